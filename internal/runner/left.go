@@ -21,7 +21,7 @@ const (
 
 // recordFirstRun stores the time at which the first run of this boot began: no older process belongs to an agent.
 func recordFirstRun(root Root) error {
-	boot, ticks := proc.Born()
+	boot, ticks := proc.StartTime()
 	if known, _ := firstRun(root); known == boot {
 		return nil
 	}
@@ -46,14 +46,14 @@ func (u *otherUser) endLeftovers() int {
 		return proc.KillMarked(u.root().RunDir(u.id))
 	}
 	boot, since := firstRun(u.keeper)
-	if now, _ := proc.Born(); now != boot {
+	if now, _ := proc.StartTime(); now != boot {
 		return 0 // the VM has rebooted since
 	}
 	deadline := time.Now().Add(endFor)
 	pause := time.NewTicker(endPause)
 	defer pause.Stop()
 	for try := 0; try < endTries && time.Now().Before(deadline); try++ {
-		if len(proc.Left(uid, since)) == 0 {
+		if len(proc.Leftovers(uid, since)) == 0 {
 			return 0
 		}
 		// Check the result instead of trusting the answer.
@@ -61,7 +61,7 @@ func (u *otherUser) endLeftovers() int {
 			<-pause.C // there may be no room for another process at this moment
 		}
 	}
-	return len(proc.Left(uid, since))
+	return len(proc.Leftovers(uid, since))
 }
 
 func (u *otherUser) clearLeftovers() int {

@@ -129,9 +129,9 @@ func executeOrder(order liveOrder, out *liveAnswer) error {
 		return markSetUp(order.Root, order.Spec.Dir, order.Spec.Setup)
 	case verbEnd:
 		if order.Everything {
-			proc.EndEverything()
+			proc.KillAll()
 		}
-		out.Left = proc.EndLeft(os.Getuid(), order.Since)
+		out.Left = proc.KillLeftovers(os.Getuid(), order.Since)
 	default:
 		return fmt.Errorf("unknown order %q", order.Verb)
 	}

@@ -1,9 +1,10 @@
-// Package mcp is the MCP server that an agent's CLI starts on a VM: it offers errand's tools on standard
-// input and output, and passes each call on through the tether. It knows nothing and decides nothing; what a
-// call means is said by the orchestrator.
+// Package mcp is the MCP server that an agent's CLI starts on a VM. It offers errand's tools on standard input and
+// output, and forwards each call through the tether; the orchestrator interprets it.
 //
-// A call carries an id of its own, so that it may be sent again when its answer was lost: the tether may be
-// cut for minutes, and a restart of errand must not cost the agent an error.
+// Each call has an id, so that it can be sent again if its answer was lost: the tether may be interrupted for minutes,
+// and a restart of errand must not cause an error for the agent.
+//
+// Start here: [Serve].
 package mcp
 
 import (
@@ -26,21 +27,21 @@ import (
 
 // Config configures Serve.
 type Config struct {
-	// URL is the tether's end on this VM; the tool's name goes behind /callback/.
+	// URL is the address of the tether on this VM; calls are posted to /callback/TOOL below it.
 	URL string
-	// TokenFile holds the run's token; a file that others may read is refused.
+	// TokenFile contains the run's token; Serve refuses a file that others may read.
 	TokenFile string
 	Version   string
-	// Patience is how long a call is tried again while the orchestrator cannot be reached; zero means 3 minutes.
+	// Patience is how long a call is retried while the orchestrator is unreachable; zero means 3 minutes.
 	Patience time.Duration
-	// Pause is the wait before a call is sent again; zero means 1 second.
+	// Pause is the wait before a retry; zero means 1 second.
 	Pause time.Duration
 }
 
-// attemptTimeout bounds one attempt: the tether holds what it cannot pass on for up to 10 minutes.
+// attemptTimeout bounds one attempt: the tether holds requests that it cannot forward for up to 10 minutes.
 const attemptTimeout = 2 * time.Minute
 
-// Serve answers the agent until its end of the transport closes or ctx ends.
+// Serve answers the agent until the transport closes or ctx ends.
 func Serve(ctx context.Context, cfg Config, t sdk.Transport) error {
 	c, err := newCaller(cfg)
 	if err != nil {
@@ -49,11 +50,11 @@ func Serve(ctx context.Context, cfg Config, t sdk.Transport) error {
 	s := sdk.NewServer(&sdk.Implementation{Name: tools.Server, Version: cfg.Version}, &sdk.ServerOptions{
 		Instructions: "These tools talk to errand, which runs you. Use them sparingly.", Capabilities: &sdk.ServerCapabilities{},
 	})
-	offer[tools.AskInput](s, c, tools.Ask, "Ask the people who gave you this task something that you need to know and cannot find out. The run ends with it: call nothing afterwards and stop. You go on in this session when somebody has answered.")
-	offer[tools.NoteInput](s, c, tools.Note, "Keep a fact that took effort to find, a decision with its reason, or a finished step. Notes outlive this session; people see them.")
-	offer[tools.ProposeInput](s, c, tools.Propose, "Propose an issue for something that is wrong or missing and that is not part of this task. People decide whether it is created.")
-	offer[tools.FinishInput](s, c, tools.Finish, "Say how the run ends, instead of the closing block of your answer. Your last message is still what people read.")
-	offer[tools.ContextInput](s, c, tools.Context, "Read the notes kept so far, the last results of the repository's checks, or the text of another issue or pull request of this repository as far as trusted people wrote it.")
+	addTool[tools.AskInput](s, c, tools.Ask, "Ask the people who gave you this task something that you need to know and cannot find out. The run ends with it: call nothing afterwards and stop. You go on in this session when somebody has answered.")
+	addTool[tools.NoteInput](s, c, tools.Note, "Keep a fact that took effort to find, a decision with its reason, or a finished step. Notes outlive this session; people see them.")
+	addTool[tools.ProposeInput](s, c, tools.Propose, "Propose an issue for something that is wrong or missing and that is not part of this task. People decide whether it is created.")
+	addTool[tools.FinishInput](s, c, tools.Finish, "Say how the run ends, instead of the closing block of your answer. Your last message is still what people read.")
+	addTool[tools.ContextInput](s, c, tools.Context, "Read the notes kept so far, the last results of the repository's checks, or the text of another issue or pull request of this repository as far as trusted people wrote it.")
 	err = s.Run(ctx, t)
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil
@@ -61,8 +62,8 @@ func Serve(ctx context.Context, cfg Config, t sdk.Transport) error {
 	return err
 }
 
-// offer adds one tool.
-func offer[In any](s *sdk.Server, c *caller, name, description string) {
+// addTool adds one tool.
+func addTool[In any](s *sdk.Server, c *caller, name, description string) {
 	sdk.AddTool(s, &sdk.Tool{Name: name, Description: description}, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
 		answer, err := c.call(ctx, name, in)
 		if err != nil {
@@ -72,7 +73,7 @@ func offer[In any](s *sdk.Server, c *caller, name, description string) {
 	})
 }
 
-// caller passes calls on.
+// caller forwards calls.
 type caller struct {
 	cfg   Config
 	token string
@@ -99,12 +100,12 @@ func newCaller(cfg Config) (*caller, error) {
 	}
 	return &caller{
 		cfg: cfg, token: strings.TrimSpace(string(data)),
-		// The tether is on loopback: no proxy of the environment is asked for it.
+		// The tether is on loopback, so proxies from the environment are ignored.
 		http: &http.Client{Transport: &http.Transport{Proxy: nil}, Timeout: attemptTimeout},
 	}, nil
 }
 
-// call sends a call until it is answered, the patience is over or ctx ends.
+// call sends a call until it is answered, the patience is exhausted or ctx ends.
 func (c *caller) call(ctx context.Context, tool string, in any) (tools.Answer, error) {
 	arguments, err := json.Marshal(in)
 	if err != nil {
@@ -120,8 +121,8 @@ func (c *caller) call(ctx context.Context, tool string, in any) (tools.Answer, e
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Patience)
 	defer cancel()
 	for {
-		answer, again, err := c.once(ctx, tool, body)
-		if err == nil || !again {
+		answer, retry, err := c.send(ctx, tool, body)
+		if err == nil || !retry {
 			return answer, err
 		}
 		timer := time.NewTimer(c.cfg.Pause)
@@ -134,8 +135,8 @@ func (c *caller) call(ctx context.Context, tool string, in any) (tools.Answer, e
 	}
 }
 
-// once sends a call once. again says that it may be sent again after an error.
-func (c *caller) once(ctx context.Context, tool string, body []byte) (answer tools.Answer, again bool, err error) {
+// send sends a call once. retry reports whether the call may be sent again after an error.
+func (c *caller) send(ctx context.Context, tool string, body []byte) (answer tools.Answer, retry bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.cfg.URL, "/")+"/callback/"+tool, bytes.NewReader(body))
 	if err != nil {
 		return answer, false, fmt.Errorf("make the call: %w", err)

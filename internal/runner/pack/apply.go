@@ -15,10 +15,10 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-// connected makes sure that nothing is missing of what the manifest names.
-func (u *unpacker) connected(ctx context.Context) error {
+// checkConnected checks that no object reachable from the manifest's refs is missing.
+func (u *unpacker) checkConnected(ctx context.Context) error {
 	if head, err := u.git.Commit(ctx, u.m.Head); err != nil || head != u.m.Head {
-		return fmt.Errorf("%w: it lacks its head %s", ErrMalformed, u.m.Head)
+		return fmt.Errorf("%w: it does not contain its head %s", ErrMalformed, u.m.Head)
 	}
 	var ids bytes.Buffer
 	fmt.Fprintf(&ids, "%s\n^%s\n", u.m.Head, u.m.Base)
@@ -26,15 +26,14 @@ func (u *unpacker) connected(ctx context.Context) error {
 		ids.WriteString(r.ID + "\n")
 	}
 	if err := u.git.Stream(ctx, packTimeout, &ids, io.Discard, "rev-list", "--objects", "--quiet", "--stdin"); err != nil {
-		return fmt.Errorf("%w: its commits are not whole: %w", ErrMalformed, err)
+		return fmt.Errorf("%w: its commits are incomplete: %w", ErrMalformed, err)
 	}
 	return nil
 }
 
-// refs puts HEAD, branches, tags and all tracked files to where they stood. Whatever git was in the
-// middle of here is forgotten.
+// refs restores HEAD, branches, tags and all tracked files. An unfinished git operation in the checkout is discarded.
 func (u *unpacker) refs(ctx context.Context) error {
-	if err := u.forget(); err != nil {
+	if err := u.clearInProgress(); err != nil {
 		return err
 	}
 	var in bytes.Buffer
@@ -43,7 +42,7 @@ func (u *unpacker) refs(ctx context.Context) error {
 			fmt.Fprintf(&in, "update %s\x00%s\x00\x00", r.Name, r.ID)
 		}
 	}
-	// Detached meanwhile, so that no branch is moved under HEAD.
+	// HEAD is detached first, so that no branch is moved under it.
 	if _, err := u.git.Run(ctx, nil, "update-ref", "--no-deref", "HEAD", u.m.Head); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
@@ -65,8 +64,8 @@ func (u *unpacker) refs(ctx context.Context) error {
 	return err
 }
 
-func (u *unpacker) forget() error {
-	for _, name := range work.GoingOn() {
+func (u *unpacker) clearInProgress() error {
+	for _, name := range work.InProgressFiles() {
 		if err := u.dir.remove(path.Join(".git", name)); err != nil {
 			return err
 		}
@@ -74,7 +73,7 @@ func (u *unpacker) forget() error {
 	return nil
 }
 
-// index changes the index, which is HEAD's now, to what it was.
+// index restores the differences between the index and HEAD.
 func (u *unpacker) index(ctx context.Context) error {
 	f, err := u.dir.open(path.Join(partGit, gitIndex))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +124,7 @@ func (u *unpacker) state(context.Context) error {
 	return u.dir.merge(path.Join(partGit, gitState), ".git", true)
 }
 
-// stashes makes the list of stashes anew.
+// stashes replaces the list of stashes.
 func (u *unpacker) stashes(ctx context.Context) error {
 	if there, err := u.git.Holds(ctx, "show-ref", "--verify", "--quiet", "refs/stash"); err != nil {
 		return err
@@ -151,13 +150,13 @@ func orText(text, fallback string) string {
 
 var notAlphanumeric = regexp.MustCompile(`[^A-Za-z0-9]`)
 
-// sessions puts the agent's sessions back. Claude keeps them in a folder named after the checkout's
-// path; if that is another one now, the folder gets the name that it will be looked for under.
+// sessions restores the agent's sessions. Claude stores them in a folder named after the checkout's path; if the path
+// has changed, the folder gets the name for the new path.
 func (u *unpacker) sessions(context.Context) error {
 	const projects = partHome + "/.claude/projects"
 	before, after := notAlphanumeric.ReplaceAllString(u.m.Dir, "-"), notAlphanumeric.ReplaceAllString(u.spec.Dir, "-")
 	if before != "" && before != after {
-		// Still among what is staged: what is there of the new name goes together with it.
+		// While still staged, the folder is merged with one that already has the new name.
 		to := path.Join(u.home.staged, projects, after)
 		if info, err := u.home.root.Lstat(path.Join(u.home.staged, projects, before)); err == nil && info.IsDir() {
 			if err := u.home.root.MkdirAll(to, 0o755); err != nil {
@@ -174,7 +173,7 @@ func (u *unpacker) sessions(context.Context) error {
 	return u.home.merge(partHome, ".", false)
 }
 
-// keep puts those caches back that may be; others are left out.
+// keep restores the caches that spec.Keep allows and leaves out the others.
 func (u *unpacker) keep(context.Context) error {
 	for i, name := range u.m.Keep {
 		a, to := u.dir, name
@@ -182,12 +181,12 @@ func (u *unpacker) keep(context.Context) error {
 			a, to = u.home, rest
 		}
 		if !slices.Contains(u.spec.Keep, name) {
-			u.m.leave(name, "the repository does not keep it any more", 0)
+			u.m.leaveOut(name, "the repository does not keep it any more", 0)
 			continue
 		}
 		staged := path.Join(partKeep, keepPrefix(i, name))
 		err := a.place(staged, to, a == u.dir)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) { // it was empty
 			continue // it was empty
 		}
 		if err != nil {

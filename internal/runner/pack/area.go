@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// area is a directory that is written to, with a folder of its own in which things are staged before
-// they are moved into place. Nothing leads out of it, and nothing is put through a link.
+// area is a directory that is written to, with a staging folder from which entries are moved into place. No path leads
+// out of it, and nothing is written through a link.
 type area struct {
 	root   *os.Root
-	staged string          // the folder, below root
-	made   map[string]bool // folders that were made in it
-	modes  []item          // of folders in it that are not as usual
-	// folder is the one that was written to last, opened: most entries follow one of the same folder.
+	staged string          // the staging folder, relative to root
+	made   map[string]bool // folders created in the staging folder
+	modes  []item          // modes of folders in it that differ from the default
+	// folder is the last written folder, kept open because most entries follow one in the same folder.
 	folder     *os.Root
 	folderName string
 }
 
-// openArea opens a directory and empties its folder for staging.
+// openArea opens a directory and empties its staging folder.
 func openArea(dir, staged string) (*area, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -40,19 +40,19 @@ func openArea(dir, staged string) (*area, error) {
 	return a, nil
 }
 
-// close removes what is still staged.
+// close removes the remaining staged entries.
 func (a *area) close() {
-	_ = a.leave()
-	_ = a.remove(a.staged) // best effort: the next one begins by it
+	_ = a.closeFolder()
+	_ = a.remove(a.staged) // best effort: openArea does it, too
 	_ = a.root.Close()
 }
 
-// into opens a staged folder, which is made if it has to be.
-func (a *area) into(name string) (*os.Root, error) {
+// openStaged opens a staged folder and creates it if necessary.
+func (a *area) openStaged(name string) (*os.Root, error) {
 	if a.folder != nil && a.folderName == name {
 		return a.folder, nil
 	}
-	if err := errors.Join(a.leave(), a.mkdirs(name)); err != nil {
+	if err := errors.Join(a.closeFolder(), a.mkdirs(name)); err != nil {
 		return nil, err
 	}
 	var err error
@@ -61,8 +61,8 @@ func (a *area) into(name string) (*os.Root, error) {
 	return a.folder, err
 }
 
-// leave closes the folder that was written to last.
-func (a *area) leave() error {
+// closeFolder closes the last written folder.
+func (a *area) closeFolder() error {
 	folder := a.folder
 	if a.folder = nil; folder == nil {
 		return nil
@@ -70,7 +70,7 @@ func (a *area) leave() error {
 	return folder.Close()
 }
 
-// put stages one entry under a name that must be new.
+// put stages one entry under a new name.
 func (a *area) put(name string, e entry, content io.Reader) error {
 	if e.kind == tar.TypeDir {
 		if e.mode != 0o755 {
@@ -78,7 +78,7 @@ func (a *area) put(name string, e entry, content io.Reader) error {
 		}
 		return a.mkdirs(name)
 	}
-	folder, err := a.into(path.Dir(name))
+	folder, err := a.openStaged(path.Dir(name))
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (a *area) put(name string, e entry, content io.Reader) error {
 	return err
 }
 
-// mkdirs makes folders among the staged ones. Anything else of the name is a contradiction.
+// mkdirs creates staged folders. It fails if the name exists with another type.
 func (a *area) mkdirs(name string) error {
 	if name == "." || a.made[name] {
 		return nil
@@ -129,7 +129,7 @@ func write(folder *os.Root, name string, how int, e entry, content io.Reader) (e
 	return nil
 }
 
-// append adds to a staged file.
+// append appends to a staged file.
 func (a *area) append(name string, content io.Reader) error {
 	return write(a.root, path.Join(a.staged, name), os.O_APPEND, entry{mode: 0o600}, content)
 }
@@ -137,9 +137,8 @@ func (a *area) append(name string, content io.Reader) error {
 // open opens a staged file.
 func (a *area) open(name string) (*os.File, error) { return a.root.Open(path.Join(a.staged, name)) }
 
-// merge moves what is staged in a folder into another one, which is real and so are all above it.
-// Folders that are there already stay; anything else in the way of a file goes, and in the way of a
-// folder if clear allows it.
+// merge moves the content of a staged folder into another folder, which must be real, as must its parents. Existing
+// folders stay. Other entries in the way of a file are removed; those in the way of a folder only if clear is set.
 func (a *area) merge(staged, to string, clear bool) error {
 	from := path.Join(a.staged, staged)
 	dir, err := a.root.Open(from)
@@ -179,8 +178,8 @@ func (a *area) merge(staged, to string, clear bool) error {
 	return nil
 }
 
-// place moves something staged to its place. Whatever is in the way goes, except links and files
-// among the folders on the way if they have to stay.
+// place moves a staged entry to its place. Entries in the way are removed; links and files among the parent folders
+// only if clear is set.
 func (a *area) place(staged, to string, clear bool) error {
 	if err := a.parents(path.Dir(to), clear); err != nil {
 		return err
@@ -198,13 +197,13 @@ func (a *area) place(staged, to string, clear bool) error {
 	return a.root.Rename(from, to)
 }
 
-// parents makes sure that every part of a path is a real folder.
+// parents ensures that every part of a path is a real folder.
 func (a *area) parents(name string, clear bool) error {
 	if name == "." {
 		return nil
 	}
 	if info, err := a.root.Lstat(name); err == nil && info.IsDir() {
-		return a.real(name, clear)
+		return a.replaceLinks(name, clear)
 	}
 	if err := a.parents(path.Dir(name), clear); err != nil {
 		return err
@@ -219,8 +218,8 @@ func (a *area) parents(name string, clear bool) error {
 	return err
 }
 
-// real makes real folders of the links that lead to a folder, if that is allowed.
-func (a *area) real(name string, clear bool) error {
+// replaceLinks replaces links among the parts of a path by real folders if clear is set.
+func (a *area) replaceLinks(name string, clear bool) error {
 	for i := range len(name) + 1 {
 		if i < len(name) && name[i] != '/' {
 			continue
@@ -243,7 +242,7 @@ func (a *area) real(name string, clear bool) error {
 	return nil
 }
 
-// remove removes a file or folder with all that is in it, write-protected or not.
+// remove removes a file or a folder with its content, even if it is read-only.
 func (a *area) remove(name string) error {
 	err := a.root.RemoveAll(name)
 	if !errors.Is(err, fs.ErrPermission) {
@@ -251,14 +250,14 @@ func (a *area) remove(name string) error {
 	}
 	err = fs.WalkDir(a.root.FS(), name, func(p string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() {
-			_ = a.root.Chmod(p, 0o700) // RemoveAll says what is left
+			_ = a.root.Chmod(p, 0o700) // RemoveAll reports remaining errors
 		}
 		return nil
 	})
 	return errors.Join(err, a.root.RemoveAll(name))
 }
 
-// delete removes a file, and the folders that are empty then, unless a link leads there.
+// delete removes a file and the folders that become empty, unless a parent is a link.
 func (a *area) delete(name string) error {
 	for i, c := range name {
 		if c != '/' {

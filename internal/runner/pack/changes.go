@@ -20,39 +20,39 @@ import (
 
 // Entries of the git part.
 const (
-	gitIndex   = "index"   // how the index differs from HEAD, as `update-index --index-info` reads it
-	gitDeleted = "deleted" // paths that the checkout does not have
-	gitState   = "state"   // folder of what git is in the middle of
+	gitIndex   = "index"   // differences between the index and HEAD, as input of `update-index --index-info`
+	gitDeleted = "deleted" // paths that are missing in the checkout
+	gitState   = "state"   // folder with the state of an unfinished git operation
 )
 
-// changes is how index and checkout differ from HEAD.
+// changes are the differences of index and checkout to HEAD.
 type changes struct {
 	index   []byte
-	blobs   []string // that the index needs
+	blobs   []string // blobs that the index needs
 	files   []item
 	deleted []string
 }
 
-// noID is the id of nothing in git's listings.
+// noID is the null object id in git's listings.
 const noID = "0000000000000000000000000000000000000000"
 
-// raw is one path of git's raw listings of differences.
+// raw is one path of git's raw diff output.
 type raw struct {
 	oldMode, newMode, oldID, newID, status, path string
 }
 
-// changed compares HEAD, index and checkout. Files are compared by git's record of their size and
-// times; what that leaves open is compared byte for byte, without filters.
-func (p *packer) changed(ctx context.Context) (changes, error) {
+// findChanges compares HEAD, index and checkout. Files are compared by the size and times that git recorded; if that is
+// inconclusive, their content is compared byte for byte, without filters.
+func (p *packer) findChanges(ctx context.Context) (changes, error) {
 	var c changes
-	wanted := map[string]*raw{} // paths to look at, with what the index has if only that is known to differ
+	wanted := map[string]*raw{} // paths to check; the value is the index entry if only the checkout differs
 	untracked, err := p.list(ctx, "ls-files", "-z", "--others", "--exclude-standard")
 	if err != nil {
 		return c, fmt.Errorf("list untracked files: %w", err)
 	}
 	for _, name := range untracked {
 		if dir, ok := strings.CutSuffix(name, "/"); ok {
-			p.m.leave(dir, reasonRepo, 0)
+			p.m.leaveOut(dir, reasonRepo, 0)
 			continue
 		}
 		wanted[name] = nil
@@ -66,34 +66,34 @@ func (p *packer) changed(ctx context.Context) (changes, error) {
 		wanted[d.path] = &d
 		toAdd[d.path] = d.status == "A"
 	}
-	if err := p.flagged(ctx, wanted); err != nil {
+	if err := p.addFlagged(ctx, wanted); err != nil {
 		return c, err
 	}
-	if err := p.staged(ctx, &c, wanted, toAdd); err != nil {
+	if err := p.addStaged(ctx, &c, wanted, toAdd); err != nil {
 		return c, err
 	}
 	for name, at := range wanted {
 		if err := ctx.Err(); err != nil {
 			return c, err
 		}
-		p.sort(ctx, &c, name, at)
+		p.classify(ctx, &c, name, at)
 	}
 	slices.SortFunc(c.files, func(a, b item) int { return strings.Compare(a.path, b.path) })
 	slices.Sort(c.deleted)
 	return c, nil
 }
 
-// sort decides what becomes of one path.
-func (p *packer) sort(ctx context.Context, c *changes, name string, at *raw) {
+// classify decides how one path is packed.
+func (p *packer) classify(ctx context.Context, c *changes, name string, at *raw) {
 	if at != nil && at.newMode == "160000" || at != nil && at.oldMode == "160000" {
 		return // a submodule
 	}
-	it, reason := look(p.dir, name, name, false)
+	it, reason := statItem(p.dir, name, name, false)
 	switch {
 	case p.throughLink(p.dir, path.Dir(name)), reason == reasonGone, reason == "" && it.entry.kind == tar.TypeDir:
 		c.deleted = append(c.deleted, name)
 	case reason != "" || hasDotGit(name):
-		p.m.leave(name, orReason(reason), it.entry.size)
+		p.m.leaveOut(name, orReason(reason), it.entry.size)
 		c.deleted = append(c.deleted, name)
 	case at != nil && p.unchanged(ctx, it, at):
 	default:
@@ -103,12 +103,13 @@ func (p *packer) sort(ctx context.Context, c *changes, name string, at *raw) {
 
 func orReason(reason string) string {
 	if reason == "" {
-		return "it lies in a folder of git's own"
+		return "it lies in a git folder"
 	}
 	return reason
 }
 
-// unchanged reports whether a file that was touched has what the index has, or what the pointer there stands for.
+// unchanged reports whether a touched file has the content of the index, or the content to which the pointer in the
+// index refers.
 func (p *packer) unchanged(ctx context.Context, it item, at *raw) bool {
 	if at.status != "M" || at.oldMode != at.newMode || len(at.oldID) != 2*sha1.Size || it.entry.kind != tar.TypeReg || it.entry.size > 64<<20 {
 		return false
@@ -125,11 +126,11 @@ func (p *packer) unchanged(ctx context.Context, it item, at *raw) bool {
 	if err != nil || n != it.entry.size {
 		return false
 	}
-	return hex.EncodeToString(h.Sum(nil)) == at.oldID || p.standsFor(ctx, at.oldID, hex.EncodeToString(large.Sum(nil)))
+	return hex.EncodeToString(h.Sum(nil)) == at.oldID || p.pointsTo(ctx, at.oldID, hex.EncodeToString(large.Sum(nil)))
 }
 
-// flagged adds paths that git was told not to look at, if they are there.
-func (p *packer) flagged(ctx context.Context, wanted map[string]*raw) error {
+// addFlagged adds existing paths that git was told to ignore in comparisons (assume-unchanged, skip-worktree).
+func (p *packer) addFlagged(ctx context.Context, wanted map[string]*raw) error {
 	tagged, err := p.list(ctx, "ls-files", "-z", "-v")
 	if err != nil {
 		return fmt.Errorf("list flagged files: %w", err)
@@ -146,10 +147,9 @@ func (p *packer) flagged(ctx context.Context, wanted map[string]*raw) error {
 	return nil
 }
 
-// staged writes down how the index differs from HEAD, and adds those paths to the wanted ones: an
-// index that is put back says nothing of the checkout. What is only intended to be added is left to
-// be untracked.
-func (p *packer) staged(ctx context.Context, c *changes, wanted map[string]*raw, toAdd map[string]bool) error {
+// addStaged records the differences between the index and HEAD, and adds their paths to wanted, because a restored
+// index contains no information about the checkout. Paths marked as intended to be added become untracked.
+func (p *packer) addStaged(ctx context.Context, c *changes, wanted map[string]*raw, toAdd map[string]bool) error {
 	list, err := p.diff(ctx, "diff-index", "--cached", "HEAD")
 	if err != nil {
 		return fmt.Errorf("compare the index with HEAD: %w", err)
@@ -177,7 +177,7 @@ func (p *packer) staged(ctx context.Context, c *changes, wanted map[string]*raw,
 	if err != nil {
 		return fmt.Errorf("list conflicts: %w", err)
 	}
-	for _, line := range unmerged { // "mode id stage TAB path", which is as it is read again
+	for _, line := range unmerged { // "mode id stage TAB path", which is also the input format
 		head, name, ok := strings.Cut(line, "\t")
 		fields := strings.Fields(head)
 		if !ok || len(fields) != 3 {
@@ -191,7 +191,7 @@ func (p *packer) staged(ctx context.Context, c *changes, wanted map[string]*raw,
 	return nil
 }
 
-// list runs a git command that prints names with a NUL after each.
+// list runs a git command that prints NUL-terminated names.
 func (p *packer) list(ctx context.Context, args ...string) ([]string, error) {
 	out, err := p.git.Run(ctx, nil, args...)
 	if err != nil || len(out) == 0 {
@@ -222,44 +222,43 @@ func (p *packer) diff(ctx context.Context, command string, args ...string) ([]ra
 	return out, nil
 }
 
-// unblock removes pipes, sockets and devices that are named like files in which git looks for its
-// rules, anywhere in the checkout: git would wait for ever to read them. In git's own folder nothing
-// may be of that kind, nor lead to one.
-func (p *packer) unblock(ctx context.Context) error {
+// removeBlocking removes pipes, sockets and devices with the names of git's rule files from the checkout, because git
+// would block reading them. It fails if git's own folder contains such a file or a link to one.
+func (p *packer) removeBlocking(ctx context.Context) error {
 	rules := []string{".gitignore", ".gitattributes", ".gitmodules", ".mailmap"}
 	return filepath.WalkDir(p.spec.Dir, func(full string, d fs.DirEntry, err error) error {
 		if cerr := ctx.Err(); cerr != nil {
 			return cerr
 		}
 		if err != nil || d.Type().IsRegular() || d.IsDir() {
-			return nil // what cannot be read is git's to say
+			return nil // git reports unreadable entries
 		}
 		name, err := filepath.Rel(p.spec.Dir, full)
 		if err != nil {
 			return err
 		}
 		if strings.HasPrefix(name, ".git/") {
-			return strange(full, name)
+			return checkNotSpecial(full, name)
 		}
 		if d.Type()&fs.ModeSymlink != 0 {
-			return nil // git follows none to its rules
+			return nil // git does not follow links to its rule files
 		}
 		if slices.Contains(rules, path.Base(name)) {
-			p.m.leave(name, reasonSpecial, 0)
+			p.m.leaveOut(name, reasonSpecial, 0)
 			return p.dir.Remove(name)
 		}
 		return nil
 	})
 }
 
-// strange refuses what git would wait for. Sockets it does not: they cannot be opened.
-func strange(full, name string) error {
+// checkNotSpecial refuses files on which git would block. Sockets are allowed: opening them fails.
+func checkNotSpecial(full, name string) error {
 	info, err := os.Stat(full)
 	if err != nil || info.Mode()&(fs.ModeNamedPipe|fs.ModeDevice|fs.ModeCharDevice|fs.ModeIrregular) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is neither a file nor a folder: %w", clip(name, 200), errStrange)
+	return fmt.Errorf("%s is neither a file nor a folder: %w", clip(name, 200), errTampered)
 }
 
-// errStrange refuses a repository in which git could be made to wait.
-var errStrange = errors.New("the checkout's repository was tampered with")
+// errTampered refuses a repository that could make git block.
+var errTampered = errors.New("the checkout's repository was tampered with")

@@ -55,7 +55,7 @@ func Forge(m Manifest, entries ...Forged) []byte {
 	z, _ := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1))
 	t := tar.NewWriter(z)
 	w := &writer{ctx: context.Background(), zip: z, tar: t, manifest: &m, left: DefaultLimit}
-	_ = w.plain(openingName, []byte("{\"form\":1}\n"))
+	_ = w.writePlain(openingName, []byte("{\"form\":1}\n"))
 	for _, e := range entries {
 		if e.Kind == 0 {
 			e.Kind = tar.TypeReg

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// item is something on disk that is going to be an entry.
+// item is a file, link or folder on disk to be written as an entry.
 type item struct {
 	root  *os.Root
 	path  string // below root
 	entry entry
 }
 
-// Reasons why something is left out.
+// Reasons for leaving out a path.
 const (
 	reasonSpecial = "neither a file nor a link"
 	reasonRepo    = "another repository"
@@ -32,8 +32,8 @@ const (
 	reasonGone    = "it cannot be read"
 )
 
-// look makes an item of a path, or says why it cannot be one. timed keeps its time.
-func look(root *os.Root, path, name string, timed bool) (it item, reason string) {
+// statItem returns the item for a path, or the reason why it cannot be packed. timed keeps its modification time.
+func statItem(root *os.Root, path, name string, timed bool) (it item, reason string) {
 	info, err := root.Lstat(path)
 	if err != nil {
 		return item{}, reasonGone
@@ -65,7 +65,7 @@ func itemOf(root *os.Root, path, name string, info fs.FileInfo, timed bool) (it 
 	return it, ""
 }
 
-// stamp is a time as a stream can carry it.
+// stamp returns a time that the stream can represent, or zero.
 func stamp(t time.Time) time.Time {
 	if y := t.Year(); y < 1980 || y > 2200 {
 		return time.Time{}
@@ -73,7 +73,7 @@ func stamp(t time.Time) time.Time {
 	return t
 }
 
-// addItems writes items as entries of the present part.
+// addItems writes items as entries of the current part.
 func (p *packer) addItems(items []item) error {
 	for _, it := range items {
 		if err := p.addItem(it); err != nil {
@@ -103,8 +103,8 @@ func (p *packer) addData(name string, data []byte) error {
 	return p.out.add(entry{name: name, kind: tar.TypeReg, mode: 0o600, size: int64(len(data))}, bytes.NewReader(data))
 }
 
-// openRegular opens a file without following a link at its end and without waiting for anybody, and
-// refuses what is no file after all.
+// openRegular opens a regular file without blocking and without following a link in its last component. It refuses
+// other kinds of files.
 func openRegular(root *os.Root, path string) (*os.File, error) {
 	f, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -112,13 +112,13 @@ func openRegular(root *os.Root, path string) (*os.File, error) {
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		_ = f.Close()
-		return nil, errors.Join(err, errors.New("it is no file any more"))
+		return nil, errors.Join(err, errors.New("it is no longer a regular file"))
 	}
 	return f, nil
 }
 
-// walk lists what lies at and below a path, which may be nothing: files and, with all, links and
-// folders as well. Names of items begin with prefix.
+// walk lists the files at and below a path, which may not exist, and, with all, also links and folders. The names of
+// items begin with prefix.
 func (p *packer) walk(ctx context.Context, root *os.Root, top, prefix string, all bool) (items []item, err error) {
 	err = fs.WalkDir(root.FS(), top, func(name string, d fs.DirEntry, err error) error {
 		if cerr := ctx.Err(); cerr != nil {
@@ -126,20 +126,20 @@ func (p *packer) walk(ctx context.Context, root *os.Root, top, prefix string, al
 		}
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
-				p.m.leave(name, reasonGone, 0)
+				p.m.leaveOut(name, reasonGone, 0)
 			}
 			return nil
 		}
 		if !all && !d.IsDir() && !d.Type().IsRegular() {
-			p.m.leave(name, reasonSpecial, 0)
+			p.m.leaveOut(name, reasonSpecial, 0)
 			return nil
 		}
 		if d.IsDir() && !all {
 			return nil
 		}
-		it, reason := look(root, name, path.Join(prefix, strings.TrimPrefix(strings.TrimPrefix(name, top), "/")), true)
+		it, reason := statItem(root, name, path.Join(prefix, strings.TrimPrefix(strings.TrimPrefix(name, top), "/")), true)
 		if reason != "" {
-			p.m.leave(name, reason, 0)
+			p.m.leaveOut(name, reason, 0)
 			return nil
 		}
 		if len(items) >= maxEntries {
@@ -151,13 +151,13 @@ func (p *packer) walk(ctx context.Context, root *os.Root, top, prefix string, al
 	return items, err
 }
 
-// sessions lists the files of the agent's sessions. No folder on the way may be a link.
+// sessions lists the files of the agent's sessions. No parent folder may be a link.
 func (p *packer) sessions(ctx context.Context) ([]item, error) {
 	var items []item
 	seen := map[string]bool{}
 	for _, top := range p.spec.Sessions {
 		if p.throughLink(p.home, top) {
-			p.m.leave("~/"+top, "a link leads there", 0)
+			p.m.leaveOut("~/"+top, "a link leads there", 0)
 			continue
 		}
 		found, err := p.walk(ctx, p.home, top, top, false)
@@ -187,7 +187,7 @@ func (p *packer) throughLink(root *os.Root, name string) bool {
 	return false
 }
 
-// keep lists the caches that fit, in the order in which they were named.
+// keep lists the caches that fit into the limit, in the given order.
 func (p *packer) keep(ctx context.Context) ([]item, error) {
 	var items []item
 	left := p.spec.KeepLimit
@@ -200,7 +200,7 @@ func (p *packer) keep(ctx context.Context) ([]item, error) {
 			continue
 		}
 		if p.throughLink(root, top) {
-			p.m.leave(name, "a link leads there", 0)
+			p.m.leaveOut(name, "a link leads there", 0)
 			continue
 		}
 		found, err := p.walk(ctx, root, top, keepPrefix(len(p.m.Keep), name), true)
@@ -209,7 +209,7 @@ func (p *packer) keep(ctx context.Context) ([]item, error) {
 		}
 		size := sizeOf(found)
 		if err != nil || size > left || len(items)+len(found) > maxEntries/2 {
-			p.m.leave(name, fmt.Sprintf("keep: it does not fit into %d MiB", p.spec.KeepLimit>>20), size)
+			p.m.leaveOut(name, fmt.Sprintf("keep: it does not fit into %d MiB", p.spec.KeepLimit>>20), size)
 			continue
 		}
 		left -= size
@@ -226,7 +226,7 @@ func sizeOf(items []item) (n int64) {
 	return n
 }
 
-// withinLimit refuses too much before anything is read, and names the largest files.
+// withinLimit refuses too much content before it is read; the error names the largest files.
 func (p *packer) withinLimit(all *plan) error {
 	items := slices.Concat(all.state, all.large, all.files, all.sessions, all.keep)
 	if len(items) > maxEntries-1000 {
@@ -239,7 +239,7 @@ func (p *packer) withinLimit(all *plan) error {
 	return fmt.Errorf("%w: %d MiB, at most %d MiB; the largest are %s", ErrTooLarge, total>>20, p.spec.Limit>>20, largest(items))
 }
 
-// largest names the five largest items.
+// largest formats the five largest items.
 func largest(items []item) string {
 	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(b.entry.size, a.entry.size) })
 	var names []string
@@ -258,8 +258,8 @@ func joinNul(names []string) []byte {
 	return b.Bytes()
 }
 
-// keepPrefix is where a cache lies in its part: it says whether its place is the checkout or the home
-// directory, and which it is.
+// keepPrefix returns the name of a cache in its part: "h" for the home directory or "w" for the checkout, and its
+// index.
 func keepPrefix(n int, name string) string {
 	if strings.HasPrefix(name, "~/") {
 		return fmt.Sprintf("h%d", n)
@@ -267,7 +267,7 @@ func keepPrefix(n int, name string) string {
 	return fmt.Sprintf("w%d", n)
 }
 
-// keepIndex reads what keepPrefix wrote.
+// keepIndex parses the result of keepPrefix.
 func keepIndex(prefix string) (n int, ok bool) {
 	if len(prefix) < 2 || prefix[0] != 'h' && prefix[0] != 'w' {
 		return 0, false

@@ -18,15 +18,15 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-// history is which objects have to be carried.
+// history lists the objects to transfer.
 type history struct {
 	want []string
 }
 
-// pieceSize is how much of the pack of objects goes into one entry.
+// pieceSize is the size of one entry of the pack of objects, in bytes.
 const pieceSize = 4 << 20
 
-// history reads what HEAD, branches, tags and stashes stand on, and lists the objects to carry.
+// history reads HEAD, branches, tags and stashes, and lists the objects to transfer.
 func (p *packer) history(ctx context.Context, blobs []string, state []item) (history, error) {
 	var h history
 	if _, err := p.git.Commit(ctx, p.spec.Base); err != nil {
@@ -54,7 +54,7 @@ func (p *packer) history(ctx context.Context, blobs []string, state []item) (his
 	for _, r := range append(p.m.Refs, p.m.Stash...) {
 		h.want = append(h.want, r.ID)
 	}
-	mentioned, err := p.mentioned(ctx, state)
+	mentioned, err := p.referencedObjects(ctx, state)
 	if err != nil {
 		return h, err
 	}
@@ -74,9 +74,9 @@ func (p *packer) refs(ctx context.Context) error {
 		case !ok || !changeset.IsID(id):
 			return fmt.Errorf("list branches: unexpected %q", clip(line, 200))
 		case !utf8.ValidString(name):
-			p.m.leave(name, "its name is not UTF-8", 0)
+			p.m.leaveOut(name, "its name is not UTF-8", 0)
 		case len(p.m.Refs) == maxRefs:
-			p.m.leave(name, "there are too many branches and tags", 0)
+			p.m.leaveOut(name, "there are too many branches and tags", 0)
 		default:
 			p.m.Refs = append(p.m.Refs, Ref{Name: name, ID: id})
 		}
@@ -84,9 +84,9 @@ func (p *packer) refs(ctx context.Context) error {
 	return nil
 }
 
-// stashes reads the log of refs/stash, which is the list of stashes.
+// stashes reads the reflog of refs/stash, which is the list of stashes.
 func (p *packer) stashes() error {
-	data, err := p.small(".git/logs/refs/stash", 1<<20)
+	data, err := p.readSmall(".git/logs/refs/stash", 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (p *packer) stashes() error {
 			continue
 		}
 		if len(p.m.Stash) == maxRefs {
-			p.m.leave("stash", "there are too many stashes", 0)
+			p.m.leaveOut("stash", "there are too many stashes", 0)
 			break
 		}
 		p.m.Stash = append(p.m.Stash, Ref{ID: fields[1], Name: strings.ReplaceAll(clip(message, 500), "\x00", "")})
@@ -108,8 +108,8 @@ func (p *packer) stashes() error {
 	return nil
 }
 
-// small reads a file of at most the given size below the checkout.
-func (p *packer) small(name string, most int64) ([]byte, error) {
+// readSmall reads a file of at most most bytes below the checkout.
+func (p *packer) readSmall(name string, most int64) ([]byte, error) {
 	f, err := openRegular(p.dir, name)
 	if err != nil {
 		return nil, err
@@ -122,16 +122,16 @@ func (p *packer) small(name string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// What is carried of what git is in the middle of.
+// Limits on the state of an unfinished git operation.
 const (
 	maxState     = 1000
 	maxStateFile = 1 << 20
 )
 
-// goingOn lists the files that tell of what git is in the middle of.
-func (p *packer) goingOn() ([]item, error) {
+// inProgressFiles lists the files with the state of an unfinished git operation.
+func (p *packer) inProgressFiles() ([]item, error) {
 	var items []item
-	for _, top := range work.GoingOn() {
+	for _, top := range work.InProgressFiles() {
 		err := fs.WalkDir(p.dir.FS(), path.Join(".git", top), func(name string, d fs.DirEntry, err error) error {
 			if err != nil {
 				if errors.Is(err, fs.ErrNotExist) {
@@ -142,16 +142,16 @@ func (p *packer) goingOn() ([]item, error) {
 			if d.IsDir() {
 				return nil
 			}
-			it, reason := look(p.dir, name, path.Join(gitState, strings.TrimPrefix(name, ".git/")), false)
+			it, reason := statItem(p.dir, name, path.Join(gitState, strings.TrimPrefix(name, ".git/")), false)
 			if reason != "" || it.entry.kind != tar.TypeReg || it.entry.size > maxStateFile || len(items) >= maxState {
-				p.m.leave(name, "it is too large for what git is in the middle of", it.entry.size)
+				p.m.leaveOut(name, "it is too large for the state of a git operation", it.entry.size)
 				return nil
 			}
 			items = append(items, it)
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("read what git is in the middle of: %w", err)
+			return nil, fmt.Errorf("read the state of an unfinished git operation: %w", err)
 		}
 	}
 	return items, nil
@@ -159,11 +159,11 @@ func (p *packer) goingOn() ([]item, error) {
 
 var objectID = regexp.MustCompile(`\b[0-9a-f]{40}\b`)
 
-// mentioned lists the objects that those files name and that exist.
-func (p *packer) mentioned(ctx context.Context, state []item) ([]string, error) {
+// referencedObjects lists the existing objects whose ids occur in those files.
+func (p *packer) referencedObjects(ctx context.Context, state []item) ([]string, error) {
 	var ids bytes.Buffer
 	for _, it := range state {
-		data, err := p.small(it.path, maxStateFile)
+		data, err := p.readSmall(it.path, maxStateFile)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", it.path, err)
 		}
@@ -176,7 +176,7 @@ func (p *packer) mentioned(ctx context.Context, state []item) ([]string, error) 
 	}
 	out, err := p.git.Run(ctx, &ids, "cat-file", "--batch-check=%(objectname) %(objecttype)")
 	if err != nil {
-		return nil, fmt.Errorf("look for objects: %w", err)
+		return nil, fmt.Errorf("find objects: %w", err)
 	}
 	var found []string
 	for line := range strings.Lines(string(out)) {
@@ -187,7 +187,7 @@ func (p *packer) mentioned(ctx context.Context, state []item) ([]string, error) 
 	return found, nil
 }
 
-// objects writes the pack of what base does not reach, in pieces.
+// objects writes the pack of objects that are not reachable from base, in pieces.
 func (p *packer) objects(ctx context.Context, h history) error {
 	if !p.anyNew(h) {
 		return nil
@@ -213,7 +213,7 @@ func (p *packer) objects(ctx context.Context, h history) error {
 	return nil
 }
 
-// largest names the five largest files that would have to be carried in commits, as far as git says.
+// largest formats the five largest files in the commits to transfer, as far as git reports them.
 func (p *packer) largest(ctx context.Context, h history) string {
 	in := strings.NewReader(strings.Join(h.want, "\n") + "\n^" + p.spec.Base + "\n")
 	objects, err := p.git.Run(ctx, in, "rev-list", "--objects", "--stdin")
@@ -244,7 +244,7 @@ func (p *packer) anyNew(h history) bool {
 	return false
 }
 
-// pieces cuts what is written to it into numbered entries.
+// pieces splits the data written to it into numbered entries.
 type pieces struct {
 	out *writer
 	buf []byte

@@ -19,14 +19,14 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// maxLarge bounds the bytes of large files that are carried in all: more than can be published, so that work
-// which has to be put right is not lost.
+// maxLarge bounds the total size of transferred large files in bytes. It is above the limit for publishing, so that
+// work which has to be corrected is not lost.
 const maxLarge = 256 << 20
 
-// largeStore is where Git LFS keeps large files, below a checkout.
+// largeStore is the directory of Git LFS objects, below a checkout.
 const largeStore = ".git/lfs/objects"
 
-// largePath is a large file's place below a checkout.
+// largePath returns the path of a large file below a checkout.
 func largePath(oid string) string { return path.Join(largeStore, oid[:2], oid[2:4], oid) }
 
 // isLarge reports whether a name is that of a large file.
@@ -35,21 +35,21 @@ func isLarge(name string) bool {
 	return err == nil && len(sum) == sha256.Size && strings.ToLower(name) == name
 }
 
-// large lists the large files that are named by what is carried: by commits, stashes, the index and changed files.
-// What the base names can be fetched again.
+// large lists the large files to which the transferred commits, stashes, index and changed files refer. Those of the
+// base can be fetched again.
 func (p *packer) large(ctx context.Context, h history, files []item) ([]item, error) {
 	if info, err := p.dir.Lstat(largeStore); err != nil || !info.IsDir() || p.throughLink(p.dir, largeStore) {
-		return nil, nil // nothing was ever kept here
+		return nil, nil // large files were never used here
 	}
 	named, err := p.pointers(ctx, h)
 	if err != nil {
-		return nil, fmt.Errorf("look for large files: %w", err)
+		return nil, fmt.Errorf("find large files: %w", err)
 	}
 	for _, it := range files {
 		if it.entry.kind != tar.TypeReg || it.entry.size >= changeset.MaxPointer {
 			continue
 		}
-		if data, err := p.small(it.path, changeset.MaxPointer); err == nil { // else packing it will say so
+		if data, err := p.readSmall(it.path, changeset.MaxPointer); err == nil { // packing the file reports the error
 			if ptr, _ := changeset.ParsePointer(data); ptr.OID != "" {
 				named[ptr] = it.path
 			}
@@ -63,7 +63,7 @@ func (p *packer) large(ctx context.Context, h history, files []item) ([]item, er
 			reason = fmt.Sprintf("its large file does not fit into %d MiB", maxLarge>>20)
 		}
 		if reason != "" {
-			p.m.leave(named[ptr], reason, ptr.Size)
+			p.m.leaveOut(named[ptr], reason, ptr.Size)
 			continue
 		}
 		left -= it.entry.size
@@ -72,7 +72,7 @@ func (p *packer) large(ctx context.Context, h history, files []item) ([]item, er
 	return items, nil
 }
 
-// bySize orders pointers, the smallest first, each file once.
+// bySize returns the pointers without duplicates, smallest first.
 func bySize(named map[changeset.Pointer]string) []changeset.Pointer {
 	var list []changeset.Pointer
 	for ptr := range named {
@@ -84,17 +84,17 @@ func bySize(named map[changeset.Pointer]string) []changeset.Pointer {
 	return slices.CompactFunc(list, func(a, b changeset.Pointer) bool { return a.OID == b.OID })
 }
 
-// largeFile is the item of a large file, if it is there and is what the pointer says.
+// largeFile returns the item of a large file if it exists and matches the pointer.
 func (p *packer) largeFile(ptr changeset.Pointer) (it item, reason string) {
 	const other = "its large file is not on the VM"
 	name := largePath(ptr.OID)
-	it, reason = look(p.dir, name, ptr.OID, false)
+	it, reason = statItem(p.dir, name, ptr.OID, false)
 	if reason != "" || it.entry.kind != tar.TypeReg || it.entry.size != ptr.Size || p.throughLink(p.dir, path.Dir(name)) {
 		return it, other
 	}
 	it.entry.mode = 0o644
 	if it.entry.size > maxLarge {
-		return it, "" // it need not be read to be left out
+		return it, "" // it is left out, so it need not be read
 	}
 	f, err := openRegular(p.dir, name)
 	if err != nil {
@@ -108,8 +108,8 @@ func (p *packer) largeFile(ptr changeset.Pointer) (it item, reason string) {
 	return it, ""
 }
 
-// standsFor reports whether an object of git's is the pointer to a large file that is kept here.
-func (p *packer) standsFor(ctx context.Context, id, oid string) bool {
+// pointsTo reports whether a git object is the pointer to a stored large file.
+func (p *packer) pointsTo(ctx context.Context, id, oid string) bool {
 	if _, err := p.dir.Lstat(largePath(oid)); err != nil {
 		return false
 	}
@@ -117,7 +117,7 @@ func (p *packer) standsFor(ctx context.Context, id, oid string) bool {
 	return err == nil && found[id].OID == oid
 }
 
-// pointers lists what the objects to carry point to, each with a path.
+// pointers returns the pointers among the objects to transfer, each with a path.
 func (p *packer) pointers(ctx context.Context, h history) (map[changeset.Pointer]string, error) {
 	in := strings.NewReader(strings.Join(h.want, "\n") + "\n^" + p.spec.Base + "\n")
 	listed, err := p.git.Run(ctx, in, "rev-list", "--objects", "--stdin")
@@ -137,12 +137,12 @@ func (p *packer) pointers(ctx context.Context, h history) (map[changeset.Pointer
 	return named, err
 }
 
-// runner is git in one workspace.
+// runner runs git in one workspace.
 type runner interface {
 	Run(ctx context.Context, in io.Reader, args ...string) ([]byte, error)
 }
 
-// readPointers returns those of the objects that are pointers, with what they point to.
+// readPointers returns the pointers among the objects, by object id.
 func readPointers[V any](ctx context.Context, git runner, objects map[string]V) (map[string]changeset.Pointer, error) {
 	var all, small bytes.Buffer
 	for id := range objects {
@@ -168,7 +168,7 @@ func readPointers[V any](ctx context.Context, git runner, objects map[string]V) 
 	return parseBatch(contents)
 }
 
-// parseBatch reads what `cat-file --batch` prints of small objects: "ID blob SIZE", the content, a line's end.
+// parseBatch parses the output of `cat-file --batch` for small objects: "ID blob SIZE", the content, a newline.
 func parseBatch(data []byte) (map[string]changeset.Pointer, error) {
 	found := map[string]changeset.Pointer{}
 	in := bufio.NewReader(bytes.NewReader(data))

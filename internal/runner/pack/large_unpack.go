@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// large puts the large files where Git LFS keeps them. Their content was held against their names before.
+// large moves the large files to the directory of Git LFS. Their content has been verified.
 func (u *unpacker) large(context.Context) error {
 	for oid := range u.oids {
 		if err := u.dir.place(path.Join(partLarge, oid), largePath(oid), true); err != nil {
@@ -23,8 +23,8 @@ func (u *unpacker) large(context.Context) error {
 	return nil
 }
 
-// contents puts the content of large files into the checkout, where the index names them and the checkout has no more
-// than the pointer: they were there when the work was packed, and git itself runs no filter here.
+// contents replaces the pointers of restored large files in the checkout by their content. The content was in the
+// checkout when it was packed, and git runs no filter here.
 func (u *unpacker) contents(ctx context.Context) error {
 	if len(u.oids) == 0 {
 		return nil
@@ -57,7 +57,7 @@ func (u *unpacker) contents(ctx context.Context) error {
 	return nil
 }
 
-// fill puts the content of a large file in the place of its pointer. Anything else that is there stays.
+// fill replaces a pointer by the content of its large file. It leaves any other file unchanged.
 func (a *area) fill(name string, ptr changeset.Pointer) error {
 	for i, c := range name {
 		if c != '/' {

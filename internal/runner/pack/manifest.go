@@ -9,26 +9,26 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// Form is the version of the stream's form. A stream of another form is refused.
+// Form is the version of the stream format. Other versions are refused.
 const Form = 1
 
-// Errors on which a caller decides. All of them arrive wrapped.
+// Errors for callers to distinguish. All of them are returned wrapped.
 var (
-	// ErrTooLarge: there is more to carry than the limit allows. The message names the largest paths.
+	// ErrTooLarge: the content exceeds the limit. The message names the largest paths.
 	ErrTooLarge = errors.New("there is too much to pack")
-	// ErrMalformed: the stream is damaged, forged or of another form. Trying again does not help.
+	// ErrMalformed: the stream is damaged, forged or of another version. A retry does not help.
 	ErrMalformed = errors.New("the archive is damaged")
-	// ErrCut: the stream ended before its end. Trying again may help.
+	// ErrCut: the stream ended too early. A retry may help.
 	ErrCut = errors.New("the archive was cut off")
-	// ErrNoBase: the checkout lacks the commit that the archive builds on.
+	// ErrNoBase: the checkout does not contain the commit on which the archive is based.
 	ErrNoBase = errors.New("the checkout lacks the commit that the archive builds on")
 )
 
-// Bounds of a stream, besides Spec.Limit.
+// Limits of a stream, in addition to Spec.Limit.
 const (
-	// DefaultLimit is how many bytes there may be in all, before compression.
+	// DefaultLimit bounds the total content in bytes, before compression.
 	DefaultLimit = 4 << 30
-	// DefaultKeepLimit is how many of them may be caches.
+	// DefaultKeepLimit bounds the part of it for caches.
 	DefaultKeepLimit = 2 << 30
 	maxEntries       = 500_000
 	maxManifest      = 4 << 20
@@ -36,32 +36,32 @@ const (
 	maxLeft          = 50
 )
 
-// Manifest tells what a stream holds. It is the stream's last entry; a stream without it is cut.
+// Manifest describes the content of a stream. It is the stream's last entry; a stream without it is truncated.
 type Manifest struct {
 	Form int `json:"form"`
-	// Head is the commit that HEAD stands on, Branch its branch, empty for a detached HEAD.
+	// Head is the commit of HEAD, Branch its branch, empty for a detached HEAD.
 	Head   string `json:"head"`
 	Branch string `json:"branch,omitempty"`
-	// Base is the commit that a checkout must have before it can be unpacked into.
+	// Base is the commit that a checkout must contain before the stream can be unpacked into it.
 	Base string `json:"base"`
-	// Refs are local branches and tags; Stash the stashes, the oldest first.
+	// Refs are local branches and tags; Stash lists the stashes, oldest first.
 	Refs  []Ref `json:"refs,omitempty"`
 	Stash []Ref `json:"stash,omitempty"`
-	// Dir and Home are where the checkout and the home directory were.
+	// Dir and Home are the original paths of the checkout and the home directory.
 	Dir  string `json:"dir"`
 	Home string `json:"home"`
-	// Paths is how many files of the checkout are changed, deleted or untracked.
+	// Paths is the number of changed, deleted or untracked files in the checkout.
 	Paths int `json:"paths"`
-	// Keep are the caches that are carried: below "keep" in the stream, "hN" and "wN" are Keep[N].
+	// Keep lists the transferred caches: below "keep" in the stream, "hN" and "wN" are Keep[N].
 	Keep []string `json:"keep,omitempty"`
-	// Parts are the stream's parts in their order, with what they must sum up to.
+	// Parts are the stream's parts in order, with their expected sums.
 	Parts []Part `json:"parts"`
-	// Left is what was left out and why: the first 50, and MoreLeft others.
+	// Left lists the first 50 omitted paths with reasons; MoreLeft counts the others.
 	Left     []Left `json:"left,omitempty"`
 	MoreLeft int    `json:"more_left,omitempty"`
 }
 
-// Ref is a name and the object that it stands for. The name of a stash is its message.
+// Ref is a name and the id of its object. The name of a stash is its message.
 type Ref struct {
 	Name string `json:"name"`
 	ID   string `json:"id"`
@@ -71,19 +71,19 @@ type Ref struct {
 type Part struct {
 	Name    string `json:"name"`
 	Entries int    `json:"entries"`
-	// Bytes is the content before compression; SHA256 is of all entries with their names and modes.
+	// Bytes is the size of the content before compression; SHA256 covers all entries with their names and modes.
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
 
-// Left is something that was left out.
+// Left is an omitted path.
 type Left struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
 	Bytes  int64  `json:"bytes,omitempty"`
 }
 
-// Bytes is the content of all parts before compression.
+// Bytes returns the size of the content of all parts before compression.
 func (m *Manifest) Bytes() int64 {
 	var n int64
 	for _, p := range m.Parts {
@@ -92,7 +92,7 @@ func (m *Manifest) Bytes() int64 {
 	return n
 }
 
-// Entries is the number of all parts' entries.
+// Entries returns the number of entries in all parts.
 func (m *Manifest) Entries() int {
 	n := 0
 	for _, p := range m.Parts {
@@ -101,7 +101,7 @@ func (m *Manifest) Entries() int {
 	return n
 }
 
-// Sessions is how many files of the agent's sessions are carried.
+// Sessions returns the number of transferred files of the agent's sessions.
 func (m *Manifest) Sessions() int {
 	for _, p := range m.Parts {
 		if p.Name == partHome {
@@ -111,7 +111,7 @@ func (m *Manifest) Sessions() int {
 	return 0
 }
 
-func (m *Manifest) leave(path, reason string, bytes int64) {
+func (m *Manifest) leaveOut(path, reason string, bytes int64) {
 	if len(m.Left) >= maxLeft {
 		m.MoreLeft++
 		return
@@ -126,7 +126,7 @@ func clip(text string, most int) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// validate refuses what Unpack could not work with safely.
+// validate refuses a manifest that Unpack could not process safely.
 func (m *Manifest) validate() error {
 	switch {
 	case m.Form != Form:
@@ -134,7 +134,7 @@ func (m *Manifest) validate() error {
 	case !changeset.IsID(m.Head) || !changeset.IsID(m.Base):
 		return fmt.Errorf("%w: it names no commit to begin at", ErrMalformed)
 	case m.Branch != "" && !strings.HasPrefix(m.Branch, "refs/heads/"):
-		return fmt.Errorf("%w: %q is no branch", ErrMalformed, clip(m.Branch, 100))
+		return fmt.Errorf("%w: %q is not a branch", ErrMalformed, clip(m.Branch, 100))
 	case len(m.Refs) > maxRefs || len(m.Stash) > maxRefs || len(m.Keep) > maxRefs:
 		return fmt.Errorf("%w: it names too much", ErrMalformed)
 	}

@@ -13,10 +13,9 @@ import (
 // packTimeout bounds one Pack or Unpack.
 const packTimeout = 30 * time.Minute
 
-// Pack writes the work in a checkout, the agent's sessions and the named caches as one stream. No
-// process of the agent may be alive. It changes nothing but stale locks of a git that was killed, and
-// pipes and the like that lie where git would wait for them, so it may be called again. An error
-// leaves a stream that Verify and Unpack refuse.
+// Pack writes the work in a checkout, the agent's sessions and the listed caches as one stream. No process of the agent
+// may be alive. Pack only removes stale locks of a killed git, and special files that would block git, so it may be
+// called again. After an error the stream is incomplete, and Verify and Unpack refuse it.
 func Pack(ctx context.Context, spec Spec, to io.Writer) (Manifest, error) {
 	m, err := doPack(ctx, spec, to)
 	if err != nil {
@@ -48,7 +47,7 @@ func doPack(ctx context.Context, spec Spec, to io.Writer) (Manifest, error) {
 		return Manifest{}, err
 	}
 	defer closeRoots()
-	if err := p.unblock(ctx); err != nil {
+	if err := p.removeBlocking(ctx); err != nil {
 		return Manifest{}, err
 	}
 	git, leave, err := work.Enter(ctx, spec.Dir)
@@ -86,7 +85,7 @@ func (p *packer) openRoots() (func(), error) {
 	return func() { _, _ = dir.Close(), home.Close() }, nil
 }
 
-// plan is everything that will be written, known before the first byte is.
+// plan is the content to write, determined before the first byte is written.
 type plan struct {
 	history
 	changes
@@ -99,10 +98,10 @@ type plan struct {
 func (p *packer) plan(ctx context.Context) (*plan, error) {
 	var all plan
 	var err error
-	if all.changes, err = p.changed(ctx); err != nil {
+	if all.changes, err = p.findChanges(ctx); err != nil {
 		return nil, err
 	}
-	if all.state, err = p.goingOn(); err != nil {
+	if all.state, err = p.inProgressFiles(); err != nil {
 		return nil, err
 	}
 	if all.history, err = p.history(ctx, all.changes.blobs, all.state); err != nil {
@@ -121,7 +120,7 @@ func (p *packer) plan(ctx context.Context) (*plan, error) {
 	return &all, p.withinLimit(&all)
 }
 
-// write writes the parts in their order.
+// write writes the parts in order.
 func (p *packer) write(ctx context.Context, all *plan) error {
 	p.out.begin(partGit)
 	if err := p.addData(gitIndex, all.index); err != nil {

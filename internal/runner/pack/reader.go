@@ -17,10 +17,10 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-// overhead is what names and other headers may add to a stream's content.
+// overhead bounds the size that names and other headers add to a stream's content, in bytes.
 const overhead = 1 << 30
 
-// source is a stream's origin; it remembers its own failure, which is not the stream's fault.
+// source is the origin of a stream. It records its own error, which is not an error of the stream.
 type source struct {
 	from io.Reader
 	err  error
@@ -34,9 +34,8 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// read goes through a stream, whoever wrote it, and gives each entry of its parts to each, which
-// need not read the content. Everything that can be known of an entry alone was checked before; the
-// sums are compared with the manifest at the end.
+// read processes an untrusted stream and calls each for every entry of its parts, which need not read the content. Each
+// entry is validated before; the sums are compared with the manifest at the end.
 func read(r io.Reader, limit int64, each func(entry, io.Reader) error) (Manifest, error) {
 	from := &source{from: r}
 	z, err := zstd.NewReader(from, zstd.WithDecoderMaxWindow(64<<20), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
@@ -46,7 +45,7 @@ func read(r io.Reader, limit int64, each func(entry, io.Reader) error) (Manifest
 	defer z.Close()
 	rd := &reader{raw: io.LimitReader(z, limit+overhead), left: limit, each: each}
 	rd.tar = tar.NewReader(rd.raw)
-	m, err := rd.all()
+	m, err := rd.readAll()
 	if from.err != nil {
 		return Manifest{}, fmt.Errorf("read the archive: %w", from.err)
 	}
@@ -60,24 +59,24 @@ type reader struct {
 	each  func(entry, io.Reader) error
 	parts []Part
 	sum   *sum
-	keeps int // how many caches the entries name
+	keeps int // number of caches that the entries refer to
 	count int
 }
 
-func (r *reader) all() (Manifest, error) {
+func (r *reader) readAll() (Manifest, error) {
 	head, err := r.next()
 	if err != nil {
 		return Manifest{}, err
 	}
 	if head.Name != openingName {
-		return Manifest{}, fmt.Errorf("%w: it does not begin as ours", ErrMalformed)
+		return Manifest{}, fmt.Errorf("%w: it has no header of errand", ErrMalformed)
 	}
-	opening, err := r.small(head)
+	opening, err := r.readSmall(head)
 	if err != nil {
 		return Manifest{}, err
 	}
 	if string(opening) != fmt.Sprintf("{\"form\":%d}\n", Form) {
-		return Manifest{}, fmt.Errorf("%w: it is of another form: %q", ErrMalformed, clip(string(opening), 100))
+		return Manifest{}, fmt.Errorf("%w: it is of another version: %q", ErrMalformed, clip(string(opening), 100))
 	}
 	for {
 		if head, err = r.next(); err != nil {
@@ -86,18 +85,18 @@ func (r *reader) all() (Manifest, error) {
 		if head.Name == manifestName {
 			break
 		}
-		if err := r.one(head); err != nil {
+		if err := r.readEntry(head); err != nil {
 			return Manifest{}, err
 		}
 	}
-	data, err := r.small(head)
+	data, err := r.readSmall(head)
 	if err != nil {
 		return Manifest{}, err
 	}
 	return r.close(data)
 }
 
-// close reads the manifest, and that the stream ends with it.
+// close reads the manifest, and checks that the stream ends after it.
 func (r *reader) close(data []byte) (Manifest, error) {
 	if r.sum != nil {
 		r.parts = append(r.parts, r.sum.end())
@@ -107,25 +106,25 @@ func (r *reader) close(data []byte) (Manifest, error) {
 		return Manifest{}, err
 	}
 	if !slices.Equal(m.Parts, r.parts) {
-		return Manifest{}, fmt.Errorf("%w: its parts do not sum up to what its manifest says", ErrMalformed)
+		return Manifest{}, fmt.Errorf("%w: its parts do not match its manifest", ErrMalformed)
 	}
 	if r.keeps > len(m.Keep) {
-		return Manifest{}, fmt.Errorf("%w: it has a cache that its manifest does not name", ErrMalformed)
+		return Manifest{}, fmt.Errorf("%w: it has a cache that is not in its manifest", ErrMalformed)
 	}
 	if _, err := r.tar.Next(); !errors.Is(err, io.EOF) {
 		if err == nil {
-			err = fmt.Errorf("%w: it goes on after its manifest", ErrMalformed)
+			err = fmt.Errorf("%w: it continues after its manifest", ErrMalformed)
 		}
-		return Manifest{}, judged(err)
+		return Manifest{}, classifyError(err)
 	}
 	if n, err := io.Copy(io.Discard, io.LimitReader(r.raw, 1<<20)); err != nil || n == 1<<20 {
-		return Manifest{}, judged(errors.Join(err, errors.New("its end")))
+		return Manifest{}, classifyError(errors.Join(err, errors.New("its end")))
 	}
 	return m, nil
 }
 
-// judged says whose fault an error of reading is.
-func judged(err error) error {
+// classifyError distinguishes truncated and malformed streams.
+func classifyError(err error) error {
 	switch {
 	case errors.Is(err, ErrMalformed) || errors.Is(err, ErrCut):
 		return err
@@ -139,7 +138,7 @@ func judged(err error) error {
 func (r *reader) next() (*tar.Header, error) {
 	head, err := r.tar.Next()
 	if err != nil {
-		return nil, judged(err)
+		return nil, classifyError(err)
 	}
 	for key := range head.PAXRecords {
 		if strings.HasPrefix(key, "GNU.sparse") {
@@ -149,20 +148,20 @@ func (r *reader) next() (*tar.Header, error) {
 	return head, nil
 }
 
-// small reads the content of an entry that belongs to no part.
-func (r *reader) small(head *tar.Header) ([]byte, error) {
+// readSmall reads the content of an entry that belongs to no part.
+func (r *reader) readSmall(head *tar.Header) ([]byte, error) {
 	if head.Typeflag != tar.TypeReg || head.Size > maxManifest {
 		return nil, fmt.Errorf("%w: %s", ErrMalformed, head.Name)
 	}
 	data, err := io.ReadAll(r.tar)
 	if err != nil {
-		return nil, judged(err)
+		return nil, classifyError(err)
 	}
 	return data, nil
 }
 
-// one checks an entry of a part and hands it on.
-func (r *reader) one(head *tar.Header) error {
+// readEntry validates an entry of a part and passes it on.
+func (r *reader) readEntry(head *tar.Header) error {
 	e, err := parse(head)
 	if err != nil {
 		return fmt.Errorf("%w: %q: %w", ErrMalformed, clip(head.Name, 300), err)
@@ -178,7 +177,7 @@ func (r *reader) one(head *tar.Header) error {
 	}
 	if e.part == partKeep {
 		first, _, _ := strings.Cut(e.name, "/")
-		n, _ := keepIndex(first) // parse has looked
+		n, _ := keepIndex(first) // parse has validated it
 		r.keeps = max(r.keeps, n+1)
 	}
 	r.sum.begin(e)
@@ -188,20 +187,20 @@ func (r *reader) one(head *tar.Header) error {
 	}
 	if err := r.each(e, in); err != nil {
 		if in.err != nil {
-			return judged(in.err)
+			return classifyError(in.err)
 		}
 		return err
 	}
 	if _, err := io.Copy(io.Discard, in); err != nil {
-		return judged(err)
+		return classifyError(err)
 	}
 	if e.part == partLarge && hex.EncodeToString(large.Sum(nil)) != e.name {
-		return fmt.Errorf("%w: large file %s is another one", ErrMalformed, e.name)
+		return fmt.Errorf("%w: large file %s does not match its name", ErrMalformed, e.name)
 	}
 	return nil
 }
 
-// content is an entry's content on its way; it remembers its own failure.
+// content is the content of an entry while it is read. It records its own error.
 type content struct {
 	from io.Reader
 	to   io.Writer
@@ -210,14 +209,14 @@ type content struct {
 
 func (c *content) Read(b []byte) (int, error) {
 	n, err := c.from.Read(b)
-	_, _ = c.to.Write(b[:n]) // a hash takes everything
+	_, _ = c.to.Write(b[:n]) // writing to a hash never fails
 	if err != nil && !errors.Is(err, io.EOF) {
 		c.err = err
 	}
 	return n, err
 }
 
-// enter begins an entry's part if it is another one than before.
+// enter begins the entry's part if it differs from the current one.
 func (r *reader) enter(e entry) error {
 	if r.sum != nil && r.sum.part.Name == e.part {
 		return nil
@@ -232,7 +231,7 @@ func (r *reader) enter(e entry) error {
 	return nil
 }
 
-// parse makes an entry of a header and refuses what Pack never writes.
+// parse converts a header into an entry and refuses entries that Pack never writes.
 func parse(head *tar.Header) (entry, error) {
 	part, name, _ := strings.Cut(head.Name, "/")
 	e := entry{part: part, name: name, kind: head.Typeflag, mode: fs.FileMode(head.Mode), size: head.Size, link: head.Linkname}
@@ -252,12 +251,12 @@ func parse(head *tar.Header) (entry, error) {
 	case e.kind == tar.TypeDir && part == partKeep && e.size == 0 && e.link == "":
 	case e.kind == tar.TypeSymlink && (part == partKeep || part == partWork) && e.size == 0 && validLink(e.link):
 	default:
-		return e, errors.New("it is of a kind that has no place here")
+		return e, errors.New("its kind is not allowed here")
 	}
-	return e, fits(e)
+	return e, checkPart(e)
 }
 
-// localName reports whether a name is plain and stays below where it is put.
+// localName reports whether a name is clean and stays below its directory.
 func localName(name string) bool {
 	if name == "" || len(name) > 4096 || strings.ContainsRune(name, 0) {
 		return false
@@ -274,13 +273,13 @@ func validLink(target string) bool {
 	return target != "" && len(target) < 4096 && !strings.ContainsRune(target, 0)
 }
 
-// fits refuses names that have no place in their part.
-func fits(e entry) error {
+// checkPart refuses names that are invalid in their part.
+func checkPart(e entry) error {
 	ok := true
 	switch first, rest, _ := strings.Cut(e.name, "/"); e.part {
 	case partGit:
 		name, _, _ := strings.Cut(rest, "/")
-		ok = e.name == gitIndex || e.name == gitDeleted || first == gitState && slices.Contains(work.GoingOn(), name)
+		ok = e.name == gitIndex || e.name == gitDeleted || first == gitState && slices.Contains(work.InProgressFiles(), name)
 	case partObjects:
 		_, err := strconv.ParseUint(e.name, 10, 31)
 		ok = len(e.name) == 8 && err == nil
@@ -294,12 +293,12 @@ func fits(e entry) error {
 		_, ok = keepIndex(first)
 	}
 	if !ok {
-		return errors.New("it has no place in its part")
+		return errors.New("it is not allowed in its part")
 	}
 	return nil
 }
 
-// hasDotGit reports whether a path leads into a repository's own folder.
+// hasDotGit reports whether a path leads into a repository's git folder.
 func hasDotGit(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if strings.EqualFold(part, ".git") {

@@ -13,54 +13,54 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-// Spec is what `errand-runner pack` reads.
+// Spec is the input of `errand-runner pack`.
 type Spec struct {
-	// Dir is the checkout, absolute.
+	// Dir is the absolute path of the checkout.
 	Dir string `json:"dir"`
-	// Home is the agent's home directory; empty is that of the user who packs.
+	// Home is the agent's home directory; empty means that of the calling user.
 	Home string `json:"home,omitempty"`
-	// Base is the commit that the new VM's checkout will have: the published head, or the commit at
-	// which the branch began. What it reaches is not carried.
+	// Base is the commit that the new VM's checkout will have: the published head, or the commit at which the branch
+	// began. Objects reachable from it are not transferred.
 	Base string `json:"base"`
-	// Sessions are files and folders of the agent's sessions, relative to Home, as the adapter lists
-	// them. Only what lies below SessionRoots is taken. Empty takes all that lies there.
+	// Sessions are files and folders of the agent's sessions, relative to Home, as the adapter lists them. Only paths
+	// below SessionRoots are allowed. Empty means all of SessionRoots.
 	Sessions []string `json:"sessions,omitempty"`
-	// Keep are caches to carry: folders or files, "~/…" in Home, anything else in the checkout. They
-	// are taken in this order for as long as they fit. See CheckKeep.
+	// Keep are caches to transfer: folders or files, "~/…" in Home, other paths in the checkout. They are included in
+	// this order as long as they fit. See [CheckKeep].
 	Keep []string `json:"keep,omitempty"`
-	// Limit and KeepLimit bound the bytes in all and those of Keep; zero is the default.
+	// Limit and KeepLimit bound the total bytes and those of Keep; zero means the default.
 	Limit     int64 `json:"limit,omitempty"`
 	KeepLimit int64 `json:"keep_limit,omitempty"`
 }
 
-// UnpackSpec is what `errand-runner unpack` reads, on one line before the stream.
+// UnpackSpec is the input of `errand-runner unpack`, on one line before the stream.
 type UnpackSpec struct {
-	// Dir is the checkout, which work.Prepare has made at a commit that has the stream's base, or
-	// from which the base can be fetched. Home as in Spec.
+	// Dir is the checkout, which work.Prepare has created at a commit that contains the stream's base, or from whose
+	// remote the base can be fetched. Home is as in Spec.
 	Dir  string `json:"dir"`
 	Home string `json:"home,omitempty"`
-	// Source is where the base is fetched from if it is not there. Without a URL nothing is fetched.
+	// Source is the remote of the base, in case it is missing. Without a URL nothing is fetched.
 	work.Source
-	// Keep are the caches that may be put back; others in the stream are left out.
+	// Keep lists the caches that may be restored; others in the stream are left out.
 	Keep []string `json:"keep,omitempty"`
-	// Limit bounds the bytes of the stream before compression; zero is the default.
+	// Limit bounds the bytes of the stream before compression; zero means the default.
 	Limit int64 `json:"limit,omitempty"`
 }
 
-// SessionRoots are the folders below a home directory in which agents keep sessions. Nothing else of
-// a home directory is carried, but for what Keep names.
+// SessionRoots returns the folders below a home directory in which agents store sessions. Besides these, only paths in
+// Keep are transferred from a home directory.
 func SessionRoots() []string { return []string{".claude/projects", ".codex/sessions", ".gemini/tmp"} }
 
-// private are names in a home directory that no cache may lie in, whoever asks for it.
-func private() []string {
+// privateNames returns the names in a home directory in which no cache may lie.
+func privateNames() []string {
 	return []string{
 		".ssh", ".errand", ".claude", ".codex", ".gemini", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc",
 		".git-credentials", ".gitconfig", ".npmrc", ".pypirc", ".profile", ".bashrc", ".bash_profile", ".config",
 	}
 }
 
-// CheckKeep returns an error unless a path may be kept: "~/…" in the home directory but not where
-// credentials and settings lie, or a relative path in the checkout but not git's own.
+// CheckKeep returns an error unless a path may be kept: "~/…" in the home directory except folders with credentials and
+// settings, or a relative path in the checkout except git's own.
 func CheckKeep(p string) error {
 	rest, home := strings.CutPrefix(p, "~/")
 	switch first, _, _ := strings.Cut(rest, "/"); {
@@ -68,8 +68,8 @@ func CheckKeep(p string) error {
 		return fmt.Errorf("keep %q: give a path on one line", clip(p, 100))
 	case rest != path.Clean(rest) || rest == "." || !filepath.IsLocal(rest):
 		return fmt.Errorf("keep %q: write a plain path within the checkout, or ~/ and a path within the home directory", p)
-	case home && slices.Contains(private(), first):
-		return fmt.Errorf("keep %q: nothing is kept of %s", p, first)
+	case home && slices.Contains(privateNames(), first):
+		return fmt.Errorf("keep %q: %s is never kept", p, first)
 	case !home && strings.EqualFold(first, ".git"):
 		return fmt.Errorf("keep %q: git's own folder is not kept", p)
 	}
@@ -96,7 +96,7 @@ func (s Spec) withDefaults() (Spec, error) {
 		return s, fmt.Errorf("directory %q is not absolute", s.Dir)
 	}
 	if !changeset.IsID(s.Base) {
-		return s, fmt.Errorf("%q is no commit id", s.Base)
+		return s, fmt.Errorf("%q is not a commit id", s.Base)
 	}
 	s.Dir, s.Home = filepath.Clean(s.Dir), filepath.Clean(s.Home)
 	if len(s.Sessions) == 0 {
@@ -104,7 +104,7 @@ func (s Spec) withDefaults() (Spec, error) {
 	}
 	for _, name := range s.Sessions {
 		if !filepath.IsLocal(name) || name != path.Clean(name) || !isSession(name) {
-			return s, fmt.Errorf("%q is no place of sessions", name)
+			return s, fmt.Errorf("%q is not a session folder", name)
 		}
 	}
 	return s, checkAllKeep(s.Keep)

@@ -10,10 +10,10 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-// Unpack reads a stream to its end, checks it, and only then puts the work back: checkout, index,
-// branches and stashes stand as they stood when it was packed, sessions and caches lie where they
-// lay. The checkout must have been prepared, and no agent be at work; what it holds besides the base
-// is lost. After any failure Unpack may be called again, from the beginning of the stream.
+// Unpack reads and verifies a whole stream, and only then restores the work: checkout, index, branches and stashes as
+// they were when packed, and sessions and caches in their places. The checkout must have been prepared, and no agent
+// may run; its content beyond the base is lost. After any failure Unpack may be called again, from the beginning of the
+// stream.
 func Unpack(ctx context.Context, spec UnpackSpec, from io.Reader) (Manifest, error) {
 	m, err := unpack(ctx, spec, from)
 	if err != nil {
@@ -22,14 +22,14 @@ func Unpack(ctx context.Context, spec UnpackSpec, from io.Reader) (Manifest, err
 	return m, nil
 }
 
-// unpacker puts one stream into one checkout.
+// unpacker restores one stream in one checkout.
 type unpacker struct {
 	spec UnpackSpec
 	git  *work.Repo
-	dir  *area // the checkout; staged in its .git
+	dir  *area // the checkout; its staging folder is in .git
 	home *area
 	m    Manifest
-	oids map[string]bool // of the large files in the stream
+	oids map[string]bool // ids of the large files in the stream
 }
 
 func unpack(ctx context.Context, spec UnpackSpec, from io.Reader) (Manifest, error) {
@@ -44,7 +44,7 @@ func unpack(ctx context.Context, spec UnpackSpec, from io.Reader) (Manifest, err
 		return Manifest{}, err
 	}
 	defer leave()
-	if u.m, err = read(&patient{ctx: ctx, from: from}, spec.Limit, u.stage); err != nil {
+	if u.m, err = read(&ctxReader{ctx: ctx, from: from}, spec.Limit, u.stage); err != nil {
 		return Manifest{}, err
 	}
 	if err := u.apply(ctx, u.steps()); err != nil {
@@ -53,7 +53,7 @@ func unpack(ctx context.Context, spec UnpackSpec, from io.Reader) (Manifest, err
 	return u.m, nil
 }
 
-// enter takes the checkout and both places where things are staged.
+// enter locks the checkout and opens both staging folders.
 func enter(ctx context.Context, spec UnpackSpec) (*unpacker, func(), error) {
 	git, leave, err := work.Enter(ctx, spec.Dir)
 	if err != nil {
@@ -77,7 +77,7 @@ func enter(ctx context.Context, spec UnpackSpec) (*unpacker, func(), error) {
 	}, nil
 }
 
-// stage writes an entry where nothing is in use yet.
+// stage writes an entry to a staging folder.
 func (u *unpacker) stage(e entry, content io.Reader) error {
 	switch e.part {
 	case partObjects:
@@ -97,7 +97,7 @@ func (u *unpacker) stage(e entry, content io.Reader) error {
 	}
 }
 
-// step is one part of putting the work back.
+// step is one step of restoring the work.
 type step struct {
 	name string
 	do   func(context.Context) error
@@ -112,14 +112,14 @@ func (u *unpacker) steps() []step {
 		{"remove deleted files", u.deleted},
 		{"put changed files back", u.files},
 		{"put large files into the checkout", u.contents},
-		{"put back what git was in the middle of", u.state},
+		{"put the state of an unfinished git operation back", u.state},
 		{"put the stashes back", u.stashes},
 		{"put the sessions back", u.sessions},
 		{"put the caches back", u.keep},
 	}
 }
 
-// apply puts everything in its place. Every step may be done again from the start.
+// apply executes the steps. Each step may be repeated.
 func (u *unpacker) apply(ctx context.Context, steps []step) error {
 	for _, s := range steps {
 		if err := ctx.Err(); err != nil {
@@ -132,7 +132,7 @@ func (u *unpacker) apply(ctx context.Context, steps []step) error {
 	return nil
 }
 
-// objects makes sure that the base is there and takes in the commits on top of it.
+// objects ensures that the base exists and imports the commits on top of it.
 func (u *unpacker) objects(ctx context.Context) error {
 	if err := u.git.Fetch(ctx, u.spec.Source, u.m.Base); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoBase, err)
@@ -146,5 +146,5 @@ func (u *unpacker) objects(ctx context.Context) error {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return u.connected(ctx)
+	return u.checkConnected(ctx)
 }

@@ -16,20 +16,20 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The names of a stream: its first and last entries, and its parts in their order.
+// The names in a stream: its first and last entries, and its parts in order.
 const (
 	openingName  = "errand-pack"
 	manifestName = "manifest.json"
 
-	partGit     = "git"     // "index", "deleted", and "state/…" of what git is in the middle of
-	partObjects = "objects" // one thin pack, cut into numbered pieces
+	partGit     = "git"     // "index", "deleted", and "state/…" of an unfinished git operation
+	partObjects = "objects" // one thin pack, split into numbered pieces
 	partLarge   = "lfs"     // large files of Git LFS, named by their SHA-256
 	partWork    = "work"    // files of the checkout
 	partHome    = "home"    // sessions
 	partKeep    = "keep"    // see keepPrefix
 )
 
-// order is how parts follow one another.
+// order is the order of the parts.
 var order = [...]string{partGit, partObjects, partLarge, partWork, partHome, partKeep}
 
 // entry is one file, link or folder of a part.
@@ -37,12 +37,12 @@ type entry struct {
 	part, name string // name is within the part
 	kind       byte   // as in a tar header
 	mode       fs.FileMode
-	time       time.Time // zero where it does not matter
+	time       time.Time // zero if irrelevant
 	size       int64
 	link       string
 }
 
-// sum adds up a part.
+// sum accumulates the sums of a part.
 type sum struct {
 	part Part
 	hash hash.Hash
@@ -50,7 +50,7 @@ type sum struct {
 
 func newSum(name string) *sum { return &sum{part: Part{Name: name}, hash: sha256.New()} }
 
-// begin adds an entry; its content is written to the sum's hash afterwards.
+// begin adds an entry. The caller then writes its content to the hash.
 func (s *sum) begin(e entry) {
 	var stamp int64
 	if !e.time.IsZero() {
@@ -83,11 +83,11 @@ func newWriter(ctx context.Context, to io.Writer, m *Manifest, limit int64) (*wr
 	}
 	w := &writer{ctx: ctx, zip: z, tar: tar.NewWriter(z), manifest: m, left: limit}
 	opening := fmt.Appendf(nil, "{\"form\":%d}\n", Form)
-	return w, w.plain(openingName, opening)
+	return w, w.writePlain(openingName, opening)
 }
 
-// plain writes an entry that belongs to no part.
-func (w *writer) plain(name string, data []byte) error {
+// writePlain writes an entry that belongs to no part.
+func (w *writer) writePlain(name string, data []byte) error {
 	head := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o600, Size: int64(len(data)), Format: tar.FormatPAX}
 	if err := w.tar.WriteHeader(head); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
@@ -98,7 +98,7 @@ func (w *writer) plain(name string, data []byte) error {
 	return nil
 }
 
-// begin ends the part before and begins the next one. A part without entries is not named.
+// begin ends the previous part and begins the next one. A part without entries is not listed.
 func (w *writer) begin(part string) {
 	w.end()
 	w.sum = newSum(part)
@@ -111,7 +111,7 @@ func (w *writer) end() {
 	w.sum = nil
 }
 
-// add writes an entry of the present part. content has exactly e.size bytes, else it is an error.
+// add writes an entry of the current part. It fails unless content has exactly e.size bytes.
 func (w *writer) add(e entry, content io.Reader) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (w *writer) add(e entry, content io.Reader) error {
 	if e.size == 0 {
 		return nil
 	}
-	n, err := io.Copy(io.MultiWriter(w.tar, w.sum.hash), &patient{ctx: w.ctx, from: io.LimitReader(content, e.size)})
+	n, err := io.Copy(io.MultiWriter(w.tar, w.sum.hash), &ctxReader{ctx: w.ctx, from: io.LimitReader(content, e.size)})
 	if err == nil && n != e.size {
 		err = errors.New("it became shorter meanwhile")
 	}
@@ -150,7 +150,7 @@ func (w *writer) finish() error {
 	if err != nil {
 		return fmt.Errorf("encode manifest: %w", err)
 	}
-	if err := w.plain(manifestName, data); err != nil {
+	if err := w.writePlain(manifestName, data); err != nil {
 		return err
 	}
 	if err := errors.Join(w.tar.Close(), w.zip.Close()); err != nil {
@@ -159,19 +159,19 @@ func (w *writer) finish() error {
 	return nil
 }
 
-// abandon lets go of what a writer holds without ending the stream.
+// abandon releases the writer without completing the stream.
 func (w *writer) abandon() {
-	w.zip.Reset(io.Discard) // else Close would write an end that looks whole
+	w.zip.Reset(io.Discard) // otherwise Close would write a valid end
 	_ = w.zip.Close()
 }
 
-// patient reads until its context ends.
-type patient struct {
+// ctxReader reads until its context ends.
+type ctxReader struct {
 	ctx  context.Context
 	from io.Reader
 }
 
-func (p *patient) Read(b []byte) (int, error) {
+func (p *ctxReader) Read(b []byte) (int, error) {
 	if err := p.ctx.Err(); err != nil {
 		return 0, err
 	}

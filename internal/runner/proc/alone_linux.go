@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RunAlone runs a short command like cmd.Run does, and leaves nothing of what it started behind: the
-// command is the first process of a PID namespace, with whose end the kernel ends all others. It is
-// for git, which starts whatever the agent's configuration names as a filter.
+// RunAlone runs a short command as cmd.Run does, and ends all its descendants with it: the command is the first process
+// of a PID namespace, and at its end the kernel kills the others. It is for git, which starts any filter that the
+// agent's configuration names.
 //
-// Where the kernel refuses such a namespace the command runs without one, and EndOrphans finds what
-// is left. Within a command of another RunAlone, as in a filter that runs git, there is no second
-// namespace: what is left ends with the outer command. Prepare is called once or twice, and returns
-// the same command anew each time.
+// If the kernel refuses such a namespace, the command runs without one, and EndOrphans finds the remaining processes.
+// Inside a command of another RunAlone, such as a filter that runs git, there is no second namespace; remaining
+// processes end with the outer command. prepare is called once or twice, and must return a new, identical command each
+// time.
 func RunAlone(prepare func() *exec.Cmd) error {
 	cmd := prepare()
 	if !procIsOwn() {
@@ -36,15 +36,16 @@ func RunAlone(prepare func() *exec.Cmd) error {
 	switch err := cmd.Start(); {
 	case err == nil:
 		return cmd.Wait()
-	case refused(err):
+	case isNamespaceError(err):
 		return prepare().Run()
 	default:
 		return err
 	}
 }
 
-// refused tells whether an error may be about namespaces. If it was not, the second try says so.
-func refused(err error) bool {
+// isNamespaceError reports whether an error may be about namespaces. If it has another cause, the second attempt fails,
+// too.
+func isNamespaceError(err error) bool {
 	for _, kind := range []error{unix.EPERM, unix.EACCES, unix.ENOSPC, unix.EUSERS, unix.EINVAL, unix.ENOSYS} {
 		if errors.Is(err, kind) {
 			return true
@@ -53,8 +54,8 @@ func refused(err error) bool {
 	return false
 }
 
-// Adopt makes this program the parent of whatever its descendants leave behind, for EndOrphans. It
-// refuses within RunAlone, where EndOrphans could not find them.
+// Adopt makes this program the parent of all orphaned descendants, for EndOrphans. It fails inside RunAlone, where
+// EndOrphans could not find them.
 func Adopt() error {
 	if !procIsOwn() {
 		return errors.New("adopt orphans: /proc shows another PID namespace")
@@ -62,7 +63,7 @@ func Adopt() error {
 	return becomeSubreaper()
 }
 
-// EndOrphans ends every descendant of this program. It is an error if some could not be ended.
+// EndOrphans ends every descendant of this program. It returns an error if some could not be ended.
 func EndOrphans() error {
 	if left := endDescendants(0, Subreaper); left > 0 {
 		return fmt.Errorf("%d processes could not be ended", left)

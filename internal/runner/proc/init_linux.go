@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The files that startNamespaced hands to ns-init.
+// The files that startNamespaced passes to ns-init.
 const (
 	ordersFD = 3
 	reportFD = 4
 )
 
-// Init is the "ns-init" subcommand: process 1 of a run's PID namespace. It gives the namespace a
-// /proc of its own, starts the command without any of our capabilities, passes an interrupt on,
-// collects orphans, and ends with the command or with its supervisor. Its end is the end of every
-// process in the namespace. The arguments are "--probe", or "--" and the command.
+// Init is the "ns-init" subcommand: process 1 of a run's PID namespace. It mounts a separate /proc, starts the command
+// without the capabilities of this program, forwards interrupts, reaps orphans, and ends with the command or with its
+// supervisor. At its end, the kernel kills all processes in the namespace. The arguments are "--probe", or "--" and the
+// command.
 func Init(args []string) int {
-	// The dropped capabilities are a thread's, and so is what a child inherits.
+	// Capabilities belong to a thread, and a child inherits those of the thread that starts it.
 	runtime.LockOSThread()
 	err := enterNamespace()
 	if len(args) == 1 && args[0] == "--probe" {
@@ -76,7 +76,7 @@ func runInit(argv []string, report *json.Encoder) int {
 		return 1
 	}
 	_ = report.Encode(nsMessage{Started: true})
-	go obey(os.NewFile(ordersFD, "orders"), cmd.Process.Pid)
+	go forwardInterrupts(os.NewFile(ordersFD, "orders"), cmd.Process.Pid)
 	status := reapUntil(cmd.Process.Pid)
 	end := nsMessage{Ended: true, Code: status.ExitStatus()}
 	if status.Signaled() {
@@ -86,8 +86,8 @@ func runInit(argv []string, report *json.Encoder) int {
 	return 0
 }
 
-// obey passes orders on until the supervisor is gone, and then ends the namespace.
-func obey(orders *os.File, pid int) {
+// forwardInterrupts passes interrupts on, and ends the namespace when the supervisor is gone.
+func forwardInterrupts(orders *os.File, pid int) {
 	order := make([]byte, 1)
 	for {
 		if _, err := orders.Read(order); err != nil {
@@ -99,7 +99,7 @@ func obey(orders *os.File, pid int) {
 	}
 }
 
-// reapUntil collects ended processes until the given one has ended.
+// reapUntil reaps ended processes until the given one has ended.
 func reapUntil(pid int) unix.WaitStatus {
 	for {
 		var status unix.WaitStatus

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// lookPath finds the command's file by the PATH that the command itself will see, not by ours.
+// lookPath finds the command's file in the PATH of the command's own environment.
 func lookPath(c Command) (string, error) {
 	name := c.Argv[0]
 	if strings.Contains(name, "/") {
@@ -38,7 +38,7 @@ func executable(path string) error {
 	return nil
 }
 
-// variable returns the last value of an environment variable, as exec would see it.
+// variable returns the last value of an environment variable, which is the effective one.
 func variable(env []string, name string) string {
 	for i := len(env) - 1; i >= 0; i-- {
 		if value, ok := strings.CutPrefix(env[i], name+"="); ok {

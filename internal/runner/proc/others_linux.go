@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstLent is the least of the numbers that a system lends to its users for namespaces of their own (/etc/subuid).
-const firstLent = 100_000
+// firstSubUID is the smallest user id that a system assigns to users for their own namespaces (/etc/subuid).
+const firstSubUID = 100_000
 
-// TreeCPU returns the processor time that a process and its descendants have used so far, whoever's they are. Known
-// is false where the system does not tell. The sum may shrink when processes end.
+// TreeCPU returns the CPU time that a process and its descendants have used so far, of any user. known is false if the
+// system does not report it. The sum may decrease when processes end.
 func TreeCPU(pid int) (used time.Duration, known bool) { return treeCPU(pid, Group) }
 
-// Born is when the calling process began, in the kernel's ticks since the system's start, and which start that was.
-func Born() (boot string, ticks int64) {
+// StartTime returns the id of the current boot, and the start of the calling process in kernel ticks since that boot.
+func StartTime() (boot string, ticks int64) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", 0
@@ -33,11 +33,11 @@ func Born() (boot string, ticks int64) {
 	return strings.TrimSpace(string(id)), e.began
 }
 
-// Left returns the processes of a user, those of namespaces that users have made included, that began at these ticks
-// or later. The caller and what hangs below a login over SSH are not among them: that is somebody else's work.
-func Left(uid int, since int64) []int { return left(table(), ownerOf, uid, since) }
+// Leftovers returns the processes of a user, including those in the user's namespaces, that started at the given ticks
+// or later. It excludes the caller and all processes below an SSH login, which belong to other work.
+func Leftovers(uid int, since int64) []int { return leftovers(table(), ownerOf, uid, since) }
 
-func left(all []entry, whose func(pid int) (owner, bool), uid int, since int64) []int {
+func leftovers(all []entry, whose func(pid int) (owner, bool), uid int, since int64) []int {
 	byPID := make(map[int]entry, len(all))
 	for _, e := range all {
 		byPID[e.pid] = e
@@ -48,7 +48,7 @@ func left(all []entry, whose func(pid int) (owner, bool), uid int, since int64) 
 		if e.zombie || e.pid == self || e.began < since {
 			continue
 		}
-		if o, ok := whose(e.pid); !ok || o.uid != uid && o.uid < firstLent || loggedIn(byPID, whose, e) {
+		if o, ok := whose(e.pid); !ok || o.uid != uid && o.uid < firstSubUID || belongsToLogin(byPID, whose, e) {
 			continue
 		}
 		pids = append(pids, e.pid)
@@ -56,13 +56,14 @@ func left(all []entry, whose func(pid int) (owner, bool), uid int, since int64) 
 	return pids
 }
 
-// EndLeft ends what Left returns, as far as the caller may, and returns how many there are then.
-func EndLeft(uid int, since int64) int {
-	return killUntilGone(func() []int { return Left(uid, since) })
+// KillLeftovers kills the processes that Leftovers returns, as far as permitted, and returns how many remain.
+func KillLeftovers(uid int, since int64) int {
+	return killUntilGone(func() []int { return Leftovers(uid, since) })
 }
 
-// loggedIn says whether a process hangs below root's SSH server, to which nobody can attach what began elsewhere.
-func loggedIn(byPID map[int]entry, whose func(pid int) (owner, bool), e entry) bool {
+// belongsToLogin reports whether a process is below root's SSH server, of which a process that started elsewhere cannot
+// become a descendant.
+func belongsToLogin(byPID map[int]entry, whose func(pid int) (owner, bool), e entry) bool {
 	for range len(byPID) {
 		parent, ok := byPID[e.parent]
 		if !ok {
@@ -76,7 +77,7 @@ func loggedIn(byPID map[int]entry, whose func(pid int) (owner, bool), e entry) b
 	return false
 }
 
-// owner is whose a process is, and what it calls itself.
+// owner is the user and the name of a process.
 type owner struct {
 	uid  int
 	name string
@@ -90,7 +91,7 @@ func ownerOf(pid int) (owner, bool) {
 	return parseOwner(string(data))
 }
 
-// parseOwner reads one /proc/PID/status, in which the kernel has escaped the lines of a name.
+// parseOwner parses one /proc/PID/status, in which the kernel escapes newlines in names.
 func parseOwner(text string) (o owner, ok bool) {
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(line, ":")
@@ -107,9 +108,9 @@ func parseOwner(text string) (o owner, ok bool) {
 	return owner{}, false
 }
 
-// EndEverything kills every process that the calling user may kill, but the caller, at one stroke: nothing that it
-// ends can get in its way. It does nothing for root.
-func EndEverything() {
+// KillAll kills every process that the calling user may kill, except the caller, in one system call, so that none of
+// them can interfere. It does nothing for root.
+func KillAll() {
 	if os.Getuid() != 0 {
 		_ = unix.Kill(-1, unix.SIGKILL)
 	}

@@ -18,7 +18,7 @@ func TestLeft(t *testing.T) {
 	owners := map[int]owner{
 		1: {0, "systemd"}, 2: {0, "sshd"}, 3: {0, "sshd-session"}, 4: {agent, "sshd-session"}, 5: {agent, "git"},
 		10: {keeper, "errand-runner"}, 11: {agent, "errand-runner"}, 12: {agent, "claude"}, 13: {agent, "ended"},
-		20: {agent, "sshd"}, 21: {agent, "hides"}, 22: {firstLent + 33, "in a container"}, 23: {agent, "systemd"},
+		20: {agent, "sshd"}, 21: {agent, "hides"}, 22: {firstSubUID + 33, "in a container"}, 23: {agent, "systemd"},
 		30: {keeper, "tether"}, 31: {33, "www"}, self: {agent, "the caller"},
 	}
 	all := []entry{
@@ -35,7 +35,7 @@ func TestLeft(t *testing.T) {
 		601: {22},
 		999: nil,
 	} {
-		if diff := cmp.Diff(want, left(all, whose, agent, since)); diff != "" {
+		if diff := cmp.Diff(want, leftovers(all, whose, agent, since)); diff != "" {
 			t.Errorf("since %d (-want +got):\n%s", since, diff)
 		}
 	}
@@ -67,11 +67,11 @@ func TestParseOwner(t *testing.T) {
 // TestBorn: a process began after the one that started it, or in the same moment, and both since the same start.
 func TestBorn(t *testing.T) {
 	t.Parallel()
-	boot, ticks := Born()
+	boot, ticks := StartTime()
 	if boot == "" || ticks <= 0 {
 		t.Errorf("%q %d", boot, ticks)
 	}
-	if again, same := Born(); again != boot || same != ticks {
+	if again, same := StartTime(); again != boot || same != ticks {
 		t.Errorf("then %q %d", again, same)
 	}
 }

@@ -4,17 +4,17 @@ package proc
 
 import "time"
 
-// TreeCPU tells nothing here.
+// TreeCPU is not available on this system.
 func TreeCPU(int) (used time.Duration, known bool) { return 0, false }
 
-// Born tells nothing here.
-func Born() (boot string, ticks int64) { return "", 0 }
+// StartTime is not available on this system.
+func StartTime() (boot string, ticks int64) { return "", 0 }
 
-// Left finds nothing here.
-func Left(int, int64) []int { return nil }
+// Leftovers finds nothing on this system.
+func Leftovers(int, int64) []int { return nil }
 
-// EndLeft ends nothing here.
-func EndLeft(int, int64) int { return 0 }
+// KillLeftovers does nothing on this system.
+func KillLeftovers(int, int64) int { return 0 }
 
-// EndEverything ends nothing here.
-func EndEverything() {}
+// KillAll does nothing on this system.
+func KillAll() {}

@@ -17,10 +17,10 @@ import (
 // orderInterrupt asks ns-init to send SIGINT to the command.
 const orderInterrupt = 'i'
 
-// selfPath is this program, also when its file has been replaced since.
+// selfPath refers to this program even if its file has been replaced since.
 const selfPath = "/proc/self/exe"
 
-// nsMessage is what ns-init reports: first Started or Error, later the command's end.
+// nsMessage is a report of ns-init: first Started or Error, later the command's end.
 type nsMessage struct {
 	Started bool   `json:"started,omitempty"`
 	Error   string `json:"error,omitempty"`
@@ -29,14 +29,14 @@ type nsMessage struct {
 	Signal  string `json:"signal,omitempty"`
 }
 
-// nsReport collects the messages of one ns-init.
+// nsReport reads the messages of one ns-init.
 type nsReport struct {
 	file    *os.File
 	decoder *json.Decoder
 }
 
-// exit returns the command's end as ns-init reported it. Without a report ns-init was killed, and
-// with it everything else.
+// exit returns the command's end as ns-init reported it. A missing report means that ns-init was killed, and with it
+// all other processes.
 func (r *nsReport) exit(error) Exit {
 	defer r.file.Close()
 	var m nsMessage
@@ -46,8 +46,8 @@ func (r *nsReport) exit(error) Exit {
 	return Exit{Code: m.Code, Signal: m.Signal}
 }
 
-// namespaceAttr asks for namespaces of its own. Root needs no user namespace, and goes without one
-// so that sudo and the like keep working; everybody else gets one with just their own ids.
+// namespaceAttr requests new namespaces. Root needs no user namespace, and gets none so that sudo and the like keep
+// working; other users get one that maps only their own ids.
 func namespaceAttr() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{
 		Setsid:     true,
@@ -106,10 +106,10 @@ func (p *Process) awaitStarted() error {
 	return fmt.Errorf("%w: %s", ErrNotStarted, m.Error)
 }
 
-// Probe returns the best isolation that works here, by trying it.
+// Probe returns the best isolation that works on this system, by trying it.
 func Probe() Isolation {
 	if !procIsOwn() {
-		return Group // everything else finds processes in /proc
+		return Group // the other kinds find processes in /proc
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -122,5 +122,5 @@ func Probe() Isolation {
 	return Subreaper
 }
 
-// probeAnswer shows that a probe really ran as the namespace's init.
+// probeAnswer proves that a probe ran as the namespace's init.
 const probeAnswer = "pidns 1"

@@ -14,8 +14,8 @@ func (p *Process) startNamespaced(Command) error {
 	return errors.New("start in a PID namespace: only on Linux")
 }
 
-// Probe returns the best isolation that works here.
+// Probe returns the best isolation on this system.
 func Probe() Isolation { return Group }
 
-// Init is the "ns-init" subcommand. It exists on Linux only.
+// Init is the "ns-init" subcommand. It is available on Linux only.
 func Init([]string) int { return 127 }

@@ -1,13 +1,14 @@
-// Package proc starts one command so that none of its processes can outlive it.
+// Package proc starts a command so that none of its processes can outlive it.
 //
-// Agents and their tools start processes in sessions and groups of their own, which outlive both a
-// normal exit and a kill of the process group. So a command runs in a PID namespace of its own where
-// the kernel allows one (its end is the kernel's work), and otherwise beneath a subreaper, whose
-// descendants are found by walking the process table. Where neither exists, only the command's
-// process group is ended, and Isolation says so.
+// Agents and their tools start processes in their own sessions and groups, which outlive both a normal exit and a kill
+// of the process group. Where the kernel allows it, a command therefore runs in its own PID namespace, whose processes
+// the kernel ends. Otherwise it runs below a subreaper, whose descendants are found in the process table. Where neither
+// is available, only the command's process group is ended. [Isolation] names the kind in use.
 //
-// A program that uses this package calls Init from its hidden "ns-init" subcommand. A subreaper sees
-// no difference between the descendants of two commands, so a program runs one command at a time.
+// A program that uses this package calls [Init] from its hidden "ns-init" subcommand. A subreaper cannot distinguish
+// the descendants of two commands, so a program must run one command at a time.
+//
+// Start here: [Start], or [RunAlone] for a short command.
 package proc
 
 import (
@@ -16,33 +17,32 @@ import (
 	"time"
 )
 
-// InitCommand is the name of the hidden subcommand that a program must hand to Init.
+// InitCommand is the name of the hidden subcommand that a program must pass to Init.
 const InitCommand = "ns-init"
 
-// Isolation says what holds the processes of a command together.
+// Isolation is the mechanism that keeps the processes of a command together.
 type Isolation string
 
 // The kinds of isolation, best first.
 const (
-	// PIDNamespace is a PID namespace of its own, with its own /proc. Nothing leaves it.
+	// PIDNamespace is a separate PID namespace with its own /proc. No process can leave it.
 	PIDNamespace Isolation = "pidns"
-	// Subreaper finds every descendant, also those with a session of their own. If the supervising
-	// program is killed, what is left is found by a mark in its environment only.
+	// Subreaper finds every descendant, including those with their own session. If the supervising program is killed,
+	// remaining processes are only found by a mark in their environment.
 	Subreaper Isolation = "subreaper"
-	// Group ends the process group and nothing else.
+	// Group ends only the process group.
 	Group Isolation = "group"
 )
 
-// ErrNotStarted is wrapped by the error of Start when the command itself could not be started, as
-// opposed to what surrounds it.
+// ErrNotStarted is wrapped by the error of Start if the command itself could not be started, as opposed to its
+// isolation.
 var ErrNotStarted = errors.New("command could not be started")
 
-// MarkVariable is the environment variable that marks the processes of a run. Its value is the run's
-// directory, which no other run on this host has.
+// MarkVariable is the environment variable that marks the processes of a run. Its value is the run's directory, which
+// is unique on this host.
 const MarkVariable = "ERRAND_RUN_DIR"
 
-// Command is what to start. The files are inherited by the command as they are and stay the
-// caller's to close; nil means /dev/null.
+// Command describes a command. The command inherits the files; the caller closes its own copies. nil means /dev/null.
 type Command struct {
 	Argv   []string
 	Env    []string
@@ -52,16 +52,16 @@ type Command struct {
 	Stderr *os.File
 }
 
-// Exit is how the command itself ended. Code is 128 plus the signal's number when Signal is set.
+// Exit is the end of the command itself. Code is 128 plus the signal's number if Signal is set.
 type Exit struct {
 	Code   int
 	Signal string
-	// Left is the number of processes that could not be ended, 0 in all ordinary cases.
+	// Left is the number of processes that could not be ended, usually 0.
 	Left int
 }
 
-// killTimeout bounds how long the end of all processes may take, such as those in disk sleep.
+// killTimeout bounds the time until all processes have ended. Processes in disk sleep may exceed it.
 const killTimeout = 20 * time.Second
 
-// killRound is the pause between two looks at the process table while processes are being ended.
+// killRound is the interval between two reads of the process table while processes are being ended.
 const killRound = 5 * time.Millisecond

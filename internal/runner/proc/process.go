@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Process is a started command together with everything that it starts.
+// Process is a started command with all its descendants.
 type Process struct {
 	isolation Isolation
 	cmd       *exec.Cmd
-	control   *os.File // pidns: orders to ns-init; its end of file ends ns-init
+	control   *os.File // pidns: orders to ns-init, which ends at the end of file
 	report    *nsReport
 
 	once sync.Once
@@ -22,8 +22,8 @@ type Process struct {
 	done chan struct{}
 }
 
-// Start starts the command. Its processes are all ended when the command itself ends, when Kill is
-// called or, in a PID namespace, when the calling program dies.
+// Start starts the command. All its processes are ended when the command itself ends, when Kill is called or, in a PID
+// namespace, when the calling program dies.
 func Start(c Command, isolation Isolation) (*Process, error) {
 	if len(c.Argv) == 0 {
 		return nil, fmt.Errorf("%w: no command given", ErrNotStarted)
@@ -66,7 +66,7 @@ func (p *Process) startPlain(c Command) error {
 	return nil
 }
 
-// setFiles assigns only files that are there: a nil *os.File in an interface is not nil.
+// setFiles assigns only non-nil files: a nil *os.File in an interface is not nil.
 func setFiles(cmd *exec.Cmd, c Command) {
 	if c.Stdin != nil {
 		cmd.Stdin = c.Stdin
@@ -79,11 +79,10 @@ func setFiles(cmd *exec.Cmd, c Command) {
 	}
 }
 
-// Isolation says what holds the processes together.
+// Isolation returns the mechanism that keeps the processes together.
 func (p *Process) Isolation() Isolation { return p.isolation }
 
-// Interrupt sends SIGINT to the command itself and to nothing that it started. An ended command is
-// not an error.
+// Interrupt sends SIGINT to the command itself, not to its children. It does nothing if the command has ended.
 func (p *Process) Interrupt() {
 	if p.isolation == PIDNamespace {
 		_, _ = p.control.Write([]byte{orderInterrupt})
@@ -92,11 +91,11 @@ func (p *Process) Interrupt() {
 	_ = p.cmd.Process.Signal(os.Interrupt)
 }
 
-// Kill ends every process at once. It may be called at any time and more than once; Wait tells when
-// all of them are gone.
+// Kill ends all processes at once. It may be called at any time and repeatedly; Wait returns when all of them have
+// ended.
 func (p *Process) Kill() {
 	select {
-	case <-p.done: // its number may be somebody else's by now
+	case <-p.done: // another process may have its id by now
 		return
 	default:
 	}
@@ -107,17 +106,17 @@ func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 }
 
-// Done is closed when every process is gone.
+// Done is closed when all processes have ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait returns how the command ended, after every one of its processes is gone.
+// Wait returns how the command ended, after all its processes have ended.
 func (p *Process) Wait() Exit {
 	<-p.done
 	return p.exit
 }
 
-// CPU returns the processor time that the command and its descendants have used so far. Known is
-// false where the system does not tell. The sum may shrink when processes end.
+// CPU returns the CPU time that the command and its descendants have used so far. known is false if the system does not
+// report it. The sum may decrease when processes end.
 func (p *Process) CPU() (used time.Duration, known bool) {
 	return treeCPU(p.cmd.Process.Pid, p.isolation)
 }
@@ -126,8 +125,8 @@ func (p *Process) wait() {
 	defer close(p.done)
 	err := p.cmd.Wait()
 	if p.isolation == PIDNamespace {
-		// ns-init is the namespace's init: when it has been waited for, the kernel has ended and
-		// reaped every process of the namespace.
+		// ns-init is the namespace's init: when Wait returns, the kernel has killed and reaped every process of the
+		// namespace.
 		p.exit = p.report.exit(err)
 		_ = p.control.Close()
 		return
@@ -136,7 +135,7 @@ func (p *Process) wait() {
 	p.exit.Left = endDescendants(p.cmd.Process.Pid, p.isolation)
 }
 
-// exitOf reads a command's end after Wait.
+// exitOf returns a command's end after Wait.
 func exitOf(cmd *exec.Cmd) Exit {
 	state := cmd.ProcessState
 	if state == nil {
@@ -149,8 +148,8 @@ func exitOf(cmd *exec.Cmd) Exit {
 	return Exit{Code: state.ExitCode()}
 }
 
-// Detach keeps the calling program alive when its terminal or SSH session goes away. The signals are
-// caught, not ignored: an ignored signal would be inherited by every command.
+// Detach keeps the calling program alive when its terminal or SSH session closes. The signals are caught instead of
+// ignored, because commands would inherit an ignored signal.
 func Detach() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
 }

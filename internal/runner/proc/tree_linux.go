@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becomeSubreaper makes orphaned descendants our children, so that a walk finds them.
+// becomeSubreaper makes orphaned descendants children of this process, so that a walk of the process table finds them.
 func becomeSubreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
@@ -19,23 +19,23 @@ func becomeSubreaper() error {
 	return nil
 }
 
-// entry is one line of the process table.
+// entry is one process in the process table.
 type entry struct {
 	pid, parent int
 	zombie      bool
-	ticks       int64 // user and system time, waited-for children included
-	began       int64 // in ticks since the system's start
+	ticks       int64 // user and system time, including children that were waited for
+	began       int64 // start time, in ticks since boot
 }
 
-// procIsOwn reports whether the process ids in /proc are those that this process uses. They are not
-// in a PID namespace that has no /proc of its own: there the same number may be another process.
+// procIsOwn reports whether /proc shows the process ids that this process uses. It does not in a PID namespace without
+// its own /proc, where the same number may refer to another process.
 func procIsOwn() bool {
 	status, err := os.ReadFile("/proc/self/status")
 	return err == nil && ownNumbers(string(status))
 }
 
-// ownNumbers reports whether a /proc/self/status was read in the process's own PID namespace: NSpid
-// lists the process's id in the namespace of that /proc and in each one nested below it.
+// ownNumbers reports whether a /proc/self/status was read in the process's own PID namespace. NSpid lists the process's
+// id in the namespace of that /proc and in each one nested below it.
 func ownNumbers(status string) bool {
 	for line := range strings.Lines(status) {
 		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
@@ -45,8 +45,8 @@ func ownNumbers(status string) bool {
 	return true // this kernel has no PID namespaces
 }
 
-// table reads the process table. Processes that end meanwhile are left out. It is empty where the
-// process ids in /proc are not those that this process uses.
+// table reads the process table without processes that end meanwhile. It is empty if /proc shows the process ids of
+// another namespace.
 func table() []entry {
 	if !procIsOwn() {
 		return nil
@@ -80,8 +80,8 @@ func readNames(dir string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// parseStat reads one /proc/PID/stat. The second field is the program's name in parentheses and may
-// hold anything, so the fields are counted from the last parenthesis.
+// parseStat parses one /proc/PID/stat. The second field is the program's name in parentheses and may contain anything,
+// so fields are counted from the last parenthesis.
 func parseStat(data []byte) (entry, bool) {
 	end := bytes.LastIndexByte(data, ')')
 	space := bytes.IndexByte(data, ' ')
@@ -108,7 +108,7 @@ func parseStat(data []byte) (entry, bool) {
 	return e, err == nil
 }
 
-// descendants returns every process beneath root, without root.
+// descendants returns every process below root, without root.
 func descendants(all []entry, root int) []entry {
 	children := make(map[int][]entry, len(all))
 	for _, e := range all {
@@ -128,13 +128,13 @@ func descendants(all []entry, root int) []entry {
 	return found
 }
 
-// clockTick is the kernel's USER_HZ, which is 100 on every architecture that Go runs on.
+// clockTick is the kernel's USER_HZ, which is 100 on every architecture that Go supports.
 const clockTick = time.Second / 100
 
 func treeCPU(pid int, isolation Isolation) (time.Duration, bool) {
 	root := pid
 	if isolation == Subreaper {
-		root = os.Getpid() // orphans hang beneath us
+		root = os.Getpid() // orphans are children of this process
 	}
 	var ticks int64
 	all := table()
@@ -154,14 +154,13 @@ func treeCPU(pid int, isolation Isolation) (time.Duration, bool) {
 	return time.Duration(ticks) * clockTick, len(all) > 0
 }
 
-// reap collects one ended orphan. The command itself is never given here: os/exec waits for it.
+// reap reaps one ended orphan. It is never called for the command itself, for which os/exec waits.
 func reap(pid int) {
 	var status unix.WaitStatus
 	_, _ = unix.Wait4(pid, &status, unix.WNOHANG, nil)
 }
 
-// endDescendants kills everything that is left of an ended command and returns how many processes
-// could not be ended in time.
+// endDescendants kills the remaining descendants of an ended command and returns how many could not be ended in time.
 func endDescendants(pid int, isolation Isolation) int {
 	if isolation == Group {
 		_ = unix.Kill(-pid, unix.SIGKILL)
@@ -181,8 +180,8 @@ func endDescendants(pid int, isolation Isolation) int {
 	})
 }
 
-// killUntilGone stops and kills what list returns until it returns nothing. Stopping everything
-// first keeps a process that forks without end from outrunning the walk.
+// killUntilGone stops and kills the listed processes until list returns none, and returns how many remain. It stops all
+// of them first, so that a process that forks endlessly cannot outrun the walk.
 func killUntilGone(list func() []int) int {
 	deadline := time.Now().Add(killTimeout)
 	ticker := time.NewTicker(killRound)
@@ -202,9 +201,9 @@ func killUntilGone(list func() []int) int {
 	}
 }
 
-// KillMarked ends every process whose environment carries the run's mark: what is left of a run
-// whose supervisor was killed. It returns how many could not be ended. Processes that changed their
-// environment are not found; a PID namespace leaves none to find.
+// KillMarked kills every process whose environment contains the run's mark: the remaining processes of a run whose
+// supervisor was killed. It returns how many could not be ended. It does not find processes that changed their
+// environment; a PID namespace leaves none.
 func KillMarked(runDir string) int {
 	mark := []byte(MarkVariable + "=" + runDir)
 	self := os.Getpid()

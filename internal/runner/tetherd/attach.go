@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Attach connects in and out with the daemon. Every byte is yamux's; Attach itself adds none. It
-// returns when the daemon ends the session, as when somebody newer attaches, or when in ends.
+// Attach connects in and out with the daemon. All bytes belong to the yamux session; Attach adds none. It returns when
+// the daemon ends the session, for example because of a newer attach, or when in ends.
 func Attach(ctx context.Context, dir string, in io.Reader, out io.Writer) error {
 	dialCtx, cancel := context.WithTimeout(ctx, orderTimeout)
 	defer cancel()
@@ -27,7 +27,7 @@ func Attach(ctx context.Context, dir string, in io.Reader, out io.Writer) error 
 	_ = conn.SetDeadline(time.Time{})
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	// Whoever reads from in cannot be interrupted; the process ends with Attach.
+	// A read from in cannot be interrupted; the process ends with Attach.
 	go func() {
 		_, _ = io.Copy(conn, in)
 		if unix, ok := conn.(*net.UnixConn); ok {

@@ -17,27 +17,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Defaults of a Config's zero fields.
+// Defaults for zero fields of a Config.
 const (
 	DefaultHold           = 10 * time.Minute
 	DefaultMaxConnections = 256
 )
 
-// Config is what Serve needs.
+// Config configures Serve.
 type Config struct {
-	// Dir is where the daemon's lock and control socket are.
+	// Dir is the directory of the daemon's lock and control socket.
 	Dir string
 	// Listen is the loopback address to listen on.
 	Listen string
-	// Hold is how long a connection waits for somebody to attach before it is closed.
+	// Hold is how long a connection is held without an attached orchestrator before it is closed.
 	Hold time.Duration
-	// MaxConnections bounds how many are open; more wait in the kernel.
+	// MaxConnections bounds the open connections; further ones wait in the kernel.
 	MaxConnections int
-	// Ready, if set, is called once with the real address when the port is open.
+	// Ready, if set, is called once with the actual address when the port is open.
 	Ready func(Status)
 }
 
-// ErrServing says that another daemon owns the directory.
+// ErrServing means that another daemon owns the directory.
 var ErrServing = errors.New("a tether is already being served")
 
 // daemon is one served tether.
@@ -48,11 +48,11 @@ type daemon struct {
 
 	mu       sync.Mutex
 	session  *yamux.Session
-	attached chan struct{} // closed when a session begins; replaced when it has ended
+	attached chan struct{} // closed when a session begins; replaced when it ends
 	links    map[*link]struct{}
 }
 
-// Serve owns the port until ctx ends or somebody asks it to stop. There is at most one per directory.
+// Serve owns the port until ctx ends or it receives a stop order. There is at most one daemon per directory.
 func Serve(ctx context.Context, config Config) error {
 	if config.Hold == 0 {
 		config.Hold = DefaultHold
@@ -106,7 +106,7 @@ func (d *daemon) run(ctx context.Context, port, control net.Listener) error {
 		})
 	})
 	group.Go(func() {
-		d.accept(ctx, control, func(conn net.Conn) { group.Go(func() { d.obey(ctx, conn) }) })
+		d.accept(ctx, control, func(conn net.Conn) { group.Go(func() { d.handleControl(ctx, conn) }) })
 	})
 	<-ctx.Done()
 	_, _ = port.Close(), control.Close()
@@ -115,7 +115,7 @@ func (d *daemon) run(ctx context.Context, port, control net.Listener) error {
 	return nil
 }
 
-// acceptPause is the pause after a failed accept, such as for want of file descriptors.
+// acceptPause is the pause after a failed accept, for example because of missing file descriptors.
 const acceptPause = 100 * time.Millisecond
 
 func (d *daemon) accept(ctx context.Context, l net.Listener, handle func(net.Conn)) {
@@ -135,10 +135,10 @@ func (d *daemon) accept(ctx context.Context, l net.Listener, handle func(net.Con
 	}
 }
 
-// obey reads one order from a control connection and carries it out.
-func (d *daemon) obey(ctx context.Context, conn net.Conn) {
+// handleControl reads one order from a control connection and executes it.
+func (d *daemon) handleControl(ctx context.Context, conn net.Conn) {
 	_ = conn.SetReadDeadline(time.Now().Add(orderTimeout))
-	// The order is read byte by byte: what follows it belongs to yamux.
+	// The order is read byte by byte, because the following bytes belong to yamux.
 	order, err := readLine(conn)
 	if err != nil {
 		_ = conn.Close()
@@ -178,8 +178,8 @@ func readLine(r io.Reader) (string, error) {
 	return "", bufio.ErrTooLong
 }
 
-// attach makes the connection the session that streams go to, in place of an older one, and
-// returns when the session has ended.
+// attach makes the connection the session for streams, in place of an older one, and returns when the session has
+// ended.
 func (d *daemon) attach(ctx context.Context, conn net.Conn) {
 	session, err := yamux.Client(conn, sessionConfig())
 	if err != nil {
@@ -209,7 +209,7 @@ func (d *daemon) attach(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// sessionConfig notices a dead or frozen other side within about 15 s.
+// sessionConfig detects a dead or frozen peer within about 15 s.
 func sessionConfig() *yamux.Config {
 	config := yamux.DefaultConfig()
 	config.EnableKeepAlive = true
@@ -227,7 +227,7 @@ func (d *daemon) detachAll() {
 	}
 }
 
-// current returns the session, if there is one, and what is closed when one begins.
+// current returns the session, or nil, and the channel that is closed when one begins.
 func (d *daemon) current() (*yamux.Session, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -250,7 +250,7 @@ func (d *daemon) status() Status {
 	return status
 }
 
-// lockDir takes the directory for this daemon alone.
+// lockDir locks the directory for this daemon.
 func lockDir(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create directory: %w", err)

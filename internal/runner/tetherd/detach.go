@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// detachTimeout bounds how long a daemon may take to open its port.
+// detachTimeout bounds the time until the daemon has opened its port.
 const detachTimeout = 20 * time.Second
 
-// ServeDetached starts a daemon in the background, in a session of its own, by calling this
-// program's "tether serve", and returns when it answers. A daemon that serves the directory already
-// is left alone, unless it has another port than was asked for, which is an error.
+// ServeDetached starts a daemon in the background, in its own session, by calling this program's "tether serve", and
+// returns when it answers. If a daemon already serves the directory, ServeDetached returns its status, or an error if
+// its port differs from the requested one.
 func ServeDetached(ctx context.Context, root string, config Config) (Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, detachTimeout)
 	defer cancel()
@@ -66,26 +66,26 @@ func awaitDaemon(ctx context.Context, config Config, ended <-chan error, logPath
 		case <-ctx.Done():
 			return Status{}, fmt.Errorf("serve tether: %w", ctx.Err())
 		case err := <-ended:
-			// Another one may have been faster.
+			// Another daemon may have been faster.
 			if status, err := Ask(ctx, config.Dir); err == nil {
 				status.Already = true
 				return status, checkPort(status, config.Listen)
 			}
 			words, _ := os.ReadFile(logPath)
-			return Status{}, fmt.Errorf("serve tether: %w: %s", errOr(err), strings.TrimSpace(string(words)))
+			return Status{}, fmt.Errorf("serve tether: %w: %s", orEndedAtOnce(err), strings.TrimSpace(string(words)))
 		case <-ticker.C:
 		}
 	}
 }
 
-func errOr(err error) error {
+func orEndedAtOnce(err error) error {
 	if err == nil {
 		return errors.New("it ended at once")
 	}
 	return err
 }
 
-// checkPort compares the daemon's port with the wanted one; 0 takes any.
+// checkPort compares the daemon's port with the requested one; 0 accepts any.
 func checkPort(status Status, listen string) error {
 	_, want, err := net.SplitHostPort(listen)
 	if err != nil {

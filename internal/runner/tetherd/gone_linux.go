@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tcpEstablished is the kernel's number for a connection whose both ends are open.
+// tcpEstablished is the kernel's number for a connection that is open at both ends.
 const tcpEstablished = 1
 
-// gone reports whether the other end of a held connection has hung up, which reading would not show
-// before the request that it left behind. Nobody would take the answer.
+// gone reports whether the peer of a held connection has hung up. Reading would report that only after the pending
+// request, whose answer nobody would receive.
 func gone(conn net.Conn) bool {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {

@@ -4,5 +4,5 @@ package tetherd
 
 import "net"
 
-// gone cannot be told here; the answer goes nowhere.
+// gone is not available on this system.
 func gone(net.Conn) bool { return false }

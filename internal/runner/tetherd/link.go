@@ -12,26 +12,26 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// movingFor is how long after its last byte an answer still counts as on its way.
+// movingFor is how long after its last byte an answer still counts as being transferred.
 const movingFor = 2 * time.Second
 
 // link is one accepted connection.
 type link struct {
 	conn net.Conn
 	held atomic.Bool
-	// asked is true from a byte of the VM until a byte of the other side.
+	// asked is true after a byte from the VM until a byte from the other side.
 	asked atomic.Bool
-	// moved is when the last byte passed, in Unix nanoseconds.
+	// moved is the time of the last byte, in Unix nanoseconds.
 	moved atomic.Int64
 }
 
-// open says whether somebody on the VM is waiting for the other side. A kept-alive connection
-// without a request is not open, else a hung agent could never be told from a waiting one.
+// open reports whether a process on the VM is waiting for the other side. A kept-alive connection without a request is
+// not open; otherwise a hung agent would look like a waiting one.
 func (l *link) open(now time.Time) bool {
 	return l.held.Load() || l.asked.Load() || now.Sub(time.Unix(0, l.moved.Load())) < movingFor
 }
 
-// link carries one connection to the attached side, and holds it while there is none.
+// link forwards one connection to the attached side, and holds it while there is none.
 func (d *daemon) link(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	l := &link{conn: conn}
@@ -55,21 +55,21 @@ func (d *daemon) link(ctx context.Context, conn net.Conn) {
 	l.carry(stream)
 }
 
-// Why a held connection was closed.
+// Reasons for closing a held connection.
 var (
 	errHeldTooLong = errors.New("nobody attached in time")
 	errGone        = errors.New("the connection's other end has gone")
 )
 
-// gonePause is the pause between two looks whether a held connection is still wanted.
+// gonePause is the interval of checks whether a held connection is still open.
 const gonePause = time.Second
 
-// openStream waits for a session that takes a stream.
+// openStream waits for a session and opens a stream in it.
 func (d *daemon) openStream(ctx context.Context, conn net.Conn) (*yamux.Stream, error) {
 	timer := time.NewTimer(d.config.Hold)
 	defer timer.Stop()
-	look := time.NewTicker(gonePause)
-	defer look.Stop()
+	check := time.NewTicker(gonePause)
+	defer check.Stop()
 	for {
 		session, attached := d.current()
 		if gone(conn) {
@@ -86,7 +86,7 @@ func (d *daemon) openStream(ctx context.Context, conn net.Conn) (*yamux.Stream, 
 		}
 		select {
 		case <-attached:
-		case <-look.C:
+		case <-check.C:
 		case <-timer.C:
 			return nil, errHeldTooLong
 		case <-ctx.Done():
@@ -101,13 +101,13 @@ func (d *daemon) openStream(ctx context.Context, conn net.Conn) (*yamux.Stream, 
 	}
 }
 
-// carry copies both ways until both sides are done.
+// carry copies in both directions until both are done.
 func (l *link) carry(stream *yamux.Stream) {
 	defer stream.Close()
 	var group sync.WaitGroup
 	group.Go(func() {
 		_, err := io.Copy(stream, meter{Reader: l.conn, passed: func() { l.pass(true) }})
-		_ = stream.Close() // half: the answer may still come
+		_ = stream.Close() // half-close: the answer may still come
 		if err != nil {
 			_ = l.conn.Close()
 		}
@@ -127,7 +127,7 @@ func (l *link) pass(fromVM bool) {
 	l.moved.Store(time.Now().UnixNano())
 }
 
-// meter reports every read that gave something.
+// meter reports every read that returned data.
 type meter struct {
 	io.Reader
 	passed func()

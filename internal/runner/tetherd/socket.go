@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// maxSocketPath keeps clear of the 104 to 108 bytes that systems allow.
+// maxSocketPath is safely below the limit of 104 to 108 bytes of common systems.
 const maxSocketPath = 100
 
-// socketPath is where the control socket of a directory is: in the directory, or, where that is too
-// long for a socket, in a directory of our own beneath the temporary one.
+// socketPath returns the path of the control socket of a directory: in the directory or, if that path is too long for a
+// socket, in a private directory below /tmp.
 func socketPath(dir string) string {
 	path := filepath.Join(dir, "control.sock")
 	if len(path) <= maxSocketPath {
@@ -27,8 +27,8 @@ func socketPath(dir string) string {
 	return filepath.Join("/tmp", name, "control.sock")
 }
 
-// listenControl opens the control socket, which only this user may use. The caller holds the
-// directory's lock, so an old socket file is a leftover.
+// listenControl opens the control socket, which only this user may use. The caller holds the directory's lock, so an
+// existing socket file is stale.
 func listenControl(dir string) (net.Listener, error) {
 	path := socketPath(dir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -51,7 +51,7 @@ func listenControl(dir string) (net.Listener, error) {
 	return l, nil
 }
 
-// checkOwned refuses a directory that somebody else made, as others may beneath /tmp.
+// checkOwned refuses a directory that another user made, which is possible below /tmp.
 func checkOwned(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -59,7 +59,7 @@ func checkOwned(dir string) error {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || !ok || int(stat.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("check socket directory: %s is not ours alone", dir)
+		return fmt.Errorf("check socket directory: %s belongs to another user or is writable by others", dir)
 	}
 	return nil
 }

@@ -1,11 +1,13 @@
-// Package tetherd is the VM's end of the tether: a loopback port whose connections become streams to
-// whoever is attached.
+// Package tetherd is the VM's end of the tether: a loopback port whose connections become streams to the attached
+// orchestrator.
 //
-// Serve owns the port. The orchestrator attaches by running `errand-runner tether attach` over an
-// SSH exec channel; from its first byte on, the standard input and output of that command are one
-// yamux session. The VM's side is the yamux client and opens a stream for every connection that it
-// accepts; the orchestrator is the yamux server and accepts them. A newer attach displaces an older
-// one. While nobody is attached, connections are held, and nothing is read from them.
+// [Serve] owns the port. The orchestrator attaches by running `errand-runner tether attach` over an SSH exec channel;
+// from the first byte on, that command's standard input and output are one yamux session. The VM is the yamux client
+// and opens a stream for every connection that it accepts; the orchestrator is the yamux server and accepts them. A
+// newer attach replaces an older one. Without an attached orchestrator, connections are held and nothing is read from
+// them.
+//
+// Start here: [Serve] and [Attach].
 package tetherd
 
 import (
@@ -19,25 +21,25 @@ import (
 	"time"
 )
 
-// Status is what the daemon tells about itself.
+// Status is the state of the daemon.
 type Status struct {
 	// Listen is the address of the port.
 	Listen string `json:"listen"`
-	// Attached is true while somebody is attached.
+	// Attached is true while an orchestrator is attached.
 	Attached bool `json:"attached"`
-	// Open is the number of connections that wait for the other side: held, or with a request
-	// sent whose answer has not begun, or in the middle of an answer that was moving just now.
+	// Open is the number of connections that wait for the other side: held, waiting for the beginning of an answer, or
+	// in the middle of an answer that was being transferred recently.
 	Open int `json:"open"`
-	// Held is the number of connections that wait for somebody to attach.
+	// Held is the number of connections that wait for an orchestrator to attach.
 	Held int `json:"held"`
-	// Already is true in the answer of a detached start that found a daemon at work.
+	// Already is true in the answer of a detached start that found a running daemon.
 	Already bool `json:"already,omitempty"`
 }
 
-// ErrNotServing says that there is no daemon.
+// ErrNotServing means that there is no daemon.
 var ErrNotServing = errors.New("no tether is being served")
 
-// The orders that a client of the control socket may give, one per connection, as a line.
+// The orders on the control socket, one per connection, as a line.
 const (
 	orderAttach = "attach"
 	orderStatus = "status"
@@ -49,7 +51,7 @@ const attachAnswer = "attached"
 
 const orderTimeout = 10 * time.Second
 
-// dial connects to the daemon's control socket and gives an order.
+// dial connects to the daemon's control socket and sends an order.
 func dial(ctx context.Context, dir, order string) (net.Conn, *bufio.Reader, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", socketPath(dir))

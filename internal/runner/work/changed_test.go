@@ -38,13 +38,13 @@ func TestFill(t *testing.T) {
 		"files":               {d: d, command: PlaceFiles, want: []string{"it's", "./-rf", "two\nlines", "$(touch pwned)", PlaceModules, `"\`}},
 		"modules":             {d: d, command: PlaceModules, want: []string{".", "a b"}},
 		"both":                {d: d, command: PlaceModules + " | " + PlaceModules, want: []string{".", "a b", "|", ".", "a b"}},
-		"no file":             {d: difference{modules: []string{"."}}, command: "lint " + PlaceFiles, skipped: "no file changed that is still there"},
+		"no file":             {d: difference{modules: []string{"."}}, command: "lint " + PlaceFiles, skipped: "no changed file still exists"},
 		"no module":           {d: difference{files: []string{"a"}}, command: "test " + PlaceModules + " " + PlaceFiles, skipped: "no module is affected"},
 		"nothing is asked of": {command: "test", want: []string{"test"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			filled, skipped := test.d.fill(test.command)
+			filled, skipped := test.d.fillIn(test.command)
 			if skipped != test.skipped {
 				t.Fatalf("skipped is %q, want %q", skipped, test.skipped)
 			}
@@ -70,7 +70,7 @@ func TestQuotedIsReadAsItIs(t *testing.T) {
 		for i, n := range names {
 			want[i] = asRead(n)
 		}
-		return slices.Equal(words(t, quoted(names)), want)
+		return slices.Equal(words(t, quoteNames(names)), want)
 	}
 	if err := quick.Check(same, &quick.Config{MaxCount: 60}); err != nil {
 		t.Error(err)
@@ -86,7 +86,7 @@ func FuzzQuoted(f *testing.F) {
 		if name == "" || strings.Contains(name, "\x00") {
 			t.Skip("no file is called that")
 		}
-		if got := words(t, quoted([]string{name, name})); !slices.Equal(got, []string{asRead(name), asRead(name)}) {
+		if got := words(t, quoteNames([]string{name, name})); !slices.Equal(got, []string{asRead(name), asRead(name)}) {
 			t.Errorf("a shell reads %q of %q", got, name)
 		}
 	})

@@ -20,23 +20,23 @@ import (
 // DefaultCheckTimeout bounds one check command whose Timeout is zero.
 const DefaultCheckTimeout = 20 * time.Minute
 
-// CheckSpec is what `check` reads. It is meant to be run as a run of its own (runner.Spec with Argv
-// {"{runner}", "check"}), so that it is detached and can be followed and stopped.
+// CheckSpec is the input of `check`. Checks should run as a separate run (runner.Spec with Argv {"{runner}", "check"}),
+// so that they are detached and can be followed and stopped.
 type CheckSpec struct {
-	// Dir is the workspace whose objects are used; its files are not.
+	// Dir is the workspace. Only its objects are used, not its files.
 	Dir string `json:"dir"`
 	// Head is the commit to check.
 	Head     string         `json:"head"`
 	Commands []CheckCommand `json:"commands"`
-	// Base is the commit with which Head is compared for PlaceFiles and PlaceModules in commands. The changed
-	// files are in ERRAND_CHANGED_FILES, too, one per line, unless they are too many for a variable.
+	// Base is the commit to which Head is compared for PlaceFiles and PlaceModules in commands. The changed files are
+	// also in ERRAND_CHANGED_FILES, one per line, unless the list is too long for a variable.
 	Base string `json:"base,omitempty"`
-	// Files are put into the worktree before the first command, over what is there.
+	// Files are written into the worktree before the first command and replace existing files.
 	Files []TestFile `json:"files,omitempty"`
-	// Env is added to a small environment whose HOME and TMPDIR are fresh. The key for caches, such
-	// as GOCACHE, is here: what is shared with the agent's runs is the caller's decision.
+	// Env is added to a small environment with a fresh HOME and TMPDIR. It may contain the paths of caches, such as
+	// GOCACHE; the caller decides which caches are shared with the agent's runs.
 	Env map[string]string `json:"env,omitempty"`
-	// Isolation asks for less than the best.
+	// Isolation requests weaker isolation than the best available.
 	Isolation proc.Isolation `json:"isolation,omitempty"`
 }
 
@@ -47,8 +47,7 @@ type CheckCommand struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
-// The types of the lines that a check prints. Everything else it prints is the commands' output,
-// on standard error.
+// The types of the lines on standard output. The output of the commands goes to standard error.
 const (
 	TypeCheckResult = "check_result"
 	TypeChecksDone  = "checks_done"
@@ -62,12 +61,12 @@ type CheckResult struct {
 	Duration time.Duration `json:"duration"`
 	Tail     string        `json:"tail"`
 	TimedOut bool          `json:"timed_out,omitempty"`
-	// Skipped says why the command was not run; Code is 0 then.
+	// Skipped is the reason why the command was not run; Code is 0 then.
 	Skipped string `json:"skipped,omitempty"`
 }
 
-// ChecksDone is the last line. OK means that every command ran and ended with 0. Error says why the
-// checks could not be run at all.
+// ChecksDone is the last line. OK means that every command ran and exited with 0. Error is the reason why the checks
+// could not be run.
 type ChecksDone struct {
 	Type  string `json:"type"`
 	OK    bool   `json:"ok"`
@@ -76,10 +75,9 @@ type ChecksDone struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Check runs the commands one after the other, all of them, in a fresh worktree of the commit that
-// shares nothing with the workspace but its objects, and with a fresh home. Results go to out as
-// they come, the commands' output to log. It must run in a program of its own, because it ends every
-// process that a command left.
+// Check runs all commands, one after the other, in a fresh worktree of the commit that shares only the objects with the
+// workspace, and with a fresh home. It writes results to out as they arrive, and the commands' output to log. It must
+// run in a separate process, because it ends all processes that a command left.
 func Check(ctx context.Context, root string, spec CheckSpec, out, log io.Writer) error {
 	encoder := json.NewEncoder(out)
 	done := ChecksDone{Type: TypeChecksDone, Head: spec.Head}
@@ -98,7 +96,7 @@ func check(ctx context.Context, root string, spec CheckSpec, done *ChecksDone, o
 	}
 	defer place.remove()
 	done.Tree = place.tree
-	if place.changed, err = place.differs(ctx, spec.Base, spec.Head); err != nil && spec.asksForChanges() {
+	if place.changed, err = place.compare(ctx, spec.Base, spec.Head); err != nil && spec.usesChanges() {
 		return false, err
 	}
 	if err := place.lend(spec.Files); err != nil {
@@ -124,22 +122,22 @@ func check(ctx context.Context, root string, spec CheckSpec, done *ChecksDone, o
 
 // checkPlace is the directory of one check.
 type checkPlace struct {
-	dir     string // holds tree/, home/ and tmp/
+	dir     string // contains tree/, home/ and tmp/
 	tree    string
 	changed difference
 }
 
-// oldPlace is when the directory of a check that was killed may be removed.
-const oldPlace = 24 * time.Hour
+// stalePlaceAge is the age at which the directory of a killed check is removed.
+const stalePlaceAge = 24 * time.Hour
 
 func newCheckPlace(ctx context.Context, root string, spec CheckSpec) (_ *checkPlace, err error) {
 	if !changeset.IsID(spec.Head) {
-		return nil, fmt.Errorf("%q is no commit id", spec.Head)
+		return nil, fmt.Errorf("%q is not a commit id", spec.Head)
 	}
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, err
 	}
-	removeOld(root)
+	removeStale(root)
 	dir, err := os.MkdirTemp(root, "check-")
 	if err != nil {
 		return nil, err
@@ -161,8 +159,8 @@ func newCheckPlace(ctx context.Context, root string, spec CheckSpec) (_ *checkPl
 	return p, nil
 }
 
-// checkOut makes a repository of its own that borrows the workspace's objects and copies its refs:
-// a linked worktree would share the configuration, which the agent may have written.
+// checkOut creates a separate repository that borrows the workspace's objects and copies its refs. A linked worktree
+// would share the configuration, which the agent may have written.
 func (p *checkPlace) checkOut(ctx context.Context, spec CheckSpec) error {
 	from, to := openRepo(spec.Dir), openRepo(filepath.Join(p.dir, "tree"))
 	common, err := from.text(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
@@ -205,7 +203,7 @@ func (p *checkPlace) checkOut(ctx context.Context, spec CheckSpec) error {
 	return err
 }
 
-// withoutHeads leaves symbolic refs such as origin/HEAD out.
+// withoutHeads removes symbolic refs such as origin/HEAD.
 func withoutHeads(refs string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(refs, "\n") {
@@ -216,7 +214,7 @@ func withoutHeads(refs string) string {
 	return b.String()
 }
 
-// remove deletes the directory. Build tools make directories that cannot be written.
+// remove deletes the directory, including read-only directories of build tools.
 func (p *checkPlace) remove() {
 	_ = filepath.WalkDir(p.dir, func(path string, entry os.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
@@ -227,21 +225,21 @@ func (p *checkPlace) remove() {
 	_ = os.RemoveAll(p.dir)
 }
 
-// removeOld deletes what killed checks have left, as far as possible.
-func removeOld(root string) {
+// removeStale deletes the directories of killed checks, as far as possible.
+func removeStale(root string) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		return
 	}
 	for _, entry := range entries {
 		info, err := entry.Info()
-		if err == nil && strings.HasPrefix(entry.Name(), "check-") && time.Since(info.ModTime()) > oldPlace {
+		if err == nil && strings.HasPrefix(entry.Name(), "check-") && time.Since(info.ModTime()) > stalePlaceAge {
 			(&checkPlace{dir: filepath.Join(root, entry.Name())}).remove()
 		}
 	}
 }
 
-// maxVariable bounds a variable, and a command as an argument of sh, in bytes: Linux takes 128 KiB.
+// maxVariable bounds a variable, and a command as an argument of sh, in bytes. Linux accepts 128 KiB.
 const maxVariable = 96 << 10
 
 func (p *checkPlace) environment(spec CheckSpec) []string {

@@ -13,19 +13,19 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// What is kept of a check's output.
+// Limits on the stored end of a check's output.
 const (
 	checkTailLines = 100
 	checkTailBytes = 16 << 10
 )
 
-// drainTimeout bounds the wait for the rest of the output once every process is gone.
+// drainTimeout bounds the wait for the rest of the output after all processes have ended.
 const drainTimeout = 5 * time.Second
 
-// run runs one command to its end or its time limit, with everything that it starts.
+// run runs one command, with all its descendants, to its end or its time limit.
 func (p *checkPlace) run(ctx context.Context, c CheckCommand, spec CheckSpec, isolation proc.Isolation, log io.Writer) (CheckResult, error) {
 	result := CheckResult{Type: TypeCheckResult, Name: c.Name}
-	command, skipped := p.changed.fill(c.Command)
+	command, skipped := p.changed.fillIn(c.Command)
 	if skipped != "" {
 		result.Skipped = skipped
 		return result, nil
@@ -39,7 +39,7 @@ func (p *checkPlace) run(ctx context.Context, c CheckCommand, spec CheckSpec, is
 		return result, err
 	}
 	defer reader.Close()
-	widen(writer)
+	enlargePipe(writer)
 	start := time.Now()
 	process, err := proc.Start(proc.Command{
 		Argv: argv,
@@ -76,7 +76,7 @@ func (p *checkPlace) run(ctx context.Context, c CheckCommand, spec CheckSpec, is
 	return result, nil
 }
 
-// argv has sh run a command, from a file if it is too long for an argument.
+// argv returns the arguments for sh to run a command, from a file if it is too long for an argument.
 func (p *checkPlace) argv(command string) ([]string, error) {
 	if len(command) <= maxVariable {
 		return []string{"/bin/sh", "-c", command}, nil
@@ -85,7 +85,7 @@ func (p *checkPlace) argv(command string) ([]string, error) {
 	return []string{"/bin/sh", name}, os.WriteFile(name, []byte(command), 0o600)
 }
 
-// lend puts files of the operator's into the worktree.
+// lend writes the operator's test files into the worktree.
 func (p *checkPlace) lend(files []TestFile) error {
 	root, err := os.OpenRoot(filepath.Join(p.dir, "tree"))
 	if err != nil {
@@ -97,10 +97,10 @@ func (p *checkPlace) lend(files []TestFile) error {
 			return err
 		}
 	}
-	return ignore(root, files)
+	return excludeFromGit(root, files)
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of the data written to it.
 type tail struct {
 	kept []byte
 }
@@ -113,8 +113,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text returns the last lines as valid UTF-8, without a first line that is not whole if there is
-// more than one.
+// text returns the last lines as valid UTF-8, without an incomplete first line unless it is the only one.
 func (t *tail) text() string {
 	kept := t.kept
 	cut := len(kept) > checkTailBytes
@@ -127,7 +126,7 @@ func (t *tail) text() string {
 	}
 	lines = lines[max(0, len(lines)-checkTailLines):]
 	text := strings.Join(lines, "\n")
-	if len(text) > checkTailBytes { // replaced bytes are longer
+	if len(text) > checkTailBytes { // replacement characters are longer
 		text = strings.ToValidUTF8(text[len(text)-checkTailBytes:], "")
 	}
 	return text

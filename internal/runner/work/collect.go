@@ -10,29 +10,29 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// CollectSpec says what to collect.
+// CollectSpec is the input of Collect.
 type CollectSpec struct {
 	// Dir is the workspace.
 	Dir string `json:"dir"`
 	// Base is the commit that the orchestrator knows.
 	Base string `json:"base"`
-	// Newer is what people pushed since, if anything: it is the base instead if it is in the workspace
-	// and the history holds it.
+	// Newer is a commit that people pushed since, if any. It becomes the base if it is in the workspace and is an
+	// ancestor of the head.
 	Newer string `json:"newer,omitempty"`
-	// AllowMerge are commits that may be a merge's second parent.
+	// AllowMerge lists the commits that may be a merge's second parent.
 	AllowMerge []string `json:"allow_merge,omitempty"`
-	// Message is for the commit of what was left uncommitted, and for squashed commits.
+	// Message is the message for commits of uncommitted changes and for squashed commits.
 	Message string `json:"message,omitempty"`
-	// Leave are paths that are not committed with what is uncommitted: files that are lent to the checkout.
+	// Leave lists the paths that are never committed: files lent to the checkout.
 	Leave []string `json:"leave,omitempty"`
 }
 
-// maxCommits is the longest chain that is kept commit by commit.
+// maxCommits is the length of the longest chain that is preserved commit by commit.
 const maxCommits = 200
 
-// Collect reads what happened in a workspace since Base. What is uncommitted is committed first, so
-// a second call gives the same. History that does not continue Base becomes one commit on it, with
-// a note. It fails if Base is not there, on paths that are not UTF-8, and above the limits.
+// Collect returns the changes in a workspace since Base. It commits uncommitted changes first, so a second call returns
+// the same. A history that does not continue Base becomes one commit on it, with a note. Collect fails if Base is
+// missing, for paths that are not UTF-8, and above the limits.
 func Collect(ctx context.Context, spec CollectSpec) (*changeset.Changeset, error) {
 	r, leave, err := enter(ctx, spec.Dir)
 	if err != nil {
@@ -59,19 +59,19 @@ func (c *collector) note(format string, args ...any) {
 
 func (c *collector) collect(ctx context.Context) (*changeset.Changeset, error) {
 	if !changeset.IsID(c.spec.Base) {
-		return nil, fmt.Errorf("base %q is no commit id", c.spec.Base)
+		return nil, fmt.Errorf("base %q is not a commit id", c.spec.Base)
 	}
 	if _, err := c.repo.commit(ctx, c.spec.Base); err != nil {
 		return nil, fmt.Errorf("base %s is not in the workspace: %w", c.spec.Base, err)
 	}
-	if err := c.settle(ctx); err != nil {
+	if err := c.commitPending(ctx); err != nil {
 		return nil, err
 	}
 	head, err := c.repo.commit(ctx, "HEAD")
 	if err != nil {
 		return nil, fmt.Errorf("read HEAD: %w", err)
 	}
-	if err := c.takeNewer(ctx, head); err != nil {
+	if err := c.useNewer(ctx, head); err != nil {
 		return nil, err
 	}
 	chain, err := c.chain(ctx, head)
@@ -87,7 +87,7 @@ func (c *collector) collect(ctx context.Context) (*changeset.Changeset, error) {
 	if err := c.blobs(ctx, set); err != nil {
 		return nil, err
 	}
-	if err := c.large(ctx, set); err != nil {
+	if err := c.collectLarge(ctx, set); err != nil {
 		return nil, fmt.Errorf("read large files: %w", err)
 	}
 	set.Notes = c.notes
@@ -97,16 +97,16 @@ func (c *collector) collect(ctx context.Context) (*changeset.Changeset, error) {
 	return set, nil
 }
 
-// takeNewer makes Newer the base if head comes after it.
-func (c *collector) takeNewer(ctx context.Context, head string) error {
+// useNewer makes Newer the base if it is an ancestor of head.
+func (c *collector) useNewer(ctx context.Context, head string) error {
 	if c.spec.Newer == "" {
 		return nil
 	}
 	if !changeset.IsID(c.spec.Newer) {
-		return fmt.Errorf("newer base %q is no commit id", c.spec.Newer)
+		return fmt.Errorf("newer base %q is not a commit id", c.spec.Newer)
 	}
 	if _, err := c.repo.commit(ctx, c.spec.Newer); err != nil {
-		return nil // nobody fetched it
+		return nil // it was never fetched
 	}
 	holds, err := c.repo.holds(ctx, "merge-base", "--is-ancestor", c.spec.Newer, head)
 	if err != nil {
@@ -118,8 +118,7 @@ func (c *collector) takeNewer(ctx context.Context, head string) error {
 	return nil
 }
 
-// chain returns the commits from base to head without their changes: as they are if they continue
-// base, else squashed into one.
+// chain returns the commits from base to head without their changes, squashed into one if they do not continue base.
 func (c *collector) chain(ctx context.Context, head string) ([]changeset.Commit, error) {
 	if head == c.spec.Base {
 		return nil, nil
@@ -134,8 +133,8 @@ func (c *collector) chain(ctx context.Context, head string) ([]changeset.Commit,
 	return c.squash(ctx, head, reason)
 }
 
-// firstParents walks from head to base along first parents. Reason says why the chain cannot be
-// published commit by commit, and is empty if it can.
+// firstParents walks from head to base along first parents. reason explains why the chain cannot be published commit by
+// commit, and is empty if it can.
 func (c *collector) firstParents(ctx context.Context, head string) (reason string, chain []changeset.Commit, err error) {
 	descends, err := c.repo.holds(ctx, "merge-base", "--is-ancestor", c.spec.Base, head)
 	if err != nil {
@@ -168,7 +167,7 @@ func (c *collector) firstParents(ctx context.Context, head string) (reason strin
 	return "", chain, nil
 }
 
-// misfit says why a commit cannot follow the previous one, or nothing.
+// misfit returns why a commit cannot follow the previous one, or "".
 func (c *collector) misfit(commit changeset.Commit, previous string) string {
 	switch {
 	case len(commit.Parents) == 0 || commit.Parents[0] != previous:
@@ -202,7 +201,7 @@ func (c *collector) read(ctx context.Context, id string) (changeset.Commit, erro
 	return commit, nil
 }
 
-// cleanMessage makes a message fit for a changeset: UTF-8 without NUL, within the limit.
+// cleanMessage makes a message valid for a changeset: UTF-8 without NUL, within the limit.
 func cleanMessage(message string) string {
 	message = strings.ReplaceAll(strings.ToValidUTF8(message, "\uFFFD"), "\x00", "")
 	if limit := changeset.DefaultLimits().Message; len(message) > limit {
@@ -211,8 +210,8 @@ func cleanMessage(message string) string {
 	return message
 }
 
-// squash makes one commit of everything between base and head: head's tree on base. The same head
-// gives the same commit, so that collecting again gives the same changeset.
+// squash creates one commit of all changes between base and head: head's tree on base. The same head yields the same
+// commit, so repeated collection returns the same changeset.
 func (c *collector) squash(ctx context.Context, head, reason string) ([]changeset.Commit, error) {
 	tree, err := c.repo.tree(ctx, head)
 	if err != nil {
@@ -223,7 +222,7 @@ func (c *collector) squash(ctx context.Context, head, reason string) ([]changese
 		return nil, fmt.Errorf("squash: %w", err)
 	}
 	if tree == baseTree {
-		c.note("No file differs from the known head, but %s; nothing is kept of it.", reason)
+		c.note("No file differs from the known head, but %s; its commits are dropped.", reason)
 		return nil, nil
 	}
 	message, err := c.squashMessage(ctx, head)
@@ -247,10 +246,10 @@ func (c *collector) squash(ctx context.Context, head, reason string) ([]changese
 	return []changeset.Commit{commit}, nil
 }
 
-// maxSubjects is how many subjects of squashed commits are kept in the message.
+// maxSubjects bounds the subjects of squashed commits in the message.
 const maxSubjects = 50
 
-// squashMessage keeps the message of a single commit, and else lists the subjects.
+// squashMessage returns the message of a single commit, or a list of the subjects.
 func (c *collector) squashMessage(ctx context.Context, head string) (string, error) {
 	out, err := c.repo.text(ctx, "log", "--reverse", "--first-parent", "--format=%s",
 		fmt.Sprintf("--max-count=%d", maxSubjects), head, "^"+c.spec.Base)
@@ -277,5 +276,5 @@ func orText(texts ...string) string {
 	return "Change files\n"
 }
 
-// errNotUTF8 says that a path cannot be published.
+// errNotUTF8 means that a path cannot be published.
 var errNotUTF8 = errors.New("its name is not UTF-8; rename it")

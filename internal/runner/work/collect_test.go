@@ -138,7 +138,7 @@ var collections = map[string]struct {
 	"a clone within the workspace": {
 		script: "git init -q inner; (cd inner; echo i > i; git add i; git commit -qm Inner); echo x > new",
 		want:   []string{"= Left over", ">100644 new"},
-		notes:  []string{"inner is a repository of its own and was left out."},
+		notes:  []string{"inner is a separate repository and was left out."},
 	},
 	"detached HEAD": {
 		script: "git checkout -q --detach; echo x > new; git add new; git commit -qm One",
@@ -160,7 +160,7 @@ var collections = map[string]struct {
 	},
 	"rewritten to nothing": {
 		script: "git commit -q --amend -m 'Second, other words'", want: []string{},
-		notes: []string{"No file differs from the known head, but the history was rewritten; nothing is kept of it."},
+		notes: []string{"No file differs from the known head, but the history was rewritten; its commits are dropped."},
 	},
 	"orphan": {
 		script: "git checkout -q --orphan fresh; echo x > new; git add new; git commit -qm All",
@@ -181,19 +181,19 @@ var collections = map[string]struct {
 		script: `echo mine > README; git commit -qam Mine; git checkout -q -b side HEAD^; echo theirs > README; git commit -qam Theirs
 			git checkout -q errand/1-x; git rebase -q side || true`,
 		want:  []string{"= Mine", "100644>100644 README"},
-		notes: []string{"A rebase was going on; it was aborted."},
+		notes: []string{"An unfinished rebase was aborted."},
 	},
 	"a merge stopped by a conflict": {
 		script: `echo mine > README; git commit -qam Mine; git checkout -q -b side HEAD^; echo theirs > README; git commit -qam Theirs
 			git checkout -q errand/1-x; git merge side || true`,
 		want:  []string{"= Mine", "100644>100644 README"},
-		notes: []string{"A merge was going on; it was aborted."},
+		notes: []string{"An unfinished merge was aborted."},
 	},
 	"a cherry-pick stopped by a conflict": {
 		script: `echo mine > README; git commit -qam Mine; git checkout -q -b side HEAD^; echo theirs > README; git commit -qam Theirs
 			git checkout -q errand/1-x; git cherry-pick side || true`,
 		want:  []string{"= Mine", "100644>100644 README"},
-		notes: []string{"A cherry-pick was going on; it was aborted."},
+		notes: []string{"An unfinished cherry-pick was aborted."},
 	},
 	"a killed git has left its lock": {
 		script: "echo x > new; touch .git/index.lock .git/HEAD.lock .git/refs/heads/errand/1-x.lock", want: []string{"= Left over", ">100644 new"},
@@ -300,7 +300,7 @@ func TestCollectRefuses(t *testing.T) {
 		base   string
 		want   string
 	}{
-		"base is no id":      {"true", "HEAD", "no commit id"},
+		"base is no id":      {"true", "HEAD", "not a commit id"},
 		"base is not there":  {"true", strings.Repeat("a", 40), "not in the workspace"},
 		"path not UTF-8":     {`printf x > "$(printf 'caf\351')"`, "", "not UTF-8"},
 		"path with line end": {"printf x > 'two\nlines'", "", "control character"},

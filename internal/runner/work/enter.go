@@ -11,23 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockTimeout is how long one command waits for an earlier one on the same workspace, which nobody
-// listens to any more: its orchestrator died. lockPoll is the pause between two tries.
+// lockTimeout bounds the wait for an earlier command on the same workspace, whose orchestrator has died. lockPoll is
+// the interval of attempts.
 const (
 	lockTimeout = 2 * time.Minute
 	lockPoll    = 25 * time.Millisecond
 )
 
-// enter opens a workspace for one command alone and removes what a git that was killed left there.
-// The lock is held by every git that the command starts, so that one which outlives its runner is
-// waited for, too.
+// enter locks a workspace for one command and removes the stale locks of a killed git. Every git that the command
+// starts inherits the lock, so that a git that outlives its runner is waited for, too.
 func enter(ctx context.Context, dir string) (r *repo, leave func(), err error) {
 	path := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".lock")
 	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the workspace's lock: %w", err)
 	}
-	leave = func() { _ = lock.Close() } // closing gives it back
+	leave = func() { _ = lock.Close() } // closing releases the lock
 	if err := acquire(ctx, lock); err != nil {
 		leave()
 		return nil, nil, fmt.Errorf("wait for an earlier command: %w", err)

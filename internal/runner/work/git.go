@@ -1,10 +1,11 @@
-// Package work is the git side of the runner: it makes workspaces, collects what a run did as a
-// changeset, and runs a repository's own checks in a fresh worktree.
+// Package work is the git side of the runner: it prepares workspaces, collects the result of a run as a changeset, and
+// runs a repository's own checks in a fresh worktree.
 //
-// A workspace belongs to the agent, so nothing in it is trusted: git runs without system and user
-// configuration, hooks, replaced objects and prompts. What a repository's configuration may still
-// name are clean and smudge filters, which is why all of this runs as the agent's own user, and each
-// git in a PID namespace: what a filter starts ends with the git that started it.
+// A workspace belongs to the agent and is untrusted, so git runs without system and user configuration, hooks, replaced
+// objects and prompts. A repository's configuration may still name clean and smudge filters. Therefore everything runs
+// as the agent's own user, and each git in a PID namespace, so that processes of a filter end with their git.
+//
+// Start here: [Prepare], [Collect] and [Check].
 package work
 
 import (
@@ -24,13 +25,13 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// How long one git command may take: those that use the network, and all others.
+// Timeouts of git commands: those that use the network, and all others.
 const (
 	networkTimeout = 15 * time.Minute
 	localTimeout   = 5 * time.Minute
 )
 
-// overrides are configuration that wins over what the workspace's own configuration says.
+// overrides is configuration that takes precedence over the workspace's own.
 var overrides = [...]string{
 	"core.hooksPath=/dev/null",
 	"core.fsmonitor=false",
@@ -66,7 +67,7 @@ type repo struct {
 	lock *os.File // held while git runs; may be nil
 }
 
-// openRepo returns a repo for a directory; the extra variables win over ours.
+// openRepo returns a repo for a directory. The extra variables take precedence.
 func openRepo(dir string, extra ...string) *repo {
 	env := []string{
 		"PATH=" + os.Getenv("PATH"),
@@ -85,13 +86,13 @@ func openRepo(dir string, extra ...string) *repo {
 		"GIT_SEQUENCE_EDITOR=true",
 		"GIT_MERGE_AUTOEDIT=no",
 		"GIT_LITERAL_PATHSPECS=0",
-		"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir), // a workspace without .git is not its parent's
+		"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir), // a workspace without .git must not use its parent's
 		"NO_PROXY=127.0.0.1,localhost",
 	}
 	return &repo{dir: dir, env: append(env, extra...)}
 }
 
-// gitError is a git command that ended with an error.
+// gitError is a failed git command.
 type gitError struct {
 	command string
 	stderr  string
@@ -108,7 +109,7 @@ func (e *gitError) Error() string {
 
 func (e *gitError) Unwrap() error { return e.err }
 
-// stderrKept is how much of git's last words goes into an error.
+// stderrKept bounds the part of git's standard error in an error message, in bytes.
 const stderrKept = 2000
 
 // run runs one git command and returns its output.
@@ -116,7 +117,7 @@ func (r *repo) run(ctx context.Context, args ...string) ([]byte, error) {
 	return r.pipe(ctx, nil, args...)
 }
 
-// text runs one git command and returns its output without the last line end.
+// text runs one git command and returns its output without trailing newlines.
 func (r *repo) text(ctx context.Context, args ...string) (string, error) {
 	out, err := r.run(ctx, args...)
 	return strings.TrimRight(string(out), "\n"), err
@@ -159,14 +160,14 @@ func (r *repo) command(ctx context.Context, args ...string) *exec.Cmd {
 	if r.lock != nil {
 		cmd.ExtraFiles = []*os.File{r.lock}
 	}
-	// git's own helpers end with it.
+	// git's own helper processes end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	return cmd
 }
 
-// exitCode returns the exit code of a git command that ran, and ok.
+// exitCode returns the exit code of a git command; ok reports whether it ran.
 func exitCode(err error) (int, bool) {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -175,7 +176,7 @@ func exitCode(err error) (int, bool) {
 	return 0, err == nil
 }
 
-// holds runs a git command whose exit code answers a question: 0 yes, 1 no.
+// holds runs a git command whose exit code is the answer: 0 for yes, 1 for no.
 func (r *repo) holds(ctx context.Context, args ...string) (bool, error) {
 	_, err := r.run(ctx, args...)
 	switch code, ran := exitCode(err); {
@@ -198,8 +199,8 @@ func (r *repo) tree(ctx context.Context, commit string) (string, error) {
 	return r.text(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}")
 }
 
-// bearer returns the variables that give git a bearer token without showing it in any argument. It
-// is sent to this URL only, wherever the workspace's configuration may redirect a fetch to.
+// bearer returns the variables that pass a bearer token to git without exposing it in an argument. Git sends it to this
+// URL only, even if the workspace's configuration redirects a fetch.
 func bearer(url, token string) []string {
 	settings := [][2]string{{"http.followRedirects", "false"}}
 	if token != "" {

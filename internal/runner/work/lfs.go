@@ -15,9 +15,9 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// large adds the content of large files that new pointers name, as far as it is in the workspace and fits. What
-// is left out is for the push gate to judge: GitHub may have it.
-func (c *collector) large(ctx context.Context, set *changeset.Changeset) error {
+// collectLarge adds the content of large files that new pointers refer to, as far as it is in the workspace and fits.
+// The push gate judges missing content, because GitHub may have it.
+func (c *collector) collectLarge(ctx context.Context, set *changeset.Changeset) error {
 	pointers := set.Pointers()
 	if len(pointers) == 0 {
 		return nil
@@ -31,11 +31,11 @@ func (c *collector) large(ctx context.Context, set *changeset.Changeset) error {
 		return err
 	}
 	limits := changeset.DefaultLimits()
-	left := limits.Blobs
+	budget := limits.Blobs
 	for _, content := range set.Blobs {
-		left -= int64(len(content))
+		budget -= int64(len(content))
 	}
-	left = min(left, limits.LFS)
+	budget = min(budget, limits.LFS)
 	var list []changeset.Pointer
 	for p := range pointers {
 		if !known[p] {
@@ -45,8 +45,8 @@ func (c *collector) large(ctx context.Context, set *changeset.Changeset) error {
 	slices.SortFunc(list, func(a, b changeset.Pointer) int {
 		return cmp.Or(cmp.Compare(a.Size, b.Size), cmp.Compare(a.OID, b.OID))
 	})
-	for _, p := range list { // the smallest first: as many as fit
-		if p.Size > left {
+	for _, p := range list { // the smallest first, to fit as many as possible
+		if p.Size > budget {
 			break
 		}
 		content, ok := lfsObject(dir, p)
@@ -57,13 +57,13 @@ func (c *collector) large(ctx context.Context, set *changeset.Changeset) error {
 			set.LFS = map[string][]byte{}
 		}
 		set.LFS[p.OID] = content
-		left -= p.Size
+		budget -= p.Size
 	}
 	return nil
 }
 
-// pointersAt returns those pointers of a changeset that its base has, under whatever path: their objects
-// were published with them.
+// pointersAt returns the pointers of a changeset that its base contains, under any path. Their objects were published
+// with them.
 func (c *collector) pointersAt(ctx context.Context, set *changeset.Changeset) (map[changeset.Pointer]bool, error) {
 	out, err := c.repo.text(ctx, "ls-tree", "-r", "--full-tree", set.Base)
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *collector) pointersAt(ctx context.Context, set *changeset.Changeset) (m
 	return known, nil
 }
 
-// lfsDir is where Git LFS keeps objects.
+// lfsDir returns the directory in which Git LFS stores objects.
 func (r *repo) lfsDir(ctx context.Context) (string, error) {
 	dir, err := r.text(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
 	if err != nil {
@@ -90,10 +90,10 @@ func (r *repo) lfsDir(ctx context.Context) (string, error) {
 	return filepath.Join(dir, "lfs"), nil
 }
 
-// lfsFile is the object's file below dir, where git-lfs has it as well.
+// lfsFile returns the path of an object below dir, which is the same as that of git-lfs.
 func lfsFile(dir, oid string) string { return filepath.Join(dir, "objects", oid[:2], oid[2:4], oid) }
 
-// openLarge opens an object, if it is there with the size that the pointer says.
+// openLarge opens an object if it exists with the size that the pointer states.
 func openLarge(dir string, p changeset.Pointer) (*os.File, error) {
 	f, err := os.OpenFile(lfsFile(dir, p.OID), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -110,7 +110,7 @@ func openLarge(dir string, p changeset.Pointer) (*os.File, error) {
 	return f, nil
 }
 
-// lfsObject reads an object; ok is false if it is not there, or is not what the pointer says.
+// lfsObject reads an object; ok is false if it is missing or does not match the pointer.
 func lfsObject(dir string, p changeset.Pointer) (content []byte, ok bool) {
 	f, err := openLarge(dir, p)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/errand-bot/errand/internal/durable"
 )
 
-// LFSConfig returns the git configuration by which a checkout keeps large files without git-lfs: the runner
-// is its filter, and answers `git lfs` where there is no such program. Both keep objects in the same place. url
-// is where the repository is fetched from.
+// LFSConfig returns the git configuration by which a checkout handles large files without git-lfs: the runner is its
+// filter, and handles `git lfs` if that program is not installed. Both store objects in the same place. url is the
+// repository's fetch URL.
 func LFSConfig(runner, url string) map[string]string {
 	run := "'" + strings.ReplaceAll(runner, "'", `'\''`) + "' lfs "
 	return map[string]string{
@@ -27,11 +27,11 @@ func LFSConfig(runner, url string) map[string]string {
 	}
 }
 
-// lfsAPI is where a repository's large files are asked for.
+// lfsAPI is the path of a repository's LFS API.
 const lfsAPI = ".git/info/lfs"
 
-// LFSClean is the filter for what goes into a commit: it keeps a large file's content beside the repository
-// that dir lies in, and writes the pointer to it. A pointer stays as it is.
+// LFSClean is the filter for content that goes into a commit: it stores a large file's content in the repository that
+// contains dir, and writes the pointer to it. A pointer stays unchanged.
 func LFSClean(ctx context.Context, dir string, in io.Reader, out io.Writer) error {
 	begin, rest, err := pointerOrMore(in)
 	if err != nil {
@@ -57,8 +57,8 @@ func LFSClean(ctx context.Context, dir string, in io.Reader, out io.Writer) erro
 	return err
 }
 
-// LFSSmudge is the filter for what comes into the checkout: it writes the content that a pointer names, if
-// that was pulled or made here. Else the pointer stays, which Pull changes.
+// LFSSmudge is the filter for content that comes into the checkout: it writes the content that a pointer refers to, if
+// it was pulled or created here. Otherwise the pointer stays, until LFSPull replaces it.
 func LFSSmudge(ctx context.Context, dir string, in io.Reader, out io.Writer) error {
 	begin, rest, err := pointerOrMore(in)
 	if err != nil {
@@ -82,8 +82,8 @@ func LFSSmudge(ctx context.Context, dir string, in io.Reader, out io.Writer) err
 	return err
 }
 
-// borrowLarge lets a repository check out the large files that another one keeps in from, if it has any. The
-// filter is this program, whatever the other one's configuration says.
+// borrowLarge lets a repository check out the large files that another one stores in from, if any. The filter is this
+// program, whatever the other repository's configuration says.
 func (r *repo) borrowLarge(ctx context.Context, from string) error {
 	if info, err := os.Stat(from); err != nil || !info.IsDir() {
 		return nil
@@ -106,7 +106,7 @@ func (r *repo) borrowLarge(ctx context.Context, from string) error {
 	return nil
 }
 
-// pointerOrMore reads as much as a pointer may have; rest is what comes after, nil if that was all.
+// pointerOrMore reads up to the maximum size of a pointer; rest is the remaining input, nil if there is none.
 func pointerOrMore(in io.Reader) (begin []byte, rest io.Reader, err error) {
 	begin = make([]byte, changeset.MaxPointer)
 	n, err := io.ReadFull(in, begin)
@@ -116,10 +116,10 @@ func pointerOrMore(in io.Reader) (begin []byte, rest io.Reader, err error) {
 	return begin, in, err
 }
 
-// errWrongObject says that content is not what a pointer promised.
-var errWrongObject = errors.New("the content is not what its pointer says")
+// errWrongObject means that content does not match its pointer.
+var errWrongObject = errors.New("the content does not match its pointer")
 
-// keepLarge puts content in place as an object, durably, whole or not at all, if it is the wanted one; nil wants any.
+// keepLarge stores content as an object, durably and completely or not at all, if it matches want; nil accepts any.
 func keepLarge(dir string, content io.Reader, want *changeset.Pointer) (p changeset.Pointer, err error) {
 	tmp := filepath.Join(dir, "tmp")
 	if err := durable.MkdirAll(tmp, 0o755); err != nil {
@@ -129,7 +129,7 @@ func keepLarge(dir string, content io.Reader, want *changeset.Pointer) (p change
 	if err != nil {
 		return p, err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // it is gone if it was put in place
+	defer func() { _ = os.Remove(f.Name()) }() // it no longer exists if it was stored
 	h := sha256.New()
 	p.Size, err = io.Copy(io.MultiWriter(f, h), content)
 	if err != nil {

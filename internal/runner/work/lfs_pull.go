@@ -17,7 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// Bounds of a pull.
+// Limits of a pull.
 const (
 	lfsPerBatch   = 100
 	maxLFSAnswer  = 8 << 20
@@ -26,15 +26,15 @@ const (
 	lfsType       = "application/vnd.git-lfs+json"
 )
 
-// Pulled is what became of a pull.
+// Pulled is the result of a pull.
 type Pulled struct {
-	Files   int      // that have their content now
-	Missing []string // paths whose content could not be had, each with the reason
+	Files   int      // files that now have their content
+	Missing []string // paths whose content could not be fetched, each with the reason
 }
 
-// LFSPull fetches the content of large files of the checkout that dir lies in, all or those that fit the
-// patterns of git, and puts it in place of their pointers. It asks where `lfs.url` says, with the header that
-// git's configuration has for that address: the tether. Files that were changed are left alone.
+// LFSPull fetches the content of large files in the checkout that contains dir, either all or those that match the git
+// patterns, and replaces their pointers by it. It calls the server at `lfs.url`, which is the tether, with the header
+// that git's configuration contains for that address. It does not touch modified files.
 func LFSPull(ctx context.Context, dir string, patterns []string) (Pulled, error) {
 	p := &puller{repo: &repo{dir: dir, env: os.Environ()}}
 	out, err := p.pull(ctx, patterns)
@@ -44,10 +44,10 @@ func LFSPull(ctx context.Context, dir string, patterns []string) (Pulled, error)
 	return out, nil
 }
 
-// puller runs git with the agent's own environment, which has the way to the tether.
+// puller runs git with the agent's own environment, which contains the address of the tether.
 type puller struct {
 	repo *repo
-	dir  string // of objects
+	dir  string // directory of objects
 	url  string
 	auth string
 }
@@ -67,7 +67,7 @@ func (p *puller) pull(ctx context.Context, patterns []string) (out Pulled, err e
 	if p.url, err = p.repo.text(ctx, "config", "--get", "lfs.url"); err != nil {
 		return out, fmt.Errorf("this checkout has no address for large files (lfs.url): %w", err)
 	}
-	header, _ := p.repo.text(ctx, "config", "--get-urlmatch", "http.extraHeader", p.url) // without one nothing is shown
+	header, _ := p.repo.text(ctx, "config", "--get-urlmatch", "http.extraHeader", p.url) // without a header, none is sent
 	_, p.auth, _ = strings.Cut(header, ": ")
 	failed, err := p.fetch(ctx, files)
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *puller) pull(ctx context.Context, patterns []string) (out Pulled, err e
 			out.Missing = append(out.Missing, path+": "+reason)
 			continue
 		}
-		// Git leaves a file alone that is as the index has it; for a moment there is none.
+		// Git does not rewrite a file that matches the index, so the file is removed first.
 		if err := os.Remove(filepath.Join(top, path)); err != nil {
 			return out, err
 		}
@@ -91,7 +91,7 @@ func (p *puller) pull(ctx context.Context, patterns []string) (out Pulled, err e
 	return out, err
 }
 
-// pointers returns the files of the checkout that are pointers still, by their paths below its top.
+// pointers returns the files of the checkout that are still pointers, by path relative to its top.
 func (p *puller) pointers(ctx context.Context, patterns []string, top string) (map[string]changeset.Pointer, error) {
 	args := append([]string{"ls-files", "-z", "--full-name", "--"}, patterns...)
 	if len(patterns) == 0 {
@@ -119,7 +119,7 @@ func (p *puller) pointers(ctx context.Context, patterns []string, top string) (m
 	return files, nil
 }
 
-// fetch gets what is not here yet, and says of what could not be had why.
+// fetch downloads missing objects, and returns the reasons for those that could not be fetched.
 func (p *puller) fetch(ctx context.Context, files map[string]changeset.Pointer) (failed map[changeset.Pointer]string, err error) {
 	wanted := map[changeset.Pointer]bool{}
 	for _, pointer := range files {
@@ -149,7 +149,7 @@ func (p *puller) fetch(ctx context.Context, files map[string]changeset.Pointer) 
 	return failed, nil
 }
 
-// lfsPlace is where an object is, or why it is nowhere.
+// lfsPlace is the location of an object, or the error in its place.
 type lfsPlace struct {
 	Actions map[string]struct {
 		Href   string            `json:"href"`
@@ -187,7 +187,7 @@ func (p *puller) batch(ctx context.Context, list []changeset.Pointer) (map[strin
 		} `json:"objects"`
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxLFSAnswer)).Decode(&answer); err != nil {
-		return nil, fmt.Errorf("read where large files are: %w", err)
+		return nil, fmt.Errorf("read the locations of large files: %w", err)
 	}
 	where := map[string]lfsPlace{}
 	for _, o := range answer.Objects {
@@ -196,7 +196,7 @@ func (p *puller) batch(ctx context.Context, list []changeset.Pointer) (map[strin
 	return where, nil
 }
 
-// get fetches one object and keeps it, if it is what its pointer says.
+// get downloads one object and stores it if it matches its pointer.
 func (p *puller) get(ctx context.Context, pointer changeset.Pointer, at lfsPlace) error {
 	ctx, cancel := context.WithTimeout(ctx, lfsObjectTime)
 	defer cancel()
@@ -205,7 +205,7 @@ func (p *puller) get(ctx context.Context, pointer changeset.Pointer, at lfsPlace
 	}
 	from, ok := at.Actions["download"]
 	if !ok {
-		return errors.New("the server says nothing of it")
+		return errors.New("the server's answer does not contain it")
 	}
 	resp, err := p.send(ctx, http.MethodGet, from.Href, from.Header, nil)
 	if err != nil {
@@ -230,7 +230,7 @@ func (p *puller) send(ctx context.Context, method, url string, header map[string
 		req.Header.Set("Accept", lfsType)
 		req.Header.Set("Content-Type", lfsType)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // by no proxy: the tether is on this VM
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy: the tether is on this VM
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
@@ -242,6 +242,6 @@ func (p *puller) send(ctx context.Context, method, url string, header map[string
 	var said struct {
 		Message string `json:"message"`
 	}
-	_ = json.NewDecoder(io.LimitReader(resp.Body, maxLFSAnswer)).Decode(&said) // what is no JSON says nothing
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxLFSAnswer)).Decode(&said) // a body that is not JSON has no message
 	return nil, fmt.Errorf("%s %s", resp.Status, said.Message)
 }

@@ -205,7 +205,7 @@ func TestPull(t *testing.T) {
 		want     work.Pulled
 	}{
 		{[]string{"a.bin"}, work.Pulled{Files: 1}},
-		{nil, work.Pulled{Missing: []string{"missing.bin: Object does not exist", "wrong.bin: the content is not what its pointer says"}}},
+		{nil, work.Pulled{Missing: []string{"missing.bin: Object does not exist", "wrong.bin: the content does not match its pointer"}}},
 	} {
 		got, err := work.LFSPull(testContext(t), dir, c.patterns)
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {

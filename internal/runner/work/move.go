@@ -7,20 +7,19 @@ import (
 	"strings"
 )
 
-// ResetSpec is what `workspace reset` reads.
+// ResetSpec is the input of `workspace reset`.
 type ResetSpec struct {
 	Dir string `json:"dir"`
 	Source
 	Branch string `json:"branch"`
 	// Head is the published commit.
 	Head string `json:"head"`
-	// Clean removes untracked files too, such as what a planning run left. Ignored ones stay.
+	// Clean also removes untracked files, such as those of a planning run. Ignored files stay.
 	Clean bool `json:"clean,omitempty"`
 }
 
-// Reset fetches a commit and moves the branch and all tracked files to it. Untracked and ignored
-// files stay unless they are in the way or Clean is set. Whatever git was in the middle of is
-// forgotten.
+// Reset fetches a commit and moves the branch and all tracked files to it. Untracked and ignored files stay unless they
+// are in the way or Clean is set. An unfinished git operation is discarded.
 func Reset(ctx context.Context, spec ResetSpec) (Place, error) {
 	p, err := reset(ctx, spec)
 	if err != nil {
@@ -46,7 +45,7 @@ func reset(ctx context.Context, spec ResetSpec) (Place, error) {
 		return Place{}, err
 	}
 	for _, op := range operations {
-		if op.going(gitDir) {
+		if op.inProgress(gitDir) {
 			if _, err := r.run(ctx, op.quit...); err != nil {
 				return Place{}, err
 			}
@@ -66,31 +65,30 @@ func reset(ctx context.Context, spec ResetSpec) (Place, error) {
 	return place(ctx, r, "HEAD")
 }
 
-// RebaseSpec is what `workspace rebase` reads.
+// RebaseSpec is the input of `workspace rebase`.
 type RebaseSpec struct {
 	Dir string `json:"dir"`
 	Source
-	// Base is the commit that the agent's commits begin at, and Onto the one they go to.
+	// Base is the commit on which the agent's commits are based, and Onto the new base.
 	Base string `json:"base"`
 	Onto string `json:"onto"`
-	// Message is for the one commit that a history with merges becomes.
+	// Message is the message of the commit into which a history with merges is squashed.
 	Message string `json:"message,omitempty"`
 }
 
-// Rebased is the answer of rebase. Without OK the workspace is as it was before.
+// Rebased is the answer of rebase. Without OK, the workspace is unchanged.
 type Rebased struct {
 	OK bool `json:"ok"`
 	Place
-	// Conflicts are the paths that need a decision.
+	// Conflicts lists the paths with conflicts.
 	Conflicts []string `json:"conflicts,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
 }
 
-// ErrDirty says that a workspace has uncommitted changes. Collect commits them.
+// ErrDirty means that a workspace has uncommitted changes. Collect commits them.
 var ErrDirty = errors.New("the workspace has uncommitted changes")
 
-// Rebase moves the agent's commits from Base onto another commit, without the agent. A conflict is
-// an answer, not an error.
+// Rebase moves the agent's commits from Base onto another commit. A conflict is part of the answer, not an error.
 func Rebase(ctx context.Context, spec RebaseSpec) (Rebased, error) {
 	r, err := rebase(ctx, spec)
 	if err != nil {
@@ -105,7 +103,7 @@ func rebase(ctx context.Context, spec RebaseSpec) (Rebased, error) {
 		return Rebased{}, err
 	}
 	defer leave()
-	if err := abandon(ctx, r); err != nil {
+	if err := abortRebase(ctx, r); err != nil {
 		return Rebased{}, err
 	}
 	if err := r.fetch(ctx, spec.Source, spec.Onto); err != nil {
@@ -122,7 +120,7 @@ func rebase(ctx context.Context, spec RebaseSpec) (Rebased, error) {
 	if err != nil {
 		return Rebased{}, err
 	}
-	if moved, err := r.moved(ctx, spec, before); moved || err != nil {
+	if moved, err := r.alreadyMoved(ctx, spec, before); moved || err != nil {
 		p, perr := place(ctx, r, "HEAD")
 		return Rebased{OK: moved, Place: p}, errors.Join(err, perr)
 	}
@@ -130,7 +128,7 @@ func rebase(ctx context.Context, spec RebaseSpec) (Rebased, error) {
 	if answer.Notes, err = linearise(ctx, r, spec, before); err != nil {
 		return Rebased{}, err
 	}
-	as := openRepo(spec.Dir, identity(ctx, r, "")[2:]...) // the committer's; authors stay
+	as := openRepo(spec.Dir, identity(ctx, r, "")[2:]...) // only the committer's; authors stay
 	_, err = as.run(ctx, "rebase", "--quiet", "--no-verify", "--empty=keep", "--no-autosquash",
 		"--no-update-refs", "--onto", spec.Onto, spec.Base)
 	if err == nil {
@@ -141,21 +139,22 @@ func rebase(ctx context.Context, spec RebaseSpec) (Rebased, error) {
 	return undoRebase(ctx, r, before, err)
 }
 
-// abandon goes back to before a rebase that was killed.
-func abandon(ctx context.Context, r *repo) error {
+// abortRebase aborts the rebase of a killed process.
+func abortRebase(ctx context.Context, r *repo) error {
 	gitDir, err := r.gitDir(ctx)
-	if err != nil || !operations[0].going(gitDir) {
+	if err != nil || !operations[0].inProgress(gitDir) {
 		return err
 	}
 	if _, err := r.run(ctx, operations[0].abort...); err != nil {
-		return fmt.Errorf("go back to before a rebase that was killed: %w", err)
+		return fmt.Errorf("abort the rebase of a killed process: %w", err)
 	}
 	return nil
 }
 
-// moved reports whether an earlier call, of which nobody heard, has done it: Onto is in the history,
-// not by a merge and not because it always was. Done again, its commits would be moved onto themselves.
-func (r *repo) moved(ctx context.Context, spec RebaseSpec, head string) (bool, error) {
+// alreadyMoved reports whether an earlier call, whose answer was lost, has rebased the commits: Onto is an ancestor of
+// head, neither through a merge nor because Base already contained it. Rebasing again would move the commits onto
+// themselves.
+func (r *repo) alreadyMoved(ctx context.Context, spec RebaseSpec, head string) (bool, error) {
 	there, err := r.holds(ctx, "merge-base", "--is-ancestor", spec.Onto, head)
 	if err != nil || !there {
 		return false, err
@@ -167,7 +166,7 @@ func (r *repo) moved(ctx context.Context, spec RebaseSpec, head string) (bool, e
 	return err == nil && merges == "", err
 }
 
-// linearise makes one commit of a history with merges, which a rebase would take apart.
+// linearise squashes a history with merges, which a rebase would flatten, into one commit.
 func linearise(ctx context.Context, r *repo, spec RebaseSpec, head string) ([]string, error) {
 	merges, err := r.text(ctx, "rev-list", "--merges", "--max-count=1", head, "^"+spec.Base)
 	if err != nil || merges == "" {
@@ -186,7 +185,7 @@ func linearise(ctx context.Context, r *repo, spec RebaseSpec, head string) ([]st
 	return c.notes, err
 }
 
-// undoRebase reads what the conflict is about and puts everything back.
+// undoRebase lists the conflicts and restores the workspace.
 func undoRebase(ctx context.Context, r *repo, before string, cause error) (Rebased, error) {
 	out, err := r.text(ctx, "diff", "--name-only", "--diff-filter=U", "-z")
 	if err != nil {
@@ -196,7 +195,7 @@ func undoRebase(ctx context.Context, r *repo, before string, cause error) (Rebas
 	if err != nil {
 		return Rebased{}, errors.Join(cause, err)
 	}
-	if operations[0].going(gitDir) {
+	if operations[0].inProgress(gitDir) {
 		if _, err := r.run(ctx, operations[0].abort...); err != nil {
 			return Rebased{}, errors.Join(cause, err)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// noMode is what git prints for a side on which a path does not exist.
+// noMode is the mode that git prints for a side on which a path does not exist.
 const noMode = "000000"
 
 // changes fills in the paths by which a commit differs from its first parent.
@@ -33,8 +33,7 @@ func (c *collector) changes(ctx context.Context, commit *changeset.Commit) error
 	return nil
 }
 
-// parseRaw reads `diff-tree -z --raw`: ":oldmode newmode oldid newid status NUL path NUL" for each
-// path.
+// parseRaw parses `diff-tree -z --raw`: ":oldmode newmode oldid newid status NUL path NUL" for each path.
 func parseRaw(out []byte) ([]changeset.Change, error) {
 	var changes []changeset.Change
 	for len(out) > 0 {
@@ -61,21 +60,21 @@ func parseRaw(out []byte) ([]changeset.Change, error) {
 	return changes, nil
 }
 
-// wanted is one blob to read, with a path for messages.
-type wanted struct {
+// blobRef is one blob to read, with a path for messages.
+type blobRef struct {
 	id, path string
 	size     int64
 }
 
 // blobs reads the content of every path that was added or modified.
 func (c *collector) blobs(ctx context.Context, set *changeset.Changeset) error {
-	var list []wanted
+	var list []blobRef
 	seen := make(map[string]bool)
 	for _, commit := range set.Commits {
 		for _, change := range commit.Changes {
 			if !change.Deleted() && change.Mode != changeset.ModeSubmodule && !seen[change.Blob] {
 				seen[change.Blob] = true
-				list = append(list, wanted{id: change.Blob, path: change.Path})
+				list = append(list, blobRef{id: change.Blob, path: change.Path})
 			}
 		}
 	}
@@ -98,7 +97,7 @@ func (c *collector) blobs(ctx context.Context, set *changeset.Changeset) error {
 	return nil
 }
 
-func ids(list []wanted) io.Reader {
+func ids(list []blobRef) io.Reader {
 	var b strings.Builder
 	for _, want := range list {
 		b.WriteString(want.id + "\n")
@@ -106,8 +105,8 @@ func ids(list []wanted) io.Reader {
 	return strings.NewReader(b.String())
 }
 
-// sizes fills in the sizes, before anything is read, and refuses what is too much.
-func (c *collector) sizes(ctx context.Context, list []wanted) error {
+// sizes fills in the sizes before any content is read, and refuses too much content.
+func (c *collector) sizes(ctx context.Context, list []blobRef) error {
 	out, err := c.repo.pipe(ctx, ids(list), "cat-file", "--batch-check")
 	if err != nil {
 		return fmt.Errorf("read sizes: %w", err)
@@ -124,8 +123,8 @@ func (c *collector) sizes(ctx context.Context, list []wanted) error {
 	return withinLimit(list)
 }
 
-// withinLimit refuses more content than a changeset may have, and names the largest files.
-func withinLimit(list []wanted) error {
+// withinLimit refuses more content than a changeset may have; the error names the largest files.
+func withinLimit(list []blobRef) error {
 	var total int64
 	for _, want := range list {
 		total += want.size
@@ -137,9 +136,9 @@ func withinLimit(list []wanted) error {
 	return nil
 }
 
-// largest names the five largest paths.
-func largest(list []wanted) string {
-	sorted := slices.SortedFunc(slices.Values(list), func(a, b wanted) int { return cmp.Compare(b.size, a.size) })
+// largest formats the five largest paths.
+func largest(list []blobRef) string {
+	sorted := slices.SortedFunc(slices.Values(list), func(a, b blobRef) int { return cmp.Compare(b.size, a.size) })
 	var names []string
 	for _, want := range sorted[:min(5, len(sorted))] {
 		names = append(names, fmt.Sprintf("%s (%.1f MiB)", want.path, float64(want.size)/(1<<20)))
@@ -147,7 +146,7 @@ func largest(list []wanted) string {
 	return strings.Join(names, ", ")
 }
 
-// parseObject reads "id type size" as cat-file prints it.
+// parseObject parses "id type size" as cat-file prints it and returns the size.
 func parseObject(line, id string) (int64, error) {
 	fields := strings.Fields(line)
 	if len(fields) != 3 || fields[0] != id || fields[1] != "blob" {
@@ -156,7 +155,7 @@ func parseObject(line, id string) (int64, error) {
 	return strconv.ParseInt(fields[2], 10, 64)
 }
 
-func readBlob(reader *bufio.Reader, want wanted) ([]byte, error) {
+func readBlob(reader *bufio.Reader, want blobRef) ([]byte, error) {
 	line, err := reader.ReadString('\n')
 	if err != nil {
 		return nil, err
@@ -169,6 +168,6 @@ func readBlob(reader *bufio.Reader, want wanted) ([]byte, error) {
 	if _, err := io.ReadFull(reader, content); err != nil {
 		return nil, err
 	}
-	_, err = reader.Discard(1) // the line end after each object
+	_, err = reader.Discard(1) // the newline after each object
 	return content, err
 }

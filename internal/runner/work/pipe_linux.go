@@ -6,15 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeSize is how much a check may write at once before somebody reads it: as much as Linux lets every user have. Programs that
-// do not wait for a full pipe, such as those of Node.js, lose at their exit what it did not take: the end of what they say.
+// pipeSize is the capacity of a check's output pipe in bytes, the maximum that Linux grants every user. Programs that
+// do not wait for a full pipe, such as those of Node.js, lose the end of their output at exit if it does not fit.
 const pipeSize = 1 << 20
 
-// widen lets a pipe take so much, where the system allows it.
-func widen(pipe *os.File) {
+// enlargePipe sets the capacity of a pipe, if the system allows it.
+func enlargePipe(pipe *os.File) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {
 		return
 	}
-	_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) }) // else it is as it was
+	_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) }) // on failure the capacity stays unchanged
 }

@@ -4,5 +4,5 @@ package work
 
 import "os"
 
-// widen does nothing: pipes have one size here.
-func widen(*os.File) {}
+// enlargePipe does nothing, because the capacity of pipes is fixed on this system.
+func enlargePipe(*os.File) {}

@@ -13,45 +13,45 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// Source is where commits are fetched from: the tether's git reads.
+// Source is the remote from which commits are fetched: the tether's git endpoint.
 type Source struct {
 	URL string `json:"url"`
 	// Token is sent as a bearer token. It never appears in an argument or a file.
 	Token string `json:"token,omitempty"`
-	// Ref is the remote ref that has the commit, such as refs/heads/main. Without it the commit
-	// itself is asked for, which not every server allows.
+	// Ref is the remote ref that contains the commit, such as refs/heads/main. Without it, the commit id itself is
+	// fetched, which not every server allows.
 	Ref string `json:"ref,omitempty"`
-	// Depth and Filter make a shallow or partial clone; zero is a full one.
+	// Depth and Filter select a shallow or partial clone; zero values a full one.
 	Depth  int    `json:"depth,omitempty"`
 	Filter string `json:"filter,omitempty"`
 }
 
-// PrepareSpec is what `workspace prepare` reads.
+// PrepareSpec is the input of `workspace prepare`.
 type PrepareSpec struct {
 	Dir string `json:"dir"`
 	Source
-	// Branch is the agent's branch, and Base the commit at which it begins.
+	// Branch is the agent's branch, and Base the commit at which it starts.
 	Branch string `json:"branch"`
 	Base   string `json:"base"`
-	// UserName and UserEmail are for the agent's commits.
+	// UserName and UserEmail identify the author of the agent's commits.
 	UserName  string `json:"user_name,omitempty"`
 	UserEmail string `json:"user_email,omitempty"`
-	// Config is further configuration of the workspace.
+	// Config is additional configuration of the workspace.
 	Config map[string]string `json:"config,omitempty"`
 }
 
-// Place is where a workspace stands.
+// Place is the current state of a workspace.
 type Place struct {
 	Head string `json:"head"`
 	Tree string `json:"tree"`
-	// Created is true if the branch was made by this call.
+	// Created is true if this call created the branch.
 	Created bool `json:"created,omitempty"`
-	// LargeFiles is true if Git LFS keeps files of the checkout. Only Prepare says so.
+	// LargeFiles is true if files of the checkout use Git LFS. Only Prepare sets it.
 	LargeFiles bool `json:"large_files,omitempty"`
 }
 
-// Prepare makes a workspace with the branch checked out at base. It may be called again after any
-// crash: a workspace that has the branch keeps it, with the agent's work, wherever it stands.
+// Prepare creates a workspace with the branch checked out at base. It may be called again after any crash: a workspace
+// that already has the branch keeps it, with the agent's work.
 func Prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 	place, err := prepare(ctx, spec)
 	if err != nil {
@@ -88,7 +88,7 @@ func prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 		return Place{}, err
 	}
 	seeded(ctx)
-	// Files first, branch last: the branch says that all of this is done.
+	// Files first, branch last: the branch marks the preparation as complete.
 	if _, err := r.run(ctx, "checkout", "--quiet", "--force", "--detach", spec.Base); err != nil {
 		return Place{}, fmt.Errorf("check out: %w", err)
 	}
@@ -100,7 +100,7 @@ func prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 	return p, err
 }
 
-// prepared is where a workspace stands, and whether it has large files.
+// prepared returns the state of a workspace, including whether it has large files.
 func prepared(ctx context.Context, r *repo) (Place, error) {
 	p, err := place(ctx, r, "HEAD")
 	if err != nil {
@@ -108,14 +108,14 @@ func prepared(ctx context.Context, r *repo) (Place, error) {
 	}
 	files, err := r.text(ctx, "ls-files", "--", ":(top,attr:filter=lfs)")
 	if err != nil {
-		return Place{}, fmt.Errorf("look for large files: %w", err)
+		return Place{}, fmt.Errorf("find large files: %w", err)
 	}
 	p.LargeFiles = files != ""
 	return p, nil
 }
 
-// complete reports whether a repository was made to its end. An init that was killed is done again,
-// which keeps what there is.
+// complete reports whether a repository was created completely. After a killed init, init is run again, which preserves
+// existing data.
 func complete(dir string) bool {
 	for _, part := range []string{"HEAD", "config", "objects", "refs"} {
 		if _, err := os.Lstat(filepath.Join(dir, ".git", part)); err != nil {
@@ -125,15 +125,15 @@ func complete(dir string) bool {
 	return true
 }
 
-// checkNames refuses what git could take for an option or a path out of place.
+// checkNames refuses names that git could interpret as an option or as a path elsewhere.
 func checkNames(dir, commit, branch string) error {
 	switch {
 	case !filepath.IsAbs(dir):
 		return fmt.Errorf("directory %q is not absolute", dir)
 	case !changeset.IsID(commit):
-		return fmt.Errorf("%q is no commit id", commit)
+		return fmt.Errorf("%q is not a commit id", commit)
 	case branch == "" || strings.HasPrefix(branch, "-") || strings.HasPrefix(branch, "refs/"):
-		return fmt.Errorf("%q is no branch name", branch)
+		return fmt.Errorf("%q is not a branch name", branch)
 	}
 	return nil
 }
@@ -159,11 +159,11 @@ func configure(ctx context.Context, r *repo, spec PrepareSpec) error {
 	return nil
 }
 
-// settings reads all values of the repository's own configuration by key; nil if git cannot read it.
+// settings returns all values of the repository's own configuration by key, or nil if git cannot read it.
 func (r *repo) settings(ctx context.Context) map[string][]string {
 	out, err := r.run(ctx, "config", "--local", "--no-includes", "--list", "-z")
 	if err != nil {
-		return nil // whoever sets a value next says why
+		return nil // setting a value reports the error
 	}
 	all := map[string][]string{}
 	for entry := range strings.SplitSeq(string(out), "\x00") {
@@ -174,11 +174,11 @@ func (r *repo) settings(ctx context.Context) map[string][]string {
 	return all
 }
 
-// fetch makes sure that a commit is there. A named ref is fetched even if the commit is, so that the
-// agent sees a remote-tracking branch of it.
+// fetch ensures that a commit exists in the repository. It always fetches a named ref, so that the agent sees its
+// remote-tracking branch.
 func (r *repo) fetch(ctx context.Context, from Source, commit string) error {
 	if !changeset.IsID(commit) {
-		return fmt.Errorf("fetch: %q is no commit id", commit)
+		return fmt.Errorf("fetch: %q is not a commit id", commit)
 	}
 	_, err := r.commit(ctx, commit)
 	present := err == nil
@@ -186,7 +186,7 @@ func (r *repo) fetch(ctx context.Context, from Source, commit string) error {
 		if present {
 			return nil
 		}
-		return fmt.Errorf("fetch %s: it is not here, and no URL is given", commit)
+		return fmt.Errorf("fetch %s: it is missing, and no URL is given", commit)
 	}
 	if from.Ref != "" {
 		if err := r.fetchSpec(ctx, from, trackingSpec(from.Ref)); err != nil {
@@ -198,7 +198,7 @@ func (r *repo) fetch(ctx context.Context, from Source, commit string) error {
 	if _, err := r.commit(ctx, commit); err == nil {
 		return nil
 	}
-	// The ref has moved on, or has been moved back, since the commit was named.
+	// The ref has moved since the commit was chosen.
 	if err := r.fetchSpec(ctx, from, commit); err != nil {
 		return fmt.Errorf("fetch commit %s: %w", commit, err)
 	}
@@ -206,7 +206,7 @@ func (r *repo) fetch(ctx context.Context, from Source, commit string) error {
 	return err
 }
 
-// trackingSpec is the refspec that keeps a remote branch where people expect it.
+// trackingSpec returns the refspec that stores a remote branch in its usual remote-tracking ref.
 func trackingSpec(ref string) string {
 	if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok {
 		return "+" + ref + ":refs/remotes/origin/" + branch

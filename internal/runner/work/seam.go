@@ -16,22 +16,21 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// Repo is git in one workspace, run as this package runs it, for others who carry an agent's work
-// about. It knows this workspace only, whatever its configuration says, and runs no filter.
+// Repo runs git in one workspace with the safeguards of this package, for other packages that transfer an agent's work.
+// It accesses only this workspace, whatever its configuration says, and runs no filter.
 type Repo struct {
 	repo *repo
 	dir  string
 }
 
-// ErrNoRepository says that a workspace has no repository of its own.
+// ErrNoRepository means that a workspace has no repository of its own.
 var ErrNoRepository = errors.New("the workspace has no repository of its own")
 
-// maxFilterKeys bounds the filters that a configuration may name.
+// maxFilterKeys bounds the filter settings in a configuration.
 const maxFilterKeys = 1000
 
-// Enter opens a workspace for one command alone, until leave is called. Filters that its
-// configuration names are switched off: no command that Run and the others run starts a program of
-// the workspace's. Objects that are missing are missing: nothing is fetched for a partial clone.
+// Enter locks a workspace for one command, until leave is called. Filters in its configuration are disabled, so no git
+// command starts a program of the workspace. Missing objects are not fetched for a partial clone.
 func Enter(ctx context.Context, dir string) (r *Repo, leave func(), err error) {
 	if !filepath.IsAbs(dir) {
 		return nil, nil, fmt.Errorf("directory %q is not absolute", dir)
@@ -55,7 +54,7 @@ func Enter(ctx context.Context, dir string) (r *Repo, leave func(), err error) {
 	return &Repo{repo: inner, dir: dir}, leave, nil
 }
 
-// withoutFilters returns the variables that empty every filter which the configuration names.
+// withoutFilters returns the variables that disable every configured filter.
 func (r *repo) withoutFilters(ctx context.Context) ([]string, error) {
 	out, err := r.run(ctx, "config", "--null", "--name-only", "--get-regexp", `^filter\.`)
 	if code, ran := exitCode(err); ran && code == 1 {
@@ -66,7 +65,7 @@ func (r *repo) withoutFilters(ctx context.Context) ([]string, error) {
 	}
 	keys := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
 	if len(keys) > maxFilterKeys {
-		return nil, fmt.Errorf("the workspace's configuration names %d filters", len(keys))
+		return nil, fmt.Errorf("the workspace's configuration has %d filter settings", len(keys))
 	}
 	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(keys))}
 	for i, key := range keys {
@@ -79,12 +78,12 @@ func (r *repo) withoutFilters(ctx context.Context) ([]string, error) {
 	return env, nil
 }
 
-// Run runs one git command with in as its input, which may be nil, and returns its output.
+// Run runs one git command with the input in, which may be nil, and returns its output.
 func (r *Repo) Run(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
 	return r.repo.pipe(ctx, in, args...)
 }
 
-// Holds runs a git command whose exit code answers a question: 0 yes, 1 no.
+// Holds runs a git command whose exit code is the answer: 0 for yes, 1 for no.
 func (r *Repo) Holds(ctx context.Context, args ...string) (bool, error) {
 	return r.repo.holds(ctx, args...)
 }
@@ -94,7 +93,7 @@ func (r *Repo) Commit(ctx context.Context, revision string) (string, error) {
 	return r.repo.commit(ctx, revision)
 }
 
-// Fetch makes sure that a commit is there, from a remote if it has to.
+// Fetch ensures that a commit exists in the workspace, and fetches it if it is missing.
 func (r *Repo) Fetch(ctx context.Context, from Source, commit string) error {
 	if _, err := r.repo.commit(ctx, commit); err == nil {
 		return nil
@@ -102,7 +101,7 @@ func (r *Repo) Fetch(ctx context.Context, from Source, commit string) error {
 	return r.repo.fetch(ctx, from, commit)
 }
 
-// Stream runs one git command whose output is written as it comes, for at most the given time.
+// Stream runs one git command, for at most the given time, and writes its output to out as it arrives.
 func (r *Repo) Stream(ctx context.Context, most time.Duration, in io.Reader, out io.Writer, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -122,8 +121,8 @@ func (r *Repo) Stream(ctx context.Context, most time.Duration, in io.Reader, out
 	return nil
 }
 
-// GoingOn are the names in the git directory that tell of what git is in the middle of.
-func GoingOn() []string {
+// InProgressFiles returns the names in the git directory that represent an unfinished git operation.
+func InProgressFiles() []string {
 	names := []string{"MERGE_MSG", "MERGE_MODE", "ORIG_HEAD", "AUTO_MERGE", "sequencer"}
 	for _, op := range operations {
 		names = append(names, op.marks...)

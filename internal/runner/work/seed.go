@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// seedDir is where a base image has copies of repositories, beside the workspace: bare, as OWNER/NAME.git in
-// lower case.
+// seedDir is the folder of a base image's copies of repositories, next to the workspace: bare repositories, named
+// OWNER/NAME.git in lower case.
 const seedDir = ".errand/seed"
 
-// seedRefs are what a copy's branches are called in the workspace until the fetch is over.
+// seedRefs is the namespace of a copy's branches in the workspace until the fetch has finished.
 const seedRefs = "refs/errand/seed/"
 
-// seed takes what the base image has of the repository behind a URL, so that a fetch only has to bring what is newer.
-// What is taken is found by its content, so that it does not matter whether the copy is old or was tampered with.
-// It is best effort: without it the fetch brings everything. done takes the names away again.
+// seed imports the base image's copy of the repository, so that a fetch only transfers newer objects. Objects are
+// identified by their content, so a stale or manipulated copy does no harm. It is best effort: without a copy, the
+// fetch transfers everything. done removes the imported refs.
 func (r *repo) seed(ctx context.Context, source string) (done func(context.Context)) {
 	dir := seedOf(filepath.Dir(r.dir), source)
 	if dir == "" {
@@ -34,7 +34,7 @@ func (r *repo) seed(ctx context.Context, source string) (done func(context.Conte
 	}
 }
 
-// seedOf finds the copy of the repository that the last two parts of a URL's path name, empty if there is none.
+// seedOf returns the copy of the repository that the last two parts of a URL's path name, or "".
 func seedOf(home, source string) string {
 	u, err := url.Parse(source)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// operation is something that git can be in the middle of.
+// operation is a git operation that may be unfinished.
 type operation struct {
 	name string
-	// marks are files in the git directory, one of which is there meanwhile.
+	// marks are files in the git directory, one of which exists while the operation is unfinished.
 	marks []string
-	// abort goes back to before it; quit forgets it and leaves files and HEAD as they are.
+	// abort restores the state before the operation; quit discards its state and leaves files and HEAD unchanged.
 	abort, quit []string
 }
 
-// operations are tried in this order: a rebase may have a cherry-pick going on within it.
+// operations lists the operations in order: a rebase may contain an unfinished cherry-pick.
 var operations = [...]operation{
 	{"rebase", []string{"rebase-merge", "rebase-apply"}, []string{"rebase", "--abort"}, []string{"rebase", "--quit"}},
 	{"merge", []string{"MERGE_HEAD"}, []string{"merge", "--abort"}, []string{"merge", "--quit"}},
@@ -27,17 +27,17 @@ var operations = [...]operation{
 	{"revert", []string{"REVERT_HEAD"}, []string{"revert", "--abort"}, []string{"revert", "--quit"}},
 }
 
-// settle ends whatever git is in the middle of and commits what is uncommitted.
-func (c *collector) settle(ctx context.Context) error {
+// commitPending ends unfinished git operations and commits uncommitted changes.
+func (c *collector) commitPending(ctx context.Context) error {
 	gitDir, err := c.repo.gitDir(ctx)
 	if err != nil {
 		return err
 	}
 	for _, op := range operations {
-		if !op.going(gitDir) {
+		if !op.inProgress(gitDir) {
 			continue
 		}
-		if err := c.end(ctx, op); err != nil {
+		if err := c.finishOperation(ctx, op); err != nil {
 			return err
 		}
 	}
@@ -52,8 +52,7 @@ func (r *repo) gitDir(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// removeStaleLocks removes the locks of a git that was killed. No git of the agent is alive when the
-// runner works.
+// removeStaleLocks removes the locks of a killed git. No git of the agent runs while the runner works.
 func removeStaleLocks(gitDir string) error {
 	stale, err := filepath.Glob(filepath.Join(gitDir, "*.lock"))
 	if err != nil {
@@ -61,7 +60,7 @@ func removeStaleLocks(gitDir string) error {
 	}
 	err = filepath.WalkDir(filepath.Join(gitDir, "refs"), func(path string, entry os.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // not made yet, or gone meanwhile
+			return nil // not created yet, or deleted meanwhile
 		}
 		if err == nil && !entry.IsDir() && strings.HasSuffix(path, ".lock") {
 			stale = append(stale, path)
@@ -79,7 +78,7 @@ func removeStaleLocks(gitDir string) error {
 	return nil
 }
 
-func (op operation) going(gitDir string) bool {
+func (op operation) inProgress(gitDir string) bool {
 	for _, mark := range op.marks {
 		if _, err := os.Lstat(filepath.Join(gitDir, mark)); err == nil {
 			return true
@@ -88,9 +87,9 @@ func (op operation) going(gitDir string) bool {
 	return false
 }
 
-// end finishes an operation: a merge without open conflicts by its commit, everything else with
-// conflicts by going back, and what is merely unfinished by forgetting that it went on.
-func (c *collector) end(ctx context.Context, op operation) error {
+// finishOperation ends an operation: it commits a merge without conflicts, aborts operations with conflicts and
+// rebases, and discards the state of the others.
+func (c *collector) finishOperation(ctx context.Context, op operation) error {
 	unmerged, err := c.repo.text(ctx, "ls-files", "--unmerged")
 	if err != nil {
 		return fmt.Errorf("look for conflicts: %w", err)
@@ -99,17 +98,17 @@ func (c *collector) end(ctx context.Context, op operation) error {
 		c.note("A merge that had not been committed was committed.")
 		return c.commitMerge(ctx)
 	}
-	// A stopped rebase has HEAD somewhere in the middle; the branch still has all of the work.
+	// A stopped rebase has HEAD in the middle; the branch still contains all of the work.
 	if unmerged != "" || op.name == "rebase" {
 		if _, err := c.repo.run(ctx, op.abort...); err == nil {
-			c.note("A %s was going on; it was aborted.", op.name)
+			c.note("An unfinished %s was aborted.", op.name)
 			return nil
 		}
 	}
 	if _, err := c.repo.run(ctx, op.quit...); err != nil {
-		return fmt.Errorf("end the %s that is going on: %w", op.name, err)
+		return fmt.Errorf("end the unfinished %s: %w", op.name, err)
 	}
-	c.note("A %s was going on; it was ended where it stood.", op.name)
+	c.note("An unfinished %s was ended without further changes.", op.name)
 	return nil
 }
 
@@ -135,8 +134,8 @@ func (c *collector) commitRest(ctx context.Context) error {
 	return c.commit(ctx, orText(c.spec.Message, "Save uncommitted changes\n"))
 }
 
-// addAll stages everything but other repositories that were cloned into the workspace, which git
-// would take for submodules.
+// addAll stages everything except other repositories that were cloned into the workspace, which git would treat as
+// submodules.
 func (c *collector) addAll(ctx context.Context) error {
 	out, err := c.repo.run(ctx, "ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory")
 	if err != nil {
@@ -152,7 +151,7 @@ func (c *collector) addAll(ctx context.Context) error {
 			continue
 		}
 		if _, err := os.Lstat(filepath.Join(c.repo.dir, dir, ".git")); err == nil {
-			c.note("%s is a repository of its own and was left out.", dir)
+			c.note("%s is a separate repository and was left out.", dir)
 			args = append(args, ":(exclude,literal)"+dir)
 		}
 	}
@@ -162,17 +161,17 @@ func (c *collector) addAll(ctx context.Context) error {
 	return c.repo.unstage(ctx, c.spec.Leave)
 }
 
-// checkSizes refuses uncommitted files that are too much for a changeset before git reads them, so
-// that the refusal leaves no commit behind.
+// checkSizes refuses uncommitted files that are too large for a changeset before git reads them, so that the refusal
+// leaves no commit behind.
 func (c *collector) checkSizes(ctx context.Context) error {
 	out, err := c.repo.run(ctx, "ls-files", "-z", "--others", "--modified", "--exclude-standard")
 	if err != nil {
 		return fmt.Errorf("list uncommitted files: %w", err)
 	}
-	var list []wanted
+	var list []blobRef
 	for path := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
 		if info, err := os.Lstat(filepath.Join(c.repo.dir, path)); err == nil && info.Mode().IsRegular() {
-			list = append(list, wanted{path: path, size: info.Size()})
+			list = append(list, blobRef{path: path, size: info.Size()})
 		}
 	}
 	return withinLimit(list)
@@ -183,13 +182,13 @@ func (c *collector) commit(ctx context.Context, message string) error {
 	_, err := as.pipe(ctx, strings.NewReader(message), "commit", "--quiet", "--no-verify",
 		"--cleanup=verbatim", "--allow-empty-message", "-F", "-")
 	if err != nil {
-		return fmt.Errorf("commit what was left: %w", err)
+		return fmt.Errorf("commit uncommitted changes: %w", err)
 	}
 	return nil
 }
 
-// identity returns the variables for who commits: as the workspace is configured, or a name of
-// ours. The date, if there is one, is "@seconds zone".
+// identity returns the variables of the committer: as the workspace is configured, or errand's name. date, if set, is
+// "@seconds zone".
 func identity(ctx context.Context, r *repo, date string) []string {
 	name, email := "errand", "errand@localhost"
 	if text, err := r.text(ctx, "config", "--get", "user.name"); err == nil && text != "" {

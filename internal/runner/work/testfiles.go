@@ -14,33 +14,33 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// TestFile is a file that the operator lends to a checkout. It is no part of the repository.
+// TestFile is a file that the operator lends to a checkout. It is not part of the repository.
 type TestFile struct {
 	// Path is relative to the checkout, with slashes.
 	Path    string `json:"path"`
 	Content []byte `json:"content"`
 }
 
-// LendSpec is what `workspace lend` reads.
+// LendSpec is the input of `workspace lend`.
 type LendSpec struct {
 	Dir string `json:"dir"`
-	// Base is the commit that the agent's work builds on: what it has is not overwritten.
+	// Base is the commit on which the agent's work is based. Files at its paths are not overwritten.
 	Base string `json:"base,omitempty"`
-	// Files are put into the checkout, in the place of what is there.
+	// Files are written into the checkout and replace existing files.
 	Files []TestFile `json:"files,omitempty"`
-	// Back are the paths of files that are taken out of it, and out of the index.
+	// Back lists the paths of files that are removed from the checkout and from the index.
 	Back []string `json:"back,omitempty"`
 }
 
 // Lent is the answer of lend.
 type Lent struct {
-	// Taken are paths of Files that the repository has a file, folder or link at: nothing was put there.
+	// Taken lists the paths of Files at which the repository has a file, folder or link. They were not written.
 	Taken []string `json:"taken,omitempty"`
 }
 
-// Lend puts files of the operator's into a checkout, for its owner alone, and has git there ignore them; or takes
-// them out of it. It may be called again after any crash. Nothing is written outside of the checkout or through
-// a link, whatever an agent has made of it.
+// Lend writes the operator's test files into a checkout, readable by its owner only, and makes git ignore them, or
+// removes them again. It may be called again after any crash. It never writes outside of the checkout or through a
+// link, whatever an agent has created there.
 func Lend(ctx context.Context, spec LendSpec) (Lent, error) {
 	out, err := lend(ctx, spec)
 	if err != nil {
@@ -67,14 +67,14 @@ func lend(ctx context.Context, spec LendSpec) (Lent, error) {
 	}
 	defer func() { _ = root.Close() }()
 	for _, p := range spec.Back {
-		if err := takeBack(ctx, r, root, p); err != nil {
+		if err := removeLent(ctx, r, root, p); err != nil {
 			return Lent{}, err
 		}
 	}
 	var out Lent
 	for _, f := range spec.Files {
 		if spec.Base != "" {
-			taken, err := r.has(ctx, spec.Base, f.Path)
+			taken, err := r.hasPath(ctx, spec.Base, f.Path)
 			if err != nil {
 				return Lent{}, err
 			}
@@ -87,18 +87,18 @@ func lend(ctx context.Context, spec LendSpec) (Lent, error) {
 			return Lent{}, err
 		}
 	}
-	return out, ignore(root, spec.Files)
+	return out, excludeFromGit(root, spec.Files)
 }
 
-// has reports whether a commit has something at a path, or at a folder above it that is none there.
-func (r *repo) has(ctx context.Context, commit, name string) (bool, error) {
+// hasPath reports whether a commit has an entry at a path, or at a parent that is not a folder.
+func (r *repo) hasPath(ctx context.Context, commit, name string) (bool, error) {
 	if !changeset.IsID(commit) {
 		return false, fmt.Errorf("%q is no commit id", commit)
 	}
 	for p := name; p != "."; p = path.Dir(p) {
 		out, err := r.text(ctx, "ls-tree", commit, "--", ":(top,literal)"+p)
 		if err != nil {
-			return false, fmt.Errorf("look for %s: %w", p, err)
+			return false, fmt.Errorf("find %s: %w", p, err)
 		}
 		if kind := strings.Fields(out); len(kind) > 1 {
 			return p == name || kind[1] != "tree", nil
@@ -107,9 +107,9 @@ func (r *repo) has(ctx context.Context, commit, name string) (bool, error) {
 	return false, nil
 }
 
-// putFile writes one file, in the place of whatever is there. Links and files among the folders above it go.
+// putFile writes one file and replaces any existing entry. It removes links and files among its parent folders.
 func putFile(root *os.Root, f TestFile) error {
-	if err := checkLent(f.Path); err != nil {
+	if err := checkLentPath(f.Path); err != nil {
 		return err
 	}
 	for i, c := range f.Path {
@@ -137,10 +137,10 @@ func putFile(root *os.Root, f TestFile) error {
 	return errors.Join(err, file.Close())
 }
 
-// checkLent refuses paths outside of the checkout and in git's own folder.
-func checkLent(p string) error {
+// checkLentPath refuses paths outside of the checkout and in git's own folder.
+func checkLentPath(p string) error {
 	if !filepath.IsLocal(p) || path.Clean(p) != p || p == "." || strings.ContainsAny(p, "\x00\n\r") {
-		return fmt.Errorf("%q is no plain path within the checkout", p)
+		return fmt.Errorf("%q is not a plain path within the checkout", p)
 	}
 	if slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return strings.EqualFold(part, ".git") }) {
 		return fmt.Errorf("%q lies in git's own folder", p)
@@ -148,9 +148,9 @@ func checkLent(p string) error {
 	return nil
 }
 
-// takeBack removes one file, and what the index has of it.
-func takeBack(ctx context.Context, r *repo, root *os.Root, p string) error {
-	if err := checkLent(p); err != nil {
+// removeLent removes one file and its entry in the index.
+func removeLent(ctx context.Context, r *repo, root *os.Root, p string) error {
+	if err := checkLentPath(p); err != nil {
 		return err
 	}
 	if err := r.unstage(ctx, []string{p}); err != nil {
@@ -161,13 +161,13 @@ func takeBack(ctx context.Context, r *repo, root *os.Root, p string) error {
 			continue
 		}
 		if info, err := root.Lstat(p[:i]); err != nil || !info.IsDir() {
-			return nil // it is not there any more, or leads elsewhere
+			return nil // it no longer exists, or leads elsewhere
 		}
 	}
 	return root.RemoveAll(p)
 }
 
-// unstage has the index hold what HEAD has at some paths.
+// unstage resets the index to HEAD at some paths.
 func (r *repo) unstage(ctx context.Context, paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -177,17 +177,16 @@ func (r *repo) unstage(ctx context.Context, paths []string) error {
 		args = append(args, ":(top,literal)"+p)
 	}
 	if _, err := r.run(ctx, args...); err != nil {
-		return fmt.Errorf("take lent files out of the index: %w", err)
+		return fmt.Errorf("remove lent files from the index: %w", err)
 	}
 	return nil
 }
 
-// excludes is git's own list of what is not to be seen as untracked, which is no part of the repository.
+// excludes is git's local ignore file, which is not part of the repository.
 const excludes = ".git/info/exclude"
 
-// ignore has git's `status` and `add` in the checkout pass the files over. What collects changes does not
-// rely on it.
-func ignore(root *os.Root, files []TestFile) error {
+// excludeFromGit makes git's `status` and `add` ignore the files. Collect does not rely on it.
+func excludeFromGit(root *os.Root, files []TestFile) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -219,7 +218,7 @@ func ignore(root *os.Root, files []TestFile) error {
 	return root.WriteFile(excludes, []byte(strings.TrimLeft(strings.Join(lines, "\n"), "\n")+"\n"), 0o644)
 }
 
-// escapeGlob has git read a path as it is, where it expects a pattern.
+// escapeGlob escapes a path so that git does not interpret it as a pattern.
 func escapeGlob(p string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, ` `, `\ `).Replace(p)
 }

@@ -85,9 +85,9 @@ func TestPrepareRefuses(t *testing.T) {
 		want   string
 	}{
 		"relative directory":    {func(s *work.PrepareSpec) { s.Dir = "x" }, "not absolute"},
-		"base is a name":        {func(s *work.PrepareSpec) { s.Base = "main" }, "no commit id"},
-		"branch is an option":   {func(s *work.PrepareSpec) { s.Branch = "--orphan" }, "no branch name"},
-		"no branch":             {func(s *work.PrepareSpec) { s.Branch = "" }, "no branch name"},
+		"base is a name":        {func(s *work.PrepareSpec) { s.Base = "main" }, "not a commit id"},
+		"branch is an option":   {func(s *work.PrepareSpec) { s.Branch = "--orphan" }, "not a branch name"},
+		"no branch":             {func(s *work.PrepareSpec) { s.Branch = "" }, "not a branch name"},
 		"commit is not there":   {func(s *work.PrepareSpec) { s.Base = strings.Repeat("a", 40) }, "fetch"},
 		"URL is an option":      {func(s *work.PrepareSpec) { s.URL = "--upload-pack=touch pwned" }, "fetch"},
 		"URL runs a command":    {func(s *work.PrepareSpec) { s.URL = "ext::sh -c true" }, "not allowed"},
