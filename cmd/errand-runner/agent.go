@@ -15,16 +15,16 @@ import (
 	"github.com/errand-bot/errand/internal/agentloop/wire"
 )
 
-// maxSettings bounds the file with a run's settings.
+// maxSettings bounds the file with a run's settings in bytes.
 const maxSettings = 8 << 20
 
 func agentCommand() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use: "agent", Args: cobra.NoArgs,
-		Short: "Be the agent `api`: the prompt in, lines of package wire out",
-		Long: "Asks a model over the Messages API, runs the tools that it calls, and prints what happens.\n" +
-			"ERRAND_AGENT_RETRIES and ERRAND_AGENT_RETRY_WAIT (such as 500ms) say how often and how soon a call is tried again.",
+		Short: "Run the agent `api`: the prompt in, lines of package wire out",
+		Long: "Calls a model over the Messages API, runs the tools that the model calls, and prints events.\n" +
+			"ERRAND_AGENT_RETRIES and ERRAND_AGENT_RETRY_WAIT (such as 500ms) set the number of retries of a model call and the initial delay.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			settings, err := readSettings(path)
 			if err != nil {
@@ -61,12 +61,12 @@ func readSettings(path string) (settings wire.Settings, err error) {
 	return settings, nil
 }
 
-// agentOptions reads what the operator's configuration says about every run.
+// agentOptions reads the options that the operator sets for every run in the environment.
 func agentOptions() (opt agentloop.Options, err error) {
 	opt.Env, opt.NewID = os.Environ(), uuid.NewString
 	if text := os.Getenv("ERRAND_AGENT_RETRIES"); text != "" {
 		if opt.Retries, err = strconv.Atoi(text); err != nil || opt.Retries < 0 || opt.Retries > 20 {
-			return opt, fmt.Errorf("ERRAND_AGENT_RETRIES: %q is no number from 0 to 20", text)
+			return opt, fmt.Errorf("ERRAND_AGENT_RETRIES: %q is not a number from 0 to 20", text)
 		}
 		if opt.Retries == 0 {
 			opt.Retries = -1
@@ -74,7 +74,7 @@ func agentOptions() (opt agentloop.Options, err error) {
 	}
 	if text := os.Getenv("ERRAND_AGENT_RETRY_WAIT"); text != "" {
 		if opt.RetryWait, err = time.ParseDuration(text); err != nil || opt.RetryWait <= 0 {
-			return opt, fmt.Errorf("ERRAND_AGENT_RETRY_WAIT: %q is no duration such as 500ms", text)
+			return opt, fmt.Errorf("ERRAND_AGENT_RETRY_WAIT: %q is not a duration such as 500ms", text)
 		}
 	}
 	return opt, nil

@@ -8,13 +8,13 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/local/box"
 )
 
-// boxCommands are the subcommands with which the local provider starts its boxes. Their flags are
-// box's own.
+// boxCommands returns the subcommands with which the local provider starts its sandboxes. Package box parses their
+// flags.
 func boxCommands() []*cobra.Command {
 	return []*cobra.Command{
-		boxCommand("box-supervise", "Supervise a local box (started by the local provider)", box.Supervise),
-		boxCommand("box-ssh", "Serve SSH in a local box (started by box-supervise)", box.ServeSSH),
-		boxCommand("box-hostkey", "Replace the SSH host key (errand-hostkey in a local box that stands in for a cloud VM)", box.HostKey),
+		boxCommand("box-supervise", "Supervise a local sandbox (started by the local provider)", box.Supervise),
+		boxCommand("box-ssh", "Serve SSH in a local sandbox (started by box-supervise)", box.ServeSSH),
+		boxCommand("box-hostkey", "Replace the SSH host key (errand-hostkey in a local sandbox that simulates a cloud VM)", box.HostKey),
 	}
 }
 

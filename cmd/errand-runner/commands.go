@@ -17,7 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-// maxInput bounds what a subcommand reads: a prompt and the files of a run.
+// maxInput bounds the input of a subcommand in bytes: a prompt and the files of a run.
 const maxInput = 256 << 20
 
 // options are the flags of all subcommands.
@@ -25,7 +25,7 @@ type options struct {
 	root string
 }
 
-// dir returns the root directory as an absolute path.
+// dir returns the absolute path of the root directory.
 func (o *options) dir() (runner.Root, error) {
 	if o.root == "" {
 		return runner.DefaultRoot()
@@ -47,16 +47,16 @@ func newCommand(version string) *cobra.Command {
 	root.PersistentFlags().StringVar(&o.root, "root", "", "directory of all state (default $HOME/.errand)")
 	root.AddCommand(
 		versionCommand(version), startCommand(o), superviseCommand(o), followCommand(o), stopCommand(o),
-		statusCommand(o), workspaceCommand(), alone(changesetCommand()), alone(checkCommand(o)), tetherCommand(o), initCommand(), liveCommand(),
-		alone(packCommand()), alone(unpackCommand()), mcpCommand(version), agentCommand(), lfsCommand(), judgeCommand(),
+		statusCommand(o), workspaceCommand(), withOrphanCleanup(changesetCommand()), withOrphanCleanup(checkCommand(o)), tetherCommand(o), initCommand(), liveCommand(),
+		withOrphanCleanup(packCommand()), withOrphanCleanup(unpackCommand()), mcpCommand(version), agentCommand(), lfsCommand(), judgeCommand(),
 	)
 	root.AddCommand(boxCommands()...)
 	return root
 }
 
-// alone has a command end whatever it leaves behind, such as what a filter of the agent's has started
-// where git could not be held by a PID namespace.
-func alone(c *cobra.Command) *cobra.Command {
+// withOrphanCleanup ends all processes that a command leaves behind, such as those of a filter of the agent's if git
+// could not run in a PID namespace.
+func withOrphanCleanup(c *cobra.Command) *cobra.Command {
 	do := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := proc.Adopt(); err != nil {
@@ -77,7 +77,7 @@ func versionCommand(version string) *cobra.Command {
 	}
 }
 
-// exchange reads one JSON value from standard input, does something with it, and writes the answer.
+// exchange reads one JSON value from standard input, passes it to do, and writes the answer.
 func exchange[In, Out any](cmd *cobra.Command, do func(context.Context, In) (Out, error)) error {
 	var in In
 	if err := readInput(cmd, &in); err != nil {
@@ -121,7 +121,7 @@ func startCommand(o *options) *cobra.Command {
 	}
 }
 
-// runFlag adds the flag that names a run.
+// runFlag adds the flag with the id of a run.
 func runFlag(cmd *cobra.Command, id *string) *cobra.Command {
 	cmd.Flags().StringVar(id, "run", "", "id of the run")
 	_ = cmd.MarkFlagRequired("run")
@@ -175,14 +175,14 @@ func stopCommand(o *options) *cobra.Command {
 			return answer(cmd, exit)
 		},
 	}, &id)
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the run's exit")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason to record in the run's exit")
 	return cmd
 }
 
 func statusCommand(o *options) *cobra.Command {
 	var id string
 	return runFlag(&cobra.Command{
-		Use: "status", Short: "Tell where a run is: runner.Status out", Args: cobra.NoArgs,
+		Use: "status", Short: "Print the state of a run: runner.Status out", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := o.dir()
 			if err != nil {
@@ -199,38 +199,38 @@ func statusCommand(o *options) *cobra.Command {
 
 func workspaceCommand() *cobra.Command {
 	workspace := &cobra.Command{
-		Use: "workspace", Short: "Make and move workspaces", Args: cobra.NoArgs, RunE: needsSubcommand,
+		Use: "workspace", Short: "Prepare and update workspaces", Args: cobra.NoArgs, RunE: needsSubcommand,
 	}
 	workspace.AddCommand(
-		alone(&cobra.Command{
-			Use: "prepare", Short: "Make a workspace: work.PrepareSpec in, work.Place out", Args: cobra.NoArgs,
+		withOrphanCleanup(&cobra.Command{
+			Use: "prepare", Short: "Create a workspace: work.PrepareSpec in, work.Place out", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return exchange(cmd, work.Prepare) },
 		}),
-		alone(&cobra.Command{
-			Use: "reset", Short: "Move it to a published commit: work.ResetSpec in, work.Place out", Args: cobra.NoArgs,
+		withOrphanCleanup(&cobra.Command{
+			Use: "reset", Short: "Move the workspace to a published commit: work.ResetSpec in, work.Place out", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return exchange(cmd, work.Reset) },
 		}),
-		alone(&cobra.Command{
+		withOrphanCleanup(&cobra.Command{
 			Use: "rebase", Short: "Move the agent's commits: work.RebaseSpec in, work.Rebased out", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return exchange(cmd, work.Rebase) },
 		}),
-		alone(&cobra.Command{
-			Use: "lend", Short: "Put files for tests into it, or take them out: work.LendSpec in, work.Lent out", Args: cobra.NoArgs,
+		withOrphanCleanup(&cobra.Command{
+			Use: "lend", Short: "Add the operator's test files, or remove them: work.LendSpec in, work.Lent out", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return exchange(cmd, work.Lend) },
 		}),
 	)
 	return workspace
 }
 
-// needsSubcommand refuses a bare parent, which would otherwise print its help and succeed.
+// needsSubcommand refuses a parent command without a subcommand, which would otherwise print its help and succeed.
 func needsSubcommand(cmd *cobra.Command, _ []string) error {
-	return fmt.Errorf("%s: name one of its subcommands; see --help", cmd.CommandPath())
+	return fmt.Errorf("%s: a subcommand is required; see --help", cmd.CommandPath())
 }
 
 func changesetCommand() *cobra.Command {
 	var spec work.CollectSpec
 	cmd := &cobra.Command{
-		Use: "changeset", Short: "Commit what is left and print the changeset since a commit", Args: cobra.NoArgs,
+		Use: "changeset", Short: "Commit uncommitted changes and print the changeset since a commit", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			set, err := work.Collect(cmd.Context(), spec)
 			if err != nil {
@@ -242,17 +242,17 @@ func changesetCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&spec.Dir, "dir", "", "the workspace")
 	flags.StringVar(&spec.Base, "base", "", "the commit that the orchestrator knows")
-	flags.StringVar(&spec.Newer, "newer", "", "what was pushed since; the base if the history holds it")
+	flags.StringVar(&spec.Newer, "newer", "", "commit that was pushed since; it becomes the base if it is an ancestor of the head")
 	flags.StringArrayVar(&spec.AllowMerge, "allow-merge", nil, "commit that may be a merge's second parent")
-	flags.StringArrayVar(&spec.Leave, "leave", nil, "path that is not committed with what was left")
-	flags.StringVar(&spec.Message, "message", "", "message for what was left uncommitted, and for a squashed commit")
+	flags.StringArrayVar(&spec.Leave, "leave", nil, "path to leave uncommitted")
+	flags.StringVar(&spec.Message, "message", "", "message of the commit of uncommitted changes, and of a squashed commit")
 	_, _ = cmd.MarkFlagRequired("dir"), cmd.MarkFlagRequired("base")
 	return cmd
 }
 
 func liveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: runner.LiveCommand, Short: "Do something as the agent's user (started by supervise): an order in on a socket, answers out on it",
+		Use: runner.LiveCommand, Short: "Act as the agent's user (started by supervise): an order in and answers out on a socket",
 		Args: cobra.NoArgs, Hidden: true,
 		RunE: func(*cobra.Command, []string) error { return runner.Live(os.Stdin) },
 	}

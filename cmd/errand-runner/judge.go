@@ -16,7 +16,7 @@ func judgeCommand() *cobra.Command {
 	var refuseOnly bool
 	cmd := &cobra.Command{
 		Use: "judge", Args: cobra.NoArgs,
-		Short: "Say whether an agent's program may run a command: a hook's question in, its answer out",
+		Short: "Decide whether an agent may run a command or change a file: the hook's input in, its decision out",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f, err := os.Open(path)
 			if err != nil {
@@ -31,7 +31,7 @@ func judgeCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&path, "rules", "", "file with the rules (shellrules.Rules)")
-	cmd.Flags().BoolVar(&refuseOnly, "refuse-only", false, "say nothing of commands that may be run")
+	cmd.Flags().BoolVar(&refuseOnly, "refuse-only", false, "print nothing for allowed calls")
 	_ = cmd.MarkFlagRequired("rules")
 	return cmd
 }

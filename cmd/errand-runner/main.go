@@ -1,9 +1,11 @@
-// Command errand-runner is the part of errand that runs on a VM: it keeps runs alive, makes
-// workspaces, collects changesets, runs checks and owns the VM's end of the tether.
+// Command errand-runner is the part of errand that runs on a VM: it supervises runs, prepares workspaces, collects
+// changesets, runs checks and serves the VM's end of the tether.
 //
-// The orchestrator calls it over SSH. Subcommands read and write JSON on standard input and output;
-// an error is one line on standard error and an exit code that is not 0. `errand-runner help` lists
-// them. All state is beneath --root.
+// The orchestrator calls it over SSH. Subcommands read and write JSON on standard input and output; an error is one
+// line on standard error and a non-zero exit status. `errand-runner help` lists the subcommands. All state is below
+// --root.
+//
+// Start here: newCommand.
 package main
 
 import (

@@ -195,7 +195,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"unknown command":        {nil, []string{"dance"}, "unknown command"},
 		"unknown subcommand":     {nil, []string{"workspace", "dance"}, "unknown command"},
-		"bare parent":            {nil, []string{"workspace"}, "name one of its subcommands"},
+		"bare parent":            {nil, []string{"workspace"}, "a subcommand is required"},
 		"unknown field":          {map[string]string{"idd": "x"}, []string{"start"}, `unknown field "idd"`},
 		"invalid spec":           {runner.Spec{ID: "x"}, []string{"start"}, "argv: no command given"},
 		"unknown run":            {nil, []string{"stop", "--run", "x"}, "no such run"},

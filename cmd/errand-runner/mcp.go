@@ -16,8 +16,8 @@ func mcpCommand(version string) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&config.URL, "url", "http://127.0.0.1:9413", "where the tether is reached")
-	flags.StringVar(&config.TokenFile, "token-file", "", "file with the run's token, for its user alone")
+	flags.StringVar(&config.URL, "url", "http://127.0.0.1:9413", "address of the tether")
+	flags.StringVar(&config.TokenFile, "token-file", "", "file with the run's token, readable by its owner only")
 	_ = cmd.MarkFlagRequired("token-file")
 	return cmd
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/pack"
 )
 
-// maxSpec bounds the line that unpack reads before the stream.
+// maxSpec bounds the line with the specification of unpack in bytes.
 const maxSpec = 1 << 20
 
 func packCommand() *cobra.Command {
@@ -32,7 +32,7 @@ func packCommand() *cobra.Command {
 
 func unpackCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "unpack", Short: "Put packed work into a prepared workspace: pack.UnpackSpec on one line and the stream in, pack.Manifest out",
+		Use: "unpack", Short: "Restore packed work in a prepared workspace: pack.UnpackSpec on one line and the stream in, pack.Manifest out",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			in := bufio.NewReaderSize(cmd.InOrStdin(), 1<<16)
@@ -49,7 +49,7 @@ func unpackCommand() *cobra.Command {
 	}
 }
 
-// readLine reads the specification, which ends with its line.
+// readLine reads the specification, which ends with a newline.
 func readLine(in *bufio.Reader) (spec pack.UnpackSpec, err error) {
 	var line []byte
 	for {

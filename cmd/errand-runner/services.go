@@ -39,7 +39,7 @@ func serveCommand(o *options) *cobra.Command {
 	var config tetherd.Config
 	var detach bool
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Own the tether's port: tetherd.Status out when it is open", Args: cobra.NoArgs,
+		Use: "serve", Short: "Serve the tether's port: tetherd.Status out when it is open", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := o.dir()
 			if err != nil {
@@ -59,14 +59,14 @@ func serveCommand(o *options) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&config.Listen, "listen", "127.0.0.1:9413", "loopback address to listen on")
-	flags.DurationVar(&config.Hold, "hold", tetherd.DefaultHold, "how long a connection waits for somebody to attach")
-	flags.BoolVar(&detach, "detach", false, "go on in the background; one that serves already is left alone")
+	flags.DurationVar(&config.Hold, "hold", tetherd.DefaultHold, "how long a connection is held without an attached orchestrator")
+	flags.BoolVar(&detach, "detach", false, "run in the background; do nothing if a daemon is running")
 	return cmd
 }
 
 func attachCommand(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use: "attach", Short: "Become the other side: yamux on standard input and output", Args: cobra.NoArgs,
+		Use: "attach", Short: "Attach to the daemon: yamux on standard input and output", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := o.dir()
 			if err != nil {
@@ -79,14 +79,14 @@ func attachCommand(o *options) *cobra.Command {
 
 func tetherStatusCommand(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Tell who is attached and what is open: tetherd.Status out", Args: cobra.NoArgs,
+		Use: "status", Short: "Print the state of the daemon: tetherd.Status out", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return orderTether(cmd, o, tetherd.Ask) },
 	}
 }
 
 func tetherStopCommand(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use: "stop", Short: "End the daemon: its last tetherd.Status out", Args: cobra.NoArgs,
+		Use: "stop", Short: "Stop the daemon: its last tetherd.Status out", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return orderTether(cmd, o, tetherd.Stop) },
 	}
 }

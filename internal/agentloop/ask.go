@@ -17,18 +17,18 @@ import (
 	"github.com/errand-bot/errand/internal/agentloop/wire"
 )
 
-// Bounds of a model call. The tether may hold a request for ten minutes while nobody is attached.
+// Limits of a model call. The tether may hold a request for ten minutes while errand is not attached.
 const (
 	headerTimeout = 15 * time.Minute
 	callTimeout   = time.Hour
-	longestWait   = 60 * time.Second // a limit that lasts longer is the orchestrator's to wait for
+	longestWait   = 60 * time.Second // the orchestrator waits for limits that last longer
 )
 
-// newService returns the API's client, which is held at v1.26: later ones have three times as much to compile,
-// and a dozen modules more, for parts of the API that the loop has no use for.
+// newService returns the API's client. Its version stays at v1.26, because later ones triple the code to compile and
+// add a dozen modules for unused parts of the API.
 //
-// It takes nothing from the environment or from a file of the home directory, where the repository's own
-// code could have put it, and goes through no proxy: the model is at the other end of a loopback port.
+// It reads nothing from the environment or from files in the home directory, which the repository's own code could have
+// manipulated, and uses no proxy, because the model is behind a loopback port.
 func newService(set wire.Settings) anthropic.MessageService {
 	transport := &http.Transport{
 		DialContext:           (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
@@ -37,29 +37,28 @@ func newService(set wire.Settings) anthropic.MessageService {
 	return anthropic.NewMessageService(
 		option.WithBaseURL(strings.TrimSuffix(set.BaseURL, "/")+"/"), option.WithAuthToken(set.Token),
 		option.WithHTTPClient(&http.Client{Transport: transport}),
-		option.WithMaxRetries(0), // ask does it, so that it can say so and a cut stream counts as well
+		option.WithMaxRetries(0), // callModel retries, to report retries and to include truncated streams
 	)
 }
 
-// failure is a model call that did not come to an answer.
+// failure is a failed model call.
 type failure struct {
-	status  int // of HTTP, 0 if there was no answer
-	kind    string
-	message string
-	after   time.Duration // when to try again, 0 if nobody said
-	reset   time.Time
-	again   bool
+	status    int // HTTP status, 0 if there was no answer
+	kind      string
+	message   string
+	after     time.Duration // delay requested by the server, 0 if none
+	reset     time.Time
+	retryable bool
 }
 
 func (f *failure) Error() string { return f.message }
 
-// ask sends the conversation until there is an answer. What it returns otherwise is an *end, or the
-// context's error.
-func (l *loop) ask(ctx context.Context) (*anthropic.Message, error) {
+// callModel sends the conversation until it gets an answer. Its error is an *end, or the context's error.
+func (l *loop) callModel(ctx context.Context) (*anthropic.Message, error) {
 	waits := backoff.NewExponentialBackOff()
 	waits.InitialInterval, waits.MaxInterval, waits.Multiplier = l.opt.RetryWait, 16*time.Second, 2
 	for attempt := 0; ; attempt++ {
-		answer, err := l.once(ctx)
+		answer, err := l.callOnce(ctx)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -67,22 +66,22 @@ func (l *loop) ask(ctx context.Context) (*anthropic.Message, error) {
 			return answer, nil
 		}
 		f := classify(err, l.opt.Now())
-		if !f.again || attempt >= l.opt.Retries || f.after > longestWait {
-			return nil, f.end()
+		if !f.retryable || attempt >= l.opt.Retries || f.after > longestWait {
+			return nil, f.toEnd()
 		}
 		wait := max(waits.NextBackOff(), f.after)
-		l.out.print(wire.Line{Type: wire.TypeRetry, Text: f.name(), HTTP: f.status, DelayMS: wait.Milliseconds()})
+		l.out.print(wire.Line{Type: wire.TypeRetry, Text: f.shortName(), HTTP: f.status, DelayMS: wait.Milliseconds()})
 		if err := pause(ctx, wait); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// errCut says that a stream ended before the message did.
-var errCut = errors.New("the stream ended early")
+// errTruncated means that a stream ended before the message was complete.
+var errTruncated = errors.New("the stream ended early")
 
-// once sends one request and reads its whole answer.
-func (l *loop) once(ctx context.Context) (*anthropic.Message, error) {
+// callOnce sends one request and reads its complete answer.
+func (l *loop) callOnce(ctx context.Context) (*anthropic.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	stream := l.api.NewStreaming(ctx, l.request())
@@ -99,29 +98,29 @@ func (l *loop) once(ctx context.Context) (*anthropic.Message, error) {
 	case stream.Err() != nil:
 		return nil, stream.Err()
 	case !whole:
-		return nil, errCut
+		return nil, errTruncated
 	}
 	return answer, nil
 }
 
-// streamError is how the client's error begins when the API says in the middle of an answer that it fails.
+// streamError is the prefix of the client's error if the API reports an error within a stream.
 const streamError = "received error while streaming: "
 
-// classify sorts a failed call.
+// classify converts the error of a failed call.
 func classify(err error, now time.Time) *failure {
 	f := &failure{}
 	var api *anthropic.Error
 	switch said, inStream := strings.CutPrefix(err.Error(), streamError); {
 	case errors.As(err, &api):
 		f.status = api.StatusCode
-		f.kind, f.message = apiSays(api.RawJSON(), f.status)
+		f.kind, f.message = parseAPIError(api.RawJSON(), f.status)
 	case inStream:
-		f.kind, f.message = apiSays(said, http.StatusInternalServerError)
-		f.status = statusOf(f.kind)
+		f.kind, f.message = parseAPIError(said, http.StatusInternalServerError)
+		f.status = statusOfKind(f.kind)
 	default:
-		return &failure{message: "the model cannot be reached: " + err.Error(), again: true}
+		return &failure{message: "the model cannot be reached: " + err.Error(), retryable: true}
 	}
-	f.again = f.status == http.StatusRequestTimeout || f.status == http.StatusConflict ||
+	f.retryable = f.status == http.StatusRequestTimeout || f.status == http.StatusConflict ||
 		f.status == http.StatusTooManyRequests || f.status >= http.StatusInternalServerError
 	if api == nil || api.Response == nil {
 		return f
@@ -135,13 +134,13 @@ func classify(err error, now time.Time) *failure {
 		f.reset, f.after = time.Unix(s, 0), time.Unix(s, 0).Sub(now)
 	}
 	if h.Get("X-Should-Retry") == "false" {
-		f.again = false
+		f.retryable = false
 	}
 	return f
 }
 
-// statusOf is the status of a kind of error that came without one.
-func statusOf(kind string) int {
+// statusOfKind returns the HTTP status for a kind of error that came without one.
+func statusOfKind(kind string) int {
 	switch kind {
 	case "overloaded_error":
 		return 529
@@ -161,8 +160,8 @@ func statusOf(kind string) int {
 	return http.StatusInternalServerError
 }
 
-// name is the failure in a word.
-func (f *failure) name() string {
+// shortName returns the failure in a word.
+func (f *failure) shortName() string {
 	switch {
 	case f.kind != "":
 		return strings.TrimSuffix(f.kind, "_error")
@@ -172,9 +171,9 @@ func (f *failure) name() string {
 	return "network"
 }
 
-// end says what a failed call makes of the run.
-func (f *failure) end() *end {
-	e := ends(wire.CauseInvalid, f.message)
+// toEnd converts a failed call into the end of the run.
+func (f *failure) toEnd() *end {
+	e := newEnd(wire.CauseInvalid, f.message)
 	e.HTTP = f.status
 	if !f.reset.IsZero() {
 		e.ResetAt = f.reset.Unix()

@@ -13,22 +13,22 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of the editor.
+// Limits of the editor.
 const (
-	maxFile   = 8 << 20   // a file to look at or to change
-	viewLimit = 64 << 10  // bytes that one view shows
-	dirLimit  = 500       // names that one view of a directory shows
+	maxFile   = 8 << 20   // bytes of a file to view or change
+	viewLimit = 64 << 10  // bytes in one view
+	dirLimit  = 500       // names in one view of a directory
 	viewDepth = 2         // levels below the directory
 	aroundIt  = 4         // lines shown around a change
 	maxLine   = 2_000     // bytes of a line that a view shows
-	hugeText  = 512 << 10 // bytes that one call may write
+	hugeText  = 512 << 10 // bytes written by one call
 )
 
-// editor changes files of the workspace. Every path is resolved below one open directory, so that no
-// link leads out of it, whenever it was made.
+// editor changes files of the workspace. It resolves every path below one open directory, so that no link leads out of
+// it, whenever it was created.
 type editor struct {
 	root *os.Root
-	dirs []string // the workspace's absolute names
+	dirs []string // the workspace's absolute paths
 }
 
 type editCall struct {
@@ -52,8 +52,8 @@ func openEditor(dirs ...string) (*editor, error) {
 
 func (e *editor) close() { _ = e.root.Close() }
 
-// within returns a path relative to the workspace.
-func (e *editor) within(name string) (string, error) {
+// relativePath returns a path relative to the workspace.
+func (e *editor) relativePath(name string) (string, error) {
 	if name == "" {
 		return "", errors.New("the path is missing")
 	}
@@ -68,8 +68,8 @@ func (e *editor) within(name string) (string, error) {
 	return "", outsideError(name + " is not in the checkout, and only files there can be looked at or changed")
 }
 
-// run does one call and says what came of it; name is its path as within returned it. Its errors are for the model, an
-// outsideError among them.
+// run executes one call and returns the result for the model. name is the call's path, as relativePath returned it.
+// Errors are for the model; an outsideError is one of them.
 func (e *editor) run(call editCall, name string) (string, error) {
 	switch call.Command {
 	case "view":
@@ -84,41 +84,41 @@ func (e *editor) run(call editCall, name string) (string, error) {
 	return "", fmt.Errorf("the editor has no command %q: use view, create, str_replace or insert", call.Command)
 }
 
-// read returns a file's text.
+// read returns the text of a file.
 func (e *editor) read(name string) (string, error) {
-	f, err := e.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else a pipe would hold us
+	f, err := e.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // otherwise a pipe would block
 	if err != nil {
-		return "", plain(err)
+		return "", withoutOp(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return "", plain(err)
+		return "", withoutOp(err)
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is no file", name)
+		return "", fmt.Errorf("%s is not a file", name)
 	case info.Size() > maxFile:
 		return "", fmt.Errorf("%s has %d bytes, which is too long for the editor; use the shell", name, info.Size())
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
-		return "", plain(err)
+		return "", withoutOp(err)
 	}
 	if !utf8.Valid(data) {
-		return "", fmt.Errorf("%s is no text; use the shell", name)
+		return "", fmt.Errorf("%s is not a text file; use the shell", name)
 	}
 	return string(data), nil
 }
 
-// write replaces a file's text; its mode stays.
+// write replaces the text of a file and keeps its mode.
 func (e *editor) write(name, text string) error {
 	f, err := e.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
-		return plain(err)
+		return withoutOp(err)
 	}
 	_, err = f.WriteString(text)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return plain(err)
+		return withoutOp(err)
 	}
 	return nil
 }
@@ -128,11 +128,11 @@ func (e *editor) create(name, text string) (string, error) {
 		return "", fmt.Errorf("the text has %d bytes; write it in pieces", len(text))
 	}
 	if info, err := e.root.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is no file", name)
+		return "", fmt.Errorf("%s is not a file", name)
 	}
 	if dir := path.Dir(name); dir != "." {
 		if err := e.root.MkdirAll(dir, 0o755); err != nil {
-			return "", plain(err)
+			return "", withoutOp(err)
 		}
 	}
 	if err := e.write(name, text); err != nil {
@@ -191,13 +191,13 @@ func (e *editor) insert(name string, after int, add string) (string, error) {
 	return "Inserted. It is now:\n" + numbered(text, after+1-aroundIt, after+strings.Count(add, "\n")+aroundIt), nil
 }
 
-// outsideError says that a file is not in the checkout.
+// outsideError means that a file is not in the checkout.
 type outsideError string
 
 func (e outsideError) Error() string { return string(e) }
 
-// plain is an error without the name of the call that met it.
-func plain(err error) error {
+// withoutOp removes the name of the failed system call from an error.
+func withoutOp(err error) error {
 	var pe *fs.PathError
 	if !errors.As(err, &pe) {
 		return err

@@ -1,14 +1,15 @@
-// Package agentloop is errand's own agent: a loop that asks a model over the Messages API, runs the
-// tools that it calls, and prints what happens as lines of package wire. It runs on a VM, as
-// `errand-runner agent`, and is what the adapter `api` drives.
+// Package agentloop is errand's own agent: a loop that calls a model over the Messages API, runs the tools that the
+// model calls, and prints events as lines of package wire. It runs on a VM as `errand-runner agent`; the adapter `api`
+// drives it.
 //
-// The model gets a shell and a text editor. The editor keeps to the checkout, whatever links lie in
-// it; the shell can do what its user can do, and no rule here makes a boundary: that is the VM's
-// affair. A conversation is kept in one file of the agent's home and can be resumed from there after
-// any end, a kill in the middle of a line included.
+// The model gets a shell and a text editor. The editor is limited to the checkout, whatever links it contains; the
+// shell can do everything that its user can. The rules here are not a security boundary; the VM is. A conversation is
+// stored in one file in the agent's home and can be resumed after any end, including a kill in the middle of a line.
 //
-// It holds no key. The token that it shows to the model is the run's, from a file that only its user
-// can read, and never in an argument. Start reading at Run, then loop.work.
+// The loop holds no API key. It authenticates with the run's token, which comes from a file that only its user can
+// read, never from an argument.
+//
+// Start here: [Run], then loop.work.
 package agentloop
 
 import (
@@ -24,24 +25,24 @@ import (
 	"github.com/errand-bot/errand/internal/agentloop/wire"
 )
 
-// Options are what a run needs besides its settings. Zero values are production's.
+// Options are the parameters of a run besides its settings. Zero values are the production defaults.
 type Options struct {
-	// Retries is how often a model call is tried again; default 5, negative means never.
+	// Retries is the maximum number of retries of a model call; default 5, negative means none.
 	Retries int
-	// RetryWait is the wait before the first retry, which doubles from one to the next; default 500 ms.
+	// RetryWait is the wait before the first retry, which doubles each time; default 500 ms.
 	RetryWait time.Duration
 	// Env is the environment of the tools.
 	Env []string
-	// NewID makes session ids.
+	// NewID generates session ids.
 	NewID func() string
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
 }
 
 // maxTokens bounds one answer of the model.
 const maxTokens = 32_000
 
-// loop is one run.
+// loop is the state of one run.
 type loop struct {
 	set    wire.Settings
 	opt    Options
@@ -52,22 +53,22 @@ type loop struct {
 	schema *answerSchema
 
 	turns    int
-	text     string // the newest answer's
-	repaired bool   // the one reminder about the structured answer was given
+	text     string // text of the newest answer
+	repaired bool   // the reminder about the structured answer was given
 }
 
-// end is how a loop ends; as an error it ends the loop.
+// end is the result of a loop, as an error that ends it.
 type end struct{ wire.Result }
 
 func (e *end) Error() string { return e.Cause + ": " + e.Message }
 
-func ends(cause, message string) *end {
+func newEnd(cause, message string) *end {
 	return &end{wire.Result{Cause: cause, Message: message}}
 }
 
-// Run works one prompt off and prints lines to out, the last of which is the result, whatever
-// happens. It returns the exit code: 0 if the model finished, 130 if ctx ended, else 1. Every tool
-// that it started in the foreground is gone when it returns.
+// Run processes one prompt and prints lines to out, the last of which is always the result. It returns the exit code: 0
+// if the model finished, 130 if ctx ended, else 1. All tools that it started in the foreground have ended when it
+// returns.
 func Run(ctx context.Context, set wire.Settings, prompt string, out io.Writer, opt Options) int {
 	l := &loop{set: set, opt: opt.withDefaults(), out: newPrinter(out)}
 	err := l.open(ctx)
@@ -100,10 +101,10 @@ func (o Options) withDefaults() Options {
 func (l *loop) open(ctx context.Context) error {
 	var err error
 	if l.schema, err = newAnswerSchema(l.set.Schema); err != nil {
-		return ends(wire.CauseInvalid, err.Error())
+		return newEnd(wire.CauseInvalid, err.Error())
 	}
 	if l.tools, err = newToolbox(ctx, l.set, l.opt.Env, l.schema); err != nil {
-		return ends(wire.CauseInvalid, err.Error())
+		return newEnd(wire.CauseInvalid, err.Error())
 	}
 	if l.sess, err = openSession(l.set, l.opt.NewID); err != nil {
 		return err
@@ -112,34 +113,34 @@ func (l *loop) open(ctx context.Context) error {
 	return nil
 }
 
-// work asks and runs tools until there is an end. It returns nil when the model has finished.
+// work calls the model and runs tools until the run ends. It returns nil when the model has finished.
 func (l *loop) work(ctx context.Context, prompt string) error {
 	l.out.print(wire.Line{Type: wire.TypeStarted, Session: l.sess.id, Model: l.set.Model})
 	if strings.TrimSpace(prompt) == "" {
-		return ends(wire.CauseInvalid, "the prompt is empty")
+		return newEnd(wire.CauseInvalid, "the prompt is empty")
 	}
 	if err := l.sess.add(anthropic.NewUserMessage(anthropic.NewTextBlock(prompt))); err != nil {
 		return err
 	}
 	for l.turns < l.set.MaxTurns {
-		answer, err := l.ask(ctx)
+		answer, err := l.callModel(ctx)
 		if err != nil {
 			return err
 		}
 		l.turns++
-		if err := l.take(answer); err != nil {
+		if err := l.storeAnswer(answer); err != nil {
 			return err
 		}
-		done, err := l.react(ctx, answer)
+		done, err := l.handleAnswer(ctx, answer)
 		if done || err != nil {
 			return err
 		}
 	}
-	return ends(wire.CauseMaxTurns, fmt.Sprintf("the run's %d turns were used up", l.set.MaxTurns))
+	return newEnd(wire.CauseMaxTurns, fmt.Sprintf("the run's %d turns were used up", l.set.MaxTurns))
 }
 
-// take prints an answer and stores it.
-func (l *loop) take(answer *anthropic.Message) error {
+// storeAnswer prints an answer and adds it to the session.
+func (l *loop) storeAnswer(answer *anthropic.Message) error {
 	u := answer.Usage
 	l.out.print(wire.Line{Type: wire.TypeUsage, Usage: &wire.Usage{
 		Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CacheReadInputTokens, CacheWrite: u.CacheCreationInputTokens,
@@ -163,9 +164,9 @@ func (l *loop) take(answer *anthropic.Message) error {
 	return l.sess.add(answer.ToParam())
 }
 
-// react does what an answer calls for. Done means that the model has finished.
-func (l *loop) react(ctx context.Context, answer *anthropic.Message) (done bool, err error) {
-	results, calls := l.call(ctx, answer)
+// handleAnswer runs the tools that an answer calls. done means that the model has finished.
+func (l *loop) handleAnswer(ctx context.Context, answer *anthropic.Message) (done bool, err error) {
+	results, calls := l.runCalls(ctx, answer)
 	if calls > 0 {
 		if err := l.sess.add(anthropic.NewUserMessage(results...)); err != nil {
 			return false, err
@@ -174,41 +175,41 @@ func (l *loop) react(ctx context.Context, answer *anthropic.Message) (done bool,
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
-	case l.schema.answered():
+	case l.schema.isAnswered():
 		return true, nil
 	case calls > 0:
 		return false, nil
 	}
 	switch answer.StopReason {
 	case anthropic.StopReasonRefusal:
-		return false, ends(wire.CauseRefused, "the model declined to answer")
+		return false, newEnd(wire.CauseRefused, "the model declined to answer")
 	case "model_context_window_exceeded":
-		return false, ends(wire.CauseContextOverflow, "the conversation does not fit the model any more")
+		return false, newEnd(wire.CauseContextOverflow, "the conversation no longer fits the model")
 	case anthropic.StopReasonMaxTokens:
-		return false, l.say("Your answer was cut off because it was too long. Go on where it ends, in smaller pieces.")
+		return false, l.addReminder("Your answer was cut off because it was too long. Go on where it ends, in smaller pieces.")
 	case anthropic.StopReasonPauseTurn:
-		return false, l.say("Go on.")
+		return false, l.addReminder("Go on.")
 	}
 	if l.schema == nil || l.schema.extract(l.text) {
 		return true, nil
 	}
 	if l.repaired {
-		return false, ends(wire.CauseNoAnswer, "the model gave no answer of the form that was asked for"+l.schema.why())
+		return false, newEnd(wire.CauseNoAnswer, "the model gave no answer of the form that was asked for"+l.schema.problem())
 	}
 	l.repaired = true
-	return false, l.say("Give your answer by calling the tool " + wire.ToolAnswer + ", and nothing else." + l.schema.why())
+	return false, l.addReminder("Give your answer by calling the tool " + wire.ToolAnswer + ", and nothing else." + l.schema.problem())
 }
 
-// say adds words of the loop's own to the conversation.
-func (l *loop) say(text string) error {
+// addReminder adds a message of the loop to the conversation.
+func (l *loop) addReminder(text string) error {
 	l.out.print(wire.Line{Type: wire.TypeNotice, Text: text})
-	// The tag tells the model, and whoever reads along, that no person said this.
+	// The tag tells the model and readers that no person wrote this.
 	return l.sess.add(anthropic.NewUserMessage(anthropic.NewTextBlock("<system-reminder>" + text + "</system-reminder>")))
 }
 
-// call runs every call of an answer, one after the other. Each gets a result, also when the run is
-// being stopped: a conversation with a call that has none cannot be resumed.
-func (l *loop) call(ctx context.Context, answer *anthropic.Message) (results []anthropic.ContentBlockParamUnion, calls int) {
+// runCalls runs every call of an answer, one after the other. Each gets a result, even if the run is being stopped,
+// because a conversation with an unanswered call cannot be resumed.
+func (l *loop) runCalls(ctx context.Context, answer *anthropic.Message) (results []anthropic.ContentBlockParamUnion, calls int) {
 	for _, b := range answer.Content {
 		if b.Type != "tool_use" {
 			continue
@@ -242,7 +243,7 @@ func (l *loop) finish(ctx context.Context, err error) int {
 		r.Cause, r.Message = wire.CauseCrashed, err.Error()
 	}
 	r.Text, r.Turns = l.text, l.turns
-	if l.schema.answered() && r.Cause == wire.CauseOK {
+	if l.schema.isAnswered() && r.Cause == wire.CauseOK {
 		r.Structured = l.schema.answer
 	}
 	if l.sess != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/internal/agentloop/wire"
 )
 
-// printer writes lines. What cannot be written is lost: the runner reads from a file, and when its
-// disk is full the run ends by that.
+// printer writes lines. Write errors are ignored: the output is a file of the runner, which ends the run if the disk is
+// full.
 type printer struct{ enc *json.Encoder }
 
 func newPrinter(w io.Writer) *printer {
@@ -19,7 +19,7 @@ func newPrinter(w io.Writer) *printer {
 
 func (p *printer) print(l wire.Line) {
 	if len(l.Input) > 0 && !json.Valid(l.Input) {
-		l.Input = nil // a cut call; the encoder would refuse the whole line
+		l.Input = nil // a truncated call; the encoder would refuse the whole line
 	}
 	_ = p.enc.Encode(l)
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// What rules are about: commands, changes of files, and looks at them.
+// The subjects of rules: commands, file changes, and file reads.
 const (
 	ruleBash = "Bash"
 	ruleEdit = "Edit"
 	ruleRead = "Read"
 )
 
-// rule refuses all of its kind, commands that begin with words, or paths that fit a pattern. It keeps a
-// model from mistakes; it is no boundary.
+// rule denies all calls of its kind, commands with a prefix, or paths that match a pattern. It prevents mistakes of a
+// model and is not a security boundary.
 type rule struct{ kind, pattern string }
 
 func (r rule) String() string {
@@ -26,15 +26,15 @@ func (r rule) String() string {
 	return r.kind + "(" + r.pattern + ")"
 }
 
-// parseRules reads KIND and KIND(PATTERN), as all agents' rules are written. What is about tools that the
-// loop does not have has no effect.
+// parseRules parses rules in the common form of all agents, KIND and KIND(PATTERN). Rules about tools that the loop
+// does not have are ignored.
 func parseRules(list []string) ([]rule, error) {
 	var rules []rule
 	for _, text := range list {
 		kind, rest, has := strings.Cut(text, "(")
 		pattern, closed := strings.CutSuffix(rest, ")")
 		if has && (!closed || pattern == "") {
-			return nil, fmt.Errorf("%q is no rule: write KIND or KIND(PATTERN)", text)
+			return nil, fmt.Errorf("%q is not a rule: write KIND or KIND(PATTERN)", text)
 		}
 		if !slices.Contains([]string{ruleBash, ruleEdit, ruleRead}, kind) {
 			continue
@@ -47,15 +47,15 @@ func parseRules(list []string) ([]rule, error) {
 	return rules, nil
 }
 
-// forbids reports whether the rule is against a call; what is the command, or the path in the checkout.
-func (r rule) forbids(kind, what string) bool {
+// matches reports whether the rule denies a call; what is the command, or the path in the checkout.
+func (r rule) matches(kind, what string) bool {
 	switch {
 	case r.kind != kind:
 		return false
 	case r.pattern == "":
 		return true
 	case kind == ruleBash:
-		return false // package shellrules reads command lines
+		return false // package shellrules judges command lines
 	}
 	ok, _ := doublestar.Match(r.pattern, what) // the pattern was validated
 	return ok

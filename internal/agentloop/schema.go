@@ -13,16 +13,16 @@ import (
 	"github.com/errand-bot/errand/internal/agentloop/wire"
 )
 
-// answerSchema is the form that the answer must have. A nil one asks for nothing.
+// answerSchema is the required form of the answer. A nil one requires nothing.
 type answerSchema struct {
 	raw    map[string]any
 	check  *jsonschema.Resolved
-	answer json.RawMessage // that fits
-	wrong  string          // what was wrong with the last that did not
+	answer json.RawMessage // the accepted answer
+	wrong  string          // the problem with the last refused answer
 }
 
-// newAnswerSchema compiles a schema, which must describe an object: it becomes the input of a tool.
-// A schema that refers to other documents is refused.
+// newAnswerSchema compiles a schema, which must describe an object because it becomes the input of a tool. A schema
+// that refers to other documents is refused.
 func newAnswerSchema(raw json.RawMessage) (*answerSchema, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -39,32 +39,32 @@ func newAnswerSchema(raw json.RawMessage) (*answerSchema, error) {
 		return nil, fmt.Errorf("read the answer's schema: %w", err)
 	}
 	var err error
-	if s.check, err = schema.Resolve(nil); err != nil { // without a loader, so that it refers to nothing outside
+	if s.check, err = schema.Resolve(nil); err != nil { // without a loader, external references are errors
 		return nil, fmt.Errorf("read the answer's schema: %w", err)
 	}
 	return s, nil
 }
 
-// answered reports whether an answer that fits was given.
-func (s *answerSchema) answered() bool { return s != nil && s.answer != nil }
+// isAnswered reports whether an answer was accepted.
+func (s *answerSchema) isAnswered() bool { return s != nil && s.answer != nil }
 
-// why says what was wrong with the last answer, with a blank before it.
-func (s *answerSchema) why() string {
+// problem describes the problem with the last refused answer, with a leading space.
+func (s *answerSchema) problem() string {
 	if s.wrong == "" {
 		return ""
 	}
 	return " (the last did not fit: " + s.wrong + ")"
 }
 
-// take judges an answer that came as a call.
-func (s *answerSchema) take(input json.RawMessage) toolResult {
-	if !s.fits(input) {
+// judgeAnswer validates an answer that came as a tool call.
+func (s *answerSchema) judgeAnswer(input json.RawMessage) toolResult {
+	if !s.accept(input) {
 		return refused("The answer does not fit its schema: %s. Call this tool again.", s.wrong)
 	}
 	return toolResult{"The answer was taken.", false}
 }
 
-func (s *answerSchema) fits(input json.RawMessage) bool {
+func (s *answerSchema) accept(input json.RawMessage) bool {
 	var doc any
 	err := json.Unmarshal(input, &doc)
 	if err == nil {
@@ -78,7 +78,7 @@ func (s *answerSchema) fits(input json.RawMessage) bool {
 	return true
 }
 
-// oneLine is a validation error on one line of bounded length.
+// oneLine formats a validation error on one line of bounded length.
 func oneLine(err error) string {
 	text := strings.TrimPrefix(err.Error(), "validating root: ")
 	text = strings.Join(strings.Fields(text), " ")
@@ -88,27 +88,27 @@ func oneLine(err error) string {
 	return text
 }
 
-// extract takes the answer from a text: the last fenced block that fits, or the whole text.
+// extract finds the answer in a text: the last fenced block that is valid, or the whole text.
 func (s *answerSchema) extract(text string) bool {
 	parts := strings.Split(text, "```")
 	for i := len(parts) - 2; i > 0; i -= 2 {
 		_, body, _ := strings.Cut(parts[i], "\n")
-		if strings.HasPrefix(strings.TrimSpace(body), "{") && s.fits(json.RawMessage(strings.TrimSpace(body))) {
+		if strings.HasPrefix(strings.TrimSpace(body), "{") && s.accept(json.RawMessage(strings.TrimSpace(body))) {
 			return true
 		}
 	}
 	whole := strings.TrimSpace(text)
-	return strings.HasPrefix(whole, "{") && s.fits(json.RawMessage(whole))
+	return strings.HasPrefix(whole, "{") && s.accept(json.RawMessage(whole))
 }
 
-// offer is the tool that takes the answer.
+// offer returns the tool that accepts the answer.
 func (s *answerSchema) offer() anthropic.ToolUnionParam {
 	return anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
 		Name: wire.ToolAnswer, Description: param.NewOpt("Give your final answer, when the work is done. This ends the run."), InputSchema: inputSchema(s.raw),
 	}}
 }
 
-// inputSchema is a JSON schema of an object as the API's client wants it.
+// inputSchema converts the JSON schema of an object for the API's client.
 func inputSchema(schema map[string]any) anthropic.ToolInputSchemaParam {
 	in := anthropic.ToolInputSchemaParam{Properties: map[string]any{}, ExtraFields: map[string]any{}}
 	for k, v := range schema {

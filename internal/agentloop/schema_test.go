@@ -29,7 +29,7 @@ func TestSchemaSays(t *testing.T) {
 		"nothing, at all": {``, "JSON"},
 	}
 	for name, test := range tests {
-		if fits := s.fits(json.RawMessage(test.answer)); fits != (test.says == "") || !strings.Contains(s.wrong, test.says) {
+		if fits := s.accept(json.RawMessage(test.answer)); fits != (test.says == "") || !strings.Contains(s.wrong, test.says) {
 			t.Errorf("%s: it fits: %t, and said is %q", name, fits, s.wrong)
 		}
 	}

@@ -17,23 +17,22 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Bounds of MCP servers.
+// Limits of MCP servers.
 const (
 	connectTimeout = 30 * time.Second
-	serverTimeout  = 15 * time.Minute // of a call: the tether may hold it while nobody is attached
+	serverTimeout  = 15 * time.Minute // of a call: the tether may hold it while errand is not attached
 	serverOutput   = 64 << 10
 	maxServerTools = 100
 )
 
-// servers are the MCP servers of a run, each a process of its own that speaks over its standard input
-// and output.
+// servers are the MCP servers of a run, each a process that communicates over standard input and output.
 type servers struct {
 	sessions []*mcp.ClientSession
 	ends     []context.CancelFunc // of the processes
 	tools    []serverTool
 }
 
-// serverTool is one of their tools, under the name that the model knows it by.
+// serverTool is a tool of a server, with the name that the model uses.
 type serverTool struct {
 	name   string // mcp__SERVER__TOOL
 	remote string
@@ -41,8 +40,8 @@ type serverTool struct {
 	tool   *mcp.Tool
 }
 
-// startServers starts what an MCP configuration ({"mcpServers": …}) names. A server that does not come up
-// ends the run before it costs anything: without its tools the agent would do something else.
+// startServers starts the servers in an MCP configuration ({"mcpServers": …}). A server that fails to start ends the
+// run before it costs anything, because the agent depends on its tools.
 func startServers(ctx context.Context, config json.RawMessage, dir string, env []string) (*servers, error) {
 	s := &servers{}
 	if len(config) == 0 {
@@ -64,11 +63,11 @@ func startServers(ctx context.Context, config json.RawMessage, dir string, env [
 		s.ends = append(s.ends, end)
 		cmd := exec.CommandContext(life, one.Command, one.Args...)
 		cmd.Dir, cmd.Env = dir, slices.Clone(env)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for the loop, which ends it
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // only the loop handles interrupts, and ends the process
 		for _, key := range slices.Sorted(maps.Keys(one.Env)) {
 			cmd.Env = append(cmd.Env, key+"="+one.Env[key])
 		}
-		// What takes too long, or is wanted no more, ends with its process.
+		// A server that starts too slowly, or whose run is canceled, is killed.
 		timer, stop := time.AfterFunc(connectTimeout, end), context.AfterFunc(ctx, end)
 		err := s.connect(life, name, cmd)
 		timer.Stop()
@@ -103,14 +102,14 @@ func (s *servers) connect(ctx context.Context, name string, cmd *exec.Cmd) error
 // close ends the servers.
 func (s *servers) close() {
 	for _, one := range s.sessions {
-		_ = one.Close() // it is killed if it does not end
+		_ = one.Close() // the process is killed if it does not exit
 	}
 	for _, end := range s.ends {
 		end()
 	}
 }
 
-// find returns a tool, nil if there is none of the name.
+// find returns the tool with the name, or nil.
 func (s *servers) find(name string) *serverTool {
 	for i := range s.tools {
 		if s.tools[i].name == name {
@@ -131,7 +130,7 @@ func (t *serverTool) run(ctx context.Context, input json.RawMessage) toolResult 
 	case err != nil:
 		return refused("The tool failed: %v", err)
 	}
-	out := &tailed{limit: serverOutput}
+	out := &headTailBuffer{limit: serverOutput}
 	for i, c := range got.Content {
 		if i > 0 {
 			_, _ = out.Write([]byte("\n")) // never fails
@@ -149,7 +148,7 @@ func (t *serverTool) run(ctx context.Context, input json.RawMessage) toolResult 
 func (t *serverTool) offer() anthropic.ToolUnionParam {
 	schema := map[string]any{}
 	if raw, err := json.Marshal(t.tool.InputSchema); err == nil {
-		_ = json.Unmarshal(raw, &schema) // else it takes what there is
+		_ = json.Unmarshal(raw, &schema) // otherwise any input is allowed
 	}
 	return anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
 		Name: t.name, Description: param.NewOpt(strings.TrimSpace(t.tool.Description)), InputSchema: inputSchema(schema),

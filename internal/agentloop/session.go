@@ -15,28 +15,28 @@ import (
 	"github.com/errand-bot/errand/internal/durable"
 )
 
-// session is a conversation and its file: one line for each message, in the API's own form, written
-// whole before it is used. A line that a kill tore is cut off when the session is opened again.
+// session is a conversation and its file, which contains one line per message in the API's format. Each line is written
+// completely before the message is used. An incomplete line is removed when the session is opened again.
 type session struct {
 	id       string
 	file     *os.File
 	messages []anthropic.MessageParam
 }
 
-// interrupted is the result of a tool that was never run to its end.
+// interrupted is the result of a tool call that was not completed.
 const interrupted = "[The run was interrupted before this was finished.]"
 
-// openSession opens what the settings ask for. A session to resume that is not there, or cannot be
-// read, ends the run as no_session; a new one whose id is taken, as invalid.
+// openSession opens the session that the settings request. If a session to resume is missing or unreadable, the run
+// ends with no_session; if the id of a new one is taken, with invalid.
 func openSession(set wire.Settings, newID func() string) (*session, error) {
 	for _, id := range []string{set.Resume, set.Session} {
 		if id != "" && !wire.IsSession(id) {
-			return nil, ends(wire.CauseInvalid, fmt.Sprintf("the session %q is not a UUID", id))
+			return nil, newEnd(wire.CauseInvalid, fmt.Sprintf("the session %q is not a UUID", id))
 		}
 	}
 	dir := filepath.Join(set.Home, wire.SessionDir)
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the sessions' directory: %w", err)
+		return nil, fmt.Errorf("create the sessions' directory: %w", err)
 	}
 	at := func(id string) string { return filepath.Join(dir, id+".jsonl") }
 	if set.Resume == "" {
@@ -48,7 +48,7 @@ func openSession(set wire.Settings, newID func() string) (*session, error) {
 	}
 	old, err := os.ReadFile(at(set.Resume))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ends(wire.CauseNoSession, "there is no session "+set.Resume)
+		return nil, newEnd(wire.CauseNoSession, "there is no session "+set.Resume)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the session: %w", err)
@@ -56,7 +56,7 @@ func openSession(set wire.Settings, newID func() string) (*session, error) {
 	s := &session{id: set.Resume}
 	old, err = s.read(old)
 	if err != nil {
-		return nil, ends(wire.CauseNoSession, "the session "+set.Resume+" cannot be read: "+err.Error())
+		return nil, newEnd(wire.CauseNoSession, "the session "+set.Resume+" cannot be read: "+err.Error())
 	}
 	if set.Fork {
 		if s.id = set.Session; s.id == "" {
@@ -67,19 +67,19 @@ func openSession(set wire.Settings, newID func() string) (*session, error) {
 		err = s.reopen(at(s.id), int64(len(old)))
 	}
 	if err == nil {
-		err = s.settle()
+		err = s.closePendingCalls()
 	}
 	return s, err
 }
 
-// create makes the file of a new session, which begins with what is given.
+// create creates the file of a new session with the given initial content.
 func (s *session) create(path string, begin []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return ends(wire.CauseInvalid, "the session "+s.id+" exists already")
+		return newEnd(wire.CauseInvalid, "the session "+s.id+" exists already")
 	}
 	if err != nil {
-		return fmt.Errorf("make the session: %w", err)
+		return fmt.Errorf("create the session: %w", err)
 	}
 	s.file = f
 	if _, err := f.Write(begin); err != nil {
@@ -88,7 +88,7 @@ func (s *session) create(path string, begin []byte) error {
 	return nil
 }
 
-// reopen opens the file and cuts off what follows the last whole line.
+// reopen opens the file and removes an incomplete last line.
 func (s *session) reopen(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -96,12 +96,12 @@ func (s *session) reopen(path string, size int64) error {
 	}
 	s.file = f
 	if err := f.Truncate(size); err != nil {
-		return fmt.Errorf("cut the session's torn line: %w", err)
+		return fmt.Errorf("remove the session's incomplete line: %w", err)
 	}
 	return nil
 }
 
-// read takes the messages of a file and returns its whole lines.
+// read parses the messages of a file and returns its complete lines.
 func (s *session) read(data []byte) ([]byte, error) {
 	data = data[:bytes.LastIndexByte(data, '\n')+1]
 	for line := range bytes.Lines(data) {
@@ -110,15 +110,15 @@ func (s *session) read(data []byte) ([]byte, error) {
 			return nil, err
 		}
 		if m.Role != anthropic.MessageParamRoleUser && m.Role != anthropic.MessageParamRoleAssistant || len(m.Content) == 0 {
-			return nil, errors.New("it holds what is no message")
+			return nil, errors.New("it contains an invalid message")
 		}
 		s.messages = append(s.messages, m)
 	}
 	return data, nil
 }
 
-// settle answers the calls of the last message, if a kill left them without results.
-func (s *session) settle() error {
+// closePendingCalls answers the tool calls of the last message, if a kill left them without results.
+func (s *session) closePendingCalls() error {
 	if len(s.messages) == 0 {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (s *session) settle() error {
 	return s.add(anthropic.NewUserMessage(results...))
 }
 
-// add stores a message. It is on disk, as far as the kernel is concerned, when add returns.
+// add stores a message. It has been written to the file when add returns.
 func (s *session) add(m anthropic.MessageParam) error {
 	line, err := json.Marshal(m)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *session) add(m anthropic.MessageParam) error {
 	return nil
 }
 
-// close syncs the file and its name: it is what a VM's work is packed from.
+// close syncs the file and its folder, because a VM's work is packed from it.
 func (s *session) close() error {
 	if s.file == nil {
 		return nil

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// Bounds of one command.
+// Limits of one command.
 const (
 	defaultTimeout = 5 * time.Minute
 	maxTimeout     = 30 * time.Minute
-	// shellOutput is how many bytes of a command's output the model sees.
+	// shellOutput is the number of bytes of a command's output that the model sees.
 	shellOutput = 32 << 10
-	// afterExit is how long output is read from what a command left in the background.
+	// afterExit is how long output of background processes is read after a command's exit.
 	afterExit = time.Second
 )
 
-// shell runs commands, each in a process group of its own.
+// shell runs commands, each in its own process group.
 type shell struct {
 	dir string
 	env []string
@@ -29,12 +29,12 @@ type shell struct {
 type shellCall struct {
 	Command string `json:"command"`
 	Timeout int    `json:"timeout"`
-	// Restart is what models know from another shell tool; here every command begins anew.
+	// Restart is a parameter of another shell tool that models know. Here every command starts a new shell, so it has
+	// no effect.
 	Restart bool `json:"restart"`
 }
 
-// run runs a command to its end, its timeout or the context's end. At the latter two its whole process
-// group is killed.
+// run runs a command until its end, its timeout or the end of ctx. In the latter two cases it kills the process group.
 func (s *shell) run(ctx context.Context, call shellCall) toolResult {
 	if call.Restart && call.Command == "" {
 		return toolResult{"Every command has a shell of its own; nothing is to be restarted.", false}
@@ -48,8 +48,8 @@ func (s *shell) run(ctx context.Context, call shellCall) toolResult {
 	}
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	out := &tailed{limit: shellOutput}
-	cmd := exec.CommandContext(timed, program(), "-c", call.Command)
+	out := &headTailBuffer{limit: shellOutput}
+	cmd := exec.CommandContext(timed, shellPath(), "-c", call.Command)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -66,47 +66,47 @@ func (s *shell) run(ctx context.Context, call shellCall) toolResult {
 		return refused("Exit code %d\n%s", exit.ExitCode(), text)
 	case errors.As(err, &exit):
 		return refused("The command ended by a signal: %s\n%s", exit.ProcessState, text)
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // something in the background keeps the output open
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a background process keeps the output open
 		return refused("The command could not be run: %v", err)
 	}
 	return toolResult{text, false}
 }
 
-// program is the shell: bash where there is one.
-func program() string {
+// shellPath returns the path of bash, or of sh if there is no bash.
+func shellPath() string {
 	if path, err := exec.LookPath("bash"); err == nil {
 		return path
 	}
 	return "/bin/sh"
 }
 
-// tailed keeps the beginning and the end of what is written to it, in bounded memory.
-type tailed struct {
+// headTailBuffer keeps the beginning and the end of the data written to it, in bounded memory.
+type headTailBuffer struct {
 	limit      int
 	head, tail []byte
-	left       int64 // bytes that were left out between them
+	left       int64 // bytes that were dropped between them
 }
 
-func (t *tailed) Write(p []byte) (int, error) {
+func (t *headTailBuffer) Write(p []byte) (int, error) {
 	n := len(p)
 	if room := t.limit/2 - len(t.head); room > 0 {
 		k := min(room, len(p))
 		t.head, p = append(t.head, p[:k]...), p[k:]
 	}
 	t.tail = append(t.tail, p...)
-	if over := len(t.tail) - t.limit/2; over > t.limit { // now and then, not at each write
+	if over := len(t.tail) - t.limit/2; over > t.limit { // occasionally, not at each write
 		t.drop(over)
 	}
 	return n, nil
 }
 
-func (t *tailed) drop(n int) {
+func (t *headTailBuffer) drop(n int) {
 	t.left += int64(n)
 	t.tail = append(t.tail[:0:0], t.tail[n:]...)
 }
 
-// String returns what was kept, as valid UTF-8, and says how much was not.
-func (t *tailed) String() string {
+// String returns the kept data as valid UTF-8, with the number of dropped bytes.
+func (t *headTailBuffer) String() string {
 	if over := len(t.tail) - t.limit/2; over > 0 {
 		t.drop(over)
 	}

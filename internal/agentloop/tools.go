@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/shellrules"
 )
 
-// toolResult is what a tool returned, for the model.
+// toolResult is the result of a tool call, for the model.
 type toolResult struct {
 	text   string
 	failed bool
@@ -26,7 +26,7 @@ func refused(format string, args ...any) toolResult {
 	return toolResult{fmt.Sprintf(format, args...), true}
 }
 
-// toolbox has the tools of a run.
+// toolbox holds the tools of a run.
 type toolbox struct {
 	names   []string
 	rules   []rule
@@ -38,7 +38,7 @@ type toolbox struct {
 	denials []string
 }
 
-// newToolbox opens the workspace, checks the tools and rules that the settings name, and starts their servers.
+// newToolbox opens the workspace, checks the tools and rules in the settings, and starts the MCP servers.
 func newToolbox(ctx context.Context, set wire.Settings, env []string, schema *answerSchema) (*toolbox, error) {
 	t := &toolbox{names: set.Tools, schema: schema}
 	if len(t.names) == 0 {
@@ -74,10 +74,10 @@ func (t *toolbox) close() {
 	t.servers.close()
 }
 
-// run runs one call. Whatever is wrong with it is told to the model.
+// run executes one call. All errors are reported to the model.
 func (t *toolbox) run(ctx context.Context, name string, input json.RawMessage) toolResult {
 	if name == wire.ToolAnswer && t.schema != nil {
-		return t.schema.take(input)
+		return t.schema.judgeAnswer(input)
 	}
 	if remote := t.servers.find(name); remote != nil {
 		return remote.run(ctx, input)
@@ -90,7 +90,7 @@ func (t *toolbox) run(ctx context.Context, name string, input json.RawMessage) t
 		if err := decode(input, &call); err != nil {
 			return refused("%v", err)
 		}
-		if r := t.denied(ruleBash, call.Command); r != nil {
+		if r := t.checkDenied(ruleBash, call.Command); r != nil {
 			return *r
 		}
 		if why := t.judge.Judge(call.Command); why != nil {
@@ -106,26 +106,27 @@ func (t *toolbox) run(ctx context.Context, name string, input json.RawMessage) t
 	if name == wire.ToolView {
 		call.Command = "view"
 	}
-	path, err := t.editor.within(call.Path)
+	path, err := t.editor.relativePath(call.Path)
 	if err != nil {
-		return t.failed(call, err)
+		return t.editorFailure(call, err)
 	}
 	kind := ruleEdit
 	if call.Command == "view" {
 		kind = ruleRead
 	}
-	if r := t.denied(kind, path); r != nil {
+	if r := t.checkDenied(kind, path); r != nil {
 		return *r
 	}
 	text, err := t.editor.run(call, path)
 	if err != nil {
-		return t.failed(call, err)
+		return t.editorFailure(call, err)
 	}
 	return toolResult{text, false}
 }
 
-// failed tells of a call of the editor that failed. One for a file outside of the checkout is a refusal.
-func (t *toolbox) failed(call editCall, err error) toolResult {
+// editorFailure returns the result of a failed editor call. A call for a file outside of the checkout counts as a
+// denial.
+func (t *toolbox) editorFailure(call editCall, err error) toolResult {
 	var outside outsideError
 	if errors.As(err, &outside) {
 		t.denials = append(t.denials, fmt.Sprintf("%s outside of the checkout: %.100s", call.Command, call.Path))
@@ -133,10 +134,10 @@ func (t *toolbox) failed(call editCall, err error) toolResult {
 	return refused("%v", err)
 }
 
-// denied returns the refusal if a rule is against the call.
-func (t *toolbox) denied(kind, what string) *toolResult {
+// checkDenied returns the refusal if a rule denies the call, or nil.
+func (t *toolbox) checkDenied(kind, what string) *toolResult {
 	for _, r := range t.rules {
-		if r.forbids(kind, what) {
+		if r.matches(kind, what) {
 			t.denials = append(t.denials, r.String())
 			res := refused("The rules of this run refuse this call (%s). Do it another way, or leave it out.", r)
 			return &res
@@ -145,7 +146,7 @@ func (t *toolbox) denied(kind, what string) *toolResult {
 	return nil
 }
 
-// decode reads a call. Fields that are not known are the model's mistake, and it can mend it.
+// decode parses the input of a call. Unknown fields are an error, which the model can correct.
 func decode(input json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.DisallowUnknownFields()

@@ -66,7 +66,7 @@ func TestEditor(t *testing.T) {
 		"create":                  {in: `{"command":"create","path":"new/dir/c.txt","file_text":"c\n"}`, want: "written", file: "new/dir/c.txt", holds: "c\n"},
 		"create over a link out":  {in: `{"command":"create","path":"out","file_text":"c\n"}`, want: "leads out", failed: true, file: "../secret", holds: "the secret\n"},
 		"create beneath a link":   {in: `{"command":"create","path":"up/c.txt","file_text":"c\n"}`, want: "leads out", failed: true, file: "../secret", holds: "the secret\n"},
-		"create on a directory":   {in: `{"command":"create","path":"sub","file_text":"c\n"}`, want: "no file", failed: true},
+		"create on a directory":   {in: `{"command":"create","path":"sub","file_text":"c\n"}`, want: "not a file", failed: true},
 		"replace":                 {in: `{"command":"str_replace","path":"a.txt","old_str":"two\n","new_str":"zwei\ndrei\n"}`, want: "     2\tzwei", file: "a.txt", holds: "one\nzwei\ndrei\nthree\n"},
 		"replace what is twice":   {in: `{"command":"str_replace","path":"a.txt","old_str":"e","new_str":"x"}`, want: "occurs 3 times", failed: true, file: "a.txt", holds: "one\ntwo\nthree\n"},
 		"replace what is not":     {in: `{"command":"str_replace","path":"a.txt","old_str":"zero","new_str":"x"}`, want: "does not occur", failed: true},
@@ -77,7 +77,7 @@ func TestEditor(t *testing.T) {
 		"unknown command":         {in: `{"command":"undo_edit","path":"a.txt"}`, want: "no command", failed: true},
 		"no path":                 {in: `{"command":"view"}`, want: "path is missing", failed: true},
 		"unknown field":           {in: `{"command":"view","path":"a.txt","lines":3}`, want: "unknown field", failed: true},
-		"no file":                 {in: `{"command":"view","path":"none"}`, want: "no such file", failed: true},
+		"not a file":                 {in: `{"command":"view","path":"none"}`, want: "no such file", failed: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestEditorIsNotHeld(t *testing.T) {
 		t.Skipf("no pipes can be made here: %v", err)
 	}
 	for _, in := range []string{`{"command":"view","path":"pipe"}`, `{"command":"create","path":"pipe","file_text":"x"}`} {
-		if got := tools.run(t.Context(), wire.ToolEdit, json.RawMessage(in)); !got.failed || !strings.Contains(got.text, "no file") {
+		if got := tools.run(t.Context(), wire.ToolEdit, json.RawMessage(in)); !got.failed || !strings.Contains(got.text, "not a file") {
 			t.Errorf("%s: %+v", in, got)
 		}
 	}
@@ -203,7 +203,7 @@ func wait(t *testing.T, what string, holds func() bool) {
 
 func TestOutputIsBounded(t *testing.T) {
 	t.Parallel()
-	out := &tailed{limit: 100}
+	out := &headTailBuffer{limit: 100}
 	for range 10_000 {
 		if _, err := out.Write([]byte("abcdefghij")); err != nil {
 			t.Fatal(err)

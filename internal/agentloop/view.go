@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// view shows a file, or a directory.
+// view shows a file or a directory.
 func (e *editor) view(name string, span []int) (string, error) {
 	info, err := e.root.Stat(name)
 	if err != nil {
-		return "", plain(err)
+		return "", withoutOp(err)
 	}
 	if info.IsDir() {
 		return e.list(name)
@@ -33,7 +33,7 @@ func (e *editor) view(name string, span []int) (string, error) {
 	return numbered(text, first, last), nil
 }
 
-// numbered returns lines of a text with their numbers, as many as a view may show.
+// numbered returns lines of a text with their numbers, up to the size limit of a view.
 func numbered(text string, first, last int) string {
 	var b strings.Builder
 	n := 0
@@ -60,14 +60,14 @@ func numbered(text string, first, last int) string {
 	return b.String()
 }
 
-// list shows a directory's files, two levels deep. What begins with a dot is left out.
+// list shows a directory's files, two levels deep, without names that begin with a dot.
 func (e *editor) list(name string) (string, error) {
 	var b strings.Builder
 	shown := 0
 	err := fs.WalkDir(e.root.FS(), name, func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil // it vanished, or cannot be read
+			return nil // it vanished or is unreadable
 		case p == name:
 			return nil
 		case strings.HasPrefix(path.Base(p), "."):
@@ -95,7 +95,7 @@ func (e *editor) list(name string) (string, error) {
 		return nil
 	})
 	if err != nil {
-		return "", plain(err)
+		return "", withoutOp(err)
 	}
 	if shown == 0 {
 		return "[The directory is empty.]", nil

@@ -1,9 +1,11 @@
-// Package archive keeps on disk what is too large for the store: changesets on their way to GitHub,
-// the work of runs that were cut short, the work of VMs that sleep, and the transcripts of runs.
+// Package archive stores data on disk that is too large for the store: changesets before publishing, the work of
+// interrupted runs, the work of suspended VMs, and the transcripts of runs.
 //
-// Files are written whole, synced and renamed into place, so that a name in the store always leads
-// to a complete file; transcripts are appended to, a line at a time. Names come from run ids and are
-// checked. Nothing here is read by an agent.
+// Files are written completely, synced and renamed into place, so that a name in the store always refers to a complete
+// file. Transcripts are appended to, one line at a time. Names derive from run ids and are validated. Agents have no
+// access to these files.
+//
+// Start here: [Open].
 package archive
 
 import (
@@ -21,16 +23,16 @@ import (
 	"github.com/errand-bot/errand/internal/durable"
 )
 
-// Dir is the folder of one deployment.
+// Dir is the data folder of one deployment.
 type Dir struct {
 	path  string
-	clean func(string) string // takes secrets out of lines and events
+	clean func(string) string // redacts lines and events
 	lines func() func(string) string
-	most  int64 // bytes of one transcript; 0 is no bound
+	most  int64 // maximum size of one transcript in bytes; 0 means no limit
 }
 
-// Open makes the folder, readable by its owner only. clean takes secrets out of what a run said
-// before it is written; nil leaves it.
+// Open creates the folder, readable by its owner only. clean redacts a run's output before it is written; nil means no
+// redaction.
 func Open(path string, clean func(string) string) (*Dir, error) {
 	for _, sub := range []string{"changesets", "transcripts", sleeps} {
 		if err := durable.MkdirAll(filepath.Join(path, sub), 0o700); err != nil {
@@ -45,7 +47,7 @@ func Open(path string, clean func(string) string) (*Dir, error) {
 
 var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,200}$`)
 
-// file returns the path of a file, if its name can be one.
+// file returns the path of a file, or an error for an invalid name.
 func (d *Dir) file(sub, base, ext string) (string, error) {
 	if !name.MatchString(base) {
 		return "", fmt.Errorf("archive name %q: letters, digits, dots, dashes and underscores only", base)
@@ -53,8 +55,8 @@ func (d *Dir) file(sub, base, ext string) (string, error) {
 	return filepath.Join(d.path, sub, base+ext), nil
 }
 
-// SaveChangeset stores a changeset and returns the name by which LoadChangeset finds it. The name
-// holds the head, so that a rebased changeset of the same run does not replace the one before.
+// SaveChangeset stores a changeset and returns its name for LoadChangeset. The name contains the head, so that a
+// rebased changeset of the same run does not replace the earlier one.
 func (d *Dir) SaveChangeset(run string, cs *changeset.Changeset) (ref string, err error) {
 	ref = run + "-" + cs.Head()[:min(12, len(cs.Head()))]
 	path, err := d.file("changesets", ref, ".json.zst")
@@ -98,7 +100,7 @@ func (d *Dir) LoadChangeset(ref string) (*changeset.Changeset, error) {
 	return cs, nil
 }
 
-// SaveDiff stores the diff of a stored changeset, in full, beside it.
+// SaveDiff stores the full diff of a stored changeset next to it.
 func (d *Dir) SaveDiff(ref, diff string) error {
 	path, err := d.file("changesets", ref, ".diff")
 	if err != nil {
@@ -107,7 +109,7 @@ func (d *Dir) SaveDiff(ref, diff string) error {
 	return durable.WriteFile(path, []byte(d.clean(diff)), 0o600)
 }
 
-// OpenDiff opens what SaveDiff stored; the error is fs.ErrNotExist if there is none (any more).
+// OpenDiff opens the result of SaveDiff; the error matches fs.ErrNotExist if it does not exist or was pruned.
 func (d *Dir) OpenDiff(ref string) (*os.File, error) {
 	path, err := d.file("changesets", ref, ".diff")
 	if err != nil {
@@ -116,8 +118,8 @@ func (d *Dir) OpenDiff(ref string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// Prune removes changesets and transcripts that were last written before the given times, and what a
-// process that died left of a sleep archive before the first of them.
+// Prune removes changesets and transcripts that were last written before the given times, and incomplete sleep archives
+// that were last written before changesets.
 func (d *Dir) Prune(changesets, transcripts time.Time) (removed int, err error) {
 	for sub, before := range map[string]time.Time{"changesets": changesets, "transcripts": transcripts, sleeps: changesets} {
 		entries, err := os.ReadDir(filepath.Join(d.path, sub))

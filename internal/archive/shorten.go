@@ -13,12 +13,11 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// shortened is the ending of a transcript that is being shortened.
+// shortened is the file name suffix of a transcript that is being shortened.
 const shortened = ".new"
 
-// shorten replaces the file by one without its oldest records: what the agent was given, a record that
-// says how much is missing, and the newest records that fit into half of the bound. If the process
-// dies, either file is there, whole.
+// shorten replaces the file by one without its oldest records: the header, a record with the number of dropped records,
+// and the newest records that fit into half of the limit. If the process dies, one of the two complete files exists.
 func (t *Transcript) shorten() error {
 	in, err := os.Open(t.path)
 	if err != nil {
@@ -30,7 +29,7 @@ func (t *Transcript) shorten() error {
 	if err != nil {
 		return fmt.Errorf("shorten transcript: %w", err)
 	}
-	gone, err := dropOldest(r, t.size-int64(len(head))-t.full/2)
+	gone, err := dropOldest(r, t.size-int64(len(head))-t.shortenAt/2)
 	if err != nil {
 		return fmt.Errorf("shorten transcript: %w", err)
 	}
@@ -38,26 +37,26 @@ func (t *Transcript) shorten() error {
 	if replaced != nil && t.inPlace() {
 		return fmt.Errorf("shorten transcript: %w", replaced)
 	}
-	_ = t.file.Close() // all of it is in the other one
+	_ = t.file.Close() // the new file contains all of it
 	if err := t.open(); err != nil {
 		return errors.Join(replaced, err)
 	}
-	t.full = max(t.d.most, t.size*3/2) // one that cannot be made shorter is not tried at each line
+	t.shortenAt = max(t.d.most, t.size*3/2) // retry one that cannot be shortened only after it has grown
 	if replaced != nil {
 		return fmt.Errorf("shorten transcript: %w", replaced)
 	}
 	return nil
 }
 
-// inPlace reports whether the file that is written to is still the one that has the transcript's name. A shorter one may have
-// taken its place although an error says that the folder could not be synced.
+// inPlace reports whether the open file still has the transcript's name. A shorter file may have replaced it even if an
+// error reports that the folder could not be synced.
 func (t *Transcript) inPlace() bool {
 	mine, err := t.file.Stat()
 	named, nerr := os.Stat(t.path)
 	return err != nil || nerr != nil || os.SameFile(mine, named)
 }
 
-// replace writes the shorter file and puts it in the place of the other.
+// replace writes the shorter file and renames it into place.
 func (t *Transcript) replace(head []byte, gone runlog.Dropped, rest io.Reader) error {
 	notice := runlog.Event{Seq: gone.Last, Time: gone.Until, Kind: runlog.KindNotice, Text: gone.Words()}
 	mark, err := json.Marshal(runlog.Entry{Dropped: &gone, Events: []runlog.Event{notice}})
@@ -79,8 +78,8 @@ func (t *Transcript) replace(head []byte, gone runlog.Dropped, rest io.Reader) e
 	return err
 }
 
-// dropOldest reads over at least so many bytes of whole records and counts them, with what an earlier
-// shortening had dropped.
+// dropOldest skips at least bytesOver bytes of complete records and counts them, including those that were dropped
+// earlier.
 func dropOldest(r *bufio.Reader, bytesOver int64) (runlog.Dropped, error) {
 	var gone runlog.Dropped
 	for over := int64(0); over < bytesOver; {

@@ -20,38 +20,38 @@ import (
 	"github.com/errand-bot/errand/internal/runner/pack"
 )
 
-// Errors about sleep archives on which a caller decides. All of them arrive wrapped.
+// Errors about sleep archives for callers to distinguish. All of them are returned wrapped.
 var (
-	// ErrNoSleep: there is no archive of this name (any more).
+	// ErrNoSleep: there is no archive with this name, or it was deleted.
 	ErrNoSleep = errors.New("there is no such sleep archive")
-	// ErrSleepDamaged: the file is not what was saved. It will not get better.
+	// ErrSleepDamaged: the file differs from the saved one. A retry does not help.
 	ErrSleepDamaged = errors.New("the sleep archive is damaged")
 )
 
-// Where sleep archives lie, and how their names end.
+// The folder of sleep archives, and the suffix of their names.
 const (
 	sleeps   = "sleeps"
 	sleepExt = ".tar.zst"
 )
 
-// Sleep is a VM's work as it lies on disk, readable by its owner only.
+// Sleep is the saved work of a VM on disk, readable by its owner only.
 type Sleep struct {
-	// Ref finds it again. It begins with the task's name and depends on the content, so that a newer
-	// archive of the task never replaces one that is still needed.
+	// Ref identifies the archive. It begins with the task's name and depends on the content, so that a newer archive of
+	// the task never replaces one that is still needed.
 	Ref string `json:"ref"`
-	// Bytes is its size on disk; SHA256 is of the file and has to be given to open it.
+	// Bytes is the size on disk; SHA256 is that of the file and is required to open it.
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256,omitempty"`
-	// Saved is when it was written, by the clock of the file system.
+	// Saved is the time of writing, by the clock of the file system.
 	Saved time.Time `json:"saved"`
-	// Manifest tells what is in it. Sleeps does not fill it in.
+	// Manifest describes the content. Sleeps leaves it empty.
 	Manifest pack.Manifest `json:"manifest,omitzero"`
 }
 
-// SaveSleep stores what fill writes as a sleep archive of a task, whose name may have letters, digits,
-// dots, dashes and underscores. Before the archive gets its name it has been read back to its end and is
-// on disk: the digest is that of what was written, the manifest the one that fill
-// returned. After an error nothing is left of it. The same content saved again is the same archive.
+// SaveSleep stores the output of fill as a sleep archive of a task, whose name may contain letters, digits, dots,
+// dashes and underscores. Before the archive gets its name, it is synced, read back completely and compared with the
+// digest of the written data and the manifest that fill returned. After an error no file remains. Saving the same
+// content again yields the same archive.
 func (d *Dir) SaveSleep(task string, fill func(io.Writer) (pack.Manifest, error)) (Sleep, error) {
 	if _, err := d.file(sleeps, task, sleepExt); err != nil {
 		return Sleep{}, err
@@ -91,7 +91,7 @@ func (d *Dir) fillSleep(f *os.File, task string, fill func(io.Writer) (pack.Mani
 	return s, verifySleep(f, s)
 }
 
-// verifySleep reads a file back from disk.
+// verifySleep reads a file back from disk and verifies it.
 func verifySleep(f *os.File, s Sleep) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -100,18 +100,18 @@ func verifySleep(f *os.File, s Sleep) error {
 	tee := io.TeeReader(f, from)
 	m, err := pack.Verify(tee, max(s.Manifest.Bytes(), 1))
 	if err != nil {
-		return fmt.Errorf("read back what was written: %w", err)
+		return fmt.Errorf("read the archive back: %w", err)
 	}
 	if _, err := io.Copy(io.Discard, tee); err != nil {
-		return fmt.Errorf("read back what was written: %w", err)
+		return fmt.Errorf("read the archive back: %w", err)
 	}
 	if from.n != s.Bytes || from.digest() != s.SHA256 || !reflect.DeepEqual(m, s.Manifest) {
-		return fmt.Errorf("read back what was written: it is something else: %w", ErrSleepDamaged)
+		return fmt.Errorf("read the archive back: it differs: %w", ErrSleepDamaged)
 	}
 	return nil
 }
 
-// placeSleep gives a file its name, durably.
+// placeSleep durably gives a file its name.
 func (d *Dir) placeSleep(f *os.File, ref string) error {
 	path, err := d.file(sleeps, ref, sleepExt)
 	if err != nil {
@@ -120,8 +120,8 @@ func (d *Dir) placeSleep(f *os.File, ref string) error {
 	return durable.Place(f, path)
 }
 
-// OpenSleep opens a sleep archive at its beginning, after it has been read once to compare its
-// digest. The errors are ErrNoSleep and ErrSleepDamaged.
+// OpenSleep opens a sleep archive at its beginning, after comparing its digest. The error matches ErrNoSleep or
+// ErrSleepDamaged if that is the cause.
 func (d *Dir) OpenSleep(ref, digest string) (*os.File, error) {
 	path, err := d.file(sleeps, ref, sleepExt)
 	if err != nil {
@@ -148,7 +148,7 @@ func (d *Dir) OpenSleep(ref, digest string) (*os.File, error) {
 	return f, nil
 }
 
-// DeleteSleep removes a sleep archive. One that is not there is no error.
+// DeleteSleep removes a sleep archive. A missing archive is not an error.
 func (d *Dir) DeleteSleep(ref string) error {
 	path, err := d.file(sleeps, ref, sleepExt)
 	if err != nil {
@@ -163,8 +163,8 @@ func (d *Dir) DeleteSleep(ref string) error {
 	return nil
 }
 
-// Sleeps lists all sleep archives with their sizes and ages, the oldest first, without opening any:
-// SHA256 and Manifest are empty. It is how archives that no task knows of are found.
+// Sleeps lists all sleep archives with their sizes and times, oldest first, without opening them: SHA256 and Manifest
+// are empty. It serves to find archives that belong to no task.
 func (d *Dir) Sleeps() ([]Sleep, error) {
 	entries, err := os.ReadDir(filepath.Join(d.path, sleeps))
 	if err != nil {
@@ -175,7 +175,7 @@ func (d *Dir) Sleeps() ([]Sleep, error) {
 		ref, ok := strings.CutSuffix(e.Name(), sleepExt)
 		info, err := e.Info()
 		if !ok || err != nil || !name.MatchString(ref) {
-			continue // one that is being written, or was deleted just now
+			continue // it is being written, or was just deleted
 		}
 		list = append(list, Sleep{Ref: ref, Bytes: info.Size(), Saved: info.ModTime()})
 	}
@@ -183,7 +183,7 @@ func (d *Dir) Sleeps() ([]Sleep, error) {
 	return list, nil
 }
 
-// counter counts and digests what is written to it.
+// counter counts and hashes the data written to it.
 type counter struct {
 	to   io.Writer
 	hash hash.Hash

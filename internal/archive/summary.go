@@ -7,11 +7,11 @@ import (
 	"github.com/errand-bot/errand/internal/durable"
 )
 
-// summarySuffix ends the names of files that sum a task up; internal/logview reads them.
+// summarySuffix ends the names of the files with task summaries; internal/logview reads them.
 const summarySuffix = ".summary.json"
 
-// SaveSummary stores what sums a task up beside its transcripts, in the place of what was there, and without secrets.
-// It is kept as long as they are.
+// SaveSummary stores a redacted task summary next to the task's transcripts and replaces the earlier one. It is pruned
+// with the transcripts.
 func (d *Dir) SaveSummary(name string, data []byte) error {
 	path, err := d.file("transcripts", name, summarySuffix)
 	if err != nil {
@@ -20,7 +20,7 @@ func (d *Dir) SaveSummary(name string, data []byte) error {
 	return durable.WriteFile(path, []byte(d.clean(string(data))), 0o600)
 }
 
-// SummaryTime is when it was stored last, zero if it is not there.
+// SummaryTime returns the time at which a summary was last stored, zero if there is none.
 func (d *Dir) SummaryTime(name string) time.Time {
 	path, err := d.file("transcripts", name, summarySuffix)
 	if err != nil {

@@ -16,23 +16,23 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// WithTranscripts returns the folder with a bound on the size of each transcript, in bytes; 0 is
-// none. One that grows beyond it loses its oldest records, and says so.
+// WithTranscripts returns the folder with a limit on the size of each transcript in bytes; 0 means none. A transcript
+// beyond it loses its oldest records, and records how many.
 func (d *Dir) WithTranscripts(most int64) *Dir {
 	other := *d
 	other.most = most
 	return &other
 }
 
-// WithLines returns the folder with a cleaner for the lines of a transcript, made anew for each of its streams, which
-// may know a secret that goes over several lines.
+// WithLines returns the folder with a redactor for the lines of a transcript. A new one is created for each stream,
+// because it may track a secret that spans several lines.
 func (d *Dir) WithLines(lines func() func(line string) string) *Dir {
 	other := *d
 	other.lines = lines
 	return &other
 }
 
-// BeginTranscript writes a run's transcript up to its header. One that has begun is left alone.
+// BeginTranscript writes the header of a run's transcript. It does nothing if the transcript exists.
 func (d *Dir) BeginTranscript(run string, h runlog.Header) error {
 	path, err := d.file("transcripts", run, ".jsonl")
 	if err != nil {
@@ -48,25 +48,25 @@ func (d *Dir) BeginTranscript(run string, h runlog.Header) error {
 	return durable.WriteFile(path, buf.Bytes(), 0o600)
 }
 
-// Transcript appends to a run's transcript. It drops lines that are there already.
+// Transcript appends to a run's transcript. It ignores lines that it already contains.
 type Transcript struct {
-	d    *Dir
-	path string
-	mu   sync.Mutex
-	file *os.File
-	out  *runlog.Transcript
-	last int64       // number of the last line
-	end  *runlog.End // the newest, if there is one
-	size int64
-	full int64 // the size at which it is shortened next; 0 is never
-	// streams clean the lines of each stream. They remember what came before, so each line is given to them once: cleaned is
-	// line number cleanedSeq, for when it could not be written at first.
+	d         *Dir
+	path      string
+	mu        sync.Mutex
+	file      *os.File
+	out       *runlog.Transcript
+	last      int64       // number of the last line
+	end       *runlog.End // the newest end, nil if there is none
+	size      int64
+	shortenAt int64 // the size at which it is shortened next; 0 means never
+	// streams redact the lines of each stream. They are stateful, so each line is passed to them once: cleaned is the
+	// result for line cleanedSeq, in case it could not be written at first.
 	streams    map[runlog.Stream]func(string) string
 	cleanedSeq int64
 	cleaned    string
 }
 
-// cleanLine takes secrets out of a line.
+// cleanLine redacts a line.
 func (t *Transcript) cleanLine(l runlog.Line) string {
 	if t.d.lines == nil {
 		return t.d.clean(l.Text)
@@ -77,15 +77,15 @@ func (t *Transcript) cleanLine(l runlog.Line) string {
 	return t.streams[l.Stream](l.Text)
 }
 
-// Transcript opens a run's transcript to go on with it.
+// Transcript opens a run's transcript to append to it.
 func (d *Dir) Transcript(run string) (*Transcript, error) {
 	path, err := d.file("transcripts", run, ".jsonl")
 	if err != nil {
 		return nil, err
 	}
-	_ = os.Remove(path + shortened) // a process that died left it; what it was made of is whole
-	t := &Transcript{d: d, path: path, full: d.most, streams: map[runlog.Stream]func(string) string{}}
-	if err := t.recall(); err != nil {
+	_ = os.Remove(path + shortened) // left by a dead process; its source is complete
+	t := &Transcript{d: d, path: path, shortenAt: d.most, streams: map[runlog.Stream]func(string) string{}}
+	if err := t.restoreState(); err != nil {
 		return nil, err
 	}
 	if err := t.open(); err != nil {
@@ -101,24 +101,24 @@ func (t *Transcript) open() error {
 		return fmt.Errorf("open transcript: %w", err)
 	}
 	t.file = f
-	t.out, err = runlog.ContinueTranscript(counted{t})
+	t.out, err = runlog.ContinueTranscript(countingWriter{t})
 	if err != nil {
 		return errors.Join(fmt.Errorf("continue transcript: %w", err), f.Close())
 	}
 	return nil
 }
 
-// counted writes to the file and keeps its size.
-type counted struct{ t *Transcript }
+// countingWriter writes to the file and tracks its size.
+type countingWriter struct{ t *Transcript }
 
-func (c counted) Write(p []byte) (int, error) {
+func (c countingWriter) Write(p []byte) (int, error) {
 	n, err := c.t.file.Write(p)
 	c.t.size += int64(n)
 	return n, err
 }
 
-// recall finds the last complete line and the end in a transcript, and cuts off a torn record.
-func (t *Transcript) recall() error {
+// restoreState finds the last complete line and the end of a transcript, and removes an incomplete record.
+func (t *Transcript) restoreState() error {
 	f, err := os.OpenFile(t.path, os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -168,13 +168,13 @@ func (t *Transcript) Add(l runlog.Line, events []runlog.Event) error {
 	return err
 }
 
-// End appends what became of the run. Of several ends that differ the last counts; the same again
-// changes nothing, so that it may be repeated after a crash. When it returns nil the whole transcript is on disk.
+// End appends the outcome of the run. If it is called with different outcomes, the last one counts; repeating the same
+// outcome has no effect, so End may be repeated after a crash. When it returns nil, the whole transcript is on disk.
 func (t *Transcript) End(e runlog.End) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e.Message = t.d.clean(e.Message)
-	if t.end != nil && t.end.Same(e) {
+	if t.end != nil && t.end.SameOutcome(e) {
 		return nil
 	}
 	if _, err := t.add(runlog.Entry{End: &e}); err != nil {
@@ -187,8 +187,8 @@ func (t *Transcript) End(e runlog.End) error {
 	return nil
 }
 
-// add appends an entry, and shortens the file if it has become too large. Of one that cannot be written whole nothing stays. Written
-// reports whether it is there, also if the file could not be shortened.
+// add appends an entry, and shortens the file if it has become too large. An incompletely written entry is removed.
+// written reports whether the entry was stored, even if the file could not be shortened.
 func (t *Transcript) add(e runlog.Entry) (written bool, err error) {
 	before := t.size
 	if err := t.out.Add(e); err != nil {
@@ -197,14 +197,13 @@ func (t *Transcript) add(e runlog.Entry) (written bool, err error) {
 		}
 		return false, fmt.Errorf("append to transcript: %w", err)
 	}
-	if t.full == 0 || t.size <= t.full {
+	if t.shortenAt == 0 || t.size <= t.shortenAt {
 		return true, nil
 	}
 	return true, t.shorten()
 }
 
-// cleaned returns the events without secrets. Those that were given are left as they are: whoever
-// made them still works with them.
+// cleaned returns redacted copies of the events. The caller still uses the original ones.
 func (d *Dir) cleaned(events []runlog.Event) []runlog.Event {
 	events = slices.Clone(events)
 	for i := range events {
@@ -221,8 +220,8 @@ func (d *Dir) cleaned(events []runlog.Event) []runlog.Event {
 // Close closes the file.
 func (t *Transcript) Close() error { return t.file.Close() }
 
-// OpenTranscript opens a run's transcript for reading, for instance while it grows. One that is
-// shortened meanwhile becomes another file: what was opened does not grow any more.
+// OpenTranscript opens a run's transcript for reading, possibly while it grows. A shortened transcript is a new file;
+// the opened one then no longer grows.
 func (d *Dir) OpenTranscript(run string) (*os.File, error) {
 	path, err := d.file("transcripts", run, ".jsonl")
 	if err != nil {

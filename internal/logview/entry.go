@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// entry prints an entry's events, or the line itself where no adapter made anything of it.
+// entry prints an entry's events, or the line itself if the adapter derived none.
 func (v *view) entry(f *file, e runlog.Entry) error {
 	if e.End != nil {
 		return v.end(f, *e.End)
@@ -28,7 +28,7 @@ func (v *view) entry(f *file, e runlog.Entry) error {
 	return nil
 }
 
-// end prints what became of the run.
+// end prints the outcome of the run.
 func (v *view) end(f *file, e runlog.End) error {
 	if endLevel(e) < v.q.Level || !e.Ended.IsZero() && e.Ended.Before(v.q.Since) {
 		return nil
@@ -36,10 +36,10 @@ func (v *view) end(f *file, e runlog.End) error {
 	if !v.q.Events {
 		words := e.Words()
 		if e.ProgramError != "" {
-			words += "\nthe agent's program said: " + e.ProgramError
+			words += "\nthe agent's program reported: " + e.ProgramError
 		}
 		if e.RunnerNote != "" {
-			words += "\nthe runner said: " + e.RunnerNote
+			words += "\nthe runner reported: " + e.RunnerNote
 		}
 		return v.print(e.Ended, f.seq, "ended: %s", words)
 	}
@@ -55,7 +55,7 @@ func (v *view) end(f *file, e runlog.End) error {
 	return err
 }
 
-// endLevel says how much an end matters.
+// endLevel returns the level of an outcome.
 func endLevel(e runlog.End) Level {
 	switch e.Class {
 	case runlog.ClassSuccess:
@@ -87,9 +87,9 @@ func (v *view) event(f *file, ev runlog.Event) error {
 			text = fmt.Sprintf("%d tokens in, %d out, %d from caches", u.Input+u.CacheWrite, u.Output, u.CacheRead)
 		}
 	case runlog.KindText:
-		f.said = text
+		f.lastText = text
 	case runlog.KindResult:
-		if text != "" && text == f.said { // what programs end with is what the agent said last
+		if text != "" && text == f.lastText { // programs repeat the agent's last text as the result
 			text = "as above"
 		}
 	case runlog.KindStarted:
@@ -101,7 +101,7 @@ func (v *view) event(f *file, ev runlog.Event) error {
 	return v.print(ev.Time, f.seq, "%s: %s", strings.ReplaceAll(string(ev.Kind), "_", " "), text)
 }
 
-// levelOf says how much an event matters.
+// levelOf returns the level of an event.
 func levelOf(e runlog.Event) Level {
 	switch e.Kind {
 	case runlog.KindThinking, runlog.KindUsage, runlog.Kind(runlog.StreamStdout):
@@ -122,7 +122,7 @@ func levelOf(e runlog.Event) Level {
 	return Info
 }
 
-// print writes one entry; further lines of its text are indented.
+// print writes one entry and indents the further lines of its text.
 func (v *view) print(at time.Time, run int, format string, args ...any) error {
 	text := plain(runlog.Cut(strings.TrimSpace(fmt.Sprintf(format, args...)), runlog.ShownLength))
 	stamp := "                   "
@@ -133,7 +133,7 @@ func (v *view) print(at time.Time, run int, format string, args ...any) error {
 	return err
 }
 
-// plain takes out what a terminal would obey.
+// plain removes control characters, which a terminal would interpret.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) {

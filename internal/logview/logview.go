@@ -1,8 +1,9 @@
-// Package logview shows the transcripts of a task's runs as lines of text, or as JSON for programs.
+// Package logview prints the transcripts of a task's runs as text, or as JSON for programs.
 //
-// It reads the files beneath errand's data folder and nothing else, so that it works beside a running
-// errand, after its end, and on a copy. What it shows was reported from VMs: control characters are
-// taken out, and long texts are cut, which files are not. Start reading at Show.
+// It only reads the files in errand's data folder, so it works while errand runs, afterwards, and on a copy. The
+// content comes from VMs: control characters are removed, and long texts are truncated in the output.
+//
+// Start here: [Show].
 package logview
 
 import (
@@ -25,18 +26,18 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// Level says how much an event matters.
+// Level is the importance of an event.
 type Level int
 
-// The levels, the least first.
+// The levels, in increasing order.
 const (
-	Debug Level = iota // what tools gave back, thoughts, tokens
-	Info               // what the agent says and does
-	Warn               // retries, remarks of the runner, tools that failed
-	Error              // an end that is none
+	Debug Level = iota // output of tools, reasoning, tokens
+	Info               // text and actions of the agent
+	Warn               // retries, remarks of the runner, failed tools
+	Error              // failed runs
 )
 
-// ParseLevel reads debug, info, warn or error.
+// ParseLevel parses debug, info, warn or error.
 func ParseLevel(s string) (Level, error) {
 	for i, name := range []string{"debug", "info", "warn", "error"} {
 		if s == name {
@@ -46,40 +47,40 @@ func ParseLevel(s string) (Level, error) {
 	return 0, fmt.Errorf("level %q: write debug, info, warn or error", s)
 }
 
-// Query says what to show.
+// Query selects the entries to print.
 type Query struct {
 	// Dir is errand's data folder.
 	Dir string
-	// Task is OWNER/REPO#N, as the repository was called when the run began; case does not matter.
+	// Task is OWNER/REPO#N, with the name of the repository when the run began; case is ignored.
 	Task string
-	// Run is the number of one run; 0 shows all.
+	// Run is the number of one run; 0 selects all.
 	Run int
-	// Since leaves out what is older.
+	// Since excludes older entries.
 	Since time.Time
-	// Level leaves out what matters less.
+	// Level excludes entries below it.
 	Level Level
 	// Events prints each event as a line of JSON.
 	Events bool
-	// Follow goes on until ctx ends, also with runs that begin later.
+	// Follow continues until ctx ends, including runs that start later.
 	Follow bool
-	// Every is the pause between two looks while following. Default 500 ms.
+	// Every is the polling interval while following. Default 500 ms.
 	Every time.Duration
 }
 
-// ErrNone says that there is nothing about a task.
+// ErrNone means that a task has no transcripts.
 var ErrNone = errors.New("there is no transcript of this task")
 
-// maxLine bounds one record of a transcript; a longer one is left out with a remark.
+// maxLine bounds one record of a transcript in bytes; a longer one is replaced by a remark.
 const maxLine = 64 << 20
 
-// Show prints what a query asks for. Following ends without an error when ctx does.
+// Show prints the entries that the query selects. With Follow it returns nil when ctx ends.
 func Show(ctx context.Context, w io.Writer, q Query) error {
 	if q.Every <= 0 {
 		q.Every = 500 * time.Millisecond
 	}
 	v := view{q: q, out: w, files: map[string]*file{}}
 	for {
-		if err := v.look(); err != nil {
+		if err := v.poll(); err != nil {
 			return err
 		}
 		if !q.Follow {
@@ -98,33 +99,33 @@ func Show(ctx context.Context, w io.Writer, q Query) error {
 	}
 }
 
-// view is one showing.
+// view is the state of one call of Show.
 type view struct {
 	q     Query
 	out   io.Writer
-	files map[string]*file // of the task, by path; nil for those of others
+	files map[string]*file // of the task, by path
 	other map[string]bool
 }
 
-// file is one run's transcript and how far it was shown.
+// file is one run's transcript and the position up to which it was printed.
 type file struct {
-	path string
-	seq  int
-	head runlog.Header
-	read int64
-	told bool        // its beginning was shown
-	info os.FileInfo // what was read; another one has come into its place when it was shortened
-	last int64       // number of the last line that was met
-	end  runlog.End  // the newest that was met
-	said string      // the newest text of the agent's that was shown
+	path     string
+	seq      int
+	head     runlog.Header
+	read     int64
+	started  bool        // its beginning was printed
+	info     os.FileInfo // of the file that was read, to detect that a shortened one has replaced it
+	last     int64       // number of the last line
+	end      runlog.End  // the newest end
+	lastText string      // the newest printed text of the agent
 }
 
-// goOn puts in where the showing goes on. After a shortening that is behind the header: what was met
-// before is known by its number.
-func (f *file) goOn(in *os.File) error {
+// resume moves in to the position to continue at. After the transcript was shortened, that is after the header; entries
+// that were printed before are recognized by number.
+func (f *file) resume(in *os.File) error {
 	info, err := in.Stat()
 	if err != nil {
-		return fmt.Errorf("look at a transcript: %w", err)
+		return fmt.Errorf("read a transcript: %w", err)
 	}
 	if f.info != nil && !os.SameFile(f.info, info) {
 		first, err := bufio.NewReader(in).ReadBytes('\n')
@@ -140,8 +141,8 @@ func (f *file) goOn(in *os.File) error {
 	return nil
 }
 
-// met reports whether an entry was shown before the transcript was shortened, and remembers it.
-func (f *file) met(e runlog.Entry) bool {
+// alreadyShown reports whether an entry was printed before the transcript was shortened, and records it.
+func (f *file) alreadyShown(e runlog.Entry) bool {
 	switch {
 	case e.Dropped != nil:
 		return e.Dropped.Last <= f.last
@@ -150,7 +151,7 @@ func (f *file) met(e runlog.Entry) bool {
 		f.last = max(f.last, e.Line.Seq)
 		return old
 	case e.End != nil:
-		old := f.end.Same(*e.End)
+		old := f.end.SameOutcome(*e.End)
 		f.end = *e.End
 		return old
 	}
@@ -159,17 +160,17 @@ func (f *file) met(e runlog.Entry) bool {
 
 func (v *view) dir() string { return filepath.Join(v.q.Dir, "transcripts") }
 
-// look shows what has come since the last look.
-func (v *view) look() error {
+// poll prints the entries that were added since the last call.
+func (v *view) poll() error {
 	entries, err := os.ReadDir(v.dir())
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %s is no data folder of errand", ErrNone, v.q.Dir)
+		return fmt.Errorf("%w: %s is not a data folder of errand", ErrNone, v.q.Dir)
 	}
 	if err != nil {
 		return fmt.Errorf("list transcripts: %w", err)
 	}
 	for _, e := range entries {
-		if err := v.meet(e.Name()); err != nil {
+		if err := v.addFile(e.Name()); err != nil {
 			return err
 		}
 	}
@@ -186,8 +187,8 @@ func (v *view) look() error {
 	return nil
 }
 
-// meet takes a file in if it is a transcript of the task.
-func (v *view) meet(name string) error {
+// addFile adds a file if it is a transcript of the task.
+func (v *view) addFile(name string) error {
 	run, ok := strings.CutSuffix(name, ".jsonl")
 	path := filepath.Join(v.dir(), name)
 	if !ok || v.files[path] != nil || v.other[path] {
@@ -199,7 +200,7 @@ func (v *view) meet(name string) error {
 	}
 	in, err := os.Open(path)
 	if err != nil {
-		return nil // it was pruned a moment ago
+		return nil // it was just pruned
 	}
 	defer func() { _ = in.Close() }()
 	first, err := bufio.NewReader(in).ReadBytes('\n')
@@ -222,8 +223,8 @@ func (v *view) meet(name string) error {
 	return nil
 }
 
-// began says what a run is.
-func began(h runlog.Header) string {
+// describeRun returns a short description of a run.
+func describeRun(h runlog.Header) string {
 	parts := []string{strings.ReplaceAll(h.Step, "_", " ")}
 	for _, s := range []string{h.Agent, h.Model} {
 		if s != "" {
@@ -231,31 +232,31 @@ func began(h runlog.Header) string {
 		}
 	}
 	if n := len(h.Withheld); n > 0 {
-		parts = append(parts, fmt.Sprintf("withheld from it: %d", n))
+		parts = append(parts, fmt.Sprintf("withheld: %d", n))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// show prints what was added to a transcript.
+// show prints the entries that were added to a transcript.
 func (v *view) show(f *file) error {
 	in, err := os.Open(f.path)
 	if err != nil {
 		return nil // pruned
 	}
 	defer func() { _ = in.Close() }()
-	if err := f.goOn(in); err != nil {
+	if err := f.resume(in); err != nil {
 		return err
 	}
-	if !f.told && !v.q.Events && !f.head.Started.Before(v.q.Since) {
-		if err := v.print(f.head.Started, f.seq, "began: %s", began(f.head)); err != nil {
+	if !f.started && !v.q.Events && !f.head.Started.Before(v.q.Since) {
+		if err := v.print(f.head.Started, f.seq, "began: %s", describeRun(f.head)); err != nil {
 			return err
 		}
 	}
-	f.told = true
+	f.started = true
 	r := bufio.NewReaderSize(io.LimitReader(in, maxLine), 64<<10)
 	for {
 		line, err := r.ReadBytes('\n')
-		if err != nil { // the rest is being written, or was cut by a crash
+		if err != nil { // the rest is being written, or was truncated by a crash
 			if len(line) >= maxLine-(64<<10) {
 				f.read += int64(len(line))
 				return v.print(time.Time{}, f.seq, "a record of more than %d MB is left out", maxLine>>20)
@@ -267,7 +268,7 @@ func (v *view) show(f *file) error {
 		if len(bytes.TrimSpace(line)) == 0 || json.Unmarshal(line, &e) != nil {
 			continue
 		}
-		if f.met(e) {
+		if f.alreadyShown(e) {
 			continue
 		}
 		if err := v.entry(f, e); err != nil {

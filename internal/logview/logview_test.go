@@ -104,16 +104,16 @@ func TestShow(t *testing.T) {
 		want []string
 	}{
 		"a task": {q: Query{Level: Info}, want: []string{
-			"2026-11-21 12:00:00  run 1  began: preliminary plan, claude, sonnet, withheld from it: 1",
+			"2026-11-21 12:00:00  run 1  began: preliminary plan, claude, sonnet, withheld: 1",
 			"2026-11-21 12:00:00  run 1  text: two", "    lines[31m",
 			"2026-11-21 12:00:00  run 1  runner: set-up took long",
-			"2026-11-21 13:00:00  run 2  began: preliminary plan, claude, sonnet, withheld from it: 1",
+			"2026-11-21 13:00:00  run 2  began: preliminary plan, claude, sonnet, withheld: 1",
 			"2026-11-21 13:00:00  run 2  tool use: Bash go test",
 			"2026-11-21 13:00:00  run 2  tool result: failed: no such file",
 			"2026-11-21 14:00:00  run 2  ended: fatal, max turns, exited with code 1, after 1h0m0s, 10 tokens in, 2 out, $0.0015", "    Its turns were used up.",
 		}},
 		"a run, what matters": {q: Query{Level: Warn, Run: 1}, want: []string{
-			"2026-11-21 12:00:00  run 1  began: preliminary plan, claude, sonnet, withheld from it: 1",
+			"2026-11-21 12:00:00  run 1  began: preliminary plan, claude, sonnet, withheld: 1",
 			"2026-11-21 12:00:00  run 1  runner: set-up took long",
 		}},
 		"lately": {q: Query{Since: noon.Add(90 * time.Minute)}, want: []string{
@@ -237,14 +237,14 @@ func TestFollowOverAShortening(t *testing.T) {
 		if n%3 != 0 && n < 99 {
 			continue
 		}
-		if err := v.look(); err != nil {
+		if err := v.poll(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := tr.End(runlog.End{Run: "7-1-1", Ended: noon, Class: runlog.ClassSuccess, Cause: runlog.CauseExited}); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.look(); err != nil {
+	if err := v.poll(); err != nil {
 		t.Fatal(err)
 	}
 	want = append([]string{"2026-11-21 12:00:00  run 1  began: implement"}, append(want, "2026-11-21 12:00:00  run 1  ended: success, exited with code 0")...)
@@ -269,13 +269,13 @@ func TestWordsAreAttributed(t *testing.T) {
 		e.Cause, e.Class, e.Error, e.Message, e.Ended = runlog.CauseExited, "fatal", "crashed", "It fell over.", noon
 		write(t, dir, fmt.Sprintf("7-1-%d", i+1), "acme/shop#1", noon, runlog.Entry{End: &e})
 	}
-	for i, want := range [][]string{{"the agent's program said: zorp"}, {"the runner said: no space"}, {"the agent's program said: zorp", "the runner said: no space"}, nil} {
+	for i, want := range [][]string{{"the agent's program reported: zorp"}, {"the runner reported: no space"}, {"the agent's program reported: zorp", "the runner reported: no space"}, nil} {
 		var out bytes.Buffer
 		if err := Show(t.Context(), &out, Query{Dir: dir, Task: "acme/shop#1", Run: i + 1}); err != nil {
 			t.Fatal(err)
 		}
 		got := out.String()
-		if n := strings.Count(got, " said: "); n != len(want) || strings.Contains(got, "said: It fell over") || !strings.Contains(got, "It fell over.") {
+		if n := strings.Count(got, " reported: "); n != len(want) || strings.Contains(got, "reported: It fell over") || !strings.Contains(got, "It fell over.") {
 			t.Errorf("run %d: %s", i, got)
 		}
 		for _, words := range want {

@@ -17,11 +17,11 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// summarySuffix ends the names of the files that sum a task up.
+// summarySuffix ends the names of the files with task summaries.
 const summarySuffix = ".summary.json"
 
-// Summaries prints what each life of a task has come to, the newest last: in words, or with q.Events as it is stored,
-// a line of JSON for each. Of the query only Dir, Task and Events count.
+// Summaries prints the summaries of all lives of a task, the newest last: as text, or with q.Events as stored, one line
+// of JSON each. It uses only Dir, Task and Events of the query.
 func Summaries(w io.Writer, q Query) error {
 	dir := filepath.Join(q.Dir, "transcripts")
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+summarySuffix))
@@ -32,7 +32,7 @@ func Summaries(w io.Writer, q Query) error {
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was pruned a moment ago
+			continue // it was just pruned
 		}
 		var s state.Summary
 		if err == nil {
@@ -65,13 +65,13 @@ func printSummary(w io.Writer, s state.Summary, asJSON, more bool) error {
 	if more {
 		b.WriteString("\n")
 	}
-	summaryWords(&b, s)
+	writeSummary(&b, s)
 	_, err := io.WriteString(w, plain(b.String()))
 	return err
 }
 
-// summaryWords writes a summary for people.
-func summaryWords(b *strings.Builder, s state.Summary) {
+// writeSummary formats a summary for people.
+func writeSummary(b *strings.Builder, s state.Summary) {
 	fmt.Fprintf(b, "%s: %s", s.Task, words.Phase(s.Phase))
 	if s.Life > 1 {
 		fmt.Fprintf(b, ", in its life no. %d", s.Life)
@@ -84,7 +84,7 @@ func summaryWords(b *strings.Builder, s state.Summary) {
 	if s.Pull != "" {
 		fmt.Fprintf(b, "pull request: %s\n", s.Pull)
 	}
-	stepWords(b, s.Steps)
+	writeSteps(b, s.Steps)
 	for _, m := range s.Miscounts {
 		fmt.Fprintf(b, "\nin doubt, run %d: %s\n", m.Run, m.Words())
 	}
@@ -107,8 +107,8 @@ func summaryWords(b *strings.Builder, s state.Summary) {
 	}
 }
 
-// stepWords writes what each step took, if there was one.
-func stepWords(b *strings.Builder, steps []state.StepSum) {
+// writeSteps formats the usage of each step as a table, if there are any.
+func writeSteps(b *strings.Builder, steps []state.StepSum) {
 	if len(steps) == 0 {
 		return
 	}
@@ -117,7 +117,7 @@ func stepWords(b *strings.Builder, steps []state.StepSum) {
 	for _, step := range steps {
 		fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%s\n", words.Run(step.Step), step.Runs, words.Span(step.Took), step.Turns, step.Money.Tokens(), words.Spent(step.Money))
 	}
-	_ = t.Flush() // the builder takes everything
+	_ = t.Flush() // writing to a builder never fails
 }
 
 func stamp(at time.Time) string {

@@ -15,8 +15,8 @@ import (
 
 const keepaliveRequest = "keepalive@openssh.com"
 
-// Client is one live SSH connection. It is safe for concurrent use; each command
-// has a channel of its own. Close it when done.
+// Client is one live SSH connection. It is safe for concurrent use; each command has its own channel. Close it when
+// done.
 type Client struct {
 	conn *ssh.Client
 	cfg  Config
@@ -27,10 +27,9 @@ type Client struct {
 	err error // why the connection ended; set before done is closed
 }
 
-// Dial connects, checks the host key against the pinned ones, logs in with the
-// deployment's key and starts the keepalive. The error matches ErrUnreachable,
-// ErrHostKey or ErrAuth where one of them is the cause. ctx bounds only the
-// dialling, not the life of the Client.
+// Dial connects, checks the host key against the pinned ones, authenticates with the deployment's key and starts the
+// keepalive. The error matches ErrUnreachable, ErrHostKey or ErrAuth if one of them is the cause. ctx bounds only
+// dialing, not the life of the Client.
 func Dial(ctx context.Context, ep Endpoint, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	pins, err := parsePins(ep.HostKeys)
@@ -72,7 +71,7 @@ func handshake(ctx context.Context, raw net.Conn, ep Endpoint, cfg Config, pins 
 	}
 	conn, chans, reqs, err := ssh.NewClientConn(raw, ep.Address, clientConfig)
 	if err == nil && !stop() {
-		err = context.Cause(ctx) // the deadline struck in the last moment: the connection is spoilt
+		err = context.Cause(ctx) // the deadline expired at the last moment and has broken the connection
 	}
 	switch {
 	case err == nil:
@@ -106,7 +105,7 @@ func fingerprints(keys []ssh.PublicKey) []string {
 	return out
 }
 
-// algorithms makes the VM show a key of a type that we have pinned, if it has one.
+// algorithms makes the VM present a key of a pinned type, if it has one.
 func algorithms(pins []ssh.PublicKey) []string {
 	var out []string
 	for _, pin := range pins {
@@ -119,11 +118,11 @@ func algorithms(pins []ssh.PublicKey) []string {
 	return out
 }
 
-// Done is closed when the connection has ended for whatever reason.
+// Done is closed when the connection has ended for any reason.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Err says why the connection ended; nil while it lives. After Close it is
-// net.ErrClosed, else it matches ErrConnectionLost.
+// Err returns why the connection ended, or nil while it lives. After Close it is net.ErrClosed, otherwise it matches
+// ErrConnectionLost.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +136,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// end records the first cause and tears the transport down.
+// end records the first cause and closes the transport.
 func (c *Client) end(cause error) {
 	c.mu.Lock()
 	if c.err == nil {
@@ -147,7 +146,7 @@ func (c *Client) end(cause error) {
 	_ = c.conn.Close()
 }
 
-// watch ends when the transport does.
+// watch returns when the transport ends.
 func (c *Client) watch() {
 	err := c.conn.Wait()
 	if err == nil {
@@ -157,8 +156,8 @@ func (c *Client) watch() {
 	close(c.done)
 }
 
-// keepalive ends with the connection. One request is under way at a time: the
-// reply to it is the sign of life, whether it says yes or no.
+// keepalive ends with the connection. One request is in flight at a time; any reply to it, positive or negative, counts
+// as activity.
 func (c *Client) keepalive() {
 	tick := time.NewTicker(c.cfg.KeepaliveEvery)
 	defer tick.Stop()
@@ -179,14 +178,14 @@ func (c *Client) keepalive() {
 	}
 }
 
-// lost turns an error of the transport into why the connection ended, if it did.
+// lost replaces a transport error by the cause for which the connection ended, if it did.
 func (c *Client) lost(err error) error {
 	if err == nil {
 		return nil
 	}
 	var missing *ssh.ExitMissingError
 	if errors.As(err, &missing) || isTransport(err) {
-		// The channel learns of the end a moment before the client does.
+		// The channel reports the end a moment before the client does.
 		select {
 		case <-c.done:
 		case <-time.After(100 * time.Millisecond):

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// copyScript takes path, mode and size. The file appears whole or not at all: it
-// is written beside its place, checked for its size and renamed.
+// copyScript takes path, mode and size. It creates the file atomically: it writes a temporary file next to it, checks
+// its size and renames it.
 const copyScript = `set -eu
 case $1 in */*) mkdir -p -- "${1%/*}/";; esac
 tmp=$1.tmp.$$
@@ -23,9 +23,8 @@ chmod "$2" "$tmp"
 mv -f -- "$tmp" "$1"
 trap - EXIT`
 
-// Copy writes exactly size bytes of r to path on the VM, with mode's permission
-// bits, making missing directories. A reader of path sees the old file or the
-// whole new one, also if the connection is lost on the way.
+// Copy writes exactly size bytes of r to path on the VM, with mode's permission bits, and creates missing directories.
+// Readers of path see either the old file or the complete new one, even if the connection is lost.
 func (c *Client) Copy(ctx context.Context, r io.Reader, size int64, path string, mode fs.FileMode) error {
 	argv := []string{"sh", "-c", copyScript, "copy", path, fmt.Sprintf("%04o", mode.Perm()), strconv.FormatInt(size, 10)}
 	res, err := c.Run(ctx, Cmd{Argv: argv, Stdin: io.LimitReader(r, size)})
@@ -38,9 +37,8 @@ func (c *Client) Copy(ctx context.Context, r io.Reader, size int64, path string,
 	return nil
 }
 
-// Get opens a file on the VM for reading. Close it; an error in the middle of the
-// file, such as a lost connection, is returned by Read and never looks like the
-// file's end.
+// Get opens a file on the VM for reading. The caller must close it. Read returns an error in the middle of the file,
+// such as a lost connection, and never reports it as the end of the file.
 func (c *Client) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	out, wait, err := c.Stream(ctx, Cmd{Argv: []string{"cat", "--", path}})
 	if err != nil {

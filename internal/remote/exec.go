@@ -15,32 +15,31 @@ const (
 
 // Cmd is a command for the VM.
 type Cmd struct {
-	// Argv is run as it is, without a shell's interpretation. Argv[0] is looked up
-	// in the VM's PATH.
+	// Argv is executed without interpretation by a shell. Argv[0] is looked up in the VM's PATH.
 	Argv []string
 	// Env is added to the environment of the login.
 	Env map[string]string
-	// Dir is the working directory; empty is the login's home.
+	// Dir is the working directory; empty means the login's home.
 	Dir string
-	// Stdin is read to its end or until the command ends; nil is empty. A reader
-	// that blocks for ever keeps one goroutine.
+	// Stdin is read to its end or until the command ends; nil means empty. A reader that blocks forever leaks one
+	// goroutine.
 	Stdin io.Reader
 	// MaxOutput bounds standard output in bytes for Run. Default 1 MiB.
 	MaxOutput int
 }
 
-// Result is how a command ended.
+// Result is the outcome of a command.
 type Result struct {
 	Stdout []byte
 	// Stderr is the last 64 KiB of standard error.
 	Stderr []byte
-	// Code is the exit status; 128 + n if a signal ended the command.
+	// Code is the exit status, or 128 + n if signal n ended the command.
 	Code int
-	// Signal names the signal that ended the command, such as "KILL".
+	// Signal is the name of the signal that ended the command, such as "KILL".
 	Signal string
 }
 
-// ExitError says that a command ran and ended with a status other than 0.
+// ExitError means that a command exited with a status other than 0.
 type ExitError struct {
 	Command string
 	Code    int
@@ -54,8 +53,8 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("%s: exit status %d: %s", e.Command, e.Code, e.Stderr)
 }
 
-// Check is nil if the command ended with 0, else an *ExitError with the last
-// 2000 bytes of standard error. what names the command for people.
+// Check returns nil if the command exited with 0, else an *ExitError with the last 2000 bytes of standard error. what
+// names the command for people.
 func (r Result) Check(what string) error {
 	if r.Code == 0 {
 		return nil
@@ -67,10 +66,9 @@ func (r Result) Check(what string) error {
 	return &ExitError{Command: what, Code: r.Code, Stderr: string(tail)}
 }
 
-// Run runs a command to its end. A status other than 0 is no error; see
-// Result.Check. The error matches ErrConnectionLost if it is not known how the
-// command ended, ErrTooMuchOutput (with the beginning in Result), or is ctx's.
-// When ctx ends, the command gets SIGTERM and its channel is closed.
+// Run runs a command to its end. A status other than 0 is not an error; see Result.Check. The error matches
+// ErrConnectionLost if the outcome of the command is unknown, or ErrTooMuchOutput (with the beginning of the output in
+// Result), or is that of ctx. When ctx ends, the command gets SIGTERM and its channel is closed.
 func (c *Client) Run(ctx context.Context, cmd Cmd) (Result, error) {
 	limit := cmd.MaxOutput
 	if limit <= 0 {
@@ -94,10 +92,9 @@ func (c *Client) Run(ctx context.Context, cmd Cmd) (Result, error) {
 	return res, nil
 }
 
-// Stream starts a command and returns its standard output as it comes, unbounded.
-// wait must be called once the output has been read or closed; it returns when
-// the command has ended. Closing the output ends the command. When ctx ends,
-// reading fails and the command gets SIGTERM.
+// Stream starts a command and returns its standard output as it arrives, without limit. The caller must call wait once
+// the output has been read or closed; wait returns when the command has ended. Closing the output ends the command.
+// When ctx ends, reading fails and the command gets SIGTERM.
 func (c *Client) Stream(ctx context.Context, cmd Cmd) (stdout io.ReadCloser, wait func() (Result, error), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p, err := c.start(ctx, cmd, nil, closeStdin)
@@ -116,9 +113,9 @@ func (c *Client) Stream(ctx context.Context, cmd Cmd) (stdout io.ReadCloser, wai
 	return &stream{process: p, cancel: func() { cancel(io.ErrClosedPipe) }}, wait, nil
 }
 
-// Attach starts a command and returns its standard input and output as one byte
-// stream. Close ends the command. When ctx ends, reads and writes fail. Standard
-// error goes nowhere, except into the error of a Read after the command failed.
+// Attach starts a command and returns its standard input and output as one byte stream. Close ends the command. When
+// ctx ends, reads and writes fail. Standard error is discarded, except that a Read after a failure of the command
+// returns it in its error.
 func (c *Client) Attach(ctx context.Context, cmd Cmd) (io.ReadWriteCloser, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p, err := c.start(ctx, cmd, nil, keepStdin)

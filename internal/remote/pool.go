@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Resolve says where a VM is reached now. An error that wraps ErrUnreachable is
-// tried again, any other is final.
+// Resolve returns the current endpoint of a VM. An error that wraps ErrUnreachable is retried; any other is final.
 type Resolve func(ctx context.Context, vmID string) (Endpoint, error)
 
 // Pool keeps one live Client per VM. It is safe for concurrent use. The clients
@@ -31,8 +30,7 @@ type Pool struct {
 	clients map[string]*Client
 }
 
-// NewPool returns an empty pool. giveUp bounds how long one call of Client tries
-// to connect; zero means 30 s.
+// NewPool returns an empty pool. giveUp bounds the time in which one call of Client tries to connect; zero means 30 s.
 func NewPool(cfg Config, resolve Resolve, giveUp time.Duration) *Pool {
 	if giveUp <= 0 {
 		giveUp = 30 * time.Second
@@ -41,9 +39,8 @@ func NewPool(cfg Config, resolve Resolve, giveUp time.Duration) *Pool {
 	return &Pool{cfg: cfg, resolve: resolve, giveUp: giveUp, ctx: ctx, cancel: cancel, clients: map[string]*Client{}}
 }
 
-// Client returns the live connection to a VM, dialling with back-off if there is
-// none. Concurrent callers share one attempt; each leaves it when its own ctx
-// ends. ErrHostKey and ErrAuth are not tried again.
+// Client returns the live connection to a VM, and dials with back-off if there is none. Concurrent callers share one
+// attempt; each returns when its own ctx ends. ErrHostKey and ErrAuth are not retried.
 func (p *Pool) Client(ctx context.Context, vmID string) (*Client, error) {
 	if c := p.live(vmID); c != nil {
 		return c, nil
@@ -94,7 +91,7 @@ func (p *Pool) dial(vmID string) (*Client, error) {
 		return nil, err
 	}, backoff.WithBackOff(b))
 	if err != nil {
-		if last != nil { // says more than "deadline exceeded"
+		if last != nil { // more informative than "deadline exceeded"
 			err = last
 		}
 		return nil, err
@@ -113,7 +110,7 @@ func (p *Pool) keep(vmID string, c *Client) (*Client, error) {
 	return c, nil
 }
 
-// Forget closes the connection to a VM, if there is one; for a VM that has ended.
+// Forget closes the connection to a VM, if any. It is for VMs that have ended.
 func (p *Pool) Forget(vmID string) {
 	p.mu.Lock()
 	c := p.clients[vmID]
@@ -124,7 +121,7 @@ func (p *Pool) Forget(vmID string) {
 	}
 }
 
-// Close closes every connection and fails later calls. It may be called twice.
+// Close closes all connections and makes later calls fail. It may be called repeatedly.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.cancel()

@@ -13,14 +13,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// endGrace is how long a cancelled command may take to end in an orderly way
-// before its caller is let go.
+// endGrace is the time for a canceled command to end in an orderly way before its caller returns.
 const endGrace = 2 * time.Second
 
 type stdinMode int
 
 const (
-	closeStdin stdinMode = iota // feed Cmd.Stdin, then end of file
+	closeStdin stdinMode = iota // write Cmd.Stdin, then close
 	keepStdin                   // the caller writes
 )
 
@@ -39,14 +38,13 @@ type process struct {
 	killed atomic.Bool   // ctx ended first
 }
 
-// start opens a channel and starts the command on it. From then on the end of ctx
-// ends the command.
+// start opens a channel and starts the command on it. From then on, the end of ctx ends the command.
 func (c *Client) start(ctx context.Context, cmd Cmd, stdout io.Writer, mode stdinMode) (*process, error) {
 	line, err := cmd.line()
 	if err != nil {
-		return nil, err
-	}
-	p := &process{client: c, ctx: ctx, ended: make(chan struct{})}
+		return nil, err // the result of Session.Wait
+	} // detaches from ctx
+	p := &process{client: c, ctx: ctx, ended: make(chan struct{})} // whether ctx ended first
 	opened := make(chan error, 1)
 	go func() { // ends with the answer of the VM, or with the connection
 		err := p.open(line, stdout)
@@ -57,9 +55,9 @@ func (c *Client) start(ctx context.Context, cmd Cmd, stdout io.Writer, mode stdi
 		close(p.ended)
 	}()
 	select {
-	case err = <-opened:
+	case err = <-opened: // ends with the answer of the VM, or with the connection
 	case <-ctx.Done():
-		go func() { // whoever opens too late closes again
+		go func() { // close a session that opens too late
 			if <-opened == nil {
 				_ = p.sess.Close()
 			}
@@ -110,7 +108,7 @@ func (p *process) feed(stdin io.Reader, mode stdinMode) {
 	}
 }
 
-// kill asks the command to end and closes the channel.
+// kill sends SIGTERM to the command and closes the channel.
 func (p *process) kill() {
 	p.killed.Store(true)
 	_ = p.sess.Signal(ssh.SIGTERM)
@@ -146,7 +144,7 @@ func (p *process) wait() (Result, error) {
 	}
 }
 
-// stream is a command's output, and for Attach its input, as a byte stream.
+// stream is a command's output, and for Attach also its input, as a byte stream.
 type stream struct {
 	process *process
 	cancel  func()
@@ -176,13 +174,13 @@ func (s *stream) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the command. It may be called twice.
+// Close ends the command. It may be called repeatedly.
 func (s *stream) Close() error {
 	s.cancel()
 	return nil
 }
 
-// headBuffer keeps the first limit bytes and says when there were more.
+// headBuffer keeps the first limit bytes and calls full if there are more.
 type headBuffer struct {
 	limit int
 	full  func()
@@ -205,7 +203,7 @@ func (b *headBuffer) Write(p []byte) (int, error) {
 		b.over = true
 		b.full()
 	}
-	return len(p), nil // swallowed: the channel has to drain until it is closed
+	return len(p), nil // dropped: the channel must be drained until it is closed
 }
 
 func (b *headBuffer) bytes() []byte {
@@ -242,7 +240,7 @@ func (b *tailBuffer) bytes() []byte {
 	tail := b.buf
 	if len(tail) > stderrTail {
 		tail = tail[len(tail)-stderrTail:]
-		if i := bytes.IndexByte(tail, '\n'); i >= 0 { // whole lines only: a part of a secret would not be known for one
+		if i := bytes.IndexByte(tail, '\n'); i >= 0 { // complete lines only: the redactor would not recognize a part of a secret
 			tail = tail[i+1:]
 		}
 	}

@@ -13,8 +13,7 @@ var (
 	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// Quote renders argv as one line for a POSIX shell that yields exactly argv
-// again, whatever the words contain. The only thing it cannot carry is NUL.
+// Quote formats argv as one line that a POSIX shell parses into exactly argv again, for any content except NUL.
 func Quote(argv ...string) string {
 	words := make([]string, len(argv))
 	for i, word := range argv {
@@ -28,9 +27,8 @@ func Quote(argv ...string) string {
 	return strings.Join(words, " ")
 }
 
-// line is the command line that the VM's shell gets. The environment goes into
-// it, because sshd accepts no variables by default; exec makes the command take
-// the shell's place, so that signals reach it and its arguments stay its own.
+// line returns the command line for the VM's shell. It contains the environment, because sshd accepts no variables by
+// default; exec replaces the shell by the command, so that signals reach it.
 func (c Cmd) line() (string, error) {
 	if len(c.Argv) == 0 {
 		return "", fmt.Errorf("empty command")

@@ -1,13 +1,11 @@
-// Package remote speaks SSH to a VM: run a command, stream its output, attach
-// to it as a byte stream, copy a file in or out.
+// Package remote is an SSH client for VMs: it runs commands, streams their output, attaches to them as a byte stream,
+// and copies files in both directions.
 //
-// A connection is verified from its first byte: the host keys are pinned by the
-// caller and nothing is trusted on first use. A connection that is cut or frozen
-// is noticed by a keepalive with a deadline of its own, because TCP and unix
-// sockets do not tell. The package knows nothing of where VMs come from; it runs
-// against any sshd that accepts one public key and exec requests.
+// The caller pins the host keys; there is no trust on first use. A keepalive with its own deadline detects a cut or
+// frozen connection, which TCP and unix sockets do not report. The package is independent of VM providers; it works
+// with any sshd that accepts one public key and exec requests.
 //
-// Start reading at Dial, then Client.Run; Pool keeps one live Client per VM.
+// Start here: [Dial], then [Client.Run]; [Pool] keeps one live Client per VM.
 package remote
 
 import (
@@ -21,24 +19,22 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Errors on which a caller decides. All of them arrive wrapped.
+// Errors for callers to distinguish. All of them are returned wrapped.
 var (
-	// ErrUnreachable: nothing answered at the address, or not in time. Trying
-	// again later may help.
+	// ErrUnreachable: nothing answered at the address, or not in time. A later retry may help.
 	ErrUnreachable = errors.New("VM unreachable")
-	// ErrHostKey: the VM showed a host key that is not pinned. Never retried.
+	// ErrHostKey: the VM presented a host key that is not pinned. Never retried.
 	ErrHostKey = errors.New("host key not pinned")
-	// ErrAuth: the VM refused our client key. Never retried.
+	// ErrAuth: the VM refused the client key. Never retried.
 	ErrAuth = errors.New("client key refused")
-	// ErrConnectionLost: an established connection ended, or did not answer a
-	// keepalive in time. What a running command did is unknown.
+	// ErrConnectionLost: an established connection ended, or did not answer a keepalive in time. The outcome of a
+	// running command is unknown.
 	ErrConnectionLost = errors.New("connection to VM lost")
-	// ErrTooMuchOutput: a command wrote more than Cmd.MaxOutput to its standard
-	// output and was ended.
+	// ErrTooMuchOutput: a command wrote more than Cmd.MaxOutput to its standard output and was ended.
 	ErrTooMuchOutput = errors.New("too much output")
 )
 
-// Endpoint is where and as what a VM is reached.
+// Endpoint is the address and login of a VM.
 type Endpoint struct {
 	// Network is "unix" or "tcp".
 	Network string `json:"network"`
@@ -46,24 +42,23 @@ type Endpoint struct {
 	Address string `json:"address"`
 	// User is the login name.
 	User string `json:"user"`
-	// HostKeys are the pinned host keys in authorized_keys form. Any one of them
-	// is accepted, so that a key can be rotated; none means no connection.
+	// HostKeys are the pinned host keys in authorized_keys form. Any one of them is accepted, so that a key can be
+	// rotated; without keys, connecting fails.
 	HostKeys []string `json:"host_keys"`
 }
 
-// Config is what is the same for every VM of a deployment. Zero durations mean
-// the defaults.
+// Config is the configuration for all VMs of a deployment. Zero durations mean the defaults.
 type Config struct {
 	// Signer is the client key of this deployment.
 	Signer ssh.Signer
 	// DialTimeout bounds connecting and the SSH handshake together. Default 10 s.
 	DialTimeout time.Duration
-	// KeepaliveEvery is the pause between keepalives. Default 5 s.
+	// KeepaliveEvery is the interval of keepalives. Default 5 s.
 	KeepaliveEvery time.Duration
-	// KeepaliveDeadline is how long the VM may leave keepalives unanswered before
-	// the connection is given up. Default 15 s.
+	// KeepaliveDeadline is the time without an answer to a keepalive after which the connection is closed. Default 15
+	// s.
 	KeepaliveDeadline time.Duration
-	// Dial opens the connection beneath SSH; nil dials the endpoint's own network and address.
+	// Dial opens the connection below SSH; nil dials the endpoint's network and address.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -83,11 +78,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// HostKeyError is returned, and matches ErrHostKey, when a VM showed a key that
-// is not among its pinned ones.
+// HostKeyError reports a host key that is not pinned. It matches ErrHostKey.
 type HostKeyError struct {
 	Address string
-	// Got is the fingerprint shown; Want are those pinned.
+	// Got is the fingerprint of the presented key; Want are the pinned ones.
 	Got  string
 	Want []string
 }
@@ -96,12 +90,12 @@ func (e *HostKeyError) Error() string {
 	return fmt.Sprintf("%v: %s showed %s, pinned are [%s]", ErrHostKey, e.Address, e.Got, strings.Join(e.Want, " "))
 }
 
-// Is makes errors.Is(err, ErrHostKey) true.
+// Is reports whether target is ErrHostKey.
 func (e *HostKeyError) Is(target error) bool { return target == ErrHostKey }
 
-// Hint says what a person can do about it.
+// Hint returns an instruction for people.
 func (e *HostKeyError) Hint() string {
-	return "Another VM may answer at this address, or somebody reads along. Do not connect by hand; retry from a new VM (`retry fresh`)."
+	return "Another VM may answer at this address, or the connection may be intercepted. Do not connect by hand; retry from a new VM (`retry fresh`)."
 }
 
 func parsePins(lines []string) ([]ssh.PublicKey, error) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// InputWords is the input of a tool as people read it: a command as it is typed, other fields a line
-// each, under their names and in their order. What is no object stays as it is.
+// InputWords formats the input of a tool for people: a command as typed, other fields on one line each, with their
+// names and in order. Input that is not an object stays unchanged.
 func InputWords(input string) string {
 	fields, ok := inputFields(input)
 	if !ok {
@@ -28,7 +28,7 @@ func InputWords(input string) string {
 
 type inputField struct{ name, value string }
 
-// inputFields takes an object apart; false if it is none, or an empty one.
+// inputFields splits an object into its fields; ok is false for an empty object or another value.
 func inputFields(input string) (fields []inputField, ok bool) {
 	d := json.NewDecoder(strings.NewReader(input))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

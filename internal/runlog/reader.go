@@ -11,22 +11,22 @@ import (
 	"unicode/utf8"
 )
 
-// MaxRecord is the largest record, in bytes as it crosses the wire, that a Reader accepts. A
-// runner's line limit is far below, also when every byte of a line is escaped.
+// MaxRecord is the size of the largest record on the wire, in bytes, that a Reader accepts. A runner's line limit is
+// far below, even if every byte of a line is escaped.
 const MaxRecord = 64 << 20
 
-// ErrTooLong says that a record is longer than MaxRecord. The stream cannot be read further.
+// ErrTooLong means that a record is longer than MaxRecord. The stream cannot be read further.
 var ErrTooLong = errors.New("record too long")
 
-// Record is what a follower gets, one per line of JSON: a line of the log, a sign of life, or the
-// run's exit, which is the last record.
+// Record is one line of JSON for a follower: a line of the log, a heartbeat, or the run's exit, which is the last
+// record.
 type Record struct {
 	Line  *Line
 	Alive bool
 	Exit  *Exit
 }
 
-// MarshalJSON writes a log line as itself, and the others as {"alive":true} and {"exit":{…}}.
+// MarshalJSON encodes a log line as itself, and the others as {"alive":true} and {"exit":{…}}.
 func (r Record) MarshalJSON() ([]byte, error) {
 	switch {
 	case r.Line != nil:
@@ -43,7 +43,7 @@ type wireRecord struct {
 	Exit  *Exit `json:"exit,omitempty"`
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (r *Record) UnmarshalJSON(data []byte) error {
 	var all struct {
 		wireRecord
@@ -60,30 +60,29 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	case all.Line.Seq > 0:
 		*r = Record{Line: &all.Line}
 	default:
-		return errors.New("neither a line, a sign of life nor an exit")
+		return errors.New("neither a line, a heartbeat nor an exit")
 	}
 	return nil
 }
 
-// Reader reads a followed run. What it reads was reported from a VM: numbers are forced to grow,
-// text to be valid UTF-8 and unknown streams to be the runner's.
+// Reader reads the records of a followed run, which come from a VM. It enforces increasing numbers and valid UTF-8, and
+// treats unknown streams as the runner's.
 type Reader struct {
 	reader *bufio.Reader
 	last   int64
 	ended  bool
 }
 
-// NewReader reads records whose lines have numbers greater than from; others are skipped.
+// NewReader returns a reader that skips lines up to number from.
 func NewReader(r io.Reader, from int64) *Reader {
 	return &Reader{reader: bufio.NewReaderSize(r, 64<<10), last: from}
 }
 
-// Last is the number of the last line that was returned: where to go on after a cut.
+// Last returns the number of the last line that was returned, from which to resume after an interruption.
 func (r *Reader) Last() int64 { return r.last }
 
-// Next returns the next record. After the exit it returns io.EOF; a stream that ends before, as a
-// cut connection does, gives io.ErrUnexpectedEOF. A record that is no JSON is an error, after which
-// the next one can still be read.
+// Next returns the next record, or io.EOF after the exit. It returns io.ErrUnexpectedEOF if the stream ends before, for
+// example with the connection. After an error because of invalid JSON, the next record can still be read.
 func (r *Reader) Next() (Record, error) {
 	for {
 		if r.ended {
@@ -112,7 +111,7 @@ func (r *Reader) Next() (Record, error) {
 	}
 }
 
-// readRecord returns the bytes up to the next end of line.
+// readRecord returns the bytes up to the next newline.
 func (r *Reader) readRecord() ([]byte, error) {
 	var data []byte
 	for {
@@ -135,7 +134,7 @@ func (r *Reader) readRecord() ([]byte, error) {
 	}
 }
 
-// clean makes a line fit to be stored and shown.
+// clean makes a line valid for storage and display.
 func (l *Line) clean() {
 	switch l.Stream {
 	case StreamStdout, StreamStderr, StreamRunner:

@@ -1,14 +1,15 @@
-// Package runlog holds what a run reports while it goes on: the raw lines as they cross the wire
-// from a VM, the run's exit, and the normalised events that an adapter makes of the lines.
+// Package runlog defines the reports of a run: the raw lines on the wire from a VM, the run's exit, the normalized
+// events that an adapter derives from the lines, and the transcript.
 //
-// A Line is exactly what the runner wrote to its event log, with a sequence number that grows by
-// one, so that a reader who was cut off can go on from the last number it stored. An Event is what
-// people and the board see. Everything here was reported from a VM and is untrusted.
+// A [Line] is exactly what the runner wrote to its log, with a sequence number that grows by one, so that a reader can
+// resume from the last number it stored. An [Event] is shown to people. All of this comes from a VM and is untrusted.
+//
+// Start here: [Line], [Event] and [Reader]; [ReadTranscript] for stored runs.
 package runlog
 
 import "time"
 
-// Stream says where a line came from.
+// Stream is the origin of a line.
 type Stream string
 
 // The streams of a run.
@@ -25,26 +26,26 @@ type Line struct {
 	Time   time.Time `json:"time"`
 	Stream Stream    `json:"stream"`
 	Text   string    `json:"text"`
-	// Cut is the number of bytes that were left out of Text because the line was too long. In a remark of the runner, it
-	// is how many bytes of standard output were left out in its place.
+	// Cut is the number of bytes that were dropped from the end of Text because the line was too long. In a remark of
+	// the runner, it is the number of bytes of standard output that were dropped in its place.
 	Cut int `json:"cut,omitempty"`
 }
 
-// Cause says why a run's process is no longer there, as the runner saw it.
+// Cause is the reason for the end of a run's process, as the runner observed it.
 type Cause string
 
-// The causes that a runner can tell apart. What the agent itself reports is judged by its adapter.
+// The causes that a runner can distinguish. The agent's own report is judged by its adapter.
 const (
-	CauseExited      Cause = "exited"       // the process ended by itself
-	CauseStopped     Cause = "stopped"      // somebody asked for it
-	CauseDuration    Cause = "duration"     // the run's time was up
+	CauseExited      Cause = "exited"       // the process exited on its own
+	CauseStopped     Cause = "stopped"      // a stop was requested
+	CauseDuration    Cause = "duration"     // the run exceeded its time limit
 	CauseStalled     Cause = "stalled"      // no output, no open request, no CPU use for too long
 	CauseSetupFailed Cause = "setup_failed" // a set-up command failed before the agent started
 	CauseStartFailed Cause = "start_failed" // the agent's command could not be started
 	CauseLost        Cause = "lost"         // the VM or the runner died and left no exit
 )
 
-// Exit is how a run ended. It is written once, after every process of the run is gone.
+// Exit is the end of a run. It is written once, after all processes of the run have ended.
 type Exit struct {
 	Cause     Cause     `json:"cause"`
 	Code      int       `json:"code"`
@@ -52,29 +53,29 @@ type Exit struct {
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at"`
 	LastSeq   int64     `json:"last_seq"`
-	// Message is one sentence for people, empty when Cause says enough.
+	// Message is one sentence for people, empty if Cause is sufficient.
 	Message string `json:"message,omitempty"`
-	// DiskFull says that there was no room left on the disk at the end, whatever the cause.
+	// DiskFull reports that the disk was full at the end, whatever the cause.
 	DiskFull bool `json:"disk_full,omitempty"`
 }
 
-// Kind is what a normalised event is about.
+// Kind is the kind of a normalized event.
 type Kind string
 
-// The kinds of events that adapters make of lines.
+// The kinds of events that adapters derive from lines.
 const (
 	KindStarted    Kind = "started"     // Session and Model are set
-	KindText       Kind = "text"        // the agent said something
-	KindThinking   Kind = "thinking"    // the agent thought aloud
+	KindText       Kind = "text"        // text of the agent
+	KindThinking   Kind = "thinking"    // reasoning of the agent
 	KindToolUse    Kind = "tool_use"    // ToolName, ToolID, Input
 	KindToolResult Kind = "tool_result" // ToolID, Text, IsError
 	KindUsage      Kind = "usage"       // Usage
-	KindRetry      Kind = "retry"       // the agent's client waits and asks again; Delay
+	KindRetry      Kind = "retry"       // the agent's client waits before a retry; Delay
 	KindNotice     Kind = "notice"      // a remark of the CLI or of the runner
-	KindResult     Kind = "result"      // the agent's last word
+	KindResult     Kind = "result"      // the agent's final answer
 )
 
-// Event is one normalised event of a run.
+// Event is one normalized event of a run.
 type Event struct {
 	Seq      int64         `json:"seq"`
 	Time     time.Time     `json:"time"`
@@ -90,7 +91,7 @@ type Event struct {
 	Delay    time.Duration `json:"delay,omitempty"`
 }
 
-// Usage counts tokens. Input excludes what was read from or written to a cache.
+// Usage counts tokens. Input excludes tokens read from or written to a cache.
 type Usage struct {
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`

@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// ShownLength is how many characters of one text are shown in logs, comments and pages. Files keep
-// all of it.
+// ShownLength is the number of characters of one text that are shown in logs, comments and pages. Files contain the
+// whole text.
 const ShownLength = 2000
 
-// Cut shortens a text to at most limit characters and says how many are left out.
+// Cut shortens a text to at most limit characters and appends the number of dropped ones.
 func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -31,8 +31,7 @@ func Cut(text string, limit int) string {
 	return fmt.Sprintf("%s… (%d more)", text[:end], count-max(limit, 0))
 }
 
-// Header is the first record of a transcript: what the agent was given. The prompts must have been
-// redacted by the caller.
+// Header is the first record of a transcript: the input of the agent. The caller must have redacted the prompts.
 type Header struct {
 	Version int       `json:"version"`
 	Run     string    `json:"run"`
@@ -43,17 +42,17 @@ type Header struct {
 	Started time.Time `json:"started"`
 	System  string    `json:"system"`
 	User    string    `json:"user"`
-	// Withheld says, one sentence each, what the agent was not shown.
+	// Withheld lists the context that the agent was not shown, one sentence each.
 	Withheld []string `json:"withheld,omitempty"`
-	// Skills are the names of those that were chosen for the run.
+	// Skills are the names of the skills chosen for the run.
 	Skills []string `json:"skills,omitempty"`
 }
 
-// transcriptVersion is the version of the file's form.
+// transcriptVersion is the version of the file format.
 const transcriptVersion = 1
 
-// Entry is one record of a transcript after its header: a raw line with the events that the adapter
-// made of it, what became of the run, or what is not there any more.
+// Entry is one record of a transcript after its header: a raw line with the events that the adapter derived from it,
+// the end of the run, or the number of dropped records.
 type Entry struct {
 	Line    *Line    `json:"line,omitempty"`
 	Events  []Event  `json:"events,omitempty"`
@@ -61,13 +60,13 @@ type Entry struct {
 	Dropped *Dropped `json:"dropped,omitempty"`
 }
 
-// Transcript writes one run's transcript as JSON lines. It is not safe for concurrent use, and
-// leaves durability to the owner of the file.
+// Transcript writes one run's transcript as JSON lines. It is not safe for concurrent use; the owner of the file is
+// responsible for durability.
 type Transcript struct {
 	w io.Writer
 }
 
-// NewTranscript begins a transcript with its header, whose Version it sets.
+// NewTranscript starts a transcript with its header, whose Version it sets.
 func NewTranscript(w io.Writer, h Header) (*Transcript, error) {
 	h.Version = transcriptVersion
 	t := &Transcript{w: w}
@@ -77,8 +76,8 @@ func NewTranscript(w io.Writer, h Header) (*Transcript, error) {
 	return t, nil
 }
 
-// ContinueTranscript goes on with a transcript whose header is already written, as after a restart.
-// It begins a new line, because the last one may have been cut short.
+// ContinueTranscript continues a transcript whose header is already written, for example after a restart. It starts a
+// new line, because the last one may be incomplete.
 func ContinueTranscript(w io.Writer) (*Transcript, error) {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return nil, fmt.Errorf("continue transcript: %w", err)
@@ -86,16 +85,16 @@ func ContinueTranscript(w io.Writer) (*Transcript, error) {
 	return &Transcript{w: w}, nil
 }
 
-// Add appends one entry. After an error, as on a full disk, it may be tried again.
+// Add appends one entry. After an error, such as on a full disk, it may be called again.
 func (t *Transcript) Add(e Entry) error {
-	if err := json.NewEncoder(t.w).Encode(e); err != nil { // a new one each time: an encoder never forgets an error
+	if err := json.NewEncoder(t.w).Encode(e); err != nil { // a new encoder each time, because an encoder keeps its error
 		return fmt.Errorf("write transcript: %w", err)
 	}
 	return nil
 }
 
-// ReadTranscript reads a transcript and calls entry for each of its entries, in order. An entry that
-// was cut short by a crash is left out. An error of entry ends the reading and is returned.
+// ReadTranscript reads a transcript and calls entry for each of its entries, in order. It skips an entry that was
+// truncated by a crash. An error of entry stops the reading and is returned.
 func ReadTranscript(r io.Reader, entry func(Entry) error) (Header, error) {
 	var h Header
 	reader := bufio.NewReader(r)

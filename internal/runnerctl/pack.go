@@ -16,14 +16,13 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-// packTimeout bounds the transfer of a VM's work, one way.
+// packTimeout bounds the transfer of a VM's work in one direction.
 const packTimeout = 30 * time.Minute
 
-// Pack has a VM's work packed and written to w as it comes, and checks it on the way. No run may be
-// alive on the VM. After an error w holds nothing of use, and Pack may be called again. Errors match
-// pack.ErrTooLarge, pack.ErrNoBase and work.ErrNoRepository, for which trying again does not help,
-// remote.ErrConnectionLost, perhaps with pack.ErrCut, or pack.ErrMalformed if the VM sent what no
-// Pack writes.
+// Pack packs a VM's work, and verifies it while writing it to w. No run may be alive on the VM. After an error the data
+// in w is unusable, and Pack may be called again. Errors match pack.ErrTooLarge, pack.ErrNoBase and
+// work.ErrNoRepository, for which a retry does not help; remote.ErrConnectionLost, possibly with pack.ErrCut; or
+// pack.ErrMalformed if the VM sent an invalid stream.
 func (c *Controller) Pack(ctx context.Context, vm string, spec pack.Spec, w io.Writer) (pack.Manifest, error) {
 	m, err := c.pack(ctx, vm, spec, w)
 	if err != nil {
@@ -35,7 +34,7 @@ func (c *Controller) Pack(ctx context.Context, vm string, spec pack.Spec, w io.W
 func (c *Controller) pack(ctx context.Context, vm string, spec pack.Spec, w io.Writer) (pack.Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, packTimeout)
 	defer cancel()
-	place, cl, err := c.reach(ctx, vm)
+	place, cl, err := c.connect(ctx, vm)
 	if err != nil {
 		return pack.Manifest{}, err
 	}
@@ -47,11 +46,11 @@ func (c *Controller) pack(ctx context.Context, vm string, spec pack.Spec, w io.W
 	if err != nil {
 		return pack.Manifest{}, err
 	}
-	// What a VM sends is not believed to end: compressed, it can hardly be larger than what is in it.
-	to := &bounded{to: w, left: orLimit(spec.Limit)*5/4 + 1<<30}
+	// A VM might send endless data; compressed data is hardly larger than its content.
+	to := &limitedWriter{to: w, left: orLimit(spec.Limit)*5/4 + 1<<30}
 	m, read := pack.Verify(io.TeeReader(out, to), spec.Limit)
 	if read == nil || errors.Is(read, pack.ErrCut) {
-		_, _ = io.Copy(to, out) // to its end, so that the command can end by itself and say why
+		_, _ = io.Copy(to, out) // read to the end, so that the command can exit and report the reason
 	} else {
 		_ = out.Close()
 	}
@@ -59,13 +58,13 @@ func (c *Controller) pack(ctx context.Context, vm string, spec pack.Spec, w io.W
 	if to.err != nil {
 		return pack.Manifest{}, fmt.Errorf("write the archive: %w", to.err)
 	}
-	// The command's own words tell more than that its output ended early.
+	// The command's own message is more informative than the early end of its output.
 	if words := res.Check("errand-runner pack"); ran == nil && words != nil {
-		return pack.Manifest{}, sentinel(words)
+		return pack.Manifest{}, wrapKnown(words)
 	}
 	switch {
 	case read != nil && ran != nil && errors.Is(read, pack.ErrCut):
-		return pack.Manifest{}, fmt.Errorf("%w: %w", read, ran) // how the command ended says why
+		return pack.Manifest{}, fmt.Errorf("%w: %w", read, ran) // the exit of the command explains the early end
 	case read != nil:
 		return pack.Manifest{}, read
 	default:
@@ -73,11 +72,10 @@ func (c *Controller) pack(ctx context.Context, vm string, spec pack.Spec, w io.W
 	}
 }
 
-// Unpack puts packed work into the checkout on a VM, which Prepare has made. r is read from its
-// beginning to its end and not any more after Unpack has returned. After an error Unpack may be
-// called again with the same stream from its beginning. Errors match pack.ErrMalformed,
-// pack.ErrNoBase and work.ErrNoRepository, for which trying again does not help; pack.ErrCut if the
-// stream was not whole, or remote.ErrConnectionLost.
+// Unpack restores packed work in the checkout on a VM, which Prepare has created. r is read from its beginning, and no
+// longer after Unpack has returned. After an error Unpack may be called again with the same stream from its beginning.
+// Errors match pack.ErrMalformed, pack.ErrNoBase and work.ErrNoRepository, for which a retry does not help; pack.ErrCut
+// if the stream was incomplete; or remote.ErrConnectionLost.
 func (c *Controller) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, r io.Reader) (pack.Manifest, error) {
 	m, err := c.unpack(ctx, vm, spec, r)
 	if err != nil {
@@ -89,7 +87,7 @@ func (c *Controller) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec
 func (c *Controller) unpack(ctx context.Context, vm string, spec pack.UnpackSpec, r io.Reader) (pack.Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, packTimeout)
 	defer cancel()
-	place, cl, err := c.reach(ctx, vm)
+	place, cl, err := c.connect(ctx, vm)
 	if err != nil {
 		return pack.Manifest{}, err
 	}
@@ -97,7 +95,7 @@ func (c *Controller) unpack(ctx context.Context, vm string, spec pack.UnpackSpec
 	if err != nil {
 		return pack.Manifest{}, fmt.Errorf("encode: %w", err)
 	}
-	from := &gate{from: r}
+	from := &closableReader{from: r}
 	stdin := io.MultiReader(bytes.NewReader(append(line, '\n')), from)
 	res, err := cl.Run(ctx, remote.Cmd{Argv: []string{place.Runner, "unpack"}, Stdin: stdin, MaxOutput: maxAnswer})
 	if cause := from.shut(); cause != nil {
@@ -107,7 +105,7 @@ func (c *Controller) unpack(ctx context.Context, vm string, spec pack.UnpackSpec
 		return pack.Manifest{}, err
 	}
 	if err := res.Check("errand-runner unpack"); err != nil {
-		return pack.Manifest{}, sentinel(err)
+		return pack.Manifest{}, wrapKnown(err)
 	}
 	var m pack.Manifest
 	if err := json.Unmarshal(res.Stdout, &m); err != nil {
@@ -116,7 +114,7 @@ func (c *Controller) unpack(ctx context.Context, vm string, spec pack.UnpackSpec
 	return m, nil
 }
 
-func (c *Controller) reach(ctx context.Context, vm string) (Place, *remote.Client, error) {
+func (c *Controller) connect(ctx context.Context, vm string) (Place, *remote.Client, error) {
 	place, err := c.Place(ctx, vm)
 	if err != nil {
 		return Place{}, nil, err
@@ -128,8 +126,8 @@ func (c *Controller) reach(ctx context.Context, vm string) (Place, *remote.Clien
 	return place, cl, nil
 }
 
-// sentinel lets an error that the runner printed match what it was there.
-func sentinel(err error) error {
+// wrapKnown makes an error that the runner printed match the corresponding error of its package.
+func wrapKnown(err error) error {
 	for _, known := range []error{pack.ErrTooLarge, pack.ErrNoBase, work.ErrNoRepository, pack.ErrMalformed, pack.ErrCut} {
 		if strings.Contains(err.Error(), known.Error()) {
 			return fmt.Errorf("%w: %w", known, err)
@@ -145,16 +143,16 @@ func orLimit(limit int64) int64 {
 	return limit
 }
 
-// bounded writes so much and no more, and remembers its failure.
-type bounded struct {
+// limitedWriter writes a limited number of bytes and records its error.
+type limitedWriter struct {
 	to   io.Writer
 	left int64
 	err  error
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *limitedWriter) Write(p []byte) (int, error) {
 	if b.left -= int64(len(p)); b.left < 0 && b.err == nil {
-		b.err = fmt.Errorf("%w: it does not end", pack.ErrMalformed)
+		b.err = fmt.Errorf("%w: it exceeds its limit", pack.ErrMalformed)
 	}
 	if b.err != nil {
 		return 0, b.err
@@ -164,15 +162,15 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// gate is a reader that can be shut: whoever reads on then reads nothing.
-type gate struct {
+// closableReader is a reader that can be closed; further reads return io.EOF.
+type closableReader struct {
 	mu   sync.Mutex
 	from io.Reader
 	err  error
 	done bool
 }
 
-func (g *gate) Read(b []byte) (int, error) {
+func (g *closableReader) Read(b []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.done {
@@ -185,8 +183,8 @@ func (g *gate) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// shut returns what reading failed with, if it did.
-func (g *gate) shut() error {
+// shut closes the reader and returns the error of reading, if any.
+func (g *closableReader) shut() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.done = true

@@ -1,9 +1,11 @@
-// Package runnerctl is our side of errand-runner: what the orchestrator has done on a VM, over SSH.
+// Package runnerctl is the orchestrator's client of errand-runner on VMs, over SSH.
 //
-// Each method runs one subcommand of errand-runner with JSON in and out. The runner's binary is put
-// on the VM first where the provider has not done so. Every method may be called again after any
-// failure, because every subcommand may. What comes back was said by a VM and is untrusted: answers
-// are bounded, changesets are validated.
+// Each method runs one subcommand of errand-runner with JSON input and output. If the provider has not installed the
+// runner's binary on the VM, it is copied there first. Every method may be called again after any failure, because the
+// subcommands are repeatable. Answers come from a VM and are untrusted: their size is bounded, and changesets are
+// validated.
+//
+// Start here: [New] and [Controller.Start].
 package runnerctl
 
 import (
@@ -30,43 +32,44 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-// Fleet is what is needed of the VMs.
+// Fleet gives access to VMs.
 type Fleet interface {
-	// Client is the connection of the agent's user.
+	// Client returns the connection of the agent's user.
 	Client(ctx context.Context, vm string) (*remote.Client, error)
-	// RunnerClient is that of the user who keeps the records of runs and the tether, where they are two.
+	// RunnerClient returns the connection of the user who owns the records of runs and the tether. It may be the same
+	// user.
 	RunnerClient(ctx context.Context, vm string) (*remote.Client, error)
 	Get(ctx context.Context, vm string) (fleet.VM, error)
 }
 
-// Controller reaches the runners of all VMs. It may be used by many goroutines.
+// Controller calls the runners of all VMs. It is safe for concurrent use.
 type Controller struct {
 	fleet Fleet
-	// binDir holds errand-runner, and errand-runner-linux-ARCH for VMs of another kind.
+	// binDir contains errand-runner, and errand-runner-linux-ARCH for VMs with another architecture.
 	binDir string
 
 	mu    sync.Mutex
 	ready map[string]string // VM name → path of the runner on it
 }
 
-// New returns a Controller. binDir is where the runner's binaries lie.
+// New returns a Controller. binDir is the folder with the runner's binaries.
 func New(f Fleet, binDir string) *Controller {
 	return &Controller{fleet: f, binDir: binDir, ready: map[string]string{}}
 }
 
-// Place is where things are on a VM.
+// Place holds the paths and addresses on a VM.
 type Place struct {
 	Runner   string // the runner's binary
-	Home     string // of the agent's user
+	Home     string // home of the agent's user
 	Dir      string // the checkout
-	BaseURL  string // of the tether, without a slash at the end
-	Isolated bool   // something keeps the agent from this host: see fleet.AllowAgent
-	// LargeFiles says that the checkout has files that Git LFS keeps. Place does not know it; who prepares the
-	// checkout does.
+	BaseURL  string // base URL of the tether, without a trailing slash
+	Isolated bool   // the agent is isolated from this host; see fleet.AllowAgent
+	// LargeFiles reports that the checkout has Git LFS files. Controller.Place leaves it false; the caller that
+	// prepares the checkout sets it.
 	LargeFiles bool
 }
 
-// Place finds out where things are on a VM, and brings the runner there if it is missing.
+// Place returns the paths on a VM, and installs the runner there if it is missing.
 func (c *Controller) Place(ctx context.Context, vm string) (Place, error) {
 	facts, err := c.fleet.Get(ctx, vm)
 	if err != nil {
@@ -74,11 +77,11 @@ func (c *Controller) Place(ctx context.Context, vm string) (Place, error) {
 	}
 	bin, err := c.install(ctx, facts)
 	if err != nil {
-		return Place{}, fmt.Errorf("bring the runner to VM %s: %w", vm, err)
+		return Place{}, fmt.Errorf("install the runner on VM %s: %w", vm, err)
 	}
 	home := facts.Facts[fleet.FactHome]
 	if home == "" {
-		return Place{}, fmt.Errorf("VM %s: its provider does not say where the home directory is", vm)
+		return Place{}, fmt.Errorf("VM %s: its provider does not report the home directory", vm)
 	}
 	return Place{
 		Runner: bin, Home: home, Dir: path.Join(home, "work"), BaseURL: fmt.Sprintf("http://127.0.0.1:%d", facts.TetherPort),
@@ -111,12 +114,12 @@ func (c *Controller) install(ctx context.Context, vm fleet.VM) (string, error) {
 	return p, nil
 }
 
-// copyRunner puts the binary for the VM's machine type under a name of its content, so that a new
-// release never overwrites one that is in use.
+// copyRunner copies the binary for the VM's architecture to a name that depends on its content, so that a new release
+// never overwrites a binary in use.
 func (c *Controller) copyRunner(ctx context.Context, cl *remote.Client, vm fleet.VM) (string, error) {
 	res, err := cl.Run(ctx, remote.Cmd{Argv: []string{"uname", "-m"}})
 	if err != nil {
-		return "", fmt.Errorf("ask for the machine type: %w", err)
+		return "", fmt.Errorf("read the machine type: %w", err)
 	}
 	arch := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[strings.TrimSpace(string(res.Stdout))]
 	data, err := os.ReadFile(filepath.Join(c.binDir, "errand-runner-linux-"+arch))
@@ -135,23 +138,24 @@ func (c *Controller) copyRunner(ctx context.Context, cl *remote.Client, vm fleet
 	return p, cl.Copy(ctx, bytes.NewReader(data), int64(len(data)), p, 0o755)
 }
 
-// maxAnswer bounds the JSON that a subcommand answers with.
+// maxAnswer bounds the JSON answer of a subcommand in bytes.
 const maxAnswer = 4 << 20
 
-// who gives the connection of one of a VM's users.
-type who func(ctx context.Context, vm string) (*remote.Client, error)
+// clientFunc returns the connection of one of a VM's users.
+type clientFunc func(ctx context.Context, vm string) (*remote.Client, error)
 
-// call runs a subcommand as the agent's user with in as JSON on its standard input, and reads its answer into out.
-func (c *Controller) call(ctx context.Context, vm string, in, out any, args ...string) error {
+// callAgent runs a subcommand as the agent's user with in as JSON on its standard input, and decodes its answer into
+// out.
+func (c *Controller) callAgent(ctx context.Context, vm string, in, out any, args ...string) error {
 	return c.callAs(ctx, c.fleet.Client, vm, in, out, args...)
 }
 
-// record is call as the user who keeps the records of runs and the tether.
-func (c *Controller) record(ctx context.Context, vm string, in, out any, args ...string) error {
+// callRunner is callAgent as the user who owns the records of runs and the tether.
+func (c *Controller) callRunner(ctx context.Context, vm string, in, out any, args ...string) error {
 	return c.callAs(ctx, c.fleet.RunnerClient, vm, in, out, args...)
 }
 
-func (c *Controller) callAs(ctx context.Context, as who, vm string, in, out any, args ...string) error {
+func (c *Controller) callAs(ctx context.Context, as clientFunc, vm string, in, out any, args ...string) error {
 	var stdin io.Reader
 	if in != nil {
 		data, err := json.Marshal(in)
@@ -171,7 +175,7 @@ func (c *Controller) callAs(ctx context.Context, as who, vm string, in, out any,
 }
 
 // run runs a subcommand and returns its output.
-func (c *Controller) run(ctx context.Context, as who, vm string, stdin io.Reader, limit int, args ...string) ([]byte, error) {
+func (c *Controller) run(ctx context.Context, as clientFunc, vm string, stdin io.Reader, limit int, args ...string) ([]byte, error) {
 	place, err := c.Place(ctx, vm)
 	if err != nil {
 		return nil, err
@@ -190,7 +194,7 @@ func (c *Controller) run(ctx context.Context, as who, vm string, stdin io.Reader
 	return res.Stdout, nil
 }
 
-// Start starts a run; a run of this id that was started before is left alone.
+// Start starts a run. It does nothing if a run with this id was started before.
 func (c *Controller) Start(ctx context.Context, vm string, spec runner.Spec) error {
 	facts, err := c.fleet.Get(ctx, vm)
 	if err != nil {
@@ -200,67 +204,66 @@ func (c *Controller) Start(ctx context.Context, vm string, spec runner.Spec) err
 		spec.Become, spec.Home = []string{"sudo", "-n", "-H", "-u", facts.Endpoint.User, "--"}, facts.Facts[fleet.FactHome]
 	}
 	var out runner.Started
-	return c.record(ctx, vm, spec, &out, "start")
+	return c.callRunner(ctx, vm, spec, &out, "start")
 }
 
-// Stop ends a run and waits until all its processes are gone. A run that never began is no error.
+// Stop ends a run and waits until all its processes have ended. A run that never began is not an error.
 func (c *Controller) Stop(ctx context.Context, vm, run, why string) error {
 	var st runner.Status
-	if err := c.record(ctx, vm, nil, &st, "status", "--run", run); err != nil {
+	if err := c.callRunner(ctx, vm, nil, &st, "status", "--run", run); err != nil {
 		return err
 	}
 	if st.State == runner.StateUnknown {
 		return nil
 	}
 	var exit runlog.Exit
-	return c.record(ctx, vm, nil, &exit, "stop", "--run", run, "--reason", why)
+	return c.callRunner(ctx, vm, nil, &exit, "stop", "--run", run, "--reason", why)
 }
 
-// Knows reports whether a run was ever started on a VM, whatever has become of it. A VM that is gone
-// knows none.
+// Knows reports whether a run was ever started on a VM. It returns false for a VM that no longer exists.
 func (c *Controller) Knows(ctx context.Context, vm, run string) (bool, error) {
 	var st runner.Status
-	err := c.record(ctx, vm, nil, &st, "status", "--run", run)
+	err := c.callRunner(ctx, vm, nil, &st, "status", "--run", run)
 	if errors.Is(err, fleet.ErrNotFound) || errors.Is(err, fleet.ErrEnded) {
 		return false, nil
 	}
 	return err == nil && st.State != runner.StateUnknown, err
 }
 
-// Prepare makes the checkout, or finds it as it was left.
+// Prepare creates the checkout, or finds an existing one.
 func (c *Controller) Prepare(ctx context.Context, vm string, spec work.PrepareSpec) (work.Place, error) {
 	var out work.Place
-	err := c.call(ctx, vm, spec, &out, "workspace", "prepare")
+	err := c.callAgent(ctx, vm, spec, &out, "workspace", "prepare")
 	return out, err
 }
 
-// Reset puts the checkout on a published commit.
+// Reset moves the checkout to a published commit.
 func (c *Controller) Reset(ctx context.Context, vm string, spec work.ResetSpec) error {
 	var out work.Place
-	return c.call(ctx, vm, spec, &out, "workspace", "reset")
+	return c.callAgent(ctx, vm, spec, &out, "workspace", "reset")
 }
 
-// Rebase moves the agent's commits; conflicts are an answer.
+// Rebase moves the agent's commits. Conflicts are part of the answer.
 func (c *Controller) Rebase(ctx context.Context, vm string, spec work.RebaseSpec) (work.Rebased, error) {
 	var out work.Rebased
-	err := c.call(ctx, vm, spec, &out, "workspace", "rebase")
+	err := c.callAgent(ctx, vm, spec, &out, "workspace", "rebase")
 	return out, err
 }
 
-// Lend puts files of the operator's into a checkout, or takes them out of it.
+// Lend writes the operator's test files into a checkout, or removes them.
 func (c *Controller) Lend(ctx context.Context, vm string, spec work.LendSpec) (work.Lent, error) {
 	var out work.Lent
-	err := c.call(ctx, vm, spec, &out, "workspace", "lend")
+	err := c.callAgent(ctx, vm, spec, &out, "workspace", "lend")
 	if err != nil {
-		return out, sentinel(err)
+		return out, wrapKnown(err)
 	}
 	return out, nil
 }
 
-// maxChangeset bounds a changeset as it crosses the wire: 64 MiB of content in base64, and the rest.
+// maxChangeset bounds a changeset on the wire in bytes: 64 MiB of content in base64, and the rest.
 const maxChangeset = 128 << 20
 
-// Collect reads the changeset of a checkout and holds it to the limits.
+// Collect returns the validated changeset of a checkout.
 func (c *Controller) Collect(ctx context.Context, vm string, spec work.CollectSpec) (*changeset.Changeset, error) {
 	args := []string{"changeset", "--dir", spec.Dir, "--base", spec.Base, "--message", spec.Message}
 	if spec.Newer != "" {
@@ -290,22 +293,22 @@ func (c *Controller) Collect(ctx context.Context, vm string, spec work.CollectSp
 	return cs, nil
 }
 
-// ErrUnknownRun says that the VM knows no run of this id.
+// ErrUnknownRun means that the run was never started on the VM.
 var ErrUnknownRun = errors.New("the VM knows no such run")
 
-// Gone reports whether an error means that the VM, with all that was on it, will not come back.
+// Gone reports whether an error means that the VM and its data are permanently gone.
 func Gone(err error) bool {
 	return errors.Is(err, fleet.ErrEnded) || errors.Is(err, fleet.ErrNotFound)
 }
 
-// Follow streams a run's records from the line after from. Close ends it.
+// Follow streams a run's records after line number from, until the result is closed.
 func (c *Controller) Follow(ctx context.Context, vm, run string, from int64) (*Followed, error) {
 	place, err := c.Place(ctx, vm)
 	if err != nil {
 		return nil, err
 	}
 	var st runner.Status
-	if err := c.record(ctx, vm, nil, &st, "status", "--run", run); err != nil {
+	if err := c.callRunner(ctx, vm, nil, &st, "status", "--run", run); err != nil {
 		return nil, err
 	}
 	if st.State == runner.StateUnknown {
@@ -337,15 +340,15 @@ func (f *Followed) Close() error {
 	return f.out.Close()
 }
 
-// Attach makes sure that the VM's end of the tether serves, and attaches to it: the returned stream
-// carries a yamux session whose server is the caller.
+// Attach ensures that the VM's end of the tether is served, and attaches to it. The returned stream carries a yamux
+// session whose server is the caller.
 func (c *Controller) Attach(ctx context.Context, vm string) (io.ReadWriteCloser, error) {
 	facts, err := c.fleet.Get(ctx, vm)
 	if err != nil {
 		return nil, fmt.Errorf("look up VM %s: %w", vm, err)
 	}
 	var st tetherd.Status
-	if err := c.record(ctx, vm, nil, &st, "tether", "serve", "--detach", "--listen", fmt.Sprintf("127.0.0.1:%d", facts.TetherPort)); err != nil {
+	if err := c.callRunner(ctx, vm, nil, &st, "tether", "serve", "--detach", "--listen", fmt.Sprintf("127.0.0.1:%d", facts.TetherPort)); err != nil {
 		return nil, fmt.Errorf("serve the tether: %w", err)
 	}
 	place, err := c.Place(ctx, vm)

@@ -1,9 +1,10 @@
-// Package agenttest is the conformance suite of agent adapters: what every adapter must make of a
-// real command, started as a process and talking to a model that plays a script.
+// Package agenttest is the conformance suite of agent adapters. It runs each adapter's real command as a process
+// against a scripted model.
 //
-// The suite knows no stand-in: a Harness says how the adapter's command is run and how a model is
-// started. The stand-in agent passes it in every test run, and a real command line may be put in
-// its place. Start reading at Run; Start is also of use to tests of one adapter alone.
+// A [Harness] specifies how the adapter's command is run and how a model is started. The simulated agent passes the
+// suite in every test run; a real command line can be tested in its place.
+//
+// Start here: [Run]. Tests of a single adapter may also use [Start].
 package agenttest
 
 import (
@@ -18,50 +19,50 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// Harness is what the suite needs to know about an adapter.
+// Harness describes an adapter and its environment to the suite.
 type Harness struct {
 	Adapter agent.Adapter
 	// Model starts a model that plays the scenario and ends with the test.
 	Model func(t *testing.T, s Scenario) Model
-	// Words: the agent tells of failures in words alone, without the API's status.
+	// Words: the agent reports failures as text only, without the API's status.
 	Words bool
-	// Pieces: the agent prints what the model says in pieces, so that none of its lines is long.
+	// Pieces: the agent prints the model's text in chunks, so that none of its lines is long.
 	Pieces bool
-	// NoExitCodes: the agent tells of a command that failed like of any other.
+	// NoExitCodes: the agent reports a failed command like a successful one.
 	NoExitCodes bool
-	// NoEditor: the agent changes files by commands alone.
+	// NoEditor: the agent changes files through commands only.
 	NoEditor bool
-	// Env is the environment of the processes beneath the adapter's own; PATH is always there.
+	// Env is the environment of the processes, in addition to the adapter's own and PATH.
 	Env []string
 }
 
-// Scenario is what the model says: to a prompt that contains Prompt, the turns one after the other.
+// Scenario is the script of the model: its replies, by prompt.
 type Scenario []Reply
 
-// Reply is the model's part in one prompt. The first reply whose Prompt occurs in the newest prompt
-// of the conversation is taken.
+// Reply is the model's reaction to one prompt. The first reply whose Prompt occurs in the newest prompt of the
+// conversation is used.
 type Reply struct {
 	Prompt string
 	Turns  []Turn
-	// Repeat begins again after the last turn.
+	// Repeat starts again after the last turn.
 	Repeat bool
 }
 
 // Turn is one answer of the model.
 type Turn struct {
 	Thinking, Text string
-	// Bash are commands to run; Calls any other tool calls.
+	// Bash lists commands to run; Calls lists other tool calls.
 	Bash  []string
 	Calls []Call
-	// Wait names a gate that the answer waits at.
+	// Wait is the name of a gate at which the answer waits.
 	Wait string
-	// Status, if not 0, is an HTTP failure that is answered instead, with Message; Cut, if not 0,
-	// breaks the stream after that many pieces. Both strike Times times, 0 means always.
+	// Status, if not 0, makes the model answer with this HTTP error and Message; Cut, if not 0, breaks the stream after
+	// that many chunks. Both apply Times times; 0 means always.
 	Status  int
 	Message string
 	Cut     int
 	Times   int
-	// Stop is the stop reason, if it is not the usual one.
+	// Stop is the stop reason, if it differs from the usual one.
 	Stop string
 }
 
@@ -74,16 +75,16 @@ type Call struct {
 // Model is a running model.
 type Model struct {
 	URL, Token string
-	// Usage returns the tokens of all answers given.
+	// Usage returns the total tokens of all answers.
 	Usage func() runlog.Usage
 	// Bodies returns the bodies of all requests received.
 	Bodies func() []string
-	// Waiting returns when a request waits at the gate; Release opens it.
+	// Waiting returns when a request waits at the gate; Release opens the gate.
 	Waiting func(ctx context.Context, gate string) error
 	Release func(gate string)
 }
 
-// Box is the place of a run: directories that end with the test.
+// Box holds the directories of a run, which are removed after the test.
 type Box struct{ Work, Home, Run string }
 
 // NewBox creates the directories of a run.
@@ -110,7 +111,7 @@ func (b Box) Spec(m Model, prompt string) agent.Spec {
 	}
 }
 
-// Write puts a file into the work directory.
+// Write creates a file in the work directory.
 func (b Box) Write(t *testing.T, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(b.Work, name), []byte(content), 0o644); err != nil {
@@ -118,7 +119,7 @@ func (b Box) Write(t *testing.T, name, content string) {
 	}
 }
 
-// Read returns a file of the work directory, or "" if there is none.
+// Read returns the content of a file in the work directory, or "" if it does not exist.
 func (b Box) Read(name string) string {
 	data, err := os.ReadFile(filepath.Join(b.Work, name))
 	if err != nil {
@@ -127,7 +128,7 @@ func (b Box) Read(name string) string {
 	return string(data)
 }
 
-// deadline bounds everything that the suite waits for.
+// deadline bounds every wait of the suite.
 const deadline = time.Minute
 
 // Run runs the suite. The subtests are parallel.
@@ -163,7 +164,7 @@ func Run(t *testing.T, h Harness) {
 		{"reports an answer that misses its schema", can.Schema, testSchemaMissed},
 	} {
 		if !tc.can {
-			continue // the adapter says that its agent cannot
+			continue // the adapter does not support it
 		}
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -172,10 +173,10 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// one is a scenario with a single reply to any prompt.
+// one returns a scenario with the same reply to every prompt.
 func one(turns ...Turn) Scenario { return Scenario{{Turns: turns}} }
 
-// kinds counts the events of each kind.
+// kinds counts the events by kind.
 func kinds(events []runlog.Event) map[runlog.Kind]int {
 	n := map[runlog.Kind]int{}
 	for _, e := range events {

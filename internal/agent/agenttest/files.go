@@ -8,8 +8,8 @@ import (
 	"github.com/errand-bot/errand/internal/agent"
 )
 
-// testFiles: tools change files of the checkout and no others, neither by a path nor through a link, with a list of
-// commands and without; what is refused is counted.
+// testFiles: tools can change only files of the checkout, by path or through a link, with and without a list of
+// commands; refused calls are counted.
 func testFiles(t *testing.T, h Harness) {
 	for name, shell := range map[string][]string{"with a list": {"cat"}, "without a list": nil} {
 		t.Run(name, func(t *testing.T) {

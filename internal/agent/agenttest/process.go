@@ -19,7 +19,7 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// Process is a run that is under way.
+// Process is a run in progress.
 type Process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -34,7 +34,7 @@ type Process struct {
 	result  Outcome
 }
 
-// Outcome is a run that has ended.
+// Outcome is the result of a finished run.
 type Outcome struct {
 	Events []runlog.Event
 	Lines  [][]byte
@@ -42,13 +42,13 @@ type Outcome struct {
 	Result agent.Result
 }
 
-// Start starts a run of the spec. Whatever is left of it is killed when the test ends.
+// Start starts a run of the spec. Its remaining processes are killed when the test ends.
 func Start(t *testing.T, h Harness, spec agent.Spec) *Process {
 	t.Helper()
 	return start(t, h, spec, runlog.Usage{})
 }
 
-// start starts a run whose session had used so much before.
+// start starts a run whose session has the given prior usage.
 func start(t *testing.T, h Harness, spec agent.Spec, prior runlog.Usage) *Process {
 	t.Helper()
 	c, err := h.Adapter.Command(spec)
@@ -72,7 +72,7 @@ func start(t *testing.T, h Harness, spec agent.Spec, prior runlog.Usage) *Proces
 	}
 	p.cmd.Stdin, p.cmd.Stderr = bytes.NewReader(c.Stdin), &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// A file, no pipe: the real command drops what a full pipe has not taken when it ends.
+	// A file instead of a pipe, because the real command drops the output that a full pipe has not taken at its exit.
 	stdout, err := os.CreateTemp(t.TempDir(), "stdout")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func start(t *testing.T, h Harness, spec agent.Spec, prior runlog.Usage) *Proces
 	return p
 }
 
-// follow waits for the end, reads the output, and judges.
+// follow waits for the end, reads the output, and judges the run.
 func (p *Process) follow(stdout *os.File) {
 	defer close(p.done)
 	defer stdout.Close()
@@ -119,7 +119,7 @@ func (p *Process) follow(stdout *os.File) {
 	p.result.Ended, p.result.Result = ended, p.parser.Exit(ended)
 }
 
-// read gives every line of the output to the parser.
+// read passes every line of the output to the parser.
 func (p *Process) read(stdout *os.File) {
 	if _, err := stdout.Seek(0, io.SeekStart); err != nil {
 		p.t.Errorf("read the output: %v", err)
@@ -138,7 +138,7 @@ func (p *Process) read(stdout *os.File) {
 	}
 }
 
-// Interrupt asks the run to stop, in the way that runs are stopped.
+// Interrupt stops the run with the signal that errand uses.
 func (p *Process) Interrupt() {
 	p.mu.Lock()
 	p.stopped = true
@@ -146,7 +146,7 @@ func (p *Process) Interrupt() {
 	p.Signal(syscall.SIGINT)
 }
 
-// Signal sends a signal to the agent's process alone, and tells nobody that a stop was asked for.
+// Signal sends a signal only to the agent's process, without recording a requested stop.
 func (p *Process) Signal(sig syscall.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(sig); err != nil {
@@ -154,7 +154,7 @@ func (p *Process) Signal(sig syscall.Signal) {
 	}
 }
 
-// Wait returns the run's end.
+// Wait returns the outcome of the run.
 func (p *Process) Wait() Outcome {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)

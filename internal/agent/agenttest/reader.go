@@ -7,23 +7,23 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// stderrTail is how many bytes of stderr are kept for the judgement.
+// stderrTail is the number of bytes of stderr that are kept for the judgment.
 const stderrTail = 8 << 10
 
-// Reader gives a run's log to an adapter's parser, as package workflow does for the service. It is for one goroutine.
+// Reader passes a run's log to an adapter's parser, as package workflow does. It must be used from one goroutine.
 type Reader struct {
 	parser agent.Parser
 	want   wants
 	stderr string
 }
 
-// wants is what was asked of a run, as far as its judgement depends on it.
+// wants holds the parts of a run's request on which the judgment depends.
 type wants struct {
-	session string // to be resumed, empty if none
+	session string // session to resume, empty if none
 	schema  bool
 }
 
-// wanted returns what a run of the spec is judged by. A fork has an id that nobody knows before.
+// wanted returns the wants of a run of the spec. A fork has an id that is unknown in advance.
 func wanted(s agent.Spec) wants {
 	w := wants{session: s.Resume, schema: len(s.Schema) > 0}
 	if s.Fork {
@@ -37,7 +37,7 @@ func NewReader(a agent.Adapter, spec agent.Spec) *Reader {
 	return &Reader{parser: a.NewParser(), want: wanted(spec)}
 }
 
-// Line returns the events of one line, numbered and dated like the line.
+// Line returns the events of one line, with the line's number and time.
 func (r *Reader) Line(l runlog.Line) []runlog.Event {
 	var events []runlog.Event
 	switch l.Stream {
@@ -60,7 +60,7 @@ func (r *Reader) Line(l runlog.Line) []runlog.Event {
 	return events
 }
 
-// Exit judges the run, after its last line. stopRequested says that errand asked for its end.
+// Exit judges the run after its last line. stopRequested reports that errand requested the stop.
 func (r *Reader) Exit(exit runlog.Exit, stopRequested bool) agent.Result {
 	return r.parser.Exit(agent.Ended{
 		Exit: exit, StopRequested: stopRequested, Stderr: r.stderr, WantSession: r.want.session, WantSchema: r.want.schema,

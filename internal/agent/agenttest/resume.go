@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/agent"
 )
 
-// twoPrompts is a conversation of two runs; the second reply is only given to the second prompt.
+// twoPrompts is a conversation of two runs; the second reply is only used for the second prompt.
 func twoPrompts() Scenario {
 	return Scenario{
 		{Prompt: "second prompt", Turns: []Turn{{Text: "second answer"}}},
@@ -32,7 +32,7 @@ func testResume(t *testing.T, h Harness) {
 	checkContinued(t, m, first, second)
 }
 
-// checkContinued fails unless the second run went on where the first had ended.
+// checkContinued fails unless the second run continued the first one.
 func checkContinued(t *testing.T, m Model, first, second Outcome) {
 	t.Helper()
 	if first.Result.Session == "" || second.Result.Session != first.Result.Session {
@@ -102,7 +102,7 @@ func testSessionFiles(t *testing.T, h Harness) {
 	checkContinued(t, m, first, second)
 }
 
-// copyFiles copies a file, or those below a folder, and returns how many there were.
+// copyFiles copies a file, or those in a folder, and returns their number.
 func copyFiles(t *testing.T, from, to string) int {
 	t.Helper()
 	n := 0
@@ -121,7 +121,7 @@ func copyFiles(t *testing.T, from, to string) int {
 		n++
 		return os.WriteFile(target, data, 0o600)
 	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a folder for what did not fit may be missing
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the folder for large outputs may be missing
 		t.Fatal(err)
 	}
 	return n
@@ -176,7 +176,7 @@ func testSessionID(t *testing.T, h Harness) {
 	need(t, again, agent.StatusInvalid)
 }
 
-// testOwnSessionID: an id that is asked for is not taken, and the run that cannot have it goes well.
+// testOwnSessionID: a requested session id is ignored, and the run succeeds.
 func testOwnSessionID(t *testing.T, h Harness) {
 	spec := NewBox(t).Spec(h.Model(t, one(Turn{Text: "ok"})), "Begin.")
 	spec.Session = unknownID
@@ -187,7 +187,7 @@ func testOwnSessionID(t *testing.T, h Harness) {
 	}
 }
 
-// WaitFor polls until the condition holds, and fails the test if it never does.
+// WaitFor polls until the condition holds, and fails the test if it does not hold in time.
 func WaitFor(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -198,7 +198,7 @@ func WaitFor(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-end.C:
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }

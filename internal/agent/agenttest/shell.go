@@ -9,13 +9,13 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// shellRules are the lists of the shell's scenarios.
+// shellRules sets the command lists of the shell scenarios.
 func shellRules(s *agent.Spec, allow ...string) {
 	s.Shell, s.Deny = allow, []string{"Bash(git push:*)", "Bash(touch denied:*)"}
 }
 
-// testShell: of the commands that a model calls those run that the list names, alone, in chains and behind others; the rest is
-// refused, and the model hears so and goes on.
+// testShell: only listed commands run, alone, in chains and inside other commands. The others are refused, the model is
+// informed, and the run continues.
 func testShell(t *testing.T, h Harness) {
 	box := NewBox(t)
 	commands := []struct {
@@ -68,7 +68,7 @@ func testShell(t *testing.T, h Harness) {
 	}
 }
 
-// testShellAnything: without a list everything runs but what is denied.
+// testShellAnything: without a list, everything except denied commands runs.
 func testShellAnything(t *testing.T, h Harness) {
 	box := NewBox(t)
 	m := h.Model(t, one(Turn{Bash: []string{"printf x > a && install a b"}}, Turn{Bash: []string{"touch denied"}}, Turn{Text: "Done."}))
@@ -81,7 +81,7 @@ func testShellAnything(t *testing.T, h Harness) {
 	}
 }
 
-// exists reports whether a file is in the work directory.
+// exists reports whether a file exists in the work directory.
 func exists(b Box, name string) bool {
 	_, err := os.Stat(filepath.Join(b.Work, name))
 	return err == nil

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// unknownID is a session that nobody has.
+// unknownID is the id of a session that does not exist.
 const unknownID = "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e"
 
 func testAnswer(t *testing.T, h Harness) {
@@ -100,7 +100,7 @@ func testStop(t *testing.T, h Harness) {
 	}
 }
 
-// atWork returns when the run is where the turn holds it.
+// atWork returns when the run has reached the point at which the turn holds it.
 func atWork(t *testing.T, box Box, m Model, turn Turn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
@@ -125,7 +125,7 @@ func testPromptIsText(t *testing.T, h Harness) {
 		"x@secret.txt .@secret.txt -@secret.txt _@secret.txt %@secret.txt +@secret.txt (@secret.txt) \"@secret.txt\" @\"secret.txt\" \u00a0@secret.txt"))
 	need(t, r, agent.StatusOK)
 	bodies := strings.Join(m.Bodies(), "\n")
-	plain := strings.ReplaceAll(bodies, `\\@`, "@") // as it may have been neutralised
+	plain := strings.ReplaceAll(bodies, `\\@`, "@") // the prompt may contain escapes
 	if !strings.Contains(plain, "/etc/hosts is wrong") || !strings.Contains(plain, "a@b.example") {
 		t.Error("the model did not see the prompt")
 	}
@@ -138,7 +138,7 @@ func testLongLines(t *testing.T, h Harness) {
 	box := NewBox(t)
 	box.Write(t, "big.txt", strings.Repeat("all work and no play\n", 20_000)+"last\n")
 	path := filepath.Join(box.Work, "big.txt")
-	var long strings.Builder // not the same word again and again: some agents take that for a model gone mad
+	var long strings.Builder // varied text, because some agents treat repeated words as a malfunction of the model
 	for n := long.Len(); long.Len() < 200_000; n++ {
 		fmt.Fprintf(&long, "%d is %x, ", n, n*n)
 	}
@@ -195,7 +195,7 @@ func testFailures(t *testing.T, h Harness) {
 	})
 }
 
-// testUnknownLines feeds a run's own lines, damaged, to a fresh parser.
+// testUnknownLines passes a run's own lines, with damaged ones in between, to a fresh parser.
 func testUnknownLines(t *testing.T, h Harness) {
 	m := h.Model(t, one(Turn{Text: "a", Bash: []string{"echo b"}}, Turn{Text: "c"}))
 	r := Do(t, h, NewBox(t).Spec(m, "Work."))
@@ -230,7 +230,7 @@ func testUsage(t *testing.T, h Harness) {
 	}
 }
 
-// testUsageOfResumed holds a second run's own use against what the model gave it.
+// testUsageOfResumed compares the reported usage of a second run with the model's count.
 func testUsageOfResumed(t *testing.T, h Harness) {
 	box := NewBox(t)
 	m := h.Model(t, twoPrompts())

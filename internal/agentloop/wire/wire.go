@@ -1,9 +1,11 @@
-// Package wire is what the tool loop on a VM and its adapter say to each other: the settings file
-// that a run begins with, and the lines that the loop prints while it works.
+// Package wire is the interface between the agent loop on a VM and its adapter: the settings file of a run, and the
+// lines that the loop prints.
 //
-// The loop is internal/agentloop, the adapter is `api` in internal/agent. A line is one JSON object
-// with the fields of Line that its Type calls for; the last one is a result. Whoever reads lines has
-// to expect anything: what runs on a VM may have written them.
+// The loop is internal/agentloop, the adapter is `api` in internal/agent. A line is one JSON object with the fields of
+// [Line] that its Type requires; the last one is a result. Readers must treat lines as untrusted, because any process
+// on the VM may have written them.
+//
+// Start here: [Settings] and [Line].
 package wire
 
 import (
@@ -11,32 +13,31 @@ import (
 	"regexp"
 )
 
-// Settings is a run of the loop, as its settings file holds it. The prompt comes on standard input.
+// Settings describes a run of the loop; the settings file contains it. The prompt comes on standard input.
 type Settings struct {
-	// WorkDir is the checkout, and the only place where the editor works; Home has the sessions.
+	// WorkDir is the checkout, to which the editor is limited; Home contains the sessions.
 	WorkDir string `json:"work_dir"`
 	Home    string `json:"home"`
 	Model   string `json:"model"`
-	// System is put after the loop's own words to the model.
+	// System is appended to the loop's own system prompt.
 	System string `json:"system,omitempty"`
-	// Resume is the session to go on with, Session the id of a new one; with Fork a copy of Resume
-	// goes on as Session, or under an id that the loop makes.
+	// Resume is the session to continue, Session the id of a new one. With Fork, a copy of Resume continues as Session,
+	// or under a generated id.
 	Resume  string `json:"resume,omitempty"`
 	Session string `json:"session,omitempty"`
 	Fork    bool   `json:"fork,omitempty"`
 	// Tools are the names of the tools to offer; empty means ToolBash and ToolEdit.
 	Tools []string `json:"tools,omitempty"`
-	// Shell lists how the commands begin that may be called in a shell, such as "npm run"; nil is any.
+	// Shell lists the beginnings of allowed shell commands, such as "npm run"; nil allows any.
 	Shell []string `json:"shell,omitempty"`
-	// Deny lists calls to refuse: Bash(git push:*), Edit(sub/**), Read(PATTERN), or a kind alone.
+	// Deny lists denied calls: Bash(git push:*), Edit(sub/**), Read(PATTERN), or a kind alone.
 	Deny []string `json:"deny,omitempty"`
-	// Schema is what the answer has to fit, given by the tool ToolAnswer.
+	// Schema is the JSON schema of the answer, which the model gives through ToolAnswer.
 	Schema json.RawMessage `json:"schema,omitempty"`
-	// MCP are servers to start, as {"mcpServers": …}; their tools are known as mcp__SERVER__TOOL.
+	// MCP lists servers to start, as {"mcpServers": …}; their tools are named mcp__SERVER__TOOL.
 	MCP      json.RawMessage `json:"mcp,omitempty"`
 	MaxTurns int             `json:"max_turns"`
-	// BaseURL is where the model is, Token what to show there: the run's token, which is worth
-	// nothing anywhere else.
+	// BaseURL is the model's address, Token the credential for it: the run's token, which is useless elsewhere.
 	BaseURL string `json:"base_url"`
 	Token   string `json:"token"`
 }
@@ -45,24 +46,24 @@ type Settings struct {
 const (
 	ToolBash = "bash"
 	ToolEdit = "str_replace_based_edit_tool"
-	// ToolView is the editor's command view alone, for runs that only read.
+	// ToolView is the editor's view command alone, for read-only runs.
 	ToolView = "view"
-	// ToolAnswer takes the structured answer where a schema is asked for.
+	// ToolAnswer accepts the structured answer if a schema is requested.
 	ToolAnswer = "StructuredOutput"
 )
 
-// Tools returns the tools that Settings may name.
+// Tools returns the tools that Settings may list.
 func Tools() []string { return []string{ToolBash, ToolEdit, ToolView} }
 
-// SessionDir is where sessions are, below the home directory: a file NAME.jsonl for each.
+// SessionDir is the directory of sessions, below the home directory, with one file NAME.jsonl each.
 const SessionDir = ".errand-agent"
 
 var sessionID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// IsSession reports whether id is fit to name a session: only UUIDs are.
+// IsSession reports whether id is a valid session id, which must be a UUID.
 func IsSession(id string) bool { return sessionID.MatchString(id) }
 
-// Type says what a line is about.
+// Type is the type of a line.
 type Type string
 
 // The types of lines.
@@ -102,8 +103,7 @@ type Usage struct {
 	CacheWrite int64 `json:"cache_write"`
 }
 
-// Result is how the loop ended. Cause is one of the statuses of internal/agent, of those that a loop
-// can know.
+// Result is the outcome of the loop. Cause is one of the statuses of internal/agent that a loop can determine.
 type Result struct {
 	Cause string `json:"cause"`
 	// Text is the model's last answer.
@@ -112,16 +112,16 @@ type Result struct {
 	Session    string          `json:"session,omitempty"`
 	// Turns counts the answers of the model.
 	Turns int `json:"turns"`
-	// Denials names the calls that Shell and Deny refused.
+	// Denials lists the calls that Shell and Deny refused.
 	Denials []string `json:"denials,omitempty"`
 	HTTP    int      `json:"http,omitempty"`
-	// ResetAt is when a limit ends, in seconds since 1970, 0 if nobody said.
+	// ResetAt is the end of a rate limit in seconds since 1970, 0 if unknown.
 	ResetAt int64 `json:"reset_at,omitempty"`
-	// Message is one sentence about why the cause is not ok.
+	// Message is one sentence that explains a cause other than ok.
 	Message string `json:"message,omitempty"`
 }
 
-// The causes that a loop ends with.
+// The causes with which a loop ends.
 const (
 	CauseOK              = "ok"
 	CauseMaxTurns        = "max_turns"
