@@ -13,14 +13,12 @@ import (
 )
 
 // command runs any program as an agent: it gets the prompt on stdin, its stdout is the answer, and exit status 0 means
-// success. Further information is in its environment: 19:    ERRAND_SYSTEM_FILE   a file with the rules that belong
-// into a system prompt 20: ERRAND_MODEL_URL, ERRAND_MODEL_TOKEN   the model endpoint and the credential for it 21:
-// ERRAND_RESUME        set if this is a continuation; errand keeps no session for it
+// success. Further information is in its environment:
 //
 //	ERRAND_STEP, ERRAND_MODEL, ERRAND_WORKDIR, ERRAND_MAX_TURNS
 //	ERRAND_SYSTEM_FILE   a file with the rules that belong into a system prompt
-//	ERRAND_MODEL_URL, ERRAND_MODEL_TOKEN   where models are reached, and what to show there
-//	ERRAND_RESUME        set if this is a continuation; the program keeps no session for us
+//	ERRAND_MODEL_URL, ERRAND_MODEL_TOKEN   the model endpoint and the credential for it
+//	ERRAND_RESUME        set if this is a continuation; errand keeps no session for it
 //
 // The program need not use git: the runner commits the changes that it leaves in the checkout. The command {aider} is a
 // preset for Aider.

@@ -33,8 +33,8 @@ type process struct {
 	stderr tailBuffer
 
 	ended  chan struct{} // closed after err is set
-	err    error         // what Session.Wait said
-	detach func() bool   // unhooks ctx
+	err    error         // the result of Session.Wait
+	detach func() bool   // detaches from ctx
 	killed atomic.Bool   // ctx ended first
 }
 
@@ -42,9 +42,9 @@ type process struct {
 func (c *Client) start(ctx context.Context, cmd Cmd, stdout io.Writer, mode stdinMode) (*process, error) {
 	line, err := cmd.line()
 	if err != nil {
-		return nil, err // the result of Session.Wait
-	} // detaches from ctx
-	p := &process{client: c, ctx: ctx, ended: make(chan struct{})} // whether ctx ended first
+		return nil, err
+	}
+	p := &process{client: c, ctx: ctx, ended: make(chan struct{})}
 	opened := make(chan error, 1)
 	go func() { // ends with the answer of the VM, or with the connection
 		err := p.open(line, stdout)
@@ -55,7 +55,7 @@ func (c *Client) start(ctx context.Context, cmd Cmd, stdout io.Writer, mode stdi
 		close(p.ended)
 	}()
 	select {
-	case err = <-opened: // ends with the answer of the VM, or with the connection
+	case err = <-opened:
 	case <-ctx.Done():
 		go func() { // close a session that opens too late
 			if <-opened == nil {

@@ -35,7 +35,7 @@ type liveOrder struct {
 	Env   []string `json:"env,omitempty"`
 	Stdin string   `json:"stdin,omitempty"`
 	RunID string   `json:"run,omitempty"`
-	// For end: the start time of the first run, in the unit of proc.Born; or all processes at once.
+	// For end: the start time of the first run, in the unit of proc.StartTime; or all processes at once.
 	Since      int64 `json:"since,omitempty"`
 	Everything bool  `json:"everything,omitempty"`
 }

@@ -63,8 +63,8 @@ type activityMonitor struct {
 
 	next    time.Time     // time of the next check
 	cpuAt   time.Time     // time of the last CPU reading
-	cpu     time.Duration // time of the last activity other than output
-	lastAny time.Time     // the last sign other than output
+	cpu     time.Duration // the last CPU reading
+	lastAny time.Time     // time of the last activity other than output
 }
 
 func (s *supervisor) newActivityMonitor(process process, stall time.Duration) *activityMonitor {

@@ -103,8 +103,8 @@ func (r *reader) addCall(words []string, depth int) error {
 		return errors.New("there are too many commands in it")
 	}
 	c := Call{Words: words}
-	name := words[0]                                                                 // env cannot call functions
-	c.Builtin = depth == 0 && r.functions[name] || slices.Contains(builtins(), name) // env knows no functions
+	name := words[0]
+	c.Builtin = depth == 0 && r.functions[name] || slices.Contains(builtins(), name) // env cannot call functions
 	switch {
 	case strings.Contains(name, unknown):
 		c.Unread = "which command is called is known only at run time"

@@ -186,7 +186,7 @@ func (u *unpacker) keep(context.Context) error {
 		}
 		staged := path.Join(partKeep, keepPrefix(i, name))
 		err := a.place(staged, to, a == u.dir)
-		if errors.Is(err, fs.ErrNotExist) { // it was empty
+		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was empty
 		}
 		if err != nil {
