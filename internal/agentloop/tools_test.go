@@ -77,7 +77,7 @@ func TestEditor(t *testing.T) {
 		"unknown command":         {in: `{"command":"undo_edit","path":"a.txt"}`, want: "no command", failed: true},
 		"no path":                 {in: `{"command":"view"}`, want: "path is missing", failed: true},
 		"unknown field":           {in: `{"command":"view","path":"a.txt","lines":3}`, want: "unknown field", failed: true},
-		"not a file":                 {in: `{"command":"view","path":"none"}`, want: "no such file", failed: true},
+		"not a file":              {in: `{"command":"view","path":"none"}`, want: "no such file", failed: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

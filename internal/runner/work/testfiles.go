@@ -93,7 +93,7 @@ func lend(ctx context.Context, spec LendSpec) (Lent, error) {
 // hasPath reports whether a commit has an entry at a path, or at a parent that is not a folder.
 func (r *repo) hasPath(ctx context.Context, commit, name string) (bool, error) {
 	if !changeset.IsID(commit) {
-		return false, fmt.Errorf("%q is no commit id", commit)
+		return false, fmt.Errorf("%q is not a commit id", commit)
 	}
 	for p := name; p != "."; p = path.Dir(p) {
 		out, err := r.text(ctx, "ls-tree", commit, "--", ":(top,literal)"+p)
