@@ -24,7 +24,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-// TestMain lets the test binary be errand-runner, for the tests and for what it starts itself.
+// TestMain makes the test binary act as errand-runner, for the tests and for its own child processes.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		main()
@@ -113,7 +113,7 @@ func newOrigin(t *testing.T) (url, head string) {
 	return "file://" + filepath.ToSlash(dir), strings.TrimSpace(string(out))
 }
 
-// TestLifeOnAVM goes once through what the orchestrator does: prepare, run, collect, check.
+// TestLifeOnAVM plays the orchestrator's sequence once: prepare, run, collect, check.
 func TestLifeOnAVM(t *testing.T) {
 	t.Parallel()
 	v := newVM(t)

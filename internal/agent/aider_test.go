@@ -13,8 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/agent/agenttest"
 )
 
-// fakeAider stands in PATH for the program: it changes a file, leaves everything uncommitted, and shows
-// what it was called with.
+// fakeAider replaces the program in PATH: it changes a file without committing, and prints its arguments.
 const fakeAider = `#!/bin/sh
 while [ $# -gt 0 ]; do
 	case "$1" in
@@ -31,8 +30,8 @@ echo more >> main.go
 echo "I have changed main.go."
 `
 
-// TestAider: the preset gives the program the whole prompt, the files that it names, the model and where
-// it is reached; the checkout's .env cannot send it elsewhere, because ours is read after it.
+// TestAider: the preset passes the whole prompt, the mentioned files, the model and its address to the program. The
+// checkout's .env cannot redirect it, because errand's is read after it.
 func TestAider(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ model, wantModel, wantEnv string }{

@@ -22,8 +22,8 @@ func apiSpec() agent.Spec {
 	}
 }
 
-// TestAPICommand: everything that the loop is told is in one file that only its user can read; the token is
-// in no argument and in no environment.
+// TestAPICommand: all settings of the agent are in one file that only its user can read; the token is neither in an
+// argument nor in the environment.
 func TestAPICommand(t *testing.T) {
 	t.Parallel()
 	a := newAdapter(t, agent.Config{Adapter: agent.NameAPI, Models: map[string]string{"plan": "claude-opus-4-8"}, Env: map[string]string{"HOME": "/evil", "CI": "1"}})
@@ -136,8 +136,7 @@ func TestAPIJudge(t *testing.T) {
 	}
 }
 
-// FuzzAPIParser: whatever a VM prints, the parser takes it, keeps its texts in bounds, and gives the same
-// judgement each time.
+// FuzzAPIParser: for any output, the parser succeeds, bounds its texts, and returns the same judgment each time.
 func FuzzAPIParser(f *testing.F) {
 	f.Add([]byte(apiLog(`{"type":"result","result":{"cause":"ok","structured":{"a":1},"reset_at":-1,"denials":["x"]}}`)), 0)
 	f.Add([]byte(`{"type":"tool_use","id":"1","name":"bash","input":{"command":"x"}}`+"\n"+`{"type":"retry","delay_ms":-99999999999}`), 1)

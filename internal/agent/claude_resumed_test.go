@@ -12,9 +12,9 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// TestClaudeResumedRecorded: what Claude Code says of a session that was resumed is counted for this run alone, of the
-// version that counts on (2.1.330) as of one that does not (2.1.197). With -record the program in PATH is run first; its
-// version says which file it writes.
+// TestClaudeResumedRecorded: the usage that Claude Code reports for a resumed session is attributed to this run only,
+// for a version that accumulates (2.1.330) and one that does not (2.1.197). With -record the program in PATH is run
+// first; its version determines the file to write.
 func TestClaudeResumedRecorded(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]runlog.Usage{

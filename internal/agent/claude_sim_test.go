@@ -22,7 +22,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
-// asAgent and asCodex in the environment make the test binary the stand-in agent, in one manner or the other.
+// asAgent and asCodex in the environment make the test binary act as the simulated agent in one of its two modes.
 const (
 	asAgent = "ERRAND_TEST_SIMAGENT"
 	asCodex = "ERRAND_TEST_SIMCODEX"
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// judge does what errand-runner does when a program asks it about a command.
+// judge does the same as errand-runner's hook for a command.
 func judge(path string, refuseOnly bool) int {
 	var rules shellrules.Rules
 	data, err := os.ReadFile(path)
@@ -72,7 +72,7 @@ func newAdapter(t *testing.T, cfg agent.Config) agent.Adapter {
 	return a
 }
 
-// simHarness runs the claude adapter with the stand-in agent and the stand-in model.
+// simHarness runs the claude adapter with the simulated agent and the simulated model.
 func simHarness(t *testing.T) agenttest.Harness {
 	t.Helper()
 	return agenttest.Harness{
@@ -89,7 +89,7 @@ func TestClaudeOnStandIns(t *testing.T) {
 	agenttest.Run(t, simHarness(t))
 }
 
-// TestHeavyClaudeForReal runs the suite with the real command line, still on the stand-in model.
+// TestHeavyClaudeForReal runs the suite with the real command line and the simulated model.
 func TestHeavyClaudeForReal(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -176,7 +176,7 @@ func TestRetriesAreTold(t *testing.T) {
 	}
 }
 
-// startScript serves a script with no key of its own.
+// startScript serves a script without an API key.
 func startScript(t *testing.T, s simmodel.Script) agenttest.Model {
 	t.Helper()
 	srv, err := simmodel.New(simmodel.Config{Script: s})

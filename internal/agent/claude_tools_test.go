@@ -27,8 +27,8 @@ while read -r line; do
 done
 `
 
-// TestHeavyClaudeWaitsForItsTools: the real program asks the model at once, without the tools of servers that are
-// not up yet, unless it is told to wait. On a busy machine ours take longer than it would have patience.
+// TestHeavyClaudeWaitsForItsTools: by default, the real program calls the model at once, without the tools of servers
+// that have not started. On a busy machine errand's server takes longer than its timeout.
 func TestHeavyClaudeWaitsForItsTools(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)

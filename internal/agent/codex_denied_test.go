@@ -8,9 +8,8 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// TestCodexCountsRefusedCalls: Codex tells of them on standard error alone, in the words of the version that is pinned; the
-// recordings "denied" and "denied_by_hook" hold them as they were printed. Other complaints count nothing, nor does what a
-// command says.
+// TestCodexCountsRefusedCalls: Codex reports denials on standard error only, in the wording of the pinned version; the
+// recordings "denied" and "denied_by_hook" contain it verbatim. Other errors and the output of commands do not count.
 func TestCodexCountsRefusedCalls(t *testing.T) {
 	t.Parallel()
 	const at = "2026-11-22T05:56:39.783491Z "

@@ -31,8 +31,8 @@ func writeFiles(t *testing.T, root string, files map[string]string) {
 	}
 }
 
-// TestCodexInAHostileCheckout: nothing that the checkout, or an earlier run, left for Codex to find is
-// run, obeyed or shown to the model.
+// TestCodexInAHostileCheckout: files of the checkout, or of an earlier run, are neither run, obeyed nor shown to the
+// model.
 func TestCodexInAHostileCheckout(t *testing.T) {
 	t.Parallel()
 	h := codexHarness(t)
@@ -81,8 +81,8 @@ func TestCodexInAHostileCheckout(t *testing.T) {
 	}
 }
 
-// TestCodexCompacts: a conversation that grows too long is made shorter by the same model, over the same path,
-// and the run goes on.
+// TestCodexCompacts: a conversation that grows too long is compacted by the same model, over the same path, and the run
+// continues.
 func TestCodexCompacts(t *testing.T) {
 	t.Parallel()
 	h := codexHarness(t)
@@ -104,8 +104,8 @@ func TestCodexCompacts(t *testing.T) {
 	}
 }
 
-// TestCodexKeepsItsKeyToItself: commands see the run's environment, but not the model's token, and none
-// of it stands on the command line or is left in the home directory.
+// TestCodexKeepsItsKeyToItself: commands see the run's environment without the model's token, which is neither on the
+// command line nor left in the home directory.
 func TestCodexKeepsItsKeyToItself(t *testing.T) {
 	t.Parallel()
 	h := codexHarness(t)
@@ -161,7 +161,7 @@ func TestCodexRefusesDeniedCommands(t *testing.T) {
 // asMCP in the environment makes the test binary an MCP server with one tool.
 const asMCP = "ERRAND_TEST_MCP"
 
-// serveMCP answers on its input and output what a client asks of a server, until the input ends.
+// serveMCP acts as an MCP server on its input and output until the input ends.
 func serveMCP(in io.Reader, out io.Writer) {
 	r := bufio.NewScanner(in)
 	for r.Scan() {
@@ -202,7 +202,7 @@ func serveMCP(in io.Reader, out io.Writer) {
 	}
 }
 
-// TestCodexCallsMCPTools: a server of the run is started with its environment, and its tools answer.
+// TestCodexCallsMCPTools: a server of the run is started with its environment, and its tools work.
 func TestCodexCallsMCPTools(t *testing.T) {
 	t.Parallel()
 	h := codexHarness(t)

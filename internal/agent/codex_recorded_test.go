@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// codexRecordings are the runs that the real Codex was seen in: those of every agent, as far as it can
-// play them, and some of its own.
+// codexRecordings are the recorded runs of the real Codex: the common ones, as far as it supports them, and some of its
+// own.
 func codexRecordings() map[string]recording {
 	all := recordings()
 	delete(all, "max_turns") // it has no such bound
@@ -37,8 +37,8 @@ func codexRecordings() map[string]recording {
 	return all
 }
 
-// TestCodexRecorded reads what the real command line printed, and holds events and judgement against a
-// golden file. With -record it runs the real one first.
+// TestCodexRecorded parses recorded output of the real command line and compares events and judgment with a golden
+// file. With -record it runs the real program first.
 func TestCodexRecorded(t *testing.T) {
 	t.Parallel()
 	for name, rec := range codexRecordings() {

@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/heavytest"
 )
 
-// findCodex returns the real program: what `make clis` installed, else the one in PATH. The program
-// itself is preferred to npm's wrapper around it, which a kill leaves without its child.
+// findCodex returns the real program: the one installed by `make clis`, else the one in PATH. The program is preferred
+// to npm's wrapper, because a kill of the wrapper leaves its child running.
 func findCodex(t *testing.T) string {
 	t.Helper()
 	modules := filepath.Join("..", "..", ".cache", "clis", "node_modules")
@@ -41,7 +41,7 @@ func codexCommand(t *testing.T) []string {
 	return []string{findCodex(t), "-c", provider + "request_max_retries=0", "-c", provider + "stream_max_retries=1"}
 }
 
-// codexHarness runs the adapter with the real program and the stand-in model.
+// codexHarness runs the adapter with the real program and the simulated model.
 func codexHarness(t *testing.T) agenttest.Harness {
 	t.Helper()
 	return agenttest.Harness{
@@ -51,14 +51,14 @@ func codexHarness(t *testing.T) agenttest.Harness {
 	}
 }
 
-// TestHeavyCodexForReal runs the suite with the real command line on the stand-in model.
+// TestHeavyCodexForReal runs the suite with the real command line and the simulated model.
 func TestHeavyCodexForReal(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
 	agenttest.Run(t, codexHarness(t))
 }
 
-// TestCodexOnStandIns runs the suite with the stand-in, which has to pass what the real one passes.
+// TestCodexOnStandIns runs the suite with the simulated agent, which must pass the same tests as the real one.
 func TestCodexOnStandIns(t *testing.T) {
 	t.Parallel()
 	const provider = "model_providers.errand."

@@ -32,7 +32,7 @@ func codexSpec() agent.Spec {
 	return s
 }
 
-// TestCodexCommandLines holds the whole of what would be started against golden files.
+// TestCodexCommandLines compares complete commands with golden files.
 func TestCodexCommandLines(t *testing.T) {
 	t.Parallel()
 	least := agent.Spec{WorkDir: "/w", Home: "/h", RunDir: "/r", Prompt: "Work."}

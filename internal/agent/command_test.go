@@ -24,7 +24,7 @@ func fullSpec() agent.Spec {
 	}
 }
 
-// TestCommandLines holds the whole of what would be started against golden files.
+// TestCommandLines compares complete commands with golden files.
 func TestCommandLines(t *testing.T) {
 	t.Parallel()
 	config := agent.Config{Models: map[string]string{"judge": "claude-haiku-4-5"}, Env: map[string]string{"GOFLAGS": "-mod=mod", "HOME": "/evil"}}

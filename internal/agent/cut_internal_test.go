@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCutJSONIsCompleted: what is whole stays, a value that is a string keeps its beginning, and the path says where the cut is.
+// TestCutJSONIsCompleted: complete values stay, a truncated string keeps its beginning, and the path leads to the place
+// of the cut.
 func TestCutJSONIsCompleted(t *testing.T) {
 	t.Parallel()
 	for cut, want := range map[string]struct {
@@ -55,7 +56,7 @@ func TestCutJSONIsCompleted(t *testing.T) {
 	}
 }
 
-// FuzzCutJSON: a whole object that is cut anywhere is completed to one that says nothing else.
+// FuzzCutJSON: an object that is truncated anywhere is completed without changing its values.
 func FuzzCutJSON(f *testing.F) {
 	f.Add(`{"type":"item.completed","item":{"id":"1","n":-1.5e3,"ok":null,"list":[[],{}],"text":"a\u00e4\"\\b"}}`, 30)
 	f.Fuzz(func(t *testing.T, s string, n int) {

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// dialect is how the program of an adapter says what every program says. An empty one has no word for it.
+// dialect is the output format of one adapter's program. An empty field means that the program has no such output.
 type dialect struct {
 	begin, tool, output, end string
 	say                      func(text string) string // a message of the model
@@ -79,8 +79,8 @@ func readCut(t *testing.T, adapter string, most int, lines []string) (agent.Resu
 	return r.Exit(runlog.Exit{Cause: runlog.CauseExited}, false), events
 }
 
-// TestTextBeforeToolsIsNoAnswer: what the model said before it went on to work is never the result, whether its last answer
-// is empty or was cut.
+// TestTextBeforeToolsIsNoAnswer: text before a tool call is never the result, even if the last answer is empty or
+// truncated.
 func TestTextBeforeToolsIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	const most = 400
@@ -124,7 +124,7 @@ func TestTextBeforeToolsIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestCutAnywhere: wherever the last lines are cut, the result is the whole answer or none, and says why.
+// TestCutAnywhere: wherever the last lines are truncated, the result is the complete answer, or none with a reason.
 func TestCutAnywhere(t *testing.T) {
 	t.Parallel()
 	for name, d := range dialects() {
@@ -143,7 +143,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestClaudeGoesOnAfterItsAnswer: an answer that more work followed is none.
+// TestClaudeGoesOnAfterItsAnswer: an answer that is followed by more work does not count.
 func TestClaudeGoesOnAfterItsAnswer(t *testing.T) {
 	t.Parallel()
 	d := dialects()[agent.NameClaude]
@@ -164,7 +164,7 @@ func TestClaudeGoesOnAfterItsAnswer(t *testing.T) {
 	}
 }
 
-// TestClaudeResultCutAfterItsAnswer: what was denied is not needed.
+// TestClaudeResultCutAfterItsAnswer: the list of denials is not required.
 func TestClaudeResultCutAfterItsAnswer(t *testing.T) {
 	t.Parallel()
 	line := `{"type":"result","subtype":"success","is_error":false,"num_turns":2,"result":"Done.","session_id":"s1","modelUsage":{"m":{"inputTokens":7}},` +
@@ -175,7 +175,7 @@ func TestClaudeResultCutAfterItsAnswer(t *testing.T) {
 	}
 }
 
-// TestCodexToolsOfOtherKinds: a plan that is updated is work as well; that it is closed at the end is none.
+// TestCodexToolsOfOtherKinds: updating a plan counts as work; closing it at the end does not.
 func TestCodexToolsOfOtherKinds(t *testing.T) {
 	t.Parallel()
 	d := dialects()[agent.NameCodex]
@@ -200,7 +200,7 @@ func TestCodexToolsOfOtherKinds(t *testing.T) {
 	}
 }
 
-// TestCutOutputOfACommand: a cut line says so in the text; the last one leaves no answer.
+// TestCutOutputOfACommand: the text notes that a line is truncated; a truncated last line leaves no answer.
 func TestCutOutputOfACommand(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 100)
@@ -213,7 +213,7 @@ func TestCutOutputOfACommand(t *testing.T) {
 	}
 }
 
-// TestLongAnswersAreWhole: an answer of 3 MB keeps its end, where its closing block is, whoever says it.
+// TestLongAnswersAreWhole: every adapter keeps the end of an answer of 3 MB, which contains the closing block.
 func TestLongAnswersAreWhole(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0123456789", 300_000) + "the end"

@@ -46,8 +46,8 @@ func geminiRecordings() map[string]struct {
 	return all
 }
 
-// TestGeminiRecorded reads what the real command line printed, and holds events and judgement against a golden file. With
-// -record, and ERRAND_TEST_FULL set, it runs the real one first.
+// TestGeminiRecorded parses recorded output of the real command line and compares events and judgment with a golden
+// file. With -record, and ERRAND_TEST_FULL set, it runs the real program first.
 func TestGeminiRecorded(t *testing.T) {
 	t.Parallel()
 	for name, rec := range geminiRecordings() {

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// findGemini returns the real program: what is in .cache/clis, else the one in PATH.
+// findGemini returns the real program: the one in .cache/clis, else the one in PATH.
 func findGemini(t *testing.T) string {
 	t.Helper()
 	program, err := filepath.Abs(filepath.Join("..", "..", ".cache", "clis", "node_modules", ".bin", "gemini"))
@@ -30,7 +30,7 @@ func findGemini(t *testing.T) string {
 	return program
 }
 
-// geminiHarness runs the adapter with the real program, which asks once only, and the stand-in model.
+// geminiHarness runs the adapter with the real program, without retries, and the simulated model.
 func geminiHarness(t *testing.T) agenttest.Harness {
 	t.Helper()
 	return agenttest.Harness{
@@ -52,15 +52,15 @@ func geminiHarness(t *testing.T) agenttest.Harness {
 	}
 }
 
-// TestHeavyGeminiForReal runs the suite with the real command line on the stand-in model.
+// TestHeavyGeminiForReal runs the suite with the real command line and the simulated model.
 func TestHeavyGeminiForReal(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
 	agenttest.Run(t, geminiHarness(t))
 }
 
-// TestHeavyGeminiForRealInAHostileCheckout: settings of the checkout start nothing, send the calls nowhere else
-// and change neither tools nor turns; nor does its .env.
+// TestHeavyGeminiForRealInAHostileCheckout: settings and .env of the checkout start no program, redirect no calls and
+// change neither tools nor turns.
 func TestHeavyGeminiForRealInAHostileCheckout(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -95,7 +95,7 @@ func TestHeavyGeminiForRealInAHostileCheckout(t *testing.T) {
 	}
 }
 
-// TestHeavyGeminiForRealIsDenied: what the rules refuse is refused, also with everything else allowed.
+// TestHeavyGeminiForRealIsDenied: denied calls are refused even if everything else is allowed.
 func TestHeavyGeminiForRealIsDenied(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)

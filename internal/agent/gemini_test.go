@@ -22,7 +22,7 @@ const (
 	geminiStats  = `"stats":{"total_tokens":0,"input_tokens":0,"output_tokens":0,"cached":0,"input":0}}`
 )
 
-// geminiSays is a piece of what the model says.
+// geminiSays returns a chunk of the model's text.
 func geminiSays(text string) string {
 	return `{"type":"message","role":"assistant","content":"` + text + `","delta":true}`
 }
@@ -37,7 +37,7 @@ func geminiParser(t *testing.T) agent.Parser {
 	return newAdapter(t, agent.Config{Adapter: agent.NameGemini}).NewParser()
 }
 
-// TestGeminiLines: pieces are put together, turns and tokens counted, and what is unknown left alone.
+// TestGeminiLines: chunks are joined, turns and tokens counted, and unknown lines ignored.
 func TestGeminiLines(t *testing.T) {
 	t.Parallel()
 	p := geminiParser(t)
@@ -149,7 +149,7 @@ func TestGeminiEnds(t *testing.T) {
 	}
 }
 
-// TestGeminiSaysWhenToAskAgain: a limit's end is what the API said last.
+// TestGeminiSaysWhenToAskAgain: the end of a limit is the last one that the API reported.
 func TestGeminiSaysWhenToAskAgain(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -161,7 +161,7 @@ func TestGeminiSaysWhenToAskAgain(t *testing.T) {
 	}
 }
 
-// TestGeminiRefuses what the program does not have.
+// TestGeminiRefuses: features that the program does not have are refused.
 func TestGeminiRefuses(t *testing.T) {
 	t.Parallel()
 	const id = "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e"
@@ -188,8 +188,8 @@ func TestGeminiRefuses(t *testing.T) {
 	}
 }
 
-// FuzzGeminiParser: whatever is printed, the parser makes events within their bounds, judges, and says a
-// success only of what can be one.
+// FuzzGeminiParser: for any output, the parser returns bounded events and a judgment, and reports success only for
+// plausible output.
 func FuzzGeminiParser(f *testing.F) {
 	f.Add(strings.Join([]string{geminiInit, geminiAsked, geminiSays("a"), geminiTool, geminiOutput, geminiSays("b"), geminiDone}, "\n"), "", 0)
 	f.Add(geminiFailed("FatalTurnLimitedError", "x"), `{"code": 429, "retryDelay": "9999999s"}`, 53)
@@ -216,8 +216,7 @@ func FuzzGeminiParser(f *testing.F) {
 	})
 }
 
-// TestGeminiCountsRefusedCalls: those that its policy or the hook refused, as the program printed them, and not others
-// that failed.
+// TestGeminiCountsRefusedCalls: calls that the policy or the hook refused are counted, other failures are not.
 func TestGeminiCountsRefusedCalls(t *testing.T) {
 	t.Parallel()
 	p := geminiParser(t)

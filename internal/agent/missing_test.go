@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// TestLeftOutOutputIsNoAnswer: where the runner left out lines, what was said before them is not taken for the answer, nor
-// is an answer of which pieces are missing. A whole one after them is.
+// TestLeftOutOutputIsNoAnswer: text before dropped lines is not the answer, nor is an answer with missing chunks. A
+// complete answer after them is.
 func TestLeftOutOutputIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	gap := runlog.Line{Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}

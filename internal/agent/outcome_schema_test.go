@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/agent"
 )
 
-// TestOutcomeSchema: the schema has every field of an Outcome, as providers that are strict want it, and what fits it
-// is read as an Outcome.
+// TestOutcomeSchema: the schema requires every field of an Outcome, as strict providers demand, and matching answers
+// are parsed as an Outcome.
 func TestOutcomeSchema(t *testing.T) {
 	t.Parallel()
 	raw := agent.OutcomeSchema(agent.OutcomeDone, agent.OutcomeQuestion)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// outcomeCase is a final answer, and what is to be read in it.
+// outcomeCase is a final answer and the expected outcome.
 type outcomeCase struct {
 	text    string
 	want    agent.Outcome

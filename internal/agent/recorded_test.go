@@ -93,14 +93,14 @@ func (r recording) do(t *testing.T, h agenttest.Harness) (agenttest.Outcome, age
 	return p.Wait(), box
 }
 
-// endedLine is the last line of a recording: what the parser is told besides.
+// endedLine is the last line of a recording: the parser's further input.
 type endedLine struct {
 	Type  string      `json:"type"`
 	Ended agent.Ended `json:"ended"`
 }
 
-// TestRecorded reads what the real command line printed, and holds events and judgement against a
-// golden file. With -record it runs the real one first.
+// TestRecorded parses recorded output of the real command line and compares events and judgment with a golden file.
+// With -record it runs the real program first.
 func TestRecorded(t *testing.T) {
 	t.Parallel()
 	for name, rec := range recordings() {
@@ -121,8 +121,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestStandInIsLikeTheRealOne plays every recording with the stand-in and compares what an
-// orchestrator sees of it: the events with their texts, and the judgement.
+// TestStandInIsLikeTheRealOne plays every recording with the simulated agent and compares the results: the events with
+// their texts, and the judgment.
 func TestStandInIsLikeTheRealOne(t *testing.T) {
 	t.Parallel()
 	for name, rec := range recordings() {
@@ -147,8 +147,8 @@ func TestStandInIsLikeTheRealOne(t *testing.T) {
 	}
 }
 
-// essence leaves out of events what differs from run to run, and the wording of failures. The last
-// lines of a stopped run are left out too: the real one does not always come to print them.
+// essence removes from events the parts that differ between runs, and the wording of failures. It also removes the last
+// lines of a stopped run, which the real program does not always print.
 func essence(events []runlog.Event) []runlog.Event {
 	var out []runlog.Event
 	for _, e := range events {

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/agent"
 )
 
-// TestEveryEndIsInTheDocs: operators find each end with its class, and no class that it has not.
+// TestEveryEndIsInTheDocs: the docs list each status with its correct class.
 func TestEveryEndIsInTheDocs(t *testing.T) {
 	t.Parallel()
 	docs, err := os.ReadFile(filepath.Join("..", "..", "docs", "monitoring.md"))

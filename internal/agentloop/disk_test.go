@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
-// TestSessionWithoutPower: the session of a run that has ended well is there after a power cut, with its last message.
+// TestSessionWithoutPower: the session of a successful run, including its last message, survives a power cut.
 func TestSessionWithoutPower(t *testing.T) {
 	t.Parallel()
 	disktest.Run(t, disktest.Disk{
@@ -33,7 +33,7 @@ func TestSessionWithoutPower(t *testing.T) {
 	})
 }
 
-// TestSessionOnABrokenDisk: a run whose session cannot be written, synced or closed does not end well.
+// TestSessionOnABrokenDisk: a run whose session cannot be written, synced or closed fails.
 func TestSessionOnABrokenDisk(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]disktest.Kind{"create": disktest.Create, "write": disktest.Write, "a later write": disktest.Write, "sync": disktest.Sync, "close": disktest.Close} {

@@ -171,8 +171,7 @@ func TestSessions(t *testing.T) {
 	w.need(r, wire.CauseNoSession)
 }
 
-// TestCaching: system text and the two newest messages of the user's side are marked, and no more than
-// the API allows.
+// TestCaching: system text and the two newest user messages are marked, within the API's limit.
 func TestCaching(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, simmodel.Turn{Bash: []string{"true"}}, simmodel.Turn{Bash: []string{"true"}}, simmodel.Turn{Text: "end"})
@@ -247,7 +246,7 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-// TestErrorInStream: an error event in the middle of an answer has its status by its kind.
+// TestErrorInStream: the status of an error event within an answer derives from its kind.
 func TestErrorInStream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, simmodel.Turn{Text: "never"})
@@ -267,7 +266,7 @@ func TestErrorInStream(t *testing.T) {
 	}
 }
 
-// TestErrorsWithoutForm: what stands between may answer in words of its own; the status counts.
+// TestErrorsWithoutForm: proxies may answer in another format; the status counts.
 func TestErrorsWithoutForm(t *testing.T) {
 	t.Parallel()
 	for status, cause := range map[int]string{403: wire.CauseAuth, 502: wire.CauseOverloaded, 404: wire.CauseInvalid} {
@@ -286,7 +285,7 @@ func TestErrorsWithoutForm(t *testing.T) {
 	}
 }
 
-// TestLongAnswerGoesOn: what was cut by its length is asked for again, and a cut call is not run.
+// TestLongAnswerGoesOn: a truncated answer is continued, and a truncated call is not run.
 func TestLongAnswerGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, simmodel.Turn{Bash: []string{"touch made"}, Stop: "max_tokens"}, simmodel.Turn{Text: "fine"})
@@ -341,7 +340,7 @@ func TestSchema(t *testing.T) {
 	w.need(r, wire.CauseInvalid)
 }
 
-// TestTokenIsNotForTools: what the tools see in their environment has no token of the run.
+// TestTokenIsNotForTools: the environment of tools does not contain the run's token.
 func TestTokenIsNotForTools(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, simmodel.Turn{Bash: []string{"env | grep -c '=tok$'"}}, simmodel.Turn{Text: "end"})

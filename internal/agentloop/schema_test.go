@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSchemaSays: what is wrong with an answer is said in words that a model can act on.
+// TestSchemaSays: the error about an answer is specific enough for a model to correct it.
 func TestSchemaSays(t *testing.T) {
 	t.Parallel()
 	s, err := newAnswerSchema(json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object",

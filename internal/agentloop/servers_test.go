@@ -65,7 +65,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestServerMissing: a run whose server does not come up asks nobody.
+// TestServerMissing: a run whose server does not start makes no model call.
 func TestServerMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, simmodel.Turn{Text: "never"})

@@ -101,7 +101,7 @@ func TestEditor(t *testing.T) {
 	}
 }
 
-// TestEditorIsNotHeld: a pipe, which would hold who opens it, is no file.
+// TestEditorIsNotHeld: a pipe, which would block its reader, is refused because it is not a file.
 func TestEditorIsNotHeld(t *testing.T) {
 	t.Parallel()
 	tools, dir := newTools(t, wire.Settings{})
@@ -149,7 +149,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// TestShellStops: the end of the run is the end of the command and of what it started.
+// TestShellStops: the end of the run ends the command and its descendants.
 func TestShellStops(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -254,7 +254,7 @@ func TestDeny(t *testing.T) {
 	}
 }
 
-// TestViewOnly: a run that may only look has no other tool, whatever the model calls.
+// TestViewOnly: a read-only run has no other tool, whatever the model calls.
 func TestViewOnly(t *testing.T) {
 	t.Parallel()
 	tools, _ := newTools(t, wire.Settings{Tools: []string{wire.ToolView}})

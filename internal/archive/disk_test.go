@@ -19,7 +19,7 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// saveAll writes one of each kind of file and says what is stored.
+// saveAll writes one file of each kind and reports each.
 func saveAll(t *testing.T, dir string) {
 	data, m := stream(t)
 	d, err := archive.Open(filepath.Join(dir, "data"), nil)
@@ -56,7 +56,7 @@ func saveAll(t *testing.T, dir string) {
 	check(d.DeleteSleep(s.Ref), "deleted "+s.Ref)
 }
 
-// savedAll checks that what was said is there, and that nothing is there in part.
+// savedAll checks that the reported files exist, and that none is partial.
 func savedAll(t *testing.T, dir string, said []string) {
 	t.Helper()
 	if len(said) == 0 {
@@ -102,7 +102,7 @@ func savedAll(t *testing.T, dir string, said []string) {
 	whole(t, d, dir)
 }
 
-// whole checks that each sleep archive is what its name says.
+// whole checks that each sleep archive matches its name.
 func whole(t *testing.T, d *archive.Dir, dir string) {
 	t.Helper()
 	list, err := d.Sleeps()
@@ -118,13 +118,13 @@ func whole(t *testing.T, d *archive.Dir, dir string) {
 	}
 }
 
-// TestPowerCut: whenever the power fails, what was reported as saved is there, whole: by then its VM may be gone.
+// TestPowerCut: files that were reported as saved are complete after a power cut, because their VM may be gone by then.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	disktest.Run(t, disktest.Disk{Play: saveAll, Check: savedAll})
 }
 
-// TestFailingCalls: an archive that could not be written, synced, closed or named is not saved, and nothing is left of it.
+// TestFailingCalls: an archive that could not be written, synced, closed or renamed is not saved and leaves no files.
 func TestFailingCalls(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []disktest.Kind{disktest.Create, disktest.Write, disktest.Sync, disktest.Close, disktest.Rename} {
@@ -162,8 +162,8 @@ func TestFailingCalls(t *testing.T) {
 	}
 }
 
-// TestALineIsCleanedOnce: a line that could not be written at first is tried again as it was cleaned then. Whatever takes
-// secrets out of lines remembers those before, and must not be given one twice.
+// TestALineIsCleanedOnce: a line that could not be written is written later as it was redacted at first. The redactor
+// is stateful and must not get a line twice.
 func TestALineIsCleanedOnce(t *testing.T) {
 	t.Parallel()
 	disktest.Run(t, disktest.Disk{
@@ -209,8 +209,8 @@ func TestALineIsCleanedOnce(t *testing.T) {
 	})
 }
 
-// TestNewestHalfOutlivesAFailedSync: a transcript that is shortened on a disk whose folder cannot be synced keeps its newest half,
-// each line once, and goes on in the file that has its name.
+// TestNewestHalfOutlivesAFailedSync: a transcript that is shortened on a disk whose folder cannot be synced keeps its
+// newest half, each line once, and continues in the file with its name.
 func TestNewestHalfOutlivesAFailedSync(t *testing.T) {
 	t.Parallel()
 	disktest.Run(t, disktest.Disk{
@@ -270,8 +270,8 @@ func TestNewestHalfOutlivesAFailedSync(t *testing.T) {
 	})
 }
 
-// TestFullDisk: without room nothing is reported as saved, and nothing is left in part; when there is room again all goes on, in
-// transcripts that are open, too.
+// TestFullDisk: on a full disk nothing is reported as saved and no partial file remains; writing continues when there
+// is space again, also in open transcripts.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disktest.Small(t, 1<<20, func(t *testing.T, dir string) {

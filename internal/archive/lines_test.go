@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// TestAKeyInSeveralLines: a transcript holds no private key that a program wrote line by line, whatever another stream
-// wrote between its lines.
+// TestAKeyInSeveralLines: a private key that a program wrote line by line is redacted, even if another stream wrote
+// between its lines.
 func TestAKeyInSeveralLines(t *testing.T) {
 	t.Parallel()
 	dir, path := open(t, nil)

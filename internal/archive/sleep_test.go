@@ -148,7 +148,7 @@ func TestSleepDamaged(t *testing.T) {
 	}
 }
 
-// TestSleepRefused leaves nothing of what is not whole.
+// TestSleepRefused: incomplete archives leave no files.
 func TestSleepRefused(t *testing.T) {
 	t.Parallel()
 	data, m := stream(t)
@@ -190,7 +190,7 @@ func TestSleepRefused(t *testing.T) {
 	}
 }
 
-// TestSleepPruned removes what a process that died left, and no archive.
+// TestSleepPruned: files of a dead process are removed, and archives stay.
 func TestSleepPruned(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -42,8 +42,8 @@ func finish(t *testing.T, tr *archive.Transcript, e runlog.End) {
 	}
 }
 
-// TestEnd: the end is the last record, without secrets; told again it changes nothing, also after a
-// restart; another judgement is another record.
+// TestEnd: the end is the last record and is redacted; repeating it has no effect, also after a restart; a different
+// outcome is another record.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	d, _ := open(t, func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") })
@@ -76,8 +76,8 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestLongTranscripts: one that grows beyond its bound keeps what the agent was given and the newest
-// records, says how many are missing, and goes on over a restart.
+// TestLongTranscripts: a transcript beyond its limit keeps the header and the newest records, contains the number of
+// dropped ones, and continues after a restart.
 func TestLongTranscripts(t *testing.T) {
 	t.Parallel()
 	const most, lines = 20_000, 500
@@ -138,7 +138,7 @@ func TestATranscriptThatCannotBeShortened(t *testing.T) {
 	}
 }
 
-// TestReadersOfAShortenedTranscript read what they opened to its end.
+// TestReadersOfAShortenedTranscript: readers can finish reading the file that they opened.
 func TestReadersOfAShortenedTranscript(t *testing.T) {
 	t.Parallel()
 	all, _ := open(t, nil)
@@ -162,7 +162,7 @@ func TestReadersOfAShortenedTranscript(t *testing.T) {
 	}
 }
 
-// TestSummary: it takes the place of the one before, without secrets, and goes with the transcripts.
+// TestSummary: a summary replaces the earlier one, is redacted, and is pruned with the transcripts.
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	d, path := open(t, func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") })

@@ -93,7 +93,7 @@ func (w *world) send(tool, body string) (int, tools.Answer) {
 	return rec.Code, a
 }
 
-// call calls a tool with an id of its own.
+// call calls a tool with a new id.
 func (w *world) call(tool, arguments string) tools.Answer {
 	w.t.Helper()
 	w.calls++

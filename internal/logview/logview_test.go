@@ -63,7 +63,7 @@ func sample(t *testing.T) string {
 	return dir
 }
 
-// What a program ends with is what its agent said last: it is not read twice, unless the first time was not shown.
+// A program's result that repeats the agent's last text is not printed twice, unless the text was not shown.
 func TestResultAsAbove(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -147,7 +147,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestFollow: what is written later is shown once, whole, and in order; so are runs that begin later.
+// TestFollow: later entries are printed once, complete and in order; so are runs that start later.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -207,8 +207,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollowOverAShortening: what was shown before a transcript was shortened is not shown again, and
-// nothing that came since is left out; who begins later is told how much is missing.
+// TestFollowOverAShortening: entries that were printed before a transcript was shortened are not repeated, and no later
+// ones are missing; a new reader is informed about the dropped records.
 func TestFollowOverAShortening(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -260,8 +260,8 @@ func TestFollowOverAShortening(t *testing.T) {
 	}
 }
 
-// TestWordsAreAttributed: what the program said is told as the program's, what the runner said as the runner's, and errand's own
-// sentence as nobody's.
+// TestWordsAreAttributed: the program's text is attributed to the program, the runner's to the runner, and errand's own
+// sentence to neither.
 func TestWordsAreAttributed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -82,7 +82,7 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
-// TestNoSummary: a task without one is said to have none, and a file that is none is named.
+// TestNoSummary: a task without a summary and a file that is not one are reported.
 func TestNoSummary(t *testing.T) {
 	t.Parallel()
 	dir := summed(t)

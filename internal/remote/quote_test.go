@@ -22,7 +22,7 @@ func TestQuoteIsReadable(t *testing.T) {
 	}
 }
 
-// FuzzQuote holds quoting against the shell that has to undo it.
+// FuzzQuote compares quoting with the shell that parses it.
 func FuzzQuote(f *testing.F) {
 	for _, seed := range []string{"", "a", "it's", "$(id)", "\n", "a=b", "~", "-x", "{a,b}", "\\", "!", "#x", "ä", "\xff", "a;b", "'", "''"} {
 		f.Add(seed, "x")

@@ -183,8 +183,8 @@ func wantErr(t *testing.T, what string, err, want error) {
 	}
 }
 
-// freezer stands between client and VM and can stop passing bytes on, as a frozen
-// VM or a cut network does: no side learns of it.
+// freezer is between client and VM and can stop forwarding bytes, as a frozen VM or a cut network does, without
+// notifying either side.
 type freezer struct {
 	socket string
 	frozen chan struct{}

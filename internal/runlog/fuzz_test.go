@@ -36,8 +36,8 @@ func readAll(t *testing.T, data []byte, from int64) (lines []runlog.Line, bad in
 	return nil, 0, nil
 }
 
-// FuzzReader: numbers grow, text is text, and whoever was cut off at any byte and goes on from the
-// last number has read in the end what an undisturbed reader has.
+// FuzzReader: numbers increase, text is valid, and a reader that is interrupted at any byte and resumes from its last
+// number reads the same as an uninterrupted one.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte("{\"seq\":1,\"stream\":\"stdout\",\"text\":\"x\"}\n{\"alive\":true}\n{\"exit\":{\"cause\":\"exited\"}}\n"), uint16(30))
 	f.Add([]byte("{\"seq\":2}\n{\"seq\":1}\nnull\n"), uint16(0))
@@ -69,7 +69,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzReaderLosesNothing: between good lines may stand anything; each good line is read all the same.
+// FuzzReaderLosesNothing: every valid line is read, whatever is between them.
 func FuzzReaderLosesNothing(f *testing.F) {
 	f.Add([]byte("nonsense"), []byte(`{"seq":1,"te`), "text\n\x00")
 	f.Add([]byte("null"), []byte(`{"seq":"9"}`), "\u2028")
@@ -97,8 +97,7 @@ func FuzzReaderLosesNothing(f *testing.F) {
 	})
 }
 
-// FuzzTranscript: what was written is read again, although the last line may have been cut short by
-// a crash, any number of times.
+// FuzzTranscript: written entries are read again, even if crashes truncated the last line any number of times.
 func FuzzTranscript(f *testing.F) {
 	f.Add("do it", "raw \x1b[1m line", []byte(`{"line":{"seq":9,`))
 	f.Add("", "\u2029", []byte("\x00"))

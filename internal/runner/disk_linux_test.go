@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner"
 )
 
-// runOnce plays a run to its end and says so.
+// runOnce plays a run to its end and reports it.
 func runOnce(t *testing.T, dir string) runner.Status {
 	t.Helper()
 	root := runner.Root(filepath.Join(dir, "errand"))
@@ -34,7 +34,8 @@ func runOnce(t *testing.T, dir string) runner.Status {
 	return status
 }
 
-// TestPowerCut: a run whose exit survives has its whole log, and one whose end was told has its exit, whenever its VM loses power.
+// TestPowerCut: after a power cut, a run with an exit has its complete log, and a run whose end was reported has its
+// exit.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	ends := 0
@@ -76,8 +77,8 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// TestFailingCalls: a run whose log cannot be synced or closed says so in its exit, and one whose exit cannot be written has none that
-// is half there: it is found lost.
+// TestFailingCalls: a run whose log cannot be synced or closed reports that in its exit. An exit that cannot be written
+// is never partial: the run is found lost.
 func TestFailingCalls(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -109,7 +110,7 @@ func TestFailingCalls(t *testing.T) {
 	}
 }
 
-// TestFailingStart: a run whose files cannot be written, for any reason, is not started, and can be when the disk works again.
+// TestFailingStart: a run whose files cannot be written is not started, and can be started when the disk works again.
 func TestFailingStart(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []disktest.Kind{disktest.Write, disktest.Sync, disktest.Rename, disktest.Mkdir, disktest.Create} {

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// escapee starts a process that leaves its parent's session and group and is told by its name.
+// escapee starts a process that leaves its parent's session and group and is found by its name.
 func escapee(t *testing.T) (script, mark string) {
 	t.Helper()
 	mark = "1000." + strconv.FormatInt(time.Now().UnixNano(), 10)
@@ -90,7 +90,7 @@ func TestStopKillsWhatIgnoresInterrupts(t *testing.T) {
 	}
 }
 
-// killSupervisor does what a crash does.
+// killSupervisor simulates a crash of the supervisor.
 func killSupervisor(t *testing.T, root runner.Root) {
 	t.Helper()
 	pids := running(t, "supervise\x00--root\x00"+string(root)+"\x00")

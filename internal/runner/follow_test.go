@@ -70,8 +70,8 @@ func TestOpenRequestIsASignOfLife(t *testing.T) {
 	}
 }
 
-// TestLinesBeforeTheExitAreFollowed: a line that is logged after a follower has read the log, and before it sees the run's
-// exit, is told before the exit.
+// TestLinesBeforeTheExitAreFollowed: a line that is logged between a follower's last read of the log and its read of
+// the exit is reported before the exit.
 func TestLinesBeforeTheExitAreFollowed(t *testing.T) {
 	t.Parallel()
 	root := runner.Root(t.TempDir())

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner"
 )
 
-// A run whose log cannot be written is ended: nobody could tell what it does.
+// A run whose log cannot be written is ended, because it could not be observed.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	root := runner.Root(t.TempDir())
@@ -40,11 +40,11 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// inside has a test of itself run in namespaces of its own, where it may mount.
+// inside runs a test again in its own namespaces, where it may mount.
 const inside = "ERRAND_TEST_MAY_MOUNT"
 
-// TestNoRoomAtAll: on a disk without a free block, where not even the space is left that was kept for the exit, a run whose
-// supervisor is gone still ends, can be stopped, and says what was wrong, as often as it is asked.
+// TestNoRoomAtAll: on a disk without a free block, and without the reserve, a run whose supervisor is gone still ends,
+// can be stopped, and reports the cause, repeatedly.
 func TestNoRoomAtAll(t *testing.T) {
 	if os.Getenv(inside) == "" {
 		t.Parallel()

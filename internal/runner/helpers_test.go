@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner"
 )
 
-// patience is how long a test waits for what should take a moment.
+// patience is the timeout of a test for short operations.
 const patience = 60 * time.Second
 
 func testContext(t *testing.T) context.Context {

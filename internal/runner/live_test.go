@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// become stands in for sudo: it becomes nobody else.
+// become replaces sudo and does not change the user.
 func become() []string { return []string{"env", "--"} }
 
 // asOther is a run of another user.
@@ -25,8 +25,8 @@ func asOther(t *testing.T, isolation proc.Isolation, script string) runner.Spec 
 	return spec
 }
 
-// TestRecordsAreApart: with a user of its own a run's log, exit and order are the runner's, and its files and what it reads are
-// that user's, whose directories the command is told.
+// TestRecordsAreApart: for a run with its own user, log, exit and spec belong to the runner, and files and input to
+// that user, whose directories the command gets.
 func TestRecordsAreApart(t *testing.T) {
 	t.Parallel()
 	spec := asOther(t, "", "cat; echo $ROOT; ls $RUN; echo made >$RUN/made")
@@ -59,7 +59,7 @@ func TestRecordsAreApart(t *testing.T) {
 	}
 }
 
-// TestSetUpOnceAsAnother: the set-up of a workspace is remembered where only the other user can look.
+// TestSetUpOnceAsAnother: the success of a workspace's set-up is recorded in a place that only the other user can read.
 func TestSetUpOnceAsAnother(t *testing.T) {
 	t.Parallel()
 	spec := asOther(t, "", "echo work")
@@ -74,7 +74,8 @@ func TestSetUpOnceAsAnother(t *testing.T) {
 	}
 }
 
-// TestEndsWithoutLive: an agent that kills what stands between it and the runner ends its run, and nothing of it stays.
+// TestEndsWithoutLive: an agent that kills the process between it and the runner ends its run, and none of its
+// processes remain.
 func TestEndsWithoutLive(t *testing.T) {
 	t.Parallel()
 	script, mark := escapee(t)
@@ -91,7 +92,7 @@ func TestEndsWithoutLive(t *testing.T) {
 	}
 }
 
-// TestNothingOutlivesTheSupervisor: where the supervisor dies, all that it had started as another user ends.
+// TestNothingOutlivesTheSupervisor: if the supervisor dies, all processes that it started as another user end.
 func TestNothingOutlivesTheSupervisor(t *testing.T) {
 	t.Parallel()
 	for _, isolation := range []proc.Isolation{"", proc.Subreaper} {
@@ -117,7 +118,7 @@ func TestNothingOutlivesTheSupervisor(t *testing.T) {
 	}
 }
 
-// TestStopAnother: a run of another user is interrupted, and killed when that is not enough.
+// TestStopAnother: a run of another user is interrupted, and killed if it does not end.
 func TestStopAnother(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
@@ -144,7 +145,7 @@ func TestStopAnother(t *testing.T) {
 	}
 }
 
-// TestCannotBecome: a run whose user cannot be had is not started, and says what was said about it.
+// TestCannotBecome: a run whose user is unavailable is not started, and the error contains the output of sudo.
 func TestCannotBecome(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// recorded is an outputFile with its log, read by nobody yet.
+// recorded is an outputFile with its log, without a reader.
 type recorded struct {
 	*outputFile
 	t    *testing.T
@@ -55,7 +55,7 @@ func (r *recorded) grow(size int64) {
 	}
 }
 
-// lines finishes the file and returns what the log has of it then.
+// lines finishes the file and returns the lines in its log.
 func (r *recorded) lines() []string {
 	r.t.Helper()
 	close(r.idle) // nothing bounds it but the test
@@ -90,8 +90,8 @@ func (r *recorded) read(n int) {
 	}
 }
 
-// TestFloodLosesItsMiddle: what is too far ahead of the log is dropped but for its end, in whole lines, and the log says
-// how much is missing.
+// TestFloodLosesItsMiddle: output too far ahead of the log is dropped except for complete lines at its end, and the log
+// contains the number of missing bytes.
 func TestFloodLosesItsMiddle(t *testing.T) {
 	t.Parallel()
 	const line = 1 << 10
@@ -147,8 +147,7 @@ func TestFloodLosesItsMiddle(t *testing.T) {
 	}
 }
 
-// TestTornLineIsNotJoined: the beginning of a line that was read before a flood and the end of another one after it are
-// not one line.
+// TestTornLineIsNotJoined: the beginning of a line before a flood and the end of another line after it are not joined.
 func TestTornLineIsNotJoined(t *testing.T) {
 	t.Parallel()
 	r := record(t)
@@ -169,7 +168,8 @@ func TestTornLineIsNotJoined(t *testing.T) {
 	}
 }
 
-// TestReadOutputIsFreed: the file takes no more memory than what is unread and a little, however much goes through it.
+// TestReadOutputIsFreed: the memory of the file stays close to the size of the unread output, however much output
+// passes through it.
 func TestReadOutputIsFreed(t *testing.T) {
 	t.Parallel()
 	r := record(t)
@@ -194,7 +194,8 @@ func TestReadOutputIsFreed(t *testing.T) {
 	}
 }
 
-// TestReservedRoomEndsTheRun: a command that takes room in its output which is no output, and cannot be freed, is ended.
+// TestReservedRoomEndsTheRun: a command that allocates space in its output without writing, which cannot be freed, is
+// ended.
 func TestReservedRoomEndsTheRun(t *testing.T) {
 	t.Parallel()
 	r := record(t)
@@ -212,8 +213,8 @@ func TestReservedRoomEndsTheRun(t *testing.T) {
 	}
 }
 
-// TestNothingIsReadAfterTheEnd: what a process that escaped writes after the command's end is no part of its output, and
-// does not keep the run from ending.
+// TestNothingIsReadAfterTheEnd: the output of an escaped process after the command's end is ignored and does not delay
+// the end of the run.
 func TestNothingIsReadAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	r := record(t)

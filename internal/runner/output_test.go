@@ -37,7 +37,7 @@ func writeHastily(size string) {
 	os.Exit(0)
 }
 
-// TestLastLineOfAHastyProgramIsKept: a program that exits without waiting until its output is read loses none of it.
+// TestLastLineOfAHastyProgramIsKept: the output of a program that exits without waiting for its reader is complete.
 func TestLastLineOfAHastyProgramIsKept(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -85,8 +85,8 @@ func length(lines []runlog.Line) (n int) {
 	return n
 }
 
-// TestCommandMisusesItsOutput: whatever a command does with the file that is its standard output, what it has printed
-// before is in the log, and what it prints at the end as well.
+// TestCommandMisusesItsOutput: the log contains the first and last output of a command that manipulates its output
+// file.
 func TestCommandMisusesItsOutput(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -119,7 +119,7 @@ func TestCommandMisusesItsOutput(t *testing.T) {
 	}
 }
 
-// TestStoppedCommandsLastWordIsKept: what a command prints when it is interrupted is read to its end, however long it is.
+// TestStoppedCommandsLastWordIsKept: the output of an interrupted command is read to its end, however long it is.
 func TestStoppedCommandsLastWordIsKept(t *testing.T) {
 	t.Parallel()
 	root := start(t, shell("a", `trap 'head -c 3000000 /dev/zero | tr "\0" x; echo last; exit 9' INT; echo ready; while :; do sleep 0.05; done`))
@@ -136,8 +136,8 @@ func TestStoppedCommandsLastWordIsKept(t *testing.T) {
 	}
 }
 
-// TestHoleInTheOutput: a command that makes its output a terabyte long without writing it keeps nobody busy, and what it
-// prints then is in the log.
+// TestHoleInTheOutput: a command that extends its output by a terabyte without writing causes no work, and its later
+// output is in the log.
 func TestHoleInTheOutput(t *testing.T) {
 	t.Parallel()
 	lines, exit := follow(t, start(t, shell("a", `echo first; truncate -s 1T /dev/stdout; echo; echo last`)), "a", 0)

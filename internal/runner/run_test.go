@@ -17,7 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// runs are runs with what they leave, whatever holds their processes together.
+// runs are specs with their expected results under every isolation.
 var runs = map[string]struct {
 	spec  runner.Spec
 	lines []string
@@ -187,8 +187,8 @@ func TestFloodKeepsTheEnd(t *testing.T) {
 	}
 }
 
-// TestLogIsBounded: a run's log on its VM takes no more than its limit and what is kept of the end, however the output is
-// made up, and whether the agent or a set-up command prints it.
+// TestLogIsBounded: a run's log on its VM stays within its limit plus the kept end, for any output of the agent or a
+// set-up command.
 func TestLogIsBounded(t *testing.T) {
 	t.Parallel()
 	const limit = 100 << 10

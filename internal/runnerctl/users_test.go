@@ -17,7 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/runnerctl"
 )
 
-// twoUsers are boxes that say that they have a user of the runner's own, and note which one was asked for.
+// twoUsers are VMs with a separate runner user, which record the user of each connection.
 type twoUsers struct {
 	*boxes
 	facts map[string]string
@@ -58,8 +58,8 @@ func (u *twoUsers) wasAsked() string {
 	return strings.Join(u.asked, " ")
 }
 
-// TestTwoUsers: where a VM has a user of the runner's own, that one is asked about runs and the tether, and its program lies where
-// the agent's cannot change it; it is told how to become the agent's. All work on the checkout is the agent's.
+// TestTwoUsers: on a VM with a separate runner user, that user handles runs and the tether, its program cannot be
+// changed by the agent, and it knows how to become the agent's user. All work on the checkout runs as the agent's user.
 func TestTwoUsers(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)

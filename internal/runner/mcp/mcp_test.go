@@ -19,7 +19,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/mcp"
 )
 
-// tether stands for the orchestrator behind the tether's end.
+// tether simulates the orchestrator behind the tether's end.
 type tether struct {
 	answers []func(http.ResponseWriter)
 
@@ -90,7 +90,7 @@ func call(t *testing.T, s *sdk.ClientSession, tool string, arguments map[string]
 	return res.Content[0].(*sdk.TextContent).Text, res.IsError
 }
 
-// TestTools: an agent's CLI sees the tools with what they take.
+// TestTools: an agent's CLI sees the tools with their parameters.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	s := connect(t, &tether{})
@@ -114,7 +114,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestCallIsRepeated: a call is sent again while the tether is cut or errand is away, with the same id.
+// TestCallIsRepeated: a call is sent again with the same id while the tether is interrupted or errand is unavailable.
 func TestCallIsRepeated(t *testing.T) {
 	t.Parallel()
 	h := &tether{answers: []func(http.ResponseWriter){cut, status(http.StatusServiceUnavailable), status(http.StatusBadGateway), answer(tools.Answer{Text: "Kept."})}}
@@ -136,7 +136,7 @@ func TestCallIsRepeated(t *testing.T) {
 	}
 }
 
-// TestRefusals: what errand refuses is a tool's error with its words, and is not sent again.
+// TestRefusals: a refusal by errand becomes a tool error with its text, and is not retried.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -160,7 +160,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestTokenFile: a token that others can read is not used.
+// TestTokenFile: a token that others can read is refused.
 func TestTokenFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "token")

@@ -45,9 +45,8 @@ func newLarge(b *testing.B) world {
 	return world{url: "file://" + filepath.ToSlash(dir), base: sh(b, dir, "git rev-parse HEAD")}
 }
 
-// BenchmarkSleep is what it costs to carry a small change to a large checkout, beside what packing
-// the whole tree costs in the same run. Fetching and checking out the base is not counted: a VM
-// without an archive does that, too.
+// BenchmarkSleep measures the cost of transferring a small change to a large checkout, compared with packing the whole
+// tree. Fetching and checking out the base is not included, because a VM without an archive does that, too.
 func BenchmarkSleep(b *testing.B) {
 	w := newLarge(b)
 	before := w.vm(b)

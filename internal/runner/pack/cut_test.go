@@ -16,7 +16,7 @@ import (
 const much = `echo 1 > 1; git add 1; git commit -qm 1; echo 2 > 2; git stash -q -u; echo s > s; git add s; rm gone; echo w >> README
 	git branch other; mkdir deep; echo u > deep/u; mkdir -p ../.claude/projects/p; echo s > ../.claude/projects/p/s.jsonl; mkdir node_modules; echo j > node_modules/j`
 
-// TestCut cuts a stream at many places: the checkout stays as it was, and the whole stream works.
+// TestCut truncates a stream at many places: the checkout stays unchanged, and the complete stream works.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,8 +93,8 @@ func (l *limited) Write(b []byte) (int, error) {
 	return l.to.Write(b)
 }
 
-// TestPackCut breaks the connection while packing: it is an error, what was written is refused, and
-// the checkout can be packed again.
+// TestPackCut breaks the connection while packing: Pack returns an error, the partial stream is refused, and the
+// checkout can be packed again.
 func TestPackCut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -77,7 +77,7 @@ func Forge(m Manifest, entries ...Forged) []byte {
 	return out.Bytes()
 }
 
-// UnpackFiles is Unpack without all that git does: what a stream can do to files.
+// UnpackFiles is Unpack without the git operations: the effects of a stream on files.
 func UnpackFiles(dir, home string, keep []string, from io.Reader) error {
 	if err := os.MkdirAll(dir+"/.git", 0o755); err != nil {
 		return err

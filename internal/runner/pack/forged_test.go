@@ -18,7 +18,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/pack"
 )
 
-// TestForged refuses what no Pack writes before anything is changed.
+// TestForged: entries that Pack never writes are refused before anything is changed.
 func TestForged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -90,7 +90,7 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// TestForgedManifest refuses what the manifest may not say.
+// TestForgedManifest: invalid manifests are refused.
 func TestForgedManifest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -177,8 +177,7 @@ func TestInTheWay(t *testing.T) {
 	}
 }
 
-// FuzzUnpackFiles writes whatever entries there are, with right sums: files and links only ever come
-// to be where they have a place.
+// FuzzUnpackFiles writes arbitrary entries with correct sums: files and links are only created at permitted places.
 func FuzzUnpackFiles(f *testing.F) {
 	f.Add("work/a\nl work/l /etc\nwork/l/x\nhome/.claude/projects/p/s\nkeep/w0/x\nkeep/h1/y\nd keep/w0/d", "deleted")
 	f.Add("l work/a b\nl work/b ..\nwork/a/b/c", "a\x00b/c")
@@ -190,8 +189,8 @@ func FuzzUnpackFiles(f *testing.F) {
 	})
 }
 
-// TestForgedFiles draws such entries of few names, so that they meet what is there, and one another.
-// Most of the streams are such as Pack could write.
+// TestForgedFiles draws random entries with few names, so that they collide with existing files and with each other.
+// Most of the streams could come from Pack.
 func TestForgedFiles(t *testing.T) {
 	t.Parallel()
 	top, n := t.TempDir(), 0
@@ -252,8 +251,8 @@ func rank(line string) int {
 	return strings.Index("glwhk", line[:1])
 }
 
-// forgeFiles unpacks entries, one a line ("l NAME TARGET" a link, "d NAME" a folder), and looks for
-// what must not be.
+// forgeFiles unpacks entries, one per line ("l NAME TARGET" a link, "d NAME" a folder), and checks for forbidden
+// effects.
 func forgeFiles(t interface{ Errorf(string, ...any) }, top string, lines []string, deleted string) {
 	home, dir, canary := filepath.Join(top, "home"), filepath.Join(top, "home", "work"), filepath.Join(top, "canary")
 	err := errors.Join(os.MkdirAll(filepath.Join(dir, ".git", "hooks"), 0o755), os.Mkdir(canary, 0o755), os.WriteFile(filepath.Join(canary, "f"), []byte("c"), 0o600),
@@ -320,7 +319,7 @@ func allowed(rel string, d os.DirEntry) bool {
 	return first == "work" || first == ".bashrc" || first == ".errand" || first == "cache" || first == ".claude" || first == ".codex" || first == ".gemini"
 }
 
-// FuzzVerify reads whatever comes: it ends, and accepts nothing but what sums up.
+// FuzzVerify: Verify terminates for any input, and accepts only streams with correct sums.
 func FuzzVerify(f *testing.F) {
 	id := strings.Repeat("a", 40)
 	m := pack.Manifest{Form: pack.Form, Head: id, Base: id, Keep: []string{"c"}}

@@ -65,7 +65,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestStrangeFiles packs what is no file, without waiting for anybody or reading elsewhere.
+// TestStrangeFiles packs special files without blocking and without reading elsewhere.
 func TestStrangeFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

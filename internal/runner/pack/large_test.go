@@ -40,8 +40,8 @@ func (v vm) stores(t testing.TB, oid, content string) {
 	}
 }
 
-// commits has git commit a pointer for what the checkout has as a whole, as the filter of Git LFS does. The file is
-// old, so that git takes it for unchanged without a look at it.
+// commits lets git commit a pointer for a file whose content is in the checkout, as the filter of Git LFS does. The
+// file is old, so that git treats it as unchanged without reading it.
 func (v vm) commits(t testing.TB, name, content string) {
 	t.Helper()
 	v.write(t, "../pointer", v.keeps(t, content))
@@ -125,7 +125,8 @@ func TestLargeFiles(t *testing.T) {
 	}
 }
 
-// TestTouchedLargeFiles: a large file that git has to look at is carried once, and not at all if it was only fetched.
+// TestTouchedLargeFiles: a large file that git has to compare is transferred once, and not at all if it was only
+// fetched.
 func TestTouchedLargeFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,7 +149,7 @@ func TestTouchedLargeFiles(t *testing.T) {
 	}
 }
 
-// oidPointer is a pointer to what nobody keeps.
+// oidPointer returns a pointer to an object that does not exist.
 func oidPointer(content string) string {
 	_, text := changeset.PointerTo([]byte(content))
 	return text
@@ -161,7 +162,7 @@ func linked(t *testing.T, v vm, content string) {
 	sh(t, v.dir, "cd .git/lfs/objects/"+oid[:2]+"/"+oid[2:4]+"; mv "+oid+" x; ln -s x "+oid)
 }
 
-// TestLargeLimit leaves out what does not fit, and carries the rest.
+// TestLargeLimit: files beyond the limit are left out, and the others are transferred.
 func TestLargeLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

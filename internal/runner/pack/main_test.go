@@ -107,7 +107,7 @@ func unpacked(t testing.TB, v vm, keep []string, stream []byte) pack.Manifest {
 	return m
 }
 
-// picture is all that there is to see of a VM: files with modes and content, and what git says.
+// picture is the observable state of a VM: files with modes and content, and the output of git.
 func picture(t testing.TB, v vm, ignored bool) string {
 	t.Helper()
 	var lines []string

@@ -75,7 +75,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestGoesOn lets git go on on the second VM with what it was in the middle of on the first.
+// TestGoesOn continues an unfinished git operation of the first VM on the second one.
 func TestGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

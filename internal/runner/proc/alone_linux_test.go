@@ -50,9 +50,9 @@ func TestRunAlone(t *testing.T) {
 	}
 }
 
-// TestRunAloneWithinRunAlone runs as a user without privileges, whoever runs the tests: only such a user needs a user
-// namespace, whose maps are written through /proc. It does so often: which numbers nobody has in the outer /proc, or
-// somebody else, depends on the host.
+// TestRunAloneWithinRunAlone runs as an unprivileged user in every environment, because only such a user needs a user
+// namespace, whose maps are written through /proc. It runs repeatedly, because the assignment of process ids in the
+// outer /proc depends on the host.
 func TestRunAloneWithinRunAlone(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -84,7 +84,7 @@ func TestRunAloneWithinRunAlone(t *testing.T) {
 	}
 }
 
-// TestAdoptRefusesWithinRunAlone: whoever ends orphans by their numbers must know that the numbers are theirs.
+// TestAdoptRefusesWithinRunAlone: EndOrphans must only run where process ids refer to its own processes.
 func TestAdoptRefusesWithinRunAlone(t *testing.T) {
 	t.Parallel()
 	if Probe() != PIDNamespace {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 const tidyCommand = "tidy"
 
-// tidy starts a command that leaves a process in a session of its own, and ends what is left.
+// tidy starts a command that leaves a process in its own session, and ends the remaining processes.
 func tidy() int {
 	err := Adopt()
 	if err == nil {
@@ -45,8 +45,8 @@ func tidy() int {
 
 const nestCommand = "nest"
 
-// nest runs itself by RunAlone as often as the first argument says, and within that a shell script as often as the
-// second one says: as git runs a filter that runs git. It prints the first error of each level.
+// nest runs itself through RunAlone to the depth of the first argument, and inside that a shell script to the depth of
+// the second, like a git filter that runs git. It prints the first error of each level.
 func nest(args []string) int {
 	level, err := strconv.Atoi(args[0])
 	times, err2 := strconv.Atoi(args[1])

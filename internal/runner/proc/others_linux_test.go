@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLeft: what is left of a user is what began since, whatever hangs where, but for logins and the caller.
+// TestLeft: Leftovers returns a user's processes that started since the given time, independent of their parents,
+// except logins and the caller.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	const agent, keeper = 1000, 1001
@@ -64,7 +65,7 @@ func TestParseOwner(t *testing.T) {
 	}
 }
 
-// TestBorn: a process began after the one that started it, or in the same moment, and both since the same start.
+// TestBorn: a process starts at the same time as its parent or later, in the same boot.
 func TestBorn(t *testing.T) {
 	t.Parallel()
 	boot, ticks := StartTime()
@@ -76,7 +77,7 @@ func TestBorn(t *testing.T) {
 	}
 }
 
-// TestTreeCPU: what a process and its children use is seen from outside.
+// TestTreeCPU: the CPU time of a process and its children is visible from outside.
 func TestTreeCPU(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "(while :; do :; done) & wait")

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// isolations are those that work here. A subreaper cannot tell two commands of one program apart,
-// so these tests are not parallel.
+// isolations returns the kinds that work on this host. A subreaper cannot distinguish two commands of one program, so
+// these tests are not parallel.
 func isolations(t *testing.T) []Isolation {
 	t.Helper()
 	if runtime.GOOS != "linux" {

@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-// TestFiltersOutliveNothing: git starts what the agent's configuration names as a filter, after the run, when nobody looks
-// for processes any more. What such a filter leaves in a session of its own ends with git.
+// TestFiltersOutliveNothing: git may start a filter of the agent's configuration after the run. Processes that such a
+// filter leaves in their own sessions end with git.
 func TestFiltersOutliveNothing(t *testing.T) {
 	t.Parallel()
 	if proc.Probe() != proc.PIDNamespace {

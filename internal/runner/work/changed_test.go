@@ -8,7 +8,7 @@ import (
 	"testing/quick"
 )
 
-// words has a shell say which words it reads in a command line.
+// words returns the words that a shell reads in a command line.
 func words(t *testing.T, line string) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", `for w in `+line+`; do printf '%s\0' "$w"; done`).Output()

@@ -21,7 +21,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-// checked runs checks and returns what they printed.
+// checked runs checks and returns their output.
 func checked(t *testing.T, root string, spec work.CheckSpec) (results []work.CheckResult, done work.ChecksDone, log string, err error) {
 	t.Helper()
 	var out, logged bytes.Buffer
@@ -169,7 +169,7 @@ func TestCheckCannotBegin(t *testing.T) {
 	}
 }
 
-// burst is a program that does not wait for a full pipe: what it has not taken at the program's exit is lost.
+// burst is a program that does not wait for a full pipe and loses the rest of its output at exit.
 func burst() {
 	_ = unix.SetNonblock(1, true)
 	data := append(bytes.Repeat([]byte("."), 900<<10), "\nthe reason\n"...)
@@ -183,7 +183,7 @@ func burst() {
 	os.Exit(1)
 }
 
-// TestCheckThatDoesNotWait: the end of what a check says is there, also if the program leaves a full pipe behind.
+// TestCheckThatDoesNotWait: the end of a check's output is complete even if the program leaves a full pipe behind.
 func TestCheckThatDoesNotWait(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -75,7 +75,7 @@ func changes(set *changeset.Changeset) []string {
 	return all
 }
 
-// collections are what an agent may have done, and what is collected of it.
+// collections are possible actions of an agent, and the expected changesets.
 var collections = map[string]struct {
 	script string
 	want   []string

@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/disktest"
 )
 
-// TestLargeFilesWithoutPower: a large file that was taken in is there after a power cut, and one that is there is whole, whichever call
-// fails before.
+// TestLargeFilesWithoutPower: a stored large file survives a power cut, and every existing one is complete, whichever
+// call fails before.
 func TestLargeFilesWithoutPower(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("large ", 5000)

@@ -98,8 +98,7 @@ func TestLendRefuses(t *testing.T) {
 	}
 }
 
-// What is lent is not in a changeset, whatever the agent does short of committing it, and is taken back from
-// checkout and index.
+// Lent files are never in a changeset unless the agent commits them, and they are removed from checkout and index.
 func TestLentIsNotCollected(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -138,8 +137,8 @@ func TestLentIsNotCollected(t *testing.T) {
 	}
 }
 
-// Checks find what is lent in their own worktree, and lists of what changed. Checks of one program run alone: see
-// TestCheck.
+// Checks find lent files in their own worktree, and the lists of changed files. Checks of one program are not parallel:
+// see TestCheck.
 func TestCheckLendsAndCompares(t *testing.T) {
 	o := newOrigin(t)
 	dir := prepared(t, o)
@@ -161,8 +160,8 @@ func TestCheckLendsAndCompares(t *testing.T) {
 	}
 }
 
-// Where nothing changed, what is about changes is not run, and that is said; more names than an argument holds
-// come through all the same.
+// Commands for changes are skipped with a reason if nothing changed; lists longer than the limit of an argument are
+// passed completely.
 func TestCheckSkipsAndTakesMany(t *testing.T) {
 	o := newOrigin(t)
 	dir := prepared(t, o)

@@ -83,8 +83,8 @@ func largeCheckout(t *testing.T, url string) string {
 	return dir
 }
 
-// TestLargeFilesAreCollected: what an agent adds goes into the changeset as a pointer with its content, be it
-// committed or not; what the base has, and what is not here, does not.
+// TestLargeFilesAreCollected: large files that an agent adds are in the changeset as pointers with content, committed
+// or not; files that the base has and missing objects are not.
 func TestLargeFilesAreCollected(t *testing.T) {
 	t.Parallel()
 	missing, missingText := changeset.PointerTo([]byte("missing"))
@@ -132,8 +132,8 @@ func TestLargeFilesAreCollected(t *testing.T) {
 	}
 }
 
-// TestChecksSeeLargeFiles: a check's own worktree has what the checkout has, and pointers in place of the rest.
-// It runs alone, as TestCheck does.
+// TestChecksSeeLargeFiles: a check's worktree contains the large files that the checkout has, and pointers for the
+// others. It is not parallel, like TestCheck.
 func TestChecksSeeLargeFiles(t *testing.T) {
 	dir := largeCheckout(t, "")
 	script(t, dir, "echo new > b.bin; git add b.bin; git commit -qm b")
@@ -147,7 +147,7 @@ func TestChecksSeeLargeFiles(t *testing.T) {
 	}
 }
 
-// lfsServer has one object, and says of a second that it is there but sends another.
+// lfsServer serves one object, and announces a second one but sends different content.
 func lfsServer(t *testing.T, content string) (url string, wrong changeset.Pointer) {
 	t.Helper()
 	has, _ := changeset.PointerTo([]byte(content))
@@ -185,8 +185,8 @@ func lfsServer(t *testing.T, content string) (url string, wrong changeset.Pointe
 	return server.URL + "/repo", wrong
 }
 
-// TestPull: pointers become their content, without a change that git sees; what cannot be had is told, and
-// stays a pointer.
+// TestPull: pointers are replaced by their content, without a change that git reports; objects that cannot be fetched
+// are reported and stay pointers.
 func TestPull(t *testing.T) {
 	t.Parallel()
 	url, wrong := lfsServer(t, "published\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-// TestSeed: what a base image has of the repository is taken from there, and what is newer is fetched.
+// TestSeed: objects in a base image's copy of the repository are imported from it, and only newer ones are fetched.
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
