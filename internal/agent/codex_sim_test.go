@@ -58,8 +58,8 @@ func TestHeavyCodexForReal(t *testing.T) {
 	agenttest.Run(t, codexHarness(t))
 }
 
-// TestCodexOnStandIns runs the suite with the simulated agent, which must pass the same tests as the real one.
-func TestCodexOnStandIns(t *testing.T) {
+// TestCodexSimulated runs the suite with the simulated agent, which must pass the same tests as the real one.
+func TestCodexSimulated(t *testing.T) {
 	t.Parallel()
 	const provider = "model_providers.errand."
 	agenttest.Run(t, agenttest.Harness{

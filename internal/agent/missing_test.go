@@ -9,9 +9,9 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
-// TestLeftOutOutputIsNoAnswer: text before dropped lines is not the answer, nor is an answer with missing chunks. A
+// TestAnswerWithMissingOutputIsRefused: text before dropped lines is not the answer, nor is an answer with missing chunks. A
 // complete answer after them is.
-func TestLeftOutOutputIsNoAnswer(t *testing.T) {
+func TestAnswerWithMissingOutputIsRefused(t *testing.T) {
 	t.Parallel()
 	gap := runlog.Line{Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}
 	for name, d := range dialects() {

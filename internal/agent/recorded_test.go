@@ -121,9 +121,9 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestStandInIsLikeTheRealOne plays every recording with the simulated agent and compares the results: the events with
+// TestSimulatedAgentMatchesRecordings plays every recording with the simulated agent and compares the results: the events with
 // their texts, and the judgment.
-func TestStandInIsLikeTheRealOne(t *testing.T) {
+func TestSimulatedAgentMatchesRecordings(t *testing.T) {
 	t.Parallel()
 	for name, rec := range recordings() {
 		t.Run(name, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSchemaSays: the error about an answer is specific enough for a model to correct it.
-func TestSchemaSays(t *testing.T) {
+// TestSchemaErrorIsSpecific: the error about an answer is specific enough for a model to correct it.
+func TestSchemaErrorIsSpecific(t *testing.T) {
 	t.Parallel()
 	s, err := newAnswerSchema(json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object",
 		"properties":{"verdict":{"enum":["advance","iterate"]},"n":{"type":"integer","minimum":1},"list":{"type":"array","items":{"type":"string"}}},

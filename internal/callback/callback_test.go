@@ -110,8 +110,8 @@ func quoted(s string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// TestTaken: valid calls are stored with the task, cleaned.
-func TestTaken(t *testing.T) {
+// TestValidCallsAreStored: valid calls are stored with the task, cleaned.
+func TestValidCallsAreStored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, c := range []struct{ tool, arguments, want string }{

@@ -219,7 +219,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecodeRefusesInvalidInput(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"nothing":         "",
@@ -238,7 +238,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestSums(t *testing.T) {
+func TestStats(t *testing.T) {
 	t.Parallel()
 	c := sample()
 	want := changeset.Stats{Commits: 2, Added: 1, Modified: 1, Deleted: 1, Bytes: 9}

@@ -102,7 +102,7 @@ func TestFailingCalls(t *testing.T) {
 }
 
 // A file that cannot take its place leaves nothing.
-func TestNoPlace(t *testing.T) {
+func TestFileDoesNotReplaceFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "key"), 0o700); err != nil {

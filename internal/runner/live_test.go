@@ -25,9 +25,9 @@ func asOther(t *testing.T, isolation proc.Isolation, script string) runner.Spec 
 	return spec
 }
 
-// TestRecordsAreApart: for a run with its own user, log, exit and spec belong to the runner, and files and input to
+// TestRecordsBelongToTheRunnerUser: for a run with its own user, log, exit and spec belong to the runner, and files and input to
 // that user, whose directories the command gets.
-func TestRecordsAreApart(t *testing.T) {
+func TestRecordsBelongToTheRunnerUser(t *testing.T) {
 	t.Parallel()
 	spec := asOther(t, "", "cat; echo $ROOT; ls $RUN; echo made >$RUN/made")
 	spec.Stdin, spec.Env = "prompt\n", map[string]string{"ROOT": "{root}", "RUN": "{run_dir}"}

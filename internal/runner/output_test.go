@@ -37,8 +37,8 @@ func writeHastily(size string) {
 	os.Exit(0)
 }
 
-// TestLastLineOfAHastyProgramIsKept: the output of a program that exits without waiting for its reader is complete.
-func TestLastLineOfAHastyProgramIsKept(t *testing.T) {
+// TestLastLineOfANonWaitingProgramIsKept: the output of a program that exits without waiting for its reader is complete.
+func TestLastLineOfANonWaitingProgramIsKept(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {

@@ -43,8 +43,8 @@ func TestKnownWhole(t *testing.T) {
 	}
 }
 
-// TestKnownAsByLooking compares the search with a naive search for each form.
-func TestKnownAsByLooking(t *testing.T) {
+// TestKnownMatchesNaiveSearch compares the search with a naive search for each form.
+func TestKnownMatchesNaiveSearch(t *testing.T) {
 	t.Parallel()
 	values := []string{longKey(3), "aaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaaab"}
 	text := strings.Repeat("a", 70) + "b " + longKey(3) + " " + encodings(strings.TrimSpace(longKey(3)))[1] + longKey(4)

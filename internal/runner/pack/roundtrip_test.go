@@ -75,8 +75,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestGoesOn continues an unfinished git operation of the first VM on the second one.
-func TestGoesOn(t *testing.T) {
+// TestUnfinishedGitOperationContinues continues an unfinished git operation of the first VM on the second one.
+func TestUnfinishedGitOperationContinues(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before, after := w.vm(t), w.vm(t)

@@ -65,8 +65,8 @@ func TestParseOwner(t *testing.T) {
 	}
 }
 
-// TestBorn: a process starts at the same time as its parent or later, in the same boot.
-func TestBorn(t *testing.T) {
+// TestStartTime: a process starts at the same time as its parent or later, in the same boot.
+func TestStartTime(t *testing.T) {
 	t.Parallel()
 	boot, ticks := StartTime()
 	if boot == "" || ticks <= 0 {
