@@ -10,41 +10,41 @@ const (
 	// blockers and existing work, and moves on. After a crash the job is claimed again; it only reads.
 	PhaseQueued Phase = "queued"
 	// PhasePreliminaryPlanning: an agent writes the short plan. The run's end moves on. The run
-	// goes on without us; its supervisor follows it again after a restart.
+	// continues while errand is down; the supervisor follows it again after a restart.
 	PhasePreliminaryPlanning Phase = "preliminary_planning"
 	// PhaseAwaitingPreliminaryApproval: the newest preliminary revision is posted (or being posted).
-	// An approval that holds moves on; a trusted comment goes back for another revision; 14 days
+	// A valid approval moves on; a trusted comment goes back for another revision; 14 days
 	// without either cancel. Nothing runs here, so a crash costs nothing.
 	PhaseAwaitingPreliminaryApproval Phase = "awaiting_preliminary_approval"
 	// PhasePlanning: an agent works the approved preliminary plan out. As PhasePreliminaryPlanning.
 	PhasePlanning Phase = "planning"
-	// PhaseAwaitingPlanApproval: as PhaseAwaitingPreliminaryApproval, for the thorough plan.
+	// PhaseAwaitingPlanApproval: as PhaseAwaitingPreliminaryApproval, for the detailed plan.
 	PhaseAwaitingPlanApproval Phase = "awaiting_plan_approval"
-	// PhaseImplementing: an agent builds what was approved, checks run, the changeset is judged and
-	// published, the pull request is opened. Each of these is a job that looks before it repeats.
+	// PhaseImplementing: an agent implements the approved plan, checks run, the changeset is judged and
+	// published, the pull request is opened. Each of these is a job that checks for its effect before it repeats it.
 	PhaseImplementing Phase = "implementing"
 	// PhaseAwaitingPublishApproval: a changeset is ready, stored and judged, and people are shown its
-	// diff (publish: after-approval). An approval that holds goes back to PhaseImplementing or
+	// diff (publish: after-approval). A valid approval goes back to PhaseImplementing or
 	// PhaseAddressingReview, where it is published; a trusted comment has the agent change it; 14 days
 	// without either cancel. Nothing runs here; the VM is kept, because its work is on GitHub nowhere.
 	PhaseAwaitingPublishApproval Phase = "awaiting_publish_approval"
-	// PhasePROpen: the pull request is open and nothing of it is being worked on. A review, a
+	// PhasePROpen: the pull request is open and no work on it is in progress. A review, a
 	// comment, a merge or a close moves on. Nothing runs here.
 	PhasePROpen Phase = "pr_open"
 	// PhaseAddressingReview: a round: an agent answers the gathered feedback, its commits are
 	// published, every thread gets its answer. As PhaseImplementing; ends in PhasePROpen.
 	PhaseAddressingReview Phase = "addressing_review"
-	// PhaseAwaitingAnswer: a question to people, or a refusal that needs their word, is posted. A
+	// PhaseAwaitingAnswer: a question to people, or a refusal that needs their answer, is posted. A
 	// trusted comment goes back to Resume. Nothing runs here.
 	PhaseAwaitingAnswer Phase = "awaiting_answer"
 	// PhaseInterrupted: a limit, a lost VM or a restart stopped a run. A delayed job goes back to
-	// Resume by itself, with back-off; people need not do anything.
+	// Resume automatically, with back-off; people need not do anything.
 	PhaseInterrupted Phase = "interrupted"
 	// PhaseDone: merged, or answered by a report. Only clean-up jobs are left. Only a new trigger
-	// on the issue leaves it: the task then begins anew.
+	// on the issue leaves it: the task then starts again.
 	PhaseDone Phase = "done"
-	// PhaseCancelled: unassigned, closed, told to, or expired. As PhaseDone; a new trigger on the
-	// issue begins the task anew.
+	// PhaseCancelled: unassigned, closed, canceled by a command, or expired. As PhaseDone; a new trigger on the
+	// issue starts the task again.
 	PhaseCancelled Phase = "cancelled"
 	// PhaseFailed: stopped with a reason and a hint. `retry` goes back to Resume.
 	PhaseFailed Phase = "failed"

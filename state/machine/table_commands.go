@@ -37,11 +37,11 @@ var commandRows = []Row{
 		If:   "it was deleted, hidden or edited before it was read",
 		when: func(c *change) bool { return c.e.Comment.Withdrawn != "" },
 		To:   same, do: withdrawnComment,
-		Doc: "nothing is done; commands, and edits that could be some, are answered",
+		Doc: "no effect; commands, and edits that may contain some, are answered",
 	},
 	{
 		From: anyPhase, On: state.EventCommented,
-		If: "by somebody who may not", when: not(allowed),
+		If: "by a user without the permission", when: not(allowed),
 		To: same, do: outsiderComment,
 		Doc: "a mention is counted in the status comment, other comments are withheld from the agent",
 	},
@@ -53,7 +53,7 @@ var commandRows = []Row{
 	{
 		From: anyPhase, On: state.EventCommented, Verb: state.VerbUnknown,
 		To: same, do: reply(state.ReplyUnknown),
-		Doc: "the nearest command is named",
+		Doc: "the most similar command is named",
 	},
 	{
 		From: anyPhase, On: state.EventCommented, Verb: state.VerbStatus,
@@ -64,27 +64,27 @@ var commandRows = []Row{
 		From: ended, On: state.EventCommented, Verb: state.VerbPlan,
 		If: "on the issue, after the end", when: all(onIssue, not(outdated)),
 		To: []state.Phase{state.PhaseQueued}, do: begin,
-		Doc: "the task begins anew",
+		Doc: "the task starts again",
 	},
 	{
 		From: ended, On: state.EventCommented, Verb: state.VerbPlan,
 		To: same, do: endedMessage,
-		Doc: "😕, and told, once, that the task is over and how to begin anew",
+		Doc: "😕, and, once, a reply that the task has ended and how to start again",
 	},
 	{
 		From: ended, On: state.EventCommented, Verb: state.VerbMessage,
 		To: same, do: endedMessage,
-		Doc: "😕, and told, once, that the task is over and how to begin anew",
+		Doc: "😕, and, once, a reply that the task has ended and how to start again",
 	},
 	{
 		From: ended, On: state.EventCommented, Verb: state.VerbBudget,
 		To: same, do: reply(state.ReplyStatus),
-		Doc: "told that the task is over",
+		Doc: "a reply says that the task has ended",
 	},
 	{
 		From: ended, On: state.EventCommented, Verb: state.VerbModel,
 		To: same, do: reply(state.ReplyStatus),
-		Doc: "told that the task is over",
+		Doc: "a reply says that the task has ended",
 	},
 	{
 		From: ended, On: state.EventCommented, Verb: state.VerbCancel,
@@ -110,12 +110,12 @@ var commandRows = []Row{
 	{
 		From: open, On: state.EventCommented, Verb: state.VerbCancel,
 		To: []state.Phase{state.PhaseCancelled}, do: func(c *change) { c.cancel("@" + c.e.By.Login + " cancelled it") },
-		Doc: "cancelled; a running agent is stopped and its work saved",
+		Doc: "canceled; a running agent is stopped and its work saved",
 	},
 	{
 		From: append([]state.Phase{state.PhaseInterrupted}, working...), On: state.EventCommented, Verb: state.VerbStop,
 		To: []state.Phase{state.PhaseAwaitingAnswer}, do: stopByHand,
-		Doc: "the run, if there is one, is stopped, its work saved, the VM kept; nothing goes on by itself",
+		Doc: "the run, if there is one, is stopped, its work saved, the VM kept; the task waits for a person",
 	},
 	{
 		From: anyPhase, On: state.EventCommented, Verb: state.VerbStop,
@@ -124,20 +124,20 @@ var commandRows = []Row{
 	},
 	{
 		From: asking, On: state.EventCommented, Verb: state.VerbRetry,
-		If: "they cannot be approved any more", when: func(c *change) bool { return c.t.NewestPlan().Stale != "" },
+		If: "they can no longer be approved", when: func(c *change) bool { return c.t.NewestPlan().Stale != "" },
 		To: building, do: showAgain,
-		Doc: "the changes are shown anew",
+		Doc: "the changes are shown again",
 	},
 	{
 		From: resumable, On: state.EventCommented, Verb: state.VerbRetry,
 		To: resumed, do: retry,
-		Doc: "goes on where it stopped, on a new VM if told so",
+		Doc: "continues where it stopped, on a new VM with `fresh`",
 	},
 	{
 		From: working, On: state.EventCommented, Verb: state.VerbRetry,
 		If: "it waits for something", when: func(c *change) bool { return c.t.Waiting != nil },
 		To: same, do: again,
-		Doc: "look again now",
+		Doc: "checked again now",
 	},
 	{
 		From: anyPhase, On: state.EventCommented, Verb: state.VerbRetry,
@@ -149,18 +149,18 @@ var commandRows = []Row{
 		On:   state.EventCommented, Verb: state.VerbReplan,
 		If: "before anything was built", when: func(c *change) bool { return c.t.PR == nil },
 		To: []state.Phase{state.PhaseQueued, state.PhasePreliminaryPlanning, state.PhasePlanning}, do: replan,
-		Doc: "the issue is read and frozen anew, and a new revision is made",
+		Doc: "the issue is read and frozen again, and a new revision is made",
 	},
 	{
 		From: anyPhase, On: state.EventCommented, Verb: state.VerbReplan,
 		To: same, do: reply(state.ReplyTooLate),
-		Doc: "too late to plan anew",
+		Doc: "too late to replan",
 	},
 	{
 		From: open, On: state.EventCommented, Verb: state.VerbBudget,
 		To:  []state.Phase{Same, state.PhasePreliminaryPlanning, state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview},
 		do:  budget,
-		Doc: "the cap is raised; a task that stopped at it goes on",
+		Doc: "the cap is raised; a task that stopped at it continues",
 	},
 	{
 		From: open, On: state.EventCommented, Verb: state.VerbModel,
@@ -171,7 +171,7 @@ var commandRows = []Row{
 		From: []state.Phase{state.PhaseAwaitingAnswer}, On: state.EventCommented, Verb: state.VerbCreatePR,
 		If: "errand has asked for the ticket key", when: answersKey,
 		To: working, do: createPR,
-		Doc: "goes on with that ticket key",
+		Doc: "continues with that ticket key",
 	},
 	{
 		From: anyPhase, On: state.EventCommented, Verb: state.VerbIssue,
@@ -186,7 +186,7 @@ var commandRows = []Row{
 	{
 		From: ended, On: state.EventCommented, Verb: state.VerbCreatePR,
 		To: same, do: reply(state.ReplyStatus),
-		Doc: "told that the task is over",
+		Doc: "a reply says that the task has ended",
 	},
 	{
 		From: open, On: state.EventCommented, Verb: state.VerbPlan,
@@ -201,14 +201,14 @@ var commandRows = []Row{
 	{
 		From: asking, On: state.EventCommented, Verb: state.VerbMessage,
 		To: building, do: revise,
-		Doc: "a change request: the agent works on it, and the changes are shown anew",
+		Doc: "a change request: the agent addresses it, and the new changes are shown",
 	},
 	{
 		From: approving, On: state.EventCommented,
-		If:   "a command stands in a quote, in code or in other markup only",
+		If:   "the only commands are in quotes, code or other markup",
 		when: func(c *change) bool { return c.e.Comment.Quoted },
 		To:   same, do: quoted,
-		Doc: "told that quoted commands do not count; no revision is made",
+		Doc: "a reply says that quoted commands do not count; no revision is made",
 	},
 	{
 		From: awaiting, On: state.EventCommented,
@@ -219,12 +219,12 @@ var commandRows = []Row{
 		From: asking, On: state.EventCommented,
 		If: "on the issue", when: func(c *change) bool { return !c.e.Comment.OnPR },
 		To: building, do: revise,
-		Doc: "a change request: the agent works on it, and the changes are shown anew",
+		Doc: "a change request: the agent addresses it, and the new changes are shown",
 	},
 	{
 		From: []state.Phase{state.PhaseAwaitingAnswer}, On: state.EventCommented, Verb: state.VerbMessage,
 		To: working, do: answer,
-		Doc: "the answer: goes on",
+		Doc: "the answer: the task continues",
 	},
 	{
 		From: []state.Phase{state.PhaseAwaitingAnswer}, On: state.EventCommented,
@@ -233,7 +233,7 @@ var commandRows = []Row{
 			return !c.e.Comment.OnPR && (c.t.Question == nil || c.t.Question.Kind != state.AskStopped)
 		},
 		To: working, do: answer,
-		Doc: "the answer: goes on",
+		Doc: "the answer: the task continues",
 	},
 	{
 		From: []state.Phase{state.PhasePROpen}, On: state.EventCommented, Verb: state.VerbMessage,
@@ -243,29 +243,29 @@ var commandRows = []Row{
 	{
 		From: slices.Concat(running, []state.Phase{state.PhaseInterrupted, state.PhaseFailed}),
 		On:   state.EventCommented, Verb: state.VerbMessage,
-		If: "it mentions the bot", when: mentioned,
+		If: "it mentions errand", when: mentioned,
 		To: same, do: keepMessage,
-		Doc: "kept, and answered after the run; said so once",
+		Doc: "kept, and answered after the run; a comment says so once",
 	},
 	{
 		From: []state.Phase{state.PhaseQueued}, On: state.EventCommented, Verb: state.VerbMessage,
 		To: same, do: heardEarly,
-		Doc: "👀; read when it starts; what waits looks again",
+		Doc: "👀; read when it starts; waiting tasks check again",
 	},
 	{
 		From: planning, On: state.EventCommented,
 		To: same, do: keep,
-		Doc: "kept: the plan under way is revised before it is posted",
+		Doc: "kept: the current plan is revised before it is posted",
 	},
 	{
 		From: []state.Phase{state.PhaseQueued}, On: state.EventCommented,
 		To: same, do: heardEarly,
-		Doc: "read when it starts; what waits looks again",
+		Doc: "read when it starts; waiting tasks check again",
 	},
 	{
 		From: slices.Concat(building, []state.Phase{state.PhasePROpen, state.PhaseAwaitingAnswer, state.PhaseInterrupted, state.PhaseFailed}),
 		On:   state.EventCommented,
-		If:   "on the issue, to nobody in particular",
+		If:   "on the issue, without a mention",
 		when: func(c *change) bool { return !c.e.Comment.OnPR && len(c.e.Orders) == 0 },
 		To:   same, do: discussed,
 		Doc: "discussion: later prompts carry it",

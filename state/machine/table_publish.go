@@ -14,7 +14,7 @@ var publishRows = []Row{
 		From: []state.Phase{state.PhaseImplementing}, On: state.EventCollected,
 		If: "no net change", when: nothingNew,
 		To: []state.Phase{state.PhaseAwaitingAnswer}, do: noChanges,
-		Doc: "said in a comment; no failure",
+		Doc: "reported in a comment; no failure",
 	},
 	{
 		From: []state.Phase{state.PhaseAddressingReview}, On: state.EventCollected,
@@ -24,7 +24,7 @@ var publishRows = []Row{
 	},
 	{
 		From: building, On: state.EventCollected,
-		If: "somebody pushed meanwhile", when: behind,
+		If: "a push meanwhile", when: behind,
 		To: []state.Phase{Same, state.PhaseInterrupted}, do: rebaseFirst,
 		Doc: "the VM's commits are rebased onto it and judged again",
 	},
@@ -44,7 +44,7 @@ var publishRows = []Row{
 		If:   "something trusted was said meanwhile",
 		when: all(thisShown, func(c *change) bool { return len(c.untaken()) > 0 }, not(tooMany)),
 		To:   same, do: func(c *change) { c.launchRun(runOfPhase(c.t.Phase)) },
-		Doc: "the agent takes it in before the changes are shown",
+		Doc: "the agent considers it before the changes are shown",
 	},
 	{
 		From: building, On: state.EventShown,
@@ -62,16 +62,16 @@ var publishRows = []Row{
 		From: building, On: state.EventOvertaken,
 		If: "not too often", when: canRebase,
 		To: same, do: rebase,
-		Doc: "somebody pushed: the VM's commits are rebased onto it and judged again",
+		Doc: "after a push, the VM's commits are rebased onto it and judged again",
 	},
 	{
 		From: building, On: state.EventOvertaken,
 		To: []state.Phase{state.PhaseInterrupted}, do: rebaseLater,
-		Doc: "somebody keeps pushing: tried again after a while",
+		Doc: "repeated pushes: retried after a while",
 	},
 	{
 		From: building, On: state.EventConflict,
-		If: "after too many runs without a person's word", when: tooMany,
+		If: "after too many runs without a person's response", when: tooMany,
 		To: []state.Phase{state.PhaseFailed}, do: tooManyRuns,
 		Doc: "reason and hint are posted",
 	},
@@ -100,7 +100,7 @@ var publishRows = []Row{
 	{
 		From: []state.Phase{state.PhaseAwaitingAnswer, state.PhaseFailed, state.PhaseCancelled, state.PhaseDone},
 		On:   state.EventPROpened,
-		If:   "the task turned away while it was being opened",
+		If:   "the task changed course while it was being opened",
 		when: func(c *change) bool { return c.t.PR == nil && c.t.Branch.Head != "" },
 		To:   same, do: func(c *change) { c.t.PR = c.e.PR },
 		Doc: "it is noted, so that people find it",
@@ -108,7 +108,7 @@ var publishRows = []Row{
 	{
 		From: building, On: state.EventAnswered,
 		To: []state.Phase{state.PhasePROpen, state.PhaseAddressingReview}, do: answered,
-		Doc: "the round is over; what came meanwhile makes the next one",
+		Doc: "the round is over; feedback that arrived meanwhile starts the next one",
 	},
 	{
 		From: []state.Phase{state.PhasePROpen}, On: state.EventGathered,
@@ -120,7 +120,7 @@ var publishRows = []Row{
 		From: asking, On: state.EventGathered,
 		If: "there is something to do", when: freshFeedback,
 		To: []state.Phase{state.PhaseAddressingReview}, do: reviewedChanges,
-		Doc: "a change request: the agent works on it, and the changes are shown anew",
+		Doc: "a change request: the agent addresses it, and the new changes are shown",
 	},
 	{
 		From: open, On: state.EventGathered,

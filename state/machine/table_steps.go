@@ -8,13 +8,13 @@ var stepRows = []Row{
 		From: working, On: state.EventStarted,
 		If: "nothing is visible to the agent", when: func(c *change) bool { return !c.e.Start.Visible },
 		To: same, do: nothingVisible,
-		Doc: "wait; the comment says which text to 👍",
+		Doc: "waits; the comment names the text that needs a 👍",
 	},
 	{
 		From: working, On: state.EventStarted,
-		If: "an outsider changed the issue", when: func(c *change) bool { return c.t.Frozen.Changed != nil },
+		If: "a user without write access changed the issue", when: func(c *change) bool { return c.t.Frozen.Changed != nil },
 		To: same, do: startedButEdited,
-		Doc: "wait until a writer says replan",
+		Doc: "waits until a writer comments `replan`",
 	},
 	{
 		From: []state.Phase{state.PhaseQueued}, On: state.EventStarted,
@@ -25,12 +25,12 @@ var stepRows = []Row{
 		From: running, On: state.EventStarted,
 		If: "no run is there yet", when: func(c *change) bool { return c.t.Run == nil },
 		To: same, do: restarted,
-		Doc: "the run is launched with what was read anew",
+		Doc: "the run is launched with the new data",
 	},
 	{
 		From: working, On: state.EventHeldUp,
 		To: same, do: heldUp,
-		Doc: "waits for something besides people, says what, and looks again by itself",
+		Doc: "waits for something other than people, reports it, and checks again automatically",
 	},
 	{
 		From: working, On: state.EventAsked,
@@ -45,13 +45,13 @@ var stepRows = []Row{
 	},
 	{
 		From: anyPhase, On: state.EventLaunched,
-		If: "the task turned away meanwhile",
+		If: "the task changed course meanwhile",
 		To: same, do: launchedLate,
 		Doc: "the run is stopped again; an ended task's VM is deleted",
 	},
 	{
 		From: approving, On: state.EventApproved,
-		If: "somebody said something, and it is not known yet what that person may do", when: unheard,
+		If: "a comment by a person whose permission is not known yet", when: unheard,
 		To: same, do: checkLater,
 		Doc: "checked again a moment later: a change request that came before wins",
 	},
@@ -59,7 +59,7 @@ var stepRows = []Row{
 		From: approving, On: state.EventApproved,
 		If: "the newest revision, nothing trusted came before", when: approvable,
 		To: []state.Phase{state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview}, do: approved,
-		Doc: "approved: the stored plan is carried out, the stored changes are published",
+		Doc: "approved: the stored plan is executed, or the stored changes are published",
 	},
 	{
 		From: open, On: state.EventApproved,
@@ -71,13 +71,13 @@ var stepRows = []Row{
 		If:   "withdrawn before the start",
 		when: func(c *change) bool { return withdrawn(c) && thisRun(c) && c.t.Run.State == state.RunLaunching },
 		To:   awaiting, do: revoked,
-		Doc: "the approval does not hold any more; the plan waits again",
+		Doc: "the approval is no longer valid; the plan waits again",
 	},
 	{
 		From: building, On: state.EventNoApproval,
 		If: "withdrawn before the changes were published", when: publishDoubted,
 		To: asking, do: publishRevoked,
-		Doc: "the approval does not hold any more; the changes wait again",
+		Doc: "the approval is no longer valid; the changes wait again",
 	},
 	{
 		From: open, On: state.EventNoApproval,
@@ -91,7 +91,7 @@ var stepRows = []Row{
 	},
 	{
 		From: []state.Phase{state.PhaseInterrupted}, On: state.EventDue,
-		If: "resume, after too many runs without a person's word", when: all(due("resume"), tooMany),
+		If: "resume, after too many runs without a person's response", when: all(due("resume"), tooMany),
 		To: []state.Phase{state.PhaseFailed}, do: tooManyRuns,
 		Doc: "reason and hint are posted",
 	},
@@ -99,13 +99,13 @@ var stepRows = []Row{
 		From: []state.Phase{state.PhaseInterrupted}, On: state.EventDue,
 		If: "resume", when: due("resume"),
 		To: resumed, do: resume,
-		Doc: "goes on by itself",
+		Doc: "continues automatically",
 	},
 	{
 		From: working, On: state.EventDue,
 		If: "recheck", when: all(due("recheck"), func(c *change) bool { return c.t.Waiting != nil }),
 		To: same, do: again,
-		Doc: "looks again whether it can go on",
+		Doc: "checks whether it can continue",
 	},
 	{
 		From: approving, On: state.EventDue,
@@ -118,14 +118,14 @@ var stepRows = []Row{
 		If: "expire", when: all(due("expire"), sameNewest),
 		To:  []state.Phase{state.PhaseCancelled},
 		do:  func(c *change) { c.cancel("nobody approved " + whatWaits(c) + " in time") },
-		Doc: "nobody approved it in time",
+		Doc: "no approval in time",
 	},
 	{
 		From: []state.Phase{state.PhasePROpen}, On: state.EventStepFailed,
 		If:   "the review could not be read, and waiting helps",
 		when: func(c *change) bool { return c.e.Failure.Job == state.JobGather && !c.e.Failure.RetryAt.IsZero() },
 		To:   []state.Phase{state.PhaseInterrupted, state.PhaseFailed}, do: stepInterrupted,
-		Doc: "read again by itself after a while, a bounded number of times",
+		Doc: "read again automatically after a while, a limited number of times",
 	},
 	{
 		From: []state.Phase{state.PhasePROpen}, On: state.EventStepFailed,
@@ -137,17 +137,17 @@ var stepRows = []Row{
 		From: ended, On: state.EventStepFailed,
 		If: "the status comment, within a day of the end or not too often", when: endUnshown,
 		To: same, do: func(c *change) { c.t.Status.Failed++ },
-		Doc: "it is written after a while: it has to show the end",
+		Doc: "it is posted again after a while, because it must show the end",
 	},
 	{
 		From: anyPhase, On: state.EventStepFailed,
 		If: "a proposed issue could not be created", when: func(c *change) bool { return c.e.Failure.Job == state.JobIssue },
 		To: same, do: issueFailed,
-		Doc: "the person who asked for it is told why",
+		Doc: "the person who requested it gets the reason",
 	},
 	{
 		From: open, On: state.EventStepFailed,
-		If: "a job beside the life of the task", when: not(lifeJob),
+		If: "a job outside of the task's phases", when: not(lifeJob),
 		To: same, do: besideFailed,
 		Doc: "noted for the operator",
 	},
@@ -155,7 +155,7 @@ var stepRows = []Row{
 		From: resumed, On: state.EventStepFailed,
 		If: "waiting helps", when: func(c *change) bool { return !c.e.Failure.RetryAt.IsZero() },
 		To: []state.Phase{state.PhaseInterrupted, state.PhaseFailed}, do: stepInterrupted,
-		Doc: "tried again by itself after a while, a bounded number of times",
+		Doc: "retried automatically after a while, a limited number of times",
 	},
 	{
 		From: resumed, On: state.EventStepFailed,
@@ -165,7 +165,7 @@ var stepRows = []Row{
 	{
 		From: anyPhase, On: state.EventSaved,
 		To: same, do: saved,
-		Doc: "what the stopped run left is kept",
+		Doc: "the work of the stopped run is kept",
 	},
 	{
 		From: anyPhase, On: state.EventReleased,

@@ -9,7 +9,7 @@ var talkRows = []Row{
 		If: "a plan", when: func(c *change) bool { return c.e.Post != nil && c.e.Post.Kind == state.PostPlan },
 		To:  []state.Phase{Same, state.PhasePreliminaryPlanning, state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview},
 		do:  posted,
-		Doc: "it waits for approval; words that came before it was posted make the next revision",
+		Doc: "it waits for approval; comments from before it was posted lead to the next revision",
 	},
 	{
 		From: anyPhase, On: state.EventPosted,
@@ -20,7 +20,7 @@ var talkRows = []Row{
 		From: anyPhase, On: state.EventCreated,
 		If: "it was proposed", when: func(c *change) bool { return c.e.Created != nil && c.t.Proposal(c.e.Created.N) != nil },
 		To: same, do: issueCreated,
-		Doc: "its number is stored, and who wanted it gets a link",
+		Doc: "its number is stored, and the person who requested it gets a link",
 	},
 	{
 		From: anyPhase, On: state.EventStatusSent,

@@ -15,15 +15,15 @@ type Phase string
 const (
 	// Intended: The row with its name, its labels and the price of its first hour is stored, together
 	// with the check of the caps; whether the provider has the VM is not known yet. The fleet looks the
-	// name up, then creates. After a crash it looks again: what a lost answer left is adopted.
+	// name up, then creates. After a crash it looks the name up again and adopts a VM whose creation was not confirmed.
 	Intended Phase = "intended"
 	// Creating: The provider has it and its id is stored; it is not up yet. The poller moves on when
-	// it runs, or gives up after a while. Nothing of ours has to live meanwhile.
+	// it runs, or gives up after a while. errand need not run meanwhile.
 	Creating Phase = "creating"
 	// Booting: It runs. A first login over the host key that we gave it, the key's rotation and a login as the
 	// agent's user move on. Each of these may be repeated after a crash: both keys are pinned meanwhile.
 	Booting Phase = "booting"
-	// Waking: As ready, for a VM that takes over work which an earlier one put away and that is not
+	// Waking: As ready, for a VM that restores the saved work of an earlier one, which is not
 	// unpacked yet. The launch of the run moves on and is repeated after a crash.
 	Waking Phase = "waking"
 	// Ready: It can be used and nothing has run on it yet. The launch of a run moves on.
@@ -32,21 +32,21 @@ const (
 	// stores that end.
 	Busy Phase = "busy"
 	// Parked: Its task rests, and its hour is paid. The next run, or the end of the hour, moves on.
-	// A spare VM is parked without a task, for the next one of its repository.
+	// A standby VM is parked without a task, for the next one of its repository.
 	Parked Phase = "parked"
-	// Sleeping: Its work is being put away. The job sleep moves on and is repeated after a crash; a
-	// person's word may bring it back to work instead.
+	// Sleeping: Its work is being saved. The job sleep moves on and is repeated after a crash; a
+	// person's comment may bring it back to work instead.
 	Sleeping Phase = "sleeping"
 	// Asleep: Its disk is an image and the VM is deleted, or being deleted. The row owns the image
-	// until its task has woken from it, or will not any more.
+	// until its task has been restored from it, or no longer needs it.
 	Asleep Phase = "asleep"
-	// Failed: It never came up, could not be used, or ended by itself. The poller deletes what is left.
+	// Failed: It never came up, could not be used, or ended unexpectedly. The poller deletes the remains.
 	Failed Phase = "failed"
-	// Deleting: It is to be deleted, with its image, and the row keeps why. The delete is repeated until the provider,
-	// asked for the VM's id, has it no more; its bill is open until then.
+	// Deleting: It is to be deleted, with its image, and the row keeps why. The deletion is repeated until the provider,
+	// asked for the VM's ID, no longer has it; its bill is open until then.
 	Deleting Phase = "deleting"
-	// Gone: The provider has confirmed that it has it no more. The row stays for a day, so that a create that lands late is
-	// known for what it is and nobody takes the name again; its bill stays for ever.
+	// Gone: The provider has confirmed the deletion. The row stays for a day, so that a late creation is
+	// recognized and the name is not reused; its bill stays forever.
 	Gone Phase = "gone"
 )
 
