@@ -1,11 +1,11 @@
 package comment
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
-
+	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -96,19 +96,12 @@ func (p post) edited() string {
 	if f.Changed == nil {
 		return "The issue was changed and is as before again; the task goes on."
 	}
-	diff := udiff.Unified("as approved for the agent", "as it is now", whole(f), whole(*f.Changed))
-	lines := strings.Split(strings.TrimRight(diff, "\n"), "\n")
-	if more := len(lines) - 80; more > 0 {
-		lines = append(lines[:80], fmt.Sprintf("… %d more lines", more))
-	}
-	shown := clipped(strings.Join(lines, "\n"), min(8000, p.budget+200))
+	diff := trust.Difference(trust.Text{Title: f.Title, Body: f.Body}, trust.Text{Title: f.Changed.Title, Body: f.Changed.Body})
+	shown := clipped(cmp.Or(diff, "only spaces or line ends differ"), min(8000, p.budget+200))
 	return paragraphs(
 		addressed(p.t.Trigger.By, fmt.Sprintf("the issue was changed by %s, who has no write permission here. The task is paused; nothing is approved, built or posted with either text until this is cleared.", name(p.By))),
 		strings.Replace(codeBlock(shown), "text\n", "diff\n", 1),
+		"Lines with `-` are from the text approved for the agent, lines with `+` from the text as it is now.",
 		"Read the change. To work with the new text, write "+p.v.say("replan")+". To keep the old one, undo the edit.",
 	)
-}
-
-func whole(f state.Frozen) string {
-	return strings.TrimRight(tidy(f.Title)+"\n\n"+tidy(f.Body), "\n") + "\n"
 }

@@ -20,7 +20,7 @@ const (
 	maxDiffInput = 256 << 10
 )
 
-// Difference returns an edit as a Markdown diff of at most about 60 lines of 200 characters, or "" if nothing changed.
+// Difference returns an edit as the lines of a diff: at most about 60 of 200 characters, and "" if nothing changed.
 // It ignores line ends. It shortens long lines to the changed part, and shows invisible characters as code points,
 // since an edit may hide text.
 func Difference(before, after Text) string {
@@ -42,9 +42,7 @@ func Difference(before, after Text) string {
 	if more := len(lines) - maxDiffLines; more > 0 {
 		lines = append(lines[:maxDiffLines:maxDiffLines], fmt.Sprintf(" … %d more lines", more))
 	}
-	body := strings.Join(lines, "\n")
-	fence := strings.Repeat("`", max(3, longestRun(body, '`')+1))
-	return fence + "diff\n" + body + "\n" + fence
+	return strings.Join(lines, "\n")
 }
 
 // plainText joins title and body and makes invisible characters visible.
@@ -132,17 +130,4 @@ func cutTo(line string, width int) string {
 		return line
 	}
 	return string(runes[:width]) + "…"
-}
-
-func longestRun(text string, char rune) int {
-	longest, run := 0, 0
-	for _, r := range text {
-		if r != char {
-			run = 0
-			continue
-		}
-		run++
-		longest = max(longest, run)
-	}
-	return longest
 }

@@ -16,14 +16,14 @@ func TestDifference(t *testing.T) {
 	}{
 		"nothing":        {Text{"A", "b"}, Text{"A", "b"}, ""},
 		"line ends":      {Text{"A", "b\nc"}, Text{"A", "b\r\nc\r\n"}, ""},
-		"the title":      {Text{"A", "b"}, Text{"B", "b"}, "```diff\n-A\n+B\n \n b\n```"},
-		"a line more":    {Text{"A", "b"}, Text{"A", "b\nc"}, "```diff\n \n b\n+c\n```"},
-		"in long lines":  {Text{"A", sentence + "x" + sentence}, Text{"A", sentence + "yz" + sentence}, "```diff\n A\n \n-… well and so on, all is well and so on, xall is well and so on, all is well and s…\n+… well and so on, all is well and so on, yzall is well and so on, all is well and s…\n```"},
-		"what is hidden": {Text{"A", "b"}, Text{"A", "b\u200b\U000E0041"}, "```diff\n A\n \n-b\n+b\\u{200B}\\u{E0041}\n```"},
-		"fences inside":  {Text{"A", "b"}, Text{"A", "````\nb"}, "`````diff\n A\n \n+````\n b\n`````"},
+		"the title":      {Text{"A", "b"}, Text{"B", "b"}, "-A\n+B\n \n b"},
+		"a line more":    {Text{"A", "b"}, Text{"A", "b\nc"}, " \n b\n+c"},
+		"in long lines":  {Text{"A", sentence + "x" + sentence}, Text{"A", sentence + "yz" + sentence}, " A\n \n-… well and so on, all is well and so on, xall is well and so on, all is well and s…\n+… well and so on, all is well and so on, yzall is well and so on, all is well and s…"},
+		"what is hidden": {Text{"A", "b"}, Text{"A", "b\u200b\U000E0041"}, " A\n \n-b\n+b\\u{200B}\\u{E0041}"},
+		"fences inside":  {Text{"A", "b"}, Text{"A", "````\nb"}, " A\n \n+````\n b"},
 		"two places": {
 			Text{"A", "1\n2\n3\n4\n5\n6\n7\n8\n9"}, Text{"A", "1\nx\n3\n4\n5\n6\n7\ny\n9"},
-			"```diff\n \n 1\n-2\n+x\n 3\n 4\n …\n 6\n 7\n-8\n+y\n 9\n```",
+			" \n 1\n-2\n+x\n 3\n 4\n …\n 6\n 7\n-8\n+y\n 9",
 		},
 	}
 	for name, tc := range tests {
@@ -45,7 +45,7 @@ func TestDifferenceIsBounded(t *testing.T) {
 	}
 	got := Difference(Text{"A", a.String()}, Text{"B", b.String()})
 	lines := strings.Split(got, "\n")
-	if len(lines) > maxDiffLines+3 || !strings.Contains(got, "more lines") {
+	if len(lines) > maxDiffLines+1 || !strings.Contains(got, "more lines") {
 		t.Errorf("%d lines", len(lines))
 	}
 	for _, line := range lines {
