@@ -100,10 +100,11 @@ bench: probot ## all benchmarks, or those that match BENCH
 generate: ## write the documents that are made from code
 	$(GEN)
 
-verify: ## what has to be true of the tree: format, go.mod, generated documents, imports, sizes, links
+verify: ## what has to be true of the tree: format, go.mod, generated documents, dead code, imports, sizes, links
 	@files="$$(gofmt -l cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null))"; test -z "$$files" || { echo "run gofmt on:"; echo "$$files"; exit 1; }
 	$(GO) mod tidy -diff
 	$(GEN) -check
+	$(GO) run ./internal/house/deadcode
 	$(COUNT) ./internal/house/... ./internal/config/...
 
 build: runner ## bin/errand, bin/errand-demo, and the runner for this machine and for VMs

@@ -21,14 +21,14 @@ func TestAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	adapter, err := agent.New(agent.Config{
+	set, err := agent.NewSet(agent.Config{
 		Adapter: agent.NameAPI, Command: []string{self, "agent"},
 		Env: map[string]string{"ERRAND_AGENT_RETRIES": "2", "ERRAND_AGENT_RETRY_WAIT": "1ms"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	agenttest.Run(t, agenttest.Harness{Adapter: adapter, Model: startModel})
+	agenttest.Run(t, agenttest.Harness{Adapter: set.Of(agent.NameAPI), Model: startModel})
 }
 
 // startModel serves a scenario.

@@ -140,7 +140,13 @@ func TestLifeOnAVM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"file", "new"}, set.Paths()); diff != "" || len(set.Commits) != 2 {
+	var paths []string
+	for _, commit := range set.Commits {
+		for _, change := range commit.Changes {
+			paths = append(paths, change.Path)
+		}
+	}
+	if diff := cmp.Diff([]string{"file", "new"}, paths); diff != "" || len(set.Commits) != 2 {
 		t.Errorf("%d commits, paths (-want +got):\n%s", len(set.Commits), diff)
 	}
 	spec, err := json.Marshal(work.CheckSpec{Dir: dir, Head: set.Head(), Commands: []work.CheckCommand{

@@ -74,7 +74,9 @@ func (w *world) start() {
 	e.steps = workflow.New(workflow.Config{
 		Store: w.journal, GitHub: gh, VMs: w.machines, Runner: w.machines, Tether: w.machines, Files: files{w: w}, Agents: b.agents, Agent: agent.DefaultConfig(),
 		Redact: b.redact, Scanner: b.scanner, Defaults: state.DefaultSettings(), Now: now,
-		RepoConfig: func(data []byte) (state.Settings, error) { return config.ParseRepo(data, state.DefaultSettings()) },
+		RepoConfig: func(data []byte) (state.Settings, error) {
+			return config.ParseRepo(data, state.DefaultSettings(), nil)
+		},
 	})
 	e.queue = queue.New(queue.Config{
 		Store: w.journal, Handle: w.plant.handle(w, e.steps.Handle), Judge: server.Judge, Now: now, Log: w.log, Lease: server.Lease, Patient: server.Patient, Exclusive: true,

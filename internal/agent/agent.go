@@ -14,7 +14,6 @@ package agent
 
 import (
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"time"
 
@@ -189,18 +188,6 @@ const maxSaid = 2000
 // judge stores a verdict in the result.
 func (r *Result) judge(v verdict) {
 	r.Status, r.Why, r.Said = v.status, v.why, cutText(v.said, maxSaid)
-}
-
-// New returns the adapter that the configuration selects.
-func New(cfg Config) (Adapter, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	if make, ok := adapters()[cfg.Adapter]; ok {
-		return make(cfg), nil
-	}
-	return nil, fmt.Errorf("agent.adapter: %q is unknown", cfg.Adapter)
 }
 
 // adapters returns the constructors of adapters by name.

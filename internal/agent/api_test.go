@@ -141,10 +141,7 @@ func FuzzAPIParser(f *testing.F) {
 	f.Add([]byte(apiLog(`{"type":"result","result":{"cause":"ok","structured":{"a":1},"reset_at":-1,"denials":["x"]}}`)), 0)
 	f.Add([]byte(`{"type":"tool_use","id":"1","name":"bash","input":{"command":"x"}}`+"\n"+`{"type":"retry","delay_ms":-99999999999}`), 1)
 	f.Add([]byte(`{"type":"usage","usage":{"input":-9223372036854775808}}`+"\n"+`{"type":"result","result":null}`), 130)
-	a, err := agent.New(agent.Config{Adapter: agent.NameAPI, Command: []string{os.Args[0]}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	a := newAdapter(f, agent.Config{Adapter: agent.NameAPI, Command: []string{os.Args[0]}})
 	f.Fuzz(func(t *testing.T, log []byte, code int) {
 		run := func() (events []runlog.Event, r agent.Result) {
 			p := a.NewParser()

@@ -63,13 +63,13 @@ func judge(path string, refuseOnly bool) int {
 }
 
 // newAdapter returns an adapter or ends the test.
-func newAdapter(t *testing.T, cfg agent.Config) agent.Adapter {
+func newAdapter(t testing.TB, cfg agent.Config) agent.Adapter {
 	t.Helper()
-	a, err := agent.New(cfg)
+	set, err := agent.NewSet(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a
+	return set.Of(cfg.Adapter)
 }
 
 // simHarness runs the claude adapter with the simulated agent and the simulated model.

@@ -162,7 +162,7 @@ func TestConfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := agent.New(tc.cfg)
+			_, err := agent.NewSet(tc.cfg)
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Errorf("error %v, want one with %q", err, tc.want)
 			}

@@ -131,7 +131,7 @@ func (c Config) Validate() error {
 }
 
 func known(key, name string) error {
-	if names := slices.Sorted(maps.Keys(adapters())); !slices.Contains(names, name) {
+	if names := Names(); !slices.Contains(names, name) {
 		return fmt.Errorf("%s: %q is unknown; write one of: %s", key, name, strings.Join(names, ", "))
 	}
 	return nil

@@ -194,10 +194,7 @@ func FuzzGeminiParser(f *testing.F) {
 	f.Add(strings.Join([]string{geminiInit, geminiAsked, geminiSays("a"), geminiTool, geminiOutput, geminiSays("b"), geminiDone}, "\n"), "", 0)
 	f.Add(geminiFailed("FatalTurnLimitedError", "x"), `{"code": 429, "retryDelay": "9999999s"}`, 53)
 	f.Add(`{"type":"result","status":7,"stats":{"input_tokens":-1e300,"cached":1e300}}`, "Error", 173)
-	a, err := agent.New(agent.Config{Adapter: agent.NameGemini})
-	if err != nil {
-		f.Fatal(err)
-	}
+	a := newAdapter(f, agent.Config{Adapter: agent.NameGemini})
 	f.Fuzz(func(t *testing.T, output, stderr string, code int) {
 		p := a.NewParser()
 		spoke := false

@@ -196,29 +196,21 @@ func TestClaudeEvents(t *testing.T) {
 	}
 }
 
-func TestEveryStatusHasItsAdvice(t *testing.T) {
+func TestEveryStatusHasItsClass(t *testing.T) {
 	t.Parallel()
-	want := map[agent.Status]string{
-		"ok": "success", "max_turns": "fatal", "budget": "fatal",
-		"rate_limited": "retryable session later", "overloaded": "retryable session later", "network": "retryable session later",
-		"auth": "fatal pause", "billing": "fatal pause", "context_overflow": "retryable summary once", "answer_cut": "fatal", "looped": "fatal", "refused": "fatal",
-		"no_session": "retryable summary once", "no_structured_output": "fatal", "no_op": "fatal", "interrupted": "retryable session",
-		"hook_stopped": "fatal", "duration": "fatal", "stalled": "retryable session once", "lost": "retryable session",
-		"setup_failed": "fatal", "start_failed": "fatal", "invalid": "fatal", "crashed": "retryable session once",
+	want := map[agent.Status]agent.Class{
+		"ok": "success", "max_turns": "fatal", "budget": "fatal", "rate_limited": "retryable", "overloaded": "retryable", "network": "retryable",
+		"auth": "fatal", "billing": "fatal", "context_overflow": "retryable", "answer_cut": "fatal", "looped": "fatal", "refused": "fatal",
+		"no_session": "retryable", "no_structured_output": "fatal", "no_op": "fatal", "interrupted": "retryable",
+		"hook_stopped": "fatal", "duration": "fatal", "stalled": "retryable", "lost": "retryable",
+		"setup_failed": "fatal", "start_failed": "fatal", "invalid": "fatal", "crashed": "retryable",
 	}
-	got := map[agent.Status]string{}
+	got := map[agent.Status]agent.Class{}
 	for _, s := range agent.Statuses() {
-		a := s.Advice()
-		words := []string{string(s.Class()), string(a.From)}
-		for word, set := range map[string]bool{"later": a.Backoff, "once": a.Once, "pause": a.PauseProvider} {
-			if set {
-				words = append(words, word)
-			}
-		}
-		got[s] = strings.Join(strings.Fields(strings.Join(words, " ")), " ")
+		got[s] = s.Class()
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("advice (-want +got):\n%s", diff)
+		t.Errorf("classes (-want +got):\n%s", diff)
 	}
 	if c := agent.Status("from the future").Class(); c != agent.ClassFatal {
 		t.Errorf("an unknown status is %q", c)

@@ -54,52 +54,13 @@ const (
 
 // Class returns the class of the status. An unknown status is fatal.
 func (s Status) Class() Class {
-	if s == StatusOK {
+	switch s {
+	case StatusOK:
 		return ClassSuccess
-	}
-	if s.Advice().Retry {
+	case StatusRateLimited, StatusOverloaded, StatusNetwork, StatusInterrupted, StatusLost, StatusCrashed, StatusStalled, StatusNoSession, StatusContextOverflow:
 		return ClassRetryable
 	}
 	return ClassFatal
-}
-
-// Continue is the state from which a repeated run starts.
-type Continue string
-
-// The ways to continue.
-const (
-	ContinueSession Continue = "session" // resume the same session
-	ContinueSummary Continue = "summary" // a new session, with the conversation so far in the prompt
-)
-
-// Advice is the reaction to a run that did not succeed.
-type Advice struct {
-	Retry bool
-	// From is the state from which a repeated run starts; empty if Retry is false.
-	From Continue
-	// Once: after a second end of this kind, start from a summary; after a third, give up.
-	Once bool
-	// Backoff: wait before the retry, until Result.ResetAt if that is set, else with growing delays.
-	Backoff bool
-	// PauseProvider: every other run would end in the same way until a person acts.
-	PauseProvider bool
-}
-
-// Advice returns the reaction to the status. An interrupted run continues when the party that stopped it wants that.
-func (s Status) Advice() Advice {
-	switch s {
-	case StatusRateLimited, StatusOverloaded, StatusNetwork:
-		return Advice{Retry: true, From: ContinueSession, Backoff: true}
-	case StatusInterrupted, StatusLost:
-		return Advice{Retry: true, From: ContinueSession}
-	case StatusCrashed, StatusStalled:
-		return Advice{Retry: true, From: ContinueSession, Once: true}
-	case StatusNoSession, StatusContextOverflow:
-		return Advice{Retry: true, From: ContinueSummary, Once: true}
-	case StatusAuth, StatusBilling:
-		return Advice{PauseProvider: true}
-	}
-	return Advice{}
 }
 
 // ofCause returns the status that the runner's cause already determines, or "".

@@ -51,8 +51,6 @@ type failure struct {
 	retryable bool
 }
 
-func (f *failure) Error() string { return f.message }
-
 // callModel sends the conversation until it gets an answer. Its error is an *end, or the context's error.
 func (l *loop) callModel(ctx context.Context) (*anthropic.Message, error) {
 	waits := backoff.NewExponentialBackOff()

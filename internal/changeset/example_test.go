@@ -30,8 +30,8 @@ func ExampleDecode() {
 		return
 	}
 	stats := got.Stats()
-	fmt.Printf("%d commit, %d path added, %d bytes: %v\n", stats.Commits, stats.Added, stats.Bytes, got.Paths())
-	// Output: 1 commit, 1 path added, 13 bytes: [greeting.txt]
+	fmt.Printf("%d commit, %d path added, %d bytes: %s\n", stats.Commits, stats.Added, stats.Bytes, got.Commits[0].Changes[0].Path)
+	// Output: 1 commit, 1 path added, 13 bytes: greeting.txt
 }
 
 // A path that leads into git's own directory is refused under every spelling.

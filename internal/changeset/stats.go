@@ -3,8 +3,6 @@ package changeset
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
-	"slices"
 )
 
 // Stats summarizes a changeset. A path that several commits touch counts once, by its net effect as far as the
@@ -60,17 +58,6 @@ func (c *Changeset) Digest() (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// Paths returns every path that any commit touches, sorted and unique.
-func (c *Changeset) Paths() []string {
-	paths := make(map[string]bool)
-	for _, commit := range c.Commits {
-		for _, change := range commit.Changes {
-			paths[change.Path] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(paths))
 }
 
 // Empty reports whether the changeset changes no tree: it has no commits, or only empty ones.

@@ -52,7 +52,7 @@ func TestConfigurationInInstallGuide(t *testing.T) {
 // TestExampleOfRepositorySettings: the example of an .errand.yml is valid.
 func TestExampleOfRepositorySettings(t *testing.T) {
 	t.Parallel()
-	s, err := config.ParseRepo([]byte(inDocument(t, "docs/repository-settings.md")), operator())
+	s, err := config.ParseRepo([]byte(inDocument(t, "docs/repository-settings.md")), operator(), nil)
 	if err != nil || len(s.Check) != 2 || !s.Key.Required {
 		t.Errorf("settings %+v, %v", s, err)
 	}

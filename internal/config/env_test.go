@@ -15,7 +15,7 @@ import (
 func TestRepoEnv(t *testing.T) {
 	t.Parallel()
 	text := "env:\n  SERVICE_HOST: localhost\n  lower_1: |\n    two\n    lines\n  EMPTY: ''\n  GITHUB_STEP: x\n  LDFLAGS: -s\ncheck:\n- lint {changed_files} && for m in {affected_modules}; do (cd \"$m\"); done\n"
-	s, err := config.ParseRepo([]byte(text), operator())
+	s, err := config.ParseRepo([]byte(text), operator(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestRepoEnvSaysWhatIsWrong(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := config.ParseRepoFor([]byte(tt.text), operator(), secret)
+			got, err := config.ParseRepo([]byte(tt.text), operator(), secret)
 			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("says\n%v\nwant\n%s", err, tt.want)
 			}

@@ -31,8 +31,8 @@ func FuzzParseRepo(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := config.ParseRepo(data, operator())
-		again, err2 := config.ParseRepo(bytes.Clone(data), operator())
+		s, err := config.ParseRepo(data, operator(), nil)
+		again, err2 := config.ParseRepo(bytes.Clone(data), operator(), nil)
 		if !cmp.Equal(s, again) || (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() {
 			t.Fatalf("read twice: %+v, %v, then %+v, %v", s, err, again, err2)
 		}

@@ -63,7 +63,7 @@ func TestRemovedKeyOfAnEntry(t *testing.T) {
 // TestRemovedKeyOfARepositorysFile: the same for a repository's own file.
 func TestRemovedKeyOfARepositorysFile(t *testing.T) {
 	t.Parallel()
-	_, err := config.ParseRepo([]byte("protected: [a]\n"), operator())
+	_, err := config.ParseRepo([]byte("protected: [a]\n"), operator(), nil)
 	if want := "line 1: protected: this key was replaced; write gate.protected instead"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -110,14 +110,9 @@ const (
 	maxRepoTimeout     = 2 * time.Hour
 )
 
-// ParseRepo reads a `.errand.yml` over the operator's defaults. The error is an *Invalid whose text is for people:
-// line, key and correction.
-func ParseRepo(data []byte, defaults state.Settings) (state.Settings, error) {
-	return ParseRepoFor(data, defaults, nil)
-}
-
-// ParseRepoFor is ParseRepo with holdsSecret, which reports whether a text contains a secret and may be nil.
-func ParseRepoFor(data []byte, defaults state.Settings, holdsSecret func(text string) bool) (state.Settings, error) {
+// ParseRepo reads a `.errand.yml` over the operator's defaults. The error is an *Invalid whose text is for people: line,
+// key and correction. If holdsSecret is not nil, it reports whether a text contains a secret; such texts are refused.
+func ParseRepo(data []byte, defaults state.Settings, holdsSecret func(text string) bool) (state.Settings, error) {
 	var f RepoFile
 	doc, err := decode(data, maxRepoFile, &f)
 	if err != nil {

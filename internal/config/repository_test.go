@@ -67,7 +67,7 @@ keep: [node_modules, ~/.cache/go-build]
 			t.Parallel()
 			want := operator()
 			tt.want(&want)
-			got, err := config.ParseRepo([]byte(tt.text), operator())
+			got, err := config.ParseRepo([]byte(tt.text), operator(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func TestARepositoryCannotSwitchOnWhatTheOperatorSwitchedOff(t *testing.T) {
 	t.Parallel()
 	off := operator()
 	off.Enabled = false
-	if s, err := config.ParseRepo([]byte("enabled: true\n"), off); err != nil || s.Enabled {
+	if s, err := config.ParseRepo([]byte("enabled: true\n"), off, nil); err != nil || s.Enabled {
 		t.Errorf("enabled = %v, %v", s.Enabled, err)
 	}
 }
@@ -97,7 +97,7 @@ func TestARepositoryCannotPublishUnseenWhereTheOperatorWantsEyes(t *testing.T) {
 			if operators == state.PublishAfterApproval {
 				want = operators
 			}
-			if s, err := config.ParseRepo([]byte(text), defaults); err != nil || s.Publish != want {
+			if s, err := config.ParseRepo([]byte(text), defaults, nil); err != nil || s.Publish != want {
 				t.Errorf("%q over %s: %s, %v", text, operators, s.Publish, err)
 			}
 		}
@@ -139,7 +139,7 @@ func TestParseRepoSaysWhatIsWrong(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := config.ParseRepo([]byte(tt.text), operator())
+			got, err := config.ParseRepo([]byte(tt.text), operator(), nil)
 			var bad *config.Invalid
 			if !errors.As(err, &bad) {
 				t.Fatalf("error = %v, want an Invalid", err)

@@ -33,7 +33,7 @@ func TestRepoShell(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := config.ParseRepo([]byte(tc.text), state.DefaultSettings())
+			s, err := config.ParseRepo([]byte(tc.text), state.DefaultSettings(), nil)
 			if tc.wrong != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.wrong) {
 					t.Fatalf("error %v, want %q", err, tc.wrong)

@@ -10,9 +10,7 @@ package demo
 import (
 	"context"
 	"crypto/rsa"
-	"crypto/x509"
 	"embed"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -296,8 +294,3 @@ func (w *World) Timing() *server.Timing { return w.cfg.Timing }
 
 // ConfigFile returns the path of errand's configuration.
 func (w *World) ConfigFile() string { return filepath.Join(w.cfg.Dir, "config.yml") }
-
-// keyPEM returns the App's key in GitHub's format.
-func keyPEM(k *rsa.PrivateKey) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(k)})
-}

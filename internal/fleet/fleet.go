@@ -90,33 +90,6 @@ const (
 	IsolationNone Isolation = "none"
 )
 
-// UnsandboxedError refuses to run a real agent in a VM without isolation.
-type UnsandboxedError struct {
-	VM, Kind string
-}
-
-func (e *UnsandboxedError) Error() string {
-	return fmt.Sprintf("VM %s (%s) does not isolate an agent from its host", e.VM, e.Kind)
-}
-
-// Hint returns advice for the operator.
-func (e *UnsandboxedError) Hint() string {
-	return "Install bubblewrap on the host (`errand doctor` says what is missing), or set `local.allow_unsandboxed: true`."
-}
-
-// AllowAgent returns an *[UnsandboxedError] unless a real agent may run in vm: the VM is isolated, or the operator
-// permits it (`local.allow_unsandboxed`). The scripted agent of the demo needs no check.
-func AllowAgent(vm VM, allowUnsandboxed bool) error {
-	switch vm.Isolation {
-	case IsolationVM, IsolationFull:
-		return nil
-	}
-	if allowUnsandboxed {
-		return nil
-	}
-	return &UnsandboxedError{VM: vm.Name, Kind: vm.Kind}
-}
-
 // Keys of VM.Facts.
 const (
 	// FactRunner is the path of an errand-runner that the VM already has.

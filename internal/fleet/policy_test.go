@@ -206,22 +206,3 @@ func TestReasonsAreWords(t *testing.T) {
 		t.Error("the empty reason is valid")
 	}
 }
-
-func TestAllowAgent(t *testing.T) {
-	t.Parallel()
-	for isolation, want := range map[fleet.Isolation]bool{
-		fleet.IsolationVM: true, fleet.IsolationFull: true, fleet.IsolationNone: false, "": false,
-	} {
-		vm := fleet.VM{Name: "one", Kind: "x", Isolation: isolation}
-		if err := fleet.AllowAgent(vm, false); (err == nil) != want {
-			t.Errorf("isolation %q: %v", isolation, err)
-		}
-		if err := fleet.AllowAgent(vm, true); err != nil {
-			t.Errorf("isolation %q, with leave: %v", isolation, err)
-		}
-	}
-	var refused *fleet.UnsandboxedError
-	if err := fleet.AllowAgent(fleet.VM{Name: "one"}, false); !errors.As(err, &refused) || refused.Hint() == "" {
-		t.Errorf("error is %v", err)
-	}
-}

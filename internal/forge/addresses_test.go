@@ -100,8 +100,8 @@ func TestPagesAreFollowed(t *testing.T) {
 	}
 	const marker = "<!-- errand:last -->"
 	want := must(w.f.CreateComment(t.Context(), w.repo, i.Number, "Here. "+marker))(t)
-	got := must(w.f.FindComment(t.Context(), w.repo, i.Number, marker, time.Time{}))(t)
-	if got == nil || got.ID != want.ID {
+	got := must(w.f.FindComments(t.Context(), w.repo, i.Number, marker, time.Time{}))(t)
+	if len(got) != 1 || got[0].ID != want.ID {
 		t.Errorf("found %+v, want comment %d", got, want.ID)
 	}
 	calls, _ := w.Calls()

@@ -23,7 +23,7 @@ type Posted struct {
 func about(r Repo, number int) string { return fmt.Sprintf("on %s#%d", r.FullName(), number) }
 
 // CreateComment writes a comment on an issue or in a pull request's conversation. Calling it twice
-// makes two: look with FindComment first when the outcome of the first is not known.
+// makes two: look with FindComments first when the outcome of the first is not known.
 func (f *Forge) CreateComment(ctx context.Context, r Repo, number int, body string) (Posted, error) {
 	u, err := f.writes(ctx, r.Installation, "comment", about(r, number))
 	if err != nil {
@@ -62,19 +62,9 @@ func (f *Forge) DeleteComment(ctx context.Context, r Repo, id int64) error {
 	return u.wrap(err)
 }
 
-// FindComment returns the oldest of our comments on an issue or pull request that holds the hidden
-// marker (the whole of it, "<!-- … -->"), or nil. Only what was written or edited since then is read;
-// a zero time reads all.
-func (f *Forge) FindComment(ctx context.Context, r Repo, number int, marker string, since time.Time) (*Posted, error) {
-	list, err := f.FindComments(ctx, r, number, marker, since)
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	return &list[0], nil
-}
-
-// FindComments is FindComment for all of them, oldest first: every one but the first is a twin that
-// an unknown outcome left behind. Anybody can copy a marker, so only comments by our bot count.
+// FindComments returns our comments on an issue or pull request that hold the hidden marker (the whole of it, "<!-- … -->"),
+// oldest first: every one but the first is a twin that an unknown outcome left behind. Only what was written or edited since
+// then is read; a zero time reads all. Anybody can copy a marker, so only comments by our bot count.
 func (f *Forge) FindComments(ctx context.Context, r Repo, number int, marker string, since time.Time) ([]Posted, error) {
 	self, err := f.Self(ctx)
 	if err != nil {

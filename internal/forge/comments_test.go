@@ -64,7 +64,7 @@ func TestCommentLife(t *testing.T) {
 	}
 }
 
-func TestFindComment(t *testing.T) {
+func TestFindComments(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	n := w.issue(t, "A bug").Number
@@ -72,7 +72,11 @@ func TestFindComment(t *testing.T) {
 	must(w.As("sam").Comment(fullName, n, "a copied "+marker))(t)
 	find := func() *forge.Posted {
 		t.Helper()
-		return must(w.f.FindComment(t.Context(), w.repo, n, marker, time.Time{}))(t)
+		list := must(w.f.FindComments(t.Context(), w.repo, n, marker, time.Time{}))(t)
+		if len(list) == 0 {
+			return nil
+		}
+		return &list[0]
 	}
 	if got := find(); got != nil {
 		t.Errorf("found somebody's %+v", got)
@@ -87,7 +91,7 @@ func TestFindComment(t *testing.T) {
 	if len(list) != 2 || list[1].ID != twin.ID {
 		t.Errorf("found %+v", list)
 	}
-	if got := must(w.f.FindComment(t.Context(), w.repo, n, marker, time.Now().Add(time.Hour)))(t); got != nil {
+	if got := must(w.f.FindComments(t.Context(), w.repo, n, marker, time.Now().Add(time.Hour)))(t); len(got) > 0 {
 		t.Errorf("found %+v in the future", got)
 	}
 }
@@ -102,7 +106,7 @@ func TestLostAnswerThenFound(t *testing.T) {
 	if class, _ := forge.Classify(err); class != forge.ClassUnknown {
 		t.Fatalf("class %s: %v", class, err)
 	}
-	if got := must(w.f.FindComment(t.Context(), w.repo, n, "<!-- errand:k -->", time.Time{}))(t); got == nil {
+	if got := must(w.f.FindComments(t.Context(), w.repo, n, "<!-- errand:k -->", time.Time{}))(t); len(got) != 1 {
 		t.Error("the comment is not found")
 	}
 }
@@ -149,7 +153,7 @@ func TestConversationOfAPullRequest(t *testing.T) {
 	if got := must(w.f.Comment(t.Context(), w.repo, theirs.ID))(t); got.Body != "hm" || got.Author.Login != "wendy" {
 		t.Errorf("got %+v", got)
 	}
-	if found := must(w.f.FindComment(t.Context(), w.repo, p.Number, "<!-- errand:r1 -->", ours.At))(t); found == nil || found.ID != ours.ID {
+	if found := must(w.f.FindComments(t.Context(), w.repo, p.Number, "<!-- errand:r1 -->", ours.At))(t); len(found) != 1 || found[0].ID != ours.ID {
 		t.Errorf("found %+v", found)
 	}
 	if err := w.f.React(t.Context(), w.repo, forge.Target{Kind: forge.TargetIssue, ID: int64(p.Number)}, "rocket"); err != nil {

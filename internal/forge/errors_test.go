@@ -96,9 +96,6 @@ func TestObjects(t *testing.T) {
 	if got := must(w.f.Blob(t.Context(), w.repo, entry.ID))(t); string(got) != "a\n" {
 		t.Errorf("got %q", got)
 	}
-	if r := must(w.f.RepoByName(t.Context(), w.repo.Installation, "octo", "app"))(t); r.ID != w.repo.ID {
-		t.Errorf("got %+v", r)
-	}
 }
 
 func TestTreeOfAVeryLargeRepository(t *testing.T) {

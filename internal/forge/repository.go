@@ -7,35 +7,7 @@ import (
 	"net/http"
 
 	"github.com/google/go-github/v66/github"
-
-	"github.com/errand-bot/errand/state"
 )
-
-// Repo reads a repository by its id, whatever it is called now.
-func (f *Forge) Repo(ctx context.Context, installation, id int64) (state.Repo, error) {
-	u, err := f.reads(ctx, installation, "read repository", fmt.Sprint(id))
-	if err != nil {
-		return state.Repo{}, err
-	}
-	got, _, err := u.client.Repositories.GetByID(u.ctx, id)
-	if err != nil {
-		return state.Repo{}, u.wrap(err)
-	}
-	return repoState(got), nil
-}
-
-// RepoByName reads a repository by its name.
-func (f *Forge) RepoByName(ctx context.Context, installation int64, owner, name string) (state.Repo, error) {
-	u, err := f.reads(ctx, installation, "read repository", owner+"/"+name)
-	if err != nil {
-		return state.Repo{}, err
-	}
-	got, _, err := u.client.Repositories.Get(u.ctx, owner, name)
-	if err != nil {
-		return state.Repo{}, u.wrap(err)
-	}
-	return repoState(got), nil
-}
 
 // Head returns the commit that a branch is at. A branch that does not exist is ErrNotFound.
 func (f *Forge) Head(ctx context.Context, r Repo, branch string) (sha string, err error) {

@@ -3,5 +3,5 @@
 // links in the documents lead somewhere.
 //
 // It has no code of its own. The commands below it serve the Makefile: count counts tests, fuzz runs
-// fuzz targets, gen writes the documents that are made from code. Start reading at imports_test.go.
+// fuzz targets, gen writes the documents that are made from code, deadcode looks for functions that no program reaches. Start reading at imports_test.go.
 package house

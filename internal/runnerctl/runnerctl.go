@@ -63,7 +63,7 @@ type Place struct {
 	Home     string // home of the agent's user
 	Dir      string // the checkout
 	BaseURL  string // base URL of the tether, without a trailing slash
-	Isolated bool   // the agent is isolated from this host; see fleet.AllowAgent
+	Isolated bool   // the agent is isolated from this host
 	// LargeFiles reports that the checkout has Git LFS files. Controller.Place leaves it false; the caller that
 	// prepares the checkout sets it.
 	LargeFiles bool

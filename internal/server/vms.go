@@ -227,7 +227,7 @@ func gone(err error) bool {
 
 // repoConfig reads a repository's own settings over the operator's.
 func (s *Server) repoConfig(data []byte) (state.Settings, error) {
-	return config.ParseRepoFor(data, s.cfg.Settings(), func(text string) bool {
+	return config.ParseRepo(data, s.cfg.Settings(), func(text string) bool {
 		_, n := s.redact.Redact(text)
 		return n > 0
 	})

@@ -49,7 +49,7 @@ func (h *Handler) git(w http.ResponseWriter, r *http.Request, p Peer) {
 		h.large(w, r, lfs{base: base, via: via}, large)
 		return
 	}
-	h.proxyBy(via, w, r, base, rest, nil, func(out *http.Request) {
+	h.proxy(via, w, r, base, rest, nil, func(out *http.Request) {
 		out.URL.RawQuery = "" // nothing but what was judged goes further
 		if rest == "/info/refs" {
 			out.URL.RawQuery = "service=git-upload-pack"

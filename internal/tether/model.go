@@ -148,7 +148,7 @@ func (c *call) pass(w http.ResponseWriter, r *http.Request, rest string) {
 		c.h.open.begun(c, turn)
 		return c.answered(r.Context(), answer)
 	}
-	c.h.proxyBy(via, w, r, c.up.BaseURL, rest, bill, func(out *http.Request) {
+	c.h.proxy(via, w, r, c.up.BaseURL, rest, bill, func(out *http.Request) {
 		c.up.sign(out)
 		out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted
 	})

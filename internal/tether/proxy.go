@@ -24,13 +24,8 @@ func newTransport(silence time.Duration) http.RoundTripper {
 	}
 }
 
-// proxy passes a request on to base+rest. What the VM showed us never goes further. Answered may be nil.
-func (h *Handler) proxy(w http.ResponseWriter, r *http.Request, base, rest string, answered func(*http.Response) error, sign func(*http.Request)) {
-	h.proxyBy(h.transport, w, r, base, rest, answered, sign)
-}
-
-// proxyBy is proxy by a transport of one's own.
-func (h *Handler) proxyBy(via http.RoundTripper, w http.ResponseWriter, r *http.Request, base, rest string, answered func(*http.Response) error, sign func(*http.Request)) {
+// proxy passes a request on to base+rest by a transport. What the VM showed us never goes further. Answered may be nil.
+func (h *Handler) proxy(via http.RoundTripper, w http.ResponseWriter, r *http.Request, base, rest string, answered func(*http.Response) error, sign func(*http.Request)) {
 	target, err := url.Parse(base)
 	if err != nil {
 		h.cfg.Log.Error().Err(err).Msg("tether: upstream address")

@@ -20,7 +20,7 @@ func TestSecretsWithinSecrets(t *testing.T) {
 			learned := trust.NewRedactor(nil, known[0])
 			learned.Learn(known[1])
 			learned.Learn(known[2])
-			for how, r := range map[string]*trust.Redactor{"given": trust.NewRedactor(nil, known...), "learned": learned, "added": trust.NewRedactor(nil, known[0]).With(known[1:]...)} {
+			for how, r := range map[string]*trust.Redactor{"given": trust.NewRedactor(nil, known...), "learned": learned} {
 				for text, left := range map[string]string{
 					"a " + long + " b":                     "a  b",
 					"a " + short + " b " + long + " c":     "a  b  c",

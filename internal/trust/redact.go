@@ -2,7 +2,6 @@ package trust
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/errand-bot/errand/internal/secretscan"
@@ -11,25 +10,17 @@ import (
 // A Redactor replaces secrets in errand's output: comments, logs, transcripts, pages. It finds known values in common
 // encodings and the patterns of the library. Only Learn changes it. It is safe for concurrent use.
 type Redactor struct {
-	patterns *secretscan.Patterns
-	known    []string
-	scanner  *secretscan.Scanner
+	scanner *secretscan.Scanner
 }
 
 // NewRedactor returns a redactor. It ignores known values shorter than secretscan.MinKnown bytes. Without patterns it
 // only finds known values.
 func NewRedactor(patterns *secretscan.Patterns, known ...string) *Redactor {
-	known = slices.Clone(known)
-	return &Redactor{patterns: patterns, known: known, scanner: secretscan.New(patterns, known...)}
+	return &Redactor{scanner: secretscan.New(patterns, known...)}
 }
 
-// Learn adds known values, such as renewed tokens. Redactors returned by With before do not get them.
+// Learn adds known values, such as renewed tokens.
 func (r *Redactor) Learn(values ...string) { r.scanner.Learn(values...) }
-
-// With returns a redactor with additional known values, such as a token of one task.
-func (r *Redactor) With(values ...string) *Redactor {
-	return NewRedactor(r.patterns, slices.Concat(r.known, values)...)
-}
 
 // redactPasses limits repeated passes, which are only necessary if a known value occurs in the replacement text.
 const redactPasses = 3

@@ -15,13 +15,13 @@ var loadOnce = sync.OnceValues(secretscan.LoadPatterns)
 
 const knownSecret = "correct-horse-battery"
 
-func redactor(t testing.TB) *Redactor {
+func redactor(t testing.TB, known ...string) *Redactor {
 	t.Helper()
 	patterns, err := loadOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewRedactor(patterns, knownSecret)
+	return NewRedactor(patterns, append([]string{knownSecret}, known...)...)
 }
 
 func fakeToken() string { return "ghs" + "_" + strings.Repeat("aB3dE6gH9", 4) }
@@ -59,19 +59,6 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-func TestRedactorWith(t *testing.T) {
-	t.Parallel()
-	first := redactor(t)
-	second := first.With("per-task-value")
-	text := knownSecret + " per-task-value"
-	if got, _ := second.Redact(text); got != "[redacted: known-value] [redacted: known-value]" {
-		t.Errorf("with the value: %q", got)
-	}
-	if got, _ := first.Redact(text); got != "[redacted: known-value] per-task-value" {
-		t.Errorf("the first one learned it: %q", got)
-	}
-}
-
 func TestRedactEndsOnAwkwardValue(t *testing.T) {
 	t.Parallel()
 	if got, n := NewRedactor(nil, "redacted: known").Redact("redacted: known"); n != 1 || len(got) > 200 {
@@ -100,7 +87,7 @@ func TestCutTexts(t *testing.T) {
 	pem := "-----BEGIN RSA PRIVATE " + "KEY-----\n" + strings.Repeat(line+"\n", 8) + "-----END RSA PRIVATE " + "KEY-----"
 	known := "known-" + strings.Repeat("k7", 40)
 	learned := "learned-" + strings.Repeat("q3", 20)
-	r := redactor(t).With(known)
+	r := redactor(t, known)
 	r.Learn(learned)
 	tests := map[string]struct {
 		secret     string

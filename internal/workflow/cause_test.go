@@ -85,11 +85,11 @@ func TestEveryStatusIsKnown(t *testing.T) {
 // kept than that takes, however long its lines are.
 func TestJudgesByTheEndOfStderr(t *testing.T) {
 	t.Parallel()
-	a, err := agent.New(agent.DefaultConfig())
+	set, err := agent.NewSet(agent.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := &Interpreter{parser: a.NewParser(), redact: trust.NewRedactor(nil), lines: map[runlog.Stream]*trust.Lines{}}
+	in := &Interpreter{parser: set.Of("").NewParser(), redact: trust.NewRedactor(nil), lines: map[runlog.Stream]*trust.Lines{}}
 	for i := range 60 {
 		in.Line(runlog.Line{Seq: int64(i + 1), Stream: runlog.StreamStderr, Text: strings.Repeat("ä", 50<<10)})
 	}

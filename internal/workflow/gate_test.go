@@ -32,7 +32,7 @@ func (s sides) policy(t *testing.T, scanner *secretscan.Scanner) pushgate.Policy
 	if err != nil && !strings.HasPrefix(err.Error(), "line 1: github.private_key") {
 		t.Fatalf("the operator's %q cannot be used: %v", s.operator, err)
 	}
-	if settings, err = config.ParseRepo([]byte(s.repository), operator.Settings()); err != nil {
+	if settings, err = config.ParseRepo([]byte(s.repository), operator.Settings(), nil); err != nil {
 		t.Fatalf("the repository's %q cannot be used: %v", s.repository, err)
 	}
 	return pushgate.Policy{Scanner: scanner, Operator: pushgate.Settings(operator.Gate), Repository: pushgate.Settings(repositoryGate(settings))}

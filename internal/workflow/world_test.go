@@ -117,7 +117,9 @@ func (w *world) makeSteps(change []func(*workflow.Config)) {
 	w.cfg = workflow.Config{
 		Store: w, GitHub: w.forge, VMs: w.host, Runner: w.host, Tether: w.host, Files: w.files, Agents: agents, Agent: agent.DefaultConfig(), Providers: map[string]string{"claude": "anthropic"},
 		Redact: trust.NewRedactor(p, secret), Scanner: secretscan.New(p, secret), Defaults: state.DefaultSettings(), Now: time.Now,
-		RepoConfig: func(data []byte) (state.Settings, error) { return config.ParseRepo(data, state.DefaultSettings()) },
+		RepoConfig: func(data []byte) (state.Settings, error) {
+			return config.ParseRepo(data, state.DefaultSettings(), nil)
+		},
 	}
 	for _, f := range change {
 		f(&w.cfg)

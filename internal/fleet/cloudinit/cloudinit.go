@@ -192,15 +192,6 @@ func writeFiles(spec Spec) ([]file, error) {
 // seconds rounds up, so that a short time never becomes "forever".
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// CleanUp returns the text of CleanCommand, for VMs that may have an older one.
-func CleanUp() ([]byte, error) {
-	data, err := files.ReadFile("files/errand-clean")
-	if err != nil {
-		return nil, fmt.Errorf("read script: %w", err)
-	}
-	return data, nil
-}
-
 func authorized(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }

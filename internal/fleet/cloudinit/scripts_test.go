@@ -279,7 +279,7 @@ func TestCleanUp(t *testing.T) {
 	}
 	p.write(filepath.Join(root, "var/log/auth.log"), "secret")
 	p.write(filepath.Join(root, "etc/machine-id"), "abc")
-	script, err := cloudinit.CleanUp()
+	script, err := os.ReadFile("files/errand-clean")
 	if err != nil {
 		t.Fatal(err)
 	}

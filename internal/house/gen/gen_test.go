@@ -203,7 +203,7 @@ func TestShownFilesAreValid(t *testing.T) {
 	if err != nil || c.Trigger.Label == "" || len(c.Secrets()) != len(env) {
 		t.Errorf("docs/install.md shows a configuration that cannot be used: %v\n%s", err, shown)
 	}
-	repo, err := config.ParseRepo([]byte(block("docs/repository-settings.md", "check:")), config.Default().Settings())
+	repo, err := config.ParseRepo([]byte(block("docs/repository-settings.md", "check:")), config.Default().Settings(), nil)
 	if err != nil || len(repo.Check) != 2 {
 		t.Errorf("docs/repository-settings.md shows an .errand.yml that cannot be used: %v", err)
 	}

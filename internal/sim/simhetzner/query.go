@@ -148,17 +148,6 @@ func get[T any](c *call, kind string, all map[int64]T) (T, error) {
 	return v, nil
 }
 
-// named finds an object by its name.
-func named[T object](all map[int64]T, name string) (T, bool) {
-	for _, v := range all {
-		if _, n, _, _ := v.about(); n == name {
-			return v, true
-		}
-	}
-	var none T
-	return none, false
-}
-
 // free returns an error if another object of the kind has the name.
 func free[T object](all map[int64]T, kind, name string, self int64) error {
 	for _, v := range all {

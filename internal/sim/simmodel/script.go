@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"time"
 
@@ -85,19 +84,6 @@ func ParseScript(data []byte) (Script, error) {
 	}
 	if _, err := compile(s); err != nil {
 		return Script{}, err
-	}
-	return s, nil
-}
-
-// LoadScript reads a script from a YAML file.
-func LoadScript(path string) (Script, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return Script{}, fmt.Errorf("read model script: %w", err)
-	}
-	s, err := ParseScript(data)
-	if err != nil {
-		return Script{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,11 @@ func serve(t *testing.T, cfg simmodel.Config) (*simmodel.Server, string) {
 // example is the script of the package's test data.
 func example(t *testing.T) simmodel.Script {
 	t.Helper()
-	s, err := simmodel.LoadScript("testdata/example.yaml")
+	data, err := os.ReadFile("testdata/example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := simmodel.ParseScript(data)
 	if err != nil {
 		t.Fatal(err)
 	}

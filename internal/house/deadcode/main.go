@@ -1,0 +1,90 @@
+// Command deadcode fails if a function can be reached from no program of the tree: it runs the tool of the same name
+// from golang.org/x/tools, whose version go.mod pins, and applies a short list of exemptions.
+//
+// The roots are the programs below cmd and the commands behind the Makefile; tests are none, so that code which only
+// tests call is reported. Start reading at exemptions.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// module is the prefix of our packages' import paths.
+const module = "github.com/errand-bot/errand/"
+
+// roots are the programs whose code is alive.
+func roots() []string { return []string{"./cmd/...", "./internal/house/..."} }
+
+// exemptions lists functions that no program reaches, and why they stay, by package and name.
+func exemptions() map[string]string {
+	return map[string]string{
+		"internal/agent.Statuses":      "tests of several packages compare their tables with this list",
+		"internal/comment.FindMarker":  "the reverse of Marker: tests read the persisted markers with it",
+		"internal/comment.unescapeKey": "see FindMarker",
+		"state/kv.Name":                "whoever stands between the store and its database reads it; in the tree these are tests",
+		"state/kv/boltkv.Compact":      "errand purge, with compaction, is planned",
+		"state/kv/boltkv.compactInto":  "see Compact",
+		"internal/demo.World.Timing":   "tests start errand in a process of its own and pass the timing on",
+	}
+}
+
+func main() {
+	faults, err := check()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "deadcode:", err)
+		os.Exit(1)
+	}
+	for _, fault := range faults {
+		fmt.Println(fault)
+	}
+	if len(faults) > 0 {
+		os.Exit(1)
+	}
+}
+
+// check runs the tool and returns what is wrong.
+func check() ([]string, error) {
+	args := append([]string{"tool", "deadcode", "-f", `{{range .Funcs}}{{println .Position $.Path .Name}}{{end}}`}, roots()...)
+	cmd := exec.Command("go", args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.Bytes())
+	}
+	return judge(string(out), exemptions()), nil
+}
+
+// judge returns a line for each function that the tool reports and nobody exempts, and for each exemption that is not needed.
+// The tool's lines are positions, import paths and names.
+func judge(out string, exempt map[string]string) []string {
+	var faults []string
+	used := map[string]bool{}
+	for line := range strings.Lines(out) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			continue
+		}
+		name := strings.TrimPrefix(f[1], module) + "." + f[2]
+		if strings.HasPrefix(name, "internal/house/layers.") {
+			continue // half of it serves a test of the tree
+		}
+		if _, ok := exempt[name]; ok {
+			used[name] = true
+			continue
+		}
+		faults = append(faults, fmt.Sprintf("%s: no program reaches %s: delete it, or exempt it in internal/house/deadcode with a reason", f[0], name))
+	}
+	for name := range exempt {
+		if !used[name] {
+			faults = append(faults, fmt.Sprintf("%s needs no exemption any more: remove it from internal/house/deadcode", name))
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
