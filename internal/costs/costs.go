@@ -1,5 +1,5 @@
-// Package costs simulates the cost of VMs under different policies for idle VMs: it replays a trace of tasks against
-// the simulator of Hetzner Cloud with a virtual clock, and reads the simulator's bill.
+// Package costs simulates the cost of VMs under different policies for idle VMs: it replays a trace of tasks with a
+// virtual clock, against an account that is billed by the rules and prices of package hetznerbill.
 //
 // A trace contains the arrival of tasks, the durations of their runs and the time that people take to respond.
 // [Generate] creates traces by documented rules and a seed, and [ReadTrace] reads custom ones. The parking policies use
@@ -22,7 +22,7 @@ import (
 
 // Setting holds the parameters of a simulation besides the trace.
 type Setting struct {
-	// Type and Location are the provider's names; the simulator defines their price.
+	// Type and Location are the provider's names; package hetznerbill has their price.
 	Type, Location string
 	// ImageGB is the billed size of a suspended VM's image.
 	ImageGB int
@@ -76,7 +76,7 @@ type Outcome struct {
 func Play(trace []Task, s Setting, policies []Policy) ([]Outcome, error) {
 	outcomes := make([]Outcome, 0, len(policies))
 	for _, p := range policies {
-		c, err := newStandIn(s, begin(trace))
+		c, err := newAccount(s, begin(trace))
 		if err != nil {
 			return nil, fmt.Errorf("simulate %s: %w", p.Name, err)
 		}

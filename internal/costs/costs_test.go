@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTwoMeters: the stand-in's bill is what a few lines of arithmetic say.
+// TestTwoMeters: the bill is what a few lines of arithmetic say.
 func TestTwoMeters(t *testing.T) {
 	t.Parallel()
 	for _, g := range Generators() {
@@ -34,7 +34,7 @@ func TestTwoMeters(t *testing.T) {
 				want[i].Bill.MicroImages, want[i].Bill.Currency = got[i].Bill.MicroImages, got[i].Bill.Currency
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("-ledger +stand-in:\n%s", diff)
+				t.Errorf("-ledger +account:\n%s", diff)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ func Document() (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Simulated with %s in %s: %s %s per hour and %s for its IPv4 address, images at %s per GB and month, %d GB each. These are\n"+
 		"the fields `server_types[].prices[].price_hourly.net`, `primary_ips[].prices[].price_hourly.net` and `image.price_per_gb_month.net` of\n"+
-		"`GET /pricing`, as recorded in the simulator in %s, before tax. Each line is the mean of the seeds 1 to %d; for times and maximum numbers\nthe largest of them. *Resumptions* counts how often a task at rest continues; median and 95th percentile are the delay until it does.\n\n",
+		"`GET /pricing`, as Hetzner listed them in %s, before tax. Each line is the mean of the seeds 1 to %d; for times and maximum numbers\nthe largest of them. *Resumptions* counts how often a task at rest continues; median and 95th percentile are the delay until it does.\n\n",
 		s.Type, s.Location, p.Currency, p.Hour, p.Address, p.GBMonth, s.ImageGB, PricesOf, seeds)
 	fmt.Fprintf(&b, "| Trace | %s |\n|---%s|\n", strings.Join(heads(), " | "), strings.Repeat("|---", len(heads())))
 	var first []Outcome
@@ -95,13 +95,9 @@ func matrix(b *strings.Builder, s Setting, played []Outcome) error {
 		if err != nil {
 			return err
 		}
-		hour, err := p.micro()
-		if err != nil {
-			return err
-		}
 		fmt.Fprintf(b, "| %s |", kind)
 		for _, gb := range sizes {
-			bill := func(o Outcome) int64 { return o.Bill.Hours*hour + o.Bill.MicroImages*int64(gb)/int64(s.ImageGB) }
+			bill := func(o Outcome) int64 { return o.Bill.Hours*p.micro + o.Bill.MicroImages*int64(gb)/int64(s.ImageGB) }
 			fmt.Fprintf(b, " %s |", against(bill(played[2]), bill(played[1])))
 		}
 		b.WriteString("\n")

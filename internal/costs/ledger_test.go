@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ledger is the other meter: the same facts as the stand-in's, counted by a few lines of arithmetic.
+// ledger is the other meter: the same facts as the account's, counted by a few lines of arithmetic.
 type ledger struct {
 	now              time.Time
 	period           time.Duration

@@ -48,6 +48,9 @@ func (l Layer) refuses(from, to string, test bool, used map[Exception]bool) stri
 		}
 	}
 	if !ours {
+		if library := strings.Contains(strings.Split(to, "/")[0], "."); library && l.Name == standardOnly && !test {
+			return "it may import only the standard library"
+		}
 		return ""
 	}
 	target, ok := Of(to)

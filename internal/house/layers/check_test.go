@@ -57,6 +57,9 @@ func TestWrongImportsAreReported(t *testing.T) {
 		"forge imports GitHub's client":               {"internal/forge/client", "github.com/google/go-github/v66/github", false, ""},
 		"a package of no layer":                       {"internal/novel", "state", false, "internal/novel belongs to no layer: in " + here},
 		"a package whose name begins like a layer's":  {"internal/runnerx", "internal/durable", false, "internal/runnerx belongs to no layer"},
+		"a simulator imports the price list":          {"internal/sim/hetzner", "internal/hetznerbill", false, ""},
+		"the price list imports a library":            {"internal/hetznerbill", "github.com/google/uuid", false, "only the standard library"},
+		"the price list imports the simulator":        {"internal/hetznerbill", "internal/sim/simhetzner", false, `layer "simulators"`},
 		"the standard library, and libraries for all": {"internal/words", "github.com/google/uuid", false, ""},
 	}
 	for name, tt := range tests {

@@ -22,11 +22,15 @@ type Layer struct {
 	May []string
 }
 
+// standardOnly is the layer whose packages import nothing but the standard library.
+const standardOnly = "prices"
+
 // All returns the layers from the bottom to the top.
 func All() []Layer {
-	product := []string{"materials", "runner", "storage", "domain", "conversation", "GitHub", "agents", "machines", "tether", "movement", "faces"}
+	product := []string{standardOnly, "materials", "runner", "storage", "domain", "conversation", "GitHub", "agents", "machines", "tether", "movement", "faces"}
 	everything := append(slices.Clone(product), "wiring", "simulators")
 	return []Layer{
+		{standardOnly, "What Hetzner Cloud charges, for the cost simulation and for the simulator of its API. Standard library only.", []string{"internal/hetznerbill"}, nil},
 		{"materials", "One subject each; nothing about tasks, GitHub or VMs.", []string{
 			"prompts", "internal/agentloop/wire", "internal/callback/tools", "internal/changeset", "internal/durable", "internal/pushgate",
 			"internal/remote", "internal/runlog", "internal/secretscan", "internal/shellrules",
@@ -58,7 +62,7 @@ func All() []Layer {
 		{"wiring", "The service and its command line.", []string{
 			"internal/server", "internal/costs", "cmd/errand",
 		}, product},
-		{"simulators", "GitHub, Hetzner, models and agents for the demo and tests. They share no code with errand.", []string{"internal/sim"}, nil},
+		{"simulators", "GitHub, Hetzner, models and agents for the demo and tests. They share no code with errand but the price list.", []string{"internal/sim"}, []string{standardOnly}},
 		{"demo", "errand on simulators.", []string{"internal/demo", "cmd/errand-demo"}, everything},
 		{"checks", "Tests of the whole and the commands behind the Makefile.", []string{
 			"e2e", "internal/buildtest", "internal/disktest", "internal/heavytest", "internal/house", "internal/repotest", "internal/tools",
@@ -93,7 +97,6 @@ type Exception struct {
 // Exceptions returns the imports that are permitted although the layers refuse them.
 func Exceptions() []Exception {
 	return []Exception{
-		{"internal/costs", "internal/sim/simhetzner", false, "costs are read from the bill of Hetzner's simulator"},
 		{"internal/workflow", "internal/config", true, "steps are tested with settings as repositories write them"},
 		{"cmd/errand-runner", "internal/agent", true, "the agent on the VM passes the suite of all agents"},
 	}

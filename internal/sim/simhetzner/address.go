@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/hetznerbill"
 )
 
 type primaryIP struct {
@@ -42,16 +44,16 @@ func (p *primaryIP) dns() string {
 
 func (s *Sim) newPrimaryIP(kind, name string, where *location, now time.Time) *primaryIP {
 	p := &primaryIP{id: s.nextID(), name: name, kind: kind, location: where, labels: map[string]string{}, created: now}
-	var hour, month int64
+	var price hetznerbill.Price
 	if kind == "ipv6" {
 		raw := netip.MustParseAddr("2001:db8::").As16()
 		raw[4], raw[5], raw[6], raw[7] = byte(p.id>>24), byte(p.id>>16), byte(p.id>>8), byte(p.id)
 		p.addr = netip.AddrFrom16(raw)
 	} else {
 		p.addr = s.freeIPv4()
-		hour, month = priceIPv4Hour, priceIPv4Month
+		price = hetznerbill.IPv4()
 	}
-	p.meter = s.meter(meter{kind: "primary_ip", id: p.id, name: name, labels: p.labels, typ: kind, location: where.Name, hour: hour, month: month, from: now})
+	p.meter = s.meter(meter{kind: "primary_ip", id: p.id, name: name, labels: p.labels, typ: kind, location: where.Name, Meter: hetznerbill.Meter{Price: price, From: now}})
 	s.primaryIPs[p.id] = p
 	return p
 }

@@ -2,9 +2,10 @@ package simhetzner
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/hetznerbill"
 )
 
 // location is one of Hetzner's locations.
@@ -29,59 +30,10 @@ func locations() []*location {
 	}
 }
 
-// price is a net price in millionths of the account's currency.
-type price struct{ hour, month int64 }
-
-// serverType is a server type with its prices by location.
+// serverType is a kind of server with what it costs where it can be ordered.
 type serverType struct {
 	schema.ServerType
-	prices map[string]price
-}
-
-// TypeSpec adds or replaces a server type.
-type TypeSpec struct {
-	Name     string
-	Arch     string // x86 or arm
-	Cores    int
-	MemoryGB float32
-	DiskGB   int
-	// MicroHour and MicroMonth are net prices in millionths, by location.
-	MicroHour, MicroMonth map[string]int64
-}
-
-// stockTypes returns types and prices of June 2026 as far as they are known; the monthly prices of ccx and cpx62 are
-// estimates, at 624 hours.
-func stockTypes() []TypeSpec {
-	eu := []string{"fsn1", "nbg1", "hel1"}
-	row := func(name, arch string, cores int, mem float32, disk int, hour, month int64, where ...string) TypeSpec {
-		t := TypeSpec{Name: name, Arch: arch, Cores: cores, MemoryGB: mem, DiskGB: disk, MicroHour: map[string]int64{}, MicroMonth: map[string]int64{}}
-		for _, l := range where {
-			t.MicroHour[l], t.MicroMonth[l] = hour, month
-		}
-		return t
-	}
-	with := func(t TypeSpec, hour, month int64, where ...string) TypeSpec {
-		for _, l := range where {
-			t.MicroHour[l], t.MicroMonth[l] = hour, month
-		}
-		return t
-	}
-	return []TypeSpec{
-		row("cx23", "x86", 2, 4, 40, 8800, 5_490_000, eu...),
-		row("cx33", "x86", 4, 8, 80, 13600, 8_490_000, eu...),
-		row("cx43", "x86", 8, 16, 160, 25600, 15_990_000, eu...),
-		row("cax11", "arm", 2, 4, 40, 9600, 5_990_000, eu...),
-		row("cax21", "arm", 4, 8, 80, 16800, 10_490_000, eu...),
-		row("cax31", "arm", 8, 16, 160, 33600, 20_990_000, eu...),
-		row("cpx22", "x86", 2, 4, 80, 31200, 19_490_000, eu...),
-		row("cpx32", "x86", 4, 8, 160, 56900, 35_490_000, eu...),
-		with(row("cpx42", "x86", 8, 16, 320, 111400, 69_490_000, eu...), 149800, 93_490_000, "sin"),
-		row("cpx62", "x86", 16, 32, 640, 250000, 156_000_000, eu...),
-		row("cpx41", "x86", 8, 16, 240, 193100, 120_490_000, "ash", "hil"),
-		row("ccx13", "x86", 2, 8, 80, 68900, 42_990_000, append(eu, "ash", "hil", "sin")...),
-		row("ccx23", "x86", 4, 16, 160, 137800, 85_990_000, append(eu, "ash", "hil", "sin")...),
-		row("ccx33", "x86", 8, 32, 240, 221900, 138_490_000, append(eu, "ash", "hil", "sin")...),
-	}
+	prices map[string]hetznerbill.Price
 }
 
 // catalog lists everything that can be ordered. It does not change while the simulator runs.
@@ -90,23 +42,15 @@ type catalog struct {
 	types     []*serverType
 }
 
-func newCatalog(more []TypeSpec) *catalog {
+func newCatalog() *catalog {
 	c := &catalog{locations: locations()}
-	specs := stockTypes()
-	for _, m := range more {
-		if i := slices.IndexFunc(specs, func(t TypeSpec) bool { return t.Name == m.Name }); i >= 0 {
-			specs[i] = m
-			continue
-		}
-		specs = append(specs, m)
-	}
-	for i, spec := range specs {
+	for i, spec := range hetznerbill.ServerTypes() {
 		c.types = append(c.types, newType(int64(101+i), spec))
 	}
 	return c
 }
 
-func newType(id int64, spec TypeSpec) *serverType {
+func newType(id int64, spec hetznerbill.ServerType) *serverType {
 	cpu, category := "shared", "cost_optimized"
 	switch spec.Name[:min(3, len(spec.Name))] {
 	case "ccx":
@@ -114,14 +58,10 @@ func newType(id int64, spec TypeSpec) *serverType {
 	case "cpx":
 		category = "regular_performance"
 	}
-	t := &serverType{prices: map[string]price{}, ServerType: schema.ServerType{
+	return &serverType{prices: spec.Prices, ServerType: schema.ServerType{
 		ID: id, Name: spec.Name, Description: fmt.Sprintf("%s, %d vCPU", spec.Name, spec.Cores), Category: category,
 		Cores: spec.Cores, Memory: spec.MemoryGB, Disk: spec.DiskGB, StorageType: "local", CPUType: cpu, Architecture: spec.Arch,
 	}}
-	for where, hour := range spec.MicroHour {
-		t.prices[where] = price{hour: hour, month: spec.MicroMonth[where]}
-	}
-	return t
 }
 
 func (c *catalog) typ(want schema.IDOrName) *serverType {

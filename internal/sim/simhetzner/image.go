@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/hetznerbill"
 )
 
 // Statuses of images.
@@ -215,6 +217,6 @@ func (s *Sim) snapshot(c *call, sv *server, img *image) *action {
 			return
 		}
 		img.sizeGB = size
-		img.meter = s.meter(meter{kind: "image", id: img.id, name: img.description, labels: img.labels, gb: size, month: priceImage, from: at})
+		img.meter = s.meter(meter{kind: "image", id: img.id, name: img.description, labels: img.labels, Meter: hetznerbill.Meter{Price: hetznerbill.Price{Month: hetznerbill.ImageMonth}, GB: size, From: at}})
 	}})
 }

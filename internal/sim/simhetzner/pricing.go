@@ -5,18 +5,15 @@ import (
 	"net/http"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/hetznerbill"
 )
 
-// Net prices in millionths that do not depend on a type.
+// Net prices in millionths that errand never pays; the others are in hetznerbill.
 const (
-	priceIPv4Hour  = 800
-	priceIPv4Month = 500_000
-	priceImage     = 14_300 // per GB and month
-	priceVolume    = 57_200
 	priceFloating4 = 3_000_000
 	priceFloating6 = 1_000_000
 	priceTraffic   = 1_000_000
-	currency       = "EUR"
 )
 
 // gross adds tax to a net price.
@@ -54,7 +51,7 @@ func (s *Sim) typePrices(t *serverType) []schema.PricingServerTypePrice {
 	for _, l := range s.catalog.locations {
 		if p, ok := t.prices[l.Name]; ok {
 			prices = append(prices, schema.PricingServerTypePrice{
-				Location: l.Name, PriceHourly: s.amount(p.hour), PriceMonthly: s.amount(p.month), IncludedTraffic: includedTraffic, PricePerTBTraffic: s.amount(priceTraffic),
+				Location: l.Name, PriceHourly: s.amount(p.Hour), PriceMonthly: s.amount(p.Month), IncludedTraffic: includedTraffic, PricePerTBTraffic: s.amount(priceTraffic),
 			})
 		}
 	}
@@ -119,21 +116,22 @@ type wireAddressPrice struct {
 // getPricing lists as many kinds of floating IPs as of primary IPs; hcloud-go panics if there are fewer.
 func getPricing(s *Sim, _ *call) (answer, error) {
 	p := wirePricing{Pricing: schema.Pricing{
-		Currency: currency, VATRate: fmt.Sprintf("%d.000000", s.cfg.VAT),
-		Image:             schema.PricingImage{PricePerGBMonth: s.amount(priceImage)},
+		Currency: hetznerbill.Currency, VATRate: fmt.Sprintf("%d.000000", s.cfg.VAT),
+		Image:             schema.PricingImage{PricePerGBMonth: s.amount(hetznerbill.ImageMonth)},
 		FloatingIP:        schema.PricingFloatingIP{PriceMonthly: s.amount(priceFloating4)},
 		ServerBackup:      schema.PricingServerBackup{Percentage: "20.000000"},
-		Volume:            schema.PricingVolume{PricePerGBPerMonth: s.amount(priceVolume)},
+		Volume:            schema.PricingVolume{PricePerGBPerMonth: s.amount(hetznerbill.VolumeMonth)},
 		LoadBalancerTypes: []schema.PricingLoadBalancerType{},
 	}}
 	for _, k := range []struct {
-		kind                    string
-		floating, hour, monthly int64
-	}{{"ipv4", priceFloating4, priceIPv4Hour, priceIPv4Month}, {"ipv6", priceFloating6, 0, 0}} {
+		kind     string
+		floating int64
+		primary  hetznerbill.Price
+	}{{"ipv4", priceFloating4, hetznerbill.IPv4()}, {"ipv6", priceFloating6, hetznerbill.Price{}}} {
 		floating, primary := schema.PricingFloatingIPType{Type: k.kind}, wireAddressPrices{Type: k.kind}
 		for _, l := range s.catalog.locations {
 			floating.Prices = append(floating.Prices, schema.PricingFloatingIPTypePrice{Location: l.Name, PriceMonthly: s.amount(k.floating)})
-			primary.Prices = append(primary.Prices, wireAddressPrice{Location: l.Name, PriceHourly: s.amount(k.hour), PriceMonthly: s.amount(k.monthly)})
+			primary.Prices = append(primary.Prices, wireAddressPrice{Location: l.Name, PriceHourly: s.amount(k.primary.Hour), PriceMonthly: s.amount(k.primary.Month)})
 		}
 		p.FloatingIPs, p.PrimaryIPs = append(p.FloatingIPs, floating), append(p.PrimaryIPs, primary)
 	}

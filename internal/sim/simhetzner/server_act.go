@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/hetznerbill"
 )
 
 // actServer serves POST /servers/{id}/actions/{act}.
@@ -168,7 +170,7 @@ func actChangeType(s *Sim, c *call, sv *server) (map[string]any, error) {
 			sv.diskGB = typ.Disk
 		}
 		sv.meter.stop(at)
-		sv.meter = s.meter(meter{kind: "server", id: sv.id, name: sv.name, labels: sv.labels, typ: typ.Name, location: sv.location.Name, hour: p.hour, month: p.month, from: at})
+		sv.meter = s.meter(meter{kind: "server", id: sv.id, name: sv.name, labels: sv.labels, typ: typ.Name, location: sv.location.Name, Meter: hetznerbill.Meter{Price: p, From: at}})
 	}})), nil
 }
 

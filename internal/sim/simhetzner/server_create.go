@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
+
+	"github.com/errand-bot/errand/internal/hetznerbill"
 )
 
 const maxUserData = 32 << 10
@@ -203,7 +205,7 @@ func (s *Sim) newServer(o *order, now time.Time) *server {
 	}
 	s.servers[sv.id] = sv
 	p := o.typ.prices[o.location.Name]
-	sv.meter = s.meter(meter{kind: "server", id: sv.id, name: sv.name, labels: sv.labels, typ: o.typ.Name, location: o.location.Name, hour: p.hour, month: p.month, from: now})
+	sv.meter = s.meter(meter{kind: "server", id: sv.id, name: sv.name, labels: sv.labels, typ: o.typ.Name, location: o.location.Name, Meter: hetznerbill.Meter{Price: p, From: now}})
 	if o.v4 {
 		sv.v4 = s.addressFor(sv, o.ownV4, "ipv4", now)
 	}

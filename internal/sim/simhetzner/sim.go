@@ -34,8 +34,6 @@ type Config struct {
 	VAT int64
 	// ImageGB is the size of a snapshot without a Machine. Default 4.
 	ImageGB float32
-	// Types are additional server types, or replace those of the same name.
-	Types []TypeSpec
 	// IPv4 is the range of public addresses. Default 198.18.0.0/15. The lowest free address is assigned next, as in the
 	// real API, where addresses are soon reused by others.
 	IPv4 netip.Prefix
@@ -129,7 +127,7 @@ func New(cfg Config) *Sim {
 		cfg.IPv4 = netip.MustParsePrefix("198.18.0.0/15")
 	}
 	s := &Sim{
-		cfg: cfg, faults: &faultBook{now: cfg.Now}, bucket: bucket{size: cfg.RateLimit}, catalog: newCatalog(cfg.Types),
+		cfg: cfg, faults: &faultBook{now: cfg.Now}, bucket: bucket{size: cfg.RateLimit}, catalog: newCatalog(),
 		lastID: 1000, stock: map[offer]*stock{}, actions: map[int64]*action{}, log: requestLog{counts: map[string]int{}},
 		servers: map[int64]*server{}, images: map[int64]*image{}, keys: map[int64]*sshKey{}, firewalls: map[int64]*firewall{},
 		networks: map[int64]*network{}, volumes: map[int64]*volume{}, primaryIPs: map[int64]*primaryIP{},
