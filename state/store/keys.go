@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// What is kept where. Every key begins with one of these; TASK is TaskKey.String. Values are JSON,
-// compressed and in parts where they are large (see blob.go), unless it says otherwise.
+// The keys of the database. Every key begins with one of these; TASK is state.TaskKey.String. Values are JSON,
+// compressed and in parts where they are large (see package blob), unless it says otherwise.
 const (
 	keySchema = "meta/schema" // the schema's version, decimal
 	preFact   = "fact/"       // NAME: a small fact of ours, raw bytes

@@ -14,16 +14,16 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// What Apply and the methods about jobs and deliveries may be refused for. Nothing was changed.
+// The errors with which Apply and the methods for jobs and deliveries refuse a change. Nothing was stored.
 var (
-	// ErrLeaseLost says that the job is not claimed with this epoch any more: its lease ended and
-	// somebody else has it, or it is done. The worker drops what it was about to say.
+	// ErrLeaseLost means that the job is no longer claimed with this epoch: its lease has expired and another worker may
+	// have claimed it, or it is done. The worker discards its result.
 	ErrLeaseLost = errors.New("the job's lease is lost")
-	// ErrSpent says that the delivery was applied before, or the call booked, or that it was never stored.
+	// ErrSpent means that the delivery was already applied, the call already booked, or that it was never stored.
 	ErrSpent = errors.New("already spent")
-	// ErrNewerSchema says that a newer errand wrote the store.
+	// ErrNewerSchema means that a newer version of errand has written to the store.
 	ErrNewerSchema = errors.New("the store was written by a newer errand")
-	// ErrBadDelivery says that a delivery cannot be stored: its GUID or its size is out of bounds.
+	// ErrBadDelivery means that a delivery cannot be stored: its GUID or its size is out of bounds.
 	ErrBadDelivery = errors.New("unacceptable delivery")
 )
 
@@ -31,11 +31,10 @@ var (
 type Options struct {
 	Now    func() time.Time // nil means time.Now
 	Policy machine.Policy
-	// Turned is told of a task when it has changed its phase or filed a run, after that is stored; nil is told
-	// nothing. It may be called concurrently, holds up whoever brought the event, and must not keep the task.
+	// Turned, if not nil, is called after a task's new phase or the end of its run has been stored. It may be called
+	// concurrently, and the caller of Apply waits for it.
 	Turned func(ctx context.Context, key state.TaskKey)
-	// Without leaves safeguards out, so that tests can show that the lack would be noticed. No program
-	// sets it and no configuration reaches it.
+	// Without disables safeguards, so that tests can show that they are needed. Only tests set it.
 	Without []Safeguard
 }
 

@@ -28,7 +28,7 @@ There are three ways to approve the newest revision. errand verifies each again 
 
 ` + "`with: …`" + ` adds conditions, which are passed to the agent verbatim. If a plan offers several approaches, approve one by its
 number: ` + "`@errand approve 2`" + `, or a tick in its box. errand answers an approval that does not count once, with the reason. If
-GitHub's webhook about a tick is lost, nobody can tell who made it: within a quarter of an hour errand clears the box and asks for the tick again.
+GitHub's webhook about a tick is lost, errand cannot tell who ticked the box: it clears the box within 15 minutes and asks for the tick again.
 
 You can withdraw an approval until work starts: remove the 👍, clear the box, or delete, hide or edit the comment. Edited comments
 give no commands, so an edited comment approves nothing; write a new one. Other commands that were deleted, hidden or edited before
