@@ -173,23 +173,46 @@ func (s *story) named(arg string) string {
 	return arg
 }
 
-// page prints a page of errand: page PATH.
+// page prints a page of errand: page [-until=REGEXP] PATH. With -until it is fetched again until it matches.
 func page(ts *testscript.TestScript, neg bool, args []string) {
-	s := of(ts)
-	req, err := http.NewRequest(http.MethodGet, s.w.URL+args[0], nil)
-	ts.Check(err)
-	if !neg {
+	s, until := of(ts), regexp.MustCompile("")
+	if text, ok := strings.CutPrefix(args[0], "-until="); ok {
+		until, args = regexp.MustCompile(text), args[1:]
+	}
+	status, body := 0, ""
+	for end := time.Now().Add(patience); ; pause() {
+		var err error
+		status, body, err = s.fetchPage(args[0], !neg)
+		ts.Check(err)
+		if until.MatchString(body) || time.Now().After(end) {
+			break
+		}
+	}
+	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, body)
+	if (status == http.StatusOK) == neg {
+		ts.Fatalf("GET %s: %d %s", args[0], status, http.StatusText(status))
+	}
+	if !until.MatchString(body) {
+		ts.Fatalf("GET %s: no match for %s in %s", args[0], until, patience)
+	}
+}
+
+// fetchPage returns the status and the body of a page of errand, fetched with the administrator's token if admin.
+func (s *story) fetchPage(path string, admin bool) (int, string, error) {
+	req, err := http.NewRequest(http.MethodGet, s.w.URL+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	if admin {
 		req.Header.Set("Authorization", "Bearer "+demo.AdminToken)
 	}
 	resp, err := http.DefaultClient.Do(req)
-	ts.Check(err)
+	if err != nil {
+		return 0, "", err
+	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
-	ts.Check(err)
-	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", resp.StatusCode, body)
-	if (resp.StatusCode == http.StatusOK) == neg {
-		ts.Fatalf("GET %s: %s", args[0], resp.Status)
-	}
+	return resp.StatusCode, string(body), err
 }
 
 // clock waits for the next whole second: GitHub's times are no finer, so that what follows is later
