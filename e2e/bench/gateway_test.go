@@ -16,7 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/runner/tetherd"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -51,8 +51,8 @@ func newWire(b *testing.B, change func(*tether.Config)) *wire {
 	api := httptest.NewServer(http.HandlerFunc(w.answer))
 	b.Cleanup(api.Close)
 	cfg := tether.Config{
-		Tasks: w.store, Key: []byte("0123456789abcdef0123456789abcdef"), Ledger: booked{w.store}, Journal: w.store, Upstreams: w.store, Prices: gateway.DefaultPrices(), Log: zerolog.Nop(),
-		Models: map[string]tether.Upstream{"anthropic": {BaseURL: api.URL, Key: "key", Header: "X-Api-Key", API: gateway.Anthropic}},
+		Tasks: w.store, Key: []byte("0123456789abcdef0123456789abcdef"), Ledger: booked{w.store}, Journal: w.store, Upstreams: w.store, Prices: modelapi.DefaultPrices(), Log: zerolog.Nop(),
+		Models: map[string]tether.Upstream{"anthropic": {BaseURL: api.URL, Key: "key", Header: "X-Api-Key", API: modelapi.Anthropic}},
 	}
 	if change != nil {
 		change(&cfg)

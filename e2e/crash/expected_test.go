@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 	"github.com/errand-bot/errand/state"
 )
@@ -82,15 +82,15 @@ func bills(t *state.Task, served []simmodel.Record, faults, unheard int) (wrong 
 		if err := json.Unmarshal(r.Body, &asked); err != nil {
 			return append(wrong, "a call that cannot be read: "+err.Error())
 		}
-		price, known := gateway.DefaultPrices().Of(asked.Model)
+		price, known := modelapi.DefaultPrices().Of(asked.Model)
 		if !known || asked.Most <= 0 {
 			return append(wrong, fmt.Sprintf("a call of %q with %d tokens: its price is not known", asked.Model, asked.Most))
 		}
 		u := r.Usage
-		one := price.Cost(gateway.Usage{Input: int64(u.Input), Output: int64(u.Output), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite)})
+		one := price.Cost(modelapi.Usage{Input: int64(u.Input), Output: int64(u.Output), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite)})
 		cost, answers = cost+one, answers+1
 		dearest = max(dearest, one)
-		guess = max(guess, price.Cost(gateway.Usage{Input: int64(len(r.Body)), Output: asked.Most}))
+		guess = max(guess, price.Cost(modelapi.Usage{Input: int64(len(r.Body)), Output: asked.Most}))
 	}
 	booked := 0
 	for _, r := range t.Runs {

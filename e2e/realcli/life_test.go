@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/demo"
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/heavytest"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 	"github.com/errand-bot/errand/state"
@@ -111,7 +111,7 @@ func (l *life) wantMoney(t *testing.T, task *state.Task, p real) {
 	if task.Money.InputTokens == 0 || task.Money.OutputTokens == 0 {
 		t.Error("no tokens were counted")
 	}
-	price, known := gateway.DefaultPrices().Of(p.model)
+	price, known := modelapi.DefaultPrices().Of(p.model)
 	if !known && task.Money.Unpriced != p.model {
 		t.Errorf("the model %s has no price, and %q is said to have none", p.model, task.Money.Unpriced)
 	}
@@ -136,8 +136,8 @@ func (l *life) wantMoney(t *testing.T, task *state.Task, p real) {
 }
 
 // usage is what the model served, as the gateway writes it.
-func (p real) usage(u simmodel.Usage) gateway.Usage {
-	return gateway.Usage{Model: p.model, Input: int64(u.Input), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite), Output: int64(u.Output)}
+func (p real) usage(u simmodel.Usage) modelapi.Usage {
+	return modelapi.Usage{Model: p.model, Input: int64(u.Input), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite), Output: int64(u.Output)}
 }
 
 // wantOneSession holds that all runs were one conversation, over a sleep, and that each began only once.

@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/bake"
 	"github.com/errand-bot/errand/internal/egress"
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/machine"
@@ -51,7 +51,7 @@ type Config struct {
 	// Prices are the prices of models by name, in dollars per million tokens. An entry also applies to variants of its
 	// model, whose names continue after a hyphen, @ or colon; the longest matching name wins. Your entries are added to
 	// the default ones or replace them. A model without an entry is charged at the highest price in the table.
-	Prices gateway.Prices `yaml:"prices"`
+	Prices modelapi.Prices `yaml:"prices"`
 	// Provider is where VMs come from: local (sandboxes on this host) or hetzner.
 	Provider string  `yaml:"provider"`
 	Local    Local   `yaml:"local"`
@@ -134,13 +134,13 @@ type Model struct {
 }
 
 // Dialect returns the API that the provider with this name supports.
-func (m Model) Dialect(name string) gateway.API {
-	for _, api := range gateway.APIs() {
+func (m Model) Dialect(name string) modelapi.API {
+	for _, api := range modelapi.APIs() {
 		if m.API == string(api) || m.API == "" && name == string(api) {
 			return api
 		}
 	}
-	return gateway.Anthropic
+	return modelapi.Anthropic
 }
 
 // Local configures the sandboxes on this host.
@@ -282,7 +282,7 @@ func Default() Config {
 		GitHub:   GitHub{URL: "https://github.com"},
 		Agent:    agent.DefaultConfig(),
 		Models:   map[string]Model{},
-		Prices:   gateway.DefaultPrices(),
+		Prices:   modelapi.DefaultPrices(),
 		Provider: "local",
 		Local:    Local{Kind: "auto", IdleExit: 15 * time.Minute},
 		Hetzner:  DefaultHetzner(),

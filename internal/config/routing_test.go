@@ -8,7 +8,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/config"
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 )
 
 // routed is a configuration with an agent section and providers.
@@ -91,7 +91,7 @@ func TestWhatIsUnsetHasAPrice(t *testing.T) {
 		models = append(models, set.Of(name).Capabilities().Helpers...)
 	}
 	for _, model := range models {
-		if _, known := gateway.DefaultPrices().Of(model); !known {
+		if _, known := modelapi.DefaultPrices().Of(model); !known {
 			t.Errorf("%s has no price", model)
 		}
 	}

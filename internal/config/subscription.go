@@ -3,7 +3,7 @@ package config
 import (
 	"path/filepath"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/subscription"
 )
 
@@ -48,7 +48,7 @@ func (s Subscription) problems(r *report, name string, m Model) {
 	r.unless(!s.Token.Set() || s.Login == "", key, "write a token or a login, not both")
 	r.unless(!m.Key.Set(), "models."+name+".key", "cannot be combined with a subscription; write one of them")
 	r.unless(m.Header == "", "models."+name+".header", "the token of a subscription has its own header; remove this key")
-	r.unless(m.Dialect(name) == gateway.Anthropic, key, "only subscriptions to Claude can be used; write a key for a provider of the API %s", m.Dialect(name))
+	r.unless(m.Dialect(name) == modelapi.Anthropic, key, "only subscriptions to Claude can be used; write a key for a provider of the API %s", m.Dialect(name))
 	r.unless(s.Login == "" || filepath.IsAbs(s.Login), key+".login", "%q: write a path that begins with /", s.Login)
 	r.unless(s.RenewURL == "" || isURL(s.RenewURL), key+".renew_url", "%q is not an http(s) address", s.RenewURL)
 	r.unless(s.Login != "" || s.RenewURL == "", key+".renew_url", "only a login is renewed; remove this key, or write a login")

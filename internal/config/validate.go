@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/comment"
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -95,7 +95,7 @@ func (c Config) modelProblems(r *report) {
 		} else {
 			r.unless(m.Key.Set(), key+".key", "write env:NAME or file:/path")
 		}
-		r.unless(m.API == "" || slices.Contains(gateway.APIs(), gateway.API(m.API)), key+".api", "%q: write anthropic, openai or gemini", m.API)
+		r.unless(m.API == "" || slices.Contains(modelapi.APIs(), modelapi.API(m.API)), key+".api", "%q: write anthropic, openai or gemini", m.API)
 	}
 	for name, p := range c.Prices {
 		for _, n := range []float64{p.Input, p.Output, p.CacheRead, p.CacheWrite, p.LongInput, p.LongOutput, p.LongCacheRead, p.LongCacheWrite} {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -26,7 +26,7 @@ func (h *Handler) reachesNobody(r *http.Request, t *state.Task, up Upstream, bod
 }
 
 // grants refuses what a call asks for beside an answer, if it asks for something.
-func (h *Handler) grants(r *http.Request, t *state.Task, extra *gateway.Extra, refuse func(kind, message string)) bool {
+func (h *Handler) grants(r *http.Request, t *state.Task, extra *modelapi.Extra, refuse func(kind, message string)) bool {
 	if extra == nil {
 		return true
 	}
@@ -38,25 +38,25 @@ func (h *Handler) grants(r *http.Request, t *state.Task, extra *gateway.Extra, r
 }
 
 // whyNot tells an agent why it does not get what its call asks for beside an answer.
-func whyNot(kind gateway.ExtraKind, name, provider string) string {
+func whyNot(kind modelapi.ExtraKind, name, provider string) string {
 	switch kind {
-	case gateway.ExtraKept:
+	case modelapi.ExtraKept:
 		return fmt.Sprintf("agents are shown nothing that is stored in the provider's account, such as what %s names", name)
-	case gateway.ExtraLater:
+	case modelapi.ExtraLater:
 		return fmt.Sprintf("answers come in the answer of their own request, where they are counted: not by %s", name)
-	case gateway.ExtraDear:
+	case modelapi.ExtraDear:
 		return fmt.Sprintf("answers are paid at the model's plain price, not at that of %s", name)
-	case gateway.ExtraMany:
+	case modelapi.ExtraMany:
 		return fmt.Sprintf("a call gets one answer: not more, by %s", name)
-	case gateway.ExtraUnclear:
+	case modelapi.ExtraUnclear:
 		return fmt.Sprintf("what bounds the cost of a call has to be said once, by the name that the API has for it: not so, by %s", name)
 	}
 	return fmt.Sprintf("agents reach other hosts through errand's list of hosts, not by %s of the provider, which the operator has to allow (models.%s.web_tools)", name, provider)
 }
 
 // noted is what a refused wish is called beside the hosts that were refused.
-func noted(kind gateway.ExtraKind) string {
-	if kind == gateway.ExtraReach {
+func noted(kind modelapi.ExtraKind) string {
+	if kind == modelapi.ExtraReach {
 		return "tool"
 	}
 	return "wish"

@@ -5,12 +5,12 @@ import (
 	"net/http/httptrace"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
 // book records the cost of a finished call, which leaves the calls in flight. Held is why the run got no more.
-func (c *call) book(ctx context.Context, u gateway.Usage, held *state.Waiting) {
+func (c *call) book(ctx context.Context, u modelapi.Usage, held *state.Waiting) {
 	if u.Model == "" {
 		u.Model = c.guess.Model // many servers repeat no name
 	}
@@ -29,7 +29,7 @@ func (c *call) end(ctx context.Context) {
 	givenUp := ctx.Err() != nil || cut != nil || c.unheard && !c.ask.Streams // a stream begins before its model thinks
 	if c.bills && c.sent.Load() && !c.place.answered && givenUp {
 		c.h.turns.add(c.place.run, c.task.Run.Answers)
-		c.book(ctx, gateway.Usage{Input: c.guess.Input, Output: c.unseen()}, cut.held())
+		c.book(ctx, modelapi.Usage{Input: c.guess.Input, Output: c.unseen()}, cut.held())
 		return
 	}
 	c.settle(ctx, settlement{free: true})

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -22,15 +22,15 @@ type call struct {
 	asked int64           // bytes of the request
 	known *state.Upstream // what was known of the provider as it was asked
 
-	bills   bool          // it costs something and is a turn
-	ask     gateway.Ask   // what it asks for
-	guess   gateway.Usage // what it may come to use
-	most    int64         // tokens of output that its answer has at most
-	lowered int64         // the bound of output that it is given for a cap; 0 if none
-	asks    time.Time     // when it was passed on, by the clock of this host
-	sent    atomic.Bool   // it has gone to the provider
-	unheard bool          // its provider said nothing for too long
-	place   place         // among the calls under way
+	bills   bool           // it costs something and is a turn
+	ask     modelapi.Ask   // what it asks for
+	guess   modelapi.Usage // what it may come to use
+	most    int64          // tokens of output that its answer has at most
+	lowered int64          // the bound of output that it is given for a cap; 0 if none
+	asks    time.Time      // when it was passed on, by the clock of this host
+	sent    atomic.Bool    // it has gone to the provider
+	unheard bool           // its provider said nothing for too long
+	place   place          // among the calls under way
 
 	reservation string // its id in the journal; empty if it has none, or none any more
 
@@ -82,7 +82,7 @@ func (c *call) answered(ctx context.Context, answer *http.Response) error {
 // trouble looks whether an answer means that every further call would end like this one. What it says is passed
 // on as it is, but for a refused key, which is nothing that a VM has to read about, and for what has programs give up a limit.
 func (c *call) trouble(ctx context.Context, answer *http.Response) error {
-	head, err := io.ReadAll(io.LimitReader(answer.Body, gateway.MaxErrorBody))
+	head, err := io.ReadAll(io.LimitReader(answer.Body, modelapi.MaxErrorBody))
 	if err != nil {
 		return err
 	}
@@ -103,9 +103,9 @@ func (c *call) trouble(ctx context.Context, answer *http.Response) error {
 		c.h.cfg.Log.Error().Err(err).Msg("tether: tell a run what its provider says")
 	}
 	switch kind {
-	case gateway.TroubleKey:
+	case modelapi.TroubleKey:
 		c.up.API.RefuseInstead(answer, "permission_error", "errand: "+row.Detail)
-	case gateway.TroubleLimit:
+	case modelapi.TroubleLimit:
 		c.up.API.GiveUp(answer, row.Until, c.h.now())
 	}
 	return nil

@@ -11,12 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 )
 
 // headed is a VM's end whose provider answers with a header of its own.
-func headed(t *testing.T, api gateway.API, key string, header http.Header) (w *end, got func() *http.Request) {
+func headed(t *testing.T, api modelapi.API, key string, header http.Header) (w *end, got func() *http.Request) {
 	t.Helper()
 	asked := make(chan *http.Request, 1)
 	provider := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -63,7 +63,7 @@ func calls(t *testing.T, w *end, path string, header map[string]string) *http.Re
 func TestHeadersToTheProvider(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		api    gateway.API
+		api    modelapi.API
 		key    string // the header of ours
 		path   string
 		sent   map[string]string
@@ -71,7 +71,7 @@ func TestHeadersToTheProvider(t *testing.T) {
 		query  string
 	}{
 		"Claude Code": {
-			gateway.Anthropic, "X-Api-Key", "/v1/messages?beta=true",
+			modelapi.Anthropic, "X-Api-Key", "/v1/messages?beta=true",
 			map[string]string{
 				"Anthropic-Version": "2023-06-01", "Anthropic-Beta": "claude-code-20250219", "X-App": "cli", "X-Claude-Code-Session-Id": "0d5c", "X-Stainless-Retry-Count": "0",
 				"X-Portkey-Custom-Host": "x", "X-Litellm-Api-Base": "x", "Anthropic-Workspace-Id": "x", "Cookie": "a=b", "X-Forwarded-For": "10.0.0.1", "Content-Encoding": "identity",
@@ -79,7 +79,7 @@ func TestHeadersToTheProvider(t *testing.T) {
 			[]string{"Anthropic-Beta", "Anthropic-Version", "X-App", "X-Claude-Code-Session-Id", "X-Stainless-Retry-Count"}, "beta=true",
 		},
 		"Codex": {
-			gateway.OpenAI, "Authorization", "/v1/responses",
+			modelapi.OpenAI, "Authorization", "/v1/responses",
 			map[string]string{
 				"Originator": "codex_exec", "Session-Id": "1", "Thread-Id": "1", "X-Client-Request-Id": "1", "X-Codex-Turn-Metadata": "{}", "Accept": "text/event-stream",
 				"Openai-Organization": "org-x", "Openai-Project": "proj_x", "Chatgpt-Account-Id": "x",
@@ -87,13 +87,13 @@ func TestHeadersToTheProvider(t *testing.T) {
 			[]string{"Accept", "Originator", "Session-Id", "Thread-Id", "X-Client-Request-Id", "X-Codex-Turn-Metadata"}, "",
 		},
 		"Gemini CLI": {
-			gateway.Gemini, "X-Goog-Api-Key", "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse&key=x&fields=candidates&%24userProject=x&access_token=x",
+			modelapi.Gemini, "X-Goog-Api-Key", "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse&key=x&fields=candidates&%24userProject=x&access_token=x",
 			map[string]string{"X-Goog-Api-Client": "google-genai-sdk", "X-Goog-User-Project": "x", "X-Http-Method-Override": "GET", "X-Goog-Fieldmask": "candidates"},
 			[]string{"X-Goog-Api-Client"}, "alt=sse",
 		},
-		"in another form": {gateway.Gemini, "X-Goog-Api-Key", "/v1beta/models/gemini-3-pro:generateContent?alt=proto", nil, nil, ""},
+		"in another form": {modelapi.Gemini, "X-Goog-Api-Key", "/v1beta/models/gemini-3-pro:generateContent?alt=proto", nil, nil, ""},
 		"a key of another name": {
-			gateway.OpenAI, "Api-Key", "/v1/responses?api-version=2026-01-01", map[string]string{"Api-Key": "the VM's"}, nil, "api-version=2026-01-01",
+			modelapi.OpenAI, "Api-Key", "/v1/responses?api-version=2026-01-01", map[string]string{"Api-Key": "the VM's"}, nil, "api-version=2026-01-01",
 		},
 	}
 	for name, test := range tests {
@@ -136,7 +136,7 @@ func TestHeadersOfAnAnswer(t *testing.T) {
 	for _, name := range []string{"Set-Cookie", "Openai-Organization", "Openai-Project", "Anthropic-Organization-Id", "X-Codex-Plan-Type", "Server", "Via", "Alt-Svc"} {
 		said.Set(name, "the operator")
 	}
-	w, got := headed(t, gateway.Anthropic, "X-Api-Key", said)
+	w, got := headed(t, modelapi.Anthropic, "X-Api-Key", said)
 	resp := calls(t, w, "/v1/messages", nil)
 	got()
 	resp.Header.Del("Date")

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -31,7 +31,7 @@ func (o *cutOff) held() *state.Waiting {
 const soonAgain = "what other calls under way may cost leaves nothing for now"
 
 // event ends a stream.
-func (o *cutOff) event(api gateway.API) []byte {
+func (o *cutOff) event(api modelapi.API) []byte {
 	if o.soon {
 		return api.FailStream("rate_limit_error", "errand: "+soonAgain)
 	}
@@ -97,7 +97,7 @@ func (o *open) taken(key state.TaskKey, run string, whole bool) (s sums) {
 func (h *Handler) InFlight() state.Money { return h.open.taken(state.TaskKey{}, "", false).all }
 
 // soFar is what a stream has used by now. The lock of open is held.
-func (c *call) soFar() (u gateway.Usage) {
+func (c *call) soFar() (u modelapi.Usage) {
 	if c.asks.IsZero() {
 		return u
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -132,7 +132,7 @@ type bench struct {
 	h *Handler
 }
 
-func newBench(api gateway.API, m model, tasks ...state.Money) *bench {
+func newBench(api modelapi.API, m model, tasks ...state.Money) *bench {
 	b := &bench{account: &account{tasks: map[state.TaskKey]*state.Task{}, held: map[state.TaskKey]*state.Waiting{}}}
 	for i, m := range tasks {
 		key := state.TaskKey{Repo: 7, Issue: i + 1}
@@ -141,7 +141,7 @@ func newBench(api gateway.API, m model, tasks ...state.Money) *bench {
 	b.h = New(Config{
 		Tasks: b.account, Ledger: b.account, Key: []byte("k"), Log: zerolog.Nop(), Wait: time.Millisecond,
 		Models: map[string]Upstream{"m": {BaseURL: "http://model.example", Key: "k", Header: "X-Api-Key", API: api}},
-		Prices: gateway.Prices{"m": {Output: 10}},
+		Prices: modelapi.Prices{"m": {Output: 10}},
 	})
 	b.h.transport = m
 	return b
@@ -174,19 +174,19 @@ func (b *bench) spent(issue int, before int64) (micro int64, held *state.Waiting
 
 // dialects are calls whose answers are streams, and how such an answer begins.
 func dialects() map[string]struct {
-	api               gateway.API
+	api               modelapi.API
 	path, body, first string
 	refusal           string
 } {
 	return map[string]struct {
-		api               gateway.API
+		api               modelapi.API
 		path, body, first string
 		refusal           string
 	}{
-		"anthropic": {gateway.Anthropic, "/v1/messages", `{"model":"m","max_tokens":100000,"stream":true}`, `data: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":1,"output_tokens":1}}}` + "\n\n", `"type":"permission_error"`},
-		"chat":      {gateway.OpenAI, "/v1/chat/completions", `{"model":"m","stream":true,"stream_options":{"include_usage":false}}`, `data: {"model":"m","choices":[{"delta":{"role":"assistant"}}]}` + "\n\n", `"type":"error"`},
-		"responses": {gateway.OpenAI, "/v1/responses", `{"model":"m","stream":true}`, `data: {"type":"response.created","response":{"model":"m","usage":null}}` + "\n\n", `"type":"error"`},
-		"gemini":    {gateway.Gemini, "/v1beta/models/m:streamGenerateContent?alt=sse", `{}`, `data: {"candidates":[{"content":{"parts":[]}}]}` + "\n\n", `"PERMISSION_DENIED"`},
+		"anthropic": {modelapi.Anthropic, "/v1/messages", `{"model":"m","max_tokens":100000,"stream":true}`, `data: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":1,"output_tokens":1}}}` + "\n\n", `"type":"permission_error"`},
+		"chat":      {modelapi.OpenAI, "/v1/chat/completions", `{"model":"m","stream":true,"stream_options":{"include_usage":false}}`, `data: {"model":"m","choices":[{"delta":{"role":"assistant"}}]}` + "\n\n", `"type":"error"`},
+		"responses": {modelapi.OpenAI, "/v1/responses", `{"model":"m","stream":true}`, `data: {"type":"response.created","response":{"model":"m","usage":null}}` + "\n\n", `"type":"error"`},
+		"gemini":    {modelapi.Gemini, "/v1beta/models/m:streamGenerateContent?alt=sse", `{}`, `data: {"candidates":[{"content":{"parts":[]}}]}` + "\n\n", `"PERMISSION_DENIED"`},
 	}
 }
 

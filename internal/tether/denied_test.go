@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
@@ -49,7 +49,7 @@ func TestARunRemembersWhyItsCallWasNotPassedOn(t *testing.T) {
 			t.Cleanup(api.Close)
 			e := newEnd(t, someTask(), func(c *tether.Config) {
 				c.Ledger = d
-				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
+				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.Callable = func(*state.Task) tether.Callable { return tether.Callable{Models: []string{"claude-x"}} }
 			})
 			for range 3 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 )
 
 // TestPatientPrograms: a program that obeys every Retry-After is not told of a long one, which is remembered all the
@@ -16,25 +16,25 @@ func TestPatientPrograms(t *testing.T) {
 	t.Parallel()
 	const limit = `{"error":{"type":"rate_limit_error","message":"slow down"}}`
 	for name, tc := range map[string]struct {
-		api    gateway.API
+		api    modelapi.API
 		status int
 		after  string
 		want   string // told to the program
 		limit  time.Duration
 	}{
-		"an hour, obeyed":         {gateway.OpenAI, 429, "3600", "", time.Hour},
-		"an hour, not obeyed":     {gateway.Anthropic, 429, "3600", "3600", time.Hour},
-		"half a minute, obeyed":   {gateway.OpenAI, 429, "30", "30", 0},
-		"overload, obeyed":        {gateway.OpenAI, 503, "900", "", 0},
-		"overload, not obeyed":    {gateway.Anthropic, 529, "900", "900", 0},
-		"a word, which is no end": {gateway.OpenAI, 429, "soon", "soon", 0},
+		"an hour, obeyed":         {modelapi.OpenAI, 429, "3600", "", time.Hour},
+		"an hour, not obeyed":     {modelapi.Anthropic, 429, "3600", "3600", time.Hour},
+		"half a minute, obeyed":   {modelapi.OpenAI, 429, "30", "30", 0},
+		"overload, obeyed":        {modelapi.OpenAI, 503, "900", "", 0},
+		"overload, not obeyed":    {modelapi.Anthropic, 529, "900", "900", 0},
+		"a word, which is no end": {modelapi.OpenAI, 429, "soon", "soon", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newProvided(t, tc.api)
 			p.says(tc.status, "Retry-After: "+tc.after, limit)
 			path := "/v1/messages"
-			if tc.api == gateway.OpenAI {
+			if tc.api == modelapi.OpenAI {
 				path = "/v1/responses"
 			}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/llm/anthropic"+path, strings.NewReader("{}"))

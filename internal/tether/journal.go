@@ -9,7 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -146,12 +146,12 @@ func (h *Handler) Recover(ctx context.Context) error {
 }
 
 // lost estimates what a call has used that errand's end cut off: the input by its length, the output by the time.
-func lost(r store.Reservation, now time.Time) gateway.Usage {
+func lost(r store.Reservation, now time.Time) modelapi.Usage {
 	output := r.Output
 	if took := now.Sub(r.At); took >= 0 { // else the clock was set
 		output = min(output, writesAtOnce+int64(took.Seconds()*writesASecond))
 	}
-	return gateway.Usage{Model: r.Model, Input: r.Input, Output: output}
+	return modelapi.Usage{Model: r.Model, Input: r.Input, Output: output}
 }
 
 // Run retries what the store did not take, until ctx ends. Then it waits for the calls in flight, which end with their

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/store"
@@ -101,8 +101,8 @@ func banked(t *testing.T, b *bank, status int, body string) *end {
 	}))
 	t.Cleanup(model.Close)
 	return newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models["anthropic"] = tether.Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}
-		c.Prices = gateway.Prices{"claude": {Input: 3, Output: 15, CacheRead: 0.3}}
+		c.Models["anthropic"] = tether.Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}
+		c.Prices = modelapi.Prices{"claude": {Input: 3, Output: 15, CacheRead: 0.3}}
 		c.Ledger, c.Journal = b, b
 	})
 }
@@ -246,7 +246,7 @@ func TestCallsAreBookedAfterADeath(t *testing.T) {
 			b.rows["a"] = test.row
 			h := tether.New(tether.Config{
 				Ledger: b, Journal: b, Now: func() time.Time { return now }, Log: zerolog.Nop(),
-				Models: map[string]tether.Upstream{"anthropic": {API: gateway.Anthropic}}, Prices: gateway.Prices{"claude": {Input: 3, Output: 15}},
+				Models: map[string]tether.Upstream{"anthropic": {API: modelapi.Anthropic}}, Prices: modelapi.Prices{"claude": {Input: 3, Output: 15}},
 			})
 			if err := h.Recover(t.Context()); err != nil {
 				t.Fatal(err)
@@ -269,7 +269,7 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 			b.rows[id] = store.Reservation{ID: id, Run: run, Task: someTask().Key, At: time.Now(), Model: "claude-x", Input: 1000, Output: 10}
 		}
 		b.refuse["spend"] = 3
-		h := tether.New(tether.Config{Ledger: b, Journal: b, Log: zerolog.Nop(), Prices: gateway.Prices{"claude": {Input: 3, Output: 15}}})
+		h := tether.New(tether.Config{Ledger: b, Journal: b, Log: zerolog.Nop(), Prices: modelapi.Prices{"claude": {Input: 3, Output: 15}}})
 		if err := h.Recover(t.Context()); err != nil {
 			t.Fatal(err)
 		}

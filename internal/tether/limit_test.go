@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 )
 
@@ -15,17 +15,17 @@ import (
 func TestALimitThatLastsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		api        gateway.API
+		api        modelapi.API
 		path, body string
 		header     map[string]string
 		long       bool   // its Retry-After is one of hours
 		says       string // in the body
 	}{
-		"claude, a unified limit": {gateway.Anthropic, "/v1/messages", `{"model":"claude-x","max_tokens":5}`,
+		"claude, a unified limit": {modelapi.Anthropic, "/v1/messages", `{"model":"claude-x","max_tokens":5}`,
 			map[string]string{"Anthropic-Ratelimit-Unified-Status": "rejected", "Anthropic-Ratelimit-Unified-Reset": "4102444800"}, true, "theirs"},
-		"claude, a short limit": {gateway.Anthropic, "/v1/messages", `{"model":"claude-x","max_tokens":5}`, map[string]string{"Retry-After": "5"}, false, "theirs"},
-		"codex":                 {gateway.OpenAI, "/v1/responses", `{"model":"gpt-x"}`, map[string]string{"Retry-After": "18000"}, false, "theirs"},
-		"gemini": {gateway.Gemini, "/v1beta/models/gemini-x:generateContent", `{}`,
+		"claude, a short limit": {modelapi.Anthropic, "/v1/messages", `{"model":"claude-x","max_tokens":5}`, map[string]string{"Retry-After": "5"}, false, "theirs"},
+		"codex":                 {modelapi.OpenAI, "/v1/responses", `{"model":"gpt-x"}`, map[string]string{"Retry-After": "18000"}, false, "theirs"},
+		"gemini": {modelapi.Gemini, "/v1beta/models/gemini-x:generateContent", `{}`,
 			map[string]string{"Retry-After": "18000"}, true, "Please retry in "},
 	} {
 		t.Run(name, func(t *testing.T) {

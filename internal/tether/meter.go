@@ -8,7 +8,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -29,7 +29,7 @@ type metered struct {
 	io.ReadCloser
 	ctx     context.Context //nolint:containedctx // an answer lives within one request
 	call    *call
-	counter *gateway.Counter
+	counter *modelapi.Counter
 	paid    bool
 
 	quiet  *time.Timer // cuts a silent answer off
@@ -42,7 +42,7 @@ type metered struct {
 }
 
 func (c *call) meter(ctx context.Context, body io.ReadCloser, kind string) *metered {
-	m := &metered{ReadCloser: body, ctx: ctx, call: c, counter: gateway.NewCounter(kind, c.asked), next: firstLook}
+	m := &metered{ReadCloser: body, ctx: ctx, call: c, counter: modelapi.NewCounter(kind, c.asked), next: firstLook}
 	c.h.open.metered(c, m.counter)
 	m.listen()
 	return m
@@ -139,11 +139,11 @@ func (m *metered) settle() {
 }
 
 // endedAs is what a run has to remember of an answer of whose end its program says nothing; nil for others.
-func endedAs(e gateway.Ending) *state.Waiting {
+func endedAs(e modelapi.Ending) *state.Waiting {
 	switch e {
-	case gateway.EndingCut:
+	case modelapi.EndingCut:
 		return &state.Waiting{Kind: state.WaitAnswerCut, Detail: "the model's answer reached its output limit, so its end is missing: it has to be shorter"}
-	case gateway.EndingBlocked:
+	case modelapi.EndingBlocked:
 		return &state.Waiting{Kind: state.WaitAnswerBlocked, Detail: "the model's provider blocked the rest of the answer"}
 	}
 	return nil

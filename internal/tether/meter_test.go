@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
@@ -77,16 +77,16 @@ func (b *books) Left(_ context.Context, open state.Money, _ bool) (state.Left, e
 const streamed = `{"stream":true}`
 
 // endless is a model whose answer does not end: bytes, each an event with so much text. Sent counts.
-func endless(t *testing.T, api gateway.API, path, ending string) *httptest.Server {
+func endless(t *testing.T, api modelapi.API, path, ending string) *httptest.Server {
 	t.Helper()
 	first, event := `{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":1000,"output_tokens":1}}}`, `{"type":"content_block_delta","delta":{"type":"text_delta","text":"%s"}}`
-	if api == gateway.OpenAI {
+	if api == modelapi.OpenAI {
 		first, event = `{"type":"response.created","response":{"model":"claude-x","usage":null}}`, `{"type":"response.output_text.delta","delta":"%s"}`
 	}
 	if strings.HasSuffix(path, "/chat/completions") { // without usage: nothing asked for it
 		first, event = `{"model":"claude-x","choices":[{"delta":{"role":"assistant"}}]}`, `{"model":"claude-x","choices":[{"delta":{"content":"%s"}}]}`
 	}
-	if api == gateway.Gemini {
+	if api == modelapi.Gemini {
 		first, event = `{"modelVersion":"claude-x","candidates":[]}`, `{"modelVersion":"claude-x","candidates":[{"content":{"parts":[{"text":"%s"}]}}]}`
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -106,22 +106,22 @@ func TestCapInMidStream(t *testing.T) {
 	t.Parallel()
 	const perToken = 15 // millionths of a dollar
 	tests := map[string]struct {
-		api    gateway.API
+		api    modelapi.API
 		path   string
 		ending string
 		change func(*books)
 		says   string
 		most   state.Money
 	}{
-		"a task's money":     {gateway.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
-		"a task's tokens":    {gateway.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Money.CapTokens = 50_000 }, "cap of 50,000 tokens is reached", state.Money{InputTokens: 1000, OutputTokens: 60_000}},
-		"a run's money":      {gateway.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Settings.Limits.RunMicroUSD = 500_000 }, "cap of $0.50 for one run", state.Money{MicroUSD: 800_000}},
-		"a run's tokens":     {gateway.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Settings.Limits.RunTokens = 20_000 }, "cap of 20,000 tokens for one run", state.Money{OutputTokens: 40_000}},
-		"of all tasks":       {gateway.Anthropic, "/v1/messages", "\n", func(b *books) { b.caps.CapMicroUSD = 500_000 }, "today's cap", state.Money{MicroUSD: 800_000}},
-		"OpenAI":             {gateway.OpenAI, "/v1/responses", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
-		"OpenAI, chat":       {gateway.OpenAI, "/v1/chat/completions", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
-		"Gemini":             {gateway.Gemini, "/v1beta/models/claude-x:streamGenerateContent?alt=sse", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
-		"lines of two bytes": {gateway.Anthropic, "/v1/messages", "\r\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"a task's money":     {modelapi.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"a task's tokens":    {modelapi.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Money.CapTokens = 50_000 }, "cap of 50,000 tokens is reached", state.Money{InputTokens: 1000, OutputTokens: 60_000}},
+		"a run's money":      {modelapi.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Settings.Limits.RunMicroUSD = 500_000 }, "cap of $0.50 for one run", state.Money{MicroUSD: 800_000}},
+		"a run's tokens":     {modelapi.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Settings.Limits.RunTokens = 20_000 }, "cap of 20,000 tokens for one run", state.Money{OutputTokens: 40_000}},
+		"of all tasks":       {modelapi.Anthropic, "/v1/messages", "\n", func(b *books) { b.caps.CapMicroUSD = 500_000 }, "today's cap", state.Money{MicroUSD: 800_000}},
+		"OpenAI":             {modelapi.OpenAI, "/v1/responses", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"OpenAI, chat":       {modelapi.OpenAI, "/v1/chat/completions", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"Gemini":             {modelapi.Gemini, "/v1beta/models/claude-x:streamGenerateContent?alt=sse", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"lines of two bytes": {modelapi.Anthropic, "/v1/messages", "\r\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestCapInMidStream(t *testing.T) {
 			test.change(b)
 			w := newEnd(t, nil, func(c *tether.Config) {
 				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
-				c.Tasks, c.Ledger, c.Prices = b, b, gateway.Prices{"claude-x": {Input: perToken, Output: perToken}}
+				c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: perToken, Output: perToken}}
 			})
 			path := "/llm/anthropic" + test.path
 			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(w.handler.RunToken(run)))
@@ -139,7 +139,7 @@ func TestCapInMidStream(t *testing.T) {
 				t.Fatalf("status %d, ends with %q", status, body[max(len(body)-500, 0):])
 			}
 			failure, kind := "event: error\n", `"type":"error"`
-			if test.api == gateway.Gemini {
+			if test.api == modelapi.Gemini {
 				failure, kind = `data: {"error"`, `"PERMISSION_DENIED"`
 			}
 			before, last, _ := strings.Cut(body, failure)
@@ -185,8 +185,8 @@ func TestCapsWithinALongEvent(t *testing.T) {
 	b := &books{task: *someTask()}
 	b.task.Money.CapMicroUSD = 1_000_000
 	w := newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
-		c.Tasks, c.Ledger, c.Prices = b, b, gateway.Prices{"claude-x": {Input: 15}}
+		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 15}}
 	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader(streamed))
 	if err != nil {
@@ -223,8 +223,8 @@ func TestCallsTogether(t *testing.T) {
 	b := &books{task: *someTask()}
 	b.task.Money.CapMicroUSD = 1_000_000
 	w := newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
-		c.Tasks, c.Ledger, c.Prices = b, b, gateway.Prices{"claude-x": {Input: 10}}
+		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 10}}
 	})
 	ctx, hangUp := context.WithCancel(t.Context())
 	defer hangUp()

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -175,7 +175,7 @@ func (u Upstream) sign(out *http.Request) {
 }
 
 // price is what usage of a provider costs, and known whether that model has a price.
-func (h *Handler) price(up Upstream, u gateway.Usage) (m state.Money, known bool) {
+func (h *Handler) price(up Upstream, u modelapi.Usage) (m state.Money, known bool) {
 	if up.Subscription != nil {
 		return state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output, Subscription: true}, true
 	}
@@ -184,9 +184,9 @@ func (h *Handler) price(up Upstream, u gateway.Usage) (m state.Money, known bool
 }
 
 // cost is what usage of a call costs. A model without a price is named in it.
-func (c *call) cost(u gateway.Usage) state.Money {
+func (c *call) cost(u modelapi.Usage) state.Money {
 	m, known := c.h.price(c.up, u)
-	if !known && u != (gateway.Usage{}) {
+	if !known && u != (modelapi.Usage{}) {
 		m.Unpriced = u.Model
 		if m.Unpriced == "" {
 			m.Unpriced = "unnamed"

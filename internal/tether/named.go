@@ -8,7 +8,7 @@ import (
 	"unicode"
 
 	"github.com/errand-bot/errand/internal/egress"
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -43,7 +43,7 @@ func (h *Handler) holdToModel(w http.ResponseWriter, r *http.Request, up Upstrea
 		return true
 	}
 	named, err := up.API.Named(rest, body)
-	if err == nil && slices.ContainsFunc(may.Models, func(m string) bool { return gateway.Is(m, named) }) {
+	if err == nil && slices.ContainsFunc(may.Models, func(m string) bool { return modelapi.Is(m, named) }) {
 		return true
 	}
 	if may.Unsure { // a moment later it is known: programs ask again after this answer

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/egress"
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
@@ -37,7 +37,7 @@ func newHeldTo(t *testing.T, may tether.Callable) *heldTo {
 	t.Cleanup(api.Close)
 	w.end = newEnd(t, someTask(), func(c *tether.Config) {
 		c.Models = map[string]tether.Upstream{}
-		for _, a := range gateway.APIs() {
+		for _, a := range modelapi.APIs() {
 			c.Models[string(a)] = tether.Upstream{BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: a}
 		}
 		c.Callable = func(*state.Task) tether.Callable { return may }

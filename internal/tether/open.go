@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -26,11 +26,11 @@ type open struct {
 type place struct {
 	key      state.TaskKey
 	run      string
-	number   uint64           // by which calls came
-	counter  *gateway.Counter // of its answer; nil before
-	admitted bool             // it goes on whatever comes
-	answered bool             // its answer has begun
-	left     state.Left       // what its task may still use, as it came
+	number   uint64            // by which calls came
+	counter  *modelapi.Counter // of its answer; nil before
+	admitted bool              // it goes on whatever comes
+	answered bool              // its answer has begun
+	left     state.Left        // what its task may still use, as it came
 }
 
 func (o *open) put(c *call) {
@@ -80,7 +80,7 @@ func (o *open) passed(c *call) {
 	c.asks = time.Now()
 }
 
-func (o *open) metered(c *call, by *gateway.Counter) {
+func (o *open) metered(c *call, by *modelapi.Counter) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.place.counter = by

@@ -3,7 +3,7 @@ package tether
 import (
 	"testing"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -11,10 +11,10 @@ import (
 // together with no more than the task may still use. One agent's calls, hanging, do not take the day's money from others.
 func TestShareOfATask(t *testing.T) {
 	t.Parallel()
-	h := &Handler{cfg: Config{Prices: gateway.Prices{"m": {Output: 10}}}}
+	h := &Handler{cfg: Config{Prices: modelapi.Prices{"m": {Output: 10}}}}
 	of := func(id int64, m state.Money) *call {
 		c := &call{h: h, task: &state.Task{Key: state.TaskKey{Repo: id, Issue: 1}, Run: &state.Run{ID: "r"}, Money: m}}
-		c.guess = gateway.Usage{Model: "m", Output: 16_000_000}
+		c.guess = modelapi.Usage{Model: "m", Output: 16_000_000}
 		h.open.put(c)
 		return c
 	}

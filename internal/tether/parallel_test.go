@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 )
 
@@ -14,12 +14,12 @@ import (
 func TestManyStreamsKeepTheCap(t *testing.T) {
 	t.Parallel()
 	const most = 40_000
-	model := endless(t, gateway.OpenAI, chatPath, "\n")
+	model := endless(t, modelapi.OpenAI, chatPath, "\n")
 	b := &books{task: *someTask()}
 	b.task.Money.CapTokens = most
 	w := newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.OpenAI}}
-		c.Tasks, c.Ledger, c.Prices, c.Wait = b, b, gateway.Prices{"claude-x": {Input: 1, Output: 1}}, time.Millisecond
+		c.Models = map[string]tether.Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.OpenAI}}
+		c.Tasks, c.Ledger, c.Prices, c.Wait = b, b, modelapi.Prices{"claude-x": {Input: 1, Output: 1}}, time.Millisecond
 	})
 	var mu sync.Mutex
 	var all sync.WaitGroup

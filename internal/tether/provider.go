@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -30,13 +30,13 @@ func (h *Handler) now() time.Time {
 }
 
 // learn makes of a trouble what is remembered of the provider. Before is what was known.
-func (h *Handler) learn(name string, kind gateway.Trouble, until time.Time, before *state.Upstream) state.Upstream {
+func (h *Handler) learn(name string, kind modelapi.Trouble, until time.Time, before *state.Upstream) state.Upstream {
 	now := h.now()
 	row := state.Upstream{Kind: state.WaitKey, Since: now, Tries: 1}
 	switch kind {
-	case gateway.TroubleLimit:
+	case modelapi.TroubleLimit:
 		return state.Upstream{Kind: state.WaitLimit, Since: now, Until: until, Detail: fmt.Sprintf("errand's account at the model's provider `%s` has used up its limit", name)}
-	case gateway.TroubleCredit:
+	case modelapi.TroubleCredit:
 		row.Detail = fmt.Sprintf("errand's account at the model's provider `%s` has no credit left", name)
 		row.Hint = "The operator has to top it up; the task goes on by itself then."
 	default:
@@ -55,9 +55,9 @@ func (h *Handler) learn(name string, kind gateway.Trouble, until time.Time, befo
 
 // patience is how long it takes until it is looked again whether a person has acted: a minute, doubled up to
 // five for a key, which costs nothing to look at; ten minutes, doubled up to an hour, for credit, which takes a run.
-func (h *Handler) patience(kind gateway.Trouble, tries int) time.Duration {
+func (h *Handler) patience(kind modelapi.Trouble, tries int) time.Duration {
 	first, most := h.cfg.Backoff, 5*h.cfg.Backoff
-	if kind == gateway.TroubleCredit {
+	if kind == modelapi.TroubleCredit {
 		first, most = 10*h.cfg.Backoff, 60*h.cfg.Backoff
 	}
 	return min(first<<min(max(tries-1, 0), 10), most)
@@ -97,7 +97,7 @@ func (h *Handler) Ready(ctx context.Context, name string) (*state.Waiting, error
 	}
 	next := *row
 	next.Tries++
-	next.Until = h.now().Add(h.patience(gateway.TroubleKey, next.Tries))
+	next.Until = h.now().Add(h.patience(modelapi.TroubleKey, next.Tries))
 	h.remember(ctx, name, &next)
 	return next.Waiting(), nil
 }
@@ -120,7 +120,7 @@ func Try(ctx context.Context, through http.RoundTripper, up Upstream) error {
 		return fmt.Errorf("ask for a list of models: %w", err)
 	}
 	up.sign(req)
-	if up.API == gateway.Anthropic {
+	if up.API == modelapi.Anthropic {
 		req.Header.Set("Anthropic-Version", "2023-06-01")
 	}
 	resp, err := up.via(through).RoundTrip(req)
@@ -130,8 +130,8 @@ func Try(ctx context.Context, through http.RoundTripper, up Upstream) error {
 	_ = resp.Body.Close()
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized,
-		resp.StatusCode == http.StatusForbidden && up.Subscription == nil,    // which may be for calls only
-		up.API == gateway.Gemini && resp.StatusCode == http.StatusBadRequest: // its way to say so
+		resp.StatusCode == http.StatusForbidden && up.Subscription == nil,     // which may be for calls only
+		up.API == modelapi.Gemini && resp.StatusCode == http.StatusBadRequest: // its way to say so
 		return ErrKeyRefused
 	}
 	return nil

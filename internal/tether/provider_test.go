@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
@@ -47,7 +47,7 @@ type provided struct {
 	start  time.Time
 }
 
-func newProvided(t *testing.T, api gateway.API) *provided {
+func newProvided(t *testing.T, api modelapi.API) *provided {
 	t.Helper()
 	p := &provided{ledger: &ledger{}, known: &providers{}, start: time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)}
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +60,7 @@ func newProvided(t *testing.T, api gateway.API) *provided {
 	t.Cleanup(model.Close)
 	p.end = newEnd(t, someTask(), func(c *tether.Config) {
 		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
-		c.Prices, c.Ledger, c.Upstreams, c.Backoff = gateway.Prices{"claude-x": {Input: 3}}, p.ledger, p.known, time.Minute
+		c.Prices, c.Ledger, c.Upstreams, c.Backoff = modelapi.Prices{"claude-x": {Input: 3}}, p.ledger, p.known, time.Minute
 		c.Now = func() time.Time { return p.start.Add(time.Duration(p.now.Load()) * time.Second) }
 	})
 	return p
@@ -95,7 +95,7 @@ func (p *provided) ready(t *testing.T) *state.Waiting {
 // again without a run until it works.
 func TestWrongKey(t *testing.T) {
 	t.Parallel()
-	p := newProvided(t, gateway.Anthropic)
+	p := newProvided(t, modelapi.Anthropic)
 	p.says(http.StatusUnauthorized, "", `{"type":"error","error":{"type":"authentication_error","message":"invalid key `+modelKey+`"}}`)
 	status, body := p.call(t)
 	if status != http.StatusForbidden || !strings.Contains(body, "refuses errand's key") || strings.Contains(body, modelKey) {
@@ -135,7 +135,7 @@ func TestLimitIsKept(t *testing.T) {
 	for name, seconds := range map[string]int{"a long one": 7200, "a short one": 30} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProvided(t, gateway.Anthropic)
+			p := newProvided(t, modelapi.Anthropic)
 			said := `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`
 			p.says(http.StatusTooManyRequests, "Retry-After: "+strconv.Itoa(seconds), said)
 			resp := p.raw(t)
@@ -159,7 +159,7 @@ func TestLimitIsKept(t *testing.T) {
 // TestAnotherModelWorks: a run under way whose calls are answered shows that there is no limit any more.
 func TestAnotherModelWorks(t *testing.T) {
 	t.Parallel()
-	p := newProvided(t, gateway.Anthropic)
+	p := newProvided(t, modelapi.Anthropic)
 	p.known.row = &state.Upstream{Kind: state.WaitLimit, Detail: "used up", Until: p.start.Add(time.Hour)}
 	if p.ready(t) == nil {
 		t.Fatal("a run is started into a limit")

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -77,7 +77,7 @@ func (u unasked) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || answer.StatusCode != http.StatusBadRequest && answer.StatusCode != http.StatusUnprocessableEntity {
 		return answer, err
 	}
-	head, err := io.ReadAll(io.LimitReader(answer.Body, gateway.MaxErrorBody))
+	head, err := io.ReadAll(io.LimitReader(answer.Body, modelapi.MaxErrorBody))
 	if err != nil || !strings.Contains(string(head), "stream_options") {
 		answer.Body = struct {
 			io.Reader

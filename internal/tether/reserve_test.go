@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
@@ -21,13 +21,13 @@ import (
 type asked struct {
 	*end
 	books *books
-	api   gateway.API
+	api   modelapi.API
 
 	mu     sync.Mutex
 	bodies []string
 }
 
-func newAsked(t *testing.T, api gateway.API, change func(*tether.Config, *books)) *asked {
+func newAsked(t *testing.T, api modelapi.API, change func(*tether.Config, *books)) *asked {
 	t.Helper()
 	a := &asked{books: &books{task: *someTask()}, api: api}
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +44,7 @@ func newAsked(t *testing.T, api gateway.API, change func(*tether.Config, *books)
 	t.Cleanup(model.Close)
 	a.end = newEnd(t, nil, func(c *tether.Config) {
 		c.Models = map[string]tether.Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
-		c.Tasks, c.Ledger, c.Prices, c.Wait = a.books, a.books, gateway.Prices{"m": {Input: 1, Output: 10}}, time.Millisecond
+		c.Tasks, c.Ledger, c.Prices, c.Wait = a.books, a.books, modelapi.Prices{"m": {Input: 1, Output: 10}}, time.Millisecond
 		if change != nil {
 			change(c, a.books)
 		}
@@ -101,40 +101,40 @@ const (
 func TestSeveralAnswersAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		api        gateway.API
+		api        modelapi.API
 		path, body string
 		want       int
 	}{
-		"n":                           {gateway.OpenAI, chatPath, `{"model":"m","n":128}`, 403},
-		"n, streamed":                 {gateway.OpenAI, chatPath, `{"model":"m","n":2,"stream":true}`, 403},
-		"n, a fraction":               {gateway.OpenAI, chatPath, `{"model":"m","n":1.5}`, 403},
-		"n, huge":                     {gateway.OpenAI, chatPath, `{"model":"m","n":1e400}`, 403},
-		"n, a string":                 {gateway.OpenAI, chatPath, `{"model":"m","n":"128"}`, 403},
-		"n, negative":                 {gateway.OpenAI, chatPath, `{"model":"m","n":-1}`, 403},
-		"n, a list":                   {gateway.OpenAI, chatPath, `{"model":"m","n":[128]}`, 403},
-		"n, an empty list":            {gateway.OpenAI, chatPath, `{"model":"m","n":[]}`, 403},
-		"n, an object":                {gateway.OpenAI, chatPath, `{"model":"m","n":{"n":128}}`, 403},
-		"n, twice":                    {gateway.OpenAI, chatPath, `{"model":"m","n":128,"n":1}`, 403},
-		"n, escaped":                  {gateway.OpenAI, chatPath, `{"model":"m","\u006e":128}`, 403},
-		"N":                           {gateway.OpenAI, chatPath, `{"model":"m","N":128}`, 403},
-		"one, said":                   {gateway.OpenAI, chatPath, `{"model":"m","n":1}`, 200},
-		"one, as a float":             {gateway.OpenAI, chatPath, `{"model":"m","n":1.0}`, 200},
-		"none said":                   {gateway.OpenAI, chatPath, `{"model":"m","n":null}`, 200},
-		"n in a tool's parameters":    {gateway.OpenAI, chatPath, `{"model":"m","tools":[{"type":"function","function":{"name":"f","parameters":{"n":{"type":"number"}}}}]}`, 200},
-		"best_of":                     {gateway.OpenAI, chatPath, `{"model":"m","best_of":20}`, 403},
-		"num_return_sequences":        {gateway.OpenAI, chatPath, `{"model":"m","num_return_sequences":20}`, 403},
-		"beams":                       {gateway.OpenAI, chatPath, `{"model":"m","use_beam_search":true}`, 403},
-		"a prediction":                {gateway.OpenAI, chatPath, `{"model":"m","prediction":{"type":"content","content":"x"}}`, 403},
-		"responses":                   {gateway.OpenAI, responsesPath, `{"model":"m","n":128}`, 403},
-		"anthropic":                   {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":9,"n":128}`, 403},
-		"gemini":                      {gateway.Gemini, geminiPath, `{"generationConfig":{"candidateCount":8}}`, 403},
-		"gemini, snake case":          {gateway.Gemini, geminiPath, `{"generation_config":{"candidate_count":8}}`, 403},
-		"gemini, mixed":               {gateway.Gemini, geminiPath, `{"generation_config":{"candidateCount":8}}`, 403},
-		"gemini, streamed":            {gateway.Gemini, geminiStream, `{"generationConfig":{"candidateCount":8}}`, 403},
-		"gemini, in a list":           {gateway.Gemini, geminiPath, `{"generationConfig":[{"candidateCount":8}]}`, 403},
-		"gemini, two configurations":  {gateway.Gemini, geminiPath, `{"generationConfig":{"candidateCount":8},"generationConfig":{}}`, 403},
-		"gemini, both configurations": {gateway.Gemini, geminiPath, `{"generationConfig":{},"generation_config":{}}`, 403},
-		"gemini, one":                 {gateway.Gemini, geminiPath, `{"generationConfig":{"candidateCount":1}}`, 200},
+		"n":                           {modelapi.OpenAI, chatPath, `{"model":"m","n":128}`, 403},
+		"n, streamed":                 {modelapi.OpenAI, chatPath, `{"model":"m","n":2,"stream":true}`, 403},
+		"n, a fraction":               {modelapi.OpenAI, chatPath, `{"model":"m","n":1.5}`, 403},
+		"n, huge":                     {modelapi.OpenAI, chatPath, `{"model":"m","n":1e400}`, 403},
+		"n, a string":                 {modelapi.OpenAI, chatPath, `{"model":"m","n":"128"}`, 403},
+		"n, negative":                 {modelapi.OpenAI, chatPath, `{"model":"m","n":-1}`, 403},
+		"n, a list":                   {modelapi.OpenAI, chatPath, `{"model":"m","n":[128]}`, 403},
+		"n, an empty list":            {modelapi.OpenAI, chatPath, `{"model":"m","n":[]}`, 403},
+		"n, an object":                {modelapi.OpenAI, chatPath, `{"model":"m","n":{"n":128}}`, 403},
+		"n, twice":                    {modelapi.OpenAI, chatPath, `{"model":"m","n":128,"n":1}`, 403},
+		"n, escaped":                  {modelapi.OpenAI, chatPath, `{"model":"m","\u006e":128}`, 403},
+		"N":                           {modelapi.OpenAI, chatPath, `{"model":"m","N":128}`, 403},
+		"one, said":                   {modelapi.OpenAI, chatPath, `{"model":"m","n":1}`, 200},
+		"one, as a float":             {modelapi.OpenAI, chatPath, `{"model":"m","n":1.0}`, 200},
+		"none said":                   {modelapi.OpenAI, chatPath, `{"model":"m","n":null}`, 200},
+		"n in a tool's parameters":    {modelapi.OpenAI, chatPath, `{"model":"m","tools":[{"type":"function","function":{"name":"f","parameters":{"n":{"type":"number"}}}}]}`, 200},
+		"best_of":                     {modelapi.OpenAI, chatPath, `{"model":"m","best_of":20}`, 403},
+		"num_return_sequences":        {modelapi.OpenAI, chatPath, `{"model":"m","num_return_sequences":20}`, 403},
+		"beams":                       {modelapi.OpenAI, chatPath, `{"model":"m","use_beam_search":true}`, 403},
+		"a prediction":                {modelapi.OpenAI, chatPath, `{"model":"m","prediction":{"type":"content","content":"x"}}`, 403},
+		"responses":                   {modelapi.OpenAI, responsesPath, `{"model":"m","n":128}`, 403},
+		"anthropic":                   {modelapi.Anthropic, messagesPath, `{"model":"m","max_tokens":9,"n":128}`, 403},
+		"gemini":                      {modelapi.Gemini, geminiPath, `{"generationConfig":{"candidateCount":8}}`, 403},
+		"gemini, snake case":          {modelapi.Gemini, geminiPath, `{"generation_config":{"candidate_count":8}}`, 403},
+		"gemini, mixed":               {modelapi.Gemini, geminiPath, `{"generation_config":{"candidateCount":8}}`, 403},
+		"gemini, streamed":            {modelapi.Gemini, geminiStream, `{"generationConfig":{"candidateCount":8}}`, 403},
+		"gemini, in a list":           {modelapi.Gemini, geminiPath, `{"generationConfig":[{"candidateCount":8}]}`, 403},
+		"gemini, two configurations":  {modelapi.Gemini, geminiPath, `{"generationConfig":{"candidateCount":8},"generationConfig":{}}`, 403},
+		"gemini, both configurations": {modelapi.Gemini, geminiPath, `{"generationConfig":{},"generation_config":{}}`, 403},
+		"gemini, one":                 {modelapi.Gemini, geminiPath, `{"generationConfig":{"candidateCount":1}}`, 200},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -158,52 +158,52 @@ func TestOneCallKeepsTheCaps(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		api    gateway.API
+		api    modelapi.API
 		path   string
 		body   string
 		change func(*tether.Config, *books)
 		want   string // that reaches the model; empty for a refusal
 	}{
-		"plenty":                     {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(1_000_000), `{"model":"m","max_tokens":64000}`},
-		"plenty, no bound":           {gateway.OpenAI, chatPath, `{"model":"m"}`, left(2_000_000), `{"model":"m"}`},
-		"no cap":                     {gateway.OpenAI, chatPath, `{"model":"m"}`, nil, `{"model":"m"}`},
-		"chat":                       {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(100_010), `{"model":"m","max_tokens":10000}`},
-		"chat, newer":                {gateway.OpenAI, chatPath, `{ "max_completion_tokens" : 64000 ,"model":"m"}`, left(100_013), `{ "max_completion_tokens" : 10000 ,"model":"m"}`},
-		"chat, no bound":             {gateway.OpenAI, chatPath, `{"model":"m"}`, left(100_004), `{"max_completion_tokens":10000,"model":"m"}`},
-		"chat, not a bound":          {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":null}`, left(100_010), `{"model":"m","max_tokens":10000}`},
-		"chat, a string":             {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":"9"}`, left(100_010), `{"model":"m","max_tokens":10000}`},
-		"chat, negative":             {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":-1}`, left(100_010), `{"model":"m","max_tokens":10000}`},
-		"chat, huge":                 {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":1e99}`, left(100_010), `{"model":"m","max_tokens":10000}`},
-		"chat, another API's":        {gateway.OpenAI, chatPath, `{"model":"m","max_output_tokens":1}`, left(100_010), `{"max_completion_tokens":10000,"model":"m","max_output_tokens":1}`},
-		"chat, not streamed at last": {gateway.OpenAI, chatPath, `{"model":"m","stream":false}`, left(100_010), `{"max_completion_tokens":10000,"model":"m","stream":false}`},
-		"responses":                  {gateway.OpenAI, responsesPath, `{"model":"m","max_output_tokens":64000}`, left(100_011), `{"model":"m","max_output_tokens":10000}`},
-		"responses, no bound":        {gateway.OpenAI, responsesPath, `{}`, left(100_001), `{"max_output_tokens":10000}`},
-		"responses, a chat's bound":  {gateway.OpenAI, responsesPath, `{"model":"m","max_tokens":1}`, left(100_010), `{"max_output_tokens":10000,"model":"m","max_tokens":1}`},
-		"anthropic":                  {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":64000}`, left(100_010), `{"model":"m","max_tokens":10000}`},
-		"anthropic, a fraction":      {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":64000.5}`, left(100_010), `{"model":"m","max_tokens":10000}`},
-		"anthropic, thinks less":     {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"thinking":{"budget_tokens":2000}}`, left(100_020), `{"model":"m","max_tokens":10000,"thinking":{"budget_tokens":2000}}`},
-		"anthropic, thinks more":     {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"thinking":{"budget_tokens":20000}}`, left(100_020), ""},
-		"gemini":                     {gateway.Gemini, geminiPath, `{"generationConfig":{"maxOutputTokens":64000}}`, left(100_012), `{"generationConfig":{"maxOutputTokens":10000}}`},
-		"gemini, snake case":         {gateway.Gemini, geminiPath, `{"generation_config":{"max_output_tokens":64000}}`, left(100_013), `{"generation_config":{"max_output_tokens":10000}}`},
-		"gemini, no bound":           {gateway.Gemini, geminiPath, `{"generationConfig":{"topK":1}}`, left(100_010), `{"generationConfig":{"maxOutputTokens":10000,"topK":1}}`},
-		"gemini, no configuration":   {gateway.Gemini, geminiPath, `{"contents":[]}`, left(100_010), `{"generationConfig":{"maxOutputTokens":10000},"contents":[]}`},
-		"gemini, an empty one":       {gateway.Gemini, geminiPath, `{"generationConfig":{ }}`, left(100_010), `{"generationConfig":{"maxOutputTokens":10000 }}`},
-		"gemini, a list of events":   {gateway.Gemini, "/v1beta/models/m:streamGenerateContent", `{}`, left(100_001), `{"generationConfig":{"maxOutputTokens":10000}}`},
-		"gemini, a list in the end":  {gateway.Gemini, "/v1beta/models/m:streamGenerateContent?$alt=sse", `{}`, left(100_001), `{"generationConfig":{"maxOutputTokens":10000}}`},
-		"a cent":                     {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(10_000), ""},
-		"a cent, asked for less":     {gateway.OpenAI, chatPath, `{"model":"m","max_tokens":900}`, left(10_000), `{"model":"m","max_tokens":900}`},
-		"a long request":             {gateway.OpenAI, chatPath, `{"model":"m","messages":"` + strings.Repeat("x", 400_000) + `"}`, left(100_000), ""},
-		"a run's money": {gateway.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.task.Settings.Limits.RunMicroUSD = 100_004 },
+		"plenty":                     {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(1_000_000), `{"model":"m","max_tokens":64000}`},
+		"plenty, no bound":           {modelapi.OpenAI, chatPath, `{"model":"m"}`, left(2_000_000), `{"model":"m"}`},
+		"no cap":                     {modelapi.OpenAI, chatPath, `{"model":"m"}`, nil, `{"model":"m"}`},
+		"chat":                       {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"chat, newer":                {modelapi.OpenAI, chatPath, `{ "max_completion_tokens" : 64000 ,"model":"m"}`, left(100_013), `{ "max_completion_tokens" : 10000 ,"model":"m"}`},
+		"chat, no bound":             {modelapi.OpenAI, chatPath, `{"model":"m"}`, left(100_004), `{"max_completion_tokens":10000,"model":"m"}`},
+		"chat, not a bound":          {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":null}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"chat, a string":             {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":"9"}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"chat, negative":             {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":-1}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"chat, huge":                 {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":1e99}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"chat, another API's":        {modelapi.OpenAI, chatPath, `{"model":"m","max_output_tokens":1}`, left(100_010), `{"max_completion_tokens":10000,"model":"m","max_output_tokens":1}`},
+		"chat, not streamed at last": {modelapi.OpenAI, chatPath, `{"model":"m","stream":false}`, left(100_010), `{"max_completion_tokens":10000,"model":"m","stream":false}`},
+		"responses":                  {modelapi.OpenAI, responsesPath, `{"model":"m","max_output_tokens":64000}`, left(100_011), `{"model":"m","max_output_tokens":10000}`},
+		"responses, no bound":        {modelapi.OpenAI, responsesPath, `{}`, left(100_001), `{"max_output_tokens":10000}`},
+		"responses, a chat's bound":  {modelapi.OpenAI, responsesPath, `{"model":"m","max_tokens":1}`, left(100_010), `{"max_output_tokens":10000,"model":"m","max_tokens":1}`},
+		"anthropic":                  {modelapi.Anthropic, messagesPath, `{"model":"m","max_tokens":64000}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"anthropic, a fraction":      {modelapi.Anthropic, messagesPath, `{"model":"m","max_tokens":64000.5}`, left(100_010), `{"model":"m","max_tokens":10000}`},
+		"anthropic, thinks less":     {modelapi.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"thinking":{"budget_tokens":2000}}`, left(100_020), `{"model":"m","max_tokens":10000,"thinking":{"budget_tokens":2000}}`},
+		"anthropic, thinks more":     {modelapi.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"thinking":{"budget_tokens":20000}}`, left(100_020), ""},
+		"gemini":                     {modelapi.Gemini, geminiPath, `{"generationConfig":{"maxOutputTokens":64000}}`, left(100_012), `{"generationConfig":{"maxOutputTokens":10000}}`},
+		"gemini, snake case":         {modelapi.Gemini, geminiPath, `{"generation_config":{"max_output_tokens":64000}}`, left(100_013), `{"generation_config":{"max_output_tokens":10000}}`},
+		"gemini, no bound":           {modelapi.Gemini, geminiPath, `{"generationConfig":{"topK":1}}`, left(100_010), `{"generationConfig":{"maxOutputTokens":10000,"topK":1}}`},
+		"gemini, no configuration":   {modelapi.Gemini, geminiPath, `{"contents":[]}`, left(100_010), `{"generationConfig":{"maxOutputTokens":10000},"contents":[]}`},
+		"gemini, an empty one":       {modelapi.Gemini, geminiPath, `{"generationConfig":{ }}`, left(100_010), `{"generationConfig":{"maxOutputTokens":10000 }}`},
+		"gemini, a list of events":   {modelapi.Gemini, "/v1beta/models/m:streamGenerateContent", `{}`, left(100_001), `{"generationConfig":{"maxOutputTokens":10000}}`},
+		"gemini, a list in the end":  {modelapi.Gemini, "/v1beta/models/m:streamGenerateContent?$alt=sse", `{}`, left(100_001), `{"generationConfig":{"maxOutputTokens":10000}}`},
+		"a cent":                     {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(10_000), ""},
+		"a cent, asked for less":     {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":900}`, left(10_000), `{"model":"m","max_tokens":900}`},
+		"a long request":             {modelapi.OpenAI, chatPath, `{"model":"m","messages":"` + strings.Repeat("x", 400_000) + `"}`, left(100_000), ""},
+		"a run's money": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.task.Settings.Limits.RunMicroUSD = 100_004 },
 			`{"max_completion_tokens":10000,"model":"m"}`},
-		"a task's tokens": {gateway.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.task.Money.CapTokens = 10_003 },
+		"a task's tokens": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.task.Money.CapTokens = 10_003 },
 			`{"max_completion_tokens":10000,"model":"m"}`},
-		"a run's tokens": {gateway.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.task.Settings.Limits.RunTokens = 10_003 },
+		"a run's tokens": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.task.Settings.Limits.RunTokens = 10_003 },
 			`{"max_completion_tokens":10000,"model":"m"}`},
-		"of all tasks": {gateway.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.caps.CapMicroUSD = 100_004 },
+		"of all tasks": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.caps.CapMicroUSD = 100_004 },
 			`{"max_completion_tokens":10000,"model":"m"}`},
-		"of all tasks, too little": {gateway.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.caps.CapMicroUSD = 10_000 }, ""},
-		"a stream, which is cut":   {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"stream":true}`, left(1), `{"model":"m","max_tokens":64000,"stream":true}`},
-		"a stream, perhaps":        {gateway.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"stream":1}`, left(1), ""},
+		"of all tasks, too little": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.caps.CapMicroUSD = 10_000 }, ""},
+		"a stream, which is cut":   {modelapi.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"stream":true}`, left(1), `{"model":"m","max_tokens":64000,"stream":true}`},
+		"a stream, perhaps":        {modelapi.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"stream":1}`, left(1), ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestOneCallKeepsTheCaps(t *testing.T) {
 // cap leaves too little for this call, for which it would fail.
 func TestReachedCapComesFirst(t *testing.T) {
 	t.Parallel()
-	a := newAsked(t, gateway.Anthropic, func(_ *tether.Config, b *books) {
+	a := newAsked(t, modelapi.Anthropic, func(_ *tether.Config, b *books) {
 		b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 5_000_000, 4_999_000
 		b.caps.CapMicroUSD, b.caps.MicroUSD = 1_000_000, 1_000_000
 	})
@@ -272,7 +272,7 @@ func TestUsageIsAskedFor(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newAsked(t, gateway.OpenAI, nil)
+			a := newAsked(t, modelapi.OpenAI, nil)
 			status, answer := a.post(t, test.path, test.body)
 			got := fmt.Sprint(strings.Join(a.got(), ""))
 			if got != test.want || status != 200 && (test.want != "" || status != 403) {

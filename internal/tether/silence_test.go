@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
@@ -32,8 +32,8 @@ func TestSilence(t *testing.T) {
 			t.Cleanup(model.Close)
 			l := &ledger{}
 			w := newEnd(t, someTask(), func(c *tether.Config) {
-				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
-				c.Prices, c.Ledger, c.Silence = gateway.Prices{"claude-x": {Input: 3}}, l, 200*time.Millisecond
+				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+				c.Prices, c.Ledger, c.Silence = modelapi.Prices{"claude-x": {Input: 3}}, l, 200*time.Millisecond
 			})
 			call := func() *http.Response {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader("{}"))
@@ -92,8 +92,8 @@ func TestSilentCallIsPaid(t *testing.T) {
 			t.Cleanup(model.Close)
 			b := &books{task: *someTask()}
 			w := newEnd(t, nil, func(c *tether.Config) {
-				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: gateway.Anthropic}}
-				c.Tasks, c.Ledger, c.Prices, c.Silence = b, b, gateway.Prices{"claude-x": {Input: 3, Output: 15}}, 50*time.Millisecond
+				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+				c.Tasks, c.Ledger, c.Prices, c.Silence = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, 50*time.Millisecond
 			})
 			// The handler is called as a server calls it, so that its end is seen.
 			req, answer := httptest.NewRequestWithContext(t.Context(), http.MethodPost, modelPath, strings.NewReader(test.body)), httptest.NewRecorder()

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/subscription"
 )
 
@@ -17,7 +17,7 @@ import (
 type subscribed struct {
 	next   http.RoundTripper
 	source *subscription.Source
-	api    gateway.API
+	api    modelapi.API
 }
 
 // maxRefusal bounds what is read of a refusal that is not passed on, so that its connection can be used again.
@@ -59,7 +59,7 @@ func (s subscribed) with(req *http.Request, token string, body io.ReadCloser) (*
 	out := req.Clone(req.Context())
 	out.Body = body
 	out.Header.Set("Authorization", "Bearer "+token)
-	if s.api == gateway.Anthropic {
+	if s.api == modelapi.Anthropic {
 		out.Header.Set("Anthropic-Beta", withBeta(out.Header.Values("Anthropic-Beta")))
 	}
 	return s.next.RoundTrip(out)

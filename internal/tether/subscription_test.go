@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/subscription"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -43,11 +43,11 @@ func newPaid(t *testing.T) *paid {
 	p.logIn(t, "access-0", "refresh-0")
 	p.end = newEnd(t, nil, func(c *tether.Config) {
 		c.Models = map[string]tether.Upstream{"anthropic": {
-			BaseURL: model.URL, API: gateway.Anthropic,
+			BaseURL: model.URL, API: modelapi.Anthropic,
 			Subscription: subscription.New(subscription.Config{Login: p.path, RenewURL: model.URL + "/renew"}),
 		}}
 		c.Tasks, c.Ledger, c.Upstreams, c.Backoff = p.books, p.books, p.known, time.Nanosecond
-		c.Prices = gateway.Prices{"claude-x": {Input: 1000, Output: 1000}}
+		c.Prices = modelapi.Prices{"claude-x": {Input: 1000, Output: 1000}}
 	})
 	return p
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/egress"
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/subscription"
 	"github.com/errand-bot/errand/state"
 )
@@ -53,7 +53,7 @@ type Upstream struct {
 	Header string
 	// Subscription takes the place of Key and Header. What is called on it costs nothing by the call.
 	Subscription *subscription.Source
-	API          gateway.API
+	API          modelapi.API
 	// WebTools lets agents have the provider reach other hosts for them, by tools of its own and by addresses of content.
 	WebTools bool
 }
@@ -73,7 +73,7 @@ type Config struct {
 	// Refused hears of a token that the forge takes no more: Git and Submodule have to return another then.
 	Refused func(token string)
 	// Prices say what answers cost; Ledger keeps it. Journal keeps what calls in flight may cost; nil keeps nothing.
-	Prices  gateway.Prices
+	Prices  modelapi.Prices
 	Ledger  Ledger
 	Journal Journal
 	// Callable says which models a task's run may call; nil means the one that it was started with.

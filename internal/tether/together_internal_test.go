@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -52,7 +52,7 @@ func TestTwoTasksKeepTheCaps(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				one := state.Money{CapMicroUSD: tc.task, CapTokens: tc.tokens}
-				b := newBench(gateway.OpenAI, full, one, one)
+				b := newBench(modelapi.OpenAI, full, one, one)
 				b.day.CapMicroUSD = tc.day
 				b.h.cfg.Wait = 0 // as it is in earnest
 				var wait sync.WaitGroup
@@ -96,7 +96,7 @@ func TestStreamMakesRoom(t *testing.T) {
 					}
 					return later(r)
 				}, state.Money{CapMicroUSD: 1_350_000})
-				whole := map[gateway.API]string{gateway.Anthropic: "/v1/messages", gateway.OpenAI: "/v1/chat/completions", gateway.Gemini: "/v1beta/models/m:generateContent"}[d.api]
+				whole := map[modelapi.API]string{modelapi.Anthropic: "/v1/messages", modelapi.OpenAI: "/v1/chat/completions", modelapi.Gemini: "/v1beta/models/m:generateContent"}[d.api]
 				go b.call(t.Context(), 1, whole, `{"model":"m"}`) // which may cost $1.31
 				synctest.Wait()
 				answer := b.call(t.Context(), 1, d.path, d.body)
@@ -130,7 +130,7 @@ func TestOptionIsNotKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			b := newBench(gateway.OpenAI, func(r *http.Request) (*http.Response, error) {
+			b := newBench(modelapi.OpenAI, func(r *http.Request) (*http.Response, error) {
 				got = append(got, bodyOf(r))
 				if strings.Contains(bodyOf(r), "stream_options") {
 					return &http.Response{StatusCode: tc.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(tc.says))}, nil
@@ -150,7 +150,7 @@ func TestHangsUpInTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked int
-		b := newBench(gateway.OpenAI, func(r *http.Request) (*http.Response, error) {
+		b := newBench(modelapi.OpenAI, func(r *http.Request) (*http.Response, error) {
 			asked++
 			return full(r)
 		}, state.Money{CapMicroUSD: 1_350_000})

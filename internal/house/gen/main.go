@@ -5,7 +5,7 @@
 //	docs/commands.md        from the command table of internal/comment
 //	docs/configuration.md   from the doc comments, keys and defaults of internal/config
 //	docs/repository-settings.md, config.example.yml  likewise
-//	docs/prices.md          from the prices of internal/gateway
+//	docs/prices.md          from the prices of internal/modelapi
 //	docs/vm-costs.md        its table of costs, from a simulation by internal/costs
 //	docs/packages.md        from the packages' doc comments and imports
 //	CONTRIBUTING.md         its table of layers, from internal/house/layers

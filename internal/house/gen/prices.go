@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 )
 
 // pricesHead stands above the tables of docs/prices.md.
@@ -25,7 +25,7 @@ from lists that quote them; the last column is the date of the value.
   second price, including its output. Writing to a cache for an hour costs 1.6 times the price of cache writes.
 - Service tiers with higher prices, audio, server tools and fees for storing caches are not included.
 
-This file is made from ` + "`internal/gateway/published.go`" + ` by ` + "`make generate`" + `.
+This file is made from ` + "`internal/modelapi/published.go`" + ` by ` + "`make generate`" + `.
 `
 
 // prices is docs/prices.md.
@@ -33,7 +33,7 @@ func prices(*source) (string, error) {
 	var b strings.Builder
 	b.WriteString(pricesHead)
 	page := ""
-	for _, p := range gateway.PublishedPrices() {
+	for _, p := range modelapi.PublishedPrices() {
 		if p.Source == "" || p.AsOf == "" {
 			return "", fmt.Errorf("the price of %s has no source or no date", p.Name)
 		}

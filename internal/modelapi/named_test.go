@@ -1,4 +1,4 @@
-package gateway_test
+package modelapi_test
 
 import (
 	"bytes"
@@ -7,40 +7,40 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 )
 
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		api        gateway.API
+		api        modelapi.API
 		path, body string
 		want       string // empty: it is refused
 	}{
-		"plain":            {gateway.Anthropic, "/v1/messages", `{"model":"claude-sonnet-5","messages":[]}`, "claude-sonnet-5"},
-		"spaced":           {gateway.OpenAI, "/v1/responses", " {\n \"input\" : [1, {\"model\":\"x\"}] ,\n \"model\" : \"gpt-5.5\" } ", "gpt-5.5"},
-		"escaped key":      {gateway.OpenAI, "/v1/responses", `{"mod\u0065l":"gpt-5.5"}`, "gpt-5.5"},
-		"inside a text":    {gateway.Anthropic, "/v1/messages", `{"system":"{\"model\":\"x\"} \\","model":"a"}`, "a"},
-		"nested":           {gateway.Anthropic, "/v1/messages", `{"metadata":{"model":"x","models":[{}]},"model":"a"}`, "a"},
-		"in the path":      {gateway.Gemini, "/v1beta/models/gemini-3-pro:streamGenerateContent", `{"model":"x"}`, "gemini-3-pro"},
-		"twice":            {gateway.Anthropic, "/v1/messages", `{"model":"a","model":"b"}`, ""},
-		"twice, escaped":   {gateway.Anthropic, "/v1/messages", `{"model":"a","\u006dodel":"b"}`, ""},
-		"twice, otherwise": {gateway.Anthropic, "/v1/messages", `{"model":"b","MODEL":"a"}`, ""},
-		"in capitals":      {gateway.Anthropic, "/v1/messages", `{"Model":"a"}`, ""},
-		"none":             {gateway.Anthropic, "/v1/messages", `{"messages":[{"model":"a"}]}`, ""},
-		"no text":          {gateway.Anthropic, "/v1/messages", `{"model":["a"]}`, ""},
-		"empty":            {gateway.Anthropic, "/v1/messages", `{"model":""}`, ""},
-		"a list":           {gateway.Anthropic, "/v1/messages", `[{"model":"a"}]`, ""},
-		"a text":           {gateway.Anthropic, "/v1/messages", `"model"`, ""},
-		"no body":          {gateway.Anthropic, "/v1/messages", ``, ""},
-		"to fall back on":  {gateway.OpenAI, "/v1/chat/completions", `{"model":"a","models":["b"]}`, ""},
-		"fall-backs":       {gateway.OpenAI, "/v1/chat/completions", `{"model":"a","fallbacks":["b"]}`, ""},
+		"plain":            {modelapi.Anthropic, "/v1/messages", `{"model":"claude-sonnet-5","messages":[]}`, "claude-sonnet-5"},
+		"spaced":           {modelapi.OpenAI, "/v1/responses", " {\n \"input\" : [1, {\"model\":\"x\"}] ,\n \"model\" : \"gpt-5.5\" } ", "gpt-5.5"},
+		"escaped key":      {modelapi.OpenAI, "/v1/responses", `{"mod\u0065l":"gpt-5.5"}`, "gpt-5.5"},
+		"inside a text":    {modelapi.Anthropic, "/v1/messages", `{"system":"{\"model\":\"x\"} \\","model":"a"}`, "a"},
+		"nested":           {modelapi.Anthropic, "/v1/messages", `{"metadata":{"model":"x","models":[{}]},"model":"a"}`, "a"},
+		"in the path":      {modelapi.Gemini, "/v1beta/models/gemini-3-pro:streamGenerateContent", `{"model":"x"}`, "gemini-3-pro"},
+		"twice":            {modelapi.Anthropic, "/v1/messages", `{"model":"a","model":"b"}`, ""},
+		"twice, escaped":   {modelapi.Anthropic, "/v1/messages", `{"model":"a","\u006dodel":"b"}`, ""},
+		"twice, otherwise": {modelapi.Anthropic, "/v1/messages", `{"model":"b","MODEL":"a"}`, ""},
+		"in capitals":      {modelapi.Anthropic, "/v1/messages", `{"Model":"a"}`, ""},
+		"none":             {modelapi.Anthropic, "/v1/messages", `{"messages":[{"model":"a"}]}`, ""},
+		"no text":          {modelapi.Anthropic, "/v1/messages", `{"model":["a"]}`, ""},
+		"empty":            {modelapi.Anthropic, "/v1/messages", `{"model":""}`, ""},
+		"a list":           {modelapi.Anthropic, "/v1/messages", `[{"model":"a"}]`, ""},
+		"a text":           {modelapi.Anthropic, "/v1/messages", `"model"`, ""},
+		"no body":          {modelapi.Anthropic, "/v1/messages", ``, ""},
+		"to fall back on":  {modelapi.OpenAI, "/v1/chat/completions", `{"model":"a","models":["b"]}`, ""},
+		"fall-backs":       {modelapi.OpenAI, "/v1/chat/completions", `{"model":"a","fallbacks":["b"]}`, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := test.api.Named(test.path, []byte(test.body))
-			if got != test.want || (err == nil) != (test.want != "") || err != nil && !errors.Is(err, gateway.ErrUnnamed) {
+			if got != test.want || (err == nil) != (test.want != "") || err != nil && !errors.Is(err, modelapi.ErrUnnamed) {
 				t.Errorf("got %q, %v; want %q", got, err, test.want)
 			}
 		})
@@ -69,7 +69,7 @@ func TestIs(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := gateway.Is(test.configured, test.named); got != test.want {
+			if got := modelapi.Is(test.configured, test.named); got != test.want {
 				t.Errorf("%q is %q: %v", test.named, test.configured, got)
 			}
 		})
@@ -87,7 +87,7 @@ func FuzzNamed(f *testing.F) {
 		if !json.Valid([]byte(body)) {
 			return
 		}
-		name, err := gateway.Anthropic.Named("/v1/messages", []byte(body))
+		name, err := modelapi.Anthropic.Named("/v1/messages", []byte(body))
 		if err != nil {
 			return
 		}

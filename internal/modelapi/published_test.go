@@ -1,18 +1,18 @@
-package gateway_test
+package modelapi_test
 
 import (
 	"net/url"
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 )
 
 // TestPublishedPricesHaveSourceAndDate: every shipped price says on which page it stood, and when.
 func TestPublishedPricesHaveSourceAndDate(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, p := range gateway.PublishedPrices() {
+	for _, p := range modelapi.PublishedPrices() {
 		if u, err := url.Parse(p.Source); err != nil || u.Scheme != "https" || u.Host == "" || u.Path == "" {
 			t.Errorf("%s: source %q is no page", p.Name, p.Source)
 		}
@@ -30,7 +30,7 @@ func TestPublishedPricesHaveSourceAndDate(t *testing.T) {
 			t.Errorf("%s: long prompts cost no more: %+v", p.Name, p.Price)
 		}
 	}
-	if got := len(gateway.DefaultPrices()); got != len(seen) {
+	if got := len(modelapi.DefaultPrices()); got != len(seen) {
 		t.Errorf("%d default prices of %d published", got, len(seen))
 	}
 }
@@ -39,8 +39,8 @@ func TestPublishedPricesHaveSourceAndDate(t *testing.T) {
 func TestOwnPriceCountsInAnyCase(t *testing.T) {
 	t.Parallel()
 	for range 50 { // a map has no order
-		prices := gateway.DefaultPrices()
-		prices["Claude-Opus-4-5"] = gateway.Price{Input: 7}
+		prices := modelapi.DefaultPrices()
+		prices["Claude-Opus-4-5"] = modelapi.Price{Input: 7}
 		if got, known := prices.Of("claude-opus-4-5-20251101"); !known || got.Input != 7 {
 			t.Fatalf("%+v, known %t", got, known)
 		}
@@ -104,7 +104,7 @@ func TestPublishedPricesOfModels(t *testing.T) {
 	} {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
-			price, known := gateway.DefaultPrices().Of(model)
+			price, known := modelapi.DefaultPrices().Of(model)
 			if known == test.unknown {
 				t.Fatalf("known: %v, want %v", known, !test.unknown)
 			}
@@ -112,19 +112,19 @@ func TestPublishedPricesOfModels(t *testing.T) {
 				test.input, test.output, test.read, test.write = 60, 270, 60, 18.75
 			}
 			for name, figure := range map[string]struct {
-				usage gateway.Usage
+				usage modelapi.Usage
 				want  float64
 			}{
-				"input":       {gateway.Usage{Input: 1000}, test.input},
-				"output":      {gateway.Usage{Output: 1000}, test.output},
-				"cache read":  {gateway.Usage{CacheRead: 1000}, test.read},
-				"cache write": {gateway.Usage{CacheWrite: 1000}, test.write},
+				"input":       {modelapi.Usage{Input: 1000}, test.input},
+				"output":      {modelapi.Usage{Output: 1000}, test.output},
+				"cache read":  {modelapi.Usage{CacheRead: 1000}, test.read},
+				"cache write": {modelapi.Usage{CacheWrite: 1000}, test.write},
 			} {
 				if got, want := price.Cost(figure.usage), int64(figure.want*1000); got != want {
 					t.Errorf("%s costs %d millionths, want %d", name, got, want)
 				}
 			}
-			if got := price.Cost(gateway.Usage{Output: million}); got != int64(test.output*million) { // however long the answer
+			if got := price.Cost(modelapi.Usage{Output: million}); got != int64(test.output*million) { // however long the answer
 				t.Errorf("a million tokens of output cost %d", got)
 			}
 		})
@@ -135,24 +135,24 @@ func TestPublishedPricesOfModels(t *testing.T) {
 // written to belongs to the prompt, the output does not.
 func TestLongPrompts(t *testing.T) {
 	t.Parallel()
-	tiered := gateway.Price{
+	tiered := modelapi.Price{
 		Input: 1, Output: 10, CacheRead: 0.1, CacheWrite: 1.25,
 		LongPrompt: 200_000, LongInput: 2, LongOutput: 15, LongCacheRead: 0.2, LongCacheWrite: 2.5,
 	}
 	for name, test := range map[string]struct {
-		price gateway.Price
-		usage gateway.Usage
+		price modelapi.Price
+		usage modelapi.Usage
 		want  int64
 	}{
-		"at the threshold":           {tiered, gateway.Usage{Input: 200_000, Output: 1000}, 200_000 + 10_000},
-		"one above it":               {tiered, gateway.Usage{Input: 200_001, Output: 1000}, 400_002 + 15_000},
-		"by the cache alone":         {tiered, gateway.Usage{CacheRead: 200_001}, 40_001},
-		"by all of it together":      {tiered, gateway.Usage{Input: 1, CacheRead: 100_000, CacheWrite: 100_000}, 2 + 20_000 + 250_000},
-		"an hour in the cache":       {tiered, gateway.Usage{CacheWrite: 300_000, CacheWriteHour: 300_000}, 1_200_000},
-		"a long answer":              {tiered, gateway.Usage{Input: 1, Output: 300_000}, 1 + 3_000_000},
-		"no threshold":               {gateway.Price{Input: 1, LongInput: 2}, gateway.Usage{Input: 1_000_000}, 1_000_000},
-		"a price that is left out":   {gateway.Price{Input: 1, Output: 10, CacheRead: 0.1, LongPrompt: 10, LongInput: 2}, gateway.Usage{Input: 100, Output: 10, CacheRead: 100}, 200 + 100 + 10},
-		"a lower one does not count": {gateway.Price{Input: 3, LongPrompt: 10, LongInput: 1}, gateway.Usage{Input: 100}, 300},
+		"at the threshold":           {tiered, modelapi.Usage{Input: 200_000, Output: 1000}, 200_000 + 10_000},
+		"one above it":               {tiered, modelapi.Usage{Input: 200_001, Output: 1000}, 400_002 + 15_000},
+		"by the cache alone":         {tiered, modelapi.Usage{CacheRead: 200_001}, 40_001},
+		"by all of it together":      {tiered, modelapi.Usage{Input: 1, CacheRead: 100_000, CacheWrite: 100_000}, 2 + 20_000 + 250_000},
+		"an hour in the cache":       {tiered, modelapi.Usage{CacheWrite: 300_000, CacheWriteHour: 300_000}, 1_200_000},
+		"a long answer":              {tiered, modelapi.Usage{Input: 1, Output: 300_000}, 1 + 3_000_000},
+		"no threshold":               {modelapi.Price{Input: 1, LongInput: 2}, modelapi.Usage{Input: 1_000_000}, 1_000_000},
+		"a price that is left out":   {modelapi.Price{Input: 1, Output: 10, CacheRead: 0.1, LongPrompt: 10, LongInput: 2}, modelapi.Usage{Input: 100, Output: 10, CacheRead: 100}, 200 + 100 + 10},
+		"a lower one does not count": {modelapi.Price{Input: 3, LongPrompt: 10, LongInput: 1}, modelapi.Usage{Input: 100}, 300},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +161,7 @@ func TestLongPrompts(t *testing.T) {
 			}
 		})
 	}
-	if dearest, known := (gateway.Prices{"m": tiered, "n": {Input: 1.5}}).Of("other"); known || dearest != tiered.For(gateway.Usage{Input: 200_001}) {
+	if dearest, known := (modelapi.Prices{"m": tiered, "n": {Input: 1.5}}).Of("other"); known || dearest != tiered.For(modelapi.Usage{Input: 200_001}) {
 		t.Errorf("a model without a price costs %+v (known: %v)", dearest, known)
 	}
 }

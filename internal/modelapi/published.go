@@ -1,4 +1,4 @@
-package gateway
+package modelapi
 
 // Published is the price of a model as its provider publishes it.
 type Published struct {

@@ -1,4 +1,4 @@
-// Package gateway knows the APIs of model providers as far as errand has to: which requests an agent
+// Package modelapi knows the APIs of model providers as far as errand has to: which requests an agent
 // CLI needs, what an answer has cost, and how to refuse in a form that the CLI understands. It counts
 // while an answer passes through, streamed or not, and never holds one up.
 //
@@ -6,7 +6,7 @@
 // reports about its own cost is not looked at here, since what runs on a VM may say anything.
 //
 // Start reading at API, then Counter and Prices.
-package gateway
+package modelapi
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package gateway_test
+package modelapi_test
 
 import (
 	"io"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/modelapi"
 )
 
 // TestGiveUp: an answer that tells of a limit that lasts has each program give up at once, however the provider said it.
@@ -15,20 +15,20 @@ func TestGiveUp(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
-		api        gateway.API
+		api        modelapi.API
 		before     string // Retry-After
 		until      time.Duration
 		after      string
 		replaced   bool
 		mustRemain string
 	}{
-		"claude, a unified limit":        {gateway.Anthropic, "", 5 * time.Hour, "18000", false, "the provider's body"},
-		"claude, told too little":        {gateway.Anthropic, "5", time.Hour, "3600", false, "the provider's body"},
-		"claude, a limit of two minutes": {gateway.Anthropic, "120", 2 * time.Minute, "301", false, "the provider's body"},
-		"codex, would sleep for hours":   {gateway.OpenAI, "18000", 5 * time.Hour, "", false, "the provider's body"},
-		"codex, told nothing":            {gateway.OpenAI, "", 5 * time.Hour, "", false, "the provider's body"},
-		"gemini, in the header alone":    {gateway.Gemini, "3600", time.Hour, "3600", true, "Please retry in 3600s"},
-		"gemini, would sleep":            {gateway.Gemini, "", 2 * time.Minute, "301", true, "Please retry in 301s"},
+		"claude, a unified limit":        {modelapi.Anthropic, "", 5 * time.Hour, "18000", false, "the provider's body"},
+		"claude, told too little":        {modelapi.Anthropic, "5", time.Hour, "3600", false, "the provider's body"},
+		"claude, a limit of two minutes": {modelapi.Anthropic, "120", 2 * time.Minute, "301", false, "the provider's body"},
+		"codex, would sleep for hours":   {modelapi.OpenAI, "18000", 5 * time.Hour, "", false, "the provider's body"},
+		"codex, told nothing":            {modelapi.OpenAI, "", 5 * time.Hour, "", false, "the provider's body"},
+		"gemini, in the header alone":    {modelapi.Gemini, "3600", time.Hour, "3600", true, "Please retry in 3600s"},
+		"gemini, would sleep":            {modelapi.Gemini, "", 2 * time.Minute, "301", true, "Please retry in 301s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,4 +1,4 @@
-package gateway
+package modelapi
 
 // Ending says how a streamed answer ended. Only endings are told of which a program says nothing: Gemini CLI takes what had come
 // by then for the whole answer.

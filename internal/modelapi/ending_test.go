@@ -1,0 +1,36 @@
+package modelapi_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/modelapi"
+)
+
+// TestEnding: how an answer of Gemini ended is known of streams, whatever came before its end.
+func TestEnding(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason, kind string
+		want         modelapi.Ending
+	}{
+		"done":                  {"STOP", "text/event-stream", modelapi.EndingUsual},
+		"too long":              {"MAX_TOKENS", "text/event-stream", modelapi.EndingCut},
+		"blocked":               {"SAFETY", "text/event-stream", modelapi.EndingBlocked},
+		"copied":                {"RECITATION", "text/event-stream", modelapi.EndingBlocked},
+		"a call that is broken": {"MALFORMED_FUNCTION_CALL", "text/event-stream", modelapi.EndingUsual},
+		"from the future":       {"ZORP", "text/event-stream", modelapi.EndingUsual},
+		"no stream":             {"SAFETY", "application/json", modelapi.EndingUsual},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := modelapi.NewCounter(tc.kind, 100)
+			_, _ = fmt.Fprintf(c, "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"This much\"}]}}]}\n\n")
+			_, _ = fmt.Fprintf(c, "data: {\"candidates\":[{\"finishReason\":%q}],\"usageMetadata\":{\"promptTokenCount\":9}}\n\n", tc.reason)
+			c.Close()
+			if got := c.Ending(); got != tc.want {
+				t.Errorf("ending %d, want %d", got, tc.want)
+			}
+		})
+	}
+}

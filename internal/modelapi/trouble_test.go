@@ -1,0 +1,141 @@
+package modelapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/modelapi"
+)
+
+func TestLook(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) time.Time { return now.Add(d) }
+	tests := map[string]struct {
+		api    modelapi.API
+		status int
+		header string // NAME: VALUE, a line each
+		body   string
+		want   modelapi.Trouble
+		until  time.Time
+	}{
+		"overloaded":             {modelapi.Anthropic, 529, "Retry-After: 900", `{"type":"error","error":{"type":"overloaded_error"}}`, "", time.Time{}},
+		"a fault":                {modelapi.OpenAI, 500, "", "", "", time.Time{}},
+		"slow down":              {modelapi.Anthropic, 429, "Retry-After: 30", `{"type":"error","error":{"type":"rate_limit_error"}}`, "", time.Time{}},
+		"says nothing":           {modelapi.Anthropic, 429, "", "<html>", "", time.Time{}},
+		"a long limit":           {modelapi.Anthropic, 429, "Retry-After: 3600", "", modelapi.TroubleLimit, at(time.Hour)},
+		"a date":                 {modelapi.Anthropic, 429, "Retry-After: Sat, 21 Nov 2026 23:30:00 GMT", "", modelapi.TroubleLimit, at(90 * time.Minute)},
+		"a date long ago":        {modelapi.Anthropic, 429, "Retry-After: Fri, 20 Nov 2026 23:30:00 GMT", "", "", time.Time{}},
+		"a subscription":         {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nAnthropic-Ratelimit-Unified-Reset: 1795305600\nRetry-After: 5", "", modelapi.TroubleLimit, time.Unix(1795305600, 0)},
+		"one of its windows":     {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nAnthropic-Ratelimit-Unified-5h-Reset: 1795309999\nAnthropic-Ratelimit-Unified-7d-Status: rejected\nAnthropic-Ratelimit-Unified-7d-Reset: 1795305600", "", modelapi.TroubleLimit, time.Unix(1795305600, 0)},
+		"one without its end":    {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected", "", modelapi.TroubleLimit, at(15 * time.Minute)},
+		"one for half a minute":  {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nRetry-After: 30", "", "", time.Time{}},
+		"a subscription goes on": {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: allowed\nAnthropic-Ratelimit-Unified-Reset: 1795305600", "", "", time.Time{}},
+		"beyond belief":          {modelapi.Anthropic, 429, "Retry-After: 99999999", "", modelapi.TroubleLimit, at(8 * 24 * time.Hour)},
+		"codex":                  {modelapi.OpenAI, 429, "", `{"error":{"type":"usage_limit_reached","message":"x","resets_at":1795305600}}`, modelapi.TroubleLimit, time.Unix(1795305600, 0)},
+		"codex, in seconds":      {modelapi.OpenAI, 429, "", `{"error":{"type":"usage_limit_reached","resets_in_seconds":7200}}`, modelapi.TroubleLimit, at(2 * time.Hour)},
+		"requests of a day":      {modelapi.OpenAI, 429, "X-Ratelimit-Remaining-Requests: 0\nX-Ratelimit-Reset-Requests: 6m0s", `{"error":{"code":"rate_limit_exceeded"}}`, modelapi.TroubleLimit, at(6 * time.Minute)},
+		"tokens of a minute":     {modelapi.OpenAI, 429, "X-Ratelimit-Remaining-Tokens: 0\nX-Ratelimit-Reset-Tokens: 6s", `{"error":{"code":"rate_limit_exceeded"}}`, "", time.Time{}},
+		"quota of a day": {modelapi.Gemini, 429, "", `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel"}]},{"retryDelay":"20s"}]}}`,
+			modelapi.TroubleLimit, time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)},
+		"quota of a minute": {modelapi.Gemini, 429, "", `[{"error":{"code":429,"details":[{"violations":[{"quotaId":"GenerateRequestsPerMinute"}]},{"retryDelay":"20s"}]}}]`, "", time.Time{}},
+		"a wrong key":       {modelapi.Anthropic, 401, "", `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`, modelapi.TroubleKey, time.Time{}},
+		"Gemini's":          {modelapi.Gemini, 400, "", `{"error":{"code":400,"message":"API key not valid.","details":[{"reason":"API_KEY_INVALID"}]}}`, modelapi.TroubleKey, time.Time{}},
+		"not this model":    {modelapi.OpenAI, 403, "", `{"error":{"type":"permission_error"}}`, "", time.Time{}},
+		"a wrong request":   {modelapi.Anthropic, 400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`, "", time.Time{}},
+		"no credit":         {modelapi.Anthropic, 400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}`, modelapi.TroubleCredit, time.Time{}},
+		"no quota":          {modelapi.OpenAI, 429, "Retry-After: 5", `{"error":{"type":"insufficient_quota","code":"insufficient_quota"}}`, modelapi.TroubleCredit, time.Time{}},
+		"to be paid":        {modelapi.OpenAI, 402, "", "", modelapi.TroubleCredit, time.Time{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			header := http.Header{}
+			for line := range strings.Lines(test.header) {
+				k, v, _ := strings.Cut(strings.TrimSpace(line), ": ")
+				header.Set(k, v)
+			}
+			got, until := test.api.Look(test.status, header, []byte(test.body), now)
+			if got != test.want || !until.Equal(test.until) {
+				t.Errorf("%q until %s, want %q until %s", got, until, test.want, test.until)
+			}
+		})
+	}
+}
+
+// FuzzLook: whatever a provider says, a limit is in the future and not too far away.
+func FuzzLook(f *testing.F) {
+	f.Add(429, "3600", `{"error":{"resets_at":1e99,"details":[{"retryDelay":"-5s"}]}}`)
+	f.Add(429, "-1", `[{"error":{"resets_in_seconds":1e8}}]`)
+	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, status int, after, body string) {
+		for _, api := range modelapi.APIs() {
+			got, until := api.Look(status, http.Header{"Retry-After": {after}}, []byte(body), now)
+			if limit := got == modelapi.TroubleLimit; limit != !until.IsZero() || limit && (!until.After(now) || until.Sub(now) > 9*24*time.Hour) {
+				t.Errorf("%s: %q until %s", api, got, until)
+			}
+		}
+	})
+}
+
+// TestFailStream: the event that ends a stream is one event, in JSON, and says why.
+func TestFailStream(t *testing.T) {
+	t.Parallel()
+	for _, api := range modelapi.APIs() {
+		event := string(api.FailStream("permission_error", "no money\n\nleft"))
+		data, ok := strings.CutSuffix(event[strings.Index(event, "data: ")+len("data: "):], "\n\n")
+		var body struct {
+			Error struct{ Message string }
+		}
+		if err := json.Unmarshal([]byte(data), &body); err != nil || !ok || body.Error.Message != "no money\n\nleft" || strings.Contains(data, "\n") {
+			t.Errorf("%s: %q (%v)", api, event, err)
+		}
+	}
+}
+
+// TestRunning: a stream's use is known while it goes on, and what was cut before it said so is estimated.
+func TestRunning(t *testing.T) {
+	t.Parallel()
+	delta := `{"type":"response.output_text.delta","delta":"` + strings.Repeat("x", 400) + `"}`
+	c := modelapi.NewCounter(sseType, 4000)
+	defer c.Close()
+	if got := c.Running(); got != (modelapi.Usage{}) {
+		t.Errorf("before anything came: %+v", got)
+	}
+	if _, err := c.Write([]byte(stream(`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`, delta, delta))); err != nil {
+		t.Fatal(err)
+	}
+	want := modelapi.Usage{Model: "gpt-x", Input: 1000, Output: 200}
+	if got, ok := c.Close(); got != want || !ok {
+		t.Errorf("cut: %+v, %v", got, ok)
+	}
+}
+
+// TestTheEndCounts: what the end of a stream says is what the provider bills, although its text is long.
+func TestTheEndCounts(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("-", 4000)
+	for name, events := range map[string][]string{
+		"anthropic": {
+			`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":7,"output_tokens":1}}}`,
+			`{"type":"content_block_delta","delta":{"type":"text_delta","text":"` + long + `"}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}`,
+		},
+		"openai": {
+			`{"type":"response.created","response":{"model":"m","usage":null}}`,
+			`{"type":"response.output_text.delta","delta":"` + long + `"}`,
+			`{"type":"response.completed","response":{"model":"m","usage":{"input_tokens":7,"output_tokens":9}}}`,
+		},
+	} {
+		c := modelapi.NewCounter(sseType, 4000)
+		if _, err := c.Write([]byte(stream(events...))); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := c.Close(); !ok || got != (modelapi.Usage{Model: "m", Input: 7, Output: 9}) {
+			t.Errorf("%s: %+v, %v", name, got, ok)
+		}
+	}
+}
