@@ -31,10 +31,10 @@ type denial struct {
 // and its output is then bounded to what they leave. A call that would fit once earlier calls have finished waits for them,
 // but not for long.
 func (c *call) admit(ctx context.Context) (*denial, error) {
-	timer := time.NewTimer(c.h.wait())
+	timer := time.NewTimer(c.g.wait())
 	defer timer.Stop()
 	for last := false; ; {
-		change := c.h.open.change()
+		change := c.g.open.change()
 		no, err := c.look(ctx)
 		if no == nil || err != nil || !no.again || last {
 			return no, err
@@ -49,9 +49,9 @@ func (c *call) admit(ctx context.Context) (*denial, error) {
 	}
 }
 
-func (h *Handler) wait() time.Duration {
-	if h.cfg.Wait > 0 {
-		return h.cfg.Wait
+func (g *Gateway) wait() time.Duration {
+	if g.cfg.Wait > 0 {
+		return g.cfg.Wait
 	}
 	return defaultWait
 }
@@ -73,14 +73,14 @@ func (c *call) look(ctx context.Context) (*denial, error) {
 		return nil, err
 	case words != "":
 		return &denial{words: words}, nil
-	case c.bills && s.turns > 0 && c.h.turns.usedUpWith(c.place.run, c.task.Run.Answers, s.turns, c.task.Run.MaxTurns):
+	case c.bills && s.turns > 0 && c.g.turns.usedUpWith(c.place.run, c.task.Run.Answers, s.turns, c.task.Run.MaxTurns):
 		return &denial{words: "the run's last turns are under way", again: true}, nil
 	case s.full != nil:
 		return &denial{words: "what other calls under way may cost leaves nothing for now", again: true}, nil
 	case s.calls >= maxCalls:
 		return &denial{words: fmt.Sprintf("a run has at most %d calls under way at once", maxCalls), again: true}, nil
 	}
-	c.h.open.admitted(c, c.lower(s.left))
+	c.g.open.admitted(c, c.lower(s.left))
 	return nil, nil
 }
 
@@ -95,10 +95,10 @@ type standing struct {
 
 // stand looks at one moment at what is booked and what is under way.
 func (c *call) stand(ctx context.Context) (s standing, err error) {
-	o := &c.h.open
+	o := &c.g.open
 	o.books.RLock()
 	defer o.books.RUnlock()
-	t, err := c.h.cfg.Tasks.Task(ctx, c.place.key)
+	t, err := c.g.cfg.Tasks.Task(ctx, c.place.key)
 	if err != nil {
 		return s, err
 	}
@@ -113,13 +113,13 @@ func (c *call) stand(ctx context.Context) (s standing, err error) {
 	if s.before = o.before(c); s.any > 0 && c.bills {
 		need = c.needs(usual)
 		if s.full = t.Capped(s.task, s.run, need, c.free()); s.full == nil {
-			s.full, err = c.h.cfg.Ledger.Held(ctx, s.all, need, c.free())
+			s.full, err = c.g.cfg.Ledger.Held(ctx, s.all, need, c.free())
 		}
 	}
 	if s.full != nil || err != nil || !c.bills || c.ask.Streams {
 		return s, err
 	}
-	s.left, err = c.h.cfg.Ledger.Left(ctx, s.all, c.free())
+	s.left, err = c.g.cfg.Ledger.Left(ctx, s.all, c.free())
 	s.left = s.left.Min(t.Left(s.task, s.run, c.free()))
 	return s, err
 }
@@ -143,13 +143,13 @@ func (c *call) held(ctx context.Context, why *state.Waiting) error {
 	if h := c.task.Run.Held; h != nil && h.Kind == why.Kind && h.Until.Equal(why.Until) {
 		return nil // it knows
 	}
-	return c.h.cfg.Ledger.Spend(ctx, c.place.key, c.place.run, "", state.Money{}, why)
+	return c.g.cfg.Ledger.Spend(ctx, c.place.key, c.place.run, "", state.Money{}, why)
 }
 
 // sayAgain has the program ask again.
 func (c *call) sayAgain(w http.ResponseWriter, words string) {
 	w.Header().Set("Retry-After", askSoon)
 	if err := c.up.API.Fail(w, http.StatusTooManyRequests, "rate_limit_error", "errand: "+words); err != nil {
-		c.h.cfg.Log.Debug().Err(err).Msg("tether: answer")
+		c.g.cfg.Log.Debug().Err(err).Msg("tether: answer")
 	}
 }

@@ -12,28 +12,29 @@ import (
 // reachesNobody refuses a call that asks more of the provider than an answer of the model: to reach other hosts for
 // the agent, unless the operator allows it, and what no operator would want paid, shown or left uncounted. What
 // errand cannot read could say anything of that, to a provider that reads more than plain JSON.
-func (h *Handler) reachesNobody(r *http.Request, t *state.Task, up Upstream, body []byte, refuse func(kind, message string)) bool {
+func (g *Gateway) reachesNobody(r *http.Request, t *state.Task, up Upstream, body []byte, refuse func(kind, message string)) bool {
 	if len(body) == 0 {
 		return true
 	}
 	if !json.Valid(body) {
 		message := "it cannot be seen what is asked: the body is not JSON"
 		refuse("permission_error", message)
-		h.note(r, t, "a body that is not JSON", message)
+		g.note(r, t, "a body that is not JSON", message)
 		return false
 	}
-	return h.grants(r, t, up.API.Extra(body, up.WebTools), refuse)
+	return g.grants(r, t, up.API.Extra(body, up.WebTools), refuse)
 }
 
 // grants refuses what a call asks for beside an answer, if it asks for something.
-func (h *Handler) grants(r *http.Request, t *state.Task, extra *modelapi.Extra, refuse func(kind, message string)) bool {
+func (g *Gateway) grants(r *http.Request, t *state.Task, extra *modelapi.Extra, refuse func(kind, message string)) bool {
 	if extra == nil {
 		return true
 	}
 	name := shortName(extra.Name)
-	message := whyNot(extra.Kind, name, r.PathValue("provider"))
+	provider, _ := splitPath(r)
+	message := whyNot(extra.Kind, name, provider)
 	refuse("permission_error", message)
-	h.note(r, t, noted(extra.Kind)+" "+name, message)
+	g.note(r, t, noted(extra.Kind)+" "+name, message)
 	return false
 }
 

@@ -14,12 +14,11 @@ import (
 // maxAsk bounds the body of a call of a model, in bytes: as much as providers take.
 const maxAsk = 32 << 20
 
-// What one VM may take of our memory and time: requests at once beside those for other hosts, bytes of calls' bodies
-// that are kept until they are answered, and the time in which a body has to come.
+// What one VM may take of our memory and time: bytes of calls' bodies that are kept until they are answered, and the time
+// in which a body has to come.
 const (
-	maxRequests = 64
-	maxBodies   = 96 << 20
-	bodyWithin  = 2 * time.Minute
+	maxBodies  = 96 << 20
+	bodyWithin = 2 * time.Minute
 )
 
 // firstRead is how much is made room for before anything has come, whatever is announced.
@@ -28,25 +27,21 @@ const firstRead = 1 << 20
 // errNoRoom says that a VM's bodies take all the memory that they may.
 var errNoRoom = errors.New("no memory is left for this VM's calls")
 
-// room is what one VM may take. It is for the requests of one connection to it.
-type room struct {
-	requests *semaphore.Weighted
-	bodies   *semaphore.Weighted
-}
+// BodyMemory limits the memory that the bodies of one VM's calls take.
+type BodyMemory struct{ bytes *semaphore.Weighted }
 
-func newRoom() *room {
-	return &room{requests: semaphore.NewWeighted(maxRequests), bodies: semaphore.NewWeighted(maxBodies)}
-}
+// NewBodyMemory returns the limit for one VM.
+func NewBodyMemory() *BodyMemory { return &BodyMemory{bytes: semaphore.NewWeighted(maxBodies)} }
 
 // ask is the body of a call, in memory until done is called.
 type ask struct {
-	bytes []byte
-	room  *semaphore.Weighted
-	held  int64
+	bytes  []byte
+	memory *BodyMemory
+	held   int64
 }
 
 func (a *ask) done() {
-	a.room.Release(a.held)
+	a.memory.bytes.Release(a.held)
 	a.bytes, a.held = nil, 0
 }
 
@@ -89,7 +84,7 @@ func (a *ask) grow(to int64) error {
 	if to <= int64(cap(a.bytes)) {
 		return io.ErrShortBuffer // a body that is longer than its request says: net/http lets none pass
 	}
-	if !a.room.TryAcquire(to - a.held) {
+	if !a.memory.bytes.TryAcquire(to - a.held) {
 		return errNoRoom
 	}
 	a.held = to

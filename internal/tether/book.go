@@ -28,7 +28,7 @@ func (c *call) end(ctx context.Context) {
 	cut := c.cut.Load()
 	givenUp := ctx.Err() != nil || cut != nil || c.unheard && !c.ask.Streams // a stream begins before its model thinks
 	if c.bills && c.sent.Load() && !c.place.answered && givenUp {
-		c.h.turns.add(c.place.run, c.task.Run.Answers)
+		c.g.turns.add(c.place.run, c.task.Run.Answers)
 		c.book(ctx, modelapi.Usage{Input: c.guess.Input, Output: c.unseen()}, cut.held())
 		return
 	}

@@ -15,7 +15,7 @@ import (
 
 // call is one request for the model.
 type call struct {
-	h     *Handler
+	g     *Gateway
 	name  string // of the provider
 	up    Upstream
 	task  *state.Task
@@ -51,14 +51,14 @@ func (c *call) free() bool { return c.up.Subscription != nil }
 // heldByAll says what bars every task: a cap of all together, or a key that the provider refuses. A known limit
 // of the provider does not: it may be of another model, and the provider's own answer says it best.
 func (c *call) heldByAll(ctx context.Context, used, need state.Money) (*state.Waiting, error) {
-	held, err := c.h.cfg.Ledger.Held(ctx, used, need, c.free())
-	if err != nil || held != nil || c.h.cfg.Upstreams == nil {
+	held, err := c.g.cfg.Ledger.Held(ctx, used, need, c.free())
+	if err != nil || held != nil || c.g.cfg.Upstreams == nil {
 		return held, err
 	}
-	if c.known, err = c.h.cfg.Upstreams.Upstream(ctx, c.name); err != nil {
+	if c.known, err = c.g.cfg.Upstreams.Upstream(ctx, c.name); err != nil {
 		return nil, err
 	}
-	if u := c.known; u != nil && u.Kind == state.WaitKey && u.Until.After(c.h.now()) {
+	if u := c.known; u != nil && u.Kind == state.WaitKey && u.Until.After(c.g.now()) {
 		return u.Waiting(), nil
 	}
 	return nil, nil
@@ -66,12 +66,12 @@ func (c *call) heldByAll(ctx context.Context, used, need state.Money) (*state.Wa
 
 // answered has an answer counted, and learns from one that says something about the provider.
 func (c *call) answered(ctx context.Context, answer *http.Response) error {
-	defer c.up.API.Hurry(answer.Header, c.h.now()) // after what it says was looked at
+	defer c.up.API.Hurry(answer.Header, c.g.now()) // after what it says was looked at
 	switch {
 	case answer.StatusCode == http.StatusOK:
 		answer.Body = c.meter(ctx, answer.Body, answer.Header.Get("Content-Type"))
 		if c.known != nil {
-			c.h.remember(ctx, c.name, nil)
+			c.g.remember(ctx, c.name, nil)
 		}
 	case answer.StatusCode >= http.StatusBadRequest && answer.StatusCode < http.StatusInternalServerError:
 		return c.trouble(ctx, answer)
@@ -90,23 +90,23 @@ func (c *call) trouble(ctx context.Context, answer *http.Response) error {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(head), answer.Body), answer.Body}
-	kind, until := c.up.API.Look(answer.StatusCode, answer.Header, head, c.h.now())
+	kind, until := c.up.API.Look(answer.StatusCode, answer.Header, head, c.g.now())
 	if kind == "" {
 		return nil
 	}
-	row := c.h.learn(c.name, kind, until, c.known)
-	c.h.cfg.Log.Warn().Str("provider", c.name).Str("task", c.task.Key.String()).Time("until", row.Until).Int("status", answer.StatusCode).Msg("tether: " + row.Detail)
-	c.h.remember(ctx, c.name, &row)
+	row := c.g.learn(c.name, kind, until, c.known)
+	c.g.cfg.Log.Warn().Str("provider", c.name).Str("task", c.task.Key.String()).Time("until", row.Until).Int("status", answer.StatusCode).Msg("tether: " + row.Detail)
+	c.g.remember(ctx, c.name, &row)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
 	defer cancel()
-	if err := c.h.cfg.Ledger.Spend(ctx, c.task.Key, c.task.Run.ID, "", state.Money{}, row.Waiting()); err != nil {
-		c.h.cfg.Log.Error().Err(err).Msg("tether: tell a run what its provider says")
+	if err := c.g.cfg.Ledger.Spend(ctx, c.task.Key, c.task.Run.ID, "", state.Money{}, row.Waiting()); err != nil {
+		c.g.cfg.Log.Error().Err(err).Msg("tether: tell a run what its provider says")
 	}
 	switch kind {
 	case modelapi.TroubleKey:
 		c.up.API.RefuseInstead(answer, "permission_error", "errand: "+row.Detail)
 	case modelapi.TroubleLimit:
-		c.up.API.GiveUp(answer, row.Until, c.h.now())
+		c.up.API.GiveUp(answer, row.Until, c.g.now())
 	}
 	return nil
 }

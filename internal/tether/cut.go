@@ -45,27 +45,27 @@ func (o *cutOff) answer(c *call, w http.ResponseWriter) {
 		return
 	}
 	if err := c.up.API.Refuse(w, "permission_error", "errand: "+o.why.Detail); err != nil {
-		c.h.cfg.Log.Debug().Err(err).Msg("tether: answer")
+		c.g.cfg.Log.Debug().Err(err).Msg("tether: answer")
 	}
 }
 
 // overCap returns the cap that a stream has come to, by what is booked now and what calls in flight have used; with soon,
 // by what those in flight may use that cannot be cut. It is nil if there is none.
 func (c *call) overCap(ctx context.Context) (*cutOff, error) {
-	c.h.open.books.RLock()
-	defer c.h.open.books.RUnlock()
-	t, err := c.h.cfg.Tasks.Task(ctx, c.task.Key)
+	c.g.open.books.RLock()
+	defer c.g.open.books.RUnlock()
+	t, err := c.g.cfg.Tasks.Task(ctx, c.task.Key)
 	if err != nil || t == nil {
 		return nil, err
 	}
 	for _, soon := range []bool{false, true} {
-		used := c.h.open.taken(c.task.Key, c.task.Run.ID, soon)
+		used := c.g.open.taken(c.task.Key, c.task.Run.ID, soon)
 		if t.Run == nil || t.Run.ID != c.task.Run.ID {
 			used.run = state.Money{} // of a run that has ended: the task's cap counts
 		}
 		why := t.Capped(used.task, used.run, state.Money{}, c.free())
 		if why == nil {
-			why, err = c.h.cfg.Ledger.Held(ctx, used.all, state.Money{}, c.free())
+			why, err = c.g.cfg.Ledger.Held(ctx, used.all, state.Money{}, c.free())
 		}
 		if why != nil || err != nil {
 			return &cutOff{why: why, soon: soon}, err
@@ -83,7 +83,7 @@ func (o *open) taken(key state.TaskKey, run string, whole bool) (s sums) {
 		switch {
 		case !c.bills || !c.place.admitted:
 		case c.ask.Streams:
-			m, _ := c.h.price(c.up, c.soFar())
+			m, _ := c.g.price(c.up, c.soFar())
 			s.add(c.place, m, key, run)
 		case whole:
 			s.add(c.place, c.reserved(), key, run)
@@ -94,7 +94,7 @@ func (o *open) taken(key state.TaskKey, run string, whole bool) (s sums) {
 }
 
 // InFlight returns what calls in flight, of all tasks, have used beside what is booked.
-func (h *Handler) InFlight() state.Money { return h.open.taken(state.TaskKey{}, "", false).all }
+func (g *Gateway) InFlight() state.Money { return g.open.taken(state.TaskKey{}, "", false).all }
 
 // soFar is what a stream has used by now. The lock of open is held.
 func (c *call) soFar() (u modelapi.Usage) {
@@ -130,7 +130,7 @@ func (c *call) watch(ctx context.Context, cut context.CancelFunc) (end func()) {
 			}
 			over, err := c.overCap(ctx)
 			if err != nil { // the next look may succeed
-				c.h.cfg.Log.Warn().Err(err).Str("task", c.task.Key.String()).Msg("tether: look up what was spent")
+				c.g.cfg.Log.Warn().Err(err).Str("task", c.task.Key.String()).Msg("tether: look up what was spent")
 			} else if over != nil {
 				c.cut.Store(over)
 				cut()

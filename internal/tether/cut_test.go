@@ -129,7 +129,7 @@ func later(r *http.Request) (*http.Response, error) {
 // bench is a handler over a model in memory. Tasks are numbered from 1.
 type bench struct {
 	*account
-	h *Handler
+	g *Gateway
 }
 
 func newBench(api modelapi.API, m model, tasks ...state.Money) *bench {
@@ -138,12 +138,11 @@ func newBench(api modelapi.API, m model, tasks ...state.Money) *bench {
 		key := state.TaskKey{Repo: 7, Issue: i + 1}
 		b.tasks[key] = &state.Task{Key: key, Money: m, Run: &state.Run{ID: key.String(), State: state.RunActive, Kind: state.RunImplement, VM: key.String()}}
 	}
-	b.h = New(Config{
-		Tasks: b.account, Ledger: b.account, Key: []byte("k"), Log: zerolog.Nop(), Wait: time.Millisecond,
+	b.g = NewGateway(GatewayConfig{
+		Tasks: b.account, Ledger: b.account, Log: zerolog.Nop(), Wait: time.Millisecond, Transport: m,
 		Models: map[string]Upstream{"m": {BaseURL: "http://model.example", Key: "k", Header: "X-Api-Key", API: api}},
 		Prices: modelapi.Prices{"m": {Output: 10}},
 	})
-	b.h.transport = m
 	return b
 }
 
@@ -151,17 +150,20 @@ func newBench(api modelapi.API, m model, tasks ...state.Money) *bench {
 func (b *bench) call(ctx context.Context, issue int, path, body string) *httptest.ResponseRecorder {
 	key := state.TaskKey{Repo: 7, Issue: issue}
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/llm/m"+path, strings.NewReader(body))
-	req.Header.Set("X-Api-Key", b.h.RunToken(key.String()))
+	t, err := b.Task(ctx, key)
+	if err != nil {
+		panic(err) // which an account never returns
+	}
 	answer := httptest.NewRecorder()
-	b.h.For(Peer{VM: key.String(), Task: key}).ServeHTTP(answer, req)
+	b.g.Serve(answer, req, t, NewBodyMemory())
 	return answer
 }
 
 // inFlight is how many calls are under way.
 func (b *bench) inFlight() int {
-	b.h.open.mu.Lock()
-	defer b.h.open.mu.Unlock()
-	return len(b.h.open.all)
+	b.g.open.mu.Lock()
+	defer b.g.open.mu.Unlock()
+	return len(b.g.open.all)
 }
 
 // spent returns what a task has cost beyond what it had, and why it is held.
@@ -253,7 +255,7 @@ func TestHangsUpWhileItThinks(t *testing.T) {
 						}
 						return stream(r, d.first), nil
 					}, state.Money{})
-					b.h.cfg.Silence = 2 * time.Hour
+					b.g.cfg.Silence = 2 * time.Hour
 					ctx, hangUp := context.WithTimeout(t.Context(), tc.after)
 					defer hangUp()
 					b.call(ctx, 1, d.path, d.body)

@@ -9,6 +9,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/rs/zerolog"
+
 	"github.com/errand-bot/errand/state"
 )
 
@@ -20,12 +22,33 @@ const maxReplay = 1 << 20
 // token is for what everybody may read.
 type Reader func(ctx context.Context) (url, token string, err error)
 
-// git answers what asks for a repository: the task's own, and those that may be its submodules. Only
+// ProxyConfig configures a Proxy.
+type ProxyConfig struct {
+	// Git returns where a task's repository is read, and a read-only token for it.
+	Git func(ctx context.Context, t *state.Task) (url, token string, err error)
+	// Submodule returns how another repository, named as OWNER/NAME, is read for a task, nil if the
+	// configuration does not let the task read it; nil itself lets none.
+	Submodule func(t *state.Task, repo string) Reader
+	// Refused hears of a token that the forge takes no more: Git and Submodule have to return another then.
+	Refused   func(token string)
+	Transport http.RoundTripper
+	Log       zerolog.Logger
+}
+
+// Proxy passes reads of repositories on to the forge.
+type Proxy struct{ cfg ProxyConfig }
+
+// NewProxy returns a Proxy.
+func NewProxy(cfg ProxyConfig) *Proxy { return &Proxy{cfg: cfg} }
+
+// Client is the VM that sends a request, and the token that it showed.
+type Client struct{ VM, Token string }
+
+// Serve answers what asks for a repository: the task's own, and those that may be its submodules. Only
 // reading is passed on.
-func (h *Handler) git(w http.ResponseWriter, r *http.Request, p Peer) {
-	t := taskOf(r)
+func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, from Client) {
 	repo := r.PathValue("owner") + "/" + strings.TrimSuffix(r.PathValue("repo"), ".git")
-	read := h.reader(t, repo)
+	read := p.reader(t, repo)
 	if read == nil {
 		http.Error(w, "errand: only the task's own repository can be read, and what the configuration names under submodules", http.StatusForbidden)
 		return
@@ -40,32 +63,33 @@ func (h *Handler) git(w http.ResponseWriter, r *http.Request, p Peer) {
 	}
 	base, token, err := read(r.Context())
 	if err != nil {
-		h.cfg.Log.Warn().Err(err).Str("vm", p.VM).Str("repository", repo).Msg("tether: no token to read the repository")
+		p.cfg.Log.Warn().Err(err).Str("vm", from.VM).Str("repository", repo).Msg("tether: no token to read the repository")
 		http.Error(w, "errand: the repository cannot be read now", http.StatusBadGateway)
 		return
 	}
-	via := &renewing{next: h.transport, token: token, refused: h.cfg.Refused, again: read}
+	via := &renewing{next: p.cfg.Transport, token: token, refused: p.cfg.Refused, again: read}
 	if isLarge {
-		h.large(w, r, lfs{base: base, via: via}, large)
+		p.large(w, r, lfs{base: base, via: via, shown: from.Token}, large)
 		return
 	}
-	h.proxy(via, w, r, base, rest, nil, func(out *http.Request) {
+	out := Request{BaseURL: base, Path: rest, Transport: via, Log: p.cfg.Log, Sign: func(out *http.Request) {
 		out.URL.RawQuery = "" // nothing but what was judged goes further
 		if rest == "/info/refs" {
 			out.URL.RawQuery = "service=git-upload-pack"
 		}
-	})
+	}}
+	out.Forward(w, r)
 }
 
 // reader returns how a repository is read for a task, nil if the task has nothing to read there.
-func (h *Handler) reader(t *state.Task, repo string) Reader {
+func (p *Proxy) reader(t *state.Task, repo string) Reader {
 	if strings.EqualFold(repo, t.Repo.FullName()) {
-		return func(ctx context.Context) (string, string, error) { return h.cfg.Git(ctx, t) }
+		return func(ctx context.Context) (string, string, error) { return p.cfg.Git(ctx, t) }
 	}
-	if h.cfg.Submodule == nil {
+	if p.cfg.Submodule == nil {
 		return nil
 	}
-	return h.cfg.Submodule(t, repo)
+	return p.cfg.Submodule(t, repo)
 }
 
 // renewing is how one request to the forge is sent: with the token put in, and a second time with

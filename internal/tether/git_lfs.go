@@ -32,8 +32,9 @@ const (
 
 // lfs is the large files of one repository.
 type lfs struct {
-	base string // of the repository
-	via  http.RoundTripper
+	base  string // of the repository
+	via   http.RoundTripper
+	shown string // the token that the VM showed
 }
 
 // lfsObject is an object as it is asked for and answered.
@@ -64,14 +65,14 @@ var lfsName = regexp.MustCompile(`^([0-9a-f]{64})/(\d{1,15})$`)
 
 // large answers what asks for large files: which there are, and one of them. Where they are stored, and
 // what has to be shown there, stays on our side: the VM gets addresses of ours.
-func (h *Handler) large(w http.ResponseWriter, r *http.Request, l lfs, rest string) {
+func (p *Proxy) large(w http.ResponseWriter, r *http.Request, l lfs, rest string) {
 	name := lfsName.FindStringSubmatch(rest)
 	switch {
 	case rest == "batch" && r.Method == http.MethodPost:
-		h.largeBatch(w, r, l)
+		p.largeBatch(w, r, l)
 	case name != nil && r.Method == http.MethodGet:
 		size, _ := strconv.ParseInt(name[2], 10, 64) // fits: 15 digits
-		h.largeObject(w, r, l, lfsObject{OID: name[1], Size: size})
+		p.largeObject(w, r, l, lfsObject{OID: name[1], Size: size})
 	default:
 		lfsError(w, http.StatusForbidden, "large files can be downloaded, and nothing else")
 	}
@@ -84,7 +85,7 @@ func lfsError(w http.ResponseWriter, status int, message string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"message": "errand: " + message}) // a VM that has gone is nobody's error
 }
 
-func (h *Handler) largeBatch(w http.ResponseWriter, r *http.Request, l lfs) {
+func (p *Proxy) largeBatch(w http.ResponseWriter, r *http.Request, l lfs) {
 	var ask lfsBatch
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBatch)).Decode(&ask); err != nil {
 		lfsError(w, http.StatusUnprocessableEntity, "the request cannot be read: "+err.Error())
@@ -97,7 +98,7 @@ func (h *Handler) largeBatch(w http.ResponseWriter, r *http.Request, l lfs) {
 	ask.Transfers = []string{"basic"}
 	answer, status, err := l.batch(r.Context(), ask)
 	if err != nil {
-		h.cfg.Log.Warn().Err(err).Msg("tether: large files")
+		p.cfg.Log.Warn().Err(err).Msg("tether: large files")
 		lfsError(w, status, "the large files cannot be read now")
 		return
 	}
@@ -108,7 +109,7 @@ func (h *Handler) largeBatch(w http.ResponseWriter, r *http.Request, l lfs) {
 		o.Actions, o.Authenticated = nil, true
 		if has {
 			o.Actions = map[string]lfsAction{"download": {
-				Href: fmt.Sprintf("%s%s/%d", here, o.OID, o.Size), Header: map[string]string{"Authorization": "Bearer " + shownToken(r)},
+				Href: fmt.Sprintf("%s%s/%d", here, o.OID, o.Size), Header: map[string]string{"Authorization": "Bearer " + l.shown},
 			}}
 		}
 	}
@@ -153,7 +154,7 @@ func (l lfs) batch(ctx context.Context, ask lfsBatch) (answer lfsBatch, status i
 
 // largeObject passes one object on, or a part of it. Where it is stored is asked anew each time: what
 // was answered earlier may have expired, and this process may be another one.
-func (h *Handler) largeObject(w http.ResponseWriter, r *http.Request, l lfs, o lfsObject) {
+func (p *Proxy) largeObject(w http.ResponseWriter, r *http.Request, l lfs, o lfsObject) {
 	ctx, cancel := context.WithTimeout(r.Context(), objectTime)
 	defer cancel()
 	answer, status, err := l.batch(ctx, lfsBatch{Operation: "download", Transfers: []string{"basic"}, Objects: []lfsObject{o}})
@@ -163,10 +164,10 @@ func (h *Handler) largeObject(w http.ResponseWriter, r *http.Request, l lfs, o l
 	var resp *http.Response
 	if err == nil {
 		status = http.StatusBadGateway
-		resp, err = h.stored(ctx, l.base, answer.Objects[0].Actions["download"], r.Header.Get("Range"))
+		resp, err = p.stored(ctx, l.base, answer.Objects[0].Actions["download"], r.Header.Get("Range"))
 	}
 	if err != nil {
-		h.cfg.Log.Warn().Err(err).Str("oid", o.OID).Msg("tether: large file")
+		p.cfg.Log.Warn().Err(err).Str("oid", o.OID).Msg("tether: large file")
 		lfsError(w, status, "the large file cannot be read now")
 		return
 	}
@@ -182,7 +183,7 @@ func (h *Handler) largeObject(w http.ResponseWriter, r *http.Request, l lfs, o l
 }
 
 // stored asks for an object where the forge says that it is: over https, or at the forge's own address.
-func (h *Handler) stored(ctx context.Context, base string, at lfsAction, part string) (*http.Response, error) {
+func (p *Proxy) stored(ctx context.Context, base string, at lfsAction, part string) (*http.Response, error) {
 	own, err := url.Parse(base)
 	if err != nil {
 		return nil, fmt.Errorf("read the forge's address: %w", err)
@@ -207,7 +208,7 @@ func (h *Handler) stored(ctx context.Context, base string, at lfsAction, part st
 		req.Header.Set("Range", part)
 	}
 	req.Header.Set("Accept-Encoding", "identity")
-	client := &http.Client{Transport: h.transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+	client := &http.Client{Transport: p.cfg.Transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if len(via) > redirects {
 			return errors.New("too many redirects")
 		}

@@ -33,21 +33,21 @@ type settlement struct {
 
 // reserve stores that the call is about to be passed on. A call that cannot be stored is not passed on.
 func (c *call) reserve(ctx context.Context) error {
-	if !c.bills || c.h.cfg.Journal == nil {
+	if !c.bills || c.g.cfg.Journal == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, spendTimeout)
 	defer cancel()
 	c.reservation = rand.Text() // from here on: after an error it may be stored all the same
-	return c.h.cfg.Journal.Reserve(ctx, store.Reservation{
-		ID: c.reservation, Task: c.place.key, Run: c.place.run, At: c.h.now().UTC(),
+	return c.g.cfg.Journal.Reserve(ctx, store.Reservation{
+		ID: c.reservation, Task: c.place.key, Run: c.place.run, At: c.g.now().UTC(),
 		Provider: c.name, Model: c.guess.Model, Input: c.guess.Input, Output: c.most,
 	})
 }
 
 // settle ends a call in flight. What the store does not take counts on, and is tried again (see Run).
 func (c *call) settle(ctx context.Context, s settlement) {
-	o := &c.h.open
+	o := &c.g.open
 	if !s.free { // the cost goes from the calls in flight to the books, or to what is owed
 		o.books.Lock()
 		defer o.books.Unlock()
@@ -59,19 +59,19 @@ func (c *call) settle(ctx context.Context, s settlement) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
 	defer cancel()
-	if err := c.h.store(ctx, s); err != nil {
+	if err := c.g.store(ctx, s); err != nil {
 		o.owe(s)
-		c.h.cfg.Log.Error().Err(err).Str("task", s.key.String()).Str("run", s.run).Int64("micro_usd", s.cost.MicroUSD).
+		c.g.cfg.Log.Error().Err(err).Str("task", s.key.String()).Str("run", s.run).Int64("micro_usd", s.cost.MicroUSD).
 			Msg("tether: failed to book a call of a model; retrying")
 	}
 }
 
 // store writes a settlement. It may be repeated: a reservation is booked once.
-func (h *Handler) store(ctx context.Context, s settlement) error {
+func (g *Gateway) store(ctx context.Context, s settlement) error {
 	if s.free {
-		return h.cfg.Journal.Release(ctx, s.reservation)
+		return g.cfg.Journal.Release(ctx, s.reservation)
 	}
-	err := h.cfg.Ledger.Spend(ctx, s.key, s.run, s.reservation, s.cost, s.held)
+	err := g.cfg.Ledger.Spend(ctx, s.key, s.run, s.reservation, s.cost, s.held)
 	if s.reservation != "" && errors.Is(err, store.ErrSpent) {
 		return nil // by an attempt whose success was not reported
 	}
@@ -102,45 +102,45 @@ func (o *open) paid(s *settlement) {
 }
 
 // settleOwed books what the store did not take before, or returns why it still does not.
-func (h *Handler) settleOwed(ctx context.Context) error {
+func (g *Gateway) settleOwed(ctx context.Context) error {
 	var errs []error
-	for _, s := range h.open.owes() {
-		errs = append(errs, h.settleAgain(ctx, s))
+	for _, s := range g.open.owes() {
+		errs = append(errs, g.settleAgain(ctx, s))
 	}
 	return errors.Join(errs...)
 }
 
-func (h *Handler) settleAgain(ctx context.Context, s *settlement) error {
-	h.open.books.Lock()
-	defer h.open.books.Unlock()
+func (g *Gateway) settleAgain(ctx context.Context, s *settlement) error {
+	g.open.books.Lock()
+	defer g.open.books.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, spendTimeout)
 	defer cancel()
-	if err := h.store(ctx, *s); err != nil {
+	if err := g.store(ctx, *s); err != nil {
 		return err
 	}
-	h.open.paid(s)
+	g.open.paid(s)
 	return nil
 }
 
 // Recover books the calls that were in flight when errand last ended without booking them. What they cost is not known:
 // it is estimated. Call it before the first call of a model comes in. What cannot be booked yet is tried again (see Run).
-func (h *Handler) Recover(ctx context.Context) error {
-	if h.cfg.Journal == nil {
+func (g *Gateway) Recover(ctx context.Context) error {
+	if g.cfg.Journal == nil {
 		return nil
 	}
-	rows, err := h.cfg.Journal.Reservations(ctx)
+	rows, err := g.cfg.Journal.Reservations(ctx)
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
-		c := &call{h: h, name: r.Provider, up: h.cfg.Models[r.Provider], place: place{key: r.Task, run: r.Run}}
-		s := settlement{place: c.place, reservation: r.ID, cost: c.cost(lost(r, h.now()))}
-		h.open.owe(s)
-		h.cfg.Log.Warn().Str("task", s.key.String()).Str("run", s.run).Str("model", r.Model).Int64("micro_usd", s.cost.MicroUSD).
+		c := &call{g: g, name: r.Provider, up: g.cfg.Models[r.Provider], place: place{key: r.Task, run: r.Run}}
+		s := settlement{place: c.place, reservation: r.ID, cost: c.cost(lost(r, g.now()))}
+		g.open.owe(s)
+		g.cfg.Log.Warn().Str("task", s.key.String()).Str("run", s.run).Str("model", r.Model).Int64("micro_usd", s.cost.MicroUSD).
 			Msg("tether: a call of a model was in flight when errand ended; booking its estimated cost")
 	}
-	if err := h.settleOwed(ctx); err != nil {
-		h.cfg.Log.Error().Err(err).Msg("tether: failed to book calls that were in flight when errand ended; retrying")
+	if err := g.settleOwed(ctx); err != nil {
+		g.cfg.Log.Error().Err(err).Msg("tether: failed to book calls that were in flight when errand ended; retrying")
 	}
 	return nil
 }
@@ -156,12 +156,12 @@ func lost(r store.Reservation, now time.Time) modelapi.Usage {
 
 // Run retries what the store did not take, until ctx ends. Then it waits for the calls in flight, which end with their
 // connections, to be booked.
-func (h *Handler) Run(ctx context.Context) error {
+func (g *Gateway) Run(ctx context.Context) error {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 100*time.Millisecond, 10*time.Second
 	for ctx.Err() == nil {
-		change := h.open.change()
-		if len(h.open.owes()) == 0 {
+		change := g.open.change()
+		if len(g.open.owes()) == 0 {
 			b.Reset()
 			select {
 			case <-ctx.Done():
@@ -173,21 +173,21 @@ func (h *Handler) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-			_ = h.settleOwed(ctx) // it was logged when it failed first
+			_ = g.settleOwed(ctx) // it was logged when it failed first
 		}
 		timer.Stop()
 	}
-	h.finish(context.WithoutCancel(ctx))
+	g.finish(context.WithoutCancel(ctx))
 	return nil
 }
 
 // finish waits a moment for the calls in flight to end, and settles what is owed. What is left is booked at the next start.
-func (h *Handler) finish(ctx context.Context) {
+func (g *Gateway) finish(ctx context.Context) {
 	timer := time.NewTimer(spendTimeout)
 	defer timer.Stop()
 	for {
-		change := h.open.change()
-		if h.open.count() == 0 {
+		change := g.open.change()
+		if g.open.count() == 0 {
 			break
 		}
 		select {
@@ -196,8 +196,8 @@ func (h *Handler) finish(ctx context.Context) {
 			return
 		}
 	}
-	if err := h.settleOwed(ctx); err != nil {
-		h.cfg.Log.Warn().Err(err).Msg("tether: failed to book calls of models; they are booked at the next start")
+	if err := g.settleOwed(ctx); err != nil {
+		g.cfg.Log.Warn().Err(err).Msg("tether: failed to book calls of models; they are booked at the next start")
 	}
 }
 

@@ -43,7 +43,7 @@ type metered struct {
 
 func (c *call) meter(ctx context.Context, body io.ReadCloser, kind string) *metered {
 	m := &metered{ReadCloser: body, ctx: ctx, call: c, counter: modelapi.NewCounter(kind, c.asked), next: firstLook}
-	c.h.open.metered(c, m.counter)
+	c.g.open.metered(c, m.counter)
 	m.listen()
 	return m
 }
@@ -57,7 +57,7 @@ func (m *metered) Read(p []byte) (int, error) {
 	}
 	n, err := m.ReadCloser.Read(p)
 	if !m.paid {
-		m.quiet.Reset(m.call.h.silence())
+		m.quiet.Reset(m.call.g.silence())
 	}
 	if n > 0 {
 		_, _ = m.counter.Write(p[:n]) // never fails
@@ -108,7 +108,7 @@ func (m *metered) look(n int) {
 	m.next = lookEvery
 	over, err := m.call.overCap(m.ctx)
 	if err != nil { // the next look may succeed, and the next call is refused if it cannot be looked up
-		m.call.h.cfg.Log.Warn().Err(err).Str("task", m.call.task.Key.String()).Msg("tether: look up what was spent")
+		m.call.g.cfg.Log.Warn().Err(err).Str("task", m.call.task.Key.String()).Msg("tether: look up what was spent")
 		return
 	}
 	m.over = over

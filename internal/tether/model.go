@@ -8,68 +8,44 @@ import (
 
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
-	"github.com/errand-bot/errand/state/store"
 )
-
-// Ledger keeps what runs have cost.
-type Ledger interface {
-	// Spend adds the cost of an answer of the model to a run and its task. With held, the run was refused
-	// the model, or the rest of the answer; nothing need have been spent then. If call is set, it is the id of the
-	// call's reservation, which is deleted with that; if it does not exist any more, the error is state.ErrSpent.
-	Spend(ctx context.Context, task state.TaskKey, run, call string, m state.Money, held *state.Waiting) error
-	// Held says what all runs have to wait for because a cap of all tasks together is reached, nil if they may
-	// go on: it is reached, or leaves less than need. Open is what calls in flight take beside what was spent. Free
-	// says that what is asked for costs nothing by the call: caps on cost do not count then.
-	Held(ctx context.Context, open, need state.Money, free bool) (*state.Waiting, error)
-	// Left is what these caps leave.
-	Left(ctx context.Context, open state.Money, free bool) (state.Left, error)
-}
-
-// Journal keeps the reservations of calls, from before a call is passed on until it is booked, over restarts.
-type Journal interface {
-	Reserve(ctx context.Context, r store.Reservation) error
-	Release(ctx context.Context, id string) error
-	Reservations(ctx context.Context) ([]store.Reservation, error)
-}
 
 // spendTimeout bounds the writing of what an answer has cost. It outlives the request: who hangs up early
 // pays all the same.
 const spendTimeout = 10 * time.Second
 
-// model passes a request on to the provider's API with our key put in, and counts what the answer costs
+// Serve passes a request on to the provider's API with our key put in, and counts what the answer costs
 // while it passes. Streams are not buffered. What is spent is stored before the answer's end is passed on,
 // so that the next request meets the cap.
-func (h *Handler) model(w http.ResponseWriter, r *http.Request, vm *room) {
-	name := r.PathValue("provider")
-	up, ok := h.cfg.Models[name]
+func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, memory *BodyMemory) {
+	name, rest := splitPath(r)
+	up, ok := g.cfg.Models[name]
 	if !ok {
 		http.Error(w, "errand: no model provider of this name is configured", http.StatusNotFound)
 		return
 	}
-	rest := strings.TrimPrefix(r.URL.Path, "/llm/"+name)
 	if r.Method == http.MethodHead && rest == "/" {
 		return // a CLI warms the connection up
 	}
-	t := taskOf(r)
-	refuse := func(kind, message string) { h.refuse(w, t, up, rest, kind, message, true) }
+	refuse := func(kind, message string) { g.refuse(w, t, up, rest, kind, message, true) }
 	if !up.API.Allows(r.Method, rest) {
 		refuse("permission_error", "agents may call the model, and nothing else of its API: not "+r.Method+" "+rest)
 		return
 	}
-	c := call{h: h, name: name, up: up, task: t, place: place{key: t.Key, run: t.Run.ID}}
+	c := call{g: g, name: name, up: up, task: t, place: place{key: t.Key, run: t.Run.ID}}
 	if up.API.Calls(r.Method) {
-		body := ask{room: vm.bodies}
+		body := ask{memory: memory}
 		defer body.done()
-		if !c.readAsk(w, r, &body, refuse) || !h.holdToModel(w, r, up, rest, body.bytes, refuse) {
+		if !c.readAsk(w, r, &body, refuse) || !g.holdToModel(w, r, t, up, rest, body.bytes, refuse) {
 			return
 		}
-		if c.weigh(rest, r.URL.Query(), body.bytes); !h.grants(r, t, c.ask.Unclear, refuse) {
+		if c.weigh(rest, r.URL.Query(), body.bytes); !g.grants(r, t, c.ask.Unclear, refuse) {
 			return
 		}
-		h.open.put(&c)
+		g.open.put(&c)
 		defer func() { c.end(r.Context()) }()
 	}
-	if h.silent.lately(t.Run.ID, max(h.silence(), time.Minute)) {
+	if g.silent.lately(t.Run.ID, max(g.silence(), time.Minute)) {
 		c.saySilent(w)
 		return
 	}
@@ -80,60 +56,60 @@ func (h *Handler) model(w http.ResponseWriter, r *http.Request, vm *room) {
 	switch {
 	case r.Context().Err() != nil: // its program has given up
 	case err != nil: // nothing is spent that cannot be booked
-		h.cfg.Log.Error().Err(err).Str("task", t.Key.String()).Str("run", t.Run.ID).Msg("tether: call of a model not passed on: the books cannot be read or written")
+		g.cfg.Log.Error().Err(err).Str("task", t.Key.String()).Str("run", t.Run.ID).Msg("tether: call of a model not passed on: the books cannot be read or written")
 		http.Error(w, "errand: what the call costs cannot be booked now", http.StatusBadGateway)
 	case no == nil:
 		c.pass(w, r, rest)
 	case no.again:
-		h.tellRefusal(t, rest, no.words)
+		g.tellRefusal(t, rest, no.words)
 		c.sayAgain(w, no.words)
 	default: // the run remembers which cap or bound it met
-		h.refuse(w, t, up, rest, "permission_error", no.words, false)
+		g.refuse(w, t, up, rest, "permission_error", no.words, false)
 	}
 }
 
 // refuse refuses a call in the API's own form. With remember, its run keeps the message: its program may make anything of it.
-func (h *Handler) refuse(w http.ResponseWriter, t *state.Task, up Upstream, rest, kind, message string, remember bool) {
-	if h.tellRefusal(t, rest, message) && remember {
-		h.recordDenial(t, "errand did not pass on a call of the model: "+message)
+func (g *Gateway) refuse(w http.ResponseWriter, t *state.Task, up Upstream, rest, kind, message string, remember bool) {
+	if g.tellRefusal(t, rest, message) && remember {
+		g.recordDenial(t, "errand did not pass on a call of the model: "+message)
 	}
 	if err := up.API.Refuse(w, kind, "errand: "+message); err != nil {
-		h.cfg.Log.Debug().Err(err).Str("task", t.Key.String()).Str("run", t.Run.ID).Msg("tether: answer")
+		g.cfg.Log.Debug().Err(err).Str("task", t.Key.String()).Str("run", t.Run.ID).Msg("tether: answer")
 	}
 }
 
 // recordDenial stores why the gateway refused the run's call.
-func (h *Handler) recordDenial(t *state.Task, message string) {
+func (g *Gateway) recordDenial(t *state.Task, message string) {
 	if t.Run.Denied == message {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), spendTimeout)
 	defer cancel()
 	why := &state.Waiting{Kind: state.WaitRefused, Detail: message}
-	if err := h.cfg.Ledger.Spend(ctx, t.Key, t.Run.ID, "", state.Money{}, why); err != nil { // people read less then
-		h.cfg.Log.Warn().Err(err).Str("run", t.Run.ID).Msg("tether: failed to store why a call was refused")
+	if err := g.cfg.Ledger.Spend(ctx, t.Key, t.Run.ID, "", state.Money{}, why); err != nil { // people read less then
+		g.cfg.Log.Warn().Err(err).Str("run", t.Run.ID).Msg("tether: failed to store why a call was refused")
 	}
 }
 
 // tellRefusal logs that a run is refused the model, now and then, and reports whether it did.
-func (h *Handler) tellRefusal(t *state.Task, rest, message string) bool {
-	untold, ok := h.refused.tell(t.Run.ID, h.now())
+func (g *Gateway) tellRefusal(t *state.Task, rest, message string) bool {
+	untold, ok := g.refused.tell(t.Run.ID, g.now())
 	if ok {
-		h.cfg.Log.Warn().Str("task", t.Key.String()).Str("run", t.Run.ID).Str("path", rest).Int("untold", untold).Msg("tether: refused: " + message)
+		g.cfg.Log.Warn().Str("task", t.Key.String()).Str("run", t.Run.ID).Str("path", rest).Int("untold", untold).Msg("tether: refused: " + message)
 	}
 	return ok
 }
 
 // pass makes a call that is admitted.
 func (c *call) pass(w http.ResponseWriter, r *http.Request, rest string) {
-	c.h.open.passed(c)
-	ctx, cut := context.WithCancel(c.trace(context.WithValue(r.Context(), callKey{}, c)))
+	c.g.open.passed(c)
+	ctx, cut := context.WithCancel(c.trace(r.Context()))
 	defer cut()
 	if c.ask.Streams {
 		defer c.watch(ctx, cut)()
 	}
 	r = r.WithContext(ctx)
-	via := c.up.via(c.h.transport)
+	via := c.up.via(c.g.cfg.Transport)
 	if r.Method == http.MethodPost {
 		setBody(r, c.ask.Body(c.lowered, false))
 		if c.ask.AsksUsage() {
@@ -143,15 +119,19 @@ func (c *call) pass(w http.ResponseWriter, r *http.Request, rest string) {
 	bill := func(answer *http.Response) error {
 		turn := answer.StatusCode == http.StatusOK && c.bills
 		if turn {
-			c.h.turns.add(c.place.run, c.task.Run.Answers)
+			c.g.turns.add(c.place.run, c.task.Run.Answers)
 		}
-		c.h.open.begun(c, turn)
+		c.g.open.begun(c, turn)
 		return c.answered(r.Context(), answer)
 	}
-	c.h.proxy(via, w, r, c.up.BaseURL, rest, bill, func(out *http.Request) {
-		c.up.sign(out)
-		out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted
-	})
+	out := Request{
+		BaseURL: c.up.BaseURL, Path: rest, Transport: via, Answered: bill, Failed: c.unanswered, Log: c.g.cfg.Log,
+		Sign: func(out *http.Request) {
+			c.up.sign(out)
+			out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted
+		},
+	}
+	out.Forward(w, r)
 }
 
 // via is how calls go to the provider.
@@ -175,23 +155,23 @@ func (u Upstream) sign(out *http.Request) {
 }
 
 // price is what usage of a provider costs, and known whether that model has a price.
-func (h *Handler) price(up Upstream, u modelapi.Usage) (m state.Money, known bool) {
+func (g *Gateway) price(up Upstream, u modelapi.Usage) (m state.Money, known bool) {
 	if up.Subscription != nil {
 		return state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output, Subscription: true}, true
 	}
-	price, known := h.cfg.Prices.Of(u.Model)
+	price, known := g.cfg.Prices.Of(u.Model)
 	return state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output, MicroUSD: price.Cost(u)}, known
 }
 
 // cost is what usage of a call costs. A model without a price is named in it.
 func (c *call) cost(u modelapi.Usage) state.Money {
-	m, known := c.h.price(c.up, u)
+	m, known := c.g.price(c.up, u)
 	if !known && u != (modelapi.Usage{}) {
 		m.Unpriced = u.Model
 		if m.Unpriced == "" {
 			m.Unpriced = "unnamed"
 		}
-		c.h.cfg.Log.Warn().Str("task", c.place.key.String()).Str("run", c.place.run).Str("model", u.Model).
+		c.g.cfg.Log.Warn().Str("task", c.place.key.String()).Str("run", c.place.run).Str("model", u.Model).
 			Msg("tether: no price is known of this model: it is counted at the dearest of all; add it to prices")
 	}
 	return m

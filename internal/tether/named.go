@@ -21,9 +21,9 @@ type Callable struct {
 }
 
 // callable is what the configuration says, else the model that the run was started with.
-func (h *Handler) callable(t *state.Task) Callable {
-	if h.cfg.Callable != nil {
-		return h.cfg.Callable(t)
+func (g *Gateway) callable(t *state.Task) Callable {
+	if g.cfg.Callable != nil {
+		return g.cfg.Callable(t)
 	}
 	if t.Run.Model == "" {
 		return Callable{}
@@ -33,10 +33,9 @@ func (h *Handler) callable(t *state.Task) Callable {
 
 // holdToModel holds a call to the models of its run. It answers a call of another model itself, by refuse in the
 // API's own form, and returns false.
-func (h *Handler) holdToModel(w http.ResponseWriter, r *http.Request, up Upstream, rest string, body []byte, refuse func(kind, message string)) bool {
-	t := taskOf(r)
-	may := h.callable(t)
-	if !h.reachesNobody(r, t, up, body, refuse) {
+func (g *Gateway) holdToModel(w http.ResponseWriter, r *http.Request, t *state.Task, up Upstream, rest string, body []byte, refuse func(kind, message string)) bool {
+	may := g.callable(t)
+	if !g.reachesNobody(r, t, up, body, refuse) {
 		return false
 	}
 	if len(may.Models) == 0 {
@@ -56,16 +55,17 @@ func (h *Handler) holdToModel(w http.ResponseWriter, r *http.Request, up Upstrea
 		message = fmt.Sprintf("this run may call %s, and %s", strings.Join(may.Models, ", "), err)
 	}
 	refuse("permission_error", message)
-	h.note(r, t, "model "+shortName(named), message)
+	g.note(r, t, "model "+shortName(named), message)
 	return false
 }
 
 // note has the refusal shown beside what else the task's VM asked for and did not get.
-func (h *Handler) note(r *http.Request, t *state.Task, what, message string) {
-	if h.cfg.Reached == nil {
+func (g *Gateway) note(r *http.Request, t *state.Task, what, message string) {
+	if g.cfg.Reached == nil {
 		return
 	}
-	h.cfg.Reached(t, egress.Request{At: h.now(), Method: r.Method, Host: what, Port: r.PathValue("provider"), Reason: message})
+	provider, _ := splitPath(r)
+	g.cfg.Reached(t, egress.Request{At: g.now(), Method: r.Method, Host: what, Port: provider, Reason: message})
 }
 
 // unnamed is how people read an empty name.

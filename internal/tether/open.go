@@ -136,7 +136,7 @@ func (o *open) used(key state.TaskKey, run string) (s sums) {
 	defer o.mu.Unlock()
 	for c := range o.all {
 		if c.place.counter != nil {
-			used, _ := c.h.price(c.up, c.place.counter.Running())
+			used, _ := c.g.price(c.up, c.place.counter.Running())
 			s.add(c.place, used, key, run)
 		}
 	}
@@ -210,11 +210,11 @@ func (o *open) before(c *call) (b before) {
 
 // reserved is what a call may come to cost: its estimate, or what its answer has used where that is more already.
 func (c *call) reserved() state.Money {
-	m, _ := c.h.price(c.up, c.guess)
+	m, _ := c.g.price(c.up, c.guess)
 	if c.place.counter == nil {
 		return m
 	}
-	used, _ := c.h.price(c.up, c.place.counter.Running())
+	used, _ := c.g.price(c.up, c.place.counter.Running())
 	m.InputTokens, m.OutputTokens, m.MicroUSD = max(m.InputTokens, used.InputTokens), max(m.OutputTokens, used.OutputTokens), max(m.MicroUSD, used.MicroUSD)
 	return m
 }

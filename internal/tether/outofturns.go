@@ -11,12 +11,12 @@ import (
 // run then remembers what it was refused for: its program may make anything of the refusal.
 func (c *call) outOfTurns(ctx context.Context) (string, error) {
 	r := c.task.Run
-	if !c.h.turns.usedUp(r.ID, r.Answers, r.MaxTurns) {
+	if !c.g.turns.usedUp(r.ID, r.Answers, r.MaxTurns) {
 		return "", nil
 	}
 	words := fmt.Sprintf("the run's turns are used up (%d)", r.MaxTurns)
 	if r.Held != nil && r.Held.Kind == state.WaitTurns {
 		return words, nil // it knows
 	}
-	return words, c.h.cfg.Ledger.Spend(ctx, c.task.Key, r.ID, "", state.Money{}, r.TurnsUsedUp())
+	return words, c.g.cfg.Ledger.Spend(ctx, c.task.Key, r.ID, "", state.Money{}, r.TurnsUsedUp())
 }

@@ -22,16 +22,16 @@ type Upstreams interface {
 const probeTimeout = 15 * time.Second
 
 // now is the time.
-func (h *Handler) now() time.Time {
-	if h.cfg.Now != nil {
-		return h.cfg.Now()
+func (g *Gateway) now() time.Time {
+	if g.cfg.Now != nil {
+		return g.cfg.Now()
 	}
 	return time.Now()
 }
 
 // learn makes of a trouble what is remembered of the provider. Before is what was known.
-func (h *Handler) learn(name string, kind modelapi.Trouble, until time.Time, before *state.Upstream) state.Upstream {
-	now := h.now()
+func (g *Gateway) learn(name string, kind modelapi.Trouble, until time.Time, before *state.Upstream) state.Upstream {
+	now := g.now()
 	row := state.Upstream{Kind: state.WaitKey, Since: now, Tries: 1}
 	switch kind {
 	case modelapi.TroubleLimit:
@@ -40,7 +40,7 @@ func (h *Handler) learn(name string, kind modelapi.Trouble, until time.Time, bef
 		row.Detail = fmt.Sprintf("errand's account at the model's provider `%s` has no credit left", name)
 		row.Hint = "The operator has to top it up; the task goes on by itself then."
 	default:
-		if row.Detail, row.Hint = h.cfg.Models[name].refusal(name); row.Detail != "" {
+		if row.Detail, row.Hint = g.cfg.Models[name].refusal(name); row.Detail != "" {
 			break
 		}
 		row.Detail = fmt.Sprintf("the model's provider `%s` refuses errand's key", name)
@@ -49,62 +49,62 @@ func (h *Handler) learn(name string, kind modelapi.Trouble, until time.Time, bef
 	if before != nil && before.Detail == row.Detail {
 		row.Since, row.Tries = before.Since, before.Tries+1
 	}
-	row.Until = now.Add(h.patience(kind, row.Tries))
+	row.Until = now.Add(g.patience(kind, row.Tries))
 	return row
 }
 
 // patience is how long it takes until it is looked again whether a person has acted: a minute, doubled up to
 // five for a key, which costs nothing to look at; ten minutes, doubled up to an hour, for credit, which takes a run.
-func (h *Handler) patience(kind modelapi.Trouble, tries int) time.Duration {
-	first, most := h.cfg.Backoff, 5*h.cfg.Backoff
+func (g *Gateway) patience(kind modelapi.Trouble, tries int) time.Duration {
+	first, most := g.cfg.Backoff, 5*g.cfg.Backoff
 	if kind == modelapi.TroubleCredit {
-		first, most = 10*h.cfg.Backoff, 60*h.cfg.Backoff
+		first, most = 10*g.cfg.Backoff, 60*g.cfg.Backoff
 	}
 	return min(first<<min(max(tries-1, 0), 10), most)
 }
 
 // remember stores what is known of a provider. What cannot be stored is learned again from its next answer.
-func (h *Handler) remember(ctx context.Context, name string, u *state.Upstream) {
-	if h.cfg.Upstreams == nil {
+func (g *Gateway) remember(ctx context.Context, name string, u *state.Upstream) {
+	if g.cfg.Upstreams == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
 	defer cancel()
-	if err := h.cfg.Upstreams.SetUpstream(ctx, name, u); err != nil {
-		h.cfg.Log.Error().Err(err).Str("provider", name).Msg("tether: remember what a provider says")
+	if err := g.cfg.Upstreams.SetUpstream(ctx, name, u); err != nil {
+		g.cfg.Log.Error().Err(err).Str("provider", name).Msg("tether: remember what a provider says")
 	}
 }
 
 // Ready says what a run that asks this provider has to wait for, nil if it may be started. A key that was
 // refused is tried first, by a request that costs nothing.
-func (h *Handler) Ready(ctx context.Context, name string) (*state.Waiting, error) {
-	up, ok := h.cfg.Models[name]
-	if !ok || h.cfg.Upstreams == nil {
+func (g *Gateway) Ready(ctx context.Context, name string) (*state.Waiting, error) {
+	up, ok := g.cfg.Models[name]
+	if !ok || g.cfg.Upstreams == nil {
 		return nil, nil
 	}
-	h.probing.Lock()
-	defer h.probing.Unlock()
-	row, err := h.cfg.Upstreams.Upstream(ctx, name)
+	g.probing.Lock()
+	defer g.probing.Unlock()
+	row, err := g.cfg.Upstreams.Upstream(ctx, name)
 	switch {
 	case err != nil:
 		return nil, err
 	case row == nil:
 		return nil, nil
-	case row.Until.After(h.now()):
+	case row.Until.After(g.now()):
 		return row.Waiting(), nil
-	case row.Kind != state.WaitKey || h.works(ctx, up):
+	case row.Kind != state.WaitKey || g.works(ctx, up):
 		return nil, nil // an answer to the run forgets it
 	}
 	next := *row
 	next.Tries++
-	next.Until = h.now().Add(h.patience(modelapi.TroubleKey, next.Tries))
-	h.remember(ctx, name, &next)
+	next.Until = g.now().Add(g.patience(modelapi.TroubleKey, next.Tries))
+	g.remember(ctx, name, &next)
 	return next.Waiting(), nil
 }
 
 // works reports whether the provider takes the key. Where it cannot tell, a run has to find out.
-func (h *Handler) works(ctx context.Context, up Upstream) bool {
-	return Try(ctx, h.transport, up) == nil
+func (g *Gateway) works(ctx context.Context, up Upstream) bool {
+	return Try(ctx, g.cfg.Transport, up) == nil
 }
 
 // ErrKeyRefused says that a provider of models does not take the key.

@@ -24,7 +24,7 @@ func (c *call) needs(output int64) state.Money {
 	if c.ask.CanLower() {
 		u.Output = min(u.Output, max(output, c.ask.Least))
 	}
-	m, _ := c.h.price(c.up, u)
+	m, _ := c.g.price(c.up, u)
 	return m
 }
 
@@ -36,9 +36,9 @@ func (c *call) lower(left state.Left) int64 {
 	}
 	input := c.ask.Usage
 	input.Output = 0
-	cost, _ := c.h.price(c.up, input)
+	cost, _ := c.g.price(c.up, input)
 	most := min(c.ask.Most, left.Tokens-cost.Tokens())
-	if price, _ := c.h.cfg.Prices.Of(c.ask.Model); !c.free() && price.Output > 0 {
+	if price, _ := c.g.cfg.Prices.Of(c.ask.Model); !c.free() && price.Output > 0 {
 		price = price.For(input)
 		most = int64(min(float64(most), float64(left.MicroUSD-cost.MicroUSD)/price.Output))
 	}

@@ -1,7 +1,6 @@
 package tether
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -29,55 +28,49 @@ func (s *silences) lately(run string, d time.Duration) bool {
 	return !at.IsZero() && time.Since(at) < d
 }
 
-func (h *Handler) silence() time.Duration {
-	if h.cfg.Silence > 0 {
-		return h.cfg.Silence
+func (g *Gateway) silence() time.Duration {
+	if g.cfg.Silence > 0 {
+		return g.cfg.Silence
 	}
 	return defaultSilence
 }
 
-// callKey is under which a request's context has its call of the model.
-type callKey struct{}
-
 // unanswered answers a call whose provider said nothing for too long, or which was cut for a cap before its answer began; it
 // reports whether err means that.
-func unanswered(ctx context.Context, w http.ResponseWriter, err error) bool {
-	c, ok := ctx.Value(callKey{}).(*call)
-	if ok {
-		if cut := c.cut.Load(); cut != nil {
-			cut.answer(c, w)
-			return true
-		}
+func (c *call) unanswered(w http.ResponseWriter, err error) bool {
+	if cut := c.cut.Load(); cut != nil {
+		cut.answer(c, w)
+		return true
 	}
 	var t net.Error
-	if !ok || !errors.As(err, &t) || !t.Timeout() {
+	if !errors.As(err, &t) || !t.Timeout() {
 		return false
 	}
 	c.unheard = true
-	c.h.silent.met(c.task.Run.ID)
+	c.g.silent.met(c.task.Run.ID)
 	c.saySilent(w)
 	return true
 }
 
 // saySilent answers in the provider's place, and has the run remember why.
 func (c *call) saySilent(w http.ResponseWriter) {
-	c.h.recordDenial(c.task, c.silentWords())
+	c.g.recordDenial(c.task, c.silentWords())
 	w.Header().Set("Retry-After", askAgainAfter)
-	c.up.API.Hurry(w.Header(), c.h.now())
+	c.up.API.Hurry(w.Header(), c.g.now())
 	if err := c.up.API.Fail(w, http.StatusServiceUnavailable, "overloaded_error", "errand: "+c.silentWords()); err != nil {
-		c.h.cfg.Log.Debug().Err(err).Msg("tether: answer")
+		c.g.cfg.Log.Debug().Err(err).Msg("tether: answer")
 	}
 }
 
 func (c *call) silentWords() string {
-	return fmt.Sprintf("the model's provider `%s` gave no sign of life for %s", c.name, span(c.h.silence()))
+	return fmt.Sprintf("the model's provider `%s` gave no sign of life for %s", c.name, span(c.g.silence()))
 }
 
 // listen cuts the answer off when nothing of it has come for too long.
 func (m *metered) listen() {
-	m.quiet = time.AfterFunc(m.call.h.silence(), func() {
-		m.call.h.silent.met(m.call.task.Run.ID)
-		m.call.h.cfg.Log.Warn().Str("provider", m.call.name).Str("task", m.call.task.Key.String()).Msg("tether: the provider gives no sign of life in the middle of an answer, which is cut off")
+	m.quiet = time.AfterFunc(m.call.g.silence(), func() {
+		m.call.g.silent.met(m.call.task.Run.ID)
+		m.call.g.cfg.Log.Warn().Str("provider", m.call.name).Str("task", m.call.task.Key.String()).Msg("tether: the provider gives no sign of life in the middle of an answer, which is cut off")
 		_ = m.ReadCloser.Close() // Read gets an error then
 	})
 }

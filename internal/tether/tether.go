@@ -23,14 +23,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/subscription"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -43,19 +42,6 @@ type Peer struct {
 // Tasks tells what a task may reach now.
 type Tasks interface {
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
-}
-
-// Upstream is a model provider's API.
-type Upstream struct {
-	BaseURL string // without a slash at the end
-	Key     string
-	// Header carries the key: "X-Api-Key", or "Authorization" for a bearer token.
-	Header string
-	// Subscription takes the place of Key and Header. What is called on it costs nothing by the call.
-	Subscription *subscription.Source
-	API          modelapi.API
-	// WebTools lets agents have the provider reach other hosts for them, by tools of its own and by addresses of content.
-	WebTools bool
 }
 
 // Config configures a Handler.
@@ -99,25 +85,28 @@ type Config struct {
 	Upstream func(http.RoundTripper) http.RoundTripper
 }
 
+// maxRequests is how many requests of a VM are answered at once, beside those for other hosts.
+const maxRequests = 64
+
 // Handler makes the handlers of connections.
 type Handler struct {
-	cfg       Config
-	transport http.RoundTripper // of all upstream calls
-	open      open
-	silent    silences
-	turns     turnCount
-	refused   refusals
-	probing   sync.Mutex // one key is tried at a time
+	cfg     Config
+	gateway *Gateway
+	git     *Proxy
 }
 
 // New returns a Handler.
 func New(cfg Config) *Handler {
-	h := &Handler{cfg: cfg}
-	h.transport = newTransport(h.silence())
+	transport := newTransport(cfg.Silence)
 	if cfg.Upstream != nil {
-		h.transport = cfg.Upstream(h.transport)
+		transport = cfg.Upstream(transport)
 	}
-	return h
+	g := NewGateway(GatewayConfig{
+		Tasks: cfg.Tasks, Models: cfg.Models, Prices: cfg.Prices, Ledger: cfg.Ledger, Journal: cfg.Journal, Callable: cfg.Callable, Upstreams: cfg.Upstreams,
+		Backoff: cfg.Backoff, Now: cfg.Now, Silence: cfg.Silence, Wait: cfg.Wait, Log: cfg.Log, Reached: cfg.Reached, Transport: transport,
+	})
+	git := NewProxy(ProxyConfig{Git: cfg.Git, Submodule: cfg.Submodule, Refused: cfg.Refused, Log: cfg.Log, Transport: transport})
+	return &Handler{cfg: cfg, gateway: g, git: git}
 }
 
 // RunToken is the token that a run shows. It is worth nothing outside its own VM's connection.
@@ -134,15 +123,17 @@ func (h *Handler) token(kind, name string) string {
 
 // For returns what a VM's connection is answered with.
 func (h *Handler) For(p Peer) http.Handler {
-	mux, vm := http.NewServeMux(), newRoom()
+	mux, requests, memory := http.NewServeMux(), semaphore.NewWeighted(maxRequests), NewBodyMemory()
 	mux.HandleFunc("/llm/{provider}/", func(w http.ResponseWriter, r *http.Request) {
 		if !h.mayThink(r, p) {
 			http.Error(w, "errand: only a run that goes on reaches the model", http.StatusUnauthorized)
 			return
 		}
-		h.model(w, r, vm)
+		h.gateway.Serve(w, r, taskOf(r), memory)
 	})
-	mux.HandleFunc("/git/{owner}/{repo}/", func(w http.ResponseWriter, r *http.Request) { h.git(w, r, p) })
+	mux.HandleFunc("/git/{owner}/{repo}/", func(w http.ResponseWriter, r *http.Request) {
+		h.git.Serve(w, r, taskOf(r), Client{VM: p.VM, Token: shownToken(r)})
+	})
 	mux.HandleFunc("POST /callback/{tool}", func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !h.mayThink(r, p):
@@ -163,11 +154,11 @@ func (h *Handler) For(p Peer) http.Handler {
 			return
 		}
 		if !egress.IsProxyRequest(r) { // which has a bound of its own
-			if !vm.requests.TryAcquire(1) {
+			if !requests.TryAcquire(1) {
 				h.crowded(w, r)
 				return
 			}
-			defer vm.requests.Release(1)
+			defer requests.Release(1)
 		}
 		t, err := h.cfg.Tasks.Task(r.Context(), p.Task)
 		if err != nil || t == nil {
@@ -193,17 +184,16 @@ func (h *Handler) For(p Peer) http.Handler {
 	}))
 }
 
+// retrySoon is after how many seconds a program is told to ask again.
+const retrySoon = "2"
+
 // crowded has a request come again that is one too many of its VM.
 func (h *Handler) crowded(w http.ResponseWriter, r *http.Request) {
 	words := fmt.Sprintf("a VM has at most %d requests under way at once", maxRequests)
-	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/llm/"), "/")
-	if up, ok := h.cfg.Models[name]; ok {
-		c := call{h: h, up: up}
-		c.sayAgain(w, words)
-		return
+	if !h.gateway.RetryLater(w, r, words) {
+		w.Header().Set("Retry-After", retrySoon)
+		http.Error(w, "errand: "+words, http.StatusTooManyRequests)
 	}
-	w.Header().Set("Retry-After", askSoon)
-	http.Error(w, "errand: "+words, http.StatusTooManyRequests)
 }
 
 // pass answers a request for another host.
@@ -214,6 +204,20 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request, t *state.Task, p 
 	}
 	h.cfg.Proxy.Serve(w, r, p.VM, h.cfg.Egress(t), func(done egress.Request) { h.cfg.Reached(t, done) })
 }
+
+// Recover books the calls of models that were in flight when errand last ended. Call it before the first connection.
+func (h *Handler) Recover(ctx context.Context) error { return h.gateway.Recover(ctx) }
+
+// Run retries what the store did not take, until ctx ends.
+func (h *Handler) Run(ctx context.Context) error { return h.gateway.Run(ctx) }
+
+// Ready says what a run that asks this provider has to wait for, nil if it may be started.
+func (h *Handler) Ready(ctx context.Context, name string) (*state.Waiting, error) {
+	return h.gateway.Ready(ctx, name)
+}
+
+// InFlight returns what calls in flight, of all tasks, have used beside what is booked.
+func (h *Handler) InFlight() state.Money { return h.gateway.InFlight() }
 
 // taskKey is under which a request's context has its task.
 type taskKey struct{}

@@ -54,7 +54,7 @@ func TestTwoTasksKeepTheCaps(t *testing.T) {
 				one := state.Money{CapMicroUSD: tc.task, CapTokens: tc.tokens}
 				b := newBench(modelapi.OpenAI, full, one, one)
 				b.day.CapMicroUSD = tc.day
-				b.h.cfg.Wait = 0 // as it is in earnest
+				b.g.cfg.Wait = 0 // as it is in earnest
 				var wait sync.WaitGroup
 				for i := range 50 {
 					wait.Go(func() {
@@ -154,7 +154,7 @@ func TestHangsUpInTheQueue(t *testing.T) {
 			asked++
 			return full(r)
 		}, state.Money{CapMicroUSD: 1_350_000})
-		b.h.cfg.Wait = time.Hour
+		b.g.cfg.Wait = time.Hour
 		var wait sync.WaitGroup
 		wait.Go(func() { b.call(t.Context(), 1, "/v1/chat/completions", `{"model":"m","max_tokens":130000}`) })
 		synctest.Wait()

@@ -1,0 +1,76 @@
+package tether
+
+import (
+	"cmp"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// newTransport makes what all upstream calls share. A model may think for minutes before the first
+// byte, so only the connection has a short timeout. Silence is how long a server may say nothing; 0 is ten minutes.
+func newTransport(silence time.Duration) http.RoundTripper {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: cmp.Or(silence, 10*time.Minute),
+		IdleConnTimeout:       90 * time.Second,
+		MaxIdleConnsPerHost:   64,
+		ForceAttemptHTTP2:     true,
+	}
+}
+
+// Request forwards a VM's request to an upstream server.
+type Request struct {
+	// BaseURL is the server's address, and Path the path after it.
+	BaseURL, Path string
+	Transport     http.RoundTripper
+	// Sign adds credentials to the outgoing request, which has none.
+	Sign func(*http.Request)
+	// Answered is called with the server's answer, unless it is nil.
+	Answered func(*http.Response) error
+	// Failed may answer a request that failed; it reports whether it did. It may be nil.
+	Failed func(w http.ResponseWriter, err error) bool
+	Log    zerolog.Logger
+}
+
+// Forward passes r on to the server. The credentials that the VM showed never go further.
+func (f *Request) Forward(w http.ResponseWriter, r *http.Request) {
+	target, err := url.Parse(f.BaseURL)
+	if err != nil {
+		f.Log.Error().Err(err).Msg("tether: upstream address")
+		http.Error(w, "errand: the upstream address is invalid", http.StatusBadGateway)
+		return
+	}
+	p := httputil.ReverseProxy{
+		Transport:     f.Transport,
+		FlushInterval: -1,
+		ErrorLog:      log.New(f.Log, "", 0),
+		Rewrite: func(pr *httputil.ProxyRequest) {
+			pr.Out.URL.Scheme, pr.Out.URL.Host = target.Scheme, target.Host
+			pr.Out.URL.Path = strings.TrimSuffix(target.Path, "/") + f.Path
+			pr.Out.URL.RawPath = ""
+			pr.Out.Host = target.Host
+			for _, name := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Cookie", "Proxy-Authorization"} {
+				pr.Out.Header.Del(name)
+			}
+			f.Sign(pr.Out)
+		},
+		ModifyResponse: f.Answered,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			if f.Failed != nil && f.Failed(w, err) {
+				return
+			}
+			f.Log.Warn().Err(err).Msg("tether: upstream")
+			http.Error(w, "errand: upstream cannot be reached", http.StatusBadGateway)
+		},
+	}
+	p.ServeHTTP(w, r)
+}

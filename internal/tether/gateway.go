@@ -1,0 +1,116 @@
+package tether
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/modelapi"
+	"github.com/errand-bot/errand/internal/subscription"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
+)
+
+// Upstream is a model provider's API.
+type Upstream struct {
+	BaseURL string // without a slash at the end
+	Key     string
+	// Header carries the key: "X-Api-Key", or "Authorization" for a bearer token.
+	Header string
+	// Subscription takes the place of Key and Header. What is called on it costs nothing by the call.
+	Subscription *subscription.Source
+	API          modelapi.API
+	// WebTools lets agents have the provider reach other hosts for them, by tools of its own and by addresses of content.
+	WebTools bool
+}
+
+// Ledger keeps what runs have cost.
+type Ledger interface {
+	// Spend adds the cost of an answer of the model to a run and its task. With held, the run was refused
+	// the model, or the rest of the answer; nothing need have been spent then. If call is set, it is the id of the
+	// call's reservation, which is deleted with that; if it does not exist any more, the error is state.ErrSpent.
+	Spend(ctx context.Context, task state.TaskKey, run, call string, m state.Money, held *state.Waiting) error
+	// Held says what all runs have to wait for because a cap of all tasks together is reached, nil if they may
+	// go on: it is reached, or leaves less than need. Open is what calls in flight take beside what was spent. Free
+	// says that what is asked for costs nothing by the call: caps on cost do not count then.
+	Held(ctx context.Context, open, need state.Money, free bool) (*state.Waiting, error)
+	// Left is what these caps leave.
+	Left(ctx context.Context, open state.Money, free bool) (state.Left, error)
+}
+
+// Journal keeps the reservations of calls, from before a call is passed on until it is booked, over restarts.
+type Journal interface {
+	Reserve(ctx context.Context, r store.Reservation) error
+	Release(ctx context.Context, id string) error
+	Reservations(ctx context.Context) ([]store.Reservation, error)
+}
+
+// GatewayConfig configures a Gateway.
+type GatewayConfig struct {
+	Tasks Tasks
+	// Models are the providers' APIs by name: /llm/NAME/… goes to Models[NAME].
+	Models map[string]Upstream
+	// Prices say what answers cost; Ledger keeps it. Journal keeps what calls in flight may cost; nil keeps nothing.
+	Prices  modelapi.Prices
+	Ledger  Ledger
+	Journal Journal
+	// Callable says which models a task's run may call; nil means the one that it was started with.
+	Callable func(t *state.Task) Callable
+	// Upstreams remembers providers that have a limit or refuse the key; nil remembers nothing. Backoff is how
+	// long it takes until a refused key is tried again for the first time.
+	Upstreams Upstreams
+	Backoff   time.Duration
+	Now       func() time.Time // nil is the clock
+	// Silence is how long a provider may say nothing, before an answer or within one; 0 is ten minutes.
+	Silence time.Duration
+	// Wait is how long a call of a model waits for others before its program is told to ask again; 0 is 20 s.
+	Wait time.Duration
+	Log  zerolog.Logger
+	// Reached hears of what a call asked for and did not get; nil means nobody does.
+	Reached func(t *state.Task, r egress.Request)
+	// Transport sends the calls to their providers.
+	Transport http.RoundTripper
+}
+
+// Path is where the gateway is reached: PROVIDER and the path of the provider's API follow.
+const Path = "/llm/"
+
+// Gateway passes calls of models on to their providers.
+type Gateway struct {
+	cfg     GatewayConfig
+	open    open
+	silent  silences
+	turns   turnCount
+	refused refusals
+	probing sync.Mutex // one key is tried at a time
+}
+
+// NewGateway returns a Gateway.
+func NewGateway(cfg GatewayConfig) *Gateway {
+	return &Gateway{cfg: cfg}
+}
+
+// splitPath returns the provider's name in a request's path, and the path after it.
+func splitPath(r *http.Request) (provider, rest string) {
+	provider, rest, found := strings.Cut(strings.TrimPrefix(r.URL.Path, Path), "/")
+	if found {
+		rest = "/" + rest
+	}
+	return provider, rest
+}
+
+// RetryLater tells the program that called a provider to ask again soon. It reports whether the provider is known.
+func (g *Gateway) RetryLater(w http.ResponseWriter, r *http.Request, words string) bool {
+	name, _ := splitPath(r)
+	up, ok := g.cfg.Models[name]
+	if ok {
+		c := call{g: g, up: up}
+		c.sayAgain(w, words)
+	}
+	return ok
+}
