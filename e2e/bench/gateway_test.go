@@ -16,6 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/runner/tetherd"
 	"github.com/errand-bot/errand/internal/tether"
@@ -52,7 +53,7 @@ func newWire(b *testing.B, change func(*tether.Config)) *wire {
 	b.Cleanup(api.Close)
 	cfg := tether.Config{
 		Tasks: w.store, Key: []byte("0123456789abcdef0123456789abcdef"), Ledger: booked{w.store}, Journal: w.store, Upstreams: w.store, Prices: modelapi.DefaultPrices(), Log: zerolog.Nop(),
-		Models: map[string]tether.Upstream{"anthropic": {BaseURL: api.URL, Key: "key", Header: "X-Api-Key", API: modelapi.Anthropic}},
+		Models: map[string]gateway.Upstream{"anthropic": {BaseURL: api.URL, Key: "key", Header: "X-Api-Key", API: modelapi.Anthropic}},
 	}
 	if change != nil {
 		change(&cfg)

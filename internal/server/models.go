@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/errand-bot/errand/internal/agent"
-	"github.com/errand-bot/errand/internal/tether"
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -16,11 +16,11 @@ func (s *Server) makeAgents(context.Context) (err error) {
 
 // callable says which models a task's run may call: those of what it was started with. While it is being
 // started that is not stored yet, and follows from the configuration, unless that was changed meanwhile.
-func (s *Server) callable(t *state.Task) tether.Callable {
+func (s *Server) callable(t *state.Task) gateway.Callable {
 	route := agent.Route{Adapter: t.Run.Adapter, Model: t.Run.Model}
 	starts := t.Run.State == state.RunLaunching
 	if starts {
 		_, route = s.agents.Choose(string(t.Run.Kind), t.Model)
 	}
-	return tether.Callable{Models: s.agents.Models(route), Unsure: starts}
+	return gateway.Callable{Models: s.agents.Models(route), Unsure: starts}
 }

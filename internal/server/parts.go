@@ -17,6 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/local"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/gitproxy"
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/runnerctl"
@@ -98,7 +99,7 @@ func (s *Server) makeTether() error {
 }
 
 // submodule is how a task reads a repository besides its own, nil if it may not.
-func (s *Server) submodule(t *state.Task, repo string) tether.Reader {
+func (s *Server) submodule(t *state.Task, repo string) gitproxy.Reader {
 	if !s.cfg.Submodules.Allow(t.Repo.FullName(), repo) {
 		return nil
 	}

@@ -6,19 +6,19 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/subscription"
-	"github.com/errand-bot/errand/internal/tether"
 )
 
 // upstreams are the providers of models as the tether asks them, by name. Learned hears of tokens that come up.
-func upstreams(cfg config.Config, now func() time.Time, learned func(...string)) map[string]tether.Upstream {
-	models := map[string]tether.Upstream{}
+func upstreams(cfg config.Config, now func() time.Time, learned func(...string)) map[string]gateway.Upstream {
+	models := map[string]gateway.Upstream{}
 	for name, m := range cfg.Models {
 		header := m.Header
 		if header == "" {
 			header = m.Dialect(name).KeyHeader()
 		}
-		up := tether.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name), WebTools: m.WebTools}
+		up := gateway.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name), WebTools: m.WebTools}
 		if s := m.Subscription; s.Set() {
 			up.Subscription = subscription.New(subscription.Config{Token: s.Token.Reveal(), Login: s.Login, RenewURL: s.RenewURL, Now: now, Learned: learned})
 		}
@@ -38,7 +38,7 @@ func (s *Server) learn(secrets ...string) {
 func TryModels(ctx context.Context, cfg config.Config) map[string]error {
 	out := map[string]error{}
 	for name, up := range upstreams(cfg, time.Now, nil) {
-		out[name] = tether.Try(ctx, http.DefaultTransport, up)
+		out[name] = gateway.Try(ctx, http.DefaultTransport, up)
 	}
 	return out
 }

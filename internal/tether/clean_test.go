@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 )
@@ -28,7 +29,7 @@ func headed(t *testing.T, api modelapi.API, key string, header http.Header) (w *
 	}))
 	t.Cleanup(provider.Close)
 	w = newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"m": {BaseURL: provider.URL, Key: modelKey, Header: key, API: api}}
+		c.Models = map[string]gateway.Upstream{"m": {BaseURL: provider.URL, Key: modelKey, Header: key, API: api}}
 	})
 	return w, func() *http.Request { return <-asked }
 }

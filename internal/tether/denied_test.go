@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -49,8 +50,8 @@ func TestARunRemembersWhyItsCallWasNotPassedOn(t *testing.T) {
 			t.Cleanup(api.Close)
 			e := newEnd(t, someTask(), func(c *tether.Config) {
 				c.Ledger = d
-				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
-				c.Callable = func(*state.Task) tether.Callable { return tether.Callable{Models: []string{"claude-x"}} }
+				c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+				c.Callable = func(*state.Task) gateway.Callable { return gateway.Callable{Models: []string{"claude-x"}} }
 			})
 			for range 3 {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+test.path, strings.NewReader(test.body))

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -25,7 +26,7 @@ func TestUnfinishedAnswersAreTold(t *testing.T) {
 			}))
 			t.Cleanup(model.Close)
 			w := newEnd(t, someTask(), func(c *tether.Config) {
-				c.Models["gemini"] = tether.Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Goog-Api-Key", API: modelapi.Gemini}
+				c.Models["gemini"] = gateway.Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Goog-Api-Key", API: modelapi.Gemini}
 				c.Ledger, c.Prices = l, modelapi.Prices{"gemini": {Input: 1, Output: 1}}
 			})
 			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gemini/v1beta/models/gemini-x:streamGenerateContent?alt=sse", `{}`, bearer(w.handler.RunToken(run)))

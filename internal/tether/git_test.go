@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/gitproxy"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
@@ -112,7 +113,7 @@ func newGitEnd(t *testing.T, f *gitForge) *end {
 	t.Helper()
 	var mu sync.Mutex
 	names, at := []string{"first", "second", "third"}, 0
-	read := func(repo string) tether.Reader {
+	read := func(repo string) gitproxy.Reader {
 		return func(context.Context) (string, string, error) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -121,7 +122,7 @@ func newGitEnd(t *testing.T, f *gitForge) *end {
 	}
 	return newEnd(t, someTask(), func(c *tether.Config) {
 		c.Git = func(ctx context.Context, _ *state.Task) (string, string, error) { return read("acme/shop")(ctx) }
-		c.Submodule = func(_ *state.Task, repo string) tether.Reader {
+		c.Submodule = func(_ *state.Task, repo string) gitproxy.Reader {
 			if repo == "acme/lib" {
 				return read(repo)
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -38,7 +39,7 @@ func TestGivenUpBeforeAnAnswer(t *testing.T) {
 			t.Cleanup(model.Close)
 			b := &books{task: *someTask()}
 			w := newEnd(t, nil, func(c *tether.Config) {
-				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+				c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}, "claude-y": {Input: 100}}
 			})
 			// The handler is called as a server calls it, so that its end is seen.
@@ -94,7 +95,7 @@ func TestCutWholeAnswer(t *testing.T) {
 	t.Cleanup(model.Close)
 	paid := make(chan state.Money, 1)
 	w := newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Ledger, c.Prices = payments(paid), modelapi.Prices{"claude-x": {Input: 3, Output: 15}, "claude-y": {Input: 100}}
 	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader(`{"model":"claude-x"}`))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -71,7 +72,7 @@ func newEnd(t *testing.T, task *state.Task, change func(*tether.Config)) *end {
 	t.Cleanup(upstream.Close)
 	cfg := tether.Config{
 		Tasks: tasks{task: task}, Key: []byte("a secret of the deployment"), Log: zerolog.Nop(), Ledger: &ledger{},
-		Models: map[string]tether.Upstream{
+		Models: map[string]gateway.Upstream{
 			"anthropic": {BaseURL: upstream.URL + "/anthropic", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
 			"openai":    {BaseURL: upstream.URL + "/openai", Key: modelKey, Header: "Authorization", API: modelapi.OpenAI},
 			"gone":      {BaseURL: "http://127.0.0.1:1", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
@@ -317,7 +318,7 @@ func TestStreams(t *testing.T) {
 	}))
 	t.Cleanup(model.Close)
 	w := newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -353,7 +354,7 @@ func FuzzPaths(f *testing.F) {
 	f.Cleanup(upstream.Close)
 	h := tether.New(tether.Config{
 		Tasks: tasks{task: task}, Key: []byte("k"), Log: zerolog.Nop(), Ledger: &ledger{},
-		Models: map[string]tether.Upstream{"anthropic": {BaseURL: upstream.URL + "/model", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}},
+		Models: map[string]gateway.Upstream{"anthropic": {BaseURL: upstream.URL + "/model", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}},
 		Git: func(context.Context, *state.Task) (string, string, error) {
 			return upstream.URL + "/repo", readToken, nil
 		},

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -101,7 +102,7 @@ func banked(t *testing.T, b *bank, status int, body string) *end {
 	}))
 	t.Cleanup(model.Close)
 	return newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models["anthropic"] = tether.Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}
+		c.Models["anthropic"] = gateway.Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}
 		c.Prices = modelapi.Prices{"claude": {Input: 3, Output: 15, CacheRead: 0.3}}
 		c.Ledger, c.Journal = b, b
 	})
@@ -246,7 +247,7 @@ func TestCallsAreBookedAfterADeath(t *testing.T) {
 			b.rows["a"] = test.row
 			h := tether.New(tether.Config{
 				Ledger: b, Journal: b, Now: func() time.Time { return now }, Log: zerolog.Nop(),
-				Models: map[string]tether.Upstream{"anthropic": {API: modelapi.Anthropic}}, Prices: modelapi.Prices{"claude": {Input: 3, Output: 15}},
+				Models: map[string]gateway.Upstream{"anthropic": {API: modelapi.Anthropic}}, Prices: modelapi.Prices{"claude": {Input: 3, Output: 15}},
 			})
 			if err := h.Recover(t.Context()); err != nil {
 				t.Fatal(err)

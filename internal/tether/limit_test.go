@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 )
@@ -39,7 +40,7 @@ func TestALimitThatLastsIsGivenUp(t *testing.T) {
 			}))
 			t.Cleanup(api.Close)
 			e := newEnd(t, someTask(), func(c *tether.Config) {
-				c.Models = map[string]tether.Upstream{"p": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
+				c.Models = map[string]gateway.Upstream{"p": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
 			})
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+"/llm/p"+test.path, strings.NewReader(test.body))
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -130,7 +131,7 @@ func TestCapInMidStream(t *testing.T) {
 			b := &books{task: *someTask()}
 			test.change(b)
 			w := newEnd(t, nil, func(c *tether.Config) {
-				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
+				c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
 				c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: perToken, Output: perToken}}
 			})
 			path := "/llm/anthropic" + test.path
@@ -185,7 +186,7 @@ func TestCapsWithinALongEvent(t *testing.T) {
 	b := &books{task: *someTask()}
 	b.task.Money.CapMicroUSD = 1_000_000
 	w := newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 15}}
 	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader(streamed))
@@ -223,7 +224,7 @@ func TestCallsTogether(t *testing.T) {
 	b := &books{task: *someTask()}
 	b.task.Money.CapMicroUSD = 1_000_000
 	w := newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 10}}
 	})
 	ctx, hangUp := context.WithCancel(t.Context())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -62,7 +63,7 @@ func answering(t *testing.T, task *state.Task, status int, kind, body string) (*
 	t.Cleanup(model.Close)
 	l := &ledger{}
 	w := newEnd(t, task, func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Prices = modelapi.Prices{"claude-x": {Input: 3, Output: 15, CacheRead: 0.3}, "claude-y": {Input: 30}}
 		c.Ledger = l
 	})
@@ -118,7 +119,7 @@ func TestHangsUp(t *testing.T) {
 	t.Cleanup(model.Close)
 	paid := make(chan state.Money, 1)
 	w := newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Prices, c.Ledger = modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, payments(paid)
 	})
 	ctx, hangUp := context.WithCancel(t.Context())

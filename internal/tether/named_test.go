@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -24,7 +25,7 @@ type heldTo struct {
 	noted []egress.Request
 }
 
-func newHeldTo(t *testing.T, may tether.Callable) *heldTo {
+func newHeldTo(t *testing.T, may gateway.Callable) *heldTo {
 	t.Helper()
 	w := &heldTo{}
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -36,11 +37,11 @@ func newHeldTo(t *testing.T, may tether.Callable) *heldTo {
 	}))
 	t.Cleanup(api.Close)
 	w.end = newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{}
+		c.Models = map[string]gateway.Upstream{}
 		for _, a := range modelapi.APIs() {
-			c.Models[string(a)] = tether.Upstream{BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: a}
+			c.Models[string(a)] = gateway.Upstream{BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: a}
 		}
-		c.Callable = func(*state.Task) tether.Callable { return may }
+		c.Callable = func(*state.Task) gateway.Callable { return may }
 		c.Reached = func(_ *state.Task, r egress.Request) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -100,7 +101,7 @@ func TestHeldToItsModel(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newHeldTo(t, tether.Callable{Models: []string{"small-1", "tiny"}})
+			w := newHeldTo(t, gateway.Callable{Models: []string{"small-1", "tiny"}})
 			resp, answer := w.call(t, test.method, test.path, test.body)
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -127,7 +128,7 @@ func TestHeldToItsModel(t *testing.T) {
 // run without a model may call any.
 func TestNotYetHeld(t *testing.T) {
 	t.Parallel()
-	w := newHeldTo(t, tether.Callable{Models: []string{"small-1"}, Unsure: true})
+	w := newHeldTo(t, gateway.Callable{Models: []string{"small-1"}, Unsure: true})
 	resp, answer := w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"other"}`)
 	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || len(w.asked) != 0 {
 		t.Errorf("status %d: %s; asked %q", resp.StatusCode, answer, w.asked)
@@ -135,7 +136,7 @@ func TestNotYetHeld(t *testing.T) {
 	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"small-1"}`); resp.StatusCode != http.StatusOK {
 		t.Errorf("its own model: status %d: %s", resp.StatusCode, answer)
 	}
-	w = newHeldTo(t, tether.Callable{})
+	w = newHeldTo(t, gateway.Callable{})
 	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"whatever"}`); resp.StatusCode != http.StatusOK {
 		t.Errorf("a run without a model: status %d: %s", resp.StatusCode, answer)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 )
@@ -18,7 +19,7 @@ func TestManyStreamsKeepTheCap(t *testing.T) {
 	b := &books{task: *someTask()}
 	b.task.Money.CapTokens = most
 	w := newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.OpenAI}}
+		c.Models = map[string]gateway.Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.OpenAI}}
 		c.Tasks, c.Ledger, c.Prices, c.Wait = b, b, modelapi.Prices{"claude-x": {Input: 1, Output: 1}}, time.Millisecond
 	})
 	var mu sync.Mutex

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -59,7 +60,7 @@ func newProvided(t *testing.T, api modelapi.API) *provided {
 	}))
 	t.Cleanup(model.Close)
 	p.end = newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
+		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
 		c.Prices, c.Ledger, c.Upstreams, c.Backoff = modelapi.Prices{"claude-x": {Input: 3}}, p.ledger, p.known, time.Minute
 		c.Now = func() time.Time { return p.start.Add(time.Duration(p.now.Load()) * time.Second) }
 	})

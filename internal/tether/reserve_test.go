@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -43,7 +44,7 @@ func newAsked(t *testing.T, api modelapi.API, change func(*tether.Config, *books
 	}))
 	t.Cleanup(model.Close)
 	a.end = newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
+		c.Models = map[string]gateway.Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
 		c.Tasks, c.Ledger, c.Prices, c.Wait = a.books, a.books, modelapi.Prices{"m": {Input: 1, Output: 10}}, time.Millisecond
 		if change != nil {
 			change(c, a.books)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -32,7 +33,7 @@ func TestSilence(t *testing.T) {
 			t.Cleanup(model.Close)
 			l := &ledger{}
 			w := newEnd(t, someTask(), func(c *tether.Config) {
-				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+				c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.Prices, c.Ledger, c.Silence = modelapi.Prices{"claude-x": {Input: 3}}, l, 200*time.Millisecond
 			})
 			call := func() *http.Response {
@@ -92,7 +93,7 @@ func TestSilentCallIsPaid(t *testing.T) {
 			t.Cleanup(model.Close)
 			b := &books{task: *someTask()}
 			w := newEnd(t, nil, func(c *tether.Config) {
-				c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+				c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.Tasks, c.Ledger, c.Prices, c.Silence = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, 50*time.Millisecond
 			})
 			// The handler is called as a server calls it, so that its end is seen.

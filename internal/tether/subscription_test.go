@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/subscription"
 	"github.com/errand-bot/errand/internal/tether"
@@ -42,7 +43,7 @@ func newPaid(t *testing.T) *paid {
 	t.Cleanup(model.Close)
 	p.logIn(t, "access-0", "refresh-0")
 	p.end = newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"anthropic": {
+		c.Models = map[string]gateway.Upstream{"anthropic": {
 			BaseURL: model.URL, API: modelapi.Anthropic,
 			Subscription: subscription.New(subscription.Config{Login: p.path, RenewURL: model.URL + "/renew"}),
 		}}

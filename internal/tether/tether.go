@@ -1,17 +1,12 @@
-// Package tether is our end of the one way out of a VM: it answers what a VM asks through the
-// loopback port that the runner owns there.
+// Package tether is errand's end of the only connection out of a VM: it answers the requests that arrive at the loopback
+// port that the runner owns there.
 //
-// Which VM and which task a request is from follows from the connection that it came over, never
-// from anything that it says; the bearer token only proves that it is the run's and not another
-// user's on that VM. Behind the connection a VM reaches the model's API with our key put in (/llm/),
-// its task's repository for reading (/git/), errand itself (/callback/), hosts that the operator allows
-// (as an HTTP proxy), and nothing else.
+// The connection determines which VM and which task a request is from, never the request's content; the bearer token only
+// proves that it is from the run and not from another user of that VM. A VM reaches the models' APIs (/llm/, see package
+// gateway), its task's repository for reading (/git/, see package gitproxy), errand itself (/callback/), hosts that the operator allows (as an
+// HTTP proxy, see package egress), and nothing else.
 //
-// Calls of a model count from before they go upstream (open) until they are booked (book), and are let go on by both
-// (admit), so that a cap holds against many at once as well. Each has a reservation in the store from before it goes
-// upstream until it is booked (journal), so that a call is booked once, also if errand dies or the disk is full meanwhile.
-//
-// Start reading at Keeper, then Handler.
+// Start with [Keeper], then [Handler].
 package tether
 
 import (
@@ -29,6 +24,9 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/forward"
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/gitproxy"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
@@ -39,34 +37,29 @@ type Peer struct {
 	Task state.TaskKey
 }
 
-// Tasks tells what a task may reach now.
-type Tasks interface {
-	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
-}
-
 // Config configures a Handler.
 type Config struct {
-	Tasks Tasks
+	Tasks gateway.Tasks
 	// Key is a secret of this deployment from which the tokens of VMs and runs are derived.
 	Key []byte
 	// Models are the providers' APIs by name: /llm/NAME/… goes to Models[NAME].
-	Models map[string]Upstream
+	Models map[string]gateway.Upstream
 	// Git returns where a task's repository is read, and a read-only token for it.
 	Git func(ctx context.Context, t *state.Task) (url, token string, err error)
 	// Submodule returns how another repository, named as OWNER/NAME, is read for a task, nil if the
 	// configuration does not let the task read it; nil itself lets none.
-	Submodule func(t *state.Task, repo string) Reader
+	Submodule func(t *state.Task, repo string) gitproxy.Reader
 	// Refused hears of a token that the forge takes no more: Git and Submodule have to return another then.
 	Refused func(token string)
 	// Prices say what answers cost; Ledger keeps it. Journal keeps what calls in flight may cost; nil keeps nothing.
 	Prices  modelapi.Prices
-	Ledger  Ledger
-	Journal Journal
+	Ledger  gateway.Ledger
+	Journal gateway.Journal
 	// Callable says which models a task's run may call; nil means the one that it was started with.
-	Callable func(t *state.Task) Callable
+	Callable func(t *state.Task) gateway.Callable
 	// Upstreams remembers providers that have a limit or refuse the key; nil remembers nothing. Backoff is how
 	// long it takes until a refused key is tried again for the first time.
-	Upstreams Upstreams
+	Upstreams gateway.Upstreams
 	Backoff   time.Duration
 	Now       func() time.Time // nil is the clock
 	// Silence is how long a provider may say nothing, before an answer or within one; 0 is ten minutes.
@@ -91,21 +84,21 @@ const maxRequests = 64
 // Handler makes the handlers of connections.
 type Handler struct {
 	cfg     Config
-	gateway *Gateway
-	git     *Proxy
+	gateway *gateway.Gateway
+	git     *gitproxy.Proxy
 }
 
 // New returns a Handler.
 func New(cfg Config) *Handler {
-	transport := newTransport(cfg.Silence)
+	transport := forward.NewTransport(cfg.Silence)
 	if cfg.Upstream != nil {
 		transport = cfg.Upstream(transport)
 	}
-	g := NewGateway(GatewayConfig{
+	g := gateway.New(gateway.Config{
 		Tasks: cfg.Tasks, Models: cfg.Models, Prices: cfg.Prices, Ledger: cfg.Ledger, Journal: cfg.Journal, Callable: cfg.Callable, Upstreams: cfg.Upstreams,
 		Backoff: cfg.Backoff, Now: cfg.Now, Silence: cfg.Silence, Wait: cfg.Wait, Log: cfg.Log, Reached: cfg.Reached, Transport: transport,
 	})
-	git := NewProxy(ProxyConfig{Git: cfg.Git, Submodule: cfg.Submodule, Refused: cfg.Refused, Log: cfg.Log, Transport: transport})
+	git := gitproxy.New(gitproxy.Config{Git: cfg.Git, Submodule: cfg.Submodule, Refused: cfg.Refused, Log: cfg.Log, Transport: transport})
 	return &Handler{cfg: cfg, gateway: g, git: git}
 }
 
@@ -123,7 +116,7 @@ func (h *Handler) token(kind, name string) string {
 
 // For returns what a VM's connection is answered with.
 func (h *Handler) For(p Peer) http.Handler {
-	mux, requests, memory := http.NewServeMux(), semaphore.NewWeighted(maxRequests), NewBodyMemory()
+	mux, requests, memory := http.NewServeMux(), semaphore.NewWeighted(maxRequests), gateway.NewBodyMemory()
 	mux.HandleFunc("/llm/{provider}/", func(w http.ResponseWriter, r *http.Request) {
 		if !h.mayThink(r, p) {
 			http.Error(w, "errand: only a run that goes on reaches the model", http.StatusUnauthorized)
@@ -132,7 +125,7 @@ func (h *Handler) For(p Peer) http.Handler {
 		h.gateway.Serve(w, r, taskOf(r), memory)
 	})
 	mux.HandleFunc("/git/{owner}/{repo}/", func(w http.ResponseWriter, r *http.Request) {
-		h.git.Serve(w, r, taskOf(r), Client{VM: p.VM, Token: shownToken(r)})
+		h.git.Serve(w, r, taskOf(r), gitproxy.Client{VM: p.VM, Token: shownToken(r)})
 	})
 	mux.HandleFunc("POST /callback/{tool}", func(w http.ResponseWriter, r *http.Request) {
 		switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -40,7 +41,7 @@ func newWorld(t *testing.T) *world {
 		Run: &state.Run{ID: "7-1-2", Kind: state.RunImplement, State: state.RunActive, VM: "vm-1"}}
 	w.handler = tether.New(tether.Config{
 		Tasks: one{w.task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop(), Ledger: &ledger{},
-		Models: map[string]tether.Upstream{"anthropic": {BaseURL: up.URL + "/team/a", Key: "model-key", Header: "X-Api-Key", API: modelapi.Anthropic}},
+		Models: map[string]gateway.Upstream{"anthropic": {BaseURL: up.URL + "/team/a", Key: "model-key", Header: "X-Api-Key", API: modelapi.Anthropic}},
 		Git: func(context.Context, *state.Task) (string, string, error) {
 			return up.URL + "/acme/slug.git", "git-token", nil
 		},

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
@@ -53,7 +54,7 @@ func newCrowd(t *testing.T, change func(*tether.Config, *books)) *crowd {
 	}))
 	t.Cleanup(model.Close)
 	c.end = newEnd(t, nil, func(cfg *tether.Config) {
-		cfg.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		cfg.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		cfg.Tasks, cfg.Ledger, cfg.Prices = c.books, c.books, modelapi.Prices{"claude-x": {Output: 10}}
 		cfg.Wait = time.Millisecond
 		change(cfg, c.books)
@@ -232,7 +233,7 @@ func TestLastTurnIsUnderWay(t *testing.T) {
 	b := &books{task: *someTask()}
 	b.task.Run.MaxTurns = 3
 	w := newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]tether.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Tasks, c.Ledger, c.Wait = b, b, time.Millisecond
 	})
 	c := &crowd{end: w, books: b}

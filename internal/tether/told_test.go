@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
@@ -90,7 +91,7 @@ func FuzzRequests(f *testing.F) {
 	var up upstreams
 	h := tether.New(tether.Config{
 		Tasks: tasks{task: task}, Key: key, Log: zerolog.Nop(), Ledger: &ledger{}, Upstream: func(http.RoundTripper) http.RoundTripper { return &up },
-		Models: map[string]tether.Upstream{"anthropic": {BaseURL: "http://model.test/base", Key: modelKey, Header: "X-Api-Key", API: "anthropic"}},
+		Models: map[string]gateway.Upstream{"anthropic": {BaseURL: "http://model.test/base", Key: modelKey, Header: "X-Api-Key", API: "anthropic"}},
 		Git: func(context.Context, *state.Task) (string, string, error) {
 			return "http://git.test/acme/shop.git", readToken, nil
 		},

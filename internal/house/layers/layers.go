@@ -51,7 +51,7 @@ func All() []Layer {
 			"internal/archive", "internal/bake", "internal/fleet", "internal/runnerctl", "internal/taskvm",
 		}, []string{"materials", "runner", "domain"}},
 		{"tether", "The services that a VM can reach through errand.", []string{
-			"internal/callback", "internal/egress", "internal/gateway", "internal/gitproxy", "internal/modelapi", "internal/subscription", "internal/tether",
+			"internal/callback", "internal/egress", "internal/forward", "internal/gateway", "internal/gitproxy", "internal/modelapi", "internal/subscription", "internal/tether",
 		}, []string{"materials", "domain"}},
 		{"movement", "Progress of tasks: workers, steps, watchers.", []string{
 			"internal/queue", "internal/watch", "internal/workflow",

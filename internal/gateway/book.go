@@ -1,4 +1,4 @@
-package tether
+package gateway
 
 import (
 	"context"

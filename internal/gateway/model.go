@@ -1,4 +1,4 @@
-package tether
+package gateway
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/forward"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
@@ -124,7 +125,7 @@ func (c *call) pass(w http.ResponseWriter, r *http.Request, rest string) {
 		c.g.open.begun(c, turn)
 		return c.answered(r.Context(), answer)
 	}
-	out := Request{
+	out := forward.Request{
 		BaseURL: c.up.BaseURL, Path: rest, Transport: via, Answered: bill, Failed: c.unanswered, Log: c.g.cfg.Log,
 		Sign: func(out *http.Request) {
 			c.up.sign(out)

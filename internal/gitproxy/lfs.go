@@ -1,4 +1,4 @@
-package tether
+package gitproxy
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package tether
+package gateway
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 // together with no more than the task may still use. One agent's calls, hanging, do not take the day's money from others.
 func TestShareOfATask(t *testing.T) {
 	t.Parallel()
-	g := &Gateway{cfg: GatewayConfig{Prices: modelapi.Prices{"m": {Output: 10}}}}
+	g := &Gateway{cfg: Config{Prices: modelapi.Prices{"m": {Output: 10}}}}
 	of := func(id int64, m state.Money) *call {
 		c := &call{g: g, task: &state.Task{Key: state.TaskKey{Repo: id, Issue: 1}, Run: &state.Run{ID: "r"}, Money: m}}
 		c.guess = modelapi.Usage{Model: "m", Output: 16_000_000}

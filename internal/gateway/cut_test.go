@@ -1,4 +1,4 @@
-package tether
+package gateway
 
 import (
 	"context"
@@ -138,7 +138,7 @@ func newBench(api modelapi.API, m model, tasks ...state.Money) *bench {
 		key := state.TaskKey{Repo: 7, Issue: i + 1}
 		b.tasks[key] = &state.Task{Key: key, Money: m, Run: &state.Run{ID: key.String(), State: state.RunActive, Kind: state.RunImplement, VM: key.String()}}
 	}
-	b.g = NewGateway(GatewayConfig{
+	b.g = New(Config{
 		Tasks: b.account, Ledger: b.account, Log: zerolog.Nop(), Wait: time.Millisecond, Transport: m,
 		Models: map[string]Upstream{"m": {BaseURL: "http://model.example", Key: "k", Header: "X-Api-Key", API: api}},
 		Prices: modelapi.Prices{"m": {Output: 10}},

@@ -1,4 +1,12 @@
-package tether
+// Package gateway admits the calls that agents make to models, forwards them to the models' providers with errand's key,
+// and accounts for their cost.
+//
+// A call counts from before it is forwarded until its cost is stored, so that the caps hold for concurrent calls, too. From
+// before it is forwarded it has a reservation in the store, so that it is charged exactly once even if errand dies or the disk is
+// full meanwhile.
+//
+// Start with [Gateway.Serve]. Package modelapi knows the providers' APIs; package tether authenticates the requests.
+package gateway
 
 import (
 	"context"
@@ -50,8 +58,8 @@ type Journal interface {
 	Reservations(ctx context.Context) ([]store.Reservation, error)
 }
 
-// GatewayConfig configures a Gateway.
-type GatewayConfig struct {
+// Config configures a Gateway.
+type Config struct {
 	Tasks Tasks
 	// Models are the providers' APIs by name: /llm/NAME/… goes to Models[NAME].
 	Models map[string]Upstream
@@ -82,7 +90,7 @@ const Path = "/llm/"
 
 // Gateway passes calls of models on to their providers.
 type Gateway struct {
-	cfg     GatewayConfig
+	cfg     Config
 	open    open
 	silent  silences
 	turns   turnCount
@@ -90,8 +98,8 @@ type Gateway struct {
 	probing sync.Mutex // one key is tried at a time
 }
 
-// NewGateway returns a Gateway.
-func NewGateway(cfg GatewayConfig) *Gateway {
+// New returns a Gateway.
+func New(cfg Config) *Gateway {
 	return &Gateway{cfg: cfg}
 }
 
@@ -113,4 +121,9 @@ func (g *Gateway) RetryLater(w http.ResponseWriter, r *http.Request, words strin
 		c.sayAgain(w, words)
 	}
 	return ok
+}
+
+// Tasks tells what a task may reach now.
+type Tasks interface {
+	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 }

@@ -1,4 +1,8 @@
-package tether
+// Package gitproxy lets VMs read repositories: it forwards fetches and downloads of large files to the forge with a read-only
+// token, and refuses everything else, above all pushes.
+//
+// Start with [Proxy.Serve].
+package gitproxy
 
 import (
 	"bytes"
@@ -11,6 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/forward"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -22,8 +27,8 @@ const maxReplay = 1 << 20
 // token is for what everybody may read.
 type Reader func(ctx context.Context) (url, token string, err error)
 
-// ProxyConfig configures a Proxy.
-type ProxyConfig struct {
+// Config configures a Proxy.
+type Config struct {
 	// Git returns where a task's repository is read, and a read-only token for it.
 	Git func(ctx context.Context, t *state.Task) (url, token string, err error)
 	// Submodule returns how another repository, named as OWNER/NAME, is read for a task, nil if the
@@ -36,10 +41,10 @@ type ProxyConfig struct {
 }
 
 // Proxy passes reads of repositories on to the forge.
-type Proxy struct{ cfg ProxyConfig }
+type Proxy struct{ cfg Config }
 
-// NewProxy returns a Proxy.
-func NewProxy(cfg ProxyConfig) *Proxy { return &Proxy{cfg: cfg} }
+// New returns a Proxy.
+func New(cfg Config) *Proxy { return &Proxy{cfg: cfg} }
 
 // Client is the VM that sends a request, and the token that it showed.
 type Client struct{ VM, Token string }
@@ -72,7 +77,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, fro
 		p.large(w, r, lfs{base: base, via: via, shown: from.Token}, large)
 		return
 	}
-	out := Request{BaseURL: base, Path: rest, Transport: via, Log: p.cfg.Log, Sign: func(out *http.Request) {
+	out := forward.Request{BaseURL: base, Path: rest, Transport: via, Log: p.cfg.Log, Sign: func(out *http.Request) {
 		out.URL.RawQuery = "" // nothing but what was judged goes further
 		if rest == "/info/refs" {
 			out.URL.RawQuery = "service=git-upload-pack"

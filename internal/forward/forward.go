@@ -1,4 +1,8 @@
-package tether
+// Package forward forwards requests of VMs to upstream servers, with errand's credentials in place of those that the VM
+// showed.
+//
+// Start with [Request.Forward].
+package forward
 
 import (
 	"cmp"
@@ -13,9 +17,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// newTransport makes what all upstream calls share. A model may think for minutes before the first
+// NewTransport makes what all upstream calls share. A model may think for minutes before the first
 // byte, so only the connection has a short timeout. Silence is how long a server may say nothing; 0 is ten minutes.
-func newTransport(silence time.Duration) http.RoundTripper {
+func NewTransport(silence time.Duration) http.RoundTripper {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
