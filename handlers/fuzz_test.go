@@ -39,8 +39,8 @@ var hollow = []string{
 // fuzzTasks has a task that every kind of webhook can be about.
 func fuzzTasks() *tasks {
 	return &tasks{list: []*state.Task{{
-		Key: state.TaskKey{Repo: 70, Issue: 1}, PR: &state.PR{Number: 12}, Branch: state.Branch{Name: "b", Head: "aa"},
-		Waiting: &state.Waiting{Kind: state.WaitConfig},
+		Key: state.TaskKey{Repo: 70, Issue: 1}, TaskChanges: state.TaskChanges{PR: &state.PR{Number: 12}, Branch: state.Branch{Name: "b", Head: "aa"}},
+		TaskPhase: state.TaskPhase{Waiting: &state.Waiting{Kind: state.WaitConfig}},
 	}}}
 }
 

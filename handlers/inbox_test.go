@@ -91,8 +91,8 @@ func TestInboxWorksInOrder(t *testing.T) {
 	t.Parallel()
 	a := &applier{Store: newStore(t)}
 	list := &tasks{list: []*state.Task{
-		{Key: state.TaskKey{Repo: 70, Issue: 8}, Waiting: &state.Waiting{Kind: state.WaitBlocked}},
-		{Key: state.TaskKey{Repo: 71, Issue: 9}, Waiting: &state.Waiting{Kind: state.WaitBlocked}},
+		{Key: state.TaskKey{Repo: 70, Issue: 8}, TaskPhase: state.TaskPhase{Waiting: &state.Waiting{Kind: state.WaitBlocked}}},
+		{Key: state.TaskKey{Repo: 71, Issue: 9}, TaskPhase: state.TaskPhase{Waiting: &state.Waiting{Kind: state.WaitBlocked}}},
 	}}
 	for n := 1; n <= 60; n++ { // more than one batch, all there before the worker starts
 		_, err := a.PutDelivery(t.Context(), store.Delivery{GUID: fmt.Sprintf("g-%03d", n), Event: "issues", Payload: closed(n + 100), Received: time.Unix(int64(n), 0)})

@@ -109,7 +109,7 @@ func TestPushes(t *testing.T) {
 	w.pull()
 	own := w.tasks.list[0]
 	waiting := func(n int, kind state.WaitKind) *state.Task {
-		return &state.Task{Key: w.key(n), Waiting: &state.Waiting{Kind: kind}, Branch: state.Branch{Name: "errand/later"}}
+		return &state.Task{Key: w.key(n), TaskPhase: state.TaskPhase{Waiting: &state.Waiting{Kind: kind}}, TaskChanges: state.TaskChanges{Branch: state.Branch{Name: "errand/later"}}}
 	}
 	w.tasks.list = append(w.tasks.list, waiting(7, state.WaitConfig), waiting(8, state.WaitDisabled), waiting(9, state.WaitVM))
 	sha, err := w.ada.PushCommit(full, simgithub.Commit{Branch: own.Branch.Name, Message: "By hand", Files: map[string]string{"b.txt": "b\n"}})
@@ -161,7 +161,7 @@ func TestClosingAnIssuePokesWhatItBlocks(t *testing.T) {
 	w := newWorld(t)
 	i := w.issue("Always.")
 	for n, kind := range map[int]state.WaitKind{1: state.WaitBlocked, 5: state.WaitBlocked, 6: state.WaitMoney} {
-		w.tasks.list = append(w.tasks.list, &state.Task{Key: w.key(n), Waiting: &state.Waiting{Kind: kind}})
+		w.tasks.list = append(w.tasks.list, &state.Task{Key: w.key(n), TaskPhase: state.TaskPhase{Waiting: &state.Waiting{Kind: kind}}})
 	}
 	check(t, w.ada.Close(full, i.Number, ""))
 	w.wants(`issue_closed #1 by ada "It breaks"`, "poked #5")
@@ -192,8 +192,8 @@ func TestLossOfAccess(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.tasks.list = []*state.Task{
-				{Key: w.key(1), Installation: w.installation},
-				{Key: state.TaskKey{Repo: w.repo.ID + 1, Issue: 2}, Installation: w.installation + 1},
+				{Key: w.key(1), TaskIssue: state.TaskIssue{Installation: w.installation}},
+				{Key: state.TaskKey{Repo: w.repo.ID + 1, Issue: 2}, TaskIssue: state.TaskIssue{Installation: w.installation + 1}},
 			}
 			c.act(w)
 			w.wants(c.want...)

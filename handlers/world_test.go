@@ -136,7 +136,7 @@ func (w *world) pull() *simgithub.Issue {
 	check(w.t, err)
 	w.settle()
 	w.tasks.list = append(w.tasks.list, &state.Task{
-		Key: w.key(1), Installation: w.installation, PR: &state.PR{Number: p.Number}, Branch: state.Branch{Name: "errand/1", Head: p.Pull.HeadSHA},
+		Key: w.key(1), TaskIssue: state.TaskIssue{Installation: w.installation}, TaskChanges: state.TaskChanges{PR: &state.PR{Number: p.Number}, Branch: state.Branch{Name: "errand/1", Head: p.Pull.HeadSHA}},
 	})
 	return p
 }

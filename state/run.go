@@ -31,66 +31,87 @@ const (
 	RunEnded RunState = "ended"
 )
 
-// Run is one agent invocation (or one round of checks) on a VM.
+// Run is one agent invocation (or one round of checks) on a VM. Its fields are grouped in embedded structs; in JSON all of
+// them are fields of the run itself.
 type Run struct {
 	ID      string    `json:"id"` // TASK-SEQ, also the name of its folder on the VM
 	Kind    RunKind   `json:"kind"`
 	State   RunState  `json:"state"`
 	Seq     int       `json:"seq"`
-	VM      string    `json:"vm,omitempty"`
-	Adapter string    `json:"adapter,omitempty"`
-	Model   string    `json:"model,omitempty"`
-	Session string    `json:"session,omitempty"` // the agent's own session, for resuming
-	Round   int       `json:"round,omitempty"`   // of a review
-	Plan    string    `json:"plan,omitempty"`    // hash of the plan it works on
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
-	LastSeq int64     `json:"last_seq"` // last stored line of its log
-	Sign    time.Time `json:"sign,omitzero"`
-	Doing   string    `json:"doing,omitempty"` // last thing seen, one line
-	Turns   int       `json:"turns,omitempty"`
-	Refused int       `json:"refused,omitempty"` // calls that the rules of its agent's program refused
-	// MaxTurns is how many answers of the model the gateway gives it; 0 leaves it to the agent.
-	MaxTurns int `json:"max_turns,omitempty"`
-	// TurnLimit is how many turns its agent was told that it has.
-	TurnLimit int   `json:"turn_limit,omitempty"`
-	Money     Money `json:"money"`
-	// Metered says that the gateway counted Money; else it is what the agent reported.
-	Metered bool `json:"metered,omitempty"`
-	// Answers are those of the model that the gateway booked.
-	Answers int `json:"answers,omitempty"`
-	// Used is what the agent says that the run has used, to be held against Money; nil if it said nothing.
-	Used *Usage `json:"used,omitempty"`
-	// Held is why the gateway refused it the model although the task has money left.
-	Held *Waiting `json:"held,omitempty"`
-	// Denied is why the gateway did not pass on the run's last call of the model, if that was of this call alone; empty if
-	// the model has answered since.
-	Denied string `json:"denied,omitempty"`
-	// Unfinished is set if the model's last answer has no end, and the run's program says nothing of that.
-	Unfinished *Waiting `json:"unfinished,omitempty"`
-	// Calls are the ids of what its agent said through tools, while it goes on; Concluded is what that says of
-	// its end.
-	Calls     []string    `json:"calls,omitempty"`
-	Reads     int         `json:"reads,omitempty"` // how often its agent asked for context
-	Concluded *Conclusion `json:"concluded,omitempty"`
-	// Told says that the run's result has come.
-	Told bool `json:"told,omitempty"`
 
-	Status  string `json:"status,omitempty"`  // the adapter's judgement: ok, max_turns, crashed …
-	Class   string `json:"class,omitempty"`   // success, retryable, fatal
-	Message string `json:"message,omitempty"` // one sentence
-	// Checked is what a run of the repository's commands found; nil for others, and if they could not be run.
-	Checked *Checked `json:"checked,omitempty"`
+	RunLaunch
+	RunActivity
+	RunUsage
+	RunVerdict
+}
+
+// RunLaunch is how a run was started: where, with which agent, and what for.
+type RunLaunch struct {
+	VM      string `json:"vm,omitempty"`
+	Adapter string `json:"adapter,omitempty"`
+	Model   string `json:"model,omitempty"`
+	Session string `json:"session,omitempty"` // the agent's own session, for resuming
+	Round   int    `json:"round,omitempty"`   // of a review
+	Plan    string `json:"plan,omitempty"`    // hash of the plan it works on
+	// MaxTurns is how many answers of the model the gateway admits; 0 leaves it to the agent.
+	MaxTurns int `json:"max_turns,omitempty"`
+	// TurnLimit is the number of turns that the agent was told.
+	TurnLimit int `json:"turn_limit,omitempty"`
 	// Attempt counts launches of the same work in a row that did not end well.
 	Attempt int `json:"attempt,omitempty"`
-	// Notes say what its prompt carries besides the plan, such as files that changed since.
+	// Notes list what its prompt carries besides the plan, such as files that changed since.
 	Notes []string `json:"notes,omitempty"`
-	// Said is what its agent said last, for the prompt of a run that goes on in a new session.
-	Said string `json:"said,omitempty"`
-	// Repair is the answer of which it only says the closing block once more; nil for every other run.
+	// Repair is the answer whose closing block it only repeats; nil for every other run.
 	Repair *Repair `json:"repair,omitempty"`
 	// Repeat is why an equal run had to be made again, empty for the first.
 	Repeat string `json:"repeat,omitempty"`
+}
+
+// RunActivity is what the run's log shows.
+type RunActivity struct {
+	LastSeq int64     `json:"last_seq"` // last stored line of its log
+	Sign    time.Time `json:"sign,omitzero"`
+	Doing   string    `json:"doing,omitempty"` // the latest action, one line
+	Turns   int       `json:"turns,omitempty"`
+	Refused int       `json:"refused,omitempty"` // calls that the rules of its agent's program refused
+	// Calls are the ids of the calls of errand's tools, while the run lasts.
+	Calls []string `json:"calls,omitempty"`
+	Reads int      `json:"reads,omitempty"` // how often its agent asked for context
+	// Said is the agent's last message, for the prompt of a run that continues in a new session.
+	Said string `json:"said,omitempty"`
+}
+
+// RunUsage is what a run used of the model, and whether the gateway refused it.
+type RunUsage struct {
+	Money Money `json:"money"`
+	// Metered reports that the gateway counted Money; otherwise it is what the agent reported.
+	Metered bool `json:"metered,omitempty"`
+	// Answers counts the answers of the model that the gateway accounted for.
+	Answers int `json:"answers,omitempty"`
+	// Used is the usage that the agent reported, for comparison with Money; nil if it reported none.
+	Used *Usage `json:"used,omitempty"`
+	// Held is why the gateway refused it the model although the task has money left.
+	Held *Waiting `json:"held,omitempty"`
+	// Denied is why the gateway refused the run's last call of the model, if the reason concerned this call alone; empty
+	// if the model has answered since.
+	Denied string `json:"denied,omitempty"`
+	// Unfinished is set if the model's last answer has no end, and the run's program does not report that.
+	Unfinished *Waiting `json:"unfinished,omitempty"`
+}
+
+// RunVerdict is how a run ended.
+type RunVerdict struct {
+	// Told reports that the run's result has arrived.
+	Told    bool   `json:"told,omitempty"`
+	Status  string `json:"status,omitempty"`  // the adapter's judgment: ok, max_turns, crashed …
+	Class   string `json:"class,omitempty"`   // success, retryable, fatal
+	Message string `json:"message,omitempty"` // one sentence
+	// Checked is the result of a run of the repository's commands; nil for others, and if they could not be run.
+	Checked *Checked `json:"checked,omitempty"`
+	// Concluded is the conclusion that the agent reported through a tool.
+	Concluded *Conclusion `json:"concluded,omitempty"`
 }
 
 // Usage counts tokens as agents do. Input excludes what was read from or written to a cache.

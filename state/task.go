@@ -35,87 +35,126 @@ func ParseTaskKey(s string) (TaskKey, error) {
 	return TaskKey{Repo: r, Issue: i}, nil
 }
 
-// Task is the bot's work on one issue. It is changed by Next alone.
+// Task is the bot's work on one issue. Only machine.Next changes it.
+//
+// Its fields are grouped by subject in embedded structs, so that code reads t.PR and not t.TaskChanges.PR. In JSON all
+// of them are fields of the task itself.
 type Task struct {
 	Key TaskKey `json:"key"`
 	// Version grows by one with every applied event; Visible with those that people can see.
-	// The status comment remembers the Visible that it shows.
+	// The status comment records the Visible that it shows.
 	Version int64 `json:"version"`
 	Visible int64 `json:"visible"`
-
 	// Gen numbers the lives of the task: a new trigger after its end begins the next one.
 	Gen int `json:"gen"`
 
-	Installation int64  `json:"installation"`
+	TaskIssue
+	TaskPhase
+	TaskPlans
+	TaskOrders
+	TaskRuns
+	TaskVMs
+	TaskChanges
+	TaskComments
+
+	Money Money `json:"money"`
+}
+
+// TaskIssue is the issue that a task is for, and what was read about it.
+type TaskIssue struct {
+	Installation int64  `json:"installation"` // the installation of the GitHub App that reaches the repository
 	Repo         Repo   `json:"repo"`
 	IssueNode    string `json:"issue_node"` // GraphQL id
 	Author       Person `json:"author"`     // of the issue
-
-	Phase Phase     `json:"phase"`
-	Since time.Time `json:"since"` // when Phase began
-	// Resume is the phase to go back to from awaiting_answer, interrupted and failed.
-	Resume Phase `json:"resume,omitempty"`
-	// Step is the job that is under way in this phase, or StepRun while an agent runs. A retry
-	// enqueues it again.
-	Step JobKind `json:"step,omitempty"`
-	// Waiting says what the task waits for besides people. It is not a phase.
-	Waiting *Waiting `json:"waiting,omitempty"`
+	// Locked is set while the issue's conversation is locked: no App may comment there.
+	Locked bool `json:"locked,omitempty"`
 
 	Trigger  Trigger  `json:"trigger"`
 	Frozen   Frozen   `json:"frozen"`
 	Settings Settings `json:"settings"`
 	Context  Context  `json:"context"`
+	Ticket   string   `json:"ticket,omitempty"` // replaces {key} in the names of branches and the messages of commits
+}
 
-	Plans    []Plan     `json:"plans,omitempty"`
-	Approval *Approval  `json:"approval,omitempty"` // the newest one that counted
-	Feedback []Feedback `json:"feedback,omitempty"` // what the next run has to answer
+// TaskPhase is how far a task has come.
+type TaskPhase struct {
+	Phase Phase     `json:"phase"`
+	Since time.Time `json:"since"` // when Phase began
+	// Resume is the phase to return to from awaiting_answer, interrupted and failed.
+	Resume Phase `json:"resume,omitempty"`
+	// Step is the job that is under way in this phase, or StepRun while an agent runs. A retry
+	// enqueues it again.
+	Step JobKind `json:"step,omitempty"`
+	// Waiting describes what the task waits for besides people. It is not a phase.
+	Waiting *Waiting `json:"waiting,omitempty"`
+	// Outages counts how often in a row the task was interrupted because a step was impossible for the time being.
+	Outages int           `json:"outages,omitempty"`
+	History []PhaseChange `json:"history"`
+	End     *End          `json:"end,omitempty"`
+}
+
+// TaskPlans holds the plans of a task and what people and agents said about them.
+type TaskPlans struct {
+	Plans []Plan `json:"plans,omitempty"`
+	// Names holds the short hashes of the revisions of earlier lives: no revision of this life gets one of them.
+	Names    []string   `json:"names,omitempty"`
+	Approval *Approval  `json:"approval,omitempty"` // the newest valid one
+	Feedback []Feedback `json:"feedback,omitempty"` // the next run has to answer it
 	Question *Question  `json:"question,omitempty"` // open while in awaiting_answer
 	Outcome  Outcome    `json:"outcome,omitempty"`
-	Notes    []Note     `json:"notes,omitempty"`    // what agents said through errand's tools: to be remembered,
-	Proposed []Proposal `json:"proposed,omitempty"` // and issues to be created
-	Ticket   string     `json:"ticket,omitempty"`   // the {key} of branch and commits
-	Model    string     `json:"model,omitempty"`    // chosen by a person for the next runs
-	Turns    int        `json:"turns,omitempty"`    // likewise, instead of Limits.Turns
-	Insist   bool       `json:"insist,omitempty"`   // a person said retry: a known limit of the model's provider is tried anyway
-	Fresh    bool       `json:"fresh,omitempty"`    // the next launch takes a new VM and session
+}
 
-	Run    *Run  `json:"run,omitempty"`  // the active run, nil between runs
-	Runs   []Run `json:"runs,omitempty"` // ended runs, oldest first
-	RunSeq int   `json:"run_seq"`        // numbers runs
+// TaskOrders holds what people chose for the next runs.
+type TaskOrders struct {
+	Model  string `json:"model,omitempty"`
+	Turns  int    `json:"turns,omitempty"`  // replaces Limits.Turns
+	Insist bool   `json:"insist,omitempty"` // a person said retry: the next run ignores a known limit of the model provider
+	Fresh  bool   `json:"fresh,omitempty"`  // the next launch takes a new VM and session
 	// Unasked counts launches since a person with write permission last said or did something.
 	Unasked int `json:"unasked,omitempty"`
-	// Outages counts how often in a row the task was set aside because a step could not be done for now.
-	Outages int `json:"outages,omitempty"`
-	// Locked is set while the issue's conversation is locked: no App may comment there.
-	Locked bool `json:"locked,omitempty"`
-	VM     *VM  `json:"vm,omitempty"`  // the present one
-	VMs    []VM `json:"vms,omitempty"` // ended ones
-	// Asleep is the work as it was last put away.
-	Asleep *Asleep     `json:"asleep,omitempty"`
+}
+
+// TaskRuns holds the runs of a task and what their agents reported through errand's tools.
+type TaskRuns struct {
+	Run      *Run          `json:"run,omitempty"`      // the active run, nil between runs
+	Runs     []Run         `json:"runs,omitempty"`     // ended runs, oldest first
+	RunSeq   int           `json:"run_seq"`            // the number of the newest run
+	Active   time.Duration `json:"active"`             // the time that agents worked so far
+	Notes    []Note        `json:"notes,omitempty"`    // to be repeated in later prompts
+	Proposed []Proposal    `json:"proposed,omitempty"` // issues that agents propose
+}
+
+// TaskVMs holds the VMs of a task.
+type TaskVMs struct {
+	VM  *VM  `json:"vm,omitempty"`  // the present one
+	VMs []VM `json:"vms,omitempty"` // ended ones
+	// Asleep is the work as it was last put to sleep.
+	Asleep *Asleep `json:"asleep,omitempty"`
+}
+
+// TaskChanges holds a task's changes on their way from the VM to the pull request.
+type TaskChanges struct {
 	Branch Branch      `json:"branch"`
-	Work   *Work       `json:"work,omitempty"` // a changeset on its way to GitHub
+	Work   *Work       `json:"work,omitempty"` // the changeset that is being published
 	Saved  []SavedWork `json:"saved,omitempty"`
-	// Gate has what the push gate refused, oldest first, bounded to the newest.
+	// Gate lists the newest refusals of the push gate, oldest first.
 	Gate  []GateRefusal `json:"gate,omitempty"`
 	PR    *PR           `json:"pr,omitempty"`
 	Round int           `json:"round"` // review rounds so far
+}
 
+// TaskComments records which comments errand wrote and which actions of people it has seen.
+type TaskComments struct {
 	Status StatusComment `json:"status"`
-	// Doubts has, by the keys of jobs that gave up, when they were made, where their effect may be there.
+	// Doubts maps the keys of jobs that gave up, although their effect may exist, to the times when the jobs were made.
 	Doubts   map[string]time.Time `json:"doubts,omitempty"`
 	Posted   []Posted             `json:"posted,omitempty"`
-	Answered []string             `json:"answered,omitempty"` // "one answer per revision and reason"
+	Answered []string             `json:"answered,omitempty"` // the replies that are posted once per revision and reason
 	Ignored  int                  `json:"ignored,omitempty"`  // attempts of people without permission
-	// Names has the short hashes of revisions of earlier lives, so that none of this one is called the same.
-	Names []string `json:"names,omitempty"`
-	// Seen has the ids of outside things that were taken into account (comments, reviews, reactions, answered feedback), newest
-	// last: what people did who may direct errand. Passed has those of others, of which nothing follows, bounded to 500.
-	Seen    []string      `json:"seen,omitempty"`
-	Passed  []string      `json:"passed,omitempty"`
-	Money   Money         `json:"money"`
-	Active  time.Duration `json:"active"` // agent activity so far
-	History []PhaseChange `json:"history"`
-	End     *End          `json:"end,omitempty"`
+	// Seen holds the ids of comments, reviews, reactions and answered feedback that were taken into account, newest last, of
+	// people who may direct errand. Passed holds those of others, which have no effect, bounded to 500.
+	Seen   []string `json:"seen,omitempty"`
+	Passed []string `json:"passed,omitempty"`
 }
 
 // Repo is a repository as it is called now.

@@ -42,7 +42,7 @@ func working(n int) *state.Task {
 	t.Repo.Name, t.Phase = "big", state.PhaseImplementing
 	t.Run = &state.Run{
 		ID: fmt.Sprintf("1-%d-7", n), Kind: state.RunImplement, State: state.RunActive, Seq: 7, Started: t.Since,
-		VM: fmt.Sprintf("vm-%d", n), Adapter: "claude", Model: "claude-sonnet-5",
+		RunLaunch: state.RunLaunch{VM: fmt.Sprintf("vm-%d", n), Adapter: "claude", Model: "claude-sonnet-5"},
 	}
 	return t
 }

@@ -223,19 +223,19 @@ func aTask(n int) *state.Task {
 	who := state.Person{ID: 7, Login: "ada"}
 	text := strings.Repeat(fmt.Sprintf("Step %d: the slug of %x ends in a hyphen, which it should not. ", n, n*2654435761), 30)
 	t := &state.Task{
-		Key: state.TaskKey{Repo: 1, Issue: 1 + n}, Version: 60, Visible: 40, Gen: 1, Installation: 12, IssueNode: fmt.Sprintf("I_%d", n), Author: who,
-		Repo: state.Repo{ID: 1, Owner: "acme", Name: "slug", DefaultBranch: "main"}, Phase: state.PhasePROpen, Since: at, RunSeq: 6,
-		Settings: state.DefaultSettings(), Trigger: state.Trigger{By: who, Via: "assigned", At: at},
-		Frozen: state.Frozen{Title: "Slugs end in a hyphen", Body: text[:800], Hash: state.FreezeHash("Slugs", text), By: who, At: at},
-		PR:     &state.PR{Number: 1_000_000 + n, Title: "Mend it"},
-		Status: state.StatusComment{Comment: int64(n), Shown: 40, At: at},
+		Key: state.TaskKey{Repo: 1, Issue: 1 + n}, Version: 60, Visible: 40, Gen: 1, TaskIssue: state.TaskIssue{Installation: 12, IssueNode: fmt.Sprintf("I_%d", n), Author: who,
+			Repo:     state.Repo{ID: 1, Owner: "acme", Name: "slug", DefaultBranch: "main"},
+			Settings: state.DefaultSettings(), Trigger: state.Trigger{By: who, Via: "assigned", At: at},
+			Frozen: state.Frozen{Title: "Slugs end in a hyphen", Body: text[:800], Hash: state.FreezeHash("Slugs", text), By: who, At: at}}, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen, Since: at}, TaskRuns: state.TaskRuns{RunSeq: 6},
+		TaskChanges:  state.TaskChanges{PR: &state.PR{Number: 1_000_000 + n, Title: "Mend it"}},
+		TaskComments: state.TaskComments{Status: state.StatusComment{Comment: int64(n), Shown: 40, At: at}},
 	}
 	t.Context.Comments = []state.Said{{ID: 1, By: who, At: at, Body: text[:500]}}
 	for i, kind := range []state.PlanKind{state.PlanPreliminary, state.PlanThorough} {
 		t.Plans = append(t.Plans, state.Plan{Kind: kind, Revision: 1, Hash: fmt.Sprintf("%08x", n*2+i), Text: text, Comment: int64(n*2 + i), CommentNode: fmt.Sprintf("IC_%d", n*2+i), PostedAt: at})
 	}
 	for i := range 6 {
-		t.Runs = append(t.Runs, state.Run{ID: fmt.Sprintf("1-%d-%d", n, i), Kind: state.RunPlan, State: state.RunEnded, Seq: i, Started: at, Ended: at, Status: "done", Class: "success"})
+		t.Runs = append(t.Runs, state.Run{ID: fmt.Sprintf("1-%d-%d", n, i), Kind: state.RunPlan, State: state.RunEnded, Seq: i, Started: at, Ended: at, RunVerdict: state.RunVerdict{Status: "done", Class: "success"}})
 		t.History = append(t.History, state.PhaseChange{Phase: state.PhasePlanning, At: at, Why: "@ada approved the plan"})
 	}
 	if n >= openTasks {

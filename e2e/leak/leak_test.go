@@ -32,7 +32,7 @@ const (
 func (w *world) life() {
 	for i := range tasksPerSeed {
 		key := state.TaskKey{Repo: int64(1 + i%2), Issue: i + 1}
-		w.store.tasks[key] = &state.Task{Key: key, Phase: state.PhaseImplementing}
+		w.store.tasks[key] = &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	}
 	keys := slices.SortedFunc(maps.Keys(w.store.tasks), func(a, b state.TaskKey) int { return a.Issue - b.Issue })
 	w.start()
@@ -311,7 +311,7 @@ func TestRequestsPerLife(t *testing.T) {
 	w := newWorld(t, 1, chances{})
 	w.start()
 	key := state.TaskKey{Repo: 1, Issue: 1}
-	w.store.tasks[key] = &state.Task{Key: key, Phase: state.PhaseImplementing}
+	w.store.tasks[key] = &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.launch(w.within(time.Hour), w.store.tasks[key])
 	server := w.store.tasks[key].VM
 	if server == nil {

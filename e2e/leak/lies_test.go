@@ -24,7 +24,7 @@ func truthful(t *testing.T) (*world, *state.Task, simhetzner.Object) {
 		}
 	})
 	key := state.TaskKey{Repo: 1, Issue: 1}
-	task := &state.Task{Key: key, Phase: state.PhaseImplementing}
+	task := &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[key] = task
 	w.launch(w.within(time.Hour), task)
 	if task.VM == nil {
@@ -311,7 +311,7 @@ func TestMissingWhileItComesUp(t *testing.T) {
 	w := newWorld(t, 1, chances{})
 	w.start()
 	key := state.TaskKey{Repo: 1, Issue: 1}
-	task := &state.Task{Key: key, Phase: state.PhaseImplementing}
+	task := &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[key] = task
 	w.launch(w.within(time.Second), task) // it is made, and not up
 	w.clock.Advance(2 * time.Minute)

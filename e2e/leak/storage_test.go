@@ -10,7 +10,7 @@ import (
 // asleep plays one task until its VM's disk is an image.
 func (w *world) asleep(key state.TaskKey) *state.Task {
 	w.t.Helper()
-	task := &state.Task{Key: key, Phase: state.PhaseImplementing}
+	task := &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[key] = task
 	w.launch(w.within(time.Hour), task)
 	if task.VM == nil {

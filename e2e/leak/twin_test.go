@@ -78,7 +78,7 @@ func TestTwinWhileItComesUp(t *testing.T) {
 		}
 	}
 	key := state.TaskKey{Repo: 1, Issue: 1}
-	task := &state.Task{Key: key, Phase: state.PhaseImplementing}
+	task := &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[key] = task
 	w.launch(w.within(time.Hour), task)
 	if task.VM == nil || task.VM.Gen != 1 || twin == 0 {
@@ -97,7 +97,7 @@ func TestTwinIsNotGreeted(t *testing.T) {
 	w.start()
 	defer w.fleet.Close()
 	key := state.TaskKey{Repo: 1, Issue: 1}
-	task := &state.Task{Key: key, Phase: state.PhaseImplementing}
+	task := &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[key] = task
 	w.launch(w.within(time.Second), task) // it is made, and not up
 	servers := w.sim.Objects("server")
@@ -124,7 +124,7 @@ func TestSpareIsNotDeletedBeforeItsHeirHasIt(t *testing.T) {
 	w, task, server := truthful(t)
 	w.end(w.process, task) // it is kept for the next task of the repository
 	w.lie(simhetzner.Fault{Method: http.MethodPut, Path: "^/servers/", Status: 500, For: 3 * time.Minute})
-	heir := &state.Task{Key: state.TaskKey{Repo: task.Key.Repo, Issue: 2}, Phase: state.PhaseImplementing}
+	heir := &state.Task{Key: state.TaskKey{Repo: task.Key.Repo, Issue: 2}, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[heir.Key] = heir
 	w.launch(w.within(time.Minute), heir)
 	w.runs(5 * time.Minute)

@@ -39,14 +39,14 @@ func sample() *memory {
 func sampleTask(issue int, title string, phase state.Phase) *state.Task {
 	begun := noon.Add(-time.Duration(issue) * 17 * time.Minute)
 	return &state.Task{
-		Key: state.TaskKey{Repo: 7, Issue: issue}, Gen: 1, Phase: phase, Since: begun.Add(5 * time.Minute),
-		Repo:     state.Repo{ID: 7, Owner: "acme", Name: "shop", URL: "https://git.example/acme/shop"},
-		Trigger:  state.Trigger{By: writer, Via: "assigned", At: begun},
-		Frozen:   state.Frozen{Title: title},
-		Settings: state.DefaultSettings(),
+		Key: state.TaskKey{Repo: 7, Issue: issue}, Gen: 1, TaskPhase: state.TaskPhase{Phase: phase, Since: begun.Add(5 * time.Minute),
+			History: []state.PhaseChange{{Phase: state.PhaseQueued, At: begun, Why: "assigned by @ada"}, {Phase: phase, At: begun.Add(5 * time.Minute), Why: "went on"}}},
+		TaskIssue: state.TaskIssue{Repo: state.Repo{ID: 7, Owner: "acme", Name: "shop", URL: "https://git.example/acme/shop"},
+			Trigger:  state.Trigger{By: writer, Via: "assigned", At: begun},
+			Frozen:   state.Frozen{Title: title},
+			Settings: state.DefaultSettings()},
 		Money:    state.Money{InputTokens: 81_000, OutputTokens: 9_400, MicroUSD: int64(issue) * 310_000, CapMicroUSD: 10_000_000},
-		Active:   time.Duration(issue) * 7 * time.Minute,
-		History:  []state.PhaseChange{{Phase: state.PhaseQueued, At: begun, Why: "assigned by @ada"}, {Phase: phase, At: begun.Add(5 * time.Minute), Why: "went on"}},
+		TaskRuns: state.TaskRuns{Active: time.Duration(issue) * 7 * time.Minute},
 	}
 }
 
@@ -71,11 +71,11 @@ func detailed(t *state.Task) {
 	t.RunSeq = 4
 	money := state.Money{InputTokens: 20_000, OutputTokens: 2_100, MicroUSD: 90_000}
 	t.Runs = []state.Run{
-		{ID: "7-1-1", Seq: 1, Kind: state.RunPreliminary, State: state.RunEnded, Started: at(3), Ended: at(5), Status: "ok", Class: "success", Turns: 6, Money: money, Model: "sonnet"},
-		{ID: "7-1-2", Seq: 2, Kind: state.RunPreliminary, State: state.RunEnded, Started: at(9), Ended: at(11), Status: "crashed", Class: "retryable", Message: "exit code 3 <tag>", Money: money},
-		{ID: "7-1-3", Seq: 3, Kind: state.RunPlan, State: state.RunEnded, Started: at(15), Ended: at(17), Status: "ok", Class: "success", Turns: 11, Money: money},
+		{ID: "7-1-1", Seq: 1, Kind: state.RunPreliminary, State: state.RunEnded, Started: at(3), Ended: at(5), RunVerdict: state.RunVerdict{Status: "ok", Class: "success"}, RunActivity: state.RunActivity{Turns: 6}, RunUsage: state.RunUsage{Money: money}, RunLaunch: state.RunLaunch{Model: "sonnet"}},
+		{ID: "7-1-2", Seq: 2, Kind: state.RunPreliminary, State: state.RunEnded, Started: at(9), Ended: at(11), RunVerdict: state.RunVerdict{Status: "crashed", Class: "retryable", Message: "exit code 3 <tag>"}, RunUsage: state.RunUsage{Money: money}},
+		{ID: "7-1-3", Seq: 3, Kind: state.RunPlan, State: state.RunEnded, Started: at(15), Ended: at(17), RunVerdict: state.RunVerdict{Status: "ok", Class: "success"}, RunActivity: state.RunActivity{Turns: 11}, RunUsage: state.RunUsage{Money: money}},
 	}
-	t.Run = &state.Run{ID: "7-1-4", Seq: 4, Kind: state.RunImplement, State: state.RunActive, Started: at(22), Sign: noon.Add(-4 * time.Second), Doing: "go test ./price/...", Turns: 9, Adapter: "claude", Model: "sonnet", Money: money}
+	t.Run = &state.Run{ID: "7-1-4", Seq: 4, Kind: state.RunImplement, State: state.RunActive, Started: at(22), RunActivity: state.RunActivity{Sign: noon.Add(-4 * time.Second), Doing: "go test ./price/...", Turns: 9}, RunLaunch: state.RunLaunch{Adapter: "claude", Model: "sonnet"}, RunUsage: state.RunUsage{Money: money}}
 	t.VM = &state.VM{Name: "errand-7-1-2", Provider: "local", Kind: "bwrap", Gen: 2, CreatedAt: at(14)}
 	t.VMs = []state.VM{{Name: "errand-7-1-1", Provider: "local", Kind: "plain", Gen: 1, CreatedAt: at(2), EndedAt: at(13), Why: "retry_fresh"}}
 	t.Status = state.StatusComment{Comment: 1, URL: "https://git.example/c/status"}

@@ -34,8 +34,8 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, task: &state.Task{
-		Key: state.TaskKey{Repo: 7, Issue: 1}, Gen: 1, Phase: state.PhaseImplementing,
-		Run: &state.Run{ID: "7-1-4", Kind: state.RunImplement, State: state.RunActive},
+		Key: state.TaskKey{Repo: 7, Issue: 1}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing},
+		TaskRuns: state.TaskRuns{Run: &state.Run{ID: "7-1-4", Kind: state.RunImplement, State: state.RunActive}},
 	}}
 	w.restart()
 	return w

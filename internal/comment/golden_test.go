@@ -71,24 +71,24 @@ func planned() *state.Task {
 	third.CommentURL = repo.URL + "/issues/7#issuecomment-103"
 	third.Hash = state.PlanHash(third)
 	return &state.Task{
-		Key: state.TaskKey{Repo: 9, Issue: 7}, Version: 31, Visible: 12, Gen: 1, Repo: repo, Author: outsider,
-		Phase: state.PhaseAwaitingPlanApproval, Since: at(20), Trigger: state.Trigger{By: writer, Via: "assigned", At: at(0)},
-		Frozen:   state.Frozen{Title: "Div panics", Body: "It panics.\n\nSee `calc.go`.", At: at(0), By: writer},
-		Settings: state.DefaultSettings(), Plans: []state.Plan{first, second, third}, RunSeq: 3,
-		Context: state.Context{Withheld: []state.Withheld{{ID: 90, By: outsider, Reason: "by a person without write permission"}}, Stripped: []string{"1 HTML comment"}},
-		Runs: []state.Run{
-			{Seq: 1, Kind: state.RunPreliminary, Started: at(1), Ended: at(3), Money: state.Money{InputTokens: 30_000, OutputTokens: 1_200, MicroUSD: 110_000}},
-			{Seq: 2, Kind: state.RunImplement, Started: at(12), Ended: at(16), Money: state.Money{InputTokens: 50_000, OutputTokens: 4_000, MicroUSD: 200_000}},
-			{Seq: 3, Kind: state.RunImplement, Started: at(16), Ended: at(19), Money: state.Money{InputTokens: 38_000, OutputTokens: 800, MicroUSD: 110_000}},
-		},
-		Status: state.StatusComment{Comment: 100, URL: repo.URL + "/issues/7#issuecomment-100"},
-		Money:  state.Money{InputTokens: 120_000, OutputTokens: 4_000, MicroUSD: 420_000, CapMicroUSD: 10_000_000}, Active: 9 * time.Minute, Ignored: 2,
-		VM: &state.VM{Name: "errand-9-7-1", Provider: "local", Kind: "bwrap", Gen: 1}, Branch: state.Branch{Name: "errand/7-div-panics", Base: "main"},
-		History: []state.PhaseChange{
-			{Phase: state.PhaseQueued, At: at(0), Why: "assigned by @octocat"}, {Phase: state.PhasePreliminaryPlanning, At: at(1), Why: "started"},
-			{Phase: state.PhaseAwaitingPreliminaryApproval, At: at(2), Why: "planned"}, {Phase: state.PhasePlanning, At: at(8), Why: "@octocat approved the preliminary plan " + first.Short()},
-			{Phase: state.PhaseAwaitingPlanApproval, At: at(20), Why: "planned"},
-		},
+		Key: state.TaskKey{Repo: 9, Issue: 7}, Version: 31, Visible: 12, Gen: 1, TaskIssue: state.TaskIssue{Repo: repo, Author: outsider, Trigger: state.Trigger{By: writer, Via: "assigned", At: at(0)},
+			Frozen:   state.Frozen{Title: "Div panics", Body: "It panics.\n\nSee `calc.go`.", At: at(0), By: writer},
+			Settings: state.DefaultSettings(),
+			Context:  state.Context{Withheld: []state.Withheld{{ID: 90, By: outsider, Reason: "by a person without write permission"}}, Stripped: []string{"1 HTML comment"}}},
+		TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval, Since: at(20),
+			History: []state.PhaseChange{
+				{Phase: state.PhaseQueued, At: at(0), Why: "assigned by @octocat"}, {Phase: state.PhasePreliminaryPlanning, At: at(1), Why: "started"},
+				{Phase: state.PhaseAwaitingPreliminaryApproval, At: at(2), Why: "planned"}, {Phase: state.PhasePlanning, At: at(8), Why: "@octocat approved the preliminary plan " + first.Short()},
+				{Phase: state.PhaseAwaitingPlanApproval, At: at(20), Why: "planned"},
+			}}, TaskPlans: state.TaskPlans{Plans: []state.Plan{first, second, third}}, TaskRuns: state.TaskRuns{RunSeq: 3,
+			Runs: []state.Run{
+				{Seq: 1, Kind: state.RunPreliminary, Started: at(1), Ended: at(3), RunUsage: state.RunUsage{Money: state.Money{InputTokens: 30_000, OutputTokens: 1_200, MicroUSD: 110_000}}},
+				{Seq: 2, Kind: state.RunImplement, Started: at(12), Ended: at(16), RunUsage: state.RunUsage{Money: state.Money{InputTokens: 50_000, OutputTokens: 4_000, MicroUSD: 200_000}}},
+				{Seq: 3, Kind: state.RunImplement, Started: at(16), Ended: at(19), RunUsage: state.RunUsage{Money: state.Money{InputTokens: 38_000, OutputTokens: 800, MicroUSD: 110_000}}},
+			}, Active: 9 * time.Minute},
+		TaskComments: state.TaskComments{Status: state.StatusComment{Comment: 100, URL: repo.URL + "/issues/7#issuecomment-100"}, Ignored: 2},
+		Money:        state.Money{InputTokens: 120_000, OutputTokens: 4_000, MicroUSD: 420_000, CapMicroUSD: 10_000_000},
+		TaskVMs:      state.TaskVMs{VM: &state.VM{Name: "errand-9-7-1", Provider: "local", Kind: "bwrap", Gen: 1}}, TaskChanges: state.TaskChanges{Branch: state.Branch{Name: "errand/7-div-panics", Base: "main"}},
 	}
 }
 
@@ -111,7 +111,7 @@ func implementing(t *state.Task) {
 	p := t.NewestPlan()
 	t.Approval = &state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Via: state.ViaReaction, Given: at(22), With: "keep `Div64`"}
 	testLife{t}.phase(state.PhaseImplementing, 22, "@octocat approved the plan "+p.Short())
-	t.Run = &state.Run{Seq: 4, Kind: state.RunImplement, Model: "opus", Turns: 5, Doing: "go test ./... | tail @octocat", Sign: at(49), Started: at(22)}
+	t.Run = &state.Run{Seq: 4, Kind: state.RunImplement, RunLaunch: state.RunLaunch{Model: "opus"}, RunActivity: state.RunActivity{Turns: 5, Doing: "go test ./... | tail @octocat", Sign: at(49)}, Started: at(22)}
 }
 
 // toPublish is a task whose changes wait for people.
@@ -204,7 +204,7 @@ func parked(t *state.Task) {
 func asleep(t *state.Task) {
 	prOpen(t)
 	t.VM, t.VMs = nil, manyVMs()[:2]
-	t.Runs = []state.Run{{Seq: 1, Kind: state.RunImplement, VM: "errand-9-7-2", Started: at(20)}}
+	t.Runs = []state.Run{{Seq: 1, Kind: state.RunImplement, RunLaunch: state.RunLaunch{VM: "errand-9-7-2"}, Started: at(20)}}
 	t.Asleep = &state.Asleep{Mode: state.SleepArchive, Ref: "a", Bytes: 3_212_345, VM: "errand-9-7-2", At: at(48)}
 }
 

@@ -14,7 +14,7 @@ import (
 func statuses() map[string]*state.Task {
 	return map[string]*state.Task{
 		"queued": with(func(t *state.Task) {
-			*t = state.Task{Key: t.Key, Repo: t.Repo, Phase: state.PhaseQueued, Step: state.JobStart, History: t.History[:1], Money: state.Money{CapMicroUSD: 10_000_000}}
+			*t = state.Task{Key: t.Key, TaskIssue: state.TaskIssue{Repo: t.Repo}, TaskPhase: state.TaskPhase{Phase: state.PhaseQueued, Step: state.JobStart, History: t.History[:1]}, Money: state.Money{CapMicroUSD: 10_000_000}}
 		}),
 		"awaiting":     planned(),
 		"implementing": with(implementing),
@@ -52,8 +52,8 @@ func statuses() map[string]*state.Task {
 		"parked": with(parked),
 		"stale":  with(func(t *state.Task) { t.Plans[2].Stale = state.StaleEdited }),
 		"blocked": with(func(t *state.Task) {
-			*t = state.Task{Key: t.Key, Repo: t.Repo, Phase: state.PhaseQueued, Step: state.JobStart, History: t.History[:1], Money: state.Money{CapMicroUSD: 10_000_000},
-				Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "blocked by octo/calc#3", Since: at(1)}}
+			*t = state.Task{Key: t.Key, TaskIssue: state.TaskIssue{Repo: t.Repo}, TaskPhase: state.TaskPhase{Phase: state.PhaseQueued, Step: state.JobStart, History: t.History[:1],
+				Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "blocked by octo/calc#3", Since: at(1)}}, Money: state.Money{CapMicroUSD: 10_000_000}}
 		}),
 	}
 }

@@ -60,11 +60,11 @@ func TestReapForAge(t *testing.T) {
 }
 
 func has(vm string) *state.Task {
-	return &state.Task{Phase: state.PhasePROpen, VM: &state.VM{Name: vm}}
+	return &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{VM: &state.VM{Name: vm}}}
 }
 
-func over(string) *state.Task { return &state.Task{Phase: state.PhaseDone} }
+func over(string) *state.Task { return &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseDone}} }
 
 func asleep(vm string) *state.Task {
-	return &state.Task{Phase: state.PhasePROpen, Asleep: &state.Asleep{Mode: state.SleepSnapshot, Ref: "image-of-" + vm, VM: vm}}
+	return &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{Asleep: &state.Asleep{Mode: state.SleepSnapshot, Ref: "image-of-" + vm, VM: vm}}}
 }

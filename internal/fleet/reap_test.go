@@ -224,15 +224,15 @@ func TestReapRows(t *testing.T) {
 		work vm.EventKind
 		why  fleet.Reason // empty: it stays
 	}{
-		"its task has it":             {&state.Task{Phase: state.PhaseImplementing, VM: mine}, "", ""},
-		"its task rests on it":        {&state.Task{Phase: state.PhasePROpen, VM: mine}, vm.Rest, ""},
-		"its launch goes on":          {&state.Task{Phase: state.PhaseImplementing, Run: &state.Run{}}, "", ""},
-		"its launch waits":            {&state.Task{Phase: state.PhaseImplementing, Waiting: &state.Waiting{}}, "", ""},
+		"its task has it":             {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskVMs: state.TaskVMs{VM: mine}}, "", ""},
+		"its task rests on it":        {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{VM: mine}}, vm.Rest, ""},
+		"its launch goes on":          {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskRuns: state.TaskRuns{Run: &state.Run{}}}, "", ""},
+		"its launch waits":            {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing, Waiting: &state.Waiting{}}}, "", ""},
 		"no task":                     {nil, "", fleet.ReasonOrphan},
-		"its task is done":            {&state.Task{Phase: state.PhaseDone, VM: mine}, "", fleet.ReasonDone},
-		"its task was cancelled":      {&state.Task{Phase: state.PhaseCancelled}, "", fleet.ReasonCancelled},
-		"its task has another VM":     {&state.Task{Phase: state.PhaseImplementing, VM: &state.VM{Name: "other"}}, vm.Work, fleet.ReasonOrphan},
-		"its task gave up the launch": {&state.Task{Phase: state.PhaseFailed}, "", fleet.ReasonOrphan},
+		"its task is done":            {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseDone}, TaskVMs: state.TaskVMs{VM: mine}}, "", fleet.ReasonDone},
+		"its task was cancelled":      {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseCancelled}}, "", fleet.ReasonCancelled},
+		"its task has another VM":     {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskVMs: state.TaskVMs{VM: &state.VM{Name: "other"}}}, vm.Work, fleet.ReasonOrphan},
+		"its task gave up the launch": {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseFailed}}, "", fleet.ReasonOrphan},
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {

@@ -75,7 +75,7 @@ func TestErrorsOfOthers(t *testing.T) {
 
 func TestRepo(t *testing.T) {
 	t.Parallel()
-	task := &state.Task{Installation: 7, Repo: state.Repo{ID: 70, Owner: "octo", Name: "app"}}
+	task := &state.Task{TaskIssue: state.TaskIssue{Installation: 7, Repo: state.Repo{ID: 70, Owner: "octo", Name: "app"}}}
 	if got := forge.RepoOf(task); got != testRepo {
 		t.Errorf("got %+v", got)
 	}

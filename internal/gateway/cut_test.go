@@ -136,7 +136,7 @@ func newBench(api modelapi.API, m model, tasks ...state.Money) *bench {
 	b := &bench{account: &account{tasks: map[state.TaskKey]*state.Task{}, held: map[state.TaskKey]*state.Waiting{}}}
 	for i, m := range tasks {
 		key := state.TaskKey{Repo: 7, Issue: i + 1}
-		b.tasks[key] = &state.Task{Key: key, Money: m, Run: &state.Run{ID: key.String(), State: state.RunActive, Kind: state.RunImplement, VM: key.String()}}
+		b.tasks[key] = &state.Task{Key: key, Money: m, TaskRuns: state.TaskRuns{Run: &state.Run{ID: key.String(), State: state.RunActive, Kind: state.RunImplement, RunLaunch: state.RunLaunch{VM: key.String()}}}}
 	}
 	b.g = New(Config{
 		Tasks: b.account, Ledger: b.account, Log: zerolog.Nop(), Wait: time.Millisecond, Transport: m,

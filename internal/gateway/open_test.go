@@ -13,7 +13,7 @@ func TestShareOfATask(t *testing.T) {
 	t.Parallel()
 	g := &Gateway{cfg: Config{Prices: modelapi.Prices{"m": {Output: 10}}}}
 	of := func(id int64, m state.Money) *call {
-		c := &call{g: g, task: &state.Task{Key: state.TaskKey{Repo: id, Issue: 1}, Run: &state.Run{ID: "r"}, Money: m}}
+		c := &call{g: g, task: &state.Task{Key: state.TaskKey{Repo: id, Issue: 1}, TaskRuns: state.TaskRuns{Run: &state.Run{ID: "r"}}, Money: m}}
 		c.guess = modelapi.Usage{Model: "m", Output: 16_000_000}
 		g.open.put(c)
 		return c

@@ -32,7 +32,7 @@ func TestOtherHosts(t *testing.T) {
 		_, _ = io.WriteString(w, r.Host+r.Header.Get("Proxy-Authorization")+r.Header.Get("Authorization"))
 	}))
 	defer up.Close()
-	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 1}, Run: &state.Run{ID: "7-1-2", Kind: state.RunCheck, State: state.RunActive, VM: "vm-1"}}
+	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 1}, TaskRuns: state.TaskRuns{Run: &state.Run{ID: "7-1-2", Kind: state.RunCheck, State: state.RunActive, RunLaunch: state.RunLaunch{VM: "vm-1"}}}}
 	told := make(chan egress.Request, 10)
 	cfg := tether.Config{
 		Tasks: one{task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop(), Ledger: &ledger{},

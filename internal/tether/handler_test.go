@@ -45,8 +45,8 @@ func (f tasks) Task(_ context.Context, key state.TaskKey) (*state.Task, error) {
 
 func someTask() *state.Task {
 	return &state.Task{
-		Key: state.TaskKey{Repo: 7, Issue: 1}, Repo: state.Repo{ID: 7, Owner: "acme", Name: "shop"},
-		Run: &state.Run{ID: run, Kind: state.RunImplement, State: state.RunActive, VM: vm},
+		Key: state.TaskKey{Repo: 7, Issue: 1}, TaskIssue: state.TaskIssue{Repo: state.Repo{ID: 7, Owner: "acme", Name: "shop"}},
+		TaskRuns: state.TaskRuns{Run: &state.Run{ID: run, Kind: state.RunImplement, State: state.RunActive, RunLaunch: state.RunLaunch{VM: vm}}},
 	}
 }
 

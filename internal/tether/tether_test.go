@@ -37,8 +37,8 @@ func newWorld(t *testing.T) *world {
 	}))
 	t.Cleanup(up.Close)
 	w := &world{peer: tether.Peer{VM: "vm-1", Task: state.TaskKey{Repo: 7, Issue: 1}}}
-	w.task = &state.Task{Key: w.peer.Task, Repo: state.Repo{Owner: "acme", Name: "slug"}, Phase: state.PhaseImplementing,
-		Run: &state.Run{ID: "7-1-2", Kind: state.RunImplement, State: state.RunActive, VM: "vm-1"}}
+	w.task = &state.Task{Key: w.peer.Task, TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "slug"}}, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing},
+		TaskRuns: state.TaskRuns{Run: &state.Run{ID: "7-1-2", Kind: state.RunImplement, State: state.RunActive, RunLaunch: state.RunLaunch{VM: "vm-1"}}}}
 	w.handler = tether.New(tether.Config{
 		Tasks: one{w.task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop(), Ledger: &ledger{},
 		Models: map[string]gateway.Upstream{"anthropic": {BaseURL: up.URL + "/team/a", Key: "model-key", Header: "X-Api-Key", API: modelapi.Anthropic}},

@@ -18,13 +18,13 @@ func TestRecord(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	run := func(seq int, kind state.RunKind, id string) state.Run {
-		return state.Run{ID: id, Seq: seq, Kind: kind, VM: "vm-1", Started: noon}
+		return state.Run{ID: id, Seq: seq, Kind: kind, RunLaunch: state.RunLaunch{VM: "vm-1"}, Started: noon}
 	}
 	metered := run(4, state.RunImplement, "r4")
 	metered.Metered, metered.Money = true, state.Money{InputTokens: 100, OutputTokens: 10, MicroUSD: 5000}
-	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 3}, Repo: state.Repo{Owner: "acme", Name: "shop"}, Run: &metered, Runs: []state.Run{
+	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 3}, TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "shop"}}, TaskRuns: state.TaskRuns{Run: &metered, Runs: []state.Run{
 		run(1, state.RunPlan, "r1"), run(2, state.RunImplement, "r2"), run(3, state.RunCheck, "r3"),
-	}}
+	}}}
 	said := state.RunResult{Class: "retryable", Status: "crashed", Message: "it fell over", ProgramError: "zorp", Turns: 3, Money: state.Money{InputTokens: 1, OutputTokens: 2, MicroUSD: 3}}
 	exit := runlog.Exit{Cause: runlog.CauseExited, Code: 7, StartedAt: noon.Add(-time.Hour), EndedAt: noon.Add(time.Minute)}
 	want := runlog.End{
@@ -70,10 +70,10 @@ func TestRecord(t *testing.T) {
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 3}, Repo: state.Repo{Owner: "acme", Name: "shop"}, End: &state.End{Reason: "@ada cancelled it"}, Runs: []state.Run{
-		{ID: "r1", Seq: 1, Kind: state.RunPlan, State: state.RunEnded, Message: "no VM was available"},
-		{ID: "r2", Seq: 2, Kind: state.RunPlan, VM: "vm-1", State: state.RunEnded, Started: noon, Ended: noon.Add(time.Minute), Turns: 3, Metered: true, Money: state.Money{InputTokens: 10, OutputTokens: 2, MicroUSD: 4}},
-	}}
+	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 3}, TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "shop"}}, TaskPhase: state.TaskPhase{End: &state.End{Reason: "@ada cancelled it"}}, TaskRuns: state.TaskRuns{Runs: []state.Run{
+		{ID: "r1", Seq: 1, Kind: state.RunPlan, State: state.RunEnded, RunVerdict: state.RunVerdict{Message: "no VM was available"}},
+		{ID: "r2", Seq: 2, Kind: state.RunPlan, RunLaunch: state.RunLaunch{VM: "vm-1"}, State: state.RunEnded, Started: noon, Ended: noon.Add(time.Minute), RunActivity: state.RunActivity{Turns: 3}, RunUsage: state.RunUsage{Metered: true, Money: state.Money{InputTokens: 10, OutputTokens: 2, MicroUSD: 4}}},
+	}}}
 	for i, want := range []runlog.End{
 		{Task: "acme/shop#3", Run: "r1", Step: "plan", Iteration: 1, Cause: runlog.CauseLost, Class: "retryable", Error: "interrupted", Message: "no VM was available; as far as is known, it never started"},
 		{
@@ -148,7 +148,7 @@ func TestAMissingProgramIsLogged(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
 			f := following{run: "r4", task: state.TaskKey{Repo: 7, Issue: 3}, s: &Supervisor{cfg: SupervisorConfig{Log: zerolog.New(&log)}}}
-			task := &state.Task{Runs: []state.Run{{ID: "r4", Adapter: c.adapter, VM: "vm-1"}}}
+			task := &state.Task{TaskRuns: state.TaskRuns{Runs: []state.Run{{ID: "r4", RunLaunch: state.RunLaunch{Adapter: c.adapter, VM: "vm-1"}}}}}
 			f.notStarted(task, state.RunResult{Status: c.status, ProgramError: "sh: claude: not found"})
 			for _, want := range c.says {
 				if !strings.Contains(log.String(), want) {
@@ -174,21 +174,21 @@ func TestATranscriptHasTheCauseOfTheTask(t *testing.T) {
 		res  state.RunResult
 		want runlog.End
 	}{
-		"a cap":          {state.Run{State: state.RunActive, Held: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}, crashed, runlog.End{Class: "fatal", Error: "budget", Message: "The cap is reached."}},
-		"a limit":        {state.Run{State: state.RunActive, Held: &state.Waiting{Kind: state.WaitLimit, Detail: "A limit.", Until: time.Now()}}, crashed, runlog.End{Class: "retryable", Error: "rate_limited", Message: "A limit."}},
-		"it asked":       {state.Run{State: state.RunActive, Concluded: &state.Conclusion{Outcome: "question", Question: "Which?"}}, crashed, runlog.End{Class: "success", Message: "403 Forbidden"}},
+		"a cap":          {state.Run{State: state.RunActive, RunUsage: state.RunUsage{Held: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}}, crashed, runlog.End{Class: "fatal", Error: "budget", Message: "The cap is reached."}},
+		"a limit":        {state.Run{State: state.RunActive, RunUsage: state.RunUsage{Held: &state.Waiting{Kind: state.WaitLimit, Detail: "A limit.", Until: time.Now()}}}, crashed, runlog.End{Class: "retryable", Error: "rate_limited", Message: "A limit."}},
+		"it asked":       {state.Run{State: state.RunActive, RunVerdict: state.RunVerdict{Concluded: &state.Conclusion{Outcome: "question", Question: "Which?"}}}, crashed, runlog.End{Class: "success", Message: "403 Forbidden"}},
 		"it was stopped": {state.Run{State: state.RunStopping}, stopped, runlog.End{Class: "retryable", Error: "interrupted"}},
-		"stopped for its turns": {state.Run{State: state.RunEnded, Status: "max_turns", Class: "fatal", Message: "Its turns are used up."}, stopped,
+		"stopped for its turns": {state.Run{State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "max_turns", Class: "fatal", Message: "Its turns are used up."}}, stopped,
 			runlog.End{Class: "fatal", Error: "max_turns", Message: "Its turns are used up."}},
-		"stopped as it asked": {state.Run{State: state.RunEnded, Status: "interrupted", Class: "success", Message: "It asked a question."}, stopped,
+		"stopped as it asked": {state.Run{State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "interrupted", Class: "success", Message: "It asked a question."}}, stopped,
 			runlog.End{Class: "success", Message: "It asked a question."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tc.run.ID = "r1"
-			task := &state.Task{Runs: []state.Run{tc.run}}
+			task := &state.Task{TaskRuns: state.TaskRuns{Runs: []state.Run{tc.run}}}
 			if tc.run.State != state.RunEnded {
-				task = &state.Task{Run: &tc.run}
+				task = &state.Task{TaskRuns: state.TaskRuns{Run: &tc.run}}
 			}
 			got := record(task, "r1", runlog.Exit{Cause: runlog.CauseExited}, tc.res, time.Now())
 			if diff := cmp.Diff(tc.want, runlog.End{Class: got.Class, Error: got.Error, Message: got.Message}); diff != "" {

@@ -14,7 +14,7 @@ func TestWithVariables(t *testing.T) {
 	s := &Steps{Config: Config{TestsFor: func(repo string) Tests {
 		return Tests{Env: map[string]string{"TEST": "of " + repo, "BOTH": "test"}}
 	}}}
-	task := &state.Task{Repo: state.Repo{Owner: "acme", Name: "app"}, Settings: state.Settings{Env: map[string]string{"REPO": "r", "AGENT": "repo", "BOTH": "repo"}}}
+	task := &state.Task{TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "app"}, Settings: state.Settings{Env: map[string]string{"REPO": "r", "AGENT": "repo", "BOTH": "repo"}}}}
 	env := map[string]string{"AGENT": "agent", "BOTH": "agent"}
 	got := s.withVariables(task, env)
 	if diff := cmp.Diff(map[string]string{"REPO": "r", "AGENT": "agent", "BOTH": "test", "TEST": "of acme/app"}, got); diff != "" {

@@ -58,7 +58,7 @@ func TestExcusesStayOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunPlan, Adapter: c.adapter}, runlog.Exit{Cause: runlog.CauseExited, Code: c.code}, c.lines...)
+			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunPlan, RunLaunch: state.RunLaunch{Adapter: c.adapter}}, runlog.Exit{Cause: runlog.CauseExited, Code: c.code}, c.lines...)
 			if got.Message != c.want {
 				t.Errorf("people read %q, want %q", got.Message, c.want)
 			}
@@ -104,7 +104,7 @@ func TestPreciseSentencesReachPeople(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := state.Run{ID: "r-1", Kind: state.RunPlan, Adapter: c.adapter}
+			r := state.Run{ID: "r-1", Kind: state.RunPlan, RunLaunch: state.RunLaunch{Adapter: c.adapter}}
 			if name == "another session" {
 				r.Session = "s-1"
 			}
@@ -132,7 +132,7 @@ func TestRecordedExcusesStayOut(t *testing.T) {
 		for _, path := range paths {
 			data, err := os.ReadFile(path)
 			check(t, err)
-			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunPlan, Adapter: adapter}, runlog.Exit{Cause: runlog.CauseExited, Code: 1}, strings.Split(string(data), "\n")...)
+			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunPlan, RunLaunch: state.RunLaunch{Adapter: adapter}}, runlog.Exit{Cause: runlog.CauseExited, Code: 1}, strings.Split(string(data), "\n")...)
 			if got.Class == "success" {
 				t.Errorf("%s: a success with code 1", path)
 			}

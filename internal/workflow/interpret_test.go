@@ -96,7 +96,7 @@ func TestInterpretEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunPlan, Session: c.session}, c.exit, c.lines...)
+			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunPlan, RunLaunch: state.RunLaunch{Session: c.session}}, c.exit, c.lines...)
 			if got.Status != c.status || got.Class != c.class || got.Outcome != "" || !got.Ended.Equal(ended) {
 				t.Errorf("judged %s (%s), outcome %q; want %s (%s)", got.Status, got.Class, got.Outcome, c.status, c.class)
 			}

@@ -20,7 +20,7 @@ const session = "0b54a6fc-2f0c-4d3b-8f43-5cbd2f0f7a11"
 // launching wants a run of a kind.
 func (w *world) launching(kind state.RunKind) *state.Run {
 	w.task.RunSeq++
-	w.task.Run = &state.Run{ID: fmt.Sprintf("1-1-%d", w.task.RunSeq), Kind: kind, State: state.RunLaunching, Seq: w.task.RunSeq, Attempt: 1, Round: w.task.Round}
+	w.task.Run = &state.Run{ID: fmt.Sprintf("1-1-%d", w.task.RunSeq), Kind: kind, State: state.RunLaunching, Seq: w.task.RunSeq, RunLaunch: state.RunLaunch{Attempt: 1, Round: w.task.Round}}
 	return w.task.Run
 }
 

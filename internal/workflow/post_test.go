@@ -251,7 +251,7 @@ func TestReact(t *testing.T) {
 		t.Errorf("reactions on the issue %d, on the comment %d", len(i.Reactions), len(i.Comments[0].Reactions))
 	}
 	for name, a := range map[string][]string{"comment": {"content", "eyes", "comment", "x"}, "content": {"content", "dance"}} {
-		w.task = &state.Task{Key: state.TaskKey{Repo: w.repo.ID, Issue: 1}, Installation: w.installationOf(), Repo: state.Repo{ID: w.repo.ID, Owner: "acme", Name: "slug"}}
+		w.task = &state.Task{Key: state.TaskKey{Repo: w.repo.ID, Issue: 1}, TaskIssue: state.TaskIssue{Installation: w.installationOf(), Repo: state.Repo{ID: w.repo.ID, Owner: "acme", Name: "slug"}}}
 		if _, err := w.try(state.JobReact, args(a...)); err == nil {
 			t.Errorf("a bad %s is no error", name)
 		}

@@ -22,7 +22,7 @@ func TestAResumedRunIsCountedAlone(t *testing.T) {
 	check(t, err)
 	steps := workflow.New(workflow.Config{Agents: agents, Redact: trust.NewRedactor(p)})
 	run := func(seq int, session string, used *state.Usage) state.Run {
-		return state.Run{ID: "r", Seq: seq, Kind: state.RunImplement, Adapter: agent.NameCodex, Session: session, Used: used}
+		return state.Run{ID: "r", Seq: seq, Kind: state.RunImplement, RunLaunch: state.RunLaunch{Adapter: agent.NameCodex, Session: session}, RunUsage: state.RunUsage{Used: used}}
 	}
 	plan, work := &state.Usage{Input: 5, CacheRead: 10, Output: 1}, &state.Usage{Input: 1, Output: 1}
 	for name, tc := range map[string]struct {
@@ -40,7 +40,7 @@ func TestAResumedRunIsCountedAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := steps.Interpret(&state.Task{Runs: tc.before}, &tc.run)
+			in := steps.Interpret(&state.Task{TaskRuns: state.TaskRuns{Runs: tc.before}}, &tc.run)
 			for i, l := range []string{
 				`{"type":"thread.started","thread_id":"s"}`, `{"type":"item.completed","item":{"type":"agent_message","text":"x"}}`,
 				`{"type":"turn.completed","usage":{"input_tokens":30,"cached_input_tokens":20,"output_tokens":4}}`,
@@ -66,7 +66,7 @@ func TestRefusedCallsOnStandardError(t *testing.T) {
 	agents, err := agent.NewSet(agent.Config{Adapter: agent.NameCodex})
 	check(t, err)
 	steps := workflow.New(workflow.Config{Agents: agents, Redact: trust.NewRedactor(p)})
-	in := steps.Interpret(&state.Task{}, &state.Run{ID: "r-1", Kind: state.RunImplement, Adapter: agent.NameCodex})
+	in := steps.Interpret(&state.Task{}, &state.Run{ID: "r-1", Kind: state.RunImplement, RunLaunch: state.RunLaunch{Adapter: agent.NameCodex}})
 	seq := int64(0)
 	for i := range 200 {
 		text := "something else"

@@ -208,8 +208,8 @@ func TestEveryThreadIsAnsweredOnce(t *testing.T) {
 func TestThreadsAreAnsweredOnceAfterALaunchThatFailed(t *testing.T) {
 	t.Parallel()
 	for name, runs := range map[string][]state.Run{
-		"every run began":       {{ID: "r-2", Kind: state.RunReview, Round: 1, Started: time.Now()}},
-		"the first never began": {{ID: "r-2", Kind: state.RunReview, Round: 1}, {ID: "r-3", Kind: state.RunReview, Round: 1, Started: time.Now()}},
+		"every run began":       {{ID: "r-2", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}, Started: time.Now()}},
+		"the first never began": {{ID: "r-2", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}}, {ID: "r-3", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}, Started: time.Now()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -347,7 +347,7 @@ func TestAnswersAfterARetry(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.reviewed()
 	w.rounded()
-	w.task.Runs = append(w.task.Runs, state.Run{ID: "r-2", Kind: state.RunReview, Round: 1, Started: time.Now().Add(-time.Minute)})
+	w.task.Runs = append(w.task.Runs, state.Run{ID: "r-2", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}, Started: time.Now().Add(-time.Minute)})
 	w.fault(simgithub.Fault{Method: "POST", Path: "/pulls/2/comments", Nth: 2, Count: 1, Status: 403})
 	if e, err := w.try(state.JobAnswer); err == nil {
 		t.Fatalf("event %+v", e)
@@ -379,7 +379,7 @@ func TestTwinAnswer(t *testing.T) {
 	w := newWorld(t)
 	a, _ := w.reviewed()
 	w.rounded()
-	w.task.Runs = append(w.task.Runs, state.Run{ID: "r-2", Kind: state.RunReview, Round: 1, Started: time.Now().Add(-time.Minute)})
+	w.task.Runs = append(w.task.Runs, state.Run{ID: "r-2", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}, Started: time.Now().Add(-time.Minute)})
 	w.task.History = append(w.task.History, state.PhaseChange{Phase: state.PhaseInterrupted, At: time.Now()})
 	e := w.do(state.JobAnswer)
 	if e.Doubtful == nil || len(e.Doubtful.Keys) != 2 {

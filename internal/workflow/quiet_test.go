@@ -20,12 +20,12 @@ func TestLaunchEndsWhatWasLeft(t *testing.T) {
 	w.task.Phase, w.task.Step = state.PhasePreliminaryPlanning, state.JobLaunch
 	w.task.Run = &state.Run{ID: "1-1-5", Kind: state.RunPreliminary, State: state.RunLaunching, Seq: 5}
 	w.task.Runs = []state.Run{
-		{ID: "1-1-0", State: state.RunEnded, Status: "interrupted", VM: "vm-1"},
-		{ID: "1-1-1", State: state.RunEnded, Status: "ok", VM: "vm-1"},
-		{ID: "1-1-2", State: state.RunEnded, Status: "interrupted", VM: "vm-1"},
-		{ID: "1-1-turns", State: state.RunEnded, Status: state.StatusMaxTurns, VM: "vm-1"},
-		{ID: "1-1-3", State: state.RunEnded, Status: "interrupted", VM: "vm-9"},
-		{ID: "1-1-4", State: state.RunEnded, Status: "interrupted"},
+		{ID: "1-1-0", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "interrupted"}, RunLaunch: state.RunLaunch{VM: "vm-1"}},
+		{ID: "1-1-1", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "ok"}, RunLaunch: state.RunLaunch{VM: "vm-1"}},
+		{ID: "1-1-2", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "interrupted"}, RunLaunch: state.RunLaunch{VM: "vm-1"}},
+		{ID: "1-1-turns", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns}, RunLaunch: state.RunLaunch{VM: "vm-1"}},
+		{ID: "1-1-3", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "interrupted"}, RunLaunch: state.RunLaunch{VM: "vm-9"}},
+		{ID: "1-1-4", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "interrupted"}},
 	}
 	w.host.errs["Stop"] = errors.New("it does not end")
 	if _, err := w.try(state.JobLaunch); err == nil || len(w.host.started) != 0 {
@@ -48,13 +48,13 @@ func TestSleepEndsWhatWasLeft(t *testing.T) {
 		snapshot bool
 		ends     bool
 	}{
-		"stopped by a person":                 {state.Run{Status: "interrupted", VM: "vm-1"}, false, true},
-		"stopped for its turns":               {state.Run{Status: state.StatusMaxTurns, VM: "vm-1"}, false, true},
-		"at its end for its turns":            {state.Run{Status: state.StatusMaxTurns, VM: "vm-1", Told: true}, false, false},
-		"perhaps started, nobody knows where": {state.Run{Status: "interrupted"}, false, true},
-		"stopped on another VM":               {state.Run{Status: "interrupted", VM: "vm-9"}, false, false},
-		"at its end":                          {state.Run{Status: "ok", VM: "vm-1"}, false, false},
-		"stopped, its disk to be kept":        {state.Run{Status: "interrupted", VM: "vm-1"}, true, true},
+		"stopped by a person":                 {state.Run{RunVerdict: state.RunVerdict{Status: "interrupted"}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, true},
+		"stopped for its turns":               {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, true},
+		"at its end for its turns":            {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns, Told: true}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, false},
+		"perhaps started, nobody knows where": {state.Run{RunVerdict: state.RunVerdict{Status: "interrupted"}}, false, true},
+		"stopped on another VM":               {state.Run{RunVerdict: state.RunVerdict{Status: "interrupted"}, RunLaunch: state.RunLaunch{VM: "vm-9"}}, false, false},
+		"at its end":                          {state.Run{RunVerdict: state.RunVerdict{Status: "ok"}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, false},
+		"stopped, its disk to be kept":        {state.Run{RunVerdict: state.RunVerdict{Status: "interrupted"}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -96,12 +96,12 @@ func newWorld(t *testing.T, change ...func(*workflow.Config)) *world {
 func (w *world) newTask(i *simgithub.Issue, installation int64) *state.Task {
 	ada := w.person("ada")
 	return &state.Task{
-		Key: state.TaskKey{Repo: w.repo.ID, Issue: i.Number}, Version: 1, Visible: 1, Gen: 1, Installation: installation, IssueNode: i.NodeID, Author: ada, RunSeq: 1,
-		Repo:  state.Repo{ID: w.repo.ID, Owner: "acme", Name: "slug", DefaultBranch: "main", URL: w.BaseURL() + "/acme/slug"},
-		Phase: state.PhaseQueued, Since: time.Now(), Settings: state.DefaultSettings(), Trigger: state.Trigger{By: ada, Via: "assigned", At: time.Now()},
-		Frozen:  state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), By: ada, At: time.Now()},
-		Context: state.Context{Title: i.Title, Body: i.Body, ShowsIssue: true},
-		Branch:  state.Branch{Name: "errand/1-it-breaks", Base: "main", BaseSHA: w.head("main")},
+		Key: state.TaskKey{Repo: w.repo.ID, Issue: i.Number}, Version: 1, Visible: 1, Gen: 1, TaskIssue: state.TaskIssue{Installation: installation, IssueNode: i.NodeID, Author: ada,
+			Repo: state.Repo{ID: w.repo.ID, Owner: "acme", Name: "slug", DefaultBranch: "main", URL: w.BaseURL() + "/acme/slug"}, Settings: state.DefaultSettings(), Trigger: state.Trigger{By: ada, Via: "assigned", At: time.Now()},
+			Frozen:  state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), By: ada, At: time.Now()},
+			Context: state.Context{Title: i.Title, Body: i.Body, ShowsIssue: true}}, TaskRuns: state.TaskRuns{RunSeq: 1},
+		TaskPhase:   state.TaskPhase{Phase: state.PhaseQueued, Since: time.Now()},
+		TaskChanges: state.TaskChanges{Branch: state.Branch{Name: "errand/1-it-breaks", Base: "main", BaseSHA: w.head("main")}},
 	}
 }
 

@@ -36,7 +36,7 @@ func TestMiscount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := state.Run{Seq: 3, Kind: state.RunImplement, State: state.RunEnded, Adapter: "claude", Status: "ok", Metered: true, Money: counted, Used: c.used}
+			r := state.Run{Seq: 3, Kind: state.RunImplement, State: state.RunEnded, RunLaunch: state.RunLaunch{Adapter: "claude"}, RunVerdict: state.RunVerdict{Status: "ok"}, RunUsage: state.RunUsage{Metered: true, Money: counted, Used: c.used}}
 			if c.change != nil {
 				c.change(&r)
 			}
@@ -50,10 +50,10 @@ func TestMiscount(t *testing.T) {
 // TestMiscountInTheSummary: with both numbers, in words, too.
 func TestMiscountInTheSummary(t *testing.T) {
 	t.Parallel()
-	task := &state.Task{Runs: []state.Run{
-		{Seq: 1, Kind: state.RunPlan, State: state.RunEnded, Metered: true, Money: state.Money{InputTokens: 100}, Used: &state.Usage{Input: 100}},
-		{Seq: 2, Kind: state.RunImplement, State: state.RunEnded, Adapter: "claude", Metered: true, Money: state.Money{InputTokens: 8_000, OutputTokens: 300}, Used: &state.Usage{Input: 1_160_000, Output: 300}},
-	}}
+	task := &state.Task{TaskRuns: state.TaskRuns{Runs: []state.Run{
+		{Seq: 1, Kind: state.RunPlan, State: state.RunEnded, RunUsage: state.RunUsage{Metered: true, Money: state.Money{InputTokens: 100}, Used: &state.Usage{Input: 100}}},
+		{Seq: 2, Kind: state.RunImplement, State: state.RunEnded, RunLaunch: state.RunLaunch{Adapter: "claude"}, RunUsage: state.RunUsage{Metered: true, Money: state.Money{InputTokens: 8_000, OutputTokens: 300}, Used: &state.Usage{Input: 1_160_000, Output: 300}}},
+	}}}
 	want := []state.Miscount{{Run: 2, Adapter: "claude", SaidInput: 1_160_000, SaidOutput: 300, CountedInput: 8_000, CountedOutput: 300}}
 	got := task.Summary().Miscounts
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -54,7 +54,7 @@ func TestOverflowOfAnotherWork(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.implementing()
-	l.task.Runs = []state.Run{{ID: "a", Kind: state.RunImplement, Status: state.StatusContextOverflow, Class: "retryable"}, {ID: "b", Kind: state.RunImplement, Status: "ok", Class: "success"}}
+	l.task.Runs = []state.Run{{ID: "a", Kind: state.RunImplement, RunVerdict: state.RunVerdict{Status: state.StatusContextOverflow, Class: "retryable"}}, {ID: "b", Kind: state.RunImplement, RunVerdict: state.RunVerdict{Status: "ok", Class: "success"}}}
 	l.overflow("s-1")
 	l.want(state.PhaseImplementing, state.JobLaunch)
 }

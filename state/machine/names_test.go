@@ -27,10 +27,10 @@ func TestNoTwoRevisionsAreNamedAlike(t *testing.T) {
 	base := state.Plan{Kind: state.PlanPreliminary, Revision: 2, Text: "Do it.", BaseSHA: "b0", IssueHash: "i0"}
 	first := state.PlanHash(base)
 	for name, task := range map[string]*state.Task{
-		"a revision of this life":   {Plans: []state.Plan{{Hash: first}}},
-		"one that an older version": {Plans: []state.Plan{{Hash: first[:8]}}},
-		"one of an earlier life":    {Names: []string{first[:8]}},
-		"by seven digits":           {Plans: []state.Plan{{Hash: first[:7] + "0000"}}, Names: []string{first[:7] + "f"}},
+		"a revision of this life":   {TaskPlans: state.TaskPlans{Plans: []state.Plan{{Hash: first}}}},
+		"one that an older version": {TaskPlans: state.TaskPlans{Plans: []state.Plan{{Hash: first[:8]}}}},
+		"one of an earlier life":    {TaskPlans: state.TaskPlans{Names: []string{first[:8]}}},
+		"by seven digits":           {TaskPlans: state.TaskPlans{Plans: []state.Plan{{Hash: first[:7] + "0000"}}, Names: []string{first[:7] + "f"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,7 +45,7 @@ func TestNoTwoRevisionsAreNamedAlike(t *testing.T) {
 			}
 		})
 	}
-	c, p := &change{t: &state.Task{Plans: []state.Plan{{Hash: "0123456789"}}}}, base
+	c, p := &change{t: &state.Task{TaskPlans: state.TaskPlans{Plans: []state.Plan{{Hash: "0123456789"}}}}}, base
 	if nameRevision(c, &p); p.Hash != first || p.Salt != 0 {
 		t.Errorf("a revision like no other is called %s, salt %d", p.Hash, p.Salt)
 	}

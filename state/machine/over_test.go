@@ -73,7 +73,7 @@ func TestOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			task := state.Task{Phase: state.PhaseCancelled, Since: t0.Add(time.Hour), Trigger: state.Trigger{At: t0.Add(time.Second)}, End: &state.End{}}
+			task := state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseCancelled, Since: t0.Add(time.Hour), End: &state.End{}}, TaskIssue: state.TaskIssue{Trigger: state.Trigger{At: t0.Add(time.Second)}}}
 			if c.acted != 0 {
 				task.End.Acted = t0.Add(c.acted)
 			}

@@ -31,14 +31,14 @@ func (c *change) launchRun(kind state.RunKind) {
 	c.t.RunSeq++
 	c.t.Unasked++
 	c.t.Run = &state.Run{
-		ID:      fmt.Sprintf("%d-%d-%d", c.t.Key.Repo, c.t.Key.Issue, c.t.RunSeq),
-		Kind:    kind,
-		State:   state.RunLaunching,
-		Seq:     c.t.RunSeq,
-		Session: session(c, kind),
-		Round:   c.t.Round,
-		Attempt: attempt,
-		Repeat:  repeat,
+		ID:    fmt.Sprintf("%d-%d-%d", c.t.Key.Repo, c.t.Key.Issue, c.t.RunSeq),
+		Kind:  kind,
+		State: state.RunLaunching,
+		Seq:   c.t.RunSeq,
+		RunLaunch: state.RunLaunch{Session: session(c, kind),
+			Round:   c.t.Round,
+			Attempt: attempt,
+			Repeat:  repeat},
 	}
 	if a := c.t.Approval; a != nil {
 		c.t.Run.Plan = a.Hash

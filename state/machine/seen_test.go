@@ -10,7 +10,7 @@ import (
 // TestStrangersMakeNoOldReviewNew: what a round has answered is not taken up again because others wrote much meanwhile.
 func TestStrangersMakeNoOldReviewNew(t *testing.T) {
 	t.Parallel()
-	task := &state.Task{Seen: []string{"thread:1:2"}}
+	task := &state.Task{TaskComments: state.TaskComments{Seen: []string{"thread:1:2"}}}
 	for i := range 2 * maxSeen {
 		MarkSeen(task, state.Event{ID: fmt.Sprintf("review-event:%d", i), Permission: state.PermissionRead})
 	}

@@ -51,7 +51,7 @@ func TestSleepAtAgrees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := state.VM{CreatedAt: created, Paid: test.paid, PutAway: test.putAway, MicroHour: 7_000}
-			c := change{t: &state.Task{VM: &server, Phase: state.PhasePROpen}, p: Policy{SleepBefore: 5 * time.Minute}}
+			c := change{t: &state.Task{TaskVMs: state.TaskVMs{VM: &server}, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}}, p: Policy{SleepBefore: 5 * time.Minute}}
 			c.e.Now = march(t, test.now)
 			want := march(t, test.sleeps)
 			if got := sleepAt(&c); !got.Equal(want) {
@@ -96,7 +96,7 @@ func TestSleepsSoonerWhatTakesLonger(t *testing.T) {
 		50 * time.Minute: 20 * time.Minute,
 	} {
 		server := state.VM{CreatedAt: t0, Paid: time.Hour, PutAway: took}
-		c := change{t: &state.Task{VM: &server, Phase: state.PhasePROpen}, p: DefaultPolicy()}
+		c := change{t: &state.Task{TaskVMs: state.TaskVMs{VM: &server}, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}}, p: DefaultPolicy()}
 		c.e.Now = t0.Add(time.Minute)
 		if got := t0.Add(time.Hour).Sub(sleepAt(&c)); got != want {
 			t.Errorf("what takes %s begins %s before the end, want %s", took, got, want)

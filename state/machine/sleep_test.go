@@ -104,18 +104,18 @@ func TestRests(t *testing.T) {
 		task state.Task
 		want bool
 	}{
-		"waits for an approval":      {state.Task{Phase: state.PhaseAwaitingPlanApproval}, true},
-		"changes wait":               {state.Task{Phase: state.PhaseAwaitingPublishApproval}, true},
-		"pull request":               {state.Task{Phase: state.PhasePROpen}, true},
-		"question":                   {state.Task{Phase: state.PhaseAwaitingAnswer}, true},
-		"failed":                     {state.Task{Phase: state.PhaseFailed}, true},
-		"interrupted":                {state.Task{Phase: state.PhaseInterrupted}, true},
-		"at work":                    {state.Task{Phase: state.PhaseImplementing}, false},
-		"run":                        {state.Task{Phase: state.PhaseImplementing, Run: &state.Run{State: state.RunActive}, Waiting: waits}, false},
-		"a run about to be launched": {state.Task{Phase: state.PhaseImplementing, Run: launching}, false},
-		"a run waits for money":      {state.Task{Phase: state.PhaseImplementing, Run: launching, Waiting: waits}, true},
-		"a run is being stopped":     {state.Task{Phase: state.PhaseFailed, Run: &state.Run{State: state.RunStopping}}, false},
-		"ended":                      {state.Task{Phase: state.PhaseDone}, false},
+		"waits for an approval":      {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval}}, true},
+		"changes wait":               {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPublishApproval}}, true},
+		"pull request":               {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}}, true},
+		"question":                   {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingAnswer}}, true},
+		"failed":                     {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseFailed}}, true},
+		"interrupted":                {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseInterrupted}}, true},
+		"at work":                    {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}, false},
+		"run":                        {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing, Waiting: waits}, TaskRuns: state.TaskRuns{Run: &state.Run{State: state.RunActive}}}, false},
+		"a run about to be launched": {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskRuns: state.TaskRuns{Run: launching}}, false},
+		"a run waits for money":      {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing, Waiting: waits}, TaskRuns: state.TaskRuns{Run: launching}}, true},
+		"a run is being stopped":     {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseFailed}, TaskRuns: state.TaskRuns{Run: &state.Run{State: state.RunStopping}}}, false},
+		"ended":                      {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseDone}}, false},
 	} {
 		test.task.VM = &state.VM{Name: "vm1"}
 		if got := test.task.Resting(); got != test.want {
@@ -192,7 +192,7 @@ func TestWakes(t *testing.T) {
 	begun := t0
 	asleep := state.Asleep{Mode: state.SleepArchive, Ref: "a", VM: "vm2", Carries: []string{"vm1"}, At: begun.Add(time.Hour)}
 	run := func(kind state.RunKind, vm string, at time.Time) state.Run {
-		return state.Run{Kind: kind, VM: vm, Started: at}
+		return state.Run{Kind: kind, RunLaunch: state.RunLaunch{VM: vm}, Started: at}
 	}
 	stale := asleep
 	stale.Stale = true
@@ -200,15 +200,15 @@ func TestWakes(t *testing.T) {
 		task state.Task
 		want bool
 	}{
-		"its own":          {state.Task{Asleep: &asleep, Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}, true},
-		"handed down":      {state.Task{Asleep: &asleep, Runs: []state.Run{run(state.RunPlan, "vm1", begun), run(state.RunCheck, "vm9", begun)}}, true},
-		"never started":    {state.Task{Asleep: &asleep, Runs: []state.Run{run(state.RunPlan, "vm1", begun), run(state.RunPlan, "", time.Time{})}}, true},
-		"later work":       {state.Task{Asleep: &asleep, Runs: []state.Run{run(state.RunPlan, "vm2", begun.Add(2*time.Hour))}}, false},
-		"work elsewhere":   {state.Task{Asleep: &asleep, Runs: []state.Run{run(state.RunPlan, "vm2", begun), run(state.RunPlan, "vm3", begun)}}, false},
-		"no work":          {state.Task{Asleep: &asleep}, false},
-		"a fresh start":    {state.Task{Asleep: &asleep, Fresh: true, Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}, false},
-		"moved since":      {state.Task{Asleep: &stale, Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}, false},
-		"nothing put away": {state.Task{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}, false},
+		"its own":          {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}}, true},
+		"handed down":      {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm1", begun), run(state.RunCheck, "vm9", begun)}}}, true},
+		"never started":    {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm1", begun), run(state.RunPlan, "", time.Time{})}}}, true},
+		"later work":       {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun.Add(2*time.Hour))}}}, false},
+		"work elsewhere":   {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun), run(state.RunPlan, "vm3", begun)}}}, false},
+		"no work":          {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}}, false},
+		"a fresh start":    {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}, TaskOrders: state.TaskOrders{Fresh: true}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}}, false},
+		"moved since":      {state.Task{TaskVMs: state.TaskVMs{Asleep: &stale}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}}, false},
+		"nothing put away": {state.Task{TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}}, false},
 	} {
 		if got := test.task.Wakes() != nil; got != test.want {
 			t.Errorf("%s: %v", name, got)

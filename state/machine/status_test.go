@@ -13,7 +13,7 @@ func TestAFailedStatusRests(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := DefaultPolicy()
-	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, Phase: state.PhaseAwaitingPlanApproval, Visible: 7}
+	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval}, Visible: 7}
 	e := state.Event{Kind: state.EventStepFailed, Task: task.Key, Now: now, Failure: &state.Failure{Job: state.JobStatus, Class: "github", Reason: "no"}}
 	c := Next(task, e, p)
 	if c.Task == nil || c.Task.Visible != task.Visible {
@@ -37,7 +37,7 @@ func TestAFailedStatusRests(t *testing.T) {
 func TestALookedForStatusIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, Phase: state.PhaseAwaitingPlanApproval, Visible: 7}
+	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval}, Visible: 7}
 	for detail, want := range map[string]int{"": 0, "looked": 1} {
 		e := state.Event{Kind: state.EventStatusSent, Task: task.Key, Now: now, Detail: detail, Status: &state.StatusComment{Comment: 5, Shown: 7, At: now}}
 		c := Next(task, e, DefaultPolicy())
@@ -51,7 +51,7 @@ func TestALookedForStatusIsLookedAtAgain(t *testing.T) {
 func TestAnEndIsShown(t *testing.T) {
 	t.Parallel()
 	end := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, Phase: state.PhaseDone, Visible: 7, End: &state.End{At: end}, Status: state.StatusComment{Shown: 6, Failed: endRetries}}
+	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseDone, End: &state.End{At: end}}, Visible: 7, TaskComments: state.TaskComments{Status: state.StatusComment{Shown: 6, Failed: endRetries}}}
 	for after, want := range map[time.Duration]int{time.Minute: 1, 23 * time.Hour: 1, 25 * time.Hour: 0} {
 		e := state.Event{Kind: state.EventStepFailed, Task: task.Key, Now: end.Add(after), Failure: &state.Failure{Job: state.JobStatus, Class: "github", Reason: "no"}}
 		c := Next(task, e, DefaultPolicy())

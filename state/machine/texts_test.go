@@ -37,7 +37,7 @@ func TestCutText(t *testing.T) {
 func TestConditionsAreNotCut(t *testing.T) {
 	t.Parallel()
 	with := strings.Repeat("x", 60_000)
-	task := &state.Task{Feedback: []state.Feedback{{Kind: "condition", Body: with}}}
+	task := &state.Task{TaskPlans: state.TaskPlans{Feedback: []state.Feedback{{Kind: "condition", Body: with}}}}
 	for range 100 {
 		task.Feedback = append(task.Feedback, state.Feedback{Kind: "comment", Body: with})
 	}

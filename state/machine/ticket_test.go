@@ -12,8 +12,8 @@ import (
 func TestAnAnswerIsNoTicketKey(t *testing.T) {
 	t.Parallel()
 	task := &state.Task{
-		Key: state.TaskKey{Repo: 7, Issue: 1}, Gen: 1, Phase: state.PhaseAwaitingAnswer, Resume: state.PhaseQueued, Step: state.JobStart, Settings: state.DefaultSettings(),
-		Question: &state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"},
+		Key: state.TaskKey{Repo: 7, Issue: 1}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingAnswer, Resume: state.PhaseQueued, Step: state.JobStart}, TaskIssue: state.TaskIssue{Settings: state.DefaultSettings()},
+		TaskPlans: state.TaskPlans{Question: &state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"}},
 	}
 	e := state.Event{Kind: state.EventCommented, Task: state.TaskKey{Repo: 7, Issue: 1}, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 7, Body: "It is ABC-5, I think."}}
 	ch := Next(task, e, DefaultPolicy())

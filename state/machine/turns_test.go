@@ -142,7 +142,7 @@ func TestOneCauseForARunThatWasRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := state.Run{ID: "r", State: tc.state, Held: held[tc.held]}
+			r := state.Run{ID: "r", State: tc.state, RunUsage: state.RunUsage{Held: held[tc.held]}}
 			got := r.Judge(state.RunResult{Status: tc.said, Class: tc.class, Message: "as its program says", RetryAt: soon})
 			message := "as its program says"
 			if tc.want != tc.said || r.Held != nil && tc.state == state.RunActive && (tc.said == "billing") {

@@ -27,14 +27,14 @@ func TestGlances(t *testing.T) {
 		}
 	}
 	look()
-	put(task1, state.Task{Phase: state.PhaseQueued, Installation: 5})
-	put(task2, state.Task{Phase: state.PhaseQueued, Installation: 6, Waiting: &state.Waiting{Kind: state.WaitBlocked}})
+	put(task1, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}, TaskIssue: state.TaskIssue{Installation: 5}})
+	put(task2, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued, Waiting: &state.Waiting{Kind: state.WaitBlocked}}, TaskIssue: state.TaskIssue{Installation: 6}})
 	look(state.Glance{Key: task1, Phase: state.PhaseQueued, Installation: 5}, state.Glance{Key: task2, Phase: state.PhaseQueued, Installation: 6, Waiting: state.WaitBlocked})
-	put(task1, state.Task{Phase: state.PhasePROpen, Installation: 5, Branch: state.Branch{Name: "errand/1", Head: "c0ffee"}, PR: &state.PR{Number: 9}, VM: &state.VM{}})
-	put(task2, state.Task{Phase: state.PhaseQueued, Installation: 7, Waiting: &state.Waiting{Kind: state.WaitPermission}})
+	put(task1, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskIssue: state.TaskIssue{Installation: 5}, TaskChanges: state.TaskChanges{Branch: state.Branch{Name: "errand/1", Head: "c0ffee"}, PR: &state.PR{Number: 9}}, TaskVMs: state.TaskVMs{VM: &state.VM{}}})
+	put(task2, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued, Waiting: &state.Waiting{Kind: state.WaitPermission}}, TaskIssue: state.TaskIssue{Installation: 7}})
 	look(state.Glance{Key: task1, Phase: state.PhasePROpen, Installation: 5, Branch: "errand/1", Head: "c0ffee", HasPR: true, HasVM: true},
 		state.Glance{Key: task2, Phase: state.PhaseQueued, Installation: 7, Waiting: state.WaitPermission})
-	put(task1, state.Task{Phase: state.PhaseDone})
+	put(task1, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseDone}})
 	look(state.Glance{Key: task2, Phase: state.PhaseQueued, Installation: 7, Waiting: state.WaitPermission})
 }
 

@@ -30,7 +30,7 @@ func TestCallsInFlightCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestStore(t)
-			task, caps := &state.Task{Run: &state.Run{}}, Caps{}
+			task, caps := &state.Task{TaskRuns: state.TaskRuns{Run: &state.Run{}}}, Caps{}
 			test.limit(task, &caps)
 			held := func(open, need state.Money) string {
 				w := task.Capped(open, open, need, false)

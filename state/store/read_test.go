@@ -109,11 +109,11 @@ func TestPrune(t *testing.T) {
 	heavy := func(phase state.Phase) {
 		s.next = func(old *state.Task, e state.Event, _ machine.Policy) machine.Change {
 			return machine.Change{Task: &state.Task{
-				Phase: phase, Since: e.Now, Approval: &state.Approval{Hash: "good"},
-				Plans:    []state.Plan{{Hash: "old", Text: "old plan"}, {Hash: "good", Text: "good plan"}},
-				Context:  state.Context{Comments: []state.Said{{Body: "words"}}},
-				Feedback: []state.Feedback{{ID: "comment:1"}},
-				Seen:     []string{"comment:1"},
+				TaskPhase: state.TaskPhase{Phase: phase, Since: e.Now}, TaskPlans: state.TaskPlans{Approval: &state.Approval{Hash: "good"},
+					Plans:    []state.Plan{{Hash: "old", Text: "old plan"}, {Hash: "good", Text: "good plan"}},
+					Feedback: []state.Feedback{{ID: "comment:1"}}},
+				TaskIssue:    state.TaskIssue{Context: state.Context{Comments: []state.Said{{Body: "words"}}}},
+				TaskComments: state.TaskComments{Seen: []string{"comment:1"}},
 			}}
 		}
 	}

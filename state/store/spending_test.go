@@ -129,7 +129,7 @@ func TestTheSecondCapOnMoneyHolds(t *testing.T) {
 
 // spend is a Next that does nothing but spend.
 func spend(t *state.Task, e state.Event, _ machine.Policy) machine.Change {
-	next := &state.Task{Key: e.Task, Phase: state.PhaseQueued, Gen: 1}
+	next := &state.Task{Key: e.Task, TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}, Gen: 1}
 	if t != nil {
 		c := *t
 		next = &c

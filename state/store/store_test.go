@@ -100,7 +100,7 @@ func spelledOut(t *state.Task, e state.Event, _ machine.Policy) machine.Change {
 	ch := machine.Change{Note: e.Detail}
 	save := func() *state.Task {
 		if ch.Task == nil {
-			ch.Task = &state.Task{Phase: state.PhaseQueued}
+			ch.Task = &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}}
 			if t != nil {
 				ch.Task = t.Clone()
 			}

@@ -18,7 +18,7 @@ func TestSummary(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
 	run := func(seq int, kind state.RunKind, from, to int, status string) state.Run {
-		r := state.Run{Seq: seq, Kind: kind, State: state.RunEnded, Status: status, Started: at(from), Turns: 2, Money: state.Money{InputTokens: 100, OutputTokens: 10, MicroUSD: 5}}
+		r := state.Run{Seq: seq, Kind: kind, State: state.RunEnded, RunVerdict: state.RunVerdict{Status: status}, Started: at(from), RunActivity: state.RunActivity{Turns: 2}, RunUsage: state.RunUsage{Money: state.Money{InputTokens: 100, OutputTokens: 10, MicroUSD: 5}}}
 		if r.Ended = at(to); status == "" {
 			r.State, r.Ended = state.RunActive, time.Time{}
 		}
@@ -29,19 +29,19 @@ func TestSummary(t *testing.T) {
 	failed.Message = "it fell over"
 	going := run(4, state.RunImplement, 50, 0, "")
 	task := state.Task{
-		Key: state.TaskKey{Repo: 7, Issue: 3}, Gen: 2, Repo: state.Repo{Owner: "acme", Name: "shop"}, Phase: state.PhaseImplementing, Round: 1, Active: time.Hour,
-		Runs: []state.Run{run(1, state.RunPreliminary, 1, 5, "ok"), run(2, state.RunPlan, 20, 30, "ok"), failed}, Run: &going, Branch: state.Branch{Name: "errand/3"},
-		History: []state.PhaseChange{{Phase: state.PhaseQueued, At: noon, Why: "assigned"}, {Phase: state.PhaseImplementing, At: at(40), Why: "approved"}},
-		Money:   state.Money{InputTokens: 400, OutputTokens: 40, MicroUSD: 20, CapMicroUSD: 1000},
-		Plans: []state.Plan{
+		Key: state.TaskKey{Repo: 7, Issue: 3}, Gen: 2, TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "shop"}}, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing,
+			History: []state.PhaseChange{{Phase: state.PhaseQueued, At: noon, Why: "assigned"}, {Phase: state.PhaseImplementing, At: at(40), Why: "approved"}},
+			End:     &state.End{Reason: "of the life before"}}, TaskChanges: state.TaskChanges{Round: 1, Branch: state.Branch{Name: "errand/3"}}, TaskRuns: state.TaskRuns{Active: time.Hour,
+			Runs: []state.Run{run(1, state.RunPreliminary, 1, 5, "ok"), run(2, state.RunPlan, 20, 30, "ok"), failed}, Run: &going},
+		Money: state.Money{InputTokens: 400, OutputTokens: 40, MicroUSD: 20, CapMicroUSD: 1000},
+		TaskPlans: state.TaskPlans{Plans: []state.Plan{
 			{Kind: state.PlanPreliminary, Revision: 1, Hash: "a", Made: at(5), Comment: 1, Superseded: true},
 			{Kind: state.PlanPreliminary, Revision: 2, Hash: "b", Made: at(10), Comment: 2},
 			{Kind: state.PlanThorough, Revision: 1, Hash: "c", Made: at(30), Comment: 3, Stale: state.StaleEdited},
 			{Kind: state.PlanThorough, Revision: 2, Hash: "d", Made: at(31), Comment: 4},
 			{Kind: state.PlanPublish, Revision: 1, Hash: "e", Made: at(46), Publish: &state.Changes{Approved: &state.Approval{Hash: "e", At: at(47), By: ada}}},
 		},
-		Approval: &state.Approval{Kind: state.PlanThorough, Hash: "d", At: at(35), By: ada, Before: &state.Approval{Kind: state.PlanPreliminary, Hash: "b", At: at(15), By: ada}},
-		End:      &state.End{Reason: "of the life before"},
+			Approval: &state.Approval{Kind: state.PlanThorough, Hash: "d", At: at(35), By: ada, Before: &state.Approval{Kind: state.PlanPreliminary, Hash: "b", At: at(15), By: ada}}},
 	}
 	sum := func(runs int) state.Money {
 		n := int64(runs)
@@ -95,7 +95,7 @@ func TestTurnsOfATaskAreTold(t *testing.T) {
 	key := state.TaskKey{Repo: 7, Issue: 1}
 	for _, phase := range []state.Phase{state.PhaseQueued, state.PhaseQueued, state.PhasePlanning, state.PhaseFailed} {
 		s.next = func(before *state.Task, e state.Event, _ machine.Policy) machine.Change {
-			after := &state.Task{Phase: phase, Since: e.Now}
+			after := &state.Task{TaskPhase: state.TaskPhase{Phase: phase, Since: e.Now}}
 			if before != nil && before.Phase == phase {
 				after.Since = before.Since
 			}

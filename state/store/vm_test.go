@@ -39,12 +39,12 @@ func TestRowFollowsTask(t *testing.T) {
 		}
 	}
 	a, b := &state.VM{Name: "a"}, &state.VM{Name: "b"}
-	step(state.Task{Phase: state.PhaseQueued}, "ready ready")
-	step(state.Task{Phase: state.PhaseQueued, Run: &state.Run{}}, "ready ready")
-	step(state.Task{Phase: state.PhaseQueued, Run: &state.Run{VM: "a"}, VM: a}, "busy ready")
-	step(state.Task{Phase: state.PhaseQueued, VM: a}, "parked ready")
-	step(state.Task{Phase: state.PhaseQueued, Run: &state.Run{VM: "a"}, VM: a}, "busy ready")
-	step(state.Task{Phase: state.PhaseQueued, Run: &state.Run{VM: "b"}, VM: b}, "parked busy")
-	step(state.Task{Phase: state.PhaseQueued}, "parked parked")
-	step(state.Task{Phase: state.PhaseQueued, VM: &state.VM{Name: "unknown"}}, "parked parked")
+	step(state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}}, "ready ready")
+	step(state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}, TaskRuns: state.TaskRuns{Run: &state.Run{}}}, "ready ready")
+	step(state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}, TaskRuns: state.TaskRuns{Run: &state.Run{RunLaunch: state.RunLaunch{VM: "a"}}}, TaskVMs: state.TaskVMs{VM: a}}, "busy ready")
+	step(state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}, TaskVMs: state.TaskVMs{VM: a}}, "parked ready")
+	step(state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}, TaskRuns: state.TaskRuns{Run: &state.Run{RunLaunch: state.RunLaunch{VM: "a"}}}, TaskVMs: state.TaskVMs{VM: a}}, "busy ready")
+	step(state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}, TaskRuns: state.TaskRuns{Run: &state.Run{RunLaunch: state.RunLaunch{VM: "b"}}}, TaskVMs: state.TaskVMs{VM: b}}, "parked busy")
+	step(state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}}, "parked parked")
+	step(state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}, TaskVMs: state.TaskVMs{VM: &state.VM{Name: "unknown"}}}, "parked parked")
 }

@@ -56,7 +56,7 @@ func (s *tasks) Task(_ context.Context, key state.TaskKey) (*state.Task, error) 
 func (s *tasks) set(key state.TaskKey, server *state.VM, asleep *state.Asleep) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.has[key] = &state.Task{Key: key, Phase: state.PhaseImplementing, VM: server, Asleep: asleep}
+	s.has[key] = &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskVMs: state.TaskVMs{VM: server, Asleep: asleep}}
 }
 
 // sshAfter is how long after a server runs its SSH can be used: the boot of the system.
