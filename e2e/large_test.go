@@ -25,7 +25,7 @@ func large(ts *testscript.TestScript, neg bool, args []string) {
 		})
 		ts.Check(err)
 	case len(args) == 2 && args[0] == "show":
-		out, err := exec.Command("git", "-C", s.repo().Dir, "show", s.named(args[1])).Output()
+		out, err := exec.Command("git", "-C", s.repo().Git.Dir, "show", s.named(args[1])).Output()
 		ts.Check(err)
 		oid := lfsOID.FindStringSubmatch(string(out))
 		if oid == nil {

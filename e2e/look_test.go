@@ -156,7 +156,7 @@ func branchCmd(ts *testscript.TestScript, neg bool, args []string) {
 	for i := range args {
 		args[i] = s.named(args[i])
 	}
-	cmd := exec.Command("git", append([]string{"-C", s.repo().Dir}, args...)...)
+	cmd := exec.Command("git", append([]string{"-C", s.repo().Git.Dir}, args...)...)
 	out, err := cmd.CombinedOutput()
 	_, werr := ts.Stdout().Write(out)
 	ts.Check(werr)
@@ -307,7 +307,7 @@ func sameTree(o seen, want string) (string, bool) {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	published := git(o.r.Dir, "rev-parse", o.t.Branch.Name+"^{tree}")
+	published := git(o.r.Git.Dir, "rev-parse", o.t.Branch.Name+"^{tree}")
 	dirs, err := filepath.Glob(filepath.Join(o.s.boxDir(o.t.VM.Name), "*", "work"))
 	if err != nil || len(dirs) == 0 {
 		return "no checkout on the VM", false

@@ -33,7 +33,7 @@ func submodule(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		return strings.TrimRight(string(out), "\n")
 	}
-	dir, head := s.repo().Dir, run(other.Dir, "", "rev-parse", "HEAD")
+	dir, head := s.repo().Git.Dir, run(other.Git.Dir, "", "rev-parse", "HEAD")
 	run(dir, "", "read-tree", branch)
 	old, _ := exec.Command("git", "-C", dir, "show", branch+":.gitmodules").Output() // none before the first
 	text := string(old) + "[submodule \"" + path + "\"]\n\tpath = " + path + "\n\turl = " + address + "\n"

@@ -208,7 +208,7 @@ func (l *life) github(x *finder) {
 		must(l.t, err)
 		l.search(x, inComment, fmt.Sprintf("#%d", n), data)
 	}
-	out, err := exec.CommandContext(l.t.Context(), "git", "-C", r.Dir, "log", "--all", "-p", "--format=raw").Output()
+	out, err := exec.CommandContext(l.t.Context(), "git", "-C", r.Git.Dir, "log", "--all", "-p", "--format=raw").Output()
 	must(l.t, err)
 	l.search(x, inCommit, "git log", out)
 }

@@ -29,7 +29,7 @@ func clone(t *testing.T, w *world) *checkout {
 	t.Helper()
 	c := &checkout{t: t, dir: filepath.Join(t.TempDir(), "clone")}
 	r := must(w.As("octo").Repo(fullName))(t)
-	c.run(filepath.Dir(c.dir), "clone", "--quiet", "--no-local", r.Dir, c.dir) // copying files would meet those of other tests half written
+	c.run(filepath.Dir(c.dir), "clone", "--quiet", "--no-local", r.Git.Dir, c.dir) // copying files would meet those of other tests half written
 	c.base = c.git("rev-parse", "HEAD")
 	return c
 }

@@ -49,7 +49,7 @@ func TestOwnCommitsAreNotPeoples(t *testing.T) {
 				w.task.Branch.Head = w.push("ada", branch, map[string]string{"ada.txt": "x\n"})
 			}
 			if c.rebased {
-				w.host.git(t, "pull", "--quiet", "--rebase", w.repo.Dir, branch)
+				w.host.git(t, "pull", "--quiet", "--rebase", w.repo.Git.Dir, branch)
 				w.task.Branch.Root = w.task.Branch.Head
 			}
 			for i := range c.rounds {

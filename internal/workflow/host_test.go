@@ -63,7 +63,7 @@ func (h *host) Place(context.Context, string) (runnerctl.Place, error) {
 }
 
 // bare is where git really fetches from: there is no tether here.
-func (h *host) bare(s work.Source) work.Source { s.URL, s.Token = h.w.repo.Dir, ""; return s }
+func (h *host) bare(s work.Source) work.Source { s.URL, s.Token = h.w.repo.Git.Dir, ""; return s }
 
 func (h *host) Prepare(ctx context.Context, _ string, spec work.PrepareSpec) (work.Place, error) {
 	h.prepared = append(h.prepared, spec)
@@ -152,7 +152,7 @@ func (h *host) VMToken(vm string) string { return "token-of-" + vm }
 // checkout makes the VM's checkout at the head of a branch or at a commit.
 func (h *host) checkout(t *testing.T, at string) {
 	t.Helper()
-	h.run(t, filepath.Dir(h.dir), "clone", "--quiet", h.w.repo.Dir, h.dir)
+	h.run(t, filepath.Dir(h.dir), "clone", "--quiet", h.w.repo.Git.Dir, h.dir)
 	h.git(t, "checkout", "--quiet", "-B", h.w.task.Branch.Name, at)
 	h.w.task.VM = &h.vm
 }

@@ -2,27 +2,11 @@ package simgithub
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 )
-
-// refChange moves one reference. A zero Before is not checked; a zero-id After deletes.
-type refChange struct {
-	Name   string // full, such as refs/heads/main
-	Before string // what must be there; "": whatever is there; zeroSHA: nothing
-	After  string
-	Force  bool
-}
-
-// refName is what GitHub takes as a full reference name.
-var refName = regexp.MustCompile(`^refs/[A-Za-z0-9_][\w./@+=-]*[\w@+=-]$`)
-
-func validRef(name string) bool {
-	return refName.MatchString(name) && !strings.Contains(name, "..") && !strings.Contains(name, "//") &&
-		!strings.HasSuffix(name, ".lock") && !strings.Contains(name, "/.") && strings.Count(name, "/") >= 2
-}
 
 // updateRef moves one reference and does all that follows from it.
 func (x *session) updateRef(r *Repo, c refChange) error {
@@ -37,7 +21,7 @@ func (x *session) updateRefs(r *Repo, list []refChange) error {
 	if err := x.checkRefs(r, list); err != nil {
 		return err
 	}
-	if err := x.s.git.moveRefs(r, list); err != nil {
+	if err := r.Git.moveRefs(list); err != nil {
 		return errUnprocessable("Reference cannot be updated")
 	}
 	for _, c := range list {
@@ -58,27 +42,12 @@ func (x *session) checkRefs(r *Repo, list []refChange) error {
 	return nil
 }
 
-// moveRefs moves references together. A single one needs no transaction.
-func (g gitRunner) moveRefs(r *Repo, list []refChange) error {
-	if len(list) == 1 && list[0].After != zeroSHA && r.writeRef(list[0].Name, list[0].After) {
-		return nil
-	}
-	var script strings.Builder
-	script.WriteString("start\n")
-	for _, c := range list {
-		fmt.Fprintf(&script, "update %s %s %s\n", c.Name, c.After, c.Before)
-	}
-	script.WriteString("prepare\ncommit\n")
-	_, _, err := g.run(gitCmd{dir: r.Dir, stdin: []byte(script.String()), args: []string{"update-ref", "--stdin"}})
-	return err
-}
-
 // checkRef refuses a change and fills in what is there now.
 func (x *session) checkRef(r *Repo, c *refChange) error {
 	if !validRef(c.Name) || strings.HasPrefix(c.Name, "refs/pull/") {
 		return errUnprocessable("Reference name is not valid: %s", c.Name)
 	}
-	now := x.s.git.ref(r, c.Name)
+	now := r.Git.ref(c.Name)
 	if now == "" {
 		now = zeroSHA
 	}
@@ -95,10 +64,10 @@ func (x *session) checkRef(r *Repo, c *refChange) error {
 		}
 		return nil
 	}
-	if strings.HasPrefix(c.Name, "refs/heads/") && x.s.git.resolve(r, c.After) != c.After || x.s.git.ref(r, c.After+"^{}") == "" {
+	if strings.HasPrefix(c.Name, "refs/heads/") && r.Git.resolve(c.After) != c.After || r.Git.ref(c.After+"^{}") == "" {
 		return errUnprocessable("Object does not exist")
 	}
-	if now != zeroSHA && !c.Force && !x.s.git.isAncestor(r, now, c.After) {
+	if now != zeroSHA && !c.Force && !r.Git.isAncestor(now, c.After) {
 		return errUnprocessable("Update is not a fast forward")
 	}
 	return x.guardWorkflows(r, now, c.After)
@@ -113,7 +82,7 @@ func (x *session) guardWorkflows(r *Repo, before, after string) error {
 	if before != zeroSHA {
 		args = append(args, before)
 	}
-	out, err := x.s.git.out(r, append(args, "--", ".github/workflows")...)
+	out, err := r.Git.out(append(args, "--", ".github/workflows")...)
 	if err != nil {
 		return err
 	}
@@ -167,9 +136,9 @@ func (x *session) headMoved(p *Pull, before, after string) {
 	p.HeadSHA, p.issue.UpdatedAt = after, x.s.now()
 	x.s.updatePullRef(p)
 	for _, t := range p.Threads {
-		x.s.git.moveThread(p.issue.repo, t, before, after)
+		t.follow(p.issue.repo.Git, before, after)
 	}
-	if !x.s.git.isAncestor(p.issue.repo, before, after) {
+	if !p.issue.repo.Git.isAncestor(before, after) {
 		x.event(p.issue, &Event{Event: "head_ref_force_pushed", CommitID: after})
 	}
 	x.emitPull("synchronize", p, obj{"before": before, "after": after})
@@ -182,7 +151,7 @@ func (x *session) baseMoved(p *Pull, after string) {
 		_ = x.setState(p.issue, "closed", "", "") // "closed" is always a valid state
 		return
 	}
-	if x.s.git.isAncestor(p.issue.repo, p.HeadSHA, after) {
+	if p.issue.repo.Git.isAncestor(p.HeadSHA, after) {
 		x.finishMerge(p, after)
 		return
 	}
@@ -190,7 +159,7 @@ func (x *session) baseMoved(p *Pull, after string) {
 }
 
 func (x *session) closeByCommits(r *Repo, before, after string) error {
-	out, err := x.s.git.out(r, "log", "--format=%H %B%x00", before+".."+after)
+	out, err := r.Git.out("log", "--format=%H %B%x00", before+".."+after)
 	if err != nil {
 		return err
 	}
@@ -208,7 +177,7 @@ func (x *session) closeByCommits(r *Repo, before, after string) error {
 // updatePullRef points refs/pull/N/head at the head, as GitHub does. Best effort: nothing of ours depends on it.
 func (s *Sim) updatePullRef(p *Pull) {
 	name := fmt.Sprintf("refs/pull/%d/head", p.issue.Number)
-	if err := s.git.updateRef(p.issue.repo, name, p.HeadSHA, ""); err != nil {
+	if err := p.issue.repo.Git.updateRef(name, p.HeadSHA, ""); err != nil {
 		s.log.Warn().Err(err).Msg("point the pull request's own reference")
 	}
 }
@@ -225,14 +194,14 @@ func (x *session) pushCommit(full string, in Commit) (string, error) {
 	if in.From == "" {
 		in.From = r.DefaultBranch
 	}
-	parent := x.s.git.branch(r, in.Branch)
+	parent := r.Git.branch(in.Branch)
 	before := parent
 	if parent == "" {
-		before, parent = zeroSHA, x.s.git.branch(r, in.From)
+		before, parent = zeroSHA, r.Git.branch(in.From)
 	}
 	entries := make([]treeEntry, 0, len(in.Files)+len(in.Delete))
 	for path, content := range in.Files {
-		sha, err := x.s.git.writeBlob(r, []byte(content))
+		sha, err := r.Git.writeBlob([]byte(content))
 		if err != nil {
 			return "", err
 		}
@@ -245,12 +214,22 @@ func (x *session) pushCommit(full string, in Commit) (string, error) {
 	if parent != "" {
 		c.parents = []string{parent}
 	}
-	if c.tree, err = x.s.git.writeTree(r, parent, entries); err != nil {
+	if c.tree, err = writeTree(r, parent, entries); err != nil {
 		return "", err
 	}
-	sha, err := x.s.makeCommit(r, c)
+	sha, err := r.Git.writeCommit(c)
 	if err != nil {
 		return "", err
 	}
 	return sha, x.updateRef(r, refChange{Name: "refs/heads/" + in.Branch, Before: before, After: sha})
+}
+
+// writeTree writes a tree; GitHub answers 422 to entries that git refuses.
+func writeTree(r *Repo, base string, entries []treeEntry) (string, error) {
+	sha, err := r.Git.writeTree(base, entries)
+	var invalid *invalidError
+	if errors.As(err, &invalid) {
+		return "", errUnprocessable("%s", invalid.message)
+	}
+	return sha, err
 }

@@ -14,8 +14,8 @@ func (x *session) newThread(p *Pull, in NewReviewComment, commit string) (*Threa
 	if in.Side == "" {
 		in.Side = "RIGHT"
 	}
-	base := x.s.git.mergeBase(p.issue.repo, p.BaseSHA, commit)
-	hunk, ok := x.s.git.hunkAt(p.issue.repo, place{from: base, to: commit, path: in.Path, line: in.Line, left: in.Side == "LEFT"})
+	base := p.issue.repo.Git.mergeBase(p.BaseSHA, commit)
+	hunk, ok := p.issue.repo.Git.hunkAt(place{from: base, to: commit, path: in.Path, line: in.Line, left: in.Side == "LEFT"})
 	if !ok {
 		return nil, errCustom("PullRequestReviewComment", "pull_request_review_thread.line must be part of the diff")
 	}
@@ -133,4 +133,23 @@ func (x *session) deleteReviewComment(k *ReviewComment) error {
 	delete(x.s.nodes, k.NodeID)
 	x.emitReviewComment("deleted", k, nil)
 	return nil
+}
+
+// follow moves a thread's line from one head to the next: it shifts with the lines above it, and the thread is outdated
+// when its own line changed.
+func (t *Thread) follow(git *repository, before, after string) {
+	if t.Line == 0 || t.Outdated || t.Side != "RIGHT" {
+		return
+	}
+	shift, changed, err := git.followLine(t.Path, t.Line, before, after)
+	switch {
+	case err != nil: // as with a file that is gone: the thread stays where it is
+	case changed:
+		t.Outdated, t.Line, t.StartLine = true, 0, 0
+	default:
+		t.Line += shift
+		if t.StartLine > 0 {
+			t.StartLine = max(1, t.StartLine+shift)
+		}
+	}
 }

@@ -27,7 +27,7 @@ func (x *session) suite(r *Repo, k *CheckRun) *CheckSuite {
 	}
 	c := &CheckSuite{ID: x.s.newID(), HeadSHA: k.HeadSHA, ByApp: k.ByApp, Status: "queued", CreatedAt: x.s.now(), UpdatedAt: x.s.now()}
 	c.NodeID = nodeID("CS", c.ID)
-	refs, err := x.s.git.refs(r, "refs/heads/")
+	refs, err := r.Git.refs("refs/heads/")
 	if err != nil {
 		x.s.log.Warn().Err(err).Msg("find the branch of a check suite")
 	}
@@ -98,7 +98,7 @@ func (r *Repo) latestRuns(c *CheckSuite) []*CheckRun {
 func (x *session) suiteJSON(r *Repo, c *CheckSuite) obj {
 	o := x.shortSuiteJSON(r, c)
 	o["latest_check_runs_count"], o["check_runs_url"] = len(r.latestRuns(c)), x.s.api("/repos/%s/check-suites/%d/check-runs", r.FullName(), c.ID)
-	if k := x.s.git.commit(r, c.HeadSHA); k != nil {
+	if k := r.Git.commit(c.HeadSHA); k != nil {
 		o["head_commit"] = simpleCommit(k)
 	}
 	return o

@@ -97,7 +97,7 @@ func (p Person) CommitFiles(repo, rev string) (out CommitView, files []FileChang
 		if err != nil {
 			return err
 		}
-		k := x.s.git.commit(r, rev)
+		k := r.Git.commit(rev)
 		if k == nil {
 			return errNotFound()
 		}
@@ -106,7 +106,7 @@ func (p Person) CommitFiles(repo, rev string) (out CommitView, files []FileChang
 			parent = k.Parents[0]
 		}
 		out = x.s.commitView(*k)
-		files, err = x.s.git.diff(r, parent, k.SHA)
+		files, err = r.Git.diff(parent, k.SHA)
 		return err
 	})
 	return out, files, err

@@ -1,6 +1,7 @@
 package simgithub
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -20,17 +21,17 @@ type FileChange struct {
 }
 
 // diff lists what changed between two commits, with renames found.
-func (g gitRunner) diff(r *Repo, from, to string) ([]FileChange, error) {
+func (r *repository) diff(from, to string) ([]FileChange, error) {
 	if from == "" {
 		from = emptyTree
 	}
 	args := []string{"diff", "--no-ext-diff", "--no-color", "-M"}
-	raw, err := g.out(r, append(args, "--raw", "-z", "--no-abbrev", from, to)...)
+	raw, err := r.out(append(args, "--raw", "-z", "--no-abbrev", from, to)...)
 	if err != nil {
 		return nil, err
 	}
 	list := parseRaw(raw)
-	text, err := g.out(r, append(args, "-p", from, to)...)
+	text, err := r.out(append(args, "-p", from, to)...)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +110,8 @@ type place struct {
 }
 
 // hunkAt gives the hunk that holds a line, from its header to that line; line 0 means the file as a whole.
-func (g gitRunner) hunkAt(r *Repo, at place) (string, bool) {
-	files, err := g.diff(r, at.from, at.to)
+func (r *repository) hunkAt(at place) (string, bool) {
+	files, err := r.diff(at.from, at.to)
 	if err != nil {
 		return "", false
 	}
@@ -153,14 +154,6 @@ func parseHunks(patch string) []hunk {
 	return list
 }
 
-func atoi(s string, missing int) int {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		return missing
-	}
-	return n
-}
-
 // upTo is the hunk's text up to a line of one of its sides.
 func (h hunk) upTo(line int, left bool) (string, bool) {
 	oldLine, newLine := h.oldStart-1, h.newStart-1
@@ -186,36 +179,9 @@ func (h hunk) upTo(line int, left bool) (string, bool) {
 	return "", false
 }
 
-// moveThread follows a thread's line from one head to the next: it shifts with the lines above it, and the thread
-// is outdated when its own line changed.
-func (g gitRunner) moveThread(r *Repo, t *Thread, before, after string) {
-	if t.Line == 0 || t.Outdated || t.Side != "RIGHT" {
-		return
-	}
-	patch, err := g.out(r, "diff", "--no-color", "-U0", before, after, "--", t.Path)
-	if err != nil {
-		return
-	}
-	shift := 0
-	for _, h := range parseHunks(patch) {
-		switch {
-		case h.oldCount == 0 && h.oldStart >= t.Line, h.oldCount > 0 && h.oldStart > t.Line: // below
-		case h.oldCount > 0 && t.Line < h.oldStart+h.oldCount: // the line itself
-			t.Outdated, t.Line, t.StartLine = true, 0, 0
-			return
-		default:
-			shift += h.newCount - h.oldCount
-		}
-	}
-	t.Line += shift
-	if t.StartLine > 0 {
-		t.StartLine = max(1, t.StartLine+shift)
-	}
-}
-
 // countBetween tells how many commits head has that base lacks, and the other way round.
-func (g gitRunner) countBetween(r *Repo, base, head string) (ahead, behind int, err error) {
-	out, err := g.out(r, "rev-list", "--left-right", "--count", base+"..."+head)
+func (r *repository) countBetween(base, head string) (ahead, behind int, err error) {
+	out, err := r.out("rev-list", "--left-right", "--count", base+"..."+head)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -223,4 +189,40 @@ func (g gitRunner) countBetween(r *Repo, base, head string) (ahead, behind int, 
 		return 0, 0, fmt.Errorf("count commits between %s and %s: %w", base, head, err)
 	}
 	return ahead, behind, nil
+}
+
+// followLine returns by how many lines a line of a file moved from one commit to the next, and whether it changed.
+func (r *repository) followLine(path string, line int, before, after string) (shift int, changed bool, err error) {
+	patch, err := r.out("diff", "--no-color", "-U0", before, after, "--", path)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, h := range parseHunks(patch) {
+		switch {
+		case h.oldCount == 0 && h.oldStart >= line, h.oldCount > 0 && h.oldStart > line: // below
+		case h.oldCount > 0 && line < h.oldStart+h.oldCount: // the line itself
+			return 0, true, nil
+		default:
+			shift += h.newCount - h.oldCount
+		}
+	}
+	return shift, false, nil
+}
+
+// changedFiles lists which files differ between two commits, without their patches and without looking for renames.
+func (r *repository) changedFiles(from, to string) []FileChange {
+	raw, err := r.out("diff", "--no-renames", "--raw", "-z", "--no-abbrev", cmp.Or(from, emptyTree), to)
+	if err != nil {
+		return nil
+	}
+	return parseRaw(raw)
+}
+
+// atoi reads a number; missing is the answer for anything else.
+func atoi(s string, missing int) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return missing
+	}
+	return n
 }

@@ -22,12 +22,15 @@ import (
 // are files of their own ("loose"), which this file reads and writes directly. Each reader says whether it knows
 // the answer: for packed objects, packed references and everything unusual the caller asks git.
 
+// looseStore is the loose objects and references of a repository.
+type looseStore struct{ dir string }
+
 // object reads a loose object; known is false if there is none.
-func (r *Repo) object(sha string) (kind string, body []byte, known bool) {
+func (s looseStore) object(sha string) (kind string, body []byte, known bool) {
 	if !validSHA(sha) {
 		return "", nil, false
 	}
-	f, err := os.Open(filepath.Join(r.Dir, "objects", sha[:2], sha[2:]))
+	f, err := os.Open(filepath.Join(s.dir, "objects", sha[:2], sha[2:]))
 	if err != nil {
 		return "", nil, false
 	}
@@ -46,11 +49,11 @@ func (r *Repo) object(sha string) (kind string, body []byte, known bool) {
 }
 
 // writeObject stores an object and returns its id.
-func (r *Repo) writeObject(kind string, body []byte) (string, error) {
+func (s looseStore) writeObject(kind string, body []byte) (string, error) {
 	raw := append(fmt.Appendf(nil, "%s %d\x00", kind, len(body)), body...)
 	sum := sha1.Sum(raw)
 	sha := hex.EncodeToString(sum[:])
-	dir := filepath.Join(r.Dir, "objects", sha[:2])
+	dir := filepath.Join(s.dir, "objects", sha[:2])
 	path := filepath.Join(dir, sha[2:])
 	if _, err := os.Stat(path); err == nil {
 		return sha, nil
@@ -76,35 +79,35 @@ func (r *Repo) writeObject(kind string, body []byte) (string, error) {
 }
 
 // hasPackedRefs reports whether references may be elsewhere than in files of their own.
-func (r *Repo) hasPackedRefs() bool {
-	_, err := os.Stat(filepath.Join(r.Dir, "packed-refs"))
+func (s looseStore) hasPackedRefs() bool {
+	_, err := os.Stat(filepath.Join(s.dir, "packed-refs"))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // looseRef reads a full reference name; "" if there is no such reference.
-func (r *Repo) looseRef(name string) (sha string, known bool) {
+func (s looseStore) ref(name string) (sha string, known bool) {
 	if !validRef(name) {
 		return "", false
 	}
-	text, err := os.ReadFile(filepath.Join(r.Dir, filepath.FromSlash(name)))
+	text, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(name)))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", !r.hasPackedRefs()
+		return "", !s.hasPackedRefs()
 	}
 	sha = strings.TrimSuffix(string(text), "\n")
 	return sha, err == nil && validSHA(sha)
 }
 
 // looseRefs lists references below a prefix, sorted by name.
-func (r *Repo) looseRefs(prefix string) (list []gitRef, known bool) {
-	if r.hasPackedRefs() {
+func (s looseStore) refs(prefix string) (list []gitRef, known bool) {
+	if s.hasPackedRefs() {
 		return nil, false
 	}
 	below := strings.TrimSuffix(prefix, "/") + "/"
-	err := filepath.WalkDir(filepath.Join(r.Dir, "refs"), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(s.dir, "refs"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		rel, err := filepath.Rel(r.Dir, path)
+		rel, err := filepath.Rel(s.dir, path)
 		if err != nil {
 			return err
 		}
@@ -112,8 +115,8 @@ func (r *Repo) looseRefs(prefix string) (list []gitRef, known bool) {
 		if name != prefix && !strings.HasPrefix(name, below) {
 			return nil
 		}
-		sha, ok := r.looseRef(name)
-		kind, _, found := r.object(sha)
+		sha, ok := s.ref(name)
+		kind, _, found := s.object(sha)
 		if !ok || !found {
 			return fmt.Errorf("%s is not loose", name)
 		}
@@ -125,15 +128,15 @@ func (r *Repo) looseRefs(prefix string) (list []gitRef, known bool) {
 }
 
 // writeRef points a reference at an object that is there. It reports whether it did.
-func (r *Repo) writeRef(name, sha string) bool {
+func (s looseStore) writeRef(name, sha string) bool {
 	if !validRef(name) || !validSHA(sha) || sha == zeroSHA {
 		return false
 	}
-	kind, _, known := r.object(sha)
-	if !known || r.hasPackedRefs() || kind != "commit" && strings.HasPrefix(name, "refs/heads/") {
+	kind, _, known := s.object(sha)
+	if !known || s.hasPackedRefs() || kind != "commit" && strings.HasPrefix(name, "refs/heads/") {
 		return false
 	}
-	path := filepath.Join(r.Dir, filepath.FromSlash(name))
+	path := filepath.Join(s.dir, filepath.FromSlash(name))
 	if os.MkdirAll(filepath.Dir(path), 0o755) != nil {
 		return false
 	}
@@ -153,40 +156,40 @@ func (r *Repo) writeRef(name, sha string) bool {
 }
 
 // looseResolve gives the commit that a full id or reference names, or "".
-func (r *Repo) looseResolve(rev string) (sha string, known bool) {
+func (s looseStore) resolve(rev string) (sha string, known bool) {
 	sha = rev
 	if !validSHA(rev) {
-		if sha, known = r.looseRef(rev); !known || sha == "" {
+		if sha, known = s.ref(rev); !known || sha == "" {
 			return "", known
 		}
 	}
-	kind, _, known := r.object(sha)
+	kind, _, known := s.object(sha)
 	return sha, known && kind == "commit"
 }
 
 // looseNamed gives the object that an id, a full reference or one of these with a path ("ID:PATH"), "^{}" or "^{tree}"
 // names, or "".
-func (r *Repo) looseNamed(name string) (sha string, known bool) {
+func (s looseStore) named(name string) (sha string, known bool) {
 	if validSHA(name) {
 		return name, true // git does not look either
 	}
 	if rev, path, hasPath := strings.Cut(name, ":"); hasPath {
-		return r.looseAt(rev, path)
+		return s.at(rev, path)
 	}
 	if id, ok := strings.CutSuffix(name, "^{}"); ok {
-		kind, _, known := r.object(id)
+		kind, _, known := s.object(id)
 		return id, known && kind != "tag"
 	}
 	if id, ok := strings.CutSuffix(name, "^{tree}"); ok {
-		n, known := r.looseTree(id)
+		n, known := s.tree(id)
 		return n.sha, known
 	}
-	return r.looseRef(name)
+	return s.ref(name)
 }
 
 // looseCommit reads a commit.
-func (r *Repo) looseCommit(sha string) (c *gitCommit, known bool) {
-	kind, body, known := r.object(sha)
+func (s looseStore) commit(sha string) (c *gitCommit, known bool) {
+	kind, body, known := s.object(sha)
 	head, message, ok := strings.Cut(string(body), "\n\n")
 	if !known || kind != "commit" || !ok || strings.HasPrefix(message, "\n") || strings.ContainsAny(message, "\x1e\x1f\x00\r") {
 		return nil, false
@@ -211,16 +214,16 @@ func (r *Repo) looseCommit(sha string) (c *gitCommit, known bool) {
 }
 
 // parseIdentity reads NAME <EMAIL> SECONDS ZONE.
-func parseIdentity(s string) (who identity, ok bool) {
+func parseIdentity(s string) (who gitIdentity, ok bool) {
 	name, rest, hasEmail := strings.Cut(s, " <")
 	email, when, hasTime := strings.Cut(rest, "> ")
 	seconds, _, _ := strings.Cut(when, " ")
 	at, err := strconv.ParseInt(seconds, 10, 64)
-	return identity{name: name, email: email, at: time.Unix(at, 0).UTC()}, hasEmail && hasTime && err == nil
+	return gitIdentity{name: name, email: email, at: time.Unix(at, 0).UTC()}, hasEmail && hasTime && err == nil
 }
 
 // isLooseAncestor tells whether old is reachable from new.
-func (r *Repo) isLooseAncestor(old, new string) (is, known bool) {
+func (s looseStore) isAncestor(old, new string) (is, known bool) {
 	if !validSHA(old) {
 		return false, false
 	}
@@ -232,7 +235,7 @@ func (r *Repo) isLooseAncestor(old, new string) (is, known bool) {
 			continue
 		}
 		seen[sha] = true
-		c, ok := r.looseCommit(sha)
+		c, ok := s.commit(sha)
 		if !ok {
 			return false, false
 		}
@@ -241,6 +244,6 @@ func (r *Repo) isLooseAncestor(old, new string) (is, known bool) {
 		}
 		next = append(next, c.Parents...)
 	}
-	_, isCommit := r.looseCommit(old)
+	_, isCommit := s.commit(old)
 	return false, isCommit
 }

@@ -72,7 +72,7 @@ func looseRepo(t *testing.T) (*Sim, *Repo) {
 
 func git(t *testing.T, s *Sim, r *Repo, args ...string) string {
 	t.Helper()
-	out, err := s.git.out(r, args...)
+	out, err := r.Git.out(args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func git(t *testing.T, s *Sim, r *Repo, args ...string) string {
 
 // asked is git's answer, empty if it fails.
 func asked(s *Sim, r *Repo, args ...string) string {
-	out, err := s.git.out(r, args...)
+	out, err := r.Git.out(args...)
 	if err != nil {
 		return ""
 	}
@@ -96,15 +96,15 @@ func sameNames(t *testing.T, s *Sim, r *Repo) {
 		strings.Repeat("1", 40), "main:a", main + ":a-b/c", main + ":", main + ":none", "refs/heads/main:a-b/c/d", "refs/heads/none:a", main + ":a/b", main + "^{tree}",
 		main + "^{}", asked(s, r, "rev-parse", "refs/tags/v1") + "^{}", asked(s, r, "rev-parse", "main^{tree}"), "refs/heads/main/x", "refs/heads/main~1", "side...main",
 	} {
-		if got, want := s.git.ref(r, rev), asked(s, r, "rev-parse", "--verify", "--quiet", rev); got != want {
+		if got, want := r.Git.ref(rev), asked(s, r, "rev-parse", "--verify", "--quiet", rev); got != want {
 			t.Errorf("%s is %q, want %q", rev, got, want)
 		}
-		if got, want := s.git.resolve(r, rev), asked(s, r, "rev-parse", "--verify", "--quiet", rev+"^{commit}"); got != want {
+		if got, want := r.Git.resolve(rev), asked(s, r, "rev-parse", "--verify", "--quiet", rev+"^{commit}"); got != want {
 			t.Errorf("%s is commit %q, want %q", rev, got, want)
 		}
 	}
 	for _, prefix := range []string{"refs/", "refs/heads/", "refs/heads", "refs/heads/main", "refs/heads/dee", "refs/heads/deep", "refs/tags/"} {
-		refs, err := s.git.refs(r, prefix)
+		refs, err := r.Git.refs(prefix)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,19 +122,19 @@ func sameHistory(t *testing.T, s *Sim, r *Repo) {
 	t.Helper()
 	all := strings.Fields(asked(s, r, "rev-list", "--all"))
 	for _, a := range all {
-		list, err := s.git.commits(r, 1, a)
+		list, err := r.Git.commits(1, a)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%d commits: %v", len(list), err)
 		}
-		if diff := cmp.Diff(&list[0], s.git.commit(r, a), cmp.AllowUnexported(identity{})); diff != "" {
+		if diff := cmp.Diff(&list[0], r.Git.commit(a), cmp.AllowUnexported(gitIdentity{})); diff != "" {
 			t.Errorf("commit %s (-git +got):\n%s", a, diff)
 		}
 		for _, b := range all {
-			_, code, _ := s.git.run(gitCmd{dir: r.Dir, args: []string{"merge-base", "--is-ancestor", a, b}})
-			if got := s.git.isAncestor(r, a, b); got != (code == 0) {
+			_, code, _ := r.Git.git.run(gitCmd{dir: r.Git.Dir, args: []string{"merge-base", "--is-ancestor", a, b}})
+			if got := r.Git.isAncestor(a, b); got != (code == 0) {
 				t.Errorf("%s is an ancestor of %s: %v", a, b, got)
 			}
-			if got, want := s.git.mergeBase(r, a, b), asked(s, r, "merge-base", a, b); got != want {
+			if got, want := r.Git.mergeBase(a, b), asked(s, r, "merge-base", a, b); got != want {
 				t.Errorf("merge base of %s and %s: %s, want %s", a, b, got, want)
 			}
 		}
@@ -149,7 +149,7 @@ func sameTrees(t *testing.T, s *Sim, r *Repo) {
 		if path != "" {
 			args, paths = append(args, "--", path), []string{path}
 		}
-		list, err := s.git.list(r, apart, false, paths...)
+		list, err := r.Git.list(apart, false, paths...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func sameChanges(t *testing.T, s *Sim, r *Repo, base string) {
 		"nothing changes":                      nil,
 		"what was put goes again, with others": {{Path: "q", Mode: "100644", SHA: &one}, {Path: "q"}, {Path: "p", Mode: "100644", SHA: &one}},
 	} {
-		got, err := s.git.writeTree(r, base, entries)
+		got, err := r.Git.writeTree(base, entries)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -201,7 +201,7 @@ func sameChanges(t *testing.T, s *Sim, r *Repo, base string) {
 		"a missing blob": {Path: "a", Mode: "100644", SHA: &none}, "git's own folder": {Path: ".git/config", Mode: "100644", SHA: &one},
 		"an unknown mode": {Path: "a", Mode: "100600", SHA: &one},
 	} {
-		if sha, err := s.git.writeTree(r, base, []treeEntry{e}); err == nil {
+		if sha, err := r.Git.writeTree(base, []treeEntry{e}); err == nil {
 			t.Errorf("%s was taken: %s", name, sha)
 		}
 	}
@@ -215,7 +215,7 @@ func byIndex(t *testing.T, s *Sim, r *Repo, base string, entries []treeEntry) st
 	t.Helper()
 	index := []string{"GIT_INDEX_FILE=" + filepath.Join(t.TempDir(), "index")}
 	run := func(in string, args ...string) string {
-		out, _, err := s.git.run(gitCmd{dir: r.Dir, env: index, stdin: []byte(in), args: args})
+		out, _, err := r.Git.git.run(gitCmd{dir: r.Git.Dir, env: index, stdin: []byte(in), args: args})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,21 +241,21 @@ func ptr[T any](v T) *T { return &v }
 func TestLooseRefs(t *testing.T) {
 	t.Parallel()
 	s, r := looseRepo(t)
-	main, side := s.git.branch(r, "main"), s.git.branch(r, "side")
+	main, side := r.Git.branch("main"), r.Git.branch("side")
 	for _, name := range []string{"refs/heads/new/one", "refs/heads/side"} {
-		if err := s.git.updateRef(r, name, main, ""); err != nil || asked(s, r, "rev-parse", name) != main {
+		if err := r.Git.updateRef(name, main, ""); err != nil || asked(s, r, "rev-parse", name) != main {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for name, before := range map[string]string{"refs/heads/new": "", "refs/heads/main/x": "", "refs/heads/apart": main, "refs/heads/..": ""} {
-		if err := s.git.updateRef(r, name, side, before); err == nil {
+		if err := r.Git.updateRef(name, side, before); err == nil {
 			t.Errorf("%s was written", name)
 		}
 	}
-	if err := s.git.updateRef(r, "refs/heads/blob", s.git.ref(r, main+":a"), ""); err == nil {
+	if err := r.Git.updateRef("refs/heads/blob", r.Git.ref(main+":a"), ""); err == nil {
 		t.Error("a branch points at a blob")
 	}
-	left, err := filepath.Glob(filepath.Join(r.Dir, "refs", "heads", "*.lock"))
+	left, err := filepath.Glob(filepath.Join(r.Git.Dir, "refs", "heads", "*.lock"))
 	if err != nil || slices.ContainsFunc(left, func(p string) bool { _, err := os.Stat(p); return err == nil }) {
 		t.Errorf("locks are left: %v %v", left, err)
 	}

@@ -33,16 +33,16 @@ func (n *treeNode) kind() string {
 }
 
 // looseTree reads the tree of a commit, or a tree.
-func (r *Repo) looseTree(rev string) (root *treeNode, known bool) {
-	if c, ok := r.looseCommit(rev); ok {
+func (s looseStore) tree(rev string) (root *treeNode, known bool) {
+	if c, ok := s.commit(rev); ok {
 		rev = c.Tree
 	}
 	root = &treeNode{mode: "40000", sha: rev}
-	return root, validSHA(rev) && r.open(root)
+	return root, validSHA(rev) && s.open(root)
 }
 
 // open reads a folder's entries, once. It reports whether it could.
-func (r *Repo) open(n *treeNode) bool {
+func (s looseStore) open(n *treeNode) bool {
 	if n.kids != nil {
 		return true
 	}
@@ -50,7 +50,7 @@ func (r *Repo) open(n *treeNode) bool {
 	if n.sha == "" || n.sha == emptyTree {
 		return true
 	}
-	kind, body, known := r.object(n.sha)
+	kind, body, known := s.object(n.sha)
 	if !known || kind != "tree" {
 		return false
 	}
@@ -78,8 +78,8 @@ func (n *treeNode) names() []string {
 }
 
 // set puts something at a path; nil deletes what is there unless it is a folder. It reports whether it could.
-func (r *Repo) set(n *treeNode, path string, leaf *treeNode) bool {
-	if !r.open(n) {
+func (s looseStore) set(n *treeNode, path string, leaf *treeNode) bool {
+	if !s.open(n) {
 		return false
 	}
 	name, rest, deep := strings.Cut(path, "/")
@@ -98,7 +98,7 @@ func (r *Repo) set(n *treeNode, path string, leaf *treeNode) bool {
 		kid = &treeNode{mode: "40000"}
 		n.kids[name] = kid
 	}
-	if !r.set(kid, rest, leaf) {
+	if !s.set(kid, rest, leaf) {
 		return false
 	}
 	if len(kid.kids) == 0 {
@@ -108,7 +108,7 @@ func (r *Repo) set(n *treeNode, path string, leaf *treeNode) bool {
 }
 
 // store writes the folders that were changed and returns the tree's id.
-func (r *Repo) store(n *treeNode) (string, error) {
+func (s looseStore) store(n *treeNode) (string, error) {
 	if n.sha != "" {
 		return n.sha, nil
 	}
@@ -116,7 +116,7 @@ func (r *Repo) store(n *treeNode) (string, error) {
 	for _, name := range n.names() {
 		kid := n.kids[name]
 		if kid.isDir() {
-			sha, err := r.store(kid)
+			sha, err := s.store(kid)
 			if err != nil {
 				return "", err
 			}
@@ -129,38 +129,38 @@ func (r *Repo) store(n *treeNode) (string, error) {
 		fmt.Fprintf(&body, "%s %s\x00", kid.mode, name)
 		body.Write(id)
 	}
-	sha, err := r.writeObject("tree", body.Bytes())
+	sha, err := s.writeObject("tree", body.Bytes())
 	n.sha = sha
 	return sha, err
 }
 
 // changeTree applies entries to a tree or commit, "" for an empty tree. Names that git may refuse are left to git.
-func (r *Repo) changeTree(base string, entries []treeEntry) (sha string, known bool) {
+func (s looseStore) changeTree(base string, entries []treeEntry) (sha string, known bool) {
 	root, known := &treeNode{mode: "40000", kids: map[string]*treeNode{}}, true
 	if base != "" {
-		if root, known = r.looseTree(base); !known {
+		if root, known = s.tree(base); !known {
 			return "", false
 		}
 	}
 	for _, e := range entries {
-		leaf, ok := r.leaf(e)
-		if !ok || !r.set(root, e.Path, leaf) {
+		leaf, ok := s.leaf(e)
+		if !ok || !s.set(root, e.Path, leaf) {
 			return "", false
 		}
 	}
-	sha, err := r.store(root)
+	sha, err := s.store(root)
 	return sha, err == nil
 }
 
 // leaf makes what an entry puts at its path; nil if it deletes.
-func (r *Repo) leaf(e treeEntry) (n *treeNode, known bool) {
+func (s looseStore) leaf(e treeEntry) (n *treeNode, known bool) {
 	if !validPath(e.Path) || strings.ContainsAny(e.Path, "~\\:") || strings.Contains(strings.ToLower(e.Path), ".git") {
 		return nil, false
 	}
 	sha := ""
 	switch {
 	case e.Content != nil:
-		written, err := r.writeObject("blob", []byte(*e.Content))
+		written, err := s.writeObject("blob", []byte(*e.Content))
 		if err != nil {
 			return nil, false
 		}
@@ -175,11 +175,11 @@ func (r *Repo) leaf(e treeEntry) (n *treeNode, known bool) {
 	}
 	switch e.Mode {
 	case "040000":
-		n, known := r.looseTree(sha)
+		n, known := s.tree(sha)
 		return n, known && n.sha == sha // no commit
 	case "160000":
 	case "100644", "100755", "120000":
-		if _, err := os.Stat(filepath.Join(r.Dir, "objects", sha[:2], sha[2:])); err != nil {
+		if _, err := os.Stat(filepath.Join(s.dir, "objects", sha[:2], sha[2:])); err != nil {
 			return nil, false
 		}
 	default:
@@ -190,27 +190,27 @@ func (r *Repo) leaf(e treeEntry) (n *treeNode, known bool) {
 
 // looseList lists a tree as gitRunner.list does: one level of it, a folder's entries (the path ends with a slash) or
 // what is at a path.
-func (r *Repo) looseList(rev string, paths ...string) (list []listing, known bool) {
-	n, known := r.looseTree(rev)
+func (s looseStore) list(rev string, paths ...string) (list []listing, known bool) {
+	n, known := s.tree(rev)
 	if !known || len(paths) > 1 {
 		return nil, false
 	}
 	at := ""
 	if len(paths) == 1 {
 		path, inside := strings.CutSuffix(paths[0], "/")
-		if n, known = r.find(n, path); !known || n == nil {
+		if n, known = s.find(n, path); !known || n == nil {
 			return nil, known
 		}
 		if !inside || !n.isDir() {
-			return r.listed(n, path, inside)
+			return s.listed(n, path, inside)
 		}
 		at = path + "/"
 	}
-	if !r.open(n) {
+	if !s.open(n) {
 		return nil, false
 	}
 	for _, name := range n.names() {
-		l, ok := r.listed(n.kids[name], at+name, false)
+		l, ok := s.listed(n.kids[name], at+name, false)
 		if !ok {
 			return nil, false
 		}
@@ -220,14 +220,14 @@ func (r *Repo) looseList(rev string, paths ...string) (list []listing, known boo
 }
 
 // looseAt gives the object at a path of a commit, or "".
-func (r *Repo) looseAt(rev, path string) (sha string, known bool) {
-	commit, known := r.looseResolve(rev)
+func (s looseStore) at(rev, path string) (sha string, known bool) {
+	commit, known := s.resolve(rev)
 	if !known || commit == "" {
 		return "", known
 	}
-	n, known := r.looseTree(commit)
+	n, known := s.tree(commit)
 	if known && path != "" {
-		n, known = r.find(n, path)
+		n, known = s.find(n, path)
 	}
 	if !known || n == nil {
 		return "", known
@@ -236,7 +236,7 @@ func (r *Repo) looseAt(rev, path string) (sha string, known bool) {
 }
 
 // find goes to a path below a folder; nil if nothing is there.
-func (r *Repo) find(n *treeNode, path string) (found *treeNode, known bool) {
+func (s looseStore) find(n *treeNode, path string) (found *treeNode, known bool) {
 	if !validPath(path) {
 		return nil, false
 	}
@@ -244,7 +244,7 @@ func (r *Repo) find(n *treeNode, path string) (found *treeNode, known bool) {
 		if !n.isDir() {
 			return nil, true
 		}
-		if !r.open(n) {
+		if !s.open(n) {
 			return nil, false
 		}
 		if n = n.kids[name]; n == nil {
@@ -255,13 +255,13 @@ func (r *Repo) find(n *treeNode, path string) (found *treeNode, known bool) {
 }
 
 // listed is one entry with its size. A file that was asked for as a folder is left to git.
-func (r *Repo) listed(n *treeNode, path string, asFolder bool) (list []listing, known bool) {
+func (s looseStore) listed(n *treeNode, path string, asFolder bool) (list []listing, known bool) {
 	if asFolder {
 		return nil, false
 	}
 	l := listing{mode: fmt.Sprintf("%06s", n.mode), kind: n.kind(), sha: n.sha, path: path}
 	if l.kind == "blob" {
-		_, content, ok := r.object(n.sha)
+		_, content, ok := s.object(n.sha)
 		if !ok {
 			return nil, false
 		}

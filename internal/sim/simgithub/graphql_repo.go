@@ -74,7 +74,7 @@ func (r *repositoryR) Ref(a struct{ QualifiedName string }) (*refR, error) {
 	if !strings.HasPrefix(name, "refs/") {
 		name = "refs/heads/" + name
 	}
-	sha := r.x.s.git.ref(r.r, name)
+	sha := r.r.Git.ref(name)
 	if sha == "" {
 		return nil, nil
 	}
@@ -140,16 +140,13 @@ func (r *request) object(repo *Repo, rev string) *objectR {
 	if rev == "" || strings.HasPrefix(rev, "-") {
 		return nil
 	}
-	sha := r.s.git.ref(repo, rev)
+	sha := repo.Git.ref(rev)
 	if sha == "" {
 		return nil
 	}
-	kind, _, known := repo.object(sha)
-	if !known {
-		var err error
-		if kind, err = r.s.git.out(repo, "cat-file", "-t", sha); err != nil {
-			return nil
-		}
+	kind, err := repo.Git.kind(sha)
+	if err != nil {
+		return nil
 	}
 	return &objectR{r, repo, sha, kind}
 }
@@ -177,7 +174,7 @@ func (o *objectR) ToBlob() (*blobR, bool) {
 	if o.kind != "blob" {
 		return nil, false
 	}
-	content, err := o.x.s.git.blob(o.r, o.sha)
+	content, err := o.r.Git.blob(o.sha)
 	return &blobR{*o, content}, err == nil
 }
 
@@ -217,7 +214,7 @@ type commitR struct {
 
 // commit finds a commit; nil if there is none.
 func (r *request) commit(repo *Repo, sha string) *commitR {
-	c := r.s.git.commit(repo, sha)
+	c := repo.Git.commit(sha)
 	if c == nil {
 		return nil
 	}

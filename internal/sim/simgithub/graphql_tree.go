@@ -4,7 +4,7 @@ import "strconv"
 
 // Entries lists what is in a tree, one level deep.
 func (o *objectR) Entries() (*[]*treeEntryR, error) {
-	list, err := o.x.s.git.list(o.r, o.sha, false)
+	list, err := o.r.Git.list(o.sha, false)
 	if err != nil {
 		return nil, err
 	}

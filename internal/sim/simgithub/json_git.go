@@ -7,10 +7,10 @@ import (
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-func (w identity) json() obj { return obj{"name": w.name, "email": w.email, "date": stamp(w.at)} }
+func (w gitIdentity) json() obj { return obj{"name": w.name, "email": w.email, "date": stamp(w.at)} }
 
 // account finds the user behind a git identity: by the noreply address or the login as name.
-func (s *Sim) account(w identity) any {
+func (s *Sim) account(w gitIdentity) any {
 	local, ok := strings.CutSuffix(w.email, "@users.noreply.github.com")
 	if !ok {
 		return nil

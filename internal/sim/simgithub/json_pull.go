@@ -53,7 +53,7 @@ func (s *Sim) fullPullJSON(p *Pull) obj {
 		}
 		files = len(list)
 	}
-	if ahead, _, err := s.git.countBetween(r, p.BaseSHA, p.HeadSHA); err == nil {
+	if ahead, _, err := r.Git.countBetween(p.BaseSHA, p.HeadSHA); err == nil {
 		commits = ahead
 	}
 	mergeable, state := s.knownMergeability(p)
@@ -83,7 +83,7 @@ func (s *Sim) knownMergeability(p *Pull) (mergeable any, state string) {
 }
 
 // ends names the two commits that mergeability is about.
-func (s *Sim) ends(p *Pull) string { return s.git.branch(p.issue.repo, p.Base) + " " + p.HeadSHA }
+func (s *Sim) ends(p *Pull) string { return p.issue.repo.Git.branch(p.Base) + " " + p.HeadSHA }
 
 // mergeability tells whether a pull request merges by itself; nil while it is not open.
 func (s *Sim) mergeability(p *Pull) (mergeable any, state string) {
@@ -91,7 +91,7 @@ func (s *Sim) mergeability(p *Pull) (mergeable any, state string) {
 		return nil, "unknown"
 	}
 	r := p.issue.repo
-	if _, err := s.git.mergeTree(r, s.git.branch(r, p.Base), p.HeadSHA); err != nil {
+	if _, err := r.Git.mergeTree(r.Git.branch(p.Base), p.HeadSHA); err != nil {
 		return false, "dirty"
 	}
 	if p.Draft {
@@ -107,7 +107,7 @@ func (s *Sim) mergeability(p *Pull) (mergeable any, state string) {
 // pullFiles lists what a pull request changes, against the point where it left its base.
 func (s *Sim) pullFiles(p *Pull) ([]FileChange, error) {
 	r := p.issue.repo
-	return s.git.diff(r, s.git.mergeBase(r, p.BaseSHA, p.HeadSHA), p.HeadSHA)
+	return r.Git.diff(r.Git.mergeBase(p.BaseSHA, p.HeadSHA), p.HeadSHA)
 }
 
 func (s *Sim) reviewJSON(v *Review) obj {

@@ -40,9 +40,9 @@ func TestMergingWithEveryGit(t *testing.T) {
 		"nothing to be combined": {"top", "top", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ours, theirs := s.git.branch(r, c.ours), s.git.branch(r, c.theirs)
-			tree, err := s.git.mergeTree(r, ours, theirs)
-			old, oldErr := s.git.mergeByIndex(r, ours, theirs)
+			ours, theirs := r.Git.branch(c.ours), r.Git.branch(c.theirs)
+			tree, err := r.Git.mergeTree(ours, theirs)
+			old, oldErr := r.Git.mergeByIndex(ours, theirs)
 			if errors.Is(err, errConflict) != c.conflict || errors.Is(oldErr, errConflict) != c.conflict || tree != old {
 				t.Errorf("merge-tree: %q, %v; by index: %q, %v; conflict wanted: %v", tree, err, old, oldErr, c.conflict)
 			}

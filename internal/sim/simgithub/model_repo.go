@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Repo is a repository. Its git data is the bare repository at Dir.
+// Repo is a repository. Its git data is the bare repository Git.
 type Repo struct {
 	ID            int64
 	NodeID        string
@@ -14,7 +14,7 @@ type Repo struct {
 	Private       bool
 	Archived      bool
 	DefaultBranch string
-	Dir           string
+	Git           *repository
 	Collaborators map[string]Role // by login; the owner is always admin
 	Labels        []Label
 	Issues        map[int]*Issue // issues and pull requests, which share their numbers

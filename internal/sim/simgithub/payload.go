@@ -130,7 +130,7 @@ func (x *session) emitStatus(r *Repo, c *Status) {
 	branches := []any{}
 	o := x.s.statusJSON(r, c)
 	commit := obj{"sha": c.SHA}
-	if k := x.s.git.commit(r, c.SHA); k != nil {
+	if k := r.Git.commit(c.SHA); k != nil {
 		commit = x.s.commitJSON(r, k)
 	}
 	x.emit(r, "status", x.payload(r, "", obj{
@@ -155,21 +155,21 @@ func (x *session) emitPush(r *Repo, ref, before, after string) error {
 	commits := []any{}
 	var head any
 	if revs != nil {
-		list, err := x.s.git.commits(r, 20, append(revs, "--")...)
+		list, err := r.Git.commits(20, append(revs, "--")...)
 		if err != nil {
 			return err
 		}
 		for n := len(list) - 1; n >= 0; n-- {
 			commits = append(commits, x.pushedCommit(r, &list[n]))
 		}
-		if c := x.s.git.commit(r, after); c != nil {
+		if c := r.Git.commit(after); c != nil {
 			head = x.pushedCommit(r, c)
 		}
 	}
 	created, deleted := before == zeroSHA, after == zeroSHA
 	x.emit(r, "push", x.payload(r, "", obj{
 		"ref": ref, "before": before, "after": after, "created": created, "deleted": deleted,
-		"forced":  !created && !deleted && !x.s.git.isAncestor(r, before, after),
+		"forced":  !created && !deleted && !r.Git.isAncestor(before, after),
 		"compare": api + "/compare/" + before[:12] + "..." + after[:12], "base_ref": nil, "commits": commits, "head_commit": head,
 		"pusher": obj{"name": x.login(), "email": x.identity().email},
 	}))
@@ -179,13 +179,12 @@ func (x *session) emitPush(r *Repo, ref, before, after string) error {
 
 // pushedCommit is a commit in a push payload.
 func (x *session) pushedCommit(r *Repo, c *gitCommit) obj {
-	parent := emptyTree
+	parent := ""
 	if len(c.Parents) > 0 {
 		parent = c.Parents[0]
 	}
 	added, removed, modified := []string{}, []string{}, []string{}
-	raw, _ := x.s.git.out(r, "diff", "--no-renames", "--raw", "-z", "--no-abbrev", parent, c.SHA)
-	for _, f := range parseRaw(raw) {
+	for _, f := range r.Git.changedFiles(parent, c.SHA) {
 		switch f.Status {
 		case "added":
 			added = append(added, f.Path)

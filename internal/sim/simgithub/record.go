@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -82,29 +80,6 @@ func (b *recorder) keep(route string, r Recorded) error {
 		return fmt.Errorf("marshal a recording: %w", err)
 	}
 	return writeWhole(name, raw)
-}
-
-// writeWhole makes a file appear complete or not at all.
-func writeWhole(name string, raw []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
-	if err != nil {
-		return fmt.Errorf("create %s: %w", filepath.Base(name), err)
-	}
-	_, err = f.Write(raw)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Base(name), errors.Join(err, ignoreAbsent(os.Remove(f.Name()))))
-	}
-	return nil
-}
-
-func ignoreAbsent(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // record has a handler's requests and answers written down.

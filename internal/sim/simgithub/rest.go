@@ -59,11 +59,11 @@ func (s *Sim) routes() (http.Handler, error) {
 	mux.HandleFunc("POST /api/graphql", s.record(gql.serve, func(*http.Request) string { return "" }))
 	mux.HandleFunc("POST /_sim/faults", s.serveFaults)
 	mux.HandleFunc("DELETE /_sim/faults", s.serveFaults)
-	mux.HandleFunc("/_lfs/{repo}/{oid}/{action}", s.serveLFSStore)
+	mux.HandleFunc("/_lfs/{repo}/{oid}/{action}", s.serveLFSTransfer)
 	pages := s.pages()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if isGit(r.URL.Path) {
-			s.serveGit(w, r)
+		if g, ok := parseGit(r); ok {
+			s.serveGit(w, r, g)
 			return
 		}
 		if isLFS(r.URL.Path) {

@@ -21,7 +21,7 @@ func listCommits(c *call) (any, error) {
 	if rev == "" {
 		rev = r.DefaultBranch
 	}
-	sha := c.s.git.resolve(r, rev)
+	sha := r.Git.resolve(rev)
 	if sha == "" {
 		return nil, errNotFound()
 	}
@@ -32,7 +32,7 @@ func listCommits(c *call) (any, error) {
 	if path := c.query("path"); path != "" {
 		args = append(args, "--", path)
 	}
-	list, err := c.s.git.commits(r, 1000, args...)
+	list, err := r.Git.commits(1000, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func ofCommit(serve func(c *call, r *Repo, sha string) (any, error)) handler {
 		if err != nil {
 			return nil, err
 		}
-		sha := c.s.git.resolve(r, c.vars["ref"])
+		sha := r.Git.resolve(c.vars["ref"])
 		if sha == "" {
 			return nil, errUnprocessable("No commit found for SHA: %s", c.vars["ref"])
 		}
@@ -59,7 +59,7 @@ func getCommit(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := c.s.git.commit(r, c.vars["ref"])
+	k := r.Git.commit(c.vars["ref"])
 	if k == nil {
 		return nil, errUnprocessable("No commit found for SHA: %s", c.vars["ref"])
 	}
@@ -72,7 +72,7 @@ func (c *call) fullCommit(r *Repo, k *gitCommit) (any, error) {
 	if len(k.Parents) > 0 {
 		parent = k.Parents[0]
 	}
-	files, err := c.s.git.diff(r, parent, k.SHA)
+	files, err := r.Git.diff(parent, k.SHA)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package simgithub
 
 import (
 	"encoding/base64"
-	"strconv"
 	"strings"
 )
 
@@ -14,49 +13,6 @@ func contentRoutes() []route {
 	}
 }
 
-// listing is one entry of a tree as git lists it.
-type listing struct {
-	mode, kind, sha, path string
-	size                  int
-}
-
-// list lists a tree: one level, or all levels. The pathspec is literal.
-func (g gitRunner) list(r *Repo, rev string, recursive bool, paths ...string) ([]listing, error) {
-	if !recursive {
-		if list, known := r.looseList(rev, paths...); known {
-			return list, nil
-		}
-	}
-	args := []string{"--literal-pathspecs", "ls-tree", "-z", "-l"}
-	if recursive {
-		args = append(args, "-r", "-t")
-	}
-	out, err := g.out(r, append(append(args, rev, "--"), paths...)...)
-	if err != nil {
-		return nil, err
-	}
-	var list []listing
-	for rec := range strings.SplitSeq(out, "\x00") {
-		meta, path, ok := strings.Cut(rec, "\t")
-		f := strings.Fields(meta)
-		if !ok || len(f) != 4 {
-			continue
-		}
-		size, _ := strconv.Atoi(f[3]) // "-" for anything but a blob
-		list = append(list, listing{mode: f[0], kind: f[1], sha: f[2], path: path, size: size})
-	}
-	return list, nil
-}
-
-// blob reads a blob.
-func (g gitRunner) blob(r *Repo, sha string) ([]byte, error) {
-	if kind, content, known := r.object(sha); known && kind == "blob" {
-		return content, nil
-	}
-	b, _, err := g.run(gitCmd{dir: r.Dir, args: []string{"cat-file", "blob", sha}})
-	return b, err
-}
-
 func getContents(c *call) (any, error) {
 	r, err := c.readable()
 	if err != nil {
@@ -66,7 +22,7 @@ func getContents(c *call) (any, error) {
 	if ref == "" {
 		ref = r.DefaultBranch
 	}
-	commit := c.s.git.resolve(r, ref)
+	commit := r.Git.resolve(ref)
 	if commit == "" {
 		return nil, &Error{Status: 404, Message: "No commit found for the ref " + ref}
 	}
@@ -74,14 +30,14 @@ func getContents(c *call) (any, error) {
 	if path == "" {
 		return c.directory(r, commit, ref, "")
 	}
-	list, err := c.s.git.list(r, commit, false, path)
+	list, err := r.Git.list(commit, false, path)
 	if err != nil || len(list) != 1 {
 		return nil, errNotFound()
 	}
 	if list[0].kind == "tree" {
 		return c.directory(r, commit, ref, path+"/")
 	}
-	content, err := c.s.git.blob(r, list[0].sha)
+	content, err := r.Git.blob(list[0].sha)
 	if err != nil {
 		return nil, errNotFound()
 	}
@@ -111,7 +67,7 @@ func (c *call) directory(r *Repo, commit, ref, prefix string) (any, error) {
 	if prefix != "" {
 		paths = []string{prefix}
 	}
-	list, err := c.s.git.list(r, commit, false, paths...)
+	list, err := r.Git.list(commit, false, paths...)
 	if err != nil {
 		return nil, err
 	}
@@ -144,27 +100,27 @@ func compare(c *call) (any, error) {
 		return nil, errNotFound()
 	}
 	left, right = strings.TrimPrefix(left, r.Owner+":"), strings.TrimPrefix(right, r.Owner+":")
-	base, head := c.s.git.commit(r, left), c.s.git.commit(r, right)
+	base, head := r.Git.commit(left), r.Git.commit(right)
 	if base == nil || head == nil {
 		return nil, errNotFound()
 	}
-	mergeBase := c.s.git.mergeBase(r, base.SHA, head.SHA)
+	mergeBase := r.Git.mergeBase(base.SHA, head.SHA)
 	if mergeBase == "" {
 		return nil, &Error{Status: 404, Message: "No common ancestor between " + left + " and " + right + "."}
 	}
-	return c.comparison(r, base, head, c.s.git.commit(r, mergeBase))
+	return c.comparison(r, base, head, r.Git.commit(mergeBase))
 }
 
 func (c *call) comparison(r *Repo, base, head, mergeBase *gitCommit) (any, error) {
-	ahead, behind, err := c.s.git.countBetween(r, base.SHA, head.SHA)
+	ahead, behind, err := r.Git.countBetween(base.SHA, head.SHA)
 	if err != nil {
 		return nil, err
 	}
-	commits, err := c.s.git.commits(r, 250, "--reverse", base.SHA+".."+head.SHA)
+	commits, err := r.Git.commits(250, "--reverse", base.SHA+".."+head.SHA)
 	if err != nil {
 		return nil, err
 	}
-	files, err := c.s.git.diff(r, mergeBase.SHA, head.SHA)
+	files, err := r.Git.diff(mergeBase.SHA, head.SHA)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (c *call) writable() (*Repo, error) {
 }
 
 func (c *call) oneRef(r *Repo, name string) (any, error) {
-	refs, err := c.s.git.refs(r, name)
+	refs, err := r.Git.refs(name)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func matchingRefs(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	refs, err := c.s.git.refs(r, "refs/")
+	refs, err := r.Git.refs("refs/")
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func createRef(c *call) (any, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	if c.s.git.ref(r, req.Ref) != "" {
+	if r.Git.ref(req.Ref) != "" {
 		return nil, errUnprocessable("Reference already exists")
 	}
 	if err := c.updateRef(r, refChange{Name: req.Ref, Before: zeroSHA, After: req.SHA}); err != nil {
@@ -106,7 +106,7 @@ func patchRef(c *call) (any, error) {
 		return nil, err
 	}
 	name := "refs/" + c.vars["ref"]
-	if c.s.git.ref(r, name) == "" {
+	if r.Git.ref(name) == "" {
 		return nil, errUnprocessable("Reference does not exist")
 	}
 	if err := c.updateRef(r, refChange{Name: name, After: req.SHA, Force: req.Force}); err != nil {
@@ -138,7 +138,7 @@ func createBlob(c *call) (any, error) {
 			return nil, errUnprocessable("content is not valid Base64")
 		}
 	}
-	sha, err := c.s.git.writeBlob(r, content)
+	sha, err := r.Git.writeBlob(content)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func getBlob(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := c.s.git.blob(r, c.vars["sha"])
+	content, err := r.Git.blob(c.vars["sha"])
 	if err != nil || !validSHA(c.vars["sha"]) {
 		return nil, errNotFound()
 	}

@@ -78,7 +78,7 @@ func getPull(c *call) (any, error) {
 
 func (c *call) diffText(p *Pull) (any, error) {
 	r := p.issue.repo
-	out, err := c.s.git.out(r, "diff", "--no-color", c.s.git.mergeBase(r, p.BaseSHA, p.HeadSHA), p.HeadSHA)
+	out, err := r.Git.out("diff", "--no-color", r.Git.mergeBase(p.BaseSHA, p.HeadSHA), p.HeadSHA)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func listPullFiles(c *call) (any, error) {
 
 // pullCommits lists what a pull request adds, oldest first; GitHub stops at 250.
 func (s *Sim) pullCommits(p *Pull) ([]gitCommit, error) {
-	list, err := s.git.commits(p.issue.repo, 250, p.HeadSHA, "--not", p.BaseSHA)
+	list, err := p.issue.repo.Git.commits(250, p.HeadSHA, "--not", p.BaseSHA)
 	slices.Reverse(list)
 	return list, err
 }

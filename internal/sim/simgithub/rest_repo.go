@@ -45,7 +45,7 @@ func listBranches(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	refs, err := c.s.git.refs(r, "refs/heads/")
+	refs, err := r.Git.refs("refs/heads/")
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func getBranch(c *call) (any, error) {
 		return nil, err
 	}
 	name := c.vars["branch"]
-	commit := c.s.git.commit(r, "refs/heads/"+name)
+	commit := r.Git.commit("refs/heads/" + name)
 	if commit == nil {
 		return nil, &Error{Status: http.StatusNotFound, Message: "Branch not found"}
 	}

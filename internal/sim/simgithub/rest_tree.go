@@ -53,13 +53,13 @@ func createTree(c *call) (any, error) {
 			return nil, err
 		}
 		if e.SHA == nil && e.Content == nil {
-			if list, err := c.s.git.list(r, req.BaseTree, false, e.Path); req.BaseTree == "" || err != nil || len(list) == 0 {
+			if list, err := r.Git.list(req.BaseTree, false, e.Path); req.BaseTree == "" || err != nil || len(list) == 0 {
 				return nil, errUnprocessable("GitRPC::BadObjectState")
 			}
 		}
 		entries = append(entries, e)
 	}
-	sha, err := c.s.git.writeTree(r, req.BaseTree, entries)
+	sha, err := writeTree(r, req.BaseTree, entries)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func createTree(c *call) (any, error) {
 }
 
 func (c *call) treeJSON(r *Repo, sha string, recursive bool) (obj, error) {
-	list, err := c.s.git.list(r, sha, recursive)
+	list, err := r.Git.list(sha, recursive)
 	if err != nil {
 		return nil, errNotFound()
 	}
@@ -90,7 +90,7 @@ func getTree(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	sha := c.s.git.ref(r, c.vars["sha"]+"^{tree}")
+	sha := r.Git.ref(c.vars["sha"] + "^{tree}")
 	if sha == "" || strings.HasPrefix(c.vars["sha"], "-") {
 		return nil, errNotFound()
 	}
@@ -104,11 +104,11 @@ type whoSent struct {
 	Date  *time.Time `json:"date"`
 }
 
-func (w *whoSent) identity(or identity) identity {
+func (w *whoSent) identity(or gitIdentity) gitIdentity {
 	if w == nil {
 		return or
 	}
-	id := identity{name: w.Name, email: w.Email, at: or.at}
+	id := gitIdentity{name: w.Name, email: w.Email, at: or.at}
 	if w.Date != nil {
 		id.at = w.Date.Truncate(time.Second)
 	}
@@ -129,25 +129,29 @@ func createCommit(c *call) (any, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	if kind, err := c.s.git.out(r, "cat-file", "-t", req.Tree); err != nil || kind != "tree" || !validSHA(req.Tree) {
+	if kind, err := r.Git.kind(req.Tree); err != nil || kind != "tree" || !validSHA(req.Tree) {
 		return nil, errUnprocessable("Tree SHA does not exist")
 	}
 	for _, p := range req.Parents {
-		if !validSHA(p) || c.s.git.resolve(r, p) != p {
+		if !validSHA(p) || r.Git.resolve(p) != p {
 			return nil, errUnprocessable("Parent SHA does not exist or is not a commit object")
 		}
 	}
 	n := newCommit{tree: req.Tree, parents: req.Parents, message: req.Message}
 	n.author = req.Author.identity(c.identity())
 	n.committer = req.Committer.identity(n.author)
+	signed := false
 	if c.viaApp() && req.Author == nil && req.Committer == nil && req.Signature == "" {
-		n.committer, n.signed = c.s.webFlow(), true
+		n.committer, signed = c.s.webFlow(), true
 	}
-	sha, err := c.s.makeCommit(r, n)
+	sha, err := r.Git.writeCommit(n)
 	if err != nil {
 		return nil, err
 	}
-	return c.created(c.s.gitCommitJSON(r, c.s.git.commit(r, sha)))
+	if signed {
+		c.s.verified[sha] = true
+	}
+	return c.created(c.s.gitCommitJSON(r, r.Git.commit(sha)))
 }
 
 func getGitCommit(c *call) (any, error) {
@@ -155,7 +159,7 @@ func getGitCommit(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := c.s.git.commit(r, c.vars["sha"])
+	k := r.Git.commit(c.vars["sha"])
 	if k == nil {
 		return nil, errNotFound()
 	}

@@ -37,11 +37,11 @@ type Config struct {
 type Sim struct {
 	cfg     Config
 	log     zerolog.Logger
-	git     gitRunner
 	handler http.Handler
 	hooks   *hookQueue
 	faults  *faultBook
 	counts  *callBook
+	lfs     *lfsServer
 	records *recorder // nil: nothing is recorded
 
 	mu       sync.Mutex // guards all that follows
@@ -54,8 +54,7 @@ type Sim struct {
 	moved    map[string]int64 // old full names of renamed repositories
 	installs []*Installation
 	tokens   map[string]*token
-	grants   map[string]lfsGrant // by the header that has to be shown
-	nodes    map[string]any      // by node id
+	nodes    map[string]any // by node id
 	verified map[string]bool
 	limits   map[string]*bucket
 	made     map[string][]time.Time // when each actor made things in the last minute, if ContentRate is set
@@ -82,8 +81,7 @@ func New(cfg Config) (*Sim, error) {
 	}
 	cfg.Dir = dir
 	cfg = withDefaults(cfg)
-	git := gitRunner{home: cfg.Dir}
-	if git.backend, err = findBackend(); err != nil {
+	if _, err := findBackend(); err != nil {
 		return nil, err
 	}
 	records, err := newRecorder(cfg.Record)
@@ -92,9 +90,9 @@ func New(cfg Config) (*Sim, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Sim{
-		records: records, cfg: cfg, log: cfg.Log, git: git, base: strings.TrimSuffix(cfg.BaseURL, "/"),
-		faults: newFaultBook(), counts: newCallBook(), lastID: 1000,
-		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{}, grants: map[string]lfsGrant{}, nodes: map[string]any{},
+		records: records, cfg: cfg, log: cfg.Log, base: strings.TrimSuffix(cfg.BaseURL, "/"),
+		faults: newFaultBook(), lfs: newLFSServer(filepath.Join(cfg.Dir, "lfs"), cfg.AuthNow), counts: newCallBook(), lastID: 1000,
+		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{}, nodes: map[string]any{},
 		verified: map[string]bool{}, limits: map[string]*bucket{}, made: map[string][]time.Time{}, ctx: ctx, cancel: cancel,
 	}
 	s.hooks = newHookQueue(s)

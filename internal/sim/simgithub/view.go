@@ -184,7 +184,7 @@ func (p Person) Branches(full string) (out map[string]string, err error) {
 		if err != nil {
 			return err
 		}
-		refs, err := x.s.git.refs(r, "refs/heads/")
+		refs, err := r.Git.refs("refs/heads/")
 		for _, f := range refs {
 			out[strings.TrimPrefix(f.Name, "refs/heads/")] = f.SHA
 		}
@@ -200,15 +200,15 @@ func (p Person) File(full, rev, path string) (content []byte, err error) {
 		if err != nil {
 			return err
 		}
-		sha := x.s.git.resolve(r, rev)
+		sha := r.Git.resolve(rev)
 		if sha == "" {
 			return errNotFound()
 		}
-		list, err := x.s.git.list(r, sha, false, path)
+		list, err := r.Git.list(sha, false, path)
 		if err != nil || len(list) != 1 || list[0].kind != "blob" {
 			return errNotFound()
 		}
-		content, err = x.s.git.blob(r, list[0].sha)
+		content, err = r.Git.blob(list[0].sha)
 		return err
 	})
 	return content, err
@@ -221,11 +221,11 @@ func (p Person) Files(full, rev string) (paths []string, err error) {
 		if err != nil {
 			return err
 		}
-		sha := x.s.git.resolve(r, rev)
+		sha := r.Git.resolve(rev)
 		if sha == "" {
 			return errNotFound()
 		}
-		list, err := x.s.git.list(r, sha, true)
+		list, err := r.Git.list(sha, true)
 		for _, l := range list {
 			if l.kind != "tree" {
 				paths = append(paths, l.path)

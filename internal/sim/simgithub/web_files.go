@@ -34,18 +34,18 @@ func splitRef(x *session, r *Repo, rest string) (ref, sha, file string, err erro
 	parts := strings.Split(strings.Trim(rest, "/"), "/")
 	for n := len(parts); n > 0; n-- {
 		name := strings.Join(parts[:n], "/")
-		if sha := x.s.git.branch(r, name); sha != "" {
+		if sha := r.Git.branch(name); sha != "" {
 			return name, sha, strings.Join(parts[n:], "/"), nil
 		}
 	}
-	if sha := x.s.git.resolve(r, parts[0]); sha != "" {
+	if sha := r.Git.resolve(parts[0]); sha != "" {
 		return parts[0], sha, strings.Join(parts[1:], "/"), nil
 	}
 	return "", "", "", errNotFound()
 }
 
 func folder(x *session, r *Repo, ref, dir string) (placeView, error) {
-	out := placeView{Full: r.FullName(), Ref: ref, SHA: x.s.git.resolve(r, ref), Path: dir, Up: dir != ""}
+	out := placeView{Full: r.FullName(), Ref: ref, SHA: r.Git.resolve(ref), Path: dir, Up: dir != ""}
 	if out.SHA == "" {
 		return out, nil // an empty repository
 	}
@@ -56,7 +56,7 @@ func folder(x *session, r *Repo, ref, dir string) (placeView, error) {
 		}
 		paths = []string{dir + "/"}
 	}
-	list, err := x.s.git.list(r, out.SHA, false, paths...)
+	list, err := r.Git.list(out.SHA, false, paths...)
 	if err != nil {
 		return out, err
 	}
@@ -74,7 +74,7 @@ func folder(x *session, r *Repo, ref, dir string) (placeView, error) {
 const maxShown = 256 << 10
 
 func file(x *session, r *Repo, sha, name string) (placeView, error) {
-	list, err := x.s.git.list(r, sha, false, name)
+	list, err := r.Git.list(sha, false, name)
 	if err != nil || len(list) != 1 || list[0].kind != "blob" {
 		return placeView{}, errNotFound()
 	}
@@ -82,7 +82,7 @@ func file(x *session, r *Repo, sha, name string) (placeView, error) {
 	if out.Parent = path.Dir(name); out.Parent == "." {
 		out.Parent = ""
 	}
-	content, err := x.s.git.blob(r, list[0].sha)
+	content, err := r.Git.blob(list[0].sha)
 	if err != nil {
 		return out, err
 	}
@@ -108,7 +108,7 @@ func (w *web) at(v *visit, find func(x *session, r *Repo, sha, path string) (pla
 			return err
 		}
 		out.Ref, out.SHA = ref, sha
-		out.Branch = x.s.git.branch(r, ref) != ""
+		out.Branch = r.Git.branch(ref) != ""
 		out.MayPush = out.Branch && x.by != nil && x.need(r, "contents", "write", RoleWrite) == nil
 		return nil
 	})

@@ -1,0 +1,125 @@
+package simgithub
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+)
+
+// serveGit serves clone, fetch and push by git's own http-backend.
+func (s *Sim) serveGit(w http.ResponseWriter, r *http.Request, g gitRequest) {
+	name := "git upload-pack"
+	if g.push {
+		name = "git receive-pack"
+	}
+	f := s.admit(r, name, r.URL.Path)
+	if f.before(w, r) {
+		return
+	}
+	body, size, err := spool(w, r)
+	if err != nil {
+		http.Error(w, "read request: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	defer body.drop()
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(body.file), size, nil
+	if g.push && g.post {
+		rec := httptest.NewRecorder()
+		s.push(rec, r, g)
+		if f.after(w, r) {
+			return
+		}
+		copyAnswer(w, rec)
+		return
+	}
+	repo, who, err := s.gitAccess(r, g)
+	if err != nil {
+		refuseGit(w, err)
+		return
+	}
+	backend(repo, g, who).ServeHTTP(w, r)
+}
+
+// gitAccess decides about a git request and tells whom the backend serves.
+func (s *Sim) gitAccess(r *http.Request, g gitRequest) (*Repo, *session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gitSession(r, g)
+}
+
+// gitSession needs the lock of the Sim.
+func (s *Sim) gitSession(r *http.Request, g gitRequest) (*Repo, *session, error) {
+	x := s.authenticate(r)
+	if x.bad != nil {
+		return nil, nil, x.bad
+	}
+	repo, err := x.repo(g.repo)
+	if err != nil {
+		if x.by == nil {
+			return nil, nil, errNeedAuth() // GitHub asks for credentials before it says that there is nothing
+		}
+		return nil, nil, err
+	}
+	if g.push {
+		return repo, x, x.need(repo, "contents", "write", RoleWrite)
+	}
+	if x.viaApp() && !repo.Private {
+		return repo, x, nil
+	}
+	return repo, x, x.need(repo, "contents", "read", RoleRead)
+}
+
+func refuseGit(w http.ResponseWriter, err error) {
+	e, ok := err.(*Error)
+	if !ok {
+		e = &Error{Status: http.StatusInternalServerError, Message: err.Error()}
+	}
+	if e.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Basic realm="GitHub"`)
+	}
+	http.Error(w, e.Message, e.Status)
+}
+
+// backend serves a git request for an actor.
+func backend(repo *Repo, g gitRequest, x *session) http.Handler {
+	env := []string{"REMOTE_USER=" + x.login()}
+	if x.viaApp() && levelRank(x.tok.perms["workflows"]) < levelRank("write") {
+		env = append(env, noWorkflows)
+	}
+	return repo.Git.handler(g, env...)
+}
+
+// push receives a push under the lock, then does all that follows from the references that moved.
+func (s *Sim) push(w http.ResponseWriter, r *http.Request, g gitRequest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	repo, x, err := s.gitSession(r, g)
+	if err != nil {
+		refuseGit(w, err)
+		return
+	}
+	before, err := repo.Git.refs("refs/")
+	if err != nil {
+		refuseGit(w, err)
+		return
+	}
+	backend(repo, g, x).ServeHTTP(w, r)
+	after, err := repo.Git.refs("refs/")
+	if err != nil {
+		s.log.Error().Err(err).Msg("list references after a push")
+		return
+	}
+	for _, c := range moved(before, after) {
+		if err := x.refMoved(repo, c.Name, c.Before, c.After); err != nil {
+			s.log.Error().Err(err).Str("ref", c.Name).Msg("follow a push")
+		}
+	}
+}
+
+func copyAnswer(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
+	for k, v := range rec.Header() {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(rec.Code)
+	_, _ = w.Write(rec.Body.Bytes()) // the client is gone: nobody is left to tell
+}
