@@ -133,7 +133,11 @@ func cursorIndex(c string) int {
 	if err != nil {
 		return 0
 	}
-	return max(0, atoi(strings.TrimPrefix(string(b), "cursor:v2:"), 0))
+	n, err := strconv.Atoi(strings.TrimPrefix(string(b), "cursor:v2:"))
+	if err != nil {
+		return 0
+	}
+	return max(0, n)
 }
 
 // Nodes are the elements of the page.

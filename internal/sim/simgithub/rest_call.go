@@ -59,7 +59,13 @@ func (c *call) created(v any) (any, error) {
 func (c *call) query(name string) string { return c.r.URL.Query().Get(name) }
 
 // queryTime reads a time from the query; the zero time if there is none.
-func (c *call) queryTime(name string) time.Time { return parseTime(c.query(name)) }
+func (c *call) queryTime(name string) time.Time {
+	t, err := time.Parse(time.RFC3339, c.query(name))
+	if err != nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
 
 // page cuts one page out of a list and writes the Link header.
 func page[T any](c *call, list []T) []T {

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -82,7 +83,7 @@ func (m *markdown) render(src string, in scope, box boxes) template.HTML {
 	}
 	safe = m.place.ReplaceAllStringFunc(safe, func(s string) string {
 		f := m.place.FindStringSubmatch(s)
-		n := atoi(f[1], 0)
+		n, _ := strconv.Atoi(f[1]) // the pattern has only digits here
 		return box(n, f[2] == "true", template.HTMLEscapeString(labels[n]))
 	})
 	return template.HTML(safe) // made harmless above
