@@ -137,11 +137,11 @@ func (x *session) deleteReviewComment(k *ReviewComment) error {
 
 // follow moves a thread's line from one head to the next: it shifts with the lines above it, and the thread is outdated
 // when its own line changed.
-func (t *Thread) follow(git *repository, before, after string) {
+func (t *Thread) follow(in *repository, before, after string) {
 	if t.Line == 0 || t.Outdated || t.Side != "RIGHT" {
 		return
 	}
-	shift, changed, err := git.followLine(t.Path, t.Line, before, after)
+	shift, changed, err := in.followLine(t.Path, t.Line, before, after)
 	switch {
 	case err != nil: // as with a file that is gone: the thread stays where it is
 	case changed:

@@ -7,7 +7,7 @@ import (
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-func (w gitIdentity) json() obj { return obj{"name": w.name, "email": w.email, "date": stamp(w.at)} }
+func identityJSON(w gitIdentity) obj { return obj{"name": w.name, "email": w.email, "date": stamp(w.at)} }
 
 // account finds the user behind a git identity: by the noreply address or the login as name.
 func (s *Sim) account(w gitIdentity) any {
@@ -45,7 +45,7 @@ func (s *Sim) gitCommitJSON(r *Repo, c *gitCommit) obj {
 	}
 	return obj{
 		"sha": c.SHA, "node_id": nodeID("C", 0) + c.SHA, "url": api + "/commits/" + c.SHA,
-		"html_url": s.html("/%s/commit/%s", r.FullName(), c.SHA), "author": c.Author.json(), "committer": c.Committer.json(),
+		"html_url": s.html("/%s/commit/%s", r.FullName(), c.SHA), "author": identityJSON(c.Author), "committer": identityJSON(c.Committer),
 		"tree": obj{"sha": c.Tree, "url": api + "/trees/" + c.Tree}, "message": c.Message, "parents": parents,
 		"verification": s.verification(c.SHA),
 	}
@@ -64,7 +64,7 @@ func (s *Sim) commitJSON(r *Repo, c *gitCommit) obj {
 		"url": api + "/commits/" + c.SHA, "sha": c.SHA, "node_id": nodeID("C", 0) + c.SHA,
 		"html_url": s.html("/%s/commit/%s", r.FullName(), c.SHA), "comments_url": api + "/commits/" + c.SHA + "/comments",
 		"commit": obj{
-			"url": api + "/git/commits/" + c.SHA, "author": c.Author.json(), "committer": c.Committer.json(),
+			"url": api + "/git/commits/" + c.SHA, "author": identityJSON(c.Author), "committer": identityJSON(c.Committer),
 			"message": c.Message, "comment_count": 0, "tree": obj{"sha": c.Tree, "url": api + "/git/trees/" + c.Tree},
 			"verification": s.verification(c.SHA),
 		},

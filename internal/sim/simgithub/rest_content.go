@@ -80,12 +80,12 @@ func (c *call) entryJSON(r *Repo, l listing, ref string) obj {
 		kind = "symlink"
 	}
 	api := c.s.api("/repos/%s/contents/%s?ref=%s", r.FullName(), l.path, ref)
-	git := c.s.api("/repos/%s/git/%ss/%s", r.FullName(), l.kind, l.sha)
+	object := c.s.api("/repos/%s/git/%ss/%s", r.FullName(), l.kind, l.sha)
 	page := c.s.html("/%s/blob/%s/%s", r.FullName(), ref, l.path)
 	return obj{
 		"name": l.path[strings.LastIndex(l.path, "/")+1:], "path": l.path, "sha": l.sha, "size": l.size, "url": api,
-		"html_url": page, "git_url": git, "download_url": c.s.html("/%s/raw/%s/%s", r.FullName(), ref, l.path), "type": kind,
-		"_links": obj{"self": api, "git": git, "html": page},
+		"html_url": page, "git_url": object, "download_url": c.s.html("/%s/raw/%s/%s", r.FullName(), ref, l.path), "type": kind,
+		"_links": obj{"self": api, "git": object, "html": page},
 	}
 }
 

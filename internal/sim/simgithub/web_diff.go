@@ -43,7 +43,7 @@ func diffView(files []FileChange, with diffExtras) (out []fileView) {
 	for n, f := range files {
 		fv := fileView{FileChange: f, Forms: with.form, Anchor: "diff-" + itoa(int64(n))}
 		for _, h := range parseHunks(f.Patch) {
-			fv.Lines = append(fv.Lines, h.rows()...)
+			fv.Lines = append(fv.Lines, rows(h)...)
 		}
 		if len(fv.Lines) > maxDiffLines {
 			fv.Cut = len(fv.Lines) - maxDiffLines
@@ -90,7 +90,7 @@ func (f *fileView) place(with diffExtras) {
 }
 
 // rows numbers the lines of a hunk.
-func (h hunk) rows() (out []diffLine) {
+func rows(h hunk) (out []diffLine) {
 	oldLine, newLine := h.oldStart, h.newStart
 	for n, text := range h.lines {
 		if n == 0 {
@@ -124,7 +124,7 @@ func (h hunk) rows() (out []diffLine) {
 func hunkTail(text string, max int) []diffLine {
 	var out []diffLine
 	for _, h := range parseHunks(text) {
-		out = append(out, h.rows()[1:]...)
+		out = append(out, rows(h)[1:]...)
 	}
 	return out[len(out)-min(max, len(out)):]
 }
