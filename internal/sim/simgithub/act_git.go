@@ -6,22 +6,24 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // updateRef moves one reference and does all that follows from it.
-func (x *session) updateRef(r *Repo, c refChange) error {
-	return x.updateRefs(r, []refChange{c})
+func (x *session) updateRef(r *Repo, c git.RefChange) error {
+	return x.updateRefs(r, []git.RefChange{c})
 }
 
 // updateRefs moves references together: all of them, or none and an error.
-func (x *session) updateRefs(r *Repo, list []refChange) error {
+func (x *session) updateRefs(r *Repo, list []git.RefChange) error {
 	if err := x.need(r, "contents", "write", RoleWrite); err != nil {
 		return err
 	}
 	if err := x.checkRefs(r, list); err != nil {
 		return err
 	}
-	if err := r.Git.moveRefs(list); err != nil {
+	if err := r.Git.MoveRefs(list); err != nil {
 		return errUnprocessable("Reference cannot be updated")
 	}
 	for _, c := range list {
@@ -33,7 +35,7 @@ func (x *session) updateRefs(r *Repo, list []refChange) error {
 }
 
 // checkRefs refuses changes and fills in what is there now.
-func (x *session) checkRefs(r *Repo, list []refChange) error {
+func (x *session) checkRefs(r *Repo, list []git.RefChange) error {
 	for n := range list {
 		if err := x.checkRef(r, &list[n]); err != nil {
 			return err
@@ -43,20 +45,20 @@ func (x *session) checkRefs(r *Repo, list []refChange) error {
 }
 
 // checkRef refuses a change and fills in what is there now.
-func (x *session) checkRef(r *Repo, c *refChange) error {
-	if !validRef(c.Name) || strings.HasPrefix(c.Name, "refs/pull/") {
+func (x *session) checkRef(r *Repo, c *git.RefChange) error {
+	if !git.ValidRef(c.Name) || strings.HasPrefix(c.Name, "refs/pull/") {
 		return errUnprocessable("Reference name is not valid: %s", c.Name)
 	}
-	now := r.Git.ref(c.Name)
+	now := r.Git.Object(c.Name)
 	if now == "" {
-		now = zeroSHA
+		now = git.ZeroSHA
 	}
 	if c.Before != "" && c.Before != now {
 		return errUnprocessable("Reference %s is at %s but expected %s", c.Name, now, c.Before)
 	}
 	c.Before = now
-	if c.After == zeroSHA {
-		if now == zeroSHA {
+	if c.After == git.ZeroSHA {
+		if now == git.ZeroSHA {
 			return errUnprocessable("Reference does not exist")
 		}
 		if c.Name == "refs/heads/"+r.DefaultBranch {
@@ -64,10 +66,10 @@ func (x *session) checkRef(r *Repo, c *refChange) error {
 		}
 		return nil
 	}
-	if strings.HasPrefix(c.Name, "refs/heads/") && r.Git.resolve(c.After) != c.After || r.Git.ref(c.After+"^{}") == "" {
+	if strings.HasPrefix(c.Name, "refs/heads/") && r.Git.Resolve(c.After) != c.After || r.Git.Object(c.After+"^{}") == "" {
 		return errUnprocessable("Object does not exist")
 	}
-	if now != zeroSHA && !c.Force && !r.Git.isAncestor(now, c.After) {
+	if now != git.ZeroSHA && !c.Force && !r.Git.IsAncestor(now, c.After) {
 		return errUnprocessable("Update is not a fast forward")
 	}
 	return x.guardWorkflows(r, now, c.After)
@@ -79,10 +81,10 @@ func (x *session) guardWorkflows(r *Repo, before, after string) error {
 		return nil
 	}
 	args := []string{"log", "--format=", "--name-only", "-m", after, "--not", "--branches", "--tags"}
-	if before != zeroSHA {
+	if before != git.ZeroSHA {
 		args = append(args, before)
 	}
-	out, err := r.Git.out(append(args, "--", ".github/workflows")...)
+	out, err := r.Git.Output(append(args, "--", ".github/workflows")...)
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func (x *session) refMoved(r *Repo, name, before, after string) error {
 	if !ok {
 		return nil
 	}
-	if after != zeroSHA {
+	if after != git.ZeroSHA {
 		x.requestSuite(r, branch, after)
 	}
 	for _, i := range r.issuesByNumber() {
@@ -121,14 +123,14 @@ func (x *session) refMoved(r *Repo, name, before, after string) error {
 			x.baseMoved(i.Pull, after)
 		}
 	}
-	if branch == r.DefaultBranch && before != zeroSHA && after != zeroSHA {
+	if branch == r.DefaultBranch && before != git.ZeroSHA && after != git.ZeroSHA {
 		return x.closeByCommits(r, before, after)
 	}
 	return nil
 }
 
 func (x *session) headMoved(p *Pull, before, after string) {
-	if after == zeroSHA {
+	if after == git.ZeroSHA {
 		x.event(p.issue, &Event{Event: "head_ref_deleted"})
 		_ = x.setState(p.issue, "closed", "", "") // "closed" is always a valid state
 		return
@@ -138,7 +140,7 @@ func (x *session) headMoved(p *Pull, before, after string) {
 	for _, t := range p.Threads {
 		t.follow(p.issue.repo.Git, before, after)
 	}
-	if !p.issue.repo.Git.isAncestor(before, after) {
+	if !p.issue.repo.Git.IsAncestor(before, after) {
 		x.event(p.issue, &Event{Event: "head_ref_force_pushed", CommitID: after})
 	}
 	x.emitPull("synchronize", p, obj{"before": before, "after": after})
@@ -147,11 +149,11 @@ func (x *session) headMoved(p *Pull, before, after string) {
 // baseMoved merges a pull request whose head has arrived in its base by other ways. Others are from now on compared
 // with where the base is now, so that a base merged into the head is no change of theirs.
 func (x *session) baseMoved(p *Pull, after string) {
-	if after == zeroSHA {
+	if after == git.ZeroSHA {
 		_ = x.setState(p.issue, "closed", "", "") // "closed" is always a valid state
 		return
 	}
-	if p.issue.repo.Git.isAncestor(p.HeadSHA, after) {
+	if p.issue.repo.Git.IsAncestor(p.HeadSHA, after) {
 		x.finishMerge(p, after)
 		return
 	}
@@ -159,7 +161,7 @@ func (x *session) baseMoved(p *Pull, after string) {
 }
 
 func (x *session) closeByCommits(r *Repo, before, after string) error {
-	out, err := r.Git.out("log", "--format=%H %B%x00", before+".."+after)
+	out, err := r.Git.Output("log", "--format=%H %B%x00", before+".."+after)
 	if err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func (x *session) closeByCommits(r *Repo, before, after string) error {
 // updatePullRef points refs/pull/N/head at the head, as GitHub does. Best effort: nothing of ours depends on it.
 func (s *Sim) updatePullRef(p *Pull) {
 	name := fmt.Sprintf("refs/pull/%d/head", p.issue.Number)
-	if err := p.issue.repo.Git.updateRef(name, p.HeadSHA, ""); err != nil {
+	if err := p.issue.repo.Git.UpdateRef(name, p.HeadSHA, ""); err != nil {
 		s.log.Warn().Err(err).Msg("point the pull request's own reference")
 	}
 }
@@ -194,42 +196,42 @@ func (x *session) pushCommit(full string, in Commit) (string, error) {
 	if in.From == "" {
 		in.From = r.DefaultBranch
 	}
-	parent := r.Git.branch(in.Branch)
+	parent := r.Git.Branch(in.Branch)
 	before := parent
 	if parent == "" {
-		before, parent = zeroSHA, r.Git.branch(in.From)
+		before, parent = git.ZeroSHA, r.Git.Branch(in.From)
 	}
-	entries := make([]treeEntry, 0, len(in.Files)+len(in.Delete))
+	entries := make([]git.TreeEntry, 0, len(in.Files)+len(in.Delete))
 	for path, content := range in.Files {
-		sha, err := r.Git.writeBlob([]byte(content))
+		sha, err := r.Git.WriteBlob([]byte(content))
 		if err != nil {
 			return "", err
 		}
-		entries = append(entries, treeEntry{Path: path, Mode: cmp.Or(in.Modes[path], "100644"), Type: "blob", SHA: &sha})
+		entries = append(entries, git.TreeEntry{Path: path, Mode: cmp.Or(in.Modes[path], "100644"), Type: "blob", SHA: &sha})
 	}
 	for _, path := range in.Delete {
-		entries = append(entries, treeEntry{Path: path, Mode: "100644", Type: "blob"})
+		entries = append(entries, git.TreeEntry{Path: path, Mode: "100644", Type: "blob"})
 	}
-	c := newCommit{message: in.Message, author: x.identity(), committer: x.identity()}
+	c := git.NewCommit{Message: in.Message, Author: x.identity(), Committer: x.identity()}
 	if parent != "" {
-		c.parents = []string{parent}
+		c.Parents = []string{parent}
 	}
-	if c.tree, err = writeTree(r, parent, entries); err != nil {
+	if c.Tree, err = writeTree(r, parent, entries); err != nil {
 		return "", err
 	}
-	sha, err := r.Git.writeCommit(c)
+	sha, err := r.Git.WriteCommit(c)
 	if err != nil {
 		return "", err
 	}
-	return sha, x.updateRef(r, refChange{Name: "refs/heads/" + in.Branch, Before: before, After: sha})
+	return sha, x.updateRef(r, git.RefChange{Name: "refs/heads/" + in.Branch, Before: before, After: sha})
 }
 
 // writeTree writes a tree; GitHub answers 422 to entries that git refuses.
-func writeTree(r *Repo, base string, entries []treeEntry) (string, error) {
-	sha, err := r.Git.writeTree(base, entries)
-	var invalid *invalidError
+func writeTree(r *Repo, base string, entries []git.TreeEntry) (string, error) {
+	sha, err := r.Git.WriteTree(base, entries)
+	var invalid *git.InvalidError
 	if errors.As(err, &invalid) {
-		return "", errUnprocessable("%s", invalid.message)
+		return "", errUnprocessable("%s", invalid.Message)
 	}
 	return sha, err
 }

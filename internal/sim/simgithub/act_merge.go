@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // Merge says how to merge a pull request.
@@ -24,9 +26,9 @@ func (x *session) merge(p *Pull, in Merge) error {
 	if err := x.mayMerge(p, in); err != nil {
 		return err
 	}
-	base := r.Git.branch(p.Base)
-	tree, err := r.Git.mergeTree(base, p.HeadSHA)
-	if errors.Is(err, errConflict) {
+	base := r.Git.Branch(p.Base)
+	tree, err := r.Git.MergeTree(base, p.HeadSHA)
+	if errors.Is(err, git.ErrConflict) {
 		return &Error{Status: http.StatusMethodNotAllowed, Message: "Pull Request is not mergeable"}
 	}
 	if err != nil {
@@ -36,7 +38,7 @@ func (x *session) merge(p *Pull, in Merge) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Git.updateRef("refs/heads/"+p.Base, sha, base); err != nil {
+	if err := r.Git.UpdateRef("refs/heads/"+p.Base, sha, base); err != nil {
 		return err
 	}
 	x.finishMerge(p, sha)
@@ -63,14 +65,14 @@ func (x *session) mayMerge(p *Pull, in Merge) error {
 func (x *session) commitMerge(p *Pull, in Merge, base, tree string) (string, error) {
 	r := p.issue.repo
 	title, message := in.Title, in.Message
-	c := newCommit{tree: tree, author: x.identity(), committer: x.s.webFlow()}
+	c := git.NewCommit{Tree: tree, Author: x.identity(), Committer: x.s.webFlow()}
 	if in.Method == "squash" {
-		c.parents = []string{base}
+		c.Parents = []string{base}
 		if title == "" {
 			title = fmt.Sprintf("%s (#%d)", p.issue.Title, p.issue.Number)
 		}
 	} else {
-		c.parents = []string{base, p.HeadSHA}
+		c.Parents = []string{base, p.HeadSHA}
 		if title == "" {
 			title = fmt.Sprintf("Merge pull request #%d from %s/%s", p.issue.Number, r.Owner, p.Head)
 		}
@@ -78,8 +80,8 @@ func (x *session) commitMerge(p *Pull, in Merge, base, tree string) (string, err
 			message = p.issue.Title
 		}
 	}
-	c.message = strings.TrimSpace(title + "\n\n" + message)
-	sha, err := r.Git.writeCommit(c)
+	c.Message = strings.TrimSpace(title + "\n\n" + message)
+	sha, err := r.Git.WriteCommit(c)
 	if err == nil {
 		x.s.verified[sha] = true
 	}
@@ -102,16 +104,16 @@ func (x *session) finishMerge(p *Pull, sha string) {
 }
 
 // identity is the actor as git sees it.
-func (x *session) identity() gitIdentity { return x.s.identityOf(x.by) }
+func (x *session) identity() git.Identity { return x.s.identityOf(x.by) }
 
-func (s *Sim) identityOf(u *User) gitIdentity {
+func (s *Sim) identityOf(u *User) git.Identity {
 	if u == nil {
-		return gitIdentity{name: "ghost", email: "ghost@users.noreply.github.com", at: s.now()}
+		return git.Identity{Name: "ghost", Email: "ghost@users.noreply.github.com", At: s.now()}
 	}
-	return gitIdentity{name: u.Login, email: fmt.Sprintf("%d+%s@users.noreply.github.com", u.ID, u.Login), at: s.now()}
+	return git.Identity{Name: u.Login, Email: fmt.Sprintf("%d+%s@users.noreply.github.com", u.ID, u.Login), At: s.now()}
 }
 
 // webFlow is the committer of what GitHub commits on somebody's behalf, and signs.
-func (s *Sim) webFlow() gitIdentity {
-	return gitIdentity{name: "GitHub", email: "noreply@github.com", at: s.now()}
+func (s *Sim) webFlow() git.Identity {
+	return git.Identity{Name: "GitHub", Email: "noreply@github.com", At: s.now()}
 }

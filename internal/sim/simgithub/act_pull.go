@@ -58,10 +58,10 @@ func (x *session) checkPull(r *Repo, in NewPull) (head, base string, err error) 
 	if err := checkBody("PullRequest", in.Body); err != nil {
 		return "", "", err
 	}
-	if head = r.Git.branch(in.Head); head == "" {
+	if head = r.Git.Branch(in.Head); head == "" {
 		return "", "", errInvalid("PullRequest", "head", "invalid")
 	}
-	if base = r.Git.branch(in.Base); base == "" {
+	if base = r.Git.Branch(in.Base); base == "" {
 		return "", "", errInvalid("PullRequest", "base", "invalid")
 	}
 	for _, i := range r.Issues {
@@ -69,11 +69,11 @@ func (x *session) checkPull(r *Repo, in NewPull) (head, base string, err error) 
 			return "", "", errCustom("PullRequest", "A pull request already exists for "+r.Owner+":"+in.Head+".")
 		}
 	}
-	if r.Git.mergeBase(base, head) == "" {
+	if r.Git.MergeBase(base, head) == "" {
 		return "", "", errCustom("PullRequest",
 			"The "+in.Head+" branch has no history in common with "+in.Base)
 	}
-	if r.Git.isAncestor(head, base) {
+	if r.Git.IsAncestor(head, base) {
 		return "", "", errCustom("PullRequest", "No commits between "+in.Base+" and "+in.Head)
 	}
 	return head, base, nil
@@ -82,7 +82,7 @@ func (x *session) checkPull(r *Repo, in NewPull) (head, base string, err error) 
 // reopenable refuses to reopen what was merged or has lost its branch.
 func (x *session) reopenable(p *Pull) error {
 	r := p.issue.repo
-	sha := r.Git.branch(p.Head)
+	sha := r.Git.Branch(p.Head)
 	if p.Merged || sha == "" {
 		return errCustom("PullRequest", "state cannot be changed. The pull request cannot be reopened.")
 	}
@@ -103,7 +103,7 @@ func (x *session) editPull(p *Pull, in PullEdit) error {
 		return err
 	}
 	if in.Base != nil && *in.Base != p.Base {
-		sha := p.issue.repo.Git.branch(*in.Base)
+		sha := p.issue.repo.Git.Branch(*in.Base)
 		if sha == "" {
 			return errInvalid("PullRequest", "base", "invalid")
 		}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // newThread checks that a comment's place is in the diff, without adding it yet.
@@ -14,8 +16,8 @@ func (x *session) newThread(p *Pull, in NewReviewComment, commit string) (*Threa
 	if in.Side == "" {
 		in.Side = "RIGHT"
 	}
-	base := p.issue.repo.Git.mergeBase(p.BaseSHA, commit)
-	hunk, ok := p.issue.repo.Git.hunkAt(place{from: base, to: commit, path: in.Path, line: in.Line, left: in.Side == "LEFT"})
+	base := p.issue.repo.Git.MergeBase(p.BaseSHA, commit)
+	hunk, ok := p.issue.repo.Git.HunkAt(git.Place{From: base, To: commit, Path: in.Path, Line: in.Line, Left: in.Side == "LEFT"})
 	if !ok {
 		return nil, errCustom("PullRequestReviewComment", "pull_request_review_thread.line must be part of the diff")
 	}
@@ -137,11 +139,11 @@ func (x *session) deleteReviewComment(k *ReviewComment) error {
 
 // follow moves a thread's line from one head to the next: it shifts with the lines above it, and the thread is outdated
 // when its own line changed.
-func (t *Thread) follow(in *repository, before, after string) {
+func (t *Thread) follow(in *git.Repository, before, after string) {
 	if t.Line == 0 || t.Outdated || t.Side != "RIGHT" {
 		return
 	}
-	shift, changed, err := in.followLine(t.Path, t.Line, before, after)
+	shift, changed, err := in.FollowLine(t.Path, t.Line, before, after)
 	switch {
 	case err != nil: // as with a file that is gone: the thread stays where it is
 	case changed:

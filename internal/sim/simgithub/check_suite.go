@@ -3,6 +3,8 @@ package simgithub
 import (
 	"slices"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // CheckSuite gathers the check runs of one App on one commit. It is completed when all of them are.
@@ -27,7 +29,7 @@ func (x *session) suite(r *Repo, k *CheckRun) *CheckSuite {
 	}
 	c := &CheckSuite{ID: x.s.newID(), HeadSHA: k.HeadSHA, ByApp: k.ByApp, Status: "queued", CreatedAt: x.s.now(), UpdatedAt: x.s.now()}
 	c.NodeID = nodeID("CS", c.ID)
-	refs, err := r.Git.refs("refs/heads/")
+	refs, err := r.Git.Refs("refs/heads/")
 	if err != nil {
 		x.s.log.Warn().Err(err).Msg("find the branch of a check suite")
 	}
@@ -98,7 +100,7 @@ func (r *Repo) latestRuns(c *CheckSuite) []*CheckRun {
 func (x *session) suiteJSON(r *Repo, c *CheckSuite) obj {
 	o := x.shortSuiteJSON(r, c)
 	o["latest_check_runs_count"], o["check_runs_url"] = len(r.latestRuns(c)), x.s.api("/repos/%s/check-suites/%d/check-runs", r.FullName(), c.ID)
-	if k := r.Git.commit(c.HeadSHA); k != nil {
+	if k := r.Git.Commit(c.HeadSHA); k != nil {
 		o["head_commit"] = simpleCommit(k)
 	}
 	return o
@@ -109,7 +111,7 @@ func (x *session) shortSuiteJSON(r *Repo, c *CheckSuite) obj {
 	api := x.s.api("/repos/%s/check-suites/%d", r.FullName(), c.ID)
 	return obj{
 		"id": c.ID, "node_id": c.NodeID, "head_branch": orNull(c.HeadBranch), "head_sha": c.HeadSHA, "status": c.Status,
-		"conclusion": orNull(c.Conclusion), "url": api, "before": zeroSHA, "after": c.HeadSHA,
+		"conclusion": orNull(c.Conclusion), "url": api, "before": git.ZeroSHA, "after": c.HeadSHA,
 		"pull_requests": x.s.pullsAt(r, c.HeadSHA), "app": x.s.checkApp(r, c.ByApp), "created_at": stamp(c.CreatedAt),
 		"updated_at": stamp(c.UpdatedAt),
 	}

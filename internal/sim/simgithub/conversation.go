@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // Entry is one thing in the conversation of an issue or pull request; exactly one of its pointers is set.
@@ -91,13 +93,13 @@ func (p Person) onReviewComment(repo string, number int, id int64, act func(*ses
 }
 
 // CommitFiles reads one commit with the files that it changes against its first parent.
-func (p Person) CommitFiles(repo, rev string) (out CommitView, files []FileChange, err error) {
+func (p Person) CommitFiles(repo, rev string) (out CommitView, files []git.FileChange, err error) {
 	err = p.do(func(x *session) error {
 		r, err := x.repo(repo)
 		if err != nil {
 			return err
 		}
-		k := r.Git.commit(rev)
+		k := r.Git.Commit(rev)
 		if k == nil {
 			return errNotFound()
 		}
@@ -106,7 +108,7 @@ func (p Person) CommitFiles(repo, rev string) (out CommitView, files []FileChang
 			parent = k.Parents[0]
 		}
 		out = x.s.commitView(*k)
-		files, err = r.Git.diff(parent, k.SHA)
+		files, err = r.Git.Diff(parent, k.SHA)
 		return err
 	})
 	return out, files, err

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/graph-gophers/graphql-go"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // result is the payload of any mutation; each payload type uses the fields that it has.
@@ -82,9 +84,9 @@ func (*rootR) UpdateRefs(ctx context.Context, a struct {
 	if err != nil {
 		return nil, err
 	}
-	var list []refChange
+	var list []git.RefChange
 	for _, u := range a.Input.RefUpdates {
-		c := refChange{Name: string(u.Name), After: string(u.AfterOid), Force: u.Force}
+		c := git.RefChange{Name: string(u.Name), After: string(u.AfterOid), Force: u.Force}
 		if u.BeforeOid != nil {
 			c.Before = string(*u.BeforeOid)
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/graph-gophers/graphql-go"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // repositoryR is a repository.
@@ -74,7 +76,7 @@ func (r *repositoryR) Ref(a struct{ QualifiedName string }) (*refR, error) {
 	if !strings.HasPrefix(name, "refs/") {
 		name = "refs/heads/" + name
 	}
-	sha := r.r.Git.ref(name)
+	sha := r.r.Git.Object(name)
 	if sha == "" {
 		return nil, nil
 	}
@@ -140,11 +142,11 @@ func (r *request) object(repo *Repo, rev string) *objectR {
 	if rev == "" || strings.HasPrefix(rev, "-") {
 		return nil
 	}
-	sha := repo.Git.ref(rev)
+	sha := repo.Git.Object(rev)
 	if sha == "" {
 		return nil
 	}
-	kind, err := repo.Git.kind(sha)
+	kind, err := repo.Git.Kind(sha)
 	if err != nil {
 		return nil
 	}
@@ -174,7 +176,7 @@ func (o *objectR) ToBlob() (*blobR, bool) {
 	if o.kind != "blob" {
 		return nil, false
 	}
-	content, err := o.r.Git.blob(o.sha)
+	content, err := o.r.Git.Blob(o.sha)
 	return &blobR{*o, content}, err == nil
 }
 
@@ -209,12 +211,12 @@ func (b *blobR) Text() *string {
 type commitR struct {
 	x *request
 	r *Repo
-	c *gitCommit
+	c *git.Commit
 }
 
 // commit finds a commit; nil if there is none.
 func (r *request) commit(repo *Repo, sha string) *commitR {
-	c := repo.Git.commit(sha)
+	c := repo.Git.Commit(sha)
 	if c == nil {
 		return nil
 	}
@@ -231,7 +233,7 @@ func (c *commitR) Oid() word { return word(c.c.SHA) }
 func (c *commitR) Message() string { return c.c.Message }
 
 // CommittedDate is the committer's time.
-func (c *commitR) CommittedDate() dateTime { return dateTime{c.c.Committer.at} }
+func (c *commitR) CommittedDate() dateTime { return dateTime{c.c.Committer.At} }
 
 // URL is the page.
 func (c *commitR) URL() word { return word(c.x.s.html("/%s/commit/%s", c.r.FullName(), c.c.SHA)) }

@@ -1,10 +1,14 @@
 package simgithub
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
+)
 
 // Entries lists what is in a tree, one level deep.
 func (o *objectR) Entries() (*[]*treeEntryR, error) {
-	list, err := o.r.Git.list(o.sha, false)
+	list, err := o.r.Git.List(o.sha, false)
 	if err != nil {
 		return nil, err
 	}
@@ -18,18 +22,18 @@ func (o *objectR) Entries() (*[]*treeEntryR, error) {
 // treeEntryR is one thing in a tree.
 type treeEntryR struct {
 	in *objectR
-	l  listing
+	l  git.Entry
 }
 
 // Name is without the folders above.
-func (e *treeEntryR) Name() string { return e.l.path }
+func (e *treeEntryR) Name() string { return e.l.Path }
 
 // Type is blob, tree or commit.
-func (e *treeEntryR) Type() string { return e.l.kind }
+func (e *treeEntryR) Type() string { return e.l.Kind }
 
 // Mode is git's, as a number.
 func (e *treeEntryR) Mode() int32 {
-	n, err := strconv.ParseInt(e.l.mode, 8, 32)
+	n, err := strconv.ParseInt(e.l.Mode, 8, 32)
 	if err != nil {
 		return 0
 	}
@@ -37,7 +41,7 @@ func (e *treeEntryR) Mode() int32 {
 }
 
 // Oid is the object's id.
-func (e *treeEntryR) Oid() word { return word(e.l.sha) }
+func (e *treeEntryR) Oid() word { return word(e.l.SHA) }
 
 // Object is what it is.
-func (e *treeEntryR) Object() *objectR { return e.in.x.object(e.in.r, e.l.sha) }
+func (e *treeEntryR) Object() *objectR { return e.in.x.object(e.in.r, e.l.SHA) }

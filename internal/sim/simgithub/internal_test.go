@@ -70,68 +70,6 @@ func TestClosingWordsAndReferences(t *testing.T) {
 	}
 }
 
-const patch = `@@ -1,3 +1,4 @@ func f
- one
-+two
- three
- four
-@@ -10,2 +11 @@
--ten
--eleven
-+both`
-
-func TestHunks(t *testing.T) {
-	t.Parallel()
-	hunks := parseHunks(patch)
-	for name, c := range map[string]struct {
-		line int
-		left bool
-		want string
-	}{
-		"an added line":    {2, false, "@@ -1,3 +1,4 @@ func f\n one\n+two"},
-		"a line of both":   {3, true, "@@ -1,3 +1,4 @@ func f\n one\n+two\n three\n four"},
-		"a removed line":   {11, true, "@@ -10,2 +11 @@\n-ten\n-eleven"},
-		"out of the diff":  {7, false, ""},
-		"only on the left": {12, false, ""},
-	} {
-		got := ""
-		for _, h := range hunks {
-			if text, ok := h.upTo(c.line, c.left); ok {
-				got = text
-			}
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-func TestValidRef(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]bool{
-		"refs/heads/main": true, "refs/heads/errand/issue-1": true, "refs/tags/v1.0": true, "heads/main": false,
-		"refs/heads": false, "refs/heads/a..b": false, "refs/heads/a.lock": false, "refs/heads/.a": false,
-		"refs/heads/a b": false, "refs/heads/a\n": false, "refs/heads/a/": false, "": false, "refs/heads/-x": true,
-	} {
-		if got := validRef(name); got != want {
-			t.Errorf("%q: %v", name, got)
-		}
-	}
-}
-
-func FuzzHunks(f *testing.F) {
-	f.Add(patch, 3, false)
-	f.Add("@@ -0,0 +1 @@\n+x", 1, false)
-	f.Fuzz(func(t *testing.T, patch string, line int, left bool) {
-		for _, h := range parseHunks(patch) {
-			text, ok := h.upTo(line, left)
-			if ok && !strings.HasPrefix(text, "@@ -") {
-				t.Errorf("a hunk without its header: %q", text)
-			}
-		}
-	})
-}
-
 func FuzzMatch(f *testing.F) {
 	f.Add("GET", "/repos/o/r/issues/1")
 	f.Add("PATCH", "/repos/o/r/git/refs/heads/a%2Fb")
@@ -140,22 +78,6 @@ func FuzzMatch(f *testing.F) {
 		rt, vars, ok := match(table, method, path)
 		if ok && (rt.method != method || rt.handle == nil || vars == nil) {
 			t.Errorf("%s %s matched %+v", method, path, rt)
-		}
-	})
-}
-
-func FuzzTreePaths(f *testing.F) {
-	f.Add("a/b")
-	f.Add("../x")
-	f.Add(".GIT/config")
-	f.Fuzz(func(t *testing.T, path string) {
-		if !validPath(path) {
-			return
-		}
-		for part := range strings.SplitSeq(path, "/") {
-			if part == "" || part == "." || part == ".." || strings.EqualFold(part, ".git") {
-				t.Errorf("%q passed", path)
-			}
 		}
 	})
 }

@@ -3,15 +3,19 @@ package simgithub
 import (
 	"strconv"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-func identityJSON(w gitIdentity) obj { return obj{"name": w.name, "email": w.email, "date": stamp(w.at)} }
+func identityJSON(w git.Identity) obj {
+	return obj{"name": w.Name, "email": w.Email, "date": stamp(w.At)}
+}
 
 // account finds the user behind a git identity: by the noreply address or the login as name.
-func (s *Sim) account(w gitIdentity) any {
-	local, ok := strings.CutSuffix(w.email, "@users.noreply.github.com")
+func (s *Sim) account(w git.Identity) any {
+	local, ok := strings.CutSuffix(w.Email, "@users.noreply.github.com")
 	if !ok {
 		return nil
 	}
@@ -35,7 +39,7 @@ func (s *Sim) verification(sha string) obj {
 }
 
 // gitCommitJSON is a commit of the Git Data API.
-func (s *Sim) gitCommitJSON(r *Repo, c *gitCommit) obj {
+func (s *Sim) gitCommitJSON(r *Repo, c *git.Commit) obj {
 	api := s.api("/repos/%s/git", r.FullName())
 	parents := make([]any, 0, len(c.Parents))
 	for _, p := range c.Parents {
@@ -52,7 +56,7 @@ func (s *Sim) gitCommitJSON(r *Repo, c *gitCommit) obj {
 }
 
 // commitJSON is a commit of the repository API.
-func (s *Sim) commitJSON(r *Repo, c *gitCommit) obj {
+func (s *Sim) commitJSON(r *Repo, c *git.Commit) obj {
 	api := s.api("/repos/%s", r.FullName())
 	parents := make([]any, 0, len(c.Parents))
 	for _, p := range c.Parents {
@@ -77,7 +81,7 @@ func (s *Sim) shortCommit(r *Repo, sha string) obj {
 	return obj{"sha": sha, "url": s.api("/repos/%s/commits/%s", r.FullName(), sha)}
 }
 
-func (s *Sim) refJSON(r *Repo, f gitRef) obj {
+func (s *Sim) refJSON(r *Repo, f git.Ref) obj {
 	api := s.api("/repos/%s/git", r.FullName())
 	return obj{
 		"ref": f.Name, "node_id": nodeID("REF", 0) + f.Name, "url": api + "/" + f.Name,

@@ -1,6 +1,10 @@
 package simgithub
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
+)
 
 // pullJSON is a pull request as it stands in lists.
 func (s *Sim) pullJSON(p *Pull) obj {
@@ -53,7 +57,7 @@ func (s *Sim) fullPullJSON(p *Pull) obj {
 		}
 		files = len(list)
 	}
-	if ahead, _, err := r.Git.countBetween(p.BaseSHA, p.HeadSHA); err == nil {
+	if ahead, _, err := r.Git.CountBetween(p.BaseSHA, p.HeadSHA); err == nil {
 		commits = ahead
 	}
 	mergeable, state := s.knownMergeability(p)
@@ -83,7 +87,7 @@ func (s *Sim) knownMergeability(p *Pull) (mergeable any, state string) {
 }
 
 // ends names the two commits that mergeability is about.
-func (s *Sim) ends(p *Pull) string { return p.issue.repo.Git.branch(p.Base) + " " + p.HeadSHA }
+func (s *Sim) ends(p *Pull) string { return p.issue.repo.Git.Branch(p.Base) + " " + p.HeadSHA }
 
 // mergeability tells whether a pull request merges by itself; nil while it is not open.
 func (s *Sim) mergeability(p *Pull) (mergeable any, state string) {
@@ -91,7 +95,7 @@ func (s *Sim) mergeability(p *Pull) (mergeable any, state string) {
 		return nil, "unknown"
 	}
 	r := p.issue.repo
-	if _, err := r.Git.mergeTree(r.Git.branch(p.Base), p.HeadSHA); err != nil {
+	if _, err := r.Git.MergeTree(r.Git.Branch(p.Base), p.HeadSHA); err != nil {
 		return false, "dirty"
 	}
 	if p.Draft {
@@ -105,9 +109,9 @@ func (s *Sim) mergeability(p *Pull) (mergeable any, state string) {
 }
 
 // pullFiles lists what a pull request changes, against the point where it left its base.
-func (s *Sim) pullFiles(p *Pull) ([]FileChange, error) {
+func (s *Sim) pullFiles(p *Pull) ([]git.FileChange, error) {
 	r := p.issue.repo
-	return r.Git.diff(r.Git.mergeBase(p.BaseSHA, p.HeadSHA), p.HeadSHA)
+	return r.Git.Diff(r.Git.MergeBase(p.BaseSHA, p.HeadSHA), p.HeadSHA)
 }
 
 func (s *Sim) reviewJSON(v *Review) obj {
@@ -157,7 +161,7 @@ func (s *Sim) reviewCommentJSON(k *ReviewComment) obj {
 }
 
 // fileJSON is one file of a pull request or comparison.
-func (s *Sim) fileJSON(r *Repo, f FileChange, ref string) obj {
+func (s *Sim) fileJSON(r *Repo, f git.FileChange, ref string) obj {
 	o := obj{
 		"sha": f.SHA, "filename": f.Path, "status": f.Status, "additions": f.Additions, "deletions": f.Deletions,
 		"changes": f.Additions + f.Deletions, "blob_url": s.html("/%s/blob/%s/%s", r.FullName(), ref, f.Path),

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // serveLFS answers batch requests: which large files there are, and where to download or upload them.
@@ -17,37 +19,37 @@ func (s *Sim) serveLFS(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err == nil {
-		writeLFS(w, http.StatusOK, answer)
+		git.WriteLFS(w, http.StatusOK, answer)
 		return
 	}
 	if err.Status == http.StatusUnauthorized {
 		w.Header().Set("LFS-Authenticate", `Basic realm="GitHub"`)
 	}
-	writeLFSError(w, err)
+	git.WriteLFSError(w, err)
 }
 
-func (s *Sim) lfsBatch(r *http.Request) (any, *lfsError) {
-	b, err := parseLFSBatch(r)
+func (s *Sim) lfsBatch(r *http.Request) (any, *git.LFSError) {
+	b, err := git.ParseLFSBatch(r)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	repo, x, refused := s.gitSession(r, gitRequest{repo: b.Repo, push: b.Operation == lfsUpload})
+	repo, x, refused := s.gitSession(r, git.Request{Repo: b.Repo, Push: b.Operation == git.LFSUpload})
 	if refused != nil {
 		e := &Error{Status: http.StatusInternalServerError, Message: refused.Error()}
 		_ = errors.As(refused, &e)
-		return nil, lfsFailure(e.Status, e.Message)
+		return nil, git.NewLFSError(e.Status, e.Message)
 	}
-	return s.lfs.answer(b, lfsClient{repo: repo.ID, app: x.viaApp(), base: s.base}), nil
+	return s.lfs.Answer(b, git.LFSClient{Repo: repo.ID, App: x.viaApp(), Base: s.base}), nil
 }
 
 // serveLFSTransfer serves downloads, uploads and their verification at the addresses that the answer to a batch request
 // names. A request without the header of its address is refused.
 func (s *Sim) serveLFSTransfer(w http.ResponseWriter, r *http.Request) {
-	g, ok := s.lfs.granted(r)
+	g, ok := s.lfs.Granted(r)
 	by := r.Clone(r.Context())
-	if g.app {
+	if g.App {
 		by.Header.Set("Authorization", "Bearer of the App") // the App sent it, although the header is not the App's token
 	}
 	f := s.admit(by, "git lfs "+r.PathValue("action"), r.URL.Path)
@@ -56,17 +58,17 @@ func (s *Sim) serveLFSTransfer(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case !ok:
-		writeLFSError(w, lfsFailure(http.StatusForbidden, "Forbidden"))
+		git.WriteLFSError(w, git.NewLFSError(http.StatusForbidden, "Forbidden"))
 		return
-	case g.action == lfsDownload:
-		s.lfs.download(w, r, g)
+	case g.Action == git.LFSDownload:
+		s.lfs.Download(w, r, g)
 		return
 	}
-	err := s.lfs.receive(r, g)
+	err := s.lfs.Receive(r, g)
 	switch {
 	case f.after(w, r):
 	case err != nil:
-		writeLFSError(w, err)
+		git.WriteLFSError(w, err)
 	default:
 		w.WriteHeader(http.StatusOK)
 	}
@@ -80,7 +82,7 @@ func (s *Sim) AddLFS(repo string, content []byte) (pointer string, err error) {
 	if r == nil {
 		return "", errNotFound()
 	}
-	return s.lfs.add(r.ID, content)
+	return s.lfs.Add(r.ID, content)
 }
 
 // LFS returns a large file of a repository; the error is fs.ErrNotExist if it does not exist.
@@ -91,5 +93,5 @@ func (s *Sim) LFS(repo, oid string) ([]byte, error) {
 	if r == nil {
 		return nil, fs.ErrNotExist
 	}
-	return s.lfs.read(r.ID, oid)
+	return s.lfs.Read(r.ID, oid)
 }

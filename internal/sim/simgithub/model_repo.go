@@ -3,6 +3,8 @@ package simgithub
 import (
 	"slices"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // Repo is a repository. Its git data is the bare repository Git.
@@ -14,7 +16,7 @@ type Repo struct {
 	Private       bool
 	Archived      bool
 	DefaultBranch string
-	Git           *repository
+	Git           *git.Repository
 	Collaborators map[string]Role // by login; the owner is always admin
 	Labels        []Label
 	Issues        map[int]*Issue // issues and pull requests, which share their numbers

@@ -3,6 +3,8 @@ package simgithub
 import (
 	"maps"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // base is what every payload of a repository's event holds.
@@ -130,7 +132,7 @@ func (x *session) emitStatus(r *Repo, c *Status) {
 	branches := []any{}
 	o := x.s.statusJSON(r, c)
 	commit := obj{"sha": c.SHA}
-	if k := r.Git.commit(c.SHA); k != nil {
+	if k := r.Git.Commit(c.SHA); k != nil {
 		commit = x.s.commitJSON(r, k)
 	}
 	x.emit(r, "status", x.payload(r, "", obj{
@@ -145,9 +147,9 @@ func (x *session) emitPush(r *Repo, ref, before, after string) error {
 	api := x.s.html("/%s", r.FullName())
 	revs := []string{after}
 	switch {
-	case after == zeroSHA:
+	case after == git.ZeroSHA:
 		revs = nil
-	case before != zeroSHA:
+	case before != git.ZeroSHA:
 		revs = append(revs, "--not", before)
 	case ref != "refs/heads/"+r.DefaultBranch:
 		revs = append(revs, "--not", "refs/heads/"+r.DefaultBranch)
@@ -155,36 +157,36 @@ func (x *session) emitPush(r *Repo, ref, before, after string) error {
 	commits := []any{}
 	var head any
 	if revs != nil {
-		list, err := r.Git.commits(20, append(revs, "--")...)
+		list, err := r.Git.Commits(20, append(revs, "--")...)
 		if err != nil {
 			return err
 		}
 		for n := len(list) - 1; n >= 0; n-- {
 			commits = append(commits, x.pushedCommit(r, &list[n]))
 		}
-		if c := r.Git.commit(after); c != nil {
+		if c := r.Git.Commit(after); c != nil {
 			head = x.pushedCommit(r, c)
 		}
 	}
-	created, deleted := before == zeroSHA, after == zeroSHA
+	created, deleted := before == git.ZeroSHA, after == git.ZeroSHA
 	x.emit(r, "push", x.payload(r, "", obj{
 		"ref": ref, "before": before, "after": after, "created": created, "deleted": deleted,
-		"forced":  !created && !deleted && !r.Git.isAncestor(before, after),
+		"forced":  !created && !deleted && !r.Git.IsAncestor(before, after),
 		"compare": api + "/compare/" + before[:12] + "..." + after[:12], "base_ref": nil, "commits": commits, "head_commit": head,
-		"pusher": obj{"name": x.login(), "email": x.identity().email},
+		"pusher": obj{"name": x.login(), "email": x.identity().Email},
 	}))
 	x.emitRef(r, ref, created, deleted)
 	return nil
 }
 
 // pushedCommit is a commit in a push payload.
-func (x *session) pushedCommit(r *Repo, c *gitCommit) obj {
+func (x *session) pushedCommit(r *Repo, c *git.Commit) obj {
 	parent := ""
 	if len(c.Parents) > 0 {
 		parent = c.Parents[0]
 	}
 	added, removed, modified := []string{}, []string{}, []string{}
-	for _, f := range r.Git.changedFiles(parent, c.SHA) {
+	for _, f := range r.Git.ChangedFiles(parent, c.SHA) {
 		switch f.Status {
 		case "added":
 			added = append(added, f.Path)
@@ -202,9 +204,9 @@ func (x *session) pushedCommit(r *Repo, c *gitCommit) obj {
 }
 
 // simpleCommit is a commit as checks name it.
-func simpleCommit(c *gitCommit) obj {
+func simpleCommit(c *git.Commit) obj {
 	return obj{
-		"id": c.SHA, "tree_id": c.Tree, "message": c.Message, "timestamp": stamp(c.Committer.at),
-		"author": obj{"name": c.Author.name, "email": c.Author.email}, "committer": obj{"name": c.Committer.name, "email": c.Committer.email},
+		"id": c.SHA, "tree_id": c.Tree, "message": c.Message, "timestamp": stamp(c.Committer.At),
+		"author": obj{"name": c.Author.Name, "email": c.Author.Email}, "committer": obj{"name": c.Committer.Name, "email": c.Committer.Email},
 	}
 }

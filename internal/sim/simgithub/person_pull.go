@@ -1,5 +1,7 @@
 package simgithub
 
+import "github.com/errand-bot/errand/internal/sim/simgithub/git"
+
 // OpenPull opens a pull request between two branches.
 func (p Person) OpenPull(repo string, in NewPull) (out *Issue, err error) {
 	err = p.do(func(x *session) error {
@@ -123,6 +125,6 @@ func (p Person) DeleteBranch(repo, branch string) error {
 		if err != nil {
 			return err
 		}
-		return x.updateRef(r, refChange{Name: "refs/heads/" + branch, After: zeroSHA, Force: true})
+		return x.updateRef(r, git.RefChange{Name: "refs/heads/" + branch, After: git.ZeroSHA, Force: true})
 	})
 }

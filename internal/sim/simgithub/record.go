@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // RecordVar is the environment variable that names Config.Record's default.
@@ -79,7 +81,7 @@ func (b *recorder) keep(route string, r Recorded) error {
 	if err != nil {
 		return fmt.Errorf("marshal a recording: %w", err)
 	}
-	return writeWhole(name, raw)
+	return git.WriteFile(name, raw)
 }
 
 // record has a handler's requests and answers written down.

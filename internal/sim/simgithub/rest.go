@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // maxRequest bounds what is read of a request's body.
@@ -62,11 +64,11 @@ func (s *Sim) routes() (http.Handler, error) {
 	mux.HandleFunc("/_lfs/{repo}/{oid}/{action}", s.serveLFSTransfer)
 	pages := s.pages()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if g, ok := parseGit(r); ok {
+		if g, ok := git.ParseRequest(r); ok {
 			s.serveGit(w, r, g)
 			return
 		}
-		if isLFS(r.URL.Path) {
+		if git.IsLFS(r.URL.Path) {
 			s.serveLFS(w, r)
 			return
 		}

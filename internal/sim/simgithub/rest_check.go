@@ -93,7 +93,7 @@ func (x *session) addCheckRun(r *Repo, req checkRequest) (*CheckRun, error) {
 	if req.Name == nil || *req.Name == "" {
 		return nil, errInvalid("CheckRun", "name", "missing_field")
 	}
-	if r.Git.resolve(req.HeadSHA) != req.HeadSHA || req.HeadSHA == "" {
+	if r.Git.Resolve(req.HeadSHA) != req.HeadSHA || req.HeadSHA == "" {
 		return nil, errUnprocessable("No commit found for SHA: %s", req.HeadSHA)
 	}
 	k := &CheckRun{ID: x.s.newID(), HeadSHA: req.HeadSHA, Status: "queued", ByApp: x.viaApp(), StartedAt: x.s.now()}

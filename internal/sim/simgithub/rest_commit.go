@@ -1,5 +1,7 @@
 package simgithub
 
+import "github.com/errand-bot/errand/internal/sim/simgithub/git"
+
 func commitRoutes() []route {
 	return []route{
 		{"GET", "/repos/{owner}/{repo}/commits", listCommits},
@@ -21,7 +23,7 @@ func listCommits(c *call) (any, error) {
 	if rev == "" {
 		rev = r.DefaultBranch
 	}
-	sha := r.Git.resolve(rev)
+	sha := r.Git.Resolve(rev)
 	if sha == "" {
 		return nil, errNotFound()
 	}
@@ -32,11 +34,11 @@ func listCommits(c *call) (any, error) {
 	if path := c.query("path"); path != "" {
 		args = append(args, "--", path)
 	}
-	list, err := r.Git.commits(1000, args...)
+	list, err := r.Git.Commits(1000, args...)
 	if err != nil {
 		return nil, err
 	}
-	return each(page(c, list), func(k gitCommit) obj { return c.s.commitJSON(r, &k) }), nil
+	return each(page(c, list), func(k git.Commit) obj { return c.s.commitJSON(r, &k) }), nil
 }
 
 // ofCommit serves what belongs to a commit, which may be named by a branch or tag with its slashes escaped.
@@ -46,7 +48,7 @@ func ofCommit(serve func(c *call, r *Repo, sha string) (any, error)) handler {
 		if err != nil {
 			return nil, err
 		}
-		sha := r.Git.resolve(c.vars["ref"])
+		sha := r.Git.Resolve(c.vars["ref"])
 		if sha == "" {
 			return nil, errUnprocessable("No commit found for SHA: %s", c.vars["ref"])
 		}
@@ -59,7 +61,7 @@ func getCommit(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := r.Git.commit(c.vars["ref"])
+	k := r.Git.Commit(c.vars["ref"])
 	if k == nil {
 		return nil, errUnprocessable("No commit found for SHA: %s", c.vars["ref"])
 	}
@@ -67,12 +69,12 @@ func getCommit(c *call) (any, error) {
 }
 
 // fullCommit is one commit with its files.
-func (c *call) fullCommit(r *Repo, k *gitCommit) (any, error) {
+func (c *call) fullCommit(r *Repo, k *git.Commit) (any, error) {
 	parent := ""
 	if len(k.Parents) > 0 {
 		parent = k.Parents[0]
 	}
-	files, err := r.Git.diff(parent, k.SHA)
+	files, err := r.Git.Diff(parent, k.SHA)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +85,7 @@ func (c *call) fullCommit(r *Repo, k *gitCommit) (any, error) {
 	}
 	o := c.s.commitJSON(r, k)
 	o["stats"] = obj{"additions": add, "deletions": del, "total": add + del}
-	o["files"] = each(files, func(f FileChange) obj { return c.s.fileJSON(r, f, k.SHA) })
+	o["files"] = each(files, func(f git.FileChange) obj { return c.s.fileJSON(r, f, k.SHA) })
 	return o, nil
 }
 

@@ -3,6 +3,8 @@ package simgithub
 import (
 	"encoding/base64"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 func contentRoutes() []route {
@@ -22,7 +24,7 @@ func getContents(c *call) (any, error) {
 	if ref == "" {
 		ref = r.DefaultBranch
 	}
-	commit := r.Git.resolve(ref)
+	commit := r.Git.Resolve(ref)
 	if commit == "" {
 		return nil, &Error{Status: 404, Message: "No commit found for the ref " + ref}
 	}
@@ -30,14 +32,14 @@ func getContents(c *call) (any, error) {
 	if path == "" {
 		return c.directory(r, commit, ref, "")
 	}
-	list, err := r.Git.list(commit, false, path)
+	list, err := r.Git.List(commit, false, path)
 	if err != nil || len(list) != 1 {
 		return nil, errNotFound()
 	}
-	if list[0].kind == "tree" {
+	if list[0].Kind == "tree" {
 		return c.directory(r, commit, ref, path+"/")
 	}
-	content, err := r.Git.blob(list[0].sha)
+	content, err := r.Git.Blob(list[0].SHA)
 	if err != nil {
 		return nil, errNotFound()
 	}
@@ -67,24 +69,24 @@ func (c *call) directory(r *Repo, commit, ref, prefix string) (any, error) {
 	if prefix != "" {
 		paths = []string{prefix}
 	}
-	list, err := r.Git.list(commit, false, paths...)
+	list, err := r.Git.List(commit, false, paths...)
 	if err != nil {
 		return nil, err
 	}
-	return each(list, func(l listing) obj { return c.entryJSON(r, l, ref) }), nil
+	return each(list, func(l git.Entry) obj { return c.entryJSON(r, l, ref) }), nil
 }
 
-func (c *call) entryJSON(r *Repo, l listing, ref string) obj {
-	kind := map[string]string{"blob": "file", "tree": "dir", "commit": "submodule"}[l.kind]
-	if l.mode == "120000" {
+func (c *call) entryJSON(r *Repo, l git.Entry, ref string) obj {
+	kind := map[string]string{"blob": "file", "tree": "dir", "commit": "submodule"}[l.Kind]
+	if l.Mode == "120000" {
 		kind = "symlink"
 	}
-	api := c.s.api("/repos/%s/contents/%s?ref=%s", r.FullName(), l.path, ref)
-	object := c.s.api("/repos/%s/git/%ss/%s", r.FullName(), l.kind, l.sha)
-	page := c.s.html("/%s/blob/%s/%s", r.FullName(), ref, l.path)
+	api := c.s.api("/repos/%s/contents/%s?ref=%s", r.FullName(), l.Path, ref)
+	object := c.s.api("/repos/%s/git/%ss/%s", r.FullName(), l.Kind, l.SHA)
+	page := c.s.html("/%s/blob/%s/%s", r.FullName(), ref, l.Path)
 	return obj{
-		"name": l.path[strings.LastIndex(l.path, "/")+1:], "path": l.path, "sha": l.sha, "size": l.size, "url": api,
-		"html_url": page, "git_url": object, "download_url": c.s.html("/%s/raw/%s/%s", r.FullName(), ref, l.path), "type": kind,
+		"name": l.Path[strings.LastIndex(l.Path, "/")+1:], "path": l.Path, "sha": l.SHA, "size": l.Size, "url": api,
+		"html_url": page, "git_url": object, "download_url": c.s.html("/%s/raw/%s/%s", r.FullName(), ref, l.Path), "type": kind,
 		"_links": obj{"self": api, "git": object, "html": page},
 	}
 }
@@ -100,27 +102,27 @@ func compare(c *call) (any, error) {
 		return nil, errNotFound()
 	}
 	left, right = strings.TrimPrefix(left, r.Owner+":"), strings.TrimPrefix(right, r.Owner+":")
-	base, head := r.Git.commit(left), r.Git.commit(right)
+	base, head := r.Git.Commit(left), r.Git.Commit(right)
 	if base == nil || head == nil {
 		return nil, errNotFound()
 	}
-	mergeBase := r.Git.mergeBase(base.SHA, head.SHA)
+	mergeBase := r.Git.MergeBase(base.SHA, head.SHA)
 	if mergeBase == "" {
 		return nil, &Error{Status: 404, Message: "No common ancestor between " + left + " and " + right + "."}
 	}
-	return c.comparison(r, base, head, r.Git.commit(mergeBase))
+	return c.comparison(r, base, head, r.Git.Commit(mergeBase))
 }
 
-func (c *call) comparison(r *Repo, base, head, mergeBase *gitCommit) (any, error) {
-	ahead, behind, err := r.Git.countBetween(base.SHA, head.SHA)
+func (c *call) comparison(r *Repo, base, head, mergeBase *git.Commit) (any, error) {
+	ahead, behind, err := r.Git.CountBetween(base.SHA, head.SHA)
 	if err != nil {
 		return nil, err
 	}
-	commits, err := r.Git.commits(250, "--reverse", base.SHA+".."+head.SHA)
+	commits, err := r.Git.Commits(250, "--reverse", base.SHA+".."+head.SHA)
 	if err != nil {
 		return nil, err
 	}
-	files, err := r.Git.diff(mergeBase.SHA, head.SHA)
+	files, err := r.Git.Diff(mergeBase.SHA, head.SHA)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +141,7 @@ func (c *call) comparison(r *Repo, base, head, mergeBase *gitCommit) (any, error
 		"html_url": page, "permalink_url": page, "diff_url": page + ".diff", "patch_url": page + ".patch",
 		"base_commit": c.s.commitJSON(r, base), "merge_base_commit": c.s.commitJSON(r, mergeBase), "status": status,
 		"ahead_by": ahead, "behind_by": behind, "total_commits": ahead,
-		"commits": each(commits, func(k gitCommit) obj { return c.s.commitJSON(r, &k) }),
-		"files":   each(files, func(f FileChange) obj { return c.s.fileJSON(r, f, head.SHA) }),
+		"commits": each(commits, func(k git.Commit) obj { return c.s.commitJSON(r, &k) }),
+		"files":   each(files, func(f git.FileChange) obj { return c.s.fileJSON(r, f, head.SHA) }),
 	}, nil
 }

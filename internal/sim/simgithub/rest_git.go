@@ -3,6 +3,8 @@ package simgithub
 import (
 	"encoding/base64"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 func gitRoutes() []route {
@@ -33,7 +35,7 @@ func (c *call) writable() (*Repo, error) {
 }
 
 func (c *call) oneRef(r *Repo, name string) (any, error) {
-	refs, err := r.Git.refs(name)
+	refs, err := r.Git.Refs(name)
 	if err != nil {
 		return nil, err
 	}
@@ -58,17 +60,17 @@ func matchingRefs(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	refs, err := r.Git.refs("refs/")
+	refs, err := r.Git.Refs("refs/")
 	if err != nil {
 		return nil, err
 	}
-	var list []gitRef
+	var list []git.Ref
 	for _, f := range refs {
 		if strings.HasPrefix(f.Name, "refs/"+c.vars["ref"]) {
 			list = append(list, f)
 		}
 	}
-	return each(page(c, list), func(f gitRef) obj { return c.s.refJSON(r, f) }), nil
+	return each(page(c, list), func(f git.Ref) obj { return c.s.refJSON(r, f) }), nil
 }
 
 func createRef(c *call) (any, error) {
@@ -80,10 +82,10 @@ func createRef(c *call) (any, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	if r.Git.ref(req.Ref) != "" {
+	if r.Git.Object(req.Ref) != "" {
 		return nil, errUnprocessable("Reference already exists")
 	}
-	if err := c.updateRef(r, refChange{Name: req.Ref, Before: zeroSHA, After: req.SHA}); err != nil {
+	if err := c.updateRef(r, git.RefChange{Name: req.Ref, Before: git.ZeroSHA, After: req.SHA}); err != nil {
 		return nil, err
 	}
 	o, err := c.oneRef(r, req.Ref)
@@ -106,10 +108,10 @@ func patchRef(c *call) (any, error) {
 		return nil, err
 	}
 	name := "refs/" + c.vars["ref"]
-	if r.Git.ref(name) == "" {
+	if r.Git.Object(name) == "" {
 		return nil, errUnprocessable("Reference does not exist")
 	}
-	if err := c.updateRef(r, refChange{Name: name, After: req.SHA, Force: req.Force}); err != nil {
+	if err := c.updateRef(r, git.RefChange{Name: name, After: req.SHA, Force: req.Force}); err != nil {
 		return nil, err
 	}
 	return c.oneRef(r, name)
@@ -120,7 +122,7 @@ func deleteRef(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, c.updateRef(r, refChange{Name: "refs/" + c.vars["ref"], After: zeroSHA, Force: true})
+	return nil, c.updateRef(r, git.RefChange{Name: "refs/" + c.vars["ref"], After: git.ZeroSHA, Force: true})
 }
 
 func createBlob(c *call) (any, error) {
@@ -138,7 +140,7 @@ func createBlob(c *call) (any, error) {
 			return nil, errUnprocessable("content is not valid Base64")
 		}
 	}
-	sha, err := r.Git.writeBlob(content)
+	sha, err := r.Git.WriteBlob(content)
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +152,8 @@ func getBlob(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := r.Git.blob(c.vars["sha"])
-	if err != nil || !validSHA(c.vars["sha"]) {
+	content, err := r.Git.Blob(c.vars["sha"])
+	if err != nil || !git.ValidSHA(c.vars["sha"]) {
 		return nil, errNotFound()
 	}
 	if strings.Contains(c.r.Header.Get("Accept"), "raw") {

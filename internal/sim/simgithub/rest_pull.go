@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 func pullRoutes() []route {
@@ -78,7 +80,7 @@ func getPull(c *call) (any, error) {
 
 func (c *call) diffText(p *Pull) (any, error) {
 	r := p.issue.repo
-	out, err := r.Git.out("diff", "--no-color", r.Git.mergeBase(p.BaseSHA, p.HeadSHA), p.HeadSHA)
+	out, err := r.Git.Output("diff", "--no-color", r.Git.MergeBase(p.BaseSHA, p.HeadSHA), p.HeadSHA)
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +112,12 @@ func listPullFiles(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return each(page(c, files), func(f FileChange) obj { return c.s.fileJSON(p.issue.repo, f, p.HeadSHA) }), nil
+	return each(page(c, files), func(f git.FileChange) obj { return c.s.fileJSON(p.issue.repo, f, p.HeadSHA) }), nil
 }
 
 // pullCommits lists what a pull request adds, oldest first; GitHub stops at 250.
-func (s *Sim) pullCommits(p *Pull) ([]gitCommit, error) {
-	list, err := p.issue.repo.Git.commits(250, p.HeadSHA, "--not", p.BaseSHA)
+func (s *Sim) pullCommits(p *Pull) ([]git.Commit, error) {
+	list, err := p.issue.repo.Git.Commits(250, p.HeadSHA, "--not", p.BaseSHA)
 	slices.Reverse(list)
 	return list, err
 }
@@ -129,7 +131,7 @@ func listPullCommits(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return each(page(c, list), func(k gitCommit) obj { return c.s.commitJSON(p.issue.repo, &k) }), nil
+	return each(page(c, list), func(k git.Commit) obj { return c.s.commitJSON(p.issue.repo, &k) }), nil
 }
 
 func isMerged(c *call) (any, error) {

@@ -1,6 +1,10 @@
 package simgithub
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
+)
 
 func repoRoutes() []route {
 	return []route{
@@ -45,11 +49,11 @@ func listBranches(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	refs, err := r.Git.refs("refs/heads/")
+	refs, err := r.Git.Refs("refs/heads/")
 	if err != nil {
 		return nil, err
 	}
-	return each(page(c, refs), func(f gitRef) obj {
+	return each(page(c, refs), func(f git.Ref) obj {
 		return obj{"name": f.Name[len("refs/heads/"):], "commit": c.s.shortCommit(r, f.SHA), "protected": false}
 	}), nil
 }
@@ -60,7 +64,7 @@ func getBranch(c *call) (any, error) {
 		return nil, err
 	}
 	name := c.vars["branch"]
-	commit := r.Git.commit("refs/heads/" + name)
+	commit := r.Git.Commit("refs/heads/" + name)
 	if commit == nil {
 		return nil, &Error{Status: http.StatusNotFound, Message: "Branch not found"}
 	}

@@ -99,7 +99,7 @@ func createStatus(c *call) (any, error) {
 }
 
 func (x *session) addStatus(r *Repo, k Status) (*Status, error) {
-	if r.Git.resolve(k.SHA) != k.SHA || k.SHA == "" {
+	if r.Git.Resolve(k.SHA) != k.SHA || k.SHA == "" {
 		return nil, errUnprocessable("No commit found for SHA: %s", k.SHA)
 	}
 	if !slices.Contains([]string{"error", "failure", "pending", "success"}, k.State) {

@@ -57,7 +57,7 @@ func (s *Sim) timeline(i *Issue) []obj {
 		for _, k := range commits {
 			o := s.gitCommitJSON(i.repo, &k)
 			o["event"] = "committed"
-			list = append(list, entry{0, k.Committer.at.Unix(), o})
+			list = append(list, entry{0, k.Committer.At.Unix(), o})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b entry) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) })

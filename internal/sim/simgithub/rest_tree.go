@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // treeItem is an entry as sent: the difference between no sha and a null sha counts.
@@ -15,8 +17,8 @@ type treeItem struct {
 	Content *string          `json:"content"`
 }
 
-func (t treeItem) entry() (treeEntry, error) {
-	e := treeEntry{Path: t.Path, Mode: t.Mode, Type: t.Type, Content: t.Content}
+func (t treeItem) entry() (git.TreeEntry, error) {
+	e := git.TreeEntry{Path: t.Path, Mode: t.Mode, Type: t.Type, Content: t.Content}
 	if t.SHA == nil || string(*t.SHA) == "null" {
 		return e, nil
 	}
@@ -46,14 +48,14 @@ func createTree(c *call) (any, error) {
 	if len(req.Tree) == 0 {
 		return nil, errUnprocessable("Invalid tree info")
 	}
-	var entries []treeEntry
+	var entries []git.TreeEntry
 	for _, t := range req.Tree {
 		e, err := t.entry()
 		if err != nil {
 			return nil, err
 		}
 		if e.SHA == nil && e.Content == nil {
-			if list, err := r.Git.list(req.BaseTree, false, e.Path); req.BaseTree == "" || err != nil || len(list) == 0 {
+			if list, err := r.Git.List(req.BaseTree, false, e.Path); req.BaseTree == "" || err != nil || len(list) == 0 {
 				return nil, errUnprocessable("GitRPC::BadObjectState")
 			}
 		}
@@ -71,15 +73,15 @@ func createTree(c *call) (any, error) {
 }
 
 func (c *call) treeJSON(r *Repo, sha string, recursive bool) (obj, error) {
-	list, err := r.Git.list(sha, recursive)
+	list, err := r.Git.List(sha, recursive)
 	if err != nil {
 		return nil, errNotFound()
 	}
 	api := c.s.api("/repos/%s/git", r.FullName())
-	return obj{"sha": sha, "url": api + "/trees/" + sha, "truncated": false, "tree": each(list, func(l listing) obj {
-		o := obj{"path": l.path, "mode": l.mode, "type": l.kind, "sha": l.sha, "url": api + "/" + l.kind + "s/" + l.sha}
-		if l.kind == "blob" {
-			o["size"] = l.size
+	return obj{"sha": sha, "url": api + "/trees/" + sha, "truncated": false, "tree": each(list, func(l git.Entry) obj {
+		o := obj{"path": l.Path, "mode": l.Mode, "type": l.Kind, "sha": l.SHA, "url": api + "/" + l.Kind + "s/" + l.SHA}
+		if l.Kind == "blob" {
+			o["size"] = l.Size
 		}
 		return o
 	})}, nil
@@ -90,7 +92,7 @@ func getTree(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	sha := r.Git.ref(c.vars["sha"] + "^{tree}")
+	sha := r.Git.Object(c.vars["sha"] + "^{tree}")
 	if sha == "" || strings.HasPrefix(c.vars["sha"], "-") {
 		return nil, errNotFound()
 	}
@@ -104,13 +106,13 @@ type whoSent struct {
 	Date  *time.Time `json:"date"`
 }
 
-func (w *whoSent) identity(or gitIdentity) gitIdentity {
+func (w *whoSent) identity(or git.Identity) git.Identity {
 	if w == nil {
 		return or
 	}
-	id := gitIdentity{name: w.Name, email: w.Email, at: or.at}
+	id := git.Identity{Name: w.Name, Email: w.Email, At: or.At}
 	if w.Date != nil {
-		id.at = w.Date.Truncate(time.Second)
+		id.At = w.Date.Truncate(time.Second)
 	}
 	return id
 }
@@ -129,29 +131,29 @@ func createCommit(c *call) (any, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	if kind, err := r.Git.kind(req.Tree); err != nil || kind != "tree" || !validSHA(req.Tree) {
+	if kind, err := r.Git.Kind(req.Tree); err != nil || kind != "tree" || !git.ValidSHA(req.Tree) {
 		return nil, errUnprocessable("Tree SHA does not exist")
 	}
 	for _, p := range req.Parents {
-		if !validSHA(p) || r.Git.resolve(p) != p {
+		if !git.ValidSHA(p) || r.Git.Resolve(p) != p {
 			return nil, errUnprocessable("Parent SHA does not exist or is not a commit object")
 		}
 	}
-	n := newCommit{tree: req.Tree, parents: req.Parents, message: req.Message}
-	n.author = req.Author.identity(c.identity())
-	n.committer = req.Committer.identity(n.author)
+	n := git.NewCommit{Tree: req.Tree, Parents: req.Parents, Message: req.Message}
+	n.Author = req.Author.identity(c.identity())
+	n.Committer = req.Committer.identity(n.Author)
 	signed := false
 	if c.viaApp() && req.Author == nil && req.Committer == nil && req.Signature == "" {
-		n.committer, signed = c.s.webFlow(), true
+		n.Committer, signed = c.s.webFlow(), true
 	}
-	sha, err := r.Git.writeCommit(n)
+	sha, err := r.Git.WriteCommit(n)
 	if err != nil {
 		return nil, err
 	}
 	if signed {
 		c.s.verified[sha] = true
 	}
-	return c.created(c.s.gitCommitJSON(r, r.Git.commit(sha)))
+	return c.created(c.s.gitCommitJSON(r, r.Git.Commit(sha)))
 }
 
 func getGitCommit(c *call) (any, error) {
@@ -159,7 +161,7 @@ func getGitCommit(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := r.Git.commit(c.vars["sha"])
+	k := r.Git.Commit(c.vars["sha"])
 	if k == nil {
 		return nil, errNotFound()
 	}

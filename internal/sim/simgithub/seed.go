@@ -5,6 +5,8 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // RepoSeed describes a repository to be made.
@@ -52,7 +54,7 @@ func (s *Sim) seedRepo(seed RepoSeed) (*Repo, error) {
 	}
 	r.NodeID = nodeID("R", r.ID)
 	var err error
-	if r.Git, err = initRepo(s.cfg.Dir, filepath.Join(s.cfg.Dir, "repos", itoa(r.ID)+".git"), r.DefaultBranch); err != nil {
+	if r.Git, err = git.Init(s.cfg.Dir, filepath.Join(s.cfg.Dir, "repos", itoa(r.ID)+".git"), r.DefaultBranch); err != nil {
 		return nil, err
 	}
 	if err := s.firstCommit(r, owner, seed); err != nil {
@@ -68,7 +70,7 @@ func (s *Sim) seedRepo(seed RepoSeed) (*Repo, error) {
 
 func (s *Sim) firstCommit(r *Repo, owner *User, seed RepoSeed) error {
 	if seed.FromGit != "" {
-		return r.Git.takeHistory(seed.FromGit, r.DefaultBranch)
+		return r.Git.Fetch(seed.FromGit, r.DefaultBranch)
 	}
 	entries, err := s.seedEntries(r, seed)
 	if err != nil {
@@ -79,21 +81,21 @@ func (s *Sim) firstCommit(r *Repo, owner *User, seed RepoSeed) error {
 		return err
 	}
 	who := s.identityOf(owner)
-	sha, err := r.Git.writeCommit(newCommit{tree: tree, message: "Initial commit\n", author: who, committer: who})
+	sha, err := r.Git.WriteCommit(git.NewCommit{Tree: tree, Message: "Initial commit\n", Author: who, Committer: who})
 	if err != nil {
 		return err
 	}
-	return r.Git.updateRef("refs/heads/"+r.DefaultBranch, sha, "")
+	return r.Git.UpdateRef("refs/heads/"+r.DefaultBranch, sha, "")
 }
 
-func (s *Sim) seedEntries(r *Repo, seed RepoSeed) ([]treeEntry, error) {
+func (s *Sim) seedEntries(r *Repo, seed RepoSeed) ([]git.TreeEntry, error) {
 	if seed.FromDir != "" {
-		return r.Git.dirEntries(seed.FromDir)
+		return r.Git.StoreFolder(seed.FromDir)
 	}
-	var list []treeEntry
+	var list []git.TreeEntry
 	for _, path := range slices.Sorted(maps.Keys(seed.Files)) {
 		content := seed.Files[path]
-		list = append(list, treeEntry{Path: path, Mode: "100644", Type: "blob", Content: &content})
+		list = append(list, git.TreeEntry{Path: path, Mode: "100644", Type: "blob", Content: &content})
 	}
 	return list, nil
 }

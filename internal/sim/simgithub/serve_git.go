@@ -4,26 +4,28 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // serveGit serves clone, fetch and push by git's own http-backend.
-func (s *Sim) serveGit(w http.ResponseWriter, r *http.Request, g gitRequest) {
+func (s *Sim) serveGit(w http.ResponseWriter, r *http.Request, g git.Request) {
 	name := "git upload-pack"
-	if g.push {
+	if g.Push {
 		name = "git receive-pack"
 	}
 	f := s.admit(r, name, r.URL.Path)
 	if f.before(w, r) {
 		return
 	}
-	body, size, err := spool(w, r)
+	body, size, err := git.Spool(w, r)
 	if err != nil {
 		http.Error(w, "read request: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	defer body.drop()
-	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(body.file), size, nil
-	if g.push && g.post {
+	defer body.Drop()
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(body.File), size, nil
+	if g.Push && g.Post {
 		rec := httptest.NewRecorder()
 		s.push(rec, r, g)
 		if f.after(w, r) {
@@ -41,26 +43,26 @@ func (s *Sim) serveGit(w http.ResponseWriter, r *http.Request, g gitRequest) {
 }
 
 // gitAccess decides about a git request and tells whom the backend serves.
-func (s *Sim) gitAccess(r *http.Request, g gitRequest) (*Repo, *session, error) {
+func (s *Sim) gitAccess(r *http.Request, g git.Request) (*Repo, *session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.gitSession(r, g)
 }
 
 // gitSession needs the lock of the Sim.
-func (s *Sim) gitSession(r *http.Request, g gitRequest) (*Repo, *session, error) {
+func (s *Sim) gitSession(r *http.Request, g git.Request) (*Repo, *session, error) {
 	x := s.authenticate(r)
 	if x.bad != nil {
 		return nil, nil, x.bad
 	}
-	repo, err := x.repo(g.repo)
+	repo, err := x.repo(g.Repo)
 	if err != nil {
 		if x.by == nil {
 			return nil, nil, errNeedAuth() // GitHub asks for credentials before it says that there is nothing
 		}
 		return nil, nil, err
 	}
-	if g.push {
+	if g.Push {
 		return repo, x, x.need(repo, "contents", "write", RoleWrite)
 	}
 	if x.viaApp() && !repo.Private {
@@ -81,16 +83,16 @@ func refuseGit(w http.ResponseWriter, err error) {
 }
 
 // backend serves a git request for an actor.
-func backend(repo *Repo, g gitRequest, x *session) http.Handler {
+func backend(repo *Repo, g git.Request, x *session) http.Handler {
 	env := []string{"REMOTE_USER=" + x.login()}
 	if x.viaApp() && levelRank(x.tok.perms["workflows"]) < levelRank("write") {
-		env = append(env, noWorkflows)
+		env = append(env, git.NoWorkflows)
 	}
-	return repo.Git.handler(g, env...)
+	return repo.Git.Handler(g, env...)
 }
 
 // push receives a push under the lock, then does all that follows from the references that moved.
-func (s *Sim) push(w http.ResponseWriter, r *http.Request, g gitRequest) {
+func (s *Sim) push(w http.ResponseWriter, r *http.Request, g git.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	repo, x, err := s.gitSession(r, g)
@@ -98,18 +100,18 @@ func (s *Sim) push(w http.ResponseWriter, r *http.Request, g gitRequest) {
 		refuseGit(w, err)
 		return
 	}
-	before, err := repo.Git.refs("refs/")
+	before, err := repo.Git.Refs("refs/")
 	if err != nil {
 		refuseGit(w, err)
 		return
 	}
 	backend(repo, g, x).ServeHTTP(w, r)
-	after, err := repo.Git.refs("refs/")
+	after, err := repo.Git.Refs("refs/")
 	if err != nil {
 		s.log.Error().Err(err).Msg("list references after a push")
 		return
 	}
-	for _, c := range moved(before, after) {
+	for _, c := range git.Moved(before, after) {
 		if err := x.refMoved(repo, c.Name, c.Before, c.After); err != nil {
 			s.log.Error().Err(err).Str("ref", c.Name).Msg("follow a push")
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // Config says what to stand in for. Only Dir is required.
@@ -41,7 +43,7 @@ type Sim struct {
 	hooks   *hookQueue
 	faults  *faultBook
 	counts  *callBook
-	lfs     *lfsServer
+	lfs     *git.LFS
 	records *recorder // nil: nothing is recorded
 
 	mu       sync.Mutex // guards all that follows
@@ -81,7 +83,7 @@ func New(cfg Config) (*Sim, error) {
 	}
 	cfg.Dir = dir
 	cfg = withDefaults(cfg)
-	if _, err := findBackend(); err != nil {
+	if _, err := git.FindBackend(); err != nil {
 		return nil, err
 	}
 	records, err := newRecorder(cfg.Record)
@@ -91,7 +93,7 @@ func New(cfg Config) (*Sim, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Sim{
 		records: records, cfg: cfg, log: cfg.Log, base: strings.TrimSuffix(cfg.BaseURL, "/"),
-		faults: newFaultBook(), lfs: newLFSServer(filepath.Join(cfg.Dir, "lfs"), cfg.AuthNow), counts: newCallBook(), lastID: 1000,
+		faults: newFaultBook(), lfs: git.NewLFS(filepath.Join(cfg.Dir, "lfs"), cfg.AuthNow), counts: newCallBook(), lastID: 1000,
 		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{}, nodes: map[string]any{},
 		verified: map[string]bool{}, limits: map[string]*bucket{}, made: map[string][]time.Time{}, ctx: ctx, cancel: cancel,
 	}

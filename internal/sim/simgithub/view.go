@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 // Snapshot is a deep copy of everything there is, for assertions and for printing.
@@ -115,7 +117,7 @@ func (p Person) Issue(full string, number int) (out *Issue, err error) {
 
 // PullView is what the page of a pull request shows beside the pull request itself.
 type PullView struct {
-	Files     []FileChange
+	Files     []git.FileChange
 	Commits   []CommitView
 	Mergeable bool
 	State     string // clean, dirty, unstable, draft or unknown, as mergeable_state
@@ -172,8 +174,8 @@ func (s *Sim) pullView(p *Pull) (out PullView, err error) {
 	return out, nil
 }
 
-func (s *Sim) commitView(k gitCommit) CommitView {
-	return CommitView{SHA: k.SHA, Message: k.Message, Author: k.Author.name, Verified: s.verified[k.SHA], At: k.Committer.at}
+func (s *Sim) commitView(k git.Commit) CommitView {
+	return CommitView{SHA: k.SHA, Message: k.Message, Author: k.Author.Name, Verified: s.verified[k.SHA], At: k.Committer.At}
 }
 
 // Branches lists the branches of a repository with their heads, by name.
@@ -184,7 +186,7 @@ func (p Person) Branches(full string) (out map[string]string, err error) {
 		if err != nil {
 			return err
 		}
-		refs, err := r.Git.refs("refs/heads/")
+		refs, err := r.Git.Refs("refs/heads/")
 		for _, f := range refs {
 			out[strings.TrimPrefix(f.Name, "refs/heads/")] = f.SHA
 		}
@@ -200,15 +202,15 @@ func (p Person) File(full, rev, path string) (content []byte, err error) {
 		if err != nil {
 			return err
 		}
-		sha := r.Git.resolve(rev)
+		sha := r.Git.Resolve(rev)
 		if sha == "" {
 			return errNotFound()
 		}
-		list, err := r.Git.list(sha, false, path)
-		if err != nil || len(list) != 1 || list[0].kind != "blob" {
+		list, err := r.Git.List(sha, false, path)
+		if err != nil || len(list) != 1 || list[0].Kind != "blob" {
 			return errNotFound()
 		}
-		content, err = r.Git.blob(list[0].sha)
+		content, err = r.Git.Blob(list[0].SHA)
 		return err
 	})
 	return content, err
@@ -221,14 +223,14 @@ func (p Person) Files(full, rev string) (paths []string, err error) {
 		if err != nil {
 			return err
 		}
-		sha := r.Git.resolve(rev)
+		sha := r.Git.Resolve(rev)
 		if sha == "" {
 			return errNotFound()
 		}
-		list, err := r.Git.list(sha, true)
+		list, err := r.Git.List(sha, true)
 		for _, l := range list {
-			if l.kind != "tree" {
-				paths = append(paths, l.path)
+			if l.Kind != "tree" {
+				paths = append(paths, l.Path)
 			}
 		}
 		return err

@@ -22,7 +22,7 @@ func (w *web) commitPage(v *visit) error {
 		if err != nil {
 			return err
 		}
-		k := r.Git.commit(v.r.PathValue("sha"))
+		k := r.Git.Commit(v.r.PathValue("sha"))
 		if k == nil {
 			return errNotFound()
 		}
@@ -30,7 +30,7 @@ func (w *web) commitPage(v *visit) error {
 		if len(k.Parents) > 0 {
 			from = k.Parents[0]
 		}
-		files, err := r.Git.diff(from, k.SHA)
+		files, err := r.Git.Diff(from, k.SHA)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (w *web) commitsPage(v *visit) error {
 		if err != nil {
 			return err
 		}
-		list, err := r.Git.commits(maxListed, sha)
+		list, err := r.Git.Commits(maxListed, sha)
 		for _, k := range list {
 			view.Commits = append(view.Commits, x.s.commitView(k))
 		}
@@ -94,18 +94,18 @@ func (w *web) comparePage(v *visit) error {
 		if !ok {
 			base, head = r.DefaultBranch, base
 		}
-		from, to := r.Git.resolve(base), r.Git.resolve(head)
+		from, to := r.Git.Resolve(base), r.Git.Resolve(head)
 		if from == "" || to == "" {
 			return errNotFound()
 		}
-		commits, err := r.Git.commits(maxListed, "--reverse", from+".."+to)
+		commits, err := r.Git.Commits(maxListed, "--reverse", from+".."+to)
 		if err != nil {
 			return err
 		}
 		for _, k := range commits {
 			view.Commits = append(view.Commits, x.s.commitView(k))
 		}
-		files, err := r.Git.diff(r.Git.mergeBase(from, to), to)
+		files, err := r.Git.Diff(r.Git.MergeBase(from, to), to)
 		view.Full, view.Base, view.Head, view.Diff = r.FullName(), base, head, diffView(files, diffExtras{})
 		view.MayOpen = x.by != nil && len(commits) > 0
 		return err

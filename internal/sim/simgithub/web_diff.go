@@ -1,13 +1,17 @@
 package simgithub
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
+)
 
 // maxDiffLines is how many lines of a file are shown with a form at each; of larger ones the rest is left out.
 const maxDiffLines = 1500
 
 // fileView is one file of a diff.
 type fileView struct {
-	FileChange
+	git.FileChange
 	Anchor  string
 	Lines   []diffLine
 	Forms   bool         // lines can be commented on
@@ -39,10 +43,10 @@ type diffExtras struct {
 	form    bool
 }
 
-func diffView(files []FileChange, with diffExtras) (out []fileView) {
+func diffView(files []git.FileChange, with diffExtras) (out []fileView) {
 	for n, f := range files {
 		fv := fileView{FileChange: f, Forms: with.form, Anchor: "diff-" + itoa(int64(n))}
-		for _, h := range parseHunks(f.Patch) {
+		for _, h := range git.ParseHunks(f.Patch) {
 			fv.Lines = append(fv.Lines, rows(h)...)
 		}
 		if len(fv.Lines) > maxDiffLines {
@@ -90,9 +94,9 @@ func (f *fileView) place(with diffExtras) {
 }
 
 // rows numbers the lines of a hunk.
-func rows(h hunk) (out []diffLine) {
-	oldLine, newLine := h.oldStart, h.newStart
-	for n, text := range h.lines {
+func rows(h git.Hunk) (out []diffLine) {
+	oldLine, newLine := h.OldStart, h.NewStart
+	for n, text := range h.Lines {
 		if n == 0 {
 			out = append(out, diffLine{Kind: "hunk", Text: text})
 			continue
@@ -123,7 +127,7 @@ func rows(h hunk) (out []diffLine) {
 // hunkTail is the end of a thread's hunk.
 func hunkTail(text string, max int) []diffLine {
 	var out []diffLine
-	for _, h := range parseHunks(text) {
+	for _, h := range git.ParseHunks(text) {
 		out = append(out, rows(h)[1:]...)
 	}
 	return out[len(out)-min(max, len(out)):]

@@ -34,18 +34,18 @@ func splitRef(x *session, r *Repo, rest string) (ref, sha, file string, err erro
 	parts := strings.Split(strings.Trim(rest, "/"), "/")
 	for n := len(parts); n > 0; n-- {
 		name := strings.Join(parts[:n], "/")
-		if sha := r.Git.branch(name); sha != "" {
+		if sha := r.Git.Branch(name); sha != "" {
 			return name, sha, strings.Join(parts[n:], "/"), nil
 		}
 	}
-	if sha := r.Git.resolve(parts[0]); sha != "" {
+	if sha := r.Git.Resolve(parts[0]); sha != "" {
 		return parts[0], sha, strings.Join(parts[1:], "/"), nil
 	}
 	return "", "", "", errNotFound()
 }
 
 func folder(x *session, r *Repo, ref, dir string) (placeView, error) {
-	out := placeView{Full: r.FullName(), Ref: ref, SHA: r.Git.resolve(ref), Path: dir, Up: dir != ""}
+	out := placeView{Full: r.FullName(), Ref: ref, SHA: r.Git.Resolve(ref), Path: dir, Up: dir != ""}
 	if out.SHA == "" {
 		return out, nil // an empty repository
 	}
@@ -56,7 +56,7 @@ func folder(x *session, r *Repo, ref, dir string) (placeView, error) {
 		}
 		paths = []string{dir + "/"}
 	}
-	list, err := r.Git.list(out.SHA, false, paths...)
+	list, err := r.Git.List(out.SHA, false, paths...)
 	if err != nil {
 		return out, err
 	}
@@ -64,7 +64,7 @@ func folder(x *session, r *Repo, ref, dir string) (placeView, error) {
 		return out, errNotFound()
 	}
 	for _, l := range list {
-		out.Entries = append(out.Entries, entryView{Name: path.Base(l.path), Path: l.path, Kind: l.kind, Size: l.size})
+		out.Entries = append(out.Entries, entryView{Name: path.Base(l.Path), Path: l.Path, Kind: l.Kind, Size: l.Size})
 	}
 	slices.SortStableFunc(out.Entries, func(a, b entryView) int { return strings.Compare(b.Kind, a.Kind) }) // folders first
 	return out, nil
@@ -74,15 +74,15 @@ func folder(x *session, r *Repo, ref, dir string) (placeView, error) {
 const maxShown = 256 << 10
 
 func file(x *session, r *Repo, sha, name string) (placeView, error) {
-	list, err := r.Git.list(sha, false, name)
-	if err != nil || len(list) != 1 || list[0].kind != "blob" {
+	list, err := r.Git.List(sha, false, name)
+	if err != nil || len(list) != 1 || list[0].Kind != "blob" {
 		return placeView{}, errNotFound()
 	}
-	out := placeView{Full: r.FullName(), Ref: sha, SHA: sha, Path: name, Size: list[0].size, Up: true}
+	out := placeView{Full: r.FullName(), Ref: sha, SHA: sha, Path: name, Size: list[0].Size, Up: true}
 	if out.Parent = path.Dir(name); out.Parent == "." {
 		out.Parent = ""
 	}
-	content, err := r.Git.blob(list[0].sha)
+	content, err := r.Git.Blob(list[0].SHA)
 	if err != nil {
 		return out, err
 	}
@@ -108,7 +108,7 @@ func (w *web) at(v *visit, find func(x *session, r *Repo, sha, path string) (pla
 			return err
 		}
 		out.Ref, out.SHA = ref, sha
-		out.Branch = r.Git.branch(ref) != ""
+		out.Branch = r.Git.Branch(ref) != ""
 		out.MayPush = out.Branch && x.by != nil && x.need(r, "contents", "write", RoleWrite) == nil
 		return nil
 	})

@@ -93,7 +93,7 @@ func (w *web) pullHead(g *viewer, p *Pull) (*pullHead, error) {
 		Base: p.Base, Head: p.Head, HeadSHA: p.HeadSHA, Draft: p.Draft, Merged: p.Merged, MergedBy: p.MergedBy, MergeSHA: p.MergeCommit,
 		Mergeable: view.Mergeable, MergeState: view.State, Commits: len(view.Commits), Files: len(view.Files), Closes: view.Closes,
 		MayMerge: g.may(RoleWrite), MayReview: g.may(RoleRead) && !p.Merged, MayJudge: !own, MayEdit: own || g.may(RoleWrite),
-		MayAsk: g.may(RoleWrite), HasBranch: g.r.Git.branch(p.Head) != "", Open: p.issue.State == "open",
+		MayAsk: g.may(RoleWrite), HasBranch: g.r.Git.Branch(p.Head) != "", Open: p.issue.State == "open",
 		Reviewers: reviewers(p), Pending: w.draftsOf(draftsKey(g.x.login(), g.r.FullName(), p.issue.Number)),
 	}
 	for _, f := range view.Files {

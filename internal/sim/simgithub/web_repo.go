@@ -56,7 +56,7 @@ func (w *web) repoPage(v *visit) error {
 		if out.Place, err = folder(x, r, r.DefaultBranch, ""); err != nil {
 			return err
 		}
-		if k := r.Git.commit("refs/heads/" + r.DefaultBranch); k != nil {
+		if k := r.Git.Commit("refs/heads/" + r.DefaultBranch); k != nil {
 			c := x.s.commitView(*k)
 			out.Commit = &c
 		}
@@ -115,7 +115,7 @@ func lists(x *session, r *Repo) listsView {
 			return b.Number - a.Number
 		})
 	}
-	refs, _ := r.Git.refs("refs/heads/") // without git there are no branches to show
+	refs, _ := r.Git.Refs("refs/heads/") // without git there are no branches to show
 	for _, f := range refs {
 		name := strings.TrimPrefix(f.Name, "refs/heads/")
 		out.Branches = append(out.Branches, branchView{Name: name, SHA: f.SHA, Default: name == r.DefaultBranch, Pull: from[name]})

@@ -80,7 +80,7 @@ func (w *web) viewer(x *session, r *Repo) *viewer {
 	if x.by != nil {
 		v.role = r.role(x.by.Login)
 	}
-	v.in.commit = func(name string) string { return r.Git.resolve(name) }
+	v.in.commit = func(name string) string { return r.Git.Resolve(name) }
 	for n, i := range r.Issues {
 		v.in.issues[n] = i.Pull != nil
 	}

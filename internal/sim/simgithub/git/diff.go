@@ -1,4 +1,4 @@
-package simgithub
+package git
 
 import (
 	"cmp"
@@ -20,18 +20,18 @@ type FileChange struct {
 	Patch     string // hunks in unified form; empty for binary files
 }
 
-// diff lists what changed between two commits, with renames found.
-func (r *repository) diff(from, to string) ([]FileChange, error) {
+// Diff lists what changed between two commits, with renames found.
+func (r *Repository) Diff(from, to string) ([]FileChange, error) {
 	if from == "" {
 		from = emptyTree
 	}
 	args := []string{"diff", "--no-ext-diff", "--no-color", "-M"}
-	raw, err := r.out(append(args, "--raw", "-z", "--no-abbrev", from, to)...)
+	raw, err := r.Output(append(args, "--raw", "-z", "--no-abbrev", from, to)...)
 	if err != nil {
 		return nil, err
 	}
 	list := parseRaw(raw)
-	text, err := r.out(append(args, "-p", from, to)...)
+	text, err := r.Output(append(args, "-p", from, to)...)
 	if err != nil {
 		return nil, err
 	}
@@ -102,28 +102,28 @@ func splitPatches(text string) []string {
 	return out
 }
 
-// place is a line of one side of a diff.
-type place struct {
-	from, to, path string
-	line           int
-	left           bool
+// Place is a line of one side of a diff.
+type Place struct {
+	From, To, Path string
+	Line           int
+	Left           bool
 }
 
-// hunkAt gives the hunk that holds a line, from its header to that line; line 0 means the file as a whole.
-func (r *repository) hunkAt(at place) (string, bool) {
-	files, err := r.diff(at.from, at.to)
+// HunkAt gives the hunk that holds a line, from its header to that line; line 0 means the file as a whole.
+func (r *Repository) HunkAt(at Place) (string, bool) {
+	files, err := r.Diff(at.From, at.To)
 	if err != nil {
 		return "", false
 	}
 	for _, f := range files {
-		if f.Path != at.path {
+		if f.Path != at.Path {
 			continue
 		}
-		if at.line == 0 {
+		if at.Line == 0 {
 			return "", true
 		}
-		for _, h := range parseHunks(f.Patch) {
-			if text, ok := h.upTo(at.line, at.left); ok {
+		for _, h := range ParseHunks(f.Patch) {
+			if text, ok := h.upTo(at.Line, at.Left); ok {
 				return text, true
 			}
 		}
@@ -131,33 +131,33 @@ func (r *repository) hunkAt(at place) (string, bool) {
 	return "", false
 }
 
-// hunk is one part of a patch.
-type hunk struct {
-	oldStart, oldCount, newStart, newCount int
-	lines                                  []string // the header first
+// Hunk is one part of a patch.
+type Hunk struct {
+	OldStart, oldCount, NewStart, newCount int
+	Lines                                  []string // the header first
 }
 
 var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
-func parseHunks(patch string) []hunk {
-	var list []hunk
+func ParseHunks(patch string) []Hunk {
+	var list []Hunk
 	for _, line := range strings.Split(patch, "\n") {
 		if m := hunkHeader.FindStringSubmatch(line); m != nil {
-			list = append(list, hunk{
-				oldStart: atoi(m[1], 0), oldCount: atoi(m[2], 1), newStart: atoi(m[3], 0), newCount: atoi(m[4], 1),
+			list = append(list, Hunk{
+				OldStart: atoi(m[1], 0), oldCount: atoi(m[2], 1), NewStart: atoi(m[3], 0), newCount: atoi(m[4], 1),
 			})
 		}
 		if n := len(list); n > 0 {
-			list[n-1].lines = append(list[n-1].lines, line)
+			list[n-1].Lines = append(list[n-1].Lines, line)
 		}
 	}
 	return list
 }
 
 // upTo is the hunk's text up to a line of one of its sides.
-func (h hunk) upTo(line int, left bool) (string, bool) {
-	oldLine, newLine := h.oldStart-1, h.newStart-1
-	for n, text := range h.lines {
+func (h Hunk) upTo(line int, left bool) (string, bool) {
+	oldLine, newLine := h.OldStart-1, h.NewStart-1
+	for n, text := range h.Lines {
 		if n == 0 || text == "" {
 			continue
 		}
@@ -173,15 +173,15 @@ func (h hunk) upTo(line int, left bool) (string, bool) {
 			continue
 		}
 		if !left && newLine == line && text[0] != '-' || left && oldLine == line && text[0] != '+' {
-			return strings.Join(h.lines[:n+1], "\n"), true
+			return strings.Join(h.Lines[:n+1], "\n"), true
 		}
 	}
 	return "", false
 }
 
-// countBetween tells how many commits head has that base lacks, and the other way round.
-func (r *repository) countBetween(base, head string) (ahead, behind int, err error) {
-	out, err := r.out("rev-list", "--left-right", "--count", base+"..."+head)
+// CountBetween tells how many commits head has that base lacks, and the other way round.
+func (r *Repository) CountBetween(base, head string) (ahead, behind int, err error) {
+	out, err := r.Output("rev-list", "--left-right", "--count", base+"..."+head)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -191,16 +191,16 @@ func (r *repository) countBetween(base, head string) (ahead, behind int, err err
 	return ahead, behind, nil
 }
 
-// followLine returns by how many lines a line of a file moved from one commit to the next, and whether it changed.
-func (r *repository) followLine(path string, line int, before, after string) (shift int, changed bool, err error) {
-	patch, err := r.out("diff", "--no-color", "-U0", before, after, "--", path)
+// FollowLine returns by how many lines a line of a file moved from one commit to the next, and whether it changed.
+func (r *Repository) FollowLine(path string, line int, before, after string) (shift int, changed bool, err error) {
+	patch, err := r.Output("diff", "--no-color", "-U0", before, after, "--", path)
 	if err != nil {
 		return 0, false, err
 	}
-	for _, h := range parseHunks(patch) {
+	for _, h := range ParseHunks(patch) {
 		switch {
-		case h.oldCount == 0 && h.oldStart >= line, h.oldCount > 0 && h.oldStart > line: // below
-		case h.oldCount > 0 && line < h.oldStart+h.oldCount: // the line itself
+		case h.oldCount == 0 && h.OldStart >= line, h.oldCount > 0 && h.OldStart > line: // below
+		case h.oldCount > 0 && line < h.OldStart+h.oldCount: // the line itself
 			return 0, true, nil
 		default:
 			shift += h.newCount - h.oldCount
@@ -209,9 +209,9 @@ func (r *repository) followLine(path string, line int, before, after string) (sh
 	return shift, false, nil
 }
 
-// changedFiles lists which files differ between two commits, without their patches and without looking for renames.
-func (r *repository) changedFiles(from, to string) []FileChange {
-	raw, err := r.out("diff", "--no-renames", "--raw", "-z", "--no-abbrev", cmp.Or(from, emptyTree), to)
+// ChangedFiles lists which files differ between two commits, without their patches and without looking for renames.
+func (r *Repository) ChangedFiles(from, to string) []FileChange {
+	raw, err := r.Output("diff", "--no-renames", "--raw", "-z", "--no-abbrev", cmp.Or(from, emptyTree), to)
 	if err != nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package simgithub
+package git
 
 import (
 	"bytes"
@@ -13,21 +13,21 @@ import (
 // gitTimeout bounds every git command; all repositories here are small.
 const gitTimeout = 60 * time.Second
 
-const zeroSHA = "0000000000000000000000000000000000000000"
+const ZeroSHA = "0000000000000000000000000000000000000000"
 
-// gitRunner runs the git command with nothing of the caller's configuration or environment.
-type gitRunner struct{ home string }
+// runner runs the git command with nothing of the caller's configuration or environment.
+type runner struct{ home string }
 
 // env is the whole environment of a git command.
-func (g gitRunner) env(extra ...string) []string {
+func (g runner) env(extra ...string) []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + g.home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "TZ=UTC",
 	}, extra...)
 }
 
-// gitCmd is one command to run in a bare repository.
-type gitCmd struct {
+// command is one command to run in a bare repository.
+type command struct {
 	dir   string
 	env   []string
 	stdin []byte
@@ -35,7 +35,7 @@ type gitCmd struct {
 }
 
 // run returns what a git command wrote to its standard output, whatever its exit code; code is 0 on success.
-func (g gitRunner) run(c gitCmd) (out []byte, code int, err error) {
+func (g runner) run(c command) (out []byte, code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), gitTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", c.dir}, c.args...)...)
@@ -50,8 +50,8 @@ func (g gitRunner) run(c gitCmd) (out []byte, code int, err error) {
 	return stdout.Bytes(), 0, nil
 }
 
-// out runs a git command in a repository and returns its output without newlines at the ends.
-func (r *repository) out(args ...string) (string, error) {
-	b, _, err := r.git.run(gitCmd{dir: r.Dir, args: args})
+// Output runs a git command in a repository and returns its output without newlines at the ends.
+func (r *Repository) Output(args ...string) (string, error) {
+	b, _, err := r.git.run(command{dir: r.Dir, args: args})
 	return strings.Trim(string(b), "\n"), err
 }

@@ -1,4 +1,4 @@
-package simgithub
+package git
 
 import (
 	"fmt"
@@ -7,16 +7,16 @@ import (
 	"path/filepath"
 )
 
-// repository is a bare repository on disk.
-type repository struct {
+// Repository is a bare repository on disk.
+type Repository struct {
 	Dir   string
-	git   gitRunner
+	git   runner
 	loose looseStore
 }
 
-// initRepo makes the bare repository, which serves what GitHub serves and never collects garbage by itself.
-func initRepo(home, dir, branch string) (*repository, error) {
-	r := &repository{Dir: dir, git: gitRunner{home: home}, loose: looseStore{dir: dir}}
+// Init makes the bare repository, which serves what GitHub serves and never collects garbage by itself.
+func Init(home, dir, branch string) (*Repository, error) {
+	r := &Repository{Dir: dir, git: runner{home: home}, loose: looseStore{dir: dir}}
 	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
 		if err := os.MkdirAll(filepath.Join(r.Dir, sub), 0o755); err != nil {
 			return nil, fmt.Errorf("make repository: %w", err)
@@ -48,24 +48,24 @@ const bareConfig = `[core]
 	allowAnySHA1InWant = true
 `
 
-// takeHistory copies all branches of a repository on disk.
-func (r *repository) takeHistory(dir, branch string) error {
+// Fetch copies all branches of a repository on disk.
+func (r *Repository) Fetch(dir, branch string) error {
 	from, err := filepath.Abs(dir)
 	if err != nil {
 		return fmt.Errorf("find repository %s: %w", dir, err)
 	}
-	if _, err := r.out("fetch", "--quiet", from, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"); err != nil {
+	if _, err := r.Output("fetch", "--quiet", from, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"); err != nil {
 		return err
 	}
-	if r.branch(branch) == "" {
+	if r.Branch(branch) == "" {
 		return fmt.Errorf("repository %s has no branch %s", dir, branch)
 	}
 	return nil
 }
 
-// dirEntries stores the files of a folder on disk and lists them as entries of a tree.
-func (r *repository) dirEntries(dir string) ([]treeEntry, error) {
-	var list []treeEntry
+// StoreFolder stores the files of a folder on disk and lists them as entries of a tree.
+func (r *Repository) StoreFolder(dir string) ([]TreeEntry, error) {
+	var list []TreeEntry
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -79,7 +79,7 @@ func (r *repository) dirEntries(dir string) ([]treeEntry, error) {
 		if err != nil || mode == "" {
 			return err
 		}
-		sha, err := r.writeBlob(content)
+		sha, err := r.WriteBlob(content)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (r *repository) dirEntries(dir string) ([]treeEntry, error) {
 		if err != nil {
 			return err
 		}
-		list = append(list, treeEntry{Path: filepath.ToSlash(rel), Mode: mode, Type: "blob", SHA: &sha})
+		list = append(list, TreeEntry{Path: filepath.ToSlash(rel), Mode: mode, Type: "blob", SHA: &sha})
 		return nil
 	})
 	if err != nil {
@@ -117,8 +117,8 @@ func readEntry(path string, d fs.DirEntry) (mode string, content []byte, err err
 	return mode, content, err
 }
 
-// noWorkflows in the environment makes preReceive refuse changes of workflow files.
-const noWorkflows = "SIM_NO_WORKFLOWS=1"
+// NoWorkflows in the environment makes preReceive refuse changes of workflow files.
+const NoWorkflows = "SIM_NO_WORKFLOWS=1"
 
 // preReceive refuses what GitHub refuses: its own references, and workflow files by Apps that may not touch them.
 const preReceive = `#!/bin/sh
@@ -141,7 +141,7 @@ done
 exit 0
 `
 
-func (r *repository) writeHook() error {
+func (r *Repository) writeHook() error {
 	dir := filepath.Join(r.Dir, "hooks")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make hooks folder: %w", err)

@@ -1,4 +1,4 @@
-package simgithub
+package git
 
 import (
 	"errors"
@@ -25,10 +25,10 @@ func TestMergingWithEveryGit(t *testing.T) {
 		"nothing to be combined": {"top", "top", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ours, theirs := r.branch(c.ours), r.branch(c.theirs)
-			tree, err := r.mergeTree(ours, theirs)
+			ours, theirs := r.Branch(c.ours), r.Branch(c.theirs)
+			tree, err := r.MergeTree(ours, theirs)
 			old, oldErr := r.mergeByIndex(ours, theirs)
-			if errors.Is(err, errConflict) != c.conflict || errors.Is(oldErr, errConflict) != c.conflict || tree != old {
+			if errors.Is(err, ErrConflict) != c.conflict || errors.Is(oldErr, ErrConflict) != c.conflict || tree != old {
 				t.Errorf("merge-tree: %q, %v; by index: %q, %v; conflict wanted: %v", tree, err, old, oldErr, c.conflict)
 			}
 		})

@@ -1,4 +1,4 @@
-package simgithub
+package git
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ type looseStore struct{ dir string }
 
 // object reads a loose object; known is false if there is none.
 func (s looseStore) object(sha string) (kind string, body []byte, known bool) {
-	if !validSHA(sha) {
+	if !ValidSHA(sha) {
 		return "", nil, false
 	}
 	f, err := os.Open(filepath.Join(s.dir, "objects", sha[:2], sha[2:]))
@@ -70,7 +70,7 @@ func (s looseStore) writeObject(kind string, body []byte) (string, error) {
 		err = os.MkdirAll(dir, 0o755)
 	}
 	if err == nil {
-		err = writeWhole(path, packed.Bytes())
+		err = WriteFile(path, packed.Bytes())
 	}
 	if err != nil {
 		return "", fmt.Errorf("write git object: %w", err)
@@ -86,7 +86,7 @@ func (s looseStore) hasPackedRefs() bool {
 
 // looseRef reads a full reference name; "" if there is no such reference.
 func (s looseStore) ref(name string) (sha string, known bool) {
-	if !validRef(name) {
+	if !ValidRef(name) {
 		return "", false
 	}
 	text, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(name)))
@@ -94,11 +94,11 @@ func (s looseStore) ref(name string) (sha string, known bool) {
 		return "", !s.hasPackedRefs()
 	}
 	sha = strings.TrimSuffix(string(text), "\n")
-	return sha, err == nil && validSHA(sha)
+	return sha, err == nil && ValidSHA(sha)
 }
 
 // looseRefs lists references below a prefix, sorted by name.
-func (s looseStore) refs(prefix string) (list []gitRef, known bool) {
+func (s looseStore) refs(prefix string) (list []Ref, known bool) {
 	if s.hasPackedRefs() {
 		return nil, false
 	}
@@ -120,16 +120,16 @@ func (s looseStore) refs(prefix string) (list []gitRef, known bool) {
 		if !ok || !found {
 			return fmt.Errorf("%s is not loose", name)
 		}
-		list = append(list, gitRef{Name: name, SHA: sha, Type: kind})
+		list = append(list, Ref{Name: name, SHA: sha, Type: kind})
 		return nil
 	})
-	slices.SortFunc(list, func(a, b gitRef) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b Ref) int { return cmp.Compare(a.Name, b.Name) })
 	return list, err == nil
 }
 
 // writeRef points a reference at an object that is there. It reports whether it did.
 func (s looseStore) writeRef(name, sha string) bool {
-	if !validRef(name) || !validSHA(sha) || sha == zeroSHA {
+	if !ValidRef(name) || !ValidSHA(sha) || sha == ZeroSHA {
 		return false
 	}
 	kind, _, known := s.object(sha)
@@ -158,7 +158,7 @@ func (s looseStore) writeRef(name, sha string) bool {
 // looseResolve gives the commit that a full id or reference names, or "".
 func (s looseStore) resolve(rev string) (sha string, known bool) {
 	sha = rev
-	if !validSHA(rev) {
+	if !ValidSHA(rev) {
 		if sha, known = s.ref(rev); !known || sha == "" {
 			return "", known
 		}
@@ -170,7 +170,7 @@ func (s looseStore) resolve(rev string) (sha string, known bool) {
 // looseNamed gives the object that an id, a full reference or one of these with a path ("ID:PATH"), "^{}" or "^{tree}"
 // names, or "".
 func (s looseStore) named(name string) (sha string, known bool) {
-	if validSHA(name) {
+	if ValidSHA(name) {
 		return name, true // git does not look either
 	}
 	if rev, path, hasPath := strings.Cut(name, ":"); hasPath {
@@ -188,13 +188,13 @@ func (s looseStore) named(name string) (sha string, known bool) {
 }
 
 // looseCommit reads a commit.
-func (s looseStore) commit(sha string) (c *gitCommit, known bool) {
+func (s looseStore) commit(sha string) (c *Commit, known bool) {
 	kind, body, known := s.object(sha)
 	head, message, ok := strings.Cut(string(body), "\n\n")
 	if !known || kind != "commit" || !ok || strings.HasPrefix(message, "\n") || strings.ContainsAny(message, "\x1e\x1f\x00\r") {
 		return nil, false
 	}
-	c = &gitCommit{SHA: sha, Parents: []string{}, Message: strings.TrimRight(message, "\n")}
+	c = &Commit{SHA: sha, Parents: []string{}, Message: strings.TrimRight(message, "\n")}
 	for line := range strings.SplitSeq(head, "\n") {
 		key, value, _ := strings.Cut(line, " ")
 		switch key {
@@ -214,17 +214,17 @@ func (s looseStore) commit(sha string) (c *gitCommit, known bool) {
 }
 
 // parseIdentity reads NAME <EMAIL> SECONDS ZONE.
-func parseIdentity(s string) (who gitIdentity, ok bool) {
+func parseIdentity(s string) (who Identity, ok bool) {
 	name, rest, hasEmail := strings.Cut(s, " <")
 	email, when, hasTime := strings.Cut(rest, "> ")
 	seconds, _, _ := strings.Cut(when, " ")
 	at, err := strconv.ParseInt(seconds, 10, 64)
-	return gitIdentity{name: name, email: email, at: time.Unix(at, 0).UTC()}, hasEmail && hasTime && err == nil
+	return Identity{Name: name, Email: email, At: time.Unix(at, 0).UTC()}, hasEmail && hasTime && err == nil
 }
 
 // isLooseAncestor tells whether old is reachable from new.
 func (s looseStore) isAncestor(old, new string) (is, known bool) {
-	if !validSHA(old) {
+	if !ValidSHA(old) {
 		return false, false
 	}
 	seen := map[string]bool{}

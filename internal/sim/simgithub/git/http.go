@@ -1,4 +1,4 @@
-package simgithub
+package git
 
 import (
 	"fmt"
@@ -15,53 +15,53 @@ import (
 // gitPath is an address of smart HTTP, with or without ".git" after the name.
 var gitPath = regexp.MustCompile(`^/([\w.-]+)/([\w.-]+?)(?:\.git)?/(info/refs|git-upload-pack|git-receive-pack)$`)
 
-// gitRequest is a request of smart HTTP after it was understood.
-type gitRequest struct {
-	repo string
+// Request is a request of smart HTTP after it was understood.
+type Request struct {
+	Repo string
 	path string
-	push bool
-	post bool
+	Push bool
+	Post bool
 }
 
-// parseGit reads the address of a request; ok is false if it is not one of smart HTTP.
-func parseGit(r *http.Request) (g gitRequest, ok bool) {
+// ParseRequest reads the address of a request; ok is false if it is not one of smart HTTP.
+func ParseRequest(r *http.Request) (g Request, ok bool) {
 	m := gitPath.FindStringSubmatch(r.URL.Path)
 	if m == nil {
-		return gitRequest{}, false
+		return Request{}, false
 	}
-	g = gitRequest{repo: m[1] + "/" + m[2], path: "/" + m[3], post: r.Method == http.MethodPost}
-	g.push = m[3] == "git-receive-pack" || r.URL.Query().Get("service") == "git-receive-pack"
+	g = Request{Repo: m[1] + "/" + m[2], path: "/" + m[3], Post: r.Method == http.MethodPost}
+	g.Push = m[3] == "git-receive-pack" || r.URL.Query().Get("service") == "git-receive-pack"
 	return g, true
 }
 
-// spooled is a request's body on disk: git's CGI needs to know its length before it starts.
-type spooled struct{ file *os.File }
+// Body is a request's body on disk: git's CGI needs to know its length before it starts.
+type Body struct{ File *os.File }
 
-func (b spooled) drop() {
-	_ = b.file.Close()
-	_ = os.Remove(b.file.Name()) // best effort: it is a temporary file
+func (b Body) Drop() {
+	_ = b.File.Close()
+	_ = os.Remove(b.File.Name()) // best effort: it is a temporary file
 }
 
-func spool(w http.ResponseWriter, r *http.Request) (spooled, int64, error) {
+func Spool(w http.ResponseWriter, r *http.Request) (Body, int64, error) {
 	f, err := os.CreateTemp("", "simgithub-git-")
 	if err != nil {
-		return spooled{}, 0, fmt.Errorf("make spool file: %w", err)
+		return Body{}, 0, fmt.Errorf("make spool file: %w", err)
 	}
-	b := spooled{file: f}
+	b := Body{File: f}
 	size, err := io.Copy(f, http.MaxBytesReader(w, r.Body, 1<<30))
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		b.drop()
-		return spooled{}, 0, fmt.Errorf("spool request: %w", err)
+		b.Drop()
+		return Body{}, 0, fmt.Errorf("spool request: %w", err)
 	}
 	return b, size, nil
 }
 
-// findBackend locates git http-backend, once per process.
-var findBackend = sync.OnceValues(func() (string, error) {
-	out, _, err := gitRunner{home: os.TempDir()}.run(gitCmd{dir: os.TempDir(), args: []string{"--exec-path"}})
+// FindBackend locates git http-backend, once per process.
+var FindBackend = sync.OnceValues(func() (string, error) {
+	out, _, err := runner{home: os.TempDir()}.run(command{dir: os.TempDir(), args: []string{"--exec-path"}})
 	if err != nil {
 		return "", err
 	}
@@ -72,11 +72,11 @@ var findBackend = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// handler is git http-backend for one repository; env is added to its environment.
-func (r *repository) handler(g gitRequest, env ...string) http.Handler {
+// Handler is git http-backend for one repository; env is added to its environment.
+func (r *Repository) Handler(g Request, env ...string) http.Handler {
 	env = append([]string{"GIT_PROJECT_ROOT=" + r.Dir, "GIT_HTTP_EXPORT_ALL=1"}, env...)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		backend, err := findBackend()
+		backend, err := FindBackend()
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

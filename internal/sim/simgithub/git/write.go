@@ -1,4 +1,4 @@
-package simgithub
+package git
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// writeWhole makes a file appear complete or not at all.
-func writeWhole(name string, raw []byte) error {
+// WriteFile makes a file appear complete or not at all.
+func WriteFile(name string, raw []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {
 		return fmt.Errorf("create %s: %w", filepath.Base(name), err)

@@ -1,4 +1,4 @@
-package simgithub
+package git
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ func TestLooseAnswersMatchGit(t *testing.T) {
 }
 
 // testRepo has two branches that were merged, a third one apart, tags, folders, a link and a submodule.
-func testRepo(t *testing.T) *repository {
+func testRepo(t *testing.T) *Repository {
 	t.Helper()
 	r := emptyRepo(t)
 	commit(t, r, "", "main", "Initial commit\n", map[string]string{"a": "1\n", "a.b": "2\n", "a-b/c/d": "3\n", "a-b/e": "4\n", "docs/x": ""})
@@ -49,10 +49,10 @@ func testRepo(t *testing.T) *repository {
 }
 
 // emptyRepo has no commits.
-func emptyRepo(t *testing.T) *repository {
+func emptyRepo(t *testing.T) *Repository {
 	t.Helper()
 	dir := t.TempDir()
-	r, err := initRepo(dir, filepath.Join(dir, "x.git"), "main")
+	r, err := Init(dir, filepath.Join(dir, "x.git"), "main")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,40 +61,40 @@ func emptyRepo(t *testing.T) *repository {
 
 // commit makes a commit on top of a branch, from which it deletes the last arguments, and points another at it. A file
 // named run is executable.
-func commit(t *testing.T, r *repository, from, to, message string, files map[string]string, gone ...string) {
+func commit(t *testing.T, r *Repository, from, to, message string, files map[string]string, gone ...string) {
 	t.Helper()
-	who := gitIdentity{name: "ada", email: "ada@example.org", at: time.Unix(1790000000, 0).UTC()}
-	c := newCommit{message: message, author: who, committer: who}
+	who := Identity{Name: "ada", Email: "ada@example.org", At: time.Unix(1790000000, 0).UTC()}
+	c := NewCommit{Message: message, Author: who, Committer: who}
 	if from != "" {
-		c.parents = []string{r.branch(from)}
+		c.Parents = []string{r.Branch(from)}
 	}
-	var entries []treeEntry
+	var entries []TreeEntry
 	for path, content := range files {
 		mode := "100644"
 		if path == "run" {
 			mode = "100755"
 		}
-		entries = append(entries, treeEntry{Path: path, Mode: mode, Content: &content})
+		entries = append(entries, TreeEntry{Path: path, Mode: mode, Content: &content})
 	}
 	for _, path := range gone {
-		entries = append(entries, treeEntry{Path: path, Mode: "100644"})
+		entries = append(entries, TreeEntry{Path: path, Mode: "100644"})
 	}
 	var err error
-	if c.tree, err = r.writeTree(strings.Join(c.parents, ""), entries); err != nil {
+	if c.Tree, err = r.WriteTree(strings.Join(c.Parents, ""), entries); err != nil {
 		t.Fatal(err)
 	}
-	sha, err := r.writeCommit(c)
+	sha, err := r.WriteCommit(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.updateRef("refs/heads/"+to, sha, ""); err != nil {
+	if err := r.UpdateRef("refs/heads/"+to, sha, ""); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func runGit(t *testing.T, r *repository, args ...string) string {
+func runGit(t *testing.T, r *Repository, args ...string) string {
 	t.Helper()
-	out, err := r.out(args...)
+	out, err := r.Output(args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,15 +102,15 @@ func runGit(t *testing.T, r *repository, args ...string) string {
 }
 
 // asked is git's answer, empty if it fails.
-func asked(r *repository, args ...string) string {
-	out, err := r.out(args...)
+func asked(r *Repository, args ...string) string {
+	out, err := r.Output(args...)
 	if err != nil {
 		return ""
 	}
 	return out
 }
 
-func sameNames(t *testing.T, r *repository) {
+func sameNames(t *testing.T, r *Repository) {
 	t.Helper()
 	main := asked(r, "rev-parse", "refs/heads/main")
 	for _, rev := range []string{
@@ -118,15 +118,15 @@ func sameNames(t *testing.T, r *repository) {
 		strings.Repeat("1", 40), "main:a", main + ":a-b/c", main + ":", main + ":none", "refs/heads/main:a-b/c/d", "refs/heads/none:a", main + ":a/b", main + "^{tree}",
 		main + "^{}", asked(r, "rev-parse", "refs/tags/v1") + "^{}", asked(r, "rev-parse", "main^{tree}"), "refs/heads/main/x", "refs/heads/main~1", "side...main",
 	} {
-		if got, want := r.ref(rev), asked(r, "rev-parse", "--verify", "--quiet", rev); got != want {
+		if got, want := r.Object(rev), asked(r, "rev-parse", "--verify", "--quiet", rev); got != want {
 			t.Errorf("%s is %q, want %q", rev, got, want)
 		}
-		if got, want := r.resolve(rev), asked(r, "rev-parse", "--verify", "--quiet", rev+"^{commit}"); got != want {
+		if got, want := r.Resolve(rev), asked(r, "rev-parse", "--verify", "--quiet", rev+"^{commit}"); got != want {
 			t.Errorf("%s is commit %q, want %q", rev, got, want)
 		}
 	}
 	for _, prefix := range []string{"refs/", "refs/heads/", "refs/heads", "refs/heads/main", "refs/heads/dee", "refs/heads/deep", "refs/tags/"} {
-		refs, err := r.refs(prefix)
+		refs, err := r.Refs(prefix)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,30 +140,30 @@ func sameNames(t *testing.T, r *repository) {
 	}
 }
 
-func sameHistory(t *testing.T, r *repository) {
+func sameHistory(t *testing.T, r *Repository) {
 	t.Helper()
 	all := strings.Fields(asked(r, "rev-list", "--all"))
 	for _, a := range all {
-		list, err := r.commits(1, a)
+		list, err := r.Commits(1, a)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%d commits: %v", len(list), err)
 		}
-		if diff := cmp.Diff(&list[0], r.commit(a), cmp.AllowUnexported(gitIdentity{})); diff != "" {
+		if diff := cmp.Diff(&list[0], r.Commit(a), cmp.AllowUnexported(Identity{})); diff != "" {
 			t.Errorf("commit %s (-git +got):\n%s", a, diff)
 		}
 		for _, b := range all {
-			_, code, _ := r.git.run(gitCmd{dir: r.Dir, args: []string{"merge-base", "--is-ancestor", a, b}})
-			if got := r.isAncestor(a, b); got != (code == 0) {
+			_, code, _ := r.git.run(command{dir: r.Dir, args: []string{"merge-base", "--is-ancestor", a, b}})
+			if got := r.IsAncestor(a, b); got != (code == 0) {
 				t.Errorf("%s is an ancestor of %s: %v", a, b, got)
 			}
-			if got, want := r.mergeBase(a, b), asked(r, "merge-base", a, b); got != want {
+			if got, want := r.MergeBase(a, b), asked(r, "merge-base", a, b); got != want {
 				t.Errorf("merge base of %s and %s: %s, want %s", a, b, got, want)
 			}
 		}
 	}
 }
 
-func sameTrees(t *testing.T, r *repository) {
+func sameTrees(t *testing.T, r *Repository) {
 	t.Helper()
 	apart := asked(r, "rev-parse", "refs/heads/apart")
 	for _, path := range []string{"", "a", "a-b", "a-b/", "a-b/c/d", "none", "none/", "a/b", "run"} {
@@ -171,17 +171,17 @@ func sameTrees(t *testing.T, r *repository) {
 		if path != "" {
 			args, paths = append(args, "--", path), []string{path}
 		}
-		list, err := r.list(apart, false, paths...)
+		list, err := r.List(apart, false, paths...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
 		for _, l := range list {
-			size := fmt.Sprint(l.size)
-			if l.kind != "blob" {
+			size := fmt.Sprint(l.Size)
+			if l.Kind != "blob" {
 				size = "-"
 			}
-			got = append(got, fmt.Sprintf("%s %s %s %7s\t%s", l.mode, l.kind, l.sha, size, l.path))
+			got = append(got, fmt.Sprintf("%s %s %s %7s\t%s", l.Mode, l.Kind, l.SHA, size, l.Path))
 		}
 		if diff := cmp.Diff(asked(r, args...), strings.Join(got, "\n")); diff != "" {
 			t.Errorf("tree at %q (-git +got):\n%s", path, diff)
@@ -191,10 +191,10 @@ func sameTrees(t *testing.T, r *repository) {
 }
 
 // sameChanges makes trees in both ways.
-func sameChanges(t *testing.T, r *repository, base string) {
+func sameChanges(t *testing.T, r *Repository, base string) {
 	t.Helper()
 	one, commit := asked(r, "rev-parse", base+":a"), base
-	for name, entries := range map[string][]treeEntry{
+	for name, entries := range map[string][]TreeEntry{
 		"a new file in a new folder":           {{Path: "x/y/z", Mode: "100755", SHA: &one}},
 		"a file instead of a folder":           {{Path: "a-b", Mode: "100644", SHA: &one}},
 		"a folder instead of a file":           {{Path: "a/b", Mode: "120000", SHA: &one}},
@@ -209,7 +209,7 @@ func sameChanges(t *testing.T, r *repository, base string) {
 		"nothing changes":                      nil,
 		"what was put goes again, with others": {{Path: "q", Mode: "100644", SHA: &one}, {Path: "q"}, {Path: "p", Mode: "100644", SHA: &one}},
 	} {
-		got, err := r.writeTree(base, entries)
+		got, err := r.WriteTree(base, entries)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -219,11 +219,11 @@ func sameChanges(t *testing.T, r *repository, base string) {
 		}
 	}
 	none := strings.Repeat("1", 40)
-	for name, e := range map[string]treeEntry{
+	for name, e := range map[string]TreeEntry{
 		"a missing blob": {Path: "a", Mode: "100644", SHA: &none}, "git's own folder": {Path: ".git/config", Mode: "100644", SHA: &one},
 		"an unknown mode": {Path: "a", Mode: "100600", SHA: &one},
 	} {
-		if sha, err := r.writeTree(base, []treeEntry{e}); err == nil {
+		if sha, err := r.WriteTree(base, []TreeEntry{e}); err == nil {
 			t.Errorf("%s was taken: %s", name, sha)
 		}
 	}
@@ -233,11 +233,11 @@ func sameChanges(t *testing.T, r *repository, base string) {
 }
 
 // byIndex makes a tree as git alone does it.
-func byIndex(t *testing.T, r *repository, base string, entries []treeEntry) string {
+func byIndex(t *testing.T, r *Repository, base string, entries []TreeEntry) string {
 	t.Helper()
 	index := []string{"GIT_INDEX_FILE=" + filepath.Join(t.TempDir(), "index")}
 	run := func(in string, args ...string) string {
-		out, _, err := r.git.run(gitCmd{dir: r.Dir, env: index, stdin: []byte(in), args: args})
+		out, _, err := r.git.run(command{dir: r.Dir, env: index, stdin: []byte(in), args: args})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +247,7 @@ func byIndex(t *testing.T, r *repository, base string, entries []treeEntry) stri
 	for _, e := range entries {
 		switch {
 		case e.SHA == nil:
-			run("0 "+zeroSHA+"\t"+e.Path+"\n", "update-index", "--index-info")
+			run("0 "+ZeroSHA+"\t"+e.Path+"\n", "update-index", "--index-info")
 		case e.Mode == "040000":
 			run("", "read-tree", "-i", "--prefix="+e.Path+"/", *e.SHA)
 		default:
@@ -261,18 +261,18 @@ func byIndex(t *testing.T, r *repository, base string, entries []treeEntry) stri
 func TestLooseRefs(t *testing.T) {
 	t.Parallel()
 	r := testRepo(t)
-	main, side := r.branch("main"), r.branch("side")
+	main, side := r.Branch("main"), r.Branch("side")
 	for _, name := range []string{"refs/heads/new/one", "refs/heads/side"} {
-		if err := r.updateRef(name, main, ""); err != nil || asked(r, "rev-parse", name) != main {
+		if err := r.UpdateRef(name, main, ""); err != nil || asked(r, "rev-parse", name) != main {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for name, before := range map[string]string{"refs/heads/new": "", "refs/heads/main/x": "", "refs/heads/apart": main, "refs/heads/..": ""} {
-		if err := r.updateRef(name, side, before); err == nil {
+		if err := r.UpdateRef(name, side, before); err == nil {
 			t.Errorf("%s was written", name)
 		}
 	}
-	if err := r.updateRef("refs/heads/blob", r.ref(main+":a"), ""); err == nil {
+	if err := r.UpdateRef("refs/heads/blob", r.Object(main+":a"), ""); err == nil {
 		t.Error("a branch points at a blob")
 	}
 	left, err := filepath.Glob(filepath.Join(r.Dir, "refs", "heads", "*.lock"))

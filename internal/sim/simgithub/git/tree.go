@@ -1,4 +1,4 @@
-package simgithub
+package git
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// treeEntry is one change of a tree: a blob, a whole tree or a submodule. A nil SHA deletes the path.
-type treeEntry struct {
+// TreeEntry is one change of a tree: a blob, a whole tree or a submodule. A nil SHA deletes the path.
+type TreeEntry struct {
 	Path    string
 	Mode    string // 100644, 100755, 120000, 040000 or 160000
 	Type    string // blob, tree or commit
@@ -17,14 +17,14 @@ type treeEntry struct {
 	Content *string // instead of SHA: the text of a new blob
 }
 
-// listing is one entry of a tree as git lists it.
-type listing struct {
-	mode, kind, sha, path string
-	size                  int
+// Entry is one entry of a tree as git lists it.
+type Entry struct {
+	Mode, Kind, SHA, Path string
+	Size                  int
 }
 
-// list lists a tree: one level, or all levels. The pathspec is literal.
-func (r *repository) list(rev string, recursive bool, paths ...string) ([]listing, error) {
+// List lists a tree: one level, or all levels. The pathspec is literal.
+func (r *Repository) List(rev string, recursive bool, paths ...string) ([]Entry, error) {
 	if !recursive {
 		if list, known := r.loose.list(rev, paths...); known {
 			return list, nil
@@ -34,11 +34,11 @@ func (r *repository) list(rev string, recursive bool, paths ...string) ([]listin
 	if recursive {
 		args = append(args, "-r", "-t")
 	}
-	out, err := r.out(append(append(args, rev, "--"), paths...)...)
+	out, err := r.Output(append(append(args, rev, "--"), paths...)...)
 	if err != nil {
 		return nil, err
 	}
-	var list []listing
+	var list []Entry
 	for rec := range strings.SplitSeq(out, "\x00") {
 		meta, path, ok := strings.Cut(rec, "\t")
 		f := strings.Fields(meta)
@@ -46,33 +46,33 @@ func (r *repository) list(rev string, recursive bool, paths ...string) ([]listin
 			continue
 		}
 		size, _ := strconv.Atoi(f[3]) // "-" for anything but a blob
-		list = append(list, listing{mode: f[0], kind: f[1], sha: f[2], path: path, size: size})
+		list = append(list, Entry{Mode: f[0], Kind: f[1], SHA: f[2], Path: path, Size: size})
 	}
 	return list, nil
 }
 
-// blob reads a blob.
-func (r *repository) blob(sha string) ([]byte, error) {
+// Blob reads a blob.
+func (r *Repository) Blob(sha string) ([]byte, error) {
 	if kind, content, known := r.loose.object(sha); known && kind == "blob" {
 		return content, nil
 	}
-	b, _, err := r.git.run(gitCmd{dir: r.Dir, args: []string{"cat-file", "blob", sha}})
+	b, _, err := r.git.run(command{dir: r.Dir, args: []string{"cat-file", "blob", sha}})
 	return b, err
 }
 
-func (r *repository) writeBlob(content []byte) (string, error) {
+func (r *Repository) WriteBlob(content []byte) (string, error) {
 	return r.loose.writeObject("blob", content)
 }
 
-// invalidError reports that a tree cannot be written as it was asked for.
-type invalidError struct{ message string }
+// InvalidError reports that a tree cannot be written as it was asked for.
+type InvalidError struct{ Message string }
 
-func (e *invalidError) Error() string { return e.message }
+func (e *InvalidError) Error() string { return e.Message }
 
-func invalid(format string, args ...any) error { return &invalidError{fmt.Sprintf(format, args...)} }
+func invalid(format string, args ...any) error { return &InvalidError{fmt.Sprintf(format, args...)} }
 
-// writeTree applies entries to a base (a tree or commit; "" for an empty one) and writes the tree that results.
-func (r *repository) writeTree(base string, entries []treeEntry) (string, error) {
+// WriteTree applies entries to a base (a tree or commit; "" for an empty one) and writes the tree that results.
+func (r *Repository) WriteTree(base string, entries []TreeEntry) (string, error) {
 	if sha, known := r.loose.changeTree(base, entries); known {
 		return sha, nil
 	}
@@ -83,7 +83,7 @@ func (r *repository) writeTree(base string, entries []treeEntry) (string, error)
 	defer func() { _ = os.RemoveAll(tmp) }()
 	env := []string{"GIT_INDEX_FILE=" + filepath.Join(tmp, "index")}
 	if base != "" {
-		if _, _, err := r.git.run(gitCmd{dir: r.Dir, env: env, args: []string{"read-tree", base}}); err != nil {
+		if _, _, err := r.git.run(command{dir: r.Dir, env: env, args: []string{"read-tree", base}}); err != nil {
 			return "", invalid("base_tree is not a valid tree oid")
 		}
 	}
@@ -91,17 +91,17 @@ func (r *repository) writeTree(base string, entries []treeEntry) (string, error)
 	if err != nil {
 		return "", err
 	}
-	update := gitCmd{dir: r.Dir, env: env, stdin: []byte(lines), args: []string{"update-index", "-z", "--index-info"}}
+	update := command{dir: r.Dir, env: env, stdin: []byte(lines), args: []string{"update-index", "-z", "--index-info"}}
 	if _, _, err := r.git.run(update); err != nil {
 		return "", invalid("tree.path contains a malformed path component")
 	}
 	for _, t := range trees {
 		args := []string{"read-tree", "-i", "--prefix=" + t.Path + "/", *t.SHA}
-		if _, _, err := r.git.run(gitCmd{dir: r.Dir, env: env, args: args}); err != nil {
+		if _, _, err := r.git.run(command{dir: r.Dir, env: env, args: args}); err != nil {
 			return "", invalid("tree.sha %s is not a valid tree", *t.SHA)
 		}
 	}
-	b, _, err := r.git.run(gitCmd{dir: r.Dir, env: env, args: []string{"write-tree"}})
+	b, _, err := r.git.run(command{dir: r.Dir, env: env, args: []string{"write-tree"}})
 	if err != nil {
 		return "", invalid("tree.sha is not a valid blob")
 	}
@@ -109,14 +109,14 @@ func (r *repository) writeTree(base string, entries []treeEntry) (string, error)
 }
 
 // indexLines turns entries into input for update-index; whole trees are returned apart.
-func (r *repository) indexLines(entries []treeEntry) (lines string, trees []treeEntry, err error) {
+func (r *Repository) indexLines(entries []TreeEntry) (lines string, trees []TreeEntry, err error) {
 	var b strings.Builder
 	for _, e := range entries {
 		if !validPath(e.Path) {
 			return "", nil, invalid("tree.path contains a malformed path component")
 		}
 		if e.Content != nil {
-			sha, err := r.writeBlob([]byte(*e.Content))
+			sha, err := r.WriteBlob([]byte(*e.Content))
 			if err != nil {
 				return "", nil, err
 			}
@@ -124,14 +124,14 @@ func (r *repository) indexLines(entries []treeEntry) (lines string, trees []tree
 		}
 		switch {
 		case e.SHA == nil:
-			fmt.Fprintf(&b, "0 %s\t%s\x00", zeroSHA, e.Path)
+			fmt.Fprintf(&b, "0 %s\t%s\x00", ZeroSHA, e.Path)
 			continue
-		case !validSHA(*e.SHA):
+		case !ValidSHA(*e.SHA):
 			return "", nil, invalid("tree.sha %s is not a valid object id", *e.SHA)
 		}
 		switch e.Mode {
 		case "040000":
-			fmt.Fprintf(&b, "0 %s\t%s\x00", zeroSHA, e.Path)
+			fmt.Fprintf(&b, "0 %s\t%s\x00", ZeroSHA, e.Path)
 			trees = append(trees, e)
 		case "100644", "100755", "120000", "160000":
 			fmt.Fprintf(&b, "%s %s\t%s\x00", e.Mode, *e.SHA, e.Path)
@@ -154,14 +154,14 @@ func validPath(p string) bool {
 	return true
 }
 
-func validSHA(s string) bool {
+func ValidSHA(s string) bool {
 	return len(s) == 40 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// kind returns the type of an object: blob, tree, commit or tag.
-func (r *repository) kind(sha string) (string, error) {
+// Kind returns the type of an object: blob, tree, commit or tag.
+func (r *Repository) Kind(sha string) (string, error) {
 	if kind, _, known := r.loose.object(sha); known {
 		return kind, nil
 	}
-	return r.out("cat-file", "-t", sha)
+	return r.Output("cat-file", "-t", sha)
 }

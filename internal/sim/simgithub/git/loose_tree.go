@@ -1,4 +1,4 @@
-package simgithub
+package git
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func (s looseStore) tree(rev string) (root *treeNode, known bool) {
 		rev = c.Tree
 	}
 	root = &treeNode{mode: "40000", sha: rev}
-	return root, validSHA(rev) && s.open(root)
+	return root, ValidSHA(rev) && s.open(root)
 }
 
 // open reads a folder's entries, once. It reports whether it could.
@@ -135,7 +135,7 @@ func (s looseStore) store(n *treeNode) (string, error) {
 }
 
 // changeTree applies entries to a tree or commit, "" for an empty tree. Names that git may refuse are left to git.
-func (s looseStore) changeTree(base string, entries []treeEntry) (sha string, known bool) {
+func (s looseStore) changeTree(base string, entries []TreeEntry) (sha string, known bool) {
 	root, known := &treeNode{mode: "40000", kids: map[string]*treeNode{}}, true
 	if base != "" {
 		if root, known = s.tree(base); !known {
@@ -153,7 +153,7 @@ func (s looseStore) changeTree(base string, entries []treeEntry) (sha string, kn
 }
 
 // leaf makes what an entry puts at its path; nil if it deletes.
-func (s looseStore) leaf(e treeEntry) (n *treeNode, known bool) {
+func (s looseStore) leaf(e TreeEntry) (n *treeNode, known bool) {
 	if !validPath(e.Path) || strings.ContainsAny(e.Path, "~\\:") || strings.Contains(strings.ToLower(e.Path), ".git") {
 		return nil, false
 	}
@@ -170,7 +170,7 @@ func (s looseStore) leaf(e treeEntry) (n *treeNode, known bool) {
 	default:
 		sha = *e.SHA
 	}
-	if !validSHA(sha) {
+	if !ValidSHA(sha) {
 		return nil, false
 	}
 	switch e.Mode {
@@ -190,7 +190,7 @@ func (s looseStore) leaf(e treeEntry) (n *treeNode, known bool) {
 
 // looseList lists a tree as gitRunner.list does: one level of it, a folder's entries (the path ends with a slash) or
 // what is at a path.
-func (s looseStore) list(rev string, paths ...string) (list []listing, known bool) {
+func (s looseStore) list(rev string, paths ...string) (list []Entry, known bool) {
 	n, known := s.tree(rev)
 	if !known || len(paths) > 1 {
 		return nil, false
@@ -255,17 +255,17 @@ func (s looseStore) find(n *treeNode, path string) (found *treeNode, known bool)
 }
 
 // listed is one entry with its size. A file that was asked for as a folder is left to git.
-func (s looseStore) listed(n *treeNode, path string, asFolder bool) (list []listing, known bool) {
+func (s looseStore) listed(n *treeNode, path string, asFolder bool) (list []Entry, known bool) {
 	if asFolder {
 		return nil, false
 	}
-	l := listing{mode: fmt.Sprintf("%06s", n.mode), kind: n.kind(), sha: n.sha, path: path}
-	if l.kind == "blob" {
+	l := Entry{Mode: fmt.Sprintf("%06s", n.mode), Kind: n.kind(), SHA: n.sha, Path: path}
+	if l.Kind == "blob" {
 		_, content, ok := s.object(n.sha)
 		if !ok {
 			return nil, false
 		}
-		l.size = len(content)
+		l.Size = len(content)
 	}
-	return []listing{l}, true
+	return []Entry{l}, true
 }

@@ -1,0 +1,52 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ErrConflict says that two commits do not merge by themselves.
+var ErrConflict = errors.New("merge conflict")
+
+// MergeTree merges two commits without touching any branch and returns the tree; errConflict if people must decide.
+func (r *Repository) MergeTree(ours, theirs string) (string, error) {
+	out, code, err := r.git.run(command{dir: r.Dir, args: []string{"merge-tree", "--write-tree", ours, theirs}})
+	switch {
+	case code == 0 && err == nil:
+		tree, _, _ := strings.Cut(string(out), "\n")
+		return tree, nil
+	case code == 1:
+		return "", ErrConflict
+	default: // a git older than 2.38 does not know --write-tree
+		return r.mergeByIndex(ours, theirs)
+	}
+}
+
+// mergeByIndex merges with commands that every git has, in a work tree that is thrown away.
+func (r *Repository) mergeByIndex(ours, theirs string) (string, error) {
+	base := r.MergeBase(ours, theirs)
+	if base == "" {
+		return "", ErrConflict
+	}
+	tmp, err := os.MkdirTemp("", "simgithub-merge-")
+	if err != nil {
+		return "", fmt.Errorf("make merge folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	env := []string{"GIT_INDEX_FILE=" + filepath.Join(tmp, "index"), "GIT_WORK_TREE=" + tmp, "GIT_DIR=" + r.Dir}
+	read := []string{"read-tree", "-i", "-m", "--aggressive", base, ours, theirs}
+	if _, _, err := r.git.run(command{dir: tmp, env: env, args: read}); err != nil {
+		return "", err
+	}
+	if _, _, err := r.git.run(command{dir: tmp, env: env, args: []string{"merge-index", "-o", "git-merge-one-file", "-a"}}); err != nil {
+		return "", ErrConflict
+	}
+	out, _, err := r.git.run(command{dir: tmp, env: env, args: []string{"write-tree"}})
+	if err != nil {
+		return "", ErrConflict
+	}
+	return strings.TrimSpace(string(out)), nil
+}
