@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// NewCommit is a commit to be made.
+// NewCommit is a commit to be written.
 type NewCommit struct {
 	Tree      string
 	Parents   []string
@@ -15,7 +15,7 @@ type NewCommit struct {
 	Committer Identity
 }
 
-// WriteCommit writes a commit object.
+// WriteCommit stores a commit and returns its id. It moves no branch.
 func (r *Repository) WriteCommit(c NewCommit) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "tree %s\n", c.Tree)
@@ -34,7 +34,7 @@ func (r *Repository) WriteCommit(c NewCommit) (string, error) {
 	return r.loose.writeObject("commit", []byte(b.String()))
 }
 
-// Commit is a commit as read from git.
+// Commit is a commit of the repository.
 type Commit struct {
 	SHA, Tree         string
 	Parents           []string
@@ -42,7 +42,7 @@ type Commit struct {
 	Author, Committer Identity
 }
 
-// Commits reads commits for a rev-list argument list, newest first; max bounds their number.
+// Commits returns at most max commits that `git log` lists for some revisions and options, newest first.
 func (r *Repository) Commits(max int, revs ...string) ([]Commit, error) {
 	args := []string{"log", fmt.Sprintf("--max-count=%d", max),
 		"--format=%H%x1f%T%x1f%P%x1f%an%x1f%ae%x1f%aI%x1f%cn%x1f%ce%x1f%cI%x1f%B%x1e"}
@@ -72,7 +72,7 @@ func parseTime(s string) time.Time {
 	return t.UTC()
 }
 
-// Commit reads one commit; nil if there is none of that name.
+// Commit returns the commit that a revision names, or nil if there is none.
 func (r *Repository) Commit(rev string) *Commit {
 	sha := r.Resolve(rev)
 	if sha == "" {
@@ -88,7 +88,7 @@ func (r *Repository) Commit(rev string) *Commit {
 	return &list[0]
 }
 
-// Identity is who wrote a commit, and when.
+// Identity is the author or the committer of a commit, with the time of the commit.
 type Identity struct {
 	Name, Email string
 	At          time.Time

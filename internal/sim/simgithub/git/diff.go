@@ -20,7 +20,7 @@ type FileChange struct {
 	Patch     string // hunks in unified form; empty for binary files
 }
 
-// Diff lists what changed between two commits, with renames found.
+// Diff returns the files that differ between two commits, with their patches. It detects renames.
 func (r *Repository) Diff(from, to string) ([]FileChange, error) {
 	if from == "" {
 		from = emptyTree
@@ -53,10 +53,10 @@ func (r *Repository) Diff(from, to string) ([]FileChange, error) {
 	return list, nil
 }
 
-// emptyTree is the id that git gives to a tree without entries.
+// emptyTree is the id of a tree without entries.
 const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
-// parseRaw reads `git diff --raw -z`.
+// parseRaw parses the output of `git diff --raw -z`.
 func parseRaw(raw string) []FileChange {
 	f := strings.Split(strings.TrimSuffix(raw, "\x00"), "\x00")
 	var list []FileChange
@@ -88,7 +88,7 @@ func parseRaw(raw string) []FileChange {
 	return list
 }
 
-// splitPatches cuts a diff into one text per file, from its first hunk on; "" for a file without hunks.
+// splitPatches splits a diff into the hunks of each file; "" for a file without hunks.
 func splitPatches(text string) []string {
 	var out []string
 	for _, section := range strings.Split("\n"+text, "\ndiff --git ")[1:] {
@@ -102,14 +102,15 @@ func splitPatches(text string) []string {
 	return out
 }
 
-// Place is a line of one side of a diff.
+// Place is a line of a file in the diff between two commits: of the old version if Left is set, else of the new one.
 type Place struct {
 	From, To, Path string
 	Line           int
 	Left           bool
 }
 
-// HunkAt gives the hunk that holds a line, from its header to that line; line 0 means the file as a whole.
+// HunkAt returns the hunk that contains a line, from its header to that line. Line 0 means the file as a whole, for which
+// the hunk is empty. It returns false if the place is not in the diff.
 func (r *Repository) HunkAt(at Place) (string, bool) {
 	files, err := r.Diff(at.From, at.To)
 	if err != nil {
@@ -131,14 +132,15 @@ func (r *Repository) HunkAt(at Place) (string, bool) {
 	return "", false
 }
 
-// Hunk is one part of a patch.
+// Hunk is a hunk of a patch; its first line is the header.
 type Hunk struct {
 	OldStart, oldCount, NewStart, newCount int
-	Lines                                  []string // the header first
+	Lines                                  []string
 }
 
 var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
+// ParseHunks returns the hunks of a patch.
 func ParseHunks(patch string) []Hunk {
 	var list []Hunk
 	for _, line := range strings.Split(patch, "\n") {
@@ -154,7 +156,7 @@ func ParseHunks(patch string) []Hunk {
 	return list
 }
 
-// upTo is the hunk's text up to a line of one of its sides.
+// upTo returns the hunk up to a line of the old version (left) or of the new one, or false if it does not contain the line.
 func (h Hunk) upTo(line int, left bool) (string, bool) {
 	oldLine, newLine := h.OldStart-1, h.NewStart-1
 	for n, text := range h.Lines {
@@ -179,7 +181,7 @@ func (h Hunk) upTo(line int, left bool) (string, bool) {
 	return "", false
 }
 
-// CountBetween tells how many commits head has that base lacks, and the other way round.
+// CountBetween returns by how many commits head is ahead of base, and by how many behind it.
 func (r *Repository) CountBetween(base, head string) (ahead, behind int, err error) {
 	out, err := r.Output("rev-list", "--left-right", "--count", base+"..."+head)
 	if err != nil {
@@ -191,7 +193,7 @@ func (r *Repository) CountBetween(base, head string) (ahead, behind int, err err
 	return ahead, behind, nil
 }
 
-// FollowLine returns by how many lines a line of a file moved from one commit to the next, and whether it changed.
+// FollowLine returns by how many lines a line of a file shifted between two commits, and whether the line itself changed.
 func (r *Repository) FollowLine(path string, line int, before, after string) (shift int, changed bool, err error) {
 	patch, err := r.Output("diff", "--no-color", "-U0", before, after, "--", path)
 	if err != nil {
@@ -199,8 +201,8 @@ func (r *Repository) FollowLine(path string, line int, before, after string) (sh
 	}
 	for _, h := range ParseHunks(patch) {
 		switch {
-		case h.oldCount == 0 && h.OldStart >= line, h.oldCount > 0 && h.OldStart > line: // below
-		case h.oldCount > 0 && line < h.OldStart+h.oldCount: // the line itself
+		case h.oldCount == 0 && h.OldStart >= line, h.oldCount > 0 && h.OldStart > line: // below the line
+		case h.oldCount > 0 && line < h.OldStart+h.oldCount: // contains the line
 			return 0, true, nil
 		default:
 			shift += h.newCount - h.oldCount
@@ -209,7 +211,8 @@ func (r *Repository) FollowLine(path string, line int, before, after string) (sh
 	return shift, false, nil
 }
 
-// ChangedFiles lists which files differ between two commits, without their patches and without looking for renames.
+// ChangedFiles returns the files that differ between two commits, without patches. It does not detect renames. An empty from
+// means an empty tree.
 func (r *Repository) ChangedFiles(from, to string) []FileChange {
 	raw, err := r.Output("diff", "--no-renames", "--raw", "-z", "--no-abbrev", cmp.Or(from, emptyTree), to)
 	if err != nil {
@@ -218,7 +221,7 @@ func (r *Repository) ChangedFiles(from, to string) []FileChange {
 	return parseRaw(raw)
 }
 
-// atoi reads a number; missing is the answer for anything else.
+// atoi returns the number in a string, or missing if it is not a number.
 func atoi(s string, missing int) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"sync"
 )
 
-// gitPath is an address of smart HTTP, with or without ".git" after the name.
+// gitPath matches the paths of smart HTTP, with or without ".git" after the name.
 var gitPath = regexp.MustCompile(`^/([\w.-]+)/([\w.-]+?)(?:\.git)?/(info/refs|git-upload-pack|git-receive-pack)$`)
 
-// Request is a request of smart HTTP after it was understood.
+// Request is a request of smart HTTP for the repository OWNER/NAME.
 type Request struct {
 	Repo string
 	path string
@@ -23,7 +23,7 @@ type Request struct {
 	Post bool
 }
 
-// ParseRequest reads the address of a request; ok is false if it is not one of smart HTTP.
+// ParseRequest parses a request; ok is false if its path is not one of smart HTTP.
 func ParseRequest(r *http.Request) (g Request, ok bool) {
 	m := gitPath.FindStringSubmatch(r.URL.Path)
 	if m == nil {
@@ -34,14 +34,16 @@ func ParseRequest(r *http.Request) (g Request, ok bool) {
 	return g, true
 }
 
-// Body is a request's body on disk: git's CGI needs to know its length before it starts.
+// Body is the body of a request in a temporary file: git's CGI program needs its length before it starts.
 type Body struct{ File *os.File }
 
+// Drop deletes the file.
 func (b Body) Drop() {
 	_ = b.File.Close()
-	_ = os.Remove(b.File.Name()) // best effort: it is a temporary file
+	_ = os.Remove(b.File.Name()) // best effort: it is in the temporary folder
 }
 
+// Spool writes the body of a request to a file and returns its length.
 func Spool(w http.ResponseWriter, r *http.Request) (Body, int64, error) {
 	f, err := os.CreateTemp("", "simgithub-git-")
 	if err != nil {
@@ -59,7 +61,7 @@ func Spool(w http.ResponseWriter, r *http.Request) (Body, int64, error) {
 	return b, size, nil
 }
 
-// FindBackend locates git http-backend, once per process.
+// FindBackend returns the path of git http-backend. It looks for it once per process.
 var FindBackend = sync.OnceValues(func() (string, error) {
 	out, _, err := runner{home: os.TempDir()}.run(command{dir: os.TempDir(), args: []string{"--exec-path"}})
 	if err != nil {
@@ -72,7 +74,7 @@ var FindBackend = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// Handler is git http-backend for one repository; env is added to its environment.
+// Handler serves a request by git http-backend, with env added to its environment.
 func (r *Repository) Handler(g Request, env ...string) http.Handler {
 	env = append([]string{"GIT_PROJECT_ROOT=" + r.Dir, "GIT_HTTP_EXPORT_ALL=1"}, env...)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// lfsType is what the API of large files speaks.
+// lfsType is the media type of the Git LFS API.
 const lfsType = "application/vnd.git-lfs+json"
 
-// Bounds of large files. GitHub's own bound of an object is 2 GB and more, by plan.
+// Limits. GitHub's own limit of an object is 2 GB or more, depending on the plan.
 const (
 	maxLFSBatch  = 1 << 20
 	maxLFSObject = 2 << 30
-	lfsTicket    = 15 * time.Minute // how long an address to down- or upload at is good for
+	lfsTicket    = 15 * time.Minute // lifetime of a grant
 )
 
-// lfsPath is the API of large files, beside smart HTTP; lfsOID is how an object is called.
+// lfsPath matches the path of batch requests, and lfsOID the id of an object.
 var (
 	lfsPath = regexp.MustCompile(`^/([\w.-]+)/([\w.-]+?)(?:\.git)?/info/lfs/objects/batch$`)
 	lfsOID  = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -36,7 +36,7 @@ const (
 	LFSVerify   = "verify"
 )
 
-// lfsObject is an object as it is asked for and answered.
+// lfsObject is an object of a batch request or of its answer.
 type lfsObject struct {
 	OID           string               `json:"oid"`
 	Size          int64                `json:"size"`
@@ -56,7 +56,7 @@ type lfsProblem struct {
 	Message string `json:"message"`
 }
 
-// LFSError is a refusal, with the status code that goes with it.
+// An LFSError is the reason to refuse a request.
 type LFSError struct {
 	Status  int
 	Message string
@@ -69,7 +69,7 @@ func NewLFSError(status int, message string) *LFSError {
 	return &LFSError{Status: status, Message: message}
 }
 
-// LFSGrant is what the address of one transfer permits.
+// An LFSGrant permits one transfer.
 type LFSGrant struct {
 	Action string // Download, Upload or Verify
 	repo   int64
@@ -79,8 +79,8 @@ type LFSGrant struct {
 	ends   time.Time
 }
 
-// LFS keeps large files and permits their transfer. As on GitHub, a batch request names the objects, and its answer has
-// an address and a header for each of them.
+// LFS keeps the large files of all repositories and serves their transfers. As on GitHub, a batch request names the objects,
+// and its answer has an address and a header for each transfer.
 type LFS struct {
 	dir string
 	now func() time.Time
@@ -89,6 +89,7 @@ type LFS struct {
 	grants map[string]LFSGrant // by the header that has to be sent
 }
 
+// NewLFS keeps large files in dir, which is created with the first of them. Grants expire by the clock now.
 func NewLFS(dir string, now func() time.Time) *LFS {
 	return &LFS{dir: dir, now: now, grants: map[string]LFSGrant{}}
 }
@@ -101,10 +102,10 @@ type LFSBatch struct {
 	HashAlgo  string      `json:"hash_algo"`
 }
 
-// IsLFS reports whether a path is the address of batch requests.
+// IsLFS reports whether a path is that of batch requests.
 func IsLFS(path string) bool { return lfsPath.MatchString(path) }
 
-// ParseLFSBatch reads a batch request, whose path has to be such an address.
+// ParseLFSBatch parses a batch request, for whose path IsLFS is true.
 func ParseLFSBatch(r *http.Request) (b LFSBatch, refused *LFSError) {
 	if r.Method != http.MethodPost {
 		return b, NewLFSError(http.StatusNotFound, "Not Found")
@@ -130,14 +131,14 @@ func ParseLFSBatch(r *http.Request) (b LFSBatch, refused *LFSError) {
 	return b, nil
 }
 
-// LFSClient is who sent a batch request.
+// LFSClient is the sender of a batch request.
 type LFSClient struct {
 	Repo int64
 	App  bool
-	Base string // address under which transfers are served
+	Base string // base address of the transfers
 }
 
-// Answer permits the transfers that a batch asks for.
+// Answer grants the transfers that a batch requests and returns the body of the answer.
 func (l *LFS) Answer(b LFSBatch, by LFSClient) any {
 	objects := make([]lfsObject, 0, len(b.Objects))
 	for _, o := range b.Objects {
@@ -146,7 +147,7 @@ func (l *LFS) Answer(b LFSBatch, by LFSClient) any {
 	return map[string]any{"transfer": "basic", "objects": objects, "hash_algo": "sha256"}
 }
 
-// object returns the transfers of one object; there are none if it is to be uploaded and already there.
+// object grants the transfers of one object. There are none if an upload is requested and the object exists already.
 func (l *LFS) object(operation string, asked lfsObject, by LFSClient) lfsObject {
 	o := lfsObject{OID: asked.OID, Size: asked.Size, Authenticated: true}
 	refuse := func(code int, message string) lfsObject {
@@ -172,7 +173,7 @@ func (l *LFS) object(operation string, asked lfsObject, by LFSClient) lfsObject 
 	return o
 }
 
-// permit issues the address and the header of one transfer.
+// permit returns the address and the header of one transfer.
 func (l *LFS) permit(action string, o lfsObject, by LFSClient) lfsAction {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,14 +189,14 @@ func (l *LFS) file(repo int64, oid string) string {
 	return filepath.Join(l.dir, fmt.Sprint(repo), oid)
 }
 
-// WriteLFS answers a request.
+// WriteLFS writes the answer to a batch request.
 func WriteLFS(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", lfsType)
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(answer) // the client has disconnected
 }
 
-// WriteLFSError answers a request that is refused, in the API's own form.
+// WriteLFSError writes a refusal in the API's format.
 func WriteLFSError(w http.ResponseWriter, e *LFSError) {
 	WriteLFS(w, e.Status, map[string]string{
 		"message": e.Message, "documentation_url": "https://docs.github.com/repositories/working-with-files/managing-large-files",

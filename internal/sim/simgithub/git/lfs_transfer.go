@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Granted finds what a request of a transfer may do: its header has to match its address and its method.
+// Granted returns the grant of a transfer. It returns false if the header of the request does not permit this method at this
+// address.
 func (l *LFS) Granted(r *http.Request) (LFSGrant, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -24,7 +25,7 @@ func (l *LFS) Granted(r *http.Request) (LFSGrant, bool) {
 		r.PathValue("repo") == strconv.FormatInt(g.repo, 10) && r.PathValue("oid") == g.oid
 }
 
-// Download serves the object of a grant.
+// Download serves the granted object.
 func (l *LFS) Download(w http.ResponseWriter, r *http.Request, g LFSGrant) {
 	f, err := os.Open(l.file(g.repo, g.oid))
 	if err != nil {
@@ -36,7 +37,7 @@ func (l *LFS) Download(w http.ResponseWriter, r *http.Request, g LFSGrant) {
 	http.ServeContent(w, r, "", time.Time{}, f)
 }
 
-// Receive takes an upload or its verification; nil if it is as the grant says.
+// Receive stores or verifies the granted object. It returns nil if size and hash are correct.
 func (l *LFS) Receive(r *http.Request, g LFSGrant) *LFSError {
 	if g.Action == LFSVerify {
 		return l.verify(r, g)
@@ -77,7 +78,7 @@ func (l *LFS) store(repo int64, oid string, data []byte) error {
 	return WriteFile(file, data)
 }
 
-// Add stores an object as `git lfs push` does, and returns the pointer to commit.
+// Add stores an object as `git lfs push` does, and returns the pointer file to commit.
 func (l *LFS) Add(repo int64, content []byte) (pointer string, err error) {
 	sum := sha256.Sum256(content)
 	oid := hex.EncodeToString(sum[:])
@@ -87,7 +88,7 @@ func (l *LFS) Add(repo int64, content []byte) (pointer string, err error) {
 	return fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", oid, len(content)), nil
 }
 
-// Read returns an object; the error is fs.ErrNotExist if it is not there.
+// Read returns the content of an object; the error is fs.ErrNotExist if it does not exist.
 func (l *LFS) Read(repo int64, oid string) ([]byte, error) {
 	if !lfsOID.MatchString(oid) {
 		return nil, fs.ErrNotExist

@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-// A git process takes some milliseconds, and each request needs several. The objects and references of small repositories
-// are files of their own ("loose"), which this file reads and writes directly. Each reader says whether it knows
-// the answer: for packed objects, packed references and everything unusual the caller asks git.
-
-// looseStore is the loose objects and references of a repository.
+// looseStore reads and writes the loose objects and references of a repository, which are one file each.
+//
+// A git process takes some milliseconds, and each request would need several. In small repositories, nearly everything is
+// loose. The result known is false if the store cannot answer, as with packed objects, packed references and unusual names;
+// the caller then runs git.
 type looseStore struct{ dir string }
 
-// object reads a loose object; known is false if there is none.
+// object returns the type and the content of an object.
 func (s looseStore) object(sha string) (kind string, body []byte, known bool) {
 	if !ValidSHA(sha) {
 		return "", nil, false
@@ -78,13 +78,13 @@ func (s looseStore) writeObject(kind string, body []byte) (string, error) {
 	return sha, nil
 }
 
-// hasPackedRefs reports whether references may be elsewhere than in files of their own.
+// hasPackedRefs reports whether the repository may have references that are not loose.
 func (s looseStore) hasPackedRefs() bool {
 	_, err := os.Stat(filepath.Join(s.dir, "packed-refs"))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// looseRef reads a full reference name; "" if there is no such reference.
+// ref returns the object that a full reference name points to, or "" if there is no such reference.
 func (s looseStore) ref(name string) (sha string, known bool) {
 	if !ValidRef(name) {
 		return "", false
@@ -97,7 +97,7 @@ func (s looseStore) ref(name string) (sha string, known bool) {
 	return sha, err == nil && ValidSHA(sha)
 }
 
-// looseRefs lists references below a prefix, sorted by name.
+// refs lists the references below a prefix, sorted by name.
 func (s looseStore) refs(prefix string) (list []Ref, known bool) {
 	if s.hasPackedRefs() {
 		return nil, false
@@ -127,7 +127,7 @@ func (s looseStore) refs(prefix string) (list []Ref, known bool) {
 	return list, err == nil
 }
 
-// writeRef points a reference at an object that is there. It reports whether it did.
+// writeRef points a reference at an existing object. It reports whether it could.
 func (s looseStore) writeRef(name, sha string) bool {
 	if !ValidRef(name) || !ValidSHA(sha) || sha == ZeroSHA {
 		return false
@@ -140,7 +140,7 @@ func (s looseStore) writeRef(name, sha string) bool {
 	if os.MkdirAll(filepath.Dir(path), 0o755) != nil {
 		return false
 	}
-	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // as git locks it
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // the same lock as git uses
 	if err != nil {
 		return false
 	}
@@ -150,12 +150,12 @@ func (s looseStore) writeRef(name, sha string) bool {
 		err = os.Rename(lock.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(lock.Name()) // best effort: git says what is wrong
+		_ = os.Remove(lock.Name()) // best effort: git will report the problem
 	}
 	return err == nil
 }
 
-// looseResolve gives the commit that a full id or reference names, or "".
+// resolve returns the commit that a full id or a reference names, or "" if there is none.
 func (s looseStore) resolve(rev string) (sha string, known bool) {
 	sha = rev
 	if !ValidSHA(rev) {
@@ -167,11 +167,11 @@ func (s looseStore) resolve(rev string) (sha string, known bool) {
 	return sha, known && kind == "commit"
 }
 
-// looseNamed gives the object that an id, a full reference or one of these with a path ("ID:PATH"), "^{}" or "^{tree}"
-// names, or "".
+// named returns the object that an id or a full reference names, also with a path ("ID:PATH"), "^{}" or "^{tree}" after it,
+// or "" if there is none.
 func (s looseStore) named(name string) (sha string, known bool) {
 	if ValidSHA(name) {
-		return name, true // git does not look either
+		return name, true // git does not check that it exists either
 	}
 	if rev, path, hasPath := strings.Cut(name, ":"); hasPath {
 		return s.at(rev, path)
@@ -187,7 +187,7 @@ func (s looseStore) named(name string) (sha string, known bool) {
 	return s.ref(name)
 }
 
-// looseCommit reads a commit.
+// commit returns a commit.
 func (s looseStore) commit(sha string) (c *Commit, known bool) {
 	kind, body, known := s.object(sha)
 	head, message, ok := strings.Cut(string(body), "\n\n")
@@ -207,13 +207,13 @@ func (s looseStore) commit(sha string) (c *Commit, known bool) {
 		case "committer":
 			c.Committer, known = parseIdentity(value)
 		default:
-			return nil, false // an encoding, a signature
+			return nil, false // such as an encoding or a signature
 		}
 	}
 	return c, ok && known
 }
 
-// parseIdentity reads NAME <EMAIL> SECONDS ZONE.
+// parseIdentity parses NAME <EMAIL> SECONDS ZONE.
 func parseIdentity(s string) (who Identity, ok bool) {
 	name, rest, hasEmail := strings.Cut(s, " <")
 	email, when, hasTime := strings.Cut(rest, "> ")
@@ -222,7 +222,7 @@ func parseIdentity(s string) (who Identity, ok bool) {
 	return Identity{Name: name, Email: email, At: time.Unix(at, 0).UTC()}, hasEmail && hasTime && err == nil
 }
 
-// isLooseAncestor tells whether old is reachable from new.
+// isAncestor reports whether the commit old is reachable from new.
 func (s looseStore) isAncestor(old, new string) (is, known bool) {
 	if !ValidSHA(old) {
 		return false, false

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLooseAnswersMatchGit: what is read without git is what git says, also of what only git can read.
 func TestLooseAnswersMatchGit(t *testing.T) {
 	t.Parallel()
 	for name, pack := range map[string][]string{"loose": nil, "packed references": {"pack-refs", "--all"}, "packed": {"gc", "--quiet"}} {
@@ -30,7 +29,7 @@ func TestLooseAnswersMatchGit(t *testing.T) {
 	}
 }
 
-// testRepo has two branches that were merged, a third one apart, tags, folders, a link and a submodule.
+// testRepo returns a repository with two merged branches, a third branch, tags and folders.
 func testRepo(t *testing.T) *Repository {
 	t.Helper()
 	r := emptyRepo(t)
@@ -48,7 +47,7 @@ func testRepo(t *testing.T) *Repository {
 	return r
 }
 
-// emptyRepo has no commits.
+// emptyRepo returns a repository without commits.
 func emptyRepo(t *testing.T) *Repository {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,8 +58,8 @@ func emptyRepo(t *testing.T) *Repository {
 	return r
 }
 
-// commit makes a commit on top of a branch, from which it deletes the last arguments, and points another at it. A file
-// named run is executable.
+// commit writes a commit on top of the branch from, with files added and the files gone deleted, and points the branch to at
+// it. A file named run is executable.
 func commit(t *testing.T, r *Repository, from, to, message string, files map[string]string, gone ...string) {
 	t.Helper()
 	who := Identity{Name: "ada", Email: "ada@example.org", At: time.Unix(1790000000, 0).UTC()}
@@ -101,7 +100,7 @@ func runGit(t *testing.T, r *Repository, args ...string) string {
 	return out
 }
 
-// asked is git's answer, empty if it fails.
+// asked returns the output of a git command, or "" if it failed.
 func asked(r *Repository, args ...string) string {
 	out, err := r.Output(args...)
 	if err != nil {
@@ -190,7 +189,7 @@ func sameTrees(t *testing.T, r *Repository) {
 	sameChanges(t, r, apart)
 }
 
-// sameChanges makes trees in both ways.
+// sameChanges writes trees without and with git, and compares them.
 func sameChanges(t *testing.T, r *Repository, base string) {
 	t.Helper()
 	one, commit := asked(r, "rev-parse", base+":a"), base
@@ -224,7 +223,7 @@ func sameChanges(t *testing.T, r *Repository, base string) {
 		"an unknown mode": {Path: "a", Mode: "100600", SHA: &one},
 	} {
 		if sha, err := r.WriteTree(base, []TreeEntry{e}); err == nil {
-			t.Errorf("%s was taken: %s", name, sha)
+			t.Errorf("%s was accepted: %s", name, sha)
 		}
 	}
 	if out := asked(r, "fsck", "--strict", "--no-dangling", "--no-progress"); out != "" {
@@ -232,7 +231,7 @@ func sameChanges(t *testing.T, r *Repository, base string) {
 	}
 }
 
-// byIndex makes a tree as git alone does it.
+// byIndex writes a tree with git commands only.
 func byIndex(t *testing.T, r *Repository, base string, entries []TreeEntry) string {
 	t.Helper()
 	index := []string{"GIT_INDEX_FILE=" + filepath.Join(t.TempDir(), "index")}
@@ -257,8 +256,8 @@ func byIndex(t *testing.T, r *Repository, base string, entries []TreeEntry) stri
 	return run("", "write-tree")
 }
 
-// TestLooseRefs: a reference is written where git finds it, and not where another is in the way.
-func TestLooseRefs(t *testing.T) {
+// A reference is written where git finds it, unless another reference is in its way.
+func TestLooseRefsAreWritten(t *testing.T) {
 	t.Parallel()
 	r := testRepo(t)
 	main, side := r.Branch("main"), r.Branch("side")

@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// treeNode is a file, link, submodule or folder of a tree that is read and written without git.
+// treeNode is an entry of a tree: a file, a link, a submodule or a folder.
 type treeNode struct {
-	mode string // as git writes it: 40000 of a folder
-	sha  string // of what is stored; "" of a changed folder
+	mode string // as in a tree object: 40000 for a folder
+	sha  string // "" for a changed folder that is not stored yet
 	kids map[string]*treeNode
 }
 
 func (n *treeNode) isDir() bool { return n.mode == "40000" }
 
-// kind is what git calls an object of this mode.
+// kind returns the type of the entry's object.
 func (n *treeNode) kind() string {
 	switch n.mode {
 	case "40000":
@@ -32,7 +32,7 @@ func (n *treeNode) kind() string {
 	}
 }
 
-// looseTree reads the tree of a commit, or a tree.
+// tree returns the root of a tree, or of the tree of a commit.
 func (s looseStore) tree(rev string) (root *treeNode, known bool) {
 	if c, ok := s.commit(rev); ok {
 		rev = c.Tree
@@ -41,7 +41,7 @@ func (s looseStore) tree(rev string) (root *treeNode, known bool) {
 	return root, ValidSHA(rev) && s.open(root)
 }
 
-// open reads a folder's entries, once. It reports whether it could.
+// open reads the entries of a folder, unless they were read before. It reports whether it could.
 func (s looseStore) open(n *treeNode) bool {
 	if n.kids != nil {
 		return true
@@ -66,7 +66,7 @@ func (s looseStore) open(n *treeNode) bool {
 	return true
 }
 
-// names lists a folder's entries in git's order, in which a folder sorts as if its name ended with a slash.
+// names returns the names of a folder's entries in git's order, in which a folder sorts as if its name ended with a slash.
 func (n *treeNode) names() []string {
 	key := func(name string) string {
 		if n.kids[name].isDir() {
@@ -77,7 +77,7 @@ func (n *treeNode) names() []string {
 	return slices.SortedFunc(maps.Keys(n.kids), func(a, b string) int { return strings.Compare(key(a), key(b)) })
 }
 
-// set puts something at a path; nil deletes what is there unless it is a folder. It reports whether it could.
+// set puts an entry at a path, or deletes the entry there if leaf is nil, unless it is a folder. It reports whether it could.
 func (s looseStore) set(n *treeNode, path string, leaf *treeNode) bool {
 	if !s.open(n) {
 		return false
@@ -107,7 +107,7 @@ func (s looseStore) set(n *treeNode, path string, leaf *treeNode) bool {
 	return true
 }
 
-// store writes the folders that were changed and returns the tree's id.
+// store writes the changed folders and returns the id of the tree.
 func (s looseStore) store(n *treeNode) (string, error) {
 	if n.sha != "" {
 		return n.sha, nil
@@ -134,7 +134,8 @@ func (s looseStore) store(n *treeNode) (string, error) {
 	return sha, err
 }
 
-// changeTree applies entries to a tree or commit, "" for an empty tree. Names that git may refuse are left to git.
+// changeTree applies entries to a tree or a commit, or to an empty tree if base is "", and returns the id of the result.
+// Names that git may refuse are left to git.
 func (s looseStore) changeTree(base string, entries []TreeEntry) (sha string, known bool) {
 	root, known := &treeNode{mode: "40000", kids: map[string]*treeNode{}}, true
 	if base != "" {
@@ -152,7 +153,7 @@ func (s looseStore) changeTree(base string, entries []TreeEntry) (sha string, kn
 	return sha, err == nil
 }
 
-// leaf makes what an entry puts at its path; nil if it deletes.
+// leaf returns the node that an entry puts at its path, or nil if it deletes the path.
 func (s looseStore) leaf(e TreeEntry) (n *treeNode, known bool) {
 	if !validPath(e.Path) || strings.ContainsAny(e.Path, "~\\:") || strings.Contains(strings.ToLower(e.Path), ".git") {
 		return nil, false
@@ -176,7 +177,7 @@ func (s looseStore) leaf(e TreeEntry) (n *treeNode, known bool) {
 	switch e.Mode {
 	case "040000":
 		n, known := s.tree(sha)
-		return n, known && n.sha == sha // no commit
+		return n, known && n.sha == sha // not a commit
 	case "160000":
 	case "100644", "100755", "120000":
 		if _, err := os.Stat(filepath.Join(s.dir, "objects", sha[:2], sha[2:])); err != nil {
@@ -188,8 +189,7 @@ func (s looseStore) leaf(e TreeEntry) (n *treeNode, known bool) {
 	return &treeNode{mode: e.Mode, sha: sha}, true
 }
 
-// looseList lists a tree as gitRunner.list does: one level of it, a folder's entries (the path ends with a slash) or
-// what is at a path.
+// list returns the entries of the root of a tree, of a folder (the path ends with a slash) or the one at a path.
 func (s looseStore) list(rev string, paths ...string) (list []Entry, known bool) {
 	n, known := s.tree(rev)
 	if !known || len(paths) > 1 {
@@ -219,7 +219,7 @@ func (s looseStore) list(rev string, paths ...string) (list []Entry, known bool)
 	return list, true
 }
 
-// looseAt gives the object at a path of a commit, or "".
+// at returns the object at a path of a commit, or "" if there is none.
 func (s looseStore) at(rev, path string) (sha string, known bool) {
 	commit, known := s.resolve(rev)
 	if !known || commit == "" {
@@ -235,7 +235,7 @@ func (s looseStore) at(rev, path string) (sha string, known bool) {
 	return n.sha, true
 }
 
-// find goes to a path below a folder; nil if nothing is there.
+// find returns the node at a path below a folder, or nil if there is none.
 func (s looseStore) find(n *treeNode, path string) (found *treeNode, known bool) {
 	if !validPath(path) {
 		return nil, false
@@ -254,7 +254,7 @@ func (s looseStore) find(n *treeNode, path string) (found *treeNode, known bool)
 	return n, true
 }
 
-// listed is one entry with its size. A file that was asked for as a folder is left to git.
+// listed returns a node as an entry of a list. A path that ends with a slash but is not a folder is left to git.
 func (s looseStore) listed(n *treeNode, path string, asFolder bool) (list []Entry, known bool) {
 	if asFolder {
 		return nil, false

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// ErrConflict says that two commits do not merge by themselves.
+// ErrConflict reports that two commits cannot be merged automatically.
 var ErrConflict = errors.New("merge conflict")
 
-// MergeTree merges two commits without touching any branch and returns the tree; errConflict if people must decide.
+// MergeTree merges two commits and returns the resulting tree. It moves no branch. The error is ErrConflict if they cannot be
+// merged automatically.
 func (r *Repository) MergeTree(ours, theirs string) (string, error) {
 	out, code, err := r.git.run(command{dir: r.Dir, args: []string{"merge-tree", "--write-tree", ours, theirs}})
 	switch {
@@ -25,7 +26,7 @@ func (r *Repository) MergeTree(ours, theirs string) (string, error) {
 	}
 }
 
-// mergeByIndex merges with commands that every git has, in a work tree that is thrown away.
+// mergeByIndex does the same with commands that every version of git has, in a temporary work tree.
 func (r *Repository) mergeByIndex(ours, theirs string) (string, error) {
 	base := r.MergeBase(ours, theirs)
 	if base == "" {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestMergingWithEveryGit(t *testing.T) {
+func TestBothWaysToMergeAgree(t *testing.T) {
 	t.Parallel()
 	r := emptyRepo(t)
 	commit(t, r, "", "main", "main", map[string]string{"a": "1\n2\n3\n4\n5\n6\n7\n", "b": "b\n", "c": "c\n"})

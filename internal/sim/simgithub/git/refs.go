@@ -6,23 +6,24 @@ import (
 	"strings"
 )
 
-// RefChange moves one reference. A zero Before is not checked; a zero-id After deletes.
+// RefChange moves one reference. If After is ZeroSHA, it deletes the reference.
 type RefChange struct {
 	Name   string // full, such as refs/heads/main
-	Before string // what must be there; "": whatever is there; zeroSHA: nothing
+	Before string // expected object; "": not checked; ZeroSHA: the reference must not exist
 	After  string
 	Force  bool
 }
 
-// refName is what GitHub takes as a full reference name.
+// refName matches the full reference names that GitHub accepts.
 var refName = regexp.MustCompile(`^refs/[A-Za-z0-9_][\w./@+=-]*[\w@+=-]$`)
 
+// ValidRef reports whether GitHub accepts a full reference name.
 func ValidRef(name string) bool {
 	return refName.MatchString(name) && !strings.Contains(name, "..") && !strings.Contains(name, "//") &&
 		!strings.HasSuffix(name, ".lock") && !strings.Contains(name, "/.") && strings.Count(name, "/") >= 2
 }
 
-// MoveRefs moves references together. A single one needs no transaction.
+// MoveRefs moves all references of a list, or none if one of them cannot be moved.
 func (r *Repository) MoveRefs(list []RefChange) error {
 	if len(list) == 1 && list[0].After != ZeroSHA && r.loose.writeRef(list[0].Name, list[0].After) {
 		return nil
@@ -37,7 +38,7 @@ func (r *Repository) MoveRefs(list []RefChange) error {
 	return err
 }
 
-// UpdateRef points a reference at an object; before is what must be there, "" for anything.
+// UpdateRef points a reference at an object. If before is not empty, the reference must point at it.
 func (r *Repository) UpdateRef(name, after, before string) error {
 	if now, known := r.loose.ref(name); known && (before == "" || before == now) && r.loose.writeRef(name, after) {
 		return nil
@@ -50,7 +51,7 @@ func (r *Repository) UpdateRef(name, after, before string) error {
 	return err
 }
 
-// Resolve gives the commit that a revision names, or "" if there is none.
+// Resolve returns the commit that a revision names, or "" if there is none.
 func (r *Repository) Resolve(rev string) string {
 	if rev == "" || strings.HasPrefix(rev, "-") {
 		return ""
@@ -65,10 +66,10 @@ func (r *Repository) Resolve(rev string) string {
 	return sha
 }
 
-// Branch gives the head of a branch, or "" if it does not exist.
+// Branch returns the head of a branch, or "" if the branch does not exist.
 func (r *Repository) Branch(name string) string { return r.Resolve("refs/heads/" + name) }
 
-// Object gives the object that a full reference or another revision names, or "".
+// Object returns the object that a full reference or another revision names, or "" if there is none.
 func (r *Repository) Object(name string) string {
 	if sha, known := r.loose.named(name); known {
 		return sha
@@ -80,7 +81,7 @@ func (r *Repository) Object(name string) string {
 	return sha
 }
 
-// Refs lists full reference names with their objects, below a prefix, sorted by name.
+// Refs lists the references below a prefix, sorted by name.
 func (r *Repository) Refs(prefix string) ([]Ref, error) {
 	if list, known := r.loose.refs(prefix); known {
 		return list, nil
@@ -98,10 +99,10 @@ func (r *Repository) Refs(prefix string) ([]Ref, error) {
 	return list, nil
 }
 
-// Ref is a reference and what it points to.
+// Ref is a reference, and the id and the type of the object that it points to.
 type Ref struct{ Name, SHA, Type string }
 
-// IsAncestor tells whether old is reachable from new.
+// IsAncestor reports whether the commit old is reachable from new.
 func (r *Repository) IsAncestor(old, new string) bool {
 	if is, known := r.loose.isAncestor(old, new); known {
 		return is
@@ -110,7 +111,7 @@ func (r *Repository) IsAncestor(old, new string) bool {
 	return code == 0
 }
 
-// MergeBase is the best common ancestor, or "" if histories are unrelated.
+// MergeBase returns the best common ancestor of two commits, or "" if their histories are unrelated.
 func (r *Repository) MergeBase(a, b string) string {
 	if is, known := r.loose.isAncestor(a, b); is && known {
 		return a
@@ -125,7 +126,7 @@ func (r *Repository) MergeBase(a, b string) string {
 	return sha
 }
 
-// Moved lists how references differ between two listings.
+// Moved returns the changes that turn one list of references into another.
 func Moved(before, after []Ref) []RefChange {
 	old := map[string]string{}
 	for _, f := range before {

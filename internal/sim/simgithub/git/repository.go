@@ -7,14 +7,15 @@ import (
 	"path/filepath"
 )
 
-// Repository is a bare repository on disk.
+// Repository is a bare repository on disk. Its methods may be called concurrently as far as git permits it.
 type Repository struct {
 	Dir   string
 	git   runner
 	loose looseStore
 }
 
-// Init makes the bare repository, which serves what GitHub serves and never collects garbage by itself.
+// Init creates a bare repository in dir. It serves the same requests as GitHub and never collects garbage by itself. Home
+// is the home directory of its git commands.
 func Init(home, dir, branch string) (*Repository, error) {
 	r := &Repository{Dir: dir, git: runner{home: home}, loose: looseStore{dir: dir}}
 	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
@@ -30,7 +31,7 @@ func Init(home, dir, branch string) (*Repository, error) {
 	return r, r.writeHook()
 }
 
-// bareConfig is what `git init --bare` writes, with what GitHub serves and without garbage collection.
+// bareConfig is the configuration that `git init --bare` writes, with settings as on GitHub and no garbage collection.
 const bareConfig = `[core]
 	repositoryformatversion = 0
 	filemode = true
@@ -48,7 +49,7 @@ const bareConfig = `[core]
 	allowAnySHA1InWant = true
 `
 
-// Fetch copies all branches of a repository on disk.
+// Fetch copies all branches and tags of a repository on disk, which must have the given branch.
 func (r *Repository) Fetch(dir, branch string) error {
 	from, err := filepath.Abs(dir)
 	if err != nil {
@@ -63,7 +64,7 @@ func (r *Repository) Fetch(dir, branch string) error {
 	return nil
 }
 
-// StoreFolder stores the files of a folder on disk and lists them as entries of a tree.
+// StoreFolder stores the files of a folder on disk and returns them as entries of a tree.
 func (r *Repository) StoreFolder(dir string) ([]TreeEntry, error) {
 	var list []TreeEntry
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -96,7 +97,7 @@ func (r *Repository) StoreFolder(dir string) ([]TreeEntry, error) {
 	return list, nil
 }
 
-// readEntry reads a file or link as git would store it; mode is empty for what git does not store.
+// readEntry reads a file or a link as git would store it. The mode is empty for files that git does not store.
 func readEntry(path string, d fs.DirEntry) (mode string, content []byte, err error) {
 	switch {
 	case d.Type()&fs.ModeSymlink != 0:
@@ -117,10 +118,11 @@ func readEntry(path string, d fs.DirEntry) (mode string, content []byte, err err
 	return mode, content, err
 }
 
-// NoWorkflows in the environment makes preReceive refuse changes of workflow files.
+// NoWorkflows in the environment of a push makes the repository refuse changes of workflow files.
 const NoWorkflows = "SIM_NO_WORKFLOWS=1"
 
-// preReceive refuses what GitHub refuses: its own references, and workflow files by Apps that may not touch them.
+// preReceive refuses the pushes that GitHub refuses: to its own references, and of workflow files by Apps without the
+// permission to change them.
 const preReceive = `#!/bin/sh
 zero=0000000000000000000000000000000000000000
 while read -r old new ref; do

@@ -10,15 +10,16 @@ import (
 	"time"
 )
 
-// gitTimeout bounds every git command; all repositories here are small.
+// gitTimeout bounds every git command; the repositories of tests are small.
 const gitTimeout = 60 * time.Second
 
+// ZeroSHA is the object id by which git means that there is no object.
 const ZeroSHA = "0000000000000000000000000000000000000000"
 
-// runner runs the git command with nothing of the caller's configuration or environment.
+// runner runs git commands, without the configuration and the environment of the calling process.
 type runner struct{ home string }
 
-// env is the whole environment of a git command.
+// env returns the complete environment of a git command.
 func (g runner) env(extra ...string) []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + g.home, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull,
@@ -34,7 +35,7 @@ type command struct {
 	args  []string
 }
 
-// run returns what a git command wrote to its standard output, whatever its exit code; code is 0 on success.
+// run returns the standard output of a git command, even if it failed, and its exit code.
 func (g runner) run(c command) (out []byte, code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), gitTimeout)
 	defer cancel()
@@ -50,7 +51,7 @@ func (g runner) run(c command) (out []byte, code int, err error) {
 	return stdout.Bytes(), 0, nil
 }
 
-// Output runs a git command in a repository and returns its output without newlines at the ends.
+// Output runs a git command in the repository and returns its output without newlines at both ends.
 func (r *Repository) Output(args ...string) (string, error) {
 	b, _, err := r.git.run(command{dir: r.Dir, args: args})
 	return strings.Trim(string(b), "\n"), err

@@ -8,22 +8,24 @@ import (
 	"strings"
 )
 
-// TreeEntry is one change of a tree: a blob, a whole tree or a submodule. A nil SHA deletes the path.
+// TreeEntry is one change of a tree: it puts a blob, a whole tree or a submodule at a path. If SHA and Content are nil, it
+// deletes the path.
 type TreeEntry struct {
 	Path    string
 	Mode    string // 100644, 100755, 120000, 040000 or 160000
 	Type    string // blob, tree or commit
 	SHA     *string
-	Content *string // instead of SHA: the text of a new blob
+	Content *string // instead of SHA: the content of a new blob
 }
 
-// Entry is one entry of a tree as git lists it.
+// Entry is one entry of a tree; Path is relative to the root. Size is 0 for all kinds except blobs.
 type Entry struct {
 	Mode, Kind, SHA, Path string
 	Size                  int
 }
 
-// List lists a tree: one level, or all levels. The pathspec is literal.
+// List returns the entries of the root of a tree, or of all its folders. Paths limit the list; a path that ends with a slash
+// means the entries of that folder. They are literal, not patterns.
 func (r *Repository) List(rev string, recursive bool, paths ...string) ([]Entry, error) {
 	if !recursive {
 		if list, known := r.loose.list(rev, paths...); known {
@@ -51,7 +53,7 @@ func (r *Repository) List(rev string, recursive bool, paths ...string) ([]Entry,
 	return list, nil
 }
 
-// Blob reads a blob.
+// Blob returns the content of a blob.
 func (r *Repository) Blob(sha string) ([]byte, error) {
 	if kind, content, known := r.loose.object(sha); known && kind == "blob" {
 		return content, nil
@@ -60,18 +62,20 @@ func (r *Repository) Blob(sha string) ([]byte, error) {
 	return b, err
 }
 
+// WriteBlob stores a blob and returns its id.
 func (r *Repository) WriteBlob(content []byte) (string, error) {
 	return r.loose.writeObject("blob", content)
 }
 
-// InvalidError reports that a tree cannot be written as it was asked for.
+// An InvalidError reports an invalid entry of a tree, in GitHub's words.
 type InvalidError struct{ Message string }
 
 func (e *InvalidError) Error() string { return e.Message }
 
 func invalid(format string, args ...any) error { return &InvalidError{fmt.Sprintf(format, args...)} }
 
-// WriteTree applies entries to a base (a tree or commit; "" for an empty one) and writes the tree that results.
+// WriteTree applies entries to a base (a tree or a commit; "" for an empty tree), stores the resulting tree and returns its
+// id. The error is an *InvalidError if an entry is invalid.
 func (r *Repository) WriteTree(base string, entries []TreeEntry) (string, error) {
 	if sha, known := r.loose.changeTree(base, entries); known {
 		return sha, nil
@@ -108,7 +112,7 @@ func (r *Repository) WriteTree(base string, entries []TreeEntry) (string, error)
 	return strings.TrimSpace(string(b)), nil
 }
 
-// indexLines turns entries into input for update-index; whole trees are returned apart.
+// indexLines returns entries as input of git update-index, and separately the entries that are whole trees.
 func (r *Repository) indexLines(entries []TreeEntry) (lines string, trees []TreeEntry, err error) {
 	var b strings.Builder
 	for _, e := range entries {
@@ -154,6 +158,7 @@ func validPath(p string) bool {
 	return true
 }
 
+// ValidSHA reports whether a string is a complete object id.
 func ValidSHA(s string) bool {
 	return len(s) == 40 && strings.Trim(s, "0123456789abcdef") == ""
 }

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// WriteFile makes a file appear complete or not at all.
+// WriteFile writes a file atomically: readers see it complete or not at all.
 func WriteFile(name string, raw []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {
