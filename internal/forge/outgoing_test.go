@@ -36,10 +36,6 @@ func TestNothingSecretIsSent(t *testing.T) {
 			_, err := f.OpenPR(t.Context(), testRepo, forge.NewPR{Head: "h", Base: "b", Body: text})
 			return err
 		}},
-		"a pull request's changes": {do: func(f *forge.Forge) error {
-			_, err := f.UpdatePR(t.Context(), testRepo, 1, forge.PRChange{Title: &text})
-			return err
-		}},
 		"a variable of GraphQL": {do: func(f *forge.Forge) error { return f.Minimise(t.Context(), testRepo.Installation, text) }},
 		"a commit's message": {do: func(f *forge.Forge) error {
 			_, err := f.Commit(t.Context(), testRepo, &changeset.Changeset{Base: "base", Commits: []changeset.Commit{{ID: "1", Parents: []string{"base"}, Tree: "tree", Message: text}}}, "base", nil)

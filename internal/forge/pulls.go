@@ -183,30 +183,6 @@ func (f *Forge) PRByHead(ctx context.Context, r Repo, branch string) (*PR, error
 	return best, nil
 }
 
-// PRChange is what UpdatePR changes; nil fields stay.
-type PRChange struct {
-	Title *string
-	Body  *string
-	Close bool
-}
-
-// UpdatePR changes a pull request. It may be called twice.
-func (f *Forge) UpdatePR(ctx context.Context, r Repo, number int, change PRChange) (PR, error) {
-	u, err := f.writes(ctx, r.Installation, "update pull request", fmt.Sprintf("%s#%d", r.FullName(), number))
-	if err != nil {
-		return PR{}, err
-	}
-	edit := &github.PullRequest{Title: change.Title, Body: change.Body}
-	if change.Close {
-		edit.State = github.String("closed")
-	}
-	got, _, err := u.client.PullRequests.Edit(u.ctx, r.Owner, r.Name, number, edit)
-	if err != nil {
-		return PR{}, u.wrap(err)
-	}
-	return prState(got), nil
-}
-
 // RequestReview asks a person for a review. Where GitHub does not let them, as for the author or
 // somebody who is no collaborator, the note says so in one sentence and there is no error. It may be
 // called twice.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/go-github/v66/github"
 )
 
 // TargetKind is what a reaction is on.
@@ -42,64 +41,6 @@ func (f *Forge) React(ctx context.Context, r Repo, t Target, content string) err
 		_, _, err = api.CreatePullRequestCommentReaction(u.ctx, r.Owner, r.Name, t.ID, content)
 	default:
 		err = fmt.Errorf("react on %q: no such kind of thing", t.Kind)
-	}
-	return u.wrap(err)
-}
-
-// Unreact takes our reaction back. One that is not there is no error.
-func (f *Forge) Unreact(ctx context.Context, r Repo, t Target, content string) error {
-	self, err := f.Self(ctx)
-	if err != nil {
-		return err
-	}
-	u, err := f.reads(ctx, r.Installation, "list reactions", t.on(r))
-	if err != nil {
-		return err
-	}
-	list, err := all(func(o github.ListOptions) ([]*github.Reaction, *github.Response, error) { return u.reactions(r, t, o) })
-	if err != nil {
-		return u.wrap(err)
-	}
-	for _, reaction := range list {
-		if reaction.GetUser().GetID() != self.BotID || reaction.GetContent() != content {
-			continue
-		}
-		if err := f.deleteReaction(ctx, r, t, reaction.GetID()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (u *use) reactions(r Repo, t Target, o github.ListOptions) ([]*github.Reaction, *github.Response, error) {
-	api := u.client.Reactions
-	switch t.Kind {
-	case TargetIssue:
-		return api.ListIssueReactions(u.ctx, r.Owner, r.Name, int(t.ID), &o)
-	case TargetComment:
-		return api.ListIssueCommentReactions(u.ctx, r.Owner, r.Name, t.ID, &o)
-	case TargetReviewComment:
-		return api.ListPullRequestCommentReactions(u.ctx, r.Owner, r.Name, t.ID, &o)
-	}
-	return nil, nil, fmt.Errorf("list reactions on %q: no such kind of thing", t.Kind)
-}
-
-func (f *Forge) deleteReaction(ctx context.Context, r Repo, t Target, id int64) error {
-	u, err := f.writes(ctx, r.Installation, "take a reaction back", t.on(r))
-	if err != nil {
-		return err
-	}
-	api := u.client.Reactions
-	switch t.Kind {
-	case TargetIssue:
-		_, err = api.DeleteIssueReaction(u.ctx, r.Owner, r.Name, int(t.ID), id)
-	case TargetComment:
-		_, err = api.DeleteIssueCommentReaction(u.ctx, r.Owner, r.Name, t.ID, id)
-	case TargetReviewComment:
-		_, err = api.DeletePullRequestCommentReaction(u.ctx, r.Owner, r.Name, t.ID, id)
-	}
-	if statusOf(err) == 404 {
-		return nil
 	}
 	return u.wrap(err)
 }

@@ -17,21 +17,11 @@ const updateRefsMutation = `mutation($repo: ID!, $name: GitRefname!, $before: Gi
 // somebody's work, but after need not descend from before. It may be repeated: a branch that is at
 // after already is a success, which also settles an unknown outcome.
 func (f *Forge) Move(ctx context.Context, r Repo, branch, before, after string) error {
-	return f.updateRef(ctx, r, branch, before, after, "move branch")
-}
-
-// DeleteBranch deletes a branch if it is still at head, else it is ErrMoved. A branch that is gone is
-// no error.
-func (f *Forge) DeleteBranch(ctx context.Context, r Repo, branch, head string) error {
-	return f.updateRef(ctx, r, branch, head, "", "delete branch")
-}
-
-func (f *Forge) updateRef(ctx context.Context, r Repo, branch, before, after, name string) error {
 	node, err := f.repoNode(ctx, r)
 	if err != nil {
 		return err
 	}
-	u, err := f.writes(ctx, r.Installation, name, branch+" of "+r.FullName())
+	u, err := f.writes(ctx, r.Installation, "move branch", branch+" of "+r.FullName())
 	if err != nil {
 		return err
 	}
@@ -42,7 +32,7 @@ func (f *Forge) updateRef(ctx context.Context, r Repo, branch, before, after, na
 		return sha
 	}
 	err = f.graphql(u, updateRefsMutation, map[string]any{
-		"repo": node, "name": "refs/heads/" + branch, "before": oid(before), "after": oid(after), "force": true,
+		"repo": node, "name": "refs/heads/" + branch, "before": oid(before), "after": after, "force": true,
 	}, nil)
 	if err == nil {
 		return nil
