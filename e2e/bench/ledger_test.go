@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/errand-bot/errand/internal/forge"
+	forgeclient "github.com/errand-bot/errand/internal/forge/client"
 )
 
 // entry is one request to GitHub.
@@ -37,7 +38,7 @@ func (l *ledger) through(next http.RoundTripper) http.RoundTripper {
 		if err != nil {
 			return nil, err
 		}
-		e := entry{forge.PurposeOf(req.Context()), kind}
+		e := entry{forgeclient.PurposeOf(req.Context()), kind}
 		if strings.HasPrefix(kind, "git ") {
 			e.purpose = forGit
 		}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/google/go-github/v66/github"
 
+	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -44,13 +44,13 @@ func (f *Forge) Self(ctx context.Context) (App, error) {
 	if known != nil {
 		return *known, nil
 	}
-	u, err := f.reads(ctx, 0, "read the App", "")
+	op, err := f.client.Read(ctx, 0, "read the App", "")
 	if err != nil {
 		return App{}, err
 	}
-	got, _, err := u.client.Apps.Get(u.ctx, "")
+	got, _, err := op.GitHub.Apps.Get(op.Ctx, "")
 	if err != nil {
-		return App{}, u.wrap(err)
+		return App{}, op.Wrap(err)
 	}
 	app := App{ID: got.GetID(), Slug: got.GetSlug(), Name: got.GetName(), BotLogin: got.GetSlug() + "[bot]", Permissions: permissionMap(got.Permissions), Events: got.Events}
 	if app.BotID, err = f.botID(ctx, app.BotLogin); err != nil {
@@ -76,41 +76,31 @@ func (f *Forge) botID(ctx context.Context, login string) (int64, error) {
 			break
 		}
 	}
-	u, err := f.reads(ctx, installation, "read the bot's account", "")
+	op, err := f.client.Read(ctx, installation, "read the bot's account", "")
 	if err != nil {
 		return 0, err
 	}
 	if installation == 0 {
-		u.client = f.anonymous()
+		op.GitHub = f.client.Anonymous()
 	}
-	user, _, err := u.client.Users.Get(u.ctx, url.PathEscape(login))
+	user, _, err := op.GitHub.Users.Get(op.Ctx, url.PathEscape(login))
 	if err != nil {
-		return 0, u.wrap(err)
+		return 0, op.Wrap(err)
 	}
 	return user.GetID(), nil
 }
 
-// anonymous is a client without credentials, over the same transport.
-func (f *Forge) anonymous() *github.Client {
-	client := github.NewClient(&http.Client{Transport: f.tr})
-	client.UserAgent = f.cfg.UserAgent
-	if base, err := url.Parse(f.cfg.V3APIURL); err == nil {
-		client.BaseURL = base
-	}
-	return client
-}
-
 // Installations lists where the App is installed.
 func (f *Forge) Installations(ctx context.Context) ([]Installation, error) {
-	u, err := f.reads(ctx, 0, "list installations", "")
+	op, err := f.client.Read(ctx, 0, "list installations", "")
 	if err != nil {
 		return nil, err
 	}
-	list, err := all(func(o github.ListOptions) ([]*github.Installation, *github.Response, error) {
-		return u.client.Apps.ListInstallations(u.ctx, &o)
+	list, err := client.All(func(o github.ListOptions) ([]*github.Installation, *github.Response, error) {
+		return op.GitHub.Apps.ListInstallations(op.Ctx, &o)
 	})
 	if err != nil {
-		return nil, u.wrap(err)
+		return nil, op.Wrap(err)
 	}
 	out := make([]Installation, 0, len(list))
 	for _, in := range list {
@@ -130,19 +120,19 @@ func permissionMap(p *github.InstallationPermissions) map[string]string {
 
 // InstallationRepos lists the repositories that an installation was given, archived ones left out.
 func (f *Forge) InstallationRepos(ctx context.Context, installation int64) ([]state.Repo, error) {
-	u, err := f.reads(ctx, installation, "list repositories", fmt.Sprintf("of installation %d", installation))
+	op, err := f.client.Read(ctx, installation, "list repositories", fmt.Sprintf("of installation %d", installation))
 	if err != nil {
 		return nil, err
 	}
-	list, err := all(func(o github.ListOptions) ([]*github.Repository, *github.Response, error) {
-		page, resp, err := u.client.Apps.ListRepos(u.ctx, &o)
+	list, err := client.All(func(o github.ListOptions) ([]*github.Repository, *github.Response, error) {
+		page, resp, err := op.GitHub.Apps.ListRepos(op.Ctx, &o)
 		if err != nil {
 			return nil, resp, err
 		}
 		return page.Repositories, resp, nil
 	})
 	if err != nil {
-		return nil, u.wrap(err)
+		return nil, op.Wrap(err)
 	}
 	var out []state.Repo
 	for _, r := range list {
@@ -156,12 +146,12 @@ func (f *Forge) InstallationRepos(ctx context.Context, installation int64) ([]st
 // Installed reports with ErrNotFound that no installation of the App reaches a repository. A public one can
 // be read all the same.
 func (f *Forge) Installed(ctx context.Context, repo int64) error {
-	u, err := f.reads(ctx, 0, "look for an installation", fmt.Sprintf("of repository %d", repo))
+	op, err := f.client.Read(ctx, 0, "look for an installation", fmt.Sprintf("of repository %d", repo))
 	if err != nil {
 		return err
 	}
-	_, _, err = u.client.Apps.FindRepositoryInstallationByID(u.ctx, repo)
-	return u.wrap(err)
+	_, _, err = op.GitHub.Apps.FindRepositoryInstallationByID(op.Ctx, repo)
+	return op.Wrap(err)
 }
 
 func repoState(r *github.Repository) state.Repo {
@@ -185,13 +175,13 @@ type Delivery struct {
 // HookDeliveries returns one page of attempts, newest first, from cursor on (empty: the newest), and
 // the next page's cursor, empty at the end.
 func (f *Forge) HookDeliveries(ctx context.Context, cursor string) (list []Delivery, next string, err error) {
-	u, err := f.reads(ctx, 0, "list webhook deliveries", "")
+	op, err := f.client.Read(ctx, 0, "list webhook deliveries", "")
 	if err != nil {
 		return nil, "", err
 	}
-	got, resp, err := u.client.Apps.ListHookDeliveries(u.ctx, &github.ListCursorOptions{PerPage: 100, Cursor: cursor})
+	got, resp, err := op.GitHub.Apps.ListHookDeliveries(op.Ctx, &github.ListCursorOptions{PerPage: 100, Cursor: cursor})
 	if err != nil {
-		return nil, "", u.wrap(err)
+		return nil, "", op.Wrap(err)
 	}
 	for _, d := range got {
 		list = append(list, Delivery{
@@ -209,7 +199,7 @@ func (f *Forge) FailedDeliveries(ctx context.Context, since time.Time) ([]Delive
 	ok := map[string]bool{}
 	var order []string
 	cursor := ""
-	for range maxPages {
+	for range client.MaxPages {
 		list, next, err := f.HookDeliveries(ctx, cursor)
 		if err != nil {
 			return nil, err
@@ -240,13 +230,13 @@ func (f *Forge) FailedDeliveries(ctx context.Context, since time.Time) ([]Delive
 
 // HookDelivery returns the webhook that an attempt carried: its event, GUID and JSON payload.
 func (f *Forge) HookDelivery(ctx context.Context, id int64) (event, guid string, payload []byte, err error) {
-	u, err := f.reads(ctx, 0, "read webhook delivery", fmt.Sprint(id))
+	op, err := f.client.Read(ctx, 0, "read webhook delivery", fmt.Sprint(id))
 	if err != nil {
 		return "", "", nil, err
 	}
-	d, _, err := u.client.Apps.GetHookDelivery(u.ctx, id)
+	d, _, err := op.GitHub.Apps.GetHookDelivery(op.Ctx, id)
 	if err != nil {
-		return "", "", nil, u.wrap(err)
+		return "", "", nil, op.Wrap(err)
 	}
 	event = d.GetEvent()
 	for name, value := range d.GetRequest().GetHeaders() {

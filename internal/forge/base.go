@@ -23,7 +23,7 @@ func (f *Forge) Base(ctx context.Context, r Repo, commit string, files []string)
 	if len(files) > maxTexts {
 		return Base{}, fmt.Errorf("read files of %s: %d were named, %d can be", r.FullName(), len(files), maxTexts)
 	}
-	u, err := f.reads(ctx, r.Installation, "read files", r.FullName())
+	op, err := f.client.Read(ctx, r.Installation, "read files", r.FullName())
 	if err != nil {
 		return Base{}, err
 	}
@@ -39,11 +39,11 @@ func (f *Forge) Base(ctx context.Context, r Repo, commit string, files []string)
 	var data struct {
 		Repository map[string]*baseNode `json:"repository"`
 	}
-	if err := f.graphql(u, query, vars, &data); err != nil {
-		return Base{}, u.wrap(err)
+	if err := op.GraphQL(query, vars, &data); err != nil {
+		return Base{}, op.Wrap(err)
 	}
 	if data.Repository == nil || data.Repository["root"] == nil {
-		return Base{}, u.gone()
+		return Base{}, op.Deleted()
 	}
 	b := Base{Texts: map[string]string{}}
 	for _, e := range data.Repository["root"].Entries {

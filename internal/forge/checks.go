@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/forge/client"
 )
 
 // The states of a commit's checks together.
@@ -35,12 +37,12 @@ type Check struct {
 // Checks reads the newest check runs and statuses of a commit. Those that the App may not
 // read are left out.
 func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) {
-	u, err := f.reads(ctx, r.Installation, "read checks", fmt.Sprintf("of %s in %s", sha, r.FullName()))
+	op, err := f.client.Read(ctx, r.Installation, "read checks", fmt.Sprintf("of %s in %s", sha, r.FullName()))
 	if err != nil {
 		return Checks{}, err
 	}
-	runs, err := all(func(o github.ListOptions) ([]*github.CheckRun, *github.Response, error) {
-		page, resp, err := u.client.Checks.ListCheckRunsForRef(u.ctx, r.Owner, r.Name, sha, &github.ListCheckRunsOptions{
+	runs, err := client.All(func(o github.ListOptions) ([]*github.CheckRun, *github.Response, error) {
+		page, resp, err := op.GitHub.Checks.ListCheckRunsForRef(op.Ctx, r.Owner, r.Name, sha, &github.ListCheckRunsOptions{
 			Filter: github.String("latest"), ListOptions: o,
 		})
 		if err != nil {
@@ -48,8 +50,8 @@ func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) 
 		}
 		return page.CheckRuns, resp, nil
 	})
-	if err != nil && !notGranted(err) {
-		return Checks{}, u.wrap(err)
+	if err != nil && !client.NotGranted(err) {
+		return Checks{}, op.Wrap(err)
 	}
 	var out Checks
 	for _, run := range runs {
@@ -58,9 +60,9 @@ func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) 
 			Summary: run.GetOutput().GetTitle(),
 		})
 	}
-	statuses, err := u.statuses(r, sha)
-	if err != nil && !notGranted(err) {
-		return Checks{}, u.wrap(err)
+	statuses, err := statuses(op, r, sha)
+	if err != nil && !client.NotGranted(err) {
+		return Checks{}, op.Wrap(err)
 	}
 	out.Runs = append(out.Runs, statuses...)
 	slices.SortFunc(out.Runs, func(a, b Check) int { return strings.Compare(a.Name, b.Name) })
@@ -68,9 +70,9 @@ func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) 
 	return out, nil
 }
 
-func (u *use) statuses(r Repo, sha string) ([]Check, error) {
-	list, err := all(func(o github.ListOptions) ([]*github.RepoStatus, *github.Response, error) {
-		page, resp, err := u.client.Repositories.GetCombinedStatus(u.ctx, r.Owner, r.Name, sha, &o)
+func statuses(op *client.Operation, r Repo, sha string) ([]Check, error) {
+	list, err := client.All(func(o github.ListOptions) ([]*github.RepoStatus, *github.Response, error) {
+		page, resp, err := op.GitHub.Repositories.GetCombinedStatus(op.Ctx, r.Owner, r.Name, sha, &o)
 		if err != nil {
 			return nil, resp, err
 		}

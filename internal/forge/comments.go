@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-github/v66/github"
 
+	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -25,41 +26,41 @@ func about(r Repo, number int) string { return fmt.Sprintf("on %s#%d", r.FullNam
 // CreateComment writes a comment on an issue or in a pull request's conversation. Calling it twice
 // makes two: look with FindComments first when the outcome of the first is not known.
 func (f *Forge) CreateComment(ctx context.Context, r Repo, number int, body string) (Posted, error) {
-	u, err := f.writes(ctx, r.Installation, "comment", about(r, number))
+	op, err := f.client.Write(ctx, r.Installation, "comment", about(r, number))
 	if err != nil {
 		return Posted{}, err
 	}
-	got, _, err := u.client.Issues.CreateComment(u.ctx, r.Owner, r.Name, number, &github.IssueComment{Body: &body})
+	got, _, err := op.GitHub.Issues.CreateComment(op.Ctx, r.Owner, r.Name, number, &github.IssueComment{Body: &body})
 	if err != nil {
-		return Posted{}, u.wrap(err)
+		return Posted{}, op.Wrap(err)
 	}
 	return postedComment(got), nil
 }
 
 // EditComment replaces the body of a comment. It may be called twice.
 func (f *Forge) EditComment(ctx context.Context, r Repo, id int64, body string) (Posted, error) {
-	u, err := f.writes(ctx, r.Installation, "edit comment", fmt.Sprintf("%d in %s", id, r.FullName()))
+	op, err := f.client.Write(ctx, r.Installation, "edit comment", fmt.Sprintf("%d in %s", id, r.FullName()))
 	if err != nil {
 		return Posted{}, err
 	}
-	got, _, err := u.client.Issues.EditComment(u.ctx, r.Owner, r.Name, id, &github.IssueComment{Body: &body})
+	got, _, err := op.GitHub.Issues.EditComment(op.Ctx, r.Owner, r.Name, id, &github.IssueComment{Body: &body})
 	if err != nil {
-		return Posted{}, u.wrap(err)
+		return Posted{}, op.Wrap(err)
 	}
 	return postedComment(got), nil
 }
 
 // DeleteComment deletes a comment; one that is gone is no error.
 func (f *Forge) DeleteComment(ctx context.Context, r Repo, id int64) error {
-	u, err := f.writes(ctx, r.Installation, "delete comment", fmt.Sprintf("%d in %s", id, r.FullName()))
+	op, err := f.client.Write(ctx, r.Installation, "delete comment", fmt.Sprintf("%d in %s", id, r.FullName()))
 	if err != nil {
 		return err
 	}
-	_, err = u.client.Issues.DeleteComment(u.ctx, r.Owner, r.Name, id)
-	if statusOf(err) == 404 {
+	_, err = op.GitHub.Issues.DeleteComment(op.Ctx, r.Owner, r.Name, id)
+	if client.StatusOf(err) == 404 {
 		return nil
 	}
-	return u.wrap(err)
+	return op.Wrap(err)
 }
 
 // FindComments returns our comments on an issue or pull request that hold the hidden marker (the whole of it, "<!-- … -->"),
@@ -70,13 +71,13 @@ func (f *Forge) FindComments(ctx context.Context, r Repo, number int, marker str
 	if err != nil {
 		return nil, err
 	}
-	u, err := f.reads(ctx, r.Installation, "look for our comment", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "look for our comment", about(r, number))
 	if err != nil {
 		return nil, err
 	}
-	list, err := u.comments(r, number, since)
+	list, err := comments(op, r, number, since)
 	if err != nil {
-		return nil, u.wrap(err)
+		return nil, op.Wrap(err)
 	}
 	var out []Posted
 	for _, c := range list {
@@ -99,13 +100,13 @@ type Spoken struct {
 
 // CommentsSince lists the comments of an issue or pull request that were written since then, oldest first.
 func (f *Forge) CommentsSince(ctx context.Context, r Repo, number int, since time.Time) ([]Spoken, error) {
-	u, err := f.reads(ctx, r.Installation, "read comments", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read comments", about(r, number))
 	if err != nil {
 		return nil, err
 	}
-	list, err := u.comments(r, number, since)
+	list, err := comments(op, r, number, since)
 	if err != nil {
-		return nil, u.wrap(err)
+		return nil, op.Wrap(err)
 	}
 	var out []Spoken
 	for _, c := range list {
@@ -117,13 +118,13 @@ func (f *Forge) CommentsSince(ctx context.Context, r Repo, number int, since tim
 }
 
 // comments lists the comments of an issue or pull request, all pages, oldest first.
-func (u *use) comments(r Repo, number int, since time.Time) ([]*github.IssueComment, error) {
-	return all(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
+func comments(op *client.Operation, r Repo, number int, since time.Time) ([]*github.IssueComment, error) {
+	return client.All(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
 		opts := &github.IssueListCommentsOptions{ListOptions: o}
 		if !since.IsZero() {
 			opts.Since = &since
 		}
-		return u.client.Issues.ListComments(u.ctx, r.Owner, r.Name, number, opts)
+		return op.GitHub.Issues.ListComments(op.Ctx, r.Owner, r.Name, number, opts)
 	})
 }
 
@@ -139,9 +140,9 @@ const minimiseMutation = `mutation($id: ID!) {
 // Minimise folds a comment (by its GraphQL id) as outdated. It may be called twice; a comment that is
 // gone is ErrNotFound.
 func (f *Forge) Minimise(ctx context.Context, installation int64, node string) error {
-	u, err := f.writes(ctx, installation, "minimise comment", node)
+	op, err := f.client.Write(ctx, installation, "minimise comment", node)
 	if err != nil {
 		return err
 	}
-	return u.wrap(f.graphql(u, minimiseMutation, map[string]any{"id": node}, nil))
+	return op.Wrap(op.GraphQL(minimiseMutation, map[string]any{"id": node}, nil))
 }

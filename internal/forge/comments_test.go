@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/forgetest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
@@ -33,46 +34,46 @@ func issueOf(t *testing.T, payload []byte) string {
 
 func TestCommentLife(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	n := w.issue(t, "A bug").Number
-	posted := must(w.f.CreateComment(t.Context(), w.repo, n, "first"))(t)
+	w := forgetest.NewWorld(t)
+	n := w.OpenIssue(t, "A bug").Number
+	posted := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, n, "first"))(t)
 	if posted.ID == 0 || posted.Node == "" || posted.URL == "" || posted.At.IsZero() || posted.Body != "first" {
 		t.Errorf("got %+v", posted)
 	}
-	fresh := must(w.f.Comment(t.Context(), w.repo, posted.ID))(t)
+	fresh := forgetest.Must(w.Forge.Comment(t.Context(), w.Repo, posted.ID))(t)
 	if fresh.ID != posted.ID || fresh.Author.ID != w.App().BotID || fresh.Author.Login != "errand[bot]" || !fresh.Author.Bot || fresh.Editor != nil || !fresh.EditedAt.IsZero() {
 		t.Errorf("got %+v", fresh)
 	}
-	must(w.f.EditComment(t.Context(), w.repo, posted.ID, "second"))(t)
-	if err := w.f.Minimise(t.Context(), w.repo.Installation, posted.Node); err != nil {
+	forgetest.Must(w.Forge.EditComment(t.Context(), w.Repo, posted.ID, "second"))(t)
+	if err := w.Forge.Minimise(t.Context(), w.Repo.Installation, posted.Node); err != nil {
 		t.Fatal(err)
 	}
-	fresh = must(w.f.Comment(t.Context(), w.repo, posted.ID))(t)
+	fresh = forgetest.Must(w.Forge.Comment(t.Context(), w.Repo, posted.ID))(t)
 	if fresh.Body != "second" || fresh.Editor == nil || fresh.Editor.ID != w.App().BotID || fresh.EditedAt.IsZero() || !fresh.Minimised {
 		t.Errorf("got %+v", fresh)
 	}
 	for range 2 {
-		if err := w.f.DeleteComment(t.Context(), w.repo, posted.ID); err != nil {
+		if err := w.Forge.DeleteComment(t.Context(), w.Repo, posted.ID); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := w.f.Comment(t.Context(), w.repo, posted.ID); !errors.Is(err, forge.ErrNotFound) {
+	if _, err := w.Forge.Comment(t.Context(), w.Repo, posted.ID); !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
-	if err := w.f.Minimise(t.Context(), w.repo.Installation, posted.Node); !errors.Is(err, forge.ErrNotFound) {
+	if err := w.Forge.Minimise(t.Context(), w.Repo.Installation, posted.Node); !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestFindComments(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	n := w.issue(t, "A bug").Number
+	w := forgetest.NewWorld(t)
+	n := w.OpenIssue(t, "A bug").Number
 	const marker = "<!-- errand:post-1 -->"
-	must(w.As("sam").Comment(fullName, n, "a copied "+marker))(t)
+	forgetest.Must(w.As("sam").Comment(forgetest.FullName, n, "a copied "+marker))(t)
 	find := func() *forge.Posted {
 		t.Helper()
-		list := must(w.f.FindComments(t.Context(), w.repo, n, marker, time.Time{}))(t)
+		list := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, marker, time.Time{}))(t)
 		if len(list) == 0 {
 			return nil
 		}
@@ -81,52 +82,52 @@ func TestFindComments(t *testing.T) {
 	if got := find(); got != nil {
 		t.Errorf("found somebody's %+v", got)
 	}
-	must(w.f.CreateComment(t.Context(), w.repo, n, "another <!-- errand:post-12 -->"))(t)
-	mine := must(w.f.CreateComment(t.Context(), w.repo, n, "mine\n"+marker))(t)
-	twin := must(w.f.CreateComment(t.Context(), w.repo, n, "twin\n"+marker))(t)
+	forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, n, "another <!-- errand:post-12 -->"))(t)
+	mine := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, n, "mine\n"+marker))(t)
+	twin := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, n, "twin\n"+marker))(t)
 	if got := find(); got == nil || got.ID != mine.ID {
 		t.Errorf("found %+v", got)
 	}
-	list := must(w.f.FindComments(t.Context(), w.repo, n, marker, mine.At.Add(-time.Minute)))(t)
+	list := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, marker, mine.At.Add(-time.Minute)))(t)
 	if len(list) != 2 || list[1].ID != twin.ID {
 		t.Errorf("found %+v", list)
 	}
-	if got := must(w.f.FindComments(t.Context(), w.repo, n, marker, time.Now().Add(time.Hour)))(t); len(got) > 0 {
+	if got := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, marker, time.Now().Add(time.Hour)))(t); len(got) > 0 {
 		t.Errorf("found %+v in the future", got)
 	}
 }
 
 func TestLostAnswerThenFound(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	n := w.issue(t, "A bug").Number
-	must(w.f.Self(t.Context()))(t)
-	w.fault(t, simgithub.Fault{Method: "POST", Path: "/comments$", Count: 1, After: true, Cut: true})
-	_, err := w.f.CreateComment(t.Context(), w.repo, n, "hello <!-- errand:k -->")
+	w := forgetest.NewWorld(t)
+	n := w.OpenIssue(t, "A bug").Number
+	forgetest.Must(w.Forge.Self(t.Context()))(t)
+	w.Inject(t, simgithub.Fault{Method: "POST", Path: "/comments$", Count: 1, After: true, Cut: true})
+	_, err := w.Forge.CreateComment(t.Context(), w.Repo, n, "hello <!-- errand:k -->")
 	if class, _ := forge.Classify(err); class != forge.ClassUnknown {
 		t.Fatalf("class %s: %v", class, err)
 	}
-	if got := must(w.f.FindComments(t.Context(), w.repo, n, "<!-- errand:k -->", time.Time{}))(t); len(got) != 1 {
+	if got := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, "<!-- errand:k -->", time.Time{}))(t); len(got) != 1 {
 		t.Error("the comment is not found")
 	}
 }
 
 func TestOutsetHasAllComments(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	n := w.issue(t, "A bug").Number
+	w := forgetest.NewWorld(t)
+	n := w.OpenIssue(t, "A bug").Number
 	const many = 103 // more than one page
 	var last *simgithub.Comment
 	for i := range many {
-		last = must(w.As("sam").Comment(fullName, n, fmt.Sprintf("number %d", i)))(t)
+		last = forgetest.Must(w.As("sam").Comment(forgetest.FullName, n, fmt.Sprintf("number %d", i)))(t)
 	}
-	if err := w.As("wendy").EditComment(fullName, last.ID, "number 102, edited"); err != nil {
+	if err := w.As("wendy").EditComment(forgetest.FullName, last.ID, "number 102, edited"); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.As("wendy").React(fullName, last.ID, "+1"); err != nil {
+	if err := w.As("wendy").React(forgetest.FullName, last.ID, "+1"); err != nil {
 		t.Fatal(err)
 	}
-	list := must(w.f.Outset(t.Context(), w.repo, n, ".errand.yml"))(t).Comments
+	list := forgetest.Must(w.Forge.Outset(t.Context(), w.Repo, n, ".errand.yml"))(t).Comments
 	if len(list) != many {
 		t.Fatalf("%d comments, want %d", len(list), many)
 	}
@@ -146,36 +147,32 @@ func TestOutsetHasAllComments(t *testing.T) {
 
 func TestConversationOfAPullRequest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	p := w.open(t, "errand/1")
-	theirs := must(w.As("wendy").Comment(fullName, p.Number, "hm"))(t)
-	ours := must(w.f.CreateComment(t.Context(), w.repo, p.Number, "ours <!-- errand:r1 -->"))(t)
-	if got := must(w.f.Comment(t.Context(), w.repo, theirs.ID))(t); got.Body != "hm" || got.Author.Login != "wendy" {
+	w := forgetest.NewWorld(t)
+	p := openPR(t, w, "errand/1")
+	theirs := forgetest.Must(w.As("wendy").Comment(forgetest.FullName, p.Number, "hm"))(t)
+	ours := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, p.Number, "ours <!-- errand:r1 -->"))(t)
+	if got := forgetest.Must(w.Forge.Comment(t.Context(), w.Repo, theirs.ID))(t); got.Body != "hm" || got.Author.Login != "wendy" {
 		t.Errorf("got %+v", got)
 	}
-	if found := must(w.f.FindComments(t.Context(), w.repo, p.Number, "<!-- errand:r1 -->", ours.At))(t); len(found) != 1 || found[0].ID != ours.ID {
+	if found := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, p.Number, "<!-- errand:r1 -->", ours.At))(t); len(found) != 1 || found[0].ID != ours.ID {
 		t.Errorf("found %+v", found)
 	}
-	if err := w.f.React(t.Context(), w.repo, forge.Target{Kind: forge.TargetIssue, ID: int64(p.Number)}, "rocket"); err != nil {
+	if err := w.Forge.React(t.Context(), w.Repo, forge.Target{Kind: forge.TargetIssue, ID: int64(p.Number)}, "rocket"); err != nil {
 		t.Error(err)
 	}
-	if i := must(w.f.Issue(t.Context(), w.repo, p.Number))(t); !i.IsPR {
+	if i := forgetest.Must(w.Forge.Issue(t.Context(), w.Repo, p.Number))(t); !i.IsPR {
 		t.Errorf("got %+v", i)
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // TestAPollOfAHundredPlans: one request, whose shape costs one point: each of the hundred things has one
 // connection, and GitHub divides the number of connections by a hundred.
 func TestAPollOfAHundredPlans(t *testing.T) {
 	t.Parallel()
 	var asked []string
-	w := newWorld(t, func(c *forge.Config) {
+	w := forgetest.NewWorld(t, func(c *forge.Config) {
 		next := c.Transport
-		c.Transport = roundTripper(func(req *http.Request) (*http.Response, error) {
+		c.Transport = forgetest.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if strings.HasSuffix(req.URL.Path, "/graphql") {
 				body, err := req.GetBody()
 				if err != nil {
@@ -190,12 +187,12 @@ func TestAPollOfAHundredPlans(t *testing.T) {
 			return next.RoundTrip(req)
 		})
 	})
-	issue := w.issue(t, "A bug")
+	issue := w.OpenIssue(t, "A bug")
 	var nodes []string
 	for i := range 100 {
-		nodes = append(nodes, must(w.As("sam").Comment(fullName, issue.Number, fmt.Sprint(i)))(t).NodeID)
+		nodes = append(nodes, forgetest.Must(w.As("sam").Comment(forgetest.FullName, issue.Number, fmt.Sprint(i)))(t).NodeID)
 	}
-	if got := must(w.f.Thumbs(forge.WithPurpose(t.Context(), forge.ForPoll), w.repo.Installation, nodes))(t); got.Cost != 1 {
+	if got := forgetest.Must(w.Forge.Thumbs(forge.WithPurpose(t.Context(), forge.ForPoll), w.Repo.Installation, nodes))(t); got.Cost != 1 {
 		t.Errorf("GitHub says that it costs %d", got.Cost)
 	}
 	if len(asked) != 1 || strings.Count(asked[0], "reactions(")-strings.Count(asked[0], "... on ") != 0 || strings.Count(asked[0], "first:") != strings.Count(asked[0], "reactions(") {
@@ -205,13 +202,13 @@ func TestAPollOfAHundredPlans(t *testing.T) {
 
 func TestThumbs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	issue := w.issue(t, "A bug")
+	w := forgetest.NewWorld(t)
+	issue := w.OpenIssue(t, "A bug")
 	n := issue.Number
 	var nodes []string
 	var ids []int64
 	for i := range 102 {
-		c := must(w.As("sam").Comment(fullName, n, fmt.Sprint(i)))(t)
+		c := forgetest.Must(w.As("sam").Comment(forgetest.FullName, n, fmt.Sprint(i)))(t)
 		nodes, ids = append(nodes, c.NodeID), append(ids, c.ID)
 	}
 	for i := range 25 { // a crowd in front of wendy, and one after her
@@ -219,13 +216,13 @@ func TestThumbs(t *testing.T) {
 	}
 	react(t, w, "wendy", ids[0])
 	react(t, w, "rita", ids[101])
-	if err := w.As("wendy").ReactToIssue(fullName, n, "+1"); err != nil {
+	if err := w.As("wendy").ReactToIssue(forgetest.FullName, n, "+1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.As("sam").DeleteComment(fullName, ids[5]); err != nil {
+	if err := w.As("sam").DeleteComment(forgetest.FullName, ids[5]); err != nil {
 		t.Fatal(err)
 	}
-	got := must(w.f.Thumbs(t.Context(), w.repo.Installation, append(nodes, issue.NodeID)))(t)
+	got := forgetest.Must(w.Forge.Thumbs(t.Context(), w.Repo.Installation, append(nodes, issue.NodeID)))(t)
 	if diff := cmp.Diff([]string{nodes[5]}, got.Gone); diff != "" {
 		t.Error(diff)
 	}
@@ -240,31 +237,31 @@ func TestThumbs(t *testing.T) {
 	}
 }
 
-func react(t *testing.T, w *world, login string, comment int64) {
+func react(t *testing.T, w *forgetest.World, login string, comment int64) {
 	t.Helper()
-	if err := w.As(login).React(fullName, comment, "+1"); err != nil {
+	if err := w.As(login).React(forgetest.FullName, comment, "+1"); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestReact(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	n := w.issue(t, "A bug").Number
-	c := must(w.As("sam").Comment(fullName, n, "hi"))(t)
-	if err := w.As("sam").React(fullName, c.ID, "eyes"); err != nil {
+	w := forgetest.NewWorld(t)
+	n := w.OpenIssue(t, "A bug").Number
+	c := forgetest.Must(w.As("sam").Comment(forgetest.FullName, n, "hi"))(t)
+	if err := w.As("sam").React(forgetest.FullName, c.ID, "eyes"); err != nil {
 		t.Fatal(err)
 	}
 	for _, target := range []forge.Target{{Kind: forge.TargetIssue, ID: int64(n)}, {Kind: forge.TargetComment, ID: c.ID}} {
 		count := func() int {
-			i := must(w.As("octo").Issue(fullName, n))(t)
+			i := forgetest.Must(w.As("octo").Issue(forgetest.FullName, n))(t)
 			if target.Kind == forge.TargetIssue {
 				return len(i.Reactions)
 			}
 			return len(i.Comments[0].Reactions) - 1 // sam's
 		}
 		for range 2 {
-			if err := w.f.React(t.Context(), w.repo, target, "eyes"); err != nil {
+			if err := w.Forge.React(t.Context(), w.Repo, target, "eyes"); err != nil {
 				t.Fatal(err)
 			}
 		}

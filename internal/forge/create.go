@@ -9,18 +9,20 @@ import (
 	"time"
 
 	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/forge/client"
 )
 
 // CreateIssue opens an issue. Calling it twice makes two: look with FindIssues first when the outcome of the
 // first is not known.
 func (f *Forge) CreateIssue(ctx context.Context, r Repo, title, body string) (Issue, error) {
-	u, err := f.writes(ctx, r.Installation, "create an issue", "in "+r.FullName())
+	op, err := f.client.Write(ctx, r.Installation, "create an issue", "in "+r.FullName())
 	if err != nil {
 		return Issue{}, err
 	}
-	got, _, err := u.client.Issues.Create(u.ctx, r.Owner, r.Name, &github.IssueRequest{Title: &title, Body: &body})
+	got, _, err := op.GitHub.Issues.Create(op.Ctx, r.Owner, r.Name, &github.IssueRequest{Title: &title, Body: &body})
 	if err != nil {
-		return Issue{}, u.wrap(err)
+		return Issue{}, op.Wrap(err)
 	}
 	return issueState(got), nil
 }
@@ -32,16 +34,16 @@ func (f *Forge) FindIssues(ctx context.Context, r Repo, marker string, since tim
 	if err != nil {
 		return nil, err
 	}
-	u, err := f.reads(ctx, r.Installation, "look for our issue", "in "+r.FullName())
+	op, err := f.client.Read(ctx, r.Installation, "look for our issue", "in "+r.FullName())
 	if err != nil {
 		return nil, err
 	}
 	q := url.Values{"state": {"all"}, "sort": {"created"}, "direction": {"asc"}, "per_page": {"100"}, "since": {since.UTC().Format(time.RFC3339)}}
 	var out []Issue
-	err = pages(func(page int) (int, error) {
+	err = client.Pages(func(page int) (int, error) {
 		var list []issueJSON
 		q.Set("page", fmt.Sprint(page))
-		next, err := u.get(fmt.Sprintf("repos/%s/%s/issues?%s", r.Owner, r.Name, q.Encode()), &list)
+		next, err := op.Get(fmt.Sprintf("repos/%s/%s/issues?%s", r.Owner, r.Name, q.Encode()), &list)
 		for i := range list {
 			if !list[i].IsPullRequest() && list[i].GetUser().GetID() == self.BotID && strings.Contains(list[i].GetBody(), marker) {
 				out = append(out, list[i].issue())
@@ -50,5 +52,5 @@ func (f *Forge) FindIssues(ctx context.Context, r Repo, marker string, since tim
 		return next, err
 	})
 	slices.SortFunc(out, func(a, b Issue) int { return a.Number - b.Number })
-	return out, u.wrap(err)
+	return out, op.Wrap(err)
 }

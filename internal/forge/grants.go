@@ -90,16 +90,16 @@ func (f *Forge) Installation(ctx context.Context, id int64) (Installation, error
 	known := f.grants[id]
 	f.mu.Unlock()
 	lacking := slices.ContainsFunc(known.Lacks(), func(l Lack) bool { return l.Required })
-	if !known.read.IsZero() && f.cfg.Now().Sub(known.read) < grantLife && !lacking {
+	if !known.read.IsZero() && f.client.Now().Sub(known.read) < grantLife && !lacking {
 		return known.Installation, nil
 	}
-	u, err := f.reads(ctx, 0, "read an installation", fmt.Sprint(id))
+	op, err := f.client.Read(ctx, 0, "read an installation", fmt.Sprint(id))
 	if err != nil {
 		return Installation{}, err
 	}
-	got, _, err := u.client.Apps.GetInstallation(u.ctx, id)
+	got, _, err := op.GitHub.Apps.GetInstallation(op.Ctx, id)
 	if err != nil {
-		return Installation{}, u.wrap(err)
+		return Installation{}, op.Wrap(err)
 	}
 	in := installationOf(got)
 	f.learn(in)
@@ -145,7 +145,7 @@ func (f *Forge) learn(list ...Installation) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, in := range list {
-		f.grants[in.ID] = grant{in, f.cfg.Now()}
+		f.grants[in.ID] = grant{in, f.client.Now()}
 	}
 }
 

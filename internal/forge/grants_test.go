@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/forgetest"
 )
 
 // TestNeedsAreThoseOfTheManifest holds the code, app.yml and the manual together.
@@ -99,18 +100,18 @@ func TestUnheard(t *testing.T) {
 func TestInstallationIsReadSeldom(t *testing.T) {
 	t.Parallel()
 	var late atomic.Int64 // a time.Duration
-	w := newWorld(t, func(c *forge.Config) { c.Now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) } })
-	must(w.f.Self(t.Context()))(t)
-	id := w.f.KnownInstallations()[0].ID
+	w := forgetest.NewWorld(t, func(c *forge.Config) { c.Now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) } })
+	forgetest.Must(w.Forge.Self(t.Context()))(t)
+	id := w.Forge.KnownInstallations()[0].ID
 	reads := func() int {
-		before := w.f.Calls(forge.ForTask)
-		must(w.f.Installation(t.Context(), id))(t)
-		return w.f.Calls(forge.ForTask) - before
+		before := w.Forge.Calls(forge.ForTask)
+		forgetest.Must(w.Forge.Installation(t.Context(), id))(t)
+		return w.Forge.Calls(forge.ForTask) - before
 	}
 	if n := reads(); n != 0 {
 		t.Errorf("read %d times, although the list at the start had it", n)
 	}
-	w.f.Forget() // a webhook said that something changed
+	w.Forge.Forget() // a webhook said that something changed
 	if n := reads(); n != 1 {
 		t.Errorf("read %d times after a change", n)
 	}
@@ -124,13 +125,13 @@ func TestInstallationIsReadSeldom(t *testing.T) {
 	perms := w.App().Permissions
 	perms["contents"] = "read"
 	w.GrantPermissions("octo", perms)
-	w.f.Forget()
+	w.Forge.Forget()
 	for range 2 {
 		if n := reads(); n != 1 {
 			t.Errorf("read %d times while a permission is missing", n)
 		}
 	}
-	if got := w.f.KnownInstallations()[0].Lacks(); len(got) != 1 || got[0].Permission != "contents" {
+	if got := w.Forge.KnownInstallations()[0].Lacks(); len(got) != 1 || got[0].Permission != "contents" {
 		t.Errorf("lacks %v", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-github/v66/github"
 
+	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -38,13 +39,13 @@ func (i *issueJSON) issue() Issue {
 
 // Issue reads an issue as it is now.
 func (f *Forge) Issue(ctx context.Context, r Repo, number int) (Issue, error) {
-	u, err := f.reads(ctx, r.Installation, "read issue", fmt.Sprintf("%s#%d", r.FullName(), number))
+	op, err := f.client.Read(ctx, r.Installation, "read issue", fmt.Sprintf("%s#%d", r.FullName(), number))
 	if err != nil {
 		return Issue{}, err
 	}
 	var got issueJSON
-	if _, err := u.get(fmt.Sprintf("repos/%s/%s/issues/%d", r.Owner, r.Name, number), &got); err != nil {
-		return Issue{}, u.wrap(err)
+	if _, err := op.Get(fmt.Sprintf("repos/%s/%s/issues/%d", r.Owner, r.Name, number), &got); err != nil {
+		return Issue{}, op.Wrap(err)
 	}
 	return got.issue(), nil
 }
@@ -64,7 +65,7 @@ type Filter struct {
 
 // OpenIssuesFor lists the open issues (no pull requests) that match, oldest first.
 func (f *Forge) OpenIssuesFor(ctx context.Context, r Repo, want Filter) ([]Issue, error) {
-	u, err := f.reads(ctx, r.Installation, "list issues", "of "+r.FullName())
+	op, err := f.client.Read(ctx, r.Installation, "list issues", "of "+r.FullName())
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +77,10 @@ func (f *Forge) OpenIssuesFor(ctx context.Context, r Repo, want Filter) ([]Issue
 		q.Set("assignee", want.Assignee)
 	}
 	var out []Issue
-	err = pages(func(page int) (int, error) {
+	err = client.Pages(func(page int) (int, error) {
 		var list []issueJSON
 		q.Set("page", fmt.Sprint(page))
-		next, err := u.get(fmt.Sprintf("repos/%s/%s/issues?%s", r.Owner, r.Name, q.Encode()), &list)
+		next, err := op.Get(fmt.Sprintf("repos/%s/%s/issues?%s", r.Owner, r.Name, q.Encode()), &list)
 		for _, i := range list {
 			if !i.IsPullRequest() {
 				out = append(out, i.issue())
@@ -87,21 +88,21 @@ func (f *Forge) OpenIssuesFor(ctx context.Context, r Repo, want Filter) ([]Issue
 		}
 		return next, err
 	})
-	return out, u.wrap(err)
+	return out, op.Wrap(err)
 }
 
 // IssueActor finds who assigned (what "assigned", subject a login) or labelled (what "labeled",
 // subject a label) the issue, and when: the newest such event. Without one it is ErrNotFound.
 func (f *Forge) IssueActor(ctx context.Context, r Repo, number int, what, subject string) (state.Person, time.Time, error) {
-	u, err := f.reads(ctx, r.Installation, "read events", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read events", about(r, number))
 	if err != nil {
 		return state.Person{}, time.Time{}, err
 	}
-	list, err := all(func(o github.ListOptions) ([]*github.IssueEvent, *github.Response, error) {
-		return u.client.Issues.ListIssueEvents(u.ctx, r.Owner, r.Name, number, &o)
+	list, err := client.All(func(o github.ListOptions) ([]*github.IssueEvent, *github.Response, error) {
+		return op.GitHub.Issues.ListIssueEvents(op.Ctx, r.Owner, r.Name, number, &o)
 	})
 	if err != nil {
-		return state.Person{}, time.Time{}, u.wrap(err)
+		return state.Person{}, time.Time{}, op.Wrap(err)
 	}
 	var newest *github.IssueEvent
 	for _, e := range list {
@@ -115,7 +116,7 @@ func (f *Forge) IssueActor(ctx context.Context, r Repo, number int, what, subjec
 		}
 	}
 	if newest == nil {
-		return state.Person{}, time.Time{}, u.gone()
+		return state.Person{}, time.Time{}, op.Deleted()
 	}
 	by := newest.Actor
 	if newest.Assigner != nil {
@@ -140,22 +141,22 @@ func (b Blocker) String() string { return fmt.Sprintf("%s/%s#%d", b.Owner, b.Nam
 // Blockers lists an issue's dependencies ("blocked by") and its sub-issues, open and closed ones. A
 // GitHub that knows no such things answers with none.
 func (f *Forge) Blockers(ctx context.Context, r Repo, number int) ([]Blocker, error) {
-	u, err := f.reads(ctx, r.Installation, "read dependencies", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read dependencies", about(r, number))
 	if err != nil {
 		return nil, err
 	}
 	var out []Blocker
 	for _, kind := range []struct{ path, via string }{{"dependencies/blocked_by", "dependency"}, {"sub_issues", "sub-issue"}} {
 		base := fmt.Sprintf("repos/%s/%s/issues/%d/%s", r.Owner, r.Name, number, kind.path)
-		err := pages(func(page int) (int, error) {
+		err := client.Pages(func(page int) (int, error) {
 			var list []issueJSON
-			next, err := u.get(fmt.Sprintf("%s?per_page=100&page=%d", base, page), &list)
+			next, err := op.Get(fmt.Sprintf("%s?per_page=100&page=%d", base, page), &list)
 			for _, i := range list {
 				out = append(out, blocker(r, &i, kind.via))
 			}
 			return next, err
 		})
-		if err := u.wrap(err); err != nil && !errors.Is(err, ErrNotFound) {
+		if err := op.Wrap(err); err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}
 	}

@@ -2,10 +2,10 @@ package forge
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/forge/client"
 )
 
 // Outset is all that GraphQL can tell at once of an issue and its repository before work on it begins.
@@ -106,31 +106,31 @@ type refTarget struct {
 // Outset reads an issue, its discussion, what is linked to it, the head of the default branch and a
 // file of that branch in one request; only what is unusually long takes further ones.
 func (f *Forge) Outset(ctx context.Context, r Repo, number int, file string) (Outset, error) {
-	u, err := f.reads(ctx, r.Installation, "read the issue's discussion", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read the issue's discussion", about(r, number))
 	if err != nil {
 		return Outset{}, err
 	}
 	var data outsetAnswer
 	vars := map[string]any{"owner": r.Owner, "name": r.Name, "number": number, "file": "HEAD:" + file}
-	answered := f.graphql(u, outsetQuery, vars, &data)
-	if err := tolerateMissing(answered, "org"); err != nil {
-		return Outset{}, u.wrap(err)
+	answered := op.GraphQL(outsetQuery, vars, &data)
+	if err := client.IgnoreMissing(answered, "org"); err != nil {
+		return Outset{}, op.Wrap(err)
 	}
 	if data.Repository == nil || data.Repository.Issue == nil {
-		return Outset{}, u.gone()
+		return Outset{}, op.Deleted()
 	}
-	f.noteNode(r, data.Repository.ID)
+	f.cache.NoteRepository(r, data.Repository.ID)
 	out := Outset{}
 	if b := data.Repository.DefaultBranchRef; b != nil {
 		out.DefaultBranch, out.Head = b.Name, b.Target.OID
-		f.known.noteTree(r, b.Target.OID, b.Target.Tree.OID)
+		f.cache.NoteTree(r, b.Target.OID, b.Target.Tree.OID)
 	}
 	if out.Config, err = f.fileOf(ctx, r, data.Repository.Object, file); err != nil {
 		return Outset{}, err
 	}
 	switch {
 	case out.Config != nil:
-	case data.Org == nil && answered != nil && forbidden(answered): // GraphQL may be stricter than REST about what is public
+	case data.Org == nil && answered != nil && client.Forbidden(answered): // GraphQL may be stricter than REST about what is public
 		if out.OrgConfig, err = f.orgFile(ctx, r, file); err != nil {
 			return Outset{}, err
 		}
@@ -139,11 +139,11 @@ func (f *Forge) Outset(ctx context.Context, r Repo, number int, file string) (Ou
 			return Outset{}, err
 		}
 	}
-	err = f.discussion(u, data.Repository.Issue, &out)
+	err = discussion(op, data.Repository.Issue, &out)
 	if err == nil {
-		err = f.linked(u, r, number, data.Repository.Issue, &out)
+		err = linked(op, r, number, data.Repository.Issue, &out)
 	}
-	return out, u.wrap(err)
+	return out, op.Wrap(err)
 }
 
 // fileOf is the content of a file that a query found; what the query does not show whole is read.
@@ -159,17 +159,17 @@ func (f *Forge) fileOf(ctx context.Context, r Repo, b *blobNode, path string) ([
 }
 
 // discussion fills in the issue's text and all its comments.
-func (f *Forge) discussion(u *use, i *outsetIssue, out *Outset) (err error) {
-	if out.Text, err = f.whole(u, &i.viewNode); err != nil {
+func discussion(op *client.Operation, i *outsetIssue, out *Outset) (err error) {
+	if out.Text, err = whole(op, &i.viewNode); err != nil {
 		return err
 	}
 	page := i.Comments
-	for range maxPages {
+	for range client.MaxPages {
 		for _, n := range page.Nodes {
 			if n == nil || n.ID == "" {
 				continue
 			}
-			v, err := f.whole(u, n)
+			v, err := whole(op, n)
 			if err != nil {
 				return err
 			}
@@ -183,11 +183,11 @@ func (f *Forge) discussion(u *use, i *outsetIssue, out *Outset) (err error) {
 				Comments commentPage `json:"comments"`
 			} `json:"node"`
 		}
-		if err := f.graphql(u, moreCommentsQuery, map[string]any{"id": i.ID, "after": page.PageInfo.EndCursor}, &data); err != nil {
+		if err := op.GraphQL(moreCommentsQuery, map[string]any{"id": i.ID, "after": page.PageInfo.EndCursor}, &data); err != nil {
 			return err
 		}
 		if data.Node == nil {
-			return u.gone()
+			return op.Deleted()
 		}
 		page = data.Node.Comments
 	}
@@ -195,19 +195,19 @@ func (f *Forge) discussion(u *use, i *outsetIssue, out *Outset) (err error) {
 }
 
 // whole is a comment with all its 👍.
-func (f *Forge) whole(u *use, n *viewNode) (CommentView, error) {
+func whole(op *client.Operation, n *viewNode) (CommentView, error) {
 	v := n.view()
 	var found Thumbs // the costs are of no interest here
 	var err error
-	v.ThumbsUp, err = f.restOfThumbs(u, n.ID, n.Reactions, &found)
+	v.ThumbsUp, err = restOfThumbs(op, n.ID, n.Reactions, &found)
 	return v, err
 }
 
 // linked fills in the pull requests; lists of more than a page are read from the start.
-func (f *Forge) linked(u *use, r Repo, number int, i *outsetIssue, out *Outset) (err error) {
+func linked(op *client.Operation, r Repo, number int, i *outsetIssue, out *Outset) (err error) {
 	closing := i.Closing.prs()
 	if i.Closing.PageInfo.HasNextPage {
-		if closing, err = f.closingPRs(u, i.ID); err != nil {
+		if closing, err = closingPRs(op, i.ID); err != nil {
 			return err
 		}
 	}
@@ -218,7 +218,7 @@ func (f *Forge) linked(u *use, r Repo, number int, i *outsetIssue, out *Outset) 
 		}
 	}
 	if i.Mentioning.PageInfo.HasNextPage {
-		if mentions, err = u.mentioningPRs(r, number); err != nil {
+		if mentions, err = mentioningPRs(op, r, number); err != nil {
 			return err
 		}
 	}
@@ -235,27 +235,6 @@ func withMentions(closing, mentions []LinkedPR) []LinkedPR {
 		}
 	}
 	return closing
-}
-
-// tolerateMissing drops the error of an answer in which nothing but one part, which need not exist or
-// be shown to us, is missing.
-func tolerateMissing(err error, part string) error {
-	var g *GraphQLError
-	if !errors.As(err, &g) {
-		return err
-	}
-	for _, p := range g.Problems {
-		if p.Type != "NOT_FOUND" && p.Type != "FORBIDDEN" || len(p.Path) == 0 || fmt.Sprint(p.Path[0]) != part {
-			return err
-		}
-	}
-	return nil
-}
-
-// forbidden reports whether an answer refused something.
-func forbidden(err error) bool {
-	var g *GraphQLError
-	return errors.As(err, &g) && slices.ContainsFunc(g.Problems, func(p GraphQLProblem) bool { return p.Type == "FORBIDDEN" })
 }
 
 // Standing is how a plan stands at one moment: its comment, the 👍 on it, and its issue.
@@ -286,7 +265,7 @@ const standingFields = `
 // Standing reads the comment of a plan by its GraphQL id, the 👍 on it and its issue in one piece, and
 // where a branch is; with said, the GraphQL id of the comment that gave an approval, that comment as well.
 func (f *Forge) Standing(ctx context.Context, r Repo, comment, said, branch string) (Standing, error) {
-	u, err := f.reads(ctx, r.Installation, "read a plan's comment", "in "+r.FullName())
+	op, err := f.client.Read(ctx, r.Installation, "read a plan's comment", "in "+r.FullName())
 	if err != nil {
 		return Standing{}, err
 	}
@@ -311,17 +290,17 @@ func (f *Forge) Standing(ctx context.Context, r Repo, comment, said, branch stri
 	if said != "" {
 		query, vars["said"] = standingAndSaidQuery, said
 	}
-	if err := tolerateGone(f.graphql(u, query, vars, &data)); err != nil {
-		return Standing{}, u.wrap(err)
+	if err := client.IgnoreNotFound(op.GraphQL(query, vars, &data)); err != nil {
+		return Standing{}, op.Wrap(err)
 	}
 	if data.Repository == nil {
-		return Standing{}, u.gone()
+		return Standing{}, op.Deleted()
 	}
-	f.noteNode(r, data.Repository.ID)
+	f.cache.NoteRepository(r, data.Repository.ID)
 	out := Standing{}
 	if ref := data.Repository.Ref; ref != nil {
 		out.Head = ref.Target.OID
-		f.known.noteTree(r, ref.Target.OID, ref.Target.Tree.OID)
+		f.cache.NoteTree(r, ref.Target.OID, ref.Target.Tree.OID)
 	}
 	if data.Said != nil && data.Said.ID != "" {
 		v := data.Said.view()
@@ -332,6 +311,6 @@ func (f *Forge) Standing(ctx context.Context, r Repo, comment, said, branch stri
 		return out, nil
 	}
 	out.Title, out.Body, out.Closed = data.Node.Issue.Title, data.Node.Issue.Body, data.Node.Issue.State == "CLOSED"
-	out.Comment, err = f.whole(u, &data.Node.viewNode)
-	return out, u.wrap(err)
+	out.Comment, err = whole(op, &data.Node.viewNode)
+	return out, op.Wrap(err)
 }

@@ -10,27 +10,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/forgetest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // orgRepo makes octo/.github with one file.
-func orgRepo(t *testing.T, w *world, path, text string) {
+func orgRepo(t *testing.T, w *forgetest.World, path, text string) {
 	t.Helper()
-	must(w.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: ".github", Files: map[string]string{path: text}}))(t)
-	must(w.Install("octo/.github"))(t)
+	forgetest.Must(w.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: ".github", Files: map[string]string{path: text}}))(t)
+	forgetest.Must(w.Install("octo/.github"))(t)
 }
 
 // TestOutsetIsOneRequest: text, discussion, settings and base come together, and are what they are.
 func TestOutsetIsOneRequest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	i := w.issue(t, "A bug")
-	must(w.As("wendy").Comment(fullName, i.Number, "Look at dir."))(t)
-	head := must(w.As("octo").PushCommit(fullName, simgithub.Commit{Branch: "main", Message: "x", Files: map[string]string{".errand.yml": "plan: none\n"}}))(t)
-	must(w.f.Issue(t.Context(), w.repo, i.Number))(t) // has a token made
-	before := w.f.Calls(forge.ForTask)
-	got := must(w.f.Outset(t.Context(), w.repo, i.Number, ".errand.yml"))(t)
-	if n := w.f.Calls(forge.ForTask) - before; n != 1 {
+	w := forgetest.NewWorld(t)
+	i := w.OpenIssue(t, "A bug")
+	forgetest.Must(w.As("wendy").Comment(forgetest.FullName, i.Number, "Look at dir."))(t)
+	head := forgetest.Must(w.As("octo").PushCommit(forgetest.FullName, simgithub.Commit{Branch: "main", Message: "x", Files: map[string]string{".errand.yml": "plan: none\n"}}))(t)
+	forgetest.Must(w.Forge.Issue(t.Context(), w.Repo, i.Number))(t) // has a token made
+	before := w.Forge.Calls(forge.ForTask)
+	got := forgetest.Must(w.Forge.Outset(t.Context(), w.Repo, i.Number, ".errand.yml"))(t)
+	if n := w.Forge.Calls(forge.ForTask) - before; n != 1 {
 		t.Errorf("%d requests", n)
 	}
 	if got.DefaultBranch != "main" || got.Head != head || string(got.Config) != "plan: none\n" || got.OrgConfig != nil {
@@ -39,31 +40,31 @@ func TestOutsetIsOneRequest(t *testing.T) {
 	if got.Text.Body != "It breaks." || got.Text.ID != 0 || got.Text.Node != i.NodeID || len(got.Comments) != 1 || got.Comments[0].Author.Login != "wendy" || len(got.Linked) != 0 {
 		t.Errorf("got %+v", got)
 	}
-	if _, err := w.f.Outset(t.Context(), w.repo, 999, ".errand.yml"); !errors.Is(err, forge.ErrNotFound) {
+	if _, err := w.Forge.Outset(t.Context(), w.Repo, 999, ".errand.yml"); !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("an issue that is not there: %v", err)
 	}
-	gone := w.repo
+	gone := w.Repo
 	gone.Name = "other"
-	if _, err := w.f.Outset(t.Context(), gone, i.Number, ".errand.yml"); !errors.Is(err, forge.ErrNotFound) {
+	if _, err := w.Forge.Outset(t.Context(), gone, i.Number, ".errand.yml"); !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("a repository that is not there: %v", err)
 	}
 }
 
 func TestOutsetReadsTheOwnersFile(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	i := w.issue(t, "A bug")
+	w := forgetest.NewWorld(t)
+	i := w.OpenIssue(t, "A bug")
 	orgRepo(t, w, ".errand.yml", "plan: one-step\n")
-	got := must(w.f.Outset(t.Context(), w.repo, i.Number, ".errand.yml"))(t)
+	got := forgetest.Must(w.Forge.Outset(t.Context(), w.Repo, i.Number, ".errand.yml"))(t)
 	if got.Config != nil || string(got.OrgConfig) != "plan: one-step\n" {
 		t.Errorf("settings %q and %q", got.Config, got.OrgConfig)
 	}
-	w.fault(t, simgithub.Fault{Path: "/graphql", Count: 1, Status: http.StatusOK, Body: fmt.Sprintf(
+	w.Inject(t, simgithub.Fault{Path: "/graphql", Count: 1, Status: http.StatusOK, Body: fmt.Sprintf(
 		`{"data":{"repository":{"id":"R","defaultBranchRef":null,"object":null,"issue":{"id":%q,"url":"","body":""}},"org":null},"errors":[{"type":"FORBIDDEN","path":["org"],"message":"no"}]}`, i.NodeID)})
-	if got = must(w.f.Outset(t.Context(), w.repo, i.Number, ".errand.yml"))(t); string(got.OrgConfig) != "plan: one-step\n" {
+	if got = forgetest.Must(w.Forge.Outset(t.Context(), w.Repo, i.Number, ".errand.yml"))(t); string(got.OrgConfig) != "plan: one-step\n" {
 		t.Errorf("GraphQL may not read it, REST may: settings %q", got.OrgConfig)
 	}
-	if got = must(w.f.Outset(t.Context(), w.repo, i.Number, "dir"))(t); got.Config != nil {
+	if got = forgetest.Must(w.Forge.Outset(t.Context(), w.Repo, i.Number, "dir"))(t); got.Config != nil {
 		t.Errorf("a folder has content: %q", got.Config)
 	}
 }
@@ -71,19 +72,19 @@ func TestOutsetReadsTheOwnersFile(t *testing.T) {
 // TestOutsetOfACrowd: no 👍, no comment and no pull request is cut off, however many there are.
 func TestOutsetOfACrowd(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	i := w.issue(t, "A bug")
-	c := must(w.As("sam").Comment(fullName, i.Number, "Me too."))(t)
+	w := forgetest.NewWorld(t)
+	i := w.OpenIssue(t, "A bug")
+	c := forgetest.Must(w.As("sam").Comment(forgetest.FullName, i.Number, "Me too."))(t)
 	for n := range 30 {
 		react(t, w, fmt.Sprintf("fan%d", n), c.ID)
 	}
 	for n := range 105 {
-		from := w.issue(t, fmt.Sprintf("Other %d", n))
-		must(w.As("sam").Comment(fullName, from.Number, fmt.Sprintf("like #%d", i.Number)))(t)
+		from := w.OpenIssue(t, fmt.Sprintf("Other %d", n))
+		forgetest.Must(w.As("sam").Comment(forgetest.FullName, from.Number, fmt.Sprintf("like #%d", i.Number)))(t)
 	}
-	w.branch(t, "late")
-	late := must(w.As("tom").OpenPull(fullName, simgithub.NewPull{Title: "See", Body: fmt.Sprintf("About #%d", i.Number), Head: "late"}))(t)
-	got := must(w.f.Outset(t.Context(), w.repo, i.Number, ".errand.yml"))(t)
+	pushBranch(t, w, "late")
+	late := forgetest.Must(w.As("tom").OpenPull(forgetest.FullName, simgithub.NewPull{Title: "See", Body: fmt.Sprintf("About #%d", i.Number), Head: "late"}))(t)
+	got := forgetest.Must(w.Forge.Outset(t.Context(), w.Repo, i.Number, ".errand.yml"))(t)
 	if len(got.Comments) != 1 || len(got.Comments[0].ThumbsUp) != 30 {
 		t.Errorf("%d comments, the first with %d 👍", len(got.Comments), len(got.Comments[0].ThumbsUp))
 	}
@@ -95,29 +96,29 @@ func TestOutsetOfACrowd(t *testing.T) {
 // TestStanding: a plan's comment, its 👍, its issue and the base in one request.
 func TestStanding(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	i := w.issue(t, "A bug")
-	plan := must(w.f.CreateComment(t.Context(), w.repo, i.Number, "The plan."))(t)
+	w := forgetest.NewWorld(t)
+	i := w.OpenIssue(t, "A bug")
+	plan := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, i.Number, "The plan."))(t)
 	react(t, w, "wendy", plan.ID)
-	head := must(w.f.Head(t.Context(), w.repo, "main"))(t)
-	before := w.f.Calls(forge.ForTask)
-	got := must(w.f.Standing(t.Context(), w.repo, plan.Node, "", "main"))(t)
-	if n := w.f.Calls(forge.ForTask) - before; n != 1 {
+	head := forgetest.Must(w.Forge.Head(t.Context(), w.Repo, "main"))(t)
+	before := w.Forge.Calls(forge.ForTask)
+	got := forgetest.Must(w.Forge.Standing(t.Context(), w.Repo, plan.Node, "", "main"))(t)
+	if n := w.Forge.Calls(forge.ForTask) - before; n != 1 {
 		t.Errorf("%d requests", n)
 	}
 	if got.Deleted || got.Comment.Body != "The plan." || len(got.Comment.ThumbsUp) != 1 || got.Title != "A bug" || got.Body != "It breaks." || got.Closed || got.Head != head {
 		t.Errorf("got %+v", got)
 	}
-	if err := w.As("octo").Close(fullName, i.Number, "completed"); err != nil {
+	if err := w.As("octo").Close(forgetest.FullName, i.Number, "completed"); err != nil {
 		t.Fatal(err)
 	}
-	if got = must(w.f.Standing(t.Context(), w.repo, plan.Node, "", "nothing"))(t); !got.Closed || got.Head != "" {
+	if got = forgetest.Must(w.Forge.Standing(t.Context(), w.Repo, plan.Node, "", "nothing"))(t); !got.Closed || got.Head != "" {
 		t.Errorf("got %+v", got)
 	}
-	if err := w.f.DeleteComment(t.Context(), w.repo, plan.ID); err != nil {
+	if err := w.Forge.DeleteComment(t.Context(), w.Repo, plan.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got = must(w.f.Standing(t.Context(), w.repo, plan.Node, "", "main"))(t); !got.Deleted || got.Head != head {
+	if got = forgetest.Must(w.Forge.Standing(t.Context(), w.Repo, plan.Node, "", "main"))(t); !got.Deleted || got.Head != head {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -125,15 +126,15 @@ func TestStanding(t *testing.T) {
 // TestStandingOfWhatWasSaid: with a plan's comment, the comment that approved it is read as it is now, in the same request.
 func TestStandingOfWhatWasSaid(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	i := w.issue(t, "A bug")
-	plan := must(w.f.CreateComment(t.Context(), w.repo, i.Number, "The plan."))(t)
-	said := must(w.As("wendy").Comment(fullName, i.Number, "@errand approve"))(t)
+	w := forgetest.NewWorld(t)
+	i := w.OpenIssue(t, "A bug")
+	plan := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, i.Number, "The plan."))(t)
+	said := forgetest.Must(w.As("wendy").Comment(forgetest.FullName, i.Number, "@errand approve"))(t)
 	standing := func() *forge.CommentView {
 		t.Helper()
-		before := w.f.Calls(forge.ForTask)
-		got := must(w.f.Standing(t.Context(), w.repo, plan.Node, said.NodeID, "main"))(t)
-		if n := w.f.Calls(forge.ForTask) - before; n != 1 {
+		before := w.Forge.Calls(forge.ForTask)
+		got := forgetest.Must(w.Forge.Standing(t.Context(), w.Repo, plan.Node, said.NodeID, "main"))(t)
+		if n := w.Forge.Calls(forge.ForTask) - before; n != 1 {
 			t.Errorf("%d requests", n)
 		}
 		if got.Deleted || got.Comment.Body != "The plan." || got.Title != "A bug" {
@@ -141,10 +142,10 @@ func TestStandingOfWhatWasSaid(t *testing.T) {
 		}
 		return got.Said
 	}
-	head := must(w.f.Head(t.Context(), w.repo, "main"))(t)
+	head := forgetest.Must(w.Forge.Head(t.Context(), w.Repo, "main"))(t)
 	alone := func() *forge.CommentView {
 		t.Helper()
-		v, at, err := w.f.Said(t.Context(), w.repo, said.NodeID, "main")
+		v, at, err := w.Forge.Said(t.Context(), w.Repo, said.NodeID, "main")
 		if err != nil || at != head {
 			t.Errorf("the branch is at %q, error %v", at, err)
 		}
@@ -153,7 +154,7 @@ func TestStandingOfWhatWasSaid(t *testing.T) {
 	if v := standing(); v == nil || v.Body != "@errand approve" || v.Author.Login != "wendy" || v.Editor != nil || v.Minimised {
 		t.Errorf("as it was written: %+v", v)
 	}
-	if err := w.As("octo").EditComment(fullName, said.ID, "Wait."); err != nil {
+	if err := w.As("octo").EditComment(forgetest.FullName, said.ID, "Wait."); err != nil {
 		t.Fatal(err)
 	}
 	for name, v := range map[string]*forge.CommentView{"standing": standing(), "alone": alone()} {
@@ -161,13 +162,13 @@ func TestStandingOfWhatWasSaid(t *testing.T) {
 			t.Errorf("%s, edited by somebody else: %+v", name, v)
 		}
 	}
-	if err := w.f.Minimise(t.Context(), w.repo.Installation, said.NodeID); err != nil {
+	if err := w.Forge.Minimise(t.Context(), w.Repo.Installation, said.NodeID); err != nil {
 		t.Fatal(err)
 	}
 	if v := standing(); v == nil || !v.Minimised {
 		t.Errorf("hidden: %+v", v)
 	}
-	if err := w.As("wendy").DeleteComment(fullName, said.ID); err != nil {
+	if err := w.As("wendy").DeleteComment(forgetest.FullName, said.ID); err != nil {
 		t.Fatal(err)
 	}
 	if v := standing(); v != nil {
@@ -176,7 +177,7 @@ func TestStandingOfWhatWasSaid(t *testing.T) {
 	if v := alone(); v != nil {
 		t.Errorf("deleted: %+v", v)
 	}
-	if v, at, err := w.f.Said(t.Context(), w.repo, i.NodeID, "no-such"); at != "" || err != nil {
+	if v, at, err := w.Forge.Said(t.Context(), w.Repo, i.NodeID, "no-such"); at != "" || err != nil {
 		t.Errorf("no such branch: %+v at %q, error %v", v, at, err)
 	}
 }
@@ -184,15 +185,15 @@ func TestStandingOfWhatWasSaid(t *testing.T) {
 // TestAlone: only a GitHub that says so makes an issue one without dependencies.
 func TestAlone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	i, other := w.issue(t, "A bug"), w.issue(t, "Another")
-	if got := must(w.f.Issue(t.Context(), w.repo, i.Number))(t); !got.Alone {
+	w := forgetest.NewWorld(t)
+	i, other := w.OpenIssue(t, "A bug"), w.OpenIssue(t, "Another")
+	if got := forgetest.Must(w.Forge.Issue(t.Context(), w.Repo, i.Number))(t); !got.Alone {
 		t.Error("dependencies from nowhere")
 	}
-	if err := w.As("octo").AddBlockedBy(fullName, i.Number, other.ID); err != nil {
+	if err := w.As("octo").AddBlockedBy(forgetest.FullName, i.Number, other.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got := must(w.f.Issue(t.Context(), w.repo, i.Number))(t); got.Alone {
+	if got := forgetest.Must(w.Forge.Issue(t.Context(), w.Repo, i.Number))(t); got.Alone {
 		t.Error("a dependency is overlooked")
 	}
 }
@@ -200,14 +201,14 @@ func TestAlone(t *testing.T) {
 // TestBaseIsOneRequest: what is at the root and what files say come together, without files too.
 func TestBaseIsOneRequest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	head := must(w.As("octo").PushCommit(fullName, simgithub.Commit{Branch: "main", Message: "x", Files: map[string]string{
+	w := forgetest.NewWorld(t)
+	head := forgetest.Must(w.As("octo").PushCommit(forgetest.FullName, simgithub.Commit{Branch: "main", Message: "x", Files: map[string]string{
 		"AGENTS.md": "Be brief.\n", "docs/AGENTS.md": "Be long.\n", "go.mod": "module x\n", "logo.png": "\x00",
 	}}))(t)
-	must(w.f.Base(t.Context(), w.repo, head, nil))(t) // has a token made
-	before := w.f.Calls(forge.ForTask)
-	got := must(w.f.Base(t.Context(), w.repo, head, []string{"AGENTS.md", "docs/AGENTS.md", "logo.png", "docs", "none.md"}))(t)
-	if n := w.f.Calls(forge.ForTask) - before; n != 1 {
+	forgetest.Must(w.Forge.Base(t.Context(), w.Repo, head, nil))(t) // has a token made
+	before := w.Forge.Calls(forge.ForTask)
+	got := forgetest.Must(w.Forge.Base(t.Context(), w.Repo, head, []string{"AGENTS.md", "docs/AGENTS.md", "logo.png", "docs", "none.md"}))(t)
+	if n := w.Forge.Calls(forge.ForTask) - before; n != 1 {
 		t.Errorf("%d requests", n)
 	}
 	for _, name := range []string{"AGENTS.md", "docs", "go.mod", "logo.png"} {
@@ -218,10 +219,10 @@ func TestBaseIsOneRequest(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"AGENTS.md": "Be brief.\n", "docs/AGENTS.md": "Be long.\n"}, got.Texts); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if bare := must(w.f.Base(t.Context(), w.repo, head, nil))(t); !slices.Equal(bare.Names, got.Names) || len(bare.Texts) != 0 {
+	if bare := forgetest.Must(w.Forge.Base(t.Context(), w.Repo, head, nil))(t); !slices.Equal(bare.Names, got.Names) || len(bare.Texts) != 0 {
 		t.Errorf("without files: %+v", bare)
 	}
-	if _, err := w.f.Base(t.Context(), w.repo, "0123456789012345678901234567890123456789", nil); !errors.Is(err, forge.ErrNotFound) {
+	if _, err := w.Forge.Base(t.Context(), w.Repo, "0123456789012345678901234567890123456789", nil); !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("a commit that is not there: %v", err)
 	}
 }

@@ -15,12 +15,12 @@ func (f *Forge) Permission(ctx context.Context, r Repo, login string, userID int
 	if !plainLogin(login) {
 		return state.PermissionNone, nil
 	}
-	u, err := f.reads(ctx, r.Installation, "read permission", "of "+login+" in "+r.FullName())
+	op, err := f.client.Read(ctx, r.Installation, "read permission", "of "+login+" in "+r.FullName())
 	if err != nil {
 		return "", err
 	}
-	got, _, err := u.client.Repositories.GetPermissionLevel(u.ctx, r.Owner, r.Name, login)
-	if err := u.wrap(err); err != nil {
+	got, _, err := op.GitHub.Repositories.GetPermissionLevel(op.Ctx, r.Owner, r.Name, login)
+	if err := op.Wrap(err); err != nil {
 		if errors.Is(err, ErrNotFound) {
 			return state.PermissionNone, nil
 		}

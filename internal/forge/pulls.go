@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/google/go-github/v66/github"
 
+	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -87,22 +87,22 @@ func (f *Forge) OpenPR(ctx context.Context, r Repo, want NewPR) (PR, error) {
 			return deref(found), err
 		}
 	}
-	u, err := f.writes(ctx, r.Installation, "open pull request", fmt.Sprintf("from %s into %s of %s", want.Head, want.Base, r.FullName()))
+	op, err := f.client.Write(ctx, r.Installation, "open pull request", fmt.Sprintf("from %s into %s of %s", want.Head, want.Base, r.FullName()))
 	if err != nil {
 		return PR{}, err
 	}
-	got, err := u.openPR(r, want)
-	if said := refusal(err); want.Draft && strings.Contains(said, "draft pull requests are not supported") {
+	got, err := openPR(op, r, want)
+	if said := client.Invalid(err); want.Draft && strings.Contains(said, "draft pull requests are not supported") {
 		want.Draft, want.Title = false, draftPrefix+want.Title
-		got, err = u.openPR(r, want)
+		got, err = openPR(op, r, want)
 	}
-	said := refusal(err)
+	said := client.Invalid(err)
 	if strings.Contains(said, "already exists") {
 		if found, lookErr := f.PRByHead(ctx, r, want.Head); lookErr == nil && found != nil && found.Open {
 			return *found, nil
 		}
 	}
-	if err := u.wrap(err); err != nil {
+	if err := op.Wrap(err); err != nil {
 		var e *Error
 		if !errors.As(err, &e) {
 			return PR{}, err
@@ -125,32 +125,23 @@ func deref(p *PR) PR {
 	return *p
 }
 
-func (u *use) openPR(r Repo, want NewPR) (*github.PullRequest, error) {
-	got, _, err := u.client.PullRequests.Create(u.ctx, r.Owner, r.Name, &github.NewPullRequest{
+func openPR(op *client.Operation, r Repo, want NewPR) (*github.PullRequest, error) {
+	got, _, err := op.GitHub.PullRequests.Create(op.Ctx, r.Owner, r.Name, &github.NewPullRequest{
 		Title: &want.Title, Head: &want.Head, Base: &want.Base, Body: &want.Body, Draft: &want.Draft,
 		MaintainerCanModify: github.Bool(true),
 	})
 	return got, err
 }
 
-// refusal returns what GitHub said with a 422, in lower case, else nothing.
-func refusal(err error) string {
-	var e *github.ErrorResponse
-	if !errors.As(err, &e) || statusOf(err) != http.StatusUnprocessableEntity {
-		return ""
-	}
-	return strings.ToLower(saidBy(e))
-}
-
 // PR reads a pull request.
 func (f *Forge) PR(ctx context.Context, r Repo, number int) (PR, error) {
-	u, err := f.reads(ctx, r.Installation, "read pull request", fmt.Sprintf("%s#%d", r.FullName(), number))
+	op, err := f.client.Read(ctx, r.Installation, "read pull request", fmt.Sprintf("%s#%d", r.FullName(), number))
 	if err != nil {
 		return PR{}, err
 	}
-	got, _, err := u.client.PullRequests.Get(u.ctx, r.Owner, r.Name, number)
+	got, _, err := op.GitHub.PullRequests.Get(op.Ctx, r.Owner, r.Name, number)
 	if err != nil {
-		return PR{}, u.wrap(err)
+		return PR{}, op.Wrap(err)
 	}
 	return prState(got), nil
 }
@@ -158,17 +149,17 @@ func (f *Forge) PR(ctx context.Context, r Repo, number int) (PR, error) {
 // PRByHead returns the pull request from a branch of the repository: an open one before closed ones,
 // then the newest; nil if there is none. Mergeable is not known from a list.
 func (f *Forge) PRByHead(ctx context.Context, r Repo, branch string) (*PR, error) {
-	u, err := f.reads(ctx, r.Installation, "look for a pull request", "from "+branch+" of "+r.FullName())
+	op, err := f.client.Read(ctx, r.Installation, "look for a pull request", "from "+branch+" of "+r.FullName())
 	if err != nil {
 		return nil, err
 	}
-	list, err := all(func(o github.ListOptions) ([]*github.PullRequest, *github.Response, error) {
-		return u.client.PullRequests.List(u.ctx, r.Owner, r.Name, &github.PullRequestListOptions{
+	list, err := client.All(func(o github.ListOptions) ([]*github.PullRequest, *github.Response, error) {
+		return op.GitHub.PullRequests.List(op.Ctx, r.Owner, r.Name, &github.PullRequestListOptions{
 			State: "all", Head: r.Owner + ":" + branch, ListOptions: o,
 		})
 	})
 	if err != nil {
-		return nil, u.wrap(err)
+		return nil, op.Wrap(err)
 	}
 	var best *PR
 	for _, p := range list {
@@ -187,15 +178,15 @@ func (f *Forge) PRByHead(ctx context.Context, r Repo, branch string) (*PR, error
 // somebody who is no collaborator, the note says so in one sentence and there is no error. It may be
 // called twice.
 func (f *Forge) RequestReview(ctx context.Context, r Repo, number int, login string) (note string, err error) {
-	u, err := f.writes(ctx, r.Installation, "request a review", fmt.Sprintf("of %s#%d by %s", r.FullName(), number, login))
+	op, err := f.client.Write(ctx, r.Installation, "request a review", fmt.Sprintf("of %s#%d by %s", r.FullName(), number, login))
 	if err != nil {
 		return "", err
 	}
-	_, _, err = u.client.PullRequests.RequestReviewers(u.ctx, r.Owner, r.Name, number, github.ReviewersRequest{Reviewers: []string{login}})
-	if refusal(err) != "" {
+	_, _, err = op.GitHub.PullRequests.RequestReviewers(op.Ctx, r.Owner, r.Name, number, github.ReviewersRequest{Reviewers: []string{login}})
+	if client.Invalid(err) != "" {
 		return login + " cannot be asked for a review here.", nil
 	}
-	return "", u.wrap(err)
+	return "", op.Wrap(err)
 }
 
 // Review is a submitted review.
@@ -209,15 +200,15 @@ type Review struct {
 // Reviews lists the submitted reviews, oldest first. States are in lower case, as in webhooks:
 // approved, changes_requested, commented, dismissed.
 func (f *Forge) Reviews(ctx context.Context, r Repo, number int) ([]Review, error) {
-	u, err := f.reads(ctx, r.Installation, "read reviews", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read reviews", about(r, number))
 	if err != nil {
 		return nil, err
 	}
-	list, err := all(func(o github.ListOptions) ([]*github.PullRequestReview, *github.Response, error) {
-		return u.client.PullRequests.ListReviews(u.ctx, r.Owner, r.Name, number, &o)
+	list, err := client.All(func(o github.ListOptions) ([]*github.PullRequestReview, *github.Response, error) {
+		return op.GitHub.PullRequests.ListReviews(op.Ctx, r.Owner, r.Name, number, &o)
 	})
 	if err != nil {
-		return nil, u.wrap(err)
+		return nil, op.Wrap(err)
 	}
 	var out []Review
 	for _, v := range list {

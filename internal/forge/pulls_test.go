@@ -10,30 +10,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/forgetest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
 )
 
 // branch pushes a commit to a new branch, from main.
-func (w *world) branch(t *testing.T, name string) (head string) {
+func pushBranch(t *testing.T, w *forgetest.World, name string) (head string) {
 	t.Helper()
-	return must(w.As("wendy").PushCommit(fullName, simgithub.Commit{
+	return forgetest.Must(w.As("wendy").PushCommit(forgetest.FullName, simgithub.Commit{
 		Branch: name, From: "main", Message: "Work", Files: map[string]string{"dir/a.txt": "one\ntwo\nthree\n"},
 	}))(t)
 }
 
-func (w *world) open(t *testing.T, branch string) forge.PR {
+func openPR(t *testing.T, w *forgetest.World, branch string) forge.PR {
 	t.Helper()
-	w.branch(t, branch)
-	return must(w.f.OpenPR(t.Context(), w.repo, forge.NewPR{Head: branch, Base: "main", Title: "Fix it", Body: "Why."}))(t)
+	pushBranch(t, w, branch)
+	return forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, forge.NewPR{Head: branch, Base: "main", Title: "Fix it", Body: "Why."}))(t)
 }
 
 func TestPRLife(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	head := w.branch(t, "errand/1")
+	w := forgetest.NewWorld(t)
+	head := pushBranch(t, w, "errand/1")
 	want := forge.NewPR{Head: "errand/1", Base: "main", Title: "Fix it", Body: "Why.", Draft: true, Look: true}
-	p := must(w.f.OpenPR(t.Context(), w.repo, want))(t)
+	p := forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, want))(t)
 	if p.Title != "Fix it" || p.Body != "Why." || !p.Open || !p.Draft || p.Head != head || p.HeadBranch != "errand/1" || p.Base != "main" || p.By.ID != w.App().BotID {
 		t.Errorf("got %+v", p)
 	}
@@ -42,41 +43,41 @@ func TestPRLife(t *testing.T) {
 	}
 	for _, look := range []bool{true, false} { // found, or refused as a duplicate and then found
 		want.Look = look
-		if again := must(w.f.OpenPR(t.Context(), w.repo, want))(t); again.Number != p.Number {
+		if again := forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, want))(t); again.Number != p.Number {
 			t.Errorf("look %v: a second pull request: %+v", look, again)
 		}
 	}
-	poll(t, "mergeability", func() bool {
-		p = must(w.f.PR(t.Context(), w.repo, p.Number))(t)
+	forgetest.Poll(t, "mergeability", func() bool {
+		p = forgetest.Must(w.Forge.PR(t.Context(), w.Repo, p.Number))(t)
 		return p.Mergeable != nil
 	})
 	if !*p.Mergeable {
 		t.Errorf("got %+v", p)
 	}
-	if err := w.As("octo").SetDraft(fullName, p.Number, false); err != nil {
+	if err := w.As("octo").SetDraft(forgetest.FullName, p.Number, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.As("octo").Merge(fullName, p.Number, simgithub.Merge{}); err != nil {
+	if err := w.As("octo").Merge(forgetest.FullName, p.Number, simgithub.Merge{}); err != nil {
 		t.Fatal(err)
 	}
-	p = must(w.f.PR(t.Context(), w.repo, p.Number))(t)
+	p = forgetest.Must(w.Forge.PR(t.Context(), w.Repo, p.Number))(t)
 	if !p.Merged || p.Open || p.MergedBy.Login != "octo" || p.State().State != "merged" {
 		t.Errorf("got %+v", p)
 	}
 	want.Look = true
-	if again := must(w.f.OpenPR(t.Context(), w.repo, want))(t); again.Number != p.Number || !again.Merged {
+	if again := forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, want))(t); again.Number != p.Number || !again.Merged {
 		t.Errorf("got %+v, want the merged one", again)
 	}
 }
 
 func TestOpenPRRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	main := must(w.f.Head(t.Context(), w.repo, "main"))(t)
-	if err := w.f.Move(t.Context(), w.repo, "same", "", main); err != nil {
+	w := forgetest.NewWorld(t)
+	main := forgetest.Must(w.Forge.Head(t.Context(), w.Repo, "main"))(t)
+	if err := w.Forge.Move(t.Context(), w.Repo, "same", "", main); err != nil {
 		t.Fatal(err)
 	}
-	_, err := w.f.OpenPR(t.Context(), w.repo, forge.NewPR{Head: "same", Base: "main", Title: "x"})
+	_, err := w.Forge.OpenPR(t.Context(), w.Repo, forge.NewPR{Head: "same", Base: "main", Title: "x"})
 	reason, hint := forge.Explain(err)
 	if class, _ := forge.Classify(err); class != forge.ClassPermanent || !strings.Contains(reason, "No commits between") || hint == "" {
 		t.Errorf("class %s, reason %q, hint %q", class, reason, hint)
@@ -85,22 +86,22 @@ func TestOpenPRRefused(t *testing.T) {
 
 func TestClosedPRIsOpenedAnew(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	p := w.open(t, "errand/1")
-	if err := w.As("octo").Close(fullName, p.Number, ""); err != nil {
+	w := forgetest.NewWorld(t)
+	p := openPR(t, w, "errand/1")
+	if err := w.As("octo").Close(forgetest.FullName, p.Number, ""); err != nil {
 		t.Fatal(err)
 	}
-	if closed := must(w.f.PR(t.Context(), w.repo, p.Number))(t); closed.State().State != "closed" {
+	if closed := forgetest.Must(w.Forge.PR(t.Context(), w.Repo, p.Number))(t); closed.State().State != "closed" {
 		t.Errorf("got %+v", closed)
 	}
-	again := must(w.f.OpenPR(t.Context(), w.repo, forge.NewPR{Head: "errand/1", Base: "main", Title: "Again", Look: true}))(t)
+	again := forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, forge.NewPR{Head: "errand/1", Base: "main", Title: "Again", Look: true}))(t)
 	if again.Number == p.Number {
 		t.Error("the closed one was returned")
 	}
-	if found := must(w.f.PRByHead(t.Context(), w.repo, "errand/1"))(t); found.Number != again.Number {
+	if found := forgetest.Must(w.Forge.PRByHead(t.Context(), w.Repo, "errand/1"))(t); found.Number != again.Number {
 		t.Errorf("found %+v", found)
 	}
-	if found := must(w.f.PRByHead(t.Context(), w.repo, "errand/2"))(t); found != nil {
+	if found := forgetest.Must(w.Forge.PRByHead(t.Context(), w.Repo, "errand/2"))(t); found != nil {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -108,35 +109,35 @@ func TestClosedPRIsOpenedAnew(t *testing.T) {
 // TestOpenPRThatListsDoNotShow: it is there, for GitHub says so, and will be found a little later.
 func TestOpenPRThatListsDoNotShow(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := forgetest.NewWorld(t)
 	w.SetListLag(time.Hour)
-	p := w.open(t, "errand/1")
+	p := openPR(t, w, "errand/1")
 	again := forge.NewPR{Head: "errand/1", Base: "main", Title: "Again", Look: true}
-	_, err := w.f.OpenPR(t.Context(), w.repo, again)
+	_, err := w.Forge.OpenPR(t.Context(), w.Repo, again)
 	if class, _ := forge.Classify(err); class != forge.ClassTemporary {
 		t.Fatalf("class %s: %v", class, err)
 	}
 	w.SetListLag(0)
-	if found := must(w.f.OpenPR(t.Context(), w.repo, again))(t); found.Number != p.Number {
+	if found := forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, again))(t); found.Number != p.Number {
 		t.Errorf("found %+v", found)
 	}
 }
 
 func TestDraftsThatCannotBeHad(t *testing.T) {
 	t.Parallel()
-	gh := newFake(t, func(w http.ResponseWriter, r *http.Request) {
+	gh := forgetest.NewFake(t, func(w http.ResponseWriter, r *http.Request) {
 		body := readAll(t, r)
 		if strings.Contains(body, `"draft":true`) {
-			answer(w, 422, m{"message": "Validation Failed", "errors": []m{{"message": "Draft pull requests are not supported in this repository."}}})
+			forgetest.Answer(w, 422, m{"message": "Validation Failed", "errors": []m{{"message": "Draft pull requests are not supported in this repository."}}})
 			return
 		}
-		answer(w, 201, m{"number": 4, "state": "open", "title": "[WIP] Fix it"})
+		forgetest.Answer(w, 201, m{"number": 4, "state": "open", "title": "[WIP] Fix it"})
 		if !strings.Contains(body, `"title":"[WIP] Fix it"`) {
 			t.Errorf("asked with %s", body)
 		}
 	})
-	f := newForge(t, gh.URL)
-	p := must(f.OpenPR(t.Context(), testRepo, forge.NewPR{Head: "h", Base: "main", Title: "Fix it", Draft: true}))(t)
+	f := forgetest.New(t, gh.URL)
+	p := forgetest.Must(f.OpenPR(t.Context(), forgetest.Repo(), forge.NewPR{Head: "h", Base: "main", Title: "Fix it", Draft: true}))(t)
 	if p.Number != 4 || p.Draft {
 		t.Errorf("got %+v", p)
 	}
@@ -144,38 +145,38 @@ func TestDraftsThatCannotBeHad(t *testing.T) {
 
 func TestRequestReview(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	p := w.open(t, "errand/1")
+	w := forgetest.NewWorld(t)
+	p := openPR(t, w, "errand/1")
 	for range 2 {
-		if note := must(w.f.RequestReview(t.Context(), w.repo, p.Number, "wendy"))(t); note != "" {
+		if note := forgetest.Must(w.Forge.RequestReview(t.Context(), w.Repo, p.Number, "wendy"))(t); note != "" {
 			t.Errorf("note %q", note)
 		}
 	}
-	if pull := must(w.As("octo").Issue(fullName, p.Number))(t).Pull; !cmp.Equal(pull.RequestedReviewers, []string{"wendy"}) {
+	if pull := forgetest.Must(w.As("octo").Issue(forgetest.FullName, p.Number))(t).Pull; !cmp.Equal(pull.RequestedReviewers, []string{"wendy"}) {
 		t.Errorf("reviewers %v", pull.RequestedReviewers)
 	}
 	w.AddUser("sam")
-	if note := must(w.f.RequestReview(t.Context(), w.repo, p.Number, "sam"))(t); !strings.Contains(note, "sam") {
+	if note := forgetest.Must(w.Forge.RequestReview(t.Context(), w.Repo, p.Number, "sam"))(t); !strings.Contains(note, "sam") {
 		t.Errorf("note %q for a stranger", note)
 	}
 }
 
 func TestReviewsAndThreads(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	p := w.open(t, "errand/1")
-	must(w.As("wendy").Review(fullName, p.Number, simgithub.NewReview{
+	w := forgetest.NewWorld(t)
+	p := openPR(t, w, "errand/1")
+	forgetest.Must(w.As("wendy").Review(forgetest.FullName, p.Number, simgithub.NewReview{
 		Event: "REQUEST_CHANGES", Body: "Please.",
 		Comments: []simgithub.NewReviewComment{{Path: "dir/a.txt", Line: 2, Body: "Why two?"}, {Path: "dir/a.txt", Line: 3, Body: "And three?"}},
 	}))(t)
-	must(w.As("octo").Review(fullName, p.Number, simgithub.NewReview{Event: "APPROVE"}))(t)
+	forgetest.Must(w.As("octo").Review(forgetest.FullName, p.Number, simgithub.NewReview{Event: "APPROVE"}))(t)
 
-	reviews := must(w.f.Reviews(t.Context(), w.repo, p.Number))(t)
+	reviews := forgetest.Must(w.Forge.Reviews(t.Context(), w.Repo, p.Number))(t)
 	if len(reviews) != 2 || reviews[0].State != "changes_requested" || reviews[0].Body != "Please." || reviews[0].By.Login != "wendy" ||
 		reviews[0].Head != p.Head || reviews[1].State != "approved" || reviews[0].At.IsZero() {
 		t.Errorf("got %+v", reviews)
 	}
-	threads := must(w.f.Threads(t.Context(), w.repo, p.Number))(t)
+	threads := forgetest.Must(w.Forge.Threads(t.Context(), w.Repo, p.Number))(t)
 	if len(threads) != 2 {
 		t.Fatalf("got %+v", threads)
 	}
@@ -186,27 +187,27 @@ func TestReviewsAndThreads(t *testing.T) {
 	}
 
 	const marker = "<!-- errand:answer-1 -->"
-	simID := must(w.As("octo").Issue(fullName, p.Number))(t).Pull.Threads[0].ID
-	must(w.As("sam").ReplyToThread(fullName, p.Number, simID, "copied "+marker))(t)
-	if got := must(w.f.FindReplies(t.Context(), w.repo, p.Number, marker, time.Time{}))(t); got != nil {
+	simID := forgetest.Must(w.As("octo").Issue(forgetest.FullName, p.Number))(t).Pull.Threads[0].ID
+	forgetest.Must(w.As("sam").ReplyToThread(forgetest.FullName, p.Number, simID, "copied "+marker))(t)
+	if got := forgetest.Must(w.Forge.FindReplies(t.Context(), w.Repo, p.Number, marker, time.Time{}))(t); got != nil {
 		t.Errorf("found somebody's %+v", got)
 	}
-	posted := must(w.f.ReplyInThread(t.Context(), w.repo, p.Number, k.TopID, "Because.\n"+marker))(t)
-	if got := must(w.f.FindReplies(t.Context(), w.repo, p.Number, marker, time.Time{}))(t); len(got) != 1 || got[0].ID != posted.ID {
+	posted := forgetest.Must(w.Forge.ReplyInThread(t.Context(), w.Repo, p.Number, k.TopID, "Because.\n"+marker))(t)
+	if got := forgetest.Must(w.Forge.FindReplies(t.Context(), w.Repo, p.Number, marker, time.Time{}))(t); len(got) != 1 || got[0].ID != posted.ID {
 		t.Errorf("found %+v", got)
 	}
-	if err := w.f.React(t.Context(), w.repo, forge.Target{Kind: forge.TargetReviewComment, ID: k.TopID}, "eyes"); err != nil {
+	if err := w.Forge.React(t.Context(), w.Repo, forge.Target{Kind: forge.TargetReviewComment, ID: k.TopID}, "eyes"); err != nil {
 		t.Error(err)
 	}
-	if err := w.As("wendy").ResolveThread(fullName, p.Number, simID, true); err != nil {
+	if err := w.As("wendy").ResolveThread(forgetest.FullName, p.Number, simID, true); err != nil {
 		t.Fatal(err)
 	}
-	k = must(w.f.Threads(t.Context(), w.repo, p.Number))(t)[0]
+	k = forgetest.Must(w.Forge.Threads(t.Context(), w.Repo, p.Number))(t)[0]
 	if !k.Resolved || len(k.Comments) != 3 || k.Comments[2].ID != posted.ID || k.Comments[2].By.ID != w.App().BotID {
 		t.Errorf("got %+v", k)
 	}
 	for range 2 {
-		if err := w.f.DeleteReply(t.Context(), w.repo, posted.ID); err != nil {
+		if err := w.Forge.DeleteReply(t.Context(), w.Repo, posted.ID); err != nil {
 			t.Error(err)
 		}
 	}
@@ -214,18 +215,18 @@ func TestReviewsAndThreads(t *testing.T) {
 
 func TestThreadsOfAllPages(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	p := w.open(t, "errand/1")
+	w := forgetest.NewWorld(t)
+	p := openPR(t, w, "errand/1")
 	var top int64
 	for i := range 55 {
-		c := must(w.As("wendy").CommentOnLine(fullName, p.Number, simgithub.NewReviewComment{Path: "dir/a.txt", Line: 1, Body: fmt.Sprint(i)}))(t)
+		c := forgetest.Must(w.As("wendy").CommentOnLine(forgetest.FullName, p.Number, simgithub.NewReviewComment{Path: "dir/a.txt", Line: 1, Body: fmt.Sprint(i)}))(t)
 		top = c.ID
 	}
-	simID := must(w.As("octo").Issue(fullName, p.Number))(t).Pull.Threads[54].ID
+	simID := forgetest.Must(w.As("octo").Issue(forgetest.FullName, p.Number))(t).Pull.Threads[54].ID
 	for i := range 60 {
-		must(w.As("wendy").ReplyToThread(fullName, p.Number, simID, fmt.Sprintf("reply %d", i)))(t)
+		forgetest.Must(w.As("wendy").ReplyToThread(forgetest.FullName, p.Number, simID, fmt.Sprintf("reply %d", i)))(t)
 	}
-	threads := must(w.f.Threads(t.Context(), w.repo, p.Number))(t)
+	threads := forgetest.Must(w.Forge.Threads(t.Context(), w.Repo, p.Number))(t)
 	if len(threads) != 55 || len(threads[54].Comments) != 61 || threads[54].TopID != top || threads[54].Comments[60].Body != "reply 59" {
 		t.Errorf("%d threads, %d comments in the last", len(threads), len(threads[len(threads)-1].Comments))
 	}
@@ -255,14 +256,14 @@ func TestChecks(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			gh := newFake(t, func(w http.ResponseWriter, r *http.Request) {
+			gh := forgetest.NewFake(t, func(w http.ResponseWriter, r *http.Request) {
 				if strings.HasSuffix(r.URL.Path, "/check-runs") {
-					answer(w, 200, m{"total_count": len(tt.runs), "check_runs": tt.runs})
+					forgetest.Answer(w, 200, m{"total_count": len(tt.runs), "check_runs": tt.runs})
 					return
 				}
-				answer(w, 200, m{"state": "pending", "statuses": tt.statuses})
+				forgetest.Answer(w, 200, m{"state": "pending", "statuses": tt.statuses})
 			})
-			got := must(newForge(t, gh.URL).Checks(t.Context(), testRepo, "abc"))(t)
+			got := forgetest.Must(forgetest.New(t, gh.URL).Checks(t.Context(), forgetest.Repo(), "abc"))(t)
 			if got.State != tt.want || len(got.Runs) != len(tt.runs)+len(tt.statuses) {
 				t.Errorf("got %+v, want %s", got, tt.want)
 			}
@@ -272,12 +273,12 @@ func TestChecks(t *testing.T) {
 
 func TestChecksWithoutPermissionForStatuses(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := forgetest.NewWorld(t)
 	w.GrantPermissions("octo", map[string]string{"metadata": "read", "checks": "write", "contents": "read"})
-	if got := must(w.f.Checks(t.Context(), w.repo, must(w.f.Head(t.Context(), w.repo, "main"))(t)))(t); got.State != forge.ChecksNone {
+	if got := forgetest.Must(w.Forge.Checks(t.Context(), w.Repo, forgetest.Must(w.Forge.Head(t.Context(), w.Repo, "main"))(t)))(t); got.State != forge.ChecksNone {
 		t.Errorf("got %+v", got)
 	}
-	_, err := w.f.CreateComment(t.Context(), w.repo, 1, "no permission")
+	_, err := w.Forge.CreateComment(t.Context(), w.Repo, 1, "no permission")
 	if err == nil {
 		t.Error("commented without permission")
 	}

@@ -75,7 +75,7 @@ type pullTextNode struct {
 // PullText reads a pull request's own text, its conversation, reviews and threads, all in one request; more follow only for
 // texts of the conversation with more than twenty 👍. Of long ones it reads the beginning, as PullText says.
 func (f *Forge) PullText(ctx context.Context, r Repo, number int) (PullText, error) {
-	u, err := f.reads(ctx, r.Installation, "read a pull request's text", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read a pull request's text", about(r, number))
 	if err != nil {
 		return PullText{}, err
 	}
@@ -84,18 +84,18 @@ func (f *Forge) PullText(ctx context.Context, r Repo, number int) (PullText, err
 			Pull *pullTextNode `json:"pullRequest"`
 		} `json:"repository"`
 	}
-	if err := f.graphql(u, pullTextQuery, map[string]any{"owner": r.Owner, "name": r.Name, "number": number}, &data); err != nil {
-		return PullText{}, u.wrap(err)
+	if err := op.GraphQL(pullTextQuery, map[string]any{"owner": r.Owner, "name": r.Name, "number": number}, &data); err != nil {
+		return PullText{}, op.Wrap(err)
 	}
 	if data.Repository == nil || data.Repository.Pull == nil {
-		return PullText{}, u.gone()
+		return PullText{}, op.Deleted()
 	}
 	pull := data.Repository.Pull
 	out := PullText{More: pull.Comments.PageInfo.HasNextPage}
 	pull.Comments.PageInfo.HasNextPage = false
 	var begin Outset
-	if err := f.discussion(u, &pull.outsetIssue, &begin); err != nil {
-		return PullText{}, u.wrap(err)
+	if err := discussion(op, &pull.outsetIssue, &begin); err != nil {
+		return PullText{}, op.Wrap(err)
 	}
 	out.Text = begin.Text
 	for _, c := range begin.Comments {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/errand-bot/errand/internal/forge/client"
 )
 
 // TargetKind is what a reaction is on.
@@ -26,21 +27,21 @@ func (t Target) on(r Repo) string { return fmt.Sprintf("on %s %d of %s", t.Kind,
 
 // React sets our reaction, such as "eyes" or "+1". It may be called twice: there is only one of each.
 func (f *Forge) React(ctx context.Context, r Repo, t Target, content string) error {
-	ctx = WithPriority(ctx, priorityOf(ctx, PriorityReact))
-	u, err := f.writes(ctx, r.Installation, "react", t.on(r))
+	ctx = client.WithDefaultPriority(ctx, PriorityReact)
+	op, err := f.client.Write(ctx, r.Installation, "react", t.on(r))
 	if err != nil {
 		return err
 	}
-	api := u.client.Reactions
+	api := op.GitHub.Reactions
 	switch t.Kind {
 	case TargetIssue:
-		_, _, err = api.CreateIssueReaction(u.ctx, r.Owner, r.Name, int(t.ID), content)
+		_, _, err = api.CreateIssueReaction(op.Ctx, r.Owner, r.Name, int(t.ID), content)
 	case TargetComment:
-		_, _, err = api.CreateIssueCommentReaction(u.ctx, r.Owner, r.Name, t.ID, content)
+		_, _, err = api.CreateIssueCommentReaction(op.Ctx, r.Owner, r.Name, t.ID, content)
 	case TargetReviewComment:
-		_, _, err = api.CreatePullRequestCommentReaction(u.ctx, r.Owner, r.Name, t.ID, content)
+		_, _, err = api.CreatePullRequestCommentReaction(op.Ctx, r.Owner, r.Name, t.ID, content)
 	default:
 		err = fmt.Errorf("react on %q: no such kind of thing", t.Kind)
 	}
-	return u.wrap(err)
+	return op.Wrap(err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-github/v66/github"
 
+	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -70,16 +71,16 @@ func (p closingPage) prs() (out []LinkedPR) {
 }
 
 // closingPRs lists, all pages, the pull requests that say that they close an issue.
-func (f *Forge) closingPRs(u *use, node string) ([]LinkedPR, error) {
+func closingPRs(op *client.Operation, node string) ([]LinkedPR, error) {
 	var out []LinkedPR
 	var after *string
-	for range maxPages {
+	for range client.MaxPages {
 		var data struct {
 			Node *struct {
 				References closingPage `json:"closedByPullRequestsReferences"`
 			} `json:"node"`
 		}
-		if err := f.graphql(u, closingQuery, map[string]any{"id": node, "after": after}, &data); err != nil {
+		if err := op.GraphQL(closingQuery, map[string]any{"id": node, "after": after}, &data); err != nil {
 			return nil, err
 		}
 		if data.Node == nil {
@@ -95,9 +96,9 @@ func (f *Forge) closingPRs(u *use, node string) ([]LinkedPR, error) {
 }
 
 // mentioningPRs reads the timeline for pull requests whose text names the issue.
-func (u *use) mentioningPRs(r Repo, number int) ([]LinkedPR, error) {
-	list, err := all(func(o github.ListOptions) ([]*github.Timeline, *github.Response, error) {
-		return u.client.Issues.ListIssueTimeline(u.ctx, r.Owner, r.Name, number, &o)
+func mentioningPRs(op *client.Operation, r Repo, number int) ([]LinkedPR, error) {
+	list, err := client.All(func(o github.ListOptions) ([]*github.Timeline, *github.Response, error) {
+		return op.GitHub.Issues.ListIssueTimeline(op.Ctx, r.Owner, r.Name, number, &o)
 	})
 	var out []LinkedPR
 	for _, e := range list {
@@ -127,15 +128,15 @@ type Branch struct {
 
 // Branches lists the branches whose names begin with prefix (all of them for the empty one).
 func (f *Forge) Branches(ctx context.Context, r Repo, prefix string) ([]Branch, error) {
-	u, err := f.reads(ctx, r.Installation, "list branches", fmt.Sprintf("%s* of %s", prefix, r.FullName()))
+	op, err := f.client.Read(ctx, r.Installation, "list branches", fmt.Sprintf("%s* of %s", prefix, r.FullName()))
 	if err != nil {
 		return nil, err
 	}
-	list, err := all(func(o github.ListOptions) ([]*github.Reference, *github.Response, error) {
-		return u.client.Git.ListMatchingRefs(u.ctx, r.Owner, r.Name, &github.ReferenceListOptions{Ref: "heads/" + prefix, ListOptions: o})
+	list, err := client.All(func(o github.ListOptions) ([]*github.Reference, *github.Response, error) {
+		return op.GitHub.Git.ListMatchingRefs(op.Ctx, r.Owner, r.Name, &github.ReferenceListOptions{Ref: "heads/" + prefix, ListOptions: o})
 	})
 	if err != nil {
-		return nil, u.wrap(err)
+		return nil, op.Wrap(err)
 	}
 	var out []Branch
 	for _, ref := range list {

@@ -7,53 +7,37 @@ import (
 	"net/http"
 
 	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/forge/client"
 )
-
-// Head returns the commit that a branch is at. A branch that does not exist is ErrNotFound.
-func (f *Forge) Head(ctx context.Context, r Repo, branch string) (sha string, err error) {
-	u, err := f.reads(ctx, r.Installation, "read branch", branch+" of "+r.FullName())
-	if err != nil {
-		return "", err
-	}
-	sha, err = u.head(r, branch)
-	return sha, u.wrap(err)
-}
-
-func (u *use) head(r Repo, branch string) (string, error) {
-	ref, _, err := u.client.Git.GetRef(u.ctx, r.Owner, r.Name, "heads/"+branch)
-	if err != nil {
-		return "", err
-	}
-	return ref.GetObject().GetSHA(), nil
-}
 
 // File returns a file's content at a ref (empty: the default branch) and its blob id. What does not
 // exist, and what is not a file, is ErrNotFound.
 func (f *Forge) File(ctx context.Context, r Repo, ref, path string) (content []byte, sha string, err error) {
-	u, err := f.reads(ctx, r.Installation, "read file", path+" of "+r.FullName())
+	op, err := f.client.Read(ctx, r.Installation, "read file", path+" of "+r.FullName())
 	if err != nil {
 		return nil, "", err
 	}
-	file, _, _, err := u.client.Repositories.GetContents(u.ctx, r.Owner, r.Name, path, &github.RepositoryContentGetOptions{Ref: ref})
+	file, _, _, err := op.GitHub.Repositories.GetContents(op.Ctx, r.Owner, r.Name, path, &github.RepositoryContentGetOptions{Ref: ref})
 	if err != nil {
-		return nil, "", u.wrap(err)
+		return nil, "", op.Wrap(err)
 	}
 	if file == nil || file.GetType() != "file" {
-		return nil, "", u.gone()
+		return nil, "", op.Deleted()
 	}
 	if file.GetEncoding() == "none" || (file.Content == nil && file.GetSize() > 0) { // over 1 MB
-		content, _, err = u.client.Git.GetBlobRaw(u.ctx, r.Owner, r.Name, file.GetSHA())
-		return content, file.GetSHA(), u.wrap(err)
+		content, _, err = op.GitHub.Git.GetBlobRaw(op.Ctx, r.Owner, r.Name, file.GetSHA())
+		return content, file.GetSHA(), op.Wrap(err)
 	}
 	text, err := file.GetContent()
-	return []byte(text), file.GetSHA(), u.wrap(err)
+	return []byte(text), file.GetSHA(), op.Wrap(err)
 }
 
 // orgFile is File for the default branch of OWNER/.github, nil if there is none. The App need not be
 // installed there.
 func (f *Forge) orgFile(ctx context.Context, r Repo, path string) ([]byte, error) {
 	content, _, err := f.File(ctx, Repo{Installation: r.Installation, Owner: r.Owner, Name: ".github"}, "", path)
-	if errors.Is(err, ErrNotFound) || statusOf(err) == http.StatusForbidden {
+	if errors.Is(err, ErrNotFound) || client.StatusOf(err) == http.StatusForbidden {
 		return nil, nil
 	}
 	return content, err
@@ -81,13 +65,13 @@ const maxCompared = 300
 
 // ChangedSince compares two commits (or branches): what happened from base to head.
 func (f *Forge) ChangedSince(ctx context.Context, r Repo, base, head string) (Comparison, error) {
-	u, err := f.reads(ctx, r.Installation, "compare", fmt.Sprintf("%s with %s in %s", base, head, r.FullName()))
+	op, err := f.client.Read(ctx, r.Installation, "compare", fmt.Sprintf("%s with %s in %s", base, head, r.FullName()))
 	if err != nil {
 		return Comparison{}, err
 	}
-	got, _, err := u.client.Repositories.CompareCommits(u.ctx, r.Owner, r.Name, base, head, &github.ListOptions{PerPage: 1})
+	got, _, err := op.GitHub.Repositories.CompareCommits(op.Ctx, r.Owner, r.Name, base, head, &github.ListOptions{PerPage: 1})
 	if err != nil {
-		return Comparison{}, u.wrap(err)
+		return Comparison{}, op.Wrap(err)
 	}
 	out := Comparison{
 		AheadBy: got.GetAheadBy(), BehindBy: got.GetBehindBy(), MergeBase: got.GetMergeBaseCommit().GetSHA(),

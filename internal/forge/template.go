@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/forge/client"
 )
 
 // templateQuery lists the folders in which GitHub looks for a pull-request template, in this order:
@@ -74,7 +76,7 @@ func isTemplate(name string) bool {
 // repository's own, in the places and any spelling that GitHub looks at, else the owner's. Without one
 // it is empty.
 func (f *Forge) PRTemplate(ctx context.Context, r Repo, ref string) (string, error) {
-	u, err := f.reads(ctx, r.Installation, "look for a pull-request template", "in "+r.FullName())
+	op, err := f.client.Read(ctx, r.Installation, "look for a pull-request template", "in "+r.FullName())
 	if err != nil {
 		return "", err
 	}
@@ -86,11 +88,11 @@ func (f *Forge) PRTemplate(ctx context.Context, r Repo, ref string) (string, err
 		Repository *templateFolders `json:"repository"`
 		Org        *templateFolders `json:"org"`
 	}
-	answered := f.graphql(u, templateQuery, map[string]any{
+	answered := op.GraphQL(templateQuery, map[string]any{
 		"owner": r.Owner, "name": r.Name, "github": at + ":.github", "root": at + ":", "docs": at + ":docs",
 	}, &data)
-	if err := tolerateMissing(answered, "org"); err != nil {
-		return "", u.wrap(err)
+	if err := client.IgnoreMissing(answered, "org"); err != nil {
+		return "", op.Wrap(err)
 	}
 	if path := data.Repository.path(); path != "" {
 		content, _, err := f.File(ctx, r, ref, path)
@@ -101,8 +103,8 @@ func (f *Forge) PRTemplate(ctx context.Context, r Repo, ref string) (string, err
 		content, _, err := f.File(ctx, org, "", path)
 		return string(content), notFoundIsNone(err)
 	}
-	if data.Org == nil && forbidden(answered) { // GraphQL may be stricter than REST about what is public
-		return f.templateIn(u, org)
+	if data.Org == nil && client.Forbidden(answered) { // GraphQL may be stricter than REST about what is public
+		return f.templateIn(op, org)
 	}
 	return "", nil
 }
@@ -116,18 +118,18 @@ func notFoundIsNone(err error) error {
 }
 
 // templateIn looks through the folders of a repository one by one.
-func (f *Forge) templateIn(u *use, r Repo) (string, error) {
+func (f *Forge) templateIn(op *client.Operation, r Repo) (string, error) {
 	for _, dir := range []string{".github", "", "docs"} {
-		_, list, _, err := u.client.Repositories.GetContents(u.ctx, r.Owner, r.Name, dir, &github.RepositoryContentGetOptions{})
-		if s := statusOf(err); s == http.StatusForbidden || s == http.StatusNotFound {
+		_, list, _, err := op.GitHub.Repositories.GetContents(op.Ctx, r.Owner, r.Name, dir, &github.RepositoryContentGetOptions{})
+		if s := client.StatusOf(err); s == http.StatusForbidden || s == http.StatusNotFound {
 			continue
 		}
 		if err != nil {
-			return "", u.wrap(err)
+			return "", op.Wrap(err)
 		}
 		for _, entry := range list {
 			if entry.GetType() == "file" && isTemplate(entry.GetName()) {
-				content, _, err := f.File(u.ctx, r, "", entry.GetPath())
+				content, _, err := f.File(op.Ctx, r, "", entry.GetPath())
 				return string(content), notFoundIsNone(err)
 			}
 		}

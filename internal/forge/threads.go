@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-github/v66/github"
 
+	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -81,13 +82,13 @@ type threadNode struct {
 
 // Threads lists all threads of a pull request with all their comments, resolved ones too.
 func (f *Forge) Threads(ctx context.Context, r Repo, number int) ([]Thread, error) {
-	u, err := f.reads(ctx, r.Installation, "read review threads", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read review threads", about(r, number))
 	if err != nil {
 		return nil, err
 	}
 	var out []Thread
 	var after *string
-	for range maxPages {
+	for range client.MaxPages {
 		var data struct {
 			Repository struct {
 				PullRequest struct {
@@ -99,14 +100,14 @@ func (f *Forge) Threads(ctx context.Context, r Repo, number int) ([]Thread, erro
 			} `json:"repository"`
 		}
 		vars := map[string]any{"owner": r.Owner, "name": r.Name, "number": number, "after": after}
-		if err := f.graphql(u, threadsQuery, vars, &data); err != nil {
-			return nil, u.wrap(err)
+		if err := op.GraphQL(threadsQuery, vars, &data); err != nil {
+			return nil, op.Wrap(err)
 		}
 		page := data.Repository.PullRequest.ReviewThreads
 		for i := range page.Nodes {
-			t, err := f.thread(u, &page.Nodes[i])
+			t, err := thread(op, &page.Nodes[i])
 			if err != nil {
-				return nil, u.wrap(err)
+				return nil, op.Wrap(err)
 			}
 			out = append(out, t)
 		}
@@ -119,10 +120,10 @@ func (f *Forge) Threads(ctx context.Context, r Repo, number int) ([]Thread, erro
 }
 
 // thread reads the rest of a thread's comments.
-func (f *Forge) thread(u *use, n *threadNode) (Thread, error) {
+func thread(op *client.Operation, n *threadNode) (Thread, error) {
 	t := Thread{Node: n.ID, Path: n.Path, Resolved: n.IsResolved, Outdated: n.IsOutdated, Line: lineOf(n.Line, n.OriginalLine)}
 	page := n.Comments
-	for range maxPages {
+	for range client.MaxPages {
 		t.add(page)
 		if !page.PageInfo.HasNextPage {
 			break
@@ -130,7 +131,7 @@ func (f *Forge) thread(u *use, n *threadNode) (Thread, error) {
 		var data struct {
 			Node *threadNode `json:"node"`
 		}
-		if err := f.graphql(u, threadCommentsQuery, map[string]any{"id": n.ID, "after": page.PageInfo.EndCursor}, &data); err != nil {
+		if err := op.GraphQL(threadCommentsQuery, map[string]any{"id": n.ID, "after": page.PageInfo.EndCursor}, &data); err != nil {
 			return t, err
 		}
 		if data.Node == nil {
@@ -156,13 +157,13 @@ func (t *Thread) add(page threadCommentPage) {
 // ReplyInThread answers in a thread, named by its top comment. Calling it twice makes two: look with
 // FindReplies first when the outcome of the first is not known.
 func (f *Forge) ReplyInThread(ctx context.Context, r Repo, number int, top int64, body string) (Posted, error) {
-	u, err := f.writes(ctx, r.Installation, "answer in a thread", about(r, number))
+	op, err := f.client.Write(ctx, r.Installation, "answer in a thread", about(r, number))
 	if err != nil {
 		return Posted{}, err
 	}
-	got, _, err := u.client.PullRequests.CreateCommentInReplyTo(u.ctx, r.Owner, r.Name, number, body, top)
+	got, _, err := op.GitHub.PullRequests.CreateCommentInReplyTo(op.Ctx, r.Owner, r.Name, number, body, top)
 	if err != nil {
-		return Posted{}, u.wrap(err)
+		return Posted{}, op.Wrap(err)
 	}
 	return postedReply(got), nil
 }
@@ -175,17 +176,17 @@ func (f *Forge) FindReplies(ctx context.Context, r Repo, number int, marker stri
 	if err != nil {
 		return nil, err
 	}
-	u, err := f.reads(ctx, r.Installation, "look for our answer", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "look for our answer", about(r, number))
 	if err != nil {
 		return nil, err
 	}
-	list, err := all(func(o github.ListOptions) ([]*github.PullRequestComment, *github.Response, error) {
-		return u.client.PullRequests.ListComments(u.ctx, r.Owner, r.Name, number, &github.PullRequestListCommentsOptions{
+	list, err := client.All(func(o github.ListOptions) ([]*github.PullRequestComment, *github.Response, error) {
+		return op.GitHub.PullRequests.ListComments(op.Ctx, r.Owner, r.Name, number, &github.PullRequestListCommentsOptions{
 			Sort: "created", Direction: "asc", Since: since, ListOptions: o,
 		})
 	})
 	if err != nil {
-		return nil, u.wrap(err)
+		return nil, op.Wrap(err)
 	}
 	var found []Posted
 	for _, c := range list {
@@ -198,15 +199,15 @@ func (f *Forge) FindReplies(ctx context.Context, r Repo, number int, marker stri
 
 // DeleteReply deletes a review comment; one that is gone is no error.
 func (f *Forge) DeleteReply(ctx context.Context, r Repo, id int64) error {
-	u, err := f.writes(ctx, r.Installation, "delete review comment", fmt.Sprintf("%d in %s", id, r.FullName()))
+	op, err := f.client.Write(ctx, r.Installation, "delete review comment", fmt.Sprintf("%d in %s", id, r.FullName()))
 	if err != nil {
 		return err
 	}
-	_, err = u.client.PullRequests.DeleteComment(u.ctx, r.Owner, r.Name, id)
-	if statusOf(err) == 404 {
+	_, err = op.GitHub.PullRequests.DeleteComment(op.Ctx, r.Owner, r.Name, id)
+	if client.StatusOf(err) == 404 {
 		return nil
 	}
-	return u.wrap(err)
+	return op.Wrap(err)
 }
 
 func postedReply(c *github.PullRequestComment) Posted {

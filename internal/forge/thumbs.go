@@ -2,11 +2,11 @@ package forge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -73,19 +73,19 @@ func (p reactionPage) thumbs() []Thumb {
 // hundred of them, and further ones for a thing with more than twenty 👍.
 func (f *Forge) Thumbs(ctx context.Context, installation int64, nodes []string) (Thumbs, error) {
 	found := Thumbs{By: map[string][]Thumb{}}
-	u, err := f.reads(ctx, installation, "read reactions", fmt.Sprintf("on %d comments", len(nodes)))
+	op, err := f.client.Read(ctx, installation, "read reactions", fmt.Sprintf("on %d comments", len(nodes)))
 	if err != nil {
 		return found, err
 	}
 	for ids := range slices.Chunk(nodes, maxNodes) {
-		if err := f.thumbsOf(u, ids, &found); err != nil {
-			return found, u.wrap(err)
+		if err := thumbsOf(op, ids, &found); err != nil {
+			return found, op.Wrap(err)
 		}
 	}
 	return found, nil
 }
 
-func (f *Forge) thumbsOf(u *use, ids []string, found *Thumbs) error {
+func thumbsOf(op *client.Operation, ids []string, found *Thumbs) error {
 	var data struct {
 		Nodes []*struct {
 			ID        string       `json:"id"`
@@ -93,7 +93,7 @@ func (f *Forge) thumbsOf(u *use, ids []string, found *Thumbs) error {
 		} `json:"nodes"`
 		RateLimit rateCost `json:"rateLimit"`
 	}
-	if err := tolerateGone(f.graphql(u, thumbsQuery, map[string]any{"ids": ids}, &data)); err != nil {
+	if err := client.IgnoreNotFound(op.GraphQL(thumbsQuery, map[string]any{"ids": ids}, &data)); err != nil {
 		return err
 	}
 	found.Cost += data.RateLimit.Cost
@@ -106,7 +106,7 @@ func (f *Forge) thumbsOf(u *use, ids []string, found *Thumbs) error {
 			found.Gone = append(found.Gone, ids[i])
 			continue
 		}
-		list, err := f.restOfThumbs(u, n.ID, n.Reactions, found)
+		list, err := restOfThumbs(op, n.ID, n.Reactions, found)
 		if err != nil {
 			return err
 		}
@@ -118,10 +118,10 @@ func (f *Forge) thumbsOf(u *use, ids []string, found *Thumbs) error {
 }
 
 // restOfThumbs follows the pages after first.
-func (f *Forge) restOfThumbs(u *use, id string, first reactionPage, found *Thumbs) ([]Thumb, error) {
+func restOfThumbs(op *client.Operation, id string, first reactionPage, found *Thumbs) ([]Thumb, error) {
 	list := first.thumbs()
 	page := first.PageInfo
-	for range maxPages {
+	for range client.MaxPages {
 		if !page.HasNextPage {
 			break
 		}
@@ -131,7 +131,7 @@ func (f *Forge) restOfThumbs(u *use, id string, first reactionPage, found *Thumb
 			} `json:"node"`
 			RateLimit rateCost `json:"rateLimit"`
 		}
-		if err := tolerateGone(f.graphql(u, moreThumbsQuery, map[string]any{"id": id, "after": page.EndCursor}, &data)); err != nil {
+		if err := client.IgnoreNotFound(op.GraphQL(moreThumbsQuery, map[string]any{"id": id, "after": page.EndCursor}, &data)); err != nil {
 			return nil, err
 		}
 		found.Cost += data.RateLimit.Cost
@@ -143,14 +143,4 @@ func (f *Forge) restOfThumbs(u *use, id string, first reactionPage, found *Thumb
 		page = data.Node.Reactions.PageInfo
 	}
 	return list, nil
-}
-
-// tolerateGone drops the error that GitHub adds for every id that does not exist any more: the data
-// beside it has null there.
-func tolerateGone(err error) error {
-	var g *GraphQLError
-	if errors.As(err, &g) && g.only("NOT_FOUND") {
-		return nil
-	}
-	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-github/v66/github"
 
+	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -45,7 +46,7 @@ const saidQuery = `query($id: ID!, $owner: String!, $name: String!, $branch: Str
 // Said reads a person's comment, in a conversation or in a review thread, by its GraphQL id, without the reactions to it, and where
 // a branch is. The comment is nil if it does not exist any more, head is empty if the branch does not.
 func (f *Forge) Said(ctx context.Context, r Repo, node, branch string) (said *CommentView, head string, err error) {
-	u, err := f.reads(ctx, r.Installation, "read a comment again", "in "+r.FullName())
+	op, err := f.client.Read(ctx, r.Installation, "read a comment again", "in "+r.FullName())
 	if err != nil {
 		return nil, "", err
 	}
@@ -58,15 +59,15 @@ func (f *Forge) Said(ctx context.Context, r Repo, node, branch string) (said *Co
 		} `json:"repository"`
 	}
 	vars := map[string]any{"id": node, "owner": r.Owner, "name": r.Name, "branch": "refs/heads/" + branch}
-	if err := tolerateMissing(f.graphql(u, saidQuery, vars, &data), "node"); err != nil {
-		return nil, "", u.wrap(err)
+	if err := client.IgnoreMissing(op.GraphQL(saidQuery, vars, &data), "node"); err != nil {
+		return nil, "", op.Wrap(err)
 	}
 	if data.Repository == nil {
-		return nil, "", u.gone()
+		return nil, "", op.Deleted()
 	}
 	if ref := data.Repository.Ref; ref != nil {
 		head = ref.Target.OID
-		f.known.noteTree(r, head, ref.Target.Tree.OID)
+		f.cache.NoteTree(r, head, ref.Target.Tree.OID)
 	}
 	if data.Node == nil || data.Node.ID == "" {
 		return nil, head, nil
@@ -118,35 +119,30 @@ func idOf(address string) int64 {
 
 // Comment reads one comment as it is now. A deleted one is ErrNotFound.
 func (f *Forge) Comment(ctx context.Context, r Repo, id int64) (CommentView, error) {
-	u, err := f.reads(ctx, r.Installation, "read comment", fmt.Sprintf("%d in %s", id, r.FullName()))
+	op, err := f.client.Read(ctx, r.Installation, "read comment", fmt.Sprintf("%d in %s", id, r.FullName()))
 	if err != nil {
 		return CommentView{}, err
 	}
-	got, _, err := u.client.Issues.GetComment(u.ctx, r.Owner, r.Name, id)
+	got, _, err := op.GitHub.Issues.GetComment(op.Ctx, r.Owner, r.Name, id)
 	if err != nil {
-		return CommentView{}, u.wrap(err)
+		return CommentView{}, op.Wrap(err)
 	}
-	list, err := f.views(u, []string{got.GetNodeID()})
+	list, err := views(op, []string{got.GetNodeID()})
 	if err != nil {
-		return CommentView{}, u.wrap(err)
+		return CommentView{}, op.Wrap(err)
 	}
 	if len(list) == 0 {
-		return CommentView{}, u.gone()
+		return CommentView{}, op.Deleted()
 	}
 	return list[0], nil
 }
 
-// gone is the error for a thing that vanished between two requests.
-func (u *use) gone() error {
-	return &Error{Op: u.op, Reason: "It was deleted meanwhile.", Class: ClassPermanent, Status: 404, Err: ErrNotFound}
-}
-
 // views reads comments by GraphQL ids; those that are gone are left out.
-func (f *Forge) views(u *use, ids []string) ([]CommentView, error) {
+func views(op *client.Operation, ids []string) ([]CommentView, error) {
 	var data struct {
 		Nodes []*viewNode `json:"nodes"`
 	}
-	if err := tolerateGone(f.graphql(u, viewsQuery, map[string]any{"ids": ids}, &data)); err != nil {
+	if err := client.IgnoreNotFound(op.GraphQL(viewsQuery, map[string]any{"ids": ids}, &data)); err != nil {
 		return nil, err
 	}
 	var out []CommentView
@@ -157,7 +153,7 @@ func (f *Forge) views(u *use, ids []string) ([]CommentView, error) {
 		}
 		v := n.view()
 		var err error
-		if v.ThumbsUp, err = f.restOfThumbs(u, n.ID, n.Reactions, &found); err != nil {
+		if v.ThumbsUp, err = restOfThumbs(op, n.ID, n.Reactions, &found); err != nil {
 			return nil, err
 		}
 		out = append(out, v)
@@ -175,23 +171,23 @@ const issueTextQuery = `query($id: ID!) {
 
 // IssueText reads an issue's own text as it is now, as a CommentView with ID 0.
 func (f *Forge) IssueText(ctx context.Context, r Repo, node string) (CommentView, error) {
-	u, err := f.reads(ctx, r.Installation, "read the issue's text", "in "+r.FullName())
+	op, err := f.client.Read(ctx, r.Installation, "read the issue's text", "in "+r.FullName())
 	if err != nil {
 		return CommentView{}, err
 	}
 	var data struct {
 		Node *viewNode `json:"node"`
 	}
-	if err := tolerateGone(f.graphql(u, issueTextQuery, map[string]any{"id": node}, &data)); err != nil {
-		return CommentView{}, u.wrap(err)
+	if err := client.IgnoreNotFound(op.GraphQL(issueTextQuery, map[string]any{"id": node}, &data)); err != nil {
+		return CommentView{}, op.Wrap(err)
 	}
 	if data.Node == nil || data.Node.ID == "" {
-		return CommentView{}, u.gone()
+		return CommentView{}, op.Deleted()
 	}
 	v := data.Node.view()
 	var found Thumbs
-	v.ThumbsUp, err = f.restOfThumbs(u, data.Node.ID, data.Node.Reactions, &found)
-	return v, u.wrap(err)
+	v.ThumbsUp, err = restOfThumbs(op, data.Node.ID, data.Node.Reactions, &found)
+	return v, op.Wrap(err)
 }
 
 // Issue is an issue, or the issue side of a pull request.

@@ -62,7 +62,9 @@ func (l Layer) refuses(from, to string, test bool, used map[Exception]bool) stri
 	case l.Name == target.Name, slices.Contains(l.May, target.Name):
 		return ""
 	// A simulator that shares code with errand shares its mistakes, and so does its test.
-	case test && l.Name != "simulators" && (forTest(to) || withinAny(to, forTests())):
+	case test && l.Name != "simulators" && forTest(to):
+		return ""
+	case (test || forTest(from)) && l.Name != "simulators" && withinAny(to, forTests()):
 		return ""
 	}
 	for _, e := range Exceptions() {

@@ -80,6 +80,7 @@ type Importer struct {
 func Importers() []Importer {
 	return []Importer{
 		{[]string{"internal/server"}, []string{"cmd/errand", "internal/demo", "e2e"}, "the server is put together once, for the service and for the demo"},
+		{[]string{"internal/forge/client", "internal/forge/publish"}, []string{"internal/forge"}, "other packages use what `internal/forge` exports of them"},
 		{[]string{"internal/costs"}, []string{"cmd/errand", "internal/house"}, "the service simulates no costs"},
 		{[]string{"go.etcd.io/bbolt"}, []string{"state/kv/boltkv"}, "the database is behind `state/kv`"},
 		{[]string{"github.com/google/go-github", "github.com/palantir/go-githubapp"}, []string{"handlers", "internal/forge"}, "other packages know GitHub by the types of these two"},
@@ -102,8 +103,8 @@ func Exceptions() []Exception {
 	}
 }
 
-// forTests lists what every test may import besides its own layer and those below: real things first, simulators for
-// the rest. Packages whose names end in "test" belong to it, too.
+// forTests lists what every test, and every package that helps tests, may import besides its own layer and those below: real
+// things first, simulators for the rest. Tests may also import packages whose names end in "test".
 func forTests() []string {
 	return []string{"state/kv", "internal/archive", "internal/fleet/local", "internal/sim"}
 }

@@ -1,0 +1,81 @@
+package forge
+
+import (
+	"context"
+	"time"
+
+	"github.com/errand-bot/errand/internal/forge/client"
+	"github.com/errand-bot/errand/internal/forge/publish"
+)
+
+// The types of packages client and publish that callers need, so that they import this package only.
+type (
+	Config     = client.Config
+	Pace       = client.Pace
+	Call       = client.Call
+	Purpose    = client.Purpose
+	Priority   = client.Priority
+	Repo       = client.Repo
+	Error      = client.Error
+	Class      = client.Class
+	LimitError = client.LimitError
+	LimitKind  = client.LimitKind
+
+	Published      = publish.Published
+	TreeEntry      = publish.TreeEntry
+	MovedError     = publish.MovedError
+	LargeFileError = publish.LargeFileError
+)
+
+// See [client.Class].
+const (
+	ClassTemporary = client.ClassTemporary
+	ClassPermanent = client.ClassPermanent
+	ClassUnknown   = client.ClassUnknown
+)
+
+// See [client.LimitKind].
+const (
+	LimitPrimary   = client.LimitPrimary
+	LimitSecondary = client.LimitSecondary
+)
+
+// See [client.Purpose].
+const (
+	ForTask  = client.ForTask
+	ForPoll  = client.ForPoll
+	ForSweep = client.ForSweep
+	ForStart = client.ForStart
+)
+
+// See [client.Priority].
+const (
+	PriorityStatus = client.PriorityStatus
+	PriorityAnswer = client.PriorityAnswer
+	PriorityReact  = client.PriorityReact
+)
+
+// Errors to match with errors.Is.
+var (
+	ErrNotFound     = client.ErrNotFound
+	ErrNotInstalled = client.ErrNotInstalled
+	ErrLocked       = client.ErrLocked
+	ErrRenamed      = client.ErrRenamed
+	ErrMoved        = publish.ErrMoved
+	ErrTreeMismatch = publish.ErrTreeMismatch
+	ErrIncomplete   = publish.ErrIncomplete
+)
+
+// WithPurpose says what the calls that are made with the returned context serve.
+func WithPurpose(ctx context.Context, p Purpose) context.Context { return client.WithPurpose(ctx, p) }
+
+// WithPriority sets the priority of the writes that are made with the returned context.
+func WithPriority(ctx context.Context, p Priority) context.Context {
+	return client.WithPriority(ctx, p)
+}
+
+// Classify returns the class of err, and when the call can be repeated (zero: GitHub did not say).
+func Classify(err error) (Class, time.Time) { return client.Classify(err) }
+
+// Explain returns what to tell people about err: a reason, and a hint that may be empty.
+func Explain(err error) (reason, hint string) { return client.Explain(err) }

@@ -1,0 +1,114 @@
+package client_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/forgetest"
+)
+
+// elsewhere sends requests for another GitHub to the stand-in, and remembers where they should have gone.
+type elsewhere struct {
+	sim     string // address of the stand-in
+	web     string // of the GitHub that is meant
+	rest    string
+	graphql string
+
+	mu    sync.Mutex
+	asked map[string]bool // addresses up to the first variable part
+	lost  []string
+}
+
+// RoundTrip turns an address of the GitHub that is meant into one of the stand-in's.
+func (e *elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
+	to, asked := r.URL.String(), ""
+	switch {
+	case to == e.graphql:
+		to, asked = e.sim+"/api/graphql", e.graphql
+	case strings.HasPrefix(to, e.rest):
+		to, asked = e.sim+"/api/v3/"+strings.TrimPrefix(to, e.rest), e.rest
+	}
+	e.mu.Lock()
+	if asked == "" {
+		e.lost = append(e.lost, to)
+	}
+	e.asked[asked] = true
+	e.mu.Unlock()
+	u, err := url.Parse(to)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.URL, r.Host = u, u.Host
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestAddresses: GitHub itself has its API on another host than its pages, an Enterprise Server below paths of one host;
+// nothing is ever asked anywhere else, and fetching is done where the pages are.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ web, rest, graphql string }{
+		"github.com":              {"https://github.com", "https://api.github.com/", "https://api.github.com/graphql"},
+		"an Enterprise Server":    {"https://git.example.org", "https://git.example.org/api/v3/", "https://git.example.org/api/graphql"},
+		"a host of a company's":   {"https://acme.ghe.com", "https://api.acme.ghe.com/", "https://api.acme.ghe.com/graphql"},
+		"without a slash at last": {"https://git.example.org/", "https://git.example.org/api/v3", "https://git.example.org/api/graphql"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var to *elsewhere
+			w := forgetest.NewWorld(t, func(cfg *forge.Config) {
+				to = &elsewhere{sim: cfg.WebURL, web: c.web, rest: strings.TrimSuffix(c.rest, "/") + "/", graphql: c.graphql, asked: map[string]bool{}}
+				cfg.WebURL, cfg.V3APIURL, cfg.V4APIURL, cfg.Transport = c.web, c.rest, c.graphql, to
+				if name == "github.com" { // by default
+					cfg.WebURL, cfg.V3APIURL, cfg.V4APIURL = "", "", ""
+				}
+			})
+			i := w.OpenIssue(t, "It breaks")
+			self := forgetest.Must(w.Forge.Self(t.Context()))(t)
+			posted := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, i.Number, "Hello."))(t)
+			forgetest.Must(w.Forge.Thumbs(t.Context(), w.Repo.Installation, []string{posted.Node}))(t)
+			forgetest.Must(w.Forge.Installations(t.Context()))(t)
+			token, _, err := w.Forge.GitToken(t.Context(), w.Repo)
+			if err != nil || token == "" || self.Slug != "errand" {
+				t.Errorf("token %q, %v; we are %q", token, err, self.Slug)
+			}
+			to.mu.Lock()
+			defer to.mu.Unlock()
+			if diff := cmp.Diff(map[string]bool{to.rest: true, to.graphql: true}, to.asked); diff != "" {
+				t.Errorf("asked (-want +got):\n%s%v", diff, to.lost)
+			}
+			if got, want := w.Forge.GitURL(w.Repo), strings.TrimSuffix(c.web, "/")+"/octo/app.git"; got != want {
+				t.Errorf("fetched from %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// TestPagesAreFollowed: what stands on the last of three pages is found, by three requests.
+func TestPagesAreFollowed(t *testing.T) {
+	t.Parallel()
+	w := forgetest.NewWorld(t)
+	i := w.OpenIssue(t, "Busy")
+	for range 200 {
+		forgetest.Must(w.As("rita").Comment(forgetest.FullName, i.Number, "words"))(t)
+	}
+	const marker = "<!-- errand:last -->"
+	want := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, i.Number, "Here. "+marker))(t)
+	got := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, i.Number, marker, time.Time{}))(t)
+	if len(got) != 1 || got[0].ID != want.ID {
+		t.Errorf("found %+v, want comment %d", got, want.ID)
+	}
+	calls, _ := w.Calls()
+	for _, c := range calls {
+		if c.Route == "GET /repos/{owner}/{repo}/issues/{number}/comments" && c.Count != 3 {
+			t.Errorf("%d requests for 201 comments", c.Count)
+		}
+	}
+}

@@ -1,0 +1,4 @@
+package client_test
+
+// m is a JSON object.
+type m = map[string]any

@@ -1,0 +1,176 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// LimitKind tells GitHub's limits apart.
+type LimitKind string
+
+// The limits.
+const (
+	LimitPrimary   LimitKind = "primary"   // so many requests or points in an hour
+	LimitSecondary LimitKind = "secondary" // too fast, too many at once, too much content
+	LimitPace      LimitKind = "pace"      // our own: too many writes are waiting already
+)
+
+// LimitError says that a call was not made, or not carried out, because of a limit. Until then all
+// calls of the same installation (for LimitPrimary: to the same API) fail at once without being made.
+type LimitError struct {
+	Kind         LimitKind
+	Installation int64 // 0 for calls as the App itself
+	Until        time.Time
+	Said         string // GitHub's message; empty when the call was not made
+}
+
+// Error names the limit and when it ends.
+func (e *LimitError) Error() string {
+	s := fmt.Sprintf("%s rate limit of installation %d until %s", e.Kind, e.Installation, e.Until.UTC().Format(time.RFC3339))
+	if e.Said != "" {
+		s += ": " + e.Said
+	}
+	return s
+}
+
+const (
+	secondaryFirst = time.Minute      // GitHub: at least so long when it names no time (Config.Unsaid)
+	secondaryMost  = 15 * time.Minute // and our bound when it goes on
+	resetMargin    = time.Second      // reset times are whole seconds
+)
+
+// api names the budget that a request is taken from: the two have separate primary limits.
+type api string
+
+const (
+	apiREST    api = "rest"
+	apiGraphQL api = "graphql"
+)
+
+// gate remembers until when an installation may not be asked. Its methods may be called at once.
+type gate struct {
+	now   func() time.Time
+	first time.Duration // of a secondary limit without a time
+
+	mu     sync.Mutex
+	closed map[gateKey]*LimitError
+	streak map[int64]uint // secondary limits in a row without a time
+}
+
+type gateKey struct {
+	installation int64
+	api          api // empty: both
+}
+
+func newGate(now func() time.Time, first time.Duration) *gate {
+	return &gate{now: now, first: first, closed: map[gateKey]*LimitError{}, streak: map[int64]uint{}}
+}
+
+// check returns the limit that is in force, or nil.
+func (g *gate) check(installation int64, a api) *LimitError {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, k := range []gateKey{{installation, a}, {installation, ""}} {
+		l := g.closed[k]
+		if l == nil {
+			continue
+		}
+		if g.now().Before(l.Until) {
+			return &LimitError{Kind: l.Kind, Installation: l.Installation, Until: l.Until}
+		}
+		delete(g.closed, k)
+	}
+	return nil
+}
+
+// judge reads an answer: a limit closes the gate and is returned, a success ends a streak.
+func (g *gate) judge(installation int64, a api, resp *http.Response, body []byte) *LimitError {
+	kind, said, ok := limitOf(a, resp, body)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !ok {
+		if resp.StatusCode < 300 {
+			delete(g.streak, installation)
+		}
+		return nil
+	}
+	l := &LimitError{Kind: kind, Installation: installation, Said: said, Until: g.until(installation, kind, resp.Header)}
+	k := gateKey{installation, a}
+	if kind == LimitSecondary {
+		k.api = ""
+	}
+	g.closed[k] = l
+	return l
+}
+
+// until follows GitHub's order: retry-after, then the reset time of an empty budget, then a minute
+// that doubles.
+func (g *gate) until(installation int64, kind LimitKind, h http.Header) time.Time {
+	now := g.now()
+	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 {
+		return now.Add(time.Duration(s) * time.Second)
+	}
+	if kind == LimitPrimary {
+		if s, err := strconv.ParseInt(h.Get("X-RateLimit-Reset"), 10, 64); err == nil && s > 0 {
+			return time.Unix(s, 0).Add(resetMargin)
+		}
+	}
+	n := g.streak[installation]
+	g.streak[installation] = n + 1
+	return now.Add(min(g.first<<min(n, 8), secondaryMost))
+}
+
+// limitOf tells whether an answer is a limit: a 403 or 429, or a GraphQL answer with such an error.
+func limitOf(a api, resp *http.Response, body []byte) (kind LimitKind, said string, ok bool) {
+	empty := resp.Header.Get("X-RateLimit-Remaining") == "0"
+	switch resp.StatusCode {
+	case http.StatusOK:
+		if a != apiGraphQL || !bytes.Contains(body, []byte(`"errors"`)) {
+			return "", "", false
+		}
+		return limitInGraphQL(body)
+	case http.StatusForbidden, http.StatusTooManyRequests:
+	default:
+		return "", "", false
+	}
+	var m struct {
+		Message string `json:"message"`
+		Docs    string `json:"documentation_url"`
+	}
+	_ = json.Unmarshal(body, &m) // a limit may come as plain text from a proxy in between
+	text := strings.ToLower(m.Message + " " + m.Docs)
+	switch {
+	case strings.Contains(text, "secondary rate limit") || strings.Contains(text, "secondary-rate-limits") || strings.Contains(text, "abuse"):
+		return LimitSecondary, m.Message, true
+	case empty:
+		return LimitPrimary, m.Message, true
+	case resp.StatusCode == http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "":
+		return LimitSecondary, m.Message, true
+	}
+	return "", "", false
+}
+
+// limitInGraphQL finds a limit in a GraphQL answer of status 200.
+func limitInGraphQL(body []byte) (kind LimitKind, said string, ok bool) {
+	var answer struct {
+		Errors []GraphQLProblem `json:"errors"`
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return "", "", false
+	}
+	for _, e := range answer.Errors {
+		switch {
+		case strings.Contains(strings.ToLower(e.Message), "secondary rate limit"):
+			return LimitSecondary, e.Message, true
+		case e.Type == "RATE_LIMITED" || e.Type == "RATE_LIMIT":
+			return LimitPrimary, e.Message, true
+		}
+	}
+	return "", "", false
+}

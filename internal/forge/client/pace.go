@@ -1,0 +1,145 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Priority orders writes that wait for their turn: a higher one goes first, equal ones in order.
+type Priority int
+
+// The priorities.
+const (
+	PriorityStatus Priority = iota // edits of the status comment
+	PriorityAnswer                 // comments, pull requests and all else
+	PriorityReact                  // 👀: the first sign of life
+)
+
+// WithPriority sets the priority of the writes that are made with the returned context. Without it,
+// reactions are PriorityReact and everything else is PriorityAnswer.
+func WithPriority(ctx context.Context, p Priority) context.Context {
+	return context.WithValue(ctx, priorityKey{}, p)
+}
+
+// WithDefaultPriority is WithPriority, unless ctx has a priority.
+func WithDefaultPriority(ctx context.Context, p Priority) context.Context {
+	return WithPriority(ctx, priorityOf(ctx, p))
+}
+
+type priorityKey struct{}
+
+func priorityOf(ctx context.Context, fallback Priority) Priority {
+	if p, ok := ctx.Value(priorityKey{}).(Priority); ok {
+		return p
+	}
+	return fallback
+}
+
+// Pace is a token bucket: Burst at once, then one every Every. A zero Every means no bound.
+type Pace struct {
+	Burst int
+	Every time.Duration
+}
+
+// pacer lets the writes of one installation through one by one, the most important first.
+type pacer struct {
+	limiter *rate.Limiter
+	now     func() time.Time
+
+	mu      sync.Mutex
+	waiting []*waiter // in the order of service
+}
+
+type waiter struct {
+	priority Priority
+	turn     chan struct{} // closed when it may look whether it is the first
+}
+
+func newPacer(p Pace, now func() time.Time) *pacer {
+	limit := rate.Inf
+	if p.Every > 0 {
+		limit = rate.Every(p.Every)
+	}
+	return &pacer{limiter: rate.NewLimiter(limit, max(p.Burst, 1)), now: now}
+}
+
+// wait returns when the caller may write, or with ctx's error. Time passes by the runtime's clock.
+func (p *pacer) wait(ctx context.Context, priority Priority) error {
+	w := &waiter{priority: priority}
+	p.enter(w)
+	defer p.leave(w)
+	for {
+		delay, turn := p.try(w)
+		if delay == 0 && turn == nil {
+			return ctx.Err()
+		}
+		var timer *time.Timer
+		var due <-chan time.Time
+		if delay > 0 {
+			timer = time.NewTimer(delay)
+			due = timer.C
+		}
+		select {
+		case <-turn:
+		case <-due:
+		case <-ctx.Done():
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// try takes a token if w is first. Otherwise it says how long to wait (0: until turn is closed) and
+// gives a channel that is closed when the order has changed.
+func (p *pacer) try(w *waiter) (time.Duration, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.turn = make(chan struct{})
+	if p.waiting[0] != w {
+		return 0, w.turn
+	}
+	r := p.limiter.ReserveN(p.now(), 1)
+	delay := r.DelayFrom(p.now())
+	if delay == 0 {
+		return 0, nil
+	}
+	r.CancelAt(p.now()) // somebody more important may come while we wait
+	return delay, w.turn
+}
+
+// enter queues w behind those of its priority and above, and wakes the one that it displaced.
+func (p *pacer) enter(w *waiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.turn = make(chan struct{})
+	at := slices.IndexFunc(p.waiting, func(o *waiter) bool { return o.priority < w.priority })
+	if at < 0 {
+		at = len(p.waiting)
+	}
+	p.waiting = slices.Insert(p.waiting, at, w)
+}
+
+// leave takes w out and wakes the one who is first now.
+func (p *pacer) leave(w *waiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at := slices.Index(p.waiting, w); at >= 0 {
+		p.waiting = slices.Delete(p.waiting, at, at+1)
+	}
+	if len(p.waiting) > 0 {
+		first := p.waiting[0]
+		select {
+		case <-first.turn:
+		default:
+			close(first.turn)
+		}
+	}
+}

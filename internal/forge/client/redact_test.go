@@ -1,0 +1,100 @@
+package client_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/forgetest"
+)
+
+// TestNothingSecretIsSent: whatever text a method takes, no secret in it reaches GitHub, and what else it says does.
+func TestNothingSecretIsSent(t *testing.T) {
+	t.Parallel()
+	const secret = "correct-horse-battery"
+	text := "say " + secret + " twice"
+	tests := map[string]struct {
+		do      func(f *forge.Forge) error
+		refused bool
+	}{
+		"a comment": {do: func(f *forge.Forge) error {
+			_, err := f.CreateComment(t.Context(), forgetest.Repo(), 1, text)
+			return err
+		}},
+		"a comment that begins like a reference": {do: func(f *forge.Forge) error {
+			_, err := f.CreateComment(t.Context(), forgetest.Repo(), 1, "refs/heads: "+text)
+			return err
+		}},
+		"an edit": {do: func(f *forge.Forge) error {
+			_, err := f.EditComment(t.Context(), forgetest.Repo(), 1, text)
+			return err
+		}},
+		"an answer": {do: func(f *forge.Forge) error {
+			_, err := f.ReplyInThread(t.Context(), forgetest.Repo(), 1, 2, text)
+			return err
+		}},
+		"an issue's title": {do: func(f *forge.Forge) error {
+			_, err := f.CreateIssue(t.Context(), forgetest.Repo(), text, "b")
+			return err
+		}},
+		"an issue's text": {do: func(f *forge.Forge) error {
+			_, err := f.CreateIssue(t.Context(), forgetest.Repo(), "a", text)
+			return err
+		}},
+		"a pull request's title": {do: func(f *forge.Forge) error {
+			_, err := f.OpenPR(t.Context(), forgetest.Repo(), forge.NewPR{Head: "h", Base: "b", Title: text})
+			return err
+		}},
+		"a pull request's text": {do: func(f *forge.Forge) error {
+			_, err := f.OpenPR(t.Context(), forgetest.Repo(), forge.NewPR{Head: "h", Base: "b", Body: text})
+			return err
+		}},
+		"a variable of GraphQL": {do: func(f *forge.Forge) error { return f.Minimise(t.Context(), forgetest.Repo().Installation, text) }},
+		"a commit's message": {do: func(f *forge.Forge) error {
+			_, err := f.Commit(t.Context(), forgetest.Repo(), &changeset.Changeset{Base: "base", Commits: []changeset.Commit{{ID: "1", Parents: []string{"base"}, Tree: "tree", Message: text}}}, "base", nil)
+			return err
+		}},
+		"a branch's name": {refused: true, do: func(f *forge.Forge) error { return f.Move(t.Context(), forgetest.Repo(), "errand/"+secret, "", "head") }},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var sent strings.Builder
+			gh := forgetest.NewFake(t, func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if r.Method != http.MethodGet {
+					sent.Write(body)
+				}
+				forgetest.Answer(w, http.StatusOK, m{"number": 1, "id": 1, "sha": "tree", "tree": m{"sha": "tree"}, "data": m{"repository": m{"id": "R_1"}}})
+			})
+			f := forgetest.New(t, gh.URL, func(c *forge.Config) {
+				c.Redact = func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") }
+			})
+			err := tc.do(f)
+			if class, _ := forge.Classify(err); tc.refused != (err != nil) || tc.refused && class != forge.ClassPermanent {
+				t.Errorf("error %v", err)
+			}
+			if got := sent.String(); strings.Contains(got, secret) || !tc.refused && !strings.Contains(got, "say [redacted] twice") {
+				t.Errorf("sent %s", got)
+			}
+		})
+	}
+}
+
+// TestQuestionsAreSentAsTheyAre: what is redacted is what others read.
+func TestQuestionsAreSentAsTheyAre(t *testing.T) {
+	t.Parallel()
+	w := forgetest.NewWorld(t, func(c *forge.Config) {
+		c.Redact = func(text string) string { return strings.ReplaceAll(text, "e", "*") }
+	})
+	got, err := w.Forge.CreateIssue(t.Context(), w.Repo, "Greet", "Hello")
+	if err != nil || got.Title != "Gr**t" {
+		t.Errorf("created %+v, %v", got, err)
+	}
+	if _, err := w.Forge.Thumbs(t.Context(), w.Repo.Installation, []string{got.Node}); err != nil {
+		t.Errorf("a question: %v", err)
+	}
+}

@@ -1,0 +1,160 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-github/v66/github"
+)
+
+// tokenMargin is how long before its end a token is no longer given out.
+const tokenMargin = 5 * time.Minute
+
+// Tokens makes and keeps the tokens with which git reads repositories. All methods may be called at once.
+type Tokens struct {
+	client *Client
+
+	mu sync.Mutex
+	by map[string]gitToken // by the repository's id, #N, or its name in lower case
+}
+
+type gitToken struct {
+	token   string
+	expires time.Time
+}
+
+func newTokens(c *Client) *Tokens { return &Tokens{client: c, by: map[string]gitToken{}} }
+
+func (t *Tokens) get(repo string, now time.Time) (gitToken, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k, ok := t.by[repo]
+	if ok && !now.Before(k.expires.Add(-tokenMargin)) {
+		delete(t.by, repo)
+		return gitToken{}, false
+	}
+	return k, ok
+}
+
+func (t *Tokens) put(repo string, k gitToken) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.by[repo] = k
+}
+
+func (t *Tokens) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.by)
+}
+
+func (t *Tokens) drop(token string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, k := range t.by {
+		if k.token == token {
+			delete(t.by, id)
+		}
+	}
+}
+
+// GitToken returns a token that can read the contents of one repository and nothing else, good for at
+// least five more minutes. The same one is returned until then. It is a secret of ours: it never
+// enters a VM.
+func (t *Tokens) GitToken(ctx context.Context, r Repo) (token string, expires time.Time, err error) {
+	key := fmt.Sprintf("#%d", r.ID)
+	if k, ok := t.get(key, t.client.cfg.Now()); ok {
+		return k.token, k.expires, nil
+	}
+	op, err := t.client.Read(ctx, 0, "make a read token", "for "+r.FullName())
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	k, err := op.repositoryToken(r, "read")
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	t.put(key, k)
+	return k.token, k.expires, nil
+}
+
+// NamedToken is GitToken for a repository, OWNER/NAME, of which nothing but its name is known, such as a
+// submodule. It is empty, and no error, where the App is not installed: then only what everybody may read
+// can be read.
+func (t *Tokens) NamedToken(ctx context.Context, fullName string) (string, error) {
+	key := strings.ToLower(fullName)
+	if k, ok := t.get(key, t.client.cfg.Now()); ok {
+		return k.token, nil
+	}
+	owner, name, _ := strings.Cut(fullName, "/")
+	op, err := t.client.Read(ctx, 0, "make a read token", "for "+fullName)
+	if err != nil {
+		return "", err
+	}
+	at, _, err := op.GitHub.Apps.FindRepositoryInstallation(op.Ctx, owner, name)
+	if StatusOf(err) == 404 {
+		return "", nil
+	}
+	if err != nil {
+		return "", op.Wrap(err)
+	}
+	got, _, err := op.GitHub.Apps.CreateInstallationToken(op.Ctx, at.GetID(), &github.InstallationTokenOptions{
+		Repositories: []string{name},
+		Permissions:  &github.InstallationPermissions{Contents: github.String("read")},
+	})
+	if err != nil {
+		return "", op.Wrap(installed(err))
+	}
+	t.put(key, gitToken{token: got.GetToken(), expires: got.GetExpiresAt().Time})
+	return got.GetToken(), nil
+}
+
+// ForgetToken has a token that GitHub refused not be given out again. It may be called for any token.
+func (t *Tokens) ForgetToken(token string) { t.drop(token) }
+
+// WriteToken returns a token that can write the contents of one repository and nothing else. The caller revokes it.
+func (op *Operation) WriteToken(r Repo) (string, error) {
+	k, err := op.repositoryToken(r, "write")
+	return k.token, err
+}
+
+// repositoryToken makes a token for the contents of one repository.
+func (op *Operation) repositoryToken(r Repo, level string) (gitToken, error) {
+	got, _, err := op.GitHub.Apps.CreateInstallationToken(op.Ctx, r.Installation, &github.InstallationTokenOptions{
+		RepositoryIDs: []int64{r.ID},
+		Permissions:   &github.InstallationPermissions{Contents: &level},
+	})
+	if err != nil {
+		return gitToken{}, op.Wrap(installed(err))
+	}
+	return gitToken{token: got.GetToken(), expires: got.GetExpiresAt().Time}, nil
+}
+
+// installed marks the refusal of a token as what it is.
+func installed(err error) error {
+	if s := StatusOf(err); s == 404 || s == 403 {
+		return fmt.Errorf("%w: %w", ErrNotInstalled, err)
+	}
+	return err
+}
+
+// Revoke ends a token at once. A token that has ended already is no error.
+func (t *Tokens) Revoke(ctx context.Context, token string) error {
+	t.drop(token)
+	client, err := t.client.clientCreator().NewTokenClient(token)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	op, err := t.client.Read(ctx, 0, "revoke a token", "") // may be repeated, and waits for nobody
+	if err != nil {
+		return err
+	}
+	_, err = client.Apps.RevokeInstallationToken(op.Ctx)
+	if StatusOf(err) == 401 {
+		return nil
+	}
+	return op.Wrap(err)
+}

@@ -1,0 +1,145 @@
+package client_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/forgetest"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+)
+
+// TestNamedToken: a token for a repository by its name reads that one and no other; where the App is not
+// installed there is none.
+func TestNamedToken(t *testing.T) {
+	t.Parallel()
+	w := forgetest.NewWorld(t)
+	for _, name := range []string{"lib", "other"} {
+		forgetest.Must(w.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: name, Private: true, Files: map[string]string{"a": "a"}}))(t)
+		forgetest.Must(w.Install("octo/" + name))(t)
+	}
+	token := forgetest.Must(w.Forge.NamedToken(t.Context(), "octo/lib"))(t)
+	if again := forgetest.Must(w.Forge.NamedToken(t.Context(), "Octo/LIB"))(t); token == "" || again != token {
+		t.Errorf("token %q, then %q", token, again)
+	}
+	for path, want := range map[string]int{"lib": http.StatusOK, "other": http.StatusNotFound} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.BaseURL()+"/octo/"+path+".git/info/refs?service=git-upload-pack", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.SetBasicAuth("x-access-token", token)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: status %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+	w.Forge.ForgetToken(token)
+	if again := forgetest.Must(w.Forge.NamedToken(t.Context(), "octo/lib"))(t); again == token || again == "" {
+		t.Errorf("token %q again", again)
+	}
+	if none := forgetest.Must(w.Forge.NamedToken(t.Context(), "nobody/lib"))(t); none != "" {
+		t.Errorf("a token %q for a repository without the App", none)
+	}
+}
+
+// TestReadTokensAreForOneRepositoryEach: repositories share no token, not even those of one installation or of one name.
+func TestReadTokensAreForOneRepositoryEach(t *testing.T) {
+	t.Parallel()
+	w := forgetest.NewWorld(t)
+	beside, elsewhere := w.Neighbors(t)
+	if beside.Installation != w.Repo.Installation || elsewhere.Installation == w.Repo.Installation {
+		t.Fatalf("installations %d, %d, %d", w.Repo.Installation, beside.Installation, elsewhere.Installation)
+	}
+	seen := map[string]string{}
+	note := func(what, token string) {
+		if before, known := seen[token]; known || token == "" {
+			t.Errorf("%s gets the token of %s", what, before)
+		}
+		seen[token] = what
+	}
+	for _, r := range []forge.Repo{w.Repo, beside, elsewhere} {
+		token, _, err := w.Forge.GitToken(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		note(r.FullName(), token)
+	}
+	for _, name := range []string{"octo/app", "octo/beside", "initech/app"} {
+		note(name+" by name", forgetest.Must(w.Forge.NamedToken(t.Context(), name))(t))
+	}
+	for _, r := range []forge.Repo{elsewhere, w.Repo, beside} { // each keeps its own
+		token, _, err := w.Forge.GitToken(t.Context(), r)
+		if err != nil || seen[token] != r.FullName() {
+			t.Errorf("%s gets the token of %s: %v", r.FullName(), seen[token], err)
+		}
+	}
+}
+
+func TestGitToken(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	w := forgetest.NewWorld(t, func(c *forge.Config) { c.Now = func() time.Time { return now } })
+	get := func() (string, time.Time) {
+		t.Helper()
+		token, expires, err := w.Forge.GitToken(t.Context(), w.Repo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token, expires
+	}
+	first, expires := get()
+	if again, _ := get(); again != first {
+		t.Error("a new token for each call")
+	}
+	now = expires.Add(-5 * time.Minute)
+	second, _ := get()
+	if second == first {
+		t.Error("a token that is about to end was given out")
+	}
+	now = time.Now()
+	for range 2 { // the second time it has ended already
+		if err := w.Forge.Revoke(t.Context(), second); err != nil {
+			t.Error(err)
+		}
+	}
+	if third, _ := get(); third == second {
+		t.Error("a revoked token was given out")
+	}
+}
+
+func TestUninstalled(t *testing.T) {
+	t.Parallel()
+	w := forgetest.NewWorld(t)
+	w.Uninstall("octo")
+	_, err := w.Forge.CreateComment(t.Context(), w.Repo, 1, "hello")
+	if !errors.Is(err, forge.ErrNotInstalled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestExpiredTokensAreReplaced(t *testing.T) {
+	t.Parallel()
+	w := forgetest.NewWorld(t)
+	n := w.OpenIssue(t, "A bug").Number
+	forgetest.Must(w.Forge.Issue(t.Context(), w.Repo, n))(t)
+	w.ExpireTokens() // as when an installation was suspended for a while
+	_, err := w.Forge.Issue(t.Context(), w.Repo, n)
+	if class, _ := forge.Classify(err); err == nil || class != forge.ClassTemporary {
+		t.Errorf("class %s: %v", class, err)
+	}
+	forgetest.Must(w.Forge.Issue(t.Context(), w.Repo, n))(t)
+	w.ExpireTokens() // and again at once: it may take a moment, but is nothing permanent
+	forgetest.Poll(t, "renewed token", func() bool {
+		_, err := w.Forge.Issue(t.Context(), w.Repo, n)
+		if class, _ := forge.Classify(err); err != nil && class != forge.ClassTemporary {
+			t.Fatalf("class %s: %v", class, err)
+		}
+		return err == nil
+	})
+}

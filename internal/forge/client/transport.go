@@ -1,0 +1,294 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/rs/zerolog"
+)
+
+// Keys of log fields.
+const (
+	logOp           = "op"
+	logInstallation = "installation"
+	logMethod       = "method"
+	logPath         = "path"
+	logStatus       = "status"
+	logUntil        = "until"
+	logDeprecation  = "deprecation"
+	logSunset       = "sunset"
+)
+
+const (
+	maxAnswer   = 64 << 20 // bytes of one answer
+	maxPaceWait = time.Minute
+	readTries   = 3
+)
+
+// Call is one HTTP request that was answered or that failed, for metrics.
+type Call struct {
+	Op           string // what it was for, without names: "create comment"
+	Method       string
+	Status       int // 0 when there was no answer
+	Installation int64
+	Took         time.Duration
+	Limited      LimitKind // empty unless it met a limit
+	API          string    // rest or graphql
+	Left         int       // of the API's hourly limit, as the answer said; -1 if it did not
+}
+
+// transport is the innermost of all clients, so that it sees the requests for tokens too. It may be
+// used at once by many goroutines.
+type transport struct {
+	base    http.RoundTripper
+	now     func() time.Time
+	timeout time.Duration // of one attempt, including the answer's body
+	backoff time.Duration // before the second attempt
+	graphql string        // path of the GraphQL API
+	hosts   []string      // where credentials may go
+	token   string        // X-GitHub-Stateless-S2S-Token for new tokens, or empty
+	redact  func(string) string
+	gate    *gate
+	log     zerolog.Logger
+	metrics func(Call)
+	calls   *book
+
+	write, data Pace
+	mu          sync.Mutex
+	pacers      map[pacerKey]*pacer
+	sunset      map[string]bool // paths whose end was logged
+}
+
+type pacerKey struct {
+	installation int64
+	kind         operationKind
+}
+
+func newTransport(cfg Config) (*transport, error) {
+	v4, err := url.Parse(cfg.V4APIURL)
+	if err != nil {
+		return nil, fmt.Errorf("parse GraphQL address: %w", err)
+	}
+	v3, err := url.Parse(cfg.V3APIURL)
+	if err != nil {
+		return nil, fmt.Errorf("parse REST address: %w", err)
+	}
+	return &transport{
+		base: cfg.Transport, now: cfg.Now, timeout: cfg.Timeout, backoff: cfg.Backoff, graphql: v4.Path, hosts: []string{v3.Host, v4.Host},
+		token: cfg.StatelessTokens, redact: cfg.Redact, gate: newGate(cfg.Now, cfg.Unsaid), log: cfg.Log, metrics: cfg.Metrics,
+		calls: newBook(), write: cfg.Writes, data: cfg.Data, pacers: map[pacerKey]*pacer{}, sunset: map[string]bool{},
+	}, nil
+}
+
+var _ http.RoundTripper = (*transport)(nil)
+
+// RoundTrip checks the limits, waits for its turn, sends, and repeats what may be repeated. The answer's
+// body is complete. A limit is an error, *LimitError; so is a write that was redirected, ErrRenamed.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	op := operationOf(req, t.now)
+	mint := strings.HasSuffix(req.URL.Path, "/access_tokens")
+	body, err := readBody(req)
+	if err != nil {
+		return nil, err
+	}
+	if body, err = t.withoutSecrets(req, op, body); err != nil {
+		return nil, err
+	}
+	if t.token != "" && mint {
+		req = req.Clone(req.Context())
+		req.Header.Set("X-GitHub-Stateless-S2S-Token", t.token)
+	}
+	if l := t.gate.check(op.installation, t.apiOf(req)); l != nil {
+		return nil, l
+	}
+	if !mint {
+		if err := t.turn(req.Context(), op); err != nil {
+			return nil, err
+		}
+	}
+	once := op.kind == kindWrite && !mint
+	try := func() (*http.Response, error) {
+		resp, err := t.attempt(req, body, op, mint)
+		return resp, t.repeatable(req.Context(), once, resp, err)
+	}
+	tries := uint(readTries)
+	if once {
+		tries = 1
+	}
+	resp, err := backoff.Retry(req.Context(), try, backoff.WithMaxTries(tries), backoff.WithBackOff(t.newBackOff()))
+	var busy *busyError
+	if errors.As(err, &busy) {
+		return busy.resp, nil // the last answer, for the client to make its error of
+	}
+	var permanent *backoff.PermanentError
+	if errors.As(err, &permanent) {
+		err = permanent.Unwrap()
+	}
+	return resp, err
+}
+
+func (t *transport) newBackOff() backoff.BackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = t.backoff, 8*t.backoff
+	return b
+}
+
+// busyError carries an answer that another attempt may better.
+type busyError struct{ resp *http.Response }
+
+func (e *busyError) Error() string { return "GitHub answered " + e.resp.Status }
+
+// repeatable makes the error that backoff.Retry understands: nil, one to repeat, or a permanent one.
+func (t *transport) repeatable(ctx context.Context, once bool, resp *http.Response, err error) error {
+	var limit *LimitError
+	switch {
+	case err == nil && !once && resp.StatusCode >= 502 && resp.StatusCode <= 504:
+		return &busyError{resp}
+	case err == nil:
+		return nil
+	case once || ctx.Err() != nil || errors.As(err, &limit) || errors.Is(err, ErrRenamed):
+		return backoff.Permanent(err)
+	}
+	return err
+}
+
+// turn waits until the call may be made: writes queue up per installation.
+func (t *transport) turn(ctx context.Context, op *Operation) error {
+	if op.kind == kindRead {
+		return nil
+	}
+	wctx, cancel := context.WithTimeout(ctx, maxPaceWait)
+	defer cancel()
+	err := t.pacer(op).wait(wctx, op.priority)
+	if err != nil && ctx.Err() == nil {
+		return &LimitError{Kind: LimitPace, Installation: op.installation, Until: t.now().Add(maxPaceWait)}
+	}
+	return err
+}
+
+func (t *transport) pacer(op *Operation) *pacer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := pacerKey{op.installation, op.kind}
+	p := t.pacers[k]
+	if p == nil {
+		pace := t.write
+		if op.kind == kindData {
+			pace = t.data
+		}
+		p = newPacer(pace, t.now)
+		t.pacers[k] = p
+	}
+	return p
+}
+
+func (t *transport) apiOf(req *http.Request) api {
+	if req.URL.Path == t.graphql {
+		return apiGraphQL
+	}
+	return apiREST
+}
+
+// attempt sends the request once and reads the whole answer.
+func (t *transport) attempt(req *http.Request, body []byte, op *Operation, mint bool) (*http.Response, error) {
+	a := t.apiOf(req)
+	if l := t.gate.check(op.installation, a); l != nil {
+		return nil, l
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), t.timeout)
+	defer cancel()
+	if !mint {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { op.sent.Store(true) }})
+	}
+	out := req.Clone(ctx)
+	if !slices.Contains(t.hosts, out.URL.Host) { // a redirection: the clients above add the token again
+		out.Header.Del("Authorization")
+	}
+	if body != nil {
+		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		out.Body, _ = out.GetBody()
+		out.ContentLength = int64(len(body))
+	}
+	start := time.Now()
+	t.calls.add(PurposeOf(req.Context()))
+	resp, answer, err := t.send(out)
+	done := Call{Op: op.name, Method: req.Method, Installation: op.installation, Took: time.Since(start), API: string(a), Left: -1}
+	defer func() { t.metrics(done) }()
+	if err != nil {
+		return nil, err
+	}
+	resp.Request = req
+	done.Status = resp.StatusCode
+	if left, err := strconv.Atoi(resp.Header.Get("X-RateLimit-Remaining")); err == nil {
+		done.Left = left
+	}
+	t.warnOfSunset(op, resp)
+	if l := t.gate.judge(op.installation, a, resp, answer); l != nil {
+		done.Limited = l.Kind
+		t.log.Warn().Str(logOp, op.description).Int64(logInstallation, op.installation).Time(logUntil, l.Until).Msg(string(l.Kind) + " rate limit of GitHub")
+		return nil, l
+	}
+	if s := resp.StatusCode; req.Method != http.MethodGet && s >= 301 && s <= 303 {
+		return nil, fmt.Errorf("%w: %s %s leads elsewhere", ErrRenamed, req.Method, req.URL.Path)
+	}
+	return resp, nil
+}
+
+// send does one round trip and replaces the answer's body by what was read of it.
+func (t *transport) send(req *http.Request) (*http.Response, []byte, error) {
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read GitHub's answer: %w", err)
+	}
+	if len(answer) > maxAnswer {
+		return nil, nil, fmt.Errorf("GitHub's answer is larger than %d bytes", maxAnswer)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(answer))
+	return resp, answer, nil
+}
+
+// warnOfSunset logs, once per path, that GitHub is going to end what we use.
+func (t *transport) warnOfSunset(op *Operation, resp *http.Response) {
+	deprecation, sunset := resp.Header.Get("Deprecation"), resp.Header.Get("Sunset")
+	if deprecation == "" && sunset == "" {
+		return
+	}
+	t.mu.Lock()
+	known := t.sunset[op.name]
+	t.sunset[op.name] = true
+	t.mu.Unlock()
+	if !known {
+		t.log.Warn().Str(logOp, op.description).Str(logMethod, resp.Request.Method).Str(logPath, resp.Request.URL.Path).Int(logStatus, resp.StatusCode).
+			Str(logDeprecation, deprecation).Str(logSunset, sunset).Msg("GitHub is going to end an API that errand uses")
+	}
+}
+
+// readBody takes the request's body, so that it can be sent again; nil if there is none.
+func readBody(req *http.Request) ([]byte, error) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return nil, nil
+	}
+	defer req.Body.Close()
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read request: %w", err)
+	}
+	return body, nil
+}

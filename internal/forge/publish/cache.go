@@ -1,0 +1,126 @@
+package publish
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/forge/client"
+)
+
+// How much is remembered of what GitHub said about commits.
+const (
+	maxTreeIDs  = 1000
+	maxListings = 8
+	maxListed   = 20_000 // entries; larger trees are read each time
+)
+
+// commitKey names a commit of one repository.
+type commitKey struct {
+	repo   int64
+	commit string
+}
+
+// Cache remembers what cannot change, because it is named by its content: which tree a commit has, and
+// what is in it. All of it was said by GitHub, or follows from tree ids that GitHub confirmed.
+type Cache struct {
+	mu       sync.Mutex
+	trees    map[commitKey]string
+	treeAges []commitKey // oldest first
+	listings map[commitKey]map[string]TreeEntry
+	listAges []commitKey
+	nodes    map[int64]string // GraphQL ids of repositories, by database id
+}
+
+// NewCache makes an empty Cache.
+func NewCache() *Cache {
+	return &Cache{nodes: map[int64]string{}, trees: map[commitKey]string{}, listings: map[commitKey]map[string]TreeEntry{}}
+}
+
+func (c *Cache) tree(r client.Repo, commit string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.trees[commitKey{r.ID, commit}]
+}
+
+// NoteTree remembers a commit's tree.
+func (c *Cache) NoteTree(r client.Repo, commit, tree string) {
+	if commit == "" || tree == "" || r.ID == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := commitKey{r.ID, commit}
+	if c.trees[key] == "" {
+		c.treeAges = append(c.treeAges, key)
+	}
+	c.trees[key] = tree
+	if len(c.treeAges) > maxTreeIDs {
+		delete(c.trees, c.treeAges[0])
+		c.treeAges = c.treeAges[1:]
+	}
+}
+
+// listing returns a copy of what is in a commit's tree, nil if that is not known.
+func (c *Cache) listing(r client.Repo, commit string) map[string]TreeEntry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.listings[commitKey{r.ID, commit}])
+}
+
+// noteListing remembers what is in a commit's tree.
+func (c *Cache) noteListing(r client.Repo, commit string, tree map[string]TreeEntry) {
+	if r.ID == 0 || len(tree) > maxListed {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := commitKey{r.ID, commit}
+	c.listAges = append(slices.DeleteFunc(c.listAges, func(o commitKey) bool { return o == key }), key)
+	c.listings[key] = maps.Clone(tree)
+	if len(c.listAges) > maxListings {
+		delete(c.listings, c.listAges[0])
+		c.listAges = c.listAges[1:]
+	}
+}
+
+// published remembers the head of a changeset that was put on top of onto, and whose every tree GitHub
+// confirmed.
+func (c *Cache) published(r client.Repo, cs *changeset.Changeset, onto string, p Published) {
+	c.NoteTree(r, p.Head, p.Tree)
+	tree := c.listing(r, onto)
+	if tree == nil {
+		return
+	}
+	for i := range cs.Commits {
+		for _, ch := range cs.Commits[i].Changes {
+			if ch.Deleted() {
+				delete(tree, ch.Path)
+			}
+		}
+		for _, ch := range cs.Commits[i].Changes {
+			if !ch.Deleted() {
+				tree[ch.Path] = TreeEntry{Mode: string(ch.Mode), ID: ch.Blob}
+			}
+		}
+	}
+	c.noteListing(r, p.Head, tree)
+}
+
+// repository returns the GraphQL id of a repository, empty if it is not known.
+func (c *Cache) repository(r client.Repo) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nodes[r.ID]
+}
+
+// NoteRepository remembers the GraphQL id of a repository.
+func (c *Cache) NoteRepository(r client.Repo, node string) {
+	if r.ID == 0 || node == "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nodes[r.ID] = node
+}

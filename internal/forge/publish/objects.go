@@ -1,0 +1,83 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/forge/client"
+)
+
+// TreeEntry is a path's mode and object in a tree.
+type TreeEntry struct {
+	Mode string // octal, as git writes it
+	ID   string // of the blob, or of a submodule's commit
+}
+
+// maxTreeReads bounds the requests for one very large tree.
+const maxTreeReads = 1000
+
+// Tree reads the whole tree of a commit by path: files, symlinks and submodules. A tree that GitHub
+// does not list in one answer is read folder by folder; it is never returned in part.
+func (p *Publisher) Tree(ctx context.Context, r client.Repo, commit string) (map[string]TreeEntry, error) {
+	if tree := p.cache.listing(r, commit); tree != nil {
+		return tree, nil
+	}
+	op, err := p.client.Read(ctx, r.Installation, "read tree", fmt.Sprintf("of %s in %s", commit, r.FullName()))
+	if err != nil {
+		return nil, err
+	}
+	type folder struct{ path, id string }
+	tree := map[string]TreeEntry{}
+	todo := []folder{{"", commit}}
+	for reads := 0; len(todo) > 0; {
+		next := todo[0]
+		todo = todo[1:]
+		entries, whole, err := listTree(op, r, next.id)
+		if err != nil {
+			return nil, op.Wrap(err)
+		}
+		if reads++; reads > maxTreeReads {
+			return nil, op.Wrap(errTreeTooLarge)
+		}
+		for _, e := range entries {
+			path := next.path + e.GetPath()
+			switch {
+			case e.GetType() != "tree":
+				tree[path] = TreeEntry{Mode: e.GetMode(), ID: e.GetSHA()}
+			case !whole:
+				todo = append(todo, folder{path + "/", e.GetSHA()})
+			}
+		}
+	}
+	p.cache.noteListing(r, commit, tree)
+	return tree, nil
+}
+
+// listTree lists a tree with all its folders, or, if that is too much for one answer, its top level.
+func listTree(op *client.Operation, r client.Repo, id string) (entries []*github.TreeEntry, whole bool, err error) {
+	for _, recursive := range []bool{true, false} {
+		got, _, err := op.GitHub.Git.GetTree(op.Ctx, r.Owner, r.Name, id, recursive)
+		if err != nil {
+			return nil, false, err
+		}
+		if !got.GetTruncated() {
+			return got.Entries, recursive, nil
+		}
+	}
+	return nil, false, errTreeTooLarge
+}
+
+// Blob reads a blob's content.
+func (p *Publisher) Blob(ctx context.Context, r client.Repo, id string) ([]byte, error) {
+	op, err := p.client.Read(ctx, r.Installation, "read blob", fmt.Sprintf("%s in %s", id, r.FullName()))
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := op.GitHub.Git.GetBlobRaw(op.Ctx, r.Owner, r.Name, id)
+	if err != nil {
+		return nil, op.Wrap(err)
+	}
+	return data, nil
+}

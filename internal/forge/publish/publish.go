@@ -1,0 +1,112 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/forge/client"
+)
+
+// Publisher puts changesets on GitHub. All methods may be called at once. Every failure is a *client.Error.
+type Publisher struct {
+	client *client.Client
+	cache  *Cache
+}
+
+// New makes a Publisher, which keeps what it learns in cache.
+func New(c *client.Client, cache *Cache) *Publisher { return &Publisher{client: c, cache: cache} }
+
+// Published is what Commit made. No branch points at it yet: see Move.
+type Published struct {
+	IDs  map[string]string // commit ids, local to published
+	Head string            // published id of the changeset's head
+	Tree string            // its tree, which is the VM's
+}
+
+// Commit makes a changeset's commits on GitHub as git objects, on top of the commit onto, which takes
+// the place of the changeset's base. Authors are left out, so that GitHub signs the commits as the
+// App's. Every commit's tree is compared with the one that the VM had: ErrTreeMismatch.
+//
+// Nothing that people see changes, so it may be repeated; known holds the ids that an earlier try
+// returned, also beside an error, and those commits are not made again.
+func (p *Publisher) Commit(ctx context.Context, r client.Repo, cs *changeset.Changeset, onto string, known map[string]string) (Published, error) {
+	out := Published{IDs: maps.Clone(known), Head: onto}
+	if out.IDs == nil {
+		out.IDs = map[string]string{}
+	}
+	op, err := p.client.Data(ctx, r.Installation, "publish commits", "to "+r.FullName())
+	if err != nil {
+		return out, err
+	}
+	b := &builder{op: op, repo: r, cs: cs, there: map[string]bool{}}
+	if out.Tree = p.cache.tree(r, onto); out.Tree == "" {
+		if out.Tree, err = b.treeOf(onto); err != nil {
+			return out, op.Wrap(err)
+		}
+		p.cache.NoteTree(r, onto, out.Tree)
+	}
+	trees := map[string]string{cs.Base: out.Tree} // by local commit id
+	published := map[string]string{cs.Base: onto}
+	for i := range cs.Commits {
+		c := &cs.Commits[i]
+		id, ok := out.IDs[c.ID]
+		if !ok {
+			if id, err = b.commit(c, trees, published); err != nil {
+				return out, op.Wrap(fmt.Errorf("publish commit %s: %w", c.ID, err))
+			}
+			out.IDs[c.ID] = id
+		}
+		trees[c.ID], published[c.ID] = c.Tree, id
+		out.Head, out.Tree = id, c.Tree
+	}
+	p.cache.published(r, cs, onto, out)
+	return out, nil
+}
+
+// builder makes git objects of one changeset.
+type builder struct {
+	op    *client.Operation
+	repo  client.Repo
+	cs    *changeset.Changeset
+	there map[string]bool // blobs that GitHub has from this run of Commit
+}
+
+func (b *builder) treeOf(commit string) (string, error) {
+	got, _, err := b.op.GitHub.Git.GetCommit(b.op.Ctx, b.repo.Owner, b.repo.Name, commit)
+	if err != nil {
+		return "", fmt.Errorf("read commit %s: %w", commit, err)
+	}
+	return got.GetTree().GetSHA(), nil
+}
+
+// commit makes one commit, whose first parent's tree is in trees, and returns its id.
+func (b *builder) commit(c *changeset.Commit, trees, published map[string]string) (string, error) {
+	if len(c.Parents) == 0 || published[c.Parents[0]] == "" {
+		return "", fmt.Errorf("%w: its first parent is not part of the chain", ErrIncomplete)
+	}
+	tree, err := b.tree(trees[c.Parents[0]], c.Changes)
+	if err != nil {
+		return "", err
+	}
+	if tree != c.Tree {
+		return "", fmt.Errorf("%w: %s instead of %s", ErrTreeMismatch, tree, c.Tree)
+	}
+	var parents []*github.Commit
+	for _, p := range c.Parents {
+		if id := published[p]; id != "" {
+			p = id
+		}
+		parents = append(parents, &github.Commit{SHA: github.String(p)})
+	}
+	got, _, err := b.op.GitHub.Git.CreateCommit(b.op.Ctx, b.repo.Owner, b.repo.Name, &github.Commit{
+		Message: &c.Message, Tree: &github.Tree{SHA: &tree}, Parents: parents,
+	}, nil)
+	if err != nil {
+		return "", fmt.Errorf("create commit: %w", err)
+	}
+	return got.GetSHA(), nil
+}

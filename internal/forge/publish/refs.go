@@ -1,0 +1,110 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/errand-bot/errand/internal/forge/client"
+)
+
+// noCommit is how updateRefs writes that a ref does not exist.
+const noCommit = "0000000000000000000000000000000000000000"
+
+const updateRefsMutation = `mutation($repo: ID!, $name: GitRefname!, $before: GitObjectID!, $after: GitObjectID!, $force: Boolean!) {
+  updateRefs(input: {repositoryId: $repo, refUpdates: [{name: $name, beforeOid: $before, afterOid: $after, force: $force}]}) { clientMutationId }
+}`
+
+// Head returns the commit that a branch is at. A branch that does not exist is ErrNotFound.
+func (p *Publisher) Head(ctx context.Context, r client.Repo, branch string) (sha string, err error) {
+	op, err := p.client.Read(ctx, r.Installation, "read branch", branch+" of "+r.FullName())
+	if err != nil {
+		return "", err
+	}
+	sha, err = readHead(op, r, branch)
+	return sha, op.Wrap(err)
+}
+
+func readHead(op *client.Operation, r client.Repo, branch string) (string, error) {
+	ref, _, err := op.GitHub.Git.GetRef(op.Ctx, r.Owner, r.Name, "heads/"+branch)
+	if err != nil {
+		return "", err
+	}
+	return ref.GetObject().GetSHA(), nil
+}
+
+// An update moves a branch from one commit to another. An empty before means that the branch does not exist.
+type update struct{ branch, before, after string }
+
+// Move moves a branch from one commit to another, if it is still there: else it is ErrMoved, with a
+// *MovedError that says where it is. An empty before creates the branch. It is never forced over
+// somebody's work, but after need not descend from before. It may be repeated: a branch that is at
+// after already is a success, which also settles an unknown outcome.
+func (p *Publisher) Move(ctx context.Context, r client.Repo, branch, before, after string) error {
+	node, err := p.repositoryNode(ctx, r)
+	if err != nil {
+		return err
+	}
+	op, err := p.client.Write(ctx, r.Installation, "move branch", branch+" of "+r.FullName())
+	if err != nil {
+		return err
+	}
+	err = op.GraphQL(updateRefsMutation, map[string]any{
+		"repo": node, "name": "refs/heads/" + branch, "before": cmp.Or(before, noCommit), "after": after, "force": true,
+	}, nil)
+	if err == nil {
+		return nil
+	}
+	err = op.Wrap(err)
+	if class, _ := client.Classify(err); class == client.ClassTemporary {
+		return err // nothing was sent
+	}
+	return settle(op, r, update{branch, before, after}, err)
+}
+
+// settle finds out what an update that was refused, or not answered, has left. The words of GitHub's
+// refusal are not relied on.
+func settle(op *client.Operation, r client.Repo, want update, cause error) error {
+	head, err := readHead(op.Verify(), r, want.branch)
+	switch {
+	case client.StatusOf(err) == http.StatusNotFound:
+		head = ""
+	case err != nil:
+		return cause
+	}
+	switch {
+	case head == want.after:
+		return nil
+	case head == want.before:
+		return cause
+	}
+	return op.Wrap(&MovedError{Branch: want.branch, Want: want.before, Head: head})
+}
+
+const repoNodeQuery = `query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { id } }`
+
+// repositoryNode returns a repository's GraphQL id, which never changes.
+func (p *Publisher) repositoryNode(ctx context.Context, r client.Repo) (string, error) {
+	node := p.cache.repository(r)
+	if node != "" {
+		return node, nil
+	}
+	op, err := p.client.Read(ctx, r.Installation, "read repository", r.FullName())
+	if err != nil {
+		return "", err
+	}
+	var data struct {
+		Repository struct {
+			ID string `json:"id"`
+		} `json:"repository"`
+	}
+	if err := op.GraphQL(repoNodeQuery, map[string]any{"owner": r.Owner, "name": r.Name}, &data); err != nil {
+		return "", op.Wrap(err)
+	}
+	if data.Repository.ID == "" {
+		return "", op.Wrap(errors.New("GitHub named no id"))
+	}
+	p.cache.NoteRepository(r, data.Repository.ID)
+	return data.Repository.ID, nil
+}
