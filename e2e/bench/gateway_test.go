@@ -16,7 +16,9 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/forward"
 	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/gitproxy"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/runner/tetherd"
 	"github.com/errand-bot/errand/internal/tether"
@@ -41,8 +43,8 @@ type port struct{ through, token string }
 // onVMs is on how many VMs agents are at work.
 const onVMs = 10
 
-// newWire makes a wire. Its gateway may be configured further.
-func newWire(b *testing.B, change func(*tether.Config)) *wire {
+// newWire makes a wire. VMs read their repositories from git, which is an address, if they do.
+func newWire(b *testing.B, git string) *wire {
 	b.Helper()
 	var tasks []*state.Task
 	for n := range onVMs {
@@ -51,14 +53,19 @@ func newWire(b *testing.B, change func(*tether.Config)) *wire {
 	w := &wire{heard: make(chan struct{}, 1), release: make(chan struct{}), store: storeOf(b, tasks)}
 	api := httptest.NewServer(http.HandlerFunc(w.answer))
 	b.Cleanup(api.Close)
-	cfg := tether.Config{
-		Tasks: w.store, Key: []byte("0123456789abcdef0123456789abcdef"), Ledger: booked{w.store}, Journal: w.store, Upstreams: w.store, Prices: modelapi.DefaultPrices(), Log: zerolog.Nop(),
-		Models: map[string]gateway.Upstream{"anthropic": {BaseURL: api.URL, Key: "key", Header: "X-Api-Key", API: modelapi.Anthropic}},
-	}
-	if change != nil {
-		change(&cfg)
-	}
-	h := tether.New(cfg)
+	transport := forward.NewTransport(0)
+	h := tether.New(tether.Config{
+		Tasks: w.store, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop(),
+		Gateway: gateway.New(gateway.Config{
+			Tasks: w.store, Ledger: booked{w.store}, Journal: w.store, Upstreams: w.store, Prices: modelapi.DefaultPrices(),
+			Models:    map[string]gateway.Upstream{"anthropic": {BaseURL: api.URL, Key: "key", Header: "X-Api-Key", API: modelapi.Anthropic}},
+			Transport: transport, Log: zerolog.Nop(),
+		}),
+		Git: gitproxy.New(gitproxy.Config{
+			Git:       func(context.Context, *state.Task) (string, string, error) { return git, "token", nil },
+			Transport: transport, Log: zerolog.Nop(),
+		}),
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	b.Cleanup(func() { cancel(); group.Wait() })
@@ -125,7 +132,7 @@ func (w *wire) call(b *testing.B, at port, what string) io.ReadCloser {
 // booked is read in the end: figures of a gateway that does not count would be worth nothing.
 func BenchmarkGateway(b *testing.B) {
 	for b.Loop() {
-		w := newWire(b, nil)
+		w := newWire(b, "")
 		direct := port{through: w.direct}
 		d, t := w.firstBytes(b, direct, w.vms[0])
 		figure(b, "first byte of an answer to 100 kB, the best of %d rounds of %d calls: direct p50 %s, p99 %s; through tether, gateway and store p50 %s, p99 %s: p99 is %s more (at most 5 ms)", rounds, inRound, d.p50, d.p99, t.p50, t.p99, t.p99-d.p99)

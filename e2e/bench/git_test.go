@@ -16,9 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/errand-bot/errand/internal/tether"
-	"github.com/errand-bot/errand/state"
 )
 
 // manyFiles and fileBytes make a repository whose checkout has about 129 MB.
@@ -33,11 +30,7 @@ func BenchmarkGitReads(b *testing.B) {
 		repo := filepath.Join(b.TempDir(), "acme", "big.git")
 		crowdedRepo(b, repo)
 		backend := httptest.NewServer(gitBackend(b, filepath.Dir(filepath.Dir(repo))))
-		w := newWire(b, func(c *tether.Config) {
-			c.Git = func(context.Context, *state.Task) (string, string, error) {
-				return backend.URL + "/acme/big.git", "token", nil
-			}
-		})
+		w := newWire(b, backend.URL+"/acme/big.git")
 		var direct, through []time.Duration
 		for range 3 { // in turns: the machine has other things to do, too
 			direct = append(direct, clone(b, backend.URL+"/acme/big.git", ""))

@@ -33,20 +33,20 @@ type BodyMemory struct{ bytes *semaphore.Weighted }
 // NewBodyMemory returns the limit for one VM.
 func NewBodyMemory() *BodyMemory { return &BodyMemory{bytes: semaphore.NewWeighted(maxBodies)} }
 
-// ask is the body of a call, in memory until done is called.
-type ask struct {
+// requestBody is the body of a call, in memory until done is called.
+type requestBody struct {
 	bytes  []byte
 	memory *BodyMemory
 	held   int64
 }
 
-func (a *ask) done() {
+func (a *requestBody) done() {
 	a.memory.bytes.Release(a.held)
 	a.bytes, a.held = nil, 0
 }
 
 // read reads a call's body, whole. No more memory is taken than has come, or twice that.
-func (a *ask) read(w http.ResponseWriter, r *http.Request) error {
+func (a *requestBody) read(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > maxAsk {
 		return &http.MaxBytesError{Limit: maxAsk}
 	}
@@ -80,7 +80,7 @@ func (a *ask) read(w http.ResponseWriter, r *http.Request) error {
 }
 
 // grow makes room for so many bytes.
-func (a *ask) grow(to int64) error {
+func (a *requestBody) grow(to int64) error {
 	if to <= int64(cap(a.bytes)) {
 		return io.ErrShortBuffer // a body that is longer than its request says: net/http lets none pass
 	}
@@ -95,7 +95,7 @@ func (a *ask) grow(to int64) error {
 }
 
 // readAsk reads a call's body, or answers the call itself and returns false. Done has to be called all the same.
-func (c *call) readAsk(w http.ResponseWriter, r *http.Request, a *ask, refuse func(kind, message string)) bool {
+func (c *call) readAsk(w http.ResponseWriter, r *http.Request, a *requestBody, refuse func(kind, message string)) bool {
 	err := a.read(w, r)
 	var large *http.MaxBytesError
 	switch {

@@ -48,7 +48,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	bodies := semaphore.NewWeighted(fit*size + fit)
 	waits, goOn := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, fit)
-	asks := make([]ask, fit)
+	asks := make([]requestBody, fit)
 	for i := range asks {
 		asks[i].memory = &BodyMemory{bodies}
 		go func() {
@@ -57,7 +57,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		<-waits
 	}
 	for name, length := range map[string]int64{"announced": size, "of unknown length": -1} {
-		more := ask{memory: &BodyMemory{bodies}}
+		more := requestBody{memory: &BodyMemory{bodies}}
 		if err := more.read(httptest.NewRecorder(), asking(&zeros{left: size}, length)); !errors.Is(err, errNoRoom) {
 			t.Errorf("one more, %s: %v", name, err)
 		}
@@ -100,7 +100,7 @@ func TestAnnouncedIsNotTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := ask{memory: &BodyMemory{semaphore.NewWeighted(2 * maxAsk)}}
+			a := requestBody{memory: &BodyMemory{semaphore.NewWeighted(2 * maxAsk)}}
 			defer a.done()
 			err := a.read(httptest.NewRecorder(), asking(&zeros{left: tc.come}, tc.length))
 			var large *http.MaxBytesError
@@ -129,7 +129,7 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 // TestBodiesHaveToCome: a body has two minutes, and the connection is not bounded afterwards: the answer may take long.
 func TestBodiesHaveToCome(t *testing.T) {
 	t.Parallel()
-	a, d := ask{memory: &BodyMemory{semaphore.NewWeighted(maxAsk)}}, &deadlines{ResponseWriter: httptest.NewRecorder()}
+	a, d := requestBody{memory: &BodyMemory{semaphore.NewWeighted(maxAsk)}}, &deadlines{ResponseWriter: httptest.NewRecorder()}
 	before := time.Now()
 	if err := a.read(d, asking(strings.NewReader("body"), 4)); err != nil {
 		t.Fatal(err)

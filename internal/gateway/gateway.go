@@ -85,8 +85,10 @@ type Config struct {
 	Transport http.RoundTripper
 }
 
-// Path is where the gateway is reached: PROVIDER and the path of the provider's API follow.
-const Path = "/llm/"
+// Pattern is the pattern, for http.ServeMux, of the requests that [Gateway.Serve] answers: the path of the provider's API follows.
+const Pattern = prefix + "{provider}/"
+
+const prefix = "/llm/"
 
 // Gateway passes calls of models on to their providers.
 type Gateway struct {
@@ -105,7 +107,7 @@ func New(cfg Config) *Gateway {
 
 // splitPath returns the provider's name in a request's path, and the path after it.
 func splitPath(r *http.Request) (provider, rest string) {
-	provider, rest, found := strings.Cut(strings.TrimPrefix(r.URL.Path, Path), "/")
+	provider, rest, found := strings.Cut(strings.TrimPrefix(r.URL.Path, prefix), "/")
 	if found {
 		rest = "/" + rest
 	}

@@ -35,7 +35,7 @@ func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, m
 	}
 	c := call{g: g, name: name, up: up, task: t, place: place{key: t.Key, run: t.Run.ID}}
 	if up.API.Calls(r.Method) {
-		body := ask{memory: memory}
+		body := requestBody{memory: memory}
 		defer body.done()
 		if !c.readAsk(w, r, &body, refuse) || !g.holdToModel(w, r, t, up, rest, body.bytes, refuse) {
 			return

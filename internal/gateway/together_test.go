@@ -2,171 +2,215 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/state"
 )
 
-// full answers a call that is not streamed, with all the output that it may have, after a while.
-func full(r *http.Request) (*http.Response, error) {
-	var asked struct {
-		Max       int64 `json:"max_tokens"`
-		Completed int64 `json:"max_completion_tokens"`
-	}
-	if err := json.Unmarshal([]byte(bodyOf(r)), &asked); err != nil {
-		return nil, err
-	}
-	n := max(asked.Max, asked.Completed)
-	if n == 0 {
-		n = 128 << 10
-	}
-	time.Sleep(time.Duration(n) * time.Millisecond)
-	body := fmt.Sprintf(`{"model":"m","usage":{"prompt_tokens":1,"completion_tokens":%d}}`, n)
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
+// dollar is a call whose whole answer may cost one, and does.
+const (
+	dollar       = `{"model":"claude-x","max_tokens":100000}`
+	dollarAnswer = `{"type":"message","model":"claude-x","usage":{"input_tokens":1,"output_tokens":100000}}`
+)
+
+// crowd is a VM's end whose model keeps each call until it is let go.
+type crowd struct {
+	*end
+	books *books
+	came  chan struct{}
+	let   chan struct{}
+	spent chan int64 // what was booked, in tokens, as each call came to the model
 }
 
-// TestTwoTasksKeepTheCaps: however many calls two tasks make at once, each with the longest answer that it is allowed,
-// what they cost together is no more than any cap.
-func TestTwoTasksKeepTheCaps(t *testing.T) {
-	t.Parallel()
-	const path = "/v1/chat/completions"
-	bodies := []string{`{"model":"m"}`, `{"model":"m","max_tokens":100000}`, `{"model":"m","max_tokens":5000}`, `{"model":"m","max_completion_tokens":null}`}
-	for name, tc := range map[string]struct{ day, task, tokens int64 }{
-		"a cap of all tasks":           {3_000_000, 0, 0},
-		"caps of tasks":                {0, 2_000_000, 0},
-		"both":                         {3_000_000, 2_000_000, 0},
-		"less than one answer":         {700_000, 500_000, 0},
-		"tokens of a task":             {0, 0, 300_000},
-		"too little for any, one each": {0, 10_000, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				one := state.Money{CapMicroUSD: tc.task, CapTokens: tc.tokens}
-				b := newBench(modelapi.OpenAI, full, one, one)
-				b.day.CapMicroUSD = tc.day
-				b.g.cfg.Wait = 0 // as it is in earnest
-				var wait sync.WaitGroup
-				for i := range 50 {
-					wait.Go(func() {
-						for range 30 {
-							answer := b.call(t.Context(), 1+i%2, path, bodies[i%len(bodies)])
-							if answer.Code == http.StatusForbidden {
-								return
-							}
-							time.Sleep(time.Second)
-						}
-					})
-				}
-				wait.Wait()
-				if tc.day > 0 && (b.day.MicroUSD > tc.day || b.day.MicroUSD < tc.day/2) {
-					t.Errorf("the day has cost %d of %d", b.day.MicroUSD, tc.day)
-				}
-				for key, task := range b.tasks {
-					m := task.Money
-					if tc.task > 0 && m.MicroUSD > tc.task || tc.tokens > 0 && m.Tokens() > tc.tokens+int64(task.Run.Answers) {
-						t.Errorf("task %s has used %+v", key, m)
-					}
-				}
-			})
-		})
-	}
+func newCrowd(t *testing.T, change func(*Config, *books)) *crowd {
+	t.Helper()
+	c := &crowd{books: &books{task: *someTask()}, came: make(chan struct{}, 200), let: make(chan struct{}), spent: make(chan int64, 200)}
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "count_tokens") {
+			return
+		}
+		c.books.mu.Lock()
+		c.spent <- c.books.task.Run.Money.OutputTokens
+		c.books.mu.Unlock()
+		c.came <- struct{}{}
+		select {
+		case <-c.let:
+		case <-r.Context().Done():
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, dollarAnswer)
+	}))
+	t.Cleanup(model.Close)
+	c.end = newEnd(t, nil, func(cfg *Config) {
+		cfg.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		cfg.Tasks, cfg.Ledger, cfg.Prices = c.books, c.books, modelapi.Prices{"claude-x": {Output: 10}}
+		cfg.Wait = time.Millisecond
+		change(cfg, c.books)
+	})
+	return c
 }
 
-// TestStreamMakesRoom: a stream that comes to what a call in flight may cost, which cannot be cut, is ended in a way that
-// its program asks again after; its run is not held for it.
-func TestStreamMakesRoom(t *testing.T) {
-	t.Parallel()
-	for name, d := range dialects() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(d.api, func(r *http.Request) (*http.Response, error) {
-					if body := bodyOf(r); strings.Contains(body, "stream") || body == "{}" {
-						return stream(r, d.first), nil
-					}
-					return later(r)
-				}, state.Money{CapMicroUSD: 1_350_000})
-				whole := map[modelapi.API]string{modelapi.Anthropic: "/v1/messages", modelapi.OpenAI: "/v1/chat/completions", modelapi.Gemini: "/v1beta/models/m:generateContent"}[d.api]
-				go b.call(t.Context(), 1, whole, `{"model":"m"}`) // which may cost $1.31
-				synctest.Wait()
-				answer := b.call(t.Context(), 1, d.path, d.body)
-				if said := answer.Body.String(); !strings.HasPrefix(said, d.first) || !strings.Contains(said, soonAgain) {
-					t.Errorf("status %d: %s", answer.Code, said)
-				}
-				if spent, held := b.spent(1, 0); held != nil || spent < 20_000 || spent > 60_000 {
-					t.Errorf("spent %d, held %+v", spent, held)
-				}
-			})
-		})
+// call makes one call of a model and returns its status, when to ask again, and what was said.
+func (c *crowd) call(ctx context.Context, body string) (status int, again, said string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+modelPath, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err.Error()
 	}
+	req.Header.Set("X-Api-Key", runToken)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "", err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header.Get("Retry-After"), fmt.Sprint(string(answer), err)
 }
 
-// TestOptionIsNotKnown: a server that refuses a chat because it knows no option for usage is asked without it; who
-// refuses it for anything else is not asked again.
-func TestOptionIsNotKnown(t *testing.T) {
+// TestCapHoldsAgainstManyAtOnce: calls that are made at once, none of which has said yet what it costs, get no more
+// of the model than the same calls one after another. Those that are too many are told to ask again: their run goes on.
+func TestCapHoldsAgainstManyAtOnce(t *testing.T) {
 	t.Parallel()
-	const unknown = `{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"]}]}`
-	for name, tc := range map[string]struct {
-		status int
+	const most = 16
+	tests := map[string]struct {
+		change func(*Config, *books)
+		body   string
+		pass   int
 		says   string
-		want   []string
-		code   int
 	}{
-		"it is not known":      {422, unknown, []string{`{"stream_options":{"include_usage":true},"model":"m","stream":true}`, `{"model":"m","stream":true}`}, 200},
-		"said in another way":  {400, unknown, []string{`{"stream_options":{"include_usage":true},"model":"m","stream":true}`, `{"model":"m","stream":true}`}, 200},
-		"something else":       {400, `{"error":"no"}`, []string{`{"stream_options":{"include_usage":true},"model":"m","stream":true}`}, 400},
-		"a fault, whatever it": {500, unknown, []string{`{"stream_options":{"include_usage":true},"model":"m","stream":true}`}, 500},
-	} {
+		"a task's money":  {func(_ *Config, b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, dollar, 1, "other calls under way"},
+		"a task's tokens": {func(_ *Config, b *books) { b.task.Money.CapTokens = 200_000 }, dollar, 2, "other calls under way"},
+		"a run's money":   {func(_ *Config, b *books) { b.task.Settings.Limits.RunMicroUSD = 2_500_000 }, dollar, 3, "other calls under way"},
+		"of all tasks":    {func(_ *Config, b *books) { b.caps.CapMicroUSD = 1_000_000 }, dollar, 1, "other calls under way"},
+		"turns":           {func(_ *Config, b *books) { b.task.Run.MaxTurns = 3 }, dollar, 3, "last turns are under way"},
+		"no cap":          {func(*Config, *books) {}, dollar, most, "at most 16 calls"},
+		"more than is left, alone": {func(_ *Config, b *books) {
+			b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 1_000_000, 500_000
+		}, dollar, 1, "other calls under way"},
+		"a bound that is a lie": {func(_ *Config, b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, `{"max_tokens":1}`, most, "at most 16 calls"},
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var got []string
-			b := newBench(modelapi.OpenAI, func(r *http.Request) (*http.Response, error) {
-				got = append(got, bodyOf(r))
-				if strings.Contains(bodyOf(r), "stream_options") {
-					return &http.Response{StatusCode: tc.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(tc.says))}, nil
-				}
-				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
-			}, state.Money{})
-			answer := b.call(t.Context(), 1, "/v1/chat/completions", `{"model":"m","stream":true}`)
-			if fmt.Sprint(got) != fmt.Sprint(tc.want) || answer.Code != tc.code || tc.code != 200 && answer.Body.String() != tc.says {
-				t.Errorf("status %d: %s; the model got %q", answer.Code, answer.Body, got)
+			c := newCrowd(t, test.change)
+			var wait sync.WaitGroup
+			var mu sync.Mutex
+			got := map[int]int{}
+			refused := make(chan struct{}, 50)
+			for range 50 {
+				wait.Go(func() {
+					status, again, said := c.call(t.Context(), test.body)
+					mu.Lock()
+					defer mu.Unlock()
+					if got[status]++; status == http.StatusOK {
+						return
+					}
+					refused <- struct{}{}
+					if status != http.StatusTooManyRequests || again != "2" || !strings.Contains(said, `"rate_limit_error"`) || !strings.Contains(said, test.says) {
+						t.Errorf("status %d, again in %q: %s", status, again, said)
+					}
+				})
+			}
+			for range 50 - test.pass {
+				<-refused
+			}
+			if status, body := ask(t, http.DefaultClient, http.MethodGet, c.url+"/llm/anthropic/v1/models", bearer(runToken)); status != http.StatusOK {
+				t.Errorf("what costs nothing: status %d: %s", status, body)
+			}
+			if status, body := ask(t, http.DefaultClient, http.MethodPost, c.url+modelPath+"/count_tokens", bearer(runToken)); (status == http.StatusOK) != (test.pass < most) {
+				t.Errorf("counting tokens: status %d: %s", status, body)
+			}
+			close(c.let)
+			wait.Wait()
+			c.books.mu.Lock()
+			defer c.books.mu.Unlock()
+			if got[http.StatusOK] != test.pass || len(c.came) != test.pass || c.books.task.Run.Money.OutputTokens != int64(test.pass)*100_000 {
+				t.Errorf("statuses %v, %d asked, booked %+v; want %d", got, len(c.came), c.books.task.Run.Money, test.pass)
+			}
+			if c.books.held != nil {
+				t.Errorf("the run is held for what others may come to use: %+v", c.books.held)
 			}
 		})
 	}
 }
 
-// TestHangsUpInTheQueue: a call that is given up while it waits for another costs nothing, and leaves its place.
-func TestHangsUpInTheQueue(t *testing.T) {
+// TestWaitsForOthers: a call that only others stand before is made as soon as they have left something.
+func TestWaitsForOthers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var asked int
-		b := newBench(modelapi.OpenAI, func(r *http.Request) (*http.Response, error) {
-			asked++
-			return full(r)
-		}, state.Money{CapMicroUSD: 1_350_000})
-		b.g.cfg.Wait = time.Hour
-		var wait sync.WaitGroup
-		wait.Go(func() { b.call(t.Context(), 1, "/v1/chat/completions", `{"model":"m","max_tokens":130000}`) })
-		synctest.Wait()
-		ctx, hangUp := context.WithTimeout(t.Context(), time.Minute)
-		defer hangUp()
-		b.call(ctx, 1, "/v1/chat/completions", `{"model":"m"}`)
-		if spent, held := b.spent(1, 0); asked != 1 || spent != 0 || held != nil || b.inFlight() != 1 {
-			t.Errorf("%d were asked, %d spent, held %+v, %d in flight", asked, spent, held, b.inFlight())
+	c := newCrowd(t, func(cfg *Config, b *books) { b.task.Money.CapMicroUSD, cfg.Wait = 1_200_000, time.Minute })
+	const more = `{"model":"claude-x","max_tokens":128000}` // it counts with $1.28, and costs $1
+	var wait sync.WaitGroup
+	one := func() {
+		if status, _, said := c.call(t.Context(), more); status != http.StatusOK {
+			t.Errorf("status %d: %s", status, said)
 		}
-		wait.Wait()
-		if spent, _ := b.spent(1, 0); asked != 1 || spent != 1_300_000 || b.inFlight() != 0 {
-			t.Errorf("%d were asked, %d spent, %d in flight", asked, spent, b.inFlight())
+	}
+	wait.Go(one)
+	<-c.came
+	wait.Go(one)
+	for c.books.looks() < 4 { // each call is looked up as it comes and as it is admitted
+		runtime.Gosched()
+	}
+	close(c.let)
+	wait.Wait()
+	if first, second := <-c.spent, <-c.spent; first != 0 || second != 100_000 {
+		t.Errorf("the first call was made with %d tokens booked, the second with %d, which has to wait for those of the first", first, second)
+	}
+	if status, _, said := c.call(t.Context(), dollar); status != http.StatusForbidden || !strings.Contains(said, "cap of $1.20 is reached") {
+		t.Errorf("status %d: %s", status, said)
+	}
+}
+
+// TestLastTurnIsUnderWay: answers that have begun and calls without one yet count together.
+func TestLastTurnIsUnderWay(t *testing.T) {
+	t.Parallel()
+	came := make(chan struct{}, 10)
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "stream") {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, ": begun\n\n")
+			_ = http.NewResponseController(w).Flush()
 		}
+		came <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(model.Close)
+	b := &books{task: *someTask()}
+	b.task.Run.MaxTurns = 3
+	w := newEnd(t, nil, func(c *Config) {
+		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Tasks, c.Ledger, c.Wait = b, b, time.Millisecond
 	})
+	c := &crowd{end: w, books: b}
+	ctx, hangUp := context.WithTimeout(t.Context(), time.Minute)
+	defer hangUp()
+	for range 2 {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+modelPath, strings.NewReader(`{"stream":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Api-Key", runToken)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		<-came
+	}
+	go c.call(ctx, dollar)
+	<-came
+	if status, _, said := c.call(ctx, dollar); status != http.StatusTooManyRequests || !strings.Contains(said, "last turns are under way") {
+		t.Errorf("status %d: %s", status, said)
+	}
 }

@@ -40,6 +40,9 @@ type Config struct {
 	Log       zerolog.Logger
 }
 
+// Pattern is the pattern, for http.ServeMux, of the requests that [Proxy.Serve] answers.
+const Pattern = "/git/{owner}/{repo}/"
+
 // Proxy passes reads of repositories on to the forge.
 type Proxy struct{ cfg Config }
 

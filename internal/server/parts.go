@@ -17,6 +17,8 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/local"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forward"
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/gitproxy"
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/remote"
@@ -84,15 +86,47 @@ func (s *Server) makeTether() error {
 	if s.reached, err = egress.OpenLog(filepath.Join(s.cfg.Data, "egress")); err != nil {
 		return err
 	}
-	s.tether = tether.New(tether.Config{
-		Callback: s.callbacks().Serve, Proxy: egress.New(egress.Config{Now: s.opts.Now, Resolver: s.opts.Hooks.Internet.Resolver, Dial: s.opts.Hooks.Internet.Dial}), Egress: func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) }, Reached: s.noteReached,
-		Tasks: s.store, Key: key, Models: upstreams(s.cfg, s.opts.Now, s.learn), Prices: s.cfg.Prices, Ledger: line{s}, Journal: s.store, Callable: s.callable, Upstreams: s.store, Backoff: s.opts.Timing.Backoff, Silence: s.cfg.Limits.Stall, Now: s.opts.Now, Log: s.opts.Log, Upstream: s.opts.Hooks.Upstream,
+	transport := forward.NewTransport(s.cfg.Limits.Stall)
+	if s.opts.Hooks.Upstream != nil {
+		transport = s.opts.Hooks.Upstream(transport)
+	}
+	s.gateway = gateway.New(gateway.Config{
+		Tasks:     s.store,
+		Models:    upstreams(s.cfg, s.opts.Now, s.learn),
+		Prices:    s.cfg.Prices,
+		Ledger:    line{s},
+		Journal:   s.store,
+		Callable:  s.callable,
+		Upstreams: s.store,
+		Backoff:   s.opts.Timing.Backoff,
+		Silence:   s.cfg.Limits.Stall,
+		Now:       s.opts.Now,
+		Log:       s.opts.Log,
+		Reached:   s.noteReached,
+		Transport: transport,
+	})
+	git := gitproxy.New(gitproxy.Config{
 		Git: func(ctx context.Context, t *state.Task) (string, string, error) {
 			r := forge.RepoOf(t)
 			token, _, err := s.forge.GitToken(ctx, r)
 			return s.forge.GitURL(r), token, err
 		},
-		Submodule: s.submodule, Refused: s.forge.ForgetToken,
+		Submodule: s.submodule,
+		Refused:   s.forge.ForgetToken,
+		Transport: transport,
+		Log:       s.opts.Log,
+	})
+	internet := s.opts.Hooks.Internet
+	s.tether = tether.New(tether.Config{
+		Tasks:    s.store,
+		Key:      key,
+		Gateway:  s.gateway,
+		Git:      git,
+		Callback: s.callbacks().Serve,
+		Proxy:    egress.New(egress.Config{Now: s.opts.Now, Resolver: internet.Resolver, Dial: internet.Dial}),
+		Egress:   func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) },
+		Reached:  s.noteReached,
+		Log:      s.opts.Log,
 	})
 	s.keeper = tether.NewKeeper(s.control, s.tether, s.opts.Log)
 	return nil

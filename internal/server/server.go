@@ -28,6 +28,7 @@ import (
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/secretscan"
@@ -84,6 +85,7 @@ type Server struct {
 	provider fleet.Provider
 	fleet    *fleet.Fleet
 	control  *runnerctl.Controller
+	gateway  *gateway.Gateway
 	tether   *tether.Handler
 	keeper   *tether.Keeper
 	reached  *egress.Log
@@ -220,7 +222,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.tether.Recover(ctx); err != nil && ctx.Err() == nil {
+	if err := s.gateway.Recover(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -236,7 +238,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go(func() error { return s.keeper.Run(ctx) })
-	g.Go(func() error { return s.tether.Run(ctx) })
+	g.Go(func() error { return s.gateway.Run(ctx) })
 	g.Go(func() error { return s.work(ctx) })
 	return g.Wait()
 }

@@ -41,7 +41,7 @@ func TestCallback(t *testing.T) {
 				c.change(task)
 			}
 			var got []heard
-			w := newEnd(t, task, func(cfg *tether.Config) {
+			w := newEnd(t, task, func(cfg *configs) {
 				cfg.Callback = func(rw http.ResponseWriter, r *http.Request, t *state.Task, tool string) {
 					body, _ := io.ReadAll(r.Body)
 					got = append(got, heard{t.Key.String(), tool, string(body)})

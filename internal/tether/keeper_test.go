@@ -1,4 +1,4 @@
-package tether
+package tether_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/tether"
 )
 
 // unreachable is a VM that cannot be attached to.
@@ -20,20 +22,20 @@ func TestEnsureSaysWhyItFailed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	gone := errors.New("the VM has ended")
-	k := NewKeeper(unreachable{gone}, nil, zerolog.Nop())
-	if err := k.Ensure(ctx, Peer{VM: "a"}); !errors.Is(err, ErrNotRunning) {
+	k := tether.NewKeeper(unreachable{gone}, nil, zerolog.Nop())
+	if err := k.Ensure(ctx, tether.Peer{VM: "a"}); !errors.Is(err, tether.ErrNotRunning) {
 		t.Fatalf("before Run: got %v, want ErrNotRunning", err)
 	}
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- k.Run(running) }()
-	for errors.Is(k.Ensure(ctx, Peer{VM: "b"}), ErrNotRunning) && ctx.Err() == nil {
+	for errors.Is(k.Ensure(ctx, tether.Peer{VM: "b"}), tether.ErrNotRunning) && ctx.Err() == nil {
 		timer := time.NewTimer(time.Millisecond)
 		<-timer.C
 	}
 	// Whoever waits is told, not only the first one.
 	for range 3 {
-		if err := k.Ensure(ctx, Peer{VM: "a"}); !errors.Is(err, gone) {
+		if err := k.Ensure(ctx, tether.Peer{VM: "a"}); !errors.Is(err, gone) {
 			t.Fatalf("got %v, want %v", err, gone)
 		}
 	}

@@ -18,16 +18,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/errand-bot/errand/internal/egress"
-	"github.com/errand-bot/errand/internal/forward"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/gitproxy"
-	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -37,70 +34,38 @@ type Peer struct {
 	Task state.TaskKey
 }
 
-// Config configures a Handler.
-type Config struct {
-	Tasks gateway.Tasks
-	// Key is a secret of this deployment from which the tokens of VMs and runs are derived.
-	Key []byte
-	// Models are the providers' APIs by name: /llm/NAME/… goes to Models[NAME].
-	Models map[string]gateway.Upstream
-	// Git returns where a task's repository is read, and a read-only token for it.
-	Git func(ctx context.Context, t *state.Task) (url, token string, err error)
-	// Submodule returns how another repository, named as OWNER/NAME, is read for a task, nil if the
-	// configuration does not let the task read it; nil itself lets none.
-	Submodule func(t *state.Task, repo string) gitproxy.Reader
-	// Refused hears of a token that the forge takes no more: Git and Submodule have to return another then.
-	Refused func(token string)
-	// Prices say what answers cost; Ledger keeps it. Journal keeps what calls in flight may cost; nil keeps nothing.
-	Prices  modelapi.Prices
-	Ledger  gateway.Ledger
-	Journal gateway.Journal
-	// Callable says which models a task's run may call; nil means the one that it was started with.
-	Callable func(t *state.Task) gateway.Callable
-	// Upstreams remembers providers that have a limit or refuse the key; nil remembers nothing. Backoff is how
-	// long it takes until a refused key is tried again for the first time.
-	Upstreams gateway.Upstreams
-	Backoff   time.Duration
-	Now       func() time.Time // nil is the clock
-	// Silence is how long a provider may say nothing, before an answer or within one; 0 is ten minutes.
-	Silence time.Duration
-	// Wait is how long a call of a model waits for others before its program is told to ask again; 0 is 20 s.
-	Wait time.Duration
-	Log  zerolog.Logger
-	// Callback answers what the task's active run says through a tool of errand's; nil refuses it.
-	Callback func(w http.ResponseWriter, r *http.Request, t *state.Task, tool string)
-	// Proxy passes requests for other hosts on, as far as Egress allows them to a task; nil refuses them all.
-	// Reached hears of each.
-	Proxy   *egress.Proxy
-	Egress  func(t *state.Task) egress.Policy
-	Reached func(t *state.Task, r egress.Request)
-	// Upstream gets what calls go through and returns what is used instead; nil leaves it as it is.
-	Upstream func(http.RoundTripper) http.RoundTripper
+// Tasks returns tasks as they are now.
+type Tasks interface {
+	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 }
 
-// maxRequests is how many requests of a VM are answered at once, beside those for other hosts.
+// Config configures a Handler.
+type Config struct {
+	Tasks Tasks
+	// Key is a secret of this deployment from which the tokens of VMs and runs are derived.
+	Key []byte
+	// Gateway answers calls of models.
+	Gateway *gateway.Gateway
+	// Git answers reads of repositories.
+	Git *gitproxy.Proxy
+	// Callback answers a call of one of errand's tools by the task's active run; nil refuses it.
+	Callback func(w http.ResponseWriter, r *http.Request, t *state.Task, tool string)
+	// Proxy forwards requests for other hosts, as far as Egress allows them to a task; nil refuses them all.
+	Proxy  *egress.Proxy
+	Egress func(t *state.Task) egress.Policy
+	// Reached is called with each request for another host.
+	Reached func(t *state.Task, r egress.Request)
+	Log     zerolog.Logger
+}
+
+// maxRequests limits the requests of a VM in flight, apart from those for other hosts.
 const maxRequests = 64
 
 // Handler makes the handlers of connections.
-type Handler struct {
-	cfg     Config
-	gateway *gateway.Gateway
-	git     *gitproxy.Proxy
-}
+type Handler struct{ cfg Config }
 
 // New returns a Handler.
-func New(cfg Config) *Handler {
-	transport := forward.NewTransport(cfg.Silence)
-	if cfg.Upstream != nil {
-		transport = cfg.Upstream(transport)
-	}
-	g := gateway.New(gateway.Config{
-		Tasks: cfg.Tasks, Models: cfg.Models, Prices: cfg.Prices, Ledger: cfg.Ledger, Journal: cfg.Journal, Callable: cfg.Callable, Upstreams: cfg.Upstreams,
-		Backoff: cfg.Backoff, Now: cfg.Now, Silence: cfg.Silence, Wait: cfg.Wait, Log: cfg.Log, Reached: cfg.Reached, Transport: transport,
-	})
-	git := gitproxy.New(gitproxy.Config{Git: cfg.Git, Submodule: cfg.Submodule, Refused: cfg.Refused, Log: cfg.Log, Transport: transport})
-	return &Handler{cfg: cfg, gateway: g, git: git}
-}
+func New(cfg Config) *Handler { return &Handler{cfg: cfg} }
 
 // RunToken is the token that a run shows. It is worth nothing outside its own VM's connection.
 func (h *Handler) RunToken(run string) string { return h.token("run", run) }
@@ -117,15 +82,15 @@ func (h *Handler) token(kind, name string) string {
 // For returns what a VM's connection is answered with.
 func (h *Handler) For(p Peer) http.Handler {
 	mux, requests, memory := http.NewServeMux(), semaphore.NewWeighted(maxRequests), gateway.NewBodyMemory()
-	mux.HandleFunc("/llm/{provider}/", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc(gateway.Pattern, func(w http.ResponseWriter, r *http.Request) {
 		if !h.mayThink(r, p) {
 			http.Error(w, "errand: only a run that goes on reaches the model", http.StatusUnauthorized)
 			return
 		}
-		h.gateway.Serve(w, r, taskOf(r), memory)
+		h.cfg.Gateway.Serve(w, r, taskOf(r), memory)
 	})
-	mux.HandleFunc("/git/{owner}/{repo}/", func(w http.ResponseWriter, r *http.Request) {
-		h.git.Serve(w, r, taskOf(r), gitproxy.Client{VM: p.VM, Token: shownToken(r)})
+	mux.HandleFunc(gitproxy.Pattern, func(w http.ResponseWriter, r *http.Request) {
+		h.cfg.Git.Serve(w, r, taskOf(r), gitproxy.Client{VM: p.VM, Token: shownToken(r)})
 	})
 	mux.HandleFunc("POST /callback/{tool}", func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -183,7 +148,7 @@ const retrySoon = "2"
 // crowded has a request come again that is one too many of its VM.
 func (h *Handler) crowded(w http.ResponseWriter, r *http.Request) {
 	words := fmt.Sprintf("a VM has at most %d requests under way at once", maxRequests)
-	if !h.gateway.RetryLater(w, r, words) {
+	if !h.cfg.Gateway.RetryLater(w, r, words) {
 		w.Header().Set("Retry-After", retrySoon)
 		http.Error(w, "errand: "+words, http.StatusTooManyRequests)
 	}
@@ -197,20 +162,6 @@ func (h *Handler) pass(w http.ResponseWriter, r *http.Request, t *state.Task, p 
 	}
 	h.cfg.Proxy.Serve(w, r, p.VM, h.cfg.Egress(t), func(done egress.Request) { h.cfg.Reached(t, done) })
 }
-
-// Recover books the calls of models that were in flight when errand last ended. Call it before the first connection.
-func (h *Handler) Recover(ctx context.Context) error { return h.gateway.Recover(ctx) }
-
-// Run retries what the store did not take, until ctx ends.
-func (h *Handler) Run(ctx context.Context) error { return h.gateway.Run(ctx) }
-
-// Ready says what a run that asks this provider has to wait for, nil if it may be started.
-func (h *Handler) Ready(ctx context.Context, name string) (*state.Waiting, error) {
-	return h.gateway.Ready(ctx, name)
-}
-
-// InFlight returns what calls in flight, of all tasks, have used beside what is booked.
-func (h *Handler) InFlight() state.Money { return h.gateway.InFlight() }
 
 // taskKey is under which a request's context has its task.
 type taskKey struct{}

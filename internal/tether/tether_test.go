@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/forward"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
@@ -39,13 +40,12 @@ func newWorld(t *testing.T) *world {
 	w := &world{peer: tether.Peer{VM: "vm-1", Task: state.TaskKey{Repo: 7, Issue: 1}}}
 	w.task = &state.Task{Key: w.peer.Task, TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "slug"}}, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing},
 		TaskRuns: state.TaskRuns{Run: &state.Run{ID: "7-1-2", Kind: state.RunImplement, State: state.RunActive, RunLaunch: state.RunLaunch{VM: "vm-1"}}}}
-	w.handler = tether.New(tether.Config{
-		Tasks: one{w.task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop(), Ledger: &ledger{},
-		Models: map[string]gateway.Upstream{"anthropic": {BaseURL: up.URL + "/team/a", Key: "model-key", Header: "X-Api-Key", API: modelapi.Anthropic}},
-		Git: func(context.Context, *state.Task) (string, string, error) {
-			return up.URL + "/acme/slug.git", "git-token", nil
-		},
-	})
+	cfg := configs{Config: tether.Config{Tasks: one{w.task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop()}}
+	cfg.gateway.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: up.URL + "/team/a", Key: "model-key", Header: "X-Api-Key", API: modelapi.Anthropic}}
+	cfg.git.Git = func(context.Context, *state.Task) (string, string, error) {
+		return up.URL + "/acme/slug.git", "git-token", nil
+	}
+	w.handler = cfg.handler(forward.NewTransport(0))
 	return w
 }
 

@@ -26,7 +26,7 @@ func TestRefusalsAreTold(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var log bytes.Buffer
-	w := newEnd(t, someTask(), func(c *tether.Config) {
+	w := newEnd(t, someTask(), func(c *configs) {
 		c.Log = zerolog.New(zerolog.SyncWriter(lockedWriter{&mu, &log})).Level(zerolog.InfoLevel)
 	})
 	token := w.handler.VMToken(vm)
@@ -89,15 +89,15 @@ func (u *upstreams) RoundTrip(r *http.Request) (*http.Response, error) {
 func FuzzRequests(f *testing.F) {
 	key, task := []byte("a secret of the deployment"), someTask()
 	var up upstreams
-	h := tether.New(tether.Config{
-		Tasks: tasks{task: task}, Key: key, Log: zerolog.Nop(), Ledger: &ledger{}, Upstream: func(http.RoundTripper) http.RoundTripper { return &up },
-		Models: map[string]gateway.Upstream{"anthropic": {BaseURL: "http://model.test/base", Key: modelKey, Header: "X-Api-Key", API: "anthropic"}},
-		Git: func(context.Context, *state.Task) (string, string, error) {
-			return "http://git.test/acme/shop.git", readToken, nil
-		},
+	cfg := configs{Config: tether.Config{
+		Tasks: tasks{task: task}, Key: key, Log: zerolog.Nop(), Reached: func(*state.Task, egress.Request) {},
 		Proxy: egress.New(egress.Config{Resolver: nowhere{}}), Egress: func(*state.Task) egress.Policy { return egress.Policy{Allow: []string{"registry.test"}} },
-		Reached: func(*state.Task, egress.Request) {},
-	})
+	}}
+	cfg.gateway.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: "http://model.test/base", Key: modelKey, Header: "X-Api-Key", API: "anthropic"}}
+	cfg.git.Git = func(context.Context, *state.Task) (string, string, error) {
+		return "http://git.test/acme/shop.git", readToken, nil
+	}
+	h := cfg.handler(&up)
 	token := h.RunToken(run)
 	for _, line := range []string{
 		"POST /llm/anthropic/v1/messages HTTP/1.1", "GET " + fetchPath + " HTTP/1.1", "POST /git/acme/shop.git/git-upload-pack HTTP/1.1",

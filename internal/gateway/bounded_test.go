@@ -1,11 +1,10 @@
-package tether_test
+package gateway
 
 import (
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -19,8 +18,8 @@ func TestTurnsAreBounded(t *testing.T) {
 			task := someTask()
 			task.Run.MaxTurns = tc.most
 			books := &ledger{}
-			w := newEnd(t, task, func(c *tether.Config) { c.Ledger = books })
-			token := bearer(w.handler.RunToken(run))
+			w := newEnd(t, task, func(c *Config) { c.Ledger = books })
+			token := bearer(runToken)
 			for range 2 { // what is no call of the model is no turn
 				if code, _ := ask(t, http.DefaultClient, http.MethodGet, w.url+"/llm/openai/v1/models", token); code != http.StatusOK {
 					t.Fatalf("list of models: %d", code)
@@ -62,7 +61,7 @@ func TestTurnsOutliveARestart(t *testing.T) {
 			w := newEnd(t, task, nil)
 			got := 0
 			for range 3 {
-				if code, _ := ask(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", bearer(w.handler.RunToken(run))); code == http.StatusOK {
+				if code, _ := ask(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", bearer(runToken)); code == http.StatusOK {
 					got++
 				}
 			}

@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"context"
@@ -12,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -59,8 +57,8 @@ func newProvided(t *testing.T, api modelapi.API) *provided {
 		(*p.answer.Load())(w, r)
 	}))
 	t.Cleanup(model.Close)
-	p.end = newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
+	p.end = newEnd(t, someTask(), func(c *Config) {
+		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
 		c.Prices, c.Ledger, c.Upstreams, c.Backoff = modelapi.Prices{"claude-x": {Input: 3}}, p.ledger, p.known, time.Minute
 		c.Now = func() time.Time { return p.start.Add(time.Duration(p.now.Load()) * time.Second) }
 	})
@@ -80,12 +78,12 @@ func (p *provided) says(status int, header, body string) {
 
 func (p *provided) call(t *testing.T) (int, string) {
 	t.Helper()
-	return ask(t, http.DefaultClient, http.MethodPost, p.url+modelPath, bearer(p.handler.RunToken(run)))
+	return ask(t, http.DefaultClient, http.MethodPost, p.url+modelPath, bearer(runToken))
 }
 
 func (p *provided) ready(t *testing.T) *state.Waiting {
 	t.Helper()
-	w, err := p.handler.Ready(t.Context(), "anthropic")
+	w, err := p.gateway.Ready(t.Context(), "anthropic")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +176,7 @@ func (p *provided) raw(t *testing.T) *http.Response {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("X-Api-Key", p.handler.RunToken(run))
+	req.Header.Set("X-Api-Key", runToken)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

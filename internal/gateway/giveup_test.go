@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"context"
@@ -8,9 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -38,15 +36,15 @@ func TestGivenUpBeforeAnAnswer(t *testing.T) {
 			}))
 			t.Cleanup(model.Close)
 			b := &books{task: *someTask()}
-			w := newEnd(t, nil, func(c *tether.Config) {
-				c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+			w := newEnd(t, nil, func(c *Config) {
+				c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}, "claude-y": {Input: 100}}
 			})
 			// The handler is called as a server calls it, so that its end is seen.
-			h := w.handler.For(tether.Peer{VM: vm, Task: b.task.Key})
+			h := w.vm
 			ctx, hangUp := context.WithCancel(t.Context())
 			req := httptest.NewRequestWithContext(ctx, http.MethodPost, test.path, strings.NewReader(body))
-			req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+			req.Header.Set("X-Api-Key", runToken)
 			go func() {
 				defer close(over)
 				h.ServeHTTP(httptest.NewRecorder(), req)
@@ -64,7 +62,7 @@ func TestGivenUpBeforeAnAnswer(t *testing.T) {
 			ctx, hangUp = context.WithCancel(t.Context())
 			defer hangUp()
 			req = httptest.NewRequestWithContext(ctx, http.MethodPost, modelPath, strings.NewReader(body))
-			req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+			req.Header.Set("X-Api-Key", runToken)
 			next, answer := make(chan struct{}), httptest.NewRecorder()
 			go func() {
 				defer close(next)
@@ -94,15 +92,15 @@ func TestCutWholeAnswer(t *testing.T) {
 	}))
 	t.Cleanup(model.Close)
 	paid := make(chan state.Money, 1)
-	w := newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+	w := newEnd(t, someTask(), func(c *Config) {
+		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Ledger, c.Prices = payments(paid), modelapi.Prices{"claude-x": {Input: 3, Output: 15}, "claude-y": {Input: 100}}
 	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader(`{"model":"claude-x"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+	req.Header.Set("X-Api-Key", runToken)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"net/http"
@@ -6,9 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/tether"
 )
 
 // TestManyStreamsKeepTheCap: streams that come to a cap together pass it by no more than comes between two looks, each.
@@ -18,8 +16,8 @@ func TestManyStreamsKeepTheCap(t *testing.T) {
 	model := endless(t, modelapi.OpenAI, chatPath, "\n")
 	b := &books{task: *someTask()}
 	b.task.Money.CapTokens = most
-	w := newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]gateway.Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.OpenAI}}
+	w := newEnd(t, nil, func(c *Config) {
+		c.Models = map[string]Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.OpenAI}}
 		c.Tasks, c.Ledger, c.Prices, c.Wait = b, b, modelapi.Prices{"claude-x": {Input: 1, Output: 1}}, time.Millisecond
 	})
 	var mu sync.Mutex
@@ -27,7 +25,7 @@ func TestManyStreamsKeepTheCap(t *testing.T) {
 	passed := 0
 	for range 20 {
 		all.Go(func() {
-			status, _ := askFor(t, http.DefaultClient, http.MethodPost, w.url+"/llm/m"+chatPath, streamed, bearer(w.handler.RunToken(run)))
+			status, _ := askFor(t, http.DefaultClient, http.MethodPost, w.url+"/llm/m"+chatPath, streamed, bearer(runToken))
 			if status == http.StatusOK {
 				mu.Lock()
 				defer mu.Unlock()

@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"context"
@@ -11,9 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/tether"
 )
 
 // headed is a VM's end whose provider answers with a header of its own.
@@ -28,8 +26,8 @@ func headed(t *testing.T, api modelapi.API, key string, header http.Header) (w *
 		_, _ = io.WriteString(rw, "{}")
 	}))
 	t.Cleanup(provider.Close)
-	w = newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models = map[string]gateway.Upstream{"m": {BaseURL: provider.URL, Key: modelKey, Header: key, API: api}}
+	w = newEnd(t, someTask(), func(c *Config) {
+		c.Models = map[string]Upstream{"m": {BaseURL: provider.URL, Key: modelKey, Header: key, API: api}}
 	})
 	return w, func() *http.Request { return <-asked }
 }
@@ -43,7 +41,7 @@ func calls(t *testing.T, w *end, path string, header map[string]string) *http.Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+w.handler.RunToken(run))
+	req.Header.Set("Authorization", "Bearer "+runToken)
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}

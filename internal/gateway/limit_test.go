@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"io"
@@ -7,9 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/tether"
 )
 
 // TestALimitThatLastsIsGivenUp: what programs get of an account's limit has them give up at once, in each dialect.
@@ -39,14 +37,14 @@ func TestALimitThatLastsIsGivenUp(t *testing.T) {
 				_, _ = io.WriteString(w, `{"error":{"message":"theirs"}}`)
 			}))
 			t.Cleanup(api.Close)
-			e := newEnd(t, someTask(), func(c *tether.Config) {
-				c.Models = map[string]gateway.Upstream{"p": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
+			e := newEnd(t, someTask(), func(c *Config) {
+				c.Models = map[string]Upstream{"p": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
 			})
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+"/llm/p"+test.path, strings.NewReader(test.body))
 			if err != nil {
 				t.Fatal(err)
 			}
-			req.Header.Set("Authorization", "Bearer "+e.handler.RunToken(run))
+			req.Header.Set("Authorization", "Bearer "+runToken)
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
 				t.Fatal(err)

@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"encoding/json"
@@ -13,10 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/subscription"
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -42,8 +40,8 @@ func newPaid(t *testing.T) *paid {
 	model := httptest.NewServer(p)
 	t.Cleanup(model.Close)
 	p.logIn(t, "access-0", "refresh-0")
-	p.end = newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]gateway.Upstream{"anthropic": {
+	p.end = newEnd(t, nil, func(c *Config) {
+		c.Models = map[string]Upstream{"anthropic": {
 			BaseURL: model.URL, API: modelapi.Anthropic,
 			Subscription: subscription.New(subscription.Config{Login: p.path, RenewURL: model.URL + "/renew"}),
 		}}
@@ -102,7 +100,7 @@ func (p *paid) set(change func()) {
 func (p *paid) call(t *testing.T) (int, string) {
 	t.Helper()
 	return ask(t, http.DefaultClient, http.MethodPost, p.url+modelPath, map[string]string{
-		"X-Api-Key": p.handler.RunToken(run), "Anthropic-Beta": "claude-code-20250219, fine-grained-tool-streaming-2025-05-14",
+		"X-Api-Key": runToken, "Anthropic-Beta": "claude-code-20250219, fine-grained-tool-streaming-2025-05-14",
 	})
 }
 
@@ -157,12 +155,12 @@ func TestSubscriptionRefused(t *testing.T) {
 	if w := p.books.held; w == nil || w.Kind != state.WaitKey || !strings.Contains(w.Hint, "`models.anthropic.subscription.login`") {
 		t.Fatalf("the run was told %+v", w)
 	}
-	if w, err := p.handler.Ready(t.Context(), "anthropic"); w == nil || err != nil {
+	if w, err := p.gateway.Ready(t.Context(), "anthropic"); w == nil || err != nil {
 		t.Errorf("ready: %+v, %v", w, err)
 	}
 	p.set(func() { p.access = "access-new" })
 	p.logIn(t, "access-new", "refresh-new")
-	if w, err := p.handler.Ready(t.Context(), "anthropic"); w != nil || err != nil {
+	if w, err := p.gateway.Ready(t.Context(), "anthropic"); w != nil || err != nil {
 		t.Errorf("with another login: %+v, %v", w, err)
 	}
 	if status, body := p.call(t); status != http.StatusOK || p.known.row != nil {

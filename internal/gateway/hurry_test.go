@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"io"
@@ -41,7 +41,7 @@ func TestPatientPrograms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req.Header.Set("Authorization", "Bearer "+p.handler.RunToken(run))
+			req.Header.Set("Authorization", "Bearer "+runToken)
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
 				t.Fatal(err)

@@ -1,4 +1,4 @@
-package tether_test
+package gitproxy
 
 import (
 	"context"
@@ -14,8 +14,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/gitproxy"
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -113,16 +111,16 @@ func newGitEnd(t *testing.T, f *gitForge) *end {
 	t.Helper()
 	var mu sync.Mutex
 	names, at := []string{"first", "second", "third"}, 0
-	read := func(repo string) gitproxy.Reader {
+	read := func(repo string) Reader {
 		return func(context.Context) (string, string, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			return f.url + "/" + repo + ".git", names[at], nil
 		}
 	}
-	return newEnd(t, someTask(), func(c *tether.Config) {
+	return newEnd(t, func(c *Config) {
 		c.Git = func(ctx context.Context, _ *state.Task) (string, string, error) { return read("acme/shop")(ctx) }
-		c.Submodule = func(_ *state.Task, repo string) gitproxy.Reader {
+		c.Submodule = func(_ *state.Task, repo string) Reader {
 			if repo == "acme/lib" {
 				return read(repo)
 			}
@@ -140,7 +138,7 @@ func newGitEnd(t *testing.T, f *gitForge) *end {
 
 // asVM are git's arguments for showing a VM's token.
 func asVM(w *end, args ...string) []string {
-	return append([]string{"-c", "http." + w.url + "/.extraHeader=Authorization: Bearer " + w.handler.VMToken(vm)}, args...)
+	return append([]string{"-c", "http." + w.url + "/.extraHeader=Authorization: Bearer " + vmToken}, args...)
 }
 
 // TestRealGit: clones of each kind pass, pushes do not, and no token of ours is in what comes to the VM.

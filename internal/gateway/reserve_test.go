@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"context"
@@ -12,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -28,7 +26,7 @@ type asked struct {
 	bodies []string
 }
 
-func newAsked(t *testing.T, api modelapi.API, change func(*tether.Config, *books)) *asked {
+func newAsked(t *testing.T, api modelapi.API, change func(*Config, *books)) *asked {
 	t.Helper()
 	a := &asked{books: &books{task: *someTask()}, api: api}
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,8 +41,8 @@ func newAsked(t *testing.T, api modelapi.API, change func(*tether.Config, *books
 		_, _ = io.WriteString(w, `{}`)
 	}))
 	t.Cleanup(model.Close)
-	a.end = newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]gateway.Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
+	a.end = newEnd(t, nil, func(c *Config) {
+		c.Models = map[string]Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
 		c.Tasks, c.Ledger, c.Prices, c.Wait = a.books, a.books, modelapi.Prices{"m": {Input: 1, Output: 10}}, time.Millisecond
 		if change != nil {
 			change(c, a.books)
@@ -56,7 +54,7 @@ func newAsked(t *testing.T, api modelapi.API, change func(*tether.Config, *books
 // post makes a call.
 func (a *asked) post(t *testing.T, path, body string) (status int, answer string) {
 	t.Helper()
-	return askFor(t, http.DefaultClient, http.MethodPost, a.url+"/llm/m"+path, body, bearer(a.handler.RunToken(run)))
+	return askFor(t, http.DefaultClient, http.MethodPost, a.url+"/llm/m"+path, body, bearer(runToken))
 }
 
 // got returns the bodies that reached the model.
@@ -153,8 +151,8 @@ func TestSeveralAnswersAreRefused(t *testing.T) {
 // where that is too little for an answer it is refused, and the run knows why.
 func TestOneCallKeepsTheCaps(t *testing.T) {
 	t.Parallel()
-	left := func(micro int64) func(*tether.Config, *books) {
-		return func(_ *tether.Config, b *books) {
+	left := func(micro int64) func(*Config, *books) {
+		return func(_ *Config, b *books) {
 			b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 5_000_000, 5_000_000-micro
 		}
 	}
@@ -162,7 +160,7 @@ func TestOneCallKeepsTheCaps(t *testing.T) {
 		api    modelapi.API
 		path   string
 		body   string
-		change func(*tether.Config, *books)
+		change func(*Config, *books)
 		want   string // that reaches the model; empty for a refusal
 	}{
 		"plenty":                     {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(1_000_000), `{"model":"m","max_tokens":64000}`},
@@ -194,15 +192,15 @@ func TestOneCallKeepsTheCaps(t *testing.T) {
 		"a cent":                     {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(10_000), ""},
 		"a cent, asked for less":     {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":900}`, left(10_000), `{"model":"m","max_tokens":900}`},
 		"a long request":             {modelapi.OpenAI, chatPath, `{"model":"m","messages":"` + strings.Repeat("x", 400_000) + `"}`, left(100_000), ""},
-		"a run's money": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.task.Settings.Limits.RunMicroUSD = 100_004 },
+		"a run's money": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *books) { b.task.Settings.Limits.RunMicroUSD = 100_004 },
 			`{"max_completion_tokens":10000,"model":"m"}`},
-		"a task's tokens": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.task.Money.CapTokens = 10_003 },
+		"a task's tokens": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *books) { b.task.Money.CapTokens = 10_003 },
 			`{"max_completion_tokens":10000,"model":"m"}`},
-		"a run's tokens": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.task.Settings.Limits.RunTokens = 10_003 },
+		"a run's tokens": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *books) { b.task.Settings.Limits.RunTokens = 10_003 },
 			`{"max_completion_tokens":10000,"model":"m"}`},
-		"of all tasks": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.caps.CapMicroUSD = 100_004 },
+		"of all tasks": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *books) { b.caps.CapMicroUSD = 100_004 },
 			`{"max_completion_tokens":10000,"model":"m"}`},
-		"of all tasks, too little": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *tether.Config, b *books) { b.caps.CapMicroUSD = 10_000 }, ""},
+		"of all tasks, too little": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *books) { b.caps.CapMicroUSD = 10_000 }, ""},
 		"a stream, which is cut":   {modelapi.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"stream":true}`, left(1), `{"model":"m","max_tokens":64000,"stream":true}`},
 		"a stream, perhaps":        {modelapi.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"stream":1}`, left(1), ""},
 	}
@@ -231,7 +229,7 @@ func TestOneCallKeepsTheCaps(t *testing.T) {
 // cap leaves too little for this call, for which it would fail.
 func TestReachedCapComesFirst(t *testing.T) {
 	t.Parallel()
-	a := newAsked(t, modelapi.Anthropic, func(_ *tether.Config, b *books) {
+	a := newAsked(t, modelapi.Anthropic, func(_ *Config, b *books) {
 		b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 5_000_000, 4_999_000
 		b.caps.CapMicroUSD, b.caps.MicroUSD = 1_000_000, 1_000_000
 	})

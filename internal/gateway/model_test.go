@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"context"
@@ -12,9 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -62,8 +60,8 @@ func answering(t *testing.T, task *state.Task, status int, kind, body string) (*
 	}))
 	t.Cleanup(model.Close)
 	l := &ledger{}
-	w := newEnd(t, task, func(c *tether.Config) {
-		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+	w := newEnd(t, task, func(c *Config) {
+		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Prices = modelapi.Prices{"claude-x": {Input: 3, Output: 15, CacheRead: 0.3}, "claude-y": {Input: 30}}
 		c.Ledger = l
 	})
@@ -89,7 +87,7 @@ func TestPays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, l := answering(t, someTask(), test.status, test.kind, test.body)
-			status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run)))
+			status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
 			if status != test.status || body != test.body {
 				t.Errorf("status %d: %s", status, body)
 			}
@@ -118,8 +116,8 @@ func TestHangsUp(t *testing.T) {
 	}))
 	t.Cleanup(model.Close)
 	paid := make(chan state.Money, 1)
-	w := newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+	w := newEnd(t, someTask(), func(c *Config) {
+		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Prices, c.Ledger = modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, payments(paid)
 	})
 	ctx, hangUp := context.WithCancel(t.Context())
@@ -127,7 +125,7 @@ func TestHangsUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+	req.Header.Set("X-Api-Key", runToken)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +171,7 @@ func TestCap(t *testing.T) {
 			task := someTask()
 			task.Money = test.money
 			w, _ := answering(t, task, 200, "text/event-stream", "data: "+usageLine+"\n\n")
-			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+modelPath, streamed, bearer(w.handler.RunToken(run)))
+			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+modelPath, streamed, bearer(runToken))
 			if status != test.want || status == 403 && !strings.Contains(body, `"type":"permission_error"`) {
 				t.Errorf("status %d: %s", status, body)
 			}
@@ -187,7 +185,7 @@ func TestHeld(t *testing.T) {
 	t.Parallel()
 	w, l := answering(t, someTask(), 200, "application/json", usageLine)
 	l.held = &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}
-	status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run)))
+	status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
 	if status != http.StatusForbidden || !strings.Contains(body, "today's cap") || l.told != l.held || len(l.booked) > 0 {
 		t.Errorf("status %d: %s; told %v, booked %v", status, body, l.told, l.booked)
 	}

@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"io"
@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -32,8 +30,8 @@ func TestSilence(t *testing.T) {
 			}))
 			t.Cleanup(model.Close)
 			l := &ledger{}
-			w := newEnd(t, someTask(), func(c *tether.Config) {
-				c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+			w := newEnd(t, someTask(), func(c *Config) {
+				c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.Prices, c.Ledger, c.Silence = modelapi.Prices{"claude-x": {Input: 3}}, l, 200*time.Millisecond
 			})
 			call := func() *http.Response {
@@ -41,7 +39,7 @@ func TestSilence(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+				req.Header.Set("X-Api-Key", runToken)
 				resp, err := http.DefaultClient.Do(req)
 				if err != nil {
 					t.Fatal(err)
@@ -92,14 +90,14 @@ func TestSilentCallIsPaid(t *testing.T) {
 			}))
 			t.Cleanup(model.Close)
 			b := &books{task: *someTask()}
-			w := newEnd(t, nil, func(c *tether.Config) {
-				c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+			w := newEnd(t, nil, func(c *Config) {
+				c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.Tasks, c.Ledger, c.Prices, c.Silence = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, 50*time.Millisecond
 			})
 			// The handler is called as a server calls it, so that its end is seen.
 			req, answer := httptest.NewRequestWithContext(t.Context(), http.MethodPost, modelPath, strings.NewReader(test.body)), httptest.NewRecorder()
-			req.Header.Set("X-Api-Key", w.handler.RunToken(run))
-			w.handler.For(tether.Peer{VM: vm, Task: b.task.Key}).ServeHTTP(answer, req)
+			req.Header.Set("X-Api-Key", runToken)
+			w.vm.ServeHTTP(answer, req)
 			if answer.Code != http.StatusServiceUnavailable || b.task.Run.Money != test.want {
 				t.Errorf("status %d, booked %+v, want %+v", answer.Code, b.task.Run.Money, test.want)
 			}

@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"context"
@@ -8,9 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -48,17 +46,17 @@ func TestARunRemembersWhyItsCallWasNotPassedOn(t *testing.T) {
 			d := &denials{payments: make(payments, 100)}
 			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 			t.Cleanup(api.Close)
-			e := newEnd(t, someTask(), func(c *tether.Config) {
+			e := newEnd(t, someTask(), func(c *Config) {
 				c.Ledger = d
-				c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
-				c.Callable = func(*state.Task) gateway.Callable { return gateway.Callable{Models: []string{"claude-x"}} }
+				c.Models = map[string]Upstream{"anthropic": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+				c.Callable = func(*state.Task) Callable { return Callable{Models: []string{"claude-x"}} }
 			})
 			for range 3 {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+test.path, strings.NewReader(test.body))
 				if err != nil {
 					t.Fatal(err)
 				}
-				req.Header.Set("Authorization", "Bearer "+e.handler.RunToken(run))
+				req.Header.Set("Authorization", "Bearer "+runToken)
 				resp, err := http.DefaultClient.Do(req)
 				if err != nil {
 					t.Fatal(err)

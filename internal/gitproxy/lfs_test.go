@@ -1,4 +1,4 @@
-package tether_test
+package gitproxy
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -68,7 +67,7 @@ func newLFS(t *testing.T, href func(forge, oid string) string) (w *end, oid stri
 	})
 	forge = httptest.NewServer(mux)
 	t.Cleanup(forge.Close)
-	w = newEnd(t, someTask(), func(c *tether.Config) {
+	w = newEnd(t, func(c *Config) {
 		c.Git = func(context.Context, *state.Task) (string, string, error) {
 			return forge.URL + "/acme/shop.git", readToken, nil
 		}
@@ -83,7 +82,7 @@ func post(t *testing.T, w *end, path, body string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+w.handler.VMToken(vm))
+	req.Header.Set("Authorization", "Bearer "+vmToken)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -135,16 +134,19 @@ func TestLargeFiles(t *testing.T) {
 			if !strings.HasPrefix(at.Href, w.url+"/git/acme/shop.git/") {
 				t.Fatalf("the object is at %s", at.Href)
 			}
-			status, got := ask(t, http.DefaultClient, http.MethodGet, at.Href, at.Header)
+			if shown := at.Header["Authorization"]; shown != "Bearer "+vmToken {
+				t.Errorf("the VM is to show %q there, want its own token", shown)
+			}
+			status, got := ask(t, http.MethodGet, at.Href, at.Header)
 			if status != http.StatusOK || got != content {
 				t.Errorf("status %d, %d bytes of %d: %.80s", status, len(got), len(content), got)
 			}
 			at.Header["Range"] = "bytes=6-10"
-			status, got = ask(t, http.DefaultClient, http.MethodGet, at.Href, at.Header)
+			status, got = ask(t, http.MethodGet, at.Href, at.Header)
 			if status != http.StatusPartialContent || got != content[6:11] {
 				t.Errorf("a part: status %d, %q", status, got)
 			}
-			status, got = ask(t, http.DefaultClient, http.MethodGet, w.url+"/git/acme/shop.git/info/lfs/objects/"+none+"/3", bearer(w.handler.VMToken(vm)))
+			status, got = ask(t, http.MethodGet, w.url+"/git/acme/shop.git/info/lfs/objects/"+none+"/3", nil)
 			if status != http.StatusNotFound {
 				t.Errorf("what is not there: status %d, %q", status, got)
 			}
@@ -177,7 +179,7 @@ func TestLargeFilesRefused(t *testing.T) {
 	}
 	// A forge that names a place of its own network is not followed there.
 	at := fmt.Sprintf("%s/git/acme/shop.git/info/lfs/objects/%s/%d", w.url, oid, len(content))
-	status, body := ask(t, http.DefaultClient, http.MethodGet, at, bearer(w.handler.VMToken(vm)))
+	status, body := ask(t, http.MethodGet, at, nil)
 	if status != http.StatusBadGateway || strings.Contains(body, "internal") {
 		t.Errorf("status %d: %s", status, body)
 	}

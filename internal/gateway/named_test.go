@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"context"
@@ -11,9 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/egress"
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -25,7 +23,7 @@ type heldTo struct {
 	noted []egress.Request
 }
 
-func newHeldTo(t *testing.T, may gateway.Callable) *heldTo {
+func newHeldTo(t *testing.T, may Callable) *heldTo {
 	t.Helper()
 	w := &heldTo{}
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -36,12 +34,12 @@ func newHeldTo(t *testing.T, may gateway.Callable) *heldTo {
 		_, _ = io.WriteString(rw, "{}")
 	}))
 	t.Cleanup(api.Close)
-	w.end = newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models = map[string]gateway.Upstream{}
+	w.end = newEnd(t, someTask(), func(c *Config) {
+		c.Models = map[string]Upstream{}
 		for _, a := range modelapi.APIs() {
-			c.Models[string(a)] = gateway.Upstream{BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: a}
+			c.Models[string(a)] = Upstream{BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: a}
 		}
-		c.Callable = func(*state.Task) gateway.Callable { return may }
+		c.Callable = func(*state.Task) Callable { return may }
 		c.Reached = func(_ *state.Task, r egress.Request) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -60,7 +58,7 @@ func (w *heldTo) call(t *testing.T, method, path, body string) (*http.Response, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+w.handler.RunToken(run))
+	req.Header.Set("Authorization", "Bearer "+runToken)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +99,7 @@ func TestHeldToItsModel(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newHeldTo(t, gateway.Callable{Models: []string{"small-1", "tiny"}})
+			w := newHeldTo(t, Callable{Models: []string{"small-1", "tiny"}})
 			resp, answer := w.call(t, test.method, test.path, test.body)
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -128,7 +126,7 @@ func TestHeldToItsModel(t *testing.T) {
 // run without a model may call any.
 func TestNotYetHeld(t *testing.T) {
 	t.Parallel()
-	w := newHeldTo(t, gateway.Callable{Models: []string{"small-1"}, Unsure: true})
+	w := newHeldTo(t, Callable{Models: []string{"small-1"}, Unsure: true})
 	resp, answer := w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"other"}`)
 	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || len(w.asked) != 0 {
 		t.Errorf("status %d: %s; asked %q", resp.StatusCode, answer, w.asked)
@@ -136,7 +134,7 @@ func TestNotYetHeld(t *testing.T) {
 	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"small-1"}`); resp.StatusCode != http.StatusOK {
 		t.Errorf("its own model: status %d: %s", resp.StatusCode, answer)
 	}
-	w = newHeldTo(t, gateway.Callable{})
+	w = newHeldTo(t, Callable{})
 	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"whatever"}`); resp.StatusCode != http.StatusOK {
 		t.Errorf("a run without a model: status %d: %s", resp.StatusCode, answer)
 	}
@@ -148,7 +146,7 @@ func TestToolsOfTheProvider(t *testing.T) {
 	const body = `{"model":"any","tools":[{"type":"web_fetch_20250910","name":"web_fetch"}]}`
 	for _, allowed := range []bool{false, true} {
 		task, noted := someTask(), make(chan egress.Request, 1)
-		w := newEnd(t, task, func(c *tether.Config) {
+		w := newEnd(t, task, func(c *Config) {
 			up := c.Models["anthropic"]
 			up.WebTools = allowed
 			c.Models["anthropic"] = up
@@ -177,7 +175,7 @@ func TestHeldToWhatItWasStartedWith(t *testing.T) {
 	task := someTask()
 	task.Run.Model = "small-1"
 	w := newEnd(t, task, nil)
-	if status, answer := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run))); status != http.StatusForbidden || w.count() != 0 {
+	if status, answer := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken)); status != http.StatusForbidden || w.count() != 0 {
 		t.Errorf("status %d: %s", status, answer)
 	}
 }

@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"context"
@@ -17,9 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -101,8 +99,8 @@ func banked(t *testing.T, b *bank, status int, body string) *end {
 		_, _ = io.WriteString(w, body)
 	}))
 	t.Cleanup(model.Close)
-	return newEnd(t, someTask(), func(c *tether.Config) {
-		c.Models["anthropic"] = gateway.Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}
+	return newEnd(t, someTask(), func(c *Config) {
+		c.Models["anthropic"] = Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}
 		c.Prices = modelapi.Prices{"claude": {Input: 3, Output: 15, CacheRead: 0.3}}
 		c.Ledger, c.Journal = b, b
 	})
@@ -129,7 +127,7 @@ func TestCallsAreReservedBeforeTheyGoOut(t *testing.T) {
 			t.Parallel()
 			b := newBank()
 			w := banked(t, b, test.status, test.body)
-			ask(t, http.DefaultClient, http.MethodPost, w.url+test.path, bearer(w.handler.RunToken(run)))
+			ask(t, http.DefaultClient, http.MethodPost, w.url+test.path, bearer(runToken))
 			booked, rows := b.left()
 			if diff := cmp.Diff(test.want, b.begun); diff != "" {
 				t.Errorf("operations (-want +got):\n%s", diff)
@@ -155,22 +153,22 @@ func TestNothingIsSpentThatCannotBeReserved(t *testing.T) {
 			b := newBank()
 			fail(b)
 			w := banked(t, b, 200, usageLine)
-			runHandler(t, w.handler)
-			status, _ := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run)))
+			runHandler(t, w.gateway)
+			status, _ := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
 			if status != http.StatusBadGateway {
 				t.Errorf("status %d without a reservation", status)
 			}
-			b.wait(t, w.handler, nil)
-			if status, _ = ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run))); status != 200 {
+			b.wait(t, w.gateway, nil)
+			if status, _ = ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken)); status != 200 {
 				t.Errorf("status %d afterwards", status)
 			}
-			b.wait(t, w.handler, []state.Money{oneAnswer})
+			b.wait(t, w.gateway, []state.Money{oneAnswer})
 		})
 	}
 }
 
 // runHandler has what is owed tried again until the test ends.
-func runHandler(t *testing.T, h *tether.Handler) {
+func runHandler(t *testing.T, h *Gateway) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -179,7 +177,7 @@ func runHandler(t *testing.T, h *tether.Handler) {
 }
 
 // wait waits until no reservation is left and nothing counts beside the books, and wants this to be booked.
-func (b *bank) wait(t *testing.T, h *tether.Handler, want []state.Money) {
+func (b *bank) wait(t *testing.T, h *Gateway, want []state.Money) {
 	t.Helper()
 	every := time.NewTicker(10 * time.Millisecond)
 	defer every.Stop()
@@ -213,13 +211,13 @@ func TestCallsAreBookedOnce(t *testing.T) {
 			w := banked(t, b, 200, usageLine)
 			fail(b)
 			for range 2 {
-				ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run)))
+				ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
 			}
-			if got := w.handler.InFlight().MicroUSD; b.refuse["spend"] > 0 && got != 2*oneAnswer.MicroUSD {
+			if got := w.gateway.InFlight().MicroUSD; b.refuse["spend"] > 0 && got != 2*oneAnswer.MicroUSD {
 				t.Errorf("%d counts towards the caps beside the books", got)
 			}
-			runHandler(t, w.handler)
-			b.wait(t, w.handler, []state.Money{oneAnswer, oneAnswer})
+			runHandler(t, w.gateway)
+			b.wait(t, w.gateway, []state.Money{oneAnswer, oneAnswer})
 		})
 	}
 }
@@ -245,9 +243,9 @@ func TestCallsAreBookedAfterADeath(t *testing.T) {
 			b := newBank()
 			test.row.ID, test.row.Run, test.row.Task = "a", run, someTask().Key
 			b.rows["a"] = test.row
-			h := tether.New(tether.Config{
+			h := New(Config{
 				Ledger: b, Journal: b, Now: func() time.Time { return now }, Log: zerolog.Nop(),
-				Models: map[string]gateway.Upstream{"anthropic": {API: modelapi.Anthropic}}, Prices: modelapi.Prices{"claude": {Input: 3, Output: 15}},
+				Models: map[string]Upstream{"anthropic": {API: modelapi.Anthropic}}, Prices: modelapi.Prices{"claude": {Input: 3, Output: 15}},
 			})
 			if err := h.Recover(t.Context()); err != nil {
 				t.Fatal(err)
@@ -270,7 +268,7 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 			b.rows[id] = store.Reservation{ID: id, Run: run, Task: someTask().Key, At: time.Now(), Model: "claude-x", Input: 1000, Output: 10}
 		}
 		b.refuse["spend"] = 3
-		h := tether.New(tether.Config{Ledger: b, Journal: b, Log: zerolog.Nop(), Prices: modelapi.Prices{"claude": {Input: 3, Output: 15}}})
+		h := New(Config{Ledger: b, Journal: b, Log: zerolog.Nop(), Prices: modelapi.Prices{"claude": {Input: 3, Output: 15}}})
 		if err := h.Recover(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"bytes"
@@ -11,9 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -130,12 +128,12 @@ func TestCapInMidStream(t *testing.T) {
 			model := endless(t, test.api, test.path, test.ending)
 			b := &books{task: *someTask()}
 			test.change(b)
-			w := newEnd(t, nil, func(c *tether.Config) {
-				c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
+			w := newEnd(t, nil, func(c *Config) {
+				c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
 				c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: perToken, Output: perToken}}
 			})
 			path := "/llm/anthropic" + test.path
-			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(w.handler.RunToken(run)))
+			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(runToken))
 			if status != http.StatusOK || !strings.Contains(body, test.says) || !strings.HasSuffix(body, "}\n\n") {
 				t.Fatalf("status %d, ends with %q", status, body[max(len(body)-500, 0):])
 			}
@@ -148,7 +146,7 @@ func TestCapInMidStream(t *testing.T) {
 				t.Errorf("the last event is not whole: %q, then %q", before[max(len(before)-100, 0):], last)
 			}
 			checkSpent(t, b, test.most, perToken)
-			status, body = askFor(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(w.handler.RunToken(run)))
+			status, body = askFor(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(runToken))
 			if b.caps == (state.Money{}) && (status != http.StatusForbidden || !strings.Contains(body, "reached")) {
 				t.Errorf("the next call: status %d: %.300s", status, body)
 			}
@@ -185,15 +183,15 @@ func TestCapsWithinALongEvent(t *testing.T) {
 	t.Cleanup(model.Close)
 	b := &books{task: *someTask()}
 	b.task.Money.CapMicroUSD = 1_000_000
-	w := newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+	w := newEnd(t, nil, func(c *Config) {
+		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 15}}
 	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader(streamed))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+	req.Header.Set("X-Api-Key", runToken)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -223,8 +221,8 @@ func TestCallsTogether(t *testing.T) {
 	t.Cleanup(model.Close)
 	b := &books{task: *someTask()}
 	b.task.Money.CapMicroUSD = 1_000_000
-	w := newEnd(t, nil, func(c *tether.Config) {
-		c.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+	w := newEnd(t, nil, func(c *Config) {
+		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 10}}
 	})
 	ctx, hangUp := context.WithCancel(t.Context())
@@ -234,7 +232,7 @@ func TestCallsTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("X-Api-Key", w.handler.RunToken(run))
+		req.Header.Set("X-Api-Key", runToken)
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package tether_test
+package gateway
 
 import (
 	"fmt"
@@ -6,9 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/modelapi"
-	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -25,11 +23,11 @@ func TestUnfinishedAnswersAreTold(t *testing.T) {
 				_, _ = fmt.Fprintf(w, "data: {\"modelVersion\":\"gemini-x\",\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"This much\"}]},\"finishReason\":%q}],\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":2}}\n\n", reason)
 			}))
 			t.Cleanup(model.Close)
-			w := newEnd(t, someTask(), func(c *tether.Config) {
-				c.Models["gemini"] = gateway.Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Goog-Api-Key", API: modelapi.Gemini}
+			w := newEnd(t, someTask(), func(c *Config) {
+				c.Models["gemini"] = Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Goog-Api-Key", API: modelapi.Gemini}
 				c.Ledger, c.Prices = l, modelapi.Prices{"gemini": {Input: 1, Output: 1}}
 			})
-			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gemini/v1beta/models/gemini-x:streamGenerateContent?alt=sse", `{}`, bearer(w.handler.RunToken(run)))
+			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gemini/v1beta/models/gemini-x:streamGenerateContent?alt=sse", `{}`, bearer(runToken))
 			if status != 200 {
 				t.Fatalf("status %d: %s", status, body)
 			}

@@ -1,0 +1,184 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/forward"
+	"github.com/errand-bot/errand/internal/modelapi"
+	"github.com/errand-bot/errand/state"
+)
+
+const (
+	modelKey = "sk-the-real-key"
+	runToken = "errand-the-token-of-the-run"
+	run      = "7-1-4"
+)
+
+// tasks answers with one task.
+type tasks struct{ task *state.Task }
+
+func (f tasks) Task(context.Context, state.TaskKey) (*state.Task, error) { return f.task, nil }
+
+func someTask() *state.Task {
+	return &state.Task{
+		Key: state.TaskKey{Repo: 7, Issue: 1}, TaskIssue: state.TaskIssue{Repo: state.Repo{ID: 7, Owner: "acme", Name: "shop"}},
+		TaskRuns: state.TaskRuns{Run: &state.Run{ID: run, Kind: state.RunImplement, State: state.RunActive, RunLaunch: state.RunLaunch{VM: "errand-7-1-1"}}},
+	}
+}
+
+// end is the gateway as one VM reaches it, before a model.
+type end struct {
+	gateway *Gateway
+	vm      http.Handler
+	url     string // of vm
+
+	mu   sync.Mutex
+	seen []*http.Request // what upstream got
+}
+
+func newEnd(t *testing.T, task *state.Task, change func(*Config)) *end {
+	t.Helper()
+	w := &end{}
+	upstream := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		w.seen = append(w.seen, r.Clone(context.Background()))
+		w.mu.Unlock()
+		_, _ = io.Copy(rw, r.Body)
+		_, _ = io.WriteString(rw, "from upstream")
+	}))
+	t.Cleanup(upstream.Close)
+	cfg := Config{
+		Tasks: tasks{task: task}, Log: zerolog.Nop(), Ledger: &ledger{},
+		Models: map[string]Upstream{
+			"anthropic": {BaseURL: upstream.URL + "/anthropic", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
+			"openai":    {BaseURL: upstream.URL + "/openai", Key: modelKey, Header: "Authorization", API: modelapi.OpenAI},
+			"gone":      {BaseURL: "http://127.0.0.1:1", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
+		},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	cfg.Transport = forward.NewTransport(cfg.Silence)
+	w.gateway = New(cfg)
+	memory := NewBodyMemory()
+	w.vm = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		task, err := cfg.Tasks.Task(r.Context(), someTask().Key)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		w.gateway.Serve(rw, r, task, memory)
+	})
+	end := httptest.NewServer(w.vm)
+	t.Cleanup(end.Close)
+	w.url = end.URL
+	return w
+}
+
+// count returns how often upstream was asked.
+func (w *end) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.seen)
+}
+
+// last returns what upstream got last, nil if nothing.
+func (w *end) last() *http.Request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.seen) == 0 {
+		return nil
+	}
+	return w.seen[len(w.seen)-1]
+}
+
+// ask sends a request as something on the VM would.
+func ask(t *testing.T, client *http.Client, method, url string, headers map[string]string) (int, string) {
+	t.Helper()
+	return askFor(t, client, method, url, `"body;"`, headers)
+}
+
+func bearer(token string) map[string]string {
+	return map[string]string{"Authorization": "Bearer " + token}
+}
+
+const modelPath = "/llm/anthropic/v1/messages"
+
+// TestModel: our key goes in, and nothing that the VM showed goes further.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	w := newEnd(t, someTask(), nil)
+	const token = runToken
+	headers := bearer(token)
+	for _, name := range []string{"X-Api-Key", "X-Goog-Api-Key", "Cookie"} {
+		headers[name] = token
+	}
+	headers["Anthropic-Version"] = "2023-06-01"
+	for name, test := range map[string]struct{ path, header, want, at string }{
+		"a key":    {"/llm/anthropic/v1/messages?beta=true&key=" + token, "X-Api-Key", modelKey, "/anthropic/v1/messages?beta=true"},
+		"a bearer": {"/llm/openai/v1/responses", "Authorization", "Bearer " + modelKey, "/openai/v1/responses"},
+	} {
+		status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+test.path, headers)
+		got := w.last()
+		if status != http.StatusOK || body != `"body;"from upstream` || got == nil {
+			t.Fatalf("%s: status %d: %s", name, status, body)
+		}
+		if got.Header.Get(test.header) != test.want || got.URL.String() != test.at || got.Header.Get("Anthropic-Version") == "" {
+			t.Errorf("%s: upstream got %s %v", name, got.URL, got.Header)
+		}
+		if all := fmt.Sprint(got.URL, got.Header); strings.Contains(all, token) {
+			t.Errorf("%s: the VM's token went further: %s", name, all)
+		}
+	}
+}
+
+// TestStreams: what a model says arrives when it says it, not at the end.
+func TestStreams(t *testing.T) {
+	t.Parallel()
+	heard := make(chan struct{})
+	model := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(rw, "data: one\n")
+		_ = http.NewResponseController(rw).Flush()
+		select {
+		case <-heard:
+			_, _ = io.WriteString(rw, "data: two\n")
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(model.Close)
+	w := newEnd(t, someTask(), func(c *Config) {
+		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+modelPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", runToken)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	lines := bufio.NewScanner(resp.Body)
+	if !lines.Scan() || lines.Text() != "data: one" {
+		t.Fatalf("first came %q: %v", lines.Text(), lines.Err())
+	}
+	close(heard)
+	if !lines.Scan() || lines.Text() != "data: two" {
+		t.Fatalf("then came %q: %v", lines.Text(), lines.Err())
+	}
+}
