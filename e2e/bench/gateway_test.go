@@ -57,13 +57,13 @@ func newWire(b *testing.B, git string) *wire {
 	h := tether.New(tether.Config{
 		Tasks: w.store, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop(),
 		Gateway: gateway.New(gateway.Config{
-			Tasks: w.store, Ledger: booked{w.store}, Journal: w.store, Upstreams: w.store, Prices: modelapi.DefaultPrices(),
-			Models:    map[string]gateway.Upstream{"anthropic": {BaseURL: api.URL, Key: "key", Header: "X-Api-Key", API: modelapi.Anthropic}},
+			Tasks: w.store, Ledger: booked{w.store}, Journal: w.store, ProviderStates: w.store, Prices: modelapi.DefaultPrices(),
+			Providers: map[string]gateway.Provider{"anthropic": {BaseURL: api.URL, Key: "key", Header: "X-Api-Key", API: modelapi.Anthropic}},
 			Transport: transport, Log: zerolog.Nop(),
 		}),
 		Git: gitproxy.New(gitproxy.Config{
-			Git:       func(context.Context, *state.Task) (string, string, error) { return git, "token", nil },
-			Transport: transport, Log: zerolog.Nop(),
+			Repository: func(context.Context, *state.Task) (string, string, error) { return git, "token", nil },
+			Transport:  transport, Log: zerolog.Nop(),
 		}),
 	})
 	ctx, cancel := context.WithCancel(context.Background())

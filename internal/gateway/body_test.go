@@ -58,10 +58,10 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 	for name, length := range map[string]int64{"announced": size, "of unknown length": -1} {
 		more := requestBody{memory: &BodyMemory{bodies}}
-		if err := more.read(httptest.NewRecorder(), asking(&zeros{left: size}, length)); !errors.Is(err, errNoRoom) {
+		if err := more.read(httptest.NewRecorder(), asking(&zeros{left: size}, length)); !errors.Is(err, errBodyMemory) {
 			t.Errorf("one more, %s: %v", name, err)
 		}
-		more.done()
+		more.release()
 	}
 	close(goOn)
 	for range fit {
@@ -73,8 +73,8 @@ func TestBodiesAreBounded(t *testing.T) {
 		if len(asks[i].bytes) != size-1 {
 			t.Errorf("%d bytes were read", len(asks[i].bytes))
 		}
-		asks[i].done()
-		asks[i].done() // does nothing more
+		asks[i].release()
+		asks[i].release() // does nothing more
 	}
 	if !bodies.TryAcquire(fit*size + fit) {
 		t.Error("not all memory was given back")
@@ -90,25 +90,25 @@ func TestAnnouncedIsNotTaken(t *testing.T) {
 		err    bool
 		most   int64
 	}{
-		"nothing has come":   {length: maxAsk, most: firstRead},
-		"some has come":      {length: maxAsk, come: 3 << 20, most: 4 << 20},
+		"nothing has come":   {length: maxBody, most: initialBuffer},
+		"some has come":      {length: maxBody, come: 3 << 20, most: 4 << 20},
 		"of unknown length":  {length: -1, come: 5 << 20, most: 8 << 20},
 		"short":              {length: 10, come: 10, most: 11},
 		"none":               {length: 0, most: 1},
-		"too long, it says":  {length: maxAsk + 1, err: true},
-		"too long, it turns": {length: -1, come: maxAsk + 1, err: true, most: maxAsk + 1},
+		"too long, it says":  {length: maxBody + 1, err: true},
+		"too long, it turns": {length: -1, come: maxBody + 1, err: true, most: maxBody + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := requestBody{memory: &BodyMemory{semaphore.NewWeighted(2 * maxAsk)}}
-			defer a.done()
+			a := requestBody{memory: &BodyMemory{semaphore.NewWeighted(2 * maxBody)}}
+			defer a.release()
 			err := a.read(httptest.NewRecorder(), asking(&zeros{left: tc.come}, tc.length))
 			var large *http.MaxBytesError
 			if errors.As(err, &large) != tc.err || !tc.err && err != nil {
 				t.Errorf("read: %v", err)
 			}
-			if a.held > tc.most || int64(cap(a.bytes)) > tc.most {
-				t.Errorf("took %d, at most %d", a.held, tc.most)
+			if a.reserved > tc.most || int64(cap(a.bytes)) > tc.most {
+				t.Errorf("took %d, at most %d", a.reserved, tc.most)
 			}
 		})
 	}
@@ -129,12 +129,12 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 // TestBodiesHaveToCome: a body has two minutes, and the connection is not bounded afterwards: the answer may take long.
 func TestBodiesHaveToCome(t *testing.T) {
 	t.Parallel()
-	a, d := requestBody{memory: &BodyMemory{semaphore.NewWeighted(maxAsk)}}, &deadlines{ResponseWriter: httptest.NewRecorder()}
+	a, d := requestBody{memory: &BodyMemory{semaphore.NewWeighted(maxBody)}}, &deadlines{ResponseWriter: httptest.NewRecorder()}
 	before := time.Now()
 	if err := a.read(d, asking(strings.NewReader("body"), 4)); err != nil {
 		t.Fatal(err)
 	}
-	if len(d.set) != 2 || d.set[0].Before(before.Add(bodyWithin)) || d.set[0].After(time.Now().Add(bodyWithin)) || !d.set[1].IsZero() {
+	if len(d.set) != 2 || d.set[0].Before(before.Add(bodyTimeout)) || d.set[0].After(time.Now().Add(bodyTimeout)) || !d.set[1].IsZero() {
 		t.Errorf("deadlines: %v", d.set)
 	}
 }

@@ -15,73 +15,73 @@ import (
 
 // call is one request for the model.
 type call struct {
-	g     *Gateway
-	name  string // of the provider
-	up    Upstream
-	task  *state.Task
-	asked int64           // bytes of the request
-	known *state.Upstream // what was known of the provider as it was asked
+	g            *Gateway
+	provider     string // of the provider
+	up           Provider
+	task         *state.Task
+	requestBytes int64           // bytes of the request
+	knownState   *state.Upstream // what was known of the provider as it was asked
 
-	bills   bool           // it costs something and is a turn
-	ask     modelapi.Ask   // what it asks for
-	guess   modelapi.Usage // what it may come to use
-	most    int64          // tokens of output that its answer has at most
-	lowered int64          // the bound of output that it is given for a cap; 0 if none
-	asks    time.Time      // when it was passed on, by the clock of this host
-	sent    atomic.Bool    // it has gone to the provider
-	unheard bool           // its provider said nothing for too long
-	place   place          // among the calls under way
+	billable      bool           // it costs something and is a turn
+	request       modelapi.Ask   // what it asks for
+	estimate      modelapi.Usage // what it may come to use
+	maxOutput     int64          // tokens of output that its answer has at most
+	loweredOutput int64          // the bound of output that it is given for a cap; 0 if none
+	forwardedAt   time.Time      // when it was passed on, by the clock of this host
+	sent          atomic.Bool    // it has gone to the provider
+	timedOut      bool           // its provider said nothing for too long
+	entry         entry          // among the calls under way
 
 	reservation string // its id in the journal; empty if it has none, or none any more
 
 	cut atomic.Pointer[cutOff] // errand has ended it for a cap
 }
 
-// weigh reads what a call may cost from its body.
-func (c *call) weigh(rest string, query url.Values, body []byte) {
-	c.ask = c.up.API.Ask(rest, query, body)
-	if c.bills = c.up.API.Bills(rest); c.bills {
-		c.asked, c.guess, c.most = int64(len(body)), c.ask.Usage, c.ask.Most
+// parseRequest reads what a call may cost from its body.
+func (c *call) parseRequest(rest string, query url.Values, body []byte) {
+	c.request = c.up.API.Ask(rest, query, body)
+	if c.billable = c.up.API.Bills(rest); c.billable {
+		c.requestBytes, c.estimate, c.maxOutput = int64(len(body)), c.request.Usage, c.request.Most
 	}
 }
 
 // free reports whether the call costs nothing: it is made on a subscription.
 func (c *call) free() bool { return c.up.Subscription != nil }
 
-// heldByAll says what bars every task: a cap of all together, or a key that the provider refuses. A known limit
+// globalCap says what bars every task: a cap of all together, or a key that the provider refuses. A known limit
 // of the provider does not: it may be of another model, and the provider's own answer says it best.
-func (c *call) heldByAll(ctx context.Context, used, need state.Money) (*state.Waiting, error) {
+func (c *call) globalCap(ctx context.Context, used, need state.Money) (*state.Waiting, error) {
 	held, err := c.g.cfg.Ledger.Held(ctx, used, need, c.free())
-	if err != nil || held != nil || c.g.cfg.Upstreams == nil {
+	if err != nil || held != nil || c.g.cfg.ProviderStates == nil {
 		return held, err
 	}
-	if c.known, err = c.g.cfg.Upstreams.Upstream(ctx, c.name); err != nil {
+	if c.knownState, err = c.g.cfg.ProviderStates.Upstream(ctx, c.provider); err != nil {
 		return nil, err
 	}
-	if u := c.known; u != nil && u.Kind == state.WaitKey && u.Until.After(c.g.now()) {
+	if u := c.knownState; u != nil && u.Kind == state.WaitKey && u.Until.After(c.g.now()) {
 		return u.Waiting(), nil
 	}
 	return nil, nil
 }
 
-// answered has an answer counted, and learns from one that says something about the provider.
-func (c *call) answered(ctx context.Context, answer *http.Response) error {
+// handleAnswer has an answer counted, and learns from one that says something about the provider.
+func (c *call) handleAnswer(ctx context.Context, answer *http.Response) error {
 	defer c.up.API.Hurry(answer.Header, c.g.now()) // after what it says was looked at
 	switch {
 	case answer.StatusCode == http.StatusOK:
 		answer.Body = c.meter(ctx, answer.Body, answer.Header.Get("Content-Type"))
-		if c.known != nil {
-			c.g.remember(ctx, c.name, nil)
+		if c.knownState != nil {
+			c.g.storeProviderState(ctx, c.provider, nil)
 		}
 	case answer.StatusCode >= http.StatusBadRequest && answer.StatusCode < http.StatusInternalServerError:
-		return c.trouble(ctx, answer)
+		return c.handleError(ctx, answer)
 	}
 	return nil
 }
 
-// trouble looks whether an answer means that every further call would end like this one. What it says is passed
+// handleError looks whether an answer means that every further call would end like this one. What it says is passed
 // on as it is, but for a refused key, which is nothing that a VM has to read about, and for what has programs give up a limit.
-func (c *call) trouble(ctx context.Context, answer *http.Response) error {
+func (c *call) handleError(ctx context.Context, answer *http.Response) error {
 	head, err := io.ReadAll(io.LimitReader(answer.Body, modelapi.MaxErrorBody))
 	if err != nil {
 		return err
@@ -94,10 +94,10 @@ func (c *call) trouble(ctx context.Context, answer *http.Response) error {
 	if kind == "" {
 		return nil
 	}
-	row := c.g.learn(c.name, kind, until, c.known)
-	c.g.cfg.Log.Warn().Str("provider", c.name).Str("task", c.task.Key.String()).Time("until", row.Until).Int("status", answer.StatusCode).Msg("tether: " + row.Detail)
-	c.g.remember(ctx, c.name, &row)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
+	row := c.g.providerStateAfter(c.provider, kind, until, c.knownState)
+	c.g.cfg.Log.Warn().Str("provider", c.provider).Str("task", c.task.Key.String()).Time("until", row.Until).Int("status", answer.StatusCode).Msg("tether: " + row.Detail)
+	c.g.storeProviderState(ctx, c.provider, &row)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	if err := c.g.cfg.Ledger.Spend(ctx, c.task.Key, c.task.Run.ID, "", state.Money{}, row.Waiting()); err != nil {
 		c.g.cfg.Log.Error().Err(err).Msg("tether: tell a run what its provider says")

@@ -24,7 +24,7 @@ func TestUnfinishedAnswersAreTold(t *testing.T) {
 			}))
 			t.Cleanup(model.Close)
 			w := newEnd(t, someTask(), func(c *Config) {
-				c.Models["gemini"] = Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Goog-Api-Key", API: modelapi.Gemini}
+				c.Providers["gemini"] = Provider{BaseURL: model.URL, Key: modelKey, Header: "X-Goog-Api-Key", API: modelapi.Gemini}
 				c.Ledger, c.Prices = l, modelapi.Prices{"gemini": {Input: 1, Output: 1}}
 			})
 			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gemini/v1beta/models/gemini-x:streamGenerateContent?alt=sse", `{}`, bearer(runToken))

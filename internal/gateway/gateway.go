@@ -24,8 +24,8 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// Upstream is a model provider's API.
-type Upstream struct {
+// Provider is a model provider's API.
+type Provider struct {
 	BaseURL string // without a slash at the end
 	Key     string
 	// Header carries the key: "X-Api-Key", or "Authorization" for a bearer token.
@@ -61,43 +61,41 @@ type Journal interface {
 // Config configures a Gateway.
 type Config struct {
 	Tasks Tasks
-	// Models are the providers' APIs by name: /llm/NAME/… goes to Models[NAME].
-	Models map[string]Upstream
+	// Providers are the providers' APIs by name: /llm/NAME/… goes to Models[NAME].
+	Providers map[string]Provider
 	// Prices say what answers cost; Ledger keeps it. Journal keeps what calls in flight may cost; nil keeps nothing.
 	Prices  modelapi.Prices
 	Ledger  Ledger
 	Journal Journal
-	// Callable says which models a task's run may call; nil means the one that it was started with.
-	Callable func(t *state.Task) Callable
-	// Upstreams remembers providers that have a limit or refuse the key; nil remembers nothing. Backoff is how
+	// AllowedModels says which models a task's run may call; nil means the one that it was started with.
+	AllowedModels func(t *state.Task) AllowedModels
+	// ProviderStates remembers providers that have a limit or refuse the key; nil remembers nothing. Backoff is how
 	// long it takes until a refused key is tried again for the first time.
-	Upstreams Upstreams
-	Backoff   time.Duration
-	Now       func() time.Time // nil is the clock
-	// Silence is how long a provider may say nothing, before an answer or within one; 0 is ten minutes.
-	Silence time.Duration
-	// Wait is how long a call of a model waits for others before its program is told to ask again; 0 is 20 s.
-	Wait time.Duration
-	Log  zerolog.Logger
-	// Reached hears of what a call asked for and did not get; nil means nobody does.
-	Reached func(t *state.Task, r egress.Request)
+	ProviderStates ProviderStates
+	Backoff        time.Duration
+	Now            func() time.Time // nil is the clock
+	// IdleTimeout is how long a provider may say nothing, before an answer or within one; 0 is ten minutes.
+	IdleTimeout time.Duration
+	// QueueTimeout is how long a call of a model waits for others before its program is told to ask again; 0 is 20 s.
+	QueueTimeout time.Duration
+	Log          zerolog.Logger
+	// Denied hears of what a call asked for and did not get; nil means nobody does.
+	Denied func(t *state.Task, r egress.Request)
 	// Transport sends the calls to their providers.
 	Transport http.RoundTripper
 }
 
-// Pattern is the pattern, for http.ServeMux, of the requests that [Gateway.Serve] answers: the path of the provider's API follows.
-const Pattern = prefix + "{provider}/"
-
+// prefix is the beginning of the gateway's paths. The provider's name follows, then the path of its API.
 const prefix = "/llm/"
 
 // Gateway passes calls of models on to their providers.
 type Gateway struct {
-	cfg     Config
-	open    open
-	silent  silences
-	turns   turnCount
-	refused refusals
-	probing sync.Mutex // one key is tried at a time
+	cfg      Config
+	inFlight inFlightCalls
+	idle     idleTimeouts
+	turns    turnCounter
+	denials  denialLog
+	probing  sync.Mutex // one key is tried at a time
 }
 
 // New returns a Gateway.
@@ -117,10 +115,10 @@ func splitPath(r *http.Request) (provider, rest string) {
 // RetryLater tells the program that called a provider to ask again soon. It reports whether the provider is known.
 func (g *Gateway) RetryLater(w http.ResponseWriter, r *http.Request, words string) bool {
 	name, _ := splitPath(r)
-	up, ok := g.cfg.Models[name]
+	up, ok := g.cfg.Providers[name]
 	if ok {
 		c := call{g: g, up: up}
-		c.sayAgain(w, words)
+		c.denyForNow(w, words)
 	}
 	return ok
 }

@@ -60,7 +60,7 @@ func newEnd(t *testing.T, task *state.Task, change func(*Config)) *end {
 	t.Cleanup(upstream.Close)
 	cfg := Config{
 		Tasks: tasks{task: task}, Log: zerolog.Nop(), Ledger: &ledger{},
-		Models: map[string]Upstream{
+		Providers: map[string]Provider{
 			"anthropic": {BaseURL: upstream.URL + "/anthropic", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
 			"openai":    {BaseURL: upstream.URL + "/openai", Key: modelKey, Header: "Authorization", API: modelapi.OpenAI},
 			"gone":      {BaseURL: "http://127.0.0.1:1", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
@@ -69,7 +69,7 @@ func newEnd(t *testing.T, task *state.Task, change func(*Config)) *end {
 	if change != nil {
 		change(&cfg)
 	}
-	cfg.Transport = forward.NewTransport(cfg.Silence)
+	cfg.Transport = forward.NewTransport(cfg.IdleTimeout)
 	w.gateway = New(cfg)
 	memory := NewBodyMemory()
 	w.vm = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -159,7 +159,7 @@ func TestStreams(t *testing.T) {
 	}))
 	t.Cleanup(model.Close)
 	w := newEnd(t, someTask(), func(c *Config) {
-		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

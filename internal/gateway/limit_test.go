@@ -38,7 +38,7 @@ func TestALimitThatLastsIsGivenUp(t *testing.T) {
 			}))
 			t.Cleanup(api.Close)
 			e := newEnd(t, someTask(), func(c *Config) {
-				c.Models = map[string]Upstream{"p": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
+				c.Providers = map[string]Provider{"p": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
 			})
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+"/llm/p"+test.path, strings.NewReader(test.body))
 			if err != nil {

@@ -15,71 +15,71 @@ import (
 // How many bytes of a stream pass between two looks at the caps, and how many may pass after a cap until an
 // event ends.
 const (
-	firstLook = 1 << 10
-	lookEvery = 16 << 10
-	maxBeyond = 1 << 20
+	firstCheck    = 1 << 10
+	checkInterval = 16 << 10
+	maxOverrun    = 1 << 20
 )
 
-// errCapped cuts an answer off where no event ends.
-var errCapped = errors.New("a cap was reached in the middle of an answer")
+// errCapReached cuts an answer off where no event ends.
+var errCapReached = errors.New("a cap was reached in the middle of an answer")
 
-// metered counts an answer while it is read, and pays once, at its end or when it is given up. A stream that
+// meteredBody counts an answer while it is read, and pays once, at its end or when it is given up. A stream that
 // reaches a cap is ended after one of its events by the API's own event for failures.
-type metered struct {
+type meteredBody struct {
 	io.ReadCloser
 	ctx     context.Context //nolint:containedctx // an answer lives within one request
 	call    *call
 	counter *modelapi.Counter
 	paid    bool
 
-	quiet  *time.Timer // cuts a silent answer off
-	next   int         // bytes until the next look
-	over   *cutOff     // the cap that is reached
-	beyond int         // bytes that passed since
-	end    []byte      // the last bytes that passed
-	tail   []byte      // what is still to be said after the last event
-	ended  bool
+	idleTimer  *time.Timer // cuts a silent answer off
+	untilCheck int         // bytes until the next look
+	cutOff     *cutOff     // the cap that is reached
+	overrun    int         // bytes that passed since
+	end        []byte      // the last bytes that passed
+	tail       []byte      // what is still to be said after the last event
+	ended      bool
 }
 
-func (c *call) meter(ctx context.Context, body io.ReadCloser, kind string) *metered {
-	m := &metered{ReadCloser: body, ctx: ctx, call: c, counter: modelapi.NewCounter(kind, c.asked), next: firstLook}
-	c.g.open.metered(c, m.counter)
-	m.listen()
+func (c *call) meter(ctx context.Context, body io.ReadCloser, kind string) *meteredBody {
+	m := &meteredBody{ReadCloser: body, ctx: ctx, call: c, counter: modelapi.NewCounter(kind, c.requestBytes), untilCheck: firstCheck}
+	c.g.inFlight.setCounter(c, m.counter)
+	m.watchIdle()
 	return m
 }
 
-func (m *metered) Read(p []byte) (int, error) {
+func (m *meteredBody) Read(p []byte) (int, error) {
 	if m.ended {
 		return m.finish(p, 0)
 	}
-	if m.over == nil && m.counter.Streams() {
-		p = p[:min(len(p), m.next)] // not beyond the next look
+	if m.cutOff == nil && m.counter.Streams() {
+		p = p[:min(len(p), m.untilCheck)] // not beyond the next look
 	}
 	n, err := m.ReadCloser.Read(p)
 	if !m.paid {
-		m.quiet.Reset(m.call.g.silence())
+		m.idleTimer.Reset(m.call.g.idleTimeout())
 	}
 	if n > 0 {
 		_, _ = m.counter.Write(p[:n]) // never fails
 		if m.counter.Streams() {
-			m.look(n)
+			m.checkCaps(n)
 		}
 	}
-	if cut := m.call.cut.Load(); cut != nil && m.over == nil && m.counter.Streams() {
-		m.over = cut // while nothing came
+	if cut := m.call.cut.Load(); cut != nil && m.cutOff == nil && m.counter.Streams() {
+		m.cutOff = cut // while nothing came
 	}
-	if m.over != nil {
+	if m.cutOff != nil {
 		at := lastEvent(m.end, p[:n])
 		if n == 0 && len(m.end) == 0 {
 			at = 0 // nothing has come
 		}
 		if at >= 0 {
-			m.ended, m.tail = true, m.over.event(m.call.up.API)
+			m.ended, m.tail = true, m.cutOff.event(m.call.up.API)
 			m.settle()
 			return m.finish(p, at)
 		}
-		if m.beyond += n; m.beyond > maxBeyond {
-			err = errCapped
+		if m.overrun += n; m.overrun > maxOverrun {
+			err = errCapReached
 		}
 	}
 	if n > 0 {
@@ -92,7 +92,7 @@ func (m *metered) Read(p []byte) (int, error) {
 }
 
 // finish puts the tail behind the first n bytes of p.
-func (m *metered) finish(p []byte, n int) (int, error) {
+func (m *meteredBody) finish(p []byte, n int) (int, error) {
 	k := copy(p[n:], m.tail)
 	if m.tail = m.tail[k:]; n+k == 0 {
 		return 0, io.EOF
@@ -100,46 +100,46 @@ func (m *metered) finish(p []byte, n int) (int, error) {
 	return n + k, nil
 }
 
-// look holds what has been used so far against the caps, every so many bytes.
-func (m *metered) look(n int) {
-	if m.next -= n; m.next > 0 || m.over != nil {
+// checkCaps holds what has been used so far against the caps, every so many bytes.
+func (m *meteredBody) checkCaps(n int) {
+	if m.untilCheck -= n; m.untilCheck > 0 || m.cutOff != nil {
 		return
 	}
-	m.next = lookEvery
-	over, err := m.call.overCap(m.ctx)
+	m.untilCheck = checkInterval
+	over, err := m.call.passedCap(m.ctx)
 	if err != nil { // the next look may succeed, and the next call is refused if it cannot be looked up
 		m.call.g.cfg.Log.Warn().Err(err).Str("task", m.call.task.Key.String()).Msg("tether: look up what was spent")
 		return
 	}
-	m.over = over
+	m.cutOff = over
 }
 
-func (m *metered) Close() error {
+func (m *meteredBody) Close() error {
 	m.settle()
 	return m.ReadCloser.Close()
 }
 
-func (m *metered) settle() {
+func (m *meteredBody) settle() {
 	if m.paid {
 		return
 	}
 	m.paid = true
-	m.quiet.Stop()
+	m.idleTimer.Stop()
 	u, ok := m.counter.Close()
 	cut := m.call.cut.Load()
-	if m.over != nil {
-		cut = m.over
+	if m.cutOff != nil {
+		cut = m.cutOff
 	}
 	if (m.ctx.Err() != nil || cut != nil) && !m.counter.Told() { // its program has given it up, or errand has
-		u.Output = max(u.Output, m.call.unseen())
+		u.Output = max(u.Output, m.call.hiddenTokens())
 	}
 	if ok || cut != nil || u.Output > 0 {
-		m.call.book(m.ctx, u, cmp.Or(cut.held(), endedAs(m.counter.Ending())))
+		m.call.charge(m.ctx, u, cmp.Or(cut.storedCap(), unfinished(m.counter.Ending())))
 	}
 }
 
-// endedAs is what a run has to remember of an answer of whose end its program says nothing; nil for others.
-func endedAs(e modelapi.Ending) *state.Waiting {
+// unfinished is what a run has to remember of an answer of whose end its program says nothing; nil for others.
+func unfinished(e modelapi.Ending) *state.Waiting {
 	switch e {
 	case modelapi.EndingCut:
 		return &state.Waiting{Kind: state.WaitAnswerCut, Detail: "the model's answer reached its output limit, so its end is missing: it has to be shorter"}

@@ -129,7 +129,7 @@ func TestCapInMidStream(t *testing.T) {
 			b := &books{task: *someTask()}
 			test.change(b)
 			w := newEnd(t, nil, func(c *Config) {
-				c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
+				c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
 				c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: perToken, Output: perToken}}
 			})
 			path := "/llm/anthropic" + test.path
@@ -184,7 +184,7 @@ func TestCapsWithinALongEvent(t *testing.T) {
 	b := &books{task: *someTask()}
 	b.task.Money.CapMicroUSD = 1_000_000
 	w := newEnd(t, nil, func(c *Config) {
-		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 15}}
 	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader(streamed))
@@ -222,7 +222,7 @@ func TestCallsTogether(t *testing.T) {
 	b := &books{task: *someTask()}
 	b.task.Money.CapMicroUSD = 1_000_000
 	w := newEnd(t, nil, func(c *Config) {
-		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 10}}
 	})
 	ctx, hangUp := context.WithCancel(t.Context())

@@ -17,8 +17,8 @@ func TestManyStreamsKeepTheCap(t *testing.T) {
 	b := &books{task: *someTask()}
 	b.task.Money.CapTokens = most
 	w := newEnd(t, nil, func(c *Config) {
-		c.Models = map[string]Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.OpenAI}}
-		c.Tasks, c.Ledger, c.Prices, c.Wait = b, b, modelapi.Prices{"claude-x": {Input: 1, Output: 1}}, time.Millisecond
+		c.Providers = map[string]Provider{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.OpenAI}}
+		c.Tasks, c.Ledger, c.Prices, c.QueueTimeout = b, b, modelapi.Prices{"claude-x": {Input: 1, Output: 1}}, time.Millisecond
 	})
 	var mu sync.Mutex
 	var all sync.WaitGroup

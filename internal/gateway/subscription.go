@@ -12,9 +12,9 @@ import (
 	"github.com/errand-bot/errand/internal/subscription"
 )
 
-// subscribed makes calls with the token of a subscription. Where the provider refuses it, it is renewed and the call
+// subscriptionTransport makes calls with the token of a subscription. Where the provider refuses it, it is renewed and the call
 // made again, once. A subscription that cannot be used is answered as the provider answers a key that it refuses.
-type subscribed struct {
+type subscriptionTransport struct {
 	next   http.RoundTripper
 	source *subscription.Source
 	api    modelapi.API
@@ -24,15 +24,15 @@ type subscribed struct {
 const maxRefusal = 16 << 10
 
 // RoundTrip implements http.RoundTripper.
-func (s subscribed) RoundTrip(req *http.Request) (*http.Response, error) {
+func (s subscriptionTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	token, err := s.source.Token(req.Context())
 	switch {
 	case errors.Is(err, subscription.ErrRefused):
-		return refusedFor(req), nil
+		return unauthorized(req), nil
 	case err != nil:
 		return nil, fmt.Errorf("get the subscription's token: %w", err)
 	}
-	answer, err := s.with(req, token, req.Body)
+	answer, err := s.do(req, token, req.Body)
 	if err != nil || answer.StatusCode != http.StatusUnauthorized || req.Body != nil && req.Body != http.NoBody && req.GetBody == nil {
 		return answer, err
 	}
@@ -51,11 +51,11 @@ func (s subscribed) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("make a call again: %w", err)
 		}
 	}
-	return s.with(req, token, body)
+	return s.do(req, token, body)
 }
 
-// with makes a call with a token. The request stays as it is.
-func (s subscribed) with(req *http.Request, token string, body io.ReadCloser) (*http.Response, error) {
+// do makes a call with a token. The request stays as it is.
+func (s subscriptionTransport) do(req *http.Request, token string, body io.ReadCloser) (*http.Response, error) {
 	out := req.Clone(req.Context())
 	out.Body = body
 	out.Header.Set("Authorization", "Bearer "+token)
@@ -84,8 +84,8 @@ func withBeta(values []string) string {
 	return strings.Join(all, ",")
 }
 
-// refusal says that a provider takes a subscription no more, and what the operator has to do; nothing for a key.
-func (u Upstream) refusal(name string) (detail, hint string) {
+// subscriptionRefused says that a provider takes a subscription no more, and what the operator has to do; nothing for a key.
+func (u Provider) subscriptionRefused(name string) (detail, hint string) {
 	if u.Subscription == nil {
 		return "", ""
 	}
@@ -96,8 +96,8 @@ func (u Upstream) refusal(name string) (detail, hint string) {
 	return detail, fmt.Sprintf("The operator has to log in again and put the new login where `models.%s.subscription.login` says; nothing need be restarted, and the task goes on by itself then.", name)
 }
 
-// refusedFor is an answer to a call that was not made.
-func refusedFor(req *http.Request) *http.Response {
+// unauthorized is an answer to a call that was not made.
+func unauthorized(req *http.Request) *http.Response {
 	if req.Body != nil {
 		_ = req.Body.Close() // as every RoundTripper does
 	}

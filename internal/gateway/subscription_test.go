@@ -41,11 +41,11 @@ func newPaid(t *testing.T) *paid {
 	t.Cleanup(model.Close)
 	p.logIn(t, "access-0", "refresh-0")
 	p.end = newEnd(t, nil, func(c *Config) {
-		c.Models = map[string]Upstream{"anthropic": {
+		c.Providers = map[string]Provider{"anthropic": {
 			BaseURL: model.URL, API: modelapi.Anthropic,
 			Subscription: subscription.New(subscription.Config{Login: p.path, RenewURL: model.URL + "/renew"}),
 		}}
-		c.Tasks, c.Ledger, c.Upstreams, c.Backoff = p.books, p.books, p.known, time.Nanosecond
+		c.Tasks, c.Ledger, c.ProviderStates, c.Backoff = p.books, p.books, p.known, time.Nanosecond
 		c.Prices = modelapi.Prices{"claude-x": {Input: 1000, Output: 1000}}
 	})
 	return p

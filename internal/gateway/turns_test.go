@@ -1,58 +1,73 @@
 package gateway
 
 import (
-	"fmt"
+	"net/http"
+	"strings"
 	"testing"
-	"time"
+
+	"github.com/errand-bot/errand/state"
 )
 
-// TestTurnsOfRunsThatGoOnAreKept: whatever else ran meanwhile, what a run that goes on has had is not forgotten; and
-// what the store knows of counts where the memory begins anew, as after a restart.
-func TestTurnsOfRunsThatGoOnAreKept(t *testing.T) {
+// TestTurnsAreBounded: a run whose agent cannot count gets as many answers as it may have turns, and is then
+// refused in words that its adapter knows.
+func TestTurnsAreBounded(t *testing.T) {
 	t.Parallel()
-	var c turnCount
-	for n := range 3 * maxRuns {
-		if n%100 == 0 && n < 500 {
-			c.add("goes on", 0)
-		}
-		c.usedUp("goes on", 0, 5) // each of its requests asks
-		c.add(fmt.Sprintf("other %d", n), 0)
-	}
-	if c.of("goes on") != 5 || !c.usedUp("goes on", 0, 5) || c.usedUp("goes on", 0, 6) {
-		t.Errorf("%d turns are known, want 5", c.of("goes on"))
-	}
-	if n := c.runs.Len(); n != maxRuns || c.of("other 0") != 0 {
-		t.Errorf("%d runs are remembered, the first of them with %d", n, c.of("other 0"))
-	}
-	var anew turnCount
-	if !anew.usedUp("r", 5, 5) || anew.usedUp("r", 4, 5) {
-		t.Error("what is booked does not count after a restart")
-	}
-	anew.add("r", 4) // under way, and not booked yet
-	if !anew.usedUp("r", 4, 5) {
-		t.Error("an answer that is under way does not count beside what is booked")
-	}
-	if anew.usedUp("r", 100, 0) {
-		t.Error("no bound is one")
+	for name, tc := range map[string]struct{ most, answers int }{"two": {2, 2}, "no bound": {0, 5}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			task := someTask()
+			task.Run.MaxTurns = tc.most
+			books := &ledger{}
+			w := newEnd(t, task, func(c *Config) { c.Ledger = books })
+			token := bearer(runToken)
+			for range 2 { // what is no call of the model is no turn
+				if code, _ := ask(t, http.DefaultClient, http.MethodGet, w.url+"/llm/openai/v1/models", token); code != http.StatusOK {
+					t.Fatalf("list of models: %d", code)
+				}
+			}
+			if code, _ := ask(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gone/v1/messages", token); code == http.StatusOK {
+				t.Fatal("a provider that is gone answered")
+			}
+			got, last := 0, ""
+			for range 5 {
+				code, body := ask(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", token)
+				if code == http.StatusOK {
+					got++
+				} else {
+					last = body
+				}
+			}
+			if got != tc.answers {
+				t.Errorf("%d answers, want %d", got, tc.answers)
+			}
+			if tc.most > 0 && !strings.Contains(last, "errand: the run's turns are used up (2)") {
+				t.Errorf("refused with %q", last)
+			}
+			if told := books.told; (told != nil) != (tc.most > 0) || told != nil && (told.Kind != state.WaitTurns || !told.Until.IsZero()) {
+				t.Errorf("the run remembers %+v", told)
+			}
+		})
 	}
 }
 
-// TestRefusalsAreToldNowAndThen: of a run's refusals one in a minute is logged, and says how many were not.
-func TestRefusalsAreToldNowAndThen(t *testing.T) {
+// TestTurnsOutliveARestart: a run that had all of its turns before a restart gets none afterwards.
+func TestTurnsOutliveARestart(t *testing.T) {
 	t.Parallel()
-	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	var r refusals
-	for i, step := range []struct {
-		run    string
-		at     time.Duration
-		tell   bool
-		untold int
-	}{
-		{"a", 0, true, 0}, {"a", time.Second, false, 0}, {"b", time.Second, true, 0}, {"a", 59 * time.Second, false, 0},
-		{"a", time.Minute, true, 2}, {"a", 61 * time.Second, false, 0}, {"b", time.Hour, true, 0}, {"a", time.Hour, true, 1},
-	} {
-		if untold, tell := r.tell(step.run, noon.Add(step.at)); untold != step.untold || tell != step.tell {
-			t.Errorf("step %d: told %v with %d before it, want %v with %d", i, tell, untold, step.tell, step.untold)
-		}
+	for name, tc := range map[string]struct{ booked, answers int }{"all were had": {3, 0}, "two were had": {2, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			task := someTask()
+			task.Run.MaxTurns, task.Run.Answers = 3, tc.booked
+			w := newEnd(t, task, nil)
+			got := 0
+			for range 3 {
+				if code, _ := ask(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", bearer(runToken)); code == http.StatusOK {
+					got++
+				}
+			}
+			if got != tc.answers {
+				t.Errorf("%d answers, want %d", got, tc.answers)
+			}
+		})
 	}
 }

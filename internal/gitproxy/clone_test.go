@@ -119,14 +119,14 @@ func newGitEnd(t *testing.T, f *gitForge) *end {
 		}
 	}
 	return newEnd(t, func(c *Config) {
-		c.Git = func(ctx context.Context, _ *state.Task) (string, string, error) { return read("acme/shop")(ctx) }
+		c.Repository = func(ctx context.Context, _ *state.Task) (string, string, error) { return read("acme/shop")(ctx) }
 		c.Submodule = func(_ *state.Task, repo string) Reader {
 			if repo == "acme/lib" {
 				return read(repo)
 			}
 			return nil
 		}
-		c.Refused = func(token string) {
+		c.TokenRefused = func(token string) {
 			mu.Lock()
 			defer mu.Unlock()
 			if token == names[at] && at < len(names)-1 {

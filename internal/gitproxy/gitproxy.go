@@ -29,19 +29,16 @@ type Reader func(ctx context.Context) (url, token string, err error)
 
 // Config configures a Proxy.
 type Config struct {
-	// Git returns where a task's repository is read, and a read-only token for it.
-	Git func(ctx context.Context, t *state.Task) (url, token string, err error)
+	// Repository returns where a task's repository is read, and a read-only token for it.
+	Repository func(ctx context.Context, t *state.Task) (url, token string, err error)
 	// Submodule returns how another repository, named as OWNER/NAME, is read for a task, nil if the
 	// configuration does not let the task read it; nil itself lets none.
 	Submodule func(t *state.Task, repo string) Reader
-	// Refused hears of a token that the forge takes no more: Git and Submodule have to return another then.
-	Refused   func(token string)
-	Transport http.RoundTripper
-	Log       zerolog.Logger
+	// TokenRefused hears of a token that the forge takes no more: Git and Submodule have to return another then.
+	TokenRefused func(token string)
+	Transport    http.RoundTripper
+	Log          zerolog.Logger
 }
-
-// Pattern is the pattern, for http.ServeMux, of the requests that [Proxy.Serve] answers.
-const Pattern = "/git/{owner}/{repo}/"
 
 // Proxy passes reads of repositories on to the forge.
 type Proxy struct{ cfg Config }
@@ -64,7 +61,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, fro
 	rest := strings.TrimPrefix(r.URL.Path, path.Join("/git", r.PathValue("owner"), r.PathValue("repo")))
 	fetch := rest == "/git-upload-pack" && r.Method == http.MethodPost ||
 		rest == "/info/refs" && r.Method == http.MethodGet && r.URL.Query().Get("service") == "git-upload-pack"
-	large, isLarge := strings.CutPrefix(rest, lfsObjects)
+	large, isLarge := strings.CutPrefix(rest, objectsPath)
 	if !fetch && !isLarge {
 		http.Error(w, "errand: the repository can be fetched from, not pushed to", http.StatusForbidden)
 		return
@@ -75,9 +72,9 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, fro
 		http.Error(w, "errand: the repository cannot be read now", http.StatusBadGateway)
 		return
 	}
-	via := &renewing{next: p.cfg.Transport, token: token, refused: p.cfg.Refused, again: read}
+	via := &tokenRenewer{next: p.cfg.Transport, token: token, refused: p.cfg.TokenRefused, again: read}
 	if isLarge {
-		p.large(w, r, lfs{base: base, via: via, shown: from.Token}, large)
+		p.serveLFS(w, r, lfsClient{base: base, transport: via, vmToken: from.Token}, large)
 		return
 	}
 	out := forward.Request{BaseURL: base, Path: rest, Transport: via, Log: p.cfg.Log, Sign: func(out *http.Request) {
@@ -92,7 +89,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, fro
 // reader returns how a repository is read for a task, nil if the task has nothing to read there.
 func (p *Proxy) reader(t *state.Task, repo string) Reader {
 	if strings.EqualFold(repo, t.Repo.FullName()) {
-		return func(ctx context.Context) (string, string, error) { return p.cfg.Git(ctx, t) }
+		return func(ctx context.Context) (string, string, error) { return p.cfg.Repository(ctx, t) }
 	}
 	if p.cfg.Submodule == nil {
 		return nil
@@ -100,9 +97,9 @@ func (p *Proxy) reader(t *state.Task, repo string) Reader {
 	return p.cfg.Submodule(t, repo)
 }
 
-// renewing is how one request to the forge is sent: with the token put in, and a second time with
+// tokenRenewer is how one request to the forge is sent: with the token put in, and a second time with
 // another one if that is refused, as it is when it expires or is revoked in the middle of a fetch.
-type renewing struct {
+type tokenRenewer struct {
 	next    http.RoundTripper
 	token   string
 	refused func(token string)
@@ -110,7 +107,7 @@ type renewing struct {
 }
 
 // RoundTrip sends the request.
-func (t *renewing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *tokenRenewer) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, whole, err := replayable(r)
 	if err != nil {
 		return nil, fmt.Errorf("read what the VM sends: %w", err)
@@ -139,7 +136,7 @@ func (t *renewing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(second)
 }
 
-func (t *renewing) sign(r *http.Request) {
+func (t *tokenRenewer) sign(r *http.Request) {
 	r.Header.Del("Authorization")
 	if t.token != "" {
 		r.SetBasicAuth("x-access-token", t.token)

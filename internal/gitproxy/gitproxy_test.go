@@ -43,7 +43,7 @@ func newEnd(t *testing.T, change func(*Config)) *end {
 	t.Cleanup(forge.Close)
 	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 1}, TaskIssue: state.TaskIssue{Repo: state.Repo{ID: 7, Owner: "acme", Name: "shop"}}}
 	cfg := Config{
-		Git: func(context.Context, *state.Task) (string, string, error) {
+		Repository: func(context.Context, *state.Task) (string, string, error) {
 			return forge.URL + "/acme/shop.git", readToken, nil
 		},
 		Transport: forward.NewTransport(0), Log: zerolog.Nop(),
@@ -52,7 +52,7 @@ func newEnd(t *testing.T, change func(*Config)) *end {
 		change(&cfg)
 	}
 	proxy, mux := New(cfg), http.NewServeMux()
-	mux.HandleFunc(Pattern, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("/git/{owner}/{repo}/", func(w http.ResponseWriter, r *http.Request) {
 		proxy.Serve(w, r, task, Client{VM: vm, Token: vmToken})
 	})
 	end := httptest.NewServer(mux)
@@ -144,7 +144,7 @@ func TestGit(t *testing.T) {
 func TestGitWithoutToken(t *testing.T) {
 	t.Parallel()
 	w := newEnd(t, func(c *Config) {
-		c.Git = func(context.Context, *state.Task) (string, string, error) {
+		c.Repository = func(context.Context, *state.Task) (string, string, error) {
 			return "", "", errors.New("secret trouble")
 		}
 	})

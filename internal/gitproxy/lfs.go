@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// lfsObjects is the path of large files within a repository, and lfsType what their API speaks.
+// objectsPath is the path of large files within a repository, and lfsType what their API speaks.
 const (
-	lfsObjects = "/info/lfs/objects/"
-	lfsType    = "application/vnd.git-lfs+json"
+	objectsPath = "/info/lfs/objects/"
+	lfsType     = "application/vnd.git-lfs+json"
 )
 
 // Bounds of large files.
@@ -30,11 +30,11 @@ const (
 	redirects   = 3
 )
 
-// lfs is the large files of one repository.
-type lfs struct {
-	base  string // of the repository
-	via   http.RoundTripper
-	shown string // the token that the VM showed
+// lfsClient is the large files of one repository.
+type lfsClient struct {
+	base      string // of the repository
+	transport http.RoundTripper
+	vmToken   string // the token that the VM showed
 }
 
 // lfsObject is an object as it is asked for and answered.
@@ -60,19 +60,19 @@ type lfsBatch struct {
 	HashAlgo  string          `json:"hash_algo,omitempty"`
 }
 
-// lfsName is an object's path: its id and its size, so that it can be asked for again at any time.
-var lfsName = regexp.MustCompile(`^([0-9a-f]{64})/(\d{1,15})$`)
+// objectPath is an object's path: its id and its size, so that it can be asked for again at any time.
+var objectPath = regexp.MustCompile(`^([0-9a-f]{64})/(\d{1,15})$`)
 
-// large answers what asks for large files: which there are, and one of them. Where they are stored, and
+// serveLFS answers what asks for large files: which there are, and one of them. Where they are stored, and
 // what has to be shown there, stays on our side: the VM gets addresses of ours.
-func (p *Proxy) large(w http.ResponseWriter, r *http.Request, l lfs, rest string) {
-	name := lfsName.FindStringSubmatch(rest)
+func (p *Proxy) serveLFS(w http.ResponseWriter, r *http.Request, l lfsClient, rest string) {
+	name := objectPath.FindStringSubmatch(rest)
 	switch {
 	case rest == "batch" && r.Method == http.MethodPost:
-		p.largeBatch(w, r, l)
+		p.serveBatch(w, r, l)
 	case name != nil && r.Method == http.MethodGet:
 		size, _ := strconv.ParseInt(name[2], 10, 64) // fits: 15 digits
-		p.largeObject(w, r, l, lfsObject{OID: name[1], Size: size})
+		p.serveObject(w, r, l, lfsObject{OID: name[1], Size: size})
 	default:
 		lfsError(w, http.StatusForbidden, "large files can be downloaded, and nothing else")
 	}
@@ -85,7 +85,7 @@ func lfsError(w http.ResponseWriter, status int, message string) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"message": "errand: " + message}) // a VM that has gone is nobody's error
 }
 
-func (p *Proxy) largeBatch(w http.ResponseWriter, r *http.Request, l lfs) {
+func (p *Proxy) serveBatch(w http.ResponseWriter, r *http.Request, l lfsClient) {
 	var ask lfsBatch
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBatch)).Decode(&ask); err != nil {
 		lfsError(w, http.StatusUnprocessableEntity, "the request cannot be read: "+err.Error())
@@ -109,7 +109,7 @@ func (p *Proxy) largeBatch(w http.ResponseWriter, r *http.Request, l lfs) {
 		o.Actions, o.Authenticated = nil, true
 		if has {
 			o.Actions = map[string]lfsAction{"download": {
-				Href: fmt.Sprintf("%s%s/%d", here, o.OID, o.Size), Header: map[string]string{"Authorization": "Bearer " + l.shown},
+				Href: fmt.Sprintf("%s%s/%d", here, o.OID, o.Size), Header: map[string]string{"Authorization": "Bearer " + l.vmToken},
 			}}
 		}
 	}
@@ -118,7 +118,7 @@ func (p *Proxy) largeBatch(w http.ResponseWriter, r *http.Request, l lfs) {
 }
 
 // batch asks the forge where objects are. The status is for the VM if there is an error.
-func (l lfs) batch(ctx context.Context, ask lfsBatch) (answer lfsBatch, status int, err error) {
+func (l lfsClient) batch(ctx context.Context, ask lfsBatch) (answer lfsBatch, status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, batchTime)
 	defer cancel()
 	for i := range ask.Objects { // nothing but what the API knows goes further
@@ -128,13 +128,13 @@ func (l lfs) batch(ctx context.Context, ask lfsBatch) (answer lfsBatch, status i
 	if err != nil {
 		return answer, http.StatusInternalServerError, fmt.Errorf("encode the request: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.base+lfsObjects+"batch", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.base+objectsPath+"batch", bytes.NewReader(body))
 	if err != nil {
 		return answer, http.StatusInternalServerError, fmt.Errorf("make the request: %w", err)
 	}
 	req.Header.Set("Accept", lfsType)
 	req.Header.Set("Content-Type", lfsType)
-	resp, err := l.via.RoundTrip(req)
+	resp, err := l.transport.RoundTrip(req)
 	if err != nil {
 		return answer, http.StatusBadGateway, fmt.Errorf("ask where large files are: %w", err)
 	}
@@ -152,9 +152,9 @@ func (l lfs) batch(ctx context.Context, ask lfsBatch) (answer lfsBatch, status i
 	return answer, http.StatusOK, nil
 }
 
-// largeObject passes one object on, or a part of it. Where it is stored is asked anew each time: what
+// serveObject passes one object on, or a part of it. Where it is stored is asked anew each time: what
 // was answered earlier may have expired, and this process may be another one.
-func (p *Proxy) largeObject(w http.ResponseWriter, r *http.Request, l lfs, o lfsObject) {
+func (p *Proxy) serveObject(w http.ResponseWriter, r *http.Request, l lfsClient, o lfsObject) {
 	ctx, cancel := context.WithTimeout(r.Context(), objectTime)
 	defer cancel()
 	answer, status, err := l.batch(ctx, lfsBatch{Operation: "download", Transfers: []string{"basic"}, Objects: []lfsObject{o}})
@@ -164,7 +164,7 @@ func (p *Proxy) largeObject(w http.ResponseWriter, r *http.Request, l lfs, o lfs
 	var resp *http.Response
 	if err == nil {
 		status = http.StatusBadGateway
-		resp, err = p.stored(ctx, l.base, answer.Objects[0].Actions["download"], r.Header.Get("Range"))
+		resp, err = p.fetchObject(ctx, l.base, answer.Objects[0].Actions["download"], r.Header.Get("Range"))
 	}
 	if err != nil {
 		p.cfg.Log.Warn().Err(err).Str("oid", o.OID).Msg("tether: large file")
@@ -182,8 +182,8 @@ func (p *Proxy) largeObject(w http.ResponseWriter, r *http.Request, l lfs, o lfs
 	_, _ = io.Copy(w, io.LimitReader(resp.Body, o.Size)) // cut short, it is asked for again
 }
 
-// stored asks for an object where the forge says that it is: over https, or at the forge's own address.
-func (p *Proxy) stored(ctx context.Context, base string, at lfsAction, part string) (*http.Response, error) {
+// fetchObject asks for an object where the forge says that it is: over https, or at the forge's own address.
+func (p *Proxy) fetchObject(ctx context.Context, base string, at lfsAction, part string) (*http.Response, error) {
 	own, err := url.Parse(base)
 	if err != nil {
 		return nil, fmt.Errorf("read the forge's address: %w", err)

@@ -68,7 +68,7 @@ func newLFS(t *testing.T, href func(forge, oid string) string) (w *end, oid stri
 	forge = httptest.NewServer(mux)
 	t.Cleanup(forge.Close)
 	w = newEnd(t, func(c *Config) {
-		c.Git = func(context.Context, *state.Task) (string, string, error) {
+		c.Repository = func(context.Context, *state.Task) (string, string, error) {
 			return forge.URL + "/acme/shop.git", readToken, nil
 		}
 	})

@@ -16,11 +16,11 @@ func (s *Server) makeAgents(context.Context) (err error) {
 
 // callable says which models a task's run may call: those of what it was started with. While it is being
 // started that is not stored yet, and follows from the configuration, unless that was changed meanwhile.
-func (s *Server) callable(t *state.Task) gateway.Callable {
+func (s *Server) callable(t *state.Task) gateway.AllowedModels {
 	route := agent.Route{Adapter: t.Run.Adapter, Model: t.Run.Model}
 	starts := t.Run.State == state.RunLaunching
 	if starts {
 		_, route = s.agents.Choose(string(t.Run.Kind), t.Model)
 	}
-	return gateway.Callable{Models: s.agents.Models(route), Unsure: starts}
+	return gateway.AllowedModels{Names: s.agents.Models(route), Pending: starts}
 }

@@ -91,42 +91,42 @@ func (s *Server) makeTether() error {
 		transport = s.opts.Hooks.Upstream(transport)
 	}
 	s.gateway = gateway.New(gateway.Config{
-		Tasks:     s.store,
-		Models:    upstreams(s.cfg, s.opts.Now, s.learn),
-		Prices:    s.cfg.Prices,
-		Ledger:    line{s},
-		Journal:   s.store,
-		Callable:  s.callable,
-		Upstreams: s.store,
-		Backoff:   s.opts.Timing.Backoff,
-		Silence:   s.cfg.Limits.Stall,
-		Now:       s.opts.Now,
-		Log:       s.opts.Log,
-		Reached:   s.noteReached,
-		Transport: transport,
+		Tasks:          s.store,
+		Providers:      upstreams(s.cfg, s.opts.Now, s.learn),
+		Prices:         s.cfg.Prices,
+		Ledger:         line{s},
+		Journal:        s.store,
+		AllowedModels:  s.callable,
+		ProviderStates: s.store,
+		Backoff:        s.opts.Timing.Backoff,
+		IdleTimeout:    s.cfg.Limits.Stall,
+		Now:            s.opts.Now,
+		Log:            s.opts.Log,
+		Denied:         s.noteReached,
+		Transport:      transport,
 	})
 	git := gitproxy.New(gitproxy.Config{
-		Git: func(ctx context.Context, t *state.Task) (string, string, error) {
+		Repository: func(ctx context.Context, t *state.Task) (string, string, error) {
 			r := forge.RepoOf(t)
 			token, _, err := s.forge.GitToken(ctx, r)
 			return s.forge.GitURL(r), token, err
 		},
-		Submodule: s.submodule,
-		Refused:   s.forge.ForgetToken,
-		Transport: transport,
-		Log:       s.opts.Log,
+		Submodule:    s.submodule,
+		TokenRefused: s.forge.ForgetToken,
+		Transport:    transport,
+		Log:          s.opts.Log,
 	})
 	internet := s.opts.Hooks.Internet
 	s.tether = tether.New(tether.Config{
-		Tasks:    s.store,
-		Key:      key,
-		Gateway:  s.gateway,
-		Git:      git,
-		Callback: s.callbacks().Serve,
-		Proxy:    egress.New(egress.Config{Now: s.opts.Now, Resolver: internet.Resolver, Dial: internet.Dial}),
-		Egress:   func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) },
-		Reached:  s.noteReached,
-		Log:      s.opts.Log,
+		Tasks:        s.store,
+		Key:          key,
+		Gateway:      s.gateway,
+		Git:          git,
+		Callback:     s.callbacks().Serve,
+		Egress:       egress.New(egress.Config{Now: s.opts.Now, Resolver: internet.Resolver, Dial: internet.Dial}),
+		EgressPolicy: func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) },
+		EgressDone:   s.noteReached,
+		Log:          s.opts.Log,
 	})
 	s.keeper = tether.NewKeeper(s.control, s.tether, s.opts.Log)
 	return nil

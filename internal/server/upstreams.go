@@ -11,14 +11,14 @@ import (
 )
 
 // upstreams are the providers of models as the tether asks them, by name. Learned hears of tokens that come up.
-func upstreams(cfg config.Config, now func() time.Time, learned func(...string)) map[string]gateway.Upstream {
-	models := map[string]gateway.Upstream{}
+func upstreams(cfg config.Config, now func() time.Time, learned func(...string)) map[string]gateway.Provider {
+	models := map[string]gateway.Provider{}
 	for name, m := range cfg.Models {
 		header := m.Header
 		if header == "" {
 			header = m.Dialect(name).KeyHeader()
 		}
-		up := gateway.Upstream{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name), WebTools: m.WebTools}
+		up := gateway.Provider{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name), WebTools: m.WebTools}
 		if s := m.Subscription; s.Set() {
 			up.Subscription = subscription.New(subscription.Config{Token: s.Token.Reveal(), Login: s.Login, RenewURL: s.RenewURL, Now: now, Learned: learned})
 		}

@@ -207,7 +207,7 @@ func (l line) caps(free bool) store.Caps {
 
 // MayStart says what a run that asks a provider of models has to wait for, nil for nothing.
 func (l line) MayStart(ctx context.Context, provider string) (*state.Waiting, error) {
-	if w, err := l.Held(ctx, l.s.gateway.InFlight(), state.Money{}, l.s.cfg.Subscribed()[provider]); w != nil || err != nil {
+	if w, err := l.Held(ctx, l.s.gateway.InFlightCost(), state.Money{}, l.s.cfg.Subscribed()[provider]); w != nil || err != nil {
 		return w, err
 	}
 	return l.s.gateway.Ready(ctx, provider)

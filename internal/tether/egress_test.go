@@ -36,11 +36,11 @@ func TestOtherHosts(t *testing.T) {
 	told := make(chan egress.Request, 10)
 	cfg := tether.Config{
 		Tasks: one{task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop(),
-		Proxy: egress.New(egress.Config{Resolver: everywhere{}, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		Egress: egress.New(egress.Config{Resolver: everywhere{}, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, up.Listener.Addr().String())
 		}}),
-		Egress:  func(*state.Task) egress.Policy { return egress.Policy{Allow: []string{"registry.test"}} },
-		Reached: func(_ *state.Task, r egress.Request) { told <- r },
+		EgressPolicy: func(*state.Task) egress.Policy { return egress.Policy{Allow: []string{"registry.test"}} },
+		EgressDone:   func(_ *state.Task, r egress.Request) { told <- r },
 	}
 	h := tether.New(cfg)
 	shut := tether.New(tether.Config{Tasks: cfg.Tasks, Key: cfg.Key, Log: cfg.Log})

@@ -101,12 +101,12 @@ func newEnd(t *testing.T, task *state.Task, change func(*configs)) *end {
 	}))
 	t.Cleanup(upstream.Close)
 	cfg := configs{Config: tether.Config{Tasks: tasks{task: task}, Key: []byte("a secret of the deployment"), Log: zerolog.Nop()}}
-	cfg.gateway.Models = map[string]gateway.Upstream{
+	cfg.gateway.Providers = map[string]gateway.Provider{
 		"anthropic": {BaseURL: upstream.URL + "/anthropic", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
 		"openai":    {BaseURL: upstream.URL + "/openai", Key: modelKey, Header: "Authorization", API: modelapi.OpenAI},
 		"gone":      {BaseURL: "http://127.0.0.1:1", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
 	}
-	cfg.git.Git = func(context.Context, *state.Task) (string, string, error) {
+	cfg.git.Repository = func(context.Context, *state.Task) (string, string, error) {
 		return upstream.URL + "/acme/shop.git", readToken, nil
 	}
 	if change != nil {
@@ -271,7 +271,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	}))
 	t.Cleanup(forge.Close)
 	w := newEnd(t, someTask(), func(c *configs) {
-		c.git.Git = func(context.Context, *state.Task) (string, string, error) {
+		c.git.Repository = func(context.Context, *state.Task) (string, string, error) {
 			return forge.URL + "/x.git", readToken, nil
 		}
 	})
@@ -311,8 +311,8 @@ func FuzzPaths(f *testing.F) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.URL }))
 	f.Cleanup(upstream.Close)
 	cfg := configs{Config: tether.Config{Tasks: tasks{task: task}, Key: []byte("k"), Log: zerolog.Nop()}}
-	cfg.gateway.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: upstream.URL + "/model", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
-	cfg.git.Git = func(context.Context, *state.Task) (string, string, error) {
+	cfg.gateway.Providers = map[string]gateway.Provider{"anthropic": {BaseURL: upstream.URL + "/model", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+	cfg.git.Repository = func(context.Context, *state.Task) (string, string, error) {
 		return upstream.URL + "/repo", readToken, nil
 	}
 	h := cfg.handler(forward.NewTransport(0))

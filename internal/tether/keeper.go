@@ -32,25 +32,25 @@ type Keeper struct {
 	handler *Handler
 	log     zerolog.Logger
 
-	mu    sync.Mutex
-	ctx   context.Context // of Run, nil before; the goroutines' life, not a call's
-	lines map[string]*line
-	wg    sync.WaitGroup
+	mu          sync.Mutex
+	ctx         context.Context // of Run, nil before; the goroutines' life, not a call's
+	connections map[string]*connection
+	wg          sync.WaitGroup
 }
 
-// line is one VM's tether.
-type line struct {
-	cancel context.CancelFunc
-	gone   <-chan struct{} // closed when it was forgotten, or the keeper has ended
-	up     chan struct{}   // closed when attached; replaced when cut
-	isUp   bool
-	failed chan struct{} // closed when an attempt fails; replaced at once
-	err    error         // of the last attempt
+// connection is one VM's tether.
+type connection struct {
+	cancel   context.CancelFunc
+	ended    <-chan struct{} // closed when it was forgotten, or the keeper has ended
+	up       chan struct{}   // closed when attached; replaced when cut
+	attached bool
+	failed   chan struct{} // closed when an attempt fails; replaced at once
+	err      error         // of the last attempt
 }
 
 // NewKeeper returns a Keeper. Nothing happens before Run.
 func NewKeeper(a Attacher, h *Handler, log zerolog.Logger) *Keeper {
-	return &Keeper{attach: a, handler: h, log: log, lines: map[string]*line{}}
+	return &Keeper{attach: a, handler: h, log: log, connections: map[string]*connection{}}
 }
 
 // Run keeps tethers attached until ctx ends; then every connection is closed.
@@ -80,11 +80,11 @@ func (k *Keeper) Ensure(ctx context.Context, p Peer) error {
 		k.mu.Unlock()
 		return ErrNotRunning
 	}
-	l := k.lines[p.VM]
+	l := k.connections[p.VM]
 	if l == nil {
 		lctx, cancel := context.WithCancel(k.ctx)
-		l = &line{cancel: cancel, gone: lctx.Done(), up: make(chan struct{}), failed: make(chan struct{})}
-		k.lines[p.VM] = l
+		l = &connection{cancel: cancel, ended: lctx.Done(), up: make(chan struct{}), failed: make(chan struct{})}
+		k.connections[p.VM] = l
 		k.wg.Go(func() { k.keep(lctx, p, l) })
 	}
 	up, failed := l.up, l.failed
@@ -96,7 +96,7 @@ func (k *Keeper) Ensure(ctx context.Context, p Peer) error {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		return l.err
-	case <-l.gone:
+	case <-l.ended:
 		return ErrForgotten
 	case <-ctx.Done():
 		return ctx.Err()
@@ -107,14 +107,14 @@ func (k *Keeper) Ensure(ctx context.Context, p Peer) error {
 func (k *Keeper) Forget(vm string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if l := k.lines[vm]; l != nil {
+	if l := k.connections[vm]; l != nil {
 		l.cancel()
-		delete(k.lines, vm)
+		delete(k.connections, vm)
 	}
 }
 
 // keep attaches again and again, with back-off between failures.
-func (k *Keeper) keep(ctx context.Context, p Peer, l *line) {
+func (k *Keeper) keep(ctx context.Context, p Peer, l *connection) {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 100*time.Millisecond, 10*time.Second
 	for ctx.Err() == nil {
@@ -126,7 +126,7 @@ func (k *Keeper) keep(ctx context.Context, p Peer, l *line) {
 		if time.Since(begun) > time.Minute {
 			b.Reset()
 		}
-		k.fail(l, err)
+		k.reportFailure(l, err)
 		wait := b.NextBackOff()
 		k.log.Warn().Err(err).Str("vm", p.VM).Dur("again", wait).Msg("tether: connection lost")
 		timer := time.NewTimer(wait)
@@ -139,7 +139,7 @@ func (k *Keeper) keep(ctx context.Context, p Peer, l *line) {
 }
 
 // serve attaches once and answers until the connection ends.
-func (k *Keeper) serve(ctx context.Context, p Peer, l *line) error {
+func (k *Keeper) serve(ctx context.Context, p Peer, l *connection) error {
 	attachCtx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	// The stream lives as long as the context that it was opened with, so the timeout must not be its.
@@ -162,8 +162,8 @@ func (k *Keeper) serve(ctx context.Context, p Peer, l *line) error {
 		return err
 	}
 	defer func() { _ = session.Close() }()
-	k.mark(l, true)
-	defer k.mark(l, false)
+	k.setAttached(l, true)
+	defer k.setAttached(l, false)
 	srv := &http.Server{
 		Handler: k.handler.For(p), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: log.New(k.log, "", 0),
@@ -173,8 +173,8 @@ func (k *Keeper) serve(ctx context.Context, p Peer, l *line) error {
 	return srv.Serve(netutil.LimitListener(session, maxConnections))
 }
 
-// fail tells those who wait that an attempt failed.
-func (k *Keeper) fail(l *line, err error) {
+// reportFailure tells those who wait that an attempt failed.
+func (k *Keeper) reportFailure(l *connection, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil {
@@ -185,14 +185,14 @@ func (k *Keeper) fail(l *line, err error) {
 	l.failed = make(chan struct{})
 }
 
-// mark says whether the line is up.
-func (k *Keeper) mark(l *line, up bool) {
+// setAttached says whether the line is up.
+func (k *Keeper) setAttached(l *connection, up bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if up && !l.isUp {
+	if up && !l.attached {
 		close(l.up)
-	} else if !up && l.isUp {
+	} else if !up && l.attached {
 		l.up = make(chan struct{})
 	}
-	l.isUp = up
+	l.attached = up
 }

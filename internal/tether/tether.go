@@ -50,12 +50,12 @@ type Config struct {
 	Git *gitproxy.Proxy
 	// Callback answers a call of one of errand's tools by the task's active run; nil refuses it.
 	Callback func(w http.ResponseWriter, r *http.Request, t *state.Task, tool string)
-	// Proxy forwards requests for other hosts, as far as Egress allows them to a task; nil refuses them all.
-	Proxy  *egress.Proxy
-	Egress func(t *state.Task) egress.Policy
-	// Reached is called with each request for another host.
-	Reached func(t *state.Task, r egress.Request)
-	Log     zerolog.Logger
+	// Egress forwards requests for other hosts, as far as Egress allows them to a task; nil refuses them all.
+	Egress       *egress.Proxy
+	EgressPolicy func(t *state.Task) egress.Policy
+	// EgressDone is called with each request for another host.
+	EgressDone func(t *state.Task, r egress.Request)
+	Log        zerolog.Logger
 }
 
 // maxRequests limits the requests of a VM in flight, apart from those for other hosts.
@@ -82,19 +82,19 @@ func (h *Handler) token(kind, name string) string {
 // For returns what a VM's connection is answered with.
 func (h *Handler) For(p Peer) http.Handler {
 	mux, requests, memory := http.NewServeMux(), semaphore.NewWeighted(maxRequests), gateway.NewBodyMemory()
-	mux.HandleFunc(gateway.Pattern, func(w http.ResponseWriter, r *http.Request) {
-		if !h.mayThink(r, p) {
+	mux.HandleFunc("/llm/{provider}/", func(w http.ResponseWriter, r *http.Request) {
+		if !h.isActiveRun(r, p) {
 			http.Error(w, "errand: only a run that goes on reaches the model", http.StatusUnauthorized)
 			return
 		}
 		h.cfg.Gateway.Serve(w, r, taskOf(r), memory)
 	})
-	mux.HandleFunc(gitproxy.Pattern, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("/git/{owner}/{repo}/", func(w http.ResponseWriter, r *http.Request) {
 		h.cfg.Git.Serve(w, r, taskOf(r), gitproxy.Client{VM: p.VM, Token: shownToken(r)})
 	})
 	mux.HandleFunc("POST /callback/{tool}", func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !h.mayThink(r, p):
+		case !h.isActiveRun(r, p):
 			http.Error(w, "errand: only a run that goes on may call", http.StatusUnauthorized)
 		case h.cfg.Callback == nil:
 			http.Error(w, "errand: nothing is taken this way", http.StatusNotFound)
@@ -105,7 +105,7 @@ func (h *Handler) For(p Peer) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "errand: nothing is reached this way", http.StatusNotFound)
 	})
-	return h.told(p, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return h.logDenials(p, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		log := h.cfg.Log.Debug().Str("vm", p.VM).Str("task", p.Task.String()).Str("method", r.Method).Str("path", r.URL.Path)
 		if strings.Contains(r.URL.Path, "/../") || strings.HasSuffix(r.URL.Path, "/..") { // also as %2e and %2f
 			http.Error(w, "errand: this path leads out of itself", http.StatusBadRequest)
@@ -113,7 +113,7 @@ func (h *Handler) For(p Peer) http.Handler {
 		}
 		if !egress.IsProxyRequest(r) { // which has a bound of its own
 			if !requests.TryAcquire(1) {
-				h.crowded(w, r)
+				h.tooManyRequests(w, r)
 				return
 			}
 			defer requests.Release(1)
@@ -123,7 +123,7 @@ func (h *Handler) For(p Peer) http.Handler {
 			http.Error(w, "errand: the task is not known", http.StatusServiceUnavailable)
 			return
 		}
-		if !h.authorised(r, t, p) {
+		if !h.authorized(r, t, p) {
 			log.Msg("tether: wrong token")
 			if egress.IsProxyRequest(r) { // some clients show their password only when they are asked for it
 				w.Header().Set("Proxy-Authenticate", `Basic realm="errand"`)
@@ -135,7 +135,7 @@ func (h *Handler) For(p Peer) http.Handler {
 		}
 		log.Msg("tether")
 		if egress.IsProxyRequest(r) {
-			h.pass(w, r, t, p)
+			h.serveProxy(w, r, t, p)
 			return
 		}
 		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), taskKey{}, t)))
@@ -145,8 +145,8 @@ func (h *Handler) For(p Peer) http.Handler {
 // retrySoon is after how many seconds a program is told to ask again.
 const retrySoon = "2"
 
-// crowded has a request come again that is one too many of its VM.
-func (h *Handler) crowded(w http.ResponseWriter, r *http.Request) {
+// tooManyRequests has a request come again that is one too many of its VM.
+func (h *Handler) tooManyRequests(w http.ResponseWriter, r *http.Request) {
 	words := fmt.Sprintf("a VM has at most %d requests under way at once", maxRequests)
 	if !h.cfg.Gateway.RetryLater(w, r, words) {
 		w.Header().Set("Retry-After", retrySoon)
@@ -154,13 +154,13 @@ func (h *Handler) crowded(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pass answers a request for another host.
-func (h *Handler) pass(w http.ResponseWriter, r *http.Request, t *state.Task, p Peer) {
-	if h.cfg.Proxy == nil {
+// serveProxy answers a request for another host.
+func (h *Handler) serveProxy(w http.ResponseWriter, r *http.Request, t *state.Task, p Peer) {
+	if h.cfg.Egress == nil {
 		http.Error(w, "errand: no other hosts are reached from here", http.StatusForbidden)
 		return
 	}
-	h.cfg.Proxy.Serve(w, r, p.VM, h.cfg.Egress(t), func(done egress.Request) { h.cfg.Reached(t, done) })
+	h.cfg.Egress.Serve(w, r, p.VM, h.cfg.EgressPolicy(t), func(done egress.Request) { h.cfg.EgressDone(t, done) })
 }
 
 // taskKey is under which a request's context has its task.
@@ -168,9 +168,9 @@ type taskKey struct{}
 
 func taskOf(r *http.Request) *state.Task { return r.Context().Value(taskKey{}).(*state.Task) }
 
-// authorised reports whether the request shows the token of the VM or of its active run. Other hosts are reached with
+// authorized reports whether the request shows the token of the VM or of its active run. Other hosts are reached with
 // the run's alone: what stays behind on a VM, such as a daemon that pulls images, has no way out between runs.
-func (h *Handler) authorised(r *http.Request, t *state.Task, p Peer) bool {
+func (h *Handler) authorized(r *http.Request, t *state.Task, p Peer) bool {
 	shown := shownToken(r)
 	ok := !egress.IsProxyRequest(r) && subtle.ConstantTimeCompare([]byte(shown), []byte(h.VMToken(p.VM))) == 1
 	if t.Run != nil && t.Run.VM == p.VM || t.Run != nil && t.Run.State == state.RunLaunching {
@@ -179,10 +179,10 @@ func (h *Handler) authorised(r *http.Request, t *state.Task, p Peer) bool {
 	return ok
 }
 
-// mayThink reports whether a request for the model shows the token of the run that goes on now.
+// isActiveRun reports whether a request for the model shows the token of the run that goes on now.
 // Nothing else on a VM may spend money: not what an ended run left behind, nor who has come by the
 // token with which the runner reads the repository.
-func (h *Handler) mayThink(r *http.Request, p Peer) bool {
+func (h *Handler) isActiveRun(r *http.Request, p Peer) bool {
 	run := taskOf(r).Run
 	if run == nil || run.Kind == state.RunCheck {
 		return false

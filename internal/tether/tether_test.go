@@ -41,8 +41,8 @@ func newWorld(t *testing.T) *world {
 	w.task = &state.Task{Key: w.peer.Task, TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "slug"}}, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing},
 		TaskRuns: state.TaskRuns{Run: &state.Run{ID: "7-1-2", Kind: state.RunImplement, State: state.RunActive, RunLaunch: state.RunLaunch{VM: "vm-1"}}}}
 	cfg := configs{Config: tether.Config{Tasks: one{w.task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop()}}
-	cfg.gateway.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: up.URL + "/team/a", Key: "model-key", Header: "X-Api-Key", API: modelapi.Anthropic}}
-	cfg.git.Git = func(context.Context, *state.Task) (string, string, error) {
+	cfg.gateway.Providers = map[string]gateway.Provider{"anthropic": {BaseURL: up.URL + "/team/a", Key: "model-key", Header: "X-Api-Key", API: modelapi.Anthropic}}
+	cfg.git.Repository = func(context.Context, *state.Task) (string, string, error) {
 		return up.URL + "/acme/slug.git", "git-token", nil
 	}
 	w.handler = cfg.handler(forward.NewTransport(0))

@@ -37,7 +37,7 @@ func TestGivenUpBeforeAnAnswer(t *testing.T) {
 			t.Cleanup(model.Close)
 			b := &books{task: *someTask()}
 			w := newEnd(t, nil, func(c *Config) {
-				c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+				c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}, "claude-y": {Input: 100}}
 			})
 			// The handler is called as a server calls it, so that its end is seen.
@@ -93,7 +93,7 @@ func TestCutWholeAnswer(t *testing.T) {
 	t.Cleanup(model.Close)
 	paid := make(chan state.Money, 1)
 	w := newEnd(t, someTask(), func(c *Config) {
-		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Ledger, c.Prices = payments(paid), modelapi.Prices{"claude-x": {Input: 3, Output: 15}, "claude-y": {Input: 100}}
 	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader(`{"model":"claude-x"}`))

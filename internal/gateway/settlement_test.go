@@ -100,7 +100,7 @@ func banked(t *testing.T, b *bank, status int, body string) *end {
 	}))
 	t.Cleanup(model.Close)
 	return newEnd(t, someTask(), func(c *Config) {
-		c.Models["anthropic"] = Upstream{BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}
+		c.Providers["anthropic"] = Provider{BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}
 		c.Prices = modelapi.Prices{"claude": {Input: 3, Output: 15, CacheRead: 0.3}}
 		c.Ledger, c.Journal = b, b
 	})
@@ -183,7 +183,7 @@ func (b *bank) wait(t *testing.T, h *Gateway, want []state.Money) {
 	defer every.Stop()
 	for range every.C {
 		booked, rows := b.left()
-		if rows > 0 || len(booked) < len(want) || h.InFlight() != (state.Money{}) {
+		if rows > 0 || len(booked) < len(want) || h.InFlightCost() != (state.Money{}) {
 			if t.Context().Err() != nil {
 				t.Fatal("the test's time is over")
 			}
@@ -213,7 +213,7 @@ func TestCallsAreBookedOnce(t *testing.T) {
 			for range 2 {
 				ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
 			}
-			if got := w.gateway.InFlight().MicroUSD; b.refuse["spend"] > 0 && got != 2*oneAnswer.MicroUSD {
+			if got := w.gateway.InFlightCost().MicroUSD; b.refuse["spend"] > 0 && got != 2*oneAnswer.MicroUSD {
 				t.Errorf("%d counts towards the caps beside the books", got)
 			}
 			runHandler(t, w.gateway)
@@ -245,7 +245,7 @@ func TestCallsAreBookedAfterADeath(t *testing.T) {
 			b.rows["a"] = test.row
 			h := New(Config{
 				Ledger: b, Journal: b, Now: func() time.Time { return now }, Log: zerolog.Nop(),
-				Models: map[string]Upstream{"anthropic": {API: modelapi.Anthropic}}, Prices: modelapi.Prices{"claude": {Input: 3, Output: 15}},
+				Providers: map[string]Provider{"anthropic": {API: modelapi.Anthropic}}, Prices: modelapi.Prices{"claude": {Input: 3, Output: 15}},
 			})
 			if err := h.Recover(t.Context()); err != nil {
 				t.Fatal(err)
@@ -272,7 +272,7 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 		if err := h.Recover(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := h.InFlight().MicroUSD; got != 2*3150 {
+		if got := h.InFlightCost().MicroUSD; got != 2*3150 {
 			t.Errorf("%d counts towards the caps", got)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -280,8 +280,8 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- h.Run(ctx) }()
 		time.Sleep(time.Minute)
-		if booked, rows := b.left(); len(booked) != 2 || rows > 0 || h.InFlight() != (state.Money{}) {
-			t.Errorf("booked %+v, %d reservations are left, %+v counts beside them", booked, rows, h.InFlight())
+		if booked, rows := b.left(); len(booked) != 2 || rows > 0 || h.InFlightCost() != (state.Money{}) {
+			t.Errorf("booked %+v, %d reservations are left, %+v counts beside them", booked, rows, h.InFlightCost())
 		}
 		cancel()
 		if err := <-ended; err != nil {

@@ -23,8 +23,8 @@ func TestUnseen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := call{asks: time.Now().Add(-tc.took), most: tc.bound}
-			if got := c.unseen(); got < tc.least || got > tc.most {
+			c := call{forwardedAt: time.Now().Add(-tc.took), maxOutput: tc.bound}
+			if got := c.hiddenTokens(); got < tc.least || got > tc.most {
 				t.Errorf("%d tokens, want %d to %d", got, tc.least, tc.most)
 			}
 		})

@@ -48,8 +48,8 @@ func TestARunRemembersWhyItsCallWasNotPassedOn(t *testing.T) {
 			t.Cleanup(api.Close)
 			e := newEnd(t, someTask(), func(c *Config) {
 				c.Ledger = d
-				c.Models = map[string]Upstream{"anthropic": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
-				c.Callable = func(*state.Task) Callable { return Callable{Models: []string{"claude-x"}} }
+				c.Providers = map[string]Provider{"anthropic": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+				c.AllowedModels = func(*state.Task) AllowedModels { return AllowedModels{Names: []string{"claude-x"}} }
 			})
 			for range 3 {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+test.path, strings.NewReader(test.body))

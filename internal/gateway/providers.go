@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Upstreams remembers what keeps runs from asking the providers of models.
-type Upstreams interface {
+// ProviderStates remembers what keeps runs from asking the providers of models.
+type ProviderStates interface {
 	Upstream(ctx context.Context, name string) (*state.Upstream, error)
 	SetUpstream(ctx context.Context, name string, u *state.Upstream) error
 }
@@ -29,8 +29,8 @@ func (g *Gateway) now() time.Time {
 	return time.Now()
 }
 
-// learn makes of a trouble what is remembered of the provider. Before is what was known.
-func (g *Gateway) learn(name string, kind modelapi.Trouble, until time.Time, before *state.Upstream) state.Upstream {
+// providerStateAfter makes of a trouble what is remembered of the provider. Before is what was known.
+func (g *Gateway) providerStateAfter(name string, kind modelapi.Trouble, until time.Time, before *state.Upstream) state.Upstream {
 	now := g.now()
 	row := state.Upstream{Kind: state.WaitKey, Since: now, Tries: 1}
 	switch kind {
@@ -40,7 +40,7 @@ func (g *Gateway) learn(name string, kind modelapi.Trouble, until time.Time, bef
 		row.Detail = fmt.Sprintf("errand's account at the model's provider `%s` has no credit left", name)
 		row.Hint = "The operator has to top it up; the task goes on by itself then."
 	default:
-		if row.Detail, row.Hint = g.cfg.Models[name].refusal(name); row.Detail != "" {
+		if row.Detail, row.Hint = g.cfg.Providers[name].subscriptionRefused(name); row.Detail != "" {
 			break
 		}
 		row.Detail = fmt.Sprintf("the model's provider `%s` refuses errand's key", name)
@@ -49,13 +49,13 @@ func (g *Gateway) learn(name string, kind modelapi.Trouble, until time.Time, bef
 	if before != nil && before.Detail == row.Detail {
 		row.Since, row.Tries = before.Since, before.Tries+1
 	}
-	row.Until = now.Add(g.patience(kind, row.Tries))
+	row.Until = now.Add(g.backoff(kind, row.Tries))
 	return row
 }
 
-// patience is how long it takes until it is looked again whether a person has acted: a minute, doubled up to
+// backoff is how long it takes until it is looked again whether a person has acted: a minute, doubled up to
 // five for a key, which costs nothing to look at; ten minutes, doubled up to an hour, for credit, which takes a run.
-func (g *Gateway) patience(kind modelapi.Trouble, tries int) time.Duration {
+func (g *Gateway) backoff(kind modelapi.Trouble, tries int) time.Duration {
 	first, most := g.cfg.Backoff, 5*g.cfg.Backoff
 	if kind == modelapi.TroubleCredit {
 		first, most = 10*g.cfg.Backoff, 60*g.cfg.Backoff
@@ -63,14 +63,14 @@ func (g *Gateway) patience(kind modelapi.Trouble, tries int) time.Duration {
 	return min(first<<min(max(tries-1, 0), 10), most)
 }
 
-// remember stores what is known of a provider. What cannot be stored is learned again from its next answer.
-func (g *Gateway) remember(ctx context.Context, name string, u *state.Upstream) {
-	if g.cfg.Upstreams == nil {
+// storeProviderState stores what is known of a provider. What cannot be stored is learned again from its next answer.
+func (g *Gateway) storeProviderState(ctx context.Context, name string, u *state.Upstream) {
+	if g.cfg.ProviderStates == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if err := g.cfg.Upstreams.SetUpstream(ctx, name, u); err != nil {
+	if err := g.cfg.ProviderStates.SetUpstream(ctx, name, u); err != nil {
 		g.cfg.Log.Error().Err(err).Str("provider", name).Msg("tether: remember what a provider says")
 	}
 }
@@ -78,13 +78,13 @@ func (g *Gateway) remember(ctx context.Context, name string, u *state.Upstream) 
 // Ready says what a run that asks this provider has to wait for, nil if it may be started. A key that was
 // refused is tried first, by a request that costs nothing.
 func (g *Gateway) Ready(ctx context.Context, name string) (*state.Waiting, error) {
-	up, ok := g.cfg.Models[name]
-	if !ok || g.cfg.Upstreams == nil {
+	up, ok := g.cfg.Providers[name]
+	if !ok || g.cfg.ProviderStates == nil {
 		return nil, nil
 	}
 	g.probing.Lock()
 	defer g.probing.Unlock()
-	row, err := g.cfg.Upstreams.Upstream(ctx, name)
+	row, err := g.cfg.ProviderStates.Upstream(ctx, name)
 	switch {
 	case err != nil:
 		return nil, err
@@ -92,18 +92,18 @@ func (g *Gateway) Ready(ctx context.Context, name string) (*state.Waiting, error
 		return nil, nil
 	case row.Until.After(g.now()):
 		return row.Waiting(), nil
-	case row.Kind != state.WaitKey || g.works(ctx, up):
+	case row.Kind != state.WaitKey || g.keyWorks(ctx, up):
 		return nil, nil // an answer to the run forgets it
 	}
 	next := *row
 	next.Tries++
-	next.Until = g.now().Add(g.patience(modelapi.TroubleKey, next.Tries))
-	g.remember(ctx, name, &next)
+	next.Until = g.now().Add(g.backoff(modelapi.TroubleKey, next.Tries))
+	g.storeProviderState(ctx, name, &next)
 	return next.Waiting(), nil
 }
 
-// works reports whether the provider takes the key. Where it cannot tell, a run has to find out.
-func (g *Gateway) works(ctx context.Context, up Upstream) bool {
+// keyWorks reports whether the provider takes the key. Where it cannot tell, a run has to find out.
+func (g *Gateway) keyWorks(ctx context.Context, up Provider) bool {
 	return Try(ctx, g.cfg.Transport, up) == nil
 }
 
@@ -112,7 +112,7 @@ var ErrKeyRefused = errors.New("the provider refuses the key")
 
 // Try asks a provider for its list of models, which costs nothing. The error is ErrKeyRefused, or why it cannot be
 // reached; a provider that has no such list, or fails, is taken for one that takes the key.
-func Try(ctx context.Context, through http.RoundTripper, up Upstream) error {
+func Try(ctx context.Context, through http.RoundTripper, up Provider) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(up.BaseURL, "/")+up.API.Probe(), nil)
@@ -123,7 +123,7 @@ func Try(ctx context.Context, through http.RoundTripper, up Upstream) error {
 	if up.API == modelapi.Anthropic {
 		req.Header.Set("Anthropic-Version", "2023-06-01")
 	}
-	resp, err := up.via(through).RoundTrip(req)
+	resp, err := up.transport(through).RoundTrip(req)
 	if err != nil {
 		return fmt.Errorf("ask for a list of models: %w", err)
 	}

@@ -14,21 +14,21 @@ func TestShareOfATask(t *testing.T) {
 	g := &Gateway{cfg: Config{Prices: modelapi.Prices{"m": {Output: 10}}}}
 	of := func(id int64, m state.Money) *call {
 		c := &call{g: g, task: &state.Task{Key: state.TaskKey{Repo: id, Issue: 1}, TaskRuns: state.TaskRuns{Run: &state.Run{ID: "r"}}, Money: m}}
-		c.guess = modelapi.Usage{Model: "m", Output: 16_000_000}
-		g.open.put(c)
+		c.estimate = modelapi.Usage{Model: "m", Output: 16_000_000}
+		g.inFlight.add(c)
 		return c
 	}
 	greedy := state.Money{CapMicroUSD: 10_000_000, MicroUSD: 4_000_000, CapTokens: 1_000_000, InputTokens: 100_000}
 	for range 3 {
 		of(1, greedy)
 	}
-	if b := g.open.before(of(2, state.Money{})); b.all.MicroUSD != 6_000_000 || b.all.Tokens() != 900_000 || b.task.MicroUSD != 0 || b.any != 3 {
+	if b := g.inFlight.earlierThan(of(2, state.Money{})); b.all.MicroUSD != 6_000_000 || b.all.Tokens() != 900_000 || b.task.MicroUSD != 0 || b.count != 3 {
 		t.Errorf("before a call of another task stand %+v", b)
 	}
-	if b := g.open.before(of(1, greedy)); b.task.MicroUSD != 480_000_000 || b.task.Tokens() != 48_000_000 {
+	if b := g.inFlight.earlierThan(of(1, greedy)); b.task.MicroUSD != 480_000_000 || b.task.Tokens() != 48_000_000 {
 		t.Errorf("before a call of the same task stand %+v", b)
 	}
-	if b := g.open.before(of(3, state.Money{})); b.all.MicroUSD != 6_000_000+160_000_000 {
+	if b := g.inFlight.earlierThan(of(3, state.Money{})); b.all.MicroUSD != 6_000_000+160_000_000 {
 		t.Errorf("a task without a cap counts with %+v", b.all)
 	}
 }

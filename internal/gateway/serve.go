@@ -11,16 +11,16 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// spendTimeout bounds the writing of what an answer has cost. It outlives the request: who hangs up early
+// storeTimeout bounds the writing of what an answer has cost. It outlives the request: who hangs up early
 // pays all the same.
-const spendTimeout = 10 * time.Second
+const storeTimeout = 10 * time.Second
 
 // Serve passes a request on to the provider's API with our key put in, and counts what the answer costs
 // while it passes. Streams are not buffered. What is spent is stored before the answer's end is passed on,
 // so that the next request meets the cap.
 func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, memory *BodyMemory) {
 	name, rest := splitPath(r)
-	up, ok := g.cfg.Models[name]
+	up, ok := g.cfg.Providers[name]
 	if !ok {
 		http.Error(w, "errand: no model provider of this name is configured", http.StatusNotFound)
 		return
@@ -33,24 +33,24 @@ func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, m
 		refuse("permission_error", "agents may call the model, and nothing else of its API: not "+r.Method+" "+rest)
 		return
 	}
-	c := call{g: g, name: name, up: up, task: t, place: place{key: t.Key, run: t.Run.ID}}
+	c := call{g: g, provider: name, up: up, task: t, entry: entry{key: t.Key, run: t.Run.ID}}
 	if up.API.Calls(r.Method) {
 		body := requestBody{memory: memory}
-		defer body.done()
-		if !c.readAsk(w, r, &body, refuse) || !g.holdToModel(w, r, t, up, rest, body.bytes, refuse) {
+		defer body.release()
+		if !c.readBody(w, r, &body, refuse) || !g.holdToModel(w, r, t, up, rest, body.bytes, refuse) {
 			return
 		}
-		if c.weigh(rest, r.URL.Query(), body.bytes); !g.grants(r, t, c.ask.Unclear, refuse) {
+		if c.parseRequest(rest, r.URL.Query(), body.bytes); !g.grants(r, t, c.request.Unclear, refuse) {
 			return
 		}
-		g.open.put(&c)
-		defer func() { c.end(r.Context()) }()
+		g.inFlight.add(&c)
+		defer func() { c.finish(r.Context()) }()
 	}
-	if g.silent.lately(t.Run.ID, max(g.silence(), time.Minute)) {
-		c.saySilent(w)
+	if g.idle.recent(t.Run.ID, max(g.idleTimeout(), time.Minute)) {
+		c.answerTimedOut(w)
 		return
 	}
-	no, err := c.admit(r.Context())
+	no, err := c.authorize(r.Context())
 	if no == nil && err == nil {
 		err = c.reserve(r.Context())
 	}
@@ -60,18 +60,18 @@ func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, m
 		g.cfg.Log.Error().Err(err).Str("task", t.Key.String()).Str("run", t.Run.ID).Msg("tether: call of a model not passed on: the books cannot be read or written")
 		http.Error(w, "errand: what the call costs cannot be booked now", http.StatusBadGateway)
 	case no == nil:
-		c.pass(w, r, rest)
-	case no.again:
-		g.tellRefusal(t, rest, no.words)
-		c.sayAgain(w, no.words)
+		c.forward(w, r, rest)
+	case no.retryable:
+		g.logDenial(t, rest, no.message)
+		c.denyForNow(w, no.message)
 	default: // the run remembers which cap or bound it met
-		g.refuse(w, t, up, rest, "permission_error", no.words, false)
+		g.refuse(w, t, up, rest, "permission_error", no.message, false)
 	}
 }
 
 // refuse refuses a call in the API's own form. With remember, its run keeps the message: its program may make anything of it.
-func (g *Gateway) refuse(w http.ResponseWriter, t *state.Task, up Upstream, rest, kind, message string, remember bool) {
-	if g.tellRefusal(t, rest, message) && remember {
+func (g *Gateway) refuse(w http.ResponseWriter, t *state.Task, up Provider, rest, kind, message string, remember bool) {
+	if g.logDenial(t, rest, message) && remember {
 		g.recordDenial(t, "errand did not pass on a call of the model: "+message)
 	}
 	if err := up.API.Refuse(w, kind, "errand: "+message); err != nil {
@@ -84,7 +84,7 @@ func (g *Gateway) recordDenial(t *state.Task, message string) {
 	if t.Run.Denied == message {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), spendTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	why := &state.Waiting{Kind: state.WaitRefused, Detail: message}
 	if err := g.cfg.Ledger.Spend(ctx, t.Key, t.Run.ID, "", state.Money{}, why); err != nil { // people read less then
@@ -92,41 +92,41 @@ func (g *Gateway) recordDenial(t *state.Task, message string) {
 	}
 }
 
-// tellRefusal logs that a run is refused the model, now and then, and reports whether it did.
-func (g *Gateway) tellRefusal(t *state.Task, rest, message string) bool {
-	untold, ok := g.refused.tell(t.Run.ID, g.now())
+// logDenial logs that a run is refused the model, now and then, and reports whether it did.
+func (g *Gateway) logDenial(t *state.Task, rest, message string) bool {
+	untold, ok := g.denials.allow(t.Run.ID, g.now())
 	if ok {
 		g.cfg.Log.Warn().Str("task", t.Key.String()).Str("run", t.Run.ID).Str("path", rest).Int("untold", untold).Msg("tether: refused: " + message)
 	}
 	return ok
 }
 
-// pass makes a call that is admitted.
-func (c *call) pass(w http.ResponseWriter, r *http.Request, rest string) {
-	c.g.open.passed(c)
+// forward makes a call that is admitted.
+func (c *call) forward(w http.ResponseWriter, r *http.Request, rest string) {
+	c.g.inFlight.forwarded(c)
 	ctx, cut := context.WithCancel(c.trace(r.Context()))
 	defer cut()
-	if c.ask.Streams {
-		defer c.watch(ctx, cut)()
+	if c.request.Streams {
+		defer c.enforceCaps(ctx, cut)()
 	}
 	r = r.WithContext(ctx)
-	via := c.up.via(c.g.cfg.Transport)
+	via := c.up.transport(c.g.cfg.Transport)
 	if r.Method == http.MethodPost {
-		setBody(r, c.ask.Body(c.lowered, false))
-		if c.ask.AsksUsage() {
-			via = unasked{next: via, parts: c.ask.Body(c.lowered, true)}
+		setBody(r, c.request.Body(c.loweredOutput, false))
+		if c.request.AsksUsage() {
+			via = withoutUsageOption{next: via, parts: c.request.Body(c.loweredOutput, true)}
 		}
 	}
 	bill := func(answer *http.Response) error {
-		turn := answer.StatusCode == http.StatusOK && c.bills
+		turn := answer.StatusCode == http.StatusOK && c.billable
 		if turn {
-			c.g.turns.add(c.place.run, c.task.Run.Answers)
+			c.g.turns.add(c.entry.run, c.task.Run.Answers)
 		}
-		c.g.open.begun(c, turn)
-		return c.answered(r.Context(), answer)
+		c.g.inFlight.answerStarted(c, turn)
+		return c.handleAnswer(r.Context(), answer)
 	}
 	out := forward.Request{
-		BaseURL: c.up.BaseURL, Path: rest, Transport: via, Answered: bill, Failed: c.unanswered, Log: c.g.cfg.Log,
+		BaseURL: c.up.BaseURL, Path: rest, Transport: via, Answered: bill, Failed: c.handleFailure, Log: c.g.cfg.Log,
 		Sign: func(out *http.Request) {
 			c.up.sign(out)
 			out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted
@@ -135,16 +135,16 @@ func (c *call) pass(w http.ResponseWriter, r *http.Request, rest string) {
 	out.Forward(w, r)
 }
 
-// via is how calls go to the provider.
-func (u Upstream) via(next http.RoundTripper) http.RoundTripper {
+// transport is how calls go to the provider.
+func (u Provider) transport(next http.RoundTripper) http.RoundTripper {
 	if u.Subscription != nil {
-		next = subscribed{next: next, source: u.Subscription, api: u.API}
+		next = subscriptionTransport{next: next, source: u.Subscription, api: u.API}
 	}
-	return cleaned{next: next, key: u.Header}
+	return headerFilter{next: next, keyHeader: u.Header}
 }
 
 // sign puts our key in; the token of a subscription is put in by via.
-func (u Upstream) sign(out *http.Request) {
+func (u Provider) sign(out *http.Request) {
 	if u.Subscription != nil {
 		return
 	}
@@ -156,7 +156,7 @@ func (u Upstream) sign(out *http.Request) {
 }
 
 // price is what usage of a provider costs, and known whether that model has a price.
-func (g *Gateway) price(up Upstream, u modelapi.Usage) (m state.Money, known bool) {
+func (g *Gateway) price(up Provider, u modelapi.Usage) (m state.Money, known bool) {
 	if up.Subscription != nil {
 		return state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output, Subscription: true}, true
 	}
@@ -172,7 +172,7 @@ func (c *call) cost(u modelapi.Usage) state.Money {
 		if m.Unpriced == "" {
 			m.Unpriced = "unnamed"
 		}
-		c.g.cfg.Log.Warn().Str("task", c.place.key.String()).Str("run", c.place.run).Str("model", u.Model).
+		c.g.cfg.Log.Warn().Str("task", c.entry.key.String()).Str("run", c.entry.run).Str("model", u.Model).
 			Msg("tether: no price is known of this model: it is counted at the dearest of all; add it to prices")
 	}
 	return m

@@ -6,34 +6,34 @@ import (
 	"strings"
 )
 
-// cleaned passes on to a model's provider what programs need of a call's header and query, and back to them what they
+// headerFilter passes on to a model's provider what programs need of a call's header and query, and back to them what they
 // need of an answer's header. Whatever else a VM says there could choose who pays, or what of an answer comes and is
 // counted; whatever else a provider says there may name the operator's account.
-type cleaned struct {
-	next http.RoundTripper
-	key  string // the header that carries ours
+type headerFilter struct {
+	next      http.RoundTripper
+	keyHeader string // the header that carries ours
 }
 
-var _ http.RoundTripper = cleaned{}
+var _ http.RoundTripper = headerFilter{}
 
 // RoundTrip implements http.RoundTripper.
-func (c cleaned) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c headerFilter) RoundTrip(req *http.Request) (*http.Response, error) {
 	out := req.Clone(req.Context())
-	out.Header = onlyHeaders(req.Header, func(name string) bool { return strings.EqualFold(name, c.key) || goesOut(name) })
+	out.Header = filterHeaders(req.Header, func(name string) bool { return strings.EqualFold(name, c.keyHeader) || isRequestHeader(name) })
 	if req.Body != nil && req.Body != http.NoBody {
 		out.Header.Set("Content-Type", "application/json") // as which it was read
 	}
-	out.URL.RawQuery = onlyQuery(req.URL.Query()).Encode()
+	out.URL.RawQuery = filterQuery(req.URL.Query()).Encode()
 	answer, err := c.next.RoundTrip(out)
 	if answer != nil {
-		answer.Header = onlyHeaders(answer.Header, comesBack)
+		answer.Header = filterHeaders(answer.Header, isResponseHeader)
 		answer.Trailer = nil
 	}
 	return answer, err
 }
 
-// onlyHeaders returns those that keep is true of.
-func onlyHeaders(h http.Header, keep func(name string) bool) http.Header {
+// filterHeaders returns those that keep is true of.
+func filterHeaders(h http.Header, keep func(name string) bool) http.Header {
 	kept := make(http.Header, len(h))
 	for name, values := range h {
 		if keep(name) {
@@ -43,9 +43,9 @@ func onlyHeaders(h http.Header, keep func(name string) bool) http.Header {
 	return kept
 }
 
-// goesOut reports whether the provider gets a header of a call: what programs say of the API that they know, of
+// isRequestHeader reports whether the provider gets a header of a call: what programs say of the API that they know, of
 // themselves and of their session. Names are in the form of http.CanonicalHeaderKey.
-func goesOut(name string) bool {
+func isRequestHeader(name string) bool {
 	switch name {
 	case "Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "User-Agent",
 		"Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access", "X-App",
@@ -61,9 +61,9 @@ func goesOut(name string) bool {
 	return false
 }
 
-// comesBack reports whether a program gets a header of an answer: what the answer is, which it is, what the limits
+// isResponseHeader reports whether a program gets a header of an answer: what the answer is, which it is, what the limits
 // are and when to ask again.
-func comesBack(name string) bool {
+func isResponseHeader(name string) bool {
 	switch name {
 	case "Content-Type", "Content-Length", "Content-Encoding", "Cache-Control", "Date",
 		"Retry-After", "Retry-After-Ms", "X-Should-Retry",
@@ -74,8 +74,8 @@ func comesBack(name string) bool {
 	return strings.HasPrefix(name, "Anthropic-Ratelimit-") || strings.HasPrefix(name, "X-Ratelimit-")
 }
 
-// onlyQuery returns what the provider gets of a query. Above all a VM cannot choose an answer without its usage.
-func onlyQuery(q url.Values) url.Values {
+// filterQuery returns what the provider gets of a query. Above all a VM cannot choose an answer without its usage.
+func filterQuery(q url.Values) url.Values {
 	kept := url.Values{}
 	for name, values := range q {
 		switch name {

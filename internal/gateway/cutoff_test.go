@@ -139,9 +139,9 @@ func newBench(api modelapi.API, m model, tasks ...state.Money) *bench {
 		b.tasks[key] = &state.Task{Key: key, Money: m, TaskRuns: state.TaskRuns{Run: &state.Run{ID: key.String(), State: state.RunActive, Kind: state.RunImplement, RunLaunch: state.RunLaunch{VM: key.String()}}}}
 	}
 	b.g = New(Config{
-		Tasks: b.account, Ledger: b.account, Log: zerolog.Nop(), Wait: time.Millisecond, Transport: m,
-		Models: map[string]Upstream{"m": {BaseURL: "http://model.example", Key: "k", Header: "X-Api-Key", API: api}},
-		Prices: modelapi.Prices{"m": {Output: 10}},
+		Tasks: b.account, Ledger: b.account, Log: zerolog.Nop(), QueueTimeout: time.Millisecond, Transport: m,
+		Providers: map[string]Provider{"m": {BaseURL: "http://model.example", Key: "k", Header: "X-Api-Key", API: api}},
+		Prices:    modelapi.Prices{"m": {Output: 10}},
 	})
 	return b
 }
@@ -161,9 +161,9 @@ func (b *bench) call(ctx context.Context, issue int, path, body string) *httptes
 
 // inFlight is how many calls are under way.
 func (b *bench) inFlight() int {
-	b.g.open.mu.Lock()
-	defer b.g.open.mu.Unlock()
-	return len(b.g.open.all)
+	b.g.inFlight.mu.Lock()
+	defer b.g.inFlight.mu.Unlock()
+	return len(b.g.inFlight.all)
 }
 
 // spent returns what a task has cost beyond what it had, and why it is held.
@@ -255,7 +255,7 @@ func TestHangsUpWhileItThinks(t *testing.T) {
 						}
 						return stream(r, d.first), nil
 					}, state.Money{})
-					b.g.cfg.Silence = 2 * time.Hour
+					b.g.cfg.IdleTimeout = 2 * time.Hour
 					ctx, hangUp := context.WithTimeout(t.Context(), tc.after)
 					defer hangUp()
 					b.call(ctx, 1, d.path, d.body)

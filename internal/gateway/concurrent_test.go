@@ -51,9 +51,9 @@ func newCrowd(t *testing.T, change func(*Config, *books)) *crowd {
 	}))
 	t.Cleanup(model.Close)
 	c.end = newEnd(t, nil, func(cfg *Config) {
-		cfg.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		cfg.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		cfg.Tasks, cfg.Ledger, cfg.Prices = c.books, c.books, modelapi.Prices{"claude-x": {Output: 10}}
-		cfg.Wait = time.Millisecond
+		cfg.QueueTimeout = time.Millisecond
 		change(cfg, c.books)
 	})
 	return c
@@ -147,7 +147,7 @@ func TestCapHoldsAgainstManyAtOnce(t *testing.T) {
 // TestWaitsForOthers: a call that only others stand before is made as soon as they have left something.
 func TestWaitsForOthers(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t, func(cfg *Config, b *books) { b.task.Money.CapMicroUSD, cfg.Wait = 1_200_000, time.Minute })
+	c := newCrowd(t, func(cfg *Config, b *books) { b.task.Money.CapMicroUSD, cfg.QueueTimeout = 1_200_000, time.Minute })
 	const more = `{"model":"claude-x","max_tokens":128000}` // it counts with $1.28, and costs $1
 	var wait sync.WaitGroup
 	one := func() {
@@ -189,8 +189,8 @@ func TestLastTurnIsUnderWay(t *testing.T) {
 	b := &books{task: *someTask()}
 	b.task.Run.MaxTurns = 3
 	w := newEnd(t, nil, func(c *Config) {
-		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
-		c.Tasks, c.Ledger, c.Wait = b, b, time.Millisecond
+		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Tasks, c.Ledger, c.QueueTimeout = b, b, time.Millisecond
 	})
 	c := &crowd{end: w, books: b}
 	ctx, hangUp := context.WithTimeout(t.Context(), time.Minute)

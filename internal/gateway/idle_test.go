@@ -31,8 +31,8 @@ func TestSilence(t *testing.T) {
 			t.Cleanup(model.Close)
 			l := &ledger{}
 			w := newEnd(t, someTask(), func(c *Config) {
-				c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
-				c.Prices, c.Ledger, c.Silence = modelapi.Prices{"claude-x": {Input: 3}}, l, 200*time.Millisecond
+				c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+				c.Prices, c.Ledger, c.IdleTimeout = modelapi.Prices{"claude-x": {Input: 3}}, l, 200*time.Millisecond
 			})
 			call := func() *http.Response {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader("{}"))
@@ -91,8 +91,8 @@ func TestSilentCallIsPaid(t *testing.T) {
 			t.Cleanup(model.Close)
 			b := &books{task: *someTask()}
 			w := newEnd(t, nil, func(c *Config) {
-				c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
-				c.Tasks, c.Ledger, c.Prices, c.Silence = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, 50*time.Millisecond
+				c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+				c.Tasks, c.Ledger, c.Prices, c.IdleTimeout = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, 50*time.Millisecond
 			})
 			// The handler is called as a server calls it, so that its end is seen.
 			req, answer := httptest.NewRequestWithContext(t.Context(), http.MethodPost, modelPath, strings.NewReader(test.body)), httptest.NewRecorder()

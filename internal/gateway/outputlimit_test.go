@@ -42,8 +42,8 @@ func newAsked(t *testing.T, api modelapi.API, change func(*Config, *books)) *ask
 	}))
 	t.Cleanup(model.Close)
 	a.end = newEnd(t, nil, func(c *Config) {
-		c.Models = map[string]Upstream{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
-		c.Tasks, c.Ledger, c.Prices, c.Wait = a.books, a.books, modelapi.Prices{"m": {Input: 1, Output: 10}}, time.Millisecond
+		c.Providers = map[string]Provider{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
+		c.Tasks, c.Ledger, c.Prices, c.QueueTimeout = a.books, a.books, modelapi.Prices{"m": {Input: 1, Output: 10}}, time.Millisecond
 		if change != nil {
 			change(c, a.books)
 		}

@@ -12,47 +12,47 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Callable says which models a task's run may call.
-type Callable struct {
-	// Models are their names in the configuration; none means any.
-	Models []string
-	// Unsure: what the run was started with is not stored yet, so that a refusal may be wrong.
-	Unsure bool
+// AllowedModels says which models a task's run may call.
+type AllowedModels struct {
+	// Names are their names in the configuration; none means any.
+	Names []string
+	// Pending: what the run was started with is not stored yet, so that a refusal may be wrong.
+	Pending bool
 }
 
-// callable is what the configuration says, else the model that the run was started with.
-func (g *Gateway) callable(t *state.Task) Callable {
-	if g.cfg.Callable != nil {
-		return g.cfg.Callable(t)
+// allowedModels is what the configuration says, else the model that the run was started with.
+func (g *Gateway) allowedModels(t *state.Task) AllowedModels {
+	if g.cfg.AllowedModels != nil {
+		return g.cfg.AllowedModels(t)
 	}
 	if t.Run.Model == "" {
-		return Callable{}
+		return AllowedModels{}
 	}
-	return Callable{Models: []string{t.Run.Model}, Unsure: t.Run.State == state.RunLaunching}
+	return AllowedModels{Names: []string{t.Run.Model}, Pending: t.Run.State == state.RunLaunching}
 }
 
 // holdToModel holds a call to the models of its run. It answers a call of another model itself, by refuse in the
 // API's own form, and returns false.
-func (g *Gateway) holdToModel(w http.ResponseWriter, r *http.Request, t *state.Task, up Upstream, rest string, body []byte, refuse func(kind, message string)) bool {
-	may := g.callable(t)
+func (g *Gateway) holdToModel(w http.ResponseWriter, r *http.Request, t *state.Task, up Provider, rest string, body []byte, refuse func(kind, message string)) bool {
+	may := g.allowedModels(t)
 	if !g.reachesNobody(r, t, up, body, refuse) {
 		return false
 	}
-	if len(may.Models) == 0 {
+	if len(may.Names) == 0 {
 		return true
 	}
 	named, err := up.API.Named(rest, body)
-	if err == nil && slices.ContainsFunc(may.Models, func(m string) bool { return modelapi.Is(m, named) }) {
+	if err == nil && slices.ContainsFunc(may.Names, func(m string) bool { return modelapi.Is(m, named) }) {
 		return true
 	}
-	if may.Unsure { // a moment later it is known: programs ask again after this answer
+	if may.Pending { // a moment later it is known: programs ask again after this answer
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "errand: the run is just being started", http.StatusServiceUnavailable)
 		return false
 	}
-	message := fmt.Sprintf("this run may call %s, not %s", strings.Join(may.Models, ", "), shortName(named))
+	message := fmt.Sprintf("this run may call %s, not %s", strings.Join(may.Names, ", "), shortName(named))
 	if err != nil {
-		message = fmt.Sprintf("this run may call %s, and %s", strings.Join(may.Models, ", "), err)
+		message = fmt.Sprintf("this run may call %s, and %s", strings.Join(may.Names, ", "), err)
 	}
 	refuse("permission_error", message)
 	g.note(r, t, "model "+shortName(named), message)
@@ -61,11 +61,11 @@ func (g *Gateway) holdToModel(w http.ResponseWriter, r *http.Request, t *state.T
 
 // note has the refusal shown beside what else the task's VM asked for and did not get.
 func (g *Gateway) note(r *http.Request, t *state.Task, what, message string) {
-	if g.cfg.Reached == nil {
+	if g.cfg.Denied == nil {
 		return
 	}
 	provider, _ := splitPath(r)
-	g.cfg.Reached(t, egress.Request{At: g.now(), Method: r.Method, Host: what, Port: provider, Reason: message})
+	g.cfg.Denied(t, egress.Request{At: g.now(), Method: r.Method, Host: what, Port: provider, Reason: message})
 }
 
 // unnamed is how people read an empty name.

@@ -61,7 +61,7 @@ func answering(t *testing.T, task *state.Task, status int, kind, body string) (*
 	t.Cleanup(model.Close)
 	l := &ledger{}
 	w := newEnd(t, task, func(c *Config) {
-		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Prices = modelapi.Prices{"claude-x": {Input: 3, Output: 15, CacheRead: 0.3}, "claude-y": {Input: 30}}
 		c.Ledger = l
 	})
@@ -117,7 +117,7 @@ func TestHangsUp(t *testing.T) {
 	t.Cleanup(model.Close)
 	paid := make(chan state.Money, 1)
 	w := newEnd(t, someTask(), func(c *Config) {
-		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Prices, c.Ledger = modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, payments(paid)
 	})
 	ctx, hangUp := context.WithCancel(t.Context())

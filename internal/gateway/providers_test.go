@@ -58,8 +58,8 @@ func newProvided(t *testing.T, api modelapi.API) *provided {
 	}))
 	t.Cleanup(model.Close)
 	p.end = newEnd(t, someTask(), func(c *Config) {
-		c.Models = map[string]Upstream{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
-		c.Prices, c.Ledger, c.Upstreams, c.Backoff = modelapi.Prices{"claude-x": {Input: 3}}, p.ledger, p.known, time.Minute
+		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
+		c.Prices, c.Ledger, c.ProviderStates, c.Backoff = modelapi.Prices{"claude-x": {Input: 3}}, p.ledger, p.known, time.Minute
 		c.Now = func() time.Time { return p.start.Add(time.Duration(p.now.Load()) * time.Second) }
 	})
 	return p

@@ -23,7 +23,7 @@ type heldTo struct {
 	noted []egress.Request
 }
 
-func newHeldTo(t *testing.T, may Callable) *heldTo {
+func newHeldTo(t *testing.T, may AllowedModels) *heldTo {
 	t.Helper()
 	w := &heldTo{}
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -35,12 +35,12 @@ func newHeldTo(t *testing.T, may Callable) *heldTo {
 	}))
 	t.Cleanup(api.Close)
 	w.end = newEnd(t, someTask(), func(c *Config) {
-		c.Models = map[string]Upstream{}
+		c.Providers = map[string]Provider{}
 		for _, a := range modelapi.APIs() {
-			c.Models[string(a)] = Upstream{BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: a}
+			c.Providers[string(a)] = Provider{BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: a}
 		}
-		c.Callable = func(*state.Task) Callable { return may }
-		c.Reached = func(_ *state.Task, r egress.Request) {
+		c.AllowedModels = func(*state.Task) AllowedModels { return may }
+		c.Denied = func(_ *state.Task, r egress.Request) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.noted = append(w.noted, r)
@@ -99,7 +99,7 @@ func TestHeldToItsModel(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newHeldTo(t, Callable{Models: []string{"small-1", "tiny"}})
+			w := newHeldTo(t, AllowedModels{Names: []string{"small-1", "tiny"}})
 			resp, answer := w.call(t, test.method, test.path, test.body)
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -126,7 +126,7 @@ func TestHeldToItsModel(t *testing.T) {
 // run without a model may call any.
 func TestNotYetHeld(t *testing.T) {
 	t.Parallel()
-	w := newHeldTo(t, Callable{Models: []string{"small-1"}, Unsure: true})
+	w := newHeldTo(t, AllowedModels{Names: []string{"small-1"}, Pending: true})
 	resp, answer := w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"other"}`)
 	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || len(w.asked) != 0 {
 		t.Errorf("status %d: %s; asked %q", resp.StatusCode, answer, w.asked)
@@ -134,7 +134,7 @@ func TestNotYetHeld(t *testing.T) {
 	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"small-1"}`); resp.StatusCode != http.StatusOK {
 		t.Errorf("its own model: status %d: %s", resp.StatusCode, answer)
 	}
-	w = newHeldTo(t, Callable{})
+	w = newHeldTo(t, AllowedModels{})
 	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"whatever"}`); resp.StatusCode != http.StatusOK {
 		t.Errorf("a run without a model: status %d: %s", resp.StatusCode, answer)
 	}
@@ -147,10 +147,10 @@ func TestToolsOfTheProvider(t *testing.T) {
 	for _, allowed := range []bool{false, true} {
 		task, noted := someTask(), make(chan egress.Request, 1)
 		w := newEnd(t, task, func(c *Config) {
-			up := c.Models["anthropic"]
+			up := c.Providers["anthropic"]
 			up.WebTools = allowed
-			c.Models["anthropic"] = up
-			c.Reached = func(_ *state.Task, r egress.Request) { noted <- r }
+			c.Providers["anthropic"] = up
+			c.Denied = func(_ *state.Task, r egress.Request) { noted <- r }
 		})
 		h := &heldTo{end: w}
 		resp, answer := h.call(t, http.MethodPost, modelPath, body)

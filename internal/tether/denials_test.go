@@ -90,11 +90,11 @@ func FuzzRequests(f *testing.F) {
 	key, task := []byte("a secret of the deployment"), someTask()
 	var up upstreams
 	cfg := configs{Config: tether.Config{
-		Tasks: tasks{task: task}, Key: key, Log: zerolog.Nop(), Reached: func(*state.Task, egress.Request) {},
-		Proxy: egress.New(egress.Config{Resolver: nowhere{}}), Egress: func(*state.Task) egress.Policy { return egress.Policy{Allow: []string{"registry.test"}} },
+		Tasks: tasks{task: task}, Key: key, Log: zerolog.Nop(), EgressDone: func(*state.Task, egress.Request) {},
+		Egress: egress.New(egress.Config{Resolver: nowhere{}}), EgressPolicy: func(*state.Task) egress.Policy { return egress.Policy{Allow: []string{"registry.test"}} },
 	}}
-	cfg.gateway.Models = map[string]gateway.Upstream{"anthropic": {BaseURL: "http://model.test/base", Key: modelKey, Header: "X-Api-Key", API: "anthropic"}}
-	cfg.git.Git = func(context.Context, *state.Task) (string, string, error) {
+	cfg.gateway.Providers = map[string]gateway.Provider{"anthropic": {BaseURL: "http://model.test/base", Key: modelKey, Header: "X-Api-Key", API: "anthropic"}}
+	cfg.git.Repository = func(context.Context, *state.Task) (string, string, error) {
 		return "http://git.test/acme/shop.git", readToken, nil
 	}
 	h := cfg.handler(&up)

@@ -54,7 +54,7 @@ func TestTwoTasksKeepTheCaps(t *testing.T) {
 				one := state.Money{CapMicroUSD: tc.task, CapTokens: tc.tokens}
 				b := newBench(modelapi.OpenAI, full, one, one)
 				b.day.CapMicroUSD = tc.day
-				b.g.cfg.Wait = 0 // as it is in earnest
+				b.g.cfg.QueueTimeout = 0 // as it is in earnest
 				var wait sync.WaitGroup
 				for i := range 50 {
 					wait.Go(func() {
@@ -100,7 +100,7 @@ func TestStreamMakesRoom(t *testing.T) {
 				go b.call(t.Context(), 1, whole, `{"model":"m"}`) // which may cost $1.31
 				synctest.Wait()
 				answer := b.call(t.Context(), 1, d.path, d.body)
-				if said := answer.Body.String(); !strings.HasPrefix(said, d.first) || !strings.Contains(said, soonAgain) {
+				if said := answer.Body.String(); !strings.HasPrefix(said, d.first) || !strings.Contains(said, budgetReserved) {
 					t.Errorf("status %d: %s", answer.Code, said)
 				}
 				if spent, held := b.spent(1, 0); held != nil || spent < 20_000 || spent > 60_000 {
@@ -154,7 +154,7 @@ func TestHangsUpInTheQueue(t *testing.T) {
 			asked++
 			return full(r)
 		}, state.Money{CapMicroUSD: 1_350_000})
-		b.g.cfg.Wait = time.Hour
+		b.g.cfg.QueueTimeout = time.Hour
 		var wait sync.WaitGroup
 		wait.Go(func() { b.call(t.Context(), 1, "/v1/chat/completions", `{"model":"m","max_tokens":130000}`) })
 		synctest.Wait()

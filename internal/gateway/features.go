@@ -12,7 +12,7 @@ import (
 // reachesNobody refuses a call that asks more of the provider than an answer of the model: to reach other hosts for
 // the agent, unless the operator allows it, and what no operator would want paid, shown or left uncounted. What
 // errand cannot read could say anything of that, to a provider that reads more than plain JSON.
-func (g *Gateway) reachesNobody(r *http.Request, t *state.Task, up Upstream, body []byte, refuse func(kind, message string)) bool {
+func (g *Gateway) reachesNobody(r *http.Request, t *state.Task, up Provider, body []byte, refuse func(kind, message string)) bool {
 	if len(body) == 0 {
 		return true
 	}

@@ -10,39 +10,39 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// usual is how many tokens of output a call waits for, rather than have its answer bounded to fewer, while other calls in
+// usualOutput is how many tokens of output a call waits for, rather than have its answer bounded to fewer, while other calls in
 // flight may leave more.
-const usual = 8 << 10
+const usualOutput = 8 << 10
 
-// needs is what a call takes at least, with so many tokens of output or as many as it asks for: nothing for a stream, which
+// minimumCost is what a call takes at least, with so many tokens of output or as many as it asks for: nothing for a stream, which
 // is cut where a cap is reached, and all of it where its output cannot be bounded.
-func (c *call) needs(output int64) state.Money {
-	if !c.bills || c.ask.Streams {
+func (c *call) minimumCost(output int64) state.Money {
+	if !c.billable || c.request.Streams {
 		return state.Money{}
 	}
-	u := c.ask.Usage
-	if c.ask.CanLower() {
-		u.Output = min(u.Output, max(output, c.ask.Least))
+	u := c.request.Usage
+	if c.request.CanLower() {
+		u.Output = min(u.Output, max(output, c.request.Least))
 	}
 	m, _ := c.g.price(c.up, u)
 	return m
 }
 
-// lower returns to how many tokens the output of a call is to be bounded so that it costs no more than is left; 0 if it
+// outputLimit returns to how many tokens the output of a call is to be bounded so that it costs no more than is left; 0 if it
 // does not anyway.
-func (c *call) lower(left state.Left) int64 {
-	if !c.bills || c.ask.Streams || !c.ask.CanLower() {
+func (c *call) outputLimit(left state.Left) int64 {
+	if !c.billable || c.request.Streams || !c.request.CanLower() {
 		return 0
 	}
-	input := c.ask.Usage
+	input := c.request.Usage
 	input.Output = 0
 	cost, _ := c.g.price(c.up, input)
-	most := min(c.ask.Most, left.Tokens-cost.Tokens())
-	if price, _ := c.g.cfg.Prices.Of(c.ask.Model); !c.free() && price.Output > 0 {
+	most := min(c.request.Most, left.Tokens-cost.Tokens())
+	if price, _ := c.g.cfg.Prices.Of(c.request.Model); !c.free() && price.Output > 0 {
 		price = price.For(input)
 		most = int64(min(float64(most), float64(left.MicroUSD-cost.MicroUSD)/price.Output))
 	}
-	if most >= c.ask.Most {
+	if most >= c.request.Most {
 		return 0
 	}
 	return max(most, 1)
@@ -64,15 +64,15 @@ func setBody(r *http.Request, parts [][]byte) {
 	r.Body, _ = r.GetBody() // which never fails
 }
 
-// unasked makes a call again without asking for usage where the provider refuses the call for that: some servers say at
+// withoutUsageOption makes a call again without asking for usage where the provider refuses the call for that: some servers say at
 // the end of every stream what it used, and know no option for it.
-type unasked struct {
+type withoutUsageOption struct {
 	next  http.RoundTripper
 	parts [][]byte // of the body without the option
 }
 
 // RoundTrip implements http.RoundTripper.
-func (u unasked) RoundTrip(req *http.Request) (*http.Response, error) {
+func (u withoutUsageOption) RoundTrip(req *http.Request) (*http.Response, error) {
 	answer, err := u.next.RoundTrip(req)
 	if err != nil || answer.StatusCode != http.StatusBadRequest && answer.StatusCode != http.StatusUnprocessableEntity {
 		return answer, err

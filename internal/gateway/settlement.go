@@ -18,13 +18,13 @@ import (
 // at once, and so many a second, up to the output limit of the request. Nothing is known of that answer, so this is more
 // than models write.
 const (
-	writesAtOnce  = 1000
-	writesASecond = 200
+	lostOutputBase      = 1000
+	lostOutputPerSecond = 200
 )
 
 // settlement is what becomes of a call's reservation: the cost is booked, or the call was free and nothing is.
 type settlement struct {
-	place
+	entry
 	reservation string
 	free        bool
 	cost        state.Money
@@ -33,41 +33,41 @@ type settlement struct {
 
 // reserve stores that the call is about to be passed on. A call that cannot be stored is not passed on.
 func (c *call) reserve(ctx context.Context) error {
-	if !c.bills || c.g.cfg.Journal == nil {
+	if !c.billable || c.g.cfg.Journal == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, spendTimeout)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	c.reservation = rand.Text() // from here on: after an error it may be stored all the same
 	return c.g.cfg.Journal.Reserve(ctx, store.Reservation{
-		ID: c.reservation, Task: c.place.key, Run: c.place.run, At: c.g.now().UTC(),
-		Provider: c.name, Model: c.guess.Model, Input: c.guess.Input, Output: c.most,
+		ID: c.reservation, Task: c.entry.key, Run: c.entry.run, At: c.g.now().UTC(),
+		Provider: c.provider, Model: c.estimate.Model, Input: c.estimate.Input, Output: c.maxOutput,
 	})
 }
 
 // settle ends a call in flight. What the store does not take counts on, and is tried again (see Run).
 func (c *call) settle(ctx context.Context, s settlement) {
-	o := &c.g.open
+	o := &c.g.inFlight
 	if !s.free { // the cost goes from the calls in flight to the books, or to what is owed
-		o.books.Lock()
-		defer o.books.Unlock()
+		o.ledger.Lock()
+		defer o.ledger.Unlock()
 	}
-	defer o.drop(c)
-	s.place, s.reservation, c.reservation = c.place, c.reservation, ""
+	defer o.remove(c)
+	s.entry, s.reservation, c.reservation = c.entry, c.reservation, ""
 	if s.free && s.reservation == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if err := c.g.store(ctx, s); err != nil {
-		o.owe(s)
+	if err := c.g.storeSettlement(ctx, s); err != nil {
+		o.addUnsettled(s)
 		c.g.cfg.Log.Error().Err(err).Str("task", s.key.String()).Str("run", s.run).Int64("micro_usd", s.cost.MicroUSD).
 			Msg("tether: failed to book a call of a model; retrying")
 	}
 }
 
-// store writes a settlement. It may be repeated: a reservation is booked once.
-func (g *Gateway) store(ctx context.Context, s settlement) error {
+// storeSettlement writes a settlement. It may be repeated: a reservation is booked once.
+func (g *Gateway) storeSettlement(ctx context.Context, s settlement) error {
 	if s.free {
 		return g.cfg.Journal.Release(ctx, s.reservation)
 	}
@@ -78,47 +78,47 @@ func (g *Gateway) store(ctx context.Context, s settlement) error {
 	return err
 }
 
-// owe keeps what the store did not take.
-func (o *open) owe(s settlement) {
+// addUnsettled keeps what the store did not take.
+func (o *inFlightCalls) addUnsettled(s settlement) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.owed = append(o.owed, &s)
-	o.tell()
+	o.unsettled = append(o.unsettled, &s)
+	o.notify()
 }
 
-// owes returns what the store has not taken.
-func (o *open) owes() []*settlement {
+// unsettledCalls returns what the store has not taken.
+func (o *inFlightCalls) unsettledCalls() []*settlement {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Clone(o.owed)
+	return slices.Clone(o.unsettled)
 }
 
-// paid forgets a settlement.
-func (o *open) paid(s *settlement) {
+// settled forgets a settlement.
+func (o *inFlightCalls) settled(s *settlement) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.owed = slices.DeleteFunc(o.owed, func(other *settlement) bool { return other == s })
-	o.tell()
+	o.unsettled = slices.DeleteFunc(o.unsettled, func(other *settlement) bool { return other == s })
+	o.notify()
 }
 
-// settleOwed books what the store did not take before, or returns why it still does not.
-func (g *Gateway) settleOwed(ctx context.Context) error {
+// settlePending books what the store did not take before, or returns why it still does not.
+func (g *Gateway) settlePending(ctx context.Context) error {
 	var errs []error
-	for _, s := range g.open.owes() {
-		errs = append(errs, g.settleAgain(ctx, s))
+	for _, s := range g.inFlight.unsettledCalls() {
+		errs = append(errs, g.retrySettlement(ctx, s))
 	}
 	return errors.Join(errs...)
 }
 
-func (g *Gateway) settleAgain(ctx context.Context, s *settlement) error {
-	g.open.books.Lock()
-	defer g.open.books.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, spendTimeout)
+func (g *Gateway) retrySettlement(ctx context.Context, s *settlement) error {
+	g.inFlight.ledger.Lock()
+	defer g.inFlight.ledger.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	if err := g.store(ctx, *s); err != nil {
+	if err := g.storeSettlement(ctx, *s); err != nil {
 		return err
 	}
-	g.open.paid(s)
+	g.inFlight.settled(s)
 	return nil
 }
 
@@ -133,23 +133,23 @@ func (g *Gateway) Recover(ctx context.Context) error {
 		return err
 	}
 	for _, r := range rows {
-		c := &call{g: g, name: r.Provider, up: g.cfg.Models[r.Provider], place: place{key: r.Task, run: r.Run}}
-		s := settlement{place: c.place, reservation: r.ID, cost: c.cost(lost(r, g.now()))}
-		g.open.owe(s)
+		c := &call{g: g, provider: r.Provider, up: g.cfg.Providers[r.Provider], entry: entry{key: r.Task, run: r.Run}}
+		s := settlement{entry: c.entry, reservation: r.ID, cost: c.cost(lostUsage(r, g.now()))}
+		g.inFlight.addUnsettled(s)
 		g.cfg.Log.Warn().Str("task", s.key.String()).Str("run", s.run).Str("model", r.Model).Int64("micro_usd", s.cost.MicroUSD).
 			Msg("tether: a call of a model was in flight when errand ended; booking its estimated cost")
 	}
-	if err := g.settleOwed(ctx); err != nil {
+	if err := g.settlePending(ctx); err != nil {
 		g.cfg.Log.Error().Err(err).Msg("tether: failed to book calls that were in flight when errand ended; retrying")
 	}
 	return nil
 }
 
-// lost estimates what a call has used that errand's end cut off: the input by its length, the output by the time.
-func lost(r store.Reservation, now time.Time) modelapi.Usage {
+// lostUsage estimates what a call has used that errand's end cut off: the input by its length, the output by the time.
+func lostUsage(r store.Reservation, now time.Time) modelapi.Usage {
 	output := r.Output
 	if took := now.Sub(r.At); took >= 0 { // else the clock was set
-		output = min(output, writesAtOnce+int64(took.Seconds()*writesASecond))
+		output = min(output, lostOutputBase+int64(took.Seconds()*lostOutputPerSecond))
 	}
 	return modelapi.Usage{Model: r.Model, Input: r.Input, Output: output}
 }
@@ -160,8 +160,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 100*time.Millisecond, 10*time.Second
 	for ctx.Err() == nil {
-		change := g.open.change()
-		if len(g.open.owes()) == 0 {
+		change := g.inFlight.changed()
+		if len(g.inFlight.unsettledCalls()) == 0 {
 			b.Reset()
 			select {
 			case <-ctx.Done():
@@ -173,21 +173,21 @@ func (g *Gateway) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-			_ = g.settleOwed(ctx) // it was logged when it failed first
+			_ = g.settlePending(ctx) // it was logged when it failed first
 		}
 		timer.Stop()
 	}
-	g.finish(context.WithoutCancel(ctx))
+	g.drain(context.WithoutCancel(ctx))
 	return nil
 }
 
-// finish waits a moment for the calls in flight to end, and settles what is owed. What is left is booked at the next start.
-func (g *Gateway) finish(ctx context.Context) {
-	timer := time.NewTimer(spendTimeout)
+// drain waits a moment for the calls in flight to end, and settles what is owed. What is left is booked at the next start.
+func (g *Gateway) drain(ctx context.Context) {
+	timer := time.NewTimer(storeTimeout)
 	defer timer.Stop()
 	for {
-		change := g.open.change()
-		if g.open.count() == 0 {
+		change := g.inFlight.changed()
+		if g.inFlight.count() == 0 {
 			break
 		}
 		select {
@@ -196,13 +196,13 @@ func (g *Gateway) finish(ctx context.Context) {
 			return
 		}
 	}
-	if err := g.settleOwed(ctx); err != nil {
+	if err := g.settlePending(ctx); err != nil {
 		g.cfg.Log.Warn().Err(err).Msg("tether: failed to book calls of models; they are booked at the next start")
 	}
 }
 
 // count returns how many calls are in flight.
-func (o *open) count() int {
+func (o *inFlightCalls) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.all)

@@ -27,7 +27,7 @@ func headed(t *testing.T, api modelapi.API, key string, header http.Header) (w *
 	}))
 	t.Cleanup(provider.Close)
 	w = newEnd(t, someTask(), func(c *Config) {
-		c.Models = map[string]Upstream{"m": {BaseURL: provider.URL, Key: modelKey, Header: key, API: api}}
+		c.Providers = map[string]Provider{"m": {BaseURL: provider.URL, Key: modelKey, Header: key, API: api}}
 	})
 	return w, func() *http.Request { return <-asked }
 }
