@@ -112,7 +112,7 @@ func (x *session) refMoved(r *Repo, name, before, after string) error {
 	if after != git.ZeroSHA {
 		x.requestSuite(r, branch, after)
 	}
-	for _, i := range r.issuesByNumber() {
+	for _, i := range r.IssuesByNumber() {
 		if i.Pull == nil || i.State != "open" {
 			continue
 		}

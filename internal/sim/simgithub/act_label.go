@@ -75,7 +75,7 @@ func (s *Sim) assignableIn(r *Repo, login string) bool {
 		return false
 	}
 	_, explicit := r.Collaborators[login]
-	return login == r.Owner || explicit && r.role(login).rank() >= RoleRead.rank()
+	return login == r.Owner || explicit && r.RoleOf(login).Rank() >= RoleRead.Rank()
 }
 
 // assign adds assignees, at most ten; logins that cannot be assigned are silently left out, as on GitHub.

@@ -136,7 +136,7 @@ func (s *Sim) pullsAt(r *Repo, sha string) []any {
 	end := func(branch, sha string) obj {
 		return obj{"ref": branch, "sha": sha, "repo": obj{"id": r.ID, "name": r.Name, "url": s.api("/repos/%s", r.FullName())}}
 	}
-	for _, i := range r.issuesByNumber() {
+	for _, i := range r.IssuesByNumber() {
 		if i.Pull != nil && i.State == "open" && i.Pull.HeadSHA == sha {
 			out = append(out, obj{
 				"id": i.Pull.ID, "number": i.Number, "url": s.api("/repos/%s/pulls/%d", r.FullName(), i.Number),

@@ -145,7 +145,7 @@ func (i *issueR) ClosedByPullRequestsReferences(a struct {
 	IncludeClosedPrs bool
 }) (*connection[pullR], error) {
 	var all []*pullR
-	for _, o := range i.i.repo.issuesByNumber() {
+	for _, o := range i.i.repo.IssuesByNumber() {
 		if o.Pull == nil || o.State != "open" && !a.IncludeClosedPrs {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"time"
 )
 
 // HookFault changes what happens to deliveries. The zero value of each condition matches everything.
@@ -106,6 +107,7 @@ type Delivery struct {
 	StatusCode int
 	Redelivery bool
 	Payload    []byte
+	At         time.Time // when it was sent
 }
 
 // Deliveries lists all attempts so far, oldest first.
@@ -116,7 +118,7 @@ func (s *Sim) Deliveries() []Delivery {
 	for _, d := range s.hooks.log {
 		out = append(out, Delivery{
 			ID: d.ID, GUID: d.GUID, Event: d.Event, Action: d.Action, Status: d.Status, StatusCode: d.StatusCode,
-			Redelivery: d.Redelivery, Payload: slices.Clone(d.Payload),
+			Redelivery: d.Redelivery, At: d.DeliveredAt, Payload: slices.Clone(d.Payload),
 		})
 	}
 	return out

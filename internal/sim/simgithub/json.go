@@ -148,16 +148,16 @@ func (x *session) permissionsOf(r *Repo) obj {
 			role = RoleWrite
 		}
 	} else if x.by != nil {
-		role = r.role(x.by.Login)
+		role = r.RoleOf(x.by.Login)
 	}
 	return rolePermissions(role)
 }
 
 func rolePermissions(role Role) obj {
-	n := role.rank()
+	n := role.Rank()
 	return obj{
-		"pull": n >= RoleRead.rank(), "triage": n >= RoleTriage.rank(), "push": n >= RoleWrite.rank(),
-		"maintain": n >= RoleMaintain.rank(), "admin": n >= RoleAdmin.rank(),
+		"pull": n >= RoleRead.Rank(), "triage": n >= RoleTriage.Rank(), "push": n >= RoleWrite.Rank(),
+		"maintain": n >= RoleMaintain.Rank(), "admin": n >= RoleAdmin.Rank(),
 	}
 }
 
@@ -186,7 +186,7 @@ func (r *Repo) association(login string) string {
 	switch {
 	case login == r.Owner:
 		return "OWNER"
-	case r.Collaborators[login].rank() > 0:
+	case r.Collaborators[login].Rank() > 0:
 		return "COLLABORATOR"
 	default:
 		return "NONE"

@@ -101,7 +101,7 @@ func (s *Sim) mergeability(p *Pull) (mergeable any, state string) {
 	if p.Draft {
 		return true, "draft"
 	}
-	switch state, _ := s.combinedStatus(r, p.HeadSHA); state {
+	switch state, _ := r.CombinedStatus(p.HeadSHA); state {
 	case "failure", "pending":
 		return true, "unstable"
 	}

@@ -75,12 +75,12 @@ type Status struct {
 	CreatedAt   time.Time
 }
 
-// role is the highest grant that a login has here: everyone may read a public repository.
-func (r *Repo) role(login string) Role {
+// RoleOf is the highest grant that a login has here: everyone may read a public repository.
+func (r *Repo) RoleOf(login string) Role {
 	if login == r.Owner {
 		return RoleAdmin
 	}
-	if role, ok := r.Collaborators[login]; ok && role.rank() > 0 {
+	if role, ok := r.Collaborators[login]; ok && role.Rank() > 0 {
 		return role
 	}
 	if r.Private {
@@ -89,8 +89,8 @@ func (r *Repo) role(login string) Role {
 	return RoleRead
 }
 
-// issuesByNumber lists issues and pull requests, oldest first.
-func (r *Repo) issuesByNumber() []*Issue {
+// IssuesByNumber lists issues and pull requests, oldest first.
+func (r *Repo) IssuesByNumber() []*Issue {
 	list := make([]*Issue, 0, len(r.Issues))
 	for _, i := range r.Issues {
 		list = append(list, i)
@@ -127,8 +127,8 @@ func cloneAll[T any](in []*T) []*T {
 	return out
 }
 
-// explicit lists the owner and all collaborators by name.
-func (r *Repo) explicit() []string {
+// Explicit lists the owner and all collaborators by name.
+func (r *Repo) Explicit() []string {
 	list := []string{r.Owner}
 	for login := range r.Collaborators {
 		if login != r.Owner {

@@ -32,8 +32,8 @@ const (
 	RoleAdmin    Role = "admin"
 )
 
-// rank orders roles; an unknown role ranks as none.
-func (r Role) rank() int {
+// Rank orders roles; an unknown role ranks as none.
+func (r Role) Rank() int {
 	switch r {
 	case RoleRead:
 		return 1

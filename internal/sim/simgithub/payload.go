@@ -108,7 +108,7 @@ func (x *session) emitSubIssue(action string, parent, child *Issue) {
 
 func (x *session) emitMember(r *Repo, login string, role Role) {
 	action := "edited"
-	if role.rank() == 0 {
+	if role.Rank() == 0 {
 		action = "removed"
 	}
 	x.emit(r, "member", x.payload(r, action, obj{"member": x.s.userJSON(login)}))

@@ -237,7 +237,7 @@ func (p Person) SetPermission(repo, login string, role Role) error {
 		}
 		x.s.addUser(login, TypeUser)
 		collab := maps.Clone(r.Collaborators)
-		if role.rank() == 0 {
+		if role.Rank() == 0 {
 			delete(collab, login)
 		} else {
 			collab[login] = role

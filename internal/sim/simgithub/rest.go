@@ -62,7 +62,10 @@ func (s *Sim) routes() (http.Handler, error) {
 	mux.HandleFunc("POST /_sim/faults", s.serveFaults)
 	mux.HandleFunc("DELETE /_sim/faults", s.serveFaults)
 	mux.HandleFunc("/_lfs/{repo}/{oid}/{action}", s.serveLFSTransfer)
-	pages := s.pages()
+	pages := http.NotFoundHandler()
+	if s.cfg.Pages != nil {
+		pages = s.cfg.Pages(s, s.log)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if g, ok := git.ParseRequest(r); ok {
 			s.serveGit(w, r, g)

@@ -48,7 +48,7 @@ func listRepoComments(c *call) (any, error) {
 		return nil, err
 	}
 	var list []*Comment
-	for _, i := range r.issuesByNumber() {
+	for _, i := range r.IssuesByNumber() {
 		list = append(list, c.recent(i.Comments)...)
 	}
 	slices.SortFunc(list, func(a, b *Comment) int { return int(a.ID - b.ID) })

@@ -94,7 +94,7 @@ func listCommitPulls(c *call, r *Repo, sha string) (any, error) {
 		return nil, err
 	}
 	var list []*Pull
-	for _, i := range r.issuesByNumber() {
+	for _, i := range r.IssuesByNumber() {
 		if i.Pull != nil && (i.Pull.HeadSHA == sha || i.Pull.MergeCommit == sha) {
 			list = append(list, i.Pull)
 		}

@@ -63,7 +63,7 @@ func listIssues(c *call) (any, error) {
 		return nil, err
 	}
 	var list []*Issue
-	for _, i := range r.issuesByNumber() {
+	for _, i := range r.IssuesByNumber() {
 		if c.s.listed(i.ID) && c.wants(i) {
 			list = append(list, i)
 		}

@@ -36,7 +36,7 @@ func listPulls(c *call) (any, error) {
 	state := cmp.Or(c.query("state"), "open")
 	head, base := c.query("head"), c.query("base")
 	var list []*Issue
-	for _, i := range r.issuesByNumber() {
+	for _, i := range r.IssuesByNumber() {
 		if i.Pull == nil || !c.s.listed(i.ID) || state != "all" && i.State != state ||
 			base != "" && i.Pull.Base != base || strings.Contains(head, ":") && r.Owner+":"+i.Pull.Head != head {
 			continue // a head without an owner is not a filter, as on GitHub

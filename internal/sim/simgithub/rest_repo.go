@@ -84,9 +84,9 @@ func listCollaborators(c *call) (any, error) {
 	if err := c.need(r, "metadata", "read", RoleWrite); err != nil {
 		return nil, err
 	}
-	return each(page(c, r.explicit()), func(login string) obj {
+	return each(page(c, r.Explicit()), func(login string) obj {
 		o, _ := c.s.userJSON(login).(obj)
-		o["permissions"], o["role_name"] = rolePermissions(r.role(login)), string(r.role(login))
+		o["permissions"], o["role_name"] = rolePermissions(r.RoleOf(login)), string(r.RoleOf(login))
 		return o
 	}), nil
 }
@@ -103,7 +103,7 @@ func getPermission(c *call) (any, error) {
 	if !ok || u.Type != TypeUser {
 		return nil, &Error{Status: http.StatusNotFound, Message: c.vars["login"] + " is not a user"}
 	}
-	role := r.role(u.Login)
+	role := r.RoleOf(u.Login)
 	user, _ := c.s.userJSON(u.Login).(obj)
 	user["permissions"], user["role_name"] = rolePermissions(role), string(role)
 	return obj{"permission": role.legacy(), "role_name": string(role), "user": user}, nil
@@ -126,7 +126,7 @@ func listAssignees(c *call) (any, error) {
 		return nil, err
 	}
 	var logins []string
-	for _, login := range r.explicit() {
+	for _, login := range r.Explicit() {
 		if c.s.assignableIn(r, login) {
 			logins = append(logins, login)
 		}

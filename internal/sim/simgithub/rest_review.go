@@ -173,7 +173,7 @@ func listRepoReviewComments(c *call) (any, error) {
 		return nil, err
 	}
 	var list []*ReviewComment
-	for _, i := range r.issuesByNumber() {
+	for _, i := range r.IssuesByNumber() {
 		if i.Pull != nil {
 			list = append(list, c.reviewComments(i.Pull)...)
 		}

@@ -2,8 +2,8 @@ package simgithub
 
 import "slices"
 
-// combinedStatus is the sum of statuses and check runs of a commit: failure, pending, success, or "" without any.
-func (s *Sim) combinedStatus(r *Repo, sha string) (state string, latest []*Status) {
+// CombinedStatus is the sum of statuses and check runs of a commit: failure, pending, success, or "" without any.
+func (r *Repo) CombinedStatus(sha string) (state string, latest []*Status) {
 	byContext := map[string]*Status{}
 	for _, k := range r.Statuses {
 		if k.SHA == sha {
@@ -47,7 +47,7 @@ func getStatus(c *call, r *Repo, sha string) (any, error) {
 		return nil, err
 	}
 	bare := &Repo{Statuses: r.Statuses} // check runs do not count here
-	state, latest := c.s.combinedStatus(bare, sha)
+	state, latest := bare.CombinedStatus(sha)
 	if state == "" {
 		state = "pending"
 	}

@@ -55,7 +55,7 @@ func (x *session) sees(r *Repo) bool {
 	case x.by == nil:
 		return !r.Private
 	default:
-		return r.role(x.by.Login).rank() >= RoleRead.rank()
+		return r.RoleOf(x.by.Login).Rank() >= RoleRead.Rank()
 	}
 }
 
@@ -105,7 +105,7 @@ func (x *session) allowed(r *Repo, perm, level string, role Role) error {
 		}
 		return errNeedAuth()
 	}
-	if r.role(x.by.Login).rank() < role.rank() {
+	if r.RoleOf(x.by.Login).Rank() < role.Rank() {
 		return errForbidden("Must have %s rights to Repository.", role)
 	}
 	return nil
@@ -166,7 +166,7 @@ func (x *session) writeTalk(i *Issue) error {
 	if x.by == nil {
 		return errNeedAuth()
 	}
-	if i.Locked && (x.viaApp() || i.repo.role(x.by.Login).rank() < RoleWrite.rank()) {
+	if i.Locked && (x.viaApp() || i.repo.RoleOf(x.by.Login).Rank() < RoleWrite.Rank()) {
 		return errForbidden("Unable to create comment because issue is locked.")
 	}
 	return nil

@@ -20,19 +20,20 @@ import (
 
 // Config says what to stand in for. Only Dir is required.
 type Config struct {
-	Dir         string            // holds the bare repositories; made if missing
-	Now         func() time.Time  // stamps everything that happens, cut to whole seconds; default time.Now
-	AuthNow     func() time.Time  // judges JWTs and token expiry; default time.Now, which the clients use too
-	Log         zerolog.Logger    // default: silent
-	BaseURL     string            // where the handler is reached; Start sets it
-	AppSlug     string            // default "errand"
-	Permissions map[string]string // what the App asks for; default: all that errand needs
-	Events      []string          // what the App subscribes to; default: all that errand does. Also: create, delete, member
-	Key         *rsa.PrivateKey   // the App's key; default: a new one, which takes a while to make
-	RateLimit   int               // per token, hour and bucket; default 5000
-	ContentRate int               // things made per minute and token before the secondary limit answers; default: no limit
-	HookTimeout time.Duration     // default 10 s, as GitHub's
-	Record      string            // folder for one of each kind of answer and webhook; default: what RecordVar names, or nowhere
+	Dir         string                                  // holds the bare repositories; made if missing
+	Now         func() time.Time                        // stamps everything that happens, cut to whole seconds; default time.Now
+	AuthNow     func() time.Time                        // judges JWTs and token expiry; default time.Now, which the clients use too
+	Log         zerolog.Logger                          // default: silent
+	BaseURL     string                                  // where the handler is reached; Start sets it
+	AppSlug     string                                  // default "errand"
+	Permissions map[string]string                       // what the App asks for; default: all that errand needs
+	Events      []string                                // what the App subscribes to; default: all that errand does. Also: create, delete, member
+	Key         *rsa.PrivateKey                         // the App's key; default: a new one, which takes a while to make
+	RateLimit   int                                     // per token, hour and bucket; default 5000
+	ContentRate int                                     // things made per minute and token before the secondary limit answers; default: no limit
+	HookTimeout time.Duration                           // default 10 s, as GitHub's
+	Pages       func(*Sim, zerolog.Logger) http.Handler // serves everything that is neither API nor git; default: nothing
+	Record      string                                  // folder for one of each kind of answer and webhook; default: what RecordVar names, or nowhere
 }
 
 // Sim is the stand-in. All its methods may be called at once from several goroutines.

@@ -52,7 +52,7 @@ func (sn Snapshot) String() string {
 	var b strings.Builder
 	for _, r := range sn.Repos {
 		fmt.Fprintf(&b, "%s\n", r.FullName())
-		for _, i := range r.issuesByNumber() {
+		for _, i := range r.IssuesByNumber() {
 			kind := "issue"
 			if i.Pull != nil {
 				kind = "pull request"
@@ -99,7 +99,7 @@ func (p Person) Role(full string) (role Role) {
 	_ = p.do(func(x *session) error { // a hidden repository leaves RoleNone
 		r, err := x.repo(full)
 		if err == nil {
-			role = r.role(p.login)
+			role = r.RoleOf(p.login)
 		}
 		return err
 	})

@@ -2,10 +2,14 @@ package simgithub
 
 import (
 	"embed"
+	"fmt"
 	"html/template"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/rs/zerolog"
 )
 
 //go:embed web/*.html web/page.js web/style.css
@@ -15,6 +19,7 @@ var webFiles embed.FS
 // a visitor chooses whom to act as, and every act goes through that account's permissions. Pages are for loopback only.
 type web struct {
 	s    *Sim
+	log  zerolog.Logger
 	tmpl *template.Template // as parsed; each answer runs its own copy, bound to the visit
 	md   *markdown
 	css  template.CSS
@@ -29,12 +34,12 @@ var parsePages = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs((&visit{}).funcs()).ParseFS(webFiles, "web/*.html"))
 })
 
-// pages serves what is neither API nor git: the pages for people.
-func (s *Sim) pages() http.Handler {
+// webHandler serves the pages of a simulator. It is made for Config.Pages.
+func webHandler(s *Sim, log zerolog.Logger) http.Handler {
 	css, _ := webFiles.ReadFile("web/style.css") // embedded: it is there
 	js, _ := webFiles.ReadFile("web/page.js")
 	w := &web{
-		s: s, md: sharedMarkdown(), css: template.CSS(css), js: template.JS(js), drafts: map[draftKey][]draft{},
+		s: s, log: log, md: sharedMarkdown(), css: template.CSS(css), js: template.JS(js), drafts: map[draftKey][]draft{},
 		tmpl: parsePages(),
 	}
 	return w.routes()
@@ -62,11 +67,8 @@ func (w *web) routes() http.Handler {
 		{"/{owner}/{repo}/pull/{n}/commits", w.pullCommitsPage, nil},
 		{"/{owner}/{repo}/pull/{n}/files", w.pullFilesPage, nil},
 		{"/{owner}/{repo}/commit/{sha}", w.commitPage, nil},
-		{"/{owner}/{repo}/commits/{ref...}", w.commitsPage, nil},
 		{"/{owner}/{repo}/tree/{ref...}", w.treePage, nil},
-		{"/{owner}/{repo}/blob/{ref...}", w.blobPage, map[string]act{"push": actPush}},
-		{"/{owner}/{repo}/raw/{ref...}", w.rawPage, nil},
-		{"/{owner}/{repo}/compare/{ref...}", w.comparePage, map[string]act{"open": actOpenPull}},
+		{"/{owner}/{repo}/blob/{ref...}", w.blobPage, nil},
 		{"/{owner}/{repo}/runs/{id}", w.runPage, nil},
 		{"/{owner}/{repo}/issues", w.listsPage, nil},
 		{"/{owner}/{repo}/pulls", w.listsPage, nil},
@@ -78,7 +80,7 @@ func (w *web) routes() http.Handler {
 			mux.HandleFunc("POST "+rt.pattern, w.serve(func(v *visit) error { return v.do(rt.page, rt.acts) }))
 		}
 	}
-	mux.HandleFunc("/", w.serve(func(*visit) error { return errNotFound() }))
+	mux.HandleFunc("/", w.serve(func(*visit) error { return notFound() }))
 	return mux
 }
 
@@ -92,14 +94,35 @@ func (w *web) serve(page func(*visit) error) http.HandlerFunc {
 		}
 		status, text := refusal(err)
 		if status == http.StatusInternalServerError {
-			w.s.log.Error().Err(err).Str("path", r.URL.Path).Msg("serve a page")
+			w.log.Error().Err(err).Str("path", r.URL.Path).Msg("serve a page")
 		}
 		v.status, v.alert = status, text
 		if err := v.render("refused", http.StatusText(status), nil); err != nil {
-			w.s.log.Error().Err(err).Str("path", r.URL.Path).Msg("render a page")
+			w.log.Error().Err(err).Str("path", r.URL.Path).Msg("render a page")
 		}
 	}
 }
+
+// The errors of the pages themselves.
+func notFound() error { return &Error{Status: http.StatusNotFound, Message: "Not Found"} }
+
+func forbidden(message string) error {
+	return &Error{Status: http.StatusForbidden, Message: message}
+}
+
+func unprocessable(format string, args ...any) error {
+	return &Error{Status: http.StatusUnprocessableEntity, Message: fmt.Sprintf(format, args...)}
+}
+
+func invalid(resource, field, code string) error {
+	return &Error{
+		Status: http.StatusUnprocessableEntity, Message: "Validation Failed",
+		Fields: []FieldError{{Resource: resource, Field: field, Code: code}},
+	}
+}
+
+// itoa writes a number in decimal.
+func itoa64(n int64) string { return strconv.FormatInt(n, 10) }
 
 // refusal is an error as a person reads it.
 func refusal(err error) (status int, text string) {

@@ -1,6 +1,9 @@
 package simgithub
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // draft is a comment of a review that is still being written. GitHub shows a pending review to its author only; here it
 // lives with the pages until it is submitted, so that nobody else can see it by any way.
@@ -18,7 +21,7 @@ type draftKey struct {
 
 // draftsKey takes repositories without regard to case, as addresses do.
 func draftsKey(login, full string, number int) draftKey {
-	return draftKey{login, repoKey(full), number}
+	return draftKey{login, strings.ToLower(full), number}
 }
 
 func (w *web) draftsOf(k draftKey) []draft {

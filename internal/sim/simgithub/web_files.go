@@ -2,7 +2,6 @@ package simgithub
 
 import (
 	"bytes"
-	"net/http"
 	"path"
 	"slices"
 	"strings"
@@ -19,8 +18,6 @@ type placeView struct {
 	Lines                []string
 	Binary               bool
 	Size                 int
-	Branch               bool // Ref is a branch: a file can be changed
-	MayPush              bool
 }
 
 // entryView is one entry of a folder.
@@ -30,7 +27,7 @@ type entryView struct {
 }
 
 // splitRef parts an address into a branch, tag or commit and a path: branches may have slashes in their names.
-func splitRef(x *session, r *Repo, rest string) (ref, sha, file string, err error) {
+func splitRef(r *Repo, rest string) (ref, sha, file string, err error) {
 	parts := strings.Split(strings.Trim(rest, "/"), "/")
 	for n := len(parts); n > 0; n-- {
 		name := strings.Join(parts[:n], "/")
@@ -41,10 +38,10 @@ func splitRef(x *session, r *Repo, rest string) (ref, sha, file string, err erro
 	if sha := r.Git.Resolve(parts[0]); sha != "" {
 		return parts[0], sha, strings.Join(parts[1:], "/"), nil
 	}
-	return "", "", "", errNotFound()
+	return "", "", "", notFound()
 }
 
-func folder(x *session, r *Repo, ref, dir string) (placeView, error) {
+func folder(r *Repo, ref, dir string) (placeView, error) {
 	out := placeView{Full: r.FullName(), Ref: ref, SHA: r.Git.Resolve(ref), Path: dir, Up: dir != ""}
 	if out.SHA == "" {
 		return out, nil // an empty repository
@@ -61,7 +58,7 @@ func folder(x *session, r *Repo, ref, dir string) (placeView, error) {
 		return out, err
 	}
 	if len(list) == 0 && dir != "" {
-		return out, errNotFound()
+		return out, notFound()
 	}
 	for _, l := range list {
 		out.Entries = append(out.Entries, entryView{Name: path.Base(l.Path), Path: l.Path, Kind: l.Kind, Size: l.Size})
@@ -73,10 +70,10 @@ func folder(x *session, r *Repo, ref, dir string) (placeView, error) {
 // maxShown is the largest file whose text is shown, in bytes.
 const maxShown = 256 << 10
 
-func file(x *session, r *Repo, sha, name string) (placeView, error) {
+func file(r *Repo, sha, name string) (placeView, error) {
 	list, err := r.Git.List(sha, false, name)
 	if err != nil || len(list) != 1 || list[0].Kind != "blob" {
-		return placeView{}, errNotFound()
+		return placeView{}, notFound()
 	}
 	out := placeView{Full: r.FullName(), Ref: sha, SHA: sha, Path: name, Size: list[0].Size, Up: true}
 	if out.Parent = path.Dir(name); out.Parent == "." {
@@ -94,24 +91,17 @@ func file(x *session, r *Repo, sha, name string) (placeView, error) {
 }
 
 // at finds the folder or file of an address.
-func (w *web) at(v *visit, find func(x *session, r *Repo, sha, path string) (placeView, error)) (out placeView, err error) {
-	err = v.p.do(func(x *session) error {
-		r, err := x.repo(v.full())
-		if err != nil {
-			return err
-		}
-		ref, sha, name, err := splitRef(x, r, v.r.PathValue("ref"))
-		if err != nil {
-			return err
-		}
-		if out, err = find(x, r, sha, name); err != nil {
-			return err
-		}
-		out.Ref, out.SHA = ref, sha
-		out.Branch = r.Git.Branch(ref) != ""
-		out.MayPush = out.Branch && x.by != nil && x.need(r, "contents", "write", RoleWrite) == nil
-		return nil
-	})
+func (w *web) at(v *visit, find func(r *Repo, sha, path string) (placeView, error)) (out placeView, err error) {
+	r, err := v.p.Repo(v.full())
+	if err != nil {
+		return out, err
+	}
+	ref, sha, name, err := splitRef(r, v.r.PathValue("ref"))
+	if err != nil {
+		return out, err
+	}
+	out, err = find(r, sha, name)
+	out.Ref, out.SHA = ref, sha
 	return out, err
 }
 
@@ -129,39 +119,4 @@ func (w *web) blobPage(v *visit) error {
 		return err
 	}
 	return v.render("blob", out.Path+" at "+out.Ref, out)
-}
-
-// rawPage is a file as it is; always as plain text, so that nothing in it can run.
-func (w *web) rawPage(v *visit) error {
-	out, err := w.at(v, file)
-	if err != nil {
-		return err
-	}
-	content, err := v.p.File(v.full(), out.SHA, out.Path)
-	if err != nil {
-		return err
-	}
-	v.headers("text/plain; charset=utf-8")
-	_, _ = v.w.Write(content) // the visitor is gone: nobody to tell
-	return nil
-}
-
-// actPush commits a changed file to its branch.
-func actPush(v *visit) (string, error) {
-	out, err := v.web.at(v, file)
-	if err != nil {
-		return "", err
-	}
-	if v.field("sha") != out.SHA {
-		return "", &Error{Status: http.StatusConflict, Message: "The branch has moved since the page was loaded. Look at it again."}
-	}
-	message := strings.TrimSpace(v.field("message"))
-	if message == "" {
-		message = "Update " + path.Base(out.Path)
-	}
-	sha, err := v.p.PushCommit(v.full(), Commit{Branch: out.Ref, Message: message, Files: map[string]string{out.Path: v.field("body")}})
-	if err != nil {
-		return "", err
-	}
-	return "/" + escapePath(v.full()) + "/commit/" + sha, nil
 }

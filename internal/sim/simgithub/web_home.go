@@ -19,7 +19,7 @@ func (w *web) homePage(v *visit) error {
 	}
 	var rows []row
 	for _, r := range v.p.Repos() {
-		one := row{Full: r.FullName(), Private: r.Private, Role: r.role(v.p.login)}
+		one := row{Full: r.FullName(), Private: r.Private, Role: r.RoleOf(v.p.Login())}
 		for _, i := range r.Issues {
 			switch {
 			case i.State != "open":
@@ -38,7 +38,7 @@ func (w *web) homePage(v *visit) error {
 func actAs(v *visit) (string, error) {
 	login := v.field("login")
 	if !slices.Contains(v.web.people(), login) {
-		return "", errNotFound()
+		return "", notFound()
 	}
 	http.SetCookie(v.w, &http.Cookie{Name: cookieAs, Value: url.QueryEscape(login), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	if v.field("back") == "" {
@@ -52,7 +52,7 @@ func (w *web) accountPage(v *visit) error {
 	login := v.r.PathValue("login")
 	u, ok := w.s.User(login)
 	if !ok {
-		return errNotFound()
+		return notFound()
 	}
 	type row struct {
 		Full string
@@ -64,7 +64,7 @@ func (w *web) accountPage(v *visit) error {
 		Repos       []row
 	}{Login: u.Login, Type: u.Type, Since: u.CreatedAt}
 	for _, r := range v.p.Repos() {
-		if role := r.role(login); role.rank() > RoleRead.rank() || r.Collaborators[login] != "" {
+		if role := r.RoleOf(login); role.Rank() > RoleRead.Rank() || r.Collaborators[login] != "" {
 			view.Repos = append(view.Repos, row{r.FullName(), role})
 		}
 	}
@@ -109,10 +109,10 @@ func peopleActs() map[string]act {
 		"add": func(v *visit) (string, error) {
 			login := strings.TrimSpace(v.field("login"))
 			if !validLogin(login) {
-				return "", errUnprocessable("A login is 1 to 39 letters, digits and single hyphens, and does not begin or end with one")
+				return "", unprocessable("A login is 1 to 39 letters, digits and single hyphens, and does not begin or end with one")
 			}
 			if _, taken := v.web.s.User(login); taken {
-				return "", errInvalid("User", "login", "already_exists")
+				return "", invalid("User", "login", "already_exists")
 			}
 			v.web.s.AddUser(login)
 			return "", nil
@@ -121,10 +121,10 @@ func peopleActs() map[string]act {
 			full, login, role := v.field("repo"), v.field("login"), Role(v.field("role"))
 			owner, _, _ := strings.Cut(full, "/")
 			if _, ok := v.web.s.User(owner); !ok {
-				return "", errNotFound()
+				return "", notFound()
 			}
-			if _, ok := v.web.s.User(login); !ok || role != RoleNone && role.rank() == 0 {
-				return "", errInvalid("Collaborator", "permission", "invalid")
+			if _, ok := v.web.s.User(login); !ok || role != RoleNone && role.Rank() == 0 {
+				return "", invalid("Collaborator", "permission", "invalid")
 			}
 			return "", v.web.s.As(owner).SetPermission(full, login, role)
 		},
@@ -153,7 +153,6 @@ func (w *web) deliveriesPage(v *visit) error {
 	slices.Reverse(list)
 	type row struct {
 		Delivery
-		At   time.Time
 		Text string
 	}
 	view := struct {
@@ -164,13 +163,10 @@ func (w *web) deliveriesPage(v *visit) error {
 	}{URL: w.s.App().WebhookURL, Total: len(list)}
 	id := v.r.URL.Query().Get("id")
 	for _, d := range list {
-		if id != "" && itoa(d.ID) != id {
+		if id != "" && itoa64(d.ID) != id {
 			continue
 		}
 		one := row{Delivery: d}
-		if full := w.s.hooks.find(d.ID); full != nil {
-			one.At = full.DeliveredAt
-		}
 		if view.One = id != ""; view.One {
 			one.Text = indented(d.Payload)
 		}
@@ -179,7 +175,7 @@ func (w *web) deliveriesPage(v *visit) error {
 		}
 	}
 	if id != "" && len(view.Rows) == 0 {
-		return errNotFound()
+		return notFound()
 	}
 	return v.render("deliveries", "Webhook deliveries", view)
 }
@@ -199,7 +195,7 @@ func indented(payload []byte) string {
 // actRedeliver sends a delivery again under its GUID.
 func actRedeliver(v *visit) (string, error) {
 	if !v.web.s.Redeliver(v.number("id")) {
-		return "", errNotFound()
+		return "", notFound()
 	}
 	return "/_sim/deliveries", nil
 }

@@ -53,35 +53,38 @@ func (w *web) issuePage(v *visit) error {
 		return err
 	}
 	if out.Pull != nil {
-		http.Redirect(v.w, v.r, "/"+out.Full+"/pull/"+itoa(int64(out.Number)), http.StatusFound)
+		http.Redirect(v.w, v.r, "/"+out.Full+"/pull/"+itoa64(int64(out.Number)), http.StatusFound)
 		return nil
 	}
-	return v.render("issue", out.Title+" · issue #"+itoa(int64(out.Number)), out)
+	return v.render("issue", out.Title+" · issue #"+itoa64(int64(out.Number)), out)
 }
 
 // readIssue gathers the conversation of an issue or pull request.
-func (w *web) readIssue(v *visit) (out *issueView, err error) {
-	err = v.p.do(func(x *session) error {
-		i, err := x.issue(v.full(), v.n())
-		if err != nil {
-			return err
+func (w *web) readIssue(v *visit) (*issueView, error) {
+	r, err := v.p.Repo(v.full())
+	if err != nil {
+		return nil, err
+	}
+	i, ok := r.Issues[v.n()]
+	if !ok {
+		return nil, notFound()
+	}
+	g := w.viewer(v, r)
+	own := v.p.Login() == i.Author
+	out := &issueView{
+		Full: r.FullName(), Number: i.Number, Title: i.Title, State: stateWord(i), Closed: i.State == "closed",
+		Locked: i.Locked, Author: i.Author, Body: g.body(i), MayTalk: g.mayTalk(i), MayTriage: g.may(RoleTriage),
+		MayState: (own || g.may(RoleTriage)) && (i.Pull == nil || !i.Pull.Merged), MayEdit: own || g.may(RoleWrite), Side: g.side(i), Talkers: len(i.Comments),
+	}
+	var view PullView
+	if i.Pull != nil {
+		if view, err = v.p.PullView(v.full(), i.Number); err != nil {
+			return nil, err
 		}
-		g := w.viewer(x, i.repo)
-		own := x.by != nil && x.by.Login == i.Author
-		out = &issueView{
-			Full: i.repo.FullName(), Number: i.Number, Title: i.Title, State: stateWord(i), Closed: i.State == "closed",
-			Locked: i.Locked, Author: i.Author, Body: g.body(i), MayTalk: x.writeTalk(i) == nil, MayTriage: g.may(RoleTriage),
-			MayState: (own || g.may(RoleTriage)) && (i.Pull == nil || !i.Pull.Merged), MayEdit: own || g.may(RoleWrite), Side: g.side(i), Talkers: len(i.Comments),
-		}
-		if out.Items, err = g.items(i); err != nil {
-			return err
-		}
-		if i.Pull != nil {
-			out.Pull, err = w.pullHead(g, i.Pull)
-		}
-		return err
-	})
-	return out, err
+		out.Pull = w.pullHead(g, i, view)
+	}
+	out.Items = g.items(i, view.Commits)
+	return out, nil
 }
 
 // stateWord is the state of an issue or pull request in one word.
@@ -106,12 +109,11 @@ func linkTo(i *Issue) linkView {
 
 func (g *viewer) side(i *Issue) sideView {
 	s := sideView{Assignees: slices.Clone(i.Assignees), Type: i.Type, Milestone: i.Milestone}
-	for login := range g.x.s.users {
-		if !slices.Contains(i.Assignees, login) && g.x.s.assignable(i, login) {
+	for _, login := range g.p.Assignable(g.r.FullName(), i.Number) {
+		if !slices.Contains(i.Assignees, login) {
 			s.Assignable = append(s.Assignable, login)
 		}
 	}
-	slices.Sort(s.Assignable)
 	for _, l := range g.r.Labels {
 		if slices.Contains(i.Labels, l.Name) {
 			s.Labels = append(s.Labels, l)
@@ -120,23 +122,23 @@ func (g *viewer) side(i *Issue) sideView {
 		}
 	}
 	for _, id := range i.BlockedBy {
-		if other, ok := g.x.s.issueByID(id); ok && other.repo == g.r {
+		if other, ok := g.issueByID(id); ok {
 			s.BlockedBy = append(s.BlockedBy, linkTo(other))
 		}
 	}
 	for _, id := range i.SubIssues {
-		if other, ok := g.x.s.issueByID(id); ok && other.repo == g.r {
+		if other, ok := g.issueByID(id); ok {
 			s.SubIssues = append(s.SubIssues, linkTo(other))
 		}
 	}
-	for _, other := range g.r.issuesByNumber() {
-		if other.Pull != nil && slices.Contains(g.x.s.closing(other.Pull), i) {
+	for _, other := range g.r.IssuesByNumber() {
+		if other.Pull != nil && slices.Contains(g.closes(other), i.Number) {
 			s.Linked = append(s.Linked, linkTo(other))
 		}
 	}
 	if i.Pull != nil {
-		for _, other := range g.x.s.closing(i.Pull) {
-			if other.repo == g.r {
+		for _, n := range g.closes(i) {
+			if other, ok := g.r.Issues[n]; ok {
 				s.Linked = append(s.Linked, linkTo(other))
 			}
 		}

@@ -39,7 +39,7 @@ func actComment(v *visit) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		to = "#issuecomment-" + itoa(k.ID)
+		to = "#issuecomment-" + itoa64(k.ID)
 	}
 	switch then {
 	case "close":
@@ -61,7 +61,7 @@ func actAssign(v *visit) (string, error) {
 	}
 	i, err := v.p.Issue(v.full(), v.n())
 	if err == nil && !slices.Contains(i.Assignees, login) {
-		err = errUnprocessable("%s cannot be assigned here", login)
+		err = unprocessable("%s cannot be assigned here", login)
 	}
 	return "", err
 }
@@ -69,7 +69,7 @@ func actAssign(v *visit) (string, error) {
 func actLabel(v *visit) (string, error) {
 	name := strings.TrimSpace(v.field("label"))
 	if name == "" {
-		return "", errInvalid("Label", "name", "missing_field")
+		return "", invalid("Label", "name", "missing_field")
 	}
 	return "", v.p.AddLabels(v.full(), v.n(), name)
 }
@@ -78,7 +78,7 @@ func actLabel(v *visit) (string, error) {
 func actBlock(v *visit) (string, error) {
 	other, err := v.p.Issue(v.full(), int(v.number("number")))
 	if err != nil {
-		return "", errUnprocessable("There is no such issue")
+		return "", unprocessable("There is no such issue")
 	}
 	if v.field("act") == "unblock" {
 		return "", v.p.RemoveBlockedBy(v.full(), v.n(), other.ID)
@@ -90,7 +90,8 @@ func actBlock(v *visit) (string, error) {
 type written struct {
 	kind, anchor, body string
 	edit               func(body string) error
-	reactions          func(x *session) (*Issue, *[]*Reaction, error)
+	given              []*Reaction
+	react, unreact     func(content string) error
 }
 
 // written finds the text that a form is about, as the person may see it.
@@ -100,57 +101,47 @@ func (v *visit) written() (written, error) {
 		return written{}, err
 	}
 	id := v.number("id")
-	live := func(x *session) (*Issue, error) { return x.issue(v.full(), v.n()) }
 	switch kind := v.field("kind"); kind {
 	case textIssue:
-		return written{kind, "#issue-" + itoa(int64(i.Number)), i.Body, func(b string) error { return v.edit(IssueEdit{Body: &b}) },
-			func(x *session) (*Issue, *[]*Reaction, error) {
-				i, err := live(x)
-				if err != nil {
-					return nil, nil, err
-				}
-				return i, &i.Reactions, nil
-			}}, nil
+		return written{
+			kind, "#issue-" + itoa64(int64(i.Number)), i.Body, func(b string) error { return v.edit(IssueEdit{Body: &b}) }, i.Reactions,
+			func(c string) error { return v.p.ReactToIssue(v.full(), v.n(), c) },
+			func(c string) error { return v.p.UnreactToIssue(v.full(), v.n(), c) },
+		}, nil
 	case textTalk:
 		for _, k := range i.Comments {
 			if k.ID == id {
-				return written{kind, "#issuecomment-" + itoa(id), k.Body, func(b string) error { return v.p.EditComment(v.full(), id, b) },
-					func(x *session) (*Issue, *[]*Reaction, error) {
-						k, err := x.commentByID(v.full(), id)
-						if err != nil {
-							return nil, nil, err
-						}
-						return k.issue, &k.Reactions, nil
-					}}, nil
+				return written{
+					kind, "#issuecomment-" + itoa64(id), k.Body, func(b string) error { return v.p.EditComment(v.full(), id, b) }, k.Reactions,
+					func(c string) error { return v.p.React(v.full(), id, c) },
+					func(c string) error { return v.p.Unreact(v.full(), id, c) },
+				}, nil
 			}
 		}
 	case textLine:
 		return v.lineTarget(i, id)
 	}
-	return written{}, errNotFound()
+	return written{}, notFound()
 }
 
 func (v *visit) lineTarget(i *Issue, id int64) (written, error) {
 	if i.Pull == nil {
-		return written{}, errNotFound()
+		return written{}, notFound()
 	}
 	for _, t := range i.Pull.Threads {
 		for _, k := range t.Comments {
 			if k.ID != id {
 				continue
 			}
-			return written{textLine, "#discussion_r" + itoa(id), k.Body,
-				func(b string) error { return v.p.EditReviewComment(v.full(), v.n(), id, b) },
-				func(x *session) (*Issue, *[]*Reaction, error) {
-					k, ok := x.s.nodes[nodeID("PRRC", id)].(*ReviewComment)
-					if !ok {
-						return nil, nil, errNotFound()
-					}
-					return k.thread.pull.issue, &k.Reactions, nil
-				}}, nil
+			return written{
+				textLine, "#discussion_r" + itoa64(id), k.Body,
+				func(b string) error { return v.p.EditReviewComment(v.full(), v.n(), id, b) }, k.Reactions,
+				func(c string) error { return v.p.ReactToReviewComment(v.full(), v.n(), id, c) },
+				func(c string) error { return v.p.UnreactToReviewComment(v.full(), v.n(), id, c) },
+			}, nil
 		}
 	}
-	return written{}, errNotFound()
+	return written{}, notFound()
 }
 
 // unchanged refuses a form that was made from an older text.
@@ -183,7 +174,7 @@ func actTick(v *visit) (string, error) {
 	}
 	body, ok := v.web.md.tick(t.body, int(v.number("box")))
 	if !ok {
-		return "", errNotFound()
+		return "", notFound()
 	}
 	return t.anchor, t.edit(body)
 }
@@ -195,28 +186,16 @@ func actReact(v *visit) (string, error) {
 		return "", err
 	}
 	content := v.field("content")
-	return t.anchor, v.p.do(func(x *session) error {
-		i, list, err := t.reactions(x)
-		if err != nil {
-			return err
-		}
-		_, made, err := x.react(i, list, content)
-		if err != nil || made {
-			return err
-		}
-		return x.unreact(i, list, 0, content)
-	})
+	mine := func(r *Reaction) bool { return r.User == v.p.Login() && r.Content == content }
+	if slices.ContainsFunc(t.given, mine) {
+		return t.anchor, t.unreact(content)
+	}
+	return t.anchor, t.react(content)
 }
 
 func actDelete(v *visit) (string, error) {
 	if v.field("kind") == textLine {
-		return "", v.p.onPull(v.full(), v.n(), func(x *session, p *Pull) error {
-			k, ok := x.s.nodes[nodeID("PRRC", v.number("id"))].(*ReviewComment)
-			if !ok || k.thread.pull != p {
-				return errNotFound()
-			}
-			return x.deleteReviewComment(k)
-		})
+		return "", v.p.DeleteReviewComment(v.full(), v.n(), v.number("id"))
 	}
 	return "", v.p.DeleteComment(v.full(), v.number("id"))
 }

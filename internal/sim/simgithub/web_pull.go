@@ -47,8 +47,9 @@ func (w *web) pullPage(v *visit) error { return w.pullTab(v, "pull", "") }
 
 // pullTab renders one of the tabs of a pull request.
 func (w *web) pullTab(v *visit, name, what string) error {
-	v.main = "/" + v.full() + "/pull/" + itoa(int64(v.n()))
-	if _, err := v.p.PullView(v.full(), v.n()); err != nil {
+	v.main = "/" + v.full() + "/pull/" + itoa64(int64(v.n()))
+	view, err := v.p.PullView(v.full(), v.n())
+	if err != nil {
 		return err // an issue's number is not found here, as on GitHub's API
 	}
 	out, err := w.readIssue(v)
@@ -62,53 +63,44 @@ func (w *web) pullTab(v *visit, name, what string) error {
 		Diff    []fileView
 	}{issueView: out, Tab: what}
 	if what != "" {
-		err = v.p.onPull(v.full(), v.n(), func(x *session, p *Pull) error {
-			view, err := x.s.pullView(p)
-			tab.Commits = view.Commits
-			if what == "files" {
-				g := w.viewer(x, p.issue.repo)
-				tab.Diff = diffView(view.Files, diffExtras{threads: g.threads(p), drafts: out.Pull.Pending, form: out.Pull.MayReview})
-			}
+		r, err := v.p.Repo(v.full())
+		if err != nil {
 			return err
-		})
+		}
+		if tab.Commits = view.Commits; what == "files" {
+			threads := w.viewer(v, r).threads(r.Issues[v.n()])
+			tab.Diff = diffView(view.Files, diffExtras{threads: threads, drafts: out.Pull.Pending, form: out.Pull.MayReview})
+		}
 	}
-	if err != nil {
-		return err
-	}
-	return v.render(name, out.Title+" · pull request #"+itoa(int64(out.Number)), tab)
+	return v.render(name, out.Title+" · pull request #"+itoa64(int64(out.Number)), tab)
 }
 
 func (w *web) pullCommitsPage(v *visit) error { return w.pullTab(v, "pullcommits", "commits") }
 
 func (w *web) pullFilesPage(v *visit) error { return w.pullTab(v, "pullfiles", "files") }
 
-// pullHead gathers the state of a pull request. It needs the lock of the Sim.
-func (w *web) pullHead(g *viewer, p *Pull) (*pullHead, error) {
-	view, err := g.x.s.pullView(p)
-	if err != nil {
-		return nil, err
-	}
-	own := g.x.by != nil && g.x.by.Login == p.issue.Author
+// pullHead gathers the state of a pull request.
+func (w *web) pullHead(g *viewer, i *Issue, view PullView) *pullHead {
+	p, own := i.Pull, g.known() && g.p.Login() == i.Author
 	out := &pullHead{
 		Base: p.Base, Head: p.Head, HeadSHA: p.HeadSHA, Draft: p.Draft, Merged: p.Merged, MergedBy: p.MergedBy, MergeSHA: p.MergeCommit,
 		Mergeable: view.Mergeable, MergeState: view.State, Commits: len(view.Commits), Files: len(view.Files), Closes: view.Closes,
 		MayMerge: g.may(RoleWrite), MayReview: g.may(RoleRead) && !p.Merged, MayJudge: !own, MayEdit: own || g.may(RoleWrite),
-		MayAsk: g.may(RoleWrite), HasBranch: g.r.Git.Branch(p.Head) != "", Open: p.issue.State == "open",
-		Reviewers: reviewers(p), Pending: w.draftsOf(draftsKey(g.x.login(), g.r.FullName(), p.issue.Number)),
+		MayAsk: g.may(RoleWrite), HasBranch: g.r.Git.Branch(p.Head) != "", Open: i.State == "open",
+		Reviewers: reviewers(i), Pending: w.draftsOf(draftsKey(g.p.Login(), g.r.FullName(), i.Number)),
 	}
 	for _, f := range view.Files {
 		out.Additions += f.Additions
 		out.Deletions += f.Deletions
 	}
-	out.CheckSum, _ = g.x.s.combinedStatus(g.r, p.HeadSHA)
+	out.CheckSum, _ = g.r.CombinedStatus(p.HeadSHA)
 	out.Checks = checkViews(view)
-	for login := range g.x.s.users {
-		if login != p.issue.Author && !slices.Contains(p.RequestedReviewers, login) && g.x.s.assignableIn(g.r, login) {
+	for _, login := range g.p.Assignable(g.r.FullName(), 0) {
+		if login != i.Author && !slices.Contains(p.RequestedReviewers, login) {
 			out.Askable = append(out.Askable, login)
 		}
 	}
-	slices.Sort(out.Askable)
-	return out, nil
+	return out
 }
 
 func checkViews(view PullView) (out []checkView) {

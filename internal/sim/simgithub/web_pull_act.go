@@ -18,9 +18,7 @@ func pullActs() map[string]act {
 		},
 		"ask": func(v *visit) (string, error) { return "", v.p.RequestReview(v.full(), v.n(), v.field("login")) },
 		"unask": func(v *visit) (string, error) {
-			return "", v.p.onPull(v.full(), v.n(), func(x *session, p *Pull) error {
-				return x.unrequestReviewers(p, []string{v.field("login")})
-			})
+			return "", v.p.UnrequestReview(v.full(), v.n(), v.field("login"))
 		},
 		"dismiss":       func(v *visit) (string, error) { return "", v.p.DismissReview(v.full(), v.n(), v.number("id")) },
 		"delete_branch": actDeleteBranch,
@@ -28,30 +26,22 @@ func pullActs() map[string]act {
 	return acts
 }
 
-func (v *visit) draftKey() draftKey { return draftsKey(v.p.login, v.full(), v.n()) }
+func (v *visit) draftKey() draftKey { return draftsKey(v.p.Login(), v.full(), v.n()) }
 
 // actLine comments on a line: at once, or as a part of the review that is being written.
 func actLine(v *visit) (string, error) {
 	c := NewReviewComment{Path: v.field("path"), Line: int(v.number("line")), Side: v.field("side"), Body: v.field("body")}
 	if strings.TrimSpace(c.Body) == "" {
-		return "", errInvalid("PullRequestReviewComment", "body", "missing_field")
+		return "", invalid("PullRequestReviewComment", "body", "missing_field")
 	}
 	if v.field("when") == "now" {
 		k, err := v.p.CommentOnLine(v.full(), v.n(), c)
 		if err != nil {
 			return "", err
 		}
-		return "#discussion_r" + itoa(k.ID), nil
+		return "#discussion_r" + itoa64(k.ID), nil
 	}
-	var head string
-	err := v.p.onPull(v.full(), v.n(), func(x *session, p *Pull) error {
-		head = p.HeadSHA
-		if err := x.mayReview(p, NewReview{}); err != nil {
-			return err
-		}
-		_, err := x.newThread(p, c, head)
-		return err
-	})
+	head, err := v.p.CheckLine(v.full(), v.n(), c)
 	if err != nil {
 		return "", err
 	}
@@ -69,7 +59,7 @@ func actDrop(v *visit) (string, error) {
 func actSubmit(v *visit) (string, error) {
 	in := NewReview{Event: v.field("event"), Body: v.field("body")}
 	if in.Event == "" {
-		return "", errInvalid("PullRequestReview", "event", "missing_field")
+		return "", invalid("PullRequestReview", "event", "missing_field")
 	}
 	for _, d := range v.web.draftsOf(v.draftKey()) {
 		in.CommitID = d.Commit
@@ -80,7 +70,7 @@ func actSubmit(v *visit) (string, error) {
 		return "", err
 	}
 	v.web.dropDrafts(v.draftKey(), 0)
-	return "/" + v.full() + "/pull/" + itoa(int64(v.n())) + "#pullrequestreview-" + itoa(r.ID), nil
+	return "/" + v.full() + "/pull/" + itoa64(int64(v.n())) + "#pullrequestreview-" + itoa64(r.ID), nil
 }
 
 func actReply(v *visit) (string, error) {
@@ -88,7 +78,7 @@ func actReply(v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "#discussion_r" + itoa(k.ID), nil
+	return "#discussion_r" + itoa64(k.ID), nil
 }
 
 // actMerge merges what the person saw: not a head that was pushed meanwhile.
@@ -102,7 +92,7 @@ func actDeleteBranch(v *visit) (string, error) {
 		return "", err
 	}
 	if i.Pull == nil {
-		return "", errNotFound()
+		return "", notFound()
 	}
 	return "#end", v.p.DeleteBranch(v.full(), i.Pull.Head)
 }

@@ -46,33 +46,26 @@ type branchView struct {
 }
 
 func (w *web) repoPage(v *visit) error {
-	out := repoView{}
-	err := v.p.do(func(x *session) error {
-		r, err := x.repo(v.full())
-		if err != nil {
-			return err
-		}
-		out = repoView{Full: r.FullName(), Private: r.Private, Default: r.DefaultBranch, Role: r.role(x.login()), Lists: lists(x, r)}
-		if out.Place, err = folder(x, r, r.DefaultBranch, ""); err != nil {
-			return err
-		}
-		if k := r.Git.Commit("refs/heads/" + r.DefaultBranch); k != nil {
-			c := x.s.commitView(*k)
-			out.Commit = &c
-		}
-		for _, e := range out.Place.Entries {
-			if strings.EqualFold(e.Name, "readme.md") && e.Kind == "blob" {
-				f, err := file(x, r, out.Place.SHA, e.Path)
-				if err != nil {
-					return err
-				}
-				out.Readme = w.md.render(f.Text, w.viewer(x, r).in, fixedBoxes)
-			}
-		}
-		return nil
-	})
+	r, err := v.p.Repo(v.full())
 	if err != nil {
 		return err
+	}
+	out := repoView{Full: r.FullName(), Private: r.Private, Default: r.DefaultBranch, Role: r.RoleOf(v.p.Login()), Lists: lists(r)}
+	if out.Place, err = folder(r, r.DefaultBranch, ""); err != nil {
+		return err
+	}
+	if k := r.Git.Commit("refs/heads/" + r.DefaultBranch); k != nil {
+		c := w.s.CommitView(*k)
+		out.Commit = &c
+	}
+	for _, e := range out.Place.Entries {
+		if strings.EqualFold(e.Name, "readme.md") && e.Kind == "blob" {
+			f, err := file(r, out.Place.SHA, e.Path)
+			if err != nil {
+				return err
+			}
+			out.Readme = w.md.render(f.Text, w.viewer(v, r).in, fixedBoxes)
+		}
 	}
 	return v.render("repo", out.Full, out)
 }
@@ -87,10 +80,10 @@ func (w *web) listsPage(v *visit) error {
 	return nil
 }
 
-func lists(x *session, r *Repo) listsView {
+func lists(r *Repo) listsView {
 	out := listsView{Full: r.FullName()}
 	from := map[string]int{}
-	for _, i := range r.issuesByNumber() {
+	for _, i := range r.IssuesByNumber() {
 		row := rowView{linkView: linkTo(i), Author: i.Author, At: i.CreatedAt, Assignees: slices.Clone(i.Assignees), Comments: len(i.Comments)}
 		for _, l := range r.Labels {
 			if slices.Contains(i.Labels, l.Name) {
@@ -101,7 +94,7 @@ func lists(x *session, r *Repo) listsView {
 			out.Issues = append(out.Issues, row)
 			continue
 		}
-		row.Checks, _ = x.s.combinedStatus(r, i.Pull.HeadSHA)
+		row.Checks, _ = r.CombinedStatus(i.Pull.HeadSHA)
 		out.Pulls = append(out.Pulls, row)
 		if i.State == "open" {
 			from[i.Pull.Head] = i.Number

@@ -42,11 +42,12 @@ type threadView struct {
 }
 
 // reviewers tells what each reviewer said last, and who was asked and has said nothing since.
-func reviewers(p *Pull) (out []reviewerView) {
+func reviewers(i *Issue) (out []reviewerView) {
+	p := i.Pull
 	state := map[string]string{}
 	var order []string
 	for _, v := range p.Reviews {
-		if v.State == ReviewPending || v.Author == p.issue.Author {
+		if v.State == ReviewPending || v.Author == i.Author {
 			continue
 		}
 		if _, known := state[v.Author]; !known {
@@ -67,8 +68,8 @@ func reviewers(p *Pull) (out []reviewerView) {
 
 // reviews lists what reviewers submitted. A review that only wraps an answer in a thread is left out: the answer is
 // shown where it belongs.
-func (g *viewer) reviews(p *Pull) (out []reviewView) {
-	threads := g.threads(p)
+func (g *viewer) reviews(i *Issue) (out []reviewView) {
+	p, threads := i.Pull, g.threads(i)
 	for _, v := range p.Reviews {
 		if v.State == ReviewPending {
 			continue
@@ -78,7 +79,7 @@ func (g *viewer) reviews(p *Pull) (out []reviewView) {
 			MayDismiss: g.may(RoleWrite) && (v.State == ReviewApproved || v.State == ReviewChangesRequested),
 		}
 		if v.Body != "" {
-			t := g.text(textReview, "pullrequestreview-"+itoa(v.ID), v.ID, v.Author, v.Body, v.SubmittedAt)
+			t := g.text(textReview, "pullrequestreview-"+itoa64(v.ID), v.ID, v.Author, v.Body, v.SubmittedAt)
 			t.MayEdit, t.MayDelete, t.MayReact = false, false, false
 			rv.Text = &t
 		}
@@ -102,23 +103,23 @@ func reviewWords(state string) string {
 }
 
 // threads shows all threads, in the order of p.Threads.
-func (g *viewer) threads(p *Pull) (out []threadView) {
-	own := g.x.by != nil && g.x.by.Login == p.issue.Author
+func (g *viewer) threads(i *Issue) (out []threadView) {
+	p, own := i.Pull, g.known() && g.p.Login() == i.Author
 	for _, t := range p.Threads {
 		tv := threadView{
 			ID: t.ID, Path: t.Path, Resolved: t.Resolved, ResolvedBy: t.ResolvedBy, Outdated: t.Outdated, Hunk: hunkTail(t.DiffHunk, 4),
-			MayReply: g.x.writeTalk(p.issue) == nil, MayResolve: own || g.may(RoleWrite), line: t.Line, left: t.Side == "LEFT",
+			MayReply: g.mayTalk(i), MayResolve: own || g.may(RoleWrite), line: t.Line, left: t.Side == "LEFT",
 		}
 		switch {
 		case t.Line > 0:
-			tv.Where = "line " + itoa(int64(t.Line))
+			tv.Where = "line " + itoa64(int64(t.Line))
 		case t.Outdated:
-			tv.Where = "line " + itoa(int64(t.OriginalLine)) + " of an older version"
+			tv.Where = "line " + itoa64(int64(t.OriginalLine)) + " of an older version"
 		default:
 			tv.Where = "the whole file"
 		}
 		for _, k := range t.Comments {
-			c := g.text(textLine, "discussion_r"+itoa(k.ID), k.ID, k.Author, k.Body, k.CreatedAt)
+			c := g.text(textLine, "discussion_r"+itoa64(k.ID), k.ID, k.Author, k.Body, k.CreatedAt)
 			c.Edits, c.Reactions = slices.Clone(k.Edits), g.reactions(k.Reactions)
 			tv.Comments = append(tv.Comments, c)
 		}

@@ -37,8 +37,10 @@ type textView struct {
 
 // Editor is who changed the text last, or empty.
 func (t textView) Editor() string {
-	e, _ := lastEdit(t.Edits)
-	return e.Editor
+	if len(t.Edits) == 0 {
+		return ""
+	}
+	return t.Edits[len(t.Edits)-1].Editor
 }
 
 // Form is the id of the form that its boxes belong to.
@@ -46,8 +48,10 @@ func (t textView) Form() string { return "tick-" + t.Anchor }
 
 // Last is the time of the newest edit.
 func (t textView) Last() time.Time {
-	e, _ := lastEdit(t.Edits)
-	return e.At
+	if len(t.Edits) == 0 {
+		return time.Time{}
+	}
+	return t.Edits[len(t.Edits)-1].At
 }
 
 // reactionView is one kind of reaction under a text.
@@ -66,38 +70,69 @@ func (r reactionView) Label() string {
 	return label
 }
 
-// viewer makes textViews of one repository for one person. It needs the lock of the Sim.
+// viewer makes textViews of one repository for one person.
 type viewer struct {
-	x    *session
+	p    Person
 	r    *Repo
 	md   *markdown
 	in   scope
 	role Role
+	bots map[string]bool // logins of bots
 }
 
-func (w *web) viewer(x *session, r *Repo) *viewer {
-	v := &viewer{x: x, r: r, md: w.md, role: RoleNone, in: scope{full: r.FullName(), issues: map[int]bool{}, people: map[string]bool{}}}
-	if x.by != nil {
-		v.role = r.role(x.by.Login)
+func (w *web) viewer(visit *visit, r *Repo) *viewer {
+	v := &viewer{
+		p: visit.p, r: r, md: w.md, role: RoleNone, bots: map[string]bool{},
+		in: scope{full: r.FullName(), issues: map[int]bool{}, people: map[string]bool{}},
 	}
 	v.in.commit = func(name string) string { return r.Git.Resolve(name) }
 	for n, i := range r.Issues {
 		v.in.issues[n] = i.Pull != nil
 	}
-	for login := range x.s.users {
-		v.in.people[login] = true
+	for _, u := range w.s.Users() {
+		v.in.people[u.Login], v.bots[u.Login] = true, u.Type == TypeBot
+	}
+	if v.in.people[v.p.Login()] {
+		v.role = r.RoleOf(v.p.Login())
 	}
 	return v
 }
 
 // may tells whether the person has at least a role.
 func (v *viewer) may(role Role) bool {
-	return v.x.by != nil && v.role.rank() >= role.rank() && !v.r.Archived
+	return v.known() && v.role.Rank() >= role.Rank() && !v.r.Archived
+}
+
+// known reports whether the person has an account.
+func (v *viewer) known() bool { return v.in.people[v.p.Login()] }
+
+// mayTalk reports whether the person may comment.
+func (v *viewer) mayTalk(i *Issue) bool {
+	return v.may(RoleRead) && (!i.Locked || v.may(RoleWrite))
+}
+
+// issueByID finds an issue of the repository.
+func (v *viewer) issueByID(id int64) (*Issue, bool) {
+	for _, i := range v.r.Issues {
+		if i.ID == id {
+			return i, true
+		}
+	}
+	return nil, false
+}
+
+// closes returns the issues that merging a pull request will close.
+func (v *viewer) closes(pull *Issue) []int {
+	list, err := v.p.Closes(v.r.FullName(), pull.Number)
+	if err != nil {
+		return nil // it was deleted in between
+	}
+	return list
 }
 
 // text fills what all texts have in common.
 func (v *viewer) text(kind, anchor string, id int64, author, body string, at time.Time) textView {
-	own := v.x.by != nil && v.x.by.Login == author
+	own := v.known() && v.p.Login() == author
 	t := textView{
 		Kind: kind, ID: id, Anchor: anchor, Author: author, Badge: v.badge(author), At: at, Source: body, Hash: digest(body),
 		MayEdit: own || v.may(RoleWrite), MayReact: v.may(RoleRead), MayDelete: own || v.may(RoleWrite),
@@ -111,7 +146,7 @@ func (v *viewer) text(kind, anchor string, id int64, author, body string, at tim
 }
 
 func (v *viewer) comment(k *Comment) textView {
-	t := v.text(textTalk, "issuecomment-"+itoa(k.ID), k.ID, k.Author, k.Body, k.CreatedAt)
+	t := v.text(textTalk, "issuecomment-"+itoa64(k.ID), k.ID, k.Author, k.Body, k.CreatedAt)
 	t.Edits, t.Reactions, t.MayFold = slices.Clone(k.Edits), v.reactions(k.Reactions), t.MayEdit
 	if k.Minimized {
 		t.Minimized = k.MinimizedReason
@@ -120,15 +155,14 @@ func (v *viewer) comment(k *Comment) textView {
 }
 
 func (v *viewer) body(i *Issue) textView {
-	t := v.text(textIssue, "issue-"+itoa(int64(i.Number)), i.ID, i.Author, i.Body, i.CreatedAt)
+	t := v.text(textIssue, "issue-"+itoa64(int64(i.Number)), i.ID, i.Author, i.Body, i.CreatedAt)
 	t.Edits, t.Reactions, t.MayDelete = slices.Clone(i.Edits), v.reactions(i.Reactions), false
 	return t
 }
 
 func (v *viewer) badge(login string) string {
-	u, ok := v.x.s.users[login]
 	switch {
-	case ok && u.Type == TypeBot:
+	case v.bots[login]:
 		return "bot"
 	case login == v.r.Owner:
 		return "owner"
@@ -151,7 +185,7 @@ func (v *viewer) reactions(list []*Reaction) []reactionView {
 		for _, re := range list {
 			if re.Content == out[n].Content {
 				out[n].Who = append(out[n].Who, re.User)
-				out[n].Mine = out[n].Mine || re.User == v.x.login()
+				out[n].Mine = out[n].Mine || re.User == v.p.Login()
 			}
 		}
 	}

@@ -31,7 +31,7 @@ type eventView struct {
 }
 
 // items lists what happened on an issue or pull request, oldest first.
-func (g *viewer) items(i *Issue) ([]itemView, error) {
+func (g *viewer) items(i *Issue, commits []CommitView) []itemView {
 	var list []itemView
 	for _, k := range i.Comments {
 		t := g.comment(k)
@@ -46,20 +46,15 @@ func (g *viewer) items(i *Issue) ([]itemView, error) {
 		}
 	}
 	if i.Pull != nil {
-		for _, rv := range g.reviews(i.Pull) {
+		for _, rv := range g.reviews(i) {
 			list = append(list, itemView{Review: &rv, at: rv.At, id: rv.ID})
 		}
-		commits, err := g.x.s.pullCommits(i.Pull)
-		if err != nil {
-			return nil, err
-		}
-		for _, k := range commits {
-			c := g.x.s.commitView(k)
+		for _, c := range commits {
 			list = append(list, itemView{Commit: &c, at: c.At})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b itemView) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
-	return list, nil
+	return list
 }
 
 // event puts an entry of the history into words; nil for what is shown otherwise.
@@ -80,8 +75,8 @@ func (g *viewer) event(e *Event) *eventView {
 	case "review_requested", "review_request_removed":
 		out.Login = e.Reviewer
 	case "cross-referenced":
-		from, ok := g.x.s.issueByID(e.Source)
-		if !ok || from.repo != g.r {
+		from, ok := g.issueByID(e.Source)
+		if !ok {
 			return nil
 		}
 		l := linkTo(from)

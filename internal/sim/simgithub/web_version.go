@@ -29,22 +29,17 @@ func (w *web) version(path string, p Person) string {
 	}
 	full := parts[0] + "/" + parts[1]
 	var made any = "nothing"
-	_ = p.do(func(x *session) error { // what is hidden has the version of nothing
-		r, err := x.repo(full)
-		if err != nil {
-			return err
-		}
-		state := []any{p.login, r.role(p.login), r.PushedAt, r.CheckRuns, r.Statuses, r.Collaborators}
+	if r, err := p.Repo(full); err == nil { // a hidden repository has the version of nothing
+		state := []any{p.Login(), r.RoleOf(p.Login()), r.PushedAt, r.CheckRuns, r.Statuses, r.Collaborators}
 		if n := numberOf(parts); n > 0 {
-			state = append(state, r.Issues[n], w.draftsOf(draftsKey(p.login, full, n)))
+			state = append(state, r.Issues[n], w.draftsOf(draftsKey(p.Login(), full, n)))
 		} else {
-			for _, i := range r.issuesByNumber() {
+			for _, i := range r.IssuesByNumber() {
 				state = append(state, i.Number, i.UpdatedAt, len(i.Comments), i.State)
 			}
 		}
 		made = digest(state)
-		return nil
-	})
+	}
 	return digest(made)
 }
 
@@ -62,10 +57,7 @@ func numberOf(parts []string) int {
 
 func (w *web) versionOfAll(p Person) string {
 	_, calls := w.s.Calls()
-	w.s.mu.Lock()
-	last, users := w.s.lastID, len(w.s.users)
-	w.s.mu.Unlock()
-	return digest([]any{p.login, calls, last, users, len(w.s.Deliveries())})
+	return digest([]any{p.Login(), calls, w.s.LastID(), len(w.s.Users()), len(w.s.Deliveries())})
 }
 
 // digest is a short hash of anything that can be written as JSON.

@@ -2,7 +2,9 @@ package simgithub
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/subtle"
+	"encoding/hex"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -38,14 +40,14 @@ type visit struct {
 type act func(v *visit) (to string, err error)
 
 func (w *web) visit(rw http.ResponseWriter, r *http.Request) *visit {
-	v := &visit{web: w, w: rw, r: r, nonce: randomHex(16), status: http.StatusOK, main: r.URL.EscapedPath()}
-	v.p = Person{s: w.s, login: w.actor(r)}
+	v := &visit{web: w, w: rw, r: r, nonce: randomToken16(), status: http.StatusOK, main: r.URL.EscapedPath()}
+	v.p = w.s.Visitor(w.actor(r))
 	v.seen = w.version(r.URL.Path, v.p)
 	if c, err := r.Cookie(cookieCSRF); err == nil && len(c.Value) == 32 {
 		v.csrf = c.Value
 		return v
 	}
-	v.csrf = randomHex(16)
+	v.csrf = randomToken16()
 	http.SetCookie(rw, &http.Cookie{Name: cookieCSRF, Value: v.csrf, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	return v
 }
@@ -60,8 +62,8 @@ func (w *web) actor(r *http.Request) string {
 	}
 	best, rank := "", 0
 	for _, r := range w.s.Snapshot().Repos {
-		for _, login := range r.explicit() {
-			if n := r.Collaborators[login].rank(); n > rank && slices.Contains(people, login) {
+		for _, login := range r.Explicit() {
+			if n := r.Collaborators[login].Rank(); n > rank && slices.Contains(people, login) {
 				best, rank = login, n
 			}
 		}
@@ -77,15 +79,13 @@ func (w *web) actor(r *http.Request) string {
 
 // people lists who can be acted as: everybody but organizations and the App itself.
 func (w *web) people() []string {
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
+	bot := w.s.App().BotLogin
 	var out []string
-	for _, u := range w.s.users {
-		if u.Type != TypeOrg && u.Login != w.s.app.BotLogin {
+	for _, u := range w.s.Users() {
+		if u.Type != TypeOrg && u.Login != bot {
 			out = append(out, u.Login)
 		}
 	}
-	slices.Sort(out)
 	return out
 }
 
@@ -96,7 +96,7 @@ func (v *visit) do(page func(*visit) error, acts map[string]act) error {
 		return &Error{Status: http.StatusBadRequest, Message: "The form could not be read"}
 	}
 	if subtle.ConstantTimeCompare([]byte(v.r.PostForm.Get("csrf")), []byte(v.csrf)) != 1 {
-		return errForbidden("This form is not from here, or is too old. Go back, reload the page and try again.")
+		return forbidden("This form is not from here, or is too old. Go back, reload the page and try again.")
 	}
 	run, ok := acts[v.r.PostForm.Get("act")]
 	if !ok {
@@ -179,7 +179,7 @@ func (v *visit) funcs() template.FuncMap {
 	return template.FuncMap{
 		"csrf":    func() string { return v.csrf },
 		"nonce":   func() string { return v.nonce },
-		"me":      func() string { return v.p.login },
+		"me":      func() string { return v.p.Login() },
 		"people":  func() []string { return v.web.people() },
 		"here":    func() string { return v.r.URL.EscapedPath() },
 		"main":    func() string { return v.main },
@@ -189,7 +189,7 @@ func (v *visit) funcs() template.FuncMap {
 		"version": func() string { return v.seen },
 		"css":     func() template.CSS { return v.web.css },
 		"js":      func() template.JS { return v.web.js },
-		"when":    func(t time.Time) whenView { return whenView{t, v.web.s.now()} },
+		"when":    func(t time.Time) whenView { return whenView{t, v.web.s.Now()} },
 		"short":   short,
 		"initial": func(login string) string { return strings.ToUpper(login[:min(1, len(login))]) },
 		"hue":     hue,
@@ -226,6 +226,13 @@ func (t whenView) Short() string {
 		return t.at.UTC().Format("15:04:05")
 	}
 	return t.at.UTC().Format("2 Jan 2006, 15:04")
+}
+
+// randomToken16 returns 16 random bytes in hexadecimal.
+func randomToken16() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails, by its contract
+	return hex.EncodeToString(b)
 }
 
 func short(sha string) string { return sha[:min(7, len(sha))] }

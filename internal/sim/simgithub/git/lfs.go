@@ -64,7 +64,7 @@ type LFSError struct {
 
 func (e *LFSError) Error() string { return e.Message }
 
-// NewLFSError makes an lfsError.
+// NewLFSError returns an LFSError.
 func NewLFSError(status int, message string) *LFSError {
 	return &LFSError{Status: status, Message: message}
 }
