@@ -33,7 +33,7 @@ var shapes = []struct {
 	{regexp.MustCompile(`^/tasks/acme/slug/\d+/runs/\d+/at/\d+$`), "/tasks/acme/slug/N/runs/N/at/N", 1},
 	{regexp.MustCompile(`^/tasks/acme/slug/\d+/runs/\d+/raw$`), "/tasks/acme/slug/N/runs/N/raw", 1},
 	{regexp.MustCompile(`^/acme/slug/pull/\d+/(\w+)$`), "/acme/slug/pull/N/$1", 1},
-	{regexp.MustCompile(`^/acme/slug/(commit|commits|tree|blob|raw|runs|compare)/.*$`), "/acme/slug/$1/X", 1},
+	{regexp.MustCompile(`^/acme/slug/(commit|tree|blob|runs)/.*$`), "/acme/slug/$1/X", 1},
 	{regexp.MustCompile(`^/(ada|grace|eve|acme|errand-bot|errand\[bot\])$`), "/LOGIN", 1},
 }
 

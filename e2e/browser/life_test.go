@@ -222,7 +222,7 @@ func (l *life) everyPage() {
 	l.t.Logf("judged %d pages: %s", len(c.pages), strings.Join(slices.Compact(c.pages), " "))
 	for _, want := range []string{
 		"/", "/status", "/tasks/acme/slug/N", "/tasks/acme/slug/N/runs/N", "/tasks/acme/slug/N/summary.json", "/acme/slug", "/acme/slug/issues/N", "/acme/slug/pull/N", "/acme/slug/pull/N/commits",
-		"/acme/slug/pull/N/files", "/acme/slug/issues/new", "/acme/slug/commit/X", "/acme/slug/tree/X", "/acme/slug/blob/X", "/acme/slug/compare/X",
+		"/acme/slug/pull/N/files", "/acme/slug/issues/new", "/acme/slug/commit/X", "/acme/slug/tree/X", "/acme/slug/blob/X",
 		"/_sim/deliveries", "/_sim/deliveries?id", "/_sim/calls", "/_sim/people", "/LOGIN", "/metrics", "/status.json", "/vms", "/vms.json",
 	} {
 		if !slices.Contains(c.pages, want) {

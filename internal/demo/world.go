@@ -26,6 +26,7 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/web"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
@@ -136,7 +137,9 @@ func New(ctx context.Context, cfg Config) (w *World, err error) {
 
 // startGitHub creates the accounts and the repository.
 func (w *World) startGitHub() (err error) {
-	w.GitHub, err = simgithub.New(simgithub.Config{Dir: filepath.Join(w.cfg.Dir, "github"), Key: w.cfg.Key, Log: w.cfg.Log.With().Str("part", "simgithub").Logger(), Now: w.cfg.Now})
+	w.GitHub, err = simgithub.New(simgithub.Config{
+		Dir: filepath.Join(w.cfg.Dir, "github"), Key: w.cfg.Key, Log: w.cfg.Log.With().Str("part", "simgithub").Logger(), Now: w.cfg.Now, Pages: web.Handler,
+	})
 	if err != nil {
 		return fmt.Errorf("create the GitHub simulator: %w", err)
 	}

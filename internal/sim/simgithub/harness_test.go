@@ -288,3 +288,10 @@ func ptr[T any](v T) *T { return &v }
 func slowHandler(release <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release })
 }
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

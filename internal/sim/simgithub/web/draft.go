@@ -1,14 +1,16 @@
-package simgithub
+package web
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // draft is a comment of a review that is still being written. GitHub shows a pending review to its author only; here it
 // lives with the pages until it is submitted, so that nobody else can see it by any way.
 type draft struct {
-	NewReviewComment
+	simgithub.NewReviewComment
 	ID     int64
 	Commit string // the head that the line was read from
 }
@@ -24,13 +26,13 @@ func draftsKey(login, full string, number int) draftKey {
 	return draftKey{login, strings.ToLower(full), number}
 }
 
-func (w *web) draftsOf(k draftKey) []draft {
+func (w *site) draftsOf(k draftKey) []draft {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.drafts[k])
 }
 
-func (w *web) addDraft(k draftKey, d draft) {
+func (w *site) addDraft(k draftKey, d draft) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range w.drafts[k] {
@@ -41,7 +43,7 @@ func (w *web) addDraft(k draftKey, d draft) {
 }
 
 // dropDrafts forgets one draft, or with id 0 all.
-func (w *web) dropDrafts(k draftKey, id int64) {
+func (w *site) dropDrafts(k draftKey, id int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drafts[k] = slices.DeleteFunc(w.drafts[k], func(d draft) bool { return id == 0 || d.ID == id })

@@ -1,4 +1,4 @@
-package simgithub
+package web
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // placeView is a folder or file at a commit.
@@ -27,7 +29,7 @@ type entryView struct {
 }
 
 // splitRef parts an address into a branch, tag or commit and a path: branches may have slashes in their names.
-func splitRef(r *Repo, rest string) (ref, sha, file string, err error) {
+func splitRef(r *simgithub.Repo, rest string) (ref, sha, file string, err error) {
 	parts := strings.Split(strings.Trim(rest, "/"), "/")
 	for n := len(parts); n > 0; n-- {
 		name := strings.Join(parts[:n], "/")
@@ -41,7 +43,7 @@ func splitRef(r *Repo, rest string) (ref, sha, file string, err error) {
 	return "", "", "", notFound()
 }
 
-func folder(r *Repo, ref, dir string) (placeView, error) {
+func folder(r *simgithub.Repo, ref, dir string) (placeView, error) {
 	out := placeView{Full: r.FullName(), Ref: ref, SHA: r.Git.Resolve(ref), Path: dir, Up: dir != ""}
 	if out.SHA == "" {
 		return out, nil // an empty repository
@@ -70,7 +72,7 @@ func folder(r *Repo, ref, dir string) (placeView, error) {
 // maxShown is the largest file whose text is shown, in bytes.
 const maxShown = 256 << 10
 
-func file(r *Repo, sha, name string) (placeView, error) {
+func file(r *simgithub.Repo, sha, name string) (placeView, error) {
 	list, err := r.Git.List(sha, false, name)
 	if err != nil || len(list) != 1 || list[0].Kind != "blob" {
 		return placeView{}, notFound()
@@ -91,7 +93,7 @@ func file(r *Repo, sha, name string) (placeView, error) {
 }
 
 // at finds the folder or file of an address.
-func (w *web) at(v *visit, find func(r *Repo, sha, path string) (placeView, error)) (out placeView, err error) {
+func (w *site) at(v *visit, find func(r *simgithub.Repo, sha, path string) (placeView, error)) (out placeView, err error) {
 	r, err := v.p.Repo(v.full())
 	if err != nil {
 		return out, err
@@ -105,7 +107,7 @@ func (w *web) at(v *visit, find func(r *Repo, sha, path string) (placeView, erro
 	return out, err
 }
 
-func (w *web) treePage(v *visit) error {
+func (w *site) treePage(v *visit) error {
 	out, err := w.at(v, folder)
 	if err != nil {
 		return err
@@ -113,7 +115,7 @@ func (w *web) treePage(v *visit) error {
 	return v.render("tree", out.Path+" at "+out.Ref, out)
 }
 
-func (w *web) blobPage(v *visit) error {
+func (w *site) blobPage(v *visit) error {
 	out, err := w.at(v, file)
 	if err != nil {
 		return err

@@ -1,10 +1,12 @@
-package simgithub
+package web
 
 import (
 	"html/template"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // Kinds of texts, as forms name them.
@@ -25,8 +27,8 @@ type textView struct {
 	At        time.Time
 	HTML      template.HTML
 	Source    string
-	Hash      string // of Source: forms carry it, so that nothing is overwritten unseen
-	Edits     []Edit // oldest first
+	Hash      string           // of Source: forms carry it, so that nothing is overwritten unseen
+	Edits     []simgithub.Edit // oldest first
 	Reactions []reactionView
 	MayReact  bool
 	MayEdit   bool
@@ -72,17 +74,17 @@ func (r reactionView) Label() string {
 
 // viewer makes textViews of one repository for one person.
 type viewer struct {
-	p    Person
-	r    *Repo
+	p    simgithub.Person
+	r    *simgithub.Repo
 	md   *markdown
 	in   scope
-	role Role
+	role simgithub.Role
 	bots map[string]bool // logins of bots
 }
 
-func (w *web) viewer(visit *visit, r *Repo) *viewer {
+func (w *site) viewer(visit *visit, r *simgithub.Repo) *viewer {
 	v := &viewer{
-		p: visit.p, r: r, md: w.md, role: RoleNone, bots: map[string]bool{},
+		p: visit.p, r: r, md: w.md, role: simgithub.RoleNone, bots: map[string]bool{},
 		in: scope{full: r.FullName(), issues: map[int]bool{}, people: map[string]bool{}},
 	}
 	v.in.commit = func(name string) string { return r.Git.Resolve(name) }
@@ -90,7 +92,7 @@ func (w *web) viewer(visit *visit, r *Repo) *viewer {
 		v.in.issues[n] = i.Pull != nil
 	}
 	for _, u := range w.s.Users() {
-		v.in.people[u.Login], v.bots[u.Login] = true, u.Type == TypeBot
+		v.in.people[u.Login], v.bots[u.Login] = true, u.Type == simgithub.TypeBot
 	}
 	if v.in.people[v.p.Login()] {
 		v.role = r.RoleOf(v.p.Login())
@@ -99,7 +101,7 @@ func (w *web) viewer(visit *visit, r *Repo) *viewer {
 }
 
 // may tells whether the person has at least a role.
-func (v *viewer) may(role Role) bool {
+func (v *viewer) may(role simgithub.Role) bool {
 	return v.known() && v.role.Rank() >= role.Rank() && !v.r.Archived
 }
 
@@ -107,12 +109,12 @@ func (v *viewer) may(role Role) bool {
 func (v *viewer) known() bool { return v.in.people[v.p.Login()] }
 
 // mayTalk reports whether the person may comment.
-func (v *viewer) mayTalk(i *Issue) bool {
-	return v.may(RoleRead) && (!i.Locked || v.may(RoleWrite))
+func (v *viewer) mayTalk(i *simgithub.Issue) bool {
+	return v.may(simgithub.RoleRead) && (!i.Locked || v.may(simgithub.RoleWrite))
 }
 
 // issueByID finds an issue of the repository.
-func (v *viewer) issueByID(id int64) (*Issue, bool) {
+func (v *viewer) issueByID(id int64) (*simgithub.Issue, bool) {
 	for _, i := range v.r.Issues {
 		if i.ID == id {
 			return i, true
@@ -122,7 +124,7 @@ func (v *viewer) issueByID(id int64) (*Issue, bool) {
 }
 
 // closes returns the issues that merging a pull request will close.
-func (v *viewer) closes(pull *Issue) []int {
+func (v *viewer) closes(pull *simgithub.Issue) []int {
 	list, err := v.p.Closes(v.r.FullName(), pull.Number)
 	if err != nil {
 		return nil // it was deleted in between
@@ -135,7 +137,7 @@ func (v *viewer) text(kind, anchor string, id int64, author, body string, at tim
 	own := v.known() && v.p.Login() == author
 	t := textView{
 		Kind: kind, ID: id, Anchor: anchor, Author: author, Badge: v.badge(author), At: at, Source: body, Hash: digest(body),
-		MayEdit: own || v.may(RoleWrite), MayReact: v.may(RoleRead), MayDelete: own || v.may(RoleWrite),
+		MayEdit: own || v.may(simgithub.RoleWrite), MayReact: v.may(simgithub.RoleRead), MayDelete: own || v.may(simgithub.RoleWrite),
 	}
 	box := boxes(fixedBoxes)
 	if t.MayEdit && (kind == textIssue || kind == textTalk) {
@@ -145,8 +147,8 @@ func (v *viewer) text(kind, anchor string, id int64, author, body string, at tim
 	return t
 }
 
-func (v *viewer) comment(k *Comment) textView {
-	t := v.text(textTalk, "issuecomment-"+itoa64(k.ID), k.ID, k.Author, k.Body, k.CreatedAt)
+func (v *viewer) comment(k *simgithub.Comment) textView {
+	t := v.text(textTalk, "issuecomment-"+itoa(k.ID), k.ID, k.Author, k.Body, k.CreatedAt)
 	t.Edits, t.Reactions, t.MayFold = slices.Clone(k.Edits), v.reactions(k.Reactions), t.MayEdit
 	if k.Minimized {
 		t.Minimized = k.MinimizedReason
@@ -154,8 +156,8 @@ func (v *viewer) comment(k *Comment) textView {
 	return t
 }
 
-func (v *viewer) body(i *Issue) textView {
-	t := v.text(textIssue, "issue-"+itoa64(int64(i.Number)), i.ID, i.Author, i.Body, i.CreatedAt)
+func (v *viewer) body(i *simgithub.Issue) textView {
+	t := v.text(textIssue, "issue-"+itoa(int64(i.Number)), i.ID, i.Author, i.Body, i.CreatedAt)
 	t.Edits, t.Reactions, t.MayDelete = slices.Clone(i.Edits), v.reactions(i.Reactions), false
 	return t
 }
@@ -174,7 +176,7 @@ func (v *viewer) badge(login string) string {
 }
 
 // reactions lists all kinds, with those who gave them.
-func (v *viewer) reactions(list []*Reaction) []reactionView {
+func (v *viewer) reactions(list []*simgithub.Reaction) []reactionView {
 	out := []reactionView{
 		{Content: "+1", Emoji: "👍", Name: "Thumbs up"}, {Content: "-1", Emoji: "👎", Name: "Thumbs down"},
 		{Content: "laugh", Emoji: "😄", Name: "Laugh"}, {Content: "hooray", Emoji: "🎉", Name: "Hooray"},

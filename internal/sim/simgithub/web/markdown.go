@@ -1,4 +1,4 @@
-package simgithub
+package web
 
 import (
 	"bytes"
@@ -40,7 +40,7 @@ type boxes func(n int, checked bool, label string) string
 var sharedMarkdown = sync.OnceValue(newMarkdown)
 
 func newMarkdown() *markdown {
-	m := &markdown{secret: randomToken16(), policy: bluemonday.UGCPolicy()}
+	m := &markdown{secret: randomToken(), policy: bluemonday.UGCPolicy()}
 	m.place = regexp.MustCompile(m.secret + `:(\d+):(true|false):`)
 	m.policy.AllowAttrs("class").Matching(regexp.MustCompile(`^(language-[\w+#-]+|d-(add|del|hunk))$`)).OnElements("code", "span")
 	m.policy.AllowAttrs("align").Matching(regexp.MustCompile(`^(left|right|center)$`)).OnElements("p", "div", "td", "th", "h1", "h2", "h3")

@@ -1,8 +1,10 @@
-package simgithub
+package web
 
 import (
 	"maps"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // pullActs are the forms of a pull request's pages: all of an issue's, and those about changes.
@@ -30,7 +32,7 @@ func (v *visit) draftKey() draftKey { return draftsKey(v.p.Login(), v.full(), v.
 
 // actLine comments on a line: at once, or as a part of the review that is being written.
 func actLine(v *visit) (string, error) {
-	c := NewReviewComment{Path: v.field("path"), Line: int(v.number("line")), Side: v.field("side"), Body: v.field("body")}
+	c := simgithub.NewReviewComment{Path: v.field("path"), Line: int(v.number("line")), Side: v.field("side"), Body: v.field("body")}
 	if strings.TrimSpace(c.Body) == "" {
 		return "", invalid("PullRequestReviewComment", "body", "missing_field")
 	}
@@ -39,7 +41,7 @@ func actLine(v *visit) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return "#discussion_r" + itoa64(k.ID), nil
+		return "#discussion_r" + itoa(k.ID), nil
 	}
 	head, err := v.p.CheckLine(v.full(), v.n(), c)
 	if err != nil {
@@ -57,7 +59,7 @@ func actDrop(v *visit) (string, error) {
 
 // actSubmit submits a review with all comments that were written for it.
 func actSubmit(v *visit) (string, error) {
-	in := NewReview{Event: v.field("event"), Body: v.field("body")}
+	in := simgithub.NewReview{Event: v.field("event"), Body: v.field("body")}
 	if in.Event == "" {
 		return "", invalid("PullRequestReview", "event", "missing_field")
 	}
@@ -70,7 +72,7 @@ func actSubmit(v *visit) (string, error) {
 		return "", err
 	}
 	v.web.dropDrafts(v.draftKey(), 0)
-	return "/" + v.full() + "/pull/" + itoa64(int64(v.n())) + "#pullrequestreview-" + itoa64(r.ID), nil
+	return "/" + v.full() + "/pull/" + itoa(int64(v.n())) + "#pullrequestreview-" + itoa(r.ID), nil
 }
 
 func actReply(v *visit) (string, error) {
@@ -78,12 +80,12 @@ func actReply(v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "#discussion_r" + itoa64(k.ID), nil
+	return "#discussion_r" + itoa(k.ID), nil
 }
 
 // actMerge merges what the person saw: not a head that was pushed meanwhile.
 func actMerge(v *visit) (string, error) {
-	return "#end", v.p.Merge(v.full(), v.n(), Merge{Method: v.field("method"), SHA: v.field("sha")})
+	return "#end", v.p.Merge(v.full(), v.n(), simgithub.Merge{Method: v.field("method"), SHA: v.field("sha")})
 }
 
 func actDeleteBranch(v *visit) (string, error) {

@@ -1,10 +1,12 @@
-package simgithub
+package web
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // itemView is one entry of a conversation: exactly one of the pointers is set.
@@ -12,7 +14,7 @@ type itemView struct {
 	Text   *textView   // a comment
 	Event  *eventView  // something that happened
 	Review *reviewView // a review with its threads
-	Commit *CommitView
+	Commit *simgithub.CommitView
 
 	at time.Time
 	id int64
@@ -22,7 +24,7 @@ type itemView struct {
 type eventView struct {
 	Actor string
 	Words string
-	Label *Label
+	Label *simgithub.Label
 	Login string
 	Link  *linkView
 	SHA   string
@@ -31,7 +33,7 @@ type eventView struct {
 }
 
 // items lists what happened on an issue or pull request, oldest first.
-func (g *viewer) items(i *Issue, commits []CommitView) []itemView {
+func (g *viewer) items(i *simgithub.Issue, commits []simgithub.CommitView) []itemView {
 	var list []itemView
 	for _, k := range i.Comments {
 		t := g.comment(k)
@@ -58,11 +60,11 @@ func (g *viewer) items(i *Issue, commits []CommitView) []itemView {
 }
 
 // event puts an entry of the history into words; nil for what is shown otherwise.
-func (g *viewer) event(e *Event) *eventView {
+func (g *viewer) event(e *simgithub.Event) *eventView {
 	out := &eventView{Actor: e.Actor, At: e.CreatedAt, Words: eventWords(e)}
 	switch e.Event {
 	case "labeled", "unlabeled":
-		out.Label = &Label{Name: e.Label, Color: "ededed"}
+		out.Label = &simgithub.Label{Name: e.Label, Color: "ededed"}
 		for _, l := range g.r.Labels {
 			if l.Name == e.Label {
 				out.Label = &l
@@ -93,7 +95,7 @@ func (g *viewer) event(e *Event) *eventView {
 }
 
 // eventWords is the sentence about an event, up to its object.
-func eventWords(e *Event) string {
+func eventWords(e *simgithub.Event) string {
 	words := map[string]string{
 		"labeled": "added the label", "unlabeled": "removed the label", "assigned": "assigned", "unassigned": "unassigned",
 		"closed": "closed this", "reopened": "reopened this", "locked": "locked the conversation", "unlocked": "unlocked the conversation",

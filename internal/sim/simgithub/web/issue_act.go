@@ -1,16 +1,18 @@
-package simgithub
+package web
 
 import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // issueActs are the forms of an issue's page.
 func issueActs() map[string]act {
 	return map[string]act{
 		"comment": actComment, "edit_text": actEditText, "delete": actDelete, "fold": actFold, "react": actReact, "tick": actTick,
-		"title":  func(v *visit) (string, error) { return "", v.edit(IssueEdit{Title: new(v.field("title"))}) },
+		"title":  func(v *visit) (string, error) { return "", v.edit(simgithub.IssueEdit{Title: new(v.field("title"))}) },
 		"close":  func(v *visit) (string, error) { return "#end", v.p.Close(v.full(), v.n(), v.field("reason")) },
 		"reopen": func(v *visit) (string, error) { return "#end", v.p.Reopen(v.full(), v.n()) },
 		"lock":   func(v *visit) (string, error) { return "", v.p.Lock(v.full(), v.n(), v.field("reason")) },
@@ -28,7 +30,7 @@ func issueActs() map[string]act {
 	}
 }
 
-func (v *visit) edit(in IssueEdit) error { return v.p.EditIssue(v.full(), v.n(), in) }
+func (v *visit) edit(in simgithub.IssueEdit) error { return v.p.EditIssue(v.full(), v.n(), in) }
 
 // actComment adds a comment, and closes or reopens with it if that button was pressed.
 func actComment(v *visit) (string, error) {
@@ -39,7 +41,7 @@ func actComment(v *visit) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		to = "#issuecomment-" + itoa64(k.ID)
+		to = "#issuecomment-" + itoa(k.ID)
 	}
 	switch then {
 	case "close":
@@ -90,7 +92,7 @@ func actBlock(v *visit) (string, error) {
 type written struct {
 	kind, anchor, body string
 	edit               func(body string) error
-	given              []*Reaction
+	given              []*simgithub.Reaction
 	react, unreact     func(content string) error
 }
 
@@ -104,7 +106,7 @@ func (v *visit) written() (written, error) {
 	switch kind := v.field("kind"); kind {
 	case textIssue:
 		return written{
-			kind, "#issue-" + itoa64(int64(i.Number)), i.Body, func(b string) error { return v.edit(IssueEdit{Body: &b}) }, i.Reactions,
+			kind, "#issue-" + itoa(int64(i.Number)), i.Body, func(b string) error { return v.edit(simgithub.IssueEdit{Body: &b}) }, i.Reactions,
 			func(c string) error { return v.p.ReactToIssue(v.full(), v.n(), c) },
 			func(c string) error { return v.p.UnreactToIssue(v.full(), v.n(), c) },
 		}, nil
@@ -112,7 +114,7 @@ func (v *visit) written() (written, error) {
 		for _, k := range i.Comments {
 			if k.ID == id {
 				return written{
-					kind, "#issuecomment-" + itoa64(id), k.Body, func(b string) error { return v.p.EditComment(v.full(), id, b) }, k.Reactions,
+					kind, "#issuecomment-" + itoa(id), k.Body, func(b string) error { return v.p.EditComment(v.full(), id, b) }, k.Reactions,
 					func(c string) error { return v.p.React(v.full(), id, c) },
 					func(c string) error { return v.p.Unreact(v.full(), id, c) },
 				}, nil
@@ -124,7 +126,7 @@ func (v *visit) written() (written, error) {
 	return written{}, notFound()
 }
 
-func (v *visit) lineTarget(i *Issue, id int64) (written, error) {
+func (v *visit) lineTarget(i *simgithub.Issue, id int64) (written, error) {
 	if i.Pull == nil {
 		return written{}, notFound()
 	}
@@ -134,7 +136,7 @@ func (v *visit) lineTarget(i *Issue, id int64) (written, error) {
 				continue
 			}
 			return written{
-				textLine, "#discussion_r" + itoa64(id), k.Body,
+				textLine, "#discussion_r" + itoa(id), k.Body,
 				func(b string) error { return v.p.EditReviewComment(v.full(), v.n(), id, b) }, k.Reactions,
 				func(c string) error { return v.p.ReactToReviewComment(v.full(), v.n(), id, c) },
 				func(c string) error { return v.p.UnreactToReviewComment(v.full(), v.n(), id, c) },
@@ -147,7 +149,7 @@ func (v *visit) lineTarget(i *Issue, id int64) (written, error) {
 // unchanged refuses a form that was made from an older text.
 func (v *visit) unchanged(t written) error {
 	if v.field("hash") != digest(t.body) {
-		return &Error{Status: http.StatusConflict, Message: "The text has changed since the page was loaded. Look at it again."}
+		return &simgithub.Error{Status: http.StatusConflict, Message: "The text has changed since the page was loaded. Look at it again."}
 	}
 	return nil
 }
@@ -186,7 +188,7 @@ func actReact(v *visit) (string, error) {
 		return "", err
 	}
 	content := v.field("content")
-	mine := func(r *Reaction) bool { return r.User == v.p.Login() && r.Content == content }
+	mine := func(r *simgithub.Reaction) bool { return r.User == v.p.Login() && r.Content == content }
 	if slices.ContainsFunc(t.given, mine) {
 		return t.anchor, t.unreact(content)
 	}

@@ -1,8 +1,10 @@
-package simgithub
+package web
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // pullHead is what the page of a pull request has over that of an issue.
@@ -43,11 +45,11 @@ type checkView struct {
 	Details string // address of a status, often empty
 }
 
-func (w *web) pullPage(v *visit) error { return w.pullTab(v, "pull", "") }
+func (w *site) pullPage(v *visit) error { return w.pullTab(v, "pull", "") }
 
 // pullTab renders one of the tabs of a pull request.
-func (w *web) pullTab(v *visit, name, what string) error {
-	v.main = "/" + v.full() + "/pull/" + itoa64(int64(v.n()))
+func (w *site) pullTab(v *visit, name, what string) error {
+	v.main = "/" + v.full() + "/pull/" + itoa(int64(v.n()))
 	view, err := v.p.PullView(v.full(), v.n())
 	if err != nil {
 		return err // an issue's number is not found here, as on GitHub's API
@@ -59,7 +61,7 @@ func (w *web) pullTab(v *visit, name, what string) error {
 	tab := struct {
 		*issueView
 		Tab     string
-		Commits []CommitView
+		Commits []simgithub.CommitView
 		Diff    []fileView
 	}{issueView: out, Tab: what}
 	if what != "" {
@@ -72,21 +74,21 @@ func (w *web) pullTab(v *visit, name, what string) error {
 			tab.Diff = diffView(view.Files, diffExtras{threads: threads, drafts: out.Pull.Pending, form: out.Pull.MayReview})
 		}
 	}
-	return v.render(name, out.Title+" · pull request #"+itoa64(int64(out.Number)), tab)
+	return v.render(name, out.Title+" · pull request #"+itoa(int64(out.Number)), tab)
 }
 
-func (w *web) pullCommitsPage(v *visit) error { return w.pullTab(v, "pullcommits", "commits") }
+func (w *site) pullCommitsPage(v *visit) error { return w.pullTab(v, "pullcommits", "commits") }
 
-func (w *web) pullFilesPage(v *visit) error { return w.pullTab(v, "pullfiles", "files") }
+func (w *site) pullFilesPage(v *visit) error { return w.pullTab(v, "pullfiles", "files") }
 
 // pullHead gathers the state of a pull request.
-func (w *web) pullHead(g *viewer, i *Issue, view PullView) *pullHead {
+func (w *site) pullHead(g *viewer, i *simgithub.Issue, view simgithub.PullView) *pullHead {
 	p, own := i.Pull, g.known() && g.p.Login() == i.Author
 	out := &pullHead{
 		Base: p.Base, Head: p.Head, HeadSHA: p.HeadSHA, Draft: p.Draft, Merged: p.Merged, MergedBy: p.MergedBy, MergeSHA: p.MergeCommit,
 		Mergeable: view.Mergeable, MergeState: view.State, Commits: len(view.Commits), Files: len(view.Files), Closes: view.Closes,
-		MayMerge: g.may(RoleWrite), MayReview: g.may(RoleRead) && !p.Merged, MayJudge: !own, MayEdit: own || g.may(RoleWrite),
-		MayAsk: g.may(RoleWrite), HasBranch: g.r.Git.Branch(p.Head) != "", Open: i.State == "open",
+		MayMerge: g.may(simgithub.RoleWrite), MayReview: g.may(simgithub.RoleRead) && !p.Merged, MayJudge: !own, MayEdit: own || g.may(simgithub.RoleWrite),
+		MayAsk: g.may(simgithub.RoleWrite), HasBranch: g.r.Git.Branch(p.Head) != "", Open: i.State == "open",
 		Reviewers: reviewers(i), Pending: w.draftsOf(draftsKey(g.p.Login(), g.r.FullName(), i.Number)),
 	}
 	for _, f := range view.Files {
@@ -103,7 +105,7 @@ func (w *web) pullHead(g *viewer, i *Issue, view PullView) *pullHead {
 	return out
 }
 
-func checkViews(view PullView) (out []checkView) {
+func checkViews(view simgithub.PullView) (out []checkView) {
 	for _, k := range view.Checks {
 		c := checkView{ID: k.ID, Name: k.Name, State: "pending", Words: strings.ReplaceAll(k.Status, "_", " ")}
 		if k.Status == "completed" {
@@ -114,7 +116,7 @@ func checkViews(view PullView) (out []checkView) {
 		}
 		out = append(out, c)
 	}
-	latest := map[string]Status{}
+	latest := map[string]simgithub.Status{}
 	for _, k := range view.Statuses {
 		latest[k.Context] = k
 	}

@@ -1,4 +1,4 @@
-package simgithub
+package web
 
 import (
 	"crypto/sha256"
@@ -7,14 +7,16 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // versionPage answers with the version of what another page shows; its script asks once a second.
-func (w *web) versionPage(v *visit) error {
+func (w *site) versionPage(v *visit) error {
 	v.headers("text/plain; charset=utf-8")
 	path, err := url.PathUnescape(v.r.URL.Query().Get("path"))
 	if err != nil {
-		return &Error{Status: 400, Message: "The path could not be read"}
+		return &simgithub.Error{Status: 400, Message: "The path could not be read"}
 	}
 	_, _ = v.w.Write([]byte(w.version(path, v.p))) // the visitor is gone: nobody to tell
 	return nil
@@ -22,7 +24,7 @@ func (w *web) versionPage(v *visit) error {
 
 // version changes whenever the page at a path would show something else to a person. It is a digest of what the page is
 // made from, so that nothing has to be counted where things change.
-func (w *web) version(path string, p Person) string {
+func (w *site) version(path string, p simgithub.Person) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	if len(parts) < 2 || parts[0] == "_sim" {
 		return w.versionOfAll(p)
@@ -55,7 +57,7 @@ func numberOf(parts []string) int {
 	return n
 }
 
-func (w *web) versionOfAll(p Person) string {
+func (w *site) versionOfAll(p simgithub.Person) string {
 	_, calls := w.s.Calls()
 	return digest([]any{p.Login(), calls, w.s.LastID(), len(w.s.Users()), len(w.s.Deliveries())})
 }

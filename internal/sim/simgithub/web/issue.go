@@ -1,8 +1,10 @@
-package simgithub
+package web
 
 import (
 	"net/http"
 	"slices"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // issueView is the page of an issue, and the conversation of a pull request.
@@ -29,8 +31,8 @@ type issueView struct {
 type sideView struct {
 	Assignees  []string
 	Assignable []string // and not assigned yet
-	Labels     []Label
-	Unused     []Label // of the repository, and not on the issue
+	Labels     []simgithub.Label
+	Unused     []simgithub.Label // of the repository, and not on the issue
 	Type       string
 	Milestone  string
 	BlockedBy  []linkView
@@ -47,20 +49,20 @@ type linkView struct {
 	Pull   bool
 }
 
-func (w *web) issuePage(v *visit) error {
+func (w *site) issuePage(v *visit) error {
 	out, err := w.readIssue(v)
 	if err != nil {
 		return err
 	}
 	if out.Pull != nil {
-		http.Redirect(v.w, v.r, "/"+out.Full+"/pull/"+itoa64(int64(out.Number)), http.StatusFound)
+		http.Redirect(v.w, v.r, "/"+out.Full+"/pull/"+itoa(int64(out.Number)), http.StatusFound)
 		return nil
 	}
-	return v.render("issue", out.Title+" · issue #"+itoa64(int64(out.Number)), out)
+	return v.render("issue", out.Title+" · issue #"+itoa(int64(out.Number)), out)
 }
 
 // readIssue gathers the conversation of an issue or pull request.
-func (w *web) readIssue(v *visit) (*issueView, error) {
+func (w *site) readIssue(v *visit) (*issueView, error) {
 	r, err := v.p.Repo(v.full())
 	if err != nil {
 		return nil, err
@@ -73,10 +75,10 @@ func (w *web) readIssue(v *visit) (*issueView, error) {
 	own := v.p.Login() == i.Author
 	out := &issueView{
 		Full: r.FullName(), Number: i.Number, Title: i.Title, State: stateWord(i), Closed: i.State == "closed",
-		Locked: i.Locked, Author: i.Author, Body: g.body(i), MayTalk: g.mayTalk(i), MayTriage: g.may(RoleTriage),
-		MayState: (own || g.may(RoleTriage)) && (i.Pull == nil || !i.Pull.Merged), MayEdit: own || g.may(RoleWrite), Side: g.side(i), Talkers: len(i.Comments),
+		Locked: i.Locked, Author: i.Author, Body: g.body(i), MayTalk: g.mayTalk(i), MayTriage: g.may(simgithub.RoleTriage),
+		MayState: (own || g.may(simgithub.RoleTriage)) && (i.Pull == nil || !i.Pull.Merged), MayEdit: own || g.may(simgithub.RoleWrite), Side: g.side(i), Talkers: len(i.Comments),
 	}
-	var view PullView
+	var view simgithub.PullView
 	if i.Pull != nil {
 		if view, err = v.p.PullView(v.full(), i.Number); err != nil {
 			return nil, err
@@ -88,7 +90,7 @@ func (w *web) readIssue(v *visit) (*issueView, error) {
 }
 
 // stateWord is the state of an issue or pull request in one word.
-func stateWord(i *Issue) string {
+func stateWord(i *simgithub.Issue) string {
 	switch {
 	case i.Pull != nil && i.Pull.Merged:
 		return "Merged"
@@ -103,11 +105,11 @@ func stateWord(i *Issue) string {
 	}
 }
 
-func linkTo(i *Issue) linkView {
+func linkTo(i *simgithub.Issue) linkView {
 	return linkView{Number: i.Number, Title: i.Title, State: stateWord(i), Pull: i.Pull != nil}
 }
 
-func (g *viewer) side(i *Issue) sideView {
+func (g *viewer) side(i *simgithub.Issue) sideView {
 	s := sideView{Assignees: slices.Clone(i.Assignees), Type: i.Type, Milestone: i.Milestone}
 	for _, login := range g.p.Assignable(g.r.FullName(), i.Number) {
 		if !slices.Contains(i.Assignees, login) {
@@ -148,7 +150,7 @@ func (g *viewer) side(i *Issue) sideView {
 }
 
 // tookPart lists who wrote anything that everybody can see, in the order of their first words.
-func tookPart(i *Issue) []string {
+func tookPart(i *simgithub.Issue) []string {
 	list := []string{i.Author}
 	add := func(login string) {
 		if !slices.Contains(list, login) {
@@ -160,7 +162,7 @@ func tookPart(i *Issue) []string {
 	}
 	if i.Pull != nil {
 		for _, v := range i.Pull.Reviews {
-			if v.State != ReviewPending {
+			if v.State != simgithub.ReviewPending {
 				add(v.Author)
 			}
 		}

@@ -1,4 +1,4 @@
-package simgithub
+package web
 
 import (
 	"strings"
@@ -45,7 +45,7 @@ type diffExtras struct {
 
 func diffView(files []git.FileChange, with diffExtras) (out []fileView) {
 	for n, f := range files {
-		fv := fileView{FileChange: f, Forms: with.form, Anchor: "diff-" + itoa64(int64(n))}
+		fv := fileView{FileChange: f, Forms: with.form, Anchor: "diff-" + itoa(int64(n))}
 		for _, h := range git.ParseHunks(f.Patch) {
 			fv.Lines = append(fv.Lines, rows(h)...)
 		}

@@ -1,9 +1,11 @@
-package simgithub
+package web
 
 import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // reviewerView is somebody's part in the review.
@@ -42,18 +44,18 @@ type threadView struct {
 }
 
 // reviewers tells what each reviewer said last, and who was asked and has said nothing since.
-func reviewers(i *Issue) (out []reviewerView) {
+func reviewers(i *simgithub.Issue) (out []reviewerView) {
 	p := i.Pull
 	state := map[string]string{}
 	var order []string
 	for _, v := range p.Reviews {
-		if v.State == ReviewPending || v.Author == i.Author {
+		if v.State == simgithub.ReviewPending || v.Author == i.Author {
 			continue
 		}
 		if _, known := state[v.Author]; !known {
 			order = append(order, v.Author)
 		}
-		if v.State != ReviewCommented || state[v.Author] == "" {
+		if v.State != simgithub.ReviewCommented || state[v.Author] == "" {
 			state[v.Author] = strings.ToLower(strings.ReplaceAll(v.State, "_", " "))
 		}
 	}
@@ -68,18 +70,18 @@ func reviewers(i *Issue) (out []reviewerView) {
 
 // reviews lists what reviewers submitted. A review that only wraps an answer in a thread is left out: the answer is
 // shown where it belongs.
-func (g *viewer) reviews(i *Issue) (out []reviewView) {
+func (g *viewer) reviews(i *simgithub.Issue) (out []reviewView) {
 	p, threads := i.Pull, g.threads(i)
 	for _, v := range p.Reviews {
-		if v.State == ReviewPending {
+		if v.State == simgithub.ReviewPending {
 			continue
 		}
 		rv := reviewView{
 			ID: v.ID, At: v.SubmittedAt, Author: v.Author, State: v.State, Words: reviewWords(v.State),
-			MayDismiss: g.may(RoleWrite) && (v.State == ReviewApproved || v.State == ReviewChangesRequested),
+			MayDismiss: g.may(simgithub.RoleWrite) && (v.State == simgithub.ReviewApproved || v.State == simgithub.ReviewChangesRequested),
 		}
 		if v.Body != "" {
-			t := g.text(textReview, "pullrequestreview-"+itoa64(v.ID), v.ID, v.Author, v.Body, v.SubmittedAt)
+			t := g.text(textReview, "pullrequestreview-"+itoa(v.ID), v.ID, v.Author, v.Body, v.SubmittedAt)
 			t.MayEdit, t.MayDelete, t.MayReact = false, false, false
 			rv.Text = &t
 		}
@@ -88,7 +90,7 @@ func (g *viewer) reviews(i *Issue) (out []reviewView) {
 				rv.Threads = append(rv.Threads, threads[n])
 			}
 		}
-		if rv.Text != nil || len(rv.Threads) > 0 || v.State != ReviewCommented {
+		if rv.Text != nil || len(rv.Threads) > 0 || v.State != simgithub.ReviewCommented {
 			out = append(out, rv)
 		}
 	}
@@ -97,29 +99,29 @@ func (g *viewer) reviews(i *Issue) (out []reviewView) {
 
 func reviewWords(state string) string {
 	return map[string]string{
-		ReviewApproved: "approved these changes", ReviewChangesRequested: "requested changes", ReviewCommented: "reviewed",
-		ReviewDismissed: "reviewed (dismissed since)",
+		simgithub.ReviewApproved: "approved these changes", simgithub.ReviewChangesRequested: "requested changes", simgithub.ReviewCommented: "reviewed",
+		simgithub.ReviewDismissed: "reviewed (dismissed since)",
 	}[state]
 }
 
 // threads shows all threads, in the order of p.Threads.
-func (g *viewer) threads(i *Issue) (out []threadView) {
+func (g *viewer) threads(i *simgithub.Issue) (out []threadView) {
 	p, own := i.Pull, g.known() && g.p.Login() == i.Author
 	for _, t := range p.Threads {
 		tv := threadView{
 			ID: t.ID, Path: t.Path, Resolved: t.Resolved, ResolvedBy: t.ResolvedBy, Outdated: t.Outdated, Hunk: hunkTail(t.DiffHunk, 4),
-			MayReply: g.mayTalk(i), MayResolve: own || g.may(RoleWrite), line: t.Line, left: t.Side == "LEFT",
+			MayReply: g.mayTalk(i), MayResolve: own || g.may(simgithub.RoleWrite), line: t.Line, left: t.Side == "LEFT",
 		}
 		switch {
 		case t.Line > 0:
-			tv.Where = "line " + itoa64(int64(t.Line))
+			tv.Where = "line " + itoa(int64(t.Line))
 		case t.Outdated:
-			tv.Where = "line " + itoa64(int64(t.OriginalLine)) + " of an older version"
+			tv.Where = "line " + itoa(int64(t.OriginalLine)) + " of an older version"
 		default:
 			tv.Where = "the whole file"
 		}
 		for _, k := range t.Comments {
-			c := g.text(textLine, "discussion_r"+itoa64(k.ID), k.ID, k.Author, k.Body, k.CreatedAt)
+			c := g.text(textLine, "discussion_r"+itoa(k.ID), k.ID, k.Author, k.Body, k.CreatedAt)
 			c.Edits, c.Reactions = slices.Clone(k.Edits), g.reactions(k.Reactions)
 			tv.Comments = append(tv.Comments, c)
 		}

@@ -1,4 +1,4 @@
-package simgithub
+package web
 
 import (
 	"html/template"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // repoView is the page of a repository.
@@ -13,10 +15,10 @@ type repoView struct {
 	Full    string
 	Private bool
 	Default string
-	Role    Role
+	Role    simgithub.Role
 	Place   placeView
 	Readme  template.HTML
-	Commit  *CommitView
+	Commit  *simgithub.CommitView
 	Lists   listsView
 }
 
@@ -32,7 +34,7 @@ type rowView struct {
 	linkView
 	Author    string
 	At        time.Time
-	Labels    []Label
+	Labels    []simgithub.Label
 	Assignees []string
 	Comments  int
 	Checks    string
@@ -45,7 +47,7 @@ type branchView struct {
 	Pull      int // open pull request from here, or 0
 }
 
-func (w *web) repoPage(v *visit) error {
+func (w *site) repoPage(v *visit) error {
 	r, err := v.p.Repo(v.full())
 	if err != nil {
 		return err
@@ -71,7 +73,7 @@ func (w *web) repoPage(v *visit) error {
 }
 
 // listsPage is the issues and pull requests of a repository alone.
-func (w *web) listsPage(v *visit) error {
+func (w *site) listsPage(v *visit) error {
 	to := "#issues"
 	if strings.HasSuffix(v.r.URL.Path, "/pulls") {
 		to = "#pulls"
@@ -80,7 +82,7 @@ func (w *web) listsPage(v *visit) error {
 	return nil
 }
 
-func lists(r *Repo) listsView {
+func lists(r *simgithub.Repo) listsView {
 	out := listsView{Full: r.FullName()}
 	from := map[string]int{}
 	for _, i := range r.IssuesByNumber() {

@@ -1,4 +1,4 @@
-package simgithub_test
+package web_test
 
 import (
 	"encoding/json"

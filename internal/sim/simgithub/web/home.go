@@ -1,4 +1,4 @@
-package simgithub
+package web
 
 import (
 	"encoding/json"
@@ -7,14 +7,16 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // homePage lists the repositories that the person may see.
-func (w *web) homePage(v *visit) error {
+func (w *site) homePage(v *visit) error {
 	type row struct {
 		Full          string
 		Private       bool
-		Role          Role
+		Role          simgithub.Role
 		Issues, Pulls int // open ones
 	}
 	var rows []row
@@ -48,7 +50,7 @@ func actAs(v *visit) (string, error) {
 }
 
 // accountPage shows what an account may do in the repositories that the visitor may see.
-func (w *web) accountPage(v *visit) error {
+func (w *site) accountPage(v *visit) error {
 	login := v.r.PathValue("login")
 	u, ok := w.s.User(login)
 	if !ok {
@@ -56,7 +58,7 @@ func (w *web) accountPage(v *visit) error {
 	}
 	type row struct {
 		Full string
-		Role Role
+		Role simgithub.Role
 	}
 	view := struct {
 		Login, Type string
@@ -64,7 +66,7 @@ func (w *web) accountPage(v *visit) error {
 		Repos       []row
 	}{Login: u.Login, Type: u.Type, Since: u.CreatedAt}
 	for _, r := range v.p.Repos() {
-		if role := r.RoleOf(login); role.Rank() > RoleRead.Rank() || r.Collaborators[login] != "" {
+		if role := r.RoleOf(login); role.Rank() > simgithub.RoleRead.Rank() || r.Collaborators[login] != "" {
 			view.Repos = append(view.Repos, row{r.FullName(), role})
 		}
 	}
@@ -72,27 +74,27 @@ func (w *web) accountPage(v *visit) error {
 }
 
 // peoplePage shows all accounts with their roles, and lets the visitor change them as the owner would.
-func (w *web) peoplePage(v *visit) error {
+func (w *site) peoplePage(v *visit) error {
 	sn, app := w.s.Snapshot(), w.s.App().BotLogin
 	type cell struct {
 		Full  string
-		Role  Role
+		Role  simgithub.Role
 		Owner bool
 	}
 	type row struct {
-		User
+		simgithub.User
 		Roles []cell
 	}
 	var rows []row
 	for _, u := range sn.Users {
-		if u.Type == TypeOrg || u.Login == app {
+		if u.Type == simgithub.TypeOrg || u.Login == app {
 			continue // their rights come from elsewhere
 		}
 		one := row{User: u}
 		for _, r := range sn.Repos {
 			role, ok := r.Collaborators[u.Login]
 			if !ok {
-				role = RoleNone
+				role = simgithub.RoleNone
 			}
 			one.Roles = append(one.Roles, cell{r.FullName(), role, u.Login == r.Owner})
 		}
@@ -100,8 +102,8 @@ func (w *web) peoplePage(v *visit) error {
 	}
 	return v.render("people", "People", struct {
 		Rows  []row
-		Roles []Role
-	}{rows, []Role{RoleNone, RoleRead, RoleTriage, RoleWrite, RoleMaintain, RoleAdmin}})
+		Roles []simgithub.Role
+	}{rows, []simgithub.Role{simgithub.RoleNone, simgithub.RoleRead, simgithub.RoleTriage, simgithub.RoleWrite, simgithub.RoleMaintain, simgithub.RoleAdmin}})
 }
 
 func peopleActs() map[string]act {
@@ -118,12 +120,12 @@ func peopleActs() map[string]act {
 			return "", nil
 		},
 		"role": func(v *visit) (string, error) {
-			full, login, role := v.field("repo"), v.field("login"), Role(v.field("role"))
+			full, login, role := v.field("repo"), v.field("login"), simgithub.Role(v.field("role"))
 			owner, _, _ := strings.Cut(full, "/")
 			if _, ok := v.web.s.User(owner); !ok {
 				return "", notFound()
 			}
-			if _, ok := v.web.s.User(login); !ok || role != RoleNone && role.Rank() == 0 {
+			if _, ok := v.web.s.User(login); !ok || role != simgithub.RoleNone && role.Rank() == 0 {
 				return "", invalid("Collaborator", "permission", "invalid")
 			}
 			return "", v.web.s.As(owner).SetPermission(full, login, role)
@@ -148,11 +150,11 @@ func validLogin(login string) bool {
 const maxListed = 200
 
 // deliveriesPage lists what was sent to the App, newest first; with an id it shows one delivery.
-func (w *web) deliveriesPage(v *visit) error {
+func (w *site) deliveriesPage(v *visit) error {
 	list := w.s.Deliveries()
 	slices.Reverse(list)
 	type row struct {
-		Delivery
+		simgithub.Delivery
 		Text string
 	}
 	view := struct {
@@ -163,7 +165,7 @@ func (w *web) deliveriesPage(v *visit) error {
 	}{URL: w.s.App().WebhookURL, Total: len(list)}
 	id := v.r.URL.Query().Get("id")
 	for _, d := range list {
-		if id != "" && itoa64(d.ID) != id {
+		if id != "" && itoa(d.ID) != id {
 			continue
 		}
 		one := row{Delivery: d}
@@ -201,10 +203,10 @@ func actRedeliver(v *visit) (string, error) {
 }
 
 // callsPage counts what was asked of the API.
-func (w *web) callsPage(v *visit) error {
+func (w *site) callsPage(v *visit) error {
 	list, total := w.s.Calls()
 	return v.render("calls", "API calls", struct {
-		List  []CallCount
+		List  []simgithub.CallCount
 		Total int
 	}{list, total})
 }

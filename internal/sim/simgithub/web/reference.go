@@ -1,4 +1,4 @@
-package simgithub
+package web
 
 import (
 	"bytes"

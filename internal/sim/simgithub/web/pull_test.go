@@ -1,4 +1,4 @@
-package simgithub_test
+package web_test
 
 import (
 	"net/http"
@@ -173,33 +173,5 @@ func TestMergeBox(t *testing.T) {
 	}
 	if got := b.post("/octo/calc/pull/1", url.Values{"act": {"merge"}}); got.status != http.StatusMethodNotAllowed || !strings.Contains(alertOf(got), "not mergeable") {
 		t.Errorf("merging answered %d", got.status)
-	}
-}
-
-// TestOpenPullByForms pushes a change of a file, and opens a pull request for the branch.
-func TestOpenPullByForms(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	_, err := w.sim.As("alice").PushCommit(repo, simgithub.Commit{Branch: "feature/slash", Message: "Start", Files: map[string]string{"dir/a.txt": "a\n"}})
-	check(t, err)
-	b := w.browse("alice")
-	blob := "/octo/calc/blob/feature/slash/dir/a.txt"
-	p := b.submit(blob, form{act: "push"}, url.Values{"body": {"\r\nafter an empty line\r\n"}, "message": {"Change a"}})
-	if p.status != http.StatusOK || !strings.Contains(p.body, "Change a") {
-		t.Fatalf("pushing led to %d %s", p.status, p.path)
-	}
-	content, err := w.owner.File(repo, "feature/slash", "dir/a.txt")
-	if check(t, err); string(content) != "\nafter an empty line\n" {
-		t.Errorf("the file is %q", content)
-	}
-	if b.offers("/octo/calc/blob/"+strings.TrimPrefix(p.path, "/octo/calc/commit/")+"/dir/a.txt", form{act: "push"}) {
-		t.Error("a file at a commit can be changed")
-	}
-	if w.browse("rob").offers(blob, form{act: "push"}) {
-		t.Error("rob is offered to push")
-	}
-	p = b.submit("/octo/calc/compare/feature/slash", form{act: "open"}, url.Values{"title": {"From a form"}, "draft": {"yes"}})
-	if i := w.issueNow(1); p.path != "/octo/calc/pull/1" || i.Title != "From a form" || !i.Pull.Draft || i.Pull.Head != "feature/slash" {
-		t.Errorf("opening led to %s: %s", p.path, alertOf(p))
 	}
 }

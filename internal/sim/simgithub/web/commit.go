@@ -1,17 +1,19 @@
-package simgithub
+package web
 
 import (
 	"html/template"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // commitPage shows one commit with its changes.
-func (w *web) commitPage(v *visit) error {
+func (w *site) commitPage(v *visit) error {
 	view := struct {
 		Full    string
-		Commit  CommitView
+		Commit  simgithub.CommitView
 		Rest    string // of the message, after its first line
 		Parents []string
 		Diff    []fileView
@@ -40,7 +42,7 @@ func (w *web) commitPage(v *visit) error {
 }
 
 // newIssuePage is the form for a new issue.
-func (w *web) newIssuePage(v *visit) error {
+func (w *site) newIssuePage(v *visit) error {
 	r, err := v.p.Repo(v.full())
 	if err != nil {
 		return err
@@ -48,12 +50,12 @@ func (w *web) newIssuePage(v *visit) error {
 	view := struct {
 		Full       string
 		Title      string
-		Labels     []Label
+		Labels     []simgithub.Label
 		Assignable []string
 		MayTriage  bool
-	}{Full: r.FullName(), Title: v.r.PostForm.Get("title"), Labels: r.Labels, MayTriage: r.RoleOf(v.p.Login()).Rank() >= RoleTriage.Rank()}
+	}{Full: r.FullName(), Title: v.r.PostForm.Get("title"), Labels: r.Labels, MayTriage: r.RoleOf(v.p.Login()).Rank() >= simgithub.RoleTriage.Rank()}
 	for _, login := range r.Explicit() {
-		if u, ok := w.s.User(login); ok && u.Type == TypeUser {
+		if u, ok := w.s.User(login); ok && u.Type == simgithub.TypeUser {
 			view.Assignable = append(view.Assignable, login)
 		}
 	}
@@ -61,7 +63,7 @@ func (w *web) newIssuePage(v *visit) error {
 }
 
 func actOpenIssue(v *visit) (string, error) {
-	in := NewIssue{Title: v.field("title"), Body: v.field("body"), Assignees: v.r.PostForm["assignee"]}
+	in := simgithub.NewIssue{Title: v.field("title"), Body: v.field("body"), Assignees: v.r.PostForm["assignee"]}
 	in.Assignees = slices.DeleteFunc(in.Assignees, func(l string) bool { return l == "" })
 	in.Labels = v.r.PostForm["label"]
 	for name := range strings.SplitSeq(v.field("labels"), ",") {
@@ -73,11 +75,11 @@ func actOpenIssue(v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "/" + escapePath(v.full()) + "/issues/" + itoa64(int64(i.Number)), nil
+	return "/" + escapePath(v.full()) + "/issues/" + itoa(int64(i.Number)), nil
 }
 
 // runPage shows a check run with its text.
-func (w *web) runPage(v *visit) error {
+func (w *site) runPage(v *visit) error {
 	view := struct {
 		Full, SHA, Name, Words string
 		Title                  string
@@ -88,7 +90,7 @@ func (w *web) runPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	n := slices.IndexFunc(r.CheckRuns, func(k *CheckRun) bool { return itoa64(k.ID) == v.r.PathValue("id") })
+	n := slices.IndexFunc(r.CheckRuns, func(k *simgithub.CheckRun) bool { return itoa(k.ID) == v.r.PathValue("id") })
 	if n < 0 {
 		return notFound()
 	}

@@ -1,4 +1,4 @@
-package simgithub
+package web
 
 import (
 	"embed"
@@ -10,15 +10,17 @@ import (
 	"sync"
 
 	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-//go:embed web/*.html web/page.js web/style.css
+//go:embed *.html page.js style.css
 var webFiles embed.FS
 
-// web is the pages for people: server-rendered, without outside assets, and usable without scripts. There is no login:
+// site is the pages for people: server-rendered, without outside assets, and usable without scripts. There is no login:
 // a visitor chooses whom to act as, and every act goes through that account's permissions. Pages are for loopback only.
-type web struct {
-	s    *Sim
+type site struct {
+	s    *simgithub.Sim
 	log  zerolog.Logger
 	tmpl *template.Template // as parsed; each answer runs its own copy, bound to the visit
 	md   *markdown
@@ -31,14 +33,14 @@ type web struct {
 
 // parsePages parses the pages' templates once per process.
 var parsePages = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs((&visit{}).funcs()).ParseFS(webFiles, "web/*.html"))
+	return template.Must(template.New("").Funcs((&visit{}).funcs()).ParseFS(webFiles, "*.html"))
 })
 
-// webHandler serves the pages of a simulator. It is made for Config.Pages.
-func webHandler(s *Sim, log zerolog.Logger) http.Handler {
-	css, _ := webFiles.ReadFile("web/style.css") // embedded: it is there
-	js, _ := webFiles.ReadFile("web/page.js")
-	w := &web{
+// Handler serves the pages of a simulator. It is made for Config.Pages.
+func Handler(s *simgithub.Sim, log zerolog.Logger) http.Handler {
+	css, _ := webFiles.ReadFile("style.css") // embedded: it is there
+	js, _ := webFiles.ReadFile("page.js")
+	w := &site{
 		s: s, log: log, md: sharedMarkdown(), css: template.CSS(css), js: template.JS(js), drafts: map[draftKey][]draft{},
 		tmpl: parsePages(),
 	}
@@ -46,7 +48,7 @@ func webHandler(s *Sim, log zerolog.Logger) http.Handler {
 }
 
 // routes is the table of pages and of the forms on them. A form is posted to the page that holds it, with a field "act".
-func (w *web) routes() http.Handler {
+func (w *site) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range []struct {
 		pattern string
@@ -74,18 +76,18 @@ func (w *web) routes() http.Handler {
 		{"/{owner}/{repo}/pulls", w.listsPage, nil},
 	} {
 		if rt.page != nil {
-			mux.HandleFunc("GET "+rt.pattern, w.serve(rt.page))
+			mux.HandleFunc("GET "+rt.pattern, w.handle(rt.page))
 		}
 		if rt.acts != nil {
-			mux.HandleFunc("POST "+rt.pattern, w.serve(func(v *visit) error { return v.do(rt.page, rt.acts) }))
+			mux.HandleFunc("POST "+rt.pattern, w.handle(func(v *visit) error { return v.do(rt.page, rt.acts) }))
 		}
 	}
-	mux.HandleFunc("/", w.serve(func(*visit) error { return notFound() }))
+	mux.HandleFunc("/", w.handle(func(*visit) error { return notFound() }))
 	return mux
 }
 
-// serve turns a page into a handler; an error that the page returns becomes a page itself.
-func (w *web) serve(page func(*visit) error) http.HandlerFunc {
+// handle turns a page into a handler; an error that the page returns becomes a page itself.
+func (w *site) handle(page func(*visit) error) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		v := w.visit(rw, r)
 		err := page(v)
@@ -104,29 +106,29 @@ func (w *web) serve(page func(*visit) error) http.HandlerFunc {
 }
 
 // The errors of the pages themselves.
-func notFound() error { return &Error{Status: http.StatusNotFound, Message: "Not Found"} }
+func notFound() error { return &simgithub.Error{Status: http.StatusNotFound, Message: "Not Found"} }
 
 func forbidden(message string) error {
-	return &Error{Status: http.StatusForbidden, Message: message}
+	return &simgithub.Error{Status: http.StatusForbidden, Message: message}
 }
 
 func unprocessable(format string, args ...any) error {
-	return &Error{Status: http.StatusUnprocessableEntity, Message: fmt.Sprintf(format, args...)}
+	return &simgithub.Error{Status: http.StatusUnprocessableEntity, Message: fmt.Sprintf(format, args...)}
 }
 
 func invalid(resource, field, code string) error {
-	return &Error{
+	return &simgithub.Error{
 		Status: http.StatusUnprocessableEntity, Message: "Validation Failed",
-		Fields: []FieldError{{Resource: resource, Field: field, Code: code}},
+		Fields: []simgithub.FieldError{{Resource: resource, Field: field, Code: code}},
 	}
 }
 
 // itoa writes a number in decimal.
-func itoa64(n int64) string { return strconv.FormatInt(n, 10) }
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // refusal is an error as a person reads it.
 func refusal(err error) (status int, text string) {
-	e, ok := err.(*Error)
+	e, ok := err.(*simgithub.Error)
 	if !ok {
 		return http.StatusInternalServerError, "The stand-in failed: " + err.Error()
 	}

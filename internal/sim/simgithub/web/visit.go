@@ -1,4 +1,4 @@
-package simgithub
+package web
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 const (
@@ -23,10 +25,10 @@ const (
 
 // visit is one request for a page, or one posted form.
 type visit struct {
-	web    *web
+	web    *site
 	w      http.ResponseWriter
 	r      *http.Request
-	p      Person // who is acted as; its login is empty for a stranger
+	p      simgithub.Person // who is acted as; its login is empty for a stranger
 	csrf   string
 	nonce  string
 	status int
@@ -39,21 +41,21 @@ type visit struct {
 // act is what a form does. It returns the address to go to; empty means back to where the form was.
 type act func(v *visit) (to string, err error)
 
-func (w *web) visit(rw http.ResponseWriter, r *http.Request) *visit {
-	v := &visit{web: w, w: rw, r: r, nonce: randomToken16(), status: http.StatusOK, main: r.URL.EscapedPath()}
+func (w *site) visit(rw http.ResponseWriter, r *http.Request) *visit {
+	v := &visit{web: w, w: rw, r: r, nonce: randomToken(), status: http.StatusOK, main: r.URL.EscapedPath()}
 	v.p = w.s.Visitor(w.actor(r))
 	v.seen = w.version(r.URL.Path, v.p)
 	if c, err := r.Cookie(cookieCSRF); err == nil && len(c.Value) == 32 {
 		v.csrf = c.Value
 		return v
 	}
-	v.csrf = randomToken16()
+	v.csrf = randomToken()
 	http.SetCookie(rw, &http.Cookie{Name: cookieCSRF, Value: v.csrf, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	return v
 }
 
 // actor is whom a request acts as: the chosen account, else the strongest collaborator of the first repository.
-func (w *web) actor(r *http.Request) string {
+func (w *site) actor(r *http.Request) string {
 	people := w.people()
 	if c, err := r.Cookie(cookieAs); err == nil {
 		if login, err := url.QueryUnescape(c.Value); err == nil && slices.Contains(people, login) {
@@ -78,11 +80,11 @@ func (w *web) actor(r *http.Request) string {
 }
 
 // people lists who can be acted as: everybody but organizations and the App itself.
-func (w *web) people() []string {
+func (w *site) people() []string {
 	bot := w.s.App().BotLogin
 	var out []string
 	for _, u := range w.s.Users() {
-		if u.Type != TypeOrg && u.Login != bot {
+		if u.Type != simgithub.TypeOrg && u.Login != bot {
 			out = append(out, u.Login)
 		}
 	}
@@ -93,14 +95,14 @@ func (w *web) people() []string {
 func (v *visit) do(page func(*visit) error, acts map[string]act) error {
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
 	if err := v.r.ParseForm(); err != nil {
-		return &Error{Status: http.StatusBadRequest, Message: "The form could not be read"}
+		return &simgithub.Error{Status: http.StatusBadRequest, Message: "The form could not be read"}
 	}
 	if subtle.ConstantTimeCompare([]byte(v.r.PostForm.Get("csrf")), []byte(v.csrf)) != 1 {
 		return forbidden("This form is not from here, or is too old. Go back, reload the page and try again.")
 	}
 	run, ok := acts[v.r.PostForm.Get("act")]
 	if !ok {
-		return &Error{Status: http.StatusBadRequest, Message: "There is no such form"}
+		return &simgithub.Error{Status: http.StatusBadRequest, Message: "There is no such form"}
 	}
 	to, err := run(v)
 	if err == nil {
@@ -228,8 +230,8 @@ func (t whenView) Short() string {
 	return t.at.UTC().Format("2 Jan 2006, 15:04")
 }
 
-// randomToken16 returns 16 random bytes in hexadecimal.
-func randomToken16() string {
+// randomToken returns 16 random bytes in hexadecimal.
+func randomToken() string {
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // never fails, by its contract
 	return hex.EncodeToString(b)
