@@ -6,9 +6,9 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 )
 
-// Outset is what a task begins with, read at once.
-func (a api) Outset(ctx context.Context, _ forge.Repo, number int, _ string) (forge.Outset, error) {
-	return read(ctx, a, "read discussion", func() (out forge.Outset, err error) {
+// IssueSnapshot is what a task begins with, read at once.
+func (a api) IssueSnapshot(ctx context.Context, _ forge.Repo, number int, _ string) (forge.IssueSnapshot, error) {
+	return read(ctx, a, "read discussion", func() (out forge.IssueSnapshot, err error) {
 		i := a.issues[number]
 		if i == nil {
 			return out, notFound("read discussion")
@@ -28,8 +28,8 @@ func (a api) Outset(ctx context.Context, _ forge.Repo, number int, _ string) (fo
 }
 
 // words is an issue's own text with all that decides whether it may be believed.
-func (i *issue) words() forge.CommentView {
-	v := forge.CommentView{Node: i.node, Author: i.author.Person, Body: i.text().body, CreatedAt: i.created, ThumbsUp: views(i.thumbs)}
+func (i *issue) words() forge.Comment {
+	v := forge.Comment{Node: i.node, Author: i.author.Person, Body: i.text().body, CreatedAt: i.created, ThumbsUp: views(i.thumbs)}
 	if len(i.texts) > 1 {
 		editor := i.text().by.Person
 		v.EditedAt, v.Editor = i.text().at, &editor
@@ -37,13 +37,13 @@ func (i *issue) words() forge.CommentView {
 	return v
 }
 
-// Standing is a plan's comment with its issue, and where a branch is.
-func (a api) Standing(ctx context.Context, _ forge.Repo, node, said, branch string) (forge.Standing, error) {
-	return read(ctx, a, "read plan", func() (out forge.Standing, err error) {
+// PlanSnapshot is a plan's comment with its issue, and where a branch is.
+func (a api) PlanSnapshot(ctx context.Context, _ forge.Repo, node, said, branch string) (forge.PlanSnapshot, error) {
+	return read(ctx, a, "read plan", func() (out forge.PlanSnapshot, err error) {
 		out.Head = a.branches[branch]
 		if c := a.find(func(c *comment) bool { return c.node == said }); said != "" && c != nil {
 			v := c.view()
-			out.Said = &v
+			out.Approval = &v
 		}
 		c := a.find(func(c *comment) bool { return c.node == node })
 		if c == nil {
@@ -59,9 +59,9 @@ func (a api) Standing(ctx context.Context, _ forge.Repo, node, said, branch stri
 	})
 }
 
-// Said is a person's comment as it is now, and where a branch is.
-func (a api) Said(ctx context.Context, _ forge.Repo, node, branch string) (said *forge.CommentView, head string, err error) {
-	said, err = read(ctx, a, "read a comment again", func() (*forge.CommentView, error) {
+// CommentAndHead is a person's comment as it is now, and where a branch is.
+func (a api) CommentAndHead(ctx context.Context, _ forge.Repo, node, branch string) (said *forge.Comment, head string, err error) {
+	said, err = read(ctx, a, "read a comment again", func() (*forge.Comment, error) {
 		head = a.branches[branch]
 		c := a.find(func(c *comment) bool { return c.node == node })
 		if c == nil {
@@ -73,7 +73,7 @@ func (a api) Said(ctx context.Context, _ forge.Repo, node, branch string) (said 
 	return said, head, err
 }
 
-// Base is what work begins at; the walks' repository has no files.
-func (a api) Base(ctx context.Context, _ forge.Repo, _ string, _ []string) (forge.Base, error) {
-	return read(ctx, a, "read files", func() (forge.Base, error) { return forge.Base{}, nil })
+// CommitFiles is what work begins at; the walks' repository has no files.
+func (a api) CommitFiles(ctx context.Context, _ forge.Repo, _ string, _ []string) (forge.CommitFiles, error) {
+	return read(ctx, a, "read files", func() (forge.CommitFiles, error) { return forge.CommitFiles{}, nil })
 }

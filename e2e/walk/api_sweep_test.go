@@ -36,8 +36,8 @@ func (a api) Reviews(ctx context.Context, _ forge.Repo, number int) ([]forge.Rev
 	})
 }
 
-// Installed says that the App still is.
-func (a api) Installed(ctx context.Context, _ int64) error {
+// CheckInstalled says that the App still is.
+func (a api) CheckInstalled(ctx context.Context, _ int64) error {
 	_, err := read(ctx, a, "look for an installation", nothing(func() error { return nil }))
 	if s := a.w.model.sweeping(); s != nil && err != nil {
 		s.lost = true

@@ -73,7 +73,7 @@ func (a api) Self(context.Context) (forge.App, error) { // asked once, then know
 
 func (a api) Installation(context.Context, int64) (forge.Installation, error) { // granted all, and known
 	all := map[string]string{}
-	for _, n := range forge.Needs() {
+	for _, n := range forge.AppPermissions() {
 		all[n.Permission] = n.Level
 	}
 	return forge.Installation{Permissions: all, Events: forge.Events()}, nil
@@ -117,21 +117,21 @@ func (a api) React(ctx context.Context, _ forge.Repo, t forge.Target, content st
 	return err
 }
 
-func (a api) Thumbs(ctx context.Context, _ int64, nodes []string) (forge.Thumbs, error) {
-	out, err := read(ctx, a, "thumbs", func() (forge.Thumbs, error) {
-		out := forge.Thumbs{By: map[string][]forge.Thumb{}, Cost: 1, Remaining: 4000}
+func (a api) PollReactions(ctx context.Context, _ int64, nodes []string) (forge.ReactionPoll, error) {
+	out, err := read(ctx, a, "thumbs", func() (forge.ReactionPoll, error) {
+		out := forge.ReactionPoll{Reactions: map[string][]forge.Reaction{}, Cost: 1, Remaining: 4000}
 		for _, n := range nodes {
 			if i := a.issueByNode(n); i != nil {
 				if len(i.thumbs) > 0 {
-					out.By[n] = views(i.thumbs)
+					out.Reactions[n] = views(i.thumbs)
 				}
 				continue
 			}
 			c := a.find(func(c *comment) bool { return c.node == n })
 			if c == nil {
-				out.Gone = append(out.Gone, n)
+				out.Deleted = append(out.Deleted, n)
 			} else if len(c.thumbs) > 0 {
-				out.By[n] = views(c.thumbs)
+				out.Reactions[n] = views(c.thumbs)
 			}
 		}
 		return out, nil
@@ -212,7 +212,7 @@ func (a api) DeleteComment(ctx context.Context, _ forge.Repo, id int64) error {
 	return err
 }
 
-func (a api) Minimise(ctx context.Context, _ int64, node string) error {
+func (a api) Minimize(ctx context.Context, _ int64, node string) error {
 	_, err := write(ctx, a, "minimise", nothing(func() error {
 		if a.find(func(c *comment) bool { return c.node == node }) == nil {
 			return notFound("minimise")
@@ -222,23 +222,23 @@ func (a api) Minimise(ctx context.Context, _ int64, node string) error {
 	return err
 }
 
-func (a api) Comment(ctx context.Context, _ forge.Repo, id int64) (forge.CommentView, error) {
-	return read(ctx, a, "read comment", func() (forge.CommentView, error) {
+func (a api) Comment(ctx context.Context, _ forge.Repo, id int64) (forge.Comment, error) {
+	return read(ctx, a, "read comment", func() (forge.Comment, error) {
 		c := a.byID(id)
 		if c == nil {
-			return forge.CommentView{}, notFound("read comment")
+			return forge.Comment{}, notFound("read comment")
 		}
 		return c.view(), nil
 	})
 }
 
-func (a api) IssueText(ctx context.Context, _ forge.Repo, node string) (forge.CommentView, error) {
-	return read(ctx, a, "read text", func() (forge.CommentView, error) {
+func (a api) IssueText(ctx context.Context, _ forge.Repo, node string) (forge.Comment, error) {
+	return read(ctx, a, "read text", func() (forge.Comment, error) {
 		i := a.issueByNode(node)
 		if i == nil {
-			return forge.CommentView{}, notFound("read text")
+			return forge.Comment{}, notFound("read text")
 		}
-		v := forge.CommentView{Node: i.node, Author: i.author.Person, Body: i.text().body, CreatedAt: i.created, ThumbsUp: views(i.thumbs)}
+		v := forge.Comment{Node: i.node, Author: i.author.Person, Body: i.text().body, CreatedAt: i.created, ThumbsUp: views(i.thumbs)}
 		if len(i.texts) > 1 {
 			editor := i.text().by.Person
 			v.EditedAt, v.Editor = i.text().at, &editor
@@ -296,7 +296,7 @@ func (a api) InstallationRepos(ctx context.Context, _ int64) ([]state.Repo, erro
 	})
 }
 
-func (a api) OpenIssuesFor(ctx context.Context, _ forge.Repo, want forge.Filter) ([]forge.Issue, error) {
+func (a api) OpenIssuesFor(ctx context.Context, _ forge.Repo, want forge.IssueFilter) ([]forge.Issue, error) {
 	return read(ctx, a, "list issues", func() (out []forge.Issue, err error) {
 		for n := 1; n <= a.last; n++ {
 			i := a.issues[n]

@@ -233,8 +233,8 @@ func (h *hub) newComment(on *issue, by *account, words string) *comment {
 }
 
 // view is a comment as errand reads it.
-func (c *comment) view() forge.CommentView {
-	v := forge.CommentView{ID: c.id, Node: c.node, URL: c.url(), Author: c.by(), Body: c.body(), CreatedAt: c.created, ThumbsUp: views(c.thumbs)}
+func (c *comment) view() forge.Comment {
+	v := forge.Comment{ID: c.id, Node: c.node, URL: c.url(), Author: c.by(), Body: c.body(), CreatedAt: c.created, ThumbsUp: views(c.thumbs)}
 	if n := len(c.bodies); n > 1 {
 		last := c.bodies[n-1]
 		editor := personOf(last.by)
@@ -262,10 +262,10 @@ func (c *comment) posted() forge.Posted {
 }
 
 // views are reactions, newest first.
-func views(list []thumb) []forge.Thumb {
-	var out []forge.Thumb
+func views(list []thumb) []forge.Reaction {
+	var out []forge.Reaction
 	for _, t := range slices.Backward(list) {
-		out = append(out, forge.Thumb{Node: t.node, By: t.by.Person, At: t.at})
+		out = append(out, forge.Reaction{Node: t.node, By: t.by.Person, At: t.at})
 	}
 	return out
 }

@@ -43,8 +43,8 @@ func (a api) Tree(ctx context.Context, _ forge.Repo, _ string) (map[string]forge
 	})
 }
 
-// Commit publishes: a commit's published id follows from its own and from what it stands on.
-func (a api) Commit(ctx context.Context, _ forge.Repo, cs *changeset.Changeset, onto string, _ map[string]string) (forge.Published, error) {
+// CreateCommits publishes: a commit's published id follows from its own and from what it stands on.
+func (a api) CreateCommits(ctx context.Context, _ forge.Repo, cs *changeset.Changeset, onto string, _ map[string]string) (forge.Published, error) {
 	a.w.model.publishes(cs)
 	return write(ctx, a, "publish", func() (forge.Published, error) {
 		out := forge.Published{IDs: map[string]string{}, Head: onto}
@@ -63,8 +63,8 @@ func (a api) Commit(ctx context.Context, _ forge.Repo, cs *changeset.Changeset, 
 	})
 }
 
-// Move is by `beforeOid`; an unknown outcome is settled by a look, as forge does it.
-func (a api) Move(ctx context.Context, _ forge.Repo, branch, before, after string) error {
+// MoveBranch is by `beforeOid`; an unknown outcome is settled by a look, as forge does it.
+func (a api) MoveBranch(ctx context.Context, _ forge.Repo, branch, before, after string) error {
 	_, err := write(ctx, a, "move", nothing(func() error {
 		switch head := a.branches[branch]; {
 		case head == after:
@@ -82,13 +82,13 @@ func (a api) Move(ctx context.Context, _ forge.Repo, branch, before, after strin
 // OpenPR opens one, or returns the one that is open with this head.
 func (a api) OpenPR(ctx context.Context, _ forge.Repo, want forge.NewPR) (forge.PR, error) {
 	effect := a.w.model.pullOf(want.Head)
-	if want.Look {
+	if want.CheckExisting {
 		a.w.model.looksFor(effect, time.Time{})
 	}
 	a.w.model.creates(effect)
 	return write(ctx, a, "open pull", func() (forge.PR, error) {
 		for n := a.last; n > 0; n-- {
-			if p := a.issues[n].pull; p != nil && !a.w.plant.secondPull && p.head == want.Head && (p.open || want.Look && p.merged) {
+			if p := a.issues[n].pull; p != nil && !a.w.plant.secondPull && p.head == want.Head && (p.open || want.CheckExisting && p.merged) {
 				return a.pr(a.issues[n]), nil
 			}
 		}

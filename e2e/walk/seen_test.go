@@ -47,13 +47,13 @@ func (p *polls) begins() {
 }
 
 // shows notes what GitHub answered.
-func (p *polls) shows(list forge.Thumbs) {
-	for node, by := range list.By {
+func (p *polls) shows(list forge.ReactionPoll) {
+	for node, by := range list.Reactions {
 		for _, th := range by {
 			p.shown[node] = append(p.shown[node], th.Node)
 		}
 	}
-	p.gone = append(p.gone, list.Gone...)
+	p.gone = append(p.gone, list.Deleted...)
 }
 
 // applied notes what the poller told the store.

@@ -143,9 +143,9 @@ func (f *Forge) InstallationRepos(ctx context.Context, installation int64) ([]st
 	return out, nil
 }
 
-// Installed reports with ErrNotFound that no installation of the App reaches a repository. A public one can
+// CheckInstalled reports with ErrNotFound that no installation of the App reaches a repository. A public one can
 // be read all the same.
-func (f *Forge) Installed(ctx context.Context, repo int64) error {
+func (f *Forge) CheckInstalled(ctx context.Context, repo int64) error {
 	op, err := f.client.Read(ctx, 0, "look for an installation", fmt.Sprintf("of repository %d", repo))
 	if err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 // maxTexts bounds how many files are asked for at once.
 const maxTexts = 20
 
-// Base is what stands at a commit that work begins at.
-type Base struct {
+// CommitFiles is what stands at a commit that work begins at.
+type CommitFiles struct {
 	// Names are those of what is at the root, folders too.
 	Names []string
 	// Texts are text files by their paths. Those that are not there, are no text or are too large for GitHub to
@@ -18,14 +18,14 @@ type Base struct {
 	Texts map[string]string
 }
 
-// Base returns what is at the root of a commit, and the files named, at most 20, in one request.
-func (f *Forge) Base(ctx context.Context, r Repo, commit string, files []string) (Base, error) {
+// CommitFiles returns what is at the root of a commit, and the files named, at most 20, in one request.
+func (f *Forge) CommitFiles(ctx context.Context, r Repo, commit string, files []string) (CommitFiles, error) {
 	if len(files) > maxTexts {
-		return Base{}, fmt.Errorf("read files of %s: %d were named, %d can be", r.FullName(), len(files), maxTexts)
+		return CommitFiles{}, fmt.Errorf("read files of %s: %d were named, %d can be", r.FullName(), len(files), maxTexts)
 	}
 	op, err := f.client.Read(ctx, r.Installation, "read files", r.FullName())
 	if err != nil {
-		return Base{}, err
+		return CommitFiles{}, err
 	}
 	vars := map[string]any{"owner": r.Owner, "name": r.Name, "root": commit + ":"}
 	var params, fields strings.Builder
@@ -40,12 +40,12 @@ func (f *Forge) Base(ctx context.Context, r Repo, commit string, files []string)
 		Repository map[string]*baseNode `json:"repository"`
 	}
 	if err := op.GraphQL(query, vars, &data); err != nil {
-		return Base{}, op.Wrap(err)
+		return CommitFiles{}, op.Wrap(err)
 	}
 	if data.Repository == nil || data.Repository["root"] == nil {
-		return Base{}, op.Deleted()
+		return CommitFiles{}, op.Deleted()
 	}
-	b := Base{Texts: map[string]string{}}
+	b := CommitFiles{Texts: map[string]string{}}
 	for _, e := range data.Repository["root"].Entries {
 		b.Names = append(b.Names, e.Name)
 	}

@@ -11,8 +11,8 @@ import (
 // The types of packages client and publish that callers need, so that they import this package only.
 type (
 	Config     = client.Config
-	Pace       = client.Pace
-	Call       = client.Call
+	RateLimit  = client.RateLimit
+	Request    = client.Request
 	Purpose    = client.Purpose
 	Priority   = client.Priority
 	Repo       = client.Repo
@@ -50,9 +50,9 @@ const (
 
 // See [client.Priority].
 const (
-	PriorityStatus = client.PriorityStatus
-	PriorityAnswer = client.PriorityAnswer
-	PriorityReact  = client.PriorityReact
+	PriorityStatus   = client.PriorityStatus
+	PriorityAnswer   = client.PriorityAnswer
+	PriorityReaction = client.PriorityReaction
 )
 
 // Errors to match with errors.Is.

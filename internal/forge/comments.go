@@ -137,9 +137,9 @@ const minimiseMutation = `mutation($id: ID!) {
   minimizeComment(input: {subjectId: $id, classifier: OUTDATED}) { minimizedComment { isMinimized } }
 }`
 
-// Minimise folds a comment (by its GraphQL id) as outdated. It may be called twice; a comment that is
+// Minimize folds a comment (by its GraphQL id) as outdated. It may be called twice; a comment that is
 // gone is ErrNotFound.
-func (f *Forge) Minimise(ctx context.Context, installation int64, node string) error {
+func (f *Forge) Minimize(ctx context.Context, installation int64, node string) error {
 	op, err := f.client.Write(ctx, installation, "minimise comment", node)
 	if err != nil {
 		return err

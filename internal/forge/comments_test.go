@@ -45,11 +45,11 @@ func TestCommentLife(t *testing.T) {
 		t.Errorf("got %+v", fresh)
 	}
 	forgetest.Must(w.Forge.EditComment(t.Context(), w.Repo, posted.ID, "second"))(t)
-	if err := w.Forge.Minimise(t.Context(), w.Repo.Installation, posted.Node); err != nil {
+	if err := w.Forge.Minimize(t.Context(), w.Repo.Installation, posted.Node); err != nil {
 		t.Fatal(err)
 	}
 	fresh = forgetest.Must(w.Forge.Comment(t.Context(), w.Repo, posted.ID))(t)
-	if fresh.Body != "second" || fresh.Editor == nil || fresh.Editor.ID != w.App().BotID || fresh.EditedAt.IsZero() || !fresh.Minimised {
+	if fresh.Body != "second" || fresh.Editor == nil || fresh.Editor.ID != w.App().BotID || fresh.EditedAt.IsZero() || !fresh.Minimized {
 		t.Errorf("got %+v", fresh)
 	}
 	for range 2 {
@@ -60,7 +60,7 @@ func TestCommentLife(t *testing.T) {
 	if _, err := w.Forge.Comment(t.Context(), w.Repo, posted.ID); !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
-	if err := w.Forge.Minimise(t.Context(), w.Repo.Installation, posted.Node); !errors.Is(err, forge.ErrNotFound) {
+	if err := w.Forge.Minimize(t.Context(), w.Repo.Installation, posted.Node); !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -127,7 +127,7 @@ func TestOutsetHasAllComments(t *testing.T) {
 	if err := w.As("wendy").React(forgetest.FullName, last.ID, "+1"); err != nil {
 		t.Fatal(err)
 	}
-	list := forgetest.Must(w.Forge.Outset(t.Context(), w.Repo, n, ".errand.yml"))(t).Comments
+	list := forgetest.Must(w.Forge.IssueSnapshot(t.Context(), w.Repo, n, ".errand.yml"))(t).Comments
 	if len(list) != many {
 		t.Fatalf("%d comments, want %d", len(list), many)
 	}
@@ -192,7 +192,7 @@ func TestAPollOfAHundredPlans(t *testing.T) {
 	for i := range 100 {
 		nodes = append(nodes, forgetest.Must(w.As("sam").Comment(forgetest.FullName, issue.Number, fmt.Sprint(i)))(t).NodeID)
 	}
-	if got := forgetest.Must(w.Forge.Thumbs(forge.WithPurpose(t.Context(), forge.ForPoll), w.Repo.Installation, nodes))(t); got.Cost != 1 {
+	if got := forgetest.Must(w.Forge.PollReactions(forge.WithPurpose(t.Context(), forge.ForPoll), w.Repo.Installation, nodes))(t); got.Cost != 1 {
 		t.Errorf("GitHub says that it costs %d", got.Cost)
 	}
 	if len(asked) != 1 || strings.Count(asked[0], "reactions(")-strings.Count(asked[0], "... on ") != 0 || strings.Count(asked[0], "first:") != strings.Count(asked[0], "reactions(") {
@@ -222,14 +222,14 @@ func TestThumbs(t *testing.T) {
 	if err := w.As("sam").DeleteComment(forgetest.FullName, ids[5]); err != nil {
 		t.Fatal(err)
 	}
-	got := forgetest.Must(w.Forge.Thumbs(t.Context(), w.Repo.Installation, append(nodes, issue.NodeID)))(t)
-	if diff := cmp.Diff([]string{nodes[5]}, got.Gone); diff != "" {
+	got := forgetest.Must(w.Forge.PollReactions(t.Context(), w.Repo.Installation, append(nodes, issue.NodeID)))(t)
+	if diff := cmp.Diff([]string{nodes[5]}, got.Deleted); diff != "" {
 		t.Error(diff)
 	}
-	if len(got.By) != 3 || len(got.By[nodes[0]]) != 26 || len(got.By[nodes[101]]) != 1 || len(got.By[issue.NodeID]) != 1 {
-		t.Errorf("got %d things, %d 👍 on the first", len(got.By), len(got.By[nodes[0]]))
+	if len(got.Reactions) != 3 || len(got.Reactions[nodes[0]]) != 26 || len(got.Reactions[nodes[101]]) != 1 || len(got.Reactions[issue.NodeID]) != 1 {
+		t.Errorf("got %d things, %d 👍 on the first", len(got.Reactions), len(got.Reactions[nodes[0]]))
 	}
-	if !slices.ContainsFunc(got.By[nodes[0]], func(k forge.Thumb) bool { return k.By.Login == "wendy" && k.By.ID == w.AddUser("wendy").ID }) {
+	if !slices.ContainsFunc(got.Reactions[nodes[0]], func(k forge.Reaction) bool { return k.By.Login == "wendy" && k.By.ID == w.AddUser("wendy").ID }) {
 		t.Error("wendy's 👍 is hidden by the crowd")
 	}
 	if got.Cost < 1 || got.Remaining < 1 {

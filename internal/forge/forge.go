@@ -35,8 +35,8 @@ func New(cfg Config) (*Forge, error) {
 	return &Forge{Tokens: c.Tokens(), Publisher: publish.New(c, cache), client: c, cache: cache, grants: map[int64]grant{}}, nil
 }
 
-// Forget throws all installations' tokens away: what they may do has changed.
-func (f *Forge) Forget() {
+// InvalidateTokens throws all installations' tokens away: what they may do has changed.
+func (f *Forge) InvalidateTokens() {
 	f.client.ForgetTokens()
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -15,17 +15,17 @@ import (
 // GitHub may say nothing when one is taken away; a run of an agent costs more than the call.
 const grantLife = 5 * time.Minute
 
-// Need is a permission that errand makes use of.
-type Need struct {
+// AppPermission is a permission that errand makes use of.
+type AppPermission struct {
 	Permission string // as GitHub's API names it
 	Level      string // read or write
 	Required   bool   // no task can be brought to its end without it
 	For        string // what it is for
 }
 
-// Needs lists the permissions that app.yml asks for.
-func Needs() []Need {
-	return []Need{
+// AppPermissions lists the permissions that app.yml asks for.
+func AppPermissions() []AppPermission {
+	return []AppPermission{
 		{"issues", "write", true, "reading issues and answering in comments"},
 		{"pull_requests", "write", true, "opening pull requests and answering reviews"},
 		{"contents", "write", true, "reading the repository and publishing commits"},
@@ -44,22 +44,22 @@ func Events() []string {
 	}
 }
 
-// Lack is a permission that an installation grants less of than errand needs.
-type Lack struct {
-	Need
+// MissingPermission is a permission that an installation grants less of than errand needs.
+type MissingPermission struct {
+	AppPermission
 	Granted string // none, read or write
 }
 
 // String says so in words, such as "`contents: write` (granted: `read`)".
-func (l Lack) String() string {
+func (l MissingPermission) String() string {
 	return fmt.Sprintf("`%s: %s` (granted: `%s`)", l.Permission, l.Level, l.Granted)
 }
 
-// Lacks returns what the installation grants too little of.
-func (i Installation) Lacks() []Lack {
+// MissingPermissions returns what the installation grants too little of.
+func (i Installation) MissingPermissions() []MissingPermission {
 	levels := []string{"", "read", "write", "admin"}
-	var list []Lack
-	for _, n := range Needs() {
+	var list []MissingPermission
+	for _, n := range AppPermissions() {
 		granted := i.Permissions[n.Permission]
 		if slices.Index(levels, granted) >= slices.Index(levels, n.Level) {
 			continue
@@ -67,13 +67,13 @@ func (i Installation) Lacks() []Lack {
 		if granted == "" {
 			granted = "none"
 		}
-		list = append(list, Lack{Need: n, Granted: granted})
+		list = append(list, MissingPermission{AppPermission: n, Granted: granted})
 	}
 	return list
 }
 
-// Unheard returns the events that the installation does not send.
-func (i Installation) Unheard() []string {
+// MissingEvents returns the events that the installation does not send.
+func (i Installation) MissingEvents() []string {
 	return slices.DeleteFunc(Events(), func(e string) bool { return slices.Contains(i.Events, e) })
 }
 
@@ -89,7 +89,7 @@ func (f *Forge) Installation(ctx context.Context, id int64) (Installation, error
 	f.mu.Lock()
 	known := f.grants[id]
 	f.mu.Unlock()
-	lacking := slices.ContainsFunc(known.Lacks(), func(l Lack) bool { return l.Required })
+	lacking := slices.ContainsFunc(known.MissingPermissions(), func(l MissingPermission) bool { return l.Required })
 	if !known.read.IsZero() && f.client.Now().Sub(known.read) < grantLife && !lacking {
 		return known.Installation, nil
 	}
@@ -106,8 +106,8 @@ func (f *Forge) Installation(ctx context.Context, id int64) (Installation, error
 	return in, nil
 }
 
-// KnownInstallations returns what was last read about all installations, by account. It asks GitHub nothing.
-func (f *Forge) KnownInstallations() []Installation {
+// CachedInstallations returns what was last read about all installations, by account. It asks GitHub nothing.
+func (f *Forge) CachedInstallations() []Installation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var list []Installation
@@ -140,7 +140,7 @@ func (f *Forge) learn(list ...Installation) {
 	})
 	f.mu.Unlock()
 	if changed {
-		f.Forget()
+		f.InvalidateTokens()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

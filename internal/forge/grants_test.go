@@ -33,7 +33,7 @@ func TestNeedsAreThoseOfTheManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	needs := map[string]string{}
-	for _, n := range forge.Needs() {
+	for _, n := range forge.AppPermissions() {
 		needs[n.Permission] = n.Level
 		required := map[bool]string{true: "required", false: "optional"}[n.Required]
 		if row := "| `" + n.Permission + ": " + n.Level + "` | " + required + " | " + n.For; !strings.Contains(string(manual), row) {
@@ -65,14 +65,14 @@ func TestLacks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := forge.Installation{Permissions: map[string]string{}}
-			for _, n := range forge.Needs() {
+			for _, n := range forge.AppPermissions() {
 				in.Permissions[n.Permission] = n.Level
 			}
 			for p, level := range c.change {
 				in.Permissions[p] = level
 			}
 			var got []string
-			for _, l := range in.Lacks() {
+			for _, l := range in.MissingPermissions() {
 				text := l.String()
 				if l.Required {
 					text += " required"
@@ -88,10 +88,10 @@ func TestLacks(t *testing.T) {
 
 func TestUnheard(t *testing.T) {
 	t.Parallel()
-	if got := (forge.Installation{Events: append(forge.Events(), "star")}).Unheard(); len(got) > 0 {
+	if got := (forge.Installation{Events: append(forge.Events(), "star")}).MissingEvents(); len(got) > 0 {
 		t.Errorf("not heard, although all are: %v", got)
 	}
-	if diff := cmp.Diff([]string{"issues"}, (forge.Installation{Events: forge.Events()[1:]}).Unheard()); diff != "" {
+	if diff := cmp.Diff([]string{"issues"}, (forge.Installation{Events: forge.Events()[1:]}).MissingEvents()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -102,7 +102,7 @@ func TestInstallationIsReadSeldom(t *testing.T) {
 	var late atomic.Int64 // a time.Duration
 	w := forgetest.NewWorld(t, func(c *forge.Config) { c.Now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) } })
 	forgetest.Must(w.Forge.Self(t.Context()))(t)
-	id := w.Forge.KnownInstallations()[0].ID
+	id := w.Forge.CachedInstallations()[0].ID
 	reads := func() int {
 		before := w.Forge.Calls(forge.ForTask)
 		forgetest.Must(w.Forge.Installation(t.Context(), id))(t)
@@ -111,7 +111,7 @@ func TestInstallationIsReadSeldom(t *testing.T) {
 	if n := reads(); n != 0 {
 		t.Errorf("read %d times, although the list at the start had it", n)
 	}
-	w.Forge.Forget() // a webhook said that something changed
+	w.Forge.InvalidateTokens() // a webhook said that something changed
 	if n := reads(); n != 1 {
 		t.Errorf("read %d times after a change", n)
 	}
@@ -125,13 +125,13 @@ func TestInstallationIsReadSeldom(t *testing.T) {
 	perms := w.App().Permissions
 	perms["contents"] = "read"
 	w.GrantPermissions("octo", perms)
-	w.Forge.Forget()
+	w.Forge.InvalidateTokens()
 	for range 2 {
 		if n := reads(); n != 1 {
 			t.Errorf("read %d times while a permission is missing", n)
 		}
 	}
-	if got := w.Forge.KnownInstallations()[0].Lacks(); len(got) != 1 || got[0].Permission != "contents" {
+	if got := w.Forge.CachedInstallations()[0].MissingPermissions(); len(got) != 1 || got[0].Permission != "contents" {
 		t.Errorf("lacks %v", got)
 	}
 }

@@ -22,7 +22,7 @@ func TestInstallationsAreKnownApart(t *testing.T) {
 		for _, r := range []forge.Repo{w.Repo, elsewhere} {
 			in := forgetest.Must(w.Forge.Installation(t.Context(), r.Installation))(t)
 			got[in.Account.Login] = nil
-			for _, l := range in.Lacks() {
+			for _, l := range in.MissingPermissions() {
 				got[in.Account.Login] = append(got[in.Account.Login], l.Permission)
 			}
 		}

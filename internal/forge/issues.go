@@ -33,7 +33,7 @@ func (i *issueJSON) issue() Issue {
 	if i.Type != nil {
 		out.Type = i.Type.Name
 	}
-	out.Alone = i.Dependencies != nil && i.Dependencies.BlockedBy == 0 && i.SubIssues != nil && i.SubIssues.Total == 0
+	out.NoRelations = i.Dependencies != nil && i.Dependencies.BlockedBy == 0 && i.SubIssues != nil && i.SubIssues.Total == 0
 	return out
 }
 
@@ -57,14 +57,14 @@ func (f *Forge) IssueState(ctx context.Context, installation int64, owner, name 
 	return err == nil && !i.Closed, err
 }
 
-// Filter picks issues. Label and Assignee may both be given; then both must match.
-type Filter struct {
+// IssueFilter picks issues. Label and Assignee may both be given; then both must match.
+type IssueFilter struct {
 	Label    string
 	Assignee string // a login
 }
 
 // OpenIssuesFor lists the open issues (no pull requests) that match, oldest first.
-func (f *Forge) OpenIssuesFor(ctx context.Context, r Repo, want Filter) ([]Issue, error) {
+func (f *Forge) OpenIssuesFor(ctx context.Context, r Repo, want IssueFilter) ([]Issue, error) {
 	op, err := f.client.Read(ctx, r.Installation, "list issues", "of "+r.FullName())
 	if err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func TestIssue(t *testing.T) {
 func TestOpenIssuesFor(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
-	ask := func(want forge.Filter) (numbers []int) {
+	ask := func(want forge.IssueFilter) (numbers []int) {
 		t.Helper()
 		for _, i := range forgetest.Must(w.Forge.OpenIssuesFor(t.Context(), w.Repo, want))(t) {
 			numbers = append(numbers, i.Number)
@@ -77,10 +77,10 @@ func TestOpenIssuesFor(t *testing.T) {
 	w.OpenIssue(t, "no label")
 	openPR(t, w, "a-pull-request")
 	assigned := forgetest.Must(w.As("wendy").OpenIssue(forgetest.FullName, simgithub.NewIssue{Title: "x", Assignees: []string{"tom"}}))(t).Number
-	if diff := cmp.Diff(want, ask(forge.Filter{Label: "errand"})); diff != "" {
+	if diff := cmp.Diff(want, ask(forge.IssueFilter{Label: "errand"})); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]int{assigned}, ask(forge.Filter{Assignee: "tom"})); diff != "" {
+	if diff := cmp.Diff([]int{assigned}, ask(forge.IssueFilter{Assignee: "tom"})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -157,7 +157,7 @@ func TestOutsetHasLinkedPullRequests(t *testing.T) {
 	closes := forgetest.Must(w.As("wendy").OpenPull(forgetest.FullName, simgithub.NewPull{Title: "Fix", Body: fmt.Sprintf("Fixes #%d", i.Number), Head: "closes"}))(t)
 	mentions := forgetest.Must(w.As("tom").OpenPull(forgetest.FullName, simgithub.NewPull{Title: "See", Body: fmt.Sprintf("About #%d", i.Number), Head: "mentions"}))(t)
 	got := map[int]forge.LinkedPR{}
-	list := forgetest.Must(w.Forge.Outset(t.Context(), w.Repo, i.Number, ".errand.yml"))(t).Linked
+	list := forgetest.Must(w.Forge.IssueSnapshot(t.Context(), w.Repo, i.Number, ".errand.yml"))(t).Linked
 	for _, p := range list {
 		got[p.Number] = p
 	}

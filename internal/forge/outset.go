@@ -8,16 +8,16 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// Outset is all that GraphQL can tell at once of an issue and its repository before work on it begins.
-type Outset struct {
+// IssueSnapshot is all that GraphQL can tell at once of an issue and its repository before work on it begins.
+type IssueSnapshot struct {
 	DefaultBranch string // empty in an empty repository
 	Head          string // its newest commit
 	// Config is the file that was asked for as the default branch has it; without one, OrgConfig is
 	// that of OWNER/.github, where the App need not be installed. nil: there is none. They are not cut.
 	Config, OrgConfig []byte
-	Text              CommentView   // the issue's own
-	Comments          []CommentView // all, oldest first, each read in one piece
-	Linked            []LinkedPR    // by mention or by a closing keyword, each once
+	Text              Comment    // the issue's own
+	Comments          []Comment  // all, oldest first, each read in one piece
+	Linked            []LinkedPR // by mention or by a closing keyword, each once
 }
 
 const blobFields = `{ __typename ... on Blob { oid text isBinary isTruncated } }`
@@ -103,40 +103,40 @@ type refTarget struct {
 	} `json:"tree"`
 }
 
-// Outset reads an issue, its discussion, what is linked to it, the head of the default branch and a
+// IssueSnapshot reads an issue, its discussion, what is linked to it, the head of the default branch and a
 // file of that branch in one request; only what is unusually long takes further ones.
-func (f *Forge) Outset(ctx context.Context, r Repo, number int, file string) (Outset, error) {
+func (f *Forge) IssueSnapshot(ctx context.Context, r Repo, number int, file string) (IssueSnapshot, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read the issue's discussion", about(r, number))
 	if err != nil {
-		return Outset{}, err
+		return IssueSnapshot{}, err
 	}
 	var data outsetAnswer
 	vars := map[string]any{"owner": r.Owner, "name": r.Name, "number": number, "file": "HEAD:" + file}
 	answered := op.GraphQL(outsetQuery, vars, &data)
 	if err := client.IgnoreMissing(answered, "org"); err != nil {
-		return Outset{}, op.Wrap(err)
+		return IssueSnapshot{}, op.Wrap(err)
 	}
 	if data.Repository == nil || data.Repository.Issue == nil {
-		return Outset{}, op.Deleted()
+		return IssueSnapshot{}, op.Deleted()
 	}
 	f.cache.NoteRepository(r, data.Repository.ID)
-	out := Outset{}
+	out := IssueSnapshot{}
 	if b := data.Repository.DefaultBranchRef; b != nil {
 		out.DefaultBranch, out.Head = b.Name, b.Target.OID
 		f.cache.NoteTree(r, b.Target.OID, b.Target.Tree.OID)
 	}
 	if out.Config, err = f.fileOf(ctx, r, data.Repository.Object, file); err != nil {
-		return Outset{}, err
+		return IssueSnapshot{}, err
 	}
 	switch {
 	case out.Config != nil:
 	case data.Org == nil && answered != nil && client.Forbidden(answered): // GraphQL may be stricter than REST about what is public
 		if out.OrgConfig, err = f.orgFile(ctx, r, file); err != nil {
-			return Outset{}, err
+			return IssueSnapshot{}, err
 		}
 	case data.Org != nil:
 		if out.OrgConfig, err = f.fileOf(ctx, Repo{Installation: r.Installation, Owner: r.Owner, Name: ".github"}, data.Org.Object, file); err != nil {
-			return Outset{}, err
+			return IssueSnapshot{}, err
 		}
 	}
 	err = discussion(op, data.Repository.Issue, &out)
@@ -159,7 +159,7 @@ func (f *Forge) fileOf(ctx context.Context, r Repo, b *blobNode, path string) ([
 }
 
 // discussion fills in the issue's text and all its comments.
-func discussion(op *client.Operation, i *outsetIssue, out *Outset) (err error) {
+func discussion(op *client.Operation, i *outsetIssue, out *IssueSnapshot) (err error) {
 	if out.Text, err = whole(op, &i.viewNode); err != nil {
 		return err
 	}
@@ -195,16 +195,16 @@ func discussion(op *client.Operation, i *outsetIssue, out *Outset) (err error) {
 }
 
 // whole is a comment with all its 👍.
-func whole(op *client.Operation, n *viewNode) (CommentView, error) {
+func whole(op *client.Operation, n *viewNode) (Comment, error) {
 	v := n.view()
-	var found Thumbs // the costs are of no interest here
+	var found ReactionPoll // the costs are of no interest here
 	var err error
 	v.ThumbsUp, err = restOfThumbs(op, n.ID, n.Reactions, &found)
 	return v, err
 }
 
 // linked fills in the pull requests; lists of more than a page are read from the start.
-func linked(op *client.Operation, r Repo, number int, i *outsetIssue, out *Outset) (err error) {
+func linked(op *client.Operation, r Repo, number int, i *outsetIssue, out *IssueSnapshot) (err error) {
 	closing := i.Closing.prs()
 	if i.Closing.PageInfo.HasNextPage {
 		if closing, err = closingPRs(op, i.ID); err != nil {
@@ -237,12 +237,12 @@ func withMentions(closing, mentions []LinkedPR) []LinkedPR {
 	return closing
 }
 
-// Standing is how a plan stands at one moment: its comment, the 👍 on it, and its issue.
-type Standing struct {
+// PlanSnapshot is how a plan stands at one moment: its comment, the 👍 on it, and its issue.
+type PlanSnapshot struct {
 	Deleted bool // the comment
-	// Said is the comment that gave an approval, nil if it was not asked for or does not exist any more.
-	Said        *CommentView
-	Comment     CommentView
+	// Approval is the comment that gave an approval, nil if it was not asked for or does not exist any more.
+	Approval    *Comment
+	Comment     Comment
 	Title, Body string // of the issue
 	Closed      bool   // the issue
 	Head        string // newest commit of the branch that was asked for, empty if there is none
@@ -262,12 +262,12 @@ const standingFields = `
   repository(owner: $owner, name: $name) { id ref(qualifiedName: $branch) { target ` + targetFields + ` } }
 `
 
-// Standing reads the comment of a plan by its GraphQL id, the 👍 on it and its issue in one piece, and
+// PlanSnapshot reads the comment of a plan by its GraphQL id, the 👍 on it and its issue in one piece, and
 // where a branch is; with said, the GraphQL id of the comment that gave an approval, that comment as well.
-func (f *Forge) Standing(ctx context.Context, r Repo, comment, said, branch string) (Standing, error) {
+func (f *Forge) PlanSnapshot(ctx context.Context, r Repo, comment, said, branch string) (PlanSnapshot, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read a plan's comment", "in "+r.FullName())
 	if err != nil {
-		return Standing{}, err
+		return PlanSnapshot{}, err
 	}
 	var data struct {
 		Node *struct {
@@ -291,20 +291,20 @@ func (f *Forge) Standing(ctx context.Context, r Repo, comment, said, branch stri
 		query, vars["said"] = standingAndSaidQuery, said
 	}
 	if err := client.IgnoreNotFound(op.GraphQL(query, vars, &data)); err != nil {
-		return Standing{}, op.Wrap(err)
+		return PlanSnapshot{}, op.Wrap(err)
 	}
 	if data.Repository == nil {
-		return Standing{}, op.Deleted()
+		return PlanSnapshot{}, op.Deleted()
 	}
 	f.cache.NoteRepository(r, data.Repository.ID)
-	out := Standing{}
+	out := PlanSnapshot{}
 	if ref := data.Repository.Ref; ref != nil {
 		out.Head = ref.Target.OID
 		f.cache.NoteTree(r, ref.Target.OID, ref.Target.Tree.OID)
 	}
 	if data.Said != nil && data.Said.ID != "" {
 		v := data.Said.view()
-		out.Said = &v
+		out.Approval = &v
 	}
 	if data.Node == nil || data.Node.ID == "" {
 		out.Deleted = true

@@ -71,8 +71,8 @@ type NewPR struct {
 	Title string
 	Body  string
 	Draft bool
-	// Look for one with this head first, open or merged: an earlier try may have made it.
-	Look bool
+	// CheckExisting for one with this head first, open or merged: an earlier try may have made it.
+	CheckExisting bool
 }
 
 // draftPrefix marks a pull request as unfinished where drafts cannot be had.
@@ -81,7 +81,7 @@ const draftPrefix = "[WIP] "
 // OpenPR opens a pull request. Where the repository's plan has no drafts, it is an ordinary one with
 // "[WIP]" in its title. One that is open already with this head is returned as it is.
 func (f *Forge) OpenPR(ctx context.Context, r Repo, want NewPR) (PR, error) {
-	if want.Look {
+	if want.CheckExisting {
 		found, err := f.PRByHead(ctx, r, want.Head)
 		if err != nil || (found != nil && (found.Open || found.Merged)) {
 			return deref(found), err

@@ -33,7 +33,7 @@ func TestPRLife(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	head := pushBranch(t, w, "errand/1")
-	want := forge.NewPR{Head: "errand/1", Base: "main", Title: "Fix it", Body: "Why.", Draft: true, Look: true}
+	want := forge.NewPR{Head: "errand/1", Base: "main", Title: "Fix it", Body: "Why.", Draft: true, CheckExisting: true}
 	p := forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, want))(t)
 	if p.Title != "Fix it" || p.Body != "Why." || !p.Open || !p.Draft || p.Head != head || p.HeadBranch != "errand/1" || p.Base != "main" || p.By.ID != w.App().BotID {
 		t.Errorf("got %+v", p)
@@ -42,7 +42,7 @@ func TestPRLife(t *testing.T) {
 		t.Errorf("state %+v", s)
 	}
 	for _, look := range []bool{true, false} { // found, or refused as a duplicate and then found
-		want.Look = look
+		want.CheckExisting = look
 		if again := forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, want))(t); again.Number != p.Number {
 			t.Errorf("look %v: a second pull request: %+v", look, again)
 		}
@@ -64,7 +64,7 @@ func TestPRLife(t *testing.T) {
 	if !p.Merged || p.Open || p.MergedBy.Login != "octo" || p.State().State != "merged" {
 		t.Errorf("got %+v", p)
 	}
-	want.Look = true
+	want.CheckExisting = true
 	if again := forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, want))(t); again.Number != p.Number || !again.Merged {
 		t.Errorf("got %+v, want the merged one", again)
 	}
@@ -74,7 +74,7 @@ func TestOpenPRRefused(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	main := forgetest.Must(w.Forge.Head(t.Context(), w.Repo, "main"))(t)
-	if err := w.Forge.Move(t.Context(), w.Repo, "same", "", main); err != nil {
+	if err := w.Forge.MoveBranch(t.Context(), w.Repo, "same", "", main); err != nil {
 		t.Fatal(err)
 	}
 	_, err := w.Forge.OpenPR(t.Context(), w.Repo, forge.NewPR{Head: "same", Base: "main", Title: "x"})
@@ -94,7 +94,7 @@ func TestClosedPRIsOpenedAnew(t *testing.T) {
 	if closed := forgetest.Must(w.Forge.PR(t.Context(), w.Repo, p.Number))(t); closed.State().State != "closed" {
 		t.Errorf("got %+v", closed)
 	}
-	again := forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, forge.NewPR{Head: "errand/1", Base: "main", Title: "Again", Look: true}))(t)
+	again := forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, forge.NewPR{Head: "errand/1", Base: "main", Title: "Again", CheckExisting: true}))(t)
 	if again.Number == p.Number {
 		t.Error("the closed one was returned")
 	}
@@ -112,7 +112,7 @@ func TestOpenPRThatListsDoNotShow(t *testing.T) {
 	w := forgetest.NewWorld(t)
 	w.SetListLag(time.Hour)
 	p := openPR(t, w, "errand/1")
-	again := forge.NewPR{Head: "errand/1", Base: "main", Title: "Again", Look: true}
+	again := forge.NewPR{Head: "errand/1", Base: "main", Title: "Again", CheckExisting: true}
 	_, err := w.Forge.OpenPR(t.Context(), w.Repo, again)
 	if class, _ := forge.Classify(err); class != forge.ClassTemporary {
 		t.Fatalf("class %s: %v", class, err)

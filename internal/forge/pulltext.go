@@ -32,17 +32,17 @@ const pullTextQuery = `query($owner: String!, $name: String!, $number: Int!) {
 
 // PullText is what was written in a pull request, with all that decides whether it may be believed.
 type PullText struct {
-	Text CommentView // the pull request's own
-	// Said are the first hundred comments of the conversation, then the texts of the first fifty reviews, then the
+	Text Comment // the pull request's own
+	// Comments are the first hundred comments of the conversation, then the texts of the first fifty reviews, then the
 	// first 25 comments of each of the first forty threads.
-	Said []Remark
-	// More reports whether there is more than that.
-	More bool
+	Comments []PullComment
+	// Truncated reports whether there is more than that.
+	Truncated bool
 }
 
-// Remark is a text of a pull request and where it stands.
-type Remark struct {
-	CommentView
+// PullComment is a text of a pull request and where it stands.
+type PullComment struct {
+	Comment
 	// Review is the judgement that the text comes with, as GitHub names it: APPROVED, CHANGES_REQUESTED, COMMENTED,
 	// DISMISSED; empty for all else.
 	Review string
@@ -91,15 +91,15 @@ func (f *Forge) PullText(ctx context.Context, r Repo, number int) (PullText, err
 		return PullText{}, op.Deleted()
 	}
 	pull := data.Repository.Pull
-	out := PullText{More: pull.Comments.PageInfo.HasNextPage}
+	out := PullText{Truncated: pull.Comments.PageInfo.HasNextPage}
 	pull.Comments.PageInfo.HasNextPage = false
-	var begin Outset
+	var begin IssueSnapshot
 	if err := discussion(op, &pull.outsetIssue, &begin); err != nil {
 		return PullText{}, op.Wrap(err)
 	}
 	out.Text = begin.Text
 	for _, c := range begin.Comments {
-		out.Said = append(out.Said, Remark{CommentView: c})
+		out.Comments = append(out.Comments, PullComment{Comment: c})
 	}
 	out.addReviews(pull)
 	out.addThreads(pull)
@@ -108,31 +108,31 @@ func (f *Forge) PullText(ctx context.Context, r Repo, number int) (PullText, err
 
 // addReviews adds what reviews say beyond their judgement.
 func (t *PullText) addReviews(n *pullTextNode) {
-	t.More = t.More || n.Reviews.PageInfo.HasNextPage
+	t.Truncated = t.Truncated || n.Reviews.PageInfo.HasNextPage
 	for i := range n.Reviews.Nodes {
 		if v := &n.Reviews.Nodes[i]; v.Body != "" && v.State != "PENDING" {
-			t.Said = append(t.Said, Remark{CommentView: v.newest(), Review: v.State})
+			t.Comments = append(t.Comments, PullComment{Comment: v.newest(), Review: v.State})
 		}
 	}
 }
 
 // addThreads adds the comments of the threads.
 func (t *PullText) addThreads(n *pullTextNode) {
-	t.More = t.More || n.Threads.PageInfo.HasNextPage
+	t.Truncated = t.Truncated || n.Threads.PageInfo.HasNextPage
 	for i := range n.Threads.Nodes {
 		th := &n.Threads.Nodes[i]
 		where := &Thread{Path: th.Path, Resolved: th.IsResolved, Outdated: th.IsOutdated, Line: lineOf(th.Line, th.OriginalLine)}
-		t.More = t.More || th.Comments.PageInfo.HasNextPage
+		t.Truncated = t.Truncated || th.Comments.PageInfo.HasNextPage
 		for _, c := range th.Comments.Nodes {
 			if c != nil && c.ID != "" {
-				t.Said = append(t.Said, Remark{CommentView: c.newest(), Thread: where})
+				t.Comments = append(t.Comments, PullComment{Comment: c.newest(), Thread: where})
 			}
 		}
 	}
 }
 
 // newest is a text with its newest 👍, no more than came with it.
-func (n *viewNode) newest() CommentView {
+func (n *viewNode) newest() Comment {
 	v := n.view()
 	v.ThumbsUp = n.Reactions.thumbs()
 	return v

@@ -27,7 +27,7 @@ func (t Target) on(r Repo) string { return fmt.Sprintf("on %s %d of %s", t.Kind,
 
 // React sets our reaction, such as "eyes" or "+1". It may be called twice: there is only one of each.
 func (f *Forge) React(ctx context.Context, r Repo, t Target, content string) error {
-	ctx = client.WithDefaultPriority(ctx, PriorityReact)
+	ctx = client.WithDefaultPriority(ctx, PriorityReaction)
 	op, err := f.client.Write(ctx, r.Installation, "react", t.on(r))
 	if err != nil {
 		return err

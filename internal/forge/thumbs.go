@@ -10,19 +10,19 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Thumb is one person's 👍. Bots' and deleted accounts' are not reported by GitHub.
-type Thumb struct {
+// Reaction is one person's 👍. Bots' and deleted accounts' are not reported by GitHub.
+type Reaction struct {
 	Node string // GraphQL id of the reaction
 	By   state.Person
 	At   time.Time // whole seconds
 }
 
-// Thumbs is what a poll found.
-type Thumbs struct {
-	By        map[string][]Thumb // per comment or issue, newest first; no entry: no 👍
-	Gone      []string           // deleted, or hidden from us
-	Cost      int                // GraphQL points that this poll used
-	Remaining int                // and that the installation has left in this hour
+// ReactionPoll is what a poll found.
+type ReactionPoll struct {
+	Reactions map[string][]Reaction // per comment or issue, newest first; no entry: no 👍
+	Deleted   []string              // deleted, or hidden from us
+	Cost      int                   // GraphQL points that this poll used
+	Remaining int                   // and that the installation has left in this hour
 }
 
 // maxNodes is how many ids GitHub takes in one nodes field.
@@ -59,20 +59,20 @@ type reactionPage struct {
 	} `json:"nodes"`
 }
 
-func (p reactionPage) thumbs() []Thumb {
-	var out []Thumb
+func (p reactionPage) thumbs() []Reaction {
+	var out []Reaction
 	for _, n := range p.Nodes {
 		if n.User != nil {
-			out = append(out, Thumb{Node: n.ID, By: n.User.person(), At: n.CreatedAt})
+			out = append(out, Reaction{Node: n.ID, By: n.User.person(), At: n.CreatedAt})
 		}
 	}
 	return out
 }
 
-// Thumbs reads the 👍 on comments and issues of one installation, by GraphQL ids: one request per
+// PollReactions reads the 👍 on comments and issues of one installation, by GraphQL ids: one request per
 // hundred of them, and further ones for a thing with more than twenty 👍.
-func (f *Forge) Thumbs(ctx context.Context, installation int64, nodes []string) (Thumbs, error) {
-	found := Thumbs{By: map[string][]Thumb{}}
+func (f *Forge) PollReactions(ctx context.Context, installation int64, nodes []string) (ReactionPoll, error) {
+	found := ReactionPoll{Reactions: map[string][]Reaction{}}
 	op, err := f.client.Read(ctx, installation, "read reactions", fmt.Sprintf("on %d comments", len(nodes)))
 	if err != nil {
 		return found, err
@@ -85,7 +85,7 @@ func (f *Forge) Thumbs(ctx context.Context, installation int64, nodes []string) 
 	return found, nil
 }
 
-func thumbsOf(op *client.Operation, ids []string, found *Thumbs) error {
+func thumbsOf(op *client.Operation, ids []string, found *ReactionPoll) error {
 	var data struct {
 		Nodes []*struct {
 			ID        string       `json:"id"`
@@ -103,7 +103,7 @@ func thumbsOf(op *client.Operation, ids []string, found *Thumbs) error {
 			break
 		}
 		if n == nil || n.ID == "" {
-			found.Gone = append(found.Gone, ids[i])
+			found.Deleted = append(found.Deleted, ids[i])
 			continue
 		}
 		list, err := restOfThumbs(op, n.ID, n.Reactions, found)
@@ -111,14 +111,14 @@ func thumbsOf(op *client.Operation, ids []string, found *Thumbs) error {
 			return err
 		}
 		if len(list) > 0 {
-			found.By[ids[i]] = list
+			found.Reactions[ids[i]] = list
 		}
 	}
 	return nil
 }
 
 // restOfThumbs follows the pages after first.
-func restOfThumbs(op *client.Operation, id string, first reactionPage, found *Thumbs) ([]Thumb, error) {
+func restOfThumbs(op *client.Operation, id string, first reactionPage, found *ReactionPoll) ([]Reaction, error) {
 	list := first.thumbs()
 	page := first.PageInfo
 	for range client.MaxPages {

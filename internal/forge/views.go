@@ -13,9 +13,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// CommentView is a comment with all that decides whether it may be believed. The same type serves for
+// Comment is a comment with all that decides whether it may be believed. The same type serves for
 // an issue's own text (ID 0).
-type CommentView struct {
+type Comment struct {
 	ID        int64
 	Node      string
 	URL       string
@@ -24,8 +24,8 @@ type CommentView struct {
 	CreatedAt time.Time
 	EditedAt  time.Time     // zero: never edited
 	Editor    *state.Person // of the last edit, nil if there was none
-	Minimised bool
-	ThumbsUp  []Thumb // all of them, newest first
+	Minimized bool
+	ThumbsUp  []Reaction // all of them, newest first
 }
 
 // viewFields leaves the database id out: it does not fit into GraphQL's Int any more. It is in the URL.
@@ -43,9 +43,9 @@ const saidQuery = `query($id: ID!, $owner: String!, $name: String!, $branch: Str
   repository(owner: $owner, name: $name) { id ref(qualifiedName: $branch) { target ` + targetFields + ` } }
 }`
 
-// Said reads a person's comment, in a conversation or in a review thread, by its GraphQL id, without the reactions to it, and where
+// CommentAndHead reads a person's comment, in a conversation or in a review thread, by its GraphQL id, without the reactions to it, and where
 // a branch is. The comment is nil if it does not exist any more, head is empty if the branch does not.
-func (f *Forge) Said(ctx context.Context, r Repo, node, branch string) (said *CommentView, head string, err error) {
+func (f *Forge) CommentAndHead(ctx context.Context, r Repo, node, branch string) (said *Comment, head string, err error) {
 	op, err := f.client.Read(ctx, r.Installation, "read a comment again", "in "+r.FullName())
 	if err != nil {
 		return nil, "", err
@@ -95,9 +95,9 @@ type viewNode struct {
 	Reactions    reactionPage `json:"reactions"`
 }
 
-func (n *viewNode) view() CommentView {
-	v := CommentView{
-		ID: idOf(n.URL), Node: n.ID, URL: n.URL, Author: n.Author.person(), Body: n.Body, CreatedAt: n.CreatedAt, Minimised: n.IsMinimized,
+func (n *viewNode) view() Comment {
+	v := Comment{
+		ID: idOf(n.URL), Node: n.ID, URL: n.URL, Author: n.Author.person(), Body: n.Body, CreatedAt: n.CreatedAt, Minimized: n.IsMinimized,
 	}
 	if n.LastEditedAt != nil {
 		editor := n.Editor.person()
@@ -118,35 +118,35 @@ func idOf(address string) int64 {
 }
 
 // Comment reads one comment as it is now. A deleted one is ErrNotFound.
-func (f *Forge) Comment(ctx context.Context, r Repo, id int64) (CommentView, error) {
+func (f *Forge) Comment(ctx context.Context, r Repo, id int64) (Comment, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read comment", fmt.Sprintf("%d in %s", id, r.FullName()))
 	if err != nil {
-		return CommentView{}, err
+		return Comment{}, err
 	}
 	got, _, err := op.GitHub.Issues.GetComment(op.Ctx, r.Owner, r.Name, id)
 	if err != nil {
-		return CommentView{}, op.Wrap(err)
+		return Comment{}, op.Wrap(err)
 	}
 	list, err := views(op, []string{got.GetNodeID()})
 	if err != nil {
-		return CommentView{}, op.Wrap(err)
+		return Comment{}, op.Wrap(err)
 	}
 	if len(list) == 0 {
-		return CommentView{}, op.Deleted()
+		return Comment{}, op.Deleted()
 	}
 	return list[0], nil
 }
 
 // views reads comments by GraphQL ids; those that are gone are left out.
-func views(op *client.Operation, ids []string) ([]CommentView, error) {
+func views(op *client.Operation, ids []string) ([]Comment, error) {
 	var data struct {
 		Nodes []*viewNode `json:"nodes"`
 	}
 	if err := client.IgnoreNotFound(op.GraphQL(viewsQuery, map[string]any{"ids": ids}, &data)); err != nil {
 		return nil, err
 	}
-	var out []CommentView
-	var found Thumbs // the costs are of no interest here
+	var out []Comment
+	var found ReactionPoll // the costs are of no interest here
 	for _, n := range data.Nodes {
 		if n == nil || n.ID == "" {
 			continue
@@ -170,22 +170,22 @@ const issueTextQuery = `query($id: ID!) {
 }`
 
 // IssueText reads an issue's own text as it is now, as a CommentView with ID 0.
-func (f *Forge) IssueText(ctx context.Context, r Repo, node string) (CommentView, error) {
+func (f *Forge) IssueText(ctx context.Context, r Repo, node string) (Comment, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read the issue's text", "in "+r.FullName())
 	if err != nil {
-		return CommentView{}, err
+		return Comment{}, err
 	}
 	var data struct {
 		Node *viewNode `json:"node"`
 	}
 	if err := client.IgnoreNotFound(op.GraphQL(issueTextQuery, map[string]any{"id": node}, &data)); err != nil {
-		return CommentView{}, op.Wrap(err)
+		return Comment{}, op.Wrap(err)
 	}
 	if data.Node == nil || data.Node.ID == "" {
-		return CommentView{}, op.Deleted()
+		return Comment{}, op.Deleted()
 	}
 	v := data.Node.view()
-	var found Thumbs
+	var found ReactionPoll
 	v.ThumbsUp, err = restOfThumbs(op, data.Node.ID, data.Node.Reactions, &found)
 	return v, op.Wrap(err)
 }
@@ -193,15 +193,15 @@ func (f *Forge) IssueText(ctx context.Context, r Repo, node string) (CommentView
 // Issue is an issue, or the issue side of a pull request.
 type Issue struct {
 	state.Issue
-	Number    int
-	URL       string
-	Assignees []state.Person
-	IsPR      bool
-	Locked    bool
-	Alone     bool // GitHub says that it has neither dependencies nor sub-issues; false if it does not say
-	CreatedAt time.Time
-	UpdatedAt time.Time // also by a comment
-	ClosedAt  time.Time
+	Number      int
+	URL         string
+	Assignees   []state.Person
+	IsPR        bool
+	Locked      bool
+	NoRelations bool // GitHub says that it has neither dependencies nor sub-issues; false if it does not say
+	CreatedAt   time.Time
+	UpdatedAt   time.Time // also by a comment
+	ClosedAt    time.Time
 }
 
 func issueState(i *github.Issue) Issue {

@@ -8,7 +8,7 @@ import (
 // missing lists what the App's installations do not grant, as it was last read.
 func (s *Server) missing() []admin.Missing {
 	var list []admin.Missing
-	for _, in := range s.forge.KnownInstallations() {
+	for _, in := range s.forge.CachedInstallations() {
 		list = append(list, missingOf(in, in.Account.Login)...)
 	}
 	return list
@@ -16,12 +16,12 @@ func (s *Server) missing() []admin.Missing {
 
 func missingOf(in forge.Installation, account string) []admin.Missing {
 	var list []admin.Missing
-	for _, l := range in.Lacks() {
+	for _, l := range in.MissingPermissions() {
 		list = append(list, admin.Missing{
 			Account: account, Permission: l.Permission, Needed: l.Level, Granted: l.Granted, Required: l.Required, For: l.For, URL: in.URL,
 		})
 	}
-	for _, event := range in.Unheard() {
+	for _, event := range in.MissingEvents() {
 		list = append(list, admin.Missing{Account: account, Event: event, For: "hearing at once of what happens; without it errand finds out by looking, or not at all", URL: in.URL})
 	}
 	return list

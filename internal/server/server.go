@@ -181,16 +181,16 @@ func (s *Server) makeForge(context.Context) (err error) {
 	t := s.opts.Timing
 	s.forge, err = forge.New(forge.Config{
 		AppID: g.AppID, PrivateKey: []byte(g.PrivateKey.Reveal()), WebURL: g.URL, V3APIURL: g.APIURL, V4APIURL: g.GraphQLURL,
-		UserAgent: "errand/" + s.opts.Version, Timeout: t.GitHubTimeout, Unsaid: t.RateLimitPause, Log: s.opts.Log, Now: s.opts.Now, Transport: s.opts.Transport,
-		Writes: forge.Pace{Burst: t.WritesBurst, Every: t.WritesEvery}, Data: forge.Pace{Burst: 60, Every: t.ObjectsEvery},
+		UserAgent: "errand/" + s.opts.Version, Timeout: t.GitHubTimeout, SecondaryWait: t.RateLimitPause, Log: s.opts.Log, Now: s.opts.Now, Transport: s.opts.Transport,
+		Writes: forge.RateLimit{Burst: t.WritesBurst, Every: t.WritesEvery}, Data: forge.RateLimit{Burst: 60, Every: t.ObjectsEvery},
 		Redact: func(text string) string {
 			text, _ = s.redact.Redact(text)
 			return text
 		},
-		Metrics: func(c forge.Call) {
+		Metrics: func(c forge.Request) {
 			s.metrics.Call(c.Op, string(c.Limited), c.Status, c.Took)
-			if c.Left >= 0 {
-				s.metrics.Remaining(c.API, c.Installation, c.Left)
+			if c.Remaining >= 0 {
+				s.metrics.Remaining(c.API, c.Installation, c.Remaining)
 			}
 		},
 	})

@@ -62,7 +62,7 @@ func (s *Server) newInbox(m *handlers.Mapper) *handlers.Inbox {
 func (s *Server) received(event string, isNew bool) {
 	s.metrics.Delivery(event, isNew)
 	if event == "installation" { // suspended, let again, or its permissions changed: tokens know of the old ones
-		s.forge.Forget()
+		s.forge.InvalidateTokens()
 	}
 }
 

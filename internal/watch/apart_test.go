@@ -140,7 +140,7 @@ func TestInstallationsAreSeenApart(t *testing.T) {
 		l.waits(task, 7, 100, "IC_1")
 		l.waits(state.TaskKey{Repo: 80, Issue: 3}, 8, 200, "IC_9")
 		now := time.Now()
-		g := &thumbs{by: map[string][]forge.Thumb{"IC_1": {{Node: "R_1", By: ada, At: now}}, "IC_9": {{Node: "R_9", By: state.Person{ID: 6, Login: "eve"}, At: now}}}}
+		g := &thumbs{by: map[string][]forge.Reaction{"IC_1": {{Node: "R_1", By: ada, At: now}}, "IC_9": {{Node: "R_9", By: state.Person{ID: 6, Login: "eve"}, At: now}}}}
 		polling(t, l, g)
 		pass(5 * time.Minute)
 		got := map[state.TaskKey]int{}

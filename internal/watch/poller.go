@@ -17,7 +17,7 @@ import (
 
 // A Thumber reads the 👍 on comments of one installation. Up to 100 comments cost one rate limit point.
 type Thumber interface {
-	Thumbs(ctx context.Context, installation int64, nodes []string) (forge.Thumbs, error)
+	PollReactions(ctx context.Context, installation int64, nodes []string) (forge.ReactionPoll, error)
 }
 
 // PollerConfig configures a [Poller]. Zero durations select the defaults in parentheses.
@@ -205,7 +205,7 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 	nodes := slices.Sorted(maps.Keys(ms))
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	thumbs, err := p.cfg.GitHub.Thumbs(forge.WithPurpose(ctx, forge.ForPoll), installation, nodes)
+	thumbs, err := p.cfg.GitHub.PollReactions(forge.WithPurpose(ctx, forge.ForPoll), installation, nodes)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 	p.low = thumbs.Remaining > 0 && thumbs.Remaining < p.cfg.Low
 	stand := map[string]bool{}
 	for _, node := range nodes { // in a fixed order
-		list := thumbs.By[node]
+		list := thumbs.Reactions[node]
 		for i := len(list) - 1; i >= 0; i-- { // oldest first
 			id := "thumb:" + list[i].Node
 			standing := id + " " + ms[node].since.Format(time.RFC3339Nano)
@@ -228,7 +228,7 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 		}
 	}
 	p.seen[installation] = stand
-	for _, node := range thumbs.Gone {
+	for _, node := range thumbs.Deleted {
 		if m := ms[node]; m.plan != nil && m.plan.Open() {
 			e := state.Event{Kind: state.EventStale, Task: m.task, Hash: m.plan.Hash, Detail: state.StaleDeleted}
 			if _, err := p.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
@@ -240,7 +240,7 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 }
 
 // report applies one 👍 as an event.
-func (p *Poller) report(ctx context.Context, m mark, th forge.Thumb, id string) error {
+func (p *Poller) report(ctx context.Context, m mark, th forge.Reaction, id string) error {
 	if m.task.IsZero() {
 		return nil
 	}

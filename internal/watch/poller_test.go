@@ -22,13 +22,13 @@ type thumbs struct {
 	at        []time.Duration // times of the calls since the first
 	begun     time.Time
 	asked     [][]string
-	by        map[string][]forge.Thumb
+	by        map[string][]forge.Reaction
 	gone      []string
 	remaining int
 	err       error
 }
 
-func (g *thumbs) Thumbs(_ context.Context, _ int64, nodes []string) (forge.Thumbs, error) {
+func (g *thumbs) PollReactions(_ context.Context, _ int64, nodes []string) (forge.ReactionPoll, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.begun.IsZero() {
@@ -36,7 +36,7 @@ func (g *thumbs) Thumbs(_ context.Context, _ int64, nodes []string) (forge.Thumb
 	}
 	slices.Sort(nodes)
 	g.at, g.asked = append(g.at, time.Since(g.begun)), append(g.asked, nodes)
-	return forge.Thumbs{By: g.by, Gone: g.gone, Cost: 1, Remaining: g.remaining}, g.err
+	return forge.ReactionPoll{Reactions: g.by, Deleted: g.gone, Cost: 1, Remaining: g.remaining}, g.err
 }
 
 func (g *thumbs) set(f func()) {
@@ -157,7 +157,7 @@ func TestEveryThumbIsReportedOnce(t *testing.T) {
 		plan := l.waits(task, 7, 100, "IC_1").NewestPlan()
 		eve := state.Person{ID: 6, Login: "eve"}
 		now := time.Now()
-		g := &thumbs{by: map[string][]forge.Thumb{"IC_1": {{Node: "R_2", By: ada, At: now}, {Node: "R_1", By: eve, At: now.Add(-time.Second)}}}}
+		g := &thumbs{by: map[string][]forge.Reaction{"IC_1": {{Node: "R_2", By: ada, At: now}, {Node: "R_1", By: eve, At: now.Add(-time.Second)}}}}
 		polling(t, l, g)
 		pass(5 * time.Minute)
 		var got []string
@@ -179,7 +179,7 @@ func TestThumbsAreReportedAgainAfterAWithdrawal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLife(t)
 		plan := l.waits(task, 7, 100, "IC_1").NewestPlan()
-		g := &thumbs{by: map[string][]forge.Thumb{"IC_1": {{Node: "R_1", By: ada, At: time.Now()}}}}
+		g := &thumbs{by: map[string][]forge.Reaction{"IC_1": {{Node: "R_1", By: ada, At: time.Now()}}}}
 		polling(t, l, g)
 		pass(time.Second)
 		tick := &state.Candidate{Approval: state.Approval{Kind: plan.Kind, Hash: plan.Hash, By: ada, Permission: state.PermissionWrite, Via: state.ViaBox}}
@@ -196,7 +196,7 @@ func TestAFailedPollLosesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLife(t)
 		l.waits(task, 7, 100, "IC_1")
-		g := &thumbs{err: errors.New("502"), by: map[string][]forge.Thumb{"IC_1": {{Node: "R_1", By: ada, At: time.Now()}}}}
+		g := &thumbs{err: errors.New("502"), by: map[string][]forge.Reaction{"IC_1": {{Node: "R_1", By: ada, At: time.Now()}}}}
 		polling(t, l, g)
 		pass(20 * time.Second)
 		if n := len(l.reported(state.EventThumb)); n != 0 {
@@ -246,7 +246,7 @@ func TestWhatIsPolled(t *testing.T) {
 		}
 		l.happen(state.Event{Kind: state.EventCommented, By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 9, Body: "Not so."}})
 		g.set(func() {
-			g.by = map[string][]forge.Thumb{"IC_55": {{Node: "R_5", By: ada, At: time.Now()}}, "I_1": {{Node: "R_6", By: ada, At: time.Now()}}}
+			g.by = map[string][]forge.Reaction{"IC_55": {{Node: "R_5", By: ada, At: time.Now()}}, "I_1": {{Node: "R_6", By: ada, At: time.Now()}}}
 		})
 		pass(time.Minute)
 		var got []string

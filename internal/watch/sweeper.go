@@ -25,7 +25,7 @@ type Lost interface {
 	talk
 	Installations(ctx context.Context) ([]forge.Installation, error)
 	InstallationRepos(ctx context.Context, installation int64) ([]state.Repo, error)
-	Installed(ctx context.Context, repo int64) error
+	CheckInstalled(ctx context.Context, repo int64) error
 }
 
 type deliveries interface {
@@ -34,9 +34,9 @@ type deliveries interface {
 }
 
 type issueReader interface {
-	OpenIssuesFor(ctx context.Context, r forge.Repo, want forge.Filter) ([]forge.Issue, error)
+	OpenIssuesFor(ctx context.Context, r forge.Repo, want forge.IssueFilter) ([]forge.Issue, error)
 	IssueActor(ctx context.Context, r forge.Repo, number int, what, subject string) (state.Person, time.Time, error)
-	IssueText(ctx context.Context, r forge.Repo, node string) (forge.CommentView, error)
+	IssueText(ctx context.Context, r forge.Repo, node string) (forge.Comment, error)
 	Issue(ctx context.Context, r forge.Repo, number int) (forge.Issue, error)
 	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
 }
@@ -214,7 +214,7 @@ func (s *Sweeper) places(ctx context.Context) (map[int64]place, error) {
 func (s *Sweeper) placed(ctx context.Context, t *state.Task, places map[int64]place) error {
 	p, listed := places[t.Key.Repo]
 	if !listed {
-		if err := s.cfg.GitHub.Installed(ctx, t.Key.Repo); err != nil {
+		if err := s.cfg.GitHub.CheckInstalled(ctx, t.Key.Repo); err != nil {
 			return s.unreadable(ctx, t, err)
 		}
 		return nil

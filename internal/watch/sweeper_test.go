@@ -69,7 +69,7 @@ func newLand(t *testing.T) *land {
 	app := sim.App()
 	f, err := forge.New(forge.Config{
 		AppID: app.ID, PrivateKey: app.PEM, WebURL: base, V3APIURL: base + "/api/v3/", V4APIURL: base + "/api/graphql", Transport: transport,
-		Backoff: time.Millisecond, Writes: forge.Pace{Burst: 1000}, Data: forge.Pace{Burst: 1000},
+		Backoff: time.Millisecond, Writes: forge.RateLimit{Burst: 1000}, Data: forge.RateLimit{Burst: 1000},
 	})
 	check(t, err)
 	l.cfg = watch.SweeperConfig{

@@ -11,7 +11,7 @@ import (
 
 // planReader reads the current comment of a plan.
 type planReader interface {
-	Standing(ctx context.Context, r forge.Repo, comment, said, branch string) (forge.Standing, error)
+	PlanSnapshot(ctx context.Context, r forge.Repo, comment, said, branch string) (forge.PlanSnapshot, error)
 }
 
 // ticks reports a ticked box of the plan that awaits approval. Normally a webhook reports the tick and names the
@@ -22,7 +22,7 @@ func (s *Sweeper) ticks(ctx context.Context, t *state.Task) error {
 	if !t.Phase.AwaitsApproval() || p == nil || !p.Open() {
 		return nil
 	}
-	st, err := s.cfg.GitHub.Standing(ctx, forge.RepoOf(t), p.CommentNode, "", t.Branch.Base)
+	st, err := s.cfg.GitHub.PlanSnapshot(ctx, forge.RepoOf(t), p.CommentNode, "", t.Branch.Base)
 	if err != nil {
 		return fmt.Errorf("read the boxes of a plan: %w", err)
 	}

@@ -35,15 +35,15 @@ func (s *Sweeper) isLabeled(i forge.Issue) bool {
 func (s *Sweeper) triggers(ctx context.Context, installation int64, r state.Repo) error {
 	repo := forge.Repo{Installation: installation, Owner: r.Owner, Name: r.Name, ID: r.ID}
 	type want struct {
-		filter        forge.Filter
+		filter        forge.IssueFilter
 		via, what, of string
 	}
 	var wants []want
 	if s.cfg.Assignee != "" {
-		wants = append(wants, want{forge.Filter{Assignee: s.cfg.Assignee}, "assigned", "assigned", s.cfg.Assignee})
+		wants = append(wants, want{forge.IssueFilter{Assignee: s.cfg.Assignee}, "assigned", "assigned", s.cfg.Assignee})
 	}
 	if s.cfg.Label != "" {
-		wants = append(wants, want{forge.Filter{Label: s.cfg.Label}, "label", "labeled", s.cfg.Label})
+		wants = append(wants, want{forge.IssueFilter{Label: s.cfg.Label}, "label", "labeled", s.cfg.Label})
 	}
 	var errs []error
 	for _, w := range wants {

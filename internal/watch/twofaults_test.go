@@ -23,7 +23,7 @@ func TestAThumbIsReportedUntilTheStoreTakesIt(t *testing.T) {
 		l := newLife(t)
 		l.waits(task, 7, 100, "IC_1")
 		eve, now := state.Person{ID: 6, Login: "eve"}, time.Now()
-		g := &thumbs{by: map[string][]forge.Thumb{"IC_1": {{Node: "R_2", By: ada, At: now}, {Node: "R_1", By: eve, At: now.Add(-time.Second)}}}}
+		g := &thumbs{by: map[string][]forge.Reaction{"IC_1": {{Node: "R_2", By: ada, At: now}, {Node: "R_1", By: eve, At: now.Add(-time.Second)}}}}
 		failures := 0
 		l.refuse = func(e state.Event) error {
 			if e.Kind == state.EventThumb && e.By == ada && failures < 3 {

@@ -43,7 +43,7 @@ func (s *Steps) approve(ctx context.Context, w *unit) (state.Event, error) {
 		e.Detail = state.NotNoPermission
 		return e, nil
 	}
-	st, err := s.GitHub.Standing(ctx, w.repo, plan.CommentNode, k.Node, w.task.Branch.Base)
+	st, err := s.GitHub.PlanSnapshot(ctx, w.repo, plan.CommentNode, k.Node, w.task.Branch.Base)
 	if err != nil {
 		return e, insist(fmt.Errorf("read the plan comment, its issue and its reactions: %w", err))
 	}
@@ -76,7 +76,7 @@ func approvalOf(t *state.Task, plan *state.Plan) *state.Approval {
 }
 
 // planStands says why the plan as it stands on GitHub cannot be approved, or nothing.
-func planStands(st forge.Standing, plan *state.Plan) string {
+func planStands(st forge.PlanSnapshot, plan *state.Plan) string {
 	switch {
 	case st.Deleted:
 		return state.NotDeleted
@@ -92,8 +92,8 @@ func planStands(st forge.Standing, plan *state.Plan) string {
 }
 
 // thumbStands says whether the person's 👍 is still there and was given after the comment.
-func thumbStands(st forge.Standing, plan *state.Plan, by state.Person) string {
-	if slices.ContainsFunc(st.Comment.ThumbsUp, func(th forge.Thumb) bool {
+func thumbStands(st forge.PlanSnapshot, plan *state.Plan, by state.Person) string {
+	if slices.ContainsFunc(st.Comment.ThumbsUp, func(th forge.Reaction) bool {
 		return th.By.ID == by.ID && !th.At.Before(plan.PostedAt)
 	}) {
 		return ""
@@ -102,7 +102,7 @@ func thumbStands(st forge.Standing, plan *state.Plan, by state.Person) string {
 }
 
 // actStands says why an approval is no longer what the person said, or nothing.
-func actStands(st forge.Standing, plan *state.Plan, a *state.Approval) string {
+func actStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) string {
 	switch a.Via {
 	case state.ViaReaction:
 		return thumbStands(st, plan, a.By)
@@ -119,7 +119,7 @@ func actStands(st forge.Standing, plan *state.Plan, a *state.Approval) string {
 
 // tickStands says whether the person's tick is there, and nobody has touched a box since. GitHub names the last editor only,
 // so a box that somebody else ticked again cannot be told from the person's own tick.
-func tickStands(st forge.Standing, plan *state.Plan, a *state.Approval) string {
+func tickStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) string {
 	ticked := comment.Ticked(st.Comment.Body, plan.Hash)
 	switch editor := st.Comment.Editor; {
 	case !slices.Contains(ticked, a.Choice):
@@ -134,13 +134,13 @@ func tickStands(st forge.Standing, plan *state.Plan, a *state.Approval) string {
 
 // wordsStand says whether the comment with the command is there and reads as it did. What a comment was edited to is not an
 // approval either: edits give no commands.
-func wordsStand(st forge.Standing, a *state.Approval) string {
+func wordsStand(st forge.PlanSnapshot, a *state.Approval) string {
 	switch {
 	case a.Node == "": // given to an older version, which did not keep it
 		return ""
-	case st.Said == nil || st.Said.Minimised:
+	case st.Approval == nil || st.Approval.Minimized:
 		return state.NotErased
-	case st.Said.Author.ID != a.By.ID || state.SaidHash(st.Said.Body) != a.Said:
+	case st.Approval.Author.ID != a.By.ID || state.SaidHash(st.Approval.Body) != a.Said:
 		return state.NotReworded
 	}
 	return ""
@@ -169,7 +169,7 @@ func (s *Steps) stillApproved(ctx context.Context, w *unit, a *state.Approval) (
 		return state.NotRevoked, nil
 	}
 	at := s.Now()
-	st, err := s.GitHub.Standing(ctx, w.repo, plan.CommentNode, a.Node, w.task.Branch.Base)
+	st, err := s.GitHub.PlanSnapshot(ctx, w.repo, plan.CommentNode, a.Node, w.task.Branch.Base)
 	if err != nil {
 		return "", fmt.Errorf("read what gave the approval: %w", err)
 	}
@@ -183,7 +183,7 @@ func (s *Steps) stillApproved(ctx context.Context, w *unit, a *state.Approval) (
 // countedTickStands says whether a tick that counted is still there; other boxes do not matter any more. Everybody who can edit the
 // comment may approve, so a box that they leave ticked, or tick again, stands. A bot may not: after its edit, other than errand's own,
 // nobody can tell whose tick it is.
-func (s *Steps) countedTickStands(ctx context.Context, st forge.Standing, plan *state.Plan, a *state.Approval) (why string, err error) {
+func (s *Steps) countedTickStands(ctx context.Context, st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) (why string, err error) {
 	if !slices.Contains(comment.Ticked(st.Comment.Body, plan.Hash), a.Choice) {
 		return state.NotTicked, nil
 	}

@@ -53,20 +53,20 @@ type talker interface {
 	EditComment(ctx context.Context, r forge.Repo, id int64, body string) (forge.Posted, error)
 	FindComments(ctx context.Context, r forge.Repo, number int, marker string, since time.Time) ([]forge.Posted, error)
 	DeleteComment(ctx context.Context, r forge.Repo, id int64) error
-	Minimise(ctx context.Context, installation int64, node string) error
+	Minimize(ctx context.Context, installation int64, node string) error
 }
 
 type reader interface {
 	Head(ctx context.Context, r forge.Repo, branch string) (string, error)
-	Base(ctx context.Context, r forge.Repo, commit string, files []string) (forge.Base, error)
+	CommitFiles(ctx context.Context, r forge.Repo, commit string, files []string) (forge.CommitFiles, error)
 	ChangedSince(ctx context.Context, r forge.Repo, base, head string) (forge.Comparison, error)
 }
 
 type issues interface {
-	Said(ctx context.Context, r forge.Repo, node, branch string) (said *forge.CommentView, head string, err error)
-	Comment(ctx context.Context, r forge.Repo, id int64) (forge.CommentView, error)
-	Standing(ctx context.Context, r forge.Repo, comment, said, branch string) (forge.Standing, error)
-	Outset(ctx context.Context, r forge.Repo, number int, file string) (forge.Outset, error)
+	CommentAndHead(ctx context.Context, r forge.Repo, node, branch string) (said *forge.Comment, head string, err error)
+	Comment(ctx context.Context, r forge.Repo, id int64) (forge.Comment, error)
+	PlanSnapshot(ctx context.Context, r forge.Repo, comment, said, branch string) (forge.PlanSnapshot, error)
+	IssueSnapshot(ctx context.Context, r forge.Repo, number int, file string) (forge.IssueSnapshot, error)
 	Issue(ctx context.Context, r forge.Repo, number int) (forge.Issue, error)
 	creator
 }
@@ -78,8 +78,8 @@ type creator interface {
 }
 
 type publisher interface {
-	Commit(ctx context.Context, r forge.Repo, cs *changeset.Changeset, onto string, known map[string]string) (forge.Published, error)
-	Move(ctx context.Context, r forge.Repo, branch, before, after string) error
+	CreateCommits(ctx context.Context, r forge.Repo, cs *changeset.Changeset, onto string, known map[string]string) (forge.Published, error)
+	MoveBranch(ctx context.Context, r forge.Repo, branch, before, after string) error
 	Tree(ctx context.Context, r forge.Repo, commit string) (map[string]forge.TreeEntry, error)
 	Blob(ctx context.Context, r forge.Repo, id string) ([]byte, error)
 }

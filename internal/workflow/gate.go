@@ -32,7 +32,7 @@ func (s *Steps) currentGate(ctx context.Context, w *unit) (state.Gate, error) {
 	if len(t.Gate) == 0 {
 		return repositoryGate(t.Settings), nil
 	}
-	out, err := s.GitHub.Outset(ctx, w.repo, t.Key.Issue, configFile)
+	out, err := s.GitHub.IssueSnapshot(ctx, w.repo, t.Key.Issue, configFile)
 	if err != nil {
 		return state.Gate{}, fmt.Errorf("read what the repository sets of the push gate: %w", err)
 	}

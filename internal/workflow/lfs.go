@@ -44,7 +44,7 @@ func (s *Steps) uploadLargeFiles(ctx context.Context, w *unit, cs *changeset.Cha
 	p := Trouble(err)
 	for pointer, path := range cs.Pointers() {
 		if pointer.OID == refused.OID {
-			p.Reason = fmt.Sprintf("GitHub does not take the large file `%s`: %s.", path, refused.Said)
+			p.Reason = fmt.Sprintf("GitHub does not take the large file `%s`: %s.", path, refused.Message)
 		}
 	}
 	p.Err = err

@@ -17,7 +17,7 @@ func (s *Steps) permitted(ctx context.Context, w *unit) (*state.Waiting, error) 
 	}
 	var missing []string
 	known := w.task.Waiting != nil && w.task.Waiting.Kind == state.WaitPermission // and logged
-	for _, lack := range in.Lacks() {
+	for _, lack := range in.MissingPermissions() {
 		if !lack.Required {
 			continue
 		}

@@ -39,7 +39,7 @@ func TestAllThatIsMissingIsNamed(t *testing.T) {
 				}
 				w.GrantPermissions(owner, perms)
 			}
-			w.forge.Forget()
+			w.forge.InvalidateTokens()
 			check(t, second(w.forge.Installations(t.Context()))) // both are known
 			w.task.Phase = state.PhasePreliminaryPlanning
 			w.launching(state.RunPreliminary)

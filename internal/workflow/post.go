@@ -220,7 +220,7 @@ func (s *Steps) status(ctx context.Context, w *unit) (state.Event, error) {
 // minimise folds a superseded plan. It may be repeated.
 func (s *Steps) minimise(ctx context.Context, w *unit) (state.Event, error) {
 	if node := w.job.Args["node"]; node != "" {
-		if err := s.GitHub.Minimise(ctx, w.task.Installation, node); err != nil && !errors.Is(err, forge.ErrNotFound) {
+		if err := s.GitHub.Minimize(ctx, w.task.Installation, node); err != nil && !errors.Is(err, forge.ErrNotFound) {
 			return state.Event{}, fmt.Errorf("fold a superseded plan: %w", err)
 		}
 	}

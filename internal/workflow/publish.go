@@ -179,7 +179,7 @@ func (s *Steps) commit(ctx context.Context, w *unit) (state.Event, error) {
 	if err := s.uploadLargeFiles(ctx, w, cs); err != nil {
 		return state.Event{}, fmt.Errorf("upload large files: %w", err)
 	}
-	out, err := s.GitHub.Commit(ctx, w.repo, cs, cs.Base, maps.Clone(set.IDs))
+	out, err := s.GitHub.CreateCommits(ctx, w.repo, cs, cs.Base, maps.Clone(set.IDs))
 	if errors.Is(err, forge.ErrTreeMismatch) {
 		return state.Event{}, &Problem{Reason: "GitHub built another tree from the commits than the VM says it had, so nothing was published.",
 			Hint: "Comment `retry fresh` to do the work again on a new VM.", Class: "github", Permanent: true, Err: err}
@@ -197,7 +197,7 @@ func (s *Steps) move(ctx context.Context, w *unit) (state.Event, error) {
 	if _, err := s.attempted(ctx, w); err != nil {
 		return state.Event{}, err
 	}
-	err := s.GitHub.Move(ctx, w.repo, t.Branch.Name, t.Branch.Head, t.Work.Head)
+	err := s.GitHub.MoveBranch(ctx, w.repo, t.Branch.Name, t.Branch.Head, t.Work.Head)
 	var moved *forge.MovedError
 	switch {
 	case errors.As(err, &moved) && moved.Head == t.Work.Head: // an earlier attempt did it

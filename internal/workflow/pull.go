@@ -25,7 +25,7 @@ func (s *Steps) openPR(ctx context.Context, w *unit) (state.Event, error) {
 	if err != nil {
 		return state.Event{}, err
 	}
-	want.Look = before
+	want.CheckExisting = before
 	pr, err := s.GitHub.OpenPR(ctx, w.repo, want)
 	if err != nil {
 		return state.Event{}, s.branchGone(ctx, w, fmt.Errorf("open the pull request: %w", err))

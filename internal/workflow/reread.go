@@ -30,7 +30,7 @@ func acts(e state.Event) bool {
 //
 // With the comment it reads where the branch base is, at which a run that the comment leads to may begin.
 func (s *Steps) reread(ctx context.Context, repo forge.Repo, e state.Event, base string) (state.Event, error) {
-	now, head, err := s.GitHub.Said(ctx, repo, e.Comment.Node, cmp.Or(base, "HEAD"))
+	now, head, err := s.GitHub.CommentAndHead(ctx, repo, e.Comment.Node, cmp.Or(base, "HEAD"))
 	if err != nil {
 		return state.Event{}, insist(fmt.Errorf("read the comment of @%s again: %w", e.By.Login, err))
 	}
@@ -40,7 +40,7 @@ func (s *Steps) reread(ctx context.Context, repo forge.Repo, e state.Event, base
 	c := *e.Comment
 	e.Comment = &c
 	switch {
-	case now == nil || now.Minimised:
+	case now == nil || now.Minimized:
 		c.Withdrawn = state.NotErased
 	case state.SaidHash(now.Body) == state.SaidHash(c.Body):
 	case now.Author.ID != e.By.ID || now.Editor == nil || now.Editor.ID != e.By.ID || !onlyWords(e.Orders):

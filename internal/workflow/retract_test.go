@@ -46,7 +46,7 @@ func TestWithdrawnWordsDoNotApprove(t *testing.T) {
 		"deleted by its author": {"@errand approve", func(w *world, k *state.Candidate) error { return w.As("bob").DeleteComment(full, k.Comment) }, state.NotErased},
 		"deleted by an admin":   {"@errand approve", func(w *world, k *state.Candidate) error { return w.ada.DeleteComment(full, k.Comment) }, state.NotErased},
 		"hidden": {"@errand approve", func(w *world, k *state.Candidate) error {
-			return w.forge.Minimise(w.t.Context(), w.task.Installation, k.Node)
+			return w.forge.Minimize(w.t.Context(), w.task.Installation, k.Node)
 		}, state.NotErased},
 		"edited to wait": {"@errand approve", func(w *world, k *state.Candidate) error { return w.As("bob").EditComment(full, k.Comment, "Wait.") }, state.NotReworded},
 		"edited to other conditions": {"@errand approve with: use tabs", func(w *world, k *state.Candidate) error {
@@ -242,7 +242,7 @@ func TestWithdrawnCommentsAreVetted(t *testing.T) {
 		"a command, deleted":  {"bob", "@errand budget +5", orders(budget), deletes("bob"), state.NotErased, "@errand budget +5", 2},
 		"by an admin":         {"bob", "@errand budget +5", orders(budget), deletes("ada"), state.NotErased, "@errand budget +5", 2},
 		"hidden": {"bob", "@errand budget +5", orders(budget), func(w *world, c *simgithub.Comment) error {
-			return w.forge.Minimise(w.t.Context(), w.task.Installation, c.NodeID)
+			return w.forge.Minimize(w.t.Context(), w.task.Installation, c.NodeID)
 		}, state.NotErased, "@errand budget +5", 2},
 		"raised":                 {"bob", "@errand budget +5", orders(budget), edits("bob", "@errand budget +500"), state.NotReworded, "@errand budget +5", 2},
 		"edited to words":        {"bob", "@errand budget +5", orders(budget), edits("bob", "Never mind."), state.NotReworded, "@errand budget +5", 2},

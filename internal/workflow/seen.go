@@ -28,15 +28,15 @@ func (s *Steps) decide(ctx context.Context, w *unit, settings state.Settings, is
 type discussion struct {
 	text    trust.Comment
 	said    []trust.Comment
-	remarks map[string]*forge.Remark // those of a pull request, by GraphQL id
-	more    bool                     // there is more
+	remarks map[string]*forge.PullComment // those of a pull request, by GraphQL id
+	more    bool                          // there is more
 }
 
 // discussion reads the text of an issue or a pull request and its comments, of a pull request its reviews as well.
 func (s *Steps) discussion(ctx context.Context, w *unit, i forge.Issue) (discussion, error) {
-	d := discussion{remarks: map[string]*forge.Remark{}}
+	d := discussion{remarks: map[string]*forge.PullComment{}}
 	if !i.IsPR {
-		out, err := s.GitHub.Outset(ctx, w.repo, i.Number, configFile)
+		out, err := s.GitHub.IssueSnapshot(ctx, w.repo, i.Number, configFile)
 		d.text = commentOf(out.Text)
 		for _, c := range out.Comments {
 			d.said = append(d.said, commentOf(c))
@@ -44,17 +44,17 @@ func (s *Steps) discussion(ctx context.Context, w *unit, i forge.Issue) (discuss
 		return d, err
 	}
 	pull, err := s.GitHub.PullText(ctx, w.repo, i.Number)
-	d.text, d.more = commentOf(pull.Text), pull.More
-	for i := range pull.Said {
-		said := commentOf(pull.Said[i].CommentView)
-		d.said, d.remarks[said.Node] = append(d.said, said), &pull.Said[i]
+	d.text, d.more = commentOf(pull.Text), pull.Truncated
+	for i := range pull.Comments {
+		said := commentOf(pull.Comments[i].Comment)
+		d.said, d.remarks[said.Node] = append(d.said, said), &pull.Comments[i]
 	}
 	return d, err
 }
 
 // whereOf says what a text of a pull request is part of, empty for the conversation. Names of files are the words of
 // whoever opened the pull request, so that they are left out unless that person is trusted.
-func whereOf(r *forge.Remark, trusted bool) string {
+func whereOf(r *forge.PullComment, trusted bool) string {
 	if r == nil {
 		return ""
 	}

@@ -29,7 +29,7 @@ func (s *Steps) start(ctx context.Context, w *unit) (state.Event, error) {
 		return heldUp(held), err
 	}
 	at := s.Now()
-	out, err := s.GitHub.Outset(ctx, w.repo, w.task.Key.Issue, configFile)
+	out, err := s.GitHub.IssueSnapshot(ctx, w.repo, w.task.Key.Issue, configFile)
 	if err != nil {
 		return state.Event{}, fmt.Errorf("read the discussion: %w", err)
 	}
@@ -99,7 +99,7 @@ func heldUp(w *state.Waiting) state.Event {
 const configFile = ".errand.yml"
 
 // settings are the repository's, those of the organisation's `.github` repository where it has none.
-func (s *Steps) settings(w *unit, out forge.Outset) (state.Settings, *state.Waiting) {
+func (s *Steps) settings(w *unit, out forge.IssueSnapshot) (state.Settings, *state.Waiting) {
 	data := out.Config
 	if data == nil {
 		data = out.OrgConfig
@@ -121,7 +121,7 @@ func (s *Steps) settings(w *unit, out forge.Outset) (state.Settings, *state.Wait
 }
 
 // visible decides what the agent may see of the issue and its discussion.
-func (s *Steps) visible(ctx context.Context, w *unit, settings state.Settings, out forge.Outset) (trust.View, error) {
+func (s *Steps) visible(ctx context.Context, w *unit, settings state.Settings, out forge.IssueSnapshot) (trust.View, error) {
 	t := w.task
 	issue := trust.Issue{Title: t.Frozen.Title, Comment: commentOf(out.Text), VouchedBy: t.Frozen.By}
 	issue.Body = t.Frozen.Body // as frozen, whatever stands there now
@@ -132,7 +132,7 @@ func (s *Steps) visible(ctx context.Context, w *unit, settings state.Settings, o
 	return s.decide(ctx, w, settings, issue, comments)
 }
 
-func commentOf(c forge.CommentView) trust.Comment {
+func commentOf(c forge.Comment) trust.Comment {
 	out := trust.Comment{ID: c.ID, Node: c.Node, Author: c.Author, Body: c.Body, CreatedAt: c.CreatedAt, EditedAt: c.EditedAt}
 	if c.Editor != nil {
 		out.EditedBy = *c.Editor
@@ -186,7 +186,7 @@ func refusedElsewhere(err error, ref, home trust.IssueRef) bool {
 func (s *Steps) blocked(ctx context.Context, w *unit, i forge.Issue, v trust.View) (*state.Waiting, error) {
 	t := w.task
 	var found []forge.Blocker
-	if !i.Alone {
+	if !i.NoRelations {
 		var err error
 		if found, err = s.GitHub.Blockers(ctx, w.repo, t.Key.Issue); err != nil {
 			return nil, fmt.Errorf("read what blocks the issue: %w", err)
@@ -223,7 +223,7 @@ func (s *Steps) blocked(ctx context.Context, w *unit, i forge.Issue, v trust.Vie
 }
 
 // branch finds the base, its newest commit, the ticket key and a name for the branch.
-func (s *Steps) branch(ctx context.Context, w *unit, st *state.Start, v trust.View, out forge.Outset) error {
+func (s *Steps) branch(ctx context.Context, w *unit, st *state.Start, v trust.View, out forge.IssueSnapshot) error {
 	t := w.task
 	b := state.Branch{Base: t.Trigger.Base}
 	if b.Base == "" {

@@ -33,7 +33,7 @@ func (s *Steps) base(ctx context.Context, w *unit, st *state.Start) error {
 	if st.Branch.BaseSHA == "" || st.Settings.Shell.Set && len(st.Settings.Guidance) == 0 {
 		return nil
 	}
-	base, err := s.GitHub.Base(ctx, w.repo, st.Branch.BaseSHA, st.Settings.Guidance)
+	base, err := s.GitHub.CommitFiles(ctx, w.repo, st.Branch.BaseSHA, st.Settings.Guidance)
 	if err != nil {
 		return fmt.Errorf("look at what the base branch says to agents, and is built with: %w", err)
 	}

@@ -74,7 +74,7 @@ func TestTroubleOfGitHub(t *testing.T) {
 			w.fault(c.fault)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			_, err := w.forge.CreateComment(forge.WithPriority(ctx, forge.PriorityReact), w.repoRef(), 1, "x")
+			_, err := w.forge.CreateComment(forge.WithPriority(ctx, forge.PriorityReaction), w.repoRef(), 1, "x")
 			p := wantProblem(t, err, "github", c.perm)
 			if c.waits != p.Retry.After(time.Now().Add(time.Minute)) {
 				t.Errorf("tried again at %v", p.Retry)

@@ -87,7 +87,7 @@ func (s *Steps) react(ctx context.Context, w *unit) (state.Event, error) {
 			target.Kind = forge.TargetReviewComment
 		}
 	}
-	ctx = forge.WithPriority(ctx, forge.PriorityReact)
+	ctx = forge.WithPriority(ctx, forge.PriorityReaction)
 	switch err := s.GitHub.React(ctx, repo, target, a["content"]); {
 	case errors.Is(err, forge.ErrLocked):
 		w.log.Info().Err(err).Msg("no reaction where the conversation is locked")

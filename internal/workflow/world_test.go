@@ -82,7 +82,7 @@ func newWorld(t *testing.T, change ...func(*workflow.Config)) *world {
 	app := sim.App()
 	w.forge, err = forge.New(forge.Config{
 		AppID: app.ID, PrivateKey: app.PEM, WebURL: base, V3APIURL: base + "/api/v3/", V4APIURL: base + "/api/graphql", Transport: transport,
-		Timeout: time.Minute, Backoff: time.Millisecond, Writes: forge.Pace{Burst: 1000}, Data: forge.Pace{Burst: 1000},
+		Timeout: time.Minute, Backoff: time.Millisecond, Writes: forge.RateLimit{Burst: 1000}, Data: forge.RateLimit{Burst: 1000},
 	})
 	check(t, err)
 	i, err := w.ada.OpenIssue(full, simgithub.NewIssue{Title: "It breaks", Body: "Always."})

@@ -73,7 +73,7 @@ func TestAddresses(t *testing.T) {
 			i := w.OpenIssue(t, "It breaks")
 			self := forgetest.Must(w.Forge.Self(t.Context()))(t)
 			posted := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, i.Number, "Hello."))(t)
-			forgetest.Must(w.Forge.Thumbs(t.Context(), w.Repo.Installation, []string{posted.Node}))(t)
+			forgetest.Must(w.Forge.PollReactions(t.Context(), w.Repo.Installation, []string{posted.Node}))(t)
 			forgetest.Must(w.Forge.Installations(t.Context()))(t)
 			token, _, err := w.Forge.GitToken(t.Context(), w.Repo)
 			if err != nil || token == "" || self.Slug != "errand" {

@@ -63,7 +63,7 @@ func (op *Operation) Wrap(err error) error {
 func (op *Operation) limited(e *Error, l *LimitError) {
 	e.Class, e.Retry, e.Err = ClassTemporary, l.Until, l
 	e.Reason = "GitHub's rate limit for this installation is used up."
-	if l.Kind == LimitPace {
+	if l.Kind == LimitLocal {
 		e.Reason = "Too much is waiting to be written to GitHub."
 	}
 	e.Hint = "Nothing needs to be done: it goes on by itself at " + l.Until.UTC().Format("15:04 MST") + "."

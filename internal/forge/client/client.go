@@ -27,13 +27,13 @@ type Config struct {
 	UserAgent string        // default "errand"
 	Timeout   time.Duration // of one request; default 30 s
 	Backoff   time.Duration // before a read is repeated, doubled each time; default 500 ms
-	// Unsaid is how long a secondary limit is waited out that names no time, doubled while it goes on;
+	// SecondaryWait is how long a secondary limit is waited out that names no time, doubled while it goes on;
 	// default a minute, which is what GitHub asks for.
-	Unsaid time.Duration
+	SecondaryWait time.Duration
 	// Writes is the pace of what people see, per installation; default 20 at once, then one a second.
-	Writes Pace
+	Writes RateLimit
 	// Data is the pace of git objects, per installation; default 60 at once, then three a second.
-	Data Pace
+	Data RateLimit
 	// Installations is how many installations' clients are kept; default 512.
 	Installations int
 	// StatelessTokens is sent as X-GitHub-Stateless-S2S-Token ("enabled" or "disabled") when a token
@@ -44,7 +44,7 @@ type Config struct {
 	Redact func(string) string
 
 	Log       zerolog.Logger
-	Metrics   func(Call)        // called after every HTTP request; must be quick
+	Metrics   func(Request)     // called after every HTTP request; must be quick
 	Now       func() time.Time  // default time.Now
 	Transport http.RoundTripper // default http.DefaultTransport
 }
@@ -213,20 +213,20 @@ func withDefaults(cfg Config) Config {
 	if cfg.Backoff == 0 {
 		cfg.Backoff = 500 * time.Millisecond
 	}
-	if cfg.Unsaid == 0 {
-		cfg.Unsaid = secondaryFirst
+	if cfg.SecondaryWait == 0 {
+		cfg.SecondaryWait = secondaryFirst
 	}
-	if cfg.Writes == (Pace{}) {
-		cfg.Writes = Pace{Burst: 20, Every: time.Second}
+	if cfg.Writes == (RateLimit{}) {
+		cfg.Writes = RateLimit{Burst: 20, Every: time.Second}
 	}
-	if cfg.Data == (Pace{}) {
-		cfg.Data = Pace{Burst: 60, Every: time.Second / 3}
+	if cfg.Data == (RateLimit{}) {
+		cfg.Data = RateLimit{Burst: 60, Every: time.Second / 3}
 	}
 	if cfg.Installations == 0 {
 		cfg.Installations = 512
 	}
 	if cfg.Metrics == nil {
-		cfg.Metrics = func(Call) {}
+		cfg.Metrics = func(Request) {}
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -18,7 +18,7 @@ type LimitKind string
 const (
 	LimitPrimary   LimitKind = "primary"   // so many requests or points in an hour
 	LimitSecondary LimitKind = "secondary" // too fast, too many at once, too much content
-	LimitPace      LimitKind = "pace"      // our own: too many writes are waiting already
+	LimitLocal     LimitKind = "pace"      // our own: too many writes are waiting already
 )
 
 // LimitError says that a call was not made, or not carried out, because of a limit. Until then all
@@ -27,14 +27,14 @@ type LimitError struct {
 	Kind         LimitKind
 	Installation int64 // 0 for calls as the App itself
 	Until        time.Time
-	Said         string // GitHub's message; empty when the call was not made
+	Message      string // GitHub's message; empty when the call was not made
 }
 
 // Error names the limit and when it ends.
 func (e *LimitError) Error() string {
 	s := fmt.Sprintf("%s rate limit of installation %d until %s", e.Kind, e.Installation, e.Until.UTC().Format(time.RFC3339))
-	if e.Said != "" {
-		s += ": " + e.Said
+	if e.Message != "" {
+		s += ": " + e.Message
 	}
 	return s
 }
@@ -100,7 +100,7 @@ func (g *gate) judge(installation int64, a api, resp *http.Response, body []byte
 		}
 		return nil
 	}
-	l := &LimitError{Kind: kind, Installation: installation, Said: said, Until: g.until(installation, kind, resp.Header)}
+	l := &LimitError{Kind: kind, Installation: installation, Message: said, Until: g.until(installation, kind, resp.Header)}
 	k := gateKey{installation, a}
 	if kind == LimitSecondary {
 		k.api = ""

@@ -14,9 +14,9 @@ type Priority int
 
 // The priorities.
 const (
-	PriorityStatus Priority = iota // edits of the status comment
-	PriorityAnswer                 // comments, pull requests and all else
-	PriorityReact                  // 👀: the first sign of life
+	PriorityStatus   Priority = iota // edits of the status comment
+	PriorityAnswer                   // comments, pull requests and all else
+	PriorityReaction                 // 👀: the first sign of life
 )
 
 // WithPriority sets the priority of the writes that are made with the returned context. Without it,
@@ -39,8 +39,8 @@ func priorityOf(ctx context.Context, fallback Priority) Priority {
 	return fallback
 }
 
-// Pace is a token bucket: Burst at once, then one every Every. A zero Every means no bound.
-type Pace struct {
+// RateLimit is a token bucket: Burst at once, then one every Every. A zero Every means no bound.
+type RateLimit struct {
 	Burst int
 	Every time.Duration
 }
@@ -59,7 +59,7 @@ type waiter struct {
 	turn     chan struct{} // closed when it may look whether it is the first
 }
 
-func newPacer(p Pace, now func() time.Time) *pacer {
+func newPacer(p RateLimit, now func() time.Time) *pacer {
 	limit := rate.Inf
 	if p.Every > 0 {
 		limit = rate.Every(p.Every)

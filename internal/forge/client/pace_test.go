@@ -14,7 +14,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		p := newPacer(Pace{Burst: 2, Every: time.Second}, time.Now)
+		p := newPacer(RateLimit{Burst: 2, Every: time.Second}, time.Now)
 		var at []time.Duration
 		for range 4 {
 			if err := p.wait(t.Context(), PriorityAnswer); err != nil {
@@ -31,7 +31,7 @@ func TestPace(t *testing.T) {
 func TestPaceServesTheImportantFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPacer(Pace{Burst: 1, Every: time.Second}, time.Now)
+		p := newPacer(RateLimit{Burst: 1, Every: time.Second}, time.Now)
 		if err := p.wait(t.Context(), PriorityStatus); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestPaceServesTheImportantFirst(t *testing.T) {
 		}
 		enter("status", PriorityStatus)
 		enter("answer", PriorityAnswer)
-		enter("react", PriorityReact)
+		enter("react", PriorityReaction)
 		enter("answer 2", PriorityAnswer)
 		var got []string
 		for range 4 {
@@ -62,13 +62,13 @@ func TestPaceServesTheImportantFirst(t *testing.T) {
 func TestPaceEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPacer(Pace{Burst: 1, Every: time.Hour}, time.Now)
+		p := newPacer(RateLimit{Burst: 1, Every: time.Hour}, time.Now)
 		if err := p.wait(t.Context(), PriorityAnswer); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := p.wait(ctx, PriorityReact); !errors.Is(err, context.DeadlineExceeded) {
+		if err := p.wait(ctx, PriorityReaction); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		if len(p.waiting) != 0 {

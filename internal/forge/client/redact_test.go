@@ -52,12 +52,14 @@ func TestNothingSecretIsSent(t *testing.T) {
 			_, err := f.OpenPR(t.Context(), forgetest.Repo(), forge.NewPR{Head: "h", Base: "b", Body: text})
 			return err
 		}},
-		"a variable of GraphQL": {do: func(f *forge.Forge) error { return f.Minimise(t.Context(), forgetest.Repo().Installation, text) }},
+		"a variable of GraphQL": {do: func(f *forge.Forge) error { return f.Minimize(t.Context(), forgetest.Repo().Installation, text) }},
 		"a commit's message": {do: func(f *forge.Forge) error {
-			_, err := f.Commit(t.Context(), forgetest.Repo(), &changeset.Changeset{Base: "base", Commits: []changeset.Commit{{ID: "1", Parents: []string{"base"}, Tree: "tree", Message: text}}}, "base", nil)
+			_, err := f.CreateCommits(t.Context(), forgetest.Repo(), &changeset.Changeset{Base: "base", Commits: []changeset.Commit{{ID: "1", Parents: []string{"base"}, Tree: "tree", Message: text}}}, "base", nil)
 			return err
 		}},
-		"a branch's name": {refused: true, do: func(f *forge.Forge) error { return f.Move(t.Context(), forgetest.Repo(), "errand/"+secret, "", "head") }},
+		"a branch's name": {refused: true, do: func(f *forge.Forge) error {
+			return f.MoveBranch(t.Context(), forgetest.Repo(), "errand/"+secret, "", "head")
+		}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +96,7 @@ func TestQuestionsAreSentAsTheyAre(t *testing.T) {
 	if err != nil || got.Title != "Gr**t" {
 		t.Errorf("created %+v, %v", got, err)
 	}
-	if _, err := w.Forge.Thumbs(t.Context(), w.Repo.Installation, []string{got.Node}); err != nil {
+	if _, err := w.Forge.PollReactions(t.Context(), w.Repo.Installation, []string{got.Node}); err != nil {
 		t.Errorf("a question: %v", err)
 	}
 }

@@ -37,8 +37,8 @@ const (
 	readTries   = 3
 )
 
-// Call is one HTTP request that was answered or that failed, for metrics.
-type Call struct {
+// Request is one HTTP request that was answered or that failed, for metrics.
+type Request struct {
 	Op           string // what it was for, without names: "create comment"
 	Method       string
 	Status       int // 0 when there was no answer
@@ -46,7 +46,7 @@ type Call struct {
 	Took         time.Duration
 	Limited      LimitKind // empty unless it met a limit
 	API          string    // rest or graphql
-	Left         int       // of the API's hourly limit, as the answer said; -1 if it did not
+	Remaining    int       // of the API's hourly limit, as the answer said; -1 if it did not
 }
 
 // transport is the innermost of all clients, so that it sees the requests for tokens too. It may be
@@ -62,10 +62,10 @@ type transport struct {
 	redact  func(string) string
 	gate    *gate
 	log     zerolog.Logger
-	metrics func(Call)
+	metrics func(Request)
 	calls   *book
 
-	write, data Pace
+	write, data RateLimit
 	mu          sync.Mutex
 	pacers      map[pacerKey]*pacer
 	sunset      map[string]bool // paths whose end was logged
@@ -87,7 +87,7 @@ func newTransport(cfg Config) (*transport, error) {
 	}
 	return &transport{
 		base: cfg.Transport, now: cfg.Now, timeout: cfg.Timeout, backoff: cfg.Backoff, graphql: v4.Path, hosts: []string{v3.Host, v4.Host},
-		token: cfg.StatelessTokens, redact: cfg.Redact, gate: newGate(cfg.Now, cfg.Unsaid), log: cfg.Log, metrics: cfg.Metrics,
+		token: cfg.StatelessTokens, redact: cfg.Redact, gate: newGate(cfg.Now, cfg.SecondaryWait), log: cfg.Log, metrics: cfg.Metrics,
 		calls: newBook(), write: cfg.Writes, data: cfg.Data, pacers: map[pacerKey]*pacer{}, sunset: map[string]bool{},
 	}, nil
 }
@@ -173,7 +173,7 @@ func (t *transport) turn(ctx context.Context, op *Operation) error {
 	defer cancel()
 	err := t.pacer(op).wait(wctx, op.priority)
 	if err != nil && ctx.Err() == nil {
-		return &LimitError{Kind: LimitPace, Installation: op.installation, Until: t.now().Add(maxPaceWait)}
+		return &LimitError{Kind: LimitLocal, Installation: op.installation, Until: t.now().Add(maxPaceWait)}
 	}
 	return err
 }
@@ -224,7 +224,7 @@ func (t *transport) attempt(req *http.Request, body []byte, op *Operation, mint 
 	start := time.Now()
 	t.calls.add(PurposeOf(req.Context()))
 	resp, answer, err := t.send(out)
-	done := Call{Op: op.name, Method: req.Method, Installation: op.installation, Took: time.Since(start), API: string(a), Left: -1}
+	done := Request{Op: op.name, Method: req.Method, Installation: op.installation, Took: time.Since(start), API: string(a), Remaining: -1}
 	defer func() { t.metrics(done) }()
 	if err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func (t *transport) attempt(req *http.Request, body []byte, op *Operation, mint 
 	resp.Request = req
 	done.Status = resp.StatusCode
 	if left, err := strconv.Atoi(resp.Header.Get("X-RateLimit-Remaining")); err == nil {
-		done.Left = left
+		done.Remaining = left
 	}
 	t.warnOfSunset(op, resp)
 	if l := t.gate.judge(op.installation, a, resp, answer); l != nil {

@@ -57,7 +57,7 @@ func TestLimits(t *testing.T) {
 			f := forgetest.New(t, gh.URL, func(c *forge.Config) { c.Now = func() time.Time { return now } })
 			call := func() error {
 				if tt.graphql {
-					return f.Minimise(t.Context(), 7, "IC_1")
+					return f.Minimize(t.Context(), 7, "IC_1")
 				}
 				_, err := f.CreateComment(t.Context(), forgetest.Repo(), 3, "hello")
 				return err
@@ -163,7 +163,7 @@ func failures() map[string]failure {
 		_, err := f.CreateComment(ctx, forgetest.Repo(), 3, "hello")
 		return err
 	}
-	mutate := func(ctx context.Context, f *forge.Forge) error { return f.Minimise(ctx, 7, "IC_1") }
+	mutate := func(ctx context.Context, f *forge.Forge) error { return f.Minimize(ctx, 7, "IC_1") }
 	query := func(ctx context.Context, f *forge.Forge) error {
 		return errOf(f.IssueText(ctx, forgetest.Repo(), "I_1"))
 	}
@@ -266,7 +266,7 @@ func TestReadsAreRepeated(t *testing.T) {
 	})
 	var seen, left []int
 	f := forgetest.New(t, gh.URL, func(c *forge.Config) {
-		c.Metrics = func(call forge.Call) { seen, left = append(seen, call.Status), append(left, call.Left) }
+		c.Metrics = func(call forge.Request) { seen, left = append(seen, call.Status), append(left, call.Remaining) }
 	})
 	i, err := f.Issue(t.Context(), forgetest.Repo(), 3)
 	if err != nil || i.Title != "A bug" || i.Type != "Bug" || i.Closed {

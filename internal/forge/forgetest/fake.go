@@ -73,7 +73,7 @@ func New(t *testing.T, base string, change ...func(*forge.Config)) *forge.Forge 
 	cfg := forge.Config{
 		AppID: 1, PrivateKey: Key(), WebURL: base, V3APIURL: base + "/api/v3/", V4APIURL: base + "/api/graphql",
 		Transport: &http.Transport{DisableKeepAlives: true}, // else it repeats some reads by itself
-		Backoff:   time.Millisecond, Writes: forge.Pace{Burst: 1000}, Data: forge.Pace{Burst: 1000},
+		Backoff:   time.Millisecond, Writes: forge.RateLimit{Burst: 1000}, Data: forge.RateLimit{Burst: 1000},
 	}
 	for _, c := range change {
 		c(&cfg)

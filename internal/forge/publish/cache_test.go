@@ -29,7 +29,7 @@ func TestTreesAreReadOnce(t *testing.T) {
 	if again := forgetest.Must(w.Forge.Tree(t.Context(), w.Repo, c.base))(t); again["README.md"].ID == "" || w.Forge.Calls(forge.ForTask)-before > 2 {
 		t.Errorf("%d calls, README.md is %v", w.Forge.Calls(forge.ForTask)-before, again["README.md"])
 	}
-	out := forgetest.Must(w.Forge.Commit(t.Context(), w.Repo, cs, c.base, nil))(t)
+	out := forgetest.Must(w.Forge.CreateCommits(t.Context(), w.Repo, cs, c.base, nil))(t)
 
 	before = w.Forge.Calls(forge.ForTask)
 	got := forgetest.Must(w.Forge.Tree(t.Context(), w.Repo, out.Head))(t)

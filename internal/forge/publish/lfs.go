@@ -33,19 +33,19 @@ const (
 
 // LargeFileError says which large file GitHub does not take.
 type LargeFileError struct {
-	OID  string
-	Code int    // as HTTP's
-	Said string // GitHub's own words
+	OID     string
+	Code    int    // as HTTP's
+	Message string // GitHub's own words
 }
 
 // Error says what GitHub said.
 func (e *LargeFileError) Error() string {
-	return fmt.Sprintf("large file %s: %s (%d)", e.OID, e.Said, e.Code)
+	return fmt.Sprintf("large file %s: %s (%d)", e.OID, e.Message, e.Code)
 }
 
 // Explain fills in e: what GitHub cannot do now may pass, a quota or a rule does not.
 func (e *LargeFileError) Explain(in *client.Error) {
-	in.Status, in.Class, in.Reason = e.Code, client.ClassPermanent, "GitHub does not take a large file: "+e.Said+"."
+	in.Status, in.Class, in.Reason = e.Code, client.ClassPermanent, "GitHub does not take a large file: "+e.Message+"."
 	in.Hint = "Look at the repository's Git LFS settings and its storage quota, then comment `retry`."
 	if e.Code >= 500 && e.Code != http.StatusInsufficientStorage || e.Code == http.StatusTooManyRequests {
 		in.Class, in.Hint = client.ClassTemporary, ""
@@ -213,7 +213,7 @@ func (l *largeFiles) ask(ctx context.Context, ask, answer any) error {
 // upload sends one object where GitHub wants it, unless it is there already, and has it confirmed.
 func (l *largeFiles) upload(ctx context.Context, o lfsObject, content []byte) error {
 	if o.Error != nil {
-		return &LargeFileError{OID: o.OID, Code: o.Error.Code, Said: o.Error.Message}
+		return &LargeFileError{OID: o.OID, Code: o.Error.Code, Message: o.Error.Message}
 	}
 	at, wanted := o.Actions["upload"]
 	if !wanted {

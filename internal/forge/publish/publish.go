@@ -27,13 +27,13 @@ type Published struct {
 	Tree string            // its tree, which is the VM's
 }
 
-// Commit makes a changeset's commits on GitHub as git objects, on top of the commit onto, which takes
+// CreateCommits makes a changeset's commits on GitHub as git objects, on top of the commit onto, which takes
 // the place of the changeset's base. Authors are left out, so that GitHub signs the commits as the
 // App's. Every commit's tree is compared with the one that the VM had: ErrTreeMismatch.
 //
 // Nothing that people see changes, so it may be repeated; known holds the ids that an earlier try
 // returned, also beside an error, and those commits are not made again.
-func (p *Publisher) Commit(ctx context.Context, r client.Repo, cs *changeset.Changeset, onto string, known map[string]string) (Published, error) {
+func (p *Publisher) CreateCommits(ctx context.Context, r client.Repo, cs *changeset.Changeset, onto string, known map[string]string) (Published, error) {
 	out := Published{IDs: maps.Clone(known), Head: onto}
 	if out.IDs == nil {
 		out.IDs = map[string]string{}

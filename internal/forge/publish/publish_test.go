@@ -166,11 +166,11 @@ func TestPublish(t *testing.T) {
 			work(c)
 			c.commit("Do the work\n\nWith a body.")
 			cs := c.changeset()
-			p := forgetest.Must(w.Forge.Commit(t.Context(), w.Repo, cs, c.base, nil))(t)
+			p := forgetest.Must(w.Forge.CreateCommits(t.Context(), w.Repo, cs, c.base, nil))(t)
 			if p.Tree != c.git("rev-parse", "HEAD^{tree}") || p.IDs[cs.Head()] != p.Head {
 				t.Errorf("got %+v", p)
 			}
-			if err := w.Forge.Move(t.Context(), w.Repo, branch, "", p.Head); err != nil {
+			if err := w.Forge.MoveBranch(t.Context(), w.Repo, branch, "", p.Head); err != nil {
 				t.Fatal(err)
 			}
 			c.git("fetch", "--quiet", "origin", branch)
@@ -202,11 +202,11 @@ func TestPublishAChain(t *testing.T) {
 	two := c.commit("Two")
 	cs := c.changeset()
 
-	first := forgetest.Must(w.Forge.Commit(t.Context(), w.Repo, cs, c.base, nil))(t)
+	first := forgetest.Must(w.Forge.CreateCommits(t.Context(), w.Repo, cs, c.base, nil))(t)
 	if len(first.IDs) != 3 || first.Head != first.IDs[two] || first.Tree != c.git("rev-parse", "HEAD^{tree}") {
 		t.Fatalf("got %+v", first)
 	}
-	if err := w.Forge.Move(t.Context(), w.Repo, "errand/1", "", first.Head); err != nil {
+	if err := w.Forge.MoveBranch(t.Context(), w.Repo, "errand/1", "", first.Head); err != nil {
 		t.Fatal(err)
 	}
 	c.git("fetch", "--quiet", "origin", "errand/1")
@@ -215,7 +215,7 @@ func TestPublishAChain(t *testing.T) {
 	}
 
 	before := w.Forge.Calls(forge.ForTask)
-	again := forgetest.Must(w.Forge.Commit(t.Context(), w.Repo, cs, c.base, first.IDs))(t)
+	again := forgetest.Must(w.Forge.CreateCommits(t.Context(), w.Repo, cs, c.base, first.IDs))(t)
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Error(diff)
 	}
@@ -224,7 +224,7 @@ func TestPublishAChain(t *testing.T) {
 	}
 	known := maps.Clone(first.IDs)
 	delete(known, two)
-	rest := forgetest.Must(w.Forge.Commit(t.Context(), w.Repo, cs, c.base, known))(t)
+	rest := forgetest.Must(w.Forge.CreateCommits(t.Context(), w.Repo, cs, c.base, known))(t)
 	if rest.IDs[merge] != first.IDs[merge] || rest.Tree != first.Tree {
 		t.Errorf("got %+v, want to build on %+v", rest, first)
 	}
@@ -241,11 +241,11 @@ func TestPublishGoesOnAfterFaults(t *testing.T) {
 	w.Inject(t, simgithub.Fault{Method: "POST", Path: "/git/", Status: 502, Count: 1})
 	w.Inject(t, simgithub.Fault{Method: "POST", Path: "/git/commits", Nth: 2, Count: 1, Status: 422})
 	cs := c.changeset()
-	p, err := w.Forge.Commit(t.Context(), w.Repo, cs, c.base, nil)
+	p, err := w.Forge.CreateCommits(t.Context(), w.Repo, cs, c.base, nil)
 	if class, _ := forge.Classify(err); class != forge.ClassPermanent || len(p.IDs) != 1 {
 		t.Fatalf("class %s, %d commits: %v", class, len(p.IDs), err)
 	}
-	p = forgetest.Must(w.Forge.Commit(t.Context(), w.Repo, cs, c.base, p.IDs))(t)
+	p = forgetest.Must(w.Forge.CreateCommits(t.Context(), w.Repo, cs, c.base, p.IDs))(t)
 	if p.Tree != c.git("rev-parse", "HEAD^{tree}") {
 		t.Errorf("got %+v", p)
 	}
@@ -284,7 +284,7 @@ func TestPublishRefuses(t *testing.T) {
 			c.commit("One")
 			cs := c.changeset()
 			tt.lie(cs)
-			_, err := w.Forge.Commit(t.Context(), w.Repo, cs, c.base, nil)
+			_, err := w.Forge.CreateCommits(t.Context(), w.Repo, cs, c.base, nil)
 			if class, _ := forge.Classify(err); !errors.Is(err, tt.want) || class != forge.ClassPermanent {
 				t.Errorf("class %s: %v", class, err)
 			}
@@ -300,7 +300,9 @@ func TestMove(t *testing.T) {
 		return forgetest.Must(w.As("wendy").PushCommit(forgetest.FullName, simgithub.Commit{Branch: branch, From: "main", Message: content, Files: map[string]string{"f": content}}))(t)
 	}
 	a, b := push("side", "a"), push("side", "b")
-	move := func(before, after string) error { return w.Forge.Move(t.Context(), w.Repo, "errand/1", before, after) }
+	move := func(before, after string) error {
+		return w.Forge.MoveBranch(t.Context(), w.Repo, "errand/1", before, after)
+	}
 	check := func(want string) {
 		t.Helper()
 		head, err := w.Forge.Head(t.Context(), w.Repo, "errand/1")
@@ -341,15 +343,15 @@ func TestMoveSettlesUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	main := forgetest.Must(w.Forge.Head(t.Context(), w.Repo, "main"))(t)
-	if err := w.Forge.Move(t.Context(), w.Repo, "warm-up", "", main); err != nil {
+	if err := w.Forge.MoveBranch(t.Context(), w.Repo, "warm-up", "", main); err != nil {
 		t.Fatal(err)
 	}
 	w.Inject(t, simgithub.Fault{Path: "graphql", Count: 1, After: true, Cut: true})
-	if err := w.Forge.Move(t.Context(), w.Repo, "errand/1", "", main); err != nil {
+	if err := w.Forge.MoveBranch(t.Context(), w.Repo, "errand/1", "", main); err != nil {
 		t.Errorf("the effect was not found: %v", err)
 	}
 	w.Inject(t, simgithub.Fault{Path: "graphql", Count: 1, Status: 502})
-	err := w.Forge.Move(t.Context(), w.Repo, "errand/2", "", main)
+	err := w.Forge.MoveBranch(t.Context(), w.Repo, "errand/2", "", main)
 	if class, _ := forge.Classify(err); class != forge.ClassUnknown {
 		t.Errorf("class %s: %v", class, err)
 	}

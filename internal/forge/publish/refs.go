@@ -37,11 +37,11 @@ func readHead(op *client.Operation, r client.Repo, branch string) (string, error
 // An update moves a branch from one commit to another. An empty before means that the branch does not exist.
 type update struct{ branch, before, after string }
 
-// Move moves a branch from one commit to another, if it is still there: else it is ErrMoved, with a
+// MoveBranch moves a branch from one commit to another, if it is still there: else it is ErrMoved, with a
 // *MovedError that says where it is. An empty before creates the branch. It is never forced over
 // somebody's work, but after need not descend from before. It may be repeated: a branch that is at
 // after already is a success, which also settles an unknown outcome.
-func (p *Publisher) Move(ctx context.Context, r client.Repo, branch, before, after string) error {
+func (p *Publisher) MoveBranch(ctx context.Context, r client.Repo, branch, before, after string) error {
 	node, err := p.repositoryNode(ctx, r)
 	if err != nil {
 		return err

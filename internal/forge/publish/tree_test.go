@@ -119,7 +119,7 @@ func TestPublishChangesOfKind(t *testing.T) {
 				work(c)
 				c.commit("Do the work")
 			}
-			before := forgetest.Must(w.Forge.Commit(t.Context(), w.Repo, c.changeset(), c.base, nil))(t)
+			before := forgetest.Must(w.Forge.CreateCommits(t.Context(), w.Repo, c.changeset(), c.base, nil))(t)
 			if before.Tree != c.git("rev-parse", "HEAD^{tree}") {
 				t.Errorf("got %+v", before)
 			}
