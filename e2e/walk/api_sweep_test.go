@@ -8,17 +8,17 @@ import (
 )
 
 // CommentsSince is what was said since then.
-func (a api) CommentsSince(ctx context.Context, _ forge.Repo, number int, since time.Time) ([]forge.Spoken, error) {
+func (a api) CommentsSince(ctx context.Context, _ forge.Repo, number int, since time.Time) ([]forge.Comment, error) {
 	a.w.model.lists(number, "comments", since)
-	return looked(a, func() ([]forge.Spoken, error) { return a.spoken(ctx, number, since) })
+	return looked(a, func() ([]forge.Comment, error) { return a.spoken(ctx, number, since) })
 }
 
-func (a api) spoken(ctx context.Context, number int, since time.Time) ([]forge.Spoken, error) {
-	return read(ctx, a, "list comments", func() (out []forge.Spoken, err error) {
+func (a api) spoken(ctx context.Context, number int, since time.Time) ([]forge.Comment, error) {
+	return read(ctx, a, "list comments", func() (out []forge.Comment, err error) {
 		a.w.model.listed(number, "comments")
 		for _, c := range a.issues[number].comments {
 			if !c.gone && !c.created.Before(since) {
-				out = append(out, forge.Spoken{ID: c.id, Node: c.node, By: c.by(), Body: c.body(), At: c.created, Edited: len(c.bodies) > 1})
+				out = append(out, c.view())
 			}
 		}
 		return out, nil

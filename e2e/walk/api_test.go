@@ -151,18 +151,18 @@ func (h *hub) issueByNode(node string) *issue {
 	return nil
 }
 
-func (a api) CreateComment(ctx context.Context, _ forge.Repo, number int, words string) (forge.Posted, error) {
+func (a api) CreateComment(ctx context.Context, _ forge.Repo, number int, words string) (forge.Comment, error) {
 	a.w.model.creates(markOf(words))
-	out, err := write(ctx, a, "comment", func() (forge.Posted, error) {
+	out, err := write(ctx, a, "comment", func() (forge.Comment, error) {
 		i := a.issues[number]
 		if i == nil {
-			return forge.Posted{}, notFound("comment")
+			return forge.Comment{}, notFound("comment")
 		}
 		c := a.newComment(i, nil, words)
 		i.comments = append(i.comments, c)
 		a.w.model.posted(c)
 		a.w.model.created(markOf(words))
-		return c.posted(), nil
+		return c.view(), nil
 	})
 	if refusal(err) != nil {
 		a.w.model.barred = append(a.w.model.barred, markOf(words))
@@ -170,20 +170,20 @@ func (a api) CreateComment(ctx context.Context, _ forge.Repo, number int, words 
 	return out, err
 }
 
-func (a api) EditComment(ctx context.Context, _ forge.Repo, id int64, words string) (forge.Posted, error) {
+func (a api) EditComment(ctx context.Context, _ forge.Repo, id int64, words string) (forge.Comment, error) {
 	a.w.model.shows(id, words)
-	return write(ctx, a, "edit", func() (forge.Posted, error) {
+	return write(ctx, a, "edit", func() (forge.Comment, error) {
 		c := a.byID(id)
 		if c == nil {
-			return forge.Posted{}, notFound("edit")
+			return forge.Comment{}, notFound("edit")
 		}
 		c.bodies = append(c.bodies, body{words, nil, a.clock()})
-		return c.posted(), nil
+		return c.view(), nil
 	})
 }
 
-func (a api) FindComments(ctx context.Context, _ forge.Repo, number int, marker string, since time.Time) ([]forge.Posted, error) {
-	return read(ctx, a, "find comments", func() (out []forge.Posted, err error) {
+func (a api) FindComments(ctx context.Context, _ forge.Repo, number int, marker string, since time.Time) ([]forge.Comment, error) {
+	return read(ctx, a, "find comments", func() (out []forge.Comment, err error) {
 		if a.issues[number] == nil {
 			return nil, notFound("find")
 		}
@@ -191,7 +191,7 @@ func (a api) FindComments(ctx context.Context, _ forge.Repo, number int, marker 
 		for _, c := range a.issues[number].comments {
 			touched := c.bodies[len(c.bodies)-1].at
 			if !c.gone && c.author == nil && c.lists(a.w) && !touched.Before(since) && strings.Contains(c.body(), marker) {
-				out = append(out, c.posted())
+				out = append(out, c.view())
 			}
 		}
 		return out, nil

@@ -257,10 +257,6 @@ func (c *comment) url() string {
 	return fmt.Sprintf("https://github.test/%s/%s/issues/%d#issuecomment-%d", owner, repoName, c.on.number, c.id)
 }
 
-func (c *comment) posted() forge.Posted {
-	return forge.Posted{ID: c.id, Node: c.node, URL: c.url(), Body: c.body(), At: c.created}
-}
-
 // views are reactions, newest first.
 func views(list []thumb) []forge.Reaction {
 	var out []forge.Reaction

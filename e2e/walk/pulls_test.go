@@ -150,7 +150,7 @@ func (a api) Threads(ctx context.Context, _ forge.Repo, number int) ([]forge.Thr
 			t := forge.Thread{Node: fmt.Sprintf("T_%d", th.top), TopID: th.top, Path: "src/a.go", Line: 1, Resolved: th.resolved}
 			for _, c := range th.comments {
 				if !c.gone {
-					t.Comments = append(t.Comments, forge.ThreadComment{ID: c.id, Node: c.node, By: c.by(), Body: c.body(), At: c.created})
+					t.Comments = append(t.Comments, c.view())
 				}
 			}
 			if len(t.Comments) > 0 {
@@ -170,28 +170,28 @@ func (h *hub) thread(pr int, top int64) *thread {
 	return nil
 }
 
-func (a api) ReplyInThread(ctx context.Context, _ forge.Repo, pr int, top int64, words string) (forge.Posted, error) {
+func (a api) ReplyInThread(ctx context.Context, _ forge.Repo, pr int, top int64, words string) (forge.Comment, error) {
 	a.w.model.creates(markOf(words))
-	return write(ctx, a, "reply", func() (forge.Posted, error) {
+	return write(ctx, a, "reply", func() (forge.Comment, error) {
 		th := a.thread(pr, top)
 		if th == nil {
-			return forge.Posted{}, notFound("reply")
+			return forge.Comment{}, notFound("reply")
 		}
 		c := a.newComment(a.issues[pr], nil, words)
 		c.reviewed = top
 		th.comments = append(th.comments, c)
 		a.w.model.created(markOf(words))
-		return c.posted(), nil
+		return c.view(), nil
 	})
 }
 
-func (a api) FindReplies(ctx context.Context, _ forge.Repo, number int, marker string, since time.Time) ([]forge.Posted, error) {
-	return read(ctx, a, "find reply", func() (found []forge.Posted, err error) {
+func (a api) FindReplies(ctx context.Context, _ forge.Repo, number int, marker string, since time.Time) ([]forge.Comment, error) {
+	return read(ctx, a, "find reply", func() (found []forge.Comment, err error) {
 		a.w.model.looksFor(strings.TrimSpace(marker), since)
 		for _, th := range a.issues[number].pull.threads {
 			for _, c := range th.comments {
 				if c.author == nil && !c.gone && c.lists(a.w) && !c.created.Before(since) && strings.Contains(c.body(), marker) {
-					found = append(found, c.posted())
+					found = append(found, c.view())
 				}
 			}
 		}

@@ -12,42 +12,51 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Posted is a comment that we wrote.
-type Posted struct {
-	ID   int64
-	Node string // GraphQL id
-	URL  string
-	Body string    // as GitHub keeps it
-	At   time.Time // whole seconds, by GitHub's clock
+// Comment is a text on GitHub: a comment of a conversation or a review thread, a submitted review, or the own text of an
+// issue or a pull request (ID 0).
+type Comment struct {
+	ID        int64
+	Node      string // GraphQL id
+	URL       string
+	Author    state.Person
+	Body      string
+	CreatedAt time.Time // whole seconds, by GitHub's clock
+	// EditedAt is zero if the comment was never edited. REST tells no more than that: CreateComment, FindComments,
+	// CommentsSince and the like have the time of the last change here, and no Editor.
+	EditedAt  time.Time
+	Editor    *state.Person
+	Minimized bool
+	// ThumbsUp are all its 👍, newest first, if it was read together with them.
+	ThumbsUp []Reaction
 }
 
 func about(r Repo, number int) string { return fmt.Sprintf("on %s#%d", r.FullName(), number) }
 
 // CreateComment writes a comment on an issue or in a pull request's conversation. Calling it twice
 // makes two: look with FindComments first when the outcome of the first is not known.
-func (f *Forge) CreateComment(ctx context.Context, r Repo, number int, body string) (Posted, error) {
+func (f *Forge) CreateComment(ctx context.Context, r Repo, number int, body string) (Comment, error) {
 	op, err := f.client.Write(ctx, r.Installation, "comment", about(r, number))
 	if err != nil {
-		return Posted{}, err
+		return Comment{}, err
 	}
 	got, _, err := op.GitHub.Issues.CreateComment(op.Ctx, r.Owner, r.Name, number, &github.IssueComment{Body: &body})
 	if err != nil {
-		return Posted{}, op.Wrap(err)
+		return Comment{}, op.Wrap(err)
 	}
-	return postedComment(got), nil
+	return issueComment(got), nil
 }
 
 // EditComment replaces the body of a comment. It may be called twice.
-func (f *Forge) EditComment(ctx context.Context, r Repo, id int64, body string) (Posted, error) {
+func (f *Forge) EditComment(ctx context.Context, r Repo, id int64, body string) (Comment, error) {
 	op, err := f.client.Write(ctx, r.Installation, "edit comment", fmt.Sprintf("%d in %s", id, r.FullName()))
 	if err != nil {
-		return Posted{}, err
+		return Comment{}, err
 	}
 	got, _, err := op.GitHub.Issues.EditComment(op.Ctx, r.Owner, r.Name, id, &github.IssueComment{Body: &body})
 	if err != nil {
-		return Posted{}, op.Wrap(err)
+		return Comment{}, op.Wrap(err)
 	}
-	return postedComment(got), nil
+	return issueComment(got), nil
 }
 
 // DeleteComment deletes a comment; one that is gone is no error.
@@ -66,7 +75,7 @@ func (f *Forge) DeleteComment(ctx context.Context, r Repo, id int64) error {
 // FindComments returns our comments on an issue or pull request that hold the hidden marker (the whole of it, "<!-- … -->"),
 // oldest first: every one but the first is a twin that an unknown outcome left behind. Only what was written or edited since
 // then is read; a zero time reads all. Anybody can copy a marker, so only comments by our bot count.
-func (f *Forge) FindComments(ctx context.Context, r Repo, number int, marker string, since time.Time) ([]Posted, error) {
+func (f *Forge) FindComments(ctx context.Context, r Repo, number int, marker string, since time.Time) ([]Comment, error) {
 	self, err := f.Self(ctx)
 	if err != nil {
 		return nil, err
@@ -79,27 +88,17 @@ func (f *Forge) FindComments(ctx context.Context, r Repo, number int, marker str
 	if err != nil {
 		return nil, op.Wrap(err)
 	}
-	var out []Posted
+	var out []Comment
 	for _, c := range list {
 		if c.GetUser().GetID() == self.BotID && strings.Contains(c.GetBody(), marker) {
-			out = append(out, postedComment(c))
+			out = append(out, issueComment(c))
 		}
 	}
 	return out, nil
 }
 
-// Spoken is a comment as its author wrote it.
-type Spoken struct {
-	ID     int64
-	Node   string
-	By     state.Person
-	Body   string
-	At     time.Time
-	Edited bool // so that Body may be somebody else's
-}
-
 // CommentsSince lists the comments of an issue or pull request that were written since then, oldest first.
-func (f *Forge) CommentsSince(ctx context.Context, r Repo, number int, since time.Time) ([]Spoken, error) {
+func (f *Forge) CommentsSince(ctx context.Context, r Repo, number int, since time.Time) ([]Comment, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read comments", about(r, number))
 	if err != nil {
 		return nil, err
@@ -108,10 +107,10 @@ func (f *Forge) CommentsSince(ctx context.Context, r Repo, number int, since tim
 	if err != nil {
 		return nil, op.Wrap(err)
 	}
-	var out []Spoken
+	var out []Comment
 	for _, c := range list {
-		if at := c.GetCreatedAt().Time; !at.Before(since) {
-			out = append(out, Spoken{ID: c.GetID(), Node: c.GetNodeID(), By: person(c.User), Body: c.GetBody(), At: at, Edited: c.GetUpdatedAt().After(at)})
+		if !c.GetCreatedAt().Before(since) {
+			out = append(out, issueComment(c))
 		}
 	}
 	return out, nil
@@ -128,8 +127,19 @@ func comments(op *client.Operation, r Repo, number int, since time.Time) ([]*git
 	})
 }
 
-func postedComment(c *github.IssueComment) Posted {
-	return Posted{ID: c.GetID(), Node: c.GetNodeID(), URL: c.GetHTMLURL(), Body: c.GetBody(), At: c.GetCreatedAt().Time}
+func issueComment(c *github.IssueComment) Comment {
+	return Comment{
+		ID: c.GetID(), Node: c.GetNodeID(), URL: c.GetHTMLURL(), Author: person(c.User), Body: c.GetBody(),
+		CreatedAt: c.GetCreatedAt().Time, EditedAt: editedAt(c.CreatedAt, c.UpdatedAt),
+	}
+}
+
+// editedAt returns when a comment was last changed, zero if never.
+func editedAt(created, updated *github.Timestamp) time.Time {
+	if created == nil || updated == nil || !updated.After(created.Time) {
+		return time.Time{}
+	}
+	return updated.Time
 }
 
 // minimiseMutation folds a comment away.

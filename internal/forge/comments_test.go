@@ -37,7 +37,7 @@ func TestCommentLife(t *testing.T) {
 	w := forgetest.NewWorld(t)
 	n := w.OpenIssue(t, "A bug").Number
 	posted := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, n, "first"))(t)
-	if posted.ID == 0 || posted.Node == "" || posted.URL == "" || posted.At.IsZero() || posted.Body != "first" {
+	if posted.ID == 0 || posted.Node == "" || posted.URL == "" || posted.CreatedAt.IsZero() || posted.Body != "first" {
 		t.Errorf("got %+v", posted)
 	}
 	fresh := forgetest.Must(w.Forge.Comment(t.Context(), w.Repo, posted.ID))(t)
@@ -71,7 +71,7 @@ func TestFindComments(t *testing.T) {
 	n := w.OpenIssue(t, "A bug").Number
 	const marker = "<!-- errand:post-1 -->"
 	forgetest.Must(w.As("sam").Comment(forgetest.FullName, n, "a copied "+marker))(t)
-	find := func() *forge.Posted {
+	find := func() *forge.Comment {
 		t.Helper()
 		list := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, marker, time.Time{}))(t)
 		if len(list) == 0 {
@@ -88,7 +88,7 @@ func TestFindComments(t *testing.T) {
 	if got := find(); got == nil || got.ID != mine.ID {
 		t.Errorf("found %+v", got)
 	}
-	list := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, marker, mine.At.Add(-time.Minute)))(t)
+	list := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, marker, mine.CreatedAt.Add(-time.Minute)))(t)
 	if len(list) != 2 || list[1].ID != twin.ID {
 		t.Errorf("found %+v", list)
 	}
@@ -154,7 +154,7 @@ func TestConversationOfAPullRequest(t *testing.T) {
 	if got := forgetest.Must(w.Forge.Comment(t.Context(), w.Repo, theirs.ID))(t); got.Body != "hm" || got.Author.Login != "wendy" {
 		t.Errorf("got %+v", got)
 	}
-	if found := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, p.Number, "<!-- errand:r1 -->", ours.At))(t); len(found) != 1 || found[0].ID != ours.ID {
+	if found := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, p.Number, "<!-- errand:r1 -->", ours.CreatedAt))(t); len(found) != 1 || found[0].ID != ours.ID {
 		t.Errorf("found %+v", found)
 	}
 	if err := w.Forge.React(t.Context(), w.Repo, forge.Target{Kind: forge.TargetIssue, ID: int64(p.Number)}, "rocket"); err != nil {

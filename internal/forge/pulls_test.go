@@ -182,7 +182,7 @@ func TestReviewsAndThreads(t *testing.T) {
 	}
 	k := threads[0]
 	if k.Path != "dir/a.txt" || k.Line != 2 || k.Resolved || k.Outdated || !strings.Contains(k.Hunk, "two") || len(k.Comments) != 1 ||
-		k.TopID != k.Comments[0].ID || k.Comments[0].Body != "Why two?" || k.Comments[0].By.ID != w.AddUser("wendy").ID {
+		k.TopID != k.Comments[0].ID || k.Comments[0].Body != "Why two?" || k.Comments[0].Author.ID != w.AddUser("wendy").ID {
 		t.Errorf("got %+v", k)
 	}
 
@@ -203,7 +203,7 @@ func TestReviewsAndThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	k = forgetest.Must(w.Forge.Threads(t.Context(), w.Repo, p.Number))(t)[0]
-	if !k.Resolved || len(k.Comments) != 3 || k.Comments[2].ID != posted.ID || k.Comments[2].By.ID != w.App().BotID {
+	if !k.Resolved || len(k.Comments) != 3 || k.Comments[2].ID != posted.ID || k.Comments[2].Author.ID != w.App().BotID {
 		t.Errorf("got %+v", k)
 	}
 	for range 2 {

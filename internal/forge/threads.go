@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-github/v66/github"
 
 	"github.com/errand-bot/errand/internal/forge/client"
-	"github.com/errand-bot/errand/state"
 )
 
 // Thread is a conversation at a line of a pull request's diff.
@@ -21,19 +20,7 @@ type Thread struct {
 	Hunk     string
 	Resolved bool
 	Outdated bool
-	Comments []ThreadComment // oldest first
-}
-
-// ThreadComment is one comment of a thread.
-type ThreadComment struct {
-	ID       int64
-	Node     string
-	By       state.Person
-	Body     string
-	At       time.Time
-	EditedAt time.Time // zero: never edited
-	Editor   *state.Person
-	URL      string
+	Comments []Comment // oldest first
 }
 
 const threadCommentFields = `{
@@ -148,30 +135,28 @@ func (t *Thread) add(page threadCommentPage) {
 		if len(t.Comments) == 0 {
 			t.TopID, t.Hunk = v.ID, n.DiffHunk
 		}
-		t.Comments = append(t.Comments, ThreadComment{
-			ID: v.ID, Node: v.Node, By: v.Author, Body: v.Body, At: v.CreatedAt, EditedAt: v.EditedAt, Editor: v.Editor, URL: v.URL,
-		})
+		t.Comments = append(t.Comments, v)
 	}
 }
 
 // ReplyInThread answers in a thread, named by its top comment. Calling it twice makes two: look with
 // FindReplies first when the outcome of the first is not known.
-func (f *Forge) ReplyInThread(ctx context.Context, r Repo, number int, top int64, body string) (Posted, error) {
+func (f *Forge) ReplyInThread(ctx context.Context, r Repo, number int, top int64, body string) (Comment, error) {
 	op, err := f.client.Write(ctx, r.Installation, "answer in a thread", about(r, number))
 	if err != nil {
-		return Posted{}, err
+		return Comment{}, err
 	}
 	got, _, err := op.GitHub.PullRequests.CreateCommentInReplyTo(op.Ctx, r.Owner, r.Name, number, body, top)
 	if err != nil {
-		return Posted{}, op.Wrap(err)
+		return Comment{}, op.Wrap(err)
 	}
-	return postedReply(got), nil
+	return reviewComment(got), nil
 }
 
 // FindReplies returns those of our review comments on a pull request that hold the hidden marker, oldest
 // first: every one but the first is a twin that a lost answer has left. Only what was written or edited since
 // then is read; a zero time reads all.
-func (f *Forge) FindReplies(ctx context.Context, r Repo, number int, marker string, since time.Time) ([]Posted, error) {
+func (f *Forge) FindReplies(ctx context.Context, r Repo, number int, marker string, since time.Time) ([]Comment, error) {
 	self, err := f.Self(ctx)
 	if err != nil {
 		return nil, err
@@ -188,10 +173,10 @@ func (f *Forge) FindReplies(ctx context.Context, r Repo, number int, marker stri
 	if err != nil {
 		return nil, op.Wrap(err)
 	}
-	var found []Posted
+	var found []Comment
 	for _, c := range list {
 		if c.GetUser().GetID() == self.BotID && strings.Contains(c.GetBody(), marker) {
-			found = append(found, postedReply(c))
+			found = append(found, reviewComment(c))
 		}
 	}
 	return found, nil
@@ -210,6 +195,9 @@ func (f *Forge) DeleteReply(ctx context.Context, r Repo, id int64) error {
 	return op.Wrap(err)
 }
 
-func postedReply(c *github.PullRequestComment) Posted {
-	return Posted{ID: c.GetID(), Node: c.GetNodeID(), URL: c.GetHTMLURL(), Body: c.GetBody(), At: c.GetCreatedAt().Time}
+func reviewComment(c *github.PullRequestComment) Comment {
+	return Comment{
+		ID: c.GetID(), Node: c.GetNodeID(), URL: c.GetHTMLURL(), Author: person(c.User), Body: c.GetBody(),
+		CreatedAt: c.GetCreatedAt().Time, EditedAt: editedAt(c.CreatedAt, c.UpdatedAt),
+	}
 }

@@ -13,21 +13,6 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Comment is a comment with all that decides whether it may be believed. The same type serves for
-// an issue's own text (ID 0).
-type Comment struct {
-	ID        int64
-	Node      string
-	URL       string
-	Author    state.Person
-	Body      string
-	CreatedAt time.Time
-	EditedAt  time.Time     // zero: never edited
-	Editor    *state.Person // of the last edit, nil if there was none
-	Minimized bool
-	ThumbsUp  []Reaction // all of them, newest first
-}
-
 // viewFields leaves the database id out: it does not fit into GraphQL's Int any more. It is in the URL.
 const viewFields = `id url body createdAt lastEditedAt isMinimized
       author ` + actorFields + ` editor ` + actorFields + `

@@ -13,7 +13,7 @@ import (
 
 // talk reads comments and reviews, whose webhooks may have been lost for good.
 type talk interface {
-	CommentsSince(ctx context.Context, r forge.Repo, number int, since time.Time) ([]forge.Spoken, error)
+	CommentsSince(ctx context.Context, r forge.Repo, number int, since time.Time) ([]forge.Comment, error)
 	Reviews(ctx context.Context, r forge.Repo, number int) ([]forge.Review, error)
 }
 
@@ -39,8 +39,8 @@ func (s *Sweeper) readSince(t *state.Task, last time.Time) time.Time {
 
 // discussed reports whether the discussion that the start step read contains a comment made in the second in which the
 // task began. GitHub's times are in seconds.
-func discussed(t *state.Task, c forge.Spoken) bool {
-	return !c.At.After(t.Trigger.At) &&
+func discussed(t *state.Task, c forge.Comment) bool {
+	return !c.CreatedAt.After(t.Trigger.At) &&
 		(slices.ContainsFunc(t.Context.Comments, func(said state.Said) bool { return said.ID == c.ID }) ||
 			slices.ContainsFunc(t.Context.Withheld, func(w state.Withheld) bool { return w.ID == c.ID }))
 }
@@ -81,7 +81,7 @@ func (s *Sweeper) storeLostComments(ctx context.Context, t *state.Task, i forge.
 		return err
 	}
 	for _, c := range list {
-		if c.By.ID == s.cfg.BotID || c.Edited || t.Knows(fmt.Sprintf("comment:%d", c.ID)) || discussed(t, c) {
+		if c.Author.ID == s.cfg.BotID || !c.EditedAt.IsZero() || t.Knows(fmt.Sprintf("comment:%d", c.ID)) || discussed(t, c) {
 			continue
 		}
 		issue := issueJSON(i)
@@ -89,8 +89,8 @@ func (s *Sweeper) storeLostComments(ctx context.Context, t *state.Task, i forge.
 		if onPR {
 			issue = map[string]any{"number": number, "pull_request": map[string]any{}}
 		}
-		err := s.insert(ctx, t, "issue_comment", "created", c.ID, c.By, map[string]any{"issue": issue, "comment": map[string]any{
-			"id": c.ID, "node_id": c.Node, "body": c.Body, "user": personJSON(c.By), "created_at": c.At, "updated_at": c.At,
+		err := s.insert(ctx, t, "issue_comment", "created", c.ID, c.Author, map[string]any{"issue": issue, "comment": map[string]any{
+			"id": c.ID, "node_id": c.Node, "body": c.Body, "user": personJSON(c.Author), "created_at": c.CreatedAt, "updated_at": c.CreatedAt,
 		}})
 		if err != nil {
 			return err

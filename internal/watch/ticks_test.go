@@ -28,7 +28,7 @@ func planned(t *testing.T) (l *land, plan *state.Plan, body string) {
 	check(t, err)
 	task = l.happen(state.Event{
 		Kind: state.EventPosted, Task: l.key, Hash: comment.BodyHash(body), Post: &state.Post{Kind: state.PostPlan, Hash: task.NewestPlan().Hash},
-		Posted: &state.Posted{Key: "k", ID: posted.ID, Node: posted.Node, At: posted.At},
+		Posted: &state.Posted{Key: "k", ID: posted.ID, Node: posted.Node, At: posted.CreatedAt},
 	})
 	return l, task.NewestPlan(), body
 }

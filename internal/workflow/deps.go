@@ -49,9 +49,9 @@ type people interface {
 }
 
 type talker interface {
-	CreateComment(ctx context.Context, r forge.Repo, number int, body string) (forge.Posted, error)
-	EditComment(ctx context.Context, r forge.Repo, id int64, body string) (forge.Posted, error)
-	FindComments(ctx context.Context, r forge.Repo, number int, marker string, since time.Time) ([]forge.Posted, error)
+	CreateComment(ctx context.Context, r forge.Repo, number int, body string) (forge.Comment, error)
+	EditComment(ctx context.Context, r forge.Repo, id int64, body string) (forge.Comment, error)
+	FindComments(ctx context.Context, r forge.Repo, number int, marker string, since time.Time) ([]forge.Comment, error)
 	DeleteComment(ctx context.Context, r forge.Repo, id int64) error
 	Minimize(ctx context.Context, installation int64, node string) error
 }
@@ -99,8 +99,8 @@ type pulls interface {
 
 type reviews interface {
 	Threads(ctx context.Context, r forge.Repo, number int) ([]forge.Thread, error)
-	ReplyInThread(ctx context.Context, r forge.Repo, pr int, top int64, body string) (forge.Posted, error)
-	FindReplies(ctx context.Context, r forge.Repo, number int, marker string, since time.Time) ([]forge.Posted, error)
+	ReplyInThread(ctx context.Context, r forge.Repo, pr int, top int64, body string) (forge.Comment, error)
+	FindReplies(ctx context.Context, r forge.Repo, number int, marker string, since time.Time) ([]forge.Comment, error)
 	DeleteReply(ctx context.Context, r forge.Repo, id int64) error
 }
 

@@ -156,7 +156,7 @@ func (s *Steps) lookForTwinReply(ctx context.Context, w *unit, key string) (stat
 }
 
 // deleteReplies removes younger answers with the same marker.
-func (s *Steps) deleteReplies(ctx context.Context, w *unit, twins []forge.Posted) error {
+func (s *Steps) deleteReplies(ctx context.Context, w *unit, twins []forge.Comment) error {
 	for _, t := range twins {
 		if err := s.GitHub.DeleteReply(ctx, w.repo, t.ID); err != nil {
 			return fmt.Errorf("delete a twin answer: %w", err)

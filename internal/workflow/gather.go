@@ -45,17 +45,17 @@ func (s *Steps) gather(ctx context.Context, w *unit) (state.Event, error) {
 // permission, and by people and bots that are listed. A comment that somebody else edited counts only
 // if the editor does, too.
 func (s *Steps) threadFeedback(ctx context.Context, w *unit, th forge.Thread, me int64, trusted map[int64]bool) (*state.Feedback, error) {
-	var last *forge.ThreadComment
+	var last *forge.Comment
 	var words []string
 	since := th.Comments
 	for i := range th.Comments {
-		if th.Comments[i].By.ID == me {
+		if th.Comments[i].Author.ID == me {
 			since = th.Comments[i+1:]
 		}
 	}
 	for i := range since {
 		c := &since[i]
-		ok, err := s.heard(ctx, w, c.By, trusted)
+		ok, err := s.heard(ctx, w, c.Author, trusted)
 		if err == nil && ok && c.Editor != nil {
 			ok, err = s.heard(ctx, w, *c.Editor, trusted)
 		}
@@ -72,7 +72,7 @@ func (s *Steps) threadFeedback(ctx context.Context, w *unit, th forge.Thread, me
 		return nil, nil
 	}
 	return &state.Feedback{
-		ID: fmt.Sprintf("thread:%d:%d", th.TopID, last.ID), Kind: "thread", By: last.By, At: last.At,
+		ID: fmt.Sprintf("thread:%d:%d", th.TopID, last.ID), Kind: "thread", By: last.Author, At: last.CreatedAt,
 		Body: strings.Join(words, "\n\n"), Path: th.Path, Line: th.Line, Hunk: th.Hunk, Thread: th.TopID, OnPR: true,
 	}, nil
 }

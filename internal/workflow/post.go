@@ -54,10 +54,10 @@ func (s *Steps) post(ctx context.Context, w *unit) (state.Event, error) {
 }
 
 // posted is the event of a comment that is there. looked says that an earlier attempt may have made it.
-func posted(w *unit, number int, c forge.Posted, looked bool) state.Event {
+func posted(w *unit, number int, c forge.Comment, looked bool) state.Event {
 	p := *w.job.Post
 	e := state.Event{Kind: state.EventPosted, Post: &p, Hash: comment.BodyHash(c.Body), Posted: &state.Posted{
-		Key: w.job.Key, Kind: string(p.Kind), ID: c.ID, Node: c.Node, URL: c.URL, At: c.At, OnPR: p.OnPR,
+		Key: w.job.Key, Kind: string(p.Kind), ID: c.ID, Node: c.Node, URL: c.URL, At: c.CreatedAt, OnPR: p.OnPR,
 	}}
 	if p.OnPR {
 		e.Posted.Number = number
@@ -112,12 +112,12 @@ func (s *Steps) postedBefore(ctx context.Context, w *unit) (state.Event, error) 
 
 // restore has the comment of a plan say what the plan says: somebody edited it before the store knew that it was there.
 // A 👍 from before approved something else, so the plan counts as posted only now.
-func (s *Steps) restore(ctx context.Context, w *unit, posted forge.Posted, body string) (forge.Posted, error) {
+func (s *Steps) restore(ctx context.Context, w *unit, posted forge.Comment, body string) (forge.Comment, error) {
 	again, err := s.GitHub.EditComment(ctx, w.repo, posted.ID, body)
 	if err != nil {
-		return forge.Posted{}, fmt.Errorf("restore the comment of a plan: %w", err)
+		return forge.Comment{}, fmt.Errorf("restore the comment of a plan: %w", err)
 	}
-	again.At = s.Now().UTC().Truncate(time.Second)
+	again.CreatedAt = s.Now().UTC().Truncate(time.Second)
 	return again, nil
 }
 
@@ -138,15 +138,15 @@ func (s *Steps) branchState(ctx context.Context, w *unit) comment.BranchState {
 }
 
 // writeOnce creates the comment unless an earlier attempt did. looked says that there was one.
-func (s *Steps) writeOnce(ctx context.Context, w *unit, number int, body string) (posted forge.Posted, looked bool, err error) {
+func (s *Steps) writeOnce(ctx context.Context, w *unit, number int, body string) (posted forge.Comment, looked bool, err error) {
 	before, err := s.attempted(ctx, w)
 	if err != nil {
-		return forge.Posted{}, false, err
+		return forge.Comment{}, false, err
 	}
 	if before {
 		found, err := s.lookFor(ctx, w, number)
 		if err != nil {
-			return forge.Posted{}, true, err
+			return forge.Comment{}, true, err
 		}
 		if len(found) > 0 {
 			return found[0], true, s.deleteTwins(ctx, w, found[1:])
@@ -157,7 +157,7 @@ func (s *Steps) writeOnce(ctx context.Context, w *unit, number int, body string)
 }
 
 // lookFor finds what earlier attempts of a job have written, oldest first.
-func (s *Steps) lookFor(ctx context.Context, w *unit, number int) ([]forge.Posted, error) {
+func (s *Steps) lookFor(ctx context.Context, w *unit, number int) ([]forge.Comment, error) {
 	return s.GitHub.FindComments(ctx, w.repo, number, comment.Marker(w.job.Key), since(w.job).Add(-lookBack))
 }
 
@@ -170,7 +170,7 @@ func since(j *state.Job) time.Time {
 }
 
 // deleteTwins removes younger comments with the same marker.
-func (s *Steps) deleteTwins(ctx context.Context, w *unit, twins []forge.Posted) error {
+func (s *Steps) deleteTwins(ctx context.Context, w *unit, twins []forge.Comment) error {
 	for _, t := range twins {
 		if err := s.GitHub.DeleteComment(ctx, w.repo, t.ID); err != nil {
 			return fmt.Errorf("delete a twin comment: %w", err)
