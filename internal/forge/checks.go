@@ -11,17 +11,20 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// The states of a commit's checks together.
+// CheckState is the state of a check, or of all checks of a commit together.
+type CheckState string
+
+// The states of checks.
 const (
-	ChecksNone    = "none" // nothing checks it
-	ChecksPending = "pending"
-	ChecksSuccess = "success"
-	ChecksFailure = "failure"
+	ChecksNone    CheckState = "none" // the commit has no checks
+	ChecksPending CheckState = "pending"
+	ChecksSuccess CheckState = "success" // also neutral and skipped
+	ChecksFailure CheckState = "failure"
 )
 
-// Checks is what other programs think of a commit.
+// Checks are the results of the checks of a commit.
 type Checks struct {
-	State string  // one of the constants
+	State CheckState
 	Runs  []Check // by name
 }
 
@@ -29,7 +32,7 @@ type Checks struct {
 type Check struct {
 	ID      int64
 	Name    string
-	State   string // pending, success (also neutral and skipped) or failure
+	State   CheckState
 	URL     string
 	Summary string
 }
@@ -66,7 +69,7 @@ func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) 
 	}
 	out.Runs = append(out.Runs, statuses...)
 	slices.SortFunc(out.Runs, func(a, b Check) int { return strings.Compare(a.Name, b.Name) })
-	out.State = sumUp(out.Runs)
+	out.State = combinedState(out.Runs)
 	return out, nil
 }
 
@@ -80,8 +83,8 @@ func statuses(op *client.Operation, r Repo, sha string) ([]Check, error) {
 	})
 	var out []Check
 	for _, s := range list {
-		c := Check{ID: s.GetID(), Name: s.GetContext(), State: s.GetState(), URL: s.GetTargetURL(), Summary: s.GetDescription()}
-		if c.State == "error" {
+		c := Check{ID: s.GetID(), Name: s.GetContext(), State: CheckState(s.GetState()), URL: s.GetTargetURL(), Summary: s.GetDescription()}
+		if s.GetState() == "error" {
 			c.State = ChecksFailure
 		}
 		out = append(out, c)
@@ -89,8 +92,8 @@ func statuses(op *client.Operation, r Repo, sha string) ([]Check, error) {
 	return out, err
 }
 
-// runState maps a check run's status and conclusion to one of ours.
-func runState(status, conclusion string) string {
+// runState returns the state of a check run.
+func runState(status, conclusion string) CheckState {
 	if status != "completed" {
 		return ChecksPending
 	}
@@ -100,11 +103,11 @@ func runState(status, conclusion string) string {
 	case "stale":
 		return ChecksPending
 	}
-	return ChecksFailure // failure, cancelled, timed_out, action_required, and what may come
+	return ChecksFailure // failure, cancelled, timed_out, action_required, and conclusions that are not known yet
 }
 
-// sumUp says failure as soon as one fails, and success only when all are done.
-func sumUp(runs []Check) string {
+// combinedState is failure as soon as one check fails, and success only when all have succeeded.
+func combinedState(runs []Check) CheckState {
 	sum := ChecksNone
 	for _, c := range runs {
 		switch {

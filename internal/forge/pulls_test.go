@@ -240,7 +240,7 @@ func TestChecks(t *testing.T) {
 	status := func(s string) m { return m{"context": "lint", "state": s} }
 	tests := map[string]struct {
 		runs, statuses []m
-		want           string
+		want           forge.CheckState
 	}{
 		"none":             {nil, nil, forge.ChecksNone},
 		"running":          {[]m{run("in_progress", "")}, nil, forge.ChecksPending},

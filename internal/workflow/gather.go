@@ -110,7 +110,7 @@ func (s *Steps) checks(ctx context.Context, w *unit) (state.Event, error) {
 	if err != nil {
 		return state.Event{}, fmt.Errorf("read the checks: %w", err)
 	}
-	e := state.Event{Kind: state.EventChecksRead, Detail: found.State}
+	e := state.Event{Kind: state.EventChecksRead, Detail: string(found.State)}
 	if found.State == forge.ChecksNone {
 		e.Detail = ""
 	}
