@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
@@ -20,18 +21,16 @@ import (
 // before its end is passed on.
 type booked struct{ s *store.Store }
 
-// Spend does.
-func (l booked) Spend(ctx context.Context, task state.TaskKey, run, call string, m state.Money, held *state.Waiting) error {
-	_, err := l.s.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m, Waiting: held}, store.Ack{Call: call})
+func (l booked) Record(ctx context.Context, u gateway.UsageRecord) error {
+	spent := state.Event{Kind: state.EventSpent, Task: u.Task, Run: u.Run, Money: &u.Cost, Waiting: u.Wait}
+	_, err := l.s.Apply(ctx, spent, store.Ack{Call: u.Reservation})
 	return err
 }
 
-// Held does.
-func (l booked) Held(ctx context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
+func (l booked) CapReached(ctx context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
 	return l.s.Held(ctx, store.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, need, time.Now())
 }
 
-// Left does.
 func (l booked) Left(ctx context.Context, open state.Money, _ bool) (state.Left, error) {
 	return l.s.Left(ctx, store.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, time.Now())
 }

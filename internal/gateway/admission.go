@@ -2,42 +2,39 @@ package gateway
 
 import (
 	"context"
-	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/errand-bot/errand/state"
 )
 
-// maxCalls is how many calls of models one run may have under way. One more waits.
+// maxCalls is the maximum number of model calls of one run in flight. One more waits.
 const maxCalls = 16
 
-// How long a call waits for those that came before it, unless it is configured, and after how many seconds its
-// program is told to ask again then: soon, for each attempt waits as long anew.
-const (
-	defaultQueueTimeout = 20 * time.Second
-	retrySoon           = "2"
-)
+// defaultQueueTimeout is how long a call waits for earlier ones, unless it is configured.
+const defaultQueueTimeout = 20 * time.Second
 
-// denial is why a call is not made. With again it is only for others that go on: the program asks once more, and
-// the run does not end for it.
-type denial struct {
-	message   string
-	retryable bool
-}
-
-// authorize returns why a call is denied, or nil. A streamed call passes if spend plus the reservations of earlier calls is
-// below every cap: it is counted while it passes, and cut. Any other passes if every cap leaves enough for a useful answer,
-// and its output is then bounded to what they leave. A call that would fit once earlier calls have finished waits for them,
-// but not for long.
+// authorize admits the call, or returns why it is denied.
+//
+// A streamed call is admitted if spend plus the reservations of earlier calls in flight is below every cap: it is counted while it
+// passes, and ended at a cap. Any other call is admitted if every cap leaves enough for a useful answer, and its output is
+// limited to what they leave. A call that would fit once earlier calls have finished waits for them up to the queue timeout, and is
+// then denied temporarily.
 func (c *call) authorize(ctx context.Context) (*denial, error) {
 	timer := time.NewTimer(c.g.queueTimeout())
 	defer timer.Stop()
 	for last := false; ; {
 		change := c.g.inFlight.changed()
-		no, err := c.look(ctx)
-		if no == nil || err != nil || !no.retryable || last {
-			return no, err
+		s, err := c.standing(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d := firstDenial(admissionRules, s)
+		if d == nil {
+			c.g.inFlight.admit(c, c.outputLimit(s.left))
+			return nil, nil
+		}
+		if !d.temporary() || last {
+			return d, nil
 		}
 		select {
 		case <-change:
@@ -56,76 +53,49 @@ func (g *Gateway) queueTimeout() time.Duration {
 	return defaultQueueTimeout
 }
 
-// look is admit at this moment, by how the task stands now.
-func (c *call) look(ctx context.Context) (*denial, error) {
-	s, err := c.stand(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case s.gone:
-		return &denial{message: "only a run that goes on reaches the model"}, nil
-	case s.capped != nil:
-		return &denial{message: s.capped.Detail}, c.held(ctx, s.capped)
-	}
-	words, err := c.outOfTurns(ctx)
-	switch {
-	case err != nil:
-		return nil, err
-	case words != "":
-		return &denial{message: words}, nil
-	case c.billable && s.turnsOfRun > 0 && c.g.turns.usedUpByCalls(c.entry.run, c.task.Run.Answers, s.turnsOfRun, c.task.Run.MaxTurns):
-		return &denial{message: "the run's last turns are under way", retryable: true}, nil
-	case s.full != nil:
-		return &denial{message: "what other calls under way may cost leaves nothing for now", retryable: true}, nil
-	case s.ofRun >= maxCalls:
-		return &denial{message: fmt.Sprintf("a run has at most %d calls under way at once", maxCalls), retryable: true}, nil
-	}
-	c.g.inFlight.admit(c, c.outputLimit(s.left))
-	return nil, nil
-}
-
-// standing is how a call stands.
+// A standing is everything that the admission of a call depends on, read at one moment.
 type standing struct {
-	gone   bool           // its run does not go on
-	capped *state.Waiting // a cap that is reached
-	full   *state.Waiting // a cap that would be reached if the calls before it used all that they may
-	left   state.Left     // what every cap leaves then
-	earlierCalls
+	run            *state.Run     // nil if it has ended or is being stopped; the other fields are not set then
+	cap            *state.Waiting // a cap that is reached, or leaves less than the call's minimum; the following fields are not set then
+	turns          int            // answers of the model to the run
+	turnsInFlight  int            // earlier calls that may become turns; 0 if this call is not billable
+	callsInFlight  int            // earlier calls of the run
+	budgetReserved bool           // earlier calls of all runs may use up a cap
+	left           state.Left     // the budget that every cap leaves, with earlier calls at their reservations
 }
 
-// stand looks at one moment at what is booked and what is under way.
-func (c *call) stand(ctx context.Context) (s standing, err error) {
+// standing reads the call's standing.
+func (c *call) standing(ctx context.Context) (*standing, error) {
 	o := &c.g.inFlight
 	o.ledger.RLock()
 	defer o.ledger.RUnlock()
 	t, err := c.g.cfg.Tasks.Task(ctx, c.entry.key)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	if t == nil || t.Run == nil || t.Run.ID != c.entry.run || t.Run.State == state.RunStopping || t.Run.State == state.RunEnded {
-		return standing{gone: true}, nil
+		return &standing{}, nil
 	}
 	c.task = t
-	used, need := o.knownUse(c.entry.key, c.entry.run), c.minimumCost(c.request.Least)
-	if s.capped, err = c.reachedCap(ctx, used, need); s.capped != nil || err != nil {
+	s := &standing{run: t.Run}
+	if s.cap, err = c.reachedCap(ctx, o.knownUse(c.entry.key, c.entry.run), c.minimumCost(c.request.Least)); s.cap != nil || err != nil {
 		return s, err
 	}
-	if s.earlierCalls = o.earlierThan(c); s.count > 0 && c.billable {
-		need = c.minimumCost(usualOutput)
-		if s.full = t.Capped(s.task, s.run, need, c.free()); s.full == nil {
-			s.full, err = c.g.cfg.Ledger.Held(ctx, s.all, need, c.free())
-		}
+	earlier := o.earlierThan(c)
+	s.callsInFlight = earlier.ofRun
+	if c.billable {
+		s.turnsInFlight = earlier.turnsOfRun
 	}
-	if s.full != nil || err != nil || !c.billable || c.request.Streams {
+	s.turns = c.g.turns.count(c.entry.run, t.Run.Answers)
+	if s.budgetReserved, err = c.reservedByOthers(ctx, earlier); s.budgetReserved || err != nil {
 		return s, err
 	}
-	s.left, err = c.g.cfg.Ledger.Left(ctx, s.all, c.free())
-	s.left = s.left.Min(t.Left(s.task, s.run, c.free()))
+	s.left, err = c.budgetLeft(ctx, earlier)
 	return s, err
 }
 
-// reachedCap returns the cap that a call meets by what is used. One that is reached comes before one that leaves too little for
-// the call: where all tasks have to wait for the next day, the task does as well, and does not fail for a smaller lack.
+// reachedCap returns a cap that is reached, or else one that leaves less than need. The caps of all tasks are checked for the
+// former before any is for the latter: if all tasks have to wait for the next day, this one waits, too, and does not fail.
 func (c *call) reachedCap(ctx context.Context, used totals, need state.Money) (*state.Waiting, error) {
 	for _, need := range []state.Money{{}, need} {
 		if why := c.task.Capped(used.task, used.run, need, c.free()); why != nil {
@@ -138,18 +108,40 @@ func (c *call) reachedCap(ctx context.Context, used totals, need state.Money) (*
 	return nil, nil
 }
 
-// held has the run remember what it is refused for.
-func (c *call) held(ctx context.Context, why *state.Waiting) error {
-	if h := c.task.Run.Held; h != nil && h.Kind == why.Kind && h.Until.Equal(why.Until) {
-		return nil // it knows
+// globalCap returns what stops the calls of every task: a cap of all together, or a key that the provider refuses. A known limit
+// of the provider does not: it may concern another model, and the provider's own answer describes it best.
+func (c *call) globalCap(ctx context.Context, used, need state.Money) (*state.Waiting, error) {
+	reached, err := c.g.cfg.Ledger.CapReached(ctx, used, need, c.free())
+	if err != nil || reached != nil || c.g.cfg.ProviderStates == nil {
+		return reached, err
 	}
-	return c.g.cfg.Ledger.Spend(ctx, c.entry.key, c.entry.run, "", state.Money{}, why)
+	if c.knownState, err = c.g.cfg.ProviderStates.Upstream(ctx, c.provider); err != nil {
+		return nil, err
+	}
+	if u := c.knownState; u != nil && u.Kind == state.WaitKey && u.Until.After(c.g.now()) {
+		return u.Waiting(), nil
+	}
+	return nil, nil
 }
 
-// denyForNow has the program ask again.
-func (c *call) denyForNow(w http.ResponseWriter, words string) {
-	w.Header().Set("Retry-After", retrySoon)
-	if err := c.up.API.Fail(w, http.StatusTooManyRequests, "rate_limit_error", "errand: "+words); err != nil {
-		c.g.cfg.Log.Debug().Err(err).Msg("tether: answer")
+// reservedByOthers reports whether earlier calls may leave less than the call needs for a usual answer.
+func (c *call) reservedByOthers(ctx context.Context, earlier earlierCalls) (bool, error) {
+	if earlier.count == 0 || !c.billable {
+		return false, nil
 	}
+	need := c.minimumCost(usualOutput)
+	if c.task.Capped(earlier.task, earlier.run, need, c.free()) != nil {
+		return true, nil
+	}
+	reached, err := c.g.cfg.Ledger.CapReached(ctx, earlier.all, need, c.free())
+	return reached != nil, err
+}
+
+// budgetLeft returns the budget that every cap leaves for a call whose output has to be limited to it.
+func (c *call) budgetLeft(ctx context.Context, earlier earlierCalls) (state.Left, error) {
+	if !c.billable || c.request.Streams {
+		return state.Left{}, nil
+	}
+	left, err := c.g.cfg.Ledger.Left(ctx, earlier.all, c.free())
+	return left.Min(c.task.Left(earlier.task, earlier.run, c.free())), err
 }

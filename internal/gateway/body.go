@@ -40,13 +40,13 @@ type requestBody struct {
 	reserved int64
 }
 
-func (a *requestBody) release() {
-	a.memory.bytes.Release(a.reserved)
-	a.bytes, a.reserved = nil, 0
+func (b *requestBody) release() {
+	b.memory.bytes.Release(b.reserved)
+	b.bytes, b.reserved = nil, 0
 }
 
-// read reads a call's body, whole. No more memory is taken than has come, or twice that.
-func (a *requestBody) read(w http.ResponseWriter, r *http.Request) error {
+// readAll reads a call's body. No more memory is taken than has come, or twice that.
+func (b *requestBody) readAll(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > maxBody {
 		return &http.MaxBytesError{Limit: maxBody}
 	}
@@ -60,13 +60,13 @@ func (a *requestBody) read(w http.ResponseWriter, r *http.Request) error {
 	}
 	body := http.MaxBytesReader(w, r.Body, maxBody)
 	for {
-		if len(a.bytes) == cap(a.bytes) {
-			if err := a.grow(min(max(2*int64(cap(a.bytes)), initialBuffer), most)); err != nil {
+		if len(b.bytes) == cap(b.bytes) {
+			if err := b.grow(min(max(2*int64(cap(b.bytes)), initialBuffer), most)); err != nil {
 				return err
 			}
 		}
-		n, err := body.Read(a.bytes[len(a.bytes):cap(a.bytes)])
-		a.bytes = a.bytes[:len(a.bytes)+n]
+		n, err := body.Read(b.bytes[len(b.bytes):cap(b.bytes)])
+		b.bytes = b.bytes[:len(b.bytes)+n]
 		switch {
 		case err == io.EOF:
 			if err := deadline.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -80,36 +80,38 @@ func (a *requestBody) read(w http.ResponseWriter, r *http.Request) error {
 }
 
 // grow makes room for so many bytes.
-func (a *requestBody) grow(to int64) error {
-	if to <= int64(cap(a.bytes)) {
+func (b *requestBody) grow(to int64) error {
+	if to <= int64(cap(b.bytes)) {
 		return io.ErrShortBuffer // a body that is longer than its request says: net/http lets none pass
 	}
-	if !a.memory.bytes.TryAcquire(to - a.reserved) {
+	if !b.memory.bytes.TryAcquire(to - b.reserved) {
 		return errBodyMemory
 	}
-	a.reserved = to
-	next := make([]byte, len(a.bytes), to)
-	copy(next, a.bytes)
-	a.bytes = next
+	b.reserved = to
+	next := make([]byte, len(b.bytes), to)
+	copy(next, b.bytes)
+	b.bytes = next
 	return nil
 }
 
-// readBody reads a call's body, or answers the call itself and returns false. Done has to be called all the same.
-func (c *call) readBody(w http.ResponseWriter, r *http.Request, a *requestBody, refuse func(kind, message string)) bool {
-	err := a.read(w, r)
+// read reads a call's body, or returns why it is denied. The caller has to release it in both cases.
+func (b *requestBody) read(w http.ResponseWriter, r *http.Request) *denial {
+	err := b.readAll(w, r)
 	var large *http.MaxBytesError
 	switch {
 	case err == nil:
-		return true
+		return nil
 	case errors.As(err, &large):
-		refuse("request_too_large", fmt.Sprintf("a call has at most %d bytes", maxBody))
+		d := forbidden(fmt.Sprintf("a call has at most %d bytes", maxBody))
+		d.rule, d.kind = "size", "request_too_large"
+		return d
 	case errors.Is(err, errBodyMemory):
 		w.Header().Set("Connection", "close") // the rest of the body is not read
-		c.denyForNow(w, fmt.Sprintf("the calls of a VM have at most %d MB under way at once", maxBodies>>20))
+		d := notNow(fmt.Sprintf("the calls of a VM have at most %d MB under way at once", maxBodies>>20))
+		d.rule = "memory"
+		return d
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		http.Error(w, fmt.Sprintf("errand: the request did not come within %s", formatDuration(bodyTimeout)), http.StatusRequestTimeout)
-	default:
-		http.Error(w, "errand: the request could not be read", http.StatusBadRequest)
+		return &denial{status: http.StatusRequestTimeout, message: fmt.Sprintf("the request did not come within %s", formatDuration(bodyTimeout))}
 	}
-	return false
+	return &denial{status: http.StatusBadRequest, message: "the request could not be read"}
 }

@@ -52,13 +52,13 @@ func TestBodiesAreBounded(t *testing.T) {
 	for i := range asks {
 		asks[i].memory = &BodyMemory{bodies}
 		go func() {
-			ended <- asks[i].read(httptest.NewRecorder(), asking(&zeros{left: size - 1, waits: waits, goOn: goOn}, size))
+			ended <- asks[i].readAll(httptest.NewRecorder(), asking(&zeros{left: size - 1, waits: waits, goOn: goOn}, size))
 		}()
 		<-waits
 	}
 	for name, length := range map[string]int64{"announced": size, "of unknown length": -1} {
 		more := requestBody{memory: &BodyMemory{bodies}}
-		if err := more.read(httptest.NewRecorder(), asking(&zeros{left: size}, length)); !errors.Is(err, errBodyMemory) {
+		if err := more.readAll(httptest.NewRecorder(), asking(&zeros{left: size}, length)); !errors.Is(err, errBodyMemory) {
 			t.Errorf("one more, %s: %v", name, err)
 		}
 		more.release()
@@ -102,7 +102,7 @@ func TestAnnouncedIsNotTaken(t *testing.T) {
 			t.Parallel()
 			a := requestBody{memory: &BodyMemory{semaphore.NewWeighted(2 * maxBody)}}
 			defer a.release()
-			err := a.read(httptest.NewRecorder(), asking(&zeros{left: tc.come}, tc.length))
+			err := a.readAll(httptest.NewRecorder(), asking(&zeros{left: tc.come}, tc.length))
 			var large *http.MaxBytesError
 			if errors.As(err, &large) != tc.err || !tc.err && err != nil {
 				t.Errorf("read: %v", err)
@@ -131,7 +131,7 @@ func TestBodiesHaveToCome(t *testing.T) {
 	t.Parallel()
 	a, d := requestBody{memory: &BodyMemory{semaphore.NewWeighted(maxBody)}}, &deadlines{ResponseWriter: httptest.NewRecorder()}
 	before := time.Now()
-	if err := a.read(d, asking(strings.NewReader("body"), 4)); err != nil {
+	if err := a.readAll(d, asking(strings.NewReader("body"), 4)); err != nil {
 		t.Fatal(err)
 	}
 	if len(d.set) != 2 || d.set[0].Before(before.Add(bodyTimeout)) || d.set[0].After(time.Now().Add(bodyTimeout)) || !d.set[1].IsZero() {

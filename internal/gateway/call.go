@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -16,8 +15,9 @@ import (
 // call is one request for the model.
 type call struct {
 	g            *Gateway
-	provider     string // of the provider
+	provider     string // the provider's name
 	up           Provider
+	method, path string // of the request, relative to the provider's API
 	task         *state.Task
 	requestBytes int64           // bytes of the request
 	knownState   *state.Upstream // what was known of the provider as it was asked
@@ -37,32 +37,16 @@ type call struct {
 	cut atomic.Pointer[cutOff] // errand has ended it for a cap
 }
 
-// parseRequest reads what a call may cost from its body.
-func (c *call) parseRequest(rest string, query url.Values, body []byte) {
-	c.request = c.up.API.Ask(rest, query, body)
-	if c.billable = c.up.API.Bills(rest); c.billable {
-		c.requestBytes, c.estimate, c.maxOutput = int64(len(body)), c.request.Usage, c.request.Most
+// setCost sets what the call may cost by its request, whose body has so many bytes.
+func (c *call) setCost(request modelapi.Ask, bytes int64) {
+	c.request = request
+	if c.billable = c.up.API.Bills(c.path); c.billable {
+		c.requestBytes, c.estimate, c.maxOutput = bytes, request.Usage, request.Most
 	}
 }
 
 // free reports whether the call costs nothing: it is made on a subscription.
 func (c *call) free() bool { return c.up.Subscription != nil }
-
-// globalCap says what bars every task: a cap of all together, or a key that the provider refuses. A known limit
-// of the provider does not: it may be of another model, and the provider's own answer says it best.
-func (c *call) globalCap(ctx context.Context, used, need state.Money) (*state.Waiting, error) {
-	held, err := c.g.cfg.Ledger.Held(ctx, used, need, c.free())
-	if err != nil || held != nil || c.g.cfg.ProviderStates == nil {
-		return held, err
-	}
-	if c.knownState, err = c.g.cfg.ProviderStates.Upstream(ctx, c.provider); err != nil {
-		return nil, err
-	}
-	if u := c.knownState; u != nil && u.Kind == state.WaitKey && u.Until.After(c.g.now()) {
-		return u.Waiting(), nil
-	}
-	return nil, nil
-}
 
 // handleAnswer has an answer counted, and learns from one that says something about the provider.
 func (c *call) handleAnswer(ctx context.Context, answer *http.Response) error {
@@ -97,9 +81,7 @@ func (c *call) handleError(ctx context.Context, answer *http.Response) error {
 	row := c.g.providerStateAfter(c.provider, kind, until, c.knownState)
 	c.g.cfg.Log.Warn().Str("provider", c.provider).Str("task", c.task.Key.String()).Time("until", row.Until).Int("status", answer.StatusCode).Msg("tether: " + row.Detail)
 	c.g.storeProviderState(ctx, c.provider, &row)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
-	if err := c.g.cfg.Ledger.Spend(ctx, c.task.Key, c.task.Run.ID, "", state.Money{}, row.Waiting()); err != nil {
+	if err := c.record(ctx, UsageRecord{Wait: row.Waiting()}); err != nil {
 		c.g.cfg.Log.Error().Err(err).Msg("tether: tell a run what its provider says")
 	}
 	switch kind {
@@ -109,4 +91,12 @@ func (c *call) handleError(ctx context.Context, answer *http.Response) error {
 		c.up.API.GiveUp(answer, row.Until, c.g.now())
 	}
 	return nil
+}
+
+// record stores a usage record of the call's run. It continues when the client has hung up.
+func (c *call) record(ctx context.Context, u UsageRecord) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	u.Task, u.Run = c.entry.key, c.entry.run
+	return c.g.cfg.Ledger.Record(ctx, u)
 }

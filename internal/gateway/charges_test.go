@@ -26,7 +26,7 @@ type ledger struct {
 	held, told *state.Waiting
 }
 
-func (l *ledger) Held(context.Context, state.Money, state.Money, bool) (*state.Waiting, error) {
+func (l *ledger) CapReached(context.Context, state.Money, state.Money, bool) (*state.Waiting, error) {
 	return l.held, nil
 }
 
@@ -34,7 +34,8 @@ func (l *ledger) Left(context.Context, state.Money, bool) (state.Left, error) {
 	return state.Unbounded(), nil
 }
 
-func (l *ledger) Spend(_ context.Context, _ state.TaskKey, run, _ string, m state.Money, held *state.Waiting) error {
+func (l *ledger) Record(_ context.Context, u UsageRecord) error {
+	run, m, held := u.Run, u.Cost, u.Wait
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if held != nil {
@@ -142,7 +143,7 @@ func TestHangsUp(t *testing.T) {
 
 type payments chan state.Money
 
-func (payments) Held(context.Context, state.Money, state.Money, bool) (*state.Waiting, error) {
+func (payments) CapReached(context.Context, state.Money, state.Money, bool) (*state.Waiting, error) {
 	return nil, nil
 }
 
@@ -150,7 +151,8 @@ func (payments) Left(context.Context, state.Money, bool) (state.Left, error) {
 	return state.Unbounded(), nil
 }
 
-func (p payments) Spend(_ context.Context, _ state.TaskKey, _, _ string, m state.Money, _ *state.Waiting) error {
+func (p payments) Record(_ context.Context, u UsageRecord) error {
+	m := u.Cost
 	p <- m
 	return nil
 }

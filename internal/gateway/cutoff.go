@@ -41,12 +41,10 @@ func (o *cutOff) event(api modelapi.API) []byte {
 // answer is for a call that is cut before its answer has begun.
 func (o *cutOff) answer(c *call, w http.ResponseWriter) {
 	if o.retryable {
-		c.denyForNow(w, budgetReserved)
+		c.answerDenial(w, notNow(budgetReserved))
 		return
 	}
-	if err := c.up.API.Refuse(w, "permission_error", "errand: "+o.reached.Detail); err != nil {
-		c.g.cfg.Log.Debug().Err(err).Msg("tether: answer")
-	}
+	c.answerDenial(w, overBudget(o.reached.Detail, nil))
 }
 
 // passedCap returns the cap that a stream has come to, by what is booked now and what calls in flight have used; with soon,
@@ -65,7 +63,7 @@ func (c *call) passedCap(ctx context.Context) (*cutOff, error) {
 		}
 		why := t.Capped(used.task, used.run, state.Money{}, c.free())
 		if why == nil {
-			why, err = c.g.cfg.Ledger.Held(ctx, used.all, state.Money{}, c.free())
+			why, err = c.g.cfg.Ledger.CapReached(ctx, used.all, state.Money{}, c.free())
 		}
 		if why != nil || err != nil {
 			return &cutOff{reached: why, retryable: soon}, err

@@ -34,7 +34,8 @@ func (a *account) Task(_ context.Context, key state.TaskKey) (*state.Task, error
 	return &t, nil
 }
 
-func (a *account) Spend(_ context.Context, key state.TaskKey, _, _ string, m state.Money, held *state.Waiting) error {
+func (a *account) Record(_ context.Context, u UsageRecord) error {
+	key, m, held := u.Task, u.Cost, u.Wait
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.day.Add(m)
@@ -54,7 +55,7 @@ func (a *account) sum(open state.Money) state.Money {
 	return m
 }
 
-func (a *account) Held(_ context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
+func (a *account) CapReached(_ context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
 	m := a.sum(open)
 	if left := m.Left(); m.AtCap() || need.MicroUSD > left.MicroUSD || need.Tokens() > left.Tokens {
 		return &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}, nil

@@ -19,7 +19,8 @@ type denials struct {
 	list []state.Waiting
 }
 
-func (d *denials) Spend(_ context.Context, _ state.TaskKey, id, _ string, m state.Money, held *state.Waiting) error {
+func (d *denials) Record(_ context.Context, u UsageRecord) error {
+	id, m, held := u.Run, u.Cost, u.Wait
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if held != nil && id == run && m == (state.Money{}) {

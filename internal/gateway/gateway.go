@@ -37,18 +37,28 @@ type Provider struct {
 	WebTools bool
 }
 
-// Ledger keeps what runs have cost.
+// Ledger stores what runs cost, and knows the caps of all tasks together.
 type Ledger interface {
-	// Spend adds the cost of an answer of the model to a run and its task. With held, the run was refused
-	// the model, or the rest of the answer; nothing need have been spent then. If call is set, it is the id of the
-	// call's reservation, which is deleted with that; if it does not exist any more, the error is state.ErrSpent.
-	Spend(ctx context.Context, task state.TaskKey, run, call string, m state.Money, held *state.Waiting) error
-	// Held says what all runs have to wait for because a cap of all tasks together is reached, nil if they may
-	// go on: it is reached, or leaves less than need. Open is what calls in flight take beside what was spent. Free
-	// says that what is asked for costs nothing by the call: caps on cost do not count then.
-	Held(ctx context.Context, open, need state.Money, free bool) (*state.Waiting, error)
-	// Left is what these caps leave.
-	Left(ctx context.Context, open state.Money, free bool) (state.Left, error)
+	// Record adds a usage record to a run and its task, and deletes the call's reservation in the same transaction. If that
+	// reservation does not exist any more, the error is [store.ErrSpent].
+	Record(ctx context.Context, u UsageRecord) error
+	// CapReached returns what all runs have to wait for because a cap of all tasks is reached, or leaves less than need; nil if there
+	// is no such cap. InFlight is added to what was spent. Free means that the call is made on a subscription: caps on cost do not
+	// count then.
+	CapReached(ctx context.Context, inFlight, need state.Money, free bool) (*state.Waiting, error)
+	// Left returns what these caps leave.
+	Left(ctx context.Context, inFlight state.Money, free bool) (state.Left, error)
+}
+
+// A UsageRecord is the cost of a call, or why a run gets no answer from a model, or both.
+type UsageRecord struct {
+	Task state.TaskKey
+	Run  string
+	// Reservation is the ID of the call's reservation, empty if it has none.
+	Reservation string
+	Cost        state.Money
+	// Wait is why the call was denied, or its answer is incomplete; nil for a complete answer.
+	Wait *state.Waiting
 }
 
 // Journal keeps the reservations of calls, from before a call is passed on until it is booked, over restarts.
@@ -118,7 +128,7 @@ func (g *Gateway) RetryLater(w http.ResponseWriter, r *http.Request, words strin
 	up, ok := g.cfg.Providers[name]
 	if ok {
 		c := call{g: g, up: up}
-		c.denyForNow(w, words)
+		c.answerDenial(w, notNow(words))
 	}
 	return ok
 }

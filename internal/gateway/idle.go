@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/errand-bot/errand/state"
 )
 
 // How long a provider may say nothing, unless it is configured, and after how many seconds an agent whose provider
@@ -54,7 +56,7 @@ func (c *call) handleFailure(w http.ResponseWriter, err error) bool {
 
 // answerTimedOut answers in the provider's place, and has the run remember why.
 func (c *call) answerTimedOut(w http.ResponseWriter) {
-	c.g.recordDenial(c.task, c.timeoutMessage())
+	c.storeRefusal(&state.Waiting{Kind: state.WaitRefused, Detail: c.timeoutMessage()})
 	w.Header().Set("Retry-After", retryLater)
 	c.up.API.Hurry(w.Header(), c.g.now())
 	if err := c.up.API.Fail(w, http.StatusServiceUnavailable, "overloaded_error", "errand: "+c.timeoutMessage()); err != nil {

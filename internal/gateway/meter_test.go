@@ -40,7 +40,8 @@ func (b *books) Task(context.Context, state.TaskKey) (*state.Task, error) {
 	return &t, nil
 }
 
-func (b *books) Spend(_ context.Context, _ state.TaskKey, _, _ string, m state.Money, held *state.Waiting) error {
+func (b *books) Record(_ context.Context, u UsageRecord) error {
+	m, held := u.Cost, u.Wait
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.task.Money.Add(m)
@@ -51,7 +52,7 @@ func (b *books) Spend(_ context.Context, _ state.TaskKey, _, _ string, m state.M
 	return nil
 }
 
-func (b *books) Held(_ context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
+func (b *books) CapReached(_ context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.caps
@@ -200,7 +201,7 @@ func TestCapsWithinALongEvent(t *testing.T) {
 	if _, err := io.CopyN(io.Discard, resp.Body, 100<<10); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Spend(t.Context(), state.TaskKey{}, run, "", state.Money{MicroUSD: 2_000_000}, nil); err != nil { // another answer's
+	if err := b.Record(t.Context(), UsageRecord{Run: run, Cost: state.Money{MicroUSD: 2_000_000}}); err != nil { // another answer's
 		t.Fatal(err)
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<20))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/errand-bot/errand/internal/forward"
@@ -15,9 +16,9 @@ import (
 // pays all the same.
 const storeTimeout = 10 * time.Second
 
-// Serve passes a request on to the provider's API with our key put in, and counts what the answer costs
-// while it passes. Streams are not buffered. What is spent is stored before the answer's end is passed on,
-// so that the next request meets the cap.
+// Serve answers a request for /llm/PROVIDER/PATH that a task's active run sends. It forwards calls of models with errand's key, and
+// counts the cost of the answer while it passes. Streams are not buffered. The cost is stored before the end of the answer is
+// passed on, so that the next call is checked against it.
 func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, memory *BodyMemory) {
 	name, rest := splitPath(r)
 	up, ok := g.cfg.Providers[name]
@@ -26,83 +27,70 @@ func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, m
 		return
 	}
 	if r.Method == http.MethodHead && rest == "/" {
-		return // a CLI warms the connection up
+		return // some agents open the connection in advance
 	}
-	refuse := func(kind, message string) { g.refuse(w, t, up, rest, kind, message, true) }
-	if !up.API.Allows(r.Method, rest) {
-		refuse("permission_error", "agents may call the model, and nothing else of its API: not "+r.Method+" "+rest)
-		return
-	}
-	c := call{g: g, provider: name, up: up, task: t, entry: entry{key: t.Key, run: t.Run.ID}}
-	if up.API.Calls(r.Method) {
-		body := requestBody{memory: memory}
-		defer body.release()
-		if !c.readBody(w, r, &body, refuse) || !g.holdToModel(w, r, t, up, rest, body.bytes, refuse) {
+	c := &call{g: g, provider: name, up: up, method: r.Method, path: rest, task: t, entry: entry{key: t.Key, run: t.Run.ID}}
+	body := requestBody{memory: memory}
+	defer body.release()
+	d := c.checkRequest(w, r, &body)
+	if d == nil {
+		if up.API.Calls(r.Method) {
+			g.inFlight.add(c)
+			defer func() { c.finish(r.Context()) }()
+		}
+		if g.idle.recent(t.Run.ID, max(g.idleTimeout(), time.Minute)) {
+			c.answerTimedOut(w)
 			return
 		}
-		if c.parseRequest(rest, r.URL.Query(), body.bytes); !g.grants(r, t, c.request.Unclear, refuse) {
+		var err error
+		d, err = c.authorize(r.Context())
+		if d == nil && err == nil {
+			err = c.reserve(r.Context())
+		}
+		if r.Context().Err() != nil {
+			return // the program has hung up
+		}
+		if err != nil { // nothing is spent that cannot be booked
+			c.answerStoreError(w, err)
 			return
 		}
-		g.inFlight.add(&c)
-		defer func() { c.finish(r.Context()) }()
 	}
-	if g.idle.recent(t.Run.ID, max(g.idleTimeout(), time.Minute)) {
-		c.answerTimedOut(w)
+	if d == nil {
+		c.forward(w, r)
 		return
 	}
-	no, err := c.authorize(r.Context())
-	if no == nil && err == nil {
-		err = c.reserve(r.Context())
-	}
-	switch {
-	case r.Context().Err() != nil: // its program has given up
-	case err != nil: // nothing is spent that cannot be booked
-		g.cfg.Log.Error().Err(err).Str("task", t.Key.String()).Str("run", t.Run.ID).Msg("tether: call of a model not passed on: the books cannot be read or written")
-		http.Error(w, "errand: what the call costs cannot be booked now", http.StatusBadGateway)
-	case no == nil:
-		c.forward(w, r, rest)
-	case no.retryable:
-		g.logDenial(t, rest, no.message)
-		c.denyForNow(w, no.message)
-	default: // the run remembers which cap or bound it met
-		g.refuse(w, t, up, rest, "permission_error", no.message, false)
+	if err := c.deny(w, d); err != nil {
+		c.answerStoreError(w, err)
 	}
 }
 
-// refuse refuses a call in the API's own form. With remember, its run keeps the message: its program may make anything of it.
-func (g *Gateway) refuse(w http.ResponseWriter, t *state.Task, up Provider, rest, kind, message string, remember bool) {
-	if g.logDenial(t, rest, message) && remember {
-		g.recordDenial(t, "errand did not pass on a call of the model: "+message)
+// checkRequest reads the request's body, and returns the denial of the first rule about requests that it breaks, or nil.
+func (c *call) checkRequest(w http.ResponseWriter, r *http.Request, body *requestBody) *denial {
+	req := &request{api: c.up.API, provider: c.provider, webTools: c.up.WebTools, method: c.method, path: c.path}
+	if d := firstDenial(endpointRules, req); d != nil || !c.up.API.Calls(r.Method) {
+		return d
 	}
-	if err := up.API.Refuse(w, kind, "errand: "+message); err != nil {
-		g.cfg.Log.Debug().Err(err).Str("task", t.Key.String()).Str("run", t.Run.ID).Msg("tether: answer")
+	if d := body.read(w, r); d != nil {
+		return d
 	}
+	req.body, req.allowed = body.bytes, c.g.allowedModels(c.task)
+	req.cost = sync.OnceValue(func() modelapi.Ask { return c.up.API.Ask(c.path, r.URL.Query(), body.bytes) })
+	if d := firstDenial(requestRules, req); d != nil {
+		return d
+	}
+	c.setCost(req.cost(), int64(len(body.bytes)))
+	return nil
 }
 
-// recordDenial stores why the gateway refused the run's call.
-func (g *Gateway) recordDenial(t *state.Task, message string) {
-	if t.Run.Denied == message {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-	defer cancel()
-	why := &state.Waiting{Kind: state.WaitRefused, Detail: message}
-	if err := g.cfg.Ledger.Spend(ctx, t.Key, t.Run.ID, "", state.Money{}, why); err != nil { // people read less then
-		g.cfg.Log.Warn().Err(err).Str("run", t.Run.ID).Msg("tether: failed to store why a call was refused")
-	}
-}
-
-// logDenial logs that a run is refused the model, now and then, and reports whether it did.
-func (g *Gateway) logDenial(t *state.Task, rest, message string) bool {
-	untold, ok := g.denials.allow(t.Run.ID, g.now())
-	if ok {
-		g.cfg.Log.Warn().Str("task", t.Key.String()).Str("run", t.Run.ID).Str("path", rest).Int("untold", untold).Msg("tether: refused: " + message)
-	}
-	return ok
+// answerStoreError answers a call that is not forwarded because the store failed.
+func (c *call) answerStoreError(w http.ResponseWriter, err error) {
+	c.g.cfg.Log.Error().Err(err).Str("task", c.entry.key.String()).Str("run", c.entry.run).
+		Msg("failed to read or store the cost of a model call; call not forwarded")
+	http.Error(w, "errand: what the call costs cannot be booked now", http.StatusBadGateway)
 }
 
 // forward makes a call that is admitted.
-func (c *call) forward(w http.ResponseWriter, r *http.Request, rest string) {
+func (c *call) forward(w http.ResponseWriter, r *http.Request) {
 	c.g.inFlight.forwarded(c)
 	ctx, cut := context.WithCancel(c.trace(r.Context()))
 	defer cut()
@@ -126,7 +114,7 @@ func (c *call) forward(w http.ResponseWriter, r *http.Request, rest string) {
 		return c.handleAnswer(r.Context(), answer)
 	}
 	out := forward.Request{
-		BaseURL: c.up.BaseURL, Path: rest, Transport: via, Answered: bill, Failed: c.handleFailure, Log: c.g.cfg.Log,
+		BaseURL: c.up.BaseURL, Path: c.path, Transport: via, Answered: bill, Failed: c.handleFailure, Log: c.g.cfg.Log,
 		Sign: func(out *http.Request) {
 			c.up.sign(out)
 			out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted

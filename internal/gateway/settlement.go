@@ -71,7 +71,7 @@ func (g *Gateway) storeSettlement(ctx context.Context, s settlement) error {
 	if s.free {
 		return g.cfg.Journal.Release(ctx, s.reservation)
 	}
-	err := g.cfg.Ledger.Spend(ctx, s.key, s.run, s.reservation, s.cost, s.held)
+	err := g.cfg.Ledger.Record(ctx, UsageRecord{Task: s.key, Run: s.run, Reservation: s.reservation, Cost: s.cost, Wait: s.held})
 	if s.reservation != "" && errors.Is(err, store.ErrSpent) {
 		return nil // by an attempt whose success was not reported
 	}

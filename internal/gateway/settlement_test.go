@@ -69,7 +69,8 @@ func (b *bank) Reservations(context.Context) ([]store.Reservation, error) {
 	return slices.Collect(maps.Values(b.rows)), nil
 }
 
-func (b *bank) Spend(_ context.Context, _ state.TaskKey, run, call string, m state.Money, held *state.Waiting) error {
+func (b *bank) Record(_ context.Context, u UsageRecord) error {
+	run, call, m, held := u.Run, u.Reservation, u.Cost, u.Wait
 	if held != nil && call == "" {
 		return nil
 	}

@@ -1,22 +1,14 @@
 package gateway
 
-import (
-	"context"
-	"fmt"
+// turnCounter counts the answers of models to runs, for agents that cannot be limited to a number of turns by themselves. Answers
+// in flight are counted only here. Those that were booked are in the store, too, so that a run does not get its turns again after
+// a restart.
+type turnCounter struct{ perRun[int] }
 
-	"github.com/errand-bot/errand/state"
-)
-
-// outOfTurns says, in words that adapters know, that the run has had all of its turns; empty while it has not. The
-// run then remembers what it was refused for: its program may make anything of the refusal.
-func (c *call) outOfTurns(ctx context.Context) (string, error) {
-	r := c.task.Run
-	if !c.g.turns.usedUp(r.ID, r.Answers, r.MaxTurns) {
-		return "", nil
-	}
-	words := fmt.Sprintf("the run's turns are used up (%d)", r.MaxTurns)
-	if r.Held != nil && r.Held.Kind == state.WaitTurns {
-		return words, nil // it knows
-	}
-	return words, c.g.cfg.Ledger.Spend(ctx, c.task.Key, r.ID, "", state.Money{}, r.TurnsUsedUp())
+// add counts an answer that begins. Booked is the number of the run's answers in the store when the call was admitted.
+func (c *turnCounter) add(run string, booked int) {
+	c.update(run, func(n int) int { return max(n, booked) + 1 })
 }
+
+// count returns the number of answers to a run, of which booked are in the store.
+func (c *turnCounter) count(run string, booked int) int { return max(c.get(run), booked) }

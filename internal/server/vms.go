@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/tether"
@@ -181,14 +182,15 @@ func (l line) RunToken(run string) string { return l.s.tether.RunToken(run) }
 // VMToken is what the runner shows there.
 func (l line) VMToken(vm string) string { return l.s.tether.VMToken(vm) }
 
-// Spend books what an answer of the model has cost, or that one was refused.
-func (l line) Spend(ctx context.Context, task state.TaskKey, run, call string, m state.Money, held *state.Waiting) error {
-	_, err := l.s.store.Apply(ctx, state.Event{Kind: state.EventSpent, Task: task, Run: run, Money: &m, Waiting: held}, store.Ack{Call: call})
+// Record stores a usage record in the run and its task.
+func (l line) Record(ctx context.Context, u gateway.UsageRecord) error {
+	spent := state.Event{Kind: state.EventSpent, Task: u.Task, Run: u.Run, Money: &u.Cost, Waiting: u.Wait}
+	_, err := l.s.store.Apply(ctx, spent, store.Ack{Call: u.Reservation})
 	return err
 }
 
-// Held says what everything that costs money has to wait for, nil for nothing; with free only caps on tokens count.
-func (l line) Held(ctx context.Context, open, need state.Money, free bool) (*state.Waiting, error) {
+// CapReached returns what everything that costs money has to wait for, or nil; with free only caps on tokens count.
+func (l line) CapReached(ctx context.Context, open, need state.Money, free bool) (*state.Waiting, error) {
 	return l.s.store.Held(ctx, l.caps(free), open, need, l.s.opts.Now())
 }
 
@@ -207,7 +209,7 @@ func (l line) caps(free bool) store.Caps {
 
 // MayStart says what a run that asks a provider of models has to wait for, nil for nothing.
 func (l line) MayStart(ctx context.Context, provider string) (*state.Waiting, error) {
-	if w, err := l.Held(ctx, l.s.gateway.InFlightCost(), state.Money{}, l.s.cfg.Subscribed()[provider]); w != nil || err != nil {
+	if w, err := l.CapReached(ctx, l.s.gateway.InFlightCost(), state.Money{}, l.s.cfg.Subscribed()[provider]); w != nil || err != nil {
 		return w, err
 	}
 	return l.s.gateway.Ready(ctx, provider)

@@ -77,7 +77,7 @@ func (c configs) handler(transport http.RoundTripper) *tether.Handler {
 // noLedger has no caps and keeps nothing.
 type noLedger struct{}
 
-func (noLedger) Held(context.Context, state.Money, state.Money, bool) (*state.Waiting, error) {
+func (noLedger) CapReached(context.Context, state.Money, state.Money, bool) (*state.Waiting, error) {
 	return nil, nil
 }
 
@@ -85,7 +85,7 @@ func (noLedger) Left(context.Context, state.Money, bool) (state.Left, error) {
 	return state.Unbounded(), nil
 }
 
-func (noLedger) Spend(context.Context, state.TaskKey, string, string, state.Money, *state.Waiting) error {
+func (noLedger) Record(context.Context, gateway.UsageRecord) error {
 	return nil
 }
 

@@ -1,0 +1,235 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/errand-bot/errand/internal/modelapi"
+	"github.com/errand-bot/errand/state"
+)
+
+// A rule checks one property of a call: of its request, or of the budget, turns and calls in flight of its run. The check
+// returns a denial, or nil if the call may pass. It is a pure function of its argument.
+type rule[T any] struct {
+	name  string // for the log
+	check func(T) *denial
+}
+
+// All reasons why the gateway denies a call, in the order in which they are checked.
+var (
+	// endpointRules are checked before the request's body is read.
+	endpointRules = []rule[*request]{
+		{"endpoint", denyEndpoint},
+	}
+	// requestRules are checked when the body has been read. A body that is too large is denied while it is read, see [call.readBody].
+	requestRules = []rule[*request]{
+		{"json", denyInvalidJSON},
+		{"feature", denyFeature},
+		{"model", denyModel},
+		{"ambiguous", denyAmbiguous},
+	}
+	// admissionRules are checked last, and again while the call waits for earlier ones; see [call.authorize].
+	admissionRules = []rule[*standing]{
+		{"run", denyEndedRun},
+		{"cap", denyOverCap},
+		{"turns", denyOverTurns},
+		{"turns-in-flight", denyReservedTurns},
+		{"budget-in-flight", denyReservedBudget},
+		{"calls-in-flight", denyTooManyCalls},
+	}
+)
+
+// firstDenial returns the denial of the first rule that denies the subject, or nil.
+func firstDenial[T any](rules []rule[T], subject T) *denial {
+	for _, r := range rules {
+		if d := r.check(subject); d != nil {
+			d.rule = r.name
+			return d
+		}
+	}
+	return nil
+}
+
+// A request is a call as the rules about requests see it.
+type request struct {
+	api          modelapi.API
+	provider     string
+	webTools     bool // the provider may reach other hosts for agents
+	method, path string
+	body         []byte // empty for requests without one
+	allowed      AllowedModels
+	cost         func() modelapi.Ask // the parameters of the body that determine the cost
+}
+
+// AllowedModels limits the models that a task's run may call.
+type AllowedModels struct {
+	// Names are their names in the configuration; none means any.
+	Names []string
+	// Pending is set while it is not stored yet what the run was started with, so that a denial might be wrong.
+	Pending bool
+}
+
+// allowedModels returns the configured limit, or else the model that the run was started with.
+func (g *Gateway) allowedModels(t *state.Task) AllowedModels {
+	if g.cfg.AllowedModels != nil {
+		return g.cfg.AllowedModels(t)
+	}
+	if t.Run.Model == "" {
+		return AllowedModels{}
+	}
+	return AllowedModels{Names: []string{t.Run.Model}, Pending: t.Run.State == state.RunLaunching}
+}
+
+// denyEndpoint denies everything but the API's endpoints for model calls, token counts and lists of models.
+func denyEndpoint(r *request) *denial {
+	if r.api.Allows(r.method, r.path) {
+		return nil
+	}
+	return forbidden("agents may call the model, and nothing else of its API: not " + r.method + " " + r.path)
+}
+
+// denyInvalidJSON denies a body that the other rules cannot read, because the provider may accept more than plain JSON.
+func denyInvalidJSON(r *request) *denial {
+	if len(r.body) == 0 || json.Valid(r.body) {
+		return nil
+	}
+	d := forbidden("it cannot be seen what is asked: the body is not JSON")
+	d.listed = "a body that is not JSON"
+	return d
+}
+
+// denyFeature denies features of the provider beyond one answer of the model: access to other hosts, unless the operator allows
+// it, content that is stored in the account, and whatever is not counted or costs more than the model's price.
+func denyFeature(r *request) *denial {
+	if len(r.body) == 0 {
+		return nil
+	}
+	return extraDenied(r, r.api.Extra(r.body, r.webTools))
+}
+
+// denyAmbiguous denies a request whose limits of cost different readers could read differently.
+func denyAmbiguous(r *request) *denial { return extraDenied(r, r.cost().Unclear) }
+
+// extraDenied returns the denial of a feature, or nil if there is none.
+func extraDenied(r *request, extra *modelapi.Extra) *denial {
+	if extra == nil {
+		return nil
+	}
+	name := shortName(extra.Name)
+	d := forbidden(extraMessage(extra.Kind, name, r.provider))
+	d.listed = "wish " + name
+	if extra.Kind == modelapi.ExtraReach {
+		d.listed = "tool " + name
+	}
+	return d
+}
+
+// extraMessage tells an agent why a feature is denied.
+func extraMessage(kind modelapi.ExtraKind, name, provider string) string {
+	switch kind {
+	case modelapi.ExtraKept:
+		return fmt.Sprintf("agents are shown nothing that is stored in the provider's account, such as what %s names", name)
+	case modelapi.ExtraLater:
+		return fmt.Sprintf("answers come in the answer of their own request, where they are counted: not by %s", name)
+	case modelapi.ExtraDear:
+		return fmt.Sprintf("answers are paid at the model's plain price, not at that of %s", name)
+	case modelapi.ExtraMany:
+		return fmt.Sprintf("a call gets one answer: not more, by %s", name)
+	case modelapi.ExtraUnclear:
+		return fmt.Sprintf("what bounds the cost of a call has to be said once, by the name that the API has for it: not so, by %s", name)
+	}
+	return fmt.Sprintf("agents reach other hosts through errand's list of hosts, not by %s of the provider, which the operator has to allow (models.%s.web_tools)", name, provider)
+}
+
+// denyModel denies calls of models other than the run's. While the run's model is not stored yet, the program has to retry.
+func denyModel(r *request) *denial {
+	if len(r.allowed.Names) == 0 {
+		return nil
+	}
+	named, err := r.api.Named(r.path, r.body)
+	if err == nil && slices.ContainsFunc(r.allowed.Names, func(m string) bool { return modelapi.Is(m, named) }) {
+		return nil
+	}
+	if r.allowed.Pending {
+		return &denial{status: http.StatusServiceUnavailable, message: "the run is just being started", retryAfter: "1"}
+	}
+	may := strings.Join(r.allowed.Names, ", ")
+	d := forbidden(fmt.Sprintf("this run may call %s, not %s", may, shortName(named)))
+	if err != nil {
+		d = forbidden(fmt.Sprintf("this run may call %s, and %s", may, err))
+	}
+	d.listed = "model " + shortName(named)
+	return d
+}
+
+// unnamed is how people read an empty name.
+const unnamed = "one without a name"
+
+// shortName returns a name from a VM in a form that may be shown and logged.
+func shortName(s string) string {
+	s = strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) && c != '`' {
+			return c
+		}
+		return -1
+	}, strings.ToValidUTF8(s, ""))
+	if c := []rune(s); len(c) > 80 {
+		s = string(c[:80]) + "…"
+	}
+	if s == "" {
+		return unnamed
+	}
+	return s
+}
+
+// denyEndedRun denies calls of a run that has ended or is being stopped.
+func denyEndedRun(s *standing) *denial {
+	if s.run != nil {
+		return nil
+	}
+	return overBudget("only a run that goes on reaches the model", nil)
+}
+
+// denyOverCap denies a call if a cap is reached, or leaves too little for the call's minimum.
+func denyOverCap(s *standing) *denial {
+	if s.cap == nil {
+		return nil
+	}
+	return overBudget(s.cap.Detail, s.cap)
+}
+
+// denyOverTurns denies a call if the run has used up its turns. Adapters recognize the message.
+func denyOverTurns(s *standing) *denial {
+	if s.run.MaxTurns <= 0 || s.turns < s.run.MaxTurns {
+		return nil
+	}
+	return overBudget(fmt.Sprintf("the run's turns are used up (%d)", s.run.MaxTurns), s.run.TurnsUsedUp())
+}
+
+// denyReservedTurns denies a call for now if earlier calls in flight may use up the run's turns.
+func denyReservedTurns(s *standing) *denial {
+	if s.turnsInFlight == 0 || s.run.MaxTurns <= 0 || s.turns+s.turnsInFlight < s.run.MaxTurns {
+		return nil
+	}
+	return notNow("the run's last turns are under way")
+}
+
+// denyReservedBudget denies a call for now if earlier calls in flight may use up a cap.
+func denyReservedBudget(s *standing) *denial {
+	if !s.budgetReserved {
+		return nil
+	}
+	return notNow(budgetReserved)
+}
+
+// denyTooManyCalls denies a call for now if its run has the maximum number of calls in flight.
+func denyTooManyCalls(s *standing) *denial {
+	if s.callsInFlight < maxCalls {
+		return nil
+	}
+	return notNow(fmt.Sprintf("a run has at most %d calls under way at once", maxCalls))
+}
