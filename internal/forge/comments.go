@@ -142,8 +142,8 @@ func editedAt(created, updated *github.Timestamp) time.Time {
 	return updated.Time
 }
 
-// minimiseMutation folds a comment away.
-const minimiseMutation = `mutation($id: ID!) {
+// minimizeMutation folds a comment away.
+const minimizeMutation = `mutation($id: ID!) {
   minimizeComment(input: {subjectId: $id, classifier: OUTDATED}) { minimizedComment { isMinimized } }
 }`
 
@@ -154,5 +154,5 @@ func (f *Forge) Minimize(ctx context.Context, installation int64, node string) e
 	if err != nil {
 		return err
 	}
-	return op.Wrap(op.GraphQL(minimiseMutation, map[string]any{"id": node}, nil))
+	return op.Wrap(op.GraphQL(minimizeMutation, map[string]any{"id": node}, nil))
 }

@@ -24,7 +24,7 @@ func (f *Forge) CreateIssue(ctx context.Context, r Repo, title, body string) (Is
 	if err != nil {
 		return Issue{}, op.Wrap(err)
 	}
-	return issueState(got), nil
+	return issueOf(got), nil
 }
 
 // FindIssues lists our issues, open or closed, that hold the hidden marker and were changed since then, oldest

@@ -15,9 +15,9 @@ type Forge struct {
 	client *client.Client
 	cache  *publish.Cache
 
-	mu     sync.Mutex
-	self   *App
-	grants map[int64]grant // by installation
+	mu            sync.Mutex
+	self          *App
+	installations map[int64]cachedInstallation // by installation
 }
 
 // RepoOf returns the repository of a task, by its present name.
@@ -32,7 +32,7 @@ func New(cfg Config) (*Forge, error) {
 		return nil, err
 	}
 	cache := publish.NewCache()
-	return &Forge{Tokens: c.Tokens(), Publisher: publish.New(c, cache), client: c, cache: cache, grants: map[int64]grant{}}, nil
+	return &Forge{Tokens: c.Tokens(), Publisher: publish.New(c, cache), client: c, cache: cache, installations: map[int64]cachedInstallation{}}, nil
 }
 
 // InvalidateTokens throws all installations' tokens away: what they may do has changed.
@@ -40,7 +40,7 @@ func (f *Forge) InvalidateTokens() {
 	f.client.ForgetTokens()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.forgetGrants()
+	f.expireInstallations()
 }
 
 // GitURL returns where a repository is fetched from, without credentials.

@@ -29,7 +29,7 @@ type issueJSON struct {
 }
 
 func (i *issueJSON) issue() Issue {
-	out := issueState(&i.Issue)
+	out := issueOf(&i.Issue)
 	if i.Type != nil {
 		out.Type = i.Type.Name
 	}
@@ -179,4 +179,36 @@ func ownerAndName(address string) (owner, name string, ok bool) {
 	}
 	owner, name, ok = strings.Cut(full, "/")
 	return owner, name, ok && owner != "" && name != ""
+}
+
+// Issue is an issue, or the issue side of a pull request.
+type Issue struct {
+	state.Issue
+	Number      int
+	URL         string
+	Assignees   []state.Person
+	IsPR        bool
+	Locked      bool
+	NoRelations bool // GitHub says that it has neither dependencies nor sub-issues; false if it does not say
+	CreatedAt   time.Time
+	UpdatedAt   time.Time // also by a comment
+	ClosedAt    time.Time
+}
+
+func issueOf(i *github.Issue) Issue {
+	out := Issue{
+		Issue: state.Issue{
+			Node: i.GetNodeID(), Title: i.GetTitle(), Body: i.GetBody(), Author: person(i.User),
+			Milestone: i.GetMilestone().GetTitle(), Closed: i.GetState() == "closed",
+		},
+		Number: i.GetNumber(), URL: i.GetHTMLURL(), IsPR: i.IsPullRequest(), Locked: i.GetLocked(),
+		CreatedAt: i.GetCreatedAt().Time, UpdatedAt: i.GetUpdatedAt().Time, ClosedAt: i.GetClosedAt().Time,
+	}
+	for _, l := range i.Labels {
+		out.Labels = append(out.Labels, l.GetName())
+	}
+	for _, a := range i.Assignees {
+		out.Assignees = append(out.Assignees, person(a))
+	}
+	return out
 }

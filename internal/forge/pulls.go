@@ -48,7 +48,7 @@ func (p PR) State() state.PR {
 	return s
 }
 
-func prState(p *github.PullRequest) PR {
+func prOf(p *github.PullRequest) PR {
 	return PR{
 		Number: p.GetNumber(), Node: p.GetNodeID(), URL: p.GetHTMLURL(), Title: p.GetTitle(), Body: p.GetBody(), By: person(p.User),
 		Open: p.GetState() == "open", Draft: p.GetDraft(), Merged: p.GetMerged() || p.MergedAt != nil, MergedBy: mergedBy(p),
@@ -115,7 +115,7 @@ func (f *Forge) OpenPR(ctx context.Context, r Repo, want NewPR) (PR, error) {
 		}
 		return PR{}, err
 	}
-	return prState(got), nil
+	return prOf(got), nil
 }
 
 func deref(p *PR) PR {
@@ -143,7 +143,7 @@ func (f *Forge) PR(ctx context.Context, r Repo, number int) (PR, error) {
 	if err != nil {
 		return PR{}, op.Wrap(err)
 	}
-	return prState(got), nil
+	return prOf(got), nil
 }
 
 // PRByHead returns the pull request from a branch of the repository: an open one before closed ones,
@@ -163,7 +163,7 @@ func (f *Forge) PRByHead(ctx context.Context, r Repo, branch string) (*PR, error
 	}
 	var best *PR
 	for _, p := range list {
-		s := prState(p)
+		s := prOf(p)
 		if s.HeadBranch != branch { // a GitHub that ignores an empty filter
 			continue
 		}

@@ -4,17 +4,17 @@ import (
 	"context"
 )
 
-// thumbsFields are the newest 👍 on a text.
-const thumbsFields = `reactions(content: THUMBS_UP, first: 20, orderBy: {field: CREATED_AT, direction: DESC}) ` + reactionFields
+// thumbsUpFields are the newest 👍 on a text.
+const thumbsUpFields = `reactions(content: THUMBS_UP, first: 20, orderBy: {field: CREATED_AT, direction: DESC}) ` + reactionFields
 
 const pullTextQuery = `query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) {
     pullRequest(number: $number) {
-      id url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` ` + thumbsFields + `
+      id url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` ` + thumbsUpFields + `
       comments(first: 100) ` + commentPageFields + `
       reviews(first: 50) {
         pageInfo { hasNextPage endCursor }
-        nodes { id url body state createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` ` + thumbsFields + ` }
+        nodes { id url body state createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` ` + thumbsUpFields + ` }
       }
       reviewThreads(first: 40) {
         pageInfo { hasNextPage endCursor }
@@ -22,7 +22,7 @@ const pullTextQuery = `query($owner: String!, $name: String!, $number: Int!) {
           isResolved isOutdated path line originalLine
           comments(first: 25) {
             pageInfo { hasNextPage endCursor }
-            nodes { id url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` ` + thumbsFields + ` }
+            nodes { id url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` ` + thumbsUpFields + ` }
           }
         }
       }
@@ -51,11 +51,11 @@ type PullComment struct {
 }
 
 type pullTextNode struct {
-	outsetIssue
+	issueNode
 	Reviews struct {
 		PageInfo pageInfo `json:"pageInfo"`
 		Nodes    []struct {
-			viewNode
+			commentNode
 			State string `json:"state"`
 		} `json:"nodes"`
 	} `json:"reviews"`
@@ -94,7 +94,7 @@ func (f *Forge) PullText(ctx context.Context, r Repo, number int) (PullText, err
 	out := PullText{Truncated: pull.Comments.PageInfo.HasNextPage}
 	pull.Comments.PageInfo.HasNextPage = false
 	var begin IssueSnapshot
-	if err := discussion(op, &pull.outsetIssue, &begin); err != nil {
+	if err := readDiscussion(op, &pull.issueNode, &begin); err != nil {
 		return PullText{}, op.Wrap(err)
 	}
 	out.Text = begin.Text
@@ -111,7 +111,7 @@ func (t *PullText) addReviews(n *pullTextNode) {
 	t.Truncated = t.Truncated || n.Reviews.PageInfo.HasNextPage
 	for i := range n.Reviews.Nodes {
 		if v := &n.Reviews.Nodes[i]; v.Body != "" && v.State != "PENDING" {
-			t.Comments = append(t.Comments, PullComment{Comment: v.newest(), Review: v.State})
+			t.Comments = append(t.Comments, PullComment{Comment: v.withNewestReactions(), Review: v.State})
 		}
 	}
 }
@@ -125,16 +125,16 @@ func (t *PullText) addThreads(n *pullTextNode) {
 		t.Truncated = t.Truncated || th.Comments.PageInfo.HasNextPage
 		for _, c := range th.Comments.Nodes {
 			if c != nil && c.ID != "" {
-				t.Comments = append(t.Comments, PullComment{Comment: c.newest(), Thread: where})
+				t.Comments = append(t.Comments, PullComment{Comment: c.withNewestReactions(), Thread: where})
 			}
 		}
 	}
 }
 
-// newest is a text with its newest 👍, no more than came with it.
-func (n *viewNode) newest() Comment {
-	v := n.view()
-	v.ThumbsUp = n.Reactions.thumbs()
+// withNewestReactions is a text with its newest 👍, no more than came with it.
+func (n *commentNode) withNewestReactions() Comment {
+	v := n.comment()
+	v.ThumbsUp = n.Reactions.reactions()
 	return v
 }
 

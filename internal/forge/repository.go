@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/google/go-github/v66/github"
 
@@ -79,6 +80,31 @@ func (f *Forge) ChangedSince(ctx context.Context, r Repo, base, head string) (Co
 	}
 	for _, c := range got.Files {
 		out.Files = append(out.Files, ChangedFile{Path: c.GetFilename(), OldPath: c.GetPreviousFilename(), Status: c.GetStatus(), Patch: c.GetPatch()})
+	}
+	return out, nil
+}
+
+// Branch is a branch and its head.
+type Branch struct {
+	Name string
+	SHA  string
+}
+
+// Branches lists the branches whose names begin with prefix (all of them for the empty one).
+func (f *Forge) Branches(ctx context.Context, r Repo, prefix string) ([]Branch, error) {
+	op, err := f.client.Read(ctx, r.Installation, "list branches", fmt.Sprintf("%s* of %s", prefix, r.FullName()))
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.All(func(o github.ListOptions) ([]*github.Reference, *github.Response, error) {
+		return op.GitHub.Git.ListMatchingRefs(op.Ctx, r.Owner, r.Name, &github.ReferenceListOptions{Ref: "heads/" + prefix, ListOptions: o})
+	})
+	if err != nil {
+		return nil, op.Wrap(err)
+	}
+	var out []Branch
+	for _, ref := range list {
+		out = append(out, Branch{Name: strings.TrimPrefix(ref.GetRef(), "refs/heads/"), SHA: ref.GetObject().GetSHA()})
 	}
 	return out, nil
 }

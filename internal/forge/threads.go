@@ -52,7 +52,7 @@ const threadCommentsQuery = `query($id: ID!, $after: String) {
 type threadCommentPage struct {
 	PageInfo pageInfo `json:"pageInfo"`
 	Nodes    []struct {
-		viewNode
+		commentNode
 		DiffHunk string `json:"diffHunk"`
 	} `json:"nodes"`
 }
@@ -131,7 +131,7 @@ func thread(op *client.Operation, n *threadNode) (Thread, error) {
 
 func (t *Thread) add(page threadCommentPage) {
 	for _, n := range page.Nodes {
-		v := n.view()
+		v := n.comment()
 		if len(t.Comments) == 0 {
 			t.TopID, t.Hunk = v.ID, n.DiffHunk
 		}

@@ -84,7 +84,7 @@ func (op *Operation) unanswered(e *Error) {
 // refused fills e from an HTTP answer that is not a success.
 func (op *Operation) refused(e *Error, r *github.ErrorResponse) {
 	e.Status = r.Response.StatusCode
-	said := saidBy(r)
+	said := messageOf(r)
 	switch {
 	case e.Status >= 500:
 		e.Class, e.Reason = ClassTemporary, fmt.Sprintf("GitHub answered with an error of its own (%d).", e.Status)
@@ -116,18 +116,18 @@ func (op *Operation) refused(e *Error, r *github.ErrorResponse) {
 
 // renewToken reports whether the operation's token was replaced.
 func (op *Operation) renewToken() bool {
-	return op.client != nil && op.installation != 0 && op.client.renew()
+	return op.client != nil && op.installation != 0 && op.client.renewTokens()
 }
 
 // renewGrant is renewToken, unless the token is newer than the operation.
 func (op *Operation) renewGrant() bool {
-	return op.client != nil && op.installation != 0 && op.client.regrant(op.began)
+	return op.client != nil && op.installation != 0 && op.client.renewOldTokens(op.began)
 }
 
 // NotGranted reports whether GitHub refused a call because the installation does not grant a permission for it.
 func NotGranted(err error) bool {
 	var r *github.ErrorResponse
-	return errors.As(err, &r) && r.Response.StatusCode == http.StatusForbidden && strings.Contains(saidBy(r), "not accessible by integration")
+	return errors.As(err, &r) && r.Response.StatusCode == http.StatusForbidden && strings.Contains(messageOf(r), "not accessible by integration")
 }
 
 func permissionHint(accepted string) string {
@@ -156,8 +156,8 @@ func (op *Operation) noToken(e *Error, status int) {
 	}
 }
 
-// saidBy joins GitHub's message and its field errors into one sentence.
-func saidBy(r *github.ErrorResponse) string {
+// messageOf joins GitHub's message and its field errors into one sentence.
+func messageOf(r *github.ErrorResponse) string {
 	parts := []string{strings.TrimSuffix(r.Message, ".")}
 	for _, f := range r.Errors {
 		switch {
@@ -189,5 +189,5 @@ func Invalid(err error) string {
 	if !errors.As(err, &e) || StatusOf(err) != http.StatusUnprocessableEntity {
 		return ""
 	}
-	return strings.ToLower(saidBy(e))
+	return strings.ToLower(messageOf(e))
 }

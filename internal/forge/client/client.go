@@ -56,11 +56,11 @@ type Client struct {
 	tr     *transport
 	tokens *Tokens
 
-	mu       sync.Mutex
-	clients  githubapp.ClientCreator // keeps installations' clients with their tokens
-	renewed  time.Time               // when clients was last thrown away
-	since    time.Time               // when renewals began to be counted
-	renewals int                     // since then
+	mu          sync.Mutex
+	clients     githubapp.ClientCreator // keeps installations' clients with their tokens
+	lastRenewal time.Time               // when clients was last thrown away
+	windowStart time.Time               // when renewals began to be counted
+	renewals    int                     // since then
 }
 
 // Repo is where a call goes. ID is used where a name will not do: tokens and GraphQL.
@@ -137,15 +137,15 @@ func (c *Client) clientCreator() githubapp.ClientCreator {
 // How often tokens are thrown away: calls that were under way with an old token must not throw the
 // new one away, and credentials that are not accepted at all must not be tried for ever.
 const (
-	renewGap    = 2 * time.Second
-	renewWindow = time.Minute
-	renewMax    = 5
-	regrantGap  = 5 * time.Second
+	renewGap           = 2 * time.Second
+	renewWindow        = time.Minute
+	renewMax           = 5
+	permissionRenewGap = 5 * time.Second
 )
 
-// renew throws all installations' tokens away, and reports whether it is worth trying again. A token
+// renewTokens throws all installations' tokens away, and reports whether it is worth trying again. A token
 // is refused before its end when the installation was suspended or made anew meanwhile.
-func (c *Client) renew() bool {
+func (c *Client) renewTokens() bool {
 	clients, err := c.newClients()
 	if err != nil {
 		return false
@@ -153,16 +153,16 @@ func (c *Client) renew() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.cfg.Now()
-	if now.Sub(c.since) >= renewWindow {
-		c.since, c.renewals = now, 0
+	if now.Sub(c.windowStart) >= renewWindow {
+		c.windowStart, c.renewals = now, 0
 	}
-	if !c.renewed.IsZero() && now.Sub(c.renewed) < renewGap {
+	if !c.lastRenewal.IsZero() && now.Sub(c.lastRenewal) < renewGap {
 		return true // somebody else just did
 	}
 	if c.renewals == renewMax {
 		return false
 	}
-	c.clients, c.renewed = clients, now
+	c.clients, c.lastRenewal = clients, now
 	c.tokens.clear()
 	c.renewals++
 	return true
@@ -177,20 +177,20 @@ func (c *Client) ForgetTokens() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.clients, c.renewed = clients, c.cfg.Now()
+	c.clients, c.lastRenewal = clients, c.cfg.Now()
 	c.tokens.clear()
 }
 
-// regrant is renew for a call that began at a time and lacked a permission: a token holds those that the
+// renewOldTokens is renew for a call that began at a time and lacked a permission: a token holds those that the
 // installation had when it was made, up to an hour ago. With a newer one the permission is lacking.
-func (c *Client) regrant(began time.Time) bool {
+func (c *Client) renewOldTokens(began time.Time) bool {
 	c.mu.Lock()
-	renewed := c.renewed
+	renewed := c.lastRenewal
 	c.mu.Unlock()
 	if began.Before(renewed) {
 		return true
 	}
-	return c.cfg.Now().Sub(renewed) >= regrantGap && c.renew()
+	return c.cfg.Now().Sub(renewed) >= permissionRenewGap && c.renewTokens()
 }
 
 func withDefaults(cfg Config) Config {

@@ -53,30 +53,30 @@ const (
 	apiGraphQL api = "graphql"
 )
 
-// gate remembers until when an installation may not be asked. Its methods may be called at once.
-type gate struct {
+// rateLimits remembers until when an installation may not be asked. Its methods may be called at once.
+type rateLimits struct {
 	now   func() time.Time
 	first time.Duration // of a secondary limit without a time
 
 	mu     sync.Mutex
-	closed map[gateKey]*LimitError
+	closed map[limitKey]*LimitError
 	streak map[int64]uint // secondary limits in a row without a time
 }
 
-type gateKey struct {
+type limitKey struct {
 	installation int64
 	api          api // empty: both
 }
 
-func newGate(now func() time.Time, first time.Duration) *gate {
-	return &gate{now: now, first: first, closed: map[gateKey]*LimitError{}, streak: map[int64]uint{}}
+func newRateLimits(now func() time.Time, first time.Duration) *rateLimits {
+	return &rateLimits{now: now, first: first, closed: map[limitKey]*LimitError{}, streak: map[int64]uint{}}
 }
 
 // check returns the limit that is in force, or nil.
-func (g *gate) check(installation int64, a api) *LimitError {
+func (g *rateLimits) check(installation int64, a api) *LimitError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, k := range []gateKey{{installation, a}, {installation, ""}} {
+	for _, k := range []limitKey{{installation, a}, {installation, ""}} {
 		l := g.closed[k]
 		if l == nil {
 			continue
@@ -89,8 +89,8 @@ func (g *gate) check(installation int64, a api) *LimitError {
 	return nil
 }
 
-// judge reads an answer: a limit closes the gate and is returned, a success ends a streak.
-func (g *gate) judge(installation int64, a api, resp *http.Response, body []byte) *LimitError {
+// update reads an answer: a limit closes the gate and is returned, a success ends a streak.
+func (g *rateLimits) update(installation int64, a api, resp *http.Response, body []byte) *LimitError {
 	kind, said, ok := limitOf(a, resp, body)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -101,7 +101,7 @@ func (g *gate) judge(installation int64, a api, resp *http.Response, body []byte
 		return nil
 	}
 	l := &LimitError{Kind: kind, Installation: installation, Message: said, Until: g.until(installation, kind, resp.Header)}
-	k := gateKey{installation, a}
+	k := limitKey{installation, a}
 	if kind == LimitSecondary {
 		k.api = ""
 	}
@@ -111,7 +111,7 @@ func (g *gate) judge(installation int64, a api, resp *http.Response, body []byte
 
 // until follows GitHub's order: retry-after, then the reset time of an empty budget, then a minute
 // that doubles.
-func (g *gate) until(installation int64, kind LimitKind, h http.Header) time.Time {
+func (g *rateLimits) until(installation int64, kind LimitKind, h http.Header) time.Time {
 	now := g.now()
 	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 {
 		return now.Add(time.Duration(s) * time.Second)

@@ -31,15 +31,15 @@ func PurposeOf(ctx context.Context) Purpose {
 	return ForTask
 }
 
-// book counts HTTP requests by purpose.
-type book struct {
+// requestCounter counts HTTP requests by purpose.
+type requestCounter struct {
 	mu     sync.Mutex
 	counts map[Purpose]int
 }
 
-func newBook() *book { return &book{counts: map[Purpose]int{}} }
+func newRequestCounter() *requestCounter { return &requestCounter{counts: map[Purpose]int{}} }
 
-func (b *book) add(p Purpose) {
+func (b *requestCounter) add(p Purpose) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.counts[p]++

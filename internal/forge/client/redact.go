@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// withoutSecrets returns the body of a request as it may be published: each text in it goes through Config.Redact,
+// redactBody returns the body of a request as it may be published: each text in it goes through Config.Redact,
 // whatever call it is of. Left alone are questions, tokens, the query of a GraphQL call, which is ours, and the content
 // and trees of commits, which the push gate has judged and which are held to their ids. The name of a branch cannot be
 // redacted, and so must not need it.
-func (t *transport) withoutSecrets(req *http.Request, op *Operation, body []byte) ([]byte, error) {
+func (t *transport) redactBody(req *http.Request, op *Operation, body []byte) ([]byte, error) {
 	message := op.kind == kindData && strings.HasSuffix(req.URL.Path, "/git/commits")
 	if t.redact == nil || len(body) == 0 || op.kind != kindWrite && !message || strings.HasSuffix(req.URL.Path, "/access_tokens") {
 		return body, nil

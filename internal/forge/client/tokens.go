@@ -106,7 +106,7 @@ func (t *Tokens) NamedToken(ctx context.Context, fullName string) (string, error
 		Permissions:  &github.InstallationPermissions{Contents: github.String("read")},
 	})
 	if err != nil {
-		return "", op.Wrap(installed(err))
+		return "", op.Wrap(notInstalled(err))
 	}
 	t.put(key, gitToken{token: got.GetToken(), expires: got.GetExpiresAt().Time})
 	return got.GetToken(), nil
@@ -128,13 +128,13 @@ func (op *Operation) repositoryToken(r Repo, level string) (gitToken, error) {
 		Permissions:   &github.InstallationPermissions{Contents: &level},
 	})
 	if err != nil {
-		return gitToken{}, op.Wrap(installed(err))
+		return gitToken{}, op.Wrap(notInstalled(err))
 	}
 	return gitToken{token: got.GetToken(), expires: got.GetExpiresAt().Time}, nil
 }
 
-// installed marks the refusal of a token as what it is.
-func installed(err error) error {
+// notInstalled marks the refusal of a token as what it is.
+func notInstalled(err error) error {
 	if s := StatusOf(err); s == 404 || s == 403 {
 		return fmt.Errorf("%w: %w", ErrNotInstalled, err)
 	}

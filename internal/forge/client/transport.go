@@ -60,18 +60,18 @@ type transport struct {
 	hosts   []string      // where credentials may go
 	token   string        // X-GitHub-Stateless-S2S-Token for new tokens, or empty
 	redact  func(string) string
-	gate    *gate
+	limits  *rateLimits
 	log     zerolog.Logger
 	metrics func(Request)
-	calls   *book
+	calls   *requestCounter
 
 	write, data RateLimit
 	mu          sync.Mutex
-	pacers      map[pacerKey]*pacer
+	queues      map[queueKey]*writeQueue
 	sunset      map[string]bool // paths whose end was logged
 }
 
-type pacerKey struct {
+type queueKey struct {
 	installation int64
 	kind         operationKind
 }
@@ -87,8 +87,8 @@ func newTransport(cfg Config) (*transport, error) {
 	}
 	return &transport{
 		base: cfg.Transport, now: cfg.Now, timeout: cfg.Timeout, backoff: cfg.Backoff, graphql: v4.Path, hosts: []string{v3.Host, v4.Host},
-		token: cfg.StatelessTokens, redact: cfg.Redact, gate: newGate(cfg.Now, cfg.SecondaryWait), log: cfg.Log, metrics: cfg.Metrics,
-		calls: newBook(), write: cfg.Writes, data: cfg.Data, pacers: map[pacerKey]*pacer{}, sunset: map[string]bool{},
+		token: cfg.StatelessTokens, redact: cfg.Redact, limits: newRateLimits(cfg.Now, cfg.SecondaryWait), log: cfg.Log, metrics: cfg.Metrics,
+		calls: newRequestCounter(), write: cfg.Writes, data: cfg.Data, queues: map[queueKey]*writeQueue{}, sunset: map[string]bool{},
 	}, nil
 }
 
@@ -103,25 +103,25 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if body, err = t.withoutSecrets(req, op, body); err != nil {
+	if body, err = t.redactBody(req, op, body); err != nil {
 		return nil, err
 	}
 	if t.token != "" && mint {
 		req = req.Clone(req.Context())
 		req.Header.Set("X-GitHub-Stateless-S2S-Token", t.token)
 	}
-	if l := t.gate.check(op.installation, t.apiOf(req)); l != nil {
+	if l := t.limits.check(op.installation, t.apiOf(req)); l != nil {
 		return nil, l
 	}
 	if !mint {
-		if err := t.turn(req.Context(), op); err != nil {
+		if err := t.waitForTurn(req.Context(), op); err != nil {
 			return nil, err
 		}
 	}
 	once := op.kind == kindWrite && !mint
 	try := func() (*http.Response, error) {
 		resp, err := t.attempt(req, body, op, mint)
-		return resp, t.repeatable(req.Context(), once, resp, err)
+		return resp, t.retryable(req.Context(), once, resp, err)
 	}
 	tries := uint(readTries)
 	if once {
@@ -150,8 +150,8 @@ type busyError struct{ resp *http.Response }
 
 func (e *busyError) Error() string { return "GitHub answered " + e.resp.Status }
 
-// repeatable makes the error that backoff.Retry understands: nil, one to repeat, or a permanent one.
-func (t *transport) repeatable(ctx context.Context, once bool, resp *http.Response, err error) error {
+// retryable makes the error that backoff.Retry understands: nil, one to repeat, or a permanent one.
+func (t *transport) retryable(ctx context.Context, once bool, resp *http.Response, err error) error {
 	var limit *LimitError
 	switch {
 	case err == nil && !once && resp.StatusCode >= 502 && resp.StatusCode <= 504:
@@ -164,32 +164,32 @@ func (t *transport) repeatable(ctx context.Context, once bool, resp *http.Respon
 	return err
 }
 
-// turn waits until the call may be made: writes queue up per installation.
-func (t *transport) turn(ctx context.Context, op *Operation) error {
+// waitForTurn waits until the call may be made: writes queue up per installation.
+func (t *transport) waitForTurn(ctx context.Context, op *Operation) error {
 	if op.kind == kindRead {
 		return nil
 	}
 	wctx, cancel := context.WithTimeout(ctx, maxPaceWait)
 	defer cancel()
-	err := t.pacer(op).wait(wctx, op.priority)
+	err := t.queue(op).wait(wctx, op.priority)
 	if err != nil && ctx.Err() == nil {
 		return &LimitError{Kind: LimitLocal, Installation: op.installation, Until: t.now().Add(maxPaceWait)}
 	}
 	return err
 }
 
-func (t *transport) pacer(op *Operation) *pacer {
+func (t *transport) queue(op *Operation) *writeQueue {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k := pacerKey{op.installation, op.kind}
-	p := t.pacers[k]
+	k := queueKey{op.installation, op.kind}
+	p := t.queues[k]
 	if p == nil {
 		pace := t.write
 		if op.kind == kindData {
 			pace = t.data
 		}
-		p = newPacer(pace, t.now)
-		t.pacers[k] = p
+		p = newWriteQueue(pace, t.now)
+		t.queues[k] = p
 	}
 	return p
 }
@@ -204,7 +204,7 @@ func (t *transport) apiOf(req *http.Request) api {
 // attempt sends the request once and reads the whole answer.
 func (t *transport) attempt(req *http.Request, body []byte, op *Operation, mint bool) (*http.Response, error) {
 	a := t.apiOf(req)
-	if l := t.gate.check(op.installation, a); l != nil {
+	if l := t.limits.check(op.installation, a); l != nil {
 		return nil, l
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), t.timeout)
@@ -235,7 +235,7 @@ func (t *transport) attempt(req *http.Request, body []byte, op *Operation, mint 
 		done.Remaining = left
 	}
 	t.warnOfSunset(op, resp)
-	if l := t.gate.judge(op.installation, a, resp, answer); l != nil {
+	if l := t.limits.update(op.installation, a, resp, answer); l != nil {
 		done.Limited = l.Kind
 		t.log.Warn().Str(logOp, op.description).Int64(logInstallation, op.installation).Time(logUntil, l.Until).Msg(string(l.Kind) + " rate limit of GitHub")
 		return nil, l

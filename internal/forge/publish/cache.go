@@ -44,8 +44,8 @@ func (c *Cache) tree(r client.Repo, commit string) string {
 	return c.trees[commitKey{r.ID, commit}]
 }
 
-// NoteTree remembers a commit's tree.
-func (c *Cache) NoteTree(r client.Repo, commit, tree string) {
+// RememberTree remembers a commit's tree.
+func (c *Cache) RememberTree(r client.Repo, commit, tree string) {
 	if commit == "" || tree == "" || r.ID == 0 {
 		return
 	}
@@ -69,8 +69,8 @@ func (c *Cache) listing(r client.Repo, commit string) map[string]TreeEntry {
 	return maps.Clone(c.listings[commitKey{r.ID, commit}])
 }
 
-// noteListing remembers what is in a commit's tree.
-func (c *Cache) noteListing(r client.Repo, commit string, tree map[string]TreeEntry) {
+// rememberListing remembers what is in a commit's tree.
+func (c *Cache) rememberListing(r client.Repo, commit string, tree map[string]TreeEntry) {
 	if r.ID == 0 || len(tree) > maxListed {
 		return
 	}
@@ -85,10 +85,10 @@ func (c *Cache) noteListing(r client.Repo, commit string, tree map[string]TreeEn
 	}
 }
 
-// published remembers the head of a changeset that was put on top of onto, and whose every tree GitHub
+// rememberPublished remembers the head of a changeset that was put on top of onto, and whose every tree GitHub
 // confirmed.
-func (c *Cache) published(r client.Repo, cs *changeset.Changeset, onto string, p Published) {
-	c.NoteTree(r, p.Head, p.Tree)
+func (c *Cache) rememberPublished(r client.Repo, cs *changeset.Changeset, onto string, p Published) {
+	c.RememberTree(r, p.Head, p.Tree)
 	tree := c.listing(r, onto)
 	if tree == nil {
 		return
@@ -105,7 +105,7 @@ func (c *Cache) published(r client.Repo, cs *changeset.Changeset, onto string, p
 			}
 		}
 	}
-	c.noteListing(r, p.Head, tree)
+	c.rememberListing(r, p.Head, tree)
 }
 
 // repository returns the GraphQL id of a repository, empty if it is not known.
@@ -115,8 +115,8 @@ func (c *Cache) repository(r client.Repo) string {
 	return c.nodes[r.ID]
 }
 
-// NoteRepository remembers the GraphQL id of a repository.
-func (c *Cache) NoteRepository(r client.Repo, node string) {
+// RememberRepository remembers the GraphQL id of a repository.
+func (c *Cache) RememberRepository(r client.Repo, node string) {
 	if r.ID == 0 || node == "" {
 		return
 	}

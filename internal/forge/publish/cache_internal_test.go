@@ -12,8 +12,8 @@ func TestCommitsAreKnownByTheirRepository(t *testing.T) {
 	t.Parallel()
 	k := NewCache()
 	here, there := client.Repo{ID: 1, Owner: "octo", Name: "app"}, client.Repo{ID: 2, Owner: "initech", Name: "app"}
-	k.NoteTree(here, "c1", "t1")
-	k.noteListing(here, "c1", map[string]TreeEntry{"a": {ID: "b1"}})
+	k.RememberTree(here, "c1", "t1")
+	k.rememberListing(here, "c1", map[string]TreeEntry{"a": {ID: "b1"}})
 	if k.tree(here, "c1") != "t1" || k.listing(here, "c1")["a"].ID != "b1" {
 		t.Error("what was said is not known")
 	}

@@ -51,7 +51,7 @@ func (p *Publisher) Tree(ctx context.Context, r client.Repo, commit string) (map
 			}
 		}
 	}
-	p.cache.noteListing(r, commit, tree)
+	p.cache.rememberListing(r, commit, tree)
 	return tree, nil
 }
 

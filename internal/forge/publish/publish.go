@@ -42,12 +42,12 @@ func (p *Publisher) CreateCommits(ctx context.Context, r client.Repo, cs *change
 	if err != nil {
 		return out, err
 	}
-	b := &builder{op: op, repo: r, cs: cs, there: map[string]bool{}}
+	b := &builder{op: op, repo: r, cs: cs, uploaded: map[string]bool{}}
 	if out.Tree = p.cache.tree(r, onto); out.Tree == "" {
 		if out.Tree, err = b.treeOf(onto); err != nil {
 			return out, op.Wrap(err)
 		}
-		p.cache.NoteTree(r, onto, out.Tree)
+		p.cache.RememberTree(r, onto, out.Tree)
 	}
 	trees := map[string]string{cs.Base: out.Tree} // by local commit id
 	published := map[string]string{cs.Base: onto}
@@ -63,16 +63,16 @@ func (p *Publisher) CreateCommits(ctx context.Context, r client.Repo, cs *change
 		trees[c.ID], published[c.ID] = c.Tree, id
 		out.Head, out.Tree = id, c.Tree
 	}
-	p.cache.published(r, cs, onto, out)
+	p.cache.rememberPublished(r, cs, onto, out)
 	return out, nil
 }
 
 // builder makes git objects of one changeset.
 type builder struct {
-	op    *client.Operation
-	repo  client.Repo
-	cs    *changeset.Changeset
-	there map[string]bool // blobs that GitHub has from this run of Commit
+	op       *client.Operation
+	repo     client.Repo
+	cs       *changeset.Changeset
+	uploaded map[string]bool // blobs that GitHub has from this run of Commit
 }
 
 func (b *builder) treeOf(commit string) (string, error) {

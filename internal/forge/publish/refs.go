@@ -105,6 +105,6 @@ func (p *Publisher) repositoryNode(ctx context.Context, r client.Repo) (string, 
 	if data.Repository.ID == "" {
 		return "", op.Wrap(errors.New("GitHub named no id"))
 	}
-	p.cache.NoteRepository(r, data.Repository.ID)
+	p.cache.RememberRepository(r, data.Repository.ID)
 	return data.Repository.ID, nil
 }

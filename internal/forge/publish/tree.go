@@ -24,19 +24,19 @@ const (
 // another kind have requests of their own before the rest: GitHub does not say in which order it takes the entries of
 // one request, and might refuse a path as a file and as a directory at once.
 func (b *builder) tree(base string, changes []changeset.Change) (string, error) {
-	first, rest := makingRoom(changes)
+	first, rest := splitDeletions(changes)
 	for _, group := range [][]changeset.Change{first, rest} {
 		var err error
-		if base, err = b.chain(base, group); err != nil {
+		if base, err = b.applyInBatches(base, group); err != nil {
 			return "", err
 		}
 	}
 	return base, nil
 }
 
-// makingRoom splits changes into the deletions that make room (of files in whose directory's place something is put,
+// splitDeletions splits changes into the deletions that make room (of files in whose directory's place something is put,
 // and of what becomes a directory) and the rest.
-func makingRoom(changes []changeset.Change) (first, rest []changeset.Change) {
+func splitDeletions(changes []changeset.Change) (first, rest []changeset.Change) {
 	added, above := map[string]bool{}, map[string]bool{}
 	for _, c := range changes {
 		if !c.Deleted() {
@@ -60,8 +60,8 @@ func makingRoom(changes []changeset.Change) (first, rest []changeset.Change) {
 	return first, rest
 }
 
-// chain applies changes to the tree base by as many requests as they need, each on top of the one before.
-func (b *builder) chain(base string, changes []changeset.Change) (string, error) {
+// applyInBatches applies changes to the tree base by as many requests as they need, each on top of the one before.
+func (b *builder) applyInBatches(base string, changes []changeset.Change) (string, error) {
 	var entries []*github.TreeEntry
 	var sizes []int
 	for _, c := range changes {
@@ -72,7 +72,7 @@ func (b *builder) chain(base string, changes []changeset.Change) (string, error)
 		entries, sizes = append(entries, entry), append(sizes, size)
 	}
 	for len(entries) > 0 {
-		n := fits(sizes)
+		n := entriesThatFit(sizes)
 		got, _, err := b.op.GitHub.Git.CreateTree(b.op.Ctx, b.repo.Owner, b.repo.Name, base, entries[:n])
 		if err != nil {
 			return "", fmt.Errorf("create tree: %w", err)
@@ -83,8 +83,8 @@ func (b *builder) chain(base string, changes []changeset.Change) (string, error)
 	return base, nil
 }
 
-// fits says how many entries go into the next request: at least one.
-func fits(sizes []int) int {
+// entriesThatFit says how many entries go into the next request: at least one.
+func entriesThatFit(sizes []int) int {
 	sum := 0
 	for n, size := range sizes {
 		sum += size
@@ -133,7 +133,7 @@ func inline(content []byte) bool {
 
 // blob makes sure that GitHub has the content, under the id that the changeset claims.
 func (b *builder) blob(id string, content []byte) error {
-	if b.there[id] {
+	if b.uploaded[id] {
 		return nil
 	}
 	got, _, err := b.op.GitHub.Git.CreateBlob(b.op.Ctx, b.repo.Owner, b.repo.Name, &github.Blob{
@@ -145,6 +145,6 @@ func (b *builder) blob(id string, content []byte) error {
 	if got.GetSHA() != id {
 		return fmt.Errorf("%w: content is %s, not %s", ErrTreeMismatch, got.GetSHA(), id)
 	}
-	b.there[id] = true
+	b.uploaded[id] = true
 	return nil
 }

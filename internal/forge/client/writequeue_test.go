@@ -14,7 +14,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		p := newPacer(RateLimit{Burst: 2, Every: time.Second}, time.Now)
+		p := newWriteQueue(RateLimit{Burst: 2, Every: time.Second}, time.Now)
 		var at []time.Duration
 		for range 4 {
 			if err := p.wait(t.Context(), PriorityAnswer); err != nil {
@@ -31,7 +31,7 @@ func TestPace(t *testing.T) {
 func TestPaceServesTheImportantFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPacer(RateLimit{Burst: 1, Every: time.Second}, time.Now)
+		p := newWriteQueue(RateLimit{Burst: 1, Every: time.Second}, time.Now)
 		if err := p.wait(t.Context(), PriorityStatus); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestPaceServesTheImportantFirst(t *testing.T) {
 func TestPaceEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPacer(RateLimit{Burst: 1, Every: time.Hour}, time.Now)
+		p := newWriteQueue(RateLimit{Burst: 1, Every: time.Hour}, time.Now)
 		if err := p.wait(t.Context(), PriorityAnswer); err != nil {
 			t.Fatal(err)
 		}

@@ -7,24 +7,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-github/v66/github"
-
 	"github.com/errand-bot/errand/internal/forge/client"
-	"github.com/errand-bot/errand/state"
 )
 
-// viewFields leaves the database id out: it does not fit into GraphQL's Int any more. It is in the URL.
-const viewFields = `id url body createdAt lastEditedAt isMinimized
+// commentFields leaves the database id out: it does not fit into GraphQL's Int any more. It is in the URL.
+const commentFields = `id url body createdAt lastEditedAt isMinimized
       author ` + actorFields + ` editor ` + actorFields + `
       reactions(content: THUMBS_UP, first: 20, orderBy: {field: CREATED_AT, direction: DESC}) ` + reactionFields
 
-// saidFields selects of a comment, in a conversation or in a review thread, what decides whether it says what it said.
-const saidFields = `__typename
+// commentTextFields selects of a comment, in a conversation or in a review thread, what decides whether it says what it said.
+const commentTextFields = `__typename
     ... on IssueComment { id url body createdAt lastEditedAt isMinimized author ` + actorFields + ` editor ` + actorFields + ` }
     ... on PullRequestReviewComment { id url body createdAt lastEditedAt isMinimized author ` + actorFields + ` editor ` + actorFields + ` }`
 
-const saidQuery = `query($id: ID!, $owner: String!, $name: String!, $branch: String!) {
-  node(id: $id) { ` + saidFields + ` }
+const commentAndHeadQuery = `query($id: ID!, $owner: String!, $name: String!, $branch: String!) {
+  node(id: $id) { ` + commentTextFields + ` }
   repository(owner: $owner, name: $name) { id ref(qualifiedName: $branch) { target ` + targetFields + ` } }
 }`
 
@@ -36,7 +33,7 @@ func (f *Forge) CommentAndHead(ctx context.Context, r Repo, node, branch string)
 		return nil, "", err
 	}
 	var data struct {
-		Node       *viewNode `json:"node"`
+		Node       *commentNode `json:"node"`
 		Repository *struct {
 			Ref *struct {
 				Target refTarget `json:"target"`
@@ -44,7 +41,7 @@ func (f *Forge) CommentAndHead(ctx context.Context, r Repo, node, branch string)
 		} `json:"repository"`
 	}
 	vars := map[string]any{"id": node, "owner": r.Owner, "name": r.Name, "branch": "refs/heads/" + branch}
-	if err := client.IgnoreMissing(op.GraphQL(saidQuery, vars, &data), "node"); err != nil {
+	if err := client.IgnoreMissing(op.GraphQL(commentAndHeadQuery, vars, &data), "node"); err != nil {
 		return nil, "", op.Wrap(err)
 	}
 	if data.Repository == nil {
@@ -52,23 +49,23 @@ func (f *Forge) CommentAndHead(ctx context.Context, r Repo, node, branch string)
 	}
 	if ref := data.Repository.Ref; ref != nil {
 		head = ref.Target.OID
-		f.cache.NoteTree(r, head, ref.Target.Tree.OID)
+		f.cache.RememberTree(r, head, ref.Target.Tree.OID)
 	}
 	if data.Node == nil || data.Node.ID == "" {
 		return nil, head, nil
 	}
-	v := data.Node.view()
+	v := data.Node.comment()
 	return &v, head, nil
 }
 
-const viewsQuery = `query($ids: [ID!]!) {
+const commentsQuery = `query($ids: [ID!]!) {
   nodes(ids: $ids) {
     __typename
-    ... on IssueComment { ` + viewFields + ` }
+    ... on IssueComment { ` + commentFields + ` }
   }
 }`
 
-type viewNode struct {
+type commentNode struct {
 	ID           string       `json:"id"`
 	URL          string       `json:"url"`
 	Body         string       `json:"body"`
@@ -80,7 +77,7 @@ type viewNode struct {
 	Reactions    reactionPage `json:"reactions"`
 }
 
-func (n *viewNode) view() Comment {
+func (n *commentNode) comment() Comment {
 	v := Comment{
 		ID: idOf(n.URL), Node: n.ID, URL: n.URL, Author: n.Author.person(), Body: n.Body, CreatedAt: n.CreatedAt, Minimized: n.IsMinimized,
 	}
@@ -112,7 +109,7 @@ func (f *Forge) Comment(ctx context.Context, r Repo, id int64) (Comment, error) 
 	if err != nil {
 		return Comment{}, op.Wrap(err)
 	}
-	list, err := views(op, []string{got.GetNodeID()})
+	list, err := readComments(op, []string{got.GetNodeID()})
 	if err != nil {
 		return Comment{}, op.Wrap(err)
 	}
@@ -122,12 +119,12 @@ func (f *Forge) Comment(ctx context.Context, r Repo, id int64) (Comment, error) 
 	return list[0], nil
 }
 
-// views reads comments by GraphQL ids; those that are gone are left out.
-func views(op *client.Operation, ids []string) ([]Comment, error) {
+// readComments reads comments by GraphQL ids; those that are gone are left out.
+func readComments(op *client.Operation, ids []string) ([]Comment, error) {
 	var data struct {
-		Nodes []*viewNode `json:"nodes"`
+		Nodes []*commentNode `json:"nodes"`
 	}
-	if err := client.IgnoreNotFound(op.GraphQL(viewsQuery, map[string]any{"ids": ids}, &data)); err != nil {
+	if err := client.IgnoreNotFound(op.GraphQL(commentsQuery, map[string]any{"ids": ids}, &data)); err != nil {
 		return nil, err
 	}
 	var out []Comment
@@ -136,9 +133,9 @@ func views(op *client.Operation, ids []string) ([]Comment, error) {
 		if n == nil || n.ID == "" {
 			continue
 		}
-		v := n.view()
+		v := n.comment()
 		var err error
-		if v.ThumbsUp, err = restOfThumbs(op, n.ID, n.Reactions, &found); err != nil {
+		if v.ThumbsUp, err = remainingReactions(op, n.ID, n.Reactions, &found); err != nil {
 			return nil, err
 		}
 		out = append(out, v)
@@ -161,7 +158,7 @@ func (f *Forge) IssueText(ctx context.Context, r Repo, node string) (Comment, er
 		return Comment{}, err
 	}
 	var data struct {
-		Node *viewNode `json:"node"`
+		Node *commentNode `json:"node"`
 	}
 	if err := client.IgnoreNotFound(op.GraphQL(issueTextQuery, map[string]any{"id": node}, &data)); err != nil {
 		return Comment{}, op.Wrap(err)
@@ -169,40 +166,8 @@ func (f *Forge) IssueText(ctx context.Context, r Repo, node string) (Comment, er
 	if data.Node == nil || data.Node.ID == "" {
 		return Comment{}, op.Deleted()
 	}
-	v := data.Node.view()
+	v := data.Node.comment()
 	var found ReactionPoll
-	v.ThumbsUp, err = restOfThumbs(op, data.Node.ID, data.Node.Reactions, &found)
+	v.ThumbsUp, err = remainingReactions(op, data.Node.ID, data.Node.Reactions, &found)
 	return v, op.Wrap(err)
-}
-
-// Issue is an issue, or the issue side of a pull request.
-type Issue struct {
-	state.Issue
-	Number      int
-	URL         string
-	Assignees   []state.Person
-	IsPR        bool
-	Locked      bool
-	NoRelations bool // GitHub says that it has neither dependencies nor sub-issues; false if it does not say
-	CreatedAt   time.Time
-	UpdatedAt   time.Time // also by a comment
-	ClosedAt    time.Time
-}
-
-func issueState(i *github.Issue) Issue {
-	out := Issue{
-		Issue: state.Issue{
-			Node: i.GetNodeID(), Title: i.GetTitle(), Body: i.GetBody(), Author: person(i.User),
-			Milestone: i.GetMilestone().GetTitle(), Closed: i.GetState() == "closed",
-		},
-		Number: i.GetNumber(), URL: i.GetHTMLURL(), IsPR: i.IsPullRequest(), Locked: i.GetLocked(),
-		CreatedAt: i.GetCreatedAt().Time, UpdatedAt: i.GetUpdatedAt().Time, ClosedAt: i.GetClosedAt().Time,
-	}
-	for _, l := range i.Labels {
-		out.Labels = append(out.Labels, l.GetName())
-	}
-	for _, a := range i.Assignees {
-		out.Assignees = append(out.Assignees, person(a))
-	}
-	return out
 }

@@ -45,8 +45,8 @@ type RateLimit struct {
 	Every time.Duration
 }
 
-// pacer lets the writes of one installation through one by one, the most important first.
-type pacer struct {
+// writeQueue lets the writes of one installation through one by one, the most important first.
+type writeQueue struct {
 	limiter *rate.Limiter
 	now     func() time.Time
 
@@ -59,16 +59,16 @@ type waiter struct {
 	turn     chan struct{} // closed when it may look whether it is the first
 }
 
-func newPacer(p RateLimit, now func() time.Time) *pacer {
+func newWriteQueue(p RateLimit, now func() time.Time) *writeQueue {
 	limit := rate.Inf
 	if p.Every > 0 {
 		limit = rate.Every(p.Every)
 	}
-	return &pacer{limiter: rate.NewLimiter(limit, max(p.Burst, 1)), now: now}
+	return &writeQueue{limiter: rate.NewLimiter(limit, max(p.Burst, 1)), now: now}
 }
 
 // wait returns when the caller may write, or with ctx's error. Time passes by the runtime's clock.
-func (p *pacer) wait(ctx context.Context, priority Priority) error {
+func (p *writeQueue) wait(ctx context.Context, priority Priority) error {
 	w := &waiter{priority: priority}
 	p.enter(w)
 	defer p.leave(w)
@@ -99,7 +99,7 @@ func (p *pacer) wait(ctx context.Context, priority Priority) error {
 
 // try takes a token if w is first. Otherwise it says how long to wait (0: until turn is closed) and
 // gives a channel that is closed when the order has changed.
-func (p *pacer) try(w *waiter) (time.Duration, <-chan struct{}) {
+func (p *writeQueue) try(w *waiter) (time.Duration, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.turn = make(chan struct{})
@@ -116,7 +116,7 @@ func (p *pacer) try(w *waiter) (time.Duration, <-chan struct{}) {
 }
 
 // enter queues w behind those of its priority and above, and wakes the one that it displaced.
-func (p *pacer) enter(w *waiter) {
+func (p *writeQueue) enter(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.turn = make(chan struct{})
@@ -128,7 +128,7 @@ func (p *pacer) enter(w *waiter) {
 }
 
 // leave takes w out and wakes the one who is first now.
-func (p *pacer) leave(w *waiter) {
+func (p *writeQueue) leave(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at := slices.Index(p.waiting, w); at >= 0 {

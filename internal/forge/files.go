@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// maxTexts bounds how many files are asked for at once.
-const maxTexts = 20
+// maxFiles bounds how many files are asked for at once.
+const maxFiles = 20
 
 // CommitFiles is what stands at a commit that work begins at.
 type CommitFiles struct {
@@ -20,8 +20,8 @@ type CommitFiles struct {
 
 // CommitFiles returns what is at the root of a commit, and the files named, at most 20, in one request.
 func (f *Forge) CommitFiles(ctx context.Context, r Repo, commit string, files []string) (CommitFiles, error) {
-	if len(files) > maxTexts {
-		return CommitFiles{}, fmt.Errorf("read files of %s: %d were named, %d can be", r.FullName(), len(files), maxTexts)
+	if len(files) > maxFiles {
+		return CommitFiles{}, fmt.Errorf("read files of %s: %d were named, %d can be", r.FullName(), len(files), maxFiles)
 	}
 	op, err := f.client.Read(ctx, r.Installation, "read files", r.FullName())
 	if err != nil {

@@ -22,11 +22,11 @@ type IssueSnapshot struct {
 
 const blobFields = `{ __typename ... on Blob { oid text isBinary isTruncated } }`
 
-const commentPageFields = `{ pageInfo { hasNextPage endCursor } nodes { ` + viewFields + ` } }`
+const commentPageFields = `{ pageInfo { hasNextPage endCursor } nodes { ` + commentFields + ` } }`
 
 const linkedFields = `{ number title url state merged author ` + actorFields + ` repository { nameWithOwner } }`
 
-const outsetQuery = `query($owner: String!, $name: String!, $number: Int!, $file: String!) {
+const issueSnapshotQuery = `query($owner: String!, $name: String!, $number: Int!, $file: String!) {
   repository(owner: $owner, name: $name) {
     id
     defaultBranchRef { name target ` + targetFields + ` }
@@ -57,8 +57,8 @@ type blobNode struct {
 }
 
 type commentPage struct {
-	PageInfo pageInfo    `json:"pageInfo"`
-	Nodes    []*viewNode `json:"nodes"`
+	PageInfo pageInfo       `json:"pageInfo"`
+	Nodes    []*commentNode `json:"nodes"`
 }
 
 type mentionPage struct {
@@ -71,22 +71,22 @@ type mentionPage struct {
 	} `json:"nodes"`
 }
 
-type outsetIssue struct {
-	viewNode
+type issueNode struct {
+	commentNode
 	Comments   commentPage `json:"comments"`
 	Closing    closingPage `json:"closedByPullRequestsReferences"`
 	Mentioning mentionPage `json:"timelineItems"`
 }
 
-type outsetAnswer struct {
+type issueSnapshotData struct {
 	Repository *struct {
 		ID               string `json:"id"`
 		DefaultBranchRef *struct {
 			Name   string    `json:"name"`
 			Target refTarget `json:"target"`
 		} `json:"defaultBranchRef"`
-		Object *blobNode    `json:"object"`
-		Issue  *outsetIssue `json:"issue"`
+		Object *blobNode  `json:"object"`
+		Issue  *issueNode `json:"issue"`
 	} `json:"repository"`
 	Org *struct {
 		Object *blobNode `json:"object"`
@@ -110,20 +110,20 @@ func (f *Forge) IssueSnapshot(ctx context.Context, r Repo, number int, file stri
 	if err != nil {
 		return IssueSnapshot{}, err
 	}
-	var data outsetAnswer
+	var data issueSnapshotData
 	vars := map[string]any{"owner": r.Owner, "name": r.Name, "number": number, "file": "HEAD:" + file}
-	answered := op.GraphQL(outsetQuery, vars, &data)
+	answered := op.GraphQL(issueSnapshotQuery, vars, &data)
 	if err := client.IgnoreMissing(answered, "org"); err != nil {
 		return IssueSnapshot{}, op.Wrap(err)
 	}
 	if data.Repository == nil || data.Repository.Issue == nil {
 		return IssueSnapshot{}, op.Deleted()
 	}
-	f.cache.NoteRepository(r, data.Repository.ID)
+	f.cache.RememberRepository(r, data.Repository.ID)
 	out := IssueSnapshot{}
 	if b := data.Repository.DefaultBranchRef; b != nil {
 		out.DefaultBranch, out.Head = b.Name, b.Target.OID
-		f.cache.NoteTree(r, b.Target.OID, b.Target.Tree.OID)
+		f.cache.RememberTree(r, b.Target.OID, b.Target.Tree.OID)
 	}
 	if out.Config, err = f.fileOf(ctx, r, data.Repository.Object, file); err != nil {
 		return IssueSnapshot{}, err
@@ -139,9 +139,9 @@ func (f *Forge) IssueSnapshot(ctx context.Context, r Repo, number int, file stri
 			return IssueSnapshot{}, err
 		}
 	}
-	err = discussion(op, data.Repository.Issue, &out)
+	err = readDiscussion(op, data.Repository.Issue, &out)
 	if err == nil {
-		err = linked(op, r, number, data.Repository.Issue, &out)
+		err = readLinkedPRs(op, r, number, data.Repository.Issue, &out)
 	}
 	return out, op.Wrap(err)
 }
@@ -158,9 +158,9 @@ func (f *Forge) fileOf(ctx context.Context, r Repo, b *blobNode, path string) ([
 	return content, err
 }
 
-// discussion fills in the issue's text and all its comments.
-func discussion(op *client.Operation, i *outsetIssue, out *IssueSnapshot) (err error) {
-	if out.Text, err = whole(op, &i.viewNode); err != nil {
+// readDiscussion fills in the issue's text and all its comments.
+func readDiscussion(op *client.Operation, i *issueNode, out *IssueSnapshot) (err error) {
+	if out.Text, err = withAllReactions(op, &i.commentNode); err != nil {
 		return err
 	}
 	page := i.Comments
@@ -169,7 +169,7 @@ func discussion(op *client.Operation, i *outsetIssue, out *IssueSnapshot) (err e
 			if n == nil || n.ID == "" {
 				continue
 			}
-			v, err := whole(op, n)
+			v, err := withAllReactions(op, n)
 			if err != nil {
 				return err
 			}
@@ -194,17 +194,17 @@ func discussion(op *client.Operation, i *outsetIssue, out *IssueSnapshot) (err e
 	return nil
 }
 
-// whole is a comment with all its 👍.
-func whole(op *client.Operation, n *viewNode) (Comment, error) {
-	v := n.view()
+// withAllReactions is a comment with all its 👍.
+func withAllReactions(op *client.Operation, n *commentNode) (Comment, error) {
+	v := n.comment()
 	var found ReactionPoll // the costs are of no interest here
 	var err error
-	v.ThumbsUp, err = restOfThumbs(op, n.ID, n.Reactions, &found)
+	v.ThumbsUp, err = remainingReactions(op, n.ID, n.Reactions, &found)
 	return v, err
 }
 
-// linked fills in the pull requests; lists of more than a page are read from the start.
-func linked(op *client.Operation, r Repo, number int, i *outsetIssue, out *IssueSnapshot) (err error) {
+// readLinkedPRs fills in the pull requests; lists of more than a page are read from the start.
+func readLinkedPRs(op *client.Operation, r Repo, number int, i *issueNode, out *IssueSnapshot) (err error) {
 	closing := i.Closing.prs()
 	if i.Closing.PageInfo.HasNextPage {
 		if closing, err = closingPRs(op, i.ID); err != nil {
@@ -235,82 +235,4 @@ func withMentions(closing, mentions []LinkedPR) []LinkedPR {
 		}
 	}
 	return closing
-}
-
-// PlanSnapshot is how a plan stands at one moment: its comment, the 👍 on it, and its issue.
-type PlanSnapshot struct {
-	Deleted bool // the comment
-	// Approval is the comment that gave an approval, nil if it was not asked for or does not exist any more.
-	Approval    *Comment
-	Comment     Comment
-	Title, Body string // of the issue
-	Closed      bool   // the issue
-	Head        string // newest commit of the branch that was asked for, empty if there is none
-}
-
-const standingQuery = `query($id: ID!, $owner: String!, $name: String!, $branch: String!) {` + standingFields + `}`
-
-const standingAndSaidQuery = `query($id: ID!, $said: ID!, $owner: String!, $name: String!, $branch: String!) {` + standingFields + `
-  said: node(id: $said) { ` + saidFields + ` }
-}`
-
-const standingFields = `
-  node(id: $id) {
-    __typename
-    ... on IssueComment { ` + viewFields + ` issue { title body state } }
-  }
-  repository(owner: $owner, name: $name) { id ref(qualifiedName: $branch) { target ` + targetFields + ` } }
-`
-
-// PlanSnapshot reads the comment of a plan by its GraphQL id, the 👍 on it and its issue in one piece, and
-// where a branch is; with said, the GraphQL id of the comment that gave an approval, that comment as well.
-func (f *Forge) PlanSnapshot(ctx context.Context, r Repo, comment, said, branch string) (PlanSnapshot, error) {
-	op, err := f.client.Read(ctx, r.Installation, "read a plan's comment", "in "+r.FullName())
-	if err != nil {
-		return PlanSnapshot{}, err
-	}
-	var data struct {
-		Node *struct {
-			viewNode
-			Issue struct {
-				Title string `json:"title"`
-				Body  string `json:"body"`
-				State string `json:"state"`
-			} `json:"issue"`
-		} `json:"node"`
-		Said       *viewNode `json:"said"`
-		Repository *struct {
-			ID  string `json:"id"`
-			Ref *struct {
-				Target refTarget `json:"target"`
-			} `json:"ref"`
-		} `json:"repository"`
-	}
-	query, vars := standingQuery, map[string]any{"id": comment, "owner": r.Owner, "name": r.Name, "branch": "refs/heads/" + branch}
-	if said != "" {
-		query, vars["said"] = standingAndSaidQuery, said
-	}
-	if err := client.IgnoreNotFound(op.GraphQL(query, vars, &data)); err != nil {
-		return PlanSnapshot{}, op.Wrap(err)
-	}
-	if data.Repository == nil {
-		return PlanSnapshot{}, op.Deleted()
-	}
-	f.cache.NoteRepository(r, data.Repository.ID)
-	out := PlanSnapshot{}
-	if ref := data.Repository.Ref; ref != nil {
-		out.Head = ref.Target.OID
-		f.cache.NoteTree(r, ref.Target.OID, ref.Target.Tree.OID)
-	}
-	if data.Said != nil && data.Said.ID != "" {
-		v := data.Said.view()
-		out.Approval = &v
-	}
-	if data.Node == nil || data.Node.ID == "" {
-		out.Deleted = true
-		return out, nil
-	}
-	out.Title, out.Body, out.Closed = data.Node.Issue.Title, data.Node.Issue.Body, data.Node.Issue.State == "CLOSED"
-	out.Comment, err = whole(op, &data.Node.viewNode)
-	return out, op.Wrap(err)
 }

@@ -31,7 +31,7 @@ const maxNodes = 100
 // reactionFields selects the 👍 of one thing, newest first, so that strangers' cannot hide a new one.
 const reactionFields = `{ totalCount pageInfo { hasNextPage endCursor } nodes { id createdAt user { databaseId login } } }`
 
-const thumbsQuery = `query($ids: [ID!]!) {
+const reactionsQuery = `query($ids: [ID!]!) {
   nodes(ids: $ids) {
     __typename
     ... on IssueComment { id reactions(content: THUMBS_UP, first: 20, orderBy: {field: CREATED_AT, direction: DESC}) ` + reactionFields + ` }
@@ -40,7 +40,7 @@ const thumbsQuery = `query($ids: [ID!]!) {
   rateLimit { cost remaining }
 }`
 
-const moreThumbsQuery = `query($id: ID!, $after: String) {
+const moreReactionsQuery = `query($id: ID!, $after: String) {
   node(id: $id) {
     __typename
     ... on IssueComment { reactions(content: THUMBS_UP, first: 100, after: $after, orderBy: {field: CREATED_AT, direction: DESC}) ` + reactionFields + ` }
@@ -59,7 +59,7 @@ type reactionPage struct {
 	} `json:"nodes"`
 }
 
-func (p reactionPage) thumbs() []Reaction {
+func (p reactionPage) reactions() []Reaction {
 	var out []Reaction
 	for _, n := range p.Nodes {
 		if n.User != nil {
@@ -78,14 +78,14 @@ func (f *Forge) PollReactions(ctx context.Context, installation int64, nodes []s
 		return found, err
 	}
 	for ids := range slices.Chunk(nodes, maxNodes) {
-		if err := thumbsOf(op, ids, &found); err != nil {
+		if err := pollReactions(op, ids, &found); err != nil {
 			return found, op.Wrap(err)
 		}
 	}
 	return found, nil
 }
 
-func thumbsOf(op *client.Operation, ids []string, found *ReactionPoll) error {
+func pollReactions(op *client.Operation, ids []string, found *ReactionPoll) error {
 	var data struct {
 		Nodes []*struct {
 			ID        string       `json:"id"`
@@ -93,7 +93,7 @@ func thumbsOf(op *client.Operation, ids []string, found *ReactionPoll) error {
 		} `json:"nodes"`
 		RateLimit rateCost `json:"rateLimit"`
 	}
-	if err := client.IgnoreNotFound(op.GraphQL(thumbsQuery, map[string]any{"ids": ids}, &data)); err != nil {
+	if err := client.IgnoreNotFound(op.GraphQL(reactionsQuery, map[string]any{"ids": ids}, &data)); err != nil {
 		return err
 	}
 	found.Cost += data.RateLimit.Cost
@@ -106,7 +106,7 @@ func thumbsOf(op *client.Operation, ids []string, found *ReactionPoll) error {
 			found.Deleted = append(found.Deleted, ids[i])
 			continue
 		}
-		list, err := restOfThumbs(op, n.ID, n.Reactions, found)
+		list, err := remainingReactions(op, n.ID, n.Reactions, found)
 		if err != nil {
 			return err
 		}
@@ -117,9 +117,9 @@ func thumbsOf(op *client.Operation, ids []string, found *ReactionPoll) error {
 	return nil
 }
 
-// restOfThumbs follows the pages after first.
-func restOfThumbs(op *client.Operation, id string, first reactionPage, found *ReactionPoll) ([]Reaction, error) {
-	list := first.thumbs()
+// remainingReactions follows the pages after first.
+func remainingReactions(op *client.Operation, id string, first reactionPage, found *ReactionPoll) ([]Reaction, error) {
+	list := first.reactions()
 	page := first.PageInfo
 	for range client.MaxPages {
 		if !page.HasNextPage {
@@ -131,7 +131,7 @@ func restOfThumbs(op *client.Operation, id string, first reactionPage, found *Re
 			} `json:"node"`
 			RateLimit rateCost `json:"rateLimit"`
 		}
-		if err := client.IgnoreNotFound(op.GraphQL(moreThumbsQuery, map[string]any{"id": id, "after": page.EndCursor}, &data)); err != nil {
+		if err := client.IgnoreNotFound(op.GraphQL(moreReactionsQuery, map[string]any{"id": id, "after": page.EndCursor}, &data)); err != nil {
 			return nil, err
 		}
 		found.Cost += data.RateLimit.Cost
@@ -139,8 +139,47 @@ func restOfThumbs(op *client.Operation, id string, first reactionPage, found *Re
 		if data.Node == nil {
 			break
 		}
-		list = append(list, data.Node.Reactions.thumbs()...)
+		list = append(list, data.Node.Reactions.reactions()...)
 		page = data.Node.Reactions.PageInfo
 	}
 	return list, nil
+}
+
+// TargetKind is what a reaction is on.
+type TargetKind string
+
+// The things that REST lets us react on. (A submitted review is not among them.)
+const (
+	TargetIssue         TargetKind = "issue"          // an issue or a pull request's first text
+	TargetComment       TargetKind = "comment"        // in a conversation
+	TargetReviewComment TargetKind = "review comment" // in a thread
+)
+
+// Target is one thing to react on. ID is the number of an issue, and the database id of a comment.
+type Target struct {
+	Kind TargetKind
+	ID   int64
+}
+
+func (t Target) on(r Repo) string { return fmt.Sprintf("on %s %d of %s", t.Kind, t.ID, r.FullName()) }
+
+// React sets our reaction, such as "eyes" or "+1". It may be called twice: there is only one of each.
+func (f *Forge) React(ctx context.Context, r Repo, t Target, content string) error {
+	ctx = client.WithDefaultPriority(ctx, PriorityReaction)
+	op, err := f.client.Write(ctx, r.Installation, "react", t.on(r))
+	if err != nil {
+		return err
+	}
+	api := op.GitHub.Reactions
+	switch t.Kind {
+	case TargetIssue:
+		_, _, err = api.CreateIssueReaction(op.Ctx, r.Owner, r.Name, int(t.ID), content)
+	case TargetComment:
+		_, _, err = api.CreateIssueCommentReaction(op.Ctx, r.Owner, r.Name, t.ID, content)
+	case TargetReviewComment:
+		_, _, err = api.CreatePullRequestCommentReaction(op.Ctx, r.Owner, r.Name, t.ID, content)
+	default:
+		err = fmt.Errorf("react on %q: no such kind of thing", t.Kind)
+	}
+	return op.Wrap(err)
 }

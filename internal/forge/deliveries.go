@@ -1,0 +1,98 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/forge/client"
+)
+
+// Delivery is one attempt of GitHub's to deliver a webhook.
+type Delivery struct {
+	ID           int64
+	GUID         string // the same for all attempts
+	Event        string
+	Action       string
+	Installation int64
+	At           time.Time
+	OK           bool
+}
+
+// deliveries returns one page of attempts, newest first, from cursor on (empty: the newest), and
+// the next page's cursor, empty at the end.
+func (f *Forge) deliveries(ctx context.Context, cursor string) (list []Delivery, next string, err error) {
+	op, err := f.client.Read(ctx, 0, "list webhook deliveries", "")
+	if err != nil {
+		return nil, "", err
+	}
+	got, resp, err := op.GitHub.Apps.ListHookDeliveries(op.Ctx, &github.ListCursorOptions{PerPage: 100, Cursor: cursor})
+	if err != nil {
+		return nil, "", op.Wrap(err)
+	}
+	for _, d := range got {
+		list = append(list, Delivery{
+			ID: d.GetID(), GUID: d.GetGUID(), Event: d.GetEvent(), Action: d.GetAction(), Installation: d.GetInstallationID(),
+			At: d.GetDeliveredAt().Time, OK: d.GetStatus() == "OK",
+		})
+	}
+	return list, resp.Cursor, nil
+}
+
+// FailedDeliveries returns, oldest first, one attempt of each webhook since then that no attempt
+// has delivered. It reads at most 100 pages.
+func (f *Forge) FailedDeliveries(ctx context.Context, since time.Time) ([]Delivery, error) {
+	failed := map[string]Delivery{}
+	ok := map[string]bool{}
+	var order []string
+	cursor := ""
+	for range client.MaxPages {
+		list, next, err := f.deliveries(ctx, cursor)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range list {
+			if d.At.Before(since) {
+				next = ""
+				continue
+			}
+			ok[d.GUID] = ok[d.GUID] || d.OK
+			if _, seen := failed[d.GUID]; !seen {
+				failed[d.GUID] = d
+				order = append(order, d.GUID)
+			}
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	var out []Delivery
+	for i := len(order) - 1; i >= 0; i-- {
+		if guid := order[i]; !ok[guid] {
+			out = append(out, failed[guid])
+		}
+	}
+	return out, nil
+}
+
+// HookDelivery returns the webhook that an attempt carried: its event, GUID and JSON payload.
+func (f *Forge) HookDelivery(ctx context.Context, id int64) (event, guid string, payload []byte, err error) {
+	op, err := f.client.Read(ctx, 0, "read webhook delivery", fmt.Sprint(id))
+	if err != nil {
+		return "", "", nil, err
+	}
+	d, _, err := op.GitHub.Apps.GetHookDelivery(op.Ctx, id)
+	if err != nil {
+		return "", "", nil, op.Wrap(err)
+	}
+	event = d.GetEvent()
+	for name, value := range d.GetRequest().GetHeaders() {
+		if strings.EqualFold(name, "X-GitHub-Event") {
+			event = value // without the action that the list joins to it
+		}
+	}
+	return event, d.GetGUID(), d.GetRequest().GetRawPayload(), nil
+}

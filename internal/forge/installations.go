@@ -1,0 +1,243 @@
+package forge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/forge/client"
+	"github.com/errand-bot/errand/state"
+)
+
+// installationTTL is how long an installation's permissions are taken for the present ones, unless a webhook says that they changed.
+// GitHub may say nothing when one is taken away; a run of an agent costs more than the call.
+const installationTTL = 5 * time.Minute
+
+// AppPermission is a permission that errand makes use of.
+type AppPermission struct {
+	Permission string // as GitHub's API names it
+	Level      string // read or write
+	Required   bool   // no task can be brought to its end without it
+	For        string // what it is for
+}
+
+// AppPermissions lists the permissions that app.yml asks for.
+func AppPermissions() []AppPermission {
+	return []AppPermission{
+		{"issues", "write", true, "reading issues and answering in comments"},
+		{"pull_requests", "write", true, "opening pull requests and answering reviews"},
+		{"contents", "write", true, "reading the repository and publishing commits"},
+		{"metadata", "read", true, "finding the repository and asking who may write to it"},
+		{"checks", "read", false, "seeing which checks of a pull request failed"},
+		{"statuses", "read", false, "seeing which checks of the older kind failed"},
+		{"actions", "read", false, "hearing of workflow runs"},
+	}
+}
+
+// Events lists the webhook events that app.yml subscribes to.
+func Events() []string {
+	return []string{
+		"issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "pull_request_review_thread",
+		"push", "check_run", "check_suite", "status", "workflow_run", "sub_issues", "issue_dependencies", "repository",
+	}
+}
+
+// MissingPermission is a permission that an installation grants less of than errand needs.
+type MissingPermission struct {
+	AppPermission
+	Granted string // none, read or write
+}
+
+// String says so in words, such as "`contents: write` (granted: `read`)".
+func (l MissingPermission) String() string {
+	return fmt.Sprintf("`%s: %s` (granted: `%s`)", l.Permission, l.Level, l.Granted)
+}
+
+// cachedInstallation is what was last read about an installation.
+type cachedInstallation struct {
+	Installation
+	read time.Time // zero if it may have changed since
+}
+
+// Installation returns an installation as it was read within grantLife, and since the last webhook about any. One that
+// lacked a required permission is read again.
+func (f *Forge) Installation(ctx context.Context, id int64) (Installation, error) {
+	f.mu.Lock()
+	known := f.installations[id]
+	f.mu.Unlock()
+	lacking := slices.ContainsFunc(known.MissingPermissions(), func(l MissingPermission) bool { return l.Required })
+	if !known.read.IsZero() && f.client.Now().Sub(known.read) < installationTTL && !lacking {
+		return known.Installation, nil
+	}
+	op, err := f.client.Read(ctx, 0, "read an installation", fmt.Sprint(id))
+	if err != nil {
+		return Installation{}, err
+	}
+	got, _, err := op.GitHub.Apps.GetInstallation(op.Ctx, id)
+	if err != nil {
+		return Installation{}, op.Wrap(err)
+	}
+	in := installationOf(got)
+	f.cacheInstallations(in)
+	return in, nil
+}
+
+// CachedInstallations returns what was last read about all installations, by account. It asks GitHub nothing.
+func (f *Forge) CachedInstallations() []Installation {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []Installation
+	for _, g := range f.installations {
+		list = append(list, g.Installation)
+	}
+	slices.SortFunc(list, func(a, b Installation) int { return strings.Compare(a.Account.Login, b.Account.Login) })
+	return list
+}
+
+// replaceInstallations remembers a whole list.
+func (f *Forge) replaceInstallations(list []Installation) {
+	f.cacheInstallations(list...)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id := range f.installations {
+		if !slices.ContainsFunc(list, func(in Installation) bool { return in.ID == id }) {
+			delete(f.installations, id)
+		}
+	}
+}
+
+// cacheInstallations remembers installations. If the permissions of one have changed, all tokens are made anew: those that there are
+// were made with the permissions of before.
+func (f *Forge) cacheInstallations(list ...Installation) {
+	f.mu.Lock()
+	changed := slices.ContainsFunc(list, func(in Installation) bool {
+		known, ok := f.installations[in.ID]
+		return ok && !maps.Equal(known.Permissions, in.Permissions)
+	})
+	f.mu.Unlock()
+	if changed {
+		f.InvalidateTokens()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, in := range list {
+		f.installations[in.ID] = cachedInstallation{in, f.client.Now()}
+	}
+}
+
+// expireInstallations has every installation read again before it is relied on. The lock is held.
+func (f *Forge) expireInstallations() {
+	for id, g := range f.installations {
+		g.read = time.Time{}
+		f.installations[id] = g
+	}
+}
+
+func installationOf(in *github.Installation) Installation {
+	return Installation{
+		ID: in.GetID(), Account: person(in.Account), Suspended: in.SuspendedAt != nil, Permissions: permissionMap(in.Permissions),
+		Events: in.Events, URL: in.GetHTMLURL(),
+	}
+}
+
+// Installations lists where the App is installed.
+func (f *Forge) Installations(ctx context.Context) ([]Installation, error) {
+	op, err := f.client.Read(ctx, 0, "list installations", "")
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.All(func(o github.ListOptions) ([]*github.Installation, *github.Response, error) {
+		return op.GitHub.Apps.ListInstallations(op.Ctx, &o)
+	})
+	if err != nil {
+		return nil, op.Wrap(err)
+	}
+	out := make([]Installation, 0, len(list))
+	for _, in := range list {
+		out = append(out, installationOf(in))
+	}
+	f.replaceInstallations(out)
+	return out, nil
+}
+
+// InstallationRepos lists the repositories that an installation was given, archived ones left out.
+func (f *Forge) InstallationRepos(ctx context.Context, installation int64) ([]state.Repo, error) {
+	op, err := f.client.Read(ctx, installation, "list repositories", fmt.Sprintf("of installation %d", installation))
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.All(func(o github.ListOptions) ([]*github.Repository, *github.Response, error) {
+		page, resp, err := op.GitHub.Apps.ListRepos(op.Ctx, &o)
+		if err != nil {
+			return nil, resp, err
+		}
+		return page.Repositories, resp, nil
+	})
+	if err != nil {
+		return nil, op.Wrap(err)
+	}
+	var out []state.Repo
+	for _, r := range list {
+		if !r.GetArchived() {
+			out = append(out, repoOf(r))
+		}
+	}
+	return out, nil
+}
+
+// CheckInstalled reports with ErrNotFound that no installation of the App reaches a repository. A public one can
+// be read all the same.
+func (f *Forge) CheckInstalled(ctx context.Context, repo int64) error {
+	op, err := f.client.Read(ctx, 0, "look for an installation", fmt.Sprintf("of repository %d", repo))
+	if err != nil {
+		return err
+	}
+	_, _, err = op.GitHub.Apps.FindRepositoryInstallationByID(op.Ctx, repo)
+	return op.Wrap(err)
+}
+
+func permissionMap(p *github.InstallationPermissions) map[string]string {
+	out := map[string]string{}
+	if raw, err := json.Marshal(p); err == nil {
+		_ = json.Unmarshal(raw, &out) // all its fields are strings
+	}
+	return out
+}
+
+// Installation is the App on one account.
+type Installation struct {
+	ID          int64
+	Account     state.Person
+	Suspended   bool
+	Permissions map[string]string // such as issues: write
+	Events      []string          // webhooks that it sends
+	URL         string            // its settings, where an owner grants permissions
+}
+
+// MissingPermissions returns what the installation grants too little of.
+func (i Installation) MissingPermissions() []MissingPermission {
+	levels := []string{"", "read", "write", "admin"}
+	var list []MissingPermission
+	for _, n := range AppPermissions() {
+		granted := i.Permissions[n.Permission]
+		if slices.Index(levels, granted) >= slices.Index(levels, n.Level) {
+			continue
+		}
+		if granted == "" {
+			granted = "none"
+		}
+		list = append(list, MissingPermission{AppPermission: n, Granted: granted})
+	}
+	return list
+}
+
+// MissingEvents returns the events that the installation does not send.
+func (i Installation) MissingEvents() []string {
+	return slices.DeleteFunc(Events(), func(e string) bool { return slices.Contains(i.Events, e) })
+}

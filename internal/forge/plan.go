@@ -1,0 +1,85 @@
+package forge
+
+import (
+	"context"
+
+	"github.com/errand-bot/errand/internal/forge/client"
+)
+
+// PlanSnapshot is how a plan stands at one moment: its comment, the 👍 on it, and its issue.
+type PlanSnapshot struct {
+	Deleted bool // the comment
+	// Approval is the comment that gave an approval, nil if it was not asked for or does not exist any more.
+	Approval    *Comment
+	Comment     Comment
+	Title, Body string // of the issue
+	Closed      bool   // the issue
+	Head        string // newest commit of the branch that was asked for, empty if there is none
+}
+
+// PlanSnapshot reads the comment of a plan by its GraphQL id, the 👍 on it and its issue in one piece, and
+// where a branch is; with said, the GraphQL id of the comment that gave an approval, that comment as well.
+func (f *Forge) PlanSnapshot(ctx context.Context, r Repo, comment, said, branch string) (PlanSnapshot, error) {
+	op, err := f.client.Read(ctx, r.Installation, "read a plan's comment", "in "+r.FullName())
+	if err != nil {
+		return PlanSnapshot{}, err
+	}
+	var data struct {
+		Node *struct {
+			commentNode
+			Issue struct {
+				Title string `json:"title"`
+				Body  string `json:"body"`
+				State string `json:"state"`
+			} `json:"issue"`
+		} `json:"node"`
+		Said       *commentNode `json:"said"`
+		Repository *struct {
+			ID  string `json:"id"`
+			Ref *struct {
+				Target refTarget `json:"target"`
+			} `json:"ref"`
+		} `json:"repository"`
+	}
+	query, vars := planSnapshotQuery, map[string]any{"id": comment, "owner": r.Owner, "name": r.Name, "branch": "refs/heads/" + branch}
+	if said != "" {
+		query, vars["said"] = planAndApprovalQuery, said
+	}
+	if err := client.IgnoreNotFound(op.GraphQL(query, vars, &data)); err != nil {
+		return PlanSnapshot{}, op.Wrap(err)
+	}
+	if data.Repository == nil {
+		return PlanSnapshot{}, op.Deleted()
+	}
+	f.cache.RememberRepository(r, data.Repository.ID)
+	out := PlanSnapshot{}
+	if ref := data.Repository.Ref; ref != nil {
+		out.Head = ref.Target.OID
+		f.cache.RememberTree(r, ref.Target.OID, ref.Target.Tree.OID)
+	}
+	if data.Said != nil && data.Said.ID != "" {
+		v := data.Said.comment()
+		out.Approval = &v
+	}
+	if data.Node == nil || data.Node.ID == "" {
+		out.Deleted = true
+		return out, nil
+	}
+	out.Title, out.Body, out.Closed = data.Node.Issue.Title, data.Node.Issue.Body, data.Node.Issue.State == "CLOSED"
+	out.Comment, err = withAllReactions(op, &data.Node.commentNode)
+	return out, op.Wrap(err)
+}
+
+const planSnapshotQuery = `query($id: ID!, $owner: String!, $name: String!, $branch: String!) {` + planSnapshotFields + `}`
+
+const planAndApprovalQuery = `query($id: ID!, $said: ID!, $owner: String!, $name: String!, $branch: String!) {` + planSnapshotFields + `
+  said: node(id: $said) { ` + commentTextFields + ` }
+}`
+
+const planSnapshotFields = `
+  node(id: $id) {
+    __typename
+    ... on IssueComment { ` + commentFields + ` issue { title body state } }
+  }
+  repository(owner: $owner, name: $name) { id ref(qualifiedName: $branch) { target ` + targetFields + ` } }
+`
