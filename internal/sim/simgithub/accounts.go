@@ -126,7 +126,7 @@ func (s *Sim) install(r *Repo) *Installation {
 		if !in.has(r.ID) {
 			in.RepoIDs = append(in.RepoIDs, r.ID)
 			in.UpdatedAt = s.now()
-			x.emitInstallationRepos(in, "added", r)
+			x.webhooks().installationRepos(in, "added", r)
 		}
 		return in
 	}
@@ -136,7 +136,7 @@ func (s *Sim) install(r *Repo) *Installation {
 	}
 	in.NodeID = nodeID("IN", in.ID)
 	s.installs = append(s.installs, in)
-	x.emitInstallation(in, "created")
+	x.webhooks().installation(in, "created")
 	return in
 }
 
@@ -146,7 +146,7 @@ func (s *Sim) Uninstall(account string) {
 	defer s.mu.Unlock()
 	for n, in := range s.installs {
 		if in.Account == account {
-			s.session(s.users[account]).emitInstallation(in, "deleted")
+			s.session(s.users[account]).webhooks().installation(in, "deleted")
 			s.installs = slices.Delete(s.installs, n, n+1)
 			return
 		}
@@ -164,7 +164,7 @@ func (s *Sim) Suspend(account string, suspended bool) {
 			if suspended {
 				action = "suspend"
 			}
-			s.session(s.users[account]).emitInstallation(in, action)
+			s.session(s.users[account]).webhooks().installation(in, action)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func (s *Sim) GrantPermissions(account string, perms map[string]string) {
 		if in.Account == account {
 			in.Permissions = maps.Clone(perms)
 			maps.DeleteFunc(in.Permissions, func(_, level string) bool { return level == "none" })
-			s.session(s.users[account]).emitInstallation(in, "new_permissions_accepted")
+			s.session(s.users[account]).webhooks().installation(in, "new_permissions_accepted")
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (x *session) comment(i *Issue, body string) (*Comment, error) {
 	i.Comments = append(i.Comments, k)
 	i.UpdatedAt = k.CreatedAt
 	x.s.nodes[k.NodeID] = k
-	x.emitComment("created", k, nil)
+	x.webhooks().comment("created", k, nil)
 	x.crossReference(i, body)
 	return k, nil
 }
@@ -52,7 +52,7 @@ func (x *session) editComment(k *Comment, body string) error {
 	k.Edits = append(k.Edits, Edit{At: x.s.now(), Editor: x.login(), From: from})
 	k.Body, k.UpdatedAt = body, x.s.now()
 	k.issue.UpdatedAt = k.UpdatedAt
-	x.emitComment("edited", k, obj{"changes": obj{"body": obj{"from": from}}})
+	x.webhooks().comment("edited", k, obj{"changes": obj{"body": obj{"from": from}}})
 	return nil
 }
 
@@ -66,7 +66,7 @@ func (x *session) deleteComment(k *Comment) error {
 	i.UpdatedAt = x.s.now()
 	delete(x.s.nodes, k.NodeID)
 	x.event(i, &Event{Event: "comment_deleted"})
-	x.emitComment("deleted", k, nil)
+	x.webhooks().comment("deleted", k, nil)
 	return nil
 }
 

@@ -10,42 +10,42 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// updateRef moves one reference and does all that follows from it.
-func (x *session) updateRef(r *Repo, c git.RefChange) error {
-	return x.updateRefs(r, []git.RefChange{c})
+// update moves one reference and does all that follows from it.
+func (u refs) update(r *Repo, c git.RefChange) error {
+	return u.updateAll(r, []git.RefChange{c})
 }
 
-// updateRefs moves references together: all of them, or none and an error.
-func (x *session) updateRefs(r *Repo, list []git.RefChange) error {
-	if err := x.need(r, "contents", "write", RoleWrite); err != nil {
+// updateAll moves references together: all of them, or none and an error.
+func (u refs) updateAll(r *Repo, list []git.RefChange) error {
+	if err := u.x.need(r, "contents", "write", RoleWrite); err != nil {
 		return err
 	}
-	if err := x.checkRefs(r, list); err != nil {
+	if err := u.checkAll(r, list); err != nil {
 		return err
 	}
 	if err := r.Git.MoveRefs(list); err != nil {
 		return errUnprocessable("Reference cannot be updated")
 	}
 	for _, c := range list {
-		if err := x.refMoved(r, c.Name, c.Before, c.After); err != nil {
+		if err := u.moved(r, c.Name, c.Before, c.After); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkRefs refuses changes and fills in what is there now.
-func (x *session) checkRefs(r *Repo, list []git.RefChange) error {
+// checkAll refuses changes and fills in what is there now.
+func (u refs) checkAll(r *Repo, list []git.RefChange) error {
 	for n := range list {
-		if err := x.checkRef(r, &list[n]); err != nil {
+		if err := u.check(r, &list[n]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkRef refuses a change and fills in what is there now.
-func (x *session) checkRef(r *Repo, c *git.RefChange) error {
+// check refuses a change and fills in what is there now.
+func (u refs) check(r *Repo, c *git.RefChange) error {
 	if !git.ValidRef(c.Name) || strings.HasPrefix(c.Name, "refs/pull/") {
 		return errUnprocessable("Reference name is not valid: %s", c.Name)
 	}
@@ -72,12 +72,12 @@ func (x *session) checkRef(r *Repo, c *git.RefChange) error {
 	if now != git.ZeroSHA && !c.Force && !r.Git.IsAncestor(now, c.After) {
 		return errUnprocessable("Update is not a fast forward")
 	}
-	return x.guardWorkflows(r, now, c.After)
+	return u.guardWorkflows(r, now, c.After)
 }
 
 // guardWorkflows refuses changes of workflow files by an installation without the workflows permission.
-func (x *session) guardWorkflows(r *Repo, before, after string) error {
-	if !x.viaApp() || levelRank(x.tok.perms["workflows"]) >= levelRank("write") {
+func (u refs) guardWorkflows(r *Repo, before, after string) error {
+	if !u.x.viaApp() || levelRank(u.x.tok.perms["workflows"]) >= levelRank("write") {
 		return nil
 	}
 	args := []string{"log", "--format=", "--name-only", "-m", after, "--not", "--branches", "--tags"}
@@ -99,10 +99,10 @@ func workflowRefusal(file string) string {
 	return "refusing to allow a GitHub App to create or update workflow `" + file + "` without `workflows` permission"
 }
 
-// refMoved does what follows when a reference has moved: webhooks, pull requests, issues closed by commits.
-func (x *session) refMoved(r *Repo, name, before, after string) error {
-	r.PushedAt, r.UpdatedAt = x.s.now(), x.s.now()
-	if err := x.emitPush(r, name, before, after); err != nil {
+// moved does what follows when a reference has moved: webhooks, pull requests, issues closed by commits.
+func (u refs) moved(r *Repo, name, before, after string) error {
+	r.PushedAt, r.UpdatedAt = u.x.s.now(), u.x.s.now()
+	if err := u.x.webhooks().push(r, name, before, after); err != nil {
 		return err
 	}
 	branch, ok := strings.CutPrefix(name, "refs/heads/")
@@ -110,7 +110,7 @@ func (x *session) refMoved(r *Repo, name, before, after string) error {
 		return nil
 	}
 	if after != git.ZeroSHA {
-		x.requestSuite(r, branch, after)
+		u.x.checks().requestSuite(r, branch, after)
 	}
 	for _, i := range r.IssuesByNumber() {
 		if i.Pull == nil || i.State != "open" {
@@ -118,79 +118,79 @@ func (x *session) refMoved(r *Repo, name, before, after string) error {
 		}
 		switch branch {
 		case i.Pull.Head:
-			x.headMoved(i.Pull, before, after)
+			u.headMoved(i.Pull, before, after)
 		case i.Pull.Base:
-			x.baseMoved(i.Pull, after)
+			u.baseMoved(i.Pull, after)
 		}
 	}
 	if branch == r.DefaultBranch && before != git.ZeroSHA && after != git.ZeroSHA {
-		return x.closeByCommits(r, before, after)
+		return u.closeByCommits(r, before, after)
 	}
 	return nil
 }
 
-func (x *session) headMoved(p *Pull, before, after string) {
+func (u refs) headMoved(p *Pull, before, after string) {
 	if after == git.ZeroSHA {
-		x.event(p.issue, &Event{Event: "head_ref_deleted"})
-		_ = x.setState(p.issue, "closed", "", "") // "closed" is always a valid state
+		u.x.event(p.issue, &Event{Event: "head_ref_deleted"})
+		_ = u.x.setState(p.issue, "closed", "", "") // "closed" is always a valid state
 		return
 	}
-	p.HeadSHA, p.issue.UpdatedAt = after, x.s.now()
-	x.s.updatePullRef(p)
+	p.HeadSHA, p.issue.UpdatedAt = after, u.x.s.now()
+	u.x.s.pulls.updateRef(p)
 	for _, t := range p.Threads {
 		t.follow(p.issue.repo.Git, before, after)
 	}
 	if !p.issue.repo.Git.IsAncestor(before, after) {
-		x.event(p.issue, &Event{Event: "head_ref_force_pushed", CommitID: after})
+		u.x.event(p.issue, &Event{Event: "head_ref_force_pushed", CommitID: after})
 	}
-	x.emitPull("synchronize", p, obj{"before": before, "after": after})
+	u.x.webhooks().pull("synchronize", p, obj{"before": before, "after": after})
 }
 
 // baseMoved merges a pull request whose head has arrived in its base by other ways. Others are from now on compared
 // with where the base is now, so that a base merged into the head is no change of theirs.
-func (x *session) baseMoved(p *Pull, after string) {
+func (u refs) baseMoved(p *Pull, after string) {
 	if after == git.ZeroSHA {
-		_ = x.setState(p.issue, "closed", "", "") // "closed" is always a valid state
+		_ = u.x.setState(p.issue, "closed", "", "") // "closed" is always a valid state
 		return
 	}
 	if p.issue.repo.Git.IsAncestor(p.HeadSHA, after) {
-		x.finishMerge(p, after)
+		u.finishMerge(p, after)
 		return
 	}
 	p.BaseSHA = after
 }
 
-func (x *session) closeByCommits(r *Repo, before, after string) error {
+func (u refs) closeByCommits(r *Repo, before, after string) error {
 	out, err := r.Git.Output("log", "--format=%H %B%x00", before+".."+after)
 	if err != nil {
 		return err
 	}
 	for entry := range strings.SplitSeq(out, "\x00") {
 		sha, message, _ := strings.Cut(strings.TrimSpace(entry), " ")
-		for _, i := range x.s.closes(r, message) {
+		for _, i := range u.x.s.find.closesByText(r, message) {
 			if i.State == "open" {
-				_ = x.setState(i, "closed", "completed", sha) // "closed" is always a valid state
+				_ = u.x.setState(i, "closed", "completed", sha) // "closed" is always a valid state
 			}
 		}
 	}
 	return nil
 }
 
-// updatePullRef points refs/pull/N/head at the head, as GitHub does. Best effort: nothing of ours depends on it.
-func (s *Sim) updatePullRef(p *Pull) {
+// updateRef points refs/pull/N/head at the head, as GitHub does. Best effort: nothing of ours depends on it.
+func (ps pulls) updateRef(p *Pull) {
 	name := fmt.Sprintf("refs/pull/%d/head", p.issue.Number)
 	if err := p.issue.repo.Git.UpdateRef(name, p.HeadSHA, ""); err != nil {
-		s.log.Warn().Err(err).Msg("point the pull request's own reference")
+		ps.s.log.Warn().Err(err).Msg("point the pull request's own reference")
 	}
 }
 
 // pushCommit makes one commit as a person would, and pushes it.
-func (x *session) pushCommit(full string, in Commit) (string, error) {
-	r, err := x.repo(full)
+func (u refs) pushCommit(full string, in Commit) (string, error) {
+	r, err := u.x.repo(full)
 	if err != nil {
 		return "", err
 	}
-	if err := x.need(r, "contents", "write", RoleWrite); err != nil {
+	if err := u.x.need(r, "contents", "write", RoleWrite); err != nil {
 		return "", err
 	}
 	if in.From == "" {
@@ -212,7 +212,7 @@ func (x *session) pushCommit(full string, in Commit) (string, error) {
 	for _, path := range in.Delete {
 		entries = append(entries, git.TreeEntry{Path: path, Mode: "100644", Type: "blob"})
 	}
-	c := git.NewCommit{Message: in.Message, Author: x.identity(), Committer: x.identity()}
+	c := git.NewCommit{Message: in.Message, Author: u.x.identity(), Committer: u.x.identity()}
 	if parent != "" {
 		c.Parents = []string{parent}
 	}
@@ -223,7 +223,7 @@ func (x *session) pushCommit(full string, in Commit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return sha, x.updateRef(r, git.RefChange{Name: "refs/heads/" + in.Branch, Before: before, After: sha})
+	return sha, u.update(r, git.RefChange{Name: "refs/heads/" + in.Branch, Before: before, After: sha})
 }
 
 // writeTree writes a tree; GitHub answers 422 to entries that git refuses.

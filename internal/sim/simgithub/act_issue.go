@@ -35,7 +35,7 @@ func (x *session) openIssue(full string, in NewIssue) (*Issue, error) {
 	}
 	i := x.newIssue(r, in.Title, in.Body)
 	i.Type = in.Type
-	x.emitIssue("opened", i, nil)
+	x.webhooks().issue("opened", i, nil)
 	x.crossReference(i, i.Body)
 	if x.triage(i) == nil {
 		x.addLabels(i, in.Labels)
@@ -141,7 +141,7 @@ func (x *session) editText(i *Issue, in IssueEdit) error {
 		return nil
 	}
 	i.UpdatedAt = now
-	x.emitIssueOrPull("edited", i, obj{"changes": changes})
+	x.webhooks().issueOrPull("edited", i, obj{"changes": changes})
 	x.crossReference(i, i.Body)
 	return nil
 }
@@ -174,10 +174,10 @@ func (x *session) setState(i *Issue, state, reason, commit string) error {
 	}
 	x.event(i, &Event{Event: action, CommitID: commit})
 	if i.Pull != nil {
-		x.emitPull(action, i.Pull, nil)
+		x.webhooks().pull(action, i.Pull, nil)
 		return nil
 	}
-	x.emitIssue(action, i, nil)
+	x.webhooks().issue(action, i, nil)
 	return nil
 }
 
@@ -203,7 +203,7 @@ func (x *session) lock(i *Issue, locked bool, reason string) error {
 		action = "locked"
 	}
 	x.event(i, &Event{Event: action, LockReason: reason})
-	x.emitIssueOrPull(action, i, nil)
+	x.webhooks().issueOrPull(action, i, nil)
 	return nil
 }
 

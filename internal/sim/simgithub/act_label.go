@@ -15,7 +15,7 @@ func (x *session) addLabels(i *Issue, names []string) {
 		i.Labels = append(i.Labels, l.Name)
 		i.UpdatedAt = x.s.now()
 		x.event(i, &Event{Event: "labeled", Label: l.Name})
-		x.emitIssueOrPull("labeled", i, obj{"label": x.s.labelJSON(i.repo, l.Name)})
+		x.webhooks().issueOrPull("labeled", i, obj{"label": x.s.json.label(i.repo, l.Name)})
 	}
 }
 
@@ -29,7 +29,7 @@ func (x *session) removeLabel(i *Issue, name string) error {
 	i.Labels = slices.Delete(i.Labels, n, n+1)
 	i.UpdatedAt = x.s.now()
 	x.event(i, &Event{Event: "unlabeled", Label: name})
-	x.emitIssueOrPull("unlabeled", i, obj{"label": x.s.labelJSON(i.repo, name)})
+	x.webhooks().issueOrPull("unlabeled", i, obj{"label": x.s.json.label(i.repo, name)})
 	return nil
 }
 
@@ -58,19 +58,19 @@ func (x *session) label(r *Repo, name string) Label {
 }
 
 // assignable tells whether a login can be assigned: people with an explicit role, and who commented. Never a bot.
-func (s *Sim) assignable(i *Issue, login string) bool {
-	u, ok := s.users[login]
+func (f finder) assignable(i *Issue, login string) bool {
+	u, ok := f.s.users[login]
 	if !ok || u.Type != TypeUser {
 		return false
 	}
-	if s.assignableIn(i.repo, login) {
+	if f.assignableIn(i.repo, login) {
 		return true
 	}
 	return slices.ContainsFunc(i.Comments, func(k *Comment) bool { return k.Author == login })
 }
 
-func (s *Sim) assignableIn(r *Repo, login string) bool {
-	u, ok := s.users[login]
+func (f finder) assignableIn(r *Repo, login string) bool {
+	u, ok := f.s.users[login]
 	if !ok || u.Type != TypeUser {
 		return false
 	}
@@ -81,13 +81,13 @@ func (s *Sim) assignableIn(r *Repo, login string) bool {
 // assign adds assignees, at most ten; logins that cannot be assigned are silently left out, as on GitHub.
 func (x *session) assign(i *Issue, logins []string) {
 	for _, login := range logins {
-		if slices.Contains(i.Assignees, login) || len(i.Assignees) >= 10 || !x.s.assignable(i, login) {
+		if slices.Contains(i.Assignees, login) || len(i.Assignees) >= 10 || !x.s.find.assignable(i, login) {
 			continue
 		}
 		i.Assignees = append(i.Assignees, login)
 		i.UpdatedAt = x.s.now()
 		x.event(i, &Event{Event: "assigned", Assignee: login})
-		x.emitIssueOrPull("assigned", i, obj{"assignee": x.s.userJSON(login)})
+		x.webhooks().issueOrPull("assigned", i, obj{"assignee": x.s.json.user(login)})
 	}
 }
 
@@ -101,6 +101,6 @@ func (x *session) unassign(i *Issue, logins []string) {
 		i.Assignees = slices.Delete(i.Assignees, n, n+1)
 		i.UpdatedAt = x.s.now()
 		x.event(i, &Event{Event: "unassigned", Assignee: login})
-		x.emitIssueOrPull("unassigned", i, obj{"assignee": x.s.userJSON(login)})
+		x.webhooks().issueOrPull("unassigned", i, obj{"assignee": x.s.json.user(login)})
 	}
 }

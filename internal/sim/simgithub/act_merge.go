@@ -18,12 +18,12 @@ type Merge struct {
 }
 
 // merge really merges in the bare repository, closes what the body says it closes and tells everybody.
-func (x *session) merge(p *Pull, in Merge) error {
+func (u refs) merge(p *Pull, in Merge) error {
 	r := p.issue.repo
-	if err := x.need(r, "contents", "write", RoleWrite); err != nil {
+	if err := u.x.need(r, "contents", "write", RoleWrite); err != nil {
 		return err
 	}
-	if err := x.mayMerge(p, in); err != nil {
+	if err := u.mayMerge(p, in); err != nil {
 		return err
 	}
 	base := r.Git.Branch(p.Base)
@@ -34,18 +34,18 @@ func (x *session) merge(p *Pull, in Merge) error {
 	if err != nil {
 		return err
 	}
-	sha, err := x.commitMerge(p, in, base, tree)
+	sha, err := u.commitMerge(p, in, base, tree)
 	if err != nil {
 		return err
 	}
 	if err := r.Git.UpdateRef("refs/heads/"+p.Base, sha, base); err != nil {
 		return err
 	}
-	x.finishMerge(p, sha)
-	return x.refMoved(r, "refs/heads/"+p.Base, base, sha)
+	u.finishMerge(p, sha)
+	return u.moved(r, "refs/heads/"+p.Base, base, sha)
 }
 
-func (x *session) mayMerge(p *Pull, in Merge) error {
+func (u refs) mayMerge(p *Pull, in Merge) error {
 	refuse := func(msg string) error { return &Error{Status: http.StatusMethodNotAllowed, Message: msg} }
 	switch {
 	case p.issue.State != "open":
@@ -62,10 +62,10 @@ func (x *session) mayMerge(p *Pull, in Merge) error {
 	return nil
 }
 
-func (x *session) commitMerge(p *Pull, in Merge, base, tree string) (string, error) {
+func (u refs) commitMerge(p *Pull, in Merge, base, tree string) (string, error) {
 	r := p.issue.repo
 	title, message := in.Title, in.Message
-	c := git.NewCommit{Tree: tree, Author: x.identity(), Committer: x.s.webFlow()}
+	c := git.NewCommit{Tree: tree, Author: u.x.identity(), Committer: u.x.s.webFlow()}
 	if in.Method == "squash" {
 		c.Parents = []string{base}
 		if title == "" {
@@ -83,22 +83,22 @@ func (x *session) commitMerge(p *Pull, in Merge, base, tree string) (string, err
 	c.Message = strings.TrimSpace(title + "\n\n" + message)
 	sha, err := r.Git.WriteCommit(c)
 	if err == nil {
-		x.s.verified[sha] = true
+		u.x.s.verified[sha] = true
 	}
 	return sha, err
 }
 
 // finishMerge records a merge, whoever made it.
-func (x *session) finishMerge(p *Pull, sha string) {
+func (u refs) finishMerge(p *Pull, sha string) {
 	i := p.issue
-	p.Merged, p.MergedAt, p.MergedBy, p.MergeCommit = true, x.s.now(), x.login(), sha
-	i.State, i.ClosedAt, i.ClosedBy, i.UpdatedAt = "closed", x.s.now(), x.login(), x.s.now()
-	x.event(i, &Event{Event: "merged", CommitID: sha})
-	x.event(i, &Event{Event: "closed"})
-	x.emitPull("closed", p, nil)
-	for _, target := range x.s.closing(p) {
+	p.Merged, p.MergedAt, p.MergedBy, p.MergeCommit = true, u.x.s.now(), u.x.login(), sha
+	i.State, i.ClosedAt, i.ClosedBy, i.UpdatedAt = "closed", u.x.s.now(), u.x.login(), u.x.s.now()
+	u.x.event(i, &Event{Event: "merged", CommitID: sha})
+	u.x.event(i, &Event{Event: "closed"})
+	u.x.webhooks().pull("closed", p, nil)
+	for _, target := range u.x.s.find.closedBy(p) {
 		if target.State == "open" {
-			_ = x.setState(target, "closed", "completed", sha) // "closed" is always a valid state
+			_ = u.x.setState(target, "closed", "completed", sha) // "closed" is always a valid state
 		}
 	}
 }

@@ -44,8 +44,8 @@ func (x *session) openPull(full string, in NewPull) (*Pull, error) {
 	i.Pull = p
 	x.s.nodes[p.NodeID] = p
 	x.s.nodes[nodeID("I", i.ID)] = i
-	x.s.updatePullRef(p)
-	x.emitPull("opened", p, nil)
+	x.s.pulls.updateRef(p)
+	x.webhooks().pull("opened", p, nil)
 	x.crossReference(i, i.Body)
 	return p, nil
 }
@@ -109,7 +109,7 @@ func (x *session) editPull(p *Pull, in PullEdit) error {
 		}
 		from := p.Base
 		p.Base, p.BaseSHA = *in.Base, sha
-		x.emitPull("edited", p, obj{"changes": obj{"base": obj{"ref": obj{"from": from}}}})
+		x.webhooks().pull("edited", p, obj{"changes": obj{"base": obj{"ref": obj{"from": from}}}})
 	}
 	return x.editIssue(p.issue, IssueEdit{Title: in.Title, Body: in.Body, State: in.State})
 }
@@ -128,7 +128,7 @@ func (x *session) setDraft(p *Pull, draft bool) error {
 		action, event = "converted_to_draft", "convert_to_draft"
 	}
 	x.event(p.issue, &Event{Event: event})
-	x.emitPull(action, p, nil)
+	x.webhooks().pull(action, p, nil)
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (x *session) requestReviewers(p *Pull, logins []string) error {
 		if login == p.issue.Author {
 			return errUnprocessable("Review cannot be requested from pull request author.")
 		}
-		if !x.s.assignableIn(r, login) {
+		if !x.s.find.assignableIn(r, login) {
 			return errUnprocessable("Reviews may only be requested from collaborators. "+
 				"One or more of the users or teams you specified is not a collaborator of the %s repository.", r.FullName())
 		}
@@ -154,7 +154,7 @@ func (x *session) requestReviewers(p *Pull, logins []string) error {
 		p.RequestedReviewers = append(p.RequestedReviewers, login)
 		p.issue.UpdatedAt = x.s.now()
 		x.event(p.issue, &Event{Event: "review_requested", Reviewer: login})
-		x.emitPull("review_requested", p, obj{"requested_reviewer": x.s.userJSON(login)})
+		x.webhooks().pull("review_requested", p, obj{"requested_reviewer": x.s.json.user(login)})
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (x *session) unrequestReviewers(p *Pull, logins []string) error {
 		if n := slices.Index(p.RequestedReviewers, login); n >= 0 {
 			p.RequestedReviewers = slices.Delete(p.RequestedReviewers, n, n+1)
 			x.event(p.issue, &Event{Event: "review_request_removed", Reviewer: login})
-			x.emitPull("review_request_removed", p, obj{"requested_reviewer": x.s.userJSON(login)})
+			x.webhooks().pull("review_request_removed", p, obj{"requested_reviewer": x.s.json.user(login)})
 		}
 	}
 	return nil
@@ -177,13 +177,13 @@ func (x *session) unrequestReviewers(p *Pull, logins []string) error {
 // closingWords finds "fixes #N" and its kin.
 var closingWords = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+(?:([\w.-]+/[\w.-]+))?#(\d+)\b`)
 
-// closes lists the issues that a text closes when it reaches the default branch, each once.
-func (s *Sim) closes(r *Repo, text string) []*Issue {
+// closesByText lists the issues that a text closes when it reaches the default branch, each once.
+func (f finder) closesByText(r *Repo, text string) []*Issue {
 	var out []*Issue
 	for _, m := range closingWords.FindAllStringSubmatch(text, 50) {
 		target := r
 		if m[1] != "" {
-			target = s.repos[repoKey(m[1])]
+			target = f.s.repos[repoKey(m[1])]
 		}
 		n, err := strconv.Atoi(m[2])
 		if err != nil || target == nil {
@@ -196,10 +196,10 @@ func (s *Sim) closes(r *Repo, text string) []*Issue {
 	return out
 }
 
-// closing lists the issues that merging a pull request will close: none unless the base is the default branch.
-func (s *Sim) closing(p *Pull) []*Issue {
+// closedBy lists the issues that merging a pull request will close: none unless the base is the default branch.
+func (f finder) closedBy(p *Pull) []*Issue {
 	if p.Base != p.issue.repo.DefaultBranch {
 		return nil
 	}
-	return s.closes(p.issue.repo, p.issue.Body)
+	return f.closesByText(p.issue.repo, p.issue.Body)
 }

@@ -2,9 +2,9 @@ package simgithub
 
 import "slices"
 
-// issueByID finds an issue by its database id.
-func (s *Sim) issueByID(id int64) (*Issue, bool) {
-	i, ok := s.nodes[nodeID("I", id)].(*Issue)
+// issue finds an issue by its database id.
+func (f finder) issue(id int64) (*Issue, bool) {
+	i, ok := f.s.nodes[nodeID("I", id)].(*Issue)
 	return i, ok
 }
 
@@ -13,7 +13,7 @@ func (x *session) setBlockedBy(i *Issue, id int64, add bool) error {
 	if err := x.triage(i); err != nil {
 		return err
 	}
-	blocker, ok := x.s.issueByID(id)
+	blocker, ok := x.s.find.issue(id)
 	if !ok || !x.sees(blocker.repo) {
 		return errNotFound()
 	}
@@ -36,8 +36,8 @@ func (x *session) setBlockedBy(i *Issue, id int64, add bool) error {
 	}
 	i.UpdatedAt = x.s.now()
 	x.event(i, &Event{Event: "blocked_by_" + action, Source: id})
-	x.emitDependency("blocked_by_"+action, i, blocker)
-	x.emitDependency("blocking_"+action, i, blocker)
+	x.webhooks().dependency("blocked_by_"+action, i, blocker)
+	x.webhooks().dependency("blocking_"+action, i, blocker)
 	return nil
 }
 
@@ -46,7 +46,7 @@ func (x *session) setSubIssue(i *Issue, id int64, add, replace bool) error {
 	if err := x.triage(i); err != nil {
 		return err
 	}
-	child, ok := x.s.issueByID(id)
+	child, ok := x.s.find.issue(id)
 	if !ok || child == i || !x.sees(child.repo) {
 		return errNotFound()
 	}
@@ -56,7 +56,7 @@ func (x *session) setSubIssue(i *Issue, id int64, add, replace bool) error {
 	if !add && child.Parent != i.ID {
 		return errNotFound()
 	}
-	if old, ok := x.s.issueByID(child.Parent); ok && add {
+	if old, ok := x.s.find.issue(child.Parent); ok && add {
 		old.SubIssues = slices.DeleteFunc(old.SubIssues, func(o int64) bool { return o == id })
 	}
 	child.Parent = 0
@@ -68,7 +68,7 @@ func (x *session) setSubIssue(i *Issue, id int64, add, replace bool) error {
 		i.SubIssues = append(i.SubIssues, id)
 	}
 	x.event(i, &Event{Event: "sub_issue_" + action, Source: id})
-	x.emitSubIssue("sub_issue_"+action, i, child)
-	x.emitSubIssue("parent_issue_"+action, i, child)
+	x.webhooks().subIssue("sub_issue_"+action, i, child)
+	x.webhooks().subIssue("parent_issue_"+action, i, child)
 	return nil
 }

@@ -37,9 +37,9 @@ func reviewState(event string) (string, bool) {
 	}
 }
 
-// review submits a review; who may read may review, but nobody may judge their own pull request.
-func (x *session) review(p *Pull, in NewReview) (*Review, error) {
-	if err := x.mayReview(p, in); err != nil {
+// add submits a review; who may read may review, but nobody may judge their own pull request.
+func (rv reviews) add(p *Pull, in NewReview) (*Review, error) {
+	if err := rv.check(p, in); err != nil {
 		return nil, err
 	}
 	if in.CommitID == "" {
@@ -47,35 +47,35 @@ func (x *session) review(p *Pull, in NewReview) (*Review, error) {
 	}
 	var threads []*Thread
 	for _, c := range in.Comments {
-		t, err := x.newThread(p, c, in.CommitID)
+		t, err := rv.newThread(p, c, in.CommitID)
 		if err != nil {
 			return nil, err
 		}
 		threads = append(threads, t)
 	}
 	state, _ := reviewState(in.Event)
-	v := x.newReview(p, state, in.Body, in.CommitID)
+	v := rv.newReview(p, state, in.Body, in.CommitID)
 	for n, t := range threads {
-		x.addThread(t, v, in.Comments[n].Body)
+		rv.addThread(t, v, in.Comments[n].Body)
 	}
 	p.RequestedReviewers = slices.DeleteFunc(p.RequestedReviewers, func(l string) bool { return l == v.Author })
 	if state != ReviewPending {
-		x.announceReview(v)
+		rv.announce(v)
 	}
 	return v, nil
 }
 
-func (x *session) mayReview(p *Pull, in NewReview) error {
-	if err := x.need(p.issue.repo, "pull_requests", "write", RoleRead); err != nil {
+func (rv reviews) check(p *Pull, in NewReview) error {
+	if err := rv.x.need(p.issue.repo, "pull_requests", "write", RoleRead); err != nil {
 		return err
 	}
-	if err := x.writeTalk(p.issue); err != nil {
+	if err := rv.x.writeTalk(p.issue); err != nil {
 		return err
 	}
 	if _, ok := reviewState(in.Event); !ok {
 		return errInvalid("PullRequestReview", "event", "invalid")
 	}
-	own := x.login() == p.issue.Author
+	own := rv.x.login() == p.issue.Author
 	switch {
 	case own && in.Event == "APPROVE":
 		return errUnprocessable("Unprocessable Entity: Can not approve your own pull request")
@@ -88,54 +88,54 @@ func (x *session) mayReview(p *Pull, in NewReview) error {
 	return checkBody("PullRequestReview", in.Body)
 }
 
-func (x *session) newReview(p *Pull, state, body, commit string) *Review {
+func (rv reviews) newReview(p *Pull, state, body, commit string) *Review {
 	v := &Review{
-		ID: x.s.newID(), Author: x.login(), Body: body, State: state, CommitID: commit, ViaApp: x.viaApp(),
-		SubmittedAt: x.s.now(), pull: p,
+		ID: rv.x.s.newID(), Author: rv.x.login(), Body: body, State: state, CommitID: commit, ViaApp: rv.x.viaApp(),
+		SubmittedAt: rv.x.s.now(), pull: p,
 	}
 	v.NodeID = nodeID("PRR", v.ID)
 	p.Reviews = append(p.Reviews, v)
 	p.issue.UpdatedAt = v.SubmittedAt
-	x.s.nodes[v.NodeID] = v
+	rv.x.s.nodes[v.NodeID] = v
 	return v
 }
 
-// submitReview turns a pending review into a judgement.
-func (x *session) submitReview(v *Review, event, body string) error {
+// submit turns a pending review into a judgement.
+func (rv reviews) submit(v *Review, event, body string) error {
 	state, ok := reviewState(event)
-	if !ok || event == "" || v.State != ReviewPending || v.Author != x.login() {
+	if !ok || event == "" || v.State != ReviewPending || v.Author != rv.x.login() {
 		return errInvalid("PullRequestReview", "event", "invalid")
 	}
 	if body != "" {
 		v.Body = body
 	}
-	v.State, v.SubmittedAt = state, x.s.now()
-	x.announceReview(v)
+	v.State, v.SubmittedAt = state, rv.x.s.now()
+	rv.announce(v)
 	return nil
 }
 
-// announceReview sends the review's webhook and one for each of its comments.
-func (x *session) announceReview(v *Review) {
-	x.emitReview("submitted", v, nil)
+// announce sends the review's webhook and one for each of its comments.
+func (rv reviews) announce(v *Review) {
+	rv.x.webhooks().review("submitted", v, nil)
 	for _, t := range v.pull.Threads {
 		for _, k := range t.Comments {
 			if k.ReviewID == v.ID {
-				x.emitReviewComment("created", k, nil)
+				rv.x.webhooks().reviewComment("created", k, nil)
 			}
 		}
 	}
 }
 
-// dismissReview takes a judgement back (write).
-func (x *session) dismissReview(v *Review) error {
-	if err := x.need(v.pull.issue.repo, "pull_requests", "write", RoleWrite); err != nil {
+// dismiss takes a judgement back (write).
+func (rv reviews) dismiss(v *Review) error {
+	if err := rv.x.need(v.pull.issue.repo, "pull_requests", "write", RoleWrite); err != nil {
 		return err
 	}
 	if v.State != ReviewApproved && v.State != ReviewChangesRequested {
 		return errUnprocessable("Can not dismiss a %s pull request review", strings.ToLower(v.State))
 	}
 	v.State = ReviewDismissed
-	x.event(v.pull.issue, &Event{Event: "review_dismissed"})
-	x.emitReview("dismissed", v, nil)
+	rv.x.event(v.pull.issue, &Event{Event: "review_dismissed"})
+	rv.x.webhooks().review("dismissed", v, nil)
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // newThread checks that a comment's place is in the diff, without adding it yet.
-func (x *session) newThread(p *Pull, in NewReviewComment, commit string) (*Thread, error) {
+func (rv reviews) newThread(p *Pull, in NewReviewComment, commit string) (*Thread, error) {
 	if strings.TrimSpace(in.Body) == "" {
 		return nil, errInvalid("PullRequestReviewComment", "body", "missing_field")
 	}
@@ -27,54 +27,54 @@ func (x *session) newThread(p *Pull, in NewReviewComment, commit string) (*Threa
 	}, nil
 }
 
-func (x *session) addThread(t *Thread, v *Review, body string) *ReviewComment {
-	t.ID = x.s.newID()
+func (rv reviews) addThread(t *Thread, v *Review, body string) *ReviewComment {
+	t.ID = rv.x.s.newID()
 	t.NodeID = nodeID("PRRT", t.ID)
 	t.pull.Threads = append(t.pull.Threads, t)
-	x.s.nodes[t.NodeID] = t
-	return x.addReviewComment(t, v, body)
+	rv.x.s.nodes[t.NodeID] = t
+	return rv.addComment(t, v, body)
 }
 
-func (x *session) addReviewComment(t *Thread, v *Review, body string) *ReviewComment {
+func (rv reviews) addComment(t *Thread, v *Review, body string) *ReviewComment {
 	k := &ReviewComment{
-		ID: x.s.newID(), ReviewID: v.ID, Author: x.login(), Body: body, CommitID: v.CommitID, ViaApp: x.viaApp(),
-		CreatedAt: x.s.now(), UpdatedAt: x.s.now(), thread: t,
+		ID: rv.x.s.newID(), ReviewID: v.ID, Author: rv.x.login(), Body: body, CommitID: v.CommitID, ViaApp: rv.x.viaApp(),
+		CreatedAt: rv.x.s.now(), UpdatedAt: rv.x.s.now(), thread: t,
 	}
 	if len(t.Comments) > 0 {
 		k.InReplyTo = t.Comments[0].ID
 	}
 	k.NodeID = nodeID("PRRC", k.ID)
 	t.Comments = append(t.Comments, k)
-	x.s.nodes[k.NodeID] = k
+	rv.x.s.nodes[k.NodeID] = k
 	return k
 }
 
 // reply answers in a thread. GitHub wraps a single answer in a review of its own, and sends both webhooks.
-func (x *session) reply(t *Thread, body string) (*ReviewComment, error) {
-	if err := x.mayReview(t.pull, NewReview{Event: "COMMENT", Body: body}); err != nil {
+func (rv reviews) reply(t *Thread, body string) (*ReviewComment, error) {
+	if err := rv.check(t.pull, NewReview{Event: "COMMENT", Body: body}); err != nil {
 		return nil, err
 	}
-	v := x.newReview(t.pull, ReviewCommented, "", t.pull.HeadSHA)
-	k := x.addReviewComment(t, v, body)
-	x.announceReview(v)
+	v := rv.newReview(t.pull, ReviewCommented, "", t.pull.HeadSHA)
+	k := rv.addComment(t, v, body)
+	rv.announce(v)
 	return k, nil
 }
 
 // replyTo answers in the thread whose first comment has an id; a later comment's id is refused.
-func (x *session) replyTo(p *Pull, id int64, body string) (*ReviewComment, error) {
-	k, ok := x.s.nodes[nodeID("PRRC", id)].(*ReviewComment)
+func (rv reviews) replyTo(p *Pull, id int64, body string) (*ReviewComment, error) {
+	k, ok := rv.x.s.nodes[nodeID("PRRC", id)].(*ReviewComment)
 	if !ok || k.thread.pull != p {
 		return nil, &Error{Status: http.StatusNotFound, Message: "Parent comment not found"}
 	}
 	if k.InReplyTo != 0 {
 		return nil, errCustom("PullRequestReviewComment", "in_reply_to must be the id of a top-level review comment")
 	}
-	return x.reply(k.thread, body)
+	return rv.reply(k.thread, body)
 }
 
 // startThread comments on a line outside a review; GitHub makes a review around it.
-func (x *session) startThread(p *Pull, in NewReviewComment, commit string) (*ReviewComment, error) {
-	v, err := x.review(p, NewReview{Event: "COMMENT", CommitID: commit, Comments: []NewReviewComment{in}})
+func (rv reviews) startThread(p *Pull, in NewReviewComment, commit string) (*ReviewComment, error) {
+	v, err := rv.add(p, NewReview{Event: "COMMENT", CommitID: commit, Comments: []NewReviewComment{in}})
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +86,10 @@ func (x *session) startThread(p *Pull, in NewReviewComment, commit string) (*Rev
 }
 
 // resolve marks a thread as settled, or opens it again; the pull request's author may, and who has write.
-func (x *session) resolve(t *Thread, resolved bool) error {
+func (rv reviews) resolve(t *Thread, resolved bool) error {
 	i := t.pull.issue
-	if x.viaApp() || x.by == nil || x.by.Login != i.Author {
-		if err := x.need(i.repo, "pull_requests", "write", RoleWrite); err != nil {
+	if rv.x.viaApp() || rv.x.by == nil || rv.x.by.Login != i.Author {
+		if err := rv.x.need(i.repo, "pull_requests", "write", RoleWrite); err != nil {
 			return err
 		}
 	}
@@ -99,14 +99,14 @@ func (x *session) resolve(t *Thread, resolved bool) error {
 	t.Resolved, t.ResolvedBy = resolved, ""
 	action := "unresolved"
 	if resolved {
-		t.ResolvedBy, action = x.login(), "resolved"
+		t.ResolvedBy, action = rv.x.login(), "resolved"
 	}
-	x.emitThread(action, t)
+	rv.x.webhooks().thread(action, t)
 	return nil
 }
 
-func (x *session) editReviewComment(k *ReviewComment, body string) error {
-	if err := x.own(k.thread.pull.issue, k.Author); err != nil {
+func (rv reviews) editComment(k *ReviewComment, body string) error {
+	if err := rv.x.own(k.thread.pull.issue, k.Author); err != nil {
 		return err
 	}
 	if strings.TrimSpace(body) == "" {
@@ -116,24 +116,24 @@ func (x *session) editReviewComment(k *ReviewComment, body string) error {
 		return nil
 	}
 	from := k.Body
-	k.Edits = append(k.Edits, Edit{At: x.s.now(), Editor: x.login(), From: from})
-	k.Body, k.UpdatedAt = body, x.s.now()
-	x.emitReviewComment("edited", k, obj{"changes": obj{"body": obj{"from": from}}})
+	k.Edits = append(k.Edits, Edit{At: rv.x.s.now(), Editor: rv.x.login(), From: from})
+	k.Body, k.UpdatedAt = body, rv.x.s.now()
+	rv.x.webhooks().reviewComment("edited", k, obj{"changes": obj{"body": obj{"from": from}}})
 	return nil
 }
 
-func (x *session) deleteReviewComment(k *ReviewComment) error {
+func (rv reviews) deleteComment(k *ReviewComment) error {
 	t := k.thread
-	if err := x.own(t.pull.issue, k.Author); err != nil {
+	if err := rv.x.own(t.pull.issue, k.Author); err != nil {
 		return err
 	}
 	t.Comments = slices.DeleteFunc(t.Comments, func(o *ReviewComment) bool { return o == k })
 	if len(t.Comments) == 0 {
 		t.pull.Threads = slices.DeleteFunc(t.pull.Threads, func(o *Thread) bool { return o == t })
-		delete(x.s.nodes, t.NodeID)
+		delete(rv.x.s.nodes, t.NodeID)
 	}
-	delete(x.s.nodes, k.NodeID)
-	x.emitReviewComment("deleted", k, nil)
+	delete(rv.x.s.nodes, k.NodeID)
+	rv.x.webhooks().reviewComment("deleted", k, nil)
 	return nil
 }
 

@@ -23,7 +23,7 @@ func (s *Sim) RenameRepo(full, name string) error {
 	r.Name = name
 	s.repos[repoKey(r.FullName())] = r
 	delete(s.moved, repoKey(r.FullName()))
-	s.session(s.users[r.Owner]).emitRepository("renamed", r, obj{
+	s.session(s.users[r.Owner]).webhooks().repository("renamed", r, obj{
 		"changes": obj{"repository": obj{"name": obj{"from": from}}},
 	})
 	return nil
@@ -38,7 +38,7 @@ func (s *Sim) ArchiveRepo(full string) error {
 		return errNotFound()
 	}
 	r.Archived = true
-	s.session(s.users[r.Owner]).emitRepository("archived", r, nil)
+	s.session(s.users[r.Owner]).webhooks().repository("archived", r, nil)
 	return nil
 }
 
@@ -54,7 +54,7 @@ func (s *Sim) RemoveFromInstallation(full string) error {
 		if in.has(r.ID) {
 			in.RepoIDs = slices.DeleteFunc(in.RepoIDs, func(id int64) bool { return id == r.ID })
 			in.UpdatedAt = s.now()
-			s.session(s.users[r.Owner]).emitInstallationRepos(in, "removed", r)
+			s.session(s.users[r.Owner]).webhooks().installationRepos(in, "removed", r)
 		}
 	}
 	return nil
@@ -67,7 +67,7 @@ func (c *call) redirect() (a answer, ok bool) {
 		return answer{}, false
 	}
 	_, rest, _ := strings.Cut(strings.TrimPrefix(c.r.URL.Path, "/api/v3/repos/"+c.vars["owner"]+"/"), "/")
-	to := c.s.api("/repositories/%d", id)
+	to := c.s.json.api("/repositories/%d", id)
 	if rest != "" {
 		to += "/" + rest
 	}

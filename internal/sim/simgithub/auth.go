@@ -16,29 +16,29 @@ import (
 // tokenLife is how long an installation token is good for.
 const tokenLife = time.Hour
 
-// authenticate finds out who sends a request. It needs the lock of the Sim.
-func (s *Sim) authenticate(r *http.Request) *session {
+// session finds out who sends a request. It needs the lock of the Sim.
+func (a authenticator) session(r *http.Request) *session {
 	cred, ok := credential(r)
 	if !ok {
-		return &session{s: s}
+		return &session{s: a.s}
 	}
 	if !strings.HasPrefix(cred, "gh") && strings.Count(cred, ".") == 2 {
-		if err := s.checkJWT(cred); err != nil {
-			return &session{s: s, bad: err}
+		if err := a.checkJWT(cred); err != nil {
+			return &session{s: a.s, bad: err}
 		}
-		return &session{s: s, jwt: true}
+		return &session{s: a.s, jwt: true}
 	}
-	tok, ok := s.tokens[cred]
-	if !ok || !tok.expires.IsZero() && !s.cfg.AuthNow().Before(tok.expires) {
-		return &session{s: s, bad: errBadCredentials()}
+	tok, ok := a.s.tokens[cred]
+	if !ok || !tok.expires.IsZero() && !a.s.cfg.AuthNow().Before(tok.expires) {
+		return &session{s: a.s, bad: errBadCredentials()}
 	}
 	if tok.install == nil {
-		return &session{s: s, by: tok.user}
+		return &session{s: a.s, by: tok.user}
 	}
-	if !slices.Contains(s.installs, tok.install) {
-		return &session{s: s, bad: errBadCredentials()}
+	if !slices.Contains(a.s.installs, tok.install) {
+		return &session{s: a.s, bad: errBadCredentials()}
 	}
-	x := &session{s: s, by: s.users[s.app.BotLogin], tok: tok}
+	x := &session{s: a.s, by: a.s.users[a.s.app.BotLogin], tok: tok}
 	if tok.install.Suspended {
 		x.bad = errForbidden("This installation has been suspended")
 	}
@@ -58,16 +58,16 @@ func credential(r *http.Request) (string, bool) {
 }
 
 // checkJWT accepts what the App signed: RS256, its own id as issuer, at most ten minutes long.
-func (s *Sim) checkJWT(cred string) error {
+func (a authenticator) checkJWT(cred string) error {
 	refuse := func(msg string) error { return &Error{Status: http.StatusUnauthorized, Message: msg} }
 	var claims jwt.RegisteredClaims
 	p := jwt.NewParser(jwt.WithValidMethods([]string{"RS256"}), jwt.WithoutClaimsValidation())
-	if _, err := p.ParseWithClaims(cred, &claims, func(*jwt.Token) (any, error) { return &s.key.PublicKey, nil }); err != nil {
+	if _, err := p.ParseWithClaims(cred, &claims, func(*jwt.Token) (any, error) { return &a.s.key.PublicKey, nil }); err != nil {
 		return refuse("A JSON web token could not be decoded")
 	}
-	now := s.cfg.AuthNow()
+	now := a.s.cfg.AuthNow()
 	switch {
-	case claims.Issuer != itoa(s.app.ID) && claims.Issuer != s.app.ClientID:
+	case claims.Issuer != itoa(a.s.app.ID) && claims.Issuer != a.s.app.ClientID:
 		return refuse("'Issuer' claim ('iss') must be an Integer")
 	case claims.ExpiresAt == nil || !now.Before(claims.ExpiresAt.Time):
 		return refuse("'Expiration time' claim ('exp') must be a numeric value representing the future time at which the assertion expires")
@@ -87,7 +87,7 @@ type tokenRequest struct {
 }
 
 // mint makes an installation token; asking for more than was granted is a 422.
-func (s *Sim) mint(in *Installation, req tokenRequest) (string, *token, error) {
+func (a authenticator) mint(in *Installation, req tokenRequest) (string, *token, error) {
 	perms := maps.Clone(in.Permissions)
 	if len(req.Permissions) > 0 {
 		perms = map[string]string{"metadata": "read"}
@@ -106,15 +106,15 @@ func (s *Sim) mint(in *Installation, req tokenRequest) (string, *token, error) {
 		repos = append(repos, id)
 	}
 	for _, name := range req.Repositories {
-		r, ok := s.repos[repoKey(in.Account+"/"+name)]
+		r, ok := a.s.repos[repoKey(in.Account+"/"+name)]
 		if !ok || !in.has(r.ID) {
 			return "", nil, errUnprocessable("There is at least one repository that does not exist or is not accessible to the parent installation.")
 		}
 		repos = append(repos, r.ID)
 	}
-	t := &token{install: in, repos: repos, perms: perms, expires: s.cfg.AuthNow().UTC().Add(tokenLife).Truncate(time.Second)}
-	cred := fmt.Sprintf("ghs_%d_%s", s.app.ID, randomToken())
-	s.tokens[cred] = t
+	t := &token{install: in, repos: repos, perms: perms, expires: a.s.cfg.AuthNow().UTC().Add(tokenLife).Truncate(time.Second)}
+	cred := fmt.Sprintf("ghs_%d_%s", a.s.app.ID, randomToken())
+	a.s.tokens[cred] = t
 	return cred, t, nil
 }
 

@@ -21,17 +21,17 @@ type CheckSuite struct {
 }
 
 // suite finds or makes the suite that a check run belongs to.
-func (x *session) suite(r *Repo, k *CheckRun) *CheckSuite {
+func (ch checks) suite(r *Repo, k *CheckRun) *CheckSuite {
 	for _, c := range r.CheckSuites {
 		if c.HeadSHA == k.HeadSHA && c.ByApp == k.ByApp {
 			return c
 		}
 	}
-	c := &CheckSuite{ID: x.s.newID(), HeadSHA: k.HeadSHA, ByApp: k.ByApp, Status: "queued", CreatedAt: x.s.now(), UpdatedAt: x.s.now()}
+	c := &CheckSuite{ID: ch.x.s.newID(), HeadSHA: k.HeadSHA, ByApp: k.ByApp, Status: "queued", CreatedAt: ch.x.s.now(), UpdatedAt: ch.x.s.now()}
 	c.NodeID = nodeID("CS", c.ID)
 	refs, err := r.Git.Refs("refs/heads/")
 	if err != nil {
-		x.s.log.Warn().Err(err).Msg("find the branch of a check suite")
+		ch.x.s.log.Warn().Err(err).Msg("find the branch of a check suite")
 	}
 	for _, f := range refs {
 		if f.SHA == k.HeadSHA {
@@ -44,12 +44,12 @@ func (x *session) suite(r *Repo, k *CheckRun) *CheckSuite {
 
 // requestSuite begins a suite for our App when a commit is pushed, as GitHub does for each App that may write checks.
 // It stays queued for as long as the App makes no check run in it.
-func (x *session) requestSuite(r *Repo, branch, sha string) {
-	for _, in := range x.s.installs {
+func (ch checks) requestSuite(r *Repo, branch, sha string) {
+	for _, in := range ch.x.s.installs {
 		if in.has(r.ID) && levelRank(in.Permissions["checks"]) >= levelRank("write") && !r.hasSuite(sha) {
-			c := x.suite(r, &CheckRun{HeadSHA: sha, ByApp: true})
+			c := ch.suite(r, &CheckRun{HeadSHA: sha, ByApp: true})
 			c.HeadBranch = branch
-			x.emit(r, "check_suite", x.payload(r, "requested", obj{"check_suite": x.suiteJSON(r, c)}))
+			ch.x.webhooks().emit(r, "check_suite", ch.x.webhooks().payload(r, "requested", obj{"check_suite": ch.suiteJSON(r, c)}))
 		}
 	}
 }
@@ -60,14 +60,14 @@ func (r *Repo) hasSuite(sha string) bool {
 }
 
 // judgeSuite follows its runs, and says so when the last of them has completed.
-func (x *session) judgeSuite(r *Repo, c *CheckSuite) {
+func (ch checks) judgeSuite(r *Repo, c *CheckSuite) {
 	status, conclusion := r.suiteResult(c)
 	if c.Status == status && c.Conclusion == conclusion {
 		return
 	}
-	c.Status, c.Conclusion, c.UpdatedAt = status, conclusion, x.s.now()
+	c.Status, c.Conclusion, c.UpdatedAt = status, conclusion, ch.x.s.now()
 	if status == "completed" {
-		x.emit(r, "check_suite", x.payload(r, "completed", obj{"check_suite": x.suiteJSON(r, c)}))
+		ch.x.webhooks().emit(r, "check_suite", ch.x.webhooks().payload(r, "completed", obj{"check_suite": ch.suiteJSON(r, c)}))
 	}
 }
 
@@ -97,9 +97,9 @@ func (r *Repo) latestRuns(c *CheckSuite) []*CheckRun {
 }
 
 // suiteJSON is a check suite with the commit that it is about.
-func (x *session) suiteJSON(r *Repo, c *CheckSuite) obj {
-	o := x.shortSuiteJSON(r, c)
-	o["latest_check_runs_count"], o["check_runs_url"] = len(r.latestRuns(c)), x.s.api("/repos/%s/check-suites/%d/check-runs", r.FullName(), c.ID)
+func (ch checks) suiteJSON(r *Repo, c *CheckSuite) obj {
+	o := ch.shortSuiteJSON(r, c)
+	o["latest_check_runs_count"], o["check_runs_url"] = len(r.latestRuns(c)), ch.x.s.json.api("/repos/%s/check-suites/%d/check-runs", r.FullName(), c.ID)
 	if k := r.Git.Commit(c.HeadSHA); k != nil {
 		o["head_commit"] = simpleCommit(k)
 	}
@@ -107,39 +107,39 @@ func (x *session) suiteJSON(r *Repo, c *CheckSuite) obj {
 }
 
 // shortSuiteJSON is a check suite as payloads about its runs hold it.
-func (x *session) shortSuiteJSON(r *Repo, c *CheckSuite) obj {
-	api := x.s.api("/repos/%s/check-suites/%d", r.FullName(), c.ID)
+func (ch checks) shortSuiteJSON(r *Repo, c *CheckSuite) obj {
+	api := ch.x.s.json.api("/repos/%s/check-suites/%d", r.FullName(), c.ID)
 	return obj{
 		"id": c.ID, "node_id": c.NodeID, "head_branch": orNull(c.HeadBranch), "head_sha": c.HeadSHA, "status": c.Status,
 		"conclusion": orNull(c.Conclusion), "url": api, "before": git.ZeroSHA, "after": c.HeadSHA,
-		"pull_requests": x.s.pullsAt(r, c.HeadSHA), "app": x.s.checkApp(r, c.ByApp), "created_at": stamp(c.CreatedAt),
+		"pull_requests": ch.x.s.json.pullsAt(r, c.HeadSHA), "app": ch.x.s.json.checkApp(r, c.ByApp), "created_at": stamp(c.CreatedAt),
 		"updated_at": stamp(c.UpdatedAt),
 	}
 }
 
 // checkApp is the App that a check is by: ours, or one that stands for a CI.
-func (s *Sim) checkApp(r *Repo, ours bool) obj {
+func (j encoder) checkApp(r *Repo, ours bool) obj {
 	if ours {
-		return s.appJSON()
+		return j.app()
 	}
 	return obj{
-		"id": 15368, "slug": "github-actions", "node_id": nodeID("A", 15368), "owner": s.userJSON(r.Owner),
-		"name": "GitHub Actions", "description": "", "external_url": s.base, "html_url": s.html("/apps/github-actions"),
+		"id": 15368, "slug": "github-actions", "node_id": nodeID("A", 15368), "owner": j.user(r.Owner),
+		"name": "GitHub Actions", "description": "", "external_url": j.s.base, "html_url": j.html("/apps/github-actions"),
 		"created_at": stamp(r.CreatedAt), "updated_at": stamp(r.CreatedAt),
 		"permissions": obj{"checks": "write"}, "events": []string{"check_run"},
 	}
 }
 
 // pullsAt lists the open pull requests whose head is a commit, in the short form of checks.
-func (s *Sim) pullsAt(r *Repo, sha string) []any {
+func (j encoder) pullsAt(r *Repo, sha string) []any {
 	out := []any{}
 	end := func(branch, sha string) obj {
-		return obj{"ref": branch, "sha": sha, "repo": obj{"id": r.ID, "name": r.Name, "url": s.api("/repos/%s", r.FullName())}}
+		return obj{"ref": branch, "sha": sha, "repo": obj{"id": r.ID, "name": r.Name, "url": j.api("/repos/%s", r.FullName())}}
 	}
 	for _, i := range r.IssuesByNumber() {
 		if i.Pull != nil && i.State == "open" && i.Pull.HeadSHA == sha {
 			out = append(out, obj{
-				"id": i.Pull.ID, "number": i.Number, "url": s.api("/repos/%s/pulls/%d", r.FullName(), i.Number),
+				"id": i.Pull.ID, "number": i.Number, "url": j.api("/repos/%s/pulls/%d", r.FullName(), i.Number),
 				"head": end(i.Pull.Head, sha), "base": end(i.Pull.Base, i.Pull.BaseSHA),
 			})
 		}
@@ -159,8 +159,8 @@ func listCheckSuites(c *call, r *Repo, sha string) (any, error) {
 	}
 	total := len(list)
 	return obj{"total_count": total, "check_suites": each(page(c, list), func(k *CheckSuite) obj {
-		o := c.suiteJSON(r, k)
-		o["repository"] = c.s.repoJSON(r)
+		o := c.checks().suiteJSON(r, k)
+		o["repository"] = c.s.json.repo(r)
 		return o
 	})}, nil
 }

@@ -63,7 +63,7 @@ func (p Person) UnreactToReviewComment(repo string, number int, id int64, conten
 
 // EditReviewComment changes a comment of a thread: one's own, or anybody's with write.
 func (p Person) EditReviewComment(repo string, number int, id int64, body string) error {
-	return p.onReviewComment(repo, number, id, func(x *session, k *ReviewComment) error { return x.editReviewComment(k, body) })
+	return p.onReviewComment(repo, number, id, func(x *session, k *ReviewComment) error { return x.reviews().editComment(k, body) })
 }
 
 // MinimizeReviewComment hides a comment of a thread. No webhook follows.
@@ -79,7 +79,7 @@ func (p Person) MinimizeReviewComment(repo string, number int, id int64) error {
 
 // DeleteReviewComment removes a comment of a thread, and the thread with its last comment.
 func (p Person) DeleteReviewComment(repo string, number int, id int64) error {
-	return p.onReviewComment(repo, number, id, func(x *session, k *ReviewComment) error { return x.deleteReviewComment(k) })
+	return p.onReviewComment(repo, number, id, func(x *session, k *ReviewComment) error { return x.reviews().deleteComment(k) })
 }
 
 func (p Person) onReviewComment(repo string, number int, id int64, act func(*session, *ReviewComment) error) error {

@@ -1,12 +1,12 @@
-// Package simgithub is a stand-in for GitHub that behaves like GitHub: REST below /api/v3, GraphQL at /api/graphql,
-// git over smart HTTP, App authentication, permissions, webhooks with a delivery log, all over real bare repositories.
+// Package simgithub simulates GitHub for tests and the demo: REST below /api/v3, GraphQL at /api/graphql, git over smart
+// HTTP, App authentication, permissions, and webhooks with a log of their deliveries, on real bare repositories.
 //
-// Not modelled: forks, teams, protected branches, rebase merges, Actions (a CI is Sim.CheckRun), search.
+// It does not simulate forks, teams, protected branches, rebase merges, search or Actions (use Sim.CheckRun for a CI).
 //
-// It serves tests and the demo on one http.Handler. It knows nothing of the service under test and shares no code with
-// it. It does not try to be fast, or to keep anything over a restart: its state lives in memory, its git in Config.Dir.
+// One http.Handler serves everything. The package shares no code with errand. It keeps its state in memory, except for the
+// repositories in Config.Dir, and loses it when it is closed.
 //
-// Start reading at sim.go (life of a stand-in), then model_*.go (what exists), person.go (what a person can do, with
-// the webhooks that follow), rest.go (how a request becomes an act), web.go (the pages for people in a browser) and
-// faults.go (how it is told to fail).
+// Start with sim.go, the life of a simulator. Then read model_*.go (what exists), person.go (what people do), session.go
+// (who may do it), act_*.go (what happens then), webhooks.go (the events that follow), rest.go (how requests become acts) and
+// faults.go (how to make it fail). Package git keeps the repositories, and package web serves the pages for people.
 package simgithub

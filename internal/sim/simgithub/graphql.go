@@ -102,7 +102,7 @@ func (g *graphQL) serve(w http.ResponseWriter, r *http.Request) {
 func (g *graphQL) perform(r *http.Request, q query) answer {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
-	c := &call{session: g.s.authenticate(r), r: r, header: http.Header{}}
+	c := &call{session: g.s.auth.session(r), r: r, header: http.Header{}}
 	c.header.Set("Content-Type", "application/json; charset=utf-8")
 	if c.bad != nil {
 		return c.failed(c.bad)
@@ -110,14 +110,14 @@ func (g *graphQL) perform(r *http.Request, q query) answer {
 	if c.by == nil {
 		return c.failed(&Error{Status: http.StatusUnauthorized, Message: "This endpoint requires you to be authenticated."})
 	}
-	if err := c.spend("graphql", false, c.header); err != nil {
+	if err := c.quota().spend("graphql", false, c.header); err != nil {
 		body, _ := json.Marshal(obj{"errors": []obj{{"type": "RATE_LIMITED", "message": message(err)}}}) // plain strings
 		return answer{status: http.StatusOK, header: c.header, body: body}
 	}
 	req := &request{session: c.session}
 	resp := g.schema.Exec(context.WithValue(r.Context(), requestKey{}, req), q.Query, q.OperationName, q.Variables)
 	for _, p := range req.asked {
-		p.judged = g.s.ends(p)
+		p.judged = g.s.pulls.ends(p)
 	}
 	out := obj{"data": resp.Data}
 	if list := append(resp.Errors, req.errors...); len(list) > 0 {

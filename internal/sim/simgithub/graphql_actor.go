@@ -47,7 +47,7 @@ func trimBot(login string) string {
 func (u *userR) Name() *string { return nil }
 
 // URL is the page.
-func (u *userR) URL() word { return word(u.x.s.html("/%s", u.u.Login)) }
+func (u *userR) URL() word { return word(u.x.s.json.html("/%s", u.u.Login)) }
 
 // actorR is an account as an Actor.
 type actorR struct{ userR }

@@ -39,7 +39,7 @@ func (t *textR) ClosedAt() *dateTime { return when(t.i.ClosedAt) }
 func (t *textR) Locked() bool { return t.i.Locked }
 
 // URL is the page.
-func (t *textR) URL() word { return word(t.x.s.issuePage(t.i)) }
+func (t *textR) URL() word { return word(t.x.s.json.issuePage(t.i)) }
 
 // Repository is where it is.
 func (t *textR) Repository() *repositoryR { return &repositoryR{t.x, t.i.repo} }
@@ -118,7 +118,7 @@ func (i *issueR) StateReason() *string { return nullable(strings.ToUpper(i.i.Sta
 
 // Parent is the issue that this is a part of.
 func (i *issueR) Parent() *issueR {
-	p, ok := i.x.s.issueByID(i.i.Parent)
+	p, ok := i.x.s.find.issue(i.i.Parent)
 	if !ok || !i.x.sees(p.repo) {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (i *issueR) Parent() *issueR {
 func (i *issueR) SubIssues(p paging) (*connection[issueR], error) {
 	var all []*issueR
 	for _, id := range i.i.SubIssues {
-		if c, ok := i.x.s.issueByID(id); ok && i.x.sees(c.repo) {
+		if c, ok := i.x.s.find.issue(id); ok && i.x.sees(c.repo) {
 			all = append(all, newIssueR(i.x, c))
 		}
 	}
@@ -149,7 +149,7 @@ func (i *issueR) ClosedByPullRequestsReferences(a struct {
 		if o.Pull == nil || o.State != "open" && !a.IncludeClosedPrs {
 			continue
 		}
-		for _, c := range i.x.s.closing(o.Pull) {
+		for _, c := range i.x.s.find.closedBy(o.Pull) {
 			if c == i.i {
 				all = append(all, newPullR(i.x, o.Pull))
 			}
@@ -207,7 +207,7 @@ func (c *commentR) PullRequest() *pullR {
 }
 
 // URL is the page with its anchor.
-func (c *commentR) URL() word { return word(c.x.s.commentPage(c.k)) }
+func (c *commentR) URL() word { return word(c.x.s.json.commentPage(c.k)) }
 
 // Reactions lists reactions to the comment.
 func (c *commentR) Reactions(a reactionArgs) (*reactionsR, error) {

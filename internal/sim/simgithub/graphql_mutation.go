@@ -92,7 +92,7 @@ func (*rootR) UpdateRefs(ctx context.Context, a struct {
 		}
 		list = append(list, c)
 	}
-	return &result{x: x, id: a.Input.ClientMutationId}, x.updateRefs(r, list)
+	return &result{x: x, id: a.Input.ClientMutationId}, x.refs().updateAll(r, list)
 }
 
 // MinimizeComment folds a comment.
@@ -144,7 +144,7 @@ func resolveThread(ctx context.Context, a threadInput, resolved bool) (*result, 
 	if err != nil {
 		return nil, err
 	}
-	return &result{x: x, id: a.Input.ClientMutationId, thread: t}, x.resolve(t, resolved)
+	return &result{x: x, id: a.Input.ClientMutationId, thread: t}, x.reviews().resolve(t, resolved)
 }
 
 // ResolveReviewThread settles a thread.
@@ -170,7 +170,7 @@ func (*rootR) AddPullRequestReviewThreadReply(ctx context.Context, a struct {
 	if err != nil {
 		return nil, err
 	}
-	k, err := x.reply(t, a.Input.Body)
+	k, err := x.reviews().reply(t, a.Input.Body)
 	return &result{x: x, id: a.Input.ClientMutationId, reply: k}, err
 }
 

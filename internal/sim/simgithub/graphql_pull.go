@@ -45,7 +45,7 @@ func (p *pullR) MergeCommit() *commitR { return p.x.commit(p.i.repo, p.p.MergeCo
 
 // Mergeable tells whether it merges by itself.
 func (p *pullR) Mergeable() string {
-	ok, _ := p.x.s.knownMergeability(p.p)
+	ok, _ := p.x.s.pulls.knownMergeability(p.p)
 	p.x.ask(p.p)
 	switch ok {
 	case true:
@@ -59,7 +59,7 @@ func (p *pullR) Mergeable() string {
 
 // MergeStateStatus says more about it.
 func (p *pullR) MergeStateStatus() string {
-	_, state := p.x.s.knownMergeability(p.p)
+	_, state := p.x.s.pulls.knownMergeability(p.p)
 	p.x.ask(p.p)
 	return strings.ToUpper(state)
 }
@@ -99,7 +99,7 @@ func (p *pullR) ReviewThreads(a paging) (*connection[threadR], error) {
 // ClosingIssuesReferences lists the issues that merging will close.
 func (p *pullR) ClosingIssuesReferences(a paging) (*connection[issueR], error) {
 	var all []*issueR
-	for _, i := range p.x.s.closing(p.p) {
+	for _, i := range p.x.s.find.closedBy(p.p) {
 		if p.x.sees(i.repo) {
 			all = append(all, newIssueR(p.x, i))
 		}

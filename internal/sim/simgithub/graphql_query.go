@@ -67,7 +67,7 @@ func (*rootR) Viewer(ctx context.Context) *userR {
 // RateLimit tells what is left of the hour.
 func (*rootR) RateLimit(ctx context.Context, _ struct{ DryRun bool }) *rateLimitR {
 	x := from(ctx)
-	return &rateLimitR{b: *x.bucket("graphql"), limit: x.s.cfg.RateLimit}
+	return &rateLimitR{b: *x.quota().bucket("graphql"), limit: x.s.cfg.RateLimit}
 }
 
 type rateLimitR struct {

@@ -33,7 +33,7 @@ func (r *repositoryR) NameWithOwner() string { return r.r.FullName() }
 func (r *repositoryR) IsPrivate() bool { return r.r.Private }
 
 // URL is the page.
-func (r *repositoryR) URL() word { return word(r.x.s.html("/%s", r.r.FullName())) }
+func (r *repositoryR) URL() word { return word(r.x.s.json.html("/%s", r.r.FullName())) }
 
 // Owner is the account that it belongs to.
 func (r *repositoryR) Owner() *actorR { return r.x.actor(r.r.Owner) } // as a RepositoryOwner it is no bot
@@ -236,7 +236,7 @@ func (c *commitR) Message() string { return c.c.Message }
 func (c *commitR) CommittedDate() dateTime { return dateTime{c.c.Committer.At} }
 
 // URL is the page.
-func (c *commitR) URL() word { return word(c.x.s.html("/%s/commit/%s", c.r.FullName(), c.c.SHA)) }
+func (c *commitR) URL() word { return word(c.x.s.json.html("/%s/commit/%s", c.r.FullName(), c.c.SHA)) }
 
 // Tree is the commit's tree.
 func (c *commitR) Tree() *objectR { return &objectR{c.x, c.r, c.c.Tree, "tree"} }

@@ -45,7 +45,7 @@ func (r *reviewR) SubmittedAt() *dateTime {
 
 // URL is the page with its anchor.
 func (r *reviewR) URL() word {
-	return word(r.x.s.issuePage(r.v.pull.issue) + "#pullrequestreview-" + itoa(r.v.ID))
+	return word(r.x.s.json.issuePage(r.v.pull.issue) + "#pullrequestreview-" + itoa(r.v.ID))
 }
 
 // PullRequest is what was reviewed.
@@ -149,7 +149,7 @@ func (c *reviewCommentR) UpdatedAt() dateTime { return dateTime{c.k.UpdatedAt} }
 
 // URL is the page with its anchor.
 func (c *reviewCommentR) URL() word {
-	return word(c.x.s.issuePage(c.k.thread.pull.issue) + "#discussion_r" + itoa(c.k.ID))
+	return word(c.x.s.json.issuePage(c.k.thread.pull.issue) + "#discussion_r" + itoa(c.k.ID))
 }
 
 // ReplyTo is the thread's first comment, null for that one itself.

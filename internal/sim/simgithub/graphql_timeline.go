@@ -18,7 +18,7 @@ func (i *issueR) TimelineItems(a struct {
 	var all []*timelineItemR
 	if a.ItemTypes == nil || slices.Contains(*a.ItemTypes, "CROSS_REFERENCED_EVENT") {
 		for _, e := range i.i.Events {
-			from, ok := i.x.s.issueByID(e.Source)
+			from, ok := i.x.s.find.issue(e.Source)
 			if e.Event == "cross-referenced" && ok && i.x.sees(from.repo) {
 				all = append(all, &timelineItemR{&crossReferencedR{i.x, e, from, i.i}})
 			}
@@ -57,7 +57,7 @@ func (c *crossReferencedR) IsCrossRepository() bool { return c.from.repo != c.to
 
 // WillCloseTarget tells whether the text says that it closes the issue.
 func (c *crossReferencedR) WillCloseTarget() bool {
-	return c.from.Pull != nil && slices.Contains(c.x.s.closing(c.from.Pull), c.to)
+	return c.from.Pull != nil && slices.Contains(c.x.s.find.closedBy(c.from.Pull), c.to)
 }
 
 // Source is what the text belongs to.

@@ -9,11 +9,13 @@ import (
 // obj is a JSON object; answers and payloads are built of these so that both have one shape.
 type obj = map[string]any
 
-func (s *Sim) api(format string, args ...any) string {
-	return s.base + "/api/v3" + fmt.Sprintf(format, args...)
+func (j encoder) api(format string, args ...any) string {
+	return j.s.base + "/api/v3" + fmt.Sprintf(format, args...)
 }
 
-func (s *Sim) html(format string, args ...any) string { return s.base + fmt.Sprintf(format, args...) }
+func (j encoder) html(format string, args ...any) string {
+	return j.s.base + fmt.Sprintf(format, args...)
+}
 
 // stamp writes a time as GitHub does; the zero time is null.
 func stamp(t time.Time) any {
@@ -31,20 +33,20 @@ func orNull(v string) any {
 	return v
 }
 
-// userJSON is the "simple user"; null for nobody, and the ghost for an account that is gone.
-func (s *Sim) userJSON(login string) any {
+// user is the "simple user"; null for nobody, and the ghost for an account that is gone.
+func (j encoder) user(login string) any {
 	if login == "" {
 		return nil
 	}
-	u, ok := s.users[login]
+	u, ok := j.s.users[login]
 	if !ok {
 		u = &User{Login: login, Type: TypeUser, NodeID: nodeID("U", 0)}
 	}
-	api := s.api("/users/%s", url.PathEscape(u.Login))
+	api := j.api("/users/%s", url.PathEscape(u.Login))
 	return obj{
 		"login": u.Login, "id": u.ID, "node_id": u.NodeID, "type": u.Type, "site_admin": false, "user_view_type": "public",
-		"avatar_url": s.html("/avatars/u/%d", u.ID), "gravatar_id": "", "url": api,
-		"html_url": s.html("/%s", url.PathEscape(u.Login)), "followers_url": api + "/followers",
+		"avatar_url": j.html("/avatars/u/%d", u.ID), "gravatar_id": "", "url": api,
+		"html_url": j.html("/%s", url.PathEscape(u.Login)), "followers_url": api + "/followers",
 		"following_url": api + "/following{/other_user}", "gists_url": api + "/gists{/gist_id}",
 		"starred_url": api + "/starred{/owner}{/repo}", "subscriptions_url": api + "/subscriptions",
 		"organizations_url": api + "/orgs", "repos_url": api + "/repos", "events_url": api + "/events{/privacy}",
@@ -52,20 +54,20 @@ func (s *Sim) userJSON(login string) any {
 	}
 }
 
-// orgJSON is an organization as payloads hold it.
-func (s *Sim) orgJSON(u *User) obj {
-	api := s.api("/orgs/%s", u.Login)
+// org is an organization as payloads hold it.
+func (j encoder) org(u *User) obj {
+	api := j.api("/orgs/%s", u.Login)
 	return obj{
 		"login": u.Login, "id": u.ID, "node_id": u.NodeID, "url": api, "repos_url": api + "/repos", "events_url": api + "/events",
 		"hooks_url": api + "/hooks", "issues_url": api + "/issues", "members_url": api + "/members{/member}",
-		"public_members_url": api + "/public_members{/member}", "avatar_url": s.html("/avatars/u/%d", u.ID), "description": nil,
+		"public_members_url": api + "/public_members{/member}", "avatar_url": j.html("/avatars/u/%d", u.ID), "description": nil,
 	}
 }
 
-func (s *Sim) usersJSON(logins []string) []any {
+func (j encoder) users(logins []string) []any {
 	out := make([]any, 0, len(logins))
 	for _, l := range logins {
-		out = append(out, s.userJSON(l))
+		out = append(out, j.user(l))
 	}
 	return out
 }
@@ -87,9 +89,9 @@ var repoLinks = [...][2]string{
 	{"teams_url", "/teams"}, {"trees_url", "/git/trees{/sha}"},
 }
 
-// repoJSON is a repository as it stands in lists, payloads and pull requests.
-func (s *Sim) repoJSON(r *Repo) obj {
-	api, page := s.api("/repos/%s", r.FullName()), s.html("/%s", r.FullName())
+// repo is a repository as it stands in lists, payloads and pull requests.
+func (j encoder) repo(r *Repo) obj {
+	api, page := j.api("/repos/%s", r.FullName()), j.html("/%s", r.FullName())
 	visibility := "public"
 	if r.Private {
 		visibility = "private"
@@ -102,7 +104,7 @@ func (s *Sim) repoJSON(r *Repo) obj {
 	}
 	o := obj{
 		"id": r.ID, "node_id": r.NodeID, "name": r.Name, "full_name": r.FullName(), "private": r.Private,
-		"owner": s.userJSON(r.Owner), "html_url": page, "description": nil, "fork": false, "url": api,
+		"owner": j.user(r.Owner), "html_url": page, "description": nil, "fork": false, "url": api,
 		"git_url": page + ".git", "ssh_url": "git@localhost:" + r.FullName() + ".git", "clone_url": page + ".git",
 		"svn_url": page, "mirror_url": nil, "homepage": nil, "language": nil, "forks_count": 0, "forks": 0,
 		"stargazers_count": 0, "watchers_count": 0, "watchers": 0, "size": 1, "default_branch": r.DefaultBranch,
@@ -127,7 +129,7 @@ func (x *session) fullRepoJSON(r *Repo) obj {
 
 // listedRepoJSON is a repository as an installation lists it.
 func (x *session) listedRepoJSON(r *Repo) obj {
-	o := x.s.repoJSON(r)
+	o := x.s.json.repo(r)
 	for k, v := range (obj{
 		"allow_rebase_merge": false, "allow_squash_merge": true,
 		"allow_merge_commit": true, "allow_auto_merge": false, "delete_branch_on_merge": false,
@@ -161,11 +163,11 @@ func rolePermissions(role Role) obj {
 	}
 }
 
-func (s *Sim) labelJSON(r *Repo, name string) obj {
+func (j encoder) label(r *Repo, name string) obj {
 	for _, l := range r.Labels {
 		if l.Name == name {
 			return obj{
-				"id": l.ID, "node_id": l.NodeID, "url": s.api("/repos/%s/labels/%s", r.FullName(), url.PathEscape(name)),
+				"id": l.ID, "node_id": l.NodeID, "url": j.api("/repos/%s/labels/%s", r.FullName(), url.PathEscape(name)),
 				"name": l.Name, "description": orNull(l.Description), "color": l.Color, "default": false,
 			}
 		}
@@ -173,10 +175,10 @@ func (s *Sim) labelJSON(r *Repo, name string) obj {
 	return obj{"id": 0, "node_id": "", "url": "", "name": name, "description": nil, "color": "ededed", "default": false}
 }
 
-func (s *Sim) labelsJSON(i *Issue) []any {
+func (j encoder) labels(i *Issue) []any {
 	out := make([]any, 0, len(i.Labels))
 	for _, l := range i.Labels {
-		out = append(out, s.labelJSON(i.repo, l))
+		out = append(out, j.label(i.repo, l))
 	}
 	return out
 }
@@ -194,11 +196,11 @@ func (r *Repo) association(login string) string {
 }
 
 // performedVia is the App through which something was written, or null.
-func (s *Sim) performedVia(viaApp bool) any {
+func (j encoder) performedVia(viaApp bool) any {
 	if !viaApp {
 		return nil
 	}
-	return s.appJSON()
+	return j.app()
 }
 
 // reactionRollup is the count of reactions that an object carries.

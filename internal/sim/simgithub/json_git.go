@@ -14,7 +14,7 @@ func identityJSON(w git.Identity) obj {
 }
 
 // account finds the user behind a git identity: by the noreply address or the login as name.
-func (s *Sim) account(w git.Identity) any {
+func (j encoder) account(w git.Identity) any {
 	local, ok := strings.CutSuffix(w.Email, "@users.noreply.github.com")
 	if !ok {
 		return nil
@@ -22,86 +22,86 @@ func (s *Sim) account(w git.Identity) any {
 	if _, login, found := strings.Cut(local, "+"); found {
 		local = login
 	}
-	if _, ok := s.users[local]; !ok {
+	if _, ok := j.s.users[local]; !ok {
 		return nil
 	}
-	return s.userJSON(local)
+	return j.user(local)
 }
 
-func (s *Sim) verification(sha string) obj {
-	if s.verified[sha] {
+func (j encoder) verification(sha string) obj {
+	if j.s.verified[sha] {
 		return obj{
 			"verified": true, "reason": "valid", "signature": "-----BEGIN PGP SIGNATURE-----", "payload": "tree",
-			"verified_at": stamp(s.now()),
+			"verified_at": stamp(j.s.now()),
 		}
 	}
 	return obj{"verified": false, "reason": "unsigned", "signature": nil, "payload": nil, "verified_at": nil}
 }
 
-// gitCommitJSON is a commit of the Git Data API.
-func (s *Sim) gitCommitJSON(r *Repo, c *git.Commit) obj {
-	api := s.api("/repos/%s/git", r.FullName())
+// gitCommit is a commit of the Git Data API.
+func (j encoder) gitCommit(r *Repo, c *git.Commit) obj {
+	api := j.api("/repos/%s/git", r.FullName())
 	parents := make([]any, 0, len(c.Parents))
 	for _, p := range c.Parents {
 		parents = append(parents, obj{
-			"sha": p, "url": api + "/commits/" + p, "html_url": s.html("/%s/commit/%s", r.FullName(), p),
+			"sha": p, "url": api + "/commits/" + p, "html_url": j.html("/%s/commit/%s", r.FullName(), p),
 		})
 	}
 	return obj{
 		"sha": c.SHA, "node_id": nodeID("C", 0) + c.SHA, "url": api + "/commits/" + c.SHA,
-		"html_url": s.html("/%s/commit/%s", r.FullName(), c.SHA), "author": identityJSON(c.Author), "committer": identityJSON(c.Committer),
+		"html_url": j.html("/%s/commit/%s", r.FullName(), c.SHA), "author": identityJSON(c.Author), "committer": identityJSON(c.Committer),
 		"tree": obj{"sha": c.Tree, "url": api + "/trees/" + c.Tree}, "message": c.Message, "parents": parents,
-		"verification": s.verification(c.SHA),
+		"verification": j.verification(c.SHA),
 	}
 }
 
-// commitJSON is a commit of the repository API.
-func (s *Sim) commitJSON(r *Repo, c *git.Commit) obj {
-	api := s.api("/repos/%s", r.FullName())
+// commit is a commit of the repository API.
+func (j encoder) commit(r *Repo, c *git.Commit) obj {
+	api := j.api("/repos/%s", r.FullName())
 	parents := make([]any, 0, len(c.Parents))
 	for _, p := range c.Parents {
 		parents = append(parents, obj{
-			"sha": p, "url": api + "/commits/" + p, "html_url": s.html("/%s/commit/%s", r.FullName(), p),
+			"sha": p, "url": api + "/commits/" + p, "html_url": j.html("/%s/commit/%s", r.FullName(), p),
 		})
 	}
 	return obj{
 		"url": api + "/commits/" + c.SHA, "sha": c.SHA, "node_id": nodeID("C", 0) + c.SHA,
-		"html_url": s.html("/%s/commit/%s", r.FullName(), c.SHA), "comments_url": api + "/commits/" + c.SHA + "/comments",
+		"html_url": j.html("/%s/commit/%s", r.FullName(), c.SHA), "comments_url": api + "/commits/" + c.SHA + "/comments",
 		"commit": obj{
 			"url": api + "/git/commits/" + c.SHA, "author": identityJSON(c.Author), "committer": identityJSON(c.Committer),
 			"message": c.Message, "comment_count": 0, "tree": obj{"sha": c.Tree, "url": api + "/git/trees/" + c.Tree},
-			"verification": s.verification(c.SHA),
+			"verification": j.verification(c.SHA),
 		},
-		"author": s.account(c.Author), "committer": s.account(c.Committer), "parents": parents,
+		"author": j.account(c.Author), "committer": j.account(c.Committer), "parents": parents,
 	}
 }
 
 // shortCommit is a commit inside branches and tags.
-func (s *Sim) shortCommit(r *Repo, sha string) obj {
-	return obj{"sha": sha, "url": s.api("/repos/%s/commits/%s", r.FullName(), sha)}
+func (j encoder) shortCommit(r *Repo, sha string) obj {
+	return obj{"sha": sha, "url": j.api("/repos/%s/commits/%s", r.FullName(), sha)}
 }
 
-func (s *Sim) refJSON(r *Repo, f git.Ref) obj {
-	api := s.api("/repos/%s/git", r.FullName())
+func (j encoder) ref(r *Repo, f git.Ref) obj {
+	api := j.api("/repos/%s/git", r.FullName())
 	return obj{
 		"ref": f.Name, "node_id": nodeID("REF", 0) + f.Name, "url": api + "/" + f.Name,
 		"object": obj{"type": f.Type, "sha": f.SHA, "url": api + "/" + f.Type + "s/" + f.SHA},
 	}
 }
 
-// checkRunJSON is a check run.
-func (s *Sim) checkRunJSON(r *Repo, c *CheckRun) obj {
-	api := s.api("/repos/%s/check-runs/%d", r.FullName(), c.ID)
+// checkRun is a check run.
+func (j encoder) checkRun(r *Repo, c *CheckRun) obj {
+	api := j.api("/repos/%s/check-runs/%d", r.FullName(), c.ID)
 	details := c.DetailsURL
 	if details == "" {
-		details = s.html("/%s/runs/%d", r.FullName(), c.ID)
+		details = j.html("/%s/runs/%d", r.FullName(), c.ID)
 	}
 	return obj{
 		"id": c.ID, "node_id": c.NodeID, "head_sha": c.HeadSHA, "external_id": c.ExternalID, "url": api,
-		"html_url": s.html("/%s/runs/%d", r.FullName(), c.ID), "details_url": details, "status": c.Status,
+		"html_url": j.html("/%s/runs/%d", r.FullName(), c.ID), "details_url": details, "status": c.Status,
 		"conclusion": orNull(c.Conclusion), "started_at": stamp(c.StartedAt), "completed_at": stamp(c.CompletedAt),
-		"name": c.Name, "check_suite": obj{"id": c.SuiteID}, "app": s.checkApp(r, c.ByApp),
-		"pull_requests": s.pullsAt(r, c.HeadSHA),
+		"name": c.Name, "check_suite": obj{"id": c.SuiteID}, "app": j.checkApp(r, c.ByApp),
+		"pull_requests": j.pullsAt(r, c.HeadSHA),
 		"output": obj{
 			"title": orNull(c.Title), "summary": orNull(c.Summary), "text": orNull(c.Text), "annotations_count": 0,
 			"annotations_url": api + "/annotations",
@@ -109,47 +109,47 @@ func (s *Sim) checkRunJSON(r *Repo, c *CheckRun) obj {
 	}
 }
 
-// statusJSON is a commit status with who reported it.
-func (s *Sim) statusJSON(r *Repo, c *Status) obj {
-	o := s.shortStatusJSON(r, c)
-	o["creator"] = s.userJSON(c.Creator)
+// status is a commit status with who reported it.
+func (j encoder) status(r *Repo, c *Status) obj {
+	o := j.shortStatus(r, c)
+	o["creator"] = j.user(c.Creator)
 	return o
 }
 
-// shortStatusJSON is a commit status as it stands in the combined one.
-func (s *Sim) shortStatusJSON(r *Repo, c *Status) obj {
+// shortStatus is a commit status as it stands in the combined one.
+func (j encoder) shortStatus(r *Repo, c *Status) obj {
 	return obj{
-		"url": s.api("/repos/%s/statuses/%s", r.FullName(), c.SHA), "avatar_url": nil, "id": c.ID, "node_id": c.NodeID,
+		"url": j.api("/repos/%s/statuses/%s", r.FullName(), c.SHA), "avatar_url": nil, "id": c.ID, "node_id": c.NodeID,
 		"state": c.State, "description": orNull(c.Description), "target_url": orNull(c.TargetURL), "context": c.Context,
 		"created_at": stamp(c.CreatedAt), "updated_at": stamp(c.CreatedAt),
 	}
 }
 
-func (s *Sim) appJSON() obj {
+func (j encoder) app() obj {
 	return obj{
-		"id": s.app.ID, "slug": s.app.Slug, "node_id": s.app.NodeID, "client_id": s.app.ClientID,
-		"owner": s.userJSON(s.app.Owner), "name": s.app.Name, "description": "", "external_url": s.base,
-		"html_url": s.html("/apps/%s", s.app.Slug), "created_at": "2026-01-01T00:00:00Z",
-		"updated_at": "2026-01-01T00:00:00Z", "permissions": s.app.Permissions, "events": s.app.Events,
+		"id": j.s.app.ID, "slug": j.s.app.Slug, "node_id": j.s.app.NodeID, "client_id": j.s.app.ClientID,
+		"owner": j.user(j.s.app.Owner), "name": j.s.app.Name, "description": "", "external_url": j.s.base,
+		"html_url": j.html("/apps/%s", j.s.app.Slug), "created_at": "2026-01-01T00:00:00Z",
+		"updated_at": "2026-01-01T00:00:00Z", "permissions": j.s.app.Permissions, "events": j.s.app.Events,
 	}
 }
 
-func (s *Sim) installationJSON(in *Installation) obj {
+func (j encoder) installation(in *Installation) obj {
 	o := obj{
-		"id": in.ID, "account": s.userJSON(in.Account), "repository_selection": "selected",
-		"access_tokens_url": s.api("/app/installations/%d/access_tokens", in.ID),
-		"repositories_url":  s.api("/installation/repositories"),
-		"html_url":          s.html("/settings/installations/%d", in.ID),
-		"app_id":            s.app.ID, "client_id": s.app.ClientID, "target_id": 0, "target_type": "User", "permissions": in.Permissions,
-		"events": s.app.Events, "created_at": stamp(in.CreatedAt), "updated_at": stamp(in.UpdatedAt),
-		"single_file_name": nil, "has_multiple_single_files": false, "single_file_paths": []any{}, "app_slug": s.app.Slug,
+		"id": in.ID, "account": j.user(in.Account), "repository_selection": "selected",
+		"access_tokens_url": j.api("/app/installations/%d/access_tokens", in.ID),
+		"repositories_url":  j.api("/installation/repositories"),
+		"html_url":          j.html("/settings/installations/%d", in.ID),
+		"app_id":            j.s.app.ID, "client_id": j.s.app.ClientID, "target_id": 0, "target_type": "User", "permissions": in.Permissions,
+		"events": j.s.app.Events, "created_at": stamp(in.CreatedAt), "updated_at": stamp(in.UpdatedAt),
+		"single_file_name": nil, "has_multiple_single_files": false, "single_file_paths": []any{}, "app_slug": j.s.app.Slug,
 		"suspended_by": nil, "suspended_at": nil,
 	}
-	if u, ok := s.users[in.Account]; ok {
+	if u, ok := j.s.users[in.Account]; ok {
 		o["target_id"], o["target_type"] = u.ID, u.Type
 	}
 	if in.Suspended {
-		o["suspended_by"], o["suspended_at"] = s.userJSON(in.Account), stamp(in.UpdatedAt)
+		o["suspended_by"], o["suspended_at"] = j.user(in.Account), stamp(in.UpdatedAt)
 	}
 	return o
 }

@@ -6,51 +6,51 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// pullJSON is a pull request as it stands in lists.
-func (s *Sim) pullJSON(p *Pull) obj {
+// pull is a pull request as it stands in lists.
+func (j encoder) pull(p *Pull) obj {
 	i, r := p.issue, p.issue.repo
-	api := s.api("/repos/%s/pulls/%d", r.FullName(), i.Number)
-	issue := s.api("/repos/%s/issues/%d", r.FullName(), i.Number)
-	page := s.issuePage(i)
+	api := j.api("/repos/%s/pulls/%d", r.FullName(), i.Number)
+	issue := j.api("/repos/%s/issues/%d", r.FullName(), i.Number)
+	page := j.issuePage(i)
 	o := obj{
 		"id": p.ID, "node_id": p.NodeID, "url": api, "html_url": page, "diff_url": page + ".diff", "patch_url": page + ".patch",
 		"issue_url": issue, "commits_url": api + "/commits", "review_comments_url": api + "/comments",
-		"review_comment_url": s.api("/repos/%s/pulls/comments{/number}", r.FullName()), "comments_url": issue + "/comments",
-		"statuses_url": s.api("/repos/%s/statuses/%s", r.FullName(), p.HeadSHA), "number": i.Number, "state": i.State,
-		"locked": i.Locked, "title": i.Title, "user": s.userJSON(i.Author), "body": orNull(i.Body), "labels": s.labelsJSON(i),
-		"milestone": s.milestoneJSON(i), "active_lock_reason": orNull(i.LockReason), "created_at": stamp(i.CreatedAt),
+		"review_comment_url": j.api("/repos/%s/pulls/comments{/number}", r.FullName()), "comments_url": issue + "/comments",
+		"statuses_url": j.api("/repos/%s/statuses/%s", r.FullName(), p.HeadSHA), "number": i.Number, "state": i.State,
+		"locked": i.Locked, "title": i.Title, "user": j.user(i.Author), "body": orNull(i.Body), "labels": j.labels(i),
+		"milestone": j.milestone(i), "active_lock_reason": orNull(i.LockReason), "created_at": stamp(i.CreatedAt),
 		"updated_at": stamp(i.UpdatedAt), "closed_at": stamp(i.ClosedAt), "merged_at": stamp(p.MergedAt),
-		"merge_commit_sha": orNull(p.MergeCommit), "assignee": nil, "assignees": s.usersJSON(i.Assignees),
-		"requested_reviewers": s.usersJSON(p.RequestedReviewers), "requested_teams": []any{},
-		"head": s.endJSON(r, p.Head, p.HeadSHA), "base": s.endJSON(r, p.Base, p.BaseSHA),
+		"merge_commit_sha": orNull(p.MergeCommit), "assignee": nil, "assignees": j.users(i.Assignees),
+		"requested_reviewers": j.users(p.RequestedReviewers), "requested_teams": []any{},
+		"head": j.branch(r, p.Head, p.HeadSHA), "base": j.branch(r, p.Base, p.BaseSHA),
 		"author_association": r.association(i.Author), "auto_merge": nil, "draft": p.Draft,
 		"_links": obj{
 			"self": obj{"href": api}, "html": obj{"href": page}, "issue": obj{"href": issue},
 			"comments": obj{"href": issue + "/comments"}, "review_comments": obj{"href": api + "/comments"},
-			"review_comment": obj{"href": s.api("/repos/%s/pulls/comments{/number}", r.FullName())},
+			"review_comment": obj{"href": j.api("/repos/%s/pulls/comments{/number}", r.FullName())},
 			"commits":        obj{"href": api + "/commits"},
-			"statuses":       obj{"href": s.api("/repos/%s/statuses/%s", r.FullName(), p.HeadSHA)},
+			"statuses":       obj{"href": j.api("/repos/%s/statuses/%s", r.FullName(), p.HeadSHA)},
 		},
 	}
 	if len(i.Assignees) > 0 {
-		o["assignee"] = s.userJSON(i.Assignees[0])
+		o["assignee"] = j.user(i.Assignees[0])
 	}
 	return o
 }
 
-// endJSON is one end of a pull request.
-func (s *Sim) endJSON(r *Repo, branch, sha string) obj {
+// branch is one end of a pull request.
+func (j encoder) branch(r *Repo, branch, sha string) obj {
 	return obj{
-		"label": r.Owner + ":" + branch, "ref": branch, "sha": sha, "user": s.userJSON(r.Owner), "repo": s.repoJSON(r),
+		"label": r.Owner + ":" + branch, "ref": branch, "sha": sha, "user": j.user(r.Owner), "repo": j.repo(r),
 	}
 }
 
-// fullPullJSON is the answer to a single pull request and what payloads hold: with counts and mergeability.
-func (s *Sim) fullPullJSON(p *Pull) obj {
-	o := s.pullJSON(p)
+// fullPull is the answer to a single pull request and what payloads hold: with counts and mergeability.
+func (j encoder) fullPull(p *Pull) obj {
+	o := j.pull(p)
 	r := p.issue.repo
 	additions, deletions, files, commits := 0, 0, 0, 0
-	if list, err := s.pullFiles(p); err == nil {
+	if list, err := j.s.pulls.files(p); err == nil {
 		for _, f := range list {
 			additions += f.Additions
 			deletions += f.Deletions
@@ -60,16 +60,16 @@ func (s *Sim) fullPullJSON(p *Pull) obj {
 	if ahead, _, err := r.Git.CountBetween(p.BaseSHA, p.HeadSHA); err == nil {
 		commits = ahead
 	}
-	mergeable, state := s.knownMergeability(p)
-	o["merged"], o["merged_by"], o["mergeable"] = p.Merged, s.userJSON(p.MergedBy), mergeable
+	mergeable, state := j.s.pulls.knownMergeability(p)
+	o["merged"], o["merged_by"], o["mergeable"] = p.Merged, j.user(p.MergedBy), mergeable
 	o["mergeable_state"], o["rebaseable"] = state, mergeable
-	o["comments"], o["review_comments"], o["commits"] = len(p.issue.Comments), s.reviewCommentCount(p), commits
+	o["comments"], o["review_comments"], o["commits"] = len(p.issue.Comments), j.reviewCommentCount(p), commits
 	o["additions"], o["deletions"], o["changed_files"] = additions, deletions, files
 	o["maintainer_can_modify"] = false
 	return o
 }
 
-func (s *Sim) reviewCommentCount(p *Pull) int {
+func (j encoder) reviewCommentCount(p *Pull) int {
 	n := 0
 	for _, t := range p.Threads {
 		n += len(t.Comments)
@@ -79,18 +79,18 @@ func (s *Sim) reviewCommentCount(p *Pull) int {
 
 // knownMergeability is null until it has been asked for once since either branch moved: GitHub computes it in the
 // background, and reading is what starts that.
-func (s *Sim) knownMergeability(p *Pull) (mergeable any, state string) {
-	if p.issue.State != "open" || p.judged != s.ends(p) {
+func (ps pulls) knownMergeability(p *Pull) (mergeable any, state string) {
+	if p.issue.State != "open" || p.judged != ps.ends(p) {
 		return nil, "unknown"
 	}
-	return s.mergeability(p)
+	return ps.mergeability(p)
 }
 
 // ends names the two commits that mergeability is about.
-func (s *Sim) ends(p *Pull) string { return p.issue.repo.Git.Branch(p.Base) + " " + p.HeadSHA }
+func (ps pulls) ends(p *Pull) string { return p.issue.repo.Git.Branch(p.Base) + " " + p.HeadSHA }
 
 // mergeability tells whether a pull request merges by itself; nil while it is not open.
-func (s *Sim) mergeability(p *Pull) (mergeable any, state string) {
+func (ps pulls) mergeability(p *Pull) (mergeable any, state string) {
 	if p.issue.State != "open" {
 		return nil, "unknown"
 	}
@@ -108,18 +108,18 @@ func (s *Sim) mergeability(p *Pull) (mergeable any, state string) {
 	return true, "clean"
 }
 
-// pullFiles lists what a pull request changes, against the point where it left its base.
-func (s *Sim) pullFiles(p *Pull) ([]git.FileChange, error) {
+// files lists what a pull request changes, against the point where it left its base.
+func (ps pulls) files(p *Pull) ([]git.FileChange, error) {
 	r := p.issue.repo
 	return r.Git.Diff(r.Git.MergeBase(p.BaseSHA, p.HeadSHA), p.HeadSHA)
 }
 
-func (s *Sim) reviewJSON(v *Review) obj {
+func (j encoder) review(v *Review) obj {
 	i := v.pull.issue
-	api := s.api("/repos/%s/pulls/%d", i.repo.FullName(), i.Number)
-	page := s.issuePage(i) + "#pullrequestreview-" + itoa(v.ID)
+	api := j.api("/repos/%s/pulls/%d", i.repo.FullName(), i.Number)
+	page := j.issuePage(i) + "#pullrequestreview-" + itoa(v.ID)
 	o := obj{
-		"id": v.ID, "node_id": v.NodeID, "user": s.userJSON(v.Author), "body": v.Body, "state": v.State, "html_url": page,
+		"id": v.ID, "node_id": v.NodeID, "user": j.user(v.Author), "body": v.Body, "state": v.State, "html_url": page,
 		"pull_request_url": api, "_links": obj{"html": obj{"href": page}, "pull_request": obj{"href": api}},
 		"commit_id": v.CommitID, "author_association": i.repo.association(v.Author), "submitted_at": stamp(v.SubmittedAt),
 	}
@@ -129,15 +129,15 @@ func (s *Sim) reviewJSON(v *Review) obj {
 	return o
 }
 
-func (s *Sim) reviewCommentJSON(k *ReviewComment) obj {
+func (j encoder) reviewComment(k *ReviewComment) obj {
 	t, i := k.thread, k.thread.pull.issue
 	r := i.repo
-	api := s.api("/repos/%s/pulls/comments/%d", r.FullName(), k.ID)
-	pull := s.api("/repos/%s/pulls/%d", r.FullName(), i.Number)
-	page := s.issuePage(i) + "#discussion_r" + itoa(k.ID)
+	api := j.api("/repos/%s/pulls/comments/%d", r.FullName(), k.ID)
+	pull := j.api("/repos/%s/pulls/%d", r.FullName(), i.Number)
+	page := j.issuePage(i) + "#discussion_r" + itoa(k.ID)
 	o := obj{
 		"id": k.ID, "node_id": k.NodeID, "url": api, "pull_request_review_id": k.ReviewID, "diff_hunk": t.DiffHunk,
-		"path": t.Path, "commit_id": t.pull.HeadSHA, "original_commit_id": t.OriginalCommitID, "user": s.userJSON(k.Author),
+		"path": t.Path, "commit_id": t.pull.HeadSHA, "original_commit_id": t.OriginalCommitID, "user": j.user(k.Author),
 		"body": k.Body, "created_at": stamp(k.CreatedAt), "updated_at": stamp(k.UpdatedAt), "html_url": page,
 		"pull_request_url": pull, "author_association": r.association(k.Author),
 		"_links":    obj{"self": obj{"href": api}, "html": obj{"href": page}, "pull_request": obj{"href": pull}},
@@ -160,13 +160,13 @@ func (s *Sim) reviewCommentJSON(k *ReviewComment) obj {
 	return o
 }
 
-// fileJSON is one file of a pull request or comparison.
-func (s *Sim) fileJSON(r *Repo, f git.FileChange, ref string) obj {
+// file is one file of a pull request or comparison.
+func (j encoder) file(r *Repo, f git.FileChange, ref string) obj {
 	o := obj{
 		"sha": f.SHA, "filename": f.Path, "status": f.Status, "additions": f.Additions, "deletions": f.Deletions,
-		"changes": f.Additions + f.Deletions, "blob_url": s.html("/%s/blob/%s/%s", r.FullName(), ref, f.Path),
-		"raw_url":      s.html("/%s/raw/%s/%s", r.FullName(), ref, f.Path),
-		"contents_url": s.api("/repos/%s/contents/%s?ref=%s", r.FullName(), f.Path, ref),
+		"changes": f.Additions + f.Deletions, "blob_url": j.html("/%s/blob/%s/%s", r.FullName(), ref, f.Path),
+		"raw_url":      j.html("/%s/raw/%s/%s", r.FullName(), ref, f.Path),
+		"contents_url": j.api("/repos/%s/contents/%s?ref=%s", r.FullName(), f.Path, ref),
 	}
 	if f.Patch != "" {
 		o["patch"] = f.Patch

@@ -9,12 +9,12 @@ import (
 )
 
 // serveLFS answers batch requests: which large files there are, and where to download or upload them.
-func (s *Sim) serveLFS(w http.ResponseWriter, r *http.Request) {
-	f := s.admit(r, "git lfs batch", r.URL.Path)
+func (gs gitServer) serveLFS(w http.ResponseWriter, r *http.Request) {
+	f := gs.s.admit(r, "git lfs batch", r.URL.Path)
 	if f.before(w, r) {
 		return
 	}
-	answer, err := s.lfsBatch(r)
+	answer, err := gs.lfsBatch(r)
 	if f.after(w, r) {
 		return
 	}
@@ -28,31 +28,31 @@ func (s *Sim) serveLFS(w http.ResponseWriter, r *http.Request) {
 	git.WriteLFSError(w, err)
 }
 
-func (s *Sim) lfsBatch(r *http.Request) (any, *git.LFSError) {
+func (gs gitServer) lfsBatch(r *http.Request) (any, *git.LFSError) {
 	b, err := git.ParseLFSBatch(r)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	repo, x, refused := s.gitSession(r, git.Request{Repo: b.Repo, Push: b.Operation == git.LFSUpload})
+	gs.s.mu.Lock()
+	defer gs.s.mu.Unlock()
+	repo, x, refused := gs.session(r, git.Request{Repo: b.Repo, Push: b.Operation == git.LFSUpload})
 	if refused != nil {
 		e := &Error{Status: http.StatusInternalServerError, Message: refused.Error()}
 		_ = errors.As(refused, &e)
 		return nil, git.NewLFSError(e.Status, e.Message)
 	}
-	return s.lfs.Answer(b, git.LFSClient{Repo: repo.ID, App: x.viaApp(), Base: s.base}), nil
+	return gs.s.lfs.Answer(b, git.LFSClient{Repo: repo.ID, App: x.viaApp(), Base: gs.s.base}), nil
 }
 
 // serveLFSTransfer serves downloads, uploads and their verification at the addresses that the answer to a batch request
 // names. A request without the header of its address is refused.
-func (s *Sim) serveLFSTransfer(w http.ResponseWriter, r *http.Request) {
-	g, ok := s.lfs.Granted(r)
+func (gs gitServer) serveLFSTransfer(w http.ResponseWriter, r *http.Request) {
+	g, ok := gs.s.lfs.Granted(r)
 	by := r.Clone(r.Context())
 	if g.App {
 		by.Header.Set("Authorization", "Bearer of the App") // the App sent it, although the header is not the App's token
 	}
-	f := s.admit(by, "git lfs "+r.PathValue("action"), r.URL.Path)
+	f := gs.s.admit(by, "git lfs "+r.PathValue("action"), r.URL.Path)
 	if f.before(w, r) {
 		return
 	}
@@ -61,10 +61,10 @@ func (s *Sim) serveLFSTransfer(w http.ResponseWriter, r *http.Request) {
 		git.WriteLFSError(w, git.NewLFSError(http.StatusForbidden, "Forbidden"))
 		return
 	case g.Action == git.LFSDownload:
-		s.lfs.Download(w, r, g)
+		gs.s.lfs.Download(w, r, g)
 		return
 	}
-	err := s.lfs.Receive(r, g)
+	err := gs.s.lfs.Receive(r, g)
 	switch {
 	case f.after(w, r):
 	case err != nil:

@@ -243,7 +243,7 @@ func (p Person) SetPermission(repo, login string, role Role) error {
 			collab[login] = role
 		}
 		r.Collaborators = collab
-		x.emitMember(r, login, role)
+		x.webhooks().member(r, login, role)
 		return nil
 	})
 }

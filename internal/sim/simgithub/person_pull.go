@@ -32,7 +32,7 @@ func (p Person) RequestReview(repo string, number int, logins ...string) error {
 // Review submits a review, with threads at lines of the diff.
 func (p Person) Review(repo string, number int, in NewReview) (out *Review, err error) {
 	err = p.onPull(repo, number, func(x *session, pr *Pull) error {
-		v, err := x.review(pr, in)
+		v, err := x.reviews().add(pr, in)
 		if err == nil {
 			c := *v
 			out = &c
@@ -49,14 +49,14 @@ func (p Person) DismissReview(repo string, number int, id int64) error {
 		if !ok || v.pull != pr {
 			return errNotFound()
 		}
-		return x.dismissReview(v)
+		return x.reviews().dismiss(v)
 	})
 }
 
 // CommentOnLine starts a thread at a line without a review of one's own.
 func (p Person) CommentOnLine(repo string, number int, in NewReviewComment) (out *ReviewComment, err error) {
 	err = p.onPull(repo, number, func(x *session, pr *Pull) error {
-		k, err := x.startThread(pr, in, "")
+		k, err := x.reviews().startThread(pr, in, "")
 		if err == nil {
 			c := *k
 			out = &c
@@ -69,7 +69,7 @@ func (p Person) CommentOnLine(repo string, number int, in NewReviewComment) (out
 // ReplyToThread answers in a thread, given by its id.
 func (p Person) ReplyToThread(repo string, number int, thread int64, body string) (out *ReviewComment, err error) {
 	err = p.onThread(repo, number, thread, func(x *session, t *Thread) error {
-		k, err := x.reply(t, body)
+		k, err := x.reviews().reply(t, body)
 		if err == nil {
 			c := *k
 			out = &c
@@ -81,7 +81,7 @@ func (p Person) ReplyToThread(repo string, number int, thread int64, body string
 
 // ResolveThread marks a thread as settled, or (resolved false) opens it again.
 func (p Person) ResolveThread(repo string, number int, thread int64, resolved bool) error {
-	return p.onThread(repo, number, thread, func(x *session, t *Thread) error { return x.resolve(t, resolved) })
+	return p.onThread(repo, number, thread, func(x *session, t *Thread) error { return x.reviews().resolve(t, resolved) })
 }
 
 func (p Person) onThread(repo string, number int, thread int64, act func(x *session, t *Thread) error) error {
@@ -96,7 +96,7 @@ func (p Person) onThread(repo string, number int, thread int64, act func(x *sess
 
 // Merge merges a pull request for real.
 func (p Person) Merge(repo string, number int, in Merge) error {
-	return p.onPull(repo, number, func(x *session, pr *Pull) error { return x.merge(pr, in) })
+	return p.onPull(repo, number, func(x *session, pr *Pull) error { return x.refs().merge(pr, in) })
 }
 
 // Commit is what a person pushes: one real commit on a branch.
@@ -112,7 +112,7 @@ type Commit struct {
 // PushCommit commits to a branch, making the branch if needed, and returns the commit's id.
 func (p Person) PushCommit(repo string, in Commit) (sha string, err error) {
 	err = p.do(func(x *session) error {
-		sha, err = x.pushCommit(repo, in)
+		sha, err = x.refs().pushCommit(repo, in)
 		return err
 	})
 	return sha, err
@@ -125,6 +125,6 @@ func (p Person) DeleteBranch(repo, branch string) error {
 		if err != nil {
 			return err
 		}
-		return x.updateRef(r, git.RefChange{Name: "refs/heads/" + branch, After: git.ZeroSHA, Force: true})
+		return x.refs().update(r, git.RefChange{Name: "refs/heads/" + branch, After: git.ZeroSHA, Force: true})
 	})
 }

@@ -117,14 +117,14 @@ func (s *Sim) record(next http.HandlerFunc, route func(*http.Request) string) ht
 	}
 }
 
-// recordHook writes down a webhook that is about to be sent.
-func (s *Sim) recordHook(d *delivery) {
-	if s.records == nil {
+// record writes down a webhook that is about to be sent.
+func (q *hookQueue) record(d *delivery) {
+	if q.sim.records == nil {
 		return
 	}
-	err := s.records.keep(d.Event, Recorded{Kind: "webhook", Event: d.Event, Header: d.ReqHeader, Body: jsonOrNil(d.Payload)})
+	err := q.sim.records.keep(d.Event, Recorded{Kind: "webhook", Event: d.Event, Header: d.ReqHeader, Body: jsonOrNil(d.Payload)})
 	if err != nil {
-		s.log.Error().Err(err).Msg("GitHub stand-in could not record")
+		q.sim.log.Error().Err(err).Msg("GitHub stand-in could not record")
 	}
 }
 

@@ -52,27 +52,27 @@ func (s *Sim) routes() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := s.restTable()
+	table := restTable()
 	mux := http.NewServeMux()
-	mux.HandleFunc("/api/v3/", s.record(func(w http.ResponseWriter, r *http.Request) { s.serveREST(w, r, table) }, func(r *http.Request) string {
+	mux.HandleFunc("/api/v3/", s.record(func(w http.ResponseWriter, r *http.Request) { s.rest.serve(w, r, table) }, func(r *http.Request) string {
 		rt, _, _ := match(table, r.Method, strings.TrimPrefix(r.URL.EscapedPath(), "/api/v3"))
 		return rt.pattern
 	}))
 	mux.HandleFunc("POST /api/graphql", s.record(gql.serve, func(*http.Request) string { return "" }))
 	mux.HandleFunc("POST /_sim/faults", s.serveFaults)
 	mux.HandleFunc("DELETE /_sim/faults", s.serveFaults)
-	mux.HandleFunc("/_lfs/{repo}/{oid}/{action}", s.serveLFSTransfer)
+	mux.HandleFunc("/_lfs/{repo}/{oid}/{action}", s.git.serveLFSTransfer)
 	pages := http.NotFoundHandler()
 	if s.cfg.Pages != nil {
 		pages = s.cfg.Pages(s, s.log)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if g, ok := git.ParseRequest(r); ok {
-			s.serveGit(w, r, g)
+			s.git.serve(w, r, g)
 			return
 		}
 		if git.IsLFS(r.URL.Path) {
-			s.serveLFS(w, r)
+			s.git.serveLFS(w, r)
 			return
 		}
 		pages.ServeHTTP(w, r)
@@ -81,7 +81,7 @@ func (s *Sim) routes() (http.Handler, error) {
 }
 
 // restTable is everything that is served below /api/v3.
-func (s *Sim) restTable() []route {
+func restTable() []route {
 	var all []route
 	for _, part := range [][]route{
 		appRoutes(), userRoutes(), repoRoutes(), contentRoutes(), gitRoutes(), commitRoutes(), checkRoutes(), issueRoutes(),
@@ -139,23 +139,23 @@ func matchPattern(pattern string, segments []string) (vars map[string]string, li
 	return vars, literals, len(want) == len(segments)
 }
 
-// serveREST answers one request: faults, then the act under the lock, then faults again.
-func (s *Sim) serveREST(w http.ResponseWriter, r *http.Request, table []route) {
+// serve answers one request: faults, then the act under the lock, then faults again.
+func (rs restServer) serve(w http.ResponseWriter, r *http.Request, table []route) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
 		http.Error(w, `{"message":"Problems reading the body"}`, http.StatusBadRequest)
 		return
 	}
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/api/v3")
-	rt, vars, ok := match(table, r.Method, s.byID(path))
+	rt, vars, ok := match(table, r.Method, rs.byID(path))
 	if !ok {
 		rt = route{method: r.Method, pattern: "(unknown)", handle: func(*call) (any, error) { return nil, errNotFound() }}
 	}
-	f := s.admit(r, rt.method+" "+rt.pattern, path)
+	f := rs.s.admit(r, rt.method+" "+rt.pattern, path)
 	if f.before(w, r) {
 		return
 	}
-	a := s.perform(rt, &call{r: r, vars: vars, body: body, header: http.Header{}})
+	a := rs.perform(rt, &call{r: r, vars: vars, body: body, header: http.Header{}})
 	if f.after(w, r) {
 		return
 	}
@@ -163,18 +163,18 @@ func (s *Sim) serveREST(w http.ResponseWriter, r *http.Request, table []route) {
 }
 
 // perform runs a handler under the lock and marshals its answer there too.
-func (s *Sim) perform(rt route, c *call) answer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.session = s.authenticate(c.r)
+func (rs restServer) perform(rt route, c *call) answer {
+	rs.s.mu.Lock()
+	defer rs.s.mu.Unlock()
+	c.session = rs.s.auth.session(c.r)
 	c.header.Set("Content-Type", "application/json; charset=utf-8")
 	if c.bad != nil {
 		return c.failed(c.bad)
 	}
-	if err := c.spend("core", rt.pattern == "/rate_limit", c.header); err != nil {
+	if err := c.quota().spend("core", rt.pattern == "/rate_limit", c.header); err != nil {
 		return c.failed(err)
 	}
-	if err := c.throttle(rt.method, rt.pattern); err != nil {
+	if err := c.quota().throttle(rt.method, rt.pattern); err != nil {
 		return c.failed(err)
 	}
 	if a, ok := c.redirect(); ok {
@@ -186,7 +186,7 @@ func (s *Sim) perform(rt route, c *call) answer {
 	}
 	a := c.finish(out)
 	if a.status == http.StatusNotModified {
-		c.refund("core", a.header)
+		c.quota().refund("core", a.header)
 	}
 	return a
 }

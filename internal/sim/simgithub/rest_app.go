@@ -10,11 +10,11 @@ import (
 
 func appRoutes() []route {
 	return []route{
-		{"GET", "/app", onlyApp(func(c *call) (any, error) { return c.s.appFull(), nil })},
+		{"GET", "/app", onlyApp(func(c *call) (any, error) { return c.s.json.fullApp(), nil })},
 		{"GET", "/app/installations", onlyApp(listInstallations)},
 		{"GET", "/app/installations/{id}", onlyApp(getInstallation)},
 		{"POST", "/app/installations/{id}/access_tokens", onlyApp(createToken)},
-		{"GET", "/app/hook/config", onlyApp(func(c *call) (any, error) { return c.s.hookConfig(), nil })},
+		{"GET", "/app/hook/config", onlyApp(func(c *call) (any, error) { return c.s.json.hookConfig(), nil })},
 		{"PATCH", "/app/hook/config", onlyApp(editHookConfig)},
 		{"GET", "/app/hook/deliveries", onlyApp(listDeliveries)},
 		{"GET", "/app/hook/deliveries/{id}", onlyApp(getDelivery)},
@@ -37,14 +37,14 @@ func onlyApp(h handler) handler {
 	}
 }
 
-func (s *Sim) appFull() obj {
-	o := s.appJSON()
-	o["installations_count"] = len(s.installs)
+func (j encoder) fullApp() obj {
+	o := j.app()
+	o["installations_count"] = len(j.s.installs)
 	return o
 }
 
 func listInstallations(c *call) (any, error) {
-	return each(page(c, c.s.installs), c.s.installationJSON), nil
+	return each(page(c, c.s.installs), c.s.json.installation), nil
 }
 
 func (c *call) theInstallation() (*Installation, error) {
@@ -61,7 +61,7 @@ func getInstallation(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.s.installationJSON(in), nil
+	return c.s.json.installation(in), nil
 }
 
 func repoInstallation(c *call) (any, error) {
@@ -71,7 +71,7 @@ func repoInstallation(c *call) (any, error) {
 	}
 	for _, in := range c.s.installs {
 		if in.has(r.ID) {
-			return c.s.installationJSON(in), nil
+			return c.s.json.installation(in), nil
 		}
 	}
 	return nil, errNotFound()
@@ -80,7 +80,7 @@ func repoInstallation(c *call) (any, error) {
 func accountInstallation(c *call) (any, error) {
 	for _, in := range c.s.installs {
 		if in.Account == c.vars["login"] {
-			return c.s.installationJSON(in), nil
+			return c.s.json.installation(in), nil
 		}
 	}
 	return nil, errNotFound()
@@ -98,7 +98,7 @@ func createToken(c *call) (any, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	cred, t, err := c.s.mint(in, req)
+	cred, t, err := c.s.auth.mint(in, req)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +108,8 @@ func createToken(c *call) (any, error) {
 	if t.repos != nil {
 		list := []any{}
 		for _, id := range t.repos {
-			if r, ok := c.s.repoByID(id); ok {
-				list = append(list, c.s.repoJSON(r))
+			if r, ok := c.s.find.repo(id); ok {
+				list = append(list, c.s.json.repo(r))
 			}
 		}
 		o["repositories"] = list
@@ -135,7 +135,7 @@ func installationRepos(c *call) (any, error) {
 	}
 	var list []*Repo
 	for _, id := range c.tok.install.RepoIDs {
-		if r, ok := c.s.repoByID(id); ok && c.granted(r) {
+		if r, ok := c.s.find.repo(id); ok && c.granted(r) {
 			list = append(list, r)
 		}
 	}
@@ -145,8 +145,8 @@ func installationRepos(c *call) (any, error) {
 	}, nil
 }
 
-func (s *Sim) hookConfig() obj {
-	return obj{"url": s.app.WebhookURL, "content_type": "json", "insecure_ssl": "0", "secret": "********"}
+func (j encoder) hookConfig() obj {
+	return obj{"url": j.s.app.WebhookURL, "content_type": "json", "insecure_ssl": "0", "secret": "********"}
 }
 
 func editHookConfig(c *call) (any, error) {
@@ -166,7 +166,7 @@ func editHookConfig(c *call) (any, error) {
 	if req.Secret != nil {
 		c.s.app.WebhookSecret = *req.Secret
 	}
-	return c.s.hookConfig(), nil
+	return c.s.json.hookConfig(), nil
 }
 
 // deliveryLife is how long GitHub remembers deliveries.
@@ -239,7 +239,7 @@ func flat(h http.Header) obj {
 }
 
 func redeliver(c *call) (any, error) {
-	if !c.s.redeliver(c.id("id")) {
+	if !c.s.hooks.redeliver(c.id("id")) {
 		return nil, errNotFound()
 	}
 	c.status = http.StatusAccepted

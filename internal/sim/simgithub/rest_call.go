@@ -122,25 +122,25 @@ type bucket struct {
 }
 
 // spend counts a request against the caller's hour and writes the headers; free requests only write them.
-func (x *session) spend(resource string, free bool, h http.Header) error {
-	b := x.bucket(resource)
-	over := b.used >= x.s.cfg.RateLimit
+func (q quota) spend(resource string, free bool, h http.Header) error {
+	b := q.bucket(resource)
+	over := b.used >= q.x.s.cfg.RateLimit
 	if !free && !over {
 		b.used++
 	}
-	b.write(h, x.s.cfg.RateLimit, resource)
+	b.write(h, q.x.s.cfg.RateLimit, resource)
 	if over && !free {
-		return &Error{Status: http.StatusForbidden, Message: "API rate limit exceeded for " + x.login() + ".",
+		return &Error{Status: http.StatusForbidden, Message: "API rate limit exceeded for " + q.x.login() + ".",
 			DocURL: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"}
 	}
 	return nil
 }
 
 // refund gives a request back: answers of "not modified" cost nothing.
-func (x *session) refund(resource string, h http.Header) {
-	b := x.bucket(resource)
+func (q quota) refund(resource string, h http.Header) {
+	b := q.bucket(resource)
 	b.used = max(0, b.used-1)
-	b.write(h, x.s.cfg.RateLimit, resource)
+	b.write(h, q.x.s.cfg.RateLimit, resource)
 }
 
 func (b *bucket) write(h http.Header, limit int, resource string) {
@@ -151,28 +151,28 @@ func (b *bucket) write(h http.Header, limit int, resource string) {
 	h.Set("X-RateLimit-Resource", resource)
 }
 
-// who names the caller for counting.
-func (x *session) who() string {
+// caller names the caller for counting.
+func (q quota) caller() string {
 	switch {
-	case x.viaApp():
-		return "installation " + itoa(x.tok.install.ID)
-	case x.jwt:
+	case q.x.viaApp():
+		return "installation " + itoa(q.x.tok.install.ID)
+	case q.x.jwt:
 		return "app"
-	case x.by != nil:
-		return x.by.Login
+	case q.x.by != nil:
+		return q.x.by.Login
 	default:
 		return "anonymous"
 	}
 }
 
 // throttle refuses to make more issues, comments and pull requests in a minute than Config.ContentRate says.
-func (x *session) throttle(method, pattern string) error {
-	limit := x.s.cfg.ContentRate
+func (q quota) throttle(method, pattern string) error {
+	limit := q.x.s.cfg.ContentRate
 	if limit == 0 || method != http.MethodPost || !strings.Contains(pattern, "/issues") && !strings.Contains(pattern, "/pulls") {
 		return nil
 	}
-	now := x.s.cfg.AuthNow()
-	recent := slices.DeleteFunc(x.s.made[x.who()], func(t time.Time) bool { return now.Sub(t) >= time.Minute })
+	now := q.x.s.cfg.AuthNow()
+	recent := slices.DeleteFunc(q.x.s.made[q.caller()], func(t time.Time) bool { return now.Sub(t) >= time.Minute })
 	if len(recent) >= limit {
 		wait := recent[0].Add(time.Minute).Sub(now)
 		return &Error{
@@ -182,17 +182,17 @@ func (x *session) throttle(method, pattern string) error {
 			DocURL:  "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits",
 		}
 	}
-	x.s.made[x.who()] = append(recent, now)
+	q.x.s.made[q.caller()] = append(recent, now)
 	return nil
 }
 
-func (x *session) bucket(resource string) *bucket {
-	key := resource + " " + x.who()
-	now := x.s.cfg.AuthNow()
-	b, ok := x.s.limits[key]
+func (q quota) bucket(resource string) *bucket {
+	key := resource + " " + q.caller()
+	now := q.x.s.cfg.AuthNow()
+	b, ok := q.x.s.limits[key]
 	if !ok || !now.Before(b.reset) {
 		b = &bucket{reset: now.Add(time.Hour)}
-		x.s.limits[key] = b
+		q.x.s.limits[key] = b
 	}
 	return b
 }

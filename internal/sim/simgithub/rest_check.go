@@ -82,33 +82,33 @@ func createCheckRun(c *call) (any, error) {
 	if err := c.need(r, "checks", "write", RoleAdmin); err != nil {
 		return nil, err
 	}
-	k, err := c.addCheckRun(r, req)
+	k, err := c.checks().addRun(r, req)
 	if err != nil {
 		return nil, err
 	}
-	return c.created(c.s.checkRunJSON(r, k))
+	return c.created(c.s.json.checkRun(r, k))
 }
 
-func (x *session) addCheckRun(r *Repo, req checkRequest) (*CheckRun, error) {
+func (ch checks) addRun(r *Repo, req checkRequest) (*CheckRun, error) {
 	if req.Name == nil || *req.Name == "" {
 		return nil, errInvalid("CheckRun", "name", "missing_field")
 	}
 	if r.Git.Resolve(req.HeadSHA) != req.HeadSHA || req.HeadSHA == "" {
 		return nil, errUnprocessable("No commit found for SHA: %s", req.HeadSHA)
 	}
-	k := &CheckRun{ID: x.s.newID(), HeadSHA: req.HeadSHA, Status: "queued", ByApp: x.viaApp(), StartedAt: x.s.now()}
+	k := &CheckRun{ID: ch.x.s.newID(), HeadSHA: req.HeadSHA, Status: "queued", ByApp: ch.x.viaApp(), StartedAt: ch.x.s.now()}
 	k.NodeID = nodeID("CR", k.ID)
-	if err := req.apply(k, x.s.now()); err != nil {
+	if err := req.apply(k, ch.x.s.now()); err != nil {
 		return nil, err
 	}
-	suite := x.suite(r, k)
+	suite := ch.suite(r, k)
 	k.SuiteID = suite.ID
 	r.CheckRuns = append(r.CheckRuns, k)
-	x.emitCheckRun("created", r, k)
+	ch.x.webhooks().checkRun("created", r, k)
 	if k.Status == "completed" {
-		x.emitCheckRun("completed", r, k)
+		ch.x.webhooks().checkRun("completed", r, k)
 	}
-	x.judgeSuite(r, suite)
+	ch.judgeSuite(r, suite)
 	return k, nil
 }
 
@@ -141,10 +141,10 @@ func editCheckRun(c *call) (any, error) {
 		return nil, err
 	}
 	if was != "completed" && k.Status == "completed" {
-		c.emitCheckRun("completed", r, k)
+		c.webhooks().checkRun("completed", r, k)
 	}
-	c.judgeSuite(r, c.suite(r, k))
-	return c.s.checkRunJSON(r, k), nil
+	c.checks().judgeSuite(r, c.checks().suite(r, k))
+	return c.s.json.checkRun(r, k), nil
 }
 
 func getCheckRun(c *call) (any, error) {
@@ -159,7 +159,7 @@ func getCheckRun(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.s.checkRunJSON(r, k), nil
+	return c.s.json.checkRun(r, k), nil
 }
 
 // listAnnotations is always empty: annotations are not modelled.
@@ -188,6 +188,6 @@ func listCheckRuns(c *call, r *Repo, sha string) (any, error) {
 	}
 	total := len(list)
 	return obj{
-		"total_count": total, "check_runs": each(page(c, list), func(k *CheckRun) obj { return c.s.checkRunJSON(r, k) }),
+		"total_count": total, "check_runs": each(page(c, list), func(k *CheckRun) obj { return c.s.json.checkRun(r, k) }),
 	}, nil
 }

@@ -24,7 +24,7 @@ func listComments(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return each(page(c, c.recent(i.Comments)), c.s.commentJSON), nil
+	return each(page(c, c.recent(i.Comments)), c.s.json.comment), nil
 }
 
 // recent drops what the since parameter leaves out, and what a lagging list does not show yet.
@@ -58,7 +58,7 @@ func listRepoComments(c *call) (any, error) {
 	if c.query("sort") != "" && c.query("direction") != "asc" {
 		slices.Reverse(list)
 	}
-	return each(page(c, list), c.s.commentJSON), nil
+	return each(page(c, list), c.s.json.comment), nil
 }
 
 // bodyRequest is a text as sent.
@@ -79,7 +79,7 @@ func createComment(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.created(c.s.commentJSON(k))
+	return c.created(c.s.json.comment(k))
 }
 
 func (c *call) theComment() (*Comment, error) { return c.commentByID(c.full(), c.id("id")) }
@@ -89,7 +89,7 @@ func getComment(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.s.commentJSON(k), nil
+	return c.s.json.comment(k), nil
 }
 
 func patchComment(c *call) (any, error) {
@@ -104,7 +104,7 @@ func patchComment(c *call) (any, error) {
 	if err := c.editComment(k, req.Body); err != nil {
 		return nil, err
 	}
-	return c.s.commentJSON(k), nil
+	return c.s.json.comment(k), nil
 }
 
 func deleteComment(c *call) (any, error) {

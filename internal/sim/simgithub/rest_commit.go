@@ -38,7 +38,7 @@ func listCommits(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return each(page(c, list), func(k git.Commit) obj { return c.s.commitJSON(r, &k) }), nil
+	return each(page(c, list), func(k git.Commit) obj { return c.s.json.commit(r, &k) }), nil
 }
 
 // ofCommit serves what belongs to a commit, which may be named by a branch or tag with its slashes escaped.
@@ -83,9 +83,9 @@ func (c *call) fullCommit(r *Repo, k *git.Commit) (any, error) {
 		add += f.Additions
 		del += f.Deletions
 	}
-	o := c.s.commitJSON(r, k)
+	o := c.s.json.commit(r, k)
 	o["stats"] = obj{"additions": add, "deletions": del, "total": add + del}
-	o["files"] = each(files, func(f git.FileChange) obj { return c.s.fileJSON(r, f, k.SHA) })
+	o["files"] = each(files, func(f git.FileChange) obj { return c.s.json.file(r, f, k.SHA) })
 	return o, nil
 }
 
@@ -99,5 +99,5 @@ func listCommitPulls(c *call, r *Repo, sha string) (any, error) {
 			list = append(list, i.Pull)
 		}
 	}
-	return each(page(c, list), c.s.pullJSON), nil
+	return each(page(c, list), c.s.json.pull), nil
 }

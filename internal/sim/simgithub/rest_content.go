@@ -81,12 +81,12 @@ func (c *call) entryJSON(r *Repo, l git.Entry, ref string) obj {
 	if l.Mode == "120000" {
 		kind = "symlink"
 	}
-	api := c.s.api("/repos/%s/contents/%s?ref=%s", r.FullName(), l.Path, ref)
-	object := c.s.api("/repos/%s/git/%ss/%s", r.FullName(), l.Kind, l.SHA)
-	page := c.s.html("/%s/blob/%s/%s", r.FullName(), ref, l.Path)
+	api := c.s.json.api("/repos/%s/contents/%s?ref=%s", r.FullName(), l.Path, ref)
+	object := c.s.json.api("/repos/%s/git/%ss/%s", r.FullName(), l.Kind, l.SHA)
+	page := c.s.json.html("/%s/blob/%s/%s", r.FullName(), ref, l.Path)
 	return obj{
 		"name": l.Path[strings.LastIndex(l.Path, "/")+1:], "path": l.Path, "sha": l.SHA, "size": l.Size, "url": api,
-		"html_url": page, "git_url": object, "download_url": c.s.html("/%s/raw/%s/%s", r.FullName(), ref, l.Path), "type": kind,
+		"html_url": page, "git_url": object, "download_url": c.s.json.html("/%s/raw/%s/%s", r.FullName(), ref, l.Path), "type": kind,
 		"_links": obj{"self": api, "git": object, "html": page},
 	}
 }
@@ -135,13 +135,13 @@ func (c *call) comparison(r *Repo, base, head, mergeBase *git.Commit) (any, erro
 	case behind > 0:
 		status = "behind"
 	}
-	page := c.s.html("/%s/compare/%s...%s", r.FullName(), base.SHA, head.SHA)
+	page := c.s.json.html("/%s/compare/%s...%s", r.FullName(), base.SHA, head.SHA)
 	return obj{
-		"url":      c.s.api("/repos/%s/compare/%s...%s", r.FullName(), base.SHA, head.SHA),
+		"url":      c.s.json.api("/repos/%s/compare/%s...%s", r.FullName(), base.SHA, head.SHA),
 		"html_url": page, "permalink_url": page, "diff_url": page + ".diff", "patch_url": page + ".patch",
-		"base_commit": c.s.commitJSON(r, base), "merge_base_commit": c.s.commitJSON(r, mergeBase), "status": status,
+		"base_commit": c.s.json.commit(r, base), "merge_base_commit": c.s.json.commit(r, mergeBase), "status": status,
 		"ahead_by": ahead, "behind_by": behind, "total_commits": ahead,
-		"commits": each(commits, func(k git.Commit) obj { return c.s.commitJSON(r, &k) }),
-		"files":   each(files, func(f git.FileChange) obj { return c.s.fileJSON(r, f, head.SHA) }),
+		"commits": each(commits, func(k git.Commit) obj { return c.s.json.commit(r, &k) }),
+		"files":   each(files, func(f git.FileChange) obj { return c.s.json.file(r, f, head.SHA) }),
 	}, nil
 }

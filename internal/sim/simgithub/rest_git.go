@@ -41,7 +41,7 @@ func (c *call) oneRef(r *Repo, name string) (any, error) {
 	}
 	for _, f := range refs {
 		if f.Name == name {
-			return c.s.refJSON(r, f), nil
+			return c.s.json.ref(r, f), nil
 		}
 	}
 	return nil, errNotFound()
@@ -70,7 +70,7 @@ func matchingRefs(c *call) (any, error) {
 			list = append(list, f)
 		}
 	}
-	return each(page(c, list), func(f git.Ref) obj { return c.s.refJSON(r, f) }), nil
+	return each(page(c, list), func(f git.Ref) obj { return c.s.json.ref(r, f) }), nil
 }
 
 func createRef(c *call) (any, error) {
@@ -85,7 +85,7 @@ func createRef(c *call) (any, error) {
 	if r.Git.Object(req.Ref) != "" {
 		return nil, errUnprocessable("Reference already exists")
 	}
-	if err := c.updateRef(r, git.RefChange{Name: req.Ref, Before: git.ZeroSHA, After: req.SHA}); err != nil {
+	if err := c.refs().update(r, git.RefChange{Name: req.Ref, Before: git.ZeroSHA, After: req.SHA}); err != nil {
 		return nil, err
 	}
 	o, err := c.oneRef(r, req.Ref)
@@ -111,7 +111,7 @@ func patchRef(c *call) (any, error) {
 	if r.Git.Object(name) == "" {
 		return nil, errUnprocessable("Reference does not exist")
 	}
-	if err := c.updateRef(r, git.RefChange{Name: name, After: req.SHA, Force: req.Force}); err != nil {
+	if err := c.refs().update(r, git.RefChange{Name: name, After: req.SHA, Force: req.Force}); err != nil {
 		return nil, err
 	}
 	return c.oneRef(r, name)
@@ -122,7 +122,7 @@ func deleteRef(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, c.updateRef(r, git.RefChange{Name: "refs/" + c.vars["ref"], After: git.ZeroSHA, Force: true})
+	return nil, c.refs().update(r, git.RefChange{Name: "refs/" + c.vars["ref"], After: git.ZeroSHA, Force: true})
 }
 
 func createBlob(c *call) (any, error) {
@@ -144,7 +144,7 @@ func createBlob(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.created(obj{"sha": sha, "url": c.s.api("/repos/%s/git/blobs/%s", r.FullName(), sha)})
+	return c.created(obj{"sha": sha, "url": c.s.json.api("/repos/%s/git/blobs/%s", r.FullName(), sha)})
 }
 
 func getBlob(c *call) (any, error) {
@@ -162,6 +162,6 @@ func getBlob(c *call) (any, error) {
 	}
 	return obj{
 		"sha": c.vars["sha"], "node_id": nodeID("B", 0) + c.vars["sha"], "size": len(content), "encoding": "base64",
-		"url": c.s.api("/repos/%s/git/blobs/%s", r.FullName(), c.vars["sha"]), "content": wrapped(content),
+		"url": c.s.json.api("/repos/%s/git/blobs/%s", r.FullName(), c.vars["sha"]), "content": wrapped(content),
 	}, nil
 }

@@ -69,7 +69,7 @@ func listIssues(c *call) (any, error) {
 		}
 	}
 	sortIssues(list, c.query("sort"), c.query("direction"))
-	return each(page(c, list), c.s.issueJSON), nil
+	return each(page(c, list), c.s.json.issue), nil
 }
 
 // wants tells whether an issue matches the filters of a list request.
@@ -142,7 +142,7 @@ func createIssue(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.created(c.s.fullIssueJSON(i))
+	return c.created(c.s.json.fullIssue(i))
 }
 
 func deref(v *string) string {
@@ -157,7 +157,7 @@ func getIssue(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.s.fullIssueJSON(i), nil
+	return c.s.json.fullIssue(i), nil
 }
 
 func patchIssue(c *call) (any, error) {
@@ -179,5 +179,5 @@ func patchIssue(c *call) (any, error) {
 	if err := c.editIssue(i, in); err != nil {
 		return nil, err
 	}
-	return c.s.fullIssueJSON(i), nil
+	return c.s.json.fullIssue(i), nil
 }

@@ -25,7 +25,7 @@ func listRepoLabels(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return each(page(c, r.Labels), func(l Label) obj { return c.s.labelJSON(r, l.Name) }), nil
+	return each(page(c, r.Labels), func(l Label) obj { return c.s.json.label(r, l.Name) }), nil
 }
 
 func getLabel(c *call) (any, error) {
@@ -35,7 +35,7 @@ func getLabel(c *call) (any, error) {
 	}
 	for _, l := range r.Labels {
 		if strings.EqualFold(l.Name, c.vars["name"]) {
-			return c.s.labelJSON(r, l.Name), nil
+			return c.s.json.label(r, l.Name), nil
 		}
 	}
 	return nil, errNotFound()
@@ -67,7 +67,7 @@ func createLabel(c *call) (any, error) {
 	if req.Color != "" {
 		l.Color = req.Color
 	}
-	return c.created(c.s.labelJSON(r, l.Name))
+	return c.created(c.s.json.label(r, l.Name))
 }
 
 func listLabels(c *call) (any, error) {
@@ -75,7 +75,7 @@ func listLabels(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return page(c, c.s.labelsJSON(i)), nil
+	return page(c, c.s.json.labels(i)), nil
 }
 
 // triaged finds the issue of a path and asks for the right to change what it is.
@@ -110,7 +110,7 @@ func addLabels(c *call) (any, error) {
 		return nil, err
 	}
 	c.addLabels(i, names)
-	return c.s.labelsJSON(i), nil
+	return c.s.json.labels(i), nil
 }
 
 func putLabels(c *call) (any, error) {
@@ -123,7 +123,7 @@ func putLabels(c *call) (any, error) {
 		return nil, err
 	}
 	c.setLabels(i, names)
-	return c.s.labelsJSON(i), nil
+	return c.s.json.labels(i), nil
 }
 
 func deleteLabel(c *call) (any, error) {
@@ -134,7 +134,7 @@ func deleteLabel(c *call) (any, error) {
 	if err := c.removeLabel(i, c.vars["name"]); err != nil {
 		return nil, err
 	}
-	return c.s.labelsJSON(i), nil
+	return c.s.json.labels(i), nil
 }
 
 func changeAssignees(change func(*session, *Issue, []string), status int) handler {
@@ -149,6 +149,6 @@ func changeAssignees(change func(*session, *Issue, []string), status int) handle
 		}
 		change(c.session, i, req.Assignees)
 		c.status = status
-		return c.s.issueJSON(i), nil
+		return c.s.json.issue(i), nil
 	}
 }

@@ -44,7 +44,7 @@ func listPulls(c *call) (any, error) {
 		list = append(list, i)
 	}
 	sortIssues(list, c.query("sort"), c.query("direction"))
-	return each(page(c, list), func(i *Issue) obj { return c.s.pullJSON(i.Pull) }), nil
+	return each(page(c, list), func(i *Issue) obj { return c.s.json.pull(i.Pull) }), nil
 }
 
 func createPull(c *call) (any, error) {
@@ -62,7 +62,7 @@ func createPull(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.created(c.s.fullPullJSON(p))
+	return c.created(c.s.json.fullPull(p))
 }
 
 func getPull(c *call) (any, error) {
@@ -73,8 +73,8 @@ func getPull(c *call) (any, error) {
 	if strings.Contains(c.r.Header.Get("Accept"), "diff") {
 		return c.diffText(p)
 	}
-	out := c.s.fullPullJSON(p)
-	p.judged = c.s.ends(p)
+	out := c.s.json.fullPull(p)
+	p.judged = c.s.pulls.ends(p)
 	return out, nil
 }
 
@@ -100,7 +100,7 @@ func patchPull(c *call) (any, error) {
 	if err := c.editPull(p, PullEdit{Title: req.Title, Body: req.Body, State: req.State, Base: req.Base}); err != nil {
 		return nil, err
 	}
-	return c.s.fullPullJSON(p), nil
+	return c.s.json.fullPull(p), nil
 }
 
 func listPullFiles(c *call) (any, error) {
@@ -108,15 +108,15 @@ func listPullFiles(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := c.s.pullFiles(p)
+	files, err := c.s.pulls.files(p)
 	if err != nil {
 		return nil, err
 	}
-	return each(page(c, files), func(f git.FileChange) obj { return c.s.fileJSON(p.issue.repo, f, p.HeadSHA) }), nil
+	return each(page(c, files), func(f git.FileChange) obj { return c.s.json.file(p.issue.repo, f, p.HeadSHA) }), nil
 }
 
-// pullCommits lists what a pull request adds, oldest first; GitHub stops at 250.
-func (s *Sim) pullCommits(p *Pull) ([]git.Commit, error) {
+// commits lists what a pull request adds, oldest first; GitHub stops at 250.
+func (ps pulls) commits(p *Pull) ([]git.Commit, error) {
 	list, err := p.issue.repo.Git.Commits(250, p.HeadSHA, "--not", p.BaseSHA)
 	slices.Reverse(list)
 	return list, err
@@ -127,11 +127,11 @@ func listPullCommits(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.s.pullCommits(p)
+	list, err := c.s.pulls.commits(p)
 	if err != nil {
 		return nil, err
 	}
-	return each(page(c, list), func(k git.Commit) obj { return c.s.commitJSON(p.issue.repo, &k) }), nil
+	return each(page(c, list), func(k git.Commit) obj { return c.s.json.commit(p.issue.repo, &k) }), nil
 }
 
 func isMerged(c *call) (any, error) {
@@ -160,7 +160,7 @@ func mergePull(c *call) (any, error) {
 		return nil, err
 	}
 	in := Merge{Method: req.MergeMethod, Title: req.CommitTitle, Message: req.CommitMessage, SHA: req.SHA}
-	if err := c.merge(p, in); err != nil {
+	if err := c.refs().merge(p, in); err != nil {
 		return nil, err
 	}
 	return obj{"sha": p.MergeCommit, "merged": true, "message": "Pull Request successfully merged"}, nil
@@ -171,7 +171,7 @@ func listRequested(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return obj{"users": c.s.usersJSON(p.RequestedReviewers), "teams": []any{}}, nil
+	return obj{"users": c.s.json.users(p.RequestedReviewers), "teams": []any{}}, nil
 }
 
 // reviewersRequest names people and teams.
@@ -195,7 +195,7 @@ func addRequested(c *call) (any, error) {
 	if err := c.requestReviewers(p, req.Reviewers); err != nil {
 		return nil, err
 	}
-	return c.created(c.s.pullJSON(p))
+	return c.created(c.s.json.pull(p))
 }
 
 func removeRequested(c *call) (any, error) {
@@ -210,5 +210,5 @@ func removeRequested(c *call) (any, error) {
 	if err := c.unrequestReviewers(p, req.Reviewers); err != nil {
 		return nil, err
 	}
-	return c.s.pullJSON(p), nil
+	return c.s.json.pull(p), nil
 }

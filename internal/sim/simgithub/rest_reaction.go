@@ -54,7 +54,7 @@ func listReactions(find reacted) handler {
 				out = append(out, re)
 			}
 		}
-		return each(page(c, out), c.s.reactionJSON), nil
+		return each(page(c, out), c.s.json.reaction), nil
 	}
 }
 
@@ -73,9 +73,9 @@ func createReaction(find reacted) handler {
 			return nil, err
 		}
 		if !made {
-			return c.s.reactionJSON(re), nil
+			return c.s.json.reaction(re), nil
 		}
-		return c.created(c.s.reactionJSON(re))
+		return c.created(c.s.json.reaction(re))
 	}
 }
 

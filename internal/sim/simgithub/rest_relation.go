@@ -16,10 +16,10 @@ func relationRoutes() []route {
 	}
 }
 
-// blocking lists the issues that wait for this one.
-func (s *Sim) blocking(i *Issue) []*Issue {
+// blockedBy lists the issues that wait for this one.
+func (f finder) blockedBy(i *Issue) []*Issue {
 	var out []*Issue
-	for _, r := range s.repos {
+	for _, r := range f.s.repos {
 		for _, o := range r.Issues {
 			if slices.Contains(o.BlockedBy, i.ID) {
 				out = append(out, o)
@@ -34,7 +34,7 @@ func (s *Sim) blocking(i *Issue) []*Issue {
 func (c *call) visible(ids []int64) []*Issue {
 	var out []*Issue
 	for _, id := range ids {
-		if i, ok := c.s.issueByID(id); ok && c.sees(i.repo) {
+		if i, ok := c.s.find.issue(id); ok && c.sees(i.repo) {
 			out = append(out, i)
 		}
 	}
@@ -43,8 +43,8 @@ func (c *call) visible(ids []int64) []*Issue {
 
 // related is an issue in a list that may span repositories.
 func (c *call) related(i *Issue) obj {
-	o := c.s.issueJSON(i)
-	o["repository"] = c.s.repoJSON(i.repo)
+	o := c.s.json.issue(i)
+	o["repository"] = c.s.json.repo(i.repo)
 	return o
 }
 
@@ -62,7 +62,7 @@ func listBlocking(c *call) (any, error) {
 		return nil, err
 	}
 	var ids []int64
-	for _, o := range c.s.blocking(i) {
+	for _, o := range c.s.find.blockedBy(i) {
 		ids = append(ids, o.ID)
 	}
 	return each(page(c, c.visible(ids)), c.related), nil
@@ -82,7 +82,7 @@ func addBlockedBy(c *call) (any, error) {
 	if err := c.setBlockedBy(i, req.IssueID, true); err != nil {
 		return nil, err
 	}
-	return c.created(c.s.fullIssueJSON(i))
+	return c.created(c.s.json.fullIssue(i))
 }
 
 func removeBlockedBy(c *call) (any, error) {
@@ -93,7 +93,7 @@ func removeBlockedBy(c *call) (any, error) {
 	if err := c.setBlockedBy(i, c.id("id"), false); err != nil {
 		return nil, err
 	}
-	return c.s.fullIssueJSON(i), nil
+	return c.s.json.fullIssue(i), nil
 }
 
 func listSubIssues(c *call) (any, error) {
@@ -122,7 +122,7 @@ func addSubIssue(c *call) (any, error) {
 	if err := c.setSubIssue(i, req.SubIssueID, true, req.ReplaceParent); err != nil {
 		return nil, err
 	}
-	return c.created(c.s.fullIssueJSON(i))
+	return c.created(c.s.json.fullIssue(i))
 }
 
 func removeSubIssue(c *call) (any, error) {
@@ -137,7 +137,7 @@ func removeSubIssue(c *call) (any, error) {
 	if err := c.setSubIssue(i, req.SubIssueID, false, false); err != nil {
 		return nil, err
 	}
-	return c.s.fullIssueJSON(i), nil
+	return c.s.json.fullIssue(i), nil
 }
 
 func getParent(c *call) (any, error) {
@@ -149,5 +149,5 @@ func getParent(c *call) (any, error) {
 	if len(parents) == 0 {
 		return nil, errNotFound()
 	}
-	return c.s.fullIssueJSON(parents[0]), nil
+	return c.s.json.fullIssue(parents[0]), nil
 }

@@ -29,7 +29,7 @@ func getRepo(c *call) (any, error) {
 }
 
 func getRepoByID(c *call) (any, error) {
-	r, ok := c.s.repoByID(c.id("id"))
+	r, ok := c.s.find.repo(c.id("id"))
 	if !ok || !c.sees(r) {
 		return nil, errNotFound()
 	}
@@ -54,7 +54,7 @@ func listBranches(c *call) (any, error) {
 		return nil, err
 	}
 	return each(page(c, refs), func(f git.Ref) obj {
-		return obj{"name": f.Name[len("refs/heads/"):], "commit": c.s.shortCommit(r, f.SHA), "protected": false}
+		return obj{"name": f.Name[len("refs/heads/"):], "commit": c.s.json.shortCommit(r, f.SHA), "protected": false}
 	}), nil
 }
 
@@ -68,10 +68,10 @@ func getBranch(c *call) (any, error) {
 	if commit == nil {
 		return nil, &Error{Status: http.StatusNotFound, Message: "Branch not found"}
 	}
-	api := c.s.api("/repos/%s/branches/%s", r.FullName(), name)
+	api := c.s.json.api("/repos/%s/branches/%s", r.FullName(), name)
 	return obj{
-		"name": name, "commit": c.s.commitJSON(r, commit), "protected": false, "protection_url": api + "/protection",
-		"_links":     obj{"self": api, "html": c.s.html("/%s/tree/%s", r.FullName(), name)},
+		"name": name, "commit": c.s.json.commit(r, commit), "protected": false, "protection_url": api + "/protection",
+		"_links":     obj{"self": api, "html": c.s.json.html("/%s/tree/%s", r.FullName(), name)},
 		"protection": obj{"enabled": false},
 	}, nil
 }
@@ -85,7 +85,7 @@ func listCollaborators(c *call) (any, error) {
 		return nil, err
 	}
 	return each(page(c, r.Explicit()), func(login string) obj {
-		o, _ := c.s.userJSON(login).(obj)
+		o, _ := c.s.json.user(login).(obj)
 		o["permissions"], o["role_name"] = rolePermissions(r.RoleOf(login)), string(r.RoleOf(login))
 		return o
 	}), nil
@@ -104,7 +104,7 @@ func getPermission(c *call) (any, error) {
 		return nil, &Error{Status: http.StatusNotFound, Message: c.vars["login"] + " is not a user"}
 	}
 	role := r.RoleOf(u.Login)
-	user, _ := c.s.userJSON(u.Login).(obj)
+	user, _ := c.s.json.user(u.Login).(obj)
 	user["permissions"], user["role_name"] = rolePermissions(role), string(role)
 	return obj{"permission": role.legacy(), "role_name": string(role), "user": user}, nil
 }
@@ -127,11 +127,11 @@ func listAssignees(c *call) (any, error) {
 	}
 	var logins []string
 	for _, login := range r.Explicit() {
-		if c.s.assignableIn(r, login) {
+		if c.s.find.assignableIn(r, login) {
 			logins = append(logins, login)
 		}
 	}
-	return c.s.usersJSON(page(c, logins)), nil
+	return c.s.json.users(page(c, logins)), nil
 }
 
 func isAssignee(c *call) (any, error) {
@@ -139,7 +139,7 @@ func isAssignee(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.s.assignableIn(r, c.vars["login"]) {
+	if !c.s.find.assignableIn(r, c.vars["login"]) {
 		return nil, errNotFound()
 	}
 	return nil, nil

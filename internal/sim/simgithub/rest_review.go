@@ -36,7 +36,7 @@ func listReviews(c *call) (any, error) {
 			list = append(list, v)
 		}
 	}
-	return each(page(c, list), c.s.reviewJSON), nil
+	return each(page(c, list), c.s.json.review), nil
 }
 
 // lineRequest is a comment at a line as sent.
@@ -71,11 +71,11 @@ func createReview(c *call) (any, error) {
 	for _, l := range req.Comments {
 		in.Comments = append(in.Comments, l.comment())
 	}
-	v, err := c.review(p, in)
+	v, err := c.reviews().add(p, in)
 	if err != nil {
 		return nil, err
 	}
-	return c.s.reviewJSON(v), nil
+	return c.s.json.review(v), nil
 }
 
 // theReview finds the review of a path; other people's pending reviews do not exist.
@@ -96,7 +96,7 @@ func getReview(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.s.reviewJSON(v), nil
+	return c.s.json.review(v), nil
 }
 
 func submitReview(c *call) (any, error) {
@@ -108,10 +108,10 @@ func submitReview(c *call) (any, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	if err := c.submitReview(v, req.Event, req.Body); err != nil {
+	if err := c.reviews().submit(v, req.Event, req.Body); err != nil {
 		return nil, err
 	}
-	return c.s.reviewJSON(v), nil
+	return c.s.json.review(v), nil
 }
 
 func dismissReview(c *call) (any, error) {
@@ -119,10 +119,10 @@ func dismissReview(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.dismissReview(v); err != nil {
+	if err := c.reviews().dismiss(v); err != nil {
 		return nil, err
 	}
-	return c.s.reviewJSON(v), nil
+	return c.s.json.review(v), nil
 }
 
 // reviewComments lists the comments of a pull request, oldest first; pending ones only to their author.
@@ -152,7 +152,7 @@ func listReviewComments(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return each(page(c, c.reviewComments(p)), c.s.reviewCommentJSON), nil
+	return each(page(c, c.reviewComments(p)), c.s.json.reviewComment), nil
 }
 
 func listCommentsOfReview(c *call) (any, error) {
@@ -161,7 +161,7 @@ func listCommentsOfReview(c *call) (any, error) {
 		return nil, err
 	}
 	list := slices.DeleteFunc(c.reviewComments(v.pull), func(k *ReviewComment) bool { return k.ReviewID != v.ID })
-	return each(page(c, list), c.s.reviewCommentJSON), nil
+	return each(page(c, list), c.s.json.reviewComment), nil
 }
 
 func listRepoReviewComments(c *call) (any, error) {
@@ -178,7 +178,7 @@ func listRepoReviewComments(c *call) (any, error) {
 			list = append(list, c.reviewComments(i.Pull)...)
 		}
 	}
-	return each(page(c, list), c.s.reviewCommentJSON), nil
+	return each(page(c, list), c.s.json.reviewComment), nil
 }
 
 func createReviewComment(c *call) (any, error) {
@@ -191,19 +191,19 @@ func createReviewComment(c *call) (any, error) {
 		return nil, err
 	}
 	if req.InReplyTo != 0 {
-		return c.answered(c.replyTo(p, req.InReplyTo, req.Body))
+		return c.answered(c.reviews().replyTo(p, req.InReplyTo, req.Body))
 	}
 	if req.CommitID == "" {
 		return nil, errInvalid("PullRequestReviewComment", "commit_id", "missing_field")
 	}
-	return c.answered(c.startThread(p, req.comment(), req.CommitID))
+	return c.answered(c.reviews().startThread(p, req.comment(), req.CommitID))
 }
 
 func (c *call) answered(k *ReviewComment, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.created(c.s.reviewCommentJSON(k))
+	return c.created(c.s.json.reviewComment(k))
 }
 
 func replyToReviewComment(c *call) (any, error) {
@@ -215,7 +215,7 @@ func replyToReviewComment(c *call) (any, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	return c.answered(c.replyTo(p, c.id("id"), req.Body))
+	return c.answered(c.reviews().replyTo(p, c.id("id"), req.Body))
 }
 
 func (c *call) theReviewComment() (*ReviewComment, error) {
@@ -235,7 +235,7 @@ func getReviewComment(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.s.reviewCommentJSON(k), nil
+	return c.s.json.reviewComment(k), nil
 }
 
 func patchReviewComment(c *call) (any, error) {
@@ -247,10 +247,10 @@ func patchReviewComment(c *call) (any, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	if err := c.editReviewComment(k, req.Body); err != nil {
+	if err := c.reviews().editComment(k, req.Body); err != nil {
 		return nil, err
 	}
-	return c.s.reviewCommentJSON(k), nil
+	return c.s.json.reviewComment(k), nil
 }
 
 func deleteReviewComment(c *call) (any, error) {
@@ -258,5 +258,5 @@ func deleteReviewComment(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, c.deleteReviewComment(k)
+	return nil, c.reviews().deleteComment(k)
 }

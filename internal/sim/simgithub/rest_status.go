@@ -52,10 +52,10 @@ func getStatus(c *call, r *Repo, sha string) (any, error) {
 		state = "pending"
 	}
 	return obj{
-		"state": state, "sha": sha, "total_count": len(latest), "repository": c.s.repoJSON(r),
-		"statuses":   each(latest, func(k *Status) obj { return c.s.shortStatusJSON(r, k) }),
-		"commit_url": c.s.api("/repos/%s/commits/%s", r.FullName(), sha),
-		"url":        c.s.api("/repos/%s/commits/%s/status", r.FullName(), sha),
+		"state": state, "sha": sha, "total_count": len(latest), "repository": c.s.json.repo(r),
+		"statuses":   each(latest, func(k *Status) obj { return c.s.json.shortStatus(r, k) }),
+		"commit_url": c.s.json.api("/repos/%s/commits/%s", r.FullName(), sha),
+		"url":        c.s.json.api("/repos/%s/commits/%s/status", r.FullName(), sha),
 	}, nil
 }
 
@@ -69,7 +69,7 @@ func listStatuses(c *call, r *Repo, sha string) (any, error) {
 			list = append(list, k)
 		}
 	}
-	return each(page(c, list), func(k *Status) obj { return c.s.statusJSON(r, k) }), nil
+	return each(page(c, list), func(k *Status) obj { return c.s.json.status(r, k) }), nil
 }
 
 func createStatus(c *call) (any, error) {
@@ -89,16 +89,16 @@ func createStatus(c *call) (any, error) {
 	if err := c.decode(&req); err != nil {
 		return nil, err
 	}
-	k, err := c.addStatus(r, Status{
+	k, err := c.checks().addStatus(r, Status{
 		SHA: c.vars["sha"], State: req.State, Context: req.Context, Description: req.Description, TargetURL: req.TargetURL,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return c.created(c.s.statusJSON(r, k))
+	return c.created(c.s.json.status(r, k))
 }
 
-func (x *session) addStatus(r *Repo, k Status) (*Status, error) {
+func (ch checks) addStatus(r *Repo, k Status) (*Status, error) {
 	if r.Git.Resolve(k.SHA) != k.SHA || k.SHA == "" {
 		return nil, errUnprocessable("No commit found for SHA: %s", k.SHA)
 	}
@@ -108,10 +108,10 @@ func (x *session) addStatus(r *Repo, k Status) (*Status, error) {
 	if k.Context == "" {
 		k.Context = "default"
 	}
-	k.ID, k.Creator, k.CreatedAt = x.s.newID(), x.login(), x.s.now()
+	k.ID, k.Creator, k.CreatedAt = ch.x.s.newID(), ch.x.login(), ch.x.s.now()
 	k.NodeID = nodeID("SC", k.ID)
 	r.Statuses = append(r.Statuses, &k)
-	x.emitStatus(r, &k)
+	ch.x.webhooks().status(r, &k)
 	return &k, nil
 }
 
@@ -129,6 +129,6 @@ func (s *Sim) CheckRun(repo, sha, name, conclusion, summary string) error {
 	if conclusion != "" {
 		req.Conclusion = &conclusion
 	}
-	_, err := s.session(s.users[r.Owner]).addCheckRun(r, req)
+	_, err := s.session(s.users[r.Owner]).checks().addRun(r, req)
 	return err
 }

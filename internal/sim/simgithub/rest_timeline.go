@@ -17,7 +17,7 @@ func listEvents(c *call) (any, error) {
 			list = append(list, e)
 		}
 	}
-	return each(page(c, list), func(e *Event) obj { return c.s.eventJSON(i, e) }), nil
+	return each(page(c, list), func(e *Event) obj { return c.s.json.event(i, e) }), nil
 }
 
 func listTimeline(c *call) (any, error) {
@@ -25,11 +25,11 @@ func listTimeline(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return page(c, c.s.timeline(i)), nil
+	return page(c, c.s.json.timeline(i)), nil
 }
 
 // timeline is all that happened to an issue: events, comments, reviews and commits, in order.
-func (s *Sim) timeline(i *Issue) []obj {
+func (j encoder) timeline(i *Issue) []obj {
 	type entry struct {
 		id int64
 		at int64
@@ -37,25 +37,25 @@ func (s *Sim) timeline(i *Issue) []obj {
 	}
 	var list []entry
 	for _, e := range i.Events {
-		list = append(list, entry{e.ID, e.CreatedAt.Unix(), s.timelineEvent(i, e)})
+		list = append(list, entry{e.ID, e.CreatedAt.Unix(), j.timelineEvent(i, e)})
 	}
 	for _, k := range i.Comments {
-		o := s.commentJSON(k)
+		o := j.comment(k)
 		o["event"], o["actor"] = "commented", o["user"]
 		list = append(list, entry{k.ID, k.CreatedAt.Unix(), o})
 	}
 	if i.Pull != nil {
 		for _, v := range i.Pull.Reviews {
-			o := s.reviewJSON(v)
+			o := j.review(v)
 			o["event"], o["state"] = "reviewed", lower(v.State)
 			list = append(list, entry{v.ID, v.SubmittedAt.Unix(), o})
 		}
-		commits, err := s.pullCommits(i.Pull)
+		commits, err := j.s.pulls.commits(i.Pull)
 		if err != nil {
-			s.log.Warn().Err(err).Msg("list commits of a pull request")
+			j.s.log.Warn().Err(err).Msg("list commits of a pull request")
 		}
 		for _, k := range commits {
-			o := s.gitCommitJSON(i.repo, &k)
+			o := j.gitCommit(i.repo, &k)
 			o["event"] = "committed"
 			list = append(list, entry{0, k.Committer.At.Unix(), o})
 		}
@@ -68,17 +68,17 @@ func (s *Sim) timeline(i *Issue) []obj {
 	return out
 }
 
-func (s *Sim) timelineEvent(i *Issue, e *Event) obj {
+func (j encoder) timelineEvent(i *Issue, e *Event) obj {
 	if e.Event != "cross-referenced" {
-		return s.eventJSON(i, e)
+		return j.event(i, e)
 	}
 	o := obj{
-		"event": e.Event, "actor": s.userJSON(e.Actor), "created_at": stamp(e.CreatedAt), "updated_at": stamp(e.CreatedAt),
+		"event": e.Event, "actor": j.user(e.Actor), "created_at": stamp(e.CreatedAt), "updated_at": stamp(e.CreatedAt),
 		"source": obj{"type": "issue"},
 	}
-	if from, ok := s.issueByID(e.Source); ok {
-		issue := s.issueJSON(from)
-		issue["repository"] = s.repoJSON(from.repo)
+	if from, ok := j.s.find.issue(e.Source); ok {
+		issue := j.issue(from)
+		issue["repository"] = j.repo(from.repo)
 		o["source"] = obj{"type": "issue", "issue": issue}
 	}
 	return o

@@ -77,7 +77,7 @@ func (c *call) treeJSON(r *Repo, sha string, recursive bool) (obj, error) {
 	if err != nil {
 		return nil, errNotFound()
 	}
-	api := c.s.api("/repos/%s/git", r.FullName())
+	api := c.s.json.api("/repos/%s/git", r.FullName())
 	return obj{"sha": sha, "url": api + "/trees/" + sha, "truncated": false, "tree": each(list, func(l git.Entry) obj {
 		o := obj{"path": l.Path, "mode": l.Mode, "type": l.Kind, "sha": l.SHA, "url": api + "/" + l.Kind + "s/" + l.SHA}
 		if l.Kind == "blob" {
@@ -153,7 +153,7 @@ func createCommit(c *call) (any, error) {
 	if signed {
 		c.s.verified[sha] = true
 	}
-	return c.created(c.s.gitCommitJSON(r, r.Git.Commit(sha)))
+	return c.created(c.s.json.gitCommit(r, r.Git.Commit(sha)))
 }
 
 func getGitCommit(c *call) (any, error) {
@@ -165,5 +165,5 @@ func getGitCommit(c *call) (any, error) {
 	if k == nil {
 		return nil, errNotFound()
 	}
-	return c.s.gitCommitJSON(r, k), nil
+	return c.s.json.gitCommit(r, k), nil
 }

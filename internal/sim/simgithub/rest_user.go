@@ -17,13 +17,13 @@ func getUser(c *call) (any, error) {
 	if !ok {
 		return nil, errNotFound()
 	}
-	return c.s.fullUser(u), nil
+	return c.s.json.fullUser(u), nil
 }
 
 func getUserByID(c *call) (any, error) {
 	for _, u := range c.s.users {
 		if u.ID == c.id("id") {
-			return c.s.fullUser(u), nil
+			return c.s.json.fullUser(u), nil
 		}
 	}
 	return nil, errNotFound()
@@ -36,12 +36,12 @@ func currentUser(c *call) (any, error) {
 	if c.by == nil {
 		return nil, errNeedAuth()
 	}
-	return c.s.fullUser(c.by), nil
+	return c.s.json.fullUser(c.by), nil
 }
 
 // fullUser is an account's own page: the simple user and its profile.
-func (s *Sim) fullUser(u *User) obj {
-	o, _ := s.userJSON(u.Login).(obj)
+func (j encoder) fullUser(u *User) obj {
+	o, _ := j.user(u.Login).(obj)
 	for _, k := range []string{"name", "company", "location", "email", "hireable", "bio"} {
 		o[k] = nil
 	}
@@ -55,7 +55,7 @@ func (s *Sim) fullUser(u *User) obj {
 
 func rateLimit(c *call) (any, error) {
 	one := func(resource string) obj {
-		b, limit := c.bucket(resource), c.s.cfg.RateLimit
+		b, limit := c.quota().bucket(resource), c.s.cfg.RateLimit
 		return obj{"limit": limit, "used": b.used, "remaining": limit - b.used, "reset": b.reset.Unix()}
 	}
 	fixed := func(limit int) obj {

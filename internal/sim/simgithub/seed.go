@@ -72,7 +72,7 @@ func (s *Sim) firstCommit(r *Repo, owner *User, seed RepoSeed) error {
 	if seed.FromGit != "" {
 		return r.Git.Fetch(seed.FromGit, r.DefaultBranch)
 	}
-	entries, err := s.seedEntries(r, seed)
+	entries, err := seedEntries(r, seed)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *Sim) firstCommit(r *Repo, owner *User, seed RepoSeed) error {
 	return r.Git.UpdateRef("refs/heads/"+r.DefaultBranch, sha, "")
 }
 
-func (s *Sim) seedEntries(r *Repo, seed RepoSeed) ([]git.TreeEntry, error) {
+func seedEntries(r *Repo, seed RepoSeed) ([]git.TreeEntry, error) {
 	if seed.FromDir != "" {
 		return r.Git.StoreFolder(seed.FromDir)
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// serveGit serves clone, fetch and push by git's own http-backend.
-func (s *Sim) serveGit(w http.ResponseWriter, r *http.Request, g git.Request) {
+// serve serves clone, fetch and push by git's own http-backend.
+func (gs gitServer) serve(w http.ResponseWriter, r *http.Request, g git.Request) {
 	name := "git upload-pack"
 	if g.Push {
 		name = "git receive-pack"
 	}
-	f := s.admit(r, name, r.URL.Path)
+	f := gs.s.admit(r, name, r.URL.Path)
 	if f.before(w, r) {
 		return
 	}
@@ -27,14 +27,14 @@ func (s *Sim) serveGit(w http.ResponseWriter, r *http.Request, g git.Request) {
 	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(body.File), size, nil
 	if g.Push && g.Post {
 		rec := httptest.NewRecorder()
-		s.push(rec, r, g)
+		gs.push(rec, r, g)
 		if f.after(w, r) {
 			return
 		}
 		copyAnswer(w, rec)
 		return
 	}
-	repo, who, err := s.gitAccess(r, g)
+	repo, who, err := gs.access(r, g)
 	if err != nil {
 		refuseGit(w, err)
 		return
@@ -42,16 +42,16 @@ func (s *Sim) serveGit(w http.ResponseWriter, r *http.Request, g git.Request) {
 	backend(repo, g, who).ServeHTTP(w, r)
 }
 
-// gitAccess decides about a git request and tells whom the backend serves.
-func (s *Sim) gitAccess(r *http.Request, g git.Request) (*Repo, *session, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.gitSession(r, g)
+// access decides about a git request and tells whom the backend serves.
+func (gs gitServer) access(r *http.Request, g git.Request) (*Repo, *session, error) {
+	gs.s.mu.Lock()
+	defer gs.s.mu.Unlock()
+	return gs.session(r, g)
 }
 
-// gitSession needs the lock of the Sim.
-func (s *Sim) gitSession(r *http.Request, g git.Request) (*Repo, *session, error) {
-	x := s.authenticate(r)
+// session needs the lock of the Sim.
+func (gs gitServer) session(r *http.Request, g git.Request) (*Repo, *session, error) {
+	x := gs.s.auth.session(r)
 	if x.bad != nil {
 		return nil, nil, x.bad
 	}
@@ -92,10 +92,10 @@ func backend(repo *Repo, g git.Request, x *session) http.Handler {
 }
 
 // push receives a push under the lock, then does all that follows from the references that moved.
-func (s *Sim) push(w http.ResponseWriter, r *http.Request, g git.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	repo, x, err := s.gitSession(r, g)
+func (gs gitServer) push(w http.ResponseWriter, r *http.Request, g git.Request) {
+	gs.s.mu.Lock()
+	defer gs.s.mu.Unlock()
+	repo, x, err := gs.session(r, g)
 	if err != nil {
 		refuseGit(w, err)
 		return
@@ -108,12 +108,12 @@ func (s *Sim) push(w http.ResponseWriter, r *http.Request, g git.Request) {
 	backend(repo, g, x).ServeHTTP(w, r)
 	after, err := repo.Git.Refs("refs/")
 	if err != nil {
-		s.log.Error().Err(err).Msg("list references after a push")
+		gs.s.log.Error().Err(err).Msg("list references after a push")
 		return
 	}
 	for _, c := range git.Moved(before, after) {
-		if err := x.refMoved(repo, c.Name, c.Before, c.After); err != nil {
-			s.log.Error().Err(err).Str("ref", c.Name).Msg("follow a push")
+		if err := x.refs().moved(repo, c.Name, c.Before, c.After); err != nil {
+			gs.s.log.Error().Err(err).Str("ref", c.Name).Msg("follow a push")
 		}
 	}
 }

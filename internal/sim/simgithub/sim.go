@@ -42,6 +42,12 @@ type Sim struct {
 	log     zerolog.Logger
 	handler http.Handler
 	hooks   *hookQueue
+	json    encoder
+	auth    authenticator
+	find    finder
+	pulls   pulls
+	git     gitServer
+	rest    restServer
 	faults  *faultBook
 	counts  *callBook
 	lfs     *git.LFS
@@ -98,6 +104,7 @@ func New(cfg Config) (*Sim, error) {
 		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{}, nodes: map[string]any{},
 		verified: map[string]bool{}, limits: map[string]*bucket{}, made: map[string][]time.Time{}, ctx: ctx, cancel: cancel,
 	}
+	s.json, s.auth, s.find, s.pulls, s.git, s.rest = encoder{s}, authenticator{s}, finder{s}, pulls{s}, gitServer{s}, restServer{s}
 	s.hooks = newHookQueue(s)
 	if err := s.makeApp(); err != nil {
 		cancel()

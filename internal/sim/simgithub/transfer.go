@@ -32,7 +32,7 @@ func (s *Sim) TransferRepo(full, owner string, installed bool) error {
 	delete(s.moved, repoKey(r.FullName()))
 	if installed {
 		s.install(r)
-		s.session(to).emitRepository("transferred", r, obj{"changes": obj{"owner": obj{"from": obj{"user": s.userJSON(from.Login)}}}})
+		s.session(to).webhooks().repository("transferred", r, obj{"changes": obj{"owner": obj{"from": obj{"user": s.json.user(from.Login)}}}})
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func (p Person) DeleteIssue(repo string, number int) error {
 		if err := x.need(i.repo, "issues", "write", RoleAdmin); err != nil {
 			return err
 		}
-		x.emitIssue("deleted", i, nil)
+		x.webhooks().issue("deleted", i, nil)
 		x.forget(i)
 		i.repo.left[i.Number] = nil
 		return nil
@@ -68,11 +68,11 @@ func (p Person) TransferIssue(repo string, number int, target string) (out int, 
 		}
 		moved := x.movedTo(i, r)
 		out = moved.Number
-		x.emitIssue("transferred", i, obj{"changes": obj{"new_issue": x.s.sentIssueJSON(moved), "new_repository": x.s.sentRepoJSON(r)}})
-		old, from := x.s.sentIssueJSON(i), x.s.sentRepoJSON(i.repo)
+		x.webhooks().issue("transferred", i, obj{"changes": obj{"new_issue": x.s.json.sentIssue(moved), "new_repository": x.s.json.sentRepo(r)}})
+		old, from := x.s.json.sentIssue(i), x.s.json.sentRepo(i.repo)
 		x.forget(i)
 		i.repo.left[i.Number] = moved
-		x.emitIssue("opened", moved, obj{"changes": obj{"old_issue": old, "old_repository": from}})
+		x.webhooks().issue("opened", moved, obj{"changes": obj{"old_issue": old, "old_repository": from}})
 		return nil
 	})
 	return out, err
@@ -83,7 +83,7 @@ func (x *session) movedTo(i *Issue, r *Repo) *Issue {
 	n := x.newIssue(r, i.Title, i.Body)
 	n.Author, n.ViaApp, n.CreatedAt, n.State, n.StateReason, n.Locked = i.Author, i.ViaApp, i.CreatedAt, i.State, i.StateReason, i.Locked
 	n.Events, n.Reactions, n.Edits, n.Comments = i.Events, i.Reactions, i.Edits, i.Comments
-	n.Assignees = slices.DeleteFunc(slices.Clone(i.Assignees), func(login string) bool { return !x.s.assignable(n, login) })
+	n.Assignees = slices.DeleteFunc(slices.Clone(i.Assignees), func(login string) bool { return !x.s.find.assignable(n, login) })
 	for _, k := range n.Comments {
 		k.issue = n
 	}
@@ -114,20 +114,20 @@ func (c *call) left(number int) error {
 	}
 	_, rest, _ := strings.Cut(c.r.URL.Path, "/issues/"+itoa(int64(number)))
 	e := &Error{Status: http.StatusMovedPermanently, Message: "Moved Permanently", Header: http.Header{}}
-	e.Header.Set("Location", c.s.api("/repositories/%d/issues/%d%s", to.repo.ID, to.Number, rest))
+	e.Header.Set("Location", c.s.json.api("/repositories/%d/issues/%d%s", to.repo.ID, to.Number, rest))
 	return e
 }
 
 // byID turns the path of something in a repository, named by its id, into that by its present name.
-func (s *Sim) byID(path string) string {
+func (rs restServer) byID(path string) string {
 	rest, ok := strings.CutPrefix(path, "/repositories/")
 	id, rest, more := strings.Cut(rest, "/")
 	if !ok || !more {
 		return path
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range s.repos {
+	rs.s.mu.Lock()
+	defer rs.s.mu.Unlock()
+	for _, r := range rs.s.repos {
 		if itoa(r.ID) == id {
 			return "/repos/" + r.FullName() + "/" + rest
 		}

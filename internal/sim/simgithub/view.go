@@ -138,24 +138,24 @@ type CommitView struct {
 // PullView reads a pull request's files, commits, checks and mergeability.
 func (p Person) PullView(full string, number int) (out PullView, err error) {
 	err = p.onPull(full, number, func(x *session, pr *Pull) error {
-		out, err = x.s.pullView(pr)
+		out, err = x.s.pulls.view(pr)
 		return err
 	})
 	return out, err
 }
 
-func (s *Sim) pullView(p *Pull) (out PullView, err error) {
-	if out.Files, err = s.pullFiles(p); err != nil {
+func (ps pulls) view(p *Pull) (out PullView, err error) {
+	if out.Files, err = ps.files(p); err != nil {
 		return out, err
 	}
-	commits, err := s.pullCommits(p)
+	commits, err := ps.commits(p)
 	if err != nil {
 		return out, err
 	}
 	for _, k := range commits {
-		out.Commits = append(out.Commits, s.commitView(k))
+		out.Commits = append(out.Commits, ps.s.commitView(k))
 	}
-	mergeable, state := s.mergeability(p)
+	mergeable, state := ps.mergeability(p)
 	out.Mergeable, _ = mergeable.(bool)
 	out.State = state
 	for _, k := range p.issue.repo.newestRuns(p.HeadSHA) {
@@ -166,7 +166,7 @@ func (s *Sim) pullView(p *Pull) (out PullView, err error) {
 			out.Statuses = append(out.Statuses, *k)
 		}
 	}
-	for _, i := range s.closing(p) {
+	for _, i := range ps.s.find.closedBy(p) {
 		if i.repo == p.issue.repo {
 			out.Closes = append(out.Closes, i.Number)
 		}

@@ -45,7 +45,7 @@ func (p Person) Assignable(full string, number int) (out []string) {
 			return err
 		}
 		for login := range x.s.users {
-			if i := r.Issues[number]; x.s.assignableIn(r, login) || i != nil && x.s.assignable(i, login) {
+			if i := r.Issues[number]; x.s.find.assignableIn(r, login) || i != nil && x.s.find.assignable(i, login) {
 				out = append(out, login)
 			}
 		}
@@ -58,7 +58,7 @@ func (p Person) Assignable(full string, number int) (out []string) {
 // Closes returns the issues of the same repository that merging a pull request will close.
 func (p Person) Closes(full string, number int) (out []int, err error) {
 	err = p.onPull(full, number, func(x *session, pr *Pull) error {
-		for _, i := range x.s.closing(pr) {
+		for _, i := range x.s.find.closedBy(pr) {
 			if i.repo == pr.issue.repo {
 				out = append(out, i.Number)
 			}
@@ -72,10 +72,10 @@ func (p Person) Closes(full string, number int) (out []int, err error) {
 func (p Person) CheckLine(full string, number int, c NewReviewComment) (head string, err error) {
 	err = p.onPull(full, number, func(x *session, pr *Pull) error {
 		head = pr.HeadSHA
-		if err := x.mayReview(pr, NewReview{}); err != nil {
+		if err := x.reviews().check(pr, NewReview{}); err != nil {
 			return err
 		}
-		_, err := x.newThread(pr, c, head)
+		_, err := x.reviews().newThread(pr, c, head)
 		return err
 	})
 	return head, err

@@ -128,17 +128,17 @@ func (s *Sim) Deliveries() []Delivery {
 func (s *Sim) Redeliver(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.redeliver(id)
+	return s.hooks.redeliver(id)
 }
 
 // redeliver needs the lock of the Sim.
-func (s *Sim) redeliver(id int64) bool {
-	d := s.hooks.find(id)
+func (q *hookQueue) redeliver(id int64) bool {
+	d := q.find(id)
 	if d == nil {
 		return false
 	}
-	d.ID, d.Redelivery, d.URL, d.Secret = s.newID(), true, s.app.WebhookURL, s.app.WebhookSecret
-	s.hooks.enqueue(d)
+	d.ID, d.Redelivery, d.URL, d.Secret = q.sim.newID(), true, q.sim.app.WebhookURL, q.sim.app.WebhookSecret
+	q.enqueue(d)
 	return true
 }
 

@@ -4,8 +4,8 @@ import "strings"
 
 func lower(v string) string { return strings.ToLower(v) }
 
-// emitRef sends create or delete for a branch or tag.
-func (x *session) emitRef(r *Repo, ref string, created, deleted bool) {
+// ref sends create or delete for a branch or tag.
+func (w webhooks) ref(r *Repo, ref string, created, deleted bool) {
 	kind, name := "branch", strings.TrimPrefix(ref, "refs/heads/")
 	if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok {
 		kind, name = "tag", tag
@@ -14,43 +14,42 @@ func (x *session) emitRef(r *Repo, ref string, created, deleted bool) {
 	switch {
 	case created:
 		more["master_branch"], more["description"] = r.DefaultBranch, nil
-		x.emit(r, "create", x.payload(r, "", more))
+		w.emit(r, "create", w.payload(r, "", more))
 	case deleted:
-		x.emit(r, "delete", x.payload(r, "", more))
+		w.emit(r, "delete", w.payload(r, "", more))
 	}
 }
 
-// emitInstallation sends installation.*, which every App gets without subscribing.
-func (x *session) emitInstallation(in *Installation, action string) {
-	x.s.hooks.enqueue(x.s.newDelivery(delivery{Event: "installation", Action: action, Installation: in.ID}, obj{
-		"action": action, "installation": x.s.installationJSON(in), "sender": x.s.userJSON(x.login()),
-		"repositories": x.s.shortRepos(in.RepoIDs),
-	}))
+// installation sends installation.*, which every App gets without subscribing.
+func (w webhooks) installation(in *Installation, action string) {
+	w.x.s.hooks.send(delivery{Event: "installation", Action: action, Installation: in.ID}, obj{
+		"action": action, "installation": w.x.s.json.installation(in), "sender": w.x.s.json.user(w.x.login()),
+		"repositories": w.x.s.json.shortRepos(in.RepoIDs),
+	})
 }
 
-// emitInstallationRepos sends installation_repositories.added or removed.
-func (x *session) emitInstallationRepos(in *Installation, action string, r *Repo) {
+// installationRepos sends installation_repositories.added or removed.
+func (w webhooks) installationRepos(in *Installation, action string, r *Repo) {
 	o := obj{
-		"action": action, "installation": x.s.installationJSON(in), "sender": x.s.userJSON(x.login()),
+		"action": action, "installation": w.x.s.json.installation(in), "sender": w.x.s.json.user(w.x.login()),
 		"repository_selection": "selected", "repositories_added": []any{}, "repositories_removed": []any{}, "requester": nil,
 	}
-	o["repositories_"+action] = x.s.shortRepos([]int64{r.ID})
-	x.s.hooks.enqueue(x.s.newDelivery(
-		delivery{Event: "installation_repositories", Action: action, Installation: in.ID}, o))
+	o["repositories_"+action] = w.x.s.json.shortRepos([]int64{r.ID})
+	w.x.s.hooks.send(delivery{Event: "installation_repositories", Action: action, Installation: in.ID}, o)
 }
 
-func (s *Sim) shortRepos(ids []int64) []any {
+func (j encoder) shortRepos(ids []int64) []any {
 	out := []any{}
 	for _, id := range ids {
-		if r, ok := s.repoByID(id); ok {
+		if r, ok := j.s.find.repo(id); ok {
 			out = append(out, obj{"id": r.ID, "node_id": r.NodeID, "name": r.Name, "full_name": r.FullName(), "private": r.Private})
 		}
 	}
 	return out
 }
 
-func (s *Sim) repoByID(id int64) (*Repo, bool) {
-	r, ok := s.nodes[nodeID("R", id)].(*Repo)
+func (f finder) repo(id int64) (*Repo, bool) {
+	r, ok := f.s.nodes[nodeID("R", id)].(*Repo)
 	return r, ok
 }
 
@@ -73,9 +72,9 @@ func eventPermission(event string) string {
 }
 
 // emit sends an event to the App, if it is installed there, has subscribed and was granted the right to see it.
-func (x *session) emit(r *Repo, event string, payload obj) {
-	for _, in := range x.s.installs {
-		if !in.has(r.ID) || in.Suspended || !x.s.subscribed(event) {
+func (w webhooks) emit(r *Repo, event string, payload obj) {
+	for _, in := range w.x.s.installs {
+		if !in.has(r.ID) || in.Suspended || !w.x.s.hooks.subscribed(event) {
 			continue
 		}
 		perm := eventPermission(event)
@@ -84,13 +83,12 @@ func (x *session) emit(r *Repo, event string, payload obj) {
 		}
 		payload["installation"] = obj{"id": in.ID, "node_id": in.NodeID}
 		action, _ := payload["action"].(string)
-		x.s.hooks.enqueue(x.s.newDelivery(
-			delivery{Event: event, Action: action, Installation: in.ID, Repository: r.ID}, payload))
+		w.x.s.hooks.send(delivery{Event: event, Action: action, Installation: in.ID, Repository: r.ID}, payload)
 	}
 }
 
-func (s *Sim) subscribed(event string) bool {
-	for _, e := range s.app.Events {
+func (q *hookQueue) subscribed(event string) bool {
+	for _, e := range q.sim.app.Events {
 		if e == event {
 			return true
 		}

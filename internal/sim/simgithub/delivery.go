@@ -65,13 +65,13 @@ func newHookQueue(s *Sim) *hookQueue {
 }
 
 // newDelivery fixes a payload as it is now. It needs the lock of the Sim.
-func (s *Sim) newDelivery(d delivery, payload obj) *delivery {
-	d.ID, d.GUID = s.newID(), uuid.NewString()
+func (q *hookQueue) newDelivery(d delivery, payload obj) *delivery {
+	d.ID, d.GUID = q.sim.newID(), uuid.NewString()
 	body, err := json.Marshal(payload)
 	if err != nil { // payloads are made of marshalable things only
-		s.log.Error().Err(err).Str("event", d.Event).Msg("marshal webhook payload")
+		q.sim.log.Error().Err(err).Str("event", d.Event).Msg("marshal webhook payload")
 	}
-	d.Payload, d.URL, d.Secret = body, s.app.WebhookURL, s.app.WebhookSecret
+	d.Payload, d.URL, d.Secret = body, q.sim.app.WebhookURL, q.sim.app.WebhookSecret
 	return &d
 }
 
@@ -93,6 +93,9 @@ func (q *hookQueue) enqueue(d *delivery) {
 	}
 	q.signal()
 }
+
+// send queues the delivery of a payload.
+func (q *hookQueue) send(d delivery, payload obj) { q.enqueue(q.newDelivery(d, payload)) }
 
 func (q *hookQueue) signal() {
 	select {
@@ -143,7 +146,7 @@ func (q *hookQueue) run() {
 func (q *hookQueue) deliver(d *delivery) {
 	start := time.Now()
 	d.ReqHeader = hookHeader(d, q.sim.app.ID)
-	q.sim.recordHook(d)
+	q.record(d)
 	code, header, body, err := q.post(d)
 	q.mu.Lock()
 	defer q.mu.Unlock()
