@@ -82,7 +82,7 @@ func bills(t *state.Task, served []simmodel.Record, faults, unheard int) (wrong 
 		if err := json.Unmarshal(r.Body, &asked); err != nil {
 			return append(wrong, "a call that cannot be read: "+err.Error())
 		}
-		price, known := modelapi.DefaultPrices().Of(asked.Model)
+		price, known := modelapi.DefaultPrices().Find(asked.Model)
 		if !known || asked.Most <= 0 {
 			return append(wrong, fmt.Sprintf("a call of %q with %d tokens: its price is not known", asked.Model, asked.Most))
 		}

@@ -111,7 +111,7 @@ func (l *life) wantMoney(t *testing.T, task *state.Task, p real) {
 	if task.Money.InputTokens == 0 || task.Money.OutputTokens == 0 {
 		t.Error("no tokens were counted")
 	}
-	price, known := modelapi.DefaultPrices().Of(p.model)
+	price, known := modelapi.DefaultPrices().Find(p.model)
 	if !known && task.Money.Unpriced != p.model {
 		t.Errorf("the model %s has no price, and %q is said to have none", p.model, task.Money.Unpriced)
 	}

@@ -91,7 +91,7 @@ func TestWhatIsUnsetHasAPrice(t *testing.T) {
 		models = append(models, set.Of(name).Capabilities().Helpers...)
 	}
 	for _, model := range models {
-		if _, known := modelapi.DefaultPrices().Of(model); !known {
+		if _, known := modelapi.DefaultPrices().Find(model); !known {
 			t.Errorf("%s has no price", model)
 		}
 	}

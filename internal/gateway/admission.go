@@ -78,7 +78,7 @@ func (c *call) standing(ctx context.Context) (*standing, error) {
 	}
 	c.task = t
 	s := &standing{run: t.Run}
-	if s.cap, err = c.reachedCap(ctx, o.knownUse(c.entry.key, c.entry.run), c.minimumCost(c.request.Least)); s.cap != nil || err != nil {
+	if s.cap, err = c.reachedCap(ctx, o.knownUse(c.entry.key, c.entry.run), c.minimumCost(c.request.MinOutput)); s.cap != nil || err != nil {
 		return s, err
 	}
 	earlier := o.earlierThan(c)
@@ -139,7 +139,7 @@ func (c *call) reservedByOthers(ctx context.Context, earlier earlierCalls) (bool
 
 // budgetLeft returns the budget that every cap leaves for a call whose output has to be limited to it.
 func (c *call) budgetLeft(ctx context.Context, earlier earlierCalls) (state.Left, error) {
-	if !c.billable || c.request.Streams {
+	if !c.billable || c.request.Stream {
 		return state.Left{}, nil
 	}
 	left, err := c.g.cfg.Ledger.Left(ctx, earlier.all, c.free())

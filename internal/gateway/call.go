@@ -22,15 +22,15 @@ type call struct {
 	requestBytes int64           // bytes of the request
 	knownState   *state.Upstream // what was known of the provider as it was asked
 
-	billable      bool           // it costs something and is a turn
-	request       modelapi.Ask   // what it asks for
-	estimate      modelapi.Usage // what it may come to use
-	maxOutput     int64          // tokens of output that its answer has at most
-	loweredOutput int64          // the bound of output that it is given for a cap; 0 if none
-	forwardedAt   time.Time      // when it was passed on, by the clock of this host
-	sent          atomic.Bool    // it has gone to the provider
-	timedOut      bool           // its provider said nothing for too long
-	entry         entry          // among the calls under way
+	billable      bool             // it costs something and is a turn
+	request       modelapi.Request // what it asks for
+	estimate      modelapi.Usage   // what it may come to use
+	maxOutput     int64            // tokens of output that its answer has at most
+	loweredOutput int64            // the bound of output that it is given for a cap; 0 if none
+	forwardedAt   time.Time        // when it was passed on, by the clock of this host
+	sent          atomic.Bool      // it has gone to the provider
+	timedOut      bool             // its provider said nothing for too long
+	entry         entry            // among the calls under way
 
 	reservation string // its id in the journal; empty if it has none, or none any more
 
@@ -38,10 +38,10 @@ type call struct {
 }
 
 // setCost sets what the call may cost by its request, whose body has so many bytes.
-func (c *call) setCost(request modelapi.Ask, bytes int64) {
+func (c *call) setCost(request modelapi.Request, bytes int64) {
 	c.request = request
-	if c.billable = c.up.API.Bills(c.path); c.billable {
-		c.requestBytes, c.estimate, c.maxOutput = bytes, request.Usage, request.Most
+	if c.billable = c.up.API.IsBillable(c.path); c.billable {
+		c.requestBytes, c.estimate, c.maxOutput = bytes, request.Usage, request.MaxOutput
 	}
 }
 
@@ -50,7 +50,7 @@ func (c *call) free() bool { return c.up.Subscription != nil }
 
 // handleAnswer has an answer counted, and learns from one that says something about the provider.
 func (c *call) handleAnswer(ctx context.Context, answer *http.Response) error {
-	defer c.up.API.Hurry(answer.Header, c.g.now()) // after what it says was looked at
+	defer c.up.API.DropLongRetryAfter(answer.Header, c.g.now()) // after what it says was looked at
 	switch {
 	case answer.StatusCode == http.StatusOK:
 		answer.Body = c.meter(ctx, answer.Body, answer.Header.Get("Content-Type"))
@@ -74,7 +74,7 @@ func (c *call) handleError(ctx context.Context, answer *http.Response) error {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(head), answer.Body), answer.Body}
-	kind, until := c.up.API.Look(answer.StatusCode, answer.Header, head, c.g.now())
+	kind, until := c.up.API.ClassifyError(answer.StatusCode, answer.Header, head, c.g.now())
 	if kind == "" {
 		return nil
 	}
@@ -85,10 +85,10 @@ func (c *call) handleError(ctx context.Context, answer *http.Response) error {
 		c.g.cfg.Log.Error().Err(err).Msg("tether: tell a run what its provider says")
 	}
 	switch kind {
-	case modelapi.TroubleKey:
-		c.up.API.RefuseInstead(answer, "permission_error", "errand: "+row.Detail)
-	case modelapi.TroubleLimit:
-		c.up.API.GiveUp(answer, row.Until, c.g.now())
+	case modelapi.ProblemKey:
+		c.up.API.ReplaceWithDenial(answer, "permission_error", "errand: "+row.Detail)
+	case modelapi.ProblemLimit:
+		c.up.API.StopRetries(answer, row.Until, c.g.now())
 	}
 	return nil
 }

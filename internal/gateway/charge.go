@@ -26,7 +26,7 @@ func (c *call) trace(ctx context.Context) context.Context {
 // and that the provider had by then, is a turn and is paid for: providers bill what they have read, and what they thought.
 func (c *call) finish(ctx context.Context) {
 	cut := c.cut.Load()
-	givenUp := ctx.Err() != nil || cut != nil || c.timedOut && !c.request.Streams // a stream begins before its model thinks
+	givenUp := ctx.Err() != nil || cut != nil || c.timedOut && !c.request.Stream // a stream begins before its model thinks
 	if c.billable && c.sent.Load() && !c.entry.answered && givenUp {
 		c.g.turns.add(c.entry.run, c.task.Run.Answers)
 		c.charge(ctx, modelapi.Usage{Input: c.estimate.Input, Output: c.hiddenTokens()}, cut.storedCap())

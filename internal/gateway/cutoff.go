@@ -80,7 +80,7 @@ func (o *inFlightCalls) capUse(key state.TaskKey, run string, whole bool) (s tot
 	for c := range o.all {
 		switch {
 		case !c.billable || !c.entry.admitted:
-		case c.request.Streams:
+		case c.request.Stream:
 			m, _ := c.g.price(c.up, c.usedSoFar())
 			s.add(c.entry, m, key, run)
 		case whole:
@@ -102,7 +102,7 @@ func (c *call) usedSoFar() (u modelapi.Usage) {
 		return u
 	}
 	if by := c.entry.counter; by != nil {
-		if u = by.Running(); by.Over() {
+		if u = by.Current(); by.Final() {
 			return u
 		}
 	}

@@ -58,7 +58,7 @@ func (c *call) handleFailure(w http.ResponseWriter, err error) bool {
 func (c *call) answerTimedOut(w http.ResponseWriter) {
 	c.storeRefusal(&state.Waiting{Kind: state.WaitRefused, Detail: c.timeoutMessage()})
 	w.Header().Set("Retry-After", retryLater)
-	c.up.API.Hurry(w.Header(), c.g.now())
+	c.up.API.DropLongRetryAfter(w.Header(), c.g.now())
 	if err := c.up.API.Fail(w, http.StatusServiceUnavailable, "overloaded_error", "errand: "+c.timeoutMessage()); err != nil {
 		c.g.cfg.Log.Debug().Err(err).Msg("tether: answer")
 	}

@@ -136,7 +136,7 @@ func (o *inFlightCalls) knownUse(key state.TaskKey, run string) (s totals) {
 	defer o.mu.Unlock()
 	for c := range o.all {
 		if c.entry.counter != nil {
-			used, _ := c.g.price(c.up, c.entry.counter.Running())
+			used, _ := c.g.price(c.up, c.entry.counter.Current())
 			s.add(c.entry, used, key, run)
 		}
 	}
@@ -214,7 +214,7 @@ func (c *call) reservedCost() state.Money {
 	if c.entry.counter == nil {
 		return m
 	}
-	used, _ := c.g.price(c.up, c.entry.counter.Running())
+	used, _ := c.g.price(c.up, c.entry.counter.Current())
 	m.InputTokens, m.OutputTokens, m.MicroUSD = max(m.InputTokens, used.InputTokens), max(m.OutputTokens, used.OutputTokens), max(m.MicroUSD, used.MicroUSD)
 	return m
 }

@@ -130,7 +130,7 @@ func (m *meteredBody) settle() {
 	if m.cutOff != nil {
 		cut = m.cutOff
 	}
-	if (m.ctx.Err() != nil || cut != nil) && !m.counter.Told() { // its program has given it up, or errand has
+	if (m.ctx.Err() != nil || cut != nil) && !m.counter.Final() { // its program has given it up, or errand has
 		u.Output = max(u.Output, m.call.hiddenTokens())
 	}
 	if ok || cut != nil || u.Output > 0 {
@@ -141,7 +141,7 @@ func (m *meteredBody) settle() {
 // unfinished is what a run has to remember of an answer of whose end its program says nothing; nil for others.
 func unfinished(e modelapi.Ending) *state.Waiting {
 	switch e {
-	case modelapi.EndingCut:
+	case modelapi.EndingTruncated:
 		return &state.Waiting{Kind: state.WaitAnswerCut, Detail: "the model's answer reached its output limit, so its end is missing: it has to be shorter"}
 	case modelapi.EndingBlocked:
 		return &state.Waiting{Kind: state.WaitAnswerBlocked, Detail: "the model's provider blocked the rest of the answer"}

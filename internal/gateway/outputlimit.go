@@ -17,12 +17,12 @@ const usualOutput = 8 << 10
 // minimumCost is what a call takes at least, with so many tokens of output or as many as it asks for: nothing for a stream, which
 // is cut where a cap is reached, and all of it where its output cannot be bounded.
 func (c *call) minimumCost(output int64) state.Money {
-	if !c.billable || c.request.Streams {
+	if !c.billable || c.request.Stream {
 		return state.Money{}
 	}
 	u := c.request.Usage
-	if c.request.CanLower() {
-		u.Output = min(u.Output, max(output, c.request.Least))
+	if c.request.CanLimitOutput() {
+		u.Output = min(u.Output, max(output, c.request.MinOutput))
 	}
 	m, _ := c.g.price(c.up, u)
 	return m
@@ -31,18 +31,18 @@ func (c *call) minimumCost(output int64) state.Money {
 // outputLimit returns to how many tokens the output of a call is to be bounded so that it costs no more than is left; 0 if it
 // does not anyway.
 func (c *call) outputLimit(left state.Left) int64 {
-	if !c.billable || c.request.Streams || !c.request.CanLower() {
+	if !c.billable || c.request.Stream || !c.request.CanLimitOutput() {
 		return 0
 	}
 	input := c.request.Usage
 	input.Output = 0
 	cost, _ := c.g.price(c.up, input)
-	most := min(c.request.Most, left.Tokens-cost.Tokens())
-	if price, _ := c.g.cfg.Prices.Of(c.request.Model); !c.free() && price.Output > 0 {
+	most := min(c.request.MaxOutput, left.Tokens-cost.Tokens())
+	if price, _ := c.g.cfg.Prices.Find(c.request.Model); !c.free() && price.Output > 0 {
 		price = price.For(input)
 		most = int64(min(float64(most), float64(left.MicroUSD-cost.MicroUSD)/price.Output))
 	}
-	if most >= c.request.Most {
+	if most >= c.request.MaxOutput {
 		return 0
 	}
 	return max(most, 1)

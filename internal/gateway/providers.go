@@ -30,13 +30,13 @@ func (g *Gateway) now() time.Time {
 }
 
 // providerStateAfter makes of a trouble what is remembered of the provider. Before is what was known.
-func (g *Gateway) providerStateAfter(name string, kind modelapi.Trouble, until time.Time, before *state.Upstream) state.Upstream {
+func (g *Gateway) providerStateAfter(name string, kind modelapi.Problem, until time.Time, before *state.Upstream) state.Upstream {
 	now := g.now()
 	row := state.Upstream{Kind: state.WaitKey, Since: now, Tries: 1}
 	switch kind {
-	case modelapi.TroubleLimit:
+	case modelapi.ProblemLimit:
 		return state.Upstream{Kind: state.WaitLimit, Since: now, Until: until, Detail: fmt.Sprintf("errand's account at the model's provider `%s` has used up its limit", name)}
-	case modelapi.TroubleCredit:
+	case modelapi.ProblemCredit:
 		row.Detail = fmt.Sprintf("errand's account at the model's provider `%s` has no credit left", name)
 		row.Hint = "The operator has to top it up; the task goes on by itself then."
 	default:
@@ -55,9 +55,9 @@ func (g *Gateway) providerStateAfter(name string, kind modelapi.Trouble, until t
 
 // backoff is how long it takes until it is looked again whether a person has acted: a minute, doubled up to
 // five for a key, which costs nothing to look at; ten minutes, doubled up to an hour, for credit, which takes a run.
-func (g *Gateway) backoff(kind modelapi.Trouble, tries int) time.Duration {
+func (g *Gateway) backoff(kind modelapi.Problem, tries int) time.Duration {
 	first, most := g.cfg.Backoff, 5*g.cfg.Backoff
-	if kind == modelapi.TroubleCredit {
+	if kind == modelapi.ProblemCredit {
 		first, most = 10*g.cfg.Backoff, 60*g.cfg.Backoff
 	}
 	return min(first<<min(max(tries-1, 0), 10), most)
@@ -97,7 +97,7 @@ func (g *Gateway) Ready(ctx context.Context, name string) (*state.Waiting, error
 	}
 	next := *row
 	next.Tries++
-	next.Until = g.now().Add(g.backoff(modelapi.TroubleKey, next.Tries))
+	next.Until = g.now().Add(g.backoff(modelapi.ProblemKey, next.Tries))
 	g.storeProviderState(ctx, name, &next)
 	return next.Waiting(), nil
 }
@@ -115,7 +115,7 @@ var ErrKeyRefused = errors.New("the provider refuses the key")
 func Try(ctx context.Context, through http.RoundTripper, up Provider) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(up.BaseURL, "/")+up.API.Probe(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(up.BaseURL, "/")+up.API.ProbePath(), nil)
 	if err != nil {
 		return fmt.Errorf("ask for a list of models: %w", err)
 	}

@@ -62,7 +62,7 @@ type request struct {
 	method, path string
 	body         []byte // empty for requests without one
 	allowed      AllowedModels
-	cost         func() modelapi.Ask // the parameters of the body that determine the cost
+	cost         func() modelapi.Request // the parameters of the body that determine the cost
 }
 
 // AllowedModels limits the models that a task's run may call.
@@ -108,38 +108,38 @@ func denyFeature(r *request) *denial {
 	if len(r.body) == 0 {
 		return nil
 	}
-	return extraDenied(r, r.api.Extra(r.body, r.webTools))
+	return featureDenied(r, r.api.FindFeature(r.body, r.webTools))
 }
 
 // denyAmbiguous denies a request whose limits of cost different readers could read differently.
-func denyAmbiguous(r *request) *denial { return extraDenied(r, r.cost().Unclear) }
+func denyAmbiguous(r *request) *denial { return featureDenied(r, r.cost().Ambiguous) }
 
-// extraDenied returns the denial of a feature, or nil if there is none.
-func extraDenied(r *request, extra *modelapi.Extra) *denial {
+// featureDenied returns the denial of a feature, or nil if there is none.
+func featureDenied(r *request, extra *modelapi.Feature) *denial {
 	if extra == nil {
 		return nil
 	}
 	name := shortName(extra.Name)
-	d := forbidden(extraMessage(extra.Kind, name, r.provider))
+	d := forbidden(featureMessage(extra.Kind, name, r.provider))
 	d.listed = "wish " + name
-	if extra.Kind == modelapi.ExtraReach {
+	if extra.Kind == modelapi.FeatureNetwork {
 		d.listed = "tool " + name
 	}
 	return d
 }
 
-// extraMessage tells an agent why a feature is denied.
-func extraMessage(kind modelapi.ExtraKind, name, provider string) string {
+// featureMessage tells an agent why a feature is denied.
+func featureMessage(kind modelapi.FeatureKind, name, provider string) string {
 	switch kind {
-	case modelapi.ExtraKept:
+	case modelapi.FeatureStored:
 		return fmt.Sprintf("agents are shown nothing that is stored in the provider's account, such as what %s names", name)
-	case modelapi.ExtraLater:
+	case modelapi.FeatureDeferred:
 		return fmt.Sprintf("answers come in the answer of their own request, where they are counted: not by %s", name)
-	case modelapi.ExtraDear:
+	case modelapi.FeatureSurcharge:
 		return fmt.Sprintf("answers are paid at the model's plain price, not at that of %s", name)
-	case modelapi.ExtraMany:
+	case modelapi.FeatureMultiple:
 		return fmt.Sprintf("a call gets one answer: not more, by %s", name)
-	case modelapi.ExtraUnclear:
+	case modelapi.FeatureAmbiguous:
 		return fmt.Sprintf("what bounds the cost of a call has to be said once, by the name that the API has for it: not so, by %s", name)
 	}
 	return fmt.Sprintf("agents reach other hosts through errand's list of hosts, not by %s of the provider, which the operator has to allow (models.%s.web_tools)", name, provider)
@@ -150,8 +150,8 @@ func denyModel(r *request) *denial {
 	if len(r.allowed.Names) == 0 {
 		return nil
 	}
-	named, err := r.api.Named(r.path, r.body)
-	if err == nil && slices.ContainsFunc(r.allowed.Names, func(m string) bool { return modelapi.Is(m, named) }) {
+	named, err := r.api.RequestedModel(r.path, r.body)
+	if err == nil && slices.ContainsFunc(r.allowed.Names, func(m string) bool { return modelapi.SameModel(m, named) }) {
 		return nil
 	}
 	if r.allowed.Pending {

@@ -34,7 +34,7 @@ func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, m
 	defer body.release()
 	d := c.checkRequest(w, r, &body)
 	if d == nil {
-		if up.API.Calls(r.Method) {
+		if up.API.IsCall(r.Method) {
 			g.inFlight.add(c)
 			defer func() { c.finish(r.Context()) }()
 		}
@@ -67,14 +67,14 @@ func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, m
 // checkRequest reads the request's body, and returns the denial of the first rule about requests that it breaks, or nil.
 func (c *call) checkRequest(w http.ResponseWriter, r *http.Request, body *requestBody) *denial {
 	req := &request{api: c.up.API, provider: c.provider, webTools: c.up.WebTools, method: c.method, path: c.path}
-	if d := firstDenial(endpointRules, req); d != nil || !c.up.API.Calls(r.Method) {
+	if d := firstDenial(endpointRules, req); d != nil || !c.up.API.IsCall(r.Method) {
 		return d
 	}
 	if d := body.read(w, r); d != nil {
 		return d
 	}
 	req.body, req.allowed = body.bytes, c.g.allowedModels(c.task)
-	req.cost = sync.OnceValue(func() modelapi.Ask { return c.up.API.Ask(c.path, r.URL.Query(), body.bytes) })
+	req.cost = sync.OnceValue(func() modelapi.Request { return c.up.API.ParseRequest(c.path, r.URL.Query(), body.bytes) })
 	if d := firstDenial(requestRules, req); d != nil {
 		return d
 	}
@@ -94,14 +94,14 @@ func (c *call) forward(w http.ResponseWriter, r *http.Request) {
 	c.g.inFlight.forwarded(c)
 	ctx, cut := context.WithCancel(c.trace(r.Context()))
 	defer cut()
-	if c.request.Streams {
+	if c.request.Stream {
 		defer c.enforceCaps(ctx, cut)()
 	}
 	r = r.WithContext(ctx)
 	via := c.up.transport(c.g.cfg.Transport)
 	if r.Method == http.MethodPost {
 		setBody(r, c.request.Body(c.loweredOutput, false))
-		if c.request.AsksUsage() {
+		if c.request.AddsUsageOption() {
 			via = withoutUsageOption{next: via, parts: c.request.Body(c.loweredOutput, true)}
 		}
 	}
@@ -148,7 +148,7 @@ func (g *Gateway) price(up Provider, u modelapi.Usage) (m state.Money, known boo
 	if up.Subscription != nil {
 		return state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output, Subscription: true}, true
 	}
-	price, known := g.cfg.Prices.Of(u.Model)
+	price, known := g.cfg.Prices.Find(u.Model)
 	return state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output, MicroUSD: price.Cost(u)}, known
 }
 

@@ -66,11 +66,6 @@ func (a API) Allows(method, path string) bool {
 	return false
 }
 
-// Refuse answers in the API's own error form, with a status that CLIs do not try again: 403.
-func (a API) Refuse(w http.ResponseWriter, kind, message string) error {
-	return a.Fail(w, http.StatusForbidden, kind, message)
-}
-
 // Fail answers in the API's own error form.
 func (a API) Fail(w http.ResponseWriter, status int, kind, message string) error {
 	w.Header().Set("Content-Type", "application/json")
@@ -90,8 +85,8 @@ func (a API) Fail(w http.ResponseWriter, status int, kind, message string) error
 	return nil
 }
 
-// RefuseInstead makes a refusal of an answer of the API.
-func (a API) RefuseInstead(answer *http.Response, kind, message string) {
+// ReplaceWithDenial makes a refusal of an answer of the API.
+func (a API) ReplaceWithDenial(answer *http.Response, kind, message string) {
 	body, err := json.Marshal(a.failure(kind, message))
 	if err != nil { // of strings: cannot happen
 		body = nil

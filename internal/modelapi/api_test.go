@@ -167,7 +167,7 @@ func TestPrices(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			price, known := prices.Of(test.usage.Model)
+			price, known := prices.Find(test.usage.Model)
 			if got := price.Cost(test.usage); got != test.want || known != test.known {
 				t.Errorf("costs %d (known: %v), want %d (%v)", got, known, test.want, test.known)
 			}
@@ -194,11 +194,11 @@ func TestAllows(t *testing.T) {
 	}
 }
 
-func TestRefuse(t *testing.T) {
+func TestFailDenies(t *testing.T) {
 	t.Parallel()
 	for _, api := range modelapi.APIs() {
 		w := httptest.NewRecorder()
-		if err := api.Refuse(w, "permission_error", "no money"); err != nil {
+		if err := api.Fail(w, http.StatusForbidden, "permission_error", "no money"); err != nil {
 			t.Fatal(err)
 		}
 		var body struct {

@@ -26,21 +26,21 @@ type Counter struct {
 	done   chan struct{}  // closed when the stream is counted
 	body   bytes.Buffer   // of any other
 
-	asked int64 // bytes of the request, for what an answer does not live to say of its input
+	requestBytes int64 // bytes of the request, for what an answer does not live to say of its input
 
-	mu      sync.Mutex // of what follows: the stream is read while Running is asked
-	usage   Usage
-	counted bool
-	final   bool  // the stream has said what it used in the end
-	failed  bool  // it has said that it is none
-	shown   int64 // bytes of the answer in a stream
-	ending  Ending
+	mu        sync.Mutex // of what follows: the stream is read while Running is asked
+	usage     Usage
+	counted   bool
+	final     bool  // the stream has said what it used in the end
+	failed    bool  // it has said that it is none
+	textBytes int64 // bytes of the answer in a stream
+	ending    Ending
 }
 
 // NewCounter counts an answer of this content type to a request of so many bytes, 0 if that is not known.
 // Close must be called, even after an error.
 func NewCounter(contentType string, asked int64) *Counter {
-	c := &Counter{asked: max(asked, 0)}
+	c := &Counter{requestBytes: max(asked, 0)}
 	if kind, _, err := mime.ParseMediaType(contentType); err != nil || kind != "text/event-stream" {
 		return c
 	}
@@ -66,50 +66,47 @@ func (c *Counter) Write(p []byte) (int, error) {
 // that was cut did not live to say is estimated: its output from what had come, its input from the request.
 func (c *Counter) Close() (u Usage, ok bool) {
 	if c.stream == nil {
-		c.whole()
+		c.countBody()
 		return c.usage, c.counted
 	}
 	_ = c.stream.Close() // cannot fail: a pipe
 	<-c.done
 	u = c.estimated()
 	if !c.final && !c.failed && u.tokens() == 0 {
-		u.Input = c.askedTokens()
+		u.Input = c.requestTokens()
 	}
-	return u, c.counted || u.tokens() > 0 || c.shown > 0
+	return u, c.counted || u.tokens() > 0 || c.textBytes > 0
 }
 
-// whole counts an answer that is no stream. One that was cut, or comes from a server that does not count, is estimated.
-func (c *Counter) whole() {
-	var s said
+// countBody counts an answer that is no stream. One that was cut, or comes from a server that does not count, is estimated.
+func (c *Counter) countBody() {
+	var s payload
 	switch body := c.body.Bytes(); {
 	case json.Unmarshal(body, &s) == nil:
-		c.counted, c.failed = c.usage.take(&s), s.fails()
+		c.counted, c.failed = c.usage.update(&s), s.isError()
 	case json.Valid(body):
-		c.list()
+		c.countList()
 	}
-	if c.final = c.counted; c.counted || c.failed || c.asked == 0 {
+	if c.final = c.counted; c.counted || c.failed || c.requestBytes == 0 {
 		return
 	}
-	c.counted, c.usage.Input, c.usage.Output = true, c.askedTokens(), int64(c.body.Len())/bytesPerToken
+	c.counted, c.usage.Input, c.usage.Output = true, c.requestTokens(), int64(c.body.Len())/bytesPerToken
 }
 
-// askedTokens is about how long the request is.
-func (c *Counter) askedTokens() int64 {
-	if c.asked == 0 {
+// requestTokens is about how long the request is.
+func (c *Counter) requestTokens() int64 {
+	if c.requestBytes == 0 {
 		return 0
 	}
-	return max(c.asked/bytesPerToken, 1)
+	return max(c.requestBytes/bytesPerToken, 1)
 }
-
-// Told reports, after Close, whether the answer came to its end, where it says what it used: nothing is estimated then.
-func (c *Counter) Told() bool { return c.final || c.failed }
 
 // Streams reports whether the answer is a stream of events, of which Running says something before the end.
 func (c *Counter) Streams() bool { return c.stream != nil }
 
-// Running returns what a streamed answer has used so far, estimated where it does not say so before its end;
+// Current returns what a streamed answer has used so far, estimated where it does not say so before its end;
 // nothing of any other. It may be called by others while the answer is written, and never waits for it.
-func (c *Counter) Running() Usage {
+func (c *Counter) Current() Usage {
 	if c.stream == nil {
 		return Usage{}
 	}
@@ -118,9 +115,9 @@ func (c *Counter) Running() Usage {
 	return c.estimated()
 }
 
-// Over reports whether a streamed answer has said what it used in the end, or that it is none. It may be called by others
+// Final reports whether a streamed answer has said what it used in the end, or that it is none. It may be called by others
 // while the answer is written.
-func (c *Counter) Over() bool {
+func (c *Counter) Final() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.final || c.failed
@@ -133,23 +130,23 @@ func (c *Counter) estimated() Usage {
 	if c.final {
 		return u
 	}
-	if estimate := c.shown / bytesPerToken; u.Output < estimate/2 {
+	if estimate := c.textBytes / bytesPerToken; u.Output < estimate/2 {
 		u.Output = estimate
 	}
-	if c.shown > 0 && u.Input+u.CacheRead+u.CacheWrite == 0 && !c.counted {
-		u.Input = c.askedTokens()
+	if c.textBytes > 0 && u.Input+u.CacheRead+u.CacheWrite == 0 && !c.counted {
+		u.Input = c.requestTokens()
 	}
 	return u
 }
 
-// list reads an answer that is a list of events: Gemini's stream without alt=sse.
-func (c *Counter) list() {
-	var list []said
+// countList reads an answer that is a list of events: Gemini's stream without alt=sse.
+func (c *Counter) countList() {
+	var list []payload
 	if json.Unmarshal(c.body.Bytes(), &list) != nil {
 		return
 	}
 	for i := range list {
-		c.counted = c.usage.take(&list[i]) || c.counted
+		c.counted = c.usage.update(&list[i]) || c.counted
 	}
 }
 
@@ -161,24 +158,24 @@ func (c *Counter) read(r *io.PipeReader) {
 		if err != nil {
 			break
 		}
-		c.event(e.Data)
+		c.countEvent(e.Data)
 	}
 	_, _ = io.Copy(io.Discard, r) // ends with Close; a pipe has no other error
 }
 
-func (c *Counter) event(data string) {
+func (c *Counter) countEvent(data string) {
 	if !strings.HasPrefix(data, "{") {
 		return // a heartbeat, or OpenAI's [DONE]
 	}
-	var s said
+	var s payload
 	if json.Unmarshal([]byte(data), &s) != nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.counted = c.usage.take(&s) || c.counted
-	c.final = c.final || s.ends()
-	c.failed = c.failed || s.fails()
-	c.shown += s.shows()
+	c.counted = c.usage.update(&s) || c.counted
+	c.final = c.final || s.isFinal()
+	c.failed = c.failed || s.isError()
+	c.textBytes += s.textBytes()
 	c.ending = max(c.ending, s.ending())
 }

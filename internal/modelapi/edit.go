@@ -13,12 +13,12 @@ type edit struct {
 	before, after string // around the number of an edit that sets a bound
 }
 
-// bounds returns where the output is bounded, or would be; nothing if no bound can be set.
-func (w *wanted) bounds(body []byte) (all []edit) {
-	for _, m := range w.said {
+// limitEdits returns where the output is bounded, or would be; nothing if no bound can be set.
+func (w *requestReader) limitEdits(body []byte) (all []edit) {
+	for _, m := range w.outputLimits {
 		all = append(all, edit{from: m.at, to: m.at + len(m.value)})
 	}
-	switch name := strconv.Quote(w.names[0]) + ":"; {
+	switch name := strconv.Quote(w.limitNames[0]) + ":"; {
 	case len(all) > 0:
 	case !w.gemini:
 		return insert(body, 0, name, "")
@@ -43,8 +43,8 @@ func insert(object []byte, at int, before, after string) []edit {
 	return []edit{{from: at + begin + 1, to: at + begin + 1, before: before, after: after}}
 }
 
-// askUsage has the stream of a chat say at its end what it used. Without that, what a model thinks unseen is not known.
-func (w *wanted) askUsage(body []byte) *edit {
+// usageEdit has the stream of a chat say at its end what it used. Without that, what a model thinks unseen is not known.
+func (w *requestReader) usageEdit(body []byte) *edit {
 	const usage = `{"include_usage":true}`
 	if w.options == nil {
 		if all := insert(body, 0, `"stream_options":`+usage, ""); len(all) > 0 {
@@ -59,21 +59,21 @@ func (w *wanted) askUsage(body []byte) *edit {
 	return &edit{from: w.options.at, to: w.options.at + len(w.options.value), before: usage}
 }
 
-// AsksUsage reports whether Body changes what a stream is to say of its usage.
-func (q *Ask) AsksUsage() bool { return q.usage != nil }
+// AddsUsageOption reports whether Body changes what a stream is to say of its usage.
+func (q *Request) AddsUsageOption() bool { return q.usageOption != nil }
 
-// CanLower reports whether the output can be bounded in the body.
-func (q *Ask) CanLower() bool { return len(q.bounds) > 0 }
+// CanLimitOutput reports whether the output can be bounded in the body.
+func (q *Request) CanLimitOutput() bool { return len(q.limits) > 0 }
 
 // Body returns the parts of the body that the provider is sent: with a bound of output, if most is not zero, and with
 // usage asked for, unless without. The rest is as it came, and is not copied.
-func (q *Ask) Body(most int64, withoutUsage bool) (parts [][]byte) {
+func (q *Request) Body(most int64, withoutUsage bool) (parts [][]byte) {
 	var edits []edit
-	if q.usage != nil && !withoutUsage {
-		edits = append(edits, *q.usage)
+	if q.usageOption != nil && !withoutUsage {
+		edits = append(edits, *q.usageOption)
 	}
 	if most > 0 {
-		for _, e := range q.bounds {
+		for _, e := range q.limits {
 			e.before += strconv.FormatInt(most, 10)
 			edits = append(edits, e)
 		}

@@ -6,9 +6,9 @@ type Ending int
 
 // The endings.
 const (
-	EndingUsual   Ending = iota // as far as is known
-	EndingCut                   // at the limit of output
-	EndingBlocked               // the provider did not let the rest pass
+	EndingNormal    Ending = iota // as far as is known
+	EndingTruncated               // at the limit of output
+	EndingBlocked                 // the provider did not let the rest pass
 )
 
 // Ending returns, after Close, how a streamed answer ended.
@@ -19,14 +19,14 @@ func (c *Counter) Ending() Ending {
 }
 
 // ending reads the reason that Gemini gives for the end of an answer.
-func (s *said) ending() Ending {
+func (s *payload) ending() Ending {
 	for _, c := range s.Candidates {
 		switch c.Finish {
 		case "MAX_TOKENS":
-			return EndingCut
+			return EndingTruncated
 		case "SAFETY", "RECITATION", "LANGUAGE", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII":
 			return EndingBlocked
 		}
 	}
-	return EndingUsual
+	return EndingNormal
 }

@@ -14,13 +14,13 @@ func TestEnding(t *testing.T) {
 		reason, kind string
 		want         modelapi.Ending
 	}{
-		"done":                  {"STOP", "text/event-stream", modelapi.EndingUsual},
-		"too long":              {"MAX_TOKENS", "text/event-stream", modelapi.EndingCut},
+		"done":                  {"STOP", "text/event-stream", modelapi.EndingNormal},
+		"too long":              {"MAX_TOKENS", "text/event-stream", modelapi.EndingTruncated},
 		"blocked":               {"SAFETY", "text/event-stream", modelapi.EndingBlocked},
 		"copied":                {"RECITATION", "text/event-stream", modelapi.EndingBlocked},
-		"a call that is broken": {"MALFORMED_FUNCTION_CALL", "text/event-stream", modelapi.EndingUsual},
-		"from the future":       {"ZORP", "text/event-stream", modelapi.EndingUsual},
-		"no stream":             {"SAFETY", "application/json", modelapi.EndingUsual},
+		"a call that is broken": {"MALFORMED_FUNCTION_CALL", "text/event-stream", modelapi.EndingNormal},
+		"from the future":       {"ZORP", "text/event-stream", modelapi.EndingNormal},
+		"no stream":             {"SAFETY", "application/json", modelapi.EndingNormal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

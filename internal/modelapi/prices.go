@@ -55,8 +55,8 @@ func (p Price) For(u Usage) Price {
 // counts: the prices that errand ships have none.
 type Prices map[string]Price
 
-// fits reports whether a name in the table stands for a model.
-func fits(name, model string) bool {
+// matches reports whether a name in the table stands for a model.
+func matches(name, model string) bool {
 	rest, ok := strings.CutPrefix(strings.ToLower(model), strings.ToLower(name))
 	switch {
 	case !ok:
@@ -85,13 +85,13 @@ func anotherVersion(name, rest string) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// Of returns a model's price. A model that is in no entry costs as much as the dearest, so that no cap is missed
+// Find returns a model's price. A model that is in no entry costs as much as the dearest, so that no cap is missed
 // for want of an entry; known is then false.
-func (p Prices) Of(model string) (price Price, known bool) {
+func (p Prices) Find(model string) (price Price, known bool) {
 	best := ""
 	var dearest Price
 	for name, candidate := range p {
-		if fits(name, model) && (len(name) > len(best) || len(name) == len(best) && name < best) {
+		if matches(name, model) && (len(name) > len(best) || len(name) == len(best) && name < best) {
 			best, price = name, candidate
 		}
 		if candidate.LongPrompt > 0 {

@@ -41,7 +41,7 @@ func TestOwnPriceCountsInAnyCase(t *testing.T) {
 	for range 50 { // a map has no order
 		prices := modelapi.DefaultPrices()
 		prices["Claude-Opus-4-5"] = modelapi.Price{Input: 7}
-		if got, known := prices.Of("claude-opus-4-5-20251101"); !known || got.Input != 7 {
+		if got, known := prices.Find("claude-opus-4-5-20251101"); !known || got.Input != 7 {
 			t.Fatalf("%+v, known %t", got, known)
 		}
 	}
@@ -104,7 +104,7 @@ func TestPublishedPricesOfModels(t *testing.T) {
 	} {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
-			price, known := modelapi.DefaultPrices().Of(model)
+			price, known := modelapi.DefaultPrices().Find(model)
 			if known == test.unknown {
 				t.Fatalf("known: %v, want %v", known, !test.unknown)
 			}
@@ -161,7 +161,7 @@ func TestLongPrompts(t *testing.T) {
 			}
 		})
 	}
-	if dearest, known := (modelapi.Prices{"m": tiered, "n": {Input: 1.5}}).Of("other"); known || dearest != tiered.For(modelapi.Usage{Input: 200_001}) {
+	if dearest, known := (modelapi.Prices{"m": tiered, "n": {Input: 1.5}}).Find("other"); known || dearest != tiered.For(modelapi.Usage{Input: 200_001}) {
 		t.Errorf("a model without a price costs %+v (known: %v)", dearest, known)
 	}
 }

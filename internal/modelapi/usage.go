@@ -16,15 +16,15 @@ type Usage struct {
 
 func (u Usage) tokens() int64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
 
-// said is what a body or an event of a stream may say about usage, in any of the dialects: their names do
+// payload is what a body or an event of a stream may say about usage, in any of the dialects: their names do
 // not collide, so one look is enough for all.
-type said struct {
+type payload struct {
 	Type         string          `json:"type"`
 	Model        string          `json:"model"`
 	ModelVersion string          `json:"modelVersion"` // Gemini
 	Usage        *tokens         `json:"usage"`
-	Message      *said           `json:"message"`       // Anthropic: message_start
-	Response     *said           `json:"response"`      // OpenAI: response.completed and the like
+	Message      *payload        `json:"message"`       // Anthropic: message_start
+	Response     *payload        `json:"response"`      // OpenAI: response.completed and the like
 	Gemini       *geminiUsage    `json:"usageMetadata"` // the newest counts
 	Delta        json.RawMessage `json:"delta"`
 	Choices      []choice        `json:"choices"`    // OpenAI's chat completions
@@ -73,8 +73,8 @@ type geminiUsage struct {
 	ToolUse    int64 `json:"toolUsePromptTokenCount"`
 }
 
-// ends reports whether this is the event of a stream that says what the whole answer used.
-func (s *said) ends() bool {
+// isFinal reports whether this is the event of a stream that says what the whole answer used.
+func (s *payload) isFinal() bool {
 	switch {
 	case s.Response != nil: // OpenAI: response.created has no usage yet
 		return s.Response.Usage != nil && s.Response.Usage.Output != nil
@@ -86,44 +86,44 @@ func (s *said) ends() bool {
 	return false
 }
 
-// fails reports whether this is the event of a stream that says that there is no answer.
-func (s *said) fails() bool {
+// isError reports whether this is the event of a stream that says that there is no answer.
+func (s *payload) isError() bool {
 	return s.Type == "error" || s.Type == "response.failed" || len(s.Error) > 0 && string(s.Error) != "null"
 }
 
-// take puts what was said into the usage; what is not said stays as it was, since later events of a
+// update puts what was said into the usage; what is not said stays as it was, since later events of a
 // stream repeat only what has grown.
-func (u *Usage) take(s *said) (counted bool) {
+func (u *Usage) update(s *payload) (counted bool) {
 	if s == nil {
 		return false
 	}
 	u.Model = cmp.Or(s.Model, s.ModelVersion, u.Model)
-	counted = u.take(s.Message)
-	counted = u.take(s.Response) || counted
+	counted = u.update(s.Message)
+	counted = u.update(s.Response) || counted
 	if g := s.Gemini; g != nil {
-		u.CacheRead = positive(g.Cached)
-		u.Input = max(positive(g.Prompt)+positive(g.ToolUse)-u.CacheRead, 0)
-		u.Output, counted = positive(g.Candidates)+positive(g.Thoughts), true
+		u.CacheRead = clamp(g.Cached)
+		u.Input = max(clamp(g.Prompt)+clamp(g.ToolUse)-u.CacheRead, 0)
+		u.Output, counted = clamp(g.Candidates)+clamp(g.Thoughts), true
 	}
 	if s.Usage != nil {
-		u.count(s.Usage)
+		u.setTokens(s.Usage)
 		counted = true
 	}
 	return counted
 }
 
-func (u *Usage) count(t *tokens) {
+func (u *Usage) setTokens(t *tokens) {
 	set := func(to *int64, values ...*int64) {
 		for _, v := range values {
 			if v != nil {
-				*to = positive(*v)
+				*to = clamp(*v)
 			}
 		}
 	}
 	set(&u.CacheRead, t.CacheRead)
 	set(&u.CacheWrite, t.CacheWrite)
 	if t.Creation != nil {
-		u.CacheWriteHour = positive(t.Creation.Hour)
+		u.CacheWriteHour = clamp(t.Creation.Hour)
 	}
 	u.CacheWriteHour = min(u.CacheWriteHour, u.CacheWrite)
 	set(&u.Output, t.Output, t.Completion)
@@ -132,20 +132,20 @@ func (u *Usage) count(t *tokens) {
 	var iterations []iteration
 	_ = json.Unmarshal(t.Iterations, &iterations) // what is no list of them says nothing
 	for _, i := range iterations {
-		all.Input, all.Output = positive(all.Input+positive(i.Input)), positive(all.Output+positive(i.Output))
-		all.CacheWrite, all.CacheRead = positive(all.CacheWrite+positive(i.CacheWrite)), positive(all.CacheRead+positive(i.CacheRead))
+		all.Input, all.Output = clamp(all.Input+clamp(i.Input)), clamp(all.Output+clamp(i.Output))
+		all.CacheWrite, all.CacheRead = clamp(all.CacheWrite+clamp(i.CacheWrite)), clamp(all.CacheRead+clamp(i.CacheRead))
 	}
 	u.Input, u.Output = max(u.Input, all.Input), max(u.Output, all.Output)
 	u.CacheWrite, u.CacheRead = max(u.CacheWrite, all.CacheWrite), max(u.CacheRead, all.CacheRead)
 	for _, d := range []*details{t.InputDetails, t.PromptDetails} {
 		if d != nil {
-			u.CacheRead = min(positive(d.Cached), u.Input)
+			u.CacheRead = min(clamp(d.Cached), u.Input)
 			u.Input -= u.CacheRead
 		}
 	}
 }
 
-// most is more than any answer uses: a number beyond it is a mistake or a lie of who is between.
-const most = int64(1) << 40
+// maxTokens is more than any answer uses: a number beyond it is a mistake or a lie of who is between.
+const maxTokens = int64(1) << 40
 
-func positive(n int64) int64 { return min(max(n, 0), most) }
+func clamp(n int64) int64 { return min(max(n, 0), maxTokens) }

@@ -30,8 +30,8 @@ type names map[string]*name
 // maxNames bounds how many are kept; of more each is made whenever it comes.
 const maxNames = 256
 
-// of returns the key that stands between two quotes.
-func (n names) of(raw []byte) *name {
+// get returns the key that stands between two quotes.
+func (n names) get(raw []byte) *name {
 	if known, ok := n[string(raw)]; ok { // which makes no string
 		return known
 	}
@@ -58,9 +58,9 @@ func (v value) text() string {
 	return s
 }
 
-// begins is how the text of a string begins, without spaces before it: at least 64 bytes where it has more. An image
+// prefix is how the text of a string begins, without spaces before it: at least 64 bytes where it has more. An image
 // that stands in a call is not copied for it.
-func (v value) begins() string {
+func (v value) prefix() string {
 	const enough = 64
 	raw := bytes.TrimLeft(v.Raw, " ")
 	if len(raw) > enough && isPlain(raw[:enough]) {
@@ -89,8 +89,8 @@ func unquote(raw []byte) (string, error) {
 	return s, err
 }
 
-// around is an object or a list that a value stands in.
-type around struct {
+// container is an object or a list that a value stands in.
+type container struct {
 	key, owner *name // of the object's newest key, or of the list
 	depth      int   // how many objects there are, with it
 	object     bool
@@ -103,8 +103,8 @@ type around struct {
 // at. It reads each byte once, and takes memory by the depth of the document alone, which json.Valid bounds.
 func walk(body []byte, see func(v value) (into bool)) {
 	keys, none := names{}, &name{}
-	stack := make([]around, 1, 16)
-	stack[0] = around{key: none, owner: none} // what the document stands in
+	stack := make([]container, 1, 16)
+	stack[0] = container{key: none, owner: none} // what the document stands in
 	for i := 0; i < len(body); i++ {
 		top := &stack[len(stack)-1]
 		switch c := body[i]; c {
@@ -115,7 +115,7 @@ func walk(body []byte, see func(v value) (into bool)) {
 			}
 		case '{', '[':
 			v := top.value(c)
-			in := around{key: v.Key, owner: v.Owner, depth: v.Depth, object: c == '{', hidden: top.hidden || !see(v)}
+			in := container{key: v.Key, owner: v.Owner, depth: v.Depth, object: c == '{', hidden: top.hidden || !see(v)}
 			if in.object {
 				in.key, in.owner, in.depth = none, v.Key, v.Depth+1
 			}
@@ -128,29 +128,29 @@ func walk(body []byte, see func(v value) (into bool)) {
 			if top.object && !top.keyed {
 				top.keyed = true
 				if !top.hidden {
-					top.key = keys.of(raw)
+					top.key = keys.get(raw)
 				}
 				continue
 			}
-			top.say('"', raw, see)
+			top.emit('"', raw, see)
 		default:
 			end := i + 1
 			for end < len(body) && !strings.ContainsRune(" \t\r\n,]}", rune(body[end])) {
 				end++
 			}
-			top.say(c, body[i:end], see)
+			top.emit(c, body[i:end], see)
 			i = end - 1
 		}
 	}
 }
 
 // value is what stands here next.
-func (a *around) value(kind byte) value {
+func (a *container) value(kind byte) value {
 	return value{Key: a.key, Owner: a.owner, Depth: a.depth, Kind: kind}
 }
 
-// say tells of a plain value.
-func (a *around) say(kind byte, raw []byte, see func(v value) bool) {
+// emit tells of a plain value.
+func (a *container) emit(kind byte, raw []byte, see func(v value) bool) {
 	a.keyed = false
 	if a.hidden {
 		return

@@ -5,17 +5,17 @@ import (
 	"unicode"
 )
 
-// tool sees tools that the provider itself would run. Only those that are known to be run by the program that
+// hostedTool sees tools that the provider itself would run. Only those that are known to be run by the program that
 // offers them pass: of others nobody here knows what they reach, and what they cost.
-func (a API) tool(v value) *Extra {
+func (a API) hostedTool(v value) *Feature {
 	switch v.Key.folded {
 	case "mcpservers", "websearchoptions", "searchparameters", "plugins":
 		if v.Depth == 1 && v.Kind != 'n' && v.Kind != '[' {
-			return &Extra{Name: v.Key.plain, Kind: ExtraReach}
+			return &Feature{Name: v.Key.plain, Kind: FeatureNetwork}
 		}
 	case "tools":
 		if v.Kind == '"' {
-			return &Extra{Name: v.text(), Kind: ExtraReach}
+			return &Feature{Name: v.text(), Kind: FeatureNetwork}
 		}
 	}
 	if v.Owner.folded != "tools" {
@@ -23,7 +23,7 @@ func (a API) tool(v value) *Extra {
 	}
 	if a == Gemini { // each tool is a key
 		if v.Key.folded != "functiondeclarations" {
-			return &Extra{Name: v.Key.plain, Kind: ExtraReach}
+			return &Feature{Name: v.Key.plain, Kind: FeatureNetwork}
 		}
 		return nil
 	}
@@ -31,17 +31,17 @@ func (a API) tool(v value) *Extra {
 		return nil
 	}
 	if v.Kind != '"' {
-		return &Extra{Name: v.Key.plain, Kind: ExtraReach}
+		return &Feature{Name: v.Key.plain, Kind: FeatureNetwork}
 	}
-	if kind := v.text(); !a.ownTool(kind) {
-		return &Extra{Name: kind, Kind: ExtraReach}
+	if kind := v.text(); !a.isClientTool(kind) {
+		return &Feature{Name: kind, Kind: FeatureNetwork}
 	}
 	return nil
 }
 
-// ownTool reports whether a tool of a type is run by the program that offers it, or looks at nothing but the tools
+// isClientTool reports whether a tool of a type is run by the program that offers it, or looks at nothing but the tools
 // that were offered.
-func (a API) ownTool(kind string) bool {
+func (a API) isClientTool(kind string) bool {
 	if a == OpenAI {
 		switch kind {
 		case "function", "custom", "local_shell", "apply_patch", "tool_search", "namespace":
@@ -60,22 +60,22 @@ func (a API) ownTool(kind string) bool {
 	return false
 }
 
-// address sees content by its address, which the provider would fetch. Where addresses of content are known to stand,
+// contentAddress sees content by its address, which the provider would fetch. Where addresses of content are known to stand,
 // nothing else passes than content that is there itself; anywhere else but in texts, what looks like an address
 // does not.
-func (a API) address(v value) *Extra {
-	if v.Kind != '"' || len(v.Raw) == 0 || says(v.Key.plain) || a == Anthropic && v.Key.plain == "source" {
+func (a API) contentAddress(v value) *Feature {
+	if v.Kind != '"' || len(v.Raw) == 0 || isText(v.Key.plain) || a == Anthropic && v.Key.plain == "source" {
 		return nil // a source is where a program says to have found something by itself
 	}
 	switch v.Key.folded {
 	case "url", "uri", "imageurl", "fileurl", "fileuri", "videourl", "audiourl", "documenturl", "imageuri", "gcsuri", "s3uri":
-		if strings.HasPrefix(v.begins(), "data:") {
+		if strings.HasPrefix(v.prefix(), "data:") {
 			return nil
 		}
-		return &Extra{Name: v.Key.plain, Kind: ExtraReach}
+		return &Feature{Name: v.Key.plain, Kind: FeatureNetwork}
 	}
-	if isAddress(v.begins()) {
-		return &Extra{Name: v.Key.plain, Kind: ExtraReach}
+	if isAddress(v.prefix()) {
+		return &Feature{Name: v.Key.plain, Kind: FeatureNetwork}
 	}
 	return nil
 }
@@ -98,8 +98,8 @@ func notOfScheme(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("+.-", c)
 }
 
-// says reports whether a string under a key is something said, which may begin with an address.
-func says(key string) bool {
+// isText reports whether a string under a key is something said, which may begin with an address.
+func isText(key string) bool {
 	switch key {
 	case "text", "content", "input", "output", "arguments", "thinking", "reasoning", "reasoning_content", "system", "instructions",
 		"title", "context", "description", "refusal", "summary", "code", "stdout", "stderr", "command", "commands", "diff", "patch",
@@ -109,9 +109,9 @@ func says(key string) bool {
 	return false
 }
 
-// free reports whether what stands under a key is a program's own: what its tools take, and what they are given
+// isFreeForm reports whether what stands under a key is a program's own: what its tools take, and what they are given
 // and gave. A schema's name is an address, and the argument of a tool may be.
-func (a API) free(key string) bool {
+func (a API) isFreeForm(key string) bool {
 	switch a {
 	case Anthropic:
 		return key == "input" || key == "input_schema" || key == "input_examples" || key == "schema"

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-func TestNamed(t *testing.T) {
+func TestRequestedModel(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		api        modelapi.API
@@ -39,15 +39,15 @@ func TestNamed(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := test.api.Named(test.path, []byte(test.body))
-			if got != test.want || (err == nil) != (test.want != "") || err != nil && !errors.Is(err, modelapi.ErrUnnamed) {
+			got, err := test.api.RequestedModel(test.path, []byte(test.body))
+			if got != test.want || (err == nil) != (test.want != "") || err != nil && !errors.Is(err, modelapi.ErrNoModel) {
 				t.Errorf("got %q, %v; want %q", got, err, test.want)
 			}
 		})
 	}
 }
 
-func TestIs(t *testing.T) {
+func TestSameModel(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		configured, named string
@@ -69,7 +69,7 @@ func TestIs(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := modelapi.Is(test.configured, test.named); got != test.want {
+			if got := modelapi.SameModel(test.configured, test.named); got != test.want {
 				t.Errorf("%q is %q: %v", test.named, test.configured, got)
 			}
 		})
@@ -87,7 +87,7 @@ func FuzzNamed(f *testing.F) {
 		if !json.Valid([]byte(body)) {
 			return
 		}
-		name, err := modelapi.Anthropic.Named("/v1/messages", []byte(body))
+		name, err := modelapi.Anthropic.RequestedModel("/v1/messages", []byte(body))
 		if err != nil {
 			return
 		}

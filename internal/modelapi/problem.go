@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// Trouble is what an answer says about every further call with the same key, of whatever task.
-type Trouble string
+// Problem is what an answer says about every further call with the same key, of whatever task.
+type Problem string
 
 // The troubles.
 const (
-	// TroubleLimit: the account may not call for longer than an agent waits by itself.
-	TroubleLimit Trouble = "limit"
-	// TroubleKey: the key is refused. A person has to change something.
-	TroubleKey Trouble = "key"
-	// TroubleCredit: nothing is left of what was paid for. Likewise.
-	TroubleCredit Trouble = "credit"
+	// ProblemLimit: the account may not call for longer than an agent waits by itself.
+	ProblemLimit Problem = "limit"
+	// ProblemKey: the key is refused. A person has to change something.
+	ProblemKey Problem = "key"
+	// ProblemCredit: nothing is left of what was paid for. Likewise.
+	ProblemCredit Problem = "credit"
 )
 
 // Agents wait for a limit themselves if it is over within patience; a date further away than farthest is not
 // believed.
 const (
-	patience   = time.Minute
-	farthest   = 8 * 24 * time.Hour
-	unknownEnd = 15 * time.Minute // assumed for a limit that lasts and names no end
+	agentPatience = time.Minute
+	maxLimit      = 8 * 24 * time.Hour
+	defaultLimit  = 15 * time.Minute // assumed for a limit that lasts and names no end
 )
 
-// Hurry takes out of a failed answer's header that the program shall come again in more than a minute, if programs
+// DropLongRetryAfter takes out of a failed answer's header that the program shall come again in more than a minute, if programs
 // that speak the dialect obey it whatever it says: Codex does, for hours, with the run going on in silence. Without it
 // they give up after their own retries, and the wait is errand's, which needs no VM for it.
-func (a API) Hurry(header http.Header, now time.Time) {
-	if a == OpenAI && retryAfter(header.Get("Retry-After"), now).Sub(now) > patience {
+func (a API) DropLongRetryAfter(header http.Header, now time.Time) {
+	if a == OpenAI && retryAfter(header.Get("Retry-After"), now).Sub(now) > agentPatience {
 		header.Del("Retry-After")
 	}
 }
@@ -41,10 +41,10 @@ func (a API) Hurry(header http.Header, now time.Time) {
 // MaxErrorBody is how much of an error's body Look wants to see at most.
 const MaxErrorBody = 64 << 10
 
-// Look says what trouble an answer means, empty if none that lasts: overload, faults and limits of a minute are
+// ClassifyError says what trouble an answer means, empty if none that lasts: overload, faults and limits of a minute are
 // left to the agent's own retries. Until is when a limit ends. The body is the beginning of the answer's, which
 // need not be well formed.
-func (a API) Look(status int, header http.Header, body []byte, now time.Time) (t Trouble, until time.Time) {
+func (a API) ClassifyError(status int, header http.Header, body []byte, now time.Time) (t Problem, until time.Time) {
 	var e apiError
 	if json.Unmarshal(body, &e) != nil {
 		var list []apiError // Gemini, without alt=sse
@@ -54,20 +54,20 @@ func (a API) Look(status int, header http.Header, body []byte, now time.Time) (t
 	}
 	switch {
 	case status == http.StatusPaymentRequired, e.noCredit(status):
-		return TroubleCredit, time.Time{}
-	case status == http.StatusUnauthorized, a == Gemini && e.says("API_KEY_INVALID"):
-		return TroubleKey, time.Time{}
+		return ProblemCredit, time.Time{}
+	case status == http.StatusUnauthorized, a == Gemini && e.hasReason("API_KEY_INVALID"):
+		return ProblemKey, time.Time{}
 	case status != http.StatusTooManyRequests:
 		return "", time.Time{}
 	}
-	until = limitEnd(header, e, now)
-	if until.Sub(now) <= patience {
+	until = limitReset(header, e, now)
+	if until.Sub(now) <= agentPatience {
 		return "", time.Time{}
 	}
-	if most := now.Add(farthest); until.After(most) {
+	if most := now.Add(maxLimit); until.After(most) {
 		until = most
 	}
-	return TroubleLimit, until
+	return ProblemLimit, until
 }
 
 // apiError is what the providers' error bodies have in common, and what they say of limits.
@@ -98,7 +98,7 @@ func (e apiError) noCredit(status int) bool {
 	return status == http.StatusBadRequest && strings.Contains(strings.ToLower(e.Error.Message), "credit balance is too low")
 }
 
-func (e apiError) says(reason string) bool {
+func (e apiError) hasReason(reason string) bool {
 	for _, d := range e.Error.Details {
 		if d.Reason == reason {
 			return true
@@ -107,10 +107,10 @@ func (e apiError) says(reason string) bool {
 	return false
 }
 
-// limitEnd finds when a limit is over, in the order in which the providers mean it; zero if nothing says so.
-func limitEnd(h http.Header, e apiError, now time.Time) time.Time {
+// limitReset finds when a limit is over, in the order in which the providers mean it; zero if nothing says so.
+func limitReset(h http.Header, e apiError, now time.Time) time.Time {
 	if h.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
-		return unifiedEnd(h, now)
+		return unifiedReset(h, now)
 	}
 	switch {
 	case e.Error.ResetsAt > 0 && e.Error.ResetsAt < 1e11:
@@ -142,8 +142,8 @@ func limitEnd(h http.Header, e apiError, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// unifiedEnd finds when the limit of a subscription is over. It lasts whether the answer says its end or not.
-func unifiedEnd(h http.Header, now time.Time) time.Time {
+// unifiedReset finds when the limit of a subscription is over. It lasts whether the answer says its end or not.
+func unifiedReset(h http.Header, now time.Time) time.Time {
 	if at := unix(h.Get("Anthropic-Ratelimit-Unified-Reset")); !at.IsZero() {
 		return at
 	}
@@ -159,7 +159,7 @@ func unifiedEnd(h http.Header, now time.Time) time.Time {
 		last = retryAfter(h.Get("Retry-After"), now)
 	}
 	if last.IsZero() {
-		last = now.Add(unknownEnd)
+		last = now.Add(defaultLimit)
 	}
 	return last
 }
@@ -189,8 +189,8 @@ func pacificMidnight(now time.Time) time.Time {
 	return time.Date(p.Year(), p.Month(), p.Day()+1, 0, 0, 0, 0, p.Location()).UTC()
 }
 
-// Probe is the path of a GET that costs nothing and tells whether a key works.
-func (a API) Probe() string {
+// ProbePath is the path of a GET that costs nothing and tells whether a key works.
+func (a API) ProbePath() string {
 	if a == Gemini {
 		return "/v1beta/models"
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-func TestAsk(t *testing.T) {
+func TestParseRequest(t *testing.T) {
 	t.Parallel()
 	long := `"` + strings.Repeat("x", 4000) + `"`
 	tests := map[string]struct {
@@ -58,7 +58,7 @@ func TestAsk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, test.api.Ask(u.Path, u.Query(), []byte(test.body)).Usage); diff != "" {
+			if diff := cmp.Diff(test.want, test.api.ParseRequest(u.Path, u.Query(), []byte(test.body)).Usage); diff != "" {
 				t.Errorf("estimate (-want +got):\n%s", diff)
 			}
 		})
@@ -75,17 +75,17 @@ func FuzzAsk(f *testing.F) {
 	f.Add("/v1/responses", []byte(`{ }`))
 	f.Fuzz(func(t *testing.T, path string, body []byte) {
 		for _, api := range modelapi.APIs() {
-			q := api.Ask(path, nil, body)
-			if u := q.Usage; u.Input < 0 || u.Output < 0 || u.Output > q.Most || q.Most > 128<<10 || q.Least > q.Most || u.Input > int64(len(body))+1 {
+			q := api.ParseRequest(path, nil, body)
+			if u := q.Usage; u.Input < 0 || u.Output < 0 || u.Output > q.MaxOutput || q.MaxOutput > 128<<10 || q.MinOutput > q.MaxOutput || u.Input > int64(len(body))+1 {
 				t.Errorf("%s: %+v", api, u)
 			}
 			sent := bytes.Join(q.Body(10, false), nil)
-			if !json.Valid(body) || q.Unclear != nil || !q.CanLower() {
+			if !json.Valid(body) || q.Ambiguous != nil || !q.CanLimitOutput() {
 				continue
 			}
-			again := api.Ask(path, nil, sent)
-			if !json.Valid(sent) || again.Most != 10 || again.AsksUsage() || again.Unclear != nil {
-				t.Errorf("%s %s: %q became %q, bounded to %d", api, path, body, sent, again.Most)
+			again := api.ParseRequest(path, nil, sent)
+			if !json.Valid(sent) || again.MaxOutput != 10 || again.AddsUsageOption() || again.Ambiguous != nil {
+				t.Errorf("%s %s: %q became %q, bounded to %d", api, path, body, sent, again.MaxOutput)
 			}
 		}
 	})

@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// ErrUnnamed is wrapped by every error of Named.
-var ErrUnnamed = errors.New("it cannot be seen which model is asked")
+// ErrNoModel is wrapped by every error of Named.
+var ErrNoModel = errors.New("it cannot be seen which model is asked")
 
-// Calls reports whether a request that the API allows asks a model, so that it has to name one.
-func (a API) Calls(method string) bool { return method == http.MethodPost }
+// IsCall reports whether a request that the API allows asks a model, so that it has to name one.
+func (a API) IsCall(method string) bool { return method == http.MethodPost }
 
-// Named returns the name of the model that an allowed request asks: for Gemini it stands in the path, else in
+// RequestedModel returns the name of the model that an allowed request asks: for Gemini it stands in the path, else in
 // the body, which is valid JSON or empty. Two readers of one body must not see two names, so anything but an object
 // with that key once, and no others to fall back on, is an error that wraps ErrUnnamed.
-func (a API) Named(path string, body []byte) (string, error) {
+func (a API) RequestedModel(path string, body []byte) (string, error) {
 	if a == Gemini {
 		_, rest, _ := strings.Cut(path, "/models/")
 		name, _, ok := strings.Cut(rest, ":")
 		if !ok || name == "" {
-			return "", fmt.Errorf("%w: the path names none", ErrUnnamed)
+			return "", fmt.Errorf("%w: the path names none", ErrNoModel)
 		}
 		return name, nil
 	}
@@ -34,10 +34,10 @@ func (a API) Named(path string, body []byte) (string, error) {
 		case "model":
 			found++
 			if key != "model" || json.Unmarshal(value, &name) != nil || name == "" {
-				return fmt.Errorf("%w: the body's %q is no name", ErrUnnamed, key)
+				return fmt.Errorf("%w: the body's %q is no name", ErrNoModel, key)
 			}
 		case "models", "fallbacks", "fallback_models", "context_window_fallbacks", "content_policy_fallbacks":
-			return fmt.Errorf("%w: the body has %q, by which others may be asked", ErrUnnamed, key)
+			return fmt.Errorf("%w: the body has %q, by which others may be asked", ErrNoModel, key)
 		}
 		return nil
 	})
@@ -45,7 +45,7 @@ func (a API) Named(path string, body []byte) (string, error) {
 	case err != nil:
 		return "", err
 	case found != 1:
-		return "", fmt.Errorf("%w: the body has %d keys for it", ErrUnnamed, found)
+		return "", fmt.Errorf("%w: the body has %d keys for it", ErrNoModel, found)
 	}
 	return name, nil
 }
@@ -69,7 +69,7 @@ func topLevel(body []byte, see func(key string, value []byte, at int) error) err
 			last := stringEnd(body, i)
 			if depth == 1 && begin < 0 { // a key: values begin after their colon
 				if err := json.Unmarshal(body[i:last+1], &key); err != nil {
-					return fmt.Errorf("%w: %w", ErrUnnamed, err)
+					return fmt.Errorf("%w: %w", ErrNoModel, err)
 				}
 			}
 			i = last
@@ -79,7 +79,7 @@ func topLevel(body []byte, see func(key string, value []byte, at int) error) err
 			}
 		case '{', '[':
 			if depth == 0 && body[i] == '[' {
-				return fmt.Errorf("%w: the body is a list", ErrUnnamed)
+				return fmt.Errorf("%w: the body is a list", ErrNoModel)
 			}
 			depth++
 		case ',':
@@ -122,11 +122,11 @@ var (
 	alias   = regexp.MustCompile(`^[a-z]{3,12}$`)
 )
 
-// Is reports whether a model that a request names is the one that a configuration names: itself, a dated
+// SameModel reports whether a model that a request names is the one that a configuration names: itself, a dated
 // edition of it (model-20260115), without the size of its context that some programs write behind it
 // (model[1m]), without the provider's name that some programs write before it (provider/model), or what an
 // alias of one word stands for (opus: claude-opus-4-8).
-func Is(configured, named string) bool {
+func SameModel(configured, named string) bool {
 	want := edition.ReplaceAllString(configured, "")
 	if named == configured || named == want {
 		return true

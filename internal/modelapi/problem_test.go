@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-func TestLook(t *testing.T) {
+func TestClassifyError(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) time.Time { return now.Add(d) }
@@ -19,36 +19,36 @@ func TestLook(t *testing.T) {
 		status int
 		header string // NAME: VALUE, a line each
 		body   string
-		want   modelapi.Trouble
+		want   modelapi.Problem
 		until  time.Time
 	}{
 		"overloaded":             {modelapi.Anthropic, 529, "Retry-After: 900", `{"type":"error","error":{"type":"overloaded_error"}}`, "", time.Time{}},
 		"a fault":                {modelapi.OpenAI, 500, "", "", "", time.Time{}},
 		"slow down":              {modelapi.Anthropic, 429, "Retry-After: 30", `{"type":"error","error":{"type":"rate_limit_error"}}`, "", time.Time{}},
 		"says nothing":           {modelapi.Anthropic, 429, "", "<html>", "", time.Time{}},
-		"a long limit":           {modelapi.Anthropic, 429, "Retry-After: 3600", "", modelapi.TroubleLimit, at(time.Hour)},
-		"a date":                 {modelapi.Anthropic, 429, "Retry-After: Sat, 21 Nov 2026 23:30:00 GMT", "", modelapi.TroubleLimit, at(90 * time.Minute)},
+		"a long limit":           {modelapi.Anthropic, 429, "Retry-After: 3600", "", modelapi.ProblemLimit, at(time.Hour)},
+		"a date":                 {modelapi.Anthropic, 429, "Retry-After: Sat, 21 Nov 2026 23:30:00 GMT", "", modelapi.ProblemLimit, at(90 * time.Minute)},
 		"a date long ago":        {modelapi.Anthropic, 429, "Retry-After: Fri, 20 Nov 2026 23:30:00 GMT", "", "", time.Time{}},
-		"a subscription":         {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nAnthropic-Ratelimit-Unified-Reset: 1795305600\nRetry-After: 5", "", modelapi.TroubleLimit, time.Unix(1795305600, 0)},
-		"one of its windows":     {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nAnthropic-Ratelimit-Unified-5h-Reset: 1795309999\nAnthropic-Ratelimit-Unified-7d-Status: rejected\nAnthropic-Ratelimit-Unified-7d-Reset: 1795305600", "", modelapi.TroubleLimit, time.Unix(1795305600, 0)},
-		"one without its end":    {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected", "", modelapi.TroubleLimit, at(15 * time.Minute)},
+		"a subscription":         {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nAnthropic-Ratelimit-Unified-Reset: 1795305600\nRetry-After: 5", "", modelapi.ProblemLimit, time.Unix(1795305600, 0)},
+		"one of its windows":     {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nAnthropic-Ratelimit-Unified-5h-Reset: 1795309999\nAnthropic-Ratelimit-Unified-7d-Status: rejected\nAnthropic-Ratelimit-Unified-7d-Reset: 1795305600", "", modelapi.ProblemLimit, time.Unix(1795305600, 0)},
+		"one without its end":    {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected", "", modelapi.ProblemLimit, at(15 * time.Minute)},
 		"one for half a minute":  {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nRetry-After: 30", "", "", time.Time{}},
 		"a subscription goes on": {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: allowed\nAnthropic-Ratelimit-Unified-Reset: 1795305600", "", "", time.Time{}},
-		"beyond belief":          {modelapi.Anthropic, 429, "Retry-After: 99999999", "", modelapi.TroubleLimit, at(8 * 24 * time.Hour)},
-		"codex":                  {modelapi.OpenAI, 429, "", `{"error":{"type":"usage_limit_reached","message":"x","resets_at":1795305600}}`, modelapi.TroubleLimit, time.Unix(1795305600, 0)},
-		"codex, in seconds":      {modelapi.OpenAI, 429, "", `{"error":{"type":"usage_limit_reached","resets_in_seconds":7200}}`, modelapi.TroubleLimit, at(2 * time.Hour)},
-		"requests of a day":      {modelapi.OpenAI, 429, "X-Ratelimit-Remaining-Requests: 0\nX-Ratelimit-Reset-Requests: 6m0s", `{"error":{"code":"rate_limit_exceeded"}}`, modelapi.TroubleLimit, at(6 * time.Minute)},
+		"beyond belief":          {modelapi.Anthropic, 429, "Retry-After: 99999999", "", modelapi.ProblemLimit, at(8 * 24 * time.Hour)},
+		"codex":                  {modelapi.OpenAI, 429, "", `{"error":{"type":"usage_limit_reached","message":"x","resets_at":1795305600}}`, modelapi.ProblemLimit, time.Unix(1795305600, 0)},
+		"codex, in seconds":      {modelapi.OpenAI, 429, "", `{"error":{"type":"usage_limit_reached","resets_in_seconds":7200}}`, modelapi.ProblemLimit, at(2 * time.Hour)},
+		"requests of a day":      {modelapi.OpenAI, 429, "X-Ratelimit-Remaining-Requests: 0\nX-Ratelimit-Reset-Requests: 6m0s", `{"error":{"code":"rate_limit_exceeded"}}`, modelapi.ProblemLimit, at(6 * time.Minute)},
 		"tokens of a minute":     {modelapi.OpenAI, 429, "X-Ratelimit-Remaining-Tokens: 0\nX-Ratelimit-Reset-Tokens: 6s", `{"error":{"code":"rate_limit_exceeded"}}`, "", time.Time{}},
 		"quota of a day": {modelapi.Gemini, 429, "", `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel"}]},{"retryDelay":"20s"}]}}`,
-			modelapi.TroubleLimit, time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)},
+			modelapi.ProblemLimit, time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)},
 		"quota of a minute": {modelapi.Gemini, 429, "", `[{"error":{"code":429,"details":[{"violations":[{"quotaId":"GenerateRequestsPerMinute"}]},{"retryDelay":"20s"}]}}]`, "", time.Time{}},
-		"a wrong key":       {modelapi.Anthropic, 401, "", `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`, modelapi.TroubleKey, time.Time{}},
-		"Gemini's":          {modelapi.Gemini, 400, "", `{"error":{"code":400,"message":"API key not valid.","details":[{"reason":"API_KEY_INVALID"}]}}`, modelapi.TroubleKey, time.Time{}},
+		"a wrong key":       {modelapi.Anthropic, 401, "", `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`, modelapi.ProblemKey, time.Time{}},
+		"Gemini's":          {modelapi.Gemini, 400, "", `{"error":{"code":400,"message":"API key not valid.","details":[{"reason":"API_KEY_INVALID"}]}}`, modelapi.ProblemKey, time.Time{}},
 		"not this model":    {modelapi.OpenAI, 403, "", `{"error":{"type":"permission_error"}}`, "", time.Time{}},
 		"a wrong request":   {modelapi.Anthropic, 400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`, "", time.Time{}},
-		"no credit":         {modelapi.Anthropic, 400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}`, modelapi.TroubleCredit, time.Time{}},
-		"no quota":          {modelapi.OpenAI, 429, "Retry-After: 5", `{"error":{"type":"insufficient_quota","code":"insufficient_quota"}}`, modelapi.TroubleCredit, time.Time{}},
-		"to be paid":        {modelapi.OpenAI, 402, "", "", modelapi.TroubleCredit, time.Time{}},
+		"no credit":         {modelapi.Anthropic, 400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}`, modelapi.ProblemCredit, time.Time{}},
+		"no quota":          {modelapi.OpenAI, 429, "Retry-After: 5", `{"error":{"type":"insufficient_quota","code":"insufficient_quota"}}`, modelapi.ProblemCredit, time.Time{}},
+		"to be paid":        {modelapi.OpenAI, 402, "", "", modelapi.ProblemCredit, time.Time{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestLook(t *testing.T) {
 				k, v, _ := strings.Cut(strings.TrimSpace(line), ": ")
 				header.Set(k, v)
 			}
-			got, until := test.api.Look(test.status, header, []byte(test.body), now)
+			got, until := test.api.ClassifyError(test.status, header, []byte(test.body), now)
 			if got != test.want || !until.Equal(test.until) {
 				t.Errorf("%q until %s, want %q until %s", got, until, test.want, test.until)
 			}
@@ -73,8 +73,8 @@ func FuzzLook(f *testing.F) {
 	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, status int, after, body string) {
 		for _, api := range modelapi.APIs() {
-			got, until := api.Look(status, http.Header{"Retry-After": {after}}, []byte(body), now)
-			if limit := got == modelapi.TroubleLimit; limit != !until.IsZero() || limit && (!until.After(now) || until.Sub(now) > 9*24*time.Hour) {
+			got, until := api.ClassifyError(status, http.Header{"Retry-After": {after}}, []byte(body), now)
+			if limit := got == modelapi.ProblemLimit; limit != !until.IsZero() || limit && (!until.After(now) || until.Sub(now) > 9*24*time.Hour) {
 				t.Errorf("%s: %q until %s", api, got, until)
 			}
 		}
@@ -96,13 +96,13 @@ func TestFailStream(t *testing.T) {
 	}
 }
 
-// TestRunning: a stream's use is known while it goes on, and what was cut before it said so is estimated.
-func TestRunning(t *testing.T) {
+// TestCurrentUsage: a stream's use is known while it goes on, and what was cut before it said so is estimated.
+func TestCurrentUsage(t *testing.T) {
 	t.Parallel()
 	delta := `{"type":"response.output_text.delta","delta":"` + strings.Repeat("x", 400) + `"}`
 	c := modelapi.NewCounter(sseType, 4000)
 	defer c.Close()
-	if got := c.Running(); got != (modelapi.Usage{}) {
+	if got := c.Current(); got != (modelapi.Usage{}) {
 		t.Errorf("before anything came: %+v", got)
 	}
 	if _, err := c.Write([]byte(stream(`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`, delta, delta))); err != nil {
@@ -114,8 +114,8 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// TestTheEndCounts: what the end of a stream says is what the provider bills, although its text is long.
-func TestTheEndCounts(t *testing.T) {
+// TestFinalUsageWins: what the end of a stream says is what the provider bills, although its text is long.
+func TestFinalUsageWins(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("-", 4000)
 	for name, events := range map[string][]string{

@@ -25,9 +25,9 @@ func (e extras) check(t *testing.T) {
 			want = ""
 		}
 		got := ""
-		if found := e.api.Extra([]byte(e.body), reach); found != nil {
+		if found := e.api.FindFeature([]byte(e.body), reach); found != nil {
 			got = found.Name
-			if e.forever == (found.Kind == modelapi.ExtraReach) {
+			if e.forever == (found.Kind == modelapi.FeatureNetwork) {
 				t.Errorf("%s is of kind %d", found.Name, found.Kind)
 			}
 		}
@@ -37,8 +37,8 @@ func (e extras) check(t *testing.T) {
 	}
 }
 
-// TestHosted: tools of the provider.
-func TestHosted(t *testing.T) {
+// TestHostedTools: tools of the provider.
+func TestHostedTools(t *testing.T) {
 	t.Parallel()
 	tests := map[string]extras{
 		"the agent's own tools":      {api: modelapi.Anthropic, body: `{"tools":[{"name":"web_search","input_schema":{"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema"}},{"type":"bash_20250124","name":"bash"},{"type":"text_editor_20250728","name":"e"},{"type":"custom","name":"c"},{"type":null,"name":"d"}],"mcp_servers":[]}`},
@@ -76,8 +76,8 @@ func TestHosted(t *testing.T) {
 	}
 }
 
-// TestByAddress: content that the provider would fetch.
-func TestByAddress(t *testing.T) {
+// TestContentAddresses: content that the provider would fetch.
+func TestContentAddresses(t *testing.T) {
 	t.Parallel()
 	const at = `https://exfiltrate.example/?SECRET`
 	message := func(part string) string { return `{"messages":[{"role":"user","content":[` + part + `]}]}` }
@@ -124,8 +124,8 @@ func manyKeys() string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// TestOfTheAccount: what is stored there, answers that come later, and dearer ones are for no agent.
-func TestOfTheAccount(t *testing.T) {
+// TestAccountFeatures: what is stored there, answers that come later, and dearer ones are for no agent.
+func TestAccountFeatures(t *testing.T) {
 	t.Parallel()
 	tests := map[string]extras{
 		"another's answer":       {api: modelapi.OpenAI, body: `{"previous_response_id":"resp_1"}`, want: "previous_response_id", forever: true},
@@ -169,11 +169,11 @@ func FuzzExtra(f *testing.F) {
 		}
 		for _, a := range modelapi.APIs() {
 			plain := `{"around":` + around + `,"text":` + string(quoted) + `}`
-			if a.Extra([]byte(plain), false) != nil {
+			if a.FindFeature([]byte(plain), false) != nil {
 				return // what stands around has something already
 			}
 			fetched := strings.TrimSuffix(plain, "}") + `,"image":{"source":{"type":"url","url":"https://exfiltrate.example"}}}`
-			if a.Extra([]byte(fetched), false) == nil {
+			if a.FindFeature([]byte(fetched), false) == nil {
 				t.Errorf("%s passes: %s", a, fetched)
 			}
 		}

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// giveUpAfter is a wait that every program whose dialect has one takes for a reason to give up: Claude Code does above a
+// stopRetriesAfter is a wait that every program whose dialect has one takes for a reason to give up: Claude Code does above a
 // minute, Gemini CLI above five.
-const giveUpAfter = 301 * time.Second
+const stopRetriesAfter = 301 * time.Second
 
-// GiveUp changes the answer that told of a limit that lasts until a time, so that programs which speak the dialect give up at
+// StopRetries changes the answer that told of a limit that lasts until a time, so that programs which speak the dialect give up at
 // once. Left to themselves, they ask again for half a minute to minutes where the answer says the end in a form that they do
 // not know, or sleep for hours where it says it in one that they obey. Errand waits for the limit itself, without a VM.
-func (a API) GiveUp(answer *http.Response, until, now time.Time) {
-	wait := max(until.Sub(now), giveUpAfter).Round(time.Second)
+func (a API) StopRetries(answer *http.Response, until, now time.Time) {
+	wait := max(until.Sub(now), stopRetriesAfter).Round(time.Second)
 	seconds := strconv.FormatInt(int64(wait/time.Second), 10)
 	switch a {
 	case OpenAI: // Codex gives up without the header, and obeys any

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-// TestGiveUp: an answer that tells of a limit that lasts has each program give up at once, however the provider said it.
-func TestGiveUp(t *testing.T) {
+// TestStopRetries: an answer that tells of a limit that lasts has each program give up at once, however the provider said it.
+func TestStopRetries(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
@@ -36,7 +36,7 @@ func TestGiveUp(t *testing.T) {
 			if test.before != "" {
 				answer.Header.Set("Retry-After", test.before)
 			}
-			test.api.GiveUp(answer, now.Add(test.until), now)
+			test.api.StopRetries(answer, now.Add(test.until), now)
 			body, err := io.ReadAll(answer.Body)
 			if err != nil {
 				t.Fatal(err)

@@ -22,13 +22,13 @@ type candidate struct {
 	Finish string `json:"finishReason"`
 }
 
-// shows is about how many bytes of the answer an event of a stream holds.
-func (s *said) shows() (n int64) {
+// textBytes is about how many bytes of the answer an event of a stream holds.
+func (s *payload) textBytes() (n int64) {
 	if len(s.Delta) > 0 && s.Type != "message_delta" {
-		n += shownIn(s.Delta)
+		n += deltaBytes(s.Delta)
 	}
 	for _, c := range s.Choices {
-		n += textIn(c.Delta)
+		n += chatDeltaBytes(c.Delta)
 	}
 	for _, c := range s.Candidates {
 		for _, p := range c.Content.Parts {
@@ -38,8 +38,8 @@ func (s *said) shows() (n int64) {
 	return n
 }
 
-// shownIn is about how much of the answer a delta holds.
-func shownIn(delta json.RawMessage) int64 {
+// deltaBytes is about how much of the answer a delta holds.
+func deltaBytes(delta json.RawMessage) int64 {
 	var text string
 	if json.Unmarshal(delta, &text) == nil {
 		return int64(len(text)) // OpenAI
@@ -55,8 +55,8 @@ func shownIn(delta json.RawMessage) int64 {
 	return int64(len(d.Text) + len(d.Thinking) + len(d.Partial))
 }
 
-// textIn is how long all text in a delta of a chat is: servers have names of their own for what a model thinks.
-func textIn(delta json.RawMessage) int64 {
+// chatDeltaBytes is how long all text in a delta of a chat is: servers have names of their own for what a model thinks.
+func chatDeltaBytes(delta json.RawMessage) int64 {
 	if len(delta) == 0 {
 		return 0
 	}
@@ -64,22 +64,22 @@ func textIn(delta json.RawMessage) int64 {
 	if json.Unmarshal(delta, &all) != nil {
 		return 0
 	}
-	return lengths(all)
+	return stringBytes(all)
 }
 
-// lengths adds up the strings in a value, but for what says whose and which part it is.
-func lengths(v any) (n int64) {
+// stringBytes adds up the strings in a value, but for what says whose and which part it is.
+func stringBytes(v any) (n int64) {
 	switch v := v.(type) {
 	case string:
 		return int64(len(v))
 	case []any:
 		for _, e := range v {
-			n += lengths(e)
+			n += stringBytes(e)
 		}
 	case map[string]any:
 		for key, e := range v {
 			if key != "role" && key != "id" && key != "type" {
-				n += lengths(e)
+				n += stringBytes(e)
 			}
 		}
 	}
