@@ -17,6 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -76,12 +77,12 @@ func (m *machines) Acquire(ctx context.Context, t *state.Task) (vm state.VM, err
 				gen++
 				continue
 			case m.w.now.Before(m.full) || m.alive() >= maxVMs:
-				return fmt.Errorf("%w: all are taken", workflow.ErrNoVM)
+				return fmt.Errorf("%w: all are taken", workspace.ErrNoVM)
 			}
 			m.list = append(m.list, &walkVM{name: name, owner: t.Key.String(), blobs: map[string][]byte{}})
 			return nil
 		}
-		return fmt.Errorf("%w: they end at once", workflow.ErrNoVM)
+		return fmt.Errorf("%w: they end at once", workspace.ErrNoVM)
 	})
 	return vm, err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/watch"
-	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -38,7 +38,7 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 		w.meets(j)
 		r := w.jobs.of(j.ID)
 		r.begun, r.err = w.now, nil
-		nothing := state.Event{Kind: workflow.EventNothing}
+		nothing := state.Event{Kind: step.EventNothing}
 		switch {
 		case p.silent && (j.Kind == state.JobStatus || j.Kind == state.JobReact), p.loseLaunch && j.Kind == state.JobLaunch:
 			return nothing, nil

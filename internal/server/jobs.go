@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/queue"
-	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -29,6 +29,6 @@ func Patient(k state.JobKind) bool {
 
 // Judge tells the queue what an error means.
 func Judge(err error) queue.Verdict {
-	p := workflow.Trouble(err)
+	p := step.ProblemOf(err)
 	return queue.Verdict{Temporary: !p.Permanent, Retry: p.Retry, Reason: p.Reason, Hint: p.Hint, Class: p.Class, Waits: p.Class == "github"}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/server"
-	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -44,7 +44,7 @@ func TestJudge(t *testing.T) {
 		return &forge.Error{Op: "comment", Reason: "GitHub said so.", Class: c, Retry: at, Err: errors.New("answer")}
 	}
 	step := func(permanent bool) error {
-		return &workflow.Problem{Reason: "It said so.", Hint: "Do.", Class: "vm", Permanent: permanent, Err: errors.New("answer")}
+		return &step.Problem{Reason: "It said so.", Hint: "Do.", Class: "vm", Permanent: permanent, Err: errors.New("answer")}
 	}
 	for name, c := range map[string]struct {
 		err  error

@@ -25,6 +25,7 @@ import (
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/vm"
 )
@@ -167,8 +168,8 @@ func (s *Server) makeWorkflow(context.Context) error {
 		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Agents: s.agents, Agent: s.cfg.Agent, Providers: s.cfg.Providers(), Subscribed: s.cfg.Subscribed(), Submodules: s.cfg.Submodules.Of,
 		Redact: s.redact, Scanner: s.scanner, RepoConfig: s.repoConfig, Defaults: s.cfg.Settings(), Gate: state.Gate(s.cfg.Gate),
 		ShellFor: s.cfg.Repository.Tools.For,
-		TestsFor: func(repo string) workflow.Tests {
-			return workflow.Tests{Env: s.cfg.TestEnv.For(repo), Files: s.cfg.TestFiles.For(repo)}
+		TestsFor: func(repo string) workspace.Tests {
+			return workspace.Tests{Env: s.cfg.TestEnv.For(repo), Files: s.cfg.TestFiles.For(repo)}
 		},
 		Now: s.opts.Now, StatusURL: s.taskURL, AllowUsers: s.cfg.Trust.AllowUsers, AllowBots: s.cfg.Trust.AllowBots,
 		Held: line{s}.MayStart, RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,

@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/internal/words"
-	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/store"
 	"github.com/errand-bot/errand/state/vm"
@@ -68,23 +68,23 @@ func (v vms) putAway(ctx context.Context, t *state.Task) time.Duration {
 	return vm.Percentile(times.Image, 95)
 }
 
-// refused says what an error of the fleet means to the task: workflow.ErrNoVM with what people need of it,
+// refused says what an error of the fleet means to the task: workspace.ErrNoVM with what people need of it,
 // or a *vm.LimitError, which says more than that there is none now.
 func (v vms) refused(ctx context.Context, t *state.Task, spec fleet.AcquireSpec, err error) error {
 	var limit *vm.LimitError
 	var none *fleet.NoCapacityError
 	switch {
 	case spec.FromImage && errors.Is(err, fleet.ErrNotFound):
-		return fmt.Errorf("%w: %w", workflow.ErrNoSnapshot, err)
+		return fmt.Errorf("%w: %w", workspace.ErrNoSnapshot, err)
 	case errors.As(err, &limit) && limit.Limit == vm.LimitVMs:
-		return fmt.Errorf("%w: %s%s", workflow.ErrNoVM, limit.Reason, v.holders(ctx, t))
+		return fmt.Errorf("%w: %s%s", workspace.ErrNoVM, limit.Reason, v.holders(ctx, t))
 	case errors.As(err, &limit):
 		return limit
 	case errors.As(err, &none):
-		return fmt.Errorf("%w: %s. %s", workflow.ErrNoVM, none.Reason, none.Hint())
+		return fmt.Errorf("%w: %s. %s", workspace.ErrNoVM, none.Reason, none.Hint())
 	case errors.Is(err, fleet.ErrUnauthorized), errors.Is(err, fleet.ErrInvalid):
 		v.s.opts.Log.Error().Err(err).Str("task", t.Key.String()).Msg("get a VM: the operator has to correct the configuration")
-		return fmt.Errorf("%w: %s", workflow.ErrNoVM, operatorsPart(v.s.cfg.Provider, err))
+		return fmt.Errorf("%w: %s", workspace.ErrNoVM, operatorsPart(v.s.cfg.Provider, err))
 	}
 	return err
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/fleet"
-	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/vm"
 )
@@ -38,7 +38,7 @@ func TestRefused(t *testing.T) {
 			if errors.As(err, &limit) != (test.limit != "") || limit != nil && limit.Limit != test.limit {
 				t.Errorf("the limit is %+v in %v", limit, err)
 			}
-			if errors.Is(err, workflow.ErrNoVM) != (test.waits != "") || !strings.Contains(err.Error(), test.waits) {
+			if errors.Is(err, workspace.ErrNoVM) != (test.waits != "") || !strings.Contains(err.Error(), test.waits) {
 				t.Errorf("got %v", err)
 			}
 		})

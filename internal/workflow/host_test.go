@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/pack"
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/runnerctl"
-	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -48,7 +48,7 @@ func newHost(w *world) *host {
 
 func (h *host) Acquire(_ context.Context, t *state.Task) (state.VM, error) {
 	if h.noSnapshot && t.Wakes() != nil {
-		return state.VM{}, workflow.ErrNoSnapshot
+		return state.VM{}, workspace.ErrNoSnapshot
 	}
 	return h.vm, h.errs["Acquire"]
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -87,15 +89,15 @@ func TestLaunchTheFirstRun(t *testing.T) {
 func TestLaunchTurnsAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if e := w.do(state.JobLaunch); e.Kind != workflow.EventNothing {
+	if e := w.do(state.JobLaunch); e.Kind != step.EventNothing {
 		t.Errorf("without a run: %+v", e)
 	}
 	w.launching(state.RunPlan).State = state.RunActive
-	if e := w.do(state.JobLaunch); e.Kind != workflow.EventNothing || len(w.host.started) != 0 {
+	if e := w.do(state.JobLaunch); e.Kind != step.EventNothing || len(w.host.started) != 0 {
 		t.Errorf("of a run that goes on: %+v, started %v", e, w.host.started)
 	}
 	w.task.Run.State = state.RunLaunching
-	if e := w.do(state.JobLaunch, func(j *state.Job) { j.Run = "another" }); e.Kind != workflow.EventNothing || len(w.host.started) != 0 {
+	if e := w.do(state.JobLaunch, func(j *state.Job) { j.Run = "another" }); e.Kind != step.EventNothing || len(w.host.started) != 0 {
 		t.Errorf("of another run: %+v, started %v", e, w.host.started)
 	}
 }
@@ -130,7 +132,7 @@ func TestLaunchWaitsForAVM(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.launching(state.RunPreliminary)
-	w.host.errs["Acquire"] = fmt.Errorf("%w: all 4 are taken", workflow.ErrNoVM)
+	w.host.errs["Acquire"] = fmt.Errorf("%w: all 4 are taken", workspace.ErrNoVM)
 	if e := w.do(state.JobLaunch); e.Kind != state.EventHeldUp || e.Waiting.Kind != state.WaitVM || !strings.Contains(e.Waiting.Detail, "all 4 are taken") {
 		t.Errorf("event %s, waiting %+v", e.Kind, e.Waiting)
 	}

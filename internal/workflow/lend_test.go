@@ -11,16 +11,18 @@ import (
 
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 )
 
 // lending has the operator give something to the repository's tests.
 func lending(c *workflow.Config) {
-	c.TestsFor = func(repo string) workflow.Tests {
+	c.TestsFor = func(repo string) workspace.Tests {
 		if repo != "acme/slug" {
-			return workflow.Tests{}
+			return workspace.Tests{}
 		}
-		return workflow.Tests{Env: map[string]string{"PASSWORD": "tulip-marmelade"}, Files: map[string]string{"config/test.key": "orchid-compote"}}
+		return workspace.Tests{Env: map[string]string{"PASSWORD": "tulip-marmelade"}, Files: map[string]string{"config/test.key": "orchid-compote"}}
 	}
 }
 
@@ -69,14 +71,14 @@ func TestLend(t *testing.T) {
 func TestLendWhatIsTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *workflow.Config) {
-		c.TestsFor = func(string) workflow.Tests {
-			return workflow.Tests{Files: map[string]string{"README.md": "lent", "key": "lent"}}
+		c.TestsFor = func(string) workspace.Tests {
+			return workspace.Tests{Files: map[string]string{"README.md": "lent", "key": "lent"}}
 		}
 	})
 	w.task.Phase = state.PhaseImplementing
 	w.launching(state.RunImplement)
 	_, err := w.try(state.JobLaunch)
-	var p *workflow.Problem
+	var p *step.Problem
 	if !errors.As(err, &p) || !p.Permanent || !strings.Contains(p.Reason, "`README.md`") {
 		t.Errorf("launch: %v", err)
 	}

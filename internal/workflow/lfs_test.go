@@ -9,7 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
-	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -34,7 +34,7 @@ func TestLargeFilesAreUploaded(t *testing.T) {
 	quota := fmt.Sprintf(`{"objects":[{"oid":%q,"size":%d,"error":{"code":507,"message":"Over its quota"}}]}`, p.OID, p.Size)
 	check(t, w.Fault(simgithub.Fault{Path: "/objects/batch$", Count: 1, Status: http.StatusOK, Body: quota}))
 	_, err := w.try(state.JobCommit)
-	var problem *workflow.Problem
+	var problem *step.Problem
 	if !errors.As(err, &problem) || !problem.Permanent || problem.Reason != "GitHub does not take the large file `model.bin`: Over its quota." || problem.Hint == "" {
 		t.Fatalf("%#v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/runner/pack"
 	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/machine"
 	"github.com/errand-bot/errand/state/vm"
@@ -143,15 +144,15 @@ func TestNotAsleep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.rests()
-	if e := w.do(state.JobSleep, args("vm", "vm-0")); e.Kind != workflow.EventNothing {
+	if e := w.do(state.JobSleep, args("vm", "vm-0")); e.Kind != step.EventNothing {
 		t.Errorf("another VM: %+v", e)
 	}
 	w.launching(state.RunImplement)
-	if e := w.do(state.JobSleep, args("vm", "vm-1")); e.Kind != workflow.EventNothing {
+	if e := w.do(state.JobSleep, args("vm", "vm-1")); e.Kind != step.EventNothing {
 		t.Errorf("a run is wanted: %+v", e)
 	}
 	w.task.Run, w.task.Phase = nil, state.PhaseDone
-	if e := w.do(state.JobSleep, args("vm", "vm-1")); e.Kind != workflow.EventNothing {
+	if e := w.do(state.JobSleep, args("vm", "vm-1")); e.Kind != step.EventNothing {
 		t.Errorf("the task is over: %+v", e)
 	}
 }
@@ -287,7 +288,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	d.err = nil
 	w.launching(state.RunImplement) // somebody wants it by now, but it may be off
-	if e := w.do(state.JobSleep, args("vm", "vm-1")); e.Kind != workflow.EventNothing {
+	if e := w.do(state.JobSleep, args("vm", "vm-1")); e.Kind != step.EventNothing {
 		t.Errorf("before it began: %+v", e)
 	}
 	e := w.do(state.JobSleep, args("vm", "vm-1"), again, args("vm", "vm-1"))

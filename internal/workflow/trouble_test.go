@@ -13,6 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -34,7 +35,7 @@ func TestTrouble(t *testing.T) {
 		class string
 		perm  bool
 	}{
-		"a step's own":  {fmt.Errorf("launch: %w", &workflow.Problem{Reason: "No.", Hint: "Do.", Class: "vm", Permanent: true, Retry: retry}), "vm", true},
+		"a step's own":  {fmt.Errorf("launch: %w", &step.Problem{Reason: "No.", Hint: "Do.", Class: "vm", Permanent: true, Retry: retry}), "vm", true},
 		"out of time":   {fmt.Errorf("launch: %w", context.DeadlineExceeded), "timeout", false},
 		"anything else": {errors.New("disk full"), "internal", false},
 	} {
@@ -46,8 +47,8 @@ func TestTrouble(t *testing.T) {
 			}
 		})
 	}
-	p := &workflow.Problem{Reason: "No.", Err: context.Canceled}
-	if p.Error() != "No.: context canceled" || !errors.Is(p, context.Canceled) || (&workflow.Problem{Reason: "No."}).Error() != "No." {
+	p := &step.Problem{Reason: "No.", Err: context.Canceled}
+	if p.Error() != "No.: context canceled" || !errors.Is(p, context.Canceled) || (&step.Problem{Reason: "No."}).Error() != "No." {
 		t.Errorf("a problem reads %q", p)
 	}
 }
@@ -143,7 +144,7 @@ func TestHowAnIssueWasClosed(t *testing.T) {
 	}{
 		"by the merge":     {func(w *world, n int) error { return w.ada.Merge(full, n, simgithub.Merge{}) }, state.EventPRClosed},
 		"by a person":      {func(w *world, _ int) error { return w.ada.Close(full, 1, "") }, state.EventIssueClosed},
-		"and opened again": {func(*world, int) error { return nil }, workflow.EventNothing},
+		"and opened again": {func(*world, int) error { return nil }, step.EventNothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
-	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -178,7 +178,7 @@ func TestADeletedCommentGetsNoReaction(t *testing.T) {
 	c, err := w.As("bob").Comment(full, 1, "@errand status")
 	check(t, err)
 	check(t, w.As("bob").DeleteComment(full, c.ID))
-	if e, err := w.try(state.JobReact, args("content", "eyes", "comment", itoa(c.ID))); err != nil || e.Kind != workflow.EventNothing {
+	if e, err := w.try(state.JobReact, args("content", "eyes", "comment", itoa(c.ID))); err != nil || e.Kind != step.EventNothing {
 		t.Errorf("event %s, error %v", e.Kind, err)
 	}
 }

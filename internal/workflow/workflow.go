@@ -1,11 +1,12 @@
 // Package workflow does the outside work of a task: one step per kind of job. A step reads the task,
-// calls GitHub or a VM, and returns the Event that says what came of it. It never changes a task.
+// calls GitHub or a VM, and returns the Event that reports the result. It never changes a task.
 //
-// Every step may be repeated: after a crash, a lost lease or an answer that never came it runs again
-// with Job.Attempted set, and then looks for the effect before it makes it. A step that finds that
-// the task has moved on returns the event of what it found; the transition table drops it.
+// Every step may be repeated: after a crash, a lost lease or a lost answer it runs again
+// with Job.Attempted set, and then looks for the effect before it causes it again. A step that finds that
+// the task has changed meanwhile returns the event all the same; the transition table ignores it.
 //
-// Start reading at the table in Steps.Handle, then at one step, such as approve.go.
+// The steps are in the packages below this one, by subject; this package has the table of jobs and the steps that end
+// something: a run, a VM, saved work. Start with the table in New.
 package workflow
 
 import (
@@ -16,14 +17,20 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/agent"
-	"github.com/errand-bot/errand/internal/comment"
-	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/secretscan"
 	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/internal/workflow/approval"
+	"github.com/errand-bot/errand/internal/workflow/intake"
+	"github.com/errand-bot/errand/internal/workflow/launch"
+	"github.com/errand-bot/errand/internal/workflow/publish"
+	"github.com/errand-bot/errand/internal/workflow/result"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/internal/workflow/talk"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 )
 
-// Config is what the steps need. All fields are required unless said otherwise.
+// Config has the dependencies and settings of the steps. All fields are required unless said otherwise.
 type Config struct {
 	Store  Store
 	GitHub GitHub
@@ -34,28 +41,28 @@ type Config struct {
 	// Sleeper keeps whole disks, for repositories that sleep by snapshot; nil where the provider cannot, which
 	// then sleep by archive.
 	Sleeper Sleeper
-	// Agents are what runs are made by; Agent is what all of them are set, their environment among it.
+	// Agents has the adapters of agents; Agent is the configuration that they share, with their environment.
 	Agents Agents
 	Agent  agent.Config
-	// Providers names, by the name of an adapter, the provider of models that its calls go to.
+	// Providers names the provider of models of each adapter.
 	Providers map[string]string
-	// Subscribed says of providers that they are asked on a subscription: caps on cost do not count for them.
+	// Subscribed marks providers that are paid by subscription: caps on cost do not apply to them.
 	Subscribed map[string]bool
-	// Submodules lists what besides a repository, named as OWNER/NAME, its agents may read, as patterns with
-	// stars; nil is nothing.
+	// Submodules lists which other repositories the agents of a repository, named as OWNER/NAME, may read, as patterns with
+	// stars; it may be nil.
 	Submodules func(repo string) []string
-	// ShellFor says what the operator lets the agents of a repository, named as OWNER/NAME, call in a shell; nil is what
-	// they are found to need.
+	// ShellFor returns the commands that the operator lets the agents of a repository, named as OWNER/NAME, call in a shell; nil
+	// detects them.
 	ShellFor func(repo string) state.Shell
-	// TestsFor says what the operator gives to the tests of a repository, named as OWNER/NAME; nil is nothing.
-	TestsFor func(repo string) Tests
+	// TestsFor returns what the operator gives to the tests of a repository, named as OWNER/NAME; it may be nil.
+	TestsFor func(repo string) workspace.Tests
 	Redact   *trust.Redactor
 	Scanner  *secretscan.Scanner
 	// RepoConfig reads a `.errand.yml` over the operator's defaults. Its error is for people: line,
 	// key, what to write.
 	RepoConfig func(data []byte) (state.Settings, error)
 	Defaults   state.Settings
-	// Gate is what the operator sets of the push gate: the ceiling of what repositories set.
+	// Gate has the operator's settings of the push gate: the limits of the repositories' settings.
 	Gate state.Gate
 	// Memory is the memory of a VM in words, for prompts; it may be empty.
 	Memory string
@@ -63,70 +70,88 @@ type Config struct {
 	// unless AllowUnsandboxed.
 	RealAgent, AllowUnsandboxed bool
 	Now                         func() time.Time
-	// Held says what an agent that asks this provider of models has to wait for: all tasks together have spent
-	// what they may, or the provider has a limit or refuses the key. Nil is nothing; it may be nil.
+	// Held returns what an agent that calls this provider of models has to wait for: all tasks together have spent
+	// their money, or the provider has a limit or refuses the key. It may be nil.
 	Held func(ctx context.Context, provider string) (*state.Waiting, error)
-	// SpanAllowed returns a *vm.LimitError if another span of a VM that costs money may not begin; it may
+	// SpanAllowed returns a *vm.LimitError if another paid span of a VM may not begin; it may
 	// be nil.
 	SpanAllowed func(ctx context.Context, vm string) error
-	// Outlives reports whether an idle VM shall stay beyond the span that is paid; it may be nil.
+	// Outlives reports whether an idle VM stays beyond the span that is paid; it may be nil.
 	Outlives func(ctx context.Context, vm string) (bool, error)
-	// StatusURL is where people find a task's page; it may be nil.
+	// StatusURL returns the address of a task's page; it may be nil.
 	StatusURL func(*state.Task) string
-	// AllowUsers and AllowBots are logins whose text the agent may see besides writers'.
+	// AllowUsers and AllowBots are logins whose text the agent may see in addition to writers'.
 	AllowUsers, AllowBots []string
 }
 
 // Steps does jobs. It has no state of its own and may be used by many workers.
 type Steps struct {
 	Config
-	table map[state.JobKind]step
+	intake     *intake.Steps
+	talk       *talk.Steps
+	publish    *publish.Steps
+	workspaces *workspace.Opener
+	table      map[state.JobKind]do
 }
 
-// step does one job of one task. The task is nil when there is none (yet).
-type step func(s *Steps, ctx context.Context, w *unit) (state.Event, error)
+// do does one job of one task.
+type do func(ctx context.Context, w *step.Attempt) (state.Event, error)
 
 // New returns the steps.
 func New(cfg Config) *Steps {
-	return &Steps{Config: cfg, table: map[state.JobKind]step{
-		state.JobVet:      (*Steps).vet,
-		state.JobReact:    (*Steps).react,
-		state.JobStart:    (*Steps).start,
-		state.JobLaunch:   (*Steps).launch,
-		state.JobStop:     (*Steps).stop,
-		state.JobCollect:  (*Steps).collect,
-		state.JobShow:     (*Steps).showChanges,
-		state.JobCommit:   (*Steps).commit,
-		state.JobMove:     (*Steps).move,
-		state.JobRebase:   (*Steps).rebase,
-		state.JobOpenPR:   (*Steps).openPR,
-		state.JobAnswer:   (*Steps).answer,
-		state.JobGather:   (*Steps).gather,
-		state.JobIssue:    (*Steps).createIssue,
-		state.JobApprove:  (*Steps).approve,
-		state.JobPost:     (*Steps).post,
-		state.JobStatus:   (*Steps).status,
-		state.JobMinimise: (*Steps).minimise,
-		state.JobUntick:   (*Steps).untick,
-		state.JobRelease:  (*Steps).release,
-		state.JobSleep:    (*Steps).sleep,
-		state.JobForget:   (*Steps).forget,
-		state.JobChecks:   (*Steps).checks,
-		state.JobDue:      (*Steps).due,
-	}}
-}
+	settings := &step.RepoSettings{Defaults: cfg.Defaults, Parse: cfg.RepoConfig, ShellFor: cfg.ShellFor}
+	view := &step.View{GitHub: cfg.GitHub, Now: cfg.Now, StatusURL: cfg.StatusURL}
+	approvals := &approval.Checker{GitHub: cfg.GitHub, Now: cfg.Now}
+	s := &Steps{Config: cfg}
+	s.workspaces = &workspace.Opener{
+		VMs: cfg.VMs, Runner: cfg.Runner, Tether: cfg.Tether, Archives: cfg.Files, GitHub: cfg.GitHub,
+		RealAgent: cfg.RealAgent, AllowUnsandboxed: cfg.AllowUnsandboxed,
+		Submodules: cfg.Submodules, TestsFor: cfg.TestsFor, SpanAllowed: cfg.SpanAllowed, Now: cfg.Now,
+	}
+	s.intake = &intake.Steps{
+		GitHub: cfg.GitHub, Settings: settings, Redact: cfg.Redact, Now: cfg.Now, AllowUsers: cfg.AllowUsers, AllowBots: cfg.AllowBots,
+	}
+	s.talk = &talk.Steps{GitHub: cfg.GitHub, View: view, Redact: cfg.Redact, Now: cfg.Now}
+	s.publish = &publish.Steps{
+		GitHub: cfg.GitHub, Runner: cfg.Runner, Files: cfg.Files, Workspaces: s.workspaces, Approvals: approvals,
+		Settings: settings, View: view, Redact: cfg.Redact, Scanner: cfg.Scanner, Gate: cfg.Gate,
+	}
+	runs := &launch.Steps{
+		GitHub: cfg.GitHub, Runner: cfg.Runner, Files: cfg.Files, Workspaces: s.workspaces, Approvals: approvals, Redact: cfg.Redact,
+		Agents: cfg.Agents, Agent: cfg.Agent, Providers: cfg.Providers, Subscribed: cfg.Subscribed, Held: cfg.Held,
+		Gate: cfg.Gate, Memory: cfg.Memory, Now: cfg.Now,
+	}
+	s.table = map[state.JobKind]do{
+		state.JobVet:     s.intake.Vet,
+		state.JobStart:   s.intake.Start,
+		state.JobApprove: approvals.Approve,
+		state.JobGather:  s.intake.Gather,
+		state.JobChecks:  s.intake.Checks,
 
-// unit is one job with its task and what steps share.
-type unit struct {
-	job  *state.Job
-	task *state.Task
-	repo forge.Repo
-	log  *zerolog.Logger
-	// base is where the task's base was at baseAt, if this attempt has read it.
-	base   string
-	baseAt time.Time
-	// merges is the commit of the base branch that this attempt let the agent's commits merge in, empty for none.
-	merges string
+		state.JobLaunch: runs.Launch,
+		state.JobStop:   s.stop,
+
+		state.JobCollect: s.publish.Collect,
+		state.JobRebase:  s.publish.Rebase,
+		state.JobShow:    s.publish.Show,
+		state.JobCommit:  s.publish.Commit,
+		state.JobMove:    s.publish.Move,
+		state.JobOpenPR:  s.publish.OpenPR,
+		state.JobAnswer:  s.publish.Answer,
+
+		state.JobReact:    s.talk.React,
+		state.JobPost:     s.talk.Post,
+		state.JobStatus:   s.talk.Status,
+		state.JobMinimise: s.talk.Minimise,
+		state.JobUntick:   s.talk.Untick,
+		state.JobIssue:    s.talk.CreateIssue,
+
+		state.JobSleep:   s.sleep,
+		state.JobForget:  s.forget,
+		state.JobRelease: s.release,
+		state.JobDue:     s.due,
+	}
+	return s
 }
 
 // Handle does one job. It is the queue's Handler.
@@ -139,36 +164,19 @@ func (s *Steps) Handle(ctx context.Context, job *state.Job) (state.Event, error)
 	if err != nil {
 		return state.Event{}, err
 	}
-	w := &unit{job: job, task: t, log: zerolog.Ctx(ctx)}
-	if t != nil {
-		w.repo = forge.RepoOf(t)
-	}
 	if t == nil && job.Kind != state.JobVet && job.Kind != state.JobReact {
-		return done(), nil
+		return step.Done(), nil
 	}
-	return do(s, ctx, w)
+	return do(ctx, step.NewAttempt(job, t, s.Store, zerolog.Ctx(ctx)))
 }
 
-// EventNothing is applied when a step has nothing to say. No row of the table knows it.
-const EventNothing state.EventKind = "nothing"
-
-// done is the event of a step after which nothing follows.
-func done() state.Event { return state.Event{Kind: EventNothing} }
-
-// attempted marks, durably, that the job's outside effect may have happened from now on. It reports
-// whether that was so before, in which case the step has to look for it first.
-func (s *Steps) attempted(ctx context.Context, w *unit) (before bool, err error) {
-	if w.job.Attempted {
-		return true, nil
-	}
-	return false, s.Store.MarkAttempted(ctx, w.job.ID, w.job.Epoch)
+// Interpret returns the interpreter of a run's output.
+func (s *Steps) Interpret(t *state.Task, r *state.Run) *result.Interpreter {
+	return result.New(result.Config{Agents: s.Agents, Redact: s.Redact, Providers: s.Providers, Subscribed: s.Subscribed}, t, r)
 }
 
-// view is how comments of this deployment are rendered now.
-func (s *Steps) view(ctx context.Context) (comment.View, error) {
-	self, err := s.GitHub.Self(ctx)
-	if err != nil {
-		return comment.View{}, err
-	}
-	return comment.View{Slug: self.Slug, Now: s.Now(), LogURL: s.StatusURL}, nil
+// Seen returns the text of an issue or pull request of a task's repository and its discussion, as far as the task's agent
+// may see them. The errors are those of package callback.
+func (s *Steps) Seen(ctx context.Context, t *state.Task, number int) (string, error) {
+	return s.intake.Seen(ctx, t, number)
 }

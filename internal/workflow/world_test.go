@@ -19,6 +19,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -242,12 +243,12 @@ func (w *world) fault(f simgithub.Fault) {
 func (w *world) repoRef() forge.Repo { return forge.RepoOf(w.task) }
 
 // wantProblem holds an error against what people must be told.
-func wantProblem(t *testing.T, err error, class string, permanent bool) workflow.Problem {
+func wantProblem(t *testing.T, err error, class string, permanent bool) step.Problem {
 	t.Helper()
 	if err == nil {
 		t.Fatal("no error")
 	}
-	p := workflow.Trouble(err)
+	p := step.ProblemOf(err)
 	if p.Class != class || p.Permanent != permanent || p.Reason == "" || p.Hint == "" {
 		t.Errorf("%v means %+v, want class %s, permanent %v, a reason and a hint", err, p, class, permanent)
 	}

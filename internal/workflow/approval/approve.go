@@ -1,0 +1,165 @@
+// Package approval decides whether a person's approval of a plan or of a changeset is valid: when it is given, and again right
+// before the approved work starts or is published.
+//
+// Start with Checker.Approve.
+package approval
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/state"
+)
+
+// A Checker checks approvals on GitHub.
+type Checker struct {
+	GitHub GitHub
+	Now    func() time.Time
+}
+
+// GitHub has the calls of GitHub's API that checks of approvals need.
+type GitHub interface {
+	step.Self
+	Permission(ctx context.Context, r forge.Repo, login string, id int64) (state.Permission, error)
+	// PlanSnapshot reads a plan comment, the issue and, unless said is empty, the comment with the approval.
+	PlanSnapshot(ctx context.Context, r forge.Repo, comment, said, branch string) (forge.PlanSnapshot, error)
+}
+
+// Approve checks a 👍, a tick or a command on GitHub as it is now: the plan comment as errand wrote
+// it, the issue as frozen, the person's permission, and the 👍, the tick or the comment with the command, which
+// may have been withdrawn meanwhile. The transition table checks the rest (newest revision, change requests)
+// in the same transaction that starts the work.
+func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (state.Event, error) {
+	k := *w.Job.Candidate
+	e := state.Event{Kind: state.EventNoApproval, Candidate: &k}
+	plan := w.Task.PlanByHash(k.Hash)
+	if plan == nil {
+		e.Detail = state.NotSuperseded
+		return e, nil
+	}
+	if k.By.Bot {
+		e.Detail = state.NotBot
+		return e, nil
+	}
+	if plan.Comment == 0 && (plan.Superseded || !w.Task.Phase.AwaitsApproval()) {
+		e.Detail = state.NotSuperseded
+		return e, nil
+	}
+	if plan.Comment == 0 { // its hash is known, so that it is being posted, or was and we have not noted it
+		return state.Event{}, fmt.Errorf("check approval of @%s: revision %s is not known to be posted yet", k.By.Login, plan.Short())
+	}
+	at := c.Now()
+	p, err := c.GitHub.Permission(ctx, w.Repo, k.By.Login, k.By.ID)
+	if err != nil {
+		return state.Event{}, step.Retryable(fmt.Errorf("check approval of @%s: %w", k.By.Login, err))
+	}
+	k.Permission = p
+	if !p.CanWrite() {
+		e.Detail = state.NotNoPermission
+		return e, nil
+	}
+	st, err := c.GitHub.PlanSnapshot(ctx, w.Repo, plan.CommentNode, k.Node, w.Task.Branch.Base)
+	if err != nil {
+		return e, step.Retryable(fmt.Errorf("read the plan comment, its issue and its reactions: %w", err))
+	}
+	if e.Detail = planStands(st, plan); e.Detail == "" {
+		e.Detail = actStands(st, plan, &k.Approval)
+	}
+	if e.Detail == "" && k.Via == state.ViaBox && k.Comment != plan.Comment { // the tick was in a second copy, which is gone by now
+		e.Detail = state.NotTicked
+	}
+	if e.Detail == "" {
+		e.Kind, e.Permission = state.EventApproved, p
+		e.Vetted = &state.Vetted{By: k.By, Permission: p, At: at, Hash: plan.Hash, Base: st.Head}
+	}
+	return e, nil
+}
+
+// planStands says why the plan as it stands on GitHub cannot be approved, or nothing.
+func planStands(st forge.PlanSnapshot, plan *state.Plan) string {
+	switch {
+	case st.Deleted:
+		return state.NotDeleted
+	case comment.BodyHash(st.Comment.Body) != plan.BodyHash:
+		return state.NotEdited
+	case st.Closed:
+		return state.NotClosed
+	case plan.Kind == state.PlanPublish: // what it came to stands by itself
+	case state.FreezeHash(st.Title, st.Body) != plan.IssueHash:
+		return state.NotIssueChanged
+	}
+	return ""
+}
+
+// actStands says why an approval is no longer what the person said, or nothing.
+func actStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) string {
+	switch a.Via {
+	case state.ViaReaction:
+		return thumbStands(st, plan, a.By)
+	case state.ViaBox:
+		return tickStands(st, plan, a)
+	case state.ViaCommand:
+		if a.Given.Before(plan.PostedAt) { // it names a revision that nobody could have read
+			return state.NotTooFresh
+		}
+		return wordsStand(st, a)
+	}
+	return ""
+}
+
+// thumbStands says whether the person's 👍 is still there and was given after the comment.
+func thumbStands(st forge.PlanSnapshot, plan *state.Plan, by state.Person) string {
+	if slices.ContainsFunc(st.Comment.ThumbsUp, func(th forge.Reaction) bool {
+		return th.By.ID == by.ID && !th.At.Before(plan.PostedAt)
+	}) {
+		return ""
+	}
+	return state.NotRevoked
+}
+
+// tickStands says whether the person's tick is there, and nobody has touched a box since. GitHub names the last editor only,
+// so a box that somebody else ticked again cannot be told from the person's own tick.
+func tickStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) string {
+	ticked := comment.Ticked(st.Comment.Body, plan.Hash)
+	switch editor := st.Comment.Editor; {
+	case !slices.Contains(ticked, a.Choice):
+		return state.NotTicked
+	case len(ticked) > 1:
+		return state.NotSeveral
+	case editor != nil && editor.ID != a.By.ID:
+		return state.NotTicked
+	}
+	return ""
+}
+
+// wordsStand says whether the comment with the command is there and reads as it did. What a comment was edited to is not an
+// approval either: edits give no commands.
+func wordsStand(st forge.PlanSnapshot, a *state.Approval) string {
+	switch {
+	case a.Node == "": // given to an older version, which did not keep it
+		return ""
+	case st.Approval == nil || st.Approval.Minimized:
+		return state.NotErased
+	case st.Approval.Author.ID != a.By.ID || state.SaidHash(st.Approval.Body) != a.Said:
+		return state.NotReworded
+	}
+	return ""
+}
+
+// Of returns the approval of a revision that counted, or nil.
+func Of(t *state.Task, plan *state.Plan) *state.Approval {
+	if plan.Publish != nil {
+		return plan.Publish.Approved
+	}
+	for a := t.Approval; a != nil; a = a.Before {
+		if a.Hash == plan.Hash {
+			return a
+		}
+	}
+	return nil
+}

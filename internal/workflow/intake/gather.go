@@ -1,0 +1,138 @@
+package intake
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/state"
+)
+
+// Gather reads what people wrote in review threads since we last answered there.
+func (s *Steps) Gather(ctx context.Context, w *step.Attempt) (state.Event, error) {
+	if w.Task.PR == nil {
+		return step.Done(), nil
+	}
+	threads, err := s.GitHub.Threads(ctx, w.Repo, w.Task.PR.Number)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("read the review threads: %w", err)
+	}
+	me, err := s.GitHub.Self(ctx)
+	if err != nil {
+		return state.Event{}, err
+	}
+	e := state.Event{Kind: state.EventGathered}
+	trusted := map[int64]bool{}
+	for _, th := range threads {
+		if th.Resolved {
+			continue
+		}
+		f, err := s.threadFeedback(ctx, w, th, me.BotID, trusted)
+		if err != nil {
+			return state.Event{}, err
+		}
+		if f != nil {
+			e.Feedback = append(e.Feedback, *f)
+		}
+	}
+	return e, nil
+}
+
+// threadFeedback is what was written in a thread after our last word there by people with write
+// permission, and by people and bots that are listed. A comment that somebody else edited counts only
+// if the editor does, too.
+func (s *Steps) threadFeedback(ctx context.Context, w *step.Attempt, th forge.Thread, me int64, trusted map[int64]bool) (*state.Feedback, error) {
+	var last *forge.Comment
+	var words []string
+	since := th.Comments
+	for i := range th.Comments {
+		if th.Comments[i].Author.ID == me {
+			since = th.Comments[i+1:]
+		}
+	}
+	for i := range since {
+		c := &since[i]
+		ok, err := s.heard(ctx, w, c.Author, trusted)
+		if err == nil && ok && c.Editor != nil {
+			ok, err = s.heard(ctx, w, *c.Editor, trusted)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			body, _ := trust.Strip(c.Body)
+			body, _ = s.Redact.Redact(body)
+			last, words = c, append(words, body)
+		}
+	}
+	if last == nil {
+		return nil, nil
+	}
+	return &state.Feedback{
+		ID: fmt.Sprintf("thread:%d:%d", th.TopID, last.ID), Kind: "thread", By: last.Author, At: last.CreatedAt,
+		Body: strings.Join(words, "\n\n"), Path: th.Path, Line: th.Line, Hunk: th.Hunk, Thread: th.TopID, OnPR: true,
+	}, nil
+}
+
+// heard reports whether the agent may see what a person or a bot writes; GitHub is asked for each
+// person once per round. No bot has a permission to ask for: it is listed, or it is not heard.
+func (s *Steps) heard(ctx context.Context, w *step.Attempt, who state.Person, known map[int64]bool) (bool, error) {
+	if ok, asked := known[who.ID]; asked {
+		return ok, nil
+	}
+	if who.Bot {
+		return trust.ListedBot(slices.Concat(s.AllowBots, w.Task.Settings.AllowBots), who), nil
+	}
+	listed := slices.Concat(s.AllowUsers, w.Task.Settings.AllowUsers)
+	if slices.ContainsFunc(listed, func(l string) bool { return strings.EqualFold(l, who.Login) }) {
+		return who.ID != 0, nil
+	}
+	if who.ID == 0 {
+		return false, nil
+	}
+	p, err := s.permission(ctx, w, who)
+	if err != nil {
+		return false, fmt.Errorf("ask what @%s may do: %w", who.Login, err)
+	}
+	known[who.ID] = p.CanWrite()
+	return known[who.ID], nil
+}
+
+// Checks reads what other programs think of the published head, all of them together.
+func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (state.Event, error) {
+	if w.Task.PR == nil || w.Task.Branch.Head == "" {
+		return step.Done(), nil
+	}
+	found, err := s.GitHub.Checks(ctx, w.Repo, w.Task.Branch.Head)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("read the checks: %w", err)
+	}
+	e := state.Event{Kind: state.EventChecksRead, Detail: string(found.State)}
+	if found.State == forge.ChecksNone {
+		e.Detail = ""
+	}
+	return e, nil
+}
+
+// Closed returns how the issue was closed: by a merge of the pull request, which closes the issue too, or by a person.
+func (s *Steps) Closed(ctx context.Context, w *step.Attempt) (state.Event, error) {
+	pr, err := s.GitHub.PR(ctx, w.Repo, w.Task.PR.Number)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("look at the pull request: %w", err)
+	}
+	if pr.Merged {
+		return state.Event{Kind: state.EventPRClosed, Merged: true, At: pr.ClosedAt}, nil
+	}
+	i, err := s.GitHub.Issue(ctx, w.Repo, w.Task.Key.Issue)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("look at the issue: %w", err)
+	}
+	if !i.Closed {
+		return step.Done(), nil
+	}
+	return state.Event{Kind: state.EventIssueClosed, Via: state.ViaConfirmed, At: i.ClosedAt}, nil
+}

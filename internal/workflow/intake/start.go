@@ -1,0 +1,209 @@
+// Package intake reads from GitHub what a task starts with and goes on with: the permission of whoever wrote something, the issue with its
+// discussion and settings, what blocks it, review threads and checks.
+//
+// Start with Steps.Vet, the first step of an event by a person, and Steps.Start, the first of a task.
+package intake
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/state"
+)
+
+// Steps are the steps that read GitHub.
+type Steps struct {
+	GitHub   GitHub
+	Settings *step.RepoSettings
+	Redact   *trust.Redactor
+	Now      func() time.Time
+	// AllowUsers and AllowBots are logins whose text the agent may see in addition to writers'.
+	AllowUsers, AllowBots []string
+}
+
+// GitHub has the calls of GitHub's API that these steps need.
+type GitHub interface {
+	step.Self
+	step.Heads
+	step.Installations
+	Permission(ctx context.Context, r forge.Repo, login string, id int64) (state.Permission, error)
+	Issue(ctx context.Context, r forge.Repo, number int) (forge.Issue, error)
+	IssueState(ctx context.Context, installation int64, owner, name string, number int) (open bool, err error)
+	Blockers(ctx context.Context, r forge.Repo, number int) ([]forge.Blocker, error)
+	IssueSnapshot(ctx context.Context, r forge.Repo, number int, file string) (forge.IssueSnapshot, error)
+	PullText(ctx context.Context, r forge.Repo, number int) (forge.PullText, error)
+	CommentAndHead(ctx context.Context, r forge.Repo, node, branch string) (said *forge.Comment, head string, err error)
+	CommitFiles(ctx context.Context, r forge.Repo, commit string, files []string) (forge.CommitFiles, error)
+	Branches(ctx context.Context, r forge.Repo, prefix string) ([]forge.Branch, error)
+	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
+	Checks(ctx context.Context, r forge.Repo, sha string) (forge.Checks, error)
+	Threads(ctx context.Context, r forge.Repo, number int) ([]forge.Thread, error)
+}
+
+// Start reads all that has to be known before an agent is asked: the repository's settings, what
+// the agent may see, what blocks the issue, what others did already, where the branch begins. It
+// only reads, so it may be repeated at any time.
+func (s *Steps) Start(ctx context.Context, w *step.Attempt) (state.Event, error) {
+	issue, err := s.GitHub.Issue(ctx, w.Repo, w.Task.Key.Issue)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("read the issue: %w", err)
+	}
+	if issue.Closed {
+		return state.Event{Kind: state.EventIssueClosed, Via: state.ViaStart, At: issue.ClosedAt}, nil
+	}
+	if held, err := step.MissingPermissions(ctx, s.GitHub, w); held != nil || err != nil {
+		return step.HeldUp(held), err
+	}
+	at := s.Now()
+	out, err := s.GitHub.IssueSnapshot(ctx, w.Repo, w.Task.Key.Issue, step.ConfigFile)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("read the discussion: %w", err)
+	}
+	if missed, err := s.missed(ctx, w, issue, out.Text.Editor); missed != nil || err != nil {
+		return orNothing(missed), err
+	}
+	settings, held := s.Settings.Of(w.Task.Repo.FullName(), out)
+	if held != nil {
+		return step.HeldUp(held), nil
+	}
+	view, err := s.visible(ctx, w, settings, out)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("decide what the agent may see: %w", err)
+	}
+	e := state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: settings, Context: s.context(w.Task, view), Visible: !view.Empty(), ReadAt: at}}
+	if view.Empty() {
+		return e, nil
+	}
+	if held, err = s.blocked(ctx, w, issue, view); held != nil || err != nil {
+		return step.HeldUp(held), err
+	}
+	if err := s.branch(ctx, w, e.Start, view, out); err != nil {
+		return state.Event{}, fmt.Errorf("find where the branch begins: %w", err)
+	}
+	if err := s.base(ctx, w, e.Start); err != nil {
+		return state.Event{}, err
+	}
+	e.Start.Branch.BaseAt = at
+	return s.questions(ctx, w, e, out.Linked)
+}
+
+// missed is what happened to the issue while its task was in the making: nobody could take the
+// webhooks about it. An edit whose editor GitHub does not tell counts as an outsider's.
+func (s *Steps) missed(ctx context.Context, w *step.Attempt, i forge.Issue, editor *state.Person) (*state.Event, error) {
+	t := w.Task
+	if t.Frozen.Changed != nil || state.FreezeHash(i.Title, i.Body) == t.Frozen.Hash {
+		return nil, nil
+	}
+	issue := i.Issue
+	e := &state.Event{Kind: state.EventIssueEdited, Via: state.ViaStart, By: t.Author, Permission: state.PermissionNone, At: s.Now(), Issue: &issue}
+	if editor == nil || i.Title != t.Frozen.Title {
+		return e, nil
+	}
+	e.By = *editor
+	p, err := s.permission(ctx, w, e.By)
+	if err != nil {
+		return nil, fmt.Errorf("ask what @%s, who edited the issue, may do: %w", e.By.Login, err)
+	}
+	e.Permission = p
+	return e, nil
+}
+
+// orNothing is the event, or that of a step after which nothing follows.
+func orNothing(e *state.Event) state.Event {
+	if e == nil {
+		return step.Done()
+	}
+	return *e
+}
+
+// context is what the task keeps of what the agent may see.
+func (s *Steps) context(t *state.Task, v trust.View) state.Context {
+	c := state.Context{Labels: t.Context.Labels, IssueType: t.Context.IssueType, Milestone: t.Context.Milestone, Title: v.Title, Body: v.Body, ShowsIssue: v.ShowsIssue}
+	for _, m := range v.Comments {
+		c.Comments = append(c.Comments, state.Said{ID: m.ID, By: m.Author, At: m.At, Body: m.Body})
+	}
+	for _, m := range v.Withheld {
+		c.Withheld = append(c.Withheld, state.Withheld{ID: m.ID, Node: m.Node, By: m.By, Reason: m.Reason})
+	}
+	for _, x := range v.Stripped {
+		if x.Kind != "" {
+			c.Stripped = append(c.Stripped, fmt.Sprintf("%d × %s", x.Count, x.Kind))
+		}
+	}
+	return c
+}
+
+// questions asks people before going on: about work by others, and about a required ticket key.
+func (s *Steps) questions(ctx context.Context, w *step.Attempt, e state.Event, linked []forge.LinkedPR) (state.Event, error) {
+	t, st := w.Task, e.Start
+	st.Ticket = s.ticket(t, st.Settings, trust.View{Title: st.Context.Title, Body: st.Context.Body, Comments: saidOf(st.Context.Comments)})
+	if !t.Context.Cleared && len(t.Plans) == 0 {
+		existing, err := s.existing(ctx, w, st, linked)
+		if err != nil {
+			return state.Event{}, fmt.Errorf("look for work by others: %w", err)
+		}
+		st.Context.Existing = existing
+		if len(existing) > 0 {
+			return state.Event{Kind: state.EventAsked, Start: st, Question: &state.Question{Kind: state.AskExisting, Text: namesOf(existing)}}, nil
+		}
+	}
+	if st.Settings.Key.Required && st.Ticket == "" {
+		return state.Event{Kind: state.EventAsked, Start: st, Question: &state.Question{Kind: state.AskKey, Text: st.Settings.Key.Pattern}}, nil
+	}
+	return e, nil
+}
+
+func saidOf(list []state.Said) []trust.Visible {
+	var out []trust.Visible
+	for _, c := range list {
+		out = append(out, trust.Visible{ID: c.ID, Author: c.By, At: c.At, Body: c.Body})
+	}
+	return out
+}
+
+func namesOf(list []state.Existing) string {
+	var names []string
+	for _, x := range list {
+		names = append(names, x.Kind+" "+x.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// existing lists open pull requests that are linked to the issue and branches that the template names for
+// it, unless they are ours.
+func (s *Steps) existing(ctx context.Context, w *step.Attempt, st *state.Start, linked []forge.LinkedPR) ([]state.Existing, error) {
+	t := w.Task
+	me, err := s.GitHub.Self(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []state.Existing
+	for _, p := range linked {
+		if p.Open && p.By.ID != me.BotID {
+			out = append(out, state.Existing{Kind: "pull request", Name: fmt.Sprintf("#%d", p.Number), URL: p.URL, By: p.By})
+		}
+	}
+	if t.Gen != 1 { // an earlier life may have left branches
+		return out, nil
+	}
+	ours, err := comment.BranchesOf(st.Settings.Branch, step.Vars(t, st.Ticket, s.Redact))
+	if err != nil {
+		return nil, err
+	}
+	branches, err := s.GitHub.Branches(ctx, w.Repo, ours.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range branches {
+		if ours.Has(b.Name) {
+			out = append(out, state.Existing{Kind: "branch", Name: b.Name, URL: t.Repo.URL + "/tree/" + b.Name})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,109 @@
+package intake
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/state"
+)
+
+// Vet asks GitHub for the permission of an event's sender, and returns the event with the answer. Bots
+// have none unless they are listed; a listed one needs write permission like anybody.
+func (s *Steps) Vet(ctx context.Context, w *step.Attempt) (state.Event, error) {
+	e := *w.Job.Event
+	if e.By.Bot && !trust.ListedBot(s.AllowBots, e.By) {
+		e.Permission = state.PermissionNone
+		return e, nil
+	}
+	repo := w.Repo
+	if w.Task == nil {
+		repo = forge.Repo{Installation: e.Installation, Owner: e.Repo.Owner, Name: e.Repo.Name, ID: e.Repo.ID}
+	}
+	at := s.Now()
+	p, err := s.GitHub.Permission(ctx, repo, e.By.Login, e.By.ID)
+	if err != nil {
+		return state.Event{}, step.Retryable(fmt.Errorf("vet %s of @%s: %w", e.Kind, e.By.Login, err))
+	}
+	e.Permission, e.Vetted = p, &state.Vetted{By: e.By, Permission: p, At: at}
+	if p.CanWrite() && acts(e) {
+		base := ""
+		if w.Task != nil {
+			base = w.Task.Branch.Base
+		}
+		return s.reread(ctx, repo, e, base)
+	}
+	return e, nil
+}
+
+// permissionFresh is how long the answer about an event's sender serves the jobs that the event queued.
+const permissionFresh = time.Minute
+
+// permission returns what a person may do: the answer that was read for the event that queued this job, while it
+// is fresh, else GitHub's present one.
+func (s *Steps) permission(ctx context.Context, w *step.Attempt, who state.Person) (state.Permission, error) {
+	if w.VettedWithin(permissionFresh, who.ID, s.Now()) {
+		return w.Job.Vetted.Permission, nil
+	}
+	return s.GitHub.Permission(ctx, w.Repo, who.Login, who.ID)
+}
+
+// acts reports whether something follows from a comment that people may not want any more once they have deleted or edited it.
+// Answers cost nothing, and the comment with an approval is read when that is checked.
+func acts(e state.Event) bool {
+	return e.Kind == state.EventCommented && e.Comment.Node != "" && (len(e.Orders) == 0 || slices.ContainsFunc(e.Orders, func(o state.Order) bool {
+		switch o.Verb {
+		case state.VerbHelp, state.VerbStatus, state.VerbUnknown:
+			return false
+		case state.VerbApprove:
+			return o.With != "" // a change request, where changes wait to be published
+		}
+		return true
+	}))
+}
+
+// reread holds a comment against what stands on GitHub now: its webhook may have come late, and the comment may have been
+// withdrawn since. What its author made of a comment without commands counts as if it had been written so.
+//
+// With the comment it reads where the branch base is, at which a run that the comment leads to may begin.
+func (s *Steps) reread(ctx context.Context, repo forge.Repo, e state.Event, base string) (state.Event, error) {
+	now, head, err := s.GitHub.CommentAndHead(ctx, repo, e.Comment.Node, cmp.Or(base, "HEAD"))
+	if err != nil {
+		return state.Event{}, step.Retryable(fmt.Errorf("read the comment of @%s again: %w", e.By.Login, err))
+	}
+	if base != "" {
+		e.Vetted.Base = head
+	}
+	c := *e.Comment
+	e.Comment = &c
+	switch {
+	case now == nil || now.Minimized:
+		c.Withdrawn = state.NotErased
+	case state.SaidHash(now.Body) == state.SaidHash(c.Body):
+	case now.Author.ID != e.By.ID || now.Editor == nil || now.Editor.ID != e.By.ID || !onlyWords(e.Orders):
+		c.Withdrawn = state.NotReworded
+	default:
+		self, err := s.GitHub.Self(ctx)
+		if err != nil {
+			return state.Event{}, err
+		}
+		p := comment.Parse(now.Body, self.Slug, c.OnPR)
+		if !onlyWords(p.Orders) {
+			c.Withdrawn = state.NotReworded
+			break
+		}
+		c.Body, c.Mention, c.Quoted, e.Orders, e.Base = now.Body, p.Mention, p.Quoted, p.Orders, p.Base
+	}
+	return e, nil
+}
+
+// onlyWords reports whether a comment gives no commands.
+func onlyWords(orders []state.Order) bool {
+	return !slices.ContainsFunc(orders, func(o state.Order) bool { return o.Verb != state.VerbMessage })
+}

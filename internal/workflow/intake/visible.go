@@ -1,0 +1,56 @@
+package intake
+
+import (
+	"context"
+	"slices"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/state"
+)
+
+// visible decides what the agent may see of the issue and its discussion.
+func (s *Steps) visible(ctx context.Context, w *step.Attempt, settings state.Settings, out forge.IssueSnapshot) (trust.View, error) {
+	t := w.Task
+	issue := trust.Issue{Title: t.Frozen.Title, Comment: commentOf(out.Text), VouchedBy: t.Frozen.By}
+	issue.Body = t.Frozen.Body // as frozen, whatever stands there now
+	comments := make([]trust.Comment, 0, len(out.Comments))
+	for _, c := range out.Comments {
+		comments = append(comments, commentOf(c))
+	}
+	return s.decide(ctx, w, settings, issue, comments)
+}
+
+// permissionsOf answers for permissions on the repository of a job's task.
+type permissionsOf struct {
+	steps   *Steps
+	attempt *step.Attempt
+}
+
+// Permission returns what a person may do there.
+func (p permissionsOf) Permission(ctx context.Context, who state.Person) (state.Permission, error) {
+	return p.steps.permission(ctx, p.attempt, who)
+}
+
+func commentOf(c forge.Comment) trust.Comment {
+	out := trust.Comment{ID: c.ID, Node: c.Node, Author: c.Author, Body: c.Body, CreatedAt: c.CreatedAt, EditedAt: c.EditedAt}
+	if c.Editor != nil {
+		out.EditedBy = *c.Editor
+	}
+	for _, th := range c.ThumbsUp {
+		out.ThumbsUp = append(out.ThumbsUp, trust.Reaction{By: th.By, At: th.At})
+	}
+	return out
+}
+
+// decide says what of an issue and its comments a task's agent may see.
+func (s *Steps) decide(ctx context.Context, w *step.Attempt, settings state.Settings, issue trust.Issue, comments []trust.Comment) (trust.View, error) {
+	me, err := s.GitHub.Self(ctx)
+	if err != nil {
+		return trust.View{}, err
+	}
+	return trust.Decide(ctx, issue, comments, permissionsOf{s, w}, trust.Policy{
+		Self: me.BotID, Allowed: slices.Concat(s.AllowUsers, settings.AllowUsers), Bots: slices.Concat(s.AllowBots, settings.AllowBots), Redactor: s.Redact,
+	})
+}

@@ -1,0 +1,132 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/runnerctl"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
+	"github.com/errand-bot/errand/state"
+)
+
+// lastAgentRun is the last run in which an agent was at work, nil if there was none.
+func lastAgentRun(t *state.Task) *state.Run {
+	for i := len(t.Runs) - 1; i >= 0; i-- {
+		if r := &t.Runs[i]; r.Kind != state.RunCheck && !r.Started.IsZero() {
+			return r
+		}
+	}
+	return nil
+}
+
+// changed says in a line each what is different from the agent's last run: another VM or path, commits by
+// people, a base that moved, an attempt that went wrong. It is empty for a task's first run.
+func (s *Steps) changed(ctx context.Context, w *step.Attempt, ws *workspace.Workspace, l *state.Launch) []string {
+	t, last := w.Task, lastAgentRun(w.Task)
+	if last == nil {
+		return nil
+	}
+	lines := otherVM(t, last, l, ws.Place)
+	if l.VMHead != "" && t.Branch.VMHead != "" && l.VMHead != t.Branch.VMHead {
+		lines = append(lines, s.movedOn(ctx, w, t.Branch.VMHead, l.VMHead))
+	}
+	if text := pushedMeanwhile(t, l); text != "" {
+		lines = append(lines, text)
+	}
+	if text := s.baseMoved(ctx, w, last); text != "" {
+		lines = append(lines, text)
+	}
+	if last.Adapter != "" && l.Adapter != "" && last.Adapter != l.Adapter {
+		lines = append(lines, "The last run was made by another agent ("+last.Adapter+"): you do not remember what it did, but its work is in the checkout.")
+	}
+	if t.Run.Repeat != "" {
+		lines = append(lines, "The last attempt did not end well: "+t.Run.Repeat)
+	}
+	return lines
+}
+
+// otherVM says what a change of VMs means for what the agent had.
+func otherVM(t *state.Task, last *state.Run, l *state.Launch, place runnerctl.Place) []string {
+	if last.VM == "" || last.VM == l.VM.Name {
+		return nil
+	}
+	if !l.VM.Holds(last.VM) {
+		if l.NotWoken != "" {
+			return []string{"This is another VM than in the last run, and what you had there could not be brought over: " + l.NotWoken + ". What was not published is lost, as are files outside the checkout."}
+		}
+		return []string{"This is another VM than in the last run: files outside the checkout are gone."}
+	}
+	a := t.Asleep
+	if a == nil || a.Mode == state.SleepSnapshot {
+		return []string{"This is another VM than in the last run, with the same files. No process of then runs any more."}
+	}
+	text := "This is another VM than in the last run. The checkout was brought over with everything that was changed in it; processes, ignored files and files outside the checkout are gone."
+	if len(t.Settings.Keep) > 0 {
+		text += " Kept were: " + strings.Join(t.Settings.Keep, ", ") + "."
+	}
+	lines := []string{text}
+	if a.Dir != "" && a.Dir != place.Dir {
+		lines = append(lines, fmt.Sprintf("The checkout is at %s now; it was at %s.", place.Dir, a.Dir))
+	}
+	if len(a.Left) > 0 {
+		lines = append(lines, "Not brought over: "+strings.Join(a.Left, "; ")+".")
+	}
+	return lines
+}
+
+// movedOn says which published commit the checkout builds on now, and by how many commits that differs, as far as
+// GitHub says. Both commits are published ones.
+func (s *Steps) movedOn(ctx context.Context, w *step.Attempt, before, now string) string {
+	where := "the base"
+	if w.Task.Branch.Head != "" {
+		where = "the branch"
+	}
+	text := fmt.Sprintf("The checkout builds on %s now, no longer on %s: ", now, before)
+	cmp, err := s.GitHub.ChangedSince(ctx, w.Repo, before, now)
+	if err != nil || cmp.BehindBy > 0 || cmp.AheadBy == 0 { // rewritten
+		return text + "commits by people or a newer base are in it."
+	}
+	var files []string
+	for _, f := range cmp.Files[:min(len(cmp.Files), 10)] {
+		files = append(files, f.Path)
+	}
+	if more := len(cmp.Files) - len(files); more > 0 {
+		files = append(files, fmt.Sprintf("and %d more", more))
+	}
+	return text + fmt.Sprintf("people put %s on %s, which changed %s.", step.Count(cmp.AheadBy, "commit"), where, strings.Join(files, ", "))
+}
+
+// pushedMeanwhile says that people pushed what unpublished work does not build on yet, empty if nobody did or if the
+// agent is asked to resolve a conflict with it.
+func pushedMeanwhile(t *state.Task, l *state.Launch) string {
+	head := t.Branch.Head
+	conflict := func(f state.Feedback) bool { return f.Kind == "conflict" }
+	if l.Root != "" || l.VMHead == "" || head == "" || l.VMHead == head || slices.ContainsFunc(t.Feedback, conflict) {
+		return ""
+	}
+	return fmt.Sprintf("Somebody pushed to the branch, which is at %s now. These commits are not in the checkout: errand puts yours on top of them when you have ended.", head)
+}
+
+// soonAfter is how long after a run the base is not looked at again: it hardly moves, and a merge shows anyway.
+const soonAfter = time.Hour
+
+// baseMoved says what the base has that the published branch does not, empty if nothing or if nobody can say.
+func (s *Steps) baseMoved(ctx context.Context, w *step.Attempt, last *state.Run) string {
+	b := w.Task.Branch
+	if b.Head == "" || s.Now().Sub(last.Ended) < soonAfter { // without a head it begins at the newest anyway
+		return ""
+	}
+	cmp, err := s.GitHub.ChangedSince(ctx, w.Repo, b.Head, b.Base)
+	if err != nil {
+		w.Log.Warn().Err(err).Msg("look how far the base has moved")
+		return ""
+	}
+	if cmp.AheadBy == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The base %s has moved: it has %s that the branch does not have.", b.Base, step.Count(cmp.AheadBy, "commit"))
+}

@@ -1,0 +1,179 @@
+// Package launch starts the run that a task's phase calls for: an agent with its prompt, or the repository's checks.
+//
+// Start with Steps.Launch.
+package launch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/internal/workflow/approval"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
+	"github.com/errand-bot/errand/state"
+)
+
+// Steps is the step that starts runs.
+type Steps struct {
+	GitHub     GitHub
+	Runner     Runner
+	Files      Files
+	Workspaces *workspace.Opener
+	Approvals  *approval.Checker
+	Redact     *trust.Redactor
+	// Agents has the adapters of agents; Agent is the configuration that they share, with their environment.
+	Agents Agents
+	Agent  agent.Config
+	// Providers names the provider of models of each adapter; Subscribed marks those that are paid by subscription: caps on
+	// cost do not apply to them.
+	Providers  map[string]string
+	Subscribed map[string]bool
+	// Held returns what an agent that calls this provider has to wait for: all tasks together have spent
+	// their money, or the provider has a limit or refuses the key. It may be nil.
+	Held func(ctx context.Context, provider string) (*state.Waiting, error)
+	// Gate has the operator's settings of the push gate.
+	Gate state.Gate
+	// Memory is the memory of a VM in words, for prompts; it may be empty.
+	Memory string
+	Now    func() time.Time
+}
+
+// GitHub has the calls of GitHub's API that launches need.
+type GitHub interface {
+	step.Heads
+	step.Installations
+	ChangedSince(ctx context.Context, r forge.Repo, base, head string) (forge.Comparison, error)
+}
+
+// Runner starts runs on a VM. Both methods may be called again.
+type Runner interface {
+	Start(ctx context.Context, vm string, spec runner.Spec) error
+	Knows(ctx context.Context, vm, run string) (bool, error)
+}
+
+// Files keeps the transcripts of runs.
+type Files interface {
+	BeginTranscript(run string, h runlog.Header) error
+}
+
+// Launch gets the VM, prepares the checkout, writes the prompt and starts the run. Each part checks
+// first what an earlier attempt did; a run that was started is left alone.
+func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (state.Event, error) {
+	t := w.Task
+	if t.Run == nil || t.Run.ID != w.Job.Run || t.Run.State != state.RunLaunching {
+		return step.Done(), nil // the task turned away
+	}
+	if at, err := s.underWay(ctx, w); at != nil || err != nil {
+		return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, Launch: at}, err
+	}
+	if starts(t) {
+		why, err := s.Approvals.Recheck(ctx, w, t.Approval)
+		if err != nil {
+			return state.Event{}, fmt.Errorf("check the approval before the start: %w", err)
+		}
+		if why != "" {
+			return state.Event{Kind: state.EventNoApproval, Detail: why, Run: t.Run.ID, Candidate: &state.Candidate{Approval: *t.Approval}}, nil
+		}
+	}
+	if held, err := step.MissingPermissions(ctx, s.GitHub, w); held != nil || err != nil {
+		return step.HeldUp(held), err
+	}
+	if held, err := s.withinCaps(ctx, t); held != nil || err != nil {
+		return step.HeldUp(held), err
+	}
+	l := &state.Launch{Run: t.Run.ID}
+	ws, held, err := s.Workspaces.Reach(ctx, t, l)
+	if held != nil || err != nil {
+		return step.HeldUp(held), err
+	}
+	return s.launchOn(ctx, w, ws, l)
+}
+
+// underWay returns how an earlier attempt started the run, nil if none did. From then on the checkout is the agent's: it must not be
+// moved to another commit, and the agent knows neither a newer base nor later comments.
+func (s *Steps) underWay(ctx context.Context, w *step.Attempt) (*state.Launch, error) {
+	at := w.Job.Launch
+	if at == nil || at.Run != w.Task.Run.ID {
+		return nil, nil
+	}
+	known, err := s.Runner.Knows(ctx, at.VM.Name, at.Run)
+	if err != nil {
+		return nil, fmt.Errorf("ask VM %s for run %s: %w", at.VM.Name, at.Run, err)
+	}
+	if !known {
+		return nil, nil
+	}
+	return at, nil
+}
+
+// starts reports whether this run is the first one that an approval allows: until then the approval
+// can be withdrawn.
+func starts(t *state.Task) bool {
+	if t.Approval == nil || t.Run.Kind != state.RunPlan && t.Run.Kind != state.RunImplement {
+		return false
+	}
+	for _, r := range t.Runs {
+		if r.Kind == t.Run.Kind && !r.Started.IsZero() && r.Plan == t.Approval.Hash {
+			return false
+		}
+	}
+	return true
+}
+
+// launchOn starts the run on a VM that is there and reachable.
+func (s *Steps) launchOn(ctx context.Context, w *step.Attempt, ws *workspace.Workspace, l *state.Launch) (state.Event, error) {
+	t, vm := w.Task, ws.VM.Name
+	l.Started = s.Now() // getting the VM may have taken long
+	if err := s.Workspaces.Quiet(ctx, t, vm); err != nil {
+		return state.Event{}, err
+	}
+	if err := ws.Restore(ctx, w, l); err != nil {
+		return state.Event{}, err
+	}
+	var spec runner.Spec
+	var err error
+	if t.Run.Kind == state.RunCheck {
+		spec, err = s.checkSpec(t, ws, l)
+	} else {
+		spec, err = s.agentSpec(ctx, w, ws, l)
+	}
+	if err != nil {
+		return state.Event{}, err
+	}
+	if err := w.MarkLaunch(ctx, *l); err != nil {
+		return state.Event{}, err
+	}
+	if err := s.Runner.Start(ctx, vm, spec); err != nil {
+		return state.Event{}, fmt.Errorf("start run %s: %w", t.Run.ID, err)
+	}
+	return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, Launch: l}, nil
+}
+
+// withinCaps returns a Problem if the task has no money left for an agent, and a Waiting if all tasks together have none
+// or the provider of models refuses calls.
+func (s *Steps) withinCaps(ctx context.Context, t *state.Task) (*state.Waiting, error) {
+	if t.Run.Kind == state.RunCheck {
+		return nil, nil
+	}
+	m := t.Money
+	if s.Subscribed[s.provider(t)] {
+		m.CapMicroUSD = 0
+	}
+	if m.AtCap() {
+		return nil, &step.Problem{Reason: m.CapReached(), Hint: m.Hint(), Class: state.ClassBudget, Permanent: true}
+	}
+	if s.Held == nil {
+		return nil, nil
+	}
+	w, err := s.Held(ctx, s.provider(t))
+	if w != nil && w.Kind == state.WaitLimit && t.Insist {
+		return nil, nil // somebody may have bought more
+	}
+	return w, err
+}

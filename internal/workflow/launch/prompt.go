@@ -1,0 +1,235 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
+	"github.com/errand-bot/errand/prompts"
+	"github.com/errand-bot/errand/state"
+)
+
+// prompt writes the agent's prompt. If no session is resumed, the prompt contains the conversation so far.
+func (s *Steps) prompt(ctx context.Context, w *step.Attempt, ws *workspace.Workspace, l *state.Launch) (prompts.Prompt, error) {
+	t := w.Task
+	d := prompts.Data{Task: s.promptTask(t), Issue: s.promptIssue(t)}
+	d.Task.LargeFiles = ws.Place.LargeFiles
+	for _, x := range t.Context.Withheld {
+		d.Withheld = append(d.Withheld, fmt.Sprintf("a text by @%s: %s", x.By.Login, x.Reason))
+	}
+	s.promptPlans(t, &d)
+	newest := t.NewestPlan()
+	d.Shown = newest != nil && newest.Publish != nil && newest.Superseded && t.Work != nil && l.Root == "" // else they went with their VM
+	s.promptDiscussion(t, &d)
+	s.promptFeedback(t, &d, l)
+	if d.Plan != nil {
+		files, err := s.drift(ctx, w, approvedPlan(t), l.BaseSHA)
+		if err != nil {
+			return prompts.Prompt{}, err
+		}
+		for _, f := range files {
+			d.Drift = append(d.Drift, prompts.Drift{Path: f.Path, Diff: f.Patch})
+			l.Notes = append(l.Notes, fmt.Sprintf("%s changed on the base", f.Path))
+		}
+	}
+	if t.PR != nil {
+		d.PR = &prompts.PullRequest{Number: t.PR.Number, Title: t.PR.Title}
+	}
+	adapter, _ := s.choose(t)
+	d.Tools = adapter.Capabilities().MCP
+	for _, n := range t.Notes {
+		d.Notes = append(d.Notes, string(n.Kind)+": "+n.Text)
+	}
+	for _, g := range t.Context.Guidance {
+		d.Guidance = append(d.Guidance, prompts.Guidance{Path: g.Path, Text: g.Text, Cut: g.Cut})
+	}
+	d.Resume = s.changed(ctx, w, ws, l)
+	promptConversation(t, &d, !l.Resumed)
+	if l.Repairs {
+		d.Repair, l.Taken, l.Notes = promptRepair(t, adapter.Capabilities(), !l.Resumed), nil, nil
+	}
+	return prompts.Render(string(t.Run.Kind), d)
+}
+
+func (s *Steps) promptTask(t *state.Task) prompts.Task {
+	turns := t.Turns
+	if turns == 0 {
+		turns = t.Settings.Limits.Turns
+	}
+	p := prompts.Task{
+		Owner: t.Repo.Owner, Repo: t.Repo.Name, Issue: t.Key.Issue, Run: t.Run.Seq, Base: t.Branch.Base, Branch: t.Branch.Name,
+		Subject: comment.SubjectForm(t.Settings.Commit, step.Vars(t, t.Ticket, s.Redact), t.Round > 0), MergeCommits: t.Settings.MergeCommits,
+		Protected: step.ProtectedPaths(s.Gate, t.Settings), Unprotected: step.ExceptedPaths(s.Gate, t.Settings), Shell: ownShell(t.Settings), Denied: deniedCommands(t.Settings), Turns: turns, Duration: t.Settings.Limits.Duration, Memory: s.Memory,
+	}
+	for _, c := range t.Settings.Setup {
+		p.Setup = append(p.Setup, c.Run)
+	}
+	for _, c := range t.Settings.Check {
+		p.Check = append(p.Check, c.Run)
+	}
+	p.TestEnv, p.TestFiles = slices.Sorted(maps.Keys(s.Workspaces.Tests(t).Env)), s.Workspaces.TestPaths(t)
+	return p
+}
+
+// promptIssue is the issue as frozen, which may be newer than what the job start read: hidden content
+// is taken out here.
+func (s *Steps) promptIssue(t *state.Task) prompts.Issue {
+	out := prompts.Issue{
+		Title: fmt.Sprintf("Issue %d (its text is withheld)", t.Key.Issue), Author: t.Author.Login,
+		Labels: t.Context.Labels, Type: t.Context.IssueType, Milestone: t.Context.Milestone,
+	}
+	if t.Context.ShowsIssue {
+		title, _ := trust.StripLine(t.Frozen.Title)
+		title, _ = s.Redact.Redact(title)
+		if title != "" {
+			out.Title = title
+		}
+		out.Body = step.Shown(t.Frozen.Body, s.Redact)
+	}
+	return out
+}
+
+// promptPlans adds the approved plan, verbatim, and the revision that this run replaces.
+func (s *Steps) promptPlans(t *state.Task, d *prompts.Data) {
+	if p, a := approvedPlan(t), t.Approval; p != nil {
+		d.Plan = promptPlan(p)
+		d.Plan.ApprovedBy = a.By.Login
+		if a.Choice > 0 && a.Choice <= len(p.Approaches) {
+			d.Plan.Approach = fmt.Sprintf("%d: %s", a.Choice, p.Approaches[a.Choice-1])
+		}
+		for _, f := range t.Feedback {
+			if f.Kind == "condition" {
+				d.Plan.Conditions = append(d.Plan.Conditions, step.Shown(f.Body, s.Redact))
+			}
+		}
+	}
+	want := state.PlanThorough
+	if t.Run.Kind == state.RunPreliminary {
+		want = state.PlanPreliminary
+	}
+	if t.Run.Kind == state.RunPreliminary || t.Run.Kind == state.RunPlan {
+		for i := range t.Plans {
+			if t.Plans[i].Kind == want {
+				d.Previous = promptPlan(&t.Plans[i])
+			}
+		}
+	}
+}
+
+func promptPlan(p *state.Plan) *prompts.Plan {
+	return &prompts.Plan{Kind: string(p.Kind), Revision: p.Revision, Hash: p.Short(), Text: p.Text}
+}
+
+// promptDiscussion adds the visible comments: those before the plan, and those since.
+func (s *Steps) promptDiscussion(t *state.Task, d *prompts.Data) {
+	pivot := approvedPlan(t)
+	for _, c := range t.Context.Comments {
+		if answers(t, c) {
+			continue // it is shown where the agent has to answer it
+		}
+		said := prompts.Said{Author: c.By.Login, At: c.At, Body: step.Shown(c.Body, s.Redact)}
+		if pivot != nil && c.At.After(pivot.Made) {
+			d.Since = append(d.Since, said)
+		} else {
+			d.Discussion = append(d.Discussion, said)
+		}
+	}
+	if d.Plan == nil {
+		return
+	}
+	for _, f := range t.Feedback { // what came since the context was read, for runs that answer nothing
+		if f.Kind == "comment" && t.Run.Kind == state.RunImplement {
+			d.Since = append(d.Since, prompts.Said{Author: f.By.Login, At: f.At, Body: step.Shown(f.Body, s.Redact)})
+		}
+	}
+}
+
+// answers reports whether a planning run answers a comment that was read again with the discussion.
+func answers(t *state.Task, c state.Said) bool {
+	if t.Run.Kind != state.RunPreliminary && t.Run.Kind != state.RunPlan {
+		return false
+	}
+	return slices.ContainsFunc(t.Feedback, func(f state.Feedback) bool {
+		return f.Kind == "comment" && f.ID == fmt.Sprintf("comment:%d", c.ID) && (f.Taken == "" || f.Taken == t.Run.ID)
+	})
+}
+
+// approvedPlan returns the plan that the task carries out, or nil.
+func approvedPlan(t *state.Task) *state.Plan {
+	if t.Approval == nil {
+		return nil
+	}
+	return t.PlanByHash(t.Approval.Hash)
+}
+
+// promptFeedback adds what the run has to answer, and notes that it took it.
+func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) {
+	for _, f := range t.Feedback {
+		if f.Kind == "condition" {
+			continue
+		}
+		if f.Taken != "" && f.Taken != t.Run.ID && !slices.ContainsFunc(t.Runs, func(r state.Run) bool { return r.ID == f.Taken && r.Kind == t.Run.Kind && r.Round == t.Run.Round }) {
+			continue
+		}
+		l.Taken = append(l.Taken, f.ID)
+		body := step.Shown(f.Body, s.Redact)
+		if f.Kind == "checks" || f.Kind == "refusal" || f.Kind == "conflict" {
+			body, _ = s.Redact.Redact(f.Body) // our own words, and the output of commands as it is
+		}
+		d.Feedback = append(d.Feedback, prompts.Feedback{
+			ID: f.ID, Kind: f.Kind, Author: f.By.Login, At: f.At, Body: body, Path: f.Path, Line: f.Line, Hunk: f.Hunk, Items: f.Items,
+		})
+	}
+}
+
+// promptConversation says, for a new session, what was said so far.
+func promptConversation(t *state.Task, d *prompts.Data, anew bool) {
+	if lastAgentRun(t) == nil {
+		return
+	}
+	if !anew {
+		return
+	}
+	for _, p := range t.Plans {
+		if p.Kind == state.PlanPublish { // the agent has its commits
+			continue
+		}
+		d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: p.Text})
+	}
+	for i := range t.Runs {
+		if text := t.Runs[i].Said; text != "" && (t.Work == nil || t.Work.Run != t.Runs[i].ID) {
+			d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: text})
+		}
+	}
+	if t.Work != nil && t.Work.Text != "" { // the whole of it
+		d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: t.Work.Text})
+	}
+}
+
+// drift returns the files that the plan names and that changed since it was made.
+func (s *Steps) drift(ctx context.Context, w *step.Attempt, plan *state.Plan, head string) ([]forge.ChangedFile, error) {
+	if plan == nil || plan.BaseSHA == "" || head == "" || plan.BaseSHA == head || len(plan.Files) == 0 {
+		return nil, nil
+	}
+	cmp, err := s.GitHub.ChangedSince(ctx, w.Repo, plan.BaseSHA, head)
+	if err != nil {
+		return nil, fmt.Errorf("compare the base with the plan's: %w", err)
+	}
+	var out []forge.ChangedFile
+	for _, f := range cmp.Files {
+		for _, named := range plan.Files {
+			if f.Path == named || f.OldPath == named || strings.HasPrefix(f.Path, strings.TrimSuffix(named, "/")+"/") {
+				out = append(out, f)
+				break
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,50 @@
+package launch
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/prompts"
+	"github.com/errand-bot/errand/state"
+)
+
+// What a run may use that only says its closing block once more.
+const (
+	repairTurns    = 5
+	repairDuration = 10 * time.Minute
+)
+
+// repairs reports whether the run only asks for a closing block: it has an answer without one, and is on the VM
+// of that answer, whose checkout is left as it is. On another VM the work is done anew.
+func repairs(t *state.Task, vm state.VM) bool {
+	last := lastAgentRun(t)
+	return t.Run.Repair != nil && last != nil && last.VM == vm.Name
+}
+
+// held is the form that such a run's answer is held to, nil where its program cannot be held to one.
+func held(can agent.Capabilities, kind state.RunKind) json.RawMessage {
+	switch {
+	case !can.Schema:
+		return nil
+	case kind == state.RunImplement || kind == state.RunReview:
+		return agent.OutcomeSchema(agent.OutcomeDone, agent.OutcomeQuestion, agent.OutcomeBlocked)
+	}
+	return agent.OutcomeSchema(slices.DeleteFunc(agent.OutcomeKinds(), func(k agent.OutcomeKind) bool { return k == agent.OutcomeDone })...)
+}
+
+// promptRepair is what such a run is told; anew says that no session is resumed.
+func promptRepair(t *state.Task, can agent.Capabilities, anew bool) *prompts.Repair {
+	r := &prompts.Repair{Problem: t.Run.Repair.Problem, Form: can.Schema}
+	if anew {
+		r.Block, r.Answer = t.Run.Repair.Block, t.Run.Repair.Text
+	}
+	return r
+}
+
+// short bounds a run that only asks for a closing block.
+func short(spec *runner.Spec) {
+	spec.Setup, spec.Duration = nil, min(spec.Duration, repairDuration)
+}

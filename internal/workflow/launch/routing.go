@@ -1,0 +1,66 @@
+package launch
+
+import (
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/state"
+)
+
+// Agents has the adapters of the agents that may be given runs; *agent.Set is one.
+type Agents interface {
+	// Choose returns the adapter and the model of a step when people wish for a model.
+	Choose(step, wish string) (agent.Adapter, agent.Route)
+}
+
+// choose returns what the task's run is to be started with.
+func (s *Steps) choose(t *state.Task) (agent.Adapter, agent.Route) {
+	return s.Agents.Choose(string(t.Run.Kind), t.Model)
+}
+
+// provider names the provider of models that the task's next run asks.
+func (s *Steps) provider(t *state.Task) string {
+	_, route := s.choose(t)
+	return s.Providers[route.Adapter]
+}
+
+// modelURL is where a run reaches its models: empty if it has no provider.
+func (s *Steps) modelURL(base, adapter string) string {
+	if name := s.Providers[adapter]; name != "" {
+		return base + "/llm/" + name
+	}
+	return ""
+}
+
+// resumable returns the agent's session that the run can go on with: one of the same adapter, which is on this
+// VM. A run by another agent begins with the conversation so far in its prompt.
+func resumable(t *state.Task, vm state.VM, a agent.Adapter) string {
+	if !a.Capabilities().Resume || !holdsSession(t, vm) {
+		return ""
+	}
+	if last := lastAgentRun(t); last != nil && last.Adapter != "" && last.Adapter != a.Name() {
+		return ""
+	}
+	return t.Run.Session
+}
+
+// turnsOf is how many turns the run's agent is told that it has.
+func turnsOf(t *state.Task, l *state.Launch) int {
+	turns := t.Turns
+	if turns == 0 {
+		turns = t.Settings.Limits.Turns
+	}
+	if l.Repairs {
+		turns = min(turns, repairTurns)
+	}
+	return turns
+}
+
+// hardTurns is how many answers of the model the gateway gives a run that has so many turns, whatever the program
+// on the VM makes of its own bound. One that cannot count is held to the number itself. For the others it lies where
+// honest ones never come: what they ask besides their turns, for titles, for a shorter conversation or through
+// sub-agents, are answers, too.
+func hardTurns(can agent.Capabilities, turns int) int {
+	if can.NoTurnLimit {
+		return turns
+	}
+	return 2*turns + 10
+}

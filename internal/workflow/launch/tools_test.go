@@ -1,0 +1,62 @@
+package launch
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestDenied: commands and protected paths become rules that every adapter takes, unless there are exceptions
+// from what is protected.
+func TestDenied(t *testing.T) {
+	t.Parallel()
+	s := state.Settings{Deny: []string{"terraform apply"}, Gate: state.Gate{Protected: []string{"secret", "x/{a,b}"}}}
+	steps := &Steps{Gate: state.Gate{Protected: []string{"deploy/**"}}}
+	rules := steps.denied(s)
+	for _, want := range []string{"Bash(git push:*)", "Bash(terraform apply:*)", "Edit(.github/workflows/**)", "Edit(deploy/**)"} {
+		if !slices.Contains(rules, want) {
+			t.Errorf("%s is missing among %v", want, rules)
+		}
+	}
+	for _, not := range []string{"Edit(secret)", "Edit(x/{a,b})", "Edit(CODEOWNERS)"} {
+		if slices.Contains(rules, not) {
+			t.Errorf("%s is among them", not)
+		}
+	}
+	steps.Gate.Unprotected = []string{".github/workflows/own.yml"}
+	if got := steps.denied(s); slices.Contains(got, "Edit(.github/workflows/**)") {
+		t.Errorf("an exception is denied: %v", got)
+	}
+	s.Gate.Unprotected = []string{} // which the repository gives up
+	if got := steps.denied(s); !slices.Contains(got, "Edit(.github/workflows/**)") {
+		t.Errorf("a protected path is not denied: %v", got)
+	}
+	set, err := agent.NewSet(agent.Config{Adapters: map[string]agent.Settings{agent.NameCommand: {Command: []string{"x"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range agent.Names() {
+		spec := agent.Spec{WorkDir: "/w", Home: "/h", RunDir: "/r", Step: "plan", Prompt: "Do it.", Deny: rules, Shell: callable(s), BaseURL: "http://127.0.0.1:1/llm/x", RunToken: "t", Session: "01234567-89ab-cdef-0123-456789abcdef"}
+		if _, err := set.Of(name).Command(spec); err != nil {
+			t.Errorf("%s refuses the rules: %v", name, err)
+		}
+	}
+}
+
+// TestCallable: what agents may call always has the common commands, and is nothing where any may be called.
+func TestCallable(t *testing.T) {
+	t.Parallel()
+	if got := callable(state.Settings{Shell: state.Shell{All: true}}); got != nil {
+		t.Errorf("any: %v", got)
+	}
+	none := callable(state.Settings{Shell: state.Shell{Set: true}})
+	if slices.Contains(none, "git") || !slices.Contains(none, "grep") {
+		t.Errorf("an empty list: %v", none)
+	}
+	older := callable(state.Settings{Check: []state.Command{{Run: "make check"}}}) // a task from before there was a list
+	if !slices.Contains(older, "git") || !slices.Contains(older, "make") {
+		t.Errorf("nobody looked: %v", older)
+	}
+}

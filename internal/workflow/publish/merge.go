@@ -1,0 +1,69 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/workflow/step"
+)
+
+// merge is the commit of the base branch that a changeset merges in: its tree, and the tree at the commit
+// where the changeset's base and the base branch parted.
+type merge struct {
+	commit       string
+	theirs, fork map[string]forge.TreeEntry
+}
+
+// mergeOf reads what a merge of a commit into the changeset's base has to be compared with.
+func (s *Steps) mergeOf(ctx context.Context, w *step.Attempt, base, commit string) (*merge, error) {
+	m := &merge{commit: commit}
+	var err error
+	if m.theirs, err = s.GitHub.Tree(ctx, w.Repo, commit); err != nil {
+		return nil, fmt.Errorf("read the tree of the merged commit: %w", err)
+	}
+	cmp, err := s.GitHub.ChangedSince(ctx, w.Repo, base, commit)
+	switch {
+	case errors.Is(err, forge.ErrNotFound) || err == nil && cmp.MergeBase == "":
+		return m, nil // no common history: whatever differs counts as changed on both sides
+	case err != nil:
+		return nil, fmt.Errorf("find where the branch and the base parted: %w", err)
+	}
+	if m.fork, err = s.GitHub.Tree(ctx, w.Repo, cmp.MergeBase); err != nil {
+		return nil, fmt.Errorf("read the tree where the branch and the base parted: %w", err)
+	}
+	return m, nil
+}
+
+// secondParent is the commit that a changeset merges in, empty if it merges none. The push gate lets no
+// changeset pass that merges two.
+func secondParent(cs *changeset.Changeset) string {
+	for _, c := range cs.Commits {
+		if len(c.Parents) > 1 {
+			return c.Parents[1]
+		}
+	}
+	return ""
+}
+
+// maxUndone is how many paths a note about a merge names.
+const maxUndone = 10
+
+// undoneNote tells people which changes of the base a merge leaves out, empty for none.
+func undoneNote(base string, paths []string) string {
+	if len(paths) == 0 {
+		return ""
+	}
+	named := make([]string, 0, maxUndone+1)
+	for _, p := range paths[:min(len(paths), maxUndone)] {
+		named = append(named, visible(p))
+	}
+	text := strings.Join(named, ", ")
+	if more := len(paths) - len(named); more > 0 {
+		text += " and " + step.Count(more, "more path")
+	}
+	return fmt.Sprintf("A merge leaves out what %s changed in %s.", base, text)
+}

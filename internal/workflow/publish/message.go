@@ -1,0 +1,58 @@
+package publish
+
+import (
+	"strings"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/pushgate"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/state"
+)
+
+// commitMessage is for what an agent left uncommitted, and for squashed commits.
+func (s *Steps) commitMessage(t *state.Task) string {
+	v := step.Vars(t, t.Ticket, s.Redact)
+	words := v.Task
+	if t.Round > 0 {
+		words = ""
+		if t.Work != nil {
+			words = firstLine(t.Work.Summary)
+		}
+	}
+	return s.inForm(t, words)
+}
+
+// published is a commit's message as it is published: without what GitHub would act upon, and with a first line in the
+// form that the repository's template prescribes.
+func (s *Steps) published(t *state.Task, message string) string {
+	home := homeOf(t)
+	// The second time is for the template's own words. It changes nothing of the agent's.
+	return pushgate.SafeMessage(s.inForm(t, pushgate.SafeMessage(message, home)), home)
+}
+
+// inForm puts a message's first line into the form of the repository's template. Words for which that has no place
+// begin the rest of the message.
+func (s *Steps) inForm(t *state.Task, message string) string {
+	line, rest, more := strings.Cut(message, "\n")
+	subject, kept := comment.Subject(t.Settings.Commit, step.Vars(t, t.Ticket, s.Redact), t.Round > 0, line)
+	switch {
+	case subject == "":
+		return message // the template gives nothing
+	case !kept && line != "":
+		return strings.TrimRight(subject+"\n\n"+line+"\n"+rest, "\n")
+	case !more:
+		return subject
+	}
+	return subject + "\n" + rest
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return runlog.Cut(line, 72)
+}
+
+// homeOf is where a task's commits belong.
+func homeOf(t *state.Task) pushgate.Home {
+	return pushgate.Home{Owner: t.Repo.Owner, Name: t.Repo.Name, Issue: t.Key.Issue}
+}

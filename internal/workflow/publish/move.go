@@ -1,0 +1,58 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/state"
+)
+
+// Move puts the branch on the published head. It holds only if the branch is where we left it.
+func (s *Steps) Move(ctx context.Context, w *step.Attempt) (state.Event, error) {
+	t := w.Task
+	if _, err := w.MarkAttempted(ctx); err != nil {
+		return state.Event{}, err
+	}
+	err := s.GitHub.MoveBranch(ctx, w.Repo, t.Branch.Name, t.Branch.Head, t.Work.Head)
+	var moved *forge.MovedError
+	switch {
+	case errors.As(err, &moved) && moved.Head == t.Work.Head: // an earlier attempt did it
+	case errors.As(err, &moved) && t.Branch.Head == "":
+		return state.Event{}, &step.Problem{Reason: fmt.Sprintf("The branch `%s` exists already and is not errand's.", t.Branch.Name),
+			Hint: "Rename or delete that branch, then comment `retry`.", Class: "github", Permanent: true, Err: err}
+	case errors.As(err, &moved) && moved.Head == "":
+		return state.Event{}, step.BranchDeleted(t, err)
+	case errors.As(err, &moved):
+		return state.Event{Kind: state.EventOvertaken, Run: t.Work.Run, Head: moved.Head}, nil
+	case err != nil:
+		return state.Event{}, fmt.Errorf("move the branch: %w", err)
+	}
+	s.resetVM(ctx, w)
+	return state.Event{Kind: state.EventMoved, Run: t.Work.Run}, nil
+}
+
+// resetVM puts the VM's checkout on the published head. Best effort: the next run's launch does it
+// again.
+func (s *Steps) resetVM(ctx context.Context, w *step.Attempt) {
+	if w.Task.VM == nil {
+		return
+	}
+	if err := s.resetTo(ctx, w.Task, w.Task.Work.Head); err != nil {
+		w.Log.Warn().Err(err).Msg("reset the VM's checkout to the published head")
+	}
+}
+
+// resetTo fetches a published commit of the task's branch on the VM and puts the checkout on it.
+func (s *Steps) resetTo(ctx context.Context, t *state.Task, commit string) error {
+	ws, err := s.Workspaces.Open(ctx, t)
+	if err != nil {
+		return err
+	}
+	if err := ws.Attach(ctx); err != nil {
+		return err
+	}
+	return ws.Reset(ctx, ws.Source(t.Branch.Name), commit, false)
+}

@@ -1,0 +1,107 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/pushgate"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/state"
+)
+
+// OpenPR opens the task's pull request, once, and asks for a review.
+func (s *Steps) OpenPR(ctx context.Context, w *step.Attempt) (state.Event, error) {
+	before, err := w.MarkAttempted(ctx)
+	if err != nil {
+		return state.Event{}, err
+	}
+	want, err := s.newPR(ctx, w)
+	if err != nil {
+		return state.Event{}, err
+	}
+	want.CheckExisting = before
+	pr, err := s.GitHub.OpenPR(ctx, w.Repo, want)
+	if err != nil {
+		return state.Event{}, step.BranchGone(ctx, s.GitHub, w, fmt.Errorf("open the pull request: %w", err))
+	}
+	if note := s.askForReview(ctx, w, pr.Number); note != "" {
+		w.Log.Info().Str("note", note).Msg("ask for a review")
+	}
+	out := pr.State()
+	e := state.Event{Kind: state.EventPROpened, PR: &out}
+	if before { // people may have said something there before the store knew of it
+		e.Detail = "looked"
+	}
+	return e, nil
+}
+
+// newPR is what the pull request says.
+func (s *Steps) newPR(ctx context.Context, w *step.Attempt) (forge.NewPR, error) {
+	t := w.Task
+	template, err := s.GitHub.PRTemplate(ctx, w.Repo, t.Repo.DefaultBranch)
+	if err != nil {
+		return forge.NewPR{}, fmt.Errorf("read the pull-request template: %w", err)
+	}
+	title, err := comment.Expand(t.Settings.Title, step.Vars(t, t.Ticket, s.Redact))
+	if err != nil {
+		return forge.NewPR{}, &step.Problem{Reason: "The title template cannot be used.", Hint: err.Error(), Class: "config", Permanent: true, Err: err}
+	}
+	v, err := s.View.Read(ctx)
+	if err != nil {
+		return forge.NewPR{}, err
+	}
+	v.Key = w.Job.Key
+	body, _ := s.Redact.Redact(comment.PRBody(t, comment.PRInput{Template: template, Summary: summaryOf(t.Work), Checks: t.Work.Checks, Notes: t.Work.Notes}, v))
+	title, _ = s.Redact.Redact(pushgate.SafeMessage(title, homeOf(t))) // it becomes the message of a squashed commit
+	return forge.NewPR{Head: t.Branch.Name, Base: t.Branch.Base, Title: title, Body: body, Draft: t.Settings.Draft}, nil
+}
+
+// summaryOf is what the agent said about its work.
+func summaryOf(w *state.Work) string {
+	if w.Text != "" {
+		return mapIDs(w.Text, w.IDs)
+	}
+	return mapIDs(w.Summary, w.IDs)
+}
+
+// askForReview asks the issue's author if that person may write, else who approved. It never fails
+// the step: a pull request without a reviewer is open all the same.
+func (s *Steps) askForReview(ctx context.Context, w *step.Attempt, number int) string {
+	t := w.Task
+	who := t.Trigger.By
+	if t.Approval != nil {
+		who = t.Approval.By
+	}
+	if t.Author.ID != who.ID && !t.Author.Bot {
+		if p, err := s.GitHub.Permission(ctx, w.Repo, t.Author.Login, t.Author.ID); err == nil && p.CanWrite() {
+			who = t.Author
+		}
+	}
+	note, err := s.GitHub.RequestReview(ctx, w.Repo, number, who.Login)
+	if err != nil {
+		return err.Error()
+	}
+	return note
+}
+
+// commitID finds what looks like a commit id.
+var commitID = regexp.MustCompile(`\b[0-9a-f]{7,40}\b`)
+
+// mapIDs replaces the VM's commit ids in the agent's words by the published ones.
+func mapIDs(text string, ids map[string]string) string {
+	if len(ids) == 0 {
+		return text
+	}
+	return commitID.ReplaceAllStringFunc(text, func(found string) string {
+		for local, published := range ids {
+			if strings.HasPrefix(local, found) {
+				return published[:max(len(found), 7)]
+			}
+		}
+		return found
+	})
+}

@@ -1,0 +1,108 @@
+package result
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestEveryStatusHasASentence: each end of a run is told in a sentence of its own, and one that errand does not know as a
+// crash.
+func TestEveryStatusHasASentence(t *testing.T) {
+	t.Parallel()
+	seen := map[string]agent.Status{}
+	for _, s := range append(agent.Statuses(), "from the future") {
+		words := cause(agent.Result{Status: s}, runlog.Exit{Cause: runlog.CauseExited})
+		switch before, twice := seen[words]; {
+		case s == agent.StatusOK:
+			if words != "" {
+				t.Errorf("a success has the cause %q", words)
+			}
+			continue
+		case words == "":
+			t.Errorf("%s has no sentence", s)
+		case twice && s != "from the future":
+			t.Errorf("%s and %s read alike: %q", s, before, words)
+		}
+		seen[words] = s
+	}
+}
+
+func TestCause(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		status agent.Status
+		http   int
+		exit   runlog.Exit
+		want   string
+	}{
+		"the provider's status":     {agent.StatusOverloaded, 529, runlog.Exit{}, "the model's provider is overloaded or failing (HTTP 529)"},
+		"a model that is not known": {agent.StatusInvalid, 404, runlog.Exit{}, "the model's provider does not know the model, or does not offer it to errand's account (HTTP 404)"},
+		"a status that is none":     {agent.StatusAuth, 99, runlog.Exit{}, "the model's provider refused the call"},
+		"a status beside the cause": {agent.StatusNetwork, 500, runlog.Exit{}, "the model could not be reached, or its answer was cut off"},
+		"a crash with a code":       {agent.StatusCrashed, 0, runlog.Exit{Code: 3}, "the agent's program ended with code 3 before its work was done"},
+		"a crash by a signal":       {agent.StatusCrashed, 0, runlog.Exit{Code: 137, Signal: "killed"}, "the agent's program was killed before its work was done"},
+		"a crash without anything":  {agent.StatusCrashed, 0, runlog.Exit{}, "the agent's program ended without a result"},
+		"the repository's own set-up": {agent.StatusSetupFailed, 0, runlog.Exit{Code: 1, Message: "setup command failed (exit code 1): npm ci"},
+			"setup command failed (exit code 1): npm ci"},
+		"a program that is missing": {agent.StatusStartFailed, 0, runlog.Exit{Code: 127, Message: `exec: "codex": not found in /opt/x`}, "the agent's program could not be started"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := cause(agent.Result{Status: test.status, HTTP: test.http}, test.exit); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+	for s, words := range causes() {
+		if strings.ToLower(words[:1]) != words[:1] || strings.HasSuffix(words, ".") {
+			t.Errorf("%s: %q stands after a colon", s, words)
+		}
+	}
+}
+
+// TestEveryStatusIsKnown: the table of package state has every status that an adapter reports, and none that nobody does.
+func TestEveryStatusIsKnown(t *testing.T) {
+	t.Parallel()
+	left := state.RunStatuses()
+	for _, s := range agent.Statuses() {
+		if _, ok := left[string(s)]; !ok {
+			t.Errorf("the table of package state lacks %s", s)
+		}
+		delete(left, string(s))
+	}
+	delete(left, state.StatusVMLost) // errand's own
+	for s := range left {
+		t.Errorf("no adapter reports %s", s)
+	}
+}
+
+// TestJudgesByTheEndOfStderr: a program that says nothing else is judged by the end of its standard error, of which no more is
+// kept than that takes, however long its lines are.
+func TestJudgesByTheEndOfStderr(t *testing.T) {
+	t.Parallel()
+	set, err := agent.NewSet(agent.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &Interpreter{parser: set.Of("").NewParser(), redact: trust.NewRedactor(nil), lines: map[runlog.Stream]*trust.Lines{}}
+	for i := range 60 {
+		in.Line(runlog.Line{Seq: int64(i + 1), Stream: runlog.StreamStderr, Text: strings.Repeat("ä", 50<<10)})
+	}
+	in.Line(runlog.Line{Seq: 61, Stream: runlog.StreamStderr, Text: strings.Repeat("ä", 50<<10) + "error: unknown option"})
+	kept := 0
+	for _, l := range in.stderr {
+		kept += len(l)
+	}
+	if kept > 1<<20 || len(in.stderr) > keptStderr {
+		t.Errorf("%d lines with %d bytes of standard error are kept", len(in.stderr), kept)
+	}
+	got := in.Exit(runlog.Exit{Cause: runlog.CauseExited, Code: 1})
+	if got.Status != string(agent.StatusInvalid) || !strings.Contains(got.ProgramError, "ääää") {
+		t.Errorf("%s: %.200q", got.Status, got.ProgramError)
+	}
+}

@@ -1,0 +1,362 @@
+// Package result reads the output of runs: the events of an agent's program, how its run ended and why, and the conclusion in
+// its last message. It also says what a run that only repairs that conclusion changes.
+//
+// Start with Interpreter.
+package result
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/runner/work"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/state"
+)
+
+// An Interpreter turns the output of one run, by an agent or of the repository's checks, into events and the run's result.
+// The output is untrusted: the adapter decides how the run ended, and texts are redacted and limited.
+type Interpreter struct {
+	run    state.Run
+	prior  *runlog.Usage // what its session had used before
+	parser agent.Parser  // nil for checks
+	form   bool          // its answer was held to a form
+	redact *trust.Redactor
+	lines  map[runlog.Stream]*trust.Lines
+	stderr []string
+	said   string // the end of what the agent said
+	free   bool   // on a subscription: what the agent says of dollars is wrong
+	checks []state.CheckResult
+	done   *work.ChecksDone
+	cut    bool // a line of its checks was too long, and what it said is not known
+}
+
+// Config is what interpreters need.
+type Config struct {
+	Agents Agents
+	Redact *trust.Redactor
+	// Providers names the provider of models of each adapter.
+	Providers map[string]string
+	// Subscribed marks providers that are paid by subscription.
+	Subscribed map[string]bool
+}
+
+// Agents has the adapters of agents; *agent.Set is one.
+type Agents interface {
+	// Of returns an adapter by its name, for the output of a run.
+	Of(name string) agent.Adapter
+}
+
+// New returns the interpreter of a task's run.
+func New(cfg Config, t *state.Task, r *state.Run) *Interpreter {
+	in := &Interpreter{run: *r, prior: prior(t, r), redact: cfg.Redact, lines: map[runlog.Stream]*trust.Lines{}, free: cfg.Subscribed[cfg.Providers[r.Adapter]]}
+	if r.Kind != state.RunCheck {
+		adapter := cfg.Agents.Of(r.Adapter)
+		in.parser, in.form = adapter.NewParser(), r.Repair != nil && adapter.Capabilities().Schema
+	}
+	return in
+}
+
+// How much of standard error a judgement may look at: so many lines, and so many bytes at the end of each.
+const (
+	keptStderr     = 50
+	keptStderrLine = 8 << 10
+)
+
+// Line takes one line.
+func (in *Interpreter) Line(l runlog.Line) []runlog.Event {
+	if !strings.HasPrefix(strings.TrimSpace(l.Text), "{") { // an event has its texts redacted when it has been read
+		if in.lines[l.Stream] == nil {
+			in.lines[l.Stream] = in.redact.Lines()
+		}
+		l.Text = in.lines[l.Stream].Line(l.Text)
+	}
+	if l.Stream == runlog.StreamStderr {
+		in.stderr = append(in.stderr, strings.ToValidUTF8(l.Text[max(0, len(l.Text)-keptStderrLine):], ""))
+		in.stderr = in.stderr[max(0, len(in.stderr)-keptStderr):]
+		if p, ok := in.parser.(agent.StderrParser); ok {
+			p.StderrLine(l.Text)
+		}
+	}
+	if l.Stream != runlog.StreamStdout {
+		switch {
+		case l.Stream != runlog.StreamRunner:
+		case in.parser != nil:
+			agent.Missing(in.parser, l)
+		default:
+			in.cut = in.cut || l.Cut > 0 // a result may be among what was left out
+		}
+		return in.stamp(l, []runlog.Event{{Kind: runlog.KindNotice, Text: l.Text}})
+	}
+	if in.parser == nil {
+		in.cut = in.cut || l.Cut > 0
+		return in.stamp(l, in.check(l.Text))
+	}
+	events := in.stamp(l, agent.Parse(in.parser, l))
+	for _, e := range events {
+		if e.Kind == runlog.KindText {
+			in.keepSaid(e.Text)
+		}
+	}
+	return events
+}
+
+// stamp numbers events and blanks secrets.
+func (in *Interpreter) stamp(l runlog.Line, events []runlog.Event) []runlog.Event {
+	for i := range events {
+		events[i].Seq, events[i].Time = l.Seq, l.Time
+		events[i].Text, _ = in.redact.Redact(events[i].Text)
+		events[i].Input, _ = in.redact.Redact(events[i].Input)
+		events[i].ToolName, _ = in.redact.Redact(events[i].ToolName)
+		events[i].Session, events[i].Model = in.clean(events[i].Session, maxLabel), in.clean(events[i].Model, maxLabel)
+	}
+	return events
+}
+
+// check reads a result line of the repository's commands.
+func (in *Interpreter) check(line string) []runlog.Event {
+	var kind struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal([]byte(line), &kind) != nil {
+		return nil
+	}
+	switch kind.Type {
+	case work.TypeCheckResult:
+		var r work.CheckResult
+		if json.Unmarshal([]byte(line), &r) == nil && len(in.checks) < 100 {
+			tail, _ := in.redact.Redact(r.Tail)
+			tail = strings.ToValidUTF8(tail[max(0, len(tail)-maxNote):], "") // its end says what went wrong
+			r.Name, r.Skipped = in.clean(r.Name, maxLabel), in.clean(r.Skipped, maxLabel)
+			in.checks = append(in.checks, state.CheckResult{Name: r.Name, Command: r.Name, Code: r.Code, TimedOut: r.TimedOut, Skipped: r.Skipped, Duration: r.Duration, Tail: tail})
+			if r.Skipped != "" {
+				return []runlog.Event{{Kind: runlog.KindToolResult, ToolName: "check", Text: r.Name + ": skipped, " + r.Skipped}}
+			}
+			return []runlog.Event{{Kind: runlog.KindToolResult, ToolName: "check", Text: fmt.Sprintf("%s: exit code %d", r.Name, r.Code), IsError: r.Code != 0}}
+		}
+	case work.TypeChecksDone:
+		var d work.ChecksDone
+		if json.Unmarshal([]byte(line), &d) == nil {
+			in.done = &d
+		}
+	}
+	return nil
+}
+
+// Exit judges the run.
+func (in *Interpreter) Exit(x runlog.Exit) state.RunResult {
+	out := in.judged(x)
+	if x.DiskFull && out.Class != "success" { // nothing can be done on this VM any more
+		out.Status, out.Class, out.Message = state.StatusVMLost, "retryable", "the VM's disk was full"
+		out.VMEnd = state.VMDiskFull
+	}
+	return out
+}
+
+func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
+	if in.parser == nil {
+		return in.checksResult(x)
+	}
+	res := in.parser.Exit(agent.Ended{Exit: x, StopRequested: x.Cause == runlog.CauseStopped, Stderr: strings.Join(in.stderr, "\n"), WantSession: in.run.Session, WantSchema: in.form, Prior: in.prior})
+	out := state.RunResult{
+		Status: string(res.Status), Class: string(res.Status.Class()), Session: in.clean(res.Session, maxLabel),
+		Turns: res.Turns, Refused: len(res.Denials), Money: money(res.Usage, res.CostUSD), Used: used(res.Usage), Ended: x.EndedAt, RetryAt: res.ResetAt,
+	}
+	if in.free {
+		out.Money.MicroUSD, out.Money.Subscription = 0, true
+	}
+	in.explain(res, x, &out)
+	if res.Status == agent.StatusContextOverflow {
+		out.Summary = in.clean(strings.TrimSpace(in.said), maxSaid)
+	}
+	if text, ok := in.answer(res); ok {
+		out.Status, out.Class = string(agent.StatusOK), string(agent.ClassSuccess)
+		in.outcome(text, &out)
+		in.empty(&out)
+	} else {
+		in.unrepaired(res.Status, &out)
+	}
+	return out
+}
+
+// empty judges a plan or a report without a word again: there is nothing to post, and nothing that people could approve.
+// Tried again, the agent reads why.
+func (in *Interpreter) empty(out *state.RunResult) {
+	if in.run.Kind != state.RunPreliminary && in.run.Kind != state.RunPlan || out.Broken != "" || out.Text != "" {
+		return
+	}
+	switch agent.OutcomeKind(out.Outcome) {
+	case agent.OutcomeReport, agent.OutcomeAlreadyFixed, agent.OutcomeNotReproducible:
+		if out.Text = out.Summary; out.Text != "" {
+			return
+		}
+	case agent.OutcomeBuild:
+	default:
+		return
+	}
+	out.Status, out.Class = string(agent.StatusCrashed), string(agent.ClassRetryable)
+	out.Message = "the agent's last message has no plan and no report in it, and what it said before that is no answer: the last message has to hold all of it"
+}
+
+// How many characters of what a VM reports are kept with the task: it must stay small enough to be
+// stored, and a plan to be shown in full.
+const (
+	maxWords  = 40_000 // a plan, a report, what was done
+	maxNote   = 8_000  // an answer, a summary, the end of a check's output
+	maxLabel  = 300    // a title, a name, an id
+	maxChoice = 100    // an approach: its box shows as much
+	maxList   = 200    // entries of a list
+)
+
+// clean blanks secrets, drops what nobody could see, and bounds the rest.
+func (in *Interpreter) clean(text string, limit int) string {
+	text, _ = in.redact.Redact(trust.Seen(text))
+	return runlog.Cut(text, limit)
+}
+
+// money is what a VM says that its run has cost: never less than nothing, and never more than people
+// could pay.
+func money(u runlog.Usage, usd float64) state.Money {
+	const most = 1_000_000 // dollars
+	if !(usd > 0) {        // nor not a number
+		usd = 0
+	}
+	return state.Money{
+		InputTokens: max(u.Input, 0) + max(u.CacheRead, 0) + max(u.CacheWrite, 0), OutputTokens: max(u.Output, 0),
+		MicroUSD: int64(math.Round(min(usd, most) * 1e6)),
+	}
+}
+
+// used is what the agent says of tokens, nil if it says nothing.
+func used(u runlog.Usage) *state.Usage {
+	if u == (runlog.Usage{}) {
+		return nil
+	}
+	return &state.Usage{Input: max(u.Input, 0), Output: max(u.Output, 0), CacheRead: max(u.CacheRead, 0), CacheWrite: max(u.CacheWrite, 0)}
+}
+
+// prior adds up what the runs before this one say to have used in its session, nil if one of them does not say it:
+// what the agent says of the whole session then tells nothing of this run.
+func prior(t *state.Task, r *state.Run) *runlog.Usage {
+	var sum runlog.Usage
+	for i := range t.Runs {
+		o := &t.Runs[i]
+		if o.Seq >= r.Seq || r.Session == "" || o.Session != r.Session {
+			continue
+		}
+		if o.Used == nil {
+			return nil
+		}
+		sum = sum.Add(runlog.Usage(*o.Used))
+	}
+	return &sum
+}
+
+// maxApproaches is how many ways a preliminary plan may offer.
+const maxApproaches = 3
+
+// outcome reads what the agent concluded.
+func (in *Interpreter) outcome(text string, out *state.RunResult) {
+	o, rest, err := in.parse(text)
+	if err != nil {
+		o = in.unread(text, err, out)
+	}
+	out.Text = in.clean(strings.TrimSpace(rest), maxWords)
+	in.repaired(out)
+	in.concluded(o, out)
+}
+
+// concluded takes what the closing block says.
+func (in *Interpreter) concluded(o agent.Outcome, out *state.RunResult) {
+	kind := agent.OutcomeBuild
+	if in.run.Kind == state.RunImplement || in.run.Kind == state.RunReview {
+		kind = agent.OutcomeDone
+	}
+	out.Outcome = string(o.Or(kind))
+	out.Question, out.Title, out.Summary = in.clean(o.Question, maxNote), in.clean(o.Title, maxLabel), in.clean(o.Summary, maxNote)
+	out.Changes = in.clean(o.Changes, maxNote)
+	for _, f := range o.Files[:min(len(o.Files), maxList)] {
+		out.Files = append(out.Files, in.clean(f, maxLabel))
+	}
+	for _, a := range o.Approaches[:min(len(o.Approaches), maxList)] {
+		out.Approaches = append(out.Approaches, in.clean(a.Title, maxChoice))
+	}
+	switch n := len(out.Approaches); {
+	case n == 1:
+		out.Approaches = nil // there is nothing to choose
+	case n > maxApproaches:
+		out.Approaches = out.Approaches[:maxApproaches]
+	}
+	for _, th := range o.Threads[:min(len(o.Threads), maxList)] {
+		out.Threads = append(out.Threads, state.ThreadAnswer{ID: in.clean(string(th.ID), maxLabel), Answer: in.clean(th.Answer, maxNote), Commit: in.clean(th.Commit, maxLabel)})
+	}
+	if e := o.Estimate; e != nil {
+		if in.free {
+			e.CostUSD = 0
+		}
+		out.Estimate = in.clean(estimate(*e), maxLabel)
+	}
+}
+
+// estimate says in words what the agent expects.
+func estimate(e agent.Estimate) string {
+	var parts []string
+	if e.Words != "" {
+		parts = append(parts, e.Words)
+	}
+	if e.Size != "" {
+		parts = append(parts, "size "+e.Size)
+	}
+	if e.Minutes > 0 {
+		parts = append(parts, fmt.Sprintf("about %.0f min", e.Minutes))
+	}
+	if e.Turns > 0 {
+		parts = append(parts, fmt.Sprintf("%.0f turns", e.Turns))
+	}
+	if e.CostUSD > 0 {
+		parts = append(parts, fmt.Sprintf("$%.2f", e.CostUSD))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// checksResult judges a run of the repository's commands: that they fail is a result, that they
+// could not be run is not.
+func (in *Interpreter) checksResult(x runlog.Exit) state.RunResult {
+	out := state.RunResult{Status: "ok", Class: "success", Checks: in.checks, Ended: x.EndedAt}
+	switch {
+	case x.Cause == runlog.CauseStopped:
+		out.Status, out.Class = "interrupted", "retryable"
+	case x.Cause == runlog.CauseLost:
+		out.Status, out.Class, out.Message = "lost", "retryable", "the checks were lost with their VM"
+	case in.cut:
+		out.Status, out.Class, out.Message = "crashed", "fatal", "what the checks said was too long to be read"
+	case in.done == nil || in.done.Error != "":
+		out.Status, out.Class, out.Message = "crashed", "fatal", "the checks could not be run"
+		if in.done != nil {
+			out.ProgramError = in.clean(in.done.Error, maxNote)
+		}
+	default:
+		sum := state.SumChecks(in.checks)
+		if !in.done.OK && len(sum.Failed) == 0 {
+			out.Status, out.Class, out.Message = "crashed", "fatal", "a check failed, and its result is missing"
+			break
+		}
+		out.Message = in.clean(sum.Words(), maxNote)
+	}
+	return out
+}
+
+// maxSaid bounds, in characters, what is kept of an agent's last words for a session after it.
+const maxSaid = 4000
+
+// keepSaid keeps the end of what the agent says on its way.
+func (in *Interpreter) keepSaid(text string) {
+	if text == "" {
+		return
+	}
+	said := []rune(in.said + "\n\n" + text)
+	in.said = string(said[max(0, len(said)-maxSaid):])
+}

@@ -1,0 +1,91 @@
+package result
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/state"
+)
+
+// maxBlock bounds, in characters, what is kept of a closing block that cannot be read.
+const maxBlock = 8_000
+
+// answer is what a run's closing block is read from: of one that was held to a form, what has that form. A program
+// that failed at the form may have said the block in words.
+func (in *Interpreter) answer(res agent.Result) (text string, ok bool) {
+	switch {
+	case !in.form || res.Status != agent.StatusOK && res.Status != agent.StatusNoStructuredOutput:
+		return res.Text, res.Status == agent.StatusOK
+	case len(res.Structured) > 0:
+		return string(res.Structured), true
+	}
+	for _, text = range []string{res.Text, in.said} {
+		if _, _, err := in.parse(text); err == nil {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// parse reads an answer's closing block. A run that was asked for nothing else may have said it without its fences,
+// but it has to be there.
+func (in *Interpreter) parse(text string) (o agent.Outcome, rest string, err error) {
+	o, rest, err = agent.ParseOutcome(text)
+	if in.run.Repair == nil || err != nil || o.Kind != "" {
+		return o, rest, err
+	}
+	err = errors.New("there is no errand block")
+	to := strings.LastIndex(text, "}") + 1
+	for from, tries := to, 0; tries < 100; tries++ {
+		if from = strings.LastIndex(text[:from], "{"); from < 0 {
+			break
+		}
+		bare, _, wrong := agent.ParseOutcome(asBlock(text[from:to]))
+		if wrong == nil && bare.Kind != "" {
+			return bare, "", nil
+		}
+	}
+	return o, rest, err
+}
+
+// unread tells what it can of a closing block that cannot be read: of the newest one, else of that before.
+func (in *Interpreter) unread(text string, problem error, out *state.RunResult) agent.Outcome {
+	o, block := agent.Unread(text)
+	if r := in.run.Repair; r != nil && o.Kind == "" {
+		o, block = agent.Unread(asBlock(r.Block))
+	}
+	out.Message = in.clean("the agent's closing block could not be read: "+problem.Error(), maxNote)
+	out.Broken, out.Guess, out.Block = in.clean(problem.Error(), maxNote), o.Kind == "", in.clean(block, maxBlock)
+	return o
+}
+
+// asBlock is a block as an answer has it.
+func asBlock(block string) string { return "````errand\n" + block + "\n````" }
+
+// repaired puts the answer in the place of what was said with its block, which was to be nothing.
+func (in *Interpreter) repaired(out *state.RunResult) {
+	if r := in.run.Repair; r != nil && strings.TrimSpace(r.Text) != "" {
+		out.Text = r.Text
+	}
+}
+
+// unrepaired is the result of a run that was asked for its closing block and failed at that: the work was done
+// before. What waiting or money may help against is no such failure.
+func (in *Interpreter) unrepaired(status agent.Status, out *state.RunResult) {
+	if in.run.Repair == nil {
+		return
+	}
+	switch status {
+	case agent.StatusOK, agent.StatusRateLimited, agent.StatusOverloaded, agent.StatusNetwork, agent.StatusAuth, agent.StatusBilling,
+		agent.StatusBudget, agent.StatusInterrupted, agent.StatusLost:
+		return
+	}
+	why := "asked for its closing block again, the agent ended as " + string(status)
+	o, _ := agent.Unread(asBlock(in.run.Repair.Block))
+	in.concluded(o, out)
+	out.Status, out.Class, out.Message, out.RetryAt = string(agent.StatusOK), string(agent.ClassSuccess), why, time.Time{}
+	out.Broken, out.Guess = in.run.Repair.Problem, o.Kind == ""
+	in.repaired(out)
+}

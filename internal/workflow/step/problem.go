@@ -1,0 +1,94 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+// A Problem is an error of a step that people are told about.
+type Problem struct {
+	Reason, Hint, Class string
+	Permanent           bool
+	Retry               time.Time
+	Err                 error
+}
+
+// Error returns the operator's view.
+func (p *Problem) Error() string {
+	if p.Err == nil {
+		return p.Reason
+	}
+	return fmt.Sprintf("%s: %v", p.Reason, p.Err)
+}
+
+// Unwrap returns the cause.
+func (p *Problem) Unwrap() error { return p.Err }
+
+// ProblemOf returns the problem that an error of a step is or stands for: whether to try again, when, and what to tell people.
+func ProblemOf(err error) Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return *p
+	}
+	var onGitHub *forge.Error
+	if errors.As(err, &onGitHub) {
+		class, at := forge.Classify(err)
+		reason, hint := forge.Explain(err)
+		return Problem{Reason: reason, Hint: hintOr(hint), Class: "github", Permanent: class == forge.ClassPermanent, Retry: at, Err: err}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return Problem{Reason: "A step took too long.", Hint: hintOr(""), Class: "timeout", Err: err}
+	}
+	return Problem{Reason: "Something went wrong on errand's side.", Hint: "The operator finds the details in the log. Comment `retry` to try again.", Class: "internal", Err: err}
+}
+
+// Retryable makes an error of a job that carries a person's comment or approval a temporary one: GitHub's refusal may be temporary, for
+// example while the App's permissions are being changed, and the person does not repeat the comment. Only an App that is not
+// installed any more is not waited for.
+func Retryable(err error) error {
+	p := ProblemOf(err)
+	if err == nil || !p.Permanent || p.Class != "github" || errors.Is(err, forge.ErrNotInstalled) {
+		return err
+	}
+	p.Permanent, p.Err = false, err
+	return &p
+}
+
+func hintOr(hint string) string {
+	if hint == "" {
+		return "Comment `retry` to try again."
+	}
+	return hint
+}
+
+// Heads reads the commits of branches.
+type Heads interface {
+	Head(ctx context.Context, r forge.Repo, branch string) (string, error)
+}
+
+// BranchGone returns the Problem that the task's branch was deleted, with cause as its error, if that is so; otherwise it returns
+// cause. With a deleted branch a retry does not help.
+func BranchGone(ctx context.Context, github Heads, w *Attempt, cause error) error {
+	t := w.Task
+	if t.Branch.Head == "" {
+		return cause
+	}
+	if _, err := github.Head(ctx, w.Repo, t.Branch.Name); !errors.Is(err, forge.ErrNotFound) {
+		return cause
+	}
+	return BranchDeleted(t, cause)
+}
+
+// BranchDeleted returns the Problem of a task whose branch was deleted.
+func BranchDeleted(t *state.Task, cause error) *Problem {
+	hint := "Restore it and comment `retry`, or comment `replan` to begin anew."
+	if t.PR != nil {
+		hint = "Restore it, then comment `retry`."
+	}
+	return &Problem{Reason: fmt.Sprintf("The branch `%s` was deleted.", t.Branch.Name), Hint: hint, Class: "github", Permanent: true, Err: cause}
+}

@@ -1,0 +1,86 @@
+package talk
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/state"
+)
+
+// writeOnce creates the comment unless an earlier attempt did. looked says that there was one.
+func (s *Steps) writeOnce(ctx context.Context, w *step.Attempt, number int, body string) (posted forge.Comment, looked bool, err error) {
+	before, err := w.MarkAttempted(ctx)
+	if err != nil {
+		return forge.Comment{}, false, err
+	}
+	if before {
+		found, err := s.lookFor(ctx, w, number)
+		if err != nil {
+			return forge.Comment{}, true, err
+		}
+		if len(found) > 0 {
+			return found[0], true, s.deleteTwins(ctx, w, found[1:])
+		}
+	}
+	posted, err = s.GitHub.CreateComment(ctx, w.Repo, number, body)
+	return posted, before, err
+}
+
+// lookFor finds what earlier attempts of a job have written, oldest first.
+func (s *Steps) lookFor(ctx context.Context, w *step.Attempt, number int) ([]forge.Comment, error) {
+	return s.GitHub.FindComments(ctx, w.Repo, number, comment.Marker(w.Job.Key), since(w.Job).Add(-step.LookBack))
+}
+
+// since is from when on the effect of a job may be there.
+func since(j *state.Job) time.Time {
+	if !j.Doubt.IsZero() {
+		return j.Doubt
+	}
+	return j.Created
+}
+
+// deleteTwins removes younger comments with the same marker.
+func (s *Steps) deleteTwins(ctx context.Context, w *step.Attempt, twins []forge.Comment) error {
+	for _, t := range twins {
+		if err := s.GitHub.DeleteComment(ctx, w.Repo, t.ID); err != nil {
+			return fmt.Errorf("delete a twin comment: %w", err)
+		}
+	}
+	return nil
+}
+
+// DeleteTwins looks once more, a while after an unknown outcome, for a second copy of a comment, and deletes it.
+func (s *Steps) DeleteTwins(ctx context.Context, w *step.Attempt, id string) (state.Event, error) {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
+	}
+	since, err := time.Parse(time.RFC3339, w.Job.Args["since"])
+	if err != nil {
+		return state.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
+	}
+	number := w.Task.Key.Issue
+	if on := w.Job.Args["number"]; on != "" {
+		if number, err = strconv.Atoi(on); err != nil {
+			return state.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
+		}
+	}
+	found, err := s.GitHub.FindComments(ctx, w.Repo, number, comment.Marker(w.Job.Args["marker"]), since.Add(-step.LookBack))
+	if err != nil {
+		return state.Event{}, fmt.Errorf("look for a twin comment: %w", err)
+	}
+	for _, f := range found {
+		if f.ID == n {
+			continue
+		}
+		if err := s.GitHub.DeleteComment(ctx, w.Repo, f.ID); err != nil {
+			return state.Event{}, fmt.Errorf("delete a twin comment: %w", err)
+		}
+	}
+	return step.Done(), nil
+}

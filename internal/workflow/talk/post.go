@@ -1,0 +1,200 @@
+// Package talk writes to people: comments, the status comment, reactions and proposed issues. It writes each once, also
+// after an unknown outcome.
+//
+// Start with Steps.Post.
+package talk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/internal/workflow/approval"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/state"
+)
+
+// Steps are the steps that write to people.
+type Steps struct {
+	GitHub GitHub
+	View   *step.View
+	Redact *trust.Redactor
+	Now    func() time.Time
+}
+
+// GitHub has the calls of GitHub's API that these steps need.
+type GitHub interface {
+	step.Heads
+	React(ctx context.Context, r forge.Repo, t forge.Target, content string) error
+	Comment(ctx context.Context, r forge.Repo, id int64) (forge.Comment, error)
+	CreateComment(ctx context.Context, r forge.Repo, number int, body string) (forge.Comment, error)
+	EditComment(ctx context.Context, r forge.Repo, id int64, body string) (forge.Comment, error)
+	FindComments(ctx context.Context, r forge.Repo, number int, marker string, since time.Time) ([]forge.Comment, error)
+	DeleteComment(ctx context.Context, r forge.Repo, id int64) error
+	Minimize(ctx context.Context, installation int64, node string) error
+	CreateIssue(ctx context.Context, r forge.Repo, title, body string) (forge.Issue, error)
+	FindIssues(ctx context.Context, r forge.Repo, marker string, since time.Time) ([]forge.Issue, error)
+}
+
+// Post writes a comment once. Its hidden marker is the job's key: after an unknown outcome the
+// comment is looked for before it is written again, and a younger twin is removed.
+func (s *Steps) Post(ctx context.Context, w *step.Attempt) (state.Event, error) {
+	p := *w.Job.Post
+	if obsolete(w.Task, p) {
+		return s.postedBefore(ctx, w)
+	}
+	number, err := numberOf(w)
+	if err != nil {
+		return state.Event{}, err
+	}
+	v, err := s.View.Read(ctx)
+	if err != nil {
+		return state.Event{}, err
+	}
+	v.Key = w.Job.Key
+	if p.Kind == state.PostEnded {
+		v.Branch = s.branchState(ctx, w)
+	}
+	if p.Kind == state.PostPlan && !comment.ShowsPlan(w.Task, p, v) {
+		return state.Event{}, &step.Problem{Reason: "The plan is too long to be shown in full in a comment, so that nobody could approve what it says.", Class: "agent", Permanent: true,
+			Hint: "Comment `replan` and say what a shorter plan should leave out."}
+	}
+	body, _ := s.Redact.Redact(comment.Render(w.Task, p, v))
+	c, looked, err := s.writeOnce(ctx, w, number, body)
+	if err != nil {
+		return state.Event{}, fmt.Errorf("post %s: %w", p.Kind, err)
+	}
+	if p.Kind == state.PostPlan && looked && comment.BodyHash(c.Body) != comment.BodyHash(body) {
+		if c, err = s.restore(ctx, w, c, body); err != nil {
+			return state.Event{}, err
+		}
+	}
+	return posted(w, number, c, looked), nil
+}
+
+// posted is the event of a comment that is there. looked says that an earlier attempt may have made it.
+func posted(w *step.Attempt, number int, c forge.Comment, looked bool) state.Event {
+	p := *w.Job.Post
+	e := state.Event{Kind: state.EventPosted, Post: &p, Hash: comment.BodyHash(c.Body), Posted: &state.Posted{
+		Key: w.Job.Key, Kind: string(p.Kind), ID: c.ID, Node: c.Node, URL: c.URL, At: c.CreatedAt, OnPR: p.OnPR,
+	}}
+	if p.OnPR {
+		e.Posted.Number = number
+	}
+	if looked {
+		e.Detail = "looked"
+		e.Ticked = p.Kind == state.PostPlan && len(comment.Ticked(c.Body, p.Hash)) > 0
+	}
+	return e
+}
+
+// numberOf is the issue or pull request that a comment belongs on. The task may have begun anew since it was wanted; jobs of older
+// versions do not name the pull request.
+func numberOf(w *step.Attempt) (int, error) {
+	if number := w.Job.Args["number"]; number != "" {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return 0, fmt.Errorf("post on pull request %q: %w", number, err)
+		}
+		return n, nil
+	}
+	if w.Job.Post.OnPR && w.Task.PR != nil {
+		return w.Task.PR.Number, nil
+	}
+	return w.Task.Key.Issue, nil
+}
+
+// obsolete reports whether a comment that is still to be posted is out of date, for example after an outage: a plan that a
+// newer one has replaced, or a reminder of a plan that no longer waits for approval.
+func obsolete(t *state.Task, p state.Post) bool {
+	switch plan := t.PlanByHash(p.Hash); p.Kind {
+	case state.PostPlan:
+		return plan == nil || plan.Superseded
+	case state.PostReminder:
+		return plan == nil || plan.Superseded || !t.Phase.AwaitsApproval()
+	}
+	return false
+}
+
+// postedBefore looks for an obsolete plan that an earlier attempt may have posted, so that it can be minimized.
+func (s *Steps) postedBefore(ctx context.Context, w *step.Attempt) (state.Event, error) {
+	p := *w.Job.Post
+	if !w.Job.Attempted || p.Kind != state.PostPlan {
+		return step.Done(), nil
+	}
+	found, err := s.lookFor(ctx, w, w.Task.Key.Issue)
+	if err != nil || len(found) == 0 {
+		return step.Done(), err
+	}
+	return posted(w, w.Task.Key.Issue, found[0], true), s.deleteTwins(ctx, w, found[1:])
+}
+
+// restore has the comment of a plan say what the plan says: somebody edited it before the store knew that it was there.
+// A 👍 from before approved something else, so the plan counts as posted only now.
+func (s *Steps) restore(ctx context.Context, w *step.Attempt, posted forge.Comment, body string) (forge.Comment, error) {
+	again, err := s.GitHub.EditComment(ctx, w.Repo, posted.ID, body)
+	if err != nil {
+		return forge.Comment{}, fmt.Errorf("restore the comment of a plan: %w", err)
+	}
+	again.CreatedAt = s.Now().UTC().Truncate(time.Second)
+	return again, nil
+}
+
+// branchState says whether a canceled task's branch is still there, for its last comment.
+func (s *Steps) branchState(ctx context.Context, w *step.Attempt) comment.BranchState {
+	if w.Task.Phase != state.PhaseCancelled || w.Task.Branch.Head == "" {
+		return comment.BranchUnknown
+	}
+	_, err := s.GitHub.Head(ctx, w.Repo, w.Task.Branch.Name)
+	switch {
+	case err == nil:
+		return comment.BranchThere
+	case errors.Is(err, forge.ErrNotFound):
+		return comment.BranchGone
+	}
+	w.Log.Warn().Err(err).Str("branch", w.Task.Branch.Name).Msg("failed to read the branch; the last comment does not mention it")
+	return comment.BranchUnknown
+}
+
+// Minimise folds a superseded plan. It may be repeated.
+func (s *Steps) Minimise(ctx context.Context, w *step.Attempt) (state.Event, error) {
+	if node := w.Job.Args["node"]; node != "" {
+		if err := s.GitHub.Minimize(ctx, w.Task.Installation, node); err != nil && !errors.Is(err, forge.ErrNotFound) {
+			return state.Event{}, fmt.Errorf("fold a superseded plan: %w", err)
+		}
+	}
+	return step.Done(), nil
+}
+
+// Untick takes back a tick that does not count. The comment is written only if nothing but boxes
+// differs from what we wrote: a person's other edit is theirs.
+func (s *Steps) Untick(ctx context.Context, w *step.Attempt) (state.Event, error) {
+	i := slices.IndexFunc(w.Task.Plans, func(p state.Plan) bool { return fmt.Sprint(p.Comment) == w.Job.Args["comment"] })
+	if i < 0 {
+		return step.Done(), nil
+	}
+	plan := w.Task.Plans[i]
+	c, err := s.GitHub.Comment(ctx, w.Repo, plan.Comment)
+	if errors.Is(err, forge.ErrNotFound) {
+		return step.Done(), nil
+	}
+	if err != nil {
+		return state.Event{}, fmt.Errorf("read the plan comment: %w", err)
+	}
+	clean := comment.Untick(c.Body)
+	if a := approval.Of(w.Task, &plan); a != nil && a.Via == state.ViaBox { // the tick that counted stays
+		clean = comment.UntickOthers(c.Body, plan.Hash, a.Choice)
+	}
+	if clean != c.Body && comment.BodyHash(c.Body) == plan.BodyHash {
+		if _, err := s.GitHub.EditComment(ctx, w.Repo, plan.Comment, clean); err != nil {
+			return state.Event{}, fmt.Errorf("take back a tick: %w", err)
+		}
+	}
+	return step.Done(), nil
+}

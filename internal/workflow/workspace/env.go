@@ -1,0 +1,101 @@
+package workspace
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// AgentEnv returns the environment of an agent's run: the variables of the operator and the repository, and the way to the
+// repository and to the hosts that the operator allows.
+func (ws *Workspace) AgentEnv(env map[string]string) map[string]string {
+	return ws.withProxy(ws.withGit(ws.open.withVariables(ws.task, env)))
+}
+
+// CheckEnv returns the environment of the repository's checks: as an agent's, but without access to the repository.
+func (ws *Workspace) CheckEnv(env map[string]string) map[string]string {
+	return ws.withProxy(ws.open.withVariables(ws.task, env))
+}
+
+// RunToken returns the token by which the task's run is known at the tether.
+func (ws *Workspace) RunToken() string { return ws.open.Tether.RunToken(ws.task.Run.ID) }
+
+// withVariables adds to an environment the variables of the repository, where nothing else is set, and over all those that the
+// operator sets for its tests. Neither may name a variable that errand or an agent's program sets.
+func (o *Opener) withVariables(t *state.Task, env map[string]string) map[string]string {
+	out := maps.Clone(t.Settings.Env)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, env)
+	maps.Copy(out, o.Tests(t).Env)
+	return out
+}
+
+// withGit lets the agent's own git read the repository through the tether, for the time of the run: to
+// merge or rebase it has to fetch. The configured submodules are read there, too, whatever form their addresses have in
+// .gitmodules. Nothing of it is written to a file.
+func (ws *Workspace) withGit(env map[string]string) map[string]string {
+	base := ws.Place.BaseURL
+	settings := [][2]string{{"http." + base + "/git/.extraHeader", "Authorization: Bearer " + ws.RunToken()}}
+	if ws.open.Submodules != nil {
+		for _, pattern := range ws.open.Submodules(ws.task.Repo.FullName()) {
+			settings = append(settings, insteadOf(ws.task.Repo, base, pattern)...)
+		}
+	}
+	out := maps.Clone(env)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out["GIT_TERMINAL_PROMPT"] = "0"
+	out["GIT_CONFIG_COUNT"] = fmt.Sprint(len(settings))
+	for i, kv := range settings {
+		out[fmt.Sprintf("GIT_CONFIG_KEY_%d", i)], out[fmt.Sprintf("GIT_CONFIG_VALUE_%d", i)] = kv[0], kv[1]
+	}
+	return out
+}
+
+// insteadOf has git ask the tether where it would ask the forge for repositories that fit a pattern, as far
+// as what stands before the pattern's first star tells them apart.
+func insteadOf(r state.Repo, base, pattern string) [][2]string {
+	forge, ok := strings.CutSuffix(strings.TrimSuffix(r.URL, "/"), "/"+r.FullName())
+	_, host, has := strings.Cut(forge, "://")
+	if !ok || !has {
+		return nil
+	}
+	begins, _, _ := strings.Cut(pattern, "*")
+	key := "url." + base + "/git/" + begins + ".insteadOf"
+	return [][2]string{{key, forge + "/" + begins}, {key, "git@" + host + ":" + begins}, {key, "ssh://git@" + host + "/" + begins}}
+}
+
+// withProxy adds the proxy at the VM's end of the tether to an environment.
+func (ws *Workspace) withProxy(env map[string]string) map[string]string {
+	return proxied(env, ws.VM.Kind, ws.Place.BaseURL, ws.RunToken())
+}
+
+// plainKind is the kind of box that has its host's network: what is started there needs no proxy.
+const plainKind = "plain"
+
+// proxied lets what is started on a VM reach the hosts that the operator allows, through the proxy at the VM's
+// end of the tether, for the time of the run. What the operator set himself stays. Some programs read the
+// names in capitals and some the others.
+func proxied(env map[string]string, kind, base, token string) map[string]string {
+	if kind == plainKind {
+		return env
+	}
+	out := maps.Clone(env)
+	if out == nil {
+		out = map[string]string{}
+	}
+	proxy := strings.Replace(base, "://", "://run:"+token+"@", 1)
+	for name, value := range map[string]string{"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "NO_PROXY": "127.0.0.1,localhost,::1"} {
+		for _, n := range []string{name, strings.ToLower(name)} {
+			if _, set := out[n]; !set {
+				out[n] = value
+			}
+		}
+	}
+	return out
+}
