@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-github/v66/github"
 )
 
-// Wrap turns what a call returned into an *Error. A nil err stays nil, an *Error stays as it is.
+// Wrap turns an error of a call into an *Error. It returns nil and an *Error unchanged.
 func (op *Operation) Wrap(err error) error {
 	if err == nil {
 		return nil
@@ -31,14 +31,14 @@ func (op *Operation) Wrap(err error) error {
 	switch {
 	case errors.As(err, &limit):
 		op.limited(e, limit)
-	case errors.As(err, &primary): // go-github refused by itself, from the last answer's headers
+	case errors.As(err, &primary): // by go-github, from the headers of the last response
 		op.limited(e, &LimitError{Kind: LimitPrimary, Until: primary.Rate.Reset.Time})
 	case errors.As(err, &abuse):
 		op.limited(e, &LimitError{Kind: LimitSecondary, Until: op.now().Add(abuse.GetRetryAfter())})
 	case errors.As(err, &own):
 		own.Explain(e)
 	case errors.Is(err, errSecretRef):
-		e.Class, e.Reason = ClassPermanent, "The name of the branch holds a secret."
+		e.Class, e.Reason = ClassPermanent, "The name of the branch contains a secret."
 		e.Hint = "Change the issue's title or `branch:` in `.errand.yml`, then comment `replan`."
 	case errors.Is(err, ErrRenamed):
 		e.Class, e.Reason = ClassTemporary, "The repository was renamed or moved."
@@ -64,13 +64,12 @@ func (op *Operation) limited(e *Error, l *LimitError) {
 	e.Class, e.Retry, e.Err = ClassTemporary, l.Until, l
 	e.Reason = "GitHub's rate limit for this installation is used up."
 	if l.Kind == LimitLocal {
-		e.Reason = "Too much is waiting to be written to GitHub."
+		e.Reason = "Too many writes to GitHub are waiting."
 	}
-	e.Hint = "Nothing needs to be done: it goes on by itself at " + l.Until.UTC().Format("15:04 MST") + "."
+	e.Hint = "No action is needed: errand continues at " + l.Until.UTC().Format("15:04 MST") + "."
 }
 
-// unanswered fills e for a call without an answer: only a write that left this process may have had
-// its effect.
+// unanswered fills in e for a call without a response. Only a write that left this process may have had its effect.
 func (op *Operation) unanswered(e *Error) {
 	e.Class, e.Reason = ClassTemporary, "GitHub could not be reached."
 	if op.kind != kindRead && op.kind != kindData && op.sent.Load() {
@@ -81,28 +80,28 @@ func (op *Operation) unanswered(e *Error) {
 	}
 }
 
-// refused fills e from an HTTP answer that is not a success.
+// refused fills in e from an HTTP response that is not a success.
 func (op *Operation) refused(e *Error, r *github.ErrorResponse) {
 	e.Status = r.Response.StatusCode
 	said := messageOf(r)
 	switch {
 	case e.Status >= 500:
-		e.Class, e.Reason = ClassTemporary, fmt.Sprintf("GitHub answered with an error of its own (%d).", e.Status)
+		e.Class, e.Reason = ClassTemporary, fmt.Sprintf("GitHub failed with an internal error (%d).", e.Status)
 		if op.kind == kindWrite {
 			e.Class = ClassUnknown
 		}
 	case e.Status == http.StatusNotFound || e.Status == http.StatusGone:
-		e.Class, e.Reason = ClassPermanent, "GitHub does not know it, or errand may not see it."
+		e.Class, e.Reason = ClassPermanent, "It does not exist on GitHub, or errand has no access to it."
 		e.Hint = "Check that the App is installed on the repository and has accepted its permissions."
 		e.Err = fmt.Errorf("%w: %w", ErrNotFound, r)
 	case e.Status == http.StatusUnauthorized && op.renewToken():
-		e.Class, e.Reason = ClassTemporary, "GitHub's access token ended early."
+		e.Class, e.Reason = ClassTemporary, "GitHub's access token was revoked early."
 	case e.Status == http.StatusUnauthorized:
 		e.Class, e.Reason = ClassPermanent, "GitHub does not accept the App's credentials."
-		e.Hint = "An operator should check the App's id, its private key and this computer's clock."
+		e.Hint = "An operator should check the App's ID, its private key and the clock of this host."
 	case e.Status == http.StatusForbidden && strings.Contains(said, "is locked"):
-		e.Class, e.Reason = ClassTemporary, "The conversation is locked, so that no App may comment."
-		e.Hint = "What errand has to say waits until somebody unlocks it."
+		e.Class, e.Reason = ClassTemporary, "The conversation is locked, so no App can comment."
+		e.Hint = "errand will comment once somebody unlocks it."
 		e.Err = fmt.Errorf("%w: %w", ErrLocked, r)
 	case e.Status == http.StatusForbidden && strings.Contains(said, "not accessible by integration") && op.renewGrant():
 		e.Class, e.Reason = ClassTemporary, "GitHub's access token is older than the App's permissions."
@@ -124,7 +123,7 @@ func (op *Operation) renewGrant() bool {
 	return op.client != nil && op.installation != 0 && op.client.renewOldTokens(op.began)
 }
 
-// NotGranted reports whether GitHub refused a call because the installation does not grant a permission for it.
+// NotGranted reports whether GitHub refused a call because the installation lacks a permission.
 func NotGranted(err error) bool {
 	var r *github.ErrorResponse
 	return errors.As(err, &r) && r.Response.StatusCode == http.StatusForbidden && strings.Contains(messageOf(r), "not accessible by integration")
@@ -137,18 +136,18 @@ func permissionHint(accepted string) string {
 	return fmt.Sprintf("The App needs %s; an owner can accept it in the installation's settings.", accepted)
 }
 
-// noToken fills e for an installation that GitHub gave no token for.
+// noToken fills in e for an installation for which GitHub issued no token.
 func (op *Operation) noToken(e *Error, status int) {
 	e.Status = status
 	if status >= 500 {
-		e.Class, e.Reason = ClassTemporary, fmt.Sprintf("GitHub answered with an error of its own (%d).", status)
+		e.Class, e.Reason = ClassTemporary, fmt.Sprintf("GitHub failed with an internal error (%d).", status)
 		return
 	}
-	e.Class, e.Reason = ClassPermanent, "GitHub gives the App no access here."
-	e.Hint = "The App may have been uninstalled or suspended; an owner can look at the account's installed Apps."
+	e.Class, e.Reason = ClassPermanent, "GitHub denies the App access to this account."
+	e.Hint = "The App may have been uninstalled or suspended; an owner can check the installed Apps of the account."
 	if status == http.StatusUnauthorized {
 		e.Reason = "GitHub does not accept the App's credentials."
-		e.Hint = "An operator should check the App's id, its private key and this computer's clock."
+		e.Hint = "An operator should check the App's ID, its private key and the clock of this host."
 		return
 	}
 	if !errors.Is(e.Err, ErrNotInstalled) {
@@ -156,7 +155,7 @@ func (op *Operation) noToken(e *Error, status int) {
 	}
 }
 
-// messageOf joins GitHub's message and its field errors into one sentence.
+// messageOf returns GitHub's message and its field errors as one sentence.
 func messageOf(r *github.ErrorResponse) string {
 	parts := []string{strings.TrimSuffix(r.Message, ".")}
 	for _, f := range r.Errors {
@@ -170,7 +169,7 @@ func messageOf(r *github.ErrorResponse) string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// StatusOf returns the HTTP status that err carries, 0 without one.
+// StatusOf returns the HTTP status of err, 0 if it has none.
 func StatusOf(err error) int {
 	var e *Error
 	if errors.As(err, &e) && e.Status != 0 {
@@ -183,7 +182,7 @@ func StatusOf(err error) int {
 	return 0
 }
 
-// Invalid returns GitHub's message with a 422, in lower case, else nothing.
+// Invalid returns GitHub's message, in lower case, if it rejected a call as invalid (422); otherwise an empty string.
 func Invalid(err error) string {
 	var e *github.ErrorResponse
 	if !errors.As(err, &e) || StatusOf(err) != http.StatusUnprocessableEntity {

@@ -14,11 +14,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Config says which GitHub it is and who we are there. AppID and PrivateKey are required.
+// Config is the address of GitHub, the credentials of the App, and the limits of a Client. AppID and PrivateKey are required.
 type Config struct {
 	AppID      int64
 	PrivateKey []byte // PEM
-	// WebURL, V3APIURL and V4APIURL are those of github.com by default. A GitHub Enterprise Server has
+	// WebURL, V3APIURL and V4APIURL default to the addresses of github.com. A GitHub Enterprise Server has
 	// https://HOST, https://HOST/api/v3/ and https://HOST/api/graphql.
 	WebURL   string
 	V3APIURL string
@@ -26,21 +26,21 @@ type Config struct {
 
 	UserAgent string        // default "errand"
 	Timeout   time.Duration // of one request; default 30 s
-	Backoff   time.Duration // before a read is repeated, doubled each time; default 500 ms
-	// SecondaryWait is how long a secondary limit is waited out that names no time, doubled while it goes on;
-	// default a minute, which is what GitHub asks for.
+	Backoff   time.Duration // before the first retry of a read, doubled for each further one; default 500 ms
+	// SecondaryWait is how long calls stop after a secondary rate limit without a time, doubled each time in a row.
+	// The default is a minute, as GitHub demands.
 	SecondaryWait time.Duration
-	// Writes is the pace of what people see, per installation; default 20 at once, then one a second.
+	// Writes limits writes that people see, per installation; default 20 at once, then one a second.
 	Writes RateLimit
-	// Data is the pace of git objects, per installation; default 60 at once, then three a second.
+	// Data limits uploads of git objects, per installation; default 60 at once, then three a second.
 	Data RateLimit
-	// Installations is how many installations' clients are kept; default 512.
+	// Installations is how many installations' clients are cached; default 512.
 	Installations int
 	// StatelessTokens is sent as X-GitHub-Stateless-S2S-Token ("enabled" or "disabled") when a token
-	// is asked for; empty leaves the choice to GitHub.
+	// is requested; empty leaves the choice to GitHub.
 	StatelessTokens string
 
-	// Redact takes secrets out of a text before it is sent; nil leaves them.
+	// Redact removes secrets from a text before it is sent; nil removes none.
 	Redact func(string) string
 
 	Log       zerolog.Logger
@@ -57,13 +57,13 @@ type Client struct {
 	tokens *Tokens
 
 	mu          sync.Mutex
-	clients     githubapp.ClientCreator // keeps installations' clients with their tokens
-	lastRenewal time.Time               // when clients was last thrown away
-	windowStart time.Time               // when renewals began to be counted
-	renewals    int                     // since then
+	clients     githubapp.ClientCreator // caches installations' clients with their tokens
+	lastRenewal time.Time               // when clients was last replaced
+	windowStart time.Time               // start of the interval in which renewals are counted
+	renewals    int                     // since windowStart
 }
 
-// Repo is where a call goes. ID is used where a name will not do: tokens and GraphQL.
+// Repo is the repository of a call, and the installation whose token is used. ID is needed for tokens and GraphQL.
 type Repo struct {
 	Installation int64
 	Owner        string
@@ -74,10 +74,10 @@ type Repo struct {
 // FullName returns OWNER/NAME.
 func (r Repo) FullName() string { return r.Owner + "/" + r.Name }
 
-// New makes a Client. It asks GitHub nothing, but refuses a key that cannot sign.
+// New makes a Client. It sends no request, but fails for a key that cannot sign.
 func New(cfg Config) (*Client, error) {
 	if cfg.AppID <= 0 {
-		return nil, errors.New("make GitHub client: the App's id is missing")
+		return nil, errors.New("make GitHub client: the App's ID is missing")
 	}
 	cfg = withDefaults(cfg)
 	tr, err := newTransport(cfg)
@@ -101,13 +101,13 @@ func (c *Client) Config() Config { return c.cfg }
 // Log returns the configured log.
 func (c *Client) Log() *zerolog.Logger { return &c.cfg.Log }
 
-// Now returns the present time of the Client's clock.
+// Now returns the current time by the Client's clock.
 func (c *Client) Now() time.Time { return c.cfg.Now() }
 
 // Tokens returns the tokens for git.
 func (c *Client) Tokens() *Tokens { return c.tokens }
 
-// Anonymous returns a client without credentials, over the same transport.
+// Anonymous returns a client without credentials that uses the same transport.
 func (c *Client) Anonymous() *github.Client {
 	client := github.NewClient(&http.Client{Transport: c.tr})
 	client.UserAgent = c.cfg.UserAgent
@@ -127,15 +127,15 @@ func (c *Client) newClients() (githubapp.ClientCreator, error) {
 	return clients, nil
 }
 
-// creator returns the present maker of clients.
+// clientCreator returns the current cache of clients.
 func (c *Client) clientCreator() githubapp.ClientCreator {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.clients
 }
 
-// How often tokens are thrown away: calls that were under way with an old token must not throw the
-// new one away, and credentials that are not accepted at all must not be tried for ever.
+// Limits of the renewal of tokens: calls in flight with an old token must not discard the new one, and credentials that
+// are never accepted must not be tried forever.
 const (
 	renewGap           = 2 * time.Second
 	renewWindow        = time.Minute
@@ -143,8 +143,8 @@ const (
 	permissionRenewGap = 5 * time.Second
 )
 
-// renewTokens throws all installations' tokens away, and reports whether it is worth trying again. A token
-// is refused before its end when the installation was suspended or made anew meanwhile.
+// renewTokens discards the tokens of all installations, and reports whether a retry makes sense. A token is rejected
+// before it expires if the installation was suspended or recreated meanwhile.
 func (c *Client) renewTokens() bool {
 	clients, err := c.newClients()
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Client) renewTokens() bool {
 		c.windowStart, c.renewals = now, 0
 	}
 	if !c.lastRenewal.IsZero() && now.Sub(c.lastRenewal) < renewGap {
-		return true // somebody else just did
+		return true // another call has just done so
 	}
 	if c.renewals == renewMax {
 		return false
@@ -168,11 +168,11 @@ func (c *Client) renewTokens() bool {
 	return true
 }
 
-// ForgetTokens throws all installations' tokens away: what they may do has changed.
+// ForgetTokens discards the tokens of all installations, because their permissions have changed.
 func (c *Client) ForgetTokens() {
 	clients, err := c.newClients()
-	if err != nil { // they could be made before
-		c.cfg.Log.Error().Err(err).Msg("make GitHub clients anew")
+	if err != nil { // New made them before
+		c.cfg.Log.Error().Err(err).Msg("failed to replace GitHub clients")
 		return
 	}
 	c.mu.Lock()
@@ -181,16 +181,17 @@ func (c *Client) ForgetTokens() {
 	c.tokens.clear()
 }
 
-// renewOldTokens is renew for a call that began at a time and lacked a permission: a token holds those that the
-// installation had when it was made, up to an hour ago. With a newer one the permission is lacking.
+// renewOldTokens is renewTokens for an operation that lacked a permission. A token has the permissions that the
+// installation had when the token was created, up to an hour ago. If the token was new, renewOldTokens returns false:
+// the permission is missing.
 func (c *Client) renewOldTokens(began time.Time) bool {
 	c.mu.Lock()
-	renewed := c.lastRenewal
+	last := c.lastRenewal
 	c.mu.Unlock()
-	if began.Before(renewed) {
+	if began.Before(last) {
 		return true
 	}
-	return c.cfg.Now().Sub(renewed) >= permissionRenewGap && c.renewTokens()
+	return c.cfg.Now().Sub(last) >= permissionRenewGap && c.renewTokens()
 }
 
 func withDefaults(cfg Config) Config {
@@ -237,7 +238,7 @@ func withDefaults(cfg Config) Config {
 	return cfg
 }
 
-// GitURL returns where a repository is fetched from, without credentials.
+// GitURL returns the address from which git fetches a repository, without credentials.
 func (c *Client) GitURL(r Repo) string {
 	return strings.TrimSuffix(c.cfg.WebURL, "/") + "/" + r.FullName() + ".git"
 }

@@ -28,9 +28,9 @@ func TestExplain(t *testing.T) {
 			"GitHub does not allow it: Resource not accessible by integration.", "An owner may have to accept the App's permissions in the installation's settings.", ""},
 		"invalid": {422, "", m{"message": "Validation Failed", "errors": []m{{"field": "body", "code": "missing_field"}, {"message": "Too long."}}},
 			"GitHub refused it: Validation Failed; body is missing field; Too long.", "", ""},
-		"gone": {404, "", m{"message": "Not Found"}, "GitHub does not know it, or errand may not see it.",
+		"gone": {404, "", m{"message": "Not Found"}, "It does not exist on GitHub, or errand has no access to it.",
 			"Check that the App is installed on the repository and has accepted its permissions.", ""},
-		"broken": {500, "", m{}, "GitHub answered with an error of its own (500).", "", ""},
+		"broken": {500, "", m{}, "GitHub failed with an internal error (500).", "", ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -12,14 +12,14 @@ import (
 	"github.com/google/go-github/v66/github"
 )
 
-// GraphQLProblem is one entry of an answer's errors.
+// GraphQLProblem is one of the errors of a response.
 type GraphQLProblem struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
 	Path    []any  `json:"path"`
 }
 
-// GraphQLError is an answer with errors. Data that came with them has been decoded.
+// GraphQLError is a response with errors. Its data, if any, has been decoded.
 type GraphQLError struct{ Problems []GraphQLProblem }
 
 // Error joins the messages with their types.
@@ -35,13 +35,12 @@ func (e *GraphQLError) Error() string {
 	return "GraphQL: " + strings.Join(parts, "; ")
 }
 
-// only reports whether all problems are of the type.
+// only reports whether all problems have the type.
 func (e *GraphQLError) only(kind string) bool {
 	return !slices.ContainsFunc(e.Problems, func(p GraphQLProblem) bool { return p.Type != kind })
 }
 
-// explain fills the *Error for this answer. GitHub carries a mutation out or answers with an error,
-// not both, so an error of a mutation is a refusal.
+// explain fills in the *Error for this response. A mutation with an error had no effect, so the error is a refusal.
 func (e *GraphQLError) explain(into *Error) {
 	into.Class, into.Reason = ClassPermanent, "GitHub refused it."
 	if len(e.Problems) > 0 {
@@ -49,18 +48,18 @@ func (e *GraphQLError) explain(into *Error) {
 	}
 	switch {
 	case e.only("NOT_FOUND"):
-		into.Reason = "GitHub does not know it, or errand may not see it."
+		into.Reason = "It does not exist on GitHub, or errand has no access to it."
 		into.Hint = "Check that the App is installed on the repository and has accepted its permissions."
 		into.Err = fmt.Errorf("%w: %w", ErrNotFound, e)
 	case e.only("FORBIDDEN"):
 		into.Hint = permissionHint("")
-	case e.only(""): // a time-out or a failure inside GitHub has no type
+	case e.only(""): // timeouts and internal failures of GitHub have no type
 		into.Class = ClassUnknown
 	}
 }
 
-// GraphQL posts a query or mutation and decodes data into out, also when there are errors beside it:
-// then it returns *GraphQLError.
+// GraphQL posts a query or mutation and decodes the data into out. If the response has errors, it decodes the data as well
+// and returns a *GraphQLError.
 func (op *Operation) GraphQL(query string, vars map[string]any, out any) error {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": vars})
 	if err != nil {
@@ -74,7 +73,7 @@ func (op *Operation) GraphQL(query string, vars map[string]any, out any) error {
 	req.Header.Set("User-Agent", op.client.cfg.UserAgent)
 	resp, err := op.GitHub.Client().Do(req)
 	if err != nil {
-		return fmt.Errorf("ask GraphQL: %w", err)
+		return fmt.Errorf("post GraphQL request: %w", err)
 	}
 	defer resp.Body.Close()
 	if err := github.CheckResponse(resp); err != nil {
@@ -85,7 +84,7 @@ func (op *Operation) GraphQL(query string, vars map[string]any, out any) error {
 		Errors []GraphQLProblem `json:"errors"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		return fmt.Errorf("decode GraphQL answer: %w", err)
+		return fmt.Errorf("decode GraphQL response: %w", err)
 	}
 	if len(answer.Data) > 0 && !bytes.Equal(answer.Data, []byte("null")) && out != nil {
 		if err := json.Unmarshal(answer.Data, out); err != nil {
@@ -98,8 +97,8 @@ func (op *Operation) GraphQL(query string, vars map[string]any, out any) error {
 	return nil
 }
 
-// IgnoreNotFound drops the error that GitHub adds for every id that does not exist any more: the data
-// beside it has null there.
+// IgnoreNotFound returns nil for a response in which all errors are for objects that do not exist; they are null in the
+// data. It returns other errors unchanged.
 func IgnoreNotFound(err error) error {
 	var g *GraphQLError
 	if errors.As(err, &g) && g.only("NOT_FOUND") {
@@ -108,8 +107,8 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// IgnoreMissing drops the error of an answer in which nothing but one part, which need not exist or
-// be shown to us, is missing.
+// IgnoreMissing returns nil for a response in which only one optional part is missing or forbidden. It returns other
+// errors unchanged.
 func IgnoreMissing(err error, part string) error {
 	var g *GraphQLError
 	if !errors.As(err, &g) {
@@ -123,7 +122,7 @@ func IgnoreMissing(err error, part string) error {
 	return nil
 }
 
-// Forbidden reports whether an answer refused something.
+// Forbidden reports whether a response has an error about missing permissions.
 func Forbidden(err error) bool {
 	var g *GraphQLError
 	return errors.As(err, &g) && slices.ContainsFunc(g.Problems, func(p GraphQLProblem) bool { return p.Type == "FORBIDDEN" })

@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// LimitKind tells GitHub's limits apart.
+// LimitKind is a kind of rate limit.
 type LimitKind string
 
 // The limits.
 const (
-	LimitPrimary   LimitKind = "primary"   // so many requests or points in an hour
-	LimitSecondary LimitKind = "secondary" // too fast, too many at once, too much content
-	LimitLocal     LimitKind = "pace"      // our own: too many writes are waiting already
+	LimitPrimary   LimitKind = "primary"   // of requests or points per hour
+	LimitSecondary LimitKind = "secondary" // of concurrency, speed and content
+	LimitLocal     LimitKind = "pace"      // of errand itself: too many writes are waiting
 )
 
-// LimitError says that a call was not made, or not carried out, because of a limit. Until then all
-// calls of the same installation (for LimitPrimary: to the same API) fail at once without being made.
+// LimitError means that a request was not sent, or was refused, because of a rate limit. Before Until, all requests of the
+// same installation (for LimitPrimary: to the same API) fail without being sent.
 type LimitError struct {
 	Kind         LimitKind
 	Installation int64 // 0 for calls as the App itself
 	Until        time.Time
-	Message      string // GitHub's message; empty when the call was not made
+	Message      string // of GitHub; empty if the request was not sent
 }
 
-// Error names the limit and when it ends.
+// Error returns the limit and its end.
 func (e *LimitError) Error() string {
 	s := fmt.Sprintf("%s rate limit of installation %d until %s", e.Kind, e.Installation, e.Until.UTC().Format(time.RFC3339))
 	if e.Message != "" {
@@ -40,12 +40,12 @@ func (e *LimitError) Error() string {
 }
 
 const (
-	secondaryFirst = time.Minute      // GitHub: at least so long when it names no time (Config.Unsaid)
-	secondaryMost  = 15 * time.Minute // and our bound when it goes on
-	resetMargin    = time.Second      // reset times are whole seconds
+	secondaryFirst = time.Minute      // the shortest wait that GitHub allows if it names no time (Config.SecondaryWait)
+	secondaryMost  = 15 * time.Minute // the longest wait after limits in a row
+	resetMargin    = time.Second      // because reset times are whole seconds
 )
 
-// api names the budget that a request is taken from: the two have separate primary limits.
+// api is one of the two APIs, which have separate primary limits.
 type api string
 
 const (
@@ -53,10 +53,10 @@ const (
 	apiGraphQL api = "graphql"
 )
 
-// rateLimits remembers until when an installation may not be asked. Its methods may be called at once.
+// rateLimits remembers until when each installation must not send requests. Its methods are safe for concurrent use.
 type rateLimits struct {
 	now   func() time.Time
-	first time.Duration // of a secondary limit without a time
+	first time.Duration // wait after a secondary limit without a time
 
 	mu     sync.Mutex
 	closed map[limitKey]*LimitError
@@ -72,7 +72,7 @@ func newRateLimits(now func() time.Time, first time.Duration) *rateLimits {
 	return &rateLimits{now: now, first: first, closed: map[limitKey]*LimitError{}, streak: map[int64]uint{}}
 }
 
-// check returns the limit that is in force, or nil.
+// check returns the limit that is in effect, or nil.
 func (g *rateLimits) check(installation int64, a api) *LimitError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -89,7 +89,7 @@ func (g *rateLimits) check(installation int64, a api) *LimitError {
 	return nil
 }
 
-// update reads an answer: a limit closes the gate and is returned, a success ends a streak.
+// update evaluates a response. It records and returns a limit; a success ends a streak.
 func (g *rateLimits) update(installation int64, a api, resp *http.Response, body []byte) *LimitError {
 	kind, said, ok := limitOf(a, resp, body)
 	g.mu.Lock()
@@ -109,8 +109,8 @@ func (g *rateLimits) update(installation int64, a api, resp *http.Response, body
 	return l
 }
 
-// until follows GitHub's order: retry-after, then the reset time of an empty budget, then a minute
-// that doubles.
+// until returns the end of a limit, in the order that GitHub documents: Retry-After, then the reset time of an exhausted
+// limit, then a minute that doubles.
 func (g *rateLimits) until(installation int64, kind LimitKind, h http.Header) time.Time {
 	now := g.now()
 	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 {
@@ -126,7 +126,7 @@ func (g *rateLimits) until(installation int64, kind LimitKind, h http.Header) ti
 	return now.Add(min(g.first<<min(n, 8), secondaryMost))
 }
 
-// limitOf tells whether an answer is a limit: a 403 or 429, or a GraphQL answer with such an error.
+// limitOf reports whether a response means a rate limit: a 403 or 429, or a GraphQL response with such an error.
 func limitOf(a api, resp *http.Response, body []byte) (kind LimitKind, said string, ok bool) {
 	empty := resp.Header.Get("X-RateLimit-Remaining") == "0"
 	switch resp.StatusCode {
@@ -143,7 +143,7 @@ func limitOf(a api, resp *http.Response, body []byte) (kind LimitKind, said stri
 		Message string `json:"message"`
 		Docs    string `json:"documentation_url"`
 	}
-	_ = json.Unmarshal(body, &m) // a limit may come as plain text from a proxy in between
+	_ = json.Unmarshal(body, &m) // a proxy may answer in plain text
 	text := strings.ToLower(m.Message + " " + m.Docs)
 	switch {
 	case strings.Contains(text, "secondary rate limit") || strings.Contains(text, "secondary-rate-limits") || strings.Contains(text, "abuse"):
@@ -156,7 +156,7 @@ func limitOf(a api, resp *http.Response, body []byte) (kind LimitKind, said stri
 	return "", "", false
 }
 
-// limitInGraphQL finds a limit in a GraphQL answer of status 200.
+// limitInGraphQL is limitOf for a GraphQL response with status 200.
 func limitInGraphQL(body []byte) (kind LimitKind, said string, ok bool) {
 	var answer struct {
 		Errors []GraphQLProblem `json:"errors"`

@@ -112,5 +112,5 @@ func (op *Operation) Get(path string, out any) (next int, err error) {
 
 // Deleted is the error for an object that vanished between two requests.
 func (op *Operation) Deleted() error {
-	return &Error{Op: op.description, Reason: "It was deleted meanwhile.", Class: ClassPermanent, Status: http.StatusNotFound, Err: ErrNotFound}
+	return &Error{Op: op.description, Reason: "It was deleted in the meantime.", Class: ClassPermanent, Status: http.StatusNotFound, Err: ErrNotFound}
 }

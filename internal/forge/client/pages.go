@@ -4,10 +4,10 @@ import (
 	"github.com/google/go-github/v66/github"
 )
 
-// MaxPages bounds every loop over pages: 100 × 100 things are more than any issue has.
+// MaxPages limits every loop over pages. With 100 entries each, it is more than any issue has.
 const MaxPages = 100
 
-// Pages calls one with page numbers until it returns 0 as the next one.
+// Pages calls one with the numbers of pages until it returns 0 as the next one.
 func Pages(one func(page int) (next int, err error)) error {
 	page := 1
 	for range MaxPages {
@@ -23,7 +23,7 @@ func Pages(one func(page int) (next int, err error)) error {
 	return nil
 }
 
-// All gathers a list of all pages that go-github's method one returns.
+// All returns the entries of all pages, each of which one reads with a method of go-github.
 func All[T any](one func(o github.ListOptions) ([]T, *github.Response, error)) ([]T, error) {
 	var list []T
 	err := Pages(func(page int) (int, error) {

@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// Purpose is what calls serve, so that what tasks cost can be told from what looks after all of them.
+// Purpose is the reason of requests, by which they are counted: work on tasks or background checks.
 type Purpose string
 
 // The purposes.
 const (
-	ForTask  Purpose = "task"  // what moves a task on; what is not said otherwise
-	ForPoll  Purpose = "poll"  // reading reactions now and again
-	ForSweep Purpose = "sweep" // looking now and again for what was missed
-	ForStart Purpose = "start" // learning who we are
+	ForTask  Purpose = "task"  // work on a task; the default
+	ForPoll  Purpose = "poll"  // periodic reading of reactions
+	ForSweep Purpose = "sweep" // periodic checks for missed webhooks
+	ForStart Purpose = "start" // reading the App at the start
 )
 
-// WithPurpose says what the calls that are made with the returned context serve.
+// WithPurpose sets the purpose of the requests that are made with the returned context.
 func WithPurpose(ctx context.Context, p Purpose) context.Context {
 	return context.WithValue(ctx, purposeKey{}, p)
 }
 
 type purposeKey struct{}
 
-// PurposeOf returns what calls with this context serve.
+// PurposeOf returns the purpose of requests that are made with ctx.
 func PurposeOf(ctx context.Context) Purpose {
 	if p, ok := ctx.Value(purposeKey{}).(Purpose); ok {
 		return p
@@ -45,8 +45,8 @@ func (b *requestCounter) add(p Purpose) {
 	b.counts[p]++
 }
 
-// Calls returns how many HTTP requests were made so far for a purpose, repeated ones and those for
-// tokens included. What VMs read through the tether is not among them.
+// Calls returns the number of HTTP requests for a purpose so far, with retries and requests for tokens, but without those
+// of VMs through the tether.
 func (c *Client) Calls(p Purpose) int {
 	c.tr.calls.mu.Lock()
 	defer c.tr.calls.mu.Unlock()

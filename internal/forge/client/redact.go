@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// redactBody returns the body of a request as it may be published: each text in it goes through Config.Redact,
-// whatever call it is of. Left alone are questions, tokens, the query of a GraphQL call, which is ours, and the content
-// and trees of commits, which the push gate has judged and which are held to their ids. The name of a branch cannot be
-// redacted, and so must not need it.
+// redactBody returns the body of a request with all texts passed through Config.Redact. Exempt are reads, requests for
+// tokens, the query of a GraphQL request, and the content and trees of commits, which the push gate has checked and
+// whose IDs must not change. The name of a branch cannot be redacted, so a secret in it is an error.
 func (t *transport) redactBody(req *http.Request, op *Operation, body []byte) ([]byte, error) {
 	message := op.kind == kindData && strings.HasSuffix(req.URL.Path, "/git/commits")
 	if t.redact == nil || len(body) == 0 || op.kind != kindWrite && !message || strings.HasSuffix(req.URL.Path, "/access_tokens") {
@@ -22,7 +21,7 @@ func (t *transport) redactBody(req *http.Request, op *Operation, body []byte) ([
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if err := decoder.Decode(&texts); err != nil {
-		return nil, fmt.Errorf("look for secrets in what is sent to GitHub: %w", err)
+		return nil, fmt.Errorf("find secrets in a request to GitHub: %w", err)
 	}
 	r := redaction{redact: t.redact}
 	if call, ok := texts.(map[string]any); ok && req.URL.Path == t.graphql {
@@ -36,25 +35,25 @@ func (t *transport) redactBody(req *http.Request, op *Operation, body []byte) ([
 	case !r.changed:
 		return body, nil
 	}
-	t.log.Warn().Str(logOp, op.name).Msg("a secret was taken out of what is sent to GitHub")
+	t.log.Warn().Str(logOp, op.name).Msg("removed a secret from a request to GitHub")
 	clean, err := json.Marshal(texts)
 	if err != nil {
-		return nil, fmt.Errorf("encode what is sent to GitHub: %w", err)
+		return nil, fmt.Errorf("encode request to GitHub: %w", err)
 	}
 	return clean, nil
 }
 
-// errSecretRef says that a branch would tell a secret by its name.
-var errSecretRef = errors.New("the name of the branch holds a secret")
+// errSecretRef means that the name of a branch contains a secret.
+var errSecretRef = errors.New("the name of the branch contains a secret")
 
-// redaction goes through the texts of one request.
+// redaction redacts the texts of one request.
 type redaction struct {
 	redact  func(string) string
 	changed bool
-	ref     bool // a name of a branch would have to be changed
+	ref     bool // the name of a branch contains a secret
 }
 
-// value redacts what stands under a key of the request. References are named under "ref" by REST and "name" by GraphQL.
+// value redacts the value of a key of the request. The key of a reference is "ref" in REST and "name" in GraphQL.
 func (r *redaction) value(key string, v any) any {
 	switch v := v.(type) {
 	case string:

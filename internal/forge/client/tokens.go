@@ -10,15 +10,15 @@ import (
 	"github.com/google/go-github/v66/github"
 )
 
-// tokenMargin is how long before its end a token is no longer given out.
+// tokenMargin is the remaining lifetime below which a token is not returned any more.
 const tokenMargin = 5 * time.Minute
 
-// Tokens makes and keeps the tokens with which git reads repositories. All methods may be called at once.
+// Tokens creates and caches the tokens with which git reads repositories. It is safe for concurrent use.
 type Tokens struct {
 	client *Client
 
 	mu sync.Mutex
-	by map[string]gitToken // by the repository's id, #N, or its name in lower case
+	by map[string]gitToken // by the repository's ID, #N, or its name in lower case
 }
 
 type gitToken struct {
@@ -61,9 +61,8 @@ func (t *Tokens) drop(token string) {
 	}
 }
 
-// GitToken returns a token that can read the contents of one repository and nothing else, good for at
-// least five more minutes. The same one is returned until then. It is a secret of ours: it never
-// enters a VM.
+// GitToken returns a token that can only read the contents of one repository and is valid for at least five more
+// minutes. It returns the same token until then. The token is a secret that must never reach a VM.
 func (t *Tokens) GitToken(ctx context.Context, r Repo) (token string, expires time.Time, err error) {
 	key := fmt.Sprintf("#%d", r.ID)
 	if k, ok := t.get(key, t.client.cfg.Now()); ok {
@@ -81,9 +80,8 @@ func (t *Tokens) GitToken(ctx context.Context, r Repo) (token string, expires ti
 	return k.token, k.expires, nil
 }
 
-// NamedToken is GitToken for a repository, OWNER/NAME, of which nothing but its name is known, such as a
-// submodule. It is empty, and no error, where the App is not installed: then only what everybody may read
-// can be read.
+// NamedToken is GitToken for a repository of which only the name, OWNER/NAME, is known, such as a submodule. If the App
+// is not installed there, it returns an empty token and no error: git can then read only public repositories.
 func (t *Tokens) NamedToken(ctx context.Context, fullName string) (string, error) {
 	key := strings.ToLower(fullName)
 	if k, ok := t.get(key, t.client.cfg.Now()); ok {
@@ -112,16 +110,16 @@ func (t *Tokens) NamedToken(ctx context.Context, fullName string) (string, error
 	return got.GetToken(), nil
 }
 
-// ForgetToken has a token that GitHub refused not be given out again. It may be called for any token.
+// ForgetToken removes a token that GitHub rejected from the cache. Any token is accepted.
 func (t *Tokens) ForgetToken(token string) { t.drop(token) }
 
-// WriteToken returns a token that can write the contents of one repository and nothing else. The caller revokes it.
+// WriteToken creates a token that can only write the contents of one repository. The caller must revoke it.
 func (op *Operation) WriteToken(r Repo) (string, error) {
 	k, err := op.repositoryToken(r, "write")
 	return k.token, err
 }
 
-// repositoryToken makes a token for the contents of one repository.
+// repositoryToken creates a token for the contents of one repository.
 func (op *Operation) repositoryToken(r Repo, level string) (gitToken, error) {
 	got, _, err := op.GitHub.Apps.CreateInstallationToken(op.Ctx, r.Installation, &github.InstallationTokenOptions{
 		RepositoryIDs: []int64{r.ID},
@@ -133,7 +131,7 @@ func (op *Operation) repositoryToken(r Repo, level string) (gitToken, error) {
 	return gitToken{token: got.GetToken(), expires: got.GetExpiresAt().Time}, nil
 }
 
-// notInstalled marks the refusal of a token as what it is.
+// notInstalled marks the refusal of a token as ErrNotInstalled.
 func notInstalled(err error) error {
 	if s := StatusOf(err); s == 404 || s == 403 {
 		return fmt.Errorf("%w: %w", ErrNotInstalled, err)
@@ -141,14 +139,14 @@ func notInstalled(err error) error {
 	return err
 }
 
-// Revoke ends a token at once. A token that has ended already is no error.
+// Revoke revokes a token. It succeeds for a token that is not valid any more.
 func (t *Tokens) Revoke(ctx context.Context, token string) error {
 	t.drop(token)
 	client, err := t.client.clientCreator().NewTokenClient(token)
 	if err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
-	op, err := t.client.Read(ctx, 0, "revoke a token", "") // may be repeated, and waits for nobody
+	op, err := t.client.Read(ctx, 0, "revoke a token", "") // a read is repeated and not queued
 	if err != nil {
 		return err
 	}

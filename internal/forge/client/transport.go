@@ -32,32 +32,31 @@ const (
 )
 
 const (
-	maxAnswer   = 64 << 20 // bytes of one answer
+	maxAnswer   = 64 << 20 // bytes of one response
 	maxPaceWait = time.Minute
 	readTries   = 3
 )
 
-// Request is one HTTP request that was answered or that failed, for metrics.
+// Request is one HTTP request that was answered or failed, for metrics.
 type Request struct {
-	Op           string // what it was for, without names: "create comment"
+	Op           string // the operation, without names: "create comment"
 	Method       string
-	Status       int // 0 when there was no answer
+	Status       int // 0 without a response
 	Installation int64
 	Took         time.Duration
-	Limited      LimitKind // empty unless it met a limit
+	Limited      LimitKind // the limit that was exceeded, if any
 	API          string    // rest or graphql
-	Remaining    int       // of the API's hourly limit, as the answer said; -1 if it did not
+	Remaining    int       // of the API's hourly limit; -1 if the response did not say
 }
 
-// transport is the innermost of all clients, so that it sees the requests for tokens too. It may be
-// used at once by many goroutines.
+// transport is below all clients, so it also sees the requests for tokens. It is safe for concurrent use.
 type transport struct {
 	base    http.RoundTripper
 	now     func() time.Time
-	timeout time.Duration // of one attempt, including the answer's body
-	backoff time.Duration // before the second attempt
+	timeout time.Duration // of one attempt, including the response's body
+	backoff time.Duration // before the first retry
 	graphql string        // path of the GraphQL API
-	hosts   []string      // where credentials may go
+	hosts   []string      // to which credentials may be sent
 	token   string        // X-GitHub-Stateless-S2S-Token for new tokens, or empty
 	redact  func(string) string
 	limits  *rateLimits
@@ -68,7 +67,7 @@ type transport struct {
 	write, data RateLimit
 	mu          sync.Mutex
 	queues      map[queueKey]*writeQueue
-	sunset      map[string]bool // paths whose end was logged
+	sunset      map[string]bool // operations whose deprecation was logged
 }
 
 type queueKey struct {
@@ -94,8 +93,8 @@ func newTransport(cfg Config) (*transport, error) {
 
 var _ http.RoundTripper = (*transport)(nil)
 
-// RoundTrip checks the limits, waits for its turn, sends, and repeats what may be repeated. The answer's
-// body is complete. A limit is an error, *LimitError; so is a write that was redirected, ErrRenamed.
+// RoundTrip checks the rate limits, waits for its turn, sends the request, and retries it if that is safe. The body of the
+// response is complete. It returns a *LimitError for a rate limit, and ErrRenamed for a write that was redirected.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	op := operationOf(req, t.now)
 	mint := strings.HasSuffix(req.URL.Path, "/access_tokens")
@@ -130,7 +129,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := backoff.Retry(req.Context(), try, backoff.WithMaxTries(tries), backoff.WithBackOff(t.newBackOff()))
 	var busy *busyError
 	if errors.As(err, &busy) {
-		return busy.resp, nil // the last answer, for the client to make its error of
+		return busy.resp, nil // the client turns the last response into an error
 	}
 	var permanent *backoff.PermanentError
 	if errors.As(err, &permanent) {
@@ -145,7 +144,7 @@ func (t *transport) newBackOff() backoff.BackOff {
 	return b
 }
 
-// busyError carries an answer that another attempt may better.
+// busyError is a response after which a retry may succeed.
 type busyError struct{ resp *http.Response }
 
 func (e *busyError) Error() string { return "GitHub answered " + e.resp.Status }
@@ -164,7 +163,7 @@ func (t *transport) retryable(ctx context.Context, once bool, resp *http.Respons
 	return err
 }
 
-// waitForTurn waits until the call may be made: writes queue up per installation.
+// waitForTurn waits in the queue of the installation if the operation is a write.
 func (t *transport) waitForTurn(ctx context.Context, op *Operation) error {
 	if op.kind == kindRead {
 		return nil
@@ -201,7 +200,7 @@ func (t *transport) apiOf(req *http.Request) api {
 	return apiREST
 }
 
-// attempt sends the request once and reads the whole answer.
+// attempt sends the request once and reads the whole response.
 func (t *transport) attempt(req *http.Request, body []byte, op *Operation, mint bool) (*http.Response, error) {
 	a := t.apiOf(req)
 	if l := t.limits.check(op.installation, a); l != nil {
@@ -213,7 +212,7 @@ func (t *transport) attempt(req *http.Request, body []byte, op *Operation, mint 
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { op.sent.Store(true) }})
 	}
 	out := req.Clone(ctx)
-	if !slices.Contains(t.hosts, out.URL.Host) { // a redirection: the clients above add the token again
+	if !slices.Contains(t.hosts, out.URL.Host) { // after a redirection, for which the clients above add the token again
 		out.Header.Del("Authorization")
 	}
 	if body != nil {
@@ -241,12 +240,12 @@ func (t *transport) attempt(req *http.Request, body []byte, op *Operation, mint 
 		return nil, l
 	}
 	if s := resp.StatusCode; req.Method != http.MethodGet && s >= 301 && s <= 303 {
-		return nil, fmt.Errorf("%w: %s %s leads elsewhere", ErrRenamed, req.Method, req.URL.Path)
+		return nil, fmt.Errorf("%w: %s %s was redirected", ErrRenamed, req.Method, req.URL.Path)
 	}
 	return resp, nil
 }
 
-// send does one round trip and replaces the answer's body by what was read of it.
+// send does one round trip and reads the body of the response into memory.
 func (t *transport) send(req *http.Request) (*http.Response, []byte, error) {
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
@@ -255,16 +254,16 @@ func (t *transport) send(req *http.Request) (*http.Response, []byte, error) {
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return nil, nil, fmt.Errorf("read GitHub's answer: %w", err)
+		return nil, nil, fmt.Errorf("read GitHub's response: %w", err)
 	}
 	if len(answer) > maxAnswer {
-		return nil, nil, fmt.Errorf("GitHub's answer is larger than %d bytes", maxAnswer)
+		return nil, nil, fmt.Errorf("GitHub's response is larger than %d bytes", maxAnswer)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(answer))
 	return resp, answer, nil
 }
 
-// warnOfSunset logs, once per path, that GitHub is going to end what we use.
+// warnOfSunset logs, once per operation, that GitHub will remove an API that errand uses.
 func (t *transport) warnOfSunset(op *Operation, resp *http.Response) {
 	deprecation, sunset := resp.Header.Get("Deprecation"), resp.Header.Get("Sunset")
 	if deprecation == "" && sunset == "" {
@@ -276,11 +275,11 @@ func (t *transport) warnOfSunset(op *Operation, resp *http.Response) {
 	t.mu.Unlock()
 	if !known {
 		t.log.Warn().Str(logOp, op.description).Str(logMethod, resp.Request.Method).Str(logPath, resp.Request.URL.Path).Int(logStatus, resp.StatusCode).
-			Str(logDeprecation, deprecation).Str(logSunset, sunset).Msg("GitHub is going to end an API that errand uses")
+			Str(logDeprecation, deprecation).Str(logSunset, sunset).Msg("GitHub will remove an API that errand uses")
 	}
 }
 
-// readBody takes the request's body, so that it can be sent again; nil if there is none.
+// readBody reads the request's body, so that it can be sent more than once. It returns nil if there is none.
 func readBody(req *http.Request) ([]byte, error) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return nil, nil

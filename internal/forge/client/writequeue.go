@@ -9,14 +9,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Priority orders writes that wait for their turn: a higher one goes first, equal ones in order.
+// Priority orders the writes that wait in a queue: higher priorities first, then first come, first served.
 type Priority int
 
 // The priorities.
 const (
 	PriorityStatus   Priority = iota // edits of the status comment
-	PriorityAnswer                   // comments, pull requests and all else
-	PriorityReaction                 // 👀: the first sign of life
+	PriorityAnswer                   // comments, pull requests and everything else
+	PriorityReaction                 // 👀, which shows that errand has noticed a comment
 )
 
 // WithPriority sets the priority of the writes that are made with the returned context. Without it,
@@ -39,13 +39,13 @@ func priorityOf(ctx context.Context, fallback Priority) Priority {
 	return fallback
 }
 
-// RateLimit is a token bucket: Burst at once, then one every Every. A zero Every means no bound.
+// RateLimit is a token bucket: Burst at once, then one every Every. A zero Every means no limit.
 type RateLimit struct {
 	Burst int
 	Every time.Duration
 }
 
-// writeQueue lets the writes of one installation through one by one, the most important first.
+// writeQueue admits the writes of one installation one by one, the highest priority first.
 type writeQueue struct {
 	limiter *rate.Limiter
 	now     func() time.Time
@@ -56,7 +56,7 @@ type writeQueue struct {
 
 type waiter struct {
 	priority Priority
-	turn     chan struct{} // closed when it may look whether it is the first
+	turn     chan struct{} // closed when the order has changed
 }
 
 func newWriteQueue(p RateLimit, now func() time.Time) *writeQueue {
@@ -67,7 +67,7 @@ func newWriteQueue(p RateLimit, now func() time.Time) *writeQueue {
 	return &writeQueue{limiter: rate.NewLimiter(limit, max(p.Burst, 1)), now: now}
 }
 
-// wait returns when the caller may write, or with ctx's error. Time passes by the runtime's clock.
+// wait returns nil when the caller may write, or ctx's error. It waits by the runtime's clock.
 func (p *writeQueue) wait(ctx context.Context, priority Priority) error {
 	w := &waiter{priority: priority}
 	p.enter(w)
@@ -97,8 +97,8 @@ func (p *writeQueue) wait(ctx context.Context, priority Priority) error {
 	}
 }
 
-// try takes a token if w is first. Otherwise it says how long to wait (0: until turn is closed) and
-// gives a channel that is closed when the order has changed.
+// try takes a token if w is first. Otherwise it returns how long to wait (0: until the channel is closed), and a channel
+// that is closed when the order has changed.
 func (p *writeQueue) try(w *waiter) (time.Duration, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,11 +111,11 @@ func (p *writeQueue) try(w *waiter) (time.Duration, <-chan struct{}) {
 	if delay == 0 {
 		return 0, nil
 	}
-	r.CancelAt(p.now()) // somebody more important may come while we wait
+	r.CancelAt(p.now()) // a write of higher priority may arrive meanwhile
 	return delay, w.turn
 }
 
-// enter queues w behind those of its priority and above, and wakes the one that it displaced.
+// enter queues w behind the writes of its priority and above.
 func (p *writeQueue) enter(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +127,7 @@ func (p *writeQueue) enter(w *waiter) {
 	p.waiting = slices.Insert(p.waiting, at, w)
 }
 
-// leave takes w out and wakes the one who is first now.
+// leave removes w and wakes the write that is first now.
 func (p *writeQueue) leave(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

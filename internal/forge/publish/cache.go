@@ -9,28 +9,28 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// How much is remembered of what GitHub said about commits.
+// Limits of the cache.
 const (
 	maxTreeIDs  = 1000
 	maxListings = 8
-	maxListed   = 20_000 // entries; larger trees are read each time
+	maxListed   = 20_000 // entries; larger trees are not cached
 )
 
-// commitKey names a commit of one repository.
+// commitKey is a commit of one repository.
 type commitKey struct {
 	repo   int64
 	commit string
 }
 
-// Cache remembers what cannot change, because it is named by its content: which tree a commit has, and
-// what is in it. All of it was said by GitHub, or follows from tree ids that GitHub confirmed.
+// Cache holds data from GitHub that never changes: the tree of a commit, its contents, and the GraphQL IDs of repositories.
+// Everything in it was read from GitHub or follows from tree IDs that GitHub confirmed. It is safe for concurrent use.
 type Cache struct {
 	mu       sync.Mutex
 	trees    map[commitKey]string
 	treeAges []commitKey // oldest first
 	listings map[commitKey]map[string]TreeEntry
 	listAges []commitKey
-	nodes    map[int64]string // GraphQL ids of repositories, by database id
+	nodes    map[int64]string // GraphQL IDs of repositories, by database ID
 }
 
 // NewCache makes an empty Cache.
@@ -44,7 +44,7 @@ func (c *Cache) tree(r client.Repo, commit string) string {
 	return c.trees[commitKey{r.ID, commit}]
 }
 
-// RememberTree remembers a commit's tree.
+// RememberTree stores the ID of a commit's tree.
 func (c *Cache) RememberTree(r client.Repo, commit, tree string) {
 	if commit == "" || tree == "" || r.ID == 0 {
 		return
@@ -62,14 +62,14 @@ func (c *Cache) RememberTree(r client.Repo, commit, tree string) {
 	}
 }
 
-// listing returns a copy of what is in a commit's tree, nil if that is not known.
+// listing returns a copy of the contents of a commit's tree, nil if they are not cached.
 func (c *Cache) listing(r client.Repo, commit string) map[string]TreeEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.listings[commitKey{r.ID, commit}])
 }
 
-// rememberListing remembers what is in a commit's tree.
+// rememberListing stores the contents of a commit's tree.
 func (c *Cache) rememberListing(r client.Repo, commit string, tree map[string]TreeEntry) {
 	if r.ID == 0 || len(tree) > maxListed {
 		return
@@ -85,8 +85,8 @@ func (c *Cache) rememberListing(r client.Repo, commit string, tree map[string]Tr
 	}
 }
 
-// rememberPublished remembers the head of a changeset that was put on top of onto, and whose every tree GitHub
-// confirmed.
+// rememberPublished stores the tree of a changeset's head. GitHub has confirmed the tree of each commit, of which the
+// first was created on top of onto.
 func (c *Cache) rememberPublished(r client.Repo, cs *changeset.Changeset, onto string, p Published) {
 	c.RememberTree(r, p.Head, p.Tree)
 	tree := c.listing(r, onto)
@@ -108,14 +108,14 @@ func (c *Cache) rememberPublished(r client.Repo, cs *changeset.Changeset, onto s
 	c.rememberListing(r, p.Head, tree)
 }
 
-// repository returns the GraphQL id of a repository, empty if it is not known.
+// repository returns the GraphQL ID of a repository, empty if it is not cached.
 func (c *Cache) repository(r client.Repo) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.nodes[r.ID]
 }
 
-// RememberRepository remembers the GraphQL id of a repository.
+// RememberRepository stores the GraphQL ID of a repository.
 func (c *Cache) RememberRepository(r client.Repo, node string) {
 	if r.ID == 0 || node == "" {
 		return

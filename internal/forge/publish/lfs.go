@@ -20,10 +20,10 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// lfsType is what the API of large files speaks.
+// lfsType is the media type of the Git LFS API.
 const lfsType = "application/vnd.git-lfs+json"
 
-// Bounds of large files.
+// Limits of requests to the Git LFS API.
 const (
 	lfsPerBatch   = 100
 	maxLFSAnswer  = 8 << 20
@@ -31,28 +31,28 @@ const (
 	lfsUploadTime = 15 * time.Minute // of one object
 )
 
-// LargeFileError says which large file GitHub does not take.
+// LargeFileError means that GitHub refused a large file.
 type LargeFileError struct {
 	OID     string
-	Code    int    // as HTTP's
-	Message string // GitHub's own words
+	Code    int    // like an HTTP status
+	Message string // of GitHub
 }
 
-// Error says what GitHub said.
+// Error returns the file and GitHub's message.
 func (e *LargeFileError) Error() string {
 	return fmt.Sprintf("large file %s: %s (%d)", e.OID, e.Message, e.Code)
 }
 
-// Explain fills in e: what GitHub cannot do now may pass, a quota or a rule does not.
+// Explain fills in the class, the reason and the hint. Failures of GitHub are temporary, but quotas and rules are not.
 func (e *LargeFileError) Explain(in *client.Error) {
-	in.Status, in.Class, in.Reason = e.Code, client.ClassPermanent, "GitHub does not take a large file: "+e.Message+"."
-	in.Hint = "Look at the repository's Git LFS settings and its storage quota, then comment `retry`."
+	in.Status, in.Class, in.Reason = e.Code, client.ClassPermanent, "GitHub refused a large file: "+e.Message+"."
+	in.Hint = "Check the repository's Git LFS settings and its storage quota, then comment `retry`."
 	if e.Code >= 500 && e.Code != http.StatusInsufficientStorage || e.Code == http.StatusTooManyRequests {
 		in.Class, in.Hint = client.ClassTemporary, ""
 	}
 }
 
-// lfsObject is an object as it is asked for and answered.
+// lfsObject is an object in a request or a response.
 type lfsObject struct {
 	OID     string               `json:"oid"`
 	Size    int64                `json:"size"`
@@ -68,7 +68,7 @@ type lfsAction struct {
 	Header map[string]string `json:"header,omitempty"`
 }
 
-// LargeFiles returns those of the objects that the repository's Git LFS has: none where it is switched off.
+// LargeFiles returns which of the objects exist in the repository's Git LFS; none if it is disabled.
 func (p *Publisher) LargeFiles(ctx context.Context, r client.Repo, list []changeset.Pointer) (map[changeset.Pointer]bool, error) {
 	there := map[changeset.Pointer]bool{}
 	if len(list) == 0 {
@@ -84,12 +84,12 @@ func (p *Publisher) LargeFiles(ctx context.Context, r client.Repo, list []change
 	}
 	answers, err := p.largeFiles(r, token).batch(ctx, "download", list)
 	if client.StatusOf(err) == http.StatusUnauthorized {
-		p.client.Tokens().ForgetToken(token) // the next try gets another one
-		return nil, op.Wrap(fmt.Errorf("the token ended early: %v", err))
+		p.client.Tokens().ForgetToken(token) // a retry gets a new one
+		return nil, op.Wrap(fmt.Errorf("the token was revoked early: %v", err))
 	}
 	var refused *github.ErrorResponse
 	if errors.As(err, &refused) && refused.Response.StatusCode < 500 {
-		p.client.Log().Warn().Err(err).Str("repository", r.FullName()).Msg("GitHub says nothing of large files")
+		p.client.Log().Warn().Err(err).Str("repository", r.FullName()).Msg("Git LFS is not available; assuming that no large file exists")
 		return there, nil
 	}
 	if err != nil {
@@ -103,9 +103,9 @@ func (p *Publisher) LargeFiles(ctx context.Context, r client.Repo, list []change
 	return there, nil
 }
 
-// UploadLargeFiles puts objects, keyed by their SHA-256, into the repository's Git LFS, with a token for just
-// this repository that ends with the call. Objects are named by their content, so it may be repeated: what is
-// there already is not sent again. One that GitHub does not take is a *LargeFileError.
+// UploadLargeFiles uploads objects, keyed by their SHA-256, to the repository's Git LFS, with a token for only this
+// repository that it revokes afterwards. It can be repeated: objects that exist are not sent again. If GitHub refuses an
+// object, the error is a *LargeFileError.
 func (p *Publisher) UploadLargeFiles(ctx context.Context, r client.Repo, objects map[string][]byte) error {
 	if len(objects) == 0 {
 		return nil
@@ -120,7 +120,7 @@ func (p *Publisher) UploadLargeFiles(ctx context.Context, r client.Repo, objects
 	}
 	defer func() {
 		if err := p.client.Tokens().Revoke(context.WithoutCancel(ctx), token); err != nil {
-			p.client.Log().Warn().Err(err).Msg("end the token of an upload") // it ends by itself within the hour
+			p.client.Log().Warn().Err(err).Msg("failed to revoke the token of an upload") // it expires within the hour
 		}
 	}()
 	list := make([]changeset.Pointer, 0, len(objects))
@@ -135,7 +135,7 @@ func (p *Publisher) UploadLargeFiles(ctx context.Context, r client.Repo, objects
 	for _, l := range list {
 		o, ok := answers[l]
 		if !ok {
-			return op.Wrap(fmt.Errorf("ask about large files: GitHub says nothing of %s", l.OID))
+			return op.Wrap(fmt.Errorf("request large files: GitHub did not answer for %s", l.OID))
 		}
 		if err := files.upload(ctx, o, objects[l.OID]); err != nil {
 			return op.Wrap(fmt.Errorf("upload %s: %w", l.OID, err))
@@ -155,7 +155,7 @@ func (p *Publisher) largeFiles(r client.Repo, token string) *largeFiles {
 	return &largeFiles{cfg: p.client.Config(), url: p.client.GitURL(r) + "/info/lfs/objects/batch", token: token}
 }
 
-// batch asks about objects, and returns what GitHub says of each.
+// batch requests an operation on objects, and returns the response for each of them.
 func (l *largeFiles) batch(ctx context.Context, operation string, list []changeset.Pointer) (map[changeset.Pointer]lfsObject, error) {
 	all := map[changeset.Pointer]lfsObject{}
 	for part := range slices.Chunk(list, lfsPerBatch) {
@@ -173,10 +173,10 @@ func (l *largeFiles) batch(ctx context.Context, operation string, list []changes
 			Objects  []lfsObject `json:"objects"`
 		}
 		if err := l.ask(ctx, ask, &answer); err != nil {
-			return nil, fmt.Errorf("ask about large files: %w", err)
+			return nil, fmt.Errorf("request large files: %w", err)
 		}
 		if answer.Transfer != "" && answer.Transfer != "basic" {
-			return nil, errors.New("ask about large files: GitHub wants a transfer that was not offered")
+			return nil, errors.New("request large files: GitHub chose a transfer that was not offered")
 		}
 		for _, o := range answer.Objects {
 			all[changeset.Pointer{OID: o.OID, Size: o.Size}] = o
@@ -205,12 +205,12 @@ func (l *largeFiles) ask(ctx context.Context, ask, answer any) error {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxLFSAnswer)).Decode(answer); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
+		return fmt.Errorf("read response: %w", err)
 	}
 	return nil
 }
 
-// upload sends one object where GitHub wants it, unless it is there already, and has it confirmed.
+// upload sends one object to the address in the response, if any, and verifies it.
 func (l *largeFiles) upload(ctx context.Context, o lfsObject, content []byte) error {
 	if o.Error != nil {
 		return &LargeFileError{OID: o.OID, Code: o.Error.Code, Message: o.Error.Message}
@@ -233,7 +233,7 @@ func (l *largeFiles) upload(ctx context.Context, o lfsObject, content []byte) er
 		return fmt.Errorf("encode: %w", err)
 	}
 	if err := l.put(ctx, http.MethodPost, confirm, lfsType, body); err != nil {
-		return fmt.Errorf("have it confirmed: %w", err)
+		return fmt.Errorf("verify: %w", err)
 	}
 	return nil
 }
@@ -241,14 +241,14 @@ func (l *largeFiles) upload(ctx context.Context, o lfsObject, content []byte) er
 func (l *largeFiles) put(ctx context.Context, method string, at lfsAction, kind string, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, method, at.Href, bytes.NewReader(body))
 	if err != nil {
-		return errors.New("GitHub named no address for it") // the error would quote it, with its signature
+		return errors.New("GitHub returned an invalid address") // err would contain it, with its signature
 	}
 	own, err := url.Parse(l.cfg.WebURL)
 	if err != nil {
 		return fmt.Errorf("read GitHub's address: %w", err)
 	}
 	if req.URL.Scheme != "https" && (req.URL.Scheme != own.Scheme || req.URL.Host != own.Host) {
-		return fmt.Errorf("%s://%s is no place for a large file", req.URL.Scheme, req.URL.Host)
+		return fmt.Errorf("large files cannot be sent to %s://%s", req.URL.Scheme, req.URL.Host)
 	}
 	req.Header.Set("Content-Type", kind)
 	if kind == lfsType {
@@ -261,18 +261,18 @@ func (l *largeFiles) put(ctx context.Context, method string, at lfsAction, kind 
 	if err != nil {
 		return err
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxLFSAnswer)) // so that the connection serves again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxLFSAnswer)) // so that the connection is reused
 	return resp.Body.Close()
 }
 
-// send sends a request that may be repeated, follows no redirect, and makes an error of what is no success.
+// send sends a request without following redirects. It returns an error for a response that is not a success.
 func (l *largeFiles) send(req *http.Request) (*http.Response, error) {
 	req.Header.Set("User-Agent", l.cfg.UserAgent)
 	hc := &http.Client{Transport: l.cfg.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := hc.Do(req)
 	var failed *url.Error
 	if errors.As(err, &failed) {
-		err = failed.Err // the address may hold a signature
+		err = failed.Err // the address can contain a signature
 	}
 	if err != nil {
 		return nil, err
@@ -288,7 +288,7 @@ func (l *largeFiles) send(req *http.Request) (*http.Response, error) {
 	var said struct {
 		Message string `json:"message"`
 	}
-	_ = json.NewDecoder(io.LimitReader(resp.Body, maxLFSAnswer)).Decode(&said) // what is no JSON says nothing
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxLFSAnswer)).Decode(&said) // without a message if it is not JSON
 	bare := &http.Request{Method: req.Method, URL: &url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: req.URL.Path}}
 	return nil, &github.ErrorResponse{Response: &http.Response{StatusCode: resp.StatusCode, Header: resp.Header, Request: bare}, Message: said.Message}
 }

@@ -79,14 +79,14 @@ func TestRefusedLargeFiles(t *testing.T) {
 		want  string // of the reason
 	}{
 		"not allowed":   {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusForbidden, Body: `{"message":"Git LFS is disabled for this repository."}`}, forge.ClassPermanent, "Git LFS is disabled"},
-		"out of order":  {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusBadGateway}, forge.ClassTemporary, "error of its own (502)"},
+		"out of order":  {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusBadGateway}, forge.ClassTemporary, "internal error (502)"},
 		"too many":      {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusTooManyRequests, RetryAfter: 5}, forge.ClassTemporary, "rate limit"},
 		"a quota":       {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusOK, Body: `{"objects":[{"oid":"OID","size":5,"error":{"code":507,"message":"Over its data quota"}}]}`}, forge.ClassPermanent, "Over its data quota"},
 		"no answer":     {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusOK, Body: `{"objects":[]}`}, forge.ClassTemporary, "GitHub could not be reached"},
 		"elsewhere":     {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusOK, Body: `{"objects":[{"oid":"OID","size":5,"actions":{"upload":{"href":"http://192.0.2.1/x?secret"}}}]}`}, forge.ClassTemporary, ""},
 		"not stored":    {simgithub.Fault{Path: "/upload$", Status: http.StatusUnprocessableEntity, Body: `{"message":"another SHA-256"}`}, forge.ClassPermanent, "another SHA-256"},
 		"redirected":    {simgithub.Fault{Path: "/upload$", Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": "http://192.0.2.1/"}}, forge.ClassPermanent, ""},
-		"not confirmed": {simgithub.Fault{Path: "/verify$", Status: http.StatusServiceUnavailable}, forge.ClassTemporary, "error of its own (503)"},
+		"not confirmed": {simgithub.Fault{Path: "/verify$", Status: http.StatusServiceUnavailable}, forge.ClassTemporary, "internal error (503)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

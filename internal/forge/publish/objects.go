@@ -9,17 +9,17 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// TreeEntry is a path's mode and object in a tree.
+// TreeEntry is the mode and the object of a path in a tree.
 type TreeEntry struct {
-	Mode string // octal, as git writes it
+	Mode string // octal, as in git
 	ID   string // of the blob, or of a submodule's commit
 }
 
-// maxTreeReads bounds the requests for one very large tree.
+// maxTreeReads limits the requests for one tree.
 const maxTreeReads = 1000
 
-// Tree reads the whole tree of a commit by path: files, symlinks and submodules. A tree that GitHub
-// does not list in one answer is read folder by folder; it is never returned in part.
+// Tree reads the whole tree of a commit by path: files, symlinks and submodules. It reads a tree that does not fit into
+// one response directory by directory, and never returns a part of one.
 func (p *Publisher) Tree(ctx context.Context, r client.Repo, commit string) (map[string]TreeEntry, error) {
 	if tree := p.cache.listing(r, commit); tree != nil {
 		return tree, nil
@@ -55,7 +55,7 @@ func (p *Publisher) Tree(ctx context.Context, r client.Repo, commit string) (map
 	return tree, nil
 }
 
-// listTree lists a tree with all its folders, or, if that is too much for one answer, its top level.
+// listTree lists a tree recursively, or only its top level if that does not fit into one response.
 func listTree(op *client.Operation, r client.Repo, id string) (entries []*github.TreeEntry, whole bool, err error) {
 	for _, recursive := range []bool{true, false} {
 		got, _, err := op.GitHub.Git.GetTree(op.Ctx, r.Owner, r.Name, id, recursive)
@@ -69,7 +69,7 @@ func listTree(op *client.Operation, r client.Repo, id string) (entries []*github
 	return nil, false, errTreeTooLarge
 }
 
-// Blob reads a blob's content.
+// Blob reads the content of a blob.
 func (p *Publisher) Blob(ctx context.Context, r client.Repo, id string) ([]byte, error) {
 	op, err := p.client.Read(ctx, r.Installation, "read blob", fmt.Sprintf("%s in %s", id, r.FullName()))
 	if err != nil {

@@ -11,28 +11,28 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// Publisher puts changesets on GitHub. All methods may be called at once. Every failure is a *client.Error.
+// Publisher publishes changesets on GitHub. It is safe for concurrent use. Every error is a *client.Error.
 type Publisher struct {
 	client *client.Client
 	cache  *Cache
 }
 
-// New makes a Publisher, which keeps what it learns in cache.
+// New makes a Publisher that uses cache.
 func New(c *client.Client, cache *Cache) *Publisher { return &Publisher{client: c, cache: cache} }
 
-// Published is what Commit made. No branch points at it yet: see Move.
+// Published is the result of CreateCommits. No branch points at it yet; see MoveBranch.
 type Published struct {
-	IDs  map[string]string // commit ids, local to published
-	Head string            // published id of the changeset's head
-	Tree string            // its tree, which is the VM's
+	IDs  map[string]string // IDs of published commits by local ID
+	Head string            // published ID of the changeset's head
+	Tree string            // ID of its tree, the same as on the VM
 }
 
-// CreateCommits makes a changeset's commits on GitHub as git objects, on top of the commit onto, which takes
-// the place of the changeset's base. Authors are left out, so that GitHub signs the commits as the
-// App's. Every commit's tree is compared with the one that the VM had: ErrTreeMismatch.
+// CreateCommits creates the commits of a changeset on GitHub as git objects, on top of the commit onto, which replaces the
+// changeset's base. It omits authors, so that GitHub signs the commits as those of the App. If the tree of a commit differs
+// from the tree on the VM, it returns ErrTreeMismatch.
 //
-// Nothing that people see changes, so it may be repeated; known holds the ids that an earlier try
-// returned, also beside an error, and those commits are not made again.
+// It changes nothing that people see, so it can be repeated. Commits in known, the IDs that an earlier attempt returned,
+// possibly with an error, are not created again.
 func (p *Publisher) CreateCommits(ctx context.Context, r client.Repo, cs *changeset.Changeset, onto string, known map[string]string) (Published, error) {
 	out := Published{IDs: maps.Clone(known), Head: onto}
 	if out.IDs == nil {
@@ -49,7 +49,7 @@ func (p *Publisher) CreateCommits(ctx context.Context, r client.Repo, cs *change
 		}
 		p.cache.RememberTree(r, onto, out.Tree)
 	}
-	trees := map[string]string{cs.Base: out.Tree} // by local commit id
+	trees := map[string]string{cs.Base: out.Tree} // by local commit ID
 	published := map[string]string{cs.Base: onto}
 	for i := range cs.Commits {
 		c := &cs.Commits[i]
@@ -67,12 +67,12 @@ func (p *Publisher) CreateCommits(ctx context.Context, r client.Repo, cs *change
 	return out, nil
 }
 
-// builder makes git objects of one changeset.
+// builder creates the git objects of one changeset.
 type builder struct {
 	op       *client.Operation
 	repo     client.Repo
 	cs       *changeset.Changeset
-	uploaded map[string]bool // blobs that GitHub has from this run of Commit
+	uploaded map[string]bool // blobs that this call has uploaded
 }
 
 func (b *builder) treeOf(commit string) (string, error) {
@@ -83,7 +83,7 @@ func (b *builder) treeOf(commit string) (string, error) {
 	return got.GetTree().GetSHA(), nil
 }
 
-// commit makes one commit, whose first parent's tree is in trees, and returns its id.
+// commit creates one commit, whose first parent's tree is in trees, and returns its ID.
 func (b *builder) commit(c *changeset.Commit, trees, published map[string]string) (string, error) {
 	if len(c.Parents) == 0 || published[c.Parents[0]] == "" {
 		return "", fmt.Errorf("%w: its first parent is not part of the chain", ErrIncomplete)

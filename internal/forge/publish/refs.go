@@ -9,14 +9,14 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// noCommit is how updateRefs writes that a ref does not exist.
+// noCommit is the object ID by which updateRefs means that a ref does not exist.
 const noCommit = "0000000000000000000000000000000000000000"
 
 const updateRefsMutation = `mutation($repo: ID!, $name: GitRefname!, $before: GitObjectID!, $after: GitObjectID!, $force: Boolean!) {
   updateRefs(input: {repositoryId: $repo, refUpdates: [{name: $name, beforeOid: $before, afterOid: $after, force: $force}]}) { clientMutationId }
 }`
 
-// Head returns the commit that a branch is at. A branch that does not exist is ErrNotFound.
+// Head returns the head commit of a branch, or ErrNotFound if the branch does not exist.
 func (p *Publisher) Head(ctx context.Context, r client.Repo, branch string) (sha string, err error) {
 	op, err := p.client.Read(ctx, r.Installation, "read branch", branch+" of "+r.FullName())
 	if err != nil {
@@ -37,10 +37,9 @@ func readHead(op *client.Operation, r client.Repo, branch string) (string, error
 // An update moves a branch from one commit to another. An empty before means that the branch does not exist.
 type update struct{ branch, before, after string }
 
-// MoveBranch moves a branch from one commit to another, if it is still there: else it is ErrMoved, with a
-// *MovedError that says where it is. An empty before creates the branch. It is never forced over
-// somebody's work, but after need not descend from before. It may be repeated: a branch that is at
-// after already is a success, which also settles an unknown outcome.
+// MoveBranch moves a branch from the commit before to the commit after. An empty before creates the branch; after need not
+// descend from before. If the branch is at another commit, it stays there and the error is a *MovedError. MoveBranch can
+// be repeated: it succeeds if the branch is already at after, also after an unknown outcome.
 func (p *Publisher) MoveBranch(ctx context.Context, r client.Repo, branch, before, after string) error {
 	node, err := p.repositoryNode(ctx, r)
 	if err != nil {
@@ -58,13 +57,13 @@ func (p *Publisher) MoveBranch(ctx context.Context, r client.Repo, branch, befor
 	}
 	err = op.Wrap(err)
 	if class, _ := client.Classify(err); class == client.ClassTemporary {
-		return err // nothing was sent
+		return err // the branch was not changed
 	}
 	return settle(op, r, update{branch, before, after}, err)
 }
 
-// settle finds out what an update that was refused, or not answered, has left. The words of GitHub's
-// refusal are not relied on.
+// settle reads the branch after an update that failed, and returns nil if it took effect. It does not rely on the text of
+// GitHub's error.
 func settle(op *client.Operation, r client.Repo, want update, cause error) error {
 	head, err := readHead(op.Verify(), r, want.branch)
 	switch {
@@ -84,7 +83,7 @@ func settle(op *client.Operation, r client.Repo, want update, cause error) error
 
 const repoNodeQuery = `query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { id } }`
 
-// repositoryNode returns a repository's GraphQL id, which never changes.
+// repositoryNode returns the GraphQL ID of a repository, which never changes.
 func (p *Publisher) repositoryNode(ctx context.Context, r client.Repo) (string, error) {
 	node := p.cache.repository(r)
 	if node != "" {
@@ -103,7 +102,7 @@ func (p *Publisher) repositoryNode(ctx context.Context, r client.Repo) (string, 
 		return "", op.Wrap(err)
 	}
 	if data.Repository.ID == "" {
-		return "", op.Wrap(errors.New("GitHub named no id"))
+		return "", op.Wrap(errors.New("GitHub returned no ID"))
 	}
 	p.cache.RememberRepository(r, data.Repository.ID)
 	return data.Repository.ID, nil

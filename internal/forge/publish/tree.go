@@ -13,16 +13,16 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// What goes into one request for a tree. GitHub gives up on large ones, so they are chained.
+// Limits of one request for a tree. GitHub fails on large requests, so several are chained.
 const (
 	maxTreeEntries = 100
 	maxTreeText    = 1 << 20 // bytes of inline content
-	maxInline      = 1 << 20 // a larger file is a blob of its own
+	maxInline      = 1 << 20 // a larger file is uploaded as a blob
 )
 
-// tree applies changes to the tree base and returns the new tree's id. Deletions that make room for a path of
-// another kind have requests of their own before the rest: GitHub does not say in which order it takes the entries of
-// one request, and might refuse a path as a file and as a directory at once.
+// tree applies changes to the tree base and returns the ID of the new tree. Deletions of files that are replaced by
+// directories, or the reverse, are sent in separate requests first: GitHub does not document in which order it applies
+// the entries of one request, and could reject a path that is both a file and a directory.
 func (b *builder) tree(base string, changes []changeset.Change) (string, error) {
 	first, rest := splitDeletions(changes)
 	for _, group := range [][]changeset.Change{first, rest} {
@@ -34,8 +34,8 @@ func (b *builder) tree(base string, changes []changeset.Change) (string, error) 
 	return base, nil
 }
 
-// splitDeletions splits changes into the deletions that make room (of files in whose directory's place something is put,
-// and of what becomes a directory) and the rest.
+// splitDeletions returns first the deletions of files that become directories, or whose directory becomes a file, then
+// the other changes.
 func splitDeletions(changes []changeset.Change) (first, rest []changeset.Change) {
 	added, above := map[string]bool{}, map[string]bool{}
 	for _, c := range changes {
@@ -60,7 +60,7 @@ func splitDeletions(changes []changeset.Change) (first, rest []changeset.Change)
 	return first, rest
 }
 
-// applyInBatches applies changes to the tree base by as many requests as they need, each on top of the one before.
+// applyInBatches applies changes to the tree base in as many requests as necessary, each on top of the previous one.
 func (b *builder) applyInBatches(base string, changes []changeset.Change) (string, error) {
 	var entries []*github.TreeEntry
 	var sizes []int
@@ -83,7 +83,7 @@ func (b *builder) applyInBatches(base string, changes []changeset.Change) (strin
 	return base, nil
 }
 
-// entriesThatFit says how many entries go into the next request: at least one.
+// entriesThatFit returns how many entries fit into the next request, at least one.
 func entriesThatFit(sizes []int) int {
 	sum := 0
 	for n, size := range sizes {
@@ -95,12 +95,12 @@ func entriesThatFit(sizes []int) int {
 	return len(sizes)
 }
 
-// entry makes a tree entry of a change, and a blob on GitHub where the content cannot stand in the
-// entry itself. size is that of the content which does.
+// entry returns the tree entry of a change. It uploads content that cannot be inlined as a blob. size is the length of the
+// inlined content.
 func (b *builder) entry(c changeset.Change) (entry *github.TreeEntry, size int, err error) {
 	e := &github.TreeEntry{Path: &c.Path, Mode: github.String(string(c.Mode)), Type: github.String("blob")}
 	switch c.Mode {
-	case "": // deleted: neither content nor id
+	case "": // deleted: neither content nor ID
 		e.Mode = github.String(string(cmp.Or(c.OldMode, changeset.ModeFile)))
 		if c.OldMode == changeset.ModeSubmodule {
 			e.Type = github.String("commit")
@@ -114,7 +114,7 @@ func (b *builder) entry(c changeset.Change) (entry *github.TreeEntry, size int, 
 		return nil, 0, fmt.Errorf("%w: mode %q", ErrIncomplete, c.Mode)
 	}
 	content, ok := b.cs.Blobs[c.Blob]
-	if !ok { // never by id alone: what nobody has judged is not published
+	if !ok { // the push gate has only checked content of the changeset, so an ID alone is not enough
 		return nil, 0, fmt.Errorf("%w: content %s is missing", ErrIncomplete, c.Blob)
 	}
 	if inline(content) {
@@ -125,13 +125,12 @@ func (b *builder) entry(c changeset.Change) (entry *github.TreeEntry, size int, 
 	return e, 0, b.blob(c.Blob, content)
 }
 
-// inline reports whether content survives a JSON string and GitHub's ideas about text. Empty content
-// does not: it would read as none.
+// inline reports whether content can be sent as a JSON string. Empty content cannot: GitHub would take it as missing.
 func inline(content []byte) bool {
 	return len(content) > 0 && len(content) <= maxInline && utf8.Valid(content) && !bytes.Contains(content, []byte{0})
 }
 
-// blob makes sure that GitHub has the content, under the id that the changeset claims.
+// blob uploads content and checks that its ID is the one in the changeset.
 func (b *builder) blob(id string, content []byte) error {
 	if b.uploaded[id] {
 		return nil
