@@ -9,19 +9,19 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// App is who we are.
+// App is errand's GitHub App.
 type App struct {
 	ID       int64
-	Slug     string // people mention it as @slug
+	Slug     string // mentioned as @slug
 	Name     string
-	BotID    int64  // user id of the account that our comments are by
+	BotID    int64  // user ID of the author of the App's comments
 	BotLogin string // slug[bot]
-	// Permissions and Events are what the App's own settings ask for.
+	// Permissions and Events are those in the settings of the App.
 	Permissions map[string]string
 	Events      []string
 }
 
-// Self returns who we are. The answer is asked for once and then kept.
+// Self returns the App. It is read once and then cached.
 func (f *Forge) Self(ctx context.Context) (App, error) {
 	f.mu.Lock()
 	known := f.self
@@ -47,8 +47,8 @@ func (f *Forge) Self(ctx context.Context) (App, error) {
 	return app, nil
 }
 
-// botID looks the bot's account up. The App's own credentials are not accepted for that, so it is
-// asked with an installation's, or with none while there is no installation.
+// botID reads the ID of the bot's account. GitHub does not accept the App's credentials for that, so botID uses those of
+// an installation, or none if there is no installation.
 func (f *Forge) botID(ctx context.Context, login string) (int64, error) {
 	list, err := f.Installations(ctx)
 	if err != nil {

@@ -28,7 +28,7 @@ type Checks struct {
 	Runs  []Check // by name
 }
 
-// Check is one check run, or one status of the older kind.
+// Check is a check run or a commit status.
 type Check struct {
 	ID      int64
 	Name    string
@@ -37,8 +37,7 @@ type Check struct {
 	Summary string
 }
 
-// Checks reads the newest check runs and statuses of a commit. Those that the App may not
-// read are left out.
+// Checks reads the newest check runs and statuses of a commit. It omits those that the App has no permission to read.
 func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read checks", fmt.Sprintf("of %s in %s", sha, r.FullName()))
 	if err != nil {

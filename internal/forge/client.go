@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge/publish"
 )
 
-// The types of packages client and publish that callers need, so that they import this package only.
+// Types of the packages client and publish that callers of this package need.
 type (
 	Config     = client.Config
 	RateLimit  = client.RateLimit
@@ -66,7 +66,7 @@ var (
 	ErrIncomplete   = publish.ErrIncomplete
 )
 
-// WithPurpose says what the calls that are made with the returned context serve.
+// WithPurpose sets the purpose of the requests that are made with the returned context.
 func WithPurpose(ctx context.Context, p Purpose) context.Context { return client.WithPurpose(ctx, p) }
 
 // WithPriority sets the priority of the writes that are made with the returned context.
@@ -74,8 +74,8 @@ func WithPriority(ctx context.Context, p Priority) context.Context {
 	return client.WithPriority(ctx, p)
 }
 
-// Classify returns the class of err, and when the call can be repeated (zero: GitHub did not say).
+// Classify returns the class of err, and the time before which GitHub refuses a retry (zero if it named none).
 func Classify(err error) (Class, time.Time) { return client.Classify(err) }
 
-// Explain returns what to tell people about err: a reason, and a hint that may be empty.
+// Explain returns the reason of err for people, and a hint that can be empty.
 func Explain(err error) (reason, hint string) { return client.Explain(err) }

@@ -12,28 +12,28 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Comment is a text on GitHub: a comment of a conversation or a review thread, a submitted review, or the own text of an
-// issue or a pull request (ID 0).
+// Comment is a text on GitHub: a comment in a conversation or a review thread, a submitted review, or the body of an issue
+// or a pull request (ID 0).
 type Comment struct {
 	ID        int64
-	Node      string // GraphQL id
+	Node      string // GraphQL ID
 	URL       string
 	Author    state.Person
 	Body      string
-	CreatedAt time.Time // whole seconds, by GitHub's clock
-	// EditedAt is zero if the comment was never edited. REST tells no more than that: CreateComment, FindComments,
-	// CommentsSince and the like have the time of the last change here, and no Editor.
+	CreatedAt time.Time // by GitHub's clock, in whole seconds
+	// EditedAt is zero if the comment was never edited. Methods that use REST (CreateComment, EditComment, FindComments,
+	// CommentsSince, ReplyInThread, FindReplies) set it to the time of the last update, and do not set Editor and Minimized.
 	EditedAt  time.Time
 	Editor    *state.Person
 	Minimized bool
-	// ThumbsUp are all its 👍, newest first, if it was read together with them.
+	// ThumbsUp are the 👍 on it, newest first. Methods that use REST, and Threads and CommentAndHead, do not set it.
 	ThumbsUp []Reaction
 }
 
 func about(r Repo, number int) string { return fmt.Sprintf("on %s#%d", r.FullName(), number) }
 
-// CreateComment writes a comment on an issue or in a pull request's conversation. Calling it twice
-// makes two: look with FindComments first when the outcome of the first is not known.
+// CreateComment creates a comment on an issue or in a pull request's conversation. Each call creates one: after an unknown
+// outcome, look for the comment with FindComments.
 func (f *Forge) CreateComment(ctx context.Context, r Repo, number int, body string) (Comment, error) {
 	op, err := f.client.Write(ctx, r.Installation, "comment", about(r, number))
 	if err != nil {
@@ -46,7 +46,7 @@ func (f *Forge) CreateComment(ctx context.Context, r Repo, number int, body stri
 	return issueComment(got), nil
 }
 
-// EditComment replaces the body of a comment. It may be called twice.
+// EditComment replaces the body of a comment. It can be repeated.
 func (f *Forge) EditComment(ctx context.Context, r Repo, id int64, body string) (Comment, error) {
 	op, err := f.client.Write(ctx, r.Installation, "edit comment", fmt.Sprintf("%d in %s", id, r.FullName()))
 	if err != nil {
@@ -59,7 +59,7 @@ func (f *Forge) EditComment(ctx context.Context, r Repo, id int64, body string) 
 	return issueComment(got), nil
 }
 
-// DeleteComment deletes a comment; one that is gone is no error.
+// DeleteComment deletes a comment. It succeeds if the comment does not exist.
 func (f *Forge) DeleteComment(ctx context.Context, r Repo, id int64) error {
 	op, err := f.client.Write(ctx, r.Installation, "delete comment", fmt.Sprintf("%d in %s", id, r.FullName()))
 	if err != nil {
@@ -72,9 +72,9 @@ func (f *Forge) DeleteComment(ctx context.Context, r Repo, id int64) error {
 	return op.Wrap(err)
 }
 
-// FindComments returns our comments on an issue or pull request that hold the hidden marker (the whole of it, "<!-- … -->"),
-// oldest first: every one but the first is a twin that an unknown outcome left behind. Only what was written or edited since
-// then is read; a zero time reads all. Anybody can copy a marker, so only comments by our bot count.
+// FindComments returns the App's comments on an issue or pull request that contain a marker ("<!-- … -->"), oldest first.
+// All but the first are duplicates after unknown outcomes. It reads comments that were created or edited since a time; zero
+// means all. It ignores comments of other authors, who can copy a marker.
 func (f *Forge) FindComments(ctx context.Context, r Repo, number int, marker string, since time.Time) ([]Comment, error) {
 	self, err := f.Self(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (f *Forge) FindComments(ctx context.Context, r Repo, number int, marker str
 	return out, nil
 }
 
-// CommentsSince lists the comments of an issue or pull request that were written since then, oldest first.
+// CommentsSince returns the comments on an issue or pull request that were created since a time, oldest first.
 func (f *Forge) CommentsSince(ctx context.Context, r Repo, number int, since time.Time) ([]Comment, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read comments", about(r, number))
 	if err != nil {
@@ -116,7 +116,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r Repo, number int, since tim
 	return out, nil
 }
 
-// comments lists the comments of an issue or pull request, all pages, oldest first.
+// comments returns the comments on an issue or pull request that were created or updated since a time, oldest first.
 func comments(op *client.Operation, r Repo, number int, since time.Time) ([]*github.IssueComment, error) {
 	return client.All(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
 		opts := &github.IssueListCommentsOptions{ListOptions: o}
@@ -142,13 +142,13 @@ func editedAt(created, updated *github.Timestamp) time.Time {
 	return updated.Time
 }
 
-// minimizeMutation folds a comment away.
+// minimizeMutation hides a comment as outdated.
 const minimizeMutation = `mutation($id: ID!) {
   minimizeComment(input: {subjectId: $id, classifier: OUTDATED}) { minimizedComment { isMinimized } }
 }`
 
-// Minimize folds a comment (by its GraphQL id) as outdated. It may be called twice; a comment that is
-// gone is ErrNotFound.
+// Minimize hides a comment, given by its GraphQL ID, as outdated. It can be repeated, and returns ErrNotFound if the comment
+// does not exist.
 func (f *Forge) Minimize(ctx context.Context, installation int64, node string) error {
 	op, err := f.client.Write(ctx, installation, "minimise comment", node)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// CreateIssue opens an issue. Calling it twice makes two: look with FindIssues first when the outcome of the
-// first is not known.
+// CreateIssue creates an issue. Each call creates one: after an unknown outcome, look for the issue with FindIssues.
 func (f *Forge) CreateIssue(ctx context.Context, r Repo, title, body string) (Issue, error) {
 	op, err := f.client.Write(ctx, r.Installation, "create an issue", "in "+r.FullName())
 	if err != nil {
@@ -27,8 +26,8 @@ func (f *Forge) CreateIssue(ctx context.Context, r Repo, title, body string) (Is
 	return issueOf(got), nil
 }
 
-// FindIssues lists our issues, open or closed, that hold the hidden marker and were changed since then, oldest
-// first. Anybody can copy a marker, so only issues by our bot count.
+// FindIssues returns the App's issues, open or closed, that contain a marker and were updated since a time, oldest first. It
+// ignores issues of other authors, who can copy a marker.
 func (f *Forge) FindIssues(ctx context.Context, r Repo, marker string, since time.Time) ([]Issue, error) {
 	self, err := f.Self(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// Delivery is one attempt of GitHub's to deliver a webhook.
+// Delivery is an attempt of GitHub to deliver a webhook.
 type Delivery struct {
 	ID           int64
 	GUID         string // the same for all attempts
@@ -22,28 +22,8 @@ type Delivery struct {
 	OK           bool
 }
 
-// deliveries returns one page of attempts, newest first, from cursor on (empty: the newest), and
-// the next page's cursor, empty at the end.
-func (f *Forge) deliveries(ctx context.Context, cursor string) (list []Delivery, next string, err error) {
-	op, err := f.client.Read(ctx, 0, "list webhook deliveries", "")
-	if err != nil {
-		return nil, "", err
-	}
-	got, resp, err := op.GitHub.Apps.ListHookDeliveries(op.Ctx, &github.ListCursorOptions{PerPage: 100, Cursor: cursor})
-	if err != nil {
-		return nil, "", op.Wrap(err)
-	}
-	for _, d := range got {
-		list = append(list, Delivery{
-			ID: d.GetID(), GUID: d.GetGUID(), Event: d.GetEvent(), Action: d.GetAction(), Installation: d.GetInstallationID(),
-			At: d.GetDeliveredAt().Time, OK: d.GetStatus() == "OK",
-		})
-	}
-	return list, resp.Cursor, nil
-}
-
-// FailedDeliveries returns, oldest first, one attempt of each webhook since then that no attempt
-// has delivered. It reads at most 100 pages.
+// FailedDeliveries returns one attempt, oldest first, of each webhook since a time of which no attempt succeeded. It reads at
+// most 100 pages.
 func (f *Forge) FailedDeliveries(ctx context.Context, since time.Time) ([]Delivery, error) {
 	failed := map[string]Delivery{}
 	ok := map[string]bool{}
@@ -78,7 +58,27 @@ func (f *Forge) FailedDeliveries(ctx context.Context, since time.Time) ([]Delive
 	return out, nil
 }
 
-// HookDelivery returns the webhook that an attempt carried: its event, GUID and JSON payload.
+// deliveries returns the page of attempts at cursor, newest first, and the cursor of the next page. An empty cursor means
+// the first page, and after the last one.
+func (f *Forge) deliveries(ctx context.Context, cursor string) (list []Delivery, next string, err error) {
+	op, err := f.client.Read(ctx, 0, "list webhook deliveries", "")
+	if err != nil {
+		return nil, "", err
+	}
+	got, resp, err := op.GitHub.Apps.ListHookDeliveries(op.Ctx, &github.ListCursorOptions{PerPage: 100, Cursor: cursor})
+	if err != nil {
+		return nil, "", op.Wrap(err)
+	}
+	for _, d := range got {
+		list = append(list, Delivery{
+			ID: d.GetID(), GUID: d.GetGUID(), Event: d.GetEvent(), Action: d.GetAction(), Installation: d.GetInstallationID(),
+			At: d.GetDeliveredAt().Time, OK: d.GetStatus() == "OK",
+		})
+	}
+	return list, resp.Cursor, nil
+}
+
+// HookDelivery returns the webhook of an attempt: its event, GUID and JSON payload.
 func (f *Forge) HookDelivery(ctx context.Context, id int64) (event, guid string, payload []byte, err error) {
 	op, err := f.client.Read(ctx, 0, "read webhook delivery", fmt.Sprint(id))
 	if err != nil {
@@ -91,7 +91,7 @@ func (f *Forge) HookDelivery(ctx context.Context, id int64) (event, guid string,
 	event = d.GetEvent()
 	for name, value := range d.GetRequest().GetHeaders() {
 		if strings.EqualFold(name, "X-GitHub-Event") {
-			event = value // without the action that the list joins to it
+			event = value // the API appends the action to the event
 		}
 	}
 	return event, d.GetGUID(), d.GetRequest().GetRawPayload(), nil

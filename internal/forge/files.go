@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// maxFiles bounds how many files are asked for at once.
+// maxFiles is the maximum number of files per request.
 const maxFiles = 20
 
-// CommitFiles is what stands at a commit that work begins at.
+// CommitFiles are files of a commit.
 type CommitFiles struct {
-	// Names are those of what is at the root, folders too.
+	// Names are the names of the files and directories at the root.
 	Names []string
-	// Texts are text files by their paths. Those that are not there, are no text or are too large for GitHub to
-	// show whole are left out.
+	// Texts are the contents of the requested text files, by path. Files that do not exist, are binary, or are too large
+	// for one response are omitted.
 	Texts map[string]string
 }
 
-// CommitFiles returns what is at the root of a commit, and the files named, at most 20, in one request.
+// CommitFiles returns the names at the root of a commit and the contents of at most 20 files, in one request.
 func (f *Forge) CommitFiles(ctx context.Context, r Repo, commit string, files []string) (CommitFiles, error) {
 	if len(files) > maxFiles {
-		return CommitFiles{}, fmt.Errorf("read files of %s: %d were named, %d can be", r.FullName(), len(files), maxFiles)
+		return CommitFiles{}, fmt.Errorf("read files of %s: %d files, but the maximum is %d", r.FullName(), len(files), maxFiles)
 	}
 	op, err := f.client.Read(ctx, r.Installation, "read files", r.FullName())
 	if err != nil {
@@ -37,7 +37,7 @@ func (f *Forge) CommitFiles(ctx context.Context, r Repo, commit string, files []
 	query := "query($owner: String!, $name: String!, $root: String!" + params.String() + ") { repository(owner: $owner, name: $name) {" +
 		" root: object(expression: $root) { __typename ... on Tree { entries { name } } }" + fields.String() + " } }"
 	var data struct {
-		Repository map[string]*baseNode `json:"repository"`
+		Repository map[string]*fileNode `json:"repository"`
 	}
 	if err := op.GraphQL(query, vars, &data); err != nil {
 		return CommitFiles{}, op.Wrap(err)
@@ -57,8 +57,8 @@ func (f *Forge) CommitFiles(ctx context.Context, r Repo, commit string, files []
 	return b, nil
 }
 
-// baseNode is a file, or the folder at the root.
-type baseNode struct {
+// fileNode is a file, or the directory at the root.
+type fileNode struct {
 	blobNode
 	Entries []struct {
 		Name string `json:"name"`

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Forge is GitHub as one App sees it. All methods may be called at once. Every failure is an *Error.
+// Forge performs operations on GitHub as one App. It is safe for concurrent use. Every error is an *Error.
 type Forge struct {
 	*client.Tokens
 	*publish.Publisher
@@ -17,15 +17,15 @@ type Forge struct {
 
 	mu            sync.Mutex
 	self          *App
-	installations map[int64]cachedInstallation // by installation
+	installations map[int64]cachedInstallation // by ID
 }
 
-// RepoOf returns the repository of a task, by its present name.
+// RepoOf returns the repository of a task by its current name.
 func RepoOf(t *state.Task) Repo {
 	return Repo{Installation: t.Installation, Owner: t.Repo.Owner, Name: t.Repo.Name, ID: t.Repo.ID}
 }
 
-// New makes a Forge. It asks GitHub nothing, but refuses a key that cannot sign.
+// New makes a Forge. It sends no request, but fails for a key that cannot sign.
 func New(cfg Config) (*Forge, error) {
 	c, err := client.New(cfg)
 	if err != nil {
@@ -35,7 +35,7 @@ func New(cfg Config) (*Forge, error) {
 	return &Forge{Tokens: c.Tokens(), Publisher: publish.New(c, cache), client: c, cache: cache, installations: map[int64]cachedInstallation{}}, nil
 }
 
-// InvalidateTokens throws all installations' tokens away: what they may do has changed.
+// InvalidateTokens discards the tokens and cached permissions of all installations, because their permissions have changed.
 func (f *Forge) InvalidateTokens() {
 	f.client.ForgetTokens()
 	f.mu.Lock()
@@ -43,9 +43,9 @@ func (f *Forge) InvalidateTokens() {
 	f.expireInstallations()
 }
 
-// GitURL returns where a repository is fetched from, without credentials.
+// GitURL returns the address from which git fetches a repository, without credentials.
 func (f *Forge) GitURL(r Repo) string { return f.client.GitURL(r) }
 
-// Calls returns how many HTTP requests were made so far for a purpose, repeated ones and those for
-// tokens included. What VMs read through the tether is not among them.
+// Calls returns the number of HTTP requests for a purpose so far, with retries and requests for tokens, but without those
+// of VMs through the tether.
 func (f *Forge) Calls(p Purpose) int { return f.client.Calls(p) }

@@ -8,17 +8,17 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// actor is how GraphQL names an account; DatabaseID is there for users and bots.
+// actor is an account in GraphQL. Only users and bots have a DatabaseID.
 type actor struct {
 	Type       string `json:"__typename"`
 	Login      string `json:"login"`
 	DatabaseID int64  `json:"databaseId"`
 }
 
-// actorFields selects what actor needs. A bot's login comes without "[bot]" here.
+// actorFields selects the fields of actor. The login of a bot lacks "[bot]" here.
 const actorFields = `{ __typename login ... on User { databaseId } ... on Bot { databaseId } }`
 
-// person maps an account to the login that REST uses; nil is the ghost of a deleted one.
+// person returns the account with its login as in REST. A nil actor is a deleted account, which GitHub shows as "ghost".
 func (a *actor) person() state.Person {
 	if a == nil {
 		return state.Person{Login: "ghost"}
@@ -35,13 +35,13 @@ type pageInfo struct {
 	EndCursor   string `json:"endCursor"`
 }
 
-// rateCost is what a query cost of the installation's GraphQL points.
+// rateCost is the cost of a query in GraphQL points, and the remaining points of the installation.
 type rateCost struct {
 	Cost      int `json:"cost"`
 	Remaining int `json:"remaining"`
 }
 
-// person maps an account; nil is the ghost of a deleted one.
+// person returns an account. A nil user is a deleted account, which GitHub shows as "ghost".
 func person(u *github.User) state.Person {
 	if u == nil {
 		return state.Person{Login: "ghost"}

@@ -15,19 +15,51 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// installationTTL is how long an installation's permissions are taken for the present ones, unless a webhook says that they changed.
-// GitHub may say nothing when one is taken away; a run of an agent costs more than the call.
-const installationTTL = 5 * time.Minute
-
-// AppPermission is a permission that errand makes use of.
-type AppPermission struct {
-	Permission string // as GitHub's API names it
-	Level      string // read or write
-	Required   bool   // no task can be brought to its end without it
-	For        string // what it is for
+// Installation is an installation of the App on an account.
+type Installation struct {
+	ID          int64
+	Account     state.Person
+	Suspended   bool
+	Permissions map[string]string // level by name, such as issues: write
+	Events      []string          // webhook events that it sends
+	URL         string            // its settings page, where an owner grants permissions
 }
 
-// AppPermissions lists the permissions that app.yml asks for.
+// MissingPermissions returns the permissions that the installation does not grant at the required level.
+func (i Installation) MissingPermissions() []MissingPermission {
+	levels := []string{"", "read", "write", "admin"}
+	var list []MissingPermission
+	for _, n := range AppPermissions() {
+		granted := i.Permissions[n.Permission]
+		if slices.Index(levels, granted) >= slices.Index(levels, n.Level) {
+			continue
+		}
+		if granted == "" {
+			granted = "none"
+		}
+		list = append(list, MissingPermission{AppPermission: n, Granted: granted})
+	}
+	return list
+}
+
+// MissingEvents returns the events of app.yml that the installation does not send.
+func (i Installation) MissingEvents() []string {
+	return slices.DeleteFunc(Events(), func(e string) bool { return slices.Contains(i.Events, e) })
+}
+
+// installationTTL is how long an installation is cached, unless a webhook reports a change. GitHub may send no webhook when
+// a permission is removed, and a useless run of an agent costs more than the request.
+const installationTTL = 5 * time.Minute
+
+// AppPermission is a permission that errand uses.
+type AppPermission struct {
+	Permission string // name in GitHub's API
+	Level      string // read or write
+	Required   bool   // no task can be completed without it
+	For        string // purpose, for people
+}
+
+// AppPermissions returns the permissions that app.yml requests.
 func AppPermissions() []AppPermission {
 	return []AppPermission{
 		{"issues", "write", true, "reading issues and answering in comments"},
@@ -40,7 +72,7 @@ func AppPermissions() []AppPermission {
 	}
 }
 
-// Events lists the webhook events that app.yml subscribes to.
+// Events returns the webhook events to which app.yml subscribes.
 func Events() []string {
 	return []string{
 		"issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "pull_request_review_thread",
@@ -48,25 +80,25 @@ func Events() []string {
 	}
 }
 
-// MissingPermission is a permission that an installation grants less of than errand needs.
+// MissingPermission is a permission that an installation does not grant at the required level.
 type MissingPermission struct {
 	AppPermission
 	Granted string // none, read or write
 }
 
-// String says so in words, such as "`contents: write` (granted: `read`)".
+// String returns the permission for people, such as "`contents: write` (granted: `read`)".
 func (l MissingPermission) String() string {
 	return fmt.Sprintf("`%s: %s` (granted: `%s`)", l.Permission, l.Level, l.Granted)
 }
 
-// cachedInstallation is what was last read about an installation.
+// cachedInstallation is an installation as it was last read.
 type cachedInstallation struct {
 	Installation
-	read time.Time // zero if it may have changed since
+	read time.Time // zero if it must be read again
 }
 
-// Installation returns an installation as it was read within grantLife, and since the last webhook about any. One that
-// lacked a required permission is read again.
+// Installation returns an installation, from the cache if it is recent enough. An installation that lacks a required
+// permission is always read again.
 func (f *Forge) Installation(ctx context.Context, id int64) (Installation, error) {
 	f.mu.Lock()
 	known := f.installations[id]
@@ -88,7 +120,7 @@ func (f *Forge) Installation(ctx context.Context, id int64) (Installation, error
 	return in, nil
 }
 
-// CachedInstallations returns what was last read about all installations, by account. It asks GitHub nothing.
+// CachedInstallations returns all installations as they were last read, by account, without a request.
 func (f *Forge) CachedInstallations() []Installation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,7 +132,7 @@ func (f *Forge) CachedInstallations() []Installation {
 	return list
 }
 
-// replaceInstallations remembers a whole list.
+// replaceInstallations stores a complete list of the installations.
 func (f *Forge) replaceInstallations(list []Installation) {
 	f.cacheInstallations(list...)
 	f.mu.Lock()
@@ -112,8 +144,8 @@ func (f *Forge) replaceInstallations(list []Installation) {
 	}
 }
 
-// cacheInstallations remembers installations. If the permissions of one have changed, all tokens are made anew: those that there are
-// were made with the permissions of before.
+// cacheInstallations stores installations. If the permissions of one have changed, it invalidates all tokens, because
+// tokens keep the permissions with which they were created.
 func (f *Forge) cacheInstallations(list ...Installation) {
 	f.mu.Lock()
 	changed := slices.ContainsFunc(list, func(in Installation) bool {
@@ -131,7 +163,7 @@ func (f *Forge) cacheInstallations(list ...Installation) {
 	}
 }
 
-// expireInstallations has every installation read again before it is relied on. The lock is held.
+// expireInstallations marks every cached installation as outdated. The caller holds the lock.
 func (f *Forge) expireInstallations() {
 	for id, g := range f.installations {
 		g.read = time.Time{}
@@ -146,7 +178,7 @@ func installationOf(in *github.Installation) Installation {
 	}
 }
 
-// Installations lists where the App is installed.
+// Installations returns the installations of the App.
 func (f *Forge) Installations(ctx context.Context) ([]Installation, error) {
 	op, err := f.client.Read(ctx, 0, "list installations", "")
 	if err != nil {
@@ -166,7 +198,7 @@ func (f *Forge) Installations(ctx context.Context) ([]Installation, error) {
 	return out, nil
 }
 
-// InstallationRepos lists the repositories that an installation was given, archived ones left out.
+// InstallationRepos returns the repositories of an installation, except archived ones.
 func (f *Forge) InstallationRepos(ctx context.Context, installation int64) ([]state.Repo, error) {
 	op, err := f.client.Read(ctx, installation, "list repositories", fmt.Sprintf("of installation %d", installation))
 	if err != nil {
@@ -191,8 +223,8 @@ func (f *Forge) InstallationRepos(ctx context.Context, installation int64) ([]st
 	return out, nil
 }
 
-// CheckInstalled reports with ErrNotFound that no installation of the App reaches a repository. A public one can
-// be read all the same.
+// CheckInstalled returns ErrNotFound if no installation of the App includes a repository. A public repository can be read
+// nevertheless.
 func (f *Forge) CheckInstalled(ctx context.Context, repo int64) error {
 	op, err := f.client.Read(ctx, 0, "look for an installation", fmt.Sprintf("of repository %d", repo))
 	if err != nil {
@@ -205,39 +237,7 @@ func (f *Forge) CheckInstalled(ctx context.Context, repo int64) error {
 func permissionMap(p *github.InstallationPermissions) map[string]string {
 	out := map[string]string{}
 	if raw, err := json.Marshal(p); err == nil {
-		_ = json.Unmarshal(raw, &out) // all its fields are strings
+		_ = json.Unmarshal(raw, &out) // all fields are strings
 	}
 	return out
-}
-
-// Installation is the App on one account.
-type Installation struct {
-	ID          int64
-	Account     state.Person
-	Suspended   bool
-	Permissions map[string]string // such as issues: write
-	Events      []string          // webhooks that it sends
-	URL         string            // its settings, where an owner grants permissions
-}
-
-// MissingPermissions returns what the installation grants too little of.
-func (i Installation) MissingPermissions() []MissingPermission {
-	levels := []string{"", "read", "write", "admin"}
-	var list []MissingPermission
-	for _, n := range AppPermissions() {
-		granted := i.Permissions[n.Permission]
-		if slices.Index(levels, granted) >= slices.Index(levels, n.Level) {
-			continue
-		}
-		if granted == "" {
-			granted = "none"
-		}
-		list = append(list, MissingPermission{AppPermission: n, Granted: granted})
-	}
-	return list
-}
-
-// MissingEvents returns the events that the installation does not send.
-func (i Installation) MissingEvents() []string {
-	return slices.DeleteFunc(Events(), func(e string) bool { return slices.Contains(i.Events, e) })
 }

@@ -14,7 +14,39 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// issueJSON is an issue with what go-github does not know of it yet.
+// Issue is an issue, or a pull request as an issue.
+type Issue struct {
+	state.Issue
+	Number      int
+	URL         string
+	Assignees   []state.Person
+	IsPR        bool
+	Locked      bool
+	NoRelations bool // it has neither dependencies nor sub-issues; false if GitHub does not say
+	CreatedAt   time.Time
+	UpdatedAt   time.Time // also changed by comments
+	ClosedAt    time.Time
+}
+
+func issueOf(i *github.Issue) Issue {
+	out := Issue{
+		Issue: state.Issue{
+			Node: i.GetNodeID(), Title: i.GetTitle(), Body: i.GetBody(), Author: person(i.User),
+			Milestone: i.GetMilestone().GetTitle(), Closed: i.GetState() == "closed",
+		},
+		Number: i.GetNumber(), URL: i.GetHTMLURL(), IsPR: i.IsPullRequest(), Locked: i.GetLocked(),
+		CreatedAt: i.GetCreatedAt().Time, UpdatedAt: i.GetUpdatedAt().Time, ClosedAt: i.GetClosedAt().Time,
+	}
+	for _, l := range i.Labels {
+		out.Labels = append(out.Labels, l.GetName())
+	}
+	for _, a := range i.Assignees {
+		out.Assignees = append(out.Assignees, person(a))
+	}
+	return out
+}
+
+// issueJSON is an issue with fields that go-github lacks.
 type issueJSON struct {
 	github.Issue
 	Type *struct {
@@ -37,7 +69,7 @@ func (i *issueJSON) issue() Issue {
 	return out
 }
 
-// Issue reads an issue as it is now.
+// Issue reads an issue.
 func (f *Forge) Issue(ctx context.Context, r Repo, number int) (Issue, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read issue", fmt.Sprintf("%s#%d", r.FullName(), number))
 	if err != nil {
@@ -50,20 +82,20 @@ func (f *Forge) Issue(ctx context.Context, r Repo, number int) (Issue, error) {
 	return got.issue(), nil
 }
 
-// IssueState reports whether an issue is open, wherever it is, as seen with an installation's eyes.
-// A private one of somebody else is ErrNotFound.
+// IssueState reports whether an issue of any repository is open. It returns ErrNotFound if the installation cannot see the
+// repository.
 func (f *Forge) IssueState(ctx context.Context, installation int64, owner, name string, number int) (open bool, err error) {
 	i, err := f.Issue(ctx, Repo{Installation: installation, Owner: owner, Name: name}, number)
 	return err == nil && !i.Closed, err
 }
 
-// IssueFilter picks issues. Label and Assignee may both be given; then both must match.
+// IssueFilter selects issues. If both Label and Assignee are set, both must match.
 type IssueFilter struct {
 	Label    string
 	Assignee string // a login
 }
 
-// OpenIssuesFor lists the open issues (no pull requests) that match, oldest first.
+// OpenIssuesFor returns the open issues, but no pull requests, that match a filter, oldest first.
 func (f *Forge) OpenIssuesFor(ctx context.Context, r Repo, want IssueFilter) ([]Issue, error) {
 	op, err := f.client.Read(ctx, r.Installation, "list issues", "of "+r.FullName())
 	if err != nil {
@@ -91,8 +123,8 @@ func (f *Forge) OpenIssuesFor(ctx context.Context, r Repo, want IssueFilter) ([]
 	return out, op.Wrap(err)
 }
 
-// IssueActor finds who assigned (what "assigned", subject a login) or labelled (what "labeled",
-// subject a label) the issue, and when: the newest such event. Without one it is ErrNotFound.
+// IssueActor returns who triggered the newest event of a kind on an issue, and when. The kind is "assigned", with a login as
+// subject, or "labeled", with a label. It returns ErrNotFound if there is no such event.
 func (f *Forge) IssueActor(ctx context.Context, r Repo, number int, what, subject string) (state.Person, time.Time, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read events", about(r, number))
 	if err != nil {
@@ -125,7 +157,7 @@ func (f *Forge) IssueActor(ctx context.Context, r Repo, number int, what, subjec
 	return person(by), newest.GetCreatedAt().Time, nil
 }
 
-// Blocker is an issue that has to be closed before another can be worked on.
+// Blocker is an issue that must be closed before work on another one begins.
 type Blocker struct {
 	Owner  string
 	Name   string
@@ -138,8 +170,8 @@ type Blocker struct {
 // String returns OWNER/NAME#N.
 func (b Blocker) String() string { return fmt.Sprintf("%s/%s#%d", b.Owner, b.Name, b.Number) }
 
-// Blockers lists an issue's dependencies ("blocked by") and its sub-issues, open and closed ones. A
-// GitHub that knows no such things answers with none.
+// Blockers returns the dependencies ("blocked by") and the sub-issues of an issue, open and closed. It returns none if the
+// version of GitHub does not support them.
 func (f *Forge) Blockers(ctx context.Context, r Repo, number int) ([]Blocker, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read dependencies", about(r, number))
 	if err != nil {
@@ -171,7 +203,7 @@ func blocker(r Repo, i *issueJSON, via string) Blocker {
 	return b
 }
 
-// ownerAndName reads the end of …/repos/OWNER/NAME.
+// ownerAndName parses an address that ends in /repos/OWNER/NAME.
 func ownerAndName(address string) (owner, name string, ok bool) {
 	_, full, ok := strings.Cut(address, "/repos/")
 	if !ok {
@@ -179,36 +211,4 @@ func ownerAndName(address string) (owner, name string, ok bool) {
 	}
 	owner, name, ok = strings.Cut(full, "/")
 	return owner, name, ok && owner != "" && name != ""
-}
-
-// Issue is an issue, or the issue side of a pull request.
-type Issue struct {
-	state.Issue
-	Number      int
-	URL         string
-	Assignees   []state.Person
-	IsPR        bool
-	Locked      bool
-	NoRelations bool // GitHub says that it has neither dependencies nor sub-issues; false if it does not say
-	CreatedAt   time.Time
-	UpdatedAt   time.Time // also by a comment
-	ClosedAt    time.Time
-}
-
-func issueOf(i *github.Issue) Issue {
-	out := Issue{
-		Issue: state.Issue{
-			Node: i.GetNodeID(), Title: i.GetTitle(), Body: i.GetBody(), Author: person(i.User),
-			Milestone: i.GetMilestone().GetTitle(), Closed: i.GetState() == "closed",
-		},
-		Number: i.GetNumber(), URL: i.GetHTMLURL(), IsPR: i.IsPullRequest(), Locked: i.GetLocked(),
-		CreatedAt: i.GetCreatedAt().Time, UpdatedAt: i.GetUpdatedAt().Time, ClosedAt: i.GetClosedAt().Time,
-	}
-	for _, l := range i.Labels {
-		out.Labels = append(out.Labels, l.GetName())
-	}
-	for _, a := range i.Assignees {
-		out.Assignees = append(out.Assignees, person(a))
-	}
-	return out
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// LinkedPR is a pull request that mentions an issue or says that it closes it.
+// LinkedPR is a pull request that mentions an issue or will close it.
 type LinkedPR struct {
 	Repo   string // OWNER/NAME
 	Number int
@@ -16,7 +16,7 @@ type LinkedPR struct {
 	By     state.Person
 	Open   bool
 	Merged bool
-	Closes bool // it says that it closes the issue
+	Closes bool // its merge closes the issue
 }
 
 const closingQuery = `query($id: ID!, $after: String) {
@@ -36,7 +36,7 @@ type closingPage struct {
 	Nodes    []linkedNode `json:"nodes"`
 }
 
-// linkedNode is a pull request of linkedFields.
+// linkedNode is a pull request with linkedFields.
 type linkedNode struct {
 	Number     int    `json:"number"`
 	Title      string `json:"title"`
@@ -56,7 +56,7 @@ func (n *linkedNode) pr() LinkedPR {
 	}
 }
 
-// prs are the pull requests of a page, which all say that they close the issue.
+// prs returns the pull requests of a page, which all close the issue.
 func (p closingPage) prs() (out []LinkedPR) {
 	for i := range p.Nodes {
 		pr := p.Nodes[i].pr()
@@ -66,7 +66,7 @@ func (p closingPage) prs() (out []LinkedPR) {
 	return out
 }
 
-// closingPRs lists, all pages, the pull requests that say that they close an issue.
+// closingPRs returns the pull requests that close an issue.
 func closingPRs(op *client.Operation, node string) ([]LinkedPR, error) {
 	var out []LinkedPR
 	var after *string
@@ -91,7 +91,7 @@ func closingPRs(op *client.Operation, node string) ([]LinkedPR, error) {
 	return out, nil
 }
 
-// mentioningPRs reads the timeline for pull requests whose text names the issue.
+// mentioningPRs returns the pull requests that mention an issue, from its timeline.
 func mentioningPRs(op *client.Operation, r Repo, number int) ([]LinkedPR, error) {
 	list, err := client.All(func(o github.ListOptions) ([]*github.Timeline, *github.Response, error) {
 		return op.GitHub.Issues.ListIssueTimeline(op.Ctx, r.Owner, r.Name, number, &o)

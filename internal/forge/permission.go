@@ -8,9 +8,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Permission asks GitHub, each time anew, what a person may do in a repository. The person is userID:
-// an answer about somebody else who has the login now, and an account that is no user of GitHub, are
-// state.PermissionNone.
+// Permission returns the permission of a person in a repository. It is never cached. If the login now belongs to another
+// user than userID, or to no user, it returns state.PermissionNone.
 func (f *Forge) Permission(ctx context.Context, r Repo, login string, userID int64) (state.Permission, error) {
 	if !plainLogin(login) {
 		return state.PermissionNone, nil
@@ -36,7 +35,7 @@ func (f *Forge) Permission(ctx context.Context, r Repo, login string, userID int
 	return state.PermissionNone, nil
 }
 
-// plainLogin keeps anything out of an address that is not a login.
+// plainLogin reports whether login has the form of a login, so that it can be part of an address.
 func plainLogin(login string) bool {
 	if login == "" || len(login) > 100 {
 		return false

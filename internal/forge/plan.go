@@ -6,20 +6,20 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// PlanSnapshot is how a plan stands at one moment: its comment, the 👍 on it, and its issue.
+// PlanSnapshot is the state of a plan at one moment: its comment with the 👍 on it, and its issue.
 type PlanSnapshot struct {
-	Deleted bool // the comment
-	// Approval is the comment that gave an approval, nil if it was not asked for or does not exist any more.
+	Deleted bool // the comment does not exist
+	// Approval is the comment that gave an approval, nil if it was not requested or does not exist.
 	Approval    *Comment
 	Comment     Comment
 	Title, Body string // of the issue
-	Closed      bool   // the issue
-	Head        string // newest commit of the branch that was asked for, empty if there is none
+	Closed      bool   // the issue is closed
+	Head        string // of the requested branch, empty if it does not exist
 }
 
-// PlanSnapshot reads the comment of a plan by its GraphQL id, the 👍 on it and its issue in one piece, and
-// where a branch is; with said, the GraphQL id of the comment that gave an approval, that comment as well.
-func (f *Forge) PlanSnapshot(ctx context.Context, r Repo, comment, said, branch string) (PlanSnapshot, error) {
+// PlanSnapshot reads the comment of a plan, the 👍 on it, its issue and the head of a branch in one request. comment is the
+// GraphQL ID of the plan's comment, approval that of the comment that gave an approval, or empty.
+func (f *Forge) PlanSnapshot(ctx context.Context, r Repo, comment, approval, branch string) (PlanSnapshot, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read a plan's comment", "in "+r.FullName())
 	if err != nil {
 		return PlanSnapshot{}, err
@@ -42,8 +42,8 @@ func (f *Forge) PlanSnapshot(ctx context.Context, r Repo, comment, said, branch 
 		} `json:"repository"`
 	}
 	query, vars := planSnapshotQuery, map[string]any{"id": comment, "owner": r.Owner, "name": r.Name, "branch": "refs/heads/" + branch}
-	if said != "" {
-		query, vars["said"] = planAndApprovalQuery, said
+	if approval != "" {
+		query, vars["said"] = planAndApprovalQuery, approval
 	}
 	if err := client.IgnoreNotFound(op.GraphQL(query, vars, &data)); err != nil {
 		return PlanSnapshot{}, op.Wrap(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// PR is a pull request as it is now.
+// PR is a pull request.
 type PR struct {
 	Number     int
 	Node       string
@@ -28,15 +28,15 @@ type PR struct {
 	Head       string // commit
 	HeadBranch string
 	Base       string // branch
-	// Mergeable is nil while GitHub computes it; asking again in some seconds helps.
+	// Mergeable is nil while GitHub computes it, which takes some seconds.
 	Mergeable *bool
 	// MergeState is GitHub's mergeable_state: clean, dirty (conflicts), behind, blocked, unstable, …
 	MergeState string
-	UpdatedAt  time.Time // also by a comment or a review
-	ClosedAt   time.Time // also by a merge
+	UpdatedAt  time.Time // also changed by comments and reviews
+	ClosedAt   time.Time // also set by a merge
 }
 
-// State returns what a task keeps of it.
+// State returns the part that a task stores.
 func (p PR) State() state.PR {
 	s := state.PR{Number: p.Number, Node: p.Node, URL: p.URL, Title: p.Title, Draft: p.Draft, State: "closed"}
 	switch {
@@ -64,22 +64,22 @@ func mergedBy(p *github.PullRequest) state.Person {
 	return person(p.MergedBy)
 }
 
-// NewPR is what to open.
+// NewPR describes a pull request to open.
 type NewPR struct {
 	Head  string // branch of the same repository
 	Base  string
 	Title string
 	Body  string
 	Draft bool
-	// CheckExisting for one with this head first, open or merged: an earlier try may have made it.
+	// CheckExisting returns an open or merged pull request with this head, which an earlier attempt may have opened.
 	CheckExisting bool
 }
 
-// draftPrefix marks a pull request as unfinished where drafts cannot be had.
+// draftPrefix marks a pull request as unfinished in repositories without drafts.
 const draftPrefix = "[WIP] "
 
-// OpenPR opens a pull request. Where the repository's plan has no drafts, it is an ordinary one with
-// "[WIP]" in its title. One that is open already with this head is returned as it is.
+// OpenPR opens a pull request, or returns the open one with this head. If the repository does not support drafts, it opens an
+// ordinary one with "[WIP]" in its title.
 func (f *Forge) OpenPR(ctx context.Context, r Repo, want NewPR) (PR, error) {
 	if want.CheckExisting {
 		found, err := f.PRByHead(ctx, r, want.Head)
@@ -109,8 +109,8 @@ func (f *Forge) OpenPR(ctx context.Context, r Repo, want NewPR) (PR, error) {
 		}
 		switch {
 		case strings.Contains(said, "no commits between"):
-			e.Hint = "The branch has nothing that " + want.Base + " has not."
-		case strings.Contains(said, "already exists"): // GitHub's lists do not show it yet
+			e.Hint = "The branch has no commits that are not in " + want.Base + "."
+		case strings.Contains(said, "already exists"): // the list does not contain it yet
 			e.Class = ClassTemporary
 		}
 		return PR{}, err
@@ -146,8 +146,8 @@ func (f *Forge) PR(ctx context.Context, r Repo, number int) (PR, error) {
 	return prOf(got), nil
 }
 
-// PRByHead returns the pull request from a branch of the repository: an open one before closed ones,
-// then the newest; nil if there is none. Mergeable is not known from a list.
+// PRByHead returns the pull request from a branch of the repository, nil if there is none. It prefers open to closed ones,
+// then the newest. Mergeable is not set.
 func (f *Forge) PRByHead(ctx context.Context, r Repo, branch string) (*PR, error) {
 	op, err := f.client.Read(ctx, r.Installation, "look for a pull request", "from "+branch+" of "+r.FullName())
 	if err != nil {
@@ -164,7 +164,7 @@ func (f *Forge) PRByHead(ctx context.Context, r Repo, branch string) (*PR, error
 	var best *PR
 	for _, p := range list {
 		s := prOf(p)
-		if s.HeadBranch != branch { // a GitHub that ignores an empty filter
+		if s.HeadBranch != branch { // GitHub may ignore the filter
 			continue
 		}
 		if best == nil || (s.Open && !best.Open) || (s.Open == best.Open && s.Number > best.Number) {
@@ -174,9 +174,8 @@ func (f *Forge) PRByHead(ctx context.Context, r Repo, branch string) (*PR, error
 	return best, nil
 }
 
-// RequestReview asks a person for a review. Where GitHub does not let them, as for the author or
-// somebody who is no collaborator, the note says so in one sentence and there is no error. It may be
-// called twice.
+// RequestReview requests a review from a person. If GitHub refuses it, for example for the author or somebody who is not a
+// collaborator, it returns a note, one sentence for people, and no error. It can be repeated.
 func (f *Forge) RequestReview(ctx context.Context, r Repo, number int, login string) (note string, err error) {
 	op, err := f.client.Write(ctx, r.Installation, "request a review", fmt.Sprintf("of %s#%d by %s", r.FullName(), number, login))
 	if err != nil {
@@ -197,8 +196,8 @@ type Review struct {
 	URL  string
 }
 
-// Reviews lists the submitted reviews, oldest first. States are in lower case, as in webhooks:
-// approved, changes_requested, commented, dismissed.
+// Reviews returns the submitted reviews, oldest first. Their states are in lower case, as in webhooks: approved,
+// changes_requested, commented, dismissed.
 func (f *Forge) Reviews(ctx context.Context, r Repo, number int) ([]Review, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read reviews", about(r, number))
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// thumbsUpFields are the newest 👍 on a text.
+// thumbsUpFields selects the newest 👍 on a text.
 const thumbsUpFields = `reactions(content: THUMBS_UP, first: 20, orderBy: {field: CREATED_AT, direction: DESC}) ` + reactionFields
 
 const pullTextQuery = `query($owner: String!, $name: String!, $number: Int!) {
@@ -30,23 +30,23 @@ const pullTextQuery = `query($owner: String!, $name: String!, $number: Int!) {
   }
 }`
 
-// PullText is what was written in a pull request, with all that decides whether it may be believed.
+// PullText is the conversation of a pull request, with the data that decides which parts are trusted.
 type PullText struct {
-	Text Comment // the pull request's own
-	// Comments are the first hundred comments of the conversation, then the texts of the first fifty reviews, then the
-	// first 25 comments of each of the first forty threads.
+	Text Comment // body of the pull request
+	// Comments are the first 100 comments of the conversation, then the texts of the first 50 reviews, then the first 25
+	// comments of each of the first 40 threads.
 	Comments []PullComment
-	// Truncated reports whether there is more than that.
+	// Truncated is set if there are more.
 	Truncated bool
 }
 
-// PullComment is a text of a pull request and where it stands.
+// PullComment is a text of a pull request and its place.
 type PullComment struct {
 	Comment
-	// Review is the judgement that the text comes with, as GitHub names it: APPROVED, CHANGES_REQUESTED, COMMENTED,
-	// DISMISSED; empty for all else.
+	// Review is the state of the review with this text: APPROVED, CHANGES_REQUESTED, COMMENTED or DISMISSED. It is empty
+	// for other comments.
 	Review string
-	// Thread is the thread that it stands in, without its comments; nil for all else.
+	// Thread is the thread of the comment, without its comments; nil for comments outside of threads.
 	Thread *Thread
 }
 
@@ -72,8 +72,8 @@ type pullTextNode struct {
 	} `json:"reviewThreads"`
 }
 
-// PullText reads a pull request's own text, its conversation, reviews and threads, all in one request; more follow only for
-// texts of the conversation with more than twenty 👍. Of long ones it reads the beginning, as PullText says.
+// PullText reads the body, conversation, reviews and threads of a pull request in one request, with further requests only for
+// comments with more than 20 👍. It reads long conversations up to the limits of type PullText.
 func (f *Forge) PullText(ctx context.Context, r Repo, number int) (PullText, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read a pull request's text", about(r, number))
 	if err != nil {
@@ -106,7 +106,7 @@ func (f *Forge) PullText(ctx context.Context, r Repo, number int) (PullText, err
 	return out, nil
 }
 
-// addReviews adds what reviews say beyond their judgement.
+// addReviews adds the texts of reviews.
 func (t *PullText) addReviews(n *pullTextNode) {
 	t.Truncated = t.Truncated || n.Reviews.PageInfo.HasNextPage
 	for i := range n.Reviews.Nodes {
@@ -131,14 +131,14 @@ func (t *PullText) addThreads(n *pullTextNode) {
 	}
 }
 
-// withNewestReactions is a text with its newest 👍, no more than came with it.
+// withNewestReactions returns a text with the 👍 of its first page.
 func (n *commentNode) withNewestReactions() Comment {
 	v := n.comment()
 	v.ThumbsUp = n.Reactions.reactions()
 	return v
 }
 
-// lineOf is a thread's line: in the present head, else of the original commit; 0 for a whole file.
+// lineOf returns the line of a thread in the current head, or else in the original commit; 0 for a whole file.
 func lineOf(now, original *int) int {
 	switch {
 	case now != nil:

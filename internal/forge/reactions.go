@@ -10,25 +10,25 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Reaction is one person's 👍. Bots' and deleted accounts' are not reported by GitHub.
+// Reaction is the 👍 of a person. GitHub does not report those of bots and deleted accounts.
 type Reaction struct {
-	Node string // GraphQL id of the reaction
+	Node string // GraphQL ID of the reaction
 	By   state.Person
 	At   time.Time // whole seconds
 }
 
-// ReactionPoll is what a poll found.
+// ReactionPoll is the result of PollReactions.
 type ReactionPoll struct {
-	Reactions map[string][]Reaction // per comment or issue, newest first; no entry: no 👍
-	Deleted   []string              // deleted, or hidden from us
-	Cost      int                   // GraphQL points that this poll used
-	Remaining int                   // and that the installation has left in this hour
+	Reactions map[string][]Reaction // by comment or issue, newest first; without those that have no 👍
+	Deleted   []string              // deleted, or not visible to the App
+	Cost      int                   // GraphQL points that the poll used
+	Remaining int                   // GraphQL points that the installation has left in this hour
 }
 
-// maxNodes is how many ids GitHub takes in one nodes field.
+// maxNodes is the maximum number of IDs in a nodes field.
 const maxNodes = 100
 
-// reactionFields selects the 👍 of one thing, newest first, so that strangers' cannot hide a new one.
+// reactionFields selects 👍, newest first, so that many reactions of strangers cannot hide a new one.
 const reactionFields = `{ totalCount pageInfo { hasNextPage endCursor } nodes { id createdAt user { databaseId login } } }`
 
 const reactionsQuery = `query($ids: [ID!]!) {
@@ -69,8 +69,8 @@ func (p reactionPage) reactions() []Reaction {
 	return out
 }
 
-// PollReactions reads the 👍 on comments and issues of one installation, by GraphQL ids: one request per
-// hundred of them, and further ones for a thing with more than twenty 👍.
+// PollReactions reads the 👍 on comments and issues of one installation by GraphQL ID: one request per 100 of them, and
+// further ones for those with more than 20 👍.
 func (f *Forge) PollReactions(ctx context.Context, installation int64, nodes []string) (ReactionPoll, error) {
 	found := ReactionPoll{Reactions: map[string][]Reaction{}}
 	op, err := f.client.Read(ctx, installation, "read reactions", fmt.Sprintf("on %d comments", len(nodes)))
@@ -117,7 +117,7 @@ func pollReactions(op *client.Operation, ids []string, found *ReactionPoll) erro
 	return nil
 }
 
-// remainingReactions follows the pages after first.
+// remainingReactions returns the reactions of the page first and all further pages.
 func remainingReactions(op *client.Operation, id string, first reactionPage, found *ReactionPoll) ([]Reaction, error) {
 	list := first.reactions()
 	page := first.PageInfo
@@ -145,17 +145,17 @@ func remainingReactions(op *client.Operation, id string, first reactionPage, fou
 	return list, nil
 }
 
-// TargetKind is what a reaction is on.
+// TargetKind is the kind of object that a reaction is on.
 type TargetKind string
 
-// The things that REST lets us react on. (A submitted review is not among them.)
+// The objects to which REST can add reactions; submitted reviews are not among them.
 const (
-	TargetIssue         TargetKind = "issue"          // an issue or a pull request's first text
+	TargetIssue         TargetKind = "issue"          // the body of an issue or a pull request
 	TargetComment       TargetKind = "comment"        // in a conversation
-	TargetReviewComment TargetKind = "review comment" // in a thread
+	TargetReviewComment TargetKind = "review comment" // in a review thread
 )
 
-// Target is one thing to react on. ID is the number of an issue, and the database id of a comment.
+// Target is an object to react on. ID is the number of an issue, or the database ID of a comment.
 type Target struct {
 	Kind TargetKind
 	ID   int64
@@ -163,7 +163,7 @@ type Target struct {
 
 func (t Target) on(r Repo) string { return fmt.Sprintf("on %s %d of %s", t.Kind, t.ID, r.FullName()) }
 
-// React sets our reaction, such as "eyes" or "+1". It may be called twice: there is only one of each.
+// React adds a reaction, such as "eyes" or "+1". It can be repeated: the App has at most one of each.
 func (f *Forge) React(ctx context.Context, r Repo, t Target, content string) error {
 	ctx = client.WithDefaultPriority(ctx, PriorityReaction)
 	op, err := f.client.Write(ctx, r.Installation, "react", t.on(r))
@@ -179,7 +179,7 @@ func (f *Forge) React(ctx context.Context, r Repo, t Target, content string) err
 	case TargetReviewComment:
 		_, _, err = api.CreatePullRequestCommentReaction(op.Ctx, r.Owner, r.Name, t.ID, content)
 	default:
-		err = fmt.Errorf("react on %q: no such kind of thing", t.Kind)
+		err = fmt.Errorf("react on %q: unknown kind", t.Kind)
 	}
 	return op.Wrap(err)
 }

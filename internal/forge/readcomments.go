@@ -10,12 +10,12 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// commentFields leaves the database id out: it does not fit into GraphQL's Int any more. It is in the URL.
+// commentFields omits the database ID, which exceeds GraphQL's Int. The URL contains it.
 const commentFields = `id url body createdAt lastEditedAt isMinimized
       author ` + actorFields + ` editor ` + actorFields + `
       reactions(content: THUMBS_UP, first: 20, orderBy: {field: CREATED_AT, direction: DESC}) ` + reactionFields
 
-// commentTextFields selects of a comment, in a conversation or in a review thread, what decides whether it says what it said.
+// commentTextFields selects a comment, in a conversation or in a review thread, without its reactions.
 const commentTextFields = `__typename
     ... on IssueComment { id url body createdAt lastEditedAt isMinimized author ` + actorFields + ` editor ` + actorFields + ` }
     ... on PullRequestReviewComment { id url body createdAt lastEditedAt isMinimized author ` + actorFields + ` editor ` + actorFields + ` }`
@@ -25,9 +25,9 @@ const commentAndHeadQuery = `query($id: ID!, $owner: String!, $name: String!, $b
   repository(owner: $owner, name: $name) { id ref(qualifiedName: $branch) { target ` + targetFields + ` } }
 }`
 
-// CommentAndHead reads a person's comment, in a conversation or in a review thread, by its GraphQL id, without the reactions to it, and where
-// a branch is. The comment is nil if it does not exist any more, head is empty if the branch does not.
-func (f *Forge) CommentAndHead(ctx context.Context, r Repo, node, branch string) (said *Comment, head string, err error) {
+// CommentAndHead reads a comment, in a conversation or in a review thread, by its GraphQL ID, without its reactions, and the
+// head of a branch. The comment is nil if it does not exist, the head is empty if the branch does not exist.
+func (f *Forge) CommentAndHead(ctx context.Context, r Repo, node, branch string) (comment *Comment, head string, err error) {
 	op, err := f.client.Read(ctx, r.Installation, "read a comment again", "in "+r.FullName())
 	if err != nil {
 		return nil, "", err
@@ -88,8 +88,8 @@ func (n *commentNode) comment() Comment {
 	return v
 }
 
-// idOf reads the database id at the end of a comment's address: …#issuecomment-123, …#discussion_r123.
-// An address without one is an issue's own text: 0.
+// idOf returns the database ID at the end of a comment's address (…#issuecomment-123, …#discussion_r123), or 0 if there is
+// none, as for the body of an issue.
 func idOf(address string) int64 {
 	_, fragment, _ := strings.Cut(address, "#")
 	id, err := strconv.ParseInt(strings.TrimLeft(fragment, "abcdefghijklmnopqrstuvwxyz_-"), 10, 64)
@@ -99,7 +99,7 @@ func idOf(address string) int64 {
 	return id
 }
 
-// Comment reads one comment as it is now. A deleted one is ErrNotFound.
+// Comment reads a comment. It returns ErrNotFound if the comment was deleted.
 func (f *Forge) Comment(ctx context.Context, r Repo, id int64) (Comment, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read comment", fmt.Sprintf("%d in %s", id, r.FullName()))
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *Forge) Comment(ctx context.Context, r Repo, id int64) (Comment, error) 
 	return list[0], nil
 }
 
-// readComments reads comments by GraphQL ids; those that are gone are left out.
+// readComments reads comments by GraphQL ID, and omits deleted ones.
 func readComments(op *client.Operation, ids []string) ([]Comment, error) {
 	var data struct {
 		Nodes []*commentNode `json:"nodes"`
@@ -128,7 +128,7 @@ func readComments(op *client.Operation, ids []string) ([]Comment, error) {
 		return nil, err
 	}
 	var out []Comment
-	var found ReactionPoll // the costs are of no interest here
+	var found ReactionPoll // its costs are not used
 	for _, n := range data.Nodes {
 		if n == nil || n.ID == "" {
 			continue
@@ -151,7 +151,7 @@ const issueTextQuery = `query($id: ID!) {
   }
 }`
 
-// IssueText reads an issue's own text as it is now, as a CommentView with ID 0.
+// IssueText reads the body of an issue as a Comment with ID 0.
 func (f *Forge) IssueText(ctx context.Context, r Repo, node string) (Comment, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read the issue's text", "in "+r.FullName())
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// File returns a file's content at a ref (empty: the default branch) and its blob id. What does not
-// exist, and what is not a file, is ErrNotFound.
+// File returns the content of a file at a ref (empty: the default branch) and its blob ID. It returns ErrNotFound if there is
+// no file at path.
 func (f *Forge) File(ctx context.Context, r Repo, ref, path string) (content []byte, sha string, err error) {
 	op, err := f.client.Read(ctx, r.Installation, "read file", path+" of "+r.FullName())
 	if err != nil {
@@ -34,8 +34,7 @@ func (f *Forge) File(ctx context.Context, r Repo, ref, path string) (content []b
 	return []byte(text), file.GetSHA(), op.Wrap(err)
 }
 
-// orgFile is File for the default branch of OWNER/.github, nil if there is none. The App need not be
-// installed there.
+// orgFile returns a file of the default branch of OWNER/.github, nil if there is none. The App need not be installed there.
 func (f *Forge) orgFile(ctx context.Context, r Repo, path string) ([]byte, error) {
 	content, _, err := f.File(ctx, Repo{Installation: r.Installation, Owner: r.Owner, Name: ".github"}, "", path)
 	if errors.Is(err, ErrNotFound) || client.StatusOf(err) == http.StatusForbidden {
@@ -44,16 +43,16 @@ func (f *Forge) orgFile(ctx context.Context, r Repo, path string) ([]byte, error
 	return content, err
 }
 
-// Comparison is what head has over base since they parted.
+// Comparison is the difference between two commits, base and head.
 type Comparison struct {
-	AheadBy   int // commits of head that base has not
-	BehindBy  int // and the other way round
+	AheadBy   int // commits that only head has
+	BehindBy  int // commits that only base has
 	MergeBase string
-	Files     []ChangedFile // at most 300, as GitHub lists them
-	Truncated bool          // there are more files than that
+	Files     []ChangedFile // changed since MergeBase; at most 300
+	Truncated bool          // there can be more files
 }
 
-// ChangedFile is one file of a comparison.
+// ChangedFile is a file of a comparison.
 type ChangedFile struct {
 	Path    string
 	OldPath string // of a renamed file
@@ -61,10 +60,10 @@ type ChangedFile struct {
 	Patch   string // empty for binary and very large files
 }
 
-// maxCompared is how many files GitHub lists in a comparison.
+// maxCompared is the maximum number of files that GitHub returns for a comparison.
 const maxCompared = 300
 
-// ChangedSince compares two commits (or branches): what happened from base to head.
+// ChangedSince returns the changes from base to head, which are commits or branches.
 func (f *Forge) ChangedSince(ctx context.Context, r Repo, base, head string) (Comparison, error) {
 	op, err := f.client.Read(ctx, r.Installation, "compare", fmt.Sprintf("%s with %s in %s", base, head, r.FullName()))
 	if err != nil {
@@ -90,7 +89,7 @@ type Branch struct {
 	SHA  string
 }
 
-// Branches lists the branches whose names begin with prefix (all of them for the empty one).
+// Branches returns the branches whose names begin with prefix.
 func (f *Forge) Branches(ctx context.Context, r Repo, prefix string) ([]Branch, error) {
 	op, err := f.client.Read(ctx, r.Installation, "list branches", fmt.Sprintf("%s* of %s", prefix, r.FullName()))
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// IssueSnapshot is all that GraphQL can tell at once of an issue and its repository before work on it begins.
+// IssueSnapshot is an issue with its discussion and the data of its repository that a task needs at its start.
 type IssueSnapshot struct {
 	DefaultBranch string // empty in an empty repository
-	Head          string // its newest commit
-	// Config is the file that was asked for as the default branch has it; without one, OrgConfig is
-	// that of OWNER/.github, where the App need not be installed. nil: there is none. They are not cut.
+	Head          string // of the default branch
+	// Config is the requested file of the default branch. If it is nil, because there is none, OrgConfig is the file of
+	// OWNER/.github, where the App need not be installed. Neither is truncated.
 	Config, OrgConfig []byte
-	Text              Comment    // the issue's own
-	Comments          []Comment  // all, oldest first, each read in one piece
-	Linked            []LinkedPR // by mention or by a closing keyword, each once
+	Text              Comment    // body of the issue
+	Comments          []Comment  // all of them, oldest first
+	Linked            []LinkedPR // by mention or closing keyword, without duplicates
 }
 
 const blobFields = `{ __typename ... on Blob { oid text isBinary isTruncated } }`
@@ -93,7 +93,7 @@ type issueSnapshotData struct {
 	} `json:"org"`
 }
 
-// targetFields selects what refTarget needs.
+// targetFields selects the fields of refTarget.
 const targetFields = `{ oid ... on Commit { tree { oid } } }`
 
 type refTarget struct {
@@ -103,8 +103,8 @@ type refTarget struct {
 	} `json:"tree"`
 }
 
-// IssueSnapshot reads an issue, its discussion, what is linked to it, the head of the default branch and a
-// file of that branch in one request; only what is unusually long takes further ones.
+// IssueSnapshot reads an issue, its discussion, linked pull requests, the head of the default branch and a file of that
+// branch in one request, and in further requests if there is more than one page.
 func (f *Forge) IssueSnapshot(ctx context.Context, r Repo, number int, file string) (IssueSnapshot, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read the issue's discussion", about(r, number))
 	if err != nil {
@@ -146,7 +146,7 @@ func (f *Forge) IssueSnapshot(ctx context.Context, r Repo, number int, file stri
 	return out, op.Wrap(err)
 }
 
-// fileOf is the content of a file that a query found; what the query does not show whole is read.
+// fileOf returns the content of a file from a query. It reads the file if the query did not return all of it.
 func (f *Forge) fileOf(ctx context.Context, r Repo, b *blobNode, path string) ([]byte, error) {
 	if b == nil || b.Type != "Blob" {
 		return nil, nil
@@ -158,7 +158,7 @@ func (f *Forge) fileOf(ctx context.Context, r Repo, b *blobNode, path string) ([
 	return content, err
 }
 
-// readDiscussion fills in the issue's text and all its comments.
+// readDiscussion fills in the issue's body and all its comments.
 func readDiscussion(op *client.Operation, i *issueNode, out *IssueSnapshot) (err error) {
 	if out.Text, err = withAllReactions(op, &i.commentNode); err != nil {
 		return err
@@ -194,16 +194,16 @@ func readDiscussion(op *client.Operation, i *issueNode, out *IssueSnapshot) (err
 	return nil
 }
 
-// withAllReactions is a comment with all its 👍.
+// withAllReactions returns a comment with all 👍 on it.
 func withAllReactions(op *client.Operation, n *commentNode) (Comment, error) {
 	v := n.comment()
-	var found ReactionPoll // the costs are of no interest here
+	var found ReactionPoll // its costs are not used
 	var err error
 	v.ThumbsUp, err = remainingReactions(op, n.ID, n.Reactions, &found)
 	return v, err
 }
 
-// readLinkedPRs fills in the pull requests; lists of more than a page are read from the start.
+// readLinkedPRs fills in the linked pull requests. It reads lists with more than one page from the start.
 func readLinkedPRs(op *client.Operation, r Repo, number int, i *issueNode, out *IssueSnapshot) (err error) {
 	closing := i.Closing.prs()
 	if i.Closing.PageInfo.HasNextPage {
@@ -226,7 +226,7 @@ func readLinkedPRs(op *client.Operation, r Repo, number int, i *issueNode, out *
 	return nil
 }
 
-// withMentions joins the two lists.
+// withMentions returns closing and those of mentions that are not in it.
 func withMentions(closing, mentions []LinkedPR) []LinkedPR {
 	for _, m := range mentions {
 		same := func(o LinkedPR) bool { return o.Number == m.Number && strings.EqualFold(o.Repo, m.Repo) }

@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// templateQuery lists the folders in which GitHub looks for a pull-request template, in this order:
-// the repository's at a ref, then the owner's.
+// templateQuery lists the directories in which GitHub looks for a pull request template, in this order: those of the
+// repository at a ref, then those of OWNER/.github.
 const templateQuery = `query($owner: String!, $name: String!, $github: String!, $root: String!, $docs: String!) {
   repository(owner: $owner, name: $name) {
     github: object(expression: $github) ` + folderFields + `
@@ -28,7 +28,7 @@ const templateQuery = `query($owner: String!, $name: String!, $github: String!, 
 
 const folderFields = `{ __typename ... on Tree { entries { name type } } }`
 
-// templateFolders are the places of one repository; those that it lacks are nil.
+// templateFolders are the directories of one repository, nil if they do not exist.
 type templateFolders struct {
 	GitHub *folderNode `json:"github"`
 	Root   *folderNode `json:"root"`
@@ -42,7 +42,7 @@ type folderNode struct {
 	} `json:"entries"`
 }
 
-// path is that of the template, empty if there is none.
+// path returns the path of the template, empty if there is none.
 func (t *templateFolders) path() string {
 	if t == nil {
 		return ""
@@ -63,7 +63,7 @@ func (t *templateFolders) path() string {
 	return ""
 }
 
-// isTemplate reports whether a file is a pull-request template, in any spelling that GitHub takes.
+// isTemplate reports whether name is the name of a pull request template.
 func isTemplate(name string) bool {
 	switch strings.ToLower(name) {
 	case "pull_request_template.md", "pull_request_template.txt", "pull_request_template":
@@ -72,9 +72,8 @@ func isTemplate(name string) bool {
 	return false
 }
 
-// PRTemplate returns the pull-request template that applies at a ref (empty: the default branch): the
-// repository's own, in the places and any spelling that GitHub looks at, else the owner's. Without one
-// it is empty.
+// PRTemplate returns the pull request template that applies at a ref (empty: the default branch): the one of the repository,
+// or else of OWNER/.github. It is empty if there is none.
 func (f *Forge) PRTemplate(ctx context.Context, r Repo, ref string) (string, error) {
 	op, err := f.client.Read(ctx, r.Installation, "look for a pull-request template", "in "+r.FullName())
 	if err != nil {
@@ -109,7 +108,7 @@ func (f *Forge) PRTemplate(ctx context.Context, r Repo, ref string) (string, err
 	return "", nil
 }
 
-// notFoundIsNone drops the error for a thing that need not be there.
+// notFoundIsNone returns nil for ErrNotFound, and other errors unchanged.
 func notFoundIsNone(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -117,7 +116,7 @@ func notFoundIsNone(err error) error {
 	return err
 }
 
-// templateIn looks through the folders of a repository one by one.
+// templateIn looks for a template in the directories of a repository one by one.
 func (f *Forge) templateIn(op *client.Operation, r Repo) (string, error) {
 	for _, dir := range []string{".github", "", "docs"} {
 		_, list, _, err := op.GitHub.Repositories.GetContents(op.Ctx, r.Owner, r.Name, dir, &github.RepositoryContentGetOptions{})

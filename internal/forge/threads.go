@@ -11,12 +11,12 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// Thread is a conversation at a line of a pull request's diff.
+// Thread is a review thread of a pull request.
 type Thread struct {
-	Node     string // GraphQL id
-	TopID    int64  // database id of its first comment: what answers go to
+	Node     string // GraphQL ID
+	TopID    int64  // database ID of its first comment, to which replies are addressed
 	Path     string
-	Line     int // in the present head; of the original commit where that is gone; 0 for a whole file
+	Line     int // in the current head, or in the original commit if the head lacks the line; 0 for a whole file
 	Hunk     string
 	Resolved bool
 	Outdated bool
@@ -67,7 +67,7 @@ type threadNode struct {
 	Comments     threadCommentPage `json:"comments"`
 }
 
-// Threads lists all threads of a pull request with all their comments, resolved ones too.
+// Threads returns all threads of a pull request, also resolved ones, with all comments.
 func (f *Forge) Threads(ctx context.Context, r Repo, number int) ([]Thread, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read review threads", about(r, number))
 	if err != nil {
@@ -106,7 +106,7 @@ func (f *Forge) Threads(ctx context.Context, r Repo, number int) ([]Thread, erro
 	return out, nil
 }
 
-// thread reads the rest of a thread's comments.
+// thread returns a thread with its remaining comments.
 func thread(op *client.Operation, n *threadNode) (Thread, error) {
 	t := Thread{Node: n.ID, Path: n.Path, Resolved: n.IsResolved, Outdated: n.IsOutdated, Line: lineOf(n.Line, n.OriginalLine)}
 	page := n.Comments
@@ -139,8 +139,8 @@ func (t *Thread) add(page threadCommentPage) {
 	}
 }
 
-// ReplyInThread answers in a thread, named by its top comment. Calling it twice makes two: look with
-// FindReplies first when the outcome of the first is not known.
+// ReplyInThread replies in the thread whose first comment is top. Each call creates a comment: after an unknown outcome, look
+// for the reply with FindReplies.
 func (f *Forge) ReplyInThread(ctx context.Context, r Repo, number int, top int64, body string) (Comment, error) {
 	op, err := f.client.Write(ctx, r.Installation, "answer in a thread", about(r, number))
 	if err != nil {
@@ -153,9 +153,8 @@ func (f *Forge) ReplyInThread(ctx context.Context, r Repo, number int, top int64
 	return reviewComment(got), nil
 }
 
-// FindReplies returns those of our review comments on a pull request that hold the hidden marker, oldest
-// first: every one but the first is a twin that a lost answer has left. Only what was written or edited since
-// then is read; a zero time reads all.
+// FindReplies returns the App's review comments on a pull request that contain a marker, oldest first. All but the first are
+// duplicates after unknown outcomes. It reads comments that were created or edited since a time; zero means all.
 func (f *Forge) FindReplies(ctx context.Context, r Repo, number int, marker string, since time.Time) ([]Comment, error) {
 	self, err := f.Self(ctx)
 	if err != nil {
@@ -182,7 +181,7 @@ func (f *Forge) FindReplies(ctx context.Context, r Repo, number int, marker stri
 	return found, nil
 }
 
-// DeleteReply deletes a review comment; one that is gone is no error.
+// DeleteReply deletes a review comment. It succeeds if the comment does not exist.
 func (f *Forge) DeleteReply(ctx context.Context, r Repo, id int64) error {
 	op, err := f.client.Write(ctx, r.Installation, "delete review comment", fmt.Sprintf("%d in %s", id, r.FullName()))
 	if err != nil {
