@@ -13,14 +13,14 @@ import (
 	"slices"
 )
 
-// nodeID is an opaque id in GitHub's newer style; kind is its prefix, such as "IC".
+// nodeID returns an opaque id in GitHub's newer format. Kind is its prefix, such as "IC".
 func nodeID(kind string, id int64) string {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], uint64(id))
 	return kind + "_kwDO" + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// randomHex is n random bytes in hexadecimal.
+// randomHex returns n random bytes in hexadecimal.
 func randomHex(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails, by its contract
@@ -49,7 +49,7 @@ func (s *Sim) makeApp() error {
 	return nil
 }
 
-// App tells the App's id, key, secret and bot account. The maps and slices are copies.
+// App returns the App with its id, key, secret and bot account. The maps and slices are copies.
 func (s *Sim) App() App {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,21 +60,21 @@ func (s *Sim) App() App {
 	return a
 }
 
-// AddUser makes a person's account with a personal access token; if the login exists its account is returned.
+// AddUser creates a person's account with a personal access token. If the login exists already, it returns that account.
 func (s *Sim) AddUser(login string) *User {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.addUser(login, TypeUser)
 }
 
-// AddBot makes the account of some other App, such as "dependabot[bot]"; its token acts as a person's would.
+// AddBot creates the account of another App, such as "dependabot[bot]". Its token works like a person's.
 func (s *Sim) AddBot(login string) *User {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.addUser(login, TypeBot)
 }
 
-// AddOrg makes an organization, which may own repositories but cannot act.
+// AddOrg creates an organization, which may own repositories but cannot act.
 func (s *Sim) AddOrg(login string) *User {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +105,8 @@ func (s *Sim) addUser(login, kind string) *User {
 	return u
 }
 
-// Install gives the App a repository, making the owner's installation if there is none, and returns its id.
-// GitHub tells the App so with installation.created or installation_repositories.added.
+// Install adds a repository to the owner's installation of the App, which it creates if there is none, and returns its id.
+// The App receives installation.created or installation_repositories.added.
 func (s *Sim) Install(full string) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Sim) install(r *Repo) *Installation {
 	return in
 }
 
-// Uninstall removes the App from an account: its tokens die, and installation.deleted is sent.
+// Uninstall removes the App from an account: its tokens become invalid, and the App receives installation.deleted.
 func (s *Sim) Uninstall(account string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +169,8 @@ func (s *Sim) Suspend(account string, suspended bool) {
 	}
 }
 
-// GrantPermissions changes what an account's installation grants, as if its owner had accepted a change. Permissions at the
-// level "none" are left out, as GitHub leaves out what is not granted.
+// GrantPermissions changes the permissions of an installation, as if the account's owner had accepted a change. Permissions at the
+// level "none" are left out, as on GitHub.
 func (s *Sim) GrantPermissions(account string, perms map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

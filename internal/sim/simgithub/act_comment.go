@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// comment adds to a conversation.
+// comment adds a comment to a conversation.
 func (x *session) comment(i *Issue, body string) (*Comment, error) {
 	if err := x.writeTalk(i); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (x *session) comment(i *Issue, body string) (*Comment, error) {
 	return k, nil
 }
 
-// editComment changes a comment's text: its author may, and everyone with write.
+// editComment changes the text of a comment. It is permitted to the author and to users with write access.
 func (x *session) editComment(k *Comment, body string) error {
 	if err := x.own(k.issue, k.Author); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (x *session) editComment(k *Comment, body string) error {
 	return nil
 }
 
-// deleteComment removes a comment: its author may, and everyone with write.
+// deleteComment deletes a comment. It is permitted to the author and to users with write access.
 func (x *session) deleteComment(k *Comment) error {
 	if err := x.own(k.issue, k.Author); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (x *session) commentByID(full string, id int64) (*Comment, error) {
 	return k, x.need(r, perm, "read", RoleRead)
 }
 
-// minimize hides a comment (write, or its author), or shows it again.
+// minimize hides a comment or shows it again. It is permitted to the author and to users with write access.
 func (x *session) minimize(k *Comment, minimized bool, reason string) error {
 	if err := x.own(k.issue, k.Author); err != nil {
 		return err
@@ -99,12 +99,12 @@ func (x *session) minimize(k *Comment, minimized bool, reason string) error {
 	return nil
 }
 
-// reactionContents are all reactions there are, in GitHub's order.
+// reactionContents lists all kinds of reactions in GitHub's order.
 func reactionContents() []string {
 	return []string{"+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes"}
 }
 
-// react adds a reaction; made is false if the actor had it already. GitHub sends no webhook for reactions.
+// react adds a reaction; made is false if it exists already. GitHub sends no webhook for reactions.
 func (x *session) react(i *Issue, list *[]*Reaction, content string) (re *Reaction, made bool, err error) {
 	if err := x.writeTalk(i); err != nil {
 		return nil, false, err
@@ -123,7 +123,7 @@ func (x *session) react(i *Issue, list *[]*Reaction, content string) (re *Reacti
 	return re, true, nil
 }
 
-// unreact removes a reaction, by its id or (if id is 0) the actor's own of a content.
+// unreact removes a reaction by its id or, if id is 0, the actor's own reaction with a content.
 func (x *session) unreact(i *Issue, list *[]*Reaction, id int64, content string) error {
 	if err := x.writeTalk(i); err != nil {
 		return err
@@ -140,10 +140,10 @@ func (x *session) unreact(i *Issue, list *[]*Reaction, id int64, content string)
 	return errNotFound()
 }
 
-// references finds "#N" and "owner/repo#N".
+// references matches "#N" and "owner/repo#N".
 var references = regexp.MustCompile(`(?:^|[\s(,;:])(?:([\w.-]+/[\w.-]+))?#(\d+)\b`)
 
-// crossReference notes in other issues' history that this one mentions them, once each.
+// crossReference adds an entry to the history of each issue that the text mentions, unless it has one from this issue.
 func (x *session) crossReference(i *Issue, body string) {
 	for _, m := range references.FindAllStringSubmatch(body, 50) {
 		full := i.repo.FullName()

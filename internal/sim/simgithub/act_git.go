@@ -10,12 +10,12 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// update moves one reference and does all that follows from it.
+// update moves one reference, with all consequences.
 func (u refs) update(r *Repo, c git.RefChange) error {
 	return u.updateAll(r, []git.RefChange{c})
 }
 
-// updateAll moves references together: all of them, or none and an error.
+// updateAll moves all references of a list, or none if one of them is refused.
 func (u refs) updateAll(r *Repo, list []git.RefChange) error {
 	if err := u.x.need(r, "contents", "write", RoleWrite); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (u refs) updateAll(r *Repo, list []git.RefChange) error {
 	return nil
 }
 
-// checkAll refuses changes and fills in what is there now.
+// checkAll returns an error if a change is not permitted, and sets the Before of all changes.
 func (u refs) checkAll(r *Repo, list []git.RefChange) error {
 	for n := range list {
 		if err := u.check(r, &list[n]); err != nil {
@@ -44,7 +44,7 @@ func (u refs) checkAll(r *Repo, list []git.RefChange) error {
 	return nil
 }
 
-// check refuses a change and fills in what is there now.
+// check returns an error if a change is not permitted, and sets its Before.
 func (u refs) check(r *Repo, c *git.RefChange) error {
 	if !git.ValidRef(c.Name) || strings.HasPrefix(c.Name, "refs/pull/") {
 		return errUnprocessable("Reference name is not valid: %s", c.Name)
@@ -75,7 +75,7 @@ func (u refs) check(r *Repo, c *git.RefChange) error {
 	return u.guardWorkflows(r, now, c.After)
 }
 
-// guardWorkflows refuses changes of workflow files by an installation without the workflows permission.
+// guardWorkflows returns an error if an installation without the workflows permission changes workflow files.
 func (u refs) guardWorkflows(r *Repo, before, after string) error {
 	if !u.x.viaApp() || levelRank(u.x.tok.perms["workflows"]) >= levelRank("write") {
 		return nil
@@ -99,7 +99,7 @@ func workflowRefusal(file string) string {
 	return "refusing to allow a GitHub App to create or update workflow `" + file + "` without `workflows` permission"
 }
 
-// moved does what follows when a reference has moved: webhooks, pull requests, issues closed by commits.
+// moved applies the consequences of a moved reference: it sends webhooks, updates pull requests and closes issues.
 func (u refs) moved(r *Repo, name, before, after string) error {
 	r.PushedAt, r.UpdatedAt = u.x.s.now(), u.x.s.now()
 	if err := u.x.webhooks().push(r, name, before, after); err != nil {
@@ -146,8 +146,8 @@ func (u refs) headMoved(p *Pull, before, after string) {
 	u.x.webhooks().pull("synchronize", p, obj{"before": before, "after": after})
 }
 
-// baseMoved merges a pull request whose head has arrived in its base by other ways. Others are from now on compared
-// with where the base is now, so that a base merged into the head is no change of theirs.
+// baseMoved marks a pull request as merged if its base now contains its head. Otherwise, it compares it with the new base from
+// now on, so that merging the base into the head does not add changes.
 func (u refs) baseMoved(p *Pull, after string) {
 	if after == git.ZeroSHA {
 		_ = u.x.setState(p.issue, "closed", "", "") // "closed" is always a valid state
@@ -176,7 +176,7 @@ func (u refs) closeByCommits(r *Repo, before, after string) error {
 	return nil
 }
 
-// updateRef points refs/pull/N/head at the head, as GitHub does. Best effort: nothing of ours depends on it.
+// updateRef points refs/pull/N/head at the head, as GitHub does. Best effort: no other part needs it.
 func (ps pulls) updateRef(p *Pull) {
 	name := fmt.Sprintf("refs/pull/%d/head", p.issue.Number)
 	if err := p.issue.repo.Git.UpdateRef(name, p.HeadSHA, ""); err != nil {
@@ -184,7 +184,7 @@ func (ps pulls) updateRef(p *Pull) {
 	}
 }
 
-// pushCommit makes one commit as a person would, and pushes it.
+// pushCommit creates one commit and pushes it.
 func (u refs) pushCommit(full string, in Commit) (string, error) {
 	r, err := u.x.repo(full)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// NewIssue is what opens an issue.
+// NewIssue describes an issue to be opened.
 type NewIssue struct {
 	Title     string
 	Body      string
@@ -15,7 +15,7 @@ type NewIssue struct {
 	Type      string
 }
 
-// openIssue makes an issue; labels and assignees by those without triage are silently dropped, as on GitHub.
+// openIssue opens an issue. As on GitHub, it silently ignores labels and assignees if the actor has no triage access.
 func (x *session) openIssue(full string, in NewIssue) (*Issue, error) {
 	r, err := x.repo(full)
 	if err != nil {
@@ -44,7 +44,7 @@ func (x *session) openIssue(full string, in NewIssue) (*Issue, error) {
 	return i, nil
 }
 
-// newIssue makes the issue or the issue side of a pull request, without any event.
+// newIssue creates an issue, or the issue side of a pull request, without sending an event.
 func (x *session) newIssue(r *Repo, title, body string) *Issue {
 	r.lastNumber++
 	i := &Issue{
@@ -57,7 +57,7 @@ func (x *session) newIssue(r *Repo, title, body string) *Issue {
 	return i
 }
 
-// maxBody is the longest text that GitHub stores for an issue or comment, in characters.
+// maxBody is the maximum length of the text of an issue or a comment, in characters.
 const maxBody = 65536
 
 func checkBody(resource, body string) error {
@@ -67,7 +67,7 @@ func checkBody(resource, body string) error {
 	return nil
 }
 
-// IssueEdit changes an issue; a nil field stays as it is.
+// IssueEdit describes a change of an issue. A nil field stays unchanged.
 type IssueEdit struct {
 	Title       *string
 	Body        *string
@@ -79,7 +79,7 @@ type IssueEdit struct {
 	Milestone   *string
 }
 
-// editIssue changes an issue or the issue side of a pull request, sending one event per kind of change.
+// editIssue changes an issue or the issue side of a pull request. It sends one event per kind of change.
 func (x *session) editIssue(i *Issue, in IssueEdit) error {
 	if err := x.editText(i, in); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (x *session) editText(i *Issue, in IssueEdit) error {
 	return nil
 }
 
-// setState closes or reopens; commit is the commit that closed it, or empty.
+// setState closes or reopens an issue. Commit is the commit that closed it, or empty.
 func (x *session) setState(i *Issue, state, reason, commit string) error {
 	if state != "open" && state != "closed" {
 		return errInvalid("Issue", "state", "invalid")
@@ -181,7 +181,7 @@ func (x *session) setState(i *Issue, state, reason, commit string) error {
 	return nil
 }
 
-// event adds to an issue's history.
+// event adds an entry to the history of an issue.
 func (x *session) event(i *Issue, e *Event) {
 	e.ID = x.s.newID()
 	e.NodeID = nodeID("EV", e.ID)
@@ -189,7 +189,7 @@ func (x *session) event(i *Issue, e *Event) {
 	i.Events = append(i.Events, e)
 }
 
-// lock closes a conversation to those without write, or opens it again.
+// lock locks a conversation to users with write access, or unlocks it.
 func (x *session) lock(i *Issue, locked bool, reason string) error {
 	if err := x.need(i.repo, "issues|pull_requests", "write", RoleTriage); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (x *session) lock(i *Issue, locked bool, reason string) error {
 	return nil
 }
 
-// without lists what is in a but not in b.
+// without returns the elements of a that are not in b.
 func without(a, b []string) []string {
 	var out []string
 	for _, v := range a {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// addLabels puts labels on an issue, making those that the repository lacks.
+// addLabels adds labels to an issue, and creates labels that the repository does not have.
 func (x *session) addLabels(i *Issue, names []string) {
 	for _, name := range names {
 		l := x.label(i.repo, name)
@@ -19,7 +19,7 @@ func (x *session) addLabels(i *Issue, names []string) {
 	}
 }
 
-// removeLabel takes a label off; it is a 404 if it was not there.
+// removeLabel removes a label. The error is a 404 if the issue does not have it.
 func (x *session) removeLabel(i *Issue, name string) error {
 	n := slices.IndexFunc(i.Labels, func(l string) bool { return strings.EqualFold(l, name) })
 	if n < 0 {
@@ -35,12 +35,12 @@ func (x *session) removeLabel(i *Issue, name string) error {
 
 func (x *session) setLabels(i *Issue, names []string) {
 	for _, name := range without(i.Labels, names) {
-		_ = x.removeLabel(i, name) // it is there: it was just listed
+		_ = x.removeLabel(i, name) // it exists: it was just listed
 	}
 	x.addLabels(i, names)
 }
 
-// label finds a label of a repository without regard to case, and makes it if it is missing.
+// label returns a label of a repository, ignoring case. It creates the label if there is none.
 func (x *session) label(r *Repo, name string) Label {
 	name = strings.TrimSpace(name)
 	if name == "" {
@@ -57,7 +57,7 @@ func (x *session) label(r *Repo, name string) Label {
 	return l
 }
 
-// assignable tells whether a login can be assigned: people with an explicit role, and who commented. Never a bot.
+// assignable reports whether a login can be assigned: people with an explicit role, and those who commented, but never bots.
 func (f finder) assignable(i *Issue, login string) bool {
 	u, ok := f.s.users[login]
 	if !ok || u.Type != TypeUser {
@@ -78,7 +78,7 @@ func (f finder) assignableIn(r *Repo, login string) bool {
 	return login == r.Owner || explicit && r.RoleOf(login).Rank() >= RoleRead.Rank()
 }
 
-// assign adds assignees, at most ten; logins that cannot be assigned are silently left out, as on GitHub.
+// assign adds assignees, at most ten. As on GitHub, it silently ignores logins that cannot be assigned.
 func (x *session) assign(i *Issue, logins []string) {
 	for _, login := range logins {
 		if slices.Contains(i.Assignees, login) || len(i.Assignees) >= 10 || !x.s.find.assignable(i, login) {
@@ -91,7 +91,7 @@ func (x *session) assign(i *Issue, logins []string) {
 	}
 }
 
-// unassign removes assignees; logins that are not assigned are left out.
+// unassign removes assignees. It ignores logins that are not assigned.
 func (x *session) unassign(i *Issue, logins []string) {
 	for _, login := range logins {
 		n := slices.Index(i.Assignees, login)

@@ -9,15 +9,15 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// Merge says how to merge a pull request.
+// Merge describes how to merge a pull request.
 type Merge struct {
 	Method  string // merge (default) or squash
 	Title   string
 	Message string
-	SHA     string // what the head must be; empty: anything
+	SHA     string // required head; empty: not checked
 }
 
-// merge really merges in the bare repository, closes what the body says it closes and tells everybody.
+// merge merges a pull request in the bare repository, closes the issues that its text names, and sends the webhooks.
 func (u refs) merge(p *Pull, in Merge) error {
 	r := p.issue.repo
 	if err := u.x.need(r, "contents", "write", RoleWrite); err != nil {
@@ -88,7 +88,7 @@ func (u refs) commitMerge(p *Pull, in Merge, base, tree string) (string, error) 
 	return sha, err
 }
 
-// finishMerge records a merge, whoever made it.
+// finishMerge marks a pull request as merged.
 func (u refs) finishMerge(p *Pull, sha string) {
 	i := p.issue
 	p.Merged, p.MergedAt, p.MergedBy, p.MergeCommit = true, u.x.s.now(), u.x.login(), sha
@@ -103,7 +103,7 @@ func (u refs) finishMerge(p *Pull, sha string) {
 	}
 }
 
-// identity is the actor as git sees it.
+// identity returns the actor as the author of a commit.
 func (x *session) identity() git.Identity { return x.s.identityOf(x.by) }
 
 func (s *Sim) identityOf(u *User) git.Identity {
@@ -113,7 +113,7 @@ func (s *Sim) identityOf(u *User) git.Identity {
 	return git.Identity{Name: u.Login, Email: fmt.Sprintf("%d+%s@users.noreply.github.com", u.ID, u.Login), At: s.now()}
 }
 
-// webFlow is the committer of what GitHub commits on somebody's behalf, and signs.
+// webFlow returns the committer of commits that GitHub makes and signs on behalf of users.
 func (s *Sim) webFlow() git.Identity {
 	return git.Identity{Name: "GitHub", Email: "noreply@github.com", At: s.now()}
 }

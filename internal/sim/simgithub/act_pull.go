@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// NewPull is what opens a pull request.
+// NewPull describes a pull request to be opened.
 type NewPull struct {
 	Title string
 	Body  string
@@ -16,7 +16,7 @@ type NewPull struct {
 	Draft bool
 }
 
-// openPull makes a pull request between two branches of one repository.
+// openPull opens a pull request between two branches of one repository.
 func (x *session) openPull(full string, in NewPull) (*Pull, error) {
 	r, err := x.repo(full)
 	if err != nil {
@@ -50,7 +50,7 @@ func (x *session) openPull(full string, in NewPull) (*Pull, error) {
 	return p, nil
 }
 
-// checkPull refuses what GitHub refuses, and resolves both branches.
+// checkPull returns an error if GitHub would refuse the pull request, and else the heads of both branches.
 func (x *session) checkPull(r *Repo, in NewPull) (head, base string, err error) {
 	if strings.TrimSpace(in.Title) == "" {
 		return "", "", errInvalid("PullRequest", "title", "missing_field")
@@ -79,7 +79,7 @@ func (x *session) checkPull(r *Repo, in NewPull) (head, base string, err error) 
 	return head, base, nil
 }
 
-// reopenable refuses to reopen what was merged or has lost its branch.
+// reopenable returns an error if a pull request cannot be reopened because it was merged or its branch is gone.
 func (x *session) reopenable(p *Pull) error {
 	r := p.issue.repo
 	sha := r.Git.Branch(p.Head)
@@ -90,7 +90,7 @@ func (x *session) reopenable(p *Pull) error {
 	return nil
 }
 
-// PullEdit changes a pull request; a nil field stays as it is.
+// PullEdit describes a change of a pull request. A nil field stays unchanged.
 type PullEdit struct {
 	Title *string
 	Body  *string
@@ -114,7 +114,7 @@ func (x *session) editPull(p *Pull, in PullEdit) error {
 	return x.editIssue(p.issue, IssueEdit{Title: in.Title, Body: in.Body, State: in.State})
 }
 
-// setDraft converts to a draft or marks ready for review.
+// setDraft converts a pull request to a draft or marks it ready for review.
 func (x *session) setDraft(p *Pull, draft bool) error {
 	if err := x.own(p.issue, p.issue.Author); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (x *session) setDraft(p *Pull, draft bool) error {
 	return nil
 }
 
-// requestReviewers asks people for a review: all of them, or none and a 422.
+// requestReviewers requests a review from all people of a list, or from none if one of them cannot review.
 func (x *session) requestReviewers(p *Pull, logins []string) error {
 	r := p.issue.repo
 	if err := x.need(r, "pull_requests", "write", RoleWrite); err != nil {
@@ -159,7 +159,7 @@ func (x *session) requestReviewers(p *Pull, logins []string) error {
 	return nil
 }
 
-// unrequestReviewers takes requests back.
+// unrequestReviewers withdraws review requests.
 func (x *session) unrequestReviewers(p *Pull, logins []string) error {
 	if err := x.need(p.issue.repo, "pull_requests", "write", RoleWrite); err != nil {
 		return err
@@ -174,10 +174,10 @@ func (x *session) unrequestReviewers(p *Pull, logins []string) error {
 	return nil
 }
 
-// closingWords finds "fixes #N" and its kin.
+// closingWords matches "fixes #N" and the other closing keywords.
 var closingWords = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+(?:([\w.-]+/[\w.-]+))?#(\d+)\b`)
 
-// closesByText lists the issues that a text closes when it reaches the default branch, each once.
+// closesByText returns the issues that a text closes when it reaches the default branch, each once.
 func (f finder) closesByText(r *Repo, text string) []*Issue {
 	var out []*Issue
 	for _, m := range closingWords.FindAllStringSubmatch(text, 50) {
@@ -196,7 +196,7 @@ func (f finder) closesByText(r *Repo, text string) []*Issue {
 	return out
 }
 
-// closedBy lists the issues that merging a pull request will close: none unless the base is the default branch.
+// closedBy returns the issues that merging a pull request will close: none unless the base is the default branch.
 func (f finder) closedBy(p *Pull) []*Issue {
 	if p.Base != p.issue.repo.DefaultBranch {
 		return nil

@@ -2,13 +2,13 @@ package simgithub
 
 import "slices"
 
-// issue finds an issue by its database id.
+// issue returns an issue by its database id.
 func (f finder) issue(id int64) (*Issue, bool) {
 	i, ok := f.s.nodes[nodeID("I", id)].(*Issue)
 	return i, ok
 }
 
-// setBlockedBy adds or removes a dependency: i waits for the issue with an id.
+// setBlockedBy adds or removes a dependency of an issue on the issue with an id.
 func (x *session) setBlockedBy(i *Issue, id int64, add bool) error {
 	if err := x.triage(i); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (x *session) setBlockedBy(i *Issue, id int64, add bool) error {
 	return nil
 }
 
-// setSubIssue makes the issue with an id a child of i, or parts them.
+// setSubIssue makes the issue with an id a sub-issue of i, or removes it from there.
 func (x *session) setSubIssue(i *Issue, id int64, add, replace bool) error {
 	if err := x.triage(i); err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// NewReview is a review with its comments.
+// NewReview describes a review to be added.
 type NewReview struct {
 	Event    string // APPROVE, REQUEST_CHANGES, COMMENT; empty: stays pending
 	Body     string
@@ -13,7 +13,7 @@ type NewReview struct {
 	Comments []NewReviewComment
 }
 
-// NewReviewComment starts a thread at a line of the diff.
+// NewReviewComment describes a comment that starts a thread at a line of the diff.
 type NewReviewComment struct {
 	Path      string
 	Line      int    // 0: about the whole file
@@ -37,7 +37,7 @@ func reviewState(event string) (string, bool) {
 	}
 }
 
-// add submits a review; who may read may review, but nobody may judge their own pull request.
+// add adds a review. It is permitted to users with read access, but nobody may approve or reject their own pull request.
 func (rv reviews) add(p *Pull, in NewReview) (*Review, error) {
 	if err := rv.check(p, in); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (rv reviews) newReview(p *Pull, state, body, commit string) *Review {
 	return v
 }
 
-// submit turns a pending review into a judgement.
+// submit submits a pending review.
 func (rv reviews) submit(v *Review, event, body string) error {
 	state, ok := reviewState(event)
 	if !ok || event == "" || v.State != ReviewPending || v.Author != rv.x.login() {
@@ -114,7 +114,7 @@ func (rv reviews) submit(v *Review, event, body string) error {
 	return nil
 }
 
-// announce sends the review's webhook and one for each of its comments.
+// announce sends a webhook for the review and one for each of its comments.
 func (rv reviews) announce(v *Review) {
 	rv.x.webhooks().review("submitted", v, nil)
 	for _, t := range v.pull.Threads {
@@ -126,7 +126,7 @@ func (rv reviews) announce(v *Review) {
 	}
 }
 
-// dismiss takes a judgement back (write).
+// dismiss dismisses a review. It needs write access.
 func (rv reviews) dismiss(v *Review) error {
 	if err := rv.x.need(v.pull.issue.repo, "pull_requests", "write", RoleWrite); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// newThread checks that a comment's place is in the diff, without adding it yet.
+// newThread returns a thread that is not added yet, or an error if its line is not in the diff.
 func (rv reviews) newThread(p *Pull, in NewReviewComment, commit string) (*Thread, error) {
 	if strings.TrimSpace(in.Body) == "" {
 		return nil, errInvalid("PullRequestReviewComment", "body", "missing_field")
@@ -49,7 +49,7 @@ func (rv reviews) addComment(t *Thread, v *Review, body string) *ReviewComment {
 	return k
 }
 
-// reply answers in a thread. GitHub wraps a single answer in a review of its own, and sends both webhooks.
+// reply adds a comment to a thread. Like GitHub, it wraps it in a review of its own and sends both webhooks.
 func (rv reviews) reply(t *Thread, body string) (*ReviewComment, error) {
 	if err := rv.check(t.pull, NewReview{Event: "COMMENT", Body: body}); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (rv reviews) reply(t *Thread, body string) (*ReviewComment, error) {
 	return k, nil
 }
 
-// replyTo answers in the thread whose first comment has an id; a later comment's id is refused.
+// replyTo adds a comment to the thread whose first comment has an id. Ids of later comments are refused.
 func (rv reviews) replyTo(p *Pull, id int64, body string) (*ReviewComment, error) {
 	k, ok := rv.x.s.nodes[nodeID("PRRC", id)].(*ReviewComment)
 	if !ok || k.thread.pull != p {
@@ -72,7 +72,7 @@ func (rv reviews) replyTo(p *Pull, id int64, body string) (*ReviewComment, error
 	return rv.reply(k.thread, body)
 }
 
-// startThread comments on a line outside a review; GitHub makes a review around it.
+// startThread adds a single comment at a line. Like GitHub, it wraps it in a review.
 func (rv reviews) startThread(p *Pull, in NewReviewComment, commit string) (*ReviewComment, error) {
 	v, err := rv.add(p, NewReview{Event: "COMMENT", CommitID: commit, Comments: []NewReviewComment{in}})
 	if err != nil {
@@ -85,7 +85,7 @@ func (rv reviews) startThread(p *Pull, in NewReviewComment, commit string) (*Rev
 	return t.Comments[0], nil
 }
 
-// resolve marks a thread as settled, or opens it again; the pull request's author may, and who has write.
+// resolve resolves or unresolves a thread. It is permitted to the author of the pull request and to users with write access.
 func (rv reviews) resolve(t *Thread, resolved bool) error {
 	i := t.pull.issue
 	if rv.x.viaApp() || rv.x.by == nil || rv.x.by.Login != i.Author {
@@ -137,15 +137,15 @@ func (rv reviews) deleteComment(k *ReviewComment) error {
 	return nil
 }
 
-// follow moves a thread's line from one head to the next: it shifts with the lines above it, and the thread is outdated
-// when its own line changed.
+// follow moves the line of a thread from one head to the next. It shifts with the lines above it. The thread is outdated
+// if the line itself changed.
 func (t *Thread) follow(in *git.Repository, before, after string) {
 	if t.Line == 0 || t.Outdated || t.Side != "RIGHT" {
 		return
 	}
 	shift, changed, err := in.FollowLine(t.Path, t.Line, before, after)
 	switch {
-	case err != nil: // as with a file that is gone: the thread stays where it is
+	case err != nil: // for example because the file was deleted: the thread stays where it is
 	case changed:
 		t.Outdated, t.Line, t.StartLine = true, 0, 0
 	default:

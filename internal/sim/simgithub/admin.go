@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// RenameRepo gives a repository another name. Its id stays; the old address redirects by GET, as on GitHub.
+// RenameRepo renames a repository. Its id stays, and GET requests of the old address are redirected, as on GitHub.
 func (s *Sim) RenameRepo(full, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +42,7 @@ func (s *Sim) ArchiveRepo(full string) error {
 	return nil
 }
 
-// RemoveFromInstallation takes a repository away from the App.
+// RemoveFromInstallation removes a repository from its installation of the App.
 func (s *Sim) RemoveFromInstallation(full string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *Sim) RemoveFromInstallation(full string) error {
 	return nil
 }
 
-// redirect answers for a repository that has another name now; ok is false if it has not.
+// redirect returns the answer for a renamed repository; ok is false if it was not renamed.
 func (c *call) redirect() (a answer, ok bool) {
 	id, ok := c.s.moved[repoKey(c.full())]
 	if !ok {

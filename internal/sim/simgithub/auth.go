@@ -13,10 +13,10 @@ import (
 	"github.com/golang-jwt/jwt/v4"
 )
 
-// tokenLife is how long an installation token is good for.
+// tokenLife is the lifetime of an installation token.
 const tokenLife = time.Hour
 
-// session finds out who sends a request. It needs the lock of the Sim.
+// session returns the session of the sender of a request.
 func (a authenticator) session(r *http.Request) *session {
 	cred, ok := credential(r)
 	if !ok {
@@ -45,7 +45,7 @@ func (a authenticator) session(r *http.Request) *session {
 	return x
 }
 
-// credential reads the Authorization header: Bearer, token, or Basic with the token as password.
+// credential returns the credential of an Authorization header: Bearer, token, or Basic with the token as password.
 func credential(r *http.Request) (string, bool) {
 	if _, pass, ok := r.BasicAuth(); ok {
 		return pass, true
@@ -57,7 +57,7 @@ func credential(r *http.Request) (string, bool) {
 	return strings.TrimSpace(cred), true
 }
 
-// checkJWT accepts what the App signed: RS256, its own id as issuer, at most ten minutes long.
+// checkJWT accepts a JWT that the App signed by RS256, with its own id as issuer and a lifetime of at most ten minutes.
 func (a authenticator) checkJWT(cred string) error {
 	refuse := func(msg string) error { return &Error{Status: http.StatusUnauthorized, Message: msg} }
 	var claims jwt.RegisteredClaims
@@ -79,14 +79,14 @@ func (a authenticator) checkJWT(cred string) error {
 	return nil
 }
 
-// tokenRequest is what an installation token is asked to be good for.
+// tokenRequest limits an installation token to some repositories and permissions.
 type tokenRequest struct {
 	Repositories  []string          `json:"repositories"`
 	RepositoryIDs []int64           `json:"repository_ids"`
 	Permissions   map[string]string `json:"permissions"`
 }
 
-// mint makes an installation token; asking for more than was granted is a 422.
+// mint creates an installation token. The error is a 422 if more is requested than was granted.
 func (a authenticator) mint(in *Installation, req tokenRequest) (string, *token, error) {
 	perms := maps.Clone(in.Permissions)
 	if len(req.Permissions) > 0 {
@@ -118,7 +118,7 @@ func (a authenticator) mint(in *Installation, req tokenRequest) (string, *token,
 	return cred, t, nil
 }
 
-// randomToken looks like the stateless tokens of 2026: about 500 characters in three dotted parts.
+// randomToken returns a token in the format of 2026: about 500 characters in three parts separated by dots.
 func randomToken() string {
 	part := func(n int) string {
 		b := make([]byte, n)
@@ -128,14 +128,14 @@ func randomToken() string {
 	return part(30) + "." + part(160) + "." + part(190)
 }
 
-// Tokens are all tokens that are good now, for a test that looks for them where they must not be.
+// Tokens returns all valid tokens, for tests that search for leaked ones.
 func (s *Sim) Tokens() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.tokens))
 }
 
-// ExpireTokens ends all installation tokens at once, as if an hour had passed.
+// ExpireTokens makes all installation tokens invalid, as if an hour had passed.
 func (s *Sim) ExpireTokens() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,13 +20,13 @@ func (b *callBook) add(name string) {
 	b.counts[name]++
 }
 
-// CallCount is how often one route was called.
+// CallCount is the number of calls of a route.
 type CallCount struct {
 	Route string // "METHOD pattern", such as "GET /repos/{owner}/{repo}/issues/{number}", or "git upload-pack"
 	Count int
 }
 
-// Calls tells how often each route was called, by REST, GraphQL and git, and the sum.
+// Calls returns the number of calls of each route of REST, GraphQL and git, and their sum.
 func (s *Sim) Calls() (list []CallCount, total int) {
 	s.counts.mu.Lock()
 	defer s.counts.mu.Unlock()
@@ -38,23 +38,23 @@ func (s *Sim) Calls() (list []CallCount, total int) {
 	return list, total
 }
 
-// Call is one request on its way, for Sim.OnCall.
+// Call is a request, for Sim.OnCall.
 type Call struct {
 	Route string // as in CallCount
 	Path  string // below /api/v3, "/graphql", or a git path
 	App   bool   // sent with a JWT or an installation token
-	After bool   // the request has taken effect and is about to be answered; else it has not been looked at yet
+	After bool   // the request has taken effect and is about to be answered; else it is not processed yet
 }
 
-// OnCall has f called for each request, before it takes effect and again after, so that a test can let something
-// happen at exactly that moment. The request waits for f, which may act on the Sim as anybody. nil ends it.
+// OnCall makes the simulator call f for each request, before it takes effect and again after, so that a test can act at exactly
+// that moment. The request waits for f, which may act on the Sim as anybody. A nil f ends this.
 func (s *Sim) OnCall(f func(Call)) {
 	s.counts.mu.Lock()
 	defer s.counts.mu.Unlock()
 	s.counts.watcher = f
 }
 
-// tell lets the watcher know of a call.
+// tell calls the function of OnCall.
 func (b *callBook) tell(c Call) {
 	b.mu.Lock()
 	f := b.watcher

@@ -7,20 +7,20 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// CheckSuite gathers the check runs of one App on one commit. It is completed when all of them are.
+// CheckSuite contains the check runs of one App on one commit. It is completed when all of them are.
 type CheckSuite struct {
 	ID         int64
 	NodeID     string
 	HeadSHA    string
-	HeadBranch string // a branch whose head the commit was when the suite began, or empty
-	ByApp      bool   // of the App of this stand-in, else of a CI that is not modelled
+	HeadBranch string // a branch whose head was the commit when the suite was created, or empty
+	ByApp      bool   // of the simulator's App, else of a CI that is not simulated
 	Status     string // queued, in_progress or completed
 	Conclusion string // empty until completed
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 }
 
-// suite finds or makes the suite that a check run belongs to.
+// suite returns the suite of a check run, and creates it if there is none.
 func (ch checks) suite(r *Repo, k *CheckRun) *CheckSuite {
 	for _, c := range r.CheckSuites {
 		if c.HeadSHA == k.HeadSHA && c.ByApp == k.ByApp {
@@ -42,8 +42,8 @@ func (ch checks) suite(r *Repo, k *CheckRun) *CheckSuite {
 	return c
 }
 
-// requestSuite begins a suite for our App when a commit is pushed, as GitHub does for each App that may write checks.
-// It stays queued for as long as the App makes no check run in it.
+// requestSuite creates a suite of the App when a commit is pushed, as GitHub does for each App with write access to checks.
+// It stays queued until the App adds a check run to it.
 func (ch checks) requestSuite(r *Repo, branch, sha string) {
 	for _, in := range ch.x.s.installs {
 		if in.has(r.ID) && levelRank(in.Permissions["checks"]) >= levelRank("write") && !r.hasSuite(sha) {
@@ -54,12 +54,12 @@ func (ch checks) requestSuite(r *Repo, branch, sha string) {
 	}
 }
 
-// hasSuite tells whether our App has a suite on a commit.
+// hasSuite reports whether the App has a suite on a commit.
 func (r *Repo) hasSuite(sha string) bool {
 	return slices.ContainsFunc(r.CheckSuites, func(c *CheckSuite) bool { return c.ByApp && c.HeadSHA == sha })
 }
 
-// judgeSuite follows its runs, and says so when the last of them has completed.
+// judgeSuite updates a suite after a change of its runs, and sends a webhook when the last of them has completed.
 func (ch checks) judgeSuite(r *Repo, c *CheckSuite) {
 	status, conclusion := r.suiteResult(c)
 	if c.Status == status && c.Conclusion == conclusion {
@@ -71,7 +71,7 @@ func (ch checks) judgeSuite(r *Repo, c *CheckSuite) {
 	}
 }
 
-// suiteResult sums up the newest run of each name.
+// suiteResult returns the combined result of the newest run of each name.
 func (r *Repo) suiteResult(c *CheckSuite) (status, conclusion string) {
 	order := []string{"", "skipped", "neutral", "success", "stale", "action_required", "cancelled", "timed_out", "failure"}
 	worst := 0
@@ -84,7 +84,7 @@ func (r *Repo) suiteResult(c *CheckSuite) (status, conclusion string) {
 	return "completed", order[worst]
 }
 
-// latestRuns lists the newest run of each name in a suite.
+// latestRuns returns the newest run of each name in a suite.
 func (r *Repo) latestRuns(c *CheckSuite) []*CheckRun {
 	var list []*CheckRun
 	for _, k := range r.CheckRuns {
@@ -96,7 +96,7 @@ func (r *Repo) latestRuns(c *CheckSuite) []*CheckRun {
 	return list
 }
 
-// suiteJSON is a check suite with the commit that it is about.
+// suiteJSON encodes a check suite with its commit.
 func (ch checks) suiteJSON(r *Repo, c *CheckSuite) obj {
 	o := ch.shortSuiteJSON(r, c)
 	o["latest_check_runs_count"], o["check_runs_url"] = len(r.latestRuns(c)), ch.x.s.json.api("/repos/%s/check-suites/%d/check-runs", r.FullName(), c.ID)
@@ -106,7 +106,7 @@ func (ch checks) suiteJSON(r *Repo, c *CheckSuite) obj {
 	return o
 }
 
-// shortSuiteJSON is a check suite as payloads about its runs hold it.
+// shortSuiteJSON encodes a check suite as payloads about its runs contain it.
 func (ch checks) shortSuiteJSON(r *Repo, c *CheckSuite) obj {
 	api := ch.x.s.json.api("/repos/%s/check-suites/%d", r.FullName(), c.ID)
 	return obj{
@@ -117,7 +117,7 @@ func (ch checks) shortSuiteJSON(r *Repo, c *CheckSuite) obj {
 	}
 }
 
-// checkApp is the App that a check is by: ours, or one that stands for a CI.
+// checkApp encodes the App of a check: the simulator's, or one that represents a CI.
 func (j encoder) checkApp(r *Repo, ours bool) obj {
 	if ours {
 		return j.app()
@@ -130,7 +130,7 @@ func (j encoder) checkApp(r *Repo, ours bool) obj {
 	}
 }
 
-// pullsAt lists the open pull requests whose head is a commit, in the short form of checks.
+// pullsAt encodes the open pull requests whose head is a commit, in the short form of checks.
 func (j encoder) pullsAt(r *Repo, sha string) []any {
 	out := []any{}
 	end := func(branch, sha string) obj {

@@ -8,16 +8,16 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// Entry is one thing in the conversation of an issue or pull request; exactly one of its pointers is set.
+// Entry is an element of the conversation of an issue or pull request. Exactly one of its pointers is set.
 type Entry struct {
 	At      time.Time
 	Comment *Comment
 	Event   *Event
 	Review  *Review
-	Thread  *Thread // stands where its first comment was written
+	Thread  *Thread // at the time of its first comment
 }
 
-// Conversation lists comments, events, reviews and threads in the order in which they happened, for a page to show.
+// Conversation returns comments, events, reviews and threads in the order in which they happened.
 func (i *Issue) Conversation() []Entry {
 	type placed struct {
 		id int64
@@ -46,7 +46,7 @@ func (i *Issue) Conversation() []Entry {
 	return out
 }
 
-// ReactToReviewComment reacts to a comment in a thread. No webhook follows.
+// ReactToReviewComment adds a reaction to a comment of a thread. GitHub sends no webhook for it.
 func (p Person) ReactToReviewComment(repo string, number int, id int64, content string) error {
 	return p.onReviewComment(repo, number, id, func(x *session, k *ReviewComment) error {
 		_, _, err := x.react(k.thread.pull.issue, &k.Reactions, content)
@@ -54,19 +54,19 @@ func (p Person) ReactToReviewComment(repo string, number int, id int64, content 
 	})
 }
 
-// UnreactToReviewComment takes a reaction to a comment in a thread back.
+// UnreactToReviewComment removes a reaction to a comment of a thread.
 func (p Person) UnreactToReviewComment(repo string, number int, id int64, content string) error {
 	return p.onReviewComment(repo, number, id, func(x *session, k *ReviewComment) error {
 		return x.unreact(k.thread.pull.issue, &k.Reactions, 0, content)
 	})
 }
 
-// EditReviewComment changes a comment of a thread: one's own, or anybody's with write.
+// EditReviewComment changes a comment of a thread. Comments of others need write access.
 func (p Person) EditReviewComment(repo string, number int, id int64, body string) error {
 	return p.onReviewComment(repo, number, id, func(x *session, k *ReviewComment) error { return x.reviews().editComment(k, body) })
 }
 
-// MinimizeReviewComment hides a comment of a thread. No webhook follows.
+// MinimizeReviewComment hides a comment of a thread. GitHub sends no webhook for it.
 func (p Person) MinimizeReviewComment(repo string, number int, id int64) error {
 	return p.onReviewComment(repo, number, id, func(x *session, k *ReviewComment) error {
 		if err := x.own(k.thread.pull.issue, k.Author); err != nil {
@@ -77,7 +77,7 @@ func (p Person) MinimizeReviewComment(repo string, number int, id int64) error {
 	})
 }
 
-// DeleteReviewComment removes a comment of a thread, and the thread with its last comment.
+// DeleteReviewComment deletes a comment of a thread, and the thread with its last comment.
 func (p Person) DeleteReviewComment(repo string, number int, id int64) error {
 	return p.onReviewComment(repo, number, id, func(x *session, k *ReviewComment) error { return x.reviews().deleteComment(k) })
 }
@@ -92,7 +92,7 @@ func (p Person) onReviewComment(repo string, number int, id int64, act func(*ses
 	})
 }
 
-// CommitFiles reads one commit with the files that it changes against its first parent.
+// CommitFiles returns a commit with the files that differ from its first parent.
 func (p Person) CommitFiles(repo, rev string) (out CommitView, files []git.FileChange, err error) {
 	err = p.do(func(x *session) error {
 		r, err := x.repo(repo)

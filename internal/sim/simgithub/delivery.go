@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// delivery is one attempt to bring one event to the App.
+// delivery is one attempt to deliver an event to the App.
 type delivery struct {
 	ID           int64
 	GUID         string // shared by all attempts
@@ -29,17 +29,17 @@ type delivery struct {
 	URL          string
 	Secret       string
 	Redelivery   bool
-	Stranger     bool // not GitHub's, so not in its log
+	Stranger     bool // not sent by GitHub, so not in its log
 	DeliveredAt  time.Time
 	Duration     time.Duration
-	Status       string // OK, or why not
+	Status       string // OK, or the reason of the failure
 	StatusCode   int
 	ReqHeader    http.Header
 	RespHeader   http.Header
 	RespBody     string
 }
 
-// hookQueue delivers one after the other, in the order of the acts, and never tries again by itself.
+// hookQueue delivers webhooks one after the other, in the order of the acts. Like GitHub, it never retries by itself.
 type hookQueue struct {
 	sim    *Sim
 	client *http.Client
@@ -49,7 +49,7 @@ type hookQueue struct {
 	held    []*delivery
 	holding bool
 	busy    int
-	log     []*delivery // what was attempted, oldest first
+	log     []*delivery // all attempts, oldest first
 	rules   []*HookFault
 	wake    chan struct{}
 	idle    *sync.Cond
@@ -64,18 +64,18 @@ func newHookQueue(s *Sim) *hookQueue {
 	return q
 }
 
-// newDelivery fixes a payload as it is now. It needs the lock of the Sim.
+// newDelivery returns the delivery of a payload as it is now. It needs the lock of the Sim.
 func (q *hookQueue) newDelivery(d delivery, payload obj) *delivery {
 	d.ID, d.GUID = q.sim.newID(), uuid.NewString()
 	body, err := json.Marshal(payload)
-	if err != nil { // payloads are made of marshalable things only
+	if err != nil { // payloads contain only values that can be marshaled
 		q.sim.log.Error().Err(err).Str("event", d.Event).Msg("marshal webhook payload")
 	}
 	d.Payload, d.URL, d.Secret = body, q.sim.app.WebhookURL, q.sim.app.WebhookSecret
 	return &d
 }
 
-// maxHook is the largest payload that GitHub sends.
+// maxHook is the size of the largest payload that GitHub sends.
 const maxHook = 25 << 20
 
 func (q *hookQueue) enqueue(d *delivery) {
@@ -112,7 +112,7 @@ func (q *hookQueue) run() {
 		if len(q.queue) > 0 {
 			n := 1
 			for n < len(q.queue) && q.queue[n].GUID == q.queue[0].GUID && q.queue[n] != q.queue[0] {
-				n++ // duplicates go out at once
+				n++ // send duplicates at the same time
 			}
 			batch = append(batch, q.queue[:n]...)
 			q.queue = q.queue[n:]
@@ -142,7 +142,7 @@ func (q *hookQueue) run() {
 	}
 }
 
-// deliver makes one attempt and writes it down.
+// deliver makes one attempt and adds it to the log.
 func (q *hookQueue) deliver(d *delivery) {
 	start := time.Now()
 	d.ReqHeader = hookHeader(d, q.sim.app.ID)
@@ -172,7 +172,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// errRefused stands for a host that cannot be reached.
+// errRefused simulates a host that cannot be reached.
 var errRefused = errors.New("connection refused")
 
 func (q *hookQueue) post(d *delivery) (int, http.Header, string, error) {
@@ -198,7 +198,7 @@ func (q *hookQueue) post(d *delivery) (int, http.Header, string, error) {
 	return resp.StatusCode, resp.Header, string(body), nil
 }
 
-// hookHeader is what GitHub sends with a payload.
+// hookHeader returns the headers that GitHub sends with a payload.
 func hookHeader(d *delivery, appID int64) http.Header {
 	mac := hmac.New(sha256.New, []byte(d.Secret))
 	mac.Write(d.Payload)
@@ -215,7 +215,7 @@ func hookHeader(d *delivery, appID int64) http.Header {
 	return h
 }
 
-// WaitHooks waits until nothing is left to deliver, apart from what is held, or ctx ends.
+// WaitHooks waits until all deliveries are done, except those that are held, or ctx ends.
 func (s *Sim) WaitHooks(ctx context.Context) error {
 	q := s.hooks
 	stop := context.AfterFunc(ctx, q.idle.Broadcast)

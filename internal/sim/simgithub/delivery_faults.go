@@ -12,33 +12,33 @@ type HookFault struct {
 	Event  string `json:"event"`  // such as issue_comment
 	Action string `json:"action"` // such as created
 	Nth    int    `json:"nth"`    // start with the n-th match, counted from 1
-	Count  int    `json:"count"`  // how many matches to bend; 0: all
+	Count  int    `json:"count"`  // number of matches to change; 0: all
 
 	Lose         bool `json:"lose"`          // never sent and in no log, as when GitHub itself loses an event
-	Large        bool `json:"large"`         // as if the payload were over 25 MB: likewise, for GitHub sends no such
+	Large        bool `json:"large"`         // as if the payload were over 25 MB: not sent either, as on GitHub
 	Fail         bool `json:"fail"`          // not sent, but in the log as a failed delivery
-	Copies       int  `json:"copies"`        // so many further copies with the same GUID, all at once
-	Hold         bool `json:"hold"`          // kept back until ReleaseHooks
+	Copies       int  `json:"copies"`        // number of further copies with the same GUID, sent at the same time
+	Hold         bool `json:"hold"`          // held until ReleaseHooks
 	BadSignature bool `json:"bad_signature"` // signed with another secret and in no log, as if by a stranger
 
 	seen int
 }
 
-// FaultHooks adds a rule about deliveries; the first rule that matches decides.
+// FaultHooks adds a rule about deliveries. The first rule that matches applies.
 func (s *Sim) FaultHooks(f HookFault) {
 	s.hooks.mu.Lock()
 	defer s.hooks.mu.Unlock()
 	s.hooks.rules = append(s.hooks.rules, &f)
 }
 
-// HoldHooks keeps all further deliveries back until ReleaseHooks.
+// HoldHooks holds all further deliveries until ReleaseHooks.
 func (s *Sim) HoldHooks() {
 	s.hooks.mu.Lock()
 	defer s.hooks.mu.Unlock()
 	s.hooks.holding = true
 }
 
-// ReleaseHooks sends what was held, in order or reversed, and holds no more.
+// ReleaseHooks sends the held deliveries, in order or reversed, and ends HoldHooks.
 func (s *Sim) ReleaseHooks(reversed bool) {
 	q := s.hooks
 	q.mu.Lock()
@@ -51,7 +51,7 @@ func (s *Sim) ReleaseHooks(reversed bool) {
 	q.signal()
 }
 
-// bent is a delivery after the rules.
+// bent is a delivery to which the rules were applied.
 type bent struct {
 	*delivery
 	hold bool
@@ -97,7 +97,7 @@ func (q *hookQueue) rule(d *delivery) *HookFault {
 	return nil
 }
 
-// Delivery is one attempt as a test sees it.
+// Delivery is one attempt to deliver a webhook.
 type Delivery struct {
 	ID         int64
 	GUID       string
@@ -110,7 +110,7 @@ type Delivery struct {
 	At         time.Time // when it was sent
 }
 
-// Deliveries lists all attempts so far, oldest first.
+// Deliveries returns all attempts so far, oldest first.
 func (s *Sim) Deliveries() []Delivery {
 	s.hooks.mu.Lock()
 	defer s.hooks.mu.Unlock()
@@ -124,14 +124,14 @@ func (s *Sim) Deliveries() []Delivery {
 	return out
 }
 
-// Redeliver sends a delivery again under its GUID, as the button on GitHub's page does; false if there is no such id.
+// Redeliver sends a delivery again with its GUID, as the button on GitHub's page does. It returns false if there is no such id.
 func (s *Sim) Redeliver(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hooks.redeliver(id)
 }
 
-// redeliver needs the lock of the Sim.
+// redeliver does the same. It needs the lock of the Sim.
 func (q *hookQueue) redeliver(id int64) bool {
 	d := q.find(id)
 	if d == nil {
@@ -142,7 +142,7 @@ func (q *hookQueue) redeliver(id int64) bool {
 	return true
 }
 
-// find copies what is needed to send a logged delivery again.
+// find returns a copy of a logged delivery, to be sent again.
 func (q *hookQueue) find(id int64) *delivery {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Error is a refusal in GitHub's form; acts of a Person return it too, so that a test can ask for its Status.
+// Error is an error response in GitHub's format. Acts of a Person return it, too, so that tests can check its Status.
 type Error struct {
 	Status  int
 	Message string
@@ -49,19 +49,19 @@ func errForbidden(format string, args ...any) error {
 	return &Error{Status: http.StatusForbidden, Message: fmt.Sprintf(format, args...)}
 }
 
-// errInvalid is the usual 422 about one field; code is missing, missing_field, invalid or already_exists.
+// errInvalid returns the usual 422 about one field. Code is missing, missing_field, invalid or already_exists.
 func errInvalid(resource, field, code string) error {
 	return &Error{Status: http.StatusUnprocessableEntity, Message: "Validation Failed",
 		Fields: []FieldError{{Resource: resource, Field: field, Code: code}}}
 }
 
-// errCustom is a 422 with a sentence.
+// errCustom returns a 422 with a message for a resource.
 func errCustom(resource, message string) error {
 	return &Error{Status: http.StatusUnprocessableEntity, Message: "Validation Failed",
 		Fields: []FieldError{{Resource: resource, Code: "custom", Message: message}}}
 }
 
-// errUnprocessable is a 422 that has only a message.
+// errUnprocessable returns a 422 with only a message.
 func errUnprocessable(format string, args ...any) error {
 	return &Error{Status: http.StatusUnprocessableEntity, Message: fmt.Sprintf(format, args...)}
 }

@@ -18,24 +18,24 @@ type Fault struct {
 	Path   string `json:"path"`  // regular expression on the path below /api/v3, "/graphql", or a git path
 	Actor  string `json:"actor"` // "app" (JWT or installation token), "user" or empty
 	Nth    int    `json:"nth"`   // start with the n-th match, counted from 1
-	Count  int    `json:"count"` // how many matches to fail; 0: all from then on
+	Count  int    `json:"count"` // number of matches to fail; 0: all from then on
 
-	Status     int               `json:"status"` // what to answer; 0 with Cut or Hang
-	Body       string            `json:"body"`   // default: a message in GitHub's form
+	Status     int               `json:"status"` // status code of the answer; 0 with Cut or Hang
+	Body       string            `json:"body"`   // default: a message in GitHub's format
 	Header     map[string]string `json:"header"`
 	RetryAfter int               `json:"retry_after"` // seconds; 0: no such header
-	After      bool              `json:"after"`       // the act takes effect, only its answer is lost or replaced
+	After      bool              `json:"after"`       // the request takes effect; only its answer is lost or replaced
 	Cut        bool              `json:"cut"`         // close the connection instead of answering
-	Hang       bool              `json:"hang"`        // say nothing until the client gives up or the Sim is closed
-	Primary    bool              `json:"primary"`     // answer as the hourly limit does, with remaining 0
+	Hang       bool              `json:"hang"`        // do not answer until the client gives up or the Sim is closed
+	Primary    bool              `json:"primary"`     // answer as if the hourly limit was reached
 	Reset      int               `json:"reset"`       // seconds until the hourly limit ends; default 60
-	Secondary  bool              `json:"secondary"`   // answer as the secondary limit does
+	Secondary  bool              `json:"secondary"`   // answer as if the secondary limit was reached
 
 	path *regexp.Regexp
 	seen int
 }
 
-// faultBook is the list of faults; the first that matches decides.
+// faultBook is the list of faults. The first that matches applies.
 type faultBook struct {
 	mu   sync.Mutex
 	list []*Fault
@@ -43,7 +43,7 @@ type faultBook struct {
 
 func newFaultBook() *faultBook { return &faultBook{} }
 
-// Fault adds a fault; an error means that its path is not a regular expression.
+// Fault adds a fault. It returns an error if its path is not a regular expression.
 func (s *Sim) Fault(f Fault) error {
 	re, err := regexp.Compile(f.Path)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Sim) Fault(f Fault) error {
 	return nil
 }
 
-// ClearFaults takes away all faults of requests and deliveries; what is held stays held.
+// ClearFaults removes all faults of requests and deliveries. Held deliveries stay held.
 func (s *Sim) ClearFaults() {
 	s.faults.mu.Lock()
 	s.faults.list = nil
@@ -83,7 +83,7 @@ func (b *faultBook) find(method, path, actor string) *Fault {
 	return nil
 }
 
-// admit counts a request and says which fault, if any, it will meet.
+// admit counts a request and returns the fault that applies to it, if any.
 func (s *Sim) admit(r *http.Request, name, path string) *verdict {
 	actor := "user"
 	if cred, ok := credential(r); ok && !strings.HasPrefix(cred, "ghp_") {
@@ -94,14 +94,14 @@ func (s *Sim) admit(r *http.Request, name, path string) *verdict {
 	return &verdict{s: s, f: s.faults.find(r.Method, path, actor), call: call}
 }
 
-// verdict is the fault that one request meets; its f may be nil.
+// verdict is the fault that applies to a request; its f may be nil.
 type verdict struct {
 	s    *Sim
 	f    *Fault
 	call Call
 }
 
-// before strikes ahead of the act; true means that the request is over.
+// before applies a fault before the request takes effect. It returns true if the request has been answered.
 func (v *verdict) before(w http.ResponseWriter, r *http.Request) bool {
 	v.s.counts.tell(v.call)
 	if v.f == nil || v.f.After {
@@ -111,7 +111,7 @@ func (v *verdict) before(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// after strikes once the act has taken effect.
+// after applies a fault after the request has taken effect. It returns true if the request has been answered.
 func (v *verdict) after(w http.ResponseWriter, r *http.Request) bool {
 	v.call.After = true
 	v.s.counts.tell(v.call)
@@ -151,22 +151,22 @@ func (v *verdict) strike(w http.ResponseWriter, r *http.Request) {
 		h.Set("X-RateLimit-Resource", map[bool]string{true: "graphql", false: "core"}[v.call.Path == "/graphql"])
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client is gone: nobody is left to tell
+	_, _ = w.Write(body) // the client has disconnected
 }
 
-// text is the status and body of a fault's answer.
+// text returns the status and the body of a fault's answer.
 func (v *verdict) text(w http.ResponseWriter) (int, []byte) {
 	f := v.f
 	status := f.Status
 	e := &Error{Status: status, Message: http.StatusText(status)}
 	switch {
-	case f.Primary && v.call.Path == "/graphql": // GraphQL says so inside of a success
+	case f.Primary && v.call.Path == "/graphql": // GraphQL reports it in an answer with status 200
 		return cmp.Or(status, http.StatusOK), []byte(`{"errors":[{"type":"RATE_LIMITED","message":"API rate limit exceeded for installation."}]}`)
 	case f.Primary:
 		status = cmp.Or(status, http.StatusForbidden)
 		e = &Error{Status: status, Message: "API rate limit exceeded for installation.",
 			DocURL: "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"}
-	case f.Secondary && v.call.Path == "/graphql" && status == http.StatusOK: // likewise, at times
+	case f.Secondary && v.call.Path == "/graphql" && status == http.StatusOK: // sometimes reported in the same way
 		return status, []byte(`{"errors":[{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}]}`)
 	case f.Secondary:
 		status = cmp.Or(status, http.StatusForbidden)
@@ -183,7 +183,7 @@ func (v *verdict) text(w http.ResponseWriter) (int, []byte) {
 	return status, e.json()
 }
 
-// serveFaults adds a fault from outside the process (POST), or takes all away (DELETE).
+// serveFaults adds a fault (POST) or removes all (DELETE), for other processes.
 func (s *Sim) serveFaults(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodDelete {
 		s.ClearFaults()

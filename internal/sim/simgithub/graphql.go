@@ -17,13 +17,13 @@ import (
 //go:embed schema.graphql
 var schemaText string
 
-// graphQL answers POST /api/graphql.
+// graphQL serves POST /api/graphql.
 type graphQL struct {
 	s      *Sim
 	schema *graphql.Schema
 }
 
-// parseSchema parses the schema once per process: its resolvers find their request in the context.
+// parseSchema parses the schema once per process. Its resolvers find their request in the context.
 var parseSchema = sync.OnceValues(func() (*graphql.Schema, error) {
 	return graphql.ParseSchema(schemaText, &rootR{}, graphql.MaxParallelism(1), graphql.UseStringDescriptions())
 })
@@ -36,30 +36,30 @@ func newGraphQL(s *Sim) (*graphQL, error) {
 	return &graphQL{s: s, schema: schema}, nil
 }
 
-// request is what one query carries through its resolvers.
+// request is the state of one query, for its resolvers.
 type request struct {
 	*session
 	mu     sync.Mutex
 	errors []*gqlerrors.QueryError
-	asked  []*Pull // whose mergeability was asked for
+	asked  []*Pull // whose mergeability was requested
 }
 
 type requestKey struct{}
 
-// from finds the request of a resolver's context; it is always there.
+// from returns the request in the context of a resolver, which always has one.
 func from(ctx context.Context) *request {
 	r, _ := ctx.Value(requestKey{}).(*request)
 	return r
 }
 
-// note adds an error for a place in the answer that is null.
+// note adds an error for a field of the answer that is null.
 func (r *request) note(err error, path ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.errors = append(r.errors, &gqlerrors.QueryError{Message: message(err), ResolverError: err, Path: path})
 }
 
-// ask remembers that mergeability was asked for: the next request will know it.
+// ask records that mergeability was requested: the next request will know it.
 func (r *request) ask(p *Pull) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +130,7 @@ func (g *graphQL) perform(r *http.Request, q query) answer {
 	return answer{status: http.StatusOK, header: c.header, body: body}
 }
 
-// errorsJSON writes errors as GitHub does: with a type, which stands beside the message.
+// errorsJSON encodes errors as GitHub does: with a type next to the message.
 func errorsJSON(list []*gqlerrors.QueryError) []obj {
 	out := make([]obj, 0, len(list))
 	for _, e := range list {

@@ -12,7 +12,7 @@ type userR struct {
 	u *User
 }
 
-// userR finds an account; nil for nobody.
+// userR returns an account, or nil for an empty login.
 func (r *request) userR(login string) *userR {
 	u, ok := r.s.users[login]
 	if !ok {
@@ -43,7 +43,7 @@ func trimBot(login string) string {
 	return login
 }
 
-// Name is not modelled.
+// Name is always null: names are not simulated.
 func (u *userR) Name() *string { return nil }
 
 // URL is the page.
@@ -52,7 +52,7 @@ func (u *userR) URL() word { return word(u.x.s.json.html("/%s", u.u.Login)) }
 // actorR is an account as an Actor.
 type actorR struct{ userR }
 
-// actor finds who did something; nil for nobody.
+// actor returns an account as an actor, or nil for an empty login.
 func (r *request) actor(login string) *actorR {
 	u, ok := r.s.users[login]
 	if !ok {
@@ -97,7 +97,7 @@ func (r *reactionR) User() *userR {
 	return u
 }
 
-// reactionWord and reactionContent translate between REST and GraphQL.
+// reactionWord and reactionContent convert between the names of REST and of GraphQL.
 func reactionWord(content string) string {
 	return [...]string{"THUMBS_UP", "THUMBS_DOWN", "LAUGH", "HOORAY", "CONFUSED", "HEART", "ROCKET", "EYES"}[slices.Index(reactionContents(), content)]
 }
@@ -127,7 +127,7 @@ type reactionsR struct {
 	mine bool
 }
 
-// ViewerHasReacted tells whether the caller is among them.
+// ViewerHasReacted reports whether the caller is among them.
 func (r *reactionsR) ViewerHasReacted() bool { return r.mine }
 
 func (r *request) reactions(list []*Reaction, a reactionArgs) (*reactionsR, error) {
@@ -161,7 +161,7 @@ func (e *editR) EditedAt() dateTime { return dateTime{e.e.At} }
 // Editor is who.
 func (e *editR) Editor() *actorR { return e.x.actor(e.e.Editor) }
 
-// DeletedAt is null: deleting history is not modelled.
+// DeletedAt is null: deleting history is not simulated.
 func (e *editR) DeletedAt() *dateTime { return nil }
 
 func (r *request) edits(list []Edit, p paging) (*connection[editR], error) {
@@ -172,7 +172,7 @@ func (r *request) edits(list []Edit, p paging) (*connection[editR], error) {
 	return connect(all, p)
 }
 
-// edited are the fields that every editable text has.
+// edited has the fields that every editable text has.
 type edited struct {
 	x     *request
 	edits []Edit
@@ -193,5 +193,5 @@ func (e edited) Editor() *actorR {
 	return e.x.actor(last.Editor)
 }
 
-// IncludesCreatedEdit tells whether the history holds the creation.
+// IncludesCreatedEdit reports whether the history contains the creation.
 func (e edited) IncludesCreatedEdit() bool { return len(e.edits) > 0 }

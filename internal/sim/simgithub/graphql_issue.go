@@ -6,7 +6,7 @@ import (
 	"github.com/graph-gophers/graphql-go"
 )
 
-// textR are the fields that issues and pull requests share.
+// textR has the fields that issues and pull requests share.
 type textR struct {
 	edited
 	i *Issue
@@ -35,7 +35,7 @@ func (t *textR) UpdatedAt() dateTime { return dateTime{t.i.UpdatedAt} }
 // ClosedAt is null while it is open.
 func (t *textR) ClosedAt() *dateTime { return when(t.i.ClosedAt) }
 
-// Locked tells whether the conversation is locked.
+// Locked reports whether the conversation is locked.
 func (t *textR) Locked() bool { return t.i.Locked }
 
 // URL is the page.
@@ -116,7 +116,7 @@ func (i *issueR) State() string { return strings.ToUpper(i.i.State) }
 // StateReason is null for an issue that was never closed.
 func (i *issueR) StateReason() *string { return nullable(strings.ToUpper(i.i.StateReason)) }
 
-// Parent is the issue that this is a part of.
+// Parent is the issue of which this is a sub-issue.
 func (i *issueR) Parent() *issueR {
 	p, ok := i.x.s.find.issue(i.i.Parent)
 	if !ok || !i.x.sees(p.repo) {
@@ -125,7 +125,7 @@ func (i *issueR) Parent() *issueR {
 	return newIssueR(i.x, p)
 }
 
-// SubIssues lists the parts of this issue.
+// SubIssues lists the sub-issues.
 func (i *issueR) SubIssues(p paging) (*connection[issueR], error) {
 	var all []*issueR
 	for _, id := range i.i.SubIssues {
@@ -189,13 +189,13 @@ func (c *commentR) UserContentEdits(p paging) (*connection[editR], error) {
 	return c.x.edits(c.k.Edits, p)
 }
 
-// IsMinimized tells whether the comment is folded.
+// IsMinimized reports whether the comment is folded.
 func (c *commentR) IsMinimized() bool { return c.k.Minimized }
 
 // MinimizedReason is why.
 func (c *commentR) MinimizedReason() *string { return nullable(c.k.MinimizedReason) }
 
-// Issue is where it stands; for a pull request, the issue side of it.
+// Issue is the issue of the comment; for a pull request, its issue side.
 func (c *commentR) Issue() *issueR { return newIssueR(c.x, c.k.issue) }
 
 // PullRequest is null for a comment on an issue.

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// result is the payload of any mutation; each payload type uses the fields that it has.
+// result is the payload of all mutations. Each payload type uses the fields that it has.
 type result struct {
 	x       *request
 	id      *string
@@ -46,10 +46,10 @@ func (r *result) Comment() *reviewCommentR { return newReviewCommentR(r.x, r.rep
 // PullRequest is the pull request that changed.
 func (r *result) PullRequest() *pullR { return newPullR(r.x, r.pull) }
 
-// Reaction is the reaction that was placed or taken back.
+// Reaction is the reaction that was added or removed.
 func (r *result) Reaction() *reactionR { return &reactionR{r.x, r.re} }
 
-// target finds what a mutation is about.
+// target returns the object of a mutation.
 func target[T any](x *request, id graphql.ID) (T, error) {
 	var none T
 	n, err := x.node(string(id))
@@ -63,7 +63,7 @@ func target[T any](x *request, id graphql.ID) (T, error) {
 	return v, nil
 }
 
-// refUpdate is one move of updateRefs.
+// refUpdate is one change of updateRefs.
 type refUpdate struct {
 	Name      word
 	AfterOid  word
@@ -71,7 +71,7 @@ type refUpdate struct {
 	Force     bool
 }
 
-// UpdateRefs moves references together, all or none.
+// UpdateRefs moves all references of a list, or none.
 func (*rootR) UpdateRefs(ctx context.Context, a struct {
 	Input struct {
 		ClientMutationId *string //nolint:revive // named by the schema
@@ -112,7 +112,7 @@ func (*rootR) MinimizeComment(ctx context.Context, a struct {
 	return &result{x: x, id: a.Input.ClientMutationId, comment: k}, x.minimize(k, true, reason)
 }
 
-// subject is the input of mutations about one thing that is called subject.
+// subject is the input of mutations whose object is called subject.
 type subject struct {
 	Input struct {
 		ClientMutationId *string //nolint:revive // named by the schema
@@ -147,17 +147,17 @@ func resolveThread(ctx context.Context, a threadInput, resolved bool) (*result, 
 	return &result{x: x, id: a.Input.ClientMutationId, thread: t}, x.reviews().resolve(t, resolved)
 }
 
-// ResolveReviewThread settles a thread.
+// ResolveReviewThread resolves a thread.
 func (*rootR) ResolveReviewThread(ctx context.Context, a threadInput) (*result, error) {
 	return resolveThread(ctx, a, true)
 }
 
-// UnresolveReviewThread opens a thread again.
+// UnresolveReviewThread unresolves a thread.
 func (*rootR) UnresolveReviewThread(ctx context.Context, a threadInput) (*result, error) {
 	return resolveThread(ctx, a, false)
 }
 
-// AddPullRequestReviewThreadReply answers in a thread.
+// AddPullRequestReviewThreadReply adds a comment to a thread.
 func (*rootR) AddPullRequestReviewThreadReply(ctx context.Context, a struct {
 	Input struct {
 		ClientMutationId          *string //nolint:revive // named by the schema
@@ -191,17 +191,17 @@ func setDraft(ctx context.Context, a pullInput, draft bool) (*result, error) {
 	return &result{x: x, id: a.Input.ClientMutationId, pull: p}, x.setDraft(p, draft)
 }
 
-// ConvertPullRequestToDraft makes a draft.
+// ConvertPullRequestToDraft converts a pull request to a draft.
 func (*rootR) ConvertPullRequestToDraft(ctx context.Context, a pullInput) (*result, error) {
 	return setDraft(ctx, a, true)
 }
 
-// MarkPullRequestReadyForReview ends a draft.
+// MarkPullRequestReadyForReview marks a draft as ready for review.
 func (*rootR) MarkPullRequestReadyForReview(ctx context.Context, a pullInput) (*result, error) {
 	return setDraft(ctx, a, false)
 }
 
-// reactionInput names a thing and a reaction.
+// reactionInput names a reaction and its subject.
 type reactionInput struct {
 	Input struct {
 		ClientMutationId *string //nolint:revive // named by the schema
@@ -210,7 +210,7 @@ type reactionInput struct {
 	}
 }
 
-// reactable finds the reactions of anything that has some.
+// reactable returns the reactions of a subject that can have some.
 func reactable(x *request, id graphql.ID) (*Issue, *[]*Reaction, error) {
 	n, err := x.node(string(id))
 	if err != nil {
@@ -230,7 +230,7 @@ func reactable(x *request, id graphql.ID) (*Issue, *[]*Reaction, error) {
 	}
 }
 
-// AddReaction places a reaction.
+// AddReaction adds a reaction.
 func (*rootR) AddReaction(ctx context.Context, a reactionInput) (*result, error) {
 	x := from(ctx)
 	i, list, err := reactable(x, a.Input.SubjectId)
@@ -241,7 +241,7 @@ func (*rootR) AddReaction(ctx context.Context, a reactionInput) (*result, error)
 	return &result{x: x, id: a.Input.ClientMutationId, re: re}, err
 }
 
-// RemoveReaction takes one's own reaction back.
+// RemoveReaction removes the caller's reaction.
 func (*rootR) RemoveReaction(ctx context.Context, a reactionInput) (*result, error) {
 	x := from(ctx)
 	i, list, err := reactable(x, a.Input.SubjectId)

@@ -28,10 +28,10 @@ func (p *pullR) State() string {
 	return strings.ToUpper(p.i.State)
 }
 
-// IsDraft tells whether it is a draft.
+// IsDraft reports whether it is a draft.
 func (p *pullR) IsDraft() bool { return p.p.Draft }
 
-// Merged tells whether it was merged.
+// Merged reports whether it was merged.
 func (p *pullR) Merged() bool { return p.p.Merged }
 
 // MergedAt is when.
@@ -40,10 +40,10 @@ func (p *pullR) MergedAt() *dateTime { return when(p.p.MergedAt) }
 // MergedBy is who merged it.
 func (p *pullR) MergedBy() *actorR { return p.x.actor(p.p.MergedBy) }
 
-// MergeCommit is what merging made.
+// MergeCommit is the commit of the merge.
 func (p *pullR) MergeCommit() *commitR { return p.x.commit(p.i.repo, p.p.MergeCommit) }
 
-// Mergeable tells whether it merges by itself.
+// Mergeable reports whether it can be merged automatically.
 func (p *pullR) Mergeable() string {
 	ok, _ := p.x.s.pulls.knownMergeability(p.p)
 	p.x.ask(p.p)
@@ -57,14 +57,14 @@ func (p *pullR) Mergeable() string {
 	}
 }
 
-// MergeStateStatus says more about it.
+// MergeStateStatus is the detailed state of mergeability.
 func (p *pullR) MergeStateStatus() string {
 	_, state := p.x.s.pulls.knownMergeability(p.p)
 	p.x.ask(p.p)
 	return strings.ToUpper(state)
 }
 
-// HeadRefName is the branch that is to be merged.
+// HeadRefName is the branch to be merged.
 func (p *pullR) HeadRefName() string { return p.p.Head }
 
 // HeadRefOid is its head.

@@ -11,12 +11,12 @@ import (
 // rootR resolves queries and mutations.
 type rootR struct{}
 
-// Node finds anything by its node id; what is hidden does not exist.
+// Node returns an object by its node id. Hidden objects do not exist.
 func (*rootR) Node(ctx context.Context, a struct{ ID graphql.ID }) (*nodeR, error) {
 	return from(ctx).node(string(a.ID))
 }
 
-// Nodes finds several things; what is missing is null and has an entry in errors.
+// Nodes returns several objects. A missing one is null and has an entry in errors.
 func (*rootR) Nodes(ctx context.Context, a struct{ IDs []graphql.ID }) ([]*nodeR, error) {
 	if len(a.IDs) > 100 {
 		return nil, &Error{Status: http.StatusUnprocessableEntity,
@@ -58,13 +58,13 @@ func (*rootR) User(ctx context.Context, a struct{ Login string }) (*userR, error
 	return u, nil
 }
 
-// Viewer is who asks.
+// Viewer is the caller.
 func (*rootR) Viewer(ctx context.Context) *userR {
 	x := from(ctx)
 	return x.userR(x.login())
 }
 
-// RateLimit tells what is left of the hour.
+// RateLimit is the state of the hourly limit.
 func (*rootR) RateLimit(ctx context.Context, _ struct{ DryRun bool }) *rateLimitR {
 	x := from(ctx)
 	return &rateLimitR{b: *x.quota().bucket("graphql"), limit: x.s.cfg.RateLimit}
@@ -75,22 +75,22 @@ type rateLimitR struct {
 	limit int
 }
 
-// Cost is what this query costs.
+// Cost is the number of points of this query.
 func (r *rateLimitR) Cost() int32 { return 1 }
 
-// Limit is the hour's points.
+// Limit is the number of points per hour.
 func (r *rateLimitR) Limit() int32 { return int32(r.limit) }
 
-// NodeCount is not modelled.
+// NodeCount is not simulated.
 func (r *rateLimitR) NodeCount() int32 { return 1 }
 
-// Remaining is what is left.
+// Remaining is the number of points left.
 func (r *rateLimitR) Remaining() int32 { return int32(r.limit - r.b.used) }
 
-// Used is what is gone.
+// Used is the number of points used.
 func (r *rateLimitR) Used() int32 { return int32(r.b.used) }
 
-// ResetAt is when the hour ends.
+// ResetAt is the end of the hour.
 func (r *rateLimitR) ResetAt() dateTime { return dateTime{r.b.reset.Truncate(time.Second)} }
 
 // node resolves a node id for the caller.
@@ -112,7 +112,7 @@ func (r *request) node(id string) (*nodeR, error) {
 	return &nodeR{r, v}, nil
 }
 
-// owner tells which repository a thing belongs to and which permission reads it; nil for accounts.
+// owner returns the repository of an object and the permission that reading it needs, or nil for accounts.
 func owner(v any) (*Repo, string) {
 	switch t := v.(type) {
 	case *Repo:
@@ -134,7 +134,7 @@ func owner(v any) (*Repo, string) {
 	}
 }
 
-// nodeR is anything with a node id.
+// nodeR is an object with a node id.
 type nodeR struct {
 	x *request
 	v any

@@ -29,19 +29,19 @@ func (r *repositoryR) Name() string { return r.r.Name }
 // NameWithOwner is OWNER/NAME.
 func (r *repositoryR) NameWithOwner() string { return r.r.FullName() }
 
-// IsPrivate tells whether strangers see nothing.
+// IsPrivate reports whether the repository is private.
 func (r *repositoryR) IsPrivate() bool { return r.r.Private }
 
 // URL is the page.
 func (r *repositoryR) URL() word { return word(r.x.s.json.html("/%s", r.r.FullName())) }
 
-// Owner is the account that it belongs to.
-func (r *repositoryR) Owner() *actorR { return r.x.actor(r.r.Owner) } // as a RepositoryOwner it is no bot
+// Owner is the account that owns it.
+func (r *repositoryR) Owner() *actorR { return r.x.actor(r.r.Owner) } // a RepositoryOwner is not a bot
 
 // number is the argument of issue and pullRequest.
 type number struct{ Number int32 }
 
-// Issue finds an issue; a pull request is none.
+// Issue returns an issue, but no pull request.
 func (r *repositoryR) Issue(a number) (*issueR, error) {
 	i, err := r.x.issue(r.r.FullName(), int(a.Number))
 	if err == nil && i.Pull == nil {
@@ -189,13 +189,13 @@ type blobR struct {
 // ByteSize is the length.
 func (b *blobR) ByteSize() int32 { return int32(len(b.content)) }
 
-// IsBinary tells whether there is a zero byte.
+// IsBinary reports whether the content has a zero byte.
 func (b *blobR) IsBinary() *bool {
 	binary := bytes.IndexByte(b.content, 0) >= 0
 	return &binary
 }
 
-// IsTruncated tells whether the text is not all of it; never here.
+// IsTruncated is always false: the text is complete.
 func (*blobR) IsTruncated() bool { return false }
 
 // Text is null for binary content.

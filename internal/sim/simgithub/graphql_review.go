@@ -20,19 +20,19 @@ func (r *reviewR) Author() *actorR { return r.x.actor(r.v.Author) }
 // Body is the review's own text.
 func (r *reviewR) Body() string { return r.v.Body }
 
-// State is the judgement.
+// State is the review's result.
 func (r *reviewR) State() string { return r.v.State }
 
-// CreatedAt is when it was begun.
+// CreatedAt is the time of its creation.
 func (r *reviewR) CreatedAt() dateTime { return dateTime{r.v.SubmittedAt} }
 
-// LastEditedAt is null: that reviews are edited is not modelled.
+// LastEditedAt is null: edits of reviews are not simulated.
 func (r *reviewR) LastEditedAt() *dateTime { return nil }
 
-// Editor is null likewise.
+// Editor is null, too.
 func (r *reviewR) Editor() *actorR { return nil }
 
-// Reactions are none: those to reviews are not modelled.
+// Reactions is empty: reactions to reviews are not simulated.
 func (r *reviewR) Reactions(a reactionArgs) (*reactionsR, error) { return r.x.reactions(nil, a) }
 
 // SubmittedAt is null while pending.
@@ -48,10 +48,10 @@ func (r *reviewR) URL() word {
 	return word(r.x.s.json.issuePage(r.v.pull.issue) + "#pullrequestreview-" + itoa(r.v.ID))
 }
 
-// PullRequest is what was reviewed.
+// PullRequest is the reviewed pull request.
 func (r *reviewR) PullRequest() *pullR { return newPullR(r.x, r.v.pull) }
 
-// Commit is the head that was reviewed.
+// Commit is the reviewed head.
 func (r *reviewR) Commit() *commitR { return r.x.commit(r.v.pull.issue.repo, r.v.CommitID) }
 
 // threadR is a conversation at a line.
@@ -63,13 +63,13 @@ type threadR struct {
 // ID is the node id.
 func (t *threadR) ID() graphql.ID { return gid(t.t.NodeID) }
 
-// IsResolved tells whether it is settled.
+// IsResolved reports whether it is resolved.
 func (t *threadR) IsResolved() bool { return t.t.Resolved }
 
-// IsOutdated tells whether the line has changed since.
+// IsOutdated reports whether the line has changed since.
 func (t *threadR) IsOutdated() bool { return t.t.Outdated }
 
-// ResolvedBy is who settled it.
+// ResolvedBy is the account that resolved it.
 func (t *threadR) ResolvedBy() *userR { return t.x.userR(t.t.ResolvedBy) }
 
 // Path is the file.
@@ -87,13 +87,13 @@ func (t *threadR) StartLine() *int32 { return lineNumber(t.t.StartLine) }
 // DiffSide is LEFT or RIGHT.
 func (t *threadR) DiffSide() string { return t.t.Side }
 
-// ViewerCanResolve tells whether the caller may settle it.
+// ViewerCanResolve reports whether the caller may resolve it.
 func (t *threadR) ViewerCanResolve() bool {
 	i := t.t.pull.issue
 	return !t.t.Resolved && (t.x.login() == i.Author || t.x.need(i.repo, "pull_requests", "write", RoleWrite) == nil)
 }
 
-// ViewerCanReply tells whether the caller may answer.
+// ViewerCanReply reports whether the caller may reply.
 func (t *threadR) ViewerCanReply() bool {
 	return t.x.need(t.t.pull.issue.repo, "pull_requests", "write", RoleRead) == nil
 }
@@ -132,7 +132,7 @@ func (c *reviewCommentR) Author() *actorR { return c.x.actor(c.k.Author) }
 // Body is the Markdown text.
 func (c *reviewCommentR) Body() string { return c.k.Body }
 
-// IsMinimized tells whether the comment is folded.
+// IsMinimized reports whether the comment is folded.
 func (c *reviewCommentR) IsMinimized() bool { return c.k.Minimized }
 
 // Path is the file.

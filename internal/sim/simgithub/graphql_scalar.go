@@ -28,10 +28,10 @@ func (d *dateTime) UnmarshalGraphQL(in any) error {
 	return err
 }
 
-// MarshalJSON writes whole seconds in UTC.
+// MarshalJSON encodes the time in whole seconds and UTC.
 func (d dateTime) MarshalJSON() ([]byte, error) { return json.Marshal(stamp(d.Time)) }
 
-// when makes a nullable DateTime; the zero time is null.
+// when returns a nullable DateTime. The zero time is null.
 func when(t time.Time) *dateTime {
 	if t.IsZero() {
 		return nil
@@ -57,7 +57,7 @@ func (w *word) UnmarshalGraphQL(in any) error {
 	return nil
 }
 
-// MarshalJSON writes a string.
+// MarshalJSON encodes a string.
 func (w word) MarshalJSON() ([]byte, error) { return json.Marshal(string(w)) }
 
 func gid(v string) graphql.ID { return graphql.ID(v) }
@@ -82,7 +82,7 @@ func nullable(v string) *string {
 	return &v
 }
 
-// paging are the arguments of a connection.
+// paging has the arguments of a connection.
 type paging struct {
 	First  *int32
 	After  *string
@@ -97,7 +97,7 @@ type connection[T any] struct {
 	total    int
 }
 
-// connect cuts a page out of a list; GitHub demands first or last, and at most 100.
+// connect returns a page of a list. GitHub requires first or last, with at most 100.
 func connect[T any](all []*T, p paging) (*connection[T], error) {
 	if p.First == nil && p.Last == nil {
 		return nil, errUnprocessable("You must provide a `first` or `last` value to properly paginate the connection.")
@@ -143,10 +143,10 @@ func cursorIndex(c string) int {
 // Nodes are the elements of the page.
 func (c *connection[T]) Nodes() *[]*T { return &c.list }
 
-// TotalCount counts all elements, not only this page's.
+// TotalCount is the number of all elements, not only of this page.
 func (c *connection[T]) TotalCount() int32 { return int32(c.total) }
 
-// PageInfo tells how to go on.
+// PageInfo has the cursors of the page.
 func (c *connection[T]) PageInfo() *pageInfo {
 	p := &pageInfo{next: c.to < c.total, prev: c.from > 0}
 	if c.to > c.from {
@@ -166,8 +166,8 @@ func (p *pageInfo) StartCursor() *string { return p.start }
 // EndCursor is the cursor of the last element.
 func (p *pageInfo) EndCursor() *string { return p.end }
 
-// HasNextPage tells whether more follows.
+// HasNextPage reports whether there are later elements.
 func (p *pageInfo) HasNextPage() bool { return p.next }
 
-// HasPreviousPage tells whether something stands before.
+// HasPreviousPage reports whether there are earlier elements.
 func (p *pageInfo) HasPreviousPage() bool { return p.prev }

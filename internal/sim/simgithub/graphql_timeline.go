@@ -6,8 +6,8 @@ import (
 	"github.com/graph-gophers/graphql-go"
 )
 
-// TimelineItems lists what happened to an issue, oldest first. Only references by other issues and
-// pull requests are modelled: they are all that is listed, and all that may be asked for.
+// TimelineItems lists the history of an issue, oldest first. Only references by other issues and
+// pull requests are simulated; a query for others is an error.
 func (i *issueR) TimelineItems(a struct {
 	First     *int32
 	After     *string
@@ -27,13 +27,13 @@ func (i *issueR) TimelineItems(a struct {
 	return connect(all, paging{a.First, a.After, a.Last, a.Before})
 }
 
-// timelineItemR is one thing that happened.
+// timelineItemR is one entry of the history.
 type timelineItemR struct{ reference *crossReferencedR }
 
 // ToCrossReferencedEvent narrows it.
 func (t *timelineItemR) ToCrossReferencedEvent() (*crossReferencedR, bool) { return t.reference, true }
 
-// crossReferencedR says that another text names the issue.
+// crossReferencedR is a reference to the issue in another text.
 type crossReferencedR struct {
 	x        *request
 	e        *Event
@@ -49,21 +49,21 @@ func (c *crossReferencedR) Actor() *actorR { return c.x.actor(c.e.Actor) }
 // CreatedAt is when.
 func (c *crossReferencedR) CreatedAt() dateTime { return dateTime{c.e.CreatedAt} }
 
-// ReferencedAt is when, too.
+// ReferencedAt is the same time.
 func (c *crossReferencedR) ReferencedAt() dateTime { return dateTime{c.e.CreatedAt} }
 
-// IsCrossRepository tells whether the text stands elsewhere.
+// IsCrossRepository reports whether the text is in another repository.
 func (c *crossReferencedR) IsCrossRepository() bool { return c.from.repo != c.to.repo }
 
-// WillCloseTarget tells whether the text says that it closes the issue.
+// WillCloseTarget reports whether the text closes the issue.
 func (c *crossReferencedR) WillCloseTarget() bool {
 	return c.from.Pull != nil && slices.Contains(c.x.s.find.closedBy(c.from.Pull), c.to)
 }
 
-// Source is what the text belongs to.
+// Source is the issue or pull request of the text.
 func (c *crossReferencedR) Source() *subjectR { return &subjectR{c.x, c.from} }
 
-// Target is the issue.
+// Target is the referenced issue.
 func (c *crossReferencedR) Target() *subjectR { return &subjectR{c.x, c.to} }
 
 // subjectR is an issue or a pull request.

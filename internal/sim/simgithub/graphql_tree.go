@@ -6,7 +6,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// Entries lists what is in a tree, one level deep.
+// Entries lists the entries of a tree, without those of its folders.
 func (o *objectR) Entries() (*[]*treeEntryR, error) {
 	list, err := o.r.Git.List(o.sha, false)
 	if err != nil {
@@ -19,7 +19,7 @@ func (o *objectR) Entries() (*[]*treeEntryR, error) {
 	return &out, nil
 }
 
-// treeEntryR is one thing in a tree.
+// treeEntryR is an entry of a tree.
 type treeEntryR struct {
 	in *objectR
 	l  git.Entry
@@ -31,7 +31,7 @@ func (e *treeEntryR) Name() string { return e.l.Path }
 // Type is blob, tree or commit.
 func (e *treeEntryR) Type() string { return e.l.Kind }
 
-// Mode is git's, as a number.
+// Mode is git's mode as a number.
 func (e *treeEntryR) Mode() int32 {
 	n, err := strconv.ParseInt(e.l.Mode, 8, 32)
 	if err != nil {
@@ -43,5 +43,5 @@ func (e *treeEntryR) Mode() int32 {
 // Oid is the object's id.
 func (e *treeEntryR) Oid() word { return word(e.l.SHA) }
 
-// Object is what it is.
+// Object is the entry's object.
 func (e *treeEntryR) Object() *objectR { return e.in.x.object(e.in.r, e.l.SHA) }

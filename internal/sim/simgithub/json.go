@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// obj is a JSON object; answers and payloads are built of these so that both have one shape.
+// obj is a JSON object. Answers and payloads are built from the same ones, so that both have the same fields.
 type obj = map[string]any
 
 func (j encoder) api(format string, args ...any) string {
@@ -17,7 +17,7 @@ func (j encoder) html(format string, args ...any) string {
 	return j.s.base + fmt.Sprintf(format, args...)
 }
 
-// stamp writes a time as GitHub does; the zero time is null.
+// stamp returns a time in GitHub's format. The zero time is null.
 func stamp(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -25,7 +25,7 @@ func stamp(t time.Time) any {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// orNull turns an empty string into null.
+// orNull returns null for an empty string.
 func orNull(v string) any {
 	if v == "" {
 		return nil
@@ -33,7 +33,7 @@ func orNull(v string) any {
 	return v
 }
 
-// user is the "simple user"; null for nobody, and the ghost for an account that is gone.
+// user encodes the "simple user": null for an empty login, and the ghost for a deleted account.
 func (j encoder) user(login string) any {
 	if login == "" {
 		return nil
@@ -54,7 +54,7 @@ func (j encoder) user(login string) any {
 	}
 }
 
-// org is an organization as payloads hold it.
+// org encodes an organization as in payloads.
 func (j encoder) org(u *User) obj {
 	api := j.api("/orgs/%s", u.Login)
 	return obj{
@@ -72,7 +72,7 @@ func (j encoder) users(logins []string) []any {
 	return out
 }
 
-// repoLinks are the addresses that every repository object carries, as suffixes of its API address.
+// repoLinks lists the addresses in every repository object, as suffixes of its API address.
 var repoLinks = [...][2]string{
 	{"archive_url", "/{archive_format}{/ref}"}, {"assignees_url", "/assignees{/user}"}, {"blobs_url", "/git/blobs{/sha}"},
 	{"branches_url", "/branches{/branch}"}, {"collaborators_url", "/collaborators{/collaborator}"},
@@ -89,7 +89,7 @@ var repoLinks = [...][2]string{
 	{"teams_url", "/teams"}, {"trees_url", "/git/trees{/sha}"},
 }
 
-// repo is a repository as it stands in lists, payloads and pull requests.
+// repo encodes a repository as in lists, payloads and pull requests.
 func (j encoder) repo(r *Repo) obj {
 	api, page := j.api("/repos/%s", r.FullName()), j.html("/%s", r.FullName())
 	visibility := "public"
@@ -120,14 +120,14 @@ func (j encoder) repo(r *Repo) obj {
 	return o
 }
 
-// fullRepoJSON is the answer to GET /repos/{owner}/{repo}.
+// fullRepoJSON encodes the answer to GET /repos/{owner}/{repo}.
 func (x *session) fullRepoJSON(r *Repo) obj {
 	o := x.listedRepoJSON(r)
 	o["network_count"], o["subscribers_count"] = 0, 0
 	return o
 }
 
-// listedRepoJSON is a repository as an installation lists it.
+// listedRepoJSON encodes a repository as in the list of an installation.
 func (x *session) listedRepoJSON(r *Repo) obj {
 	o := x.s.json.repo(r)
 	for k, v := range (obj{
@@ -142,7 +142,7 @@ func (x *session) listedRepoJSON(r *Repo) obj {
 	return o
 }
 
-// permissionsOf tells what the actor may do in a repository.
+// permissionsOf encodes the permissions of the actor in a repository.
 func (x *session) permissionsOf(r *Repo) obj {
 	role := RoleRead
 	if x.viaApp() {
@@ -183,7 +183,7 @@ func (j encoder) labels(i *Issue) []any {
 	return out
 }
 
-// association is what an author is to a repository, as far as anybody may know.
+// association returns the public relation of an author to a repository.
 func (r *Repo) association(login string) string {
 	switch {
 	case login == r.Owner:
@@ -195,7 +195,7 @@ func (r *Repo) association(login string) string {
 	}
 }
 
-// performedVia is the App through which something was written, or null.
+// performedVia encodes the App with which something was written, or null.
 func (j encoder) performedVia(viaApp bool) any {
 	if !viaApp {
 		return nil
@@ -203,7 +203,7 @@ func (j encoder) performedVia(viaApp bool) any {
 	return j.app()
 }
 
-// reactionRollup is the count of reactions that an object carries.
+// reactionRollup encodes the number of reactions of each kind.
 func reactionRollup(list []*Reaction, address string) obj {
 	o := obj{"url": address, "total_count": len(list)}
 	for _, c := range reactionContents() {

@@ -13,7 +13,7 @@ func identityJSON(w git.Identity) obj {
 	return obj{"name": w.Name, "email": w.Email, "date": stamp(w.At)}
 }
 
-// account finds the user behind a git identity: by the noreply address or the login as name.
+// account encodes the user of a git identity, found by the noreply address or by the login as name.
 func (j encoder) account(w git.Identity) any {
 	local, ok := strings.CutSuffix(w.Email, "@users.noreply.github.com")
 	if !ok {
@@ -38,7 +38,7 @@ func (j encoder) verification(sha string) obj {
 	return obj{"verified": false, "reason": "unsigned", "signature": nil, "payload": nil, "verified_at": nil}
 }
 
-// gitCommit is a commit of the Git Data API.
+// gitCommit encodes a commit as in the Git Data API.
 func (j encoder) gitCommit(r *Repo, c *git.Commit) obj {
 	api := j.api("/repos/%s/git", r.FullName())
 	parents := make([]any, 0, len(c.Parents))
@@ -55,7 +55,7 @@ func (j encoder) gitCommit(r *Repo, c *git.Commit) obj {
 	}
 }
 
-// commit is a commit of the repository API.
+// commit encodes a commit as in the repository API.
 func (j encoder) commit(r *Repo, c *git.Commit) obj {
 	api := j.api("/repos/%s", r.FullName())
 	parents := make([]any, 0, len(c.Parents))
@@ -76,7 +76,7 @@ func (j encoder) commit(r *Repo, c *git.Commit) obj {
 	}
 }
 
-// shortCommit is a commit inside branches and tags.
+// shortCommit encodes a commit as in branches and tags.
 func (j encoder) shortCommit(r *Repo, sha string) obj {
 	return obj{"sha": sha, "url": j.api("/repos/%s/commits/%s", r.FullName(), sha)}
 }
@@ -89,7 +89,7 @@ func (j encoder) ref(r *Repo, f git.Ref) obj {
 	}
 }
 
-// checkRun is a check run.
+// checkRun encodes a check run.
 func (j encoder) checkRun(r *Repo, c *CheckRun) obj {
 	api := j.api("/repos/%s/check-runs/%d", r.FullName(), c.ID)
 	details := c.DetailsURL
@@ -109,14 +109,14 @@ func (j encoder) checkRun(r *Repo, c *CheckRun) obj {
 	}
 }
 
-// status is a commit status with who reported it.
+// status encodes a commit status with its creator.
 func (j encoder) status(r *Repo, c *Status) obj {
 	o := j.shortStatus(r, c)
 	o["creator"] = j.user(c.Creator)
 	return o
 }
 
-// shortStatus is a commit status as it stands in the combined one.
+// shortStatus encodes a commit status as in the combined status.
 func (j encoder) shortStatus(r *Repo, c *Status) obj {
 	return obj{
 		"url": j.api("/repos/%s/statuses/%s", r.FullName(), c.SHA), "avatar_url": nil, "id": c.ID, "node_id": c.NodeID,

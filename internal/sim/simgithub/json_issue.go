@@ -1,6 +1,6 @@
 package simgithub
 
-// issue is an issue, or the issue side of a pull request.
+// issue encodes an issue, or the issue side of a pull request.
 func (j encoder) issue(i *Issue) obj {
 	r := i.repo
 	api := j.api("/repos/%s/issues/%d", r.FullName(), i.Number)
@@ -34,14 +34,14 @@ func (j encoder) issue(i *Issue) obj {
 	return o
 }
 
-// fullIssue has also who closed it, which lists leave out.
+// fullIssue adds closed_by, which lists leave out.
 func (j encoder) fullIssue(i *Issue) obj {
 	o := j.issue(i)
 	o["closed_by"] = j.user(i.ClosedBy)
 	return o
 }
 
-// sentIssue is an issue as payloads hold it.
+// sentIssue encodes an issue as in payloads.
 func (j encoder) sentIssue(i *Issue) obj {
 	o := j.issue(i)
 	delete(o, "parent_issue_url")
@@ -110,7 +110,7 @@ func (j encoder) dependencySummary(i *Issue) obj {
 	}
 }
 
-// comment is a comment of a conversation.
+// comment encodes a comment of a conversation.
 func (j encoder) comment(k *Comment) obj {
 	r := k.issue.repo
 	api := j.api("/repos/%s/issues/comments/%d", r.FullName(), k.ID)
@@ -134,7 +134,7 @@ func (j encoder) reaction(re *Reaction) obj {
 	}
 }
 
-// event is an entry of an issue's events or timeline.
+// event encodes an entry of an issue's events or timeline.
 func (j encoder) event(i *Issue, e *Event) obj {
 	api := j.api("/repos/%s/issues/events/%d", i.repo.FullName(), e.ID)
 	o := obj{

@@ -6,7 +6,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// pull is a pull request as it stands in lists.
+// pull encodes a pull request as in lists.
 func (j encoder) pull(p *Pull) obj {
 	i, r := p.issue, p.issue.repo
 	api := j.api("/repos/%s/pulls/%d", r.FullName(), i.Number)
@@ -38,14 +38,14 @@ func (j encoder) pull(p *Pull) obj {
 	return o
 }
 
-// branch is one end of a pull request.
+// branch encodes the head or the base of a pull request.
 func (j encoder) branch(r *Repo, branch, sha string) obj {
 	return obj{
 		"label": r.Owner + ":" + branch, "ref": branch, "sha": sha, "user": j.user(r.Owner), "repo": j.repo(r),
 	}
 }
 
-// fullPull is the answer to a single pull request and what payloads hold: with counts and mergeability.
+// fullPull encodes a pull request with counts and mergeability, as in single answers and payloads.
 func (j encoder) fullPull(p *Pull) obj {
 	o := j.pull(p)
 	r := p.issue.repo
@@ -77,8 +77,8 @@ func (j encoder) reviewCommentCount(p *Pull) int {
 	return n
 }
 
-// knownMergeability is null until it has been asked for once since either branch moved: GitHub computes it in the
-// background, and reading is what starts that.
+// knownMergeability returns null until mergeability was requested once after the last change of both branches: GitHub computes it
+// in the background when it is first read.
 func (ps pulls) knownMergeability(p *Pull) (mergeable any, state string) {
 	if p.issue.State != "open" || p.judged != ps.ends(p) {
 		return nil, "unknown"
@@ -86,10 +86,10 @@ func (ps pulls) knownMergeability(p *Pull) (mergeable any, state string) {
 	return ps.mergeability(p)
 }
 
-// ends names the two commits that mergeability is about.
+// ends returns the two commits on which mergeability depends.
 func (ps pulls) ends(p *Pull) string { return p.issue.repo.Git.Branch(p.Base) + " " + p.HeadSHA }
 
-// mergeability tells whether a pull request merges by itself; nil while it is not open.
+// mergeability reports whether a pull request can be merged automatically: nil if it is not open.
 func (ps pulls) mergeability(p *Pull) (mergeable any, state string) {
 	if p.issue.State != "open" {
 		return nil, "unknown"
@@ -108,7 +108,7 @@ func (ps pulls) mergeability(p *Pull) (mergeable any, state string) {
 	return true, "clean"
 }
 
-// files lists what a pull request changes, against the point where it left its base.
+// files returns the files that a pull request changes, compared with the merge base.
 func (ps pulls) files(p *Pull) ([]git.FileChange, error) {
 	r := p.issue.repo
 	return r.Git.Diff(r.Git.MergeBase(p.BaseSHA, p.HeadSHA), p.HeadSHA)
@@ -160,7 +160,7 @@ func (j encoder) reviewComment(k *ReviewComment) obj {
 	return o
 }
 
-// file is one file of a pull request or comparison.
+// file encodes one file of a pull request or comparison.
 func (j encoder) file(r *Repo, f git.FileChange, ref string) obj {
 	o := obj{
 		"sha": f.SHA, "filename": f.Path, "status": f.Status, "additions": f.Additions, "deletions": f.Deletions,

@@ -55,14 +55,14 @@ type Comment struct {
 	issue *Issue
 }
 
-// Edit is one change of a text: who, when, and what stood there before.
+// Edit is one change of a text. From is the text before it.
 type Edit struct {
 	At     time.Time
 	Editor string
 	From   string
 }
 
-// Reaction is one user's reaction; a user has at most one of each content on a thing.
+// Reaction is a user's reaction. A user has at most one of each content on an object.
 type Reaction struct {
 	ID        int64
 	NodeID    string

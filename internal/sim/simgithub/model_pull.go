@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Pull is what a pull request has over an issue. Head and base branches are of the same repository: forks are not modelled.
+// Pull has the fields of a pull request that an issue does not have. Its branches are in the same repository: forks are not
+// simulated.
 type Pull struct {
 	ID                 int64
 	NodeID             string
@@ -23,7 +24,7 @@ type Pull struct {
 	Threads            []*Thread
 
 	issue  *Issue
-	judged string // the two commits for which mergeability was asked for
+	judged string // the two commits for which mergeability was requested
 }
 
 // Review states, as REST writes them.
@@ -68,7 +69,7 @@ type Thread struct {
 	pull *Pull
 }
 
-// ReviewComment is one comment in a thread; the first is the thread's root, all others answer it.
+// ReviewComment is a comment of a thread. The first one is the root, to which all others reply.
 type ReviewComment struct {
 	ID        int64
 	NodeID    string

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// Repo is a repository. Its git data is the bare repository Git.
+// Repo is a repository. Git holds its branches and files.
 type Repo struct {
 	ID            int64
 	NodeID        string
@@ -28,7 +28,7 @@ type Repo struct {
 	PushedAt      time.Time
 
 	lastNumber int
-	left       map[int]*Issue // what was deleted (nil) or transferred, by its old number
+	left       map[int]*Issue // deleted (nil) and transferred issues by their old numbers
 }
 
 // FullName is OWNER/NAME.
@@ -57,7 +57,7 @@ type CheckRun struct {
 	Title       string
 	Summary     string
 	Text        string
-	ByApp       bool // made by the App of this stand-in, else by a CI that is not modelled
+	ByApp       bool // created by the simulator's App, else by a CI that is not simulated
 	StartedAt   time.Time
 	CompletedAt time.Time // zero until completed
 }
@@ -75,7 +75,7 @@ type Status struct {
 	CreatedAt   time.Time
 }
 
-// RoleOf is the highest grant that a login has here: everyone may read a public repository.
+// RoleOf returns the role of a login: everybody may at least read a public repository.
 func (r *Repo) RoleOf(login string) Role {
 	if login == r.Owner {
 		return RoleAdmin
@@ -89,7 +89,7 @@ func (r *Repo) RoleOf(login string) Role {
 	return RoleRead
 }
 
-// IssuesByNumber lists issues and pull requests, oldest first.
+// IssuesByNumber returns issues and pull requests, oldest first.
 func (r *Repo) IssuesByNumber() []*Issue {
 	list := make([]*Issue, 0, len(r.Issues))
 	for _, i := range r.Issues {
@@ -99,7 +99,7 @@ func (r *Repo) IssuesByNumber() []*Issue {
 	return list
 }
 
-// clone copies a repository so deeply that nothing exported is shared with the live one.
+// clone returns a deep copy: its exported fields share nothing with the original except Git.
 func (r *Repo) clone() *Repo {
 	c := *r
 	c.Collaborators = make(map[string]Role, len(r.Collaborators))
@@ -117,7 +117,7 @@ func (r *Repo) clone() *Repo {
 	return &c
 }
 
-// cloneAll copies each element of a list of flat structs.
+// cloneAll returns copies of structs without references.
 func cloneAll[T any](in []*T) []*T {
 	out := make([]*T, len(in))
 	for i, p := range in {
@@ -127,7 +127,7 @@ func cloneAll[T any](in []*T) []*T {
 	return out
 }
 
-// Explicit lists the owner and all collaborators by name.
+// Explicit returns the owner and all collaborators, sorted by login.
 func (r *Repo) Explicit() []string {
 	list := []string{r.Owner}
 	for login := range r.Collaborators {

@@ -9,7 +9,7 @@ const (
 	TypeOrg  = "Organization"
 )
 
-// User is an account. Users never change after they have been made, so that a pointer may be shared.
+// User is an account. It never changes after its creation, so pointers to it may be shared.
 type User struct {
 	ID        int64
 	NodeID    string
@@ -19,7 +19,7 @@ type User struct {
 	CreatedAt time.Time
 }
 
-// Role is what a collaborator may do in a repository; its order is none < read < triage < write < maintain < admin.
+// Role is the role of a collaborator: none < read < triage < write < maintain < admin.
 type Role string
 
 // The roles of a repository, weakest first.
@@ -32,7 +32,7 @@ const (
 	RoleAdmin    Role = "admin"
 )
 
-// Rank orders roles; an unknown role ranks as none.
+// Rank returns the position of a role in their order. An unknown role ranks as none.
 func (r Role) Rank() int {
 	switch r {
 	case RoleRead:
@@ -50,7 +50,7 @@ func (r Role) Rank() int {
 	}
 }
 
-// legacy is the older `permission` word: maintain counts as write and triage as read.
+// legacy returns the older `permission` value: maintain counts as write and triage as read.
 func (r Role) legacy() string {
 	switch r {
 	case RoleMaintain:
@@ -64,7 +64,7 @@ func (r Role) legacy() string {
 	}
 }
 
-// App is the one GitHub App of a stand-in.
+// App is the GitHub App of a simulator.
 type App struct {
 	ID            int64
 	NodeID        string
@@ -75,13 +75,13 @@ type App struct {
 	PEM           []byte            // PKCS#1 private key, for the client under test
 	WebhookSecret string            // at the time of the call; PATCH /app/hook/config changes it
 	WebhookURL    string            // empty: deliveries are recorded as failed
-	Permissions   map[string]string // what an installation grants: name to read, write or admin
+	Permissions   map[string]string // requested permissions: name to read, write or admin
 	Events        []string          // webhook events subscribed to
 	BotLogin      string            // slug[bot]
 	BotID         int64             // user id of the bot account
 }
 
-// Installation is the App on one account, with the repositories it was given.
+// Installation is the App on one account, with the repositories that it may access.
 type Installation struct {
 	ID          int64
 	NodeID      string

@@ -9,16 +9,16 @@ type Person struct {
 	login string
 }
 
-// As acts as an account, which is made if it does not exist.
+// As returns the person with a login. It creates the account if there is none.
 func (s *Sim) As(login string) Person {
 	s.AddUser(login)
 	return Person{s: s, login: login}
 }
 
-// Login is who acts.
+// Login returns the login.
 func (p Person) Login() string { return p.login }
 
-// do runs one act under the lock.
+// do runs one act with the lock of the Sim.
 func (p Person) do(act func(x *session) error) error {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
@@ -76,7 +76,7 @@ func (p Person) Reopen(repo string, number int) error {
 	return p.EditIssue(repo, number, IssueEdit{State: &state})
 }
 
-// Assign adds assignees; who cannot be assigned is silently left out.
+// Assign adds assignees. It silently ignores those who cannot be assigned.
 func (p Person) Assign(repo string, number int, logins ...string) error {
 	return p.onIssue(repo, number, func(x *session, i *Issue) error {
 		if err := x.triage(i); err != nil {
@@ -98,7 +98,7 @@ func (p Person) Unassign(repo string, number int, logins ...string) error {
 	})
 }
 
-// AddLabels puts labels on an issue, making those that are missing.
+// AddLabels adds labels to an issue, and creates missing ones.
 func (p Person) AddLabels(repo string, number int, names ...string) error {
 	return p.onIssue(repo, number, func(x *session, i *Issue) error {
 		if err := x.triage(i); err != nil {
@@ -109,7 +109,7 @@ func (p Person) AddLabels(repo string, number int, names ...string) error {
 	})
 }
 
-// RemoveLabel takes a label off an issue.
+// RemoveLabel removes a label from an issue.
 func (p Person) RemoveLabel(repo string, number int, name string) error {
 	return p.onIssue(repo, number, func(x *session, i *Issue) error {
 		if err := x.triage(i); err != nil {
@@ -119,32 +119,32 @@ func (p Person) RemoveLabel(repo string, number int, name string) error {
 	})
 }
 
-// Lock closes a conversation to those without write.
+// Lock locks a conversation to users with write access.
 func (p Person) Lock(repo string, number int, reason string) error {
 	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.lock(i, true, reason) })
 }
 
-// Unlock opens a locked conversation.
+// Unlock unlocks a conversation.
 func (p Person) Unlock(repo string, number int) error {
 	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.lock(i, false, "") })
 }
 
-// AddBlockedBy makes an issue wait for another one, given by its database id.
+// AddBlockedBy adds a dependency on another issue, given by its database id.
 func (p Person) AddBlockedBy(repo string, number int, blocker int64) error {
 	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.setBlockedBy(i, blocker, true) })
 }
 
-// RemoveBlockedBy takes a dependency away.
+// RemoveBlockedBy removes a dependency.
 func (p Person) RemoveBlockedBy(repo string, number int, blocker int64) error {
 	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.setBlockedBy(i, blocker, false) })
 }
 
-// AddSubIssue makes another issue, given by its database id, a child of this one.
+// AddSubIssue makes another issue, given by its database id, a sub-issue of this one.
 func (p Person) AddSubIssue(repo string, number int, child int64) error {
 	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.setSubIssue(i, child, true, false) })
 }
 
-// Comment writes into the conversation of an issue or pull request.
+// Comment adds a comment to an issue or pull request.
 func (p Person) Comment(repo string, number int, body string) (out *Comment, err error) {
 	err = p.onIssue(repo, number, func(x *session, i *Issue) error {
 		k, err := x.comment(i, body)
@@ -156,7 +156,7 @@ func (p Person) Comment(repo string, number int, body string) (out *Comment, err
 	return out, err
 }
 
-// EditComment changes a comment: one's own, or anybody's with write.
+// EditComment changes a comment. Comments of others need write access.
 func (p Person) EditComment(repo string, id int64, body string) error {
 	return p.do(func(x *session) error {
 		k, err := x.commentByID(repo, id)
@@ -167,7 +167,7 @@ func (p Person) EditComment(repo string, id int64, body string) error {
 	})
 }
 
-// DeleteComment removes a comment: one's own, or anybody's with write.
+// DeleteComment deletes a comment. Comments of others need write access.
 func (p Person) DeleteComment(repo string, id int64) error {
 	return p.do(func(x *session) error {
 		k, err := x.commentByID(repo, id)
@@ -189,7 +189,7 @@ func (p Person) MinimizeComment(repo string, id int64, reason string) error {
 	})
 }
 
-// React reacts to a comment: content is +1, -1, laugh, hooray, confused, heart, rocket or eyes. No webhook follows.
+// React adds a reaction to a comment: +1, -1, laugh, hooray, confused, heart, rocket or eyes. GitHub sends no webhook for it.
 func (p Person) React(repo string, commentID int64, content string) error {
 	return p.do(func(x *session) error {
 		k, err := x.commentByID(repo, commentID)
@@ -201,7 +201,7 @@ func (p Person) React(repo string, commentID int64, content string) error {
 	})
 }
 
-// Unreact takes a reaction to a comment back.
+// Unreact removes a reaction to a comment.
 func (p Person) Unreact(repo string, commentID int64, content string) error {
 	return p.do(func(x *session) error {
 		k, err := x.commentByID(repo, commentID)
@@ -212,7 +212,7 @@ func (p Person) Unreact(repo string, commentID int64, content string) error {
 	})
 }
 
-// ReactToIssue reacts to an issue or pull request itself.
+// ReactToIssue adds a reaction to an issue or pull request itself.
 func (p Person) ReactToIssue(repo string, number int, content string) error {
 	return p.onIssue(repo, number, func(x *session, i *Issue) error {
 		_, _, err := x.react(i, &i.Reactions, content)
@@ -220,7 +220,7 @@ func (p Person) ReactToIssue(repo string, number int, content string) error {
 	})
 }
 
-// UnreactToIssue takes a reaction to an issue back.
+// UnreactToIssue removes a reaction to an issue.
 func (p Person) UnreactToIssue(repo string, number int, content string) error {
 	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.unreact(i, &i.Reactions, 0, content) })
 }

@@ -24,7 +24,7 @@ func (p Person) SetDraft(repo string, number int, draft bool) error {
 	return p.onPull(repo, number, func(x *session, pr *Pull) error { return x.setDraft(pr, draft) })
 }
 
-// RequestReview asks collaborators for a review.
+// RequestReview requests reviews from collaborators.
 func (p Person) RequestReview(repo string, number int, logins ...string) error {
 	return p.onPull(repo, number, func(x *session, pr *Pull) error { return x.requestReviewers(pr, logins) })
 }
@@ -42,7 +42,7 @@ func (p Person) Review(repo string, number int, in NewReview) (out *Review, err 
 	return out, err
 }
 
-// DismissReview takes an approval or a request for changes back.
+// DismissReview dismisses an approval or a request for changes.
 func (p Person) DismissReview(repo string, number int, id int64) error {
 	return p.onPull(repo, number, func(x *session, pr *Pull) error {
 		v, ok := x.s.nodes[nodeID("PRR", id)].(*Review)
@@ -53,7 +53,7 @@ func (p Person) DismissReview(repo string, number int, id int64) error {
 	})
 }
 
-// CommentOnLine starts a thread at a line without a review of one's own.
+// CommentOnLine starts a thread at a line with a single comment.
 func (p Person) CommentOnLine(repo string, number int, in NewReviewComment) (out *ReviewComment, err error) {
 	err = p.onPull(repo, number, func(x *session, pr *Pull) error {
 		k, err := x.reviews().startThread(pr, in, "")
@@ -66,7 +66,7 @@ func (p Person) CommentOnLine(repo string, number int, in NewReviewComment) (out
 	return out, err
 }
 
-// ReplyToThread answers in a thread, given by its id.
+// ReplyToThread adds a comment to a thread, given by its id.
 func (p Person) ReplyToThread(repo string, number int, thread int64, body string) (out *ReviewComment, err error) {
 	err = p.onThread(repo, number, thread, func(x *session, t *Thread) error {
 		k, err := x.reviews().reply(t, body)
@@ -79,7 +79,7 @@ func (p Person) ReplyToThread(repo string, number int, thread int64, body string
 	return out, err
 }
 
-// ResolveThread marks a thread as settled, or (resolved false) opens it again.
+// ResolveThread resolves or unresolves a thread.
 func (p Person) ResolveThread(repo string, number int, thread int64, resolved bool) error {
 	return p.onThread(repo, number, thread, func(x *session, t *Thread) error { return x.reviews().resolve(t, resolved) })
 }
@@ -94,12 +94,12 @@ func (p Person) onThread(repo string, number int, thread int64, act func(x *sess
 	})
 }
 
-// Merge merges a pull request for real.
+// Merge merges a pull request.
 func (p Person) Merge(repo string, number int, in Merge) error {
 	return p.onPull(repo, number, func(x *session, pr *Pull) error { return x.refs().merge(pr, in) })
 }
 
-// Commit is what a person pushes: one real commit on a branch.
+// Commit describes a commit to be pushed to a branch.
 type Commit struct {
 	Branch  string
 	From    string // where a new branch starts; empty: the default branch
@@ -109,7 +109,7 @@ type Commit struct {
 	Delete  []string          // paths
 }
 
-// PushCommit commits to a branch, making the branch if needed, and returns the commit's id.
+// PushCommit commits to a branch, which it creates if there is none, and returns the id of the commit.
 func (p Person) PushCommit(repo string, in Commit) (sha string, err error) {
 	err = p.do(func(x *session) error {
 		sha, err = x.refs().pushCommit(repo, in)

@@ -17,10 +17,10 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// RecordVar is the environment variable that names Config.Record's default.
+// RecordVar is the environment variable with the default of Config.Record.
 const RecordVar = "SIMGITHUB_RECORD"
 
-// Recorded is one thing that the stand-in said: an answer to a request, or a webhook.
+// Recorded is an answer to a request, or a webhook.
 type Recorded struct {
 	Kind    string          `json:"kind"`              // rest, graphql or webhook
 	Method  string          `json:"method,omitempty"`  // of the request
@@ -35,7 +35,7 @@ type Recorded struct {
 	Text    string          `json:"text,omitempty"`    // the answer's body, if it is not JSON
 }
 
-// recorder writes one file for each thing that is said, unless something of the same shape has been written:
+// recorder writes a file for each answer and each webhook, unless there is already one of the same shape:
 // same route, status, keys and kinds of values. Several processes may write into one folder at once.
 type recorder struct {
 	dir  string
@@ -43,7 +43,7 @@ type recorder struct {
 	seen map[string]bool
 }
 
-// newRecorder makes the folder; nil without one, and a nil recorder records nothing.
+// newRecorder creates the folder. Without a folder it returns nil, and a nil recorder records nothing.
 func newRecorder(dir string) (*recorder, error) {
 	if dir == "" {
 		return nil, nil
@@ -54,7 +54,7 @@ func newRecorder(dir string) (*recorder, error) {
 	return &recorder{dir: dir, seen: map[string]bool{}}, nil
 }
 
-// keep writes a record down. route stands for all paths of its kind.
+// keep writes a record. Route is the pattern of its path.
 func (b *recorder) keep(route string, r Recorded) error {
 	key := strings.Join([]string{
 		r.Kind, r.Method, route, r.Event, r.By, fmt.Sprint(r.Status), queryKeys(r.Query), headerKeys(r.Header), shapeOf(r.Request), shapeOf(r.Body), r.Text,
@@ -84,7 +84,7 @@ func (b *recorder) keep(route string, r Recorded) error {
 	return git.WriteFile(name, raw)
 }
 
-// record has a handler's requests and answers written down.
+// record returns a handler whose requests and answers are recorded.
 func (s *Sim) record(next http.HandlerFunc, route func(*http.Request) string) http.HandlerFunc {
 	if s.records == nil {
 		return next
@@ -117,7 +117,7 @@ func (s *Sim) record(next http.HandlerFunc, route func(*http.Request) string) ht
 	}
 }
 
-// record writes down a webhook that is about to be sent.
+// record records a webhook that is about to be sent.
 func (q *hookQueue) record(d *delivery) {
 	if q.sim.records == nil {
 		return
@@ -128,28 +128,28 @@ func (q *hookQueue) record(d *delivery) {
 	}
 }
 
-// tee remembers what is answered.
+// tee keeps a copy of an answer.
 type tee struct {
 	http.ResponseWriter
 	status  int
 	body    bytes.Buffer
-	foreign bool // the words are a test's, not ours
+	foreign bool // the content comes from a test
 }
 
-// disown has an answer not recorded: its words are not the stand-in's.
+// disown excludes an answer from the records because its content comes from a test.
 func disown(w http.ResponseWriter) {
 	if t, ok := w.(*tee); ok {
 		t.foreign = true
 	}
 }
 
-// WriteHeader remembers the status.
+// WriteHeader keeps the status.
 func (t *tee) WriteHeader(status int) {
 	t.status = status
 	t.ResponseWriter.WriteHeader(status)
 }
 
-// Write remembers the body.
+// Write keeps the body.
 func (t *tee) Write(p []byte) (int, error) {
 	t.body.Write(p)
 	return t.ResponseWriter.Write(p)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// wordy is the keys whose values come from a fixed list of words at GitHub, so that each word is a shape of its own.
+// wordy lists the keys whose values come from a fixed list at GitHub, so that each value is a shape of its own.
 func wordy(key string) bool {
 	switch key {
 	case "state", "state_reason", "status", "conclusion", "type", "action", "event", "author_association", "side", "start_side",
@@ -19,7 +19,7 @@ func wordy(key string) bool {
 	return false
 }
 
-// shapeOf describes JSON by its keys and the kinds of its values: texts of one shape say the same kind of thing.
+// shapeOf returns the shape of a JSON text: its keys and the types of its values.
 func shapeOf(raw json.RawMessage) string {
 	var v any
 	if len(raw) == 0 || json.Unmarshal(raw, &v) != nil {

@@ -1,6 +1,6 @@
 package simgithub
 
-// RenameUser gives an account another login; its id, node id and token stay. The old login is free for somebody else.
+// RenameUser changes the login of an account. Its id, node id and token stay, and the old login can be used by others.
 func (s *Sim) RenameUser(from, to string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -13,7 +13,7 @@ func (s *Sim) RenameUser(from, to string) error {
 	}
 	for _, r := range s.repos {
 		if r.Owner == from {
-			return errUnprocessable("renaming the owner of a repository is not modelled")
+			return errUnprocessable("renaming the owner of a repository is not simulated")
 		}
 	}
 	renamed := *u
@@ -37,7 +37,7 @@ func (s *Sim) RenameUser(from, to string) error {
 	return nil
 }
 
-// rename changes a login wherever it stands in a repository.
+// rename changes a login everywhere in a repository.
 func (r *Repo) rename(from, to string, rename func(*string)) {
 	if role, ok := r.Collaborators[from]; ok {
 		delete(r.Collaborators, from)

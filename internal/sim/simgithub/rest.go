@@ -16,10 +16,10 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// maxRequest bounds what is read of a request's body.
+// maxRequest is the maximum length of a request's body.
 const maxRequest = 64 << 20
 
-// call is one REST request while it is handled, under the lock.
+// call is a REST request while it is handled, with the lock of the Sim.
 type call struct {
 	*session
 	r      *http.Request
@@ -29,10 +29,10 @@ type call struct {
 	header http.Header
 }
 
-// handler answers a call with something to marshal, or nil for no content.
+// handler returns the value to marshal as the answer, or nil for no content.
 type handler func(c *call) (any, error)
 
-// route is one row of the table of what is served.
+// route is one row of the table of routes.
 type route struct {
 	method  string
 	pattern string // segments; {name} takes one, {name...} takes the rest
@@ -46,7 +46,7 @@ type answer struct {
 	body   []byte
 }
 
-// routes builds the whole handler: API below /api, git below /OWNER/REPO.git, the control of faults, pages for people.
+// routes returns the handler of everything: API, git and LFS, the control of faults, and pages.
 func (s *Sim) routes() (http.Handler, error) {
 	gql, err := newGraphQL(s)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Sim) routes() (http.Handler, error) {
 	return mux, nil
 }
 
-// restTable is everything that is served below /api/v3.
+// restTable returns the routes below /api/v3.
 func restTable() []route {
 	var all []route
 	for _, part := range [][]route{
@@ -92,7 +92,7 @@ func restTable() []route {
 	return all
 }
 
-// match finds the row for a path; literal segments win over variables, and earlier rows over later ones.
+// match returns the route for a path. Literal segments win over variables, and earlier routes over later ones.
 func match(table []route, method, path string) (route, map[string]string, bool) {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	best, bestLiterals := -1, -1
@@ -139,7 +139,7 @@ func matchPattern(pattern string, segments []string) (vars map[string]string, li
 	return vars, literals, len(want) == len(segments)
 }
 
-// serve answers one request: faults, then the act under the lock, then faults again.
+// serve serves a request: it applies faults, runs the handler, and applies faults again.
 func (rs restServer) serve(w http.ResponseWriter, r *http.Request, table []route) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
@@ -162,7 +162,7 @@ func (rs restServer) serve(w http.ResponseWriter, r *http.Request, table []route
 	a.write(w)
 }
 
-// perform runs a handler under the lock and marshals its answer there too.
+// perform runs a handler and marshals its answer, both with the lock of the Sim.
 func (rs restServer) perform(rt route, c *call) answer {
 	rs.s.mu.Lock()
 	defer rs.s.mu.Unlock()
@@ -223,7 +223,7 @@ func (c *call) finish(out any) answer {
 	return a
 }
 
-// failed turns an error into GitHub's form; what is no *Error is a 500 and a line in the log.
+// failed returns an error in GitHub's format. An error that is no *Error becomes a 500 and is logged.
 func (c *call) failed(err error) answer {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -257,10 +257,10 @@ func (a answer) write(w http.ResponseWriter) {
 		w.Header().Del("Content-Type")
 	}
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // the client is gone: nobody is left to tell
+	_, _ = w.Write(a.body) // the client has disconnected
 }
 
-// identify sets what every answer carries.
+// identify sets the headers that every answer has.
 func identify(h http.Header) {
 	h.Set("X-GitHub-Request-Id", strings.ToUpper(uuid.NewString()[:18]))
 	h.Set("X-GitHub-Media-Type", "github.v3; format=json")

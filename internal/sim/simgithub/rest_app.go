@@ -27,7 +27,7 @@ func appRoutes() []route {
 	}
 }
 
-// onlyApp lets nothing but the App's JWT through.
+// onlyApp returns an error unless the request has the App's JWT.
 func onlyApp(h handler) handler {
 	return func(c *call) (any, error) {
 		if !c.jwt {
@@ -169,7 +169,7 @@ func editHookConfig(c *call) (any, error) {
 	return c.s.json.hookConfig(), nil
 }
 
-// deliveryLife is how long GitHub remembers deliveries.
+// deliveryLife is the time for which GitHub keeps deliveries.
 const deliveryLife = 3 * 24 * time.Hour
 
 func listDeliveries(c *call) (any, error) {
@@ -229,7 +229,7 @@ func getDelivery(c *call) (any, error) {
 	return o, nil
 }
 
-// flat writes a header with one value per name, as GitHub's log does.
+// flat returns headers with one value per name, as in GitHub's log.
 func flat(h http.Header) obj {
 	o := obj{}
 	for k := range h {

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// full is the repository that a path names.
+// full returns the name of the repository in the path.
 func (c *call) full() string { return c.vars["owner"] + "/" + c.vars["repo"] }
 
-// repository finds the repository that a path names.
+// repository returns the repository in the path.
 func (c *call) repository() (*Repo, error) { return c.repo(c.full()) }
 
-// number reads a number from the path; anything else is a 404.
+// number returns a number in the path, or -1, which leads to a 404, if it is not a number.
 func (c *call) number(name string) int {
 	n, err := strconv.Atoi(c.vars[name])
 	if err != nil {
@@ -27,7 +27,7 @@ func (c *call) number(name string) int {
 
 func (c *call) id(name string) int64 { return int64(c.number(name)) }
 
-// theIssue finds the issue that a path names.
+// theIssue returns the issue in the path.
 func (c *call) theIssue() (*Issue, error) {
 	number := c.number("number")
 	if err := c.left(number); err != nil {
@@ -36,10 +36,10 @@ func (c *call) theIssue() (*Issue, error) {
 	return c.issue(c.full(), number)
 }
 
-// thePull finds the pull request that a path names.
+// thePull returns the pull request in the path.
 func (c *call) thePull() (*Pull, error) { return c.pull(c.full(), c.number("number")) }
 
-// decode reads the body, which may be empty.
+// decode decodes the body, which may be empty.
 func (c *call) decode(into any) error {
 	if len(strings.TrimSpace(string(c.body))) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func (c *call) decode(into any) error {
 	return nil
 }
 
-// created answers 201 with a thing.
+// created sets the status 201.
 func (c *call) created(v any) (any, error) {
 	c.status = http.StatusCreated
 	return v, nil
@@ -58,7 +58,7 @@ func (c *call) created(v any) (any, error) {
 
 func (c *call) query(name string) string { return c.r.URL.Query().Get(name) }
 
-// queryTime reads a time from the query; the zero time if there is none.
+// queryTime returns a time in the query, or the zero time if there is none.
 func (c *call) queryTime(name string) time.Time {
 	t, err := time.Parse(time.RFC3339, c.query(name))
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *call) queryTime(name string) time.Time {
 	return t.UTC()
 }
 
-// page cuts one page out of a list and writes the Link header.
+// page returns the requested page of a list and sets the Link header.
 func page[T any](c *call, list []T) []T {
 	per, n := pageSize(c), 1
 	if v, err := strconv.Atoi(c.query("page")); err == nil && v > 0 {
@@ -106,7 +106,7 @@ func pageSize(c *call) int {
 	return min(per, 100)
 }
 
-// each maps a list to JSON; an empty list is [], not null.
+// each encodes the elements of a list. An empty list is [], not null.
 func each[T any](list []T, f func(T) obj) []any {
 	out := make([]any, 0, len(list))
 	for _, v := range list {
@@ -115,13 +115,13 @@ func each[T any](list []T, f func(T) obj) []any {
 	return out
 }
 
-// bucket counts what one token has used of its hour.
+// bucket counts the requests of one caller in an hour.
 type bucket struct {
 	used  int
 	reset time.Time
 }
 
-// spend counts a request against the caller's hour and writes the headers; free requests only write them.
+// spend counts a request, unless it is free, and sets the headers of the rate limit.
 func (q quota) spend(resource string, free bool, h http.Header) error {
 	b := q.bucket(resource)
 	over := b.used >= q.x.s.cfg.RateLimit
@@ -136,7 +136,7 @@ func (q quota) spend(resource string, free bool, h http.Header) error {
 	return nil
 }
 
-// refund gives a request back: answers of "not modified" cost nothing.
+// refund reverts spend: answers of "not modified" do not count.
 func (q quota) refund(resource string, h http.Header) {
 	b := q.bucket(resource)
 	b.used = max(0, b.used-1)
@@ -151,7 +151,7 @@ func (b *bucket) write(h http.Header, limit int, resource string) {
 	h.Set("X-RateLimit-Resource", resource)
 }
 
-// caller names the caller for counting.
+// caller returns the name by which requests are counted.
 func (q quota) caller() string {
 	switch {
 	case q.x.viaApp():
@@ -165,7 +165,7 @@ func (q quota) caller() string {
 	}
 }
 
-// throttle refuses to make more issues, comments and pull requests in a minute than Config.ContentRate says.
+// throttle returns an error if more than Config.ContentRate issues, comments and pull requests are created in a minute.
 func (q quota) throttle(method, pattern string) error {
 	limit := q.x.s.cfg.ContentRate
 	if limit == 0 || method != http.MethodPost || !strings.Contains(pattern, "/issues") && !strings.Contains(pattern, "/pulls") {

@@ -28,13 +28,13 @@ type checkRequest struct {
 	Output      *checkOutput `json:"output"`
 }
 
-// checkOutput is what a check run has to say.
+// checkOutput is the text of a check run.
 type checkOutput struct {
 	Title, Summary string
 	Text           *string
 }
 
-// apply writes what was sent into a check run.
+// apply applies a request to a check run.
 func (q checkRequest) apply(k *CheckRun, now time.Time) error {
 	set := func(into *string, v *string) {
 		if v != nil {
@@ -162,7 +162,7 @@ func getCheckRun(c *call) (any, error) {
 	return c.s.json.checkRun(r, k), nil
 }
 
-// listAnnotations is always empty: annotations are not modelled.
+// listAnnotations is always empty: annotations are not simulated.
 func listAnnotations(c *call) (any, error) {
 	if _, err := getCheckRun(c); err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func listComments(c *call) (any, error) {
 	return each(page(c, c.recent(i.Comments)), c.s.json.comment), nil
 }
 
-// recent drops what the since parameter leaves out, and what a lagging list does not show yet.
+// recent returns the elements after the since parameter that a lagging list already shows.
 func (c *call) recent(in []*Comment) []*Comment {
 	since := c.queryTime("since")
 	var out []*Comment
@@ -61,7 +61,7 @@ func listRepoComments(c *call) (any, error) {
 	return each(page(c, list), c.s.json.comment), nil
 }
 
-// bodyRequest is a text as sent.
+// bodyRequest is a request with a text.
 type bodyRequest struct {
 	Body string `json:"body"`
 }

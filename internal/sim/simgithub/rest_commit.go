@@ -41,7 +41,7 @@ func listCommits(c *call) (any, error) {
 	return each(page(c, list), func(k git.Commit) obj { return c.s.json.commit(r, &k) }), nil
 }
 
-// ofCommit serves what belongs to a commit, which may be named by a branch or tag with its slashes escaped.
+// ofCommit serves the parts of a commit, which may be named by a branch or tag with escaped slashes.
 func ofCommit(serve func(c *call, r *Repo, sha string) (any, error)) handler {
 	return func(c *call) (any, error) {
 		r, err := c.repository()
@@ -68,7 +68,7 @@ func getCommit(c *call) (any, error) {
 	return c.fullCommit(r, k)
 }
 
-// fullCommit is one commit with its files.
+// fullCommit encodes a commit with its files.
 func (c *call) fullCommit(r *Repo, k *git.Commit) (any, error) {
 	parent := ""
 	if len(k.Parents) > 0 {

@@ -52,7 +52,7 @@ func getContents(c *call) (any, error) {
 	return o, nil
 }
 
-// wrapped is base64 in lines of 60, as GitHub writes it.
+// wrapped returns base64 in lines of 60 characters, as GitHub writes it.
 func wrapped(content []byte) string {
 	enc := base64.StdEncoding.EncodeToString(content)
 	var b strings.Builder
@@ -91,7 +91,7 @@ func (c *call) entryJSON(r *Repo, l git.Entry, ref string) obj {
 	}
 }
 
-// compare answers base...head: how far apart they are, with commits and files.
+// compare serves base...head: the distance in commits, the commits and the files.
 func compare(c *call) (any, error) {
 	r, err := c.readable()
 	if err != nil {

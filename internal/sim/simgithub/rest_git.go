@@ -25,7 +25,7 @@ func gitRoutes() []route {
 	}
 }
 
-// writable finds a repository whose contents the caller may change.
+// writable returns the repository in the path if the caller may change its contents.
 func (c *call) writable() (*Repo, error) {
 	r, err := c.repository()
 	if err != nil {

@@ -20,7 +20,7 @@ func issueRoutes() []route {
 	}
 }
 
-// name reads a thing that may be sent as a string or as an object with a name.
+// name is a value that may be sent as a string or as an object with a name.
 type name string
 
 // UnmarshalJSON accepts "x" and {"name":"x"}.
@@ -42,7 +42,7 @@ func plain(list []name) []string {
 	return out
 }
 
-// issueRequest is an issue as sent, to create or to change one.
+// issueRequest is a request that creates or changes an issue.
 type issueRequest struct {
 	Title       *string   `json:"title"`
 	Body        *string   `json:"body"`
@@ -72,7 +72,7 @@ func listIssues(c *call) (any, error) {
 	return each(page(c, list), c.s.json.issue), nil
 }
 
-// wants tells whether an issue matches the filters of a list request.
+// wants reports whether an issue matches the filters of a list request.
 func (c *call) wants(i *Issue) bool {
 	state := cmp.Or(c.query("state"), "open")
 	if state != "all" && i.State != state {

@@ -78,7 +78,7 @@ func listLabels(c *call) (any, error) {
 	return page(c, c.s.json.labels(i)), nil
 }
 
-// triaged finds the issue of a path and asks for the right to change what it is.
+// triaged returns the issue in the path if the caller has triage access.
 func (c *call) triaged() (*Issue, error) {
 	i, err := c.theIssue()
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *call) triaged() (*Issue, error) {
 	return i, c.triage(i)
 }
 
-// labelNames reads ["a"], {"labels":["a"]} and {"labels":[{"name":"a"}]}.
+// labelNames decodes ["a"], {"labels":["a"]} and {"labels":[{"name":"a"}]}.
 func (c *call) labelNames() ([]string, error) {
 	var list []name
 	if json.Unmarshal(c.body, &list) == nil {

@@ -115,7 +115,7 @@ func listPullFiles(c *call) (any, error) {
 	return each(page(c, files), func(f git.FileChange) obj { return c.s.json.file(p.issue.repo, f, p.HeadSHA) }), nil
 }
 
-// commits lists what a pull request adds, oldest first; GitHub stops at 250.
+// commits returns the commits of a pull request, oldest first, at most 250 as on GitHub.
 func (ps pulls) commits(p *Pull) ([]git.Commit, error) {
 	list, err := p.issue.repo.Git.Commits(250, p.HeadSHA, "--not", p.BaseSHA)
 	slices.Reverse(list)

@@ -15,7 +15,7 @@ func reactionRoutes() []route {
 	return all
 }
 
-// reacted finds what a path lets one react to, and the issue that it belongs to.
+// reacted returns the reactions of the object in the path, and its issue.
 type reacted func(c *call) (*Issue, *[]*Reaction, error)
 
 func issueReactions(c *call) (*Issue, *[]*Reaction, error) {

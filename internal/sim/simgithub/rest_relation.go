@@ -16,7 +16,7 @@ func relationRoutes() []route {
 	}
 }
 
-// blockedBy lists the issues that wait for this one.
+// blockedBy returns the issues that an issue blocks.
 func (f finder) blockedBy(i *Issue) []*Issue {
 	var out []*Issue
 	for _, r := range f.s.repos {
@@ -30,7 +30,7 @@ func (f finder) blockedBy(i *Issue) []*Issue {
 	return out
 }
 
-// visible keeps the issues that the caller may know of.
+// visible returns the issues that the caller may see.
 func (c *call) visible(ids []int64) []*Issue {
 	var out []*Issue
 	for _, id := range ids {
@@ -41,7 +41,7 @@ func (c *call) visible(ids []int64) []*Issue {
 	return out
 }
 
-// related is an issue in a list that may span repositories.
+// related encodes an issue in a list of several repositories.
 func (c *call) related(i *Issue) obj {
 	o := c.s.json.issue(i)
 	o["repository"] = c.s.json.repo(i.repo)

@@ -39,7 +39,7 @@ func listReviews(c *call) (any, error) {
 	return each(page(c, list), c.s.json.review), nil
 }
 
-// lineRequest is a comment at a line as sent.
+// lineRequest is a request that comments on a line.
 type lineRequest struct {
 	Path      string `json:"path"`
 	Body      string `json:"body"`
@@ -78,7 +78,7 @@ func createReview(c *call) (any, error) {
 	return c.s.json.review(v), nil
 }
 
-// theReview finds the review of a path; other people's pending reviews do not exist.
+// theReview returns the review in the path. Pending reviews of others do not exist.
 func (c *call) theReview() (*Review, error) {
 	p, err := c.thePull()
 	if err != nil {
@@ -125,7 +125,7 @@ func dismissReview(c *call) (any, error) {
 	return c.s.json.review(v), nil
 }
 
-// reviewComments lists the comments of a pull request, oldest first; pending ones only to their author.
+// reviewComments lists the review comments of a pull request, oldest first. Pending ones are listed only for their author.
 func (c *call) reviewComments(p *Pull) []*ReviewComment {
 	hidden := map[int64]bool{}
 	for _, v := range p.Reviews {

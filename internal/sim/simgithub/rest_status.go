@@ -2,7 +2,7 @@ package simgithub
 
 import "slices"
 
-// CombinedStatus is the sum of statuses and check runs of a commit: failure, pending, success, or "" without any.
+// CombinedStatus returns the combined state of statuses and check runs of a commit: failure, pending, success, or "" without any.
 func (r *Repo) CombinedStatus(sha string) (state string, latest []*Status) {
 	byContext := map[string]*Status{}
 	for _, k := range r.Statuses {
@@ -31,7 +31,7 @@ func (r *Repo) CombinedStatus(sha string) (state string, latest []*Status) {
 	return []string{"", "success", "pending", "failure"}[worst], latest
 }
 
-// newestRuns lists the newest check run of each App and name on a commit.
+// newestRuns returns the newest check run of each App and name on a commit.
 func (r *Repo) newestRuns(sha string) []*CheckRun {
 	var list []*CheckRun
 	for _, c := range r.CheckSuites {
@@ -115,7 +115,7 @@ func (ch checks) addStatus(r *Repo, k Status) (*Status, error) {
 	return &k, nil
 }
 
-// CheckRun reports a check by a CI that is not modelled, as GitHub Actions would: with status "completed" and a
+// CheckRun reports a check by a CI such as GitHub Actions: with status "completed" and a
 // conclusion, or with an empty conclusion while it runs. A later report of the same name replaces the earlier one.
 func (s *Sim) CheckRun(repo, sha, name, conclusion, summary string) error {
 	s.mu.Lock()

@@ -28,7 +28,7 @@ func listTimeline(c *call) (any, error) {
 	return page(c, c.s.json.timeline(i)), nil
 }
 
-// timeline is all that happened to an issue: events, comments, reviews and commits, in order.
+// timeline encodes the history of an issue: events, comments, reviews and commits, in order.
 func (j encoder) timeline(i *Issue) []obj {
 	type entry struct {
 		id int64

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// treeItem is an entry as sent: the difference between no sha and a null sha counts.
+// treeItem is an entry of a request. A missing sha and a null sha mean different things.
 type treeItem struct {
 	Path    string           `json:"path"`
 	Mode    string           `json:"mode"`
@@ -99,7 +99,7 @@ func getTree(c *call) (any, error) {
 	return c.treeJSON(r, sha, c.query("recursive") != "")
 }
 
-// whoSent is an author or committer as sent.
+// whoSent is the author or committer in a request.
 type whoSent struct {
 	Name  string     `json:"name"`
 	Email string     `json:"email"`

@@ -39,7 +39,7 @@ func currentUser(c *call) (any, error) {
 	return c.s.json.fullUser(c.by), nil
 }
 
-// fullUser is an account's own page: the simple user and its profile.
+// fullUser encodes an account with its profile.
 func (j encoder) fullUser(u *User) obj {
 	o, _ := j.user(u.Login).(obj)
 	for _, k := range []string{"name", "company", "location", "email", "hireable", "bio"} {

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// RepoSeed describes a repository to be made.
+// RepoSeed describes a repository to be created.
 type RepoSeed struct {
 	Owner         string
 	Name          string
@@ -19,10 +19,10 @@ type RepoSeed struct {
 	FromDir       string            // instead of Files: a folder whose files (and their executable bits) are the first commit
 	FromGit       string            // instead of both: a git repository on disk, whose branches are taken with their history
 	Collaborators map[string]Role
-	NotInstalled  bool // do not give it to the App
+	NotInstalled  bool // do not install the App on it
 }
 
-// SeedRepo makes a repository with one commit by its owner, makes the accounts that it names, and installs the App on it.
+// SeedRepo creates a repository with one commit by its owner and the accounts that it names, and installs the App on it.
 func (s *Sim) SeedRepo(seed RepoSeed) (*Repo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

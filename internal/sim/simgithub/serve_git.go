@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// serve serves clone, fetch and push by git's own http-backend.
+// serve serves clone, fetch and push by git http-backend.
 func (gs gitServer) serve(w http.ResponseWriter, r *http.Request, g git.Request) {
 	name := "git upload-pack"
 	if g.Push {
@@ -42,14 +42,14 @@ func (gs gitServer) serve(w http.ResponseWriter, r *http.Request, g git.Request)
 	backend(repo, g, who).ServeHTTP(w, r)
 }
 
-// access decides about a git request and tells whom the backend serves.
+// access returns the repository and the session of a git request, or an error if it is not permitted.
 func (gs gitServer) access(r *http.Request, g git.Request) (*Repo, *session, error) {
 	gs.s.mu.Lock()
 	defer gs.s.mu.Unlock()
 	return gs.session(r, g)
 }
 
-// session needs the lock of the Sim.
+// session does the same. It needs the lock of the Sim.
 func (gs gitServer) session(r *http.Request, g git.Request) (*Repo, *session, error) {
 	x := gs.s.auth.session(r)
 	if x.bad != nil {
@@ -58,7 +58,7 @@ func (gs gitServer) session(r *http.Request, g git.Request) (*Repo, *session, er
 	repo, err := x.repo(g.Repo)
 	if err != nil {
 		if x.by == nil {
-			return nil, nil, errNeedAuth() // GitHub asks for credentials before it says that there is nothing
+			return nil, nil, errNeedAuth() // GitHub requests credentials before it reports a missing repository
 		}
 		return nil, nil, err
 	}
@@ -91,7 +91,7 @@ func backend(repo *Repo, g git.Request, x *session) http.Handler {
 	return repo.Git.Handler(g, env...)
 }
 
-// push receives a push under the lock, then does all that follows from the references that moved.
+// push receives a push and applies the consequences of the moved references, both with the lock of the Sim.
 func (gs gitServer) push(w http.ResponseWriter, r *http.Request, g git.Request) {
 	gs.s.mu.Lock()
 	defer gs.s.mu.Unlock()
@@ -123,5 +123,5 @@ func copyAnswer(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
 		w.Header()[k] = v
 	}
 	w.WriteHeader(rec.Code)
-	_, _ = w.Write(rec.Body.Bytes()) // the client is gone: nobody is left to tell
+	_, _ = w.Write(rec.Body.Bytes()) // the client has disconnected
 }

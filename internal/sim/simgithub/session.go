@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// token is what a credential stands for: a person, or an installation with a subset of its repositories and permissions.
+// token is the meaning of a credential: a person, or an installation with some of its repositories and permissions.
 type token struct {
 	user    *User
 	install *Installation
@@ -15,10 +15,10 @@ type token struct {
 	key     string
 }
 
-// session is one actor acting. All its methods need the lock of the Sim.
+// session is the sender of a request, or a person who acts. Its methods check permissions, and need the lock of the Sim.
 type session struct {
 	s   *Sim
-	by  *User  // who acts; the bot account for an installation; nil for a stranger or an App's JWT
+	by  *User  // the actor; the bot account for an installation; nil without an account or for an App's JWT
 	tok *token // set for an installation token
 	jwt bool   // the App itself
 	bad error  // credentials were sent but are not valid
@@ -26,10 +26,10 @@ type session struct {
 
 func (s *Sim) session(u *User) *session { return &session{s: s, by: u} }
 
-// viaApp tells whether the act is done with an installation token.
+// viaApp reports whether the actor uses an installation token.
 func (x *session) viaApp() bool { return x.tok != nil }
 
-// login is who acts, "ghost" for nobody.
+// login returns the login of the actor, or "ghost" without an account.
 func (x *session) login() string {
 	if x.by == nil {
 		return "ghost"
@@ -39,7 +39,7 @@ func (x *session) login() string {
 
 func repoKey(full string) string { return strings.ToLower(full) }
 
-// repo finds a repository that the actor may know of; others are a 404.
+// repo returns a repository that the actor may see. The error is a 404 for others.
 func (x *session) repo(full string) (*Repo, error) {
 	r, ok := x.s.repos[repoKey(full)]
 	if !ok || !x.sees(r) {
@@ -59,7 +59,7 @@ func (x *session) sees(r *Repo) bool {
 	}
 }
 
-// granted tells whether the installation token reaches a repository.
+// granted reports whether the installation token may access a repository.
 func (x *session) granted(r *Repo) bool {
 	if x.tok == nil || !x.tok.install.has(r.ID) {
 		return false
@@ -75,8 +75,8 @@ func (x *session) granted(r *Repo) bool {
 	return false
 }
 
-// need asks for a permission: an installation needs perm at a level, a person needs a role.
-// level is "read" or "write". Several permissions parted by "|" mean that any of them will do.
+// need returns an error without a permission: an installation needs perm at a level, a person needs a role.
+// Level is "read" or "write". Of several permissions separated by "|", one is enough.
 func (x *session) need(r *Repo, perm, level string, role Role) error {
 	if err := x.allowed(r, perm, level, role); err != nil {
 		return err
@@ -124,7 +124,7 @@ func levelRank(level string) int {
 	}
 }
 
-// issue finds an issue or pull request by number.
+// issue returns an issue or pull request by number.
 func (x *session) issue(full string, number int) (*Issue, error) {
 	r, err := x.repo(full)
 	if err != nil {
@@ -140,7 +140,7 @@ func (x *session) issue(full string, number int) (*Issue, error) {
 	return i, x.need(r, "issues", "read", RoleRead)
 }
 
-// pull finds a pull request by number.
+// pull returns a pull request by number.
 func (x *session) pull(full string, number int) (*Pull, error) {
 	r, err := x.repo(full)
 	if err != nil {
@@ -153,8 +153,8 @@ func (x *session) pull(full string, number int) (*Pull, error) {
 	return i.Pull, x.need(r, "pull_requests", "read", RoleRead)
 }
 
-// writeTalk asks for the right to take part in a conversation: an App needs issues (or pull requests for those) and may
-// not when it is locked, a person needs read, and write when it is locked.
+// writeTalk returns an error if the actor may not comment. An App needs write permission for issues (or pull requests), and the
+// conversation must not be locked. A person needs read access, or write access if it is locked.
 func (x *session) writeTalk(i *Issue) error {
 	perm := "issues"
 	if i.Pull != nil {
@@ -172,7 +172,7 @@ func (x *session) writeTalk(i *Issue) error {
 	return nil
 }
 
-// triage asks for the right to change what an issue is: labels, assignees, state.
+// triage returns an error if the actor may not change labels, assignees and state of an issue.
 func (x *session) triage(i *Issue) error {
 	perm := "issues"
 	if i.Pull != nil {
@@ -181,7 +181,7 @@ func (x *session) triage(i *Issue) error {
 	return x.need(i.repo, perm, "write", RoleTriage)
 }
 
-// own asks for the right to change a text: its author may, and who has write.
+// own returns an error if the actor may not change a text: neither its author nor a user with write access.
 func (x *session) own(i *Issue, author string) error {
 	if x.by != nil && !x.viaApp() && author == x.by.Login {
 		return nil

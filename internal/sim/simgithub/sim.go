@@ -18,25 +18,25 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// Config says what to stand in for. Only Dir is required.
+// Config configures a simulator. Only Dir is required.
 type Config struct {
-	Dir         string                                  // holds the bare repositories; made if missing
-	Now         func() time.Time                        // stamps everything that happens, cut to whole seconds; default time.Now
-	AuthNow     func() time.Time                        // judges JWTs and token expiry; default time.Now, which the clients use too
+	Dir         string                                  // folder of the bare repositories; created if missing
+	Now         func() time.Time                        // clock of everything that happens, in whole seconds; default time.Now
+	AuthNow     func() time.Time                        // clock of JWTs and tokens; default time.Now, which the clients use, too
 	Log         zerolog.Logger                          // default: silent
-	BaseURL     string                                  // where the handler is reached; Start sets it
+	BaseURL     string                                  // base address of the handler; Start sets it
 	AppSlug     string                                  // default "errand"
-	Permissions map[string]string                       // what the App asks for; default: all that errand needs
-	Events      []string                                // what the App subscribes to; default: all that errand does. Also: create, delete, member
-	Key         *rsa.PrivateKey                         // the App's key; default: a new one, which takes a while to make
+	Permissions map[string]string                       // permissions of the App; default: those that errand needs
+	Events      []string                                // events that the App subscribes to; default: those of errand. Also possible: create, delete, member
+	Key         *rsa.PrivateKey                         // key of the App; default: a new one, which takes a while
 	RateLimit   int                                     // per token, hour and bucket; default 5000
-	ContentRate int                                     // things made per minute and token before the secondary limit answers; default: no limit
-	HookTimeout time.Duration                           // default 10 s, as GitHub's
+	ContentRate int                                     // objects created per minute and token until the secondary limit is reached; default: no limit
+	HookTimeout time.Duration                           // default 10 s, as on GitHub
 	Pages       func(*Sim, zerolog.Logger) http.Handler // serves everything that is neither API nor git; default: nothing
-	Record      string                                  // folder for one of each kind of answer and webhook; default: what RecordVar names, or nowhere
+	Record      string                                  // folder for one record of each shape of answer and webhook; default: the value of RecordVar, or none
 }
 
-// Sim is the stand-in. All its methods may be called at once from several goroutines.
+// Sim is a simulator of GitHub. All its methods may be called concurrently.
 type Sim struct {
 	cfg     Config
 	log     zerolog.Logger
@@ -53,7 +53,7 @@ type Sim struct {
 	lfs     *git.LFS
 	records *recorder // nil: nothing is recorded
 
-	mu       sync.Mutex // guards all that follows
+	mu       sync.Mutex // guards all fields below
 	lastID   int64
 	base     string
 	app      App
@@ -66,9 +66,9 @@ type Sim struct {
 	nodes    map[string]any // by node id
 	verified map[string]bool
 	limits   map[string]*bucket
-	made     map[string][]time.Time // when each actor made things in the last minute, if ContentRate is set
+	made     map[string][]time.Time // times at which each actor created objects in the last minute, if ContentRate is set
 	listLag  time.Duration
-	born     map[int64]time.Time // when things were made, while lists lag
+	born     map[int64]time.Time // creation times by id, if lists lag
 
 	ctx    context.Context // ends when Close is called
 	cancel context.CancelFunc
@@ -76,7 +76,7 @@ type Sim struct {
 	server *http.Server
 }
 
-// New makes an empty GitHub with one App and no repository. Call Close when done.
+// New returns a simulator with one App and no repository. Call Close when done.
 func New(cfg Config) (*Sim, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("simgithub: Dir is required")
@@ -161,7 +161,7 @@ func withDefaults(cfg Config) Config {
 // Handler serves all of GitHub. Before the base address is known, answers and payloads name http://localhost.
 func (s *Sim) Handler() http.Handler { return s.handler }
 
-// Start listens on addr (such as "127.0.0.1:0"), serves until Close and returns the base address, which it also sets.
+// Start listens on addr (such as "127.0.0.1:0"), serves until Close, and returns the base address, which it also sets.
 func (s *Sim) Start(addr string) (string, error) {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -181,21 +181,21 @@ func (s *Sim) Start(addr string) (string, error) {
 	return base, nil
 }
 
-// SetBaseURL tells under which address the handler is reached; it appears in answers and payloads.
+// SetBaseURL sets the base address of the handler, which answers and payloads contain.
 func (s *Sim) SetBaseURL(base string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.base = strings.TrimSuffix(base, "/")
 }
 
-// BaseURL is the address under which the handler is reached.
+// BaseURL returns the base address of the handler.
 func (s *Sim) BaseURL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.base
 }
 
-// SetWebhook tells where the App's deliveries go and, if secret is not empty, changes the secret.
+// SetWebhook sets the address of the App's deliveries and, if it is not empty, the secret.
 func (s *Sim) SetWebhook(url, secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +205,7 @@ func (s *Sim) SetWebhook(url, secret string) {
 	}
 }
 
-// Close stops serving, ends every hanging request and undelivered webhook, and waits for all of it. It may be called twice.
+// Close stops serving, aborts hanging requests and undelivered webhooks, and waits for all of them. It may be called twice.
 func (s *Sim) Close() error {
 	s.cancel()
 	s.mu.Lock()
@@ -224,10 +224,10 @@ func (s *Sim) Close() error {
 	return err
 }
 
-// now is the time that stamps what happens: UTC in whole seconds, as GitHub's.
+// now returns the time of the simulator: UTC in whole seconds, as on GitHub.
 func (s *Sim) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Second) }
 
-// newID is larger than every id before it.
+// newID returns an id that is larger than all earlier ones.
 func (s *Sim) newID() int64 {
 	s.lastID++
 	if s.born != nil {

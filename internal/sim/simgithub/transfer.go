@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// TransferRepo gives a repository to another owner, who is made if need be. Its id stays, the old address redirects by
-// GET, and the installation of the old owner loses it without a word. Only if the new owner has the App, too (installed),
-// is it told: by repository.transferred, under the new owner's installation.
+// TransferRepo transfers a repository to another owner, whose account it creates if there is none. The id stays. GET requests of
+// the old address are redirected. The installation of the old owner loses it without a webhook. Only if the new owner has the
+// App, too (installed), it receives repository.transferred from that installation.
 func (s *Sim) TransferRepo(full, owner string, installed bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,7 @@ func (s *Sim) TransferRepo(full, owner string, installed bool) error {
 	return nil
 }
 
-// DeleteIssue removes an issue for good: who asks for it gets a 410.
+// DeleteIssue deletes an issue: later requests for it get a 410.
 func (p Person) DeleteIssue(repo string, number int) error {
 	return p.onIssue(repo, number, func(x *session, i *Issue) error {
 		if err := x.need(i.repo, "issues", "write", RoleAdmin); err != nil {
@@ -50,8 +50,8 @@ func (p Person) DeleteIssue(repo string, number int) error {
 	})
 }
 
-// TransferIssue moves an issue with its conversation to another repository of the same owner, under another number, and
-// returns that. Labels stay behind. The old address redirects.
+// TransferIssue moves an issue with its conversation to another repository of the same owner and returns its new
+// number. Its labels are dropped. The old address is redirected.
 func (p Person) TransferIssue(repo string, number int, target string) (out int, err error) {
 	err = p.onIssue(repo, number, func(x *session, i *Issue) error {
 		r, err := x.repo(target)
@@ -78,7 +78,7 @@ func (p Person) TransferIssue(repo string, number int, target string) (out int, 
 	return out, err
 }
 
-// movedTo makes the issue that an issue becomes in another repository.
+// movedTo returns a copy of an issue for another repository.
 func (x *session) movedTo(i *Issue, r *Repo) *Issue {
 	n := x.newIssue(r, i.Title, i.Body)
 	n.Author, n.ViaApp, n.CreatedAt, n.State, n.StateReason, n.Locked = i.Author, i.ViaApp, i.CreatedAt, i.State, i.StateReason, i.Locked
@@ -90,7 +90,7 @@ func (x *session) movedTo(i *Issue, r *Repo) *Issue {
 	return n
 }
 
-// forget takes an issue out of its repository.
+// forget removes an issue from its repository.
 func (x *session) forget(i *Issue) {
 	delete(i.repo.Issues, i.Number)
 	delete(x.s.nodes, i.NodeID)
@@ -99,7 +99,7 @@ func (x *session) forget(i *Issue) {
 	}
 }
 
-// left answers for an issue that was deleted or transferred; nil if it was neither.
+// left returns the error for a deleted or transferred issue, or nil.
 func (c *call) left(number int) error {
 	r, err := c.repository()
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *call) left(number int) error {
 	return e
 }
 
-// byID turns the path of something in a repository, named by its id, into that by its present name.
+// byID converts a path with the id of a repository to one with its current name.
 func (rs restServer) byID(path string) string {
 	rest, ok := strings.CutPrefix(path, "/repositories/")
 	id, rest, more := strings.Cut(rest, "/")

@@ -9,14 +9,14 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// Snapshot is a deep copy of everything there is, for assertions and for printing.
+// Snapshot is a deep copy of all accounts, repositories and installations, for assertions and for printing.
 type Snapshot struct {
 	Users         []User
 	Repos         []*Repo
 	Installations []Installation
 }
 
-// Snapshot copies everything: repositories by name, accounts by id.
+// Snapshot returns a copy of everything: repositories sorted by name, accounts by id.
 func (s *Sim) Snapshot() Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,7 @@ func (s *Sim) Snapshot() Snapshot {
 	return out
 }
 
-// Repo finds a repository of a snapshot by "owner/name".
+// Repo returns a repository of a snapshot by "owner/name".
 func (sn Snapshot) Repo(full string) (*Repo, bool) {
 	for _, r := range sn.Repos {
 		if strings.EqualFold(r.FullName(), full) {
@@ -67,7 +67,7 @@ func (sn Snapshot) String() string {
 	return b.String()
 }
 
-// Repos lists the repositories that a person may see.
+// Repos returns the repositories that the person may see.
 func (p Person) Repos() (out []*Repo) {
 	_ = p.do(func(x *session) error { // listing cannot fail
 		for _, r := range x.s.repos {
@@ -81,7 +81,7 @@ func (p Person) Repos() (out []*Repo) {
 	return out
 }
 
-// Repo reads a repository with all its issues and pull requests.
+// Repo returns a repository with all its issues and pull requests.
 func (p Person) Repo(full string) (out *Repo, err error) {
 	err = p.do(func(x *session) error {
 		r, err := x.repo(full)
@@ -93,7 +93,7 @@ func (p Person) Repo(full string) (out *Repo, err error) {
 	return out, err
 }
 
-// Role is what the person may do in a repository.
+// Role returns the role of the person in a repository.
 func (p Person) Role(full string) (role Role) {
 	role = RoleNone
 	_ = p.do(func(x *session) error { // a hidden repository leaves RoleNone
@@ -106,7 +106,7 @@ func (p Person) Role(full string) (role Role) {
 	return role
 }
 
-// Issue reads an issue or pull request.
+// Issue returns an issue or pull request.
 func (p Person) Issue(full string, number int) (out *Issue, err error) {
 	err = p.onIssue(full, number, func(_ *session, i *Issue) error {
 		out = i.clone()
@@ -115,7 +115,7 @@ func (p Person) Issue(full string, number int) (out *Issue, err error) {
 	return out, err
 }
 
-// PullView is what the page of a pull request shows beside the pull request itself.
+// PullView has the parts of a pull request that are computed.
 type PullView struct {
 	Files     []git.FileChange
 	Commits   []CommitView
@@ -126,7 +126,7 @@ type PullView struct {
 	Closes    []int // issues of the same repository that merging will close
 }
 
-// CommitView is one commit as pages show it.
+// CommitView is a commit, with the fields that pages show.
 type CommitView struct {
 	SHA      string
 	Message  string
@@ -135,7 +135,7 @@ type CommitView struct {
 	At       time.Time
 }
 
-// PullView reads a pull request's files, commits, checks and mergeability.
+// PullView returns files, commits, checks and mergeability of a pull request.
 func (p Person) PullView(full string, number int) (out PullView, err error) {
 	err = p.onPull(full, number, func(x *session, pr *Pull) error {
 		out, err = x.s.pulls.view(pr)
@@ -178,7 +178,7 @@ func (s *Sim) commitView(k git.Commit) CommitView {
 	return CommitView{SHA: k.SHA, Message: k.Message, Author: k.Author.Name, Verified: s.verified[k.SHA], At: k.Committer.At}
 }
 
-// Branches lists the branches of a repository with their heads, by name.
+// Branches returns the heads of the branches of a repository, by name.
 func (p Person) Branches(full string) (out map[string]string, err error) {
 	out = map[string]string{}
 	err = p.do(func(x *session) error {
@@ -195,7 +195,7 @@ func (p Person) Branches(full string) (out map[string]string, err error) {
 	return out, err
 }
 
-// File reads a file at a branch, tag or commit; a missing one is a 404 *Error.
+// File returns a file at a branch, tag or commit. If it is missing, the error is a 404 *Error.
 func (p Person) File(full, rev, path string) (content []byte, err error) {
 	err = p.do(func(x *session) error {
 		r, err := x.repo(full)
@@ -216,7 +216,7 @@ func (p Person) File(full, rev, path string) (content []byte, err error) {
 	return content, err
 }
 
-// Files lists all paths at a branch, tag or commit.
+// Files returns all paths at a branch, tag or commit.
 func (p Person) Files(full, rev string) (paths []string, err error) {
 	err = p.do(func(x *session) error {
 		r, err := x.repo(full)
@@ -238,8 +238,8 @@ func (p Person) Files(full, rev string) (paths []string, err error) {
 	return paths, err
 }
 
-// SetListLag makes lists leave out issues, pull requests and comments that are younger than d, in real time, as when
-// GitHub's replicas lag behind. Single reads are not affected; things made before the lag was set are always shown.
+// SetListLag makes lists leave out issues, pull requests and comments that are younger than d, in real time, as if
+// GitHub's replicas lagged behind. Single reads are not affected. Older objects are always listed.
 func (s *Sim) SetListLag(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +251,7 @@ func (s *Sim) SetListLag(d time.Duration) {
 	}
 }
 
-// listed tells whether lists show a thing yet. It needs the lock of the Sim.
+// listed reports whether lists already show an object. It needs the lock of the Sim.
 func (s *Sim) listed(id int64) bool {
 	born, ok := s.born[id]
 	return !ok || time.Since(born) >= s.listLag

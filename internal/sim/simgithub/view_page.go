@@ -29,7 +29,7 @@ func (s *Sim) LastID() int64 {
 	return s.lastID
 }
 
-// CommitView returns a commit as pages show it.
+// CommitView returns a commit with the fields that pages show.
 func (s *Sim) CommitView(c git.Commit) CommitView {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,5 +86,6 @@ func (p Person) UnrequestReview(full string, number int, logins ...string) error
 	return p.onPull(full, number, func(x *session, pr *Pull) error { return x.unrequestReviewers(pr, logins) })
 }
 
-// Visitor acts as an account that may not exist, unlike As. Who has no account can only read public repositories.
+// Visitor returns the person with a login, as As does, but creates no account. Without one, the person can only read public
+// repositories.
 func (s *Sim) Visitor(login string) Person { return Person{s: s, login: login} }

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// payload is what every payload of a repository's event holds.
+// payload returns the fields that all payloads about a repository have, and more.
 func (w webhooks) payload(r *Repo, action string, more ...obj) obj {
 	o := obj{"repository": w.x.s.json.sentRepo(r), "sender": w.x.s.json.user(w.x.login())}
 	if action != "" {
@@ -22,7 +22,7 @@ func (w webhooks) payload(r *Repo, action string, more ...obj) obj {
 	return o
 }
 
-// sentRepo is a repository as payloads hold it.
+// sentRepo encodes a repository as in payloads.
 func (j encoder) sentRepo(r *Repo) obj {
 	o := j.repo(r)
 	o["custom_properties"] = obj{}
@@ -57,7 +57,7 @@ func (w webhooks) pull(action string, p *Pull, more obj) {
 func (w webhooks) review(action string, v *Review, more obj) {
 	r := v.pull.issue.repo
 	review := w.x.s.json.review(v)
-	review["state"] = lower(v.State) // payloads write it small, REST writes it large
+	review["state"] = lower(v.State) // lower case in payloads, upper case in REST
 	review["body"] = orNull(v.Body)
 	w.emit(r, "pull_request_review", w.payload(r, action,
 		obj{"review": review, "pull_request": w.x.s.json.pull(v.pull)}, more))
@@ -142,7 +142,7 @@ func (w webhooks) status(r *Repo, c *Status) {
 	}))
 }
 
-// push sends push, and create or delete when a reference came or went.
+// push sends push, and also create or delete if a reference was created or deleted.
 func (w webhooks) push(r *Repo, ref, before, after string) error {
 	api := w.x.s.json.html("/%s", r.FullName())
 	revs := []string{after}
@@ -179,7 +179,7 @@ func (w webhooks) push(r *Repo, ref, before, after string) error {
 	return nil
 }
 
-// pushedCommit is a commit in a push payload.
+// pushedCommit encodes a commit as in push payloads.
 func (w webhooks) pushedCommit(r *Repo, c *git.Commit) obj {
 	parent := ""
 	if len(c.Parents) > 0 {
@@ -203,7 +203,7 @@ func (w webhooks) pushedCommit(r *Repo, c *git.Commit) obj {
 	return o
 }
 
-// simpleCommit is a commit as checks name it.
+// simpleCommit encodes a commit as in checks.
 func simpleCommit(c *git.Commit) obj {
 	return obj{
 		"id": c.SHA, "tree_id": c.Tree, "message": c.Message, "timestamp": stamp(c.Committer.At),

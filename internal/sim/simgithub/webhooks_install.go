@@ -20,7 +20,7 @@ func (w webhooks) ref(r *Repo, ref string, created, deleted bool) {
 	}
 }
 
-// installation sends installation.*, which every App gets without subscribing.
+// installation sends installation.*, which every App receives without subscribing.
 func (w webhooks) installation(in *Installation, action string) {
 	w.x.s.hooks.send(delivery{Event: "installation", Action: action, Installation: in.ID}, obj{
 		"action": action, "installation": w.x.s.json.installation(in), "sender": w.x.s.json.user(w.x.login()),
@@ -53,7 +53,7 @@ func (f finder) repo(id int64) (*Repo, bool) {
 	return r, ok
 }
 
-// eventPermission is what an installation must have been granted to be sent an event.
+// eventPermission returns the permission that an installation needs to receive an event.
 func eventPermission(event string) string {
 	switch event {
 	case "issues", "issue_comment", "sub_issues", "issue_dependencies":
@@ -71,7 +71,7 @@ func eventPermission(event string) string {
 	}
 }
 
-// emit sends an event to the App, if it is installed there, has subscribed and was granted the right to see it.
+// emit sends an event to the App if it is installed on the repository, has subscribed to the event and has the permission.
 func (w webhooks) emit(r *Repo, event string, payload obj) {
 	for _, in := range w.x.s.installs {
 		if !in.has(r.ID) || in.Suspended || !w.x.s.hooks.subscribed(event) {
