@@ -32,7 +32,7 @@ func (s *Sim) makeApp() error {
 	if key == nil {
 		var err error
 		if key, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
-			return fmt.Errorf("make App key: %w", err)
+			return fmt.Errorf("create the App's key: %w", err)
 		}
 	}
 	id := s.newID()

@@ -180,7 +180,7 @@ func (u refs) closeByCommits(r *Repo, before, after string) error {
 func (ps pulls) updateRef(p *Pull) {
 	name := fmt.Sprintf("refs/pull/%d/head", p.issue.Number)
 	if err := p.issue.repo.Git.UpdateRef(name, p.HeadSHA, ""); err != nil {
-		ps.s.log.Warn().Err(err).Msg("point the pull request's own reference")
+		ps.s.log.Warn().Err(err).Msg("failed to update the reference of a pull request")
 	}
 }
 

@@ -37,11 +37,11 @@ func TestAppAndInstallation(t *testing.T) {
 		t.Errorf("GET /app with an installation token: %v", err)
 	}
 	if _, _, err := w.app.Issues.CreateComment(ctx, "octo", "calc", 1, &github.IssueComment{Body: ptr("x")}); err == nil {
-		t.Error("a JWT wrote a comment")
+		t.Error("a JWT could write a comment")
 	}
 }
 
-func TestJWTsAreChecked(t *testing.T) {
+func TestInvalidJWTsAreRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.sim.App()
@@ -75,7 +75,7 @@ func TestJWTsAreChecked(t *testing.T) {
 	}
 }
 
-// get is a plain request; its body is closed.
+// get sends a request and closes the body of the answer.
 func (w *world) get(t *testing.T, path, auth string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+path, nil)
@@ -241,7 +241,7 @@ func TestUninstallAndSuspend(t *testing.T) {
 	}
 }
 
-// created is what was delivered so far, by the log, in case it came before the inbox was known.
+// created returns the deliveries so far by the log, because some came before the inbox was known.
 func (w *world) created(t *testing.T) []string {
 	t.Helper()
 	w.settled()

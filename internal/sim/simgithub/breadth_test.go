@@ -127,7 +127,7 @@ func TestRenamedAndRemovedRepositories(t *testing.T) {
 	check(t, w.sim.ArchiveRepo("octo/old"))
 	_, _, err = w.bot.Issues.CreateComment(t.Context(), "octo", "old", 1, &github.IssueComment{Body: ptr("x")})
 	if status(err) != 403 || !strings.Contains(err.Error(), "archived") {
-		t.Errorf("the App writes into an archive: %v", err)
+		t.Errorf("the App could write into an archived repository: %v", err)
 	}
 	w.settled()
 	check(t, w.sim.RemoveFromInstallation("octo/calculator"))
@@ -136,7 +136,7 @@ func TestRenamedAndRemovedRepositories(t *testing.T) {
 	}
 	check(t, w.sim.ArchiveRepo("octo/calculator"))
 	if _, err := w.owner.Comment("octo/calculator", i.Number, "x"); status(err) != 403 {
-		t.Errorf("writing into an archive: %v", err)
+		t.Errorf("writing into an archived repository: %v", err)
 	}
 	if diff := cmp.Diff([]string{"installation_repositories.removed"}, w.settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)

@@ -31,7 +31,7 @@ func (ch checks) suite(r *Repo, k *CheckRun) *CheckSuite {
 	c.NodeID = nodeID("CS", c.ID)
 	refs, err := r.Git.Refs("refs/heads/")
 	if err != nil {
-		ch.x.s.log.Warn().Err(err).Msg("find the branch of a check suite")
+		ch.x.s.log.Warn().Err(err).Msg("failed to find the branch of a check suite")
 	}
 	for _, f := range refs {
 		if f.SHA == k.HeadSHA {

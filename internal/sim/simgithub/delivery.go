@@ -69,7 +69,7 @@ func (q *hookQueue) newDelivery(d delivery, payload obj) *delivery {
 	d.ID, d.GUID = q.sim.newID(), uuid.NewString()
 	body, err := json.Marshal(payload)
 	if err != nil { // payloads contain only values that can be marshaled
-		q.sim.log.Error().Err(err).Str("event", d.Event).Msg("marshal webhook payload")
+		q.sim.log.Error().Err(err).Str("event", d.Event).Msg("failed to marshal the payload of a webhook")
 	}
 	d.Payload, d.URL, d.Secret = body, q.sim.app.WebhookURL, q.sim.app.WebhookSecret
 	return &d
@@ -183,7 +183,7 @@ func (q *hookQueue) post(d *delivery) (int, http.Header, string, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, bytes.NewReader(d.Payload))
 	if err != nil {
-		return 0, nil, "", fmt.Errorf("make webhook request: %w", err)
+		return 0, nil, "", fmt.Errorf("create webhook request: %w", err)
 	}
 	req.Header = d.ReqHeader.Clone()
 	resp, err := q.client.Do(req)

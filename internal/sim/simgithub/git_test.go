@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// head is the commit at a branch.
+// head returns the head of a branch.
 func (w *world) head(branch string) string {
 	w.t.Helper()
 	all, err := w.owner.Branches(repo)
@@ -21,7 +21,7 @@ func (w *world) head(branch string) string {
 	return all[branch]
 }
 
-// commitAsApp builds blobs, a tree and a commit on top of a branch by the Git Data API.
+// commitAsApp creates blobs, a tree and a commit on top of a branch with the Git Data API.
 func (w *world) commitAsApp(parent string, entries ...*github.TreeEntry) *github.Commit {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -173,7 +173,7 @@ func TestPushOverHTTP(t *testing.T) {
 	}
 }
 
-// randomText makes text that does not compress to nothing.
+// randomText returns a text that cannot be compressed much.
 func randomText(seed string) string {
 	var b strings.Builder
 	state := uint32(1)
@@ -214,7 +214,7 @@ func TestWorkflowFilesNeedTheirOwnPermission(t *testing.T) {
 	if _, err := w.sim.As("alice").PushCommit(repo, simgithub.Commit{
 		Branch: "ci", Message: "CI", Files: map[string]string{".github/workflows/ci.yml": "on: push\n"},
 	}); err != nil {
-		t.Errorf("people may: %v", err)
+		t.Errorf("push by a person: %v", err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// listener is an event handler of go-githubapp that keeps what it is given.
+// listener is an event handler of go-githubapp that keeps the events.
 type listener struct{ got chan string }
 
 func (l listener) Handles() []string { return []string{"issues", "issue_comment"} }

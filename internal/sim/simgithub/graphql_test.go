@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// pollQuery is the query by which approvals are found.
+// pollQuery is the query with which approvals are found.
 const pollQuery = `query($ids:[ID!]!){ nodes(ids:$ids){ __typename ... on IssueComment{ id databaseId lastEditedAt editor{login} body
     author{ login ... on Bot{ databaseId } }
     isMinimized issue{ id number state lastEditedAt updatedAt locked }

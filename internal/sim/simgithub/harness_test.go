@@ -26,10 +26,10 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// appKey is made once: making one takes longer than most tests.
+// appKey is created once, because that takes longer than most tests.
 var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// world is a GitHub with one repository, one installation and an App that listens.
+// world is a simulator with one repository, one installation and an App that receives webhooks.
 type world struct {
 	t     *testing.T
 	sim   *simgithub.Sim
@@ -43,14 +43,14 @@ type world struct {
 
 const repo = "octo/calc"
 
-// permissions is what the App of the tests may do: more than errand's, which makes no checks.
+// permissions returns the permissions of the tests' App: more than errand's, which creates no checks.
 func permissions() map[string]string {
 	return map[string]string{
 		"metadata": "read", "issues": "write", "pull_requests": "write", "contents": "write", "checks": "write", "actions": "read", "statuses": "read",
 	}
 }
 
-// events is all that the tests look at.
+// events returns the events to which the tests' App subscribes.
 func events() []string {
 	return []string{
 		"issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment",
@@ -107,7 +107,7 @@ func (w *world) client(hc *http.Client) *github.Client {
 	return c
 }
 
-// human is a go-github client with a person's token.
+// human returns a go-github client with a person's token.
 func (w *world) human(login string) *github.Client {
 	return w.client(nil).WithAuthToken(w.sim.AddUser(login).Token)
 }
@@ -120,7 +120,7 @@ func (w *world) issue(title string) *simgithub.Issue {
 	return i
 }
 
-// pull makes a branch with one commit and opens a pull request for it, as a person.
+// pull creates a branch with one commit and opens a pull request for it, as a person.
 func (w *world) pull(as, branch string, files map[string]string, body string) *simgithub.Issue {
 	w.t.Helper()
 	p := w.sim.As(as)
@@ -131,7 +131,7 @@ func (w *world) pull(as, branch string, files map[string]string, body string) *s
 	return i
 }
 
-// settled waits for all webhooks and returns "event.action" of what arrived, then forgets it.
+// settled waits for all webhooks and returns "event.action" of those since the last call.
 func (w *world) settled() []string {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
@@ -151,7 +151,7 @@ func (w *world) graphql(query string, vars map[string]any, data any) []gqlError 
 	check(w.t, err)
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		w.t.Fatalf("GraphQL answered %s", resp.Status)
+		w.t.Fatalf("GraphQL returned %s", resp.Status)
 	}
 	var out struct {
 		Data   json.RawMessage
@@ -170,7 +170,7 @@ type gqlError struct {
 	Path    []any
 }
 
-// git runs the git command as somebody with a clean configuration.
+// git runs a git command with a clean configuration.
 func (w *world) git(dir string, args ...string) (string, error) {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), "git", args...)
@@ -184,7 +184,7 @@ func (w *world) git(dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// mustGit is git that has to succeed.
+// mustGit runs a git command that must succeed.
 func (w *world) mustGit(dir string, args ...string) string {
 	w.t.Helper()
 	out, err := w.git(dir, args...)
@@ -247,7 +247,7 @@ func (in *inbox) take() []string {
 	return names
 }
 
-// last is the newest hook of a name.
+// last returns the newest webhook of a name.
 func (in *inbox) last(name string) (hook, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -266,7 +266,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// status is the HTTP status inside an error of go-github or of a Person; 0 for no error.
+// status returns the HTTP status of an error of go-github or of a Person, or 0 without an error.
 func status(err error) int {
 	var ge *github.ErrorResponse
 	var se *simgithub.Error
@@ -284,7 +284,7 @@ func status(err error) int {
 
 func ptr[T any](v T) *T { return &v }
 
-// slowHandler answers only when it is released.
+// slowHandler returns a handler that answers when release is closed.
 func slowHandler(release <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release })
 }

@@ -132,7 +132,7 @@ func TestHeldDeliveriesCanBeReversed(t *testing.T) {
 	i := w.issue("One")
 	check(t, w.owner.Close(repo, i.Number, ""))
 	if got := w.settled(); len(got) != 0 {
-		t.Errorf("held, but delivered %v", got)
+		t.Errorf("delivered %v although deliveries are held", got)
 	}
 	w.sim.ReleaseHooks(true)
 	if diff := cmp.Diff([]string{"issues.closed", "issues.opened"}, w.settled()); diff != "" {
@@ -174,7 +174,7 @@ func TestFaultsOfRequests(t *testing.T) {
 	}
 }
 
-func TestLimitsAreRecognisedByGoGitHub(t *testing.T) {
+func TestLimitsAreRecognizedByGoGitHub(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	check(t, w.sim.Fault(simgithub.Fault{Path: "^/repos/octo/calc$", Primary: true, Count: 1}))
@@ -192,7 +192,7 @@ func TestLimitsAreRecognisedByGoGitHub(t *testing.T) {
 	}
 }
 
-func TestFaultsFromOutsideAndHanging(t *testing.T) {
+func TestFaultsOverHTTP(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	post := func(body string) {
@@ -281,7 +281,7 @@ func TestContentRate(t *testing.T) {
 	}
 }
 
-func TestSomethingHappensAtTheMomentOfACall(t *testing.T) {
+func TestOnCallRunsBeforeAndAfterARequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.issue("One")

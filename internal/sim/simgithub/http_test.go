@@ -18,7 +18,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// fetch asks as a person, with headers in pairs, and returns the answer with its body.
+// fetch sends a request as a person, with headers in pairs, and returns the answer with its body.
 func (w *world) fetch(t *testing.T, method, path, login string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	var ask string
@@ -42,8 +42,8 @@ func (w *world) fetch(t *testing.T, method, path, login string, headers ...strin
 	return resp, string(body)
 }
 
-// TestETags: a client that has the answer already is told so, at no cost; the tag belongs to one caller and one content.
-func TestETags(t *testing.T) {
+// An unchanged answer is not sent again and does not count; its tag belongs to one caller and one content.
+func TestUnchangedAnswersAreNotSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	i := w.issue("One")
@@ -73,8 +73,8 @@ func TestETags(t *testing.T) {
 	}
 }
 
-// TestLinks: lists come in pages, whose neighbours are named by addresses that work as they are.
-func TestLinks(t *testing.T) {
+// Lists are sent in pages, with working links to the neighboring ones.
+func TestListsLinkToTheirPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	i := w.issue("Busy")
@@ -129,7 +129,7 @@ func bodiesOf(t *testing.T, body string) string {
 	return strings.Join(out, " ")
 }
 
-// relsOf shortens a Link header to rel=page, and wants every address to be of the list.
+// relsOf shortens a Link header to rel=page, and checks that every address is one of the list.
 func relsOf(t *testing.T, list, link string) string {
 	t.Helper()
 	var out []string
@@ -147,8 +147,8 @@ func relsOf(t *testing.T, list, link string) string {
 	return strings.Join(out, " ")
 }
 
-// TestRateHeaders: each caller has an hour's allowance for REST and one for GraphQL, and every answer says what is left.
-func TestRateHeaders(t *testing.T) {
+// Each caller has one hourly limit for REST and one for GraphQL, and every answer has the remaining number.
+func TestRateLimitHeaders(t *testing.T) {
 	t.Parallel()
 	began := time.Now() // tokens are judged by this clock, too
 	var later atomic.Int64
@@ -180,8 +180,8 @@ func TestRateHeaders(t *testing.T) {
 	}
 }
 
-// TestEnterpriseAddresses: the stand-in is reached as an Enterprise Server is, and every address that it tells leads back
-// to it: REST below /api/v3, GraphQL at /api/graphql, pages and git at the root. Nothing is uploaded.
+// The simulator has the addresses of an Enterprise Server, and every address in its answers leads back
+// to it: REST below /api/v3, GraphQL at /api/graphql, pages and git at the root.
 func TestEnterpriseAddresses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -198,7 +198,7 @@ func TestEnterpriseAddresses(t *testing.T) {
 		}
 	}
 	if n < 50 {
-		t.Errorf("%d addresses were looked at: too few", n)
+		t.Errorf("only %d addresses were checked", n)
 	}
 	for path, want := range map[string]int{
 		"/api/v3/meta": http.StatusOK, "/api/uploads/repos/octo/calc/releases/1/assets": http.StatusNotFound, "/meta": http.StatusNotFound,

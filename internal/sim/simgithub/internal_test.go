@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestMatch(t *testing.T) {
+func TestRoutesMatchPaths(t *testing.T) {
 	t.Parallel()
 	table := []route{
 		{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/comments"},

@@ -56,7 +56,7 @@ func logins(users []*github.User) []string {
 	return out
 }
 
-func TestWhoMayDoWhat(t *testing.T) {
+func TestActsNeedPermission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	n := w.issue("One").Number
@@ -215,11 +215,11 @@ func TestReactions(t *testing.T) {
 	again, resp2, err := alice.Reactions.CreateIssueCommentReaction(t.Context(), "octo", "calc", k.GetID(), "+1")
 	check(t, err)
 	if resp.StatusCode != 201 || resp2.StatusCode != 200 || one.GetID() != again.GetID() {
-		t.Errorf("twice the same reaction: %d, %d, ids %d and %d", resp.StatusCode, resp2.StatusCode, one.GetID(), again.GetID())
+		t.Errorf("adding the same reaction twice: %d, %d, ids %d and %d", resp.StatusCode, resp2.StatusCode, one.GetID(), again.GetID())
 	}
 	_, err = w.bot.Reactions.DeleteIssueCommentReaction(t.Context(), "octo", "calc", k.GetID(), one.GetID())
 	if status(err) != 403 {
-		t.Errorf("the bot takes another's reaction away: %v", err)
+		t.Errorf("the bot could remove another account's reaction: %v", err)
 	}
 	got, _, err := w.bot.Issues.GetComment(t.Context(), "octo", "calc", k.GetID())
 	check(t, err)
@@ -246,7 +246,7 @@ func TestDependenciesAndSubIssues(t *testing.T) {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
 	if err := w.owner.AddBlockedBy(repo, second.Number, first.ID); status(err) != 422 {
-		t.Errorf("a circle of dependencies: %v", err)
+		t.Errorf("circular dependencies: %v", err)
 	}
 	req, err := w.bot.NewRequest("GET", "repos/octo/calc/issues/1/dependencies/blocked_by", nil)
 	check(t, err)

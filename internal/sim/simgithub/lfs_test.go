@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// lfsAnswer is what is said of one object.
+// lfsAnswer is the answer about one object.
 type lfsAnswer struct {
 	OID     string `json:"oid"`
 	Actions map[string]struct {
@@ -23,7 +23,7 @@ type lfsAnswer struct {
 	Error *struct{ Code int } `json:"error"`
 }
 
-// batch asks about large files with a token, as git-lfs does.
+// batch sends a batch request with a token, as git-lfs does.
 func (w *world) batch(token, body string) (status int, objects []lfsAnswer) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url+"/"+repo+".git/info/lfs/objects/batch", strings.NewReader(body))
@@ -42,7 +42,7 @@ func (w *world) batch(token, body string) (status int, objects []lfsAnswer) {
 	return resp.StatusCode, answer.Objects
 }
 
-// send sends a body to where an action of an answer leads.
+// send sends a body to the address of an action.
 func (w *world) send(method string, a lfsAnswer, action string, body []byte) (int, string) {
 	w.t.Helper()
 	at := a.Actions[action]
@@ -59,7 +59,7 @@ func (w *world) send(method string, a lfsAnswer, action string, body []byte) (in
 	return resp.StatusCode, string(data)
 }
 
-// TestLFS: what is uploaded can be downloaded, by whom GitHub lets; a wrong object is not kept.
+// Uploaded objects can be downloaded by those who have access. Wrong objects are not stored.
 func TestLFS(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,7 +75,7 @@ func TestLFS(t *testing.T) {
 		return fmt.Sprintf(`{"operation":%q,"transfers":["basic"],"objects":[{"oid":%q,"size":%d}]}`, operation, oid, size)
 	}
 	if status, objects := w.batch(token, ask("upload", there, 13)); status != http.StatusOK || len(objects) != 1 || len(objects[0].Actions) != 0 || objects[0].Error != nil {
-		t.Errorf("what is there: %d, %+v", status, objects)
+		t.Errorf("existing objects: %d, %+v", status, objects)
 	}
 	status, objects := w.batch(token, ask("download", sum, len(content)))
 	if status != http.StatusOK || len(objects) != 1 {
@@ -103,7 +103,7 @@ func TestLFS(t *testing.T) {
 		t.Errorf("a confirmation without an upload: %d", status)
 	}
 	if _, err := w.sim.LFS(repo, oid); err == nil {
-		t.Error("a wrong object is kept")
+		t.Error("a wrong object was stored")
 	}
 }
 
@@ -145,7 +145,7 @@ func TestLFSRefusals(t *testing.T) {
 	}
 }
 
-// TestGitLFS: the real git-lfs, where it is installed, pushes to the stand-in and clones from it.
+// The real git-lfs, where it is installed, pushes to the simulator and clones from it.
 func TestGitLFS(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git-lfs"); err != nil {

@@ -14,7 +14,7 @@ import (
 
 const fixed = "package calc\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n"
 
-// judged reads a pull request until its mergeability is known: the first read after a change starts that.
+// judged reads a pull request until its mergeability is known: the first read after a change starts its computation.
 func (w *world) judged(number int) *github.PullRequest {
 	w.t.Helper()
 	for range 3 {
@@ -76,7 +76,7 @@ func TestPullRequestLife(t *testing.T) {
 	content, err := w.owner.File(repo, "main", "calc.go")
 	check(t, err)
 	if string(content) != fixed {
-		t.Errorf("main holds %q", content)
+		t.Errorf("main has %q", content)
 	}
 	after, err := w.owner.Issue(repo, issue.Number)
 	check(t, err)
@@ -130,7 +130,7 @@ func TestPullRequestRefusals(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestConflictsAndOtherWaysToEnd(t *testing.T) {
+func TestConflictsAndClosedPullRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.pull("alice", "mine", map[string]string{"calc.go": fixed}, "")

@@ -49,7 +49,7 @@ func newRecorder(dir string) (*recorder, error) {
 		return nil, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("create folder of recordings: %w", err)
+		return nil, fmt.Errorf("create folder of records: %w", err)
 	}
 	return &recorder{dir: dir, seen: map[string]bool{}}, nil
 }
@@ -79,7 +79,7 @@ func (b *recorder) keep(route string, r Recorded) error {
 	}
 	raw, err := json.Marshal(r)
 	if err != nil {
-		return fmt.Errorf("marshal a recording: %w", err)
+		return fmt.Errorf("marshal record: %w", err)
 	}
 	return git.WriteFile(name, raw)
 }
@@ -112,7 +112,7 @@ func (s *Sim) record(next http.HandlerFunc, route func(*http.Request) string) ht
 			rec.Kind, rec.Path = "graphql", "/graphql"
 		}
 		if err := s.records.keep(route(r), rec); err != nil {
-			s.log.Error().Err(err).Msg("GitHub stand-in could not record")
+			s.log.Error().Err(err).Msg("failed to record an answer")
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (q *hookQueue) record(d *delivery) {
 	}
 	err := q.sim.records.keep(d.Event, Recorded{Kind: "webhook", Event: d.Event, Header: d.ReqHeader, Body: jsonOrNil(d.Payload)})
 	if err != nil {
-		q.sim.log.Error().Err(err).Msg("GitHub stand-in could not record")
+		q.sim.log.Error().Err(err).Msg("failed to record a webhook")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// recorded reads what a folder of recordings holds, by kind.
+// recorded returns the records in a folder by kind.
 func recorded(t *testing.T, dir string) map[string][]simgithub.Recorded {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -32,7 +32,7 @@ func recorded(t *testing.T, dir string) map[string][]simgithub.Recorded {
 	return out
 }
 
-func TestRecordOneOfEachShape(t *testing.T) {
+func TestOneRecordOfEachShape(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "said")
 	w := newWorld(t, func(c *simgithub.Config) { c.Record = dir })
@@ -42,7 +42,7 @@ func TestRecordOneOfEachShape(t *testing.T) {
 		check(t, err)
 	}
 	if _, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calc", 99, &github.IssueComment{Body: github.String("Hello.")}); err == nil {
-		t.Fatal("a comment on no issue was made")
+		t.Fatal("a comment on a missing issue was created")
 	}
 	for range 2 {
 		resp, err := w.bot.Client().Post(w.url+"/api/graphql", "application/json", strings.NewReader(`{"query":"{viewer{login}}"}`))

@@ -227,7 +227,7 @@ func (c *call) finish(out any) answer {
 func (c *call) failed(err error) answer {
 	var e *Error
 	if !errors.As(err, &e) {
-		c.s.log.Error().Err(err).Str("path", c.r.URL.Path).Msg("GitHub stand-in failed")
+		c.s.log.Error().Err(err).Str("path", c.r.URL.Path).Msg("failed to serve a request")
 		e = &Error{Status: http.StatusInternalServerError, Message: "Server Error"}
 	}
 	for k, v := range e.Header {

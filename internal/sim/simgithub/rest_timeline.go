@@ -52,7 +52,7 @@ func (j encoder) timeline(i *Issue) []obj {
 		}
 		commits, err := j.s.pulls.commits(i.Pull)
 		if err != nil {
-			j.s.log.Warn().Err(err).Msg("list commits of a pull request")
+			j.s.log.Warn().Err(err).Msg("failed to list the commits of a pull request")
 		}
 		for _, k := range commits {
 			o := j.gitCommit(i.repo, &k)

@@ -76,7 +76,7 @@ type thread struct {
 	}
 }
 
-// threads reads a pull request's threads by GraphQL.
+// threads returns the threads of a pull request by GraphQL.
 func (w *world) threads(number int) []thread {
 	w.t.Helper()
 	var out struct {
@@ -122,7 +122,7 @@ func TestChecksOfAPullRequest(t *testing.T) {
 		t.Errorf("check runs (-want +got):\n%s", diff)
 	}
 	if _, _, err := w.human("alice").Checks.CreateCheckRun(ctx, "octo", "calc", github.CreateCheckRunOptions{Name: "x", HeadSHA: sha}); status(err) != 403 {
-		t.Errorf("a person makes a check run: %v", err)
+		t.Errorf("a person could create a check run: %v", err)
 	}
 	full := w.judged(p.Number)
 	if full.GetMergeableState() != "unstable" {
@@ -130,7 +130,7 @@ func TestChecksOfAPullRequest(t *testing.T) {
 	}
 }
 
-func TestChecksAreTriedAgain(t *testing.T) {
+func TestLaterChecksReplaceEarlierOnes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()

@@ -108,12 +108,12 @@ func (gs gitServer) push(w http.ResponseWriter, r *http.Request, g git.Request) 
 	backend(repo, g, x).ServeHTTP(w, r)
 	after, err := repo.Git.Refs("refs/")
 	if err != nil {
-		gs.s.log.Error().Err(err).Msg("list references after a push")
+		gs.s.log.Error().Err(err).Msg("failed to list references after a push")
 		return
 	}
 	for _, c := range git.Moved(before, after) {
 		if err := x.refs().moved(repo, c.Name, c.Before, c.After); err != nil {
-			gs.s.log.Error().Err(err).Str("ref", c.Name).Msg("follow a push")
+			gs.s.log.Error().Err(err).Str("ref", c.Name).Msg("failed to apply the consequences of a push")
 		}
 	}
 }

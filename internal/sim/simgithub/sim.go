@@ -165,7 +165,7 @@ func (s *Sim) Handler() http.Handler { return s.handler }
 func (s *Sim) Start(addr string) (string, error) {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
-		return "", fmt.Errorf("listen for the GitHub stand-in: %w", err)
+		return "", fmt.Errorf("listen for the GitHub simulator: %w", err)
 	}
 	base := "http://" + ln.Addr().String()
 	s.SetBaseURL(base)
@@ -175,7 +175,7 @@ func (s *Sim) Start(addr string) (string, error) {
 	s.mu.Unlock()
 	s.wg.Go(func() {
 		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error().Err(err).Msg("GitHub stand-in stopped serving")
+			s.log.Error().Err(err).Msg("GitHub simulator stopped serving")
 		}
 	})
 	return base, nil

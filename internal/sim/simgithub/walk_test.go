@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// TestManyAtOnce lets people and the App act together and then checks what must hold whatever they did.
-func TestManyAtOnce(t *testing.T) {
+// People and the App act concurrently; afterwards, the invariants must hold.
+func TestConcurrentActsKeepInvariants(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for range 3 {
@@ -38,7 +38,7 @@ func TestManyAtOnce(t *testing.T) {
 	checkInvariants(t, w.sim.Snapshot())
 }
 
-// randomAct does one thing; refusals are part of it.
+// randomAct does one random act, which may be refused.
 func randomAct(p simgithub.Person, r *rand.Rand) {
 	n := 1 + r.IntN(3)
 	switch r.IntN(9) {
@@ -63,13 +63,13 @@ func randomAct(p simgithub.Person, r *rand.Rand) {
 	}
 }
 
-// checkInvariants checks what holds after anything that people can do.
+// checkInvariants checks the conditions that hold after any acts.
 func checkInvariants(t *testing.T, snap simgithub.Snapshot) {
 	t.Helper()
 	ids := map[int64]bool{}
 	fresh := func(what string, id int64) {
 		if ids[id] {
-			t.Errorf("%s has the id %d of something else", what, id)
+			t.Errorf("%s has the id %d of another object", what, id)
 		}
 		ids[id] = true
 	}
@@ -112,7 +112,7 @@ func TestRenamedUsersKeepTheirID(t *testing.T) {
 	p, _, err := w.bot.Repositories.GetPermissionLevel(t.Context(), "octo", "calc", "alice")
 	check(t, err)
 	if p.GetPermission() != "read" || p.GetUser().GetID() != impostor.ID || impostor.ID == alice.ID {
-		t.Errorf("whoever takes the old login has %s", p.GetPermission())
+		t.Errorf("the new account with the old login has %s", p.GetPermission())
 	}
 	list, _, err := w.bot.Reactions.ListIssueCommentReactions(t.Context(), "octo", "calc", k.ID, nil)
 	check(t, err)

@@ -13,14 +13,14 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// browser is a person at the pages: it reads forms as they are in the page and submits them.
+// browser is a person who uses the pages: it reads the forms of a page and submits them.
 type browser struct {
 	t    *testing.T
 	base string
 	hc   *http.Client
 }
 
-// browse opens the pages as somebody.
+// browse opens the pages as a person.
 func (w *world) browse(login string) *browser {
 	w.t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -64,7 +64,7 @@ func (b *browser) get(path string) page {
 	return b.read(resp, err)
 }
 
-// post posts what no form offers, with a valid token.
+// post posts values with a valid token, without a form.
 func (b *browser) post(path string, values url.Values) page {
 	b.t.Helper()
 	values.Set("csrf", b.token())
@@ -84,13 +84,13 @@ func (b *browser) token() string {
 	return ""
 }
 
-// form finds a form by its act and further hidden values.
+// form identifies a form by its act and other hidden values.
 type form struct {
 	act  string
 	with map[string]string
 }
 
-// find returns the fields of the first form that matches as a browser would send them, and where to.
+// find returns the fields of the first matching form as a browser would send them, and their address.
 func (f form) find(doc *html.Node) (fields url.Values, action string, ok bool) {
 	for n := range doc.Descendants() {
 		if n.Type != html.ElementNode || n.Data != "form" {
@@ -183,14 +183,14 @@ func (b *browser) submit(path string, f form, fill url.Values) page {
 	return b.read(resp, err)
 }
 
-// offers tells whether a page has a form.
+// offers reports whether a page has a form.
 func (b *browser) offers(path string, f form) bool {
 	b.t.Helper()
 	_, _, ok := f.find(b.get(path).doc)
 	return ok
 }
 
-// issueNow reads an issue as its owner.
+// issueNow returns an issue as the owner sees it.
 func (w *world) issueNow(n int) *simgithub.Issue {
 	w.t.Helper()
 	i, err := w.owner.Issue(repo, n)

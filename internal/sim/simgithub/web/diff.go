@@ -6,7 +6,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// maxDiffLines is how many lines of a file are shown with a form at each; of larger ones the rest is left out.
+// maxDiffLines is the maximum number of lines shown of a file; each line has a form.
 const maxDiffLines = 1500
 
 // fileView is one file of a diff.
@@ -14,29 +14,29 @@ type fileView struct {
 	git.FileChange
 	Anchor  string
 	Lines   []diffLine
-	Forms   bool         // lines can be commented on
-	Cut     int          // lines that are not shown
-	Threads []threadView // about the whole file, or of older versions
+	Forms   bool         // with a form at each line
+	Cut     int          // number of lines that are not shown
+	Threads []threadView // threads about the whole file or older versions
 }
 
-// diffLine is one line of a diff with what was said there.
+// diffLine is one line of a diff with its threads and drafts.
 type diffLine struct {
 	Kind     string // add, del, same, hunk or note
 	Old, New int    // numbers, 0 where there is none
 	Text     string
-	Form     *lineForm // nil where nobody may comment
+	Form     *lineForm // nil where the person may not comment
 	Threads  []threadView
 	Drafts   []draft
 }
 
-// lineForm is the place that a comment on a line is about.
+// lineForm is the place of a comment on a line.
 type lineForm struct {
 	Path string
 	Line int
 	Side string
 }
 
-// diffExtras is what a diff is shown with.
+// diffExtras has the threads, drafts and forms to show in a diff.
 type diffExtras struct {
 	threads []threadView
 	drafts  []draft
@@ -59,7 +59,7 @@ func diffView(files []git.FileChange, with diffExtras) (out []fileView) {
 	return out
 }
 
-// place puts forms, threads and drafts where they belong.
+// place adds forms, threads and drafts to their lines.
 func (f *fileView) place(with diffExtras) {
 	placed := map[int64]bool{}
 	for n := range f.Lines {
@@ -76,7 +76,7 @@ func (f *fileView) place(with diffExtras) {
 		}
 		for _, t := range with.threads {
 			if t.Path == f.Path && t.line > 0 && t.line == number && t.left == (side == "LEFT") {
-				placed[t.ID], t.Hunk = true, nil // the lines are right above
+				placed[t.ID], t.Hunk = true, nil // its lines are right above it
 				l.Threads = append(l.Threads, t)
 			}
 		}
@@ -93,7 +93,7 @@ func (f *fileView) place(with diffExtras) {
 	}
 }
 
-// rows numbers the lines of a hunk.
+// rows returns the lines of a hunk with their numbers.
 func rows(h git.Hunk) (out []diffLine) {
 	oldLine, newLine := h.OldStart, h.NewStart
 	for n, text := range h.Lines {
@@ -124,7 +124,7 @@ func rows(h git.Hunk) (out []diffLine) {
 	return out
 }
 
-// hunkTail is the end of a thread's hunk.
+// hunkTail returns the last lines of a thread's hunk.
 func hunkTail(text string, max int) []diffLine {
 	var out []diffLine
 	for _, h := range git.ParseHunks(text) {
@@ -133,12 +133,12 @@ func hunkTail(text string, max int) []diffLine {
 	return out[len(out)-min(max, len(out)):]
 }
 
-// Sign is the mark of a line, for those who do not see its color.
+// Sign returns the sign of a line, for those who cannot see its color.
 func (l diffLine) Sign() string {
 	return map[string]string{"add": "+", "del": "−"}[l.Kind]
 }
 
-// Number is the line's number on the side that it belongs to.
+// Number returns the line's number, in the new version if it is there.
 func (l diffLine) Number() int {
 	if l.New > 0 {
 		return l.New

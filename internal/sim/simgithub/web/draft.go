@@ -7,21 +7,21 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// draft is a comment of a review that is still being written. GitHub shows a pending review to its author only; here it
-// lives with the pages until it is submitted, so that nobody else can see it by any way.
+// draft is a comment of a pending review. GitHub shows a pending review only to its author. Here, drafts
+// are stored with the pages until the review is submitted, so that nobody else can see them.
 type draft struct {
 	simgithub.NewReviewComment
 	ID     int64
-	Commit string // the head that the line was read from
+	Commit string // the head when the line was shown
 }
 
-// draftKey is one person's review of one pull request.
+// draftKey identifies one person's review of one pull request.
 type draftKey struct {
 	login, full string
 	number      int
 }
 
-// draftsKey takes repositories without regard to case, as addresses do.
+// draftsKey returns a key that ignores the case of repositories, like addresses.
 func draftsKey(login, full string, number int) draftKey {
 	return draftKey{login, strings.ToLower(full), number}
 }
@@ -42,7 +42,7 @@ func (w *site) addDraft(k draftKey, d draft) {
 	w.drafts[k] = append(w.drafts[k], d)
 }
 
-// dropDrafts forgets one draft, or with id 0 all.
+// dropDrafts deletes one draft, or all with id 0.
 func (w *site) dropDrafts(k draftKey, id int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

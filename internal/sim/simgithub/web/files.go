@@ -13,7 +13,7 @@ import (
 // placeView is a folder or file at a commit.
 type placeView struct {
 	Full, Ref, SHA, Path string
-	Parent               string // folder above, if Up
+	Parent               string // parent folder, if Up is set
 	Up                   bool
 	Entries              []entryView
 	Text                 string
@@ -28,7 +28,7 @@ type entryView struct {
 	Size             int
 }
 
-// splitRef parts an address into a branch, tag or commit and a path: branches may have slashes in their names.
+// splitRef splits an address into a branch, tag or commit and a path. Names of branches may have slashes.
 func splitRef(r *simgithub.Repo, rest string) (ref, sha, file string, err error) {
 	parts := strings.Split(strings.Trim(rest, "/"), "/")
 	for n := len(parts); n > 0; n-- {
@@ -92,7 +92,7 @@ func file(r *simgithub.Repo, sha, name string) (placeView, error) {
 	return out, nil
 }
 
-// at finds the folder or file of an address.
+// at returns the folder or file of an address.
 func (w *site) at(v *visit, find func(r *simgithub.Repo, sha, path string) (placeView, error)) (out placeView, err error) {
 	r, err := v.p.Repo(v.full())
 	if err != nil {

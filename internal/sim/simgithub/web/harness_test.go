@@ -20,7 +20,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/web"
 )
 
-// appKey is made once: making one takes longer than most tests.
+// appKey is created once, because that takes longer than most tests.
 var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 const repo = "octo/calc"
@@ -70,7 +70,7 @@ func (w *world) issue(title string) *simgithub.Issue {
 	return i
 }
 
-// pull makes a branch with one commit and opens a pull request for it, as a person.
+// pull creates a branch with one commit and opens a pull request for it, as a person.
 func (w *world) pull(as, branch string, files map[string]string, body string) *simgithub.Issue {
 	w.t.Helper()
 	p := w.sim.As(as)
@@ -81,7 +81,7 @@ func (w *world) pull(as, branch string, files map[string]string, body string) *s
 	return i
 }
 
-// settled waits for all webhooks and returns "event.action" of what arrived, then forgets it.
+// settled waits for all webhooks and returns "event.action" of those since the last call.
 func (w *world) settled() []string {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
@@ -143,7 +143,7 @@ func (in *inbox) take() []string {
 	return names
 }
 
-// last is the newest hook of a name.
+// last returns the newest webhook of a name.
 func (in *inbox) last(name string) (hook, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -11,13 +11,13 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// homePage lists the repositories that the person may see.
+// homePage serves the list of the repositories that the person may see.
 func (w *site) homePage(v *visit) error {
 	type row struct {
 		Full          string
 		Private       bool
 		Role          simgithub.Role
-		Issues, Pulls int // open ones
+		Issues, Pulls int // numbers of open ones
 	}
 	var rows []row
 	for _, r := range v.p.Repos() {
@@ -36,7 +36,7 @@ func (w *site) homePage(v *visit) error {
 	return v.render("home", "Repositories", rows)
 }
 
-// actAs chooses whom to act as from now on.
+// actAs changes the account as which the visitor acts.
 func actAs(v *visit) (string, error) {
 	login := v.field("login")
 	if !slices.Contains(v.web.people(), login) {
@@ -49,7 +49,7 @@ func actAs(v *visit) (string, error) {
 	return "", nil
 }
 
-// accountPage shows what an account may do in the repositories that the visitor may see.
+// accountPage serves the roles of an account in the repositories that the visitor may see.
 func (w *site) accountPage(v *visit) error {
 	login := v.r.PathValue("login")
 	u, ok := w.s.User(login)
@@ -73,7 +73,7 @@ func (w *site) accountPage(v *visit) error {
 	return v.render("account", login, view)
 }
 
-// peoplePage shows all accounts with their roles, and lets the visitor change them as the owner would.
+// peoplePage serves all accounts with their roles. The visitor can change them with the owner's permissions.
 func (w *site) peoplePage(v *visit) error {
 	sn, app := w.s.Snapshot(), w.s.App().BotLogin
 	type cell struct {
@@ -88,7 +88,7 @@ func (w *site) peoplePage(v *visit) error {
 	var rows []row
 	for _, u := range sn.Users {
 		if u.Type == simgithub.TypeOrg || u.Login == app {
-			continue // their rights come from elsewhere
+			continue // they have no roles of their own
 		}
 		one := row{User: u}
 		for _, r := range sn.Repos {
@@ -133,7 +133,7 @@ func peopleActs() map[string]act {
 	}
 }
 
-// validLogin tells whether GitHub would let somebody have a login.
+// validLogin reports whether GitHub accepts a login.
 func validLogin(login string) bool {
 	if len(login) == 0 || len(login) > 39 || login[0] == '-' || login[len(login)-1] == '-' || strings.Contains(login, "--") {
 		return false
@@ -146,10 +146,10 @@ func validLogin(login string) bool {
 	return true
 }
 
-// maxListed bounds the lists of deliveries, commits and files.
+// maxListed is the maximum length of the list of deliveries.
 const maxListed = 200
 
-// deliveriesPage lists what was sent to the App, newest first; with an id it shows one delivery.
+// deliveriesPage serves the list of deliveries to the App, newest first, or one delivery by its id.
 func (w *site) deliveriesPage(v *visit) error {
 	list := w.s.Deliveries()
 	slices.Reverse(list)
@@ -194,7 +194,7 @@ func indented(payload []byte) string {
 	return string(b)
 }
 
-// actRedeliver sends a delivery again under its GUID.
+// actRedeliver sends a delivery again with its GUID.
 func actRedeliver(v *visit) (string, error) {
 	if !v.web.s.Redeliver(v.number("id")) {
 		return "", notFound()
@@ -202,7 +202,7 @@ func actRedeliver(v *visit) (string, error) {
 	return "/_sim/deliveries", nil
 }
 
-// callsPage counts what was asked of the API.
+// callsPage serves the numbers of calls of the API.
 func (w *site) callsPage(v *visit) error {
 	list, total := w.s.Calls()
 	return v.render("calls", "API calls", struct {

@@ -30,15 +30,15 @@ type issueView struct {
 // sideView is the column beside the conversation.
 type sideView struct {
 	Assignees  []string
-	Assignable []string // and not assigned yet
+	Assignable []string // not assigned yet
 	Labels     []simgithub.Label
-	Unused     []simgithub.Label // of the repository, and not on the issue
+	Unused     []simgithub.Label // labels of the repository that the issue does not have
 	Type       string
 	Milestone  string
 	BlockedBy  []linkView
 	SubIssues  []linkView
 	Linked     []linkView
-	People     []string // who took part
+	People     []string // participants
 }
 
 // linkView is an issue or pull request in a list.
@@ -61,7 +61,7 @@ func (w *site) issuePage(v *visit) error {
 	return v.render("issue", out.Title+" · issue #"+itoa(int64(out.Number)), out)
 }
 
-// readIssue gathers the conversation of an issue or pull request.
+// readIssue returns the view of an issue or pull request.
 func (w *site) readIssue(v *visit) (*issueView, error) {
 	r, err := v.p.Repo(v.full())
 	if err != nil {
@@ -89,7 +89,7 @@ func (w *site) readIssue(v *visit) (*issueView, error) {
 	return out, nil
 }
 
-// stateWord is the state of an issue or pull request in one word.
+// stateWord returns the state of an issue or pull request in a word or two.
 func stateWord(i *simgithub.Issue) string {
 	switch {
 	case i.Pull != nil && i.Pull.Merged:
@@ -149,7 +149,7 @@ func (g *viewer) side(i *simgithub.Issue) sideView {
 	return s
 }
 
-// tookPart lists who wrote anything that everybody can see, in the order of their first words.
+// tookPart returns the authors of everything that is public, in the order of their first texts.
 func tookPart(i *simgithub.Issue) []string {
 	list := []string{i.Author}
 	add := func(login string) {

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// issueActs are the forms of an issue's page.
+// issueActs returns the forms of an issue's page.
 func issueActs() map[string]act {
 	return map[string]act{
 		"comment": actComment, "edit_text": actEditText, "delete": actDelete, "fold": actFold, "react": actReact, "tick": actTick,
@@ -32,7 +32,7 @@ func issueActs() map[string]act {
 
 func (v *visit) edit(in simgithub.IssueEdit) error { return v.p.EditIssue(v.full(), v.n(), in) }
 
-// actComment adds a comment, and closes or reopens with it if that button was pressed.
+// actComment adds a comment, and closes or reopens the issue if that button was pressed.
 func actComment(v *visit) (string, error) {
 	then := v.field("then")
 	to := "#end"
@@ -55,7 +55,7 @@ func actComment(v *visit) (string, error) {
 	}
 }
 
-// actAssign assigns. GitHub's API leaves out silently who cannot be assigned; a person is told.
+// actAssign assigns an account. GitHub's API silently ignores accounts that cannot be assigned; the page reports it.
 func actAssign(v *visit) (string, error) {
 	login := v.field("login")
 	if err := v.p.Assign(v.full(), v.n(), login); err != nil {
@@ -76,7 +76,7 @@ func actLabel(v *visit) (string, error) {
 	return "", v.p.AddLabels(v.full(), v.n(), name)
 }
 
-// actBlock makes the issue wait for another one of the repository, given by its number, or takes that back.
+// actBlock adds or removes a dependency on another issue of the repository, given by its number.
 func actBlock(v *visit) (string, error) {
 	other, err := v.p.Issue(v.full(), int(v.number("number")))
 	if err != nil {
@@ -88,7 +88,7 @@ func actBlock(v *visit) (string, error) {
 	return "", v.p.AddBlockedBy(v.full(), v.n(), other.ID)
 }
 
-// written is the text that a form is about.
+// written is the text to which a form applies.
 type written struct {
 	kind, anchor, body string
 	edit               func(body string) error
@@ -96,7 +96,7 @@ type written struct {
 	react, unreact     func(content string) error
 }
 
-// written finds the text that a form is about, as the person may see it.
+// written returns the text to which the form applies.
 func (v *visit) written() (written, error) {
 	i, err := v.p.Issue(v.full(), v.n())
 	if err != nil {
@@ -146,10 +146,10 @@ func (v *visit) lineTarget(i *simgithub.Issue, id int64) (written, error) {
 	return written{}, notFound()
 }
 
-// unchanged refuses a form that was made from an older text.
+// unchanged returns an error if the text has changed since the form was shown.
 func (v *visit) unchanged(t written) error {
 	if v.field("hash") != digest(t.body) {
-		return &simgithub.Error{Status: http.StatusConflict, Message: "The text has changed since the page was loaded. Look at it again."}
+		return &simgithub.Error{Status: http.StatusConflict, Message: "The text has changed since the page was loaded. Check it again."}
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func actEditText(v *visit) (string, error) {
 	return t.anchor, t.edit(v.field("body"))
 }
 
-// actTick ticks or unticks one box by editing the text, as GitHub does.
+// actTick checks or unchecks one box by editing the text, as GitHub does.
 func actTick(v *visit) (string, error) {
 	t, err := v.written()
 	if err != nil {
@@ -181,7 +181,7 @@ func actTick(v *visit) (string, error) {
 	return t.anchor, t.edit(body)
 }
 
-// actReact gives a reaction, or takes it back if the person had given it.
+// actReact adds a reaction, or removes it if the person had added it before.
 func actReact(v *visit) (string, error) {
 	t, err := v.written()
 	if err != nil {
@@ -202,7 +202,7 @@ func actDelete(v *visit) (string, error) {
 	return "", v.p.DeleteComment(v.full(), v.number("id"))
 }
 
-// actFold minimises a comment for a reason, or unfolds it.
+// actFold minimizes a comment for a reason, or shows it again.
 func actFold(v *visit) (string, error) {
 	return "#issuecomment-" + v.field("id"), v.p.MinimizeComment(v.full(), v.number("id"), v.field("reason"))
 }

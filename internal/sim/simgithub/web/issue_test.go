@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// TestIssueByForms lives an issue's life by nothing but the forms of its page.
+// An issue's whole life is possible with the forms of its page.
 func TestIssueByForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -80,7 +80,7 @@ func TestIssueByForms(t *testing.T) {
 	}
 }
 
-// facts are what tests ask of an issue.
+// facts returns the fields of an issue that tests check.
 func facts(i *simgithub.Issue) []string {
 	given := func(list []*simgithub.Reaction) string {
 		var out []string
@@ -101,7 +101,7 @@ func facts(i *simgithub.Issue) []string {
 	return list
 }
 
-// TestBlockByForms makes one issue wait for another.
+// A dependency on another issue can be added and removed.
 func TestBlockByForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,7 +117,7 @@ func TestBlockByForms(t *testing.T) {
 		t.Errorf("sent %v", got)
 	}
 	if p := b.submit("/octo/calc/issues/1", form{act: "block"}, url.Values{"number": {"77"}}); p.status != http.StatusUnprocessableEntity {
-		t.Errorf("an unknown issue answered %d", p.status)
+		t.Errorf("an unknown issue returned %d", p.status)
 	}
 	b.submit("/octo/calc/issues/1", form{act: "unblock", with: map[string]string{"number": "2"}}, nil)
 	if got := w.issueNow(1).BlockedBy; len(got) != 0 {
@@ -125,7 +125,7 @@ func TestBlockByForms(t *testing.T) {
 	}
 }
 
-// TestTickSendsEdit holds what the service under test lives on: a tick is an edit with the text before it.
+// Ticking a box sends an edit with the previous text, on which errand depends.
 func TestTickSendsEdit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -156,8 +156,8 @@ func TestTickSendsEdit(t *testing.T) {
 	}
 }
 
-// TestStaleForms refuses what was made from an older text.
-func TestStaleForms(t *testing.T) {
+// Forms that were shown with an older text are refused.
+func TestStaleFormsAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.issue("Boxes")
@@ -172,15 +172,15 @@ func TestStaleForms(t *testing.T) {
 	fields.Set("box", "0")
 	resp, err := b.hc.PostForm(b.base+action, fields)
 	if p := b.read(resp, err); p.status != http.StatusConflict || !strings.Contains(p.body, "has changed since") {
-		t.Errorf("a stale tick answered %d", p.status)
+		t.Errorf("a stale tick returned %d", p.status)
 	}
 	if got := w.issueNow(1).Comments[0].Body; got != "- [ ] b\n- [ ] a\n" {
 		t.Errorf("the comment is %q", got)
 	}
 }
 
-// TestRefusals posts what GitHub refuses: each leaves everything as it was, and says why on the page.
-func TestRefusals(t *testing.T) {
+// Acts that GitHub refuses change nothing, and the page shows the reason.
+func TestRefusedFormsChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.issue("Refuse")
@@ -219,7 +219,7 @@ func TestRefusals(t *testing.T) {
 			before := digestAll(w)
 			p := w.browse(tc.as).post(tc.path, tc.post)
 			if p.status != tc.status || !strings.Contains(p.body, tc.says) {
-				t.Errorf("answered %d, want %d with %q:\n%s", p.status, tc.status, tc.says, alertOf(p))
+				t.Errorf("returned %d, want %d with %q:\n%s", p.status, tc.status, tc.says, alertOf(p))
 			}
 			if diff := cmp.Diff(before, digestAll(w)); diff != "" {
 				t.Errorf("something changed:\n%s", diff)
@@ -230,7 +230,7 @@ func TestRefusals(t *testing.T) {
 
 func digestAll(w *world) string { return w.sim.Snapshot().String() }
 
-// digestOf reads the hash that a form about a comment carries.
+// digestOf returns the hash in a form about a comment.
 func digestOf(t *testing.T, w *world, login, id string) string {
 	t.Helper()
 	fields, _, ok := form{act: "tick", with: map[string]string{"id": id}}.find(w.browse(login).get("/octo/calc/issues/1").doc)
@@ -240,7 +240,7 @@ func digestOf(t *testing.T, w *world, login, id string) string {
 	return fields.Get("hash")
 }
 
-// alertOf is what a page says on top.
+// alertOf returns the error message of a page.
 func alertOf(p page) string {
 	for n := range p.doc.Descendants() {
 		if attr(n, "role") == "alert" {
@@ -250,7 +250,7 @@ func alertOf(p page) string {
 	return "no alert"
 }
 
-// TestControlsFollowRoles offers nobody what would be refused.
+// Nobody is offered a form that would be refused.
 func TestControlsFollowRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -24,19 +24,19 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// markdown renders texts as GitHub shows them: tables, task lists, HTML that is harmless, line breaks as typed, links
-// for #N and @login. HTML comments and everything that could act on the page are gone.
+// markdown renders texts like GitHub: tables, task lists, harmless HTML, line breaks as typed, and links
+// for #N and @login. It removes HTML comments and everything active.
 type markdown struct {
 	md     goldmark.Markdown
 	policy *bluemonday.Policy
-	secret string // marks the place of a task's box until the text has been made harmless
+	secret string // marks the place of a task's box until the text is sanitized
 	place  *regexp.Regexp
 }
 
-// boxes turns a task's box into HTML; n counts the boxes of a text from 0, and label says in plain text what it is for.
+// boxes returns the HTML of a task's box. The boxes of a text are counted from 0; label is the text of the task.
 type boxes func(n int, checked bool, label string) string
 
-// sharedMarkdown is made once per process: it takes long, and nothing changes it.
+// sharedMarkdown is created once per process, because that takes long. It never changes.
 var sharedMarkdown = sync.OnceValue(newMarkdown)
 
 func newMarkdown() *markdown {
@@ -62,7 +62,7 @@ func newMarkdown() *markdown {
 	return m
 }
 
-// render turns a text into HTML that is safe to put into a page.
+// render returns a text as HTML that is safe in a page.
 func (m *markdown) render(src string, in scope, box boxes) template.HTML {
 	pc := parser.NewContext()
 	pc.Set(scopeKey, in)
@@ -86,11 +86,11 @@ func (m *markdown) render(src string, in scope, box boxes) template.HTML {
 		n, _ := strconv.Atoi(f[1]) // the pattern has only digits here
 		return box(n, f[2] == "true", template.HTMLEscapeString(labels[n]))
 	})
-	return template.HTML(safe) // made harmless above
+	return template.HTML(safe) // sanitized above
 }
 
-// balanced closes what a text left open, drops what it closed without opening, and takes ids away: the page around it,
-// its forms and labels go by theirs.
+// balanced closes open elements, drops closing tags without an element, and removes ids, because labels and forms of the page
+// refer to its own ids.
 func balanced(fragment string) (string, error) {
 	nodes, err := nethtml.ParseFragment(strings.NewReader(fragment), &nethtml.Node{Type: nethtml.ElementNode, Data: "div", DataAtom: atom.Div})
 	if err != nil {
@@ -111,12 +111,12 @@ func balanced(fragment string) (string, error) {
 
 func isID(a nethtml.Attribute) bool { return a.Key == "id" }
 
-// asTyped is for what cannot be rendered.
+// asTyped returns a text that cannot be rendered.
 func asTyped(src string) template.HTML {
 	return template.HTML("<pre>" + template.HTMLEscapeString(src) + "</pre>")
 }
 
-// plainText is the text of a node and all below it, without its marks.
+// plainText returns the text of a node and its children without markup.
 func plainText(n ast.Node, source []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the walker returns no error
@@ -135,7 +135,7 @@ func plainText(n ast.Node, source []byte) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// fixedBoxes are boxes that nobody may tick.
+// fixedBoxes returns boxes that cannot be changed.
 func fixedBoxes(_ int, checked bool, label string) string {
 	mark := ""
 	if checked {
@@ -144,7 +144,7 @@ func fixedBoxes(_ int, checked bool, label string) string {
 	return `<input type="checkbox" class="task" disabled` + mark + ` aria-label="` + label + `">`
 }
 
-// tickBoxes are boxes that belong to a form, each a button that posts its number.
+// tickBoxes returns boxes that are buttons of a form and post their numbers.
 func tickBoxes(form string) boxes {
 	return func(n int, checked bool, label string) string {
 		return fmt.Sprintf(`<button class="task" role="checkbox" aria-checked="%t" form="%s" name="box" value="%d" aria-label="%s">%s</button>`,
@@ -152,7 +152,7 @@ func tickBoxes(form string) boxes {
 	}
 }
 
-// tick changes the n-th box of a text; false if there is no such box.
+// tick changes the n-th box of a text. It returns false if there is no such box.
 func (m *markdown) tick(src string, n int) (string, bool) {
 	source := []byte(src)
 	list := taskBoxes(m.md.Parser().Parse(text.NewReader(source)))
@@ -186,7 +186,7 @@ func taskBoxes(root ast.Node) (list []*east.TaskCheckBox) {
 	return list
 }
 
-// RegisterFuncs renders boxes and code in its own way. It implements renderer.NodeRenderer.
+// RegisterFuncs implements renderer.NodeRenderer for boxes and code.
 func (m *markdown) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
 	reg.Register(east.KindTaskCheckBox, m.renderBox)
 	reg.Register(ast.KindFencedCodeBlock, m.renderCode)

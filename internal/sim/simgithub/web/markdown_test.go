@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestMarkdown holds what texts look like against what GitHub makes of them.
-func TestMarkdown(t *testing.T) {
+// Texts are rendered as on GitHub.
+func TestMarkdownIsRenderedAsOnGitHub(t *testing.T) {
 	t.Parallel()
 	m := newMarkdown()
 	in := scope{
@@ -51,8 +51,8 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestTick changes one box and nothing else.
-func TestTick(t *testing.T) {
+// A tick changes one box and nothing else.
+func TestTickChangesOneBox(t *testing.T) {
 	t.Parallel()
 	m := newMarkdown()
 	for name, tc := range map[string]struct {
@@ -82,8 +82,8 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// FuzzMarkdown holds any text against what the pages rely on: nothing that could act comes out, a tick changes exactly
-// one byte, and there is a box on the page for each one that can be ticked.
+// For every text: the rendered HTML has nothing active, a tick changes exactly
+// one byte, and the page has one box for each box that can be ticked.
 func FuzzMarkdown(f *testing.F) {
 	for _, s := range []string{"- [ ] a", "<b onclick=x>", "| a |\n|-|\n| [ ] |", "@alice #1 abcdef0", "<!-- - [ ] x -->", "- [x] `a`\n\t- [ ] b"} {
 		f.Add(s, 0)

@@ -17,18 +17,18 @@ import (
 //go:embed *.html page.js style.css
 var webFiles embed.FS
 
-// site is the pages for people: server-rendered, without outside assets, and usable without scripts. There is no login:
-// a visitor chooses whom to act as, and every act goes through that account's permissions. Pages are for loopback only.
+// site serves the pages. They are rendered on the server, need no external resources, and work without scripts. There is no login:
+// a visitor chooses an account and acts with its permissions. So pages are for loopback addresses only.
 type site struct {
 	s    *simgithub.Sim
 	log  zerolog.Logger
-	tmpl *template.Template // as parsed; each answer runs its own copy, bound to the visit
+	tmpl *template.Template // as parsed; each answer uses a copy with the functions of its visit
 	md   *markdown
 	css  template.CSS
 	js   template.JS
 
 	mu     sync.Mutex
-	drafts map[draftKey][]draft // reviews that are being written, by person and pull request
+	drafts map[draftKey][]draft // comments of pending reviews
 }
 
 // parsePages parses the pages' templates once per process.
@@ -36,7 +36,7 @@ var parsePages = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs((&visit{}).funcs()).ParseFS(webFiles, "*.html"))
 })
 
-// Handler serves the pages of a simulator. It is made for Config.Pages.
+// Handler returns the pages of a simulator, for Config.Pages.
 func Handler(s *simgithub.Sim, log zerolog.Logger) http.Handler {
 	css, _ := webFiles.ReadFile("style.css") // embedded: it is there
 	js, _ := webFiles.ReadFile("page.js")
@@ -47,7 +47,7 @@ func Handler(s *simgithub.Sim, log zerolog.Logger) http.Handler {
 	return w.routes()
 }
 
-// routes is the table of pages and of the forms on them. A form is posted to the page that holds it, with a field "act".
+// routes returns the table of pages and their forms. A form is posted to its page, with its name in the field "act".
 func (w *site) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range []struct {
@@ -86,7 +86,7 @@ func (w *site) routes() http.Handler {
 	return mux
 }
 
-// handle turns a page into a handler; an error that the page returns becomes a page itself.
+// handle returns the handler of a page. Errors of the page are shown as a page, too.
 func (w *site) handle(page func(*visit) error) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		v := w.visit(rw, r)
@@ -96,11 +96,11 @@ func (w *site) handle(page func(*visit) error) http.HandlerFunc {
 		}
 		status, text := refusal(err)
 		if status == http.StatusInternalServerError {
-			w.log.Error().Err(err).Str("path", r.URL.Path).Msg("serve a page")
+			w.log.Error().Err(err).Str("path", r.URL.Path).Msg("failed to serve a page")
 		}
 		v.status, v.alert = status, text
 		if err := v.render("refused", http.StatusText(status), nil); err != nil {
-			w.log.Error().Err(err).Str("path", r.URL.Path).Msg("render a page")
+			w.log.Error().Err(err).Str("path", r.URL.Path).Msg("failed to render a page")
 		}
 	}
 }
@@ -123,14 +123,14 @@ func invalid(resource, field, code string) error {
 	}
 }
 
-// itoa writes a number in decimal.
+// itoa formats a number in decimal.
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// refusal is an error as a person reads it.
+// refusal returns the status and the text of an error for people.
 func refusal(err error) (status int, text string) {
 	e, ok := err.(*simgithub.Error)
 	if !ok {
-		return http.StatusInternalServerError, "The stand-in failed: " + err.Error()
+		return http.StatusInternalServerError, "The simulator failed: " + err.Error()
 	}
 	text = e.Message
 	for _, f := range e.Fields {

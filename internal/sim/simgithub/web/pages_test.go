@@ -15,7 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// TestEveryPage reads every page of a world with everything in it, as each kind of visitor.
+// All pages are served for a repository with an issue and a pull request.
 func TestEveryPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,7 +48,7 @@ func TestEveryPage(t *testing.T) {
 	} {
 		p := w.browse("octo").get(path)
 		if p.status != http.StatusOK || !regexp.MustCompile(want).MatchString(p.body) {
-			t.Errorf("%s answered %d without %q", path, p.status, want)
+			t.Errorf("%s returned %d without %q", path, p.status, want)
 		}
 		csp := p.header.Get("Content-Security-Policy")
 		if !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || p.header.Get("X-Content-Type-Options") != "nosniff" {
@@ -62,12 +62,12 @@ func TestEveryPage(t *testing.T) {
 		"/octo/calc/commits/main", "/octo/calc/raw/main/README.md", "/octo/calc/tree/--output=x", "/a/b/c/d", "/_sim/deliveries?id=1",
 	} {
 		if p := w.browse("octo").get(path); p.status != http.StatusNotFound {
-			t.Errorf("%s answered %d", path, p.status)
+			t.Errorf("%s returned %d", path, p.status)
 		}
 	}
 }
 
-// outline checks what assistive technology needs of a page.
+// outline checks a page for assistive technology: unique ids, one heading, and labels.
 func outline(t *testing.T, path string, p page) {
 	t.Helper()
 	if !strings.HasPrefix(p.header.Get("Content-Type"), "text/html") {
@@ -102,7 +102,7 @@ func outline(t *testing.T, path string, p page) {
 	}
 }
 
-// inTalk tells whether the form for a comment is where the page has put it: inside the conversation.
+// inTalk reports whether the form for a comment is still inside the conversation.
 func inTalk(doc *html.Node) bool {
 	for n := range doc.Descendants() {
 		if attr(n, "id") != "end" {
@@ -117,8 +117,8 @@ func inTalk(doc *html.Node) bool {
 	return false
 }
 
-// TestHostileTexts puts markup where people may write; none of it may reach the page as markup of its own.
-func TestHostileTexts(t *testing.T) {
+// Markup in texts never becomes markup of the page.
+func TestMarkupInTextsIsHarmless(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const evil = `"><script>alert(1)</script><img src=x onerror=alert(1)><a href="javascript:alert(1)">x</a><form action=//evil><input name=csrf></form>` +
@@ -140,7 +140,7 @@ func TestHostileTexts(t *testing.T) {
 	for _, path := range []string{"/octo/calc", "/octo/calc/issues/1", "/octo/calc/pull/2", "/octo/calc/pull/2/files", "/octo/calc/pull/2/commits", "/octo/calc/commit/" + w.issueNow(2).Pull.HeadSHA} {
 		p := b.get(path)
 		if p.status != http.StatusOK {
-			t.Fatalf("%s answered %d", path, p.status)
+			t.Fatalf("%s returned %d", path, p.status)
 		}
 		harmless(t, path, p)
 		outline(t, path, p)
@@ -153,7 +153,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// harmless finds elements and attributes that only the page itself may have.
+// harmless reports elements and attributes that only the page itself may have.
 func harmless(t *testing.T, path string, p page) {
 	t.Helper()
 	nonce := ""
@@ -183,8 +183,8 @@ func harmless(t *testing.T, path string, p page) {
 	}
 }
 
-// TestForeignForms refuses forms that do not come from the pages.
-func TestForeignForms(t *testing.T) {
+// Forms that do not come from the pages are refused.
+func TestForeignFormsAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.issue("Forms")
@@ -192,12 +192,12 @@ func TestForeignForms(t *testing.T) {
 	for name, token := range map[string]string{"no token": "", "another token": strings.Repeat("0", 32)} {
 		resp, err := b.hc.PostForm(b.base+"/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {"hi"}, "csrf": {token}})
 		if p := b.read(resp, err); p.status != http.StatusForbidden || len(w.issueNow(1).Comments) != 0 {
-			t.Errorf("%s: answered %d", name, p.status)
+			t.Errorf("%s: returned %d", name, p.status)
 		}
 	}
 	resp, err := http.PostForm(b.base+"/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {"hi"}, "csrf": {b.token()}})
 	if p := b.read(resp, err); p.status != http.StatusForbidden {
-		t.Errorf("a token without its cookie: answered %d", p.status)
+		t.Errorf("a token without its cookie: returned %d", p.status)
 	}
 	resp, err = http.Get(b.base + "/")
 	b.read(resp, err)
@@ -214,11 +214,11 @@ func TestForeignForms(t *testing.T) {
 	}
 	long := b.post("/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {strings.Repeat("x", 2<<20)}})
 	if long.status != http.StatusBadRequest {
-		t.Errorf("a form of 2 MiB answered %d", long.status)
+		t.Errorf("a form of 2 MiB returned %d", long.status)
 	}
 }
 
-// TestRefusedTextIsKept shows what was typed when it was refused.
+// A page shows the text that was typed if a form is refused.
 func TestRefusedTextIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -226,12 +226,12 @@ func TestRefusedTextIsKept(t *testing.T) {
 	check(t, w.owner.Lock(repo, 1, ""))
 	p := w.browse("rob").post("/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {"A long <text> of mine"}})
 	if p.status != http.StatusForbidden || !strings.Contains(alertOf(p), "A long <text> of mine") || !strings.Contains(alertOf(p), "locked") {
-		t.Errorf("answered %d: %s", p.status, alertOf(p))
+		t.Errorf("returned %d: %s", p.status, alertOf(p))
 	}
 }
 
-// TestHiddenRepository is not there for whom it is hidden from.
-func TestHiddenRepository(t *testing.T) {
+// Private repositories do not exist for users without access.
+func TestPrivateRepositoryIsHidden(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, err := w.sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "secret", Private: true, Files: map[string]string{"a": "a"}})
@@ -243,7 +243,7 @@ func TestHiddenRepository(t *testing.T) {
 		t.Error("a list names the hidden repository")
 	}
 	if p := rob.get("/octo/secret/issues/1"); p.status != http.StatusNotFound || strings.Contains(p.body, "Quiet") {
-		t.Errorf("answered %d", p.status)
+		t.Errorf("returned %d", p.status)
 	}
 	before := rob.get("/_sim/version?path=/octo/secret/issues/1").body
 	_, err = w.owner.Comment("octo/secret", 1, "hush")
@@ -256,8 +256,8 @@ func TestHiddenRepository(t *testing.T) {
 	}
 }
 
-// TestVersion changes with everything that a page shows, and with nothing else.
-func TestVersion(t *testing.T) {
+// The version changes with everything that a page shows, and with nothing else.
+func TestVersionChangesWithThePage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.issue("One")
@@ -296,8 +296,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestPeople adds an account, gives it a role and acts as it.
-func TestPeople(t *testing.T) {
+// An account can be added, given a role and acted as.
+func TestPeopleCanBeAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.browse("rob")
@@ -319,8 +319,8 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// TestRedeliver sends a delivery again from its page.
-func TestRedeliver(t *testing.T) {
+// A delivery can be sent again from its page.
+func TestDeliveryCanBeSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.inbox.answer(http.StatusInternalServerError)
@@ -344,8 +344,8 @@ func TestRedeliver(t *testing.T) {
 	}
 }
 
-// TestWhoIsActedAs begins with the strongest collaborator, and forgets who does not exist.
-func TestWhoIsActedAs(t *testing.T) {
+// Visitors first act as the collaborator with the highest role, also if they chose an account that does not exist.
+func TestDefaultActor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, cookie := range []string{"", "nobody-of-that-name", "errand[bot]"} {
@@ -363,7 +363,7 @@ func TestWhoIsActedAs(t *testing.T) {
 	empty := newSim(t)
 	rec := httptest.NewRecorder()
 	empty.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
-	if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), "There is no repository") {
-		t.Errorf("an empty GitHub answered %d", rec.Code)
+	if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), "There are no repositories") {
+		t.Errorf("an empty GitHub returned %d", rec.Code)
 	}
 }

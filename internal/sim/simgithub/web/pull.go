@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// pullHead is what the page of a pull request has over that of an issue.
+// pullHead has the fields of a pull request that an issue does not have.
 type pullHead struct {
 	Base, Head string
 	HeadSHA    string
@@ -25,7 +25,7 @@ type pullHead struct {
 	Deletions  int
 	Closes     []int
 	Reviewers  []reviewerView
-	Askable    []string // who can be asked for a review
+	Askable    []string // accounts that can review
 	MayMerge   bool
 	MayReview  bool
 	MayJudge   bool // approve or request changes
@@ -47,12 +47,12 @@ type checkView struct {
 
 func (w *site) pullPage(v *visit) error { return w.pullTab(v, "pull", "") }
 
-// pullTab renders one of the tabs of a pull request.
+// pullTab serves one tab of a pull request.
 func (w *site) pullTab(v *visit, name, what string) error {
 	v.main = "/" + v.full() + "/pull/" + itoa(int64(v.n()))
 	view, err := v.p.PullView(v.full(), v.n())
 	if err != nil {
-		return err // an issue's number is not found here, as on GitHub's API
+		return err // numbers of issues are not found, as in GitHub's API
 	}
 	out, err := w.readIssue(v)
 	if err != nil {
@@ -81,7 +81,7 @@ func (w *site) pullCommitsPage(v *visit) error { return w.pullTab(v, "pullcommit
 
 func (w *site) pullFilesPage(v *visit) error { return w.pullTab(v, "pullfiles", "files") }
 
-// pullHead gathers the state of a pull request.
+// pullHead returns the state of a pull request.
 func (w *site) pullHead(g *viewer, i *simgithub.Issue, view simgithub.PullView) *pullHead {
 	p, own := i.Pull, g.known() && g.p.Login() == i.Author
 	out := &pullHead{

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// pullActs are the forms of a pull request's pages: all of an issue's, and those about changes.
+// pullActs returns the forms of a pull request's pages: those of an issue, and those about changes.
 func pullActs() map[string]act {
 	acts := issueActs()
 	maps.Copy(acts, map[string]act{
@@ -30,7 +30,7 @@ func pullActs() map[string]act {
 
 func (v *visit) draftKey() draftKey { return draftsKey(v.p.Login(), v.full(), v.n()) }
 
-// actLine comments on a line: at once, or as a part of the review that is being written.
+// actLine comments on a line, at once or as a draft of the pending review.
 func actLine(v *visit) (string, error) {
 	c := simgithub.NewReviewComment{Path: v.field("path"), Line: int(v.number("line")), Side: v.field("side"), Body: v.field("body")}
 	if strings.TrimSpace(c.Body) == "" {
@@ -51,13 +51,13 @@ func actLine(v *visit) (string, error) {
 	return "#review", nil
 }
 
-// actDrop forgets one comment of the review that is being written, or all of it.
+// actDrop deletes one draft of the pending review, or all of them.
 func actDrop(v *visit) (string, error) {
 	v.web.dropDrafts(v.draftKey(), v.number("draft"))
 	return "#review", nil
 }
 
-// actSubmit submits a review with all comments that were written for it.
+// actSubmit submits the pending review with all drafts.
 func actSubmit(v *visit) (string, error) {
 	in := simgithub.NewReview{Event: v.field("event"), Body: v.field("body")}
 	if in.Event == "" {
@@ -83,7 +83,7 @@ func actReply(v *visit) (string, error) {
 	return "#discussion_r" + itoa(k.ID), nil
 }
 
-// actMerge merges what the person saw: not a head that was pushed meanwhile.
+// actMerge merges the head that the page showed; a head that was pushed in between is refused.
 func actMerge(v *visit) (string, error) {
 	return "#end", v.p.Merge(v.full(), v.n(), simgithub.Merge{Method: v.field("method"), SHA: v.field("sha")})
 }

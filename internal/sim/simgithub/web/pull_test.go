@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// TestReviewByForms writes a review with two inline comments, submits it, talks in its threads, and merges.
+// A review with two line comments is written, submitted and discussed, and the pull request is merged.
 func TestReviewByForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -69,7 +69,7 @@ func TestReviewByForms(t *testing.T) {
 	}
 }
 
-// talkInThread answers, edits, reacts, resolves and opens a thread again.
+// talkInThread replies, edits, reacts, resolves and unresolves a thread.
 func talkInThread(t *testing.T, w *world, b *browser, th *simgithub.Thread) {
 	t.Helper()
 	in := map[string]string{"thread": strconv.FormatInt(th.ID, 10)}
@@ -99,7 +99,7 @@ func talkInThread(t *testing.T, w *world, b *browser, th *simgithub.Thread) {
 	}
 }
 
-// draftAndReady makes a draft of the pull request, which cannot be merged, and takes that back; it also asks for a review.
+// draftAndReady converts the pull request to a draft, which cannot be merged, and back, and requests a review.
 func draftAndReady(t *testing.T, w *world, b *browser) {
 	t.Helper()
 	b.submit("/octo/calc/pull/2", form{act: "draft"}, nil)
@@ -117,7 +117,7 @@ func draftAndReady(t *testing.T, w *world, b *browser) {
 	}
 }
 
-// TestPendingReview keeps what is written until it is submitted or discarded, also over a refusal.
+// Drafts are kept until they are submitted or discarded, also if submitting fails.
 func TestPendingReview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,7 +148,7 @@ func TestPendingReview(t *testing.T) {
 	}
 }
 
-// TestMergeBox shows checks and conflicts.
+// The merge box shows checks and conflicts.
 func TestMergeBox(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -163,7 +163,7 @@ func TestMergeBox(t *testing.T) {
 	r, _ := sn.Repo(repo)
 	run := b.get("/octo/calc/runs/" + strconv.FormatInt(r.CheckRuns[0].ID, 10))
 	if run.status != http.StatusOK || !strings.Contains(run.body, "2 tests failed") {
-		t.Errorf("the check's page answered %d", run.status)
+		t.Errorf("the check's page returned %d", run.status)
 	}
 	_, err := w.owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Clash", Files: map[string]string{"README.md": "# clash\n"}})
 	check(t, err)
@@ -172,6 +172,6 @@ func TestMergeBox(t *testing.T) {
 		t.Error("the conflict is not shown")
 	}
 	if got := b.post("/octo/calc/pull/1", url.Values{"act": {"merge"}}); got.status != http.StatusMethodNotAllowed || !strings.Contains(alertOf(got), "not mergeable") {
-		t.Errorf("merging answered %d", got.status)
+		t.Errorf("merging returned %d", got.status)
 	}
 }

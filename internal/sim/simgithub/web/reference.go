@@ -10,7 +10,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// scope is what a text can refer to.
+// scope has the targets of references in a text.
 type scope struct {
 	full   string          // the repository
 	issues map[int]bool    // numbers; true for pull requests
@@ -20,7 +20,7 @@ type scope struct {
 
 var scopeKey = parser.NewContextKey()
 
-// referenceParser makes links of #N and @login where such a thing exists.
+// referenceParser makes links of #N and @login if the issue or account exists.
 type referenceParser struct{}
 
 var referenceText = regexp.MustCompile(`^(?:#(\d{1,9})|@([A-Za-z0-9][A-Za-z0-9-]*))`)
@@ -90,7 +90,7 @@ func (commitLinker) Transform(doc *ast.Document, reader text.Reader, pc parser.C
 	}
 }
 
-// linkCommits replaces one run of text by runs and links.
+// linkCommits splits a text node at its commit ids and makes links of them.
 func linkCommits(t *ast.Text, source []byte, in scope) {
 	for _, at := range commitText.FindAllIndex(t.Value(source), 20) {
 		start := t.Segment.Start

@@ -72,7 +72,7 @@ func (w *site) repoPage(v *visit) error {
 	return v.render("repo", out.Full, out)
 }
 
-// listsPage is the issues and pull requests of a repository alone.
+// listsPage redirects the lists of issues and pull requests to their sections of the repository's page.
 func (w *site) listsPage(v *visit) error {
 	to := "#issues"
 	if strings.HasSuffix(v.r.URL.Path, "/pulls") {
@@ -110,7 +110,7 @@ func lists(r *simgithub.Repo) listsView {
 			return b.Number - a.Number
 		})
 	}
-	refs, _ := r.Git.Refs("refs/heads/") // without git there are no branches to show
+	refs, _ := r.Git.Refs("refs/heads/") // on errors of git, the list is empty
 	for _, f := range refs {
 		name := strings.TrimPrefix(f.Name, "refs/heads/")
 		out.Branches = append(out.Branches, branchView{Name: name, SHA: f.SHA, Default: name == r.DefaultBranch, Pull: from[name]})

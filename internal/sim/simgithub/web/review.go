@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// reviewerView is somebody's part in the review.
+// reviewerView is the state of one reviewer.
 type reviewerView struct {
 	Login string
 	State string // approved, changes requested, commented, asked
@@ -43,7 +43,7 @@ type threadView struct {
 	left bool
 }
 
-// reviewers tells what each reviewer said last, and who was asked and has said nothing since.
+// reviewers returns the last result of each reviewer, and the requested reviewers without one.
 func reviewers(i *simgithub.Issue) (out []reviewerView) {
 	p := i.Pull
 	state := map[string]string{}
@@ -68,8 +68,8 @@ func reviewers(i *simgithub.Issue) (out []reviewerView) {
 	return out
 }
 
-// reviews lists what reviewers submitted. A review that only wraps an answer in a thread is left out: the answer is
-// shown where it belongs.
+// reviews returns the submitted reviews. It leaves out a review that only wraps a reply in a thread, because the reply is
+// shown in its thread.
 func (g *viewer) reviews(i *simgithub.Issue) (out []reviewView) {
 	p, threads := i.Pull, g.threads(i)
 	for _, v := range p.Reviews {
@@ -104,7 +104,7 @@ func reviewWords(state string) string {
 	}[state]
 }
 
-// threads shows all threads, in the order of p.Threads.
+// threads returns all threads, in the order of p.Threads.
 func (g *viewer) threads(i *simgithub.Issue) (out []threadView) {
 	p, own := i.Pull, g.known() && g.p.Login() == i.Author
 	for _, t := range p.Threads {

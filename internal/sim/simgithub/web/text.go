@@ -17,7 +17,7 @@ const (
 	textLine   = "line"   // comment of a thread
 )
 
-// textView is something that somebody wrote, as a page shows it.
+// textView is a text that somebody wrote.
 type textView struct {
 	Kind      string
 	ID        int64
@@ -27,17 +27,17 @@ type textView struct {
 	At        time.Time
 	HTML      template.HTML
 	Source    string
-	Hash      string           // of Source: forms carry it, so that nothing is overwritten unseen
+	Hash      string           // of Source: forms contain it, so that no change in between is overwritten
 	Edits     []simgithub.Edit // oldest first
 	Reactions []reactionView
 	MayReact  bool
 	MayEdit   bool
 	MayDelete bool
-	Minimized string // why it is folded, or empty
+	Minimized string // reason why it is folded, or empty
 	MayFold   bool
 }
 
-// Editor is who changed the text last, or empty.
+// Editor returns the last editor, or an empty string.
 func (t textView) Editor() string {
 	if len(t.Edits) == 0 {
 		return ""
@@ -45,10 +45,10 @@ func (t textView) Editor() string {
 	return t.Edits[len(t.Edits)-1].Editor
 }
 
-// Form is the id of the form that its boxes belong to.
+// Form returns the id of the form of its boxes.
 func (t textView) Form() string { return "tick-" + t.Anchor }
 
-// Last is the time of the newest edit.
+// Last returns the time of the last edit.
 func (t textView) Last() time.Time {
 	if len(t.Edits) == 0 {
 		return time.Time{}
@@ -63,7 +63,7 @@ type reactionView struct {
 	Mine                 bool
 }
 
-// Label says in words what the button does and who did it before.
+// Label returns the name of the reaction and the accounts that added it.
 func (r reactionView) Label() string {
 	label := r.Name
 	if len(r.Who) > 0 {
@@ -72,7 +72,7 @@ func (r reactionView) Label() string {
 	return label
 }
 
-// viewer makes textViews of one repository for one person.
+// viewer creates the views of one repository for one person.
 type viewer struct {
 	p    simgithub.Person
 	r    *simgithub.Repo
@@ -100,7 +100,7 @@ func (w *site) viewer(visit *visit, r *simgithub.Repo) *viewer {
 	return v
 }
 
-// may tells whether the person has at least a role.
+// may reports whether the person has a role or a higher one.
 func (v *viewer) may(role simgithub.Role) bool {
 	return v.known() && v.role.Rank() >= role.Rank() && !v.r.Archived
 }
@@ -113,7 +113,7 @@ func (v *viewer) mayTalk(i *simgithub.Issue) bool {
 	return v.may(simgithub.RoleRead) && (!i.Locked || v.may(simgithub.RoleWrite))
 }
 
-// issueByID finds an issue of the repository.
+// issueByID returns an issue of the repository.
 func (v *viewer) issueByID(id int64) (*simgithub.Issue, bool) {
 	for _, i := range v.r.Issues {
 		if i.ID == id {
@@ -132,7 +132,7 @@ func (v *viewer) closes(pull *simgithub.Issue) []int {
 	return list
 }
 
-// text fills what all texts have in common.
+// text returns a view with the fields that all texts have.
 func (v *viewer) text(kind, anchor string, id int64, author, body string, at time.Time) textView {
 	own := v.known() && v.p.Login() == author
 	t := textView{
@@ -175,7 +175,7 @@ func (v *viewer) badge(login string) string {
 	return ""
 }
 
-// reactions lists all kinds, with those who gave them.
+// reactions returns all kinds of reactions with the accounts that added them.
 func (v *viewer) reactions(list []*simgithub.Reaction) []reactionView {
 	out := []reactionView{
 		{Content: "+1", Emoji: "👍", Name: "Thumbs up"}, {Content: "-1", Emoji: "👎", Name: "Thumbs down"},

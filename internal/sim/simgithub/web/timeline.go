@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// itemView is one entry of a conversation: exactly one of the pointers is set.
+// itemView is one entry of a conversation. Exactly one of the pointers is set.
 type itemView struct {
 	Text   *textView   // a comment
 	Event  *eventView  // something that happened
@@ -20,7 +20,7 @@ type itemView struct {
 	id int64
 }
 
-// eventView is one line of history: who, what, and what to.
+// eventView is one line of the history: actor, action and object.
 type eventView struct {
 	Actor string
 	Words string
@@ -32,7 +32,7 @@ type eventView struct {
 	At    time.Time
 }
 
-// items lists what happened on an issue or pull request, oldest first.
+// items returns the conversation and history of an issue or pull request, oldest first.
 func (g *viewer) items(i *simgithub.Issue, commits []simgithub.CommitView) []itemView {
 	var list []itemView
 	for _, k := range i.Comments {
@@ -41,7 +41,7 @@ func (g *viewer) items(i *simgithub.Issue, commits []simgithub.CommitView) []ite
 	}
 	for _, e := range i.Events {
 		if i.Pull != nil && i.Pull.Merged && e.Event == "closed" && !e.CreatedAt.Before(i.Pull.MergedAt) {
-			continue // merging says it all
+			continue // the merge event implies it
 		}
 		if ev := g.event(e); ev != nil {
 			list = append(list, itemView{Event: ev, at: e.CreatedAt, id: e.ID})
@@ -59,7 +59,7 @@ func (g *viewer) items(i *simgithub.Issue, commits []simgithub.CommitView) []ite
 	return list
 }
 
-// event puts an entry of the history into words; nil for what is shown otherwise.
+// event describes an entry of the history. It returns nil for entries that are not shown.
 func (g *viewer) event(e *simgithub.Event) *eventView {
 	out := &eventView{Actor: e.Actor, At: e.CreatedAt, Words: eventWords(e)}
 	switch e.Event {
@@ -94,7 +94,7 @@ func (g *viewer) event(e *simgithub.Event) *eventView {
 	return out
 }
 
-// eventWords is the sentence about an event, up to its object.
+// eventWords returns the sentence about an event, up to its object.
 func eventWords(e *simgithub.Event) string {
 	words := map[string]string{
 		"labeled": "added the label", "unlabeled": "removed the label", "assigned": "assigned", "unassigned": "unassigned",

@@ -11,19 +11,19 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// versionPage answers with the version of what another page shows; its script asks once a second.
+// versionPage serves the version of another page, whose script requests it every second.
 func (w *site) versionPage(v *visit) error {
 	v.headers("text/plain; charset=utf-8")
 	path, err := url.PathUnescape(v.r.URL.Query().Get("path"))
 	if err != nil {
 		return &simgithub.Error{Status: 400, Message: "The path could not be read"}
 	}
-	_, _ = v.w.Write([]byte(w.version(path, v.p))) // the visitor is gone: nobody to tell
+	_, _ = v.w.Write([]byte(w.version(path, v.p))) // the visitor has disconnected
 	return nil
 }
 
-// version changes whenever the page at a path would show something else to a person. It is a digest of what the page is
-// made from, so that nothing has to be counted where things change.
+// version returns a digest of everything that the page at a path shows to a person. It changes whenever the page would
+// change.
 func (w *site) version(path string, p simgithub.Person) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	if len(parts) < 2 || parts[0] == "_sim" {
@@ -45,7 +45,7 @@ func (w *site) version(path string, p simgithub.Person) string {
 	return digest(made)
 }
 
-// numberOf is the issue number in a path, or 0.
+// numberOf returns the issue number in a path, or 0.
 func numberOf(parts []string) int {
 	if len(parts) < 4 || parts[2] != "issues" && parts[2] != "pull" {
 		return 0
@@ -62,7 +62,7 @@ func (w *site) versionOfAll(p simgithub.Person) string {
 	return digest([]any{p.Login(), calls, w.s.LastID(), len(w.s.Users()), len(w.s.Deliveries())})
 }
 
-// digest is a short hash of anything that can be written as JSON.
+// digest returns a short hash of a value that can be marshaled as JSON.
 func digest(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -23,22 +23,22 @@ const (
 	maxForm    = 1 << 20 // bytes of a posted form
 )
 
-// visit is one request for a page, or one posted form.
+// visit is one request of a page or one posted form.
 type visit struct {
 	web    *site
 	w      http.ResponseWriter
 	r      *http.Request
-	p      simgithub.Person // who is acted as; its login is empty for a stranger
+	p      simgithub.Person // the account as which the visitor acts; its login is empty without one
 	csrf   string
 	nonce  string
 	status int
-	alert  string // what was refused, shown on top
-	typed  string // the text that came with what was refused, so that it is not lost
-	main   string // the page that forms are posted to, without a tab of it
-	seen   string // the version of what is shown, from before it was read: what changes meanwhile shows later
+	alert  string // error message, shown on top
+	typed  string // the text of a form that was refused, so that it is not lost
+	main   string // the page to which forms are posted, without its tab
+	seen   string // the version of the page, computed before the page is read, so that later changes reload it
 }
 
-// act is what a form does. It returns the address to go to; empty means back to where the form was.
+// act applies a form. It returns the address to go to; an empty one means back to the form's page.
 type act func(v *visit) (to string, err error)
 
 func (w *site) visit(rw http.ResponseWriter, r *http.Request) *visit {
@@ -54,7 +54,7 @@ func (w *site) visit(rw http.ResponseWriter, r *http.Request) *visit {
 	return v
 }
 
-// actor is whom a request acts as: the chosen account, else the strongest collaborator of the first repository.
+// actor returns the account of a request: the chosen one, else the collaborator with the highest role in the first repository.
 func (w *site) actor(r *http.Request) string {
 	people := w.people()
 	if c, err := r.Cookie(cookieAs); err == nil {
@@ -79,7 +79,7 @@ func (w *site) actor(r *http.Request) string {
 	return ""
 }
 
-// people lists who can be acted as: everybody but organizations and the App itself.
+// people returns the accounts that a visitor can choose: all except organizations and the App's bot.
 func (w *site) people() []string {
 	bot := w.s.App().BotLogin
 	var out []string
@@ -91,14 +91,14 @@ func (w *site) people() []string {
 	return out
 }
 
-// do runs a posted form: its act, then back to a page. What is refused is shown on the page itself, with the text typed.
+// do applies a posted form and redirects to a page. If the act fails, it shows the page with the error and the text typed.
 func (v *visit) do(page func(*visit) error, acts map[string]act) error {
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
 	if err := v.r.ParseForm(); err != nil {
 		return &simgithub.Error{Status: http.StatusBadRequest, Message: "The form could not be read"}
 	}
 	if subtle.ConstantTimeCompare([]byte(v.r.PostForm.Get("csrf")), []byte(v.csrf)) != 1 {
-		return forbidden("This form is not from here, or is too old. Go back, reload the page and try again.")
+		return forbidden("This form is not from this site, or is too old. Go back, reload the page and try again.")
 	}
 	run, ok := acts[v.r.PostForm.Get("act")]
 	if !ok {
@@ -117,7 +117,7 @@ func (v *visit) do(page func(*visit) error, acts map[string]act) error {
 	return page(v)
 }
 
-// back is where a form leads: an address of its own, or the page (and the place on it) that held the form.
+// back returns the address after a form: the one of the act, or the place on the form's page.
 func (v *visit) back(to string) string {
 	if to != "" && !strings.HasPrefix(to, "#") {
 		return to
@@ -134,16 +134,16 @@ func (v *visit) field(name string) string {
 }
 
 func (v *visit) number(name string) int64 {
-	n, _ := strconv.ParseInt(v.r.PostForm.Get(name), 10, 64) // what is not a number is 0, which nothing has as its id
+	n, _ := strconv.ParseInt(v.r.PostForm.Get(name), 10, 64) // 0 for other texts, which is nobody's id
 	return n
 }
 
-// full is the repository of the address.
+// full returns the name of the repository in the address.
 func (v *visit) full() string { return v.r.PathValue("owner") + "/" + v.r.PathValue("repo") }
 
-// n is the issue number of the address.
+// n returns the issue number in the address.
 func (v *visit) n() int {
-	n, _ := strconv.Atoi(v.r.PathValue("n")) // 0 is found nowhere
+	n, _ := strconv.Atoi(v.r.PathValue("n")) // 0 for other texts, which is no issue's number
 	return n
 }
 
@@ -162,7 +162,7 @@ func (v *visit) render(name, title string, data any) error {
 	}
 	v.headers("text/html; charset=utf-8")
 	v.w.WriteHeader(v.status)
-	_, _ = v.w.Write(b.Bytes()) // the visitor is gone: nobody to tell
+	_, _ = v.w.Write(b.Bytes()) // the visitor has disconnected
 	return nil
 }
 
@@ -176,7 +176,7 @@ func (v *visit) headers(contentType string) {
 		"connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'", v.nonce))
 }
 
-// funcs are what templates can ask the visit for.
+// funcs returns the functions of the templates.
 func (v *visit) funcs() template.FuncMap {
 	return template.FuncMap{
 		"csrf":    func() string { return v.csrf },
@@ -203,26 +203,26 @@ func (v *visit) funcs() template.FuncMap {
 	}
 }
 
-// dict makes a map of pairs, for partial templates that need several things.
+// dict returns a map of pairs, for partial templates with several arguments.
 func dict(pairs ...any) (map[string]any, error) {
 	m := map[string]any{}
 	for n := 0; n+1 < len(pairs); n += 2 {
 		key, ok := pairs[n].(string)
 		if !ok {
-			return nil, fmt.Errorf("name a value of a template: %v", pairs[n])
+			return nil, fmt.Errorf("name of a template's argument is no string: %v", pairs[n])
 		}
 		m[key] = pairs[n+1]
 	}
 	return m, nil
 }
 
-// whenView is a time as a page shows it.
+// whenView is a time to be shown.
 type whenView struct{ at, now time.Time }
 
-// Machine is for the datetime attribute.
+// Machine returns the time for the datetime attribute.
 func (t whenView) Machine() string { return t.at.UTC().Format(time.RFC3339) }
 
-// Short leaves the date out for what happened today.
+// Short returns the time, without the date if it is today.
 func (t whenView) Short() string {
 	if t.at.UTC().Format(time.DateOnly) == t.now.UTC().Format(time.DateOnly) {
 		return t.at.UTC().Format("15:04:05")
@@ -239,7 +239,7 @@ func randomToken() string {
 
 func short(sha string) string { return sha[:min(7, len(sha))] }
 
-// hue gives each login a color of its own.
+// hue returns a color for a login.
 func hue(login string) int {
 	n := 0
 	for _, c := range login {
@@ -248,7 +248,7 @@ func hue(login string) int {
 	return n
 }
 
-// escapePath escapes a path but for its slashes.
+// escapePath escapes a path except its slashes.
 func escapePath(p string) string {
 	parts := strings.Split(p, "/")
 	for n := range parts {
