@@ -8,7 +8,7 @@ SEED      ?= 1
 WALKS     ?= 1
 PLATFORMS ?= linux-amd64 linux-arm64 darwin-arm64
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-GEN        = $(GO) run ./internal/house/gen
+GEN        = $(GO) run ./internal/tools/gen
 
 # Root boxes need root; for the others it matters who runs them: namespaces, sandboxes and files differ.
 ROOTED     = ./e2e/rootbox/... ./e2e/cloud/... ./internal/runner/... ./internal/fleet/... ./internal/remote/... ./internal/egress/... \
@@ -89,7 +89,7 @@ lint: ## gofmt, vet, and staticcheck where it is installed
 	@if command -v staticcheck >/dev/null; then echo staticcheck ./...; staticcheck ./...; else echo "staticcheck is not installed: skipped"; fi
 
 fuzz: ## every fuzz target for FUZZTIME (10s)
-	$(GO) run ./internal/house/fuzz -time $(FUZZTIME)
+	$(GO) run ./internal/tools/fuzz -time $(FUZZTIME)
 
 walk: ## replay a random walk (SEED=N), or let WALKS new ones go (SEED=N WALKS=1000)
 	$(GO) test ./e2e/walk -run 'TestWalks/shard/0' -count=1 -v -timeout 30m -rapid.seed=$(SEED) -rapid.checks=$(WALKS)
@@ -104,8 +104,8 @@ verify: ## what has to be true of the tree: format, go.mod, generated documents,
 	@files="$$(gofmt -l cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null))"; test -z "$$files" || { echo "run gofmt on:"; echo "$$files"; exit 1; }
 	$(GO) mod tidy -diff
 	$(GEN) -check
-	$(GO) run ./internal/house/deadcode
-	$(COUNT) ./internal/house/... ./internal/config/...
+	$(GO) run ./internal/tools/deadcode
+	$(COUNT) ./internal/repotest/... ./internal/tools/... ./internal/config/...
 
 build: runner ## bin/errand, bin/errand-demo, and the runner for this machine and for VMs
 	$(GO) build -o bin/errand ./cmd/errand

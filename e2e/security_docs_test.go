@@ -9,7 +9,7 @@ import (
 )
 
 // TestThreatModel: every row of the threat model names what shows its defence, and every story of an attack is
-// there. That what it names exists is a test of the house.
+// there. Package repotest checks that the files and tests that it names exist.
 func TestThreatModel(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/security.md")

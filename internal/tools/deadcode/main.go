@@ -18,7 +18,7 @@ import (
 const module = "github.com/errand-bot/errand/"
 
 // roots are the programs whose code is alive.
-func roots() []string { return []string{"./cmd/...", "./internal/house/..."} }
+func roots() []string { return []string{"./cmd/...", "./internal/tools/..."} }
 
 // exemptions lists functions that no program reaches, and why they stay, by package and name.
 func exemptions() map[string]string {
@@ -75,18 +75,18 @@ func judge(out string, exempt map[string]string) []string {
 			continue
 		}
 		name := strings.TrimPrefix(f[1], module) + "." + f[2]
-		if strings.HasPrefix(name, "internal/house/layers.") {
+		if strings.HasPrefix(name, "internal/tools/layers.") {
 			continue // half of it serves a test of the tree
 		}
 		if _, ok := exempt[name]; ok {
 			used[name] = true
 			continue
 		}
-		faults = append(faults, fmt.Sprintf("%s: no program reaches %s: delete it, or exempt it in internal/house/deadcode with a reason", f[0], name))
+		faults = append(faults, fmt.Sprintf("%s: no program reaches %s: delete it, or exempt it in internal/tools/deadcode with a reason", f[0], name))
 	}
 	for name := range exempt {
 		if !used[name] {
-			faults = append(faults, fmt.Sprintf("%s needs no exemption any more: remove it from internal/house/deadcode", name))
+			faults = append(faults, fmt.Sprintf("%s needs no exemption any more: remove it from internal/tools/deadcode", name))
 		}
 	}
 	slices.Sort(faults)

@@ -7,7 +7,7 @@ import (
 )
 
 // here is the file that is edited where a rule has to change, for error messages.
-const here = "internal/house/layers/layers.go"
+const here = "internal/tools/layers/layers.go"
 
 // Check returns what is wrong with the imports of the packages, and with the rules themselves. It wants all packages of a
 // tree at once: an exception that none of them needs is a fault.

@@ -65,7 +65,7 @@ func All() []Layer {
 		{"simulators", "GitHub, Hetzner, models and agents for the demo and tests. They share no code with errand but the price list.", []string{"internal/sim"}, []string{standardOnly}},
 		{"demo", "errand on simulators.", []string{"internal/demo", "cmd/errand-demo"}, everything},
 		{"checks", "Tests of the whole and the commands behind the Makefile.", []string{
-			"e2e", "internal/buildtest", "internal/disktest", "internal/heavytest", "internal/house", "internal/repotest", "internal/tools",
+			"e2e", "internal/buildtest", "internal/disktest", "internal/heavytest", "internal/repotest", "internal/tools",
 		}, append(slices.Clone(everything), "demo")},
 	}
 }
@@ -81,7 +81,7 @@ func Importers() []Importer {
 	return []Importer{
 		{[]string{"internal/server"}, []string{"cmd/errand", "internal/demo", "e2e"}, "the server is put together once, for the service and for the demo"},
 		{[]string{"internal/forge/client", "internal/forge/publish"}, []string{"internal/forge"}, "other packages use what `internal/forge` exports of them"},
-		{[]string{"internal/costs"}, []string{"cmd/errand", "internal/house"}, "the service simulates no costs"},
+		{[]string{"internal/costs"}, []string{"cmd/errand", "internal/tools"}, "the service simulates no costs"},
 		{[]string{"go.etcd.io/bbolt"}, []string{"state/kv/boltkv"}, "the database is behind `state/kv`"},
 		{[]string{"github.com/google/go-github", "github.com/palantir/go-githubapp"}, []string{"handlers", "internal/forge"}, "other packages know GitHub by the types of these two"},
 		{[]string{"github.com/hetznercloud/hcloud-go"}, []string{"internal/fleet/hetzner", "internal/sim"}, "other packages know Hetzner Cloud by the types of `internal/fleet`"},

@@ -1,7 +1,7 @@
 // Command fuzz runs every fuzz target of the module, one after the other, for a while each: go test
 // takes one target of one package at a time.
 //
-//	go run ./internal/house/fuzz -time 10s [name part]
+//	go run ./internal/tools/fuzz -time 10s [name part]
 //
 // It finds the targets in the test files, and ends at the first that fails, whose input go test has
 // then stored beside it under testdata. Start reading at targets.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/errand-bot/errand/internal/house/layers"
+	"github.com/errand-bot/errand/internal/tools/layers"
 )
 
 // source gives the doc comments of the tree's packages. Packages are parsed once.

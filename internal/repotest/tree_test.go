@@ -1,4 +1,4 @@
-package house_test
+package repotest_test
 
 import (
 	"go/ast"
@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/house/layers"
+	"github.com/errand-bot/errand/internal/tools/layers"
 )
 
 // root is the top of the tree, seen from this package.

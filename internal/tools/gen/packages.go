@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/errand-bot/errand/internal/house/layers"
+	"github.com/errand-bot/errand/internal/tools/layers"
 )
 
 // contributing is CONTRIBUTING.md with the table of layers in it.
@@ -33,7 +33,7 @@ func contributing(s *source) (string, error) {
 		}
 		b.WriteString("- " + from + " may import `" + e.To + "`: " + e.Why + ".\n")
 	}
-	return s.replacePart("CONTRIBUTING.md", "internal/house/layers", b.String())
+	return s.replacePart("CONTRIBUTING.md", "internal/tools/layers", b.String())
 }
 
 const packagesHead = `# Packages

@@ -1,10 +1,10 @@
-package house_test
+package repotest_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/house/layers"
+	"github.com/errand-bot/errand/internal/tools/layers"
 )
 
 // TestImports checks the imports of every package against the rules of package layers.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/errand-bot/errand/internal/house/layers"
+	"github.com/errand-bot/errand/internal/tools/layers"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/machine"
 )

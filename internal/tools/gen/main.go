@@ -8,9 +8,9 @@
 //	docs/prices.md          from the prices of internal/modelapi
 //	docs/vm-costs.md        its table of costs, from a simulation by internal/costs
 //	docs/packages.md        from the packages' doc comments and imports
-//	CONTRIBUTING.md         its table of layers, from internal/house/layers
+//	CONTRIBUTING.md         its table of layers, from internal/tools/layers
 //
-//	go run ./internal/house/gen [-check]
+//	go run ./internal/tools/gen [-check]
 //
 // With -check it writes nothing and fails if a document is outdated. Run it from the top of the tree. Start reading at documents.
 package main

@@ -1,4 +1,4 @@
-package house_test
+package repotest_test
 
 import (
 	"go/ast"
