@@ -12,29 +12,29 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// call is one request for the model.
+// A call is one request to a provider, usually a call of a model.
 type call struct {
 	g            *Gateway
 	provider     string // the provider's name
 	up           Provider
 	method, path string // of the request, relative to the provider's API
 	task         *state.Task
-	requestBytes int64           // bytes of the request
-	knownState   *state.Upstream // what was known of the provider as it was asked
+	requestBytes int64           // length of the request's body
+	knownState   *state.Upstream // what was stored about the provider when the call was checked
 
 	billable      bool             // it costs something and is a turn
-	request       modelapi.Request // what it asks for
-	estimate      modelapi.Usage   // what it may come to use
-	maxOutput     int64            // tokens of output that its answer has at most
-	loweredOutput int64            // the bound of output that it is given for a cap; 0 if none
-	forwardedAt   time.Time        // when it was passed on, by the clock of this host
-	sent          atomic.Bool      // it has gone to the provider
-	timedOut      bool             // its provider said nothing for too long
-	entry         entry            // among the calls under way
+	request       modelapi.Request // its parameters that determine the cost
+	estimate      modelapi.Usage   // what is reserved for it
+	maxOutput     int64            // maximum output tokens
+	loweredOutput int64            // the output limit that the caps require; 0 if none
+	forwardedAt   time.Time
+	sent          atomic.Bool // to the provider
+	timedOut      bool        // the provider sent nothing for the idle timeout
+	entry         entry       // among the calls in flight
 
-	reservation string // its id in the journal; empty if it has none, or none any more
+	reservation string // the ID of the stored reservation; empty if there is none
 
-	cut atomic.Pointer[cutOff] // errand has ended it for a cap
+	cut atomic.Pointer[cutOff] // set when errand has ended the call at a cap
 }
 
 // setCost sets what the call may cost by its request, whose body has so many bytes.
@@ -45,12 +45,12 @@ func (c *call) setCost(request modelapi.Request, bytes int64) {
 	}
 }
 
-// free reports whether the call costs nothing: it is made on a subscription.
+// free reports whether the call is made on a subscription, so that it costs nothing by itself.
 func (c *call) free() bool { return c.up.Subscription != nil }
 
-// handleAnswer has an answer counted, and learns from one that says something about the provider.
+// handleAnswer counts an answer, and handles errors that concern the provider.
 func (c *call) handleAnswer(ctx context.Context, answer *http.Response) error {
-	defer c.up.API.DropLongRetryAfter(answer.Header, c.g.now()) // after what it says was looked at
+	defer c.up.API.DropLongRetryAfter(answer.Header, c.g.now()) // after the header was read
 	switch {
 	case answer.StatusCode == http.StatusOK:
 		answer.Body = c.meter(ctx, answer.Body, answer.Header.Get("Content-Type"))
@@ -63,8 +63,8 @@ func (c *call) handleAnswer(ctx context.Context, answer *http.Response) error {
 	return nil
 }
 
-// handleError looks whether an answer means that every further call would end like this one. What it says is passed
-// on as it is, but for a refused key, which is nothing that a VM has to read about, and for what has programs give up a limit.
+// handleError stores the state of the provider if an error answer means that every further call would fail, too. The answer is passed
+// on unchanged, except for a refused key, which does not concern the VM, and for a limit, on which programs have to give up.
 func (c *call) handleError(ctx context.Context, answer *http.Response) error {
 	head, err := io.ReadAll(io.LimitReader(answer.Body, modelapi.MaxErrorBody))
 	if err != nil {
@@ -79,10 +79,11 @@ func (c *call) handleError(ctx context.Context, answer *http.Response) error {
 		return nil
 	}
 	row := c.g.providerStateAfter(c.provider, kind, until, c.knownState)
-	c.g.cfg.Log.Warn().Str("provider", c.provider).Str("task", c.task.Key.String()).Time("until", row.Until).Int("status", answer.StatusCode).Msg("tether: " + row.Detail)
+	c.g.cfg.Log.Warn().Str("provider", c.provider).Str("task", c.task.Key.String()).Time("until", row.Until).
+		Int("status", answer.StatusCode).Msg(row.Detail)
 	c.g.storeProviderState(ctx, c.provider, &row)
 	if err := c.record(ctx, UsageRecord{Wait: row.Waiting()}); err != nil {
-		c.g.cfg.Log.Error().Err(err).Msg("tether: tell a run what its provider says")
+		c.g.cfg.Log.Error().Err(err).Msg("failed to store why a run cannot call its model provider")
 	}
 	switch kind {
 	case modelapi.ProblemKey:

@@ -88,15 +88,15 @@ func TestCapHoldsAgainstManyAtOnce(t *testing.T) {
 		pass   int
 		says   string
 	}{
-		"a task's money":  {func(_ *Config, b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, dollar, 1, "other calls under way"},
-		"a task's tokens": {func(_ *Config, b *books) { b.task.Money.CapTokens = 200_000 }, dollar, 2, "other calls under way"},
-		"a run's money":   {func(_ *Config, b *books) { b.task.Settings.Limits.RunMicroUSD = 2_500_000 }, dollar, 3, "other calls under way"},
-		"of all tasks":    {func(_ *Config, b *books) { b.caps.CapMicroUSD = 1_000_000 }, dollar, 1, "other calls under way"},
-		"turns":           {func(_ *Config, b *books) { b.task.Run.MaxTurns = 3 }, dollar, 3, "last turns are under way"},
+		"a task's money":  {func(_ *Config, b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, dollar, 1, "other calls in flight"},
+		"a task's tokens": {func(_ *Config, b *books) { b.task.Money.CapTokens = 200_000 }, dollar, 2, "other calls in flight"},
+		"a run's money":   {func(_ *Config, b *books) { b.task.Settings.Limits.RunMicroUSD = 2_500_000 }, dollar, 3, "other calls in flight"},
+		"of all tasks":    {func(_ *Config, b *books) { b.caps.CapMicroUSD = 1_000_000 }, dollar, 1, "other calls in flight"},
+		"turns":           {func(_ *Config, b *books) { b.task.Run.MaxTurns = 3 }, dollar, 3, "the run's last turns"},
 		"no cap":          {func(*Config, *books) {}, dollar, most, "at most 16 calls"},
 		"more than is left, alone": {func(_ *Config, b *books) {
 			b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 1_000_000, 500_000
-		}, dollar, 1, "other calls under way"},
+		}, dollar, 1, "other calls in flight"},
 		"a bound that is a lie": {func(_ *Config, b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, `{"max_tokens":1}`, most, "at most 16 calls"},
 	}
 	for name, test := range tests {
@@ -210,7 +210,7 @@ func TestLastTurnIsUnderWay(t *testing.T) {
 	}
 	go c.call(ctx, dollar)
 	<-came
-	if status, _, said := c.call(ctx, dollar); status != http.StatusTooManyRequests || !strings.Contains(said, "last turns are under way") {
+	if status, _, said := c.call(ctx, dollar); status != http.StatusTooManyRequests || !strings.Contains(said, "the run's last turns") {
 		t.Errorf("status %d: %s", status, said)
 	}
 }

@@ -9,17 +9,16 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// capCheckInterval is how often a stream that says nothing is held against the caps: its model may think.
+// capCheckInterval is how often the caps are checked while a stream sends nothing, because the model may be reasoning.
 const capCheckInterval = 2 * time.Second
 
-// cutOff is why errand ends a call in flight. With soon, other calls in flight may come to use what is left: the program
-// may ask again, and its run does not end for it.
+// A cutOff is the reason why errand ends a call in flight.
 type cutOff struct {
-	reached   *state.Waiting
-	retryable bool
+	reached   *state.Waiting // the cap
+	retryable bool           // the cap is only reached with the reservations of other calls; the program may retry, and its run continues
 }
 
-// storedCap is what the call's run is to remember. It may be called on nil.
+// storedCap returns the cap that is stored with the run, or nil. It may be called on nil.
 func (o *cutOff) storedCap() *state.Waiting {
 	if o == nil || o.retryable {
 		return nil
@@ -27,10 +26,10 @@ func (o *cutOff) storedCap() *state.Waiting {
 	return o.reached
 }
 
-// budgetReserved is what a program is told whose call is cut for others in flight.
-const budgetReserved = "what other calls under way may cost leaves nothing for now"
+// budgetReserved is the message for calls that are denied or ended because of the reservations of others.
+const budgetReserved = "other calls in flight have reserved the rest of the budget"
 
-// event ends a stream.
+// event returns the event that ends a stream.
 func (o *cutOff) event(api modelapi.API) []byte {
 	if o.retryable {
 		return api.FailStream("rate_limit_error", "errand: "+budgetReserved)
@@ -38,7 +37,7 @@ func (o *cutOff) event(api modelapi.API) []byte {
 	return api.FailStream("permission_error", "errand: "+o.reached.Detail)
 }
 
-// answer is for a call that is cut before its answer has begun.
+// answer answers a call that is ended before its answer has begun.
 func (o *cutOff) answer(c *call, w http.ResponseWriter) {
 	if o.retryable {
 		c.answerDenial(w, notNow(budgetReserved))
@@ -47,8 +46,8 @@ func (o *cutOff) answer(c *call, w http.ResponseWriter) {
 	c.answerDenial(w, overBudget(o.reached.Detail, nil))
 }
 
-// passedCap returns the cap that a stream has come to, by what is booked now and what calls in flight have used; with soon,
-// by what those in flight may use that cannot be cut. It is nil if there is none.
+// passedCap returns the cap that a stream has reached, or nil. It counts what is booked and what calls in flight have used; the cap
+// is retryable if it is only reached with the reservations of calls that cannot be ended at a cap.
 func (c *call) passedCap(ctx context.Context) (*cutOff, error) {
 	c.g.inFlight.ledger.RLock()
 	defer c.g.inFlight.ledger.RUnlock()
@@ -56,25 +55,25 @@ func (c *call) passedCap(ctx context.Context) (*cutOff, error) {
 	if err != nil || t == nil {
 		return nil, err
 	}
-	for _, soon := range []bool{false, true} {
-		used := c.g.inFlight.capUse(c.task.Key, c.task.Run.ID, soon)
+	for _, reserved := range []bool{false, true} {
+		used := c.g.inFlight.capUse(c.task.Key, c.task.Run.ID, reserved)
 		if t.Run == nil || t.Run.ID != c.task.Run.ID {
-			used.run = state.Money{} // of a run that has ended: the task's cap counts
+			used.run = state.Money{} // the call's run has ended: only the task's cap counts
 		}
 		why := t.Capped(used.task, used.run, state.Money{}, c.free())
 		if why == nil {
 			why, err = c.g.cfg.Ledger.CapReached(ctx, used.all, state.Money{}, c.free())
 		}
 		if why != nil || err != nil {
-			return &cutOff{reached: why, retryable: soon}, err
+			return &cutOff{reached: why, retryable: reserved}, err
 		}
 	}
 	return nil, nil
 }
 
-// capUse adds up what calls in flight have used, what their models may have thought unseen included; with whole also what
-// those may come to use that cannot be cut.
-func (o *inFlightCalls) capUse(key state.TaskKey, run string, whole bool) (s totals) {
+// capUse adds up what calls in flight have used, including estimated hidden reasoning. With reserved, calls that are not streamed
+// count with their reservations; otherwise they do not count.
+func (o *inFlightCalls) capUse(key state.TaskKey, run string, reserved bool) (s totals) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for c := range o.all {
@@ -83,7 +82,7 @@ func (o *inFlightCalls) capUse(key state.TaskKey, run string, whole bool) (s tot
 		case c.request.Stream:
 			m, _ := c.g.price(c.up, c.usedSoFar())
 			s.add(c.entry, m, key, run)
-		case whole:
+		case reserved:
 			s.add(c.entry, c.reservedCost(), key, run)
 		}
 	}
@@ -91,18 +90,18 @@ func (o *inFlightCalls) capUse(key state.TaskKey, run string, whole bool) (s tot
 	return s
 }
 
-// InFlightCost returns what calls in flight, of all tasks, have used beside what is booked.
+// InFlightCost returns what the calls in flight of all tasks have used so far. It is not booked yet.
 func (g *Gateway) InFlightCost() state.Money {
 	return g.inFlight.capUse(state.TaskKey{}, "", false).all
 }
 
-// usedSoFar is what a stream has used by now. The lock of open is held.
+// usedSoFar returns what a stream has used so far. The caller holds the lock of the calls in flight.
 func (c *call) usedSoFar() (u modelapi.Usage) {
 	if c.forwardedAt.IsZero() {
 		return u
 	}
-	if by := c.entry.counter; by != nil {
-		if u = by.Current(); by.Final() {
+	if counter := c.entry.counter; counter != nil {
+		if u = counter.Current(); counter.Final() {
 			return u
 		}
 	}
@@ -113,33 +112,33 @@ func (c *call) usedSoFar() (u modelapi.Usage) {
 	return u
 }
 
-// enforceCaps cuts a stream off that reaches a cap, also while it says nothing. It ends with what it returns.
-func (c *call) enforceCaps(ctx context.Context, cut context.CancelFunc) (end func()) {
-	stop, done := make(chan struct{}), make(chan struct{})
+// enforceCaps ends a stream that reaches a cap, even while it sends nothing. The caller calls stop when the stream has ended.
+func (c *call) enforceCaps(ctx context.Context, cut context.CancelFunc) (stop func()) {
+	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		every := time.NewTicker(capCheckInterval)
-		defer every.Stop()
+		ticker := time.NewTicker(capCheckInterval)
+		defer ticker.Stop()
 		for {
 			select {
-			case <-stop:
+			case <-stopped:
 				return
 			case <-ctx.Done():
 				return
-			case <-every.C:
+			case <-ticker.C:
 			}
-			over, err := c.passedCap(ctx)
-			if err != nil { // the next look may succeed
-				c.g.cfg.Log.Warn().Err(err).Str("task", c.task.Key.String()).Msg("tether: look up what was spent")
-			} else if over != nil {
-				c.cut.Store(over)
+			reached, err := c.passedCap(ctx)
+			if err != nil { // the next check may succeed
+				c.g.cfg.Log.Warn().Err(err).Str("task", c.task.Key.String()).Msg("failed to check a stream against the caps; retrying")
+			} else if reached != nil {
+				c.cut.Store(reached)
 				cut()
 				return
 			}
 		}
 	}()
 	return func() {
-		close(stop)
+		close(stopped)
 		<-done
 	}
 }

@@ -30,7 +30,7 @@ type denial struct {
 func forbidden(message string) *denial {
 	return &denial{
 		status: http.StatusForbidden, kind: "permission_error", message: message,
-		stored: &state.Waiting{Kind: state.WaitRefused, Detail: "errand did not pass on a call of the model: " + message},
+		stored: &state.Waiting{Kind: state.WaitRefused, Detail: "errand denied a model call: " + message},
 	}
 }
 

@@ -37,10 +37,10 @@ func TestARunRemembersWhyItsCallWasNotPassedOn(t *testing.T) {
 		path, body string
 		want       string // empty: it may pass
 	}{
-		"another model":   {"/llm/anthropic/v1/messages", `{"model":"claude-z","max_tokens":5}`, "errand did not pass on a call of the model: this run may call claude-x, not claude-z"},
-		"another path":    {"/llm/anthropic/v1/files", `{}`, "errand did not pass on a call of the model: agents may call the model, and nothing else of its API: not POST /v1/files"},
+		"another model":   {"/llm/anthropic/v1/messages", `{"model":"claude-z","max_tokens":5}`, "errand denied a model call: this run may call claude-x, not claude-z"},
+		"another path":    {"/llm/anthropic/v1/files", `{}`, "errand denied a model call: agents may only call the model, and nothing else of its API: not POST /v1/files"},
 		"its own model":   {"/llm/anthropic/v1/messages", `{"model":"claude-x","max_tokens":5}`, ""},
-		"what is no JSON": {"/llm/anthropic/v1/messages", `{`, "errand did not pass on a call of the model: it cannot be seen what is asked: the body is not JSON"},
+		"what is no JSON": {"/llm/anthropic/v1/messages", `{`, "errand denied a model call: the request cannot be checked: its body is not JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

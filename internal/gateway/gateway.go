@@ -24,16 +24,16 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// Provider is a model provider's API.
+// Provider is the API of a model provider.
 type Provider struct {
 	BaseURL string // without a slash at the end
 	Key     string
-	// Header carries the key: "X-Api-Key", or "Authorization" for a bearer token.
+	// Header is the header with the key: "X-Api-Key", or "Authorization" for a bearer token.
 	Header string
-	// Subscription takes the place of Key and Header. What is called on it costs nothing by the call.
+	// Subscription replaces Key and Header. Its calls cost nothing by themselves.
 	Subscription *subscription.Source
 	API          modelapi.API
-	// WebTools lets agents have the provider reach other hosts for them, by tools of its own and by addresses of content.
+	// WebTools lets the provider reach other hosts for agents, by its own tools and by addresses of content.
 	WebTools bool
 }
 
@@ -61,7 +61,7 @@ type UsageRecord struct {
 	Wait *state.Waiting
 }
 
-// Journal keeps the reservations of calls, from before a call is passed on until it is booked, over restarts.
+// Journal stores the reservations of calls, from before a call is forwarded until it is booked, so that they survive a restart.
 type Journal interface {
 	Reserve(ctx context.Context, r store.Reservation) error
 	Release(ctx context.Context, id string) error
@@ -71,47 +71,46 @@ type Journal interface {
 // Config configures a Gateway.
 type Config struct {
 	Tasks Tasks
-	// Providers are the providers' APIs by name: /llm/NAME/… goes to Models[NAME].
+	// Providers are the providers' APIs by name: /llm/NAME/… is forwarded to Providers[NAME].
 	Providers map[string]Provider
-	// Prices say what answers cost; Ledger keeps it. Journal keeps what calls in flight may cost; nil keeps nothing.
-	Prices  modelapi.Prices
-	Ledger  Ledger
+	Prices    modelapi.Prices
+	Ledger    Ledger
+	// Journal stores reservations; nil stores none.
 	Journal Journal
-	// AllowedModels says which models a task's run may call; nil means the one that it was started with.
+	// AllowedModels returns which models a task's run may call; nil means the one that it was started with.
 	AllowedModels func(t *state.Task) AllowedModels
-	// ProviderStates remembers providers that have a limit or refuse the key; nil remembers nothing. Backoff is how
-	// long it takes until a refused key is tried again for the first time.
+	// ProviderStates stores limits and refused keys of providers; nil stores none.
 	ProviderStates ProviderStates
-	Backoff        time.Duration
-	Now            func() time.Time // nil is the clock
-	// IdleTimeout is how long a provider may say nothing, before an answer or within one; 0 is ten minutes.
+	// Backoff is the time before the first check of a refused key.
+	Backoff time.Duration
+	// Now returns the current time; nil means time.Now.
+	Now func() time.Time
+	// IdleTimeout is how long a provider may send nothing, before an answer or within one; 0 means ten minutes.
 	IdleTimeout time.Duration
-	// QueueTimeout is how long a call of a model waits for others before its program is told to ask again; 0 is 20 s.
+	// QueueTimeout is how long a call waits for earlier ones before it is denied temporarily; 0 means 20 seconds.
 	QueueTimeout time.Duration
 	Log          zerolog.Logger
-	// Denied hears of what a call asked for and did not get; nil means nobody does.
+	// Denied is called with what a denied call requested, in the form of a refused request for another host. It may be nil.
 	Denied func(t *state.Task, r egress.Request)
-	// Transport sends the calls to their providers.
+	// Transport sends the calls to the providers.
 	Transport http.RoundTripper
 }
 
 // prefix is the beginning of the gateway's paths. The provider's name follows, then the path of its API.
 const prefix = "/llm/"
 
-// Gateway passes calls of models on to their providers.
+// A Gateway admits model calls, forwards them to their providers, and accounts for their cost. It is safe for concurrent use.
 type Gateway struct {
 	cfg      Config
 	inFlight inFlightCalls
 	idle     idleTimeouts
 	turns    turnCounter
 	denials  denialLog
-	probing  sync.Mutex // one key is tried at a time
+	probing  sync.Mutex // one key is checked at a time
 }
 
 // New returns a Gateway.
-func New(cfg Config) *Gateway {
-	return &Gateway{cfg: cfg}
-}
+func New(cfg Config) *Gateway { return &Gateway{cfg: cfg} }
 
 // splitPath returns the provider's name in a request's path, and the path after it.
 func splitPath(r *http.Request) (provider, rest string) {
@@ -122,18 +121,18 @@ func splitPath(r *http.Request) (provider, rest string) {
 	return provider, rest
 }
 
-// RetryLater tells the program that called a provider to ask again soon. It reports whether the provider is known.
-func (g *Gateway) RetryLater(w http.ResponseWriter, r *http.Request, words string) bool {
+// RetryLater denies a call temporarily. It reports whether the request is for a known provider; otherwise it does not answer.
+func (g *Gateway) RetryLater(w http.ResponseWriter, r *http.Request, message string) bool {
 	name, _ := splitPath(r)
 	up, ok := g.cfg.Providers[name]
 	if ok {
 		c := call{g: g, up: up}
-		c.answerDenial(w, notNow(words))
+		c.answerDenial(w, notNow(message))
 	}
 	return ok
 }
 
-// Tasks tells what a task may reach now.
+// Tasks returns tasks as they are now.
 type Tasks interface {
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 }

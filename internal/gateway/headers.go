@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// headerFilter passes on to a model's provider what programs need of a call's header and query, and back to them what they
-// need of an answer's header. Whatever else a VM says there could choose who pays, or what of an answer comes and is
-// counted; whatever else a provider says there may name the operator's account.
+// headerFilter forwards only the headers and query parameters of calls that agent programs need, and only the headers of answers that
+// they need. Others could choose who pays or which parts of an answer are sent and counted, or name the operator's account.
 type headerFilter struct {
 	next      http.RoundTripper
-	keyHeader string // the header that carries ours
+	keyHeader string // the header with errand's key
 }
 
 var _ http.RoundTripper = headerFilter{}
@@ -21,7 +20,7 @@ func (c headerFilter) RoundTrip(req *http.Request) (*http.Response, error) {
 	out := req.Clone(req.Context())
 	out.Header = filterHeaders(req.Header, func(name string) bool { return strings.EqualFold(name, c.keyHeader) || isRequestHeader(name) })
 	if req.Body != nil && req.Body != http.NoBody {
-		out.Header.Set("Content-Type", "application/json") // as which it was read
+		out.Header.Set("Content-Type", "application/json") // as the rules read it
 	}
 	out.URL.RawQuery = filterQuery(req.URL.Query()).Encode()
 	answer, err := c.next.RoundTrip(out)
@@ -32,7 +31,7 @@ func (c headerFilter) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// filterHeaders returns those that keep is true of.
+// filterHeaders returns the headers for which keep returns true.
 func filterHeaders(h http.Header, keep func(name string) bool) http.Header {
 	kept := make(http.Header, len(h))
 	for name, values := range h {
@@ -43,8 +42,8 @@ func filterHeaders(h http.Header, keep func(name string) bool) http.Header {
 	return kept
 }
 
-// isRequestHeader reports whether the provider gets a header of a call: what programs say of the API that they know, of
-// themselves and of their session. Names are in the form of http.CanonicalHeaderKey.
+// isRequestHeader reports whether a header of a call is forwarded: API versions and features, and the names of programs and their
+// sessions. Names have the form of http.CanonicalHeaderKey.
 func isRequestHeader(name string) bool {
 	switch name {
 	case "Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "User-Agent",
@@ -61,8 +60,7 @@ func isRequestHeader(name string) bool {
 	return false
 }
 
-// isResponseHeader reports whether a program gets a header of an answer: what the answer is, which it is, what the limits
-// are and when to ask again.
+// isResponseHeader reports whether a header of an answer is forwarded: its type and ID, rate limits and when to retry.
 func isResponseHeader(name string) bool {
 	switch name {
 	case "Content-Type", "Content-Length", "Content-Encoding", "Cache-Control", "Date",
@@ -74,7 +72,7 @@ func isResponseHeader(name string) bool {
 	return strings.HasPrefix(name, "Anthropic-Ratelimit-") || strings.HasPrefix(name, "X-Ratelimit-")
 }
 
-// filterQuery returns what the provider gets of a query. Above all a VM cannot choose an answer without its usage.
+// filterQuery returns the query parameters that are forwarded. Above all, a VM cannot choose an answer without usage.
 func filterQuery(q url.Values) url.Values {
 	kept := url.Values{}
 	for name, values := range q {

@@ -10,21 +10,21 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// How long a provider may say nothing, unless it is configured, and after how many seconds an agent whose provider
-// did is told to ask again: more than any waits by itself, so that its run ends and is tried again later.
-const (
-	defaultIdleTimeout = 10 * time.Minute
-	retryLater         = "120"
-)
+// defaultIdleTimeout is how long a provider may send nothing, unless it is configured.
+const defaultIdleTimeout = 10 * time.Minute
 
-// idleTimeouts are the runs whose provider gave no sign of life, and when.
+// retryLater is the Retry-After after an idle timeout, in seconds. No agent waits that long, so the run ends and is repeated later.
+const retryLater = "120"
+
+// idleTimeouts has the time of each run's last idle timeout.
 type idleTimeouts struct{ perRun[time.Time] }
 
+// record records an idle timeout of a run.
 func (s *idleTimeouts) record(run string) {
 	s.update(run, func(time.Time) time.Time { return time.Now() })
 }
 
-// recent reports whether a run met one within d.
+// recent reports whether a run had an idle timeout within the last d.
 func (s *idleTimeouts) recent(run string, d time.Duration) bool {
 	at := s.get(run)
 	return !at.IsZero() && time.Since(at) < d
@@ -37,8 +37,8 @@ func (g *Gateway) idleTimeout() time.Duration {
 	return defaultIdleTimeout
 }
 
-// handleFailure answers a call whose provider said nothing for too long, or which was cut for a cap before its answer began; it
-// reports whether err means that.
+// handleFailure answers a call that failed with err if the provider timed out or the call was ended at a cap; it reports whether
+// it did.
 func (c *call) handleFailure(w http.ResponseWriter, err error) bool {
 	if cut := c.cut.Load(); cut != nil {
 		cut.answer(c, w)
@@ -54,30 +54,31 @@ func (c *call) handleFailure(w http.ResponseWriter, err error) bool {
 	return true
 }
 
-// answerTimedOut answers in the provider's place, and has the run remember why.
+// answerTimedOut answers instead of a provider that timed out, and stores the reason with the run.
 func (c *call) answerTimedOut(w http.ResponseWriter) {
 	c.storeRefusal(&state.Waiting{Kind: state.WaitRefused, Detail: c.timeoutMessage()})
 	w.Header().Set("Retry-After", retryLater)
 	c.up.API.DropLongRetryAfter(w.Header(), c.g.now())
 	if err := c.up.API.Fail(w, http.StatusServiceUnavailable, "overloaded_error", "errand: "+c.timeoutMessage()); err != nil {
-		c.g.cfg.Log.Debug().Err(err).Msg("tether: answer")
+		c.g.cfg.Log.Debug().Err(err).Msg("failed to answer a model call that timed out")
 	}
 }
 
 func (c *call) timeoutMessage() string {
-	return fmt.Sprintf("the model's provider `%s` gave no sign of life for %s", c.provider, formatDuration(c.g.idleTimeout()))
+	return fmt.Sprintf("the model's provider `%s` sent nothing for %s", c.provider, formatDuration(c.g.idleTimeout()))
 }
 
-// watchIdle cuts the answer off when nothing of it has come for too long.
+// watchIdle ends the answer when nothing of it is received for the idle timeout.
 func (m *meteredBody) watchIdle() {
 	m.idleTimer = time.AfterFunc(m.call.g.idleTimeout(), func() {
 		m.call.g.idle.record(m.call.task.Run.ID)
-		m.call.g.cfg.Log.Warn().Str("provider", m.call.provider).Str("task", m.call.task.Key.String()).Msg("tether: the provider gives no sign of life in the middle of an answer, which is cut off")
-		_ = m.ReadCloser.Close() // Read gets an error then
+		m.call.g.cfg.Log.Warn().Str("provider", m.call.provider).Str("task", m.call.task.Key.String()).
+			Msg("model provider timed out in the middle of an answer; answer ended")
+		_ = m.ReadCloser.Close() // Read returns an error then
 	})
 }
 
-// formatDuration writes a duration for people.
+// formatDuration formats a duration for people.
 func formatDuration(d time.Duration) string {
 	if d >= time.Minute && d%time.Minute == 0 {
 		return fmt.Sprintf("%d min", int(d.Minutes()))

@@ -63,7 +63,7 @@ func TestSilence(t *testing.T) {
 				}
 			}
 			body, err := io.ReadAll(first.Body)
-			if first.StatusCode != http.StatusServiceUnavailable || first.Header.Get("Retry-After") != "120" || !strings.Contains(string(body), "no sign of life") || err != nil {
+			if first.StatusCode != http.StatusServiceUnavailable || first.Header.Get("Retry-After") != "120" || !strings.Contains(string(body), "sent nothing for") || err != nil {
 				t.Errorf("status %d, %v: %s (%v)", first.StatusCode, first.Header, body, err)
 			}
 		})

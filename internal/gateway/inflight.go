@@ -8,31 +8,31 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// inFlightCalls are the calls of models under way, of all tasks, in the order in which they came: what they use is not
-// booked yet. The zero value has none.
+// inFlightCalls are the model calls of all tasks whose cost is not booked yet. The zero value is empty.
 type inFlightCalls struct {
 	mu        sync.Mutex
-	last      uint64
+	last      uint64 // the number of the newest call
 	all       map[*call]struct{}
-	change    chan struct{} // closed when one ends; replaced then
-	unsettled []*settlement // of calls that have ended, which the store has not taken
+	change    chan struct{} // closed at the next change; nil if nobody waits for one
+	unsettled []*settlement // of calls that have ended, and that could not be stored yet
 
-	// ledger is held for writing while what a call has used goes from here to the ledger, and for reading while
-	// both are added up: nothing counts twice then, or not at all.
+	// ledger is locked for writing while a cost moves from here to the ledger, and for reading while both are added up, so that
+	// nothing counts twice or not at all.
 	ledger sync.RWMutex
 }
 
-// entry is what open knows of a call.
+// An entry is the state of a call among the calls in flight.
 type entry struct {
 	key      state.TaskKey
 	run      string
-	number   uint64            // by which calls came
+	number   uint64            // calls are numbered in the order in which they arrive
 	counter  *modelapi.Counter // of its answer; nil before
-	admitted bool              // it goes on whatever comes
-	answered bool              // its answer has begun
-	left     state.Left        // what its task may still use, as it came
+	admitted bool
+	answered bool       // its answer has begun
+	left     state.Left // what the caps of its task left when it arrived
 }
 
+// add adds a call.
 func (o *inFlightCalls) add(c *call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -44,7 +44,7 @@ func (o *inFlightCalls) add(c *call) {
 	o.all[c] = struct{}{}
 }
 
-// remove may be called again.
+// remove removes a call. It may be called again.
 func (o *inFlightCalls) remove(c *call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -52,41 +52,42 @@ func (o *inFlightCalls) remove(c *call) {
 	o.notify()
 }
 
-// answerStarted says that a call's answer has begun, as a turn or not.
+// answerStarted records that a call's answer has begun, and whether it counts as a turn.
 func (o *inFlightCalls) answerStarted(c *call, turn bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.entry.answered = true
 	if !turn {
-		o.notify() // who waits for it may have that turn
+		o.notify() // another call may have this turn
 	}
 }
 
-// admit says that a call goes on, with its output bounded to so many tokens; 0 leaves it as it was asked.
-func (o *inFlightCalls) admit(c *call, most int64) {
+// admit records that a call is admitted, with its output limited to so many tokens; 0 does not limit it.
+func (o *inFlightCalls) admit(c *call, outputLimit int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.entry.admitted = true
-	if c.loweredOutput = most; most > 0 {
-		c.maxOutput, c.estimate.Output = most, most
-		o.notify() // who waits for it may find room now
+	if c.loweredOutput = outputLimit; outputLimit > 0 {
+		c.maxOutput, c.estimate.Output = outputLimit, outputLimit
+		o.notify() // its reservation is smaller now
 	}
 }
 
-// forwarded says that a call is passed on now.
+// forwarded records that a call is forwarded now.
 func (o *inFlightCalls) forwarded(c *call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.forwardedAt = time.Now()
 }
 
-func (o *inFlightCalls) setCounter(c *call, by *modelapi.Counter) {
+// setCounter sets the counter of a call's answer.
+func (o *inFlightCalls) setCounter(c *call, counter *modelapi.Counter) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c.entry.counter = by
+	c.entry.counter = counter
 }
 
-// notify wakes who waits for others. The lock is held.
+// notify wakes those that wait for a change. The caller holds the lock.
 func (o *inFlightCalls) notify() {
 	if o.change != nil {
 		close(o.change)
@@ -94,7 +95,7 @@ func (o *inFlightCalls) notify() {
 	}
 }
 
-// changed is closed when something ends that a call may wait for.
+// changed returns a channel that is closed at the next change that may let a waiting call pass.
 func (o *inFlightCalls) changed() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -104,33 +105,34 @@ func (o *inFlightCalls) changed() <-chan struct{} {
 	return o.change
 }
 
-// totals is what calls use: of everybody, of a task, of one of its runs.
+// totals are sums over calls: of all tasks, of one task, and of one of its runs.
 type totals struct{ all, task, run state.Money }
 
-func (s *totals) add(p entry, used state.Money, key state.TaskKey, run string) {
+// add adds what a call used; the sums are for this task and run.
+func (s *totals) add(e entry, used state.Money, key state.TaskKey, run string) {
 	s.all.Add(used)
-	s.addToTask(p, used, key, run)
+	s.addToTask(e, used, key, run)
 }
 
-// addUnsettled adds what the store has not taken yet. The lock of open is held.
+// addUnsettled adds the settlements that are not stored yet. The caller holds the lock of o.
 func (s *totals) addUnsettled(o *inFlightCalls, key state.TaskKey, run string) {
 	for _, d := range o.unsettled {
 		s.add(d.entry, d.cost, key, run)
 	}
 }
 
-// addToTask is add, without what everybody uses.
-func (s *totals) addToTask(p entry, used state.Money, key state.TaskKey, run string) {
-	if p.key != key {
+// addToTask is like add, but leaves the sum of all tasks unchanged.
+func (s *totals) addToTask(e entry, used state.Money, key state.TaskKey, run string) {
+	if e.key != key {
 		return
 	}
 	s.task.Add(used)
-	if p.run == run {
+	if e.run == run {
 		s.run.Add(used)
 	}
 }
 
-// knownUse adds up what is known that they have used so far.
+// knownUse adds up what the answers of calls in flight have used so far.
 func (o *inFlightCalls) knownUse(key state.TaskKey, run string) (s totals) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,16 +146,16 @@ func (o *inFlightCalls) knownUse(key state.TaskKey, run string) (s totals) {
 	return s
 }
 
-// taskShare is what the calls of one task may come to use, and what its own caps leave it.
+// A taskShare is what the calls in flight of one task reserve, and what its own caps leave.
 type taskShare struct {
-	used state.Money
-	left state.Left
+	reserved state.Money
+	left     state.Left
 }
 
-// withinCaps is what a task takes of what all of them have: no more than its own caps leave it, whatever its calls say that
-// they may use. Else one agent could keep the others from the model with a call that says much and hangs.
+// withinCaps returns what a task reserves of the budget of all tasks: no more than its own caps leave. Otherwise one agent could
+// block all others with a call that reserves much and hangs.
 func (s *taskShare) withinCaps() state.Money {
-	m := s.used
+	m := s.reserved
 	m.MicroUSD = min(m.MicroUSD, s.left.MicroUSD)
 	if m.Tokens() > s.left.Tokens {
 		m.InputTokens, m.OutputTokens = s.left.Tokens, 0
@@ -161,20 +163,19 @@ func (s *taskShare) withinCaps() state.Money {
 	return m
 }
 
-// earlierCalls is what stands before a call.
+// earlierCalls are the calls in flight that take precedence over a call.
 type earlierCalls struct {
-	totals           // what calls that came before may come to use
-	count, ofRun int // how many there are: of everybody, of the same run
-	turnsOfRun   int // of those of the same run, how many may become a turn yet
+	totals           // their reservations
+	count, ofRun int // their number: of all tasks, and of the same run
+	turnsOfRun   int // the number of those of the same run that may still become a turn
 }
 
-// earlierThan adds up the calls that came before c, or were admitted before it, and go on: each with its estimate until
-// more is known of it.
+// earlierThan adds up the reservations of the calls in flight that arrived before c or were admitted before it.
 func (o *inFlightCalls) earlierThan(c *call) (b earlierCalls) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if c.entry.number == 0 {
-		return b // it is no call of a model
+		return b // not a call of a model
 	}
 	b.addUnsettled(o, c.entry.key, c.entry.run)
 	tasks := map[state.TaskKey]*taskShare{}
@@ -196,7 +197,7 @@ func (o *inFlightCalls) earlierThan(c *call) (b earlierCalls) {
 			tasks[other.entry.key] = s
 		}
 		s.left = other.entry.left
-		s.used.Add(reserved)
+		s.reserved.Add(reserved)
 		if other.entry.run != c.entry.run {
 			continue
 		}
@@ -208,13 +209,14 @@ func (o *inFlightCalls) earlierThan(c *call) (b earlierCalls) {
 	return b
 }
 
-// reservedCost is what a call may come to cost: its estimate, or what its answer has used where that is more already.
+// reservedCost returns the call's reservation: its estimated cost, or what its answer has used if that is more.
 func (c *call) reservedCost() state.Money {
 	m, _ := c.g.price(c.up, c.estimate)
 	if c.entry.counter == nil {
 		return m
 	}
 	used, _ := c.g.price(c.up, c.entry.counter.Current())
-	m.InputTokens, m.OutputTokens, m.MicroUSD = max(m.InputTokens, used.InputTokens), max(m.OutputTokens, used.OutputTokens), max(m.MicroUSD, used.MicroUSD)
+	m.InputTokens, m.OutputTokens = max(m.InputTokens, used.InputTokens), max(m.OutputTokens, used.OutputTokens)
+	m.MicroUSD = max(m.MicroUSD, used.MicroUSD)
 	return m
 }

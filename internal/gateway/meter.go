@@ -12,35 +12,35 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// How many bytes of a stream pass between two looks at the caps, and how many may pass after a cap until an
-// event ends.
+// When a stream is checked against the caps, in bytes.
 const (
 	firstCheck    = 1 << 10
 	checkInterval = 16 << 10
-	maxOverrun    = 1 << 20
+	maxOverrun    = 1 << 20 // after a cap was reached, until the end of an event
 )
 
-// errCapReached cuts an answer off where no event ends.
+// errCapReached ends an answer at a cap if no event ends within maxOverrun.
 var errCapReached = errors.New("a cap was reached in the middle of an answer")
 
-// meteredBody counts an answer while it is read, and pays once, at its end or when it is given up. A stream that
-// reaches a cap is ended after one of its events by the API's own event for failures.
+// meteredBody counts an answer while it is read, and charges it once, at its end or when it is abandoned. A stream that reaches a
+// cap is ended after one of its events with the API's error event.
 type meteredBody struct {
 	io.ReadCloser
 	ctx     context.Context //nolint:containedctx // an answer lives within one request
 	call    *call
 	counter *modelapi.Counter
-	paid    bool
+	charged bool
 
-	idleTimer  *time.Timer // cuts a silent answer off
-	untilCheck int         // bytes until the next look
-	cutOff     *cutOff     // the cap that is reached
-	overrun    int         // bytes that passed since
-	end        []byte      // the last bytes that passed
-	tail       []byte      // what is still to be said after the last event
-	ended      bool
+	idleTimer  *time.Timer // ends an answer of which nothing comes
+	untilCheck int         // bytes until the next check
+	cutOff     *cutOff     // the cap that was reached
+	overrun    int         // bytes since then
+	end        []byte      // the last bytes that were read
+	tail       []byte      // the rest of the error event, which is read after the last event
+	ended      bool        // only the tail is left to read
 }
 
+// meter returns an answer's body that counts and charges the answer.
 func (c *call) meter(ctx context.Context, body io.ReadCloser, kind string) *meteredBody {
 	m := &meteredBody{ReadCloser: body, ctx: ctx, call: c, counter: modelapi.NewCounter(kind, c.requestBytes), untilCheck: firstCheck}
 	c.g.inFlight.setCounter(c, m.counter)
@@ -53,10 +53,10 @@ func (m *meteredBody) Read(p []byte) (int, error) {
 		return m.finish(p, 0)
 	}
 	if m.cutOff == nil && m.counter.Streams() {
-		p = p[:min(len(p), m.untilCheck)] // not beyond the next look
+		p = p[:min(len(p), m.untilCheck)] // not beyond the next check
 	}
 	n, err := m.ReadCloser.Read(p)
-	if !m.paid {
+	if !m.charged {
 		m.idleTimer.Reset(m.call.g.idleTimeout())
 	}
 	if n > 0 {
@@ -66,12 +66,12 @@ func (m *meteredBody) Read(p []byte) (int, error) {
 		}
 	}
 	if cut := m.call.cut.Load(); cut != nil && m.cutOff == nil && m.counter.Streams() {
-		m.cutOff = cut // while nothing came
+		m.cutOff = cut // by enforceCaps
 	}
 	if m.cutOff != nil {
 		at := lastEvent(m.end, p[:n])
 		if n == 0 && len(m.end) == 0 {
-			at = 0 // nothing has come
+			at = 0 // nothing was read yet
 		}
 		if at >= 0 {
 			m.ended, m.tail = true, m.cutOff.event(m.call.up.API)
@@ -91,7 +91,7 @@ func (m *meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// finish puts the tail behind the first n bytes of p.
+// finish appends the tail to the first n bytes of p.
 func (m *meteredBody) finish(p []byte, n int) (int, error) {
 	k := copy(p[n:], m.tail)
 	if m.tail = m.tail[k:]; n+k == 0 {
@@ -100,37 +100,39 @@ func (m *meteredBody) finish(p []byte, n int) (int, error) {
 	return n + k, nil
 }
 
-// checkCaps holds what has been used so far against the caps, every so many bytes.
+// checkCaps checks the stream against the caps when checkInterval bytes have been read since the last check.
 func (m *meteredBody) checkCaps(n int) {
 	if m.untilCheck -= n; m.untilCheck > 0 || m.cutOff != nil {
 		return
 	}
 	m.untilCheck = checkInterval
-	over, err := m.call.passedCap(m.ctx)
-	if err != nil { // the next look may succeed, and the next call is refused if it cannot be looked up
-		m.call.g.cfg.Log.Warn().Err(err).Str("task", m.call.task.Key.String()).Msg("tether: look up what was spent")
+	reached, err := m.call.passedCap(m.ctx)
+	if err != nil { // the next check may succeed; otherwise the next call is denied
+		m.call.g.cfg.Log.Warn().Err(err).Str("task", m.call.task.Key.String()).Msg("failed to check a stream against the caps; retrying")
 		return
 	}
-	m.cutOff = over
+	m.cutOff = reached
 }
 
+// Close charges the answer if it was not read to its end.
 func (m *meteredBody) Close() error {
 	m.settle()
 	return m.ReadCloser.Close()
 }
 
+// settle charges the answer once.
 func (m *meteredBody) settle() {
-	if m.paid {
+	if m.charged {
 		return
 	}
-	m.paid = true
+	m.charged = true
 	m.idleTimer.Stop()
 	u, ok := m.counter.Close()
 	cut := m.call.cut.Load()
 	if m.cutOff != nil {
 		cut = m.cutOff
 	}
-	if (m.ctx.Err() != nil || cut != nil) && !m.counter.Final() { // its program has given it up, or errand has
+	if (m.ctx.Err() != nil || cut != nil) && !m.counter.Final() { // abandoned by its program or by errand
 		u.Output = max(u.Output, m.call.hiddenTokens())
 	}
 	if ok || cut != nil || u.Output > 0 {
@@ -138,21 +140,24 @@ func (m *meteredBody) settle() {
 	}
 }
 
-// unfinished is what a run has to remember of an answer of whose end its program says nothing; nil for others.
+// unfinished returns what is stored with the run about an incomplete answer that its program does not report; nil for others.
 func unfinished(e modelapi.Ending) *state.Waiting {
 	switch e {
 	case modelapi.EndingTruncated:
-		return &state.Waiting{Kind: state.WaitAnswerCut, Detail: "the model's answer reached its output limit, so its end is missing: it has to be shorter"}
+		return &state.Waiting{
+			Kind:   state.WaitAnswerCut,
+			Detail: "the model's answer reached its output limit, so its end is missing: it has to be shorter",
+		}
 	case modelapi.EndingBlocked:
 		return &state.Waiting{Kind: state.WaitAnswerBlocked, Detail: "the model's provider blocked the rest of the answer"}
 	}
 	return nil
 }
 
-// eventEnd is how many bytes the longest end of an event has.
+// eventEnd is the length of the longest end of an event in bytes.
 const eventEnd = 4
 
-// lastBytes returns the last bytes of all that passed.
+// lastBytes returns the last bytes of before followed by p.
 func lastBytes(before, p []byte) []byte {
 	all := p
 	if len(p) < eventEnd {
@@ -161,7 +166,7 @@ func lastBytes(before, p []byte) []byte {
 	return all[max(len(all)-eventEnd, 0):]
 }
 
-// lastEvent returns where in p the last event ends of a stream of which before passed already; -1 if none does.
+// lastEvent returns the index in p after the last end of an event in before followed by p, or -1.
 func lastEvent(before, p []byte) int {
 	all, at := append(bytes.Clone(before), p...), -1
 	for _, end := range []string{"\n\n", "\r\r", "\r\n\r\n"} {

@@ -88,13 +88,13 @@ func TestHeldToItsModel(t *testing.T) {
 		"another, OpenAI":        {http.MethodPost, gpt, `{"model":"dear"}`, `"code":"permission_error"`},
 		"another, in the path":   {http.MethodPost, gemini + "dear:streamGenerateContent", `{"model":"small-1"}`, `"status":"PERMISSION_DENIED"`},
 		"two":                    {http.MethodPost, claude, `{"model":"small-1","model":"dear"}`, "the body has 2 keys for it"},
-		"no JSON":                {http.MethodPost, claude, `model=dear`, "the body is not JSON"},
-		"a tool of the provider": {method: http.MethodPost, path: claude, body: `{"model":"small-1","mcp_servers":[{"url":"https://x.example"}]}`, says: "not by mcp_servers of the provider"},
-		"content by its address": {method: http.MethodPost, path: claude, body: `{"model":"small-1","messages":[{"content":[{"type":"image","source":{"type":"url","url":"https://x.example"}}]}]}`, says: "not by url of the provider, which the operator has to allow (models.anthropic.web_tools)"},
-		"what is stored":         {method: http.MethodPost, path: gpt, body: `{"model":"tiny","previous_response_id":"resp_1"}`, says: "stored in the provider's account, such as what previous_response_id names"},
-		"an answer that is late": {method: http.MethodPost, path: gpt, body: `{"model":"tiny","background":true}`, says: "where they are counted: not by background"},
-		"a dearer answer":        {method: http.MethodPost, path: claude, body: `{"model":"small-1","speed":"fast"}`, says: "not at that of speed fast"},
-		"more than anybody has":  {http.MethodPost, claude, `{"model":"small-1","system":"` + strings.Repeat("x", 33<<20) + `"}`, "has at most 33554432 bytes"},
+		"no JSON":                {http.MethodPost, claude, `model=dear`, "its body is not JSON"},
+		"a tool of the provider": {method: http.MethodPost, path: claude, body: `{"model":"small-1","mcp_servers":[{"url":"https://x.example"}]}`, says: "mcp_servers of the provider is not allowed"},
+		"content by its address": {method: http.MethodPost, path: claude, body: `{"model":"small-1","messages":[{"content":[{"type":"image","source":{"type":"url","url":"https://x.example"}}]}]}`, says: "url of the provider is not allowed unless the operator sets models.anthropic.web_tools"},
+		"what is stored":         {method: http.MethodPost, path: gpt, body: `{"model":"tiny","previous_response_id":"resp_1"}`, says: "stored in the provider's account, as previous_response_id does"},
+		"an answer that is late": {method: http.MethodPost, path: gpt, body: `{"model":"tiny","background":true}`, says: "where it is counted; background is not allowed"},
+		"a dearer answer":        {method: http.MethodPost, path: claude, body: `{"model":"small-1","speed":"fast"}`, says: "standard price; speed fast is not allowed"},
+		"more than anybody has":  {http.MethodPost, claude, `{"model":"small-1","system":"` + strings.Repeat("x", 33<<20) + `"}`, "may have at most 33554432 bytes"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestToolsOfTheProvider(t *testing.T) {
 			}
 			continue
 		}
-		if resp.StatusCode != http.StatusForbidden || w.count() != 0 || !strings.Contains(answer, "list of hosts, not by web_fetch_20250910") {
+		if resp.StatusCode != http.StatusForbidden || w.count() != 0 || !strings.Contains(answer, "list of hosts; web_fetch_20250910 of") {
 			t.Errorf("status %d: %s", resp.StatusCode, answer)
 		}
 		if r := <-noted; r.Host != "tool web_fetch_20250910" || r.Allowed {

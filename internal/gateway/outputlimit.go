@@ -10,12 +10,11 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// usualOutput is how many tokens of output a call waits for, rather than have its answer bounded to fewer, while other calls in
-// flight may leave more.
+// usualOutput is the output limit in tokens below which a call waits for earlier ones rather than be limited to less.
 const usualOutput = 8 << 10
 
-// minimumCost is what a call takes at least, with so many tokens of output or as many as it asks for: nothing for a stream, which
-// is cut where a cap is reached, and all of it where its output cannot be bounded.
+// minimumCost returns the cost of a call with so many tokens of output, or fewer if it requests fewer. It is zero for a stream, which
+// is ended at a cap, and the estimated cost for a call whose output cannot be limited.
 func (c *call) minimumCost(output int64) state.Money {
 	if !c.billable || c.request.Stream {
 		return state.Money{}
@@ -28,8 +27,8 @@ func (c *call) minimumCost(output int64) state.Money {
 	return m
 }
 
-// outputLimit returns to how many tokens the output of a call is to be bounded so that it costs no more than is left; 0 if it
-// does not anyway.
+// outputLimit returns the number of tokens to which the call's output is limited so that it costs at most what is left, or 0 if no
+// limit is needed.
 func (c *call) outputLimit(left state.Left) int64 {
 	if !c.billable || c.request.Stream || !c.request.CanLimitOutput() {
 		return 0
@@ -48,7 +47,7 @@ func (c *call) outputLimit(left state.Left) int64 {
 	return max(most, 1)
 }
 
-// setBody gives a request a body of several parts.
+// setBody sets a body of several parts.
 func setBody(r *http.Request, parts [][]byte) {
 	r.ContentLength = 0
 	for _, p := range parts {
@@ -61,14 +60,14 @@ func setBody(r *http.Request, parts [][]byte) {
 		}
 		return io.NopCloser(io.MultiReader(all...)), nil
 	}
-	r.Body, _ = r.GetBody() // which never fails
+	r.Body, _ = r.GetBody() // never fails
 }
 
-// withoutUsageOption makes a call again without asking for usage where the provider refuses the call for that: some servers say at
-// the end of every stream what it used, and know no option for it.
+// withoutUsageOption repeats a call without the option that requests usage if the provider refuses it because of the option: some
+// servers report usage at the end of every stream and do not know the option.
 type withoutUsageOption struct {
 	next  http.RoundTripper
-	parts [][]byte // of the body without the option
+	parts [][]byte // the body without the option
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -83,10 +82,10 @@ func (u withoutUsageOption) RoundTrip(req *http.Request) (*http.Response, error)
 			io.Reader
 			io.Closer
 		}{io.MultiReader(bytes.NewReader(head), answer.Body), answer.Body}
-		return answer, nil // a body that cannot be read fails again
+		return answer, nil // reading the body returns the error again
 	}
-	_ = answer.Body.Close() // nothing more of it is wanted
-	again := req.Clone(req.Context())
-	setBody(again, u.parts)
-	return u.next.RoundTrip(again)
+	_ = answer.Body.Close() // replaced by the next answer
+	repeated := req.Clone(req.Context())
+	setBody(repeated, u.parts)
+	return u.next.RoundTrip(repeated)
 }

@@ -89,7 +89,7 @@ func denyEndpoint(r *request) *denial {
 	if r.api.Allows(r.method, r.path) {
 		return nil
 	}
-	return forbidden("agents may call the model, and nothing else of its API: not " + r.method + " " + r.path)
+	return forbidden("agents may only call the model, and nothing else of its API: not " + r.method + " " + r.path)
 }
 
 // denyInvalidJSON denies a body that the other rules cannot read, because the provider may accept more than plain JSON.
@@ -97,7 +97,7 @@ func denyInvalidJSON(r *request) *denial {
 	if len(r.body) == 0 || json.Valid(r.body) {
 		return nil
 	}
-	d := forbidden("it cannot be seen what is asked: the body is not JSON")
+	d := forbidden("the request cannot be checked: its body is not JSON")
 	d.listed = "a body that is not JSON"
 	return d
 }
@@ -121,7 +121,7 @@ func featureDenied(r *request, extra *modelapi.Feature) *denial {
 	}
 	name := shortName(extra.Name)
 	d := forbidden(featureMessage(extra.Kind, name, r.provider))
-	d.listed = "wish " + name
+	d.listed = "feature " + name
 	if extra.Kind == modelapi.FeatureNetwork {
 		d.listed = "tool " + name
 	}
@@ -132,17 +132,18 @@ func featureDenied(r *request, extra *modelapi.Feature) *denial {
 func featureMessage(kind modelapi.FeatureKind, name, provider string) string {
 	switch kind {
 	case modelapi.FeatureStored:
-		return fmt.Sprintf("agents are shown nothing that is stored in the provider's account, such as what %s names", name)
+		return fmt.Sprintf("agents cannot use content that is stored in the provider's account, as %s does", name)
 	case modelapi.FeatureDeferred:
-		return fmt.Sprintf("answers come in the answer of their own request, where they are counted: not by %s", name)
+		return fmt.Sprintf("the answer has to come in the response to the call, where it is counted; %s is not allowed", name)
 	case modelapi.FeatureSurcharge:
-		return fmt.Sprintf("answers are paid at the model's plain price, not at that of %s", name)
+		return fmt.Sprintf("calls are charged at the model's standard price; %s is not allowed", name)
 	case modelapi.FeatureMultiple:
-		return fmt.Sprintf("a call gets one answer: not more, by %s", name)
+		return fmt.Sprintf("a call gets one answer; %s is not allowed", name)
 	case modelapi.FeatureAmbiguous:
-		return fmt.Sprintf("what bounds the cost of a call has to be said once, by the name that the API has for it: not so, by %s", name)
+		return fmt.Sprintf("a parameter that limits the cost has to appear once, under the API's name for it; %s does not", name)
 	}
-	return fmt.Sprintf("agents reach other hosts through errand's list of hosts, not by %s of the provider, which the operator has to allow (models.%s.web_tools)", name, provider)
+	return fmt.Sprintf("agents reach other hosts only through errand's list of hosts; %s of the provider is not allowed unless the operator "+
+		"sets models.%s.web_tools", name, provider)
 }
 
 // denyModel denies calls of models other than the run's. While the run's model is not stored yet, the program has to retry.
@@ -155,7 +156,7 @@ func denyModel(r *request) *denial {
 		return nil
 	}
 	if r.allowed.Pending {
-		return &denial{status: http.StatusServiceUnavailable, message: "the run is just being started", retryAfter: "1"}
+		return &denial{status: http.StatusServiceUnavailable, message: "the run is being started", retryAfter: "1"}
 	}
 	may := strings.Join(r.allowed.Names, ", ")
 	d := forbidden(fmt.Sprintf("this run may call %s, not %s", may, shortName(named)))
@@ -191,7 +192,7 @@ func denyEndedRun(s *standing) *denial {
 	if s.run != nil {
 		return nil
 	}
-	return overBudget("only a run that goes on reaches the model", nil)
+	return overBudget("only an active run may call the model", nil)
 }
 
 // denyOverCap denies a call if a cap is reached, or leaves too little for the call's minimum.
@@ -215,7 +216,7 @@ func denyReservedTurns(s *standing) *denial {
 	if s.turnsInFlight == 0 || s.run.MaxTurns <= 0 || s.turns+s.turnsInFlight < s.run.MaxTurns {
 		return nil
 	}
-	return notNow("the run's last turns are under way")
+	return notNow("calls in flight may use the run's last turns")
 }
 
 // denyReservedBudget denies a call for now if earlier calls in flight may use up a cap.
@@ -231,5 +232,5 @@ func denyTooManyCalls(s *standing) *denial {
 	if s.callsInFlight < maxCalls {
 		return nil
 	}
-	return notNow(fmt.Sprintf("a run has at most %d calls under way at once", maxCalls))
+	return notNow(fmt.Sprintf("a run may have at most %d calls in flight", maxCalls))
 }

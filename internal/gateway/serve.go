@@ -12,8 +12,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// storeTimeout bounds the writing of what an answer has cost. It outlives the request: who hangs up early
-// pays all the same.
+// storeTimeout limits a write to the store. Costs are also stored after the client has hung up.
 const storeTimeout = 10 * time.Second
 
 // Serve answers a request for /llm/PROVIDER/PATH that a task's active run sends. It forwards calls of models with errand's key, and
@@ -86,10 +85,10 @@ func (c *call) checkRequest(w http.ResponseWriter, r *http.Request, body *reques
 func (c *call) answerStoreError(w http.ResponseWriter, err error) {
 	c.g.cfg.Log.Error().Err(err).Str("task", c.entry.key.String()).Str("run", c.entry.run).
 		Msg("failed to read or store the cost of a model call; call not forwarded")
-	http.Error(w, "errand: what the call costs cannot be booked now", http.StatusBadGateway)
+	http.Error(w, "errand: the cost of the call cannot be stored now", http.StatusBadGateway)
 }
 
-// forward makes a call that is admitted.
+// forward makes an admitted call.
 func (c *call) forward(w http.ResponseWriter, r *http.Request) {
 	c.g.inFlight.forwarded(c)
 	ctx, cut := context.WithCancel(c.trace(r.Context()))
@@ -98,14 +97,14 @@ func (c *call) forward(w http.ResponseWriter, r *http.Request) {
 		defer c.enforceCaps(ctx, cut)()
 	}
 	r = r.WithContext(ctx)
-	via := c.up.transport(c.g.cfg.Transport)
+	transport := c.up.transport(c.g.cfg.Transport)
 	if r.Method == http.MethodPost {
 		setBody(r, c.request.Body(c.loweredOutput, false))
 		if c.request.AddsUsageOption() {
-			via = withoutUsageOption{next: via, parts: c.request.Body(c.loweredOutput, true)}
+			transport = withoutUsageOption{next: transport, parts: c.request.Body(c.loweredOutput, true)}
 		}
 	}
-	bill := func(answer *http.Response) error {
+	answered := func(answer *http.Response) error {
 		turn := answer.StatusCode == http.StatusOK && c.billable
 		if turn {
 			c.g.turns.add(c.entry.run, c.task.Run.Answers)
@@ -114,16 +113,16 @@ func (c *call) forward(w http.ResponseWriter, r *http.Request) {
 		return c.handleAnswer(r.Context(), answer)
 	}
 	out := forward.Request{
-		BaseURL: c.up.BaseURL, Path: c.path, Transport: via, Answered: bill, Failed: c.handleFailure, Log: c.g.cfg.Log,
+		BaseURL: c.up.BaseURL, Path: c.path, Transport: transport, Answered: answered, Failed: c.handleFailure, Log: c.g.cfg.Log,
 		Sign: func(out *http.Request) {
 			c.up.sign(out)
-			out.Header.Set("Accept-Encoding", "identity") // so that usage can be counted
+			out.Header.Set("Accept-Encoding", "identity") // the usage has to be readable
 		},
 	}
 	out.Forward(w, r)
 }
 
-// transport is how calls go to the provider.
+// transport returns the transport for calls of the provider.
 func (u Provider) transport(next http.RoundTripper) http.RoundTripper {
 	if u.Subscription != nil {
 		next = subscriptionTransport{next: next, source: u.Subscription, api: u.API}
@@ -131,7 +130,7 @@ func (u Provider) transport(next http.RoundTripper) http.RoundTripper {
 	return headerFilter{next: next, keyHeader: u.Header}
 }
 
-// sign puts our key in; the token of a subscription is put in by via.
+// sign adds the key. The token of a subscription is added by the transport.
 func (u Provider) sign(out *http.Request) {
 	if u.Subscription != nil {
 		return
@@ -143,16 +142,19 @@ func (u Provider) sign(out *http.Request) {
 	out.Header.Set(u.Header, value)
 }
 
-// price is what usage of a provider costs, and known whether that model has a price.
+// price returns what usage costs. Known reports whether the model has a price.
 func (g *Gateway) price(up Provider, u modelapi.Usage) (m state.Money, known bool) {
+	m = state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output}
 	if up.Subscription != nil {
-		return state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output, Subscription: true}, true
+		m.Subscription = true
+		return m, true
 	}
 	price, known := g.cfg.Prices.Find(u.Model)
-	return state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output, MicroUSD: price.Cost(u)}, known
+	m.MicroUSD = price.Cost(u)
+	return m, known
 }
 
-// cost is what usage of a call costs. A model without a price is named in it.
+// cost returns what usage of a call costs. It names a model without a price.
 func (c *call) cost(u modelapi.Usage) state.Money {
 	m, known := c.g.price(c.up, u)
 	if !known && u != (modelapi.Usage{}) {
@@ -161,7 +163,7 @@ func (c *call) cost(u modelapi.Usage) state.Money {
 			m.Unpriced = "unnamed"
 		}
 		c.g.cfg.Log.Warn().Str("task", c.entry.key.String()).Str("run", c.entry.run).Str("model", u.Model).
-			Msg("tether: no price is known of this model: it is counted at the dearest of all; add it to prices")
+			Msg("unknown model; charging the highest price; add it to prices")
 	}
 	return m
 }

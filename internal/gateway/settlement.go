@@ -14,41 +14,40 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// How many tokens of an answer a model has written by the time at which errand is back, if errand died meanwhile: so many
-// at once, and so many a second, up to the output limit of the request. Nothing is known of that answer, so this is more
-// than models write.
+// Estimated output tokens of a call that was in flight when errand ended, at the start and per second. Nothing is known about the
+// answer, so the estimate is higher than any model's rate; the request's output limit bounds it.
 const (
 	lostOutputBase      = 1000
 	lostOutputPerSecond = 200
 )
 
-// settlement is what becomes of a call's reservation: the cost is booked, or the call was free and nothing is.
+// A settlement ends a call: its cost is booked, or it was free; its reservation is deleted in both cases.
 type settlement struct {
 	entry
-	reservation string
+	reservation string // its ID; empty if there is none
 	free        bool
 	cost        state.Money
-	held        *state.Waiting
+	wait        *state.Waiting // why the answer is incomplete; nil for a complete one
 }
 
-// reserve stores that the call is about to be passed on. A call that cannot be stored is not passed on.
+// reserve stores the call's reservation. A call whose reservation cannot be stored is not forwarded.
 func (c *call) reserve(ctx context.Context) error {
 	if !c.billable || c.g.cfg.Journal == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	c.reservation = rand.Text() // from here on: after an error it may be stored all the same
+	c.reservation = rand.Text() // set before it is stored: it may be stored even if that returns an error
 	return c.g.cfg.Journal.Reserve(ctx, store.Reservation{
 		ID: c.reservation, Task: c.entry.key, Run: c.entry.run, At: c.g.now().UTC(),
 		Provider: c.provider, Model: c.estimate.Model, Input: c.estimate.Input, Output: c.maxOutput,
 	})
 }
 
-// settle ends a call in flight. What the store does not take counts on, and is tried again (see Run).
+// settle ends a call in flight. A settlement that cannot be stored keeps counting, and is retried by Run.
 func (c *call) settle(ctx context.Context, s settlement) {
 	o := &c.g.inFlight
-	if !s.free { // the cost goes from the calls in flight to the books, or to what is owed
+	if !s.free { // the cost moves from the calls in flight to the ledger, or to the unsettled calls
 		o.ledger.Lock()
 		defer o.ledger.Unlock()
 	}
@@ -62,23 +61,23 @@ func (c *call) settle(ctx context.Context, s settlement) {
 	if err := c.g.storeSettlement(ctx, s); err != nil {
 		o.addUnsettled(s)
 		c.g.cfg.Log.Error().Err(err).Str("task", s.key.String()).Str("run", s.run).Int64("micro_usd", s.cost.MicroUSD).
-			Msg("tether: failed to book a call of a model; retrying")
+			Msg("failed to book a model call; retrying")
 	}
 }
 
-// storeSettlement writes a settlement. It may be repeated: a reservation is booked once.
+// storeSettlement stores a settlement. It may be repeated: a reservation is booked once.
 func (g *Gateway) storeSettlement(ctx context.Context, s settlement) error {
 	if s.free {
 		return g.cfg.Journal.Release(ctx, s.reservation)
 	}
-	err := g.cfg.Ledger.Record(ctx, UsageRecord{Task: s.key, Run: s.run, Reservation: s.reservation, Cost: s.cost, Wait: s.held})
+	err := g.cfg.Ledger.Record(ctx, UsageRecord{Task: s.key, Run: s.run, Reservation: s.reservation, Cost: s.cost, Wait: s.wait})
 	if s.reservation != "" && errors.Is(err, store.ErrSpent) {
-		return nil // by an attempt whose success was not reported
+		return nil // an earlier attempt succeeded without reporting it
 	}
 	return err
 }
 
-// addUnsettled keeps what the store did not take.
+// addUnsettled keeps a settlement that could not be stored.
 func (o *inFlightCalls) addUnsettled(s settlement) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,14 +85,14 @@ func (o *inFlightCalls) addUnsettled(s settlement) {
 	o.notify()
 }
 
-// unsettledCalls returns what the store has not taken.
+// unsettledCalls returns the settlements that are not stored yet.
 func (o *inFlightCalls) unsettledCalls() []*settlement {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.unsettled)
 }
 
-// settled forgets a settlement.
+// settled removes a settlement that was stored.
 func (o *inFlightCalls) settled(s *settlement) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -101,7 +100,7 @@ func (o *inFlightCalls) settled(s *settlement) {
 	o.notify()
 }
 
-// settlePending books what the store did not take before, or returns why it still does not.
+// settlePending retries all settlements that are not stored yet.
 func (g *Gateway) settlePending(ctx context.Context) error {
 	var errs []error
 	for _, s := range g.inFlight.unsettledCalls() {
@@ -110,6 +109,7 @@ func (g *Gateway) settlePending(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// retrySettlement retries one settlement.
 func (g *Gateway) retrySettlement(ctx context.Context, s *settlement) error {
 	g.inFlight.ledger.Lock()
 	defer g.inFlight.ledger.Unlock()
@@ -122,8 +122,8 @@ func (g *Gateway) retrySettlement(ctx context.Context, s *settlement) error {
 	return nil
 }
 
-// Recover books the calls that were in flight when errand last ended without booking them. What they cost is not known:
-// it is estimated. Call it before the first call of a model comes in. What cannot be booked yet is tried again (see Run).
+// Recover books the estimated cost of the calls that were in flight when errand last ended. Call it before the first call of
+// Serve. What cannot be booked yet is retried by Run.
 func (g *Gateway) Recover(ctx context.Context) error {
 	if g.cfg.Journal == nil {
 		return nil
@@ -137,25 +137,25 @@ func (g *Gateway) Recover(ctx context.Context) error {
 		s := settlement{entry: c.entry, reservation: r.ID, cost: c.cost(lostUsage(r, g.now()))}
 		g.inFlight.addUnsettled(s)
 		g.cfg.Log.Warn().Str("task", s.key.String()).Str("run", s.run).Str("model", r.Model).Int64("micro_usd", s.cost.MicroUSD).
-			Msg("tether: a call of a model was in flight when errand ended; booking its estimated cost")
+			Msg("a model call was in flight when errand ended; booking its estimated cost")
 	}
 	if err := g.settlePending(ctx); err != nil {
-		g.cfg.Log.Error().Err(err).Msg("tether: failed to book calls that were in flight when errand ended; retrying")
+		g.cfg.Log.Error().Err(err).Msg("failed to book model calls that were in flight when errand ended; retrying")
 	}
 	return nil
 }
 
-// lostUsage estimates what a call has used that errand's end cut off: the input by its length, the output by the time.
+// lostUsage estimates the usage of a call that was in flight when errand ended: the input by its length, the output by the time.
 func lostUsage(r store.Reservation, now time.Time) modelapi.Usage {
 	output := r.Output
-	if took := now.Sub(r.At); took >= 0 { // else the clock was set
+	if took := now.Sub(r.At); took >= 0 { // otherwise the clock was set back
 		output = min(output, lostOutputBase+int64(took.Seconds()*lostOutputPerSecond))
 	}
 	return modelapi.Usage{Model: r.Model, Input: r.Input, Output: output}
 }
 
-// Run retries what the store did not take, until ctx ends. Then it waits for the calls in flight, which end with their
-// connections, to be booked.
+// Run retries settlements that could not be stored, until ctx ends. Then it waits until the calls in flight, which end with their
+// connections, are booked.
 func (g *Gateway) Run(ctx context.Context) error {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 100*time.Millisecond, 10*time.Second
@@ -173,7 +173,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-			_ = g.settlePending(ctx) // it was logged when it failed first
+			_ = g.settlePending(ctx) // logged when it failed for the first time
 		}
 		timer.Stop()
 	}
@@ -181,7 +181,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return nil
 }
 
-// drain waits a moment for the calls in flight to end, and settles what is owed. What is left is booked at the next start.
+// drain waits up to storeTimeout for the calls in flight to end, and stores the settlements. The rest is booked at the next start.
 func (g *Gateway) drain(ctx context.Context) {
 	timer := time.NewTimer(storeTimeout)
 	defer timer.Stop()
@@ -197,11 +197,11 @@ func (g *Gateway) drain(ctx context.Context) {
 		}
 	}
 	if err := g.settlePending(ctx); err != nil {
-		g.cfg.Log.Warn().Err(err).Msg("tether: failed to book calls of models; they are booked at the next start")
+		g.cfg.Log.Warn().Err(err).Msg("failed to book model calls; they will be booked at the next start")
 	}
 }
 
-// count returns how many calls are in flight.
+// count returns the number of calls in flight.
 func (o *inFlightCalls) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

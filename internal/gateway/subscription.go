@@ -12,15 +12,15 @@ import (
 	"github.com/errand-bot/errand/internal/subscription"
 )
 
-// subscriptionTransport makes calls with the token of a subscription. Where the provider refuses it, it is renewed and the call
-// made again, once. A subscription that cannot be used is answered as the provider answers a key that it refuses.
+// subscriptionTransport makes calls with the token of a subscription. If the provider refuses the token, it renews it and repeats the
+// call once. A subscription that cannot be used gets the same answer as a refused key.
 type subscriptionTransport struct {
 	next   http.RoundTripper
 	source *subscription.Source
 	api    modelapi.API
 }
 
-// maxRefusal bounds what is read of a refusal that is not passed on, so that its connection can be used again.
+// maxRefusal limits how much is read of an answer that is not passed on, to reuse its connection.
 const maxRefusal = 16 << 10
 
 // RoundTrip implements http.RoundTripper.
@@ -48,13 +48,13 @@ func (s subscriptionTransport) RoundTrip(req *http.Request) (*http.Response, err
 	body := req.Body
 	if req.GetBody != nil {
 		if body, err = req.GetBody(); err != nil {
-			return nil, fmt.Errorf("make a call again: %w", err)
+			return nil, fmt.Errorf("repeat a model call: %w", err)
 		}
 	}
 	return s.do(req, token, body)
 }
 
-// do makes a call with a token. The request stays as it is.
+// do makes a call with a token. It does not change the request.
 func (s subscriptionTransport) do(req *http.Request, token string, body io.ReadCloser) (*http.Response, error) {
 	out := req.Clone(req.Context())
 	out.Body = body
@@ -65,10 +65,10 @@ func (s subscriptionTransport) do(req *http.Request, token string, body io.ReadC
 	return s.next.RoundTrip(out)
 }
 
-// oauthBeta is what has Anthropic's API take the token of a subscription.
+// oauthBeta is the beta feature with which Anthropic's API accepts the token of a subscription.
 const oauthBeta = "oauth-2025-04-20"
 
-// withBeta adds it to what a program asks for.
+// withBeta adds oauthBeta to the beta features that a program requests.
 func withBeta(values []string) string {
 	var all []string
 	for _, v := range values {
@@ -84,22 +84,24 @@ func withBeta(values []string) string {
 	return strings.Join(all, ",")
 }
 
-// subscriptionRefused says that a provider takes a subscription no more, and what the operator has to do; nothing for a key.
+// subscriptionRefused returns the texts for people if the provider refuses the subscription, or empty ones if it has a key instead.
 func (u Provider) subscriptionRefused(name string) (detail, hint string) {
 	if u.Subscription == nil {
 		return "", ""
 	}
 	detail = fmt.Sprintf("the model's provider `%s` refuses errand's subscription", name)
 	if u.Subscription.Login() == "" {
-		return detail, fmt.Sprintf("The operator has to make another token (`claude setup-token`), set it at `models.%s.subscription.token` and restart errand; the task goes on by itself then.", name)
+		return detail, fmt.Sprintf("The operator has to create another token (`claude setup-token`), set it at `models.%s.subscription.token` "+
+			"and restart errand; the task then continues by itself.", name)
 	}
-	return detail, fmt.Sprintf("The operator has to log in again and put the new login where `models.%s.subscription.login` says; nothing need be restarted, and the task goes on by itself then.", name)
+	return detail, fmt.Sprintf("The operator has to log in again and put the new login at the path in `models.%s.subscription.login`, "+
+		"without a restart; the task then continues by itself.", name)
 }
 
-// unauthorized is an answer to a call that was not made.
+// unauthorized returns the answer to a call that was not made.
 func unauthorized(req *http.Request) *http.Response {
 	if req.Body != nil {
-		_ = req.Body.Close() // as every RoundTripper does
+		_ = req.Body.Close() // required of a RoundTripper
 	}
 	return &http.Response{
 		Status: "401 Unauthorized", StatusCode: http.StatusUnauthorized, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

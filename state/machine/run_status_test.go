@@ -10,7 +10,7 @@ import (
 // model has answered since, or something else ended the run.
 func TestTheGatewaysReasonIsKnownBetter(t *testing.T) {
 	t.Parallel()
-	const program, gateway = "what errand makes of the program's words", "errand did not pass on a call of the model: another model"
+	const program, gateway = "what errand makes of the program's words", "errand denied a model call: another model"
 	refused := state.Event{Kind: state.EventSpent, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitRefused, Detail: gateway}}
 	answered := state.Event{Kind: state.EventSpent, Money: &state.Money{OutputTokens: 1}}
 	for name, tc := range map[string]struct {
