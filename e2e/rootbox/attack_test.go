@@ -45,7 +45,7 @@ func TestAnotherUser(t *testing.T) {
 	if strings.Contains(out, "reads ") {
 		t.Errorf("another user can read what is a run's:\n%s", out)
 	}
-	if !l.logged("tether: refused") {
+	if !l.logged("request from a VM denied") {
 		t.Error("the log does not say that something was refused")
 	}
 	l.exec("errand", "setsid sleep 4711 >/dev/null 2>&1 </dev/null &") // what is left of a run ends with it, too

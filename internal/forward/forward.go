@@ -17,39 +17,39 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// NewTransport makes what all upstream calls share. A model may think for minutes before the first
-// byte, so only the connection has a short timeout. Silence is how long a server may say nothing; 0 is ten minutes.
-func NewTransport(silence time.Duration) http.RoundTripper {
+// NewTransport returns a transport for all upstream servers. Only connecting has a short timeout, because a model may reason for
+// minutes before the first byte: until then idle is the timeout; 0 means ten minutes.
+func NewTransport(idle time.Duration) http.RoundTripper {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: cmp.Or(silence, 10*time.Minute),
+		ResponseHeaderTimeout: cmp.Or(idle, 10*time.Minute),
 		IdleConnTimeout:       90 * time.Second,
 		MaxIdleConnsPerHost:   64,
 		ForceAttemptHTTP2:     true,
 	}
 }
 
-// Request forwards a VM's request to an upstream server.
+// A Request is a request of a VM that is forwarded to an upstream server.
 type Request struct {
 	// BaseURL is the server's address, and Path the path after it.
 	BaseURL, Path string
 	Transport     http.RoundTripper
 	// Sign adds credentials to the outgoing request, which has none.
 	Sign func(*http.Request)
-	// Answered is called with the server's answer, unless it is nil.
+	// Answered is called with the server's answer and may change it. It may be nil.
 	Answered func(*http.Response) error
-	// Failed may answer a request that failed; it reports whether it did. It may be nil.
+	// Failed may answer a request that failed with err, and reports whether it did. It may be nil.
 	Failed func(w http.ResponseWriter, err error) bool
 	Log    zerolog.Logger
 }
 
-// Forward passes r on to the server. The credentials that the VM showed never go further.
+// Forward sends r to the server and the answer to w. The VM's own credentials are never forwarded.
 func (f *Request) Forward(w http.ResponseWriter, r *http.Request) {
 	target, err := url.Parse(f.BaseURL)
 	if err != nil {
-		f.Log.Error().Err(err).Msg("tether: upstream address")
+		f.Log.Error().Err(err).Msg("invalid address of an upstream server")
 		http.Error(w, "errand: the upstream address is invalid", http.StatusBadGateway)
 		return
 	}
@@ -72,7 +72,7 @@ func (f *Request) Forward(w http.ResponseWriter, r *http.Request) {
 			if f.Failed != nil && f.Failed(w, err) {
 				return
 			}
-			f.Log.Warn().Err(err).Msg("tether: upstream")
+			f.Log.Warn().Err(err).Msg("failed to forward a request to an upstream server")
 			http.Error(w, "errand: upstream cannot be reached", http.StatusBadGateway)
 		},
 	}

@@ -19,66 +19,65 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// maxReplay is how much of a request is kept so that it can be sent again with another token. What a
-// fetch asks for is a few kilobytes; a longer request is sent once.
+// maxReplay is the maximum length of a request that is kept to be repeated with another token. Fetches send a few kilobytes;
+// longer requests are sent once.
 const maxReplay = 1 << 20
 
-// Reader returns where a repository is read, and a token that can read it and nothing else. An empty
-// token is for what everybody may read.
+// A Reader returns the URL of a repository, and a token that can only read it. The token is empty for public repositories.
 type Reader func(ctx context.Context) (url, token string, err error)
 
 // Config configures a Proxy.
 type Config struct {
 	// Repository returns where a task's repository is read, and a read-only token for it.
 	Repository func(ctx context.Context, t *state.Task) (url, token string, err error)
-	// Submodule returns how another repository, named as OWNER/NAME, is read for a task, nil if the
-	// configuration does not let the task read it; nil itself lets none.
+	// Submodule returns the Reader of another repository, OWNER/NAME, or nil if the task may not read it. If Submodule is nil, tasks
+	// can only read their own repository.
 	Submodule func(t *state.Task, repo string) Reader
-	// TokenRefused hears of a token that the forge takes no more: Git and Submodule have to return another then.
+	// TokenRefused is called with a token that the forge refuses. After that, Repository and Submodule return another one.
 	TokenRefused func(token string)
 	Transport    http.RoundTripper
 	Log          zerolog.Logger
 }
 
-// Proxy passes reads of repositories on to the forge.
+// A Proxy forwards reads of repositories to the forge.
 type Proxy struct{ cfg Config }
 
 // New returns a Proxy.
 func New(cfg Config) *Proxy { return &Proxy{cfg: cfg} }
 
-// Client is the VM that sends a request, and the token that it showed.
+// A Client is the VM that sends a request, and the token of the request.
 type Client struct{ VM, Token string }
 
-// Serve answers what asks for a repository: the task's own, and those that may be its submodules. Only
-// reading is passed on.
+// Serve answers a request for /git/{owner}/{repo}/, where owner and repo are path values. It forwards reads of the task's own
+// repository and of its submodules.
 func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, from Client) {
 	repo := r.PathValue("owner") + "/" + strings.TrimSuffix(r.PathValue("repo"), ".git")
 	read := p.reader(t, repo)
 	if read == nil {
-		http.Error(w, "errand: only the task's own repository can be read, and what the configuration names under submodules", http.StatusForbidden)
+		http.Error(w, "errand: only the task's own repository and the configured submodules can be read", http.StatusForbidden)
 		return
 	}
 	rest := strings.TrimPrefix(r.URL.Path, path.Join("/git", r.PathValue("owner"), r.PathValue("repo")))
 	fetch := rest == "/git-upload-pack" && r.Method == http.MethodPost ||
 		rest == "/info/refs" && r.Method == http.MethodGet && r.URL.Query().Get("service") == "git-upload-pack"
-	large, isLarge := strings.CutPrefix(rest, objectsPath)
-	if !fetch && !isLarge {
-		http.Error(w, "errand: the repository can be fetched from, not pushed to", http.StatusForbidden)
+	object, isLFS := strings.CutPrefix(rest, objectsPath)
+	if !fetch && !isLFS {
+		http.Error(w, "errand: the repository can only be fetched from", http.StatusForbidden)
 		return
 	}
 	base, token, err := read(r.Context())
 	if err != nil {
-		p.cfg.Log.Warn().Err(err).Str("vm", from.VM).Str("repository", repo).Msg("tether: no token to read the repository")
+		p.cfg.Log.Warn().Err(err).Str("vm", from.VM).Str("repository", repo).Msg("failed to get a token to read a repository")
 		http.Error(w, "errand: the repository cannot be read now", http.StatusBadGateway)
 		return
 	}
-	via := &tokenRenewer{next: p.cfg.Transport, token: token, refused: p.cfg.TokenRefused, again: read}
-	if isLarge {
-		p.serveLFS(w, r, lfsClient{base: base, transport: via, vmToken: from.Token}, large)
+	renewer := &tokenRenewer{next: p.cfg.Transport, token: token, refused: p.cfg.TokenRefused, read: read}
+	if isLFS {
+		p.serveLFS(w, r, lfsClient{base: base, transport: renewer, vmToken: from.Token}, object)
 		return
 	}
-	out := forward.Request{BaseURL: base, Path: rest, Transport: via, Log: p.cfg.Log, Sign: func(out *http.Request) {
-		out.URL.RawQuery = "" // nothing but what was judged goes further
+	out := forward.Request{BaseURL: base, Path: rest, Transport: renewer, Log: p.cfg.Log, Sign: func(out *http.Request) {
+		out.URL.RawQuery = "" // only what was checked is forwarded
 		if rest == "/info/refs" {
 			out.URL.RawQuery = "service=git-upload-pack"
 		}
@@ -86,7 +85,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, fro
 	out.Forward(w, r)
 }
 
-// reader returns how a repository is read for a task, nil if the task has nothing to read there.
+// reader returns the Reader of a repository, or nil if the task may not read it.
 func (p *Proxy) reader(t *state.Task, repo string) Reader {
 	if strings.EqualFold(repo, t.Repo.FullName()) {
 		return func(ctx context.Context) (string, string, error) { return p.cfg.Repository(ctx, t) }
@@ -97,20 +96,20 @@ func (p *Proxy) reader(t *state.Task, repo string) Reader {
 	return p.cfg.Submodule(t, repo)
 }
 
-// tokenRenewer is how one request to the forge is sent: with the token put in, and a second time with
-// another one if that is refused, as it is when it expires or is revoked in the middle of a fetch.
+// A tokenRenewer sends a request to the forge with the token, and repeats it with another token if the forge refuses the first one,
+// because it has expired or was revoked in the middle of a fetch.
 type tokenRenewer struct {
 	next    http.RoundTripper
 	token   string
 	refused func(token string)
-	again   Reader
+	read    Reader // returns another token
 }
 
-// RoundTrip sends the request.
+// RoundTrip implements http.RoundTripper.
 func (t *tokenRenewer) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, whole, err := replayable(r)
 	if err != nil {
-		return nil, fmt.Errorf("read what the VM sends: %w", err)
+		return nil, fmt.Errorf("read the request of a VM: %w", err)
 	}
 	first := r.Clone(r.Context())
 	if body != nil {
@@ -122,9 +121,9 @@ func (t *tokenRenewer) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer, err
 	}
 	t.refused(t.token)
-	_, token, err := t.again(r.Context())
+	_, token, err := t.read(r.Context())
 	if err != nil || token == t.token {
-		return answer, nil // the forge's own answer says it best
+		return answer, nil // the forge's answer is passed on
 	}
 	_ = answer.Body.Close()
 	t.token = token
@@ -143,8 +142,7 @@ func (t *tokenRenewer) sign(r *http.Request) {
 	}
 }
 
-// replayable returns what makes the request's body anew, nil if there is none, and whether it may be
-// called more than once.
+// replayable returns a function that returns the request's body, nil if there is none, and whether it may be called more than once.
 func replayable(r *http.Request) (body func() io.ReadCloser, whole bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil

@@ -15,29 +15,29 @@ import (
 	"time"
 )
 
-// objectsPath is the path of large files within a repository, and lfsType what their API speaks.
+// The path of Git LFS objects within a repository, and the media type of the LFS API.
 const (
 	objectsPath = "/info/lfs/objects/"
 	lfsType     = "application/vnd.git-lfs+json"
 )
 
-// Bounds of large files.
+// Limits of the LFS API.
 const (
-	maxBatch    = 1 << 20 // of a request for many
-	maxBatchOut = 8 << 20 // of its answer
-	batchTime   = time.Minute
-	objectTime  = time.Hour
-	redirects   = 3
+	maxBatch      = 1 << 20 // bytes of a batch request
+	maxBatchOut   = 8 << 20 // bytes of its answer
+	batchTimeout  = time.Minute
+	objectTimeout = time.Hour
+	maxRedirects  = 3
 )
 
-// lfsClient is the large files of one repository.
+// lfsClient calls the LFS API of one repository.
 type lfsClient struct {
-	base      string // of the repository
+	base      string // the repository's URL
 	transport http.RoundTripper
-	vmToken   string // the token that the VM showed
+	vmToken   string // the token of the VM's request
 }
 
-// lfsObject is an object as it is asked for and answered.
+// lfsObject is an object in requests and answers of the LFS API.
 type lfsObject struct {
 	OID           string               `json:"oid"`
 	Size          int64                `json:"size"`
@@ -60,11 +60,11 @@ type lfsBatch struct {
 	HashAlgo  string          `json:"hash_algo,omitempty"`
 }
 
-// objectPath is an object's path: its id and its size, so that it can be asked for again at any time.
+// objectPath matches the path of an object: its ID and size, so that it can be requested again at any time.
 var objectPath = regexp.MustCompile(`^([0-9a-f]{64})/(\d{1,15})$`)
 
-// serveLFS answers what asks for large files: which there are, and one of them. Where they are stored, and
-// what has to be shown there, stays on our side: the VM gets addresses of ours.
+// serveLFS answers batch requests and downloads of objects. The VM gets URLs of errand: the addresses and credentials of the
+// storage stay on this side.
 func (p *Proxy) serveLFS(w http.ResponseWriter, r *http.Request, l lfsClient, rest string) {
 	name := objectPath.FindStringSubmatch(rest)
 	switch {
@@ -74,17 +74,18 @@ func (p *Proxy) serveLFS(w http.ResponseWriter, r *http.Request, l lfsClient, re
 		size, _ := strconv.ParseInt(name[2], 10, 64) // fits: 15 digits
 		p.serveObject(w, r, l, lfsObject{OID: name[1], Size: size})
 	default:
-		lfsError(w, http.StatusForbidden, "large files can be downloaded, and nothing else")
+		lfsError(w, http.StatusForbidden, "LFS objects can only be downloaded")
 	}
 }
 
-// lfsError refuses in the form of the API.
+// lfsError answers with an error in the form of the API.
 func lfsError(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", lfsType)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"message": "errand: " + message}) // a VM that has gone is nobody's error
+	_ = json.NewEncoder(w).Encode(map[string]string{"message": "errand: " + message}) // an error means that the VM has disconnected
 }
 
+// serveBatch answers a batch request with URLs of errand.
 func (p *Proxy) serveBatch(w http.ResponseWriter, r *http.Request, l lfsClient) {
 	var ask lfsBatch
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBatch)).Decode(&ask); err != nil {
@@ -92,24 +93,24 @@ func (p *Proxy) serveBatch(w http.ResponseWriter, r *http.Request, l lfsClient) 
 		return
 	}
 	if ask.Operation != "download" {
-		lfsError(w, http.StatusForbidden, "large files can be downloaded, not uploaded")
+		lfsError(w, http.StatusForbidden, "LFS objects can only be downloaded, not uploaded")
 		return
 	}
 	ask.Transfers = []string{"basic"}
 	answer, status, err := l.batch(r.Context(), ask)
 	if err != nil {
-		p.cfg.Log.Warn().Err(err).Msg("tether: large files")
-		lfsError(w, status, "the large files cannot be read now")
+		p.cfg.Log.Warn().Err(err).Msg("failed to look up LFS objects")
+		lfsError(w, status, "the LFS objects cannot be read now")
 		return
 	}
-	here := "http://" + r.Host + strings.TrimSuffix(r.URL.Path, "batch")
+	base := "http://" + r.Host + strings.TrimSuffix(r.URL.Path, "batch")
 	for i := range answer.Objects {
 		o := &answer.Objects[i]
 		_, has := o.Actions["download"]
 		o.Actions, o.Authenticated = nil, true
 		if has {
 			o.Actions = map[string]lfsAction{"download": {
-				Href: fmt.Sprintf("%s%s/%d", here, o.OID, o.Size), Header: map[string]string{"Authorization": "Bearer " + l.vmToken},
+				Href: fmt.Sprintf("%s%s/%d", base, o.OID, o.Size), Header: map[string]string{"Authorization": "Bearer " + l.vmToken},
 			}}
 		}
 	}
@@ -117,11 +118,11 @@ func (p *Proxy) serveBatch(w http.ResponseWriter, r *http.Request, l lfsClient) 
 	_ = json.NewEncoder(w).Encode(answer) // as above
 }
 
-// batch asks the forge where objects are. The status is for the VM if there is an error.
+// batch asks the forge for the addresses of objects. After an error, status is the status of the answer to the VM.
 func (l lfsClient) batch(ctx context.Context, ask lfsBatch) (answer lfsBatch, status int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, batchTime)
+	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
-	for i := range ask.Objects { // nothing but what the API knows goes further
+	for i := range ask.Objects { // only known fields are forwarded
 		ask.Objects[i] = lfsObject{OID: ask.Objects[i].OID, Size: ask.Objects[i].Size}
 	}
 	body, err := json.Marshal(ask)
@@ -130,36 +131,36 @@ func (l lfsClient) batch(ctx context.Context, ask lfsBatch) (answer lfsBatch, st
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.base+objectsPath+"batch", bytes.NewReader(body))
 	if err != nil {
-		return answer, http.StatusInternalServerError, fmt.Errorf("make the request: %w", err)
+		return answer, http.StatusInternalServerError, fmt.Errorf("create the request: %w", err)
 	}
 	req.Header.Set("Accept", lfsType)
 	req.Header.Set("Content-Type", lfsType)
 	resp, err := l.transport.RoundTrip(req)
 	if err != nil {
-		return answer, http.StatusBadGateway, fmt.Errorf("ask where large files are: %w", err)
+		return answer, http.StatusBadGateway, fmt.Errorf("look up LFS objects: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		status = resp.StatusCode
-		if status < 400 || status == http.StatusUnauthorized { // the VM's own token is not what was refused
+		if status < 400 || status == http.StatusUnauthorized { // the forge did not refuse the VM's own token
 			status = http.StatusBadGateway
 		}
-		return answer, status, fmt.Errorf("ask where large files are: status %d", resp.StatusCode)
+		return answer, status, fmt.Errorf("look up LFS objects: status %d", resp.StatusCode)
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxBatchOut)).Decode(&answer); err != nil {
-		return answer, http.StatusBadGateway, fmt.Errorf("read where large files are: %w", err)
+		return answer, http.StatusBadGateway, fmt.Errorf("decode the addresses of LFS objects: %w", err)
 	}
 	return answer, http.StatusOK, nil
 }
 
-// serveObject passes one object on, or a part of it. Where it is stored is asked anew each time: what
-// was answered earlier may have expired, and this process may be another one.
+// serveObject forwards an object or a part of it. It looks up the address each time, because an earlier one may have expired or belong
+// to an earlier process.
 func (p *Proxy) serveObject(w http.ResponseWriter, r *http.Request, l lfsClient, o lfsObject) {
-	ctx, cancel := context.WithTimeout(r.Context(), objectTime)
+	ctx, cancel := context.WithTimeout(r.Context(), objectTimeout)
 	defer cancel()
 	answer, status, err := l.batch(ctx, lfsBatch{Operation: "download", Transfers: []string{"basic"}, Objects: []lfsObject{o}})
 	if err == nil && (len(answer.Objects) != 1 || answer.Objects[0].OID != o.OID || answer.Objects[0].Actions["download"].Href == "") {
-		status, err = http.StatusNotFound, errors.New("there is no such object")
+		status, err = http.StatusNotFound, errors.New("the object does not exist")
 	}
 	var resp *http.Response
 	if err == nil {
@@ -167,8 +168,8 @@ func (p *Proxy) serveObject(w http.ResponseWriter, r *http.Request, l lfsClient,
 		resp, err = p.fetchObject(ctx, l.base, answer.Objects[0].Actions["download"], r.Header.Get("Range"))
 	}
 	if err != nil {
-		p.cfg.Log.Warn().Err(err).Str("oid", o.OID).Msg("tether: large file")
-		lfsError(w, status, "the large file cannot be read now")
+		p.cfg.Log.Warn().Err(err).Str("oid", o.OID).Msg("failed to read an LFS object")
+		lfsError(w, status, "the LFS object cannot be read now")
 		return
 	}
 	defer func() { _ = resp.Body.Close() }()
@@ -179,27 +180,27 @@ func (p *Proxy) serveObject(w http.ResponseWriter, r *http.Request, l lfsClient,
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.WriteHeader(resp.StatusCode)
-	_, _ = io.Copy(w, io.LimitReader(resp.Body, o.Size)) // cut short, it is asked for again
+	_, _ = io.Copy(w, io.LimitReader(resp.Body, o.Size)) // git-lfs requests the rest again after an error
 }
 
-// fetchObject asks for an object where the forge says that it is: over https, or at the forge's own address.
+// fetchObject requests an object from the address that the forge returned: over HTTPS, or from the forge's own host.
 func (p *Proxy) fetchObject(ctx context.Context, base string, at lfsAction, part string) (*http.Response, error) {
 	own, err := url.Parse(base)
 	if err != nil {
-		return nil, fmt.Errorf("read the forge's address: %w", err)
+		return nil, fmt.Errorf("parse the forge's address: %w", err)
 	}
-	proper := func(u *url.URL) error {
+	check := func(u *url.URL) error {
 		if u.Scheme == "https" || u.Scheme == own.Scheme && u.Host == own.Host {
 			return nil
 		}
-		return fmt.Errorf("%s://%s is no place for a large file", u.Scheme, u.Host)
+		return fmt.Errorf("LFS objects are not read from %s://%s", u.Scheme, u.Host)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.Href, nil)
 	if err == nil {
-		err = proper(req.URL)
+		err = check(req.URL)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read where the object is: %w", err)
+		return nil, fmt.Errorf("parse the address of an LFS object: %w", err)
 	}
 	for name, value := range at.Header {
 		req.Header.Set(name, value)
@@ -209,22 +210,22 @@ func (p *Proxy) fetchObject(ctx context.Context, base string, at lfsAction, part
 	}
 	req.Header.Set("Accept-Encoding", "identity")
 	client := &http.Client{Transport: p.cfg.Transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-		if len(via) > redirects {
+		if len(via) > maxRedirects {
 			return errors.New("too many redirects")
 		}
-		return proper(r.URL)
+		return check(r.URL)
 	}}
 	resp, err := client.Do(req)
 	if err != nil {
 		var ue *url.Error
 		if errors.As(err, &ue) {
-			err = ue.Err // the address may hold a signature, which must not get into the log
+			err = ue.Err // the address may contain a signature, which must not be logged
 		}
-		return nil, fmt.Errorf("get the object: %w", err)
+		return nil, fmt.Errorf("get an LFS object: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusPartialContent {
 		_ = resp.Body.Close()
-		return nil, fmt.Errorf("get the object: status %d", resp.StatusCode)
+		return nil, fmt.Errorf("get an LFS object: status %d", resp.StatusCode)
 	}
 	return resp, nil
 }

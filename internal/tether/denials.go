@@ -11,20 +11,20 @@ import (
 	"github.com/errand-bot/errand/internal/egress"
 )
 
-// How often a VM's refusals are logged: this many at once, then one in this time. Whoever is refused for ever
-// must not fill the log.
+// The rate at which denied requests of a VM are logged, so that a VM cannot fill the log.
 const (
 	deniedLogBurst    = 20
 	deniedLogInterval = time.Second
-	maxLoggedPath     = 200 // of a path, which strangers write
+	maxLoggedPath     = 200 // bytes of a path, which the VM chooses
 )
 
-// logDenials logs what is refused to a VM. Requests for other hosts are told by themselves, and HEAD asks for nothing.
+// logDenials logs the denied requests of a VM, except those for other hosts, which are logged elsewhere, and HEAD requests, which ask
+// for nothing.
 func (h *Handler) logDenials(p Peer, next http.Handler) http.Handler {
-	often := rate.NewLimiter(rate.Every(deniedLogInterval), deniedLogBurst)
-	var untold atomic.Int64
+	limit := rate.NewLimiter(rate.Every(deniedLogInterval), deniedLogBurst)
+	var suppressed atomic.Int64
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if egress.IsProxyRequest(r) || r.Method == http.MethodHead { // a CLI warms its connection up, without a token
+		if egress.IsProxyRequest(r) || r.Method == http.MethodHead { // some agents open the connection in advance, without a token
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -32,17 +32,18 @@ func (h *Handler) logDenials(p Peer, next http.Handler) http.Handler {
 		next.ServeHTTP(a, r)
 		switch {
 		case !a.denied:
-		case !often.Allow():
-			untold.Add(1)
+		case !limit.Allow():
+			suppressed.Add(1)
 		default:
 			path := r.URL.Path
-			h.cfg.Log.Info().Str("vm", p.VM).Str("task", p.Task.String()).Str("method", r.Method).Str("path", path[:min(len(path), maxLoggedPath)]).
-				Int("status", a.status).Int64("untold", untold.Swap(0)).Msg("tether: refused")
+			h.cfg.Log.Info().Str("vm", p.VM).Str("task", p.Task.String()).Str("method", r.Method).
+				Str("path", path[:min(len(path), maxLoggedPath)]).Int("status", a.status).
+				Int64("suppressed", suppressed.Swap(0)).Msg("request from a VM denied")
 		}
 	})
 }
 
-// denialRecorder notices that a request is refused by errand itself, not by whom it was passed on to.
+// denialRecorder detects that errand itself denies a request, not the server that it was forwarded to.
 type denialRecorder struct {
 	http.ResponseWriter
 	status int
@@ -53,14 +54,13 @@ type denialRecorder struct {
 // Unwrap is for http.ResponseController.
 func (a *denialRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (a *denialRecorder) WriteHeader(status int) {
 	a.status = status
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write looks at how the answer begins: all that errand says itself begins with its name, as text or as a
-// message in JSON.
+// Write detects a denial by the beginning of the answer: errand's own answers begin with its name, as text or as a message in JSON.
 func (a *denialRecorder) Write(p []byte) (int, error) {
 	if !a.began {
 		a.began = true

@@ -48,7 +48,7 @@ func TestRefusalsAreTold(t *testing.T) {
 		mu.Lock()
 		line := log.String()
 		mu.Unlock()
-		if told := strings.Contains(line, `"message":"tether: refused"`) && strings.Contains(line, `"status":4`); told != try.told {
+		if told := strings.Contains(line, `"message":"request from a VM denied"`) && strings.Contains(line, `"status":4`); told != try.told {
 			t.Errorf("%s %s: told %t, want %t: %s", try.method, try.path, told, try.told, line)
 		}
 	}
@@ -57,7 +57,7 @@ func TestRefusalsAreTold(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if n := strings.Count(log.String(), "tether: refused"); n == 0 || n > 60 || log.Len() > 60*500 {
+	if n := strings.Count(log.String(), "request from a VM denied"); n == 0 || n > 60 || log.Len() > 60*500 {
 		t.Errorf("100 refusals are %d lines of %d bytes", n, log.Len())
 	}
 }

@@ -287,7 +287,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	for range most {
 		<-came
 	}
-	for path, says := range map[string]string{modelPath: `"type":"rate_limit_error"`, fetchPath: "errand: a VM has at most 64 requests"} {
+	for path, says := range map[string]string{modelPath: `"type":"rate_limit_error"`, fetchPath: "errand: a VM may have at most 64 requests"} {
 		status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+path, token)
 		if status != http.StatusTooManyRequests || !strings.Contains(body, says) {
 			t.Errorf("%s: status %d: %s", path, status, body)

@@ -16,39 +16,38 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// maxConnections bounds the connections that are served of one VM at once. The runner's own end lets fewer come; but
-// that is on the VM.
+// maxConnections is the maximum number of connections of one VM. The runner's end allows fewer, but it is on the VM.
 const maxConnections = 320
 
-// Attacher opens the byte stream to a VM's end of the tether: a yamux session whose server is ours.
+// Attacher opens the byte stream to a VM's end of the tether: a yamux session of which errand is the server.
 type Attacher interface {
 	Attach(ctx context.Context, vm string) (io.ReadWriteCloser, error)
 }
 
-// Keeper keeps the tethers of the VMs that are wanted attached, over cut connections, until it is
-// told to forget them or Run's context ends.
+// A Keeper keeps the tethers of VMs attached, and attaches them again when a connection is lost, until Forget is called or the context
+// of Run ends.
 type Keeper struct {
 	attach  Attacher
 	handler *Handler
 	log     zerolog.Logger
 
 	mu          sync.Mutex
-	ctx         context.Context // of Run, nil before; the goroutines' life, not a call's
+	ctx         context.Context // of Run; nil before and after
 	connections map[string]*connection
 	wg          sync.WaitGroup
 }
 
-// connection is one VM's tether.
+// A connection is the tether of one VM.
 type connection struct {
 	cancel   context.CancelFunc
-	ended    <-chan struct{} // closed when it was forgotten, or the keeper has ended
-	up       chan struct{}   // closed when attached; replaced when cut
+	ended    <-chan struct{} // closed when it is forgotten or the keeper ends
+	up       chan struct{}   // closed when attached; replaced when the connection is lost
 	attached bool
 	failed   chan struct{} // closed when an attempt fails; replaced at once
 	err      error         // of the last attempt
 }
 
-// NewKeeper returns a Keeper. Nothing happens before Run.
+// NewKeeper returns a Keeper. It does nothing before Run.
 func NewKeeper(a Attacher, h *Handler, log zerolog.Logger) *Keeper {
 	return &Keeper{attach: a, handler: h, log: log, connections: map[string]*connection{}}
 }
@@ -60,34 +59,34 @@ func (k *Keeper) Run(ctx context.Context) error {
 	k.mu.Unlock()
 	<-ctx.Done()
 	k.mu.Lock()
-	k.ctx = nil // no line is begun from here on
+	k.ctx = nil // no connection is started from here on
 	k.mu.Unlock()
 	k.wg.Wait()
 	return nil
 }
 
-// ErrNotRunning says that Run has not been called, or has ended.
-var ErrNotRunning = errors.New("the tether keeper does not run")
+// ErrNotRunning is returned before Run is called and after it has ended.
+var ErrNotRunning = errors.New("the tether keeper is not running")
 
-// ErrForgotten says that somebody let the tether go while it was waited for.
-var ErrForgotten = errors.New("the tether was let go")
+// ErrForgotten is returned by Ensure if Forget is called meanwhile.
+var ErrForgotten = errors.New("the tether was closed")
 
-// Ensure has the VM's tether attached and waits until it is, or until an attempt fails. The attempts
-// go on all the same: who gets an error may ask again, or conclude from it that the VM is gone.
+// Ensure starts to attach the VM's tether and waits until it is attached or an attempt fails. After an error the attempts continue:
+// the caller may call Ensure again, or conclude that the VM is gone.
 func (k *Keeper) Ensure(ctx context.Context, p Peer) error {
 	k.mu.Lock()
 	if k.ctx == nil {
 		k.mu.Unlock()
 		return ErrNotRunning
 	}
-	l := k.connections[p.VM]
-	if l == nil {
-		lctx, cancel := context.WithCancel(k.ctx)
-		l = &connection{cancel: cancel, ended: lctx.Done(), up: make(chan struct{}), failed: make(chan struct{})}
-		k.connections[p.VM] = l
-		k.wg.Go(func() { k.keep(lctx, p, l) })
+	c := k.connections[p.VM]
+	if c == nil {
+		connCtx, cancel := context.WithCancel(k.ctx)
+		c = &connection{cancel: cancel, ended: connCtx.Done(), up: make(chan struct{}), failed: make(chan struct{})}
+		k.connections[p.VM] = c
+		k.wg.Go(func() { k.keep(connCtx, p, c) })
 	}
-	up, failed := l.up, l.failed
+	up, failed := c.up, c.failed
 	k.mu.Unlock()
 	select {
 	case <-up:
@@ -95,40 +94,40 @@ func (k *Keeper) Ensure(ctx context.Context, p Peer) error {
 	case <-failed:
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		return l.err
-	case <-l.ended:
+		return c.err
+	case <-c.ended:
 		return ErrForgotten
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// Forget lets a VM's tether go.
+// Forget closes a VM's tether.
 func (k *Keeper) Forget(vm string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if l := k.connections[vm]; l != nil {
-		l.cancel()
+	if c := k.connections[vm]; c != nil {
+		c.cancel()
 		delete(k.connections, vm)
 	}
 }
 
-// keep attaches again and again, with back-off between failures.
-func (k *Keeper) keep(ctx context.Context, p Peer, l *connection) {
+// keep attaches the tether until ctx ends, with back-off between failures.
+func (k *Keeper) keep(ctx context.Context, p Peer, c *connection) {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 100*time.Millisecond, 10*time.Second
 	for ctx.Err() == nil {
 		begun := time.Now()
-		err := k.serve(ctx, p, l)
+		err := k.serve(ctx, p, c)
 		if ctx.Err() != nil {
 			return
 		}
 		if time.Since(begun) > time.Minute {
 			b.Reset()
 		}
-		k.reportFailure(l, err)
+		k.reportFailure(c, err)
 		wait := b.NextBackOff()
-		k.log.Warn().Err(err).Str("vm", p.VM).Dur("again", wait).Msg("tether: connection lost")
+		k.log.Warn().Err(err).Str("vm", p.VM).Dur("retry_in", wait).Msg("tether lost; reconnecting")
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
@@ -138,11 +137,11 @@ func (k *Keeper) keep(ctx context.Context, p Peer, l *connection) {
 	}
 }
 
-// serve attaches once and answers until the connection ends.
-func (k *Keeper) serve(ctx context.Context, p Peer, l *connection) error {
+// serve attaches the tether once and answers its requests until the connection ends.
+func (k *Keeper) serve(ctx context.Context, p Peer, c *connection) error {
 	attachCtx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	// The stream lives as long as the context that it was opened with, so the timeout must not be its.
+	// The stream lives as long as the context that it was opened with, so that context must not have the timeout.
 	streamCtx, endStream := context.WithCancel(ctx)
 	defer endStream()
 	stop := context.AfterFunc(attachCtx, endStream)
@@ -162,8 +161,8 @@ func (k *Keeper) serve(ctx context.Context, p Peer, l *connection) error {
 		return err
 	}
 	defer func() { _ = session.Close() }()
-	k.setAttached(l, true)
-	defer k.setAttached(l, false)
+	k.setAttached(c, true)
+	defer k.setAttached(c, false)
 	srv := &http.Server{
 		Handler: k.handler.For(p), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 5 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: log.New(k.log, "", 0),
@@ -173,26 +172,26 @@ func (k *Keeper) serve(ctx context.Context, p Peer, l *connection) error {
 	return srv.Serve(netutil.LimitListener(session, maxConnections))
 }
 
-// reportFailure tells those who wait that an attempt failed.
-func (k *Keeper) reportFailure(l *connection, err error) {
+// reportFailure reports a failed attempt to those that wait in Ensure.
+func (k *Keeper) reportFailure(c *connection, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil {
 		err = io.ErrUnexpectedEOF
 	}
-	l.err = err
-	close(l.failed)
-	l.failed = make(chan struct{})
+	c.err = err
+	close(c.failed)
+	c.failed = make(chan struct{})
 }
 
-// setAttached says whether the line is up.
-func (k *Keeper) setAttached(l *connection, up bool) {
+// setAttached records whether the tether is attached.
+func (k *Keeper) setAttached(c *connection, up bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if up && !l.attached {
-		close(l.up)
-	} else if !up && l.attached {
-		l.up = make(chan struct{})
+	if up && !c.attached {
+		close(c.up)
+	} else if !up && c.attached {
+		c.up = make(chan struct{})
 	}
-	l.attached = up
+	c.attached = up
 }
