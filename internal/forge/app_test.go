@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-func TestSelfIsAskedOnce(t *testing.T) {
+func TestSelfIsCached(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	app := w.App()
@@ -27,7 +27,7 @@ func TestSelfIsAskedOnce(t *testing.T) {
 	before := w.Forge.Calls(forge.ForTask)
 	forgetest.Must(w.Forge.Self(t.Context()))(t)
 	if w.Forge.Calls(forge.ForTask) != before {
-		t.Error("asked again")
+		t.Error("Self sent another request")
 	}
 }
 
@@ -53,7 +53,7 @@ func TestInstallations(t *testing.T) {
 	}
 	w.Suspend("octo", true)
 	if list := forgetest.Must(w.Forge.Installations(t.Context()))(t); !list[0].Suspended {
-		t.Error("not suspended")
+		t.Error("the installation is not suspended")
 	}
 }
 
@@ -81,7 +81,7 @@ func TestFailedDeliveries(t *testing.T) {
 	}
 }
 
-func TestFailedDeliveriesOfAllPages(t *testing.T) {
+func TestFailedDeliveriesOnSeveralPages(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
 	entry := func(id int, guid, status string, age time.Duration) m {
@@ -119,10 +119,10 @@ func TestPermission(t *testing.T) {
 		"write":            {"wendy", id("wendy"), state.PermissionWrite},
 		"triage":           {"tom", id("tom"), state.PermissionRead},
 		"read":             {"rita", id("rita"), state.PermissionRead},
-		"stranger":         {"sam", id("sam"), state.PermissionRead}, // it is public
+		"stranger":         {"sam", id("sam"), state.PermissionRead}, // the repository is public
 		"reused login":     {"wendy", id("wendy") + 1, state.PermissionNone},
 		"another bot":      {"other[bot]", w.AddBot("other[bot]").ID, state.PermissionNone},
-		"ourselves":        {"errand[bot]", w.App().BotID, state.PermissionNone},
+		"own bot":          {"errand[bot]", w.App().BotID, state.PermissionNone},
 		"nobody":           {"nobody", 5, state.PermissionNone},
 		"not a login":      {"../../rita", id("rita"), state.PermissionNone},
 		"empty":            {"", 0, state.PermissionNone},

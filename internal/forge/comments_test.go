@@ -32,7 +32,7 @@ func issueOf(t *testing.T, payload []byte) string {
 	return p.Issue.Title
 }
 
-func TestCommentLife(t *testing.T) {
+func TestCommentIsCreatedEditedAndDeleted(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	n := w.OpenIssue(t, "A bug").Number
@@ -80,7 +80,7 @@ func TestFindComments(t *testing.T) {
 		return &list[0]
 	}
 	if got := find(); got != nil {
-		t.Errorf("found somebody's %+v", got)
+		t.Errorf("found a comment of another author: %+v", got)
 	}
 	forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, n, "another <!-- errand:post-12 -->"))(t)
 	mine := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, n, "mine\n"+marker))(t)
@@ -93,11 +93,11 @@ func TestFindComments(t *testing.T) {
 		t.Errorf("found %+v", list)
 	}
 	if got := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, marker, time.Now().Add(time.Hour)))(t); len(got) > 0 {
-		t.Errorf("found %+v in the future", got)
+		t.Errorf("found %+v, created before the given time", got)
 	}
 }
 
-func TestLostAnswerThenFound(t *testing.T) {
+func TestCommentIsFoundAfterUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	n := w.OpenIssue(t, "A bug").Number
@@ -108,11 +108,11 @@ func TestLostAnswerThenFound(t *testing.T) {
 		t.Fatalf("class %s: %v", class, err)
 	}
 	if got := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, "<!-- errand:k -->", time.Time{}))(t); len(got) != 1 {
-		t.Error("the comment is not found")
+		t.Error("the comment was not found")
 	}
 }
 
-func TestOutsetHasAllComments(t *testing.T) {
+func TestIssueSnapshotHasAllComments(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	n := w.OpenIssue(t, "A bug").Number
@@ -141,11 +141,11 @@ func TestOutsetHasAllComments(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	if len(c.ThumbsUp) != 1 || c.ThumbsUp[0].By.ID != w.AddUser("wendy").ID || c.ThumbsUp[0].At.IsZero() {
-		t.Errorf("thumbs %+v", c.ThumbsUp)
+		t.Errorf("reactions %+v", c.ThumbsUp)
 	}
 }
 
-func TestConversationOfAPullRequest(t *testing.T) {
+func TestCommentsOnPullRequest(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	p := openPR(t, w, "errand/1")
@@ -165,9 +165,9 @@ func TestConversationOfAPullRequest(t *testing.T) {
 	}
 }
 
-// TestAPollOfAHundredPlans: one request, whose shape costs one point: each of the hundred things has one
-// connection, and GitHub divides the number of connections by a hundred.
-func TestAPollOfAHundredPlans(t *testing.T) {
+// TestPollOf100CommentsCostsOnePoint checks that a poll of 100 comments is one request of one point: each comment has one
+// connection, and GitHub divides the number of connections by 100.
+func TestPollOf100CommentsCostsOnePoint(t *testing.T) {
 	t.Parallel()
 	var asked []string
 	w := forgetest.NewWorld(t, func(c *forge.Config) {
@@ -193,14 +193,14 @@ func TestAPollOfAHundredPlans(t *testing.T) {
 		nodes = append(nodes, forgetest.Must(w.As("sam").Comment(forgetest.FullName, issue.Number, fmt.Sprint(i)))(t).NodeID)
 	}
 	if got := forgetest.Must(w.Forge.PollReactions(forge.WithPurpose(t.Context(), forge.ForPoll), w.Repo.Installation, nodes))(t); got.Cost != 1 {
-		t.Errorf("GitHub says that it costs %d", got.Cost)
+		t.Errorf("cost is %d points", got.Cost)
 	}
 	if len(asked) != 1 || strings.Count(asked[0], "reactions(")-strings.Count(asked[0], "... on ") != 0 || strings.Count(asked[0], "first:") != strings.Count(asked[0], "reactions(") {
 		t.Errorf("%d requests: %s", len(asked), asked)
 	}
 }
 
-func TestThumbs(t *testing.T) {
+func TestPollReactions(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	issue := w.OpenIssue(t, "A bug")
@@ -230,7 +230,7 @@ func TestThumbs(t *testing.T) {
 		t.Errorf("got %d things, %d 👍 on the first", len(got.Reactions), len(got.Reactions[nodes[0]]))
 	}
 	if !slices.ContainsFunc(got.Reactions[nodes[0]], func(k forge.Reaction) bool { return k.By.Login == "wendy" && k.By.ID == w.AddUser("wendy").ID }) {
-		t.Error("wendy's 👍 is hidden by the crowd")
+		t.Error("wendy's 👍 is missing")
 	}
 	if got.Cost < 1 || got.Remaining < 1 {
 		t.Errorf("cost %d, remaining %d", got.Cost, got.Remaining)
@@ -266,7 +266,7 @@ func TestReact(t *testing.T) {
 			}
 		}
 		if count() != 1 {
-			t.Errorf("%d reactions of ours on the %s", count(), target.Kind)
+			t.Errorf("%d reactions of the App on the %s", count(), target.Kind)
 		}
 	}
 }

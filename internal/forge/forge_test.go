@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-func TestRepo(t *testing.T) {
+func TestRepoOf(t *testing.T) {
 	t.Parallel()
 	task := &state.Task{TaskIssue: state.TaskIssue{Installation: 7, Repo: state.Repo{ID: 70, Owner: "octo", Name: "app"}}}
 	if got := forge.RepoOf(task); got != forgetest.Repo() {

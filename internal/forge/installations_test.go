@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/internal/forge/forgetest"
 )
 
-// TestNeedsAreThoseOfTheManifest holds the code, app.yml and the manual together.
-func TestNeedsAreThoseOfTheManifest(t *testing.T) {
+// TestPermissionsAndEventsMatchManifest compares the permissions and events in the code, app.yml and docs/install.md.
+func TestPermissionsAndEventsMatchManifest(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../app.yml")
 	if err != nil {
@@ -48,19 +48,19 @@ func TestNeedsAreThoseOfTheManifest(t *testing.T) {
 	}
 }
 
-func TestLacks(t *testing.T) {
+func TestMissingPermissions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change map[string]string
 		want   []string
 	}{
-		"all is granted":              {nil, nil},
-		"more than is needed":         {map[string]string{"issues": "admin", "checks": "write", "workflows": "write"}, nil},
-		"read instead of write":       {map[string]string{"contents": "read"}, []string{"`contents: write` (granted: `read`) required"}},
-		"not granted at all":          {map[string]string{"pull_requests": ""}, []string{"`pull_requests: write` (granted: `none`) required"}},
-		"an optional one":             {map[string]string{"checks": ""}, []string{"`checks: read` (granted: `none`)"}},
-		"a level that nobody knows":   {map[string]string{"statuses": "maybe"}, []string{"`statuses: read` (granted: `maybe`)"}},
-		"several, required ones, too": {map[string]string{"issues": "read", "actions": ""}, []string{"`issues: write` (granted: `read`) required", "`actions: read` (granted: `none`)"}},
+		"all granted":           {nil, nil},
+		"more than required":    {map[string]string{"issues": "admin", "checks": "write", "workflows": "write"}, nil},
+		"read instead of write": {map[string]string{"contents": "read"}, []string{"`contents: write` (granted: `read`) required"}},
+		"not granted at all":    {map[string]string{"pull_requests": ""}, []string{"`pull_requests: write` (granted: `none`) required"}},
+		"optional":              {map[string]string{"checks": ""}, []string{"`checks: read` (granted: `none`)"}},
+		"unknown level":         {map[string]string{"statuses": "maybe"}, []string{"`statuses: read` (granted: `maybe`)"}},
+		"several":               {map[string]string{"issues": "read", "actions": ""}, []string{"`issues: write` (granted: `read`) required", "`actions: read` (granted: `none`)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,18 +86,19 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-func TestUnheard(t *testing.T) {
+func TestMissingEvents(t *testing.T) {
 	t.Parallel()
 	if got := (forge.Installation{Events: append(forge.Events(), "star")}).MissingEvents(); len(got) > 0 {
-		t.Errorf("not heard, although all are: %v", got)
+		t.Errorf("missing events %v, want none", got)
 	}
 	if diff := cmp.Diff([]string{"issues"}, (forge.Installation{Events: forge.Events()[1:]}).MissingEvents()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestInstallationIsReadSeldom: once in five minutes, and when something changed.
-func TestInstallationIsReadSeldom(t *testing.T) {
+// TestInstallationIsCached checks that an installation is read every five minutes, after changes, and while a permission is
+// missing.
+func TestInstallationIsCached(t *testing.T) {
 	t.Parallel()
 	var late atomic.Int64 // a time.Duration
 	w := forgetest.NewWorld(t, func(c *forge.Config) { c.Now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) } })
@@ -109,14 +110,14 @@ func TestInstallationIsReadSeldom(t *testing.T) {
 		return w.Forge.Calls(forge.ForTask) - before
 	}
 	if n := reads(); n != 0 {
-		t.Errorf("read %d times, although the list at the start had it", n)
+		t.Errorf("read %d times although the list included it", n)
 	}
 	w.Forge.InvalidateTokens() // a webhook said that something changed
 	if n := reads(); n != 1 {
 		t.Errorf("read %d times after a change", n)
 	}
 	if n := reads(); n != 0 {
-		t.Errorf("read %d times without one", n)
+		t.Errorf("read %d times without a change", n)
 	}
 	late.Store(int64(6 * time.Minute)) // GitHub may not have said anything
 	if n := reads(); n != 1 {
@@ -132,6 +133,6 @@ func TestInstallationIsReadSeldom(t *testing.T) {
 		}
 	}
 	if got := w.Forge.CachedInstallations()[0].MissingPermissions(); len(got) != 1 || got[0].Permission != "contents" {
-		t.Errorf("lacks %v", got)
+		t.Errorf("missing permissions %v", got)
 	}
 }

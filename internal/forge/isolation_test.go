@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/internal/forge/forgetest"
 )
 
-// TestInstallationsAreKnownApart: what one owner does not grant is missing there alone.
-func TestInstallationsAreKnownApart(t *testing.T) {
+// TestInstallationsAreCachedSeparately checks that a permission that one owner does not grant is missing only there.
+func TestInstallationsAreCachedSeparately(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	_, elsewhere := w.Neighbors(t)
@@ -27,13 +27,13 @@ func TestInstallationsAreKnownApart(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(map[string][]string{"octo": nil, "initech": {"contents"}}, got); diff != "" {
-			t.Errorf("lacks (-want +got):\n%s", diff)
+			t.Errorf("missing permissions (-want +got):\n%s", diff)
 		}
 	}
 }
 
-// TestPermissionsAreOfOneRepositoryEach: two people with opposite permissions in two repositories are not mixed up.
-func TestPermissionsAreOfOneRepositoryEach(t *testing.T) {
+// TestPermissionsDifferBetweenRepositories checks two people who have opposite permissions in two repositories.
+func TestPermissionsDifferBetweenRepositories(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	beside, elsewhere := w.Neighbors(t)

@@ -46,13 +46,13 @@ func TestIssue(t *testing.T) {
 		t.Errorf("got %+v", text)
 	}
 	if open := forgetest.Must(w.Forge.IssueState(t.Context(), w.Repo.Installation, "octo", "app", i.Number))(t); !open {
-		t.Error("closed")
+		t.Error("an open issue is reported as closed")
 	}
 	if err := w.As("octo").Close(forgetest.FullName, i.Number, "completed"); err != nil {
 		t.Fatal(err)
 	}
 	if open := forgetest.Must(w.Forge.IssueState(t.Context(), w.Repo.Installation, "octo", "app", i.Number))(t); open {
-		t.Error("open")
+		t.Error("a closed issue is reported as open")
 	}
 	if _, err := w.Forge.Issue(t.Context(), w.Repo, 999); !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("got %v", err)
@@ -138,7 +138,7 @@ func TestBlockers(t *testing.T) {
 	}
 }
 
-func TestBlockersOnAnOlderGitHub(t *testing.T) {
+func TestBlockersWithoutSupportByGitHub(t *testing.T) {
 	t.Parallel()
 	gh := forgetest.NewFake(t, func(w http.ResponseWriter, _ *http.Request) { forgetest.Answer(w, 404, m{"message": "Not Found"}) })
 	if got := forgetest.Must(forgetest.New(t, gh.URL).Blockers(t.Context(), forgetest.Repo(), 3))(t); len(got) != 0 {
@@ -146,7 +146,7 @@ func TestBlockersOnAnOlderGitHub(t *testing.T) {
 	}
 }
 
-func TestOutsetHasLinkedPullRequests(t *testing.T) {
+func TestIssueSnapshotHasLinkedPullRequests(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	i := w.OpenIssue(t, "A bug")

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// branch pushes a commit to a new branch, from main.
+// pushBranch pushes a commit to a new branch, from main.
 func pushBranch(t *testing.T, w *forgetest.World, name string) (head string) {
 	t.Helper()
 	return forgetest.Must(w.As("wendy").PushCommit(forgetest.FullName, simgithub.Commit{
@@ -29,7 +29,7 @@ func openPR(t *testing.T, w *forgetest.World, branch string) forge.PR {
 	return forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, forge.NewPR{Head: branch, Base: "main", Title: "Fix it", Body: "Why."}))(t)
 }
 
-func TestPRLife(t *testing.T) {
+func TestPullRequestIsOpenedAndMerged(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	head := pushBranch(t, w, "errand/1")
@@ -41,10 +41,10 @@ func TestPRLife(t *testing.T) {
 	if s := p.State(); s.State != "open" || s.Number != p.Number || s.URL == "" || s.Node == "" {
 		t.Errorf("state %+v", s)
 	}
-	for _, look := range []bool{true, false} { // found, or refused as a duplicate and then found
-		want.CheckExisting = look
+	for _, check := range []bool{true, false} { // found, or refused as a duplicate and then found
+		want.CheckExisting = check
 		if again := forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, want))(t); again.Number != p.Number {
-			t.Errorf("look %v: a second pull request: %+v", look, again)
+			t.Errorf("CheckExisting %v: a second pull request was opened: %+v", check, again)
 		}
 	}
 	forgetest.Poll(t, "mergeability", func() bool {
@@ -70,7 +70,7 @@ func TestPRLife(t *testing.T) {
 	}
 }
 
-func TestOpenPRRefused(t *testing.T) {
+func TestOpenPRWithoutCommitsIsRefused(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	main := forgetest.Must(w.Forge.Head(t.Context(), w.Repo, "main"))(t)
@@ -84,7 +84,7 @@ func TestOpenPRRefused(t *testing.T) {
 	}
 }
 
-func TestClosedPRIsOpenedAnew(t *testing.T) {
+func TestClosedPRIsNotReused(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	p := openPR(t, w, "errand/1")
@@ -96,7 +96,7 @@ func TestClosedPRIsOpenedAnew(t *testing.T) {
 	}
 	again := forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, forge.NewPR{Head: "errand/1", Base: "main", Title: "Again", CheckExisting: true}))(t)
 	if again.Number == p.Number {
-		t.Error("the closed one was returned")
+		t.Error("the closed pull request was returned")
 	}
 	if found := forgetest.Must(w.Forge.PRByHead(t.Context(), w.Repo, "errand/1"))(t); found.Number != again.Number {
 		t.Errorf("found %+v", found)
@@ -106,8 +106,8 @@ func TestClosedPRIsOpenedAnew(t *testing.T) {
 	}
 }
 
-// TestOpenPRThatListsDoNotShow: it is there, for GitHub says so, and will be found a little later.
-func TestOpenPRThatListsDoNotShow(t *testing.T) {
+// TestOpenPRMissingFromListIsTemporaryError checks a pull request that exists but is not in the list yet. A retry finds it.
+func TestOpenPRMissingFromListIsTemporaryError(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	w.SetListLag(time.Hour)
@@ -123,7 +123,7 @@ func TestOpenPRThatListsDoNotShow(t *testing.T) {
 	}
 }
 
-func TestDraftsThatCannotBeHad(t *testing.T) {
+func TestUnsupportedDraftBecomesOrdinaryPR(t *testing.T) {
 	t.Parallel()
 	gh := forgetest.NewFake(t, func(w http.ResponseWriter, r *http.Request) {
 		body := readAll(t, r)
@@ -133,7 +133,7 @@ func TestDraftsThatCannotBeHad(t *testing.T) {
 		}
 		forgetest.Answer(w, 201, m{"number": 4, "state": "open", "title": "[WIP] Fix it"})
 		if !strings.Contains(body, `"title":"[WIP] Fix it"`) {
-			t.Errorf("asked with %s", body)
+			t.Errorf("request body %s", body)
 		}
 	})
 	f := forgetest.New(t, gh.URL)
@@ -190,7 +190,7 @@ func TestReviewsAndThreads(t *testing.T) {
 	simID := forgetest.Must(w.As("octo").Issue(forgetest.FullName, p.Number))(t).Pull.Threads[0].ID
 	forgetest.Must(w.As("sam").ReplyToThread(forgetest.FullName, p.Number, simID, "copied "+marker))(t)
 	if got := forgetest.Must(w.Forge.FindReplies(t.Context(), w.Repo, p.Number, marker, time.Time{}))(t); got != nil {
-		t.Errorf("found somebody's %+v", got)
+		t.Errorf("found a comment of another author: %+v", got)
 	}
 	posted := forgetest.Must(w.Forge.ReplyInThread(t.Context(), w.Repo, p.Number, k.TopID, "Because.\n"+marker))(t)
 	if got := forgetest.Must(w.Forge.FindReplies(t.Context(), w.Repo, p.Number, marker, time.Time{}))(t); len(got) != 1 || got[0].ID != posted.ID {
@@ -213,7 +213,7 @@ func TestReviewsAndThreads(t *testing.T) {
 	}
 }
 
-func TestThreadsOfAllPages(t *testing.T) {
+func TestThreadsOnSeveralPages(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	p := openPR(t, w, "errand/1")
@@ -242,16 +242,16 @@ func TestChecks(t *testing.T) {
 		runs, statuses []m
 		want           forge.CheckState
 	}{
-		"none":             {nil, nil, forge.ChecksNone},
-		"running":          {[]m{run("in_progress", "")}, nil, forge.ChecksPending},
-		"success":          {[]m{run("completed", "success"), run("completed", "skipped"), run("completed", "neutral")}, nil, forge.ChecksSuccess},
-		"one fails":        {[]m{run("completed", "success"), run("completed", "failure"), run("queued", "")}, nil, forge.ChecksFailure},
-		"timed out":        {[]m{run("completed", "timed_out")}, nil, forge.ChecksFailure},
-		"pending last":     {[]m{run("completed", "success"), run("queued", "")}, nil, forge.ChecksPending},
-		"pending first":    {[]m{run("queued", ""), run("completed", "success")}, nil, forge.ChecksPending},
-		"old status fails": {[]m{run("completed", "success")}, []m{status("error")}, forge.ChecksFailure},
-		"old status waits": {nil, []m{status("pending")}, forge.ChecksPending},
-		"old status good":  {nil, []m{status("success")}, forge.ChecksSuccess},
+		"none":            {nil, nil, forge.ChecksNone},
+		"running":         {[]m{run("in_progress", "")}, nil, forge.ChecksPending},
+		"success":         {[]m{run("completed", "success"), run("completed", "skipped"), run("completed", "neutral")}, nil, forge.ChecksSuccess},
+		"one fails":       {[]m{run("completed", "success"), run("completed", "failure"), run("queued", "")}, nil, forge.ChecksFailure},
+		"timed out":       {[]m{run("completed", "timed_out")}, nil, forge.ChecksFailure},
+		"pending last":    {[]m{run("completed", "success"), run("queued", "")}, nil, forge.ChecksPending},
+		"pending first":   {[]m{run("queued", ""), run("completed", "success")}, nil, forge.ChecksPending},
+		"status fails":    {[]m{run("completed", "success")}, []m{status("error")}, forge.ChecksFailure},
+		"status pending":  {nil, []m{status("pending")}, forge.ChecksPending},
+		"status succeeds": {nil, []m{status("success")}, forge.ChecksSuccess},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-func TestChecksWithoutPermissionForStatuses(t *testing.T) {
+func TestChecksWithoutPermissionAreOmitted(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	w.GrantPermissions("octo", map[string]string{"metadata": "read", "checks": "write", "contents": "read"})
@@ -280,11 +280,11 @@ func TestChecksWithoutPermissionForStatuses(t *testing.T) {
 	}
 	_, err := w.Forge.CreateComment(t.Context(), w.Repo, 1, "no permission")
 	if err == nil {
-		t.Error("commented without permission")
+		t.Error("a comment was created without permission")
 	}
 }
 
-func TestStateOfPR(t *testing.T) {
+func TestPRState(t *testing.T) {
 	t.Parallel()
 	want := state.PR{Number: 3, Title: "T", State: "closed"}
 	if diff := cmp.Diff(want, forge.PR{Number: 3, Title: "T"}.State()); diff != "" {

@@ -14,15 +14,15 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// orgRepo makes octo/.github with one file.
+// orgRepo creates octo/.github with one file.
 func orgRepo(t *testing.T, w *forgetest.World, path, text string) {
 	t.Helper()
 	forgetest.Must(w.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: ".github", Files: map[string]string{path: text}}))(t)
 	forgetest.Must(w.Install("octo/.github"))(t)
 }
 
-// TestOutsetIsOneRequest: text, discussion, settings and base come together, and are what they are.
-func TestOutsetIsOneRequest(t *testing.T) {
+// TestIssueSnapshotIsOneRequest checks that the body, discussion, settings and default branch are read in one request.
+func TestIssueSnapshotIsOneRequest(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	i := w.OpenIssue(t, "A bug")
@@ -41,16 +41,16 @@ func TestOutsetIsOneRequest(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if _, err := w.Forge.IssueSnapshot(t.Context(), w.Repo, 999, ".errand.yml"); !errors.Is(err, forge.ErrNotFound) {
-		t.Errorf("an issue that is not there: %v", err)
+		t.Errorf("missing issue: %v", err)
 	}
 	gone := w.Repo
 	gone.Name = "other"
 	if _, err := w.Forge.IssueSnapshot(t.Context(), gone, i.Number, ".errand.yml"); !errors.Is(err, forge.ErrNotFound) {
-		t.Errorf("a repository that is not there: %v", err)
+		t.Errorf("missing repository: %v", err)
 	}
 }
 
-func TestOutsetReadsTheOwnersFile(t *testing.T) {
+func TestIssueSnapshotReadsOrgFile(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	i := w.OpenIssue(t, "A bug")
@@ -62,15 +62,15 @@ func TestOutsetReadsTheOwnersFile(t *testing.T) {
 	w.Inject(t, simgithub.Fault{Path: "/graphql", Count: 1, Status: http.StatusOK, Body: fmt.Sprintf(
 		`{"data":{"repository":{"id":"R","defaultBranchRef":null,"object":null,"issue":{"id":%q,"url":"","body":""}},"org":null},"errors":[{"type":"FORBIDDEN","path":["org"],"message":"no"}]}`, i.NodeID)})
 	if got = forgetest.Must(w.Forge.IssueSnapshot(t.Context(), w.Repo, i.Number, ".errand.yml"))(t); string(got.OrgConfig) != "plan: one-step\n" {
-		t.Errorf("GraphQL may not read it, REST may: settings %q", got.OrgConfig)
+		t.Errorf("settings %q although REST can read the file", got.OrgConfig)
 	}
 	if got = forgetest.Must(w.Forge.IssueSnapshot(t.Context(), w.Repo, i.Number, "dir"))(t); got.Config != nil {
-		t.Errorf("a folder has content: %q", got.Config)
+		t.Errorf("a directory has content: %q", got.Config)
 	}
 }
 
-// TestOutsetOfACrowd: no 👍, no comment and no pull request is cut off, however many there are.
-func TestOutsetOfACrowd(t *testing.T) {
+// TestIssueSnapshotReadsAllPages checks that all 👍, comments and pull requests are read if there are several pages.
+func TestIssueSnapshotReadsAllPages(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	i := w.OpenIssue(t, "A bug")
@@ -93,8 +93,8 @@ func TestOutsetOfACrowd(t *testing.T) {
 	}
 }
 
-// TestStanding: a plan's comment, its 👍, its issue and the base in one request.
-func TestStanding(t *testing.T) {
+// TestPlanSnapshot checks that a plan's comment, its 👍, its issue and the head of a branch are read in one request.
+func TestPlanSnapshot(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	i := w.OpenIssue(t, "A bug")
@@ -123,8 +123,8 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// TestStandingOfWhatWasSaid: with a plan's comment, the comment that approved it is read as it is now, in the same request.
-func TestStandingOfWhatWasSaid(t *testing.T) {
+// TestPlanSnapshotHasApprovingComment checks that the comment that approved a plan is read in the same request.
+func TestPlanSnapshotHasApprovingComment(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	i := w.OpenIssue(t, "A bug")
@@ -152,14 +152,14 @@ func TestStandingOfWhatWasSaid(t *testing.T) {
 		return v
 	}
 	if v := standing(); v == nil || v.Body != "@errand approve" || v.Author.Login != "wendy" || v.Editor != nil || v.Minimized {
-		t.Errorf("as it was written: %+v", v)
+		t.Errorf("unedited comment: %+v", v)
 	}
 	if err := w.As("octo").EditComment(forgetest.FullName, said.ID, "Wait."); err != nil {
 		t.Fatal(err)
 	}
 	for name, v := range map[string]*forge.Comment{"standing": standing(), "alone": alone()} {
 		if v.Body != "Wait." || v.Author.Login != "wendy" || v.Editor == nil || v.Editor.Login != "octo" {
-			t.Errorf("%s, edited by somebody else: %+v", name, v)
+			t.Errorf("%s, edited by another person: %+v", name, v)
 		}
 	}
 	if err := w.Forge.Minimize(t.Context(), w.Repo.Installation, said.NodeID); err != nil {
@@ -178,28 +178,28 @@ func TestStandingOfWhatWasSaid(t *testing.T) {
 		t.Errorf("deleted: %+v", v)
 	}
 	if v, at, err := w.Forge.CommentAndHead(t.Context(), w.Repo, i.NodeID, "no-such"); at != "" || err != nil {
-		t.Errorf("no such branch: %+v at %q, error %v", v, at, err)
+		t.Errorf("missing branch: %+v at %q, error %v", v, at, err)
 	}
 }
 
-// TestAlone: only a GitHub that says so makes an issue one without dependencies.
-func TestAlone(t *testing.T) {
+// TestNoRelations checks that an issue has no relations only if GitHub says so.
+func TestNoRelations(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	i, other := w.OpenIssue(t, "A bug"), w.OpenIssue(t, "Another")
 	if got := forgetest.Must(w.Forge.Issue(t.Context(), w.Repo, i.Number))(t); !got.NoRelations {
-		t.Error("dependencies from nowhere")
+		t.Error("NoRelations is not set for an issue without dependencies")
 	}
 	if err := w.As("octo").AddBlockedBy(forgetest.FullName, i.Number, other.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := forgetest.Must(w.Forge.Issue(t.Context(), w.Repo, i.Number))(t); got.NoRelations {
-		t.Error("a dependency is overlooked")
+		t.Error("NoRelations is set for an issue with a dependency")
 	}
 }
 
-// TestBaseIsOneRequest: what is at the root and what files say come together, without files too.
-func TestBaseIsOneRequest(t *testing.T) {
+// TestCommitFilesIsOneRequest checks that the names at the root and the contents of files are read in one request.
+func TestCommitFilesIsOneRequest(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	head := forgetest.Must(w.As("octo").PushCommit(forgetest.FullName, simgithub.Commit{Branch: "main", Message: "x", Files: map[string]string{
@@ -213,7 +213,7 @@ func TestBaseIsOneRequest(t *testing.T) {
 	}
 	for _, name := range []string{"AGENTS.md", "docs", "go.mod", "logo.png"} {
 		if !slices.Contains(got.Names, name) {
-			t.Errorf("%s is not among %q", name, got.Names)
+			t.Errorf("%s is missing from %q", name, got.Names)
 		}
 	}
 	if diff := cmp.Diff(map[string]string{"AGENTS.md": "Be brief.\n", "docs/AGENTS.md": "Be long.\n"}, got.Texts); diff != "" {
@@ -223,6 +223,6 @@ func TestBaseIsOneRequest(t *testing.T) {
 		t.Errorf("without files: %+v", bare)
 	}
 	if _, err := w.Forge.CommitFiles(t.Context(), w.Repo, "0123456789012345678901234567890123456789", nil); !errors.Is(err, forge.ErrNotFound) {
-		t.Errorf("a commit that is not there: %v", err)
+		t.Errorf("missing commit: %v", err)
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/errand-bot/errand/internal/forge/forgetest"
 )
 
-// elsewhere sends requests for another GitHub to the stand-in, and remembers where they should have gone.
-type elsewhere struct {
-	sim     string // address of the stand-in
-	web     string // of the GitHub that is meant
+// redirector sends requests for another GitHub to the simulator, and records their original addresses.
+type redirector struct {
+	sim     string // address of the simulator
+	web     string // addresses of the other GitHub
 	rest    string
 	graphql string
 
@@ -26,8 +26,8 @@ type elsewhere struct {
 	lost  []string
 }
 
-// RoundTrip turns an address of the GitHub that is meant into one of the stand-in's.
-func (e *elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip replaces the address of a request by one of the simulator.
+func (e *redirector) RoundTrip(r *http.Request) (*http.Response, error) {
 	to, asked := r.URL.String(), ""
 	switch {
 	case to == e.graphql:
@@ -50,23 +50,23 @@ func (e *elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestAddresses: GitHub itself has its API on another host than its pages, an Enterprise Server below paths of one host;
-// nothing is ever asked anywhere else, and fetching is done where the pages are.
-func TestAddresses(t *testing.T) {
+// TestRequestsGoToConfiguredAddresses checks that all requests go to the configured addresses. github.com has its API on another
+// host than its pages, an Enterprise Server below paths of the same host. git fetches from the host of the pages.
+func TestRequestsGoToConfiguredAddresses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ web, rest, graphql string }{
-		"github.com":              {"https://github.com", "https://api.github.com/", "https://api.github.com/graphql"},
-		"an Enterprise Server":    {"https://git.example.org", "https://git.example.org/api/v3/", "https://git.example.org/api/graphql"},
-		"a host of a company's":   {"https://acme.ghe.com", "https://api.acme.ghe.com/", "https://api.acme.ghe.com/graphql"},
-		"without a slash at last": {"https://git.example.org/", "https://git.example.org/api/v3", "https://git.example.org/api/graphql"},
+		"github.com":            {"https://github.com", "https://api.github.com/", "https://api.github.com/graphql"},
+		"Enterprise Server":     {"https://git.example.org", "https://git.example.org/api/v3/", "https://git.example.org/api/graphql"},
+		"GHE.com":               {"https://acme.ghe.com", "https://api.acme.ghe.com/", "https://api.acme.ghe.com/graphql"},
+		"without a final slash": {"https://git.example.org/", "https://git.example.org/api/v3", "https://git.example.org/api/graphql"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var to *elsewhere
+			var to *redirector
 			w := forgetest.NewWorld(t, func(cfg *forge.Config) {
-				to = &elsewhere{sim: cfg.WebURL, web: c.web, rest: strings.TrimSuffix(c.rest, "/") + "/", graphql: c.graphql, asked: map[string]bool{}}
+				to = &redirector{sim: cfg.WebURL, web: c.web, rest: strings.TrimSuffix(c.rest, "/") + "/", graphql: c.graphql, asked: map[string]bool{}}
 				cfg.WebURL, cfg.V3APIURL, cfg.V4APIURL, cfg.Transport = c.web, c.rest, c.graphql, to
-				if name == "github.com" { // by default
+				if name == "github.com" { // the default
 					cfg.WebURL, cfg.V3APIURL, cfg.V4APIURL = "", "", ""
 				}
 			})
@@ -77,12 +77,12 @@ func TestAddresses(t *testing.T) {
 			forgetest.Must(w.Forge.Installations(t.Context()))(t)
 			token, _, err := w.Forge.GitToken(t.Context(), w.Repo)
 			if err != nil || token == "" || self.Slug != "errand" {
-				t.Errorf("token %q, %v; we are %q", token, err, self.Slug)
+				t.Errorf("token %q, %v; the App is %q", token, err, self.Slug)
 			}
 			to.mu.Lock()
 			defer to.mu.Unlock()
 			if diff := cmp.Diff(map[string]bool{to.rest: true, to.graphql: true}, to.asked); diff != "" {
-				t.Errorf("asked (-want +got):\n%s%v", diff, to.lost)
+				t.Errorf("requested addresses (-want +got):\n%s%v", diff, to.lost)
 			}
 			if got, want := w.Forge.GitURL(w.Repo), strings.TrimSuffix(c.web, "/")+"/octo/app.git"; got != want {
 				t.Errorf("fetched from %s, want %s", got, want)
@@ -91,8 +91,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestPagesAreFollowed: what stands on the last of three pages is found, by three requests.
-func TestPagesAreFollowed(t *testing.T) {
+// TestAllPagesAreRead checks that a comment on the last of three pages is found, in three requests.
+func TestAllPagesAreRead(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	i := w.OpenIssue(t, "Busy")

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge/forgetest"
 )
 
-// TestExplain shows what people are told.
+// TestExplain checks the reasons and hints for people.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -41,7 +41,7 @@ func TestExplain(t *testing.T) {
 			})
 			f := forgetest.New(t, gh.URL)
 			err := errOf(f.CreateComment(t.Context(), forgetest.Repo(), 3, "hello"))
-			if class, _ := forge.Classify(err); tt.status == 403 && class == forge.ClassTemporary { // with a new token, too
+			if class, _ := forge.Classify(err); tt.status == 403 && class == forge.ClassTemporary { // repeat it with a new token
 				err = errOf(f.CreateComment(t.Context(), forgetest.Repo(), 3, "hello"))
 			}
 			reason, hint := forge.Explain(err)
@@ -55,14 +55,14 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestErrorsOfOthers(t *testing.T) {
+func TestOtherErrorsAreUnknown(t *testing.T) {
 	t.Parallel()
 	other := errors.New("disk full")
 	if class, at := forge.Classify(other); class != forge.ClassUnknown || !at.IsZero() {
 		t.Errorf("class %s at %s", class, at)
 	}
 	if reason, _ := forge.Explain(other); reason == "" {
-		t.Error("no reason")
+		t.Error("the reason is empty")
 	}
 	if class, _ := forge.Classify(&forge.LimitError{}); class != forge.ClassTemporary {
 		t.Errorf("class %s", class)

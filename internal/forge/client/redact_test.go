@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/forge/forgetest"
 )
 
-// TestNothingSecretIsSent: whatever text a method takes, no secret in it reaches GitHub, and what else it says does.
-func TestNothingSecretIsSent(t *testing.T) {
+// TestSecretsAreRedacted checks for the texts of all methods that a secret is replaced and the rest is sent.
+func TestSecretsAreRedacted(t *testing.T) {
 	t.Parallel()
 	const secret = "correct-horse-battery"
 	text := "say " + secret + " twice"
@@ -20,44 +20,44 @@ func TestNothingSecretIsSent(t *testing.T) {
 		do      func(f *forge.Forge) error
 		refused bool
 	}{
-		"a comment": {do: func(f *forge.Forge) error {
+		"comment": {do: func(f *forge.Forge) error {
 			_, err := f.CreateComment(t.Context(), forgetest.Repo(), 1, text)
 			return err
 		}},
-		"a comment that begins like a reference": {do: func(f *forge.Forge) error {
+		"comment that begins like a reference": {do: func(f *forge.Forge) error {
 			_, err := f.CreateComment(t.Context(), forgetest.Repo(), 1, "refs/heads: "+text)
 			return err
 		}},
-		"an edit": {do: func(f *forge.Forge) error {
+		"edited comment": {do: func(f *forge.Forge) error {
 			_, err := f.EditComment(t.Context(), forgetest.Repo(), 1, text)
 			return err
 		}},
-		"an answer": {do: func(f *forge.Forge) error {
+		"reply": {do: func(f *forge.Forge) error {
 			_, err := f.ReplyInThread(t.Context(), forgetest.Repo(), 1, 2, text)
 			return err
 		}},
-		"an issue's title": {do: func(f *forge.Forge) error {
+		"issue title": {do: func(f *forge.Forge) error {
 			_, err := f.CreateIssue(t.Context(), forgetest.Repo(), text, "b")
 			return err
 		}},
-		"an issue's text": {do: func(f *forge.Forge) error {
+		"issue body": {do: func(f *forge.Forge) error {
 			_, err := f.CreateIssue(t.Context(), forgetest.Repo(), "a", text)
 			return err
 		}},
-		"a pull request's title": {do: func(f *forge.Forge) error {
+		"pull request title": {do: func(f *forge.Forge) error {
 			_, err := f.OpenPR(t.Context(), forgetest.Repo(), forge.NewPR{Head: "h", Base: "b", Title: text})
 			return err
 		}},
-		"a pull request's text": {do: func(f *forge.Forge) error {
+		"pull request body": {do: func(f *forge.Forge) error {
 			_, err := f.OpenPR(t.Context(), forgetest.Repo(), forge.NewPR{Head: "h", Base: "b", Body: text})
 			return err
 		}},
-		"a variable of GraphQL": {do: func(f *forge.Forge) error { return f.Minimize(t.Context(), forgetest.Repo().Installation, text) }},
-		"a commit's message": {do: func(f *forge.Forge) error {
+		"GraphQL variable": {do: func(f *forge.Forge) error { return f.Minimize(t.Context(), forgetest.Repo().Installation, text) }},
+		"commit message": {do: func(f *forge.Forge) error {
 			_, err := f.CreateCommits(t.Context(), forgetest.Repo(), &changeset.Changeset{Base: "base", Commits: []changeset.Commit{{ID: "1", Parents: []string{"base"}, Tree: "tree", Message: text}}}, "base", nil)
 			return err
 		}},
-		"a branch's name": {refused: true, do: func(f *forge.Forge) error {
+		"branch name": {refused: true, do: func(f *forge.Forge) error {
 			return f.MoveBranch(t.Context(), forgetest.Repo(), "errand/"+secret, "", "head")
 		}},
 	}
@@ -86,8 +86,8 @@ func TestNothingSecretIsSent(t *testing.T) {
 	}
 }
 
-// TestQuestionsAreSentAsTheyAre: what is redacted is what others read.
-func TestQuestionsAreSentAsTheyAre(t *testing.T) {
+// TestReadsAreNotRedacted checks that the IDs in a query are sent unchanged.
+func TestReadsAreNotRedacted(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t, func(c *forge.Config) {
 		c.Redact = func(text string) string { return strings.ReplaceAll(text, "e", "*") }
@@ -97,6 +97,6 @@ func TestQuestionsAreSentAsTheyAre(t *testing.T) {
 		t.Errorf("created %+v, %v", got, err)
 	}
 	if _, err := w.Forge.PollReactions(t.Context(), w.Repo.Installation, []string{got.Node}); err != nil {
-		t.Errorf("a question: %v", err)
+		t.Errorf("read: %v", err)
 	}
 }

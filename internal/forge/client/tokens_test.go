@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// TestNamedToken: a token for a repository by its name reads that one and no other; where the App is not
-// installed there is none.
+// TestNamedToken checks that a token for a repository by its name reads only that repository, and that there is none if the
+// App is not installed there.
 func TestNamedToken(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
@@ -44,12 +44,12 @@ func TestNamedToken(t *testing.T) {
 		t.Errorf("token %q again", again)
 	}
 	if none := forgetest.Must(w.Forge.NamedToken(t.Context(), "nobody/lib"))(t); none != "" {
-		t.Errorf("a token %q for a repository without the App", none)
+		t.Errorf("got token %q for a repository without the App", none)
 	}
 }
 
-// TestReadTokensAreForOneRepositoryEach: repositories share no token, not even those of one installation or of one name.
-func TestReadTokensAreForOneRepositoryEach(t *testing.T) {
+// TestTokensAreForOneRepository checks that repositories share no token, not even in one installation or with one name.
+func TestTokensAreForOneRepository(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	beside, elsewhere := w.Neighbors(t)
@@ -73,7 +73,7 @@ func TestReadTokensAreForOneRepositoryEach(t *testing.T) {
 	for _, name := range []string{"octo/app", "octo/beside", "initech/app"} {
 		note(name+" by name", forgetest.Must(w.Forge.NamedToken(t.Context(), name))(t))
 	}
-	for _, r := range []forge.Repo{elsewhere, w.Repo, beside} { // each keeps its own
+	for _, r := range []forge.Repo{elsewhere, w.Repo, beside} { // each has its own token
 		token, _, err := w.Forge.GitToken(t.Context(), r)
 		if err != nil || seen[token] != r.FullName() {
 			t.Errorf("%s gets the token of %s: %v", r.FullName(), seen[token], err)
@@ -95,25 +95,25 @@ func TestGitToken(t *testing.T) {
 	}
 	first, expires := get()
 	if again, _ := get(); again != first {
-		t.Error("a new token for each call")
+		t.Error("the token was not cached")
 	}
 	now = expires.Add(-5 * time.Minute)
 	second, _ := get()
 	if second == first {
-		t.Error("a token that is about to end was given out")
+		t.Error("got a token that is about to expire")
 	}
 	now = time.Now()
-	for range 2 { // the second time it has ended already
+	for range 2 { // the second time it is already revoked
 		if err := w.Forge.Revoke(t.Context(), second); err != nil {
 			t.Error(err)
 		}
 	}
 	if third, _ := get(); third == second {
-		t.Error("a revoked token was given out")
+		t.Error("got a revoked token")
 	}
 }
 
-func TestUninstalled(t *testing.T) {
+func TestUninstalledAppIsErrNotInstalled(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	w.Uninstall("octo")
@@ -134,7 +134,7 @@ func TestExpiredTokensAreReplaced(t *testing.T) {
 		t.Errorf("class %s: %v", class, err)
 	}
 	forgetest.Must(w.Forge.Issue(t.Context(), w.Repo, n))(t)
-	w.ExpireTokens() // and again at once: it may take a moment, but is nothing permanent
+	w.ExpireTokens() // renewed with a delay, so the failure is temporary
 	forgetest.Poll(t, "renewed token", func() bool {
 		_, err := w.Forge.Issue(t.Context(), w.Repo, n)
 		if class, _ := forge.Classify(err); err != nil && class != forge.ClassTemporary {

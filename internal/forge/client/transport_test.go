@@ -23,7 +23,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge/forgetest"
 )
 
-func TestLimits(t *testing.T) {
+func TestRateLimits(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
 	reset := strconv.FormatInt(now.Add(20*time.Minute).Unix(), 10)
@@ -62,7 +62,7 @@ func TestLimits(t *testing.T) {
 				_, err := f.CreateComment(t.Context(), forgetest.Repo(), 3, "hello")
 				return err
 			}
-			for range 2 { // the second one is not sent
+			for range 2 { // the second request is not sent
 				err := call()
 				var limit *forge.LimitError
 				if !errors.As(err, &limit) {
@@ -82,7 +82,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestLimitsArePerInstallationAndEnd(t *testing.T) {
+func TestRateLimitsArePerInstallationAndExpire(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
 	limited := true
@@ -103,7 +103,7 @@ func TestLimitsArePerInstallationAndEnd(t *testing.T) {
 		return err
 	}
 	if err := comment(7); err == nil {
-		t.Fatal("no limit")
+		t.Fatal("no rate limit error")
 	}
 	if err := comment(8); err != nil {
 		t.Errorf("another installation: %v", err)
@@ -114,7 +114,7 @@ func TestLimitsArePerInstallationAndEnd(t *testing.T) {
 	}
 }
 
-func TestSecondaryLimitsWithoutTimeGrow(t *testing.T) {
+func TestSecondaryLimitsWithoutTimeDouble(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
 	gh := forgetest.NewFake(t, func(w http.ResponseWriter, _ *http.Request) { forgetest.Answer(w, 429, m{}) })
@@ -132,7 +132,7 @@ func TestSecondaryLimitsWithoutTimeGrow(t *testing.T) {
 	}
 }
 
-// failure is one way to fail: what GitHub does, what is called, and what is to come of it.
+// failure is a kind of failure: the behavior of GitHub, the call, and the expected result.
 type failure struct {
 	handle http.HandlerFunc
 	call   func(context.Context, *forge.Forge) error
@@ -142,7 +142,7 @@ type failure struct {
 }
 
 func failures() map[string]failure {
-	drop := func(w http.ResponseWriter, _ *http.Request) { // the answer is lost
+	drop := func(w http.ResponseWriter, _ *http.Request) { // the response is lost
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
 			conn.Close()
@@ -152,7 +152,7 @@ func failures() map[string]failure {
 		return func(w http.ResponseWriter, _ *http.Request) { forgetest.Answer(w, status, body) }
 	}
 	hang := func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client is gone
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client has closed the connection
 		<-r.Context().Done()
 	}
 	read := func(ctx context.Context, f *forge.Forge) error {
@@ -168,23 +168,23 @@ func failures() map[string]failure {
 		return errOf(f.IssueText(ctx, forgetest.Repo(), "I_1"))
 	}
 	return map[string]failure{
-		"read 502":                {say(502, m{}), read, forge.ClassTemporary, nil, 3},
-		"read 500":                {say(500, m{}), read, forge.ClassTemporary, nil, 1},
-		"read lost":               {drop, read, forge.ClassTemporary, nil, 3},
-		"read timed out":          {hang, read, forge.ClassTemporary, nil, 3},
-		"read 404":                {say(404, m{"message": "Not Found"}), read, forge.ClassPermanent, forge.ErrNotFound, 1},
-		"read 410":                {say(410, m{"message": "This issue was deleted"}), read, forge.ClassPermanent, forge.ErrNotFound, 1},
-		"read nonsense":           {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, read, forge.ClassTemporary, nil, 1},
-		"write 502":               {say(502, m{}), write, forge.ClassUnknown, nil, 1},
-		"write 500":               {say(500, m{}), write, forge.ClassUnknown, nil, 1},
-		"write lost":              {drop, write, forge.ClassUnknown, nil, 1},
-		"write timed out":         {hang, write, forge.ClassUnknown, nil, 1},
-		"write answered nonsense": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, write, forge.ClassUnknown, nil, 1},
-		"write 401":               {say(401, m{"message": "Bad credentials"}), write, forge.ClassTemporary, nil, 1},                        // with a new token
-		"write 403":               {say(403, m{"message": "Resource not accessible by integration"}), write, forge.ClassTemporary, nil, 1}, // with a new token
-		"write forbidden":         {say(403, m{"message": "Must have admin rights"}), write, forge.ClassPermanent, nil, 1},
-		"write locked":            {say(403, m{"message": "Unable to create comment because issue is locked."}), write, forge.ClassTemporary, forge.ErrLocked, 1},
-		"write 422":               {say(422, m{"message": "Validation Failed"}), write, forge.ClassPermanent, nil, 1},
+		"read 502":           {say(502, m{}), read, forge.ClassTemporary, nil, 3},
+		"read 500":           {say(500, m{}), read, forge.ClassTemporary, nil, 1},
+		"read lost":          {drop, read, forge.ClassTemporary, nil, 3},
+		"read timed out":     {hang, read, forge.ClassTemporary, nil, 3},
+		"read 404":           {say(404, m{"message": "Not Found"}), read, forge.ClassPermanent, forge.ErrNotFound, 1},
+		"read 410":           {say(410, m{"message": "This issue was deleted"}), read, forge.ClassPermanent, forge.ErrNotFound, 1},
+		"read invalid JSON":  {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, read, forge.ClassTemporary, nil, 1},
+		"write 502":          {say(502, m{}), write, forge.ClassUnknown, nil, 1},
+		"write 500":          {say(500, m{}), write, forge.ClassUnknown, nil, 1},
+		"write lost":         {drop, write, forge.ClassUnknown, nil, 1},
+		"write timed out":    {hang, write, forge.ClassUnknown, nil, 1},
+		"write invalid JSON": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, write, forge.ClassUnknown, nil, 1},
+		"write 401":          {say(401, m{"message": "Bad credentials"}), write, forge.ClassTemporary, nil, 1},                        // with a new token
+		"write 403":          {say(403, m{"message": "Resource not accessible by integration"}), write, forge.ClassTemporary, nil, 1}, // with a new token
+		"write forbidden":    {say(403, m{"message": "Must have admin rights"}), write, forge.ClassPermanent, nil, 1},
+		"write locked":       {say(403, m{"message": "Unable to create comment because issue is locked."}), write, forge.ClassTemporary, forge.ErrLocked, 1},
+		"write 422":          {say(422, m{"message": "Validation Failed"}), write, forge.ClassPermanent, nil, 1},
 		"write moved": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(301)
@@ -197,7 +197,7 @@ func failures() map[string]failure {
 	}
 }
 
-// TestFailures shows what each way to fail means, and how often GitHub is asked.
+// TestFailures checks the class of each failure, and the number of requests.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	for name, tt := range failures() {
@@ -216,7 +216,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%v is not %v", err, tt.is)
 			}
 			if reason, _ := forge.Explain(err); !strings.HasSuffix(reason, ".") {
-				t.Errorf("reason %q is no sentence", reason)
+				t.Errorf("reason %q is not a sentence", reason)
 			}
 			if n := len(gh.Requests()); n != tt.calls {
 				t.Errorf("%d requests, want %d", n, tt.calls)
@@ -225,10 +225,10 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestNeverSentIsTemporary(t *testing.T) {
+func TestUnsentWriteIsTemporaryError(t *testing.T) {
 	t.Parallel()
 	gh := forgetest.NewFake(t, func(w http.ResponseWriter, _ *http.Request) { forgetest.Answer(w, 201, m{"id": 1}) })
-	var down atomic.Bool // a listener that is closed may still take a connection for a moment, and reset it
+	var down atomic.Bool // a closed listener may still accept a connection for a moment and reset it
 	f := forgetest.New(t, gh.URL, func(c *forge.Config) {
 		c.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if down.Load() {
@@ -237,7 +237,7 @@ func TestNeverSentIsTemporary(t *testing.T) {
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		}}
 	})
-	if _, err := f.CreateComment(t.Context(), forgetest.Repo(), 3, "a"); err != nil { // has a token now
+	if _, err := f.CreateComment(t.Context(), forgetest.Repo(), 3, "a"); err != nil { // gets a token
 		t.Fatal(err)
 	}
 	down.Store(true)
@@ -253,7 +253,7 @@ func TestNeverSentIsTemporary(t *testing.T) {
 	}
 }
 
-func TestReadsAreRepeated(t *testing.T) {
+func TestReadsAreRetried(t *testing.T) {
 	t.Parallel()
 	n := 0
 	gh := forgetest.NewFake(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -276,7 +276,7 @@ func TestReadsAreRepeated(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]int{-1, -1, -1, 4711}, left); diff != "" {
-		t.Errorf("what is left of the limit (-want +got):\n%s", diff)
+		t.Errorf("remaining requests (-want +got):\n%s", diff)
 	}
 	if f.Calls(forge.ForTask) != 4 {
 		t.Errorf("%d calls, want 4", f.Calls(forge.ForTask))
@@ -307,7 +307,7 @@ func TestBadCredentialsArePermanent(t *testing.T) {
 	now := time.Now()
 	f := forgetest.New(t, gh.URL, func(c *forge.Config) { c.Now = func() time.Time { return now } })
 	var classes []forge.Class
-	for range 7 { // new tokens are tried a few times, some seconds apart
+	for range 7 { // new tokens are created a few times, some seconds apart
 		class, _ := forge.Classify(errOf(f.CreateComment(t.Context(), forgetest.Repo(), 3, "hello")))
 		classes = append(classes, class)
 		now = now.Add(3 * time.Second)
@@ -318,7 +318,7 @@ func TestBadCredentialsArePermanent(t *testing.T) {
 	}
 }
 
-// errOf returns the error of a call whose value is of no interest.
+// errOf returns the error of a call.
 func errOf[T any](_ T, err error) error { return err }
 
 func TestSunsetIsLoggedOnce(t *testing.T) {
@@ -339,13 +339,13 @@ func TestSunsetIsLoggedOnce(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatCannotWork(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	if _, err := forge.New(forge.Config{PrivateKey: forgetest.Key()}); err == nil {
-		t.Error("no App id, no error")
+		t.Error("a missing App ID is no error")
 	}
 	if _, err := forge.New(forge.Config{AppID: 1, PrivateKey: []byte("nonsense")}); err == nil {
-		t.Error("no key, no error")
+		t.Error("a missing key is no error")
 	}
 }
 
@@ -365,7 +365,7 @@ func TestCredentialsStayWithGitHub(t *testing.T) {
 	}
 }
 
-func TestStatelessTokensAreAskedFor(t *testing.T) {
+func TestStatelessTokensAreRequested(t *testing.T) {
 	t.Parallel()
 	var asked string
 	gh := forgetest.NewFake(t, nil)
@@ -377,6 +377,6 @@ func TestStatelessTokensAreAskedFor(t *testing.T) {
 	})
 	f := forgetest.New(t, gh.URL, func(c *forge.Config) { c.StatelessTokens = "disabled" })
 	if _, _, err := f.GitToken(t.Context(), forgetest.Repo()); err != nil || asked != "disabled" {
-		t.Errorf("asked with %q: %v", asked, err)
+		t.Errorf("header %q: %v", asked, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestPace(t *testing.T) {
+func TestWriteQueueLimitsRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -28,7 +28,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-func TestPaceServesTheImportantFirst(t *testing.T) {
+func TestWriteQueueServesHigherPriorityFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newWriteQueue(RateLimit{Burst: 1, Every: time.Second}, time.Now)
@@ -43,7 +43,7 @@ func TestPaceServesTheImportantFirst(t *testing.T) {
 				}
 				order <- name
 			}()
-			synctest.Wait() // it is in the queue
+			synctest.Wait() // until it is in the queue
 		}
 		enter("status", PriorityStatus)
 		enter("answer", PriorityAnswer)
@@ -59,7 +59,7 @@ func TestPaceServesTheImportantFirst(t *testing.T) {
 	})
 }
 
-func TestPaceEndsWithItsContext(t *testing.T) {
+func TestWriteQueueEndsWithContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newWriteQueue(RateLimit{Burst: 1, Every: time.Hour}, time.Now)
@@ -72,9 +72,9 @@ func TestPaceEndsWithItsContext(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if len(p.waiting) != 0 {
-			t.Errorf("%d still wait", len(p.waiting))
+			t.Errorf("%d writes are still waiting", len(p.waiting))
 		}
-		start := time.Now() // the one who left took no token with it
+		start := time.Now() // the canceled write used no token
 		if err := p.wait(t.Context(), PriorityAnswer); err != nil || time.Since(start) > time.Hour-time.Minute {
 			t.Errorf("waited %s: %v", time.Since(start), err)
 		}

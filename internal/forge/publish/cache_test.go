@@ -9,9 +9,9 @@ import (
 	"github.com/errand-bot/errand/internal/forge/forgetest"
 )
 
-// TestTreesAreReadOnce: what is named by its content is asked for once, and what a publication makes of
-// it needs no asking. What is remembered is what GitHub says.
-func TestTreesAreReadOnce(t *testing.T) {
+// TestTreesAreCached checks that a tree is read once, that the tree of a published commit is not read at all, and that the
+// cached tree equals GitHub's.
+func TestTreesAreCached(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	c := clone(t, w)
@@ -34,17 +34,17 @@ func TestTreesAreReadOnce(t *testing.T) {
 	before = w.Forge.Calls(forge.ForTask)
 	got := forgetest.Must(w.Forge.Tree(t.Context(), w.Repo, out.Head))(t)
 	if n := w.Forge.Calls(forge.ForTask) - before; n != 0 {
-		t.Errorf("%d calls for what follows from the publication", n)
+		t.Errorf("%d calls for the tree of the published commit", n)
 	}
-	want := forgetest.Must(w.Another(t).Tree(t.Context(), w.Repo, out.Head))(t) // one that knows nothing
+	want := forgetest.Must(w.Another(t).Tree(t.Context(), w.Repo, out.Head))(t) // with an empty cache
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the tree (-as GitHub has it +as remembered):\n%s", diff)
+		t.Errorf("tree (-GitHub +cache):\n%s", diff)
 	}
 	other := w.Repo
 	other.ID++
 	before = w.Forge.Calls(forge.ForTask)
 	forgetest.Must(w.Forge.Tree(t.Context(), other, out.Head))(t)
 	if w.Forge.Calls(forge.ForTask) == before {
-		t.Error("what is known of one repository was told of another")
+		t.Error("the tree of one repository was returned for another")
 	}
 }

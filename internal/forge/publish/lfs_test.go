@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// someLarge are objects to upload, by their ids.
+// someLarge returns objects to upload, by ID.
 func someLarge(contents ...string) map[string][]byte {
 	objects := map[string][]byte{}
 	for _, content := range contents {
@@ -33,8 +33,8 @@ func calls(w *forgetest.World, route string) int {
 	return 0
 }
 
-// TestUploadLargeFiles: objects are there afterwards, also after a try of which half was lost, and none is
-// sent twice; no token is left.
+// TestUploadLargeFiles checks that all objects exist after an interrupted attempt and a retry, that none is sent twice, and
+// that all tokens are revoked.
 func TestUploadLargeFiles(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
@@ -42,7 +42,7 @@ func TestUploadLargeFiles(t *testing.T) {
 	w.Inject(t, simgithub.Fault{Path: `/upload$`, Nth: 2, Count: 1, Cut: true, After: true})
 	err := w.Forge.UploadLargeFiles(t.Context(), w.Repo, objects)
 	if class, _ := forge.Classify(err); class != forge.ClassTemporary {
-		t.Fatalf("an upload that was cut: %v, %s", err, class)
+		t.Fatalf("interrupted upload: %v, %s", err, class)
 	}
 	for range 2 {
 		if err := w.Forge.UploadLargeFiles(t.Context(), w.Repo, objects); err != nil {
@@ -63,30 +63,30 @@ func TestUploadLargeFiles(t *testing.T) {
 	missing, _ := changeset.PointerTo([]byte("missing"))
 	there, err := w.Forge.LargeFiles(t.Context(), w.Repo, append(list, missing, changeset.Pointer{OID: list[0].OID, Size: 1}))
 	if err != nil || len(there) != 3 || there[missing] {
-		t.Errorf("there are %v, %v", there, err)
+		t.Errorf("existing objects %v, %v", there, err)
 	}
 	if made, ended := calls(w, "POST /app/installations/{installation_id}/access_tokens"), calls(w, "DELETE /installation/token"); ended != 3 {
-		t.Errorf("%d tokens were made, %d uploads ended theirs", made, ended)
+		t.Errorf("%d tokens were created, %d revoked", made, ended)
 	}
 }
 
-// TestRefusedLargeFiles: what GitHub says of uploads is told in words, and says whether to try again.
-func TestRefusedLargeFiles(t *testing.T) {
+// TestRefusedLargeFilesAreExplained checks the class and the reason of each failure.
+func TestRefusedLargeFilesAreExplained(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault simgithub.Fault
 		class forge.Class
 		want  string // of the reason
 	}{
-		"not allowed":   {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusForbidden, Body: `{"message":"Git LFS is disabled for this repository."}`}, forge.ClassPermanent, "Git LFS is disabled"},
-		"out of order":  {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusBadGateway}, forge.ClassTemporary, "internal error (502)"},
-		"too many":      {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusTooManyRequests, RetryAfter: 5}, forge.ClassTemporary, "rate limit"},
-		"a quota":       {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusOK, Body: `{"objects":[{"oid":"OID","size":5,"error":{"code":507,"message":"Over its data quota"}}]}`}, forge.ClassPermanent, "Over its data quota"},
-		"no answer":     {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusOK, Body: `{"objects":[]}`}, forge.ClassTemporary, "GitHub could not be reached"},
-		"elsewhere":     {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusOK, Body: `{"objects":[{"oid":"OID","size":5,"actions":{"upload":{"href":"http://192.0.2.1/x?secret"}}}]}`}, forge.ClassTemporary, ""},
-		"not stored":    {simgithub.Fault{Path: "/upload$", Status: http.StatusUnprocessableEntity, Body: `{"message":"another SHA-256"}`}, forge.ClassPermanent, "another SHA-256"},
-		"redirected":    {simgithub.Fault{Path: "/upload$", Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": "http://192.0.2.1/"}}, forge.ClassPermanent, ""},
-		"not confirmed": {simgithub.Fault{Path: "/verify$", Status: http.StatusServiceUnavailable}, forge.ClassTemporary, "internal error (503)"},
+		"disabled":     {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusForbidden, Body: `{"message":"Git LFS is disabled for this repository."}`}, forge.ClassPermanent, "Git LFS is disabled"},
+		"bad gateway":  {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusBadGateway}, forge.ClassTemporary, "internal error (502)"},
+		"rate limit":   {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusTooManyRequests, RetryAfter: 5}, forge.ClassTemporary, "rate limit"},
+		"quota":        {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusOK, Body: `{"objects":[{"oid":"OID","size":5,"error":{"code":507,"message":"Over its data quota"}}]}`}, forge.ClassPermanent, "Over its data quota"},
+		"no answer":    {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusOK, Body: `{"objects":[]}`}, forge.ClassTemporary, "GitHub could not be reached"},
+		"plain HTTP":   {simgithub.Fault{Path: "/objects/batch$", Status: http.StatusOK, Body: `{"objects":[{"oid":"OID","size":5,"actions":{"upload":{"href":"http://192.0.2.1/x?secret"}}}]}`}, forge.ClassTemporary, ""},
+		"wrong hash":   {simgithub.Fault{Path: "/upload$", Status: http.StatusUnprocessableEntity, Body: `{"message":"another SHA-256"}`}, forge.ClassPermanent, "another SHA-256"},
+		"redirected":   {simgithub.Fault{Path: "/upload$", Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": "http://192.0.2.1/"}}, forge.ClassPermanent, ""},
+		"not verified": {simgithub.Fault{Path: "/verify$", Status: http.StatusServiceUnavailable}, forge.ClassTemporary, "internal error (503)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,8 +105,9 @@ func TestRefusedLargeFiles(t *testing.T) {
 	}
 }
 
-// TestNoLargeFiles: where Git LFS is switched off there is none; a wrong object is not kept.
-func TestNoLargeFiles(t *testing.T) {
+// TestLFSDisabledOrWrongHash checks that there are no large files if Git LFS is disabled, and that an object with a wrong
+// hash is not stored.
+func TestLFSDisabledOrWrongHash(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	w.Inject(t, simgithub.Fault{Path: "/objects/batch$", Status: http.StatusNotFound, Count: 1})
@@ -115,9 +116,9 @@ func TestNoLargeFiles(t *testing.T) {
 		t.Errorf("%v, %v", there, err)
 	}
 	if err := w.Forge.UploadLargeFiles(t.Context(), w.Repo, map[string][]byte{p.OID: []byte("y")}); err == nil {
-		t.Error("an object with another hash is taken")
+		t.Error("an object with a wrong hash was accepted")
 	}
 	if _, err := w.LFS(forgetest.FullName, p.OID); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the wrong object is kept: %v", err)
+		t.Errorf("the object with a wrong hash was stored: %v", err)
 	}
 }

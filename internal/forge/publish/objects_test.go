@@ -25,7 +25,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-func TestTreeOfAVeryLargeRepository(t *testing.T) {
+func TestTreeInSeveralRequests(t *testing.T) {
 	t.Parallel()
 	blob := func(path string) m { return m{"path": path, "mode": "100644", "type": "blob", "sha": "b-" + path} }
 	folder := func(path, id string) m { return m{"path": path, "mode": "040000", "type": "tree", "sha": id} }

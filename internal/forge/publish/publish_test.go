@@ -19,7 +19,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// checkout is a VM's clone, made with real git.
+// checkout is a clone on a VM, created with git.
 type checkout struct {
 	t    *testing.T
 	dir  string
@@ -30,7 +30,7 @@ func clone(t *testing.T, w *forgetest.World) *checkout {
 	t.Helper()
 	c := &checkout{t: t, dir: filepath.Join(t.TempDir(), "clone")}
 	r := forgetest.Must(w.As("octo").Repo(forgetest.FullName))(t)
-	c.run(filepath.Dir(c.dir), "clone", "--quiet", "--no-local", r.Git.Dir, c.dir) // copying files would meet those of other tests half written
+	c.run(filepath.Dir(c.dir), "clone", "--quiet", "--no-local", r.Git.Dir, c.dir) // copied files could be incomplete while other tests write them
 	c.base = c.git("rev-parse", "HEAD")
 	return c
 }
@@ -70,7 +70,7 @@ func (c *checkout) commit(message string) string {
 	return c.git("rev-parse", "HEAD")
 }
 
-// message returns a commit's message, byte for byte.
+// message returns the exact message of a commit.
 func (c *checkout) message(rev string) string {
 	_, message, _ := strings.Cut(c.run(c.dir, "cat-file", "commit", rev), "\n\n")
 	return message
@@ -102,7 +102,7 @@ func (c *checkout) changeset() *changeset.Changeset {
 	return cs
 }
 
-// kindsOfWork are the changes that a commit can make, each on a fresh clone.
+// kindsOfWork returns the kinds of changes that a commit can make, each for a new clone.
 func kindsOfWork() map[string]func(c *checkout) {
 	return map[string]func(c *checkout){
 		"add and edit": func(c *checkout) {
@@ -154,7 +154,7 @@ func kindsOfWork() map[string]func(c *checkout) {
 	}
 }
 
-// TestPublish sends every kind of change and compares the trees and files with those of the clone.
+// TestPublish publishes every kind of change and compares the trees and files with those of the clone.
 func TestPublish(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
@@ -187,12 +187,12 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-func TestPublishAChain(t *testing.T) {
+func TestPublishSeveralCommits(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	onBase := forgetest.Must(w.As("wendy").PushCommit(forgetest.FullName, simgithub.Commit{Branch: "main", Message: "Meanwhile", Files: map[string]string{"theirs.txt": "theirs\n"}}))(t)
 	c := clone(t, w)
-	c.git("reset", "--quiet", "--hard", "HEAD~1") // the VM began before that
+	c.git("reset", "--quiet", "--hard", "HEAD~1") // the VM started before that
 	c.base = c.git("rev-parse", "HEAD")
 	c.write("one.txt", "1\n")
 	one := c.commit("One")
@@ -211,7 +211,7 @@ func TestPublishAChain(t *testing.T) {
 	}
 	c.git("fetch", "--quiet", "origin", "errand/1")
 	if got := strings.Fields(c.git("log", "-1", "--format=%P", "FETCH_HEAD^")); !cmp.Equal(got, []string{first.IDs[one], onBase}) {
-		t.Errorf("the merge's parents are %v", got)
+		t.Errorf("the parents of the merge are %v", got)
 	}
 
 	before := w.Forge.Calls(forge.ForTask)
@@ -220,7 +220,7 @@ func TestPublishAChain(t *testing.T) {
 		t.Error(diff)
 	}
 	if n := w.Forge.Calls(forge.ForTask) - before; n != 0 {
-		t.Errorf("%d calls for what is published already", n)
+		t.Errorf("%d calls for commits that are already published", n)
 	}
 	known := maps.Clone(first.IDs)
 	delete(known, two)
@@ -230,7 +230,7 @@ func TestPublishAChain(t *testing.T) {
 	}
 }
 
-func TestPublishGoesOnAfterFaults(t *testing.T) {
+func TestPublishResumesAfterFailure(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	c := clone(t, w)
@@ -251,29 +251,29 @@ func TestPublishGoesOnAfterFaults(t *testing.T) {
 	}
 }
 
-// TestPublishRefuses shows that a changeset that lies is not published.
+// TestPublishRefuses checks that an inconsistent changeset is not published.
 func TestPublishRefuses(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		lie  func(cs *changeset.Changeset)
 		want error
 	}{
-		"another tree": {func(cs *changeset.Changeset) { cs.Commits[0].Tree = strings.Repeat("a", 40) }, forge.ErrTreeMismatch},
-		"other content": {func(cs *changeset.Changeset) {
+		"wrong tree": {func(cs *changeset.Changeset) { cs.Commits[0].Tree = strings.Repeat("a", 40) }, forge.ErrTreeMismatch},
+		"wrong content": {func(cs *changeset.Changeset) {
 			for id := range cs.Blobs {
 				cs.Blobs[id] = []byte("not that\n")
 			}
 		}, forge.ErrTreeMismatch},
-		"other binary content": {func(cs *changeset.Changeset) {
+		"wrong binary content": {func(cs *changeset.Changeset) {
 			for id := range cs.Blobs {
 				cs.Blobs[id] = []byte("\x00")
 			}
 		}, forge.ErrTreeMismatch},
-		"no content":    {func(cs *changeset.Changeset) { clear(cs.Blobs) }, forge.ErrIncomplete},
-		"no parents":    {func(cs *changeset.Changeset) { cs.Commits[0].Parents = nil }, forge.ErrIncomplete},
-		"other parents": {func(cs *changeset.Changeset) { cs.Commits[0].Parents = []string{strings.Repeat("b", 40)} }, forge.ErrIncomplete},
-		"odd mode":      {func(cs *changeset.Changeset) { cs.Commits[0].Changes[0].Mode = "100666" }, forge.ErrIncomplete},
-		"hidden change": {func(cs *changeset.Changeset) { cs.Commits[0].Changes = nil }, forge.ErrTreeMismatch},
+		"missing content": {func(cs *changeset.Changeset) { clear(cs.Blobs) }, forge.ErrIncomplete},
+		"missing parents": {func(cs *changeset.Changeset) { cs.Commits[0].Parents = nil }, forge.ErrIncomplete},
+		"wrong parents":   {func(cs *changeset.Changeset) { cs.Commits[0].Parents = []string{strings.Repeat("b", 40)} }, forge.ErrIncomplete},
+		"invalid mode":    {func(cs *changeset.Changeset) { cs.Commits[0].Changes[0].Mode = "100666" }, forge.ErrIncomplete},
+		"hidden change":   {func(cs *changeset.Changeset) { cs.Commits[0].Changes = nil }, forge.ErrTreeMismatch},
 	}
 	w := forgetest.NewWorld(t)
 	for name, tt := range tests {
@@ -292,7 +292,7 @@ func TestPublishRefuses(t *testing.T) {
 	}
 }
 
-func TestMove(t *testing.T) {
+func TestMoveBranch(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	push := func(branch, content string) string {
@@ -311,7 +311,7 @@ func TestMove(t *testing.T) {
 		}
 	}
 	check("")
-	for range 2 { // may be repeated
+	for range 2 { // can be repeated
 		if err := move("", a); err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +328,7 @@ func TestMove(t *testing.T) {
 	}
 	check(theirs)
 	if err := move("", a); !errors.Is(err, forge.ErrMoved) {
-		t.Errorf("made over somebody's branch: %v", err)
+		t.Errorf("replaced an existing branch: %v", err)
 	}
 	if err := w.As("wendy").DeleteBranch(forgetest.FullName, "errand/1"); err != nil {
 		t.Fatal(err)
@@ -339,7 +339,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-func TestMoveSettlesUnknownOutcomes(t *testing.T) {
+func TestMoveBranchSettlesUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	main := forgetest.Must(w.Forge.Head(t.Context(), w.Repo, "main"))(t)

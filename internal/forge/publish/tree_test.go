@@ -17,7 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge/forgetest"
 )
 
-// treeRequests records the paths of each request for a tree.
+// treeRequests records the paths of each request that creates a tree.
 type treeRequests struct {
 	mu    sync.Mutex
 	paths [][]string
@@ -53,9 +53,9 @@ func (r *treeRequests) watch(c *forge.Config) {
 	})
 }
 
-// TestPublishChangesOfKind: where a path becomes a directory, or a directory something else, no request for a tree
-// has a path as a file and as a directory, whatever else the commit does.
-func TestPublishChangesOfKind(t *testing.T) {
+// TestPublishFilesReplacedByDirectories checks that no request that creates a tree has a path both as a file and as a
+// directory, whatever else the commit changes.
+func TestPublishFilesReplacedByDirectories(t *testing.T) {
 	t.Parallel()
 	replace := func(c *checkout, path, by string) {
 		c.git("rm", "--quiet", "-r", path)
@@ -70,20 +70,20 @@ func TestPublishChangesOfKind(t *testing.T) {
 		commits  []func(c *checkout)
 		requests int
 	}{
-		"a folder to a file":      {[]func(c *checkout){func(c *checkout) { replace(c, "dir", "") }}, 2},
-		"a file to a folder":      {[]func(c *checkout){func(c *checkout) { replace(c, "old.txt", "/deep/now") }}, 2},
-		"a folder to a link":      {[]func(c *checkout){func(c *checkout) { c.git("rm", "--quiet", "-r", "dir"); link(c, "dir") }}, 2},
-		"a link to a folder":      {[]func(c *checkout){func(c *checkout) { link(c, "a") }, func(c *checkout) { replace(c, "a", "/b") }}, 3},
-		"a link to a file":        {[]func(c *checkout){func(c *checkout) { link(c, "a") }, func(c *checkout) { replace(c, "a", "") }}, 2},
-		"deep in a folder":        {[]func(c *checkout){func(c *checkout) { c.write("x/y/z/1", "1"); c.write("x/2", "2") }, func(c *checkout) { replace(c, "x", "") }}, 3},
-		"another case of letters": {[]func(c *checkout){func(c *checkout) { c.git("mv", "old.txt", "OLD.txt"); c.git("mv", "dir", "Dir") }}, 1},
-		"names that begin alike":  {[]func(c *checkout){func(c *checkout) { c.git("rm", "--quiet", "-r", "dir"); c.write("dir-a", "a"); c.write("dir.b/c", "b") }}, 1},
-		"both at once": {[]func(c *checkout){func(c *checkout) {
+		"directory to file":  {[]func(c *checkout){func(c *checkout) { replace(c, "dir", "") }}, 2},
+		"file to directory":  {[]func(c *checkout){func(c *checkout) { replace(c, "old.txt", "/deep/now") }}, 2},
+		"directory to link":  {[]func(c *checkout){func(c *checkout) { c.git("rm", "--quiet", "-r", "dir"); link(c, "dir") }}, 2},
+		"link to directory":  {[]func(c *checkout){func(c *checkout) { link(c, "a") }, func(c *checkout) { replace(c, "a", "/b") }}, 3},
+		"link to file":       {[]func(c *checkout){func(c *checkout) { link(c, "a") }, func(c *checkout) { replace(c, "a", "") }}, 2},
+		"nested directories": {[]func(c *checkout){func(c *checkout) { c.write("x/y/z/1", "1"); c.write("x/2", "2") }, func(c *checkout) { replace(c, "x", "") }}, 3},
+		"case of letters":    {[]func(c *checkout){func(c *checkout) { c.git("mv", "old.txt", "OLD.txt"); c.git("mv", "dir", "Dir") }}, 1},
+		"common prefix":      {[]func(c *checkout){func(c *checkout) { c.git("rm", "--quiet", "-r", "dir"); c.write("dir-a", "a"); c.write("dir.b/c", "b") }}, 1},
+		"both directions": {[]func(c *checkout){func(c *checkout) {
 			replace(c, "dir", "")
 			replace(c, "old.txt", "/now")
 			c.git("mv", "README.md", "READ.md")
 		}}, 2},
-		"a submodule to a folder": {[]func(c *checkout){
+		"submodule to directory": {[]func(c *checkout){
 			func(c *checkout) {
 				c.git("update-index", "--add", "--cacheinfo", "160000,"+c.base+",sub")
 				if err := os.Mkdir(filepath.Join(c.dir, "sub"), 0o755); err != nil {
@@ -93,7 +93,7 @@ func TestPublishChangesOfKind(t *testing.T) {
 			},
 			func(c *checkout) { c.git("rm", "--quiet", "--cached", "sub"); c.write("sub/file", "x\n") },
 		}, 3},
-		"all that there is": {[]func(c *checkout){func(c *checkout) { c.git("rm", "--quiet", "-r", "."); c.write("dir", "x\n") }}, 2},
+		"all files": {[]func(c *checkout){func(c *checkout) { c.git("rm", "--quiet", "-r", "."); c.write("dir", "x\n") }}, 2},
 		"many files": {[]func(c *checkout){
 			func(c *checkout) {
 				for i := range 130 {
