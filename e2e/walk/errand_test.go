@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/handlers"
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/secretscan"
@@ -52,12 +52,12 @@ type errand struct {
 type bench struct {
 	redact  *trust.Redactor
 	scanner *secretscan.Scanner
-	agents  *agent.Set
+	agents  *registry.Registry
 	err     error
 }
 
 var shared = sync.OnceValue(func() *bench {
-	agents, err := agent.NewSet(agent.DefaultConfig())
+	agents, err := registry.New(registry.DefaultConfig())
 	return &bench{redact: trust.NewRedactor(nil, "hunter2-hunter2"), scanner: secretscan.New(nil, "hunter2-hunter2"), agents: agents, err: err}
 })
 
@@ -72,7 +72,7 @@ func (w *world) start() {
 	now := func() time.Time { return w.now }
 	gh := api{hub: w.hub}
 	e.steps = workflow.New(workflow.Config{
-		Store: w.journal, GitHub: gh, VMs: w.machines, Runner: w.machines, Tether: w.machines, Files: files{w: w}, Agents: b.agents, Agent: agent.DefaultConfig(),
+		Store: w.journal, GitHub: gh, VMs: w.machines, Runner: w.machines, Tether: w.machines, Files: files{w: w}, Agents: b.agents, Agent: registry.DefaultConfig(),
 		Redact: b.redact, Scanner: b.scanner, Defaults: state.DefaultSettings(), Now: now,
 		RepoConfig: func(data []byte) (state.Settings, error) {
 			return config.ParseRepo(data, state.DefaultSettings(), nil)

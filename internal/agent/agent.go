@@ -1,6 +1,6 @@
-// Package agent drives the command lines of coding agents. An [Adapter] translates a run's [Spec] into a command line,
+// Package agent defines how errand calls coding agents. An [Adapter] translates a run's [Spec] into a command line,
 // environment, input and files, and translates the command's output into the events of package runlog and a final
-// [Result].
+// [Result]. Each agent program has its adapter in a package of its own; package registry finds an adapter by its name.
 //
 // An adapter starts no process and opens no file; the caller does that on the VM. The same adapter therefore serves a
 // run over SSH, a test, and a log that is read again later. The output of a command is untrusted: a parser never fails
@@ -8,8 +8,8 @@
 //
 // The model gateway's token count is authoritative; the usage reported here is a cross-check.
 //
-// Start here: [Adapter]. The rules for judging a run are at claudeParser.Exit, and the data that a final answer may
-// carry for the orchestrator is at [ParseOutcome]. The conformance suite is in package agenttest.
+// Start with [Adapter], and then package claude as an example of one. [ParseOutcome] reads the data that a final answer
+// carries for the orchestrator. The conformance suite of adapters is in package agenttest.
 package agent
 
 import (
@@ -31,30 +31,21 @@ type Adapter interface {
 	Command(Spec) (Cmd, error)
 	// NewParser returns a parser for the output of one run.
 	NewParser() Parser
-	// SessionFiles returns the files and directories that carry a session to another VM, relative to home and with
-	// forward slashes. workDir must be a real path, without symbolic links.
-	SessionFiles(home, workDir, session string) []string
+	// SessionFiles returns the files and directories that carry a session to another VM, relative to the agent's home
+	// directory and with forward slashes. workDir must be a real path, without symbolic links.
+	SessionFiles(workDir, session string) []string
 }
 
 // Capabilities are the features that not every agent supports.
 type Capabilities struct {
 	// Resume: a session can be continued by its id.
 	Resume bool
-	// Fork: a session can be continued under a new id while the old one stays unchanged.
-	Fork bool
 	// Schema: the final answer can be constrained to a JSON schema.
 	Schema bool
-	// Usage: the agent reports the tokens that it used. Cost: it also estimates their cost.
-	Usage, Cost bool
-	// OwnSessionID: the agent chooses the id of a new session; Spec.Session is ignored.
-	OwnSessionID bool
 	// NoTurnLimit: the agent does not enforce MaxTurns, so the counter of its model calls must end the run.
 	NoTurnLimit bool
 	// MCP: the servers of Spec.MCP are started, and their tools offered.
 	MCP bool
-	// Shell: the program itself refuses commands that Spec.Shell does not list. Without it, the list is only part of
-	// the prompt.
-	Shell bool
 	// API is the dialect in which the agent calls a model: anthropic, openai or gemini. Empty means that the
 	// configuration decides.
 	API string
@@ -63,22 +54,23 @@ type Capabilities struct {
 	Helpers []string
 }
 
+// DefaultMaxTurns is the limit on model calls of a run whose [Spec] sets none.
+const DefaultMaxTurns = 30
+
 // Spec describes a run.
 type Spec struct {
 	// WorkDir is the checkout, Home the agent's home directory, and RunDir a directory of this run only, outside the
 	// checkout, for the files that Command returns. All are absolute paths on the VM.
 	WorkDir, Home, RunDir string
-	// Step is the orchestrator's name of the run's purpose. It selects the model if Model is empty.
-	Step  string
+	// Step is the orchestrator's name of the run's purpose.
+	Step string
+	// Model is the model to call. It may be empty for a program that chooses one itself.
 	Model string
 	// Prompt is the task; System is added to the agent's own system prompt.
 	Prompt, System string
-	// Resume is the id of a session to continue, Session the id of a new one (a UUID). With Fork, the resumed session
-	// stays unchanged and a copy of it continues under its own id.
+	// Resume is the id of a session to continue, Session the id of a new one (a UUID). An agent that chooses the ids of
+	// its sessions itself ignores Session.
 	Resume, Session string
-	Fork            bool
-	// Tools limits the agent to these tools, by the agent's own names; empty means its coding tools.
-	Tools []string
 	// Deny lists calls for the agent's own rules to refuse. They prevent mistakes and are not a security boundary.
 	Deny []string
 	// Shell lists the beginnings of the commands that the agent may run in a shell, such as "git" or "npm run"; Deny
@@ -150,6 +142,9 @@ type Ended struct {
 	Prior *runlog.Usage
 }
 
+// Clean reports whether the program exited on its own and reports success.
+func (e Ended) Clean() bool { return e.Exit.Code == 0 && e.Exit.Signal == "" }
+
 // Result is the outcome of a run.
 type Result struct {
 	Status Status
@@ -176,27 +171,20 @@ type Result struct {
 	Said string
 }
 
-// verdict is the status part of a [Result].
-type verdict struct {
-	status    Status
-	why, said string
+// Program is the configured program of an adapter.
+type Program struct {
+	// Command starts the program, with leading arguments.
+	Command []string
+	// Env is set for the program and all processes that it starts.
+	Env map[string]string
 }
 
-// maxSaid bounds the stored part of a program's failure text, in bytes.
-const maxSaid = 2000
-
-// judge stores a verdict in the result.
-func (r *Result) judge(v verdict) {
-	r.Status, r.Why, r.Said = v.status, v.why, cutText(v.said, maxSaid)
+// Route is the adapter and the model of a step. In the configuration and in comments it is written as "model" or
+// "adapter:model"; a colon after anything but an adapter's name belongs to the model.
+type Route struct {
+	// Adapter is never empty; Model is empty if the configuration leaves it to the program.
+	Adapter, Model string
 }
 
-// adapters returns the constructors of adapters by name.
-func adapters() map[string]func(Config) Adapter {
-	return map[string]func(Config) Adapter{
-		NameClaude:  func(c Config) Adapter { return &claude{cfg: c} },
-		NameCodex:   func(c Config) Adapter { return &codex{cfg: c} },
-		NameGemini:  func(c Config) Adapter { return &gemini{cfg: c} },
-		NameCommand: func(c Config) Adapter { return &command{cfg: c} },
-		NameAPI:     func(c Config) Adapter { return &api{cfg: c} },
-	}
-}
+// String returns the route as "adapter:model".
+func (r Route) String() string { return r.Adapter + ":" + r.Model }

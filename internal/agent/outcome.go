@@ -51,7 +51,7 @@ type Outcome struct {
 }
 
 // Or returns the kind, or the given one if the agent left it out.
-func (o Outcome) Or(kind OutcomeKind) OutcomeKind { return firstOf(o.Kind, kind) }
+func (o Outcome) Or(kind OutcomeKind) OutcomeKind { return cmp.Or(o.Kind, kind) }
 
 // ThreadAnswer is the answer to one review thread, with the commit that addressed it, if any.
 type ThreadAnswer struct {
@@ -154,7 +154,7 @@ func explain(err error, block string) error {
 		line := 1 + strings.Count(block[:min(int(syntax.Offset), len(block))], "\n")
 		return fmt.Errorf("line %d: %w", line, err)
 	case errors.As(err, &kind):
-		return fmt.Errorf("%s must not be a %s", firstOf(kind.Field, "the block"), kind.Value)
+		return fmt.Errorf("%s must not be a %s", cmp.Or(kind.Field, "the block"), kind.Value)
 	}
 	return err
 }
@@ -162,12 +162,12 @@ func explain(err error, block string) error {
 // check refuses ambiguous outcomes.
 func (o *Outcome) check() error {
 	if o.Kind != "" && !slices.Contains(OutcomeKinds(), o.Kind) {
-		return fmt.Errorf("outcome %q is unknown; use one of %s", cutText(string(o.Kind), 40), kindList())
+		return fmt.Errorf("outcome %.40q is unknown; use one of %s", o.Kind, kindList())
 	}
 	seen := map[Label]bool{}
 	for i, t := range o.Threads {
 		if t.ID == "" || seen[t.ID] {
-			return fmt.Errorf("threads[%d]: the id %q is missing or occurs twice", i, cutText(string(t.ID), 80))
+			return fmt.Errorf("threads[%d]: the id %.80q is missing or occurs twice", i, t.ID)
 		}
 		seen[t.ID] = true
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Unread recovers the conclusion, question and title from an errand block that [ParseOutcome] refuses. The kind is
+// RecoverOutcome recovers the conclusion, question and title from an errand block that [ParseOutcome] refuses. The kind is
 // empty if it cannot be recovered. block is the last block as written.
-func Unread(text string) (o Outcome, block string) {
+func RecoverOutcome(text string) (o Outcome, block string) {
 	block, _, _ = cutBlock(text)
 	if m := outcomeWord.FindStringSubmatch(block); m != nil {
 		if kind := OutcomeKind(strings.ToLower(m[1])); slices.Contains(OutcomeKinds(), kind) {

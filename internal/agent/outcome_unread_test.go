@@ -27,13 +27,13 @@ func TestUnread(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o, block := agent.Unread("Words.\n\n```errand\n" + tc.block + "\n```\n")
+			o, block := agent.RecoverOutcome("Words.\n\n```errand\n" + tc.block + "\n```\n")
 			if diff := cmp.Diff(tc.want, o); diff != "" || len(block) < len(tc.block) {
 				t.Errorf("of %q (-want +got):\n%s", block, diff)
 			}
 		})
 	}
-	if o, block := agent.Unread("Words, and no block. \"outcome\": \"done\""); o.Kind != "" || block != "" {
+	if o, block := agent.RecoverOutcome("Words, and no block. \"outcome\": \"done\""); o.Kind != "" || block != "" {
 		t.Errorf("of no block: %+v, %q", o, block)
 	}
 }
@@ -42,7 +42,7 @@ func FuzzUnread(f *testing.F) {
 	f.Add("```errand\n{\"outcome\": \"question\", \"question\": \"Which \"world\"?\"}\n```")
 	f.Add("```errand\n{\"outcome\": build, \"title\": \"\\u12\"")
 	f.Fuzz(func(t *testing.T, text string) {
-		o, block := agent.Unread(text)
+		o, block := agent.RecoverOutcome(text)
 		if utf8.ValidString(text) && (!utf8.ValidString(o.Question) || !utf8.ValidString(o.Title)) || len(block) > len(text) {
 			t.Errorf("question %q, title %q of %q", o.Question, o.Title, block)
 		}

@@ -1,7 +1,5 @@
 package agent
 
-import "github.com/errand-bot/errand/internal/runlog"
-
 // Status is the way in which a run ended.
 type Status string
 
@@ -61,26 +59,4 @@ func (s Status) Class() Class {
 		return ClassRetryable
 	}
 	return ClassFatal
-}
-
-// ofCause returns the status that the runner's cause already determines, or "".
-func ofCause(e Ended) Status {
-	if e.StopRequested {
-		return StatusInterrupted
-	}
-	switch e.Exit.Cause {
-	case runlog.CauseStopped:
-		return StatusInterrupted
-	case runlog.CauseDuration:
-		return StatusDuration
-	case runlog.CauseStalled:
-		return StatusStalled
-	case runlog.CauseLost:
-		return StatusLost
-	case runlog.CauseSetupFailed:
-		return StatusSetupFailed
-	case runlog.CauseStartFailed:
-		return StatusStartFailed
-	}
-	return ""
 }

@@ -11,7 +11,7 @@ package config
 import (
 	"time"
 
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/bake"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/modelapi"
@@ -44,7 +44,7 @@ type Config struct {
 	Trust   Trust   `yaml:"trust"`
 	Admin   Admin   `yaml:"admin"`
 
-	Agent agent.Config `yaml:"agent"`
+	Agent registry.Config `yaml:"agent"`
 	// Models are the APIs of model providers that VMs reach through the tether. Their names are part of the path:
 	// /llm/NAME.
 	Models map[string]Model `yaml:"models"`
@@ -280,7 +280,7 @@ func Default() Config {
 		Enabled: true, Deployment: "errand", Data: "errand-data", Listen: "127.0.0.1:8080",
 		Log:      Log{Level: "info", Format: "json"},
 		GitHub:   GitHub{URL: "https://github.com"},
-		Agent:    agent.DefaultConfig(),
+		Agent:    registry.DefaultConfig(),
 		Models:   map[string]Model{},
 		Prices:   modelapi.DefaultPrices(),
 		Provider: "local",

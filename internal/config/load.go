@@ -6,7 +6,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/registry"
 )
 
 // maxFile is the maximum size of a configuration file in bytes.
@@ -45,7 +45,7 @@ func Parse(data []byte, env func(string) (string, bool)) (Config, error) {
 
 // agentDefaults clears the default adapter's program and model if the file selects another adapter.
 func (c *Config) agentDefaults(doc *document) {
-	if c.Agent.Adapter == agent.DefaultConfig().Adapter {
+	if c.Agent.Adapter == registry.DefaultConfig().Adapter {
 		return
 	}
 	if !doc.has("agent.command") {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -23,7 +23,7 @@ var errNoProvider = errors.New("no provider under models speaks its API")
 // supports the adapter's API (of several the one with the API's name), otherwise the only one. The error states the
 // correction. It is nil, with an empty name, if an adapter of any API has no provider.
 func (c Config) ProviderOf(adapter string) (string, error) {
-	api, names := agent.APIOf(adapter), slices.Sorted(maps.Keys(c.Models))
+	api, names := registry.APIOf(adapter), slices.Sorted(maps.Keys(c.Models))
 	if want := c.Agent.For(adapter).Provider; want != "" {
 		if _, ok := c.Models[want]; !ok {
 			return "", fmt.Errorf("%q: there is no provider of this name under models", want)
@@ -69,7 +69,7 @@ func (c Config) routeProblems(r *report) {
 		case err == nil:
 			c.claudeOnly(r, name, provider)
 		case errors.Is(err, errNoProvider):
-			r.unless(false, "models."+agent.APIOf(name), "the agent %s needs it (for %s); write its url and key", name, usesInWords(uses))
+			r.unless(false, "models."+registry.APIOf(name), "the agent %s needs it (for %s); write its url and key", name, usesInWords(uses))
 		case err != nil && name == c.Agent.Adapter:
 			r.unless(false, "agent.provider", "%s", err)
 		case err != nil:
@@ -85,7 +85,7 @@ func usesInWords(uses []string) string {
 		switch u {
 		case "":
 			words = append(words, "every step that agent.models does not name")
-		case agent.UseChoices:
+		case registry.UseChoices:
 			words = append(words, "what people choose")
 		default:
 			words = append(words, "the step "+u)

@@ -6,7 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/claude"
+	"github.com/errand-bot/errand/internal/agent/codex"
+	"github.com/errand-bot/errand/internal/agent/gemini"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/modelapi"
 )
@@ -82,12 +85,12 @@ func TestProviders(t *testing.T) {
 // those that a program asks by itself.
 func TestWhatIsUnsetHasAPrice(t *testing.T) {
 	t.Parallel()
-	models := []string{agent.DefaultModel, agent.DefaultCodexModel, agent.DefaultGeminiModel}
-	set, err := agent.NewSet(agent.Config{})
+	models := []string{claude.DefaultModel, codex.DefaultModel, gemini.DefaultModel}
+	set, err := registry.New(registry.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range agent.Names() {
+	for _, name := range registry.Names() {
 		models = append(models, set.Of(name).Capabilities().Helpers...)
 	}
 	for _, model := range models {

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
 )
 
 // makeAgents makes the adapters of all agents that runs may be given to.
 func (s *Server) makeAgents(context.Context) (err error) {
-	s.agents, err = agent.NewSet(s.cfg.Agent)
+	s.agents, err = registry.New(s.cfg.Agent)
 	return err
 }
 

@@ -21,7 +21,7 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/admin"
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/durable"
@@ -94,7 +94,7 @@ type Server struct {
 	redact   *trust.Redactor
 	scanner  *secretscan.Scanner
 	metrics  *admin.Metrics
-	agents   *agent.Set
+	agents   *registry.Registry
 	steps    *workflow.Steps
 	queue    *queue.Queue
 	poller   *watch.Poller

@@ -50,7 +50,7 @@ type Runner interface {
 // Tether is the VM's connection to errand.
 type Tether = workspace.Tether
 
-// Agents has the adapters of agents; *agent.Set is one.
+// Agents has the adapters of agents; *registry.Registry is one.
 type Agents interface {
 	launch.Agents
 	result.Agents

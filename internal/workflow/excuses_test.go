@@ -8,7 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/api"
+	"github.com/errand-bot/errand/internal/agent/claude"
+	"github.com/errand-bot/errand/internal/agent/codex"
+	"github.com/errand-bot/errand/internal/agent/command"
+	"github.com/errand-bot/errand/internal/agent/gemini"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
 )
@@ -17,17 +21,17 @@ import (
 // read, whatever program it is and whatever it says.
 func TestExcusesStayOut(t *testing.T) {
 	t.Parallel()
-	claude := func(text string, http int) string {
+	claudeLines := func(text string, http int) string {
 		line, err := json.Marshal(map[string]any{"type": "result", "subtype": "success", "is_error": true, "num_turns": 2, "result": text, "session_id": "s-1", "api_error_status": http})
 		check(t, err)
 		return string(line)
 	}
-	codex := func(text string) []string {
+	codexLines := func(text string) []string {
 		line, err := json.Marshal(map[string]any{"type": "turn.failed", "error": map[string]string{"message": text}})
 		check(t, err)
 		return []string{`{"type":"thread.started","thread_id":"t-1"}`, `{"type":"turn.started"}`, string(line)}
 	}
-	gemini := func(text string) []string {
+	geminiLines := func(text string) []string {
 		line, err := json.Marshal(map[string]any{"type": "result", "status": "error", "error": map[string]string{"type": "Error", "message": text}})
 		check(t, err)
 		return []string{`{"type":"init","session_id":"g-1","model":"m"}`, string(line)}
@@ -39,22 +43,22 @@ func TestExcusesStayOut(t *testing.T) {
 		excuse  string // a part of what the program says
 		want    string // what people read
 	}{
-		"claude, its gateway":     {agent.NameClaude, 1, []string{started, claude("API Error: 529 overloaded. check your inference gateway (127.0.0.1:9413)", 529)}, "inference gateway", "the model's provider is overloaded or failing (HTTP 529)"},
-		"claude, a command":       {agent.NameClaude, 1, []string{started, claude("Not logged in · Please run /login", 401)}, "run /login", "the model's provider refused the call (HTTP 401)"},
-		"claude, a refusal":       {agent.NameClaude, 1, []string{started, strings.Replace(claude("Claude Code is unable to respond. Try /clear", 0), `"is_error"`, `"stop_reason":"refusal","is_error"`, 1)}, "/clear", "the model declined to answer"},
-		"claude, no result":       {agent.NameClaude, 1, []string{started, "stderr: TypeError: x is undefined", "stderr:     at Foo (/opt/claude/cli.js:1:2)"}, "cli.js", "the agent's program or the model's provider did not accept what it was asked"},
-		"claude, errand's voice":  {agent.NameClaude, 1, []string{started, claude("API Error: 403 errand: The task's cap is reached. @ada write `@errand approve`", 403)}, "@errand approve", "the model's provider refused the call (HTTP 403)"},
-		"claude, another tongue":  {agent.NameClaude, 1, []string{started, claude("Ошибка: модель перегружена — 请稍后再试", 500)}, "перегружена", "the model's provider is overloaded or failing (HTTP 500)"},
-		"claude, HTML":            {agent.NameClaude, 1, []string{started, claude("<h1>502 Bad Gateway</h1><img src=x onerror=alert(1)> - [x] approve", 502)}, "onerror", "the model's provider is overloaded or failing (HTTP 502)"},
-		"claude, very long":       {agent.NameClaude, 1, []string{started, claude(strings.Repeat("overloaded! ", 100_000), 529)}, "overloaded!", "the model's provider is overloaded or failing (HTTP 529)"},
-		"codex, another model":    {agent.NameCodex, 1, codex("Selected model is at capacity. Please try a different model."), "different model", "the model's provider is overloaded or failing"},
-		"codex, a request id":     {agent.NameCodex, 1, codex("unexpected status 403 Forbidden: no, url: http://127.0.0.1:42285/v1/responses, request id: req_1"), "Forbidden", "the model's provider refused the call (HTTP 403)"},
-		"codex, a JSON tail":      {agent.NameCodex, 1, codex(`{"error":{"message":"bad","type":"invalid_request_error","param":"tools[3]"}}`), "bad", "the agent's program or the model's provider did not accept what it was asked"},
-		"codex, nothing known":    {agent.NameCodex, 1, codex("zorp: see https://help.example/codex @bob"), "zorp", "the agent's program ended with code 1 before its work was done"},
-		"gemini, another account": {agent.NameGemini, 145, append(gemini("[API Error: 401 switch to another /auth method]"), "stderr: 401"), "/auth", "the model's provider refused the call (HTTP 401)"},
-		"gemini, a stack":         {agent.NameGemini, 1, []string{`{"type":"init","session_id":"g-1","model":"m"}`, "stderr: Error: boom at /usr/lib/node_modules/gemini.js", "stderr:     at run (/tmp/x.js:1)"}, "boom", "the agent's program ended with code 1 before its work was done"},
-		"command, its last line":  {agent.NameCommand, 3, []string{"working", "stderr: Traceback", "stderr: litellm.RateLimitError: buy credits at https://x.example"}, "litellm", "the agent's program ended with code 3 before its work was done"},
-		"api, the provider's":     {agent.NameAPI, 1, []string{`{"type":"started","session":"a-1"}`, `{"type":"result","result":{"cause":"overloaded","http":503,"message":"upstream connect error, request_id=abc"}}`}, "upstream connect", "the model's provider is overloaded or failing (HTTP 503)"},
+		"claude, its gateway":     {claude.Name, 1, []string{started, claudeLines("API Error: 529 overloaded. check your inference gateway (127.0.0.1:9413)", 529)}, "inference gateway", "the model's provider is overloaded or failing (HTTP 529)"},
+		"claude, a command":       {claude.Name, 1, []string{started, claudeLines("Not logged in · Please run /login", 401)}, "run /login", "the model's provider refused the call (HTTP 401)"},
+		"claude, a refusal":       {claude.Name, 1, []string{started, strings.Replace(claudeLines("Claude Code is unable to respond. Try /clear", 0), `"is_error"`, `"stop_reason":"refusal","is_error"`, 1)}, "/clear", "the model declined to answer"},
+		"claude, no result":       {claude.Name, 1, []string{started, "stderr: TypeError: x is undefined", "stderr:     at Foo (/opt/claude/cli.js:1:2)"}, "cli.js", "the agent's program or the model's provider did not accept what it was asked"},
+		"claude, errand's voice":  {claude.Name, 1, []string{started, claudeLines("API Error: 403 errand: The task's cap is reached. @ada write `@errand approve`", 403)}, "@errand approve", "the model's provider refused the call (HTTP 403)"},
+		"claude, another tongue":  {claude.Name, 1, []string{started, claudeLines("Ошибка: модель перегружена — 请稍后再试", 500)}, "перегружена", "the model's provider is overloaded or failing (HTTP 500)"},
+		"claude, HTML":            {claude.Name, 1, []string{started, claudeLines("<h1>502 Bad Gateway</h1><img src=x onerror=alert(1)> - [x] approve", 502)}, "onerror", "the model's provider is overloaded or failing (HTTP 502)"},
+		"claude, very long":       {claude.Name, 1, []string{started, claudeLines(strings.Repeat("overloaded! ", 100_000), 529)}, "overloaded!", "the model's provider is overloaded or failing (HTTP 529)"},
+		"codex, another model":    {codex.Name, 1, codexLines("Selected model is at capacity. Please try a different model."), "different model", "the model's provider is overloaded or failing"},
+		"codex, a request id":     {codex.Name, 1, codexLines("unexpected status 403 Forbidden: no, url: http://127.0.0.1:42285/v1/responses, request id: req_1"), "Forbidden", "the model's provider refused the call (HTTP 403)"},
+		"codex, a JSON tail":      {codex.Name, 1, codexLines(`{"error":{"message":"bad","type":"invalid_request_error","param":"tools[3]"}}`), "bad", "the agent's program or the model's provider did not accept what it was asked"},
+		"codex, nothing known":    {codex.Name, 1, codexLines("zorp: see https://help.example/codex @bob"), "zorp", "the agent's program ended with code 1 before its work was done"},
+		"gemini, another account": {gemini.Name, 145, append(geminiLines("[API Error: 401 switch to another /auth method]"), "stderr: 401"), "/auth", "the model's provider refused the call (HTTP 401)"},
+		"gemini, a stack":         {gemini.Name, 1, []string{`{"type":"init","session_id":"g-1","model":"m"}`, "stderr: Error: boom at /usr/lib/node_modules/gemini.js", "stderr:     at run (/tmp/x.js:1)"}, "boom", "the agent's program ended with code 1 before its work was done"},
+		"command, its last line":  {command.Name, 3, []string{"working", "stderr: Traceback", "stderr: litellm.RateLimitError: buy credits at https://x.example"}, "litellm", "the agent's program ended with code 3 before its work was done"},
+		"api, the provider's":     {api.Name, 1, []string{`{"type":"started","session":"a-1"}`, `{"type":"result","result":{"cause":"overloaded","http":503,"message":"upstream connect error, request_id=abc"}}`}, "upstream connect", "the model's provider is overloaded or failing (HTTP 503)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,9 +84,9 @@ func TestExcusesStayOut(t *testing.T) {
 func TestPreciseSentencesReachPeople(t *testing.T) {
 	t.Parallel()
 	const done = `{"type":"result","subtype":"success","num_turns":2,"result":"Done.","session_id":"s-1"}`
-	codex := []string{`{"type":"thread.started","thread_id":"t-1"}`, `{"type":"turn.started"}`}
+	codexLines := []string{`{"type":"thread.started","thread_id":"t-1"}`, `{"type":"turn.started"}`}
 	const codexEnd = `{"type":"turn.completed","usage":{"input_tokens":5,"output_tokens":3}}`
-	gemini := `{"type":"init","session_id":"g-1","model":"m"}`
+	geminiLines := `{"type":"init","session_id":"g-1","model":"m"}`
 	for name, c := range map[string]struct {
 		adapter string
 		exit    runlog.Exit
@@ -90,17 +94,17 @@ func TestPreciseSentencesReachPeople(t *testing.T) {
 		want    string
 		note    string // of the runner
 	}{
-		"success and a code":          {agent.NameClaude, runlog.Exit{Code: 3}, []string{started, done}, "the agent reported success, but its program ended with code 3", ""},
-		"success and a signal":        {agent.NameClaude, runlog.Exit{Code: -1, Signal: "killed"}, []string{started, done}, "the agent reported success, but its program was killed", ""},
-		"another session":             {agent.NameClaude, runlog.Exit{}, []string{started, strings.Replace(done, "s-1", "s-2", 1)}, "the agent began another session than the one to resume", ""},
-		"work after the answer":       {agent.NameClaude, runlog.Exit{}, []string{started, done, `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"Bash","input":{}}]}}`}, "the agent went on with its work after its answer, and ended without another", ""},
-		"codex declines":              {agent.NameCodex, runlog.Exit{}, append(slices.Clone(codex), codexEnd), "the model's answer was empty, which means that it declined", ""},
-		"codex, an empty answer":      {agent.NameCodex, runlog.Exit{}, append(slices.Clone(codex), `{"type":"item.completed","item":{"id":"1","type":"agent_message","text":""}}`, codexEnd), "the model's last answer was empty, as when it declines or has no room left", ""},
-		"gemini, an empty answer":     {agent.NameGemini, runlog.Exit{Code: 1}, []string{gemini, `{"type":"result","status":"error","error":{"type":"Error","message":"Model returned an empty response"}}`}, "the model's last answer was empty, as when it declines or has no room left", ""},
-		"the runner could not write":  {agent.NameCommand, runlog.Exit{Signal: "killed", Message: "the command's output takes 512 MiB"}, []string{"x"}, "the agent's program was killed before its work was done", "the command's output takes 512 MiB"},
-		"the time":                    {agent.NameClaude, runlog.Exit{Cause: runlog.CauseDuration, Message: "2 processes could not be ended."}, []string{started}, "the time for the run was up", "2 processes could not be ended."},
-		"the repository's own set-up": {agent.NameClaude, runlog.Exit{Cause: runlog.CauseSetupFailed, Message: "setup command failed (exit code 1): npm ci"}, nil, "setup command failed (exit code 1): npm ci", ""},
-		"a program that is missing":   {agent.NameCodex, runlog.Exit{Cause: runlog.CauseStartFailed, Code: 127, Message: `exec: "codex": not found in /opt/x`}, nil, "the agent's program could not be started", `exec: "codex": not found in /opt/x`},
+		"success and a code":          {claude.Name, runlog.Exit{Code: 3}, []string{started, done}, "the agent reported success, but its program ended with code 3", ""},
+		"success and a signal":        {claude.Name, runlog.Exit{Code: -1, Signal: "killed"}, []string{started, done}, "the agent reported success, but its program was killed", ""},
+		"another session":             {claude.Name, runlog.Exit{}, []string{started, strings.Replace(done, "s-1", "s-2", 1)}, "the agent began another session than the one to resume", ""},
+		"work after the answer":       {claude.Name, runlog.Exit{}, []string{started, done, `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"Bash","input":{}}]}}`}, "the agent went on with its work after its answer, and ended without another", ""},
+		"codex declines":              {codex.Name, runlog.Exit{}, append(slices.Clone(codexLines), codexEnd), "the model's answer was empty, which means that it declined", ""},
+		"codex, an empty answer":      {codex.Name, runlog.Exit{}, append(slices.Clone(codexLines), `{"type":"item.completed","item":{"id":"1","type":"agent_message","text":""}}`, codexEnd), "the model's last answer was empty, as when it declines or has no room left", ""},
+		"gemini, an empty answer":     {gemini.Name, runlog.Exit{Code: 1}, []string{geminiLines, `{"type":"result","status":"error","error":{"type":"Error","message":"Model returned an empty response"}}`}, "the model's last answer was empty, as when it declines or has no room left", ""},
+		"the runner could not write":  {command.Name, runlog.Exit{Signal: "killed", Message: "the command's output takes 512 MiB"}, []string{"x"}, "the agent's program was killed before its work was done", "the command's output takes 512 MiB"},
+		"the time":                    {claude.Name, runlog.Exit{Cause: runlog.CauseDuration, Message: "2 processes could not be ended."}, []string{started}, "the time for the run was up", "2 processes could not be ended."},
+		"the repository's own set-up": {claude.Name, runlog.Exit{Cause: runlog.CauseSetupFailed, Message: "setup command failed (exit code 1): npm ci"}, nil, "setup command failed (exit code 1): npm ci", ""},
+		"a program that is missing":   {codex.Name, runlog.Exit{Cause: runlog.CauseStartFailed, Code: 127, Message: `exec: "codex": not found in /opt/x`}, nil, "the agent's program could not be started", `exec: "codex": not found in /opt/x`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,7 +119,7 @@ func TestPreciseSentencesReachPeople(t *testing.T) {
 			if got.Message != c.want || got.RunnerNote != c.note {
 				t.Errorf("people read %q, want %q; the runner said %q, want %q", got.Message, c.want, got.RunnerNote, c.note)
 			}
-			if c.adapter != agent.NameGemini && got.ProgramError != "" {
+			if c.adapter != gemini.Name && got.ProgramError != "" {
 				t.Errorf("the program is said to have said %q", got.ProgramError)
 			}
 		})
@@ -126,8 +130,8 @@ func TestPreciseSentencesReachPeople(t *testing.T) {
 func TestRecordedExcusesStayOut(t *testing.T) {
 	t.Parallel()
 	failures := 0
-	for _, adapter := range []string{agent.NameClaude, agent.NameCodex} {
-		paths, err := filepath.Glob(filepath.Join("..", "agent", "testdata", adapter, "*.jsonl"))
+	for _, adapter := range []string{claude.Name, codex.Name} {
+		paths, err := filepath.Glob(filepath.Join("..", "agent", adapter, "testdata", "*.jsonl"))
 		check(t, err)
 		for _, path := range paths {
 			data, err := os.ReadFile(path)

@@ -5,7 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/codex"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow"
@@ -16,13 +17,13 @@ import (
 // it is taken off, and nothing is said where one of them did not say it.
 func TestAResumedRunIsCountedAlone(t *testing.T) {
 	t.Parallel()
-	agents, err := agent.NewSet(agent.Config{Adapter: agent.NameCodex})
+	agents, err := registry.New(registry.Config{Adapter: codex.Name})
 	check(t, err)
 	p, err := patterns()
 	check(t, err)
 	steps := workflow.New(workflow.Config{Agents: agents, Redact: trust.NewRedactor(p)})
 	run := func(seq int, session string, used *state.Usage) state.Run {
-		return state.Run{ID: "r", Seq: seq, Kind: state.RunImplement, RunLaunch: state.RunLaunch{Adapter: agent.NameCodex, Session: session}, RunUsage: state.RunUsage{Used: used}}
+		return state.Run{ID: "r", Seq: seq, Kind: state.RunImplement, RunLaunch: state.RunLaunch{Adapter: codex.Name, Session: session}, RunUsage: state.RunUsage{Used: used}}
 	}
 	plan, work := &state.Usage{Input: 5, CacheRead: 10, Output: 1}, &state.Usage{Input: 1, Output: 1}
 	for name, tc := range map[string]struct {
@@ -63,10 +64,10 @@ func TestRefusedCallsOnStandardError(t *testing.T) {
 	t.Parallel()
 	p, err := patterns()
 	check(t, err)
-	agents, err := agent.NewSet(agent.Config{Adapter: agent.NameCodex})
+	agents, err := registry.New(registry.Config{Adapter: codex.Name})
 	check(t, err)
 	steps := workflow.New(workflow.Config{Agents: agents, Redact: trust.NewRedactor(p)})
-	in := steps.Interpret(&state.Task{}, &state.Run{ID: "r-1", Kind: state.RunImplement, RunLaunch: state.RunLaunch{Adapter: agent.NameCodex}})
+	in := steps.Interpret(&state.Task{}, &state.Run{ID: "r-1", Kind: state.RunImplement, RunLaunch: state.RunLaunch{Adapter: codex.Name}})
 	seq := int64(0)
 	for i := range 200 {
 		text := "something else"

@@ -7,7 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/claude"
+	"github.com/errand-bot/errand/internal/agent/command"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
 )
@@ -81,7 +82,7 @@ func TestInterpretRepair(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, _ := interpreted(t, state.Run{ID: "r-2", RunLaunch: state.RunLaunch{Adapter: agent.NameClaude, Repair: before}, Kind: state.RunImplement}, tc.exit, tc.lines...)
+			got, _ := interpreted(t, state.Run{ID: "r-2", RunLaunch: state.RunLaunch{Adapter: claude.Name, Repair: before}, Kind: state.RunImplement}, tc.exit, tc.lines...)
 			if diff := cmp.Diff(tc.want, result(got)); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
@@ -103,7 +104,7 @@ func TestInterpretRepairOfWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run := state.Run{ID: "r-2", Kind: state.RunImplement, RunLaunch: state.RunLaunch{Adapter: agent.NameCommand, Repair: before}}
+			run := state.Run{ID: "r-2", Kind: state.RunImplement, RunLaunch: state.RunLaunch{Adapter: command.Name, Repair: before}}
 			got, _ := interpreted(t, run, runlog.Exit{Cause: runlog.CauseExited}, strings.Split(tc.said, "\n")...)
 			if !strings.Contains(got.Broken, tc.want.Broken) || (got.Broken == "") != (tc.want.Broken == "") {
 				t.Errorf("broken: %q, want %q", got.Broken, tc.want.Broken)

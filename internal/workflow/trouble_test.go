@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/secretscan"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
@@ -20,7 +20,7 @@ import (
 // bareSteps can interpret runs and nothing else.
 func bareSteps(f testing.TB, p *secretscan.Patterns) *workflow.Steps {
 	f.Helper()
-	agents, err := agent.NewSet(agent.DefaultConfig())
+	agents, err := registry.New(registry.DefaultConfig())
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -3,7 +3,8 @@ package workflow_test
 import (
 	"testing"
 
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/command"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
 )
@@ -27,8 +28,8 @@ func TestLaunchBoundsTurns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			agents, err := agent.NewSet(agent.Config{
-				Models: map[string]string{string(state.RunPreliminary): tc.model}, Adapters: map[string]agent.Settings{agent.NameCommand: {Command: []string{"true"}}},
+			agents, err := registry.New(registry.Config{
+				Models: map[string]string{string(state.RunPreliminary): tc.model}, Adapters: map[string]registry.Settings{command.Name: {Command: []string{"true"}}},
 			})
 			check(t, err)
 			w := newWorld(t, func(c *workflow.Config) { c.Agents = agents })

@@ -16,7 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/secretscan"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/approval"
@@ -43,7 +43,7 @@ type Config struct {
 	Sleeper Sleeper
 	// Agents has the adapters of agents; Agent is the configuration that they share, with their environment.
 	Agents Agents
-	Agent  agent.Config
+	Agent  registry.Config
 	// Providers names the provider of models of each adapter.
 	Providers map[string]string
 	// Subscribed marks providers that are paid by subscription: caps on cost do not apply to them.

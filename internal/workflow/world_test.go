@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/forge"
@@ -112,11 +112,11 @@ func (w *world) makeSteps(change []func(*workflow.Config)) {
 	check(w.t, err)
 	w.files, err = archive.Open(w.t.TempDir(), func(s string) string { return s })
 	check(w.t, err)
-	agents, err := agent.NewSet(agent.DefaultConfig())
+	agents, err := registry.New(registry.DefaultConfig())
 	check(w.t, err)
 	w.host = newHost(w)
 	w.cfg = workflow.Config{
-		Store: w, GitHub: w.forge, VMs: w.host, Runner: w.host, Tether: w.host, Files: w.files, Agents: agents, Agent: agent.DefaultConfig(), Providers: map[string]string{"claude": "anthropic"},
+		Store: w, GitHub: w.forge, VMs: w.host, Runner: w.host, Tether: w.host, Files: w.files, Agents: agents, Agent: registry.DefaultConfig(), Providers: map[string]string{"claude": "anthropic"},
 		Redact: trust.NewRedactor(p, secret), Scanner: secretscan.New(p, secret), Defaults: state.DefaultSettings(), Now: time.Now,
 		RepoConfig: func(data []byte) (state.Settings, error) {
 			return config.ParseRepo(data, state.DefaultSettings(), nil)

@@ -32,6 +32,10 @@ type Harness struct {
 	NoExitCodes bool
 	// NoEditor: the agent changes files through commands only.
 	NoEditor bool
+	// Cost: the agent estimates the cost of a run.
+	Cost bool
+	// OwnSessionID: the agent chooses the id of a new session.
+	OwnSessionID bool
 	// Env is the environment of the processes, in addition to the adapter's own and PATH.
 	Env []string
 }
@@ -74,6 +78,8 @@ type Call struct {
 
 // Model is a running model.
 type Model struct {
+	// Name is the name by which a run calls the model.
+	Name       string
 	URL, Token string
 	// Usage returns the total tokens of all answers.
 	Usage func() runlog.Usage
@@ -106,7 +112,7 @@ func NewBox(t *testing.T) Box {
 // Spec returns a run of the prompt in the box against the model.
 func (b Box) Spec(m Model, prompt string) agent.Spec {
 	return agent.Spec{
-		WorkDir: b.Work, Home: b.Home, RunDir: b.Run, Step: "implement", Prompt: prompt,
+		WorkDir: b.Work, Home: b.Home, RunDir: b.Run, Step: "implement", Model: m.Name, Prompt: prompt,
 		BaseURL: m.URL, RunToken: m.Token,
 	}
 }
@@ -148,18 +154,17 @@ func Run(t *testing.T, h Harness) {
 		{"prints long lines", true, testLongLines},
 		{"reports failures of the model", true, testFailures},
 		{"ignores unknown lines", true, testUnknownLines},
-		{"counts as the model counts", can.Usage, testUsage},
+		{"counts as the model counts", true, testUsage},
 		{"resumes", can.Resume, testResume},
 		{"resumes after a stop", can.Resume, testResumeAfterStop},
 		{"resumes from copied files", can.Resume, testSessionFiles},
-		{"forks", can.Fork, testFork},
 		{"reports an unknown session", can.Resume, testUnknownSession},
-		{"takes a session id", can.Resume && !can.OwnSessionID, testSessionID},
-		{"gives sessions ids of its own", can.OwnSessionID, testOwnSessionID},
-		{"counts a resumed run alone", can.Resume && can.Usage, testUsageOfResumed},
-		{"calls only what its shell may", can.Shell, testShell},
-		{"calls anything without a list", can.Shell, testShellAnything},
-		{"changes only files of its checkout", can.Shell && !h.NoEditor, testFiles},
+		{"takes a session id", can.Resume && !h.OwnSessionID, testSessionID},
+		{"gives sessions ids of its own", h.OwnSessionID, testOwnSessionID},
+		{"counts a resumed run alone", can.Resume, testUsageOfResumed},
+		{"calls only what its shell may", true, testShell},
+		{"calls anything without a list", true, testShellAnything},
+		{"changes only files of its checkout", !h.NoEditor, testFiles},
 		{"answers to a schema", can.Schema, testSchema},
 		{"reports an answer that misses its schema", can.Schema, testSchemaMissed},
 	} {

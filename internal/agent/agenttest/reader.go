@@ -23,14 +23,8 @@ type wants struct {
 	schema  bool
 }
 
-// wanted returns the wants of a run of the spec. A fork has an id that is unknown in advance.
-func wanted(s agent.Spec) wants {
-	w := wants{session: s.Resume, schema: len(s.Schema) > 0}
-	if s.Fork {
-		w.session = s.Session
-	}
-	return w
-}
+// wanted returns the wants of a run of the spec.
+func wanted(s agent.Spec) wants { return wants{session: s.Resume, schema: len(s.Schema) > 0} }
 
 // NewReader returns a Reader for one run of the spec.
 func NewReader(a agent.Adapter, spec agent.Spec) *Reader {
@@ -50,7 +44,7 @@ func (r *Reader) Line(l runlog.Line) []runlog.Event {
 			p.StderrLine(l.Text)
 		}
 	case runlog.StreamRunner:
-		agent.Missing(r.parser, l)
+		agent.ParseMissing(r.parser, l)
 	default:
 		events = agent.Parse(r.parser, l)
 	}

@@ -88,7 +88,7 @@ func testSessionFiles(t *testing.T, h Harness) {
 	need(t, first, agent.StatusOK)
 	home := filepath.Join(t.TempDir(), "other-home")
 	copied := 0
-	for _, name := range h.Adapter.SessionFiles(box.Home, box.Work, first.Result.Session) {
+	for _, name := range h.Adapter.SessionFiles(box.Work, first.Result.Session) {
 		copied += copyFiles(t, filepath.Join(box.Home, name), filepath.Join(home, name))
 	}
 	if copied == 0 {
@@ -125,29 +125,6 @@ func copyFiles(t *testing.T, from, to string) int {
 		t.Fatal(err)
 	}
 	return n
-}
-
-func testFork(t *testing.T, h Harness) {
-	box := NewBox(t)
-	m := h.Model(t, twoPrompts())
-	first := Do(t, h, box.Spec(m, "first prompt"))
-	need(t, first, agent.StatusOK)
-	spec := box.Spec(m, "second prompt")
-	spec.Resume, spec.Fork = first.Result.Session, true
-	fork := Do(t, h, spec)
-	need(t, fork, agent.StatusOK)
-	if fork.Result.Session == "" || fork.Result.Session == first.Result.Session {
-		t.Errorf("the fork has the id %q of the first", fork.Result.Session)
-	}
-	if last := m.Bodies()[len(m.Bodies())-1]; !strings.Contains(last, "first prompt") {
-		t.Error("the fork does not know what came before")
-	}
-	spec.Fork = false
-	again := Do(t, h, spec)
-	need(t, again, agent.StatusOK)
-	if n := strings.Count(m.Bodies()[len(m.Bodies())-1], "second prompt"); n != 1 {
-		t.Errorf("the first session has the second prompt %d times: the fork wrote into it", n)
-	}
 }
 
 func testUnknownSession(t *testing.T, h Harness) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/command"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/google/go-cmp/cmp"
 )
@@ -190,7 +191,7 @@ func testFailures(t *testing.T, h Harness) {
 	}
 	t.Run("unreachable", func(t *testing.T) {
 		t.Parallel()
-		spec := NewBox(t).Spec(Model{URL: "http://127.0.0.1:1", Token: "x"}, "Work.")
+		spec := NewBox(t).Spec(Model{Name: "m", URL: "http://127.0.0.1:1", Token: "x"}, "Work.")
 		need(t, Do(t, h, spec), agent.StatusNetwork)
 	})
 }
@@ -204,7 +205,7 @@ func testUnknownLines(t *testing.T, h Harness) {
 	var events []runlog.Event
 	for _, line := range r.Lines {
 		for _, junk := range []string{"", "{", "null", "7", `"text"`, "[]", `{"type":"from_the_future","x":[1,2]}`, `{"type":7}`, string(line[:len(line)/2])} {
-			if got := p.Line([]byte(junk)); h.Adapter.Name() != agent.NameCommand && len(got) != 0 {
+			if got := p.Line([]byte(junk)); h.Adapter.Name() != command.Name && len(got) != 0 {
 				t.Errorf("%q made events: %+v", junk, got)
 			}
 		}
@@ -225,7 +226,7 @@ func testUsage(t *testing.T, h Harness) {
 	if diff := cmp.Diff(m.Usage(), r.Result.Usage); diff != "" {
 		t.Errorf("usage (-model +agent):\n%s", diff)
 	}
-	if r.Result.Usage.Output == 0 || h.Adapter.Capabilities().Cost != (r.Result.CostUSD > 0) {
+	if r.Result.Usage.Output == 0 || h.Cost != (r.Result.CostUSD > 0) {
 		t.Errorf("usage %+v, cost %g", r.Result.Usage, r.Result.CostUSD)
 	}
 }

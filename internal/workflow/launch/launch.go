@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner"
@@ -29,7 +29,7 @@ type Steps struct {
 	Redact     *trust.Redactor
 	// Agents has the adapters of agents; Agent is the configuration that they share, with their environment.
 	Agents Agents
-	Agent  agent.Config
+	Agent  registry.Config
 	// Providers names the provider of models of each adapter; Subscribed marks those that are paid by subscription: caps on
 	// cost do not apply to them.
 	Providers  map[string]string

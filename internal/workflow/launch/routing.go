@@ -5,7 +5,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Agents has the adapters of the agents that may be given runs; *agent.Set is one.
+// Agents has the adapters of the agents that may be given runs; *registry.Registry is one.
 type Agents interface {
 	// Choose returns the adapter and the model of a step when people wish for a model.
 	Choose(step, wish string) (agent.Adapter, agent.Route)

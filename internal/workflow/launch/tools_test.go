@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/command"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -33,12 +35,12 @@ func TestDenied(t *testing.T) {
 	if got := steps.denied(s); !slices.Contains(got, "Edit(.github/workflows/**)") {
 		t.Errorf("a protected path is not denied: %v", got)
 	}
-	set, err := agent.NewSet(agent.Config{Adapters: map[string]agent.Settings{agent.NameCommand: {Command: []string{"x"}}}})
+	set, err := registry.New(registry.Config{Adapters: map[string]registry.Settings{command.Name: {Command: []string{"x"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range agent.Names() {
-		spec := agent.Spec{WorkDir: "/w", Home: "/h", RunDir: "/r", Step: "plan", Prompt: "Do it.", Deny: rules, Shell: callable(s), BaseURL: "http://127.0.0.1:1/llm/x", RunToken: "t", Session: "01234567-89ab-cdef-0123-456789abcdef"}
+	for _, name := range registry.Names() {
+		spec := agent.Spec{WorkDir: "/w", Home: "/h", RunDir: "/r", Step: "plan", Model: "m", Prompt: "Do it.", Deny: rules, Shell: callable(s), BaseURL: "http://127.0.0.1:1/llm/x", RunToken: "t", Session: "01234567-89ab-cdef-0123-456789abcdef"}
 		if _, err := set.Of(name).Command(spec); err != nil {
 			t.Errorf("%s refuses the rules: %v", name, err)
 		}

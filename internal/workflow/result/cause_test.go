@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/state"
@@ -85,7 +86,7 @@ func TestEveryStatusIsKnown(t *testing.T) {
 // kept than that takes, however long its lines are.
 func TestJudgesByTheEndOfStderr(t *testing.T) {
 	t.Parallel()
-	set, err := agent.NewSet(agent.DefaultConfig())
+	set, err := registry.New(registry.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}

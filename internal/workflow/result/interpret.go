@@ -44,7 +44,7 @@ type Config struct {
 	Subscribed map[string]bool
 }
 
-// Agents has the adapters of agents; *agent.Set is one.
+// Agents has the adapters of agents; *registry.Registry is one.
 type Agents interface {
 	// Of returns an adapter by its name, for the output of a run.
 	Of(name string) agent.Adapter
@@ -85,7 +85,7 @@ func (in *Interpreter) Line(l runlog.Line) []runlog.Event {
 		switch {
 		case l.Stream != runlog.StreamRunner:
 		case in.parser != nil:
-			agent.Missing(in.parser, l)
+			agent.ParseMissing(in.parser, l)
 		default:
 			in.cut = in.cut || l.Cut > 0 // a result may be among what was left out
 		}

@@ -52,9 +52,9 @@ func (in *Interpreter) parse(text string) (o agent.Outcome, rest string, err err
 
 // unread tells what it can of a closing block that cannot be read: of the newest one, else of that before.
 func (in *Interpreter) unread(text string, problem error, out *state.RunResult) agent.Outcome {
-	o, block := agent.Unread(text)
+	o, block := agent.RecoverOutcome(text)
 	if r := in.run.Repair; r != nil && o.Kind == "" {
-		o, block = agent.Unread(asBlock(r.Block))
+		o, block = agent.RecoverOutcome(asBlock(r.Block))
 	}
 	out.Message = in.clean("the agent's closing block could not be read: "+problem.Error(), maxNote)
 	out.Broken, out.Guess, out.Block = in.clean(problem.Error(), maxNote), o.Kind == "", in.clean(block, maxBlock)
@@ -83,7 +83,7 @@ func (in *Interpreter) unrepaired(status agent.Status, out *state.RunResult) {
 		return
 	}
 	why := "asked for its closing block again, the agent ended as " + string(status)
-	o, _ := agent.Unread(asBlock(in.run.Repair.Block))
+	o, _ := agent.RecoverOutcome(asBlock(in.run.Repair.Block))
 	in.concluded(o, out)
 	out.Status, out.Class, out.Message, out.RetryAt = string(agent.StatusOK), string(agent.ClassSuccess), why, time.Time{}
 	out.Broken, out.Guess = in.run.Repair.Problem, o.Kind == ""
