@@ -18,7 +18,7 @@ var (
 	stepMark = regexp.MustCompile(`(?m)^\d+\. `)
 )
 
-// TestCommandsExist: what documents say to type at errand or at Go is there to be called.
+// Every errand command and every call of go that a document names exists.
 func TestCommandsExist(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
@@ -41,7 +41,7 @@ func TestCommandsExist(t *testing.T) {
 	for path, text := range docs {
 		for _, m := range ownCall.FindAllStringSubmatch(text, -1) {
 			if calls++; !known[m[1]] {
-				t.Errorf("%s says errand %s, which is no command; there are %v", path, m[1], known)
+				t.Errorf("%s names errand %s, which is not a command; the commands are %v", path, m[1], known)
 			}
 		}
 		for _, m := range goCall.FindAllStringSubmatch(text, -1) {
@@ -50,16 +50,16 @@ func TestCommandsExist(t *testing.T) {
 		}
 	}
 	if calls < 8 {
-		t.Errorf("only %d calls were looked at", calls)
+		t.Errorf("only %d calls were checked", calls)
 	}
 }
 
-// checkGoCall looks for the package of a call of Go, and for the test that it names.
+// checkGoCall checks that the package of a call of go exists, and the test that it names.
 func checkGoCall(t *testing.T, path string, m []string) {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(root, strings.TrimSuffix(m[2], "/..."), "*.go"))
 	if err != nil || len(list) == 0 {
-		t.Errorf("%s says go %s %s, which is no package", path, m[1], m[2])
+		t.Errorf("%s names go %s %s, which is not a package", path, m[1], m[2])
 	}
 	for _, file := range list {
 		src, err := os.ReadFile(file)
@@ -70,10 +70,10 @@ func checkGoCall(t *testing.T, path string, m []string) {
 			return
 		}
 	}
-	t.Errorf("%s says go %s %s -run %s, which runs nothing", path, m[1], m[2], m[3])
+	t.Errorf("%s names go %s %s -run %s, which matches no test", path, m[1], m[2], m[3])
 }
 
-// TestArchitectureCanBeFollowed: each step of the three walks through the code links to a file, and the names in it are
+// Each step of the three walks through the code links to a file, and the names in it are
 // in one of the files that it links to.
 func TestArchitectureCanBeFollowed(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestArchitectureCanBeFollowed(t *testing.T) {
 	}
 }
 
-// checkStep returns how many names of the step it checked.
+// checkStep checks one step and returns the number of its names.
 func checkStep(t *testing.T, at, step string) int {
 	t.Helper()
 	var sources strings.Builder
@@ -111,7 +111,7 @@ func checkStep(t *testing.T, at, step string) int {
 	names := codeWord.FindAllStringSubmatch(step, -1)
 	for _, m := range names {
 		if !regexp.MustCompile(`\b` + m[1] + `\b`).MatchString(sources.String()) {
-			t.Errorf("%s names %s, which is in none of its files", at, m[0])
+			t.Errorf("%s names %s, which none of its files contains", at, m[0])
 		}
 	}
 	return len(names)

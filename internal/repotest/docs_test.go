@@ -24,7 +24,7 @@ var (
 	mentioned = regexp.MustCompile("`((?:cmd|handlers|internal|prompts|state|docs|e2e)/[A-Za-z0-9_./-]*)`")
 )
 
-// documents reads every Markdown file that people read, without its remarks.
+// documents returns the Markdown files for people, without their comments.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
@@ -45,7 +45,7 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
-// TestDocumentsAreShortAndListed: every page below docs is in its index and has at most 300 lines.
+// Every page below docs is in the index and has at most 300 lines.
 func TestDocumentsAreShortAndListed(t *testing.T) {
 	t.Parallel()
 	const index, maxLines = "docs/README.md", 300
@@ -72,7 +72,7 @@ func TestDocumentsAreShortAndListed(t *testing.T) {
 	}
 }
 
-// TestLinks: what a document links to is there, down to the heading.
+// The targets of all links exist, including headings.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	docs := documents(t)
@@ -87,7 +87,7 @@ func TestLinks(t *testing.T) {
 				target = filepath.ToSlash(filepath.Join(filepath.Dir(path), to))
 			}
 			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
-				t.Errorf("%s links to %s, which is not there", path, m[1])
+				t.Errorf("%s links to %s, which does not exist", path, m[1])
 			} else if anchor != "" && !slices.Contains(anchors(docs[target]), anchor) {
 				t.Errorf("%s links to %s, but %s has no such heading", path, m[1], target)
 			}
@@ -95,7 +95,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors are the names that GitHub gives to a document's headings.
+// anchors returns the anchors that GitHub gives to the headings of a document.
 func anchors(text string) []string {
 	var list []string
 	for _, m := range heading.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
@@ -112,7 +112,7 @@ func anchors(text string) []string {
 	return list
 }
 
-// TestMentionedPathsExist: a file or folder that a document names is there.
+// Every file and folder that a document names exists.
 func TestMentionedPathsExist(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -120,16 +120,16 @@ func TestMentionedPathsExist(t *testing.T) {
 		for _, m := range mentioned.FindAllStringSubmatch(text, -1) {
 			n++
 			if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
-				t.Errorf("%s names %s, which is not there", path, m[1])
+				t.Errorf("%s names %s, which does not exist", path, m[1])
 			}
 		}
 	}
 	if n < 20 {
-		t.Errorf("only %d paths were looked at", n)
+		t.Errorf("only %d paths were checked", n)
 	}
 }
 
-// TestMentionedTestsExist: a test or story that a document leans on is there.
+// Every test and story that a document names exists.
 func TestMentionedTestsExist(t *testing.T) {
 	t.Parallel()
 	declared := map[string]bool{}
@@ -145,22 +145,22 @@ func TestMentionedTestsExist(t *testing.T) {
 		for _, m := range aTest.FindAllStringSubmatch(text, -1) {
 			n++
 			if !declared[m[1]] {
-				t.Errorf("%s leans on %s, which is not there", path, m[1])
+				t.Errorf("%s names the test %s, which does not exist", path, m[1])
 			}
 		}
 		for _, m := range aStory.FindAllStringSubmatch(text, -1) {
 			n++
 			if _, err := os.Stat(filepath.Join(root, "e2e/testdata/stories", m[1]+".txtar")); err != nil {
-				t.Errorf("%s leans on the story %s, which is not there", path, m[1])
+				t.Errorf("%s names the story %s, which does not exist", path, m[1])
 			}
 		}
 	}
 	if n < 30 {
-		t.Errorf("only %d tests were looked for", n)
+		t.Errorf("only %d tests were checked", n)
 	}
 }
 
-// TestAppManifest: app.yml asks for the events that errand knows, and for no more. Those of the
+// app.yml subscribes to exactly the events that errand handles. Those of the
 // installation itself are sent to every App.
 func TestAppManifest(t *testing.T) {
 	t.Parallel()
@@ -175,22 +175,22 @@ func TestAppManifest(t *testing.T) {
 	}
 	for _, m := range known {
 		if always := m[1] == "ping" || strings.HasPrefix(m[1], "installation"); asked[m[1]] == always {
-			t.Errorf("app.yml asks for %s: %v", m[1], asked[m[1]])
+			t.Errorf("app.yml subscribes to %s: %v", m[1], asked[m[1]])
 		}
 		delete(asked, m[1])
 	}
 	for event := range asked {
-		t.Errorf("app.yml asks for %s, which handlers do not know", event)
+		t.Errorf("app.yml subscribes to %s, which handlers do not handle", event)
 	}
 }
 
-// before is a text up to some words.
+// before returns a text up to some words.
 func before(text, words string) string {
 	head, _, _ := strings.Cut(text, words)
 	return head
 }
 
-// TestMakeTargets: the commands that documents name are targets, and every target explains itself.
+// The make commands that documents name are targets, and every target has an explanation.
 func TestMakeTargets(t *testing.T) {
 	t.Parallel()
 	makefile := string(read(t, "Makefile"))
@@ -208,19 +208,19 @@ func TestMakeTargets(t *testing.T) {
 	for path, text := range documents(t) {
 		for _, m := range makeCall.FindAllStringSubmatch(text, -1) {
 			if !targets[m[1]] {
-				t.Errorf("%s says `make %s`, which is no target", path, m[1])
+				t.Errorf("%s names `make %s`, which is not a target", path, m[1])
 			}
 		}
 	}
 	readme := string(read(t, "README.md"))
 	for _, want := range []string{"make demo", "make test"} {
 		if !strings.Contains(readme, want) {
-			t.Errorf("README.md does not say `%s`", want)
+			t.Errorf("README.md does not name `%s`", want)
 		}
 	}
 }
 
-// TestCIRunsEverything checks which commands CI runs, and who runs them: the ordinary user all but the tests that need root.
+// CI runs all checks, as an ordinary user except for the tests that need root.
 func TestCIRunsEverything(t *testing.T) {
 	t.Parallel()
 	steps := regexp.MustCompile(`(?m)^step \S+ (.*)$`)

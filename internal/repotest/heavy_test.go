@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestNamesOfHeavyTests: `make test-full` finds heavy tests by their names, and `make test` skips them by what they begin with.
+// Heavy tests have names that begin with TestHeavy, by which `make test` skips them and `make test-full` finds them.
 func TestNamesOfHeavyTests(t *testing.T) {
 	t.Parallel()
 	found := 0

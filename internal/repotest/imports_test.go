@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/tools/layers"
 )
 
-// TestImports checks the imports of every package against the rules of package layers.
+// All imports comply with the rules of package layers.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	paths, err := files(".go")
@@ -26,7 +26,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestShippedBinariesLinkNoSimulator follows the imports of the programs that are shipped.
+// The shipped programs import no simulator, not even indirectly.
 func TestShippedBinariesLinkNoSimulator(t *testing.T) {
 	t.Parallel()
 	paths, err := files(".go")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The largest that there may be. What is beautiful is mostly lost in the longest file.
+// The maximum sizes of files and functions.
 const (
 	maxFileLines = 400
 	maxFuncLines = 70
@@ -60,19 +60,19 @@ func tableLines(f file, fn *ast.FuncDecl) int {
 	return n
 }
 
-// TestNoInit: what happens before main is hard to find, and cannot be undone by a test.
+// No package has an init function: it would be hard to find, and tests could not undo it.
 func TestNoInit(t *testing.T) {
 	t.Parallel()
 	for _, f := range goFiles(t) {
 		for _, d := range f.ast.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
-				t.Errorf("%s:%d: no init, please", f.path, f.line(fn.Pos()))
+				t.Errorf("%s:%d: init functions are not permitted", f.path, f.line(fn.Pos()))
 			}
 		}
 	}
 }
 
-// TestNoMutableGlobals: package-level variables are tables that nobody writes.
+// Variables of packages are never assigned to.
 func TestNoMutableGlobals(t *testing.T) {
 	t.Parallel()
 	all := goFiles(t)
@@ -107,7 +107,7 @@ func TestNoMutableGlobals(t *testing.T) {
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			for _, e := range written(n) {
 				if id := rootOf(e); id != nil && global(f, id) {
-					t.Errorf("%s:%d: %s is a variable of the package, and is written here", f.path, f.line(id.Pos()), id.Name)
+					t.Errorf("%s:%d: assignment to %s, a variable of the package", f.path, f.line(id.Pos()), id.Name)
 				}
 			}
 			return true
@@ -115,7 +115,7 @@ func TestNoMutableGlobals(t *testing.T) {
 	}
 }
 
-// written are the expressions that a statement assigns to.
+// written returns the expressions to which a statement assigns.
 func written(n ast.Node) []ast.Expr {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
@@ -128,7 +128,7 @@ func written(n ast.Node) []ast.Expr {
 	return nil
 }
 
-// rootOf is the variable at the root of x, x.f and x[i].
+// rootOf returns the variable at the root of x, x.f and x[i].
 func rootOf(e ast.Expr) *ast.Ident {
 	for {
 		switch x := e.(type) {
@@ -148,7 +148,7 @@ func rootOf(e ast.Expr) *ast.Ident {
 	}
 }
 
-// TestPackageDocs: every package says what it is for, in its own words and not too many.
+// Every package has a doc comment of suitable length.
 func TestPackageDocs(t *testing.T) {
 	t.Parallel()
 	docs := map[string]string{}
@@ -162,13 +162,13 @@ func TestPackageDocs(t *testing.T) {
 		if !strings.HasPrefix(doc, "Package ") && !strings.HasPrefix(doc, "Command ") {
 			t.Errorf("%s has no package doc", pkg)
 		} else if n < 3 || n > 15 {
-			t.Errorf("%s: the package doc has %d lines; between 3 and 15 are good", pkg, n)
+			t.Errorf("%s: the package doc has %d lines; want between 3 and 15", pkg, n)
 		}
 	}
 }
 
-// TestExportedNamesAreDocumented: in a group of constants or variables a comment beside the name, or
-// above the group, will do.
+// Every exported name has a doc comment. In a group of constants or variables, a comment after the name or
+// above the group is enough.
 func TestExportedNamesAreDocumented(t *testing.T) {
 	t.Parallel()
 	for _, f := range goFiles(t) {
@@ -188,7 +188,7 @@ func TestExportedNamesAreDocumented(t *testing.T) {
 	}
 }
 
-// fixed reports methods whose meaning the standard library has fixed.
+// fixed reports whether the standard library defines the meaning of a method.
 func fixed(d *ast.FuncDecl) bool {
 	return d.Recv != nil && (d.Name.Name == "Error" || d.Name.Name == "Unwrap")
 }
@@ -212,7 +212,7 @@ func receiverIsExported(d *ast.FuncDecl) bool {
 	}
 }
 
-// undocumented reports the exported names of a declaration that have no comment.
+// undocumented reports exported names of a declaration without a comment.
 func undocumented(t *testing.T, f file, d *ast.GenDecl) {
 	t.Helper()
 	for _, spec := range d.Specs {

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/tools/layers"
 )
 
-// root is the top of the tree, seen from this package.
+// root is the top of the tree, relative to this package.
 const root = "../.."
 
 // file is one parsed Go file.
@@ -24,19 +24,19 @@ type file struct {
 	data []byte
 }
 
-// pkg is the package's path from the top of the tree.
+// pkg returns the package's path from the top of the tree.
 func (f file) pkg() string { return filepath.ToSlash(filepath.Dir(f.path)) }
 
 func (f file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
 
-// line is where a position is.
+// line returns the line of a position.
 func (f file) line(p token.Pos) int { return f.fset.Position(p).Line }
 
-// files lists the files of the tree that end in suffix. Everything is read by this process, so that
+// files returns the files of the tree that end in suffix. Everything is read by this process, so that
 // the test cache notices every change.
 func files(suffix string) ([]string, error) { return layers.Files(root, suffix) }
 
-// parseTree parses every Go file, once for all tests, which only read what it returns.
+// parseTree parses every Go file, once for all tests. They must not change the result.
 var parseTree = sync.OnceValues(func() ([]file, error) {
 	paths, err := files(".go")
 	if err != nil {

@@ -1,8 +1,8 @@
-// Command deadcode fails if a function can be reached from no program of the tree: it runs the tool of the same name
+// Command deadcode fails if no program of the tree can reach some function. It runs the tool of the same name
 // from golang.org/x/tools, whose version go.mod pins, and applies a short list of exemptions.
 //
-// The roots are the programs below cmd and the commands behind the Makefile; tests are none, so that code which only
-// tests call is reported. Start reading at exemptions.
+// The roots are the programs below cmd and the commands behind the Makefile. Tests are not roots, so code that only
+// tests call is reported. Start with exemptions.
 package main
 
 import (
@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// module is the prefix of our packages' import paths.
+// module is the prefix of the import paths of the tree's packages.
 const module = "github.com/errand-bot/errand/"
 
-// roots are the programs whose code is alive.
+// roots returns the programs from which functions have to be reachable.
 func roots() []string { return []string{"./cmd/...", "./internal/tools/..."} }
 
-// exemptions lists functions that no program reaches, and why they stay, by package and name.
+// exemptions returns the functions that stay although no program reaches them, with the reasons.
 func exemptions() map[string]string {
 	return map[string]string{
 		"internal/agent.Statuses":               "tests of several packages compare their tables with this list",
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// check runs the tool and returns what is wrong.
+// check runs the tool and returns the faults.
 func check() ([]string, error) {
 	args := append([]string{"tool", "deadcode", "-f", `{{range .Funcs}}{{println .Position $.Path .Name}}{{end}}`}, roots()...)
 	cmd := exec.Command("go", args...)
@@ -64,7 +64,7 @@ func check() ([]string, error) {
 	return judge(string(out), exemptions()), nil
 }
 
-// judge returns a line for each function that the tool reports and nobody exempts, and for each exemption that is not needed.
+// judge returns a fault for each reported function without an exemption, and for each exemption that is not needed.
 // The tool's lines are positions, import paths and names.
 func judge(out string, exempt map[string]string) []string {
 	var faults []string
@@ -76,7 +76,7 @@ func judge(out string, exempt map[string]string) []string {
 		}
 		name := strings.TrimPrefix(f[1], module) + "." + f[2]
 		if strings.HasPrefix(name, "internal/tools/layers.") {
-			continue // half of it serves a test of the tree
+			continue // half of it is used only by package repotest
 		}
 		if _, ok := exempt[name]; ok {
 			used[name] = true
@@ -86,7 +86,7 @@ func judge(out string, exempt map[string]string) []string {
 	}
 	for name := range exempt {
 		if !used[name] {
-			faults = append(faults, fmt.Sprintf("%s needs no exemption any more: remove it from internal/tools/deadcode", name))
+			faults = append(faults, fmt.Sprintf("%s no longer needs an exemption: remove it from internal/tools/deadcode", name))
 		}
 	}
 	slices.Sort(faults)

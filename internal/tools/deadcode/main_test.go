@@ -18,7 +18,7 @@ func TestJudge(t *testing.T) {
 		"another function": {name + "internal/a/b.go:3:6 " + module + "internal/a T.Left\n", []string{
 			"internal/a/b.go:3:6: no program reaches internal/a.T.Left: delete it, or exempt it in internal/tools/deadcode with a reason",
 		}},
-		"an exemption that nothing needs": {"", []string{"state/kv.Name needs no exemption any more: remove it from internal/tools/deadcode"}},
+		"an exemption that nothing needs": {"", []string{"state/kv.Name no longer needs an exemption: remove it from internal/tools/deadcode"}},
 	} {
 		t.Run(label, func(t *testing.T) {
 			t.Parallel()

@@ -1,10 +1,10 @@
-// Command fuzz runs every fuzz target of the module, one after the other, for a while each: go test
-// takes one target of one package at a time.
+// Command fuzz runs every fuzz target of the module for some time, one after the other: go test
+// runs one target of one package at a time.
 //
 //	go run ./internal/tools/fuzz -time 10s [name part]
 //
-// It finds the targets in the test files, and ends at the first that fails, whose input go test has
-// then stored beside it under testdata. Start reading at targets.
+// It finds the targets in the test files, and stops at the first that fails. go test stores the failing
+// input in testdata of the target's package. Start with targets.
 package main
 
 import (
@@ -45,7 +45,7 @@ func run(ctx context.Context, each, part string) error {
 			continue
 		}
 		fmt.Printf("fuzz %s %s\n", t.dir, t.name)
-		// Minimising what merely reached something new would take all of the time of a slow target.
+		// Minimizing inputs that only reach new code would take all the time of a slow target.
 		cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-fuzz=^"+t.name+"$", "-fuzztime="+each, "-fuzzminimizetime=10x", "./"+t.dir)
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -57,7 +57,7 @@ func run(ctx context.Context, each, part string) error {
 	if n == 0 {
 		return fmt.Errorf("no target has %q in its name", part)
 	}
-	fmt.Printf("%d targets held for %s each\n", n, each)
+	fmt.Printf("%d targets passed for %s each\n", n, each)
 	return nil
 }
 
@@ -66,7 +66,7 @@ type target struct{ dir, name string }
 
 var declaration = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
 
-// targets finds every fuzz target in the tree, in the order of its folders.
+// targets returns every fuzz target of the tree, in the order of its folders.
 func targets(tree fs.FS) ([]target, error) {
 	var list []target
 	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
@@ -89,7 +89,7 @@ func targets(tree fs.FS) ([]target, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look for fuzz targets: %w", err)
+		return nil, fmt.Errorf("find fuzz targets: %w", err)
 	}
 	return list, nil
 }

@@ -40,7 +40,7 @@ Assign the issue to the machine user in ` + "`trigger.assignee`" + `, add the la
 comment. ` + "`base: NAME`" + ` in that comment starts from another branch. Removing the assignment or the label cancels the task.
 `
 
-// commands is docs/commands.md.
+// commands returns docs/commands.md.
 func commands(*source) (string, error) {
 	return commandsHead + comment.CommandTable() + commandsTail, nil
 }

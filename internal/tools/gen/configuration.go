@@ -69,7 +69,7 @@ line becomes the beginning of the rest of the message. errand removes from a tem
 issues).
 `
 
-// configuration is docs/configuration.md.
+// configuration returns docs/configuration.md.
 func configuration(s *source) (string, error) {
 	var b strings.Builder
 	b.WriteString(configurationHead)
@@ -82,7 +82,7 @@ func configuration(s *source) (string, error) {
 	return b.String(), nil
 }
 
-// repositorySettings is docs/repository-settings.md.
+// repositorySettings returns docs/repository-settings.md.
 func repositorySettings(s *source) (string, error) {
 	var b strings.Builder
 	b.WriteString(repositoryHead)
@@ -112,7 +112,7 @@ func sections(b *strings.Builder, keys []key) {
 	}
 }
 
-// rows writes table rows for keys and what is below them.
+// rows writes table rows for keys and the keys below them.
 func rows(b *strings.Builder, keys []key, defaults bool) {
 	for _, k := range keys {
 		fmt.Fprintf(b, "| `%s` | %s |", k.path, k.kind)

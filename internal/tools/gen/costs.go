@@ -12,7 +12,7 @@ import (
 // The end of a generated part of a document that is written by hand.
 const generatedEnd = "<!-- end -->\n"
 
-// vmCosts is docs/vm-costs.md with the table of VM costs in it.
+// vmCosts returns docs/vm-costs.md with the table of VM costs.
 func vmCosts(s *source) (string, error) {
 	table, err := costs.Document()
 	if err != nil {
@@ -21,7 +21,7 @@ func vmCosts(s *source) (string, error) {
 	return s.replacePart("docs/vm-costs.md", "internal/costs", table)
 }
 
-// replacePart returns a document with the part that is generated from a package replaced by text.
+// replacePart returns a document in which text replaces the part that is generated from a package.
 func (s *source) replacePart(path, from, text string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(s.root, path))
 	if err != nil {

@@ -40,8 +40,8 @@ func TestDocumentsAreUpToDate(t *testing.T) {
 	}
 }
 
-// TestExample: config.example.yml passes with the environment that it names, says nothing but the
-// defaults, and has every key of the structs.
+// config.example.yml is valid with the environment that it names, contains only
+// defaults, and has every key.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(root + "/config.example.yml")
@@ -54,7 +54,7 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Default()
-	want.Hetzner.Token = got.Hetzner.Token // which has no default
+	want.Hetzner.Token = got.Hetzner.Token // it has no default
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(config.Config{}, "GitHub", "Admin", "Models"), cmp.Comparer(func(a, b config.Secret) bool { return a.String() == b.String() })); diff != "" {
 		t.Errorf("config.example.yml does not show the defaults (-default +example):\n%s", diff)
 	}
@@ -64,13 +64,13 @@ func TestExample(t *testing.T) {
 	}
 	for name := range env {
 		if _, err := config.Parse(data, func(n string) (string, bool) { v, ok := env[n]; return v, ok && n != name }); err == nil {
-			t.Errorf("the example needs no %s", name)
+			t.Errorf("the example does not need %s", name)
 		}
 	}
 }
 
-// TestEveryKeyIsDocumented walks the structs by itself, so that a mistake of the generator's walk
-// shows.
+// This test walks the structs itself, so that mistakes of the generator
+// are found.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	t.Parallel()
 	reference := func(name string) string {
@@ -112,11 +112,11 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	walk(reflect.TypeFor[config.Config](), "configuration.md", true)
 	walk(reflect.TypeFor[config.RepoFile](), "repository-settings.md", false)
 	if n < 80 {
-		t.Errorf("only %d keys were looked at", n)
+		t.Errorf("only %d keys were checked", n)
 	}
 }
 
-// TestNamedKeysExist: a key that a page names, such as `limits.turns` or `models.NAME.url`, exists in one of the two files.
+// A key that a page names, such as `limits.turns` or `models.NAME.url`, exists in one of the two files.
 // CHANGELOG.md may name keys that were removed.
 func TestNamedKeysExist(t *testing.T) {
 	t.Parallel()
@@ -180,7 +180,7 @@ func hasKey(v reflect.Type, path []string) bool {
 	return false
 }
 
-// TestShownFilesAreValid: the files that documents show pass, as somebody would copy them.
+// The configuration files that documents show are valid.
 func TestShownFilesAreValid(t *testing.T) {
 	t.Parallel()
 	block := func(path, has string) string {
@@ -197,7 +197,7 @@ func TestShownFilesAreValid(t *testing.T) {
 		return ""
 	}
 	shown := regexp.MustCompile(`file:/etc/errand/(\S+)`).ReplaceAllString(block("docs/install.md", "github:"), "env:$1")
-	shown = regexp.MustCompile(`(?m)^ {3}`).ReplaceAllString(shown, "") // it stands in a list
+	shown = regexp.MustCompile(`(?m)^ {3}`).ReplaceAllString(shown, "") // it is in a list
 	env := map[string]string{"app.pem": appKey(t), "webhook-secret": strings.Repeat("w", 16), "admin-token": strings.Repeat("t", 16), "anthropic-key": "k"}
 	c, err := config.Parse([]byte(shown), func(name string) (string, bool) { v, ok := env[name]; return v, ok })
 	if err != nil || c.Trigger.Label == "" || len(c.Secrets()) != len(env) {

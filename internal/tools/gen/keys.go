@@ -15,15 +15,15 @@ import (
 type key struct {
 	name    string   // within its section
 	path    string   // "limits.turns"; list elements and named entries as "local.binds[].path", "models.NAME.url"
-	kind    string   // what to write, in a word or two
+	kind    string   // kind of value, in a word or two
 	doc     string   // a sentence about the value
 	zero    string   // the default as YAML
-	section bool     // it holds further keys
-	entries []string // of a mapping that has some by default, as YAML
+	section bool     // it has keys below it
+	entries []string // default entries of a mapping, as YAML
 	keys    []key
 }
 
-// keysOf walks a struct type. def is a value with the defaults, or invalid where there are none.
+// keysOf returns the keys of a struct type. Def is a value with the defaults, or invalid if there are none.
 func (s *source) keysOf(t reflect.Type, prefix string, def reflect.Value) ([]key, error) {
 	docs, err := s.load(t.PkgPath())
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *source) keysOf(t reflect.Type, prefix string, def reflect.Value) ([]key
 	return keys, nil
 }
 
-// describe adds the keys below a key and returns its doc: a section has that of its type.
+// describe adds the keys below a key and returns its documentation. That of a section is the doc comment of its type.
 func (s *source) describe(k *key, f reflect.StructField, def reflect.Value) (string, error) {
 	t, prefix := f.Type, k.path+"."
 	switch t.Kind() {
@@ -82,7 +82,7 @@ func (s *source) describe(k *key, f reflect.StructField, def reflect.Value) (str
 	return sentence(t.Name(), docs.types[t.Name()]), nil
 }
 
-// sentence turns "Turns bounds X." into "Bounds X.": the key stands beside it anyway.
+// sentence turns "Turns bounds X." into "Bounds X.", because the table also has the key.
 func sentence(name, doc string) string {
 	rest, ok := strings.CutPrefix(doc, name+" ")
 	if !ok {
@@ -97,7 +97,7 @@ func sentence(name, doc string) string {
 	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
-// kindOf says what to write for a type.
+// kindOf describes the values of a type.
 func kindOf(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -129,7 +129,7 @@ func kindOf(t reflect.Type) string {
 	}
 }
 
-// yamlOf writes a default as YAML on one line; empty for a section.
+// yamlOf returns a default as YAML on one line, or "" for a section.
 func yamlOf(v reflect.Value) string {
 	if d, ok := v.Interface().(time.Duration); ok {
 		return config.FormatDuration(d)
@@ -159,7 +159,7 @@ func yamlOf(v reflect.Value) string {
 	}
 }
 
-// entriesOf are the entries of a mapping of structs, each on a line, without keys that are not set.
+// entriesOf returns the entries of a mapping of structs, each on a line, without keys that are not set.
 func entriesOf(v reflect.Value) []string {
 	if v.Kind() != reflect.Map || v.Type().Elem().Kind() != reflect.Struct {
 		return nil
@@ -178,7 +178,7 @@ func entriesOf(v reflect.Value) []string {
 	return lines
 }
 
-// quote quotes a text where YAML would read it as something else.
+// quote quotes a text that YAML would otherwise parse differently.
 func quote(s string) string {
 	if s == "" || strings.ContainsAny(s, "{}[]#&*!|>'\"%@`,") || strings.Contains(s, ": ") {
 		return strconv.Quote(s)

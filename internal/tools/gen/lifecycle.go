@@ -20,7 +20,7 @@ end: the first matching row applies, and an event without a matching row changes
 
 `
 
-// lifecycle is docs/lifecycle.md.
+// lifecycle returns docs/lifecycle.md.
 func lifecycle(s *source) (string, error) {
 	docs, err := s.load(layers.Module + "state")
 	if err != nil {
@@ -52,7 +52,7 @@ func lifecycle(s *source) (string, error) {
 	return b.String(), nil
 }
 
-// constDoc finds the doc comment of a phase: its constant is named for it, "Phase" + "PROpen" for
+// constDoc returns the doc comment of a phase, whose constant is named after it: "Phase" + "PROpen" for
 // pr_open.
 func constDoc(docs *comments, p state.Phase) (string, error) {
 	want := "phase" + strings.ReplaceAll(string(p), "_", "")
@@ -64,7 +64,7 @@ func constDoc(docs *comments, p state.Phase) (string, error) {
 	return "", fmt.Errorf("phase %s has no doc comment", p)
 }
 
-// after cuts "Name: " off a doc comment.
+// after removes "Name: " from a doc comment.
 func after(doc string) string {
 	if _, rest, ok := strings.Cut(doc, ": "); ok {
 		return strings.ToUpper(rest[:1]) + rest[1:]
@@ -72,7 +72,7 @@ func after(doc string) string {
 	return doc
 }
 
-// link replaces the names of constants by what people see.
+// link replaces the names of constants by their values, which people see.
 func link(doc string) string {
 	for _, p := range slices.Backward(state.Phases()) {
 		var name strings.Builder
@@ -87,8 +87,8 @@ func link(doc string) string {
 	return doc
 }
 
-// diagram draws the ways between phases. Ways that nearly every phase has would hide the others:
-// they are told in a sentence.
+// diagram draws the transitions between phases. Transitions of nearly every phase would hide the others, so
+// a sentence lists them.
 func diagram(b *strings.Builder, table []machine.Row) {
 	b.WriteString("```mermaid\nstateDiagram-v2\n")
 	seen := map[way]bool{}
@@ -107,8 +107,8 @@ func diagram(b *strings.Builder, table []machine.Row) {
 // way is an arrow of the diagram.
 type way struct{ from, to state.Phase }
 
-// ways are the arrows of one row. Where several phases lead to as many, the first leads to the first,
-// and so on: both lists are in the order of a life.
+// ways returns the arrows of one row. If several phases lead to as many others, the first leads to the first,
+// and so on: both lists are in the order of a task's life.
 func ways(r machine.Row) []way {
 	aside := []state.Phase{machine.Same, state.PhaseCancelled, state.PhaseFailed, state.PhaseInterrupted, state.PhaseAwaitingAnswer}
 	skip := func(p state.Phase) bool { return slices.Contains(aside, p) }
@@ -118,7 +118,7 @@ func ways(r machine.Row) []way {
 		return nil
 	case r.From == nil:
 		from = []state.Phase{"[*]"}
-	case len(from) > 6: // nearly every phase: the usual one stands for all
+	case len(from) > 6: // nearly every phase: the usual one represents all
 		from = []state.Phase{state.PhasePROpen}
 	}
 	var list []way
@@ -135,7 +135,7 @@ func ways(r machine.Row) []way {
 	return list
 }
 
-// phases writes a list of phases; groups that cover nearly all are named by what is missing.
+// phases returns a list of phases. A list of nearly all is written as the missing ones.
 func phases(list []state.Phase) string {
 	all := state.Phases()
 	switch {

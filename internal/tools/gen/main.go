@@ -1,10 +1,10 @@
-// Command gen writes the documents that are made from code, so that they cannot be wrong for long:
+// Command gen writes the documents that are generated from code:
 //
 //	docs/lifecycle.md       from the transition table of tasks and the doc comments of state
-//	docs/vm-lifecycle.md    from that of VMs, likewise
+//	docs/vm-lifecycle.md    from the transition table of VMs and the doc comments of state/vm
 //	docs/commands.md        from the command table of internal/comment
 //	docs/configuration.md   from the doc comments, keys and defaults of internal/config
-//	docs/repository-settings.md, config.example.yml  likewise
+//	docs/repository-settings.md, config.example.yml  from the same
 //	docs/prices.md          from the prices of internal/modelapi
 //	docs/vm-costs.md        its table of costs, from a simulation by internal/costs
 //	docs/packages.md        from the packages' doc comments and imports
@@ -12,7 +12,7 @@
 //
 //	go run ./internal/tools/gen [-check]
 //
-// With -check it writes nothing and fails if a document is outdated. Run it from the top of the tree. Start reading at documents.
+// With -check it writes nothing and fails if a document is outdated. Run it at the top of the tree. Start with documents.
 package main
 
 import (
@@ -37,7 +37,7 @@ type document struct {
 	text func(*source) (string, error)
 }
 
-// documents lists every generated file.
+// documents returns all generated files.
 func documents() []document {
 	return []document{
 		{"docs/lifecycle.md", lifecycle},
@@ -59,7 +59,7 @@ func run(root string, check bool) error {
 	for _, d := range documents() {
 		text, err := d.text(src)
 		if err != nil {
-			return fmt.Errorf("make %s: %w", d.path, err)
+			return fmt.Errorf("generate %s: %w", d.path, err)
 		}
 		path := filepath.Join(root, d.path)
 		old, err := os.ReadFile(path)
@@ -67,10 +67,10 @@ func run(root string, check bool) error {
 			continue
 		}
 		if check {
-			return fmt.Errorf("%s is not what the code says; run `make generate` and commit what it writes", d.path)
+			return fmt.Errorf("%s is outdated: run `make generate` and commit the result", d.path)
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("make the folder of %s: %w", d.path, err)
+			return fmt.Errorf("create the folder of %s: %w", d.path, err)
 		}
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			return fmt.Errorf("write %s: %w", d.path, err)

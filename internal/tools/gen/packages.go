@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/tools/layers"
 )
 
-// contributing is CONTRIBUTING.md with the table of layers in it.
+// contributing returns CONTRIBUTING.md with the table of layers.
 func contributing(s *source) (string, error) {
 	var b strings.Builder
 	b.WriteString("| Layer | Packages, with those below them | Contents | May import |\n|---|---|---|---|\n")
@@ -44,7 +44,7 @@ Every package, layer by layer from the bottom to the top. A layer imports only l
 those: [CONTRIBUTING.md](../CONTRIBUTING.md#layers) has the rules, which the test ` + "`TestImports`" + ` checks.
 `
 
-// packageList is docs/packages.md.
+// packageList returns docs/packages.md.
 func packageList(s *source) (string, error) {
 	files, err := layers.Files(s.root, ".go")
 	if err != nil {
@@ -67,13 +67,13 @@ func packageList(s *source) (string, error) {
 	return b.String(), nil
 }
 
-// has reports whether there is such a folder: layers also list packages to come.
+// has reports whether a folder exists: layers also list future packages.
 func (s *source) has(path string) bool {
 	info, err := os.Stat(filepath.Join(s.root, path))
 	return err == nil && info.IsDir()
 }
 
-// holds is a package's doc comment without the package's name, for a table.
+// holds returns the doc comment of a package without the name of the package, for a table.
 func holds(p layers.Package) string {
 	doc := strings.TrimPrefix(strings.TrimPrefix(p.Doc, "Package "), "Command ")
 	if text, ok := strings.CutSuffix(doc, ":"); ok {
@@ -82,7 +82,7 @@ func holds(p layers.Package) string {
 	return strings.ReplaceAll(sentence(path.Base(p.Path), doc), "|", "\\|")
 }
 
-// names lists names, each in quotes.
+// names returns names in a list, each in quotes.
 func names(list []string, quote string) string {
 	if len(list) == 0 {
 		return ""

@@ -28,7 +28,7 @@ from lists that quote them; the last column is the date of the value.
 This file is made from ` + "`internal/modelapi/published.go`" + ` by ` + "`make generate`" + `.
 `
 
-// prices is docs/prices.md.
+// prices returns docs/prices.md.
 func prices(*source) (string, error) {
 	var b strings.Builder
 	b.WriteString(pricesHead)
@@ -57,7 +57,7 @@ func prices(*source) (string, error) {
 	return b.String(), nil
 }
 
-// dollars writes a price per million tokens.
+// dollars formats a price per million tokens.
 func dollars(v float64) string {
 	if v == 0 {
 		return "none"

@@ -12,13 +12,13 @@ import (
 	"github.com/errand-bot/errand/internal/tools/layers"
 )
 
-// source gives the doc comments of the tree's packages. Packages are parsed once.
+// source returns the doc comments of the tree's packages. Each package is parsed once.
 type source struct {
 	root     string
 	packages map[string]*comments
 }
 
-// comments are the doc comments of one package.
+// comments has the doc comments of one package.
 type comments struct {
 	types  map[string]string            // by type
 	fields map[string]map[string]string // by type and field
@@ -27,7 +27,7 @@ type comments struct {
 
 func newSource(root string) *source { return &source{root: root, packages: map[string]*comments{}} }
 
-// load parses the package with an import path of ours.
+// load parses a package of the tree, given by its import path.
 func (s *source) load(path string) (*comments, error) {
 	if c, ok := s.packages[path]; ok {
 		return c, nil
@@ -56,7 +56,7 @@ func (s *source) load(path string) (*comments, error) {
 	return c, nil
 }
 
-// take collects the comments of one file.
+// take adds the comments of one file.
 func (c *comments) take(f *ast.File) {
 	for _, decl := range f.Decls {
 		g, ok := decl.(*ast.GenDecl)
@@ -88,7 +88,7 @@ func (c *comments) takeFields(name string, st *ast.StructType) {
 	}
 }
 
-// plain is the text of the first comment that there is, on one line.
+// plain returns the text of the first comment that is not empty, on one line.
 func plain(groups ...*ast.CommentGroup) string {
 	for _, g := range groups {
 		if text := strings.Join(strings.Fields(g.Text()), " "); text != "" {

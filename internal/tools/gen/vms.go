@@ -18,7 +18,7 @@ the VM to a task's run, or ends the run, the row becomes *busy* or *parked* in t
 
 `
 
-// vmLifecycle is docs/vm-lifecycle.md.
+// vmLifecycle returns docs/vm-lifecycle.md.
 func vmLifecycle(s *source) (string, error) {
 	docs, err := s.load(layers.Module + "state/vm")
 	if err != nil {
@@ -42,7 +42,7 @@ func vmLifecycle(s *source) (string, error) {
 	return b.String(), nil
 }
 
-// vmDiagram draws the ways of VMs but those to their end.
+// vmDiagram draws the transitions of VMs except those to their deletion.
 func vmDiagram(b *strings.Builder) {
 	b.WriteString("```mermaid\nstateDiagram-v2\n    [*] --> intended\n")
 	seen := map[[2]vm.Phase]bool{}
@@ -60,7 +60,7 @@ func vmDiagram(b *strings.Builder) {
 	b.WriteString("    gone --> [*]\n```\n")
 }
 
-// vmPhases writes a list of phases; a list of nearly all is named by what is missing.
+// vmPhases returns a list of phases. A list of nearly all is written as the missing ones.
 func vmPhases(list []vm.Phase) string {
 	words := func(list []vm.Phase) string {
 		var out []string

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// here is the file that is edited where a rule has to change, for error messages.
+// here is the file with the rules, for error messages.
 const here = "internal/tools/layers/layers.go"
 
-// Check returns what is wrong with the imports of the packages, and with the rules themselves. It wants all packages of a
-// tree at once: an exception that none of them needs is a fault.
+// Check returns the faults of the imports of packages, and those of the rules themselves. It needs all packages of the
+// tree, because an exception that none of them needs is a fault.
 func Check(packages []Package) []string {
 	var faults []string
 	used := map[Exception]bool{}
@@ -39,7 +39,7 @@ func Check(packages []Package) []string {
 	return append(faults, order()...)
 }
 
-// refuses returns why a package of the layer may not import another one, empty if it may.
+// refuses returns why a package of the layer may not import another one, or "" if it may.
 func (l Layer) refuses(from, to string, test bool, used map[Exception]bool) string {
 	to, ours := strings.CutPrefix(to, Module)
 	for _, r := range Importers() {
@@ -56,7 +56,7 @@ func (l Layer) refuses(from, to string, test bool, used map[Exception]bool) stri
 	target, ok := Of(to)
 	switch {
 	case !ok:
-		return "" // reported by itself
+		return "" // reported separately
 	case forTest(to) && !test && !forTest(from) && l.Name != "checks":
 		return "it is for tests"
 	case l.Name == target.Name, slices.Contains(l.May, target.Name):
@@ -76,7 +76,7 @@ func (l Layer) refuses(from, to string, test bool, used map[Exception]bool) stri
 	return fmt.Sprintf("it is of the layer %q, and the layer %q may import %s (All in %s)", target.Name, l.Name, l.may(), here)
 }
 
-// may says which layers a layer may import.
+// may returns the names of the layers that a layer may import.
 func (l Layer) may() string {
 	if len(l.May) == 0 {
 		return "no other"
@@ -84,10 +84,10 @@ func (l Layer) may() string {
 	return "only " + strings.Join(l.May, ", ")
 }
 
-// forTest reports packages that help tests, by their names: fleettest, kvtest.
+// forTest reports whether a package helps tests, by its name, such as fleettest and kvtest.
 func forTest(pkg string) bool { return strings.HasSuffix(pkg, "test") }
 
-// order returns what is wrong with the list of layers: each may import only layers that stand before it, and a path
+// order returns the faults of the list of layers: each may import only layers before it, and a path
 // belongs to one of them.
 func order() []string {
 	var faults []string

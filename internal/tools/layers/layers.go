@@ -1,8 +1,8 @@
-// Package layers holds the rules about who may import whom: an ordered list of layers, and a few rules that cut
-// across them. It also reads the packages of a tree, so that the rules can be checked and the tables in the
+// Package layers defines which package may import which: an ordered list of layers, and a few rules that cut
+// across them. It also reads the packages of the tree, so that the rules can be checked and the tables in the
 // documents generated.
 //
-// A package belongs to a layer by its path, so a new package below a listed path needs no edit. Start reading at All.
+// A package belongs to a layer by its path, so a new package below a listed path needs no edit. Start with All.
 package layers
 
 import (
@@ -13,7 +13,7 @@ import (
 // A Layer is a group of packages that may import each other and the layers that it lists.
 type Layer struct {
 	Name string
-	// Doc says in one sentence what the layer's packages know.
+	// Doc describes the layer's packages in one sentence.
 	Doc string
 	// Paths lists what belongs to the layer: these packages and everything below them, also before they exist. The longest
 	// path wins.
@@ -88,7 +88,7 @@ func Importers() []Importer {
 	}
 }
 
-// An Exception permits an import that the layers refuse. An exception that nothing needs has to go.
+// An Exception permits an import that the layers refuse. An exception that nothing needs is a fault.
 type Exception struct {
 	From, To  string // packages, with everything below them
 	TestsOnly bool

@@ -15,10 +15,10 @@ import (
 	"strings"
 )
 
-// Module is the path that our packages begin with.
+// Module is the prefix of the import paths of the tree's packages.
 const Module = "github.com/errand-bot/errand/"
 
-// A Package is what its files say about it, whatever they are built for.
+// A Package has the doc comment and the imports of a package's files, for all platforms.
 type Package struct {
 	Path        string   // from the top of the tree, with slashes
 	Doc         string   // the first sentence of its doc comment
@@ -68,7 +68,7 @@ func Packages(root string, files []string) ([]Package, error) {
 	return list, nil
 }
 
-// take adds the imports of a file, without that of its own package by an external test.
+// take adds the imports of a file. It leaves out the import of the package by its own external test.
 func take(f *ast.File, pkg string, to map[string]bool) error {
 	for _, i := range f.Imports {
 		path, err := strconv.Unquote(i.Path.Value)
