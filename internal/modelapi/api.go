@@ -1,11 +1,11 @@
-// Package modelapi knows the APIs of model providers as far as errand has to: which requests an agent
-// CLI needs, what an answer has cost, and how to refuse in a form that the CLI understands. It counts
-// while an answer passes through, streamed or not, and never holds one up.
+// Package modelapi knows the APIs of model providers: which requests agent programs need, what a request may cost and an answer has
+// cost, which errors concern the whole account, and how to deny a call in a form that programs understand. It counts answers while
+// they are read, streamed or not, without delaying them.
 //
-// It holds no key and knows no task: internal/tether puts the key in and says who pays. What an agent
-// reports about its own cost is not looked at here, since what runs on a VM may say anything.
+// It has no keys and knows no tasks; that is the job of package gateway. It does not use what agents report about their cost, because
+// programs on a VM may report anything.
 //
-// Start reading at API, then Counter and Prices.
+// Start with [API], then [Counter] and [Prices].
 package modelapi
 
 import (
@@ -18,20 +18,20 @@ import (
 	"strconv"
 )
 
-// API is the dialect of a provider.
+// API is the kind of a provider's API.
 type API string
 
-// The dialects that are known.
+// The supported APIs.
 const (
 	Anthropic API = "anthropic" // the Messages API
 	OpenAI    API = "openai"    // the Responses and Chat Completions APIs
 	Gemini    API = "gemini"    // generateContent
 )
 
-// APIs lists the dialects, the default first.
+// APIs lists the supported APIs, the default first.
 func APIs() []API { return []API{Anthropic, OpenAI, Gemini} }
 
-// KeyHeader is the header that carries a key of the provider itself. Authorization takes it as a bearer token.
+// KeyHeader returns the header for the provider's key. In Authorization the key is a bearer token.
 func (a API) KeyHeader() string {
 	switch a {
 	case OpenAI:
@@ -44,9 +44,9 @@ func (a API) KeyHeader() string {
 
 var geminiCall = regexp.MustCompile(`^/v1(?:beta|alpha)?/models/[A-Za-z0-9._-]{1,100}:(?:generateContent|streamGenerateContent|countTokens)$`)
 
-// Allows reports whether a CLI needs this request: calls of the model, counting tokens, and the list of
-// models. Files, batches, fine-tuning, keys and everything else that an account's key could reach is not
-// for agents. The path begins with a slash and has no query.
+// Allows reports whether agents may send this request: calls of models, token counts, and the list of models. Files, batches,
+// fine-tuning, keys and everything else that the account's key gives access to are denied. The path begins with a slash and has no
+// query.
 func (a API) Allows(method, path string) bool {
 	if method == http.MethodGet {
 		return a != Gemini && path == "/v1/models"
@@ -59,14 +59,14 @@ func (a API) Allows(method, path string) bool {
 		return path == "/v1/messages" || path == "/v1/messages/count_tokens"
 	case OpenAI:
 		return path == "/v1/responses" || path == "/v1/chat/completions" ||
-			path == "/responses" || path == "/chat/completions" // where the base URL has the version
+			path == "/responses" || path == "/chat/completions" // if the base URL contains the version
 	case Gemini:
 		return geminiCall.MatchString(path)
 	}
 	return false
 }
 
-// Fail answers in the API's own error form.
+// Fail answers with an error in the API's own form.
 func (a API) Fail(w http.ResponseWriter, status int, kind, message string) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
@@ -85,25 +85,25 @@ func (a API) Fail(w http.ResponseWriter, status int, kind, message string) error
 	return nil
 }
 
-// ReplaceWithDenial makes a refusal of an answer of the API.
+// ReplaceWithDenial replaces an answer of the API with an error that agents do not retry: 403.
 func (a API) ReplaceWithDenial(answer *http.Response, kind, message string) {
 	body, err := json.Marshal(a.failure(kind, message))
 	if err != nil { // of strings: cannot happen
 		body = nil
 	}
-	_ = answer.Body.Close() // nothing of it is wanted
+	_ = answer.Body.Close() // replaced
 	answer.StatusCode, answer.Status = http.StatusForbidden, "403 Forbidden"
 	answer.Header = http.Header{"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(body))}}
 	answer.ContentLength, answer.Body = int64(len(body)), io.NopCloser(bytes.NewReader(body))
 }
 
-// failure is the API's own form of an error.
+// failure returns an error in the API's own form.
 func (a API) failure(kind, message string) map[string]any {
 	switch a {
 	case OpenAI:
 		code := kind
 		if kind == "overloaded_error" {
-			kind, code = "server_error", "server_is_overloaded" // which Codex does not try again
+			kind, code = "server_error", "server_is_overloaded" // Codex does not retry this code
 		}
 		return map[string]any{"error": map[string]any{"message": message, "type": kind, "code": code, "param": nil}}
 	case Gemini:
@@ -112,12 +112,11 @@ func (a API) failure(kind, message string) map[string]any {
 	return map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}}
 }
 
-// FailStream is the event by which the API says in the middle of a streamed answer that there will be no more
-// of it. It has to follow the end of another event.
+// FailStream returns the API's error event, which ends a streamed answer early. It has to follow the end of another event.
 func (a API) FailStream(kind, message string) []byte {
 	body, name := a.failure(kind, message), "event: error\n"
 	switch a {
-	case OpenAI: // both the Responses API's form and that of chats
+	case OpenAI: // for both the Responses and the Chat Completions API
 		body["type"], body["code"], body["message"], body["param"] = "error", kind, message, nil
 	case Gemini:
 		name = ""

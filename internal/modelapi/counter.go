@@ -11,36 +11,36 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// maxBody bounds what of an answer that is not streamed is kept for counting, and the length of one event
-// of a stream. OpenAI's last event repeats the whole answer.
+// maxBody limits how much of an answer that is not streamed is kept for counting, and the length of one event of a stream. OpenAI's
+// last event repeats the whole answer.
 const maxBody = 32 << 20
 
-// bytesPerToken is the rough size of a token, for what a cut stream did not live to count.
+// bytesPerToken is the assumed size of a token, for answers that do not report their usage.
 const bytesPerToken = 4
 
-// Counter counts what one answer used, while somebody else reads it: everything that is read has to be
-// written to it, in order. It never fails and never blocks for longer than it takes to look at the bytes;
-// what it does not understand counts as nothing. It is not for use by several goroutines at once.
+// A Counter counts the usage of one answer while it is read: everything that is read has to be written to the counter, in order. It
+// never fails and blocks only for as long as parsing takes; what it does not understand counts as nothing. Only Current and Final may
+// be called concurrently.
 type Counter struct {
 	stream *io.PipeWriter // of a streamed answer
 	done   chan struct{}  // closed when the stream is counted
-	body   bytes.Buffer   // of any other
+	body   bytes.Buffer   // of an answer that is not streamed
 
-	requestBytes int64 // bytes of the request, for what an answer does not live to say of its input
+	requestBytes int64 // length of the request, for answers that do not report their input
 
-	mu        sync.Mutex // of what follows: the stream is read while Running is asked
+	mu        sync.Mutex // protects the following fields: the stream is counted concurrently
 	usage     Usage
 	counted   bool
-	final     bool  // the stream has said what it used in the end
-	failed    bool  // it has said that it is none
-	textBytes int64 // bytes of the answer in a stream
+	final     bool  // the stream has reported the usage of the whole answer
+	failed    bool  // it has reported an error instead of an answer
+	textBytes int64 // length of the answer's text in a stream
 	ending    Ending
 }
 
-// NewCounter counts an answer of this content type to a request of so many bytes, 0 if that is not known.
-// Close must be called, even after an error.
-func NewCounter(contentType string, asked int64) *Counter {
-	c := &Counter{requestBytes: max(asked, 0)}
+// NewCounter returns a counter for an answer of this content type to a request of so many bytes, 0 if that is unknown. Close must be
+// called, even after an error.
+func NewCounter(contentType string, requestBytes int64) *Counter {
+	c := &Counter{requestBytes: max(requestBytes, 0)}
 	if kind, _, err := mime.ParseMediaType(contentType); err != nil || kind != "text/event-stream" {
 		return c
 	}
@@ -51,10 +51,10 @@ func NewCounter(contentType string, asked int64) *Counter {
 	return c
 }
 
-// Write takes the next bytes of the answer.
+// Write counts the next bytes of the answer.
 func (c *Counter) Write(p []byte) (int, error) {
 	if c.stream != nil {
-		return c.stream.Write(p) // the reader never closes its end before Close
+		return c.stream.Write(p) // the reader does not close its end before Close
 	}
 	if room := maxBody - c.body.Len(); room > 0 {
 		c.body.Write(p[:min(len(p), room)])
@@ -62,14 +62,14 @@ func (c *Counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the answer, whole or cut, and returns what it used. Ok is false if nothing of it said so. What an answer
-// that was cut did not live to say is estimated: its output from what had come, its input from the request.
+// Close ends the answer, complete or not, and returns its usage. Ok is false if the answer contains nothing about it. The usage of
+// an incomplete answer is estimated: the output by what was received, the input by the request.
 func (c *Counter) Close() (u Usage, ok bool) {
 	if c.stream == nil {
 		c.countBody()
 		return c.usage, c.counted
 	}
-	_ = c.stream.Close() // cannot fail: a pipe
+	_ = c.stream.Close() // a pipe: cannot fail
 	<-c.done
 	u = c.estimated()
 	if !c.final && !c.failed && u.tokens() == 0 {
@@ -78,7 +78,7 @@ func (c *Counter) Close() (u Usage, ok bool) {
 	return u, c.counted || u.tokens() > 0 || c.textBytes > 0
 }
 
-// countBody counts an answer that is no stream. One that was cut, or comes from a server that does not count, is estimated.
+// countBody counts an answer that is not streamed. It estimates an incomplete one and those of servers that do not report usage.
 func (c *Counter) countBody() {
 	var s payload
 	switch body := c.body.Bytes(); {
@@ -93,7 +93,7 @@ func (c *Counter) countBody() {
 	c.counted, c.usage.Input, c.usage.Output = true, c.requestTokens(), int64(c.body.Len())/bytesPerToken
 }
 
-// requestTokens is about how long the request is.
+// requestTokens estimates the length of the request in tokens.
 func (c *Counter) requestTokens() int64 {
 	if c.requestBytes == 0 {
 		return 0
@@ -101,11 +101,11 @@ func (c *Counter) requestTokens() int64 {
 	return max(c.requestBytes/bytesPerToken, 1)
 }
 
-// Streams reports whether the answer is a stream of events, of which Running says something before the end.
+// Streams reports whether the answer is a stream of events, so that Current returns usage before its end.
 func (c *Counter) Streams() bool { return c.stream != nil }
 
-// Current returns what a streamed answer has used so far, estimated where it does not say so before its end;
-// nothing of any other. It may be called by others while the answer is written, and never waits for it.
+// Current returns the usage of a streamed answer so far, estimated if it was not reported yet, and nothing for any other answer. It
+// may be called concurrently with Write, and does not wait for it.
 func (c *Counter) Current() Usage {
 	if c.stream == nil {
 		return Usage{}
@@ -115,16 +115,16 @@ func (c *Counter) Current() Usage {
 	return c.estimated()
 }
 
-// Final reports whether a streamed answer has said what it used in the end, or that it is none. It may be called by others
-// while the answer is written.
+// Final reports whether the answer has reported the usage of the whole answer, or an error: then nothing is estimated. It may be
+// called concurrently with Write.
 func (c *Counter) Final() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.final || c.failed
 }
 
-// estimated fills in what a stream has not said. What its end says is what the provider bills, however long
-// the answer looks.
+// estimated returns the usage with estimates for what was not reported. Usage at the end of an answer is what the provider bills,
+// so it is not estimated.
 func (c *Counter) estimated() Usage {
 	u := c.usage
 	if c.final {
@@ -139,7 +139,7 @@ func (c *Counter) estimated() Usage {
 	return u
 }
 
-// countList reads an answer that is a list of events: Gemini's stream without alt=sse.
+// countList counts an answer that is a list of events: Gemini's stream without alt=sse.
 func (c *Counter) countList() {
 	var list []payload
 	if json.Unmarshal(c.body.Bytes(), &list) != nil {
@@ -150,8 +150,7 @@ func (c *Counter) countList() {
 	}
 }
 
-// read takes a stream apart until it ends, or until an event is longer than any should be: the rest is
-// then let pass.
+// read counts the events of a stream until it ends. After an event that is longer than maxBody, the rest is not counted.
 func (c *Counter) read(r *io.PipeReader) {
 	defer close(c.done)
 	for e, err := range sse.Read(r, &sse.ReadConfig{MaxEventSize: maxBody}) {
@@ -163,9 +162,10 @@ func (c *Counter) read(r *io.PipeReader) {
 	_, _ = io.Copy(io.Discard, r) // ends with Close; a pipe has no other error
 }
 
+// countEvent counts one event of a stream.
 func (c *Counter) countEvent(data string) {
 	if !strings.HasPrefix(data, "{") {
-		return // a heartbeat, or OpenAI's [DONE]
+		return // a heartbeat or OpenAI's [DONE]
 	}
 	var s payload
 	if json.Unmarshal([]byte(data), &s) != nil {

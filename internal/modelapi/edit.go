@@ -7,13 +7,13 @@ import (
 	"strconv"
 )
 
-// edit replaces a part of a body.
+// An edit replaces a part of a body.
 type edit struct {
 	from, to      int
-	before, after string // around the number of an edit that sets a bound
+	before, after string // and after the number in an edit that sets a limit
 }
 
-// limitEdits returns where the output is bounded, or would be; nothing if no bound can be set.
+// limitEdits returns the edits that set the output limit, or nil if it cannot be set.
 func (w *requestReader) limitEdits(body []byte) (all []edit) {
 	for _, m := range w.outputLimits {
 		all = append(all, edit{from: m.at, to: m.at + len(m.value)})
@@ -30,8 +30,7 @@ func (w *requestReader) limitEdits(body []byte) (all []edit) {
 	return all
 }
 
-// insert makes an edit that puts a key at the beginning of an object, which stands at a place in the body; nothing if it
-// is no object.
+// insert returns an edit that inserts a key at the beginning of the object at index at of the body, or nil if it is not an object.
 func insert(object []byte, at int, before, after string) []edit {
 	begin := bytes.IndexByte(object, '{')
 	if begin < 0 || len(bytes.TrimSpace(object[:begin])) > 0 {
@@ -43,7 +42,7 @@ func insert(object []byte, at int, before, after string) []edit {
 	return []edit{{from: at + begin + 1, to: at + begin + 1, before: before, after: after}}
 }
 
-// usageEdit has the stream of a chat say at its end what it used. Without that, what a model thinks unseen is not known.
+// usageEdit returns the edit that requests the usage of a stream. Without it, hidden reasoning is not reported.
 func (w *requestReader) usageEdit(body []byte) *edit {
 	const usage = `{"include_usage":true}`
 	if w.options == nil {
@@ -59,22 +58,22 @@ func (w *requestReader) usageEdit(body []byte) *edit {
 	return &edit{from: w.options.at, to: w.options.at + len(w.options.value), before: usage}
 }
 
-// AddsUsageOption reports whether Body changes what a stream is to say of its usage.
+// AddsUsageOption reports whether Body requests usage that the request itself does not.
 func (q *Request) AddsUsageOption() bool { return q.usageOption != nil }
 
-// CanLimitOutput reports whether the output can be bounded in the body.
+// CanLimitOutput reports whether Body can limit the output.
 func (q *Request) CanLimitOutput() bool { return len(q.limits) > 0 }
 
-// Body returns the parts of the body that the provider is sent: with a bound of output, if most is not zero, and with
-// usage asked for, unless without. The rest is as it came, and is not copied.
-func (q *Request) Body(most int64, withoutUsage bool) (parts [][]byte) {
+// Body returns the parts of the body to send: with an output limit in tokens, unless it is zero, and with a request for usage, unless
+// withoutUsage is set. The rest of the body is unchanged and not copied.
+func (q *Request) Body(outputLimit int64, withoutUsage bool) (parts [][]byte) {
 	var edits []edit
 	if q.usageOption != nil && !withoutUsage {
 		edits = append(edits, *q.usageOption)
 	}
-	if most > 0 {
+	if outputLimit > 0 {
 		for _, e := range q.limits {
-			e.before += strconv.FormatInt(most, 10)
+			e.before += strconv.FormatInt(outputLimit, 10)
 			edits = append(edits, e)
 		}
 	}

@@ -1,14 +1,14 @@
 package modelapi
 
-// Ending says how a streamed answer ended. Only endings are told of which a program says nothing: Gemini CLI takes what had come
-// by then for the whole answer.
+// Ending is how a streamed answer ended. Only incomplete answers that programs do not report are told apart: Gemini CLI treats them
+// as complete.
 type Ending int
 
 // The endings.
 const (
-	EndingNormal    Ending = iota // as far as is known
-	EndingTruncated               // at the limit of output
-	EndingBlocked                 // the provider did not let the rest pass
+	EndingNormal    Ending = iota // or unknown
+	EndingTruncated               // at the output limit
+	EndingBlocked                 // the provider blocked the rest
 )
 
 // Ending returns, after Close, how a streamed answer ended.
@@ -18,7 +18,7 @@ func (c *Counter) Ending() Ending {
 	return c.ending
 }
 
-// ending reads the reason that Gemini gives for the end of an answer.
+// ending returns the reason that Gemini reports for the end of an answer.
 func (s *payload) ending() Ending {
 	for _, c := range s.Candidates {
 		switch c.Finish {

@@ -2,44 +2,43 @@ package modelapi
 
 import "strconv"
 
-// Feature is something that a call's body asks of the provider beside an answer of the model that it names.
+// A Feature is a parameter of a call that requests more than one answer of the named model at its standard price.
 type Feature struct {
-	// Name is how the body calls it. It was written on a VM.
+	// Name is its name in the body, which was written on a VM.
 	Name string
 	Kind FeatureKind
 }
 
-// FeatureKind is why agents do not get an Extra.
+// FeatureKind is the reason why agents may not use a Feature.
 type FeatureKind int
 
 // The kinds.
 const (
-	// FeatureNetwork: the provider would reach other hosts for the agent, or run a tool of its own. What a VM may not
-	// reach by itself it could else have fetched, or told.
+	// FeatureNetwork: the provider would reach other hosts for the agent, or run its own tools. Otherwise a VM could read from and
+	// send data to hosts that it cannot reach itself.
 	FeatureNetwork FeatureKind = iota + 1
-	// FeatureStored: it refers to what is stored in the provider's account, which may be anybody's.
+	// FeatureStored: it refers to content in the provider's account, which may belong to anyone.
 	FeatureStored
-	// FeatureDeferred: the answer would come by another request, and not be counted.
+	// FeatureDeferred: the answer would come in another response, and not be counted.
 	FeatureDeferred
-	// FeatureSurcharge: it costs more than the model's price says.
+	// FeatureSurcharge: it costs more than the model's standard price.
 	FeatureSurcharge
-	// FeatureMultiple: it has the model make more than one answer.
+	// FeatureMultiple: the model would generate more than one answer.
 	FeatureMultiple
-	// FeatureAmbiguous: it bounds the cost, and two readers of the body may read two bounds.
+	// FeatureAmbiguous: it limits the cost, and different readers could read different limits.
 	FeatureAmbiguous
 )
 
-// FindFeature returns the first that a call's body asks for, nil if there is none; of the kind ExtraReach only if reach is
-// not allowed. What is merely said in a conversation is none, nor is what programs hand to tools and get from them. The
-// body is valid JSON.
-func (a API) FindFeature(body []byte, reach bool) *Feature {
+// FindFeature returns the first feature that a call's body requests, or nil. Those of the kind FeatureNetwork only count if network is
+// false. The texts of a conversation and the arguments and results of tools are not searched. The body is valid JSON.
+func (a API) FindFeature(body []byte, network bool) *Feature {
 	var found *Feature
 	walk(body, func(v value) bool {
 		if found != nil || v.Kind == '"' && isText(v.Key.plain) && v.Owner.folded != "tools" {
-			return false // of a string there is nothing to go into
+			return false // a text
 		}
-		for _, look := range []func(value) *Feature{a.accountFeature, a.hostedTool, a.contentAddress, multipleAnswers} {
-			if e := look(v); e != nil && (e.Kind != FeatureNetwork || !reach) {
+		for _, detect := range []func(value) *Feature{a.accountFeature, a.hostedTool, a.contentAddress, multipleAnswers} {
+			if e := detect(v); e != nil && (e.Kind != FeatureNetwork || !network) {
 				found = e
 				return false
 			}
@@ -49,7 +48,7 @@ func (a API) FindFeature(body []byte, reach bool) *Feature {
 	return found
 }
 
-// accountFeature sees what refers to the account, and how dearly and when it shall be answered.
+// accountFeature detects references to content in the account, deferred answers and surcharges.
 func (a API) accountFeature(v value) *Feature {
 	key := v.Key.folded
 	if v.Kind == '"' && len(v.Raw) > 0 {
@@ -60,7 +59,7 @@ func (a API) accountFeature(v value) *Feature {
 			return &Feature{Name: "item_reference", Kind: FeatureStored}
 		}
 	}
-	if v.Depth != 1 || v.Kind == 'n' || v.Kind == '[' { // an empty list is none; of others each value comes
+	if v.Depth != 1 || v.Kind == 'n' || v.Kind == '[' { // the values of a list follow
 		return nil
 	}
 	switch key {
@@ -83,7 +82,7 @@ func (a API) accountFeature(v value) *Feature {
 	return nil
 }
 
-// multipleAnswers sees what has the model make more than one answer, or tokens beyond the bound of the answer.
+// multipleAnswers detects requests for more than one answer, or for tokens beyond the output limit.
 func multipleAnswers(v value) *Feature {
 	if v.Depth != 1 && v.Owner.folded != "generationconfig" {
 		return nil
@@ -93,7 +92,7 @@ func multipleAnswers(v value) *Feature {
 		if v.Kind == 'n' || v.Kind == 'f' || v.Kind != '"' && isOne(v.Raw) {
 			return nil
 		}
-	case "prediction": // what of it is wrong is paid as output
+	case "prediction": // wrong parts of it are charged as output
 		if v.Kind == 'n' {
 			return nil
 		}

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// ErrNoModel is wrapped by every error of Named.
-var ErrNoModel = errors.New("it cannot be seen which model is asked")
+// ErrNoModel is wrapped by every error of RequestedModel.
+var ErrNoModel = errors.New("the requested model cannot be determined")
 
-// IsCall reports whether a request that the API allows asks a model, so that it has to name one.
+// IsCall reports whether an allowed request calls a model, so that it has to name one.
 func (a API) IsCall(method string) bool { return method == http.MethodPost }
 
-// RequestedModel returns the name of the model that an allowed request asks: for Gemini it stands in the path, else in
-// the body, which is valid JSON or empty. Two readers of one body must not see two names, so anything but an object
-// with that key once, and no others to fall back on, is an error that wraps ErrUnnamed.
+// RequestedModel returns the name of the model that an allowed request calls. Gemini has it in the path, the other APIs in the body,
+// which is valid JSON or empty. Different readers must not read different names, so the body has to be an object with that key
+// exactly once, and without models to fall back on; otherwise the error wraps ErrNoModel.
 func (a API) RequestedModel(path string, body []byte) (string, error) {
 	if a == Gemini {
 		_, rest, _ := strings.Cut(path, "/models/")
@@ -34,10 +34,10 @@ func (a API) RequestedModel(path string, body []byte) (string, error) {
 		case "model":
 			found++
 			if key != "model" || json.Unmarshal(value, &name) != nil || name == "" {
-				return fmt.Errorf("%w: the body's %q is no name", ErrNoModel, key)
+				return fmt.Errorf("%w: the body's %q is not a name", ErrNoModel, key)
 			}
 		case "models", "fallbacks", "fallback_models", "context_window_fallbacks", "content_policy_fallbacks":
-			return fmt.Errorf("%w: the body has %q, by which others may be asked", ErrNoModel, key)
+			return fmt.Errorf("%w: the body has %q, which may select other models", ErrNoModel, key)
 		}
 		return nil
 	})
@@ -50,8 +50,8 @@ func (a API) RequestedModel(path string, body []byte) (string, error) {
 	return name, nil
 }
 
-// topLevel calls see with the keys and values of valid JSON's outermost object, and where each value begins. It looks at
-// each byte once, and at strings faster: the conversation in a body may have some megabytes.
+// topLevel calls see with each key and value of the outermost object of valid JSON, and the index at which the value begins. It reads
+// each byte once, and skips strings faster, because the conversation in a body may have some megabytes.
 func topLevel(body []byte, see func(key string, value []byte, at int) error) error {
 	depth, key, begin := 0, "", -1
 	end := func(i int) error {
@@ -96,7 +96,7 @@ func topLevel(body []byte, see func(key string, value []byte, at int) error) err
 	return nil
 }
 
-// stringEnd returns where the string that begins at i ends.
+// stringEnd returns the index of the quote that ends the string at index i.
 func stringEnd(body []byte, i int) int {
 	for j := i + 1; j < len(body); {
 		n := bytes.IndexByte(body[j:], '"')
@@ -122,10 +122,9 @@ var (
 	alias   = regexp.MustCompile(`^[a-z]{3,12}$`)
 )
 
-// SameModel reports whether a model that a request names is the one that a configuration names: itself, a dated
-// edition of it (model-20260115), without the size of its context that some programs write behind it
-// (model[1m]), without the provider's name that some programs write before it (provider/model), or what an
-// alias of one word stands for (opus: claude-opus-4-8).
+// SameModel reports whether the model in a request is the one in the configuration. The request may add a date (model-20260115). The
+// configuration may add the size of the context (model[1m]) or the provider (provider/model), or be an alias of one word (opus:
+// claude-opus-4-8).
 func SameModel(configured, named string) bool {
 	want := edition.ReplaceAllString(configured, "")
 	if named == configured || named == want {

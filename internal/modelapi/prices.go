@@ -5,34 +5,34 @@ import (
 	"strings"
 )
 
-// Price is what tokens of a model cost, in dollars per million.
+// Price is the price of a model's tokens, in dollars per million.
 type Price struct {
-	// Input is for what no cache is used for.
+	// Input is the price of input for which no cache is used.
 	Input float64 `yaml:"input"`
-	// Output includes what the model thinks.
+	// Output is the price of output, including reasoning.
 	Output float64 `yaml:"output"`
-	// CacheRead is for input that was found in the provider's cache.
+	// CacheRead is the price of input that was read from the provider's cache.
 	CacheRead float64 `yaml:"cache_read"`
-	// CacheWrite is for input that was put there; 0 where that costs nothing. For an hour it costs 1.6 times as much.
+	// CacheWrite is the price of input that was written to the cache; 0 if that is free. For an hour it costs 1.6 times as much.
 	CacheWrite float64 `yaml:"cache_write"`
-	// LongPrompt is the number of input tokens, cached ones included, above which the whole call, its output included,
-	// costs the prices that begin with `long_`; 0 where long prompts cost the same.
+	// LongPrompt is the number of input tokens, including cached ones, above which the whole call, including its output,
+	// costs the prices that begin with `long_`; 0 if long prompts cost the same.
 	LongPrompt int64 `yaml:"long_prompt"`
-	// LongInput is the price of input of a long prompt; like the other three, it counts only where it is the higher one.
+	// LongInput is the price of input of a long prompt; like the other three, it is used only if it is higher than the standard price.
 	LongInput float64 `yaml:"long_input"`
 	// LongOutput is the price of the output that answers a long prompt.
 	LongOutput float64 `yaml:"long_output"`
-	// LongCacheRead is the price of a long prompt's input that was found in the cache.
+	// LongCacheRead is the price of a long prompt's input that was read from the cache.
 	LongCacheRead float64 `yaml:"long_cache_read"`
-	// LongCacheWrite is the price of a long prompt's input that was put there.
+	// LongCacheWrite is the price of a long prompt's input that was written to the cache.
 	LongCacheWrite float64 `yaml:"long_cache_write"`
 }
 
-// hourWrite is how much more it costs to put input into a cache for an hour than for the usual five minutes:
-// twice the price of input where that is 1.25 times.
+// hourWrite is the factor by which writing to a cache for an hour costs more than for the usual five minutes: twice the price of
+// input instead of 1.25 times.
 const hourWrite = 2 / 1.25
 
-// long returns the prices of long prompts. One that is lower than the plain price, or not set, does not lower it.
+// long returns the prices of long prompts. One that is not set, or is lower than the standard price, does not lower it.
 func (p Price) long() Price {
 	return Price{
 		Input: max(p.Input, p.LongInput), Output: max(p.Output, p.LongOutput),
@@ -40,7 +40,7 @@ func (p Price) long() Price {
 	}
 }
 
-// For returns the prices that count for a call with this usage: those of long prompts if its prompt is one.
+// For returns the prices of a call with this usage: those of long prompts if its prompt is long.
 func (p Price) For(u Usage) Price {
 	if p.LongPrompt > 0 && u.Input+u.CacheRead+u.CacheWrite > p.LongPrompt {
 		return p.long()
@@ -48,14 +48,14 @@ func (p Price) For(u Usage) Price {
 	return p
 }
 
-// Prices are models' prices by name. A name stands for itself and its editions, which follow after a
-// hyphen, an @ or a colon: "claude-sonnet" is also "claude-sonnet-4-5-20250929", "gpt-5" is not "gpt-5.5".
-// A hyphen and a number of one or two digits after a digit is another version: "claude-opus-4" is not "claude-opus-4-5".
-// The longest name that fits counts. Case does not, but of two names that differ in nothing else the one with capitals
-// counts: the prices that errand ships have none.
+// Prices are prices by the name of the model. A name also matches names that continue after a hyphen, an @ or a colon:
+// "claude-sonnet" matches "claude-sonnet-4-5-20250929", but "gpt-5" does not match "gpt-5.5". A digit followed by a hyphen and a
+// number of one or two digits is another version: "claude-opus-4" does not match "claude-opus-4-5". The longest name that matches
+// is used. Case is ignored; of two names that differ only in case the one with capitals is used, because the prices that errand
+// ships have none.
 type Prices map[string]Price
 
-// matches reports whether a name in the table stands for a model.
+// matches reports whether a name in Prices matches a model.
 func matches(name, model string) bool {
 	rest, ok := strings.CutPrefix(strings.ToLower(model), strings.ToLower(name))
 	switch {
@@ -67,8 +67,8 @@ func matches(name, model string) bool {
 	return strings.ContainsRune("-@:", rune(rest[0])) && !anotherVersion(name, rest)
 }
 
-// anotherVersion reports whether what follows a name goes on with its version: "-5" after "claude-opus-4", but not
-// "-20250514", which is a date.
+// anotherVersion reports whether the text after a name continues its version: "-5" after "claude-opus-4", but not "-20250514",
+// which is a date.
 func anotherVersion(name, rest string) bool {
 	if name == "" || !isDigit(name[len(name)-1]) || rest[0] != '-' {
 		return false
@@ -85,11 +85,11 @@ func anotherVersion(name, rest string) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// Find returns a model's price. A model that is in no entry costs as much as the dearest, so that no cap is missed
-// for want of an entry; known is then false.
+// Find returns a model's price. For a model without an entry it returns the highest prices, so that caps still hold; known is then
+// false.
 func (p Prices) Find(model string) (price Price, known bool) {
 	best := ""
-	var dearest Price
+	var highest Price
 	for name, candidate := range p {
 		if matches(name, model) && (len(name) > len(best) || len(name) == len(best) && name < best) {
 			best, price = name, candidate
@@ -97,24 +97,24 @@ func (p Prices) Find(model string) (price Price, known bool) {
 		if candidate.LongPrompt > 0 {
 			candidate = candidate.long()
 		}
-		dearest = Price{
-			Input: max(dearest.Input, candidate.Input), Output: max(dearest.Output, candidate.Output),
-			CacheRead: max(dearest.CacheRead, candidate.CacheRead), CacheWrite: max(dearest.CacheWrite, candidate.CacheWrite),
+		highest = Price{
+			Input: max(highest.Input, candidate.Input), Output: max(highest.Output, candidate.Output),
+			CacheRead: max(highest.CacheRead, candidate.CacheRead), CacheWrite: max(highest.CacheWrite, candidate.CacheWrite),
 		}
 	}
 	if best == "" {
-		return dearest, false
+		return highest, false
 	}
 	return price, true
 }
 
-// Cost is what the usage costs at this price, in millionths of a dollar, rounded up.
+// Cost returns the cost of usage at this price, in millionths of a dollar, rounded up.
 func (p Price) Cost(u Usage) int64 {
 	p = p.For(u)
 	// Dollars per million tokens are millionths of a dollar per token.
 	written := float64(u.CacheWrite) + (hourWrite-1)*float64(u.CacheWriteHour)
 	micro := p.Input*float64(u.Input) + p.Output*float64(u.Output) + p.CacheRead*float64(u.CacheRead) + p.CacheWrite*written
-	if !(micro > 0) { // nor not a number
+	if !(micro > 0) { // also if it is not a number
 		return 0
 	}
 	return int64(math.Ceil(min(micro, 1e15)))

@@ -8,42 +8,40 @@ import (
 	"time"
 )
 
-// Problem is what an answer says about every further call with the same key, of whatever task.
+// A Problem affects every further call with the same key, of any task.
 type Problem string
 
-// The troubles.
+// The problems.
 const (
-	// ProblemLimit: the account may not call for longer than an agent waits by itself.
+	// ProblemLimit: the account has reached a limit for longer than agents wait by themselves.
 	ProblemLimit Problem = "limit"
-	// ProblemKey: the key is refused. A person has to change something.
+	// ProblemKey: the key is refused. The operator has to act.
 	ProblemKey Problem = "key"
-	// ProblemCredit: nothing is left of what was paid for. Likewise.
+	// ProblemCredit: the account has no credit left. The operator has to act.
 	ProblemCredit Problem = "credit"
 )
 
-// Agents wait for a limit themselves if it is over within patience; a date further away than farthest is not
-// believed.
+// How long limits last.
 const (
-	agentPatience = time.Minute
-	maxLimit      = 8 * 24 * time.Hour
-	defaultLimit  = 15 * time.Minute // assumed for a limit that lasts and names no end
+	agentPatience = time.Minute        // agents wait for shorter limits themselves
+	maxLimit      = 8 * 24 * time.Hour // a later end is not believed
+	defaultLimit  = 15 * time.Minute   // of a lasting limit without an end
 )
 
-// DropLongRetryAfter takes out of a failed answer's header that the program shall come again in more than a minute, if programs
-// that speak the dialect obey it whatever it says: Codex does, for hours, with the run going on in silence. Without it
-// they give up after their own retries, and the wait is errand's, which needs no VM for it.
+// DropLongRetryAfter removes a Retry-After of more than a minute from an error answer for programs that obey any value: Codex would
+// wait for hours. Without it they give up after their own retries, and errand waits, without a VM.
 func (a API) DropLongRetryAfter(header http.Header, now time.Time) {
 	if a == OpenAI && retryAfter(header.Get("Retry-After"), now).Sub(now) > agentPatience {
 		header.Del("Retry-After")
 	}
 }
 
-// MaxErrorBody is how much of an error's body Look wants to see at most.
+// MaxErrorBody is the maximum length of an error's body that ClassifyError needs.
 const MaxErrorBody = 64 << 10
 
-// ClassifyError says what trouble an answer means, empty if none that lasts: overload, faults and limits of a minute are
-// left to the agent's own retries. Until is when a limit ends. The body is the beginning of the answer's, which
-// need not be well formed.
+// ClassifyError returns the problem that an error answer reports, and the end of a limit. The problem is empty for temporary errors:
+// overload, server errors and limits of up to a minute are left to the agent's own retries. The body is the beginning of the
+// answer's body and may be incomplete.
 func (a API) ClassifyError(status int, header http.Header, body []byte, now time.Time) (t Problem, until time.Time) {
 	var e apiError
 	if json.Unmarshal(body, &e) != nil {
@@ -70,11 +68,11 @@ func (a API) ClassifyError(status int, header http.Header, body []byte, now time
 	return ProblemLimit, until
 }
 
-// apiError is what the providers' error bodies have in common, and what they say of limits.
+// An apiError has the fields of all providers' error bodies.
 type apiError struct {
 	Error struct {
 		Type     string  `json:"type"`
-		Code     any     `json:"code"` // a word, or Gemini's number
+		Code     any     `json:"code"` // a string, or Gemini's number
 		Message  string  `json:"message"`
 		ResetsAt float64 `json:"resets_at"`
 		ResetsIn float64 `json:"resets_in_seconds"`
@@ -88,7 +86,7 @@ type apiError struct {
 	} `json:"error"`
 }
 
-// noCredit reports whether the account has to be paid for first.
+// noCredit reports whether the account has no credit.
 func (e apiError) noCredit(status int) bool {
 	code, _ := e.Error.Code.(string)
 	switch {
@@ -107,7 +105,7 @@ func (e apiError) hasReason(reason string) bool {
 	return false
 }
 
-// limitReset finds when a limit is over, in the order in which the providers mean it; zero if nothing says so.
+// limitReset returns the end of a limit, from the most specific source that has one, or the zero time.
 func limitReset(h http.Header, e apiError, now time.Time) time.Time {
 	if h.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
 		return unifiedReset(h, now)
@@ -142,7 +140,7 @@ func limitReset(h http.Header, e apiError, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// unifiedReset finds when the limit of a subscription is over. It lasts whether the answer says its end or not.
+// unifiedReset returns the end of a subscription's limit. If the answer has none, it assumes one.
 func unifiedReset(h http.Header, now time.Time) time.Time {
 	if at := unix(h.Get("Anthropic-Ratelimit-Unified-Reset")); !at.IsZero() {
 		return at
@@ -172,7 +170,7 @@ func unix(s string) time.Time {
 	return time.Unix(n, 0).UTC()
 }
 
-// retryAfter reads both forms of the header.
+// retryAfter parses both forms of a Retry-After header.
 func retryAfter(s string, now time.Time) time.Time {
 	if n, err := strconv.ParseInt(s, 10, 32); err == nil && n > 0 {
 		return now.Add(time.Duration(n) * time.Second)
@@ -183,13 +181,13 @@ func retryAfter(s string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// pacificMidnight is when Google's quotas of a day begin anew, in summer an hour late.
+// pacificMidnight returns when Google's daily quotas are reset; in summer it is an hour late.
 func pacificMidnight(now time.Time) time.Time {
 	p := now.In(time.FixedZone("PST", -8*60*60))
 	return time.Date(p.Year(), p.Month(), p.Day()+1, 0, 0, 0, 0, p.Location()).UTC()
 }
 
-// ProbePath is the path of a GET that costs nothing and tells whether a key works.
+// ProbePath returns the path of a GET request that costs nothing and shows whether a key works.
 func (a API) ProbePath() string {
 	if a == Gemini {
 		return "/v1beta/models"

@@ -4,19 +4,19 @@ package modelapi
 type Published struct {
 	Name string // as in Prices
 	Price
-	// Source is the page with the figures, AsOf the day (YYYY-MM-DD) on which they stood there.
+	// Source is the page with the prices, AsOf the date (YYYY-MM-DD) on which they were read.
 	Source, AsOf string
 }
 
-// The providers' lists of prices.
+// The providers' price lists.
 const (
 	anthropicPrices = "https://platform.claude.com/docs/en/about-claude/pricing"
 	openaiPrices    = "https://developers.openai.com/api/docs/pricing"
 	geminiPrices    = "https://ai.google.dev/gemini-api/docs/pricing"
 )
 
-// PublishedPrices returns the prices that errand ships. A model of a known family that is not listed here has no price:
-// it counts as the dearest of all, and people are told. docs/prices.md is made from this list.
+// PublishedPrices returns the prices that errand ships. A model that is not listed has no price: it is charged at the highest price,
+// with a warning. docs/prices.md is generated from this list.
 func PublishedPrices() []Published {
 	const claude, gpt, gemini = "2026-10-24", "2026-07-02", "2026-07-02"
 	var list []Published

@@ -9,49 +9,49 @@ import (
 	"strings"
 )
 
-// How many tokens of output a call counts with before its answer is counted.
+// Assumed output of a call in tokens, before its answer is counted.
 const (
-	streamEstimate = 8 << 10   // of a stream, which is counted while it passes
-	outputCeiling  = 128 << 10 // of one answer, whatever the request says
-	usefulOutput   = 1 << 10   // of an answer that is of use
+	streamEstimate = 8 << 10   // of a stream, which is counted while it is read
+	outputCeiling  = 128 << 10 // the maximum of any answer
+	usefulOutput   = 1 << 10   // the minimum of a useful answer
 )
 
-// IsBillable reports whether an allowed call of a model costs something: counting tokens does not.
+// IsBillable reports whether an allowed call costs something. Counting tokens does not.
 func (a API) IsBillable(path string) bool {
 	return !strings.HasSuffix(path, "/count_tokens") && !strings.HasSuffix(path, ":countTokens")
 }
 
-// Request is what an allowed call of a model asks for, as far as it bounds what the answer costs.
+// A Request has the parameters of an allowed call that determine what its answer may cost.
 type Request struct {
-	// Usage is what the call may come to use, judged by its request alone: the input by its length, the output by the
-	// bound that the request sets; of a stream, which can be cut, no more than a usual answer has.
+	// Usage is the estimated usage: the input by the request's length, the output by its limit. Of a stream, which can be ended
+	// early, it is at most that of a usual answer.
 	Usage
-	// MaxOutput is how many tokens of output the answer has at most, whether it is streamed or not.
+	// MaxOutput is the maximum output in tokens, streamed or not.
 	MaxOutput int64
-	// MinOutput is how many it needs to be of use.
+	// MinOutput is the minimum output of a useful answer in tokens.
 	MinOutput int64
-	// Stream reports whether the answer is a stream of events, which is counted while it passes.
+	// Stream is set if the answer is a stream of events.
 	Stream bool
-	// Ambiguous is something about the answer's length or count that two readers may read differently; nil if nothing is.
+	// Ambiguous is a parameter that limits the cost and that different readers could read differently; nil if there is none.
 	Ambiguous *Feature
 
 	body        []byte
-	limits      []edit // each sets a bound of output: one that is there, or a new one
-	usageOption *edit  // has the stream of a chat say what it used; nil if it does
+	limits      []edit // each sets an output limit: an existing one, or a new one
+	usageOption *edit  // requests the usage of a stream; nil if the request already does
 }
 
-// ParseRequest reads a call. It never fails: what cannot be read is not said.
+// ParseRequest reads the parameters of a call. It never fails: what it cannot read counts as not set.
 func (a API) ParseRequest(path string, query url.Values, body []byte) Request {
 	if !a.IsBillable(path) {
 		return Request{body: body}
 	}
 	q := Request{body: body, Usage: Usage{Input: max(int64(len(body))/bytesPerToken, 1)}}
 	w := a.newRequestReader(path)
-	_ = topLevel(body, w.readKey) // a list says nothing
+	_ = topLevel(body, w.readKey) // a list has no parameters
 	q.Model, q.Stream, q.Ambiguous = w.model, w.isStream(), w.ambiguous
 	if a == Gemini {
 		q.Model, _ = a.RequestedModel(path, nil)
-		sse := query["alt"] // nothing else that chooses a form is passed on
+		sse := query["alt"] // other parameters that select a format are not forwarded
 		q.Stream = len(sse) == 1 && sse[0] == "sse" && strings.HasSuffix(path, ":streamGenerateContent")
 	}
 	q.MaxOutput = w.maxOutput()
@@ -66,22 +66,22 @@ func (a API) ParseRequest(path string, query url.Values, body []byte) Request {
 	return q
 }
 
-// requestReader is what a request says about its answer.
+// A requestReader collects the parameters of a request that concern its answer.
 type requestReader struct {
 	gemini, chat   bool
-	limitNames     []string // by which a bound of output is known
+	limitNames     []string // of the output limit in this API
 	model          string
-	stream         []byte // the value; nil if it is not said
-	mayStream      bool   // some reader may take it for true
-	thinkingBudget int64  // tokens, of which an answer must have more
+	stream         []byte // the value; nil if it is not set
+	mayStream      bool   // some reader might treat it as true
+	thinkingBudget int64  // in tokens; the output has to be larger
 	outputLimits   []member
 	options        *member // stream_options
 	configs        []member
-	costKeys       []string // keys that bound the cost, folded
+	costKeys       []string // keys that affect the cost, folded
 	ambiguous      *Feature
 }
 
-// member is a key of an object, and its value at a place in the body.
+// A member is a key and a value of an object, and the value's index in the body.
 type member struct {
 	key   string
 	value []byte
@@ -103,12 +103,12 @@ func (a API) newRequestReader(path string) *requestReader {
 	return w
 }
 
-// readKey reads one key of a request's outermost object.
+// readKey reads one member of a request's outermost object.
 func (w *requestReader) readKey(key string, value []byte, at int) error {
 	m := member{key, value, at}
 	switch folded := fold(key); folded {
 	case "model":
-		_ = json.Unmarshal(value, &w.model) // what is no name is none
+		_ = json.Unmarshal(value, &w.model) // anything but a string counts as not set
 	case "thinking":
 		var t struct {
 			Budget float64 `json:"budget_tokens"`
@@ -147,13 +147,13 @@ func (w *requestReader) readConfig(config member) {
 	if !bytes.HasPrefix(config.value, []byte("{")) {
 		return
 	}
-	_ = topLevel(config.value, func(key string, value []byte, at int) error { // which is no list
+	_ = topLevel(config.value, func(key string, value []byte, at int) error { // never fails for an object
 		w.readLimit(member{key, value, config.at + at}, fold(key))
 		return nil
 	})
 }
 
-// readLimit keeps a bound of output, if the key is one.
+// readLimit keeps an output limit, if the member is one.
 func (w *requestReader) readLimit(m member, folded string) {
 	if slices.ContainsFunc(w.limitNames, func(name string) bool { return fold(name) == folded }) {
 		w.checkOnce(m, w.limitNames...)
@@ -161,7 +161,7 @@ func (w *requestReader) readLimit(m member, folded string) {
 	}
 }
 
-// checkOnce notes a key that says something about the cost: it has to be there once, and written as the API has it.
+// checkOnce records a key that affects the cost. It has to be unique, and spelled as in the API.
 func (w *requestReader) checkOnce(m member, names ...string) {
 	folded := fold(m.key)
 	if w.ambiguous == nil && (slices.Contains(w.costKeys, folded) || !slices.Contains(names, m.key)) {
@@ -172,10 +172,10 @@ func (w *requestReader) checkOnce(m member, names ...string) {
 	}
 }
 
-// isStream reports whether every reader takes the answer for a stream.
+// isStream reports whether every reader treats the answer as a stream.
 func (w *requestReader) isStream() bool { return string(w.stream) == "true" && w.ambiguous == nil }
 
-// maxOutput is how many tokens of output the request bounds its answer to. What is no bound to each reader is none.
+// maxOutput returns the output limit of the request in tokens. A value that some reader might ignore is not a limit.
 func (w *requestReader) maxOutput() (n int64) {
 	if w.ambiguous != nil || len(w.outputLimits) == 0 {
 		return outputCeiling
@@ -190,7 +190,7 @@ func (w *requestReader) maxOutput() (n int64) {
 	return min(n, outputCeiling)
 }
 
-// parseCount reads a count, rounded up; 0 for anything else.
+// parseCount returns a positive number, rounded up, or 0 for anything else.
 func parseCount(value []byte) int64 {
 	var f float64
 	if json.Unmarshal(value, &f) != nil || !(f > 0) {

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 )
 
-// choice is what an event of OpenAI's chat completions adds to one of its answers.
+// A choice is the part of an answer in an event of OpenAI's chat completions.
 type choice struct {
 	Delta json.RawMessage `json:"delta"`
 }
 
-// candidate is what an event of Gemini's stream adds to one of its answers.
+// A candidate is the part of an answer in an event of Gemini's stream.
 type candidate struct {
 	Content struct {
 		Parts []struct {
@@ -22,7 +22,7 @@ type candidate struct {
 	Finish string `json:"finishReason"`
 }
 
-// textBytes is about how many bytes of the answer an event of a stream holds.
+// textBytes returns the approximate length of the answer's text in an event.
 func (s *payload) textBytes() (n int64) {
 	if len(s.Delta) > 0 && s.Type != "message_delta" {
 		n += deltaBytes(s.Delta)
@@ -38,7 +38,7 @@ func (s *payload) textBytes() (n int64) {
 	return n
 }
 
-// deltaBytes is about how much of the answer a delta holds.
+// deltaBytes returns the approximate length of the text in a delta.
 func deltaBytes(delta json.RawMessage) int64 {
 	var text string
 	if json.Unmarshal(delta, &text) == nil {
@@ -55,7 +55,7 @@ func deltaBytes(delta json.RawMessage) int64 {
 	return int64(len(d.Text) + len(d.Thinking) + len(d.Partial))
 }
 
-// chatDeltaBytes is how long all text in a delta of a chat is: servers have names of their own for what a model thinks.
+// chatDeltaBytes returns the length of all strings in the delta of a chat, because servers use various keys for reasoning.
 func chatDeltaBytes(delta json.RawMessage) int64 {
 	if len(delta) == 0 {
 		return 0
@@ -67,7 +67,7 @@ func chatDeltaBytes(delta json.RawMessage) int64 {
 	return stringBytes(all)
 }
 
-// stringBytes adds up the strings in a value, but for what says whose and which part it is.
+// stringBytes adds up the lengths of the strings in a value, except roles, IDs and types.
 func stringBytes(v any) (n int64) {
 	switch v := v.(type) {
 	case string:

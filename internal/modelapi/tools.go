@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// hostedTool sees tools that the provider itself would run. Only those that are known to be run by the program that
-// offers them pass: of others nobody here knows what they reach, and what they cost.
+// hostedTool detects tools that the provider itself would run. Only tools that are known to run in the program that offers them are
+// allowed: what others reach and cost is unknown.
 func (a API) hostedTool(v value) *Feature {
 	switch v.Key.folded {
 	case "mcpservers", "websearchoptions", "searchparameters", "plugins":
@@ -39,8 +39,7 @@ func (a API) hostedTool(v value) *Feature {
 	return nil
 }
 
-// isClientTool reports whether a tool of a type is run by the program that offers it, or looks at nothing but the tools
-// that were offered.
+// isClientTool reports whether tools of a type run in the program that offers them, or only search the offered tools.
 func (a API) isClientTool(kind string) bool {
 	if a == OpenAI {
 		switch kind {
@@ -60,12 +59,11 @@ func (a API) isClientTool(kind string) bool {
 	return false
 }
 
-// contentAddress sees content by its address, which the provider would fetch. Where addresses of content are known to stand,
-// nothing else passes than content that is there itself; anywhere else but in texts, what looks like an address
-// does not.
+// contentAddress detects content that the provider would fetch from an address. Under keys for addresses only inline content is
+// allowed; elsewhere, except in texts, nothing that looks like an address is.
 func (a API) contentAddress(v value) *Feature {
 	if v.Kind != '"' || len(v.Raw) == 0 || isText(v.Key.plain) || a == Anthropic && v.Key.plain == "source" {
-		return nil // a source is where a program says to have found something by itself
+		return nil // the source that a program names for its own search result
 	}
 	switch v.Key.folded {
 	case "url", "uri", "imageurl", "fileurl", "fileuri", "videourl", "audiourl", "documenturl", "imageuri", "gcsuri", "s3uri":
@@ -80,7 +78,7 @@ func (a API) contentAddress(v value) *Feature {
 	return nil
 }
 
-// isAddress reports whether a text is the address of something elsewhere.
+// isAddress reports whether a text is a URL of another host.
 func isAddress(s string) bool {
 	s = strings.TrimLeftFunc(s, func(c rune) bool { return c <= ' ' || c == '\ufeff' || unicode.IsSpace(c) })
 	scheme, rest, ok := strings.Cut(s, ":")
@@ -98,7 +96,7 @@ func notOfScheme(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("+.-", c)
 }
 
-// isText reports whether a string under a key is something said, which may begin with an address.
+// isText reports whether a key is for text, which may begin with an address.
 func isText(key string) bool {
 	switch key {
 	case "text", "content", "input", "output", "arguments", "thinking", "reasoning", "reasoning_content", "system", "instructions",
@@ -109,8 +107,8 @@ func isText(key string) bool {
 	return false
 }
 
-// isFreeForm reports whether what stands under a key is a program's own: what its tools take, and what they are given
-// and gave. A schema's name is an address, and the argument of a tool may be.
+// isFreeForm reports whether a key is for the schemas, arguments and results of a program's tools, which are not searched: the name of
+// a schema is an address, and arguments may be.
 func (a API) isFreeForm(key string) bool {
 	switch a {
 	case Anthropic:

@@ -6,18 +6,17 @@ import (
 	"slices"
 )
 
-// Usage is what an answer used, in tokens. Input is what was neither read from a cache nor written to one.
+// Usage is the usage of an answer in tokens. Input does not include tokens that were read from a cache or written to one.
 type Usage struct {
 	Model                                string
 	Input, CacheRead, CacheWrite, Output int64
-	// CacheWriteHour is what of CacheWrite was put there for an hour, which costs more.
+	// CacheWriteHour is the part of CacheWrite that was written for an hour, which costs more.
 	CacheWriteHour int64
 }
 
 func (u Usage) tokens() int64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
 
-// payload is what a body or an event of a stream may say about usage, in any of the dialects: their names do
-// not collide, so one look is enough for all.
+// A payload has the fields of a body or an event of a stream that concern usage, for all APIs: their names do not collide.
 type payload struct {
 	Type         string          `json:"type"`
 	Model        string          `json:"model"`
@@ -25,14 +24,14 @@ type payload struct {
 	Usage        *tokens         `json:"usage"`
 	Message      *payload        `json:"message"`       // Anthropic: message_start
 	Response     *payload        `json:"response"`      // OpenAI: response.completed and the like
-	Gemini       *geminiUsage    `json:"usageMetadata"` // the newest counts
+	Gemini       *geminiUsage    `json:"usageMetadata"` // the latest counts
 	Delta        json.RawMessage `json:"delta"`
 	Choices      []choice        `json:"choices"`    // OpenAI's chat completions
 	Candidates   []candidate     `json:"candidates"` // Gemini
 	Error        json.RawMessage `json:"error"`
 }
 
-// tokens are Anthropic's and OpenAI's counts. OpenAI's input includes what was cached, Anthropic's does not.
+// tokens are Anthropic's and OpenAI's counts. OpenAI's input includes cached tokens, Anthropic's does not.
 type tokens struct {
 	Input      *int64 `json:"input_tokens"`
 	Output     *int64 `json:"output_tokens"`
@@ -46,8 +45,8 @@ type tokens struct {
 		Hour int64 `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"` // Anthropic
 
-	// Iterations are the answers that were sampled for one call. Those that shortened the conversation first are in no
-	// other count.
+	// Iterations are the answers that were generated for one call. The other counts do not include those that first shortened the
+	// conversation.
 	Iterations json.RawMessage `json:"iterations"` // Anthropic
 
 	InputDetails  *details `json:"input_tokens_details"`
@@ -73,7 +72,7 @@ type geminiUsage struct {
 	ToolUse    int64 `json:"toolUsePromptTokenCount"`
 }
 
-// isFinal reports whether this is the event of a stream that says what the whole answer used.
+// isFinal reports whether this event of a stream has the usage of the whole answer.
 func (s *payload) isFinal() bool {
 	switch {
 	case s.Response != nil: // OpenAI: response.created has no usage yet
@@ -86,13 +85,12 @@ func (s *payload) isFinal() bool {
 	return false
 }
 
-// isError reports whether this is the event of a stream that says that there is no answer.
+// isError reports whether this event of a stream is an error instead of an answer.
 func (s *payload) isError() bool {
 	return s.Type == "error" || s.Type == "response.failed" || len(s.Error) > 0 && string(s.Error) != "null"
 }
 
-// update puts what was said into the usage; what is not said stays as it was, since later events of a
-// stream repeat only what has grown.
+// update sets the counts that a payload has. The others stay unchanged, since later events of a stream repeat only some counts.
 func (u *Usage) update(s *payload) (counted bool) {
 	if s == nil {
 		return false
@@ -130,7 +128,7 @@ func (u *Usage) setTokens(t *tokens) {
 	set(&u.Input, t.Input, t.Prompt)
 	var all Usage
 	var iterations []iteration
-	_ = json.Unmarshal(t.Iterations, &iterations) // what is no list of them says nothing
+	_ = json.Unmarshal(t.Iterations, &iterations) // anything but a list counts as empty
 	for _, i := range iterations {
 		all.Input, all.Output = clamp(all.Input+clamp(i.Input)), clamp(all.Output+clamp(i.Output))
 		all.CacheWrite, all.CacheRead = clamp(all.CacheWrite+clamp(i.CacheWrite)), clamp(all.CacheRead+clamp(i.CacheRead))
@@ -145,7 +143,7 @@ func (u *Usage) setTokens(t *tokens) {
 	}
 }
 
-// maxTokens is more than any answer uses: a number beyond it is a mistake or a lie of who is between.
+// maxTokens is more than any answer uses. Higher counts are wrong.
 const maxTokens = int64(1) << 40
 
 func clamp(n int64) int64 { return min(max(n, 0), maxTokens) }

@@ -6,33 +6,33 @@ import (
 	"strings"
 )
 
-// value is a value of a JSON document, or the beginning of an object or a list.
+// A value is a value of a JSON document, or the beginning of an object or list.
 type value struct {
-	// Key is the key under which it stands; what stands in a list has the key of the list.
+	// Key is its key; values in a list have the key of the list.
 	Key *name
-	// Owner is the key under which the object with that key stands.
+	// Owner is the key of the object that contains Key.
 	Owner *name
-	// Depth is how many objects are around it.
+	// Depth is the number of objects that contain it.
 	Depth int
 	// Kind is its first byte.
 	Kind byte
-	// Raw is what stands between the quotes of a string, or the whole of another plain value.
+	// Raw is the text between the quotes of a string, or the text of another scalar.
 	Raw []byte
 }
 
-// name is a key as it stands in a document, and without what readers may make nothing of: in small letters, and
-// without what joins its words.
+// A name is a key as written in a document, and folded: in lower case, without separators between words, because some readers ignore
+// both.
 type name struct{ plain, folded string }
 
-// names are keys of a document, each made once: a conversation has the same few thousands of times.
+// names are the keys of a document, each allocated once: a conversation repeats the same few keys thousands of times.
 type names map[string]*name
 
-// maxNames bounds how many are kept; of more each is made whenever it comes.
+// maxNames limits how many are kept; others are allocated for each occurrence.
 const maxNames = 256
 
-// get returns the key that stands between two quotes.
+// get returns the name of a key, given the text between its quotes.
 func (n names) get(raw []byte) *name {
-	if known, ok := n[string(raw)]; ok { // which makes no string
+	if known, ok := n[string(raw)]; ok { // does not allocate
 		return known
 	}
 	made := &name{plain: value{Raw: raw}.text()}
@@ -43,23 +43,22 @@ func (n names) get(raw []byte) *name {
 	return made
 }
 
-// fold is a key in small letters and without what joins its words. The long s is an s, as it is to readers that take keys
-// for the same whatever their case.
+// fold returns a key in lower case and without separators. It treats the long s as an s, as readers that ignore case do.
 func fold(key string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", "ſ", "s").Replace(key))
 }
 
-// text is what a string says.
+// text returns the decoded text of a string.
 func (v value) text() string {
 	s, err := unquote(v.Raw)
-	if err != nil { // of valid JSON: cannot happen
+	if err != nil { // cannot happen in valid JSON
 		return string(v.Raw)
 	}
 	return s
 }
 
-// prefix is how the text of a string begins, without spaces before it: at least 64 bytes where it has more. An image
-// that stands in a call is not copied for it.
+// prefix returns the beginning of a string's text, without leading spaces: at least 64 bytes of a longer one. It does not copy whole
+// images.
 func (v value) prefix() string {
 	const enough = 64
 	raw := bytes.TrimLeft(v.Raw, " ")
@@ -69,7 +68,7 @@ func (v value) prefix() string {
 	return value{Raw: raw}.text()
 }
 
-// isPlain reports whether a text stands in JSON as it is.
+// isPlain reports whether a text is the same in JSON, without escapes.
 func isPlain(raw []byte) bool {
 	for _, c := range raw {
 		if c == '\\' || c >= 0x80 {
@@ -79,7 +78,7 @@ func isPlain(raw []byte) bool {
 	return true
 }
 
-// unquote reads what stands between the quotes of a string.
+// unquote decodes the text between the quotes of a string.
 func unquote(raw []byte) (string, error) {
 	if isPlain(raw) {
 		return string(raw), nil
@@ -89,22 +88,22 @@ func unquote(raw []byte) (string, error) {
 	return s, err
 }
 
-// container is an object or a list that a value stands in.
+// A container is an object or list that contains a value.
 type container struct {
-	key, owner *name // of the object's newest key, or of the list
-	depth      int   // how many objects there are, with it
+	key, owner *name // of the object's latest key, or of the list
+	depth      int   // the number of objects, including this one
 	object     bool
-	keyed      bool // an object's: its key has been read, its value not yet
-	hidden     bool // nothing in it is looked at
+	keyed      bool // a key of the object has been read, its value not yet
+	hidden     bool // its values are skipped
 }
 
-// walk calls see with each value of a valid JSON document, in their order, also with those that another reader
-// would drop because their key comes again. See answers whether what stands in an object or a list is to be looked
-// at. It reads each byte once, and takes memory by the depth of the document alone, which json.Valid bounds.
+// walk calls see with each value of a valid JSON document in order, including those that other readers drop because their key is
+// repeated. See returns whether to walk into an object or list. It reads each byte once, and its memory depends only on the depth of
+// the document, which json.Valid limits.
 func walk(body []byte, see func(v value) (into bool)) {
 	keys, none := names{}, &name{}
 	stack := make([]container, 1, 16)
-	stack[0] = container{key: none, owner: none} // what the document stands in
+	stack[0] = container{key: none, owner: none} // contains the document
 	for i := 0; i < len(body); i++ {
 		top := &stack[len(stack)-1]
 		switch c := body[i]; c {
@@ -144,12 +143,12 @@ func walk(body []byte, see func(v value) (into bool)) {
 	}
 }
 
-// value is what stands here next.
+// value returns the next value of the container.
 func (a *container) value(kind byte) value {
 	return value{Key: a.key, Owner: a.owner, Depth: a.depth, Kind: kind}
 }
 
-// emit tells of a plain value.
+// emit calls see with a scalar.
 func (a *container) emit(kind byte, raw []byte, see func(v value) bool) {
 	a.keyed = false
 	if a.hidden {
