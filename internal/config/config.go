@@ -283,7 +283,7 @@ func Default() Config {
 		Agent:    registry.DefaultConfig(),
 		Models:   map[string]Model{},
 		Prices:   modelapi.DefaultPrices(),
-		Provider: "local",
+		Provider: ProviderLocal,
 		Local:    Local{Kind: "auto", IdleExit: 15 * time.Minute},
 		Hetzner:  DefaultHetzner(),
 		Egress:   Egress{Allow: egress.Registries()},

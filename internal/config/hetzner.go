@@ -52,9 +52,6 @@ type Hetzner struct {
 // maxSetup leaves room for the rest of the user data within Hetzner's limit of 32 KiB.
 const maxSetup = 16 << 10
 
-// ProviderHetzner is the value of `provider` for Hetzner Cloud.
-const ProviderHetzner = "hetzner"
-
 // DefaultHetzner returns the defaults of everything but the token. Prices are not among them: errand asks Hetzner for
 // them.
 func DefaultHetzner() Hetzner {
@@ -95,19 +92,16 @@ func (h Hetzner) problems(r *report) {
 	r.unless(h.Insurance >= 0, "hetzner.insurance", "write a number of VMs, 0 for none")
 }
 
-// Warnings returns settings that are valid but probably not intended.
-func (c Config) Warnings() (list []string) {
-	h, hetzner := c.Hetzner, c.Provider == ProviderHetzner
+// warnings returns settings that are valid but probably not intended. Baked means that base images are configured.
+func (h Hetzner) warnings(baked bool) (list []string) {
 	warn := func(when bool, text string) {
 		if when {
 			list = append(list, text)
 		}
 	}
-	warn(!hetzner && len(c.Bake) > 0, "bake: base images are for `provider: hetzner`; nothing is baked")
-	warn(!hetzner && h.Token.Set(), "hetzner: the section is not used unless `provider: hetzner` is written")
-	warn(hetzner && h.Egress == "tether" && len(c.Bake) == 0, "hetzner.egress: with tether a VM needs a base image, and `bake` names none: no VM will come up")
-	warn(hetzner && h.Setup == "" && len(c.Bake) == 0, "hetzner.setup: without it, and without a base image from `bake`, VMs have no agent program")
-	warn(hetzner && h.IPv4 && len(h.SSHFrom) == 0, "hetzner.ssh_from: SSH of the VMs is open to everybody; write the address of this host")
+	warn(h.Egress == "tether" && !baked, "hetzner.egress: with tether a VM needs a base image, and `bake` names none: no VM will come up")
+	warn(h.Setup == "" && !baked, "hetzner.setup: without it, and without a base image from `bake`, VMs have no agent program")
+	warn(h.IPv4 && len(h.SSHFrom) == 0, "hetzner.ssh_from: SSH of the VMs is open to everybody; write the address of this host")
 	return list
 }
 

@@ -70,8 +70,8 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 	} {
 		r.fail(s.key, s.secret.resolve(env, local))
 	}
-	if c.Provider == "hetzner" { // other providers need no token
-		r.fail("hetzner.token", c.Hetzner.Token.resolve(env, isLoopback(c.Hetzner.Endpoint)))
+	if p, _ := c.provider(); p.resolve != nil {
+		p.resolve(c, &r, env)
 	}
 	for name, m := range c.Models {
 		r.fail("models."+name+".key", m.Key.resolve(env, local))

@@ -42,13 +42,10 @@ func (c Config) problems() report {
 	r.long("admin.token", c.Admin.Token)
 	r.unless(c.Admin.Listen == "" || isAddress(c.Admin.Listen), "admin.listen", "%q: write HOST:PORT, such as 127.0.0.1:9090", c.Admin.Listen)
 	r.unless(c.Admin.Listen == "" || c.Admin.Listen != c.Listen, "admin.listen", "that is the address of listen; write another one")
-	r.unless(slices.Contains([]string{"local", "hetzner"}, c.Provider), "provider", "%q: write local or hetzner", c.Provider)
 	c.GitHub.problems(&r)
 	c.modelProblems(&r)
 	c.Local.problems(&r)
-	if c.Provider == "hetzner" {
-		c.Hetzner.problems(&r)
-	}
+	c.providerProblems(&r)
 	c.Limits.vmProblems(&r)
 	c.Egress.problems(&r)
 	c.Submodules.problems(&r)

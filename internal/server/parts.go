@@ -10,29 +10,28 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
+	"github.com/errand-bot/errand/internal/budget"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/fleet"
-	"github.com/errand-bot/errand/internal/fleet/local"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/forward"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/gitproxy"
+	"github.com/errand-bot/errand/internal/keyfile"
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/runnerctl"
+	"github.com/errand-bot/errand/internal/taskvm"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
-	"github.com/errand-bot/errand/state/vm"
 )
 
-// makeFleet makes the VMs' provider, the connections and the tether.
+// makeFleet creates the provider of VMs, the fleet, and the connections to VMs.
 func (s *Server) makeFleet(context.Context) error {
-	signer, err := clientKey(filepath.Join(s.cfg.Data, "client_key"))
+	signer, err := keyfile.SSH(filepath.Join(s.cfg.Data, "client_key"))
 	if err != nil {
 		return err
 	}
@@ -44,16 +43,22 @@ func (s *Server) makeFleet(context.Context) error {
 		s.opts.BinDir = filepath.Dir(exe)
 	}
 	cfg := fleet.Config{
-		Deployment: s.cfg.Deployment, Rows: s.store.VMs, Store: s.store, Caps: vm.Caps{VMs: s.cfg.Limits.VMs}, Grace: s.opts.Timing.ReapGrace, Tick: s.opts.Timing.VMTick,
-		SSH: remote.Config{Signer: signer, Dial: s.opts.DialVM}, Now: s.opts.Now, Log: s.opts.Log,
-		BaseGroups: slices.AppendSeq([]string{}, maps.Keys(s.cfg.Bake)), // none is not nil: images of removed groups go
+		Deployment: s.cfg.Deployment,
+		Rows:       s.store.VMs,
+		Store:      s.store,
+		Caps:       s.cfg.VMCaps(),
+		Grace:      s.opts.Timing.ReapGrace,
+		Tick:       s.opts.Timing.VMTick,
+		SSH:        remote.Config{Signer: signer, Dial: s.opts.DialVM},
+		Now:        s.opts.Now,
+		Log:        s.opts.Log,
+		BaseGroups: slices.AppendSeq([]string{}, maps.Keys(s.cfg.Bake)), // not nil if empty: images of removed groups are deleted
 	}
-	if s.cfg.Provider == config.ProviderHetzner {
-		s.provider, err = s.hetznerProvider(signer, &cfg)
-	} else {
-		s.provider, err = s.localProvider(signer)
+	create, ok := providers[s.cfg.Provider]
+	if !ok {
+		return fmt.Errorf("unknown provider of VMs %q", s.cfg.Provider)
 	}
-	if err != nil {
+	if s.provider, err = create(s, signer, &cfg); err != nil {
 		return err
 	}
 	s.fleet = fleet.New(s.opts.Hooks.provider(s.provider), cfg)
@@ -61,32 +66,16 @@ func (s *Server) makeFleet(context.Context) error {
 	return s.makeTether()
 }
 
-// localProvider makes boxes on this host.
-func (s *Server) localProvider(signer ssh.Signer) (*local.Provider, error) {
-	runner := filepath.Join(s.opts.BinDir, "errand-runner")
-	if _, err := os.Stat(runner); err != nil {
-		return nil, fmt.Errorf("find errand-runner beside the program (make build puts it there): %w", err)
-	}
-	l := s.cfg.Local
-	cfg := local.Config{
-		Dir: filepath.Join(s.cfg.Data, "local"), Kind: l.Kind, Runner: runner, ClientKey: signer.PublicKey(),
-		Deployment: s.cfg.Deployment, Path: l.Path, IdleExit: l.IdleExit, Now: s.opts.Now,
-	}
-	for _, b := range l.Binds {
-		cfg.Binds = append(cfg.Binds, local.Bind{Path: b.Path, Writable: b.Writable})
-	}
-	return local.New(cfg)
-}
-
-// makeTether makes our end of the VMs' way out.
+// makeTether creates the server's end of the connections to VMs.
 func (s *Server) makeTether() error {
-	key, err := secretFile(filepath.Join(s.cfg.Data, "tether_key"))
+	key, err := keyfile.Secret(filepath.Join(s.cfg.Data, "tether_key"))
 	if err != nil {
 		return err
 	}
 	if s.reached, err = egress.OpenLog(filepath.Join(s.cfg.Data, "egress")); err != nil {
 		return err
 	}
+	s.budget = budget.Budget{Store: s.store, Caps: s.cfg.Caps(), Now: s.opts.Now}
 	transport := forward.NewTransport(s.cfg.Limits.Stall)
 	if s.opts.Hooks.Upstream != nil {
 		transport = s.opts.Hooks.Upstream(transport)
@@ -95,7 +84,7 @@ func (s *Server) makeTether() error {
 		Tasks:          s.store,
 		Providers:      upstreams(s.cfg, s.opts.Now, s.learn),
 		Prices:         s.cfg.Prices,
-		Ledger:         line{s},
+		Ledger:         s.budget,
 		Journal:        s.store,
 		AllowedModels:  s.callable,
 		ProviderStates: s.store,
@@ -107,11 +96,7 @@ func (s *Server) makeTether() error {
 		Transport:      transport,
 	})
 	git := gitproxy.New(gitproxy.Config{
-		Repository: func(ctx context.Context, t *state.Task) (string, string, error) {
-			r := forge.RepoOf(t)
-			token, _, err := s.forge.GitToken(ctx, r)
-			return s.forge.GitURL(r), token, err
-		},
+		Repository:   s.repository,
 		Submodule:    s.submodule,
 		TokenRefused: s.forge.ForgetToken,
 		Transport:    transport,
@@ -133,7 +118,19 @@ func (s *Server) makeTether() error {
 	return nil
 }
 
-// submodule is how a task reads a repository besides its own, nil if it may not.
+// connection returns the connections to VMs.
+func (s *Server) connection() taskvm.Connection {
+	return taskvm.Connection{Keeper: s.keeper, Tokens: s.tether}
+}
+
+// repository returns the URL of a task's repository and a token to read it.
+func (s *Server) repository(ctx context.Context, t *state.Task) (url, token string, err error) {
+	r := forge.RepoOf(t)
+	token, _, err = s.forge.GitToken(ctx, r)
+	return s.forge.GitURL(r), token, err
+}
+
+// submodule returns the access of a task to a repository other than its own, or nil if it has none.
 func (s *Server) submodule(t *state.Task, repo string) gitproxy.Reader {
 	if !s.cfg.Submodules.Allow(t.Repo.FullName(), repo) {
 		return nil
@@ -145,39 +142,98 @@ func (s *Server) submodule(t *state.Task, repo string) gitproxy.Reader {
 	}
 }
 
-// noteReached writes down which other host a task's VM asked for, and what came of it.
+// noteReached records a request of a task's VM to another host, and its result.
 func (s *Server) noteReached(t *state.Task, r egress.Request) {
 	log := s.opts.Log.Debug()
 	if !r.Allowed {
 		log = s.opts.Log.Info()
 	}
 	log.Str("task", t.Key.String()).Str("host", r.Host).Str("port", r.Port).Str("method", r.Method).Bool("allowed", r.Allowed).Str("reason", r.Reason).Int64("received", r.Received).Msg("tether: another host")
-	if err := s.reached.Add(owner(t.Key), r); err != nil {
+	if err := s.reached.Add(egressLog(t.Key), r); err != nil {
 		s.opts.Log.Warn().Err(err).Msg("write down which host was asked for")
 	}
 }
 
-// makeWorkflow makes the steps and the queue that takes them.
+// egressLog returns the name of a task in the log of requests to other hosts.
+func egressLog(k state.TaskKey) string { return fmt.Sprintf("%d-%d", k.Repo, k.Issue) }
+
+// makeWorkflow creates the steps and the queue that runs them.
 func (s *Server) makeWorkflow(context.Context) error {
+	vms := taskvm.Config{
+		Fleet:      s.fleet,
+		Store:      s.store,
+		Times:      s.store.VMs.Times,
+		Disconnect: s.keeper.Forget,
+		Provider:   s.cfg.Provider,
+		BaseGroup:  func(string) (string, bool) { return "", false },
+		Log:        s.opts.Log,
+	}
 	var sleeper workflow.Sleeper
 	if _, ok := s.provider.(fleet.Imager); ok {
-		sleeper = disks{s}
+		sleeper, vms.BaseGroup = taskvm.Disks{Imager: s.fleet}, s.cfg.Bake.Of
 	}
+	starter := budget.Starter{Budget: s.budget, Models: s.gateway, Subscribed: s.cfg.Subscribed()}
 	s.steps = workflow.New(workflow.Config{
-		Sleeper: sleeper, SpanAllowed: s.fleet.SpanAllowed, Outlives: s.fleet.Outlives,
-		Store: s.store, GitHub: s.forge, VMs: vms{s}, Runner: s.opts.Hooks.runner(s.control), Tether: line{s}, Files: s.opts.Hooks.files(s.archive), Agents: s.agents, Agent: s.cfg.Agent, Providers: s.cfg.Providers(), Subscribed: s.cfg.Subscribed(), Submodules: s.cfg.Submodules.Of,
-		Redact: s.redact, Scanner: s.scanner, RepoConfig: s.repoConfig, Defaults: s.cfg.Settings(), Gate: state.Gate(s.cfg.Gate),
-		ShellFor: s.cfg.Repository.Tools.For,
+		Store:       s.store,
+		GitHub:      s.forge,
+		VMs:         taskvm.New(vms),
+		Sleeper:     sleeper,
+		SpanAllowed: s.fleet.SpanAllowed,
+		Outlives:    s.fleet.Outlives,
+		Runner:      s.opts.Hooks.runner(s.control),
+		Tether:      s.connection(),
+		Files:       s.opts.Hooks.files(s.archive),
+		Agents:      s.agents,
+		Agent:       s.cfg.Agent,
+		Providers:   s.cfg.Providers(),
+		Subscribed:  s.cfg.Subscribed(),
+		Submodules:  s.cfg.Submodules.Of,
+		Redact:      s.redact,
+		Scanner:     s.scanner,
+		RepoConfig:  s.repoConfig,
+		Defaults:    s.cfg.Settings(),
+		Gate:        state.Gate(s.cfg.Gate),
+		ShellFor:    s.cfg.Repository.Tools.For,
 		TestsFor: func(repo string) workspace.Tests {
 			return workspace.Tests{Env: s.cfg.TestEnv.For(repo), Files: s.cfg.TestFiles.For(repo)}
 		},
-		Now: s.opts.Now, StatusURL: s.taskURL, AllowUsers: s.cfg.Trust.AllowUsers, AllowBots: s.cfg.Trust.AllowBots,
-		Held: line{s}.MayStart, RealAgent: !s.opts.StandInAgent, AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
+		Now:              s.opts.Now,
+		StatusURL:        s.taskURL,
+		AllowUsers:       s.cfg.Trust.AllowUsers,
+		AllowBots:        s.cfg.Trust.AllowBots,
+		Held:             starter.MayStart,
+		RealAgent:        !s.opts.StandInAgent,
+		AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
 	})
 	s.queue = queue.New(queue.Config{
-		Store: s.store, Handle: s.opts.Hooks.handle(s.steps.Handle), Rescue: s.opts.Timing.RescueEvery, Judge: Judge, Now: s.opts.Now, Log: s.opts.Log, Backoff: s.opts.Timing.JobRetry, Exclusive: true,
-		Lease: Lease, Patient: Patient, Workers: map[state.Lane]int{state.LaneWork: 8, state.LaneControl: 8, state.LaneTalk: 4, state.LaneStatus: 4},
-		Done: func(j *state.Job, d time.Duration, err error) { s.metrics.Job(string(j.Kind), d, err) },
+		Store:     s.store,
+		Handle:    s.opts.Hooks.handle(s.steps.Handle),
+		Rescue:    s.opts.Timing.RescueEvery,
+		Judge:     Judge,
+		Now:       s.opts.Now,
+		Log:       s.opts.Log,
+		Backoff:   s.opts.Timing.JobRetry,
+		Exclusive: true,
+		Lease:     Lease,
+		Patient:   Patient,
+		Workers:   map[state.Lane]int{state.LaneWork: 8, state.LaneControl: 8, state.LaneTalk: 4, state.LaneStatus: 4},
+		Done:      func(j *state.Job, d time.Duration, err error) { s.metrics.Job(string(j.Kind), d, err) },
 	})
 	return nil
+}
+
+// repoConfig reads a repository's own settings on top of the operator's.
+func (s *Server) repoConfig(data []byte) (state.Settings, error) {
+	return config.ParseRepo(data, s.cfg.Settings(), func(text string) bool {
+		_, n := s.redact.Redact(text)
+		return n > 0
+	})
+}
+
+// taskURL returns the address of a task's page, or "".
+func (s *Server) taskURL(t *state.Task) string {
+	if s.cfg.PublicURL == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/tasks/%s/%d", strings.TrimSuffix(s.cfg.PublicURL, "/"), t.Repo.FullName(), t.Key.Issue)
 }

@@ -1,7 +1,7 @@
-// Package server puts errand together: every part is made here and nowhere else, from one Config,
-// and Run keeps them all going until its context ends.
+// Package server assembles errand: it creates every part from one Config, and runs them until a context ends. It decides
+// nothing itself.
 //
-// Start reading at New, which is the list of parts, then Run, which is the order in which they start.
+// Start with New, which lists the parts, then Run, which starts them.
 package server
 
 import (
@@ -23,6 +23,7 @@ import (
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/budget"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/internal/egress"
@@ -30,18 +31,21 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/queue"
+	"github.com/errand-bot/errand/internal/retention"
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/secretscan"
+	"github.com/errand-bot/errand/internal/summary"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/store"
 )
 
-// Options are what is not in the configuration file.
+// Options are settings that are not in the configuration file.
 type Options struct {
 	Log     zerolog.Logger
 	Version string
@@ -74,44 +78,45 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Server is one errand.
+// A Server is one errand.
 type Server struct {
 	cfg  config.Config
 	opts Options
 
-	db       kv.DB
-	store    *store.Store
-	forge    *forge.Forge
-	provider fleet.Provider
-	fleet    *fleet.Fleet
-	control  *runnerctl.Controller
-	gateway  *gateway.Gateway
-	tether   *tether.Handler
-	keeper   *tether.Keeper
-	reached  *egress.Log
-	archive  *archive.Dir
-	patterns *secretscan.Patterns
-	redact   *trust.Redactor
-	scanner  *secretscan.Scanner
-	metrics  *admin.Metrics
-	agents   *registry.Registry
-	steps    *workflow.Steps
-	queue    *queue.Queue
-	poller   *watch.Poller
-	super    *watch.Supervisor
-	listener net.Listener
-	adminLn  net.Listener
+	db        kv.DB
+	store     *store.Store
+	forge     *forge.Forge
+	provider  fleet.Provider
+	fleet     *fleet.Fleet
+	control   *runnerctl.Controller
+	gateway   *gateway.Gateway
+	tether    *tether.Handler
+	keeper    *tether.Keeper
+	reached   *egress.Log
+	archive   *archive.Dir
+	patterns  *secretscan.Patterns
+	redact    *trust.Redactor
+	scanner   *secretscan.Scanner
+	metrics   *admin.Metrics
+	agents    *registry.Registry
+	budget    budget.Budget
+	steps     *workflow.Steps
+	queue     *queue.Queue
+	poller    *watch.Poller
+	super     *watch.Supervisor
+	summaries *summary.Writer
+	cleaner   *retention.Cleaner
+	listener  net.Listener
+	adminLn   net.Listener
 
-	summing sync.Mutex      // one summary is written at a time
-	closed  map[string]bool // runs whose transcripts closeTranscripts has ended; under summing
-	inbox   atomic.Pointer[handlers.Inbox]
-	ready   atomic.Bool
-	stuck   atomic.Bool // the store cannot be written
+	inbox atomic.Pointer[handlers.Inbox]
+	ready atomic.Bool
+	stuck atomic.Bool // the store cannot be written
 }
 
-// New makes every part. It opens the store and the listeners, and asks GitHub nothing.
+// New creates every part. It opens the store and the listeners, and sends nothing to GitHub.
 func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err error) {
-	s = &Server{cfg: cfg, opts: opts.withDefaults(), metrics: admin.NewMetrics(opts.Version), closed: map[string]bool{}}
+	s = &Server{cfg: cfg, opts: opts.withDefaults(), metrics: admin.NewMetrics(opts.Version)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -129,18 +134,23 @@ func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err e
 	return s, nil
 }
 
-// openStore opens the bbolt file, which no other errand may have open.
+// openStore opens the bbolt file, which no other process may have open.
 func (s *Server) openStore(ctx context.Context) error {
 	file, err := boltkv.Open(filepath.Join(s.cfg.Data, "errand.db"), boltkv.Options{Trouble: s.storeTrouble})
 	if err != nil {
 		return err
 	}
 	s.db = s.opts.Hooks.db(file)
-	s.store, err = store.Open(ctx, s.db, store.Options{Now: s.opts.Now, Policy: s.policy(), Turned: s.summarise, Without: s.opts.Hooks.Without})
+	s.store, err = store.Open(ctx, s.db, store.Options{
+		Now:     s.opts.Now,
+		Policy:  s.policy(),
+		Turned:  func(ctx context.Context, key state.TaskKey) { s.summaries.Write(ctx, key) },
+		Without: s.opts.Hooks.Without,
+	})
 	return err
 }
 
-// storeTrouble tells the operator when the store's disk fails, and when it works again.
+// storeTrouble logs that the store's disk fails, and that it works again.
 func (s *Server) storeTrouble(err error) {
 	s.stuck.Store(err != nil)
 	switch {
@@ -158,7 +168,7 @@ func (s *Server) storeTrouble(err error) {
 // loadPatterns loads the patterns once per process: tests and the demo start several servers.
 var loadPatterns = sync.OnceValues(secretscan.LoadPatterns)
 
-// makeSecrets loads the patterns by which secrets are found, and knows our own.
+// makeSecrets creates the detection of secrets, with errand's own, and the archive, which redacts them.
 func (s *Server) makeSecrets(context.Context) (err error) {
 	if s.patterns, err = loadPatterns(); err != nil {
 		return fmt.Errorf("load secret patterns: %w", err)
@@ -175,14 +185,24 @@ func (s *Server) makeSecrets(context.Context) (err error) {
 	return nil
 }
 
-// makeForge makes the client for GitHub.
+// makeForge creates the client of GitHub.
 func (s *Server) makeForge(context.Context) (err error) {
 	g := s.cfg.GitHub.WithURLs()
 	t := s.opts.Timing
 	s.forge, err = forge.New(forge.Config{
-		AppID: g.AppID, PrivateKey: []byte(g.PrivateKey.Reveal()), WebURL: g.URL, V3APIURL: g.APIURL, V4APIURL: g.GraphQLURL,
-		UserAgent: "errand/" + s.opts.Version, Timeout: t.GitHubTimeout, SecondaryWait: t.RateLimitPause, Log: s.opts.Log, Now: s.opts.Now, Transport: s.opts.Transport,
-		Writes: forge.RateLimit{Burst: t.WritesBurst, Every: t.WritesEvery}, Data: forge.RateLimit{Burst: 60, Every: t.ObjectsEvery},
+		AppID:         g.AppID,
+		PrivateKey:    []byte(g.PrivateKey.Reveal()),
+		WebURL:        g.URL,
+		V3APIURL:      g.APIURL,
+		V4APIURL:      g.GraphQLURL,
+		UserAgent:     "errand/" + s.opts.Version,
+		Timeout:       t.GitHubTimeout,
+		SecondaryWait: t.RateLimitPause,
+		Log:           s.opts.Log,
+		Now:           s.opts.Now,
+		Transport:     s.opts.Transport,
+		Writes:        forge.RateLimit{Burst: t.WritesBurst, Every: t.WritesEvery},
+		Data:          forge.RateLimit{Burst: 60, Every: t.ObjectsEvery},
 		Redact: func(text string) string {
 			text, _ = s.redact.Redact(text)
 			return text
@@ -197,22 +217,22 @@ func (s *Server) makeForge(context.Context) (err error) {
 	return err
 }
 
-// Store gives tests the store.
+// Store returns the store, for tests.
 func (s *Server) Store() *store.Store { return s.store }
 
-// Forge gives the demo the client, for its count of calls.
+// Forge returns the client of GitHub, for the demo's count of calls.
 func (s *Server) Forge() *forge.Forge { return s.forge }
 
-// Describe says what VMs are made of here.
+// Describe describes the VMs of the configured provider.
 func (s *Server) Describe(ctx context.Context) (fleet.Description, error) {
 	return s.fleet.Describe(ctx)
 }
 
-// Addr is where the server listens.
+// Addr returns the address on which the server listens.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Run serves until ctx ends, then ends gracefully within the configured time. What is under way goes
-// on after the next start: nothing is lost either way.
+// Run serves until ctx ends, then shuts down gracefully within the configured time. Unfinished work continues after the
+// next start.
 func (s *Server) Run(ctx context.Context) error {
 	pages, err := s.pages(ctx)
 	if err != nil {
@@ -234,7 +254,7 @@ func (s *Server) Run(ctx context.Context) error {
 		if err := pages.Warm(ctx); err != nil && ctx.Err() == nil {
 			s.opts.Log.Warn().Err(err).Msg("read the tasks for the pages; the first look will do it")
 		}
-		s.summariseMissed(ctx)
+		s.summaries.WriteMissed(ctx)
 		return nil
 	})
 	g.Go(func() error { return s.keeper.Run(ctx) })
@@ -243,7 +263,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// work starts what needs to know who we are, as soon as GitHub has said it.
+// work starts the parts that depend on the identity of the App, as soon as GitHub has confirmed it.
 func (s *Server) work(ctx context.Context) error {
 	me, err := s.identify(forge.WithPurpose(ctx, forge.ForStart))
 	if err != nil || ctx.Err() != nil {
@@ -257,13 +277,13 @@ func (s *Server) work(ctx context.Context) error {
 	s.ready.Store(true)
 	s.opts.Log.Info().Str("app", me.Slug).Str("listen", s.Addr().String()).Msg("errand is ready")
 	g, ctx := errgroup.WithContext(ctx)
-	for _, run := range []func(context.Context) error{inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, sweeper.Run, s.fleet.Run, s.reap, s.bake} {
+	for _, run := range []func(context.Context) error{inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, sweeper.Run, s.fleet.Run, s.cleaner.Run, s.bake} {
 		g.Go(func() error { return run(ctx) })
 	}
 	return g.Wait()
 }
 
-// describe logs what VMs are made of here, and what to install for better ones.
+// describe logs the kind of VMs, and what to install for better ones.
 func (s *Server) describe(ctx context.Context) {
 	d, err := s.fleet.Describe(ctx)
 	if err != nil {
@@ -277,7 +297,7 @@ func (s *Server) describe(ctx context.Context) {
 	line.Msg("VMs")
 }
 
-// identify asks GitHub who we are until it answers. A refusal that waiting does not cure is an error.
+// identify reads the App from GitHub and retries until it succeeds. A permanent refusal is an error.
 func (s *Server) identify(ctx context.Context) (forge.App, error) {
 	wait := 500 * time.Millisecond
 	for {
@@ -301,7 +321,7 @@ func (s *Server) identify(ctx context.Context) (forge.App, error) {
 	}
 }
 
-// Close gives the store and the connections back. It is called after Run.
+// Close closes the store and the connections. It is called after Run.
 func (s *Server) Close() error {
 	var errs []error
 	for _, ln := range []net.Listener{s.listener, s.adminLn} {
@@ -318,4 +338,9 @@ func (s *Server) Close() error {
 		errs = append(errs, s.db.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// DeleteVMs deletes every VM of this deployment. It is for the end of a demo or a test, after Run.
+func (s *Server) DeleteVMs(ctx context.Context, why fleet.Reason) error {
+	return s.fleet.Wipe(ctx, why)
 }

@@ -18,23 +18,23 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/cloudinit"
 	"github.com/errand-bot/errand/internal/fleet/hetzner"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/keyfile"
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/state/kv/boltkv"
-	"github.com/errand-bot/errand/state/vm"
 )
 
-// ErrServing: another errand has the store open, so that VMs are its to look after.
+// ErrServing means that a running errand has the store open and manages the VMs.
 var ErrServing = errors.New("errand serve is running on this data folder")
 
-// ErrNoImages: the provider of VMs makes no images.
+// ErrNoImages means that the provider has no images.
 var ErrNoImages = errors.New("base images are for `provider: hetzner`")
 
-// Tools is what commands need of a server while none is running: its store and its VMs. It listens
-// nowhere and works on no task.
+// Tools is the part of a server that commands use while none is running: its store and its VMs. It neither listens nor
+// works on tasks.
 type Tools struct{ s *Server }
 
-// OpenTools opens the store and the fleet. ErrServing says that a running errand has them. Close it at
-// the end.
+// OpenTools opens the store and the fleet. The error is ErrServing if a running errand has them open. The caller closes
+// the Tools.
 func OpenTools(ctx context.Context, cfg config.Config, opts Options) (*Tools, error) {
 	s := &Server{cfg: cfg, opts: opts.withDefaults(), metrics: admin.NewMetrics(opts.Version)}
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
@@ -54,10 +54,10 @@ func OpenTools(ctx context.Context, cfg config.Config, opts Options) (*Tools, er
 // Close closes what OpenTools opened.
 func (t *Tools) Close() error { return t.s.Close() }
 
-// Fleet is the VMs.
+// Fleet returns the VMs.
 func (t *Tools) Fleet() *fleet.Fleet { return t.s.fleet }
 
-// Bake bakes an image of a group.
+// Bake creates the base image of a group.
 func (t *Tools) Bake(ctx context.Context, group string) (fleet.Image, error) {
 	b, err := t.s.baker()
 	if err != nil {
@@ -66,28 +66,34 @@ func (t *Tools) Bake(ctx context.Context, group string) (fleet.Image, error) {
 	return b.Bake(ctx, group)
 }
 
-// AskedDir is the folder by which a running errand is asked to bake.
+// AskedDir returns the folder for requests to a running errand to bake an image.
 func AskedDir(cfg config.Config) string { return filepath.Join(cfg.Data, "bake") }
 
-// baker bakes base images. ErrNoImages says that VMs are made from none here.
+// baker returns the creator of base images, or ErrNoImages.
 func (s *Server) baker() (*bake.Baker, error) {
 	images, ok := s.provider.(fleet.Imager)
 	if !ok {
 		return nil, ErrNoImages
 	}
-	signer, err := clientKey(filepath.Join(s.cfg.Data, "client_key"))
+	signer, err := keyfile.SSH(filepath.Join(s.cfg.Data, "client_key"))
 	if err != nil {
 		return nil, err
 	}
 	dir := AskedDir(s.cfg)
 	return bake.New(bake.Config{
-		Groups: s.cfg.Bake, VMs: bake.OnFleet(s.fleet, remote.Config{Signer: signer, Dial: s.opts.DialVM}, hetzner.RootUser), Images: images, Asked: dir,
+		Groups: s.cfg.Bake,
+		VMs:    bake.OnFleet(s.fleet, remote.Config{Signer: signer, Dial: s.opts.DialVM}, hetzner.RootUser),
+		Images: images,
+		Asked:  dir,
 		Source: bake.Git{Dir: filepath.Join(dir, "copies"), Remote: s.gitRemote},
-		Runner: s.bakedRunner, Clean: cloudinit.CleanCommand, Now: s.opts.Now, Log: s.opts.Log,
+		Runner: s.bakedRunner,
+		Clean:  cloudinit.CleanCommand,
+		Now:    s.opts.Now,
+		Log:    s.opts.Log,
 	}), nil
 }
 
-// bake keeps base images up to date while the service runs.
+// bake keeps base images up to date until ctx ends.
 func (s *Server) bake(ctx context.Context) error {
 	if len(s.cfg.Bake) == 0 {
 		return nil
@@ -103,10 +109,10 @@ func (s *Server) bake(ctx context.Context) error {
 	if err := b.Run(ctx); ctx.Err() == nil {
 		return err
 	}
-	return nil // we were told to end
+	return nil // ctx has ended
 }
 
-// gitRemote finds a repository among the App's, and the credential with which it is read.
+// gitRemote returns the URL of one of the App's repositories and the credential to read it.
 func (s *Server) gitRemote(ctx context.Context, repo string) (url, authorization string, err error) {
 	installations, err := s.forge.Installations(ctx)
 	if err != nil {
@@ -132,7 +138,7 @@ func (s *Server) gitRemote(ctx context.Context, repo string) (url, authorization
 	return "", "", fmt.Errorf("%w: %s", forge.ErrNotInstalled, repo)
 }
 
-// bakedRunner reads the runner for a machine type, under the name by which it is looked for on VMs.
+// bakedRunner reads the runner for an architecture and returns it with its file name on VMs.
 func (s *Server) bakedRunner(arch string) (data []byte, name string, err error) {
 	if data, err = os.ReadFile(filepath.Join(s.opts.BinDir, "errand-runner-linux-"+arch)); err != nil {
 		return nil, "", fmt.Errorf("find the runner for %s (make build puts it beside the errand binary): %w", arch, err)
@@ -141,20 +147,11 @@ func (s *Server) bakedRunner(arch string) (data []byte, name string, err error) 
 	return data, "errand-runner-" + hex.EncodeToString(sum[:6]), nil
 }
 
-// alarms are what somebody has to see to at the provider of VMs.
+// alarms returns what a person has to resolve at the provider of VMs.
 func (s *Server) alarms() []admin.Alarm {
 	var list []admin.Alarm
 	for _, a := range s.fleet.Alarms() {
 		list = append(list, admin.Alarm{Kind: a.Kind, ID: a.ID, Name: a.Name, Why: a.Why, Since: a.Since})
 	}
 	return list
-}
-
-// vmCaps are the caps on VMs, for people.
-func (s *Server) vmCaps() vm.Caps {
-	caps := vm.Caps{VMs: s.cfg.Limits.VMs}
-	if s.cfg.Provider == config.ProviderHetzner {
-		caps.MicroDay, caps.MicroMonth = config.Micro(s.cfg.Limits.VMCostPerDay), config.Micro(s.cfg.Limits.VMCostPerMonth)
-	}
-	return caps
 }

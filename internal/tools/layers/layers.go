@@ -32,7 +32,7 @@ func All() []Layer {
 	return []Layer{
 		{standardOnly, "What Hetzner Cloud charges, for the cost simulation and for the simulator of its API. Standard library only.", []string{"internal/hetznerbill"}, nil},
 		{"materials", "One subject each; nothing about tasks, GitHub or VMs.", []string{
-			"prompts", "internal/agentloop/wire", "internal/callback/tools", "internal/changeset", "internal/durable", "internal/pushgate",
+			"prompts", "internal/agentloop/wire", "internal/callback/tools", "internal/changeset", "internal/durable", "internal/httpserver", "internal/keyfile", "internal/pushgate",
 			"internal/remote", "internal/runlog", "internal/secretscan", "internal/shellrules",
 		}, nil},
 		{"runner", "The programs on a VM. They know neither the store nor GitHub.", []string{
@@ -48,13 +48,13 @@ func All() []Layer {
 		}, []string{"materials", "domain", "conversation"}},
 		{"agents", "The command line of each agent program, and its output as events.", []string{"internal/agent"}, []string{"materials"}},
 		{"machines", "VMs, runs on them, and their saved work.", []string{
-			"internal/archive", "internal/bake", "internal/fleet", "internal/runnerctl", "internal/taskvm",
+			"internal/archive", "internal/bake", "internal/fleet", "internal/runnerctl",
 		}, []string{"materials", "runner", "domain"}},
 		{"tether", "The services that a VM can reach through errand.", []string{
-			"internal/callback", "internal/egress", "internal/forward", "internal/gateway", "internal/gitproxy", "internal/modelapi", "internal/subscription", "internal/tether",
+			"internal/budget", "internal/callback", "internal/egress", "internal/forward", "internal/gateway", "internal/gitproxy", "internal/modelapi", "internal/subscription", "internal/tether",
 		}, []string{"materials", "domain"}},
 		{"movement", "Progress of tasks: workers, steps, watchers.", []string{
-			"internal/queue", "internal/watch", "internal/workflow",
+			"internal/queue", "internal/retention", "internal/summary", "internal/taskvm", "internal/watch", "internal/workflow",
 		}, []string{"materials", "runner", "domain", "conversation", "GitHub", "agents", "machines", "tether"}},
 		{"faces", "Pages, logs and the files that operators write.", []string{
 			"internal/admin", "internal/config", "internal/logview",

@@ -1,4 +1,4 @@
-package server
+package keyfile
 
 import (
 	"bytes"
@@ -12,22 +12,22 @@ func TestKeysAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	client, tether := filepath.Join(dir, "client_key"), filepath.Join(dir, "tether_key")
-	first, err := clientKey(client)
+	first, err := SSH(client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := clientKey(client)
+	again, err := SSH(client)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(first.PublicKey().Marshal(), again.PublicKey().Marshal()) {
 		t.Error("the client key is another one after a restart")
 	}
-	secret, err := secretFile(tether)
+	secret, err := Secret(tether)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if same, err := secretFile(tether); err != nil || !bytes.Equal(secret, same) || len(secret) != 32 {
+	if same, err := Secret(tether); err != nil || !bytes.Equal(secret, same) || len(secret) != 32 {
 		t.Errorf("the tether's key is another one after a restart: %v", err)
 	}
 	entries, err := os.ReadDir(dir)

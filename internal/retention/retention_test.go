@@ -1,4 +1,4 @@
-package server
+package retention
 
 import (
 	"os"
@@ -11,7 +11,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/archive"
-	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state/kv/boltkv"
@@ -56,7 +55,10 @@ func TestTranscriptsAreKeptAsLongAsConfigured(t *testing.T) {
 			}
 		}
 	}
-	s := &Server{archive: files, store: st, reached: reached, opts: Options{Log: zerolog.Nop(), Now: func() time.Time { return now }}, cfg: config.Default()}
+	c := NewCleaner(Config{
+		Archive: files, Store: st, Egress: reached, AfterEnd: 24 * time.Hour, Transcripts: 90 * 24 * time.Hour,
+		Now: func() time.Time { return now }, Log: zerolog.Nop(),
+	})
 	left := func() []string {
 		entries, err := os.ReadDir(filepath.Join(dir, "transcripts"))
 		if err != nil {
@@ -68,12 +70,12 @@ func TestTranscriptsAreKeptAsLongAsConfigured(t *testing.T) {
 		}
 		return names
 	}
-	s.reapOnce(t.Context())
+	c.Clean(t.Context())
 	if got := left(); len(got) != 4 {
 		t.Errorf("with the default are left %q", got)
 	}
-	s.cfg.Keep.Transcripts = 7 * 24 * time.Hour
-	s.reapOnce(t.Context())
+	c.cfg.Transcripts = 7 * 24 * time.Hour
+	c.Clean(t.Context())
 	if got := left(); len(got) != 2 || slices.ContainsFunc(got, func(name string) bool { return !strings.HasPrefix(name, "7-1-2") }) {
 		t.Errorf("after seven days are left %q", got)
 	}

@@ -1,4 +1,4 @@
-package server
+package retention
 
 import (
 	"os"
@@ -15,8 +15,8 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// TestPruneSleeps: what a dead process wrote and no task names goes, once nobody can be about to name it.
-func TestPruneSleeps(t *testing.T) {
+// TestPruneArchives: what a dead process wrote and no task names goes, once nobody can be about to name it.
+func TestPruneArchives(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	files, err := archive.Open(dir, nil)
@@ -52,9 +52,8 @@ func TestPruneSleeps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &Server{archive: files, store: st, opts: Options{Log: zerolog.Nop()}}
-	s.cfg.Keep.AfterEnd = 24 * time.Hour
-	if err := s.pruneSleeps(t.Context(), now); err != nil {
+	c := NewCleaner(Config{Archive: files, Store: st, Log: zerolog.Nop(), AfterEnd: 24 * time.Hour})
+	if err := c.pruneArchives(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
 	left, err := files.Sleeps()

@@ -1,4 +1,8 @@
-package server
+// Package keyfile stores errand's own keys in files. A key is created when it is first needed, and survives a power cut
+// from the moment it is returned.
+//
+// Start with SSH and Secret.
+package keyfile
 
 import (
 	"crypto/ed25519"
@@ -14,8 +18,8 @@ import (
 	"github.com/errand-bot/errand/internal/durable"
 )
 
-// clientKey reads or makes the key with which we reach VMs.
-func clientKey(path string) (ssh.Signer, error) {
+// SSH reads the SSH key in a file, or creates the file with a new one.
+func SSH(path string) (ssh.Signer, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -40,8 +44,8 @@ func clientKey(path string) (ssh.Signer, error) {
 	return signer, nil
 }
 
-// secretFile reads or makes 32 random bytes.
-func secretFile(path string) ([]byte, error) {
+// Secret reads the secret in a file, or creates the file with 32 random bytes.
+func Secret(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err == nil && len(data) >= 32 {
 		return data, nil

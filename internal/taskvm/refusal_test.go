@@ -1,4 +1,4 @@
-package server
+package taskvm
 
 import (
 	"errors"
@@ -12,9 +12,8 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// TestRefused: a cap that a person or a day has to lift is told as such; anything else is waited for, with
-// what helps.
-func TestRefused(t *testing.T) {
+// TestRefusal: a limit is returned as such; any other refusal makes the task wait, with advice.
+func TestRefusal(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		err   error
@@ -31,9 +30,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &Server{}
-			s.cfg.Provider = "hetzner"
-			err := vms{s}.refused(t.Context(), &state.Task{}, fleet.AcquireSpec{}, test.err)
+			err := New(Config{Provider: "hetzner"}).refusal(t.Context(), &state.Task{}, fleet.AcquireSpec{}, test.err)
 			var limit *vm.LimitError
 			if errors.As(err, &limit) != (test.limit != "") || limit != nil && limit.Limit != test.limit {
 				t.Errorf("the limit is %+v in %v", limit, err)

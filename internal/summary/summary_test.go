@@ -1,6 +1,7 @@
-package server
+package summary
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -14,9 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/archive"
-	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/runlog"
-	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/machine"
@@ -38,13 +37,19 @@ func TestSummaries(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	now := time.Now()
-	s := &Server{archive: files, opts: Options{Log: zerolog.Nop(), Now: func() time.Time { return now }}, cfg: config.Default()}
-	s.store, err = store.Open(t.Context(), db, store.Options{Now: time.Now, Policy: machine.DefaultPolicy(), Turned: s.summarise})
+	const keep = 30 * 24 * time.Hour
+	var w *Writer
+	st, err := store.Open(t.Context(), db, store.Options{
+		Now: time.Now, Policy: machine.DefaultPolicy(), Turned: func(ctx context.Context, key state.TaskKey) { w.Write(ctx, key) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	w = NewWriter(Config{
+		Store: st, Archive: files, Follows: func(string) bool { return false }, Keep: keep, Now: func() time.Time { return now }, Log: zerolog.Nop(),
+	})
 	by := state.Person{ID: 1, Login: "hunter2"}
-	_, err = s.store.Apply(t.Context(), state.Event{
+	_, err = st.Apply(t.Context(), state.Event{
 		Kind: state.EventTriggered, Task: state.TaskKey{Repo: 7, Issue: 3}, By: by, Permission: state.PermissionWrite, Via: "assigned",
 		Repo: &state.Repo{ID: 7, Owner: "acme", Name: "shop"}, Issue: &state.Issue{Title: "x"}, At: now,
 	}, store.Ack{})
@@ -67,13 +72,13 @@ func TestSummaries(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	s.summariseMissed(t.Context())
+	w.WriteMissed(t.Context())
 	look()
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(s.cfg.Keep.Transcripts + time.Hour)
-	s.summariseMissed(t.Context())
+	now = now.Add(keep + time.Hour)
+	w.WriteMissed(t.Context())
 	if !files.SummaryTime("7-3-life-1").IsZero() {
 		t.Error("there is a summary of a task whose transcripts are gone")
 	}
@@ -99,9 +104,9 @@ func TestTranscriptsOfStoppedRunsEnd(t *testing.T) {
 		{ID: "7-3-3", Seq: 3, Kind: state.RunImplement, State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "interrupted", Class: "retryable"}}, // was never launched
 	}}}
 	for range 3 { // also by another process
-		s := &Server{archive: files, super: watch.NewSupervisor(watch.SupervisorConfig{}), closed: map[string]bool{}}
+		w := NewWriter(Config{Archive: files, Follows: func(string) bool { return false }, Log: zerolog.Nop()})
 		for range 2 {
-			if err := s.closeTranscripts(task); err != nil {
+			if err := w.closeTranscripts(task); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,0 +1,55 @@
+// Package httpserver serves HTTP to the internet: it bounds the time of a request, the number of connections and
+// headers, and finds out a client's address behind reverse proxies.
+//
+// Start with Serve.
+package httpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// A Server serves one handler on one listener.
+type Server struct {
+	Listener net.Listener
+	Handler  http.Handler
+	// Proxies are the addresses of reverse proxies whose X-Forwarded-For header is trusted.
+	Proxies []netip.Prefix
+	// Shutdown is how long requests in flight may take after the end of Serve's context.
+	Shutdown time.Duration
+}
+
+// Serve serves until ctx ends, waits for requests in flight, and closes the listener.
+func (s Server) Serve(ctx context.Context) error {
+	open := newConns(maxConns)
+	srv := &http.Server{
+		Handler: proxies(s.Proxies).wrap(s.Handler),
+		ConnState: func(nc net.Conn, s http.ConnState) {
+			nextHead(nc, s)
+			open.changed(nc, s)
+		},
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+	}
+	errs := make(chan error, 1)
+	go func() { errs <- srv.Serve(fewHeaders{s.Listener}) }()
+	select {
+	case err := <-errs:
+		return fmt.Errorf("serve on %s: %w", s.Listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Shutdown)
+	defer cancel()
+	err := srv.Shutdown(end)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = srv.Close()
+	}
+	return err
+}

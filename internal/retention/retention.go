@@ -1,0 +1,67 @@
+// Package retention deletes data that is no longer needed: transcripts, changesets and egress logs past their retention,
+// archives without a task, ended tasks and remembered delivery IDs. VMs are the fleet's.
+//
+// Start with Cleaner.Clean.
+package retention
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/state/store"
+)
+
+// Config is what a Cleaner needs. All fields are required.
+type Config struct {
+	Store   *store.Store
+	Archive *archive.Dir
+	Egress  *egress.Log
+	// AfterEnd is how long an ended task is kept, Expire how long a task may wait before it ends, and Transcripts how
+	// long transcripts are kept.
+	AfterEnd, Expire, Transcripts time.Duration
+	// Every is the time between two cleanups.
+	Every time.Duration
+	Now   func() time.Time
+	Log   zerolog.Logger
+}
+
+// A Cleaner deletes data past its retention.
+type Cleaner struct{ cfg Config }
+
+// NewCleaner returns a Cleaner.
+func NewCleaner(cfg Config) *Cleaner { return &Cleaner{cfg} }
+
+// Run cleans at once and then regularly until ctx ends.
+func (c *Cleaner) Run(ctx context.Context) error {
+	for {
+		c.Clean(ctx)
+		timer := time.NewTimer(c.cfg.Every)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// deliveryIDs is how long the IDs of webhook deliveries are remembered: longer than GitHub can redeliver one.
+const deliveryIDs = 8 * 24 * time.Hour
+
+// Clean deletes once what has outlived its retention. Failures are logged, and do not keep it from the rest.
+func (c *Cleaner) Clean(ctx context.Context) {
+	now := c.cfg.Now()
+	_, files := c.cfg.Archive.Prune(now.Add(-max(c.cfg.AfterEnd, c.cfg.Expire)), now.Add(-c.cfg.Transcripts))
+	_, ids := c.cfg.Store.PruneTombstones(ctx, now.Add(-deliveryIDs))
+	_, tasks := c.cfg.Store.Prune(ctx, now.Add(-c.cfg.AfterEnd))
+	logs := c.cfg.Egress.Prune(now.Add(-c.cfg.Transcripts))
+	for _, err := range []error{files, ids, tasks, logs, c.pruneArchives(ctx, now)} {
+		if err != nil && ctx.Err() == nil {
+			c.cfg.Log.Error().Err(err).Msg("clean up")
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package taskvm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/words"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
+)
+
+// refusal returns what an error of the fleet means for the task: workspace.ErrNoVM with the reason for people, workspace.ErrNoSnapshot, a
+// *vm.LimitError, or the error itself.
+func (v *VMs) refusal(ctx context.Context, t *state.Task, spec fleet.AcquireSpec, err error) error {
+	var limit *vm.LimitError
+	var none *fleet.NoCapacityError
+	switch {
+	case spec.FromImage && errors.Is(err, fleet.ErrNotFound):
+		return fmt.Errorf("%w: %w", workspace.ErrNoSnapshot, err)
+	case errors.As(err, &limit) && limit.Limit == vm.LimitVMs:
+		return fmt.Errorf("%w: %s%s", workspace.ErrNoVM, limit.Reason, v.holders(ctx, t))
+	case errors.As(err, &limit):
+		return limit
+	case errors.As(err, &none):
+		return fmt.Errorf("%w: %s. %s", workspace.ErrNoVM, none.Reason, none.Hint())
+	case errors.Is(err, fleet.ErrUnauthorized), errors.Is(err, fleet.ErrInvalid):
+		v.cfg.Log.Error().Err(err).Str("task", t.Key.String()).Msg("get a VM: the operator has to correct the configuration")
+		return fmt.Errorf("%w: %s", workspace.ErrNoVM, configurationError(v.cfg.Provider, err))
+	}
+	return err
+}
+
+// configurationError explains an error that only the operator can fix. The task waits until then.
+func configurationError(provider string, err error) string {
+	if errors.Is(err, fleet.ErrUnauthorized) {
+		return fmt.Sprintf("the provider refuses errand's token; the operator has to correct `%s.token`, then it goes on by itself", provider)
+	}
+	return fmt.Sprintf("the provider refuses what errand asks for; the operator finds why in the log, and has to correct `%s` in the configuration", provider)
+}
+
+// maxHolders is the largest number of tasks that holders names.
+const maxHolders = 3
+
+// holders describes the tasks that have VMs, beginning with those that keep theirs until a person acts. Tasks of other
+// repositories are counted but not named, because readers may have no access to them.
+func (v *VMs) holders(ctx context.Context, waiting *state.Task) string {
+	tasks, err := v.cfg.Store.Glances(ctx)
+	if err != nil {
+		v.cfg.Log.Warn().Err(err).Msg("look for who has the VMs")
+		return "" // the reason alone is enough
+	}
+	var stuck, others []string
+	elsewhere := 0
+	for _, t := range tasks {
+		switch name := fmt.Sprintf("#%d (%s)", t.Key.Issue, words.Phase(t.Phase)); {
+		case !t.HasVM || t.Key == waiting.Key:
+		case t.Key.Repo != waiting.Key.Repo:
+			elsewhere++
+		case t.Phase == state.PhaseFailed || t.Phase == state.PhaseAwaitingAnswer:
+			stuck = append(stuck, name)
+		default:
+			others = append(others, name)
+		}
+	}
+	named := append(stuck, others...)
+	if more := len(named) - maxHolders; more > 0 {
+		named = append(named[:maxHolders], fmt.Sprintf("%d more here", more))
+	}
+	if elsewhere > 0 {
+		named = append(named, words.Many(elsewhere, "task")+" of other repositories")
+	}
+	if len(named) == 0 {
+		return ""
+	}
+	s := ", by " + strings.Join(named, ", ")
+	if len(stuck) > 0 {
+		s += "; an answer, `retry` or `cancel` there gives one back sooner"
+	}
+	return s
+}
