@@ -37,7 +37,10 @@ func (f *Forge) Self(ctx context.Context) (App, error) {
 	if err != nil {
 		return App{}, op.Wrap(err)
 	}
-	app := App{ID: got.GetID(), Slug: got.GetSlug(), Name: got.GetName(), BotLogin: got.GetSlug() + "[bot]", Permissions: permissionMap(got.Permissions), Events: got.Events}
+	app := App{
+		ID: got.GetID(), Slug: got.GetSlug(), Name: got.GetName(), BotLogin: got.GetSlug() + "[bot]",
+		Permissions: permissionMap(got.Permissions), Events: got.Events,
+	}
 	if app.BotID, err = f.botID(ctx, app.BotLogin); err != nil {
 		return App{}, err
 	}

@@ -37,7 +37,9 @@ func (f *Forge) FindIssues(ctx context.Context, r Repo, marker string, since tim
 	if err != nil {
 		return nil, err
 	}
-	q := url.Values{"state": {"all"}, "sort": {"created"}, "direction": {"asc"}, "per_page": {"100"}, "since": {since.UTC().Format(time.RFC3339)}}
+	q := url.Values{
+		"state": {"all"}, "sort": {"created"}, "direction": {"asc"}, "per_page": {"100"}, "since": {since.UTC().Format(time.RFC3339)},
+	}
 	var out []Issue
 	err = client.Pages(func(page int) (int, error) {
 		var list []issueJSON

@@ -32,7 +32,9 @@ func New(cfg Config) (*Forge, error) {
 		return nil, err
 	}
 	cache := publish.NewCache()
-	return &Forge{Tokens: c.Tokens(), Publisher: publish.New(c, cache), client: c, cache: cache, installations: map[int64]cachedInstallation{}}, nil
+	return &Forge{
+		Tokens: c.Tokens(), Publisher: publish.New(c, cache), client: c, cache: cache, installations: map[int64]cachedInstallation{},
+	}, nil
 }
 
 // InvalidateTokens discards the tokens and cached permissions of all installations, because their permissions have changed.

@@ -87,17 +87,18 @@ func (f *Forge) OpenPR(ctx context.Context, r Repo, want NewPR) (PR, error) {
 			return deref(found), err
 		}
 	}
-	op, err := f.client.Write(ctx, r.Installation, "open pull request", fmt.Sprintf("from %s into %s of %s", want.Head, want.Base, r.FullName()))
+	about := fmt.Sprintf("from %s into %s of %s", want.Head, want.Base, r.FullName())
+	op, err := f.client.Write(ctx, r.Installation, "open pull request", about)
 	if err != nil {
 		return PR{}, err
 	}
 	got, err := openPR(op, r, want)
-	if said := client.Invalid(err); want.Draft && strings.Contains(said, "draft pull requests are not supported") {
+	if message := client.Invalid(err); want.Draft && strings.Contains(message, "draft pull requests are not supported") {
 		want.Draft, want.Title = false, draftPrefix+want.Title
 		got, err = openPR(op, r, want)
 	}
-	said := client.Invalid(err)
-	if strings.Contains(said, "already exists") {
+	message := client.Invalid(err)
+	if strings.Contains(message, "already exists") {
 		if found, lookErr := f.PRByHead(ctx, r, want.Head); lookErr == nil && found != nil && found.Open {
 			return *found, nil
 		}
@@ -108,9 +109,9 @@ func (f *Forge) OpenPR(ctx context.Context, r Repo, want NewPR) (PR, error) {
 			return PR{}, err
 		}
 		switch {
-		case strings.Contains(said, "no commits between"):
+		case strings.Contains(message, "no commits between"):
 			e.Hint = "The branch has no commits that are not in " + want.Base + "."
-		case strings.Contains(said, "already exists"): // the list does not contain it yet
+		case strings.Contains(message, "already exists"): // the list does not contain it yet
 			e.Class = ClassTemporary
 		}
 		return PR{}, err
@@ -181,7 +182,8 @@ func (f *Forge) RequestReview(ctx context.Context, r Repo, number int, login str
 	if err != nil {
 		return "", err
 	}
-	_, _, err = op.GitHub.PullRequests.RequestReviewers(op.Ctx, r.Owner, r.Name, number, github.ReviewersRequest{Reviewers: []string{login}})
+	reviewers := github.ReviewersRequest{Reviewers: []string{login}}
+	_, _, err = op.GitHub.PullRequests.RequestReviewers(op.Ctx, r.Owner, r.Name, number, reviewers)
 	if client.Invalid(err) != "" {
 		return login + " cannot be asked for a review here.", nil
 	}
@@ -215,8 +217,10 @@ func (f *Forge) Reviews(ctx context.Context, r Repo, number int) ([]Review, erro
 			continue
 		}
 		out = append(out, Review{
-			Review: state.Review{ID: v.GetID(), State: strings.ToLower(v.GetState()), Body: v.GetBody(), At: v.GetSubmittedAt().Time, Head: v.GetCommitID()},
-			Node:   v.GetNodeID(), By: person(v.User), URL: v.GetHTMLURL(),
+			Review: state.Review{
+				ID: v.GetID(), State: strings.ToLower(v.GetState()), Body: v.GetBody(), At: v.GetSubmittedAt().Time, Head: v.GetCommitID(),
+			},
+			Node: v.GetNodeID(), By: person(v.User), URL: v.GetHTMLURL(),
 		})
 	}
 	return out, nil

@@ -36,11 +36,16 @@ func (f *Forge) File(ctx context.Context, r Repo, ref, path string) (content []b
 
 // orgFile returns a file of the default branch of OWNER/.github, nil if there is none. The App need not be installed there.
 func (f *Forge) orgFile(ctx context.Context, r Repo, path string) ([]byte, error) {
-	content, _, err := f.File(ctx, Repo{Installation: r.Installation, Owner: r.Owner, Name: ".github"}, "", path)
+	content, _, err := f.File(ctx, orgRepo(r), "", path)
 	if errors.Is(err, ErrNotFound) || client.StatusOf(err) == http.StatusForbidden {
 		return nil, nil
 	}
 	return content, err
+}
+
+// orgRepo returns OWNER/.github for the owner of a repository.
+func orgRepo(r Repo) Repo {
+	return Repo{Installation: r.Installation, Owner: r.Owner, Name: ".github"}
 }
 
 // Comparison is the difference between two commits, base and head.
@@ -78,7 +83,9 @@ func (f *Forge) ChangedSince(ctx context.Context, r Repo, base, head string) (Co
 		Truncated: len(got.Files) >= maxCompared,
 	}
 	for _, c := range got.Files {
-		out.Files = append(out.Files, ChangedFile{Path: c.GetFilename(), OldPath: c.GetPreviousFilename(), Status: c.GetStatus(), Patch: c.GetPatch()})
+		out.Files = append(out.Files, ChangedFile{
+			Path: c.GetFilename(), OldPath: c.GetPreviousFilename(), Status: c.GetStatus(), Patch: c.GetPatch(),
+		})
 	}
 	return out, nil
 }

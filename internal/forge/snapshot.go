@@ -112,8 +112,8 @@ func (f *Forge) IssueSnapshot(ctx context.Context, r Repo, number int, file stri
 	}
 	var data issueSnapshotData
 	vars := map[string]any{"owner": r.Owner, "name": r.Name, "number": number, "file": "HEAD:" + file}
-	answered := op.GraphQL(issueSnapshotQuery, vars, &data)
-	if err := client.IgnoreMissing(answered, "org"); err != nil {
+	queryErr := op.GraphQL(issueSnapshotQuery, vars, &data)
+	if err := client.IgnoreMissing(queryErr, "org"); err != nil {
 		return IssueSnapshot{}, op.Wrap(err)
 	}
 	if data.Repository == nil || data.Repository.Issue == nil {
@@ -130,12 +130,12 @@ func (f *Forge) IssueSnapshot(ctx context.Context, r Repo, number int, file stri
 	}
 	switch {
 	case out.Config != nil:
-	case data.Org == nil && answered != nil && client.Forbidden(answered): // GraphQL may be stricter than REST about what is public
+	case data.Org == nil && queryErr != nil && client.Forbidden(queryErr): // GraphQL may be stricter than REST about what is public
 		if out.OrgConfig, err = f.orgFile(ctx, r, file); err != nil {
 			return IssueSnapshot{}, err
 		}
 	case data.Org != nil:
-		if out.OrgConfig, err = f.fileOf(ctx, Repo{Installation: r.Installation, Owner: r.Owner, Name: ".github"}, data.Org.Object, file); err != nil {
+		if out.OrgConfig, err = f.fileOf(ctx, orgRepo(r), data.Org.Object, file); err != nil {
 			return IssueSnapshot{}, err
 		}
 	}

@@ -87,22 +87,22 @@ func (f *Forge) PRTemplate(ctx context.Context, r Repo, ref string) (string, err
 		Repository *templateFolders `json:"repository"`
 		Org        *templateFolders `json:"org"`
 	}
-	answered := op.GraphQL(templateQuery, map[string]any{
+	queryErr := op.GraphQL(templateQuery, map[string]any{
 		"owner": r.Owner, "name": r.Name, "github": at + ":.github", "root": at + ":", "docs": at + ":docs",
 	}, &data)
-	if err := client.IgnoreMissing(answered, "org"); err != nil {
+	if err := client.IgnoreMissing(queryErr, "org"); err != nil {
 		return "", op.Wrap(err)
 	}
 	if path := data.Repository.path(); path != "" {
 		content, _, err := f.File(ctx, r, ref, path)
 		return string(content), notFoundIsNone(err)
 	}
-	org := Repo{Installation: r.Installation, Owner: r.Owner, Name: ".github"}
+	org := orgRepo(r)
 	if path := data.Org.path(); path != "" {
 		content, _, err := f.File(ctx, org, "", path)
 		return string(content), notFoundIsNone(err)
 	}
-	if data.Org == nil && client.Forbidden(answered) { // GraphQL may be stricter than REST about what is public
+	if data.Org == nil && client.Forbidden(queryErr) { // GraphQL may be stricter than REST about what is public
 		return f.templateIn(op, org)
 	}
 	return "", nil

@@ -26,7 +26,7 @@ func (op *Operation) Wrap(err error) error {
 	var abuse *github.AbuseRateLimitError
 	var refused *github.ErrorResponse
 	var gql *GraphQLError
-	var minting *ghinstallation.HTTPError
+	var tokenError *ghinstallation.HTTPError
 	var own interface{ Explain(e *Error) }
 	switch {
 	case errors.As(err, &limit):
@@ -42,8 +42,8 @@ func (op *Operation) Wrap(err error) error {
 		e.Hint = "Change the issue's title or `branch:` in `.errand.yml`, then comment `replan`."
 	case errors.Is(err, ErrRenamed):
 		e.Class, e.Reason = ClassTemporary, "The repository was renamed or moved."
-	case errors.As(err, &minting) && minting.Response != nil:
-		op.noToken(e, minting.Response.StatusCode)
+	case errors.As(err, &tokenError) && tokenError.Response != nil:
+		op.noToken(e, tokenError.Response.StatusCode)
 	case errors.Is(err, ErrNotInstalled):
 		op.noToken(e, StatusOf(err))
 	case errors.As(err, &gql):
@@ -59,7 +59,7 @@ func (op *Operation) Wrap(err error) error {
 	return e
 }
 
-// limited fills e for a limit of GitHub's or our own pace.
+// limited fills in e for a rate limit.
 func (op *Operation) limited(e *Error, l *LimitError) {
 	e.Class, e.Retry, e.Err = ClassTemporary, l.Until, l
 	e.Reason = "GitHub's rate limit for this installation is used up."
@@ -83,7 +83,7 @@ func (op *Operation) unanswered(e *Error) {
 // refused fills in e from an HTTP response that is not a success.
 func (op *Operation) refused(e *Error, r *github.ErrorResponse) {
 	e.Status = r.Response.StatusCode
-	said := messageOf(r)
+	message := messageOf(r)
 	switch {
 	case e.Status >= 500:
 		e.Class, e.Reason = ClassTemporary, fmt.Sprintf("GitHub failed with an internal error (%d).", e.Status)
@@ -99,17 +99,17 @@ func (op *Operation) refused(e *Error, r *github.ErrorResponse) {
 	case e.Status == http.StatusUnauthorized:
 		e.Class, e.Reason = ClassPermanent, "GitHub does not accept the App's credentials."
 		e.Hint = "An operator should check the App's ID, its private key and the clock of this host."
-	case e.Status == http.StatusForbidden && strings.Contains(said, "is locked"):
+	case e.Status == http.StatusForbidden && strings.Contains(message, "is locked"):
 		e.Class, e.Reason = ClassTemporary, "The conversation is locked, so no App can comment."
 		e.Hint = "errand will comment once somebody unlocks it."
 		e.Err = fmt.Errorf("%w: %w", ErrLocked, r)
-	case e.Status == http.StatusForbidden && strings.Contains(said, "not accessible by integration") && op.renewGrant():
+	case e.Status == http.StatusForbidden && strings.Contains(message, "not accessible by integration") && op.renewGrant():
 		e.Class, e.Reason = ClassTemporary, "GitHub's access token is older than the App's permissions."
 	case e.Status == http.StatusForbidden:
-		e.Class, e.Reason = ClassPermanent, "GitHub does not allow it: "+said
+		e.Class, e.Reason = ClassPermanent, "GitHub does not allow it: "+message
 		e.Hint = permissionHint(r.Response.Header.Get("X-Accepted-GitHub-Permissions"))
 	default:
-		e.Class, e.Reason = ClassPermanent, "GitHub refused it: "+said
+		e.Class, e.Reason = ClassPermanent, "GitHub refused it: "+message
 	}
 }
 
@@ -126,7 +126,8 @@ func (op *Operation) renewGrant() bool {
 // NotGranted reports whether GitHub refused a call because the installation lacks a permission.
 func NotGranted(err error) bool {
 	var r *github.ErrorResponse
-	return errors.As(err, &r) && r.Response.StatusCode == http.StatusForbidden && strings.Contains(messageOf(r), "not accessible by integration")
+	return errors.As(err, &r) && r.Response.StatusCode == http.StatusForbidden &&
+		strings.Contains(messageOf(r), "not accessible by integration")
 }
 
 func permissionHint(accepted string) string {

@@ -137,10 +137,10 @@ func (c *Client) clientCreator() githubapp.ClientCreator {
 // Limits of the renewal of tokens: calls in flight with an old token must not discard the new one, and credentials that
 // are never accepted must not be tried forever.
 const (
-	renewGap           = 2 * time.Second
-	renewWindow        = time.Minute
-	renewMax           = 5
-	permissionRenewGap = 5 * time.Second
+	minRenewInterval           = 2 * time.Second
+	renewWindow                = time.Minute
+	maxRenewals                = 5
+	minPermissionRenewInterval = 5 * time.Second
 )
 
 // renewTokens discards the tokens of all installations, and reports whether a retry makes sense. A token is rejected
@@ -156,10 +156,10 @@ func (c *Client) renewTokens() bool {
 	if now.Sub(c.windowStart) >= renewWindow {
 		c.windowStart, c.renewals = now, 0
 	}
-	if !c.lastRenewal.IsZero() && now.Sub(c.lastRenewal) < renewGap {
+	if !c.lastRenewal.IsZero() && now.Sub(c.lastRenewal) < minRenewInterval {
 		return true // another call has just done so
 	}
-	if c.renewals == renewMax {
+	if c.renewals == maxRenewals {
 		return false
 	}
 	c.clients, c.lastRenewal = clients, now
@@ -191,7 +191,7 @@ func (c *Client) renewOldTokens(began time.Time) bool {
 	if began.Before(last) {
 		return true
 	}
-	return c.cfg.Now().Sub(last) >= permissionRenewGap && c.renewTokens()
+	return c.cfg.Now().Sub(last) >= minPermissionRenewInterval && c.renewTokens()
 }
 
 func withDefaults(cfg Config) Config {
@@ -215,7 +215,7 @@ func withDefaults(cfg Config) Config {
 		cfg.Backoff = 500 * time.Millisecond
 	}
 	if cfg.SecondaryWait == 0 {
-		cfg.SecondaryWait = secondaryFirst
+		cfg.SecondaryWait = minSecondaryWait
 	}
 	if cfg.Writes == (RateLimit{}) {
 		cfg.Writes = RateLimit{Burst: 20, Every: time.Second}

@@ -79,20 +79,20 @@ func (op *Operation) GraphQL(query string, vars map[string]any, out any) error {
 	if err := github.CheckResponse(resp); err != nil {
 		return err
 	}
-	var answer struct {
+	var response struct {
 		Data   json.RawMessage  `json:"data"`
 		Errors []GraphQLProblem `json:"errors"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+	if err := json.NewDecoder(resp.Body).Decode(&response); err != nil {
 		return fmt.Errorf("decode GraphQL response: %w", err)
 	}
-	if len(answer.Data) > 0 && !bytes.Equal(answer.Data, []byte("null")) && out != nil {
-		if err := json.Unmarshal(answer.Data, out); err != nil {
+	if len(response.Data) > 0 && !bytes.Equal(response.Data, []byte("null")) && out != nil {
+		if err := json.Unmarshal(response.Data, out); err != nil {
 			return fmt.Errorf("decode GraphQL data: %w", err)
 		}
 	}
-	if len(answer.Errors) > 0 {
-		return &GraphQLError{Problems: answer.Errors}
+	if len(response.Errors) > 0 {
+		return &GraphQLError{Problems: response.Errors}
 	}
 	return nil
 }

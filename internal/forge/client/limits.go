@@ -40,9 +40,9 @@ func (e *LimitError) Error() string {
 }
 
 const (
-	secondaryFirst = time.Minute      // the shortest wait that GitHub allows if it names no time (Config.SecondaryWait)
-	secondaryMost  = 15 * time.Minute // the longest wait after limits in a row
-	resetMargin    = time.Second      // because reset times are whole seconds
+	minSecondaryWait = time.Minute      // the shortest wait that GitHub allows if it names no time (Config.SecondaryWait)
+	maxSecondaryWait = 15 * time.Minute // the longest wait after limits in a row
+	resetMargin      = time.Second      // because reset times are whole seconds
 )
 
 // api is one of the two APIs, which have separate primary limits.
@@ -73,46 +73,46 @@ func newRateLimits(now func() time.Time, first time.Duration) *rateLimits {
 }
 
 // check returns the limit that is in effect, or nil.
-func (g *rateLimits) check(installation int64, a api) *LimitError {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (r *rateLimits) check(installation int64, a api) *LimitError {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, k := range []limitKey{{installation, a}, {installation, ""}} {
-		l := g.closed[k]
+		l := r.closed[k]
 		if l == nil {
 			continue
 		}
-		if g.now().Before(l.Until) {
+		if r.now().Before(l.Until) {
 			return &LimitError{Kind: l.Kind, Installation: l.Installation, Until: l.Until}
 		}
-		delete(g.closed, k)
+		delete(r.closed, k)
 	}
 	return nil
 }
 
 // update evaluates a response. It records and returns a limit; a success ends a streak.
-func (g *rateLimits) update(installation int64, a api, resp *http.Response, body []byte) *LimitError {
-	kind, said, ok := limitOf(a, resp, body)
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (r *rateLimits) update(installation int64, a api, resp *http.Response, body []byte) *LimitError {
+	kind, message, ok := limitOf(a, resp, body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if !ok {
 		if resp.StatusCode < 300 {
-			delete(g.streak, installation)
+			delete(r.streak, installation)
 		}
 		return nil
 	}
-	l := &LimitError{Kind: kind, Installation: installation, Message: said, Until: g.until(installation, kind, resp.Header)}
+	l := &LimitError{Kind: kind, Installation: installation, Message: message, Until: r.until(installation, kind, resp.Header)}
 	k := limitKey{installation, a}
 	if kind == LimitSecondary {
 		k.api = ""
 	}
-	g.closed[k] = l
+	r.closed[k] = l
 	return l
 }
 
 // until returns the end of a limit, in the order that GitHub documents: Retry-After, then the reset time of an exhausted
 // limit, then a minute that doubles.
-func (g *rateLimits) until(installation int64, kind LimitKind, h http.Header) time.Time {
-	now := g.now()
+func (r *rateLimits) until(installation int64, kind LimitKind, h http.Header) time.Time {
+	now := r.now()
 	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 {
 		return now.Add(time.Duration(s) * time.Second)
 	}
@@ -121,13 +121,13 @@ func (g *rateLimits) until(installation int64, kind LimitKind, h http.Header) ti
 			return time.Unix(s, 0).Add(resetMargin)
 		}
 	}
-	n := g.streak[installation]
-	g.streak[installation] = n + 1
-	return now.Add(min(g.first<<min(n, 8), secondaryMost))
+	n := r.streak[installation]
+	r.streak[installation] = n + 1
+	return now.Add(min(r.first<<min(n, 8), maxSecondaryWait))
 }
 
 // limitOf reports whether a response means a rate limit: a 403 or 429, or a GraphQL response with such an error.
-func limitOf(a api, resp *http.Response, body []byte) (kind LimitKind, said string, ok bool) {
+func limitOf(a api, resp *http.Response, body []byte) (kind LimitKind, message string, ok bool) {
 	empty := resp.Header.Get("X-RateLimit-Remaining") == "0"
 	switch resp.StatusCode {
 	case http.StatusOK:
@@ -146,7 +146,7 @@ func limitOf(a api, resp *http.Response, body []byte) (kind LimitKind, said stri
 	_ = json.Unmarshal(body, &m) // a proxy may answer in plain text
 	text := strings.ToLower(m.Message + " " + m.Docs)
 	switch {
-	case strings.Contains(text, "secondary rate limit") || strings.Contains(text, "secondary-rate-limits") || strings.Contains(text, "abuse"):
+	case strings.Contains(text, "secondary rate limit"), strings.Contains(text, "secondary-rate-limits"), strings.Contains(text, "abuse"):
 		return LimitSecondary, m.Message, true
 	case empty:
 		return LimitPrimary, m.Message, true
@@ -157,14 +157,14 @@ func limitOf(a api, resp *http.Response, body []byte) (kind LimitKind, said stri
 }
 
 // limitInGraphQL is limitOf for a GraphQL response with status 200.
-func limitInGraphQL(body []byte) (kind LimitKind, said string, ok bool) {
-	var answer struct {
+func limitInGraphQL(body []byte) (kind LimitKind, message string, ok bool) {
+	var response struct {
 		Errors []GraphQLProblem `json:"errors"`
 	}
-	if json.Unmarshal(body, &answer) != nil {
+	if json.Unmarshal(body, &response) != nil {
 		return "", "", false
 	}
-	for _, e := range answer.Errors {
+	for _, e := range response.Errors {
 		switch {
 		case strings.Contains(strings.ToLower(e.Message), "secondary rate limit"):
 			return LimitSecondary, e.Message, true

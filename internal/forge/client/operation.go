@@ -47,7 +47,8 @@ func (c *Client) Read(ctx context.Context, installation int64, name, about strin
 
 // Write begins an operation whose effect people see.
 func (c *Client) Write(ctx context.Context, installation int64, name, about string) (*Operation, error) {
-	return c.begin(ctx, &Operation{name: name, kind: kindWrite, installation: installation, priority: priorityOf(ctx, PriorityAnswer)}, about)
+	op := &Operation{name: name, kind: kindWrite, installation: installation, priority: priorityOf(ctx, PriorityAnswer)}
+	return c.begin(ctx, op, about)
 }
 
 // Data begins an operation that uploads content-addressed data, which can be repeated.
@@ -112,5 +113,7 @@ func (op *Operation) Get(path string, out any) (next int, err error) {
 
 // Deleted is the error for an object that vanished between two requests.
 func (op *Operation) Deleted() error {
-	return &Error{Op: op.description, Reason: "It was deleted in the meantime.", Class: ClassPermanent, Status: http.StatusNotFound, Err: ErrNotFound}
+	return &Error{
+		Op: op.description, Reason: "It was deleted in the meantime.", Class: ClassPermanent, Status: http.StatusNotFound, Err: ErrNotFound,
+	}
 }

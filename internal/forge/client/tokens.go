@@ -17,8 +17,8 @@ const tokenMargin = 5 * time.Minute
 type Tokens struct {
 	client *Client
 
-	mu sync.Mutex
-	by map[string]gitToken // by the repository's ID, #N, or its name in lower case
+	mu     sync.Mutex
+	tokens map[string]gitToken // by the repository's ID, #N, or its name in lower case
 }
 
 type gitToken struct {
@@ -26,14 +26,14 @@ type gitToken struct {
 	expires time.Time
 }
 
-func newTokens(c *Client) *Tokens { return &Tokens{client: c, by: map[string]gitToken{}} }
+func newTokens(c *Client) *Tokens { return &Tokens{client: c, tokens: map[string]gitToken{}} }
 
 func (t *Tokens) get(repo string, now time.Time) (gitToken, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k, ok := t.by[repo]
+	k, ok := t.tokens[repo]
 	if ok && !now.Before(k.expires.Add(-tokenMargin)) {
-		delete(t.by, repo)
+		delete(t.tokens, repo)
 		return gitToken{}, false
 	}
 	return k, ok
@@ -42,21 +42,21 @@ func (t *Tokens) get(repo string, now time.Time) (gitToken, bool) {
 func (t *Tokens) put(repo string, k gitToken) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.by[repo] = k
+	t.tokens[repo] = k
 }
 
 func (t *Tokens) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	clear(t.by)
+	clear(t.tokens)
 }
 
 func (t *Tokens) drop(token string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id, k := range t.by {
+	for id, k := range t.tokens {
 		if k.token == token {
-			delete(t.by, id)
+			delete(t.tokens, id)
 		}
 	}
 }

@@ -32,22 +32,8 @@ const (
 )
 
 const (
-	maxAnswer   = 64 << 20 // bytes of one response
-	maxPaceWait = time.Minute
-	readTries   = 3
+	maxResponse = 64 << 20 // bytes of one response
 )
-
-// Request is one HTTP request that was answered or failed, for metrics.
-type Request struct {
-	Op           string // the operation, without names: "create comment"
-	Method       string
-	Status       int // 0 without a response
-	Installation int64
-	Took         time.Duration
-	Limited      LimitKind // the limit that was exceeded, if any
-	API          string    // rest or graphql
-	Remaining    int       // of the API's hourly limit; -1 if the response did not say
-}
 
 // transport is below all clients, so it also sees the requests for tokens. It is safe for concurrent use.
 type transport struct {
@@ -68,11 +54,6 @@ type transport struct {
 	mu          sync.Mutex
 	queues      map[queueKey]*writeQueue
 	sunset      map[string]bool // operations whose deprecation was logged
-}
-
-type queueKey struct {
-	installation int64
-	kind         operationKind
 }
 
 func newTransport(cfg Config) (*transport, error) {
@@ -97,7 +78,7 @@ var _ http.RoundTripper = (*transport)(nil)
 // response is complete. It returns a *LimitError for a rate limit, and ErrRenamed for a write that was redirected.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	op := operationOf(req, t.now)
-	mint := strings.HasSuffix(req.URL.Path, "/access_tokens")
+	forToken := strings.HasSuffix(req.URL.Path, "/access_tokens")
 	body, err := readBody(req)
 	if err != nil {
 		return nil, err
@@ -105,21 +86,21 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if body, err = t.redactBody(req, op, body); err != nil {
 		return nil, err
 	}
-	if t.token != "" && mint {
+	if t.token != "" && forToken {
 		req = req.Clone(req.Context())
 		req.Header.Set("X-GitHub-Stateless-S2S-Token", t.token)
 	}
 	if l := t.limits.check(op.installation, t.apiOf(req)); l != nil {
 		return nil, l
 	}
-	if !mint {
+	if !forToken {
 		if err := t.waitForTurn(req.Context(), op); err != nil {
 			return nil, err
 		}
 	}
-	once := op.kind == kindWrite && !mint
+	once := op.kind == kindWrite && !forToken
 	try := func() (*http.Response, error) {
-		resp, err := t.attempt(req, body, op, mint)
+		resp, err := t.attempt(req, body, op, forToken)
 		return resp, t.retryable(req.Context(), once, resp, err)
 	}
 	tries := uint(readTries)
@@ -138,61 +119,6 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func (t *transport) newBackOff() backoff.BackOff {
-	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval = t.backoff, 8*t.backoff
-	return b
-}
-
-// busyError is a response after which a retry may succeed.
-type busyError struct{ resp *http.Response }
-
-func (e *busyError) Error() string { return "GitHub answered " + e.resp.Status }
-
-// retryable makes the error that backoff.Retry understands: nil, one to repeat, or a permanent one.
-func (t *transport) retryable(ctx context.Context, once bool, resp *http.Response, err error) error {
-	var limit *LimitError
-	switch {
-	case err == nil && !once && resp.StatusCode >= 502 && resp.StatusCode <= 504:
-		return &busyError{resp}
-	case err == nil:
-		return nil
-	case once || ctx.Err() != nil || errors.As(err, &limit) || errors.Is(err, ErrRenamed):
-		return backoff.Permanent(err)
-	}
-	return err
-}
-
-// waitForTurn waits in the queue of the installation if the operation is a write.
-func (t *transport) waitForTurn(ctx context.Context, op *Operation) error {
-	if op.kind == kindRead {
-		return nil
-	}
-	wctx, cancel := context.WithTimeout(ctx, maxPaceWait)
-	defer cancel()
-	err := t.queue(op).wait(wctx, op.priority)
-	if err != nil && ctx.Err() == nil {
-		return &LimitError{Kind: LimitLocal, Installation: op.installation, Until: t.now().Add(maxPaceWait)}
-	}
-	return err
-}
-
-func (t *transport) queue(op *Operation) *writeQueue {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	k := queueKey{op.installation, op.kind}
-	p := t.queues[k]
-	if p == nil {
-		pace := t.write
-		if op.kind == kindData {
-			pace = t.data
-		}
-		p = newWriteQueue(pace, t.now)
-		t.queues[k] = p
-	}
-	return p
-}
-
 func (t *transport) apiOf(req *http.Request) api {
 	if req.URL.Path == t.graphql {
 		return apiGraphQL
@@ -201,14 +127,14 @@ func (t *transport) apiOf(req *http.Request) api {
 }
 
 // attempt sends the request once and reads the whole response.
-func (t *transport) attempt(req *http.Request, body []byte, op *Operation, mint bool) (*http.Response, error) {
+func (t *transport) attempt(req *http.Request, body []byte, op *Operation, forToken bool) (*http.Response, error) {
 	a := t.apiOf(req)
 	if l := t.limits.check(op.installation, a); l != nil {
 		return nil, l
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), t.timeout)
 	defer cancel()
-	if !mint {
+	if !forToken {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { op.sent.Store(true) }})
 	}
 	out := req.Clone(ctx)
@@ -222,21 +148,22 @@ func (t *transport) attempt(req *http.Request, body []byte, op *Operation, mint 
 	}
 	start := time.Now()
 	t.calls.add(PurposeOf(req.Context()))
-	resp, answer, err := t.send(out)
-	done := Request{Op: op.name, Method: req.Method, Installation: op.installation, Took: time.Since(start), API: string(a), Remaining: -1}
-	defer func() { t.metrics(done) }()
+	resp, content, err := t.send(out)
+	stats := Request{Op: op.name, Method: req.Method, Installation: op.installation, Took: time.Since(start), API: string(a), Remaining: -1}
+	defer func() { t.metrics(stats) }()
 	if err != nil {
 		return nil, err
 	}
 	resp.Request = req
-	done.Status = resp.StatusCode
-	if left, err := strconv.Atoi(resp.Header.Get("X-RateLimit-Remaining")); err == nil {
-		done.Remaining = left
+	stats.Status = resp.StatusCode
+	if n, err := strconv.Atoi(resp.Header.Get("X-RateLimit-Remaining")); err == nil {
+		stats.Remaining = n
 	}
 	t.warnOfSunset(op, resp)
-	if l := t.limits.update(op.installation, a, resp, answer); l != nil {
-		done.Limited = l.Kind
-		t.log.Warn().Str(logOp, op.description).Int64(logInstallation, op.installation).Time(logUntil, l.Until).Msg(string(l.Kind) + " rate limit of GitHub")
+	if l := t.limits.update(op.installation, a, resp, content); l != nil {
+		stats.Limited = l.Kind
+		t.log.Warn().Str(logOp, op.description).Int64(logInstallation, op.installation).Time(logUntil, l.Until).
+			Msg(string(l.Kind) + " rate limit of GitHub")
 		return nil, l
 	}
 	if s := resp.StatusCode; req.Method != http.MethodGet && s >= 301 && s <= 303 {
@@ -252,31 +179,15 @@ func (t *transport) send(req *http.Request) (*http.Response, []byte, error) {
 		return nil, nil, err
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	content, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse+1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read GitHub's response: %w", err)
 	}
-	if len(answer) > maxAnswer {
-		return nil, nil, fmt.Errorf("GitHub's response is larger than %d bytes", maxAnswer)
+	if len(content) > maxResponse {
+		return nil, nil, fmt.Errorf("GitHub's response is larger than %d bytes", maxResponse)
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(answer))
-	return resp, answer, nil
-}
-
-// warnOfSunset logs, once per operation, that GitHub will remove an API that errand uses.
-func (t *transport) warnOfSunset(op *Operation, resp *http.Response) {
-	deprecation, sunset := resp.Header.Get("Deprecation"), resp.Header.Get("Sunset")
-	if deprecation == "" && sunset == "" {
-		return
-	}
-	t.mu.Lock()
-	known := t.sunset[op.name]
-	t.sunset[op.name] = true
-	t.mu.Unlock()
-	if !known {
-		t.log.Warn().Str(logOp, op.description).Str(logMethod, resp.Request.Method).Str(logPath, resp.Request.URL.Path).Int(logStatus, resp.StatusCode).
-			Str(logDeprecation, deprecation).Str(logSunset, sunset).Msg("GitHub will remove an API that errand uses")
-	}
+	resp.Body = io.NopCloser(bytes.NewReader(content))
+	return resp, content, nil
 }
 
 // readBody reads the request's body, so that it can be sent more than once. It returns nil if there is none.

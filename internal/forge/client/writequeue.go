@@ -20,7 +20,7 @@ const (
 )
 
 // WithPriority sets the priority of the writes that are made with the returned context. Without it,
-// reactions are PriorityReact and everything else is PriorityAnswer.
+// reactions are PriorityReaction and everything else is PriorityAnswer.
 func WithPriority(ctx context.Context, p Priority) context.Context {
 	return context.WithValue(ctx, priorityKey{}, p)
 }
@@ -54,6 +54,7 @@ type writeQueue struct {
 	waiting []*waiter // in the order of service
 }
 
+// waiter is a write in a queue.
 type waiter struct {
 	priority Priority
 	turn     chan struct{} // closed when the order has changed
@@ -142,4 +143,44 @@ func (p *writeQueue) leave(w *waiter) {
 			close(first.turn)
 		}
 	}
+}
+
+// queueKey identifies a queue.
+type queueKey struct {
+	installation int64
+	kind         operationKind
+}
+
+// maxQueueWait is the maximum time that a write waits for its turn.
+const maxQueueWait = time.Minute
+
+// waitForTurn waits in the queue of the installation if the operation is a write.
+func (t *transport) waitForTurn(ctx context.Context, op *Operation) error {
+	if op.kind == kindRead {
+		return nil
+	}
+	wctx, cancel := context.WithTimeout(ctx, maxQueueWait)
+	defer cancel()
+	err := t.queue(op).wait(wctx, op.priority)
+	if err != nil && ctx.Err() == nil {
+		return &LimitError{Kind: LimitLocal, Installation: op.installation, Until: t.now().Add(maxQueueWait)}
+	}
+	return err
+}
+
+// queue returns the queue of the installation for the kind of operation.
+func (t *transport) queue(op *Operation) *writeQueue {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := queueKey{op.installation, op.kind}
+	q := t.queues[k]
+	if q == nil {
+		limit := t.write
+		if op.kind == kindData {
+			limit = t.data
+		}
+		q = newWriteQueue(limit, t.now)
+		t.queues[k] = q
+	}
+	return q
 }

@@ -39,7 +39,9 @@ func NewWorld(t *testing.T, change ...func(*forge.Config)) *World {
 	})
 	repo, err := sim.SeedRepo(simgithub.RepoSeed{
 		Owner: "octo", Name: "app",
-		Files: map[string]string{"README.md": "# app\n", "old.txt": "old\n", "dir/a.txt": "a\n", "dir/b.txt": "b\n", ".github/PULL_REQUEST_TEMPLATE.md": "## Why\n"},
+		Files: map[string]string{
+			"README.md": "# app\n", "old.txt": "old\n", "dir/a.txt": "a\n", "dir/b.txt": "b\n", ".github/PULL_REQUEST_TEMPLATE.md": "## Why\n",
+		},
 		Collaborators: map[string]simgithub.Role{
 			"wendy": simgithub.RoleWrite, "rita": simgithub.RoleRead, "tom": simgithub.RoleTriage, "mia": simgithub.RoleMaintain,
 		},

@@ -33,7 +33,9 @@ type Published struct {
 //
 // It changes nothing that people see, so it can be repeated. Commits in known, the IDs that an earlier attempt returned,
 // possibly with an error, are not created again.
-func (p *Publisher) CreateCommits(ctx context.Context, r client.Repo, cs *changeset.Changeset, onto string, known map[string]string) (Published, error) {
+func (p *Publisher) CreateCommits(
+	ctx context.Context, r client.Repo, cs *changeset.Changeset, onto string, known map[string]string,
+) (Published, error) {
 	out := Published{IDs: maps.Clone(known), Head: onto}
 	if out.IDs == nil {
 		out.IDs = map[string]string{}
