@@ -12,9 +12,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestGivenUpBeforeAnAnswer: a call that is given up when the provider has it, and before it has answered, is paid
-// for by the length of what was asked, and is a turn.
-func TestGivenUpBeforeAnAnswer(t *testing.T) {
+// TestAbandonedCallIsCharged: a call that is abandoned after it was sent and before its answer begins is charged by the length of
+// its request, and counts as a turn.
+func TestAbandonedCallIsCharged(t *testing.T) {
 	t.Parallel()
 	body := `{"model":"claude-x","max_tokens":64000,"messages":"` + strings.Repeat("word ", 1000) + `"}`
 	tests := map[string]struct {
@@ -40,7 +40,7 @@ func TestGivenUpBeforeAnAnswer(t *testing.T) {
 				c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}, "claude-y": {Input: 100}}
 			})
-			// The handler is called as a server calls it, so that its end is seen.
+			// The handler is called directly, so that its end can be observed.
 			h := w.vm
 			ctx, hangUp := context.WithCancel(t.Context())
 			req := httptest.NewRequestWithContext(ctx, http.MethodPost, test.path, strings.NewReader(body))
@@ -75,15 +75,15 @@ func TestGivenUpBeforeAnAnswer(t *testing.T) {
 				<-next
 			}
 			if refused := strings.Contains(answer.Body.String(), "turns are used up (1)"); refused != (test.most == 1) {
-				t.Errorf("the next call: %d %s", answer.Code, answer.Body)
+				t.Errorf("next call: status %d: %s", answer.Code, answer.Body)
 			}
 		})
 	}
 }
 
-// TestCutWholeAnswer: an answer that is no stream and is cut is paid for by what came of it, at the price of the
-// model that was asked.
-func TestCutWholeAnswer(t *testing.T) {
+// TestIncompleteAnswerIsCharged: an answer that is not streamed and breaks off is charged by what was received, at the price of
+// the requested model.
+func TestIncompleteAnswerIsCharged(t *testing.T) {
 	t.Parallel()
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -108,6 +108,6 @@ func TestCutWholeAnswer(t *testing.T) {
 	_, _ = io.Copy(io.Discard, resp.Body) // it is cut
 	_ = resp.Body.Close()
 	if got, want := <-paid, (state.Money{InputTokens: 5, OutputTokens: 300, MicroUSD: 15 + 4500}); got != want {
-		t.Errorf("paid %+v, want %+v", got, want)
+		t.Errorf("charged %+v, want %+v", got, want)
 	}
 }

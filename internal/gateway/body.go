@@ -106,7 +106,8 @@ func (b *requestBody) read(w http.ResponseWriter, r *http.Request) *denial {
 		d.rule = "memory"
 		return d
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &denial{status: http.StatusRequestTimeout, message: fmt.Sprintf("the request was not received within %s", formatDuration(bodyTimeout))}
+		message := fmt.Sprintf("the request was not received within %s", formatDuration(bodyTimeout))
+		return &denial{status: http.StatusRequestTimeout, message: message}
 	}
 	return &denial{status: http.StatusBadRequest, message: "the request could not be read"}
 }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// zeros is a body of so many bytes, which then says that it waits, and waits.
+// zeros is a body of so many bytes, which then signals that it waits, and waits.
 type zeros struct {
 	left    int
 	waits   chan<- struct{}
@@ -40,9 +40,9 @@ func asking(body io.Reader, length int64) *http.Request {
 	return r
 }
 
-// TestBodiesAreBounded: however many calls a VM begins and does not end, and whatever length it announces, the memory
-// that they take is bounded; what ends gives it back.
-func TestBodiesAreBounded(t *testing.T) {
+// TestBodyMemoryIsLimited: the memory for the bodies of a VM is limited, however many calls it starts and whatever length it
+// announces; finished calls release theirs.
+func TestBodyMemoryIsLimited(t *testing.T) {
 	t.Parallel()
 	const size, fit = 1 << 20, 3
 	bodies := semaphore.NewWeighted(fit*size + fit)
@@ -59,7 +59,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	for name, length := range map[string]int64{"announced": size, "of unknown length": -1} {
 		more := requestBody{memory: &BodyMemory{bodies}}
 		if err := more.readAll(httptest.NewRecorder(), asking(&zeros{left: size}, length)); !errors.Is(err, errBodyMemory) {
-			t.Errorf("one more, %s: %v", name, err)
+			t.Errorf("one more body, %s: got error %v, want errBodyMemory", name, err)
 		}
 		more.release()
 	}
@@ -71,18 +71,18 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 	for i := range asks {
 		if len(asks[i].bytes) != size-1 {
-			t.Errorf("%d bytes were read", len(asks[i].bytes))
+			t.Errorf("read %d bytes", len(asks[i].bytes))
 		}
 		asks[i].release()
 		asks[i].release() // does nothing more
 	}
 	if !bodies.TryAcquire(fit*size + fit) {
-		t.Error("not all memory was given back")
+		t.Error("not all memory was released")
 	}
 }
 
-// TestAnnouncedIsNotTaken: a body takes as much memory as has come of it, or twice that, not what is announced.
-func TestAnnouncedIsNotTaken(t *testing.T) {
+// TestBodyMemoryFollowsReceivedBytes: a body reserves at most twice the memory of what was received, whatever length is announced.
+func TestBodyMemoryFollowsReceivedBytes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		length int64
@@ -108,13 +108,13 @@ func TestAnnouncedIsNotTaken(t *testing.T) {
 				t.Errorf("read: %v", err)
 			}
 			if a.reserved > tc.most || int64(cap(a.bytes)) > tc.most {
-				t.Errorf("took %d, at most %d", a.reserved, tc.most)
+				t.Errorf("reserved %d bytes, want at most %d", a.reserved, tc.most)
 			}
 		})
 	}
 }
 
-// deadlines is what a connection is told.
+// deadlines records the read deadlines of a connection.
 type deadlines struct {
 	http.ResponseWriter
 	set []time.Time
@@ -126,8 +126,9 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// TestBodiesHaveToCome: a body has two minutes, and the connection is not bounded afterwards: the answer may take long.
-func TestBodiesHaveToCome(t *testing.T) {
+// TestBodyDeadline: a body has to be received within two minutes; after that the connection has no deadline, because the answer
+// may take long.
+func TestBodyDeadline(t *testing.T) {
 	t.Parallel()
 	a, d := requestBody{memory: &BodyMemory{semaphore.NewWeighted(maxBody)}}, &deadlines{ResponseWriter: httptest.NewRecorder()}
 	before := time.Now()

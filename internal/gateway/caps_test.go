@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// full answers a call that is not streamed, with all the output that it may have, after a while.
+// full answers a call that is not streamed with as much output as its limit allows, after a while.
 func full(r *http.Request) (*http.Response, error) {
 	var asked struct {
 		Max       int64 `json:"max_tokens"`
@@ -34,9 +34,9 @@ func full(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
 }
 
-// TestTwoTasksKeepTheCaps: however many calls two tasks make at once, each with the longest answer that it is allowed,
-// what they cost together is no more than any cap.
-func TestTwoTasksKeepTheCaps(t *testing.T) {
+// TestTwoTasksStayBelowTheCaps: the total cost of concurrent calls of two tasks, with the longest answers that they are allowed,
+// does not exceed any cap.
+func TestTwoTasksStayBelowTheCaps(t *testing.T) {
 	t.Parallel()
 	const path = "/v1/chat/completions"
 	bodies := []string{`{"model":"m"}`, `{"model":"m","max_tokens":100000}`, `{"model":"m","max_tokens":5000}`, `{"model":"m","max_completion_tokens":null}`}
@@ -82,9 +82,9 @@ func TestTwoTasksKeepTheCaps(t *testing.T) {
 	}
 }
 
-// TestStreamMakesRoom: a stream that comes to what a call in flight may cost, which cannot be cut, is ended in a way that
-// its program asks again after; its run is not held for it.
-func TestStreamMakesRoom(t *testing.T) {
+// TestStreamYieldsToReservations: a stream that reaches the reservation of a call that cannot be ended at a cap is ended with an
+// error that its program retries; its run continues.
+func TestStreamYieldsToReservations(t *testing.T) {
 	t.Parallel()
 	for name, d := range dialects() {
 		t.Run(name, func(t *testing.T) {
@@ -104,16 +104,16 @@ func TestStreamMakesRoom(t *testing.T) {
 					t.Errorf("status %d: %s", answer.Code, said)
 				}
 				if spent, held := b.spent(1, 0); held != nil || spent < 20_000 || spent > 60_000 {
-					t.Errorf("spent %d, held %+v", spent, held)
+					t.Errorf("spent %d, stored wait %+v", spent, held)
 				}
 			})
 		})
 	}
 }
 
-// TestOptionIsNotKnown: a server that refuses a chat because it knows no option for usage is asked without it; who
-// refuses it for anything else is not asked again.
-func TestOptionIsNotKnown(t *testing.T) {
+// TestUnknownUsageOption: a chat that the server refuses because it does not know the option for usage is repeated without it;
+// after any other refusal it is not.
+func TestUnknownUsageOption(t *testing.T) {
 	t.Parallel()
 	const unknown = `{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"]}]}`
 	for name, tc := range map[string]struct {
@@ -139,14 +139,14 @@ func TestOptionIsNotKnown(t *testing.T) {
 			}, state.Money{})
 			answer := b.call(t.Context(), 1, "/v1/chat/completions", `{"model":"m","stream":true}`)
 			if fmt.Sprint(got) != fmt.Sprint(tc.want) || answer.Code != tc.code || tc.code != 200 && answer.Body.String() != tc.says {
-				t.Errorf("status %d: %s; the model got %q", answer.Code, answer.Body, got)
+				t.Errorf("status %d: %s; the model received %q", answer.Code, answer.Body, got)
 			}
 		})
 	}
 }
 
-// TestHangsUpInTheQueue: a call that is given up while it waits for another costs nothing, and leaves its place.
-func TestHangsUpInTheQueue(t *testing.T) {
+// TestAbandonedWhileWaiting: a call that is abandoned while it waits for another one costs nothing and leaves the queue.
+func TestAbandonedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked int
@@ -162,11 +162,11 @@ func TestHangsUpInTheQueue(t *testing.T) {
 		defer hangUp()
 		b.call(ctx, 1, "/v1/chat/completions", `{"model":"m"}`)
 		if spent, held := b.spent(1, 0); asked != 1 || spent != 0 || held != nil || b.inFlight() != 1 {
-			t.Errorf("%d were asked, %d spent, held %+v, %d in flight", asked, spent, held, b.inFlight())
+			t.Errorf("%d calls reached the model, spent %d, stored wait %+v, %d in flight", asked, spent, held, b.inFlight())
 		}
 		wait.Wait()
 		if spent, _ := b.spent(1, 0); asked != 1 || spent != 1_300_000 || b.inFlight() != 0 {
-			t.Errorf("%d were asked, %d spent, %d in flight", asked, spent, b.inFlight())
+			t.Errorf("%d calls reached the model, spent %d, %d in flight", asked, spent, b.inFlight())
 		}
 	})
 }

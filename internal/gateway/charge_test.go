@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestUnseen: a model that thinks in silence costs something all the same when its program hangs up, but no more than
-// the call counted with, and nothing for a moment.
-func TestUnseen(t *testing.T) {
+// TestHiddenTokens: hidden reasoning costs something when the program hangs up, up to the output limit, and nothing during the
+// grace period.
+func TestHiddenTokens(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		took        time.Duration
@@ -25,7 +25,7 @@ func TestUnseen(t *testing.T) {
 			t.Parallel()
 			c := call{forwardedAt: time.Now().Add(-tc.took), maxOutput: tc.bound}
 			if got := c.hiddenTokens(); got < tc.least || got > tc.most {
-				t.Errorf("%d tokens, want %d to %d", got, tc.least, tc.most)
+				t.Errorf("got %d tokens, want %d to %d", got, tc.least, tc.most)
 			}
 		})
 	}

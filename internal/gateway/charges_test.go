@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// ledger keeps what was booked, and fails as long as fail is set.
+// ledger records what was booked, and fails while fail is set.
 type ledger struct {
 	mu     sync.Mutex
 	booked []state.Money
@@ -51,7 +51,7 @@ func (l *ledger) Record(_ context.Context, u UsageRecord) error {
 
 const usageLine = `{"type":"message","model":"claude-x","usage":{"input_tokens":1000,"output_tokens":100,"cache_read_input_tokens":10}}`
 
-// answering is a VM's end whose model answers with the body, and its ledger.
+// answering returns the end of a VM whose model answers with the body, and its ledger.
 func answering(t *testing.T, task *state.Task, status int, kind, body string) (*end, *ledger) {
 	t.Helper()
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -69,8 +69,8 @@ func answering(t *testing.T, task *state.Task, status int, kind, body string) (*
 	return w, l
 }
 
-// TestPays: what an answer has cost is booked to the run before its end is passed on.
-func TestPays(t *testing.T) {
+// TestAnswerIsCharged: the cost of an answer is booked to the run before its end is passed on.
+func TestAnswerIsCharged(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		status     int
@@ -99,15 +99,15 @@ func TestPays(t *testing.T) {
 			}
 			for _, r := range l.runs {
 				if r != run {
-					t.Errorf("booked to %s", r)
+					t.Errorf("booked to run %s", r)
 				}
 			}
 		})
 	}
 }
 
-// TestHangsUp: who does not wait for the end of an answer pays for what came.
-func TestHangsUp(t *testing.T) {
+// TestPartOfAnAnswerIsCharged: a program that does not wait for the end of an answer pays for what was sent.
+func TestPartOfAnAnswerIsCharged(t *testing.T) {
 	t.Parallel()
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -137,7 +137,7 @@ func TestHangsUp(t *testing.T) {
 	hangUp()
 	_ = resp.Body.Close()
 	if got, want := <-paid, (state.Money{InputTokens: 1000, OutputTokens: 1, MicroUSD: 3015}); got != want {
-		t.Errorf("paid %+v, want %+v", got, want)
+		t.Errorf("charged %+v, want %+v", got, want)
 	}
 }
 
@@ -157,8 +157,8 @@ func (p payments) Record(_ context.Context, u UsageRecord) error {
 	return nil
 }
 
-// TestCap: at the cap the model is not asked any more, in a form that the agent understands.
-func TestCap(t *testing.T) {
+// TestCapDeniesCalls: at a cap calls are denied in a form that agents understand.
+func TestCapDeniesCalls(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		money state.Money
@@ -181,14 +181,13 @@ func TestCap(t *testing.T) {
 	}
 }
 
-// TestHeld: when all tasks together have spent what they may, the model is not asked, and the run's task
-// comes to know of it.
-func TestHeld(t *testing.T) {
+// TestGlobalCapDeniesCalls: at a cap of all tasks calls are denied, and the reason is stored with the run.
+func TestGlobalCapDeniesCalls(t *testing.T) {
 	t.Parallel()
 	w, l := answering(t, someTask(), 200, "application/json", usageLine)
 	l.held = &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}
 	status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
 	if status != http.StatusForbidden || !strings.Contains(body, "today's cap") || l.told != l.held || len(l.booked) > 0 {
-		t.Errorf("status %d: %s; told %v, booked %v", status, body, l.told, l.booked)
+		t.Errorf("status %d: %s; stored wait %v, booked %v", status, body, l.told, l.booked)
 	}
 }

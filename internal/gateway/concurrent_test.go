@@ -15,13 +15,13 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-// dollar is a call whose whole answer may cost one, and does.
+// dollar is a call that may cost one dollar, and does.
 const (
 	dollar       = `{"model":"claude-x","max_tokens":100000}`
 	dollarAnswer = `{"type":"message","model":"claude-x","usage":{"input_tokens":1,"output_tokens":100000}}`
 )
 
-// crowd is a VM's end whose model keeps each call until it is let go.
+// crowd is the end of a VM whose model delays each call until the test lets it continue.
 type crowd struct {
 	*end
 	books *books
@@ -59,7 +59,7 @@ func newCrowd(t *testing.T, change func(*Config, *books)) *crowd {
 	return c
 }
 
-// call makes one call of a model and returns its status, when to ask again, and what was said.
+// call makes a call of the model and returns the status, Retry-After, and the answer or error.
 func (c *crowd) call(ctx context.Context, body string) (status int, again, said string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -77,9 +77,9 @@ func (c *crowd) call(ctx context.Context, body string) (status int, again, said 
 	return resp.StatusCode, resp.Header.Get("Retry-After"), fmt.Sprint(string(answer), err)
 }
 
-// TestCapHoldsAgainstManyAtOnce: calls that are made at once, none of which has said yet what it costs, get no more
-// of the model than the same calls one after another. Those that are too many are told to ask again: their run goes on.
-func TestCapHoldsAgainstManyAtOnce(t *testing.T) {
+// TestCapsLimitConcurrentCalls: concurrent calls, none of which has reported its cost yet, get no more of the model than the same
+// calls one after another. The others are denied temporarily, and their run continues.
+func TestCapsLimitConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	const most = 16
 	tests := map[string]struct {
@@ -117,7 +117,7 @@ func TestCapHoldsAgainstManyAtOnce(t *testing.T) {
 					}
 					refused <- struct{}{}
 					if status != http.StatusTooManyRequests || again != "2" || !strings.Contains(said, `"rate_limit_error"`) || !strings.Contains(said, test.says) {
-						t.Errorf("status %d, again in %q: %s", status, again, said)
+						t.Errorf("status %d, Retry-After %q: %s", status, again, said)
 					}
 				})
 			}
@@ -125,7 +125,7 @@ func TestCapHoldsAgainstManyAtOnce(t *testing.T) {
 				<-refused
 			}
 			if status, body := ask(t, http.DefaultClient, http.MethodGet, c.url+"/llm/anthropic/v1/models", bearer(runToken)); status != http.StatusOK {
-				t.Errorf("what costs nothing: status %d: %s", status, body)
+				t.Errorf("list of models: status %d: %s", status, body)
 			}
 			if status, body := ask(t, http.DefaultClient, http.MethodPost, c.url+modelPath+"/count_tokens", bearer(runToken)); (status == http.StatusOK) != (test.pass < most) {
 				t.Errorf("counting tokens: status %d: %s", status, body)
@@ -135,17 +135,17 @@ func TestCapHoldsAgainstManyAtOnce(t *testing.T) {
 			c.books.mu.Lock()
 			defer c.books.mu.Unlock()
 			if got[http.StatusOK] != test.pass || len(c.came) != test.pass || c.books.task.Run.Money.OutputTokens != int64(test.pass)*100_000 {
-				t.Errorf("statuses %v, %d asked, booked %+v; want %d", got, len(c.came), c.books.task.Run.Money, test.pass)
+				t.Errorf("statuses %v, %d calls reached the model, booked %+v; want %d calls", got, len(c.came), c.books.task.Run.Money, test.pass)
 			}
 			if c.books.held != nil {
-				t.Errorf("the run is held for what others may come to use: %+v", c.books.held)
+				t.Errorf("a wait was stored because of reservations: %+v", c.books.held)
 			}
 		})
 	}
 }
 
-// TestWaitsForOthers: a call that only others stand before is made as soon as they have left something.
-func TestWaitsForOthers(t *testing.T) {
+// TestCallWaitsForReservations: a call that is only blocked by the reservations of others is made as soon as they leave enough.
+func TestCallWaitsForReservations(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, func(cfg *Config, b *books) { b.task.Money.CapMicroUSD, cfg.QueueTimeout = 1_200_000, time.Minute })
 	const more = `{"model":"claude-x","max_tokens":128000}` // it counts with $1.28, and costs $1
@@ -164,15 +164,15 @@ func TestWaitsForOthers(t *testing.T) {
 	close(c.let)
 	wait.Wait()
 	if first, second := <-c.spent, <-c.spent; first != 0 || second != 100_000 {
-		t.Errorf("the first call was made with %d tokens booked, the second with %d, which has to wait for those of the first", first, second)
+		t.Errorf("the first call was made with %d tokens booked and the second with %d; the second has to wait for the first", first, second)
 	}
 	if status, _, said := c.call(t.Context(), dollar); status != http.StatusForbidden || !strings.Contains(said, "cap of $1.20 is reached") {
 		t.Errorf("status %d: %s", status, said)
 	}
 }
 
-// TestLastTurnIsUnderWay: answers that have begun and calls without one yet count together.
-func TestLastTurnIsUnderWay(t *testing.T) {
+// TestTurnsInFlightCount: answers that have begun and calls without an answer count together as turns.
+func TestTurnsInFlightCount(t *testing.T) {
 	t.Parallel()
 	came := make(chan struct{}, 10)
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

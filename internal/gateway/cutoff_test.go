@@ -18,7 +18,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// account is a ledger over tasks that share a day.
+// account is a ledger of tasks that share a day's budget.
 type account struct {
 	mu    sync.Mutex
 	tasks map[state.TaskKey]*state.Task
@@ -88,7 +88,7 @@ type bodyKey struct{}
 
 func bodyOf(r *http.Request) string { return r.Context().Value(bodyKey{}).(string) }
 
-// silent says something, and then nothing until its call ends or it is closed.
+// silent is a body that sends some bytes, and then nothing until its call ends or it is closed.
 type silent struct {
 	io.Reader
 	ctx    context.Context //nolint:containedctx // a body lives within one request
@@ -113,13 +113,13 @@ func (s *silent) Close() error {
 	return nil
 }
 
-// stream is an answer that says something, and then thinks.
+// stream returns an answer that sends some bytes and then nothing.
 func stream(r *http.Request, says string) *http.Response {
 	body := &silent{Reader: strings.NewReader(says), ctx: r.Context(), closed: make(chan struct{})}
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}
 }
 
-// later is an answer that does not begin before its call ends, or within two hours.
+// later answers when its call ends, or after two hours.
 func later(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Hour)
 	defer cancel()
@@ -127,7 +127,7 @@ func later(r *http.Request) (*http.Response, error) {
 	return nil, ctx.Err()
 }
 
-// bench is a handler over a model in memory. Tasks are numbered from 1.
+// bench is a gateway before a model in memory. Tasks are numbered from 1.
 type bench struct {
 	*account
 	g *Gateway
@@ -147,7 +147,7 @@ func newBench(api modelapi.API, m model, tasks ...state.Money) *bench {
 	return b
 }
 
-// call makes a call as a task's run, as a server would.
+// call makes a call as a task's run.
 func (b *bench) call(ctx context.Context, issue int, path, body string) *httptest.ResponseRecorder {
 	key := state.TaskKey{Repo: 7, Issue: issue}
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/llm/m"+path, strings.NewReader(body))
@@ -160,14 +160,14 @@ func (b *bench) call(ctx context.Context, issue int, path, body string) *httptes
 	return answer
 }
 
-// inFlight is how many calls are under way.
+// inFlight returns the number of calls in flight.
 func (b *bench) inFlight() int {
 	b.g.inFlight.mu.Lock()
 	defer b.g.inFlight.mu.Unlock()
 	return len(b.g.inFlight.all)
 }
 
-// spent returns what a task has cost beyond what it had, and why it is held.
+// spent returns what a task has spent since before, and the wait that was stored with its run.
 func (b *bench) spent(issue int, before int64) (micro int64, held *state.Waiting) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,7 +175,7 @@ func (b *bench) spent(issue int, before int64) (micro int64, held *state.Waiting
 	return b.tasks[key].Money.MicroUSD - before, b.held[key]
 }
 
-// dialects are calls whose answers are streams, and how such an answer begins.
+// dialects returns calls whose answers are streams, and how such an answer begins.
 func dialects() map[string]struct {
 	api               modelapi.API
 	path, body, first string
@@ -193,9 +193,9 @@ func dialects() map[string]struct {
 	}
 }
 
-// TestThinkingUnseenIsCut: a stream whose model says nothing is ended when what it may have thought comes to the cap,
-// before its answer begins and within it, and is paid for.
-func TestThinkingUnseenIsCut(t *testing.T) {
+// TestHiddenReasoningIsEndedAtACap: a stream that sends nothing is ended and charged when its estimated hidden reasoning reaches a
+// cap, before its answer begins and within it.
+func TestHiddenReasoningIsEndedAtACap(t *testing.T) {
 	t.Parallel()
 	for name, d := range dialects() {
 		for when, begins := range map[string]bool{"before the answer": false, "within the answer": true} {
@@ -216,10 +216,10 @@ func TestThinkingUnseenIsCut(t *testing.T) {
 						t.Errorf("status %d: %s", answer.Code, said)
 					}
 					if took < 3*time.Minute || took > 4*time.Minute {
-						t.Errorf("it took %s to come to 10,000 tokens", took)
+						t.Errorf("it took %s to reach 10,000 tokens", took)
 					}
 					if spent, held := b.spent(1, 5_000_000-left); spent < left || spent > left*11/10 || held == nil || held.Hint != state.HintBudget {
-						t.Errorf("spent %d of %d, held %+v", spent, left, held)
+						t.Errorf("spent %d of %d, stored wait %+v", spent, left, held)
 					}
 					if answer := b.call(t.Context(), 1, d.path, d.body); answer.Code != http.StatusForbidden {
 						t.Errorf("the next call: status %d: %s", answer.Code, answer.Body)
@@ -230,9 +230,9 @@ func TestThinkingUnseenIsCut(t *testing.T) {
 	}
 }
 
-// TestHangsUpWhileItThinks: who gives a call up pays for what the model may have thought by then: by the time, and as far
-// as the request lets it think.
-func TestHangsUpWhileItThinks(t *testing.T) {
+// TestAbandonedReasoningIsCharged: a program that abandons a call pays for the estimated hidden reasoning, by the time and up to
+// the output limit.
+func TestAbandonedReasoningIsCharged(t *testing.T) {
 	t.Parallel()
 	for name, d := range dialects() {
 		for when, tc := range map[string]struct {
@@ -268,7 +268,7 @@ func TestHangsUpWhileItThinks(t *testing.T) {
 					got := b.tasks[state.TaskKey{Repo: 7, Issue: 1}].Money.OutputTokens
 					b.mu.Unlock()
 					if got < want || got > want+1 {
-						t.Errorf("paid %d tokens, want %d", got, want)
+						t.Errorf("charged %d tokens, want %d", got, want)
 					}
 				})
 			})

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// denials remembers what runs were refused.
+// denials is a ledger that records why runs were denied an answer.
 type denials struct {
 	payments
 	mu   sync.Mutex
@@ -29,9 +29,9 @@ func (d *denials) Record(_ context.Context, u UsageRecord) error {
 	return nil
 }
 
-// TestARunRemembersWhyItsCallWasNotPassedOn: its program may say anything of it. A program that asks again and again has it
-// stored once.
-func TestARunRemembersWhyItsCallWasNotPassedOn(t *testing.T) {
+// TestDenialIsStoredWithTheRun: the reason of a denial is stored with the run, because its program may report anything; repeated
+// calls store it once.
+func TestDenialIsStoredWithTheRun(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		path, body string
@@ -68,9 +68,9 @@ func TestARunRemembersWhyItsCallWasNotPassedOn(t *testing.T) {
 			defer d.mu.Unlock()
 			switch {
 			case test.want == "" && len(d.list) > 0, test.want != "" && len(d.list) != 1:
-				t.Fatalf("the run remembers %+v", d.list)
+				t.Fatalf("stored with the run: %+v", d.list)
 			case test.want != "" && (d.list[0].Kind != state.WaitRefused || d.list[0].Detail != test.want || !d.list[0].Until.IsZero()):
-				t.Errorf("the run remembers %+v, want %q", d.list[0], test.want)
+				t.Errorf("stored with the run: %+v, want %q", d.list[0], test.want)
 			}
 		})
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestUnfinishedAnswersAreTold: the run comes to know of an answer that was cut off or blocked, of which its program says nothing;
-// of others it does not.
-func TestUnfinishedAnswersAreTold(t *testing.T) {
+// TestIncompleteAnswersAreStored: an answer that was truncated or blocked is stored with the run, because its program does not
+// report it; other endings are not.
+func TestIncompleteAnswersAreStored(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]state.WaitKind{"STOP": "", "MAX_TOKENS": state.WaitAnswerCut, "SAFETY": state.WaitAnswerBlocked} {
 		t.Run(reason, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestUnfinishedAnswersAreTold(t *testing.T) {
 				got = l.told.Kind
 			}
 			if got != want {
-				t.Errorf("the run is told %q, want %q", got, want)
+				t.Errorf("stored with the run: %q, want %q", got, want)
 			}
 		})
 	}

@@ -25,7 +25,7 @@ const (
 	run      = "7-1-4"
 )
 
-// tasks answers with one task.
+// tasks returns one task.
 type tasks struct{ task *state.Task }
 
 func (f tasks) Task(context.Context, state.TaskKey) (*state.Task, error) { return f.task, nil }
@@ -86,14 +86,14 @@ func newEnd(t *testing.T, task *state.Task, change func(*Config)) *end {
 	return w
 }
 
-// count returns how often upstream was asked.
+// count returns the number of requests that upstream received.
 func (w *end) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.seen)
 }
 
-// last returns what upstream got last, nil if nothing.
+// last returns the last request that upstream received, or nil.
 func (w *end) last() *http.Request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +103,7 @@ func (w *end) last() *http.Request {
 	return w.seen[len(w.seen)-1]
 }
 
-// ask sends a request as something on the VM would.
+// ask sends a request as a program on the VM does.
 func ask(t *testing.T, client *http.Client, method, url string, headers map[string]string) (int, string) {
 	t.Helper()
 	return askFor(t, client, method, url, `"body;"`, headers)
@@ -115,8 +115,8 @@ func bearer(token string) map[string]string {
 
 const modelPath = "/llm/anthropic/v1/messages"
 
-// TestModel: our key goes in, and nothing that the VM showed goes further.
-func TestModel(t *testing.T) {
+// TestModelCallsAreForwarded: calls are forwarded with errand's key, and without anything that the VM sent to authenticate itself.
+func TestModelCallsAreForwarded(t *testing.T) {
 	t.Parallel()
 	w := newEnd(t, someTask(), nil)
 	const token = runToken
@@ -135,16 +135,16 @@ func TestModel(t *testing.T) {
 			t.Fatalf("%s: status %d: %s", name, status, body)
 		}
 		if got.Header.Get(test.header) != test.want || got.URL.String() != test.at || got.Header.Get("Anthropic-Version") == "" {
-			t.Errorf("%s: upstream got %s %v", name, got.URL, got.Header)
+			t.Errorf("%s: upstream received %s %v", name, got.URL, got.Header)
 		}
 		if all := fmt.Sprint(got.URL, got.Header); strings.Contains(all, token) {
-			t.Errorf("%s: the VM's token went further: %s", name, all)
+			t.Errorf("%s: the VM's token was forwarded: %s", name, all)
 		}
 	}
 }
 
-// TestStreams: what a model says arrives when it says it, not at the end.
-func TestStreams(t *testing.T) {
+// TestStreamsAreNotBuffered: each part of an answer arrives when the model sends it.
+func TestStreamsAreNotBuffered(t *testing.T) {
 	t.Parallel()
 	heard := make(chan struct{})
 	model := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -175,10 +175,10 @@ func TestStreams(t *testing.T) {
 	defer func() { _ = resp.Body.Close() }()
 	lines := bufio.NewScanner(resp.Body)
 	if !lines.Scan() || lines.Text() != "data: one" {
-		t.Fatalf("first came %q: %v", lines.Text(), lines.Err())
+		t.Fatalf("first line %q: %v", lines.Text(), lines.Err())
 	}
 	close(heard)
 	if !lines.Scan() || lines.Text() != "data: two" {
-		t.Fatalf("then came %q: %v", lines.Text(), lines.Err())
+		t.Fatalf("second line %q: %v", lines.Text(), lines.Err())
 	}
 }

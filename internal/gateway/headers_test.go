@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-// headed is a VM's end whose provider answers with a header of its own.
+// headed returns the end of a VM whose provider answers with the header.
 func headed(t *testing.T, api modelapi.API, key string, header http.Header) (w *end, got func() *http.Request) {
 	t.Helper()
 	asked := make(chan *http.Request, 1)
@@ -57,9 +57,9 @@ func calls(t *testing.T, w *end, path string, header map[string]string) *http.Re
 	return resp
 }
 
-// TestHeadersToTheProvider: it gets what the programs say of themselves, and nothing by which a VM would choose who
-// pays, what is asked behind a proxy, or what of an answer comes.
-func TestHeadersToTheProvider(t *testing.T) {
+// TestRequestHeaders: the provider gets what programs send about themselves, and nothing by which a VM could choose who pays, the
+// server behind a proxy, or the parts of an answer.
+func TestRequestHeaders(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		api    modelapi.API
@@ -102,10 +102,10 @@ func TestHeadersToTheProvider(t *testing.T) {
 			calls(t, w, test.path, test.sent)
 			r := got()
 			if key := strings.TrimPrefix(r.Header.Get(test.key), "Bearer "); key != modelKey {
-				t.Errorf("the key is %q", key)
+				t.Errorf("key %q", key)
 			}
 			if kind := r.Header.Get("Content-Type"); kind != "application/json" {
-				t.Errorf("the body is of type %q", kind)
+				t.Errorf("content type of the body %q", kind)
 			}
 			if r.URL.RawQuery != test.query {
 				t.Errorf("query %q, want %q", r.URL.RawQuery, test.query)
@@ -118,14 +118,14 @@ func TestHeadersToTheProvider(t *testing.T) {
 				r.Header.Del(always)
 			}
 			if diff := cmp.Diff(want, r.Header); diff != "" {
-				t.Errorf("what the provider got (-want +got):\n%s", diff)
+				t.Errorf("header at the provider (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestHeadersOfAnAnswer: a program hears what the limits are and when to ask again, and not whose account it is.
-func TestHeadersOfAnAnswer(t *testing.T) {
+// TestResponseHeaders: programs get rate limits and when to retry, and nothing about the account.
+func TestResponseHeaders(t *testing.T) {
 	t.Parallel()
 	want := http.Header{
 		"Content-Type": {"application/json"}, "Retry-After": {"3"}, "X-Should-Retry": {"true"}, "Request-Id": {"req_1"}, "X-Request-Id": {"req_2"},
@@ -141,6 +141,6 @@ func TestHeadersOfAnAnswer(t *testing.T) {
 	resp.Header.Del("Date")
 	resp.Header.Del("Content-Length")
 	if diff := cmp.Diff(want, resp.Header); diff != "" {
-		t.Errorf("what the VM got (-want +got):\n%s", diff)
+		t.Errorf("header at the VM (-want +got):\n%s", diff)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestSilence: a provider that says nothing, before an answer or within one, is not waited for; what came is paid,
-// and the run is told to ask again later than any agent waits for.
-func TestSilence(t *testing.T) {
+// TestIdleTimeout: errand does not wait for a provider that sends nothing, before an answer or within one; it charges what was
+// received, and Retry-After is longer than any agent waits.
+func TestIdleTimeout(t *testing.T) {
 	t.Parallel()
 	for name, begins := range map[string]bool{"before an answer": false, "within an answer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestSilence(t *testing.T) {
 			first := call()
 			if begins {
 				if _, err := io.Copy(io.Discard, first.Body); err == nil {
-					t.Error("the answer has an end")
+					t.Error("the answer was complete")
 				}
 				l.mu.Lock()
 				if len(l.booked) != 1 || l.booked[0] != (state.Money{InputTokens: 1000, OutputTokens: 1, MicroUSD: 3000}) {
@@ -70,9 +70,9 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestSilentCallIsPaid: a call that is not streamed says nothing while its model thinks. When errand does not wait for it any
-// longer, it is paid for as if its program had hung up: else thinking for too long would cost nothing.
-func TestSilentCallIsPaid(t *testing.T) {
+// TestTimedOutCallIsCharged: a call that is not streamed and times out is charged as if its program had hung up; otherwise long
+// reasoning would be free.
+func TestTimedOutCallIsCharged(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		body string
@@ -94,7 +94,7 @@ func TestSilentCallIsPaid(t *testing.T) {
 				c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.Tasks, c.Ledger, c.Prices, c.IdleTimeout = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, 50*time.Millisecond
 			})
-			// The handler is called as a server calls it, so that its end is seen.
+			// The handler is called directly, so that its end can be observed.
 			req, answer := httptest.NewRequestWithContext(t.Context(), http.MethodPost, modelPath, strings.NewReader(test.body)), httptest.NewRecorder()
 			req.Header.Set("X-Api-Key", runToken)
 			w.vm.ServeHTTP(answer, req)

@@ -7,9 +7,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestShareOfATask: what a task's calls say that they may use counts for the task itself as it is, and for all tasks
-// together with no more than the task may still use. One agent's calls, hanging, do not take the day's money from others.
-func TestShareOfATask(t *testing.T) {
+// TestReservationsOfATask: the reservations of a task's calls count in full for the task itself, and for all tasks up to the
+// task's own caps, so that hanging calls of one agent do not block the others.
+func TestReservationsOfATask(t *testing.T) {
 	t.Parallel()
 	g := &Gateway{cfg: Config{Prices: modelapi.Prices{"m": {Output: 10}}}}
 	of := func(id int64, m state.Money) *call {
@@ -23,12 +23,12 @@ func TestShareOfATask(t *testing.T) {
 		of(1, greedy)
 	}
 	if b := g.inFlight.earlierThan(of(2, state.Money{})); b.all.MicroUSD != 6_000_000 || b.all.Tokens() != 900_000 || b.task.MicroUSD != 0 || b.count != 3 {
-		t.Errorf("before a call of another task stand %+v", b)
+		t.Errorf("earlier calls than one of another task: %+v", b)
 	}
 	if b := g.inFlight.earlierThan(of(1, greedy)); b.task.MicroUSD != 480_000_000 || b.task.Tokens() != 48_000_000 {
-		t.Errorf("before a call of the same task stand %+v", b)
+		t.Errorf("earlier calls than one of the same task: %+v", b)
 	}
 	if b := g.inFlight.earlierThan(of(3, state.Money{})); b.all.MicroUSD != 6_000_000+160_000_000 {
-		t.Errorf("a task without a cap counts with %+v", b.all)
+		t.Errorf("a task without a cap reserves %+v", b.all)
 	}
 }

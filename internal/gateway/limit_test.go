@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-// TestALimitThatLastsIsGivenUp: what programs get of an account's limit has them give up at once, in each dialect.
-func TestALimitThatLastsIsGivenUp(t *testing.T) {
+// TestLastingLimitStopsRetries: programs get an answer about a lasting limit in a form in which they give up at once, in each API.
+func TestLastingLimitStopsRetries(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		api        modelapi.API

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// books is a ledger over one task, as the store is.
+// books is a ledger of one task.
 type books struct {
 	mu   sync.Mutex
 	task state.Task
@@ -76,7 +76,7 @@ func (b *books) Left(_ context.Context, open state.Money, _ bool) (state.Left, e
 // streamed is a call whose answer is a stream.
 const streamed = `{"stream":true}`
 
-// endless is a model whose answer does not end: bytes, each an event with so much text. Sent counts.
+// endless is a model whose answer does not end.
 func endless(t *testing.T, api modelapi.API, path, ending string) *httptest.Server {
 	t.Helper()
 	first, event := `{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":1000,"output_tokens":1}}}`, `{"type":"content_block_delta","delta":{"type":"text_delta","text":"%s"}}`
@@ -100,9 +100,9 @@ func endless(t *testing.T, api modelapi.API, path, ending string) *httptest.Serv
 	return s
 }
 
-// TestCapInMidStream: an answer that comes to a cap is ended after one of its events in the API's own form, is
-// paid for as counted, and costs little more than there was.
-func TestCapInMidStream(t *testing.T) {
+// TestStreamIsEndedAtACap: a stream that reaches a cap is ended after one of its events in the API's own form, is charged as
+// counted, and exceeds the cap only slightly.
+func TestStreamIsEndedAtACap(t *testing.T) {
 	t.Parallel()
 	const perToken = 15 // millionths of a dollar
 	tests := map[string]struct {
@@ -144,33 +144,33 @@ func TestCapInMidStream(t *testing.T) {
 			}
 			before, last, _ := strings.Cut(body, failure)
 			if !strings.HasSuffix(before, test.ending+test.ending) || strings.Count(failure+last, "data: {") != 1 || !strings.Contains(last, kind) {
-				t.Errorf("the last event is not whole: %q, then %q", before[max(len(before)-100, 0):], last)
+				t.Errorf("the last event is incomplete: %q, then %q", before[max(len(before)-100, 0):], last)
 			}
 			checkSpent(t, b, test.most, perToken)
 			status, body = askFor(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(runToken))
 			if b.caps == (state.Money{}) && (status != http.StatusForbidden || !strings.Contains(body, "reached")) {
-				t.Errorf("the next call: status %d: %.300s", status, body)
+				t.Errorf("next call: status %d: %.300s", status, body)
 			}
 		})
 	}
 }
 
-// checkSpent holds what was booked against the most that it may be.
+// checkSpent checks that the booked cost is at most most.
 func checkSpent(t *testing.T, b *books, most state.Money, perToken int64) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.task.Money
 	if b.held == nil || m.MicroUSD == 0 || m.MicroUSD != m.Tokens()*perToken {
-		t.Errorf("held %+v, booked %+v", b.held, m)
+		t.Errorf("stored wait %+v, booked %+v", b.held, m)
 	}
 	if most.MicroUSD > 0 && m.MicroUSD > most.MicroUSD || most.Tokens() > 0 && m.Tokens() > most.Tokens() {
-		t.Errorf("booked %+v, at most %+v", m, most)
+		t.Errorf("booked %+v, want at most %+v", m, most)
 	}
 }
 
-// TestCapsWithinALongEvent: an event that does not end is cut off all the same.
-func TestCapsWithinALongEvent(t *testing.T) {
+// TestLongEventIsEndedAtACap: an event that does not end is broken off at a cap.
+func TestLongEventIsEndedAtACap(t *testing.T) {
 	t.Parallel()
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -206,12 +206,12 @@ func TestCapsWithinALongEvent(t *testing.T) {
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<20))
 	if err == nil || n > 32<<20 {
-		t.Errorf("%d bytes came, and then %v", n, err)
+		t.Errorf("received %d bytes, then error %v", n, err)
 	}
 }
 
-// TestCallsTogether: what answers under way have used counts before another is begun.
-func TestCallsTogether(t *testing.T) {
+// TestAnswersInFlightCount: what answers in flight have used counts when another call is admitted.
+func TestAnswersInFlightCount(t *testing.T) {
 	t.Parallel()
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -250,5 +250,5 @@ func TestCallsTogether(t *testing.T) {
 			return
 		}
 	}
-	t.Error("no call is refused")
+	t.Error("no call was denied")
 }

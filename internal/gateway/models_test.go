@@ -15,7 +15,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// heldTo is a VM's end whose run may call two models, what its providers got, and what was noted.
+// heldTo is the end of a VM whose run may call some models, with what the providers received and what was denied.
 type heldTo struct {
 	*end
 	mu    sync.Mutex
@@ -49,7 +49,7 @@ func newHeldTo(t *testing.T, may AllowedModels) *heldTo {
 	return w
 }
 
-// call asks a provider as the run would, and returns status and answer.
+// call calls a provider as the run does, and returns the response and its body.
 func (w *heldTo) call(t *testing.T, method, path, body string) (*http.Response, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -71,8 +71,8 @@ func (w *heldTo) call(t *testing.T, method, path, body string) (*http.Response, 
 	return resp, string(answer)
 }
 
-// TestHeldToItsModel: a run calls the models that it was given and no other, in any dialect.
-func TestHeldToItsModel(t *testing.T) {
+// TestModelAndFeaturesAreChecked: a run can call only its own models, and no denied features, in any API.
+func TestModelAndFeaturesAreChecked(t *testing.T) {
 	t.Parallel()
 	const claude, gpt, gemini = "/llm/anthropic/v1/messages", "/llm/openai/v1/responses", "/llm/gemini/v1beta/models/"
 	tests := map[string]struct {
@@ -105,7 +105,7 @@ func TestHeldToItsModel(t *testing.T) {
 			defer w.mu.Unlock()
 			if test.says == "" {
 				if resp.StatusCode != http.StatusOK || len(w.asked) != 1 || w.asked[0] != test.body || len(w.noted) != 0 {
-					t.Errorf("status %d %s; the provider got %q; noted %v", resp.StatusCode, answer, w.asked, w.noted)
+					t.Errorf("status %d %s; the provider received %q; denied %v", resp.StatusCode, answer, w.asked, w.noted)
 				}
 				return
 			}
@@ -113,23 +113,23 @@ func TestHeldToItsModel(t *testing.T) {
 				t.Errorf("status %d: %s; want %s", resp.StatusCode, answer, test.says)
 			}
 			if len(w.asked) != 0 {
-				t.Errorf("the provider was asked %.200q", w.asked)
+				t.Errorf("the provider received %.200q", w.asked)
 			}
 			if large := strings.Contains(test.says, "bytes"); large != (len(w.noted) == 0) {
-				t.Errorf("noted: %+v", w.noted)
+				t.Errorf("denied: %+v", w.noted)
 			}
 		})
 	}
 }
 
-// TestNotYetHeld: while it is not known what a run was started with, a call that may be wrong is put off; and a
-// run without a model may call any.
-func TestNotYetHeld(t *testing.T) {
+// TestModelIsPending: while the model of a run is not stored yet, other calls have to be retried; a run without a model may call
+// any.
+func TestModelIsPending(t *testing.T) {
 	t.Parallel()
 	w := newHeldTo(t, AllowedModels{Names: []string{"small-1"}, Pending: true})
 	resp, answer := w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"other"}`)
 	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || len(w.asked) != 0 {
-		t.Errorf("status %d: %s; asked %q", resp.StatusCode, answer, w.asked)
+		t.Errorf("status %d: %s; the provider received %q", resp.StatusCode, answer, w.asked)
 	}
 	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"small-1"}`); resp.StatusCode != http.StatusOK {
 		t.Errorf("its own model: status %d: %s", resp.StatusCode, answer)
@@ -140,8 +140,8 @@ func TestNotYetHeld(t *testing.T) {
 	}
 }
 
-// TestToolsOfTheProvider: by them a VM would reach what its proxy refuses; an operator may allow them.
-func TestToolsOfTheProvider(t *testing.T) {
+// TestWebTools: tools of the provider, by which a VM could reach denied hosts, are denied unless the operator allows them.
+func TestWebTools(t *testing.T) {
 	t.Parallel()
 	const body = `{"model":"any","tools":[{"type":"web_fetch_20250910","name":"web_fetch"}]}`
 	for _, allowed := range []bool{false, true} {
@@ -164,13 +164,13 @@ func TestToolsOfTheProvider(t *testing.T) {
 			t.Errorf("status %d: %s", resp.StatusCode, answer)
 		}
 		if r := <-noted; r.Host != "tool web_fetch_20250910" || r.Allowed {
-			t.Errorf("noted: %+v", r)
+			t.Errorf("denied: %+v", r)
 		}
 	}
 }
 
-// TestHeldToWhatItWasStartedWith: without a configuration that says more.
-func TestHeldToWhatItWasStartedWith(t *testing.T) {
+// TestModelOfTheRun: without configured models a run can only call the model that it was started with.
+func TestModelOfTheRun(t *testing.T) {
 	t.Parallel()
 	task := someTask()
 	task.Run.Model = "small-1"

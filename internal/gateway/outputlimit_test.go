@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// asked is a VM's end whose model remembers the bodies that it got and answers each with nothing used.
+// asked is the end of a VM whose model records the bodies that it receives, and answers each without usage.
 type asked struct {
 	*end
 	books *books
@@ -57,14 +57,14 @@ func (a *asked) post(t *testing.T, path, body string) (status int, answer string
 	return askFor(t, http.DefaultClient, http.MethodPost, a.url+"/llm/m"+path, body, bearer(runToken))
 }
 
-// got returns the bodies that reached the model.
+// got returns the bodies that the model received.
 func (a *asked) got() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.bodies
 }
 
-// askFor is ask with a body.
+// askFor sends a request with a body.
 func askFor(t *testing.T, client *http.Client, method, url, body string, headers map[string]string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -96,8 +96,8 @@ const (
 	geminiStream  = "/v1beta/models/m:streamGenerateContent?alt=sse"
 )
 
-// TestSeveralAnswersAreRefused: no call asks for more than one answer, however much money is left and however it is written.
-func TestSeveralAnswersAreRefused(t *testing.T) {
+// TestMultipleAnswersAreDenied: no call gets more than one answer, whatever budget is left and however it requests them.
+func TestMultipleAnswersAreDenied(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		api        modelapi.API
@@ -141,15 +141,15 @@ func TestSeveralAnswersAreRefused(t *testing.T) {
 			a := newAsked(t, test.api, nil)
 			status, answer := a.post(t, test.path, test.body)
 			if status != test.want || (len(a.got()) > 0) != (test.want == 200) || status == 403 && !strings.Contains(answer, "errand: ") {
-				t.Errorf("status %d, want %d: %s; the model got %q", status, test.want, answer, a.got())
+				t.Errorf("status %d, want %d: %s; the model received %q", status, test.want, answer, a.got())
 			}
 		})
 	}
 }
 
-// TestOneCallKeepsTheCaps: of a call whose answer is not streamed, no more output is asked for than every cap can pay;
-// where that is too little for an answer it is refused, and the run knows why.
-func TestOneCallKeepsTheCaps(t *testing.T) {
+// TestOutputIsLimitedToTheCaps: the output of a call that is not streamed is limited to what every cap leaves; if that is too
+// little for an answer, the call is denied and the reason is stored with the run.
+func TestOutputIsLimitedToTheCaps(t *testing.T) {
 	t.Parallel()
 	left := func(micro int64) func(*Config, *books) {
 		return func(_ *Config, b *books) {
@@ -211,23 +211,23 @@ func TestOneCallKeepsTheCaps(t *testing.T) {
 			status, answer := a.post(t, test.path, test.body)
 			if test.want != "" {
 				if got := a.got(); status != 200 || len(got) != 1 || got[0] != test.want {
-					t.Errorf("status %d: %s; the model got %q, want %q", status, answer, got, test.want)
+					t.Errorf("status %d: %s; the model received %q, want %q", status, answer, got, test.want)
 				}
 				return
 			}
 			if status != 403 || len(a.got()) > 0 || !strings.Contains(answer, "too little") {
-				t.Errorf("status %d: %s; the model got %.200q", status, answer, a.got())
+				t.Errorf("status %d: %s; the model received %.200q", status, answer, a.got())
 			}
 			if a.books.held == nil || a.books.held.Kind != state.WaitMoney {
-				t.Errorf("the run does not know why it is refused: %+v", a.books.held)
+				t.Errorf("the reason was not stored with the run: %+v", a.books.held)
 			}
 		})
 	}
 }
 
-// TestReachedCapComesFirst: a cap of all tasks that is reached holds a run, whose task then waits, although the task's own
-// cap leaves too little for this call, for which it would fail.
-func TestReachedCapComesFirst(t *testing.T) {
+// TestReachedCapTakesPrecedence: if a cap of all tasks is reached, the task waits for it even if its own cap, for which it would
+// fail, leaves too little for the call.
+func TestReachedCapTakesPrecedence(t *testing.T) {
 	t.Parallel()
 	a := newAsked(t, modelapi.Anthropic, func(_ *Config, b *books) {
 		b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 5_000_000, 4_999_000
@@ -235,12 +235,12 @@ func TestReachedCapComesFirst(t *testing.T) {
 	})
 	status, answer := a.post(t, messagesPath, `{"model":"m","max_tokens":64000}`)
 	if status != 403 || !strings.Contains(answer, "today's cap is reached") || a.books.held == nil || a.books.held.Detail != "today's cap is reached" {
-		t.Errorf("status %d: %s; held: %+v", status, answer, a.books.held)
+		t.Errorf("status %d: %s; stored wait: %+v", status, answer, a.books.held)
 	}
 }
 
-// TestUsageIsAskedFor: a streamed chat says what it used, whatever its program asks for.
-func TestUsageIsAskedFor(t *testing.T) {
+// TestUsageIsRequested: a streamed chat reports its usage, whatever its program requests.
+func TestUsageIsRequested(t *testing.T) {
 	t.Parallel()
 	const usage = `"stream_options":{"include_usage":true}`
 	tests := map[string]struct {
@@ -275,10 +275,10 @@ func TestUsageIsAskedFor(t *testing.T) {
 			status, answer := a.post(t, test.path, test.body)
 			got := fmt.Sprint(strings.Join(a.got(), ""))
 			if got != test.want || status != 200 && (test.want != "" || status != 403) {
-				t.Errorf("status %d: %s; the model got %q, want %q", status, answer, got, test.want)
+				t.Errorf("status %d: %s; the model received %q, want %q", status, answer, got, test.want)
 			}
 			if got != "" && !json.Valid([]byte(got)) {
-				t.Errorf("the model got %q, which is no JSON", got)
+				t.Errorf("the model received invalid JSON: %q", got)
 			}
 		})
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-// TestManyStreamsKeepTheCap: streams that come to a cap together pass it by no more than comes between two looks, each.
-func TestManyStreamsKeepTheCap(t *testing.T) {
+// TestConcurrentStreamsAreEndedAtACap: streams that reach a cap together exceed it by at most what each receives between two
+// checks.
+func TestConcurrentStreamsAreEndedAtACap(t *testing.T) {
 	t.Parallel()
 	const most = 40_000
 	model := endless(t, modelapi.OpenAI, chatPath, "\n")

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// providers remembers one row, as the store does.
+// providers stores the state of one provider.
 type providers struct {
 	mu  sync.Mutex
 	row *state.Upstream
@@ -35,7 +35,7 @@ func (p *providers) SetUpstream(_ context.Context, _ string, u *state.Upstream) 
 	return nil
 }
 
-// provided is a VM's end whose provider answers as it is told, on a clock of the test's.
+// provided is the end of a VM whose provider answers as the test wants, with a clock of the test.
 type provided struct {
 	*end
 	ledger *ledger
@@ -52,7 +52,7 @@ func newProvided(t *testing.T, api modelapi.API) *provided {
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.asked.Add(1)
 		if r.Header.Get("X-Api-Key") != modelKey {
-			t.Errorf("%s without the key", r.URL.Path)
+			t.Errorf("%s has no key", r.URL.Path)
 		}
 		(*p.answer.Load())(w, r)
 	}))
@@ -90,9 +90,8 @@ func (p *provided) ready(t *testing.T) *state.Waiting {
 	return w
 }
 
-// TestWrongKey: a key that the provider refuses holds every run up, is not talked about on VMs, and is tried
-// again without a run until it works.
-func TestWrongKey(t *testing.T) {
+// TestRefusedKey: a refused key makes every run wait, is not mentioned on VMs, and is checked without a run until it works.
+func TestRefusedKey(t *testing.T) {
 	t.Parallel()
 	p := newProvided(t, modelapi.Anthropic)
 	p.says(http.StatusUnauthorized, "", `{"type":"error","error":{"type":"authentication_error","message":"invalid key `+modelKey+`"}}`)
@@ -101,7 +100,7 @@ func TestWrongKey(t *testing.T) {
 		t.Fatalf("status %d: %s", status, body)
 	}
 	if w := p.ledger.told; w == nil || w.Kind != state.WaitKey || !w.Until.Equal(p.start.Add(time.Minute)) || !strings.Contains(w.Hint, "`models.anthropic`") {
-		t.Fatalf("the run was told %+v", w)
+		t.Fatalf("stored with the run: %+v", w)
 	}
 	if w := p.ready(t); w == nil || p.asked.Load() != 1 {
 		t.Errorf("ready: %+v after %d requests", w, p.asked.Load())
@@ -116,7 +115,7 @@ func TestWrongKey(t *testing.T) {
 		}
 	}
 	if got := p.asked.Load(); got != 6 {
-		t.Errorf("%d requests, want one for each look", got)
+		t.Errorf("%d requests, want one for each check", got)
 	}
 	p.says(http.StatusOK, "Content-Type: application/json", usageLine)
 	p.now.Add(300)
@@ -128,8 +127,8 @@ func TestWrongKey(t *testing.T) {
 	}
 }
 
-// TestLimitIsKept: a limit that lasts is passed on as it is, and no run is started before it ends.
-func TestLimitIsKept(t *testing.T) {
+// TestLimitIsStored: a lasting limit is passed on unchanged, and no run is started before it ends.
+func TestLimitIsStored(t *testing.T) {
 	t.Parallel()
 	for name, seconds := range map[string]int{"a long one": 7200, "a short one": 30} {
 		t.Run(name, func(t *testing.T) {
@@ -145,23 +144,23 @@ func TestLimitIsKept(t *testing.T) {
 				t.Errorf("%s (%v)", body, err)
 			}
 			if long := seconds > 60; (p.ready(t) != nil) != long || (p.ledger.told != nil) != long {
-				t.Fatalf("ready %+v, told %+v", p.ready(t), p.ledger.told)
+				t.Fatalf("ready %+v, stored with the run %+v", p.ready(t), p.ledger.told)
 			}
 			p.now.Add(int64(seconds))
 			if w := p.ready(t); w != nil || p.asked.Load() != 1 {
-				t.Errorf("when it is over: %+v, %d requests", w, p.asked.Load())
+				t.Errorf("after the limit: %+v, %d requests", w, p.asked.Load())
 			}
 		})
 	}
 }
 
-// TestAnotherModelWorks: a run under way whose calls are answered shows that there is no limit any more.
-func TestAnotherModelWorks(t *testing.T) {
+// TestAnswerEndsALimit: an answer to a call of an active run deletes a stored limit.
+func TestAnswerEndsALimit(t *testing.T) {
 	t.Parallel()
 	p := newProvided(t, modelapi.Anthropic)
 	p.known.row = &state.Upstream{Kind: state.WaitLimit, Detail: "used up", Until: p.start.Add(time.Hour)}
 	if p.ready(t) == nil {
-		t.Fatal("a run is started into a limit")
+		t.Fatal("a run may start despite a limit")
 	}
 	p.says(http.StatusOK, "Content-Type: application/json", usageLine)
 	if status, _ := p.call(t); status != http.StatusOK || p.ready(t) != nil {
@@ -169,7 +168,7 @@ func TestAnotherModelWorks(t *testing.T) {
 	}
 }
 
-// raw calls and returns the answer as it came.
+// raw makes a call and returns the response.
 func (p *provided) raw(t *testing.T) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+modelPath, strings.NewReader("{}"))

@@ -10,9 +10,8 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-// TestPatientPrograms: a program that obeys every Retry-After is not told of a long one, which is remembered all the
-// same; others are.
-func TestPatientPrograms(t *testing.T) {
+// TestLongRetryAfterIsDropped: programs that obey any Retry-After do not get a long one; the limit is stored anyway.
+func TestLongRetryAfterIsDropped(t *testing.T) {
 	t.Parallel()
 	const limit = `{"error":{"type":"rate_limit_error","message":"slow down"}}`
 	for name, tc := range map[string]struct {
@@ -52,10 +51,10 @@ func TestPatientPrograms(t *testing.T) {
 				t.Errorf("status %d, body %s, %v", resp.StatusCode, body, err)
 			}
 			if got := resp.Header.Get("Retry-After"); got != tc.want {
-				t.Errorf("told to come again in %q, want %q", got, tc.want)
+				t.Errorf("Retry-After %q, want %q", got, tc.want)
 			}
 			if told := p.ledger.told; (told != nil) != (tc.limit > 0) || told != nil && !told.Until.Equal(p.start.Add(tc.limit)) {
-				t.Errorf("the run was told %+v", told)
+				t.Errorf("stored with the run: %+v", told)
 			}
 		})
 	}

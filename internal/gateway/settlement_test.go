@@ -24,7 +24,7 @@ import (
 
 var errDisk = errors.New("no space left on device")
 
-// bank is a ledger and a journal over one task, as the store is: what is booked deletes its reservation with it.
+// bank is a ledger and a journal of one task: booking a call deletes its reservation.
 type bank struct {
 	ledger
 
@@ -38,7 +38,7 @@ func newBank() *bank {
 	return &bank{rows: map[string]store.Reservation{}, refuse: map[string]int{}, unheard: map[string]int{}}
 }
 
-// do is one operation, which may fail.
+// do runs one operation, which may fail.
 func (b *bank) do(op string, effect func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,14 +84,14 @@ func (b *bank) Record(_ context.Context, u UsageRecord) error {
 	})
 }
 
-// left returns what is booked, and how many reservations there are.
+// left returns the booked costs and the number of reservations.
 func (b *bank) left() ([]state.Money, int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.booked), len(b.rows)
 }
 
-// banked is an end whose handler books with the bank, and whose model gives this answer.
+// banked returns an end that books with the bank, and whose model gives this answer.
 func banked(t *testing.T, b *bank, status int, body string) *end {
 	t.Helper()
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -109,9 +109,9 @@ func banked(t *testing.T, b *bank, status int, body string) *end {
 
 var oneAnswer = state.Money{InputTokens: 1010, OutputTokens: 100, MicroUSD: 4503}
 
-// TestCallsAreReservedBeforeTheyGoOut: the reservation is stored before the provider gets the call, and is gone when the
-// call is booked, or when it cost nothing.
-func TestCallsAreReservedBeforeTheyGoOut(t *testing.T) {
+// TestReservationIsStoredFirst: the reservation is stored before the provider gets the call, and is deleted when the call is
+// booked or was free.
+func TestReservationIsStoredFirst(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		status     int
@@ -140,9 +140,9 @@ func TestCallsAreReservedBeforeTheyGoOut(t *testing.T) {
 	}
 }
 
-// TestNothingIsSpentThatCannotBeReserved: while the store takes no reservation, no provider is asked; a reservation of which
-// nobody knows whether it was stored is deleted.
-func TestNothingIsSpentThatCannotBeReserved(t *testing.T) {
+// TestCallWithoutReservationIsNotMade: no call is made while reservations cannot be stored; one that may or may not be stored is
+// deleted.
+func TestCallWithoutReservationIsNotMade(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(b *bank){
 		"a full disk":       func(b *bank) { b.refuse["reserve"] = 1 },
@@ -168,7 +168,7 @@ func TestNothingIsSpentThatCannotBeReserved(t *testing.T) {
 	}
 }
 
-// runHandler has what is owed tried again until the test ends.
+// runHandler retries settlements until the test ends.
 func runHandler(t *testing.T, h *Gateway) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -177,7 +177,7 @@ func runHandler(t *testing.T, h *Gateway) {
 	t.Cleanup(func() { cancel(); wg.Wait() })
 }
 
-// wait waits until no reservation is left and nothing counts beside the books, and wants this to be booked.
+// wait waits until there are no reservations and no calls in flight, and checks what was booked.
 func (b *bank) wait(t *testing.T, h *Gateway, want []state.Money) {
 	t.Helper()
 	every := time.NewTicker(10 * time.Millisecond)
@@ -186,7 +186,7 @@ func (b *bank) wait(t *testing.T, h *Gateway, want []state.Money) {
 		booked, rows := b.left()
 		if rows > 0 || len(booked) < len(want) || h.InFlightCost() != (state.Money{}) {
 			if t.Context().Err() != nil {
-				t.Fatal("the test's time is over")
+				t.Fatal("timeout")
 			}
 			continue
 		}
@@ -197,8 +197,8 @@ func (b *bank) wait(t *testing.T, h *Gateway, want []state.Money) {
 	}
 }
 
-// TestCallsAreBookedOnce: a call that the store does not take is booked later, as a call of its own, and one of which nobody
-// knows whether it was booked is not booked again. Meanwhile its cost counts towards the caps.
+// TestCallsAreBookedOnce: a call that cannot be booked is booked later, and one that may or may not be booked is not booked twice.
+// Meanwhile its cost counts towards the caps.
 func TestCallsAreBookedOnce(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(b *bank){
@@ -215,7 +215,7 @@ func TestCallsAreBookedOnce(t *testing.T) {
 				ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
 			}
 			if got := w.gateway.InFlightCost().MicroUSD; b.refuse["spend"] > 0 && got != 2*oneAnswer.MicroUSD {
-				t.Errorf("%d counts towards the caps beside the books", got)
+				t.Errorf("%d not yet booked counts towards the caps", got)
 			}
 			runHandler(t, w.gateway)
 			b.wait(t, w.gateway, []state.Money{oneAnswer, oneAnswer})
@@ -223,9 +223,9 @@ func TestCallsAreBookedOnce(t *testing.T) {
 	}
 }
 
-// TestCallsAreBookedAfterADeath: what was in flight when errand died is booked at the next start, by its length and by the time
-// since, up to its bound.
-func TestCallsAreBookedAfterADeath(t *testing.T) {
+// TestLostCallsAreBookedAtTheStart: calls that were in flight when errand died are booked at the next start, by the length of the
+// request and by the time since then, up to the output limit.
+func TestLostCallsAreBookedAtTheStart(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
@@ -259,9 +259,8 @@ func TestCallsAreBookedAfterADeath(t *testing.T) {
 	}
 }
 
-// TestRecoveryIsTriedAgain: a store that takes nothing at the start does not keep errand from starting; what is owed counts, and is
-// booked when the store takes it.
-func TestRecoveryIsTriedAgain(t *testing.T) {
+// TestRecoveryIsRetried: errand starts even if the store fails; unsettled calls count, and are booked when the store works.
+func TestRecoveryIsRetried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBank()
@@ -282,7 +281,7 @@ func TestRecoveryIsTriedAgain(t *testing.T) {
 		go func() { ended <- h.Run(ctx) }()
 		time.Sleep(time.Minute)
 		if booked, rows := b.left(); len(booked) != 2 || rows > 0 || h.InFlightCost() != (state.Money{}) {
-			t.Errorf("booked %+v, %d reservations are left, %+v counts beside them", booked, rows, h.InFlightCost())
+			t.Errorf("booked %+v, %d reservations are left, %+v not yet booked counts", booked, rows, h.InFlightCost())
 		}
 		cancel()
 		if err := <-ended; err != nil {

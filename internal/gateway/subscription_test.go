@@ -18,7 +18,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// paid is a VM's end whose provider is asked on a subscription, and that provider.
+// paid is the end of a VM whose provider is called on a subscription, and that provider.
 type paid struct {
 	*end
 	books *books
@@ -104,8 +104,8 @@ func (p *paid) call(t *testing.T) (int, string) {
 	})
 }
 
-// TestSubscribed: a call goes on with a renewed token and its whole body, tokens are counted, and no dollars.
-func TestSubscribed(t *testing.T) {
+// TestSubscription: a call continues with a renewed token and its whole body; tokens are counted, and no dollars.
+func TestSubscription(t *testing.T) {
 	t.Parallel()
 	p := newPaid(t)
 	p.books.task.Money = state.Money{MicroUSD: 5, CapMicroUSD: 5} // at a cap that does not count
@@ -138,14 +138,14 @@ func TestSubscribed(t *testing.T) {
 	}
 }
 
-// TestSubscriptionRefused: what a person has to mend holds runs up, is told without tokens, and is over as soon as
-// there is another login; what passes is only tried again.
-func TestSubscriptionRefused(t *testing.T) {
+// TestRefusedSubscription: a login that the operator has to renew makes runs wait, is reported without tokens, and works as soon
+// as there is another login; temporary errors are only retried.
+func TestRefusedSubscription(t *testing.T) {
 	t.Parallel()
 	p := newPaid(t)
 	p.set(func() { p.access, p.down = "", true })
 	if status, body := p.call(t); status != http.StatusBadGateway || strings.Contains(body, "access") || p.known.row != nil {
-		t.Fatalf("a fault: status %d, %s, %+v", status, body, p.known.row)
+		t.Fatalf("temporary error: status %d, %s, %+v", status, body, p.known.row)
 	}
 	p.set(func() { p.refresh, p.down = "", false })
 	status, body := p.call(t)
@@ -153,7 +153,7 @@ func TestSubscriptionRefused(t *testing.T) {
 		t.Fatalf("status %d: %s", status, body)
 	}
 	if w := p.books.held; w == nil || w.Kind != state.WaitKey || !strings.Contains(w.Hint, "`models.anthropic.subscription.login`") {
-		t.Fatalf("the run was told %+v", w)
+		t.Fatalf("stored with the run: %+v", w)
 	}
 	if w, err := p.gateway.Ready(t.Context(), "anthropic"); w == nil || err != nil {
 		t.Errorf("ready: %+v, %v", w, err)

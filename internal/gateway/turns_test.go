@@ -8,9 +8,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestTurnsAreBounded: a run whose agent cannot count gets as many answers as it may have turns, and is then
-// refused in words that its adapter knows.
-func TestTurnsAreBounded(t *testing.T) {
+// TestTurnsAreLimited: a run whose agent cannot count gets as many answers as it has turns, and is then denied with a message that
+// adapters recognize.
+func TestTurnsAreLimited(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ most, answers int }{"two": {2, 2}, "no bound": {0, 5}} {
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestTurnsAreBounded(t *testing.T) {
 				}
 			}
 			if code, _ := ask(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gone/v1/messages", token); code == http.StatusOK {
-				t.Fatal("a provider that is gone answered")
+				t.Fatal("an unreachable provider answered")
 			}
 			got, last := 0, ""
 			for range 5 {
@@ -41,17 +41,17 @@ func TestTurnsAreBounded(t *testing.T) {
 				t.Errorf("%d answers, want %d", got, tc.answers)
 			}
 			if tc.most > 0 && !strings.Contains(last, "errand: the run's turns are used up (2)") {
-				t.Errorf("refused with %q", last)
+				t.Errorf("denied with %q", last)
 			}
 			if told := books.told; (told != nil) != (tc.most > 0) || told != nil && (told.Kind != state.WaitTurns || !told.Until.IsZero()) {
-				t.Errorf("the run remembers %+v", told)
+				t.Errorf("stored with the run: %+v", told)
 			}
 		})
 	}
 }
 
-// TestTurnsOutliveARestart: a run that had all of its turns before a restart gets none afterwards.
-func TestTurnsOutliveARestart(t *testing.T) {
+// TestTurnsSurviveARestart: a run that has used up its turns before a restart gets none afterwards.
+func TestTurnsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ booked, answers int }{"all were had": {3, 0}, "two were had": {2, 1}} {
 		t.Run(name, func(t *testing.T) {

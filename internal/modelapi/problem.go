@@ -90,7 +90,9 @@ type apiError struct {
 func (e apiError) noCredit(status int) bool {
 	code, _ := e.Error.Code.(string)
 	switch {
-	case e.Error.Type == "billing_error", status == http.StatusTooManyRequests && (e.Error.Type == "insufficient_quota" || code == "insufficient_quota"):
+	case e.Error.Type == "billing_error":
+		return true
+	case status == http.StatusTooManyRequests && (e.Error.Type == "insufficient_quota" || code == "insufficient_quota"):
 		return true
 	}
 	return status == http.StatusBadRequest && strings.Contains(strings.ToLower(e.Error.Message), "credit balance is too low")

@@ -25,7 +25,8 @@ func (a API) StopRetries(answer *http.Response, until, now time.Time) {
 		answer.Header.Set("X-Should-Retry", "false") // for clients that use OpenAI's library
 	case Gemini: // Gemini CLI only reads the body
 		message := fmt.Sprintf("errand: the limit of its account at the model's provider is reached. Please retry in %ss", seconds)
-		body, err := json.Marshal(map[string]any{"error": map[string]any{"code": http.StatusTooManyRequests, "message": message, "status": "RESOURCE_EXHAUSTED"}})
+		failure := map[string]any{"code": http.StatusTooManyRequests, "message": message, "status": "RESOURCE_EXHAUSTED"}
+		body, err := json.Marshal(map[string]any{"error": failure})
 		if err != nil { // of strings and numbers: cannot happen
 			return
 		}

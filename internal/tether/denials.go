@@ -64,7 +64,8 @@ func (a *denialRecorder) WriteHeader(status int) {
 func (a *denialRecorder) Write(p []byte) (int, error) {
 	if !a.began {
 		a.began = true
-		a.denied = a.status >= 400 && a.status < 500 && strings.HasPrefix(strings.TrimPrefix(string(p[:min(len(p), 20)]), `{"message":"`), "errand: ")
+		text := strings.TrimPrefix(string(p[:min(len(p), 20)]), `{"message":"`)
+		a.denied = a.status >= 400 && a.status < 500 && strings.HasPrefix(text, "errand: ")
 	}
 	return a.ResponseWriter.Write(p)
 }
