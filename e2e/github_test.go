@@ -17,6 +17,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 )
 
 // hooks bends webhooks: hooks hold | release [reversed] | duplicate N | fail [EVENT] | lose [EVENT] |
@@ -35,15 +36,15 @@ func hooks(ts *testscript.TestScript, neg bool, args []string) {
 	case "release":
 		g.ReleaseHooks(event == "reversed")
 	case "duplicate":
-		g.FaultHooks(simgithub.HookFault{Copies: n - 1})
+		g.FaultHooks(delivery.Fault{Copies: n - 1})
 	case "fail":
-		g.FaultHooks(simgithub.HookFault{Event: event, Fail: true})
+		g.FaultHooks(delivery.Fault{Event: event, Fail: true})
 	case "lose":
-		g.FaultHooks(simgithub.HookFault{Event: event, Lose: true})
+		g.FaultHooks(delivery.Fault{Event: event, Lose: true})
 	case "too-large":
-		g.FaultHooks(simgithub.HookFault{Event: event, Large: true})
+		g.FaultHooks(delivery.Fault{Event: event, Large: true})
 	case "forge":
-		g.FaultHooks(simgithub.HookFault{BadSignature: true})
+		g.FaultHooks(delivery.Fault{BadSignature: true})
 	case "wait":
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

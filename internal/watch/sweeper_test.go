@@ -16,6 +16,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/store"
@@ -145,7 +146,7 @@ func TestALostWebhookIsFetchedOnce(t *testing.T) {
 	}
 	list, err := l.PendingDeliveries(t.Context(), 10)
 	check(t, err)
-	var failed simgithub.Delivery
+	var failed delivery.Delivery
 	for _, d := range l.sim.Deliveries() {
 		if d.StatusCode == http.StatusInternalServerError {
 			failed = d

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 )
 
 // Fault makes requests fail. The zero value of each condition matches everything.
@@ -61,9 +63,7 @@ func (s *Sim) ClearFaults() {
 	s.faults.mu.Lock()
 	s.faults.list = nil
 	s.faults.mu.Unlock()
-	s.hooks.mu.Lock()
-	s.hooks.rules = nil
-	s.hooks.mu.Unlock()
+	s.hooks.ClearFaults()
 	s.SetListLag(0)
 }
 
@@ -192,7 +192,7 @@ func (s *Sim) serveFaults(w http.ResponseWriter, r *http.Request) {
 	}
 	var in struct {
 		Fault
-		Hook *HookFault `json:"hook"`
+		Hook *delivery.Fault `json:"hook"`
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

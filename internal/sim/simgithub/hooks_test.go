@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-github/v66/github"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 )
 
 func TestDeliveryLogAndRedelivery(t *testing.T) {
@@ -81,19 +82,19 @@ func TestHookConfigCanBeChanged(t *testing.T) {
 func TestFaultsOfDeliveries(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		fault       simgithub.HookFault
+		fault       delivery.Fault
 		want        []string
 		bad, failed int
 	}{
-		"lost":       {simgithub.HookFault{Event: "issues", Lose: true}, []string{"issue_comment.created"}, 0, 0},
-		"failed":     {simgithub.HookFault{Action: "opened", Fail: true}, []string{"issues.closed", "issue_comment.created"}, 0, 1},
-		"second":     {simgithub.HookFault{Event: "issues", Nth: 2, Lose: true}, []string{"issues.opened", "issue_comment.created"}, 0, 0},
-		"once":       {simgithub.HookFault{Event: "issues", Count: 1, Lose: true}, []string{"issues.closed", "issue_comment.created"}, 0, 0},
-		"duplicated": {simgithub.HookFault{Action: "closed", Copies: 2}, []string{"issues.opened", "issues.closed", "issues.closed", "issues.closed", "issue_comment.created"}, 0, 0},
+		"lost":       {delivery.Fault{Event: "issues", Lose: true}, []string{"issue_comment.created"}, 0, 0},
+		"failed":     {delivery.Fault{Action: "opened", Fail: true}, []string{"issues.closed", "issue_comment.created"}, 0, 1},
+		"second":     {delivery.Fault{Event: "issues", Nth: 2, Lose: true}, []string{"issues.opened", "issue_comment.created"}, 0, 0},
+		"once":       {delivery.Fault{Event: "issues", Count: 1, Lose: true}, []string{"issues.closed", "issue_comment.created"}, 0, 0},
+		"duplicated": {delivery.Fault{Action: "closed", Copies: 2}, []string{"issues.opened", "issues.closed", "issues.closed", "issues.closed", "issue_comment.created"}, 0, 0},
 		"badly signed": {
-			simgithub.HookFault{Action: "closed", BadSignature: true}, []string{"issues.opened", "issues.closed", "issue_comment.created"}, 1, 0,
+			delivery.Fault{Action: "closed", BadSignature: true}, []string{"issues.opened", "issues.closed", "issue_comment.created"}, 1, 0,
 		},
-		"held": {simgithub.HookFault{Action: "opened", Hold: true}, []string{"issues.closed", "issue_comment.created", "issues.opened"}, 0, 0},
+		"held": {delivery.Fault{Action: "opened", Hold: true}, []string{"issues.closed", "issue_comment.created", "issues.opened"}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
@@ -117,14 +118,14 @@ func (s *Sim) record(next http.HandlerFunc, route func(*http.Request) string) ht
 	}
 }
 
-// record records a webhook that is about to be sent.
-func (q *hookQueue) record(d *delivery) {
-	if q.sim.records == nil {
+// recordHook records a webhook that is about to be sent.
+func (s *Sim) recordHook(d *delivery.Delivery) {
+	if s.records == nil {
 		return
 	}
-	err := q.sim.records.keep(d.Event, Recorded{Kind: "webhook", Event: d.Event, Header: d.ReqHeader, Body: jsonOrNil(d.Payload)})
+	err := s.records.keep(d.Event, Recorded{Kind: "webhook", Event: d.Event, Header: d.ReqHeader, Body: jsonOrNil(d.Payload)})
 	if err != nil {
-		q.sim.log.Error().Err(err).Msg("failed to record a webhook")
+		s.log.Error().Err(err).Msg("failed to record a webhook")
 	}
 }
 

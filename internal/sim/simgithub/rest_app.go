@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 )
 
 func appRoutes() []route {
@@ -173,12 +175,9 @@ func editHookConfig(c *call) (any, error) {
 const deliveryLife = 3 * 24 * time.Hour
 
 func listDeliveries(c *call) (any, error) {
-	q := c.s.hooks
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	oldest := c.s.cfg.Now().Add(-deliveryLife)
-	var list []*delivery
-	for _, d := range slices.Backward(q.log) {
+	var list []delivery.Delivery
+	for _, d := range slices.Backward(c.s.hooks.Log()) {
 		failed := d.StatusCode >= 400 && d.StatusCode < 600
 		if d.DeliveredAt.Before(oldest) || c.query("status") == "failure" && !failed ||
 			c.query("status") == "success" && d.Status != "OK" {
@@ -188,7 +187,7 @@ func listDeliveries(c *call) (any, error) {
 	}
 	start := 0
 	if cursor := c.query("cursor"); cursor != "" {
-		start = slices.IndexFunc(list, func(d *delivery) bool { return "v1_"+itoa(d.ID) == cursor })
+		start = slices.IndexFunc(list, func(d delivery.Delivery) bool { return "v1_"+itoa(d.ID) == cursor })
 		if start < 0 {
 			return nil, errUnprocessable("Invalid cursor")
 		}
@@ -205,7 +204,7 @@ func listDeliveries(c *call) (any, error) {
 	return each(list, deliveryJSON), nil
 }
 
-func deliveryJSON(d *delivery) obj {
+func deliveryJSON(d delivery.Delivery) obj {
 	o := obj{
 		"id": d.ID, "guid": d.GUID, "delivered_at": d.DeliveredAt.Format(time.RFC3339Nano), "redelivery": d.Redelivery,
 		"duration": d.Duration.Seconds(), "status": d.Status, "status_code": d.StatusCode, "event": d.Event,
@@ -218,11 +217,11 @@ func deliveryJSON(d *delivery) obj {
 }
 
 func getDelivery(c *call) (any, error) {
-	d := c.s.hooks.find(c.id("id"))
+	d := c.s.hooks.Find(c.id("id"))
 	if d == nil {
 		return nil, errNotFound()
 	}
-	o := deliveryJSON(d)
+	o := deliveryJSON(*d)
 	o["url"] = d.URL
 	o["request"] = obj{"headers": flat(d.ReqHeader), "payload": json.RawMessage(d.Payload)}
 	o["response"] = obj{"headers": flat(d.RespHeader), "payload": d.RespBody}
@@ -239,7 +238,7 @@ func flat(h http.Header) obj {
 }
 
 func redeliver(c *call) (any, error) {
-	if !c.s.hooks.redeliver(c.id("id")) {
+	if !c.s.redeliver(c.id("id")) {
 		return nil, errNotFound()
 	}
 	c.status = http.StatusAccepted

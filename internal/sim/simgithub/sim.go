@@ -15,6 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
@@ -41,7 +42,7 @@ type Sim struct {
 	cfg     Config
 	log     zerolog.Logger
 	handler http.Handler
-	hooks   *hookQueue
+	hooks   *delivery.Queue
 	json    encoder
 	auth    authenticator
 	find    finder
@@ -105,7 +106,6 @@ func New(cfg Config) (*Sim, error) {
 		verified: map[string]bool{}, limits: map[string]*bucket{}, made: map[string][]time.Time{}, ctx: ctx, cancel: cancel,
 	}
 	s.json, s.auth, s.find, s.pulls, s.git, s.rest = encoder{s}, authenticator{s}, finder{s}, pulls{s}, gitServer{s}, restServer{s}
-	s.hooks = newHookQueue(s)
 	if err := s.makeApp(); err != nil {
 		cancel()
 		return nil, err
@@ -116,7 +116,8 @@ func New(cfg Config) (*Sim, error) {
 		return nil, err
 	}
 	s.handler = handler
-	s.wg.Go(s.hooks.run)
+	s.hooks = delivery.New(ctx, delivery.Config{Now: cfg.Now, Timeout: cfg.HookTimeout, AppID: s.app.ID, OnSend: s.recordHook})
+	s.wg.Go(s.hooks.Run)
 	return s, nil
 }
 

@@ -1,6 +1,12 @@
 package simgithub
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
+	"github.com/google/uuid"
+)
 
 func lower(v string) string { return strings.ToLower(v) }
 
@@ -22,7 +28,7 @@ func (w webhooks) ref(r *Repo, ref string, created, deleted bool) {
 
 // installation sends installation.*, which every App receives without subscribing.
 func (w webhooks) installation(in *Installation, action string) {
-	w.x.s.hooks.send(delivery{Event: "installation", Action: action, Installation: in.ID}, obj{
+	w.send(delivery.Delivery{Event: "installation", Action: action, Installation: in.ID}, obj{
 		"action": action, "installation": w.x.s.json.installation(in), "sender": w.x.s.json.user(w.x.login()),
 		"repositories": w.x.s.json.shortRepos(in.RepoIDs),
 	})
@@ -35,7 +41,7 @@ func (w webhooks) installationRepos(in *Installation, action string, r *Repo) {
 		"repository_selection": "selected", "repositories_added": []any{}, "repositories_removed": []any{}, "requester": nil,
 	}
 	o["repositories_"+action] = w.x.s.json.shortRepos([]int64{r.ID})
-	w.x.s.hooks.send(delivery{Event: "installation_repositories", Action: action, Installation: in.ID}, o)
+	w.send(delivery.Delivery{Event: "installation_repositories", Action: action, Installation: in.ID}, o)
 }
 
 func (j encoder) shortRepos(ids []int64) []any {
@@ -74,7 +80,7 @@ func eventPermission(event string) string {
 // emit sends an event to the App if it is installed on the repository, has subscribed to the event and has the permission.
 func (w webhooks) emit(r *Repo, event string, payload obj) {
 	for _, in := range w.x.s.installs {
-		if !in.has(r.ID) || in.Suspended || !w.x.s.hooks.subscribed(event) {
+		if !in.has(r.ID) || in.Suspended || !w.subscribed(event) {
 			continue
 		}
 		perm := eventPermission(event)
@@ -83,15 +89,27 @@ func (w webhooks) emit(r *Repo, event string, payload obj) {
 		}
 		payload["installation"] = obj{"id": in.ID, "node_id": in.NodeID}
 		action, _ := payload["action"].(string)
-		w.x.s.hooks.send(delivery{Event: event, Action: action, Installation: in.ID, Repository: r.ID}, payload)
+		w.send(delivery.Delivery{Event: event, Action: action, Installation: in.ID, Repository: r.ID}, payload)
 	}
 }
 
-func (q *hookQueue) subscribed(event string) bool {
-	for _, e := range q.sim.app.Events {
+// subscribed reports whether the App subscribes to an event.
+func (w webhooks) subscribed(event string) bool {
+	for _, e := range w.x.s.app.Events {
 		if e == event {
 			return true
 		}
 	}
 	return false
+}
+
+// send delivers a payload as it is now.
+func (w webhooks) send(d delivery.Delivery, payload obj) {
+	s := w.x.s
+	body, err := json.Marshal(payload)
+	if err != nil { // payloads contain only values that can be marshaled
+		s.log.Error().Err(err).Str("event", d.Event).Msg("failed to marshal the payload of a webhook")
+	}
+	d.ID, d.GUID, d.Payload, d.URL, d.Secret = s.newID(), uuid.NewString(), body, s.app.WebhookURL, s.app.WebhookSecret
+	s.hooks.Send(&d)
 }

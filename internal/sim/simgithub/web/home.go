@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 )
 
 // homePage serves the list of the repositories that the person may see.
@@ -154,7 +155,7 @@ func (w *site) deliveriesPage(v *visit) error {
 	list := w.s.Deliveries()
 	slices.Reverse(list)
 	type row struct {
-		simgithub.Delivery
+		delivery.Delivery
 		Text string
 	}
 	view := struct {

@@ -1,4 +1,4 @@
-package simgithub
+package delivery
 
 import (
 	"bytes"
@@ -6,20 +6,19 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
-
-	"github.com/google/uuid"
 )
 
-// delivery is one attempt to deliver an event to the App.
-type delivery struct {
-	ID           int64
+// A Delivery is one attempt to deliver an event to the App.
+type Delivery struct {
+	ID           int64  // of this attempt
 	GUID         string // shared by all attempts
 	Event        string
 	Action       string
@@ -29,7 +28,7 @@ type delivery struct {
 	URL          string
 	Secret       string
 	Redelivery   bool
-	Stranger     bool // not sent by GitHub, so not in its log
+	Foreign      bool // not sent by GitHub, so not in its log
 	DeliveredAt  time.Time
 	Duration     time.Duration
 	Status       string // OK, or the reason of the failure
@@ -39,76 +38,73 @@ type delivery struct {
 	RespBody     string
 }
 
-// hookQueue delivers webhooks one after the other, in the order of the acts. Like GitHub, it never retries by itself.
-type hookQueue struct {
-	sim    *Sim
+// Config configures a queue.
+type Config struct {
+	Now     func() time.Time // clock of the log
+	Timeout time.Duration    // of one attempt
+	AppID   int64            // named in the headers of requests
+	OnSend  func(*Delivery)  // called before each attempt; may be nil
+}
+
+// Queue delivers webhooks one after the other, in the order of the acts. Like GitHub, it never retries by itself.
+type Queue struct {
+	cfg    Config
 	client *http.Client
+	ctx    context.Context // ends deliveries
 
 	mu      sync.Mutex
-	queue   []*delivery
-	held    []*delivery
+	queue   []*Delivery
+	held    []*Delivery
 	holding bool
 	busy    int
-	log     []*delivery // all attempts, oldest first
-	rules   []*HookFault
+	log     []*Delivery // all attempts, oldest first
+	rules   []*Fault
 	wake    chan struct{}
 	idle    *sync.Cond
 }
 
-func newHookQueue(s *Sim) *hookQueue {
-	q := &hookQueue{sim: s, wake: make(chan struct{}, 1), client: &http.Client{
-		Timeout:       s.cfg.HookTimeout,
+// New returns a queue that delivers while Run runs and until ctx ends.
+func New(ctx context.Context, cfg Config) *Queue {
+	q := &Queue{ctx: ctx, cfg: cfg, wake: make(chan struct{}, 1), client: &http.Client{
+		Timeout:       cfg.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	q.idle = sync.NewCond(&q.mu)
 	return q
 }
 
-// newDelivery returns the delivery of a payload as it is now. It needs the lock of the Sim.
-func (q *hookQueue) newDelivery(d delivery, payload obj) *delivery {
-	d.ID, d.GUID = q.sim.newID(), uuid.NewString()
-	body, err := json.Marshal(payload)
-	if err != nil { // payloads contain only values that can be marshaled
-		q.sim.log.Error().Err(err).Str("event", d.Event).Msg("failed to marshal the payload of a webhook")
-	}
-	d.Payload, d.URL, d.Secret = body, q.sim.app.WebhookURL, q.sim.app.WebhookSecret
-	return &d
-}
+// maxPayload is the size of the largest payload that GitHub sends.
+const maxPayload = 25 << 20
 
-// maxHook is the size of the largest payload that GitHub sends.
-const maxHook = 25 << 20
-
-func (q *hookQueue) enqueue(d *delivery) {
-	if len(d.Payload) > maxHook {
+// Send queues a delivery, to which the faults are applied.
+func (q *Queue) Send(d *Delivery) {
+	if len(d.Payload) > maxPayload {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, one := range q.bend(d) {
 		if q.holding || one.hold {
-			q.held = append(q.held, one.delivery)
+			q.held = append(q.held, one.Delivery)
 			continue
 		}
-		q.queue = append(q.queue, one.delivery)
+		q.queue = append(q.queue, one.Delivery)
 	}
 	q.signal()
 }
 
-// send queues the delivery of a payload.
-func (q *hookQueue) send(d delivery, payload obj) { q.enqueue(q.newDelivery(d, payload)) }
-
-func (q *hookQueue) signal() {
+func (q *Queue) signal() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
 	}
 }
 
-// run delivers until the Sim is closed.
-func (q *hookQueue) run() {
+// Run delivers until the context of New ends.
+func (q *Queue) Run() {
 	for {
 		q.mu.Lock()
-		var batch []*delivery
+		var batch []*Delivery
 		if len(q.queue) > 0 {
 			n := 1
 			for n < len(q.queue) && q.queue[n].GUID == q.queue[0].GUID && q.queue[n] != q.queue[0] {
@@ -126,7 +122,7 @@ func (q *hookQueue) run() {
 			select {
 			case <-q.wake:
 				continue
-			case <-q.sim.ctx.Done():
+			case <-q.ctx.Done():
 				q.idle.Broadcast()
 				return
 			}
@@ -143,15 +139,17 @@ func (q *hookQueue) run() {
 }
 
 // deliver makes one attempt and adds it to the log.
-func (q *hookQueue) deliver(d *delivery) {
+func (q *Queue) deliver(d *Delivery) {
 	start := time.Now()
-	d.ReqHeader = hookHeader(d, q.sim.app.ID)
-	q.record(d)
-	code, header, body, err := q.post(d)
+	d.ReqHeader = header(d, q.cfg.AppID)
+	if q.cfg.OnSend != nil {
+		q.cfg.OnSend(d)
+	}
+	code, answered, body, err := q.post(d)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	d.DeliveredAt, d.Duration = q.sim.cfg.Now().UTC(), time.Since(start)
-	d.StatusCode, d.RespHeader, d.RespBody = code, header, body
+	d.DeliveredAt, d.Duration = q.cfg.Now().UTC(), time.Since(start)
+	d.StatusCode, d.RespHeader, d.RespBody = code, answered, body
 	switch {
 	case err != nil && isTimeout(err):
 		d.Status = "timed out"
@@ -162,7 +160,7 @@ func (q *hookQueue) deliver(d *delivery) {
 	default:
 		d.Status = fmt.Sprintf("Invalid HTTP Response: %d", code)
 	}
-	if !d.Stranger {
+	if !d.Foreign {
 		q.log = append(q.log, d)
 	}
 }
@@ -175,11 +173,11 @@ func isTimeout(err error) bool {
 // errRefused simulates a host that cannot be reached.
 var errRefused = errors.New("connection refused")
 
-func (q *hookQueue) post(d *delivery) (int, http.Header, string, error) {
+func (q *Queue) post(d *Delivery) (int, http.Header, string, error) {
 	if d.URL == "" {
 		return 0, nil, "", errRefused
 	}
-	ctx, cancel := context.WithTimeout(q.sim.ctx, q.sim.cfg.HookTimeout)
+	ctx, cancel := context.WithTimeout(q.ctx, q.cfg.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, bytes.NewReader(d.Payload))
 	if err != nil {
@@ -198,8 +196,8 @@ func (q *hookQueue) post(d *delivery) (int, http.Header, string, error) {
 	return resp.StatusCode, resp.Header, string(body), nil
 }
 
-// hookHeader returns the headers that GitHub sends with a payload.
-func hookHeader(d *delivery, appID int64) http.Header {
+// header returns the headers that GitHub sends with a payload.
+func header(d *Delivery, appID int64) http.Header {
 	mac := hmac.New(sha256.New, []byte(d.Secret))
 	mac.Write(d.Payload)
 	h := http.Header{}
@@ -208,25 +206,50 @@ func hookHeader(d *delivery, appID int64) http.Header {
 	h.Set("User-Agent", "GitHub-Hookshot/5ca1ab1")
 	h.Set("X-GitHub-Event", d.Event)
 	h.Set("X-GitHub-Delivery", d.GUID)
-	h.Set("X-GitHub-Hook-ID", itoa(appID))
-	h.Set("X-GitHub-Hook-Installation-Target-ID", itoa(appID))
+	h.Set("X-GitHub-Hook-ID", strconv.FormatInt(appID, 10))
+	h.Set("X-GitHub-Hook-Installation-Target-ID", strconv.FormatInt(appID, 10))
 	h.Set("X-GitHub-Hook-Installation-Target-Type", "integration")
 	h.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 	return h
 }
 
-// WaitHooks waits until all deliveries are done, except those that are held, or ctx ends.
-func (s *Sim) WaitHooks(ctx context.Context) error {
-	q := s.hooks
+// Wait waits until all deliveries are done, except those that are held, or one of the two contexts ends.
+func (q *Queue) Wait(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, q.idle.Broadcast)
 	defer stop()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.queue)+q.busy > 0 && ctx.Err() == nil && s.ctx.Err() == nil {
+	for len(q.queue)+q.busy > 0 && ctx.Err() == nil && q.ctx.Err() == nil {
 		q.idle.Wait()
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("wait for webhooks: %w", err)
+	}
+	return nil
+}
+
+// Log returns copies of all attempts so far, oldest first.
+func (q *Queue) Log() []Delivery {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	out := make([]Delivery, 0, len(q.log))
+	for _, d := range q.log {
+		c := *d
+		c.Payload = slices.Clone(d.Payload)
+		out = append(out, c)
+	}
+	return out
+}
+
+// Find returns a copy of a logged delivery, to be sent again, or nil.
+func (q *Queue) Find(id int64) *Delivery {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, d := range q.log {
+		if d.ID == id {
+			c := *d
+			return &c
+		}
 	}
 	return nil
 }
