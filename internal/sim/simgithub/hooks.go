@@ -25,11 +25,11 @@ func (s *Sim) Deliveries() []delivery.Delivery { return s.hooks.Log() }
 func (s *Sim) Redeliver(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.redeliver(id)
+	return redeliverHook(s, id)
 }
 
-// redeliver does the same. It needs the lock of the Sim.
-func (s *Sim) redeliver(id int64) bool {
+// redeliverHook does the same. It needs the lock of the Sim.
+func redeliverHook(s *Sim, id int64) bool {
 	d := s.hooks.Find(id)
 	if d == nil {
 		return false

@@ -1,16 +1,29 @@
 package simgithub
 
-// The parts of a Sim. Each has the methods of one subject; all of them need the lock of the Sim.
+// parts has the methods of a Sim, by subject. All need the lock of the Sim, except that the servers take it themselves.
+type parts struct {
+	json  encoder
+	auth  authenticator
+	find  finder
+	pulls pulls
+	git   gitServer
+	rest  restServer
+}
+
+func partsOf(s *Sim) parts {
+	return parts{encoder{s}, authenticator{s}, finder{s}, pulls{s}, gitServer{s}, restServer{s}}
+}
+
 type (
-	encoder       struct{ s *Sim } // writes things as GitHub's JSON
+	encoder       struct{ s *Sim } // encodes objects as GitHub's JSON
 	authenticator struct{ s *Sim } // checks credentials and issues tokens
-	finder        struct{ s *Sim } // finds things and how they are related
-	pulls         struct{ s *Sim } // reads the changes of pull requests
-	gitServer     struct{ s *Sim } // serves git and Git LFS; takes the lock itself
-	restServer    struct{ s *Sim } // serves the REST API; takes the lock itself
+	finder        struct{ s *Sim } // finds objects and their relations
+	pulls         struct{ s *Sim } // returns the changes of pull requests
+	gitServer     struct{ s *Sim } // serves git and Git LFS
+	restServer    struct{ s *Sim } // serves the REST API
 )
 
-// The parts of a session. Each has the acts of one subject.
+// The parts of a session have its acts, by subject.
 type (
 	webhooks struct{ x *session } // sends events to the App
 	refs     struct{ x *session } // moves branches, and merges pull requests

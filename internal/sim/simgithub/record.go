@@ -16,6 +16,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
+	"github.com/rs/zerolog"
 )
 
 // RecordVar is the environment variable with the default of Config.Record.
@@ -118,14 +119,15 @@ func (s *Sim) record(next http.HandlerFunc, route func(*http.Request) string) ht
 	}
 }
 
-// recordHook records a webhook that is about to be sent.
-func (s *Sim) recordHook(d *delivery.Delivery) {
-	if s.records == nil {
-		return
-	}
-	err := s.records.keep(d.Event, Recorded{Kind: "webhook", Event: d.Event, Header: d.ReqHeader, Body: jsonOrNil(d.Payload)})
-	if err != nil {
-		s.log.Error().Err(err).Msg("failed to record a webhook")
+// hookRecorder returns a function that records a webhook before it is sent.
+func (b *recorder) hookRecorder(log zerolog.Logger) func(*delivery.Delivery) {
+	return func(d *delivery.Delivery) {
+		if b == nil {
+			return
+		}
+		if err := b.keep(d.Event, Recorded{Kind: "webhook", Event: d.Event, Header: d.ReqHeader, Body: jsonOrNil(d.Payload)}); err != nil {
+			log.Error().Err(err).Msg("failed to record a webhook")
+		}
 	}
 }
 

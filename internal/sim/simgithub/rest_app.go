@@ -238,7 +238,7 @@ func flat(h http.Header) obj {
 }
 
 func redeliver(c *call) (any, error) {
-	if !c.s.redeliver(c.id("id")) {
+	if !redeliverHook(c.s, c.id("id")) {
 		return nil, errNotFound()
 	}
 	c.status = http.StatusAccepted

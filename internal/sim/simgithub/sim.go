@@ -43,12 +43,7 @@ type Sim struct {
 	log     zerolog.Logger
 	handler http.Handler
 	hooks   *delivery.Queue
-	json    encoder
-	auth    authenticator
-	find    finder
-	pulls   pulls
-	git     gitServer
-	rest    restServer
+	parts
 	faults  *faultBook
 	counts  *callBook
 	lfs     *git.LFS
@@ -105,7 +100,7 @@ func New(cfg Config) (*Sim, error) {
 		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{}, nodes: map[string]any{},
 		verified: map[string]bool{}, limits: map[string]*bucket{}, made: map[string][]time.Time{}, ctx: ctx, cancel: cancel,
 	}
-	s.json, s.auth, s.find, s.pulls, s.git, s.rest = encoder{s}, authenticator{s}, finder{s}, pulls{s}, gitServer{s}, restServer{s}
+	s.parts = partsOf(s)
 	if err := s.makeApp(); err != nil {
 		cancel()
 		return nil, err
@@ -116,7 +111,7 @@ func New(cfg Config) (*Sim, error) {
 		return nil, err
 	}
 	s.handler = handler
-	s.hooks = delivery.New(ctx, delivery.Config{Now: cfg.Now, Timeout: cfg.HookTimeout, AppID: s.app.ID, OnSend: s.recordHook})
+	s.hooks = delivery.New(ctx, delivery.Config{Now: cfg.Now, Timeout: cfg.HookTimeout, AppID: s.app.ID, OnSend: s.records.hookRecorder(s.log)})
 	s.wg.Go(s.hooks.Run)
 	return s, nil
 }

@@ -104,7 +104,9 @@ func (w *site) peoplePage(v *visit) error {
 	return v.render("people", "People", struct {
 		Rows  []row
 		Roles []simgithub.Role
-	}{rows, []simgithub.Role{simgithub.RoleNone, simgithub.RoleRead, simgithub.RoleTriage, simgithub.RoleWrite, simgithub.RoleMaintain, simgithub.RoleAdmin}})
+	}{rows, []simgithub.Role{
+		simgithub.RoleNone, simgithub.RoleRead, simgithub.RoleTriage, simgithub.RoleWrite, simgithub.RoleMaintain, simgithub.RoleAdmin,
+	}})
 }
 
 func peopleActs() map[string]act {

@@ -76,7 +76,8 @@ func (w *site) readIssue(v *visit) (*issueView, error) {
 	out := &issueView{
 		Full: r.FullName(), Number: i.Number, Title: i.Title, State: stateWord(i), Closed: i.State == "closed",
 		Locked: i.Locked, Author: i.Author, Body: g.body(i), MayTalk: g.mayTalk(i), MayTriage: g.may(simgithub.RoleTriage),
-		MayState: (own || g.may(simgithub.RoleTriage)) && (i.Pull == nil || !i.Pull.Merged), MayEdit: own || g.may(simgithub.RoleWrite), Side: g.side(i), Talkers: len(i.Comments),
+		MayState: (own || g.may(simgithub.RoleTriage)) && (i.Pull == nil || !i.Pull.Merged), MayEdit: own || g.may(simgithub.RoleWrite),
+		Side: g.side(i), Talkers: len(i.Comments),
 	}
 	var view simgithub.PullView
 	if i.Pull != nil {

@@ -81,7 +81,7 @@ func (g *viewer) reviews(i *simgithub.Issue) (out []reviewView) {
 			MayDismiss: g.may(simgithub.RoleWrite) && (v.State == simgithub.ReviewApproved || v.State == simgithub.ReviewChangesRequested),
 		}
 		if v.Body != "" {
-			t := g.text(textReview, "pullrequestreview-"+itoa(v.ID), v.ID, v.Author, v.Body, v.SubmittedAt)
+			t := g.text(textView{Kind: textReview, ID: v.ID, Anchor: "pullrequestreview-" + itoa(v.ID), Author: v.Author, Source: v.Body, At: v.SubmittedAt})
 			t.MayEdit, t.MayDelete, t.MayReact = false, false, false
 			rv.Text = &t
 		}
@@ -121,7 +121,7 @@ func (g *viewer) threads(i *simgithub.Issue) (out []threadView) {
 			tv.Where = "the whole file"
 		}
 		for _, k := range t.Comments {
-			c := g.text(textLine, "discussion_r"+itoa(k.ID), k.ID, k.Author, k.Body, k.CreatedAt)
+			c := g.text(textView{Kind: textLine, ID: k.ID, Anchor: "discussion_r" + itoa(k.ID), Author: k.Author, Source: k.Body, At: k.CreatedAt})
 			c.Edits, c.Reactions = slices.Clone(k.Edits), g.reactions(k.Reactions)
 			tv.Comments = append(tv.Comments, c)
 		}

@@ -132,23 +132,22 @@ func (v *viewer) closes(pull *simgithub.Issue) []int {
 	return list
 }
 
-// text returns a view with the fields that all texts have.
-func (v *viewer) text(kind, anchor string, id int64, author, body string, at time.Time) textView {
-	own := v.known() && v.p.Login() == author
-	t := textView{
-		Kind: kind, ID: id, Anchor: anchor, Author: author, Badge: v.badge(author), At: at, Source: body, Hash: digest(body),
-		MayEdit: own || v.may(simgithub.RoleWrite), MayReact: v.may(simgithub.RoleRead), MayDelete: own || v.may(simgithub.RoleWrite),
-	}
+// text completes a view of which kind, id, anchor, author, time and source are set.
+func (v *viewer) text(t textView) textView {
+	own := v.known() && v.p.Login() == t.Author
+	t.Badge, t.Hash = v.badge(t.Author), digest(t.Source)
+	t.MayReact, t.MayEdit = v.may(simgithub.RoleRead), own || v.may(simgithub.RoleWrite)
+	t.MayDelete = t.MayEdit
 	box := boxes(fixedBoxes)
-	if t.MayEdit && (kind == textIssue || kind == textTalk) {
+	if t.MayEdit && (t.Kind == textIssue || t.Kind == textTalk) {
 		box = tickBoxes(t.Form())
 	}
-	t.HTML = v.md.render(body, v.in, box)
+	t.HTML = v.md.render(t.Source, v.in, box)
 	return t
 }
 
 func (v *viewer) comment(k *simgithub.Comment) textView {
-	t := v.text(textTalk, "issuecomment-"+itoa(k.ID), k.ID, k.Author, k.Body, k.CreatedAt)
+	t := v.text(textView{Kind: textTalk, ID: k.ID, Anchor: "issuecomment-" + itoa(k.ID), Author: k.Author, Source: k.Body, At: k.CreatedAt})
 	t.Edits, t.Reactions, t.MayFold = slices.Clone(k.Edits), v.reactions(k.Reactions), t.MayEdit
 	if k.Minimized {
 		t.Minimized = k.MinimizedReason
@@ -157,7 +156,7 @@ func (v *viewer) comment(k *simgithub.Comment) textView {
 }
 
 func (v *viewer) body(i *simgithub.Issue) textView {
-	t := v.text(textIssue, "issue-"+itoa(int64(i.Number)), i.ID, i.Author, i.Body, i.CreatedAt)
+	t := v.text(textView{Kind: textIssue, ID: i.ID, Anchor: "issue-" + itoa(int64(i.Number)), Author: i.Author, Source: i.Body, At: i.CreatedAt})
 	t.Edits, t.Reactions, t.MayDelete = slices.Clone(i.Edits), v.reactions(i.Reactions), false
 	return t
 }
