@@ -53,6 +53,9 @@ func (v View) marked(text string) string {
 	return text + "\n\n" + Marker(v.Key)
 }
 
+// hint returns a sentence about the remedy, with its commands as people have to write them.
+func (v View) hint(text string) string { return addMentions(v.Slug, sentence(upper(text))) }
+
 // say returns a command as people write it, as code.
 func (v View) say(command string) string { return say(v.Slug, command) }
 

@@ -37,9 +37,9 @@ func (p post) waiting() string {
 		)
 	}
 	if p.Reason == state.WaitingKey {
-		return paragraphs("The task waits, with its work kept: "+p.v.commands(sentence(p.Text)), p.v.hint(p.Hint), "Every other task that needs this model waits, too. Nothing has to be said here.")
+		return paragraphs("The task waits, with its work kept: "+addMentions(p.v.Slug, sentence(p.Text)), p.v.hint(p.Hint), "Every other task that needs this model waits, too. Nothing has to be said here.")
 	}
-	words := "The task waits: " + p.v.commands(sentence(p.Text))
+	words := "The task waits: " + addMentions(p.v.Slug, sentence(p.Text))
 	if w := p.t.Waiting; w != nil && !w.Until.IsZero() {
 		words += " It is tried again at " + p.v.clock(w.Until) + "."
 	}
