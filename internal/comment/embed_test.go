@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/errand-bot/errand/internal/comment/commenttest"
 )
 
 func TestEmbed(t *testing.T) {
@@ -111,7 +113,7 @@ func FuzzEmbed(f *testing.F) {
 		if why := dangers(got); got != "" && why != "" {
 			t.Errorf("Embed(%q) = %q has %s", s, got, why)
 		}
-		if found := closing.FindString(shown(parsedComment(got), []byte(got))); found != "" {
+		if found := commenttest.ClosingReferences(got); len(found) > 0 {
 			t.Errorf("Embed(%q) = %q closes: %q", s, got, found)
 		}
 		if len(got) > 8*len(s)+40 {

@@ -8,14 +8,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
 	extast "github.com/yuin/goldmark/extension/ast"
-	"github.com/yuin/goldmark/text"
-	"github.com/yuin/goldmark/util"
 
 	"github.com/errand-bot/errand/state"
+
+	"github.com/errand-bot/errand/internal/comment/commenttest"
 )
 
 // spoil puts words of strangers wherever such words can stand in a task and a post.
@@ -96,7 +94,7 @@ func FuzzRender(f *testing.F) {
 			in := PRInput{Summary: words, Notes: []string{name, words}, Checks: []state.CheckResult{{Name: name, Code: 1}, {Command: words, TimedOut: true}, {Name: name, Skipped: words}}}
 			got := PRBody(s.task, in, view("k"))
 			checkComment(t, got, "octocat") // nobody, in truth
-			if list := closing.FindAllString(shown(parsedComment(got), []byte(got)), -1); len(list) != 1 || list[0] != "Closes #7" {
+			if list := commenttest.ClosingReferences(got); len(list) != 1 || list[0] != "Closes #7" {
 				t.Errorf("it closes %q:\n%s", list, got)
 			}
 		default:
@@ -107,15 +105,6 @@ func FuzzRender(f *testing.F) {
 			checkComment(t, got, s.post.By.Login, s.task.Trigger.By.Login)
 		}
 	})
-}
-
-// closing is what makes GitHub close an issue with a pull request's text.
-var closing = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:es|ed)?|resolve[sd]?)[\s\pZ:]+(?:[\w.-]+/[\w.-]+)?#\d+`)
-
-// parsedComment reads a comment as GitHub does.
-func parsedComment(s string) ast.Node {
-	md := goldmark.New(goldmark.WithExtensions(extension.Table, extension.TaskList, extension.Strikethrough, extension.Footnote))
-	return md.Parser().Parse(text.NewReader([]byte(s)))
 }
 
 // ours is the markup that errand itself writes.
@@ -131,7 +120,7 @@ func checkComment(t *testing.T, got string, addressed ...string) {
 		t.Errorf("marker:\n%s", got)
 	}
 	src := []byte(got + "\n\nprobe")
-	doc := parsedComment(string(src))
+	doc := commenttest.Parse(string(src))
 	last, ok := doc.LastChild().(*ast.Paragraph)
 	if !ok || last.Lines().Len() != 1 || last.Lines().At(0).Start != len(src)-len("probe") {
 		t.Errorf("it does not end:\n%s", got)
@@ -158,7 +147,7 @@ func checkComment(t *testing.T, got string, addressed ...string) {
 	if open != 0 {
 		t.Errorf("%d tags are not closed:\n%s", open, got)
 	}
-	checkMentions(t, shown(doc, src), got, addressed)
+	checkMentions(t, commenttest.ShownText(doc, src), got, addressed)
 }
 
 // checkMarkup takes nothing but our own tags, and counts those that open more than they close.
@@ -186,33 +175,4 @@ func checkMentions(t *testing.T, seen, got string, addressed []string) {
 			t.Errorf("@%s is addressed %d times, %q may be:\n%s", who, n, addressed, got)
 		}
 	}
-}
-
-// shown is the text that a reader sees, code apart, one block per line.
-func shown(doc ast.Node, src []byte) string {
-	var b strings.Builder
-	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		switch n := n.(type) {
-		case *ast.CodeSpan, *ast.CodeBlock, *ast.FencedCodeBlock, *ast.RawHTML:
-			b.WriteByte(0)
-			return ast.WalkSkipChildren, nil
-		case *ast.String:
-			if entering {
-				b.Write(n.Value)
-			}
-		case *ast.Text:
-			if entering {
-				b.Write(util.ResolveEntityNames(util.ResolveNumericReferences(util.UnescapePunctuations(n.Segment.Value(src)))))
-				if n.SoftLineBreak() || n.HardLineBreak() {
-					b.WriteByte('\n')
-				}
-			}
-		default:
-			if n.Type() != ast.TypeInline {
-				b.WriteByte('\n')
-			}
-		}
-		return ast.WalkContinue, nil
-	})
-	return b.String()
 }

@@ -29,7 +29,7 @@ func escapeKey(key string) string {
 	var b strings.Builder
 	for i := range len(key) {
 		c := key[i]
-		plain := isAlnum(c) || c == '.' || c == '_' || c == ':' || c == '/'
+		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._:/", c) >= 0
 		if plain || c == '-' && i > 0 && key[i-1] != '-' {
 			b.WriteByte(c)
 		} else {

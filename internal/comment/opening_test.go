@@ -1,6 +1,10 @@
 package comment
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/errand-bot/errand/internal/comment/commenttest"
+)
 
 func TestLineOpensNothing(t *testing.T) {
 	t.Parallel()
@@ -11,7 +15,7 @@ func TestLineOpensNothing(t *testing.T) {
 		if got := line(in, 100); got != want {
 			t.Errorf("line(%q) = %q, want %q", in, got, want)
 		}
-		if src := []byte(line(in, 100) + "\n\nprobe"); parsedComment(string(src)).FirstChild().Kind().String() != "Paragraph" {
+		if src := []byte(line(in, 100) + "\n\nprobe"); commenttest.Parse(string(src)).FirstChild().Kind().String() != "Paragraph" {
 			t.Errorf("%q opens a block", src)
 		}
 	}

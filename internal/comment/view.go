@@ -57,7 +57,7 @@ func (v View) marked(text string) string {
 func (v View) hint(text string) string { return addMentions(v.Slug, sentence(upper(text))) }
 
 // say returns a command as people write it, as code.
-func (v View) say(command string) string { return say(v.Slug, command) }
+func (v View) say(text string) string { return say(v.Slug, text) }
 
 // clock shows a time: the hour for today, with the day for others.
 func (v View) clock(at time.Time) string {
