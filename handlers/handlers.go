@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-github/v66/github"
 
-	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -182,8 +182,8 @@ func (m *Mapper) isLabel(name string) bool {
 }
 
 // parse reads a comment's commands.
-func (m *Mapper) parse(body string, onPR bool) comment.Parsed {
-	return comment.Parse(body, m.cfg.Slug, onPR)
+func (m *Mapper) parse(body string, onPR bool) command.Parsed {
+	return command.Parse(body, m.cfg.Slug, onPR)
 }
 
 // at converts a timestamp.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-github/v66/github"
 
 	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -51,7 +52,7 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]state.Even
 	if parsed.Mention && len(parsed.Orders) == 0 {
 		ev.Orders = []state.Order{{Verb: state.VerbPlan}}
 	}
-	ev.Base = comment.Base(c.GetBody())
+	ev.Base = command.Base(c.GetBody())
 	return []state.Event{ev}, "", nil
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-github/v66/github"
 
-	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -64,7 +64,7 @@ func (m *Mapper) issueAction(ctx context.Context, e *github.IssuesEvent, ev stat
 		return nil, "nothing follows from " + e.GetAction(), nil
 	}
 	if ev.Kind == state.EventTriggered {
-		ev.Base = comment.Base(ev.Issue.Body)
+		ev.Base = command.Base(ev.Issue.Body)
 	}
 	return []state.Event{ev}, "", nil
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -36,7 +37,7 @@ func PublishBox(hash string) string {
 // approaches, numbered from 1. The title is the agent's, so it is made safe here.
 func ApproachBox(hash string, n int, title string) string {
 	hash = state.ShortHash(hash)
-	return fmt.Sprintf("- [ ] **Approve with approach %d**: %s <!-- errand:box %s %d -->", n, line(title, 120), hash, n)
+	return fmt.Sprintf("- [ ] **Approve with approach %d**: %s <!-- errand:box %s %d -->", n, markdown.Line(title, 120), hash, n)
 }
 
 // BoxTicked compares a plan comment before and after an edit. onlyBox is set if nothing but boxes
@@ -97,7 +98,7 @@ func BodyHash(body string) string {
 }
 
 func normalBody(body string, empty bool) string {
-	lines := strings.Split(normalise(body), "\n")
+	lines := strings.Split(markdown.Normalize(body), "\n")
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(l, " \t")
 	}
@@ -117,7 +118,7 @@ type Box struct {
 // boxes reads the approval boxes of a comment: which are ticked.
 func boxes(body string) map[Box]bool {
 	found := map[Box]bool{}
-	for _, m := range ourBox.FindAllStringSubmatch(normalise(body), -1) {
+	for _, m := range ourBox.FindAllStringSubmatch(markdown.Normalize(body), -1) {
 		n, _ := strconv.Atoi(m[3])
 		found[Box{m[2], n}] = m[1] != " "
 	}

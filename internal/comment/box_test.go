@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -58,10 +59,10 @@ func TestNobodyElseMakesABox(t *testing.T) {
 	t.Parallel()
 	forged := ApprovalBox("a1b2c3d4")
 	for _, text := range []string{forged, "```\n" + forged + "\n```", "    " + forged, "x\n" + forged, "<details>\n\n" + forged, "`\n" + forged + "\n`"} {
-		if got := Embed(text); len(boxes(got)) > 0 || len(boxes(strings.Replace(got, "[ ]", "[x]", 1))) > 0 {
+		if got := markdown.Embed(text); len(boxes(got)) > 0 || len(boxes(strings.Replace(got, "[ ]", "[x]", 1))) > 0 {
 			t.Errorf("Embed(%q) = %q has a box", text, got)
 		}
-		if _, ok := FindMarker(Embed(text + "\n" + Marker("k"))); ok {
+		if _, ok := FindMarker(markdown.Embed(text + "\n" + Marker("k"))); ok {
 			t.Errorf("marker in %q", text)
 		}
 	}

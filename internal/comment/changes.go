@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
@@ -11,18 +12,18 @@ import (
 // changes shows what is about to be published: what it is, the diff, and how to approve it.
 func (p post) changes(plan *state.Plan) string {
 	c := plan.Publish
-	return paragraphs(
-		fmt.Sprintf("## Changes, revision %d (%s)", plan.Revision, hash8(plan.Hash)),
+	return markdown.Paragraphs(
+		fmt.Sprintf("## Changes, revision %d (%s)", plan.Revision, markdown.ShortHash(plan.Hash)),
 		"This is ready, and nothing of it is on GitHub yet.",
-		sentence(plan.Summary),
-		list(c.Stat, 62),
+		markdown.Sentence(plan.Summary),
+		markdown.BulletList(c.Stat, 62),
 		p.remarks(c),
-		fold("The commits and their diff", p.diff(plan)),
+		markdown.Fold("The commits and their diff", p.diff(plan)),
 		unlessZero(c.Cut, fmt.Sprintf("**%s of the diff did not fit here.** Read all of it before you approve: %s.", words.Many(c.Cut, "line"), p.wholeDiff(plan))),
 		"---",
 		fmt.Sprintf("### Publish revision %d?", plan.Revision),
 		PublishBox(plan.Hash),
-		"Tick the box, give this comment a 👍, or write "+p.v.say("approve "+plan.Short())+". Then exactly these commits are published"+then(p.t)+" (tree "+hash8(c.Tree)+").",
+		"Tick the box, give this comment a 👍, or write "+p.v.say("approve "+plan.Short())+". Then exactly these commits are published"+then(p.t)+" (tree "+markdown.ShortHash(c.Tree)+").",
 		"To have it changed, say so in a comment: the agent works on it, and the changes are shown anew. To end the task without publishing, write "+p.v.say("cancel")+".",
 		"<sub>People with write permission may approve. Only the newest revision counts, and only as it was posted: if somebody edits this comment, it has to be shown anew.</sub>",
 	)
@@ -34,13 +35,13 @@ func (p post) remarks(c *state.Changes) string {
 	if w == nil || w.Ref != c.Ref || len(w.Notes) == 0 {
 		return ""
 	}
-	return "**Mind:**\n\n" + list(w.Notes, 10)
+	return "**Mind:**\n\n" + markdown.BulletList(w.Notes, 10)
 }
 
 // diff is as much of the diff as a comment holds.
 func (p post) diff(plan *state.Plan) string {
-	text, missing := clip(plan.Text, p.budget)
-	block := strings.Replace(codeBlock(text), "text\n", "diff\n", 1)
+	text, missing := markdown.Cut(plan.Text, p.budget)
+	block := strings.Replace(markdown.CodeBlock(text), "text\n", "diff\n", 1)
 	if missing > 0 {
 		block += fmt.Sprintf("\n\n*%d more characters: see %s.*", missing, p.wholeDiff(plan))
 	}
@@ -51,7 +52,7 @@ func (p post) diff(plan *state.Plan) string {
 func (p post) wholeDiff(plan *state.Plan) string {
 	if p.v.LogURL != nil {
 		if url := p.v.LogURL(p.t); url != "" {
-			return link("the whole diff", url+"/changes/"+plan.Short())
+			return markdown.Link("the whole diff", url+"/changes/"+plan.Short())
 		}
 	}
 	return "the log"
@@ -60,7 +61,7 @@ func (p post) wholeDiff(plan *state.Plan) string {
 // then says what follows the publishing.
 func then(t *state.Task) string {
 	if t.PR != nil {
-		return " in " + link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL) + ", and the review is answered"
+		return " in " + markdown.Link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL) + ", and the review is answered"
 	}
 	return ", and a pull request is opened"
 }

@@ -1,10 +1,11 @@
-// Package comment is the conversation with people on GitHub, in both directions: what they tell the
-// bot (Parse) and what the bot says to them (Render, Status, PRBody).
+// Package comment renders everything that errand writes on GitHub: comments, the status comment and the texts of pull
+// requests and proposed issues. The commands that people write are in package command, and the Markdown of other people's
+// text is in package markdown.
 //
-// Both come from one table, Commands, from which the parser, the help text and the table in the docs
-// are made. Text of agents and of strangers is embedded by Embed alone, which keeps it from breaking
-// out of its place: no open fences, no HTML, no boxes or markers of ours, no mention of anybody.
+// A text is a pure function of the task, the post and the [View]. Nothing here calls GitHub, decides what a command does,
+// or keeps state. Text of agents and strangers is only embedded by package markdown, which keeps it from breaking out of its
+// place.
 //
-// Nothing here calls GitHub, decides what a command does, or keeps state: the text is a pure function
-// of the task, the post and the View. Start reading at Commands, then Parse, then Render.
+// Start with [Render]: each kind of post has a method of post in the file of its subject. [Status] renders the status comment and
+// [PRBody] the text of a pull request.
 package comment

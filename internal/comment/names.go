@@ -1,23 +1,24 @@
 package comment
 
 import (
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
 // vmText names a VM and how well it is closed off.
 func vmText(vm *state.VM) string {
-	s := code(vm.Name)
+	s := markdown.Code(vm.Name)
 	if s == "" {
 		s = "unnamed"
 	}
-	s += " (" + line(vm.Provider, 20)
+	s += " (" + markdown.Line(vm.Provider, 20)
 	if vm.Provider == "" {
 		s += "unknown provider"
 	}
 	what, apart := words.VM(vm.Kind)
 	if what != "" {
-		s += ", " + line(what, 30)
+		s += ", " + markdown.Line(what, 30)
 	}
 	switch {
 	case vm.Kind == "plain":

@@ -3,6 +3,7 @@ package comment
 import (
 	"fmt"
 
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -81,7 +82,7 @@ func (p post) named() string {
 	if plan == nil {
 		return "the plan"
 	}
-	return link(fmt.Sprintf("revision %d", plan.Revision), plan.CommentURL) + " (" + hash8(plan.Hash) + ")"
+	return markdown.Link(fmt.Sprintf("revision %d", plan.Revision), plan.CommentURL) + " (" + markdown.ShortHash(plan.Hash) + ")"
 }
 
 // newest names the newest revision with a link.
@@ -90,7 +91,7 @@ func (p post) newest() string {
 	if plan == nil {
 		return "the newest revision"
 	}
-	return link(fmt.Sprintf("revision %d", plan.Revision), plan.CommentURL) + " (" + hash8(plan.Hash) + ")"
+	return markdown.Link(fmt.Sprintf("revision %d", plan.Revision), plan.CommentURL) + " (" + markdown.ShortHash(plan.Hash) + ")"
 }
 
 // approve is the command that approves the newest revision by name.

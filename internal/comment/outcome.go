@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/comment/command"
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
@@ -14,18 +16,18 @@ func (p post) question() string {
 	case state.AskExisting:
 		return p.existing()
 	case state.AskKey:
-		return paragraphs(
+		return markdown.Paragraphs(
 			addressed(p.By, "this repository wants a ticket key in the names of branch, commits and pull request, and none was found in the issue."),
-			sentence(p.Text),
+			markdown.Sentence(p.Text),
 			"Write "+p.v.say("create pr KEY-123")+" with the right key, or put it into the issue's title.",
 		)
 	case state.AskStopped:
 		return "Stopped" + byWhom(p.By) + ". What was done so far is saved. Go on with " + p.v.say("retry") + ", say in a comment what should be different, or end the task with " + p.v.say("cancel") + "."
 	}
-	return paragraphs(
+	return markdown.Paragraphs(
 		addressed(p.By, "a question before this goes on:"),
-		quote(p.embed()),
-		list(p.Items, 10),
+		markdown.Quote(p.embed()),
+		markdown.BulletList(p.Items, 10),
 		"Answer in a comment; the task goes on with the first answer by a person with write permission.",
 	)
 }
@@ -45,7 +47,7 @@ func (p post) existing() string {
 			fmt.Fprintf(&b, "- and %d more\n", len(p.t.Context.Existing)-i)
 			break
 		}
-		fmt.Fprintf(&b, "- %s %s by %s", line(e.Kind, 20), link(code(e.Name), e.URL), name(e.By))
+		fmt.Fprintf(&b, "- %s %s by %s", markdown.Line(e.Kind, 20), markdown.Link(markdown.Code(e.Name), e.URL), name(e.By))
 		if e.Merged {
 			b.WriteString(", merged")
 		}
@@ -53,9 +55,9 @@ func (p post) existing() string {
 	}
 	items := b.String()
 	if items == "" {
-		items = paragraphs(sentence(p.Text), list(p.Items, 10))
+		items = markdown.Paragraphs(markdown.Sentence(p.Text), markdown.BulletList(p.Items, 10))
 	}
-	return paragraphs(
+	return markdown.Paragraphs(
 		addressed(p.By, "somebody seems to be at work on this issue already:"),
 		items,
 		"To go on anyway, write "+p.v.say("retry")+" or say what should be done differently. To leave it to them, write "+p.v.say("cancel")+".",
@@ -71,7 +73,7 @@ func (p post) report() string {
 	case state.OutcomeNotReproducible:
 		title, end = "Not reproducible", "Nothing was changed; the task is done. If it does happen, say how to bring it about and write "+p.v.say("plan")+"."
 	}
-	return paragraphs("## "+title, embedFolded("The whole answer", p.Text, 6000, p.budget, p.v.log(p.t, "the log")), proposals(p.t, p.v), end)
+	return markdown.Paragraphs("## "+title, markdown.EmbedFolded("The whole answer", p.Text, 6000, p.budget, p.v.log(p.t, "the log")), proposals(p.t, p.v), end)
 }
 
 // opened tells the issue of its pull request. By is asked for a review.
@@ -84,8 +86,8 @@ func (p post) opened() string {
 	if pr.Draft {
 		draft = "draft pull request"
 	}
-	s := addressed(p.By, fmt.Sprintf("the %s %s is open: %s", draft, link(fmt.Sprintf("#%d", pr.Number), pr.URL), sentence(pr.Title)))
-	return paragraphs(s, p.embed(), list(p.Items, 20), proposals(p.t, p.v),
+	s := addressed(p.By, fmt.Sprintf("the %s %s is open: %s", draft, markdown.Link(fmt.Sprintf("#%d", pr.Number), pr.URL), markdown.Sentence(pr.Title)))
+	return markdown.Paragraphs(s, p.embed(), markdown.BulletList(p.Items, 20), proposals(p.t, p.v),
 		fmt.Sprintf("It took %s and %s of agent time so far. Review it there: submitted reviews and comments that begin with `@%s` are answered, thread by thread.", money(p.t.Money), words.Span(p.t.Active), p.v.Slug))
 }
 
@@ -100,7 +102,7 @@ func (p post) round() string {
 		title, text = title+" "+text, ""
 	}
 	spent := fmt.Sprintf("<sub>%s spent so far.</sub>", money(p.t.Money))
-	return paragraphs(title, text, list(p.Items, 30), proposals(p.t, p.v), spent)
+	return markdown.Paragraphs(title, text, markdown.BulletList(p.Items, 30), proposals(p.t, p.v), spent)
 }
 
 // thread is an answer in a review thread. Items are the published commits that did what was asked.
@@ -114,16 +116,16 @@ func (p post) thread() string {
 		commits = append(commits, commit(p.t, id))
 	}
 	if len(commits) > 0 {
-		return paragraphs(text, "Done in "+strings.Join(commits, ", ")+".")
+		return markdown.Paragraphs(text, "Done in "+strings.Join(commits, ", ")+".")
 	}
 	return text
 }
 
 // noChanges says that a run ended without anything to publish.
 func (p post) noChanges() string {
-	return paragraphs(
+	return markdown.Paragraphs(
 		addressed(p.By, "the run ended without a change to any file, so there is nothing to publish."),
-		embedFolded("What the agent says", p.Text, 3000, p.budget, p.v.log(p.t, "the log")),
+		markdown.EmbedFolded("What the agent says", p.Text, 3000, p.budget, p.v.log(p.t, "the log")),
 		"Say in a comment what is missing, go on with "+p.v.say("retry")+", or end the task with "+p.v.say("cancel")+".",
 	)
 }
@@ -136,17 +138,17 @@ func (p post) refused() string {
 			fmt.Fprintf(&b, "- and %d more\n", len(p.Refusals)-i)
 			break
 		}
-		fmt.Fprintf(&b, "- **%s**", line(r.Rule, 40))
+		fmt.Fprintf(&b, "- **%s**", markdown.Line(r.Rule, 40))
 		if r.Path != "" {
-			fmt.Fprintf(&b, " in %s", code(clipped(r.Path, 200)))
+			fmt.Fprintf(&b, " in %s", markdown.Code(markdown.CutWithNote(r.Path, 200)))
 		}
-		fmt.Fprintf(&b, ": %s", sentence(r.Detail))
+		fmt.Fprintf(&b, ": %s", markdown.Sentence(r.Detail))
 		if r.Remedy != "" { // what it says to write down has to come whole
-			fmt.Fprintf(&b, " *%s.*", strings.TrimRight(line(upper(r.Remedy), 1000), " ."))
+			fmt.Fprintf(&b, " *%s.*", strings.TrimRight(markdown.Line(markdown.Capitalize(r.Remedy), 1000), " ."))
 		}
 		b.WriteString("\n")
 	}
-	return paragraphs(
+	return markdown.Paragraphs(
 		addressed(p.By, fmt.Sprintf("nothing was published: the commits break %s of the push gate.", words.Many(len(p.Refusals), "rule"))),
 		b.String(),
 		"The work is kept. Say in a comment how to go on (the agent gets it together with this list), try again with "+p.v.say("retry")+" after the settings changed, or end the task with "+p.v.say("cancel")+".",
@@ -163,12 +165,12 @@ func (p post) failed() string {
 	if hint == "" && p.t.End != nil {
 		hint = p.t.End.Hint
 	}
-	s := addressed(p.By, "this stopped while "+doing(p.t)+": "+sentence(reason))
+	s := addressed(p.By, "this stopped while "+doing(p.t)+": "+markdown.Sentence(reason))
 	saved := ""
 	if len(p.t.Saved) > 0 && !strings.Contains(hint, "saved") {
 		saved = "What was done so far is saved."
 	}
-	return paragraphs(
+	return markdown.Paragraphs(
 		s,
 		strings.TrimSpace(strings.Join([]string{p.v.hint(hint), saved}, " ")),
 		p.goOn(hint)+" More is in "+p.v.log(p.t, "the log")+".",
@@ -179,9 +181,9 @@ func (p post) failed() string {
 // goOn says how a task that failed goes on, as far as its hint does not.
 func (p post) goOn(hint string) string {
 	switch budget := p.t.End != nil && p.t.End.Class == state.ClassBudget; {
-	case budget, commandsIn(hint, "retry fresh"): // the hint says how to go on, and nothing else does
+	case budget, command.Names(hint, "retry fresh"): // the hint says how to go on, and nothing else does
 		return "To end the task instead, write " + p.v.say("cancel") + "."
-	case commandsIn(hint, "retry"):
+	case command.Names(hint, "retry"):
 		return "To begin again on a new VM, write " + p.v.say("retry fresh") + "."
 	}
 	return fmt.Sprintf("Go on from there with %s, or from a new VM with %s.", p.v.say("retry"), p.v.say("retry fresh"))
@@ -208,7 +210,7 @@ func (p post) ended() string {
 	first := "The task is over."
 	switch {
 	case t.Phase == state.PhaseDone && t.PR != nil && t.PR.State == "merged":
-		first = fmt.Sprintf("%s is merged; the task is done.", link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL))
+		first = fmt.Sprintf("%s is merged; the task is done.", markdown.Link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL))
 	case t.Phase == state.PhaseDone:
 		first = "The task is done."
 	case t.Phase == state.PhaseCancelled:
@@ -221,7 +223,7 @@ func (p post) ended() string {
 	if kept != "" || t.End != nil && t.End.Class == state.ClassBack {
 		kept = strings.TrimSpace(kept + " " + p.v.say("plan") + " on the issue starts a new task, from the beginning.")
 	}
-	return paragraphs(first, kept, totals(t, p.v), stepTotals(t), vmTotals(t, p.v))
+	return markdown.Paragraphs(first, kept, totals(t, p.v), stepTotals(t), vmTotals(t, p.v))
 }
 
 // kept says what of a canceled task's work is still there, and what for.
@@ -240,13 +242,13 @@ func (p post) kept() string {
 	if t.Branch.Head != "" {
 		switch p.v.Branch {
 		case BranchThere:
-			s = append(s, "The branch "+code(t.Branch.Name)+" stays.")
+			s = append(s, "The branch "+markdown.Code(t.Branch.Name)+" stays.")
 		case BranchGone:
-			s = append(s, "The branch "+code(t.Branch.Name)+" was deleted.")
+			s = append(s, "The branch "+markdown.Code(t.Branch.Name)+" was deleted.")
 		}
 	}
 	if t.PR != nil && t.PR.State == "open" {
-		s = append(s, "The pull request "+link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL)+" is still open.")
+		s = append(s, "The pull request "+markdown.Link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL)+" is still open.")
 	}
 	return strings.Join(s, " ")
 }
@@ -266,7 +268,7 @@ func totals(t *state.Task, v View) string {
 	fmt.Fprintf(&b, "| %s | %d | %s | %d | %s |", money(t.Money), runs(t), words.Span(t.Active), t.Round, whole)
 	for i := len(t.Plans) - 1; i >= 0; i-- {
 		if t.Plans[i].Kind == state.PlanThorough && t.Plans[i].Estimate != "" {
-			fmt.Fprintf(&b, "\n\nThe plan's estimate was: %s", sentence(t.Plans[i].Estimate))
+			fmt.Fprintf(&b, "\n\nThe plan's estimate was: %s", markdown.Sentence(t.Plans[i].Estimate))
 			break
 		}
 	}

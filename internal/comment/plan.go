@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/comment/command"
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
@@ -12,7 +14,7 @@ import (
 func (p post) plan() string {
 	plan := p.revision()
 	if plan == nil {
-		return "The plan " + hash8(p.Hash) + " is not kept any more. " + p.v.say("replan") + " makes a new one."
+		return "The plan " + markdown.ShortHash(p.Hash) + " is not kept any more. " + p.v.say("replan") + " makes a new one."
 	}
 	if plan.Publish != nil {
 		return p.changes(plan)
@@ -28,13 +30,13 @@ func (p post) plan() string {
 		case words == "":
 			changed += "see the text."
 		case len(words) <= 400 && !strings.Contains(words, "\n"):
-			changed += sentence(words)
+			changed += markdown.Sentence(words)
 		default:
-			changed += "\n\n" + embedCut(words, p.budget/4, p.v.log(p.t, "the log"))
+			changed += "\n\n" + markdown.EmbedTruncated(words, p.budget/4, p.v.log(p.t, "the log"))
 		}
 	}
-	return paragraphs(
-		fmt.Sprintf("## %s, revision %d (%s)", title, plan.Revision, hash8(plan.Hash)),
+	return markdown.Paragraphs(
+		fmt.Sprintf("## %s, revision %d (%s)", title, plan.Revision, markdown.ShortHash(plan.Hash)),
 		changed,
 		p.planText(plan),
 		planFacts(plan),
@@ -47,20 +49,20 @@ func (p post) plan() string {
 // planText is the plan in full, behind a line if it is very long; what the budget cuts off is named.
 func (p post) planText(plan *state.Plan) string {
 	summary := ""
-	text := embedFolded("The plan in full", plan.Text, 10_000, p.budget, p.v.log(p.t, "the log")+", which has the whole plan")
+	text := markdown.EmbedFolded("The plan in full", plan.Text, 10_000, p.budget, p.v.log(p.t, "the log")+", which has the whole plan")
 	if strings.HasPrefix(text, "<details>") {
-		summary = sentence(plan.Summary)
+		summary = markdown.Sentence(plan.Summary)
 	}
-	return paragraphs(summary, text)
+	return markdown.Paragraphs(summary, text)
 }
 
 func planFacts(plan *state.Plan) string {
 	var parts []string
 	if len(plan.Files) > 0 {
-		parts = append(parts, "**Files:** "+codes(plan.Files, 20))
+		parts = append(parts, "**Files:** "+markdown.CodeList(plan.Files, 20))
 	}
 	if plan.Estimate != "" {
-		parts = append(parts, "**Estimate:** "+sentence(plan.Estimate))
+		parts = append(parts, "**Estimate:** "+markdown.Sentence(plan.Estimate))
 	}
 	return strings.Join(parts, "\n\n")
 }
@@ -75,7 +77,7 @@ func (p post) approval(plan *state.Plan) string {
 	how := "Tick the box, give this comment a 👍, or write "
 	if len(plan.Approaches) > 1 {
 		boxes = nil
-		for i, title := range plan.Approaches[:min(len(plan.Approaches), maxChoice)] {
+		for i, title := range plan.Approaches[:min(len(plan.Approaches), command.MaxChoice)] {
 			boxes = append(boxes, ApproachBox(plan.Hash, i+1, title))
 		}
 		how = "Tick one box or write " + p.v.say(fmt.Sprintf("approve %s 2", plan.Short())) + " to choose. A 👍 on this comment, or "
@@ -86,7 +88,7 @@ func (p post) approval(plan *state.Plan) string {
 	} else {
 		how += "."
 	}
-	return paragraphs(
+	return markdown.Paragraphs(
 		fmt.Sprintf("### Approve revision %d?", plan.Revision),
 		strings.Join(boxes, "\n"),
 		how+" "+next,
@@ -106,9 +108,9 @@ func (p post) reminder() string {
 	}
 	named := fmt.Sprintf("revision %d of the %s", plan.Revision, words.Plan(plan.Kind))
 	if to(p.t.Trigger.By) == "" {
-		named = upper(named)
+		named = markdown.Capitalize(named)
 	}
-	s := fmt.Sprintf("%s%s (%s) has waited for an approval since %s.", to(p.t.Trigger.By), link(named, plan.CommentURL), hash8(plan.Hash), p.v.clock(plan.PostedAt))
+	s := fmt.Sprintf("%s%s (%s) has waited for an approval since %s.", to(p.t.Trigger.By), markdown.Link(named, plan.CommentURL), markdown.ShortHash(plan.Hash), p.v.clock(plan.PostedAt))
 	if expire := p.t.Settings.Limits.Expire; expire > 0 && !plan.PostedAt.IsZero() {
 		s += fmt.Sprintf(" At %s the task is cancelled by itself.", p.v.clock(plan.PostedAt.Add(expire)))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
@@ -52,7 +53,7 @@ type prWriter struct {
 
 // own is the text where there is no template.
 func (w prWriter) own() string {
-	return paragraphs(
+	return markdown.Paragraphs(
 		"## Motivation", w.motivation(),
 		"## What changed", w.changes(),
 		"## Checks", w.checks(),
@@ -82,7 +83,7 @@ func (w prWriter) fill() string {
 		body = nil
 	}
 	fenced := false
-	for l := range strings.Lines(htmlComment.ReplaceAllString(normalise(w.in.Template), "")) {
+	for l := range strings.Lines(htmlComment.ReplaceAllString(markdown.Normalize(w.in.Template), "")) {
 		l = strings.TrimRight(l, "\n")
 		if strings.HasPrefix(strings.TrimSpace(l), "```") {
 			fenced = !fenced
@@ -102,7 +103,7 @@ func (w prWriter) fill() string {
 			out = append(out, need.heading, need.text)
 		}
 	}
-	return paragraphs(append(out, w.foot())...)
+	return markdown.Paragraphs(append(out, w.foot())...)
 }
 
 // topics says by which words of a heading a section is known. The first that fits is used.
@@ -149,18 +150,18 @@ func (w prWriter) section(heading string, body []string, used map[string]bool) s
 
 // motivation says why: the issue, and what the plan makes of it.
 func (w prWriter) motivation() string {
-	s := fmt.Sprintf("#%d: %s", w.t.Key.Issue, sentence(w.t.Frozen.Title))
+	s := fmt.Sprintf("#%d: %s", w.t.Key.Issue, markdown.Sentence(w.t.Frozen.Title))
 	if p := w.plan(); p != nil && p.Summary != "" {
-		s += "\n\n" + embedCut(p.Summary, w.budget/4, "the plan")
+		s += "\n\n" + markdown.EmbedTruncated(p.Summary, w.budget/4, "the plan")
 	}
 	return s
 }
 
 func (w prWriter) changes() string {
 	if strings.TrimSpace(w.in.Summary) == "" {
-		return paragraphs("See the commits, one step of the plan each.", decisions(w.t), list(w.in.Notes, 10))
+		return markdown.Paragraphs("See the commits, one step of the plan each.", decisions(w.t), markdown.BulletList(w.in.Notes, 10))
 	}
-	return paragraphs(embedFolded("What changed, in full", w.in.Summary, 4000, w.budget, w.v.log(w.t, "the log")), decisions(w.t), list(w.in.Notes, 10))
+	return markdown.Paragraphs(markdown.EmbedFolded("What changed, in full", w.in.Summary, 4000, w.budget, w.v.log(w.t, "the log")), decisions(w.t), markdown.BulletList(w.in.Notes, 10))
 }
 
 // checks is a table of the repository's own commands.
@@ -178,7 +179,7 @@ func (w prWriter) checks() string {
 		result := "passed"
 		switch {
 		case c.Skipped != "" && c.Code == 0 && !c.TimedOut:
-			result = "skipped: " + cell(line(c.Skipped, 100))
+			result = "skipped: " + markdown.Cell(markdown.Line(c.Skipped, 100))
 		case c.TimedOut:
 			result = "**timed out**"
 		case c.Code != 0:
@@ -188,7 +189,7 @@ func (w prWriter) checks() string {
 		if what == "" {
 			what = c.Command
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(code(clipped(what, 100))), result, words.Span(c.Duration))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", markdown.Cell(markdown.Code(markdown.CutWithNote(what, 100))), result, words.Span(c.Duration))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
@@ -196,8 +197,8 @@ func (w prWriter) checks() string {
 // outOfScope is what the plan says that it leaves alone.
 func (w prWriter) outOfScope() string {
 	if p := w.plan(); p != nil {
-		if s := Section(p.Text, "out of scope"); s != "" {
-			return embedCut(s, w.budget/4, "the plan")
+		if s := markdown.Section(p.Text, "out of scope"); s != "" {
+			return markdown.EmbedTruncated(s, w.budget/4, "the plan")
 		}
 	}
 	return "The plan names nothing."
@@ -208,11 +209,11 @@ func (w prWriter) planLine() string {
 	if p == nil {
 		return "There was no plan to approve: the repository's settings ask for none."
 	}
-	s := fmt.Sprintf("The %s, revision %d (%s)", link(words.Plan(p.Kind), p.CommentURL), p.Revision, hash8(p.Hash))
+	s := fmt.Sprintf("The %s, revision %d (%s)", markdown.Link(words.Plan(p.Kind), p.CommentURL), p.Revision, markdown.ShortHash(p.Hash))
 	if a := w.t.Approval; a != nil && a.Hash == p.Hash {
 		s += ", approved by " + name(a.By)
 		if a.With != "" {
-			s += " with the condition: " + line(a.With, 300)
+			s += " with the condition: " + markdown.Line(a.With, 300)
 		}
 	}
 	return s + "."
@@ -224,12 +225,12 @@ func (w prWriter) issueLine() string {
 	if w.t.Branch.Base == w.t.Repo.DefaultBranch {
 		return fmt.Sprintf("Closes #%d", n)
 	}
-	return fmt.Sprintf("For #%d, which stays open: the base is %s, not the default branch.", n, code(w.t.Branch.Base))
+	return fmt.Sprintf("For #%d, which stays open: the base is %s, not the default branch.", n, markdown.Code(w.t.Branch.Base))
 }
 
 // foot is what every pull request says at its end.
 func (w prWriter) foot() string {
-	return paragraphs("---", w.planLine()+" "+w.issueLine()+endPeriod(w.issueLine()),
+	return markdown.Paragraphs("---", w.planLine()+" "+w.issueLine()+endPeriod(w.issueLine()),
 		fmt.Sprintf("<sub>Reviews by people with write permission are answered here. %s · %s lists the commands.</sub>", w.v.log(w.t, "Log"), w.v.say("help")))
 }
 
@@ -253,30 +254,4 @@ func (w prWriter) plan() *state.Plan {
 		}
 	}
 	return nil
-}
-
-// Section returns what stands in a Markdown text under the first heading that contains the words, up
-// to the next heading of the same or a higher level. It is empty if there is none.
-func Section(text, words string) string {
-	var out []string
-	level, fenced := 0, false
-	for l := range strings.Lines(normalise(text)) {
-		l = strings.TrimRight(l, "\n")
-		if strings.HasPrefix(strings.TrimSpace(l), "```") {
-			fenced = !fenced
-		}
-		if m := atxHeading.FindStringSubmatch(l); m != nil && !fenced {
-			switch {
-			case level > 0 && len(m[2]) <= level:
-				return strings.TrimSpace(strings.Join(out, "\n"))
-			case level == 0 && strings.Contains(strings.ToLower(l), strings.ToLower(words)):
-				level = len(m[2])
-				continue
-			}
-		}
-		if level > 0 {
-			out = append(out, l)
-		}
-	}
-	return strings.TrimSpace(strings.Join(out, "\n"))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -18,8 +19,8 @@ const maxIssueTitle = 200
 // Proposed returns title and text of an issue that an agent proposed and a person wants. Both are the agent's
 // words: nobody is called, nothing is closed, and it says where it comes from.
 func Proposed(t *state.Task, p *state.Proposal, v View) (title, body string) {
-	title = strings.Join(strings.Fields(tidy(p.Title)), " ")
-	if cut, more := clip(title, maxIssueTitle); more > 0 {
+	title = strings.Join(strings.Fields(markdown.Clean(p.Title)), " ")
+	if cut, more := markdown.Cut(title, maxIssueTitle); more > 0 {
 		title = strings.TrimRight(cut, " ") + " …"
 	}
 	title = strings.ReplaceAll(title, "@", "@\u2060") // a title calls people, too
@@ -27,8 +28,8 @@ func Proposed(t *state.Task, p *state.Proposal, v View) (title, body string) {
 		title = fmt.Sprintf("Found while working on #%d", t.Key.Issue)
 	}
 	for _, budget := range budgets() {
-		body = paragraphs(
-			embedCut(p.Body, budget, v.log(t, "the log")), "---",
+		body = markdown.Paragraphs(
+			markdown.EmbedTruncated(p.Body, budget, v.log(t, "the log")), "---",
 			fmt.Sprintf("<sub>Proposed by the agent that works on #%d, and created at the word of %s. %s</sub>", t.Key.Issue, name(p.By), v.log(t, "Log")),
 		)
 		if utf8.RuneCountInString(body) <= MaxLength-300 {
@@ -44,7 +45,7 @@ func (p post) issueFailed() string {
 	if len(p.Items) > 0 {
 		n = p.Items[0]
 	}
-	return addressed(p.By, fmt.Sprintf("proposal %s could not be made an issue. %s %s tries again.", n, sentence(p.Text), p.v.say("create issue "+n)))
+	return addressed(p.By, fmt.Sprintf("proposal %s could not be made an issue. %s %s tries again.", n, markdown.Sentence(p.Text), p.v.say("create issue "+n)))
 }
 
 // proposals lists the proposed issues that nobody has had created, with the command that does it.
@@ -57,7 +58,7 @@ func proposals(t *state.Task, v View) string {
 			continue
 		}
 		if open++; open <= state.MaxRunProposals {
-			fmt.Fprintf(&b, "- %s: %s\n", v.say("create issue "+strconv.Itoa(p.N)), sentence(p.Title))
+			fmt.Fprintf(&b, "- %s: %s\n", v.say("create issue "+strconv.Itoa(p.N)), markdown.Sentence(p.Title))
 		}
 	}
 	if open == 0 {
@@ -75,7 +76,7 @@ func (p post) created() string {
 		n, err := strconv.Atoi(p.Items[0])
 		if err == nil && n >= 1 && n <= len(p.t.Proposed) && p.t.Proposed[n-1].Issue != 0 {
 			made := p.t.Proposed[n-1]
-			return fmt.Sprintf("Proposal %d is %s now.", n, link(fmt.Sprintf("#%d", made.Issue), made.URL))
+			return fmt.Sprintf("Proposal %d is %s now.", n, markdown.Link(fmt.Sprintf("#%d", made.Issue), made.URL))
 		}
 	}
 	return "The proposed issue is created."
@@ -100,7 +101,7 @@ func decisions(t *state.Task) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return "Decided on the way:\n\n" + list(all[max(0, len(all)-maxDecisions):], maxDecisions)
+	return "Decided on the way:\n\n" + markdown.BulletList(all[max(0, len(all)-maxDecisions):], maxDecisions)
 }
 
 // lastStep is the newest step that the agent said to be done, for the status comment.
@@ -114,5 +115,5 @@ func lastStep(t *state.Task) string {
 	if done == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d, last: %s", done, line(text, 120))
+	return fmt.Sprintf("%d, last: %s", done, markdown.Line(text, 120))
 }

@@ -7,10 +7,9 @@ package comment
 // notice. A sentence that tells a person what went wrong is followed by one that tells the remedy.
 
 import (
-	"strings"
 	"unicode/utf8"
 
-	"github.com/errand-bot/errand/internal/words"
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -54,7 +53,7 @@ func ShowsPlan(t *state.Task, p state.Post, v View) bool {
 		return false
 	}
 	_, budget := fit(t, p, v)
-	_, missing := clip(plan.Text, budget)
+	_, missing := markdown.Cut(plan.Text, budget)
 	return missing == 0
 }
 
@@ -95,7 +94,9 @@ func (p post) text() string {
 }
 
 // embed shows the post's untrusted text within the budget.
-func (p post) embed() string { return embedCut(p.Text, p.budget, p.v.log(p.t, "the log")) }
+func (p post) embed() string {
+	return markdown.EmbedTruncated(p.Text, p.budget, p.v.log(p.t, "the log"))
+}
 
 // revision is the plan that the post is about, or nil.
 func (p post) revision() *state.Plan {
@@ -105,28 +106,4 @@ func (p post) revision() *state.Plan {
 		}
 	}
 	return nil
-}
-
-// list writes safe lines as bullet points, at most limit of them.
-func list(items []string, limit int) string {
-	var b strings.Builder
-	for i, s := range items {
-		if i == limit {
-			b.WriteString("- and " + words.Many(len(items)-limit, "more line") + "\n")
-			break
-		}
-		b.WriteString("- " + line(s, 300) + "\n")
-	}
-	return strings.TrimRight(b.String(), "\n")
-}
-
-// paragraphs joins what is not empty with blank lines.
-func paragraphs(parts ...string) string {
-	var kept []string
-	for _, s := range parts {
-		if s = strings.Trim(s, "\n"); strings.TrimSpace(s) != "" {
-			kept = append(kept, s)
-		}
-	}
-	return strings.Join(kept, "\n\n")
 }

@@ -194,12 +194,3 @@ func TestRenderKeepsTheLimit(t *testing.T) {
 		})
 	}
 }
-
-func TestHelpAndTableNameEveryCommand(t *testing.T) {
-	t.Parallel()
-	for _, c := range Commands() {
-		if !strings.Contains(Help("errand"), c.Usage) || !strings.Contains(CommandTable(), c.Usage) {
-			t.Errorf("%s is missing", c.Verb)
-		}
-	}
-}

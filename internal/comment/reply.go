@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/comment/command"
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/machine"
@@ -13,7 +15,7 @@ import (
 func (p post) reply() string {
 	switch p.Reason {
 	case state.ReplyHelp:
-		return "What can be written here, by people with write permission:\n\n" + Help(p.v.Slug)
+		return "What can be written here, by people with write permission:\n\n" + command.Help(p.v.Slug)
 	case state.ReplyUnknown:
 		return p.unknown()
 	case state.ReplyStatus:
@@ -54,7 +56,7 @@ func (p post) replyWords() string {
 		if model == "" {
 			model = p.t.Model
 		}
-		return "The next run uses the model " + code(model) + "; a run under way goes on with its own."
+		return "The next run uses the model " + markdown.Code(model) + "; a run under way goes on with its own."
 	case state.ReplyModelUnknown:
 		return p.modelUnknown()
 	case state.ReplyTicketNoted:
@@ -99,19 +101,19 @@ func (p post) ticketNoted() string {
 	case p.t.Branch.Name != "":
 		into = "the commits and the pull request"
 	}
-	return fmt.Sprintf("The ticket key %s is used for %s, wherever the repository's templates have `{key}`.", code(ticket), into)
+	return fmt.Sprintf("The ticket key %s is used for %s, wherever the repository's templates have `{key}`.", markdown.Code(ticket), into)
 }
 
 // unknown answers a word that looks like a command. Text is the nearest one, Items[0] what was written.
 func (p post) unknown() string {
 	wrote := "That"
 	if len(p.Items) > 0 && p.Items[0] != "" {
-		wrote, _ = clip(p.Items[0], 80)
-		wrote = code(wrote)
+		wrote, _ = markdown.Cut(p.Items[0], 80)
+		wrote = markdown.Code(wrote)
 	}
 	s := wrote + " is not a command here."
 	if p.Text != "" {
-		s += " Did you mean " + p.v.say(strings.Trim(code(p.Text), "`")) + "?"
+		s += " Did you mean " + p.v.say(strings.Trim(markdown.Code(p.Text), "`")) + "?"
 	}
 	return s + " Nothing was done; " + p.v.say("help") + " lists the commands."
 }
@@ -121,10 +123,10 @@ func (p post) tooMany() string {
 	s := fmt.Sprintf("A comment may give %d commands; the first %d of yours were carried out, the others were not", machine.MaxOrders, machine.MaxOrders)
 	var left []string
 	for _, words := range p.Items {
-		left = append(left, code(words))
+		left = append(left, markdown.Code(words))
 	}
 	if p.Text != "" {
-		left = append(left, line(p.Text, 20)+" more")
+		left = append(left, markdown.Line(p.Text, 20)+" more")
 	}
 	if len(left) > 0 {
 		s += ": " + strings.Join(left, ", ")
@@ -136,10 +138,10 @@ func (p post) tooMany() string {
 func (p post) modelUnknown() string {
 	names := make([]string, 0, len(p.Items))
 	for _, n := range p.Items {
-		names = append(names, code(n))
+		names = append(names, markdown.Code(n))
 	}
-	wrote, _ := clip(p.Text, 80)
-	s := "The model " + code(wrote) + " is not offered here, so the next run uses the same as before."
+	wrote, _ := markdown.Cut(p.Text, 80)
+	s := "The model " + markdown.Code(wrote) + " is not offered here, so the next run uses the same as before."
 	if len(names) > 0 {
 		s += " There are: " + strings.Join(names, ", ") + "."
 	}
@@ -160,7 +162,7 @@ func (p post) status() string {
 	return s + awaited(t, p.v) + " More is in " + p.statusLink() + "."
 }
 
-func (p post) statusLink() string { return link("the status comment", p.t.Status.URL) }
+func (p post) statusLink() string { return markdown.Link("the status comment", p.t.Status.URL) }
 
 // noBudget says that there is no cap on cost to raise.
 func noBudget(v View, m state.Money) string {

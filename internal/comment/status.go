@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/comment/command"
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
@@ -75,7 +77,7 @@ func awaited(t *state.Task, v View) string {
 	case state.PhaseInterrupted:
 		return "**Awaited:** nothing; the task goes on by itself. " + v.say("retry") + " goes on at once."
 	case state.PhaseFailed:
-		if t.End != nil && (t.End.Class == state.ClassBudget || commandsIn(t.End.Hint, "retry")) {
+		if t.End != nil && (t.End.Class == state.ClassBudget || command.Names(t.End.Hint, "retry")) {
 			return "**Awaited:** a word by a person with write permission. " + endText(t, v)
 		}
 		return "**Awaited:** " + v.say("retry") + " by a person with write permission. " + endText(t, v)
@@ -94,7 +96,7 @@ func awaitedApproval(t *state.Task) string {
 		return "**Awaited:** a person with write permission to ask for a new revision; the present one can no longer be approved."
 	}
 	return fmt.Sprintf("**Awaited:** a 👍 on %s (%s), by a person with write permission, or a comment that asks for a change.",
-		link(fmt.Sprintf("revision %d", p.Revision), p.CommentURL), hash8(p.Hash))
+		markdown.Link(fmt.Sprintf("revision %d", p.Revision), p.CommentURL), markdown.ShortHash(p.Hash))
 }
 
 func awaitedAnswer(t *state.Task, v View) string {
@@ -104,7 +106,7 @@ func awaitedAnswer(t *state.Task, v View) string {
 	if t.Question.Kind == state.AskStopped {
 		return "**Awaited:** " + v.say("retry") + ", or a comment that says how to go on."
 	}
-	where := link("the question", commentURL(t, t.Question.Comment))
+	where := markdown.Link("the question", commentURL(t, t.Question.Comment))
 	return "**Awaited:** an answer to " + where + ", by a person with write permission."
 }
 
@@ -112,14 +114,7 @@ func endText(t *state.Task, v View) string {
 	if t.End == nil {
 		return ""
 	}
-	return strings.TrimSpace(sentence(upper(t.End.Reason)) + " " + v.hint(t.End.Hint))
-}
-
-func upper(s string) string {
-	if s != "" && 'a' <= s[0] && s[0] <= 'z' {
-		return string(s[0]-'a'+'A') + s[1:]
-	}
-	return s
+	return strings.TrimSpace(markdown.Sentence(markdown.Capitalize(t.End.Reason)) + " " + v.hint(t.End.Hint))
 }
 
 // phaseTable lists the last phases with their times.
@@ -141,7 +136,7 @@ func phaseTable(t *state.Task, v View) string {
 		} else if t.Ended() {
 			took = ""
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", words.Phase(h.Phase), v.clock(h.At), took, cell(line(h.Why, 100)))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", words.Phase(h.Phase), v.clock(h.At), took, markdown.Cell(markdown.Line(h.Why, 100)))
 	}
 	return b.String() + "\n"
 }
@@ -161,7 +156,7 @@ func facts(t *state.Task, v View) []string {
 		add("**%s:** %s", label, planState(t, p, v))
 	}
 	if t.Branch.Name != "" {
-		add("**Branch:** %s from %s", code(t.Branch.Name), code(t.Branch.Base))
+		add("**Branch:** %s from %s", markdown.Code(t.Branch.Name), markdown.Code(t.Branch.Base))
 	}
 	if t.PR != nil {
 		add("**Pull request:** %s", prState(t.PR))
@@ -177,10 +172,10 @@ func facts(t *state.Task, v View) []string {
 		add("**VM:** %s", s)
 	}
 	if n := len(t.Saved); n > 0 {
-		add("**Saved work:** of %s, %s", v.clock(t.Saved[n-1].At), line(t.Saved[n-1].Why, 80))
+		add("**Saved work:** of %s, %s", v.clock(t.Saved[n-1].At), markdown.Line(t.Saved[n-1].Why, 80))
 	}
 	if n := len(t.Context.Stripped); n > 0 {
-		add("**Hidden content** was taken out of the text before the agent saw it: %s", line(strings.Join(t.Context.Stripped, ", "), 400))
+		add("**Hidden content** was taken out of the text before the agent saw it: %s", markdown.Line(strings.Join(t.Context.Stripped, ", "), 400))
 	}
 	if t.Ignored > 0 {
 		add("**Ignored:** %s by people without write permission", words.Many(t.Ignored, "attempt"))
@@ -199,7 +194,7 @@ func launchNotes(t *state.Task) string {
 	if last == nil || len(last.Notes) == 0 {
 		return ""
 	}
-	return line(strings.Join(last.Notes, ", "), 150)
+	return markdown.Line(strings.Join(last.Notes, ", "), 150)
 }
 
 func runs(t *state.Task) int {
@@ -227,13 +222,13 @@ func stepText(t *state.Task, v View) string {
 		s += fmt.Sprintf(" of round %d", t.Round)
 	}
 	if r.Model != "" {
-		s += ", " + code(r.Model)
+		s += ", " + markdown.Code(r.Model)
 	}
 	if r.Turns > 0 {
 		s += ", " + words.Many(r.Turns, "turn")
 	}
 	if r.Doing != "" {
-		s += ": " + line(r.Doing, 100)
+		s += ": " + markdown.Line(r.Doing, 100)
 	}
 	if !r.Sign.IsZero() {
 		s += fmt.Sprintf(" (last sign of life %s, %s ago)", v.clock(r.Sign), words.Span(v.Now.Sub(r.Sign)))
@@ -243,7 +238,7 @@ func stepText(t *state.Task, v View) string {
 
 // planState says which plan is the newest and what became of it.
 func planState(t *state.Task, p *state.Plan, v View) string {
-	s := fmt.Sprintf("%s, revision %d, %s", words.Plan(p.Kind), p.Revision, link(hash8(p.Hash), p.CommentURL))
+	s := fmt.Sprintf("%s, revision %d, %s", words.Plan(p.Kind), p.Revision, markdown.Link(markdown.ShortHash(p.Hash), p.CommentURL))
 	a := t.Approval
 	if p.Publish != nil {
 		a = p.Publish.Approved
@@ -260,7 +255,7 @@ func planState(t *state.Task, p *state.Plan, v View) string {
 }
 
 func prState(p *state.PR) string {
-	s := link(fmt.Sprintf("#%d", p.Number), p.URL)
+	s := markdown.Link(fmt.Sprintf("#%d", p.Number), p.URL)
 	if p.Draft {
 		s += ", draft"
 	}
@@ -268,7 +263,7 @@ func prState(p *state.PR) string {
 		s += ", " + p.State
 	}
 	if p.Checks != "" {
-		s += ", checks: " + line(p.Checks, 40)
+		s += ", checks: " + markdown.Line(p.Checks, 40)
 	}
 	if p.Ready && p.State == "open" {
 		s += ", ready to merge"
@@ -288,12 +283,12 @@ func withheld(t *state.Task) string {
 			fmt.Fprintf(&b, "- and %d more\n", len(list)-i)
 			break
 		}
-		what := link("A comment", commentURL(t, w.ID))
+		what := markdown.Link("A comment", commentURL(t, w.ID))
 		if w.ID == 0 {
 			what = "The issue's own text"
 		}
-		fmt.Fprintf(&b, "- %s by %s: %s\n", what, name(w.By), sentence(w.Reason))
+		fmt.Fprintf(&b, "- %s by %s: %s\n", what, name(w.By), markdown.Sentence(w.Reason))
 	}
 	b.WriteString("\nA 👍 on it by a person with write permission lets the agent see it.")
-	return fold(fmt.Sprintf("%s withheld from the agent", words.Many(len(list), "text")), strings.TrimRight(b.String(), "\n"))
+	return markdown.Fold(fmt.Sprintf("%s withheld from the agent", words.Many(len(list), "text")), strings.TrimRight(b.String(), "\n"))
 }

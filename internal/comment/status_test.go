@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -125,7 +126,7 @@ var ourHTML = regexp.MustCompile(`(?m)^<details><summary>\d+ texts? withheld fro
 
 // dangersApartFromOurs allows the links and the HTML that are ours.
 func dangersApartFromOurs(s string) string {
-	why := dangers(ourLink.ReplaceAllString(ourHTML.ReplaceAllString(strings.TrimSuffix(s, Marker("status")), ""), "$1"))
+	why := markdown.Danger(ourLink.ReplaceAllString(ourHTML.ReplaceAllString(strings.TrimSuffix(s, Marker("status")), ""), "$1"))
 	return why
 }
 

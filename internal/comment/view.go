@@ -5,8 +5,9 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/errand-bot/errand/internal/comment/command"
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
@@ -54,10 +55,12 @@ func (v View) marked(text string) string {
 }
 
 // hint returns a sentence about the remedy, with its commands as people have to write them.
-func (v View) hint(text string) string { return addMentions(v.Slug, sentence(upper(text))) }
+func (v View) hint(text string) string {
+	return command.AddMentions(v.Slug, markdown.Sentence(markdown.Capitalize(text)))
+}
 
 // say returns a command as people write it, as code.
-func (v View) say(text string) string { return say(v.Slug, text) }
+func (v View) say(text string) string { return command.WithMention(v.Slug, text) }
 
 // clock shows a time: the hour for today, with the day for others.
 func (v View) clock(at time.Time) string {
@@ -73,7 +76,7 @@ func unpriced(m state.Money) string {
 	if m.Unpriced == "" {
 		return ""
 	}
-	return "; no price is set for the model " + code(line(m.Unpriced, 60)) + ", so the dearest was taken"
+	return "; no price is set for the model " + markdown.Code(markdown.Line(m.Unpriced, 60)) + ", so the dearest was taken"
 }
 
 // money shows what was spent, of what may be.
@@ -114,82 +117,15 @@ func addressed(p state.Person, text string) string {
 	if mention := to(p); mention != "" {
 		return mention + text
 	}
-	return upper(text)
+	return markdown.Capitalize(text)
 }
 
 // name shows a person without notifying them.
 func name(p state.Person) string {
-	if s := code(strings.ReplaceAll(p.Login, "|", "")); s != "" {
+	if s := markdown.Code(strings.ReplaceAll(p.Login, "|", "")); s != "" {
 		return s
 	}
 	return "somebody"
-}
-
-// line makes untrusted text safe within a line of ours, cut to a number of characters. It never
-// holds a line break.
-func line(s string, limit int) string {
-	s = strings.Join(strings.Fields(tidy(s)), " ")
-	if cut, more := clip(s, limit); more > 0 {
-		s = strings.TrimRight(cut, " ") + " …"
-	}
-	if s == "" {
-		return ""
-	}
-	safe, ok := strings.CutPrefix(Embed("x "+s), "x ")
-	if !ok || strings.Contains(safe, "\n") {
-		safe = "`" + strings.ReplaceAll(s, "`", "'") + "`"
-		safe = breakMarkers(safe)
-	}
-	return unopened(safe)
-}
-
-// cell makes a line of ours fit into a table.
-func cell(s string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(s, `\|`, "|"), "|", `\|`)
-}
-
-// sentence makes untrusted text one safe sentence with a full stop.
-func sentence(s string) string {
-	s = line(s, 400)
-	if s == "" || strings.HasSuffix(s, ".") || strings.HasSuffix(s, "!") || strings.HasSuffix(s, "?") {
-		return s
-	}
-	return s + "."
-}
-
-// code shows a word as code; ticks in it are left out.
-func code(s string) string {
-	s = strings.Join(strings.Fields(strings.ReplaceAll(tidy(s), "`", "")), " ")
-	if s == "" {
-		return ""
-	}
-	if strings.HasSuffix(s, `\`) {
-		s += " "
-	}
-	return "`" + breakMarkers(s) + "`"
-}
-
-// codes shows a list of words as code, at most limit of them.
-func codes(list []string, limit int) string {
-	var out []string
-	for i, s := range list {
-		if i == limit {
-			out = append(out, fmt.Sprintf("and %d more", len(list)-limit))
-			break
-		}
-		if c := code(s); c != "" {
-			out = append(out, c)
-		}
-	}
-	return strings.Join(out, ", ")
-}
-
-// hash8 shows a commit or plan hash shortly, as code.
-func hash8(h string) string {
-	if len(h) > 8 {
-		h = h[:8]
-	}
-	return code(h)
 }
 
 // commentURL is the address of a comment on the task's issue.
@@ -200,54 +136,12 @@ func commentURL(t *state.Task, id int64) string {
 	return fmt.Sprintf("%s/issues/%d#issuecomment-%d", t.Repo.URL, t.Key.Issue, id)
 }
 
-// link shows words that lead somewhere, or the words alone.
-func link(words, url string) string {
-	if url == "" || strings.ContainsAny(url, " ()<>\n") {
-		return words
-	}
-	return "[" + words + "](" + url + ")"
-}
-
 var objectID = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
 // commit shows a commit with a link, if it is one.
 func commit(t *state.Task, id string) string {
 	if t.Repo.URL == "" || !objectID.MatchString(id) {
-		return hash8(id)
+		return markdown.ShortHash(id)
 	}
-	return link(hash8(id), t.Repo.URL+"/commit/"+id)
-}
-
-// quote makes every line a quoted one.
-func quote(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, l := range lines {
-		lines[i] = strings.TrimRight("> "+l, " ")
-	}
-	return strings.Join(lines, "\n")
-}
-
-// fold hides a text behind a line.
-func fold(title, body string) string {
-	return "<details><summary>" + title + "</summary>\n\n" + body + "\n\n</details>"
-}
-
-// embedFolded shows untrusted text, cut to the budget, behind a line if it is longer than so many
-// characters.
-func embedFolded(title, s string, long, budget int, more string) string {
-	text := embedCut(s, budget, more)
-	if utf8.RuneCountInString(text) > long {
-		return fold(title, text)
-	}
-	return text
-}
-
-// embedCut shows untrusted text, cut to the budget with a note of how much is missing.
-func embedCut(s string, budget int, more string) string {
-	cut, missing := clip(s, budget)
-	text := Embed(cut)
-	if missing > 0 {
-		text += fmt.Sprintf("\n\n*%d more characters: see %s.*", missing, more)
-	}
-	return text
+	return markdown.Link(markdown.ShortHash(id), t.Repo.URL+"/commit/"+id)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
@@ -19,7 +20,7 @@ func vmFact(t *state.Task, v View) string {
 	case t.Asleep != nil && !t.Ended() && t.Wakes() != nil:
 		s = "asleep since " + v.clock(t.Asleep.At) + ", " + words.Asleep(t.Asleep)
 	case n > 0:
-		s = "none now; the last one ended: " + line(words.VMEnd(t.VMs[n-1].Why), 80)
+		s = "none now; the last one ended: " + markdown.Line(words.VMEnd(t.VMs[n-1].Why), 80)
 	default:
 		return ""
 	}
@@ -56,12 +57,12 @@ func vmTotals(t *state.Task, v View) string {
 		if vm.Why == "" { // the present one, which the end of its task takes away
 			why = "the task is over; it is deleted now"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", cell(line(vm.Kind, 30)), v.clock(vm.CreatedAt), words.Span(vm.Hours(v.Now)), words.Cash(vm.Cost(v.Now), vm.Currency), cell(line(why, 80)))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", markdown.Cell(markdown.Line(vm.Kind, 30)), v.clock(vm.CreatedAt), words.Span(vm.Hours(v.Now)), words.Cash(vm.Cost(v.Now), vm.Currency), markdown.Cell(markdown.Line(why, 80)))
 	}
 	if more := rows - maxVMRows; more > 0 {
 		fmt.Fprintf(&b, "| *%s more* | | | | |\n", words.Many(more, "VM"))
 	}
-	return fold("VMs: "+words.VMUse(u), strings.TrimRight(b.String(), "\n"))
+	return markdown.Fold("VMs: "+words.VMUse(u), strings.TrimRight(b.String(), "\n"))
 }
 
 // vm tells what became of work that was put away, or should have been. Text is why.
@@ -73,11 +74,11 @@ func (p post) vm() string {
 		if len(p.Items) > 0 && p.Items[0] == string(state.SleepSnapshot) {
 			what = "snapshot"
 		}
-		return paragraphs("Nobody has gone on with this for long, so the "+what+" of its VM was deleted.", goesOn)
+		return markdown.Paragraphs("Nobody has gone on with this for long, so the "+what+" of its VM was deleted.", goesOn)
 	case state.VMNotWoken:
-		return paragraphs("A new VM could not take over what the last one had: "+sentence(p.Text)+" What was not published is lost.", goesOn, p.lastSaved())
+		return markdown.Paragraphs("A new VM could not take over what the last one had: "+markdown.Sentence(p.Text)+" What was not published is lost.", goesOn, p.lastSaved())
 	}
-	return paragraphs("The VM of this task ended before its work was put away: "+sentence(p.Text), goesOn, p.lastSaved())
+	return markdown.Paragraphs("The VM of this task ended before its work was put away: "+markdown.Sentence(p.Text), goesOn, p.lastSaved())
 }
 
 // lastSaved says what was last saved of the task's work, if anything was.
@@ -87,5 +88,5 @@ func (p post) lastSaved() string {
 		return ""
 	}
 	last := p.t.Saved[n-1]
-	return fmt.Sprintf("Saved is the work of %s: %s", p.v.clock(last.At), sentence(last.Why))
+	return fmt.Sprintf("Saved is the work of %s: %s", p.v.clock(last.At), markdown.Sentence(last.Why))
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/naming"
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/state"
 )
@@ -84,7 +84,7 @@ func checkSettings(t *testing.T, s state.Settings) {
 		t.Errorf("key %+v: %v", s.Key, err)
 	}
 	for _, template := range []string{s.Branch, s.Commit, s.Title} {
-		if _, err := comment.Expand(template, comment.Vars{Key: "A-1", Number: 7, Slug: "x", Task: "Do it"}); err != nil {
+		if _, err := naming.Expand(template, naming.Values{Key: "A-1", Number: 7, Slug: "x", Task: "Do it"}); err != nil {
 			t.Errorf("template: %v", err)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/modelapi"
+	"github.com/errand-bot/errand/internal/naming"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -180,7 +180,7 @@ func templateProblems(r *report, prefix, branch, commit, title string) {
 			continue
 		}
 		r.unless(!strings.ContainsAny(strings.TrimSpace(t.text), "\r\n"), prefix+t.key, "write the template in one line")
-		out, err := comment.Expand(t.text, comment.Vars{Number: 1, Slug: "x", Task: "x", Key: "K-1"})
+		out, err := naming.Expand(t.text, naming.Values{Number: 1, Slug: "x", Task: "x", Key: "K-1"})
 		r.fail(prefix+t.key, err)
 		r.unless(err != nil || out != "", prefix+t.key, "write a template, such as errand/{number}-{slug}")
 	}

@@ -1,10 +1,10 @@
 package main
 
-import "github.com/errand-bot/errand/internal/comment"
+import "github.com/errand-bot/errand/internal/comment/command"
 
 const commandsHead = `# Commands
 
-<!-- Made by ` + "`make generate`" + ` from the table in internal/comment. -->
+<!-- Made by ` + "`make generate`" + ` from the table in internal/comment/command. -->
 
 Write a command at the start of a line of a comment, after a mention of the App (the docs write ` + "`@errand`" + `; yours is the name
 of your App). The line must be part of a paragraph at the top level of the comment. errand ignores text in quotes, code, lists, tables, footnotes, HTML elements
@@ -42,5 +42,5 @@ comment. ` + "`base: NAME`" + ` in that comment starts from another branch. Remo
 
 // commands returns docs/commands.md.
 func commands(*source) (string, error) {
-	return commandsHead + comment.CommandTable() + commandsTail, nil
+	return commandsHead + command.DocTable() + commandsTail, nil
 }

@@ -2,7 +2,7 @@
 //
 //	docs/lifecycle.md       from the transition table of tasks and the doc comments of state
 //	docs/vm-lifecycle.md    from the transition table of VMs and the doc comments of state/vm
-//	docs/commands.md        from the command table of internal/comment
+//	docs/commands.md        from the command table of internal/comment/command
 //	docs/configuration.md   from the doc comments, keys and defaults of internal/config
 //	docs/repository-settings.md, config.example.yml  from the same
 //	docs/prices.md          from the prices of internal/modelapi

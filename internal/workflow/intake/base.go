@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/naming"
 	"github.com/errand-bot/errand/internal/shellrules"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/step"
@@ -37,14 +37,14 @@ func (s *Steps) branch(ctx context.Context, w *step.Attempt, st *state.Start, v 
 	} else if err != nil {
 		return err
 	}
-	b.Name, err = comment.Expand(st.Settings.Branch, step.Vars(t, s.ticket(t, st.Settings, v), s.Redact))
+	b.Name, err = naming.Expand(st.Settings.Branch, step.Vars(t, s.ticket(t, st.Settings, v), s.Redact))
 	if err != nil {
 		return &step.Problem{Reason: "The branch template cannot be used.", Hint: err.Error(), Class: "config", Permanent: true, Err: err}
 	}
 	if t.Gen > 1 { // an earlier life may have left its branch
 		b.Name = fmt.Sprintf("%s-%d", b.Name, t.Gen)
 	}
-	if !comment.ValidRef(b.Name) {
+	if !naming.ValidBranch(b.Name) {
 		return &step.Problem{Reason: fmt.Sprintf("The branch template gives `%s`, which git does not take as a name.", b.Name), Hint: "Change `branch:` in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true}
 	}
 	if clean, _ := s.Redact.Redact(b.Name); clean != b.Name { // values that are none may make one together, or in lower case

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/naming"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
@@ -192,7 +192,7 @@ func (s *Steps) existing(ctx context.Context, w *step.Attempt, st *state.Start, 
 	if t.Gen != 1 { // an earlier life may have left branches
 		return out, nil
 	}
-	ours, err := comment.BranchesOf(st.Settings.Branch, step.Vars(t, st.Ticket, s.Redact))
+	ours, err := naming.BranchesOf(st.Settings.Branch, step.Vars(t, st.Ticket, s.Redact))
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/step"
@@ -93,7 +93,7 @@ func (s *Steps) reread(ctx context.Context, repo forge.Repo, e state.Event, base
 		if err != nil {
 			return state.Event{}, err
 		}
-		p := comment.Parse(now.Body, self.Slug, c.OnPR)
+		p := command.Parse(now.Body, self.Slug, c.OnPR)
 		if !onlyWords(p.Orders) {
 			c.Withdrawn = state.NotReworded
 			break

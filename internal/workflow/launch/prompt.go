@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/naming"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
@@ -65,7 +65,7 @@ func (s *Steps) promptTask(t *state.Task) prompts.Task {
 	}
 	p := prompts.Task{
 		Owner: t.Repo.Owner, Repo: t.Repo.Name, Issue: t.Key.Issue, Run: t.Run.Seq, Base: t.Branch.Base, Branch: t.Branch.Name,
-		Subject: comment.SubjectForm(t.Settings.Commit, step.Vars(t, t.Ticket, s.Redact), t.Round > 0), MergeCommits: t.Settings.MergeCommits,
+		Subject: naming.SubjectForm(t.Settings.Commit, step.Vars(t, t.Ticket, s.Redact), t.Round > 0), MergeCommits: t.Settings.MergeCommits,
 		Protected: step.ProtectedPaths(s.Gate, t.Settings), Unprotected: step.ExceptedPaths(s.Gate, t.Settings), Shell: ownShell(t.Settings), Denied: deniedCommands(t.Settings), Turns: turns, Duration: t.Settings.Limits.Duration, Memory: s.Memory,
 	}
 	for _, c := range t.Settings.Setup {

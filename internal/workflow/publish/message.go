@@ -3,7 +3,7 @@ package publish
 import (
 	"strings"
 
-	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/naming"
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/workflow/step"
@@ -35,7 +35,7 @@ func (s *Steps) published(t *state.Task, message string) string {
 // begin the rest of the message.
 func (s *Steps) inForm(t *state.Task, message string) string {
 	line, rest, more := strings.Cut(message, "\n")
-	subject, kept := comment.Subject(t.Settings.Commit, step.Vars(t, t.Ticket, s.Redact), t.Round > 0, line)
+	subject, kept := naming.Subject(t.Settings.Commit, step.Vars(t, t.Ticket, s.Redact), t.Round > 0, line)
 	switch {
 	case subject == "":
 		return message // the template gives nothing

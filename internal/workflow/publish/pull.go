@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/naming"
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
@@ -46,7 +47,7 @@ func (s *Steps) newPR(ctx context.Context, w *step.Attempt) (forge.NewPR, error)
 	if err != nil {
 		return forge.NewPR{}, fmt.Errorf("read the pull-request template: %w", err)
 	}
-	title, err := comment.Expand(t.Settings.Title, step.Vars(t, t.Ticket, s.Redact))
+	title, err := naming.Expand(t.Settings.Title, step.Vars(t, t.Ticket, s.Redact))
 	if err != nil {
 		return forge.NewPR{}, &step.Problem{Reason: "The title template cannot be used.", Hint: err.Error(), Class: "config", Permanent: true, Err: err}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/naming"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/state"
 )
@@ -37,7 +38,7 @@ func (v *View) Read(ctx context.Context) (comment.View, error) {
 }
 
 // Vars returns the values for the templates of branches, commits and titles.
-func Vars(t *state.Task, ticket string, redact *trust.Redactor) comment.Vars {
+func Vars(t *state.Task, ticket string, redact *trust.Redactor) naming.Values {
 	title := t.Frozen.Title
 	if t.Work != nil && t.Work.Title != "" {
 		title = t.Work.Title
@@ -45,7 +46,7 @@ func Vars(t *state.Task, ticket string, redact *trust.Redactor) comment.Vars {
 	name, _ := redact.Redact(t.Frozen.Title) // in a slug a secret would no longer be recognized
 	title, _ = redact.Redact(title)
 	ticket, _ = redact.Redact(ticket)
-	return comment.Vars{Key: ticket, Number: t.Key.Issue, Slug: comment.Slug(name), Task: title}
+	return naming.Values{Key: ticket, Number: t.Key.Issue, Slug: naming.Slug(name), Task: title}
 }
 
 // Shown returns a person's text as the agent may see it: without hidden content and secrets.

@@ -1,4 +1,4 @@
-package comment
+package markdown
 
 import "regexp"
 
@@ -7,9 +7,9 @@ var (
 	numbering = regexp.MustCompile(`^(\d{1,9})([.)])(?:[ \t]|$)`)
 )
 
-// unopened escapes what would open a block, such as a fence, a heading, a quote or an item, if the line
+// escapeBlockStart escapes what would open a block, such as a fence, a heading, a quote or an item, if the line
 // stands at the beginning of a paragraph or of an item of ours.
-func unopened(line string) string {
+func escapeBlockStart(line string) string {
 	if blockMark.MatchString(line) {
 		return `\` + line
 	}

@@ -1,4 +1,11 @@
-package comment
+// Package markdown makes untrusted text safe to stand in errand's comments, and finds the lines of other people's comments
+// in which a command can stand.
+//
+// Embedded text can only be read: it has no open fences, HTML, check boxes or markers of errand, and it notifies nobody
+// and closes no issue.
+//
+// Start with [Embed] for text in comments that errand writes, and with [Parse] for comments that it reads.
+package markdown
 
 import (
 	"cmp"
@@ -25,22 +32,22 @@ import (
 // two levels deeper, issue numbers after a closing word are code. Text that still looks dangerous to
 // a Markdown parser afterwards is shown verbatim in a code block. The result has no trailing space.
 func Embed(s string) string {
-	s = tidy(s)
+	s = Clean(s)
 	if s == "" {
 		return ""
 	}
-	if excessive(s) {
-		return codeBlock(s)
+	if TooComplex(s) {
+		return CodeBlock(s)
 	}
 	safe := closeFences(disarm(s))
-	if why := dangers(safe); why != "" {
-		return codeBlock(s)
+	if why := Danger(safe); why != "" {
+		return CodeBlock(s)
 	}
 	return safe
 }
 
-// tidy makes line ends and spaces alike and takes away what is invisible.
-func tidy(s string) string {
+// Clean makes line ends and spaces alike and takes away what is invisible.
+func Clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
@@ -51,14 +58,14 @@ func tidy(s string) string {
 			return -1
 		}
 		return r
-	}, normalise(s))
+	}, Normalize(s))
 	return strings.Trim(strings.TrimRight(s, " \t\n"), "\n")
 }
 
-// codeBlock shows text as it is, in a fence that is longer than any within.
-func codeBlock(s string) string {
+// CodeBlock shows text as it is, in a fence that is longer than any within.
+func CodeBlock(s string) string {
 	fence := strings.Repeat("`", max(3, longestRun(s, '`')+1))
-	return fence + "text\n" + breakMarkers(strings.TrimRight(normalise(s), "\n")) + "\n" + fence
+	return fence + "text\n" + breakMarkers(strings.TrimRight(Normalize(s), "\n")) + "\n" + fence
 }
 
 // longestRun returns the length of the longest run of c in s.
@@ -215,9 +222,9 @@ func endsPlain(s string, at int) bool {
 	return ok && last.Lines().Len() == 1 && last.Lines().At(0).Start == at
 }
 
-// dangers looks at finished text as GitHub would and names what must not be there; it is empty for
+// Danger looks at finished text as GitHub would and names what must not be there; it is empty for
 // text that is safe.
-func dangers(s string) string {
+func Danger(s string) string {
 	const probe = "\n\nprobe\n"
 	if !endsPlain(s+probe, len(s)+2) {
 		return "it does not end"
@@ -292,9 +299,9 @@ func shownText(block ast.Node, src []byte) string {
 	return b.String()
 }
 
-// clip cuts text to a number of characters at a line's end where it can, and reports how many are
+// Cut cuts text to a number of characters at a line's end where it can, and reports how many are
 // left out.
-func clip(s string, limit int) (string, int) {
+func Cut(s string, limit int) (string, int) {
 	n := utf8.RuneCountInString(s)
 	if n <= limit {
 		return s, 0

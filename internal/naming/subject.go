@@ -1,4 +1,4 @@
-package comment
+package naming
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ const (
 
 // SubjectForm is a template with its fixed values filled in, as an agent is told it: with {task}, or with {summary}
 // in a review round, for the words that are its own. It is empty where any first line will do.
-func SubjectForm(template string, v Vars, round bool) string {
+func SubjectForm(template string, v Values, round bool) string {
 	v.Task = "{task}"
 	if round {
 		v.Task = roundTask + roundDash + "{summary}"
@@ -32,7 +32,7 @@ func SubjectForm(template string, v Vars, round bool) string {
 // other line, what it has of the form is taken off, and the rest becomes the {task} or the summary. A template without
 // {task} has no place for the words: kept is then false, unless the line had the form. An empty line has the words
 // of v, or, in a round, none.
-func Subject(template string, v Vars, round bool, line string) (subject string, kept bool) {
+func Subject(template string, v Values, round bool, line string) (subject string, kept bool) {
 	template, v, line = strings.ToValidUTF8(template, ""), v.oneLine(), strings.TrimSpace(strings.ToValidUTF8(line, "\uFFFD"))
 	if line == "" && !round {
 		line = v.Task
@@ -41,8 +41,8 @@ func Subject(template string, v Vars, round bool, line string) (subject string, 
 	if round {
 		task = roundTask + `(?:` + roundDash + `(.+))?`
 	}
-	parts := split(template, v)
-	if form(parts, v, "", task).MatchString(line) {
+	parts := splitTemplate(template, v)
+	if subjectPattern(parts, v, "", task).MatchString(line) {
 		return line, true
 	}
 	if !strings.Contains(template, "{task}") {
@@ -61,14 +61,14 @@ func Subject(template string, v Vars, round bool, line string) (subject string, 
 }
 
 // oneLine returns the values with a key that a pattern can be made of.
-func (v Vars) oneLine() Vars {
+func (v Values) oneLine() Values {
 	v.Key = strings.Join(strings.Fields(strings.ToValidUTF8(v.Key, "")), " ")
 	return v
 }
 
 // ownWords are the words of a line without what it has of the template's fixed parts, in any case of letters.
-func ownWords(parts []string, v Vars, line string) string {
-	if m := form(parts, v, "(?i)", `(.+)`).FindStringSubmatch(line); m != nil {
+func ownWords(parts []string, v Values, line string) string {
+	if m := subjectPattern(parts, v, "(?i)", `(.+)`).FindStringSubmatch(line); m != nil {
 		return m[1]
 	}
 	for _, p := range parts {
@@ -98,8 +98,8 @@ func withoutRound(line string) string {
 	return line
 }
 
-// split cuts a template, without the placeholders that have no value, into placeholders and what is between.
-func split(template string, v Vars) (parts []string) {
+// splitTemplate cuts a template, without the placeholders that have no value, into placeholders and what is between.
+func splitTemplate(template string, v Values) (parts []string) {
 	if v.Key == "" {
 		template = dropEmpty(template, "{key}")
 	}
@@ -112,8 +112,8 @@ func split(template string, v Vars) (parts []string) {
 	return append(parts, template[at:])
 }
 
-// form is what a first line has to match: the parts of a template, with a pattern for {task}.
-func form(parts []string, v Vars, flags, task string) *regexp.Regexp {
+// subjectPattern is what a first line has to match: the parts of a template, with a pattern for {task}.
+func subjectPattern(parts []string, v Values, flags, task string) *regexp.Regexp {
 	var b strings.Builder
 	for _, p := range parts {
 		switch p {
@@ -122,14 +122,14 @@ func form(parts []string, v Vars, flags, task string) *regexp.Regexp {
 		case "{slug}":
 			b.WriteString(`[a-z0-9]+(?:-[a-z0-9]+)*`)
 		default:
-			b.WriteString(regexp.QuoteMeta(fixed(p, v)))
+			b.WriteString(regexp.QuoteMeta(valueOf(p, v)))
 		}
 	}
 	return regexp.MustCompile(flags + "^" + b.String() + "$")
 }
 
-// fixed is what a part of a template always is for one issue.
-func fixed(part string, v Vars) string {
+// valueOf is what a part of a template always is for one issue.
+func valueOf(part string, v Values) string {
 	switch part {
 	case "{key}":
 		return v.Key
@@ -137,87 +137,4 @@ func fixed(part string, v Vars) string {
 		return fmt.Sprint(v.Number)
 	}
 	return part
-}
-
-// Branches tells the branches that a template names for one issue.
-type Branches struct {
-	// Prefix is what the names of all of them begin with; it may be empty.
-	Prefix string
-	own    string
-	form   *regexp.Regexp
-}
-
-// BranchesOf returns the branches of an issue by a template: whatever stands for {slug} and {task}, if the template has
-// the issue's number or key, else those with exactly its own values. An issue's number or key is never part of a
-// longer one: errand/12-x is not a branch of issue 1.
-func BranchesOf(template string, v Vars) (Branches, error) {
-	own, err := Expand(template, v)
-	if err != nil {
-		return Branches{}, err
-	}
-	template, v = strings.ToValidUTF8(template, ""), v.oneLine()
-	b := Branches{own: own, Prefix: own}
-	if !strings.Contains(template, "{number}") && (v.Key == "" || !strings.Contains(template, "{key}")) {
-		return b, nil
-	}
-	var pattern, prefix strings.Builder
-	free := false
-	parts := split(template, v)
-	for i, p := range parts {
-		if p == "{slug}" || p == "{task}" {
-			free = true
-			pattern.WriteString(wildcard(neighbor(parts, v, i, -1), neighbor(parts, v, i, 1)))
-			continue
-		}
-		pattern.WriteString(regexp.QuoteMeta(fixed(p, v)))
-		if !free {
-			prefix.WriteString(fixed(p, v))
-		}
-	}
-	b.Prefix, b.form = prefix.String(), regexp.MustCompile("^"+pattern.String()+"$")
-	return b, nil
-}
-
-// Has reports whether a branch is one of them.
-func (b Branches) Has(name string) bool {
-	return name == b.own || b.form != nil && b.form.MatchString(name)
-}
-
-// neighbor is the key or number that stands directly beside the part i, empty if something else does.
-func neighbor(parts []string, v Vars, i, step int) string {
-	for i += step; i >= 0 && i < len(parts); i += step {
-		if parts[i] == "{key}" || parts[i] == "{number}" {
-			return fixed(parts[i], v)
-		}
-		if parts[i] != "" {
-			break
-		}
-	}
-	return ""
-}
-
-// wildcard matches any text that does not go on with a key or number which stands directly before or after it.
-func wildcard(before, after string) string {
-	first, last := "", ""
-	if before != "" {
-		first = unlike(before[len(before)-1])
-	}
-	if after != "" {
-		last = unlike(after[0])
-	}
-	switch {
-	case first == "" && last == "":
-		return `.+`
-	case first == last:
-		return first + `(?:.*` + last + `)?`
-	}
-	return first + `.*` + last
-}
-
-// unlike matches a character that is no digit where c is one, else none that is a letter.
-func unlike(c byte) string {
-	if c >= '0' && c <= '9' {
-		return `[^0-9]`
-	}
-	return `[^A-Za-z]`
 }

@@ -1,4 +1,4 @@
-package comment
+package naming
 
 import (
 	"strings"
@@ -8,11 +8,11 @@ import (
 
 func TestSubject(t *testing.T) {
 	t.Parallel()
-	v := Vars{Key: "ABC-1", Number: 7, Slug: "div-panics", Task: "unused"}
-	without := Vars{Number: 7, Slug: "div-panics"}
+	v := Values{Key: "ABC-1", Number: 7, Slug: "div-panics", Task: "unused"}
+	without := Values{Number: 7, Slug: "div-panics"}
 	for name, c := range map[string]struct {
 		template string
-		vars     Vars
+		vars     Values
 		round    bool
 		line     string
 		want     string
@@ -52,7 +52,7 @@ func TestSubject(t *testing.T) {
 		"a round with a suffix":           {"{task} ({key})", v, true, "Greet (abc-1)", "Address review feedback — Greet (ABC-1)", false},
 		"a round of no words":             {"{key} {task}", v, true, "", "ABC-1 Address review feedback", false},
 		"a round without place":           {"Work on #{number}", v, true, "Greet", "Work on #7", true},
-		"a key of two lines":              {"{key} {task}", Vars{Key: "ABC\n1"}, false, "Greet", "ABC 1 Greet", false},
+		"a key of two lines":              {"{key} {task}", Values{Key: "ABC\n1"}, false, "Greet", "ABC 1 Greet", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +76,7 @@ func FuzzSubject(f *testing.F) {
 	f.Add("{task} {task}", "a+b(", "Revert \"ABC-1 Greet\"", true)
 	f.Add("{key}-{key}: {task}", "", "ABC-1:", false)
 	f.Fuzz(func(t *testing.T, template, key, line string, round bool) {
-		v := Vars{Key: key, Number: 7, Slug: "div-panics", Task: "x"}
+		v := Values{Key: key, Number: 7, Slug: "div-panics", Task: "x"}
 		if whole, err := Expand(template, v); err != nil || whole == "" || strings.ContainsAny(template, "\r\n") || !utf8.ValidString(template) {
 			t.Skip() // the settings are refused
 		}
@@ -89,7 +89,7 @@ func FuzzSubject(f *testing.F) {
 
 func TestSubjectForm(t *testing.T) {
 	t.Parallel()
-	v := Vars{Key: "ABC-1", Number: 7, Slug: "div-panics"}
+	v := Values{Key: "ABC-1", Number: 7, Slug: "div-panics"}
 	for name, c := range map[string]struct {
 		template string
 		round    bool
@@ -116,11 +116,11 @@ func TestSubjectForm(t *testing.T) {
 
 func TestBranchesOf(t *testing.T) {
 	t.Parallel()
-	v := Vars{Key: "ABC-1", Number: 1, Slug: "greet", Task: "Greet"}
-	without := Vars{Number: 1, Slug: "greet", Task: "Greet"}
+	v := Values{Key: "ABC-1", Number: 1, Slug: "greet", Task: "Greet"}
+	without := Values{Number: 1, Slug: "greet", Task: "Greet"}
 	for name, c := range map[string]struct {
 		template string
-		vars     Vars
+		vars     Values
 		prefix   string
 		yes, no  string // separated by spaces
 	}{

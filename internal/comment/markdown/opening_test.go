@@ -1,4 +1,4 @@
-package comment
+package markdown
 
 import (
 	"testing"
@@ -12,10 +12,10 @@ func TestLineOpensNothing(t *testing.T) {
 		"plain": "plain", "~~~ x": `\~~~ x`, "# x": `\# x`, "#1 x": "#1 x", "####### x": "####### x", "> x": `\> x`, ">": `\>`, "- x": `\- x`, "-x": "-x", "*": `\*`, "+ x": `\+ x`,
 		"*a* b": "*a* b", "***": `\***`, "- - -": `\- - -`, "___": `\___`, "==": `\==`, "1. x": `1\. x`, "12) x": `12\) x`, "1.5 x": "1.5 x", "```x": "&#96;&#96;&#96;x", "`a` b": "`a` b",
 	} {
-		if got := line(in, 100); got != want {
+		if got := Line(in, 100); got != want {
 			t.Errorf("line(%q) = %q, want %q", in, got, want)
 		}
-		if src := []byte(line(in, 100) + "\n\nprobe"); commenttest.Parse(string(src)).FirstChild().Kind().String() != "Paragraph" {
+		if src := []byte(Line(in, 100) + "\n\nprobe"); commenttest.Parse(string(src)).FirstChild().Kind().String() != "Paragraph" {
 			t.Errorf("%q opens a block", src)
 		}
 	}

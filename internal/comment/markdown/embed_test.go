@@ -1,4 +1,4 @@
-package comment
+package markdown
 
 import (
 	"strings"
@@ -77,11 +77,11 @@ func TestDangersAreSeen(t *testing.T) {
 		"after code": "`x`@bob", "closing": "fixes #1", "closing, no-break": "fixes\u00a0#1", "closing, entity": "fixes&#32;a/b#1", "closing, emphasis": "*fix*: **#1**",
 		"closing, address": "closes https://github.com/a/b/issues/1", "closing, short": "Resolved\n: gh-1",
 	} {
-		if dangers(s) == "" {
+		if Danger(s) == "" {
 			t.Errorf("%s: %q passes", name, s)
 		}
 	}
-	if why := dangers("a `@bob` x@y.z\n\n```\n<b> @bob\n```"); why != "" {
+	if why := Danger("a `@bob` x@y.z\n\n```\n<b> @bob\n```"); why != "" {
 		t.Errorf("harmless text is refused: %s", why)
 	}
 }
@@ -110,7 +110,7 @@ func FuzzEmbed(f *testing.F) {
 			return
 		}
 		got := Embed(s)
-		if why := dangers(got); got != "" && why != "" {
+		if why := Danger(got); got != "" && why != "" {
 			t.Errorf("Embed(%q) = %q has %s", s, got, why)
 		}
 		if found := commenttest.ClosingReferences(got); len(found) > 0 {

@@ -1,4 +1,9 @@
-package comment
+// Package naming fills in the templates for the names of branches, the first lines of commits and the titles of pull
+// requests.
+//
+// Start with [Expand]. [Subject] gives a commit's first line the form of a template, and [BranchesOf] recognizes the
+// branches that a template made.
+package naming
 
 import (
 	"fmt"
@@ -14,8 +19,8 @@ const maxSlug = 40
 
 var placeholder = regexp.MustCompile(`\{([a-z_]*)\}`)
 
-// Vars are the values of the templates for branches, commits and titles.
-type Vars struct {
+// Values are the values of the templates for branches, commits and titles.
+type Values struct {
 	Key    string // the ticket key, often empty
 	Number int    // of the issue
 	Slug   string // Slug of the issue's title
@@ -25,7 +30,7 @@ type Vars struct {
 // Expand fills a template over {key} {number} {slug} {task}. An empty value takes the separators
 // around it away, so that "{key}: {task}" without a key is the task alone. A placeholder of another
 // name is an error that says which there are.
-func Expand(template string, v Vars) (string, error) {
+func Expand(template string, v Values) (string, error) {
 	values := map[string]string{"key": v.Key, "number": fmt.Sprint(v.Number), "slug": v.Slug, "task": v.Task}
 	var wrong string
 	for _, m := range placeholder.FindAllStringSubmatch(template, -1) {
@@ -85,9 +90,9 @@ func Slug(title string) string {
 	return s
 }
 
-// ValidRef reports whether git takes the name as a branch, by the rules of git-check-ref-format
+// ValidBranch reports whether git takes the name as a branch, by the rules of git-check-ref-format
 // --branch, with at most 200 bytes.
-func ValidRef(name string) bool {
+func ValidBranch(name string) bool {
 	if name == "" || name == "@" || name == "HEAD" || len(name) > 200 || strings.HasPrefix(name, "-") {
 		return false
 	}

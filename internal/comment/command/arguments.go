@@ -1,4 +1,4 @@
-package comment
+package command
 
 import (
 	"regexp"
@@ -13,21 +13,21 @@ import (
 const (
 	maxTurns     = machine.MostTurns
 	maxBudgetUSD = 1000
-	maxChoice    = 9
+	MaxChoice    = 9
 	maxName      = 100
 )
 
-// reader makes an order of what follows a command's word: args on its line, tail on those below.
+// argumentReader makes an order of what follows a command's word: args on its line, tail on those below.
 // It reports readNo if the words do not fit (so that they are a message), readWrong if they do but
 // a value is out of bounds.
-type reader func(args, tail string) (state.Order, verdict)
+type argumentReader func(args, tail string) (state.Order, match)
 
-type verdict int
+type match int
 
 const (
-	readNo verdict = iota
-	readYes
-	readWrong
+	noMatch match = iota
+	matched
+	outOfBounds
 )
 
 var (
@@ -41,27 +41,27 @@ var (
 	politeEnd  = regexp.MustCompile(`(?i)(?:[\s,]+(?:please|now|thanks|thank you))+[.!\s]*$`)
 )
 
-// polite takes away the courtesies at the end of a command: "stop, please!" is "stop".
-func polite(s string) string {
+// trimCourtesy takes away the courtesies at the end of a command: "stop, please!" is "stop".
+func trimCourtesy(s string) string {
 	s = politeEnd.ReplaceAllString(s, "")
 	return strings.TrimSpace(strings.TrimRight(s, ".! \t"))
 }
 
-func readBare(args, tail string) (state.Order, verdict) {
-	if polite("x "+args) != "x" {
-		return state.Order{}, readNo
+func readBare(args, tail string) (state.Order, match) {
+	if trimCourtesy("x "+args) != "x" {
+		return state.Order{}, noMatch
 	}
-	return state.Order{Text: tail}, readYes
+	return state.Order{Text: tail}, matched
 }
 
-func readApprove(args, tail string) (state.Order, verdict) {
+func readApprove(args, tail string) (state.Order, match) {
 	var o state.Order
 	head := args
 	if at := withWord.FindStringIndex(args); at != nil {
 		head, o.With = args[:at[0]], args[at[1]:]
 	}
 	o.With = strings.TrimSpace(o.With + "\n" + tail)
-	for _, word := range strings.Fields(polite("x " + head))[1:] {
+	for _, word := range strings.Fields(trimCourtesy("x " + head))[1:] {
 		word = strings.Trim(word, ",")
 		switch {
 		case o.Hash == "" && o.Choice == 0 && hashWord.MatchString(word):
@@ -69,15 +69,15 @@ func readApprove(args, tail string) (state.Order, verdict) {
 		case o.Choice == 0 && choiceWord.MatchString(word):
 			o.Choice = int(word[0] - '0')
 		default:
-			return state.Order{}, readNo
+			return state.Order{}, noMatch
 		}
 	}
-	return o, readYes
+	return o, matched
 }
 
-func readRetry(args, tail string) (state.Order, verdict) {
+func readRetry(args, tail string) (state.Order, match) {
 	o := state.Order{Text: tail}
-	for _, word := range strings.Fields(polite("x " + strings.ToLower(args)))[1:] {
+	for _, word := range strings.Fields(trimCourtesy("x " + strings.ToLower(args)))[1:] {
 		turns, isTurns := strings.CutPrefix(word, "turns=")
 		switch {
 		case word == "fresh" && !o.Fresh:
@@ -85,26 +85,26 @@ func readRetry(args, tail string) (state.Order, verdict) {
 		case isTurns && o.Turns == 0:
 			n, err := strconv.Atoi(turns)
 			if err != nil || n < 1 || n > maxTurns {
-				return state.Order{}, readWrong
+				return state.Order{}, outOfBounds
 			}
 			o.Turns = n
 		default:
-			return state.Order{}, readNo
+			return state.Order{}, noMatch
 		}
 	}
-	return o, readYes
+	return o, matched
 }
 
-func readReplan(args, tail string) (state.Order, verdict) {
+func readReplan(args, tail string) (state.Order, match) {
 	args = strings.TrimSpace(strings.TrimLeft(args, ":, \t"))
-	if polite("x "+args) == "x" {
+	if trimCourtesy("x "+args) == "x" {
 		args = ""
 	}
-	return state.Order{Text: strings.TrimSpace(args + "\n" + tail)}, readYes
+	return state.Order{Text: strings.TrimSpace(args + "\n" + tail)}, matched
 }
 
-func readBudget(args, tail string) (state.Order, verdict) {
-	m := moneyWord.FindStringSubmatch(polite(args))
+func readBudget(args, tail string) (state.Order, match) {
+	m := moneyWord.FindStringSubmatch(trimCourtesy(args))
 	if m == nil {
 		return readTokens(args, tail)
 	}
@@ -112,18 +112,18 @@ func readBudget(args, tail string) (state.Order, verdict) {
 	part, _ := strconv.ParseInt((m[2] + "000000")[:6], 10, 64)
 	micro := whole*1_000_000 + part
 	if err != nil || micro <= 0 || micro > maxBudgetUSD*1_000_000 {
-		return state.Order{}, readWrong
+		return state.Order{}, outOfBounds
 	}
-	return state.Order{MicroUSD: micro, Text: tail}, readYes
+	return state.Order{MicroUSD: micro, Text: tail}, matched
 }
 
 // maxBudgetTokens is the most that one command adds.
 const maxBudgetTokens = 1_000_000_000
 
-func readTokens(args, tail string) (state.Order, verdict) {
-	m := tokensWord.FindStringSubmatch(polite(args))
+func readTokens(args, tail string) (state.Order, match) {
+	m := tokensWord.FindStringSubmatch(trimCourtesy(args))
 	if m == nil {
-		return state.Order{}, readNo
+		return state.Order{}, noMatch
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
 	switch strings.ToLower(m[2]) {
@@ -133,57 +133,57 @@ func readTokens(args, tail string) (state.Order, verdict) {
 		n *= 1_000_000
 	}
 	if err != nil || n <= 0 || n > maxBudgetTokens {
-		return state.Order{}, readWrong
+		return state.Order{}, outOfBounds
 	}
-	return state.Order{Tokens: n, Text: tail}, readYes
+	return state.Order{Tokens: n, Text: tail}, matched
 }
 
-func readModel(args, tail string) (state.Order, verdict) {
+func readModel(args, tail string) (state.Order, match) {
 	name := strings.Trim(args, "`")
 	if !modelWord.MatchString(name) || len(name) > maxName {
-		return state.Order{}, readNo
+		return state.Order{}, noMatch
 	}
-	return state.Order{Arg: name, Text: tail}, readYes
+	return state.Order{Arg: name, Text: tail}, matched
 }
 
-func readCreatePR(args, tail string) (state.Order, verdict) {
-	key := polite("x " + args)[1:]
+func readCreatePR(args, tail string) (state.Order, match) {
+	key := trimCourtesy("x " + args)[1:]
 	key = strings.TrimSpace(key)
 	if key != "" && (!keyWord.MatchString(key) || len(key) > maxName) {
-		return state.Order{}, readNo
+		return state.Order{}, noMatch
 	}
-	return state.Order{Arg: key, Text: tail}, readYes
+	return state.Order{Arg: key, Text: tail}, matched
 }
 
 var issueWord = regexp.MustCompile(`^#?([1-9][0-9]?)$`)
 
-func readIssue(args, tail string) (state.Order, verdict) {
-	m := issueWord.FindStringSubmatch(strings.TrimSpace(polite("x " + args)[1:]))
+func readIssue(args, tail string) (state.Order, match) {
+	m := issueWord.FindStringSubmatch(strings.TrimSpace(trimCourtesy("x " + args)[1:]))
 	if m == nil {
-		return state.Order{}, readNo
+		return state.Order{}, noMatch
 	}
 	n, err := strconv.Atoi(m[1])
 	if err != nil || n > state.MaxProposals {
-		return state.Order{}, readWrong
+		return state.Order{}, outOfBounds
 	}
-	return state.Order{Choice: n, Text: tail}, readYes
+	return state.Order{Choice: n, Text: tail}, matched
 }
 
-func readPlan(args, tail string) (state.Order, verdict) {
-	rest := strings.Trim(polite("x " + args)[1:], ", \t")
+func readPlan(args, tail string) (state.Order, match) {
+	rest := strings.Trim(trimCourtesy("x " + args)[1:], ", \t")
 	if rest == "" {
-		return state.Order{Text: tail}, readYes
+		return state.Order{Text: tail}, matched
 	}
 	base := baseIn(rest)
 	if base == "" || strings.TrimSpace(baseWord.ReplaceAllString(rest, "")) != "" {
-		return state.Order{}, readNo
+		return state.Order{}, noMatch
 	}
-	return state.Order{Arg: base, Text: tail}, readYes
+	return state.Order{Arg: base, Text: tail}, matched
 }
 
-// Print writes an order as a person would after the mention: Parse of "@slug " and the result gives
+// Format writes an order as a person would after the mention: Parse of "@slug " and the result gives
 // the order back. Of VerbUnknown it prints what was written.
-func Print(o state.Order) string {
+func Format(o state.Order) string {
 	var args []string
 	switch o.Verb {
 	case state.VerbUnknown:
@@ -235,7 +235,7 @@ func Print(o state.Order) string {
 func printMessage(o state.Order) string {
 	line, tail, _ := strings.Cut(o.Text, "\n")
 	for _, onPR := range []bool{false, true} {
-		again := readBlock(line, tail, onPR)
+		again := readOrders(line, tail, onPR)
 		if len(again) != 1 || again[0] != o || strings.TrimLeft(o.Text, " \t,:") != o.Text {
 			return "\n" + o.Text
 		}

@@ -1,4 +1,4 @@
-package comment
+package command
 
 import (
 	"fmt"
@@ -15,6 +15,8 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/errand-bot/errand/internal/comment/markdown"
+	"github.com/errand-bot/errand/internal/naming"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/machine"
 )
@@ -34,7 +36,7 @@ func FuzzParse(f *testing.F) {
 		if p.Mention != (len(p.Orders) > 0) || p.Mention && p.Quoted || len(p.Orders) > machine.MaxOrders || len(p.Left) > maxLeft {
 			t.Fatalf("mention %v, quoted %v with %d orders", p.Mention, p.Quoted, len(p.Orders))
 		}
-		if p.Base != "" && !ValidRef(p.Base) {
+		if p.Base != "" && !naming.ValidBranch(p.Base) {
 			t.Errorf("base %q", p.Base)
 		}
 		for _, o := range p.Orders {
@@ -52,7 +54,7 @@ func FuzzParse(f *testing.F) {
 
 // disguises are the ways in which a text can stand in a comment without being said.
 func disguises(body string) map[string]string {
-	body = normalise(body)
+	body = markdown.Normalize(body)
 	if len(body) > 2000 {
 		return nil
 	}
@@ -109,9 +111,9 @@ func inlineOnly(body string) string {
 // paragraph or an underlined heading that stands in no other element.
 func checkSeen(t *testing.T, body string) {
 	t.Helper()
-	body = normalise(body)
+	body = markdown.Normalize(body)
 	const name, canary = "@errand", "@qzxwvk"
-	lines := parseBlocks(body).lines
+	lines := markdown.Parse(body).CommandLines
 	for _, at := range lines[:min(len(lines), 20)] {
 		if _, ok := mentionAt(body[at:], "errand"); !ok || len(body) > 4000 {
 			continue
@@ -171,12 +173,12 @@ func checkOrder(t *testing.T, o state.Order, onPR bool) {
 	if o.Verb == state.VerbMessage || o.Verb == state.VerbUnknown || o.Verb == state.VerbHelp {
 		return
 	}
-	known := slices.ContainsFunc(Commands(), func(c Command) bool {
+	known := slices.ContainsFunc(Table(), func(c Entry) bool {
 		return c.Verb == o.Verb && (c.Where == Both || onPR == (c.Where == OnPR))
 	})
 	hash := o.Hash == "" || len(o.Hash) >= 7 && len(o.Hash) <= 64 && strings.Trim(o.Hash, "0123456789abcdef") == ""
 	money := (o.Verb == state.VerbBudget) == (o.MicroUSD > 0 || o.Tokens > 0) && (o.MicroUSD == 0 || o.Tokens == 0) && o.Tokens <= maxBudgetTokens && o.MicroUSD <= maxBudgetUSD*1_000_000
-	if !known || !hash || !money || o.Choice < 0 || o.Choice > maxChoice || o.Turns < 0 || o.Turns > maxTurns || len(o.Arg) > maxName+200 {
+	if !known || !hash || !money || o.Choice < 0 || o.Choice > MaxChoice || o.Turns < 0 || o.Turns > maxTurns || len(o.Arg) > maxName+200 {
 		t.Errorf("order %+v", o)
 	}
 	if o.Verb != state.VerbApprove && (o.Hash != "" || o.Choice != 0 || o.With != "") || o.Verb != state.VerbRetry && (o.Fresh || o.Turns != 0) {
@@ -193,27 +195,27 @@ func checkPrinted(t *testing.T, o state.Order, onPR bool) {
 	if strings.Contains(o.Text+o.With, "@") || strings.ContainsAny(o.Text+o.With, "\u00a0\u2003\u2028\u0085") {
 		return // mentions in the text would be read again
 	}
-	if excessive(Print(o)) || delimiterRow.MatchString(Print(o)) {
+	if markdown.TooComplex(Format(o)) || delimiterRow.MatchString(Format(o)) {
 		return // it would not be read, or as the head of a table
 	}
-	again := Parse("@errand "+Print(o), "errand", onPR)
+	again := Parse("@errand "+Format(o), "errand", onPR)
 	if len(again.Orders) != 1 || !cmp.Equal(again.Orders[0], o) {
-		t.Errorf("order %+v prints as %q, which is read as %+v", o, Print(o), again.Orders)
+		t.Errorf("order %+v prints as %q, which is read as %+v", o, Format(o), again.Orders)
 	}
 }
 
-// FuzzPrint goes the other way: any order that the grammar can say is printed so that it is read.
-func FuzzPrint(f *testing.F) {
-	for i := range Commands() {
+// FuzzFormat goes the other way: any order that the grammar can say is printed so that it is read.
+func FuzzFormat(f *testing.F) {
+	for i := range Table() {
 		f.Add(uint8(i), uint32(0xa1b2c3d), uint8(3), int64(1_500_000), "keep the flag", "ABC-1", true)
 	}
 	f.Fuzz(func(t *testing.T, verb uint8, hash uint32, n uint8, micro int64, words, arg string, flag bool) {
 		words = plainWords(words)
-		c := Commands()[int(verb)%len(Commands())]
+		c := Table()[int(verb)%len(Table())]
 		o := state.Order{Verb: c.Verb}
 		switch c.Verb {
 		case state.VerbApprove:
-			o.Choice, o.With = int(n)%(maxChoice+1), words
+			o.Choice, o.With = int(n)%(MaxChoice+1), words
 			if flag {
 				o.Hash = fmt.Sprintf("%08x", hash)
 			}
@@ -248,7 +250,7 @@ func plainWords(s string) string {
 }
 
 // anArgument is the command with the argument, if it is one of its own kind.
-func anArgument(c Command, arg string) state.Order {
+func anArgument(c Entry, arg string) state.Order {
 	var b strings.Builder
 	for _, r := range arg {
 		if r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r)) && b.Len() < 20 {

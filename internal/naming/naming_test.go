@@ -1,4 +1,4 @@
-package comment
+package naming
 
 import (
 	"os/exec"
@@ -8,11 +8,11 @@ import (
 
 func TestExpand(t *testing.T) {
 	t.Parallel()
-	all := Vars{Key: "ABC-1", Number: 7, Slug: "div-panics", Task: "Return an error"}
-	none := Vars{Number: 7, Slug: "div-panics", Task: "Return an error"}
+	all := Values{Key: "ABC-1", Number: 7, Slug: "div-panics", Task: "Return an error"}
+	none := Values{Number: 7, Slug: "div-panics", Task: "Return an error"}
 	tests := map[string]struct {
 		template string
-		vars     Vars
+		vars     Values
 		want     string
 	}{
 		"branch":            {"errand/{number}-{slug}", all, "errand/7-div-panics"},
@@ -25,7 +25,7 @@ func TestExpand(t *testing.T) {
 		"key after a word":  {"feat({key}): {task}", none, "feat: Return an error"},
 		"key after a value": {"{number}{key}-{slug}", none, "7-div-panics"},
 		"key twice":         {"{key}-{key}: {task}", none, "Return an error"},
-		"value is no tpl":   {"{task}", Vars{Task: "use {slug}", Slug: "x"}, "use {slug}"},
+		"value is no tpl":   {"{task}", Values{Task: "use {slug}", Slug: "x"}, "use {slug}"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestValidRefAgreesWithGit(t *testing.T) {
 		"a@{b", "a@b", "é", "a\x7f", "x-", "a.b", "errand/7-div",
 	} {
 		valid := exec.Command(git, "check-ref-format", "--branch", name).Run() == nil
-		if got := ValidRef(name); got != valid {
+		if got := ValidBranch(name); got != valid {
 			t.Errorf("ValidRef(%q) = %v, git says %v", name, got, valid)
 		}
 	}
@@ -81,7 +81,7 @@ func FuzzSlug(f *testing.F) {
 	f.Add("İstanbul\x00..lock")
 	f.Fuzz(func(t *testing.T, title string) {
 		s := Slug(title)
-		if len(s) == 0 || len(s) > maxSlug || !ValidRef("errand/7-"+s) || !ValidRef(s) {
+		if len(s) == 0 || len(s) > maxSlug || !ValidBranch("errand/7-"+s) || !ValidBranch(s) {
 			t.Errorf("Slug(%q) = %q", title, s)
 		}
 	})

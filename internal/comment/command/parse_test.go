@@ -1,4 +1,4 @@
-package comment
+package command
 
 import (
 	"strings"
@@ -161,7 +161,7 @@ func TestParseTakesBoundedTime(t *testing.T) {
 
 func TestEveryCommandIsReadAsItIsShown(t *testing.T) {
 	t.Parallel()
-	for _, c := range Commands() {
+	for _, c := range Table() {
 		got := Parse("@errand "+c.Example, "errand", c.Where == OnPR)
 		if len(got.Orders) != 1 || got.Orders[0].Verb != c.Verb {
 			t.Errorf("example %q is read as %+v", c.Example, got.Orders)

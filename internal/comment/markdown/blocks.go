@@ -1,4 +1,4 @@
-package comment
+package markdown
 
 import (
 	"cmp"
@@ -20,10 +20,10 @@ const (
 	maxLinks = 3000 // openings of link destinations
 )
 
-// blocks is the structure of a text as far as commands depend on it.
-type blocks struct {
-	lines []int    // where the words of lines begin that can hold a command, ascending
-	plain []extent // text that a reader sees as text, lists included; ascending
+// Document is the structure of a text as far as commands depend on it.
+type Document struct {
+	CommandLines []int    // where the words of lines begin that can hold a command, ascending
+	plain        []extent // text that a reader sees as text, lists included; ascending
 }
 
 // extent is a half-open range of bytes.
@@ -43,21 +43,21 @@ func commandParser() parser.Parser {
 	)
 }
 
-// parseBlocks finds the lines of a text that can hold a command: lines of paragraphs (and of headings
+// Parse finds the lines of a text that can hold a command: lines of paragraphs (and of headings
 // that are underlined) at the top level of the document, in no element of HTML, whose first word is in
 // no emphasis, link, image, code or formula. Line ends have to be "\n".
-func parseBlocks(body string) blocks {
-	if excessive(body) {
-		return blocks{}
+func Parse(body string) Document {
+	if TooComplex(body) {
+		return Document{}
 	}
 	r := &blockReader{src: []byte(body), displays: extents(formulaBlock, body, 0)}
 	r.children(commandParser().Parse(text.NewReader(r.src)), placeTop)
-	return r.blocks
+	return r.Document
 }
 
-// excessive reports whether a text is too deeply nested or holds too many links to be parsed in bounded
+// TooComplex reports whether a text is too deeply nested or holds too many links to be parsed in bounded
 // time, or holds characters that parsers of Markdown disagree about.
-func excessive(body string) bool {
+func TooComplex(body string) bool {
 	if strings.ContainsAny(body, "\v\f") || strings.Count(body, "](") > maxLinks {
 		return true
 	}
@@ -91,7 +91,7 @@ func extents(re *regexp.Regexp, s string, offset int) []extent {
 
 // blockReader walks over a document in the order in which GitHub shows it.
 type blockReader struct {
-	blocks
+	Document
 	src      []byte
 	html     openElements
 	displays []extent // formulas on lines of their own
@@ -212,12 +212,12 @@ func (r *blockReader) text(e extent, starts []int) {
 	r.plain = append(r.plain, e)
 	at, _ := slices.BinarySearch(starts, e.from)
 	for ; at < len(starts) && starts[at] < e.to; at++ {
-		r.lines = append(r.lines, starts[at])
+		r.CommandLines = append(r.CommandLines, starts[at])
 	}
 }
 
-// visible returns the text with everything but plain text as spaces.
-func (b blocks) visible(body string) string {
+// VisibleText returns the text with everything but plain text as spaces.
+func (b Document) VisibleText(body string) string {
 	out := []byte(body)
 	at := 0
 	for _, e := range append(b.plain, extent{len(out), len(out)}) {

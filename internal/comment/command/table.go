@@ -1,4 +1,10 @@
-package comment
+// Package command reads the commands that people write in comments.
+//
+// One table has all commands: the parser, the help and the table in the docs are made from it. A command is obeyed only
+// if its author has write access, which this package does not check.
+//
+// Start with [Table], then [Parse].
+package command
 
 import (
 	"fmt"
@@ -17,8 +23,8 @@ const (
 	Both    Place = "issue, pull request"
 )
 
-// Command is one row of the table that the parser, the help text and the docs are made from.
-type Command struct {
+// Entry is one row of the table that the parser, the help text and the docs are made from.
+type Entry struct {
 	Verb state.Verb
 	// Words are what may be written for it, in lower case, the usual one first.
 	Words []string
@@ -31,14 +37,14 @@ type Command struct {
 	Example string
 
 	// read makes the order from what follows the word on its line and from the lines below.
-	read reader
+	read argumentReader
 	// takesText is set if any words may follow, so that a misspelling is not guessed in prose.
 	takesText bool
 }
 
-// Commands returns the table, in the order in which help shows it. The caller owns the slice.
-func Commands() []Command {
-	return []Command{
+// Table returns the table, in the order in which help shows it. The caller owns the slice.
+func Table() []Entry {
+	return []Entry{
 		{Verb: state.VerbPlan, Words: []string{"plan", "start", "go"}, Usage: "plan [base: NAME]", Where: OnIssue,
 			Help: "Begin to work on this issue, on the branch named or the usual one.", Example: "plan base: develop", read: readPlan},
 		{Verb: state.VerbApprove, Words: []string{"approve"}, Usage: "approve [HASH] [N] [with: CONDITIONS]", Where: Both,
@@ -70,19 +76,19 @@ func Commands() []Command {
 func Help(slug string) string {
 	var b strings.Builder
 	b.WriteString("| Write at the start of a line | What it does |\n|---|---|\n")
-	for _, c := range Commands() {
+	for _, c := range Table() {
 		fmt.Fprintf(&b, "| `@%s %s` | %s |\n", slug, c.Usage, c.Help)
 	}
 	b.WriteString("\nAnything else after the mention is a message to the agent.")
 	return b.String()
 }
 
-// CommandTable returns the Markdown table of every command for the documentation, which writes the
+// DocTable returns the Markdown table of every command for the documentation, which writes the
 // bot's mention as @errand. Its text changes only with Commands.
-func CommandTable() string {
+func DocTable() string {
 	var b strings.Builder
 	b.WriteString("| Command | What it does | Where | Example |\n|---|---|---|---|\n")
-	for _, c := range Commands() {
+	for _, c := range Table() {
 		usage := c.Usage
 		if len(c.Words) > 1 {
 			usage += "` (also `" + strings.Join(c.Words[1:], "`, `") + "`)"
@@ -93,6 +99,3 @@ func CommandTable() string {
 	}
 	return b.String()
 }
-
-// say returns the mention with a command as code, for people to copy.
-func say(slug, command string) string { return "`@" + slug + " " + command + "`" }

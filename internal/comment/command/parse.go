@@ -1,10 +1,11 @@
-package comment
+package command
 
 import (
 	"regexp"
 	"strings"
-	"unicode"
 
+	"github.com/errand-bot/errand/internal/comment/markdown"
+	"github.com/errand-bot/errand/internal/naming"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/machine"
 )
@@ -44,36 +45,36 @@ func Parse(body, slug string, onPR bool) Parsed {
 	if len(body) > maxBody {
 		body = body[:maxBody]
 	}
-	body = normalise(body)
+	body = markdown.Normalize(body)
 	if slug == "" || !strings.Contains(strings.ToLower(body), "@"+strings.ToLower(slug)) {
-		return Parsed{Text: trimLines(body), Base: Base(body)}
+		return Parsed{Text: markdown.TrimLines(body), Base: Base(body)}
 	}
-	doc := parseBlocks(body)
+	doc := markdown.Parse(body)
 	var p Parsed
 	var starts []mention
-	for _, line := range doc.lines {
+	for _, line := range doc.CommandLines {
 		if end, ok := mentionAt(body[line:], slug); ok {
 			starts = append(starts, mention{line: line, end: line + end})
 		}
 	}
-	p.Base = baseIn(doc.visible(body))
+	p.Base = baseIn(doc.VisibleText(body))
 	if len(starts) == 0 {
-		p.Text = trimLines(body)
+		p.Text = markdown.TrimLines(body)
 		p.Quoted = mentionsAnywhere(body, slug)
 		return p
 	}
 	p.Mention = true
-	p.Text = trimLines(body[:starts[0].line])
+	p.Text = markdown.TrimLines(body[:starts[0].line])
 	for i, m := range starts[:min(len(starts), maxMentions)] {
 		stop := len(body)
 		if i+1 < len(starts) {
 			stop = starts[i+1].line
 		}
-		line, tail, _ := strings.Cut(trimLines(body[m.end:stop]), "\n")
-		p.Orders = append(p.Orders, readBlock(line, tail, onPR)...)
+		line, tail, _ := strings.Cut(markdown.TrimLines(body[m.end:stop]), "\n")
+		p.Orders = append(p.Orders, readOrders(line, tail, onPR)...)
 	}
 	p.More = max(0, len(starts)-maxMentions)
-	p.Orders = oneMessage(p.Orders)
+	p.Orders = joinMessages(p.Orders)
 	p.leaveOut()
 	if o := &p.Orders[0]; o.Verb == state.VerbMessage && p.Text != "" {
 		o.Text = p.Text + "\n\n" + o.Text
@@ -89,8 +90,8 @@ func (p *Parsed) leaveOut() {
 	left := p.Orders[machine.MaxOrders:]
 	p.Orders = p.Orders[:machine.MaxOrders:machine.MaxOrders]
 	for _, o := range left[:min(len(left), maxLeft)] {
-		words, _, _ := strings.Cut(strings.TrimSpace(Print(o)), "\n")
-		words, _ = clip(words, 60)
+		words, _, _ := strings.Cut(strings.TrimSpace(Format(o)), "\n")
+		words, _ = markdown.Cut(words, 60)
 		p.Left = append(p.Left, words)
 	}
 	p.More += len(left) - len(p.Left)
@@ -98,13 +99,6 @@ func (p *Parsed) leaveOut() {
 
 // mention is where a line begins and where the words after the bot's name do.
 type mention struct{ line, end int }
-
-// normalise makes line ends alike and the text valid.
-func normalise(s string) string {
-	s = strings.ReplaceAll(s, "\r\n", "\n")
-	s = strings.ReplaceAll(s, "\r", "\n")
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
 
 // mentionAt reports whether s begins with a mention of the bot, and where the words after it begin.
 func mentionAt(s, slug string) (int, bool) {
@@ -137,8 +131,8 @@ func mentionsAnywhere(body, slug string) bool {
 	return false
 }
 
-// readBlock reads what follows one mention: the rest of its line, and the lines below.
-func readBlock(line, tail string, onPR bool) []state.Order {
+// readOrders reads what follows one mention: the rest of its line, and the lines below.
+func readOrders(line, tail string, onPR bool) []state.Order {
 	whole := strings.TrimSpace(line + "\n" + tail)
 	line, below := strings.TrimSpace(line), strings.TrimRight(tail, " \t\n")
 	tail = strings.TrimSpace(tail)
@@ -154,9 +148,9 @@ func readBlock(line, tail string, onPR bool) []state.Order {
 	o, got := readLine(line, below, onPR)
 	o.Text = strings.TrimSpace(o.Text)
 	switch {
-	case got == readWrong:
+	case got == outOfBounds:
 		return []state.Order{{Verb: state.VerbUnknown, Arg: o.Arg, Text: whole}}
-	case got == readNo:
+	case got == noMatch:
 		if near := nearest(line, onPR); near != "" && tail == "" {
 			return []state.Order{{Verb: state.VerbUnknown, Arg: near, Text: line}}
 		}
@@ -169,17 +163,8 @@ func readBlock(line, tail string, onPR bool) []state.Order {
 	return []state.Order{o}
 }
 
-// trimLines removes the space around a text and at the ends of its lines.
-func trimLines(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, l := range lines {
-		lines[i] = strings.TrimRightFunc(l, unicode.IsSpace)
-	}
-	return strings.TrimSpace(strings.Join(lines, "\n"))
-}
-
-// oneMessage joins the messages of a comment into the first: a comment says one thing to the agent.
-func oneMessage(orders []state.Order) []state.Order {
+// joinMessages joins the messages of a comment into the first: a comment says one thing to the agent.
+func joinMessages(orders []state.Order) []state.Order {
 	first := -1
 	kept := orders[:0]
 	for _, o := range orders {
@@ -202,8 +187,8 @@ func keepsText(v state.Verb) bool {
 }
 
 // readLine looks the line's command up in the table. With readWrong, Arg is a right example.
-func readLine(line, tail string, onPR bool) (state.Order, verdict) {
-	for _, c := range Commands() {
+func readLine(line, tail string, onPR bool) (state.Order, match) {
+	for _, c := range Table() {
 		if onPR && c.Where == OnIssue || !onPR && c.Where == OnPR {
 			continue
 		}
@@ -213,16 +198,16 @@ func readLine(line, tail string, onPR bool) (state.Order, verdict) {
 				continue
 			}
 			o, got := c.read(args, tail)
-			if got == readWrong {
-				return state.Order{Arg: c.Example}, readWrong
+			if got == outOfBounds {
+				return state.Order{Arg: c.Example}, outOfBounds
 			}
-			if got == readYes {
+			if got == matched {
 				o.Verb = c.Verb
-				return o, readYes
+				return o, matched
 			}
 		}
 	}
-	return state.Order{}, readNo
+	return state.Order{}, noMatch
 }
 
 // cutWord takes a command's word (or words) from the start of a line.
@@ -249,11 +234,11 @@ var baseWord = regexp.MustCompile("(?i)(?:^|[\\s(,;])base:[ \\t]*`?([A-Za-z0-9][
 // Base returns the branch that a text names with "base: NAME" in plain text, as Parsed.Base is, or the
 // empty string. The name is one that git takes.
 func Base(text string) string {
-	text = normalise(text)
+	text = markdown.Normalize(text)
 	if len(text) > maxBody || !baseWord.MatchString(text) {
 		return ""
 	}
-	return baseIn(parseBlocks(text).visible(text))
+	return baseIn(markdown.Parse(text).VisibleText(text))
 }
 
 // baseIn is Base of text that is all visible.
@@ -263,7 +248,7 @@ func baseIn(text string) string {
 		return ""
 	}
 	name := strings.TrimRight(m[1], ".")
-	if !ValidRef(name) {
+	if !naming.ValidBranch(name) {
 		return ""
 	}
 	return name

@@ -1,4 +1,4 @@
-package comment
+package command
 
 import (
 	"slices"
@@ -7,16 +7,16 @@ import (
 
 // nearest returns the usual word of the command that the line probably means, or the empty string.
 func nearest(line string, onPR bool) string {
-	first, rest, _ := strings.Cut(polite(line), " ")
+	first, rest, _ := strings.Cut(trimCourtesy(line), " ")
 	first = asciiLower(first)
 	best, found := 3, ""
-	for _, c := range Commands() {
+	for _, c := range Table() {
 		for _, word := range c.Words {
 			d := distance(first, word)
 			if d == 0 || d >= best || len(first) < 3 || 2*d > len(word) || c.takesText && rest != "" {
 				continue
 			}
-			if _, got := readLine(strings.TrimSpace(word+" "+rest), "", onPR); got == readYes {
+			if _, got := readLine(strings.TrimSpace(word+" "+rest), "", onPR); got == matched {
 				best, found = d, c.Words[0]
 			}
 		}

@@ -1,0 +1,22 @@
+package markdown
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Normalize makes line ends alike and the text valid.
+func Normalize(s string) string {
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	s = strings.ReplaceAll(s, "\r", "\n")
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// TrimLines removes the space around a text and at the ends of its lines.
+func TrimLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRightFunc(l, unicode.IsSpace)
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}

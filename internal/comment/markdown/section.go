@@ -1,0 +1,29 @@
+package markdown
+
+import "strings"
+
+// Section returns what stands in a Markdown text under the first heading that contains the words, up
+// to the next heading of the same or a higher level. It is empty if there is none.
+func Section(text, words string) string {
+	var out []string
+	level, fenced := 0, false
+	for l := range strings.Lines(Normalize(text)) {
+		l = strings.TrimRight(l, "\n")
+		if strings.HasPrefix(strings.TrimSpace(l), "```") {
+			fenced = !fenced
+		}
+		if m := atxHeading.FindStringSubmatch(l); m != nil && !fenced {
+			switch {
+			case level > 0 && len(m[2]) <= level:
+				return strings.TrimSpace(strings.Join(out, "\n"))
+			case level == 0 && strings.Contains(strings.ToLower(l), strings.ToLower(words)):
+				level = len(m[2])
+				continue
+			}
+		}
+		if level > 0 {
+			out = append(out, l)
+		}
+	}
+	return strings.TrimSpace(strings.Join(out, "\n"))
+}

@@ -1,0 +1,159 @@
+package markdown
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/errand-bot/errand/internal/words"
+)
+
+// Line makes untrusted text safe within a line of ours, cut to a number of characters. It never
+// holds a line break.
+func Line(s string, limit int) string {
+	s = strings.Join(strings.Fields(Clean(s)), " ")
+	if cut, more := Cut(s, limit); more > 0 {
+		s = strings.TrimRight(cut, " ") + " …"
+	}
+	if s == "" {
+		return ""
+	}
+	safe, ok := strings.CutPrefix(Embed("x "+s), "x ")
+	if !ok || strings.Contains(safe, "\n") {
+		safe = "`" + strings.ReplaceAll(s, "`", "'") + "`"
+		safe = breakMarkers(safe)
+	}
+	return escapeBlockStart(safe)
+}
+
+// Sentence makes untrusted text one safe sentence with a full stop.
+func Sentence(s string) string {
+	s = Line(s, 400)
+	if s == "" || strings.HasSuffix(s, ".") || strings.HasSuffix(s, "!") || strings.HasSuffix(s, "?") {
+		return s
+	}
+	return s + "."
+}
+
+// Capitalize returns the text with its first letter in upper case.
+func Capitalize(s string) string {
+	if s != "" && 'a' <= s[0] && s[0] <= 'z' {
+		return string(s[0]-'a'+'A') + s[1:]
+	}
+	return s
+}
+
+// Code shows a word as code; ticks in it are left out.
+func Code(s string) string {
+	s = strings.Join(strings.Fields(strings.ReplaceAll(Clean(s), "`", "")), " ")
+	if s == "" {
+		return ""
+	}
+	if strings.HasSuffix(s, `\`) {
+		s += " "
+	}
+	return "`" + breakMarkers(s) + "`"
+}
+
+// CodeList shows a list of words as code, at most limit of them.
+func CodeList(list []string, limit int) string {
+	var out []string
+	for i, s := range list {
+		if i == limit {
+			out = append(out, fmt.Sprintf("and %d more", len(list)-limit))
+			break
+		}
+		if c := Code(s); c != "" {
+			out = append(out, c)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// Cell makes a line of ours fit into a table.
+func Cell(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, `\|`, "|"), "|", `\|`)
+}
+
+// ShortHash shows a commit or plan hash shortly, as code.
+func ShortHash(h string) string {
+	if len(h) > 8 {
+		h = h[:8]
+	}
+	return Code(h)
+}
+
+// Link shows words that lead somewhere, or the words alone.
+func Link(words, url string) string {
+	if url == "" || strings.ContainsAny(url, " ()<>\n") {
+		return words
+	}
+	return "[" + words + "](" + url + ")"
+}
+
+// Quote makes every line a quoted one.
+func Quote(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight("> "+l, " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Fold hides a text behind a line.
+func Fold(title, body string) string {
+	return "<details><summary>" + title + "</summary>\n\n" + body + "\n\n</details>"
+}
+
+// EmbedFolded shows untrusted text, cut to the budget, behind a line if it is longer than so many
+// characters.
+func EmbedFolded(title, s string, long, budget int, more string) string {
+	text := EmbedTruncated(s, budget, more)
+	if utf8.RuneCountInString(text) > long {
+		return Fold(title, text)
+	}
+	return text
+}
+
+// EmbedTruncated shows untrusted text, cut to the budget with a note of how much is missing.
+func EmbedTruncated(s string, budget int, more string) string {
+	cut, missing := Cut(s, budget)
+	text := Embed(cut)
+	if missing > 0 {
+		text += fmt.Sprintf("\n\n*%d more characters: see %s.*", missing, more)
+	}
+	return text
+}
+
+// BulletList writes safe lines as bullet points, at most limit of them.
+func BulletList(items []string, limit int) string {
+	var b strings.Builder
+	for i, s := range items {
+		if i == limit {
+			b.WriteString("- and " + words.Many(len(items)-limit, "more line") + "\n")
+			break
+		}
+		b.WriteString("- " + Line(s, 300) + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// Paragraphs joins what is not empty with blank lines.
+func Paragraphs(parts ...string) string {
+	var kept []string
+	for _, s := range parts {
+		if s = strings.Trim(s, "\n"); strings.TrimSpace(s) != "" {
+			kept = append(kept, s)
+		}
+	}
+	return strings.Join(kept, "\n\n")
+}
+
+// CutWithNote cuts text and says so.
+func CutWithNote(s string, limit int) string {
+	cut, more := Cut(s, limit)
+	if more > 0 {
+		cut += fmt.Sprintf("\n… %d more characters", more)
+	}
+	return cut
+}
