@@ -227,8 +227,6 @@ func (m *machines) Ensure(ctx context.Context, vm string, _ state.TaskKey) error
 	return m.on(ctx, "attach tether", vm, func(*walkVM) error { return nil })
 }
 
-func (m *machines) Forget(string) {}
-
 func (m *machines) RunToken(run string) string { return "token-of-" + run }
 
 func (m *machines) VMToken(vm string) string { return "token-of-" + vm }

@@ -1,0 +1,354 @@
+package approval_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/workflow/workflowtest"
+	"github.com/errand-bot/errand/state"
+)
+
+func untick(body string) string { return strings.Replace(body, "- [x] ", "- [ ] ", 1) }
+
+// TestWithdrawnWordsDoNotApprove: an approving comment counts if it is there and says what it said, whoever changed it, both when
+// it is checked and right before the work that it approved starts.
+func TestWithdrawnWordsDoNotApprove(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		words string
+		act   func(w *workflowtest.World, k *state.Candidate) error
+		want  string
+	}{
+		"as it was written": {"@errand approve", nil, ""},
+		"deleted by its author": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
+			return w.As("bob").DeleteComment(workflowtest.RepoName, k.Comment)
+		}, state.NotErased},
+		"deleted by an admin": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
+			return w.Ada.DeleteComment(workflowtest.RepoName, k.Comment)
+		}, state.NotErased},
+		"hidden": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
+			return w.Forge.Minimize(w.T.Context(), w.Task.Installation, k.Node)
+		}, state.NotErased},
+		"edited to wait": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
+			return w.As("bob").EditComment(workflowtest.RepoName, k.Comment, "Wait.")
+		}, state.NotReworded},
+		"edited to other conditions": {"@errand approve with: use tabs", func(w *workflowtest.World, k *state.Candidate) error {
+			return w.As("bob").EditComment(workflowtest.RepoName, k.Comment, "@errand approve with: use spaces")
+		}, state.NotReworded},
+		"edited to another choice": {"@errand approve 1", func(w *workflowtest.World, k *state.Candidate) error {
+			return w.As("bob").EditComment(workflowtest.RepoName, k.Comment, "@errand approve 2")
+		}, state.NotReworded},
+		"words added": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
+			return w.As("bob").EditComment(workflowtest.RepoName, k.Comment, "Not before Monday.\n\n@errand approve")
+		}, state.NotReworded},
+		"edited by somebody else": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
+			return w.Ada.EditComment(workflowtest.RepoName, k.Comment, "@errand cancel")
+		}, state.NotReworded},
+		"edited and edited back": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
+			if err := w.As("bob").EditComment(workflowtest.RepoName, k.Comment, "Wait."); err != nil {
+				return err
+			}
+			return w.As("bob").EditComment(workflowtest.RepoName, k.Comment, "@errand approve")
+		}, ""},
+		"line ends of another kind": {"@errand approve\r\n\r\nThanks!\r\n", func(w *workflowtest.World, k *state.Candidate) error {
+			k.Said = state.SaidHash("@errand approve\n\nThanks!")
+			return nil
+		}, ""},
+		"somebody else's comment": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
+			*k = *w.Said(&w.Task.Plans[0], "eve", "@errand approve")
+			k.By = w.Person("bob")
+			return nil
+		}, state.NotReworded},
+		"an issue that is locked": {"@errand approve", func(w *workflowtest.World, _ *state.Candidate) error {
+			return w.Ada.Lock(workflowtest.RepoName, 1, "too heated")
+		}, ""},
+		"stored by an older version": {"@errand approve", func(_ *workflowtest.World, k *state.Candidate) error { k.Node, k.Said = "", ""; return nil }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			p := w.Planned(state.PlanThorough)
+			k := w.Said(p, "bob", c.words)
+			if c.act != nil {
+				workflowtest.Check(t, c.act(w, k))
+			}
+			e, err := w.Approve(k)
+			workflowtest.Check(t, err)
+			if (e.Kind == state.EventApproved) != (c.want == "") || e.Detail != c.want {
+				t.Errorf("checked: %s (%s), want %q", e.Kind, e.Detail, c.want)
+			}
+			if e = w.LaunchApproved(p, &k.Approval); e.Detail != c.want || (e.Kind == state.EventNoApproval) != (c.want != "") {
+				t.Errorf("before the start: %s (%s), want %q", e.Kind, e.Detail, c.want)
+			}
+		})
+	}
+}
+
+// TestWithdrawnTicksDoNotApprove: a tick counts if its box is the only one that is ticked, and nobody else touched the boxes since.
+func TestWithdrawnTicksDoNotApprove(t *testing.T) {
+	t.Parallel()
+	box := func(n string) func(string) string {
+		return func(body string) string {
+			return strings.Replace(body, "- [ ] **Approve with approach "+n, "- [x] **Approve with approach "+n, 1)
+		}
+	}
+	for name, c := range map[string]struct {
+		act           func(w *workflowtest.World, p *state.Plan) []error
+		want, started string
+	}{
+		"ticked": {func(w *workflowtest.World, p *state.Plan) []error { return []error{w.Edit(p, "bob", box("2"))} }, "", ""},
+		"emptied again": {func(w *workflowtest.World, p *state.Plan) []error {
+			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "bob", untick)}
+		}, state.NotTicked, state.NotTicked},
+		"emptied by somebody else": {func(w *workflowtest.World, p *state.Plan) []error {
+			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "ada", untick)}
+		}, state.NotTicked, state.NotTicked},
+		"ticked again by the same person": {func(w *workflowtest.World, p *state.Plan) []error {
+			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "bob", untick), w.Edit(p, "bob", box("2"))}
+		}, "", ""},
+		"ticked again by somebody else": {func(w *workflowtest.World, p *state.Plan) []error {
+			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "bob", untick), w.Edit(p, "ada", box("2"))}
+		}, state.NotTicked, ""},
+		"ticked again by a bot": {func(w *workflowtest.World, p *state.Plan) []error {
+			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "bob", untick), w.Edit(p, "ci[bot]", box("2"))}
+		}, state.NotTicked, state.NotTicked},
+		"another approach ticked instead": {func(w *workflowtest.World, p *state.Plan) []error {
+			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "bob", untick), w.Edit(p, "bob", box("1"))}
+		}, state.NotTicked, state.NotTicked},
+		"another approach ticked as well": {func(w *workflowtest.World, p *state.Plan) []error {
+			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "bob", box("1"))}
+		}, state.NotSeveral, ""},
+		"the plan deleted": {func(w *workflowtest.World, p *state.Plan) []error {
+			return []error{w.Edit(p, "bob", box("2")), w.Ada.DeleteComment(workflowtest.RepoName, p.Comment)}
+		}, state.NotDeleted, state.NotTicked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.Approaches = []string{"Append", "Rewrite"}
+			w.AddBot("ci[bot]")
+			workflowtest.Check(t, w.Ada.SetPermission(workflowtest.RepoName, "ci[bot]", simgithub.RoleWrite))
+			p := w.Planned(state.PlanThorough)
+			workflowtest.Check(t, errors.Join(c.act(w, p)...))
+			k := w.Candidate(p, "bob", state.ViaBox)
+			k.Choice = 2
+			e, err := w.Approve(k)
+			workflowtest.Check(t, err)
+			if (e.Kind == state.EventApproved) != (c.want == "") || e.Detail != c.want {
+				t.Errorf("checked: %s (%s), want %q", e.Kind, e.Detail, c.want)
+			}
+			if e = w.LaunchApproved(p, &k.Approval); e.Detail != c.started || (e.Kind == state.EventNoApproval) != (c.started != "") {
+				t.Errorf("before the start: %s (%s), want %q", e.Kind, e.Detail, c.started)
+			}
+		})
+	}
+}
+
+// TestApprovalsAreNotJudgedInDoubt: while GitHub cannot show the comment or the box, an approval is neither counted nor refused.
+func TestApprovalsAreNotJudgedInDoubt(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]simgithub.Fault{
+		"a bad gateway":  {Path: "/graphql", Status: http.StatusBadGateway},
+		"a 404":          {Path: "/graphql", Status: http.StatusNotFound},
+		"an odd refusal": {Path: "/graphql", Status: http.StatusOK, Body: `{"data":{"node":null,"said":null,"repository":null},"errors":[{"type":"SERVICE_UNAVAILABLE","path":["said"],"message":"timeout"}]}`},
+		"no access":      {Path: "/graphql", Status: http.StatusOK, Body: `{"data":{"node":null,"said":null,"repository":{"id":"R_1"}},"errors":[{"type":"FORBIDDEN","path":["said"],"message":"Resource not accessible by integration"}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			p := w.Planned(state.PlanPreliminary)
+			k := w.Said(p, "bob", "@errand approve")
+			w.MustFault(f)
+			if e, err := w.Approve(k); err == nil {
+				t.Errorf("an event %s (%s) without an answer", e.Kind, e.Detail)
+			} else {
+				workflowtest.WantProblem(t, err, "github", false)
+			}
+			w.ClearFaults()
+			if e, err := w.Approve(k); err != nil || e.Kind != state.EventApproved {
+				t.Errorf("afterwards %s (%s), error %v", e.Kind, e.Detail, err)
+			}
+		})
+	}
+}
+
+// TestNamedBeforeItWasPosted: a command that names a revision does not approve it if it is older than the revision's comment.
+func TestNamedBeforeItWasPosted(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	p := w.Planned(state.PlanPreliminary)
+	k := w.Said(p, "bob", "@errand approve "+p.Hash)
+	k.Named, p.PostedAt = p.Hash, k.Given.Add(1)
+	if e, err := w.Approve(k); err != nil || e.Kind != state.EventNoApproval || e.Detail != state.NotTooFresh {
+		t.Errorf("%s (%s), error %v", e.Kind, e.Detail, err)
+	}
+}
+
+// TestCountedTickStays: taking back another tick leaves the one that counted, so that the approval holds at the start.
+func TestCountedTickStays(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.Approaches = []string{"Append", "Rewrite"}
+	p := w.Planned(state.PlanThorough)
+	workflowtest.Check(t, w.Edit(p, "bob", func(s string) string { return strings.ReplaceAll(s, "- [ ] **Approve with", "- [x] **Approve with") }))
+	k := w.Candidate(p, "bob", state.ViaBox)
+	k.Choice = 2
+	w.Task.Approval = &k.Approval
+	w.Do(state.JobUntick, workflowtest.Args("comment", workflowtest.Itoa(p.Comment)))
+	if e := w.LaunchApproved(p, &k.Approval); e.Kind == state.EventNoApproval {
+		t.Errorf("%s (%s)", e.Kind, e.Detail)
+	}
+	if body := w.Ours(1)[0]; strings.Count(body, "- [x] ") != 1 {
+		t.Errorf("the comment is\n%s", body)
+	}
+}
+
+// TestWithdrawnCommentsAreVetted: what a comment says is read again when its writer's permission is, unless nothing follows from it
+// or somebody else checks it.
+func TestWithdrawnCommentsAreVetted(t *testing.T) {
+	t.Parallel()
+	orders := func(o ...state.Order) []state.Order { return o }
+	budget, message := state.Order{Verb: state.VerbBudget, MicroUSD: 5_000_000}, state.Order{Verb: state.VerbMessage, Text: "use tabs"}
+	for name, c := range map[string]struct {
+		by, words string
+		orders    []state.Order
+		act       func(w *workflowtest.World, c *simgithub.Comment) error
+		withdrawn string
+		body      string
+		calls     int
+	}{
+		"a command as it was": {"bob", "@errand budget +5", orders(budget), nil, "", "@errand budget +5", 2},
+		"a command, deleted":  {"bob", "@errand budget +5", orders(budget), deletes("bob"), state.NotErased, "@errand budget +5", 2},
+		"by an admin":         {"bob", "@errand budget +5", orders(budget), deletes("ada"), state.NotErased, "@errand budget +5", 2},
+		"hidden": {"bob", "@errand budget +5", orders(budget), func(w *workflowtest.World, c *simgithub.Comment) error {
+			return w.Forge.Minimize(w.T.Context(), w.Task.Installation, c.NodeID)
+		}, state.NotErased, "@errand budget +5", 2},
+		"raised":                 {"bob", "@errand budget +5", orders(budget), edits("bob", "@errand budget +500"), state.NotReworded, "@errand budget +5", 2},
+		"edited to words":        {"bob", "@errand budget +5", orders(budget), edits("bob", "Never mind."), state.NotReworded, "@errand budget +5", 2},
+		"words corrected":        {"bob", "use tbas", nil, edits("bob", "use tabs"), "", "use tabs", 2},
+		"a message corrected":    {"bob", "@errand use tbas", orders(message), edits("bob", "@errand use tabs"), "", "@errand use tabs", 2},
+		"words by another":       {"bob", "use tabs", nil, edits("ada", "delete it all"), state.NotReworded, "use tabs", 2},
+		"words to a command":     {"bob", "use tabs", nil, edits("bob", "@errand budget +500"), state.NotReworded, "use tabs", 2},
+		"words, deleted":         {"bob", "use tabs", nil, deletes("bob"), state.NotErased, "use tabs", 2},
+		"a stranger's, deleted":  {"eve", "@errand budget +5", orders(budget), deletes("eve"), "", "@errand budget +5", 1},
+		"help, deleted":          {"bob", "@errand help", orders(state.Order{Verb: state.VerbHelp}), deletes("bob"), "", "@errand help", 1},
+		"approve, deleted":       {"bob", "@errand approve", orders(state.Order{Verb: state.VerbApprove}), deletes("bob"), "", "@errand approve", 1},
+		"approve on a condition": {"bob", "@errand approve with: x", orders(state.Order{Verb: state.VerbApprove, With: "x"}), deletes("bob"), state.NotErased, "@errand approve with: x", 2},
+		"help and cancel":        {"bob", "@errand help\n@errand cancel", orders(state.Order{Verb: state.VerbHelp}, state.Order{Verb: state.VerbCancel}), deletes("bob"), state.NotErased, "@errand help\n@errand cancel", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			said, err := w.As(c.by).Comment(workflowtest.RepoName, 1, c.words)
+			workflowtest.Check(t, err)
+			if c.act != nil {
+				workflowtest.Check(t, c.act(w, said))
+			}
+			in := state.Event{Kind: state.EventCommented, Task: w.Task.Key, By: w.Person(c.by), Orders: c.orders,
+				Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: c.words, Mention: strings.HasPrefix(c.words, "@errand")}}
+			workflowtest.Check(t, workflowtest.Err(w.Forge.Permission(t.Context(), w.RepoRef(), "ada", 1))) // a token is there
+			workflowtest.Check(t, workflowtest.Err(w.Forge.Self(t.Context())))
+			_, before := w.Calls()
+			e := w.Do(state.JobVet, func(j *state.Job) { j.Event = &in })
+			if _, after := w.Calls(); after-before > c.calls {
+				t.Errorf("%d calls, want %d", after-before, c.calls)
+			}
+			if e.Comment.Withdrawn != c.withdrawn || e.Comment.Body != c.body || in.Comment.Withdrawn != "" {
+				t.Errorf("withdrawn %q, body %q; want %q, %q", e.Comment.Withdrawn, e.Comment.Body, c.withdrawn, c.body)
+			}
+		})
+	}
+}
+
+// TestHiddenCommentsOfThreadsAreWithdrawn: a command in a review thread that was hidden before it was read is withdrawn, as
+// one in the conversation is.
+func TestHiddenCommentsOfThreadsAreWithdrawn(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"as it was": "", "hidden": state.NotErased} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			thread, _ := w.Reviewed()
+			said := thread.Comments[0]
+			if want != "" {
+				workflowtest.Check(t, w.Ada.MinimizeReviewComment(workflowtest.RepoName, w.Task.PR.Number, said.ID))
+			}
+			in := state.Event{Kind: state.EventCommented, Task: w.Task.Key, By: w.Person("ada"), Orders: []state.Order{{Verb: state.VerbCancel}},
+				Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: said.Body, OnPR: true, Thread: said.ID, Mention: true}}
+			if e := w.Do(state.JobVet, func(j *state.Job) { j.Event = &in }); e.Comment.Withdrawn != want {
+				t.Errorf("withdrawn %q, want %q", e.Comment.Withdrawn, want)
+			}
+		})
+	}
+}
+
+func deletes(by string) func(*workflowtest.World, *simgithub.Comment) error {
+	return func(w *workflowtest.World, c *simgithub.Comment) error {
+		return w.As(by).DeleteComment(workflowtest.RepoName, c.ID)
+	}
+}
+
+func edits(by, words string) func(*workflowtest.World, *simgithub.Comment) error {
+	return func(w *workflowtest.World, c *simgithub.Comment) error {
+		return w.As(by).EditComment(workflowtest.RepoName, c.ID, words)
+	}
+}
+
+// TestCommentsAreNotVettedInDoubt: while GitHub cannot show a comment, it is neither obeyed nor dropped.
+func TestCommentsAreNotVettedInDoubt(t *testing.T) {
+	t.Parallel()
+	for name, status := range map[string]int{"a bad gateway": http.StatusBadGateway, "a 404": http.StatusNotFound} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			said, err := w.As("bob").Comment(workflowtest.RepoName, 1, "@errand cancel")
+			workflowtest.Check(t, err)
+			in := state.Event{Kind: state.EventCommented, Task: w.Task.Key, By: w.Person("bob"), Orders: []state.Order{{Verb: state.VerbCancel}},
+				Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: said.Body, Mention: true}}
+			w.MustFault(simgithub.Fault{Path: "/graphql", Status: status})
+			if e, err := w.Try(state.JobVet, func(j *state.Job) { j.Event = &in }); err == nil {
+				t.Errorf("an event without an answer: %+v", e)
+			} else {
+				workflowtest.WantProblem(t, err, "github", false)
+			}
+		})
+	}
+}
+
+// TestAStoredPlanThatWasChangedIsNotCarriedOut: what starts is what the approval's hash was made of.
+func TestAStoredPlanThatWasChangedIsNotCarriedOut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(p *state.Plan)
+		intact bool
+	}{
+		"as it was":        {func(*state.Plan) {}, true},
+		"another text":     {func(p *state.Plan) { p.Text = "Do more." }, false},
+		"another base":     {func(p *state.Plan) { p.BaseSHA = "0" }, false},
+		"another approach": {func(p *state.Plan) { p.Approaches = []string{"Rewrite"} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			p := w.Planned(state.PlanThorough)
+			k := w.Said(p, "bob", "@errand approve")
+			c.change(p)
+			w.Task.Approval, w.Task.Phase = &k.Approval, state.PhaseImplementing
+			w.Launching(state.RunImplement)
+			e, err := w.Try(state.JobLaunch, func(j *state.Job) { // right after the approval was checked
+				j.Vetted = &state.Vetted{By: k.By, Permission: state.PermissionWrite, At: w.Steps.Now(), Hash: k.Hash}
+			})
+			if c.intact {
+				workflowtest.Check(t, err)
+				return
+			}
+			if err == nil {
+				t.Fatalf("event %+v", e)
+			}
+			workflowtest.WantProblem(t, err, "internal", true)
+		})
+	}
+}

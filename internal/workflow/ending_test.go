@@ -1,0 +1,92 @@
+package workflow_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/internal/workflow/workflowtest"
+	"github.com/errand-bot/errand/state"
+)
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled")); e.Kind != state.EventSaved || e.Saved != nil {
+		t.Errorf("without a VM: %+v", e)
+	}
+	h := w.Building()
+	w.Task.Work = nil
+	stop := func(j *state.Job) { j.Run = "r-1" }
+	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop); e.Saved != nil || len(h.Stopped) != 1 || h.Stopped[0] != "r-1 cancelled" {
+		t.Errorf("of nothing: %+v, stopped %v", e.Saved, h.Stopped)
+	}
+	h.Write(t, map[string]string{"half.txt": "done\n"})
+	e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop)
+	if e.Saved == nil || e.Saved.Run != "r-1" || e.Saved.Why != "cancelled" {
+		t.Fatalf("saved %+v", e.Saved)
+	}
+	cs, err := w.Files.LoadChangeset(e.Saved.Ref)
+	workflowtest.Check(t, err)
+	if cs.Stats().Paths() != 1 {
+		t.Errorf("saved %+v", cs.Stats())
+	}
+	h.Errs["Stop"] = errors.New("no route to host")
+	if _, err := w.Try(state.JobStop, workflowtest.Args("why", "cancelled"), stop); err == nil {
+		t.Error("a VM that does not answer is given up at once")
+	}
+	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind != state.EventSaved || e.Saved != nil {
+		t.Errorf("given up: %+v", e)
+	}
+	h.Errs["Stop"], h.Errs["Collect"] = nil, errors.New("bad object")
+	if _, err := w.Try(state.JobStop, workflowtest.Args("why", "cancelled"), stop); err == nil {
+		t.Error("work that cannot be read once is given up at once")
+	}
+	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind != state.EventSaved || e.Saved != nil {
+		t.Errorf("unreadable: %+v", e)
+	}
+}
+
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	e := w.Do(state.JobRelease, workflowtest.Args("vm", "vm-7", "why", "done"))
+	if e.Kind != state.EventReleased || e.Detail != "done" || len(w.Host.Released) != 1 || w.Host.Released[0] != "vm-7 done" {
+		t.Errorf("event %+v, released %v", e, w.Host.Released)
+	}
+	w.Host.Errs["Release"] = errors.New("locked")
+	if _, err := w.Try(state.JobRelease, workflowtest.Args("vm", "vm-7")); !errors.Is(err, w.Host.Errs["Release"]) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestHowAnIssueWasClosed: a merge closes the issue, too; only a person's closing cancels.
+func TestHowAnIssueWasClosed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		act  func(w *workflowtest.World, n int) error
+		kind state.EventKind
+	}{
+		"by the merge": {func(w *workflowtest.World, n int) error {
+			return w.Ada.Merge(workflowtest.RepoName, n, simgithub.Merge{})
+		}, state.EventPRClosed},
+		"by a person":      {func(w *workflowtest.World, _ int) error { return w.Ada.Close(workflowtest.RepoName, 1, "") }, state.EventIssueClosed},
+		"and opened again": {func(*workflowtest.World, int) error { return nil }, step.EventNothing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			p := w.OpenPull()
+			workflowtest.Check(t, c.act(w, p.Number))
+			e := w.Do(state.JobDue, workflowtest.Args("what", "closed", "key", "issue"))
+			if e.Kind != c.kind || e.Merged != (c.kind == state.EventPRClosed) || c.kind == state.EventIssueClosed && e.Via != "confirmed" {
+				t.Errorf("event %+v", e)
+			}
+		})
+	}
+	w := workflowtest.New(t)
+	if e := w.Do(state.JobDue, workflowtest.Args("what", "remind", "key", "h")); e.Kind != state.EventDue || e.Detail != "remind" || e.Hash != "h" {
+		t.Errorf("event %+v", e)
+	}
+}

@@ -1,0 +1,64 @@
+package intake_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/workflow"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/workflow/workflowtest"
+	"github.com/errand-bot/errand/state"
+)
+
+// generous is a GitHub on which everybody may write, bots included.
+type generous struct{ *forge.Forge }
+
+func (generous) Permission(context.Context, forge.Repo, string, int64) (state.Permission, error) {
+	return state.PermissionWrite, nil
+}
+
+// TestEachBotIsJudgedByItsOwnListing: of two bots with the same permission, the one that is listed may direct errand and has its
+// words read, the other may not and has not, whatever their names have in common.
+func TestEachBotIsJudgedByItsOwnListing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		allow, users []string
+		may          []string
+	}{
+		"none is listed":          {nil, nil, nil},
+		"one":                     {[]string{"ci[bot]"}, nil, []string{"ci[bot]"}},
+		"the other":               {[]string{"CI-2[bot]"}, nil, []string{"ci-2[bot]"}},
+		"without the suffix":      {[]string{"ci"}, nil, []string{"ci[bot]"}},
+		"both":                    {[]string{"ci-2[bot]", "ci[bot]"}, nil, []string{"ci[bot]", "ci-2[bot]"}},
+		"a third":                 {[]string{"renovate[bot]", ""}, nil, nil},
+		"a pattern is no listing": {[]string{"*", "ci*", "*[bot]", "[bot]"}, nil, nil},
+		"as people":               {nil, []string{"ci[bot]", "ci-2"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			a, _ := w.Reviewed()
+			cfg := w.Config
+			cfg.AllowBots, cfg.AllowUsers, cfg.GitHub = c.allow, c.users, generous{w.Forge}
+			w.Steps = workflow.New(cfg)
+			for _, login := range []string{"ci[bot]", "ci-2[bot]", "renovate-2[bot]"} { // the listed one is asked about first, and last
+				w.AddBot(login)
+				workflowtest.Check(t, workflowtest.Err(w.As(login).ReplyToThread(workflowtest.RepoName, w.Task.PR.Number, a.ID, "By "+login+".")))
+			}
+			key := w.Task.Key
+			for _, login := range []string{"ci[bot]", "ci-2[bot]", "renovate-2[bot]", "ci[bot]"} {
+				in := state.Event{Kind: state.EventTriggered, Task: key, ID: "x", By: w.Person(login)}
+				may := slices.Contains(c.may, login)
+				if e := w.Do(state.JobVet, func(j *state.Job) { j.Event = &in }); e.Permission.CanWrite() != may {
+					t.Errorf("%s has permission %q", login, e.Permission)
+				}
+				if got := w.Do(state.JobGather).Feedback[0].Body; strings.Contains(got, "By "+login+".") != may {
+					t.Errorf("of %s the agent sees\n%s", login, got)
+				}
+			}
+		})
+	}
+}

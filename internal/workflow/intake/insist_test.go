@@ -1,0 +1,61 @@
+package intake_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/workflow/workflowtest"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestAPersonsWordIsKept: a permission that may not be read now is asked for again. Nobody would say the
+// word another time.
+func TestAPersonsWordIsKept(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault simgithub.Fault
+		gone  bool // the App is
+		perm  bool
+	}{
+		"forbidden":                     {simgithub.Fault{Status: 403, Body: `{"message":"Resource not accessible by integration"}`}, false, false},
+		"5xx":                           {simgithub.Fault{Status: 502}, false, false},
+		"the App is not there any more": {gone: true, perm: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			p := w.Planned(state.PlanPreliminary)
+			k := w.Candidate(p, "ada", state.ViaCommand)
+			if c.gone {
+				w.Uninstall("acme")
+				_, err := w.Approve(k) // the token that it had
+				workflowtest.WantProblem(t, err, "github", false)
+			} else {
+				c.fault.Method, c.fault.Path = "GET", "/collaborators/ada/permission$"
+				w.MustFault(c.fault)
+			}
+			_, err := w.Approve(k)
+			workflowtest.WantProblem(t, err, "github", c.perm)
+			_, err = w.Try(state.JobVet, func(j *state.Job) {
+				j.Event = &state.Event{Kind: state.EventTriggered, Task: w.Task.Key, By: w.Person("ada")}
+			})
+			workflowtest.WantProblem(t, err, "github", c.perm)
+		})
+	}
+}
+
+// TestLookingForWhatAnEqualJobLeft: a job that follows one that gave up looks for what that one wrote.
+func TestLookingForWhatAnEqualJobLeft(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	status := func(j *state.Job) { j.Key = "1.status" }
+	first := w.Do(state.JobStatus, status)
+	w.HoursPass()
+	again := w.Do(state.JobStatus, status, func(j *state.Job) { // the store does not know of it
+		j.Created, j.Attempted, j.Doubt = time.Now().Add(time.Hour), true, time.Now()
+	})
+	if first.Status == nil || again.Status == nil || again.Status.Comment != first.Status.Comment {
+		t.Errorf("the status is comment %+v, then %+v", first.Status, again.Status)
+	}
+}

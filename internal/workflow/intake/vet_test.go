@@ -1,0 +1,198 @@
+package intake_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/internal/workflow/workflowtest"
+	"github.com/errand-bot/errand/state"
+)
+
+func TestVetPassesTheAnswerOn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		login string
+		want  state.Permission
+	}{
+		"admin":    {"ada", state.PermissionAdmin},
+		"writer":   {"bob", state.PermissionWrite},
+		"outsider": {"eve", state.PermissionRead},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			e := w.Do(state.JobVet, func(j *state.Job) {
+				j.Event = &state.Event{Kind: state.EventTriggered, Task: w.Task.Key, By: w.Person(c.login)}
+			})
+			v := e.Vetted
+			if e.Permission != c.want || v == nil || v.By.ID != w.Person(c.login).ID || v.Permission != c.want || time.Since(v.At) > time.Minute || v.Hash != "" {
+				t.Errorf("permission %s, passed on: %+v", e.Permission, v)
+			}
+		})
+	}
+}
+
+// TestStartUsesTheAnswerOfItsEvent: a permission is read once for an event and a person, and again as soon as that
+// answer is old or is about somebody else.
+func TestStartUsesTheAnswerOfItsEvent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		vetted  func(w *workflowtest.World) *state.Vetted
+		reads   int
+		visible bool
+	}{
+		"just read": {func(w *workflowtest.World) *state.Vetted {
+			return w.Vetted("ada", state.PermissionAdmin, time.Second, "")
+		}, 0, true},
+		"just read, denied": {func(w *workflowtest.World) *state.Vetted {
+			return w.Vetted("ada", state.PermissionRead, time.Second, "")
+		}, 0, false},
+		"old": {func(w *workflowtest.World) *state.Vetted {
+			return w.Vetted("ada", state.PermissionRead, 61*time.Second, "")
+		}, 1, true},
+		"from the future": {func(w *workflowtest.World) *state.Vetted {
+			return w.Vetted("ada", state.PermissionRead, -time.Hour, "")
+		}, 1, true},
+		"of somebody else": {func(w *workflowtest.World) *state.Vetted {
+			return w.Vetted("bob", state.PermissionRead, time.Second, "")
+		}, 1, true},
+		"of a former holder": {func(w *workflowtest.World) *state.Vetted {
+			v := w.Vetted("ada", state.PermissionRead, 0, "")
+			v.By.ID++
+			return v
+		}, 1, true},
+		"none": {func(*workflowtest.World) *state.Vetted { return nil }, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			var e state.Event
+			n := w.PermissionReads(func() { e = w.Do(state.JobStart, func(j *state.Job) { j.Vetted = c.vetted(w) }) })
+			if n != c.reads || e.Kind != state.EventStarted || e.Start.Visible != c.visible {
+				t.Errorf("%d reads; event %s, visible %v", n, e.Kind, e.Start != nil && e.Start.Visible)
+			}
+		})
+	}
+}
+
+// TestGatherUsesTheAnswerOfItsReview: whose review began the round is known; everybody else in the threads is asked
+// for.
+func TestGatherUsesTheAnswerOfItsReview(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ago   time.Duration
+		perm  state.Permission
+		reads int
+		heard int
+	}{
+		"just read":         {50 * time.Second, state.PermissionWrite, 1, 2}, // ada's
+		"just read, denied": {time.Second, state.PermissionRead, 1, 1},
+		"old":               {2 * time.Minute, state.PermissionRead, 2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			pull := w.OpenPull()
+			for _, who := range []string{"bob", "ada"} {
+				workflowtest.Check(t, workflowtest.Err(w.As(who).Review(workflowtest.RepoName, pull.Number, simgithub.NewReview{
+					Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "slug.go", Line: 3, Body: "Why?"}},
+				})))
+			}
+			var e state.Event
+			n := w.PermissionReads(func() {
+				e = w.Do(state.JobGather, func(j *state.Job) { j.Vetted = w.Vetted("bob", c.perm, c.ago, "") })
+			})
+			if n != c.reads || len(e.Feedback) != c.heard {
+				t.Errorf("%d reads, heard %d", n, len(e.Feedback))
+			}
+		})
+	}
+}
+
+// TestStartOfApprovedWork: a start that follows the check of an approval at once relies on it; any other asks
+// whether the person still may and whether the 👍 is still there.
+func TestStartOfApprovedWork(t *testing.T) {
+	t.Parallel()
+	lost := func(w *workflowtest.World) error {
+		return w.Ada.SetPermission(workflowtest.RepoName, "bob", simgithub.RoleRead)
+	}
+	for name, c := range map[string]struct {
+		change func(w *workflowtest.World, v *state.Vetted, j *state.Job)
+		starts bool
+	}{
+		"at once":               {func(*workflowtest.World, *state.Vetted, *state.Job) {}, true},
+		"11 seconds later":      {func(_ *workflowtest.World, v *state.Vetted, _ *state.Job) { v.At = v.At.Add(-11 * time.Second) }, false},
+		"a second attempt":      {func(_ *workflowtest.World, _ *state.Vetted, j *state.Job) { j.Attempt = 2 }, false},
+		"of another revision":   {func(_ *workflowtest.World, v *state.Vetted, _ *state.Job) { v.Hash = "00000000" }, false},
+		"of a comment":          {func(_ *workflowtest.World, v *state.Vetted, _ *state.Job) { v.Hash = "" }, false},
+		"of somebody else":      {func(w *workflowtest.World, v *state.Vetted, _ *state.Job) { v.By = w.Person("ada") }, false},
+		"by a clock that jumps": {func(_ *workflowtest.World, v *state.Vetted, _ *state.Job) { v.At = v.At.Add(time.Hour) }, false},
+		"without an answer":     {func(_ *workflowtest.World, _ *state.Vetted, j *state.Job) { j.Vetted = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			p := w.Planned(state.PlanPreliminary)
+			workflowtest.Check(t, w.As("bob").React(workflowtest.RepoName, p.Comment, "+1"))
+			approved, err := w.Approve(w.Candidate(p, "bob", state.ViaReaction))
+			workflowtest.Check(t, err)
+			v := approved.Vetted
+			if approved.Kind != state.EventApproved || v == nil || v.Hash != p.Hash || v.Base != w.Head("main") {
+				t.Fatalf("%s, passed on: %+v", approved.Kind, v)
+			}
+			a := approved.Candidate.Approval
+			w.Task.Approval, w.Task.Phase = &a, state.PhasePlanning
+			w.Launching(state.RunPlan)
+			workflowtest.Check(t, lost(w))
+			before := w.Forge.Calls(forge.ForTask)
+			e := w.Do(state.JobLaunch, func(j *state.Job) { j.Vetted = v; c.change(w, v, j) })
+			if started := e.Kind == state.EventLaunched; started != c.starts {
+				t.Errorf("event %s (%s)", e.Kind, e.Detail)
+			}
+			if n := w.Forge.Calls(forge.ForTask) - before; c.starts && n != 0 {
+				t.Errorf("%d calls", n)
+			}
+		})
+	}
+}
+
+// TestADeletedCommentGetsNoReaction: nobody is left to see it, and nothing went wrong.
+func TestADeletedCommentGetsNoReaction(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	c, err := w.As("bob").Comment(workflowtest.RepoName, 1, "@errand status")
+	workflowtest.Check(t, err)
+	workflowtest.Check(t, w.As("bob").DeleteComment(workflowtest.RepoName, c.ID))
+	if e, err := w.Try(state.JobReact, workflowtest.Args("content", "eyes", "comment", workflowtest.Itoa(c.ID))); err != nil || e.Kind != step.EventNothing {
+		t.Errorf("event %s, error %v", e.Kind, err)
+	}
+}
+
+// TestARunBeginsWhereItsCommentFoundTheBase: the head that was read with a comment serves the run that it leads to,
+// while it is fresh.
+func TestARunBeginsWhereItsCommentFoundTheBase(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ago   time.Duration
+		calls int
+	}{
+		"just read": {time.Second, 0},
+		"old":       {31 * time.Second, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.Launching(state.RunPlan)
+			var e state.Event
+			n := w.CallsTo("/git/ref/", func() {
+				e = w.Do(state.JobLaunch, func(j *state.Job) { j.Vetted = w.Vetted("ada", state.PermissionAdmin, c.ago, "") })
+			})
+			if e.Kind != state.EventLaunched || e.Launch.BaseSHA != w.Head("main") || n != c.calls {
+				t.Errorf("event %s at %s, %d calls", e.Kind, e.Launch.BaseSHA, n)
+			}
+		})
+	}
+}

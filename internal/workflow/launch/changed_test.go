@@ -1,0 +1,76 @@
+package launch_test
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/workflow/workflowtest"
+	"github.com/errand-bot/errand/state"
+)
+
+// An agent that goes on with commits of its own, such as after checks that failed, is not told that people put them
+// there, and GitHub is not asked for commits that only the VM has. Commits that people did push are told.
+func TestOwnCommitsAreNotPeoples(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pushed  bool // by a person, before the work was moved on top of it
+		rebased bool
+		rounds  int
+		want    string
+	}{
+		"after checks that failed":         {rounds: 1},
+		"twice in a row":                   {rounds: 2},
+		"after a push that is in the work": {pushed: true, rebased: true, rounds: 1, want: "people put 1 commit on the branch, which changed ada.txt."},
+		"twice after such a push":          {pushed: true, rebased: true, rounds: 2, want: "people put 1 commit on the branch, which changed ada.txt."},
+		"after a push that is not":         {pushed: true, rounds: 1, want: "These commits are not in the checkout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.OpenPull()
+			branch := w.Task.Branch.Name
+			w.Task.Phase, w.Task.Round = state.PhaseAddressingReview, 1
+			launch := func() string {
+				w.Task.Feedback = []state.Feedback{{ID: "check:" + workflowtest.Itoa(int64(w.Task.RunSeq)), Kind: "checks", Body: "`make` failed."}}
+				w.Launching(state.RunReview).Session = workflowtest.Session
+				l := w.Launched()
+				w.Task.Branch.VMHead, w.Task.Branch.Root = l.VMHead, cmp.Or(l.Root, w.Task.Branch.Root)
+				p := strings.Join(strings.Fields(w.Prompt()), " ")
+				w.EndRun("success", workflowtest.Session)
+				w.Task.Runs[len(w.Task.Runs)-1].Ended = time.Now()
+				return p
+			}
+			launch()
+			w.Host.Commit(t, "Mine", map[string]string{"mine.txt": "x\n"})
+			if c.pushed {
+				w.Task.Branch.Head = w.Push("ada", branch, map[string]string{"ada.txt": "x\n"})
+			}
+			if c.rebased {
+				w.Host.Git(t, "pull", "--quiet", "--rebase", w.Repo.Git.Dir, branch)
+				w.Task.Branch.Root = w.Task.Branch.Head
+			}
+			for i := range c.rounds {
+				before, _ := w.Calls()
+				p := launch()
+				after, _ := w.Calls()
+				told := c.want != "" && (i == 0 || !c.rebased)
+				if strings.Contains(p, "by people") || strings.Contains(p, "people put") && !told || told && !strings.Contains(p, c.want) {
+					t.Errorf("run %d is told, want %q:\n%s", i+1, c.want, p)
+				}
+				if asked := !slices.Equal(compares(before), compares(after)); asked != (told && c.rebased) {
+					t.Errorf("run %d: GitHub was asked to compare: %v", i+1, asked)
+				}
+				w.Host.Commit(t, "More", map[string]string{"more.txt": strings.Repeat("x\n", i+1)})
+			}
+		})
+	}
+}
+
+// compares are the counts of the calls that compare commits.
+func compares(list []simgithub.CallCount) []simgithub.CallCount {
+	return slices.DeleteFunc(list, func(c simgithub.CallCount) bool { return !strings.Contains(c.Route, "compare") })
+}

@@ -1,0 +1,283 @@
+package launch_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/internal/workflow/workflowtest"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
+	"github.com/errand-bot/errand/state"
+)
+
+func TestLaunchTheFirstRun(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.Task.Phase = state.PhasePreliminaryPlanning
+	w.Task.Settings.Setup = []state.Command{{Run: "make deps", Timeout: time.Minute}}
+	w.Task.Feedback = []state.Feedback{{ID: "comment:5", Kind: "comment", By: w.Person("bob"), Body: "Mind " + workflowtest.Secret}}
+	w.Task.Context.Withheld = []state.Withheld{{ID: 9, By: w.Person("eve"), Reason: "an outsider"}}
+	run := w.Launching(state.RunPreliminary)
+	l := w.Launched()
+	spec := w.Host.Started[0]
+	if spec.ID != run.ID || spec.Dir != w.Host.Dir || spec.Duration != w.Task.Settings.Limits.PlanDuration || spec.Stall != w.Task.Settings.Limits.Stall || len(spec.Setup) != 1 || spec.Setup[0].Command != "make deps" {
+		t.Errorf("started %+v", spec)
+	}
+	if !slices.Equal(l.Taken, []string{"comment:5"}) || l.Resumed || l.VM.Name != "vm-1" || l.BaseSHA != w.Head("main") || l.VMHead != l.BaseSHA || l.Adapter != "claude" {
+		t.Errorf("launch %+v", l)
+	}
+	if p := w.Prompt(); strings.Contains(p, workflowtest.Secret) || !strings.Contains(p, "It breaks") || !strings.Contains(p, "Always.") || !strings.Contains(p, "Mind ") {
+		t.Errorf("prompt:\n%s", p)
+	}
+	if w.Host.Ensured != 1 || w.Host.Git(t, "rev-parse", "HEAD") != w.Head("main") {
+		t.Errorf("tether attached %d times, checkout at %s", w.Host.Ensured, w.Host.Git(t, "rev-parse", "HEAD"))
+	}
+	if src := w.Host.Prepared[0].Source; src.Token != "token-of-vm-1" || src.URL != "http://127.0.0.1:9/git/acme/slug" || src.Ref != "refs/heads/main" {
+		t.Errorf("the VM fetches from %+v", src)
+	}
+	all := fmt.Sprintf("%+v", spec)
+	if strings.Contains(all, workflowtest.Secret) || strings.Contains(all, "ghs_") || !strings.Contains(all, "token-of-"+run.ID) {
+		t.Error("the run is started with a secret of ours, or without its token")
+	}
+}
+
+func TestLaunchTurnsAway(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	if e := w.Do(state.JobLaunch); e.Kind != step.EventNothing {
+		t.Errorf("without a run: %+v", e)
+	}
+	w.Launching(state.RunPlan).State = state.RunActive
+	if e := w.Do(state.JobLaunch); e.Kind != step.EventNothing || len(w.Host.Started) != 0 {
+		t.Errorf("of a run that goes on: %+v, started %v", e, w.Host.Started)
+	}
+	w.Task.Run.State = state.RunLaunching
+	if e := w.Do(state.JobLaunch, func(j *state.Job) { j.Run = "another" }); e.Kind != step.EventNothing || len(w.Host.Started) != 0 {
+		t.Errorf("of another run: %+v, started %v", e, w.Host.Started)
+	}
+}
+
+// TestLaunchAsksOnceMore: between the approval and the start it can be taken back; not afterwards.
+func TestLaunchAsksOnceMore(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	p := w.Planned(state.PlanPreliminary)
+	workflowtest.Check(t, w.As("bob").React(workflowtest.RepoName, p.Comment, "+1"))
+	a := w.Candidate(p, "bob", state.ViaReaction).Approval
+	w.Task.Approval, w.Task.Phase = &a, state.PhasePlanning
+	workflowtest.Check(t, w.As("bob").Unreact(workflowtest.RepoName, p.Comment, "+1"))
+	w.Launching(state.RunPlan)
+	e := w.Do(state.JobLaunch)
+	if e.Kind != state.EventNoApproval || e.Detail != state.NotRevoked || e.Candidate == nil || e.Candidate.Hash != p.Hash || len(w.Host.Started) != 0 {
+		t.Fatalf("event %s (%s), started %v", e.Kind, e.Detail, w.Host.Started)
+	}
+	workflowtest.Check(t, w.As("bob").React(workflowtest.RepoName, p.Comment, "+1"))
+	w.Launched()
+	w.Task.Run.Plan = p.Hash
+	w.EndRun("retryable", "")
+	workflowtest.Check(t, w.As("bob").Unreact(workflowtest.RepoName, p.Comment, "+1"))
+	w.Launching(state.RunPlan)
+	w.Launched()
+	if !strings.Contains(w.Prompt(), "Do it.") {
+		t.Errorf("the approved plan is not in the prompt:\n%s", w.Prompt())
+	}
+}
+
+func TestLaunchWaitsForAVM(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.Launching(state.RunPreliminary)
+	w.Host.Errs["Acquire"] = fmt.Errorf("%w: all 4 are taken", workspace.ErrNoVM)
+	if e := w.Do(state.JobLaunch); e.Kind != state.EventHeldUp || e.Waiting.Kind != state.WaitVM || !strings.Contains(e.Waiting.Detail, "all 4 are taken") {
+		t.Errorf("event %s, waiting %+v", e.Kind, e.Waiting)
+	}
+	for _, method := range []string{"Acquire", "Place", "Ensure", "Prepare", "Start"} {
+		w.Host.Errs = map[string]error{method: errors.New("boom")}
+		if e, err := w.Try(state.JobLaunch); err == nil || !strings.Contains(err.Error(), "boom") {
+			t.Errorf("%s fails, yet %+v, %v", method, e, err)
+		}
+	}
+	w.Host.Errs = map[string]error{}
+	w.Launched()
+}
+
+func TestARealAgentIsNotStartedInTheOpen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ real, allowed, isolated, starts bool }{
+		"the stand-in": {starts: true},
+		"in the open":  {real: true},
+		"allowed to":   {real: true, allowed: true, starts: true},
+		"isolated":     {real: true, isolated: true, starts: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t, func(cfg *workflow.Config) { cfg.RealAgent, cfg.AllowUnsandboxed = c.real, c.allowed })
+			w.Host.Isolated = c.isolated
+			w.Launching(state.RunPreliminary)
+			_, err := w.Try(state.JobLaunch)
+			if c.starts {
+				workflowtest.Check(t, err)
+			} else {
+				workflowtest.WantProblem(t, err, "vm", true)
+			}
+			if got := len(w.Host.Started) > 0; got != c.starts {
+				t.Errorf("started: %v", got)
+			}
+		})
+	}
+}
+
+// TestLaunchResumesOnTheSameVM: the agent's session lies on the VM. On another one it begins anew
+// and is told what was said.
+func TestLaunchResumesOnTheSameVM(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		vm      string
+		resumed bool
+	}{"same VM": {"vm-1", true}, "another VM": {"vm-2", false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.Task.Phase = state.PhasePreliminaryPlanning
+			w.Launching(state.RunPreliminary)
+			w.Launched()
+			w.EndRun("success", workflowtest.Session)
+			w.Task.Plans = []state.Plan{workflowtest.Hashed(state.Plan{Kind: state.PlanPreliminary, Revision: 1, Text: "The old plan.", Comment: 1})}
+			w.Task.Feedback = []state.Feedback{{ID: "comment:5", Kind: "comment", By: w.Person("bob"), Body: "Otherwise."}}
+			w.Host.VM.Name = c.vm
+			if !c.resumed {
+				w.Host.Dir = filepath.Join(t.TempDir(), "other")
+			}
+			w.Launching(state.RunPreliminary).Session = workflowtest.Session
+			l := w.Launched()
+			argv := strings.Join(w.Host.Started[1].Argv, " ")
+			if l.Resumed != c.resumed || strings.Contains(argv, "--resume "+workflowtest.Session) != c.resumed {
+				t.Errorf("resumed: %v, started with %s", l.Resumed, argv)
+			}
+			p := w.Prompt()
+			if !strings.Contains(p, "Otherwise.") || !strings.Contains(p, "The old plan.") || strings.Contains(p, "another VM") == c.resumed {
+				t.Errorf("prompt:\n%s", p)
+			}
+		})
+	}
+}
+
+// TestPromptHasACommentOnce: what was said while a plan was made may have been read again with the discussion by the time it is answered.
+func TestPromptHasACommentOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		taken string
+		id    int64
+	}{
+		"to be answered":              {"", 5},
+		"answered before":             {"run-0", 5},
+		"another one, to be answered": {"", 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.Task.Phase = state.PhasePreliminaryPlanning
+			w.Launching(state.RunPreliminary)
+			w.Task.Context.Comments = []state.Said{{ID: c.id, By: w.Person("bob"), Body: "Mind the tests."}, {ID: 7, By: w.Person("ada"), Body: "And the docs."}}
+			w.Task.Feedback = []state.Feedback{{ID: "comment:5", Kind: "comment", By: w.Person("bob"), Body: "Mind the tests.", Taken: c.taken}}
+			w.Launched()
+			want := map[bool]int{true: 1, false: 2}[c.id == 5]
+			if p := w.Prompt(); strings.Count(p, "Mind the tests.") != want || !strings.Contains(p, "And the docs.") {
+				t.Errorf("it is there %d times, want %d:\n%s", strings.Count(p, "Mind the tests."), want, p)
+			}
+		})
+	}
+}
+
+// TestLaunchKeepsUnpublishedWork: an attempt that was cut short is gone on with; what a planning run
+// left lying about is not, nor what was built before people asked for a new plan.
+func TestLaunchKeepsUnpublishedWork(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before state.RunKind
+		since  state.Phase // where the task has been since the run
+		kept   bool
+	}{
+		"of the same kind":                    {state.RunImplement, state.PhaseImplementing, true},
+		"of a planning run":                   {state.RunPlan, state.PhaseImplementing, false},
+		"before the issue was read anew":      {state.RunImplement, state.PhaseQueued, false},
+		"before a new preliminary plan":       {state.RunImplement, state.PhasePreliminaryPlanning, false},
+		"before a new plan":                   {state.RunImplement, state.PhasePlanning, false},
+		"before it was interrupted for a bit": {state.RunImplement, state.PhaseInterrupted, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.Task.Phase = state.PhaseImplementing
+			w.Launching(c.before)
+			l := w.Launched()
+			w.Task.Branch.BaseSHA = l.BaseSHA
+			w.Host.Write(t, map[string]string{"half.txt": "half\n"})
+			head := w.Host.Commit(t, "Half of it", map[string]string{"a.txt": "a\n"})
+			w.Host.Write(t, map[string]string{"loose.txt": "loose\n"})
+			w.EndRun("retryable", workflowtest.Session)
+			w.Task.History = []state.PhaseChange{{Phase: state.PhasePlanning, At: w.Task.Runs[0].Started.Add(-time.Minute)}, {Phase: c.since, At: time.Now()}}
+			w.Push("ada", "main", map[string]string{"newer.txt": "n\n"})
+			w.Launching(state.RunImplement)
+			w.Launched()
+			_, err := os.Stat(filepath.Join(w.Host.Dir, "loose.txt"))
+			if kept := err == nil; kept != c.kept {
+				t.Errorf("loose files are kept: %v", kept)
+			}
+			want := w.Head("main")
+			if c.kept {
+				want = head
+			}
+			if at := w.Host.Git(t, "rev-parse", "HEAD"); at != want {
+				t.Errorf("the checkout is at %s, want %s", at, want)
+			}
+		})
+	}
+}
+
+func TestLaunchChecks(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.Task.Settings.Check = []state.Command{{Run: "make test", Timeout: 2 * time.Minute}, {Name: "lint", Run: "make lint"}}
+	w.Building()
+	w.Task.Work.LocalHead = w.Head("main")
+	w.Launching(state.RunCheck)
+	l := w.Launched()
+	spec := w.Host.Started[0]
+	if len(l.Taken) != 0 || l.Model != "" || !slices.Equal(spec.Argv, []string{"{runner}", "check"}) || spec.Duration < 12*time.Minute {
+		t.Errorf("launch %+v, started %+v", l, spec)
+	}
+	for _, want := range []string{w.Task.Work.LocalHead, `"make test"`, `"lint"`} {
+		if !strings.Contains(spec.Stdin, want) {
+			t.Errorf("told %s, which lacks %s", spec.Stdin, want)
+		}
+	}
+}
+
+func TestLaunchTellsOfDrift(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.Task.Phase = state.PhaseImplementing
+	p := w.Planned(state.PlanThorough)
+	p.Files = []string{"slug.go", "docs"}
+	a := w.Candidate(p, "ada", state.ViaCommand).Approval
+	a.With = "Keep it short."
+	w.Task.Approval = &a
+	w.Task.Feedback = []state.Feedback{{ID: "with:" + p.Hash, Kind: "condition", By: a.By, Body: a.With}}
+	w.Push("ada", "main", map[string]string{"slug.go": "package slug // newer\n", "docs/a.md": "a\n", "other.txt": "o\n"})
+	w.Launching(state.RunImplement)
+	l := w.Launched()
+	if len(l.Notes) != 2 || strings.Contains(strings.Join(l.Notes, " "), "other.txt") {
+		t.Errorf("notes %q", l.Notes)
+	}
+	if got := w.Prompt(); !strings.Contains(got, "// newer") || !strings.Contains(got, "Keep it short.") || !strings.Contains(got, "Do it.") {
+		t.Errorf("prompt:\n%s", got)
+	}
+}

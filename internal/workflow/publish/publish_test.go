@@ -1,0 +1,268 @@
+package publish_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/workflow/workflowtest"
+	"github.com/errand-bot/errand/state"
+)
+
+func TestAChangesetIsPublished(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	h := w.Building()
+	first := h.Commit(t, "Mend it\n\nCloses #99, thanks @octocat", map[string]string{"slug.go": "package slug\n"})
+	h.Write(t, map[string]string{"left.txt": "uncommitted\n"})
+	e := w.Collected()
+	if len(e.Refusals) != 0 || e.Run != "r-1" || e.Work.Commits != 2 || e.Work.Paths != 2 || e.Work.Base != w.Task.Branch.BaseSHA || e.Work.Ref == "" {
+		t.Fatalf("refusals %v, work %+v", e.Refusals, e.Work)
+	}
+	if again := w.Collected(); again.Work.LocalHead != e.Work.LocalHead || again.Work.Ref != e.Work.Ref {
+		t.Errorf("collected twice: %s, then %s", e.Work.LocalHead, again.Work.LocalHead)
+	}
+	work := w.Committed()
+	if work.IDs[first] == "" || work.IDs[work.LocalHead] != work.Head || work.Tree != work.LocalTree {
+		t.Errorf("published as %+v", work)
+	}
+	_, before := w.Calls()
+	if again := w.Committed(); again.Head != work.Head {
+		t.Errorf("a repeated commit made %s of what was %s", again.Head, work.Head)
+	}
+	if _, after := w.Calls(); after-before > 3 {
+		t.Errorf("a repeated commit took %d calls", after-before)
+	}
+	for range 2 { // the answer may be lost
+		if e := w.Do(state.JobMove); e.Kind != state.EventMoved || e.Run != "r-1" {
+			t.Fatalf("event %+v", e)
+		}
+	}
+	if got := w.Head(w.Task.Branch.Name); got != work.Head {
+		t.Errorf("the branch is at %s, want %s", got, work.Head)
+	}
+	view, _, err := w.Ada.CommitFiles(workflowtest.RepoName, work.IDs[first])
+	workflowtest.Check(t, err)
+	if !view.Verified || strings.Contains(view.Message, "Closes #99") || strings.Contains(view.Message, " @octocat") || !strings.HasPrefix(view.Message, "Mend it") {
+		t.Errorf("published commit %+v", view)
+	}
+	if at := h.Git(t, "rev-parse", "HEAD"); at != work.Head || h.Git(t, "status", "--porcelain") != "" {
+		t.Errorf("the VM's checkout is at %s, want the published %s", at, work.Head)
+	}
+}
+
+func TestNoNetChange(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	h := w.Building()
+	if e := w.Collected(); e.Work != nil && e.Work.Paths != 0 || len(e.Refusals) != 0 {
+		t.Errorf("of nothing: %+v", e)
+	}
+	h.Commit(t, "There", map[string]string{"a.txt": "a\n"})
+	h.Commit(t, "And back", map[string]string{"a.txt": ""})
+	if e := w.Collected(); e.Work != nil && e.Work.Paths != 0 {
+		t.Errorf("of a change that was taken back: %+v", e.Work)
+	}
+}
+
+func TestTheGateJudges(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		settings func(*state.Settings)
+		files    map[string]string
+		want     string // rule and path; empty: nothing is refused
+	}{
+		"fine":                             {nil, map[string]string{"docs/a.md": "a\n"}, ""},
+		"a workflow":                       {nil, map[string]string{".github/workflows/x.yml": "on: push\n"}, "protected-paths .github/workflows/x.yml"},
+		"our settings":                     {nil, map[string]string{".errand.yml": "plan: none\n"}, "protected-paths .errand.yml"},
+		"configured":                       {func(s *state.Settings) { s.Gate.Protected = []string{"deploy/**"} }, map[string]string{"deploy/prod.tf": "x\n"}, "protected-paths deploy/prod.tf"},
+		"configured for an older version":  {func(s *state.Settings) { s.Protected = []string{"deploy/**"} }, map[string]string{"deploy/prod.tf": "x\n"}, "protected-paths deploy/prod.tf"},
+		"excepted by the repository alone": {func(s *state.Settings) { s.Gate.Unprotected = []string{"**"} }, map[string]string{"AGENTS.md": "x\n"}, "protected-paths AGENTS.md"},
+		"an exception of the repository's": {func(s *state.Settings) { s.Protected = []string{"!.github/**", "!**"} }, map[string]string{".github/workflows/x.yml": "on: push\n"}, "protected-paths .github/workflows/x.yml"},
+		"the operator's secret":            {nil, map[string]string{"a.txt": "key = " + workflowtest.Secret + "\n"}, "secrets a.txt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			if c.settings != nil {
+				c.settings(&w.Task.Settings)
+			}
+			h := w.Building()
+			h.Commit(t, "Change", c.files)
+			e := w.Collected()
+			var got []string
+			for _, r := range e.Refusals {
+				got = append(got, r.Rule+" "+r.Path)
+				if r.Detail == "" || r.Remedy == "" || strings.Contains(r.Detail, workflowtest.Secret) {
+					t.Errorf("refusal %+v", r)
+				}
+			}
+			if c.want == "" && len(got) > 0 || c.want != "" && !slices.Contains(got, c.want) {
+				t.Errorf("refused %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestOnlyMergesOfTheBaseAreTaken: the second parent of a merge is said by the VM. Only the base's
+// newest commit, which we read ourselves, may be one.
+func TestOnlyMergesOfTheBaseAreTaken(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		allow   bool
+		hostile bool
+		refused bool
+	}{
+		"of the base":           {true, false, false},
+		"of something else":     {true, true, true},
+		"forged in a changeset": {false, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.Task.Settings.MergeCommits = c.allow
+			h := w.Building()
+			newer := w.Push("ada", "main", map[string]string{"newer.txt": "n\n"})
+			other := w.Push("bob", "other", map[string]string{".github/workflows/x.yml": "on: push\n"})
+			h.Git(t, "fetch", "--quiet", "origin")
+			h.Commit(t, "Mine", map[string]string{"a.txt": "a\n"})
+			h.Git(t, "merge", "--quiet", "--no-edit", newer)
+			if c.hostile {
+				h.Tamper = func(cs *changeset.Changeset) {
+					last := &cs.Commits[len(cs.Commits)-1]
+					last.Parents = []string{last.Parents[0], other}
+				}
+			}
+			e := w.Collected()
+			if refused := len(e.Refusals) > 0; refused != c.refused {
+				t.Fatalf("refusals %+v, want some: %v", e.Refusals, c.refused)
+			}
+			if !c.refused {
+				w.Committed()
+				w.Do(state.JobMove)
+				if got, err := w.Ada.File(workflowtest.RepoName, w.Task.Branch.Name, "newer.txt"); err != nil || string(got) != "n\n" {
+					t.Errorf("newer.txt is %q, %v", got, err)
+				}
+			}
+		})
+	}
+}
+
+func TestMoveHoldsOnlyWhereWeLeftTheBranch(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		act  func(w *workflowtest.World) string // returns the head that is reported
+		kind state.EventKind                    // empty: a problem
+		says string
+	}{
+		"overtaken": {func(w *workflowtest.World) string {
+			w.Task.Branch.Head = w.Push("bob", w.Task.Branch.Name, map[string]string{"b.txt": "1\n"})
+			return w.Push("bob", w.Task.Branch.Name, map[string]string{"b.txt": "2\n"})
+		}, state.EventOvertaken, ""},
+		"somebody else's branch": {func(w *workflowtest.World) string {
+			return w.Push("bob", w.Task.Branch.Name, map[string]string{"b.txt": "1\n"})
+		}, "", "exists already"},
+		"deleted": {func(w *workflowtest.World) string {
+			w.Task.Branch.Head = w.Push("bob", w.Task.Branch.Name, map[string]string{"b.txt": "1\n"})
+			workflowtest.Check(w.T, w.Ada.DeleteBranch(workflowtest.RepoName, w.Task.Branch.Name))
+			return ""
+		}, "", "was deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			h := w.Building()
+			h.Commit(t, "Mend it", map[string]string{"a.txt": "a\n"})
+			w.Collected()
+			w.Committed()
+			head := c.act(w)
+			e, err := w.Try(state.JobMove)
+			if c.kind == "" {
+				if p := workflowtest.WantProblem(t, err, "github", true); !strings.Contains(p.Reason, c.says) || !strings.Contains(p.Reason, w.Task.Branch.Name) {
+					t.Errorf("reason %q", p.Reason)
+				}
+			} else if err != nil || e.Kind != c.kind || e.Head != head {
+				t.Errorf("event %+v, error %v; want %s at %s", e, err, c.kind, head)
+			}
+			if got := w.Head(w.Task.Branch.Name); got != head {
+				t.Errorf("the branch was moved from %s to %s", head, got)
+			}
+		})
+	}
+}
+
+func TestMoveAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	h := w.Building()
+	h.Commit(t, "Mend it", map[string]string{"a.txt": "a\n"})
+	w.Collected()
+	work := w.Committed()
+	w.MustFault(simgithub.Fault{Method: "POST", Path: "/graphql|/git/refs", Actor: "app", Count: 1, After: true, Cut: true})
+	if e, err := w.Try(state.JobMove); err == nil && e.Kind != state.EventMoved {
+		t.Fatalf("event %+v", e)
+	}
+	if e := w.Do(state.JobMove, workflowtest.Again); e.Kind != state.EventMoved || w.Head(w.Task.Branch.Name) != work.Head {
+		t.Errorf("event %+v, branch at %s", e, w.Head(w.Task.Branch.Name))
+	}
+}
+
+func TestRebaseOntoWhatWasPushed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		theirs   map[string]string
+		conflict []string
+	}{
+		"beside":   {map[string]string{"theirs.txt": "t\n"}, nil},
+		"conflict": {map[string]string{"slug.go": "package slug\n\n// theirs\n"}, []string{"slug.go"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.Task.Branch.Head = w.Push("bob", w.Task.Branch.Name, map[string]string{"first.txt": "1\n"})
+			w.Task.Phase = state.PhaseAddressingReview
+			w.Task.Work = &state.Work{Run: "r-1"}
+			w.Host.Checkout(t, w.Task.Branch.Head)
+			w.Host.Commit(t, "Mend it", map[string]string{"slug.go": "package slug\n\n// ours\n"})
+			w.Collected()
+			w.Committed()
+			theirs := w.Push("bob", w.Task.Branch.Name, c.theirs)
+			if e := w.Do(state.JobMove); e.Kind != state.EventOvertaken || e.Head != theirs {
+				t.Fatalf("event %+v", e)
+			}
+			w.Task.Branch.Head = theirs
+			e := w.Do(state.JobRebase, workflowtest.Args("onto", theirs))
+			if c.conflict != nil {
+				if e.Kind != state.EventConflict || !slices.Equal(e.Paths, c.conflict) || e.Head != theirs {
+					t.Errorf("event %+v", e)
+				}
+				return
+			}
+			if e.Kind != state.EventCollected || e.Work.Base != theirs || len(e.Refusals) != 0 {
+				t.Fatalf("event %+v, work %+v", e, e.Work)
+			}
+			w.Task.Work = e.Work
+			w.Committed()
+			if e := w.Do(state.JobMove); e.Kind != state.EventMoved {
+				t.Fatalf("event %+v", e)
+			}
+			for _, path := range []string{"theirs.txt", "slug.go", "first.txt"} {
+				if _, err := w.Ada.File(workflowtest.RepoName, w.Task.Branch.Name, path); err != nil {
+					t.Errorf("%s: %v", path, err)
+				}
+			}
+		})
+	}
+}
+
+func TestWithoutTheVMThereIsNoWork(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.Task.Work = &state.Work{Run: "r-1"}
+	for _, kind := range []state.JobKind{state.JobCollect, state.JobRebase} {
+		_, err := w.Try(kind)
+		workflowtest.WantProblem(t, err, "vm", true)
+	}
+}

@@ -1,0 +1,280 @@
+package result_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/agent/registry"
+	"github.com/errand-bot/errand/internal/secretscan"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/internal/workflow/result"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/internal/workflow/workflowtest"
+	"github.com/errand-bot/errand/state"
+)
+
+var ended = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+
+// interpreted feeds lines to the interpreter of a run and ends it.
+func interpreted(t *testing.T, r state.Run, x runlog.Exit, lines ...string) (state.RunResult, []runlog.Event) {
+	t.Helper()
+	p, err := workflowtest.Patterns()
+	workflowtest.Check(t, err)
+	in := result.New(bare(t, p), &state.Task{}, &r)
+	var events []runlog.Event
+	for i, l := range lines {
+		stream := runlog.StreamStdout
+		if rest, ok := strings.CutPrefix(l, "stderr: "); ok {
+			stream, l = runlog.StreamStderr, rest
+		}
+		events = append(events, in.Line(runlog.Line{Seq: int64(i + 1), Time: ended, Stream: stream, Text: l})...)
+	}
+	x.EndedAt = ended
+	return in.Exit(x), events
+}
+
+// said is the closing line of an agent that speaks as Claude does.
+func said(text string) string {
+	return fmt.Sprintf(`{"type":"result","subtype":"success","is_error":false,"num_turns":3,"result":%q,"session_id":"s-1","total_cost_usd":0.125,"modelUsage":{"claude-sonnet-5":{"inputTokens":100,"cacheReadInputTokens":20,"cacheCreationInputTokens":3,"outputTokens":45,"costUSD":0.125}}}`, text)
+}
+
+const started = `{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-5","tools":[],"cwd":"/w"}`
+
+func TestInterpretAgents(t *testing.T) {
+	t.Parallel()
+	exit0 := runlog.Exit{Cause: runlog.CauseExited}
+	for name, c := range map[string]struct {
+		kind  state.RunKind
+		exit  runlog.Exit
+		lines []string
+		want  state.RunResult
+	}{
+		"a plan": {state.RunPreliminary, exit0, []string{started, said("Do it.\n\n```errand\n{\"outcome\":\"build\",\"summary\":\"Mend\",\"files\":[\"a.go\"],\"approaches\":[{\"number\":1,\"title\":\"Trim\"},{\"number\":2,\"title\":\"Loop\"}],\"estimate\":{\"size\":\"S\",\"minutes\":5,\"cost_usd\":0.5}}\n```\n")},
+			state.RunResult{Status: "ok", Class: "success", Text: "Do it.", Outcome: "build", Summary: "Mend", Files: []string{"a.go"}, Approaches: []string{"Trim", "Loop"}, Estimate: "size S, about 5 min, $0.50"}},
+		"a plan without the block":     {state.RunPlan, exit0, []string{started, said("Just do it.")}, state.RunResult{Status: "ok", Class: "success", Text: "Just do it.", Outcome: "build"}},
+		"work without the block":       {state.RunImplement, exit0, []string{started, said("Mended.")}, state.RunResult{Status: "ok", Class: "success", Text: "Mended.", Outcome: "done"}},
+		"a question":                   {state.RunPlan, exit0, []string{started, said("```errand\n{\"outcome\":\"question\",\"question\":\"Which?\"}\n```")}, state.RunResult{Status: "ok", Class: "success", Outcome: "question", Question: "Which?"}},
+		"a report":                     {state.RunPlan, exit0, []string{started, said("It is by design.\n```errand\n{\"outcome\":\"report\"}\n```")}, state.RunResult{Status: "ok", Class: "success", Text: "It is by design.", Outcome: "report"}},
+		"one approach is no choice":    {state.RunPreliminary, exit0, []string{started, said("Do it.\n```errand\n{\"outcome\":\"build\",\"approaches\":[{\"number\":1,\"title\":\"Trim\"}]}\n```")}, state.RunResult{Status: "ok", Class: "success", Text: "Do it.", Outcome: "build"}},
+		"four approaches are too many": {state.RunPreliminary, exit0, []string{started, said("Do it.\n```errand\n{\"approaches\":[{\"number\":1,\"title\":\"A\"},{\"number\":2,\"title\":\"B\"},{\"number\":3,\"title\":\"C\"},{\"number\":4,\"title\":\"D\"}]}\n```")}, state.RunResult{Status: "ok", Class: "success", Text: "Do it.", Outcome: "build", Approaches: []string{"A", "B", "C"}}},
+		"answers in threads":           {state.RunReview, exit0, []string{started, said("Done.\n```errand\n{\"outcome\":\"done\",\"threads\":[{\"id\":\"thread:1:2\",\"answer\":\"Mended\",\"commit\":\"abc\"}]}\n```")}, state.RunResult{Status: "ok", Class: "success", Text: "Done.", Outcome: "done", Threads: []state.ThreadAnswer{{ID: "thread:1:2", Answer: "Mended", Commit: "abc"}}}},
+		"secrets are taken out":        {state.RunImplement, exit0, []string{started, said("The key is " + workflowtest.Secret + "\n```errand\n{\"outcome\":\"done\",\"title\":\"Use " + workflowtest.Secret + "\"}\n```")}, state.RunResult{Status: "ok", Class: "success", Text: "The key is [redacted: known-value]", Outcome: "done", Title: "Use [redacted: known-value]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, events := interpreted(t, state.Run{ID: "r-1", Kind: c.kind}, c.exit, c.lines...)
+			c.want.Session, c.want.Turns, c.want.Ended = "s-1", 3, ended
+			c.want.Money = state.Money{InputTokens: 123, OutputTokens: 45, MicroUSD: 125_000}
+			c.want.Used = &state.Usage{Input: 100, Output: 45, CacheRead: 20, CacheWrite: 3}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+			for _, e := range events {
+				if e.Seq == 0 || e.Time.IsZero() || strings.Contains(e.Text+e.Input, workflowtest.Secret) {
+					t.Errorf("event %+v", e)
+				}
+			}
+		})
+	}
+}
+
+// TestInterpretEnds: how a run ended decides whether it is tried again.
+func TestInterpretEnds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		exit    runlog.Exit
+		session string
+		lines   []string
+		status  string
+		class   string
+	}{
+		"killed for being told to": {runlog.Exit{Cause: runlog.CauseStopped, Code: 130}, "", []string{started}, "interrupted", "retryable"},
+		"killed":                   {runlog.Exit{Cause: runlog.CauseExited, Code: 137, Signal: "killed"}, "", []string{started}, "crashed", "retryable"},
+		"too long":                 {runlog.Exit{Cause: runlog.CauseDuration}, "", []string{started}, "duration", "fatal"},
+		"no such session":          {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, "s-9", []string{"stderr: No conversation found with session ID: s-9"}, state.StatusNoSession, "retryable"},
+		"fills the disk":           {runlog.Exit{Cause: runlog.CauseExited, DiskFull: true}, "", []string{started}, state.StatusVMLost, "retryable"},
+		"says success and dies":    {runlog.Exit{Cause: runlog.CauseLost}, "", []string{started}, "lost", "retryable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunPlan, RunLaunch: state.RunLaunch{Session: c.session}}, c.exit, c.lines...)
+			if got.Status != c.status || got.Class != c.class || got.Outcome != "" || !got.Ended.Equal(ended) {
+				t.Errorf("judged %s (%s), outcome %q; want %s (%s)", got.Status, got.Class, got.Outcome, c.status, c.class)
+			}
+			if full := got.VMEnd == state.VMDiskFull; full != c.exit.DiskFull {
+				t.Errorf("its VM ends as %q", got.VMEnd)
+			}
+		})
+	}
+}
+
+func TestInterpretChecks(t *testing.T) {
+	t.Parallel()
+	green := `{"type":"check_result","name":"test","code":0,"duration":1000000000,"tail":"ok"}`
+	red := `{"type":"check_result","name":"lint","code":1,"tail":"bad ` + workflowtest.Secret + `"}`
+	done := `{"type":"checks_done","ok":true,"head":"h"}`
+	for name, c := range map[string]struct {
+		exit   runlog.Exit
+		lines  []string
+		status string
+		class  string
+		checks []state.CheckResult
+	}{
+		"green and red": {runlog.Exit{Cause: runlog.CauseExited}, []string{green, red, done}, "ok", "success", []state.CheckResult{
+			{Name: "test", Command: "test", Duration: time.Second, Tail: "ok"}, {Name: "lint", Command: "lint", Code: 1, Tail: "bad [redacted: known-value]"},
+		}},
+		"could not be run": {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, []string{`{"type":"checks_done","ok":false,"error":"no worktree"}`}, "crashed", "fatal", nil},
+		"cut short":        {runlog.Exit{Cause: runlog.CauseExited}, []string{green}, "crashed", "fatal", []state.CheckResult{{Name: "test", Command: "test", Duration: time.Second, Tail: "ok"}}},
+		"stopped":          {runlog.Exit{Cause: runlog.CauseStopped}, nil, "interrupted", "retryable", nil},
+		"disk full":        {runlog.Exit{Cause: runlog.CauseLost, DiskFull: true}, nil, state.StatusVMLost, "retryable", nil},
+		"lost":             {runlog.Exit{Cause: runlog.CauseLost}, []string{green, done}, "lost", "retryable", []state.CheckResult{{Name: "test", Command: "test", Duration: time.Second, Tail: "ok"}}},
+		"babble":           {runlog.Exit{Cause: runlog.CauseExited}, []string{"not JSON", `{"type":"other"}`, `{"type":"check_result","code":"x"}`, done}, "ok", "success", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunCheck}, c.exit, c.lines...)
+			if got.Status != c.status || got.Class != c.class {
+				t.Errorf("judged %s (%s), %q; want %s (%s)", got.Status, got.Class, got.Message, c.status, c.class)
+			}
+			if diff := cmp.Diff(c.checks, got.Checks); diff != "" {
+				t.Errorf("checks (-want +got):\n%s", diff)
+			}
+		})
+	}
+	got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunCheck}, runlog.Exit{Cause: runlog.CauseExited}, workflowtest.Numbered(`{"type":"check_result","name":"n%d"}`, 500)...)
+	if len(got.Checks) > 100 {
+		t.Errorf("a VM may report %d checks", len(got.Checks))
+	}
+}
+
+// FuzzInterpret: what a VM says is whatever the agent wrote.
+func FuzzInterpret(f *testing.F) {
+	for _, s := range []string{started, said("x\n```errand\n{}\n```"), `{"type":"check_result"}`, `{"type":"assistant","message":{"content":[{"type":"text","text":"hi"}]}}`, "null", "[]", "{"} {
+		f.Add(true, s, "stderr")
+		f.Add(false, s, "")
+	}
+	p, err := workflowtest.Patterns()
+	if err != nil {
+		f.Fatal(err)
+	}
+	cfg := bare(f, p)
+	f.Fuzz(func(t *testing.T, agent bool, out, errs string) {
+		r := state.Run{ID: "r", Kind: state.RunCheck}
+		if agent {
+			r.Kind = state.RunPlan
+		}
+		in := result.New(cfg, &state.Task{}, &r)
+		for i, l := range strings.Split(out, "\n") {
+			in.Line(runlog.Line{Seq: int64(i + 1), Stream: runlog.StreamStdout, Text: l})
+		}
+		in.Line(runlog.Line{Seq: 1 << 20, Stream: runlog.StreamStderr, Text: errs})
+		res := in.Exit(runlog.Exit{Cause: runlog.CauseExited})
+		if res.Class != "success" && res.Class != "retryable" && res.Class != "fatal" || res.Status == "" {
+			t.Errorf("judged %+v", res)
+		}
+		if strings.Contains(res.Text+res.Question+res.Title+res.Summary+res.Message, workflowtest.Secret) {
+			t.Error("a secret came through")
+		}
+	})
+}
+
+// TestInterpretHidesWhatGoesOverLines: a private key on standard error is in no event and no judgement, and what a VM
+// calls its checks tells no secret.
+func TestInterpretHidesWhatGoesOverLines(t *testing.T) {
+	t.Parallel()
+	const line = "MIIEpAIBAAKCAQEAx1y2z3"
+	res, events := interpreted(t, state.Run{Kind: state.RunImplement}, runlog.Exit{Cause: runlog.CauseExited, Code: 1},
+		started, "stderr: -----BEGIN PRIVATE "+"KEY-----", "stderr: "+line, "stderr: "+line, "stderr: -----END PRIVATE "+"KEY-----", "stderr: no more")
+	if all := fmt.Sprint(res, events); strings.Contains(all, line) || !strings.Contains(all, "no more") {
+		t.Errorf("%s", all)
+	}
+	res, events = interpreted(t, state.Run{Kind: state.RunCheck}, runlog.Exit{Cause: runlog.CauseExited},
+		fmt.Sprintf(`{"type":"check_result","name":%q,"code":1,"tail":%q}`, strings.Repeat("x", 290)+workflowtest.Secret, workflowtest.Secret[3:]+" is the end"), `{"type":"checks_done"}`)
+	if all := fmt.Sprint(res, events); strings.Contains(all, workflowtest.Secret[:5]) || strings.Contains(all, workflowtest.Secret[3:]) {
+		t.Errorf("%s", all)
+	}
+}
+
+// TestAnswersWithoutAPlan: what is empty is not posted, whatever its closing block says; the agent is told so.
+func TestAnswersWithoutAPlan(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kind   state.RunKind
+		answer string
+		class  string
+		text   string
+	}{
+		"an empty plan":               {state.RunPlan, "", "retryable", ""},
+		"an empty preliminary plan":   {state.RunPreliminary, " \n", "retryable", ""},
+		"a plan of a block alone":     {state.RunPlan, "```errand\n{\"outcome\":\"build\",\"summary\":\"Mend\"}\n```", "retryable", ""},
+		"a report of a block alone":   {state.RunPlan, "```errand\n{\"outcome\":\"report\"}\n```", "retryable", ""},
+		"a report that is a summary":  {state.RunPlan, "```errand\n{\"outcome\":\"already_fixed\",\"summary\":\"In 1.2.\"}\n```", "success", "In 1.2."},
+		"a question of a block alone": {state.RunPlan, "```errand\n{\"outcome\":\"question\",\"question\":\"Which?\"}\n```", "success", ""},
+		"work without a word":         {state.RunImplement, "", "success", ""},
+		"a review without a word":     {state.RunReview, "", "success", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: c.kind}, runlog.Exit{Cause: runlog.CauseExited}, started, said(c.answer))
+			if got.Class != c.class || got.Text != c.text || (got.Class == "success") != (got.Message == "") {
+				t.Errorf("%s (%s) %q with %q", got.Status, got.Class, got.Message, got.Text)
+			}
+		})
+	}
+}
+
+// TestCutLinesAreTold: a line that was too long is told of, and what it may have said is not taken for granted.
+func TestCutLinesAreTold(t *testing.T) {
+	t.Parallel()
+	green := `{"type":"check_result","name":"test","code":0}`
+	done := `{"type":"checks_done","ok":true,"head":"h"}`
+	for name, c := range map[string]struct {
+		kind  state.RunKind
+		lines []runlog.Line
+		want  string
+		says  string
+	}{
+		"a plan that was left out":  {state.RunPlan, []runlog.Line{{Text: started}, {Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}}, "answer_cut", "more than errand keeps"},
+		"a plan":                    {state.RunPlan, []runlog.Line{{Text: started}, {Text: `{"type":"result","subtype":"success","num_turns":2,"result":"Do`, Cut: 5_000_000}}, "answer_cut", "longer than the 4 MiB"},
+		"checks":                    {state.RunCheck, []runlog.Line{{Text: `{"type":"check_result","name":"test","code":`, Cut: 9}, {Text: done}}, "crashed", "too long"},
+		"checks that were left out": {state.RunCheck, []runlog.Line{{Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}, {Text: green}, {Text: done}}, "crashed", "too long"},
+		"a red check is missing":    {state.RunCheck, []runlog.Line{{Text: green}, {Text: strings.Replace(done, "true", "false", 1)}}, "crashed", "its result is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := workflowtest.Patterns()
+			workflowtest.Check(t, err)
+			in := result.New(bare(t, p), &state.Task{}, &state.Run{ID: "r-1", Kind: c.kind})
+			told := ""
+			for i, l := range c.lines {
+				if l.Seq = int64(i + 1); l.Stream == "" {
+					l.Stream = runlog.StreamStdout
+				}
+				for _, e := range in.Line(l) {
+					told += e.Text
+				}
+			}
+			if got := in.Exit(runlog.Exit{Cause: runlog.CauseExited}); got.Status != c.want || !strings.Contains(got.Message, c.says) || got.Class != "fatal" {
+				t.Errorf("%s (%s) %q", got.Status, got.Class, got.Message)
+			}
+			if c.kind == state.RunPlan && !strings.Contains(told, "5000000 bytes of it are missing") && !strings.Contains(told, "9 lines were left out") {
+				t.Errorf("told %q", told)
+			}
+		})
+	}
+}
+
+// bare is all that interpreters need.
+func bare(t testing.TB, p *secretscan.Patterns) result.Config {
+	t.Helper()
+	agents, err := registry.New(registry.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Config{Agents: agents, Redact: trust.NewRedactor(p, workflowtest.Secret)}
+}

@@ -1,0 +1,362 @@
+package talk_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/workflow"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/workflow/workflowtest"
+	"github.com/errand-bot/errand/state"
+)
+
+func question(j *state.Job) {
+	j.Key, j.Post = "1.question-7", &state.Post{Kind: state.PostQuestion, Reason: state.AskAgent, Text: "Which one? " + workflowtest.Secret}
+}
+
+func TestPostWritesOnce(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	e := w.Do(state.JobPost, question)
+	list := w.Ours(1)
+	if len(list) != 1 || !strings.Contains(list[0], "Which one?") || !strings.Contains(list[0], comment.Marker("1.question-7")) || strings.Contains(list[0], workflowtest.Secret) {
+		t.Fatalf("comments %q", list)
+	}
+	c := w.Issue().Comments[0]
+	if e.Kind != state.EventPosted || e.Posted.ID != c.ID || e.Posted.Node != c.NodeID || e.Posted.Key != "1.question-7" || e.Detail != "" || e.Hash != comment.BodyHash(c.Body) || e.Posted.OnPR {
+		t.Errorf("event %+v, posted %+v", e, e.Posted)
+	}
+	if len(w.Attempted) != 1 {
+		t.Errorf("marked %v before the first call", w.Attempted)
+	}
+}
+
+// TestPostAfterAnUnknownOutcome: the comment is there, only GitHub's answer was lost.
+func TestPostAfterAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault simgithub.Fault
+		there int // comments after the first attempt
+	}{
+		"lost answer": {simgithub.Fault{Method: "POST", Path: "/issues/1/comments$", Nth: 1, Count: 1, After: true, Cut: true}, 1},
+		"502 after":   {simgithub.Fault{Method: "POST", Path: "/issues/1/comments$", Nth: 1, Count: 1, After: true, Status: 502}, 1},
+		"never came":  {simgithub.Fault{Method: "POST", Path: "/issues/1/comments$", Nth: 1, Count: 1, Cut: true}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.MustFault(c.fault)
+			if e, err := w.Try(state.JobPost, question); err == nil {
+				t.Fatalf("event %+v without an answer", e)
+			}
+			if n := len(w.Ours(1)); n != c.there || len(w.Attempted) != 1 {
+				t.Fatalf("%d comments, marked %v", n, w.Attempted)
+			}
+			w.HoursPass()
+			e := w.Do(state.JobPost, question, workflowtest.Again)
+			if n := len(w.Ours(1)); n != 1 || e.Posted.ID != w.Issue().Comments[0].ID || e.Detail != "looked" {
+				t.Errorf("%d comments, event %+v", n, e)
+			}
+		})
+	}
+}
+
+func TestPostRemovesYoungerTwins(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	first := w.Do(state.JobPost, question)
+	w.Do(state.JobPost, question) // as two workers would, neither knowing of the other
+	workflowtest.Check(t, workflowtest.Err(w.Ada.Comment(workflowtest.RepoName, 1, "quoting: "+comment.Marker("1.question-7"))))
+	e := w.Do(state.JobPost, question, workflowtest.Again)
+	if list := w.Ours(1); len(list) != 1 || e.Posted.ID != first.Posted.ID {
+		t.Errorf("%d comments, kept %d, want the elder %d", len(list), e.Posted.ID, first.Posted.ID)
+	}
+	if n := len(w.Issue().Comments); n != 2 {
+		t.Errorf("%d comments with ada's, want 2", n)
+	}
+}
+
+// TestTwinsAreLookedForLater: a twin may become visible only after the answer to the first look.
+func TestTwinsAreLookedForLater(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	first := w.Do(state.JobPost, question)
+	w.Do(state.JobPost, question) // the task, in its next life by now, need not know of either
+	w.HoursPass()
+	look := workflowtest.Args("what", "twin", "key", workflowtest.Itoa(first.Posted.ID), "marker", first.Posted.Key, "since", first.Posted.At.Format(time.RFC3339))
+	for range 2 {
+		e := w.Do(state.JobDue, look)
+		if e.Kind == state.EventDue {
+			t.Errorf("event %+v", e)
+		}
+	}
+	if list := w.Issue().Comments; len(list) != 1 || list[0].ID != first.Posted.ID {
+		t.Errorf("%d comments left", len(list))
+	}
+	for _, bad := range []string{"x", workflowtest.Itoa(first.Posted.ID)} {
+		if _, err := w.Try(state.JobDue, workflowtest.Args("what", "twin", "key", bad)); err == nil {
+			t.Errorf("a twin of comment %s is looked for", bad)
+		}
+	}
+}
+
+// TestTwinsOfTheStatusComment: as any comment it may have been written by an attempt that was taken for lost.
+func TestTwinsOfTheStatusComment(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	status := func(j *state.Job) { j.Key = "1.status" }
+	if e := w.Do(state.JobStatus, status); e.Detail != "" {
+		t.Errorf("a first attempt says %q", e.Detail)
+	}
+	e := w.Do(state.JobStatus, status, workflowtest.Again)
+	if e.Detail != "looked" {
+		t.Errorf("a second attempt says %q, want that it looked", e.Detail)
+	}
+	w.Do(state.JobStatus, status) // the attempt that was taken for lost
+	w.Task.Status = *e.Status
+	w.Do(state.JobDue, workflowtest.Args("what", "twin", "key", workflowtest.Itoa(e.Status.Comment), "marker", "1.status", "since", w.Task.Trigger.At.Format(time.RFC3339)))
+	if list := w.Issue().Comments; len(list) != 1 || list[0].ID != e.Status.Comment {
+		t.Errorf("%d status comments left", len(list))
+	}
+}
+
+func TestPostOnThePullRequest(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.OpenPull()
+	e := w.Do(state.JobPost, func(j *state.Job) {
+		j.Key, j.Post = "1.round-1", &state.Post{Kind: state.PostRound, OnPR: true, Text: "Done.", Items: []string{"a"}}
+	})
+	if len(w.Ours(w.Task.PR.Number)) != 1 || len(w.Ours(1)) != 0 || !e.Posted.OnPR {
+		t.Errorf("on the pull request %q, on the issue %q", w.Ours(w.Task.PR.Number), w.Ours(1))
+	}
+}
+
+func TestPostDoesNothingThatCannotBeMarked(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.Refuse = errors.New("lease lost")
+	if _, err := w.Try(state.JobPost, question); !errors.Is(err, w.Refuse) {
+		t.Errorf("error %v", err)
+	}
+	if n := len(w.Ours(1)); n != 0 {
+		t.Errorf("%d comments", n)
+	}
+}
+
+func TestPostOfAPlanThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	e := w.Do(state.JobPost, func(j *state.Job) { j.Post = &state.Post{Kind: state.PostPlan, Hash: "00000000"} })
+	if e.Kind == state.EventPosted || len(w.Ours(1)) != 0 {
+		t.Errorf("event %+v, comments %q", e, w.Ours(1))
+	}
+}
+
+func TestStatusIsOneComment(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.Sent()
+	first := w.Task.Status
+	if len(w.Ours(1)) != 1 || first.Comment != w.Issue().Comments[0].ID || first.Shown != w.Task.Visible || first.At.IsZero() {
+		t.Fatalf("status %+v, comments %q", first, w.Ours(1))
+	}
+	if e := w.Sent(); e.Kind == state.EventStatusSent {
+		t.Error("written again though it shows the newest state")
+	}
+	w.Task.Phase = state.PhaseFailed
+	w.Task.Visible++
+	w.Task.End = &state.End{Reason: "It broke: " + workflowtest.Secret, Hint: "Mend it."}
+	before := w.Ours(1)[0]
+	w.Sent()
+	after := w.Ours(1)
+	if len(after) != 1 || after[0] == before || strings.Contains(after[0], workflowtest.Secret) || w.Task.Status.Shown != w.Task.Visible || w.Task.Status.Comment != first.Comment {
+		t.Errorf("status %+v, comments %q", w.Task.Status, after)
+	}
+}
+
+func TestADeletedStatusCommentIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.Sent()
+	workflowtest.Check(t, w.Ada.DeleteComment(workflowtest.RepoName, w.Task.Status.Comment))
+	w.Task.Visible++
+	w.Sent()
+	if list := w.Issue().Comments; len(list) != 1 || list[0].ID != w.Task.Status.Comment {
+		t.Errorf("%d comments, status %+v", len(list), w.Task.Status)
+	}
+}
+
+// TestAStatusThatWasFoundIsBroughtUpToDate: the answer to the first attempt was lost, and the task
+// has moved on since; what is found shows the old state.
+func TestAStatusThatWasFoundIsBroughtUpToDate(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.MustFault(simgithub.Fault{Method: "POST", Path: "/comments$", Count: 1, After: true, Cut: true})
+	if _, err := w.Try(state.JobStatus); err == nil {
+		t.Fatal("no error")
+	}
+	w.Task.Phase = state.PhaseFailed
+	w.Task.Visible++
+	w.Task.End = &state.End{Reason: "The roof came down.", Hint: "Mend it."}
+	w.Sent(workflowtest.Again)
+	if list := w.Ours(1); len(list) != 1 || !strings.Contains(list[0], "The roof came down.") || w.Task.Status.Shown != w.Task.Visible {
+		t.Errorf("status %+v, comments %q", w.Task.Status, list)
+	}
+}
+
+func TestAStatusThatCannotBeWrittenStaysDue(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.Sent()
+	w.Task.Visible++
+	w.MustFault(simgithub.Fault{Method: "PATCH", Path: "/comments/", Status: http.StatusBadGateway})
+	if _, err := w.Try(state.JobStatus); err == nil {
+		t.Error("no error")
+	}
+	if n := len(w.Ours(1)); n != 1 {
+		t.Errorf("%d comments", n)
+	}
+}
+
+func TestReact(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	c, err := w.Ada.Comment(workflowtest.RepoName, 1, "@errand plan")
+	workflowtest.Check(t, err)
+	for range 2 {
+		w.Do(state.JobReact, workflowtest.Args("content", "eyes"))
+		w.Do(state.JobReact, workflowtest.Args("content", "eyes", "comment", workflowtest.Itoa(c.ID)))
+	}
+	w.Task = nil // who may not start a task is told so without one
+	_, err = w.Steps.Handle(t.Context(), &state.Job{Kind: state.JobReact, Task: state.TaskKey{Repo: w.Repo.ID, Issue: 1}, Args: map[string]string{
+		"content": "confused", "installation": workflowtest.Itoa(w.InstallationID()), "owner": "acme", "name": "slug",
+	}})
+	workflowtest.Check(t, err)
+	i := w.IssueAt(1)
+	if len(i.Reactions) != 2 || len(i.Comments[0].Reactions) != 1 || i.Comments[0].Reactions[0].Content != "eyes" {
+		t.Errorf("reactions on the issue %d, on the comment %d", len(i.Reactions), len(i.Comments[0].Reactions))
+	}
+	for name, a := range map[string][]string{"comment": {"content", "eyes", "comment", "x"}, "content": {"content", "dance"}} {
+		w.Task = &state.Task{Key: state.TaskKey{Repo: w.Repo.ID, Issue: 1}, TaskIssue: state.TaskIssue{Installation: w.InstallationID(), Repo: state.Repo{ID: w.Repo.ID, Owner: "acme", Name: "slug"}}}
+		if _, err := w.Try(state.JobReact, workflowtest.Args(a...)); err == nil {
+			t.Errorf("a bad %s is no error", name)
+		}
+	}
+}
+
+func TestVet(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		by    string
+		allow []string
+		want  state.Permission
+	}{
+		"admin":                {"ada", nil, state.PermissionAdmin},
+		"writer":               {"bob", nil, state.PermissionWrite},
+		"triage":               {"errand-bot", nil, state.PermissionRead},
+		"stranger":             {"eve", nil, state.PermissionRead},
+		"bot":                  {"ci[bot]", nil, state.PermissionNone},
+		"listed without write": {"ci[bot]", []string{"CI[bot]"}, state.PermissionRead},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.AddBot("ci[bot]")
+			cfg := w.Config
+			cfg.AllowBots = c.allow
+			w.Steps = workflow.New(cfg)
+			key, inst := w.Task.Key, w.Task.Installation
+			in := state.Event{Kind: state.EventTriggered, Task: key, ID: "x", By: w.Person(c.by), Installation: inst, Repo: &state.Repo{ID: key.Repo, Owner: "acme", Name: "slug"}}
+			for _, task := range []*state.Task{w.Task, nil} { // before there is a task, too
+				w.Task = task
+				e, err := w.Steps.Handle(t.Context(), &state.Job{Kind: state.JobVet, Task: key, Event: &in})
+				workflowtest.Check(t, err)
+				if e.Permission != c.want && !(c.want == state.PermissionRead && e.Permission == state.PermissionNone) {
+					t.Errorf("permission %q, want %q", e.Permission, c.want)
+				}
+				if e.Kind != in.Kind || e.ID != "x" || e.Permission.CanWrite() != c.want.CanWrite() {
+					t.Errorf("event %+v", e)
+				}
+			}
+		})
+	}
+}
+
+func TestHandleRefusesUnknownKinds(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	if _, err := w.Try("dance"); err == nil {
+		t.Error("a job of an unknown kind is done")
+	}
+	key := w.Task.Key
+	w.Task = nil
+	for _, k := range []state.JobKind{state.JobStart, state.JobLaunch, state.JobPost, state.JobStatus} {
+		if e, err := w.Steps.Handle(t.Context(), &state.Job{Kind: k, Task: key, Created: time.Now()}); err != nil || e.Kind == "" {
+			t.Errorf("%s without a task: %+v, %v", k, e, err)
+		}
+	}
+	if fmt.Sprint(w.Ours(1)) != "[]" {
+		t.Errorf("comments without a task: %q", w.Ours(1))
+	}
+}
+
+// TestTheLastCommentLooksAtTheBranch: what it says of a branch is what GitHub has when it is written.
+func TestTheLastCommentLooksAtTheBranch(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change     func(w *workflowtest.World) error
+		says, lies string
+	}{
+		"it is there": {func(*workflowtest.World) error { return nil }, "stays", "deleted"},
+		"somebody deleted it": {func(w *workflowtest.World) error {
+			return w.Ada.DeleteBranch(workflowtest.RepoName, w.Task.Branch.Name)
+		}, "was deleted", "stays"},
+		"nobody can tell": {func(w *workflowtest.World) error {
+			w.MustFault(simgithub.Fault{Path: "/git/ref", Status: 502})
+			return nil
+		}, "cancelled", "The branch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.OpenPull()
+			w.Task.Phase, w.Task.PR = state.PhaseCancelled, nil
+			workflowtest.Check(t, c.change(w))
+			w.Do(state.JobPost, func(j *state.Job) { j.Post = &state.Post{Kind: state.PostEnded} })
+			list := w.Issue().Comments
+			if got := list[len(list)-1].Body; !strings.Contains(got, c.says) || strings.Contains(got, c.lies) {
+				t.Errorf("it says:\n%s", got)
+			}
+		})
+	}
+}
+
+// TestPostOfAnEarlierLife: the answer to the last comment of a task was lost, and the task began anew before it was looked for. It is
+// found on its pull request, although the task has none now, so that it does not stand twice.
+func TestPostOfAnEarlierLife(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.OpenPull()
+	number := w.Task.PR.Number
+	ended := func(j *state.Job) {
+		j.Key, j.Post = "1.ended", &state.Post{Kind: state.PostEnded, OnPR: true}
+		j.Args = map[string]string{"number": workflowtest.Itoa(int64(number))}
+	}
+	w.Do(state.JobPost, ended)
+	w.Task.Gen, w.Task.PR = 2, nil
+	w.HoursPass()
+	e := w.Do(state.JobPost, ended, workflowtest.Again)
+	if on, issue := w.Ours(number), w.Ours(1); len(on) != 1 || len(issue) != 0 || e.Posted.Number != number || e.Detail != "looked" {
+		t.Errorf("on the pull request %q, on the issue %q, event %+v", on, issue, e.Posted)
+	}
+	if _, err := w.Try(state.JobPost, ended, workflowtest.Args("number", "x")); err == nil {
+		t.Error("a comment on no pull request is posted")
+	}
+}

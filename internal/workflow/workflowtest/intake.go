@@ -1,0 +1,73 @@
+package workflowtest
+
+import (
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/state"
+)
+
+// Elsewhere makes a repository beside acme/slug, with so many issues.
+func (w *World) Elsewhere(owner string, issues int) error {
+	_, err := w.SeedRepo(simgithub.RepoSeed{Owner: owner, Name: "other", Files: map[string]string{"README.md": "# other\n"}, Collaborators: map[string]simgithub.Role{"zoe": simgithub.RoleAdmin}})
+	err = FirstError(err, Err(w.Install(owner+"/other")))
+	for range issues {
+		err = FirstError(err, Err(w.As("zoe").OpenIssue(owner+"/other", simgithub.NewIssue{Title: "Elsewhere"})))
+	}
+	return err
+}
+
+// Queries counts the requests to GraphQL.
+func (w *World) Queries() (n int) {
+	list, _ := w.Calls()
+	for _, c := range list {
+		if strings.HasSuffix(c.Route, "/graphql") {
+			n += c.Count
+		}
+	}
+	return n
+}
+
+// WriteSettings puts a `.errand.yml` on the default branch.
+func (w *World) WriteSettings(text string) {
+	w.T.Helper()
+	w.Push("ada", "main", map[string]string{".errand.yml": text})
+}
+
+// WriteOrgSettings puts a `.errand.yml` into the organization's `.github` repository.
+func (w *World) WriteOrgSettings(text string) {
+	w.T.Helper()
+	_, err := w.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: ".github", Files: map[string]string{".errand.yml": text}})
+	Check(w.T, err)
+	_, err = w.Install("acme/.github")
+	Check(w.T, err)
+}
+
+// Vetted is what GitHub answered about a person so long ago.
+func (w *World) Vetted(login string, p state.Permission, ago time.Duration, hash string) *state.Vetted {
+	return &state.Vetted{By: w.Person(login), Permission: p, At: time.Now().Add(-ago), Hash: hash, Base: w.Head("main")}
+}
+
+// PermissionReads counts how often GitHub was asked for a permission while f ran.
+func (w *World) PermissionReads(f func()) int {
+	w.T.Helper()
+	return w.CallsTo("/collaborators/{login}/permission", f)
+}
+
+// CallsTo counts how often a route that contains part was called while f ran.
+func (w *World) CallsTo(part string, f func()) int {
+	w.T.Helper()
+	read := func() (n int) {
+		routes, _ := w.Calls()
+		for _, c := range routes {
+			if strings.Contains(c.Route, part) {
+				n += c.Count
+			}
+		}
+		return n
+	}
+	before := read()
+	f()
+	return read() - before
+}

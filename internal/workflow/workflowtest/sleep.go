@@ -1,0 +1,43 @@
+package workflowtest
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// Rest brings the task to a question, with work on its VM that is committed, changed and remembered.
+func (w *World) Rest() {
+	w.T.Helper()
+	w.Task.Phase = state.PhaseImplementing
+	w.Launching(state.RunImplement)
+	w.Launched()
+	w.Host.Commit(w.T, "half", map[string]string{"half.txt": "half\n"})
+	w.Host.Write(w.T, map[string]string{"slug.go": "package slug\n\nfunc Slug() { panic(1) }\n", "new.txt": "new\n"})
+	path := filepath.Join(w.Host.Home, ".claude", "projects", "x", Session+".jsonl")
+	Check(w.T, os.MkdirAll(filepath.Dir(path), 0o755))
+	Check(w.T, os.WriteFile(path, []byte("{}\n"), 0o600))
+	w.EndRun("success", Session)
+	w.Task.Phase, w.Task.Branch.Root, w.Task.Branch.VMHead = state.PhaseAwaitingAnswer, w.Head("main"), w.Head("main")
+}
+
+// Suspend puts the VM's work away as the job does, and stores that as the transition table does.
+func (w *World) Suspend() *state.Asleep {
+	w.T.Helper()
+	e := w.Do(state.JobSleep, Args("vm", w.Host.VM.Name))
+	if e.Kind != state.EventSlept || e.VM != w.Host.VM.Name || e.Asleep == nil {
+		w.T.Fatalf("event %+v", e)
+	}
+	a := *e.Asleep
+	a.At = time.Now()
+	w.Task.Asleep, w.Task.VM = &a, nil
+	return &a
+}
+
+// NewVM has the next VM of the task be another one.
+func (w *World) NewVM() {
+	w.Host.VM.Name, w.Host.VM.Gen = "vm-2", 2
+	w.Host.Dir, w.Host.Home = filepath.Join(w.T.TempDir(), "other"), w.T.TempDir()
+}
