@@ -9,26 +9,13 @@ import (
 	"github.com/google/go-github/v66/github"
 
 	"github.com/errand-bot/errand/internal/forge/client"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/internal/trust"
 )
 
-// Comment is a text on GitHub: a comment in a conversation or a review thread, a submitted review, or the body of an issue
-// or a pull request (ID 0).
-type Comment struct {
-	ID        int64
-	Node      string // GraphQL ID
-	URL       string
-	Author    state.Person
-	Body      string
-	CreatedAt time.Time // by GitHub's clock, in whole seconds
-	// EditedAt is zero if the comment was never edited. Methods that use REST (CreateComment, EditComment, FindComments,
-	// CommentsSince, ReplyInThread, FindReplies) set it to the time of the last update, and do not set Editor and Minimized.
-	EditedAt  time.Time
-	Editor    *state.Person
-	Minimized bool
-	// ThumbsUp are the 👍 on it, newest first. Methods that use REST, and Threads and CommentAndHead, do not set it.
-	ThumbsUp []Reaction
-}
+// Comment is a text on GitHub. Methods that use REST (CreateComment, EditComment, FindComments, CommentsSince, ReplyInThread,
+// FindReplies) do not set Editor, Minimized and ThumbsUp; EditedAt is then the time of the last update. Threads and
+// CommentAndHead do not set ThumbsUp.
+type Comment = trust.Comment
 
 func about(r Repo, number int) string { return fmt.Sprintf("on %s#%d", r.FullName(), number) }
 

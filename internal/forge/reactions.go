@@ -7,15 +7,11 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/forge/client"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/internal/trust"
 )
 
-// Reaction is the 👍 of a person. GitHub does not report those of bots and deleted accounts.
-type Reaction struct {
-	Node string // GraphQL ID of the reaction
-	By   state.Person
-	At   time.Time // whole seconds
-}
+// Reaction is the 👍 of a person.
+type Reaction = trust.Reaction
 
 // ReactionPoll is the result of PollReactions.
 type ReactionPoll struct {

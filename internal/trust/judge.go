@@ -66,7 +66,11 @@ func (j *judge) comment(ctx context.Context, c Comment) (verdict, error) {
 		if c.EditedAt.IsZero() {
 			return verdict{}, nil
 		}
-		editor, err := j.trusts(ctx, c.EditedBy)
+		var by state.Person
+		if c.Editor != nil {
+			by = *c.Editor
+		}
+		editor, err := j.trusts(ctx, by)
 		if err != nil || editor {
 			return verdict{}, err
 		}

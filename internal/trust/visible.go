@@ -9,27 +9,31 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// A Comment is the current version of a text on GitHub. Author, editor and reactions must have been read together with
-// the body, otherwise an edit could be missed.
+// A Comment is a text on GitHub: a comment in a conversation or a review thread, a submitted review, or the body of an
+// issue or a pull request. To decide on it, author, editor and reactions must have been read together with the body,
+// otherwise an edit could be missed.
 type Comment struct {
-	// ID is GitHub's ID, 0 for the issue's title and body.
-	ID   int64
-	Node string
-	// Author is the zero Person for a deleted account, as is EditedBy if GitHub names no editor.
+	ID   int64  // 0 for the body of an issue or a pull request
+	Node string // GraphQL ID
+	URL  string
+	// Author has the ID 0 if the account was deleted.
 	Author    state.Person
 	Body      string
-	CreatedAt time.Time
+	CreatedAt time.Time // by GitHub's clock, in whole seconds
 	// EditedAt is when the body was last edited, zero if never.
 	EditedAt time.Time
-	EditedBy state.Person
-	// ThumbsUp are all its 👍.
+	// Editor is the person of the last edit, nil if the comment was never edited or the editor is unknown.
+	Editor    *state.Person
+	Minimized bool
+	// ThumbsUp are all 👍 on it, newest first.
 	ThumbsUp []Reaction
 }
 
-// A Reaction is one person's 👍.
+// A Reaction is the 👍 of a person. GitHub does not report those of bots and deleted accounts.
 type Reaction struct {
-	By state.Person
-	At time.Time
+	Node string // GraphQL ID of the reaction
+	By   state.Person
+	At   time.Time // by GitHub's clock, in whole seconds
 }
 
 // An Issue is the issue's own text.

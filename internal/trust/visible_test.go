@@ -53,7 +53,7 @@ func said(by state.Person, changes ...func(*Comment)) Comment {
 }
 
 func edited(by state.Person, second int) func(*Comment) {
-	return func(c *Comment) { c.EditedBy, c.EditedAt = by, at(second) }
+	return func(c *Comment) { c.Editor, c.EditedAt = &by, at(second) }
 }
 
 func liked(by state.Person, second int) func(*Comment) {

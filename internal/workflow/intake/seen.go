@@ -109,16 +109,13 @@ func (s *Steps) discussion(ctx context.Context, w *step.Attempt, i forge.Issue) 
 	d := discussion{remarks: map[string]*forge.PullComment{}}
 	if !i.IsPR {
 		out, err := s.GitHub.IssueSnapshot(ctx, w.Repo, i.Number, step.ConfigFile)
-		d.text = commentOf(out.Text)
-		for _, c := range out.Comments {
-			d.said = append(d.said, commentOf(c))
-		}
+		d.text, d.said = out.Text, out.Comments
 		return d, err
 	}
 	pull, err := s.GitHub.PullText(ctx, w.Repo, i.Number)
-	d.text, d.more = commentOf(pull.Text), pull.Truncated
+	d.text, d.more = pull.Text, pull.Truncated
 	for i := range pull.Comments {
-		said := commentOf(pull.Comments[i].Comment)
+		said := pull.Comments[i].Comment
 		d.said, d.remarks[said.Node] = append(d.said, said), &pull.Comments[i]
 	}
 	return d, err

@@ -13,13 +13,9 @@ import (
 // visible decides what the agent may see of the issue and its discussion.
 func (s *Steps) visible(ctx context.Context, w *step.Attempt, settings state.Settings, out forge.IssueSnapshot) (trust.View, error) {
 	t := w.Task
-	issue := trust.Issue{Title: t.Frozen.Title, Comment: commentOf(out.Text), VouchedBy: t.Frozen.By}
+	issue := trust.Issue{Title: t.Frozen.Title, Comment: out.Text, VouchedBy: t.Frozen.By}
 	issue.Body = t.Frozen.Body // as frozen, whatever stands there now
-	comments := make([]trust.Comment, 0, len(out.Comments))
-	for _, c := range out.Comments {
-		comments = append(comments, commentOf(c))
-	}
-	return s.decide(ctx, w, settings, issue, comments)
+	return s.decide(ctx, w, settings, issue, out.Comments)
 }
 
 // permissionsOf answers for permissions on the repository of a job's task.
@@ -31,17 +27,6 @@ type permissionsOf struct {
 // Permission returns what a person may do there.
 func (p permissionsOf) Permission(ctx context.Context, who state.Person) (state.Permission, error) {
 	return p.steps.permission(ctx, p.attempt, who)
-}
-
-func commentOf(c forge.Comment) trust.Comment {
-	out := trust.Comment{ID: c.ID, Node: c.Node, Author: c.Author, Body: c.Body, CreatedAt: c.CreatedAt, EditedAt: c.EditedAt}
-	if c.Editor != nil {
-		out.EditedBy = *c.Editor
-	}
-	for _, th := range c.ThumbsUp {
-		out.ThumbsUp = append(out.ThumbsUp, trust.Reaction{By: th.By, At: th.At})
-	}
-	return out
 }
 
 // decide says what of an issue and its comments a task's agent may see.
