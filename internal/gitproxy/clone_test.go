@@ -17,7 +17,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// gitForge serves repositories by git's own http-backend to whoever shows the token of the moment.
+// gitForge serves repositories with git's own http-backend to clients with the current token.
 type gitForge struct {
 	url string
 
@@ -28,7 +28,7 @@ type gitForge struct {
 	seen   []string
 }
 
-// largeText is what a repository's large.bin holds, but for its pointer.
+// largeText is the content of large.bin in a repository, whose commits contain its pointer.
 const largeText = "large and larger\n"
 
 // runGit runs git in a directory and returns what it prints.
@@ -105,8 +105,8 @@ func newGitForge(t *testing.T, repos ...string) *gitForge {
 	return f
 }
 
-// newGitEnd is a VM's end before the forge. Tokens are first, second, third …: each time that one is refused
-// the next is taken.
+// newGitEnd returns the end of a VM before the forge. The tokens are first, second, third; each time one is refused, the next is
+// used.
 func newGitEnd(t *testing.T, f *gitForge) *end {
 	t.Helper()
 	var mu sync.Mutex
@@ -136,12 +136,12 @@ func newGitEnd(t *testing.T, f *gitForge) *end {
 	})
 }
 
-// asVM are git's arguments for showing a VM's token.
+// asVM adds the arguments by which git sends a VM's token.
 func asVM(w *end, args ...string) []string {
 	return append([]string{"-c", "http." + w.url + "/.extraHeader=Authorization: Bearer " + vmToken}, args...)
 }
 
-// TestRealGit: clones of each kind pass, pushes do not, and no token of ours is in what comes to the VM.
+// TestRealGit: clones of each kind work, pushes do not, and the VM gets none of errand's tokens.
 func TestRealGit(t *testing.T) {
 	t.Parallel()
 	f := newGitForge(t, "acme/shop", "acme/lib", "acme/other")
@@ -167,7 +167,7 @@ func TestRealGit(t *testing.T) {
 			out, err := runGit(t, dir, asVM(w, append(args, w.url+"/git/"+test.repo+".git", "c")...)...)
 			if test.fails != "" {
 				if err == nil || !strings.Contains(out, test.fails) {
-					t.Errorf("it was cloned: %v %s", err, out)
+					t.Errorf("the clone worked: %v %s", err, out)
 				}
 				return
 			}
@@ -187,7 +187,7 @@ func TestRealGit(t *testing.T) {
 				}
 			}
 			if out, err := runGit(t, c, asVM(w, "push", "origin", "HEAD:refs/heads/evil")...); err == nil || !strings.Contains(out, "403") {
-				t.Errorf("it was pushed: %v %s", err, out)
+				t.Errorf("the push worked: %v %s", err, out)
 			}
 			config, err := os.ReadFile(filepath.Join(c, ".git", "config"))
 			if err != nil || strings.Contains(string(config), "first") {
@@ -197,8 +197,8 @@ func TestRealGit(t *testing.T) {
 	}
 }
 
-// TestTokenExpiresInMidFetch: the token is refused between what there is and the pack; the fetch goes on with
-// another one. Where all are refused, the forge's answer is told.
+// TestTokenExpiresInMidFetch: a fetch continues with another token if the first one is refused in between. If all are refused, the
+// forge's answer is passed on.
 func TestTokenExpiresInMidFetch(t *testing.T) {
 	t.Parallel()
 	f := newGitForge(t, "acme/shop")
@@ -214,6 +214,6 @@ func TestTokenExpiresInMidFetch(t *testing.T) {
 		t.Errorf("the forge saw %s, want %s", seen, want)
 	}
 	if out, err := runGit(t, filepath.Join(dir, "c"), asVM(w, "fetch", "-q")...); err == nil {
-		t.Errorf("it was fetched with no token: %s", out)
+		t.Errorf("a fetch without a token worked: %s", out)
 	}
 }

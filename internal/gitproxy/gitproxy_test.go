@@ -61,7 +61,7 @@ func newEnd(t *testing.T, change func(*Config)) *end {
 	return w
 }
 
-// last returns what the forge got last, nil if nothing.
+// last returns the last request that the forge received, or nil.
 func (w *end) last() *http.Request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +71,7 @@ func (w *end) last() *http.Request {
 	return w.seen[len(w.seen)-1]
 }
 
-// ask sends a request as something on the VM would.
+// ask sends a request as a program on the VM does.
 func ask(t *testing.T, method, url string, header map[string]string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(`"body;"`))
@@ -135,7 +135,7 @@ func TestGit(t *testing.T) {
 			}
 			_, password, _ := got.BasicAuth()
 			if got.URL.String() != test.upstream || password != readToken {
-				t.Errorf("upstream got %s with %q", got.URL, password)
+				t.Errorf("the forge received %s with token %q", got.URL, password)
 			}
 		})
 	}

@@ -21,7 +21,7 @@ import (
 
 const lfsSecret = "RemoteAuth our-side-only"
 
-// newLFS is a forge with one large file, stored elsewhere, where a header has to be shown.
+// newLFS returns the end of a VM before a forge with one LFS object, which is stored elsewhere and requires a header.
 func newLFS(t *testing.T, href func(forge, oid string) string) (w *end, oid string, content string) {
 	t.Helper()
 	content = strings.Repeat("large ", 1000)
@@ -75,7 +75,7 @@ func newLFS(t *testing.T, href func(forge, oid string) string) (w *end, oid stri
 	return w, oid, content
 }
 
-// post sends a body as something on the VM would.
+// post sends a body as a program on the VM does.
 func post(t *testing.T, w *end, path, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+path, strings.NewReader(body))
@@ -97,9 +97,8 @@ func post(t *testing.T, w *end, path, body string) (int, string) {
 
 const batchPath = "/git/acme/shop.git/info/lfs/objects/batch"
 
-// TestLargeFiles: what a VM is told leads back through the tether, and only there is the storage's own
-// address and header known.
-func TestLargeFiles(t *testing.T) {
+// TestLFS: a VM gets URLs of errand, not the storage's own address and credentials.
+func TestLFS(t *testing.T) {
 	t.Parallel()
 	for name, place := range map[string]string{"stored": "/stored/", "moved": "/moved/"} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +114,7 @@ func TestLargeFiles(t *testing.T) {
 			}
 			for _, secret := range []string{readToken, lfsSecret, "signature", "example.org", "stored"} {
 				if strings.Contains(body, secret) {
-					t.Errorf("the VM is told %q: %s", secret, body)
+					t.Errorf("the VM received %q: %s", secret, body)
 				}
 			}
 			var answer struct {
@@ -132,10 +131,10 @@ func TestLargeFiles(t *testing.T) {
 			}
 			at := answer.Objects[0].Actions["download"]
 			if !strings.HasPrefix(at.Href, w.url+"/git/acme/shop.git/") {
-				t.Fatalf("the object is at %s", at.Href)
+				t.Fatalf("the address of the object is %s", at.Href)
 			}
 			if shown := at.Header["Authorization"]; shown != "Bearer "+vmToken {
-				t.Errorf("the VM is to show %q there, want its own token", shown)
+				t.Errorf("the VM gets the token %q, want its own", shown)
 			}
 			status, got := ask(t, http.MethodGet, at.Href, at.Header)
 			if status != http.StatusOK || got != content {
@@ -144,17 +143,17 @@ func TestLargeFiles(t *testing.T) {
 			at.Header["Range"] = "bytes=6-10"
 			status, got = ask(t, http.MethodGet, at.Href, at.Header)
 			if status != http.StatusPartialContent || got != content[6:11] {
-				t.Errorf("a part: status %d, %q", status, got)
+				t.Errorf("range request: status %d, %q", status, got)
 			}
 			status, got = ask(t, http.MethodGet, w.url+"/git/acme/shop.git/info/lfs/objects/"+none+"/3", nil)
 			if status != http.StatusNotFound {
-				t.Errorf("what is not there: status %d, %q", status, got)
+				t.Errorf("missing object: status %d, %q", status, got)
 			}
 		})
 	}
 }
 
-func TestLargeFilesRefused(t *testing.T) {
+func TestLFSDenied(t *testing.T) {
 	t.Parallel()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "internal") }))
 	t.Cleanup(elsewhere.Close)
@@ -185,8 +184,8 @@ func TestLargeFilesRefused(t *testing.T) {
 	}
 }
 
-// TestRealLargeFiles has the real git-lfs fetch a file.
-func TestRealLargeFiles(t *testing.T) {
+// TestRealLFS: the real git-lfs fetches an object.
+func TestRealLFS(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git-lfs"); err != nil {
 		t.Skip("git-lfs is not installed: what it does is tried with its API alone")

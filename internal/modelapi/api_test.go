@@ -106,13 +106,13 @@ func TestCounter(t *testing.T) {
 				for rest := test.body; rest != ""; {
 					n := min(size, len(rest))
 					if got, err := c.Write([]byte(rest[:n])); got != n || err != nil {
-						t.Fatalf("took %d of %d: %v", got, n, err)
+						t.Fatalf("wrote %d of %d: %v", got, n, err)
 					}
 					rest = rest[n:]
 				}
 				got, ok := c.Close()
 				if ok == test.not {
-					t.Errorf("counted: %v", ok)
+					t.Errorf("ok: %v", ok)
 				}
 				if diff := cmp.Diff(test.want, got); diff != "" {
 					t.Errorf("usage (-want +got):\n%s", diff)
@@ -122,7 +122,7 @@ func TestCounter(t *testing.T) {
 	}
 }
 
-// TestLongEventPasses: an event that is too long to be looked at is not counted, and holds nothing up.
+// TestLongEventPasses: an event that is too long is not counted, and delays nothing.
 func TestLongEventPasses(t *testing.T) {
 	t.Parallel()
 	c := modelapi.NewCounter("text/event-stream", 0)
@@ -210,7 +210,7 @@ func TestFailDenies(t *testing.T) {
 	}
 }
 
-// TestFail: a call that shall be made again is answered in the form by which programs see that.
+// TestFail: a temporary denial has the form on which programs retry.
 func TestFail(t *testing.T) {
 	t.Parallel()
 	for api, want := range map[modelapi.API]string{
@@ -228,8 +228,7 @@ func TestFail(t *testing.T) {
 	}
 }
 
-// FuzzCounter: whatever an upstream sends, in whatever pieces, counting ends, is never negative, and does
-// not depend on the pieces.
+// FuzzCounter: counting any answer ends, is never negative, and does not depend on the pieces in which it is written.
 func FuzzCounter(f *testing.F) {
 	f.Add(sseType, stream(`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":7}}}`), 3)
 	f.Add("application/json", `[{"usageMetadata":{"promptTokenCount":20}}]`, 1)
@@ -250,7 +249,7 @@ func FuzzCounter(f *testing.F) {
 		a, okA := whole.Close()
 		b, okB := inPieces.Close()
 		if a != b || okA != okB {
-			t.Errorf("whole %+v (%v), in pieces %+v (%v)", a, okA, b, okB)
+			t.Errorf("in one piece %+v (%v), in many %+v (%v)", a, okA, b, okB)
 		}
 		if a.Input < 0 || a.Output < 0 || a.CacheRead < 0 || a.CacheWrite < 0 {
 			t.Errorf("negative: %+v", a)

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-// TestEnding: how an answer of Gemini ended is known of streams, whatever came before its end.
+// TestEnding: the ending of a streamed answer of Gemini is detected, whatever precedes it.
 func TestEnding(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

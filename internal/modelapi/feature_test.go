@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-// extras is what a body is found to ask for, and whether it is what an operator may allow.
+// extras returns the features that are found in a body, and checks which of them an operator may allow.
 type extras struct {
 	api     modelapi.API
 	body    string
@@ -32,12 +32,12 @@ func (e extras) check(t *testing.T) {
 			}
 		}
 		if got != want {
-			t.Errorf("reach allowed: %v: got %q, want %q", reach, got, want)
+			t.Errorf("network allowed: %v: got %q, want %q", reach, got, want)
 		}
 	}
 }
 
-// TestHostedTools: tools of the provider.
+// TestHostedTools: tools of the provider are detected.
 func TestHostedTools(t *testing.T) {
 	t.Parallel()
 	tests := map[string]extras{
@@ -76,7 +76,7 @@ func TestHostedTools(t *testing.T) {
 	}
 }
 
-// TestContentAddresses: content that the provider would fetch.
+// TestContentAddresses: content that the provider would fetch is detected.
 func TestContentAddresses(t *testing.T) {
 	t.Parallel()
 	const at = `https://exfiltrate.example/?SECRET`
@@ -115,7 +115,7 @@ func TestContentAddresses(t *testing.T) {
 	}
 }
 
-// manyKeys are more keys than are kept.
+// manyKeys returns more keys than are kept.
 func manyKeys() string {
 	var b strings.Builder
 	for n := range 1000 {
@@ -124,7 +124,7 @@ func manyKeys() string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// TestAccountFeatures: what is stored there, answers that come later, and dearer ones are for no agent.
+// TestAccountFeatures: content in the account, deferred answers and surcharges are detected.
 func TestAccountFeatures(t *testing.T) {
 	t.Parallel()
 	tests := map[string]extras{
@@ -152,9 +152,8 @@ func TestAccountFeatures(t *testing.T) {
 	}
 }
 
-// FuzzExtra: whatever stands around it, an address where a provider would fetch it is found, and one in what is
-// said is not.
-func FuzzExtra(f *testing.F) {
+// FuzzFindFeature: an address that a provider would fetch is found, whatever surrounds it, and one in a text is not.
+func FuzzFindFeature(f *testing.F) {
 	f.Add(`{"messages":[{"role":"user","content":"x"}],"model":"a"}`, "https://x.example")
 	f.Add(`{"tools":[],"b":{"c":[1,null,{}]}}`, "gs:x")
 	f.Add(`{}`, "a\" \\ \u0001")
@@ -174,7 +173,7 @@ func FuzzExtra(f *testing.F) {
 			}
 			fetched := strings.TrimSuffix(plain, "}") + `,"image":{"source":{"type":"url","url":"https://exfiltrate.example"}}}`
 			if a.FindFeature([]byte(fetched), false) == nil {
-				t.Errorf("%s passes: %s", a, fetched)
+				t.Errorf("%s was not found: %s", a, fetched)
 			}
 		}
 	})

@@ -11,7 +11,7 @@ func TestKeyHeader(t *testing.T) {
 	want := map[modelapi.API]string{modelapi.Anthropic: "X-Api-Key", modelapi.OpenAI: "Authorization", modelapi.Gemini: "X-Goog-Api-Key"}
 	for _, api := range modelapi.APIs() {
 		if got := api.KeyHeader(); got == "" || got != want[api] {
-			t.Errorf("%s takes its key as %q, want %q", api, got, want[api])
+			t.Errorf("%s has the key header %q, want %q", api, got, want[api])
 		}
 	}
 }

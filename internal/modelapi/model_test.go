@@ -76,9 +76,9 @@ func TestSameModel(t *testing.T) {
 	}
 }
 
-// FuzzNamed: what is let pass as asking a model asks it to every reader of the body, and to a reader that
-// takes keys in capitals for the same, too.
-func FuzzNamed(f *testing.F) {
+// FuzzRequestedModel: an allowed request calls the same model for every reader of its body, including readers that ignore the case
+// of keys.
+func FuzzRequestedModel(f *testing.F) {
 	f.Add(`{"model":"a","b":[{"model":"x"}],"c":"\"model\":\"y\""}`)
 	f.Add(`{"model":"a","model":"b"}`)
 	f.Add(`{"MODEL":"a","model":"b"}`)
@@ -94,7 +94,7 @@ func FuzzNamed(f *testing.F) {
 		var folded struct{ Model string }
 		var exact map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(body), &folded); err != nil || folded.Model != name {
-			t.Errorf("named %q, read as %q (%v): %s", name, folded.Model, err, body)
+			t.Errorf("got %q, another reader gets %q (%v): %s", name, folded.Model, err, body)
 		}
 		dec := json.NewDecoder(bytes.NewReader([]byte(body)))
 		if err := dec.Decode(&exact); err != nil {
@@ -102,10 +102,10 @@ func FuzzNamed(f *testing.F) {
 		}
 		var last string
 		if err := json.Unmarshal(exact["model"], &last); err != nil || last != name {
-			t.Errorf("named %q, but %q stands there", name, last)
+			t.Errorf("got %q, but the body has %q", name, last)
 		}
 		if first := strings.Count(body, "model"); first == 0 && !strings.Contains(body, `\u`) {
-			t.Errorf("named %q out of nothing", name)
+			t.Errorf("got %q from a body without a model", name)
 		}
 	})
 }

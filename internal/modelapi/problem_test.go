@@ -66,8 +66,8 @@ func TestClassifyError(t *testing.T) {
 	}
 }
 
-// FuzzLook: whatever a provider says, a limit is in the future and not too far away.
-func FuzzLook(f *testing.F) {
+// FuzzClassifyError: the end of a limit is in the future and not too far away, whatever a provider sends.
+func FuzzClassifyError(f *testing.F) {
 	f.Add(429, "3600", `{"error":{"resets_at":1e99,"details":[{"retryDelay":"-5s"}]}}`)
 	f.Add(429, "-1", `[{"error":{"resets_in_seconds":1e8}}]`)
 	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
@@ -81,7 +81,7 @@ func FuzzLook(f *testing.F) {
 	})
 }
 
-// TestFailStream: the event that ends a stream is one event, in JSON, and says why.
+// TestFailStream: the event that ends a stream is one event in JSON with the message.
 func TestFailStream(t *testing.T) {
 	t.Parallel()
 	for _, api := range modelapi.APIs() {
@@ -96,25 +96,25 @@ func TestFailStream(t *testing.T) {
 	}
 }
 
-// TestCurrentUsage: a stream's use is known while it goes on, and what was cut before it said so is estimated.
+// TestCurrentUsage: the usage of a stream is known while it is read, and estimated if it ends before it reports usage.
 func TestCurrentUsage(t *testing.T) {
 	t.Parallel()
 	delta := `{"type":"response.output_text.delta","delta":"` + strings.Repeat("x", 400) + `"}`
 	c := modelapi.NewCounter(sseType, 4000)
 	defer c.Close()
 	if got := c.Current(); got != (modelapi.Usage{}) {
-		t.Errorf("before anything came: %+v", got)
+		t.Errorf("before the first byte: %+v", got)
 	}
 	if _, err := c.Write([]byte(stream(`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`, delta, delta))); err != nil {
 		t.Fatal(err)
 	}
 	want := modelapi.Usage{Model: "gpt-x", Input: 1000, Output: 200}
 	if got, ok := c.Close(); got != want || !ok {
-		t.Errorf("cut: %+v, %v", got, ok)
+		t.Errorf("incomplete answer: %+v, %v", got, ok)
 	}
 }
 
-// TestFinalUsageWins: what the end of a stream says is what the provider bills, although its text is long.
+// TestFinalUsageWins: usage at the end of a stream is what the provider bills, however long the text is.
 func TestFinalUsageWins(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("-", 4000)

@@ -8,13 +8,13 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-// TestPublishedPricesHaveSourceAndDate: every shipped price says on which page it stood, and when.
+// TestPublishedPricesHaveSourceAndDate: every shipped price has its page and date.
 func TestPublishedPricesHaveSourceAndDate(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, p := range modelapi.PublishedPrices() {
 		if u, err := url.Parse(p.Source); err != nil || u.Scheme != "https" || u.Host == "" || u.Path == "" {
-			t.Errorf("%s: source %q is no page", p.Name, p.Source)
+			t.Errorf("%s: source %q is not a URL", p.Name, p.Source)
 		}
 		if _, err := time.Parse(time.DateOnly, p.AsOf); err != nil {
 			t.Errorf("%s: as of %q: %v", p.Name, p.AsOf, err)
@@ -27,7 +27,7 @@ func TestPublishedPricesHaveSourceAndDate(t *testing.T) {
 			t.Errorf("%s: unlikely prices %+v", p.Name, p.Price)
 		}
 		if p.LongPrompt > 0 && (p.LongInput <= p.Input || p.LongOutput <= p.Output || p.LongCacheRead <= p.CacheRead) {
-			t.Errorf("%s: long prompts cost no more: %+v", p.Name, p.Price)
+			t.Errorf("%s: long prompts do not cost more: %+v", p.Name, p.Price)
 		}
 	}
 	if got := len(modelapi.DefaultPrices()); got != len(seen) {
@@ -35,8 +35,8 @@ func TestPublishedPricesHaveSourceAndDate(t *testing.T) {
 	}
 }
 
-// TestOwnPriceCountsInAnyCase: an operator's entry takes the place of a shipped one that is written in another case.
-func TestOwnPriceCountsInAnyCase(t *testing.T) {
+// TestConfiguredPriceReplacesShippedOne: an operator's entry replaces a shipped one, even in another case.
+func TestConfiguredPriceReplacesShippedOne(t *testing.T) {
 	t.Parallel()
 	for range 50 { // a map has no order
 		prices := modelapi.DefaultPrices()
@@ -47,8 +47,8 @@ func TestOwnPriceCountsInAnyCase(t *testing.T) {
 	}
 }
 
-// TestPublishedPricesOfModels holds the shipped table against figures that were written down apart from it, for the names
-// by which providers call their models.
+// TestPublishedPricesOfModels: the shipped prices agree with prices that were written down independently, for the names that
+// providers use.
 func TestPublishedPricesOfModels(t *testing.T) {
 	t.Parallel()
 	const million = 1_000_000
@@ -131,8 +131,8 @@ func TestPublishedPricesOfModels(t *testing.T) {
 	}
 }
 
-// TestLongPrompts: above its threshold a prompt costs the higher price, for the whole call; what a cache was read for or
-// written to belongs to the prompt, the output does not.
+// TestLongPrompts: above its threshold a prompt costs the higher prices, for the whole call; cached tokens count as part of the
+// prompt, output does not.
 func TestLongPrompts(t *testing.T) {
 	t.Parallel()
 	tiered := modelapi.Price{

@@ -65,9 +65,9 @@ func TestParseRequest(t *testing.T) {
 	}
 }
 
-// FuzzAsk: whatever is asked, the estimate ends, is never negative, and bounds what one call can count for; what the
-// provider is sent in its place is JSON where the call is, and bounded as it should be.
-func FuzzAsk(f *testing.F) {
+// FuzzParseRequest: the estimate of any request is not negative and bounds what one call can count; the body that is sent is valid
+// JSON if the request is, with the right limit.
+func FuzzParseRequest(f *testing.F) {
 	f.Add("/v1/messages", []byte(`{"model":"m","max_tokens":64000,"stream":true}`))
 	f.Add("/v1beta/models/g:generateContent", []byte(`{"generationConfig":{"maxOutputTokens":1e9}}`))
 	f.Add("/v1/chat/completions", []byte(` {"stream" : true , "stream_options": {"include_usage":false}, "max_tokens":null}`))

@@ -10,7 +10,8 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-// TestStopRetries: an answer that tells of a limit that lasts has each program give up at once, however the provider said it.
+// TestStopRetries: an answer about a lasting limit makes each program give up at once, in whatever form the provider reports the
+// limit.
 func TestStopRetries(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
@@ -48,7 +49,7 @@ func TestStopRetries(t *testing.T) {
 				t.Errorf("body %q of %d bytes", body, answer.ContentLength)
 			}
 			if test.replaced != (answer.Header.Get("Content-Encoding") == "") {
-				t.Errorf("the header says that the body is encoded by %q", answer.Header.Get("Content-Encoding"))
+				t.Errorf("Content-Encoding %q", answer.Header.Get("Content-Encoding"))
 			}
 			if answer.StatusCode != http.StatusTooManyRequests {
 				t.Errorf("status %d", answer.StatusCode)

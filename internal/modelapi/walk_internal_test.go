@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// seen are the values that walk tells of.
+// seen returns the values that walk visits.
 func seen(body string) []string {
 	var all []string
 	walk([]byte(body), func(v value) bool {
@@ -23,7 +23,7 @@ func seen(body string) []string {
 	return all
 }
 
-// decoded are the same values as the standard library reads them.
+// decoded returns the same values as the standard library reads them.
 func decoded(t *testing.T, body string) []string {
 	t.Helper()
 	var all []string
@@ -70,7 +70,7 @@ func decoded(t *testing.T, body string) []string {
 	return all
 }
 
-// TestWalk: what is seen of a document, in order.
+// TestWalk: walk visits the values of a document in order.
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	got := seen(` {"a": [1, {"b" : "x\"}\\"}, [ -2.5e3 ]], "hidden":{"c":[{"d":1}]},"\u0061":null, "e":{} ,"f":true}`)
@@ -79,11 +79,11 @@ func TestWalk(t *testing.T) {
 		`"a" in "", 1 deep: [ `, `"a" in "", 1 deep: - -2.5e3`, `"hidden" in "", 1 deep: { `, `"a" in "", 1 deep: n null`, `"e" in "", 1 deep: { `, `"f" in "", 1 deep: t true`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("seen (-want +got):\n%s", diff)
+		t.Errorf("visited values (-want +got):\n%s", diff)
 	}
 }
 
-// FuzzWalk: a document is read as the standard library reads it.
+// FuzzWalk: walk reads a document as the standard library does.
 func FuzzWalk(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":[1,{"b":"x\"}"},[]],"hidden":{"c":[{"d":1}]},"\u0061":null}`, `"a"`, ` [ ] `, `-1.5`, `[["\\"],{"":{"":""}}]`,
@@ -97,7 +97,7 @@ func FuzzWalk(f *testing.F) {
 			return
 		}
 		if diff := cmp.Diff(decoded(t, body), seen(body)); diff != "" {
-			t.Errorf("seen otherwise (-decoded +seen):\n%s", diff)
+			t.Errorf("visited values differ (-standard library +walk):\n%s", diff)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestCallback: only the run that goes on speaks to errand, and as the task that the connection is of.
+// TestCallback: only the active run can call tools, and only for the task of the connection.
 func TestCallback(t *testing.T) {
 	t.Parallel()
 	type heard struct{ task, tool, body string }
@@ -72,7 +72,7 @@ func TestCallback(t *testing.T) {
 				t.Errorf("status %d, want %d", resp.StatusCode, c.want)
 			}
 			if ok := len(got) == 1; ok != (c.want == http.StatusOK) || ok && got[0] != (heard{"7/1", "note", "words"}) {
-				t.Errorf("heard %v", got)
+				t.Errorf("calls of tools: %v", got)
 			}
 		})
 	}

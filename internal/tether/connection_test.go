@@ -18,7 +18,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// cable leads from the keeper to VMs. Each attach hands the VM's end to the test.
+// cable connects the keeper to VMs. Each attach hands the VM's end to the test.
 type cable struct {
 	ends chan net.Conn
 	fail chan error // one is taken per attach that is to fail
@@ -41,14 +41,14 @@ func (c *cable) Attach(ctx context.Context, _ string) (io.ReadWriteCloser, error
 	}
 }
 
-// vmSide is the VM's end of a tether: HTTP goes through it.
+// vmSide returns the VM's end of a tether, and a client that uses it.
 func (c *cable) vmSide(t *testing.T) (*http.Client, *yamux.Session) {
 	t.Helper()
 	var conn net.Conn
 	select {
 	case conn = <-c.ends:
 	case <-time.After(time.Minute):
-		t.Fatal("nobody attached")
+		t.Fatal("the keeper did not attach")
 	}
 	cfg := yamux.DefaultConfig()
 	cfg.LogOutput = io.Discard
@@ -62,7 +62,7 @@ func (c *cable) vmSide(t *testing.T) (*http.Client, *yamux.Session) {
 	return &http.Client{Transport: transport}, session
 }
 
-// keep runs a keeper until the test ends, or until it is stopped.
+// keep runs a keeper until the test ends, or until stop is called.
 func keep(t *testing.T, a tether.Attacher, h *tether.Handler) (k *tether.Keeper, stop func()) {
 	t.Helper()
 	k = tether.NewKeeper(a, h, zerolog.Nop())
@@ -79,7 +79,7 @@ func keep(t *testing.T, a tether.Attacher, h *tether.Handler) (k *tether.Keeper,
 	return k, stop
 }
 
-// ensure waits until the tether is attached, also for Run to have begun.
+// ensure waits until Run has started and the tether is attached.
 func ensure(t *testing.T, k *tether.Keeper) {
 	t.Helper()
 	if err := tryEnsure(t, k); err != nil {
@@ -101,7 +101,7 @@ func tryEnsure(t *testing.T, k *tether.Keeper) error {
 
 var peer = tether.Peer{VM: vm, Task: state.TaskKey{Repo: 7, Issue: 1}}
 
-// reaches asks for the model through the tether.
+// reaches calls the model through the tether.
 func reaches(t *testing.T, e *end, client *http.Client) {
 	t.Helper()
 	status, body := ask(t, client, http.MethodPost, "http://vm"+modelPath, bearer(e.handler.RunToken(run)))
@@ -110,6 +110,7 @@ func reaches(t *testing.T, e *end, client *http.Client) {
 	}
 }
 
+// TestKeeper: an attached tether serves requests until the keeper ends.
 func TestKeeper(t *testing.T) {
 	t.Parallel()
 	e, c := newEnd(t, someTask(), nil), newCable()
@@ -128,8 +129,8 @@ func TestKeeper(t *testing.T) {
 	}
 }
 
-// TestCut: a cut connection is made anew, again and again, and serves as before.
-func TestCut(t *testing.T) {
+// TestReconnect: a lost connection is attached again, repeatedly, and serves requests as before.
+func TestReconnect(t *testing.T) {
 	t.Parallel()
 	e, c := newEnd(t, someTask(), nil), newCable()
 	k, _ := keep(t, c, e.handler)
@@ -146,7 +147,7 @@ func TestCut(t *testing.T) {
 	ensure(t, k)
 }
 
-// TestAttachFails: who waits is told of a failure, and the attempts go on.
+// TestAttachFails: Ensure returns the error of a failed attempt, and the attempts continue.
 func TestAttachFails(t *testing.T) {
 	t.Parallel()
 	e, c := newEnd(t, someTask(), nil), newCable()
@@ -181,11 +182,11 @@ func TestForget(t *testing.T) {
 	k.Forget(vm)
 	k.Forget("unknown")
 	if err := <-waited; !errors.Is(err, tether.ErrForgotten) {
-		t.Errorf("who waited got %v", err)
+		t.Errorf("Ensure returned %v", err)
 	}
 }
 
-func TestForgetClosesTheLine(t *testing.T) {
+func TestForgetClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	e, c := newEnd(t, someTask(), nil), newCable()
 	k, _ := keep(t, c, e.handler)
@@ -219,9 +220,9 @@ func TestEnsureEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestVMsConnectionsAreBounded: of the connections that a VM opens so many are served, whatever stands for the runner's
-// own end there; the next is served when one ends.
-func TestVMsConnectionsAreBounded(t *testing.T) {
+// TestConnectionsOfAVMAreLimited: a VM may have a limited number of connections, whatever replaces the runner's end there; the
+// next one is served when one ends.
+func TestConnectionsOfAVMAreLimited(t *testing.T) {
 	t.Parallel()
 	const most = 320
 	e, c := newEnd(t, someTask(), nil), newCable()
@@ -259,12 +260,12 @@ func TestVMsConnectionsAreBounded(t *testing.T) {
 	}
 	next := open()
 	if err := answered(next, 100*time.Millisecond); err == nil {
-		t.Error("one more is served")
+		t.Error("a connection beyond the limit was served")
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := answered(next, time.Minute); err != nil {
-		t.Errorf("when another has ended: %v", err)
+		t.Errorf("after another one has ended: %v", err)
 	}
 }

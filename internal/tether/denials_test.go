@@ -21,8 +21,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestRefusalsAreTold: what is refused to a VM is in the log, and whoever is refused for ever does not fill it.
-func TestRefusalsAreTold(t *testing.T) {
+// TestDenialsAreLogged: denied requests of a VM are logged, at a limited rate.
+func TestDenialsAreLogged(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var log bytes.Buffer
@@ -49,7 +49,7 @@ func TestRefusalsAreTold(t *testing.T) {
 		line := log.String()
 		mu.Unlock()
 		if told := strings.Contains(line, `"message":"request from a VM denied"`) && strings.Contains(line, `"status":4`); told != try.told {
-			t.Errorf("%s %s: told %t, want %t: %s", try.method, try.path, told, try.told, line)
+			t.Errorf("%s %s: logged %t, want %t: %s", try.method, try.path, told, try.told, line)
 		}
 	}
 	for range 100 {
@@ -58,7 +58,7 @@ func TestRefusalsAreTold(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if n := strings.Count(log.String(), "request from a VM denied"); n == 0 || n > 60 || log.Len() > 60*500 {
-		t.Errorf("100 refusals are %d lines of %d bytes", n, log.Len())
+		t.Errorf("100 denials were logged in %d lines of %d bytes", n, log.Len())
 	}
 }
 
@@ -73,7 +73,7 @@ func (w lockedWriter) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// upstreams notes what reaches whom; nothing is passed on.
+// upstreams records the requests that were forwarded, and forwards nothing.
 type upstreams struct{ seen []*http.Request }
 
 func (u *upstreams) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -84,8 +84,8 @@ func (u *upstreams) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: r, ProtoMajor: 1}, nil
 }
 
-// FuzzRequests: whatever bytes come over a VM's connection, nothing is passed on but calls of the model, with our key,
-// and fetches of the task's repository, with our token, and nothing of what the VM showed goes along.
+// FuzzRequests: of all bytes that a VM can send, only model calls with errand's key and fetches of the task's repository with errand's
+// token are forwarded, without the VM's own credentials.
 func FuzzRequests(f *testing.F) {
 	key, task := []byte("a secret of the deployment"), someTask()
 	var up upstreams
@@ -121,7 +121,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// judgePassedOn holds one request that left errand against what may leave it.
+// judgePassedOn checks a request that errand forwarded.
 func judgePassedOn(t *testing.T, got *http.Request, token string) {
 	t.Helper()
 	_, password, _ := got.BasicAuth()
@@ -139,11 +139,11 @@ func judgePassedOn(t *testing.T, got *http.Request, token string) {
 		shown += got.Header.Get(name)
 	}
 	if !ok || got.Host != got.URL.Host || strings.Contains(shown, token) {
-		t.Errorf("passed on: %s %s, host %s: %s", got.Method, got.URL, got.Host, shown)
+		t.Errorf("forwarded: %s %s, host %s: %s", got.Method, got.URL, got.Host, shown)
 	}
 }
 
-// nowhere knows no name.
+// nowhere resolves no name.
 type nowhere struct{}
 
 func (nowhere) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {

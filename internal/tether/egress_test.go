@@ -18,14 +18,14 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// everywhere gives every name the same public address.
+// everywhere resolves every name to the same public address.
 type everywhere struct{}
 
 func (everywhere) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr("93.184.215.14")}, nil
 }
 
-// TestOtherHosts: a VM reaches hosts on the list with its run's token, and each request is told.
+// TestOtherHosts: a VM reaches allowed hosts with its run's token, and each request is reported.
 func TestOtherHosts(t *testing.T) {
 	t.Parallel()
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +84,7 @@ func TestOtherHosts(t *testing.T) {
 				return
 			}
 			if r := <-told; r.Allowed != (c.status == 200) || !strings.Contains(r.Reason, c.reason) {
-				t.Errorf("told %+v", r)
+				t.Errorf("reported %+v", r)
 			}
 		})
 	}

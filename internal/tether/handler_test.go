@@ -30,7 +30,7 @@ const (
 	run       = "7-1-4"
 )
 
-// tasks answers with one task.
+// tasks returns one task.
 type tasks struct {
 	task *state.Task
 	err  error
@@ -50,7 +50,7 @@ func someTask() *state.Task {
 	}
 }
 
-// end is the handler of one VM between a client and what stands for the model and for GitHub.
+// end is the handler of one VM, before servers that stand for a model and for GitHub.
 type end struct {
 	handler *tether.Handler
 	url     string // of the VM's end
@@ -66,7 +66,7 @@ type configs struct {
 	git     gitproxy.Config
 }
 
-// handler makes a handler. What all of them need is set here.
+// handler returns a handler. It sets what all handlers need.
 func (c configs) handler(transport http.RoundTripper) *tether.Handler {
 	c.gateway.Tasks, c.gateway.Ledger, c.gateway.Transport, c.gateway.Log = c.Tasks, noLedger{}, transport, c.Log
 	c.git.Transport, c.git.Log = transport, c.Log
@@ -74,7 +74,7 @@ func (c configs) handler(transport http.RoundTripper) *tether.Handler {
 	return tether.New(c.Config)
 }
 
-// noLedger has no caps and keeps nothing.
+// noLedger is a ledger without caps that stores nothing.
 type noLedger struct{}
 
 func (noLedger) CapReached(context.Context, state.Money, state.Money, bool) (*state.Waiting, error) {
@@ -119,14 +119,14 @@ func newEnd(t *testing.T, task *state.Task, change func(*configs)) *end {
 	return w
 }
 
-// count returns how often upstream was asked.
+// count returns the number of requests that upstream received.
 func (w *end) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.seen)
 }
 
-// last returns what upstream got last, nil if nothing.
+// last returns the last request that upstream received, or nil.
 func (w *end) last() *http.Request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,7 +136,7 @@ func (w *end) last() *http.Request {
 	return w.seen[len(w.seen)-1]
 }
 
-// ask sends a request as something on the VM would.
+// ask sends a request as a program on the VM does.
 func ask(t *testing.T, client *http.Client, method, url string, headers map[string]string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -173,7 +173,7 @@ const (
 	fetchPath = "/git/acme/shop.git/info/refs?service=git-upload-pack"
 )
 
-// TestTokens: who may ask for what, by what it shows and by how the task stands.
+// TestTokens: what each token gives access to, by the state of the task.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	plain := tether.New(tether.Config{Key: []byte("a secret of the deployment")})
@@ -255,13 +255,13 @@ func TestNothingElse(t *testing.T) {
 		}
 	}
 	if got := w.last(); got != nil {
-		t.Errorf("upstream got %s", got.URL)
+		t.Errorf("upstream received %s", got.URL)
 	}
 }
 
-// TestRequestsAreBounded: a VM has so many requests under way at once, whatever they are for; one more is told to
-// come again, in the form of what it asked for.
-func TestRequestsAreBounded(t *testing.T) {
+// TestRequestsOfAVMAreLimited: a VM may have a limited number of requests of all kinds in flight; the next one is denied
+// temporarily, in the form that its program understands.
+func TestRequestsOfAVMAreLimited(t *testing.T) {
 	t.Parallel()
 	const most = 64
 	came, let := make(chan struct{}, most+1), make(chan struct{})
@@ -300,8 +300,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzPaths: whatever a VM asks for, upstream is asked only for the model's paths and for fetches of
-// the task's repository.
+// FuzzPaths: of all paths that a VM can request, only those of the model and of fetches of the task's repository are forwarded.
 func FuzzPaths(f *testing.F) {
 	for _, path := range []string{modelPath, fetchPath, "/git/acme/shop/../../x/y/git-upload-pack", "/llm/openai//x", "/llm/../git/acme/shop/git-upload-pack", "/git/acme/shop.git%2f..%2f"} {
 		f.Add(path)
@@ -331,7 +330,7 @@ func FuzzPaths(f *testing.F) {
 			return
 		}
 		if got.Path != "/model/v1/messages" && got.Path != "/model/v1/messages/count_tokens" && got.Path != "/repo/git-upload-pack" {
-			t.Errorf("%q asked upstream for %s", path, got)
+			t.Errorf("%q requested %s from upstream", path, got)
 		}
 	})
 }

@@ -17,7 +17,7 @@ type unreachable struct{ err error }
 
 func (u unreachable) Attach(context.Context, string) (io.ReadWriteCloser, error) { return nil, u.err }
 
-func TestEnsureSaysWhyItFailed(t *testing.T) {
+func TestEnsureReturnsTheError(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

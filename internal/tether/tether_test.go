@@ -23,7 +23,7 @@ type one struct{ task *state.Task }
 
 func (o one) Task(context.Context, state.TaskKey) (*state.Task, error) { return o.task, nil }
 
-// world is a handler with upstreams that say what reached them.
+// world is a handler before upstreams that return what they received.
 type world struct {
 	handler *tether.Handler
 	peer    tether.Peer
@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// ask makes a request with a token and returns status and answer.
+// ask sends a request with a token, and returns the status and the answer.
 func (w *world) ask(method, target, token string) (int, string) {
 	r := httptest.NewRequest(method, target, strings.NewReader(""))
 	r.Header.Set("Authorization", "Bearer "+token)
@@ -59,7 +59,7 @@ func (w *world) ask(method, target, token string) (int, string) {
 	return rec.Code, strings.TrimSpace(rec.Body.String())
 }
 
-// TestReach says what a VM reaches with which token, and what arrives there.
+// TestReach: what a VM reaches with each token, and what arrives there.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	const model, refs = "/llm/anthropic/v1/messages", "/git/acme/slug/info/refs?service=git-upload-pack"
@@ -114,7 +114,7 @@ func TestReach(t *testing.T) {
 			}
 			if c.status == http.StatusOK {
 				if diff := cmp.Diff(strings.TrimSpace(c.arrives), body); diff != "" {
-					t.Errorf("what arrived (-want +got):\n%s", diff)
+					t.Errorf("received upstream (-want +got):\n%s", diff)
 				}
 			}
 		})
