@@ -17,7 +17,7 @@ const defaultQueueTimeout = 20 * time.Second
 //
 // A streamed call is admitted if spend plus the reservations of earlier calls in flight is below every cap: it is counted while it
 // passes, and ended at a cap. Any other call is admitted if every cap leaves enough for a useful answer, and its output is
-// limited to what they leave. A call that would fit once earlier calls have finished waits for them up to the queue timeout, and is
+// limited to that. A call that would fit once earlier calls have finished waits for them up to the queue timeout, and is
 // then denied temporarily.
 func (c *call) authorize(ctx context.Context) (*denial, error) {
 	timer := time.NewTimer(c.g.queueTimeout())
@@ -108,7 +108,7 @@ func (c *call) reachedCap(ctx context.Context, used totals, need state.Money) (*
 	return nil, nil
 }
 
-// globalCap returns what stops the calls of every task: a cap of all together, or a key that the provider refuses. A known limit
+// globalCap returns why no task may make calls, or nil: a cap of all together, or a key that the provider refuses. A known limit
 // of the provider does not: it may concern another model, and the provider's own answer describes it best.
 func (c *call) globalCap(ctx context.Context, used, need state.Money) (*state.Waiting, error) {
 	reached, err := c.g.cfg.Ledger.CapReached(ctx, used, need, c.free())
@@ -137,7 +137,7 @@ func (c *call) reservedByOthers(ctx context.Context, earlier earlierCalls) (bool
 	return reached != nil, err
 }
 
-// budgetLeft returns the budget that every cap leaves for a call whose output has to be limited to it.
+// budgetLeft returns the budget that every cap leaves for a call that is not streamed, whose output is limited to it.
 func (c *call) budgetLeft(ctx context.Context, earlier earlierCalls) (state.Left, error) {
 	if !c.billable || c.request.Stream {
 		return state.Left{}, nil

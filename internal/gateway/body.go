@@ -13,9 +13,9 @@ import (
 
 // Limits of request bodies, in bytes and time.
 const (
-	maxBody       = 32 << 20 // of one call; providers accept no more
+	maxBody       = 32 << 20 // of one call; the maximum of all providers
 	maxBodies     = 96 << 20 // of the calls of one VM in flight
-	initialBuffer = 1 << 20  // whatever length the request announces
+	initialBuffer = 1 << 20  // even if the request announces less or more
 	bodyTimeout   = 2 * time.Minute
 )
 
@@ -40,7 +40,7 @@ func (b *requestBody) release() {
 	b.bytes, b.reserved = nil, 0
 }
 
-// readAll reads a call's body. It reserves at most twice the memory of what was received.
+// readAll reads a call's body. It reserves at most twice the received length.
 func (b *requestBody) readAll(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > maxBody {
 		return &http.MaxBytesError{Limit: maxBody}

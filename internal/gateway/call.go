@@ -20,11 +20,11 @@ type call struct {
 	method, path string // of the request, relative to the provider's API
 	task         *state.Task
 	requestBytes int64           // length of the request's body
-	knownState   *state.Upstream // what was stored about the provider when the call was checked
+	knownState   *state.Upstream // the stored state of the provider when the call was checked
 
 	billable      bool             // it costs something and is a turn
 	request       modelapi.Request // its parameters that determine the cost
-	estimate      modelapi.Usage   // what is reserved for it
+	estimate      modelapi.Usage   // the reserved usage
 	maxOutput     int64            // maximum output tokens
 	loweredOutput int64            // the output limit that the caps require; 0 if none
 	forwardedAt   time.Time
@@ -37,7 +37,7 @@ type call struct {
 	cut atomic.Pointer[cutOff] // set when errand has ended the call at a cap
 }
 
-// setCost sets what the call may cost by its request, whose body has so many bytes.
+// setCost sets the parameters of the request that determine its cost, and the length of its body.
 func (c *call) setCost(request modelapi.Request, bytes int64) {
 	c.request = request
 	if c.billable = c.up.API.IsBillable(c.path); c.billable {
@@ -45,7 +45,7 @@ func (c *call) setCost(request modelapi.Request, bytes int64) {
 	}
 }
 
-// free reports whether the call is made on a subscription, so that it costs nothing by itself.
+// free reports whether the call is made on a subscription, so that only its tokens count.
 func (c *call) free() bool { return c.up.Subscription != nil }
 
 // handleAnswer counts an answer, and handles errors that concern the provider.

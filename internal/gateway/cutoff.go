@@ -46,8 +46,8 @@ func (o *cutOff) answer(c *call, w http.ResponseWriter) {
 	c.answerDenial(w, overBudget(o.reached.Detail, nil))
 }
 
-// passedCap returns the cap that a stream has reached, or nil. It counts what is booked and what calls in flight have used; the cap
-// is retryable if it is only reached with the reservations of calls that cannot be ended at a cap.
+// passedCap returns the cap that a stream has reached, or nil. It counts booked costs and the usage of calls in flight; the cap is
+// retryable if it is only reached with the reservations of calls that cannot be ended at a cap.
 func (c *call) passedCap(ctx context.Context) (*cutOff, error) {
 	c.g.inFlight.ledger.RLock()
 	defer c.g.inFlight.ledger.RUnlock()
@@ -71,7 +71,7 @@ func (c *call) passedCap(ctx context.Context) (*cutOff, error) {
 	return nil, nil
 }
 
-// capUse adds up what calls in flight have used, including estimated hidden reasoning. With reserved, calls that are not streamed
+// capUse adds up the usage of calls in flight, including estimated hidden reasoning. With reserved, calls that are not streamed
 // count with their reservations; otherwise they do not count.
 func (o *inFlightCalls) capUse(key state.TaskKey, run string, reserved bool) (s totals) {
 	o.mu.Lock()
@@ -90,12 +90,12 @@ func (o *inFlightCalls) capUse(key state.TaskKey, run string, reserved bool) (s 
 	return s
 }
 
-// InFlightCost returns what the calls in flight of all tasks have used so far. It is not booked yet.
+// InFlightCost returns the cost of all calls in flight so far. It is not booked yet.
 func (g *Gateway) InFlightCost() state.Money {
 	return g.inFlight.capUse(state.TaskKey{}, "", false).all
 }
 
-// usedSoFar returns what a stream has used so far. The caller holds the lock of the calls in flight.
+// usedSoFar returns the usage of a stream so far. The caller holds the lock of the calls in flight.
 func (c *call) usedSoFar() (u modelapi.Usage) {
 	if c.forwardedAt.IsZero() {
 		return u

@@ -20,7 +20,7 @@ type denial struct {
 	message    string // for the agent and the log
 	retryAfter string // in seconds; empty if the header is not set
 
-	// listed is what the call asked for, as it is listed with the refused requests for other hosts; empty if it is not.
+	// listed names the requested model or feature in the list of refused requests for other hosts; empty if it is not listed.
 	listed string
 	// stored is stored with the run, because its program may not report the denial; nil if nothing is stored.
 	stored *state.Waiting
@@ -34,7 +34,7 @@ func forbidden(message string) *denial {
 	}
 }
 
-// overBudget returns a denial that ends the run. Stored tells people what the run or its task waits for.
+// overBudget returns a denial that ends the run. Stored is the reason why the run or its task waits.
 func overBudget(message string, stored *state.Waiting) *denial {
 	return &denial{status: http.StatusForbidden, kind: "permission_error", message: message, stored: stored}
 }

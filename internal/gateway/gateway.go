@@ -37,16 +37,16 @@ type Provider struct {
 	WebTools bool
 }
 
-// Ledger stores what runs cost, and knows the caps of all tasks together.
+// Ledger stores the costs of runs, and knows the caps of all tasks together.
 type Ledger interface {
 	// Record adds a usage record to a run and its task, and deletes the call's reservation in the same transaction. If that
 	// reservation does not exist any more, the error is [store.ErrSpent].
 	Record(ctx context.Context, u UsageRecord) error
-	// CapReached returns what all runs have to wait for because a cap of all tasks is reached, or leaves less than need; nil if there
-	// is no such cap. InFlight is added to what was spent. Free means that the call is made on a subscription: caps on cost do not
+	// CapReached returns a cap of all tasks together that is reached, or that leaves less than need; nil if there is none. InFlight is
+	// added to the booked costs. Free means that the call is made on a subscription: caps on cost do not
 	// count then.
 	CapReached(ctx context.Context, inFlight, need state.Money, free bool) (*state.Waiting, error)
-	// Left returns what these caps leave.
+	// Left returns the budget that these caps leave.
 	Left(ctx context.Context, inFlight state.Money, free bool) (state.Left, error)
 }
 
@@ -90,7 +90,7 @@ type Config struct {
 	// QueueTimeout is how long a call waits for earlier ones before it is denied temporarily; 0 means 20 seconds.
 	QueueTimeout time.Duration
 	Log          zerolog.Logger
-	// Denied is called with what a denied call requested, in the form of a refused request for another host. It may be nil.
+	// Denied is called with the model or feature that a denied call requested, as a refused request for another host. It may be nil.
 	Denied func(t *state.Task, r egress.Request)
 	// Transport sends the calls to the providers.
 	Transport http.RoundTripper

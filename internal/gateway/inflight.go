@@ -13,7 +13,7 @@ type inFlightCalls struct {
 	mu        sync.Mutex
 	last      uint64 // the number of the newest call
 	all       map[*call]struct{}
-	change    chan struct{} // closed at the next change; nil if nobody waits for one
+	change    chan struct{} // closed at the next change; nil if no call waits for one
 	unsettled []*settlement // of calls that have ended, and that could not be stored yet
 
 	// ledger is locked for writing while a cost moves from here to the ledger, and for reading while both are added up, so that
@@ -29,7 +29,7 @@ type entry struct {
 	counter  *modelapi.Counter // of its answer; nil before
 	admitted bool
 	answered bool       // its answer has begun
-	left     state.Left // what the caps of its task left when it arrived
+	left     state.Left // the budget that the caps of its task left when it arrived
 }
 
 // add adds a call.
@@ -108,7 +108,7 @@ func (o *inFlightCalls) changed() <-chan struct{} {
 // totals are sums over calls: of all tasks, of one task, and of one of its runs.
 type totals struct{ all, task, run state.Money }
 
-// add adds what a call used; the sums are for this task and run.
+// add adds the cost of a call; the sums are for this task and run.
 func (s *totals) add(e entry, used state.Money, key state.TaskKey, run string) {
 	s.all.Add(used)
 	s.addToTask(e, used, key, run)
@@ -132,7 +132,7 @@ func (s *totals) addToTask(e entry, used state.Money, key state.TaskKey, run str
 	}
 }
 
-// knownUse adds up what the answers of calls in flight have used so far.
+// knownUse adds up the reported usage of calls in flight.
 func (o *inFlightCalls) knownUse(key state.TaskKey, run string) (s totals) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,14 +146,14 @@ func (o *inFlightCalls) knownUse(key state.TaskKey, run string) (s totals) {
 	return s
 }
 
-// A taskShare is what the calls in flight of one task reserve, and what its own caps leave.
+// A taskShare has the reservations of one task's calls in flight, and the budget that its own caps leave.
 type taskShare struct {
 	reserved state.Money
 	left     state.Left
 }
 
-// withinCaps returns what a task reserves of the budget of all tasks: no more than its own caps leave. Otherwise one agent could
-// block all others with a call that reserves much and hangs.
+// withinCaps returns the reservations that count for all tasks: at most the budget that the task's own caps leave. Otherwise one agent
+// could block all others with a call that reserves much and hangs.
 func (s *taskShare) withinCaps() state.Money {
 	m := s.reserved
 	m.MicroUSD = min(m.MicroUSD, s.left.MicroUSD)
@@ -209,7 +209,7 @@ func (o *inFlightCalls) earlierThan(c *call) (b earlierCalls) {
 	return b
 }
 
-// reservedCost returns the call's reservation: its estimated cost, or what its answer has used if that is more.
+// reservedCost returns the call's reservation: its estimated cost, or the cost of its answer so far if that is more.
 func (c *call) reservedCost() state.Money {
 	m, _ := c.g.price(c.up, c.estimate)
 	if c.entry.counter == nil {

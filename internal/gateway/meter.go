@@ -140,7 +140,7 @@ func (m *meteredBody) settle() {
 	}
 }
 
-// unfinished returns what is stored with the run about an incomplete answer that its program does not report; nil for others.
+// unfinished returns the reason that is stored with the run for an incomplete answer, which its program does not report; nil for others.
 func unfinished(e modelapi.Ending) *state.Waiting {
 	switch e {
 	case modelapi.EndingTruncated:

@@ -27,8 +27,8 @@ func (c *call) minimumCost(output int64) state.Money {
 	return m
 }
 
-// outputLimit returns the number of tokens to which the call's output is limited so that it costs at most what is left, or 0 if no
-// limit is needed.
+// outputLimit returns the number of tokens to which the call's output is limited so that its cost stays within the budget left, or 0 if
+// no limit is needed.
 func (c *call) outputLimit(left state.Left) int64 {
 	if !c.billable || c.request.Stream || !c.request.CanLimitOutput() {
 		return 0

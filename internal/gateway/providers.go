@@ -29,7 +29,7 @@ func (g *Gateway) now() time.Time {
 	return time.Now()
 }
 
-// providerStateAfter returns what is stored about a provider after a problem. Before is what was stored earlier.
+// providerStateAfter returns the state of a provider after a problem. Before is its state until then.
 func (g *Gateway) providerStateAfter(name string, kind modelapi.Problem, until time.Time, before *state.Upstream) state.Upstream {
 	now := g.now()
 	row := state.Upstream{Kind: state.WaitKey, Since: now, Tries: 1}
@@ -65,7 +65,7 @@ func (g *Gateway) backoff(kind modelapi.Problem, tries int) time.Duration {
 	return min(first<<min(max(tries-1, 0), 10), most)
 }
 
-// storeProviderState stores what is known about a provider. If that fails, its next answer shows it again.
+// storeProviderState stores the state of a provider. If that fails, its next answer shows the same state again.
 func (g *Gateway) storeProviderState(ctx context.Context, name string, u *state.Upstream) {
 	if g.cfg.ProviderStates == nil {
 		return
@@ -77,7 +77,7 @@ func (g *Gateway) storeProviderState(ctx context.Context, name string, u *state.
 	}
 }
 
-// Ready returns what a run that calls this provider has to wait for, or nil. It first checks a refused key, by a request that costs
+// Ready returns why a run that calls this provider has to wait, or nil. It first checks a refused key, by a request that costs
 // nothing.
 func (g *Gateway) Ready(ctx context.Context, name string) (*state.Waiting, error) {
 	up, ok := g.cfg.Providers[name]

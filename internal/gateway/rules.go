@@ -69,7 +69,7 @@ type request struct {
 type AllowedModels struct {
 	// Names are their names in the configuration; none means any.
 	Names []string
-	// Pending is set while it is not stored yet what the run was started with, so that a denial might be wrong.
+	// Pending is set while the model of the run is not stored yet, so that a denial might be wrong.
 	Pending bool
 }
 
@@ -103,7 +103,7 @@ func denyInvalidJSON(r *request) *denial {
 }
 
 // denyFeature denies features of the provider beyond one answer of the model: access to other hosts, unless the operator allows
-// it, content that is stored in the account, and whatever is not counted or costs more than the model's price.
+// it, content that is stored in the account, and features that are not counted or cost more than the model's price.
 func denyFeature(r *request) *denial {
 	if len(r.body) == 0 {
 		return nil

@@ -116,7 +116,7 @@ func (c *call) forward(w http.ResponseWriter, r *http.Request) {
 		BaseURL: c.up.BaseURL, Path: c.path, Transport: transport, Answered: answered, Failed: c.handleFailure, Log: c.g.cfg.Log,
 		Sign: func(out *http.Request) {
 			c.up.sign(out)
-			out.Header.Set("Accept-Encoding", "identity") // the usage has to be readable
+			out.Header.Set("Accept-Encoding", "identity") // so that the counter can read it
 		},
 	}
 	out.Forward(w, r)
@@ -142,7 +142,7 @@ func (u Provider) sign(out *http.Request) {
 	out.Header.Set(u.Header, value)
 }
 
-// price returns what usage costs. Known reports whether the model has a price.
+// price returns the cost of usage. Known reports whether the model has a price.
 func (g *Gateway) price(up Provider, u modelapi.Usage) (m state.Money, known bool) {
 	m = state.Money{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output}
 	if up.Subscription != nil {
@@ -154,7 +154,7 @@ func (g *Gateway) price(up Provider, u modelapi.Usage) (m state.Money, known boo
 	return m, known
 }
 
-// cost returns what usage of a call costs. It names a model without a price.
+// cost returns the cost of a call's usage. It names a model without a price.
 func (c *call) cost(u modelapi.Usage) state.Money {
 	m, known := c.g.price(c.up, u)
 	if !known && u != (modelapi.Usage{}) {

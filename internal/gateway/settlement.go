@@ -123,7 +123,7 @@ func (g *Gateway) retrySettlement(ctx context.Context, s *settlement) error {
 }
 
 // Recover books the estimated cost of the calls that were in flight when errand last ended. Call it before the first call of
-// Serve. What cannot be booked yet is retried by Run.
+// Serve. Run retries those that cannot be booked yet.
 func (g *Gateway) Recover(ctx context.Context) error {
 	if g.cfg.Journal == nil {
 		return nil

@@ -77,7 +77,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, fro
 		return
 	}
 	out := forward.Request{BaseURL: base, Path: rest, Transport: renewer, Log: p.cfg.Log, Sign: func(out *http.Request) {
-		out.URL.RawQuery = "" // only what was checked is forwarded
+		out.URL.RawQuery = "" // only the checked parameter is forwarded
 		if rest == "/info/refs" {
 			out.URL.RawQuery = "service=git-upload-pack"
 		}

@@ -1,8 +1,8 @@
-// Package modelapi knows the APIs of model providers: which requests agent programs need, what a request may cost and an answer has
-// cost, which errors concern the whole account, and how to deny a call in a form that programs understand. It counts answers while
-// they are read, streamed or not, without delaying them.
+// Package modelapi knows the APIs of model providers: the requests that agent programs need, the cost of requests and answers, the
+// errors that concern the whole account, and how to deny a call in a form that programs understand. It counts answers while they are
+// read, streamed or not, without delaying them.
 //
-// It has no keys and knows no tasks; that is the job of package gateway. It does not use what agents report about their cost, because
+// It has no keys and knows no tasks; that is the job of package gateway. It does not use the costs that agents report, because
 // programs on a VM may report anything.
 //
 // Start with [API], then [Counter] and [Prices].

@@ -1,4 +1,4 @@
-package modelapi_test
+package modelapi
 
 import (
 	"encoding/json"
@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/errand-bot/errand/internal/modelapi"
 )
 
 // stream writes events as a provider sends them.
@@ -28,81 +26,81 @@ func TestCounter(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		kind, body string
-		want       modelapi.Usage
+		want       Usage
 		not        bool
 		asked      int64
 	}{
 		"anthropic, cached for an hour": {kind: sseType, body: stream(
 			`{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":7,"cache_creation_input_tokens":30,"cache_creation":{"ephemeral_5m_input_tokens":10,"ephemeral_1h_input_tokens":20}}}}`,
 			`{"type":"message_delta","usage":{"cache_creation_input_tokens":30,"output_tokens":9}}`),
-			want: modelapi.Usage{Model: "claude-x", Input: 7, Output: 9, CacheWrite: 30, CacheWriteHour: 20}},
+			want: Usage{Model: "claude-x", Input: 7, Output: 9, CacheWrite: 30, CacheWriteHour: 20}},
 		"anthropic, shortened first": {body: `{"model":"m","usage":{"input_tokens":23,"output_tokens":10,"iterations":[{"type":"compaction","input_tokens":180,"output_tokens":35},{"type":"message","input_tokens":23,"output_tokens":10}]}}`,
-			want: modelapi.Usage{Model: "m", Input: 203, Output: 45}},
+			want: Usage{Model: "m", Input: 203, Output: 45}},
 		"anthropic, shortened first, streamed": {kind: sseType, body: stream(
 			`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":23,"output_tokens":1}}}`,
 			`{"type":"message_delta","usage":{"output_tokens":10,"iterations":[{"type":"compaction","input_tokens":180,"output_tokens":35},{"type":"message","input_tokens":23,"output_tokens":10}]}}`,
 			`{"type":"message_delta","usage":{"output_tokens":10,"iterations":[{"type":"compaction","input_tokens":180,"output_tokens":35},{"type":"message","input_tokens":23,"output_tokens":10}]}}`),
-			want: modelapi.Usage{Model: "m", Input: 203, Output: 45}},
+			want: Usage{Model: "m", Input: 203, Output: 45}},
 		"iterations of another kind": {body: `{"model":"m","usage":{"input_tokens":23,"output_tokens":10,"iterations":3}}`,
-			want: modelapi.Usage{Model: "m", Input: 23, Output: 10}},
+			want: Usage{Model: "m", Input: 23, Output: 10}},
 		"anthropic, an hour of more than all": {body: `{"usage":{"cache_creation_input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":20}}}`,
-			want: modelapi.Usage{CacheWrite: 3, CacheWriteHour: 3}},
+			want: Usage{CacheWrite: 3, CacheWriteHour: 3}},
 		"openai, chat streamed without usage": {asked: 400, kind: sseType, body: stream(
 			`{"model":"gpt-x","choices":[{"index":0,"delta":{"role":"assistant","content":"`+strings.Repeat("x", 40)+`"}},{"index":1,"delta":{"reasoning_content":"`+strings.Repeat("y", 20)+`"}}]}`,
 			`{"model":"gpt-x","choices":[{"delta":{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"bash","arguments":"`+strings.Repeat("z", 36)+`"}}]}}]}`,
 			`{"model":"gpt-x","choices":[{"delta":{"content":null}}]}`, `[DONE]`),
-			want: modelapi.Usage{Model: "gpt-x", Input: 100, Output: 25}},
+			want: Usage{Model: "gpt-x", Input: 100, Output: 25}},
 		"gemini, cut": {asked: 400, kind: sseType, body: stream(
 			`{"modelVersion":"gemini-x","candidates":[{"content":{"parts":[{"text":"` + strings.Repeat("x", 60) + `"},{"functionCall":{"name":"sh","args":{"a":"` + strings.Repeat("y", 12) + `"}},"thoughtSignature":"` + strings.Repeat("z", 500) + `"}]}}]}`),
-			want: modelapi.Usage{Model: "gemini-x", Input: 100, Output: 20}},
+			want: Usage{Model: "gemini-x", Input: 100, Output: 20}},
 		"gemini, to its end": {kind: sseType, body: stream(
 			`{"modelVersion":"gemini-x","candidates":[{"content":{"parts":[{"text":"` + strings.Repeat("x", 400) + `"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":3}}`),
-			want: modelapi.Usage{Model: "gemini-x", Input: 20, Output: 3}},
+			want: Usage{Model: "gemini-x", Input: 20, Output: 3}},
 		"a stream that is cut before it says anything": {asked: 400, kind: sseType, body: stream(`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`),
-			want: modelapi.Usage{Model: "gpt-x", Input: 100}},
+			want: Usage{Model: "gpt-x", Input: 100}},
 		"a stream that is a failure": {asked: 400, kind: sseType, body: stream(`{"type":"error","error":{"type":"overloaded_error"}}`), not: true},
-		"a whole answer that is cut": {asked: 400, body: `{"type":"message","content":[{"text":"` + strings.Repeat("x", 43), want: modelapi.Usage{Input: 100, Output: 20}},
-		"a whole answer without any": {asked: 400, body: `{"type":"message"}`, want: modelapi.Usage{Input: 100, Output: 4}},
+		"a whole answer that is cut": {asked: 400, body: `{"type":"message","content":[{"text":"` + strings.Repeat("x", 43), want: Usage{Input: 100, Output: 20}},
+		"a whole answer without any": {asked: 400, body: `{"type":"message"}`, want: Usage{Input: 100, Output: 4}},
 		"a whole failure":            {asked: 400, body: `{"type":"error","error":{"type":"overloaded_error"}}`, not: true},
 		"anthropic, whole": {body: `{"type":"message","model":"claude-x","content":[],"usage":{"input_tokens":7,"output_tokens":5,"cache_creation_input_tokens":3,"cache_read_input_tokens":2}}`,
-			want: modelapi.Usage{Model: "claude-x", Input: 7, Output: 5, CacheWrite: 3, CacheRead: 2}},
+			want: Usage{Model: "claude-x", Input: 7, Output: 5, CacheWrite: 3, CacheRead: 2}},
 		"anthropic, streamed": {kind: sseType, body: stream(
 			`{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":7,"output_tokens":1,"cache_creation_input_tokens":3,"cache_read_input_tokens":2}}}`,
 			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}`, `{"type":"ping"}`,
 			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}`,
 			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":12}}`, `{"type":"message_stop"}`),
-			want: modelapi.Usage{Model: "claude-x", Input: 7, Output: 12, CacheWrite: 3, CacheRead: 2}},
+			want: Usage{Model: "claude-x", Input: 7, Output: 12, CacheWrite: 3, CacheRead: 2}},
 		"anthropic, cut": {kind: sseType, body: stream(
 			`{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":7,"output_tokens":1}}}`,
 			`{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"`+strings.Repeat("x", 80)+`"}}`,
 			`{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"`+strings.Repeat("y", 20)+`"}}`) + "event: content_block_delta\ndata: {\"type\":",
-			want: modelapi.Usage{Model: "claude-x", Input: 7, Output: 25}},
+			want: Usage{Model: "claude-x", Input: 7, Output: 25}},
 		"openai, responses streamed": {kind: sseType, body: stream(
 			`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`, `{"type":"response.output_text.delta","delta":"hello"}`,
 			`{"type":"response.completed","response":{"model":"gpt-x-2026","usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":40},"output_tokens":8,"output_tokens_details":{"reasoning_tokens":3}}}}`),
-			want: modelapi.Usage{Model: "gpt-x-2026", Input: 60, CacheRead: 40, Output: 8}},
+			want: Usage{Model: "gpt-x-2026", Input: 60, CacheRead: 40, Output: 8}},
 		"openai, responses whole": {body: `{"object":"response","model":"gpt-x","usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":40},"output_tokens":8}}`,
-			want: modelapi.Usage{Model: "gpt-x", Input: 60, CacheRead: 40, Output: 8}},
+			want: Usage{Model: "gpt-x", Input: 60, CacheRead: 40, Output: 8}},
 		"openai, chat streamed": {kind: sseType, body: stream(
 			`{"object":"chat.completion.chunk","model":"gpt-x","choices":[{"delta":{"content":"hi"}}],"usage":null}`,
 			`{"object":"chat.completion.chunk","model":"gpt-x","choices":[],"usage":{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens":2}}`, `[DONE]`),
-			want: modelapi.Usage{Model: "gpt-x", Input: 6, CacheRead: 4, Output: 2}},
+			want: Usage{Model: "gpt-x", Input: 6, CacheRead: 4, Output: 2}},
 		"gemini, streamed": {kind: sseType, body: stream(
 			`{"candidates":[],"modelVersion":"gemini-x","usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":1}}`,
 			`{"candidates":[],"modelVersion":"gemini-x","usageMetadata":{"promptTokenCount":20,"cachedContentTokenCount":5,"candidatesTokenCount":6,"thoughtsTokenCount":4}}`),
-			want: modelapi.Usage{Model: "gemini-x", Input: 15, CacheRead: 5, Output: 10}},
-		"gemini, a list":   {body: `[{"modelVersion":"gemini-x","usageMetadata":{"promptTokenCount":20}},{"usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":3}}]`, want: modelapi.Usage{Model: "gemini-x", Input: 20, Output: 3}},
+			want: Usage{Model: "gemini-x", Input: 15, CacheRead: 5, Output: 10}},
+		"gemini, a list":   {body: `[{"modelVersion":"gemini-x","usageMetadata":{"promptTokenCount":20}},{"usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":3}}]`, want: Usage{Model: "gemini-x", Input: 20, Output: 3}},
 		"an error":         {body: `{"type":"error","error":{"type":"overloaded_error","message":"x"}}`, not: true},
 		"not JSON":         {body: `<html>`, not: true},
 		"nothing":          {kind: sseType, not: true},
 		"less than none":   {body: `{"usage":{"input_tokens":-5,"output_tokens":-1}}`},
-		"more cached than": {body: `{"usage":{"prompt_tokens":5,"prompt_tokens_details":{"cached_tokens":50}}}`, want: modelapi.Usage{CacheRead: 5}},
+		"more cached than": {body: `{"usage":{"prompt_tokens":5,"prompt_tokens_details":{"cached_tokens":50}}}`, want: Usage{CacheRead: 5}},
 	}
 	for name, test := range tests {
 		for _, size := range []int{1, 7, 1 << 20} {
 			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
 				t.Parallel()
-				c := modelapi.NewCounter(test.kind, test.asked)
+				c := NewCounter(test.kind, test.asked)
 				for rest := test.body; rest != ""; {
 					n := min(size, len(rest))
 					if got, err := c.Write([]byte(rest[:n])); got != n || err != nil {
@@ -125,7 +123,7 @@ func TestCounter(t *testing.T) {
 // TestLongEventPasses: an event that is too long is not counted, and delays nothing.
 func TestLongEventPasses(t *testing.T) {
 	t.Parallel()
-	c := modelapi.NewCounter("text/event-stream", 0)
+	c := NewCounter("text/event-stream", 0)
 	chunk := []byte(strings.Repeat("x", 1<<20))
 	if _, err := c.Write([]byte(`data: {"usage":{"output_tokens":3}}` + "\n\ndata: ")); err != nil {
 		t.Fatal(err)
@@ -142,27 +140,27 @@ func TestLongEventPasses(t *testing.T) {
 
 func TestPrices(t *testing.T) {
 	t.Parallel()
-	prices := modelapi.Prices{
+	prices := Prices{
 		"claude":       {Input: 5, Output: 25, CacheRead: 0.5, CacheWrite: 6.25},
 		"claude-haiku": {Input: 1, Output: 5, CacheRead: 0.1, CacheWrite: 1.25},
 		"gpt-5":        {Input: 10, Output: 10},
 	}
 	tests := map[string]struct {
-		usage modelapi.Usage
+		usage Usage
 		want  int64
 		known bool
 	}{
-		"the longest name":     {modelapi.Usage{Model: "claude-haiku-4-5-20251001", Input: 1000, Output: 100, CacheRead: 10, CacheWrite: 8}, 1000 + 500 + 1 + 10, true},
-		"another":              {modelapi.Usage{Model: "claude-next", Input: 1000, Output: 100}, 5000 + 2500, true},
-		"unknown: dearest":     {modelapi.Usage{Model: "mystery", Input: 1000, Output: 100}, 10_000 + 2500, false},
-		"none: dearest":        {modelapi.Usage{Input: 1}, 10, false},
-		"an hour in the cache": {modelapi.Usage{Model: "claude-haiku", CacheWrite: 3000, CacheWriteHour: 1000}, 2500 + 2000, true},
-		"a fraction counts":    {modelapi.Usage{Model: "claude-haiku", CacheRead: 1}, 1, true},
-		"another edition":      {modelapi.Usage{Model: "gpt-5@eu", Input: 1}, 10, true},
-		"a name's beginning":   {modelapi.Usage{Model: "gpt-5.5", Output: 1}, 25, false},
-		"a name alone":         {modelapi.Usage{Model: "claude", Output: 1}, 25, true},
-		"a longer name":        {modelapi.Usage{Model: "gpt5-x", Output: 1}, 25, false},
-		"nothing":              {modelapi.Usage{Model: "gpt-5"}, 0, true},
+		"the longest name":     {Usage{Model: "claude-haiku-4-5-20251001", Input: 1000, Output: 100, CacheRead: 10, CacheWrite: 8}, 1000 + 500 + 1 + 10, true},
+		"another":              {Usage{Model: "claude-next", Input: 1000, Output: 100}, 5000 + 2500, true},
+		"unknown: dearest":     {Usage{Model: "mystery", Input: 1000, Output: 100}, 10_000 + 2500, false},
+		"none: dearest":        {Usage{Input: 1}, 10, false},
+		"an hour in the cache": {Usage{Model: "claude-haiku", CacheWrite: 3000, CacheWriteHour: 1000}, 2500 + 2000, true},
+		"a fraction counts":    {Usage{Model: "claude-haiku", CacheRead: 1}, 1, true},
+		"another edition":      {Usage{Model: "gpt-5@eu", Input: 1}, 10, true},
+		"a name's beginning":   {Usage{Model: "gpt-5.5", Output: 1}, 25, false},
+		"a name alone":         {Usage{Model: "claude", Output: 1}, 25, true},
+		"a longer name":        {Usage{Model: "gpt5-x", Output: 1}, 25, false},
+		"nothing":              {Usage{Model: "gpt-5"}, 0, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -188,7 +186,7 @@ func TestAllows(t *testing.T) {
 	}
 	for line, want := range tests {
 		f := strings.Fields(line)
-		if got := modelapi.API(f[0]).Allows(f[1], f[2]); got != want {
+		if got := API(f[0]).Allows(f[1], f[2]); got != want {
 			t.Errorf("%s: %v", line, got)
 		}
 	}
@@ -196,7 +194,7 @@ func TestAllows(t *testing.T) {
 
 func TestFailDenies(t *testing.T) {
 	t.Parallel()
-	for _, api := range modelapi.APIs() {
+	for _, api := range APIs() {
 		w := httptest.NewRecorder()
 		if err := api.Fail(w, http.StatusForbidden, "permission_error", "no money"); err != nil {
 			t.Fatal(err)
@@ -213,10 +211,10 @@ func TestFailDenies(t *testing.T) {
 // TestFail: a temporary denial has the form on which programs retry.
 func TestFail(t *testing.T) {
 	t.Parallel()
-	for api, want := range map[modelapi.API]string{
-		modelapi.Anthropic: `{"error":{"message":"soon","type":"rate_limit_error"},"type":"error"}`,
-		modelapi.OpenAI:    `{"error":{"code":"rate_limit_error","message":"soon","param":null,"type":"rate_limit_error"}}`,
-		modelapi.Gemini:    `{"error":{"code":429,"message":"soon","status":"RESOURCE_EXHAUSTED"}}`,
+	for api, want := range map[API]string{
+		Anthropic: `{"error":{"message":"soon","type":"rate_limit_error"},"type":"error"}`,
+		OpenAI:    `{"error":{"code":"rate_limit_error","message":"soon","param":null,"type":"rate_limit_error"}}`,
+		Gemini:    `{"error":{"code":429,"message":"soon","status":"RESOURCE_EXHAUSTED"}}`,
 	} {
 		w := httptest.NewRecorder()
 		if err := api.Fail(w, http.StatusTooManyRequests, "rate_limit_error", "soon"); err != nil {
@@ -234,7 +232,7 @@ func FuzzCounter(f *testing.F) {
 	f.Add("application/json", `[{"usageMetadata":{"promptTokenCount":20}}]`, 1)
 	f.Add(sseType, "data: {\"usage\":\ndata: {\"input_tokens\":1}}\n\n", 2)
 	f.Fuzz(func(t *testing.T, kind, body string, size int) {
-		whole, inPieces := modelapi.NewCounter(kind, 9), modelapi.NewCounter(kind, 9)
+		whole, inPieces := NewCounter(kind, 9), NewCounter(kind, 9)
 		if _, err := whole.Write([]byte(body)); err != nil {
 			t.Fatal(err)
 		}

@@ -18,8 +18,8 @@ const maxBody = 32 << 20
 // bytesPerToken is the assumed size of a token, for answers that do not report their usage.
 const bytesPerToken = 4
 
-// A Counter counts the usage of one answer while it is read: everything that is read has to be written to the counter, in order. It
-// never fails and blocks only for as long as parsing takes; what it does not understand counts as nothing. Only Current and Final may
+// A Counter counts the usage of one answer while it is read: everything that is read must be written to the counter, in order. It
+// never fails and blocks only for as long as parsing takes; anything it does not understand is not counted. Only Current and Final may
 // be called concurrently.
 type Counter struct {
 	stream *io.PipeWriter // of a streamed answer
@@ -63,7 +63,7 @@ func (c *Counter) Write(p []byte) (int, error) {
 }
 
 // Close ends the answer, complete or not, and returns its usage. Ok is false if the answer contains nothing about it. The usage of
-// an incomplete answer is estimated: the output by what was received, the input by the request.
+// an incomplete answer is estimated: the output by the received length, the input by the request.
 func (c *Counter) Close() (u Usage, ok bool) {
 	if c.stream == nil {
 		c.countBody()
@@ -123,8 +123,8 @@ func (c *Counter) Final() bool {
 	return c.final || c.failed
 }
 
-// estimated returns the usage with estimates for what was not reported. Usage at the end of an answer is what the provider bills,
-// so it is not estimated.
+// estimated returns the usage with estimates for counts that were not reported. The provider bills the usage that it reports at the end
+// of an answer, so that is not estimated.
 func (c *Counter) estimated() Usage {
 	u := c.usage
 	if c.final {

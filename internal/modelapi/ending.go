@@ -1,6 +1,6 @@
 package modelapi
 
-// Ending is how a streamed answer ended. Only incomplete answers that programs do not report are told apart: Gemini CLI treats them
+// Ending is how a streamed answer ended. Only incomplete answers that programs do not report are distinguished: Gemini CLI treats them
 // as complete.
 type Ending int
 

@@ -1,10 +1,8 @@
-package modelapi_test
+package modelapi
 
 import (
 	"fmt"
 	"testing"
-
-	"github.com/errand-bot/errand/internal/modelapi"
 )
 
 // TestEnding: the ending of a streamed answer of Gemini is detected, whatever precedes it.
@@ -12,19 +10,19 @@ func TestEnding(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason, kind string
-		want         modelapi.Ending
+		want         Ending
 	}{
-		"done":                  {"STOP", "text/event-stream", modelapi.EndingNormal},
-		"too long":              {"MAX_TOKENS", "text/event-stream", modelapi.EndingTruncated},
-		"blocked":               {"SAFETY", "text/event-stream", modelapi.EndingBlocked},
-		"copied":                {"RECITATION", "text/event-stream", modelapi.EndingBlocked},
-		"a call that is broken": {"MALFORMED_FUNCTION_CALL", "text/event-stream", modelapi.EndingNormal},
-		"from the future":       {"ZORP", "text/event-stream", modelapi.EndingNormal},
-		"no stream":             {"SAFETY", "application/json", modelapi.EndingNormal},
+		"done":                  {"STOP", "text/event-stream", EndingNormal},
+		"too long":              {"MAX_TOKENS", "text/event-stream", EndingTruncated},
+		"blocked":               {"SAFETY", "text/event-stream", EndingBlocked},
+		"copied":                {"RECITATION", "text/event-stream", EndingBlocked},
+		"a call that is broken": {"MALFORMED_FUNCTION_CALL", "text/event-stream", EndingNormal},
+		"from the future":       {"ZORP", "text/event-stream", EndingNormal},
+		"no stream":             {"SAFETY", "application/json", EndingNormal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := modelapi.NewCounter(tc.kind, 100)
+			c := NewCounter(tc.kind, 100)
 			_, _ = fmt.Fprintf(c, "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"This much\"}]}}]}\n\n")
 			_, _ = fmt.Fprintf(c, "data: {\"candidates\":[{\"finishReason\":%q}],\"usageMetadata\":{\"promptTokenCount\":9}}\n\n", tc.reason)
 			c.Close()

@@ -17,7 +17,7 @@ var ErrNoModel = errors.New("the requested model cannot be determined")
 func (a API) IsCall(method string) bool { return method == http.MethodPost }
 
 // RequestedModel returns the name of the model that an allowed request calls. Gemini has it in the path, the other APIs in the body,
-// which is valid JSON or empty. Different readers must not read different names, so the body has to be an object with that key
+// which is valid JSON or empty. Different readers must not read different names, so the body must be an object with that key
 // exactly once, and without models to fall back on; otherwise the error wraps ErrNoModel.
 func (a API) RequestedModel(path string, body []byte) (string, error) {
 	if a == Gemini {

@@ -1,4 +1,4 @@
-package modelapi_test
+package modelapi
 
 import (
 	"bytes"
@@ -6,41 +6,39 @@ import (
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/errand-bot/errand/internal/modelapi"
 )
 
 func TestRequestedModel(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		api        modelapi.API
+		api        API
 		path, body string
 		want       string // empty: it is refused
 	}{
-		"plain":            {modelapi.Anthropic, "/v1/messages", `{"model":"claude-sonnet-5","messages":[]}`, "claude-sonnet-5"},
-		"spaced":           {modelapi.OpenAI, "/v1/responses", " {\n \"input\" : [1, {\"model\":\"x\"}] ,\n \"model\" : \"gpt-5.5\" } ", "gpt-5.5"},
-		"escaped key":      {modelapi.OpenAI, "/v1/responses", `{"mod\u0065l":"gpt-5.5"}`, "gpt-5.5"},
-		"inside a text":    {modelapi.Anthropic, "/v1/messages", `{"system":"{\"model\":\"x\"} \\","model":"a"}`, "a"},
-		"nested":           {modelapi.Anthropic, "/v1/messages", `{"metadata":{"model":"x","models":[{}]},"model":"a"}`, "a"},
-		"in the path":      {modelapi.Gemini, "/v1beta/models/gemini-3-pro:streamGenerateContent", `{"model":"x"}`, "gemini-3-pro"},
-		"twice":            {modelapi.Anthropic, "/v1/messages", `{"model":"a","model":"b"}`, ""},
-		"twice, escaped":   {modelapi.Anthropic, "/v1/messages", `{"model":"a","\u006dodel":"b"}`, ""},
-		"twice, otherwise": {modelapi.Anthropic, "/v1/messages", `{"model":"b","MODEL":"a"}`, ""},
-		"in capitals":      {modelapi.Anthropic, "/v1/messages", `{"Model":"a"}`, ""},
-		"none":             {modelapi.Anthropic, "/v1/messages", `{"messages":[{"model":"a"}]}`, ""},
-		"no text":          {modelapi.Anthropic, "/v1/messages", `{"model":["a"]}`, ""},
-		"empty":            {modelapi.Anthropic, "/v1/messages", `{"model":""}`, ""},
-		"a list":           {modelapi.Anthropic, "/v1/messages", `[{"model":"a"}]`, ""},
-		"a text":           {modelapi.Anthropic, "/v1/messages", `"model"`, ""},
-		"no body":          {modelapi.Anthropic, "/v1/messages", ``, ""},
-		"to fall back on":  {modelapi.OpenAI, "/v1/chat/completions", `{"model":"a","models":["b"]}`, ""},
-		"fall-backs":       {modelapi.OpenAI, "/v1/chat/completions", `{"model":"a","fallbacks":["b"]}`, ""},
+		"plain":            {Anthropic, "/v1/messages", `{"model":"claude-sonnet-5","messages":[]}`, "claude-sonnet-5"},
+		"spaced":           {OpenAI, "/v1/responses", " {\n \"input\" : [1, {\"model\":\"x\"}] ,\n \"model\" : \"gpt-5.5\" } ", "gpt-5.5"},
+		"escaped key":      {OpenAI, "/v1/responses", `{"mod\u0065l":"gpt-5.5"}`, "gpt-5.5"},
+		"inside a text":    {Anthropic, "/v1/messages", `{"system":"{\"model\":\"x\"} \\","model":"a"}`, "a"},
+		"nested":           {Anthropic, "/v1/messages", `{"metadata":{"model":"x","models":[{}]},"model":"a"}`, "a"},
+		"in the path":      {Gemini, "/v1beta/models/gemini-3-pro:streamGenerateContent", `{"model":"x"}`, "gemini-3-pro"},
+		"twice":            {Anthropic, "/v1/messages", `{"model":"a","model":"b"}`, ""},
+		"twice, escaped":   {Anthropic, "/v1/messages", `{"model":"a","\u006dodel":"b"}`, ""},
+		"twice, otherwise": {Anthropic, "/v1/messages", `{"model":"b","MODEL":"a"}`, ""},
+		"in capitals":      {Anthropic, "/v1/messages", `{"Model":"a"}`, ""},
+		"none":             {Anthropic, "/v1/messages", `{"messages":[{"model":"a"}]}`, ""},
+		"no text":          {Anthropic, "/v1/messages", `{"model":["a"]}`, ""},
+		"empty":            {Anthropic, "/v1/messages", `{"model":""}`, ""},
+		"a list":           {Anthropic, "/v1/messages", `[{"model":"a"}]`, ""},
+		"a text":           {Anthropic, "/v1/messages", `"model"`, ""},
+		"no body":          {Anthropic, "/v1/messages", ``, ""},
+		"to fall back on":  {OpenAI, "/v1/chat/completions", `{"model":"a","models":["b"]}`, ""},
+		"fall-backs":       {OpenAI, "/v1/chat/completions", `{"model":"a","fallbacks":["b"]}`, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := test.api.RequestedModel(test.path, []byte(test.body))
-			if got != test.want || (err == nil) != (test.want != "") || err != nil && !errors.Is(err, modelapi.ErrNoModel) {
+			if got != test.want || (err == nil) != (test.want != "") || err != nil && !errors.Is(err, ErrNoModel) {
 				t.Errorf("got %q, %v; want %q", got, err, test.want)
 			}
 		})
@@ -69,7 +67,7 @@ func TestSameModel(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := modelapi.SameModel(test.configured, test.named); got != test.want {
+			if got := SameModel(test.configured, test.named); got != test.want {
 				t.Errorf("%q is %q: %v", test.named, test.configured, got)
 			}
 		})
@@ -87,7 +85,7 @@ func FuzzRequestedModel(f *testing.F) {
 		if !json.Valid([]byte(body)) {
 			return
 		}
-		name, err := modelapi.Anthropic.RequestedModel("/v1/messages", []byte(body))
+		name, err := Anthropic.RequestedModel("/v1/messages", []byte(body))
 		if err != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package modelapi_test
+package modelapi
 
 import (
 	"encoding/json"
@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/errand-bot/errand/internal/modelapi"
 )
 
 func TestClassifyError(t *testing.T) {
@@ -15,40 +13,40 @@ func TestClassifyError(t *testing.T) {
 	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) time.Time { return now.Add(d) }
 	tests := map[string]struct {
-		api    modelapi.API
+		api    API
 		status int
 		header string // NAME: VALUE, a line each
 		body   string
-		want   modelapi.Problem
+		want   Problem
 		until  time.Time
 	}{
-		"overloaded":             {modelapi.Anthropic, 529, "Retry-After: 900", `{"type":"error","error":{"type":"overloaded_error"}}`, "", time.Time{}},
-		"a fault":                {modelapi.OpenAI, 500, "", "", "", time.Time{}},
-		"slow down":              {modelapi.Anthropic, 429, "Retry-After: 30", `{"type":"error","error":{"type":"rate_limit_error"}}`, "", time.Time{}},
-		"says nothing":           {modelapi.Anthropic, 429, "", "<html>", "", time.Time{}},
-		"a long limit":           {modelapi.Anthropic, 429, "Retry-After: 3600", "", modelapi.ProblemLimit, at(time.Hour)},
-		"a date":                 {modelapi.Anthropic, 429, "Retry-After: Sat, 21 Nov 2026 23:30:00 GMT", "", modelapi.ProblemLimit, at(90 * time.Minute)},
-		"a date long ago":        {modelapi.Anthropic, 429, "Retry-After: Fri, 20 Nov 2026 23:30:00 GMT", "", "", time.Time{}},
-		"a subscription":         {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nAnthropic-Ratelimit-Unified-Reset: 1795305600\nRetry-After: 5", "", modelapi.ProblemLimit, time.Unix(1795305600, 0)},
-		"one of its windows":     {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nAnthropic-Ratelimit-Unified-5h-Reset: 1795309999\nAnthropic-Ratelimit-Unified-7d-Status: rejected\nAnthropic-Ratelimit-Unified-7d-Reset: 1795305600", "", modelapi.ProblemLimit, time.Unix(1795305600, 0)},
-		"one without its end":    {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected", "", modelapi.ProblemLimit, at(15 * time.Minute)},
-		"one for half a minute":  {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nRetry-After: 30", "", "", time.Time{}},
-		"a subscription goes on": {modelapi.Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: allowed\nAnthropic-Ratelimit-Unified-Reset: 1795305600", "", "", time.Time{}},
-		"beyond belief":          {modelapi.Anthropic, 429, "Retry-After: 99999999", "", modelapi.ProblemLimit, at(8 * 24 * time.Hour)},
-		"codex":                  {modelapi.OpenAI, 429, "", `{"error":{"type":"usage_limit_reached","message":"x","resets_at":1795305600}}`, modelapi.ProblemLimit, time.Unix(1795305600, 0)},
-		"codex, in seconds":      {modelapi.OpenAI, 429, "", `{"error":{"type":"usage_limit_reached","resets_in_seconds":7200}}`, modelapi.ProblemLimit, at(2 * time.Hour)},
-		"requests of a day":      {modelapi.OpenAI, 429, "X-Ratelimit-Remaining-Requests: 0\nX-Ratelimit-Reset-Requests: 6m0s", `{"error":{"code":"rate_limit_exceeded"}}`, modelapi.ProblemLimit, at(6 * time.Minute)},
-		"tokens of a minute":     {modelapi.OpenAI, 429, "X-Ratelimit-Remaining-Tokens: 0\nX-Ratelimit-Reset-Tokens: 6s", `{"error":{"code":"rate_limit_exceeded"}}`, "", time.Time{}},
-		"quota of a day": {modelapi.Gemini, 429, "", `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel"}]},{"retryDelay":"20s"}]}}`,
-			modelapi.ProblemLimit, time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)},
-		"quota of a minute": {modelapi.Gemini, 429, "", `[{"error":{"code":429,"details":[{"violations":[{"quotaId":"GenerateRequestsPerMinute"}]},{"retryDelay":"20s"}]}}]`, "", time.Time{}},
-		"a wrong key":       {modelapi.Anthropic, 401, "", `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`, modelapi.ProblemKey, time.Time{}},
-		"Gemini's":          {modelapi.Gemini, 400, "", `{"error":{"code":400,"message":"API key not valid.","details":[{"reason":"API_KEY_INVALID"}]}}`, modelapi.ProblemKey, time.Time{}},
-		"not this model":    {modelapi.OpenAI, 403, "", `{"error":{"type":"permission_error"}}`, "", time.Time{}},
-		"a wrong request":   {modelapi.Anthropic, 400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`, "", time.Time{}},
-		"no credit":         {modelapi.Anthropic, 400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}`, modelapi.ProblemCredit, time.Time{}},
-		"no quota":          {modelapi.OpenAI, 429, "Retry-After: 5", `{"error":{"type":"insufficient_quota","code":"insufficient_quota"}}`, modelapi.ProblemCredit, time.Time{}},
-		"to be paid":        {modelapi.OpenAI, 402, "", "", modelapi.ProblemCredit, time.Time{}},
+		"overloaded":             {Anthropic, 529, "Retry-After: 900", `{"type":"error","error":{"type":"overloaded_error"}}`, "", time.Time{}},
+		"a fault":                {OpenAI, 500, "", "", "", time.Time{}},
+		"slow down":              {Anthropic, 429, "Retry-After: 30", `{"type":"error","error":{"type":"rate_limit_error"}}`, "", time.Time{}},
+		"says nothing":           {Anthropic, 429, "", "<html>", "", time.Time{}},
+		"a long limit":           {Anthropic, 429, "Retry-After: 3600", "", ProblemLimit, at(time.Hour)},
+		"a date":                 {Anthropic, 429, "Retry-After: Sat, 21 Nov 2026 23:30:00 GMT", "", ProblemLimit, at(90 * time.Minute)},
+		"a date long ago":        {Anthropic, 429, "Retry-After: Fri, 20 Nov 2026 23:30:00 GMT", "", "", time.Time{}},
+		"a subscription":         {Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nAnthropic-Ratelimit-Unified-Reset: 1795305600\nRetry-After: 5", "", ProblemLimit, time.Unix(1795305600, 0)},
+		"one of its windows":     {Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nAnthropic-Ratelimit-Unified-5h-Reset: 1795309999\nAnthropic-Ratelimit-Unified-7d-Status: rejected\nAnthropic-Ratelimit-Unified-7d-Reset: 1795305600", "", ProblemLimit, time.Unix(1795305600, 0)},
+		"one without its end":    {Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected", "", ProblemLimit, at(15 * time.Minute)},
+		"one for half a minute":  {Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: rejected\nRetry-After: 30", "", "", time.Time{}},
+		"a subscription goes on": {Anthropic, 429, "Anthropic-Ratelimit-Unified-Status: allowed\nAnthropic-Ratelimit-Unified-Reset: 1795305600", "", "", time.Time{}},
+		"beyond belief":          {Anthropic, 429, "Retry-After: 99999999", "", ProblemLimit, at(8 * 24 * time.Hour)},
+		"codex":                  {OpenAI, 429, "", `{"error":{"type":"usage_limit_reached","message":"x","resets_at":1795305600}}`, ProblemLimit, time.Unix(1795305600, 0)},
+		"codex, in seconds":      {OpenAI, 429, "", `{"error":{"type":"usage_limit_reached","resets_in_seconds":7200}}`, ProblemLimit, at(2 * time.Hour)},
+		"requests of a day":      {OpenAI, 429, "X-Ratelimit-Remaining-Requests: 0\nX-Ratelimit-Reset-Requests: 6m0s", `{"error":{"code":"rate_limit_exceeded"}}`, ProblemLimit, at(6 * time.Minute)},
+		"tokens of a minute":     {OpenAI, 429, "X-Ratelimit-Remaining-Tokens: 0\nX-Ratelimit-Reset-Tokens: 6s", `{"error":{"code":"rate_limit_exceeded"}}`, "", time.Time{}},
+		"quota of a day": {Gemini, 429, "", `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel"}]},{"retryDelay":"20s"}]}}`,
+			ProblemLimit, time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)},
+		"quota of a minute": {Gemini, 429, "", `[{"error":{"code":429,"details":[{"violations":[{"quotaId":"GenerateRequestsPerMinute"}]},{"retryDelay":"20s"}]}}]`, "", time.Time{}},
+		"a wrong key":       {Anthropic, 401, "", `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`, ProblemKey, time.Time{}},
+		"Gemini's":          {Gemini, 400, "", `{"error":{"code":400,"message":"API key not valid.","details":[{"reason":"API_KEY_INVALID"}]}}`, ProblemKey, time.Time{}},
+		"not this model":    {OpenAI, 403, "", `{"error":{"type":"permission_error"}}`, "", time.Time{}},
+		"a wrong request":   {Anthropic, 400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`, "", time.Time{}},
+		"no credit":         {Anthropic, 400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}`, ProblemCredit, time.Time{}},
+		"no quota":          {OpenAI, 429, "Retry-After: 5", `{"error":{"type":"insufficient_quota","code":"insufficient_quota"}}`, ProblemCredit, time.Time{}},
+		"to be paid":        {OpenAI, 402, "", "", ProblemCredit, time.Time{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -72,9 +70,9 @@ func FuzzClassifyError(f *testing.F) {
 	f.Add(429, "-1", `[{"error":{"resets_in_seconds":1e8}}]`)
 	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, status int, after, body string) {
-		for _, api := range modelapi.APIs() {
+		for _, api := range APIs() {
 			got, until := api.ClassifyError(status, http.Header{"Retry-After": {after}}, []byte(body), now)
-			if limit := got == modelapi.ProblemLimit; limit != !until.IsZero() || limit && (!until.After(now) || until.Sub(now) > 9*24*time.Hour) {
+			if limit := got == ProblemLimit; limit != !until.IsZero() || limit && (!until.After(now) || until.Sub(now) > 9*24*time.Hour) {
 				t.Errorf("%s: %q until %s", api, got, until)
 			}
 		}
@@ -84,7 +82,7 @@ func FuzzClassifyError(f *testing.F) {
 // TestFailStream: the event that ends a stream is one event in JSON with the message.
 func TestFailStream(t *testing.T) {
 	t.Parallel()
-	for _, api := range modelapi.APIs() {
+	for _, api := range APIs() {
 		event := string(api.FailStream("permission_error", "no money\n\nleft"))
 		data, ok := strings.CutSuffix(event[strings.Index(event, "data: ")+len("data: "):], "\n\n")
 		var body struct {
@@ -100,15 +98,15 @@ func TestFailStream(t *testing.T) {
 func TestCurrentUsage(t *testing.T) {
 	t.Parallel()
 	delta := `{"type":"response.output_text.delta","delta":"` + strings.Repeat("x", 400) + `"}`
-	c := modelapi.NewCounter(sseType, 4000)
+	c := NewCounter(sseType, 4000)
 	defer c.Close()
-	if got := c.Current(); got != (modelapi.Usage{}) {
+	if got := c.Current(); got != (Usage{}) {
 		t.Errorf("before the first byte: %+v", got)
 	}
 	if _, err := c.Write([]byte(stream(`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`, delta, delta))); err != nil {
 		t.Fatal(err)
 	}
-	want := modelapi.Usage{Model: "gpt-x", Input: 1000, Output: 200}
+	want := Usage{Model: "gpt-x", Input: 1000, Output: 200}
 	if got, ok := c.Close(); got != want || !ok {
 		t.Errorf("incomplete answer: %+v, %v", got, ok)
 	}
@@ -130,11 +128,11 @@ func TestFinalUsageWins(t *testing.T) {
 			`{"type":"response.completed","response":{"model":"m","usage":{"input_tokens":7,"output_tokens":9}}}`,
 		},
 	} {
-		c := modelapi.NewCounter(sseType, 4000)
+		c := NewCounter(sseType, 4000)
 		if _, err := c.Write([]byte(stream(events...))); err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := c.Close(); !ok || got != (modelapi.Usage{Model: "m", Input: 7, Output: 9}) {
+		if got, ok := c.Close(); !ok || got != (Usage{Model: "m", Input: 7, Output: 9}) {
 			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
 	}

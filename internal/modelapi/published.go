@@ -43,7 +43,7 @@ func PublishedPrices() []Published {
 	add(anthropicPrices, claude, Price{Input: 1, Output: 5, CacheRead: 0.1, CacheWrite: 1.25}, "claude-haiku-4-5")
 	add(anthropicPrices, claude, Price{Input: 0.8, Output: 4, CacheRead: 0.08, CacheWrite: 1}, "claude-3-5-haiku")
 
-	// Without a price of its own, cached input costs what other input does.
+	// Cached input without a price costs as much as other input.
 	add(openaiPrices, gpt, Price{
 		Input: 30, Output: 180, CacheRead: 30, LongPrompt: 272_000, LongInput: 60, LongOutput: 270, LongCacheRead: 60,
 	}, "gpt-5.5-pro", "gpt-5.4-pro")
@@ -77,7 +77,7 @@ func PublishedPrices() []Published {
 	return list
 }
 
-// DefaultPrices are the published prices by name. Providers change them: compare with their lists, and set what differs.
+// DefaultPrices returns the published prices by name. Providers change them: compare with their lists, and configure differences.
 func DefaultPrices() Prices {
 	prices := Prices{}
 	for _, p := range PublishedPrices() {

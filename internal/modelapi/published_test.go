@@ -1,18 +1,16 @@
-package modelapi_test
+package modelapi
 
 import (
 	"net/url"
 	"testing"
 	"time"
-
-	"github.com/errand-bot/errand/internal/modelapi"
 )
 
 // TestPublishedPricesHaveSourceAndDate: every shipped price has its page and date.
 func TestPublishedPricesHaveSourceAndDate(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, p := range modelapi.PublishedPrices() {
+	for _, p := range PublishedPrices() {
 		if u, err := url.Parse(p.Source); err != nil || u.Scheme != "https" || u.Host == "" || u.Path == "" {
 			t.Errorf("%s: source %q is not a URL", p.Name, p.Source)
 		}
@@ -30,7 +28,7 @@ func TestPublishedPricesHaveSourceAndDate(t *testing.T) {
 			t.Errorf("%s: long prompts do not cost more: %+v", p.Name, p.Price)
 		}
 	}
-	if got := len(modelapi.DefaultPrices()); got != len(seen) {
+	if got := len(DefaultPrices()); got != len(seen) {
 		t.Errorf("%d default prices of %d published", got, len(seen))
 	}
 }
@@ -39,8 +37,8 @@ func TestPublishedPricesHaveSourceAndDate(t *testing.T) {
 func TestConfiguredPriceReplacesShippedOne(t *testing.T) {
 	t.Parallel()
 	for range 50 { // a map has no order
-		prices := modelapi.DefaultPrices()
-		prices["Claude-Opus-4-5"] = modelapi.Price{Input: 7}
+		prices := DefaultPrices()
+		prices["Claude-Opus-4-5"] = Price{Input: 7}
 		if got, known := prices.Find("claude-opus-4-5-20251101"); !known || got.Input != 7 {
 			t.Fatalf("%+v, known %t", got, known)
 		}
@@ -104,7 +102,7 @@ func TestPublishedPricesOfModels(t *testing.T) {
 	} {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
-			price, known := modelapi.DefaultPrices().Find(model)
+			price, known := DefaultPrices().Find(model)
 			if known == test.unknown {
 				t.Fatalf("known: %v, want %v", known, !test.unknown)
 			}
@@ -112,19 +110,19 @@ func TestPublishedPricesOfModels(t *testing.T) {
 				test.input, test.output, test.read, test.write = 60, 270, 60, 18.75
 			}
 			for name, figure := range map[string]struct {
-				usage modelapi.Usage
+				usage Usage
 				want  float64
 			}{
-				"input":       {modelapi.Usage{Input: 1000}, test.input},
-				"output":      {modelapi.Usage{Output: 1000}, test.output},
-				"cache read":  {modelapi.Usage{CacheRead: 1000}, test.read},
-				"cache write": {modelapi.Usage{CacheWrite: 1000}, test.write},
+				"input":       {Usage{Input: 1000}, test.input},
+				"output":      {Usage{Output: 1000}, test.output},
+				"cache read":  {Usage{CacheRead: 1000}, test.read},
+				"cache write": {Usage{CacheWrite: 1000}, test.write},
 			} {
 				if got, want := price.Cost(figure.usage), int64(figure.want*1000); got != want {
 					t.Errorf("%s costs %d millionths, want %d", name, got, want)
 				}
 			}
-			if got := price.Cost(modelapi.Usage{Output: million}); got != int64(test.output*million) { // however long the answer
+			if got := price.Cost(Usage{Output: million}); got != int64(test.output*million) { // however long the answer
 				t.Errorf("a million tokens of output cost %d", got)
 			}
 		})
@@ -135,24 +133,24 @@ func TestPublishedPricesOfModels(t *testing.T) {
 // prompt, output does not.
 func TestLongPrompts(t *testing.T) {
 	t.Parallel()
-	tiered := modelapi.Price{
+	tiered := Price{
 		Input: 1, Output: 10, CacheRead: 0.1, CacheWrite: 1.25,
 		LongPrompt: 200_000, LongInput: 2, LongOutput: 15, LongCacheRead: 0.2, LongCacheWrite: 2.5,
 	}
 	for name, test := range map[string]struct {
-		price modelapi.Price
-		usage modelapi.Usage
+		price Price
+		usage Usage
 		want  int64
 	}{
-		"at the threshold":           {tiered, modelapi.Usage{Input: 200_000, Output: 1000}, 200_000 + 10_000},
-		"one above it":               {tiered, modelapi.Usage{Input: 200_001, Output: 1000}, 400_002 + 15_000},
-		"by the cache alone":         {tiered, modelapi.Usage{CacheRead: 200_001}, 40_001},
-		"by all of it together":      {tiered, modelapi.Usage{Input: 1, CacheRead: 100_000, CacheWrite: 100_000}, 2 + 20_000 + 250_000},
-		"an hour in the cache":       {tiered, modelapi.Usage{CacheWrite: 300_000, CacheWriteHour: 300_000}, 1_200_000},
-		"a long answer":              {tiered, modelapi.Usage{Input: 1, Output: 300_000}, 1 + 3_000_000},
-		"no threshold":               {modelapi.Price{Input: 1, LongInput: 2}, modelapi.Usage{Input: 1_000_000}, 1_000_000},
-		"a price that is left out":   {modelapi.Price{Input: 1, Output: 10, CacheRead: 0.1, LongPrompt: 10, LongInput: 2}, modelapi.Usage{Input: 100, Output: 10, CacheRead: 100}, 200 + 100 + 10},
-		"a lower one does not count": {modelapi.Price{Input: 3, LongPrompt: 10, LongInput: 1}, modelapi.Usage{Input: 100}, 300},
+		"at the threshold":           {tiered, Usage{Input: 200_000, Output: 1000}, 200_000 + 10_000},
+		"one above it":               {tiered, Usage{Input: 200_001, Output: 1000}, 400_002 + 15_000},
+		"by the cache alone":         {tiered, Usage{CacheRead: 200_001}, 40_001},
+		"by all of it together":      {tiered, Usage{Input: 1, CacheRead: 100_000, CacheWrite: 100_000}, 2 + 20_000 + 250_000},
+		"an hour in the cache":       {tiered, Usage{CacheWrite: 300_000, CacheWriteHour: 300_000}, 1_200_000},
+		"a long answer":              {tiered, Usage{Input: 1, Output: 300_000}, 1 + 3_000_000},
+		"no threshold":               {Price{Input: 1, LongInput: 2}, Usage{Input: 1_000_000}, 1_000_000},
+		"a price that is left out":   {Price{Input: 1, Output: 10, CacheRead: 0.1, LongPrompt: 10, LongInput: 2}, Usage{Input: 100, Output: 10, CacheRead: 100}, 200 + 100 + 10},
+		"a lower one does not count": {Price{Input: 3, LongPrompt: 10, LongInput: 1}, Usage{Input: 100}, 300},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,7 +159,7 @@ func TestLongPrompts(t *testing.T) {
 			}
 		})
 	}
-	if dearest, known := (modelapi.Prices{"m": tiered, "n": {Input: 1.5}}).Find("other"); known || dearest != tiered.For(modelapi.Usage{Input: 200_001}) {
+	if dearest, known := (Prices{"m": tiered, "n": {Input: 1.5}}).Find("other"); known || dearest != tiered.For(Usage{Input: 200_001}) {
 		t.Errorf("a model without a price costs %+v (known: %v)", dearest, known)
 	}
 }

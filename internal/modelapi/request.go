@@ -21,7 +21,7 @@ func (a API) IsBillable(path string) bool {
 	return !strings.HasSuffix(path, "/count_tokens") && !strings.HasSuffix(path, ":countTokens")
 }
 
-// A Request has the parameters of an allowed call that determine what its answer may cost.
+// A Request has the parameters of an allowed call that determine its possible cost.
 type Request struct {
 	// Usage is the estimated usage: the input by the request's length, the output by its limit. Of a stream, which can be ended
 	// early, it is at most that of a usual answer.
@@ -40,7 +40,7 @@ type Request struct {
 	usageOption *edit  // requests the usage of a stream; nil if the request already does
 }
 
-// ParseRequest reads the parameters of a call. It never fails: what it cannot read counts as not set.
+// ParseRequest reads the parameters of a call. It never fails: a parameter that it cannot read counts as not set.
 func (a API) ParseRequest(path string, query url.Values, body []byte) Request {
 	if !a.IsBillable(path) {
 		return Request{body: body}
@@ -73,7 +73,7 @@ type requestReader struct {
 	model          string
 	stream         []byte // the value; nil if it is not set
 	mayStream      bool   // some reader might treat it as true
-	thinkingBudget int64  // in tokens; the output has to be larger
+	thinkingBudget int64  // in tokens; a useful output limit is larger
 	outputLimits   []member
 	options        *member // stream_options
 	configs        []member
@@ -161,7 +161,7 @@ func (w *requestReader) readLimit(m member, folded string) {
 	}
 }
 
-// checkOnce records a key that affects the cost. It has to be unique, and spelled as in the API.
+// checkOnce records a key that affects the cost. It must be unique, and spelled as in the API.
 func (w *requestReader) checkOnce(m member, names ...string) {
 	folded := fold(m.key)
 	if w.ambiguous == nil && (slices.Contains(w.costKeys, folded) || !slices.Contains(names, m.key)) {

@@ -1,4 +1,4 @@
-package modelapi_test
+package modelapi
 
 import (
 	"io"
@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/errand-bot/errand/internal/modelapi"
 )
 
 // TestStopRetries: an answer about a lasting limit makes each program give up at once, in whatever form the provider reports the
@@ -16,20 +14,20 @@ func TestStopRetries(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
-		api        modelapi.API
+		api        API
 		before     string // Retry-After
 		until      time.Duration
 		after      string
 		replaced   bool
 		mustRemain string
 	}{
-		"claude, a unified limit":        {modelapi.Anthropic, "", 5 * time.Hour, "18000", false, "the provider's body"},
-		"claude, told too little":        {modelapi.Anthropic, "5", time.Hour, "3600", false, "the provider's body"},
-		"claude, a limit of two minutes": {modelapi.Anthropic, "120", 2 * time.Minute, "301", false, "the provider's body"},
-		"codex, would sleep for hours":   {modelapi.OpenAI, "18000", 5 * time.Hour, "", false, "the provider's body"},
-		"codex, told nothing":            {modelapi.OpenAI, "", 5 * time.Hour, "", false, "the provider's body"},
-		"gemini, in the header alone":    {modelapi.Gemini, "3600", time.Hour, "3600", true, "Please retry in 3600s"},
-		"gemini, would sleep":            {modelapi.Gemini, "", 2 * time.Minute, "301", true, "Please retry in 301s"},
+		"claude, a unified limit":        {Anthropic, "", 5 * time.Hour, "18000", false, "the provider's body"},
+		"claude, told too little":        {Anthropic, "5", time.Hour, "3600", false, "the provider's body"},
+		"claude, a limit of two minutes": {Anthropic, "120", 2 * time.Minute, "301", false, "the provider's body"},
+		"codex, would sleep for hours":   {OpenAI, "18000", 5 * time.Hour, "", false, "the provider's body"},
+		"codex, told nothing":            {OpenAI, "", 5 * time.Hour, "", false, "the provider's body"},
+		"gemini, in the header alone":    {Gemini, "3600", time.Hour, "3600", true, "Please retry in 3600s"},
+		"gemini, would sleep":            {Gemini, "", 2 * time.Minute, "301", true, "Please retry in 301s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

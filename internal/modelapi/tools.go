@@ -6,7 +6,7 @@ import (
 )
 
 // hostedTool detects tools that the provider itself would run. Only tools that are known to run in the program that offers them are
-// allowed: what others reach and cost is unknown.
+// allowed: the effects and costs of others are unknown.
 func (a API) hostedTool(v value) *Feature {
 	switch v.Key.folded {
 	case "mcpservers", "websearchoptions", "searchparameters", "plugins":
