@@ -1,9 +1,81 @@
 package gateway
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/errand-bot/errand/internal/modelapi"
+	"github.com/errand-bot/errand/state"
 )
+
+// denials is a ledger that records why runs were denied an answer.
+type denials struct {
+	payments
+	mu   sync.Mutex
+	list []state.Waiting
+}
+
+func (d *denials) Record(_ context.Context, u UsageRecord) error {
+	id, m, held := u.Run, u.Cost, u.Wait
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if held != nil && id == run && m == (state.Money{}) {
+		d.list = append(d.list, *held)
+	}
+	return nil
+}
+
+// TestDenialIsStoredWithTheRun: the reason of a denial is stored with the run, because its program may report anything; repeated
+// calls store it once.
+func TestDenialIsStoredWithTheRun(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		path, body string
+		want       string // empty: it may pass
+	}{
+		"another model":   {"/llm/anthropic/v1/messages", `{"model":"claude-z","max_tokens":5}`, "errand denied a model call: this run may call claude-x, not claude-z"},
+		"another path":    {"/llm/anthropic/v1/files", `{}`, "errand denied a model call: agents may only call the model, and nothing else of its API: not POST /v1/files"},
+		"its own model":   {"/llm/anthropic/v1/messages", `{"model":"claude-x","max_tokens":5}`, ""},
+		"what is no JSON": {"/llm/anthropic/v1/messages", `{`, "errand denied a model call: the request cannot be checked: its body is not JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &denials{payments: make(payments, 100)}
+			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+			t.Cleanup(api.Close)
+			e := newEnd(t, someTask(), func(c *Config) {
+				c.Ledger = d
+				c.Providers = map[string]Provider{"anthropic": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
+				c.AllowedModels = func(*state.Task) AllowedModels { return AllowedModels{Names: []string{"claude-x"}} }
+			})
+			for range 3 {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+test.path, strings.NewReader(test.body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("Authorization", "Bearer "+runToken)
+				resp, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+			}
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			switch {
+			case test.want == "" && len(d.list) > 0, test.want != "" && len(d.list) != 1:
+				t.Fatalf("stored with the run: %+v", d.list)
+			case test.want != "" && (d.list[0].Kind != state.WaitRefused || d.list[0].Detail != test.want || !d.list[0].Until.IsZero()):
+				t.Errorf("stored with the run: %+v, want %q", d.list[0], test.want)
+			}
+		})
+	}
+}
 
 // TestDenialsAreLoggedOnceAMinute: of a run's denials one in a minute may be logged, and counts those that were suppressed.
 func TestDenialsAreLoggedOnceAMinute(t *testing.T) {

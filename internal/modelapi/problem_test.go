@@ -1,7 +1,6 @@
 package modelapi
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -77,63 +76,4 @@ func FuzzClassifyError(f *testing.F) {
 			}
 		}
 	})
-}
-
-// TestFailStream: the event that ends a stream is one event in JSON with the message.
-func TestFailStream(t *testing.T) {
-	t.Parallel()
-	for _, api := range APIs() {
-		event := string(api.FailStream("permission_error", "no money\n\nleft"))
-		data, ok := strings.CutSuffix(event[strings.Index(event, "data: ")+len("data: "):], "\n\n")
-		var body struct {
-			Error struct{ Message string }
-		}
-		if err := json.Unmarshal([]byte(data), &body); err != nil || !ok || body.Error.Message != "no money\n\nleft" || strings.Contains(data, "\n") {
-			t.Errorf("%s: %q (%v)", api, event, err)
-		}
-	}
-}
-
-// TestCurrentUsage: the usage of a stream is known while it is read, and estimated if it ends before it reports usage.
-func TestCurrentUsage(t *testing.T) {
-	t.Parallel()
-	delta := `{"type":"response.output_text.delta","delta":"` + strings.Repeat("x", 400) + `"}`
-	c := NewCounter(sseType, 4000)
-	defer c.Close()
-	if got := c.Current(); got != (Usage{}) {
-		t.Errorf("before the first byte: %+v", got)
-	}
-	if _, err := c.Write([]byte(stream(`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`, delta, delta))); err != nil {
-		t.Fatal(err)
-	}
-	want := Usage{Model: "gpt-x", Input: 1000, Output: 200}
-	if got, ok := c.Close(); got != want || !ok {
-		t.Errorf("incomplete answer: %+v, %v", got, ok)
-	}
-}
-
-// TestFinalUsageWins: usage at the end of a stream is what the provider bills, however long the text is.
-func TestFinalUsageWins(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("-", 4000)
-	for name, events := range map[string][]string{
-		"anthropic": {
-			`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":7,"output_tokens":1}}}`,
-			`{"type":"content_block_delta","delta":{"type":"text_delta","text":"` + long + `"}}`,
-			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}`,
-		},
-		"openai": {
-			`{"type":"response.created","response":{"model":"m","usage":null}}`,
-			`{"type":"response.output_text.delta","delta":"` + long + `"}`,
-			`{"type":"response.completed","response":{"model":"m","usage":{"input_tokens":7,"output_tokens":9}}}`,
-		},
-	} {
-		c := NewCounter(sseType, 4000)
-		if _, err := c.Write([]byte(stream(events...))); err != nil {
-			t.Fatal(err)
-		}
-		if got, ok := c.Close(); !ok || got != (Usage{Model: "m", Input: 7, Output: 9}) {
-			t.Errorf("%s: %+v, %v", name, got, ok)
-		}
-	}
 }
