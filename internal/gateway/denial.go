@@ -47,16 +47,17 @@ func notNow(message string) *denial {
 // temporary reports whether the call may be admitted as soon as other calls have finished.
 func (d *denial) temporary() bool { return d.status == http.StatusTooManyRequests }
 
-// deny answers a call that is denied, after it has logged and stored why. If the end of a run cannot be stored, it returns the
-// error and does not answer.
-func (c *call) deny(w http.ResponseWriter, d *denial) error {
+// deny answers a call that is denied, after it has logged and stored the reason. A denial that ends the run becomes an error if the
+// reason cannot be stored.
+func (c *call) deny(w http.ResponseWriter, d *denial) {
 	if d.kind == "" {
 		c.answerDenial(w, d)
-		return nil
+		return
 	}
 	if d.stored != nil && d.stored.Kind != state.WaitRefused {
 		if err := c.store(d.stored); err != nil {
-			return err
+			c.answerStoreError(w, err)
+			return
 		}
 	}
 	if logged := c.g.logDenial(c, d); logged && d.stored != nil && d.stored.Kind == state.WaitRefused {
@@ -66,7 +67,6 @@ func (c *call) deny(w http.ResponseWriter, d *denial) error {
 		c.g.cfg.Denied(c.task, egress.Request{At: c.g.now(), Method: c.method, Host: d.listed, Port: c.provider, Reason: d.message})
 	}
 	c.answerDenial(w, d)
-	return nil
 }
 
 // answerDenial answers in the API's own form.

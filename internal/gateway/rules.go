@@ -25,7 +25,7 @@ var (
 	endpointRules = []rule[*request]{
 		{"endpoint", denyEndpoint},
 	}
-	// requestRules are checked when the body has been read. A body that is too large is denied while it is read, see [call.readBody].
+	// requestRules are checked when the body has been read. A body that is too large is denied while it is read.
 	requestRules = []rule[*request]{
 		{"json", denyInvalidJSON},
 		{"feature", denyFeature},

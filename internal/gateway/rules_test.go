@@ -4,8 +4,51 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
+
+// TestRequestRules: each rule about requests denies what it is for, and the first of several rules wins.
+func TestRequestRules(t *testing.T) {
+	t.Parallel()
+	const messages = "/v1/messages"
+	for name, test := range map[string]struct {
+		path, body string
+		pending    bool
+		rule       string // empty if the request is allowed
+		status     int
+		listed     string
+	}{
+		"its model":             {messages, `{"model":"a","max_tokens":9}`, false, "", 0, ""},
+		"an endpoint for files": {"/v1/files", `{"model":"a"}`, false, "endpoint", http.StatusForbidden, ""},
+		"invalid JSON":          {messages, `{"model":"a"`, false, "json", http.StatusForbidden, "a body that is not JSON"},
+		"a web tool": {messages, `{"model":"b","tools":[{"type":"web_fetch_1"}]}`, false,
+			"feature", http.StatusForbidden, "tool web_fetch_1"},
+		"a surcharge":            {messages, `{"model":"a","speed":"fast"}`, false, "feature", http.StatusForbidden, "feature speed fast"},
+		"another model":          {messages, `{"model":"b"}`, false, "model", http.StatusForbidden, "model b"},
+		"another model, pending": {messages, `{"model":"b"}`, true, "model", http.StatusServiceUnavailable, ""},
+		"no model":               {messages, ``, false, "model", http.StatusForbidden, "model " + unnamed},
+		"two limits":             {messages, `{"model":"a","max_tokens":9,"max_tokens":10}`, false, "ambiguous", http.StatusForbidden, "feature max_tokens"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &request{api: modelapi.Anthropic, provider: "p", method: http.MethodPost, path: test.path, body: []byte(test.body)}
+			r.allowed = AllowedModels{Names: []string{"a"}, Pending: test.pending}
+			r.cost = func() modelapi.Request { return r.api.ParseRequest(r.path, nil, r.body) }
+			d := firstDenial(endpointRules, r)
+			if d == nil {
+				d = firstDenial(requestRules, r)
+			}
+			if d == nil {
+				d = &denial{}
+			}
+			if d.rule != test.rule || d.status != test.status || d.listed != test.listed {
+				t.Errorf("denied by rule %q with status %d and listed as %q, want %q, %d and %q",
+					d.rule, d.status, d.listed, test.rule, test.status, test.listed)
+			}
+		})
+	}
+}
 
 // TestAdmissionRules: each rule denies what it is for, the first of several rules wins, and only denials because of calls in
 // flight are temporary.

@@ -31,35 +31,30 @@ func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, m
 	c := &call{g: g, provider: name, up: up, method: r.Method, path: rest, task: t, entry: entry{key: t.Key, run: t.Run.ID}}
 	body := requestBody{memory: memory}
 	defer body.release()
-	d := c.checkRequest(w, r, &body)
-	if d == nil {
-		if up.API.IsCall(r.Method) {
-			g.inFlight.add(c)
-			defer func() { c.finish(r.Context()) }()
-		}
-		if g.idle.recent(t.Run.ID, max(g.idleTimeout(), time.Minute)) {
-			c.answerTimedOut(w)
-			return
-		}
-		var err error
-		d, err = c.authorize(r.Context())
-		if d == nil && err == nil {
-			err = c.reserve(r.Context())
-		}
-		if r.Context().Err() != nil {
-			return // the program has hung up
-		}
-		if err != nil { // nothing is spent that cannot be booked
-			c.answerStoreError(w, err)
-			return
-		}
-	}
-	if d == nil {
-		c.forward(w, r)
+	if d := c.checkRequest(w, r, &body); d != nil {
+		c.deny(w, d)
 		return
 	}
-	if err := c.deny(w, d); err != nil {
+	if up.API.IsCall(r.Method) {
+		g.inFlight.add(c)
+		defer func() { c.finish(r.Context()) }()
+	}
+	if g.idle.recent(t.Run.ID, max(g.idleTimeout(), time.Minute)) {
+		c.answerTimedOut(w)
+		return
+	}
+	d, err := c.authorize(r.Context())
+	if d == nil && err == nil {
+		err = c.reserve(r.Context())
+	}
+	switch {
+	case r.Context().Err() != nil: // the program has hung up
+	case err != nil: // nothing is spent that cannot be booked
 		c.answerStoreError(w, err)
+	case d != nil:
+		c.deny(w, d)
+	default:
+		c.forward(w, r)
 	}
 }
 
