@@ -12,7 +12,7 @@ func (l *life) onPhone() {
 	l.b.window(narrow, true)
 	l.b.open(l.w.GitHub.BaseURL()+"/"+demo.Full, 200)
 	l.b.click(thing{Kind: "link", Name: "New issue"})
-	l.b.reads("Labels, parted by commas")
+	l.b.reads("Labels, separated by commas")
 	l.b.write(thing{Name: "Title"}, "Make slugs unique")
 	l.b.write(thing{Name: "Description"}, l.words("second.md.txt"))
 	l.b.choose(thing{Name: "Assign to"}, demo.Machine)

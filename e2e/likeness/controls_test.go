@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
 
 // TestControls plants faults into what the stand-in says, and wants each of them to be noticed: a check that lets
@@ -29,7 +30,7 @@ func TestControls(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		of   string
-		harm func(r *simgithub.Recorded)
+		harm func(r *record.Record)
 		want string
 	}{
 		"a field is missing":           {"issue", body("title", nil), "missing property 'title'"},
@@ -38,17 +39,17 @@ func TestControls(t *testing.T) {
 		"deep down is one invented":    {"issue", inside("user", "mood", "good"), "/user/mood " + unknown},
 		"a word is not in the list":    {"issue", body("author_association", "FRIEND"), "FRIEND is none of"},
 		"a time is no time":            {"issue", body("created_at", "yesterday"), "is not valid date-time"},
-		"another status":               {"issue", func(r *simgithub.Recorded) { r.Status = 206 }, "no such status"},
-		"no such route":                {"issue", func(r *simgithub.Recorded) { r.Path += "/mood" }, "no such route"},
-		"a header is missing":          {"issue", func(r *simgithub.Recorded) { r.Header.Del("X-RateLimit-Used") }, "lacks the header X-Ratelimit-Used"},
-		"no ETag":                      {"issue", func(r *simgithub.Recorded) { r.Header.Del("ETag") }, "lacks the header Etag"},
+		"another status":               {"issue", func(r *record.Record) { r.Status = 206 }, "no such status"},
+		"no such route":                {"issue", func(r *record.Record) { r.Path += "/mood" }, "no such route"},
+		"a header is missing":          {"issue", func(r *record.Record) { r.Header.Del("X-RateLimit-Used") }, "lacks the header X-Ratelimit-Used"},
+		"no ETag":                      {"issue", func(r *record.Record) { r.Header.Del("ETag") }, "lacks the header Etag"},
 		"an error without message":     {"lost", body("message", nil), "an error without message"},
-		"a query that is not known":    {"issue", func(r *simgithub.Recorded) { r.Query = "mood=good" }, "has no parameter mood"},
+		"a query that is not known":    {"issue", func(r *record.Record) { r.Query = "mood=good" }, "has no parameter mood"},
 		"a request without its field":  {"comment", request("body", nil), "missing property 'body'"},
 		"a webhook without a field":    {"webhook", body("issue", nil), "missing property 'issue'"},
 		"a webhook with an invented":   {"webhook", inside("issue", "priority", "high"), "/issue/priority " + unknown},
 		"a webhook's unknown action":   {"webhook", body("action", "admired"), "no such webhook"},
-		"an unsigned webhook":          {"webhook", func(r *simgithub.Recorded) { r.Header.Del("X-Hub-Signature-256") }, "lacks the header X-Hub-Signature-256"},
+		"an unsigned webhook":          {"webhook", func(r *record.Record) { r.Header.Del("X-Hub-Signature-256") }, "lacks the header X-Hub-Signature-256"},
 		"a query of an unknown field":  {"graphql", request("query", `{ viewer { login mood } }`), `Cannot query field "mood"`},
 		"an answer without the field":  {"graphql", inside2("data", "viewer", "login", nil), "was asked for and is not there"},
 		"an answer with another field": {"graphql", inside2("data", "viewer", "mood", "good"), "was not asked for"},
@@ -70,7 +71,7 @@ func TestControls(t *testing.T) {
 	}
 }
 
-func judged(t *testing.T, j *judges, rec simgithub.Recorded) []unlike {
+func judged(t *testing.T, j *judges, rec record.Record) []unlike {
 	t.Helper()
 	found, err := j.judge(rec)
 	if err != nil {
@@ -80,23 +81,23 @@ func judged(t *testing.T, j *judges, rec simgithub.Recorded) []unlike {
 }
 
 // body changes a field of what was said; nil takes it away.
-func body(key string, value any) func(*simgithub.Recorded) {
-	return func(r *simgithub.Recorded) { r.Body = changed(r.Body, value, key) }
+func body(key string, value any) func(*record.Record) {
+	return func(r *record.Record) { r.Body = changed(r.Body, value, key) }
 }
 
-func inside(key, inner string, value any) func(*simgithub.Recorded) {
-	return func(r *simgithub.Recorded) { r.Body = changed(r.Body, value, key, inner) }
+func inside(key, inner string, value any) func(*record.Record) {
+	return func(r *record.Record) { r.Body = changed(r.Body, value, key, inner) }
 }
 
-func inside2(keys ...any) func(*simgithub.Recorded) {
-	return func(r *simgithub.Recorded) {
+func inside2(keys ...any) func(*record.Record) {
+	return func(r *record.Record) {
 		r.Body = changed(r.Body, keys[3], keys[0].(string), keys[1].(string), keys[2].(string))
 	}
 }
 
 // request changes a field of what was asked.
-func request(key string, value any) func(*simgithub.Recorded) {
-	return func(r *simgithub.Recorded) { r.Request = changed(r.Request, value, key) }
+func request(key string, value any) func(*record.Record) {
+	return func(r *record.Record) { r.Request = changed(r.Request, value, key) }
 }
 
 func changed(raw json.RawMessage, value any, keys ...string) json.RawMessage {
@@ -122,7 +123,7 @@ func changed(raw json.RawMessage, value any, keys ...string) json.RawMessage {
 }
 
 // converse has the stand-in say one of each kind, and returns what it recorded.
-func converse(t *testing.T) map[string]simgithub.Recorded {
+func converse(t *testing.T) map[string]record.Record {
 	t.Helper()
 	dir := t.TempDir()
 	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Record: dir})
@@ -172,13 +173,13 @@ func ask(t *testing.T, token, method, url, body string) {
 }
 
 // named gives the recordings names.
-func named(t *testing.T, dir string) map[string]simgithub.Recorded {
+func named(t *testing.T, dir string) map[string]record.Record {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]simgithub.Recorded{}
+	out := map[string]record.Record{}
 	for _, n := range names {
 		rec := read(t, n)
 		switch {

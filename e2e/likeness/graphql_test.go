@@ -13,7 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2/parser"
 	"github.com/vektah/gqlparser/v2/validator"
 
-	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
 
 // graphql judges queries and their answers by GitHub's public schema.
@@ -43,7 +43,7 @@ func newGraphQL(text string) (*graphql, error) {
 }
 
 // judge says in what a query is not GitHub's GraphQL, and in what its answer does not have the form that was asked for.
-func (g *graphql) judge(rec simgithub.Recorded) ([]unlike, error) {
+func (g *graphql) judge(rec record.Record) ([]unlike, error) {
 	var asked struct {
 		Query     string         `json:"query"`
 		Variables map[string]any `json:"variables"`

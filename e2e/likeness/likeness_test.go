@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
 
 // said names the folder of what simgithub said in the tests before.
@@ -52,7 +52,7 @@ func newJudges(t *testing.T) *judges {
 }
 
 // judge says in what a recording is unlike what is published.
-func (j *judges) judge(rec simgithub.Recorded) ([]unlike, error) {
+func (j *judges) judge(rec record.Record) ([]unlike, error) {
 	j.counts[rec.Kind]++
 	switch rec.Kind {
 	case "rest":
@@ -118,13 +118,13 @@ func lines(files map[unlike][]string) []string {
 }
 
 // read reads one recording.
-func read(t *testing.T, name string) simgithub.Recorded {
+func read(t *testing.T, name string) record.Record {
 	t.Helper()
 	raw, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rec simgithub.Recorded
+	var rec record.Record
 	if err := json.Unmarshal(raw, &rec); err != nil {
 		t.Fatalf("read %s: %v", name, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
 
 // rest judges answers by GitHub's OpenAPI description.
@@ -76,7 +76,7 @@ func fits(want, have []string) int {
 }
 
 // judge says in what a recorded answer, and the request that was accepted, are unlike GitHub's.
-func (r *rest) judge(rec simgithub.Recorded) ([]unlike, error) {
+func (r *rest) judge(rec record.Record) ([]unlike, error) {
 	path := r.find(rec.Method, rec.Path)
 	where := fmt.Sprintf("%s %s %d", rec.Method, path, rec.Status)
 	var out []unlike
@@ -119,7 +119,7 @@ func (r *rest) judge(rec simgithub.Recorded) ([]unlike, error) {
 }
 
 // answer judges status and body.
-func (r *rest) answer(rec simgithub.Recorded, path string, op map[string]any) ([]string, error) {
+func (r *rest) answer(rec record.Record, path string, op map[string]any) ([]string, error) {
 	status := strconv.Itoa(rec.Status)
 	place := []string{"paths", path, strings.ToLower(rec.Method), "responses", status}
 	resp := object(dig(r.doc, place...))
@@ -158,7 +158,7 @@ func (r *rest) answer(rec simgithub.Recorded, path string, op map[string]any) ([
 }
 
 // undescribed judges answers with a status that the description of the route leaves out, as it does with most errors.
-func (r *rest) undescribed(rec simgithub.Recorded) ([]string, error) {
+func (r *rest) undescribed(rec record.Record) ([]string, error) {
 	name := "basic-error"
 	switch {
 	case rec.Status == http.StatusNotModified && rec.Body == nil && rec.Text == "":
@@ -182,7 +182,7 @@ func (r *rest) undescribed(rec simgithub.Recorded) ([]string, error) {
 }
 
 // request judges what was sent and accepted: errand must not ask for what GitHub does not know.
-func (r *rest) request(rec simgithub.Recorded, path string, op map[string]any) ([]string, error) {
+func (r *rest) request(rec record.Record, path string, op map[string]any) ([]string, error) {
 	var out []string
 	if rec.By == "installation" && dig(op, "x-github", "enabledForGitHubApps") == false {
 		out = append(out, "is not open to installations")
@@ -227,7 +227,7 @@ func (r *rest) request(rec simgithub.Recorded, path string, op map[string]any) (
 }
 
 // headers judges what every answer has to carry.
-func headers(rec simgithub.Recorded, op map[string]any) []string {
+func headers(rec record.Record, op map[string]any) []string {
 	var out []string
 	want := []string{"X-Github-Request-Id", "X-Github-Media-Type"}
 	if rec.Status < 300 || rec.Status == http.StatusNotModified {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
 
 // webhooks judges deliveries by the two descriptions that GitHub's people publish: the OpenAPI one, which is made from
@@ -67,7 +67,7 @@ func (w *webhooks) calibrate(examples map[string][]any) error {
 }
 
 // judge says in what a recorded delivery is unlike GitHub's.
-func (w *webhooks) judge(rec simgithub.Recorded) ([]unlike, error) {
+func (w *webhooks) judge(rec record.Record) ([]unlike, error) {
 	body, err := parse(rec.Body)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (w *webhooks) complaints(event string, body any) ([]string, error) {
 }
 
 // hookHeaders judges what is sent with a payload.
-func hookHeaders(rec simgithub.Recorded) []string {
+func hookHeaders(rec record.Record) []string {
 	var out []string
 	for _, h := range []string{
 		"User-Agent", "X-Github-Hook-Id", "X-Github-Event", "X-Github-Hook-Installation-Target-Id", "X-Github-Hook-Installation-Target-Type",

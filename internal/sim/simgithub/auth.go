@@ -145,3 +145,18 @@ func (s *Sim) ExpireTokens() {
 		}
 	}
 }
+
+// callerKind returns the kind of a sender by its credential: app (JWT), installation, user or nobody.
+func callerKind(r *http.Request) string {
+	cred, ok := credential(r)
+	switch {
+	case !ok:
+		return "nobody"
+	case strings.HasPrefix(cred, "ghp_"):
+		return "user"
+	case !strings.HasPrefix(cred, "gh") && strings.Count(cred, ".") == 2:
+		return "app"
+	default:
+		return "installation"
+	}
+}

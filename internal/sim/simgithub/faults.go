@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
+	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
 
 // Fault makes requests fail. The zero value of each condition matches everything.
@@ -177,7 +178,7 @@ func (v *verdict) text(w http.ResponseWriter) (int, []byte) {
 		e = &Error{Status: status, Message: "Server Error"}
 	}
 	if f.Body != "" {
-		disown(w)
+		record.Discard(w)
 		return status, []byte(f.Body)
 	}
 	return status, e.json()

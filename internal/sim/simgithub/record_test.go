@@ -11,18 +11,19 @@ import (
 	"github.com/google/go-github/v66/github"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
 
 // recorded returns the records in a folder by kind.
-func recorded(t *testing.T, dir string) map[string][]simgithub.Recorded {
+func recorded(t *testing.T, dir string) map[string][]record.Record {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	check(t, err)
-	out := map[string][]simgithub.Recorded{}
+	out := map[string][]record.Record{}
 	for _, name := range names {
 		raw, err := os.ReadFile(name)
 		check(t, err)
-		var r simgithub.Recorded
+		var r record.Record
 		check(t, json.Unmarshal(raw, &r))
 		if r.Kind == "rest" && !strings.Contains(r.Path, "/comments") {
 			continue // what making the world asks for

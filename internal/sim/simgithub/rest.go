@@ -54,11 +54,11 @@ func (s *Sim) routes() (http.Handler, error) {
 	}
 	table := restTable()
 	mux := http.NewServeMux()
-	mux.HandleFunc("/api/v3/", s.record(func(w http.ResponseWriter, r *http.Request) { s.rest.serve(w, r, table) }, func(r *http.Request) string {
+	mux.HandleFunc("/api/v3/", s.records.Handler(func(w http.ResponseWriter, r *http.Request) { s.rest.serve(w, r, table) }, func(r *http.Request) string {
 		rt, _, _ := match(table, r.Method, strings.TrimPrefix(r.URL.EscapedPath(), "/api/v3"))
 		return rt.pattern
 	}))
-	mux.HandleFunc("POST /api/graphql", s.record(gql.serve, func(*http.Request) string { return "" }))
+	mux.HandleFunc("POST /api/graphql", s.records.Handler(gql.serve, func(*http.Request) string { return "" }))
 	mux.HandleFunc("POST /_sim/faults", s.serveFaults)
 	mux.HandleFunc("DELETE /_sim/faults", s.serveFaults)
 	mux.HandleFunc("/_lfs/{repo}/{oid}/{action}", s.git.serveLFSTransfer)

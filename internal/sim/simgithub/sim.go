@@ -17,6 +17,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
+	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
 
 // Config configures a simulator. Only Dir is required.
@@ -34,7 +35,7 @@ type Config struct {
 	ContentRate int                                     // objects created per minute and token until the secondary limit is reached; default: no limit
 	HookTimeout time.Duration                           // default 10 s, as on GitHub
 	Pages       func(*Sim, zerolog.Logger) http.Handler // serves everything that is neither API nor git; default: nothing
-	Record      string                                  // folder for one record of each shape of answer and webhook; default: the value of RecordVar, or none
+	Record      string                                  // folder for one record of each shape of answer and webhook; default: the value of record.Var, or none
 }
 
 // Sim is a simulator of GitHub. All its methods may be called concurrently.
@@ -47,7 +48,7 @@ type Sim struct {
 	faults  *faultBook
 	counts  *callBook
 	lfs     *git.LFS
-	records *recorder // nil: nothing is recorded
+	records *record.Recorder // nil: nothing is recorded
 
 	mu       sync.Mutex // guards all fields below
 	lastID   int64
@@ -89,7 +90,7 @@ func New(cfg Config) (*Sim, error) {
 	if _, err := git.FindBackend(); err != nil {
 		return nil, err
 	}
-	records, err := newRecorder(cfg.Record)
+	records, err := record.New(cfg.Record, cfg.Log, callerKind)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,10 @@ func New(cfg Config) (*Sim, error) {
 		return nil, err
 	}
 	s.handler = handler
-	s.hooks = delivery.New(ctx, delivery.Config{Now: cfg.Now, Timeout: cfg.HookTimeout, AppID: s.app.ID, OnSend: s.records.hookRecorder(s.log)})
+	s.hooks = delivery.New(ctx, delivery.Config{
+		Now: cfg.Now, Timeout: cfg.HookTimeout, AppID: s.app.ID,
+		OnSend: func(d *delivery.Delivery) { s.records.Webhook(d.Event, d.ReqHeader, d.Payload) },
+	})
 	s.wg.Go(s.hooks.Run)
 	return s, nil
 }
@@ -146,7 +150,7 @@ func withDefaults(cfg Config) Config {
 		cfg.RateLimit = 5000
 	}
 	if cfg.Record == "" {
-		cfg.Record = os.Getenv(RecordVar)
+		cfg.Record = os.Getenv(record.Var)
 	}
 	if cfg.HookTimeout == 0 {
 		cfg.HookTimeout = 10 * time.Second

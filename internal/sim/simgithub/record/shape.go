@@ -1,4 +1,4 @@
-package simgithub
+package record
 
 import (
 	"encoding/json"

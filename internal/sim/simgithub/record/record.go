@@ -1,4 +1,4 @@
-package simgithub
+package record
 
 import (
 	"bytes"
@@ -14,16 +14,15 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 	"github.com/rs/zerolog"
 )
 
-// RecordVar is the environment variable with the default of Config.Record.
-const RecordVar = "SIMGITHUB_RECORD"
+// Var is the environment variable with the default folder of records.
+const Var = "SIMGITHUB_RECORD"
 
-// Recorded is an answer to a request, or a webhook.
-type Recorded struct {
+// A Record is an answer to a request, or a webhook.
+type Record struct {
 	Kind    string          `json:"kind"`              // rest, graphql or webhook
 	Method  string          `json:"method,omitempty"`  // of the request
 	Path    string          `json:"path,omitempty"`    // below /api/v3, escaped; of GraphQL: /graphql
@@ -37,32 +36,35 @@ type Recorded struct {
 	Text    string          `json:"text,omitempty"`    // the answer's body, if it is not JSON
 }
 
-// recorder writes a file for each answer and each webhook, unless there is already one of the same shape:
+// Recorder writes a file for each answer and each webhook, unless there is already one of the same shape:
 // same route, status, keys and kinds of values. Several processes may write into one folder at once.
-type recorder struct {
-	dir  string
-	mu   sync.Mutex
-	seen map[string]bool
+// A nil Recorder records nothing.
+type Recorder struct {
+	dir    string
+	log    zerolog.Logger
+	caller func(*http.Request) string
+	mu     sync.Mutex
+	seen   map[string]bool
 }
 
-// newRecorder creates the folder. Without a folder it returns nil, and a nil recorder records nothing.
-func newRecorder(dir string) (*recorder, error) {
+// New creates the folder, or returns nil without one. Caller returns the kind of the sender of a request, for Record.By.
+func New(dir string, log zerolog.Logger, caller func(*http.Request) string) (*Recorder, error) {
 	if dir == "" {
 		return nil, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create folder of records: %w", err)
 	}
-	return &recorder{dir: dir, seen: map[string]bool{}}, nil
+	return &Recorder{dir: dir, log: log, caller: caller, seen: map[string]bool{}}, nil
 }
 
 // keep writes a record. Route is the pattern of its path.
-func (b *recorder) keep(route string, r Recorded) error {
+func (b *Recorder) keep(route string, r Record) error {
 	key := strings.Join([]string{
 		r.Kind, r.Method, route, r.Event, r.By, fmt.Sprint(r.Status), queryKeys(r.Query), headerKeys(r.Header), shapeOf(r.Request), shapeOf(r.Body), r.Text,
 	}, "\x00")
 	if r.Kind == "graphql" {
-		var q query
+		var q struct{ Query string }
 		if json.Unmarshal(r.Request, &q) == nil {
 			key += "\x00" + q.Query
 		}
@@ -86,9 +88,13 @@ func (b *recorder) keep(route string, r Recorded) error {
 	return git.WriteFile(name, raw)
 }
 
-// record returns a handler whose requests and answers are recorded.
-func (s *Sim) record(next http.HandlerFunc, route func(*http.Request) string) http.HandlerFunc {
-	if s.records == nil {
+// maxRequest is the maximum length of the body of a request to be recorded.
+const maxRequest = 64 << 20
+
+// Handler returns a handler that records the requests of another one and its answers. Route returns the pattern of a
+// request's path.
+func (b *Recorder) Handler(next http.HandlerFunc, route func(*http.Request) string) http.HandlerFunc {
+	if b == nil {
 		return next
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -103,9 +109,9 @@ func (s *Sim) record(next http.HandlerFunc, route func(*http.Request) string) ht
 		if t.foreign {
 			return
 		}
-		rec := Recorded{
+		rec := Record{
 			Kind: "rest", Method: r.Method, Path: strings.TrimPrefix(r.URL.EscapedPath(), "/api/v3"), Query: r.URL.RawQuery,
-			By: callerKind(r), Request: jsonOrNil(body), Status: t.status, Header: w.Header().Clone(), Body: jsonOrNil(t.body.Bytes()),
+			By: b.caller(r), Request: jsonOrNil(body), Status: t.status, Header: w.Header().Clone(), Body: jsonOrNil(t.body.Bytes()),
 		}
 		if rec.Body == nil {
 			rec.Text = t.body.String()
@@ -113,21 +119,19 @@ func (s *Sim) record(next http.HandlerFunc, route func(*http.Request) string) ht
 		if r.URL.Path == "/api/graphql" {
 			rec.Kind, rec.Path = "graphql", "/graphql"
 		}
-		if err := s.records.keep(route(r), rec); err != nil {
-			s.log.Error().Err(err).Msg("failed to record an answer")
+		if err := b.keep(route(r), rec); err != nil {
+			b.log.Error().Err(err).Msg("failed to record an answer")
 		}
 	}
 }
 
-// hookRecorder returns a function that records a webhook before it is sent.
-func (b *recorder) hookRecorder(log zerolog.Logger) func(*delivery.Delivery) {
-	return func(d *delivery.Delivery) {
-		if b == nil {
-			return
-		}
-		if err := b.keep(d.Event, Recorded{Kind: "webhook", Event: d.Event, Header: d.ReqHeader, Body: jsonOrNil(d.Payload)}); err != nil {
-			log.Error().Err(err).Msg("failed to record a webhook")
-		}
+// Webhook records a webhook.
+func (b *Recorder) Webhook(event string, header http.Header, payload []byte) {
+	if b == nil {
+		return
+	}
+	if err := b.keep(event, Record{Kind: "webhook", Event: event, Header: header, Body: jsonOrNil(payload)}); err != nil {
+		b.log.Error().Err(err).Msg("failed to record a webhook")
 	}
 }
 
@@ -139,8 +143,8 @@ type tee struct {
 	foreign bool // the content comes from a test
 }
 
-// disown excludes an answer from the records because its content comes from a test.
-func disown(w http.ResponseWriter) {
+// Discard excludes an answer from the records because its content comes from a test.
+func Discard(w http.ResponseWriter) {
 	if t, ok := w.(*tee); ok {
 		t.foreign = true
 	}
@@ -156,20 +160,6 @@ func (t *tee) WriteHeader(status int) {
 func (t *tee) Write(p []byte) (int, error) {
 	t.body.Write(p)
 	return t.ResponseWriter.Write(p)
-}
-
-func callerKind(r *http.Request) string {
-	cred, ok := credential(r)
-	switch {
-	case !ok:
-		return "nobody"
-	case strings.HasPrefix(cred, "ghp_"):
-		return "user"
-	case !strings.HasPrefix(cred, "gh") && strings.Count(cred, ".") == 2:
-		return "app"
-	default:
-		return "installation"
-	}
 }
 
 func jsonOrNil(body []byte) json.RawMessage {
