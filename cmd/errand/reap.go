@@ -49,7 +49,7 @@ func (f *reapFlags) run(ctx context.Context, w world) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tools.Close()) }()
-	plan, err := tools.Fleet().ReapPlan(ctx, fleet.ReapOptions{Looked: true, All: f.all})
+	plan, err := tools.Fleet().ReapPlan(ctx, fleet.ReapOptions{Reviewed: true, All: f.all})
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,8 +55,8 @@ func (s AcquireSpec) withDefaults() AcquireSpec {
 const (
 	// maxLives is the number of consecutive unusable VMs after which one call gives up.
 	maxLives = 5
-	// lookAgain is the interval of checks after an unknown outcome, because a create may take effect late.
-	lookAgain = 5 * time.Second
+	// unknownRecheck is the interval of checks after an unknown outcome, because a create may take effect late.
+	unknownRecheck = 5 * time.Second
 )
 
 // errLifeOver reports that a row ended while a caller waited for it, so that the next generation is due.
@@ -122,14 +121,14 @@ func (f *Fleet) intend(ctx context.Context, spec AcquireSpec) (intent, error) {
 	if err != nil {
 		return intent{}, err
 	}
-	if spare, ok := f.spareFor(ctx, rows, spec); ok {
-		row, err := f.rebuildIntent(ctx, in, spare)
+	if spare, ok := f.standby.spareFor(ctx, rows, spec); ok {
+		row, err := f.standby.rebuildIntent(ctx, in, spare)
 		if !errors.Is(err, vm.ErrOver) {
 			return intent{Row: row}, asNoCapacity(err)
 		}
 	}
 	row, err := f.rows.Intend(ctx, in, f.caps())
-	if f.makeRoom(ctx, rows, err) {
+	if f.standby.makeRoom(ctx, rows, err) {
 		row, err = f.rows.Intend(ctx, in, f.caps())
 	}
 	if errors.Is(err, vm.ErrOver) { // another caller was faster
@@ -145,14 +144,6 @@ func asNoCapacity(err error) error {
 		return &NoCapacityError{Reason: limit.Reason, Cause: limit}
 	}
 	return err
-}
-
-// caps returns the caps for this provider. VMs that cost nothing are only limited in number.
-func (f *Fleet) caps() vm.Caps {
-	if _, ok := f.market(); ok {
-		return f.cfg.Caps
-	}
-	return vm.Caps{VMs: f.cfg.Caps.VMs}
 }
 
 // newIntent returns the intent to store; for a [Market] with the highest price among its possible offers.
@@ -172,71 +163,13 @@ func (f *Fleet) newIntent(ctx context.Context, spec AcquireSpec, gen int) (vm.In
 	}
 	in.NotAfter = now.Add(f.cfg.MaxAge).UTC().Truncate(time.Second)
 	in.Labels[LabelNotAfter] = strconv.FormatInt(in.NotAfter.Unix(), 10)
-	offers, err := f.offers(ctx, spec)
+	offers, err := f.orders.offers(ctx, spec)
 	if err != nil {
 		return vm.Intent{}, err
 	}
 	in.MicroHour, in.Currency = dearest(offers)
 	in.Paid = f.cfg.Paid
 	return in, nil
-}
-
-// offers returns the offers that may be ordered for a spec. If there are none the error is a *[NoCapacityError].
-func (f *Fleet) offers(ctx context.Context, spec AcquireSpec) ([]Offer, error) {
-	market, ok := f.market()
-	if !ok {
-		return nil, nil
-	}
-	all, err := market.Offers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	w, want := wish{needs: spec.Needs}, f.candidates(spec)
-	switch {
-	case spec.FromImage:
-		w.image, err = f.lastingImage(ctx, spec.Image)
-	case spec.Image != "": // an image made by the fleet requires its disk size; other images are names that only the provider knows
-		if w.image, err = f.image(ctx, spec.Image); errors.Is(err, ErrNotFound) {
-			err = nil
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	refused := maps.Clone(f.refused)
-	f.mu.Unlock()
-	use, not := choose(all, want, w, refused, f.cfg.Now())
-	if len(use) == 0 {
-		return nil, noneLeft(not, errNoCandidate)
-	}
-	return use, nil
-}
-
-func (f *Fleet) candidates(spec AcquireSpec) []Candidate {
-	if len(spec.Candidates) > 0 {
-		return spec.Candidates
-	}
-	return f.cfg.Candidates
-}
-
-// errNoCandidate is the cause if the provider was not called at all.
-var errNoCandidate = errors.New("no candidate is left")
-
-// noneLeft returns an error that explains why no candidate is suitable.
-func noneLeft(not []string, cause error) error {
-	const most = 4
-	if len(not) > most {
-		not = append(slices.Clone(not[:most]), fmt.Sprintf("and %d more", len(not)-most))
-	}
-	reason := "no type of VM is configured"
-	if len(not) > 0 {
-		reason = not[0]
-		for _, n := range not[1:] {
-			reason += "; " + n
-		}
-	}
-	return &NoCapacityError{Reason: reason, Cause: cause}
 }
 
 // bringUp waits until a row's VM is usable and performs the missing steps.
@@ -261,7 +194,7 @@ func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, e
 		if err := f.pause(ctx, f.cfg.Tick); err != nil {
 			return VM{}, fmt.Errorf("wait for VM %s (%s): %w", row.Name, row.Phase, err)
 		}
-		if err := f.poll(ctx); err != nil && ctx.Err() == nil {
+		if err := f.starts.poll(ctx); err != nil && ctx.Err() == nil {
 			f.cfg.Log.Warn().Err(err).Msg("failed to check VMs; retrying")
 		}
 		next, err := f.rows.Get(ctx, row.Name)
@@ -274,12 +207,12 @@ func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, e
 
 // inUse returns the VM of a row in use, if it still exists.
 func (f *Fleet) inUse(ctx context.Context, row vm.Row) (VM, error) {
-	server, err := f.get(ctx, row.Name, freshFor)
+	server, err := f.inventory.get(ctx, row.Name, freshFor)
 	for errors.Is(err, ErrMissing) {
 		if err := f.wait(ctx, f.lossAfter()); err != nil {
 			return VM{}, err
 		}
-		server, err = f.get(ctx, row.Name, freshFor)
+		server, err = f.inventory.get(ctx, row.Name, freshFor)
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -291,7 +224,7 @@ func (f *Fleet) inUse(ctx context.Context, row vm.Row) (VM, error) {
 		_, _, err = f.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(server.Ended), Detail: server.Detail})
 		return VM{}, errors.Join(errLifeOver, err)
 	case server.State == StateOff:
-		return f.wakeInPlace(ctx, row)
+		return f.suspension.wakeInPlace(ctx, row)
 	}
 	return server, nil
 }
@@ -307,40 +240,16 @@ func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (vm.Row
 			return row, fmt.Errorf("create user data of VM %s: %w", row.Name, err)
 		}
 	}
-	server, err := f.order(ctx, row, want, spec)
+	server, err := f.orders.order(ctx, row, want, spec)
 	switch {
 	case err == nil:
-		return f.made(ctx, row, server)
+		return f.starts.made(ctx, row, server)
 	case errors.Is(err, ErrUnknownOutcome):
 		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("unknown whether the VM was created; checking again")
-		return row, f.pause(ctx, max(lookAgain-f.cfg.Tick, 0))
+		return row, f.pause(ctx, max(unknownRecheck-f.cfg.Tick, 0))
 	case errors.Is(err, ErrEnded), errors.Is(err, ErrNameTaken), row.Rebuilds != "" && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)):
-		return f.giveUp(ctx, row, ReasonCreateFailed, err)
+		return f.starts.giveUp(ctx, row, ReasonCreateFailed, err)
 	default:
 		return row, err
 	}
-}
-
-// made stores the VM that the provider created.
-func (f *Fleet) made(ctx context.Context, row vm.Row, server VM) (vm.Row, error) {
-	e := vm.Event{
-		Kind: vm.Made, ID: server.ID, Type: server.Kind, Location: server.Location, CreatedAt: server.CreatedAt,
-		Usable: f.cfg.Contact == nil && server.State == StateRunning,
-	}
-	if _, ok := f.market(); ok {
-		e.MicroHour, e.Currency, e.Paid = server.MicroHour, server.Currency, f.cfg.Paid
-	}
-	f.remember(server)
-	f.mu.Lock()
-	f.coming[server.Name] = server
-	f.mu.Unlock()
-	row, _, err := f.apply(ctx, row.Name, e)
-	return row, err
-}
-
-// giveUp ends a row whose VM does not come up.
-func (f *Fleet) giveUp(ctx context.Context, row vm.Row, why Reason, cause error) (vm.Row, error) {
-	f.cfg.Log.Warn().Err(cause).Str("vm", row.Name).Str("reason", string(why)).Msg("VM given up")
-	row, _, err := f.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(why), Detail: cause.Error()})
-	return row, err
 }

@@ -1,6 +1,8 @@
 package fleet
 
-import "time"
+import (
+	"time"
+)
 
 // A Choice is a candidate with the provider's offer for it.
 type Choice struct {

@@ -39,61 +39,6 @@ const (
 	codeSetUp     = 70
 )
 
-// greetFor limits one first contact. A VM that does not respond is retried at the next check.
-const greetFor = 30 * time.Second
-
-// greet makes the first contact, unless the configuration has none.
-func (f *Fleet) greet(ctx context.Context, row vm.Row, server VM) error {
-	var pins []string
-	if f.cfg.Contact != nil {
-		dressed, err := f.withRow(server, row)
-		if err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(ctx, greetFor)
-		defer cancel()
-		pins, err = f.cfg.Contact.Greet(ctx, row, dressed.Endpoint, func(ctx context.Context, pins []string) error {
-			// A VM that accepts our key is running, even if the provider has not reported it yet.
-			_, _, runsErr := f.apply(ctx, row.Name, vm.Event{Kind: vm.Runs})
-			_, _, err := f.apply(ctx, row.Name, vm.Event{Kind: vm.Pinned, Pins: pins})
-			return errors.Join(runsErr, err)
-		})
-		if err != nil {
-			return f.notMet(ctx, row, err)
-		}
-	}
-	if _, _, err := f.apply(ctx, row.Name, vm.Event{Kind: vm.Runs}); err != nil {
-		return err
-	}
-	server.State = StateRunning
-	f.remember(server) // before the event, which wakes callers who would otherwise ask the provider
-	_, up, err := f.apply(ctx, row.Name, vm.Event{Kind: vm.Up, Pins: pins})
-	if !up || err != nil {
-		f.forgetFacts(row.Name)
-	}
-	return err
-}
-
-// notMet records why a first contact failed: the VM may still be booting, or never become usable.
-func (f *Fleet) notMet(ctx context.Context, row vm.Row, cause error) error {
-	f.cfg.Log.Debug().Err(cause).Str("vm", row.Name).Msg("first contact")
-	f.mu.Lock()
-	f.unmet[row.Name] = cause
-	f.mu.Unlock()
-	if !errors.Is(cause, ErrSetUp) {
-		return nil
-	}
-	_, err := f.giveUp(ctx, row, ReasonUnusable, cause)
-	return err
-}
-
-// whyUnmet returns the error of the last first contact, nil if there was none.
-func (f *Fleet) whyUnmet(name string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.unmet[name]
-}
-
 // SSHContact makes the first contact over SSH: as root with the host key given to the VM, which it immediately replaces
 // by one generated on the VM that nobody else has seen; then as the working user.
 type SSHContact struct {

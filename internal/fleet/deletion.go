@@ -10,6 +10,30 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
+// A deleter deletes VMs. It repeats a deletion until the provider confirms it.
+type deleter struct {
+	*core
+	inventory *inventory
+
+	deleting sync.Mutex // held by the pass that deletes VMs in the background
+
+	mu      sync.Mutex
+	ending  map[string]chan struct{} // VMs that are being deleted
+	retries map[string]retry         // retries of deletions, by VM
+}
+
+func newDeleter(c *core, v *inventory) *deleter {
+	d := &deleter{core: c, inventory: v, ending: map[string]chan struct{}{}, retries: map[string]retry{}}
+	v.onForget = append(v.onForget, d.forgetRetries)
+	return d
+}
+
+func (d *deleter) forgetRetries(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.retries, name)
+}
+
 // deletesAtOnce is the number of VMs that the poller deletes concurrently. Each takes at least some seconds.
 const deletesAtOnce = 4
 
@@ -21,38 +45,38 @@ type retry struct {
 
 // deleteInBackground starts deleting the VMs to delete, unless that is in progress. It does not wait, so that deletions
 // do not delay VMs that come up; for tests with their own clock it does.
-func (f *Fleet) deleteInBackground(ctx context.Context, wait *sync.WaitGroup) {
-	if f.cfg.Sleep != nil {
-		_ = f.deleteDue(ctx, false)
+func (d *deleter) deleteInBackground(ctx context.Context, wait *sync.WaitGroup) {
+	if d.cfg.Sleep != nil {
+		_ = d.deleteDue(ctx, false)
 		return
 	}
-	if !f.deleting.TryLock() {
+	if !d.deleting.TryLock() {
 		return
 	}
 	wait.Go(func() {
-		defer f.deleting.Unlock()
-		_ = f.deleteDue(ctx, false)
+		defer d.deleting.Unlock()
+		_ = d.deleteDue(ctx, false)
 	})
 }
 
 // deleteDue makes one pass over the rows whose VMs must be deleted and returns their number. With wait it waits for
 // deletions by other callers.
-func (f *Fleet) deleteDue(ctx context.Context, wait bool) (rows int) {
+func (d *deleter) deleteDue(ctx context.Context, wait bool) (rows int) {
 	within, cancel := context.WithTimeout(ctx, tryFor)
 	defer cancel()
-	all, err := f.rows.List(within)
-	group := f.group(deletesAtOnce)
+	all, err := d.rows.List(within)
+	group := d.group(deletesAtOnce)
 	var mu sync.Mutex
 	for _, row := range all {
-		if !f.mustDelete(row) {
+		if !d.mustDelete(row) {
 			continue
 		}
 		rows++
 		group.Go(func() error {
-			if f.deletes(row.Name) && !wait {
+			if d.deletes(row.Name) && !wait {
 				return nil
 			}
-			if sinkErr := f.advanceDeletion(within, row); sinkErr != nil {
+			if sinkErr := d.advanceDeletion(within, row); sinkErr != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				err = errors.Join(err, sinkErr)
@@ -62,43 +86,43 @@ func (f *Fleet) deleteDue(ctx context.Context, wait bool) (rows int) {
 	}
 	_ = group.Wait()
 	if err != nil && ctx.Err() == nil {
-		f.cfg.Log.Warn().Err(err).Msg("failed to delete VMs; retrying")
+		d.cfg.Log.Warn().Err(err).Msg("failed to delete VMs; retrying")
 	}
 	return rows
 }
 
 // mustDelete reports whether a row's VM must be deleted.
-func (f *Fleet) mustDelete(row vm.Row) bool {
-	return row.Phase == vm.Failed || row.Phase == vm.Deleting || row.Phase == vm.Asleep && row.EndedAt.IsZero() || f.spanEnds(row)
+func (d *deleter) mustDelete(row vm.Row) bool {
+	return row.Phase == vm.Failed || row.Phase == vm.Deleting || row.Phase == vm.Asleep && row.EndedAt.IsZero() || d.spanEnds(row)
 }
 
 // spanEnds reports whether the paid hour of a standby VM is about to end.
-func (f *Fleet) spanEnds(row vm.Row) bool {
-	now := f.cfg.Now()
-	return row.Spare && row.Phase == vm.Parked && !now.Before(SleepAt(row, now, f.margin(row)))
+func (d *deleter) spanEnds(row vm.Row) bool {
+	now := d.cfg.Now()
+	return row.Spare && row.Phase == vm.Parked && !now.Before(SleepAt(row, now, d.margin(row)))
 }
 
 // advanceDeletion advances a row whose VM must be deleted.
-func (f *Fleet) advanceDeletion(ctx context.Context, row vm.Row) error {
-	if ctx.Err() != nil || !f.deletes(row.Name) && !f.claimTry(row.Name) {
+func (d *deleter) advanceDeletion(ctx context.Context, row vm.Row) error {
+	if ctx.Err() != nil || !d.deletes(row.Name) && !d.claimTry(row.Name) {
 		return nil
 	}
-	if err := f.conclude(ctx, row.Name, Reason(row.Why), row.Phase == vm.Asleep); err != nil {
+	if err := d.conclude(ctx, row.Name, Reason(row.Why), row.Phase == vm.Asleep); err != nil {
 		return fmt.Errorf("delete VM %s: %w", row.Name, err)
 	}
-	f.forget(row.Name)
+	d.inventory.forget(row.Name)
 	return nil
 }
 
 // conclude ends a row and deletes its provider resources; with keepsImage and a suspended VM it keeps the image. Only
 // one caller at a time does this for a VM; later callers wait and do the rest.
-func (f *Fleet) conclude(ctx context.Context, name string, why Reason, keepsImage bool) error {
-	unlock, waited, err := f.lockDeletion(ctx, name)
+func (d *deleter) conclude(ctx context.Context, name string, why Reason, keepsImage bool) error {
+	unlock, waited, err := d.lockDeletion(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	row, err := f.rows.Get(ctx, name)
+	row, err := d.rows.Get(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -106,31 +130,31 @@ func (f *Fleet) conclude(ctx context.Context, name string, why Reason, keepsImag
 		return nil // the previous caller has deleted it
 	}
 	if !keepsImage || row.Phase != vm.Asleep {
-		if row, _, err = f.apply(ctx, name, vm.Event{Kind: vm.End, Why: string(why)}); err != nil {
+		if row, _, err = d.apply(ctx, name, vm.Event{Kind: vm.End, Why: string(why)}); err != nil {
 			return err
 		}
 	}
-	return f.finish(ctx, row)
+	return d.finish(ctx, row)
 }
 
 // lockDeletion waits until no other caller deletes the VM, and blocks others until unlock is called. It reports whether
 // it had to wait. Callers must lock before they end a row, because the poller deletes ended rows that are not locked.
-func (f *Fleet) lockDeletion(ctx context.Context, name string) (unlock func(), waited bool, err error) {
+func (d *deleter) lockDeletion(ctx context.Context, name string) (unlock func(), waited bool, err error) {
 	for {
-		f.mu.Lock()
-		other, busy := f.ending[name]
+		d.mu.Lock()
+		other, busy := d.ending[name]
 		if !busy {
 			done := make(chan struct{})
-			f.ending[name] = done
-			f.mu.Unlock()
+			d.ending[name] = done
+			d.mu.Unlock()
 			return func() {
-				f.mu.Lock()
-				defer f.mu.Unlock()
-				delete(f.ending, name)
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				delete(d.ending, name)
 				close(done)
 			}, waited, nil
 		}
-		f.mu.Unlock()
+		d.mu.Unlock()
 		waited = true
 		select {
 		case <-other:
@@ -141,22 +165,64 @@ func (f *Fleet) lockDeletion(ctx context.Context, name string) (unlock func(), w
 }
 
 // deletes reports whether a caller is deleting the VM now.
-func (f *Fleet) deletes(name string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.ending[name] != nil
+func (d *deleter) deletes(name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ending[name] != nil
 }
 
 // claimTry reports whether a deletion is due and postpones the next attempt.
-func (f *Fleet) claimTry(name string) bool {
+func (d *deleter) claimTry(name string) bool {
 	const longest = 5 * time.Minute
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now, r := f.cfg.Now(), f.retries[name]
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now, r := d.cfg.Now(), d.retries[name]
 	if now.Before(r.at) {
 		return false
 	}
-	r.at, r.n = now.Add(min(f.cfg.Tick<<min(r.n, 10), longest)), r.n+1
-	f.retries[name] = r
+	r.at, r.n = now.Add(min(d.cfg.Tick<<min(r.n, 10), longest)), r.n+1
+	d.retries[name] = r
 	return true
 }
+
+// releaseSpare deletes a standby VM to make room and reports whether it is gone.
+func (d *deleter) releaseSpare(ctx context.Context, rows []vm.Row) bool {
+	for _, row := range rows {
+		if row.Spare && row.Phase == vm.Parked {
+			err := d.release(ctx, row.Name, Reason(row.Why))
+			d.cfg.Log.Info().Err(err).Str("vm", row.Name).Msg("spare VM released to make room")
+			if err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// delete deletes the listed VM and no other of its name.
+func (d *deleter) delete(ctx context.Context, vm VM, why Reason) error {
+	if market, ok := d.market(); ok && vm.ID != "" {
+		return market.DeleteByID(ctx, vm.ID, why)
+	}
+	return d.provider.Delete(ctx, vm.Name, why)
+}
+
+// end ends a row and deletes its provider resources without keeping the VM for another task.
+func (d *deleter) end(ctx context.Context, name string, why Reason) error {
+	d.inventory.forget(name)
+	return d.conclude(ctx, name, why, false)
+}
+
+// keeps reports whether a released VM should be kept for the next task of its repository.
+func (d *deleter) keeps(row vm.Row, why Reason) bool {
+	if _, ok := d.provider.(Rebuilder); !ok || !d.cfg.Pool.Reuse || row.Spare || row.Repo == 0 {
+		return false
+	}
+	if why != ReasonDone && why != ReasonCancelled || !row.Phase.Usable() || row.Phase == vm.Sleeping {
+		return false
+	}
+	now := d.cfg.Now()
+	return SleepAt(row, now, d.margin(row)).Sub(now) >= min(spareFrom, row.Paid/4)
+}
+
+func (d *deleter) margin(row vm.Row) time.Duration { return Margin(row.Paid, d.cfg.Tick, 0) }

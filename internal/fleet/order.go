@@ -4,26 +4,98 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/errand-bot/errand/state/vm"
 )
 
+// An orderer orders VMs of the provider, one candidate after the other.
+type orderer struct {
+	*core
+	images   *imageStore
+	limit    *accountLimit
+	deletion *deleter
+
+	mu      sync.Mutex
+	refused map[Candidate]deny // recent refusals by the provider
+}
+
+// offers returns the offers that may be ordered for a spec. If there are none the error is a *[NoCapacityError].
+func (o *orderer) offers(ctx context.Context, spec AcquireSpec) ([]Offer, error) {
+	market, ok := o.market()
+	if !ok {
+		return nil, nil
+	}
+	all, err := market.Offers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w, want := wish{needs: spec.Needs}, o.candidates(spec)
+	switch {
+	case spec.FromImage:
+		w.image, err = o.images.lastingImage(ctx, spec.Image)
+	case spec.Image != "": // an image made by the fleet requires its disk size; other images are names that only the provider knows
+		if w.image, err = o.images.image(ctx, spec.Image); errors.Is(err, ErrNotFound) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	refused := maps.Clone(o.refused)
+	o.mu.Unlock()
+	use, not := choose(all, want, w, refused, o.cfg.Now())
+	if len(use) == 0 {
+		return nil, noneLeft(not, errNoCandidate)
+	}
+	return use, nil
+}
+
+func (o *orderer) candidates(spec AcquireSpec) []Candidate {
+	if len(spec.Candidates) > 0 {
+		return spec.Candidates
+	}
+	return o.cfg.Candidates
+}
+
+// errNoCandidate is the cause if the provider was not called at all.
+var errNoCandidate = errors.New("no candidate is left")
+
+// noneLeft returns an error that explains why no candidate is suitable.
+func noneLeft(not []string, cause error) error {
+	const most = 4
+	if len(not) > most {
+		not = append(slices.Clone(not[:most]), fmt.Sprintf("and %d more", len(not)-most))
+	}
+	reason := "no type of VM is configured"
+	if len(not) > 0 {
+		reason = not[0]
+		for _, n := range not[1:] {
+			reason += "; " + n
+		}
+	}
+	return &NoCapacityError{Reason: reason, Cause: cause}
+}
+
 // order makes the call that may cost money. After a refusal because of an account limit, it only tries candidates with
 // fewer CPUs than the refused one: the limit may be one on CPUs.
-func (f *Fleet) order(ctx context.Context, row vm.Row, want Spec, spec AcquireSpec) (VM, error) {
+func (o *orderer) order(ctx context.Context, row vm.Row, want Spec, spec AcquireSpec) (VM, error) {
 	if row.Rebuilds != "" {
-		rebuilder, ok := f.provider.(Rebuilder)
+		rebuilder, ok := o.provider.(Rebuilder)
 		if !ok {
 			return VM{}, fmt.Errorf("%w: this provider cannot rebuild VMs", ErrInvalid)
 		}
 		return rebuilder.Rebuild(ctx, row.Rebuilds, want)
 	}
-	if _, ok := f.market(); !ok {
-		return f.provider.Create(ctx, want)
+	if _, ok := o.market(); !ok {
+		return o.provider.Create(ctx, want)
 	}
-	offers, err := f.offers(ctx, spec)
+	offers, err := o.offers(ctx, spec)
 	if err != nil {
 		return VM{}, err
 	}
@@ -35,17 +107,17 @@ func (f *Fleet) order(ctx context.Context, row vm.Row, want Spec, spec AcquireSp
 			continue
 		}
 		want.Offer = offer
-		vm, err := f.createWithRoom(ctx, want)
+		vm, err := o.createWithRoom(ctx, want)
 		switch {
 		case errors.Is(err, ErrNoCapacity):
-			f.deny(ctx, Candidate{offer.Type, offer.Location}, err)
+			o.deny(ctx, Candidate{offer.Type, offer.Location}, err)
 			not = append(not, fmt.Sprintf("%s has none now", Candidate{offer.Type, offer.Location}))
 		case errors.Is(err, ErrQuota):
-			f.reportLimit(err)
+			o.limit.reached(err)
 			limit, below = err, offer.VCPU
 		default:
 			if err == nil && limit == nil {
-				f.clearLimit()
+				o.limit.clear()
 			}
 			return vm, err
 		}
@@ -57,64 +129,37 @@ func (f *Fleet) order(ctx context.Context, row vm.Row, want Spec, spec AcquireSp
 }
 
 // createWithRoom creates a VM. While an account limit is reached it releases one standby VM after another.
-func (f *Fleet) createWithRoom(ctx context.Context, want Spec) (VM, error) {
+func (o *orderer) createWithRoom(ctx context.Context, want Spec) (VM, error) {
 	for {
-		vm, err := f.provider.Create(ctx, want)
+		vm, err := o.provider.Create(ctx, want)
 		if !errors.Is(err, ErrQuota) {
 			return vm, err
 		}
-		rows, rowsErr := f.rows.List(ctx)
-		if rowsErr != nil || !f.releaseSpare(ctx, rows) {
+		rows, rowsErr := o.rows.List(ctx)
+		if rowsErr != nil || !o.deletion.releaseSpare(ctx, rows) {
 			return VM{}, errors.Join(err, rowsErr)
 		}
 	}
 }
 
-// releaseSpare deletes a standby VM to make room and reports whether it is gone.
-func (f *Fleet) releaseSpare(ctx context.Context, rows []vm.Row) bool {
-	for _, row := range rows {
-		if row.Spare && row.Phase == vm.Parked {
-			err := f.Release(ctx, row.Name, Reason(row.Why))
-			f.cfg.Log.Info().Err(err).Str("vm", row.Name).Msg("spare VM released to make room")
-			if err == nil {
-				return true
-			}
-		}
+// deny records that the provider has no capacity for a candidate.
+func (o *orderer) deny(ctx context.Context, c Candidate, why error) {
+	now := o.cfg.Now()
+	o.mu.Lock()
+	o.refused[c] = deny{now, "no capacity"}
+	o.mu.Unlock()
+	o.cfg.Log.Warn().Err(why).Str("type", c.Type).Str("location", c.Location).Msg("the provider currently has no VM of this kind")
+	if err := o.store.SetFact(ctx, factRefused, []byte(now.UTC().Format(time.RFC3339))); err != nil {
+		o.cfg.Log.Warn().Err(err).Msg("failed to record that capacity was refused") // the next refusal is recorded again
 	}
-	return false
 }
 
-// Kind and ID of the alarm for a reached account limit, and how long the alarm lasts after the last refusal.
-const (
-	alarmAccount = "account"
-	alarmLimit   = "limit"
-	limitStands  = time.Hour
-)
-
-// accountLimit is the state of the account limit.
-type accountLimit struct {
-	alarm Alarm     // its Kind is empty if there is no alarm
-	last  time.Time // the last refusal
-}
-
-// reportLimit raises the alarm for a reached account limit.
-func (f *Fleet) reportLimit(cause error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now, since := f.cfg.Now(), f.limit.alarm.Since
-	if f.limit.alarm.Kind == "" || now.Sub(f.limit.last) >= limitStands {
-		since = now
-		f.cfg.Log.Error().Err(cause).Msg("the provider's limit for this account is reached")
+// scarce reports whether capacity was refused recently.
+func (o *orderer) scarce(ctx context.Context) bool {
+	value, err := o.store.Fact(ctx, factRefused)
+	if err != nil || value == nil {
+		return false
 	}
-	f.limit = accountLimit{last: now, alarm: Alarm{
-		Kind: alarmAccount, ID: alarmLimit, Since: since,
-		Why: fmt.Sprintf("the provider's limit for this account is reached (%s): request a higher limit, or set `limits.vms` so that errand stays below it", shorten(cause)),
-	}}
-}
-
-// clearLimit clears the alarm after a successful order.
-func (f *Fleet) clearLimit() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.limit = accountLimit{}
+	at, err := time.Parse(time.RFC3339, string(value))
+	return err == nil && o.cfg.Now().Sub(at) < insuredFor
 }

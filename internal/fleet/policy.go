@@ -6,10 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -140,59 +138,6 @@ func (cfg Config) withDefaults(market bool) Config {
 	return cfg
 }
 
-// A Fleet manages the VMs of one deployment. It is safe for concurrent use. A restart loses only sightings and cached
-// data.
-type Fleet struct {
-	provider Provider
-	rows     Rows
-	store    Store
-	cfg      Config
-	pool     *remote.Pool
-
-	polling  sync.Mutex    // held by the caller that checks the provider for all
-	deleting sync.Mutex    // held by the pass that deletes VMs in the background
-	listing  chan struct{} // has an element while a caller lists images for all
-
-	mu      sync.Mutex
-	polled  time.Time                // time of the last poll
-	checked time.Time                // time of the last check of VMs that are coming up
-	coming  map[string]VM            // VMs that are coming up, by name
-	recheck retry                    // retry of a failed check
-	listed  []Image                  // the last list of images
-	read    time.Time                // time of that list
-	ending  map[string]chan struct{} // VMs that are being deleted
-	money   string                   // currency of the account
-	// usable is the last image found usable, at usableAt.
-	usable   Image
-	usableAt time.Time
-	changed  chan struct{}       // closed and replaced when a row changes
-	refused  map[Candidate]deny  // recent refusals by the provider
-	retries  map[string]retry    // retries of deletions, by VM
-	seen     map[string]sawVM    // cached facts of a [Market]
-	sighted  map[string]sighting // by the reapers
-	alarms   map[string]Alarm
-	unread   map[string]int // consecutive passes in which the list of a kind was unreadable
-	limit    accountLimit
-	unmet    map[string]error     // error of the last first contact with a VM
-	missed   map[string]time.Time // since when the provider does not find a VM; see confirm
-}
-
-// New returns the fleet of a provider. The caller must close it.
-func New(p Provider, cfg Config) *Fleet {
-	_, market := p.(Market)
-	cfg = cfg.withDefaults(market)
-	f := &Fleet{
-		provider: p, rows: cfg.Rows, store: cfg.Store, cfg: cfg, changed: make(chan struct{}), listing: make(chan struct{}, 1),
-		coming: map[string]VM{}, ending: map[string]chan struct{}{}, refused: map[Candidate]deny{}, retries: map[string]retry{}, seen: map[string]sawVM{},
-		sighted: map[string]sighting{}, alarms: map[string]Alarm{}, unmet: map[string]error{}, missed: map[string]time.Time{}, unread: map[string]int{},
-	}
-	f.pool = remote.NewPool(cfg.SSH, f.endpoint, 0)
-	return f
-}
-
-// Close closes the connections. The VMs stay.
-func (f *Fleet) Close() { f.pool.Close() }
-
 // NoCapacityError explains why no VM is available. It matches [ErrNoCapacity] and its cause.
 type NoCapacityError struct {
 	// Reason is a clause for users.
@@ -258,31 +203,3 @@ func labelValue(owner string) string {
 	}, owner)
 	return strings.Trim(value[:min(len(value), maxNameLen)], "-_.")
 }
-
-// Client returns the live connection to a VM, connecting if necessary. The fleet owns the connection; callers must not
-// close it. ErrNotFound and ErrEnded are permanent.
-func (f *Fleet) Client(ctx context.Context, name string) (*remote.Client, error) {
-	return f.pool.Client(ctx, name)
-}
-
-// runnerSuffix marks the pool's connection of the runner's user. No VM name contains it.
-const runnerSuffix = "/runner"
-
-// RunnerClient is Client for the user that owns run records and the tether: that of FactRunnerLogin, or the agent's if
-// the VM has no other.
-func (f *Fleet) RunnerClient(ctx context.Context, name string) (*remote.Client, error) {
-	vm, err := f.Get(ctx, name)
-	if err != nil { // the agent's user cannot access the other's runs, so never substitute it
-		return nil, fmt.Errorf("connect to VM %s: %w", name, err)
-	}
-	if vm.Facts[FactRunnerLogin] != "" {
-		name += runnerSuffix
-	}
-	return f.pool.Client(ctx, name)
-}
-
-// Describe describes the fleet's VMs.
-func (f *Fleet) Describe(ctx context.Context) (Description, error) { return f.provider.Describe(ctx) }
-
-// lacks reports whether a safeguard is disabled.
-func (f *Fleet) lacks(s Safeguard) bool { return slices.Contains(f.cfg.Without, s) }

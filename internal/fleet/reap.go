@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/errand-bot/errand/state"
@@ -24,9 +25,9 @@ const maxReaped = 5
 
 // ReapOptions configure a plan. The zero value is for the automatic reaper.
 type ReapOptions struct {
-	// Looked states that a person reviews the plan: one sighting is sufficient, and the number of deletions is
+	// Reviewed states that a person reviews the plan: one sighting is sufficient, and the number of deletions is
 	// unlimited. The grace period still applies.
-	Looked bool
+	Reviewed bool
 	// All ignores the store: everything that has this deployment's label and is older than the grace period is deleted,
 	// unless a live row has it. It is for a lost store.
 	All bool
@@ -75,161 +76,98 @@ type sighting struct {
 	count int
 }
 
+// A reaper finds and deletes resources that nothing needs.
+type reaper struct {
+	*core
+	inventory *inventory
+	images    *imageStore
+	limit     *accountLimit
+	deletion  *deleter
+
+	mu      sync.Mutex
+	sighted map[string]sighting
+	alarms  map[string]Alarm
+	unread  map[string]int // consecutive passes in which the list of a kind was unreadable
+}
+
 // bakesFor is how long a VM without a task may stay in a phase, since an image may be baked in it.
 const bakesFor = 6 * time.Hour
 
-// survey is the input of one pass of the reapers.
-type survey struct {
-	at     time.Time
-	since  time.Time // time of the store's first VM; zero if it never had one
-	rows   []vm.Row
-	byName map[string]vm.Row
-	vms    []VM
-	images []Image
-	strays []Stray
-	tasks  map[state.TaskKey]*state.Task
-	opts   ReapOptions
-	// unlisted are the kinds whose list is incomplete and therefore empty here.
-	unlisted map[string]error
-}
-
-// ReapPlan examines all resources and returns those to delete with the reasons, without acting. Each kind is judged by
-// its own complete list: if the list of a kind could not be read nothing of this kind is deleted, and other kinds are
-// not affected. It returns an error if the store cannot be read. Each call counts as a sighting.
-func (f *Fleet) ReapPlan(ctx context.Context, opts ReapOptions) (ReapPlan, error) {
-	s, err := f.survey(ctx, opts)
+// newPlan implements [Fleet.ReapPlan].
+func (r *reaper) newPlan(ctx context.Context, opts ReapOptions) (ReapPlan, error) {
+	s, err := r.survey(ctx, opts)
 	if err != nil {
 		return ReapPlan{}, fmt.Errorf("plan what to reap: %w", err)
 	}
-	return f.plan(s), nil
+	return r.plan(s), nil
 }
 
 // plan judges a survey and raises the alarms.
-func (f *Fleet) plan(s survey) ReapPlan {
-	plan := ReapPlan{At: s.at, Alarms: f.alarming(s), Unlisted: s.unlisted}
-	sure := s.opts.Looked || s.opts.All
-	held := 0
-	f.mu.Lock()
+func (r *reaper) plan(s survey) ReapPlan {
+	plan := ReapPlan{At: s.at, Alarms: r.alarming(s), Unlisted: s.unlisted}
+	sure := s.opts.Reviewed || s.opts.All
+	surplus := 0
+	r.mu.Lock()
 	seen := map[string]sighting{}
-	for _, item := range slices.Concat(f.idleRows(s), f.orphanVMs(s), f.orphanImages(s), f.ourStrays(s)) {
+	for _, item := range slices.Concat(r.idleRows(s), r.orphanVMs(s), r.orphanImages(s), r.ourStrays(s)) {
 		if s.at.Before(item.After) {
 			plan.Wait = append(plan.Wait, item)
 			continue
 		}
 		key := item.Kind + " " + item.ID + " " + item.vm
-		sight, again := f.sighted[key]
+		sight, again := r.sighted[key]
 		if !again {
 			sight.first = s.at
 		}
 		sight.count++
 		seen[key] = sight
-		due := sure || sight.count >= 2 && s.at.Sub(sight.first) >= f.cfg.Grace
+		due := sure || sight.count >= 2 && s.at.Sub(sight.first) >= r.cfg.Grace
 		switch {
 		case due && (sure || len(plan.Delete) < maxReaped):
 			plan.Delete = append(plan.Delete, item)
 			continue
 		case due:
-			held++
+			surplus++
 		}
-		item.After = sight.first.Add(f.cfg.Grace)
+		item.After = sight.first.Add(r.cfg.Grace)
 		plan.Wait = append(plan.Wait, item)
 	}
-	for key, sight := range f.sighted { // a failed list does not change earlier sightings
+	for key, sight := range r.sighted { // a failed list does not change earlier sightings
 		if _, ok := seen[key]; !ok && s.unlisted[kindOf(key)] != nil {
 			seen[key] = sight
 		}
 	}
-	f.sighted = seen // resources that have an owner again, or are gone, start from zero
-	f.mu.Unlock()
-	if held > 0 {
+	r.sighted = seen // resources that have an owner again, or are gone, start from zero
+	r.mu.Unlock()
+	if surplus > 0 {
 		plan.Alarms = append(plan.Alarms, Alarm{
 			Kind: ReapVM, ID: "many", Since: s.at,
-			Why: fmt.Sprintf("%d more unowned resources than one pass may delete; check them with `errand reap --dry-run`", held),
+			Why: fmt.Sprintf("%d more unowned resources than one pass may delete; check them with `errand reap --dry-run`", surplus),
 		})
 	}
-	f.raise(plan.Alarms, s.unlisted)
+	r.raise(plan.Alarms, s.unlisted)
 	return plan
 }
 
-func (f *Fleet) survey(ctx context.Context, opts ReapOptions) (survey, error) {
-	s := survey{
-		at: f.cfg.Now(), opts: opts, byName: map[string]vm.Row{}, tasks: map[state.TaskKey]*state.Task{}, unlisted: map[string]error{},
-	}
-	// Read the lists first: resources created meanwhile have a row by the time the rows are read.
-	f.list(ctx, &s)
-	err := ctx.Err()
-	if err != nil {
-		return s, err
-	}
-	if s.since, err = f.rows.Since(ctx); err != nil {
-		return s, err
-	}
-	if s.rows, err = f.rows.List(ctx); err != nil {
-		return s, err
-	}
-	for _, row := range s.rows {
-		s.byName[row.Name] = row
-		if err := s.load(ctx, f.store, row.Task); err != nil {
-			return s, err
-		}
-	}
-	for _, server := range s.vms {
-		if err := s.load(ctx, f.store, ownerTask(server.Labels)); err != nil {
-			return s, err
-		}
-	}
-	for _, img := range s.images {
-		if err := s.load(ctx, f.store, ownerTask(img.Labels)); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
-
-// load reads a task once.
-func (s *survey) load(ctx context.Context, facts Store, key state.TaskKey) error {
-	if _, ok := s.tasks[key]; ok || key.IsZero() {
-		return nil
-	}
-	task, err := facts.Task(ctx, key)
-	s.tasks[key] = task
-	return err
-}
-
-// ownerTask returns the task in a label, zero if there is none.
-func ownerTask(labels map[string]string) state.TaskKey {
-	owner := []byte(labels[LabelOwner])
-	for i, c := range owner {
-		if c == '-' {
-			owner[i] = '/'
-		}
-	}
-	key, err := state.ParseTaskKey(string(owner))
-	if err != nil {
-		return state.TaskKey{}
-	}
-	return key
-}
-
 // idleRows returns rows whose VM is not needed or has reached its maximum age.
-func (f *Fleet) idleRows(s survey) (out []ReapItem) {
+func (r *reaper) idleRows(s survey) (out []ReapItem) {
 	for _, row := range s.rows {
 		if row.Phase == vm.Gone || row.Phase == vm.Deleting || row.Phase == vm.Failed {
 			continue
 		}
 		item := ReapItem{Kind: ReapRow, ID: row.Name, Name: row.Name, Reason: ReasonOrphan}
 		switch task := s.tasks[row.Task]; {
-		case f.delayed(row, task, s.at):
+		case r.delayed(row, task, s.at):
 			continue
 		case aged(row, s.at):
 			item.Why, item.Reason = "it reached its maximum age", ReasonLimit
-		case s.at.Sub(row.Since) < f.cfg.Grace && !(s.opts.Looked || s.opts.All):
+		case s.at.Sub(row.Since) < r.cfg.Grace && !(s.opts.Reviewed || s.opts.All):
 			continue
 		case row.Spare, row.Task.IsZero() && s.at.Sub(row.Since) < bakesFor: // a standby VM is deleted when its hour ends
 			continue
 		case row.Task.IsZero():
 			item.Why = "no task has it, and no image takes this long to bake"
-		case f.needed(row, task, s.at):
+		case r.needed(row, task, s.at):
 			continue
 		case task == nil:
 			item.Why = "the store has no task " + row.Task.String()
@@ -247,7 +185,7 @@ func (f *Fleet) idleRows(s survey) (out []ReapItem) {
 }
 
 // needed reports whether a row's task has its VM or is about to have it.
-func (f *Fleet) needed(row vm.Row, t *state.Task, now time.Time) bool {
+func (r *reaper) needed(row vm.Row, t *state.Task, now time.Time) bool {
 	switch {
 	case t == nil:
 		return false
@@ -262,14 +200,14 @@ func (f *Fleet) needed(row vm.Row, t *state.Task, now time.Time) bool {
 	case t.Run != nil, t.Waiting != nil:
 		return true // its launch brings it up
 	}
-	return now.Sub(row.Since) < max(f.cfg.Grace, unknownFor)
+	return now.Sub(row.Since) < max(r.cfg.Grace, unknownFor)
 }
 
 // orphanVMs returns this deployment's VMs without a live row.
-func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
+func (r *reaper) orphanVMs(s survey) (out []ReapItem) {
 	for _, server := range s.vms {
 		row, ok := s.byName[server.Name]
-		item := ReapItem{Kind: ReapVM, ID: server.Name, Name: server.Name, Reason: ReasonOrphan, After: server.CreatedAt.Add(f.cfg.Grace), vm: server.ID}
+		item := ReapItem{Kind: ReapVM, ID: server.Name, Name: server.Name, Reason: ReasonOrphan, After: server.CreatedAt.Add(r.cfg.Grace), vm: server.ID}
 		task := s.tasks[ownerTask(server.Labels)]
 		switch {
 		case ok && owns(row, server):
@@ -282,7 +220,7 @@ func (f *Fleet) orphanVMs(s survey) (out []ReapItem) {
 			continue // older than the store: see alarming
 		case !ok:
 			item.Why = "no row has it"
-		case row.Phase == vm.Gone && f.lacks(SafeguardTombstones):
+		case row.Phase == vm.Gone && r.lacks(SafeguardTombstones):
 			continue
 		case isAnother(row, server.ID):
 			item.Why = fmt.Sprintf("its row has another VM, %s: it was created late", row.ID)
@@ -302,7 +240,7 @@ func pastLabel(labels map[string]string, now time.Time) bool {
 }
 
 // orphanImages returns images of suspended VMs that no task will restore.
-func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
+func (r *reaper) orphanImages(s survey) (out []ReapItem) {
 	owned := map[string]bool{}
 	busy := map[string]bool{}
 	using := map[string]bool{}
@@ -327,7 +265,7 @@ func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
 			continue
 		case using[img.ID]:
 			continue // a VM is being created from it
-		case !s.opts.All && !img.Failed && (img.Labels[LabelKind] == ImageBase && !f.groupRemoved(img) || img.Labels[LabelKind] == ImageBaking):
+		case !s.opts.All && !img.Failed && (img.Labels[LabelKind] == ImageBase && !r.groupRemoved(img) || img.Labels[LabelKind] == ImageBaking):
 			continue // the baker keeps the newest ones
 		case !s.opts.All && (s.since.IsZero() || img.CreatedAt.Before(s.since)):
 			continue
@@ -336,29 +274,29 @@ func (f *Fleet) orphanImages(s survey) (out []ReapItem) {
 		switch {
 		case img.Failed:
 			why = "its creation failed"
-		case f.groupRemoved(img):
+		case r.groupRemoved(img):
 			why = fmt.Sprintf("it is a base image of the group %q, which is not configured", img.Labels[LabelGroup])
 		}
 		out = append(out, ReapItem{
-			Kind: ReapImage, ID: img.ID, Name: img.Labels[LabelOwner], Why: why, Reason: ReasonOrphan, After: img.CreatedAt.Add(f.cfg.Grace),
+			Kind: ReapImage, ID: img.ID, Name: img.Labels[LabelOwner], Why: why, Reason: ReasonOrphan, After: img.CreatedAt.Add(r.cfg.Grace),
 		})
 	}
 	return out
 }
 
 // groupRemoved reports whether an image is a base image of a group that is not configured.
-func (f *Fleet) groupRemoved(img Image) bool {
+func (r *reaper) groupRemoved(img Image) bool {
 	group := img.Labels[LabelGroup]
-	return img.Labels[LabelKind] == ImageBase && group != "" && f.cfg.BaseGroups != nil && !slices.Contains(f.cfg.BaseGroups, group)
+	return img.Labels[LabelKind] == ImageBase && group != "" && r.cfg.BaseGroups != nil && !slices.Contains(r.cfg.BaseGroups, group)
 }
 
 // ourStrays returns unused addresses, keys and other resources of this deployment.
-func (f *Fleet) ourStrays(s survey) (out []ReapItem) {
+func (r *reaper) ourStrays(s survey) (out []ReapItem) {
 	for _, stray := range s.strays {
 		if stray.Ours {
 			out = append(out, ReapItem{
 				Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Why: "nothing of this deployment uses it", Reason: ReasonOrphan,
-				After: stray.CreatedAt.Add(f.cfg.Grace), stray: stray,
+				After: stray.CreatedAt.Add(r.cfg.Grace), stray: stray,
 			})
 		}
 	}
@@ -367,7 +305,7 @@ func (f *Fleet) ourStrays(s survey) (out []ReapItem) {
 
 // alarming returns resources that no reaper changes: those without this deployment's label, and its own that are older
 // than the store.
-func (f *Fleet) alarming(s survey) (out []Alarm) {
+func (r *reaper) alarming(s survey) (out []Alarm) {
 	for _, kind := range slices.Sorted(maps.Keys(s.unlisted)) {
 		out = append(out, Alarm{
 			Kind: kind, ID: unlistedID, Since: s.at,
@@ -379,7 +317,7 @@ func (f *Fleet) alarming(s survey) (out []Alarm) {
 			out = append(out, Alarm{Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Since: s.at, Why: "it does not carry this deployment's label; errand never changes it, but it may cost money"})
 		}
 	}
-	out = append(out, f.delays(s)...)
+	out = append(out, r.delays(s)...)
 	if s.opts.All {
 		return out
 	}

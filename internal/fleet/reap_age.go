@@ -18,14 +18,14 @@ func aged(row vm.Row, now time.Time) bool {
 }
 
 // delayed reports whether a VM beyond its maximum age is kept for a while because it has its task's unsaved work.
-func (f *Fleet) delayed(row vm.Row, task *state.Task, now time.Time) bool {
-	return aged(row, now) && now.Before(row.NotAfter.Add(agedFor)) && row.Phase.Usable() && f.needed(row, task, now)
+func (r *reaper) delayed(row vm.Row, task *state.Task, now time.Time) bool {
+	return aged(row, now) && now.Before(row.NotAfter.Add(agedFor)) && row.Phase.Usable() && r.needed(row, task, now)
 }
 
 // delays returns the alarms about VMs whose deletion is delayed.
-func (f *Fleet) delays(s survey) (out []Alarm) {
+func (r *reaper) delays(s survey) (out []Alarm) {
 	for _, row := range s.rows {
-		if f.delayed(row, s.tasks[row.Task], s.at) {
+		if r.delayed(row, s.tasks[row.Task], s.at) {
 			out = append(out, Alarm{
 				Kind: ReapRow, ID: row.Name, Name: row.Name, Since: s.at,
 				Why: "it reached its maximum age, but has its task's unsaved work; it is deleted at " + row.NotAfter.Add(agedFor).UTC().Format(time.RFC3339),

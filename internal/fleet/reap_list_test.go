@@ -125,7 +125,7 @@ func TestEachKindIsReapedByItsOwnList(t *testing.T) {
 			if !slices.Equal(told, kinds) {
 				t.Errorf("told are %v, want %v", told, kinds)
 			}
-			plan, err := f.ReapPlan(t.Context(), fleet.ReapOptions{Looked: true, All: true})
+			plan, err := f.ReapPlan(t.Context(), fleet.ReapOptions{Reviewed: true, All: true})
 			if err != nil || len(plan.Unlisted) != len(kinds) {
 				t.Errorf("unlisted %v, %v", plan.Unlisted, err)
 			}
@@ -245,7 +245,7 @@ func TestNoVMIsLostByAFailingList(t *testing.T) {
 // TestYoungOrphansAreListed wants a plan to name what is too young to go, and when it will, and to delete none of it.
 func TestYoungOrphansAreListed(t *testing.T) {
 	t.Parallel()
-	for what, opts := range map[string]fleet.ReapOptions{"by itself": {}, "a person looks": {Looked: true}, "store lost": {All: true}} {
+	for what, opts := range map[string]fleet.ReapOptions{"by itself": {}, "a person looks": {Reviewed: true}, "store lost": {All: true}} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			f, a, c := orphanage(t)

@@ -94,7 +94,7 @@ func TestReapNeedsTwoSightings(t *testing.T) {
 	if got := reap(t, f, fleet.ReapOptions{}); got != "" {
 		t.Errorf("reaped %q at its first sight", got)
 	}
-	if got := reap(t, f, fleet.ReapOptions{Looked: true}); got != "vm "+name {
+	if got := reap(t, f, fleet.ReapOptions{Reviewed: true}); got != "vm "+name {
 		t.Errorf("a person has looked, and %q is reaped", got)
 	}
 }
@@ -122,7 +122,7 @@ func TestReapTriesAgain(t *testing.T) {
 	name := stray(m, c, "orphan", nil)
 	c.pass(time.Hour)
 	m.delErr = errors.New("locked")
-	plan, err := f.ReapPlan(t.Context(), fleet.ReapOptions{Looked: true})
+	plan, err := f.ReapPlan(t.Context(), fleet.ReapOptions{Reviewed: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestReapTriesAgain(t *testing.T) {
 		t.Errorf("gone is %v, error %v", gone, err)
 	}
 	m.delErr = nil
-	if got := reap(t, f, fleet.ReapOptions{Looked: true}); got != "vm "+name {
+	if got := reap(t, f, fleet.ReapOptions{Reviewed: true}); got != "vm "+name {
 		t.Errorf("reaped %q", got)
 	}
 }
@@ -190,7 +190,7 @@ func TestReapPastItsTime(t *testing.T) {
 	stray(m, c, "late", map[string]string{fleet.LabelNotAfter: fmt.Sprint(c.now().Add(time.Minute).Unix())})
 	stray(m, c, "odd", map[string]string{fleet.LabelNotAfter: "soon"})
 	c.pass(2 * time.Minute)
-	if got := reap(t, f, fleet.ReapOptions{Looked: true}); got != "vm late" {
+	if got := reap(t, f, fleet.ReapOptions{Reviewed: true}); got != "vm late" {
 		t.Errorf("reaped %q", got)
 	}
 }

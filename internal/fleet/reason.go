@@ -1,6 +1,8 @@
 package fleet
 
-import "github.com/errand-bot/errand/state"
+import (
+	"github.com/errand-bot/errand/state"
+)
 
 // A Reason is why a VM ended. The list is closed: status, log and metrics show these values, and the docs explain each.
 type Reason string

@@ -10,6 +10,14 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
+// standby keeps VMs beyond one task and gives them to others; see [Pool].
+type standby struct {
+	*core
+	inventory *inventory
+	deletion  *deleter
+	orders    *orderer
+}
+
 const (
 	// spareFrom is the minimum rest of its paid hour for which a VM is kept for another task.
 	spareFrom = 15 * time.Minute
@@ -37,24 +45,21 @@ func SleepAt(row vm.Row, now time.Time, margin time.Duration) time.Time {
 	return vm.SleepAt(row.CreatedAt, row.Paid, margin, now)
 }
 
-// Outlives reports whether a parked VM may be kept beyond its paid span, in case the provider has no capacity when its
-// task continues: capacity was refused in the last 24 h, the VM is among the `hetzner.insurance` oldest parked ones,
-// the caps allow another span, and the VM does not reach its maximum age soon, because its work is saved half a day
-// before that.
-func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
-	if f.cfg.Pool.Insurance <= 0 || !f.scarce(ctx) {
+// outlives implements [Fleet.Outlives].
+func (p *standby) outlives(ctx context.Context, name string) (bool, error) {
+	if p.cfg.Pool.Insurance <= 0 || !p.orders.scarce(ctx) {
 		return false, nil
 	}
-	rows, err := f.rows.List(ctx)
+	rows, err := p.rows.List(ctx)
 	if err != nil {
 		return false, err
 	}
-	row, ok := insured(rows, f.cfg.Pool.Insurance, name)
-	if !ok || f.nearsMaxAge(row) {
+	row, ok := insured(rows, p.cfg.Pool.Insurance, name)
+	if !ok || p.nearsMaxAge(row) {
 		return false, nil
 	}
 	var limit *vm.LimitError
-	if err := f.rows.SpanAllowed(ctx, row, f.caps()); errors.As(err, &limit) {
+	if err := p.rows.SpanAllowed(ctx, row, p.caps()); errors.As(err, &limit) {
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -63,22 +68,21 @@ func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
 }
 
 // nearsMaxAge reports whether a VM is close to its maximum age.
-func (f *Fleet) nearsMaxAge(row vm.Row) bool {
-	before := min(12*time.Hour, f.cfg.MaxAge/4)
-	return !row.NotAfter.IsZero() && !f.cfg.Now().Before(row.NotAfter.Add(-before))
+func (p *standby) nearsMaxAge(row vm.Row) bool {
+	before := min(12*time.Hour, p.cfg.MaxAge/4)
+	return !row.NotAfter.IsZero() && !p.cfg.Now().Before(row.NotAfter.Add(-before))
 }
 
-// SpanAllowed returns a *vm.LimitError if the caps forbid another paid span of a VM. A VM without a row or cost is
-// always allowed.
-func (f *Fleet) SpanAllowed(ctx context.Context, name string) error {
-	row, err := f.rows.Get(ctx, name)
+// spanAllowed implements [Fleet.SpanAllowed].
+func (p *standby) spanAllowed(ctx context.Context, name string) error {
+	row, err := p.rows.Get(ctx, name)
 	if errors.Is(err, vm.ErrNoRow) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return f.rows.SpanAllowed(ctx, row, f.caps())
+	return p.rows.SpanAllowed(ctx, row, p.caps())
 }
 
 // insured finds a VM among the n oldest ones that are parked for a task and cost money.
@@ -95,65 +99,29 @@ func insured(rows []vm.Row, n int, name string) (vm.Row, bool) {
 	return vm.Row{}, false
 }
 
-// deny records that the provider has no capacity for a candidate.
-func (f *Fleet) deny(ctx context.Context, c Candidate, why error) {
-	now := f.cfg.Now()
-	f.mu.Lock()
-	f.refused[c] = deny{now, "no capacity"}
-	f.mu.Unlock()
-	f.cfg.Log.Warn().Err(why).Str("type", c.Type).Str("location", c.Location).Msg("the provider currently has no VM of this kind")
-	if err := f.store.SetFact(ctx, factRefused, []byte(now.UTC().Format(time.RFC3339))); err != nil {
-		f.cfg.Log.Warn().Err(err).Msg("failed to record that capacity was refused") // the next refusal is recorded again
-	}
-}
-
-// scarce reports whether capacity was refused recently.
-func (f *Fleet) scarce(ctx context.Context) bool {
-	value, err := f.store.Fact(ctx, factRefused)
-	if err != nil || value == nil {
-		return false
-	}
-	at, err := time.Parse(time.RFC3339, string(value))
-	return err == nil && f.cfg.Now().Sub(at) < insuredFor
-}
-
-// keeps reports whether a released VM should be kept for the next task of its repository.
-func (f *Fleet) keeps(row vm.Row, why Reason) bool {
-	if _, ok := f.provider.(Rebuilder); !ok || !f.cfg.Pool.Reuse || row.Spare || row.Repo == 0 {
-		return false
-	}
-	if why != ReasonDone && why != ReasonCancelled || !row.Phase.Usable() || row.Phase == vm.Sleeping {
-		return false
-	}
-	now := f.cfg.Now()
-	return SleepAt(row, now, f.margin(row)).Sub(now) >= min(spareFrom, row.Paid/4)
-}
-
-func (f *Fleet) margin(row vm.Row) time.Duration { return Margin(row.Paid, f.cfg.Tick, 0) }
-
 // spareFor finds a standby VM for a spec: of the same repository, of a suitable kind, with the most time left.
-func (f *Fleet) spareFor(ctx context.Context, rows []vm.Row, spec AcquireSpec) (vm.Row, bool) {
-	if !f.cfg.Pool.Reuse || spec.FromImage {
+func (p *standby) spareFor(ctx context.Context, rows []vm.Row, spec AcquireSpec) (vm.Row, bool) {
+	if !p.cfg.Pool.Reuse || spec.FromImage {
 		return vm.Row{}, false
 	}
 	var best vm.Row
 	var left time.Duration
-	now := f.cfg.Now()
+	now := p.cfg.Now()
 	for _, row := range rows {
-		d := SleepAt(row, now, f.margin(row)).Sub(now)
+		d := SleepAt(row, now, p.deletion.margin(row)).Sub(now)
 		if row.Spare && row.Phase == vm.Parked && row.Repo == spec.Repo && d > left {
 			best, left = row, d
 		}
 	}
-	if best.Name == "" || !f.willDo(ctx, best, spec) {
+	if best.Name == "" || !p.willDo(ctx, best, spec) {
 		return vm.Row{}, false
 	}
 	return best, true
 }
 
 // willDo reports whether a standby VM's kind could be ordered for a spec. Sold-out kinds also count.
-func (f *Fleet) willDo(ctx context.Context, row vm.Row, spec AcquireSpec) bool {
-	market, ok := f.market()
+func (p *standby) willDo(ctx context.Context, row vm.Row, spec AcquireSpec) bool {
+	market, ok := p.market()
 	if !ok {
 		return false
 	}
@@ -161,35 +129,35 @@ func (f *Fleet) willDo(ctx context.Context, row vm.Row, spec AcquireSpec) bool {
 	if err != nil {
 		return false
 	}
-	use, _ := choose(offers, f.candidates(spec), wish{needs: spec.Needs}, nil, f.cfg.Now())
+	use, _ := choose(offers, p.orders.candidates(spec), wish{needs: spec.Needs}, nil, p.cfg.Now())
 	return slices.ContainsFunc(use, func(o Offer) bool { return o.Type == row.Kind && o.Location == row.Location })
 }
 
 // rebuildIntent stores that the new VM takes over a standby VM.
-func (f *Fleet) rebuildIntent(ctx context.Context, in vm.Intent, spare vm.Row) (vm.Row, error) {
+func (p *standby) rebuildIntent(ctx context.Context, in vm.Intent, spare vm.Row) (vm.Row, error) {
 	in.Rebuilds = spare.Name
-	f.forget(spare.Name)
-	return f.rows.Intend(ctx, in, f.caps())
+	p.inventory.forget(spare.Name)
+	return p.rows.Intend(ctx, in, p.caps())
 }
 
 // makeRoom frees a slot after the cap on VMs was reached: of a standby VM, of one that must be deleted anyway, or of
 // one whose end was not noticed yet.
-func (f *Fleet) makeRoom(ctx context.Context, rows []vm.Row, err error) bool {
+func (p *standby) makeRoom(ctx context.Context, rows []vm.Row, err error) bool {
 	var limit *vm.LimitError
 	if !errors.As(err, &limit) || limit.Limit != vm.LimitVMs {
 		return false
 	}
-	if f.releaseSpare(ctx, rows) || f.deleteDue(ctx, true) > 0 {
+	if p.deletion.releaseSpare(ctx, rows) || p.deletion.deleteDue(ctx, true) > 0 {
 		return true
 	}
-	vms, listErr := f.List(ctx)
+	vms, listErr := p.inventory.list(ctx)
 	if listErr != nil {
 		return false
 	}
 	room := false
 	for _, row := range rows {
 		if vm, ok := findListed(vms, row); ok && vm.State == StateEnded && !row.Phase.Over() {
-			failed, err := f.lose(ctx, row)
+			failed, err := p.inventory.lose(ctx, row)
 			room = room || failed && err == nil
 		}
 	}

@@ -1,0 +1,52 @@
+package fleet
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Kind and ID of the alarm for a reached account limit, and how long the alarm lasts after the last refusal.
+const (
+	alarmAccount = "account"
+	alarmLimit   = "limit"
+	limitStands  = time.Hour
+)
+
+// An accountLimit remembers that the provider's limit for the account is reached, and raises an alarm about it.
+type accountLimit struct {
+	*core
+
+	mu    sync.Mutex
+	alarm Alarm     // its Kind is empty if there is no alarm
+	last  time.Time // the last refusal
+}
+
+// reached raises the alarm after a refusal.
+func (l *accountLimit) reached(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, since := l.cfg.Now(), l.alarm.Since
+	if l.alarm.Kind == "" || now.Sub(l.last) >= limitStands {
+		since = now
+		l.cfg.Log.Error().Err(cause).Msg("the provider's limit for this account is reached")
+	}
+	l.last, l.alarm = now, Alarm{
+		Kind: alarmAccount, ID: alarmLimit, Since: since,
+		Why: fmt.Sprintf("the provider's limit for this account is reached (%s): request a higher limit, or set `limits.vms` so that errand stays below it", shorten(cause)),
+	}
+}
+
+// clear ends the alarm after a successful order.
+func (l *accountLimit) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.alarm, l.last = Alarm{}, time.Time{}
+}
+
+// current returns the alarm if there is one.
+func (l *accountLimit) current() (Alarm, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.alarm, l.alarm.Kind != "" && l.cfg.Now().Sub(l.last) < limitStands
+}

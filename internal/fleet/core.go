@@ -1,0 +1,101 @@
+package fleet
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/errand-bot/errand/state/vm"
+)
+
+// core has what all parts of a Fleet share: the provider, the rows and their changes.
+type core struct {
+	provider Provider
+	rows     Rows
+	store    Store
+	cfg      Config
+
+	changeMu sync.Mutex
+	changed  chan struct{} // closed and replaced when a row changes
+}
+
+// caps returns the caps for this provider. VMs that cost nothing are only limited in number.
+func (c *core) caps() vm.Caps {
+	if _, ok := c.market(); ok {
+		return c.cfg.Caps
+	}
+	return vm.Caps{VMs: c.cfg.Caps.VMs}
+}
+
+func (c *core) market() (Market, bool) {
+	m, ok := c.provider.(Market)
+	return m, ok
+}
+
+// apply applies an event to a row and wakes callers that wait for a change.
+func (c *core) apply(ctx context.Context, name string, e vm.Event) (vm.Row, bool, error) {
+	row, changed, err := c.rows.Apply(ctx, name, e)
+	if err != nil || !changed {
+		return row, changed, err
+	}
+	c.changeMu.Lock()
+	close(c.changed)
+	c.changed = make(chan struct{})
+	c.changeMu.Unlock()
+	c.cfg.Log.Debug().Str("vm", name).Str("event", string(e.Kind)).Str("phase", string(row.Phase)).Str("why", row.Why).Msg("VM")
+	return row, true, nil
+}
+
+// pause waits for d or until a row changes.
+func (c *core) pause(ctx context.Context, d time.Duration) error {
+	if c.cfg.Sleep != nil {
+		return c.cfg.Sleep(ctx, d)
+	}
+	c.changeMu.Lock()
+	changed := c.changed
+	c.changeMu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-changed:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (c *core) lossAfter() time.Duration { return min(lossAfter, 12*c.cfg.Tick) }
+
+// wait sleeps for the whole duration, even if rows change.
+func (c *core) wait(ctx context.Context, d time.Duration) error {
+	for end := c.cfg.Now().Add(d); ; {
+		left := end.Sub(c.cfg.Now())
+		if left <= 0 {
+			return nil
+		}
+		if err := c.pause(ctx, left); err != nil {
+			return err
+		}
+	}
+}
+
+// lacks reports whether a safeguard is disabled.
+func (c *core) lacks(s Safeguard) bool { return slices.Contains(c.cfg.Without, s) }
+
+// ticks returns n times Config.Tick.
+func (c *core) ticks(n time.Duration) time.Duration { return n * c.cfg.Tick }
+
+// group returns a group that runs at most that many functions at once, or one at a time for tests with their own clock,
+// which need a fixed order.
+func (c *core) group(most int) *errgroup.Group {
+	group := &errgroup.Group{}
+	if c.cfg.Sleep != nil {
+		most = 1
+	}
+	group.SetLimit(most)
+	return group
+}

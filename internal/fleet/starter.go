@@ -1,0 +1,279 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/errand-bot/errand/state/vm"
+)
+
+// A starter watches VMs that are coming up, and makes the first contact with them.
+type starter struct {
+	*core
+	inventory *inventory
+
+	polling sync.Mutex // held by the caller that checks the provider for all
+
+	mu      sync.Mutex
+	polled  time.Time        // time of the last poll
+	checked time.Time        // time of the last check of VMs that are coming up
+	coming  map[string]VM    // VMs that are coming up, by name
+	recheck retry            // retry of a failed check
+	unmet   map[string]error // error of the last first contact with a VM
+}
+
+func newStarter(c *core, v *inventory) *starter {
+	s := &starter{core: c, inventory: v, coming: map[string]VM{}, unmet: map[string]error{}}
+	v.onForget = append(v.onForget, s.forget)
+	return s
+}
+
+func (s *starter) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.coming, name)
+	delete(s.unmet, name)
+}
+
+// made stores the VM that the provider created.
+func (s *starter) made(ctx context.Context, row vm.Row, server VM) (vm.Row, error) {
+	e := vm.Event{
+		Kind: vm.Made, ID: server.ID, Type: server.Kind, Location: server.Location, CreatedAt: server.CreatedAt,
+		Usable: s.cfg.Contact == nil && server.State == StateRunning,
+	}
+	if _, ok := s.market(); ok {
+		e.MicroHour, e.Currency, e.Paid = server.MicroHour, server.Currency, s.cfg.Paid
+	}
+	s.inventory.remember(server)
+	s.mu.Lock()
+	s.coming[server.Name] = server
+	s.mu.Unlock()
+	row, _, err := s.apply(ctx, row.Name, e)
+	return row, err
+}
+
+// giveUp ends a row whose VM does not come up.
+func (s *starter) giveUp(ctx context.Context, row vm.Row, why Reason, cause error) (vm.Row, error) {
+	s.cfg.Log.Warn().Err(cause).Str("vm", row.Name).Str("reason", string(why)).Msg("VM given up")
+	row, _, err := s.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(why), Detail: cause.Error()})
+	return row, err
+}
+
+// greetFor limits one first contact. A VM that does not respond is retried at the next check.
+const greetFor = 30 * time.Second
+
+// greet makes the first contact, unless the configuration has none.
+func (s *starter) greet(ctx context.Context, row vm.Row, server VM) error {
+	var pins []string
+	if s.cfg.Contact != nil {
+		dressed, err := s.inventory.withRow(server, row)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, greetFor)
+		defer cancel()
+		pins, err = s.cfg.Contact.Greet(ctx, row, dressed.Endpoint, func(ctx context.Context, pins []string) error {
+			// A VM that accepts our key is running, even if the provider has not reported it yet.
+			_, _, runsErr := s.apply(ctx, row.Name, vm.Event{Kind: vm.Runs})
+			_, _, err := s.apply(ctx, row.Name, vm.Event{Kind: vm.Pinned, Pins: pins})
+			return errors.Join(runsErr, err)
+		})
+		if err != nil {
+			return s.notMet(ctx, row, err)
+		}
+	}
+	if _, _, err := s.apply(ctx, row.Name, vm.Event{Kind: vm.Runs}); err != nil {
+		return err
+	}
+	server.State = StateRunning
+	s.inventory.remember(server) // before the event, which wakes callers who would otherwise ask the provider
+	_, up, err := s.apply(ctx, row.Name, vm.Event{Kind: vm.Up, Pins: pins})
+	if !up || err != nil {
+		s.inventory.forgetFacts(row.Name)
+	}
+	return err
+}
+
+// notMet records why a first contact failed: the VM may still be booting, or never become usable.
+func (s *starter) notMet(ctx context.Context, row vm.Row, cause error) error {
+	s.cfg.Log.Debug().Err(cause).Str("vm", row.Name).Msg("first contact")
+	s.mu.Lock()
+	s.unmet[row.Name] = cause
+	s.mu.Unlock()
+	if !errors.Is(cause, ErrSetUp) {
+		return nil
+	}
+	_, err := s.giveUp(ctx, row, ReasonUnusable, cause)
+	return err
+}
+
+// whyUnmet returns the error of the last first contact, nil if there was none.
+func (s *starter) whyUnmet(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unmet[name]
+}
+
+const (
+	// vanishedAfter is how long a known VM may be missing from the provider's lists.
+	vanishedAfter = time.Minute
+	// unknownFor is how long an intent without a VM is kept after the last request for it.
+	unknownFor = 10 * time.Minute
+	// tombstones is how long the rows of deleted VMs are kept: longer than a create can take effect late.
+	tombstones = 24 * time.Hour
+	// tryFor limits one pass over the VMs that come up, and one over those to delete.
+	tryFor = 2 * time.Minute
+)
+
+// poll makes one pass over the rows that need action, unless one was made just now. Callers that wait for a VM call it;
+// one of them checks for all.
+func (s *starter) poll(ctx context.Context) error {
+	if !s.polling.TryLock() {
+		return nil
+	}
+	defer s.polling.Unlock()
+	now := s.cfg.Now()
+	s.mu.Lock()
+	soon := now.Sub(s.polled) < s.cfg.Tick/2
+	s.mu.Unlock()
+	if soon {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryFor)
+	defer cancel()
+	err := s.pass(ctx)
+	s.mu.Lock()
+	s.polled = s.cfg.Now()
+	s.mu.Unlock()
+	return err
+}
+
+// pass checks once, if necessary, and advances the rows of VMs that are coming up.
+func (s *starter) pass(ctx context.Context) error {
+	rows, err := s.rows.List(ctx)
+	if err != nil {
+		return err
+	}
+	return s.passRising(ctx, slices.DeleteFunc(rows, func(row vm.Row) bool { return !row.Phase.Rising() }))
+}
+
+// passRising asks the provider about the rows if that is due, and dials VMs with a known address. It also dials them
+// while the provider does not respond.
+func (s *starter) passRising(ctx context.Context, rows []vm.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	c, err := s.checks(ctx)
+	if err != nil {
+		return err
+	}
+	due := s.mayCheck() && slices.ContainsFunc(rows, func(row vm.Row) bool { return s.due(row, c) })
+	var checkErr error
+	if due {
+		checkErr = s.check(ctx, rows, c)
+		due = checkErr == nil
+	}
+	group := s.group(len(rows))
+	for _, row := range rows {
+		group.Go(func() error {
+			server, ok := c.vms[row.Name]
+			var err error
+			if due {
+				err = s.advance(ctx, row, server, ok)
+			} else {
+				err = s.dial(ctx, row, server, ok, c)
+			}
+			if err != nil {
+				return fmt.Errorf("VM %s (%s): %w", row.Name, row.Phase, err)
+			}
+			return nil
+		})
+	}
+	return errors.Join(checkErr, group.Wait())
+}
+
+// advance moves on a row whose VM is coming up.
+func (s *starter) advance(ctx context.Context, row vm.Row, server VM, there bool) error {
+	now := s.cfg.Now()
+	switch {
+	case there && server.State == StateEnded:
+		_, err := s.giveUp(ctx, row, server.Ended, errors.New(server.Detail))
+		return err
+	case row.Phase == vm.Intended && there:
+		if why := s.foreign(row, server); why != "" {
+			_, err := s.giveUp(ctx, row, ReasonCreateFailed, errors.New(why))
+			return err
+		}
+		_, err := s.made(ctx, row, server)
+		return err
+	case row.Phase == vm.Intended:
+		return nil // the requester creates it; the reaper ends intents without a requester
+	case !there && now.Sub(row.Since) > vanishedAfter:
+		return s.vanished(ctx, row)
+	case !there:
+		return nil
+	case row.Phase == vm.Creating && server.State == StateRunning:
+		next, _, err := s.apply(ctx, row.Name, vm.Event{Kind: vm.Runs})
+		if err != nil {
+			return err
+		}
+		return s.greet(ctx, next, server)
+	case s.late(ctx, row, now):
+		why := ReasonCreateFailed
+		if row.Phase == vm.Booting {
+			why = ReasonUnusable
+		}
+		cause := fmt.Errorf("it is %s since %s", row.Phase, row.Since.Format(time.RFC3339))
+		if unmet := s.whyUnmet(row.Name); unmet != nil {
+			cause = fmt.Errorf("%w: %w", cause, unmet)
+		}
+		_, err := s.giveUp(ctx, row, why, cause)
+		return err
+	case row.Phase == vm.Booting && server.State == StateRunning:
+		return s.greet(ctx, row, server)
+	}
+	return nil
+}
+
+// vanished ends a row whose VM is in no list, if the provider does not find it by ID either.
+func (s *starter) vanished(ctx context.Context, row vm.Row) error {
+	_, err := s.inventory.confirm(ctx, row)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		_, err = s.giveUp(ctx, row, ReasonVanished, errors.New("the provider no longer has it"))
+	case errors.Is(err, ErrMissing):
+		return nil
+	}
+	return err
+}
+
+// foreign returns why a VM with a row's name is not the row's, or an empty string.
+func (s *starter) foreign(row vm.Row, server VM) string {
+	for _, key := range []string{LabelDeployment, LabelOwner, LabelGeneration} {
+		if server.Labels[key] != row.Labels[key] {
+			return fmt.Sprintf("its label %s is %q, not %q", key, server.Labels[key], row.Labels[key])
+		}
+	}
+	return ""
+}
+
+// late reports whether a VM has exceeded its time to come up, which grows with measured times.
+func (s *starter) late(ctx context.Context, row vm.Row, now time.Time) bool {
+	within := s.cfg.BootWithin
+	times, err := s.rows.Times(ctx)
+	if err != nil {
+		return false
+	}
+	measured := times.Boot
+	if row.FromImage {
+		within, measured = s.cfg.RestoreWithin, times.Restore
+	}
+	if errors.Is(s.whyUnmet(row.Name), ErrSettingUp) {
+		within = max(within, s.cfg.SetUpWithin)
+	}
+	return now.Sub(row.Since) > max(within, min(2*vm.Percentile(measured, 95), 4*within))
+}
