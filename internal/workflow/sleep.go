@@ -15,11 +15,11 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// maxPacks is how often packing is tried on a VM that says no before the VM is given up.
+// maxPacks is how often packing is tried on a VM that can be reached before the VM is given up.
 const maxPacks = 4
 
-// sleep puts the work of an idle VM away. But for test files, which the next launch puts back, it only reads there, so it may be repeated; the VM goes when the
-// store knows where the work is. Whoever wants the VM before it has begun gets it as it is.
+// sleep saves the work of an idle VM. It only reads there, except for test files, which the next launch adds again, so it may be repeated.
+// The VM is released when the store knows where the work is. A task that needs the VM before the step has begun gets it as it is.
 func (s *Steps) sleep(ctx context.Context, w *step.Attempt) (state.Event, error) {
 	t, vm := w.Task, w.Job.Args["vm"]
 	if t.Ended() || t.VM == nil || t.VM.Name != vm {
@@ -43,7 +43,7 @@ func (s *Steps) sleep(ctx context.Context, w *step.Attempt) (state.Event, error)
 	return state.Event{Kind: state.EventSlept, VM: vm, Asleep: a}, nil
 }
 
-// packed packs changes, session and caches into an archive of ours.
+// packed saves changes, session and caches in an archive.
 func (s *Steps) packed(ctx context.Context, w *step.Attempt) (*state.Asleep, error) {
 	t, vm := w.Task, w.Task.VM.Name
 	ws, err := s.workspaces.Open(ctx, t)
@@ -72,7 +72,7 @@ func (s *Steps) packed(ctx context.Context, w *step.Attempt) (*state.Asleep, err
 	return a, nil
 }
 
-// snapshot has the provider keep the whole disk.
+// snapshot has the provider save the whole disk.
 func (s *Steps) snapshot(ctx context.Context, w *step.Attempt) (*state.Asleep, error) {
 	vm := w.Task.VM.Name
 	if !w.Job.Attempted { // else it may be off already
@@ -90,8 +90,8 @@ func (s *Steps) snapshot(ctx context.Context, w *step.Attempt) (*state.Asleep, e
 	return &state.Asleep{Mode: state.SleepSnapshot, Ref: ref, Bytes: bytes, VM: vm, Base: workspace.Root(w.Task), Head: w.Task.Branch.VMHead}, nil
 }
 
-// notSaved says what comes of work that could not be put away. A VM that is gone is so; one that cannot be
-// reached is tried again later; one that says no again and again is given up, with what can be saved.
+// notSaved returns the event of work that could not be saved. A VM that no longer exists is reported as such; one that cannot be
+// reached is tried again later; one that fails repeatedly is given up, and only its commits are saved.
 func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (state.Event, error) {
 	e := state.Event{Kind: state.EventSlept, VM: w.Task.VM.Name, Detail: "the VM is gone", Via: "vanished"}
 	if runnerctl.Gone(cause) {
@@ -123,7 +123,7 @@ func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (sta
 	return e, nil
 }
 
-// forget deletes what was put away. It may be repeated.
+// forget deletes saved work. It may be repeated.
 func (s *Steps) forget(ctx context.Context, w *step.Attempt) (state.Event, error) {
 	ref := w.Job.Args["ref"]
 	if a := w.Task.Asleep; a != nil && a.Ref == ref {

@@ -54,12 +54,12 @@ type Config struct {
 	// ShellFor returns the commands that the operator lets the agents of a repository, named as OWNER/NAME, call in a shell; nil
 	// detects them.
 	ShellFor func(repo string) state.Shell
-	// TestsFor returns what the operator gives to the tests of a repository, named as OWNER/NAME; it may be nil.
+	// TestsFor returns the operator's data for the tests of a repository, named as OWNER/NAME; it may be nil.
 	TestsFor func(repo string) workspace.Tests
 	Redact   *trust.Redactor
 	Scanner  *secretscan.Scanner
 	// RepoConfig reads a `.errand.yml` over the operator's defaults. Its error is for people: line,
-	// key, what to write.
+	// key, suggestion.
 	RepoConfig func(data []byte) (state.Settings, error)
 	Defaults   state.Settings
 	// Gate has the operator's settings of the push gate: the limits of the repositories' settings.
@@ -70,7 +70,7 @@ type Config struct {
 	// unless AllowUnsandboxed.
 	RealAgent, AllowUnsandboxed bool
 	Now                         func() time.Time
-	// Held returns what an agent that calls this provider of models has to wait for: all tasks together have spent
+	// Held returns a Waiting if an agent that calls this provider of models has to wait: all tasks together have spent
 	// their money, or the provider has a limit or refuses the key. It may be nil.
 	Held func(ctx context.Context, provider string) (*state.Waiting, error)
 	// SpanAllowed returns a *vm.LimitError if another paid span of a VM may not begin; it may

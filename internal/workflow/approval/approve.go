@@ -80,7 +80,7 @@ func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (state.Event, er
 	return e, nil
 }
 
-// planStands says why the plan as it stands on GitHub cannot be approved, or nothing.
+// planStands returns why the plan cannot be approved as it is on GitHub, or "".
 func planStands(st forge.PlanSnapshot, plan *state.Plan) string {
 	switch {
 	case st.Deleted:
@@ -96,7 +96,7 @@ func planStands(st forge.PlanSnapshot, plan *state.Plan) string {
 	return ""
 }
 
-// actStands says why an approval is no longer what the person said, or nothing.
+// actStands returns why an approval is no longer valid on GitHub, or "".
 func actStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) string {
 	switch a.Via {
 	case state.ViaReaction:
@@ -112,7 +112,7 @@ func actStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) strin
 	return ""
 }
 
-// thumbStands says whether the person's 👍 is still there and was given after the comment.
+// thumbStands reports, as actStands does, whether the person's 👍 is still there and was given after the comment.
 func thumbStands(st forge.PlanSnapshot, plan *state.Plan, by state.Person) string {
 	if slices.ContainsFunc(st.Comment.ThumbsUp, func(th forge.Reaction) bool {
 		return th.By.ID == by.ID && !th.At.Before(plan.PostedAt)
@@ -122,8 +122,8 @@ func thumbStands(st forge.PlanSnapshot, plan *state.Plan, by state.Person) strin
 	return state.NotRevoked
 }
 
-// tickStands says whether the person's tick is there, and nobody has touched a box since. GitHub names the last editor only,
-// so a box that somebody else ticked again cannot be told from the person's own tick.
+// tickStands reports, as actStands does, whether the person's tick is still there and nobody has changed a box since. GitHub names only the
+// last editor, so a box that somebody else ticked again cannot be told from the person's own tick.
 func tickStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) string {
 	ticked := comment.Ticked(st.Comment.Body, plan.Hash)
 	switch editor := st.Comment.Editor; {
@@ -137,8 +137,8 @@ func tickStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) stri
 	return ""
 }
 
-// wordsStand says whether the comment with the command is there and reads as it did. What a comment was edited to is not an
-// approval either: edits give no commands.
+// wordsStand reports, as actStands does, whether the comment with the command is still there, unchanged. A comment that became an approval
+// by an edit is none: edits give no commands.
 func wordsStand(st forge.PlanSnapshot, a *state.Approval) string {
 	switch {
 	case a.Node == "": // given to an older version, which did not keep it

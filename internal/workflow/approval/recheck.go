@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// fresh is how long GitHub's answer about a person serves the start of what that person approved.
+// fresh is how long GitHub's answer about a person is used for the start of the work that the person approved.
 const fresh = 10 * time.Second
 
 // Recheck checks again, right before the approved work starts, whether the approval holds, and returns why not, or nothing.
@@ -49,8 +49,8 @@ func (c *Checker) Recheck(ctx context.Context, w *step.Attempt, a *state.Approva
 	return actStands(st, plan, a), nil
 }
 
-// countedTickStands says whether a tick that counted is still there; other boxes do not matter any more. Everybody who can edit the
-// comment may approve, so a box that they leave ticked, or tick again, stands. A bot may not: after its edit, other than errand's own,
+// countedTickStands reports, as actStands does, whether a tick that counted is still there; other boxes no longer matter. Everybody who can edit
+// the comment may approve, so a box that they leave ticked, or tick again, is valid. A bot may not approve: after an edit by another bot than errand,
 // nobody can tell whose tick it is.
 func (c *Checker) countedTickStands(ctx context.Context, st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) (why string, err error) {
 	if !slices.Contains(comment.Ticked(st.Comment.Body, plan.Hash), a.Choice) {

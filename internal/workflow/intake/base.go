@@ -54,8 +54,8 @@ func (s *Steps) branch(ctx context.Context, w *step.Attempt, st *state.Start, v 
 	return nil
 }
 
-// ticket finds the repository's ticket key as a person named it, or in what people said. Where the
-// repository has a pattern nothing else is a key.
+// ticket finds the repository's ticket key, in a person's command or in the visible discussion. If the
+// repository has a pattern, only text that matches it is a key.
 func (s *Steps) ticket(t *state.Task, settings state.Settings, v trust.View) string {
 	if settings.Key.Pattern == "" {
 		return t.Ticket
@@ -76,8 +76,8 @@ func (s *Steps) ticket(t *state.Task, settings state.Settings, v trust.View) str
 	return ""
 }
 
-// base looks at what work begins at: what it says to agents, and what it is built with, which is what agents may
-// call unless people wrote something else.
+// base reads the commit at which the work begins: its guidance for agents, and the build files from which the commands that agents may
+// call are detected, unless the settings list them.
 func (s *Steps) base(ctx context.Context, w *step.Attempt, st *state.Start) error {
 	if st.Branch.BaseSHA == "" || st.Settings.Shell.Set && len(st.Settings.Guidance) == 0 {
 		return nil
@@ -99,8 +99,8 @@ const (
 	maxGuidanceAll  = 48 << 10
 )
 
-// guidance is what files of the base branch say to agents, in the order of their paths. Who may change that branch
-// is trusted; what readers of the file do not see is taken out all the same, and so are secrets. A file that repeats
+// guidance returns the contents of the guidance files on the base branch, in the order of their paths. People who may change that branch
+// are trusted, but hidden content and secrets are removed all the same. A file that repeats
 // another one, or only names it (as a link does), is left out.
 func (s *Steps) guidance(paths []string, texts map[string]string) []state.Guidance {
 	var list []state.Guidance

@@ -13,8 +13,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// blocked says which other issues have to be closed first: GitHub's dependencies and sub-issues,
-// and what trusted people wrote.
+// blocked returns a Waiting if other issues have to be closed first: GitHub's dependencies and sub-issues,
+// and references in the comments of trusted people.
 func (s *Steps) blocked(ctx context.Context, w *step.Attempt, i forge.Issue, v trust.View) (*state.Waiting, error) {
 	t := w.Task
 	var found []forge.Blocker

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Gather reads what people wrote in review threads since we last answered there.
+// Gather reads people's comments in review threads since errand's last answer there.
 func (s *Steps) Gather(ctx context.Context, w *step.Attempt) (state.Event, error) {
 	if w.Task.PR == nil {
 		return step.Done(), nil
@@ -42,8 +42,8 @@ func (s *Steps) Gather(ctx context.Context, w *step.Attempt) (state.Event, error
 	return e, nil
 }
 
-// threadFeedback is what was written in a thread after our last word there by people with write
-// permission, and by people and bots that are listed. A comment that somebody else edited counts only
+// threadFeedback returns the comments in a thread after errand's last one there, by people with write
+// permission and by people and bots that are listed. A comment that somebody else edited counts only
 // if the editor does, too.
 func (s *Steps) threadFeedback(ctx context.Context, w *step.Attempt, th forge.Thread, me int64, trusted map[int64]bool) (*state.Feedback, error) {
 	var last *forge.Comment
@@ -78,8 +78,8 @@ func (s *Steps) threadFeedback(ctx context.Context, w *step.Attempt, th forge.Th
 	}, nil
 }
 
-// heard reports whether the agent may see what a person or a bot writes; GitHub is asked for each
-// person once per round. No bot has a permission to ask for: it is listed, or it is not heard.
+// heard reports whether the agent may see comments by a person or a bot; GitHub is asked for each
+// person once per round. Bots have no permission on GitHub: only listed ones are heard.
 func (s *Steps) heard(ctx context.Context, w *step.Attempt, who state.Person, known map[int64]bool) (bool, error) {
 	if ok, asked := known[who.ID]; asked {
 		return ok, nil
@@ -102,7 +102,7 @@ func (s *Steps) heard(ctx context.Context, w *step.Attempt, who state.Person, kn
 	return known[who.ID], nil
 }
 
-// Checks reads what other programs think of the published head, all of them together.
+// Checks reads the combined result of other programs' checks of the published head.
 func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (state.Event, error) {
 	if w.Task.PR == nil || w.Task.Branch.Head == "" {
 		return step.Done(), nil

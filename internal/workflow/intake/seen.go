@@ -13,8 +13,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Seen is the text of an issue or pull request of a task's repository and its discussion, reviews among it, as far as the
-// task's agent may see them: what people with write permission wrote, or vouched for. The errors are those of package callback.
+// Seen returns the text of an issue or pull request of a task's repository and its discussion, including reviews, as far as the
+// task's agent may see them: text that people with write permission wrote or vouched for. The errors are those of package callback.
 func (s *Steps) Seen(ctx context.Context, t *state.Task, number int) (string, error) {
 	w := &step.Attempt{Task: t, Repo: forge.RepoOf(t)}
 	i, err := s.GitHub.Issue(ctx, w.Repo, number)
@@ -46,7 +46,7 @@ type discussion struct {
 	more    bool                          // there is more
 }
 
-// show writes down what may be seen of it.
+// show renders the visible part of the discussion.
 func (d *discussion) show(number int, view trust.View) string {
 	var b strings.Builder
 	trusted := view.ShowsIssue && view.IssueVouchedBy.ID == 0
@@ -74,8 +74,8 @@ func (d *discussion) show(number int, view trust.View) string {
 	return b.String()
 }
 
-// whereOf says what a text of a pull request is part of, empty for the conversation. Names of files are the words of
-// whoever opened the pull request, so that they are left out unless that person is trusted.
+// whereOf describes which part of a pull request a text belongs to, "" for the conversation. Names of files come from the author
+// of the pull request, so they are left out unless that person is trusted.
 func whereOf(r *forge.PullComment, trusted bool) string {
 	if r == nil {
 		return ""

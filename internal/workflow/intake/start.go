@@ -1,5 +1,5 @@
-// Package intake reads from GitHub what a task starts with and goes on with: the permission of whoever wrote something, the issue with its
-// discussion and settings, what blocks it, review threads and checks.
+// Package intake reads the input of tasks from GitHub: the permissions of people, the issue with its discussion, settings and blockers,
+// review threads and checks.
 //
 // Start with Steps.Vet, the first step of an event by a person, and Steps.Start, the first of a task.
 package intake
@@ -46,8 +46,8 @@ type GitHub interface {
 	Threads(ctx context.Context, r forge.Repo, number int) ([]forge.Thread, error)
 }
 
-// Start reads all that has to be known before an agent is asked: the repository's settings, what
-// the agent may see, what blocks the issue, what others did already, where the branch begins. It
+// Start reads everything that has to be known before an agent starts: the repository's settings, the text that
+// the agent may see, blockers, existing work by others, and the commit at which the branch begins. It
 // only reads, so it may be repeated at any time.
 func (s *Steps) Start(ctx context.Context, w *step.Attempt) (state.Event, error) {
 	issue, err := s.GitHub.Issue(ctx, w.Repo, w.Task.Key.Issue)
@@ -93,8 +93,8 @@ func (s *Steps) Start(ctx context.Context, w *step.Attempt) (state.Event, error)
 	return s.questions(ctx, w, e, out.Linked)
 }
 
-// missed is what happened to the issue while its task was in the making: nobody could take the
-// webhooks about it. An edit whose editor GitHub does not tell counts as an outsider's.
+// missed returns the event of an edit of the issue while its task was being created: the webhooks about
+// it could not be applied. An edit whose editor GitHub does not name counts as one by a user without write access.
 func (s *Steps) missed(ctx context.Context, w *step.Attempt, i forge.Issue, editor *state.Person) (*state.Event, error) {
 	t := w.Task
 	if t.Frozen.Changed != nil || state.FreezeHash(i.Title, i.Body) == t.Frozen.Hash {
@@ -122,7 +122,7 @@ func orNothing(e *state.Event) state.Event {
 	return *e
 }
 
-// context is what the task keeps of what the agent may see.
+// context returns the part of the visible text that the task keeps.
 func (s *Steps) context(t *state.Task, v trust.View) state.Context {
 	c := state.Context{Labels: t.Context.Labels, IssueType: t.Context.IssueType, Milestone: t.Context.Milestone, Title: v.Title, Body: v.Body, ShowsIssue: v.ShowsIssue}
 	for _, m := range v.Comments {

@@ -45,7 +45,7 @@ func (s *Steps) Vet(ctx context.Context, w *step.Attempt) (state.Event, error) {
 // permissionFresh is how long the answer about an event's sender serves the jobs that the event queued.
 const permissionFresh = time.Minute
 
-// permission returns what a person may do: the answer that was read for the event that queued this job, while it
+// permission returns a person's permission: the answer that was read for the event that queued this job, while it
 // is fresh, else GitHub's present one.
 func (s *Steps) permission(ctx context.Context, w *step.Attempt, who state.Person) (state.Permission, error) {
 	if w.VettedWithin(permissionFresh, who.ID, s.Now()) {
@@ -68,10 +68,10 @@ func acts(e state.Event) bool {
 	}))
 }
 
-// reread holds a comment against what stands on GitHub now: its webhook may have come late, and the comment may have been
-// withdrawn since. What its author made of a comment without commands counts as if it had been written so.
+// reread compares a comment with its present state on GitHub: its webhook may have come late, and the comment may have been
+// withdrawn meanwhile. If its author has edited a comment without commands, the new text counts as if it had been written so.
 //
-// With the comment it reads where the branch base is, at which a run that the comment leads to may begin.
+// Together with the comment it reads the newest commit of base, at which a run that the comment leads to may begin.
 func (s *Steps) reread(ctx context.Context, repo forge.Repo, e state.Event, base string) (state.Event, error) {
 	now, head, err := s.GitHub.CommentAndHead(ctx, repo, e.Comment.Node, cmp.Or(base, "HEAD"))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// visible decides what the agent may see of the issue and its discussion.
+// visible returns the part of the issue and its discussion that the agent may see.
 func (s *Steps) visible(ctx context.Context, w *step.Attempt, settings state.Settings, out forge.IssueSnapshot) (trust.View, error) {
 	t := w.Task
 	issue := trust.Issue{Title: t.Frozen.Title, Comment: out.Text, VouchedBy: t.Frozen.By}
@@ -24,12 +24,12 @@ type permissionsOf struct {
 	attempt *step.Attempt
 }
 
-// Permission returns what a person may do there.
+// Permission returns a person's permission there.
 func (p permissionsOf) Permission(ctx context.Context, who state.Person) (state.Permission, error) {
 	return p.steps.permission(ctx, p.attempt, who)
 }
 
-// decide says what of an issue and its comments a task's agent may see.
+// decide returns the part of an issue and its comments that a task's agent may see.
 func (s *Steps) decide(ctx context.Context, w *step.Attempt, settings state.Settings, issue trust.Issue, comments []trust.Comment) (trust.View, error) {
 	me, err := s.GitHub.Self(ctx)
 	if err != nil {

@@ -108,7 +108,7 @@ func holdsSession(t *state.Task, vm state.VM) bool {
 
 func taskName(t *state.Task) string { return fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue) }
 
-// tokenFile is where a run's token lies for the server of errand's tools: it must not be an argument, which other
+// tokenFile returns the path of a run's token for the server of errand's tools. The token must not be an argument, which other
 // users of the VM could read.
 func tokenFile(runDir string) string { return path.Join(runDir, "callback.token") }
 
@@ -127,7 +127,7 @@ func toolServer(a agent.Adapter, place runnerctl.Place, runDir string) json.RawM
 	return raw
 }
 
-// maxUSD is what an agent may believe that its run costs, 0 for no bound: it knows nothing of a subscription.
+// maxUSD returns the budget that the agent is told, 0 for none: a subscription has no cost per call.
 func (s *Steps) maxUSD(t *state.Task, adapter string) float64 {
 	if s.Subscribed[s.Providers[adapter]] {
 		return 0

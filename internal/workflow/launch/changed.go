@@ -23,8 +23,8 @@ func lastAgentRun(t *state.Task) *state.Run {
 	return nil
 }
 
-// changed says in a line each what is different from the agent's last run: another VM or path, commits by
-// people, a base that moved, an attempt that went wrong. It is empty for a task's first run.
+// changed lists, a line each, the differences since the agent's last run: another VM or path, commits by
+// people, a newer base, a failed attempt. It is empty for a task's first run.
 func (s *Steps) changed(ctx context.Context, w *step.Attempt, ws *workspace.Workspace, l *state.Launch) []string {
 	t, last := w.Task, lastAgentRun(w.Task)
 	if last == nil {
@@ -49,7 +49,7 @@ func (s *Steps) changed(ctx context.Context, w *step.Attempt, ws *workspace.Work
 	return lines
 }
 
-// otherVM says what a change of VMs means for what the agent had.
+// otherVM describes the effects of a change of VMs on the files and processes of the agent.
 func otherVM(t *state.Task, last *state.Run, l *state.Launch, place runnerctl.Place) []string {
 	if last.VM == "" || last.VM == l.VM.Name {
 		return nil
@@ -78,8 +78,8 @@ func otherVM(t *state.Task, last *state.Run, l *state.Launch, place runnerctl.Pl
 	return lines
 }
 
-// movedOn says which published commit the checkout builds on now, and by how many commits that differs, as far as
-// GitHub says. Both commits are published ones.
+// movedOn describes the published commit on which the checkout is based now, and how many commits are new, as far as
+// GitHub tells. Both commits are published ones.
 func (s *Steps) movedOn(ctx context.Context, w *step.Attempt, before, now string) string {
 	where := "the base"
 	if w.Task.Branch.Head != "" {
@@ -100,8 +100,8 @@ func (s *Steps) movedOn(ctx context.Context, w *step.Attempt, before, now string
 	return text + fmt.Sprintf("people put %s on %s, which changed %s.", step.Count(cmp.AheadBy, "commit"), where, strings.Join(files, ", "))
 }
 
-// pushedMeanwhile says that people pushed what unpublished work does not build on yet, empty if nobody did or if the
-// agent is asked to resolve a conflict with it.
+// pushedMeanwhile says that people pushed commits on which the unpublished work is not based yet. It is empty if nobody did, or if the
+// agent is asked to resolve a conflict with them.
 func pushedMeanwhile(t *state.Task, l *state.Launch) string {
 	head := t.Branch.Head
 	conflict := func(f state.Feedback) bool { return f.Kind == "conflict" }
@@ -111,10 +111,10 @@ func pushedMeanwhile(t *state.Task, l *state.Launch) string {
 	return fmt.Sprintf("Somebody pushed to the branch, which is at %s now. These commits are not in the checkout: errand puts yours on top of them when you have ended.", head)
 }
 
-// soonAfter is how long after a run the base is not looked at again: it hardly moves, and a merge shows anyway.
+// soonAfter is how long after a run the base is not compared again: it rarely changes, and a merge shows conflicts anyway.
 const soonAfter = time.Hour
 
-// baseMoved says what the base has that the published branch does not, empty if nothing or if nobody can say.
+// baseMoved describes the commits of the base that the published branch does not have. It is empty if there are none or GitHub does not answer.
 func (s *Steps) baseMoved(ctx context.Context, w *step.Attempt, last *state.Run) string {
 	b := w.Task.Branch
 	if b.Head == "" || s.Now().Sub(last.Ended) < soonAfter { // without a head it begins at the newest anyway

@@ -46,7 +46,7 @@ func (s *Steps) checkout(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 		return nil
 	}
 	l.VMHead = commit
-	// What a planning run left lying about must not reach the changeset.
+	// Files that a planning run left behind must not reach the changeset.
 	src.Ref = "" // as above
 	if err = ws.Reset(ctx, src, commit, true); err != nil {
 		return fmt.Errorf("put the checkout on %s: %w", commit, err)
@@ -55,7 +55,7 @@ func (s *Steps) checkout(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 }
 
 // goesOn reports whether the VM holds unpublished work that this run continues: an earlier run of
-// the same kind and round was on it, and nothing of it was published. What was built before people asked
+// the same kind and round was on it, and nothing of it was published. Work from before people asked
 // for a new plan is not continued.
 func goesOn(t *state.Task, vm state.VM) bool {
 	if t.Run.Kind != state.RunImplement && t.Run.Kind != state.RunReview {

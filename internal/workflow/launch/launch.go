@@ -34,7 +34,7 @@ type Steps struct {
 	// cost do not apply to them.
 	Providers  map[string]string
 	Subscribed map[string]bool
-	// Held returns what an agent that calls this provider has to wait for: all tasks together have spent
+	// Held returns a Waiting if an agent that calls this provider has to wait: all tasks together have spent
 	// their money, or the provider has a limit or refuses the key. It may be nil.
 	Held func(ctx context.Context, provider string) (*state.Waiting, error)
 	// Gate has the operator's settings of the push gate.

@@ -78,8 +78,8 @@ func (s *Steps) promptTask(t *state.Task) prompts.Task {
 	return p
 }
 
-// promptIssue is the issue as frozen, which may be newer than what the job start read: hidden content
-// is taken out here.
+// promptIssue returns the issue as frozen, which may be newer than the text that the job start read: hidden content
+// is removed here.
 func (s *Steps) promptIssue(t *state.Task) prompts.Issue {
 	out := prompts.Issue{
 		Title: fmt.Sprintf("Issue %d (its text is withheld)", t.Key.Issue), Author: t.Author.Login,
@@ -169,7 +169,7 @@ func approvedPlan(t *state.Task) *state.Plan {
 	return t.PlanByHash(t.Approval.Hash)
 }
 
-// promptFeedback adds what the run has to answer, and notes that it took it.
+// promptFeedback adds the feedback that the run has to answer, and notes in the launch that the run took it.
 func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) {
 	for _, f := range t.Feedback {
 		if f.Kind == "condition" {
@@ -189,7 +189,7 @@ func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) 
 	}
 }
 
-// promptConversation says, for a new session, what was said so far.
+// promptConversation adds the conversation so far, for a new session.
 func promptConversation(t *state.Task, d *prompts.Data, anew bool) {
 	if lastAgentRun(t) == nil {
 		return

@@ -11,20 +11,20 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// What a run may use that only says its closing block once more.
+// The limits of a run that only repeats its closing block.
 const (
 	repairTurns    = 5
 	repairDuration = 10 * time.Minute
 )
 
 // repairs reports whether the run only asks for a closing block: it has an answer without one, and is on the VM
-// of that answer, whose checkout is left as it is. On another VM the work is done anew.
+// of that answer, whose checkout is left as it is. On another VM the work is done again.
 func repairs(t *state.Task, vm state.VM) bool {
 	last := lastAgentRun(t)
 	return t.Run.Repair != nil && last != nil && last.VM == vm.Name
 }
 
-// held is the form that such a run's answer is held to, nil where its program cannot be held to one.
+// held returns the JSON schema for the answer of such a run, nil if its program supports none.
 func held(can agent.Capabilities, kind state.RunKind) json.RawMessage {
 	switch {
 	case !can.Schema:
@@ -35,7 +35,7 @@ func held(can agent.Capabilities, kind state.RunKind) json.RawMessage {
 	return agent.OutcomeSchema(slices.DeleteFunc(agent.OutcomeKinds(), func(k agent.OutcomeKind) bool { return k == agent.OutcomeDone })...)
 }
 
-// promptRepair is what such a run is told; anew says that no session is resumed.
+// promptRepair returns the prompt's data for such a run; anew says that no session is resumed.
 func promptRepair(t *state.Task, can agent.Capabilities, anew bool) *prompts.Repair {
 	r := &prompts.Repair{Problem: t.Run.Repair.Problem, Form: can.Schema}
 	if anew {

@@ -11,7 +11,7 @@ type Agents interface {
 	Choose(step, wish string) (agent.Adapter, agent.Route)
 }
 
-// choose returns what the task's run is to be started with.
+// choose returns the agent and the model of the task's run.
 func (s *Steps) choose(t *state.Task) (agent.Adapter, agent.Route) {
 	return s.Agents.Choose(string(t.Run.Kind), t.Model)
 }
@@ -42,7 +42,7 @@ func resumable(t *state.Task, vm state.VM, a agent.Adapter) string {
 	return t.Run.Session
 }
 
-// turnsOf is how many turns the run's agent is told that it has.
+// turnsOf returns the number of turns that the run's agent is told.
 func turnsOf(t *state.Task, l *state.Launch) int {
 	turns := t.Turns
 	if turns == 0 {
@@ -54,10 +54,9 @@ func turnsOf(t *state.Task, l *state.Launch) int {
 	return turns
 }
 
-// hardTurns is how many answers of the model the gateway gives a run that has so many turns, whatever the program
-// on the VM makes of its own bound. One that cannot count is held to the number itself. For the others it lies where
-// honest ones never come: what they ask besides their turns, for titles, for a shorter conversation or through
-// sub-agents, are answers, too.
+// hardTurns returns how many answers of the model the gateway allows a run with so many turns, whether or not the program
+// on the VM obeys its own limit. For a program without a limit it is the number itself. For the others it is higher than
+// an honest one needs: requests for titles, for a shorter conversation or by sub-agents are answered, too.
 func hardTurns(can agent.Capabilities, turns int) int {
 	if can.NoTurnLimit {
 		return turns

@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Answer answers every thread of a round, each once, and says in one comment what was done about
-// the rest.
+// Answer answers every thread of a round, each once, and lists the answers to other feedback in
+// one comment.
 func (s *Steps) Answer(ctx context.Context, w *step.Attempt) (state.Event, error) {
 	t := w.Task
 	if t.Work == nil || t.PR == nil {
@@ -68,7 +68,7 @@ func roundSummary(w *state.Work) string {
 	return w.Text
 }
 
-// answerTo is what the agent said about one piece of feedback, or that it said nothing.
+// answerTo returns the agent's answer to one piece of feedback, or a text that it gave none.
 func (s *Steps) answerTo(t *state.Task, f state.Feedback) (text, sha string) {
 	sha = t.Work.Head
 	for _, a := range t.Work.Answers {
@@ -88,7 +88,7 @@ func (s *Steps) answerTo(t *state.Task, f state.Feedback) (text, sha string) {
 	return text, sha
 }
 
-// roundBegan says when the task's round began, and whether it stopped since then, so that another job
+// roundBegan returns when the task's round began, and whether it stopped since then, so that another job
 // may have answered a part of it.
 func roundBegan(t *state.Task) (at time.Time, stopped bool) {
 	for _, r := range t.Runs {

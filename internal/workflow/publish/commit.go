@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Commit makes the changeset's objects on GitHub. Objects are named by their content, so a repeated
-// attempt makes nothing twice that anybody could see; what was made is not made again.
+// Commit creates the changeset's objects on GitHub. Objects are named by their content, so a repeated
+// attempt creates nothing twice; existing objects are not created again.
 func (s *Steps) Commit(ctx context.Context, w *step.Attempt) (state.Event, error) {
 	set := *w.Task.Work
 	cs, err := s.Files.LoadChangeset(set.Ref)
@@ -41,8 +41,8 @@ func (s *Steps) Commit(ctx context.Context, w *step.Attempt) (state.Event, error
 	return state.Event{Kind: state.EventCommitted, Work: &set}, nil
 }
 
-// mayPublish holds a changeset that needs people's approval against what they approved: its digest, and
-// whether the person still may, asked for the last time. The event says that the approval does not hold.
+// mayPublish compares a changeset that needs approval with the approved digest, and checks for the last time whether the approval is
+// valid. If it is not, the event says so.
 func (s *Steps) mayPublish(ctx context.Context, w *step.Attempt, cs *changeset.Changeset) (state.Event, bool, error) {
 	t := w.Task
 	if t.Settings.Publish != state.PublishAfterApproval {

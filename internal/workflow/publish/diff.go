@@ -21,7 +21,7 @@ const (
 	maxDiffFile = 1 << 20 // bytes of a file whose lines are compared
 )
 
-// changed is a path that a changeset leaves other than what it is compared with has it.
+// A changed is a path whose content differs from the one that it is compared with.
 type changed struct {
 	path           string
 	against        string          // what it is compared with, empty for the base
@@ -30,10 +30,10 @@ type changed struct {
 	added, removed int             // lines
 }
 
-// netDiff compares what a changeset comes to with the base, path by path. If it merges m in, it is compared
-// with what the merge of both should be: what comes from the base branch and nowhere else is left
-// out, and a change of the base branch that the result does not have is shown as taken back. Where both sides
-// changed a path, the result is compared with each. blob reads what is on GitHub.
+// netDiff compares the result of a changeset with the base, path by path. If the changeset merges m in, the result is compared
+// with the merge of both: changes that come only from the base branch are left
+// out, and a change of the base branch that the result lacks is shown as reverted. If both sides
+// changed a path, the result is compared with each. blob reads content from GitHub.
 func netDiff(cs *changeset.Changeset, base map[string]forge.TreeEntry, m *merge, blob func(id string) ([]byte, error)) ([]changed, error) {
 	final, paths := maps.Clone(base), map[string]bool{}
 	if final == nil {
@@ -140,7 +140,7 @@ func (f *changed) count(diff string) {
 	}
 }
 
-// diffText is what people read before they approve: the commits' messages, then what they come to.
+// diffText returns the text that people approve: the commits' messages, then the differences.
 func diffText(cs *changeset.Changeset, m *merge, files []changed) string {
 	var b strings.Builder
 	for _, c := range cs.Commits {
@@ -213,7 +213,7 @@ func lines(content []byte) bool {
 	return len(content) <= maxDiffFile && utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
 }
 
-// visible writes out what a reader would not see, or what would turn the order of what is seen around.
+// visible writes invisible characters, and those that change the direction of text, as code points.
 func visible(text string) string {
 	if !strings.ContainsFunc(text, unseen) {
 		return text

@@ -18,7 +18,7 @@ type merge struct {
 	theirs, fork map[string]forge.TreeEntry
 }
 
-// mergeOf reads what a merge of a commit into the changeset's base has to be compared with.
+// mergeOf reads the trees that are needed to judge a merge of a commit into the changeset's base.
 func (s *Steps) mergeOf(ctx context.Context, w *step.Attempt, base, commit string) (*merge, error) {
 	m := &merge{commit: commit}
 	var err error
@@ -52,7 +52,7 @@ func secondParent(cs *changeset.Changeset) string {
 // maxUndone is how many paths a note about a merge names.
 const maxUndone = 10
 
-// undoneNote tells people which changes of the base a merge leaves out, empty for none.
+// undoneNote returns a note that names the changes of the base that a merge leaves out, "" for none.
 func undoneNote(base string, paths []string) string {
 	if len(paths) == 0 {
 		return ""

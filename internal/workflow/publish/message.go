@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// commitMessage is for what an agent left uncommitted, and for squashed commits.
+// commitMessage returns the message for uncommitted changes of an agent, and for squashed commits.
 func (s *Steps) commitMessage(t *state.Task) string {
 	v := step.Vars(t, t.Ticket, s.Redact)
 	words := v.Task
@@ -23,7 +23,7 @@ func (s *Steps) commitMessage(t *state.Task) string {
 	return s.inForm(t, words)
 }
 
-// published is a commit's message as it is published: without what GitHub would act upon, and with a first line in the
+// published returns a commit's message as it is published: without text that GitHub would act upon, and with a first line in the
 // form that the repository's template prescribes.
 func (s *Steps) published(t *state.Task, message string) string {
 	home := homeOf(t)

@@ -40,7 +40,7 @@ func (s *Steps) OpenPR(ctx context.Context, w *step.Attempt) (state.Event, error
 	return e, nil
 }
 
-// newPR is what the pull request says.
+// newPR returns the text of the pull request.
 func (s *Steps) newPR(ctx context.Context, w *step.Attempt) (forge.NewPR, error) {
 	t := w.Task
 	template, err := s.GitHub.PRTemplate(ctx, w.Repo, t.Repo.DefaultBranch)
@@ -61,7 +61,7 @@ func (s *Steps) newPR(ctx context.Context, w *step.Attempt) (forge.NewPR, error)
 	return forge.NewPR{Head: t.Branch.Name, Base: t.Branch.Base, Title: title, Body: body, Draft: t.Settings.Draft}, nil
 }
 
-// summaryOf is what the agent said about its work.
+// summaryOf returns the agent's description of its work.
 func summaryOf(w *state.Work) string {
 	if w.Text != "" {
 		return mapIDs(w.Text, w.IDs)
@@ -89,7 +89,7 @@ func (s *Steps) askForReview(ctx context.Context, w *step.Attempt, number int) s
 	return note
 }
 
-// commitID finds what looks like a commit id.
+// commitID matches text that looks like a commit id.
 var commitID = regexp.MustCompile(`\b[0-9a-f]{7,40}\b`)
 
 // mapIDs replaces the VM's commit ids in the agent's words by the published ones.

@@ -10,11 +10,11 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// maxShown bounds what of a diff goes into a comment, in bytes; the whole is on the task's page.
+// maxShown is how many bytes of a diff a comment shows; the whole is on the task's page.
 const maxShown = 20_000
 
 // Show makes the diff of the changeset that waits to be published, for people to approve. It only
-// reads GitHub, and stores the diff in full beside the changeset.
+// reads GitHub, and stores the whole diff next to the changeset.
 func (s *Steps) Show(ctx context.Context, w *step.Attempt) (state.Event, error) {
 	t := w.Task
 	if t.Work == nil {

@@ -60,7 +60,7 @@ func causes() map[agent.Status]string {
 	}
 }
 
-// crash says how a program ended that gave no reason that errand knows.
+// crash describes the end of a program for which errand knows no reason.
 func crash(x runlog.Exit) string {
 	switch {
 	case x.Signal != "":
@@ -80,7 +80,7 @@ func firstText(texts ...string) string {
 	return ""
 }
 
-// explain puts errand's words for the end of a run into its result, and the program's and the runner's beside them.
+// explain adds errand's sentence about the end of a run to its result, together with the program's and the runner's messages.
 func (in *Interpreter) explain(res agent.Result, x runlog.Exit, out *state.RunResult) {
 	out.Message = in.clean(cause(res, x), maxNote)
 	if res.Status == agent.StatusOK {

@@ -1,5 +1,5 @@
 // Package result reads the output of runs: the events of an agent's program, how its run ended and why, and the conclusion in
-// its last message. It also says what a run that only repairs that conclusion changes.
+// its last message, which a second run may repair.
 //
 // Start with Interpreter.
 package result
@@ -21,20 +21,20 @@ import (
 // The output is untrusted: the adapter decides how the run ended, and texts are redacted and limited.
 type Interpreter struct {
 	run    state.Run
-	prior  *runlog.Usage // what its session had used before
+	prior  *runlog.Usage // the tokens that earlier runs of its session used
 	parser agent.Parser  // nil for checks
 	form   bool          // its answer was held to a form
 	redact *trust.Redactor
 	lines  map[runlog.Stream]*trust.Lines
 	stderr []string
-	said   string // the end of what the agent said
-	free   bool   // on a subscription: what the agent says of dollars is wrong
+	said   string // the end of the agent's messages
+	free   bool   // on a subscription: the agent's cost in dollars is wrong
 	checks []state.CheckResult
 	done   *work.ChecksDone
-	cut    bool // a line of its checks was too long, and what it said is not known
+	cut    bool // a line of its checks was too long, so its content is not known
 }
 
-// Config is what interpreters need.
+// Config has the dependencies of interpreters.
 type Config struct {
 	Agents Agents
 	Redact *trust.Redactor
@@ -201,7 +201,7 @@ func (in *Interpreter) empty(out *state.RunResult) {
 	out.Message = "the agent's last message has no plan and no report in it, and what it said before that is no answer: the last message has to hold all of it"
 }
 
-// How many characters of what a VM reports are kept with the task: it must stay small enough to be
+// How many characters of a VM's reports are kept with the task: it must stay small enough to be
 // stored, and a plan to be shown in full.
 const (
 	maxWords  = 40_000 // a plan, a report, what was done
@@ -211,14 +211,13 @@ const (
 	maxList   = 200    // entries of a list
 )
 
-// clean blanks secrets, drops what nobody could see, and bounds the rest.
+// clean removes secrets and invisible characters, and limits the length.
 func (in *Interpreter) clean(text string, limit int) string {
 	text, _ = in.redact.Redact(trust.Seen(text))
 	return runlog.Cut(text, limit)
 }
 
-// money is what a VM says that its run has cost: never less than nothing, and never more than people
-// could pay.
+// money returns the cost of a run as a VM reports it, limited to plausible amounts.
 func money(u runlog.Usage, usd float64) state.Money {
 	const most = 1_000_000 // dollars
 	if !(usd > 0) {        // nor not a number
@@ -230,7 +229,7 @@ func money(u runlog.Usage, usd float64) state.Money {
 	}
 }
 
-// used is what the agent says of tokens, nil if it says nothing.
+// used returns the agent's own count of tokens, nil if it has none.
 func used(u runlog.Usage) *state.Usage {
 	if u == (runlog.Usage{}) {
 		return nil
@@ -238,8 +237,8 @@ func used(u runlog.Usage) *state.Usage {
 	return &state.Usage{Input: max(u.Input, 0), Output: max(u.Output, 0), CacheRead: max(u.CacheRead, 0), CacheWrite: max(u.CacheWrite, 0)}
 }
 
-// prior adds up what the runs before this one say to have used in its session, nil if one of them does not say it:
-// what the agent says of the whole session then tells nothing of this run.
+// prior adds up the tokens that the earlier runs of the session reported, nil if one of them reported none:
+// the agent's count for the whole session then says nothing about this run.
 func prior(t *state.Task, r *state.Run) *runlog.Usage {
 	var sum runlog.Usage
 	for i := range t.Runs {
@@ -258,7 +257,7 @@ func prior(t *state.Task, r *state.Run) *runlog.Usage {
 // maxApproaches is how many ways a preliminary plan may offer.
 const maxApproaches = 3
 
-// outcome reads what the agent concluded.
+// outcome reads the agent's conclusion.
 func (in *Interpreter) outcome(text string, out *state.RunResult) {
 	o, rest, err := in.parse(text)
 	if err != nil {
@@ -269,7 +268,7 @@ func (in *Interpreter) outcome(text string, out *state.RunResult) {
 	in.concluded(o, out)
 }
 
-// concluded takes what the closing block says.
+// concluded copies the closing block into the result.
 func (in *Interpreter) concluded(o agent.Outcome, out *state.RunResult) {
 	kind := agent.OutcomeBuild
 	if in.run.Kind == state.RunImplement || in.run.Kind == state.RunReview {
@@ -301,7 +300,7 @@ func (in *Interpreter) concluded(o agent.Outcome, out *state.RunResult) {
 	}
 }
 
-// estimate says in words what the agent expects.
+// estimate returns the agent's estimate in words.
 func estimate(e agent.Estimate) string {
 	var parts []string
 	if e.Words != "" {
@@ -349,10 +348,10 @@ func (in *Interpreter) checksResult(x runlog.Exit) state.RunResult {
 	return out
 }
 
-// maxSaid bounds, in characters, what is kept of an agent's last words for a session after it.
+// maxSaid is how many characters of an agent's last messages are kept for the next session.
 const maxSaid = 4000
 
-// keepSaid keeps the end of what the agent says on its way.
+// keepSaid keeps the end of the agent's messages.
 func (in *Interpreter) keepSaid(text string) {
 	if text == "" {
 		return

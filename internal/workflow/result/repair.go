@@ -9,11 +9,11 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// maxBlock bounds, in characters, what is kept of a closing block that cannot be read.
+// maxBlock is how many characters are kept of a closing block that cannot be parsed.
 const maxBlock = 8_000
 
-// answer is what a run's closing block is read from: of one that was held to a form, what has that form. A program
-// that failed at the form may have said the block in words.
+// answer returns the text from which the closing block is read: for a run with a JSON schema, the structured output. A program
+// that failed to produce it may have written the block in its text.
 func (in *Interpreter) answer(res agent.Result) (text string, ok bool) {
 	switch {
 	case !in.form || res.Status != agent.StatusOK && res.Status != agent.StatusNoStructuredOutput:
@@ -29,8 +29,8 @@ func (in *Interpreter) answer(res agent.Result) (text string, ok bool) {
 	return "", false
 }
 
-// parse reads an answer's closing block. A run that was asked for nothing else may have said it without its fences,
-// but it has to be there.
+// parse reads an answer's closing block. A run that was asked for nothing else may omit the fences,
+// but not the block.
 func (in *Interpreter) parse(text string) (o agent.Outcome, rest string, err error) {
 	o, rest, err = agent.ParseOutcome(text)
 	if in.run.Repair == nil || err != nil || o.Kind != "" {
@@ -50,7 +50,7 @@ func (in *Interpreter) parse(text string) (o agent.Outcome, rest string, err err
 	return o, rest, err
 }
 
-// unread tells what it can of a closing block that cannot be read: of the newest one, else of that before.
+// unread recovers parts of a closing block that cannot be parsed: of the newest one, else of the previous one.
 func (in *Interpreter) unread(text string, problem error, out *state.RunResult) agent.Outcome {
 	o, block := agent.RecoverOutcome(text)
 	if r := in.run.Repair; r != nil && o.Kind == "" {
@@ -64,15 +64,15 @@ func (in *Interpreter) unread(text string, problem error, out *state.RunResult) 
 // asBlock is a block as an answer has it.
 func asBlock(block string) string { return "````errand\n" + block + "\n````" }
 
-// repaired puts the answer in the place of what was said with its block, which was to be nothing.
+// repaired keeps the text of the original answer; a repair has none of its own.
 func (in *Interpreter) repaired(out *state.RunResult) {
 	if r := in.run.Repair; r != nil && strings.TrimSpace(r.Text) != "" {
 		out.Text = r.Text
 	}
 }
 
-// unrepaired is the result of a run that was asked for its closing block and failed at that: the work was done
-// before. What waiting or money may help against is no such failure.
+// unrepaired makes the result of a run that was asked for its closing block and failed: the work was done
+// before. Failures that a wait or money may resolve are left as they are.
 func (in *Interpreter) unrepaired(status agent.Status, out *state.RunResult) {
 	if in.run.Repair == nil {
 		return

@@ -28,7 +28,7 @@ type Attempt struct {
 	marks Marks
 }
 
-// Marks stores how far an attempt got, so that the next one knows what to look for.
+// Marks stores how far an attempt got, for the next one.
 type Marks interface {
 	MarkAttempted(ctx context.Context, job string, epoch int64) error
 	MarkLaunch(ctx context.Context, job string, epoch int64, l state.Launch) error

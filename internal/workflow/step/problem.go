@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// A Problem is an error of a step that people are told about.
+// A Problem is an error of a step that is reported to people.
 type Problem struct {
 	Reason, Hint, Class string
 	Permanent           bool
@@ -29,7 +29,7 @@ func (p *Problem) Error() string {
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// ProblemOf returns the problem that an error of a step is or stands for: whether to try again, when, and what to tell people.
+// ProblemOf returns the problem that an error of a step is or stands for: whether to retry, when, and the text for people.
 func ProblemOf(err error) Problem {
 	var p *Problem
 	if errors.As(err, &p) {

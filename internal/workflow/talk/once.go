@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// writeOnce creates the comment unless an earlier attempt did. looked says that there was one.
+// writeOnce creates the comment unless an earlier attempt did. looked reports that an earlier attempt may have created it.
 func (s *Steps) writeOnce(ctx context.Context, w *step.Attempt, number int, body string) (posted forge.Comment, looked bool, err error) {
 	before, err := w.MarkAttempted(ctx)
 	if err != nil {
@@ -31,12 +31,12 @@ func (s *Steps) writeOnce(ctx context.Context, w *step.Attempt, number int, body
 	return posted, before, err
 }
 
-// lookFor finds what earlier attempts of a job have written, oldest first.
+// lookFor returns the comments that earlier attempts of a job have written, oldest first.
 func (s *Steps) lookFor(ctx context.Context, w *step.Attempt, number int) ([]forge.Comment, error) {
 	return s.GitHub.FindComments(ctx, w.Repo, number, comment.Marker(w.Job.Key), since(w.Job).Add(-step.LookBack))
 }
 
-// since is from when on the effect of a job may be there.
+// since returns when the effect of a job may first have happened.
 func since(j *state.Job) time.Time {
 	if !j.Doubt.IsZero() {
 		return j.Doubt

@@ -78,7 +78,7 @@ func (s *Steps) Post(ctx context.Context, w *step.Attempt) (state.Event, error) 
 	return posted(w, number, c, looked), nil
 }
 
-// posted is the event of a comment that is there. looked says that an earlier attempt may have made it.
+// posted returns the event of a comment. looked says that an earlier attempt may have created it.
 func posted(w *step.Attempt, number int, c forge.Comment, looked bool) state.Event {
 	p := *w.Job.Post
 	e := state.Event{Kind: state.EventPosted, Post: &p, Hash: comment.BodyHash(c.Body), Posted: &state.Posted{
@@ -94,8 +94,8 @@ func posted(w *step.Attempt, number int, c forge.Comment, looked bool) state.Eve
 	return e
 }
 
-// numberOf is the issue or pull request that a comment belongs on. The task may have begun anew since it was wanted; jobs of older
-// versions do not name the pull request.
+// numberOf returns the number of the issue or pull request that a comment belongs on. The task may have been restarted since the job was queued; jobs of
+// older versions do not name the pull request.
 func numberOf(w *step.Attempt) (int, error) {
 	if number := w.Job.Args["number"]; number != "" {
 		n, err := strconv.Atoi(number)
@@ -135,8 +135,8 @@ func (s *Steps) postedBefore(ctx context.Context, w *step.Attempt) (state.Event,
 	return posted(w, w.Task.Key.Issue, found[0], true), s.deleteTwins(ctx, w, found[1:])
 }
 
-// restore has the comment of a plan say what the plan says: somebody edited it before the store knew that it was there.
-// A 👍 from before approved something else, so the plan counts as posted only now.
+// restore restores the text of a plan's comment that somebody edited before the store knew of it.
+// A 👍 from before approved another text, so the plan counts as posted only now.
 func (s *Steps) restore(ctx context.Context, w *step.Attempt, posted forge.Comment, body string) (forge.Comment, error) {
 	again, err := s.GitHub.EditComment(ctx, w.Repo, posted.ID, body)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Steps) restore(ctx context.Context, w *step.Attempt, posted forge.Comme
 	return again, nil
 }
 
-// branchState says whether a canceled task's branch is still there, for its last comment.
+// branchState returns whether a canceled task's branch still exists, for its last comment.
 func (s *Steps) branchState(ctx context.Context, w *step.Attempt) comment.BranchState {
 	if w.Task.Phase != state.PhaseCancelled || w.Task.Branch.Head == "" {
 		return comment.BranchUnknown
@@ -172,8 +172,8 @@ func (s *Steps) Minimise(ctx context.Context, w *step.Attempt) (state.Event, err
 	return step.Done(), nil
 }
 
-// Untick takes back a tick that does not count. The comment is written only if nothing but boxes
-// differs from what we wrote: a person's other edit is theirs.
+// Untick removes a tick that does not count. The comment is written only if it differs from errand's text in nothing but
+// boxes: other edits by people are kept.
 func (s *Steps) Untick(ctx context.Context, w *step.Attempt) (state.Event, error) {
 	i := slices.IndexFunc(w.Task.Plans, func(p state.Plan) bool { return fmt.Sprint(p.Comment) == w.Job.Args["comment"] })
 	if i < 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// React sets a reaction of ours. It may be repeated: GitHub keeps one of a kind per account.
+// React sets a reaction. It may be repeated: GitHub keeps one of a kind per account.
 func (s *Steps) React(ctx context.Context, w *step.Attempt) (state.Event, error) {
 	a := w.Job.Args
 	repo := w.Repo

@@ -57,8 +57,8 @@ func (ws *Workspace) withGit(env map[string]string) map[string]string {
 	return out
 }
 
-// insteadOf has git ask the tether where it would ask the forge for repositories that fit a pattern, as far
-// as what stands before the pattern's first star tells them apart.
+// insteadOf makes git fetch repositories that match a pattern from the tether instead of the forge, as far
+// as the part before the pattern's first star tells them apart.
 func insteadOf(r state.Repo, base, pattern string) [][2]string {
 	forge, ok := strings.CutSuffix(strings.TrimSuffix(r.URL, "/"), "/"+r.FullName())
 	_, host, has := strings.Cut(forge, "://")
@@ -75,12 +75,12 @@ func (ws *Workspace) withProxy(env map[string]string) map[string]string {
 	return proxied(env, ws.VM.Kind, ws.Place.BaseURL, ws.RunToken())
 }
 
-// plainKind is the kind of box that has its host's network: what is started there needs no proxy.
+// plainKind is the kind of sandbox that has its host's network: its processes need no proxy.
 const plainKind = "plain"
 
-// proxied lets what is started on a VM reach the hosts that the operator allows, through the proxy at the VM's
-// end of the tether, for the time of the run. What the operator set himself stays. Some programs read the
-// names in capitals and some the others.
+// proxied lets the processes of a run on a VM reach the hosts that the operator allows, through the proxy at the VM's
+// end of the tether. The operator's own settings are kept. Some programs read the
+// names in capitals, others in lower case.
 func proxied(env map[string]string, kind, base, token string) map[string]string {
 	if kind == plainKind {
 		return env

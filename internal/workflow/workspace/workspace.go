@@ -81,7 +81,7 @@ type Opener struct {
 	// Submodules lists which other repositories the agents of a repository, named as OWNER/NAME, may read, as patterns with
 	// stars; it may be nil.
 	Submodules func(repo string) []string
-	// TestsFor returns what the operator gives to the tests of a repository, named as OWNER/NAME; it may be nil.
+	// TestsFor returns the operator's data for the tests of a repository, named as OWNER/NAME; it may be nil.
 	TestsFor func(repo string) Tests
 	// SpanAllowed returns a *vm.LimitError if another paid span of a VM may not begin; it may be nil.
 	SpanAllowed func(ctx context.Context, vm string) error
@@ -97,7 +97,7 @@ type Workspace struct {
 	open *Opener
 }
 
-// Reach gets the task's VM and attaches its tether, or returns what has to be waited for. It stores the VM in the launch.
+// Reach gets the task's VM and attaches its tether, or returns a Waiting. It stores the VM in the launch.
 func (o *Opener) Reach(ctx context.Context, t *state.Task, l *state.Launch) (*Workspace, *state.Waiting, error) {
 	server, err := o.VMs.Acquire(ctx, t)
 	if errors.Is(err, ErrNoSnapshot) {
@@ -185,7 +185,7 @@ func (o *Opener) Quiet(ctx context.Context, t *state.Task, vm string) error {
 	return nil
 }
 
-// SpanEnds returns the event of a VM whose paid span ends, with what another span has to wait for.
+// SpanEnds returns the event of a VM whose paid span ends. Its Waiting is set if another span may not begin yet.
 func (o *Opener) SpanEnds(ctx context.Context, t *state.Task, server string) (state.Event, error) {
 	e := state.Event{Kind: state.EventDue, Detail: machine.DueSpan, Hash: server}
 	if o.SpanAllowed == nil || t.VM == nil || t.VM.Name != server {
