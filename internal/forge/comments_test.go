@@ -84,12 +84,12 @@ func TestFindComments(t *testing.T) {
 	}
 	forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, n, "another <!-- errand:post-12 -->"))(t)
 	mine := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, n, "mine\n"+marker))(t)
-	twin := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, n, "twin\n"+marker))(t)
+	duplicate := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, n, "duplicate\n"+marker))(t)
 	if got := find(); got == nil || got.ID != mine.ID {
 		t.Errorf("found %+v", got)
 	}
 	list := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, marker, mine.CreatedAt.Add(-time.Minute)))(t)
-	if len(list) != 2 || list[1].ID != twin.ID {
+	if len(list) != 2 || list[1].ID != duplicate.ID {
 		t.Errorf("found %+v", list)
 	}
 	if got := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, marker, time.Now().Add(time.Hour)))(t); len(got) > 0 {
@@ -165,11 +165,29 @@ func TestCommentsOnPullRequest(t *testing.T) {
 	}
 }
 
+// TestCommentsSinceReportsEdits checks that a comment has EditedAt if and only if it was updated after its creation, and that
+// comments from before the given time are omitted although GitHub lists them when they are updated.
+func TestCommentsSinceReportsEdits(t *testing.T) {
+	t.Parallel()
+	created, edited := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
+	gh := forgetest.NewFake(t, func(w http.ResponseWriter, _ *http.Request) {
+		forgetest.Answer(w, 200, []m{
+			{"id": 1, "created_at": created.Add(-time.Hour), "updated_at": edited},
+			{"id": 2, "created_at": created, "updated_at": created},
+			{"id": 3, "created_at": created, "updated_at": edited},
+		})
+	})
+	list := forgetest.Must(forgetest.New(t, gh.URL).CommentsSince(t.Context(), forgetest.Repo(), 1, created))(t)
+	if len(list) != 2 || list[0].ID != 2 || !list[0].EditedAt.IsZero() || list[1].ID != 3 || !list[1].EditedAt.Equal(edited) {
+		t.Errorf("got %+v", list)
+	}
+}
+
 // TestPollOf100CommentsCostsOnePoint checks that a poll of 100 comments is one request of one point: each comment has one
 // connection, and GitHub divides the number of connections by 100.
 func TestPollOf100CommentsCostsOnePoint(t *testing.T) {
 	t.Parallel()
-	var asked []string
+	var requests []string
 	w := forgetest.NewWorld(t, func(c *forge.Config) {
 		next := c.Transport
 		c.Transport = forgetest.RoundTripper(func(req *http.Request) (*http.Response, error) {
@@ -182,7 +200,7 @@ func TestPollOf100CommentsCostsOnePoint(t *testing.T) {
 				if err != nil {
 					return nil, err
 				}
-				asked = append(asked, string(text))
+				requests = append(requests, string(text))
 			}
 			return next.RoundTrip(req)
 		})
@@ -195,8 +213,8 @@ func TestPollOf100CommentsCostsOnePoint(t *testing.T) {
 	if got := forgetest.Must(w.Forge.PollReactions(forge.WithPurpose(t.Context(), forge.ForPoll), w.Repo.Installation, nodes))(t); got.Cost != 1 {
 		t.Errorf("cost is %d points", got.Cost)
 	}
-	if len(asked) != 1 || strings.Count(asked[0], "reactions(")-strings.Count(asked[0], "... on ") != 0 || strings.Count(asked[0], "first:") != strings.Count(asked[0], "reactions(") {
-		t.Errorf("%d requests: %s", len(asked), asked)
+	if len(requests) != 1 || strings.Count(requests[0], "reactions(")-strings.Count(requests[0], "... on ") != 0 || strings.Count(requests[0], "first:") != strings.Count(requests[0], "reactions(") {
+		t.Errorf("%d requests: %s", len(requests), requests)
 	}
 }
 

@@ -112,14 +112,14 @@ func TestInstallationIsCached(t *testing.T) {
 	if n := reads(); n != 0 {
 		t.Errorf("read %d times although the list included it", n)
 	}
-	w.Forge.InvalidateTokens() // a webhook said that something changed
+	w.Forge.InvalidateTokens() // as after a webhook about a change
 	if n := reads(); n != 1 {
 		t.Errorf("read %d times after a change", n)
 	}
 	if n := reads(); n != 0 {
 		t.Errorf("read %d times without a change", n)
 	}
-	late.Store(int64(6 * time.Minute)) // GitHub may not have said anything
+	late.Store(int64(6 * time.Minute)) // without a webhook
 	if n := reads(); n != 1 {
 		t.Errorf("read %d times after six minutes", n)
 	}

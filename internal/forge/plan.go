@@ -17,6 +17,20 @@ type PlanSnapshot struct {
 	Head        string // of the requested branch, empty if it does not exist
 }
 
+const planSnapshotQuery = `query($id: ID!, $owner: String!, $name: String!, $branch: String!) {` + planSnapshotFields + `}`
+
+const planAndApprovalQuery = `query($id: ID!, $approval: ID!, $owner: String!, $name: String!, $branch: String!) {` + planSnapshotFields + `
+  approval: node(id: $approval) { ` + commentTextFields + ` }
+}`
+
+const planSnapshotFields = `
+  node(id: $id) {
+    __typename
+    ... on IssueComment { ` + commentFields + ` issue { title body state } }
+  }
+  repository(owner: $owner, name: $name) { id ref(qualifiedName: $branch) { target ` + targetFields + ` } }
+`
+
 // PlanSnapshot reads the comment of a plan, the 👍 on it, its issue and the head of a branch in one request. comment is the
 // GraphQL ID of the plan's comment, approval that of the comment that gave an approval, or empty.
 func (f *Forge) PlanSnapshot(ctx context.Context, r Repo, comment, approval, branch string) (PlanSnapshot, error) {
@@ -33,7 +47,7 @@ func (f *Forge) PlanSnapshot(ctx context.Context, r Repo, comment, approval, bra
 				State string `json:"state"`
 			} `json:"issue"`
 		} `json:"node"`
-		Said       *commentNode `json:"said"`
+		Approval   *commentNode `json:"approval"`
 		Repository *struct {
 			ID  string `json:"id"`
 			Ref *struct {
@@ -43,7 +57,7 @@ func (f *Forge) PlanSnapshot(ctx context.Context, r Repo, comment, approval, bra
 	}
 	query, vars := planSnapshotQuery, map[string]any{"id": comment, "owner": r.Owner, "name": r.Name, "branch": "refs/heads/" + branch}
 	if approval != "" {
-		query, vars["said"] = planAndApprovalQuery, approval
+		query, vars["approval"] = planAndApprovalQuery, approval
 	}
 	if err := client.IgnoreNotFound(op.GraphQL(query, vars, &data)); err != nil {
 		return PlanSnapshot{}, op.Wrap(err)
@@ -57,8 +71,8 @@ func (f *Forge) PlanSnapshot(ctx context.Context, r Repo, comment, approval, bra
 		out.Head = ref.Target.OID
 		f.cache.RememberTree(r, ref.Target.OID, ref.Target.Tree.OID)
 	}
-	if data.Said != nil && data.Said.ID != "" {
-		v := data.Said.comment()
+	if data.Approval != nil && data.Approval.ID != "" {
+		v := data.Approval.comment()
 		out.Approval = &v
 	}
 	if data.Node == nil || data.Node.ID == "" {
@@ -69,17 +83,3 @@ func (f *Forge) PlanSnapshot(ctx context.Context, r Repo, comment, approval, bra
 	out.Comment, err = withAllReactions(op, &data.Node.commentNode)
 	return out, op.Wrap(err)
 }
-
-const planSnapshotQuery = `query($id: ID!, $owner: String!, $name: String!, $branch: String!) {` + planSnapshotFields + `}`
-
-const planAndApprovalQuery = `query($id: ID!, $said: ID!, $owner: String!, $name: String!, $branch: String!) {` + planSnapshotFields + `
-  said: node(id: $said) { ` + commentTextFields + ` }
-}`
-
-const planSnapshotFields = `
-  node(id: $id) {
-    __typename
-    ... on IssueComment { ` + commentFields + ` issue { title body state } }
-  }
-  repository(owner: $owner, name: $name) { id ref(qualifiedName: $branch) { target ` + targetFields + ` } }
-`

@@ -185,7 +185,7 @@ func (f *Forge) RequestReview(ctx context.Context, r Repo, number int, login str
 	reviewers := github.ReviewersRequest{Reviewers: []string{login}}
 	_, _, err = op.GitHub.PullRequests.RequestReviewers(op.Ctx, r.Owner, r.Name, number, reviewers)
 	if client.Invalid(err) != "" {
-		return login + " cannot be asked for a review here.", nil
+		return "GitHub does not allow a review request to " + login + " here.", nil
 	}
 	return "", op.Wrap(err)
 }

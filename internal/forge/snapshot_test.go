@@ -129,11 +129,11 @@ func TestPlanSnapshotHasApprovingComment(t *testing.T) {
 	w := forgetest.NewWorld(t)
 	i := w.OpenIssue(t, "A bug")
 	plan := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, i.Number, "The plan."))(t)
-	said := forgetest.Must(w.As("wendy").Comment(forgetest.FullName, i.Number, "@errand approve"))(t)
-	standing := func() *forge.Comment {
+	approval := forgetest.Must(w.As("wendy").Comment(forgetest.FullName, i.Number, "@errand approve"))(t)
+	fromPlan := func() *forge.Comment {
 		t.Helper()
 		before := w.Forge.Calls(forge.ForTask)
-		got := forgetest.Must(w.Forge.PlanSnapshot(t.Context(), w.Repo, plan.Node, said.NodeID, "main"))(t)
+		got := forgetest.Must(w.Forge.PlanSnapshot(t.Context(), w.Repo, plan.Node, approval.NodeID, "main"))(t)
 		if n := w.Forge.Calls(forge.ForTask) - before; n != 1 {
 			t.Errorf("%d requests", n)
 		}
@@ -145,33 +145,33 @@ func TestPlanSnapshotHasApprovingComment(t *testing.T) {
 	head := forgetest.Must(w.Forge.Head(t.Context(), w.Repo, "main"))(t)
 	alone := func() *forge.Comment {
 		t.Helper()
-		v, at, err := w.Forge.CommentAndHead(t.Context(), w.Repo, said.NodeID, "main")
+		v, at, err := w.Forge.CommentAndHead(t.Context(), w.Repo, approval.NodeID, "main")
 		if err != nil || at != head {
 			t.Errorf("the branch is at %q, error %v", at, err)
 		}
 		return v
 	}
-	if v := standing(); v == nil || v.Body != "@errand approve" || v.Author.Login != "wendy" || v.Editor != nil || v.Minimized {
+	if v := fromPlan(); v == nil || v.Body != "@errand approve" || v.Author.Login != "wendy" || v.Editor != nil || v.Minimized {
 		t.Errorf("unedited comment: %+v", v)
 	}
-	if err := w.As("octo").EditComment(forgetest.FullName, said.ID, "Wait."); err != nil {
+	if err := w.As("octo").EditComment(forgetest.FullName, approval.ID, "Wait."); err != nil {
 		t.Fatal(err)
 	}
-	for name, v := range map[string]*forge.Comment{"standing": standing(), "alone": alone()} {
+	for name, v := range map[string]*forge.Comment{"with the plan": fromPlan(), "alone": alone()} {
 		if v.Body != "Wait." || v.Author.Login != "wendy" || v.Editor == nil || v.Editor.Login != "octo" {
 			t.Errorf("%s, edited by another person: %+v", name, v)
 		}
 	}
-	if err := w.Forge.Minimize(t.Context(), w.Repo.Installation, said.NodeID); err != nil {
+	if err := w.Forge.Minimize(t.Context(), w.Repo.Installation, approval.NodeID); err != nil {
 		t.Fatal(err)
 	}
-	if v := standing(); v == nil || !v.Minimized {
+	if v := fromPlan(); v == nil || !v.Minimized {
 		t.Errorf("hidden: %+v", v)
 	}
-	if err := w.As("wendy").DeleteComment(forgetest.FullName, said.ID); err != nil {
+	if err := w.As("wendy").DeleteComment(forgetest.FullName, approval.ID); err != nil {
 		t.Fatal(err)
 	}
-	if v := standing(); v != nil {
+	if v := fromPlan(); v != nil {
 		t.Errorf("deleted: %+v", v)
 	}
 	if v := alone(); v != nil {

@@ -21,25 +21,25 @@ type redirector struct {
 	rest    string
 	graphql string
 
-	mu    sync.Mutex
-	asked map[string]bool // addresses up to the first variable part
-	lost  []string
+	mu        sync.Mutex
+	requested map[string]bool // addresses up to the first variable part
+	lost      []string
 }
 
 // RoundTrip replaces the address of a request by one of the simulator.
 func (e *redirector) RoundTrip(r *http.Request) (*http.Response, error) {
-	to, asked := r.URL.String(), ""
+	to, requested := r.URL.String(), ""
 	switch {
 	case to == e.graphql:
-		to, asked = e.sim+"/api/graphql", e.graphql
+		to, requested = e.sim+"/api/graphql", e.graphql
 	case strings.HasPrefix(to, e.rest):
-		to, asked = e.sim+"/api/v3/"+strings.TrimPrefix(to, e.rest), e.rest
+		to, requested = e.sim+"/api/v3/"+strings.TrimPrefix(to, e.rest), e.rest
 	}
 	e.mu.Lock()
-	if asked == "" {
+	if requested == "" {
 		e.lost = append(e.lost, to)
 	}
-	e.asked[asked] = true
+	e.requested[requested] = true
 	e.mu.Unlock()
 	u, err := url.Parse(to)
 	if err != nil {
@@ -64,7 +64,7 @@ func TestRequestsGoToConfiguredAddresses(t *testing.T) {
 			t.Parallel()
 			var to *redirector
 			w := forgetest.NewWorld(t, func(cfg *forge.Config) {
-				to = &redirector{sim: cfg.WebURL, web: c.web, rest: strings.TrimSuffix(c.rest, "/") + "/", graphql: c.graphql, asked: map[string]bool{}}
+				to = &redirector{sim: cfg.WebURL, web: c.web, rest: strings.TrimSuffix(c.rest, "/") + "/", graphql: c.graphql, requested: map[string]bool{}}
 				cfg.WebURL, cfg.V3APIURL, cfg.V4APIURL, cfg.Transport = c.web, c.rest, c.graphql, to
 				if name == "github.com" { // the default
 					cfg.WebURL, cfg.V3APIURL, cfg.V4APIURL = "", "", ""
@@ -81,7 +81,7 @@ func TestRequestsGoToConfiguredAddresses(t *testing.T) {
 			}
 			to.mu.Lock()
 			defer to.mu.Unlock()
-			if diff := cmp.Diff(map[string]bool{to.rest: true, to.graphql: true}, to.asked); diff != "" {
+			if diff := cmp.Diff(map[string]bool{to.rest: true, to.graphql: true}, to.requested); diff != "" {
 				t.Errorf("requested addresses (-want +got):\n%s%v", diff, to.lost)
 			}
 			if got, want := w.Forge.GitURL(w.Repo), strings.TrimSuffix(c.web, "/")+"/octo/app.git"; got != want {

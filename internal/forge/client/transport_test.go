@@ -367,16 +367,16 @@ func TestCredentialsStayWithGitHub(t *testing.T) {
 
 func TestStatelessTokensAreRequested(t *testing.T) {
 	t.Parallel()
-	var asked string
+	var header string
 	gh := forgetest.NewFake(t, nil)
 	gh.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked == "" {
-			asked = r.Header.Get("X-GitHub-Stateless-S2S-Token")
+		if header == "" {
+			header = r.Header.Get("X-GitHub-Stateless-S2S-Token")
 		}
 		forgetest.Answer(w, 201, m{"token": "ghs_x", "expires_at": time.Now().Add(time.Hour)})
 	})
 	f := forgetest.New(t, gh.URL, func(c *forge.Config) { c.StatelessTokens = "disabled" })
-	if _, _, err := f.GitToken(t.Context(), forgetest.Repo()); err != nil || asked != "disabled" {
-		t.Errorf("header %q: %v", asked, err)
+	if _, _, err := f.GitToken(t.Context(), forgetest.Repo()); err != nil || header != "disabled" {
+		t.Errorf("header %q: %v", header, err)
 	}
 }
