@@ -23,17 +23,21 @@ func roots() []string { return []string{"./cmd/...", "./internal/tools/..."} }
 // exemptions returns the functions that stay although no program reaches them, with the reasons.
 func exemptions() map[string]string {
 	return map[string]string{
-		"internal/agent.Statuses":               "tests of several packages compare their tables with this list",
-		"internal/comment.FindMarker":           "the reverse of Marker: tests read the persisted markers with it",
-		"internal/comment.unescapeKey":          "see FindMarker",
-		"state/kv.Name":                         "wrappers of a database read it; in the tree only tests wrap one",
-		"state/kv/boltkv.Compact":               "errand purge, with compaction, is planned",
-		"state/kv/boltkv.compactInto":           "see Compact",
-		"internal/sim/simhetzner.NewClock":      "the tests that run on this simulator share its clock",
-		"internal/sim/simhetzner.Clock.Now":     "see NewClock",
-		"internal/sim/simhetzner.Clock.Advance": "see NewClock",
-		"internal/sim/simhetzner.Clock.Set":     "see NewClock",
-		"internal/demo.World.Timing":            "tests start errand in a process of its own and pass the timing on",
+		"internal/agent.Statuses":                "tests of several packages compare their tables with this list",
+		"internal/comment.FindMarker":            "the reverse of Marker: tests read the persisted markers with it",
+		"internal/comment.unescapeKey":           "see FindMarker",
+		"state/kv.Name":                          "wrappers of a database read it; in the tree only tests wrap one",
+		"state/kv/boltkv.Compact":                "errand purge, with compaction, is planned",
+		"state/kv/boltkv.compactInto":            "see Compact",
+		"internal/sim/simhetzner.NewClock":       "the tests that run on this simulator share its clock",
+		"internal/sim/simhetzner.Clock.Now":      "see NewClock",
+		"internal/sim/simhetzner.Clock.Advance":  "see NewClock",
+		"internal/sim/simhetzner.Clock.Set":      "see NewClock",
+		"internal/queue.Queue.Step":              "the random walks take single steps, with a clock of their own",
+		"internal/watch.Poller.Poll":             "see Queue.Step",
+		"internal/watch.Sweeper.SweepDeliveries": "see Queue.Step",
+		"internal/watch.Sweeper.SweepState":      "see Queue.Step",
+		"internal/demo.World.Timing":             "tests start errand in a process of its own and pass the timing on",
 	}
 }
 
