@@ -123,7 +123,8 @@ func TestInstallationTokensAreScoped(t *testing.T) {
 	if _, _, err := read.Issues.ListByRepo(ctx, "octo", "calc", nil); status(err) != 403 {
 		t.Errorf("another repository: %v", err)
 	}
-	if _, err := mint(&github.InstallationTokenOptions{Permissions: &github.InstallationPermissions{Workflows: ptr("write")}}); status(err) != 422 {
+	workflows := &github.InstallationPermissions{Workflows: ptr("write")}
+	if _, err := mint(&github.InstallationTokenOptions{Permissions: workflows}); status(err) != 422 {
 		t.Errorf("more than was granted: %v", err)
 	}
 	if _, err := mint(&github.InstallationTokenOptions{RepositoryIDs: []int64{1}}); status(err) != 422 {

@@ -49,7 +49,8 @@ func TestReviewsByREST(t *testing.T) {
 	check(t, err)
 	_, err = alice.PullRequests.DeleteComment(ctx, "octo", "calc", line.GetID())
 	check(t, err)
-	_, _, err = w.human("octo").PullRequests.DismissReview(ctx, "octo", "calc", p.Number, v.GetID(), &github.PullRequestReviewDismissalRequest{Message: ptr("done")})
+	dismissal := &github.PullRequestReviewDismissalRequest{Message: ptr("done")}
+	_, _, err = w.human("octo").PullRequests.DismissReview(ctx, "octo", "calc", p.Number, v.GetID(), dismissal)
 	check(t, err)
 	got, _, err := w.bot.PullRequests.GetReview(ctx, "octo", "calc", p.Number, v.GetID())
 	check(t, err)

@@ -72,7 +72,8 @@ func TestPollForApprovals(t *testing.T) {
 		t.Errorf("path of the error (-want +got):\n%s", diff)
 	}
 	c := got.Nodes[0]
-	if c.Typename != "IssueComment" || c.LastEditedAt == nil || c.Editor.Login != "alice" || c.Author.Login != "errand" || c.Author.DatabaseID != w.sim.App().BotID {
+	if c.Typename != "IssueComment" || c.LastEditedAt == nil || c.Editor.Login != "alice" ||
+		c.Author.Login != "errand" || c.Author.DatabaseID != w.sim.App().BotID {
 		t.Errorf("comment %+v", c)
 	}
 	var who []string
@@ -89,7 +90,8 @@ func TestPollForApprovals(t *testing.T) {
 	if got.RateLimit.Cost != 1 || got.RateLimit.Limit != 5000 || got.RateLimit.Remaining != 4999 {
 		t.Errorf("rate limit %+v", got.RateLimit)
 	}
-	if errs := w.graphql(pollQuery, map[string]any{"ids": slices.Repeat([]string{k.GetNodeID()}, 101)}, nil); len(errs) != 1 || errs[0].Type != "ARGUMENT_LIMIT" {
+	ids := slices.Repeat([]string{k.GetNodeID()}, 101)
+	if errs := w.graphql(pollQuery, map[string]any{"ids": ids}, nil); len(errs) != 1 || errs[0].Type != "ARGUMENT_LIMIT" {
 		t.Errorf("101 ids: %+v", errs)
 	}
 }

@@ -74,10 +74,11 @@ func TestLFS(t *testing.T) {
 	ask := func(operation, oid string, size int) string {
 		return fmt.Sprintf(`{"operation":%q,"transfers":["basic"],"objects":[{"oid":%q,"size":%d}]}`, operation, oid, size)
 	}
-	if status, objects := w.batch(token, ask("upload", there, 13)); status != http.StatusOK || len(objects) != 1 || len(objects[0].Actions) != 0 || objects[0].Error != nil {
+	status, objects := w.batch(token, ask("upload", there, 13))
+	if status != http.StatusOK || len(objects) != 1 || len(objects[0].Actions) != 0 || objects[0].Error != nil {
 		t.Errorf("existing objects: %d, %+v", status, objects)
 	}
-	status, objects := w.batch(token, ask("download", sum, len(content)))
+	status, objects = w.batch(token, ask("download", sum, len(content)))
 	if status != http.StatusOK || len(objects) != 1 {
 		t.Fatalf("%d, %+v", status, objects)
 	}

@@ -54,7 +54,8 @@ func (s *Sim) routes() (http.Handler, error) {
 	}
 	table := restTable()
 	mux := http.NewServeMux()
-	mux.HandleFunc("/api/v3/", s.records.Handler(func(w http.ResponseWriter, r *http.Request) { s.rest.serve(w, r, table) }, func(r *http.Request) string {
+	serve := func(w http.ResponseWriter, r *http.Request) { s.rest.serve(w, r, table) }
+	mux.HandleFunc("/api/v3/", s.records.Handler(serve, func(r *http.Request) string {
 		rt, _, _ := match(table, r.Method, strings.TrimPrefix(r.URL.EscapedPath(), "/api/v3"))
 		return rt.pattern
 	}))

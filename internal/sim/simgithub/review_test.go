@@ -121,7 +121,8 @@ func TestChecksOfAPullRequest(t *testing.T) {
 	if diff := cmp.Diff([]string{"build completed failure github-actions", "errand in_progress  errand"}, got); diff != "" {
 		t.Errorf("check runs (-want +got):\n%s", diff)
 	}
-	if _, _, err := w.human("alice").Checks.CreateCheckRun(ctx, "octo", "calc", github.CreateCheckRunOptions{Name: "x", HeadSHA: sha}); status(err) != 403 {
+	run := github.CreateCheckRunOptions{Name: "x", HeadSHA: sha}
+	if _, _, err := w.human("alice").Checks.CreateCheckRun(ctx, "octo", "calc", run); status(err) != 403 {
 		t.Errorf("a person could create a check run: %v", err)
 	}
 	full := w.judged(p.Number)

@@ -98,7 +98,8 @@ func New(cfg Config) (*Sim, error) {
 	s := &Sim{
 		records: records, cfg: cfg, log: cfg.Log, base: strings.TrimSuffix(cfg.BaseURL, "/"),
 		faults: newFaultBook(), lfs: git.NewLFS(filepath.Join(cfg.Dir, "lfs"), cfg.AuthNow), counts: newCallBook(), lastID: 1000,
-		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{}, nodes: map[string]any{},
+		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{},
+		nodes:    map[string]any{},
 		verified: map[string]bool{}, limits: map[string]*bucket{}, made: map[string][]time.Time{}, ctx: ctx, cancel: cancel,
 	}
 	s.parts = partsOf(s)

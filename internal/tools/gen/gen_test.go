@@ -55,7 +55,9 @@ func TestExample(t *testing.T) {
 	}
 	want := config.Default()
 	want.Hetzner.Token = got.Hetzner.Token // it has no default
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(config.Config{}, "GitHub", "Admin", "Models"), cmp.Comparer(func(a, b config.Secret) bool { return a.String() == b.String() })); diff != "" {
+	ignored := cmpopts.IgnoreFields(config.Config{}, "GitHub", "Admin", "Models")
+	secrets := cmp.Comparer(func(a, b config.Secret) bool { return a.String() == b.String() })
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), ignored, secrets); diff != "" {
 		t.Errorf("config.example.yml does not show the defaults (-default +example):\n%s", diff)
 	}
 	want.GitHub.AppID, want.GitHub.PrivateKey, want.GitHub.WebhookSecret = got.GitHub.AppID, got.GitHub.PrivateKey, got.GitHub.WebhookSecret
@@ -137,7 +139,8 @@ func TestNamedKeysExist(t *testing.T) {
 				continue
 			}
 			begins := false
-			exists := slices.ContainsFunc([]reflect.Type{reflect.TypeFor[config.Config](), reflect.TypeFor[config.RepoFile]()}, func(file reflect.Type) bool {
+			files := []reflect.Type{reflect.TypeFor[config.Config](), reflect.TypeFor[config.RepoFile]()}
+			exists := slices.ContainsFunc(files, func(file reflect.Type) bool {
 				begins = begins || hasKey(file, path[:1])
 				return hasKey(file, path)
 			})

@@ -62,7 +62,10 @@ func Packages(root string, files []string) ([]Package, error) {
 	}
 	var list []Package
 	for pkg := range imports {
-		list = append(list, Package{Path: pkg, Doc: docs[pkg], Imports: slices.Sorted(maps.Keys(imports[pkg])), TestImports: slices.Sorted(maps.Keys(tests[pkg]))})
+		list = append(list, Package{
+			Path: pkg, Doc: docs[pkg],
+			Imports: slices.Sorted(maps.Keys(imports[pkg])), TestImports: slices.Sorted(maps.Keys(tests[pkg])),
+		})
 	}
 	slices.SortFunc(list, func(a, b Package) int { return cmp.Compare(a.Path, b.Path) })
 	return list, nil

@@ -61,7 +61,8 @@ func New(dir string, log zerolog.Logger, caller func(*http.Request) string) (*Re
 // keep writes a record. Route is the pattern of its path.
 func (b *Recorder) keep(route string, r Record) error {
 	key := strings.Join([]string{
-		r.Kind, r.Method, route, r.Event, r.By, fmt.Sprint(r.Status), queryKeys(r.Query), headerKeys(r.Header), shapeOf(r.Request), shapeOf(r.Body), r.Text,
+		r.Kind, r.Method, route, r.Event, r.By, fmt.Sprint(r.Status), queryKeys(r.Query), headerKeys(r.Header),
+		shapeOf(r.Request), shapeOf(r.Body), r.Text,
 	}, "\x00")
 	if r.Kind == "graphql" {
 		var q struct{ Query string }

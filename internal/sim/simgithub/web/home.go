@@ -43,7 +43,9 @@ func actAs(v *visit) (string, error) {
 	if !slices.Contains(v.web.people(), login) {
 		return "", notFound()
 	}
-	http.SetCookie(v.w, &http.Cookie{Name: cookieAs, Value: url.QueryEscape(login), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(v.w, &http.Cookie{
+		Name: cookieAs, Value: url.QueryEscape(login), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
 	if v.field("back") == "" {
 		return "/", nil
 	}

@@ -19,7 +19,10 @@ func (w *site) newIssuePage(v *visit) error {
 		Labels     []simgithub.Label
 		Assignable []string
 		MayTriage  bool
-	}{Full: r.FullName(), Title: v.r.PostForm.Get("title"), Labels: r.Labels, MayTriage: r.RoleOf(v.p.Login()).Rank() >= simgithub.RoleTriage.Rank()}
+	}{
+		Full: r.FullName(), Title: v.r.PostForm.Get("title"), Labels: r.Labels,
+		MayTriage: r.RoleOf(v.p.Login()).Rank() >= simgithub.RoleTriage.Rank(),
+	}
 	for _, login := range r.Explicit() {
 		if u, ok := w.s.User(login); ok && u.Type == simgithub.TypeUser {
 			view.Assignable = append(view.Assignable, login)

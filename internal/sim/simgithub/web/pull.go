@@ -87,8 +87,9 @@ func (w *site) pullHead(g *viewer, i *simgithub.Issue, view simgithub.PullView) 
 	out := &pullHead{
 		Base: p.Base, Head: p.Head, HeadSHA: p.HeadSHA, Draft: p.Draft, Merged: p.Merged, MergedBy: p.MergedBy, MergeSHA: p.MergeCommit,
 		Mergeable: view.Mergeable, MergeState: view.State, Commits: len(view.Commits), Files: len(view.Files), Closes: view.Closes,
-		MayMerge: g.may(simgithub.RoleWrite), MayReview: g.may(simgithub.RoleRead) && !p.Merged, MayJudge: !own, MayEdit: own || g.may(simgithub.RoleWrite),
-		MayAsk: g.may(simgithub.RoleWrite), HasBranch: g.r.Git.Branch(p.Head) != "", Open: i.State == "open",
+		MayMerge: g.may(simgithub.RoleWrite), MayReview: g.may(simgithub.RoleRead) && !p.Merged, MayJudge: !own,
+		MayEdit: own || g.may(simgithub.RoleWrite),
+		MayAsk:  g.may(simgithub.RoleWrite), HasBranch: g.r.Git.Branch(p.Head) != "", Open: i.State == "open",
 		Reviewers: reviewers(i), Pending: w.draftsOf(draftsKey(g.p.Login(), g.r.FullName(), i.Number)),
 	}
 	for _, f := range view.Files {

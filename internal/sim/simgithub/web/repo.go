@@ -86,7 +86,9 @@ func lists(r *simgithub.Repo) listsView {
 	out := listsView{Full: r.FullName()}
 	from := map[string]int{}
 	for _, i := range r.IssuesByNumber() {
-		row := rowView{linkView: linkTo(i), Author: i.Author, At: i.CreatedAt, Assignees: slices.Clone(i.Assignees), Comments: len(i.Comments)}
+		row := rowView{
+			linkView: linkTo(i), Author: i.Author, At: i.CreatedAt, Assignees: slices.Clone(i.Assignees), Comments: len(i.Comments),
+		}
 		for _, l := range r.Labels {
 			if slices.Contains(i.Labels, l.Name) {
 				row.Labels = append(row.Labels, l)
