@@ -35,8 +35,8 @@ func TestAbandonedCallIsCharged(t *testing.T) {
 				<-r.Context().Done()
 			}))
 			t.Cleanup(model.Close)
-			b := &books{task: *someTask()}
-			w := newEnd(t, nil, func(c *Config) {
+			b := &taskLedger{task: *someTask()}
+			w := newVMEnd(t, nil, func(c *Config) {
 				c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}, "claude-y": {Input: 100}}
 			})
@@ -92,9 +92,9 @@ func TestIncompleteAnswerIsCharged(t *testing.T) {
 	}))
 	t.Cleanup(model.Close)
 	paid := make(chan state.Money, 1)
-	w := newEnd(t, someTask(), func(c *Config) {
+	w := newVMEnd(t, someTask(), func(c *Config) {
 		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
-		c.Ledger, c.Prices = payments(paid), modelapi.Prices{"claude-x": {Input: 3, Output: 15}, "claude-y": {Input: 100}}
+		c.Ledger, c.Prices = costs(paid), modelapi.Prices{"claude-x": {Input: 3, Output: 15}, "claude-y": {Input: 100}}
 	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader(`{"model":"claude-x"}`))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// full answers a call that is not streamed with as much output as its limit allows, after a while.
-func full(r *http.Request) (*http.Response, error) {
+// answerInFull answers a call that is not streamed with as much output as its limit allows, after a while.
+func answerInFull(r *http.Request) (*http.Response, error) {
 	var asked struct {
 		Max       int64 `json:"max_tokens"`
 		Completed int64 `json:"max_completion_tokens"`
@@ -52,7 +52,7 @@ func TestTwoTasksStayBelowTheCaps(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				one := state.Money{CapMicroUSD: tc.task, CapTokens: tc.tokens}
-				b := newBench(modelapi.OpenAI, full, one, one)
+				b := newBench(modelapi.OpenAI, answerInFull, one, one)
 				b.day.CapMicroUSD = tc.day
 				b.g.cfg.QueueTimeout = 0 // as it is in earnest
 				var wait sync.WaitGroup
@@ -92,9 +92,9 @@ func TestStreamYieldsToReservations(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(d.api, func(r *http.Request) (*http.Response, error) {
 					if body := bodyOf(r); strings.Contains(body, "stream") || body == "{}" {
-						return stream(r, d.first), nil
+						return streamThenPause(r, d.first), nil
 					}
-					return later(r)
+					return answerAtEnd(r)
 				}, state.Money{CapMicroUSD: 1_350_000})
 				whole := map[modelapi.API]string{modelapi.Anthropic: "/v1/messages", modelapi.OpenAI: "/v1/chat/completions", modelapi.Gemini: "/v1beta/models/m:generateContent"}[d.api]
 				go b.call(t.Context(), 1, whole, `{"model":"m"}`) // which may cost $1.31
@@ -152,7 +152,7 @@ func TestAbandonedWhileWaiting(t *testing.T) {
 		var asked int
 		b := newBench(modelapi.OpenAI, func(r *http.Request) (*http.Response, error) {
 			asked++
-			return full(r)
+			return answerInFull(r)
 		}, state.Money{CapMicroUSD: 1_350_000})
 		b.g.cfg.QueueTimeout = time.Hour
 		var wait sync.WaitGroup

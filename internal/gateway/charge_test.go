@@ -24,11 +24,11 @@ type ledger struct {
 	runs   []string
 	fail   bool
 
-	held, told *state.Waiting
+	globalCap, wait *state.Waiting
 }
 
 func (l *ledger) CapReached(context.Context, state.Money, state.Money, bool) (*state.Waiting, error) {
-	return l.held, nil
+	return l.globalCap, nil
 }
 
 func (l *ledger) Left(context.Context, state.Money, bool) (state.Left, error) {
@@ -40,7 +40,7 @@ func (l *ledger) Record(_ context.Context, u UsageRecord) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if held != nil {
-		l.told = held
+		l.wait = held
 		return nil
 	}
 	if l.fail {
@@ -52,8 +52,8 @@ func (l *ledger) Record(_ context.Context, u UsageRecord) error {
 
 const usageLine = `{"type":"message","model":"claude-x","usage":{"input_tokens":1000,"output_tokens":100,"cache_read_input_tokens":10}}`
 
-// answering returns the end of a VM whose model answers with the body, and its ledger.
-func answering(t *testing.T, task *state.Task, status int, kind, body string) (*end, *ledger) {
+// newAnsweringEnd returns the end of a VM whose model answers with the body, and its ledger.
+func newAnsweringEnd(t *testing.T, task *state.Task, status int, kind, body string) (*vmEnd, *ledger) {
 	t.Helper()
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -62,7 +62,7 @@ func answering(t *testing.T, task *state.Task, status int, kind, body string) (*
 	}))
 	t.Cleanup(model.Close)
 	l := &ledger{}
-	w := newEnd(t, task, func(c *Config) {
+	w := newVMEnd(t, task, func(c *Config) {
 		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Prices = modelapi.Prices{"claude-x": {Input: 3, Output: 15, CacheRead: 0.3}, "claude-y": {Input: 30}}
 		c.Ledger = l
@@ -88,8 +88,8 @@ func TestAnswerIsCharged(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, l := answering(t, someTask(), test.status, test.kind, test.body)
-			status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
+			w, l := newAnsweringEnd(t, someTask(), test.status, test.kind, test.body)
+			status, body := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
 			if status != test.status || body != test.body {
 				t.Errorf("status %d: %s", status, body)
 			}
@@ -118,9 +118,9 @@ func TestPartOfAnAnswerIsCharged(t *testing.T) {
 	}))
 	t.Cleanup(model.Close)
 	paid := make(chan state.Money, 1)
-	w := newEnd(t, someTask(), func(c *Config) {
+	w := newVMEnd(t, someTask(), func(c *Config) {
 		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
-		c.Prices, c.Ledger = modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, payments(paid)
+		c.Prices, c.Ledger = modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, costs(paid)
 	})
 	ctx, hangUp := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+modelPath, nil)
@@ -142,17 +142,17 @@ func TestPartOfAnAnswerIsCharged(t *testing.T) {
 	}
 }
 
-type payments chan state.Money
+type costs chan state.Money
 
-func (payments) CapReached(context.Context, state.Money, state.Money, bool) (*state.Waiting, error) {
+func (costs) CapReached(context.Context, state.Money, state.Money, bool) (*state.Waiting, error) {
 	return nil, nil
 }
 
-func (payments) Left(context.Context, state.Money, bool) (state.Left, error) {
+func (costs) Left(context.Context, state.Money, bool) (state.Left, error) {
 	return state.Unbounded(), nil
 }
 
-func (p payments) Record(_ context.Context, u UsageRecord) error {
+func (p costs) Record(_ context.Context, u UsageRecord) error {
 	m := u.Cost
 	p <- m
 	return nil
@@ -173,8 +173,8 @@ func TestCapDeniesCalls(t *testing.T) {
 			t.Parallel()
 			task := someTask()
 			task.Money = test.money
-			w, _ := answering(t, task, 200, "text/event-stream", "data: "+usageLine+"\n\n")
-			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+modelPath, streamed, bearer(runToken))
+			w, _ := newAnsweringEnd(t, task, 200, "text/event-stream", "data: "+usageLine+"\n\n")
+			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+modelPath, streamed, bearer(runToken))
 			if status != test.want || status == 403 && !strings.Contains(body, `"type":"permission_error"`) {
 				t.Errorf("status %d: %s", status, body)
 			}
@@ -185,11 +185,11 @@ func TestCapDeniesCalls(t *testing.T) {
 // TestGlobalCapDeniesCalls: at a cap of all tasks calls are denied, and the reason is stored with the run.
 func TestGlobalCapDeniesCalls(t *testing.T) {
 	t.Parallel()
-	w, l := answering(t, someTask(), 200, "application/json", usageLine)
-	l.held = &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}
-	status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
-	if status != http.StatusForbidden || !strings.Contains(body, "today's cap") || l.told != l.held || len(l.booked) > 0 {
-		t.Errorf("status %d: %s; stored wait %v, booked %v", status, body, l.told, l.booked)
+	w, l := newAnsweringEnd(t, someTask(), 200, "application/json", usageLine)
+	l.globalCap = &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}
+	status, body := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
+	if status != http.StatusForbidden || !strings.Contains(body, "today's cap") || l.wait != l.globalCap || len(l.booked) > 0 {
+		t.Errorf("status %d: %s; stored wait %v, booked %v", status, body, l.wait, l.booked)
 	}
 }
 

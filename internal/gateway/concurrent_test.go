@@ -21,18 +21,18 @@ const (
 	dollarAnswer = `{"type":"message","model":"claude-x","usage":{"input_tokens":1,"output_tokens":100000}}`
 )
 
-// crowd is the end of a VM whose model delays each call until the test lets it continue.
-type crowd struct {
-	*end
-	books *books
-	came  chan struct{}
-	let   chan struct{}
-	spent chan int64 // what was booked, in tokens, as each call came to the model
+// blockingEnd is the end of a VM whose model delays each call until the test lets it continue.
+type blockingEnd struct {
+	*vmEnd
+	books   *taskLedger
+	arrived chan struct{}
+	proceed chan struct{}
+	spent   chan int64 // what was booked, in tokens, as each call came to the model
 }
 
-func newCrowd(t *testing.T, change func(*Config, *books)) *crowd {
+func newBlockingEnd(t *testing.T, change func(*Config, *taskLedger)) *blockingEnd {
 	t.Helper()
-	c := &crowd{books: &books{task: *someTask()}, came: make(chan struct{}, 200), let: make(chan struct{}), spent: make(chan int64, 200)}
+	c := &blockingEnd{books: &taskLedger{task: *someTask()}, arrived: make(chan struct{}, 200), proceed: make(chan struct{}), spent: make(chan int64, 200)}
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if r.Method == http.MethodGet || strings.HasSuffix(r.URL.Path, "count_tokens") {
@@ -41,16 +41,16 @@ func newCrowd(t *testing.T, change func(*Config, *books)) *crowd {
 		c.books.mu.Lock()
 		c.spent <- c.books.task.Run.Money.OutputTokens
 		c.books.mu.Unlock()
-		c.came <- struct{}{}
+		c.arrived <- struct{}{}
 		select {
-		case <-c.let:
+		case <-c.proceed:
 		case <-r.Context().Done():
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, dollarAnswer)
 	}))
 	t.Cleanup(model.Close)
-	c.end = newEnd(t, nil, func(cfg *Config) {
+	c.vmEnd = newVMEnd(t, nil, func(cfg *Config) {
 		cfg.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		cfg.Tasks, cfg.Ledger, cfg.Prices = c.books, c.books, modelapi.Prices{"claude-x": {Output: 10}}
 		cfg.QueueTimeout = time.Millisecond
@@ -60,7 +60,7 @@ func newCrowd(t *testing.T, change func(*Config, *books)) *crowd {
 }
 
 // call makes a call of the model and returns the status, Retry-After, and the answer or error.
-func (c *crowd) call(ctx context.Context, body string) (status int, again, said string) {
+func (c *blockingEnd) call(ctx context.Context, body string) (status int, again, said string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+modelPath, strings.NewReader(body))
@@ -83,26 +83,26 @@ func TestCapsLimitConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	const most = 16
 	tests := map[string]struct {
-		change func(*Config, *books)
+		change func(*Config, *taskLedger)
 		body   string
 		pass   int
 		says   string
 	}{
-		"a task's money":  {func(_ *Config, b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, dollar, 1, "other calls in flight"},
-		"a task's tokens": {func(_ *Config, b *books) { b.task.Money.CapTokens = 200_000 }, dollar, 2, "other calls in flight"},
-		"a run's money":   {func(_ *Config, b *books) { b.task.Settings.Limits.RunMicroUSD = 2_500_000 }, dollar, 3, "other calls in flight"},
-		"of all tasks":    {func(_ *Config, b *books) { b.caps.CapMicroUSD = 1_000_000 }, dollar, 1, "other calls in flight"},
-		"turns":           {func(_ *Config, b *books) { b.task.Run.MaxTurns = 3 }, dollar, 3, "the run's last turns"},
-		"no cap":          {func(*Config, *books) {}, dollar, most, "at most 16 calls"},
-		"more than is left, alone": {func(_ *Config, b *books) {
+		"a task's money":  {func(_ *Config, b *taskLedger) { b.task.Money.CapMicroUSD = 1_000_000 }, dollar, 1, "other calls in flight"},
+		"a task's tokens": {func(_ *Config, b *taskLedger) { b.task.Money.CapTokens = 200_000 }, dollar, 2, "other calls in flight"},
+		"a run's money":   {func(_ *Config, b *taskLedger) { b.task.Settings.Limits.RunMicroUSD = 2_500_000 }, dollar, 3, "other calls in flight"},
+		"of all tasks":    {func(_ *Config, b *taskLedger) { b.caps.CapMicroUSD = 1_000_000 }, dollar, 1, "other calls in flight"},
+		"turns":           {func(_ *Config, b *taskLedger) { b.task.Run.MaxTurns = 3 }, dollar, 3, "the run's last turns"},
+		"no cap":          {func(*Config, *taskLedger) {}, dollar, most, "at most 16 calls"},
+		"more than is left, alone": {func(_ *Config, b *taskLedger) {
 			b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 1_000_000, 500_000
 		}, dollar, 1, "other calls in flight"},
-		"a bound that is a lie": {func(_ *Config, b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, `{"max_tokens":1}`, most, "at most 16 calls"},
+		"a bound that is a lie": {func(_ *Config, b *taskLedger) { b.task.Money.CapMicroUSD = 1_000_000 }, `{"max_tokens":1}`, most, "at most 16 calls"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCrowd(t, test.change)
+			c := newBlockingEnd(t, test.change)
 			var wait sync.WaitGroup
 			var mu sync.Mutex
 			got := map[int]int{}
@@ -124,21 +124,21 @@ func TestCapsLimitConcurrentCalls(t *testing.T) {
 			for range 50 - test.pass {
 				<-refused
 			}
-			if status, body := ask(t, http.DefaultClient, http.MethodGet, c.url+"/llm/anthropic/v1/models", bearer(runToken)); status != http.StatusOK {
+			if status, body := send(t, http.DefaultClient, http.MethodGet, c.url+"/llm/anthropic/v1/models", bearer(runToken)); status != http.StatusOK {
 				t.Errorf("list of models: status %d: %s", status, body)
 			}
-			if status, body := ask(t, http.DefaultClient, http.MethodPost, c.url+modelPath+"/count_tokens", bearer(runToken)); (status == http.StatusOK) != (test.pass < most) {
+			if status, body := send(t, http.DefaultClient, http.MethodPost, c.url+modelPath+"/count_tokens", bearer(runToken)); (status == http.StatusOK) != (test.pass < most) {
 				t.Errorf("counting tokens: status %d: %s", status, body)
 			}
-			close(c.let)
+			close(c.proceed)
 			wait.Wait()
 			c.books.mu.Lock()
 			defer c.books.mu.Unlock()
-			if got[http.StatusOK] != test.pass || len(c.came) != test.pass || c.books.task.Run.Money.OutputTokens != int64(test.pass)*100_000 {
-				t.Errorf("statuses %v, %d calls reached the model, booked %+v; want %d calls", got, len(c.came), c.books.task.Run.Money, test.pass)
+			if got[http.StatusOK] != test.pass || len(c.arrived) != test.pass || c.books.task.Run.Money.OutputTokens != int64(test.pass)*100_000 {
+				t.Errorf("statuses %v, %d calls reached the model, booked %+v; want %d calls", got, len(c.arrived), c.books.task.Run.Money, test.pass)
 			}
-			if c.books.held != nil {
-				t.Errorf("a wait was stored because of reservations: %+v", c.books.held)
+			if c.books.wait != nil {
+				t.Errorf("a wait was stored because of reservations: %+v", c.books.wait)
 			}
 		})
 	}
@@ -147,7 +147,7 @@ func TestCapsLimitConcurrentCalls(t *testing.T) {
 // TestCallWaitsForReservations: a call that is only blocked by the reservations of others is made as soon as they leave enough.
 func TestCallWaitsForReservations(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t, func(cfg *Config, b *books) { b.task.Money.CapMicroUSD, cfg.QueueTimeout = 1_200_000, time.Minute })
+	c := newBlockingEnd(t, func(cfg *Config, b *taskLedger) { b.task.Money.CapMicroUSD, cfg.QueueTimeout = 1_200_000, time.Minute })
 	const more = `{"model":"claude-x","max_tokens":128000}` // it counts with $1.28, and costs $1
 	var wait sync.WaitGroup
 	one := func() {
@@ -156,12 +156,12 @@ func TestCallWaitsForReservations(t *testing.T) {
 		}
 	}
 	wait.Go(one)
-	<-c.came
+	<-c.arrived
 	wait.Go(one)
-	for c.books.looks() < 4 { // each call is looked up as it comes and as it is admitted
+	for c.books.taskReads() < 4 { // each call is looked up as it comes and as it is admitted
 		runtime.Gosched()
 	}
-	close(c.let)
+	close(c.proceed)
 	wait.Wait()
 	if first, second := <-c.spent, <-c.spent; first != 0 || second != 100_000 {
 		t.Errorf("the first call was made with %d tokens booked and the second with %d; the second has to wait for the first", first, second)
@@ -186,13 +186,13 @@ func TestTurnsInFlightCount(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(model.Close)
-	b := &books{task: *someTask()}
+	b := &taskLedger{task: *someTask()}
 	b.task.Run.MaxTurns = 3
-	w := newEnd(t, nil, func(c *Config) {
+	w := newVMEnd(t, nil, func(c *Config) {
 		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Tasks, c.Ledger, c.QueueTimeout = b, b, time.Millisecond
 	})
-	c := &crowd{end: w, books: b}
+	c := &blockingEnd{vmEnd: w, books: b}
 	ctx, hangUp := context.WithTimeout(t.Context(), time.Minute)
 	defer hangUp()
 	for range 2 {
@@ -220,10 +220,10 @@ func TestTurnsInFlightCount(t *testing.T) {
 func TestConcurrentStreamsAreEndedAtACap(t *testing.T) {
 	t.Parallel()
 	const most = 40_000
-	model := endless(t, modelapi.OpenAI, chatPath, "\n")
-	b := &books{task: *someTask()}
+	model := newEndlessModel(t, modelapi.OpenAI, chatPath, "\n")
+	b := &taskLedger{task: *someTask()}
 	b.task.Money.CapTokens = most
-	w := newEnd(t, nil, func(c *Config) {
+	w := newVMEnd(t, nil, func(c *Config) {
 		c.Providers = map[string]Provider{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.OpenAI}}
 		c.Tasks, c.Ledger, c.Prices, c.QueueTimeout = b, b, modelapi.Prices{"claude-x": {Input: 1, Output: 1}}, time.Millisecond
 	})
@@ -232,7 +232,7 @@ func TestConcurrentStreamsAreEndedAtACap(t *testing.T) {
 	passed := 0
 	for range 20 {
 		all.Go(func() {
-			status, _ := askFor(t, http.DefaultClient, http.MethodPost, w.url+"/llm/m"+chatPath, streamed, bearer(runToken))
+			status, _ := sendBody(t, http.DefaultClient, http.MethodPost, w.url+"/llm/m"+chatPath, streamed, bearer(runToken))
 			if status == http.StatusOK {
 				mu.Lock()
 				defer mu.Unlock()

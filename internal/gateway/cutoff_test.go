@@ -18,15 +18,15 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// account is a ledger of tasks that share a day's budget.
-type account struct {
+// dayLedger is a ledger of tasks that share a day's budget.
+type dayLedger struct {
 	mu    sync.Mutex
 	tasks map[state.TaskKey]*state.Task
 	day   state.Money
-	held  map[state.TaskKey]*state.Waiting
+	waits map[state.TaskKey]*state.Waiting
 }
 
-func (a *account) Task(_ context.Context, key state.TaskKey) (*state.Task, error) {
+func (a *dayLedger) Task(_ context.Context, key state.TaskKey) (*state.Task, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t, r := *a.tasks[key], *a.tasks[key].Run
@@ -34,7 +34,7 @@ func (a *account) Task(_ context.Context, key state.TaskKey) (*state.Task, error
 	return &t, nil
 }
 
-func (a *account) Record(_ context.Context, u UsageRecord) error {
+func (a *dayLedger) Record(_ context.Context, u UsageRecord) error {
 	key, m, held := u.Task, u.Cost, u.Wait
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -42,12 +42,12 @@ func (a *account) Record(_ context.Context, u UsageRecord) error {
 	a.tasks[key].Money.Add(m)
 	a.tasks[key].Run.Money.Add(m)
 	if held != nil {
-		a.held[key] = held
+		a.waits[key] = held
 	}
 	return nil
 }
 
-func (a *account) sum(open state.Money) state.Money {
+func (a *dayLedger) sum(open state.Money) state.Money {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	m := a.day
@@ -55,7 +55,7 @@ func (a *account) sum(open state.Money) state.Money {
 	return m
 }
 
-func (a *account) CapReached(_ context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
+func (a *dayLedger) CapReached(_ context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
 	m := a.sum(open)
 	if left := m.Left(); m.AtCap() || need.MicroUSD > left.MicroUSD || need.Tokens() > left.Tokens {
 		return &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}, nil
@@ -63,7 +63,7 @@ func (a *account) CapReached(_ context.Context, open, need state.Money, _ bool) 
 	return nil, nil
 }
 
-func (a *account) Left(_ context.Context, open state.Money, _ bool) (state.Left, error) {
+func (a *dayLedger) Left(_ context.Context, open state.Money, _ bool) (state.Left, error) {
 	return a.sum(open).Left(), nil
 }
 
@@ -88,15 +88,15 @@ type bodyKey struct{}
 
 func bodyOf(r *http.Request) string { return r.Context().Value(bodyKey{}).(string) }
 
-// silent is a body that sends some bytes, and then nothing until its call ends or it is closed.
-type silent struct {
+// pausingBody is a body that sends some bytes, and then nothing until its call ends or it is closed.
+type pausingBody struct {
 	io.Reader
 	ctx    context.Context //nolint:containedctx // a body lives within one request
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (s *silent) Read(p []byte) (int, error) {
+func (s *pausingBody) Read(p []byte) (int, error) {
 	if n, err := s.Reader.Read(p); err == nil {
 		return n, nil
 	}
@@ -108,19 +108,19 @@ func (s *silent) Read(p []byte) (int, error) {
 	}
 }
 
-func (s *silent) Close() error {
+func (s *pausingBody) Close() error {
 	s.once.Do(func() { close(s.closed) })
 	return nil
 }
 
-// stream returns an answer that sends some bytes and then nothing.
-func stream(r *http.Request, says string) *http.Response {
-	body := &silent{Reader: strings.NewReader(says), ctx: r.Context(), closed: make(chan struct{})}
+// streamThenPause returns an answer that sends some bytes and then nothing.
+func streamThenPause(r *http.Request, says string) *http.Response {
+	body := &pausingBody{Reader: strings.NewReader(says), ctx: r.Context(), closed: make(chan struct{})}
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}
 }
 
-// later answers when its call ends, or after two hours.
-func later(r *http.Request) (*http.Response, error) {
+// answerAtEnd answers when its call ends, or after two hours.
+func answerAtEnd(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Hour)
 	defer cancel()
 	<-ctx.Done()
@@ -129,18 +129,18 @@ func later(r *http.Request) (*http.Response, error) {
 
 // bench is a gateway before a model in memory. Tasks are numbered from 1.
 type bench struct {
-	*account
+	*dayLedger
 	g *Gateway
 }
 
 func newBench(api modelapi.API, m model, tasks ...state.Money) *bench {
-	b := &bench{account: &account{tasks: map[state.TaskKey]*state.Task{}, held: map[state.TaskKey]*state.Waiting{}}}
+	b := &bench{dayLedger: &dayLedger{tasks: map[state.TaskKey]*state.Task{}, waits: map[state.TaskKey]*state.Waiting{}}}
 	for i, m := range tasks {
 		key := state.TaskKey{Repo: 7, Issue: i + 1}
 		b.tasks[key] = &state.Task{Key: key, Money: m, TaskRuns: state.TaskRuns{Run: &state.Run{ID: key.String(), State: state.RunActive, Kind: state.RunImplement, RunLaunch: state.RunLaunch{VM: key.String()}}}}
 	}
 	b.g = New(Config{
-		Tasks: b.account, Ledger: b.account, Log: zerolog.Nop(), QueueTimeout: time.Millisecond, Transport: m,
+		Tasks: b.dayLedger, Ledger: b.dayLedger, Log: zerolog.Nop(), QueueTimeout: time.Millisecond, Transport: m,
 		Providers: map[string]Provider{"m": {BaseURL: "http://model.example", Key: "k", Header: "X-Api-Key", API: api}},
 		Prices:    modelapi.Prices{"m": {Output: 10}},
 	})
@@ -172,7 +172,7 @@ func (b *bench) spent(issue int, before int64) (micro int64, held *state.Waiting
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := state.TaskKey{Repo: 7, Issue: issue}
-	return b.tasks[key].Money.MicroUSD - before, b.held[key]
+	return b.tasks[key].Money.MicroUSD - before, b.waits[key]
 }
 
 // dialects returns calls whose answers are streams, and how such an answer begins.
@@ -205,9 +205,9 @@ func TestHiddenReasoningIsEndedAtACap(t *testing.T) {
 					const left = 100_000 // which pays 10,000 tokens
 					b := newBench(d.api, func(r *http.Request) (*http.Response, error) {
 						if !begins {
-							return later(r)
+							return answerAtEnd(r)
 						}
-						return stream(r, d.first), nil
+						return streamThenPause(r, d.first), nil
 					}, state.Money{CapMicroUSD: 5_000_000, MicroUSD: 5_000_000 - left})
 					start := time.Now()
 					answer := b.call(t.Context(), 1, d.path, d.body)
@@ -252,9 +252,9 @@ func TestAbandonedReasoningIsCharged(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b := newBench(d.api, func(r *http.Request) (*http.Response, error) {
 						if !tc.begins {
-							return later(r)
+							return answerAtEnd(r)
 						}
-						return stream(r, d.first), nil
+						return streamThenPause(r, d.first), nil
 					}, state.Money{})
 					b.g.cfg.IdleTimeout = 2 * time.Hour
 					ctx, hangUp := context.WithTimeout(t.Context(), tc.after)

@@ -13,14 +13,14 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// denials is a ledger that records why runs were denied an answer.
-type denials struct {
-	payments
+// refusalLedger is a ledger that records why runs were denied an answer.
+type refusalLedger struct {
+	costs
 	mu   sync.Mutex
 	list []state.Waiting
 }
 
-func (d *denials) Record(_ context.Context, u UsageRecord) error {
+func (d *refusalLedger) Record(_ context.Context, u UsageRecord) error {
 	id, m, held := u.Run, u.Cost, u.Wait
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -45,10 +45,10 @@ func TestDenialIsStoredWithTheRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &denials{payments: make(payments, 100)}
+			d := &refusalLedger{costs: make(costs, 100)}
 			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 			t.Cleanup(api.Close)
-			e := newEnd(t, someTask(), func(c *Config) {
+			e := newVMEnd(t, someTask(), func(c *Config) {
 				c.Ledger = d
 				c.Providers = map[string]Provider{"anthropic": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.AllowedModels = func(*state.Task) AllowedModels { return AllowedModels{Names: []string{"claude-x"}} }

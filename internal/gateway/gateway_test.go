@@ -37,8 +37,8 @@ func someTask() *state.Task {
 	}
 }
 
-// end is the gateway as one VM reaches it, before a model.
-type end struct {
+// vmEnd is the gateway as one VM reaches it, before a model.
+type vmEnd struct {
 	gateway *Gateway
 	vm      http.Handler
 	url     string // of vm
@@ -47,9 +47,9 @@ type end struct {
 	seen []*http.Request // what upstream got
 }
 
-func newEnd(t *testing.T, task *state.Task, change func(*Config)) *end {
+func newVMEnd(t *testing.T, task *state.Task, change func(*Config)) *vmEnd {
 	t.Helper()
-	w := &end{}
+	w := &vmEnd{}
 	upstream := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		w.seen = append(w.seen, r.Clone(context.Background()))
@@ -87,14 +87,14 @@ func newEnd(t *testing.T, task *state.Task, change func(*Config)) *end {
 }
 
 // count returns the number of requests that upstream received.
-func (w *end) count() int {
+func (w *vmEnd) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.seen)
 }
 
 // last returns the last request that upstream received, or nil.
-func (w *end) last() *http.Request {
+func (w *vmEnd) last() *http.Request {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.seen) == 0 {
@@ -103,10 +103,10 @@ func (w *end) last() *http.Request {
 	return w.seen[len(w.seen)-1]
 }
 
-// ask sends a request as a program on the VM does.
-func ask(t *testing.T, client *http.Client, method, url string, headers map[string]string) (int, string) {
+// send sends a request as a program on the VM does.
+func send(t *testing.T, client *http.Client, method, url string, headers map[string]string) (int, string) {
 	t.Helper()
-	return askFor(t, client, method, url, `"body;"`, headers)
+	return sendBody(t, client, method, url, `"body;"`, headers)
 }
 
 func bearer(token string) map[string]string {
@@ -118,7 +118,7 @@ const modelPath = "/llm/anthropic/v1/messages"
 // TestModelCallsAreForwarded: calls are forwarded with errand's key, and without anything that the VM sent to authenticate itself.
 func TestModelCallsAreForwarded(t *testing.T) {
 	t.Parallel()
-	w := newEnd(t, someTask(), nil)
+	w := newVMEnd(t, someTask(), nil)
 	const token = runToken
 	headers := bearer(token)
 	for _, name := range []string{"X-Api-Key", "X-Goog-Api-Key", "Cookie"} {
@@ -129,7 +129,7 @@ func TestModelCallsAreForwarded(t *testing.T) {
 		"a key":    {"/llm/anthropic/v1/messages?beta=true&key=" + token, "X-Api-Key", modelKey, "/anthropic/v1/messages?beta=true"},
 		"a bearer": {"/llm/openai/v1/responses", "Authorization", "Bearer " + modelKey, "/openai/v1/responses"},
 	} {
-		status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+test.path, headers)
+		status, body := send(t, http.DefaultClient, http.MethodPost, w.url+test.path, headers)
 		got := w.last()
 		if status != http.StatusOK || body != `"body;"from upstream` || got == nil {
 			t.Fatalf("%s: status %d: %s", name, status, body)
@@ -158,7 +158,7 @@ func TestStreamsAreNotBuffered(t *testing.T) {
 		}
 	}))
 	t.Cleanup(model.Close)
-	w := newEnd(t, someTask(), func(c *Config) {
+	w := newVMEnd(t, someTask(), func(c *Config) {
 		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

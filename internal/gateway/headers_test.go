@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-// headed returns the end of a VM whose provider answers with the header.
-func headed(t *testing.T, api modelapi.API, key string, header http.Header) (w *end, got func() *http.Request) {
+// newHeaderEnd returns the end of a VM whose provider answers with the header.
+func newHeaderEnd(t *testing.T, api modelapi.API, key string, header http.Header) (w *vmEnd, got func() *http.Request) {
 	t.Helper()
 	asked := make(chan *http.Request, 1)
 	provider := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -26,14 +26,14 @@ func headed(t *testing.T, api modelapi.API, key string, header http.Header) (w *
 		_, _ = io.WriteString(rw, "{}")
 	}))
 	t.Cleanup(provider.Close)
-	w = newEnd(t, someTask(), func(c *Config) {
+	w = newVMEnd(t, someTask(), func(c *Config) {
 		c.Providers = map[string]Provider{"m": {BaseURL: provider.URL, Key: modelKey, Header: key, API: api}}
 	})
 	return w, func() *http.Request { return <-asked }
 }
 
 // calls makes a call with a header and returns the answer, read to its end.
-func calls(t *testing.T, w *end, path string, header map[string]string) *http.Response {
+func calls(t *testing.T, w *vmEnd, path string, header map[string]string) *http.Response {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -98,7 +98,7 @@ func TestRequestHeaders(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, got := headed(t, test.api, test.key, nil)
+			w, got := newHeaderEnd(t, test.api, test.key, nil)
 			calls(t, w, test.path, test.sent)
 			r := got()
 			if key := strings.TrimPrefix(r.Header.Get(test.key), "Bearer "); key != modelKey {
@@ -135,7 +135,7 @@ func TestResponseHeaders(t *testing.T) {
 	for _, name := range []string{"Set-Cookie", "Openai-Organization", "Openai-Project", "Anthropic-Organization-Id", "X-Codex-Plan-Type", "Server", "Via", "Alt-Svc"} {
 		said.Set(name, "the operator")
 	}
-	w, got := headed(t, modelapi.Anthropic, "X-Api-Key", said)
+	w, got := newHeaderEnd(t, modelapi.Anthropic, "X-Api-Key", said)
 	resp := calls(t, w, "/v1/messages", nil)
 	got()
 	resp.Header.Del("Date")

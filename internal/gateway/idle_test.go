@@ -30,7 +30,7 @@ func TestIdleTimeout(t *testing.T) {
 			}))
 			t.Cleanup(model.Close)
 			l := &ledger{}
-			w := newEnd(t, someTask(), func(c *Config) {
+			w := newVMEnd(t, someTask(), func(c *Config) {
 				c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.Prices, c.Ledger, c.IdleTimeout = modelapi.Prices{"claude-x": {Input: 3}}, l, 200*time.Millisecond
 			})
@@ -89,8 +89,8 @@ func TestTimedOutCallIsCharged(t *testing.T) {
 				<-r.Context().Done()
 			}))
 			t.Cleanup(model.Close)
-			b := &books{task: *someTask()}
-			w := newEnd(t, nil, func(c *Config) {
+			b := &taskLedger{task: *someTask()}
+			w := newVMEnd(t, nil, func(c *Config) {
 				c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 				c.Tasks, c.Ledger, c.Prices, c.IdleTimeout = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, 50*time.Millisecond
 			})

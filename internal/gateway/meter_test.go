@@ -15,44 +15,44 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// books is a ledger of one task.
-type books struct {
+// taskLedger is a ledger of one task.
+type taskLedger struct {
 	mu   sync.Mutex
 	task state.Task
-	held *state.Waiting
+	wait *state.Waiting
 	caps state.Money // of all tasks
 
-	looked int // how often somebody looked the task up
+	reads int // how often somebody looked the task up
 }
 
-func (b *books) looks() int {
+func (b *taskLedger) taskReads() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.looked
+	return b.reads
 }
 
-func (b *books) Task(context.Context, state.TaskKey) (*state.Task, error) {
+func (b *taskLedger) Task(context.Context, state.TaskKey) (*state.Task, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.looked++
+	b.reads++
 	t, run := b.task, *b.task.Run
 	t.Run = &run
 	return &t, nil
 }
 
-func (b *books) Record(_ context.Context, u UsageRecord) error {
+func (b *taskLedger) Record(_ context.Context, u UsageRecord) error {
 	m, held := u.Cost, u.Wait
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.task.Money.Add(m)
 	b.task.Run.Money.Add(m)
 	if held != nil {
-		b.held = held
+		b.wait = held
 	}
 	return nil
 }
 
-func (b *books) CapReached(_ context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
+func (b *taskLedger) CapReached(_ context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.caps
@@ -65,7 +65,7 @@ func (b *books) CapReached(_ context.Context, open, need state.Money, _ bool) (*
 	return nil, nil
 }
 
-func (b *books) Left(_ context.Context, open state.Money, _ bool) (state.Left, error) {
+func (b *taskLedger) Left(_ context.Context, open state.Money, _ bool) (state.Left, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.caps
@@ -76,8 +76,8 @@ func (b *books) Left(_ context.Context, open state.Money, _ bool) (state.Left, e
 // streamed is a call whose answer is a stream.
 const streamed = `{"stream":true}`
 
-// endless is a model whose answer does not end.
-func endless(t *testing.T, api modelapi.API, path, ending string) *httptest.Server {
+// newEndlessModel is a model whose answer does not end.
+func newEndlessModel(t *testing.T, api modelapi.API, path, ending string) *httptest.Server {
 	t.Helper()
 	first, event := `{"type":"message_start","message":{"model":"claude-x","usage":{"input_tokens":1000,"output_tokens":1}}}`, `{"type":"content_block_delta","delta":{"type":"text_delta","text":"%s"}}`
 	if api == modelapi.OpenAI {
@@ -109,32 +109,32 @@ func TestStreamIsEndedAtACap(t *testing.T) {
 		api    modelapi.API
 		path   string
 		ending string
-		change func(*books)
+		change func(*taskLedger)
 		says   string
 		most   state.Money
 	}{
-		"a task's money":     {modelapi.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
-		"a task's tokens":    {modelapi.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Money.CapTokens = 50_000 }, "cap of 50,000 tokens is reached", state.Money{InputTokens: 1000, OutputTokens: 60_000}},
-		"a run's money":      {modelapi.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Settings.Limits.RunMicroUSD = 500_000 }, "cap of $0.50 for one run", state.Money{MicroUSD: 800_000}},
-		"a run's tokens":     {modelapi.Anthropic, "/v1/messages", "\n", func(b *books) { b.task.Settings.Limits.RunTokens = 20_000 }, "cap of 20,000 tokens for one run", state.Money{OutputTokens: 40_000}},
-		"of all tasks":       {modelapi.Anthropic, "/v1/messages", "\n", func(b *books) { b.caps.CapMicroUSD = 500_000 }, "today's cap", state.Money{MicroUSD: 800_000}},
-		"OpenAI":             {modelapi.OpenAI, "/v1/responses", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
-		"OpenAI, chat":       {modelapi.OpenAI, "/v1/chat/completions", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
-		"Gemini":             {modelapi.Gemini, "/v1beta/models/claude-x:streamGenerateContent?alt=sse", "\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
-		"lines of two bytes": {modelapi.Anthropic, "/v1/messages", "\r\n", func(b *books) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"a task's money":     {modelapi.Anthropic, "/v1/messages", "\n", func(b *taskLedger) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"a task's tokens":    {modelapi.Anthropic, "/v1/messages", "\n", func(b *taskLedger) { b.task.Money.CapTokens = 50_000 }, "cap of 50,000 tokens is reached", state.Money{InputTokens: 1000, OutputTokens: 60_000}},
+		"a run's money":      {modelapi.Anthropic, "/v1/messages", "\n", func(b *taskLedger) { b.task.Settings.Limits.RunMicroUSD = 500_000 }, "cap of $0.50 for one run", state.Money{MicroUSD: 800_000}},
+		"a run's tokens":     {modelapi.Anthropic, "/v1/messages", "\n", func(b *taskLedger) { b.task.Settings.Limits.RunTokens = 20_000 }, "cap of 20,000 tokens for one run", state.Money{OutputTokens: 40_000}},
+		"of all tasks":       {modelapi.Anthropic, "/v1/messages", "\n", func(b *taskLedger) { b.caps.CapMicroUSD = 500_000 }, "today's cap", state.Money{MicroUSD: 800_000}},
+		"OpenAI":             {modelapi.OpenAI, "/v1/responses", "\n", func(b *taskLedger) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"OpenAI, chat":       {modelapi.OpenAI, "/v1/chat/completions", "\n", func(b *taskLedger) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"Gemini":             {modelapi.Gemini, "/v1beta/models/claude-x:streamGenerateContent?alt=sse", "\n", func(b *taskLedger) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
+		"lines of two bytes": {modelapi.Anthropic, "/v1/messages", "\r\n", func(b *taskLedger) { b.task.Money.CapMicroUSD = 1_000_000 }, "cap of $1.00 is reached", state.Money{MicroUSD: 1_300_000}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			model := endless(t, test.api, test.path, test.ending)
-			b := &books{task: *someTask()}
+			model := newEndlessModel(t, test.api, test.path, test.ending)
+			b := &taskLedger{task: *someTask()}
 			test.change(b)
-			w := newEnd(t, nil, func(c *Config) {
+			w := newVMEnd(t, nil, func(c *Config) {
 				c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
 				c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: perToken, Output: perToken}}
 			})
 			path := "/llm/anthropic" + test.path
-			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(runToken))
+			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(runToken))
 			if status != http.StatusOK || !strings.Contains(body, test.says) || !strings.HasSuffix(body, "}\n\n") {
 				t.Fatalf("status %d, ends with %q", status, body[max(len(body)-500, 0):])
 			}
@@ -147,7 +147,7 @@ func TestStreamIsEndedAtACap(t *testing.T) {
 				t.Errorf("the last event is incomplete: %q, then %q", before[max(len(before)-100, 0):], last)
 			}
 			checkSpent(t, b, test.most, perToken)
-			status, body = askFor(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(runToken))
+			status, body = sendBody(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(runToken))
 			if b.caps == (state.Money{}) && (status != http.StatusForbidden || !strings.Contains(body, "reached")) {
 				t.Errorf("next call: status %d: %.300s", status, body)
 			}
@@ -156,13 +156,13 @@ func TestStreamIsEndedAtACap(t *testing.T) {
 }
 
 // checkSpent checks that the booked cost is at most most.
-func checkSpent(t *testing.T, b *books, most state.Money, perToken int64) {
+func checkSpent(t *testing.T, b *taskLedger, most state.Money, perToken int64) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.task.Money
-	if b.held == nil || m.MicroUSD == 0 || m.MicroUSD != m.Tokens()*perToken {
-		t.Errorf("stored wait %+v, booked %+v", b.held, m)
+	if b.wait == nil || m.MicroUSD == 0 || m.MicroUSD != m.Tokens()*perToken {
+		t.Errorf("stored wait %+v, booked %+v", b.wait, m)
 	}
 	if most.MicroUSD > 0 && m.MicroUSD > most.MicroUSD || most.Tokens() > 0 && m.Tokens() > most.Tokens() {
 		t.Errorf("booked %+v, want at most %+v", m, most)
@@ -182,9 +182,9 @@ func TestLongEventIsEndedAtACap(t *testing.T) {
 		}
 	}))
 	t.Cleanup(model.Close)
-	b := &books{task: *someTask()}
+	b := &taskLedger{task: *someTask()}
 	b.task.Money.CapMicroUSD = 1_000_000
-	w := newEnd(t, nil, func(c *Config) {
+	w := newVMEnd(t, nil, func(c *Config) {
 		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 15}}
 	})
@@ -220,9 +220,9 @@ func TestAnswersInFlightCount(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(model.Close)
-	b := &books{task: *someTask()}
+	b := &taskLedger{task: *someTask()}
 	b.task.Money.CapMicroUSD = 1_000_000
-	w := newEnd(t, nil, func(c *Config) {
+	w := newVMEnd(t, nil, func(c *Config) {
 		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
 		c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: 10}}
 	})
@@ -268,19 +268,19 @@ func TestIncompleteAnswersAreStored(t *testing.T) {
 				_, _ = fmt.Fprintf(w, "data: {\"modelVersion\":\"gemini-x\",\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"This much\"}]},\"finishReason\":%q}],\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":2}}\n\n", reason)
 			}))
 			t.Cleanup(model.Close)
-			w := newEnd(t, someTask(), func(c *Config) {
+			w := newVMEnd(t, someTask(), func(c *Config) {
 				c.Providers["gemini"] = Provider{BaseURL: model.URL, Key: modelKey, Header: "X-Goog-Api-Key", API: modelapi.Gemini}
 				c.Ledger, c.Prices = l, modelapi.Prices{"gemini": {Input: 1, Output: 1}}
 			})
-			status, body := askFor(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gemini/v1beta/models/gemini-x:streamGenerateContent?alt=sse", `{}`, bearer(runToken))
+			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gemini/v1beta/models/gemini-x:streamGenerateContent?alt=sse", `{}`, bearer(runToken))
 			if status != 200 {
 				t.Fatalf("status %d: %s", status, body)
 			}
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			got := state.WaitKind("")
-			if l.told != nil {
-				got = l.told.Kind
+			if l.wait != nil {
+				got = l.wait.Kind
 			}
 			if got != want {
 				t.Errorf("stored with the run: %q, want %q", got, want)

@@ -15,26 +15,26 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// heldTo is the end of a VM whose run may call some models, with what the providers received and what was denied.
-type heldTo struct {
-	*end
-	mu    sync.Mutex
-	asked []string // bodies
-	noted []egress.Request
+// modelLimitedEnd is the end of a VM whose run may call some models, with what the providers received and what was denied.
+type modelLimitedEnd struct {
+	*vmEnd
+	mu       sync.Mutex
+	received []string // bodies
+	denied   []egress.Request
 }
 
-func newHeldTo(t *testing.T, may AllowedModels) *heldTo {
+func newModelLimitedEnd(t *testing.T, may AllowedModels) *modelLimitedEnd {
 	t.Helper()
-	w := &heldTo{}
+	w := &modelLimitedEnd{}
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.mu.Lock()
-		w.asked = append(w.asked, string(body))
+		w.received = append(w.received, string(body))
 		w.mu.Unlock()
 		_, _ = io.WriteString(rw, "{}")
 	}))
 	t.Cleanup(api.Close)
-	w.end = newEnd(t, someTask(), func(c *Config) {
+	w.vmEnd = newVMEnd(t, someTask(), func(c *Config) {
 		c.Providers = map[string]Provider{}
 		for _, a := range modelapi.APIs() {
 			c.Providers[string(a)] = Provider{BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: a}
@@ -43,14 +43,14 @@ func newHeldTo(t *testing.T, may AllowedModels) *heldTo {
 		c.Denied = func(_ *state.Task, r egress.Request) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.noted = append(w.noted, r)
+			w.denied = append(w.denied, r)
 		}
 	})
 	return w
 }
 
 // call calls a provider as the run does, and returns the response and its body.
-func (w *heldTo) call(t *testing.T, method, path, body string) (*http.Response, string) {
+func (w *modelLimitedEnd) call(t *testing.T, method, path, body string) (*http.Response, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -99,24 +99,24 @@ func TestModelAndFeaturesAreChecked(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newHeldTo(t, AllowedModels{Names: []string{"small-1", "tiny"}})
+			w := newModelLimitedEnd(t, AllowedModels{Names: []string{"small-1", "tiny"}})
 			resp, answer := w.call(t, test.method, test.path, test.body)
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if test.says == "" {
-				if resp.StatusCode != http.StatusOK || len(w.asked) != 1 || w.asked[0] != test.body || len(w.noted) != 0 {
-					t.Errorf("status %d %s; the provider received %q; denied %v", resp.StatusCode, answer, w.asked, w.noted)
+				if resp.StatusCode != http.StatusOK || len(w.received) != 1 || w.received[0] != test.body || len(w.denied) != 0 {
+					t.Errorf("status %d %s; the provider received %q; denied %v", resp.StatusCode, answer, w.received, w.denied)
 				}
 				return
 			}
 			if resp.StatusCode != http.StatusForbidden || !strings.Contains(answer, test.says) {
 				t.Errorf("status %d: %s; want %s", resp.StatusCode, answer, test.says)
 			}
-			if len(w.asked) != 0 {
-				t.Errorf("the provider received %.200q", w.asked)
+			if len(w.received) != 0 {
+				t.Errorf("the provider received %.200q", w.received)
 			}
-			if large := strings.Contains(test.says, "bytes"); large != (len(w.noted) == 0) {
-				t.Errorf("denied: %+v", w.noted)
+			if large := strings.Contains(test.says, "bytes"); large != (len(w.denied) == 0) {
+				t.Errorf("denied: %+v", w.denied)
 			}
 		})
 	}
@@ -126,15 +126,15 @@ func TestModelAndFeaturesAreChecked(t *testing.T) {
 // any.
 func TestModelIsPending(t *testing.T) {
 	t.Parallel()
-	w := newHeldTo(t, AllowedModels{Names: []string{"small-1"}, Pending: true})
+	w := newModelLimitedEnd(t, AllowedModels{Names: []string{"small-1"}, Pending: true})
 	resp, answer := w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"other"}`)
-	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || len(w.asked) != 0 {
-		t.Errorf("status %d: %s; the provider received %q", resp.StatusCode, answer, w.asked)
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || len(w.received) != 0 {
+		t.Errorf("status %d: %s; the provider received %q", resp.StatusCode, answer, w.received)
 	}
 	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"small-1"}`); resp.StatusCode != http.StatusOK {
 		t.Errorf("its own model: status %d: %s", resp.StatusCode, answer)
 	}
-	w = newHeldTo(t, AllowedModels{})
+	w = newModelLimitedEnd(t, AllowedModels{})
 	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"whatever"}`); resp.StatusCode != http.StatusOK {
 		t.Errorf("a run without a model: status %d: %s", resp.StatusCode, answer)
 	}
@@ -146,13 +146,13 @@ func TestWebTools(t *testing.T) {
 	const body = `{"model":"any","tools":[{"type":"web_fetch_20250910","name":"web_fetch"}]}`
 	for _, allowed := range []bool{false, true} {
 		task, noted := someTask(), make(chan egress.Request, 1)
-		w := newEnd(t, task, func(c *Config) {
+		w := newVMEnd(t, task, func(c *Config) {
 			up := c.Providers["anthropic"]
 			up.WebTools = allowed
 			c.Providers["anthropic"] = up
 			c.Denied = func(_ *state.Task, r egress.Request) { noted <- r }
 		})
-		h := &heldTo{end: w}
+		h := &modelLimitedEnd{vmEnd: w}
 		resp, answer := h.call(t, http.MethodPost, modelPath, body)
 		if allowed {
 			if resp.StatusCode != http.StatusOK || w.count() != 1 {
@@ -174,8 +174,8 @@ func TestModelOfTheRun(t *testing.T) {
 	t.Parallel()
 	task := someTask()
 	task.Run.Model = "small-1"
-	w := newEnd(t, task, nil)
-	if status, answer := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken)); status != http.StatusForbidden || w.count() != 0 {
+	w := newVMEnd(t, task, nil)
+	if status, answer := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken)); status != http.StatusForbidden || w.count() != 0 {
 		t.Errorf("status %d: %s", status, answer)
 	}
 }

@@ -16,19 +16,19 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// asked is the end of a VM whose model records the bodies that it receives, and answers each without usage.
-type asked struct {
-	*end
-	books *books
+// recordingEnd is the end of a VM whose model records the bodies that it receives, and answers each without usage.
+type recordingEnd struct {
+	*vmEnd
+	books *taskLedger
 	api   modelapi.API
 
 	mu     sync.Mutex
 	bodies []string
 }
 
-func newAsked(t *testing.T, api modelapi.API, change func(*Config, *books)) *asked {
+func newRecordingEnd(t *testing.T, api modelapi.API, change func(*Config, *taskLedger)) *recordingEnd {
 	t.Helper()
-	a := &asked{books: &books{task: *someTask()}, api: api}
+	a := &recordingEnd{books: &taskLedger{task: *someTask()}, api: api}
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil || int64(len(body)) != r.ContentLength {
@@ -41,7 +41,7 @@ func newAsked(t *testing.T, api modelapi.API, change func(*Config, *books)) *ask
 		_, _ = io.WriteString(w, `{}`)
 	}))
 	t.Cleanup(model.Close)
-	a.end = newEnd(t, nil, func(c *Config) {
+	a.vmEnd = newVMEnd(t, nil, func(c *Config) {
 		c.Providers = map[string]Provider{"m": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
 		c.Tasks, c.Ledger, c.Prices, c.QueueTimeout = a.books, a.books, modelapi.Prices{"m": {Input: 1, Output: 10}}, time.Millisecond
 		if change != nil {
@@ -52,20 +52,20 @@ func newAsked(t *testing.T, api modelapi.API, change func(*Config, *books)) *ask
 }
 
 // post makes a call.
-func (a *asked) post(t *testing.T, path, body string) (status int, answer string) {
+func (a *recordingEnd) post(t *testing.T, path, body string) (status int, answer string) {
 	t.Helper()
-	return askFor(t, http.DefaultClient, http.MethodPost, a.url+"/llm/m"+path, body, bearer(runToken))
+	return sendBody(t, http.DefaultClient, http.MethodPost, a.url+"/llm/m"+path, body, bearer(runToken))
 }
 
-// got returns the bodies that the model received.
-func (a *asked) got() []string {
+// received returns the bodies that the model received.
+func (a *recordingEnd) received() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.bodies
 }
 
-// askFor sends a request with a body.
-func askFor(t *testing.T, client *http.Client, method, url, body string, headers map[string]string) (int, string) {
+// sendBody sends a request with a body.
+func sendBody(t *testing.T, client *http.Client, method, url, body string, headers map[string]string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -138,10 +138,10 @@ func TestMultipleAnswersAreDenied(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newAsked(t, test.api, nil)
+			a := newRecordingEnd(t, test.api, nil)
 			status, answer := a.post(t, test.path, test.body)
-			if status != test.want || (len(a.got()) > 0) != (test.want == 200) || status == 403 && !strings.Contains(answer, "errand: ") {
-				t.Errorf("status %d, want %d: %s; the model received %q", status, test.want, answer, a.got())
+			if status != test.want || (len(a.received()) > 0) != (test.want == 200) || status == 403 && !strings.Contains(answer, "errand: ") {
+				t.Errorf("status %d, want %d: %s; the model received %q", status, test.want, answer, a.received())
 			}
 		})
 	}
@@ -151,8 +151,8 @@ func TestMultipleAnswersAreDenied(t *testing.T) {
 // little for an answer, the call is denied and the reason is stored with the run.
 func TestOutputIsLimitedToTheCaps(t *testing.T) {
 	t.Parallel()
-	left := func(micro int64) func(*Config, *books) {
-		return func(_ *Config, b *books) {
+	left := func(micro int64) func(*Config, *taskLedger) {
+		return func(_ *Config, b *taskLedger) {
 			b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 5_000_000, 5_000_000-micro
 		}
 	}
@@ -160,7 +160,7 @@ func TestOutputIsLimitedToTheCaps(t *testing.T) {
 		api    modelapi.API
 		path   string
 		body   string
-		change func(*Config, *books)
+		change func(*Config, *taskLedger)
 		want   string // that reaches the model; empty for a refusal
 	}{
 		"plenty":                     {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(1_000_000), `{"model":"m","max_tokens":64000}`},
@@ -192,34 +192,34 @@ func TestOutputIsLimitedToTheCaps(t *testing.T) {
 		"a cent":                     {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":64000}`, left(10_000), ""},
 		"a cent, asked for less":     {modelapi.OpenAI, chatPath, `{"model":"m","max_tokens":900}`, left(10_000), `{"model":"m","max_tokens":900}`},
 		"a long request":             {modelapi.OpenAI, chatPath, `{"model":"m","messages":"` + strings.Repeat("x", 400_000) + `"}`, left(100_000), ""},
-		"a run's money": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *books) { b.task.Settings.Limits.RunMicroUSD = 100_004 },
+		"a run's money": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *taskLedger) { b.task.Settings.Limits.RunMicroUSD = 100_004 },
 			`{"max_completion_tokens":10000,"model":"m"}`},
-		"a task's tokens": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *books) { b.task.Money.CapTokens = 10_003 },
+		"a task's tokens": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *taskLedger) { b.task.Money.CapTokens = 10_003 },
 			`{"max_completion_tokens":10000,"model":"m"}`},
-		"a run's tokens": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *books) { b.task.Settings.Limits.RunTokens = 10_003 },
+		"a run's tokens": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *taskLedger) { b.task.Settings.Limits.RunTokens = 10_003 },
 			`{"max_completion_tokens":10000,"model":"m"}`},
-		"of all tasks": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *books) { b.caps.CapMicroUSD = 100_004 },
+		"of all tasks": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *taskLedger) { b.caps.CapMicroUSD = 100_004 },
 			`{"max_completion_tokens":10000,"model":"m"}`},
-		"of all tasks, too little": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *books) { b.caps.CapMicroUSD = 10_000 }, ""},
+		"of all tasks, too little": {modelapi.OpenAI, chatPath, `{"model":"m"}`, func(_ *Config, b *taskLedger) { b.caps.CapMicroUSD = 10_000 }, ""},
 		"a stream, which is cut":   {modelapi.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"stream":true}`, left(1), `{"model":"m","max_tokens":64000,"stream":true}`},
 		"a stream, perhaps":        {modelapi.Anthropic, messagesPath, `{"model":"m","max_tokens":64000,"stream":1}`, left(1), ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newAsked(t, test.api, test.change)
+			a := newRecordingEnd(t, test.api, test.change)
 			status, answer := a.post(t, test.path, test.body)
 			if test.want != "" {
-				if got := a.got(); status != 200 || len(got) != 1 || got[0] != test.want {
+				if got := a.received(); status != 200 || len(got) != 1 || got[0] != test.want {
 					t.Errorf("status %d: %s; the model received %q, want %q", status, answer, got, test.want)
 				}
 				return
 			}
-			if status != 403 || len(a.got()) > 0 || !strings.Contains(answer, "too little") {
-				t.Errorf("status %d: %s; the model received %.200q", status, answer, a.got())
+			if status != 403 || len(a.received()) > 0 || !strings.Contains(answer, "too little") {
+				t.Errorf("status %d: %s; the model received %.200q", status, answer, a.received())
 			}
-			if a.books.held == nil || a.books.held.Kind != state.WaitMoney {
-				t.Errorf("the reason was not stored with the run: %+v", a.books.held)
+			if a.books.wait == nil || a.books.wait.Kind != state.WaitMoney {
+				t.Errorf("the reason was not stored with the run: %+v", a.books.wait)
 			}
 		})
 	}
@@ -229,13 +229,13 @@ func TestOutputIsLimitedToTheCaps(t *testing.T) {
 // fail, leaves too little for the call.
 func TestReachedCapTakesPrecedence(t *testing.T) {
 	t.Parallel()
-	a := newAsked(t, modelapi.Anthropic, func(_ *Config, b *books) {
+	a := newRecordingEnd(t, modelapi.Anthropic, func(_ *Config, b *taskLedger) {
 		b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 5_000_000, 4_999_000
 		b.caps.CapMicroUSD, b.caps.MicroUSD = 1_000_000, 1_000_000
 	})
 	status, answer := a.post(t, messagesPath, `{"model":"m","max_tokens":64000}`)
-	if status != 403 || !strings.Contains(answer, "today's cap is reached") || a.books.held == nil || a.books.held.Detail != "today's cap is reached" {
-		t.Errorf("status %d: %s; stored wait: %+v", status, answer, a.books.held)
+	if status != 403 || !strings.Contains(answer, "today's cap is reached") || a.books.wait == nil || a.books.wait.Detail != "today's cap is reached" {
+		t.Errorf("status %d: %s; stored wait: %+v", status, answer, a.books.wait)
 	}
 }
 
@@ -271,9 +271,9 @@ func TestUsageIsRequested(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newAsked(t, modelapi.OpenAI, nil)
+			a := newRecordingEnd(t, modelapi.OpenAI, nil)
 			status, answer := a.post(t, test.path, test.body)
-			got := fmt.Sprint(strings.Join(a.got(), ""))
+			got := fmt.Sprint(strings.Join(a.received(), ""))
 			if got != test.want || status != 200 && (test.want != "" || status != 403) {
 				t.Errorf("status %d: %s; the model received %q, want %q", status, answer, got, test.want)
 			}

@@ -35,20 +35,20 @@ func (p *providers) SetUpstream(_ context.Context, _ string, u *state.Upstream) 
 	return nil
 }
 
-// provided is the end of a VM whose provider answers as the test wants, with a clock of the test.
-type provided struct {
-	*end
+// providerEnd is the end of a VM whose provider answers as the test wants, with a clock of the test.
+type providerEnd struct {
+	*vmEnd
 	ledger *ledger
-	known  *providers
+	states *providers
 	answer atomic.Pointer[http.HandlerFunc]
 	asked  atomic.Int64 // calls and probes
 	now    atomic.Int64 // seconds since start
 	start  time.Time
 }
 
-func newProvided(t *testing.T, api modelapi.API) *provided {
+func newProviderEnd(t *testing.T, api modelapi.API) *providerEnd {
 	t.Helper()
-	p := &provided{ledger: &ledger{}, known: &providers{}, start: time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)}
+	p := &providerEnd{ledger: &ledger{}, states: &providers{}, start: time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)}
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.asked.Add(1)
 		if r.Header.Get("X-Api-Key") != modelKey {
@@ -57,15 +57,15 @@ func newProvided(t *testing.T, api modelapi.API) *provided {
 		(*p.answer.Load())(w, r)
 	}))
 	t.Cleanup(model.Close)
-	p.end = newEnd(t, someTask(), func(c *Config) {
+	p.vmEnd = newVMEnd(t, someTask(), func(c *Config) {
 		c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: api}}
-		c.Prices, c.Ledger, c.ProviderStates, c.Backoff = modelapi.Prices{"claude-x": {Input: 3}}, p.ledger, p.known, time.Minute
+		c.Prices, c.Ledger, c.ProviderStates, c.Backoff = modelapi.Prices{"claude-x": {Input: 3}}, p.ledger, p.states, time.Minute
 		c.Now = func() time.Time { return p.start.Add(time.Duration(p.now.Load()) * time.Second) }
 	})
 	return p
 }
 
-func (p *provided) says(status int, header, body string) {
+func (p *providerEnd) answerWith(status int, header, body string) {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if k, v, ok := strings.Cut(header, ": "); ok {
 			w.Header().Set(k, v)
@@ -76,12 +76,12 @@ func (p *provided) says(status int, header, body string) {
 	p.answer.Store(&answer)
 }
 
-func (p *provided) call(t *testing.T) (int, string) {
+func (p *providerEnd) call(t *testing.T) (int, string) {
 	t.Helper()
-	return ask(t, http.DefaultClient, http.MethodPost, p.url+modelPath, bearer(runToken))
+	return send(t, http.DefaultClient, http.MethodPost, p.url+modelPath, bearer(runToken))
 }
 
-func (p *provided) ready(t *testing.T) *state.Waiting {
+func (p *providerEnd) ready(t *testing.T) *state.Waiting {
 	t.Helper()
 	w, err := p.gateway.Ready(t.Context(), "anthropic")
 	if err != nil {
@@ -93,13 +93,13 @@ func (p *provided) ready(t *testing.T) *state.Waiting {
 // TestRefusedKey: a refused key makes every run wait, is not mentioned on VMs, and is checked without a run until it works.
 func TestRefusedKey(t *testing.T) {
 	t.Parallel()
-	p := newProvided(t, modelapi.Anthropic)
-	p.says(http.StatusUnauthorized, "", `{"type":"error","error":{"type":"authentication_error","message":"invalid key `+modelKey+`"}}`)
+	p := newProviderEnd(t, modelapi.Anthropic)
+	p.answerWith(http.StatusUnauthorized, "", `{"type":"error","error":{"type":"authentication_error","message":"invalid key `+modelKey+`"}}`)
 	status, body := p.call(t)
 	if status != http.StatusForbidden || !strings.Contains(body, "refuses errand's key") || strings.Contains(body, modelKey) {
 		t.Fatalf("status %d: %s", status, body)
 	}
-	if w := p.ledger.told; w == nil || w.Kind != state.WaitKey || !w.Until.Equal(p.start.Add(time.Minute)) || !strings.Contains(w.Hint, "`models.anthropic`") {
+	if w := p.ledger.wait; w == nil || w.Kind != state.WaitKey || !w.Until.Equal(p.start.Add(time.Minute)) || !strings.Contains(w.Hint, "`models.anthropic`") {
 		t.Fatalf("stored with the run: %+v", w)
 	}
 	if w := p.ready(t); w == nil || p.asked.Load() != 1 {
@@ -117,13 +117,13 @@ func TestRefusedKey(t *testing.T) {
 	if got := p.asked.Load(); got != 6 {
 		t.Errorf("%d requests, want one for each check", got)
 	}
-	p.says(http.StatusOK, "Content-Type: application/json", usageLine)
+	p.answerWith(http.StatusOK, "Content-Type: application/json", usageLine)
 	p.now.Add(300)
 	if w := p.ready(t); w != nil {
 		t.Fatalf("the key works: %+v", w)
 	}
-	if status, _ := p.call(t); status != http.StatusOK || p.known.row != nil {
-		t.Errorf("status %d, known %+v", status, p.known.row)
+	if status, _ := p.call(t); status != http.StatusOK || p.states.row != nil {
+		t.Errorf("status %d, known %+v", status, p.states.row)
 	}
 }
 
@@ -133,9 +133,9 @@ func TestLimitIsStored(t *testing.T) {
 	for name, seconds := range map[string]int{"a long one": 7200, "a short one": 30} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProvided(t, modelapi.Anthropic)
+			p := newProviderEnd(t, modelapi.Anthropic)
 			said := `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`
-			p.says(http.StatusTooManyRequests, "Retry-After: "+strconv.Itoa(seconds), said)
+			p.answerWith(http.StatusTooManyRequests, "Retry-After: "+strconv.Itoa(seconds), said)
 			resp := p.raw(t)
 			if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != strconv.Itoa(seconds) {
 				t.Fatalf("status %d, headers %v", resp.StatusCode, resp.Header)
@@ -143,8 +143,8 @@ func TestLimitIsStored(t *testing.T) {
 			if body, err := io.ReadAll(resp.Body); err != nil || string(body) != said {
 				t.Errorf("%s (%v)", body, err)
 			}
-			if long := seconds > 60; (p.ready(t) != nil) != long || (p.ledger.told != nil) != long {
-				t.Fatalf("ready %+v, stored with the run %+v", p.ready(t), p.ledger.told)
+			if long := seconds > 60; (p.ready(t) != nil) != long || (p.ledger.wait != nil) != long {
+				t.Fatalf("ready %+v, stored with the run %+v", p.ready(t), p.ledger.wait)
 			}
 			p.now.Add(int64(seconds))
 			if w := p.ready(t); w != nil || p.asked.Load() != 1 {
@@ -157,19 +157,19 @@ func TestLimitIsStored(t *testing.T) {
 // TestAnswerEndsALimit: an answer to a call of an active run deletes a stored limit.
 func TestAnswerEndsALimit(t *testing.T) {
 	t.Parallel()
-	p := newProvided(t, modelapi.Anthropic)
-	p.known.row = &state.Upstream{Kind: state.WaitLimit, Detail: "used up", Until: p.start.Add(time.Hour)}
+	p := newProviderEnd(t, modelapi.Anthropic)
+	p.states.row = &state.Upstream{Kind: state.WaitLimit, Detail: "used up", Until: p.start.Add(time.Hour)}
 	if p.ready(t) == nil {
 		t.Fatal("a run may start despite a limit")
 	}
-	p.says(http.StatusOK, "Content-Type: application/json", usageLine)
+	p.answerWith(http.StatusOK, "Content-Type: application/json", usageLine)
 	if status, _ := p.call(t); status != http.StatusOK || p.ready(t) != nil {
 		t.Errorf("status %d, ready %+v", status, p.ready(t))
 	}
 }
 
 // raw makes a call and returns the response.
-func (p *provided) raw(t *testing.T) *http.Response {
+func (p *providerEnd) raw(t *testing.T) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+modelPath, strings.NewReader("{}"))
 	if err != nil {

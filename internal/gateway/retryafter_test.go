@@ -31,8 +31,8 @@ func TestLongRetryAfterIsDropped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProvided(t, tc.api)
-			p.says(tc.status, "Retry-After: "+tc.after, limit)
+			p := newProviderEnd(t, tc.api)
+			p.answerWith(tc.status, "Retry-After: "+tc.after, limit)
 			path := "/v1/messages"
 			if tc.api == modelapi.OpenAI {
 				path = "/v1/responses"
@@ -54,7 +54,7 @@ func TestLongRetryAfterIsDropped(t *testing.T) {
 			if got := resp.Header.Get("Retry-After"); got != tc.want {
 				t.Errorf("Retry-After %q, want %q", got, tc.want)
 			}
-			if told := p.ledger.told; (told != nil) != (tc.limit > 0) || told != nil && !told.Until.Equal(p.start.Add(tc.limit)) {
+			if told := p.ledger.wait; (told != nil) != (tc.limit > 0) || told != nil && !told.Until.Equal(p.start.Add(tc.limit)) {
 				t.Errorf("stored with the run: %+v", told)
 			}
 		})
@@ -88,7 +88,7 @@ func TestLastingLimitStopsRetries(t *testing.T) {
 				_, _ = io.WriteString(w, `{"error":{"message":"theirs"}}`)
 			}))
 			t.Cleanup(api.Close)
-			e := newEnd(t, someTask(), func(c *Config) {
+			e := newVMEnd(t, someTask(), func(c *Config) {
 				c.Providers = map[string]Provider{"p": {BaseURL: api.URL, Key: modelKey, Header: "X-Api-Key", API: test.api}}
 			})
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+"/llm/p"+test.path, strings.NewReader(test.body))

@@ -28,28 +28,28 @@ var errDisk = errors.New("no space left on device")
 type bank struct {
 	ledger
 
-	rows    map[string]store.Reservation
-	refuse  map[string]int // how often an operation fails from now on, without an effect
-	unheard map[string]int // how often it fails from now on, with its effect
-	begun   []string       // operations, in their order
+	rows       map[string]store.Reservation
+	failBefore map[string]int // how often an operation fails from now on, without an effect
+	failAfter  map[string]int // how often it fails from now on, with its effect
+	operations []string       // operations, in their order
 }
 
 func newBank() *bank {
-	return &bank{rows: map[string]store.Reservation{}, refuse: map[string]int{}, unheard: map[string]int{}}
+	return &bank{rows: map[string]store.Reservation{}, failBefore: map[string]int{}, failAfter: map[string]int{}}
 }
 
 // do runs one operation, which may fail.
 func (b *bank) do(op string, effect func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.begun = append(b.begun, op)
-	if b.refuse[op] > 0 {
-		b.refuse[op]--
+	b.operations = append(b.operations, op)
+	if b.failBefore[op] > 0 {
+		b.failBefore[op]--
 		return errDisk
 	}
 	err := effect()
-	if b.unheard[op] > 0 {
-		b.unheard[op]--
+	if b.failAfter[op] > 0 {
+		b.failAfter[op]--
 		return errDisk
 	}
 	return err
@@ -91,8 +91,8 @@ func (b *bank) left() ([]state.Money, int) {
 	return slices.Clone(b.booked), len(b.rows)
 }
 
-// banked returns an end that books with the bank, and whose model gives this answer.
-func banked(t *testing.T, b *bank, status int, body string) *end {
+// newBankEnd returns an end that books with the bank, and whose model gives this answer.
+func newBankEnd(t *testing.T, b *bank, status int, body string) *vmEnd {
 	t.Helper()
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_ = b.do("model", func() error { return nil })
@@ -100,7 +100,7 @@ func banked(t *testing.T, b *bank, status int, body string) *end {
 		_, _ = io.WriteString(w, body)
 	}))
 	t.Cleanup(model.Close)
-	return newEnd(t, someTask(), func(c *Config) {
+	return newVMEnd(t, someTask(), func(c *Config) {
 		c.Providers["anthropic"] = Provider{BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}
 		c.Prices = modelapi.Prices{"claude": {Input: 3, Output: 15, CacheRead: 0.3}}
 		c.Ledger, c.Journal = b, b
@@ -127,10 +127,10 @@ func TestReservationIsStoredFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBank()
-			w := banked(t, b, test.status, test.body)
-			ask(t, http.DefaultClient, http.MethodPost, w.url+test.path, bearer(runToken))
+			w := newBankEnd(t, b, test.status, test.body)
+			send(t, http.DefaultClient, http.MethodPost, w.url+test.path, bearer(runToken))
 			booked, rows := b.left()
-			if diff := cmp.Diff(test.want, b.begun); diff != "" {
+			if diff := cmp.Diff(test.want, b.operations); diff != "" {
 				t.Errorf("operations (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(test.booked, booked); diff != "" || rows > 0 {
@@ -145,22 +145,22 @@ func TestReservationIsStoredFirst(t *testing.T) {
 func TestCallWithoutReservationIsNotMade(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(b *bank){
-		"a full disk":       func(b *bank) { b.refuse["reserve"] = 1 },
-		"a lost answer":     func(b *bank) { b.unheard["reserve"] = 1 },
-		"and again, at its": func(b *bank) { b.unheard["reserve"], b.refuse["release"] = 1, 2 },
+		"a full disk":       func(b *bank) { b.failBefore["reserve"] = 1 },
+		"a lost answer":     func(b *bank) { b.failAfter["reserve"] = 1 },
+		"and again, at its": func(b *bank) { b.failAfter["reserve"], b.failBefore["release"] = 1, 2 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBank()
 			fail(b)
-			w := banked(t, b, 200, usageLine)
+			w := newBankEnd(t, b, 200, usageLine)
 			runHandler(t, w.gateway)
-			status, _ := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
+			status, _ := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
 			if status != http.StatusBadGateway {
 				t.Errorf("status %d without a reservation", status)
 			}
 			b.wait(t, w.gateway, nil)
-			if status, _ = ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken)); status != 200 {
+			if status, _ = send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken)); status != 200 {
 				t.Errorf("status %d afterwards", status)
 			}
 			b.wait(t, w.gateway, []state.Money{oneAnswer})
@@ -202,19 +202,19 @@ func (b *bank) wait(t *testing.T, h *Gateway, want []state.Money) {
 func TestCallsAreBookedOnce(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(b *bank){
-		"a full disk":              func(b *bank) { b.refuse["spend"] = 3 },
-		"a lost answer":            func(b *bank) { b.unheard["spend"] = 1 },
-		"a lost answer, then full": func(b *bank) { b.unheard["spend"], b.refuse["spend"] = 2, 1 },
+		"a full disk":              func(b *bank) { b.failBefore["spend"] = 3 },
+		"a lost answer":            func(b *bank) { b.failAfter["spend"] = 1 },
+		"a lost answer, then full": func(b *bank) { b.failAfter["spend"], b.failBefore["spend"] = 2, 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBank()
-			w := banked(t, b, 200, usageLine)
+			w := newBankEnd(t, b, 200, usageLine)
 			fail(b)
 			for range 2 {
-				ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
+				send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
 			}
-			if got := w.gateway.InFlightCost().MicroUSD; b.refuse["spend"] > 0 && got != 2*oneAnswer.MicroUSD {
+			if got := w.gateway.InFlightCost().MicroUSD; b.failBefore["spend"] > 0 && got != 2*oneAnswer.MicroUSD {
 				t.Errorf("%d not yet booked counts towards the caps", got)
 			}
 			runHandler(t, w.gateway)
@@ -267,7 +267,7 @@ func TestRecoveryIsRetried(t *testing.T) {
 		for _, id := range []string{"a", "b"} {
 			b.rows[id] = store.Reservation{ID: id, Run: run, Task: someTask().Key, At: time.Now(), Model: "claude-x", Input: 1000, Output: 10}
 		}
-		b.refuse["spend"] = 3
+		b.failBefore["spend"] = 3
 		h := New(Config{Ledger: b, Journal: b, Log: zerolog.Nop(), Prices: modelapi.Prices{"claude": {Input: 3, Output: 15}}})
 		if err := h.Recover(t.Context()); err != nil {
 			t.Fatal(err)

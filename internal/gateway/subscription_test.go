@@ -18,12 +18,12 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// paid is the end of a VM whose provider is called on a subscription, and that provider.
-type paid struct {
-	*end
-	books *books
-	known *providers
-	path  string // of the login
+// subscriptionEnd is the end of a VM whose provider is called on a subscription, and that provider.
+type subscriptionEnd struct {
+	*vmEnd
+	books  *taskLedger
+	states *providers
+	path   string // of the login
 
 	mu      sync.Mutex
 	calls   []*http.Request
@@ -34,24 +34,24 @@ type paid struct {
 	down    bool // renewals fail
 }
 
-func newPaid(t *testing.T) *paid {
+func newSubscriptionEnd(t *testing.T) *subscriptionEnd {
 	t.Helper()
-	p := &paid{books: &books{task: *someTask()}, known: &providers{}, path: filepath.Join(t.TempDir(), "login"), access: "access-0", refresh: "refresh-0"}
+	p := &subscriptionEnd{books: &taskLedger{task: *someTask()}, states: &providers{}, path: filepath.Join(t.TempDir(), "login"), access: "access-0", refresh: "refresh-0"}
 	model := httptest.NewServer(p)
 	t.Cleanup(model.Close)
 	p.logIn(t, "access-0", "refresh-0")
-	p.end = newEnd(t, nil, func(c *Config) {
+	p.vmEnd = newVMEnd(t, nil, func(c *Config) {
 		c.Providers = map[string]Provider{"anthropic": {
 			BaseURL: model.URL, API: modelapi.Anthropic,
 			Subscription: subscription.New(subscription.Config{Login: p.path, RenewURL: model.URL + "/renew"}),
 		}}
-		c.Tasks, c.Ledger, c.ProviderStates, c.Backoff = p.books, p.books, p.known, time.Nanosecond
+		c.Tasks, c.Ledger, c.ProviderStates, c.Backoff = p.books, p.books, p.states, time.Nanosecond
 		c.Prices = modelapi.Prices{"claude-x": {Input: 1000, Output: 1000}}
 	})
 	return p
 }
 
-func (p *paid) logIn(t *testing.T, access, refresh string) {
+func (p *subscriptionEnd) logIn(t *testing.T, access, refresh string) {
 	t.Helper()
 	text := fmt.Sprintf(`{"claudeAiOauth":{"accessToken":%q,"refreshToken":%q}}`, access, refresh)
 	if err := os.WriteFile(p.path, []byte(text), 0o600); err != nil {
@@ -59,7 +59,7 @@ func (p *paid) logIn(t *testing.T, access, refresh string) {
 	}
 }
 
-func (p *paid) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *subscriptionEnd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +76,7 @@ func (p *paid) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"model":"claude-x","usage":{"input_tokens":900,"output_tokens":100}}`)
 }
 
-func (p *paid) renew(w http.ResponseWriter, body []byte) {
+func (p *subscriptionEnd) renew(w http.ResponseWriter, body []byte) {
 	var ask map[string]string
 	_ = json.Unmarshal(body, &ask)
 	switch {
@@ -91,15 +91,15 @@ func (p *paid) renew(w http.ResponseWriter, body []byte) {
 	}
 }
 
-func (p *paid) set(change func()) {
+func (p *subscriptionEnd) set(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
 }
 
-func (p *paid) call(t *testing.T) (int, string) {
+func (p *subscriptionEnd) call(t *testing.T) (int, string) {
 	t.Helper()
-	return ask(t, http.DefaultClient, http.MethodPost, p.url+modelPath, map[string]string{
+	return send(t, http.DefaultClient, http.MethodPost, p.url+modelPath, map[string]string{
 		"X-Api-Key": runToken, "Anthropic-Beta": "claude-code-20250219, fine-grained-tool-streaming-2025-05-14",
 	})
 }
@@ -107,7 +107,7 @@ func (p *paid) call(t *testing.T) (int, string) {
 // TestSubscription: a call continues with a renewed token and its whole body; tokens are counted, and no dollars.
 func TestSubscription(t *testing.T) {
 	t.Parallel()
-	p := newPaid(t)
+	p := newSubscriptionEnd(t)
 	p.books.task.Money = state.Money{MicroUSD: 5, CapMicroUSD: 5} // at a cap that does not count
 	p.books.task.Settings.Limits.RunMicroUSD = 1
 	if status, body := p.call(t); status != http.StatusOK {
@@ -142,17 +142,17 @@ func TestSubscription(t *testing.T) {
 // as there is another login; temporary errors are only retried.
 func TestRefusedSubscription(t *testing.T) {
 	t.Parallel()
-	p := newPaid(t)
+	p := newSubscriptionEnd(t)
 	p.set(func() { p.access, p.down = "", true })
-	if status, body := p.call(t); status != http.StatusBadGateway || strings.Contains(body, "access") || p.known.row != nil {
-		t.Fatalf("temporary error: status %d, %s, %+v", status, body, p.known.row)
+	if status, body := p.call(t); status != http.StatusBadGateway || strings.Contains(body, "access") || p.states.row != nil {
+		t.Fatalf("temporary error: status %d, %s, %+v", status, body, p.states.row)
 	}
 	p.set(func() { p.refresh, p.down = "", false })
 	status, body := p.call(t)
 	if status != http.StatusForbidden || !strings.Contains(body, "refuses errand's subscription") || strings.Contains(body, "access-") {
 		t.Fatalf("status %d: %s", status, body)
 	}
-	if w := p.books.held; w == nil || w.Kind != state.WaitKey || !strings.Contains(w.Hint, "`models.anthropic.subscription.login`") {
+	if w := p.books.wait; w == nil || w.Kind != state.WaitKey || !strings.Contains(w.Hint, "`models.anthropic.subscription.login`") {
 		t.Fatalf("stored with the run: %+v", w)
 	}
 	if w, err := p.gateway.Ready(t.Context(), "anthropic"); w == nil || err != nil {
@@ -163,8 +163,8 @@ func TestRefusedSubscription(t *testing.T) {
 	if w, err := p.gateway.Ready(t.Context(), "anthropic"); w != nil || err != nil {
 		t.Errorf("with another login: %+v, %v", w, err)
 	}
-	if status, body := p.call(t); status != http.StatusOK || p.known.row != nil {
-		t.Errorf("status %d: %s, %+v", status, body, p.known.row)
+	if status, body := p.call(t); status != http.StatusOK || p.states.row != nil {
+		t.Errorf("status %d: %s, %+v", status, body, p.states.row)
 	}
 	if err := os.Remove(p.path); err != nil {
 		t.Fatal(err)

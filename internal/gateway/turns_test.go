@@ -18,19 +18,19 @@ func TestTurnsAreLimited(t *testing.T) {
 			task := someTask()
 			task.Run.MaxTurns = tc.most
 			books := &ledger{}
-			w := newEnd(t, task, func(c *Config) { c.Ledger = books })
+			w := newVMEnd(t, task, func(c *Config) { c.Ledger = books })
 			token := bearer(runToken)
 			for range 2 { // what is no call of the model is no turn
-				if code, _ := ask(t, http.DefaultClient, http.MethodGet, w.url+"/llm/openai/v1/models", token); code != http.StatusOK {
+				if code, _ := send(t, http.DefaultClient, http.MethodGet, w.url+"/llm/openai/v1/models", token); code != http.StatusOK {
 					t.Fatalf("list of models: %d", code)
 				}
 			}
-			if code, _ := ask(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gone/v1/messages", token); code == http.StatusOK {
+			if code, _ := send(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gone/v1/messages", token); code == http.StatusOK {
 				t.Fatal("an unreachable provider answered")
 			}
 			got, last := 0, ""
 			for range 5 {
-				code, body := ask(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", token)
+				code, body := send(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", token)
 				if code == http.StatusOK {
 					got++
 				} else {
@@ -43,7 +43,7 @@ func TestTurnsAreLimited(t *testing.T) {
 			if tc.most > 0 && !strings.Contains(last, "errand: the run's turns are used up (2)") {
 				t.Errorf("denied with %q", last)
 			}
-			if told := books.told; (told != nil) != (tc.most > 0) || told != nil && (told.Kind != state.WaitTurns || !told.Until.IsZero()) {
+			if told := books.wait; (told != nil) != (tc.most > 0) || told != nil && (told.Kind != state.WaitTurns || !told.Until.IsZero()) {
 				t.Errorf("stored with the run: %+v", told)
 			}
 		})
@@ -58,10 +58,10 @@ func TestTurnsSurviveARestart(t *testing.T) {
 			t.Parallel()
 			task := someTask()
 			task.Run.MaxTurns, task.Run.Answers = 3, tc.booked
-			w := newEnd(t, task, nil)
+			w := newVMEnd(t, task, nil)
 			got := 0
 			for range 3 {
-				if code, _ := ask(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", bearer(runToken)); code == http.StatusOK {
+				if code, _ := send(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", bearer(runToken)); code == http.StatusOK {
 					got++
 				}
 			}
