@@ -90,8 +90,8 @@ func TestBodyMemoryFollowsReceivedBytes(t *testing.T) {
 		err    bool
 		most   int64
 	}{
-		"nothing has come":   {length: maxBody, most: initialBuffer},
-		"some has come":      {length: maxBody, come: 3 << 20, most: 4 << 20},
+		"nothing received":   {length: maxBody, most: initialBuffer},
+		"something received": {length: maxBody, come: 3 << 20, most: 4 << 20},
 		"of unknown length":  {length: -1, come: 5 << 20, most: 8 << 20},
 		"short":              {length: 10, come: 10, most: 11},
 		"none":               {length: 0, most: 1},

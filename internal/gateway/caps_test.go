@@ -122,10 +122,10 @@ func TestUnknownUsageOption(t *testing.T) {
 		want   []string
 		code   int
 	}{
-		"it is not known":      {422, unknown, []string{`{"stream_options":{"include_usage":true},"model":"m","stream":true}`, `{"model":"m","stream":true}`}, 200},
-		"said in another way":  {400, unknown, []string{`{"stream_options":{"include_usage":true},"model":"m","stream":true}`, `{"model":"m","stream":true}`}, 200},
-		"something else":       {400, `{"error":"no"}`, []string{`{"stream_options":{"include_usage":true},"model":"m","stream":true}`}, 400},
-		"a fault, whatever it": {500, unknown, []string{`{"stream_options":{"include_usage":true},"model":"m","stream":true}`}, 500},
+		"it is not known":                   {422, unknown, []string{`{"stream_options":{"include_usage":true},"model":"m","stream":true}`, `{"model":"m","stream":true}`}, 200},
+		"with another status":               {400, unknown, []string{`{"stream_options":{"include_usage":true},"model":"m","stream":true}`, `{"model":"m","stream":true}`}, 200},
+		"something else":                    {400, `{"error":"no"}`, []string{`{"stream_options":{"include_usage":true},"model":"m","stream":true}`}, 400},
+		"a server error with the same text": {500, unknown, []string{`{"stream_options":{"include_usage":true},"model":"m","stream":true}`}, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -78,12 +78,12 @@ func TestAnswerIsCharged(t *testing.T) {
 		kind, body string
 		want       []state.Money
 	}{
-		"whole":     {200, "application/json", usageLine, []state.Money{{InputTokens: 1010, OutputTokens: 100, MicroUSD: 4503}}},
-		"streamed":  {200, "text/event-stream", "data: " + usageLine + "\n\n", []state.Money{{InputTokens: 1010, OutputTokens: 100, MicroUSD: 4503}}},
-		"unknown":   {200, "application/json", strings.ReplaceAll(usageLine, "claude-x", "mystery"), []state.Money{{InputTokens: 1010, OutputTokens: 100, MicroUSD: 31503, Unpriced: "mystery"}}},
-		"refused":   {529, "application/json", usageLine, nil},
-		"no usage":  {200, "application/json", `{"model":"claude-x","content":[]}`, []state.Money{{InputTokens: 1, OutputTokens: 8, MicroUSD: 123}}},
-		"no answer": {200, "application/json", `{"error":{}}`, nil},
+		"not streamed": {200, "application/json", usageLine, []state.Money{{InputTokens: 1010, OutputTokens: 100, MicroUSD: 4503}}},
+		"streamed":     {200, "text/event-stream", "data: " + usageLine + "\n\n", []state.Money{{InputTokens: 1010, OutputTokens: 100, MicroUSD: 4503}}},
+		"unknown":      {200, "application/json", strings.ReplaceAll(usageLine, "claude-x", "mystery"), []state.Money{{InputTokens: 1010, OutputTokens: 100, MicroUSD: 31503, Unpriced: "mystery"}}},
+		"refused":      {529, "application/json", usageLine, nil},
+		"no usage":     {200, "application/json", `{"model":"claude-x","content":[]}`, []state.Money{{InputTokens: 1, OutputTokens: 8, MicroUSD: 123}}},
+		"no answer":    {200, "application/json", `{"error":{}}`, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -97,7 +97,7 @@ func TestCapsLimitConcurrentCalls(t *testing.T) {
 		"more than is left, alone": {func(_ *Config, b *taskLedger) {
 			b.task.Money.CapMicroUSD, b.task.Money.MicroUSD = 1_000_000, 500_000
 		}, dollar, 1, "other calls in flight"},
-		"a bound that is a lie": {func(_ *Config, b *taskLedger) { b.task.Money.CapMicroUSD = 1_000_000 }, `{"max_tokens":1}`, most, "at most 16 calls"},
+		"a limit that is too low": {func(_ *Config, b *taskLedger) { b.task.Money.CapMicroUSD = 1_000_000 }, `{"max_tokens":1}`, most, "at most 16 calls"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -80,7 +80,7 @@ func TestModelAndFeaturesAreChecked(t *testing.T) {
 		says               string // empty: it reaches the provider
 	}{
 		"its own":                {http.MethodPost, claude, `{"model":"small-1","messages":[]}`, ""},
-		"an edition of it":       {http.MethodPost, claude + "/count_tokens", `{"model":"small-1-20260115"}`, ""},
+		"a dated edition":        {http.MethodPost, claude + "/count_tokens", `{"model":"small-1-20260115"}`, ""},
 		"a helper":               {http.MethodPost, gpt, `{"model":"tiny"}`, ""},
 		"in the path":            {http.MethodPost, gemini + "small-1:generateContent", `{}`, ""},
 		"the list of models":     {http.MethodGet, "/llm/openai/v1/models", "", ""},
@@ -91,9 +91,9 @@ func TestModelAndFeaturesAreChecked(t *testing.T) {
 		"no JSON":                {http.MethodPost, claude, `model=dear`, "its body is not JSON"},
 		"a tool of the provider": {method: http.MethodPost, path: claude, body: `{"model":"small-1","mcp_servers":[{"url":"https://x.example"}]}`, says: "mcp_servers of the provider is not allowed"},
 		"content by its address": {method: http.MethodPost, path: claude, body: `{"model":"small-1","messages":[{"content":[{"type":"image","source":{"type":"url","url":"https://x.example"}}]}]}`, says: "url of the provider is not allowed unless the operator sets models.anthropic.web_tools"},
-		"what is stored":         {method: http.MethodPost, path: gpt, body: `{"model":"tiny","previous_response_id":"resp_1"}`, says: "stored in the provider's account, as previous_response_id does"},
-		"an answer that is late": {method: http.MethodPost, path: gpt, body: `{"model":"tiny","background":true}`, says: "where it is counted; background is not allowed"},
-		"a dearer answer":        {method: http.MethodPost, path: claude, body: `{"model":"small-1","speed":"fast"}`, says: "standard price; speed fast is not allowed"},
+		"stored content":         {method: http.MethodPost, path: gpt, body: `{"model":"tiny","previous_response_id":"resp_1"}`, says: "stored in the provider's account, as previous_response_id does"},
+		"a background answer":    {method: http.MethodPost, path: gpt, body: `{"model":"tiny","background":true}`, says: "where it is counted; background is not allowed"},
+		"a surcharge":            {method: http.MethodPost, path: claude, body: `{"model":"small-1","speed":"fast"}`, says: "standard price; speed fast is not allowed"},
 		"more than anybody has":  {http.MethodPost, claude, `{"model":"small-1","system":"` + strings.Repeat("x", 33<<20) + `"}`, "may have at most 33554432 bytes"},
 	}
 	for name, test := range tests {

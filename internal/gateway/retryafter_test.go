@@ -22,12 +22,12 @@ func TestLongRetryAfterIsDropped(t *testing.T) {
 		want   string // told to the program
 		limit  time.Duration
 	}{
-		"an hour, obeyed":         {modelapi.OpenAI, 429, "3600", "", time.Hour},
-		"an hour, not obeyed":     {modelapi.Anthropic, 429, "3600", "3600", time.Hour},
-		"half a minute, obeyed":   {modelapi.OpenAI, 429, "30", "30", 0},
-		"overload, obeyed":        {modelapi.OpenAI, 503, "900", "", 0},
-		"overload, not obeyed":    {modelapi.Anthropic, 529, "900", "900", 0},
-		"a word, which is no end": {modelapi.OpenAI, 429, "soon", "soon", 0},
+		"an hour, obeyed":          {modelapi.OpenAI, 429, "3600", "", time.Hour},
+		"an hour, not obeyed":      {modelapi.Anthropic, 429, "3600", "3600", time.Hour},
+		"half a minute, obeyed":    {modelapi.OpenAI, 429, "30", "30", 0},
+		"overload, obeyed":         {modelapi.OpenAI, 503, "900", "", 0},
+		"overload, not obeyed":     {modelapi.Anthropic, 529, "900", "900", 0},
+		"a word instead of a time": {modelapi.OpenAI, 429, "soon", "soon", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

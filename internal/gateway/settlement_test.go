@@ -119,10 +119,10 @@ func TestReservationIsStoredFirst(t *testing.T) {
 		want       []string
 		booked     []state.Money
 	}{
-		"answered":                      {200, modelPath, usageLine, []string{"reserve", "model", "spend"}, []state.Money{oneAnswer}},
-		"refused by the provider":       {529, modelPath, usageLine, []string{"reserve", "model", "release"}, nil},
-		"of a provider that is gone":    {200, "/llm/gone/v1/messages", "", []string{"reserve", "release"}, nil},
-		"which counts tokens, for free": {200, modelPath + "/count_tokens", `{"input_tokens":5}`, []string{"model"}, nil},
+		"answered":                       {200, modelPath, usageLine, []string{"reserve", "model", "spend"}, []state.Money{oneAnswer}},
+		"refused by the provider":        {529, modelPath, usageLine, []string{"reserve", "model", "release"}, nil},
+		"of an unreachable provider":     {200, "/llm/gone/v1/messages", "", []string{"reserve", "release"}, nil},
+		"counting tokens, which is free": {200, modelPath + "/count_tokens", `{"input_tokens":5}`, []string{"model"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -232,12 +232,12 @@ func TestLostCallsAreBookedAtTheStart(t *testing.T) {
 		row  store.Reservation
 		want state.Money
 	}{
-		"at once":         {store.Reservation{At: now, Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 1000, MicroUSD: 18000}},
-		"ten seconds ago": {store.Reservation{At: now.Add(-10 * time.Second), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 3000, MicroUSD: 48000}},
-		"yesterday":       {store.Reservation{At: now.Add(-24 * time.Hour), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 32000, MicroUSD: 483000}},
-		"a bound":         {store.Reservation{At: now, Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 10}, state.Money{InputTokens: 1000, OutputTokens: 10, MicroUSD: 3150}},
-		"a clock set":     {store.Reservation{At: now.Add(time.Hour), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 2000}, state.Money{InputTokens: 1000, OutputTokens: 2000, MicroUSD: 33000}},
-		"of a provider that is configured no more": {store.Reservation{At: now, Provider: "other", Model: "mystery", Input: 1000, Output: 10}, state.Money{InputTokens: 1000, OutputTokens: 10, MicroUSD: 3150, Unpriced: "mystery"}},
+		"at once":                              {store.Reservation{At: now, Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 1000, MicroUSD: 18000}},
+		"ten seconds ago":                      {store.Reservation{At: now.Add(-10 * time.Second), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 3000, MicroUSD: 48000}},
+		"yesterday":                            {store.Reservation{At: now.Add(-24 * time.Hour), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 32000}, state.Money{InputTokens: 1000, OutputTokens: 32000, MicroUSD: 483000}},
+		"a bound":                              {store.Reservation{At: now, Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 10}, state.Money{InputTokens: 1000, OutputTokens: 10, MicroUSD: 3150}},
+		"a clock set":                          {store.Reservation{At: now.Add(time.Hour), Provider: "anthropic", Model: "claude-x", Input: 1000, Output: 2000}, state.Money{InputTokens: 1000, OutputTokens: 2000, MicroUSD: 33000}},
+		"of a provider that is not configured": {store.Reservation{At: now, Provider: "other", Model: "mystery", Input: 1000, Output: 10}, state.Money{InputTokens: 1000, OutputTokens: 10, MicroUSD: 3150, Unpriced: "mystery"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

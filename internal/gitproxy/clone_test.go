@@ -152,7 +152,7 @@ func TestRealGit(t *testing.T) {
 		commits string
 		fails   string
 	}{
-		"whole":              {repo: "acme/shop", commits: "3"},
+		"not streamed":       {repo: "acme/shop", commits: "3"},
 		"shallow":            {args: []string{"--depth", "1"}, repo: "acme/shop", commits: "1"},
 		"without blobs":      {args: []string{"--filter=blob:none"}, repo: "acme/shop", commits: "3"},
 		"without trees":      {args: []string{"--filter=tree:0", "--no-checkout"}, repo: "acme/shop", commits: "3"},

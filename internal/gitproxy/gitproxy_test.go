@@ -101,13 +101,13 @@ func TestGit(t *testing.T) {
 		status       int
 		upstream     string
 	}{
-		"what there is":            {"GET", "/git/acme/shop.git/info/refs?service=git-upload-pack", 200, "/acme/shop.git/info/refs?service=git-upload-pack"},
+		"references":               {"GET", "/git/acme/shop.git/info/refs?service=git-upload-pack", 200, "/acme/shop.git/info/refs?service=git-upload-pack"},
 		"without .git":             {"GET", "/git/acme/shop/info/refs?service=git-upload-pack", 200, "/acme/shop.git/info/refs?service=git-upload-pack"},
 		"another case":             {"GET", "/git/Acme/SHOP.git/info/refs?service=git-upload-pack", 200, "/acme/shop.git/info/refs?service=git-upload-pack"},
 		"fetch":                    {"POST", "/git/acme/shop.git/git-upload-pack", 200, "/acme/shop.git/git-upload-pack"},
 		"two services":             {"GET", "/git/acme/shop.git/info/refs?service=git-upload-pack&service=git-receive-pack", 200, "/acme/shop.git/info/refs?service=git-upload-pack"},
 		"more in the query":        {"POST", "/git/acme/shop.git/git-upload-pack?x=y", 200, "/acme/shop.git/git-upload-pack"},
-		"push, what there is":      {"GET", "/git/acme/shop.git/info/refs?service=git-receive-pack", 403, ""},
+		"push, references":         {"GET", "/git/acme/shop.git/info/refs?service=git-receive-pack", 403, ""},
 		"push":                     {"POST", "/git/acme/shop.git/git-receive-pack", 403, ""},
 		"no service":               {"GET", "/git/acme/shop.git/info/refs", 403, ""},
 		"dumb protocol":            {"GET", "/git/acme/shop.git/HEAD", 403, ""},
@@ -118,7 +118,7 @@ func TestGit(t *testing.T) {
 		"large files, a lock":      {"POST", "/git/acme/shop.git/info/lfs/locks", 403, ""},
 		"large files, no id":       {"GET", "/git/acme/shop.git/info/lfs/objects/abc/3", 403, ""},
 		"large files, put":         {"PUT", "/git/acme/shop.git/info/lfs/objects/" + strings.Repeat("a", 64) + "/3", 403, ""},
-		"a path behind":            {"POST", "/git/acme/shop.git/git-upload-pack/x", 403, ""},
+		"a longer path":            {"POST", "/git/acme/shop.git/git-upload-pack/x", 403, ""},
 		"an owner with a slash in": {"POST", "/git/acme%2Fshop.git/x/git-upload-pack", 403, ""},
 	}
 	for name, test := range tests {

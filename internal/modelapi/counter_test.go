@@ -42,12 +42,12 @@ func TestCounter(t *testing.T) {
 		"gemini, to its end": {kind: sseType, body: stream(
 			`{"modelVersion":"gemini-x","candidates":[{"content":{"parts":[{"text":"` + strings.Repeat("x", 400) + `"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":3}}`),
 			want: Usage{Model: "gemini-x", Input: 20, Output: 3}},
-		"a stream that is cut before it says anything": {asked: 400, kind: sseType, body: stream(`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`),
+		"a stream that ends before its first event": {asked: 400, kind: sseType, body: stream(`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`),
 			want: Usage{Model: "gpt-x", Input: 100}},
-		"a stream that is a failure": {asked: 400, kind: sseType, body: stream(`{"type":"error","error":{"type":"overloaded_error"}}`), not: true},
-		"a whole answer that is cut": {asked: 400, body: `{"type":"message","content":[{"text":"` + strings.Repeat("x", 43), want: Usage{Input: 100, Output: 20}},
-		"a whole answer without any": {asked: 400, body: `{"type":"message"}`, want: Usage{Input: 100, Output: 4}},
-		"a whole failure":            {asked: 400, body: `{"type":"error","error":{"type":"overloaded_error"}}`, not: true},
+		"an error event": {asked: 400, kind: sseType, body: stream(`{"type":"error","error":{"type":"overloaded_error"}}`), not: true},
+		"an incomplete answer that is not streamed": {asked: 400, body: `{"type":"message","content":[{"text":"` + strings.Repeat("x", 43), want: Usage{Input: 100, Output: 20}},
+		"an answer without usage":                   {asked: 400, body: `{"type":"message"}`, want: Usage{Input: 100, Output: 4}},
+		"an error that is not streamed":             {asked: 400, body: `{"type":"error","error":{"type":"overloaded_error"}}`, not: true},
 		"anthropic, whole": {body: `{"type":"message","model":"claude-x","content":[],"usage":{"input_tokens":7,"output_tokens":5,"cache_creation_input_tokens":3,"cache_read_input_tokens":2}}`,
 			want: Usage{Model: "claude-x", Input: 7, Output: 5, CacheWrite: 3, CacheRead: 2}},
 		"anthropic, streamed": {kind: sseType, body: stream(

@@ -12,13 +12,13 @@ func TestEnding(t *testing.T) {
 		reason, kind string
 		want         Ending
 	}{
-		"done":                  {"STOP", "text/event-stream", EndingNormal},
-		"too long":              {"MAX_TOKENS", "text/event-stream", EndingTruncated},
-		"blocked":               {"SAFETY", "text/event-stream", EndingBlocked},
-		"copied":                {"RECITATION", "text/event-stream", EndingBlocked},
-		"a call that is broken": {"MALFORMED_FUNCTION_CALL", "text/event-stream", EndingNormal},
-		"from the future":       {"ZORP", "text/event-stream", EndingNormal},
-		"no stream":             {"SAFETY", "application/json", EndingNormal},
+		"done":             {"STOP", "text/event-stream", EndingNormal},
+		"too long":         {"MAX_TOKENS", "text/event-stream", EndingTruncated},
+		"blocked":          {"SAFETY", "text/event-stream", EndingBlocked},
+		"copied":           {"RECITATION", "text/event-stream", EndingBlocked},
+		"a malformed call": {"MALFORMED_FUNCTION_CALL", "text/event-stream", EndingNormal},
+		"from the future":  {"ZORP", "text/event-stream", EndingNormal},
+		"no stream":        {"SAFETY", "application/json", EndingNormal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

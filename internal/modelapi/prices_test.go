@@ -14,17 +14,17 @@ func TestPrices(t *testing.T) {
 		want  int64
 		known bool
 	}{
-		"the longest name":     {Usage{Model: "claude-haiku-4-5-20251001", Input: 1000, Output: 100, CacheRead: 10, CacheWrite: 8}, 1000 + 500 + 1 + 10, true},
-		"another":              {Usage{Model: "claude-next", Input: 1000, Output: 100}, 5000 + 2500, true},
-		"unknown: dearest":     {Usage{Model: "mystery", Input: 1000, Output: 100}, 10_000 + 2500, false},
-		"none: dearest":        {Usage{Input: 1}, 10, false},
-		"an hour in the cache": {Usage{Model: "claude-haiku", CacheWrite: 3000, CacheWriteHour: 1000}, 2500 + 2000, true},
-		"a fraction counts":    {Usage{Model: "claude-haiku", CacheRead: 1}, 1, true},
-		"another edition":      {Usage{Model: "gpt-5@eu", Input: 1}, 10, true},
-		"a name's beginning":   {Usage{Model: "gpt-5.5", Output: 1}, 25, false},
-		"a name alone":         {Usage{Model: "claude", Output: 1}, 25, true},
-		"a longer name":        {Usage{Model: "gpt5-x", Output: 1}, 25, false},
-		"nothing":              {Usage{Model: "gpt-5"}, 0, true},
+		"the longest name":       {Usage{Model: "claude-haiku-4-5-20251001", Input: 1000, Output: 100, CacheRead: 10, CacheWrite: 8}, 1000 + 500 + 1 + 10, true},
+		"another":                {Usage{Model: "claude-next", Input: 1000, Output: 100}, 5000 + 2500, true},
+		"unknown: highest price": {Usage{Model: "mystery", Input: 1000, Output: 100}, 10_000 + 2500, false},
+		"no name: highest price": {Usage{Input: 1}, 10, false},
+		"an hour in the cache":   {Usage{Model: "claude-haiku", CacheWrite: 3000, CacheWriteHour: 1000}, 2500 + 2000, true},
+		"a fraction counts":      {Usage{Model: "claude-haiku", CacheRead: 1}, 1, true},
+		"another edition":        {Usage{Model: "gpt-5@eu", Input: 1}, 10, true},
+		"a prefix of the name":   {Usage{Model: "gpt-5.5", Output: 1}, 25, false},
+		"a name alone":           {Usage{Model: "claude", Output: 1}, 25, true},
+		"a longer name":          {Usage{Model: "gpt5-x", Output: 1}, 25, false},
+		"nothing":                {Usage{Model: "gpt-5"}, 0, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

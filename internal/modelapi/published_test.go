@@ -142,15 +142,15 @@ func TestLongPrompts(t *testing.T) {
 		usage Usage
 		want  int64
 	}{
-		"at the threshold":           {tiered, Usage{Input: 200_000, Output: 1000}, 200_000 + 10_000},
-		"one above it":               {tiered, Usage{Input: 200_001, Output: 1000}, 400_002 + 15_000},
-		"by the cache alone":         {tiered, Usage{CacheRead: 200_001}, 40_001},
-		"by all of it together":      {tiered, Usage{Input: 1, CacheRead: 100_000, CacheWrite: 100_000}, 2 + 20_000 + 250_000},
-		"an hour in the cache":       {tiered, Usage{CacheWrite: 300_000, CacheWriteHour: 300_000}, 1_200_000},
-		"a long answer":              {tiered, Usage{Input: 1, Output: 300_000}, 1 + 3_000_000},
-		"no threshold":               {Price{Input: 1, LongInput: 2}, Usage{Input: 1_000_000}, 1_000_000},
-		"a price that is left out":   {Price{Input: 1, Output: 10, CacheRead: 0.1, LongPrompt: 10, LongInput: 2}, Usage{Input: 100, Output: 10, CacheRead: 100}, 200 + 100 + 10},
-		"a lower one does not count": {Price{Input: 3, LongPrompt: 10, LongInput: 1}, Usage{Input: 100}, 300},
+		"at the threshold":              {tiered, Usage{Input: 200_000, Output: 1000}, 200_000 + 10_000},
+		"one above it":                  {tiered, Usage{Input: 200_001, Output: 1000}, 400_002 + 15_000},
+		"by the cache alone":            {tiered, Usage{CacheRead: 200_001}, 40_001},
+		"by all cached tokens together": {tiered, Usage{Input: 1, CacheRead: 100_000, CacheWrite: 100_000}, 2 + 20_000 + 250_000},
+		"an hour in the cache":          {tiered, Usage{CacheWrite: 300_000, CacheWriteHour: 300_000}, 1_200_000},
+		"a long answer":                 {tiered, Usage{Input: 1, Output: 300_000}, 1 + 3_000_000},
+		"no threshold":                  {Price{Input: 1, LongInput: 2}, Usage{Input: 1_000_000}, 1_000_000},
+		"a missing price":               {Price{Input: 1, Output: 10, CacheRead: 0.1, LongPrompt: 10, LongInput: 2}, Usage{Input: 100, Output: 10, CacheRead: 100}, 200 + 100 + 10},
+		"a lower one does not count":    {Price{Input: 3, LongPrompt: 10, LongInput: 1}, Usage{Input: 100}, 300},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

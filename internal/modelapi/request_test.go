@@ -40,14 +40,14 @@ func TestParseRequest(t *testing.T) {
 		"gemini, streamed":          {Gemini, "/v1beta/models/g:streamGenerateContent?alt=sse", `{}`, Usage{Model: "g", Input: 1, Output: 8192}},
 		"gemini, a list":            {Gemini, "/v1beta/models/g:streamGenerateContent", `{}`, Usage{Model: "g", Input: 1, Output: 128 << 10}},
 		"gemini, not passed on":     {Gemini, "/v1beta/models/g:streamGenerateContent?$alt=sse", `{}`, Usage{Model: "g", Input: 1, Output: 128 << 10}},
-		"gemini, which of both":     {Gemini, "/v1beta/models/g:streamGenerateContent?alt=sse&alt=json", `{}`, Usage{Model: "g", Input: 1, Output: 128 << 10}},
+		"gemini, both fields":       {Gemini, "/v1beta/models/g:streamGenerateContent?alt=sse&alt=json", `{}`, Usage{Model: "g", Input: 1, Output: 128 << 10}},
 		"anthropic, counting":       {Anthropic, "/v1/messages/count_tokens", `{"model":"m","max_tokens":64000}`, Usage{}},
 		"gemini, counting":          {Gemini, "/v1beta/models/g:countTokens", `{}`, Usage{}},
 		"nothing":                   {Anthropic, "/v1/messages", ``, Usage{Input: 1, Output: 128 << 10}},
 		"not JSON":                  {Anthropic, "/v1/messages", `{"max_tokens":`, Usage{Input: 3, Output: 128 << 10}},
 		"a list":                    {Anthropic, "/v1/messages", `[1]`, Usage{Input: 1, Output: 128 << 10}},
 		"values of other kinds":     {Anthropic, "/v1/messages", `{"model":7,"max_tokens":"9","n":-3,"stream":"yes"}`, Usage{Input: 12, Output: 128 << 10}},
-		"deeper, where it is prose": {Anthropic, "/v1/messages", `{"messages":[{"max_tokens":9,"stream":true}]}`, Usage{Input: 11, Output: 128 << 10}},
+		"deeper, in a text":         {Anthropic, "/v1/messages", `{"messages":[{"max_tokens":9,"stream":true}]}`, Usage{Input: 11, Output: 128 << 10}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -22,10 +22,10 @@ func TestStopRetries(t *testing.T) {
 		mustRemain string
 	}{
 		"claude, a unified limit":        {Anthropic, "", 5 * time.Hour, "18000", false, "the provider's body"},
-		"claude, told too little":        {Anthropic, "5", time.Hour, "3600", false, "the provider's body"},
+		"claude, a short Retry-After":    {Anthropic, "5", time.Hour, "3600", false, "the provider's body"},
 		"claude, a limit of two minutes": {Anthropic, "120", 2 * time.Minute, "301", false, "the provider's body"},
 		"codex, would sleep for hours":   {OpenAI, "18000", 5 * time.Hour, "", false, "the provider's body"},
-		"codex, told nothing":            {OpenAI, "", 5 * time.Hour, "", false, "the provider's body"},
+		"codex, no Retry-After":          {OpenAI, "", 5 * time.Hour, "", false, "the provider's body"},
 		"gemini, in the header alone":    {Gemini, "3600", time.Hour, "3600", true, "Please retry in 3600s"},
 		"gemini, would sleep":            {Gemini, "", 2 * time.Minute, "301", true, "Please retry in 301s"},
 	} {

@@ -30,7 +30,7 @@ func TestCallback(t *testing.T) {
 		},
 		"checks":          {change: func(t *state.Task) { t.Run.Kind = state.RunCheck }, want: http.StatusUnauthorized},
 		"on another VM":   {change: func(t *state.Task) { t.Run.VM = "errand-7-1-2" }, want: http.StatusUnauthorized},
-		"a look":          {method: http.MethodGet, want: http.StatusNotFound},
+		"a GET request":   {method: http.MethodGet, want: http.StatusNotFound},
 		"below a tool":    {path: "/callback/note/x", want: http.StatusNotFound},
 		"out of its path": {path: "/callback/%2e%2e/git", want: http.StatusBadRequest},
 	} {

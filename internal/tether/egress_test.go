@@ -53,14 +53,14 @@ func TestOtherHosts(t *testing.T) {
 		status       int
 		body, reason string
 	}{
-		"allowed":          {handler: h, token: h.RunToken("7-1-2"), host: "registry.test", status: 200, body: "registry.test"},
-		"the VM's token":   {handler: h, token: h.VMToken("vm-1"), host: "registry.test", status: 407, body: "not this run's"},
-		"not listed":       {handler: h, token: h.RunToken("7-1-2"), host: "other.test", status: 403, body: "not on the list", reason: "not on the list"},
-		"another run":      {handler: h, token: h.RunToken("7-1-1"), host: "registry.test", status: 407, body: "not this run's"},
-		"between runs":     {handler: idle, token: h.RunToken("7-1-2"), host: "registry.test", status: 407, body: "not this run's"},
-		"no proxy here":    {handler: shut, token: h.RunToken("7-1-2"), host: "registry.test", status: 403, body: "no other hosts"},
-		"metadata":         {handler: h, token: h.RunToken("7-1-2"), host: "169.254.169.254", status: 403, body: "is an address", reason: "is an address"},
-		"a way out of /..": {handler: h, token: h.RunToken("7-1-2"), host: "registry.test/../x", status: 400, body: "must not contain"},
+		"allowed":         {handler: h, token: h.RunToken("7-1-2"), host: "registry.test", status: 200, body: "registry.test"},
+		"the VM's token":  {handler: h, token: h.VMToken("vm-1"), host: "registry.test", status: 407, body: "not this run's"},
+		"not listed":      {handler: h, token: h.RunToken("7-1-2"), host: "other.test", status: 403, body: "not on the list", reason: "not on the list"},
+		"another run":     {handler: h, token: h.RunToken("7-1-1"), host: "registry.test", status: 407, body: "not this run's"},
+		"between runs":    {handler: idle, token: h.RunToken("7-1-2"), host: "registry.test", status: 407, body: "not this run's"},
+		"no proxy":        {handler: shut, token: h.RunToken("7-1-2"), host: "registry.test", status: 403, body: "no other hosts"},
+		"metadata":        {handler: h, token: h.RunToken("7-1-2"), host: "169.254.169.254", status: 403, body: "is an address", reason: "is an address"},
+		"a path with /..": {handler: h, token: h.RunToken("7-1-2"), host: "registry.test/../x", status: 400, body: "must not contain"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			proxy := httptest.NewServer(c.handler.For(tether.Peer{VM: "vm-1", Task: task.Key}))
