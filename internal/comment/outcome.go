@@ -181,9 +181,9 @@ func (p post) failed() string {
 // goOn says how a task that failed goes on, as far as its hint does not.
 func (p post) goOn(hint string) string {
 	switch budget := p.t.End != nil && p.t.End.Class == state.ClassBudget; {
-	case budget, command.Names(hint, "retry fresh"): // the hint says how to go on, and nothing else does
+	case budget, command.IsIn(hint, "retry fresh"): // the hint says how to go on, and nothing else does
 		return "To end the task instead, write " + p.v.say("cancel") + "."
-	case command.Names(hint, "retry"):
+	case command.IsIn(hint, "retry"):
 		return "To begin again on a new VM, write " + p.v.say("retry fresh") + "."
 	}
 	return fmt.Sprintf("Go on from there with %s, or from a new VM with %s.", p.v.say("retry"), p.v.say("retry fresh"))

@@ -77,7 +77,7 @@ func awaited(t *state.Task, v View) string {
 	case state.PhaseInterrupted:
 		return "**Awaited:** nothing; the task goes on by itself. " + v.say("retry") + " goes on at once."
 	case state.PhaseFailed:
-		if t.End != nil && (t.End.Class == state.ClassBudget || command.Names(t.End.Hint, "retry")) {
+		if t.End != nil && (t.End.Class == state.ClassBudget || command.IsIn(t.End.Hint, "retry")) {
 			return "**Awaited:** a word by a person with write permission. " + endText(t, v)
 		}
 		return "**Awaited:** " + v.say("retry") + " by a person with write permission. " + endText(t, v)

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// Bounds of what people may ask for in one command.
+// Limits on the arguments of one command. MaxChoice is the highest number of an approach.
 const (
 	maxTurns     = machine.MostTurns
 	maxBudgetUSD = 1000
@@ -17,17 +17,16 @@ const (
 	maxName      = 100
 )
 
-// argumentReader makes an order of what follows a command's word: args on its line, tail on those below.
-// It reports readNo if the words do not fit (so that they are a message), readWrong if they do but
-// a value is out of bounds.
+// argumentReader parses the text after a command's name: args is the rest of its line, tail the lines below.
 type argumentReader func(args, tail string) (state.Order, match)
 
+// match is the result of parsing arguments.
 type match int
 
 const (
-	noMatch match = iota
-	matched
-	outOfBounds
+	noMatch     match = iota // not the command's syntax, so the text is a message
+	matched                  // a valid command
+	outOfBounds              // the command's syntax with a value outside of its limits
 )
 
 var (
@@ -41,20 +40,20 @@ var (
 	politeEnd  = regexp.MustCompile(`(?i)(?:[\s,]+(?:please|now|thanks|thank you))+[.!\s]*$`)
 )
 
-// trimCourtesy takes away the courtesies at the end of a command: "stop, please!" is "stop".
+// trimCourtesy removes courtesies from the end of a command: "stop, please!" becomes "stop".
 func trimCourtesy(s string) string {
 	s = politeEnd.ReplaceAllString(s, "")
 	return strings.TrimSpace(strings.TrimRight(s, ".! \t"))
 }
 
-func readBare(args, tail string) (state.Order, match) {
+func readNothing(args, tail string) (state.Order, match) {
 	if trimCourtesy("x "+args) != "x" {
 		return state.Order{}, noMatch
 	}
 	return state.Order{Text: tail}, matched
 }
 
-func readApprove(args, tail string) (state.Order, match) {
+func readApproval(args, tail string) (state.Order, match) {
 	var o state.Order
 	head := args
 	if at := withWord.FindStringIndex(args); at != nil {
@@ -117,7 +116,7 @@ func readBudget(args, tail string) (state.Order, match) {
 	return state.Order{MicroUSD: micro, Text: tail}, matched
 }
 
-// maxBudgetTokens is the most that one command adds.
+// maxBudgetTokens is the limit on the tokens that one command adds.
 const maxBudgetTokens = 1_000_000_000
 
 func readTokens(args, tail string) (state.Order, match) {
@@ -146,7 +145,7 @@ func readModel(args, tail string) (state.Order, match) {
 	return state.Order{Arg: name, Text: tail}, matched
 }
 
-func readCreatePR(args, tail string) (state.Order, match) {
+func readTicket(args, tail string) (state.Order, match) {
 	key := trimCourtesy("x " + args)[1:]
 	key = strings.TrimSpace(key)
 	if key != "" && (!keyWord.MatchString(key) || len(key) > maxName) {
@@ -157,7 +156,7 @@ func readCreatePR(args, tail string) (state.Order, match) {
 
 var issueWord = regexp.MustCompile(`^#?([1-9][0-9]?)$`)
 
-func readIssue(args, tail string) (state.Order, match) {
+func readChoice(args, tail string) (state.Order, match) {
 	m := issueWord.FindStringSubmatch(strings.TrimSpace(trimCourtesy("x " + args)[1:]))
 	if m == nil {
 		return state.Order{}, noMatch
@@ -181,69 +180,48 @@ func readPlan(args, tail string) (state.Order, match) {
 	return state.Order{Arg: base, Text: tail}, matched
 }
 
-// Format writes an order as a person would after the mention: Parse of "@slug " and the result gives
-// the order back. Of VerbUnknown it prints what was written.
-func Format(o state.Order) string {
+func formatPlan(o state.Order) []string {
+	if o.Arg == "" {
+		return nil
+	}
+	return []string{"base: " + o.Arg}
+}
+
+func formatApproval(o state.Order) []string {
 	var args []string
-	switch o.Verb {
-	case state.VerbUnknown:
-		return o.Text
-	case state.VerbMessage:
-		return printMessage(o)
-	case state.VerbApprove:
-		if o.Hash != "" {
-			args = append(args, o.Hash)
-		}
-		if o.Choice != 0 {
-			args = append(args, strconv.Itoa(o.Choice))
-		}
-		if o.With != "" {
-			args = append(args, "with: "+o.With)
-		}
-	case state.VerbRetry:
-		if o.Fresh {
-			args = append(args, "fresh")
-		}
-		if o.Turns != 0 {
-			args = append(args, "turns="+strconv.Itoa(o.Turns))
-		}
-	case state.VerbBudget:
-		if o.Tokens > 0 {
-			args = append(args, "+"+strconv.FormatInt(o.Tokens, 10), "tokens")
-		} else {
-			args = append(args, "+"+dollars(o.MicroUSD))
-		}
-	case state.VerbIssue:
+	if o.Hash != "" {
+		args = append(args, o.Hash)
+	}
+	if o.Choice != 0 {
 		args = append(args, strconv.Itoa(o.Choice))
-	case state.VerbPlan:
-		if o.Arg != "" {
-			args = append(args, "base: "+o.Arg)
-		}
-	default:
-		if o.Arg != "" {
-			args = append(args, o.Arg)
-		}
 	}
-	s := strings.Join(append([]string{string(o.Verb)}, args...), " ")
-	if o.Text != "" {
-		s += "\n" + o.Text
+	if o.With != "" {
+		args = append(args, "with: "+o.With)
 	}
-	return s
+	return args
 }
 
-// printMessage prints free text; text that would be read as a command goes to the next line.
-func printMessage(o state.Order) string {
-	line, tail, _ := strings.Cut(o.Text, "\n")
-	for _, onPR := range []bool{false, true} {
-		again := readOrders(line, tail, onPR)
-		if len(again) != 1 || again[0] != o || strings.TrimLeft(o.Text, " \t,:") != o.Text {
-			return "\n" + o.Text
-		}
+func formatRetry(o state.Order) []string {
+	var args []string
+	if o.Fresh {
+		args = append(args, "fresh")
 	}
-	return o.Text
+	if o.Turns != 0 {
+		args = append(args, "turns="+strconv.Itoa(o.Turns))
+	}
+	return args
 }
 
-// dollars prints millionths of a dollar exactly, without needless zeros: 5, 5.5, 0.000001.
+func formatBudget(o state.Order) []string {
+	if o.Tokens > 0 {
+		return []string{"+" + strconv.FormatInt(o.Tokens, 10), "tokens"}
+	}
+	return []string{"+" + dollars(o.MicroUSD)}
+}
+
+func formatChoice(o state.Order) []string { return []string{strconv.Itoa(o.Choice)} }
+
+// dollars formats millionths of a dollar exactly, without trailing zeros: 5, 5.5, 0.000001.
 func dollars(micro int64) string {
 	s := strconv.FormatInt(micro/1_000_000, 10)
 	if part := micro % 1_000_000; part != 0 {

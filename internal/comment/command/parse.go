@@ -155,7 +155,7 @@ func readOrders(line, tail string, onPR bool) []state.Order {
 			return []state.Order{{Verb: state.VerbUnknown, Arg: near, Text: line}}
 		}
 		return []state.Order{{Verb: state.VerbMessage, Text: whole}}
-	case o.Text != "" && !keepsText(o.Verb):
+	case o.Text != "" && !entryOf(o.Verb).keepsText:
 		text := o.Text
 		o.Text = ""
 		return []state.Order{o, {Verb: state.VerbMessage, Text: text}}
@@ -179,11 +179,6 @@ func joinMessages(orders []state.Order) []state.Order {
 		kept = append(kept, o)
 	}
 	return kept
-}
-
-// keepsText reports whether words below a command belong to it; below others they are a message.
-func keepsText(v state.Verb) bool {
-	return v == state.VerbReplan || v == state.VerbCancel || v == state.VerbStop
 }
 
 // readLine looks the line's command up in the table. With readWrong, Arg is a right example.

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Place is where a command means something.
+// Place is where a command can be written.
 type Place string
 
 // The places.
@@ -23,56 +23,106 @@ const (
 	Both    Place = "issue, pull request"
 )
 
-// Entry is one row of the table that the parser, the help text and the docs are made from.
+// Entry is one row of the table of commands.
 type Entry struct {
 	Verb state.Verb
-	// Words are what may be written for it, in lower case, the usual one first.
+	// Words are the names of the command in lower case, the usual one first.
 	Words []string
-	// Usage is what to write after the mention, with [optional] parts.
+	// Usage is the syntax after the mention, with [optional] parts.
 	Usage string
-	// Help is one sentence that says what it does.
+	// Help describes the command in one sentence.
 	Help  string
 	Where Place
-	// Example is a call with every argument, for documentation and for answers to a wrong one.
+	// Example is a call with every argument, for the documentation and for replies to a wrong call.
 	Example string
 
-	// read makes the order from what follows the word on its line and from the lines below.
+	// read parses the arguments.
 	read argumentReader
-	// takesText is set if any words may follow, so that a misspelling is not guessed in prose.
+	// format returns the arguments of an order as people write them; nil if there are none or Order.Arg is the only one.
+	format func(state.Order) []string
+	// takesText: any words may follow on the line, so a misspelled name is not guessed in prose.
 	takesText bool
+	// keepsText: the lines below belong to the command; below other commands they are a message to the agent.
+	keepsText bool
 }
 
-// Table returns the table, in the order in which help shows it. The caller owns the slice.
+// Table returns all commands in the order of the help. The caller owns the slice.
 func Table() []Entry {
 	return []Entry{
-		{Verb: state.VerbPlan, Words: []string{"plan", "start", "go"}, Usage: "plan [base: NAME]", Where: OnIssue,
-			Help: "Begin to work on this issue, on the branch named or the usual one.", Example: "plan base: develop", read: readPlan},
-		{Verb: state.VerbApprove, Words: []string{"approve"}, Usage: "approve [HASH] [N] [with: CONDITIONS]", Where: Both,
-			Help: "Approve the newest plan, its approach N, and add conditions; or the changes that wait to be published.", Example: "approve a1b2c3d4 2 with: keep the old flag", read: readApprove},
-		{Verb: state.VerbReplan, Words: []string{"replan"}, Usage: "replan [WHY]", Where: Both,
-			Help: "Read the issue again and make a new plan.", Example: "replan the API has changed", read: readReplan, takesText: true},
-		{Verb: state.VerbStatus, Words: []string{"status"}, Usage: "status", Where: Both,
-			Help: "Say where the task is.", Example: "status", read: readBare},
-		{Verb: state.VerbStop, Words: []string{"stop"}, Usage: "stop", Where: Both,
-			Help: "Stop the running agent, keep its work, and wait for `retry`.", Example: "stop", read: readBare},
-		{Verb: state.VerbRetry, Words: []string{"retry"}, Usage: "retry [fresh] [turns=N]", Where: Both,
-			Help: "Go on after a failure or a `stop`, not after `cancel`; `fresh` starts from a new VM.", Example: "retry fresh turns=60", read: readRetry},
-		{Verb: state.VerbCancel, Words: []string{"cancel"}, Usage: "cancel", Where: Both,
-			Help: "End the task. Published commits and pull requests stay; `plan` starts a new task.", Example: "cancel", read: readBare},
-		{Verb: state.VerbBudget, Words: []string{"budget"}, Usage: "budget +DOLLARS, or +N tokens", Where: Both,
-			Help: "Raise the task's cap of money, or of tokens.", Example: "budget +5", read: readBudget},
-		{Verb: state.VerbModel, Words: []string{"model"}, Usage: "model NAME", Where: Both,
-			Help: "Use another model from the next run on.", Example: "model opus", read: readModel},
-		{Verb: state.VerbCreatePR, Words: []string{"create pr", "create pull request"}, Usage: "create pr KEY-123", Where: OnIssue,
-			Help: "Use that ticket key for the branch, the commits and the pull request, which is opened once the work is done.", Example: "create pr ABC-123", read: readCreatePR},
-		{Verb: state.VerbIssue, Words: []string{"create issue"}, Usage: "create issue N", Where: Both,
-			Help: "Create the issue that the agent proposed under that number.", Example: "create issue 1", read: readIssue},
-		{Verb: state.VerbHelp, Words: []string{"help"}, Usage: "help", Where: Both,
-			Help: "Show this list.", Example: "help", read: readBare},
+		{
+			Verb: state.VerbPlan, Words: []string{"plan", "start", "go"}, Usage: "plan [base: NAME]", Where: OnIssue, Example: "plan base: develop",
+			Help: "Begin to work on this issue, on the branch named or the usual one.",
+			read: readPlan, format: formatPlan,
+		},
+		{
+			Verb: state.VerbApprove, Words: []string{"approve"}, Usage: "approve [HASH] [N] [with: CONDITIONS]", Where: Both, Example: "approve a1b2c3d4 2 with: keep the old flag",
+			Help: "Approve the newest plan, its approach N, and add conditions; or the changes that wait to be published.",
+			read: readApproval, format: formatApproval,
+		},
+		{
+			Verb: state.VerbReplan, Words: []string{"replan"}, Usage: "replan [WHY]", Where: Both, Example: "replan the API has changed",
+			Help: "Read the issue again and make a new plan.",
+			read: readReplan, takesText: true, keepsText: true,
+		},
+		{
+			Verb: state.VerbStatus, Words: []string{"status"}, Usage: "status", Where: Both, Example: "status",
+			Help: "Say where the task is.",
+			read: readNothing,
+		},
+		{
+			Verb: state.VerbStop, Words: []string{"stop"}, Usage: "stop", Where: Both, Example: "stop",
+			Help: "Stop the running agent, keep its work, and wait for `retry`.",
+			read: readNothing, keepsText: true,
+		},
+		{
+			Verb: state.VerbRetry, Words: []string{"retry"}, Usage: "retry [fresh] [turns=N]", Where: Both, Example: "retry fresh turns=60",
+			Help: "Go on after a failure or a `stop`, not after `cancel`; `fresh` starts from a new VM.",
+			read: readRetry, format: formatRetry,
+		},
+		{
+			Verb: state.VerbCancel, Words: []string{"cancel"}, Usage: "cancel", Where: Both, Example: "cancel",
+			Help: "End the task. Published commits and pull requests stay; `plan` starts a new task.",
+			read: readNothing, keepsText: true,
+		},
+		{
+			Verb: state.VerbBudget, Words: []string{"budget"}, Usage: "budget +DOLLARS, or +N tokens", Where: Both, Example: "budget +5",
+			Help: "Raise the task's cap of money, or of tokens.",
+			read: readBudget, format: formatBudget,
+		},
+		{
+			Verb: state.VerbModel, Words: []string{"model"}, Usage: "model NAME", Where: Both, Example: "model opus",
+			Help: "Use another model from the next run on.",
+			read: readModel,
+		},
+		{
+			Verb: state.VerbCreatePR, Words: []string{"create pr", "create pull request"}, Usage: "create pr KEY-123", Where: OnIssue, Example: "create pr ABC-123",
+			Help: "Use that ticket key for the branch, the commits and the pull request, which is opened once the work is done.",
+			read: readTicket,
+		},
+		{
+			Verb: state.VerbIssue, Words: []string{"create issue"}, Usage: "create issue N", Where: Both, Example: "create issue 1",
+			Help: "Create the issue that the agent proposed under that number.",
+			read: readChoice, format: formatChoice,
+		},
+		{
+			Verb: state.VerbHelp, Words: []string{"help"}, Usage: "help", Where: Both, Example: "help",
+			Help: "Show this list.",
+			read: readNothing,
+		},
 	}
 }
 
-// Help returns the list of commands as people see it on GitHub, as a Markdown table.
+// entryOf returns the row of a verb, or an empty one for a verb that is not a command.
+func entryOf(v state.Verb) Entry {
+	for _, e := range Table() {
+		if e.Verb == v {
+			return e
+		}
+	}
+	return Entry{}
+}
+
+// Help returns the table of commands that a reply shows, as Markdown.
 func Help(slug string) string {
 	var b strings.Builder
 	b.WriteString("| Write at the start of a line | What it does |\n|---|---|\n")
@@ -83,8 +133,7 @@ func Help(slug string) string {
 	return b.String()
 }
 
-// DocTable returns the Markdown table of every command for the documentation, which writes the
-// bot's mention as @errand. Its text changes only with Commands.
+// DocTable returns the table of commands for the documentation, as Markdown. It writes the bot's mention as @errand.
 func DocTable() string {
 	var b strings.Builder
 	b.WriteString("| Command | What it does | Where | Example |\n|---|---|---|---|\n")
