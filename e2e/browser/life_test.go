@@ -115,7 +115,7 @@ func (l *life) tick() {
 
 // watch follows the link of the status comment to the log, shows the token, and sees the agent at work.
 func (l *life) watch() {
-	status := said("Awaited:")
+	status := said("at the start of a comment")
 	status.Kind, status.Name = "link", "Log"
 	l.b.await("the link to the log", "the("+quote(status)+")")
 	log := l.b.another()

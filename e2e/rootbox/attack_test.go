@@ -71,7 +71,7 @@ func TestFilledByTheAgent(t *testing.T) {
 	var task *state.Task
 	eventually(t, "the task gives up, and a comment says why", func() bool {
 		task = l.task()
-		return task.Phase == state.PhaseFailed && strings.Contains(l.comments(), "this stopped while implementing: "+why)
+		return task.Phase == state.PhaseFailed && strings.Contains(l.comments(), "stopped while implementing: "+why)
 	})
 	if !slices.ContainsFunc(task.History, func(h state.PhaseChange) bool { return h.Phase == state.PhaseInterrupted && h.Why == why }) {
 		t.Errorf("it was not interrupted: %+v", task.History)

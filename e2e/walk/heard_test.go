@@ -143,9 +143,9 @@ func (m *model) toldNo(on *issue, y *yes) bool {
 			return false
 		}
 		text := c.bodies[0].text
-		if strings.Contains(text, "No plan waits for an approval") { // it was said while the task had failed
+		if strings.Contains(text, "No plan is waiting for approval") { // it was said while the task had failed
 			return true
 		}
-		return strings.Contains(text, "@"+y.by.Login) || y.hash != "" && strings.Contains(text, "GitHub has not told errand by whom")
+		return strings.Contains(text, "@"+y.by.Login) || y.hash != "" && strings.Contains(text, "GitHub did not report who ticked it")
 	})
 }

@@ -14,7 +14,7 @@ func (p post) changes(plan *state.Plan) string {
 	c := plan.Publish
 	return markdown.Paragraphs(
 		fmt.Sprintf("## Changes, revision %d (%s)", plan.Revision, markdown.ShortHash(plan.Hash)),
-		"This is ready, and nothing of it is on GitHub yet.",
+		"These changes are ready and not on GitHub yet.",
 		markdown.Sentence(plan.Summary),
 		markdown.BulletList(c.Stat, 62),
 		p.remarks(c),
@@ -24,8 +24,8 @@ func (p post) changes(plan *state.Plan) string {
 		fmt.Sprintf("### Publish revision %d?", plan.Revision),
 		PublishBox(plan.Hash),
 		"Tick the box, give this comment a 👍, or write "+p.v.say("approve "+plan.Short())+". Then exactly these commits are published"+then(p.t)+" (tree "+markdown.ShortHash(c.Tree)+").",
-		"To have it changed, say so in a comment: the agent works on it, and the changes are shown anew. To end the task without publishing, write "+p.v.say("cancel")+".",
-		"<sub>People with write permission may approve. Only the newest revision counts, and only as it was posted: if somebody edits this comment, it has to be shown anew.</sub>",
+		"To request a change, describe it in a comment: the agent makes it, and the changes are posted again. To end the task without publishing, write "+p.v.say("cancel")+".",
+		"<sub>People with write access can approve. Only the newest revision counts, and only as posted: if somebody edits this comment, the changes have to be posted again.</sub>",
 	)
 }
 
@@ -35,7 +35,7 @@ func (p post) remarks(c *state.Changes) string {
 	if w == nil || w.Ref != c.Ref || len(w.Notes) == 0 {
 		return ""
 	}
-	return "**Mind:**\n\n" + markdown.BulletList(w.Notes, 10)
+	return "**Note:**\n\n" + markdown.BulletList(w.Notes, 10)
 }
 
 // diff is as much of the diff as a comment holds.

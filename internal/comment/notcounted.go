@@ -14,10 +14,10 @@ const NotQuoted = "quoted"
 // notCounted says why an approval does not count and what to do instead. By is who gave it.
 func (p post) notCounted() string {
 	why, remedy := p.notCountedWords()
-	what := "that approval does not count"
+	what := "approval not counted"
 	switch p.Reason { // these hold whether or not anybody has approved yet
 	case state.NotEdited, state.NotDeleted, state.NotIssueChanged:
-		what = p.named() + " cannot be approved any more"
+		what = p.named() + " can no longer be approved"
 	case state.NotSeen:
 		what = "nobody has approved " + p.named() + " yet"
 	}
@@ -29,51 +29,51 @@ func (p post) notCountedWords() (why, remedy string) {
 	newest := p.newest()
 	replan := p.v.say("replan") + " makes a new revision to approve."
 	if plan := p.t.NewestPlan(); plan != nil && plan.Publish != nil {
-		replan = p.v.say("retry") + " shows the changes anew."
+		replan = p.v.say("retry") + " posts the changes again."
 	}
 	switch p.Reason {
 	case state.NotNoPermission:
-		return "approving takes write permission on this repository.", "Ask a person who has it to approve " + newest + "."
+		return "only people with write access can approve.", "Ask one of them to approve " + newest + "."
 	case state.NotBot:
-		return "bots cannot approve.", "A person with write permission can approve " + newest + "."
+		return "bots cannot approve.", "A person with write access can approve " + newest + "."
 	case state.NotSuperseded:
-		return "a newer revision has taken this one's place.", "Read " + newest + " and approve that one with " + p.approve() + "."
+		return "a newer revision has replaced this one.", "Read " + newest + " and approve that one with " + p.approve() + "."
 	case state.NotEdited:
-		return "its comment was edited after it was posted, so it is not certain what an approval means.", replan
+		return "its comment was edited after it was posted, so it is unclear what would be approved.", replan
 	case state.NotDeleted:
 		return "its comment was deleted.", replan
 	case state.NotIssueChanged:
 		return "the issue's title or text has changed since the plan was made.", replan
 	case state.NotOldHash:
-		return "the hash names another revision than the newest.", "Read " + newest + " and approve that one with " + p.approve() + "."
+		return "the hash is not that of the newest revision.", "Read " + newest + " and approve that one with " + p.approve() + "."
 	case state.NotTooFresh:
-		return "a revision without its hash counts only once it has stood for a while, and this one was just posted.", "Read " + newest + " and approve it by name with " + p.approve() + "."
+		return "this revision was just posted, so an approval has to name its hash.", "Read " + newest + " and approve it with " + p.approve() + "."
 	case state.NotOvertaken:
-		return "somebody asked for a change before it was seen.", "A new revision follows; approve that one once it is posted."
+		return "somebody requested a change before the approval was read.", "A new revision follows; approve that one once it is posted."
 	case state.NotTicked:
-		return "the box was emptied again, or somebody else changed it, before work started.", "Tick it again, or write " + p.approve() + "."
+		return "the box was cleared again, or somebody else changed it, before work started.", "Tick it again, or write " + p.approve() + "."
 	case state.NotSeveral:
-		return "several boxes are ticked, so it is not clear which approach is meant. They have been emptied.", p.approaches()
+		return "several boxes are ticked, so it is unclear which approach is meant. They have been cleared.", p.approaches()
 	case state.NotSeen:
-		return "a box is ticked, but GitHub has not told errand by whom, so it cannot be an approval. It has been emptied.", "Tick it again, or write " + p.approve() + "."
+		return "a box is ticked, but GitHub did not report who ticked it. It has been cleared.", "Tick it again, or write " + p.approve() + "."
 	case state.NotErased:
 		return "the comment with the command was deleted or hidden before work started.", "To approve " + newest + ", write " + p.approve() + " in a new comment."
 	case state.NotReworded:
-		return "the comment with the command was edited before work started.", "Edits give no commands: to approve " + newest + ", write " + p.approve() + " in a new comment."
+		return "the comment with the command was edited before work started.", "Commands in edited comments are not read: to approve " + newest + ", write " + p.approve() + " in a new comment."
 	case state.NotRevoked:
-		return "the write permission or the 👍 was taken back before the start.", "A person with write permission can approve " + newest + " with " + p.approve() + "."
+		return "the write access or the 👍 was withdrawn before work started.", "A person with write access can approve " + newest + " with " + p.approve() + "."
 	case state.NotTickNotAllowed:
-		return "the box was ticked by a person without write permission, and has been emptied.", "A person who has it can tick it, or write " + p.approve() + "."
+		return "the box was ticked by a person without write access and has been cleared.", "A person with write access can tick it, or write " + p.approve() + "."
 	case state.NotClosed:
-		return "the issue is closed.", "Reopen it and assign it again to go on."
+		return "the issue is closed.", "To continue, reopen it and assign it again."
 	case state.NotNoneOpen:
-		return "no plan waits for an approval now.", p.v.say("status") + " says where the task is."
+		return "no plan is waiting for approval.", p.v.say("status") + " shows the state of the task."
 	case NotQuoted:
-		return "it stands in a quote or in code, or within other markup, where commands are not read.", "Write " + p.approve() + " at the start of a line of its own."
+		return "it is in a quote, in code or in other markup, where commands are not read.", "Write " + p.approve() + " at the start of a line of its own."
 	case state.NotChoice:
-		return "there is no approach of that number.", p.approaches()
+		return "there is no approach with that number.", p.approaches()
 	}
-	return "it did not hold when it was checked.", "Approve " + newest + " with " + p.approve() + "."
+	return "it was no longer valid when checked.", "Approve " + newest + " with " + p.approve() + "."
 }
 
 // named names the revision that the post is about.

@@ -17,18 +17,18 @@ func (p post) question() string {
 		return p.existing()
 	case state.AskKey:
 		return markdown.Paragraphs(
-			addressed(p.By, "this repository wants a ticket key in the names of branch, commits and pull request, and none was found in the issue."),
+			addressed(p.By, "this repository requires a ticket key in the names of the branch, commits and pull request, and the issue has none."),
 			markdown.Sentence(p.Text),
-			"Write "+p.v.say("create pr KEY-123")+" with the right key, or put it into the issue's title.",
+			"Write "+p.v.say("create pr KEY-123")+" with the key, or add it to the issue's title.",
 		)
 	case state.AskStopped:
-		return "Stopped" + byWhom(p.By) + ". What was done so far is saved. Go on with " + p.v.say("retry") + ", say in a comment what should be different, or end the task with " + p.v.say("cancel") + "."
+		return "Stopped" + byWhom(p.By) + ". The work so far is saved. Continue with " + p.v.say("retry") + ", describe in a comment what should be different, or end the task with " + p.v.say("cancel") + "."
 	}
 	return markdown.Paragraphs(
-		addressed(p.By, "a question before this goes on:"),
+		addressed(p.By, "a question before work continues:"),
 		markdown.Quote(p.embed()),
 		markdown.BulletList(p.Items, 10),
-		"Answer in a comment; the task goes on with the first answer by a person with write permission.",
+		"Answer in a comment; the task continues with the first answer by a person with write access.",
 	)
 }
 
@@ -58,9 +58,9 @@ func (p post) existing() string {
 		items = markdown.Paragraphs(markdown.Sentence(p.Text), markdown.BulletList(p.Items, 10))
 	}
 	return markdown.Paragraphs(
-		addressed(p.By, "somebody seems to be at work on this issue already:"),
+		addressed(p.By, "somebody seems to be working on this issue already:"),
 		items,
-		"To go on anyway, write "+p.v.say("retry")+" or say what should be done differently. To leave it to them, write "+p.v.say("cancel")+".",
+		"To continue anyway, write "+p.v.say("retry")+" or describe what should be done differently. To leave it to them, write "+p.v.say("cancel")+".",
 	)
 }
 
@@ -69,9 +69,9 @@ func (p post) report() string {
 	title, end := "Report", "This answers the issue; the task is done."
 	switch state.Outcome(p.Reason) {
 	case state.OutcomeAlreadyFixed:
-		title, end = "Already fixed", "There is nothing left to build; the task is done. Close the issue if you agree."
+		title, end = "Already fixed", "There is nothing left to do; the task is done. Close the issue if you agree."
 	case state.OutcomeNotReproducible:
-		title, end = "Not reproducible", "Nothing was changed; the task is done. If it does happen, say how to bring it about and write "+p.v.say("plan")+"."
+		title, end = "Not reproducible", "Nothing was changed; the task is done. If it does happen, describe how to reproduce it and write "+p.v.say("plan")+"."
 	}
 	return markdown.Paragraphs("## "+title, markdown.EmbedFolded("The whole answer", p.Text, 6000, p.budget, p.v.log(p.t, "the log")), proposals(p.t, p.v), end)
 }
@@ -88,7 +88,7 @@ func (p post) opened() string {
 	}
 	s := addressed(p.By, fmt.Sprintf("the %s %s is open: %s", draft, markdown.Link(fmt.Sprintf("#%d", pr.Number), pr.URL), markdown.Sentence(pr.Title)))
 	return markdown.Paragraphs(s, p.embed(), markdown.BulletList(p.Items, 20), proposals(p.t, p.v),
-		fmt.Sprintf("It took %s and %s of agent time so far. Review it there: submitted reviews and comments that begin with `@%s` are answered, thread by thread.", money(p.t.Money), words.Span(p.t.Active), p.v.Slug))
+		fmt.Sprintf("So far it took %s and %s of agent time. Review it there: errand answers submitted reviews and comments that begin with `@%s`, thread by thread.", money(p.t.Money), words.Span(p.t.Active), p.v.Slug))
 }
 
 // round says on the pull request what a round did. Items are lines, such as one per commit.
@@ -109,7 +109,7 @@ func (p post) round() string {
 func (p post) thread() string {
 	text := p.embed()
 	if text == "" {
-		text = "Looked at; nothing was changed for it."
+		text = "Considered; nothing was changed."
 	}
 	var commits []string
 	for _, id := range p.Items[:min(len(p.Items), 5)] {
@@ -124,9 +124,9 @@ func (p post) thread() string {
 // noChanges says that a run ended without anything to publish.
 func (p post) noChanges() string {
 	return markdown.Paragraphs(
-		addressed(p.By, "the run ended without a change to any file, so there is nothing to publish."),
-		markdown.EmbedFolded("What the agent says", p.Text, 3000, p.budget, p.v.log(p.t, "the log")),
-		"Say in a comment what is missing, go on with "+p.v.say("retry")+", or end the task with "+p.v.say("cancel")+".",
+		addressed(p.By, "the run changed no files, so there is nothing to publish."),
+		markdown.EmbedFolded("The agent's answer", p.Text, 3000, p.budget, p.v.log(p.t, "the log")),
+		"Describe in a comment what is missing, continue with "+p.v.say("retry")+", or end the task with "+p.v.say("cancel")+".",
 	)
 }
 
@@ -149,9 +149,9 @@ func (p post) refused() string {
 		b.WriteString("\n")
 	}
 	return markdown.Paragraphs(
-		addressed(p.By, fmt.Sprintf("nothing was published: the commits break %s of the push gate.", words.Many(len(p.Refusals), "rule"))),
+		addressed(p.By, fmt.Sprintf("nothing was published: the commits violate %s of the push gate.", words.Many(len(p.Refusals), "rule"))),
 		b.String(),
-		"The work is kept. Say in a comment how to go on (the agent gets it together with this list), try again with "+p.v.say("retry")+" after the settings changed, or end the task with "+p.v.say("cancel")+".",
+		"The work is kept. Describe in a comment how to continue (the agent gets it together with this list), try again with "+p.v.say("retry")+" after changing the settings, or end the task with "+p.v.say("cancel")+".",
 	)
 }
 
@@ -165,15 +165,15 @@ func (p post) failed() string {
 	if hint == "" && p.t.End != nil {
 		hint = p.t.End.Hint
 	}
-	s := addressed(p.By, "this stopped while "+doing(p.t)+": "+markdown.Sentence(reason))
+	s := addressed(p.By, "stopped while "+doing(p.t)+": "+markdown.Sentence(reason))
 	saved := ""
 	if len(p.t.Saved) > 0 && !strings.Contains(hint, "saved") {
-		saved = "What was done so far is saved."
+		saved = "The work so far is saved."
 	}
 	return markdown.Paragraphs(
 		s,
 		strings.TrimSpace(strings.Join([]string{p.v.hint(hint), saved}, " ")),
-		p.goOn(hint)+" More is in "+p.v.log(p.t, "the log")+".",
+		p.goOn(hint)+" Details are in "+p.v.log(p.t, "the log")+".",
 		fmt.Sprintf("<sub>%s spent in %s.</sub>", money(p.t.Money), words.Many(runs(p.t), "run")),
 	)
 }
@@ -184,9 +184,9 @@ func (p post) goOn(hint string) string {
 	case budget, command.IsIn(hint, "retry fresh"): // the hint says how to go on, and nothing else does
 		return "To end the task instead, write " + p.v.say("cancel") + "."
 	case command.IsIn(hint, "retry"):
-		return "To begin again on a new VM, write " + p.v.say("retry fresh") + "."
+		return "To start again on a new VM, write " + p.v.say("retry fresh") + "."
 	}
-	return fmt.Sprintf("Go on from there with %s, or from a new VM with %s.", p.v.say("retry"), p.v.say("retry fresh"))
+	return fmt.Sprintf("Continue from there with %s, or on a new VM with %s.", p.v.say("retry"), p.v.say("retry fresh"))
 }
 
 // doing names the phase in which the task stopped.
@@ -207,21 +207,21 @@ func doing(t *state.Task) string {
 // ended is the last comment: why, and what it took.
 func (p post) ended() string {
 	t := p.t
-	first := "The task is over."
+	first := "The task has ended."
 	switch {
 	case t.Phase == state.PhaseDone && t.PR != nil && t.PR.State == "merged":
 		first = fmt.Sprintf("%s is merged; the task is done.", markdown.Link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL))
 	case t.Phase == state.PhaseDone:
 		first = "The task is done."
 	case t.Phase == state.PhaseCancelled:
-		first = "The task is cancelled."
+		first = "The task was canceled."
 	}
 	if s := endText(t, p.v); s != "" && (t.PR == nil || t.PR.State != "merged") {
 		first += " " + s
 	}
 	kept := p.kept()
 	if kept != "" || t.End != nil && t.End.Class == state.ClassBack {
-		kept = strings.TrimSpace(kept + " " + p.v.say("plan") + " on the issue starts a new task, from the beginning.")
+		kept = strings.TrimSpace(kept + " " + p.v.say("plan") + " on the issue starts a new task.")
 	}
 	return markdown.Paragraphs(first, kept, totals(t, p.v), stepTotals(t), vmTotals(t, p.v))
 }
@@ -235,9 +235,9 @@ func (p post) kept() string {
 	var s []string
 	switch {
 	case t.Run != nil && t.Run.State == state.RunStopping:
-		s = append(s, "The agent is being stopped. Changes that it has not published are saved for a while on errand's host, where only the operator can get them.")
+		s = append(s, "The agent is being stopped. Unpublished changes are saved for a while on errand's host, where only the operator can get them.")
 	case len(t.Saved) > 0:
-		s = append(s, "Changes that were not published are saved for a while on errand's host, where only the operator can get them.")
+		s = append(s, "Unpublished changes are saved for a while on errand's host, where only the operator can get them.")
 	}
 	if t.Branch.Head != "" {
 		switch p.v.Branch {
@@ -268,7 +268,7 @@ func totals(t *state.Task, v View) string {
 	fmt.Fprintf(&b, "| %s | %d | %s | %d | %s |", money(t.Money), runs(t), words.Span(t.Active), t.Round, whole)
 	for i := len(t.Plans) - 1; i >= 0; i-- {
 		if t.Plans[i].Kind == state.PlanThorough && t.Plans[i].Estimate != "" {
-			fmt.Fprintf(&b, "\n\nThe plan's estimate was: %s", markdown.Sentence(t.Plans[i].Estimate))
+			fmt.Fprintf(&b, "\n\nEstimate in the plan: %s", markdown.Sentence(t.Plans[i].Estimate))
 			break
 		}
 	}

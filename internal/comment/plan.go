@@ -14,7 +14,7 @@ import (
 func (p post) plan() string {
 	plan := p.revision()
 	if plan == nil {
-		return "The plan " + markdown.ShortHash(p.Hash) + " is not kept any more. " + p.v.say("replan") + " makes a new one."
+		return "The plan " + markdown.ShortHash(p.Hash) + " is no longer stored. " + p.v.say("replan") + " makes a new one."
 	}
 	if plan.Publish != nil {
 		return p.changes(plan)
@@ -69,9 +69,9 @@ func planFacts(plan *state.Plan) string {
 
 // approval says how to approve, who may, and what counts.
 func (p post) approval(plan *state.Plan) string {
-	next := "Then it is implemented as written above, and a pull request is opened."
+	next := "The plan is then implemented as written above, and a pull request is opened."
 	if plan.Kind == state.PlanPreliminary {
-		next = "Then it is worked out in detail; nothing is implemented before you approve that plan too."
+		next = "A detailed plan follows; nothing is implemented until you approve that plan too."
 	}
 	boxes := []string{ApprovalBox(plan.Hash)}
 	how := "Tick the box, give this comment a 👍, or write "
@@ -92,8 +92,8 @@ func (p post) approval(plan *state.Plan) string {
 		fmt.Sprintf("### Approve revision %d?", plan.Revision),
 		strings.Join(boxes, "\n"),
 		how+" "+next,
-		"Add conditions with "+p.v.say("approve "+plan.Short()+" with: …")+". To have it changed, say so in a comment: that makes a new revision.",
-		"<sub>People with write permission may approve. Only the newest revision counts, and only as it was posted: if somebody edits this comment or the issue, it has to be made anew.</sub>",
+		"Add conditions with "+p.v.say("approve "+plan.Short()+" with: …")+". To request a change, describe it in a comment: that makes a new revision.",
+		"<sub>People with write access can approve. Only the newest revision counts, and only as posted: if somebody edits this comment or the issue, a new revision is needed.</sub>",
 	)
 }
 
@@ -104,15 +104,15 @@ func (p post) reminder() string {
 		plan = p.t.NewestPlan()
 	}
 	if plan == nil {
-		return addressed(p.t.Trigger.By, "a plan still waits for a 👍.")
+		return addressed(p.t.Trigger.By, "a plan is still waiting for a 👍.")
 	}
 	named := fmt.Sprintf("revision %d of the %s", plan.Revision, words.Plan(plan.Kind))
 	if to(p.t.Trigger.By) == "" {
 		named = markdown.Capitalize(named)
 	}
-	s := fmt.Sprintf("%s%s (%s) has waited for an approval since %s.", to(p.t.Trigger.By), markdown.Link(named, plan.CommentURL), markdown.ShortHash(plan.Hash), p.v.clock(plan.PostedAt))
+	s := fmt.Sprintf("%s%s (%s) has been waiting for approval since %s.", to(p.t.Trigger.By), markdown.Link(named, plan.CommentURL), markdown.ShortHash(plan.Hash), p.v.clock(plan.PostedAt))
 	if expire := p.t.Settings.Limits.Expire; expire > 0 && !plan.PostedAt.IsZero() {
-		s += fmt.Sprintf(" At %s the task is cancelled by itself.", p.v.clock(plan.PostedAt.Add(expire)))
+		s += fmt.Sprintf(" At %s the task is canceled automatically.", p.v.clock(plan.PostedAt.Add(expire)))
 	}
 	return s + fmt.Sprintf(" Approve it with %s, or end the task now with %s.", p.v.say("approve "+plan.Short()), p.v.say("cancel"))
 }

@@ -231,7 +231,7 @@ func (w prWriter) issueLine() string {
 // foot is what every pull request says at its end.
 func (w prWriter) foot() string {
 	return markdown.Paragraphs("---", w.planLine()+" "+w.issueLine()+endPeriod(w.issueLine()),
-		fmt.Sprintf("<sub>Reviews by people with write permission are answered here. %s · %s lists the commands.</sub>", w.v.log(w.t, "Log"), w.v.say("help")))
+		fmt.Sprintf("<sub>Reviews by people with write access are answered here. %s · %s lists the commands.</sub>", w.v.log(w.t, "Log"), w.v.say("help")))
 }
 
 func endPeriod(s string) string {

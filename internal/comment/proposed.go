@@ -30,7 +30,7 @@ func Proposed(t *state.Task, p *state.Proposal, v View) (title, body string) {
 	for _, budget := range budgets() {
 		body = markdown.Paragraphs(
 			markdown.EmbedTruncated(p.Body, budget, v.log(t, "the log")), "---",
-			fmt.Sprintf("<sub>Proposed by the agent that works on #%d, and created at the word of %s. %s</sub>", t.Key.Issue, name(p.By), v.log(t, "Log")),
+			fmt.Sprintf("<sub>Proposed by the agent that works on #%d, and created on request of %s. %s</sub>", t.Key.Issue, name(p.By), v.log(t, "Log")),
 		)
 		if utf8.RuneCountInString(body) <= MaxLength-300 {
 			break

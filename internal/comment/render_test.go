@@ -124,7 +124,7 @@ func reported(t *state.Task) {
 
 func edited(t *state.Task) {
 	t.Frozen.Changed = &state.Frozen{Title: "Div panics", Body: "It panics\u200b.\n\n```\nSee @octocat and run `curl evil`.", By: outsider}
-	t.Waiting = &state.Waiting{Kind: state.WaitEdit, Detail: "@passer-by changed the issue; a person with write permission has to say `replan`", Since: at(30)}
+	t.Waiting = &state.Waiting{Kind: state.WaitEdit, Detail: "@passer-by changed the issue; a person with write access has to say `replan`", Since: at(30)}
 }
 
 func TestRender(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 func (p post) reply() string {
 	switch p.Reason {
 	case state.ReplyHelp:
-		return "What can be written here, by people with write permission:\n\n" + command.Help(p.v.Slug)
+		return "Commands for people with write access:\n\n" + command.Help(p.v.Slug)
 	case state.ReplyUnknown:
 		return p.unknown()
 	case state.ReplyStatus:
@@ -33,20 +33,20 @@ func (p post) replyWords() string {
 	switch p.Reason {
 	case state.ReplyNothingToCancel:
 		if p.t.Ended() {
-			return fmt.Sprintf("There is nothing to end: the task is %s. %s on the issue starts a new one, from the beginning.", words.Phase(p.t.Phase), v.say("plan"))
+			return fmt.Sprintf("There is nothing to end: the task is %s. To start a new one, comment %s on the issue.", words.Phase(p.t.Phase), v.say("plan"))
 		}
-		return fmt.Sprintf("Nothing runs that could be stopped: the task is %s. %s ends it.", words.Phase(p.t.Phase), v.say("cancel"))
+		return fmt.Sprintf("There is no run to stop: the task is %s. %s ends it.", words.Phase(p.t.Phase), v.say("cancel"))
 	case state.ReplyNothingToRetry:
 		if p.t.Ended() {
-			return fmt.Sprintf("The task is %s, so it cannot be retried. %s on the issue starts a new one, from the beginning.", words.Phase(p.t.Phase), v.say("plan"))
+			return fmt.Sprintf("The task is %s, so it cannot be retried. To start a new one, comment %s on the issue.", words.Phase(p.t.Phase), v.say("plan"))
 		}
-		return fmt.Sprintf("There is nothing to retry: the task is %s. %s says more.", words.Phase(p.t.Phase), v.say("status"))
+		return fmt.Sprintf("There is nothing to retry: the task is %s. %s shows details.", words.Phase(p.t.Phase), v.say("status"))
 	case state.ReplyNoneOpen:
-		return fmt.Sprintf("No plan waits for an approval: the task is %s. %s says more.", words.Phase(p.t.Phase), v.say("status"))
+		return fmt.Sprintf("No plan is waiting for approval: the task is %s. %s shows details.", words.Phase(p.t.Phase), v.say("status"))
 	case state.ReplyOneTask:
-		return fmt.Sprintf("This issue has its task already, %s; see %s. An issue has one task at a time.", words.Phase(p.t.Phase), p.statusLink())
+		return fmt.Sprintf("Errand is already working on this issue (%s); see %s. An issue has one task at a time.", words.Phase(p.t.Phase), p.statusLink())
 	case state.ReplyTooLate:
-		return fmt.Sprintf("It is too late to plan anew: the task is %s. Say in a comment what should be different, or end it with %s.", words.Phase(p.t.Phase), v.say("cancel"))
+		return fmt.Sprintf("It is too late to replan: the task is %s. Describe in a comment what should be different, or end the task with %s.", words.Phase(p.t.Phase), v.say("cancel"))
 	case state.ReplyBudgetRaised:
 		return raised(p.t.Money)
 	case state.ReplyNoBudget:
@@ -56,18 +56,18 @@ func (p post) replyWords() string {
 		if model == "" {
 			model = p.t.Model
 		}
-		return "The next run uses the model " + markdown.Code(model) + "; a run under way goes on with its own."
+		return "The next run uses the model " + markdown.Code(model) + "; the current run keeps its own."
 	case state.ReplyModelUnknown:
 		return p.modelUnknown()
 	case state.ReplyTicketNoted:
 		return p.ticketNoted()
 	case state.ReplyTicketMissing:
-		return fmt.Sprintf("That names no ticket key, so nothing was changed. Write %s with the key. errand opens the pull request by itself once the work is done.", v.say("create pr KEY-123"))
+		return fmt.Sprintf("The command has no ticket key, so nothing was changed. Write %s with the key. errand opens the pull request automatically when the work is done.", v.say("create pr KEY-123"))
 	case state.ReplyMessageKept:
 		if p.t.Run == nil {
-			return "Noted; the next run takes it into account."
+			return "Noted; the next run will consider it."
 		}
-		return fmt.Sprintf("Noted. Run %d is under way and is not disturbed; the comment is taken into account right after it. To interrupt it, write %s.", p.t.Run.Seq, v.say("stop"))
+		return fmt.Sprintf("Noted. Run %d is in progress and is not interrupted; the comment is considered right after it. To stop the run, write %s.", p.t.Run.Seq, v.say("stop"))
 	case state.ReplyIssueCreated:
 		return p.created()
 	case state.ReplyNoProposal:
@@ -77,13 +77,13 @@ func (p post) replyWords() string {
 	case state.ReplyTooMany:
 		return p.tooMany()
 	case state.ReplyErased:
-		return "Nothing was done for a comment by " + name(p.By) + ": it was deleted or hidden before it was read."
+		return "A comment by " + name(p.By) + " was ignored: it was deleted or hidden before it was read."
 	case state.ReplyReworded:
-		return "Nothing was done for a comment by " + name(p.By) + ": it was edited before it was read, and edits give no commands. Write what should happen in a new comment."
+		return "A comment by " + name(p.By) + " was ignored: it was edited before it was read, and commands in edited comments are not read. Write the command in a new comment."
 	case state.ReplyEnded:
-		return fmt.Sprintf("The task is over (%s), so nobody works on this. %s on the issue starts a new one, from the beginning.", words.Phase(p.t.Phase), v.say("plan"))
+		return fmt.Sprintf("This task has ended (%s). Comment %s on the issue to start a new one.", words.Phase(p.t.Phase), v.say("plan"))
 	case state.WaitingDisabled:
-		return "Nothing new is started here at present: `enabled` is false in the settings. What was said is kept."
+		return "No tasks are started here at present: `enabled` is false in the settings. The comment is kept."
 	}
 	return ""
 }
@@ -101,7 +101,7 @@ func (p post) ticketNoted() string {
 	case p.t.Branch.Name != "":
 		into = "the commits and the pull request"
 	}
-	return fmt.Sprintf("The ticket key %s is used for %s, wherever the repository's templates have `{key}`.", markdown.Code(ticket), into)
+	return fmt.Sprintf("The ticket key %s is used for %s where the repository's templates contain `{key}`.", markdown.Code(ticket), into)
 }
 
 // unknown answers a word that looks like a command. Text is the nearest one, Items[0] what was written.
@@ -120,7 +120,7 @@ func (p post) unknown() string {
 
 // tooMany says which commands of a comment were not carried out: Items, and further ones, whose number is Text.
 func (p post) tooMany() string {
-	s := fmt.Sprintf("A comment may give %d commands; the first %d of yours were carried out, the others were not", machine.MaxOrders, machine.MaxOrders)
+	s := fmt.Sprintf("A comment can contain %d commands; the first %d of yours were executed, the others were not", machine.MaxOrders, machine.MaxOrders)
 	var left []string
 	for _, words := range p.Items {
 		left = append(left, markdown.Code(words))
@@ -131,7 +131,7 @@ func (p post) tooMany() string {
 	if len(left) > 0 {
 		s += ": " + strings.Join(left, ", ")
 	}
-	return s + ". Write them in another comment if they should be."
+	return s + ". To execute them, write them in another comment."
 }
 
 // modelUnknown says which models there are. Text is what was written, Items what is offered.
@@ -141,9 +141,9 @@ func (p post) modelUnknown() string {
 		names = append(names, markdown.Code(n))
 	}
 	wrote, _ := markdown.Cut(p.Text, 80)
-	s := "The model " + markdown.Code(wrote) + " is not offered here, so the next run uses the same as before."
+	s := "The model " + markdown.Code(wrote) + " is not available here, so the next run uses the same model as before."
 	if len(names) > 0 {
-		s += " There are: " + strings.Join(names, ", ") + "."
+		s += " Available: " + strings.Join(names, ", ") + "."
 	}
 	return s
 }

@@ -22,7 +22,7 @@ func Status(t *state.Task, v View) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s\n\n%s\n\n", headline(t), awaited(t, v))
 	if t.Locked {
-		b.WriteString("The conversation is locked, so that errand may not comment: what it has to say waits until somebody unlocks it.\n\n")
+		b.WriteString("The conversation is locked, so errand cannot comment: its comments are posted when somebody unlocks it.\n\n")
 	}
 	b.WriteString(phaseTable(t, v))
 	for _, s := range facts(t, v) {
@@ -52,15 +52,15 @@ func headline(t *state.Task) string {
 // awaited says what has to happen next and who does it.
 func awaited(t *state.Task, v View) string {
 	if w := t.Waiting; w != nil && !t.Ended() {
-		s := "**Awaited:** " + v.hint(w.Detail)
+		s := "**Waiting for:** " + v.hint(w.Detail)
 		if !w.Until.IsZero() {
-			s += " It is tried again at " + v.clock(w.Until) + "."
+			s += " Next attempt: " + v.clock(w.Until) + "."
 		}
 		if w.Hint != "" {
 			s += " " + v.hint(w.Hint)
 		}
 		if t.Phase == state.PhaseInterrupted && w.Kind == state.WaitLimit {
-			s += " To try at once, write " + v.say("retry") + "."
+			s += " To retry immediately, write " + v.say("retry") + "."
 		}
 		return s
 	}
@@ -71,43 +71,43 @@ func awaited(t *state.Task, v View) string {
 		return awaitedAnswer(t, v)
 	case state.PhasePROpen:
 		if t.PR != nil && t.PR.Ready {
-			return "**Awaited:** a merge; the pull request is approved and ready."
+			return "**Waiting for:** a merge; the pull request is approved and ready."
 		}
-		return "**Awaited:** a review of the pull request, or a merge, by a person with write permission."
+		return "**Waiting for:** a review or a merge of the pull request by a person with write access."
 	case state.PhaseInterrupted:
-		return "**Awaited:** nothing; the task goes on by itself. " + v.say("retry") + " goes on at once."
+		return "Nothing for you to do: the task continues automatically. " + v.say("retry") + " continues it immediately."
 	case state.PhaseFailed:
 		if t.End != nil && (t.End.Class == state.ClassBudget || command.IsIn(t.End.Hint, "retry")) {
-			return "**Awaited:** a word by a person with write permission. " + endText(t, v)
+			return "**Waiting for:** a command by a person with write access. " + endText(t, v)
 		}
-		return "**Awaited:** " + v.say("retry") + " by a person with write permission. " + endText(t, v)
+		return "**Waiting for:** " + v.say("retry") + " by a person with write access. " + endText(t, v)
 	case state.PhaseDone, state.PhaseCancelled:
-		return strings.TrimSpace("Nothing is awaited; the task is over. " + endText(t, v))
+		return strings.TrimSpace("The task has ended. " + endText(t, v))
 	}
-	return "**Awaited:** nothing from people for now; a comment is taken into account at any time."
+	return "Nothing for you to do right now. Comments are picked up at any time."
 }
 
 func awaitedApproval(t *state.Task) string {
 	p := t.NewestPlan()
 	switch {
 	case p == nil || !p.Posted():
-		return "**Awaited:** nothing yet; " + words.ApprovalSubject(t.Phase) + " about to be posted."
+		return "Nothing for you to do yet: " + words.ApprovalSubject(t.Phase) + " about to be posted."
 	case p.Stale != "":
-		return "**Awaited:** a person with write permission to ask for a new revision; the present one can no longer be approved."
+		return "**Waiting for:** a request for a new revision by a person with write access; the current one can no longer be approved."
 	}
-	return fmt.Sprintf("**Awaited:** a 👍 on %s (%s), by a person with write permission, or a comment that asks for a change.",
+	return fmt.Sprintf("**Waiting for:** a 👍 on %s (%s), by a person with write access, or a comment that requests a change.",
 		markdown.Link(fmt.Sprintf("revision %d", p.Revision), p.CommentURL), markdown.ShortHash(p.Hash))
 }
 
 func awaitedAnswer(t *state.Task, v View) string {
 	if t.Question == nil {
-		return "**Awaited:** a comment by a person with write permission."
+		return "**Waiting for:** a comment by a person with write access."
 	}
 	if t.Question.Kind == state.AskStopped {
-		return "**Awaited:** " + v.say("retry") + ", or a comment that says how to go on."
+		return "**Waiting for:** " + v.say("retry") + ", or a comment that says how to continue."
 	}
 	where := markdown.Link("the question", commentURL(t, t.Question.Comment))
-	return "**Awaited:** an answer to " + where + ", by a person with write permission."
+	return "**Waiting for:** an answer to " + where + ", by a person with write access."
 }
 
 func endText(t *state.Task, v View) string {
@@ -172,13 +172,13 @@ func facts(t *state.Task, v View) []string {
 		add("**VM:** %s", s)
 	}
 	if n := len(t.Saved); n > 0 {
-		add("**Saved work:** of %s, %s", v.clock(t.Saved[n-1].At), markdown.Line(t.Saved[n-1].Why, 80))
+		add("**Saved work:** from %s, %s", v.clock(t.Saved[n-1].At), markdown.Line(t.Saved[n-1].Why, 80))
 	}
 	if n := len(t.Context.Stripped); n > 0 {
-		add("**Hidden content** was taken out of the text before the agent saw it: %s", markdown.Line(strings.Join(t.Context.Stripped, ", "), 400))
+		add("**Hidden content** was removed from the text before the agent saw it: %s", markdown.Line(strings.Join(t.Context.Stripped, ", "), 400))
 	}
 	if t.Ignored > 0 {
-		add("**Ignored:** %s by people without write permission", words.Many(t.Ignored, "attempt"))
+		add("**Ignored:** %s by people without write access", words.Many(t.Ignored, "attempt"))
 	}
 	return list
 }
@@ -231,7 +231,7 @@ func stepText(t *state.Task, v View) string {
 		s += ": " + markdown.Line(r.Doing, 100)
 	}
 	if !r.Sign.IsZero() {
-		s += fmt.Sprintf(" (last sign of life %s, %s ago)", v.clock(r.Sign), words.Span(v.Now.Sub(r.Sign)))
+		s += fmt.Sprintf(" (last activity %s, %s ago)", v.clock(r.Sign), words.Span(v.Now.Sub(r.Sign)))
 	}
 	return s
 }
@@ -247,7 +247,7 @@ func planState(t *state.Task, p *state.Plan, v View) string {
 	case a != nil && a.Hash == p.Hash:
 		return s + fmt.Sprintf(", approved by %s (%s) at %s", name(a.By), words.Via(a.Via), v.clock(a.Given))
 	case p.Stale != "":
-		return s + ", cannot be approved any more"
+		return s + ", can no longer be approved"
 	case p.Superseded:
 		return s + ", being revised"
 	}
@@ -289,6 +289,6 @@ func withheld(t *state.Task) string {
 		}
 		fmt.Fprintf(&b, "- %s by %s: %s\n", what, name(w.By), markdown.Sentence(w.Reason))
 	}
-	b.WriteString("\nA 👍 on it by a person with write permission lets the agent see it.")
+	b.WriteString("\nA 👍 on it by a person with write access lets the agent see it.")
 	return markdown.Fold(fmt.Sprintf("%s withheld from the agent", words.Many(len(list), "text")), strings.TrimRight(b.String(), "\n"))
 }

@@ -22,28 +22,28 @@ func (p post) waiting() string {
 			addressed(p.t.Trigger.By, "`.errand.yml` is not valid, so nothing was started:"),
 			markdown.CodeBlock(markdown.CutWithNote(p.Text, 2000)),
 			p.listed(),
-			"A fix on the default branch is noticed and the task starts by itself.",
+			"The task starts automatically when the file is fixed on the default branch.",
 		)
 	case state.WaitingText:
 		return p.nothingVisible()
 	case state.WaitingEdited:
 		return p.edited()
 	case state.WaitingDisabled:
-		return "Nothing new is started at present: `enabled` is false in the settings. The task is kept and begins when that changes."
+		return "No tasks are started at present: `enabled` is false in the settings. This task begins when that changes."
 	}
 	if p.Reason == state.WaitingPermission {
 		return markdown.Paragraphs(
 			addressed(p.t.Trigger.By, "no agent was started: "+markdown.Sentence(p.Text)),
-			markdown.Sentence(p.Hint)+" "+markdown.Link("Open the settings", p.URL)+". If they do not offer it, the App does not ask for it yet: its operator adds the permission in the App's own settings first.",
-			"The task goes on by itself then; "+p.v.say("retry")+" has it look at once.",
+			markdown.Sentence(p.Hint)+" "+markdown.Link("Open the settings", p.URL)+". If they do not offer it, the App does not request it yet: its operator has to add the permission in the App's own settings first.",
+			"The task then continues automatically; "+p.v.say("retry")+" checks immediately.",
 		)
 	}
 	if p.Reason == state.WaitingKey {
-		return markdown.Paragraphs("The task waits, with its work kept: "+command.AddMentions(p.v.Slug, markdown.Sentence(p.Text)), p.v.hint(p.Hint), "Every other task that needs this model waits, too. Nothing has to be said here.")
+		return markdown.Paragraphs("The task is waiting and its work is kept: "+command.AddMentions(p.v.Slug, markdown.Sentence(p.Text)), p.v.hint(p.Hint), "All other tasks that need this model are waiting, too. There is nothing for you to do here.")
 	}
-	words := "The task waits: " + command.AddMentions(p.v.Slug, markdown.Sentence(p.Text))
+	words := "The task is waiting: " + command.AddMentions(p.v.Slug, markdown.Sentence(p.Text))
 	if w := p.t.Waiting; w != nil && !w.Until.IsZero() {
-		words += " It is tried again at " + p.v.clock(w.Until) + "."
+		words += " Next attempt: " + p.v.clock(w.Until) + "."
 	}
 	return markdown.Paragraphs(words, p.listed(), p.v.hint(p.Hint))
 }
@@ -56,9 +56,9 @@ func (p post) blocked() string {
 		items[i] = strings.TrimPrefix(issue, p.t.Repo.FullName())
 	}
 	return markdown.Paragraphs(
-		"This waits for other issues to be closed:",
+		"This task is waiting for other issues to be closed:",
 		markdown.BulletList(items, 20),
-		"It starts by itself then. If they do not matter, take the words or the relation away and write "+p.v.say("replan")+".",
+		"It then starts automatically. If it does not depend on them, remove the reference or the dependency and write "+p.v.say("replan")+".",
 	)
 }
 
@@ -77,9 +77,9 @@ func (p post) nothingVisible() string {
 		fmt.Fprintf(&b, "- %s by %s: %s\n", what, name(w.By), markdown.Sentence(w.Reason))
 	}
 	return markdown.Paragraphs(
-		addressed(p.t.Trigger.By, "the agent may see none of the text here, so nothing was started: it sees only what people with write permission wrote, or gave a 👍 to after its last edit."),
+		addressed(p.t.Trigger.By, "the agent cannot see any text here, so nothing was started: it sees only text that people with write access wrote, or gave a 👍 after its last edit."),
 		b.String(),
-		"Give a 👍 to what it should see; the task then starts by itself.",
+		"Give a 👍 to the text that it should see; the task then starts automatically.",
 	)
 }
 
@@ -87,14 +87,14 @@ func (p post) nothingVisible() string {
 func (p post) edited() string {
 	f := p.t.Frozen
 	if f.Changed == nil {
-		return "The issue was changed and is as before again; the task goes on."
+		return "The change to the issue was undone; the task continues."
 	}
 	diff := trust.Difference(trust.Text{Title: f.Title, Body: f.Body}, trust.Text{Title: f.Changed.Title, Body: f.Changed.Body})
 	shown := markdown.CutWithNote(cmp.Or(diff, "only spaces or line ends differ"), min(8000, p.budget+200))
 	return markdown.Paragraphs(
-		addressed(p.t.Trigger.By, fmt.Sprintf("the issue was changed by %s, who has no write permission here. The task is paused; nothing is approved, built or posted with either text until this is cleared.", name(p.By))),
+		addressed(p.t.Trigger.By, fmt.Sprintf("the issue was changed by %s, who does not have write access. The task is paused: nothing is approved, built or posted until this is resolved.", name(p.By))),
 		strings.Replace(markdown.CodeBlock(shown), "text\n", "diff\n", 1),
-		"Lines with `-` are from the text approved for the agent, lines with `+` from the text as it is now.",
-		"Read the change. To work with the new text, write "+p.v.say("replan")+". To keep the old one, undo the edit.",
+		"Lines with `-` are from the text approved for the agent, lines with `+` from the current text.",
+		"To work with the new text, write "+p.v.say("replan")+". To keep the old one, undo the edit.",
 	)
 }
