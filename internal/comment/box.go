@@ -13,8 +13,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// A box's hidden part names the revision and the approach (0 for none), so that nothing that looks
-// like a box in a plan's text can pass for one: Embed lets no marker of ours through.
+// A box's hidden marker names the revision and the approach (0 for none). A box in a plan's text cannot have one, because
+// markdown.Embed removes errand's markers.
 var (
 	anyBox  = regexp.MustCompile(`(?m)^([ \t]*(?:>[ \t]*)*(?:[-*+]|\d{1,9}[.)])[ \t]+)\[[ xX]\]`)
 	ourBox  = regexp.MustCompile(`(?m)^- \[([ xX])\] [^\n]*<!-- errand:box ([0-9a-f]{7,40}) ([0-9]) -->[ \t\r]*$`)
@@ -33,17 +33,16 @@ func PublishBox(hash string) string {
 	return fmt.Sprintf("- [ ] **Publish these changes** (`%s`) <!-- errand:box %s 0 -->", hash, hash)
 }
 
-// ApproachBox returns the line with the box that approves a revision and chooses one of its
-// approaches, numbered from 1. The title is the agent's, so it is made safe here.
+// ApproachBox returns the line with the box that approves a revision with one of its approaches, numbered from 1. The title
+// may be untrusted.
 func ApproachBox(hash string, n int, title string) string {
 	hash = state.ShortHash(hash)
 	return fmt.Sprintf("- [ ] **Approve with approach %d**: %s <!-- errand:box %s %d -->", n, markdown.Line(title, 120), hash, n)
 }
 
-// BoxTicked compares a plan comment before and after an edit. onlyBox is set if nothing but boxes
-// changed (line ends and trailing space apart); ticked if an approval box of ours went from empty to
-// ticked by that edit, and box is then what it approves. An edit that ticks
-// two approaches at once is no tick: it does not say which.
+// BoxTicked compares a plan comment before and after an edit. onlyBox reports whether only boxes changed, ignoring line ends
+// and trailing space; ticked whether the edit ticked an approval box, which is then returned. An edit that ticks two
+// boxes is ambiguous and does not count as a tick.
 func BoxTicked(before, after string) (onlyBox, ticked bool, box Box) {
 	if BodyHash(before) != BodyHash(after) {
 		return false, false, Box{}
@@ -63,10 +62,10 @@ func BoxTicked(before, after string) (onlyBox, ticked bool, box Box) {
 	return onlyBox, true, box
 }
 
-// Untick returns a plan comment with every box empty again.
+// Untick returns a plan comment with all boxes cleared.
 func Untick(body string) string { return anyBox.ReplaceAllString(body, "${1}"+openBox) }
 
-// UntickOthers is Untick for all boxes but the one that approves a revision by one choice.
+// UntickOthers clears all boxes except the one that approves a revision with this choice.
 func UntickOthers(body, hash string, choice int) string {
 	lines := strings.Split(body, "\n")
 	for i, l := range lines {
@@ -77,8 +76,8 @@ func UntickOthers(body, hash string, choice int) string {
 	return strings.Join(lines, "\n")
 }
 
-// Ticked returns the choices whose approval boxes of a revision are ticked in its comment, in ascending order; 0 is the plan
-// as it is.
+// Ticked returns the choices of a revision whose boxes are ticked in its comment, in ascending order; 0 is the plan without
+// a choice.
 func Ticked(body, hash string) []int {
 	var list []int
 	for key, full := range boxes(body) {
@@ -90,8 +89,8 @@ func Ticked(body, hash string) []int {
 	return list
 }
 
-// BodyHash returns the hash of a comment with every box as empty, line ends alike and no trailing
-// space: what GitHub and a tick may change leaves it as it is, any other edit does not.
+// BodyHash returns the hash of a comment with cleared boxes, normalized line ends and no trailing space. Ticks and GitHub's
+// own changes do not affect it; any other edit does.
 func BodyHash(body string) string {
 	sum := sha256.Sum256([]byte(normalBody(body, true)))
 	return hex.EncodeToString(sum[:])
@@ -109,13 +108,13 @@ func normalBody(body string, empty bool) string {
 	return body
 }
 
-// Box is what an approval box says that it approves.
+// Box identifies an approval box.
 type Box struct {
-	Hash   string // of the revision, the digits that people see
-	Choice int    // the approach, 0 for the plan as it is
+	Hash   string // of the revision: its first digits
+	Choice int    // the approach, 0 for none
 }
 
-// boxes reads the approval boxes of a comment: which are ticked.
+// boxes returns the approval boxes of a comment and whether they are ticked.
 func boxes(body string) map[Box]bool {
 	found := map[Box]bool{}
 	for _, m := range ourBox.FindAllStringSubmatch(markdown.Normalize(body), -1) {

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// changes shows what is about to be published: what it is, the diff, and how to approve it.
+// changes renders a revision of changes to publish: the commits, the diff, and how to approve it.
 func (p post) changes(plan *state.Plan) string {
 	c := plan.Publish
 	return markdown.Paragraphs(
@@ -29,7 +29,7 @@ func (p post) changes(plan *state.Plan) string {
 	)
 }
 
-// remarks are what was noted about the changeset on its way, such as checks that fail.
+// remarks renders notes about the changeset, such as failed checks.
 func (p post) remarks(c *state.Changes) string {
 	w := p.t.Work
 	if w == nil || w.Ref != c.Ref || len(w.Notes) == 0 {
@@ -38,7 +38,7 @@ func (p post) remarks(c *state.Changes) string {
 	return "**Note:**\n\n" + markdown.BulletList(w.Notes, 10)
 }
 
-// diff is as much of the diff as a comment holds.
+// diff renders the diff, truncated to the size of a comment.
 func (p post) diff(plan *state.Plan) string {
 	text, missing := markdown.Cut(plan.Text, p.budget)
 	block := strings.Replace(markdown.CodeBlock(text), "text\n", "diff\n", 1)
@@ -48,7 +48,7 @@ func (p post) diff(plan *state.Plan) string {
 	return block
 }
 
-// wholeDiff leads to the page with the diff in full.
+// wholeDiff returns a link to the page with the complete diff.
 func (p post) wholeDiff(plan *state.Plan) string {
 	if p.v.LogURL != nil {
 		if url := p.v.LogURL(p.t); url != "" {
@@ -58,7 +58,7 @@ func (p post) wholeDiff(plan *state.Plan) string {
 	return "the log"
 }
 
-// then says what follows the publishing.
+// then describes the step after publishing.
 func then(t *state.Task) string {
 	if t.PR != nil {
 		return " in " + markdown.Link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL) + ", and the review is answered"

@@ -9,12 +9,12 @@ import (
 
 var markerAtEnd = regexp.MustCompile(`<!-- errand:([A-Za-z0-9._:/%-]*) -->\s*$`)
 
-// Marker returns the hidden marker of a comment: the idempotency key of the job that posts it. Keys
-// that differ have markers that differ.
+// Marker returns the hidden marker of a comment: the idempotency key of the job that posts it. Different keys have different
+// markers.
 func Marker(key string) string { return "<!-- errand:" + escapeKey(key) + " -->" }
 
-// FindMarker returns the key of the marker at the end of a comment, if there is one. Markers
-// elsewhere do not count, and Embed lets none through.
+// FindMarker returns the key of the marker at the end of a comment, if there is one. Markers elsewhere do not count, and
+// markdown.Embed removes them.
 func FindMarker(body string) (key string, ok bool) {
 	m := markerAtEnd.FindStringSubmatch(body)
 	if m == nil {
@@ -23,8 +23,8 @@ func FindMarker(body string) (key string, ok bool) {
 	return unescapeKey(m[1]), true
 }
 
-// escapeKey keeps what is harmless in an HTML comment and writes the rest as %XX; of two hyphens in
-// a row, which would end the comment, the second is escaped.
+// escapeKey writes characters that are not safe in an HTML comment as %XX. It escapes the second of two hyphens, which would
+// end the comment.
 func escapeKey(key string) string {
 	var b strings.Builder
 	for i := range len(key) {

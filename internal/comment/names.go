@@ -6,7 +6,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// vmText names a VM and how well it is closed off.
+// vmText returns a VM's name, provider and isolation.
 func vmText(vm *state.VM) string {
 	s := markdown.Code(vm.Name)
 	if s == "" {

@@ -7,15 +7,15 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// NotQuoted is a reason besides those of state: the `approve` stands in a quote, in code or in other
-// markup (Parsed.Quoted), where it is not read.
+// NotQuoted is a reason in addition to those of package state: the command is in a quote, in code or in other markup, where it
+// is not read.
 const NotQuoted = "quoted"
 
-// notCounted says why an approval does not count and what to do instead. By is who gave it.
+// notCounted renders why an approval does not count, and the remedy. By is its author.
 func (p post) notCounted() string {
 	why, remedy := p.notCountedWords()
 	what := "approval not counted"
-	switch p.Reason { // these hold whether or not anybody has approved yet
+	switch p.Reason { // true whether or not anybody has approved
 	case state.NotEdited, state.NotDeleted, state.NotIssueChanged:
 		what = p.named() + " can no longer be approved"
 	case state.NotSeen:
@@ -24,7 +24,7 @@ func (p post) notCounted() string {
 	return addressed(p.By, fmt.Sprintf("%s: %s %s", what, why, remedy))
 }
 
-// notCountedWords returns a sentence and a remedy for each reason of state's closed list.
+// notCountedWords returns the explanation and the remedy for each reason of package state.
 func (p post) notCountedWords() (why, remedy string) {
 	newest := p.newest()
 	replan := p.v.say("replan") + " makes a new revision to approve."
@@ -76,7 +76,7 @@ func (p post) notCountedWords() (why, remedy string) {
 	return "it was no longer valid when checked.", "Approve " + newest + " with " + p.approve() + "."
 }
 
-// named names the revision that the post is about.
+// named returns a link to the revision of the post.
 func (p post) named() string {
 	plan := p.revision()
 	if plan == nil {
@@ -85,7 +85,7 @@ func (p post) named() string {
 	return markdown.Link(fmt.Sprintf("revision %d", plan.Revision), plan.CommentURL) + " (" + markdown.ShortHash(plan.Hash) + ")"
 }
 
-// newest names the newest revision with a link.
+// newest returns a link to the newest revision.
 func (p post) newest() string {
 	plan := p.t.NewestPlan()
 	if plan == nil {
@@ -94,7 +94,7 @@ func (p post) newest() string {
 	return markdown.Link(fmt.Sprintf("revision %d", plan.Revision), plan.CommentURL) + " (" + markdown.ShortHash(plan.Hash) + ")"
 }
 
-// approve is the command that approves the newest revision by name.
+// approve returns the command that approves the newest revision by its hash.
 func (p post) approve() string {
 	if plan := p.t.NewestPlan(); plan != nil {
 		return p.v.say("approve " + plan.Short())

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// question asks people something. By is who is asked; Reason is the question's kind.
+// question renders a question. By is the person who is asked, Reason the kind of question.
 func (p post) question() string {
 	switch p.Reason {
 	case state.AskExisting:
@@ -39,7 +39,7 @@ func byWhom(who state.Person) string {
 	return " by " + name(who)
 }
 
-// existing shows the work of others that is linked to the issue.
+// existing renders the work of others that is linked to the issue.
 func (p post) existing() string {
 	var b strings.Builder
 	for i, e := range p.t.Context.Existing {
@@ -64,7 +64,7 @@ func (p post) existing() string {
 	)
 }
 
-// report is the answer of a task that builds nothing.
+// report renders the answer of a task without changes.
 func (p post) report() string {
 	title, end := "Report", "This answers the issue; the task is done."
 	switch state.Outcome(p.Reason) {
@@ -76,7 +76,7 @@ func (p post) report() string {
 	return markdown.Paragraphs("## "+title, markdown.EmbedFolded("The whole answer", p.Text, 6000, p.budget, p.v.log(p.t, "the log")), proposals(p.t, p.v), end)
 }
 
-// opened tells the issue of its pull request. By is asked for a review.
+// opened renders the comment about a new pull request on the issue. By is asked for a review.
 func (p post) opened() string {
 	pr := p.t.PR
 	if pr == nil {
@@ -91,7 +91,7 @@ func (p post) opened() string {
 		fmt.Sprintf("So far it took %s and %s of agent time. Review it there: errand answers submitted reviews and comments that begin with `@%s`, thread by thread.", money(p.t.Money), words.Span(p.t.Active), p.v.Slug))
 }
 
-// round says on the pull request what a round did. Items are lines, such as one per commit.
+// round renders the result of a review round on the pull request. Items are lines, such as one per commit.
 func (p post) round() string {
 	title := "**Review answered.**"
 	if p.t.Round > 0 {
@@ -105,7 +105,7 @@ func (p post) round() string {
 	return markdown.Paragraphs(title, text, markdown.BulletList(p.Items, 30), proposals(p.t, p.v), spent)
 }
 
-// thread is an answer in a review thread. Items are the published commits that did what was asked.
+// thread renders an answer in a review thread. Items are the published commits that address it.
 func (p post) thread() string {
 	text := p.embed()
 	if text == "" {
@@ -121,7 +121,7 @@ func (p post) thread() string {
 	return text
 }
 
-// noChanges says that a run ended without anything to publish.
+// noChanges renders that a run changed nothing.
 func (p post) noChanges() string {
 	return markdown.Paragraphs(
 		addressed(p.By, "the run changed no files, so there is nothing to publish."),
@@ -130,7 +130,7 @@ func (p post) noChanges() string {
 	)
 }
 
-// refused shows what the push gate does not let through. By has to decide.
+// refused renders the refusals of the push gate. By has to decide.
 func (p post) refused() string {
 	var b strings.Builder
 	for i, r := range p.Refusals {
@@ -143,7 +143,7 @@ func (p post) refused() string {
 			fmt.Fprintf(&b, " in %s", markdown.Code(markdown.CutWithNote(r.Path, 200)))
 		}
 		fmt.Fprintf(&b, ": %s", markdown.Sentence(r.Detail))
-		if r.Remedy != "" { // what it says to write down has to come whole
+		if r.Remedy != "" { // a remedy is not truncated in practice, because people copy from it
 			fmt.Fprintf(&b, " *%s.*", strings.TrimRight(markdown.Line(markdown.Capitalize(r.Remedy), 1000), " ."))
 		}
 		b.WriteString("\n")
@@ -155,7 +155,7 @@ func (p post) refused() string {
 	)
 }
 
-// failed says why the task stopped. Text is the reason, Hint what helps, By who may act.
+// failed renders why the task stopped. Text is the reason, Hint the remedy, By the person who can act.
 func (p post) failed() string {
 	reason := p.Text
 	if reason == "" && p.t.End != nil {
@@ -178,10 +178,10 @@ func (p post) failed() string {
 	)
 }
 
-// goOn says how a task that failed goes on, as far as its hint does not.
+// goOn returns how to continue a failed task, unless the hint says so.
 func (p post) goOn(hint string) string {
 	switch budget := p.t.End != nil && p.t.End.Class == state.ClassBudget; {
-	case budget, command.IsIn(hint, "retry fresh"): // the hint says how to go on, and nothing else does
+	case budget, command.IsIn(hint, "retry fresh"): // the hint has the only way to continue
 		return "To end the task instead, write " + p.v.say("cancel") + "."
 	case command.IsIn(hint, "retry"):
 		return "To start again on a new VM, write " + p.v.say("retry fresh") + "."
@@ -189,7 +189,7 @@ func (p post) goOn(hint string) string {
 	return fmt.Sprintf("Continue from there with %s, or on a new VM with %s.", p.v.say("retry"), p.v.say("retry fresh"))
 }
 
-// doing names the phase in which the task stopped.
+// doing returns the phase in which the task stopped.
 func doing(t *state.Task) string {
 	phase := t.Resume
 	if phase == "" {
@@ -204,7 +204,7 @@ func doing(t *state.Task) string {
 	return words.Phase(phase)
 }
 
-// ended is the last comment: why, and what it took.
+// ended renders the last comment: the reason and the totals.
 func (p post) ended() string {
 	t := p.t
 	first := "The task has ended."
@@ -226,7 +226,7 @@ func (p post) ended() string {
 	return markdown.Paragraphs(first, kept, totals(t, p.v), stepTotals(t), vmTotals(t, p.v))
 }
 
-// kept says what of a canceled task's work is still there, and what for.
+// kept describes the remaining work of a canceled task.
 func (p post) kept() string {
 	t := p.t
 	if t.Phase != state.PhaseCancelled {
@@ -253,7 +253,7 @@ func (p post) kept() string {
 	return strings.Join(s, " ")
 }
 
-// totals is a table of what the task took.
+// totals returns a table with the task's cost and time.
 func totals(t *state.Task, v View) string {
 	var b strings.Builder
 	b.WriteString("| Cost | Runs | Agent time | Review rounds | From start to end |\n|---|---|---|---|---|\n")

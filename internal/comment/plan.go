@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// plan is a revision: what it is, what changed, the plan itself, and how to approve it.
+// plan renders a revision: its title, the change, the plan, and how to approve it.
 func (p post) plan() string {
 	plan := p.revision()
 	if plan == nil {
@@ -46,7 +46,7 @@ func (p post) plan() string {
 	)
 }
 
-// planText is the plan in full, behind a line if it is very long; what the budget cuts off is named.
+// planText returns the plan, folded if it is very long, with a note if it is truncated.
 func (p post) planText(plan *state.Plan) string {
 	summary := ""
 	text := markdown.EmbedFolded("The plan in full", plan.Text, 10_000, p.budget, p.v.log(p.t, "the log")+", which has the whole plan")
@@ -67,7 +67,7 @@ func planFacts(plan *state.Plan) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// approval says how to approve, who may, and what counts.
+// approval returns how to approve, who can, and what counts.
 func (p post) approval(plan *state.Plan) string {
 	next := "The plan is then implemented as written above, and a pull request is opened."
 	if plan.Kind == state.PlanPreliminary {
@@ -97,7 +97,7 @@ func (p post) approval(plan *state.Plan) string {
 	)
 }
 
-// reminder says that a plan stands unapproved.
+// reminder renders that a plan is waiting for approval.
 func (p post) reminder() string {
 	plan := p.revision()
 	if plan == nil {

@@ -11,22 +11,20 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// PRInput is what goes into a pull request's text besides the task.
+// PRInput has the contents of a pull request's text in addition to the task.
 type PRInput struct {
-	// Template is the repository's pull-request template, empty for none. It is the repository's own
-	// and is trusted, its HTML comments apart, which are left out.
+	// Template is the repository's pull-request template, empty for none. It is trusted, but its HTML comments are removed.
 	Template string
-	// Summary is what the agent says that it did, Markdown.
+	// Summary is the agent's summary of its work in Markdown.
 	Summary string
-	// Checks are the results of the repository's own commands on what is published.
+	// Checks are the results of the repository's commands on the published commits.
 	Checks []state.CheckResult
 	// Notes are lines about the publishing, such as a rebase.
 	Notes []string
 }
 
-// PRBody writes the text of a pull request. Every section of the template is filled: by its heading
-// where that says what is meant, else with a word that there is nothing. "Closes" stands in it only
-// if the base is the default branch, for otherwise GitHub would not act on it.
+// PRBody renders the text of a pull request. It fills in every section of the template by its heading, or notes that there is
+// nothing to add. It contains "Closes" only if the base is the default branch, because GitHub ignores it otherwise.
 func PRBody(t *state.Task, in PRInput, v View) string {
 	var text string
 	for _, budget := range budgets() {
@@ -43,7 +41,7 @@ func PRBody(t *state.Task, in PRInput, v View) string {
 	return v.marked(text)
 }
 
-// prWriter is one text while it is written.
+// prWriter renders one text.
 type prWriter struct {
 	t      *state.Task
 	in     PRInput
@@ -51,7 +49,7 @@ type prWriter struct {
 	budget int
 }
 
-// own is the text where there is no template.
+// own returns the text without a template.
 func (w prWriter) own() string {
 	return markdown.Paragraphs(
 		"## Motivation", w.motivation(),
@@ -68,7 +66,7 @@ var (
 	templateBox     = regexp.MustCompile(`^[ \t]*[-*+][ \t]+\[[ xX]\]`)
 )
 
-// fill goes through the template section by section.
+// fill returns the template with its sections filled in.
 func (w prWriter) fill() string {
 	var out []string
 	var heading string
@@ -106,7 +104,7 @@ func (w prWriter) fill() string {
 	return markdown.Paragraphs(append(out, w.foot())...)
 }
 
-// topics says by which words of a heading a section is known. The first that fits is used.
+// topics maps words of headings to contents. The first match is used.
 func (w prWriter) topics() []struct {
 	name, words string
 	text        func() string
@@ -124,8 +122,7 @@ func (w prWriter) topics() []struct {
 	}
 }
 
-// section is the text under a heading of the template. Boxes stay as the repository wrote them:
-// nobody but a person may tick them.
+// section returns the text below a heading of the template. Its boxes remain unchanged, because only people may tick them.
 func (w prWriter) section(heading string, body []string, used map[string]bool) string {
 	var boxes []string
 	for _, l := range body {
@@ -148,7 +145,7 @@ func (w prWriter) section(heading string, body []string, used map[string]bool) s
 	return "Nothing to add."
 }
 
-// motivation says why: the issue, and what the plan makes of it.
+// motivation returns the issue and the plan's summary.
 func (w prWriter) motivation() string {
 	s := fmt.Sprintf("#%d: %s", w.t.Key.Issue, markdown.Sentence(w.t.Frozen.Title))
 	if p := w.plan(); p != nil && p.Summary != "" {
@@ -164,7 +161,7 @@ func (w prWriter) changes() string {
 	return markdown.Paragraphs(markdown.EmbedFolded("What changed, in full", w.in.Summary, 4000, w.budget, w.v.log(w.t, "the log")), decisions(w.t), markdown.BulletList(w.in.Notes, 10))
 }
 
-// checks is a table of the repository's own commands.
+// checks returns a table of the repository's commands.
 func (w prWriter) checks() string {
 	if len(w.in.Checks) == 0 {
 		return "The repository names no checks in `.errand.yml`; none were run besides the agent's own."
@@ -194,7 +191,7 @@ func (w prWriter) checks() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// outOfScope is what the plan says that it leaves alone.
+// outOfScope returns the plan's section about work that it omits.
 func (w prWriter) outOfScope() string {
 	if p := w.plan(); p != nil {
 		if s := markdown.Section(p.Text, "out of scope"); s != "" {
@@ -219,7 +216,7 @@ func (w prWriter) planLine() string {
 	return s + "."
 }
 
-// issueLine closes the issue, or says why it does not.
+// issueLine closes the issue, or explains why it stays open.
 func (w prWriter) issueLine() string {
 	n := w.t.Key.Issue
 	if w.t.Branch.Base == w.t.Repo.DefaultBranch {
@@ -228,7 +225,7 @@ func (w prWriter) issueLine() string {
 	return fmt.Sprintf("For #%d, which stays open: the base is %s, not the default branch.", n, markdown.Code(w.t.Branch.Base))
 }
 
-// foot is what every pull request says at its end.
+// foot returns the end of every text.
 func (w prWriter) foot() string {
 	return markdown.Paragraphs("---", w.planLine()+" "+w.issueLine()+endPeriod(w.issueLine()),
 		fmt.Sprintf("<sub>Reviews by people with write access are answered here. %s · %s lists the commands.</sub>", w.v.log(w.t, "Log"), w.v.say("help")))
@@ -241,7 +238,7 @@ func endPeriod(s string) string {
 	return "."
 }
 
-// plan is the newest thorough plan, or the newest of any kind.
+// plan returns the newest detailed plan, or the newest of any kind.
 func (w prWriter) plan() *state.Plan {
 	for i := len(w.t.Plans) - 1; i >= 0; i-- {
 		if w.t.Plans[i].Kind == state.PlanThorough {

@@ -10,20 +10,20 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// maxDecisions is how many of the agent's decisions a pull request's text lists.
+// maxDecisions is the number of the agent's decisions that a pull request's text lists.
 const maxDecisions = 10
 
 // maxIssueTitle bounds the title of an issue that an agent proposed.
 const maxIssueTitle = 200
 
-// Proposed returns title and text of an issue that an agent proposed and a person wants. Both are the agent's
-// words: nobody is called, nothing is closed, and it says where it comes from.
+// Proposed returns the title and the text of an issue that an agent proposed and a person requested. They are untrusted: they
+// mention nobody and close nothing. The text names its origin.
 func Proposed(t *state.Task, p *state.Proposal, v View) (title, body string) {
 	title = strings.Join(strings.Fields(markdown.Clean(p.Title)), " ")
 	if cut, more := markdown.Cut(title, maxIssueTitle); more > 0 {
 		title = strings.TrimRight(cut, " ") + " …"
 	}
-	title = strings.ReplaceAll(title, "@", "@\u2060") // a title calls people, too
+	title = strings.ReplaceAll(title, "@", "@\u2060") // mentions in titles notify people, too
 	if title == "" {
 		title = fmt.Sprintf("Found while working on #%d", t.Key.Issue)
 	}
@@ -39,7 +39,7 @@ func Proposed(t *state.Task, p *state.Proposal, v View) (title, body string) {
 	return title, v.marked(body)
 }
 
-// issueFailed says why a proposed issue could not be created.
+// issueFailed renders why a proposed issue could not be created.
 func (p post) issueFailed() string {
 	n := "N"
 	if len(p.Items) > 0 {
@@ -48,7 +48,7 @@ func (p post) issueFailed() string {
 	return addressed(p.By, fmt.Sprintf("proposal %s could not be made an issue. %s %s tries again.", n, markdown.Sentence(p.Text), p.v.say("create issue "+n)))
 }
 
-// proposals lists the proposed issues that nobody has had created, with the command that does it.
+// proposals lists the proposed issues that were not created, with the command that creates them.
 func proposals(t *state.Task, v View) string {
 	var b strings.Builder
 	open := 0
@@ -70,7 +70,7 @@ func proposals(t *state.Task, v View) string {
 	return "Found on the way, and not part of this; each can be made an issue:\n\n" + strings.TrimRight(b.String(), "\n")
 }
 
-// created answers `create issue`. Items[0] is the proposal's number.
+// created renders the reply to create issue. Items[0] is the proposal's number.
 func (p post) created() string {
 	if len(p.Items) > 0 {
 		n, err := strconv.Atoi(p.Items[0])
@@ -82,7 +82,7 @@ func (p post) created() string {
 	return "The proposed issue is created."
 }
 
-// noProposal answers `create issue` with a number that no proposal has.
+// noProposal renders the reply to create issue with an unknown number.
 func (p post) noProposal() string {
 	if s := proposals(p.t, p.v); s != "" {
 		return "No proposal has that number. " + s
@@ -90,7 +90,7 @@ func (p post) noProposal() string {
 	return "No issue is proposed here that could be created."
 }
 
-// decisions lists what the agent decided on the way, newest last.
+// decisions lists the agent's decisions during its work, newest last.
 func decisions(t *state.Task) string {
 	var all []string
 	for _, n := range t.Notes {
@@ -104,7 +104,7 @@ func decisions(t *state.Task) string {
 	return "Decided on the way:\n\n" + markdown.BulletList(all[max(0, len(all)-maxDecisions):], maxDecisions)
 }
 
-// lastStep is the newest step that the agent said to be done, for the status comment.
+// lastStep returns the newest step that the agent reported as done, for the status comment.
 func lastStep(t *state.Task) string {
 	done, text := 0, ""
 	for _, n := range t.Notes {

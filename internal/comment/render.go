@@ -1,10 +1,9 @@
 package comment
 
-// Rules of tone. What the bot says is plain and short. It says what happened, why, and what to do
-// next, in that order. It never says "we", "sorry" or "oops", praises nobody, and uses no emoji but
-// 👀 and 👍, which mean something on GitHub. It names a command by writing it out, ready to be copied.
-// It addresses a person with @login only if that person has to act; everybody else is named without
-// notice. A sentence that tells a person what went wrong is followed by one that tells the remedy.
+// Rules of style. Comments are plain and short: first the event, then its reason, then the next step. They do not use "we",
+// "sorry" or praise, and no emoji except 👀 and 👍, which have a meaning on GitHub. Commands are written out for copying. A
+// comment mentions a person with @login only if that person has to act; other people are named without a mention. A
+// problem is followed by its remedy.
 
 import (
 	"unicode/utf8"
@@ -13,13 +12,13 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// MaxLength is the most characters of a comment or a pull request's text: GitHub refuses longer ones.
+// MaxLength is the maximum length of a comment or a pull request's text, in characters. GitHub's limit is higher.
 const MaxLength = 60_000
 
-// budgets are how much untrusted text is shown, tried from the largest until the whole fits.
+// budgets returns limits on untrusted text in characters; the largest with which a comment is short enough is used.
 func budgets() []int { return []int{40_000, 20_000, 8_000, 2_000, 400, 0} }
 
-// post is one comment while it is rendered.
+// post renders one comment.
 type post struct {
 	state.Post
 	t      *state.Task
@@ -27,14 +26,14 @@ type post struct {
 	budget int
 }
 
-// Render writes a post of a task as Markdown. It is deterministic, at most MaxLength characters
-// long, ends with the marker of v.Key, and contains untrusted text only as Embed leaves it.
+// Render returns a post of a task as Markdown. It is deterministic. The text has at most MaxLength characters, ends with the
+// marker of v.Key, and contains untrusted text only as package markdown returns it.
 func Render(t *state.Task, p state.Post, v View) string {
 	text, _ := fit(t, p, v)
 	return v.marked(text)
 }
 
-// fit renders a post with the largest budget with which it is not too long.
+// fit renders a post with the largest budget with which it is short enough.
 func fit(t *state.Task, p state.Post, v View) (text string, budget int) {
 	for _, budget = range budgets() {
 		text = post{Post: p, t: t, v: v, budget: budget}.text()
@@ -45,8 +44,8 @@ func fit(t *state.Task, p state.Post, v View) (text string, budget int) {
 	return text, budget
 }
 
-// ShowsPlan reports whether Render shows the whole text of the plan that a post is about. What people
-// cannot read in its comment must not be put up for their approval.
+// ShowsPlan reports whether Render shows the complete text of the post's plan. People must not be asked to approve text that the
+// comment does not show.
 func ShowsPlan(t *state.Task, p state.Post, v View) bool {
 	plan := post{Post: p, t: t}.revision()
 	if plan == nil {
@@ -93,12 +92,12 @@ func (p post) text() string {
 	return p.embed()
 }
 
-// embed shows the post's untrusted text within the budget.
+// embed returns the post's untrusted text within the budget.
 func (p post) embed() string {
 	return markdown.EmbedTruncated(p.Text, p.budget, p.v.log(p.t, "the log"))
 }
 
-// revision is the plan that the post is about, or nil.
+// revision returns the plan of the post, or nil.
 func (p post) revision() *state.Plan {
 	for i := range p.t.Plans {
 		if p.t.Plans[i].Hash == p.Hash {

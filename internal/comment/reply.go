@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// reply is a short answer to a command. By gave it; Text and Items are what the state says of it.
+// reply renders a short reply to a command. By is its author; Text and Items depend on the reason.
 func (p post) reply() string {
 	switch p.Reason {
 	case state.ReplyHelp:
@@ -27,7 +27,7 @@ func (p post) reply() string {
 	return p.embed()
 }
 
-// replyWords are the answers of one or two sentences.
+// replyWords returns replies of one or two sentences.
 func (p post) replyWords() string {
 	v := p.v
 	switch p.Reason {
@@ -88,7 +88,7 @@ func (p post) replyWords() string {
 	return ""
 }
 
-// ticketNoted says what a ticket key is used for from now on. Text is the key.
+// ticketNoted renders the use of a ticket key. Text is the key.
 func (p post) ticketNoted() string {
 	ticket := p.Text
 	if ticket == "" {
@@ -104,7 +104,7 @@ func (p post) ticketNoted() string {
 	return fmt.Sprintf("The ticket key %s is used for %s where the repository's templates contain `{key}`.", markdown.Code(ticket), into)
 }
 
-// unknown answers a word that looks like a command. Text is the nearest one, Items[0] what was written.
+// unknown renders the reply to an unknown command. Text is the most similar command, Items[0] the written one.
 func (p post) unknown() string {
 	wrote := "That"
 	if len(p.Items) > 0 && p.Items[0] != "" {
@@ -118,7 +118,7 @@ func (p post) unknown() string {
 	return s + " Nothing was done; " + p.v.say("help") + " lists the commands."
 }
 
-// tooMany says which commands of a comment were not carried out: Items, and further ones, whose number is Text.
+// tooMany renders the commands of a comment that were not executed: Items, and as many more as Text says.
 func (p post) tooMany() string {
 	s := fmt.Sprintf("A comment can contain %d commands; the first %d of yours were executed, the others were not", machine.MaxOrders, machine.MaxOrders)
 	var left []string
@@ -134,7 +134,7 @@ func (p post) tooMany() string {
 	return s + ". To execute them, write them in another comment."
 }
 
-// modelUnknown says which models there are. Text is what was written, Items what is offered.
+// modelUnknown renders the reply to an unknown model. Text is the written model, Items the available ones.
 func (p post) modelUnknown() string {
 	names := make([]string, 0, len(p.Items))
 	for _, n := range p.Items {
@@ -148,7 +148,7 @@ func (p post) modelUnknown() string {
 	return s
 }
 
-// status says in a paragraph where the task is.
+// status renders the state of the task in a paragraph.
 func (p post) status() string {
 	t := p.t
 	s := fmt.Sprintf("At %s: **%s**", p.v.clock(p.v.Now), headline(t))
@@ -164,7 +164,7 @@ func (p post) status() string {
 
 func (p post) statusLink() string { return markdown.Link("the status comment", p.t.Status.URL) }
 
-// noBudget says that there is no cap on cost to raise.
+// noBudget returns that there is no cap on cost to raise.
 func noBudget(v View, m state.Money) string {
 	s := "There is nothing to raise: the task runs on a subscription, which costs nothing by the call, so no cap in dollars counts."
 	if m.CapTokens > 0 {
@@ -173,7 +173,7 @@ func noBudget(v View, m state.Money) string {
 	return s
 }
 
-// raised says what a task may use now.
+// raised returns the new cap of the task.
 func raised(m state.Money) string {
 	if m.Free() {
 		return fmt.Sprintf("The task runs on a subscription. It may use %s tokens; %s are used.", short(m.CapTokens), short(m.Tokens()))

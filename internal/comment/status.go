@@ -10,14 +10,14 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// maxPhases is how many lines of history the status comment shows.
+// maxPhases is the number of phases that the status comment lists.
 const maxPhases = 6
 
-// maxWithheld is how many withheld comments are listed by name.
+// maxWithheld is the number of withheld texts that are listed.
 const maxWithheld = 3
 
-// Status renders the status comment: where the task is, what is awaited from whom, what it cost.
-// It never has more than 40 lines, the marker of v.Key (which may be empty) included.
+// Status renders the status comment: the state of the task, the person and action that it is waiting for, and its cost. It
+// has at most 40 lines, including the marker of v.Key, which may be empty.
 func Status(t *state.Task, v View) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s\n\n%s\n\n", headline(t), awaited(t, v))
@@ -36,7 +36,7 @@ func Status(t *state.Task, v View) string {
 	return v.marked(b.String())
 }
 
-// headline names the phase in words, and what it waits for.
+// headline returns the phase and the kind of wait.
 func headline(t *state.Task) string {
 	s := words.Phase(t.Phase)
 	s = strings.ToUpper(s[:1]) + s[1:]
@@ -49,7 +49,7 @@ func headline(t *state.Task) string {
 	return s
 }
 
-// awaited says what has to happen next and who does it.
+// awaited returns the action that the task is waiting for, and by whom.
 func awaited(t *state.Task, v View) string {
 	if w := t.Waiting; w != nil && !t.Ended() {
 		s := "**Waiting for:** " + v.hint(w.Detail)
@@ -117,7 +117,7 @@ func endText(t *state.Task, v View) string {
 	return strings.TrimSpace(markdown.Sentence(markdown.Capitalize(t.End.Reason)) + " " + v.hint(t.End.Hint))
 }
 
-// phaseTable lists the last phases with their times.
+// phaseTable returns a table of the latest phases with their times.
 func phaseTable(t *state.Task, v View) string {
 	if len(t.History) == 0 {
 		return ""
@@ -141,7 +141,7 @@ func phaseTable(t *state.Task, v View) string {
 	return b.String() + "\n"
 }
 
-// facts are the bullet points of the status comment, at most ten.
+// facts returns the items of the status comment, at most ten.
 func facts(t *state.Task, v View) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -183,7 +183,7 @@ func facts(t *state.Task, v View) []string {
 	return list
 }
 
-// launchNotes is what the newest agent run was told besides the plan.
+// launchNotes returns the notes that the newest agent run got in addition to the plan.
 func launchNotes(t *state.Task) string {
 	last := t.Run
 	for i := len(t.Runs) - 1; last == nil && i >= 0; i-- {
@@ -205,7 +205,7 @@ func runs(t *state.Task) int {
 	return n
 }
 
-// stepText says what is under way and when it last gave a sign of life. Nothing is while the task waits.
+// stepText returns the current run or step with its last activity. It is empty while the task waits.
 func stepText(t *state.Task, v View) string {
 	r := t.Run
 	if t.Waiting != nil && (r == nil || r.State == state.RunLaunching) {
@@ -236,7 +236,7 @@ func stepText(t *state.Task, v View) string {
 	return s
 }
 
-// planState says which plan is the newest and what became of it.
+// planState returns the newest plan and its approval.
 func planState(t *state.Task, p *state.Plan, v View) string {
 	s := fmt.Sprintf("%s, revision %d, %s", words.Plan(p.Kind), p.Revision, markdown.Link(markdown.ShortHash(p.Hash), p.CommentURL))
 	a := t.Approval
@@ -271,7 +271,7 @@ func prState(p *state.PR) string {
 	return s
 }
 
-// withheld folds the list of what the agent does not see.
+// withheld returns the folded list of texts that the agent cannot see.
 func withheld(t *state.Task) string {
 	list := t.Context.Withheld
 	if len(list) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// stepTotals is what each step of the task took; empty if there was but one run.
+// stepTotals returns a table with the cost and time of each step. It is empty if there was only one run.
 func stepTotals(t *state.Task) string {
 	s := t.Summary()
 	if s.Iterations < 2 {

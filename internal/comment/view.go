@@ -12,21 +12,21 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// View is what rendering needs besides the task: nothing in it changes what is said, only how.
+// View has the inputs of rendering besides the task.
 type View struct {
-	// Slug is the bot's name as in its mention.
+	// Slug is the bot's name in mentions.
 	Slug string
-	// Key goes into the hidden marker at the end; empty means no marker. For a post it is the job's.
+	// Key is the key in the hidden marker at the end; empty means no marker. For a post it is the job's key.
 	Key string
 	// Now is the time of rendering; times are shown in UTC.
 	Now time.Time
-	// Branch says whether the task's branch is on GitHub, for the last comment.
+	// Branch is the state of the task's branch on GitHub, for the last comment.
 	Branch BranchState
-	// LogURL is where people find a task's page; nil or an empty result shows no link.
+	// LogURL returns the address of a task's page. If it is nil or returns "", there are no links.
 	LogURL func(*state.Task) string
 }
 
-// BranchState says whether a branch is on GitHub. It is unknown if nobody looked.
+// BranchState is the existence of a branch on GitHub.
 type BranchState int
 
 // The states of a branch.
@@ -62,7 +62,7 @@ func (v View) hint(text string) string {
 // say returns a command as people write it, as code.
 func (v View) say(text string) string { return command.WithMention(v.Slug, text) }
 
-// clock shows a time: the hour for today, with the day for others.
+// clock formats a time, with the day if it is not today.
 func (v View) clock(at time.Time) string {
 	at, now := at.UTC(), v.Now.UTC()
 	if at.Year() == now.Year() && at.YearDay() == now.YearDay() {
@@ -71,7 +71,7 @@ func (v View) clock(at time.Time) string {
 	return at.Format("2 Jan 15:04 UTC")
 }
 
-// unpriced says that an amount is more than what was really paid, and how to mend it.
+// unpriced returns a note that the amount was computed with the highest price.
 func unpriced(m state.Money) string {
 	if m.Unpriced == "" {
 		return ""
@@ -79,7 +79,7 @@ func unpriced(m state.Money) string {
 	return "; no price is set for the model " + markdown.Code(markdown.Line(m.Unpriced, 60)) + ", so the dearest was taken"
 }
 
-// money shows what was spent, of what may be.
+// money formats the spent amount and its cap.
 func money(m state.Money) string {
 	s := words.SpentOf(m)
 	switch n := m.Tokens(); {
@@ -91,7 +91,7 @@ func money(m state.Money) string {
 	return s
 }
 
-// short shows a count in thousands or millions.
+// short formats a count in thousands or millions.
 func short(n int64) string {
 	switch {
 	case n >= 1_000_000:
@@ -104,7 +104,7 @@ func short(n int64) string {
 
 var loginForm = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$`)
 
-// to addresses a person who has to do something: "@login, ". Bots and nobody are not addressed.
+// to returns a mention of a person who has to act: "@login, ". It is empty for bots and unknown people.
 func to(p state.Person) string {
 	if p.Bot || !loginForm.MatchString(p.Login) {
 		return ""
@@ -112,7 +112,7 @@ func to(p state.Person) string {
 	return "@" + p.Login + ", "
 }
 
-// addressed is a text that begins with a mention of who has to act; without one it begins with a capital.
+// addressed returns a text with a mention of the person who has to act, or with a capital letter if there is no mention.
 func addressed(p state.Person, text string) string {
 	if mention := to(p); mention != "" {
 		return mention + text
@@ -120,7 +120,7 @@ func addressed(p state.Person, text string) string {
 	return markdown.Capitalize(text)
 }
 
-// name shows a person without notifying them.
+// name returns a person's name without a mention.
 func name(p state.Person) string {
 	if s := markdown.Code(strings.ReplaceAll(p.Login, "|", "")); s != "" {
 		return s
@@ -128,7 +128,7 @@ func name(p state.Person) string {
 	return "somebody"
 }
 
-// commentURL is the address of a comment on the task's issue.
+// commentURL returns the address of a comment on the task's issue.
 func commentURL(t *state.Task, id int64) string {
 	if t.Repo.URL == "" || id == 0 {
 		return ""
@@ -138,7 +138,7 @@ func commentURL(t *state.Task, id int64) string {
 
 var objectID = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
-// commit shows a commit with a link, if it is one.
+// commit returns a commit's hash, with a link if it is valid.
 func commit(t *state.Task, id string) string {
 	if t.Repo.URL == "" || !objectID.MatchString(id) {
 		return markdown.ShortHash(id)

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// vmFact is what the status comment says of the task's VM, empty if it never had one.
+// vmFact returns the state of the task's VM for the status comment, or "" if it never had one.
 func vmFact(t *state.Task, v View) string {
 	s := ""
 	switch n := len(t.VMs); {
@@ -30,10 +30,10 @@ func vmFact(t *state.Task, v View) string {
 	return s
 }
 
-// maxVMRows is how many VMs the last comment lists.
+// maxVMRows is the number of VMs that the last comment lists.
 const maxVMRows = 12
 
-// vmTotals is what each VM that costs money took, and all together; empty if none did.
+// vmTotals returns a table with the cost of each paid VM and the total. It is empty if no VM costs money.
 func vmTotals(t *state.Task, v View) string {
 	u := t.VMUse(v.Now)
 	if u.VMs == 0 {
@@ -54,7 +54,7 @@ func vmTotals(t *state.Task, v View) string {
 			continue
 		}
 		why := words.VMEnd(vm.Why)
-		if vm.Why == "" { // the present one, which the end of its task takes away
+		if vm.Why == "" { // the current one, which is deleted with its task
 			why = "the task is over; it is deleted now"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", markdown.Cell(markdown.Line(vm.Kind, 30)), v.clock(vm.CreatedAt), words.Span(vm.Hours(v.Now)), words.Cash(vm.Cost(v.Now), vm.Currency), markdown.Cell(markdown.Line(why, 80)))
@@ -65,7 +65,7 @@ func vmTotals(t *state.Task, v View) string {
 	return markdown.Fold("VMs: "+words.VMUse(u), strings.TrimRight(b.String(), "\n"))
 }
 
-// vm tells what became of work that was put away, or should have been. Text is why.
+// vm renders the result of suspending the work. Text is the reason.
 func (p post) vm() string {
 	goesOn := "What was published, the plans and the conversation so far stay; the next run begins from them."
 	switch p.Reason {
@@ -81,7 +81,7 @@ func (p post) vm() string {
 	return markdown.Paragraphs("The VM of this task ended before its work was put away: "+markdown.Sentence(p.Text), goesOn, p.lastSaved())
 }
 
-// lastSaved says what was last saved of the task's work, if anything was.
+// lastSaved returns the time and reason of the last save, if any.
 func (p post) lastSaved() string {
 	n := len(p.t.Saved)
 	if n == 0 {

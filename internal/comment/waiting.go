@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// waiting says why nothing goes on and what to do about it. Text is the cause in words, Items are
-// the things waited for; By is who brought it about, or who has to act.
+// waiting renders why the task is waiting, and the remedy. Text is the reason, Items are the things it is waiting for; By is the
+// person who caused it or has to act.
 func (p post) waiting() string {
 	switch p.Reason {
 	case state.WaitingBlocked:
@@ -62,7 +62,7 @@ func (p post) blocked() string {
 	)
 }
 
-// nothingVisible says which text needs a 👍 before the agent may see it.
+// nothingVisible lists the texts that need a 👍 before the agent can see them.
 func (p post) nothingVisible() string {
 	var b strings.Builder
 	for i, w := range p.t.Context.Withheld {
@@ -83,7 +83,7 @@ func (p post) nothingVisible() string {
 	)
 }
 
-// edited shows what an outsider changed in the issue.
+// edited renders a change to the issue by a person without write access.
 func (p post) edited() string {
 	f := p.t.Frozen
 	if f.Changed == nil {

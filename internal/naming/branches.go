@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Branches tells the branches that a template names for one issue.
+// Branches recognizes the branches that a template names for one issue.
 type Branches struct {
-	// Prefix is what the names of all of them begin with; it may be empty.
+	// Prefix is the common beginning of their names; it may be empty.
 	Prefix string
 	own    string
 	form   *regexp.Regexp
@@ -18,9 +18,9 @@ func (b Branches) Has(name string) bool {
 	return name == b.own || b.form != nil && b.form.MatchString(name)
 }
 
-// BranchesOf returns the branches of an issue by a template: whatever stands for {slug} and {task}, if the template has
-// the issue's number or key, else those with exactly its own values. An issue's number or key is never part of a
-// longer one: errand/12-x is not a branch of issue 1.
+// BranchesOf returns the branches of an issue. If the template contains the issue's number or key, {slug} and {task} may have any
+// value; otherwise the branch has exactly the given values. An issue's number or key is never a part of a longer one:
+// errand/12-x is not a branch of issue 1.
 func BranchesOf(template string, v Values) (Branches, error) {
 	own, err := Expand(template, v)
 	if err != nil {
@@ -49,7 +49,7 @@ func BranchesOf(template string, v Values) (Branches, error) {
 	return b, nil
 }
 
-// neighbor is the key or number that stands directly beside the part i, empty if something else does.
+// neighbor returns the key or number directly before or after part i, or "" if there is another part.
 func neighbor(parts []string, v Values, i, step int) string {
 	for i += step; i >= 0 && i < len(parts); i += step {
 		if parts[i] == "{key}" || parts[i] == "{number}" {
@@ -62,7 +62,7 @@ func neighbor(parts []string, v Values, i, step int) string {
 	return ""
 }
 
-// wildcard matches any text that does not go on with a key or number which stands directly before or after it.
+// wildcard returns a pattern for any text that does not continue a key or number directly before or after it.
 func wildcard(before, after string) string {
 	first, last := "", ""
 	if before != "" {
@@ -80,7 +80,7 @@ func wildcard(before, after string) string {
 	return first + `.*` + last
 }
 
-// otherThan matches a character that is no digit where c is one, else none that is a letter.
+// otherThan returns a pattern for a non-digit if c is a digit, and for a non-letter otherwise.
 func otherThan(c byte) string {
 	if c >= '0' && c <= '9' {
 		return `[^0-9]`

@@ -24,12 +24,11 @@ type Values struct {
 	Key    string // the ticket key, often empty
 	Number int    // of the issue
 	Slug   string // Slug of the issue's title
-	Task   string // what is done, in a line
+	Task   string // the work in one line
 }
 
-// Expand fills a template over {key} {number} {slug} {task}. An empty value takes the separators
-// around it away, so that "{key}: {task}" without a key is the task alone. A placeholder of another
-// name is an error that says which there are.
+// Expand fills in a template with {key}, {number}, {slug} and {task}. The separators around an empty value are removed, so
+// "{key}: {task}" without a key is only the task. For another placeholder it returns an error that lists the valid ones.
 func Expand(template string, v Values) (string, error) {
 	values := map[string]string{"key": v.Key, "number": fmt.Sprint(v.Number), "slug": v.Slug, "task": v.Task}
 	var wrong string
@@ -60,8 +59,8 @@ func dropEmpty(template, p string) string {
 	return before.ReplaceAllString(template, "")
 }
 
-// Slug makes a title fit for a branch: lower-case ASCII letters and digits with single hyphens,
-// at most 40 bytes, cut between words where it can be; "task" where nothing is left.
+// Slug returns a title in a form for branches: lower-case ASCII letters and digits with single hyphens, at most 40 bytes,
+// truncated between words if possible. It is "task" if nothing is left.
 func Slug(title string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(title) {
@@ -90,8 +89,8 @@ func Slug(title string) string {
 	return s
 }
 
-// ValidBranch reports whether git takes the name as a branch, by the rules of git-check-ref-format
-// --branch, with at most 200 bytes.
+// ValidBranch reports whether a name is valid for a branch by the rules of git-check-ref-format --branch, and has at most
+// 200 bytes.
 func ValidBranch(name string) bool {
 	if name == "" || name == "@" || name == "HEAD" || len(name) > 200 || strings.HasPrefix(name, "-") {
 		return false

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// What stands for {task} in the first lines of commits that answer a review.
+// The value of {task} in the first lines of commits that answer a review.
 const (
 	roundTask = "Address review feedback"
 	roundDash = " — "
 )
 
-// SubjectForm is a template with its fixed values filled in, as an agent is told it: with {task}, or with {summary}
-// in a review round, for the words that are its own. It is empty where any first line will do.
+// SubjectForm returns a template with its fixed values filled in, for the agent: with {task}, or with {summary} in a review
+// round, in place of the agent's words. It is empty if any first line is valid.
 func SubjectForm(template string, v Values, round bool) string {
 	v.Task = "{task}"
 	if round {
@@ -26,12 +26,13 @@ func SubjectForm(template string, v Values, round bool) string {
 	return form
 }
 
-// Subject returns the first line of a commit's message in the form of a template, made of the one that the commit
-// has. A line that has the form already is returned as it is: {key} and {number} are fixed, {task} and {slug} are any
-// words, and in a review round {task} is "Address review feedback", with or without a dash and a summary. In any
-// other line, what it has of the form is taken off, and the rest becomes the {task} or the summary. A template without
-// {task} has no place for the words: kept is then false, unless the line had the form. An empty line has the words
-// of v, or, in a round, none.
+// Subject returns the first line of a commit's message in the form of a template, based on the commit's own line.
+//
+// A line that already has the form is returned unchanged: {key} and {number} are fixed, {task} and {slug} are any words, and
+// in a review round {task} is "Address review feedback", optionally with a dash and a summary. From any other line the parts
+// of the form are removed, and the rest becomes the {task} or the summary. A template without {task} cannot contain the
+// agent's words: kept is then false, unless the line had the form. An empty line stands for the words of v, or, in a
+// round, for none.
 func Subject(template string, v Values, round bool, line string) (subject string, kept bool) {
 	template, v, line = strings.ToValidUTF8(template, ""), v.oneLine(), strings.TrimSpace(strings.ToValidUTF8(line, "\uFFFD"))
 	if line == "" && !round {
@@ -60,13 +61,13 @@ func Subject(template string, v Values, round bool, line string) (subject string
 	return subject, true
 }
 
-// oneLine returns the values with a key that a pattern can be made of.
+// oneLine returns the values with a key in one line of valid UTF-8.
 func (v Values) oneLine() Values {
 	v.Key = strings.Join(strings.Fields(strings.ToValidUTF8(v.Key, "")), " ")
 	return v
 }
 
-// ownWords are the words of a line without what it has of the template's fixed parts, in any case of letters.
+// ownWords returns a line without the template's fixed parts, ignoring case.
 func ownWords(parts []string, v Values, line string) string {
 	if m := subjectPattern(parts, v, "(?i)", `(.+)`).FindStringSubmatch(line); m != nil {
 		return m[1]
@@ -90,7 +91,7 @@ func ownWords(parts []string, v Values, line string) string {
 	return line
 }
 
-// withoutRound takes the words off that the first lines of a review round begin with.
+// withoutRound removes the beginning of the first lines of a review round.
 func withoutRound(line string) string {
 	if len(line) >= len(roundTask) && strings.EqualFold(line[:len(roundTask)], roundTask) {
 		return strings.TrimLeft(line[len(roundTask):], " —–-:")
@@ -98,7 +99,7 @@ func withoutRound(line string) string {
 	return line
 }
 
-// splitTemplate cuts a template, without the placeholders that have no value, into placeholders and what is between.
+// splitTemplate splits a template into placeholders and the texts between them, without placeholders that have no value.
 func splitTemplate(template string, v Values) (parts []string) {
 	if v.Key == "" {
 		template = dropEmpty(template, "{key}")
@@ -112,7 +113,7 @@ func splitTemplate(template string, v Values) (parts []string) {
 	return append(parts, template[at:])
 }
 
-// subjectPattern is what a first line has to match: the parts of a template, with a pattern for {task}.
+// subjectPattern returns the pattern of a first line: the parts of a template, with a pattern for {task}.
 func subjectPattern(parts []string, v Values, flags, task string) *regexp.Regexp {
 	var b strings.Builder
 	for _, p := range parts {
@@ -128,7 +129,7 @@ func subjectPattern(parts []string, v Values, flags, task string) *regexp.Regexp
 	return regexp.MustCompile(flags + "^" + b.String() + "$")
 }
 
-// valueOf is what a part of a template always is for one issue.
+// valueOf returns the fixed value of a part of a template for one issue.
 func valueOf(part string, v Values) string {
 	switch part {
 	case "{key}":

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// nearest returns the usual word of the command that the line probably means, or the empty string.
+// nearest returns the name of the command that a line with a misspelled one probably means, or "".
 func nearest(line string, onPR bool) string {
 	first, rest, _ := strings.Cut(trimCourtesy(line), " ")
 	first = asciiLower(first)
@@ -24,7 +24,7 @@ func nearest(line string, onPR bool) string {
 	return found
 }
 
-// distance is the number of letters to add, drop or change between two short words; 9 for long ones.
+// distance returns the edit distance of two short words, and 9 for long ones.
 func distance(a, b string) int {
 	if len(a) > 24 || len(b) > 24 {
 		return 9

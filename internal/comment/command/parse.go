@@ -10,37 +10,36 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// maxBody is the most of a comment that is read, in bytes: the longest that GitHub stores.
+// maxBody is the length of the longest comment that GitHub stores, in bytes. The rest of a longer text is not read.
 const maxBody = 262_144
 
-// Bounds of what is read beyond the commands that are carried out, to say what is not: mentions, and commands that are named.
+// Limits on the mentions that are read, and on the commands that [Parsed].Left lists.
 const (
 	maxMentions = 100
 	maxLeft     = 20
 )
 
-// Parsed is what a comment says to the bot.
+// Parsed is the content of a comment for the bot.
 type Parsed struct {
-	// Mention is set if a line of plain text begins with the bot's name: a line of a paragraph that
-	// GitHub shows in nothing else, neither in Markdown's structures nor in elements of HTML.
+	// Mention is set if a line of plain text begins with the bot's name: a line of a paragraph at the top level, outside of
+	// other Markdown blocks and HTML elements.
 	Mention bool
-	// Quoted is set if the name is at the start of a line only elsewhere (in quotes, code, lists,
-	// tables, HTML, links' and images' texts), where it does not count.
+	// Quoted is set if the name begins lines only in other places, where it does not count: in quotes, code, lists, tables,
+	// HTML, and the texts of links and images.
 	Quoted bool
-	// Orders are the commands in their order, at most state.MaxOrders. Empty without a mention.
+	// Orders are the commands in their order, at most machine.MaxOrders. It is empty without a mention.
 	Orders []state.Order
-	// Left are further commands as they were written, shortened, and More counts those beyond: none of them is carried out.
+	// Left lists further commands, as written and truncated, and More counts those beyond: none of them is executed.
 	Left []string
 	More int
-	// Text is what stands before the first mention, or the whole comment without one.
+	// Text is the text before the first mention, or the whole comment without one.
 	Text string
-	// Base is the branch named by "base: NAME" in plain text, lists and emphasis included, if any.
+	// Base is the branch of the first "base: NAME" in plain text, including lists and emphasis, if any.
 	Base string
 }
 
-// Parse reads a comment. slug is the bot's name as in its mention; onPR says that the comment is on
-// a pull request, where some commands mean nothing. Comments by strangers may be passed: the time
-// is bounded, and nothing in one is believed beyond its words.
+// Parse parses a comment. slug is the bot's name in mentions; onPR means that the comment is on a pull request, where some
+// commands do not exist. The comment may be untrusted: the time is bounded.
 func Parse(body, slug string, onPR bool) Parsed {
 	if len(body) > maxBody {
 		body = body[:maxBody]
@@ -82,7 +81,7 @@ func Parse(body, slug string, onPR bool) Parsed {
 	return p
 }
 
-// leaveOut moves what is beyond the limit of commands to those that are left out.
+// leaveOut moves the commands beyond the limit to Left and More.
 func (p *Parsed) leaveOut() {
 	if len(p.Orders) <= machine.MaxOrders {
 		return
@@ -97,10 +96,10 @@ func (p *Parsed) leaveOut() {
 	p.More += len(left) - len(p.Left)
 }
 
-// mention is where a line begins and where the words after the bot's name do.
+// mention has the offsets of a line and of the text after the bot's name on it.
 type mention struct{ line, end int }
 
-// mentionAt reports whether s begins with a mention of the bot, and where the words after it begin.
+// mentionAt reports whether s begins with a mention of the bot, and returns the offset of the text after it.
 func mentionAt(s, slug string) (int, bool) {
 	n := 1 + len(slug)
 	if len(s) < n || s[0] != '@' || asciiLower(s[1:n]) != asciiLower(slug) {
@@ -118,10 +117,10 @@ func mentionAt(s, slug string) (int, bool) {
 	return n, true
 }
 
-// lineMarkup matches what can stand before the words of a line.
+// lineMarkup matches the markup before the first word of a line.
 var lineMarkup = regexp.MustCompile("^(?:[ \\t>*+`~_|#!\\[(-]|<[^<>]*>|[0-9]+[.)])*")
 
-// mentionsAnywhere reports whether any line begins with the mention, past markup.
+// mentionsAnywhere reports whether any line begins with the mention, possibly after markup.
 func mentionsAnywhere(body, slug string) bool {
 	for line := range strings.Lines(body) {
 		if _, ok := mentionAt(line[len(lineMarkup.FindString(line)):], slug); ok {
@@ -131,7 +130,7 @@ func mentionsAnywhere(body, slug string) bool {
 	return false
 }
 
-// readOrders reads what follows one mention: the rest of its line, and the lines below.
+// readOrders parses the text after a mention: the rest of its line, and the lines below.
 func readOrders(line, tail string, onPR bool) []state.Order {
 	whole := strings.TrimSpace(line + "\n" + tail)
 	line, below := strings.TrimSpace(line), strings.TrimRight(tail, " \t\n")
@@ -140,7 +139,7 @@ func readOrders(line, tail string, onPR bool) []state.Order {
 		if tail != "" {
 			return []state.Order{{Verb: state.VerbMessage, Text: tail}}
 		}
-		if onPR { // there is nothing to start on a pull request
+		if onPR { // no task can be started on a pull request
 			return []state.Order{{Verb: state.VerbHelp}}
 		}
 		return []state.Order{{Verb: state.VerbPlan}}
@@ -163,7 +162,7 @@ func readOrders(line, tail string, onPR bool) []state.Order {
 	return []state.Order{o}
 }
 
-// joinMessages joins the messages of a comment into the first: a comment says one thing to the agent.
+// joinMessages joins the messages of a comment into the first one, so that a comment has at most one message.
 func joinMessages(orders []state.Order) []state.Order {
 	first := -1
 	kept := orders[:0]
@@ -181,7 +180,7 @@ func joinMessages(orders []state.Order) []state.Order {
 	return kept
 }
 
-// readLine looks the line's command up in the table. With readWrong, Arg is a right example.
+// readLine parses a line with the command that it names. For outOfBounds, Arg is a valid example.
 func readLine(line, tail string, onPR bool) (state.Order, match) {
 	for _, c := range Table() {
 		if onPR && c.Where == OnIssue || !onPR && c.Where == OnPR {
@@ -205,7 +204,7 @@ func readLine(line, tail string, onPR bool) (state.Order, match) {
 	return state.Order{}, noMatch
 }
 
-// cutWord takes a command's word (or words) from the start of a line.
+// cutWord removes a command's name from the start of a line.
 func cutWord(line, word string) (rest string, ok bool) {
 	fields := strings.Fields(word)
 	for i, f := range fields {
@@ -226,8 +225,8 @@ func cutWord(line, word string) (rest string, ok bool) {
 
 var baseWord = regexp.MustCompile("(?i)(?:^|[\\s(,;])base:[ \\t]*`?([A-Za-z0-9][A-Za-z0-9._/+-]*)`?")
 
-// Base returns the branch that a text names with "base: NAME" in plain text, as Parsed.Base is, or the
-// empty string. The name is one that git takes.
+// Base returns the branch of the first "base: NAME" in the plain text of a Markdown text, like Parsed.Base, or "". The name is
+// valid in git.
 func Base(text string) string {
 	text = markdown.Normalize(text)
 	if len(text) > maxBody || !baseWord.MatchString(text) {
@@ -236,7 +235,7 @@ func Base(text string) string {
 	return baseIn(markdown.Parse(text).VisibleText(text))
 }
 
-// baseIn is Base of text that is all visible.
+// baseIn is like [Base] for plain text.
 func baseIn(text string) string {
 	m := baseWord.FindStringSubmatch(text)
 	if m == nil {
@@ -253,7 +252,7 @@ func isWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
 }
 
-// asciiLower lowers A to Z alone: GitHub's names are ASCII, and no other letter may pass for one.
+// asciiLower maps only A to Z to lower case: GitHub's names are ASCII, and no other letter must be equal to one of them.
 func asciiLower(s string) string {
 	b := []byte(s)
 	for i, c := range b {

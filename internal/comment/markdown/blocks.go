@@ -14,23 +14,23 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Limits beyond which a text is not searched for commands: parsing time grows with the square of both.
+// Limits beyond which a text is not parsed: parsing time grows with the square of both.
 const (
 	maxDepth = 60   // nesting depth of quotes on a line
 	maxLinks = 3000 // openings of link destinations
 )
 
-// Document is the structure of a text as far as commands depend on it.
+// Document has the parts of a parsed text in which commands can be written.
 type Document struct {
-	CommandLines []int    // where the words of lines begin that can hold a command, ascending
-	plain        []extent // text that a reader sees as text, lists included; ascending
+	CommandLines []int    // offsets of the first word of each line that can contain a command, ascending
+	plain        []extent // text that readers see as plain text, including lists; ascending
 }
 
 // extent is a half-open range of bytes.
 type extent struct{ from, to int }
 
-// commandParser returns a parser for what GitHub renders. Footnotes are recognized as blocks only: they
-// stay where they are defined.
+// commandParser returns a parser for GitHub's Markdown. It recognizes footnotes only as blocks, which stay where they are
+// defined.
 func commandParser() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(append(parser.DefaultBlockParsers(),
@@ -43,9 +43,9 @@ func commandParser() parser.Parser {
 	)
 }
 
-// Parse finds the lines of a text that can hold a command: lines of paragraphs (and of headings
-// that are underlined) at the top level of the document, in no element of HTML, whose first word is in
-// no emphasis, link, image, code or formula. Line ends have to be "\n".
+// Parse finds the lines of a text that can contain a command: lines of paragraphs and underlined headings at the top level
+// of the document, outside of HTML elements, whose first word is not part of emphasis, a link, an image, code or a
+// formula. Lines have to end with "\n", as [Normalize] makes them.
 func Parse(body string) Document {
 	if TooComplex(body) {
 		return Document{}
@@ -55,8 +55,8 @@ func Parse(body string) Document {
 	return r.Document
 }
 
-// TooComplex reports whether a text is too deeply nested or holds too many links to be parsed in bounded
-// time, or holds characters that parsers of Markdown disagree about.
+// TooComplex reports whether a text is nested too deeply or has too many links to be parsed in bounded time, or has
+// characters that Markdown parsers treat differently.
 func TooComplex(body string) bool {
 	if strings.ContainsAny(body, "\v\f") || strings.Count(body, "](") > maxLinks {
 		return true
@@ -69,7 +69,7 @@ func TooComplex(body string) bool {
 	return false
 }
 
-// quoteDepth counts the quote markers among the markers at the start of a line.
+// quoteDepth returns the number of quote markers at the start of a line.
 func quoteDepth(line string) int {
 	markers := line[:len(line)-len(strings.TrimLeft(line, " \t>-*+"))]
 	return strings.Count(markers, ">")
@@ -89,26 +89,26 @@ func extents(re *regexp.Regexp, s string, offset int) []extent {
 	return list
 }
 
-// blockReader walks over a document in the order in which GitHub shows it.
+// blockReader visits the blocks of a document in the order in which GitHub shows them.
 type blockReader struct {
 	Document
 	src      []byte
 	html     openElements
-	displays []extent // formulas on lines of their own
-	formulas []extent // those in the present block
+	displays []extent // formulas on separate lines
+	formulas []extent // formulas within the current block
 }
 
-// place says what text counts as where it stands.
+// place classifies text by the blocks around it.
 type place int
 
 const (
-	placeTop    place = iota // its lines can hold commands
+	placeTop    place = iota // its lines can contain commands
 	placeNested              // it is text by the comment's author
 	placeOther               // it is quoted, in a table or the like
 )
 
-// children reads the blocks of a container. Elements of HTML that a block of Markdown opens have to be
-// closed in the same block, because the end of the block does not close all of them.
+// children reads the blocks of a container. HTML elements that a Markdown block opens have to be closed in the same block,
+// because the end of the block does not close all of them.
 func (r *blockReader) children(container ast.Node, at place) {
 	for n := container.FirstChild(); n != nil; n = n.NextSibling() {
 		if n, ok := n.(*ast.HTMLBlock); ok {
@@ -135,7 +135,7 @@ func (r *blockReader) block(n ast.Node, at place) {
 		r.children(n, max(at, placeNested))
 	case *extast.Footnote:
 		if strings.ContainsAny(string(n.Ref), " \t[]\\") {
-			r.html.broken = true // on GitHub this is no footnote but text
+			r.html.broken = true // on GitHub this is text, not a footnote
 		}
 		r.children(n, placeOther)
 	case *extast.TableCell:
@@ -155,7 +155,7 @@ func (r *blockReader) formulasIn(n ast.Node) []extent {
 	return extents(formula, string(r.src[from:to]), from)
 }
 
-// lineStarts returns where the words of a block's lines begin. A heading that begins with # has none.
+// lineStarts returns the offsets of the first words of a block's lines. A heading that begins with # has none.
 func (r *blockReader) lineStarts(n ast.Node) []int {
 	var starts []int
 	for i := range n.Lines().Len() {
@@ -170,7 +170,7 @@ func (r *blockReader) lineStarts(n ast.Node) []int {
 	return starts
 }
 
-// margin reports whether nothing but spaces stands before at on its line.
+// margin reports whether there are only spaces before the offset on its line.
 func margin(src []byte, at int) bool {
 	for i := at - 1; i >= 0 && src[i] != '\n'; i-- {
 		if src[i] != ' ' && src[i] != '\t' {
@@ -180,20 +180,20 @@ func margin(src []byte, at int) bool {
 	return true
 }
 
-// inline reads what a block shows. Lines count if they begin in text that is the block's own. said is
-// false for text that does not count at all, such as what is struck through.
-func (r *blockReader) inline(parent ast.Node, starts []int, said bool) {
+// inline reads the content of a block. A line counts if it begins in plain text of the block itself. plain is false for
+// text that never counts, such as struck-through text.
+func (r *blockReader) inline(parent ast.Node, starts []int, plain bool) {
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
 		switch n := n.(type) {
 		case *ast.Text:
 			at := n.Segment.Start
-			if said && r.html.none() && !within(r.displays, at) && !within(r.formulas, at) {
+			if plain && r.html.none() && !within(r.displays, at) && !within(r.formulas, at) {
 				r.text(extent{n.Segment.Start, n.Segment.Stop}, starts)
 			}
 		case *ast.RawHTML:
 			r.html.readInline(string(n.Segments.Value(r.src)))
 		case *ast.Emphasis:
-			r.inline(n, nil, said)
+			r.inline(n, nil, plain)
 		case *ast.CodeSpan:
 		default: // links, images, struck-through text
 			r.inline(n, nil, false)
@@ -201,13 +201,13 @@ func (r *blockReader) inline(parent ast.Node, starts []int, said bool) {
 	}
 }
 
-// within reports whether one of the ranges, which are in order and apart, begins before at and ends after it.
+// within reports whether one of the sorted, disjoint ranges begins before the offset and ends after it.
 func within(list []extent, at int) bool {
 	i, _ := slices.BinarySearchFunc(list, at, func(e extent, at int) int { return cmp.Compare(e.to, at+1) })
 	return i < len(list) && list[i].from < at
 }
 
-// text notes text that is said, and the lines that begin in it.
+// text records plain text and the lines that begin in it.
 func (r *blockReader) text(e extent, starts []int) {
 	r.plain = append(r.plain, e)
 	at, _ := slices.BinarySearch(starts, e.from)
@@ -216,7 +216,7 @@ func (r *blockReader) text(e extent, starts []int) {
 	}
 }
 
-// VisibleText returns the text with everything but plain text as spaces.
+// VisibleText returns the text with spaces in place of everything that is not plain text.
 func (b Document) VisibleText(body string) string {
 	out := []byte(body)
 	at := 0

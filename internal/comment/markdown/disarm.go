@@ -5,8 +5,7 @@ import (
 	"unicode"
 )
 
-// disarm rewrites a text outside its code so that every sign that could do more than be read is
-// shown instead. See Embed for what that is.
+// disarm escapes everything outside of code that has an effect on GitHub; see [Embed].
 func disarm(s string) string {
 	src := []byte(s)
 	d := disarmer{src: s}
@@ -21,7 +20,7 @@ func disarm(s string) string {
 	return strings.TrimLeft(strings.TrimRight(d.out.String(), " \t\n"), "\n")
 }
 
-// disarmer walks over a text once.
+// disarmer rewrites a text in one pass.
 type disarmer struct {
 	src string
 	at  int
@@ -39,7 +38,7 @@ func (d *disarmer) write(s string) {
 	}
 }
 
-// span writes text as code, apart from other ticks.
+// span writes text as a code span, separated from other backticks.
 func (d *disarmer) span(s string) {
 	if d.tail == '`' {
 		d.write(" ")
@@ -47,7 +46,7 @@ func (d *disarmer) span(s string) {
 	d.write("`" + s + "`")
 }
 
-// code copies code as it is, up to a position.
+// code copies code unchanged, up to an offset.
 func (d *disarmer) code(to int) {
 	if d.tail == '`' {
 		d.write(" ")
@@ -56,7 +55,7 @@ func (d *disarmer) code(to int) {
 	d.at = to
 }
 
-// plain rewrites text up to a position.
+// plain rewrites text up to an offset.
 func (d *disarmer) plain(to int) {
 	for d.at < to {
 		if d.at == 0 || d.src[d.at-1] == '\n' {
@@ -68,7 +67,7 @@ func (d *disarmer) plain(to int) {
 	}
 }
 
-// lineStart handles what means something only at the start of a line: headings.
+// lineStart rewrites headings, which exist only at the start of a line.
 func (d *disarmer) lineStart(to int) {
 	line, _, _ := strings.Cut(d.src[d.at:to], "\n")
 	if m := atxHeading.FindStringSubmatch(line); m != nil {
@@ -89,7 +88,7 @@ func (d *disarmer) lineStart(to int) {
 	d.at += m[2]
 }
 
-// step rewrites what is at the position.
+// step rewrites the text at the current offset.
 func (d *disarmer) step(to int) {
 	rest := d.src[d.at:to]
 	switch c := rest[0]; c {
@@ -134,13 +133,13 @@ func (d *disarmer) step(to int) {
 	}
 }
 
-// swap writes s for the next n bytes.
+// swap writes s in place of the next n bytes.
 func (d *disarmer) swap(n int, s string) {
 	d.write(s)
 	d.at += n
 }
 
-// escape handles a backslash and what it escapes.
+// escape handles a backslash and the character that it escapes.
 func (d *disarmer) escape(rest string) {
 	switch {
 	case len(rest) == 1:
@@ -154,7 +153,7 @@ func (d *disarmer) escape(rest string) {
 	}
 }
 
-// bracket handles links, images and boxes. rest begins with the bracket or the image's sign.
+// bracket handles links, images and check boxes. rest begins with the bracket or the exclamation mark of an image.
 func (d *disarmer) bracket(rest string) {
 	if m := plainLink.FindStringSubmatch(rest); m != nil {
 		// The words are read again, so that nothing hides in them; the address follows in brackets.
@@ -171,7 +170,7 @@ func (d *disarmer) bracket(rest string) {
 	}
 }
 
-// relink writes a link as its words and its address.
+// relink writes a link as its text and its address.
 func (d *disarmer) relink(m []string) {
 	lead := d.lead + d.src[max(0, d.at-closingReach):d.at]
 	inner := disarmer{src: strings.TrimSpace(m[1]), tail: d.tail, lead: lead}
@@ -191,8 +190,8 @@ func (d *disarmer) relink(m []string) {
 	d.write(address.out.String() + ")")
 }
 
-// mention writes a name as code if GitHub could take it for a person's. rest begins with the sign,
-// which is read already; the position is behind it.
+// mention writes a name as code if GitHub could read it as a mention. rest begins with the at sign, which has been read
+// already.
 func (d *disarmer) mention(rest string) {
 	name := handle.FindString(rest)
 	switch {
@@ -210,19 +209,18 @@ func (d *disarmer) mention(rest string) {
 	}
 }
 
-// gap keeps a span that was written apart from ticks that follow.
+// gap separates a span from backticks that follow it.
 func (d *disarmer) gap(to int) {
 	if d.at < to && d.src[d.at] == '`' {
 		d.write(" ")
 	}
 }
 
-// closingReach is how far before a reference a closing word is looked for, in bytes. What is farther away is
-// found by dangers.
+// closingReach is the distance before a reference in which a closing keyword is recognized, in bytes. [Danger] finds those
+// that are farther away.
 const closingReach = 64
 
-// afterClosingWord reports whether the words before would make GitHub close an issue, whatever spaces, marks and
-// signs of Markdown stand in between.
+// afterClosingWord reports whether a closing keyword precedes, possibly with spaces, punctuation and Markdown between.
 func (d *disarmer) afterClosingWord() bool {
 	before := d.src[max(0, d.at-closingReach):d.at]
 	if d.at < closingReach {

@@ -9,34 +9,32 @@ import (
 	"golang.org/x/net/html"
 )
 
-// openElements tracks which elements of HTML are open in a comment, so that text within them is not
-// taken for plain text. It errs on the side of "open": tags that do not nest as they should leave it
-// broken for the rest of the comment.
+// openElements tracks the open HTML elements of a comment, so that text within them does not count as plain text. Tags
+// that are not nested correctly make the rest of the comment count as within an element.
 type openElements struct {
 	names  []string
-	floor  int // elements below were opened outside of the present block
+	floor  int // elements below it were opened outside of the current block
 	broken bool
 }
 
 // none reports whether no element is open.
 func (o *openElements) none() bool { return len(o.names) == 0 && !o.broken }
 
-// enter begins a block of Markdown, in which no element from outside can end; leave takes what enter
-// returned.
+// enter begins a Markdown block, which cannot close elements from outside of it. Pass its result to leave.
 func (o *openElements) enter() int {
 	before := o.floor
 	o.floor = len(o.names)
 	return before
 }
 
-// leave ends a block of Markdown, in which no element may be left open.
+// leave ends a Markdown block, which must not leave elements open.
 func (o *openElements) leave(before int) {
 	o.broken = o.broken || len(o.names) != o.floor
 	o.floor = before
 }
 
-// readInline reads one tag, comment or the like within a line. Versions of CommonMark disagree about
-// which comments are comments, so that none may hold what would be a tag otherwise.
+// readInline reads a tag, comment or declaration within a line. Versions of CommonMark differ in which texts are comments,
+// so a comment must not contain a possible tag.
 func (o *openElements) readInline(raw string) {
 	if strings.HasPrefix(raw, "<!--") && strings.Contains(raw[1:], "<") {
 		o.broken = true
@@ -51,7 +49,7 @@ func (o *openElements) read(raw string) {
 		kind := z.Next()
 		token := string(z.Raw())
 		if kind == html.ErrorToken {
-			o.broken = o.broken || at < len(raw) // the rest is within a tag that does not end
+			o.broken = o.broken || at < len(raw) // the rest is an unterminated tag
 			return
 		}
 		at += len(token)
@@ -75,14 +73,14 @@ func tagName(z *html.Tokenizer) string {
 func (o *openElements) start(name, token string) {
 	switch elementKinds()[name] {
 	case elementShownAsText:
-		o.broken = o.broken || strings.Contains(token[1:], "<") // which may be a tag then
+		o.broken = o.broken || strings.Contains(token[1:], "<") // it may be a tag
 	case elementPlain, elementImplied:
 		o.names = append(o.names, name)
 	}
 }
 
-// end closes the innermost element if it has that name, and the elements within whose end tags may be
-// left out. Where nothing is open an end tag means nothing.
+// end closes the innermost element of this name, and the elements within it whose end tags are optional. Without open
+// elements, an end tag has no effect.
 func (o *openElements) end(name, token string) {
 	kinds := elementKinds()
 	switch kinds[name] {
@@ -105,18 +103,18 @@ func (o *openElements) end(name, token string) {
 	}
 }
 
-// elementKind says how an element's tags are read.
+// elementKind classifies elements by the effect of their tags.
 type elementKind int
 
 const (
-	elementUnknown     elementKind = iota // no element of HTML: GitHub drops the tags and shows what is between them
+	elementUnknown     elementKind = iota // not an HTML element: GitHub drops the tags and shows their content
 	elementPlain                          // open from its start tag to its end tag
-	elementImplied                        // as elementPlain, but the end of the element around it ends it
+	elementImplied                        // like elementPlain, but the end of the surrounding element closes it
 	elementShownAsText                    // GitHub shows the tag itself
 )
 
-// elementKinds returns how the elements of HTML are read. The map is made once. Void elements, and p, which holds no other
-// blocks, are left out: they enclose nothing that follows.
+// elementKinds returns the kinds of HTML elements by name. The map is made once. It omits void elements and p, which
+// cannot contain later blocks.
 var elementKinds = sync.OnceValue(func() map[string]elementKind {
 	kinds := map[string]elementKind{}
 	for kind, names := range map[elementKind]string{

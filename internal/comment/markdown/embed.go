@@ -26,11 +26,11 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Embed makes untrusted Markdown safe to stand among our own words: whatever it holds, it ends where
-// it ends, and it can do nothing but be read. HTML is shown as text, boxes cannot be ticked, names
-// of people are code and so notify nobody, links show where they go, images are links, headings are
-// two levels deeper, issue numbers after a closing word are code. Text that still looks dangerous to
-// a Markdown parser afterwards is shown verbatim in a code block. The result has no trailing space.
+// Embed makes untrusted Markdown safe to be part of a comment: it cannot affect the text after it, and it can only be
+// read. HTML is shown as text, boxes cannot be ticked, mentions become code and notify nobody, links show their
+// addresses, images become links, headings are two levels deeper, and issue numbers after a closing keyword become code.
+// Text that a Markdown parser still finds dangerous is shown verbatim in a code block. The result has no trailing
+// space.
 func Embed(s string) string {
 	s = Clean(s)
 	if s == "" {
@@ -46,7 +46,7 @@ func Embed(s string) string {
 	return safe
 }
 
-// Clean makes line ends and spaces alike and takes away what is invisible.
+// Clean normalizes line ends and spaces, and removes invisible characters.
 func Clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -62,7 +62,7 @@ func Clean(s string) string {
 	return strings.Trim(strings.TrimRight(s, " \t\n"), "\n")
 }
 
-// CodeBlock shows text as it is, in a fence that is longer than any within.
+// CodeBlock returns text verbatim in a fenced block, whose fence is longer than any in the text.
 func CodeBlock(s string) string {
 	fence := strings.Repeat("`", max(3, longestRun(s, '`')+1))
 	return fence + "text\n" + breakMarkers(strings.TrimRight(Normalize(s), "\n")) + "\n" + fence
@@ -95,10 +95,10 @@ var (
 	detailsTag = regexp.MustCompile(`(?i)^</?(?:details|summary|br|p|b|i|em|strong|sub|sup|kbd)[ \t]*/?>`)
 )
 
-// breakMarkers spoils what would read as a hidden marker of ours, even in code.
+// breakMarkers changes texts that look like errand's hidden markers, even in code.
 func breakMarkers(s string) string { return ourMarker.ReplaceAllString(s, "<! --$1") }
 
-// untrustedParser reads text as it is after HTML was disarmed: no HTML, no links. It is made once.
+// untrustedParser parses text whose HTML was disarmed: it knows no HTML and no links. It is made once.
 var untrustedParser = sync.OnceValue(func() parser.Parser {
 	md := goldmark.New(goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(
@@ -117,12 +117,12 @@ var untrustedParser = sync.OnceValue(func() parser.Parser {
 	return md.Parser()
 })
 
-// gitHubParser reads text as GitHub does. It is made once.
+// gitHubParser parses text as GitHub does. It is made once.
 var gitHubParser = sync.OnceValue(func() parser.Parser {
 	return goldmark.New(goldmark.WithExtensions(extension.Table, extension.TaskList)).Parser()
 })
 
-// codeRanges finds the code in a text: spans with their ticks, blocks with their fences.
+// codeRanges returns the code in a text: spans with their backticks, blocks with their fences.
 func codeRanges(src []byte) []extent {
 	var list []extent
 	_ = ast.Walk(untrustedParser().Parse(text.NewReader(src)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -146,7 +146,7 @@ func codeRanges(src []byte) []extent {
 	return list
 }
 
-// spanExtent is a code span with the ticks around it.
+// spanExtent returns the range of a code span with its backticks.
 func spanExtent(n *ast.CodeSpan, src []byte) extent {
 	first, ok1 := n.FirstChild().(*ast.Text)
 	last, ok2 := n.LastChild().(*ast.Text)
@@ -169,7 +169,7 @@ func spanExtent(n *ast.CodeSpan, src []byte) extent {
 	return e
 }
 
-// fenceExtent is a fenced block from the opening line to the closing one, if there is one.
+// fenceExtent returns the range of a fenced block, from its opening line to its closing one, if any.
 func fenceExtent(n *ast.FencedCodeBlock, src []byte) extent {
 	at := n.Pos()
 	if n.Info != nil {
@@ -196,7 +196,7 @@ func lineStart(src []byte, at int) int {
 	return at
 }
 
-// lineEnd is behind the newline that ends the line of at.
+// lineEnd returns the offset after the line's newline.
 func lineEnd(src []byte, at int) int {
 	for at < len(src) && src[at] != '\n' {
 		at++
@@ -204,7 +204,7 @@ func lineEnd(src []byte, at int) int {
 	return min(at+1, len(src))
 }
 
-// closeFences adds the fence that an unfinished code block lacks.
+// closeFences closes an unterminated code block.
 func closeFences(s string) string {
 	const probe = "\n\nprobe\n"
 	for _, end := range []string{"", "\n```", "\n~~~", "\n````", "\n~~~~", "\n``````"} {
@@ -215,22 +215,21 @@ func closeFences(s string) string {
 	return s
 }
 
-// endsPlain reports whether the paragraph at the position is one of its own at the top level.
+// endsPlain reports whether the last block is a paragraph at the top level that begins at this offset.
 func endsPlain(s string, at int) bool {
 	doc := untrustedParser().Parse(text.NewReader([]byte(s)))
 	last, ok := doc.LastChild().(*ast.Paragraph)
 	return ok && last.Lines().Len() == 1 && last.Lines().At(0).Start == at
 }
 
-// Danger looks at finished text as GitHub would and names what must not be there; it is empty for
-// text that is safe.
+// Danger parses finished text as GitHub does and returns the kind of dangerous content, or "" if the text is safe.
 func Danger(s string) string {
 	const probe = "\n\nprobe\n"
 	if !endsPlain(s+probe, len(s)+2) {
-		return "it does not end"
+		return "an open block"
 	}
 	if ourMarker.MatchString(s) {
-		return "a marker of ours"
+		return "a marker of errand"
 	}
 	src := []byte(s)
 	doc := gitHubParser().Parse(text.NewReader(src))
@@ -246,7 +245,7 @@ func Danger(s string) string {
 			return ast.WalkSkipChildren, nil
 		default:
 			if n.Type() != ast.TypeInline {
-				found = cmp.Or(acts(n, src), found)
+				found = cmp.Or(sideEffect(n, src), found)
 			}
 		}
 		return ast.WalkContinue, nil
@@ -259,20 +258,20 @@ var (
 	anyClosing = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9])(?:close[sd]?|fix(?:es|ed)?|resolve[sd]?)[^\pL\pN#\x00]+(?:(?:[\w.-]+/[\w.-]+)?#|gh-|https?://[^\s\x00]+/(?:issues|pull)/)\d`)
 )
 
-// acts names what the text that a block shows, code apart, would make GitHub do: notify somebody or close an issue.
-// It is empty for text that does nothing.
-func acts(block ast.Node, src []byte) string {
+// sideEffect returns the effect of a block's text on GitHub: a mention or a closing keyword. It is empty for text without
+// effects; code has none.
+func sideEffect(block ast.Node, src []byte) string {
 	text := shownText(block, src)
 	switch {
 	case anyMention.MatchString(text):
 		return "a mention"
 	case anyClosing.MatchString(text):
-		return "a closing word"
+		return "a closing keyword"
 	}
 	return ""
 }
 
-// shownText is the text of a block without the blocks in it, and with a zero byte for each piece of code.
+// shownText returns the text of a block without nested blocks, and with a zero byte in place of code.
 func shownText(block ast.Node, src []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(block, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -299,8 +298,8 @@ func shownText(block ast.Node, src []byte) string {
 	return b.String()
 }
 
-// Cut cuts text to a number of characters at a line's end where it can, and reports how many are
-// left out.
+// Cut truncates text to a number of characters, at the end of a line if possible, and returns the number of characters
+// that it removed.
 func Cut(s string, limit int) (string, int) {
 	n := utf8.RuneCountInString(s)
 	if n <= limit {

@@ -5,14 +5,14 @@ import (
 	"unicode"
 )
 
-// Normalize makes line ends alike and the text valid.
+// Normalize returns the text as valid UTF-8 with "\n" at the end of lines.
 func Normalize(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	s = strings.ReplaceAll(s, "\r", "\n")
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// TrimLines removes the space around a text and at the ends of its lines.
+// TrimLines removes space around a text and at the ends of its lines.
 func TrimLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {

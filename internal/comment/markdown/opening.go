@@ -7,8 +7,8 @@ var (
 	numbering = regexp.MustCompile(`^(\d{1,9})([.)])(?:[ \t]|$)`)
 )
 
-// escapeBlockStart escapes what would open a block, such as a fence, a heading, a quote or an item, if the line
-// stands at the beginning of a paragraph or of an item of ours.
+// escapeBlockStart escapes the beginning of a line that would open a block, such as a fence, a heading, a quote or a list
+// item, at the beginning of a paragraph or list item.
 func escapeBlockStart(line string) string {
 	if blockMark.MatchString(line) {
 		return `\` + line

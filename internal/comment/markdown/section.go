@@ -2,8 +2,8 @@ package markdown
 
 import "strings"
 
-// Section returns what stands in a Markdown text under the first heading that contains the words, up
-// to the next heading of the same or a higher level. It is empty if there is none.
+// Section returns the text below the first heading that contains the words, up to the next heading of the same or a higher
+// level. It is empty if there is no such heading.
 func Section(text, words string) string {
 	var out []string
 	level, fenced := 0, false

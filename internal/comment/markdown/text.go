@@ -8,8 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/words"
 )
 
-// Line makes untrusted text safe within a line of ours, cut to a number of characters. It never
-// holds a line break.
+// Line makes untrusted text safe within a line, truncated to a number of characters. The result has no line breaks.
 func Line(s string, limit int) string {
 	s = strings.Join(strings.Fields(Clean(s)), " ")
 	if cut, more := Cut(s, limit); more > 0 {
@@ -26,7 +25,7 @@ func Line(s string, limit int) string {
 	return escapeBlockStart(safe)
 }
 
-// Sentence makes untrusted text one safe sentence with a full stop.
+// Sentence makes untrusted text a safe sentence that ends with a full stop.
 func Sentence(s string) string {
 	s = Line(s, 400)
 	if s == "" || strings.HasSuffix(s, ".") || strings.HasSuffix(s, "!") || strings.HasSuffix(s, "?") {
@@ -43,7 +42,7 @@ func Capitalize(s string) string {
 	return s
 }
 
-// Code shows a word as code; ticks in it are left out.
+// Code returns a text as a code span, without backticks.
 func Code(s string) string {
 	s = strings.Join(strings.Fields(strings.ReplaceAll(Clean(s), "`", "")), " ")
 	if s == "" {
@@ -55,7 +54,7 @@ func Code(s string) string {
 	return "`" + breakMarkers(s) + "`"
 }
 
-// CodeList shows a list of words as code, at most limit of them.
+// CodeList returns up to limit texts as code spans.
 func CodeList(list []string, limit int) string {
 	var out []string
 	for i, s := range list {
@@ -70,12 +69,12 @@ func CodeList(list []string, limit int) string {
 	return strings.Join(out, ", ")
 }
 
-// Cell makes a line of ours fit into a table.
+// Cell escapes a line for a table.
 func Cell(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, `\|`, "|"), "|", `\|`)
 }
 
-// ShortHash shows a commit or plan hash shortly, as code.
+// ShortHash returns the first digits of a commit's or plan's hash as a code span.
 func ShortHash(h string) string {
 	if len(h) > 8 {
 		h = h[:8]
@@ -83,7 +82,7 @@ func ShortHash(h string) string {
 	return Code(h)
 }
 
-// Link shows words that lead somewhere, or the words alone.
+// Link returns a link with the words, or the words alone if the address is empty or unsafe.
 func Link(words, url string) string {
 	if url == "" || strings.ContainsAny(url, " ()<>\n") {
 		return words
@@ -91,7 +90,7 @@ func Link(words, url string) string {
 	return "[" + words + "](" + url + ")"
 }
 
-// Quote makes every line a quoted one.
+// Quote returns the text as a block quote.
 func Quote(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {
@@ -100,13 +99,12 @@ func Quote(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Fold hides a text behind a line.
+// Fold returns a text as collapsed details with a title.
 func Fold(title, body string) string {
 	return "<details><summary>" + title + "</summary>\n\n" + body + "\n\n</details>"
 }
 
-// EmbedFolded shows untrusted text, cut to the budget, behind a line if it is longer than so many
-// characters.
+// EmbedFolded embeds untrusted text, truncated to the budget, and folds it if it has more than long characters.
 func EmbedFolded(title, s string, long, budget int, more string) string {
 	text := EmbedTruncated(s, budget, more)
 	if utf8.RuneCountInString(text) > long {
@@ -115,7 +113,7 @@ func EmbedFolded(title, s string, long, budget int, more string) string {
 	return text
 }
 
-// EmbedTruncated shows untrusted text, cut to the budget with a note of how much is missing.
+// EmbedTruncated embeds untrusted text, truncated to the budget with a note about the rest. more names the place of the whole text.
 func EmbedTruncated(s string, budget int, more string) string {
 	cut, missing := Cut(s, budget)
 	text := Embed(cut)
@@ -125,7 +123,7 @@ func EmbedTruncated(s string, budget int, more string) string {
 	return text
 }
 
-// BulletList writes safe lines as bullet points, at most limit of them.
+// BulletList returns up to limit untrusted lines as a list.
 func BulletList(items []string, limit int) string {
 	var b strings.Builder
 	for i, s := range items {
@@ -138,7 +136,7 @@ func BulletList(items []string, limit int) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// Paragraphs joins what is not empty with blank lines.
+// Paragraphs joins non-empty texts with blank lines.
 func Paragraphs(parts ...string) string {
 	var kept []string
 	for _, s := range parts {
@@ -149,7 +147,7 @@ func Paragraphs(parts ...string) string {
 	return strings.Join(kept, "\n\n")
 }
 
-// CutWithNote cuts text and says so.
+// CutWithNote truncates text and adds the number of removed characters.
 func CutWithNote(s string, limit int) string {
 	cut, more := Cut(s, limit)
 	if more > 0 {
