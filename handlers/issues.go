@@ -55,7 +55,7 @@ func (m *Mapper) issueAction(ctx context.Context, e *github.IssuesEvent, ev stat
 	case "closed":
 		return m.closed(ctx, ev)
 	case "deleted", "transferred":
-		ev.Kind, ev.Detail = state.EventIssueGone, "it was "+e.GetAction()
+		ev.Kind, ev.Lost = state.EventIssueGone, "it was "+e.GetAction()
 	case "locked":
 		ev.Kind = state.EventLocked
 	case "unlocked":

@@ -110,7 +110,7 @@ func (m *Mapper) checks(ctx context.Context, r *github.Repository, sha, conclusi
 	if word == "" {
 		word = "failure"
 	}
-	return []state.Event{{Kind: state.EventChecksChanged, Task: open[0].Key, Detail: word}}, "", nil
+	return []state.Event{{Kind: state.EventChecksChanged, Task: open[0].Key, JobReport: state.JobReport{Checks: word}}}, "", nil
 }
 
 // repository maps a rename or a transfer: tasks are keyed by id and go on.
@@ -132,7 +132,7 @@ func (m *Mapper) repository(ctx context.Context, payload []byte) ([]state.Event,
 	}
 	ev := state.Event{Kind: kind, Repo: repoOf(e.Repo), Installation: e.Installation.GetID()}
 	if kind == state.EventGone {
-		ev.Detail = "the repository was deleted"
+		ev.Lost = "the repository was deleted"
 	}
 	return m.eachOf(ctx, e.Repo.GetID(), ev)
 }
@@ -152,9 +152,9 @@ func (m *Mapper) installation(ctx context.Context, payload []byte) ([]state.Even
 	id, ev := e.Installation.GetID(), state.Event{}
 	switch a := e.GetAction(); a {
 	case "deleted":
-		ev.Kind, ev.Detail = state.EventGone, "the App was uninstalled"
+		ev.Kind, ev.Lost = state.EventGone, "the App was uninstalled"
 	case "suspend":
-		ev.Kind, ev.Detail = state.EventGone, "the App was suspended"
+		ev.Kind, ev.Lost = state.EventGone, "the App was suspended"
 	case "created":
 		return m.back(ctx, id, e.Repositories)
 	case "new_permissions_accepted":
@@ -218,7 +218,7 @@ func (m *Mapper) installationRepositories(ctx context.Context, payload []byte) (
 	}
 	var events []state.Event
 	for _, r := range e.RepositoriesRemoved {
-		more, _, err := m.eachOf(ctx, r.GetID(), state.Event{Kind: state.EventGone, Detail: "the repository was taken from the App"})
+		more, _, err := m.eachOf(ctx, r.GetID(), state.Event{Kind: state.EventGone, Lost: "the repository was taken from the App"})
 		if err != nil {
 			return nil, "", err
 		}

@@ -153,7 +153,7 @@ func line(e state.Event) string {
 	if e.By.Bot {
 		add("(bot)")
 	}
-	for _, pair := range [][2]string{{"via", e.Via}, {"base", e.Base}, {"head", e.Head}, {"says", e.Detail}} {
+	for _, pair := range [][2]string{{"via", e.Via}, {"base", e.Base}, {"head", e.Head}, {"says", e.Lost + e.Checks}} {
 		if pair[1] != "" {
 			add("%s %s", pair[0], pair[1])
 		}

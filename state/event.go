@@ -12,7 +12,7 @@ const (
 	EventCommented     EventKind = "commented"      // on the issue or the pull request: By, Comment, Orders
 	EventIssueEdited   EventKind = "issue_edited"   // By, Issue
 	EventIssueClosed   EventKind = "issue_closed"   // By
-	EventIssueGone     EventKind = "issue_gone"     // deleted or transferred away: Detail
+	EventIssueGone     EventKind = "issue_gone"     // deleted or transferred away: Lost
 	EventPlanEdited    EventKind = "plan_edited"    // somebody edited a plan comment: By, Comment, Ticked
 	EventPlanDeleted   EventKind = "plan_deleted"   // somebody deleted a comment, of ours or of others: By, Comment
 	EventThumb         EventKind = "thumb"          // the poll saw a 👍: By, Candidate or Comment
@@ -21,7 +21,7 @@ const (
 	EventPushed        EventKind = "pushed"         // somebody pushed to the task's branch: By, Head
 	EventChecksChanged EventKind = "checks_changed" // of the pull request's head; a hint to read them
 	EventPoked         EventKind = "poked"          // a thing that the task waits for may have changed
-	EventGone          EventKind = "gone"           // the App was uninstalled, suspended or lost the repository: Detail
+	EventGone          EventKind = "gone"           // the App was uninstalled, suspended or lost the repository: Lost
 	EventBack          EventKind = "back"           // the App has access again: Installation, perhaps Repo
 	EventRenamed       EventKind = "renamed"        // Repo is what it is called now, Installation what reaches it
 	EventLocked        EventKind = "locked"         // the issue's conversation was locked
@@ -45,8 +45,8 @@ const (
 	EventPosted     EventKind = "posted"      // Posted, Post
 	EventStatusSent EventKind = "status_sent" // Status
 	EventApproved   EventKind = "approved"    // Candidate, checked
-	EventNoApproval EventKind = "no_approval" // Candidate, Detail says why not
-	EventStale      EventKind = "stale"       // plan Hash can never be approved again, Detail says why
+	EventNoApproval EventKind = "no_approval" // Candidate, Rejection
+	EventStale      EventKind = "stale"       // Stale: a plan can never be approved again
 	EventCollected  EventKind = "collected"   // Work, or Refusals, or neither: no changes
 	EventShown      EventKind = "shown"       // Plan: the diff of the changeset Run, for people
 	EventCommitted  EventKind = "committed"   // Work with Head
@@ -58,85 +58,134 @@ const (
 	EventGathered   EventKind = "gathered"    // Feedback of a round
 	EventSaved      EventKind = "saved"       // Saved: the work of a stopped run
 	EventCreated    EventKind = "created"     // Created: a proposed issue is on GitHub now
-	EventChecksRead EventKind = "checks_read" // Detail: none, pending, success, failure
-	EventReleased   EventKind = "released"    // the VM is gone: Detail says why
-	EventSlept      EventKind = "slept"       // VM's work is put away: Asleep; or nothing could be: Detail, Via why the VM goes, perhaps Saved
-	EventWoken      EventKind = "woken"       // Launch.VM has what was put away again, for the step Detail
-	EventDue        EventKind = "due"         // a delayed job's time has come: Detail
+	EventChecksRead EventKind = "checks_read" // Checks
+	EventReleased   EventKind = "released"    // Released: the VM is gone
+	EventSlept      EventKind = "slept"       // Slept, perhaps Saved
+	EventWoken      EventKind = "woken"       // Launch.VM has the sleeping work again, for the step WokenFor
+	EventDue        EventKind = "due"         // Due: a delayed job's time has come
 	EventStepFailed EventKind = "step_failed" // Failure: a job gave up
 )
 
-// Event is a fact that may move a task. Kind says which of the other fields are set.
+// Event is a fact that may move a task. Kind determines which of the other fields are set.
+//
+// Events of people's actions are stored while a job reads the person's permission; reports of runs and jobs never are.
 type Event struct {
 	Kind EventKind `json:"kind"`
 	Task TaskKey   `json:"task"`
 	// ID names the outside fact ("comment:123"), so that it counts once however often it is
-	// reported. Empty where repeating does no harm.
+	// reported. It is empty where repetition does no harm.
 	ID string `json:"id,omitempty"`
-	// At is when it happened, as the outside says; Apply sets Now.
-	At  time.Time `json:"at,omitzero"`
-	Now time.Time `json:"now,omitzero"`
+	// At is when it happened, as the outside reports; Apply sets Now.
+	At       time.Time `json:"at,omitzero"`
+	Now      time.Time `json:"now,omitzero"`
+	Delivery string    `json:"delivery,omitempty"`
+	// Run is the run that the event is about. Events of runs that are not active any more have no effect.
+	Run string `json:"run,omitempty"`
 
 	By         Person     `json:"by,omitzero"`
 	Permission Permission `json:"permission,omitempty"` // of By; set by the job vet
-	Vetted     *Vetted    `json:"vetted,omitempty"`     // what that was read from; passed on to jobs
-	Delivery   string     `json:"delivery,omitempty"`
+	Vetted     *Vetted    `json:"vetted,omitempty"`     // the source of Permission; passed on to jobs
 
 	Repo         *Repo  `json:"repo,omitempty"`
 	Installation int64  `json:"installation,omitempty"`
 	Issue        *Issue `json:"issue,omitempty"`
 	Via          string `json:"via,omitempty"`
 	Base         string `json:"base,omitempty"`
+	Lost         string `json:"lost,omitempty"` // EventGone, EventIssueGone: how it became unreachable, a clause for people
 
 	Comment   *Comment   `json:"comment,omitempty"`
 	Orders    []Order    `json:"orders,omitempty"`
 	Left      []string   `json:"left,omitempty"`       // further commands of the comment, as written, which are not carried out
-	More      int        `json:"more,omitempty"`       // how many there are besides
-	Ticked    bool       `json:"ticked,omitempty"`     // the only change is the approval box, now ticked; of EventPosted: a box is ticked in what was found
+	More      int        `json:"more,omitempty"`       // the number of commands beyond Left
+	Ticked    bool       `json:"ticked,omitempty"`     // the only change is the approval box, now ticked; of EventPosted: a box is ticked in the comment that was found
 	OnlyBoxes bool       `json:"only_boxes,omitempty"` // nothing but boxes changed
 	Review    *Review    `json:"review,omitempty"`
-	Merged    bool       `json:"merged,omitempty"`
-	Head      string     `json:"head,omitempty"`
 	Candidate *Candidate `json:"candidate,omitempty"`
-	// Unvetted is set by Apply if somebody's comment or edit is there but it is not known yet what
-	// that person may do.
+	Merged    bool       `json:"merged,omitempty"`
+	Head      string     `json:"head,omitempty"` // the commit that somebody else put at the head of the task's branch
+
+	EventContext
+	RunReport
+	JobReport
+}
+
+// EventContext is read by Apply from the task's queue, in the transaction that applies the event.
+type EventContext struct {
+	// Unvetted is set if somebody's comment or edit has arrived but that person's permission is not known yet.
 	Unvetted bool `json:"unvetted,omitempty"`
-	// Approving is set by Apply if an approval is being checked.
+	// Approving is set if an approval is being checked.
 	Approving bool `json:"approving,omitempty"`
-	// Wanted is set by Apply if work of the task is queued, or somebody's words are being vetted, so that its VM
+	// Wanted is set if work of the task is queued, or a person's comment or edit is being vetted, so that its VM
 	// may be needed in a moment.
 	Wanted bool `json:"wanted,omitempty"`
-	// Insured is set by the step of an idle VM's reminder if the VM shall stay for another paid span, because
-	// there may be no other one to be had.
-	Insured bool `json:"insured,omitempty"`
+}
 
-	Run      string     `json:"run,omitempty"` // the run that it is about; others are superseded
+// RunReport is the payload of events that the supervisor of a run, or the gateway, reports.
+type RunReport struct {
 	Progress *Progress  `json:"progress,omitempty"`
 	Result   *RunResult `json:"result,omitempty"`
 	Money    *Money     `json:"money,omitempty"`
 	Call     *Call      `json:"call,omitempty"`
+}
 
-	Start    *Start         `json:"start,omitempty"`
-	Waiting  *Waiting       `json:"waiting,omitempty"`
-	Question *Question      `json:"question,omitempty"`
-	Launch   *Launch        `json:"launch,omitempty"`
-	Posted   *Posted        `json:"posted,omitempty"`
-	Post     *Post          `json:"post,omitempty"`
+// JobReport is the payload of events that jobs report.
+type JobReport struct {
+	Start    *Start    `json:"start,omitempty"`
+	Waiting  *Waiting  `json:"waiting,omitempty"`
+	Question *Question `json:"question,omitempty"`
+	Launch   *Launch   `json:"launch,omitempty"`
+
+	Posted   *Posted `json:"posted,omitempty"`
+	Post     *Post   `json:"post,omitempty"`
+	BodyHash string  `json:"body_hash,omitempty"` // of the comment in Posted, see comment.BodyHash
+	// Searched is set if the outcome of an earlier attempt was unknown, so the job searched for the effect: a second
+	// copy may show up later, and people may have reacted before errand knew of it.
+	Searched bool           `json:"searched,omitempty"`
 	Doubtful *Doubtful      `json:"doubtful,omitempty"` // of EventAnswered
 	Status   *StatusComment `json:"status,omitempty"`
-	Hash     string         `json:"hash,omitempty"`
-	Work     *Work          `json:"work,omitempty"`
-	Plan     *Plan          `json:"plan,omitempty"` // without number and hash
-	Refusals []Refusal      `json:"refusals,omitempty"`
-	Paths    []string       `json:"paths,omitempty"`
-	PR       *PR            `json:"pr,omitempty"`
 	Created  *Created       `json:"created,omitempty"`
-	Feedback []Feedback     `json:"feedback,omitempty"`
-	Saved    *SavedWork     `json:"saved,omitempty"`
-	VM       string         `json:"vm,omitempty"` // of EventReleased and EventSlept
-	Asleep   *Asleep        `json:"asleep,omitempty"`
-	Failure  *Failure       `json:"failure,omitempty"`
-	Detail   string         `json:"detail,omitempty"`
+
+	Stale *StalePlan `json:"stale,omitempty"`
+	// Rejection is why Candidate is no valid approval, one of the Not… and Stale… reasons.
+	Rejection string `json:"rejection,omitempty"`
+
+	Work     *Work      `json:"work,omitempty"`
+	Plan     *Plan      `json:"plan,omitempty"` // without number and hash
+	Refusals []Refusal  `json:"refusals,omitempty"`
+	Paths    []string   `json:"paths,omitempty"`
+	PR       *PR        `json:"pr,omitempty"`
+	Checks   string     `json:"checks,omitempty"` // the state of the pull request's checks: none, pending, success, failure; empty if unknown
+	Feedback []Feedback `json:"feedback,omitempty"`
+
+	Saved    *SavedWork  `json:"saved,omitempty"`
+	Released *ReleasedVM `json:"released,omitempty"`
+	Slept    *SleptVM    `json:"slept,omitempty"`
+	WokenFor JobKind     `json:"woken_for,omitempty"` // the step that needed the VM
+
+	Due     *Due     `json:"due,omitempty"`
+	Failure *Failure `json:"failure,omitempty"`
+}
+
+// StalePlan is a revision that can never be approved again.
+type StalePlan struct {
+	Hash   string `json:"hash"`
+	Reason string `json:"reason"` // one of the Stale… reasons
+}
+
+// ReleasedVM is a VM that is gone.
+type ReleasedVM struct {
+	VM  string `json:"vm,omitempty"` // its name; empty for the task's present one
+	Why string `json:"why"`          // the value of VM.Why
+}
+
+// SleptVM is the outcome of putting a VM's work to sleep.
+type SleptVM struct {
+	VM string `json:"vm"`
+	// Asleep is the stored work, nil if none could be stored. Then Failure says why, in a clause for people, and Why is
+	// the value of VM.Why.
+	Asleep  *Asleep `json:"asleep,omitempty"`
+	Failure string  `json:"failure,omitempty"`
+	Why     string  `json:"why,omitempty"`
 }
 
 // Issue is an issue as a webhook or a sweep shows it.

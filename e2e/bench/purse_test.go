@@ -22,7 +22,7 @@ import (
 type booked struct{ s *store.Store }
 
 func (l booked) Record(ctx context.Context, u gateway.UsageRecord) error {
-	spent := state.Event{Kind: state.EventSpent, Task: u.Task, Run: u.Run, Money: &u.Cost, Waiting: u.Wait}
+	spent := state.Event{Kind: state.EventSpent, Task: u.Task, Run: u.Run, RunReport: state.RunReport{Money: &u.Cost}, JobReport: state.JobReport{Waiting: u.Wait}}
 	_, err := l.s.Apply(ctx, spent, store.Ack{Call: u.Reservation})
 	return err
 }

@@ -85,6 +85,8 @@ type reading struct {
 	Facts   map[string]string            `json:"facts"`
 	Raw     map[string]string            `json:"raw"` // values that are read by no method as they are
 	Due     time.Time                    `json:"due"`
+
+	invented map[string]bool // the jobs whose event has every field set
 }
 
 // reader reads a database with today's store.
@@ -109,7 +111,7 @@ func read(t *testing.T, db kv.DB) reading {
 	st, err := store.Open(t.Context(), db, store.Options{Now: func() time.Time { return now }})
 	r := &reader{T: t, db: db, store: st, out: reading{
 		Tasks: map[string]map[string]string{}, Jobs: map[string]map[string]string{}, PRs: map[string]string{}, VMs: map[string]map[string]string{},
-		Bills: map[string][]vm.Bill{}, Purses: map[string][]state.Money{}, Facts: map[string]string{}, Raw: map[string]string{},
+		Bills: map[string][]vm.Bill{}, Purses: map[string][]state.Money{}, Facts: map[string]string{}, Raw: map[string]string{}, invented: map[string]bool{},
 	}}
 	r.must(err)
 	r.tasks()
@@ -134,6 +136,7 @@ func (r *reader) tasks() {
 			r.must(err)
 			for _, j := range jobs {
 				r.out.Jobs[j.ID] = brief(j)
+				r.out.invented[j.ID] = invented(j.Event)
 			}
 			if task.PR != nil {
 				by, err := r.store.TaskByPR(ctx, task.Key.Repo, task.PR.Number)

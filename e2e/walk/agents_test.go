@@ -133,7 +133,7 @@ func (w *world) meter(r *run, cost int64) {
 	}
 	key, err := state.ParseTaskKey(r.on.owner)
 	if err == nil && !w.plant.freeMoney {
-		_, err = w.kept(state.Event{Kind: state.EventSpent, Task: key, Run: r.spec.ID, Money: &state.Money{MicroUSD: cost}})
+		_, err = w.kept(state.Event{Kind: state.EventSpent, Task: key, Run: r.spec.ID, RunReport: state.RunReport{Money: &state.Money{MicroUSD: cost}}})
 	}
 	switch {
 	case err == nil:

@@ -70,8 +70,8 @@ func (p *polls) applied(e state.Event, err error) {
 			p.told[e.Task] = map[string]time.Time{}
 		}
 		p.told[e.Task][node] = p.w.now
-	case e.Kind == state.EventStale && e.Detail == state.StaleDeleted:
-		p.stale[e.Hash] = true
+	case e.Kind == state.EventStale && e.Stale.Reason == state.StaleDeleted:
+		p.stale[e.Stale.Hash] = true
 	}
 }
 

@@ -20,8 +20,8 @@ func (m *model) turned(before, after *state.Task, e state.Event) {
 			m.w.complain("ending: the end of run %s of task %s counts as that of run %s", e.Run, e.Task, r.ID)
 		}
 	case state.EventReleased:
-		if vm := before.VM; vm != nil && e.VM != "" && vm.Name != e.VM && (after.VM == nil || after.VM.Name != vm.Name) {
-			m.w.complain("ending: the end of VM %s of task %s counts as that of VM %s", e.VM, e.Task, vm.Name)
+		if vm := before.VM; vm != nil && e.Released.VM != "" && vm.Name != e.Released.VM && (after.VM == nil || after.VM.Name != vm.Name) {
+			m.w.complain("ending: the end of VM %s of task %s counts as that of VM %s", e.Released.VM, e.Task, vm.Name)
 		}
 	case state.EventLaunched:
 		m.wanted(after, e)

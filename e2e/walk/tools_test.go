@@ -17,7 +17,7 @@ func (w *world) ask(r *run) {
 	for _, c := range []state.Call{
 		{ID: "n-" + r.spec.ID, Tool: state.CallNote, Note: &state.Note{Kind: state.NoteFact, Text: "It turns."}}, question, question,
 	} {
-		out, err := w.kept(state.Event{Kind: state.EventCalled, Task: key, Run: r.spec.ID, Call: &c})
+		out, err := w.kept(state.Event{Kind: state.EventCalled, Task: key, Run: r.spec.ID, RunReport: state.RunReport{Call: &c}})
 		if err != nil {
 			if w.errand.up() {
 				w.fatalf("call a tool in run %s: %v", r.spec.ID, err)

@@ -118,12 +118,12 @@ func (w *world) trigger(issue int, title string) {
 func (w *world) launch(issue int) *state.Run {
 	w.t.Helper()
 	w.trigger(issue, "Prices are rounded twice")
-	task := w.apply(issue, state.Event{Kind: state.EventStarted, Start: &state.Start{
+	task := w.apply(issue, state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{
 		Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "errand/1-prices", Base: "main", BaseSHA: "b0"},
-	}})
-	task = w.apply(issue, state.Event{Kind: state.EventLaunched, Run: task.Run.ID, Launch: &state.Launch{
+	}}})
+	task = w.apply(issue, state.Event{Kind: state.EventLaunched, Run: task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{
 		Run: task.Run.ID, VM: state.VM{Name: "vm1", Provider: "local", Kind: "bwrap"}, Adapter: "claude", Model: "some-model", Started: w.now(),
-	}})
+	}}})
 	if task.Run == nil || task.Run.State != state.RunActive {
 		w.t.Fatalf("no active run: %+v", task.Run)
 	}
@@ -133,10 +133,10 @@ func (w *world) launch(issue int) *state.Run {
 // end ends a run.
 func (w *world) end(issue int, run string) {
 	w.t.Helper()
-	w.apply(issue, state.Event{Kind: state.EventRunEnded, Run: run, Result: &state.RunResult{
+	w.apply(issue, state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: &state.RunResult{
 		Status: "ok", Class: "success", Ended: w.now(), Outcome: "build", Title: "Round once", Text: "1. Round once.",
 		Money: state.Money{InputTokens: 1000, OutputTokens: 200, MicroUSD: 120_000},
-	}})
+	}}})
 }
 
 // get requests a path with the token and returns status and body.

@@ -21,7 +21,7 @@ type Budget struct {
 
 // Record stores a usage record in the run and its task.
 func (b Budget) Record(ctx context.Context, u gateway.UsageRecord) error {
-	spent := state.Event{Kind: state.EventSpent, Task: u.Task, Run: u.Run, Money: &u.Cost, Waiting: u.Wait}
+	spent := state.Event{Kind: state.EventSpent, Task: u.Task, Run: u.Run, RunReport: state.RunReport{Money: &u.Cost}, JobReport: state.JobReport{Waiting: u.Wait}}
 	_, err := b.Store.Apply(ctx, spent, store.Ack{Call: u.Reservation})
 	return err
 }

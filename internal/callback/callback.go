@@ -128,7 +128,7 @@ func (s *Service) recordCall(ctx context.Context, t *state.Task, call state.Call
 		return "", refusal(why)
 	}
 	if !slices.Contains(t.Run.Calls, call.ID) {
-		e := state.Event{Kind: state.EventCalled, Task: t.Key, Run: run, Call: &call}
+		e := state.Event{Kind: state.EventCalled, Task: t.Key, Run: run, RunReport: state.RunReport{Call: &call}}
 		if _, err := s.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 			return "", fmt.Errorf("record the agent's call: %w", err)
 		}

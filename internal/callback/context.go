@@ -55,7 +55,7 @@ func (s *Service) recordRead(ctx context.Context, t *state.Task, call state.Call
 	if why := t.Refuses(t.Run.ID, call); why != "" {
 		return refusal(why)
 	}
-	done, err := s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventCalled, Task: t.Key, Run: t.Run.ID, Call: &call}, store.Ack{})
+	done, err := s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventCalled, Task: t.Key, Run: t.Run.ID, RunReport: state.RunReport{Call: &call}}, store.Ack{})
 	if err != nil {
 		return fmt.Errorf("record the request for context: %w", err)
 	}

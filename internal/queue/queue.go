@@ -267,7 +267,7 @@ func (q *Queue) handleFailure(ctx context.Context, job *state.Job, cause error, 
 			f.RetryAt = v.Retry
 		}
 	}
-	return q.apply(ctx, job, state.Event{Kind: state.EventStepFailed, Run: job.Run, Post: job.Post, Failure: f})
+	return q.apply(ctx, job, state.Event{Kind: state.EventStepFailed, Run: job.Run, JobReport: state.JobReport{Post: job.Post, Failure: f}})
 }
 
 // patientTries is the number of tries of a patient job: about a day at 5 minutes each.

@@ -167,7 +167,7 @@ func (w *world) kinds(issue int) (kinds []state.JobKind) {
 }
 
 func started() state.Event {
-	return state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}
+	return state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}}
 }
 
 func TestDone(t *testing.T) {

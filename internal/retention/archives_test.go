@@ -35,8 +35,8 @@ func TestPruneArchives(t *testing.T) {
 	key := state.TaskKey{Repo: 7, Issue: 1}
 	for _, e := range []state.Event{
 		{Kind: state.EventTriggered, Task: key, By: state.Person{ID: 1, Login: "ada"}, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "x"}},
-		{Kind: state.EventLaunched, Task: key, Launch: &state.Launch{Run: "r", VM: state.VM{Name: "vm"}}},
-		{Kind: state.EventSlept, Task: key, VM: "vm", Asleep: &state.Asleep{Mode: state.SleepArchive, Ref: "7-1-named", VM: "vm"}},
+		{Kind: state.EventLaunched, Task: key, JobReport: state.JobReport{Launch: &state.Launch{Run: "r", VM: state.VM{Name: "vm"}}}},
+		{Kind: state.EventSlept, Task: key, JobReport: state.JobReport{Slept: &state.SleptVM{VM: "vm", Asleep: &state.Asleep{Mode: state.SleepArchive, Ref: "7-1-named", VM: "vm"}}}},
 	} {
 		if _, err := st.Apply(t.Context(), e, store.Ack{}); err != nil {
 			t.Fatal(err)

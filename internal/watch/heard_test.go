@@ -67,8 +67,8 @@ func TestReviewsThatDidNotArrive(t *testing.T) {
 	check(t, err)
 	settings := state.DefaultSettings()
 	settings.Plan = state.PlanNone
-	l.happen(state.Event{Kind: state.EventStarted, Task: l.key, Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}})
-	l.happen(state.Event{Kind: state.EventPROpened, Task: l.key, PR: &state.PR{Number: p.Number, State: "open"}})
+	l.happen(state.Event{Kind: state.EventStarted, Task: l.key, JobReport: state.JobReport{Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
+	l.happen(state.Event{Kind: state.EventPROpened, Task: l.key, JobReport: state.JobReport{PR: &state.PR{Number: p.Number, State: "open"}}})
 	v, err := l.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Body: "Why?"})
 	check(t, err)
 	if diff := cmp.Diff([]string{fmt.Sprintf("swept-pull_request_review-%d", v.ID)}, l.stored()); diff != "" {

@@ -97,7 +97,7 @@ func (l *life) queued(key state.TaskKey, installation int64, via string) *state.
 func (l *life) running(key state.TaskKey, installation int64) *state.Task {
 	l.t.Helper()
 	l.queued(key, installation, "assigned")
-	t := l.happen(state.Event{Kind: state.EventStarted, Task: key, Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}})
+	t := l.happen(state.Event{Kind: state.EventStarted, Task: key, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
 	return l.launched(t)
 }
 
@@ -108,17 +108,17 @@ func (l *life) launched(t *state.Task) *state.Task {
 	for _, f := range t.Feedback {
 		launch.Taken = append(launch.Taken, f.ID)
 	}
-	return l.happen(state.Event{Kind: state.EventLaunched, Task: t.Key, Run: t.Run.ID, Launch: launch})
+	return l.happen(state.Event{Kind: state.EventLaunched, Task: t.Key, Run: t.Run.ID, JobReport: state.JobReport{Launch: launch}})
 }
 
 // planned ends the run with a plan and posts it as a comment.
 func (l *life) planned(t *state.Task, comment int64, node string) *state.Task {
 	l.t.Helper()
-	t = l.happen(state.Event{Kind: state.EventRunEnded, Task: t.Key, Run: t.Run.ID, Result: &state.RunResult{Class: "success", Status: "ok", Outcome: "build", Text: "Do it. " + node, Ended: time.Now()}})
+	t = l.happen(state.Event{Kind: state.EventRunEnded, Task: t.Key, Run: t.Run.ID, RunReport: state.RunReport{Result: &state.RunResult{Class: "success", Status: "ok", Outcome: "build", Text: "Do it. " + node, Ended: time.Now()}}})
 	p := t.NewestPlan()
 	return l.happen(state.Event{
-		Kind: state.EventPosted, Task: t.Key, Hash: "body", Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash},
-		Posted: &state.Posted{Key: "1.plan-" + p.Hash, Kind: string(state.PostPlan), ID: comment, Node: node, At: time.Now().Truncate(time.Second)},
+		Kind: state.EventPosted, Task: t.Key, JobReport: state.JobReport{BodyHash: "body", Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash},
+			Posted: &state.Posted{Key: "1.plan-" + p.Hash, Kind: string(state.PostPlan), ID: comment, Node: node, At: time.Now().Truncate(time.Second)}},
 	})
 }
 

@@ -230,7 +230,7 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 	p.seen[installation] = stand
 	for _, node := range thumbs.Deleted {
 		if m := ms[node]; m.plan != nil && m.plan.Open() {
-			e := state.Event{Kind: state.EventStale, Task: m.task, Hash: m.plan.Hash, Detail: state.StaleDeleted}
+			e := state.Event{Kind: state.EventStale, Task: m.task, JobReport: state.JobReport{Stale: &state.StalePlan{Hash: m.plan.Hash, Reason: state.StaleDeleted}}}
 			if _, err := p.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 				return fmt.Errorf("report a deleted plan: %w", err)
 			}

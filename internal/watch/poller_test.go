@@ -184,7 +184,7 @@ func TestThumbsAreReportedAgainAfterAWithdrawal(t *testing.T) {
 		pass(time.Second)
 		tick := &state.Candidate{Approval: state.Approval{Kind: plan.Kind, Hash: plan.Hash, By: ada, Permission: state.PermissionWrite, Via: state.ViaBox}}
 		approved := l.happen(state.Event{Kind: state.EventApproved, Candidate: tick})
-		l.happen(state.Event{Kind: state.EventNoApproval, Detail: state.NotTicked, Run: approved.Run.ID, Candidate: tick})
+		l.happen(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: state.NotTicked}, Run: approved.Run.ID, Candidate: tick})
 		pass(time.Minute)
 		if n := len(l.reported(state.EventThumb)); n != 2 {
 			t.Errorf("reported %d times, want once before the withdrawal and once after it", n)
@@ -236,9 +236,9 @@ func TestWhatIsPolled(t *testing.T) {
 			x = l.planned(l.launched(x), int64(101+n), node)
 		}
 		l.queued(state.TaskKey{Repo: 70, Issue: 2}, 7, "assigned")
-		l.happen(state.Event{Kind: state.EventStarted, Task: state.TaskKey{Repo: 70, Issue: 2}, Start: &state.Start{Settings: state.DefaultSettings(), Context: state.Context{
+		l.happen(state.Event{Kind: state.EventStarted, Task: state.TaskKey{Repo: 70, Issue: 2}, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Context: state.Context{
 			Withheld: []state.Withheld{{By: ada, Reason: "outsider"}, {ID: 55, Node: "IC_55", By: ada, Reason: "outsider"}},
-		}}})
+		}}}})
 		polling(t, l, g)
 		pass(time.Second)
 		if diff := cmp.Diff([][]string{{"IC_2", "IC_3", "IC_55", "I_1"}}, g.asked); diff != "" {

@@ -243,7 +243,7 @@ func (f *following) reportProgress(ctx context.Context, now bool) error {
 	}
 	f.reportedAt = f.s.cfg.Now()
 	p := f.progress
-	_, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventProgress, Task: f.task, Run: f.run, Progress: &p}, store.Ack{})
+	_, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventProgress, Task: f.task, Run: f.run, RunReport: state.RunReport{Progress: &p}}, store.Ack{})
 	return err
 }
 
@@ -257,7 +257,7 @@ func (f *following) end(ctx context.Context, x runlog.Exit, res state.RunResult)
 	if err := f.transcript.End(record(t, f.run, x, res, f.s.cfg.Now())); err != nil {
 		return err
 	}
-	applied, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventRunEnded, Task: f.task, Run: f.run, Result: &res}, store.Ack{})
+	applied, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventRunEnded, Task: f.task, Run: f.run, RunReport: state.RunReport{Result: &res}}, store.Ack{})
 	if err != nil {
 		return err
 	}

@@ -239,7 +239,7 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 	}
 	delete(s.missing, t.Key)
 	if elsewhere(t, i) {
-		return s.report(ctx, t, []state.Event{{Kind: state.EventIssueGone, Detail: "it was transferred"}})
+		return s.report(ctx, t, []state.Event{{Kind: state.EventIssueGone, Lost: "it was transferred"}})
 	}
 	var events []state.Event
 	var pull *forge.PR
@@ -306,6 +306,6 @@ func (s *Sweeper) unreadable(ctx context.Context, t *state.Task, err error) erro
 	}
 	delete(s.missing, t.Key)
 	s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("issue unreachable for too long; ending its task")
-	_, err = s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventGone, Task: t.Key, Detail: "its issue was unreachable for too long"}, store.Ack{})
+	_, err = s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventGone, Task: t.Key, Lost: "its issue was unreachable for too long"}, store.Ack{})
 	return err
 }

@@ -294,8 +294,8 @@ func TestPullRequestsAreComparedWithGitHub(t *testing.T) {
 			l.begun("mention")
 			settings := state.DefaultSettings()
 			settings.Plan = state.PlanNone
-			x := l.happen(state.Event{Kind: state.EventStarted, Task: l.key, Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}})
-			x = l.happen(state.Event{Kind: state.EventPROpened, Task: l.key, PR: &state.PR{Number: p.Number, State: "open"}})
+			x := l.happen(state.Event{Kind: state.EventStarted, Task: l.key, JobReport: state.JobReport{Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
+			x = l.happen(state.Event{Kind: state.EventPROpened, Task: l.key, JobReport: state.JobReport{PR: &state.PR{Number: p.Number, State: "open"}}})
 			if x.Phase != state.PhasePROpen {
 				t.Fatalf("phase %s", x.Phase)
 			}

@@ -15,10 +15,10 @@ func planned(t *testing.T) (l *land, plan *state.Plan, body string) {
 	t.Helper()
 	l = long(t)
 	settings := state.DefaultSettings()
-	l.happen(state.Event{Kind: state.EventStarted, Task: l.key, Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}})
+	l.happen(state.Event{Kind: state.EventStarted, Task: l.key, JobReport: state.JobReport{Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}})
 	run := l.happen(state.Event{Kind: state.EventPoked, Task: l.key}).Run.ID
-	l.happen(state.Event{Kind: state.EventLaunched, Task: l.key, Run: run, Launch: &state.Launch{Run: run, VM: state.VM{Name: "vm-1"}, Started: time.Now()}})
-	task := l.happen(state.Event{Kind: state.EventRunEnded, Task: l.key, Run: run, Result: &state.RunResult{Status: "ok", Class: "success", Text: "Do it.", Outcome: "build", Ended: time.Now()}})
+	l.happen(state.Event{Kind: state.EventLaunched, Task: l.key, Run: run, JobReport: state.JobReport{Launch: &state.Launch{Run: run, VM: state.VM{Name: "vm-1"}, Started: time.Now()}}})
+	task := l.happen(state.Event{Kind: state.EventRunEnded, Task: l.key, Run: run, RunReport: state.RunReport{Result: &state.RunResult{Status: "ok", Class: "success", Text: "Do it.", Outcome: "build", Ended: time.Now()}}})
 	body = "Do it.\n\n" + comment.ApprovalBox(task.NewestPlan().Hash)
 	github, ok := l.cfg.GitHub.(*forge.Forge)
 	if !ok {
@@ -27,8 +27,8 @@ func planned(t *testing.T) (l *land, plan *state.Plan, body string) {
 	posted, err := github.CreateComment(t.Context(), forge.RepoOf(task), 1, body)
 	check(t, err)
 	task = l.happen(state.Event{
-		Kind: state.EventPosted, Task: l.key, Hash: comment.BodyHash(body), Post: &state.Post{Kind: state.PostPlan, Hash: task.NewestPlan().Hash},
-		Posted: &state.Posted{Key: "k", ID: posted.ID, Node: posted.Node, At: posted.CreatedAt},
+		Kind: state.EventPosted, Task: l.key, JobReport: state.JobReport{BodyHash: comment.BodyHash(body), Post: &state.Post{Kind: state.PostPlan, Hash: task.NewestPlan().Hash},
+			Posted: &state.Posted{Key: "k", ID: posted.ID, Node: posted.Node, At: posted.CreatedAt}},
 	})
 	return l, task.NewestPlan(), body
 }

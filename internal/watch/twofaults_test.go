@@ -102,13 +102,13 @@ func reviewable(t *testing.T, opened func(l *land, number int)) (*land, int, *ti
 	check(t, err)
 	settings := state.DefaultSettings()
 	settings.Plan = state.PlanNone
-	l.happen(state.Event{Kind: state.EventStarted, Task: l.key, Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}})
+	l.happen(state.Event{Kind: state.EventStarted, Task: l.key, JobReport: state.JobReport{Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
 	opened(l, p.Number)
 	return l, p.Number, &now
 }
 
 func openedNow(l *land, number int) {
-	l.happen(state.Event{Kind: state.EventPROpened, Task: l.key, PR: &state.PR{Number: number, State: "open"}})
+	l.happen(state.Event{Kind: state.EventPROpened, Task: l.key, JobReport: state.JobReport{PR: &state.PR{Number: number, State: "open"}}})
 }
 
 // sweepAt advances the clocks of errand and GitHub and sweeps.

@@ -8,7 +8,6 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
-	"github.com/errand-bot/errand/state/machine"
 )
 
 // stop ends the active run and saves its commits. From a VM that cannot be reached, nothing is saved.
@@ -56,27 +55,27 @@ func (s *Steps) release(ctx context.Context, w *step.Attempt) (state.Event, erro
 	if err := s.VMs.Release(ctx, vm, why); err != nil {
 		return state.Event{}, fmt.Errorf("delete VM %s: %w", vm, err)
 	}
-	return state.Event{Kind: state.EventReleased, VM: vm, Detail: why}, nil
+	return state.Event{Kind: state.EventReleased, JobReport: state.JobReport{Released: &state.ReleasedVM{VM: vm, Why: why}}}, nil
 }
 
 // due turns a delayed job into its event; some first check GitHub.
 func (s *Steps) due(ctx context.Context, w *step.Attempt) (state.Event, error) {
-	what, key := w.Job.Args["what"], w.Job.Args["key"]
+	what, key := state.DueKind(w.Job.Args["what"]), w.Job.Args["key"]
 	switch {
-	case what == "closed" && w.Task.PR != nil:
+	case what == state.DueClosed && w.Task.PR != nil:
 		return s.intake.Closed(ctx, w)
-	case what == "twin":
+	case what == state.DueTwin:
 		if w.Job.Args["reply"] != "" {
 			return s.publish.DeleteTwins(ctx, w, key)
 		}
 		return s.talk.DeleteTwins(ctx, w, key)
-	case what == machine.DueSpan:
+	case what == state.DueSpan:
 		return s.workspaces.SpanEnds(ctx, w.Task, key)
 	}
-	e := state.Event{Kind: state.EventDue, Detail: what, Hash: key}
+	e := state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(what, key)}}
 	if vm := w.Task.VM; s.Outlives != nil && vm != nil && vm.Paid > 0 && vm.Name == key {
 		var err error
-		if e.Insured, err = s.Outlives(ctx, key); err != nil {
+		if e.Due.Insured, err = s.Outlives(ctx, key); err != nil {
 			return state.Event{}, fmt.Errorf("ask whether VM %s may stay: %w", key, err)
 		}
 	}

@@ -52,7 +52,7 @@ func TestRelease(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	e := w.Do(state.JobRelease, workflowtest.Args("vm", "vm-7", "why", "done"))
-	if e.Kind != state.EventReleased || e.Detail != "done" || len(w.Host.Released) != 1 || w.Host.Released[0] != "vm-7 done" {
+	if e.Kind != state.EventReleased || e.Released.Why != "done" || len(w.Host.Released) != 1 || w.Host.Released[0] != "vm-7 done" {
 		t.Errorf("event %+v, released %v", e, w.Host.Released)
 	}
 	w.Host.Errs["Release"] = errors.New("locked")
@@ -86,7 +86,7 @@ func TestHowAnIssueWasClosed(t *testing.T) {
 		})
 	}
 	w := workflowtest.New(t)
-	if e := w.Do(state.JobDue, workflowtest.Args("what", "remind", "key", "h")); e.Kind != state.EventDue || e.Detail != "remind" || e.Hash != "h" {
+	if e := w.Do(state.JobDue, workflowtest.Args("what", "remind", "key", "h")); e.Kind != state.EventDue || e.Due.Kind != state.DueRemind || e.Due.Plan != "h" {
 		t.Errorf("event %+v", e)
 	}
 }

@@ -40,7 +40,7 @@ func (s *Steps) sleep(ctx context.Context, w *step.Attempt) (state.Event, error)
 	if err != nil {
 		return s.notSaved(ctx, w, fmt.Errorf("put the work of VM %s away: %w", vm, err))
 	}
-	return state.Event{Kind: state.EventSlept, VM: vm, Asleep: a}, nil
+	return state.Event{Kind: state.EventSlept, JobReport: state.JobReport{Slept: &state.SleptVM{VM: vm, Asleep: a}}}, nil
 }
 
 // packed saves changes, session and caches in an archive.
@@ -93,7 +93,7 @@ func (s *Steps) snapshot(ctx context.Context, w *step.Attempt) (*state.Asleep, e
 // notSaved returns the event of work that could not be saved. A VM that no longer exists is reported as such; one that cannot be
 // reached is tried again later; one that fails repeatedly is given up, and only its commits are saved.
 func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (state.Event, error) {
-	e := state.Event{Kind: state.EventSlept, VM: w.Task.VM.Name, Detail: "the VM is gone", Via: "vanished"}
+	e := state.Event{Kind: state.EventSlept, JobReport: state.JobReport{Slept: &state.SleptVM{VM: w.Task.VM.Name, Failure: "the VM is gone", Why: "vanished"}}}
 	if runnerctl.Gone(cause) {
 		return e, nil
 	}
@@ -104,9 +104,9 @@ func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (sta
 		return state.Event{}, cause
 	}
 	w.Log.Warn().Err(cause).Msg("put the work of an idle VM away; it is given up")
-	e.Detail, e.Via = "its work could not be packed", "unusable"
+	e.Slept.Failure, e.Slept.Why = "its work could not be packed", "unusable"
 	if large {
-		e.Detail = "its work is too large to be packed"
+		e.Slept.Failure = "its work is too large to be packed"
 	}
 	cs, _, err := s.publish.ReadChangeset(ctx, w, workspace.Root(w.Task))
 	if err != nil || cs.Empty() {
@@ -119,7 +119,7 @@ func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (sta
 	if err != nil {
 		return state.Event{}, fmt.Errorf("save the work of a VM that is given up: %w", err)
 	}
-	e.Saved = &state.SavedWork{Run: w.Job.Run, Ref: ref, At: s.Now(), Why: e.Detail}
+	e.Saved = &state.SavedWork{Run: w.Job.Run, Ref: ref, At: s.Now(), Why: e.Slept.Failure}
 	return e, nil
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
-	"github.com/errand-bot/errand/state/machine"
 	"github.com/errand-bot/errand/state/vm"
 )
 
@@ -155,7 +154,7 @@ func TestCannotBePacked(t *testing.T) {
 				return
 			}
 			workflowtest.Check(t, err)
-			if e.Kind != state.EventSlept || e.Asleep != nil || e.Via != c.via || e.Detail == "" || (e.Saved != nil) != c.saved {
+			if e.Kind != state.EventSlept || e.Slept.Asleep != nil || e.Slept.Why != c.via || e.Slept.Failure == "" || (e.Saved != nil) != c.saved {
 				t.Errorf("event %+v", e)
 			}
 		})
@@ -190,7 +189,7 @@ func TestWakeForAStep(t *testing.T) {
 	w.NewVM()
 	w.Task.Phase, w.Task.Step, w.Task.Work = state.PhaseImplementing, state.JobCollect, &state.Work{Run: "1-1-2"}
 	e := w.Do(state.JobCollect)
-	if e.Kind != state.EventWoken || e.Detail != string(state.JobCollect) || !e.Launch.VM.Holds("vm-1") {
+	if e.Kind != state.EventWoken || e.WokenFor != state.JobCollect || !e.Launch.VM.Holds("vm-1") {
 		t.Fatalf("event %+v", e)
 	}
 	w.Task.VM = &e.Launch.VM
@@ -220,8 +219,8 @@ func TestLimitsOfVMs(t *testing.T) {
 				t.Errorf("event %+v, waiting %+v, %v", e, e.Waiting, err)
 			}
 			w.Task.VM = &state.VM{Name: "vm-1"}
-			span := w.Do(state.JobDue, workflowtest.Args("what", machine.DueSpan, "key", "vm-1"))
-			if span.Hash != "vm-1" || (span.Waiting != nil) != (want != "") {
+			span := w.Do(state.JobDue, workflowtest.Args("what", string(state.DueSpan), "key", "vm-1"))
+			if span.Due.VM != "vm-1" || (span.Waiting != nil) != (want != "") {
 				t.Errorf("event %+v", span)
 			}
 		})
@@ -260,11 +259,11 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("before it began: %+v", e)
 	}
 	e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1"), workflowtest.Again, workflowtest.Args("vm", "vm-1"))
-	if a := e.Asleep; a == nil || a.Ref != "image-of-vm-1" || a.Mode != state.SleepSnapshot {
+	if a := e.Slept.Asleep; a == nil || a.Ref != "image-of-vm-1" || a.Mode != state.SleepSnapshot {
 		t.Fatalf("event %+v", e)
 	}
-	e.Asleep.At = time.Now()
-	w.Task.Asleep, w.Task.VM, w.Task.Phase, w.Task.Run.Session = e.Asleep, nil, state.PhaseImplementing, workflowtest.Session
+	e.Slept.Asleep.At = time.Now()
+	w.Task.Asleep, w.Task.VM, w.Task.Phase, w.Task.Run.Session = e.Slept.Asleep, nil, state.PhaseImplementing, workflowtest.Session
 	w.Host.VM.Name = "vm-2" // with the same disk
 	if l := w.Launched(); !l.VM.Holds("vm-1") || !l.Resumed || len(w.Host.Unpacked) != 0 {
 		t.Errorf("launch %+v", l)
@@ -347,7 +346,7 @@ func TestSleepEndsWhatWasLeft(t *testing.T) {
 			w.Task.Runs = append(w.Task.Runs, c.run)
 			w.Host.Errs["Stop"] = errors.New("it does not end")
 			e, err := w.Try(state.JobSleep, workflowtest.Args("vm", "vm-1"))
-			if put := err == nil && e.Asleep != nil; put == c.ends {
+			if put := err == nil && e.Slept.Asleep != nil; put == c.ends {
 				t.Fatalf("put away %v although the run does not end: %+v, %v", put, e, err)
 			}
 			w.Host.Errs["Stop"] = nil

@@ -50,9 +50,9 @@ func lateThumb(c *change) {
 	if p == nil || !p.Superseded {
 		return
 	}
-	c.e.Candidate.By, c.e.Candidate.Permission, c.e.Candidate.Hash = c.e.By, c.e.Permission, p.Hash
-	c.e.Detail = state.NotOvertaken
-	noApproval(c)
+	k := *c.e.Candidate
+	k.By, k.Permission, k.Hash = c.e.By, c.e.Permission, p.Hash
+	reject(c, k, state.NotOvertaken)
 }
 
 // quoted tells a person, once per revision, that a command in a quote, in code or in other markup does not count.
@@ -92,8 +92,7 @@ func checkOrder(c *change) {
 	k.Node, k.Said = m.Node, state.SaidHash(m.Body)
 	k.Kind, k.Hash = p.Kind, p.Hash
 	if reason := orderRefusal(c, p, k); reason != "" {
-		c.e.Candidate, c.e.Detail = &k, reason
-		noApproval(c)
+		reject(c, k, reason)
 		return
 	}
 	if k.With != "" && k.Kind == state.PlanPublish {
@@ -179,10 +178,9 @@ func (c *change) untickJob(comment int64) {
 	c.add(j)
 }
 
-// noApproval answers an approval that does not count: writers once per revision and reason, others
+// reject answers an approval that does not count: writers once per revision and reason, others
 // are counted, bots get nothing.
-func noApproval(c *change) {
-	k, why := c.e.Candidate, c.e.Detail
+func reject(c *change, k state.Candidate, why string) {
 	if why == state.StaleEdited || why == state.StaleIssueChanged || why == state.StaleDeleted {
 		if p := c.planByHash(k.Hash); p != nil {
 			p.Stale = sentence(p.Stale, why)
@@ -212,9 +210,9 @@ func (c *change) newestHash() string {
 
 func (c *change) planByHash(hash string) *state.Plan { return c.t.PlanByHash(hash) }
 
-// stale closes a revision for good and says so, once.
-func (c *change) stale(why string) {
-	p := c.planByHash(c.e.Hash)
+// stale closes a revision for good and says so, once. Without a hash it is the revision of the event's comment.
+func (c *change) stale(hash, why string) {
+	p := c.planByHash(hash)
 	if p == nil && c.e.Comment != nil {
 		p = c.planByComment(c.e.Comment.ID)
 	}
@@ -252,7 +250,7 @@ func approved(c *change) {
 
 // withdrawn reports whether an approval that counted is reported not to hold any more.
 func withdrawn(c *change) bool {
-	switch c.e.Detail {
+	switch c.e.Rejection {
 	case state.NotRevoked, state.NotTicked, state.NotErased, state.NotReworded:
 		return true
 	}
@@ -274,15 +272,15 @@ func revoked(c *change) {
 	forgetThumbs(c)
 	c.to(phase, "the approval of @"+a.By.Login+" does not hold any more")
 	emptyBox(c, p, a)
-	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), c.e.Detail, a.By.ID)
+	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), c.e.Rejection, a.By.ID)
 	if c.once(key) {
-		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: c.e.Detail, By: a.By, Hash: p.Hash})
+		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: c.e.Rejection, By: a.By, Hash: p.Hash})
 	}
 }
 
 // emptyBox clears the box of an approval that is no longer valid, so that somebody else can tick it.
 func emptyBox(c *change, p *state.Plan, a *state.Approval) {
-	if a.Via == state.ViaBox && c.e.Detail != state.NotTicked {
+	if a.Via == state.ViaBox && c.e.Rejection != state.NotTicked {
 		c.untickJob(p.Comment)
 	}
 }
@@ -305,7 +303,7 @@ func conditionOf(a state.Approval) string { return "with:" + a.Hash }
 
 // remind tells that a plan stands unapproved.
 func remind(c *change) {
-	c.post("remind-"+state.ShortHash(c.e.Hash), state.Post{Kind: state.PostReminder, Hash: c.e.Hash})
+	c.post("remind-"+state.ShortHash(c.e.Due.Plan), state.Post{Kind: state.PostReminder, Hash: c.e.Due.Plan})
 }
 
 const namedDigits = 7

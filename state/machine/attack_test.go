@@ -25,7 +25,7 @@ func TestConditionsAreNoChangeRequest(t *testing.T) {
 				taken = append(taken, f.ID)
 			}
 		}
-		l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Taken: taken}})
+		l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Taken: taken}}})
 	}
 	approve()
 	launch()
@@ -36,10 +36,10 @@ func TestConditionsAreNoChangeRequest(t *testing.T) {
 	l.want(state.PhaseImplementing, state.JobLaunch)
 	launch()
 	l.end(state.RunResult{Outcome: "done"})
-	l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
-	l.do(state.Event{Kind: state.EventCommitted, Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}})
+	l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
+	l.do(state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
 	l.do(state.Event{Kind: state.EventMoved})
-	l.do(state.Event{Kind: state.EventPROpened, PR: &state.PR{Number: 5, State: "open"}})
+	l.do(state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: 5, State: "open"}}})
 	l.want(state.PhasePROpen)
 	if slices.Contains(kindsOf(l.jobs), state.JobGather) {
 		t.Error("a round is begun though nobody asked for one")
@@ -74,8 +74,8 @@ func TestWaitingAfterReplan(t *testing.T) {
 	l.toPreliminary()
 	l.comment(state.VerbReplan)
 	l.want(state.PhasePreliminaryPlanning, state.JobStart)
-	l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitConfig, Detail: "line 3"}})
-	l.do(state.Event{Kind: state.EventDue, Detail: "recheck"})
+	l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitConfig, Detail: "line 3"}}})
+	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("recheck", "")}})
 	l.want(state.PhasePreliminaryPlanning, state.JobStart)
 	if l.task.Run != nil {
 		t.Errorf("a run is launched although the settings are invalid: %+v", l.task.Run)
@@ -102,7 +102,7 @@ func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
 	l.approve()
 	l.launch()
 	other := state.Candidate{Approval: state.Approval{Kind: state.PlanPreliminary, Hash: l.task.Plans[0].Hash, By: state.Person{ID: 8, Login: "bo"}, Permission: state.PermissionWrite, Via: state.ViaReaction}}
-	l.do(state.Event{Kind: state.EventNoApproval, Detail: state.NotRevoked, Candidate: &other})
+	l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: state.NotRevoked}, Candidate: &other})
 	l.want(state.PhasePlanning)
 	if l.task.Run == nil || l.task.Approval == nil {
 		t.Error("the run was dropped")
@@ -111,7 +111,7 @@ func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
 	l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
 	l.postPlan(12)
 	l.approve()
-	l.do(state.Event{Kind: state.EventNoApproval, Detail: state.NotRevoked, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: *l.task.Approval}})
+	l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: state.NotRevoked}, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: *l.task.Approval}})
 	l.want(state.PhaseAwaitingPlanApproval, state.JobPost)
 }
 
@@ -127,7 +127,7 @@ func TestOtherThumbsCountAfterAWithdrawal(t *testing.T) {
 			l.do(state.Event{Kind: state.EventThumb, ID: "thumb:R_1", By: writer, Permission: state.PermissionWrite, Candidate: &state.Candidate{Comment: l.task.Plans[0].Comment, Approval: state.Approval{Via: state.ViaReaction}}})
 			l.task.Seen = append(l.task.Seen, "thumb:R_1", "comment:5")
 			l.approve()
-			l.do(state.Event{Kind: state.EventNoApproval, Detail: why, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: *l.task.Approval}})
+			l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: why}, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: *l.task.Approval}})
 			l.want(state.PhaseAwaitingPreliminaryApproval)
 			if l.task.Knows("thumb:R_1") || !l.task.Knows("comment:5") {
 				t.Errorf("known afterwards: %v", l.task.Seen)
@@ -268,11 +268,11 @@ func TestStopHolds(t *testing.T) {
 			l.start()
 			l.launch()
 			l.end(state.RunResult{Class: "retryable", Status: "limit"})
-		}, state.Event{Kind: state.EventDue, Detail: "resume"}, state.PhasePreliminaryPlanning},
+		}, state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}}, state.PhasePreliminaryPlanning},
 		"blocked": {func(l *life) {
-			l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}})
-		}, state.Event{Kind: state.EventDue, Detail: "recheck"}, state.PhaseQueued},
-		"starting": {func(*life) {}, state.Event{Kind: state.EventStarted, Start: &state.Start{Visible: true, Settings: state.DefaultSettings()}}, state.PhaseQueued},
+			l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}}})
+		}, state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("recheck", "")}}, state.PhaseQueued},
+		"starting": {func(*life) {}, state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Visible: true, Settings: state.DefaultSettings()}}}, state.PhaseQueued},
 	} {
 		l := newLife(t)
 		l.trigger()
@@ -304,7 +304,7 @@ func TestRetryOfUnreadableWork(t *testing.T) {
 		l.approve()
 		l.launch()
 		l.end(state.RunResult{Outcome: "done"})
-		l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobCollect, Class: class, Reason: "it cannot be read"}})
+		l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobCollect, Class: class, Reason: "it cannot be read"}}})
 		l.want(state.PhaseFailed)
 		l.comment(state.VerbRetry)
 		l.want(state.PhaseImplementing, want)

@@ -19,15 +19,15 @@ func unaided(l *life, result func(*state.Run) state.RunResult) (launches int) {
 			l.end(result(l.task.Run))
 		case l.task.Phase == state.PhaseInterrupted:
 			l.now = l.now.Add(time.Hour)
-			l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+			l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
 		case l.task.Step == state.JobCollect:
-			l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
+			l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
 		case l.task.Step == state.JobCommit:
-			l.do(state.Event{Kind: state.EventCommitted, Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}})
+			l.do(state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
 		case l.task.Step == state.JobMove:
 			l.do(state.Event{Kind: state.EventMoved})
 		case l.task.Step == state.JobOpenPR:
-			l.do(state.Event{Kind: state.EventPROpened, PR: &state.PR{Number: 5, State: "open"}})
+			l.do(state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: 5, State: "open"}}})
 		default:
 			return launches
 		}
@@ -85,7 +85,7 @@ func TestPokesMakeOneLook(t *testing.T) {
 	l.trigger()
 	keys := map[string]bool{}
 	for range 5 {
-		for _, j := range l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}}) {
+		for _, j := range l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}}}) {
 			if j.Kind == state.JobDue {
 				keys[j.Key] = true
 			}
@@ -109,8 +109,8 @@ func TestStoppedRunsCost(t *testing.T) {
 	l.comment(state.VerbStop)
 	l.want(state.PhaseAwaitingAnswer, state.JobStop)
 	res := &state.RunResult{Status: "interrupted", Class: "retryable", Ended: l.now, Money: state.Money{InputTokens: 10, OutputTokens: 5, MicroUSD: 7}}
-	l.do(state.Event{Kind: state.EventRunEnded, Run: run, Result: res})
-	l.do(state.Event{Kind: state.EventRunEnded, Run: run, Result: res})
+	l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: res}})
+	l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: res}})
 	if m := l.task.Money; m.MicroUSD != 7 || m.InputTokens != 10 || m.OutputTokens != 5 || l.task.Active < 10*time.Minute {
 		t.Errorf("money %+v, active %s", m, l.task.Active)
 	}
@@ -122,7 +122,7 @@ func TestBudgetGoesOn(t *testing.T) {
 	l := newLife(t)
 	l.trigger()
 	l.start()
-	l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobLaunch, Class: state.ClassBudget, Reason: "the cap is reached"}})
+	l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobLaunch, Class: state.ClassBudget, Reason: "the cap is reached"}}})
 	l.want(state.PhaseFailed, state.JobPost)
 	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 60, Mention: true}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}})
 	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
@@ -141,7 +141,7 @@ func TestClocksOfVMs(t *testing.T) {
 		l.start()
 		l.launch()
 		l.now = l.now.Add(10 * time.Minute)
-		l.do(state.Event{Kind: state.EventRunEnded, Run: l.task.Run.ID, Result: &state.RunResult{Class: "retryable", Status: "limit", Ended: l.now.Add(off), RetryAt: l.now.AddDate(100, 0, 0)}})
+		l.do(state.Event{Kind: state.EventRunEnded, Run: l.task.Run.ID, RunReport: state.RunReport{Result: &state.RunResult{Class: "retryable", Status: "limit", Ended: l.now.Add(off), RetryAt: l.now.AddDate(100, 0, 0)}}})
 		l.want(state.PhaseInterrupted, state.JobDue)
 		if a := l.task.Active; a < 10*time.Minute || a > 11*time.Minute {
 			t.Errorf("%s: active for %s", name, a)
@@ -163,11 +163,11 @@ func TestStatusIsNoStorm(t *testing.T) {
 	begun := l.now
 	for l.now.Sub(begun) < time.Hour {
 		l.now = l.now.Add(4 * time.Second)
-		l.do(state.Event{Kind: state.EventProgress, Run: l.task.Run.ID, Progress: &state.Progress{LastSeq: 1}})
+		l.do(state.Event{Kind: state.EventProgress, Run: l.task.Run.ID, RunReport: state.RunReport{Progress: &state.Progress{LastSeq: 1}}})
 		l.do(state.Event{Kind: state.EventCommented, By: visitor, Permission: state.PermissionRead, Comment: &state.Comment{ID: l.now.Unix()}})
 		if l.task.Status.Shown < l.task.Visible && !l.now.Before(l.task.Status.At.Add(gap)) {
 			edits++
-			l.do(state.Event{Kind: state.EventStatusSent, Status: &state.StatusComment{Comment: 1, Shown: l.task.Visible, At: l.now}})
+			l.do(state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &state.StatusComment{Comment: 1, Shown: l.task.Visible, At: l.now}}})
 		}
 	}
 	if edits < 30 || edits > 61 {
@@ -184,7 +184,7 @@ func TestInterruptedChecks(t *testing.T) {
 		l.checking()
 		l.end(state.RunResult{Class: "retryable", Status: status})
 		l.want(state.PhaseInterrupted)
-		l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+		l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
 		l.want(state.PhaseImplementing, state.JobLaunch)
 		if l.task.Run.Kind != want {
 			t.Errorf("%s: goes on with %s, want %s", status, l.task.Run.Kind, want)

@@ -144,8 +144,8 @@ func TestTickInACommentThatIsFound(t *testing.T) {
 				l.task.Feedback = append(l.task.Feedback, state.Feedback{ID: "comment:50", Kind: "comment", By: writer, Body: "smaller, please"})
 			}
 			p := l.task.NewestPlan()
-			l.do(state.Event{Kind: state.EventPosted, Detail: "looked", Ticked: c.ticked, Approving: c.approving, Hash: "body",
-				Posted: &state.Posted{ID: 11, Node: "n", At: l.now}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}})
+			l.do(state.Event{Kind: state.EventPosted, JobReport: state.JobReport{BodyHash: "body", Searched: true,
+				Posted: &state.Posted{ID: 11, Node: "n", At: l.now}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}}, Ticked: c.ticked, EventContext: state.EventContext{Approving: c.approving}})
 			if c.early != (l.task.Phase == state.PhasePreliminaryPlanning) {
 				t.Errorf("it is in %s", l.task.Phase)
 			}
@@ -177,7 +177,7 @@ func TestTickThatHoldsNoMoreIsTakenBack(t *testing.T) {
 			a := state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: c.via, Given: l.now}
 			l.do(state.Event{Kind: state.EventApproved, Candidate: &state.Candidate{Approval: a, Comment: 11}})
 			l.want(state.PhasePlanning)
-			l.do(state.Event{Kind: state.EventNoApproval, Detail: c.why, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: a}})
+			l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: c.why}, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: a}})
 			l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
 			if got := l.made(state.JobUntick); got != c.untick {
 				t.Errorf("the box is emptied: %v, want %v", got, c.untick)

@@ -11,7 +11,7 @@ import (
 // call lets the active run's agent say something through a tool.
 func (l *life) call(c state.Call) {
 	l.t.Helper()
-	l.do(state.Event{Kind: state.EventCalled, Run: l.task.Run.ID, Call: &c})
+	l.do(state.Event{Kind: state.EventCalled, Run: l.task.Run.ID, RunReport: state.RunReport{Call: &c}})
 }
 
 func note(id string, kind state.NoteKind, text string) state.Call {
@@ -49,10 +49,10 @@ func TestCallsOfOthers(t *testing.T) {
 	l := newLife(t)
 	l.implementing()
 	c := note("one", state.NoteFact, "x")
-	l.do(state.Event{Kind: state.EventCalled, Run: "7-1-99", Call: &c})
+	l.do(state.Event{Kind: state.EventCalled, Run: "7-1-99", RunReport: state.RunReport{Call: &c}})
 	run := l.task.Run.ID
 	l.comment(state.VerbCancel)
-	l.do(state.Event{Kind: state.EventCalled, Run: run, Call: &c})
+	l.do(state.Event{Kind: state.EventCalled, Run: run, RunReport: state.RunReport{Call: &c}})
 	if len(l.task.Notes) != 0 {
 		t.Errorf("notes %v", l.task.Notes)
 	}
@@ -125,16 +125,16 @@ func TestAskedAndGoesOn(t *testing.T) {
 	l := newLife(t)
 	l.implementing()
 	run := l.task.Run.ID
-	l.do(state.Event{Kind: state.EventDue, Detail: dueAsk, Hash: run})
+	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueAsk, run)}})
 	l.want(state.PhaseImplementing)
 	l.call(ask("q", "Which?"))
-	l.do(state.Event{Kind: state.EventDue, Detail: dueAsk, Hash: run})
+	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueAsk, run)}})
 	l.want(state.PhaseAwaitingAnswer, state.JobStop, state.JobPost)
-	l.do(state.Event{Kind: state.EventRunEnded, Run: run, Result: &state.RunResult{Status: "ok", Class: "success", Outcome: "question", Question: "Which?"}})
+	l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: &state.RunResult{Status: "ok", Class: "success", Outcome: "question", Question: "Which?"}}})
 	if l.want(state.PhaseAwaitingAnswer); len(l.jobs) > 0 && l.jobs[0].Kind == state.JobPost {
 		t.Error("it is posted again")
 	}
-	l.do(state.Event{Kind: state.EventDue, Detail: dueAsk, Hash: run})
+	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueAsk, run)}})
 	l.want(state.PhaseAwaitingAnswer)
 	l.comment(state.VerbMessage)
 	l.want(state.PhaseImplementing, state.JobLaunch)
@@ -185,7 +185,7 @@ func TestCreateProposed(t *testing.T) {
 	}
 	order(1, state.PermissionWrite)
 	l.want(state.PhaseImplementing, state.JobIssue)
-	l.do(state.Event{Kind: state.EventCreated, Created: &state.Created{N: 1, Issue: 12, URL: "u"}})
+	l.do(state.Event{Kind: state.EventCreated, JobReport: state.JobReport{Created: &state.Created{N: 1, Issue: 12, URL: "u"}}})
 	l.want(state.PhaseImplementing, state.JobPost)
 	if p := l.task.Proposed[0]; p.Issue != 12 || p.By.ID != writer.ID {
 		t.Errorf("proposal %+v", p)
@@ -194,7 +194,7 @@ func TestCreateProposed(t *testing.T) {
 	if l.made(state.JobIssue) {
 		t.Error("it is created twice")
 	}
-	l.do(state.Event{Kind: state.EventCreated, Created: &state.Created{N: 7, Issue: 13}})
+	l.do(state.Event{Kind: state.EventCreated, JobReport: state.JobReport{Created: &state.Created{N: 7, Issue: 13}}})
 }
 
 // made reports whether the last event made a job of a kind.

@@ -38,7 +38,7 @@ func called(c *change) {
 	case call.Result != nil:
 		r.Concluded = call.Result
 		if call.Result.Asks() {
-			c.due(dueAsk, r.ID, c.e.Now.Add(askGrace))
+			c.due(state.DueAsk, r.ID, c.e.Now.Add(askGrace))
 		}
 	}
 }
@@ -66,7 +66,7 @@ func concluded(c *change) {
 // goesOnAsking reports whether the run that the reminder is about asked people something and still goes on.
 func goesOnAsking(c *change) bool {
 	r := c.t.Run
-	return r != nil && r.ID == c.e.Hash && r.State == state.RunActive && r.Concluded.Asks()
+	return r != nil && r.ID == c.e.Due.Run && r.State == state.RunActive && r.Concluded.Asks()
 }
 
 // askAnyway stops a run that asked and does not end, and posts its question.
@@ -87,7 +87,7 @@ func createIssue(c *change) {
 	case p == nil:
 		c.reply(state.ReplyNoProposal)
 	case p.Issue != 0:
-		replyCreated(c, p)
+		replyCreated(c, p, c.e.By, c.e.Comment)
 	default:
 		p.By = c.e.By
 		c.react("eyes")
@@ -104,11 +104,11 @@ func createIssue(c *change) {
 func issueCreated(c *change) {
 	p := c.t.Proposal(c.e.Created.N)
 	p.Issue, p.URL = c.e.Created.Issue, c.e.Created.URL
-	c.e.By = p.By
+	var asked *state.Comment
 	if c.e.Created.OnPR {
-		c.e.Comment = &state.Comment{ID: int64(p.N), OnPR: true}
+		asked = &state.Comment{ID: int64(p.N), OnPR: true}
 	}
-	replyCreated(c, p)
+	replyCreated(c, p, p.By, asked)
 }
 
 // issueFailed tells who wanted a proposed issue why it could not be created.
@@ -125,18 +125,15 @@ func issueFailed(c *change) {
 	c.post(fmt.Sprintf("issue-failed-%d-%d", n, c.t.Version+1), post)
 }
 
-func replyCreated(c *change, p *state.Proposal) {
-	post := state.Post{Kind: state.PostReply, Reason: state.ReplyIssueCreated, By: c.e.By, Items: []string{fmt.Sprint(p.N)}}
+func replyCreated(c *change, p *state.Proposal, to state.Person, asked *state.Comment) {
+	post := state.Post{Kind: state.PostReply, Reason: state.ReplyIssueCreated, By: to, Items: []string{fmt.Sprint(p.N)}}
 	key := fmt.Sprintf("created-%d", p.N)
-	if m := c.e.Comment; m != nil {
-		post.OnPR = m.OnPR
-		key = fmt.Sprintf("created-%d-%d", p.N, m.ID)
+	if asked != nil {
+		post.OnPR = asked.OnPR
+		key = fmt.Sprintf("created-%d-%d", p.N, asked.ID)
 	}
 	c.post(key, post)
 }
 
 // askGrace is how long a run may go on after it asked people something; then it is stopped.
 const askGrace = 3 * time.Minute
-
-// dueAsk is the reminder to look whether a run that asked has stopped; Event.Hash is its id.
-const dueAsk = "asked"

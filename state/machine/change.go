@@ -50,6 +50,6 @@ func DefaultPolicy() Policy {
 
 // Drops reports whether the change removes a queued job.
 func (c Change) Drops(j *state.Job) bool {
-	what := j.Args["what"]
-	return c.DropWork && j.Lane == state.LaneWork || c.DropDue && j.Kind == state.JobDue && what != "twin" && what != dueForget
+	what := state.DueKind(j.Args["what"])
+	return c.DropWork && j.Lane == state.LaneWork || c.DropDue && j.Kind == state.JobDue && what != state.DueTwin && what != state.DueForget
 }

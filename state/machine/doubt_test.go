@@ -15,7 +15,7 @@ func TestDoubts(t *testing.T) {
 	l := newLife(t)
 	l.trigger()
 	give := func(key string, doubt time.Time) {
-		l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobReact, Key: key, Doubt: doubt, Class: "github", Reason: "No."}})
+		l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobReact, Key: key, Doubt: doubt, Class: "github", Reason: "No."}}})
 	}
 	give("1.a", t0.Add(2*time.Hour))
 	give("1.b", t0.Add(time.Hour))
@@ -57,7 +57,7 @@ func TestDoubtOfAPullRequest(t *testing.T) {
 			if c.key != "" {
 				f.Doubt = since
 			}
-			l.do(state.Event{Kind: state.EventStepFailed, Failure: f})
+			l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: f}})
 			l.want(state.PhaseFailed)
 			l.comment(state.VerbRetry)
 			i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobOpenPR })

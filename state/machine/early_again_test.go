@@ -16,7 +16,7 @@ func TestVouchedWhileItIsRead(t *testing.T) {
 	l.trigger()
 	l.do(state.Event{Kind: state.EventThumb, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 77, At: l.now}})
 	start := func() {
-		l.do(state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}})
+		l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}}})
 	}
 	start()
 	l.want(state.PhaseQueued, state.JobStart)
@@ -88,7 +88,7 @@ func TestReasonOfAReplanIsHeard(t *testing.T) {
 			if c.listed {
 				start.Context.Comments = []state.Said{{ID: 50, By: writer, Body: "@errand replan " + c.why}}
 			}
-			l.do(state.Event{Kind: state.EventStarted, Start: start})
+			l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: start}})
 			l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
 			if got := untaken(l.task); len(got) != c.want || c.want > 0 && got[0].Body != c.why {
 				t.Errorf("to be answered: %+v, want %d", got, c.want)

@@ -29,7 +29,7 @@ func TestEarlyWordsOnAPullRequestAreGathered(t *testing.T) {
 			if c.said {
 				l.task.Feedback = []state.Feedback{{ID: "comment:77", Kind: "comment", By: writer, Body: "Mind this."}}
 			}
-			l.do(state.Event{Kind: state.EventPROpened, PR: &state.PR{Number: 5, State: "open"}, Detail: c.detail})
+			l.do(state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: 5, State: "open"}, Searched: c.detail == "looked"}})
 			l.want(state.PhasePROpen)
 			if got := slices.Contains(kindsOf(l.jobs), state.JobGather); got != c.want {
 				t.Errorf("the review is gathered: %v, want %v", got, c.want)
@@ -46,7 +46,7 @@ func TestWaitingGoesOn(t *testing.T) {
 	l.trigger()
 	held := func(kind state.WaitKind, after time.Duration) state.Waiting {
 		l.now = l.now.Add(after)
-		l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: kind, Detail: "not now"}})
+		l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: kind, Detail: "not now"}}})
 		return *l.task.Waiting
 	}
 	first := held(state.WaitBlocked, 0)
@@ -108,10 +108,10 @@ func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
 			if c.discussed {
 				start.Context.Comments = []state.Said{{ID: 77, By: c.by, At: c.said, Body: m.Body}}
 			}
-			l.do(state.Event{Kind: state.EventStarted, Start: start})
+			l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: start}})
 			if c.again {
 				l.want(state.PhaseQueued, state.JobStart)
-				l.do(state.Event{Kind: state.EventStarted, Start: start})
+				l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: start}})
 			}
 			l.want(state.PhasePreliminaryPlanning)
 			if got := len(l.task.Feedback) > 0; got != c.wantKept {

@@ -23,8 +23,8 @@ func gone(c *change) {
 	if c.e.Kind == state.EventIssueGone {
 		end.Class, end.Reason = state.ClassGone, "the issue is gone"
 	}
-	if c.e.Detail != "" {
-		end.Reason += ": " + c.e.Detail
+	if c.e.Lost != "" {
+		end.Reason += ": " + c.e.Lost
 	}
 	c.finish(state.PhaseCancelled, end)
 }
@@ -98,10 +98,10 @@ func (c *change) release(why string) {
 	c.add(j)
 }
 
-// released stores that the VM is gone.
-func released(c *change) {
+// released stores that the VM is gone, and why.
+func released(c *change, why string) {
 	vm := *c.t.VM
-	vm.EndedAt, vm.Why = c.e.Now, c.e.Detail
+	vm.EndedAt, vm.Why = c.e.Now, why
 	c.t.VMs = append(c.t.VMs, vm)
 	c.t.VM = nil
 }

@@ -21,7 +21,7 @@ func TestTheEndDropsWhatIsQueued(t *testing.T) {
 		"access lost":   {Kind: state.EventGone},
 		"pull closed":   {Kind: state.EventPRClosed},
 		"pull merged":   {Kind: state.EventPRClosed, Merged: true},
-		"nothing to do": {Kind: state.EventRunEnded, Result: &state.RunResult{Class: "success", Status: "ok", Outcome: string(state.OutcomeReport), Text: "It works."}},
+		"nothing to do": {Kind: state.EventRunEnded, RunReport: state.RunReport{Result: &state.RunResult{Class: "success", Status: "ok", Outcome: string(state.OutcomeReport), Text: "It works."}}},
 	}
 	for where, bring := range map[string]func(*life){
 		"before it began":           func(l *life) { l.trigger() },
@@ -61,9 +61,9 @@ func TestTheEndDropsWhatIsQueued(t *testing.T) {
 					"a round":               {job(state.JobGather, state.LaneWork, ""), true},
 					"the pull request":      {job(state.JobOpenPR, state.LaneWork, ""), true},
 					"a reminder":            {job(state.JobDue, state.LaneControl, "remind"), true},
-					"a look at the VM":      {job(state.JobDue, state.LaneControl, dueIdle), true},
+					"a look at the VM":      {job(state.JobDue, state.LaneControl, string(state.DueIdle)), true},
 					"a look for a twin":     {job(state.JobDue, state.LaneControl, "twin"), false},
-					"a look at the archive": {job(state.JobDue, state.LaneControl, dueForget), false},
+					"a look at the archive": {job(state.JobDue, state.LaneControl, string(state.DueForget)), false},
 					"a stop":                {job(state.JobStop, state.LaneControl, ""), false},
 					"a release":             {job(state.JobRelease, state.LaneControl, ""), false},
 					"a comment":             {job(state.JobPost, state.LaneTalk, ""), false},

@@ -27,9 +27,9 @@ func allowed(c *change) bool { return c.e.Permission.CanWrite() }
 // via reports whether an event came about in some way.
 func via(how string) func(*change) bool { return func(c *change) bool { return c.e.Via == how } }
 
-// due reports whether a delayed job of that name reported.
-func due(what string) func(*change) bool {
-	return func(c *change) bool { return c.e.Detail == what }
+// due reports whether a delayed job of that kind reported.
+func due(what state.DueKind) func(*change) bool {
+	return func(c *change) bool { return c.e.Due != nil && c.e.Due.Kind == what }
 }
 
 // class reports how the ended run was judged.
@@ -116,7 +116,7 @@ func freshFeedback(c *change) bool {
 // sameNewest reports whether the newest revision is still the one that the reminder is about.
 func sameNewest(c *change) bool {
 	p := c.t.NewestPlan()
-	return p != nil && p.Hash == c.e.Hash
+	return p != nil && p.Hash == c.e.Due.Plan
 }
 
 // lifeJob reports whether a job's failure stops the task: only what the life waits for does. What

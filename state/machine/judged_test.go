@@ -23,7 +23,7 @@ func (l *life) checking() {
 	l.approve()
 	l.launch()
 	l.end(state.RunResult{Outcome: "done"})
-	l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
+	l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
 	l.launch()
 	if l.task.Run == nil || l.task.Run.Kind != state.RunCheck {
 		l.t.Fatalf("no checks run: %+v", l.task.Run)
@@ -73,7 +73,7 @@ func TestGateRefusalsAreKept(t *testing.T) {
 	l.checking()
 	l.end(state.RunResult{Checks: []state.CheckResult{{Name: "test"}}})
 	run := l.task.Work.Run
-	c := &change{t: l.task, e: state.Event{Now: l.now, Refusals: []state.Refusal{{Rule: "protected-paths", Path: "ci.yml", Detail: "this path is protected", Remedy: "leave it out"}}}}
+	c := &change{t: l.task, e: state.Event{Now: l.now, JobReport: state.JobReport{Refusals: []state.Refusal{{Rule: "protected-paths", Path: "ci.yml", Detail: "this path is protected", Remedy: "leave it out"}}}}}
 	c.e.Refusals = append(c.e.Refusals, state.Refusal{Rule: "size", Path: strings.Repeat("ä", 4000), Detail: strings.Repeat("x", 4000)})
 	for i := range 2 * maxGateRules {
 		c.e.Refusals = append(c.e.Refusals, state.Refusal{Rule: "secrets", Path: fmt.Sprint(i), Detail: "it looks like a key"})

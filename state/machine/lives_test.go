@@ -34,7 +34,7 @@ func TestDoubtAfterTheEnd(t *testing.T) {
 				t.Fatalf("jobs %v", kindsOf(l.jobs))
 			}
 			job := l.jobs[i]
-			l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobIssue, Key: job.Key, Doubt: since, Class: "github", Reason: "GitHub does not answer.", Hint: "Try again later."}})
+			l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobIssue, Key: job.Key, Doubt: since, Class: "github", Reason: "GitHub does not answer.", Hint: "Try again later."}}})
 			if !l.replied(state.ReplyIssueFailed) {
 				t.Errorf("whoever wanted it is told nothing: %v", kindsOf(l.jobs))
 			}
@@ -84,7 +84,7 @@ func TestTwinOfAnEarlierLifesComment(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
-	l.do(state.Event{Kind: state.EventPosted, Detail: "looked", Posted: &state.Posted{Key: "0.ended", ID: 9, At: l.now, OnPR: true, Number: 5}, Post: &state.Post{Kind: state.PostEnded, OnPR: true}})
+	l.do(state.Event{Kind: state.EventPosted, JobReport: state.JobReport{Searched: true, Posted: &state.Posted{Key: "0.ended", ID: 9, At: l.now, OnPR: true, Number: 5}, Post: &state.Post{Kind: state.PostEnded, OnPR: true}}})
 	i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobDue && j.Args["what"] == "twin" })
 	if i < 0 || l.jobs[i].Args["number"] != "5" {
 		t.Errorf("jobs %+v", l.jobs)

@@ -12,7 +12,7 @@ func (l *life) implementing() {
 	l.trigger()
 	s := state.DefaultSettings()
 	s.Plan = state.PlanNone
-	l.do(state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}})
+	l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 	l.launch()
 	l.want(state.PhaseImplementing)
 }
@@ -93,8 +93,8 @@ func TestTheModelIsNotTheAgentsToSay(t *testing.T) {
 	l := newLife(t)
 	l.trigger()
 	l.start()
-	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Model: "small"}})
-	l.do(state.Event{Kind: state.EventProgress, Run: l.task.Run.ID, Progress: &state.Progress{Model: "dear", Session: "s-1", Sign: l.now}})
+	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Model: "small"}}})
+	l.do(state.Event{Kind: state.EventProgress, Run: l.task.Run.ID, RunReport: state.RunReport{Progress: &state.Progress{Model: "dear", Session: "s-1", Sign: l.now}}})
 	if r := l.task.Run; r.Model != "small" || r.Session != "s-1" {
 		t.Errorf("model %q, session %q", r.Model, r.Session)
 	}

@@ -44,7 +44,7 @@ func spent(c *change) {
 		r.Unfinished = c.e.Waiting
 	case c.e.Waiting != nil:
 		if c.e.Waiting.Kind == state.WaitTurns && !r.RefusedTurns() && thisRun(c) {
-			c.due(dueTurns, r.ID, c.e.Now.Add(turnsGrace))
+			c.due(state.DueTurns, r.ID, c.e.Now.Add(turnsGrace))
 		}
 		r.Held = c.e.Waiting
 	case h != nil && !h.Until.IsZero() && !h.Until.After(c.e.Now):

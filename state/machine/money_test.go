@@ -16,7 +16,7 @@ func TestWhatTheGatewayCountsIsWhatARunCosts(t *testing.T) {
 	ended := state.RunResult{Outcome: "done", Text: "a plan", Money: said}
 	spend := func(l *life, run string) {
 		m := counted
-		l.do(state.Event{Kind: state.EventSpent, Run: run, Money: &m})
+		l.do(state.Event{Kind: state.EventSpent, Run: run, RunReport: state.RunReport{Money: &m}})
 	}
 	tests := map[string]struct {
 		play func(l *life, run string)
@@ -26,14 +26,14 @@ func TestWhatTheGatewayCountsIsWhatARunCosts(t *testing.T) {
 		"counted":     {func(l *life, run string) { spend(l, run); spend(l, run); l.end(ended) }, state.Money{InputTokens: 200, OutputTokens: 20, MicroUSD: 10000}},
 		"a sign of life between": {func(l *life, run string) {
 			spend(l, run)
-			l.do(state.Event{Kind: state.EventProgress, Run: run, Progress: &state.Progress{Money: said}})
+			l.do(state.Event{Kind: state.EventProgress, Run: run, RunReport: state.RunReport{Progress: &state.Progress{Money: said}}})
 			l.end(ended)
 		}, counted},
 		"counted after the end": {func(l *life, run string) { l.end(ended); spend(l, run) }, counted},
 		"stopped, then counted, then told": {func(l *life, run string) {
 			l.do(state.Event{Kind: state.EventIssueClosed, By: writer, Permission: state.PermissionWrite})
 			spend(l, run)
-			l.do(state.Event{Kind: state.EventRunEnded, Run: run, Result: &ended})
+			l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: &ended}})
 		}, counted},
 		"another run's": {func(l *life, run string) { spend(l, run+"0"); l.end(ended) }, said},
 	}
@@ -68,7 +68,7 @@ func TestAnswersAreCounted(t *testing.T) {
 	l.launch()
 	run := l.task.Run.ID
 	held := &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: l.now.Add(time.Second)}
-	for _, e := range []state.Event{{Money: &state.Money{OutputTokens: 1}}, {Money: &state.Money{}, Waiting: held}, {Money: &state.Money{OutputTokens: 1}, Waiting: held}} {
+	for _, e := range []state.Event{{RunReport: state.RunReport{Money: &state.Money{OutputTokens: 1}}}, {RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: held}}, {RunReport: state.RunReport{Money: &state.Money{OutputTokens: 1}}, JobReport: state.JobReport{Waiting: held}}} {
 		e.Kind, e.Run = state.EventSpent, run
 		l.do(e)
 	}
@@ -89,7 +89,7 @@ func TestARunThatEndsAtTheCap(t *testing.T) {
 	l.start()
 	l.launch()
 	m := state.Money{MicroUSD: l.task.Money.CapMicroUSD, Unpriced: "mystery"}
-	l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, Money: &m})
+	l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, RunReport: state.RunReport{Money: &m}})
 	l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
 	if l.task.Phase != state.PhaseFailed || l.task.End.Class != state.ClassBudget || l.task.End.Hint != state.HintBudget || l.task.Money.Unpriced != "mystery" {
 		t.Fatalf("phase %s, end %+v, money %+v", l.task.Phase, l.task.End, l.task.Money)
@@ -109,14 +109,14 @@ func TestARunThatIsHeld(t *testing.T) {
 	l.launch()
 	run := l.task.Run
 	tomorrow := l.now.Add(9 * time.Hour)
-	l.do(state.Event{Kind: state.EventSpent, Run: run.ID, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: tomorrow}})
+	l.do(state.Event{Kind: state.EventSpent, Run: run.ID, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: tomorrow}}})
 	l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
 	w := l.task.Waiting
 	if l.task.Phase != state.PhaseInterrupted || w == nil || w.Kind != state.WaitMoney || !w.Until.Equal(tomorrow) {
 		t.Fatalf("phase %s, waiting %+v", l.task.Phase, w)
 	}
 	l.now = tomorrow
-	l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
 	if l.task.Run == nil || l.task.Run.Attempt != run.Attempt {
 		t.Errorf("goes on with %+v, the run before was attempt %d", l.task.Run, run.Attempt)
 	}
@@ -135,7 +135,7 @@ func TestCapOfARun(t *testing.T) {
 			l.launch()
 			l.task.Settings.Limits.RunTokens, l.task.Money.CapTokens = 100, 1000
 			run := l.task.Run.ID
-			l.do(state.Event{Kind: state.EventSpent, Run: run, Money: &state.Money{InputTokens: 90}})
+			l.do(state.Event{Kind: state.EventSpent, Run: run, RunReport: state.RunReport{Money: &state.Money{InputTokens: 90}}})
 			if w := l.task.Capped(state.Money{}, state.Money{}, state.Money{}, false); w != nil {
 				t.Fatalf("capped: %+v", w)
 			}
@@ -143,7 +143,7 @@ func TestCapOfARun(t *testing.T) {
 			if held == nil || held.Detail != "The cap of 100 tokens for one run is reached: it has used 100." {
 				t.Fatalf("capped: %+v", held)
 			}
-			l.do(state.Event{Kind: state.EventSpent, Run: run, Money: &state.Money{OutputTokens: 9}, Waiting: held})
+			l.do(state.Event{Kind: state.EventSpent, Run: run, RunReport: state.RunReport{Money: &state.Money{OutputTokens: 9}}, JobReport: state.JobReport{Waiting: held}})
 			l.end(state.RunResult{Status: "crashed", Class: "retryable", Message: "stream disconnected"})
 			l.want(state.PhaseFailed, state.JobStop, state.JobPost)
 			last := l.task.Runs[len(l.task.Runs)-1]
@@ -171,7 +171,7 @@ func TestKeyRefused(t *testing.T) {
 	for range 3 {
 		l.launch()
 		until := l.now.Add(time.Minute)
-		l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until}})
+		l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until}}})
 		l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
 		for _, j := range l.jobs {
 			if j.Kind == state.JobPost {
@@ -182,8 +182,8 @@ func TestKeyRefused(t *testing.T) {
 			t.Fatalf("phase %s, waiting %+v", l.task.Phase, w)
 		}
 		l.now = until
-		l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
-		l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until.Add(time.Minute)}})
+		l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
+		l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until.Add(time.Minute)}}})
 	}
 	if posts != 1 {
 		t.Errorf("told %d times", posts)
@@ -200,10 +200,10 @@ func TestHeldForAMoment(t *testing.T) {
 		l.start()
 		l.launch()
 		run := l.task.Run.ID
-		l.do(state.Event{Kind: state.EventSpent, Run: run, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: l.now.Add(2 * time.Second)}})
+		l.do(state.Event{Kind: state.EventSpent, Run: run, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: l.now.Add(2 * time.Second)}}})
 		l.now = l.now.Add(time.Minute)
 		if answered {
-			l.do(state.Event{Kind: state.EventSpent, Run: run, Money: &state.Money{OutputTokens: 1}})
+			l.do(state.Event{Kind: state.EventSpent, Run: run, RunReport: state.RunReport{Money: &state.Money{OutputTokens: 1}}})
 		}
 		l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
 		if l.task.Phase != want || !answered && l.task.Waiting.Until.Before(l.now) {

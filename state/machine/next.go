@@ -123,7 +123,7 @@ func unseen(c *change) bool {
 	case state.EventStatusSent, state.EventSpent: // the next sign of life shows the money, too
 		return true
 	case state.EventDue:
-		return c.e.Detail == dueIdle || c.e.Detail == dueForget || c.e.Detail == DueSpan && c.t.Run != nil
+		return due(state.DueIdle)(c) || due(state.DueForget)(c) || due(state.DueSpan)(c) && c.t.Run != nil
 	case state.EventProgress, state.EventCalled:
 		return c.e.Now.Before(c.t.Status.At.Add(progressGaps * c.p.StatusGap))
 	case state.EventThumb: // whether it counts shows when it has been checked
@@ -264,10 +264,10 @@ func (c *change) once(key string) bool {
 }
 
 // due enqueues a reminder to ourselves.
-func (c *change) due(what, key string, at time.Time) {
-	j := c.job(state.JobDue, state.LaneControl, "due-"+what+"-"+key)
+func (c *change) due(what state.DueKind, key string, at time.Time) {
+	j := c.job(state.JobDue, state.LaneControl, "due-"+string(what)+"-"+key)
 	j.NotBefore = at
-	j.Args = map[string]string{"what": what, "key": key}
+	j.Args = map[string]string{"what": string(what), "key": key}
 	c.add(j)
 }
 

@@ -67,11 +67,11 @@ func (l *life) trigger() {
 
 func (l *life) start() {
 	s := state.DefaultSettings()
-	l.do(state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}})
+	l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 }
 
 func (l *life) launch() {
-	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Taken: ids(l.task.Feedback)}})
+	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Taken: ids(l.task.Feedback)}}})
 }
 
 func ids(fs []state.Feedback) (out []string) {
@@ -86,12 +86,12 @@ func (l *life) end(r state.RunResult) {
 		r.Class, r.Status = "success", "ok"
 	}
 	r.Ended = l.now
-	l.do(state.Event{Kind: state.EventRunEnded, Run: l.task.Run.ID, Result: &r})
+	l.do(state.Event{Kind: state.EventRunEnded, Run: l.task.Run.ID, RunReport: state.RunReport{Result: &r}})
 }
 
 func (l *life) postPlan(id int64) {
 	p := l.task.NewestPlan()
-	l.do(state.Event{Kind: state.EventPosted, Posted: &state.Posted{ID: id, Node: "n", At: l.now}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, Hash: "body"})
+	l.do(state.Event{Kind: state.EventPosted, JobReport: state.JobReport{Posted: &state.Posted{ID: id, Node: "n", At: l.now}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, BodyHash: "body"}})
 }
 
 func (l *life) approve() {
@@ -118,10 +118,10 @@ func (l *life) toPR() {
 	l.approve()
 	l.launch()
 	l.end(state.RunResult{Outcome: "done"})
-	l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
-	l.do(state.Event{Kind: state.EventCommitted, Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}})
+	l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
+	l.do(state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
 	l.do(state.Event{Kind: state.EventMoved})
-	l.do(state.Event{Kind: state.EventPROpened, PR: &state.PR{Number: 5, State: "open"}})
+	l.do(state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: 5, State: "open"}}})
 }
 
 func TestWholeLife(t *testing.T) {
@@ -155,22 +155,22 @@ func TestWholeLife(t *testing.T) {
 	l.launch()
 	l.end(state.RunResult{Outcome: "done"})
 	l.want(state.PhaseImplementing, state.JobCollect)
-	l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}})
+	l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
 	l.want(state.PhaseImplementing, state.JobCommit)
-	l.do(state.Event{Kind: state.EventCommitted, Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}})
+	l.do(state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
 	l.want(state.PhaseImplementing, state.JobMove)
 	l.do(state.Event{Kind: state.EventMoved})
 	l.want(state.PhaseImplementing, state.JobOpenPR)
-	l.do(state.Event{Kind: state.EventPROpened, PR: &state.PR{Number: 5, State: "open"}})
+	l.do(state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: 5, State: "open"}}})
 	l.want(state.PhasePROpen, state.JobPost)
 	l.do(state.Event{Kind: state.EventReviewed, By: writer, Permission: state.PermissionWrite, Review: &state.Review{ID: 1, State: "changes_requested"}})
 	l.want(state.PhasePROpen, state.JobGather)
-	l.do(state.Event{Kind: state.EventGathered, Feedback: []state.Feedback{{ID: "thread:1", Kind: "thread"}}})
+	l.do(state.Event{Kind: state.EventGathered, JobReport: state.JobReport{Feedback: []state.Feedback{{ID: "thread:1", Kind: "thread"}}}})
 	l.want(state.PhaseAddressingReview, state.JobLaunch)
 	l.launch()
 	l.end(state.RunResult{Outcome: "done", Threads: []state.ThreadAnswer{{ID: "thread:1", Answer: "Done."}}})
-	l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h2", LocalTree: "t2"}})
-	l.do(state.Event{Kind: state.EventCommitted, Work: &state.Work{Run: l.task.Work.Run, Head: "H2", Tree: "t2"}})
+	l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h2", LocalTree: "t2"}}})
+	l.do(state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Head: "H2", Tree: "t2"}}})
 	l.do(state.Event{Kind: state.EventMoved})
 	l.want(state.PhaseAddressingReview, state.JobAnswer)
 	l.do(state.Event{Kind: state.EventAnswered})

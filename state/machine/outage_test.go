@@ -10,7 +10,7 @@ import (
 
 // outage is what a step reports that could not be done for now.
 func outage(kind state.JobKind, at time.Time) state.Event {
-	return state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: kind, Class: "github", Reason: "GitHub is down.", Hint: "Comment `retry`.", RetryAt: at}}
+	return state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: kind, Class: "github", Reason: "GitHub is down.", Hint: "Comment `retry`.", RetryAt: at}}}
 }
 
 // resumeAt returns when the last event has the task go on by itself.
@@ -40,7 +40,7 @@ func TestOutages(t *testing.T) {
 			t.Errorf("outage %d: waits %s, want %s", n+1, d, want)
 		}
 		want *= 2
-		l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+		l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
 		l.want(state.PhaseQueued, state.JobStart)
 	}
 	l.do(outage(state.JobStart, l.now))
@@ -53,7 +53,7 @@ func TestOutages(t *testing.T) {
 	if at := l.resumeAt(); !at.Equal(said) {
 		t.Errorf("goes on at %s, GitHub said %s", at, said)
 	}
-	l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
 	l.start()
 	if l.task.Outages != 0 {
 		t.Errorf("%d outages are counted after a step was done", l.task.Outages)
@@ -67,7 +67,7 @@ func TestReviewThatCannotBeRead(t *testing.T) {
 	l.toPR()
 	l.do(outage(state.JobGather, l.now))
 	l.want(state.PhaseInterrupted, state.JobDue)
-	l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
 	l.want(state.PhasePROpen, state.JobGather)
 }
 
@@ -85,7 +85,7 @@ func TestAccessLostAndBack(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.toPreliminary()
-			l.do(state.Event{Kind: c.gone, Detail: "it was taken"})
+			l.do(state.Event{Kind: c.gone, Lost: "it was taken"})
 			l.want(state.PhaseCancelled)
 			if !strings.Contains(l.task.End.Reason, "it was taken") {
 				t.Errorf("the reason is %q", l.task.End.Reason)
@@ -128,7 +128,7 @@ func TestLocked(t *testing.T) {
 		}
 		if c.jobs > 0 { // it was shown
 			s := state.StatusComment{Shown: l.task.Visible}
-			l.do(state.Event{Kind: state.EventStatusSent, Status: &s})
+			l.do(state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &s}})
 		}
 	}
 }

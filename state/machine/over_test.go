@@ -90,11 +90,11 @@ func TestTheApprovalBefore(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]func(l *life){
 		"revoked before the start": func(l *life) {
-			l.do(state.Event{Kind: state.EventNoApproval, Detail: state.NotRevoked, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: *l.task.Approval}})
+			l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: state.NotRevoked}, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: *l.task.Approval}})
 			l.want(state.PhaseAwaitingPlanApproval)
 		},
 		"planned anew": func(l *life) {
-			l.do(state.Event{Kind: state.EventStepFailed, Run: l.task.Run.ID, Failure: &state.Failure{Job: state.JobLaunch, Class: state.ClassVM, Reason: "No."}})
+			l.do(state.Event{Kind: state.EventStepFailed, Run: l.task.Run.ID, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobLaunch, Class: state.ClassVM, Reason: "No."}}})
 			l.want(state.PhaseFailed)
 			l.comment(state.VerbReplan)
 			l.want(state.PhasePlanning, state.JobStart)
@@ -133,7 +133,7 @@ func TestDoubt(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.trigger()
-			l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobStatus, Key: "1.status", Doubt: doubt, Class: "github", Reason: "No."}})
+			l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobStatus, Key: "1.status", Doubt: doubt, Class: "github", Reason: "No."}}})
 			found := false
 			for _, j := range l.jobs {
 				if found = found || j.Kind == state.JobStatus; j.Kind == state.JobStatus && !j.Doubt.Equal(doubt) {

@@ -24,13 +24,13 @@ func TestPlansAreBroughtToMindAndGivenUp(t *testing.T) {
 		}
 	}
 	hash := l.task.NewestPlan().Hash
-	l.do(state.Event{Kind: state.EventDue, Detail: "remind", Hash: "another"})
+	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("remind", "another")}})
 	if len(l.jobs) != 0 {
 		t.Errorf("a reminder of another revision makes %v", kindsOf(l.jobs))
 	}
-	l.do(state.Event{Kind: state.EventDue, Detail: "remind", Hash: hash})
+	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("remind", hash)}})
 	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
-	l.do(state.Event{Kind: state.EventDue, Detail: "expire", Hash: hash})
+	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("expire", hash)}})
 	l.want(state.PhaseCancelled, state.JobPost, state.JobRelease)
 }
 

@@ -70,8 +70,7 @@ func (c *change) takeStart() {
 // nothingVisible waits for a 👍 on some text.
 func nothingVisible(c *change) {
 	c.t.Context = c.e.Start.Context
-	c.e.Waiting = &state.Waiting{Kind: state.WaitText, Since: c.e.Now, Detail: "no text of the issue is visible to the agent yet"}
-	heldUp(c)
+	heldUp(c, state.Waiting{Kind: state.WaitText, Since: c.e.Now, Detail: "no text of the issue is visible to the agent yet"})
 }
 
 // startedButEdited keeps the pause.
@@ -84,8 +83,7 @@ func takeStartKeepWaiting(c *change) {
 }
 
 // heldUp waits for something besides people and says what; the comment comes once per detail.
-func heldUp(c *change) {
-	w := *c.e.Waiting
+func heldUp(c *change, w state.Waiting) {
 	if old := c.t.Waiting; old != nil && old.Kind == w.Kind {
 		w.Since = old.Since
 	}
@@ -100,7 +98,7 @@ func heldUp(c *change) {
 	if most := c.e.Now.Add(30 * c.p.Recheck); at.After(most) { // it may be over sooner: somebody raised a cap, or bought more
 		at = most
 	}
-	c.due("recheck", "", at) // one at a time, however often something makes it look
+	c.due(state.DueRecheck, "", at) // one at a time, however often something makes it look
 	tell(c, w)
 }
 

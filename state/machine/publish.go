@@ -52,12 +52,11 @@ func behind(c *change) bool {
 // rebaseFirst puts collected work onto what somebody pushed during the run.
 func rebaseFirst(c *change) {
 	c.takeWork()
-	c.e.Head = c.t.Branch.Head
 	if canRebase(c) {
-		rebase(c)
+		rebase(c, c.t.Branch.Head)
 		return
 	}
-	rebaseLater(c)
+	rebaseLater(c, c.t.Branch.Head)
 }
 
 // publish takes the changeset through the two jobs.
@@ -128,16 +127,16 @@ func moved(c *change) {
 }
 
 // rebase puts the VM's commits onto what somebody pushed.
-func rebase(c *change) {
+func rebase(c *change, head string) {
 	c.t.Work.Rebases++
-	c.t.Branch.Head = c.e.Head
-	c.work(state.JobRebase, "onto", c.e.Head)
+	c.t.Branch.Head = head
+	c.work(state.JobRebase, "onto", head)
 }
 
 // rebaseLater waits until people have stopped pushing.
-func rebaseLater(c *change) {
+func rebaseLater(c *change, head string) {
 	c.t.Work.Rebases = 0
-	c.t.Branch.Head = c.e.Head
+	c.t.Branch.Head = head
 	c.t.Step = state.JobRebase
 	c.interrupt("people keep pushing to the branch", c.e.Now.Add(c.p.Backoff))
 }
@@ -197,7 +196,7 @@ func prOpened(c *change) {
 	c.t.Work = nil
 	c.to(state.PhasePROpen, fmt.Sprintf("pull request #%d is open", c.t.PR.Number))
 	c.post(fmt.Sprintf("pr-%d", c.t.PR.Number), state.Post{Kind: state.PostPROpened, By: c.asker()})
-	if len(c.untaken()) > 0 || c.e.Detail == "looked" { // it was there before we knew of it, so somebody may have reviewed it
+	if len(c.untaken()) > 0 || c.e.Searched { // it was there before we knew of it, so somebody may have reviewed it
 		c.gather(c.e.Now.Add(c.p.Gather))
 	}
 }

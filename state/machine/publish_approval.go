@@ -57,8 +57,8 @@ func publishRevoked(c *change) {
 	p.Publish.Approved, c.t.Work.Approved = nil, ""
 	emptyBox(c, p, &a.Approval)
 	c.to(state.PhaseAwaitingPublishApproval, "the approval of @"+a.By.Login+" does not hold any more")
-	if key := fmt.Sprintf("no-%s-%s-%d", state.ShortHash(a.Hash), c.e.Detail, a.By.ID); c.once(key) {
-		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: c.e.Detail, By: a.By, Hash: a.Hash})
+	if key := fmt.Sprintf("no-%s-%s-%d", state.ShortHash(a.Hash), c.e.Rejection, a.By.ID); c.once(key) {
+		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: c.e.Rejection, By: a.By, Hash: a.Hash})
 	}
 }
 

@@ -24,9 +24,9 @@ func TestRetryAfterARefusal(t *testing.T) {
 			l := newLife(t)
 			l.implementing()
 			l.end(state.RunResult{Status: "ok", Class: "success", Outcome: "done"})
-			l.do(state.Event{Kind: state.EventCollected, Run: l.task.Runs[0].ID, Work: &state.Work{Run: l.task.Runs[0].ID, LocalHead: "h", Paths: 1}, Refusals: []state.Refusal{
+			l.do(state.Event{Kind: state.EventCollected, Run: l.task.Runs[0].ID, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Runs[0].ID, LocalHead: "h", Paths: 1}, Refusals: []state.Refusal{
 				{Rule: "size", Detail: "too many", Remedy: "fewer"}, {Rule: "protected-paths", Path: "AGENTS.md", Detail: "protected", Remedy: "leave it"},
-			}})
+			}}})
 			l.want(state.PhaseAwaitingAnswer, state.JobPost)
 			jobs := l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 70, Body: "go on", Mention: true}, Orders: []state.Order{tc.order}})
 			found := false

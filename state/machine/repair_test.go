@@ -28,7 +28,7 @@ func repairing(t *testing.T) *life {
 	if f := l.task.Feedback; f[0].Taken != r.ID || f[1].Taken != "" {
 		t.Errorf("feedback %+v", f)
 	}
-	l.do(state.Event{Kind: state.EventLaunched, Run: r.ID, Launch: &state.Launch{Run: r.ID, VM: *l.task.VM, Repairs: true, Started: l.now}})
+	l.do(state.Event{Kind: state.EventLaunched, Run: r.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: r.ID, VM: *l.task.VM, Repairs: true, Started: l.now}}})
 	if l.task.Run.Repair == nil {
 		t.Fatal("what it repairs is forgotten")
 	}
@@ -101,7 +101,7 @@ func TestRepairIsInterrupted(t *testing.T) {
 	l := repairing(t)
 	l.end(state.RunResult{Status: "overloaded", Class: "retryable"})
 	l.want(state.PhaseInterrupted)
-	l.do(state.Event{Kind: state.EventDue, Detail: "resume"})
+	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
 	l.want(state.PhaseImplementing, state.JobLaunch)
 	if r := l.task.Run; r.Repair != nil || r.Attempt != 3 {
 		t.Errorf("goes on with %+v", r)

@@ -20,12 +20,12 @@ func TestReplanAfterARefusal(t *testing.T) {
 				if plan != "" {
 					s.Plan = plan
 				}
-				l.do(state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: base}}})
+				l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: base}}}})
 			}
 			launch := func(root string) {
 				l.now = l.now.Add(time.Second)
 				id := l.task.Run.ID
-				l.do(state.Event{Kind: state.EventLaunched, Run: id, Launch: &state.Launch{Run: id, VM: state.VM{Name: "vm1"}, Started: l.now, BaseSHA: root, Root: root, VMHead: root}})
+				l.do(state.Event{Kind: state.EventLaunched, Run: id, JobReport: state.JobReport{Launch: &state.Launch{Run: id, VM: state.VM{Name: "vm1"}, Started: l.now, BaseSHA: root, Root: root, VMHead: root}}})
 			}
 			l.trigger()
 			start("b0")
@@ -38,8 +38,8 @@ func TestReplanAfterARefusal(t *testing.T) {
 			launch("b0")
 			built := l.task.Run.Started
 			l.end(state.RunResult{Outcome: "done", Summary: "Built."})
-			l.do(state.Event{Kind: state.EventCollected, Run: l.task.Runs[len(l.task.Runs)-1].ID, Work: &state.Work{Run: l.task.Runs[len(l.task.Runs)-1].ID, LocalHead: "h", Paths: 1},
-				Refusals: []state.Refusal{{Rule: "secret", Path: "a"}}})
+			l.do(state.Event{Kind: state.EventCollected, Run: l.task.Runs[len(l.task.Runs)-1].ID, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Runs[len(l.task.Runs)-1].ID, LocalHead: "h", Paths: 1},
+				Refusals: []state.Refusal{{Rule: "secret", Path: "a"}}}})
 			l.want(state.PhaseAwaitingAnswer)
 			if l.task.PlanningBegan().After(built) {
 				t.Errorf("planning began at %s, after the work of %s", l.task.PlanningBegan(), built)

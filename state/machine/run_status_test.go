@@ -11,8 +11,8 @@ import (
 func TestTheGatewaysReasonIsKnownBetter(t *testing.T) {
 	t.Parallel()
 	const program, gateway = "what errand makes of the program's words", "errand denied a model call: another model"
-	refused := state.Event{Kind: state.EventSpent, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitRefused, Detail: gateway}}
-	answered := state.Event{Kind: state.EventSpent, Money: &state.Money{OutputTokens: 1}}
+	refused := state.Event{Kind: state.EventSpent, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitRefused, Detail: gateway}}}
+	answered := state.Event{Kind: state.EventSpent, RunReport: state.RunReport{Money: &state.Money{OutputTokens: 1}}}
 	for name, tc := range map[string]struct {
 		before        []state.Event
 		status, class string
@@ -24,9 +24,9 @@ func TestTheGatewaysReasonIsKnownBetter(t *testing.T) {
 		"answered since":          {[]state.Event{refused, answered}, "crashed", "fatal", program},
 		"stopped by a person":     {[]state.Event{refused}, "duration", "fatal", program},
 		"never refused":           {nil, "crashed", "fatal", program},
-		"refused for something":   {[]state.Event{refused, {Kind: state.EventSpent, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}}, "auth", "fatal", "The cap is reached."},
+		"refused for something":   {[]state.Event{refused, {Kind: state.EventSpent, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}}}, "auth", "fatal", "The cap is reached."},
 		"succeeded all the same":  {[]state.Event{refused}, "ok", "success", program},
-		"a limit of the provider": {[]state.Event{{Kind: state.EventSpent, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitLimit, Detail: "errand's account has used up its limit", Until: t0.AddDate(0, 0, 1)}}}, "rate_limited", "retryable", "errand's account has used up its limit"},
+		"a limit of the provider": {[]state.Event{{Kind: state.EventSpent, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitLimit, Detail: "errand's account has used up its limit", Until: t0.AddDate(0, 0, 1)}}}}, "rate_limited", "retryable", "errand's account has used up its limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,10 +54,10 @@ func TestTheGatewaysReasonIsKnownBetter(t *testing.T) {
 func TestUnfinishedAnswers(t *testing.T) {
 	t.Parallel()
 	ends := func(kind state.WaitKind) state.Event {
-		return state.Event{Kind: state.EventSpent, Money: &state.Money{OutputTokens: 1}, Waiting: &state.Waiting{Kind: kind, Detail: "the end is missing"}}
+		return state.Event{Kind: state.EventSpent, RunReport: state.RunReport{Money: &state.Money{OutputTokens: 1}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: kind, Detail: "the end is missing"}}}
 	}
-	answered := state.Event{Kind: state.EventSpent, Money: &state.Money{OutputTokens: 1}}
-	finish := state.Event{Kind: state.EventCalled, Call: &state.Call{ID: "1", Tool: state.CallFinish, Result: &state.Conclusion{Outcome: "done"}}}
+	answered := state.Event{Kind: state.EventSpent, RunReport: state.RunReport{Money: &state.Money{OutputTokens: 1}}}
+	finish := state.Event{Kind: state.EventCalled, RunReport: state.RunReport{Call: &state.Call{ID: "1", Tool: state.CallFinish, Result: &state.Conclusion{Outcome: "done"}}}}
 	for name, tc := range map[string]struct {
 		before        []state.Event
 		status, class string

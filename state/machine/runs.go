@@ -149,9 +149,9 @@ func file(c *change) {
 	c.t.Run = nil
 	keepLastWords(c, res.Text)
 	if res.Status == state.StatusVMLost && c.t.VM != nil {
-		c.e.Detail = sentence(res.VMEnd, "vanished")
-		c.release(c.e.Detail)
-		released(c)
+		why := sentence(res.VMEnd, "vanished")
+		c.release(why)
+		released(c, why)
 	}
 }
 
@@ -265,7 +265,7 @@ func (c *change) interrupt(why string, at time.Time) {
 	c.to(state.PhaseInterrupted, why)
 	c.t.Step = step
 	c.t.Waiting = &state.Waiting{Kind: state.WaitLimit, Detail: why, Since: c.e.Now, Until: at}
-	c.due("resume", fmt.Sprint(c.t.Version), at)
+	c.due(state.DueResume, fmt.Sprint(c.t.Version), at)
 }
 
 // backoff doubles with each attempt up to its limit.

@@ -15,7 +15,7 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 		l.trigger()
 		s := state.DefaultSettings()
 		s.Plan = state.PlanNone
-		l.do(state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}})
+		l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 		l.launch()
 	}
 	built := func(l *life) {
@@ -24,12 +24,12 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 	}
 	collected := func(l *life) {
 		built(l)
-		l.do(state.Event{Kind: state.EventCollected, Work: &state.Work{Run: l.task.Work.Run, Ref: "ref1", Paths: 1, LocalHead: "h", LocalTree: "t"}})
+		l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Ref: "ref1", Paths: 1, LocalHead: "h", LocalTree: "t"}}})
 		l.want(state.PhaseImplementing, state.JobCommit)
 	}
 	moved := func(l *life) {
 		collected(l)
-		l.do(state.Event{Kind: state.EventCommitted, Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}})
+		l.do(state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
 		l.do(state.Event{Kind: state.EventMoved})
 		l.want(state.PhaseImplementing, state.JobOpenPR)
 	}
@@ -49,19 +49,19 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 		"its work is to be read": {built, true, ""},
 		"its work could not be read": {func(l *life) {
 			built(l)
-			l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobCollect, Reason: "x"}})
+			l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobCollect, Reason: "x"}}})
 		}, true, ""},
 		"a run was cut short":         {func(l *life) { build(l); l.end(state.RunResult{Class: "retryable", Status: "rate_limited"}) }, true, ""},
 		"an agent asked something":    {func(l *life) { build(l); l.end(state.RunResult{Outcome: "question", Question: "Which?"}) }, true, ""},
 		"it is stopped and not saved": {func(l *life) { stopped(l) }, true, ""},
 		"it was stopped and saved": {func(l *life) {
 			run := stopped(l)
-			l.do(state.Event{Kind: state.EventSaved, Run: run, Saved: &state.SavedWork{Run: run, Ref: "stopped", At: l.now}})
+			l.do(state.Event{Kind: state.EventSaved, Run: run, JobReport: state.JobReport{Saved: &state.SavedWork{Run: run, Ref: "stopped", At: l.now}}})
 		}, false, "stopped"},
 		"it is about to be published": {collected, false, "ref1"},
 		"it could not be published": {func(l *life) {
 			collected(l)
-			l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobCommit, Reason: "x"}})
+			l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobCommit, Reason: "x"}}})
 		}, false, "ref1"},
 		"it is on its branch":      {moved, false, ""},
 		"its pull request is open": {func(l *life) { l.toPR() }, false, ""},
@@ -95,7 +95,7 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 					if jobOf(l.jobs, state.JobRelease).Kind != "" || stop.Args["vm"] != "vm1" {
 						t.Fatalf("the VM goes before its work is saved: %v, stop of %v", kindsOf(l.jobs), stop.Args)
 					}
-					l.do(state.Event{Kind: state.EventSaved, Run: stop.Run, Saved: &state.SavedWork{Run: stop.Run, Ref: "read", At: l.now}})
+					l.do(state.Event{Kind: state.EventSaved, Run: stop.Run, JobReport: state.JobReport{Saved: &state.SavedWork{Run: stop.Run, Ref: "read", At: l.now}}})
 					l.want(state.PhaseCancelled, state.JobRelease)
 					saved = "read"
 				}

@@ -2,27 +2,15 @@ package machine
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/state"
 )
 
-// What a delayed job of ours about sleep is called (Event.Detail of EventDue).
-const (
-	dueIdle   = "idle"   // the VM of Event.Hash may have been idle for long enough
-	dueUnused = "unused" // what was put away may have been unwanted for long enough
-	dueForget = "forget" // Event.Hash is to be deleted for good
-)
-
-// DueSpan is the same for a span of the VM of Event.Hash that ends soon; Event.Waiting says why there may not be
-// another one.
-const DueSpan = "vm_span"
-
 // park has an idle VM looked at when it is due to sleep.
 func park(c *change) {
 	if c.t.VM.Paid > 0 || c.p.IdleVM > 0 {
-		c.due(dueIdle, c.t.VM.Name, sleepAt(c))
+		c.due(state.DueIdle, c.t.VM.Name, sleepAt(c))
 	}
 }
 
@@ -58,23 +46,23 @@ func (c *change) margin() time.Duration {
 
 // idles reports whether a VM that may be due is still the task's, and still idle.
 func idles(c *change) bool {
-	return c.t.VM != nil && c.t.VM.Name == c.e.Hash && c.t.Resting()
+	return c.t.VM != nil && c.t.VM.Name == c.e.Due.VM && c.t.Resting()
 }
 
 // goToSleep has the work put away, so that the VM can go. Like all work of a task it is serial: what
 // people want meanwhile comes after it.
 func goToSleep(c *change) {
 	if at := sleepAt(c); c.e.Now.Before(at) { // it has been at work meanwhile
-		c.due(dueIdle, c.t.VM.Name, at)
+		c.due(state.DueIdle, c.t.VM.Name, at)
 		return
 	}
 	if c.e.Wanted {
 		c.lookAgain()
 		return
 	}
-	if vm := c.t.VM; c.e.Insured && vm.Paid > 0 {
+	if vm := c.t.VM; c.e.Due.Insured && vm.Paid > 0 {
 		margin := c.margin()
-		c.due(dueIdle, vm.Name, vm.PaidUntil(c.e.Now.Add(2*margin)).Add(-margin))
+		c.due(state.DueIdle, vm.Name, vm.PaidUntil(c.e.Now.Add(2*margin)).Add(-margin))
 		return
 	}
 	j := c.job(state.JobSleep, state.LaneWork, "sleep-"+c.t.VM.Name)
@@ -83,12 +71,12 @@ func goToSleep(c *change) {
 }
 
 // sameVM reports whether the event is about the task's present VM.
-func sameVM(c *change) bool { return c.t.VM != nil && c.t.VM.Name == c.e.VM }
+func sameVM(c *change) bool { return c.t.VM != nil && c.t.VM.Name == c.e.Slept.VM }
 
 // slept lets the VM go whose work is put away, unless somebody wants it by now. Without Asleep nothing
-// could be put away, and Detail says why.
+// could be put away, and Failure says why.
 func slept(c *change) {
-	a := c.e.Asleep
+	a := c.e.Slept.Asleep
 	if a != nil {
 		putAway(c, *a)
 	}
@@ -101,12 +89,11 @@ func slept(c *change) {
 	}
 	why := "asleep"
 	if a == nil {
-		why = sentence(c.e.Via, "vanished")
-		c.post("slept-"+c.t.VM.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: c.e.Detail, By: c.asker()})
+		why = sentence(c.e.Slept.Why, "vanished")
+		c.post("slept-"+c.t.VM.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: c.e.Slept.Failure, By: c.asker()})
 	}
 	c.release(why)
-	c.e.Detail = why
-	released(c)
+	released(c, why)
 }
 
 // lookAgain has a VM that was kept because somebody may want it looked at in a while: it may be that nobody did.
@@ -118,12 +105,12 @@ func (c *change) lookAgain() {
 	if c.t.VM.Paid > 0 {
 		pause = c.margin() / 4
 	}
-	c.due(dueIdle, c.t.VM.Name, c.e.Now.Add(pause))
+	c.due(state.DueIdle, c.t.VM.Name, c.e.Now.Add(pause))
 }
 
 // sleptLate deletes what was put away of a VM that the task does not have any more.
 func sleptLate(c *change) {
-	if a := c.e.Asleep; a != nil && (c.t.Asleep == nil || c.t.Asleep.Ref != a.Ref) {
+	if a := c.e.Slept.Asleep; a != nil && (c.t.Asleep == nil || c.t.Asleep.Ref != a.Ref) {
 		c.forget(a.Mode, a.Ref)
 	}
 }
@@ -140,7 +127,7 @@ func putAway(c *change, a state.Asleep) {
 		forgetLater(c)
 		return
 	}
-	c.due(dueUnused, "", c.e.Now.Add(c.p.KeepAsleep))
+	c.due(state.DueUnused, "", c.e.Now.Add(c.p.KeepAsleep))
 }
 
 // forget has what was put away deleted at once.
@@ -153,14 +140,14 @@ func (c *change) forget(mode state.SleepMode, ref string) {
 // forgetLater has what an ended task put away deleted a while after its end.
 func forgetLater(c *change) {
 	if a := c.t.Asleep; a != nil {
-		c.due(dueForget, string(a.Mode)+":"+a.Ref, c.t.End.At.Add(c.p.KeepAfterEnd))
+		c.due(state.DueForget, string(a.Mode)+":"+a.Ref, c.t.End.At.Add(c.p.KeepAfterEnd))
 	}
 }
 
 // forgetDue deletes what an ended task put away. The issue may have begun anew meanwhile.
 func forgetDue(c *change) {
-	mode, ref, _ := strings.Cut(c.e.Hash, ":")
-	c.forget(state.SleepMode(mode), ref)
+	ref := c.e.Due.Ref
+	c.forget(c.e.Due.Mode, ref)
 	if a := c.t.Asleep; a != nil && a.Ref == ref {
 		c.t.Asleep = nil
 	}
@@ -170,11 +157,11 @@ func forgetDue(c *change) {
 func unused(c *change) {
 	a := c.t.Asleep
 	if at := a.At.Add(c.p.KeepAsleep); c.e.Now.Before(at) { // put away anew meanwhile
-		c.due(dueUnused, "", at)
+		c.due(state.DueUnused, "", at)
 		return
 	}
 	if wakes(c) { // somebody wants it, and it is on no VM yet
-		c.due(dueUnused, "", c.e.Now.Add(wantedFor))
+		c.due(state.DueUnused, "", c.e.Now.Add(wantedFor))
 		return
 	}
 	if c.t.VM == nil && c.t.Wakes() != nil {
@@ -236,7 +223,7 @@ func (c *change) haveVM(l *state.Launch) {
 // enough for the work to be put away.
 func boundSpan(c *change) {
 	if vm := c.t.VM; vm != nil && vm.Paid > 0 {
-		c.due(DueSpan, vm.Name, vm.PaidUntil(c.e.Now.Add(3*c.margin())).Add(-2*c.margin()))
+		c.due(state.DueSpan, vm.Name, vm.PaidUntil(c.e.Now.Add(3*c.margin())).Add(-2*c.margin()))
 	}
 }
 

@@ -11,19 +11,19 @@ import (
 func TestWantedWorkIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	keep := DefaultPolicy().KeepAsleep
-	due := state.Event{Kind: state.EventDue, Detail: dueUnused}
+	due := state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueUnused, "")}}
 	for _, mode := range []state.SleepMode{state.SleepArchive, state.SleepSnapshot} {
 		for _, waits := range []bool{false, true} {
 			l := newLife(t)
 			l.toPreliminary()
 			e := asleepOf("vm1", "a1")
-			e.Asleep.Mode = mode
+			e.Slept.Asleep.Mode = mode
 			l.do(e)
 			put := l.now
 			l.now = put.Add(keep - time.Minute)
 			l.comment(state.VerbMessage)
 			if waits {
-				l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitVM}})
+				l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitVM}}})
 			}
 			l.now = put.Add(keep)
 			l.do(due)
@@ -31,7 +31,7 @@ func TestWantedWorkIsNotForgotten(t *testing.T) {
 			if l.task.Asleep == nil || jobOf(l.jobs, state.JobForget).Kind != "" || jobOf(l.jobs, state.JobPost).Kind != "" || !again.NotBefore.Equal(l.now.Add(wantedFor)) {
 				t.Fatalf("%s: what a run takes over is deleted: %v, asleep %v", mode, kindsOf(l.jobs), l.task.Asleep)
 			}
-			l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2", Carries: []string{"vm1"}}, Started: l.now}})
+			l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2", Carries: []string{"vm1"}}, Started: l.now}}})
 			l.now = again.NotBefore
 			l.do(due)
 			if l.task.Asleep != nil || jobOf(l.jobs, state.JobForget).Args["ref"] != "a1" {

@@ -27,7 +27,7 @@ func TestTheEndIsShown(t *testing.T) {
 			l.do(state.Event{Kind: state.EventIssueClosed, By: writer, Permission: state.PermissionWrite})
 			l.task.Status.Failed = c.failed
 			l.now = l.now.Add(c.after)
-			l.do(state.Event{Kind: state.EventStepFailed, Failure: &state.Failure{Job: state.JobStatus, Class: "github", Reason: "No."}})
+			l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobStatus, Class: "github", Reason: "No."}}})
 			again := false
 			for _, j := range l.jobs {
 				again = again || j.Kind == state.JobStatus && j.NotBefore.After(l.now)
@@ -35,7 +35,7 @@ func TestTheEndIsShown(t *testing.T) {
 			if again != c.want {
 				t.Errorf("jobs %v", kindsOf(l.jobs))
 			}
-			l.do(state.Event{Kind: state.EventStatusSent, Status: &state.StatusComment{Comment: 3, Shown: l.task.Visible, At: l.now}})
+			l.do(state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &state.StatusComment{Comment: 3, Shown: l.task.Visible, At: l.now}}})
 			if l.task.Status.Failed != 0 {
 				t.Errorf("%d failures after it was written", l.task.Status.Failed)
 			}

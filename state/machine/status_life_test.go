@@ -15,10 +15,10 @@ func TestTheStatusOfTheLifeBefore(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.trigger()
-			l.do(state.Event{Kind: state.EventStatusSent, Status: &state.StatusComment{Comment: 7, Shown: l.task.Visible, At: l.now}})
+			l.do(state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &state.StatusComment{Comment: 7, Shown: l.task.Visible, At: l.now}}})
 			l.do(state.Event{Kind: state.EventIssueClosed, By: writer, Permission: state.PermissionWrite})
 			if shown {
-				l.do(state.Event{Kind: state.EventStatusSent, Status: &state.StatusComment{Comment: 7, Shown: l.task.Visible, At: l.now}})
+				l.do(state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &state.StatusComment{Comment: 7, Shown: l.task.Visible, At: l.now}}})
 			}
 			l.trigger()
 			want := int64(7)

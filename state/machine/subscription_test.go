@@ -17,7 +17,7 @@ func TestOnASubscription(t *testing.T) {
 	l.launch()
 	l.task.Settings.Limits.RunMicroUSD = 1
 	run := l.task.Run.ID
-	l.do(state.Event{Kind: state.EventSpent, Run: run, Money: &state.Money{InputTokens: 900, Subscription: true}})
+	l.do(state.Event{Kind: state.EventSpent, Run: run, RunReport: state.RunReport{Money: &state.Money{InputTokens: 900, Subscription: true}}})
 	if m := l.task.Money; !m.Free() || !l.task.Run.Money.Free() || m.Tokens() != 900 {
 		t.Fatalf("%+v", m)
 	}
@@ -57,7 +57,7 @@ func TestEndOfARunOnASubscription(t *testing.T) {
 			l.start()
 			l.launch()
 			l.task.Money.MicroUSD = l.task.Money.CapMicroUSD
-			l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, Money: &test.m})
+			l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, RunReport: state.RunReport{Money: &test.m}})
 			l.end(state.RunResult{Status: "refused", Class: "fatal", Message: "it will not"})
 			if l.task.Phase != state.PhaseFailed || l.task.End.Class != test.class {
 				t.Errorf("%s, %+v", l.task.Phase, l.task.End)
@@ -73,7 +73,7 @@ func TestAllOnASubscription(t *testing.T) {
 	l.trigger()
 	s := state.DefaultSettings()
 	s.Subscription = true
-	l.do(state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}})
+	l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 	if !l.task.Money.Free() {
 		t.Errorf("%+v", l.task.Money)
 	}

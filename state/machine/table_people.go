@@ -63,7 +63,7 @@ var peopleRows = []Row{
 	{
 		From: open, On: state.EventIssueClosed,
 		If: "a pull request is open", when: func(c *change) bool { return hasPR(c) && c.e.Via != state.ViaConfirmed },
-		To: same, do: func(c *change) { c.due("closed", "issue", c.e.Now) },
+		To: same, do: func(c *change) { c.due(state.DueClosed, "issue", c.e.Now) },
 		Doc: "the pull request is checked, because a merge closes the issue, too",
 	},
 	{
@@ -165,7 +165,7 @@ var peopleRows = []Row{
 	},
 	{
 		From: open, On: state.EventPlanEdited,
-		To: same, do: func(c *change) { c.stale(state.StaleEdited) },
+		To: same, do: func(c *change) { c.stale("", state.StaleEdited) },
 		Doc: "that revision can never be approved again",
 	},
 	{
@@ -241,8 +241,8 @@ var peopleRows = []Row{
 	},
 	{
 		From: open, On: state.EventChecksRead,
-		If: "they differ from the displayed ones", when: func(c *change) bool { return hasPR(c) && c.t.PR.Checks != c.e.Detail },
-		To: same, do: func(c *change) { c.t.PR.Checks = c.e.Detail },
+		If: "they differ from the displayed ones", when: func(c *change) bool { return hasPR(c) && c.t.PR.Checks != c.e.Checks },
+		To: same, do: func(c *change) { c.t.PR.Checks = c.e.Checks },
 		Doc: "shown in the status comment",
 	},
 	{

@@ -61,12 +61,12 @@ var publishRows = []Row{
 	{
 		From: building, On: state.EventOvertaken,
 		If: "not too often", when: canRebase,
-		To: same, do: rebase,
+		To: same, do: func(c *change) { rebase(c, c.e.Head) },
 		Doc: "after a push, the VM's commits are rebased onto it and judged again",
 	},
 	{
 		From: building, On: state.EventOvertaken,
-		To: []state.Phase{state.PhaseInterrupted}, do: rebaseLater,
+		To: []state.Phase{state.PhaseInterrupted}, do: func(c *change) { rebaseLater(c, c.e.Head) },
 		Doc: "repeated pushes: retried after a while",
 	},
 	{

@@ -18,13 +18,13 @@ var runRows = []Row{
 	},
 	{
 		From: running, On: state.EventDue,
-		If: "a run that asked a question still continues", when: all(due(dueAsk), goesOnAsking),
+		If: "a run that asked a question still continues", when: all(due(state.DueAsk), goesOnAsking),
 		To: []state.Phase{state.PhaseAwaitingAnswer}, do: askAnyway,
 		Doc: "it is stopped, its work saved, and the question posted",
 	},
 	{
 		From: running, On: state.EventDue,
-		If: "a run that was refused the model because of its turns still continues", when: all(due(dueTurns), goesOnWithout),
+		If: "a run that was refused the model because of its turns still continues", when: all(due(state.DueTurns), goesOnWithout),
 		To: []state.Phase{state.PhaseFailed}, do: endTurns,
 		Doc: "it is stopped, its work saved; the hint names more turns",
 	},

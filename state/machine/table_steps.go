@@ -29,7 +29,7 @@ var stepRows = []Row{
 	},
 	{
 		From: working, On: state.EventHeldUp,
-		To: same, do: heldUp,
+		To: same, do: func(c *change) { heldUp(c, *c.e.Waiting) },
 		Doc: "waits for something other than people, reports it, and checks again automatically",
 	},
 	{
@@ -63,7 +63,7 @@ var stepRows = []Row{
 	},
 	{
 		From: open, On: state.EventApproved,
-		To: same, do: func(c *change) { c.e.Detail = whyNot(c); noApproval(c) },
+		To: same, do: func(c *change) { reject(c, *c.e.Candidate, whyNot(c)) },
 		Doc: "too late: answered with the reason",
 	},
 	{
@@ -81,41 +81,41 @@ var stepRows = []Row{
 	},
 	{
 		From: open, On: state.EventNoApproval,
-		To: same, do: noApproval,
+		To: same, do: func(c *change) { reject(c, *c.e.Candidate, c.e.Rejection) },
 		Doc: "answered once per revision and reason",
 	},
 	{
 		From: open, On: state.EventStale,
-		To: same, do: func(c *change) { c.stale(c.e.Detail) },
+		To: same, do: func(c *change) { c.stale(c.e.Stale.Hash, c.e.Stale.Reason) },
 		Doc: "that revision can never be approved again",
 	},
 	{
 		From: []state.Phase{state.PhaseInterrupted}, On: state.EventDue,
-		If: "resume, after too many runs without a person's response", when: all(due("resume"), tooMany),
+		If: "resume, after too many runs without a person's response", when: all(due(state.DueResume), tooMany),
 		To: []state.Phase{state.PhaseFailed}, do: tooManyRuns,
 		Doc: "reason and hint are posted",
 	},
 	{
 		From: []state.Phase{state.PhaseInterrupted}, On: state.EventDue,
-		If: "resume", when: due("resume"),
+		If: "resume", when: due(state.DueResume),
 		To: resumed, do: resume,
 		Doc: "continues automatically",
 	},
 	{
 		From: working, On: state.EventDue,
-		If: "recheck", when: all(due("recheck"), func(c *change) bool { return c.t.Waiting != nil }),
+		If: "recheck", when: all(due(state.DueRecheck), func(c *change) bool { return c.t.Waiting != nil }),
 		To: same, do: again,
 		Doc: "checks whether it can continue",
 	},
 	{
 		From: approving, On: state.EventDue,
-		If: "remind", when: all(due("remind"), sameNewest),
+		If: "remind", when: all(due(state.DueRemind), sameNewest),
 		To: same, do: remind,
 		Doc: "a reminder is posted",
 	},
 	{
 		From: approving, On: state.EventDue,
-		If: "expire", when: all(due("expire"), sameNewest),
+		If: "expire", when: all(due(state.DueExpire), sameNewest),
 		To:  []state.Phase{state.PhaseCancelled},
 		do:  func(c *change) { c.cancel("nobody approved " + whatWaits(c) + " in time") },
 		Doc: "no approval in time",
@@ -169,8 +169,10 @@ var stepRows = []Row{
 	},
 	{
 		From: anyPhase, On: state.EventReleased,
-		when: func(c *change) bool { return c.t.VM != nil && (c.e.VM == "" || c.e.VM == c.t.VM.Name) },
-		To:   same, do: released,
+		when: func(c *change) bool {
+			return c.t.VM != nil && (c.e.Released.VM == "" || c.e.Released.VM == c.t.VM.Name)
+		},
+		To: same, do: func(c *change) { released(c, c.e.Released.Why) },
 		Doc: "the VM is gone",
 	},
 }

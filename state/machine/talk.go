@@ -62,7 +62,7 @@ func posted(c *change) {
 	if len(c.t.Posted) > maxSeen {
 		c.t.Posted = slices.Delete(c.t.Posted, 0, len(c.t.Posted)-maxSeen)
 	}
-	if c.e.Detail == "looked" { // the outcome of an earlier attempt was unknown
+	if c.e.Searched {
 		twin(c, p)
 	}
 	switch {
@@ -81,7 +81,7 @@ func planPosted(c *change, hash string) {
 		return
 	}
 	p.Comment, p.CommentNode, p.CommentURL = c.e.Posted.ID, c.e.Posted.Node, c.e.Posted.URL
-	p.PostedAt, p.BodyHash = c.e.Posted.At, c.e.Hash
+	p.PostedAt, p.BodyHash = c.e.Posted.At, c.e.BodyHash
 	if p.Superseded {
 		minimise(c, p)
 		return
@@ -94,8 +94,8 @@ func planPosted(c *change, hash string) {
 		notSeen(c, p)
 	}
 	l := c.t.Settings.Limits
-	c.due("remind", hash, c.e.Now.Add(l.Remind))
-	c.due("expire", hash, c.e.Now.Add(l.Expire))
+	c.due(state.DueRemind, hash, c.e.Now.Add(l.Remind))
+	c.due(state.DueExpire, hash, c.e.Now.Add(l.Expire))
 }
 
 // knowsComment reports whether the task links to the comment that the event is about.
@@ -117,7 +117,7 @@ func commentDeleted(c *change) {
 	if p := c.planByComment(id); p != nil {
 		p.CommentURL = ""
 		if !c.t.Ended() {
-			c.stale(state.StaleDeleted)
+			c.stale("", state.StaleDeleted)
 		}
 	}
 	if c.t.Status.Comment == id {
@@ -138,7 +138,7 @@ func statusSent(c *change) {
 		s.Shown = c.t.Status.Shown
 	}
 	c.t.Status = s
-	if c.e.Detail == "looked" { // the outcome of an earlier attempt was unknown
+	if c.e.Searched {
 		twin(c, state.Posted{ID: s.Comment, Key: fmt.Sprintf("%d.status", c.t.Gen), At: c.t.Trigger.At})
 	}
 }
@@ -149,7 +149,7 @@ func twinReplies(c *change, d *state.Doubtful) {
 		return
 	}
 	for _, key := range d.Keys {
-		c.due("twin", key, c.e.Now.Add(time.Minute))
+		c.due(state.DueTwin, key, c.e.Now.Add(time.Minute))
 		args := c.jobs[len(c.jobs)-1].Args
 		args["reply"], args["since"], args["number"] = "yes", d.Since.UTC().Format(time.RFC3339), fmt.Sprint(c.t.PR.Number)
 	}
@@ -158,7 +158,7 @@ func twinReplies(c *change, d *state.Doubtful) {
 // twin has a second copy of a comment looked for a while later. The job has all that this takes: by then the
 // task may be in its next life, which knows nothing of the comment.
 func twin(c *change, p state.Posted) {
-	c.due("twin", fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
+	c.due(state.DueTwin, fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
 	args := c.jobs[len(c.jobs)-1].Args
 	args["marker"], args["since"] = p.Key, p.At.UTC().Format(time.RFC3339)
 	if p.Number != 0 {

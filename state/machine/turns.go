@@ -14,9 +14,6 @@ const MostTurns = 500
 // then it is stopped. Honest programs end by themselves at once.
 const turnsGrace = 3 * time.Minute
 
-// dueTurns is the reminder to look whether such a run has stopped; Event.Hash is its id.
-const dueTurns = "turns"
-
 // correct judges the end of a run again by what errand knows.
 func correct(c *change) {
 	if c.e.Kind == state.EventRunEnded && c.e.Result != nil && thisRun(c) {
@@ -43,7 +40,7 @@ func hintTurns(r *state.Run) string {
 // goesOnWithout reports whether the run that the reminder is about has no turns left and still goes on.
 func goesOnWithout(c *change) bool {
 	r := c.t.Run
-	return r != nil && r.ID == c.e.Hash && r.State == state.RunActive && r.RefusedTurns()
+	return r != nil && r.ID == c.e.Due.Run && r.State == state.RunActive && r.RefusedTurns()
 }
 
 // endTurns stops a run that has no turns left and does not end.

@@ -10,7 +10,7 @@ import (
 // refuseTurns has the gateway refuse the active run the model because its turns are used up.
 func (l *life) refuseTurns() {
 	l.t.Helper()
-	l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, Money: &state.Money{}, Waiting: l.task.Run.TurnsUsedUp()})
+	l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: l.task.Run.TurnsUsedUp()}})
 }
 
 // TestOutOfTurns: a run that was refused the model for its turns ends for that, whatever its program says, and
@@ -67,7 +67,7 @@ func TestOutOfTurnsIsNotAll(t *testing.T) {
 
 	l = newLife(t)
 	l.implementing()
-	l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, Money: &state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "the cap"}})
+	l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "the cap"}}})
 	l.end(state.RunResult{Status: "ok", Class: "success", Outcome: "done"})
 	l.want(state.PhaseImplementing, state.JobCollect)
 }
@@ -78,7 +78,7 @@ func TestOutOfTurnsGoesOn(t *testing.T) {
 	l := newLife(t)
 	l.implementing()
 	run := l.task.Run.ID
-	due := state.Event{Kind: state.EventDue, Detail: dueTurns, Hash: run}
+	due := state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueTurns, run)}}
 	l.do(due)
 	l.want(state.PhaseImplementing)
 	l.task.Run.TurnLimit, l.task.Run.MaxTurns = 4, 4
@@ -94,7 +94,7 @@ func TestOutOfTurnsGoesOn(t *testing.T) {
 	if hint := l.task.End.Hint; hint != "Comment `retry turns=8` to go on with more turns." {
 		t.Errorf("hint %q", hint)
 	}
-	l.do(state.Event{Kind: state.EventRunEnded, Run: run, Result: &state.RunResult{Status: "interrupted", Class: "retryable", Turns: 4}})
+	l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: &state.RunResult{Status: "interrupted", Class: "retryable", Turns: 4}}})
 	last := l.task.Runs[len(l.task.Runs)-1]
 	if !last.Told || last.Turns != 4 || last.Status != state.StatusMaxTurns {
 		t.Errorf("filed as %+v", last)
@@ -176,7 +176,7 @@ func TestOneCauseInTaskAndRun(t *testing.T) {
 			if tc.phase == state.PhaseInterrupted {
 				tc.held.Until = l.now.Add(time.Hour)
 			}
-			l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, Money: &state.Money{}, Waiting: &tc.held})
+			l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &tc.held}})
 			l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403 Forbidden"})
 			last := l.task.Runs[len(l.task.Runs)-1]
 			why := detail(l.task.Waiting)

@@ -39,7 +39,7 @@ func TestJobsGetTheAnswerOfTheirEvent(t *testing.T) {
 	if got(state.JobLaunch) != v {
 		t.Error("the start of what was approved does not get it")
 	}
-	l.do(state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "no VM"}})
+	l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "no VM"}}})
 	l.do(state.Event{Kind: state.EventPoked})
 	if got(state.JobLaunch) != nil {
 		t.Error("a later start relies on it, too")

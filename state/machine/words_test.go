@@ -65,7 +65,7 @@ func TestOnlyCommandsOfWritersAreSeen(t *testing.T) {
 // askedForKey waits for the ticket key that the repository wants.
 func (l *life) askedForKey() {
 	l.trigger()
-	l.do(state.Event{Kind: state.EventAsked, Start: &state.Start{Settings: state.DefaultSettings(), Visible: true}, Question: &state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"}})
+	l.do(state.Event{Kind: state.EventAsked, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Visible: true}, Question: &state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"}}})
 }
 
 func (l *life) createPR(key string) {
@@ -157,7 +157,7 @@ func TestAPlanFoundDeletedIsNotLinked(t *testing.T) {
 	l.toPreliminary()
 	p := l.task.NewestPlan()
 	p.CommentURL = "https://x/11"
-	l.do(state.Event{Kind: state.EventNoApproval, Detail: state.NotDeleted, Candidate: &state.Candidate{Approval: state.Approval{Hash: p.Hash, By: writer, Permission: state.PermissionWrite}}})
+	l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: state.NotDeleted}, Candidate: &state.Candidate{Approval: state.Approval{Hash: p.Hash, By: writer, Permission: state.PermissionWrite}}})
 	if p := l.task.NewestPlan(); p.CommentURL != "" || p.Stale != state.StaleDeleted {
 		t.Errorf("address %q, stale %q", p.CommentURL, p.Stale)
 	}

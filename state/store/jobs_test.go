@@ -78,7 +78,7 @@ func TestClaimOrder(t *testing.T) {
 	s := newTestStore(t)
 	s.next = func(_ *state.Task, e state.Event, _ machine.Policy) machine.Change {
 		job := spelledJob(e.Paths[0], e)
-		job.Priority = len(e.Detail)
+		job.Priority = len(e.Via)
 		return machine.Change{Jobs: []state.Job{job}}
 	}
 	add := func(issue int, priority, job string) {

@@ -115,13 +115,13 @@ func (m *model) follow(e state.Event) {
 	if m.seen[e.Task][e.ID] {
 		return
 	}
-	if strings.Contains(e.Detail, "drop") {
+	if strings.Contains(e.Via, "drop") {
 		m.jobs[e.Task] = slices.DeleteFunc(m.jobs[e.Task], func(j modelJob) bool { return j.lane == state.LaneWork && !j.claimed })
 	}
 	for _, spec := range e.Paths {
 		m.enqueue(e, spec)
 	}
-	if !strings.Contains(e.Detail, "save") {
+	if !strings.Contains(e.Via, "save") {
 		return
 	}
 	m.versions[e.Task]++

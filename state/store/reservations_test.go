@@ -28,7 +28,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 	s.reopen(t)
 	s.next = spend
 	book := func(id string) error {
-		_, err := s.Apply(t.Context(), state.Event{Kind: state.EventSpent, Task: key, Money: &state.Money{MicroUSD: 5}}, Ack{Call: id})
+		_, err := s.Apply(t.Context(), state.Event{Kind: state.EventSpent, Task: key, RunReport: state.RunReport{Money: &state.Money{MicroUSD: 5}}}, Ack{Call: id})
 		return err
 	}
 	want := func(micro int64, rows ...Reservation) {
@@ -63,7 +63,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 		t.Errorf("booked after its release: %v", err)
 	}
 	want(5, other)
-	if _, err := s.Apply(t.Context(), state.Event{Kind: state.EventSpent, Task: key, Money: &state.Money{}}, Ack{Call: "c", Job: "7-1-1"}); err == nil {
+	if _, err := s.Apply(t.Context(), state.Event{Kind: state.EventSpent, Task: key, RunReport: state.RunReport{Money: &state.Money{}}}, Ack{Call: "c", Job: "7-1-1"}); err == nil {
 		t.Error("two things are spent by one event")
 	}
 }
@@ -77,7 +77,7 @@ func TestAReservationOfATaskThatIsGone(t *testing.T) {
 	if err := s.Reserve(t.Context(), Reservation{ID: "a", Task: key, Run: "7-1-1"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Apply(t.Context(), state.Event{Kind: state.EventSpent, Task: key, Run: "7-1-1", Money: &state.Money{MicroUSD: 5}}, Ack{Call: "a"}); err != nil {
+	if _, err := s.Apply(t.Context(), state.Event{Kind: state.EventSpent, Task: key, Run: "7-1-1", RunReport: state.RunReport{Money: &state.Money{MicroUSD: 5}}}, Ack{Call: "a"}); err != nil {
 		t.Error(err)
 	}
 	if rows, err := s.Reservations(t.Context()); err != nil || len(rows) > 0 {

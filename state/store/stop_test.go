@@ -100,12 +100,12 @@ func TestQuickRetryWaitsForTheStop(t *testing.T) {
 				}
 				return job
 			}
-			started := state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}}
+			started := state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}}}
 			spent = work(state.JobStart)
 			apply(started)
 			launch := work(state.JobLaunch)
 			spent = launch
-			apply(state.Event{Kind: state.EventLaunched, Run: launch.Run, Launch: &state.Launch{Run: launch.Run, VM: state.VM{Name: "vm-1"}, Started: s.time()}})
+			apply(state.Event{Kind: state.EventLaunched, Run: launch.Run, JobReport: state.JobReport{Launch: &state.Launch{Run: launch.Run, VM: state.VM{Name: "vm-1"}, Started: s.time()}}})
 			for i, o := range c.orders {
 				apply(state.Event{Kind: state.EventCommented, By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: int64(i + 1), At: s.time(), Mention: true}, Orders: []state.Order{o}})
 			}

@@ -97,7 +97,7 @@ func (s *testStore) wantSound(t *testing.T) {
 // spelledOut is a Next for tests. Detail holds words: save, drop, phase=P, pr=N, body=N (bytes).
 // Paths holds jobs: LANE/KEY, or LANE/KEY+DURATION for a delayed one.
 func spelledOut(t *state.Task, e state.Event, _ machine.Policy) machine.Change {
-	ch := machine.Change{Note: e.Detail}
+	ch := machine.Change{Note: e.Via}
 	save := func() *state.Task {
 		if ch.Task == nil {
 			ch.Task = &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}}
@@ -107,7 +107,7 @@ func spelledOut(t *state.Task, e state.Event, _ machine.Policy) machine.Change {
 		}
 		return ch.Task
 	}
-	for word := range strings.FieldsSeq(e.Detail) {
+	for word := range strings.FieldsSeq(e.Via) {
 		name, value, _ := strings.Cut(word, "=")
 		number, _ := strconv.Atoi(value)
 		switch name {
@@ -147,7 +147,7 @@ func noise(n int) string {
 }
 
 func event(task state.TaskKey, detail string, jobs ...string) state.Event {
-	return state.Event{Kind: state.EventPoked, Task: task, Detail: detail, Paths: jobs}
+	return state.Event{Kind: state.EventPoked, Task: task, Via: detail, JobReport: state.JobReport{Paths: jobs}}
 }
 
 func (s *testStore) mustApply(t *testing.T, e state.Event, ack Ack) Applied {
@@ -276,9 +276,9 @@ func TestApplyCountsAnOutsideFactOnce(t *testing.T) {
 	wantLive(t, s, task1, "")
 
 	// What Next did not take into account may be reported again.
-	e.ID, e.Detail = "comment:8", ""
+	e.ID, e.Via = "comment:8", ""
 	s.mustApply(t, e, Ack{})
-	e.Detail = "save"
+	e.Via = "save"
 	if got := s.mustApply(t, e, Ack{}); !got.Changed {
 		t.Errorf("a fact that had changed nothing was dropped: %+v", got)
 	}

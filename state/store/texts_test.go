@@ -36,7 +36,7 @@ func TestFloodOfWordsFits(t *testing.T) {
 			start := &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: s.time()}
 			apply(state.Event{Kind: state.EventTriggered, By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}})
 			if started {
-				apply(state.Event{Kind: state.EventStarted, Start: start})
+				apply(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: start}})
 			}
 			for i := range comments {
 				say(i+1, body(i, comments))
@@ -53,7 +53,7 @@ func TestFloodOfWordsFits(t *testing.T) {
 			}
 			start.ReadAt = s.time()
 			if !started {
-				task = apply(state.Event{Kind: state.EventStarted, Start: start})
+				task = apply(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: start}})
 				if n := len(task.Context.Comments); n != 500 || len(task.Feedback) != 1 {
 					t.Errorf("%d comments are in the discussion, and %d are to be answered", n, len(task.Feedback))
 				}

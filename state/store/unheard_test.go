@@ -50,7 +50,7 @@ func waiting(t *testing.T) (*testStore, *state.Plan) {
 	s.next = machine.Next
 	for _, e := range []state.Event{
 		{Kind: state.EventTriggered, By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: task1.Repo}, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}},
-		{Kind: state.EventStarted, Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}},
+		{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}}},
 	} {
 		s.applyOf(t, e, nil)
 	}
@@ -61,14 +61,14 @@ func waiting(t *testing.T) (*testStore, *state.Plan) {
 		}
 		return task.Run.ID
 	}
-	s.applyOf(t, state.Event{Kind: state.EventLaunched, Run: run(), Launch: &state.Launch{Run: run(), VM: state.VM{Name: "vm1"}, Started: s.time()}}, nil)
-	s.applyOf(t, state.Event{Kind: state.EventRunEnded, Run: run(), Result: &state.RunResult{Class: "success", Text: "A plan.", Outcome: "build", Ended: s.time()}}, nil)
+	s.applyOf(t, state.Event{Kind: state.EventLaunched, Run: run(), JobReport: state.JobReport{Launch: &state.Launch{Run: run(), VM: state.VM{Name: "vm1"}, Started: s.time()}}}, nil)
+	s.applyOf(t, state.Event{Kind: state.EventRunEnded, Run: run(), RunReport: state.RunReport{Result: &state.RunResult{Class: "success", Text: "A plan.", Outcome: "build", Ended: s.time()}}}, nil)
 	task, err := s.Task(t.Context(), task1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := task.NewestPlan()
-	s.applyOf(t, state.Event{Kind: state.EventPosted, Posted: &state.Posted{ID: 11, At: s.time()}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, Hash: "body"}, nil)
+	s.applyOf(t, state.Event{Kind: state.EventPosted, JobReport: state.JobReport{Posted: &state.Posted{ID: 11, At: s.time()}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, BodyHash: "body"}}, nil)
 	return s, p
 }
 

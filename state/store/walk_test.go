@@ -110,7 +110,7 @@ func (w *walker) apply(e state.Event, ack Ack) {
 		phase = applied.Task.Phase
 		w.seen[phase] = true
 	}
-	w.trail = append(w.trail, fmt.Sprintf("%s %s%s %s -> %s (%s)", ack.Job, e.Kind, verbs(e.Orders), e.Detail, phase, applied.Note))
+	w.trail = append(w.trail, fmt.Sprintf("%s %s%s %s -> %s (%s)", ack.Job, e.Kind, verbs(e.Orders), e.Via, phase, applied.Note))
 }
 
 // listed reports whether the table, and so the documentation, has a row for a change of phase.
@@ -166,7 +166,7 @@ func (w *walker) work(task *state.Task) {
 	}
 	e := w.outcome(task, job)
 	if giveUp := w.chance(4) && mayGiveUp(job); giveUp {
-		e = state.Event{Kind: state.EventStepFailed, Run: job.Run, Post: job.Post, Failure: &state.Failure{Job: job.Kind, Class: "github", Reason: "it broke", Hint: "mend it"}}
+		e = state.Event{Kind: state.EventStepFailed, Run: job.Run, JobReport: state.JobReport{Post: job.Post, Failure: &state.Failure{Job: job.Kind, Class: "github", Reason: "it broke", Hint: "mend it"}}}
 		if w.chance(50) && job.Kind != state.JobPost {
 			e.Failure.RetryAt = w.time().Add(time.Hour)
 		}
@@ -194,26 +194,26 @@ func (w *walker) outcome(task *state.Task, job *state.Job) state.Event {
 		return w.startOutcome()
 	case state.JobLaunch:
 		if w.chance(10) {
-			return state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "none to be had"}}
+			return state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "none to be had"}}}
 		}
-		return state.Event{Kind: state.EventLaunched, Run: job.Run, Launch: &state.Launch{Run: job.Run, VM: state.VM{Name: "vm-" + w.pick("1", "2")}, Started: w.time(), Taken: feedbackIDs(task.Feedback), Repairs: task.Run != nil && task.Run.Seq%2 == 0}}
+		return state.Event{Kind: state.EventLaunched, Run: job.Run, JobReport: state.JobReport{Launch: &state.Launch{Run: job.Run, VM: state.VM{Name: "vm-" + w.pick("1", "2")}, Started: w.time(), Taken: feedbackIDs(task.Feedback), Repairs: task.Run != nil && task.Run.Seq%2 == 0}}}
 	case state.JobStop:
-		return state.Event{Kind: state.EventSaved, Run: job.Run, Saved: &state.SavedWork{Run: job.Run, Ref: "ref", At: w.time()}}
+		return state.Event{Kind: state.EventSaved, Run: job.Run, JobReport: state.JobReport{Saved: &state.SavedWork{Run: job.Run, Ref: "ref", At: w.time()}}}
 	case state.JobApprove:
 		if w.chance(10) {
-			return state.Event{Kind: state.EventNoApproval, Candidate: job.Candidate, Detail: w.pick(state.NotNoPermission, state.NotEdited, state.NotIssueChanged)}
+			return state.Event{Kind: state.EventNoApproval, Candidate: job.Candidate, JobReport: state.JobReport{Rejection: w.pick(state.NotNoPermission, state.NotEdited, state.NotIssueChanged)}}
 		}
 		return state.Event{Kind: state.EventApproved, Candidate: job.Candidate}
 	case state.JobPost:
-		return state.Event{Kind: state.EventPosted, Post: job.Post, Posted: &state.Posted{Key: job.Key, ID: int64(w.fact()), At: w.time()}, Hash: "body"}
+		return state.Event{Kind: state.EventPosted, JobReport: state.JobReport{Post: job.Post, Posted: &state.Posted{Key: job.Key, ID: int64(w.fact()), At: w.time()}, BodyHash: "body"}}
 	case state.JobStatus:
-		return state.Event{Kind: state.EventStatusSent, Status: &state.StatusComment{Comment: 1, Shown: task.Visible, At: w.time()}}
+		return state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &state.StatusComment{Comment: 1, Shown: task.Visible, At: w.time()}}}
 	case state.JobRelease:
-		return state.Event{Kind: state.EventReleased, Detail: job.Args["why"]}
+		return state.Event{Kind: state.EventReleased, JobReport: state.JobReport{Released: &state.ReleasedVM{Why: job.Args["why"]}}}
 	case state.JobDue:
-		return state.Event{Kind: state.EventDue, Detail: job.Args["what"], Hash: job.Args["key"]}
+		return state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueKind(job.Args["what"]), job.Args["key"])}}
 	case state.JobGather:
-		return state.Event{Kind: state.EventGathered, Feedback: []state.Feedback{{ID: fmt.Sprintf("thread:%d", w.fact()), Kind: "thread"}}}
+		return state.Event{Kind: state.EventGathered, JobReport: state.JobReport{Feedback: []state.Feedback{{ID: fmt.Sprintf("thread:%d", w.fact()), Kind: "thread"}}}}
 	}
 	return w.publishOutcome(task, job)
 }
@@ -230,11 +230,11 @@ func (w *walker) startOutcome() state.Event {
 	start := &state.Start{Settings: settings, Visible: !w.chance(10), Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "0"}}
 	switch {
 	case w.chance(10):
-		return state.Event{Kind: state.EventHeldUp, Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#1", Issues: []string{"o/r#1"}}}
+		return state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#1", Issues: []string{"o/r#1"}}}}
 	case w.chance(10):
-		return state.Event{Kind: state.EventAsked, Start: start, Question: &state.Question{Kind: state.AskExisting, Text: "go on?"}}
+		return state.Event{Kind: state.EventAsked, JobReport: state.JobReport{Start: start, Question: &state.Question{Kind: state.AskExisting, Text: "go on?"}}}
 	}
-	return state.Event{Kind: state.EventStarted, Start: start}
+	return state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: start}}
 }
 
 func (w *walker) publishOutcome(task *state.Task, job *state.Job) state.Event {
@@ -242,28 +242,28 @@ func (w *walker) publishOutcome(task *state.Task, job *state.Job) state.Event {
 	case state.JobCollect, state.JobRebase:
 		switch {
 		case job.Kind == state.JobRebase && w.chance(30):
-			return state.Event{Kind: state.EventConflict, Head: "theirs", Paths: []string{"a.go"}}
+			return state.Event{Kind: state.EventConflict, Head: "theirs", JobReport: state.JobReport{Paths: []string{"a.go"}}}
 		case w.chance(10):
-			return state.Event{Kind: state.EventCollected, Run: job.Run, Work: &state.Work{Run: job.Run, LocalHead: "h", Paths: 1}, Refusals: []state.Refusal{{Rule: "size"}}}
+			return state.Event{Kind: state.EventCollected, Run: job.Run, JobReport: state.JobReport{Work: &state.Work{Run: job.Run, LocalHead: "h", Paths: 1}, Refusals: []state.Refusal{{Rule: "size"}}}}
 		case w.chance(10):
 			return state.Event{Kind: state.EventCollected, Run: job.Run}
 		}
 		tree := fmt.Sprint("t", w.random.IntN(3))
-		return state.Event{Kind: state.EventCollected, Run: job.Run, Work: &state.Work{Run: job.Run, Ref: fmt.Sprint("ref", w.fact()), LocalHead: "h", LocalTree: tree, Paths: 1, Commits: 1}}
+		return state.Event{Kind: state.EventCollected, Run: job.Run, JobReport: state.JobReport{Work: &state.Work{Run: job.Run, Ref: fmt.Sprint("ref", w.fact()), LocalHead: "h", LocalTree: tree, Paths: 1, Commits: 1}}}
 	case state.JobShow:
-		return state.Event{Kind: state.EventShown, Run: job.Run, Plan: &state.Plan{Text: "+line", Publish: &state.Changes{Ref: task.Work.Ref, Digest: "d", Tree: task.Work.LocalTree}}}
+		return state.Event{Kind: state.EventShown, Run: job.Run, JobReport: state.JobReport{Plan: &state.Plan{Text: "+line", Publish: &state.Changes{Ref: task.Work.Ref, Digest: "d", Tree: task.Work.LocalTree}}}}
 	case state.JobCommit:
 		if k := newestApproval(task); k != nil && w.chance(10) {
-			return state.Event{Kind: state.EventNoApproval, Candidate: &state.Candidate{Approval: *k}, Detail: state.NotRevoked}
+			return state.Event{Kind: state.EventNoApproval, Candidate: &state.Candidate{Approval: *k}, JobReport: state.JobReport{Rejection: state.NotRevoked}}
 		}
-		return state.Event{Kind: state.EventCommitted, Run: job.Run, Work: &state.Work{Run: job.Run, Head: "H", Tree: "T"}}
+		return state.Event{Kind: state.EventCommitted, Run: job.Run, JobReport: state.JobReport{Work: &state.Work{Run: job.Run, Head: "H", Tree: "T"}}}
 	case state.JobMove:
 		if w.chance(30) {
 			return state.Event{Kind: state.EventOvertaken, Run: job.Run, Head: "theirs"}
 		}
 		return state.Event{Kind: state.EventMoved, Run: job.Run}
 	case state.JobOpenPR:
-		return state.Event{Kind: state.EventPROpened, PR: &state.PR{Number: w.fact(), State: "open"}}
+		return state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: w.fact(), State: "open"}}}
 	case state.JobAnswer:
 		return state.Event{Kind: state.EventAnswered}
 	}
@@ -282,7 +282,7 @@ func newestApproval(task *state.Task) *state.Approval {
 func (w *walker) runEvent(task *state.Task) state.Event {
 	run := task.Run.ID
 	if w.chance(20) {
-		return state.Event{Kind: state.EventProgress, Run: run, Progress: &state.Progress{LastSeq: 1, Session: "s"}}
+		return state.Event{Kind: state.EventProgress, Run: run, RunReport: state.RunReport{Progress: &state.Progress{LastSeq: 1, Session: "s"}}}
 	}
 	res := &state.RunResult{Class: "success", Status: "ok", Text: "text", Outcome: "build", Ended: w.time(), Session: "s"}
 	switch n := w.random.IntN(20); {
@@ -302,7 +302,7 @@ func (w *walker) runEvent(task *state.Task) state.Event {
 	case n == 5:
 		res.Broken, res.Guess = "it ends too early", true
 	}
-	return state.Event{Kind: state.EventRunEnded, Run: run, Result: res}
+	return state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: res}}
 }
 
 // person is what somebody did; what limits it to one kind.

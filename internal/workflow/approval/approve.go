@@ -39,15 +39,15 @@ func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (state.Event, er
 	e := state.Event{Kind: state.EventNoApproval, Candidate: &k}
 	plan := w.Task.PlanByHash(k.Hash)
 	if plan == nil {
-		e.Detail = state.NotSuperseded
+		e.Rejection = state.NotSuperseded
 		return e, nil
 	}
 	if k.By.Bot {
-		e.Detail = state.NotBot
+		e.Rejection = state.NotBot
 		return e, nil
 	}
 	if plan.Comment == 0 && (plan.Superseded || !w.Task.Phase.AwaitsApproval()) {
-		e.Detail = state.NotSuperseded
+		e.Rejection = state.NotSuperseded
 		return e, nil
 	}
 	if plan.Comment == 0 { // its hash is known, so that it is being posted, or was and we have not noted it
@@ -60,20 +60,20 @@ func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (state.Event, er
 	}
 	k.Permission = p
 	if !p.CanWrite() {
-		e.Detail = state.NotNoPermission
+		e.Rejection = state.NotNoPermission
 		return e, nil
 	}
 	st, err := c.GitHub.PlanSnapshot(ctx, w.Repo, plan.CommentNode, k.Node, w.Task.Branch.Base)
 	if err != nil {
 		return e, step.Retryable(fmt.Errorf("read the plan comment, its issue and its reactions: %w", err))
 	}
-	if e.Detail = planStands(st, plan); e.Detail == "" {
-		e.Detail = actStands(st, plan, &k.Approval)
+	if e.Rejection = planStands(st, plan); e.Rejection == "" {
+		e.Rejection = actStands(st, plan, &k.Approval)
 	}
-	if e.Detail == "" && k.Via == state.ViaBox && k.Comment != plan.Comment { // the tick was in a second copy, which is gone by now
-		e.Detail = state.NotTicked
+	if e.Rejection == "" && k.Via == state.ViaBox && k.Comment != plan.Comment { // the tick was in a second copy, which is gone by now
+		e.Rejection = state.NotTicked
 	}
-	if e.Detail == "" {
+	if e.Rejection == "" {
 		e.Kind, e.Permission = state.EventApproved, p
 		e.Vetted = &state.Vetted{By: k.By, Permission: p, At: at, Hash: plan.Hash, Base: st.Head}
 	}

@@ -87,8 +87,8 @@ func TestApprove(t *testing.T) {
 			if c.want == "" {
 				want = state.EventApproved
 			}
-			if e.Kind != want || e.Detail != c.want || e.Candidate == nil || e.Candidate.By.ID != k.By.ID {
-				t.Errorf("%s (%s), candidate %+v; want %s (%s)", e.Kind, e.Detail, e.Candidate, want, c.want)
+			if e.Kind != want || e.Rejection != c.want || e.Candidate == nil || e.Candidate.By.ID != k.By.ID {
+				t.Errorf("%s (%s), candidate %+v; want %s (%s)", e.Kind, e.Rejection, e.Candidate, want, c.want)
 			}
 			if c.want == "" && !e.Candidate.Permission.CanWrite() {
 				t.Errorf("approved with permission %q", e.Candidate.Permission)
@@ -111,12 +111,12 @@ func TestApproveDecidesNothingWithoutAnAnswer(t *testing.T) {
 			w.MustFault(simgithub.Fault{Path: path, Status: http.StatusBadGateway})
 			e, err := w.Approve(k)
 			if err == nil {
-				t.Fatalf("an event %s (%s) without an answer", e.Kind, e.Detail)
+				t.Fatalf("an event %s (%s) without an answer", e.Kind, e.Rejection)
 			}
 			workflowtest.WantProblem(t, err, "github", false)
 			w.ClearFaults()
 			if e, err = w.Approve(k); err != nil || e.Kind != state.EventApproved {
-				t.Errorf("afterwards %s (%s), error %v", e.Kind, e.Detail, err)
+				t.Errorf("afterwards %s (%s), error %v", e.Kind, e.Rejection, err)
 			}
 		})
 	}
@@ -133,15 +133,15 @@ func TestTickWaitsUntilItsCommentIsKnown(t *testing.T) {
 	known := *p
 	p.Comment, p.CommentNode, p.PostedAt, p.BodyHash = 0, "", time.Time{}, ""
 	if e, err := w.Approve(k); err == nil {
-		t.Fatalf("%s (%s) before the comment is known", e.Kind, e.Detail)
+		t.Fatalf("%s (%s) before the comment is known", e.Kind, e.Rejection)
 	}
 	*p = known
 	if e, err := w.Approve(k); err != nil || e.Kind != state.EventApproved {
-		t.Fatalf("%s (%s), %v", e.Kind, e.Detail, err)
+		t.Fatalf("%s (%s), %v", e.Kind, e.Rejection, err)
 	}
 	k.Comment++
-	if e, err := w.Approve(k); err != nil || e.Kind != state.EventNoApproval || e.Detail != state.NotTicked {
-		t.Errorf("in a second copy: %s (%s), %v", e.Kind, e.Detail, err)
+	if e, err := w.Approve(k); err != nil || e.Kind != state.EventNoApproval || e.Rejection != state.NotTicked {
+		t.Errorf("in a second copy: %s (%s), %v", e.Kind, e.Rejection, err)
 	}
 }
 

@@ -77,11 +77,11 @@ func TestWithdrawnWordsDoNotApprove(t *testing.T) {
 			}
 			e, err := w.Approve(k)
 			workflowtest.Check(t, err)
-			if (e.Kind == state.EventApproved) != (c.want == "") || e.Detail != c.want {
-				t.Errorf("checked: %s (%s), want %q", e.Kind, e.Detail, c.want)
+			if (e.Kind == state.EventApproved) != (c.want == "") || e.Rejection != c.want {
+				t.Errorf("checked: %s (%s), want %q", e.Kind, e.Rejection, c.want)
 			}
-			if e = w.LaunchApproved(p, &k.Approval); e.Detail != c.want || (e.Kind == state.EventNoApproval) != (c.want != "") {
-				t.Errorf("before the start: %s (%s), want %q", e.Kind, e.Detail, c.want)
+			if e = w.LaunchApproved(p, &k.Approval); e.Rejection != c.want || (e.Kind == state.EventNoApproval) != (c.want != "") {
+				t.Errorf("before the start: %s (%s), want %q", e.Kind, e.Rejection, c.want)
 			}
 		})
 	}
@@ -137,11 +137,11 @@ func TestWithdrawnTicksDoNotApprove(t *testing.T) {
 			k.Choice = 2
 			e, err := w.Approve(k)
 			workflowtest.Check(t, err)
-			if (e.Kind == state.EventApproved) != (c.want == "") || e.Detail != c.want {
-				t.Errorf("checked: %s (%s), want %q", e.Kind, e.Detail, c.want)
+			if (e.Kind == state.EventApproved) != (c.want == "") || e.Rejection != c.want {
+				t.Errorf("checked: %s (%s), want %q", e.Kind, e.Rejection, c.want)
 			}
-			if e = w.LaunchApproved(p, &k.Approval); e.Detail != c.started || (e.Kind == state.EventNoApproval) != (c.started != "") {
-				t.Errorf("before the start: %s (%s), want %q", e.Kind, e.Detail, c.started)
+			if e = w.LaunchApproved(p, &k.Approval); e.Rejection != c.started || (e.Kind == state.EventNoApproval) != (c.started != "") {
+				t.Errorf("before the start: %s (%s), want %q", e.Kind, e.Rejection, c.started)
 			}
 		})
 	}
@@ -163,13 +163,13 @@ func TestApprovalsAreNotJudgedInDoubt(t *testing.T) {
 			k := w.Said(p, "bob", "@errand approve")
 			w.MustFault(f)
 			if e, err := w.Approve(k); err == nil {
-				t.Errorf("an event %s (%s) without an answer", e.Kind, e.Detail)
+				t.Errorf("an event %s (%s) without an answer", e.Kind, e.Rejection)
 			} else {
 				workflowtest.WantProblem(t, err, "github", false)
 			}
 			w.ClearFaults()
 			if e, err := w.Approve(k); err != nil || e.Kind != state.EventApproved {
-				t.Errorf("afterwards %s (%s), error %v", e.Kind, e.Detail, err)
+				t.Errorf("afterwards %s (%s), error %v", e.Kind, e.Rejection, err)
 			}
 		})
 	}
@@ -182,8 +182,8 @@ func TestNamedBeforeItWasPosted(t *testing.T) {
 	p := w.Planned(state.PlanPreliminary)
 	k := w.Said(p, "bob", "@errand approve "+p.Hash)
 	k.Named, p.PostedAt = p.Hash, k.Given.Add(1)
-	if e, err := w.Approve(k); err != nil || e.Kind != state.EventNoApproval || e.Detail != state.NotTooFresh {
-		t.Errorf("%s (%s), error %v", e.Kind, e.Detail, err)
+	if e, err := w.Approve(k); err != nil || e.Kind != state.EventNoApproval || e.Rejection != state.NotTooFresh {
+		t.Errorf("%s (%s), error %v", e.Kind, e.Rejection, err)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestCountedTickStays(t *testing.T) {
 	w.Task.Approval = &k.Approval
 	w.Do(state.JobUntick, workflowtest.Args("comment", workflowtest.Itoa(p.Comment)))
 	if e := w.LaunchApproved(p, &k.Approval); e.Kind == state.EventNoApproval {
-		t.Errorf("%s (%s)", e.Kind, e.Detail)
+		t.Errorf("%s (%s)", e.Kind, e.Rejection)
 	}
 	if body := w.Ours(1)[0]; strings.Count(body, "- [x] ") != 1 {
 		t.Errorf("the comment is\n%s", body)

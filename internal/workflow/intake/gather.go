@@ -111,9 +111,9 @@ func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (state.Event, error
 	if err != nil {
 		return state.Event{}, fmt.Errorf("read the checks: %w", err)
 	}
-	e := state.Event{Kind: state.EventChecksRead, Detail: string(found.State)}
+	e := state.Event{Kind: state.EventChecksRead, JobReport: state.JobReport{Checks: string(found.State)}}
 	if found.State == forge.ChecksNone {
-		e.Detail = ""
+		e.Checks = ""
 	}
 	return e, nil
 }

@@ -76,7 +76,7 @@ func (s *Steps) Start(ctx context.Context, w *step.Attempt) (state.Event, error)
 	if err != nil {
 		return state.Event{}, fmt.Errorf("decide what the agent may see: %w", err)
 	}
-	e := state.Event{Kind: state.EventStarted, Start: &state.Start{Settings: settings, Context: s.context(w.Task, view), Visible: !view.Empty(), ReadAt: at}}
+	e := state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: settings, Context: s.context(w.Task, view), Visible: !view.Empty(), ReadAt: at}}}
 	if view.Empty() {
 		return e, nil
 	}
@@ -150,11 +150,11 @@ func (s *Steps) questions(ctx context.Context, w *step.Attempt, e state.Event, l
 		}
 		st.Context.Existing = existing
 		if len(existing) > 0 {
-			return state.Event{Kind: state.EventAsked, Start: st, Question: &state.Question{Kind: state.AskExisting, Text: namesOf(existing)}}, nil
+			return state.Event{Kind: state.EventAsked, JobReport: state.JobReport{Start: st, Question: &state.Question{Kind: state.AskExisting, Text: namesOf(existing)}}}, nil
 		}
 	}
 	if st.Settings.Key.Required && st.Ticket == "" {
-		return state.Event{Kind: state.EventAsked, Start: st, Question: &state.Question{Kind: state.AskKey, Text: st.Settings.Key.Pattern}}, nil
+		return state.Event{Kind: state.EventAsked, JobReport: state.JobReport{Start: st, Question: &state.Question{Kind: state.AskKey, Text: st.Settings.Key.Pattern}}}, nil
 	}
 	return e, nil
 }

@@ -150,7 +150,7 @@ func TestStartOfApprovedWork(t *testing.T) {
 			before := w.Forge.Calls(forge.ForTask)
 			e := w.Do(state.JobLaunch, func(j *state.Job) { j.Vetted = v; c.change(w, v, j) })
 			if started := e.Kind == state.EventLaunched; started != c.starts {
-				t.Errorf("event %s (%s)", e.Kind, e.Detail)
+				t.Errorf("event %s (%s)", e.Kind, e.Rejection)
 			}
 			if n := w.Forge.Calls(forge.ForTask) - before; c.starts && n != 0 {
 				t.Errorf("%d calls", n)

@@ -70,7 +70,7 @@ func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (state.Event, error
 		return step.Done(), nil // the task turned away
 	}
 	if at, err := s.underWay(ctx, w); at != nil || err != nil {
-		return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, Launch: at}, err
+		return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, JobReport: state.JobReport{Launch: at}}, err
 	}
 	if starts(t) {
 		why, err := s.Approvals.Recheck(ctx, w, t.Approval)
@@ -78,7 +78,7 @@ func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (state.Event, error
 			return state.Event{}, fmt.Errorf("check the approval before the start: %w", err)
 		}
 		if why != "" {
-			return state.Event{Kind: state.EventNoApproval, Detail: why, Run: t.Run.ID, Candidate: &state.Candidate{Approval: *t.Approval}}, nil
+			return state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: why}, Run: t.Run.ID, Candidate: &state.Candidate{Approval: *t.Approval}}, nil
 		}
 	}
 	if held, err := step.MissingPermissions(ctx, s.GitHub, w); held != nil || err != nil {
@@ -152,7 +152,7 @@ func (s *Steps) launchOn(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 	if err := s.Runner.Start(ctx, vm, spec); err != nil {
 		return state.Event{}, fmt.Errorf("start run %s: %w", t.Run.ID, err)
 	}
-	return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, Launch: l}, nil
+	return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, JobReport: state.JobReport{Launch: l}}, nil
 }
 
 // withinCaps returns a Problem if the task has no money left for an agent, and a Waiting if all tasks together have none

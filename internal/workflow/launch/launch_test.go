@@ -75,8 +75,8 @@ func TestLaunchAsksOnceMore(t *testing.T) {
 	workflowtest.Check(t, w.As("bob").Unreact(workflowtest.RepoName, p.Comment, "+1"))
 	w.Launching(state.RunPlan)
 	e := w.Do(state.JobLaunch)
-	if e.Kind != state.EventNoApproval || e.Detail != state.NotRevoked || e.Candidate == nil || e.Candidate.Hash != p.Hash || len(w.Host.Started) != 0 {
-		t.Fatalf("event %s (%s), started %v", e.Kind, e.Detail, w.Host.Started)
+	if e.Kind != state.EventNoApproval || e.Rejection != state.NotRevoked || e.Candidate == nil || e.Candidate.Hash != p.Hash || len(w.Host.Started) != 0 {
+		t.Fatalf("event %s (%s), started %v", e.Kind, e.Rejection, w.Host.Started)
 	}
 	workflowtest.Check(t, w.As("bob").React(workflowtest.RepoName, p.Comment, "+1"))
 	w.Launched()

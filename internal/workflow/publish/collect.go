@@ -92,8 +92,8 @@ func (s *Steps) Collect(ctx context.Context, w *step.Attempt) (state.Event, erro
 
 // refusedUnread is the refusal of a changeset of which nothing can be kept.
 func refusedUnread(run string, r pushgate.Refusal) state.Event {
-	return state.Event{Kind: state.EventCollected, Run: run, Work: &state.Work{Run: run},
-		Refusals: []state.Refusal{{Rule: r.Rule, Path: r.Path, Detail: r.Detail, Remedy: r.Remedy}}}
+	return state.Event{Kind: state.EventCollected, Run: run, JobReport: state.JobReport{Work: &state.Work{Run: run},
+		Refusals: []state.Refusal{{Rule: r.Rule, Path: r.Path, Detail: r.Detail, Remedy: r.Remedy}}}}
 }
 
 // lostWork turns an error that means that the VM of unpublished work is gone into a Problem.
@@ -165,7 +165,7 @@ func (s *Steps) Rebase(ctx context.Context, w *step.Attempt) (state.Event, error
 		return state.Event{}, lostWork(fmt.Errorf("rebase onto what was pushed: %w", err))
 	}
 	if !out.OK {
-		return state.Event{Kind: state.EventConflict, Run: t.Work.Run, Head: onto, Paths: out.Conflicts}, nil
+		return state.Event{Kind: state.EventConflict, Run: t.Work.Run, Head: onto, JobReport: state.JobReport{Paths: out.Conflicts}}, nil
 	}
 	cs, merged, err := s.ReadChangeset(ctx, w, onto)
 	if r, ok := pushgate.Unreadable(err, s.Scanner); ok {

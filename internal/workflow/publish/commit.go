@@ -38,7 +38,7 @@ func (s *Steps) Commit(ctx context.Context, w *step.Attempt) (state.Event, error
 		return state.Event{}, fmt.Errorf("make the commits on GitHub: %w", err)
 	}
 	set.IDs, set.Head, set.Tree = out.IDs, out.Head, out.Tree
-	return state.Event{Kind: state.EventCommitted, Work: &set}, nil
+	return state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &set}}, nil
 }
 
 // mayPublish compares a changeset that needs approval with the approved digest, and checks for the last time whether the approval is
@@ -65,7 +65,7 @@ func (s *Steps) mayPublish(ctx context.Context, w *step.Attempt, cs *changeset.C
 		return state.Event{}, false, fmt.Errorf("check the approval before publishing: %w", err)
 	}
 	if why != "" {
-		return state.Event{Kind: state.EventNoApproval, Detail: why, Candidate: &state.Candidate{Approval: *plan.Publish.Approved}}, false, nil
+		return state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: why}, Candidate: &state.Candidate{Approval: *plan.Publish.Approved}}, false, nil
 	}
 	return state.Event{}, true, nil
 }

@@ -26,10 +26,10 @@ func (s *Steps) judge(ctx context.Context, w *step.Attempt, cs *changeset.Change
 	if err != nil {
 		return state.Event{}, err
 	}
-	e := state.Event{Kind: state.EventCollected, Run: run, Work: &state.Work{
+	e := state.Event{Kind: state.EventCollected, Run: run, JobReport: state.JobReport{Work: &state.Work{
 		Run: run, Ref: ref, Base: cs.Base, LocalHead: cs.Head(), LocalTree: cs.Commits[len(cs.Commits)-1].Tree,
 		Commits: len(cs.Commits), Paths: cs.Stats().Paths(), Notes: cs.Notes,
-	}}
+	}}}
 	for _, r := range pushgate.Judge(cs, policy) {
 		e.Refusals = append(e.Refusals, state.Refusal{Rule: r.Rule, Path: r.Path, Detail: r.Detail, Remedy: r.Remedy})
 	}

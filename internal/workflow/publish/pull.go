@@ -33,9 +33,9 @@ func (s *Steps) OpenPR(ctx context.Context, w *step.Attempt) (state.Event, error
 		w.Log.Info().Str("note", note).Msg("ask for a review")
 	}
 	out := pr.State()
-	e := state.Event{Kind: state.EventPROpened, PR: &out}
+	e := state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &out}}
 	if before { // people may have said something there before the store knew of it
-		e.Detail = "looked"
+		e.Searched = true
 	}
 	return e, nil
 }

@@ -64,8 +64,8 @@ func TestOpenPRAfterALostAnswer(t *testing.T) {
 		t.Fatalf("event %+v", e)
 	}
 	e := w.Do(state.JobOpenPR, workflowtest.Again)
-	if e.PR.Number != 2 || !e.PR.Draft || e.Detail != "looked" { // people may have reviewed it meanwhile
-		t.Errorf("pull request %+v, %q", e.PR, e.Detail)
+	if e.PR.Number != 2 || !e.PR.Draft || !e.Searched { // people may have reviewed it meanwhile
+		t.Errorf("pull request %+v, searched %t", e.PR, e.Searched)
 	}
 	if _, err := w.Ada.Issue(workflowtest.RepoName, 3); err == nil {
 		t.Error("there are two pull requests")
@@ -87,8 +87,8 @@ func TestOpenPRAfterALostAnswerAndAMerge(t *testing.T) {
 	w.ClearFaults()
 	workflowtest.Check(t, w.Ada.Merge(workflowtest.RepoName, 2, simgithub.Merge{}))
 	e := w.Do(state.JobOpenPR, workflowtest.Again)
-	if e.PR == nil || e.PR.Number != 2 || e.Detail != "looked" {
-		t.Errorf("pull request %+v, %q", e.PR, e.Detail)
+	if e.PR == nil || e.PR.Number != 2 || !e.Searched {
+		t.Errorf("pull request %+v, searched %t", e.PR, e.Searched)
 	}
 	if _, err := w.Ada.Issue(workflowtest.RepoName, 3); err == nil {
 		t.Error("there are two pull requests")

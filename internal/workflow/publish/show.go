@@ -58,7 +58,7 @@ func (s *Steps) Show(ctx context.Context, w *step.Attempt) (state.Event, error) 
 		}
 	}
 	p.Files = p.Files[:min(len(p.Files), maxStat)]
-	return state.Event{Kind: state.EventShown, Run: t.Work.Run, Plan: &p}, nil
+	return state.Event{Kind: state.EventShown, Run: t.Work.Run, JobReport: state.JobReport{Plan: &p}}, nil
 }
 
 // headLines keeps the first lines of a text up to a size, and counts those that it leaves out.

@@ -133,14 +133,14 @@ func TestAnApprovalOfChangesHasToHoldWhenTheyArePublished(t *testing.T) {
 	p := w.Shown()
 	p.Publish.Approved.By = w.Person("bob")
 	workflowtest.Check(t, w.Ada.SetPermission(workflowtest.RepoName, "bob", "read"))
-	if e := w.Do(state.JobCommit); e.Kind != state.EventNoApproval || e.Detail != state.NotRevoked || e.Candidate.Hash != p.Hash {
+	if e := w.Do(state.JobCommit); e.Kind != state.EventNoApproval || e.Rejection != state.NotRevoked || e.Candidate.Hash != p.Hash {
 		t.Fatalf("event %s", fmt.Sprintf("%+v", e))
 	}
 	workflowtest.Check(t, w.Ada.SetPermission(workflowtest.RepoName, "bob", "write"))
 	said := w.Said(p, "bob", "@errand approve")
 	*p.Publish.Approved = said.Approval
 	workflowtest.Check(t, w.As("bob").EditComment(workflowtest.RepoName, said.Comment, "Wait."))
-	if e := w.Do(state.JobCommit); e.Kind != state.EventNoApproval || e.Detail != state.NotReworded || e.Candidate.Hash != p.Hash {
+	if e := w.Do(state.JobCommit); e.Kind != state.EventNoApproval || e.Rejection != state.NotReworded || e.Candidate.Hash != p.Hash {
 		t.Fatalf("with the command edited: event %+v", e)
 	}
 	if e := w.Do(state.JobCommit, workflowtest.Again); e.Kind != state.EventCommitted {

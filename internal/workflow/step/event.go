@@ -10,5 +10,5 @@ func Done() state.Event { return state.Event{Kind: EventNothing} }
 
 // HeldUp returns the event of a step that cannot continue for now.
 func HeldUp(w *state.Waiting) state.Event {
-	return state.Event{Kind: state.EventHeldUp, Waiting: w}
+	return state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: w}}
 }

@@ -81,14 +81,14 @@ func (s *Steps) Post(ctx context.Context, w *step.Attempt) (state.Event, error) 
 // posted returns the event of a comment. looked says that an earlier attempt may have created it.
 func posted(w *step.Attempt, number int, c forge.Comment, looked bool) state.Event {
 	p := *w.Job.Post
-	e := state.Event{Kind: state.EventPosted, Post: &p, Hash: comment.BodyHash(c.Body), Posted: &state.Posted{
+	e := state.Event{Kind: state.EventPosted, JobReport: state.JobReport{Post: &p, BodyHash: comment.BodyHash(c.Body), Posted: &state.Posted{
 		Key: w.Job.Key, Kind: string(p.Kind), ID: c.ID, Node: c.Node, URL: c.URL, At: c.CreatedAt, OnPR: p.OnPR,
-	}}
+	}}}
 	if p.OnPR {
 		e.Posted.Number = number
 	}
 	if looked {
-		e.Detail = "looked"
+		e.Searched = true
 		e.Ticked = p.Kind == state.PostPlan && len(comment.Ticked(c.Body, p.Hash)) > 0
 	}
 	return e

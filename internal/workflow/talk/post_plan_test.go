@@ -45,8 +45,8 @@ func TestPostOfAPlanThatWasEditedBeforeItWasKnown(t *testing.T) {
 			if e.Ticked != c.ticked {
 				t.Errorf("a box is ticked: %v, want %v", e.Ticked, c.ticked)
 			}
-			if e.Hash != comment.BodyHash(before) || e.Posted.ID != p.Comment {
-				t.Errorf("the plan counts as posted with the hash %s, want that of the plan's text %s", e.Hash, comment.BodyHash(before))
+			if e.BodyHash != comment.BodyHash(before) || e.Posted.ID != p.Comment {
+				t.Errorf("the plan counts as posted with the hash %s, want that of the plan's text %s", e.BodyHash, comment.BodyHash(before))
 			}
 			if later := e.Posted.At.After(p.PostedAt); later != c.restored {
 				t.Errorf("posted at %s, first at %s: a 👍 on other words must not count, and one on these must", e.Posted.At, p.PostedAt)

@@ -29,7 +29,7 @@ func TestPostWritesOnce(t *testing.T) {
 		t.Fatalf("comments %q", list)
 	}
 	c := w.Issue().Comments[0]
-	if e.Kind != state.EventPosted || e.Posted.ID != c.ID || e.Posted.Node != c.NodeID || e.Posted.Key != "1.question-7" || e.Detail != "" || e.Hash != comment.BodyHash(c.Body) || e.Posted.OnPR {
+	if e.Kind != state.EventPosted || e.Posted.ID != c.ID || e.Posted.Node != c.NodeID || e.Posted.Key != "1.question-7" || e.Searched || e.BodyHash != comment.BodyHash(c.Body) || e.Posted.OnPR {
 		t.Errorf("event %+v, posted %+v", e, e.Posted)
 	}
 	if len(w.Attempted) != 1 {
@@ -60,7 +60,7 @@ func TestPostAfterAnUnknownOutcome(t *testing.T) {
 			}
 			w.HoursPass()
 			e := w.Do(state.JobPost, question, workflowtest.Again)
-			if n := len(w.Ours(1)); n != 1 || e.Posted.ID != w.Issue().Comments[0].ID || e.Detail != "looked" {
+			if n := len(w.Ours(1)); n != 1 || e.Posted.ID != w.Issue().Comments[0].ID || !e.Searched {
 				t.Errorf("%d comments, event %+v", n, e)
 			}
 		})
@@ -111,12 +111,12 @@ func TestTwinsOfTheStatusComment(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	status := func(j *state.Job) { j.Key = "1.status" }
-	if e := w.Do(state.JobStatus, status); e.Detail != "" {
-		t.Errorf("a first attempt says %q", e.Detail)
+	if e := w.Do(state.JobStatus, status); e.Searched {
+		t.Error("a first attempt says that it searched")
 	}
 	e := w.Do(state.JobStatus, status, workflowtest.Again)
-	if e.Detail != "looked" {
-		t.Errorf("a second attempt says %q, want that it looked", e.Detail)
+	if !e.Searched {
+		t.Error("a second attempt does not say that it searched")
 	}
 	w.Do(state.JobStatus, status) // the attempt that was taken for lost
 	w.Task.Status = *e.Status
@@ -353,7 +353,7 @@ func TestPostOfAnEarlierLife(t *testing.T) {
 	w.Task.Gen, w.Task.PR = 2, nil
 	w.HoursPass()
 	e := w.Do(state.JobPost, ended, workflowtest.Again)
-	if on, issue := w.Ours(number), w.Ours(1); len(on) != 1 || len(issue) != 0 || e.Posted.Number != number || e.Detail != "looked" {
+	if on, issue := w.Ours(number), w.Ours(1); len(on) != 1 || len(issue) != 0 || e.Posted.Number != number || !e.Searched {
 		t.Errorf("on the pull request %q, on the issue %q, event %+v", on, issue, e.Posted)
 	}
 	if _, err := w.Try(state.JobPost, ended, workflowtest.Args("number", "x")); err == nil {

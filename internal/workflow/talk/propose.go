@@ -45,5 +45,5 @@ func (s *Steps) CreateIssue(ctx context.Context, w *step.Attempt) (state.Event, 
 			return state.Event{}, fmt.Errorf("create the proposed issue: %w", err)
 		}
 	}
-	return state.Event{Kind: state.EventCreated, Created: &state.Created{N: n, Issue: issue.Number, URL: issue.URL, OnPR: w.Job.Args["on_pr"] != ""}}, nil
+	return state.Event{Kind: state.EventCreated, JobReport: state.JobReport{Created: &state.Created{N: n, Issue: issue.Number, URL: issue.URL, OnPR: w.Job.Args["on_pr"] != ""}}}, nil
 }

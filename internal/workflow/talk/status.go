@@ -29,7 +29,7 @@ func (s *Steps) Status(ctx context.Context, w *step.Attempt) (state.Event, error
 	if t.Status.Comment != 0 {
 		_, err := s.GitHub.EditComment(ctx, w.Repo, t.Status.Comment, body)
 		if err == nil {
-			return state.Event{Kind: state.EventStatusSent, Status: &sent}, nil
+			return state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &sent}}, nil
 		}
 		if !errors.Is(err, forge.ErrNotFound) {
 			return state.Event{}, fmt.Errorf("edit the status comment: %w", err)
@@ -43,9 +43,9 @@ func (s *Steps) Status(ctx context.Context, w *step.Attempt) (state.Event, error
 		return state.Event{}, fmt.Errorf("post the status comment: %w", err)
 	}
 	sent.Comment, sent.Node, sent.URL = posted.ID, posted.Node, posted.URL
-	e := state.Event{Kind: state.EventStatusSent, Status: &sent}
+	e := state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &sent}}
 	if looked { // what an earlier attempt wrote may show only later
-		e.Detail = "looked"
+		e.Searched = true
 	}
 	return e, nil
 }

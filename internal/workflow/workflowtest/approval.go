@@ -21,7 +21,7 @@ func (w *World) Planned(kind state.PlanKind) *state.Plan {
 		j.Key, j.Post = "1.plan-"+p.Hash, &state.Post{Kind: state.PostPlan, Hash: p.Hash}
 	})
 	plan := w.Task.NewestPlan()
-	plan.Comment, plan.CommentNode, plan.PostedAt, plan.BodyHash = e.Posted.ID, e.Posted.Node, e.Posted.At, e.Hash
+	plan.Comment, plan.CommentNode, plan.PostedAt, plan.BodyHash = e.Posted.ID, e.Posted.Node, e.Posted.At, e.BodyHash
 	return plan
 }
 

@@ -29,7 +29,7 @@ func (w *World) Launched() *state.Launch {
 	w.T.Helper()
 	e := w.Do(state.JobLaunch)
 	if e.Kind != state.EventLaunched || e.Launch == nil || e.Run != w.Task.Run.ID {
-		w.T.Fatalf("event %s (%s), waiting %+v", e.Kind, e.Detail, e.Waiting)
+		w.T.Fatalf("event %s (%s), waiting %+v", e.Kind, e.Rejection, e.Waiting)
 	}
 	return e.Launch
 }

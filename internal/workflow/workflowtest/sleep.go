@@ -27,10 +27,10 @@ func (w *World) Rest() {
 func (w *World) Suspend() *state.Asleep {
 	w.T.Helper()
 	e := w.Do(state.JobSleep, Args("vm", w.Host.VM.Name))
-	if e.Kind != state.EventSlept || e.VM != w.Host.VM.Name || e.Asleep == nil {
+	if e.Kind != state.EventSlept || e.Slept.VM != w.Host.VM.Name || e.Slept.Asleep == nil {
 		w.T.Fatalf("event %+v", e)
 	}
-	a := *e.Asleep
+	a := *e.Slept.Asleep
 	a.At = time.Now()
 	w.Task.Asleep, w.Task.VM = &a, nil
 	return &a

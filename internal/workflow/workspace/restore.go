@@ -29,7 +29,7 @@ func (o *Opener) Restore(ctx context.Context, w *step.Attempt) (e state.Event, r
 	if err := ws.Restore(ctx, w, l); err != nil {
 		return e, true, err
 	}
-	return state.Event{Kind: state.EventWoken, Launch: l, Detail: string(w.Job.Kind)}, true, nil
+	return state.Event{Kind: state.EventWoken, JobReport: state.JobReport{Launch: l, WokenFor: w.Job.Kind}}, true, nil
 }
 
 // maxUnpacks is how often unpacking is tried before the work begins from the branch instead.

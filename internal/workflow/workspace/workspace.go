@@ -19,7 +19,6 @@ import (
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
-	"github.com/errand-bot/errand/state/machine"
 	"github.com/errand-bot/errand/state/vm"
 )
 
@@ -187,7 +186,7 @@ func (o *Opener) Quiet(ctx context.Context, t *state.Task, vm string) error {
 
 // SpanEnds returns the event of a VM whose paid span ends. Its Waiting is set if another span may not begin yet.
 func (o *Opener) SpanEnds(ctx context.Context, t *state.Task, server string) (state.Event, error) {
-	e := state.Event{Kind: state.EventDue, Detail: machine.DueSpan, Hash: server}
+	e := state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueSpan, server)}}
 	if o.SpanAllowed == nil || t.VM == nil || t.VM.Name != server {
 		return e, nil
 	}
