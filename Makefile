@@ -58,7 +58,7 @@ published: ## what GitHub publishes about itself, by npm, into .cache/published 
 	@cmp -s e2e/likeness/package-lock.json .cache/published/package-lock.json && exit 0; rm -rf .cache/published; \
 	mkdir -p .cache/published && cp e2e/likeness/package.json e2e/likeness/package-lock.json .cache/published && \
 	npm ci --prefix .cache/published --ignore-scripts --no-audit --no-fund && exit 0; rm -rf .cache/published; \
-	echo "npm cannot install what GitHub publishes: the stand-in is not held against it"; test -z "$$ERRAND_REQUIRE_NPM"
+	echo "npm cannot install what GitHub publishes: the simulator is not compared with it"; test -z "$$ERRAND_REQUIRE_NPM"
 
 # Their own installation scripts are not run: they would only put the programs elsewhere.
 clis: ## the real agent programs, by npm, into .cache/clis/bin (900 MB; Gemini CLI needs Node.js 20; ERRAND_REQUIRE_NPM=1 makes their absence an error)
