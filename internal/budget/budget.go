@@ -58,7 +58,7 @@ type Starter struct {
 	// Models knows the calls in flight and the state of each provider of models.
 	Models interface {
 		InFlightCost() state.Money
-		Ready(ctx context.Context, provider string) (*state.Waiting, error)
+		ProviderWait(ctx context.Context, provider string) (*state.Waiting, error)
 	}
 	// Subscribed names the providers that are paid by subscription, so that calls are free.
 	Subscribed map[string]bool
@@ -69,5 +69,5 @@ func (s Starter) MayStart(ctx context.Context, provider string) (*state.Waiting,
 	if w, err := s.Budget.CapReached(ctx, s.Models.InFlightCost(), state.Money{}, s.Subscribed[provider]); w != nil || err != nil {
 		return w, err
 	}
-	return s.Models.Ready(ctx, provider)
+	return s.Models.ProviderWait(ctx, provider)
 }

@@ -77,9 +77,9 @@ func (g *Gateway) storeProviderState(ctx context.Context, name string, u *state.
 	}
 }
 
-// Ready returns why a run that calls this provider has to wait, or nil. It first checks a refused key, by a request that costs
+// ProviderWait returns why a run that calls this provider has to wait, or nil. It first checks a refused key, by a request that costs
 // nothing.
-func (g *Gateway) Ready(ctx context.Context, name string) (*state.Waiting, error) {
+func (g *Gateway) ProviderWait(ctx context.Context, name string) (*state.Waiting, error) {
 	up, ok := g.cfg.Providers[name]
 	if !ok || g.cfg.ProviderStates == nil {
 		return nil, nil
@@ -106,15 +106,15 @@ func (g *Gateway) Ready(ctx context.Context, name string) (*state.Waiting, error
 
 // keyWorks reports whether the provider accepts the key. It also does if the provider cannot be asked, so that a run finds out.
 func (g *Gateway) keyWorks(ctx context.Context, up Provider) bool {
-	return Try(ctx, g.cfg.Transport, up) == nil
+	return CheckKey(ctx, g.cfg.Transport, up) == nil
 }
 
-// ErrKeyRefused is returned by Try if the provider refuses the key.
+// ErrKeyRefused is returned by CheckKey if the provider refuses the key.
 var ErrKeyRefused = errors.New("the provider refuses the key")
 
-// Try checks a provider's key by requesting its list of models, which costs nothing. It returns ErrKeyRefused, or why the provider
+// CheckKey checks a provider's key by requesting its list of models, which costs nothing. It returns ErrKeyRefused, or why the provider
 // cannot be reached. A provider that has no such list, or that fails, counts as one that accepts the key.
-func Try(ctx context.Context, transport http.RoundTripper, up Provider) error {
+func CheckKey(ctx context.Context, transport http.RoundTripper, up Provider) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(up.BaseURL, "/")+up.API.ProbePath(), nil)

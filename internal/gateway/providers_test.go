@@ -83,7 +83,7 @@ func (p *providerEnd) call(t *testing.T) (int, string) {
 
 func (p *providerEnd) ready(t *testing.T) *state.Waiting {
 	t.Helper()
-	w, err := p.gateway.Ready(t.Context(), "anthropic")
+	w, err := p.gateway.ProviderWait(t.Context(), "anthropic")
 	if err != nil {
 		t.Fatal(err)
 	}

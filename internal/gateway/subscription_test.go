@@ -155,12 +155,12 @@ func TestRefusedSubscription(t *testing.T) {
 	if w := p.books.wait; w == nil || w.Kind != state.WaitKey || !strings.Contains(w.Hint, "`models.anthropic.subscription.login`") {
 		t.Fatalf("stored with the run: %+v", w)
 	}
-	if w, err := p.gateway.Ready(t.Context(), "anthropic"); w == nil || err != nil {
+	if w, err := p.gateway.ProviderWait(t.Context(), "anthropic"); w == nil || err != nil {
 		t.Errorf("ready: %+v, %v", w, err)
 	}
 	p.set(func() { p.access = "access-new" })
 	p.logIn(t, "access-new", "refresh-new")
-	if w, err := p.gateway.Ready(t.Context(), "anthropic"); w != nil || err != nil {
+	if w, err := p.gateway.ProviderWait(t.Context(), "anthropic"); w != nil || err != nil {
 		t.Errorf("with another login: %+v, %v", w, err)
 	}
 	if status, body := p.call(t); status != http.StatusOK || p.states.row != nil {

@@ -38,7 +38,7 @@ func (s *Server) learn(secrets ...string) {
 func TryModels(ctx context.Context, cfg config.Config) map[string]error {
 	out := map[string]error{}
 	for name, up := range upstreams(cfg, time.Now, nil) {
-		out[name] = gateway.Try(ctx, http.DefaultTransport, up)
+		out[name] = gateway.CheckKey(ctx, http.DefaultTransport, up)
 	}
 	return out
 }
