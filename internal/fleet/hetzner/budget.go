@@ -33,20 +33,19 @@ type budget struct {
 	perHour   int
 	remaining int // the API's last report, -1 before
 	said      time.Time
-	until     time.Time // no call before this time
-	calls     map[string]int
+	until     time.Time     // no call before this time
 	skew      time.Duration // how far the API's clock is ahead
 }
 
 func newBudget(now func() time.Time, perHour int, pause time.Duration) *budget {
 	burst := perHour / burstShare
 	limiter := rate.NewLimiter(rate.Limit(float64(perHour-burst)/3600), burst)
-	return &budget{now: now, pause: pause, limiter: limiter, perHour: perHour, remaining: -1, calls: map[string]int{}}
+	return &budget{now: now, pause: pause, limiter: limiter, perHour: perHour, remaining: -1}
 }
 
 // take reserves one request or returns fleet.ErrLimited. It never waits. A call that can wait (low) leaves a reserve
 // for others.
-func (b *budget) take(low bool, route string) error {
+func (b *budget) take(low bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
@@ -65,7 +64,6 @@ func (b *budget) take(low bool, route string) error {
 	if !b.limiter.AllowN(now, 1) {
 		return fmt.Errorf("%w: errand's budget of %d requests per hour is used up", fleet.ErrLimited, b.perHour)
 	}
-	b.calls[route]++
 	return nil
 }
 
@@ -90,15 +88,4 @@ func (b *budget) clockOff() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.skew
-}
-
-// Requests returns the number of requests since the start, by method.
-func (p *Provider) Requests() map[string]int {
-	p.budget.mu.Lock()
-	defer p.budget.mu.Unlock()
-	out := map[string]int{}
-	for route, n := range p.budget.calls {
-		out[route] = n
-	}
-	return out
 }

@@ -19,16 +19,16 @@ func TestBudgetOfAnHour(t *testing.T) {
 	b, now := newTestBudget()
 	made := 0
 	for end := now.Add(time.Hour); now.Before(end); *now = now.Add(500 * time.Millisecond) {
-		for b.take(false, "GET") == nil {
+		for b.take(false) == nil {
 			made++
 		}
 	}
 	if made > 3600 || made < 3300 {
 		t.Errorf("%d requests in an hour", made)
 	}
-	if err := b.take(false, "GET"); err != nil { // half a second later
+	if err := b.take(false); err != nil { // half a second later
 		*now = now.Add(time.Second)
-		if err := b.take(false, "GET"); err != nil {
+		if err := b.take(false); err != nil {
 			t.Error(err)
 		}
 	}
@@ -38,28 +38,28 @@ func TestWhatCanWaitLeavesAReserve(t *testing.T) {
 	t.Parallel()
 	b, now := newTestBudget()
 	low := 0
-	for b.take(true, "GET") == nil {
+	for b.take(true) == nil {
 		low++
 	}
 	if low == 0 || low > 300-60+1 {
 		t.Errorf("%d calls that can wait", low)
 	}
-	if err := b.take(false, "GET"); err != nil {
+	if err := b.take(false); err != nil {
 		t.Errorf("a call that cannot wait: %v", err)
 	}
 	*now = now.Add(10 * time.Minute)
-	if err := b.take(true, "GET"); err != nil {
+	if err := b.take(true); err != nil {
 		t.Errorf("later: %v", err)
 	}
 	b.heard(http.Header{"Ratelimit-Remaining": {"599"}}, false) // others use the project
-	if err := b.take(true, "GET"); !errors.Is(err, fleet.ErrLimited) {
+	if err := b.take(true); !errors.Is(err, fleet.ErrLimited) {
 		t.Errorf("with 599 left: %v", err)
 	}
-	if err := b.take(false, "GET"); err != nil {
+	if err := b.take(false); err != nil {
 		t.Errorf("a call that cannot wait: %v", err)
 	}
 	*now = now.Add(2 * time.Second)
-	if err := b.take(true, "GET"); err != nil {
+	if err := b.take(true); err != nil {
 		t.Errorf("two seconds later: %v", err)
 	}
 }
@@ -68,11 +68,11 @@ func TestToldTooMany(t *testing.T) {
 	t.Parallel()
 	b, now := newTestBudget()
 	b.heard(http.Header{}, true)
-	if err := b.take(false, "POST"); !errors.Is(err, fleet.ErrLimited) {
+	if err := b.take(false); !errors.Is(err, fleet.ErrLimited) {
 		t.Errorf("at once: %v", err)
 	}
 	*now = now.Add(30 * time.Second)
-	if err := b.take(false, "POST"); err != nil {
+	if err := b.take(false); err != nil {
 		t.Errorf("after the pause: %v", err)
 	}
 }

@@ -14,6 +14,13 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 )
 
+// An api makes requests for one deployment. All other parts of a Provider use it.
+type api struct {
+	cfg    Config
+	client *hcloud.Client
+	budget *budget
+}
+
 // request is one API call.
 type request struct {
 	method string
@@ -34,11 +41,11 @@ func readAgain() []time.Duration { return []time.Duration{200 * time.Millisecond
 
 // call makes one request and decodes its response. All API requests go through it. Known errors are converted to those
 // of package fleet.
-func call[T any](ctx context.Context, p *Provider, r request) (T, *hcloud.Response, error) {
-	out, resp, err := once[T](ctx, p, r)
+func call[T any](ctx context.Context, a *api, r request) (T, *hcloud.Response, error) {
+	out, resp, err := once[T](ctx, a, r)
 	if r.method != http.MethodGet {
 		if err != nil {
-			p.cfg.Log.Warn().Str("call", r.method+" "+r.path).Err(err).Msg("Hetzner call")
+			a.cfg.Log.Warn().Str("call", r.method+" "+r.path).Err(err).Msg("Hetzner call")
 		}
 		return out, resp, err
 	}
@@ -46,22 +53,22 @@ func call[T any](ctx context.Context, p *Provider, r request) (T, *hcloud.Respon
 		if err == nil || !errors.Is(err, errPassing) || ctx.Err() != nil {
 			break
 		}
-		if p.cfg.Sleep(ctx, wait) != nil {
+		if a.cfg.Sleep(ctx, wait) != nil {
 			break
 		}
-		out, resp, err = once[T](ctx, p, r)
+		out, resp, err = once[T](ctx, a, r)
 	}
 	return out, resp, err
 }
 
-func once[T any](ctx context.Context, p *Provider, r request) (T, *hcloud.Response, error) {
+func once[T any](ctx context.Context, a *api, r request) (T, *hcloud.Response, error) {
 	var out T
-	if err := p.budget.take(r.low, r.method); err != nil {
+	if err := a.budget.take(r.low); err != nil {
 		return out, nil, err
 	}
 	within, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	req, err := p.newRequest(within, r)
+	req, err := a.newRequest(within, r)
 	if err != nil {
 		return out, nil, err
 	}
@@ -69,9 +76,9 @@ func once[T any](ctx context.Context, p *Provider, r request) (T, *hcloud.Respon
 	if _, none := any(out).(nothing); !none {
 		into = &out
 	}
-	resp, err := p.client.Do(req, into)
+	resp, err := a.client.Do(req, into)
 	if resp != nil && resp.Response != nil {
-		p.budget.heard(resp.Header, resp.StatusCode == http.StatusTooManyRequests || hcloud.IsError(err, hcloud.ErrorCodeRateLimitExceeded))
+		a.budget.heard(resp.Header, resp.StatusCode == http.StatusTooManyRequests || hcloud.IsError(err, hcloud.ErrorCodeRateLimitExceeded))
 	}
 	if err != nil {
 		return out, resp, translate(err, resp, r.method != http.MethodGet)
@@ -82,34 +89,34 @@ func once[T any](ctx context.Context, p *Provider, r request) (T, *hcloud.Respon
 // nothing is the type of ignored responses.
 type nothing struct{}
 
-func (p *Provider) newRequest(ctx context.Context, r request) (*http.Request, error) {
+func (a *api) newRequest(ctx context.Context, r request) (*http.Request, error) {
 	path := r.path
 	if len(r.query) > 0 {
 		path += "?" + r.query.Encode()
 	}
 	if r.body == nil {
-		return p.client.NewRequest(ctx, r.method, path, nil)
+		return a.client.NewRequest(ctx, r.method, path, nil)
 	}
 	data, err := json.Marshal(r.body)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s: %w", r.method, r.path, err)
 	}
-	return p.client.NewRequest(ctx, r.method, path, bytes.NewReader(data))
+	return a.client.NewRequest(ctx, r.method, path, bytes.NewReader(data))
 }
 
 // all reads every page of a list. The result is complete, or an error: lists that change meanwhile are read again.
-func all[R, T any](ctx context.Context, p *Provider, r request, items func(R) []T, id func(T) int64) ([]T, error) {
+func all[R, T any](ctx context.Context, a *api, r request, items func(R) []T, id func(T) int64) ([]T, error) {
 	var err error
 	for range 3 {
 		var out []T
-		if out, err = pages(ctx, p, r, items, id); !errors.Is(err, errPartial) {
+		if out, err = pages(ctx, a, r, items, id); !errors.Is(err, errPartial) {
 			return out, err
 		}
 	}
 	return nil, err
 }
 
-func pages[R, T any](ctx context.Context, p *Provider, r request, items func(R) []T, id func(T) int64) ([]T, error) {
+func pages[R, T any](ctx context.Context, a *api, r request, items func(R) []T, id func(T) int64) ([]T, error) {
 	var out []T
 	seen := map[int64]bool{}
 	for page := 1; page <= maxPages; page++ {
@@ -121,7 +128,7 @@ func pages[R, T any](ctx context.Context, p *Provider, r request, items func(R) 
 		query.Set("per_page", strconv.Itoa(perPage))
 		one := r
 		one.query = query
-		answer, resp, err := call[R](ctx, p, one)
+		answer, resp, err := call[R](ctx, a, one)
 		if err != nil {
 			return nil, err
 		}

@@ -13,56 +13,63 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
+// An orderer orders servers, and rebuilds existing ones for another VM.
+type orderer struct {
+	*api
+	servers       *servers
+	prerequisites *prerequisites
+}
+
 // Create adopts the server of this name and these labels, or orders one of spec.Offer, once. With spec.First it only
 // looks for an existing one if the API reports that the name is taken. It does not wait: the VM is StateCreating, and
 // List and Get report when it runs. After fleet.ErrUnknownOutcome the order may still appear; calling again some
 // seconds later finds it.
 func (p *Provider) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
-	vm, err := p.create(ctx, spec)
+	vm, err := p.orders.create(ctx, spec)
 	if err != nil {
 		return fleet.VM{}, fmt.Errorf("create VM %s: %w", spec.Name, err)
 	}
 	return vm, nil
 }
 
-func (p *Provider) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
+func (o *orderer) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
 	var s *schema.Server
 	var err error
 	if !spec.First { // names are unique in a project: even with a wrong First no second server is created
-		s, err = p.named(ctx, spec.Name)
+		s, err = o.servers.named(ctx, spec.Name)
 	}
 	if err != nil {
 		return fleet.VM{}, err
 	}
 	if s != nil {
-		return p.adopt(ctx, *s, spec)
+		return o.adopt(ctx, *s, spec)
 	}
-	if err := p.checkSpec(spec); err != nil {
+	if err := o.checkSpec(spec); err != nil {
 		return fleet.VM{}, err
 	}
-	made, err := p.order(ctx, spec)
+	made, err := o.order(ctx, spec)
 	if errors.Is(err, errExists) {
 		// Another caller was faster, or an order whose response was lost has taken effect.
-		if s, err = p.named(ctx, spec.Name); err != nil {
+		if s, err = o.servers.named(ctx, spec.Name); err != nil {
 			return fleet.VM{}, err
 		}
 		if s == nil {
 			return fleet.VM{}, fmt.Errorf("%w: the name is taken, but no server has it", fleet.ErrUnknownOutcome)
 		}
-		return p.adopt(ctx, *s, spec)
+		return o.adopt(ctx, *s, spec)
 	}
 	if err != nil {
 		return fleet.VM{}, err
 	}
-	p.cfg.Log.Info().Str("vm", spec.Name).Int64("server", made.ID).Str("type", spec.Offer.Type).Str("location", spec.Offer.Location).Msg("server ordered")
-	return p.vm(ctx, made)
+	o.cfg.Log.Info().Str("vm", spec.Name).Int64("server", made.ID).Str("type", spec.Offer.Type).Str("location", spec.Offer.Location).Msg("server ordered")
+	return o.servers.vm(ctx, made)
 }
 
-func (p *Provider) adopt(ctx context.Context, s schema.Server, spec fleet.Spec) (fleet.VM, error) {
-	if err := fits(s.Labels, p.own(spec.Labels)); err != nil {
+func (o *orderer) adopt(ctx context.Context, s schema.Server, spec fleet.Spec) (fleet.VM, error) {
+	if err := fits(s.Labels, o.own(spec.Labels)); err != nil {
 		return fleet.VM{}, err
 	}
-	vm, err := p.vm(ctx, s)
+	vm, err := o.servers.vm(ctx, s)
 	if err == nil && vm.State == fleet.StateEnded {
 		err = fmt.Errorf("%w: %s: %s", fleet.ErrEnded, vm.Ended, vm.Detail)
 	}
@@ -72,32 +79,32 @@ func (p *Provider) adopt(ctx context.Context, s schema.Server, spec fleet.Spec) 
 	return vm, nil
 }
 
-func (p *Provider) checkSpec(spec fleet.Spec) error {
+func (o *orderer) checkSpec(spec fleet.Spec) error {
 	if spec.Offer.Type == "" || spec.Offer.Location == "" {
 		return fmt.Errorf("%w: no type and location to order", fleet.ErrInvalid)
 	}
 	if len(spec.UserData) > MaxUserData {
 		return fmt.Errorf("%w: %d bytes of user data, at most %d", fleet.ErrInvalid, len(spec.UserData), MaxUserData)
 	}
-	return checkLabels(p.own(spec.Labels))
+	return checkLabels(o.own(spec.Labels))
 }
 
 // order places the order. If it is refused because the key or firewall is missing, order recreates them once.
-func (p *Provider) order(ctx context.Context, spec fleet.Spec) (schema.Server, error) {
-	g, fresh, err := p.grounded(ctx)
+func (o *orderer) order(ctx context.Context, spec fleet.Spec) (schema.Server, error) {
+	g, fresh, err := o.prerequisites.get(ctx)
 	if err != nil {
 		return schema.Server{}, err
 	}
-	made, err := p.post(ctx, spec, g)
+	made, err := o.post(ctx, spec, g)
 	gone := errors.Is(err, fleet.ErrNotFound) || errors.Is(err, fleet.ErrInvalid)
 	if gone && !fresh {
-		p.lose()
-		again, _, groundErr := p.grounded(ctx)
+		o.prerequisites.invalidate()
+		again, _, groundErr := o.prerequisites.get(ctx)
 		if groundErr != nil {
 			return schema.Server{}, groundErr
 		}
 		if again != g {
-			made, err = p.post(ctx, spec, again)
+			made, err = o.post(ctx, spec, again)
 		}
 	}
 	if errors.Is(err, fleet.ErrNotFound) {
@@ -106,13 +113,13 @@ func (p *Provider) order(ctx context.Context, spec fleet.Spec) (schema.Server, e
 	return made, err
 }
 
-func (p *Provider) post(ctx context.Context, spec fleet.Spec, g ground) (schema.Server, error) {
-	labels := p.made(spec.Labels)
+func (o *orderer) post(ctx context.Context, spec fleet.Spec, g ground) (schema.Server, error) {
+	labels := o.made(spec.Labels)
 	body := schema.ServerCreateRequest{
 		Name: spec.Name, ServerType: schema.IDOrName{Name: spec.Offer.Type}, Location: spec.Offer.Location,
-		Image: p.image(spec.Image), SSHKeys: []int64{g.key}, UserData: string(spec.UserData), Labels: &labels,
+		Image: o.image(spec.Image), SSHKeys: []int64{g.key}, UserData: string(spec.UserData), Labels: &labels,
 		StartAfterCreate: hcloud.Ptr(true),
-		PublicNet:        &schema.ServerCreatePublicNet{EnableIPv4: p.cfg.IPv4, EnableIPv6: p.cfg.IPv6},
+		PublicNet:        &schema.ServerCreatePublicNet{EnableIPv4: o.cfg.IPv4, EnableIPv6: o.cfg.IPv6},
 	}
 	firewall := g.firewall
 	if spec.Labels[fleet.LabelKind] == fleet.ImageBaking {
@@ -121,10 +128,10 @@ func (p *Provider) post(ctx context.Context, spec fleet.Spec, g ground) (schema.
 	if firewall != 0 {
 		body.Firewalls = []schema.ServerCreateFirewalls{{Firewall: firewall}}
 	}
-	if p.cfg.Network != 0 {
-		body.Networks = []int64{p.cfg.Network}
+	if o.cfg.Network != 0 {
+		body.Networks = []int64{o.cfg.Network}
 	}
-	out, _, err := call[schema.ServerCreateResponse](ctx, p, request{method: http.MethodPost, path: "/servers", body: body})
+	out, _, err := call[schema.ServerCreateResponse](ctx, o.api, request{method: http.MethodPost, path: "/servers", body: body})
 	if err == nil && (out.Server.ID == 0 || out.Server.Name != spec.Name) {
 		err = fmt.Errorf("%w: the response names no server", fleet.ErrUnknownOutcome)
 	}
@@ -132,9 +139,9 @@ func (p *Provider) post(ctx context.Context, spec fleet.Spec, g ground) (schema.
 }
 
 // image identifies a base image by number or name.
-func (p *Provider) image(name string) schema.IDOrName {
+func (o *orderer) image(name string) schema.IDOrName {
 	if name == "" {
-		name = p.cfg.Image
+		name = o.cfg.Image
 	}
 	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
 		return schema.IDOrName{ID: id}

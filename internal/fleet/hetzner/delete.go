@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
@@ -12,6 +13,14 @@ import (
 
 	"github.com/errand-bot/errand/internal/fleet"
 )
+
+// A deleter deletes servers and confirms that they are gone.
+type deleter struct {
+	*api
+	servers   *servers
+	addresses *addresses
+	power     *power
+}
 
 const (
 	// goneWithin is how long Delete waits for the deletion to finish.
@@ -25,12 +34,12 @@ const (
 // that the server does not exist; fleet.ErrBusy means that this takes longer or failed. A name that is not listed is
 // not an error: use DeleteByID for a server whose ID is known.
 func (p *Provider) Delete(ctx context.Context, name string, why fleet.Reason) error {
-	s, err := p.ours(ctx, name)
+	s, err := p.servers.ours(ctx, name)
 	if errors.Is(err, fleet.ErrNotFound) {
 		return nil
 	}
 	if err == nil {
-		err = p.delete(ctx, *s, why)
+		err = p.deletion.delete(ctx, *s, why)
 	}
 	if err != nil {
 		return fmt.Errorf("delete VM %s: %w", name, err)
@@ -41,14 +50,14 @@ func (p *Provider) Delete(ctx context.Context, name string, why fleet.Reason) er
 // DeleteByID deletes this deployment's server with this ID and its addresses. It returns nil when the API reports that
 // the ID does not exist: twice, some seconds apart, unless the API has accepted the deletion.
 func (p *Provider) DeleteByID(ctx context.Context, id string, why fleet.Reason) error {
-	s, err := p.toDelete(ctx, id)
+	s, err := p.deletion.toDelete(ctx, id)
 	switch {
 	case errors.Is(err, errNotOurs):
 		return nil
 	case errors.Is(err, fleet.ErrNotFound):
-		err = p.missedAgain(ctx, s.ID)
+		err = p.deletion.missedAgain(ctx, s.ID)
 	case err == nil:
-		err = p.delete(ctx, s, why)
+		err = p.deletion.delete(ctx, s, why)
 	}
 	if err != nil {
 		return fmt.Errorf("delete server %s: %w", id, err)
@@ -56,28 +65,28 @@ func (p *Provider) DeleteByID(ctx context.Context, id string, why fleet.Reason) 
 	return nil
 }
 
-func (p *Provider) delete(ctx context.Context, s schema.Server, why fleet.Reason) error {
+func (d *deleter) delete(ctx context.Context, s schema.Server, why fleet.Reason) error {
 	if s.Status == string(hcloud.ServerStatusDeleting) {
-		return p.awaitGone(ctx, s.ID)
+		return d.awaitGone(ctx, s.ID)
 	}
-	p.claimAddresses(ctx, s)
-	p.forget(s.ID)
-	out, _, err := call[schema.ServerDeleteResponse](ctx, p, request{method: http.MethodDelete, path: path("/servers/%d", s.ID)})
+	d.addresses.claim(ctx, s)
+	d.servers.forget(s.ID)
+	out, _, err := call[schema.ServerDeleteResponse](ctx, d.api, request{method: http.MethodDelete, path: path("/servers/%d", s.ID)})
 	switch {
 	case errors.Is(err, fleet.ErrNotFound):
-		return p.missedAgain(ctx, s.ID)
+		return d.missedAgain(ctx, s.ID)
 	case err != nil:
 		return err
 	case out.Action.Status == "error":
 		return fmt.Errorf("%w: %s", fleet.ErrBusy, judgment{}.failed(&out.Action).detail)
 	}
-	p.cfg.Log.Info().Str("vm", s.Name).Int64("server", s.ID).Str("reason", string(why)).Msg("server deletion accepted")
-	return p.awaitGone(ctx, s.ID)
+	d.cfg.Log.Info().Str("vm", s.Name).Int64("server", s.ID).Str("reason", string(why)).Msg("server deletion accepted")
+	return d.awaitGone(ctx, s.ID)
 }
 
 // missedAgain returns nil if a server that was not found a moment ago is still not found.
-func (p *Provider) missedAgain(ctx context.Context, id int64) error {
-	_, err := p.serverAgain(ctx, id)
+func (d *deleter) missedAgain(ctx context.Context, id int64) error {
+	_, err := d.power.serverAgain(ctx, id)
 	switch {
 	case errors.Is(err, fleet.ErrNotFound):
 		return nil
@@ -87,10 +96,10 @@ func (p *Provider) missedAgain(ctx context.Context, id int64) error {
 	return err
 }
 
-func (p *Provider) awaitGone(ctx context.Context, id int64) error {
+func (d *deleter) awaitGone(ctx context.Context, id int64) error {
 	gone := false
-	err := p.poll(ctx, waitGone, goneWithin, func() (bool, error) {
-		_, err := p.server(ctx, id)
+	err := d.power.poll(ctx, waitGone, goneWithin, func() (bool, error) {
+		_, err := d.servers.byID(ctx, id)
 		if gone = errors.Is(err, fleet.ErrNotFound); gone {
 			err = nil
 		}
@@ -100,4 +109,16 @@ func (p *Provider) awaitGone(ctx context.Context, id int64) error {
 		err = fmt.Errorf("%w: it is still being deleted", fleet.ErrBusy)
 	}
 	return err
+}
+
+// toDelete returns this deployment's server with this ID. It makes a request unless the cache shows that the server is
+// this deployment's and that its addresses are deleted with it, so that no preparation is necessary.
+func (d *deleter) toDelete(ctx context.Context, id string) (schema.Server, error) {
+	if number, err := strconv.ParseInt(id, 10, 64); err == nil {
+		s, ok := d.servers.recent(number)
+		if ok && s.Status != string(hcloud.ServerStatusDeleting) && d.addresses.goAlong(s) {
+			return s, nil
+		}
+	}
+	return d.servers.oursByID(ctx, id)
 }

@@ -8,21 +8,18 @@
 // second resource. Servers are found by name, and names and labels are checked here, because the API's search is a
 // filter without guarantees.
 //
-// Start here: [Provider.Create].
+// Start here: [Provider] with its parts, then [Provider.Create].
 package hetzner
 
 import (
 	"context"
-
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
-	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 	"github.com/rs/zerolog"
 	"golang.org/x/crypto/ssh"
 
@@ -118,23 +115,19 @@ type Config struct {
 }
 
 // Provider orders and deletes servers of one deployment. It is safe for concurrent use.
+//
+// Its parts have one subject each. A part uses only the parts above it in the list.
 type Provider struct {
-	cfg    Config
-	client *hcloud.Client
-	budget *budget
-
-	mu     sync.Mutex
-	ground *ground            // nil until the key and firewall are known
-	prices *prices            // nil until the first read
-	priced time.Time          // time of the last read, successful or not
-	judged map[int64]judgment // by server
-	// unclaimed are addresses of deleted servers that could not be labeled, by ID.
-	unclaimed map[int64]unclaimedAddress
-	// The last server powered off by errand, and the time when it was off.
-	off   schema.Server
-	offAt time.Time
-	usual map[waitKind]time.Duration // time until the first check of a wait is useful
-	seen  seen
+	*api
+	market        *market
+	servers       *servers
+	addresses     *addresses
+	power         *power
+	images        *images
+	prerequisites *prerequisites
+	orders        *orderer
+	deletion      *deleter
+	audit         *auditor
 }
 
 var (
@@ -163,10 +156,19 @@ func New(cfg Config) (*Provider, error) {
 		hcloud.WithApplication("errand", cfg.Version),
 		hcloud.WithRetryOpts(hcloud.RetryOpts{MaxRetries: 0}),
 	)
-	return &Provider{
-		cfg: cfg, client: client, budget: newBudget(cfg.Now, cfg.RequestsPerHour, cfg.Pause),
-		judged: map[int64]judgment{}, unclaimed: map[int64]unclaimedAddress{}, usual: map[waitKind]time.Duration{}, seen: newSeen(),
-	}, nil
+	return newProvider(&api{cfg: cfg, client: client, budget: newBudget(cfg.Now, cfg.RequestsPerHour, cfg.Pause)}), nil
+}
+
+func newProvider(a *api) *Provider {
+	p := &Provider{api: a, market: &market{api: a}, prerequisites: &prerequisites{api: a}}
+	p.servers = &servers{api: a, market: p.market, judged: map[int64]judgment{}, seen: map[int64]seenServer{}}
+	p.addresses = &addresses{api: a, unclaimed: map[int64]unclaimedAddress{}}
+	p.power = &power{api: a, servers: p.servers, usual: map[waitKind]time.Duration{}}
+	p.images = &images{api: a, power: p.power, seen: map[int64]time.Time{}}
+	p.orders = &orderer{api: a, servers: p.servers, prerequisites: p.prerequisites}
+	p.deletion = &deleter{api: a, servers: p.servers, addresses: p.addresses, power: p.power}
+	p.audit = &auditor{api: a, servers: p.servers, images: p.images, addresses: p.addresses, prerequisites: p.prerequisites}
+	return p
 }
 
 func (s Settings) check() error {

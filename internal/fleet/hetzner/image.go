@@ -9,12 +9,23 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 
 	"github.com/errand-bot/errand/internal/fleet"
 )
+
+// images creates, lists and deletes this deployment's snapshots.
+type images struct {
+	*api
+	power *power
+
+	mu   sync.Mutex
+	seen map[int64]time.Time // when the API returned an image as this deployment's
+}
 
 // labelLocation is the location where an image was created: the API does not report it, and creating a VM elsewhere
 // takes long.
@@ -26,31 +37,31 @@ const statusUnavailable = "unavailable"
 // Image starts creating a snapshot of the powered-off server with this ID, or adopts the one of that server with
 // exactly these labels, even a failed one: to get another, delete it first. With spec.First it does not look for one.
 func (p *Provider) Image(ctx context.Context, spec fleet.ImageSpec) (fleet.Image, error) {
-	img, err := p.makeImage(ctx, spec)
+	img, err := p.images.create(ctx, spec)
 	if err != nil {
 		return fleet.Image{}, fmt.Errorf("create an image of server %s: %w", spec.VM, err)
 	}
 	return img, nil
 }
 
-func (p *Provider) makeImage(ctx context.Context, spec fleet.ImageSpec) (fleet.Image, error) {
-	want := p.own(spec.Labels)
+func (g *images) create(ctx context.Context, spec fleet.ImageSpec) (fleet.Image, error) {
+	want := g.own(spec.Labels)
 	if err := checkLabels(want); err != nil {
 		return fleet.Image{}, err
 	}
 	if !spec.First {
-		if img, found, err := p.begunImage(ctx, spec.VM, want); found || err != nil {
+		if img, found, err := g.begun(ctx, spec.VM, want); found || err != nil {
 			return img, err
 		}
 	}
-	s, err := p.serverOff(ctx, spec.VM)
+	s, err := g.power.serverOff(ctx, spec.VM)
 	if err != nil {
 		return fleet.Image{}, err
 	}
 	if validLabel(s.Location.Name) {
 		want[labelLocation] = s.Location.Name
 	}
-	out, _, err := call[schema.ServerActionCreateImageResponse](ctx, p, request{
+	out, _, err := call[schema.ServerActionCreateImageResponse](ctx, g.api, request{
 		method: http.MethodPost, path: path("/servers/%d/actions/create_image", s.ID),
 		body: schema.ServerActionCreateImageRequest{Type: hcloud.Ptr("snapshot"), Description: hcloud.Ptr("errand " + s.Name), Labels: &want},
 	})
@@ -60,14 +71,14 @@ func (p *Provider) makeImage(ctx context.Context, spec fleet.ImageSpec) (fleet.I
 	if err != nil {
 		return fleet.Image{}, err
 	}
-	p.rememberImage(out.Image)
-	p.cfg.Log.Info().Str("vm", s.Name).Int64("image", out.Image.ID).Msg("image ordered")
+	g.remember(out.Image)
+	g.cfg.Log.Info().Str("vm", s.Name).Int64("image", out.Image.ID).Msg("image ordered")
 	return image(out.Image), nil
 }
 
-// begunImage finds the image of a server with exactly these labels.
-func (p *Provider) begunImage(ctx context.Context, server string, labels map[string]string) (img fleet.Image, found bool, err error) {
-	list, err := p.images(ctx, labels, false)
+// begun finds the image of a server with exactly these labels.
+func (g *images) begun(ctx context.Context, server string, labels map[string]string) (img fleet.Image, found bool, err error) {
+	list, err := g.list(ctx, labels, false)
 	for _, img := range list {
 		has := maps.Clone(img.Labels)
 		delete(has, labelLocation)
@@ -80,7 +91,7 @@ func (p *Provider) begunImage(ctx context.Context, server string, labels map[str
 
 // ImageByID returns one of this deployment's snapshots.
 func (p *Provider) ImageByID(ctx context.Context, id string) (fleet.Image, error) {
-	img, err := p.imageByID(ctx, id)
+	img, err := p.images.byID(ctx, id)
 	if errors.Is(err, fleet.ErrInvalid) { // a name, as for stock images
 		err = fleet.ErrNotFound
 	}
@@ -90,59 +101,44 @@ func (p *Provider) ImageByID(ctx context.Context, id string) (fleet.Image, error
 	if err != nil {
 		return fleet.Image{}, fmt.Errorf("get image %s: %w", id, err)
 	}
-	p.rememberImage(img)
+	p.images.remember(img)
 	return image(img), nil
 }
 
-func (p *Provider) imageByID(ctx context.Context, id string) (schema.Image, error) {
+func (g *images) byID(ctx context.Context, id string) (schema.Image, error) {
 	number, err := strconv.ParseInt(id, 10, 64)
 	if err != nil || number <= 0 {
 		return schema.Image{}, fmt.Errorf("%w: no image has this number", fleet.ErrInvalid)
 	}
-	out, _, err := call[schema.ImageGetResponse](ctx, p, request{method: http.MethodGet, path: path("/images/%d", number)})
+	out, _, err := call[schema.ImageGetResponse](ctx, g.api, request{method: http.MethodGet, path: path("/images/%d", number)})
 	if err == nil && out.Image.ID != number {
 		err = fmt.Errorf("%w: the response is about image %d", errPassing, out.Image.ID)
 	}
 	return out.Image, err
 }
 
-// serverOff returns a powered-off server, according to a recent response to PowerOff or a new request.
-func (p *Provider) serverOff(ctx context.Context, id string) (schema.Server, error) {
-	p.mu.Lock()
-	last, at := p.off, p.offAt
-	p.mu.Unlock()
-	if strconv.FormatInt(last.ID, 10) == id && p.cfg.Now().Sub(at) < 2*p.cfg.Tick {
-		return last, nil
-	}
-	s, err := p.oursByID(ctx, id)
-	if err == nil && !isOff(s) {
-		err = fmt.Errorf("%w: it is %s, not off", fleet.ErrBusy, s.Status)
-	}
-	return s, err
-}
-
 // Images lists this deployment's snapshots.
 func (p *Provider) Images(ctx context.Context) ([]fleet.Image, error) {
-	found, err := p.images(ctx, p.own(nil), false)
+	found, err := p.images.list(ctx, p.own(nil), false)
 	if err != nil {
 		return nil, fmt.Errorf("list images: %w", err)
 	}
-	p.forgetImages()
+	p.images.forgetAll()
 	out := make([]fleet.Image, len(found))
 	for i, img := range found {
-		p.rememberImage(img)
+		p.images.remember(img)
 		out[i] = image(img)
 	}
 	return out, nil
 }
 
-// images lists snapshots that have all of labels.
-func (p *Provider) images(ctx context.Context, labels map[string]string, low bool) ([]schema.Image, error) {
+// list lists snapshots that have all of labels.
+func (g *images) list(ctx context.Context, labels map[string]string, low bool) ([]schema.Image, error) {
 	query := url.Values{"type": {"snapshot"}}
 	if len(labels) > 0 {
 		query.Set("label_selector", selector(labels))
 	}
-	found, err := all(ctx, p, request{method: http.MethodGet, path: "/images", query: query, low: low},
+	found, err := all(ctx, g.api, request{method: http.MethodGet, path: "/images", query: query, low: low},
 		func(r schema.ImageListResponse) []schema.Image { return r.Images }, func(i schema.Image) int64 { return i.ID })
 	if err != nil {
 		return nil, err
@@ -159,25 +155,25 @@ func (p *Provider) images(ctx context.Context, labels map[string]string, low boo
 // DeleteImage deletes one of this deployment's images. It ignores missing and other deployments' images; the reaper
 // finds an image that exists although the API reported otherwise.
 func (p *Provider) DeleteImage(ctx context.Context, id string) error {
-	if err := p.deleteImage(ctx, id); err != nil {
+	if err := p.images.delete(ctx, id); err != nil {
 		return fmt.Errorf("delete image %s: %w", id, err)
 	}
 	return nil
 }
 
-func (p *Provider) deleteImage(ctx context.Context, id string) error {
-	if !p.isOurImage(id) {
-		img, err := p.imageByID(ctx, id)
+func (g *images) delete(ctx context.Context, id string) error {
+	if !g.isOurs(id) {
+		img, err := g.byID(ctx, id)
 		switch {
 		case errors.Is(err, fleet.ErrNotFound):
 			return nil
 		case err != nil:
 			return err
-		case img.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
+		case img.Labels[fleet.LabelDeployment] != g.cfg.Deployment:
 			return fmt.Errorf("%w: it is not this deployment's", fleet.ErrInvalid)
 		}
 	}
-	_, _, err := call[nothing](ctx, p, request{method: http.MethodDelete, path: "/images/" + id})
+	_, _, err := call[nothing](ctx, g.api, request{method: http.MethodDelete, path: "/images/" + id})
 	if errors.Is(err, fleet.ErrNotFound) {
 		return nil
 	}
@@ -200,4 +196,32 @@ func image(s schema.Image) fleet.Image {
 		out.CreatedAt = s.Created.UTC()
 	}
 	return out
+}
+
+// remember records that the API has just returned an image, if it is this deployment's.
+func (g *images) remember(img schema.Image) {
+	now := g.cfg.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	maps.DeleteFunc(g.seen, func(_ int64, at time.Time) bool { return now.Sub(at) >= seenFor })
+	if img.Labels[fleet.LabelDeployment] == g.cfg.Deployment {
+		g.seen[img.ID] = now
+	}
+}
+
+// forgetAll drops the cached images before a complete list renews them.
+func (g *images) forgetAll() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.seen)
+}
+
+// isOurs reports whether the API recently returned an image as this deployment's.
+func (g *images) isOurs(id string) bool {
+	number, err := strconv.ParseInt(id, 10, 64)
+	now := g.cfg.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at, ok := g.seen[number]
+	return err == nil && ok && now.Sub(at) < seenFor
 }

@@ -45,10 +45,10 @@ type judgment struct {
 
 // judge returns the meaning of a server's status. If the status is not sufficient it makes a request: for a server that
 // is off, slow to come up or to be rebuilt.
-func (p *Provider) judge(ctx context.Context, s schema.Server) (judgment, error) {
+func (v *servers) judge(ctx context.Context, s schema.Server) (judgment, error) {
 	pending := s.Labels[labelRebuild]
-	known, ok := p.known(s.ID)
-	now := p.cfg.Now()
+	known, ok := v.known(s.ID)
+	now := v.cfg.Now()
 	if ok && known.rebuild == pending {
 		pending = ""
 	}
@@ -68,12 +68,12 @@ func (p *Provider) judge(ctx context.Context, s schema.Server) (judgment, error)
 	if ok && pending == "" && known.status == s.Status && now.Sub(known.at) < known.goodFor(now.Sub(s.Created)) {
 		return known, nil
 	}
-	actions, err := p.actions(ctx, s.ID)
+	actions, err := v.actions(ctx, s.ID)
 	if err != nil {
 		return judgment{}, err
 	}
 	j := weigh(s, actions, now)
-	p.remember(s.ID, j)
+	v.remember(s.ID, j)
 	return j, nil
 }
 
@@ -94,8 +94,8 @@ func (j judgment) goodFor(age time.Duration) time.Duration {
 }
 
 // actions returns a server's actions, newest first. It reads only the newest page, which is sufficient.
-func (p *Provider) actions(ctx context.Context, server int64) ([]schema.Action, error) {
-	out, _, err := call[schema.ActionListResponse](ctx, p, request{
+func (a *api) actions(ctx context.Context, server int64) ([]schema.Action, error) {
+	out, _, err := call[schema.ActionListResponse](ctx, a, request{
 		method: http.MethodGet, path: path("/servers/%d/actions", server),
 		query: url.Values{"sort": {"id:desc"}, "per_page": {strconv.Itoa(perPage)}},
 	})
@@ -168,30 +168,30 @@ func newest(actions []schema.Action, commands ...string) *schema.Action {
 	return nil
 }
 
-func (p *Provider) known(server int64) (judgment, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	j, ok := p.judged[server]
+func (v *servers) known(server int64) (judgment, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	j, ok := v.judged[server]
 	return j, ok
 }
 
-func (p *Provider) remember(server int64, j judgment) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.judged[server] = j
+func (v *servers) remember(server int64, j judgment) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.judged[server] = j
 }
 
 // forget invalidates a server's judgment after a change.
-func (p *Provider) forget(server int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.judged, server)
+func (v *servers) forget(server int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.judged, server)
 }
 
 // forgetUnlisted drops the judgments of servers that are missing in a complete list of this deployment.
-func (p *Provider) forgetUnlisted(listed map[int64]bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.judged, func(id int64, _ judgment) bool { return !listed[id] })
-	maps.DeleteFunc(p.seen.servers, func(id int64, _ seenServer) bool { return !listed[id] })
+func (v *servers) forgetUnlisted(listed map[int64]bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	maps.DeleteFunc(v.judged, func(id int64, _ judgment) bool { return !listed[id] })
+	maps.DeleteFunc(v.seen, func(id int64, _ seenServer) bool { return !listed[id] })
 }

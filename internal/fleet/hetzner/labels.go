@@ -14,9 +14,9 @@ import (
 const labelRunner = "errand-runner-login"
 
 // made returns the labels of a server that gets user data now.
-func (p *Provider) made(labels map[string]string) map[string]string {
-	out := p.own(labels)
-	if !p.cfg.OneUser {
+func (a *api) made(labels map[string]string) map[string]string {
+	out := a.own(labels)
+	if !a.cfg.OneUser {
 		out[labelRunner] = RunnerUser
 	}
 	return out
@@ -32,12 +32,12 @@ func facts(labels map[string]string) map[string]string {
 }
 
 // own adds the deployment's label.
-func (p *Provider) own(labels map[string]string) map[string]string {
+func (a *api) own(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	if out == nil {
 		out = map[string]string{}
 	}
-	out[fleet.LabelDeployment] = p.cfg.Deployment
+	out[fleet.LabelDeployment] = a.cfg.Deployment
 	return out
 }
 

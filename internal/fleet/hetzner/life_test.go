@@ -71,9 +71,6 @@ func TestRequestsOfALife(t *testing.T) {
 	if n := after - before - shared; n >= 25 {
 		t.Errorf("%d requests: %v", n, routes)
 	}
-	if own := provider.Requests(); own["GET"]+own["POST"]+own["PUT"]+own["DELETE"] != after {
-		t.Errorf("counted %v, the stand-in %d", own, after)
-	}
 }
 
 func TestOrder(t *testing.T) {

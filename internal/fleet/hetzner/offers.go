@@ -7,12 +7,22 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 
 	"github.com/errand-bot/errand/internal/fleet"
 )
+
+// A market reads offers and prices, and caches them.
+type market struct {
+	*api
+
+	mu     sync.Mutex
+	prices *prices   // nil until the first read
+	priced time.Time // time of the last read, successful or not
+}
 
 const (
 	// pricesFor is how long offers are valid.
@@ -40,7 +50,7 @@ type prices struct {
 // if VMs get one. The list is at most an hour old, or a day if newer prices cannot be read; the price of the address
 // may be a day old.
 func (p *Provider) Offers(ctx context.Context) ([]fleet.Offer, error) {
-	now, err := p.market(ctx)
+	now, err := p.market.current(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list offers: %w", err)
 	}
@@ -49,38 +59,38 @@ func (p *Provider) Offers(ctx context.Context) ([]fleet.Offer, error) {
 
 // ImageMicroGBMonth returns the gross price of a gigabyte of a snapshot per month.
 func (p *Provider) ImageMicroGBMonth(ctx context.Context) (int64, error) {
-	p.mu.Lock()
-	known := p.prices
-	p.mu.Unlock()
+	p.market.mu.Lock()
+	known := p.market.prices
+	p.market.mu.Unlock()
 	if known != nil && p.cfg.Now().Sub(known.listed) < listFor { // it is not part of the offers, which are read more often
 		return known.image, nil
 	}
-	now, err := p.market(ctx)
+	now, err := p.market.current(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("price of images: %w", err)
 	}
 	return now.image, nil
 }
 
-func (p *Provider) market(ctx context.Context) (*prices, error) {
-	p.mu.Lock()
-	known, asked := p.prices, p.priced
-	p.mu.Unlock()
-	now := p.cfg.Now()
+func (m *market) current(ctx context.Context) (*prices, error) {
+	m.mu.Lock()
+	known, asked := m.prices, m.priced
+	m.mu.Unlock()
+	now := m.cfg.Now()
 	if known != nil && (now.Sub(known.at) < pricesFor || now.Sub(asked) < pricesAgain && now.Sub(known.at) < pricesAtMost) {
 		return known, nil
 	}
-	fresh, err := p.readMarket(ctx, known)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.priced = now
+	fresh, err := m.readMarket(ctx, known)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.priced = now
 	switch {
 	case err == nil:
 		fresh.at = now
-		p.prices = fresh
+		m.prices = fresh
 		return fresh, nil
 	case known != nil && now.Sub(known.at) < pricesAtMost && !errors.Is(err, fleet.ErrUnauthorized):
-		p.cfg.Log.Warn().Err(err).Time("of", known.at).Msg("failed to read prices; using old ones")
+		m.cfg.Log.Warn().Err(err).Time("of", known.at).Msg("failed to read prices; using old ones")
 		return known, nil
 	default:
 		return nil, err
@@ -88,20 +98,20 @@ func (p *Provider) market(ctx context.Context) (*prices, error) {
 }
 
 // readMarket reads the offers, and the price list if the known one is old.
-func (p *Provider) readMarket(ctx context.Context, known *prices) (*prices, error) {
+func (m *market) readMarket(ctx context.Context, known *prices) (*prices, error) {
 	out := &prices{}
-	if known != nil && p.cfg.Now().Sub(known.listed) < listFor {
+	if known != nil && m.cfg.Now().Sub(known.listed) < listFor {
 		out.listed, out.currency, out.v4, out.image = known.listed, known.currency, known.v4, known.image
-	} else if err := p.readList(ctx, out); err != nil {
+	} else if err := m.readList(ctx, out); err != nil {
 		return nil, err
 	}
-	types, err := all(ctx, p, request{method: http.MethodGet, path: "/server_types", low: true},
+	types, err := all(ctx, m.api, request{method: http.MethodGet, path: "/server_types", low: true},
 		func(r schema.ServerTypeListResponse) []schema.ServerType { return r.ServerTypes }, func(t schema.ServerType) int64 { return t.ID })
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range types {
-		if err := p.addOffers(out, t); err != nil {
+		if err := m.addOffers(out, t); err != nil {
 			return nil, err
 		}
 	}
@@ -112,12 +122,12 @@ func (p *Provider) readMarket(ctx context.Context, known *prices) (*prices, erro
 }
 
 // readList reads the price list. hcloud-go's decoder can panic on it and uses floats for money.
-func (p *Provider) readList(ctx context.Context, out *prices) error {
-	list, _, err := call[schema.PricingGetResponse](ctx, p, request{method: http.MethodGet, path: "/pricing", low: true})
+func (m *market) readList(ctx context.Context, out *prices) error {
+	list, _, err := call[schema.PricingGetResponse](ctx, m.api, request{method: http.MethodGet, path: "/pricing", low: true})
 	if err != nil {
 		return err
 	}
-	out.listed, out.currency, out.v4 = p.cfg.Now(), list.Pricing.Currency, map[string][2]int64{}
+	out.listed, out.currency, out.v4 = m.cfg.Now(), list.Pricing.Currency, map[string][2]int64{}
 	if out.image, err = micro(list.Pricing.Image.PricePerGBMonth.Gross); err != nil {
 		return fmt.Errorf("price of images: %w", err)
 	}
@@ -135,13 +145,13 @@ func (p *Provider) readList(ctx context.Context, out *prices) error {
 }
 
 // addOffers adds an offer for each location with a price.
-func (p *Provider) addOffers(out *prices, t schema.ServerType) error {
+func (m *market) addOffers(out *prices, t schema.ServerType) error {
 	for _, price := range t.Prices {
 		cost, err := hourMonth(price.PriceHourly, price.PriceMonthly)
 		if err != nil {
 			return fmt.Errorf("price of %s in %s: %w", t.Name, price.Location, err)
 		}
-		if p.cfg.IPv4 {
+		if m.cfg.IPv4 {
 			cost[0] += out.v4[price.Location][0]
 			cost[1] += out.v4[price.Location][1]
 		}
@@ -161,7 +171,7 @@ func (p *Provider) addOffers(out *prices, t schema.ServerType) error {
 				o.GoneAfter = l.Deprecation.UnavailableAfter
 			}
 		}
-		if !o.GoneAfter.IsZero() && !p.cfg.Now().Before(o.GoneAfter) {
+		if !o.GoneAfter.IsZero() && !m.cfg.Now().Before(o.GoneAfter) {
 			o.Available = false
 		}
 		out.offers = append(out.offers, o)
@@ -170,12 +180,12 @@ func (p *Provider) addOffers(out *prices, t schema.ServerType) error {
 }
 
 // hour returns the price of a started hour of an existing server. It is best effort: 0 while no price could be read.
-func (p *Provider) hour(ctx context.Context, s schema.Server) (microHour int64, currency string) {
-	p.mu.Lock()
-	now, asked := p.prices, p.priced // an old price is better than none
-	p.mu.Unlock()
-	if old := now == nil || p.cfg.Now().Sub(now.at) >= pricesAtMost; old && p.cfg.Now().Sub(asked) >= pricesAgain {
-		if fresh, err := p.market(ctx); err == nil {
+func (m *market) hour(ctx context.Context, s schema.Server) (microHour int64, currency string) {
+	m.mu.Lock()
+	now, asked := m.prices, m.priced // an old price is better than none
+	m.mu.Unlock()
+	if old := now == nil || m.cfg.Now().Sub(now.at) >= pricesAtMost; old && m.cfg.Now().Sub(asked) >= pricesAgain {
+		if fresh, err := m.current(ctx); err == nil {
 			now = fresh
 		}
 	}

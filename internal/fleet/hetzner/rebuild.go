@@ -17,14 +17,14 @@ import (
 // so that it never appears as another VM. A label records that the disk is not yet the new VM's; until then it is
 // StateCreating. spec.Offer is ignored. Rebuild may be repeated after any failure and repeats no completed step.
 func (p *Provider) Rebuild(ctx context.Context, from string, spec fleet.Spec) (fleet.VM, error) {
-	vm, err := p.rebuild(ctx, from, spec)
+	vm, err := p.orders.rebuild(ctx, from, spec)
 	if err != nil {
 		return fleet.VM{}, fmt.Errorf("rebuild VM %s as %s: %w", from, spec.Name, err)
 	}
 	return vm, nil
 }
 
-func (p *Provider) rebuild(ctx context.Context, from string, spec fleet.Spec) (fleet.VM, error) {
+func (o *orderer) rebuild(ctx context.Context, from string, spec fleet.Spec) (fleet.VM, error) {
 	switch {
 	case len(spec.UserData) == 0: // the API would reuse the previous ones
 		return fleet.VM{}, fmt.Errorf("%w: no user data", fleet.ErrInvalid)
@@ -33,42 +33,42 @@ func (p *Provider) rebuild(ctx context.Context, from string, spec fleet.Spec) (f
 	case from == spec.Name:
 		return fleet.VM{}, fmt.Errorf("%w: it needs a new name", fleet.ErrInvalid)
 	}
-	if err := checkLabels(p.own(spec.Labels)); err != nil {
+	if err := checkLabels(o.own(spec.Labels)); err != nil {
 		return fleet.VM{}, err
 	}
-	s, err := p.named(ctx, spec.Name)
+	s, err := o.servers.named(ctx, spec.Name)
 	if err != nil {
 		return fleet.VM{}, err
 	}
 	if s != nil {
-		if err := fits(s.Labels, p.own(spec.Labels)); err != nil {
+		if err := fits(s.Labels, o.own(spec.Labels)); err != nil {
 			return fleet.VM{}, err
 		}
-	} else if s, err = p.rename(ctx, from, spec); err != nil {
+	} else if s, err = o.rename(ctx, from, spec); err != nil {
 		return fleet.VM{}, err
 	}
-	if err := p.renew(ctx, *s, spec); err != nil {
+	if err := o.renew(ctx, *s, spec); err != nil {
 		return fleet.VM{}, err
 	}
-	return p.vm(ctx, *s)
+	return o.servers.vm(ctx, *s)
 }
 
-func (p *Provider) rename(ctx context.Context, from string, spec fleet.Spec) (*schema.Server, error) {
-	s, err := p.ours(ctx, from)
+func (o *orderer) rename(ctx context.Context, from string, spec fleet.Spec) (*schema.Server, error) {
+	s, err := o.servers.ours(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	actions, err := p.actions(ctx, s.ID)
+	actions, err := o.actions(ctx, s.ID)
 	if err != nil {
 		return nil, err
 	}
-	labels := p.made(spec.Labels)
+	labels := o.made(spec.Labels)
 	labels[labelRebuild] = "0"
 	if len(actions) > 0 {
 		labels[labelRebuild] = strconv.FormatInt(actions[0].ID, 10)
 	}
-	p.forget(s.ID)
-	out, _, err := call[schema.ServerUpdateResponse](ctx, p, request{
+	o.servers.forget(s.ID)
+	out, _, err := call[schema.ServerUpdateResponse](ctx, o.api, request{
 		method: http.MethodPut, path: path("/servers/%d", s.ID), body: schema.ServerUpdateRequest{Name: spec.Name, Labels: &labels},
 	})
 	switch {
@@ -79,17 +79,17 @@ func (p *Provider) rename(ctx context.Context, from string, spec fleet.Spec) (*s
 	case out.Server.ID != s.ID || out.Server.Name != spec.Name:
 		return nil, fmt.Errorf("%w: the response names another server", fleet.ErrUnknownOutcome)
 	}
-	p.cfg.Log.Info().Str("vm", spec.Name).Str("from", from).Int64("server", s.ID).Msg("server renamed")
+	o.cfg.Log.Info().Str("vm", spec.Name).Str("from", from).Int64("server", s.ID).Msg("server renamed")
 	return &out.Server, nil
 }
 
 // renew orders the fresh disk, unless that was done since the server was renamed.
-func (p *Provider) renew(ctx context.Context, s schema.Server, spec fleet.Spec) error {
+func (o *orderer) renew(ctx context.Context, s schema.Server, spec fleet.Spec) error {
 	after, err := strconv.ParseInt(s.Labels[labelRebuild], 10, 64)
 	if err != nil {
 		return nil // it was ordered under this name
 	}
-	actions, err := p.actions(ctx, s.ID)
+	actions, err := o.actions(ctx, s.ID)
 	if err != nil {
 		return err
 	}
@@ -99,10 +99,10 @@ func (p *Provider) renew(ctx context.Context, s schema.Server, spec fleet.Spec) 
 		}
 		return nil
 	}
-	p.forget(s.ID)
-	_, _, err = call[schema.ServerActionRebuildResponse](ctx, p, request{
+	o.servers.forget(s.ID)
+	_, _, err = call[schema.ServerActionRebuildResponse](ctx, o.api, request{
 		method: http.MethodPost, path: path("/servers/%d/actions/rebuild", s.ID),
-		body: schema.ServerActionRebuildRequest{Image: p.image(spec.Image), UserData: hcloud.Ptr(string(spec.UserData))},
+		body: schema.ServerActionRebuildRequest{Image: o.image(spec.Image), UserData: hcloud.Ptr(string(spec.UserData))},
 	})
 	if errors.Is(err, fleet.ErrNotFound) {
 		err = fmt.Errorf("%w: %w", fleet.ErrInvalid, err)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
@@ -15,6 +16,14 @@ import (
 
 	"github.com/errand-bot/errand/internal/fleet"
 )
+
+// prerequisites finds or creates the key and firewalls that servers are ordered with.
+type prerequisites struct {
+	*api
+
+	mu     sync.Mutex
+	ground *ground // nil until the key and firewall are known
+}
 
 // ground holds the resources that every server needs, by number; firewalls are 0 if there is no public address. Servers
 // in which images are baked use a firewall that allows all outgoing traffic, because they download what other servers,
@@ -29,67 +38,59 @@ type wall struct {
 	rules []schema.FirewallRuleRequest
 }
 
-// walls returns the deployment's firewalls: the usual one, and the one for baking if it differs.
-func (p *Provider) walls() (usual wall, baking *wall) {
-	usual = wall{"errand-" + p.cfg.Deployment, p.rules(p.cfg.Egress == EgressTether)}
-	if p.cfg.Egress == EgressTether {
-		baking = &wall{usual.name + "-baking", p.rules(false)}
+// intended returns the deployment's firewalls: the usual one, and the one for baking if it differs.
+func (q *prerequisites) intended() (usual wall, baking *wall) {
+	usual = wall{"errand-" + q.cfg.Deployment, q.rules(q.cfg.Egress == EgressTether)}
+	if q.cfg.Egress == EgressTether {
+		baking = &wall{usual.name + "-baking", q.rules(false)}
 	}
 	return usual, baking
 }
 
-// Setup creates the deployment's key and firewall, or finds them, and sets the firewall's rules. It may be called at
-// any time; Create calls it automatically.
-func (p *Provider) Setup(ctx context.Context) error {
-	p.lose()
-	_, _, err := p.grounded(ctx)
-	return err
-}
-
-// grounded returns the ground; fresh states that it was read just now.
-func (p *Provider) grounded(ctx context.Context) (g ground, fresh bool, err error) {
-	p.mu.Lock()
-	known := p.ground
-	p.mu.Unlock()
+// get returns the ground; fresh states that it was read just now.
+func (q *prerequisites) get(ctx context.Context) (g ground, fresh bool, err error) {
+	q.mu.Lock()
+	known := q.ground
+	q.mu.Unlock()
 	if known != nil {
 		return *known, false, nil
 	}
-	if g.key, err = p.findOrMake(ctx, "client key", p.findKey, p.makeKey); err != nil {
+	if g.key, err = q.findOrMake(ctx, "client key", q.findKey, q.makeKey); err != nil {
 		return ground{}, false, err
 	}
-	if p.cfg.IPv4 || p.cfg.IPv6 {
-		usual, baking := p.walls()
-		if g.firewall, err = p.built(ctx, usual); err != nil {
+	if q.cfg.IPv4 || q.cfg.IPv6 {
+		usual, baking := q.intended()
+		if g.firewall, err = q.firewall(ctx, usual); err != nil {
 			return ground{}, false, err
 		}
 		if g.baking = g.firewall; baking != nil {
-			if g.baking, err = p.built(ctx, *baking); err != nil {
+			if g.baking, err = q.firewall(ctx, *baking); err != nil {
 				return ground{}, false, err
 			}
 		}
 	}
-	p.mu.Lock()
-	p.ground = &g
-	p.mu.Unlock()
+	q.mu.Lock()
+	q.ground = &g
+	q.mu.Unlock()
 	return g, true, nil
 }
 
-// built finds or creates a firewall.
-func (p *Provider) built(ctx context.Context, w wall) (int64, error) {
-	find := func(ctx context.Context) (int64, error) { return p.findFirewall(ctx, w) }
-	return p.findOrMake(ctx, "firewall", find, func(ctx context.Context) (int64, error) { return p.makeFirewall(ctx, w) })
+// firewall finds or creates a firewall.
+func (q *prerequisites) firewall(ctx context.Context, w wall) (int64, error) {
+	find := func(ctx context.Context) (int64, error) { return q.findFirewall(ctx, w) }
+	return q.findOrMake(ctx, "firewall", find, func(ctx context.Context) (int64, error) { return q.makeFirewall(ctx, w) })
 }
 
-// lose makes the next call read the ground again.
-func (p *Provider) lose() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ground = nil
+// invalidate makes the next call read the ground again.
+func (q *prerequisites) invalidate() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ground = nil
 }
 
 // findOrMake finds a resource or creates it. If it was created by another process meanwhile, or the response was lost,
 // it is found again.
-func (p *Provider) findOrMake(ctx context.Context, what string, find, make func(context.Context) (int64, error)) (int64, error) {
+func (q *prerequisites) findOrMake(ctx context.Context, what string, find, make func(context.Context) (int64, error)) (int64, error) {
 	id, err := find(ctx)
 	if err == nil && id == 0 {
 		id, err = make(ctx)
@@ -108,9 +109,9 @@ func (p *Provider) findOrMake(ctx context.Context, what string, find, make func(
 	return id, nil
 }
 
-func (p *Provider) findKey(ctx context.Context) (int64, error) {
-	print := ssh.FingerprintLegacyMD5(p.cfg.ClientKey)
-	keys, err := p.keys(ctx, url.Values{"fingerprint": {print}}, false)
+func (q *prerequisites) findKey(ctx context.Context) (int64, error) {
+	print := ssh.FingerprintLegacyMD5(q.cfg.ClientKey)
+	keys, err := q.keys(ctx, url.Values{"fingerprint": {print}}, false)
 	for _, k := range keys {
 		if k.Fingerprint == print {
 			return k.ID, err
@@ -119,28 +120,28 @@ func (p *Provider) findKey(ctx context.Context) (int64, error) {
 	return 0, err
 }
 
-func (p *Provider) keys(ctx context.Context, query url.Values, low bool) ([]schema.SSHKey, error) {
-	return all(ctx, p, request{method: http.MethodGet, path: "/ssh_keys", query: query, low: low},
+func (q *prerequisites) keys(ctx context.Context, query url.Values, low bool) ([]schema.SSHKey, error) {
+	return all(ctx, q.api, request{method: http.MethodGet, path: "/ssh_keys", query: query, low: low},
 		func(r schema.SSHKeyListResponse) []schema.SSHKey { return r.SSHKeys }, func(k schema.SSHKey) int64 { return k.ID })
 }
 
-func (p *Provider) makeKey(ctx context.Context) (int64, error) {
-	labels := p.own(nil)
-	out, _, err := call[schema.SSHKeyCreateResponse](ctx, p, request{method: http.MethodPost, path: "/ssh_keys", body: schema.SSHKeyCreateRequest{
-		Name:      "errand-" + p.cfg.Deployment + "-" + strings.ReplaceAll(ssh.FingerprintLegacyMD5(p.cfg.ClientKey), ":", "")[:8],
-		PublicKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(p.cfg.ClientKey))), Labels: &labels,
+func (q *prerequisites) makeKey(ctx context.Context) (int64, error) {
+	labels := q.own(nil)
+	out, _, err := call[schema.SSHKeyCreateResponse](ctx, q.api, request{method: http.MethodPost, path: "/ssh_keys", body: schema.SSHKeyCreateRequest{
+		Name:      "errand-" + q.cfg.Deployment + "-" + strings.ReplaceAll(ssh.FingerprintLegacyMD5(q.cfg.ClientKey), ":", "")[:8],
+		PublicKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(q.cfg.ClientKey))), Labels: &labels,
 	}})
 	return out.SSHKey.ID, err
 }
 
-func (p *Provider) firewalls(ctx context.Context, query url.Values, low bool) ([]schema.Firewall, error) {
-	return all(ctx, p, request{method: http.MethodGet, path: "/firewalls", query: query, low: low},
+func (q *prerequisites) firewalls(ctx context.Context, query url.Values, low bool) ([]schema.Firewall, error) {
+	return all(ctx, q.api, request{method: http.MethodGet, path: "/firewalls", query: query, low: low},
 		func(r schema.FirewallListResponse) []schema.Firewall { return r.Firewalls }, func(f schema.Firewall) int64 { return f.ID })
 }
 
 // findFirewall finds this deployment's firewall and corrects its rules if they differ.
-func (p *Provider) findFirewall(ctx context.Context, w wall) (int64, error) {
-	found, err := p.firewalls(ctx, url.Values{"name": {w.name}}, false)
+func (q *prerequisites) findFirewall(ctx context.Context, w wall) (int64, error) {
+	found, err := q.firewalls(ctx, url.Values{"name": {w.name}}, false)
 	if err != nil {
 		return 0, err
 	}
@@ -148,13 +149,13 @@ func (p *Provider) findFirewall(ctx context.Context, w wall) (int64, error) {
 		if f.Name != w.name {
 			continue
 		}
-		if f.Labels[fleet.LabelDeployment] != p.cfg.Deployment {
+		if f.Labels[fleet.LabelDeployment] != q.cfg.Deployment {
 			return 0, fmt.Errorf("%w: a firewall %s exists that is not this deployment's", fleet.ErrInvalid, f.Name)
 		}
 		if sameRules(f.Rules, w.rules) {
 			return f.ID, nil
 		}
-		_, _, err := call[nothing](ctx, p, request{
+		_, _, err := call[nothing](ctx, q.api, request{
 			method: http.MethodPost, path: path("/firewalls/%d/actions/set_rules", f.ID),
 			body: schema.FirewallActionSetRulesRequest{Rules: w.rules},
 		})
@@ -163,9 +164,9 @@ func (p *Provider) findFirewall(ctx context.Context, w wall) (int64, error) {
 	return 0, nil
 }
 
-func (p *Provider) makeFirewall(ctx context.Context, w wall) (int64, error) {
-	labels := p.own(nil)
-	out, _, err := call[schema.FirewallCreateResponse](ctx, p, request{method: http.MethodPost, path: "/firewalls", body: schema.FirewallCreateRequest{
+func (q *prerequisites) makeFirewall(ctx context.Context, w wall) (int64, error) {
+	labels := q.own(nil)
+	out, _, err := call[schema.FirewallCreateResponse](ctx, q.api, request{method: http.MethodPost, path: "/firewalls", body: schema.FirewallCreateRequest{
 		Name: w.name, Labels: &labels, Rules: w.rules,
 	}})
 	return out.Firewall.ID, err
@@ -173,9 +174,9 @@ func (p *Provider) makeFirewall(ctx context.Context, w wall) (int64, error) {
 
 // rules returns the firewall's rules. Incoming traffic is dropped unless a rule allows it; outgoing traffic is allowed
 // unless there is any rule for it.
-func (p *Provider) rules(shut bool) []schema.FirewallRuleRequest {
+func (q *prerequisites) rules(shut bool) []schema.FirewallRuleRequest {
 	rules := []schema.FirewallRuleRequest{{
-		Direction: "in", Protocol: "tcp", Port: hcloud.Ptr("22"), SourceIPs: p.cfg.SSHFrom, Description: hcloud.Ptr("errand's SSH"),
+		Direction: "in", Protocol: "tcp", Port: hcloud.Ptr("22"), SourceIPs: q.cfg.SSHFrom, Description: hcloud.Ptr("errand's SSH"),
 	}}
 	if shut {
 		rules = append(rules, schema.FirewallRuleRequest{ // an address reserved for documentation, so that nothing is allowed

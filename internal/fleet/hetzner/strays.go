@@ -14,6 +14,15 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
+// An auditor lists and deletes resources that are neither a VM nor an image of this deployment.
+type auditor struct {
+	*api
+	servers       *servers
+	images        *images
+	addresses     *addresses
+	prerequisites *prerequisites
+}
+
 // Kinds of strays.
 const (
 	strayServer   = "server"
@@ -34,8 +43,8 @@ func (p *Provider) Strays(ctx context.Context) ([]fleet.Stray, error) {
 		kind string
 		list func(context.Context) ([]fleet.Stray, error)
 	}{
-		{strayServer, p.strayServers}, {strayImage, p.strayImages}, {strayAddress, p.strayAddresses},
-		{strayVolume, p.strayVolumes}, {strayKey, p.strayKeys}, {strayFirewall, p.strayFirewalls},
+		{strayServer, p.audit.strayServers}, {strayImage, p.audit.strayImages}, {strayAddress, p.audit.strayAddresses},
+		{strayVolume, p.audit.strayVolumes}, {strayKey, p.audit.strayKeys}, {strayFirewall, p.audit.strayFirewalls},
 	} {
 		found, err := l.list(ctx)
 		if err != nil {
@@ -50,78 +59,78 @@ func (p *Provider) Strays(ctx context.Context) ([]fleet.Stray, error) {
 	return out, nil
 }
 
-func (p *Provider) stray(kind string, id int64, name string, labels map[string]string, created time.Time) fleet.Stray {
+func (u *auditor) stray(kind string, id int64, name string, labels map[string]string, created time.Time) fleet.Stray {
 	return fleet.Stray{
 		Kind: kind, ID: strconv.FormatInt(id, 10), Name: name, Labels: labels, CreatedAt: created.UTC(),
-		Ours: labels[fleet.LabelDeployment] == p.cfg.Deployment,
+		Ours: labels[fleet.LabelDeployment] == u.cfg.Deployment,
 	}
 }
 
-func (p *Provider) strayServers(ctx context.Context) (out []fleet.Stray, err error) {
-	found, err := p.servers(ctx, nil, true)
+func (u *auditor) strayServers(ctx context.Context) (out []fleet.Stray, err error) {
+	found, err := u.servers.list(ctx, nil, true)
 	for _, s := range found {
-		if stray := p.stray(strayServer, s.ID, s.Name, s.Labels, s.Created); !stray.Ours {
+		if stray := u.stray(strayServer, s.ID, s.Name, s.Labels, s.Created); !stray.Ours {
 			out = append(out, stray)
 		}
 	}
 	return out, err
 }
 
-func (p *Provider) strayImages(ctx context.Context) (out []fleet.Stray, err error) {
-	found, err := p.images(ctx, nil, true)
+func (u *auditor) strayImages(ctx context.Context) (out []fleet.Stray, err error) {
+	found, err := u.images.list(ctx, nil, true)
 	for _, i := range found {
 		created := time.Time{}
 		if i.Created != nil {
 			created = *i.Created
 		}
-		if stray := p.stray(strayImage, i.ID, i.Description, i.Labels, created); !stray.Ours {
+		if stray := u.stray(strayImage, i.ID, i.Description, i.Labels, created); !stray.Ours {
 			out = append(out, stray)
 		}
 	}
 	return out, err
 }
 
-func (p *Provider) strayAddresses(ctx context.Context) (out []fleet.Stray, err error) {
-	found, err := all(ctx, p, request{method: http.MethodGet, path: "/primary_ips", low: true},
+func (u *auditor) strayAddresses(ctx context.Context) (out []fleet.Stray, err error) {
+	found, err := all(ctx, u.api, request{method: http.MethodGet, path: "/primary_ips", low: true},
 		func(r schema.PrimaryIPListResponse) []schema.PrimaryIP { return r.PrimaryIPs }, func(i schema.PrimaryIP) int64 { return i.ID })
 	if err != nil {
 		return nil, err
 	}
-	p.pruneUnclaimed(found)
-	p.rememberAddresses(found)
+	u.addresses.pruneUnclaimed(found)
+	u.addresses.rememberList(found)
 	for _, i := range found {
 		if i.AssigneeID == nil || *i.AssigneeID == 0 {
-			out = append(out, p.stray(strayAddress, i.ID, i.Name+" "+i.IP, p.addressLabels(i), i.Created))
+			out = append(out, u.stray(strayAddress, i.ID, i.Name+" "+i.IP, u.addresses.labels(i), i.Created))
 		}
 	}
 	return out, nil
 }
 
-func (p *Provider) strayVolumes(ctx context.Context) (out []fleet.Stray, err error) {
-	found, err := all(ctx, p, request{method: http.MethodGet, path: "/volumes", low: true},
+func (u *auditor) strayVolumes(ctx context.Context) (out []fleet.Stray, err error) {
+	found, err := all(ctx, u.api, request{method: http.MethodGet, path: "/volumes", low: true},
 		func(r schema.VolumeListResponse) []schema.Volume { return r.Volumes }, func(v schema.Volume) int64 { return v.ID })
 	for _, v := range found {
-		out = append(out, p.stray(strayVolume, v.ID, v.Name, v.Labels, v.Created))
+		out = append(out, u.stray(strayVolume, v.ID, v.Name, v.Labels, v.Created))
 	}
 	return out, err
 }
 
-func (p *Provider) strayKeys(ctx context.Context) (out []fleet.Stray, err error) {
-	found, err := p.keys(ctx, nil, true)
+func (u *auditor) strayKeys(ctx context.Context) (out []fleet.Stray, err error) {
+	found, err := u.prerequisites.keys(ctx, nil, true)
 	for _, k := range found {
-		if k.Fingerprint != ssh.FingerprintLegacyMD5(p.cfg.ClientKey) {
-			out = append(out, p.stray(strayKey, k.ID, k.Name, k.Labels, k.Created))
+		if k.Fingerprint != ssh.FingerprintLegacyMD5(u.cfg.ClientKey) {
+			out = append(out, u.stray(strayKey, k.ID, k.Name, k.Labels, k.Created))
 		}
 	}
 	return out, err
 }
 
-func (p *Provider) strayFirewalls(ctx context.Context) (out []fleet.Stray, err error) {
-	found, err := p.firewalls(ctx, nil, true)
-	usual, baking := p.walls()
+func (u *auditor) strayFirewalls(ctx context.Context) (out []fleet.Stray, err error) {
+	found, err := u.prerequisites.firewalls(ctx, nil, true)
+	usual, baking := u.prerequisites.intended()
 	for _, f := range found {
 		used := f.Name == usual.name || baking != nil && f.Name == baking.name
-		if stray := p.stray(strayFirewall, f.ID, f.Name, f.Labels, f.Created); !stray.Ours || !used {
+		if stray := u.stray(strayFirewall, f.ID, f.Name, f.Labels, f.Created); !stray.Ours || !used {
 			out = append(out, stray)
 		}
 	}
@@ -131,15 +140,15 @@ func (p *Provider) strayFirewalls(ctx context.Context) (out []fleet.Stray, err e
 // DeleteStray deletes this deployment's resource, according to the API's current data, not s. Servers and images have
 // separate methods.
 func (p *Provider) DeleteStray(ctx context.Context, s fleet.Stray) error {
-	if err := p.deleteStray(ctx, s); err != nil {
+	if err := p.audit.delete(ctx, s); err != nil {
 		return fmt.Errorf("delete %s %s: %w", s.Kind, s.ID, err)
 	}
 	return nil
 }
 
-func (p *Provider) deleteStray(ctx context.Context, s fleet.Stray) error {
+func (u *auditor) delete(ctx context.Context, s fleet.Stray) error {
 	look := map[string]func(context.Context) ([]fleet.Stray, error){
-		strayAddress: p.strayAddresses, strayVolume: p.strayVolumes, strayKey: p.strayKeys, strayFirewall: p.strayFirewalls,
+		strayAddress: u.strayAddresses, strayVolume: u.strayVolumes, strayKey: u.strayKeys, strayFirewall: u.strayFirewalls,
 	}[s.Kind]
 	collection := map[string]string{
 		strayAddress: "primary_ips", strayVolume: "volumes", strayKey: "ssh_keys", strayFirewall: "firewalls",
@@ -159,7 +168,7 @@ func (p *Provider) deleteStray(ctx context.Context, s fleet.Stray) error {
 		case !now.Ours:
 			return fmt.Errorf("%w: it is not this deployment's", fleet.ErrInvalid)
 		}
-		_, _, err := call[nothing](ctx, p, request{method: http.MethodDelete, path: "/" + collection + "/" + strconv.FormatInt(id, 10)})
+		_, _, err := call[nothing](ctx, u.api, request{method: http.MethodDelete, path: "/" + collection + "/" + strconv.FormatInt(id, 10)})
 		if errors.Is(err, fleet.ErrNotFound) {
 			return nil
 		}

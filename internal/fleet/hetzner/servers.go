@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 
@@ -15,9 +17,40 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
+// servers reads this deployment's servers, and judges what their status means.
+type servers struct {
+	*api
+	market *market
+
+	mu     sync.Mutex
+	judged map[int64]judgment // by server
+	// seen are the last responses about servers that need not be read again before they are deleted.
+	seen map[int64]seenServer
+}
+
+// seenServer is the API's last response about a server of this deployment.
+type seenServer struct {
+	schema.Server
+	at time.Time
+}
+
+// seenFor is how long this package assumes that a server or image has this deployment's label, and that an address is
+// deleted along with its server. The reapers' lists, which renew it every few minutes, also drop missing ones. IDs are
+// never reused.
+const seenFor = 15 * time.Minute
+
+// rememberServer records that the API has just returned a server of this deployment.
+func (v *servers) rememberServer(s schema.Server) {
+	now := v.cfg.Now()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	maps.DeleteFunc(v.seen, func(_ int64, old seenServer) bool { return now.Sub(old.at) >= seenFor })
+	v.seen[s.ID] = seenServer{s, now}
+}
+
 // Get returns one VM of this deployment.
 func (p *Provider) Get(ctx context.Context, name string) (fleet.VM, error) {
-	vm, err := p.get(ctx, name)
+	vm, err := p.servers.get(ctx, name)
 	if err != nil {
 		return fleet.VM{}, fmt.Errorf("get VM %s: %w", name, err)
 	}
@@ -26,10 +59,10 @@ func (p *Provider) Get(ctx context.Context, name string) (fleet.VM, error) {
 
 // GetByID returns the VM of this deployment with this ID.
 func (p *Provider) GetByID(ctx context.Context, id string) (fleet.VM, error) {
-	s, err := p.oursByID(ctx, id)
+	s, err := p.servers.oursByID(ctx, id)
 	var vm fleet.VM
 	if err == nil {
-		vm, err = p.vm(ctx, s)
+		vm, err = p.servers.vm(ctx, s)
 	}
 	if err != nil {
 		return fleet.VM{}, fmt.Errorf("get server %s: %w", id, err)
@@ -37,17 +70,17 @@ func (p *Provider) GetByID(ctx context.Context, id string) (fleet.VM, error) {
 	return vm, nil
 }
 
-func (p *Provider) get(ctx context.Context, name string) (fleet.VM, error) {
-	s, err := p.ours(ctx, name)
+func (v *servers) get(ctx context.Context, name string) (fleet.VM, error) {
+	s, err := v.ours(ctx, name)
 	if err != nil {
 		return fleet.VM{}, err
 	}
-	return p.vm(ctx, *s)
+	return v.vm(ctx, *s)
 }
 
 // List returns all VMs of this deployment.
 func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
-	servers, err := p.servers(ctx, url.Values{"label_selector": {selector(p.own(nil))}}, false)
+	servers, err := p.servers.list(ctx, url.Values{"label_selector": {selector(p.own(nil))}}, false)
 	if err != nil {
 		return nil, fmt.Errorf("list VMs: %w", err)
 	}
@@ -57,29 +90,29 @@ func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
 		if s.Labels[fleet.LabelDeployment] != p.cfg.Deployment {
 			continue // the selector is a filter without guarantees
 		}
-		p.rememberServer(s)
-		vm, err := p.vm(ctx, s)
+		p.servers.rememberServer(s)
+		vm, err := p.servers.vm(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("list VMs: %s: %w", s.Name, err)
 		}
 		vms = append(vms, vm)
 		listed[s.ID] = true
 	}
-	p.forgetUnlisted(listed)
+	p.servers.forgetUnlisted(listed)
 	return vms, nil
 }
 
-func (p *Provider) servers(ctx context.Context, query url.Values, low bool) ([]schema.Server, error) {
-	return all(ctx, p, request{method: http.MethodGet, path: "/servers", query: query, low: low},
+func (v *servers) list(ctx context.Context, query url.Values, low bool) ([]schema.Server, error) {
+	return all(ctx, v.api, request{method: http.MethodGet, path: "/servers", query: query, low: low},
 		func(r schema.ServerListResponse) []schema.Server { return r.Servers }, func(s schema.Server) int64 { return s.ID })
 }
 
 // named returns the project's server with this name; nil if there is none.
-func (p *Provider) named(ctx context.Context, name string) (*schema.Server, error) {
+func (v *servers) named(ctx context.Context, name string) (*schema.Server, error) {
 	if err := fleet.ValidName(name); err != nil {
 		return nil, err
 	}
-	servers, err := p.servers(ctx, url.Values{"name": {name}}, false)
+	servers, err := v.list(ctx, url.Values{"name": {name}}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +125,12 @@ func (p *Provider) named(ctx context.Context, name string) (*schema.Server, erro
 }
 
 // ours returns the server with this name, or fleet.ErrNotFound if it is missing or not this deployment's.
-func (p *Provider) ours(ctx context.Context, name string) (*schema.Server, error) {
-	s, err := p.named(ctx, name)
+func (v *servers) ours(ctx context.Context, name string) (*schema.Server, error) {
+	s, err := v.named(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if s == nil || s.Labels[fleet.LabelDeployment] != p.cfg.Deployment {
+	if s == nil || s.Labels[fleet.LabelDeployment] != v.cfg.Deployment {
 		return nil, fleet.ErrNotFound
 	}
 	return s, nil
@@ -108,41 +141,41 @@ var errNotOurs = fmt.Errorf("%w of this deployment", fleet.ErrNotFound)
 
 // oursByID reads the server with this ID, or returns fleet.ErrNotFound if this deployment has none. The result has the
 // ID in any case.
-func (p *Provider) oursByID(ctx context.Context, id string) (schema.Server, error) {
+func (v *servers) oursByID(ctx context.Context, id string) (schema.Server, error) {
 	number, err := strconv.ParseInt(id, 10, 64)
 	if err != nil || number <= 0 {
 		return schema.Server{}, fmt.Errorf("%w: no server has the id %q", fleet.ErrInvalid, id)
 	}
-	s, err := p.server(ctx, number)
+	s, err := v.byID(ctx, number)
 	switch {
 	case err != nil:
 	case s.ID != number:
 		err = fmt.Errorf("%w: requested server %d, the response is about %d", errPassing, number, s.ID)
-	case s.Labels[fleet.LabelDeployment] != p.cfg.Deployment:
+	case s.Labels[fleet.LabelDeployment] != v.cfg.Deployment:
 		err = errNotOurs
 	default:
-		p.rememberServer(s)
+		v.rememberServer(s)
 	}
 	s.ID = number
 	return s, err
 }
 
-// server reads the server with this ID.
-func (p *Provider) server(ctx context.Context, id int64) (schema.Server, error) {
-	out, _, err := call[schema.ServerGetResponse](ctx, p, request{method: http.MethodGet, path: path("/servers/%d", id)})
+// byID reads the server with this ID.
+func (v *servers) byID(ctx context.Context, id int64) (schema.Server, error) {
+	out, _, err := call[schema.ServerGetResponse](ctx, v.api, request{method: http.MethodGet, path: path("/servers/%d", id)})
 	return out.Server, err
 }
 
 // vm converts a server.
-func (p *Provider) vm(ctx context.Context, s schema.Server) (fleet.VM, error) {
-	j, err := p.judge(ctx, s)
+func (v *servers) vm(ctx context.Context, s schema.Server) (fleet.VM, error) {
+	j, err := v.judge(ctx, s)
 	if err != nil {
 		return fleet.VM{}, err
 	}
-	hour, currency := p.hour(ctx, s)
+	hour, currency := v.market.hour(ctx, s)
 	return fleet.VM{
 		Name: s.Name, Labels: maps.Clone(s.Labels), State: j.state, Ended: j.ended, Detail: j.detail,
-		Endpoint: remote.Endpoint{Network: "tcp", Address: p.address(s), User: User},
+		Endpoint: remote.Endpoint{Network: "tcp", Address: v.address(s), User: User},
 		Kind:     s.ServerType.Name, Isolation: fleet.IsolationVM, ID: fmt.Sprint(s.ID), Location: s.Location.Name,
 		MicroHour: hour, Currency: currency, TetherPort: tetherPort, CreatedAt: s.Created.UTC(),
 		Facts: facts(s.Labels),
@@ -150,12 +183,12 @@ func (p *Provider) vm(ctx context.Context, s schema.Server) (fleet.VM, error) {
 }
 
 // address returns the VM's SSH address, empty while it has none.
-func (p *Provider) address(s schema.Server) string {
+func (v *servers) address(s schema.Server) string {
 	ip := netip.Addr{}
 	switch {
-	case p.cfg.Private:
+	case v.cfg.Private:
 		for _, n := range s.PrivateNet {
-			if n.Network == p.cfg.Network {
+			if n.Network == v.cfg.Network {
 				ip, _ = netip.ParseAddr(n.IP)
 			}
 		}
@@ -170,4 +203,12 @@ func (p *Provider) address(s schema.Server) string {
 		return ""
 	}
 	return netip.AddrPortFrom(ip, 22).String()
+}
+
+// recent returns a server of this deployment if the API returned it recently.
+func (v *servers) recent(id int64) (schema.Server, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s, ok := v.seen[id]
+	return s.Server, ok && v.cfg.Now().Sub(s.at) < seenFor
 }
