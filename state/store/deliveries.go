@@ -74,15 +74,6 @@ func putAside(tx kv.Tx, guid string, received time.Time) error {
 	return errors.Join(err, tx.Delete(inbox), tx.Put(timeKey(prePoison, received, guid), nil))
 }
 
-// ReviveDelivery puts a delivery that was put aside back into the inbox, in its old place, with its
-// failures forgotten. If it is spent the error is ErrSpent.
-func (s *Store) ReviveDelivery(ctx context.Context, guid string) error {
-	return s.changeDelivery(ctx, guid, func(tx kv.Tx, row *deliveryRow) error {
-		row.State, row.Failures = deliveryPending, 0
-		return errors.Join(tx.Delete(timeKey(prePoison, row.Received, guid)), tx.Put(timeKey(preInbox, row.Received, guid), nil))
-	})
-}
-
 func (s *Store) changeDelivery(ctx context.Context, guid string, fn func(kv.Tx, *deliveryRow) error) error {
 	return kv.Update(ctx, s.db, "change delivery", func(tx kv.Tx) error {
 		row, err := getDelivery(tx, guid)

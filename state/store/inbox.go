@@ -43,7 +43,7 @@ type deliveryState string
 
 const (
 	deliveryPending deliveryState = "pending" // left by spending it, or by failing too often
-	deliveryPoison  deliveryState = "poison"  // put aside for the operator; left by spending it or Revive
+	deliveryPoison  deliveryState = "poison"  // put aside for the operator; left by spending it
 	deliverySpent   deliveryState = "spent"   // a tombstone; pruned after some days
 )
 

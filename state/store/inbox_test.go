@@ -165,14 +165,9 @@ func TestPoison(t *testing.T) {
 		t.Error("a delivery that was put aside counts as new")
 	}
 	s.wantSound(t)
-	if err := s.ReviveDelivery(t.Context(), "bad"); err != nil {
-		t.Fatal(err)
-	}
-	wantPending(t, s, "bad good")
 	s.mustApply(t, event(task1, "save"), Ack{Delivery: "bad"})
 	_, err = s.FailDelivery(t.Context(), "bad", errors.New("late"))
 	wantIs(t, "fail a spent one", err, ErrSpent)
-	wantIs(t, "revive a spent one", s.ReviveDelivery(t.Context(), "bad"), ErrSpent)
 }
 
 func TestBadDeliveries(t *testing.T) {
@@ -311,10 +306,6 @@ func TestPayloadPlaces(t *testing.T) {
 			if !s.has(t, prePayload+"g") {
 				t.Error("the payload of a delivery that is put aside does not lie under its own key")
 			}
-			if err := s.ReviveDelivery(t.Context(), "g"); err != nil {
-				t.Fatal(err)
-			}
-			wantPayload("revived")
 			s.mustApply(t, event(task1, "save"), Ack{Delivery: "g"})
 			wantPending(t, s, "")
 			s.wantSound(t)

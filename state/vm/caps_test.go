@@ -58,7 +58,7 @@ func TestBillsOfTwoTasks(t *testing.T) {
 	s.drop(t, "b")
 	got := map[state.TaskKey]int64{}
 	for _, task := range []state.TaskKey{firstTask, other, {Repo: 6, Issue: 7}} {
-		bill, err := s.TaskBill(t.Context(), task, s.time())
+		bill, err := billOf(t.Context(), s.Rows, task, s.time())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -159,18 +159,6 @@ func (s *Rows) Spent(ctx context.Context, at time.Time) (day, month Bill, err er
 	return day, month, nil
 }
 
-// TaskBill returns what the VMs of a task have cost until a time. It outlives their rows.
-func (s *Rows) TaskBill(ctx context.Context, task state.TaskKey, at time.Time) (bill Bill, err error) {
-	err = s.viewRoster(ctx, func(r kv.Reader, o *roster) (err error) {
-		bill, err = s.taskBill(r, o, task, at)
-		return err
-	})
-	if err != nil {
-		return Bill{}, fmt.Errorf("read what the VMs of task %s have cost: %w", task, err)
-	}
-	return bill, nil
-}
-
 func (s *Rows) viewRoster(ctx context.Context, fn func(kv.Reader, *roster) error) error {
 	return s.db.View(ctx, func(r kv.Reader) error {
 		o, err := s.getRoster(r)

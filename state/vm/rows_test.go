@@ -139,7 +139,7 @@ func TestCapOnTaskHours(t *testing.T) {
 	if err := s.SpanAllowed(t.Context(), row, Caps{PerTask: 4 * time.Hour}); err != nil {
 		t.Errorf("with a higher cap: %v", err)
 	}
-	bill, err := s.TaskBill(t.Context(), firstTask, s.time())
+	bill, err := billOf(t.Context(), s.Rows, firstTask, s.time())
 	want := Bill{VMs: 2, Spans: 3, Time: 3 * time.Hour, Micro: 3 * euros, Currency: "EUR"}
 	bill.Currency = "EUR"
 	if err != nil || bill != want {
@@ -206,7 +206,7 @@ func TestHeir(t *testing.T) {
 	s.advance(45 * time.Minute)
 	s.drop(t, "b")
 	for task, want := range map[state.TaskKey]int64{firstTask: 1, heir.Task: 1} {
-		if bill, err := s.TaskBill(t.Context(), task, s.time()); err != nil || bill.Spans != want {
+		if bill, err := billOf(t.Context(), s.Rows, task, s.time()); err != nil || bill.Spans != want {
 			t.Errorf("task %s pays %+v, %v", task, bill, err)
 		}
 	}
@@ -268,4 +268,16 @@ func TestCheckFindsBadVMs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// billOf returns what the VMs of a task have cost until a time. It outlives their rows.
+func billOf(ctx context.Context, s *Rows, task state.TaskKey, at time.Time) (bill Bill, err error) {
+	err = s.viewRoster(ctx, func(r kv.Reader, o *roster) (err error) {
+		bill, err = s.taskBill(r, o, task, at)
+		return err
+	})
+	if err != nil {
+		return Bill{}, fmt.Errorf("read what the VMs of task %s have cost: %w", task, err)
+	}
+	return bill, nil
 }

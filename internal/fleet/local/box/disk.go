@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/errand-bot/errand/internal/durable"
 )
 
 // Further content of a disk besides the home, and its path inside an isolated sandbox.
@@ -146,11 +148,7 @@ func makeKey(path string) error {
 	if err != nil {
 		return err
 	}
-	tmp := path + ".new"
-	if err := os.WriteFile(tmp, key, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
+	return durable.WriteFile(path, key, 0o600)
 }
 
 // NewKey generates an ed25519 key: the private half in PEM form, the public one in authorized_keys form.
