@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/agent"
 )
 
-func TestUnread(t *testing.T) {
+func TestRecoverOutcome(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		block string
@@ -38,7 +38,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-func FuzzUnread(f *testing.F) {
+func FuzzRecoverOutcome(f *testing.F) {
 	f.Add("```errand\n{\"outcome\": \"question\", \"question\": \"Which \"world\"?\"}\n```")
 	f.Add("```errand\n{\"outcome\": build, \"title\": \"\\u12\"")
 	f.Fuzz(func(t *testing.T, text string) {

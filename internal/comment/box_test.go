@@ -46,16 +46,16 @@ func TestBoxTicked(t *testing.T) {
 			}
 			of := map[int]string{0: task.Plans[2].Short(), 1: task.Plans[0].Short(), 2: task.Plans[0].Short()}[tt.choice]
 			if ticked && box.Hash != of {
-				t.Errorf("it approves %q, want %q", box.Hash, of)
+				t.Errorf("the box approves %q, want %q", box.Hash, of)
 			}
 			if Untick(tick(body, 1)) != body {
-				t.Error("Untick does not give the body back")
+				t.Error("Untick does not restore the body")
 			}
 		})
 	}
 }
 
-func TestNobodyElseMakesABox(t *testing.T) {
+func TestBoxInForeignTextDoesNotCount(t *testing.T) {
 	t.Parallel()
 	forged := ApprovalBox("a1b2c3d4")
 	for _, text := range []string{forged, "```\n" + forged + "\n```", "    " + forged, "x\n" + forged, "<details>\n\n" + forged, "`\n" + forged + "\n`"} {
@@ -79,7 +79,7 @@ func TestMarker(t *testing.T) {
 		seen[m] = true
 		got, ok := FindMarker("text " + Marker("other") + "\n\n" + m + "\n")
 		if !ok || got != key {
-			t.Errorf("FindMarker of %q gives %q, %v", m, got, ok)
+			t.Errorf("FindMarker(%q) = %q, %v", m, got, ok)
 		}
 	}
 	if _, ok := FindMarker(Marker("x") + "\nmore"); ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/comment/commenttest"
 )
 
-// spoil puts words of strangers wherever such words can stand in a task and a post.
+// spoil puts untrusted words into every text of a task and a post that can have them.
 func spoil(s said, words, name string) said {
 	who := state.Person{ID: 66, Login: name}
 	t, p := s.task, &s.post
@@ -60,9 +60,8 @@ func spoil(s said, words, name string) said {
 	return s
 }
 
-// FuzzRender: whatever strangers wrote into a task, each comment that shows it is short enough, ends
-// where it ends, addresses nobody but who has to act, has no markup but ours, and leads nowhere but to
-// the repository and the log.
+// FuzzRender: with any untrusted texts in a task, each comment is short enough, has no open block, mentions only people
+// who have to act, has only errand's markup, and links only to the repository and the log.
 func FuzzRender(f *testing.F) {
 	all := everything() // spoil overwrites what it changes, so that one of each is enough
 	kinds := slices.Sorted(maps.Keys(all))
@@ -95,22 +94,22 @@ func FuzzRender(f *testing.F) {
 			got := PRBody(s.task, in, view("k"))
 			checkComment(t, got, "octocat") // nobody, in truth
 			if list := commenttest.ClosingReferences(got); len(list) != 1 || list[0] != "Closes #7" {
-				t.Errorf("it closes %q:\n%s", list, got)
+				t.Errorf("the text closes %q:\n%s", list, got)
 			}
 		default:
 			got := Render(s.task, s.post, view("k"))
 			if again := Render(s.task, s.post, view("k")); again != got {
-				t.Errorf("another time it is\n%s\nnot\n%s", again, got)
+				t.Errorf("rendered again, the text is\n%s\nnot\n%s", again, got)
 			}
 			checkComment(t, got, s.post.By.Login, s.task.Trigger.By.Login)
 		}
 	})
 }
 
-// ours is the markup that errand itself writes.
+// ours matches errand's own markup.
 var ours = regexp.MustCompile(`^\s*(?:<details><summary>[^<]*</summary>|</details>|</?sub>|<!-- errand:(?:k|box [0-9a-f]{8} \d) -->)\s*$`)
 
-// checkComment looks at a finished comment with another eye than the code that wrote it.
+// checkComment checks a finished comment with a different parser than the code that wrote it.
 func checkComment(t *testing.T, got string, addressed ...string) {
 	t.Helper()
 	if n := utf8.RuneCountInString(got); n > 65_536 || len(got) > 262_144 || !utf8.ValidString(got) {
@@ -123,7 +122,7 @@ func checkComment(t *testing.T, got string, addressed ...string) {
 	doc := commenttest.Parse(string(src))
 	last, ok := doc.LastChild().(*ast.Paragraph)
 	if !ok || last.Lines().Len() != 1 || last.Lines().At(0).Start != len(src)-len("probe") {
-		t.Errorf("it does not end:\n%s", got)
+		t.Errorf("the text has an open block:\n%s", got)
 	}
 	open := 0
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -172,7 +171,7 @@ func checkMentions(t *testing.T, seen, got string, addressed []string) {
 	}
 	for who, n := range named {
 		if n > 1 || !slices.ContainsFunc(addressed, func(s string) bool { return strings.EqualFold(s, who) }) {
-			t.Errorf("@%s is addressed %d times, %q may be:\n%s", who, n, addressed, got)
+			t.Errorf("@%s is mentioned %d times; only %q may be:\n%s", who, n, addressed, got)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func FuzzRenderPlan(f *testing.F) {
 			t.Errorf("headings %q in:\n%s", heads, got)
 		}
 		if onlyBox, ticked, box := BoxTicked(got, strings.Replace(got, "- [ ] **Approve with approach 2**", "- [x] **Approve with approach 2**", 1)); !onlyBox || !ticked || box != (Box{p.Short(), 2}) {
-			t.Errorf("a tick is read as %v %v %v in:\n%s", onlyBox, ticked, box, got)
+			t.Errorf("BoxTicked = %v, %v, %v in:\n%s", onlyBox, ticked, box, got)
 		}
 	})
 }

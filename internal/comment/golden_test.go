@@ -37,7 +37,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// at is a moment of the fixture's day.
+// at returns a time of the fixture's day.
 func at(minute int) time.Time {
 	return time.Date(2026, 3, 4, 9, minute, 0, 0, time.UTC)
 }
@@ -52,7 +52,7 @@ var (
 	outsider = state.Person{ID: 3, Login: "passer-by"}
 )
 
-// planned is a task whose thorough plan, revision 2, waits for approval.
+// planned returns a task whose detailed plan, revision 2, is waiting for approval.
 func planned() *state.Task {
 	repo := state.Repo{ID: 9, Owner: "octo", Name: "calc", DefaultBranch: "main", URL: "https://github.example/octo/calc"}
 	first := state.Plan{
@@ -166,7 +166,7 @@ func overCap(t *state.Task) {
 	t.End = &state.End{Reason: t.Money.CapReached(), Hint: t.Money.Hint(), Class: state.ClassBudget, At: at(40)}
 }
 
-// subscribed asks for models on a subscription, with tokens left.
+// subscribed gives the task models on a subscription, with tokens left.
 func subscribed(t *state.Task) {
 	implementing(t)
 	t.Money = state.Money{InputTokens: 300_000, OutputTokens: 12_345, CapMicroUSD: 10_000_000, CapTokens: 500_000, Subscription: true}
@@ -185,7 +185,7 @@ func cancelled(t *state.Task) {
 	testLife{t}.phase(state.PhaseCancelled, 45, "the issue was closed")
 }
 
-// stopping was canceled while its agent was at work.
+// stopping makes the task one that was canceled during a run.
 func stopping(t *state.Task) {
 	implementing(t)
 	t.Run.State = state.RunStopping
@@ -193,14 +193,14 @@ func stopping(t *state.Task) {
 	testLife{t}.phase(state.PhaseCancelled, 45, "@octocat cancelled it")
 }
 
-// parked is a task whose VM costs money and is idle.
+// parked makes the task one with an idle, paid VM.
 func parked(t *state.Task) {
 	prOpen(t)
 	t.VM = &state.VM{Name: "errand-9-7-2", Provider: "hetzner", Kind: "cx43", Gen: 2, CreatedAt: at(5), Paid: time.Hour, MicroHour: 22_300, Currency: "EUR"}
 	t.VMs = manyVMs()[:1]
 }
 
-// asleep is a task whose work was put away.
+// asleep makes the task one whose work is suspended.
 func asleep(t *state.Task) {
 	prOpen(t)
 	t.VM, t.VMs = nil, manyVMs()[:2]

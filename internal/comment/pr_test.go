@@ -65,7 +65,7 @@ func TestPRBody(t *testing.T) {
 			golden(t, "pr/"+name, got)
 			for _, banned := range []string{"Closes #99", "Fixes #1,", " @octocat. -"} {
 				if strings.Contains(got, banned) {
-					t.Errorf("has %q:\n%s", banned, got)
+					t.Errorf("the text contains %q:\n%s", banned, got)
 				}
 			}
 			closing := strings.Contains(got, "Closes #7")
@@ -79,7 +79,7 @@ func TestPRBody(t *testing.T) {
 	}
 }
 
-func TestPRBodyKeepsTheLimit(t *testing.T) {
+func TestPRBodyIsWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	in := input("## Summary\n## Why\n## Tests\n")
 	in.Summary = strings.Repeat("<b `\n", 50_000)

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// noted is a task whose agent used its tools, with words that must do no harm.
+// noted returns a task whose agent used its tools with dangerous texts.
 func noted() *state.Task {
 	t := planned()
 	prOpen(t)
@@ -21,7 +21,7 @@ func noted() *state.Task {
 	return t
 }
 
-// TestProposals: what the agent proposes is listed where it can be created from, until it is.
+// TestProposals: proposed issues are listed until they are created.
 func TestProposals(t *testing.T) {
 	t.Parallel()
 	task, v := noted(), View{Slug: "errand", Key: "k"}
@@ -57,7 +57,7 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-// TestProposed: an issue made of an agent's words calls nobody, closes nothing, and says where it comes from.
+// TestProposed: a proposed issue mentions nobody, closes nothing and names its origin.
 func TestProposed(t *testing.T) {
 	t.Parallel()
 	task := noted()
@@ -71,14 +71,14 @@ func TestProposed(t *testing.T) {
 		}
 	}
 	if strings.Contains(body, "fixes octo/calc#2") {
-		t.Errorf("it closes an issue:\n%s", body)
+		t.Errorf("the text closes an issue:\n%s", body)
 	}
 	if title, _ = Proposed(task, &state.Proposal{Title: " \u200b\n", Body: strings.Repeat("x", 200_000)}, View{}); !strings.HasPrefix(title, "Found while") {
 		t.Errorf("title %q", title)
 	}
 }
 
-// TestNotes: decisions stand in the pull request, the newest step in the status comment.
+// TestNotes: decisions are in the pull request, the newest step in the status comment.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	task, v := noted(), View{Slug: "errand"}

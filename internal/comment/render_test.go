@@ -14,7 +14,7 @@ type said struct {
 	post state.Post
 }
 
-// everything lists a post of every kind and reason.
+// everything returns a post of every kind and reason.
 func everything() map[string]said {
 	all := map[string]said{
 		"plan/preliminary":    {planned(), state.Post{Kind: state.PostPlan, Hash: planned().Plans[0].Hash}},
@@ -139,14 +139,14 @@ func TestRender(t *testing.T) {
 			}
 			for _, banned := range []string{" we ", " our ", "sorry", "oops", "!\n", "@bob", "@infinity", "@someone", "\u200b"} {
 				if i := strings.Index(strings.ToLower(got), banned); i > 0 && got[i-1] != '`' {
-					t.Errorf("says %q:\n%s", banned, got)
+					t.Errorf("the text contains %q:\n%s", banned, got)
 				}
 			}
 		})
 	}
 }
 
-func TestNoTwoTextsAreEqual(t *testing.T) {
+func TestTextsAreDistinct(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
 	for name, s := range everything() {
@@ -158,7 +158,7 @@ func TestNoTwoTextsAreEqual(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoMustActIsAddressed(t *testing.T) {
+func TestOnlyPeopleWhoMustActAreMentioned(t *testing.T) {
 	t.Parallel()
 	for name, s := range everything() {
 		got := Render(s.task, s.post, view(""))
@@ -166,13 +166,13 @@ func TestOnlyWhoMustActIsAddressed(t *testing.T) {
 		for _, login := range []string{"octocat", "hubot-fan", "passer-by"} {
 			bare := strings.Count(got, "@"+login) - strings.Count(got, "`@"+login) - strings.Count(got, "See @octocat and run") - strings.Count(got, "tail @octocat")
 			if bare > 1 || bare == 1 && !acts {
-				t.Errorf("%s addresses %s %d times:\n%s", name, login, bare, got)
+				t.Errorf("%s mentions %s %d times:\n%s", name, login, bare, got)
 			}
 		}
 	}
 }
 
-func TestRenderKeepsTheLimit(t *testing.T) {
+func TestRenderIsWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	for name, unit := range map[string]string{"plain": "word and word ", "ticks": "`", "HTML": "<b", "lines": "x\n", "fences": "```\n", "wide": "é@é "} {
 		t.Run(name, func(t *testing.T) {

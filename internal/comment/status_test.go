@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// statuses are tasks whose status comments are looked at.
+// statuses returns the tasks of the golden status comments.
 func statuses() map[string]*state.Task {
 	return map[string]*state.Task{
 		"queued": with(func(t *state.Task) {

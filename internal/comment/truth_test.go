@@ -11,7 +11,7 @@ import (
 // lowerStart finds a paragraph, or a text that is listed as withheld, that begins with a small letter.
 var lowerStart = regexp.MustCompile("(?m)(?:\\A|\n\n)(?:- \\[?)?[a-z]")
 
-// TestSentencesBeginWithACapital: whether or not somebody is addressed.
+// TestSentencesBeginWithACapital: with and without a mention.
 func TestSentencesBeginWithACapital(t *testing.T) {
 	t.Parallel()
 	// Names are listed as they are.
@@ -30,8 +30,8 @@ func TestSentencesBeginWithACapital(t *testing.T) {
 	}
 }
 
-// TestCommandsAreWrittenWithTheMention: a command without it does nothing where people would copy it.
-func TestCommandsAreWrittenWithTheMention(t *testing.T) {
+// TestCommandsHaveAMention: people copy commands, and a command without a mention has no effect.
+func TestCommandsHaveAMention(t *testing.T) {
 	t.Parallel()
 	bare := regexp.MustCompile("`(retry|replan|cancel|budget|plan|approve|create pr)[ `]")
 	for name, s := range everything() {
@@ -49,8 +49,8 @@ func TestCommandsAreWrittenWithTheMention(t *testing.T) {
 	}
 }
 
-// TestAHintIsSaidOnce: `retry` is told of once, with the mention, and so is that the work is saved.
-func TestAHintIsSaidOnce(t *testing.T) {
+// TestHintIsNotRepeated: a comment names `retry`, and that the work is saved, only once.
+func TestHintIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		hint                  string
@@ -76,8 +76,8 @@ func TestAHintIsSaidOnce(t *testing.T) {
 	}
 }
 
-// TestTheLastCommentIsTrueOfTheBranch: it says that a branch stays only if somebody has just seen it.
-func TestTheLastCommentIsTrueOfTheBranch(t *testing.T) {
+// TestLastCommentAgreesWithTheBranch: it says that a branch stays only if the branch was just seen.
+func TestLastCommentAgreesWithTheBranch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		branch     BranchState
@@ -93,14 +93,14 @@ func TestTheLastCommentIsTrueOfTheBranch(t *testing.T) {
 			v.Branch = c.branch
 			got := Render(with(cancelled), state.Post{Kind: state.PostEnded, By: writer}, v)
 			if !strings.Contains(got, c.says) || strings.Contains(got, c.lies) {
-				t.Errorf("it says:\n%s", got)
+				t.Errorf("wrong text:\n%s", got)
 			}
 		})
 	}
 }
 
-// TestNothingIsUnderWayWhileATaskWaits: what is waited for is not said beside a step that is not taken.
-func TestNothingIsUnderWayWhileATaskWaits(t *testing.T) {
+// TestWaitingTaskShowsNoRun: the status comment of a waiting task shows no current step.
+func TestWaitingTaskShowsNoRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*state.Task)
@@ -119,7 +119,7 @@ func TestNothingIsUnderWayWhileATaskWaits(t *testing.T) {
 			})
 			for _, got := range []string{Status(task, view("")), Render(task, state.Post{Kind: state.PostReply, Reason: state.ReplyStatus}, view(""))} {
 				if strings.Contains(got, "**Now:**") != c.now {
-					t.Errorf("it says:\n%s", got)
+					t.Errorf("wrong text:\n%s", got)
 				}
 			}
 		})

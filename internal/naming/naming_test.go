@@ -59,7 +59,7 @@ func TestSlug(t *testing.T) {
 	}
 }
 
-func TestValidRefAgreesWithGit(t *testing.T) {
+func TestValidBranchAgreesWithGit(t *testing.T) {
 	t.Parallel()
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -71,7 +71,7 @@ func TestValidRefAgreesWithGit(t *testing.T) {
 	} {
 		valid := exec.Command(git, "check-ref-format", "--branch", name).Run() == nil
 		if got := ValidBranch(name); got != valid {
-			t.Errorf("ValidRef(%q) = %v, git says %v", name, got, valid)
+			t.Errorf("ValidBranch(%q) = %v, git returns %v", name, got, valid)
 		}
 	}
 }

@@ -61,13 +61,13 @@ func TestSubject(t *testing.T) {
 				t.Errorf("%q, kept %v; want %q, %v", got, kept, c.want, !c.dropped)
 			}
 			if again, kept := Subject(c.template, c.vars, c.round, got); again != got || !kept {
-				t.Errorf("done again, it is %q, kept %v", again, kept)
+				t.Errorf("applied again: %q, kept %v", again, kept)
 			}
 		})
 	}
 }
 
-// FuzzSubject: whatever the agent wrote, the line has the template's form, and is made of it once.
+// FuzzSubject: for any line of an agent, the result has the template's form, and applying the form again changes nothing.
 func FuzzSubject(f *testing.F) {
 	f.Add("{key} {task}", "ABC-1", "Greet", true)
 	f.Add("{task} ({key}) {task}", "", "(?i) — ", false)
@@ -156,6 +156,6 @@ func TestBranchesOf(t *testing.T) {
 		})
 	}
 	if _, err := BranchesOf("{what}", v); err == nil {
-		t.Error("an unknown placeholder is taken")
+		t.Error("an unknown placeholder is accepted")
 	}
 }

@@ -29,9 +29,9 @@ while read -r line; do
 done
 `
 
-// TestHeavyWaitsForItsTools: by default, the real program calls the model at once, without the tools of servers
+// TestHeavyToolsAreAvailableAtOnce: by default, the real program calls the model at once, without the tools of servers
 // that have not started. On a busy machine errand's server takes longer than its timeout.
-func TestHeavyWaitsForItsTools(t *testing.T) {
+func TestHeavyToolsAreAvailableAtOnce(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
 	if _, err := exec.LookPath("claude"); err != nil {

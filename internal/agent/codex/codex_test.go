@@ -184,7 +184,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func TestReadsLongLines(t *testing.T) {
+func TestLongLines(t *testing.T) {
 	t.Parallel()
 	p := codex.New(agent.Program{Command: []string{"codex"}}).NewParser()
 	long := strings.Repeat("ä", 1<<20)

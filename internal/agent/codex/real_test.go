@@ -106,9 +106,9 @@ func TestCompacts(t *testing.T) {
 	}
 }
 
-// TestKeepsItsKeyToItself: commands see the run's environment without the model's token, which is neither on the
+// TestTokenIsHiddenFromCommands: commands see the run's environment without the model's token, which is neither on the
 // command line nor left in the home directory.
-func TestKeepsItsKeyToItself(t *testing.T) {
+func TestTokenIsHiddenFromCommands(t *testing.T) {
 	t.Parallel()
 	h := realHarness(t)
 	box := agenttest.NewBox(t)
@@ -142,8 +142,8 @@ func TestKeepsItsKeyToItself(t *testing.T) {
 	}
 }
 
-// TestRefusesDeniedCommands shows that deny rules have an effect, as the courtesy that they are.
-func TestRefusesDeniedCommands(t *testing.T) {
+// TestDeniedCommandsAreRefused shows that deny rules have an effect, as the courtesy that they are.
+func TestDeniedCommandsAreRefused(t *testing.T) {
 	t.Parallel()
 	h := realHarness(t)
 	box := agenttest.NewBox(t)

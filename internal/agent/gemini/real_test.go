@@ -101,8 +101,8 @@ func TestHeavyRealInAHostileCheckout(t *testing.T) {
 	}
 }
 
-// TestHeavyRealIsDenied: denied calls are refused even if everything else is allowed.
-func TestHeavyRealIsDenied(t *testing.T) {
+// TestHeavyRealRefusesDeniedCalls: denied calls are refused even if everything else is allowed.
+func TestHeavyRealRefusesDeniedCalls(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
 	h := realHarness(t)

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCutJSONIsCompleted: complete values stay, a truncated string keeps its beginning, and the path leads to the place
+// TestComplete: complete values stay, a truncated string keeps its beginning, and the path leads to the place
 // of the cut.
-func TestCutJSONIsCompleted(t *testing.T) {
+func TestComplete(t *testing.T) {
 	t.Parallel()
 	for cut, want := range map[string]struct {
 		whole string
@@ -56,8 +56,8 @@ func TestCutJSONIsCompleted(t *testing.T) {
 	}
 }
 
-// FuzzCutJSON: an object that is truncated anywhere is completed without changing its values.
-func FuzzCutJSON(f *testing.F) {
+// FuzzComplete: an object that is truncated anywhere is completed without changing its values.
+func FuzzComplete(f *testing.F) {
 	f.Add(`{"type":"item.completed","item":{"id":"1","n":-1.5e3,"ok":null,"list":[[],{}],"text":"a\u00e4\"\\b"}}`, 30)
 	f.Fuzz(func(t *testing.T, s string, n int) {
 		var whole map[string]any

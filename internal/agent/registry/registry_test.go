@@ -88,7 +88,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-func TestRoutesThatCannotBe(t *testing.T) {
+func TestInvalidRoutesAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*registry.Config)

@@ -21,8 +21,8 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// FuzzParse: whatever stands in a comment, its orders are of the table and within its bounds, each is
-// read again as it is printed, and the same comment as a quote, as code or hidden orders nothing.
+// FuzzParse: for any comment, the orders are valid and within the limits, each is parsed again from its formatted form, and
+// the same comment as a quote, as code or hidden contains no commands.
 func FuzzParse(f *testing.F) {
 	for _, wrap := range wrappers() {
 		f.Add(fmt.Sprintf(wrap, "@errand approve"), false)
@@ -46,13 +46,13 @@ func FuzzParse(f *testing.F) {
 		checkSeen(t, body)
 		for how, hidden := range disguises(body) {
 			if q := Parse(hidden, "errand", onPR); q.Mention || len(q.Orders) > 0 || q.Base != "" {
-				t.Errorf("%s it orders %+v, base %q:\n%s", how, q.Orders, q.Base, hidden)
+				t.Errorf("%s: it contains the commands %+v, base %q:\n%s", how, q.Orders, q.Base, hidden)
 			}
 		}
 	})
 }
 
-// disguises are the ways in which a text can stand in a comment without being said.
+// disguises returns a text in all forms in which it is not plain text of a comment.
 func disguises(body string) map[string]string {
 	body = markdown.Normalize(body)
 	if len(body) > 2000 {
@@ -107,8 +107,8 @@ func inlineOnly(body string) string {
 	return strings.ReplaceAll(b.String(), "base", "b")
 }
 
-// checkSeen renders a comment as a page and looks for each of its commands: it has to begin a line of a
-// paragraph or an underlined heading that stands in no other element.
+// checkSeen renders a comment as HTML and checks that each of its commands begins a line of a paragraph or an underlined
+// heading outside of other elements.
 func checkSeen(t *testing.T, body string) {
 	t.Helper()
 	body = markdown.Normalize(body)
@@ -119,7 +119,7 @@ func checkSeen(t *testing.T, body string) {
 			continue
 		}
 		if marked := body[:at] + canary + body[at+len(name):]; !shownPlainly(t, marked, canary) {
-			t.Errorf("a command at %d is not seen as one in\n%q", at, body)
+			t.Errorf("the command at %d is not visible as plain text in\n%q", at, body)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func shownPlainly(t *testing.T, source, word string) bool {
 	return found
 }
 
-// checkOrder holds an order against the table's bounds.
+// checkOrder checks an order against the limits of the table.
 func checkOrder(t *testing.T, o state.Order, onPR bool) {
 	t.Helper()
 	if o.Verb == state.VerbMessage || o.Verb == state.VerbUnknown || o.Verb == state.VerbHelp {
@@ -182,14 +182,14 @@ func checkOrder(t *testing.T, o state.Order, onPR bool) {
 		t.Errorf("order %+v", o)
 	}
 	if o.Verb != state.VerbApprove && (o.Hash != "" || o.Choice != 0 || o.With != "") || o.Verb != state.VerbRetry && (o.Fresh || o.Turns != 0) {
-		t.Errorf("order %+v has what is another's", o)
+		t.Errorf("order %+v has arguments of another command", o)
 	}
 }
 
 // delimiterRow matches a text whose second line makes the first one the head of a table.
 var delimiterRow = regexp.MustCompile(`^[^\n]*\n[ \t|:-]+(?:\n|$)`)
 
-// checkPrinted reads an order again as it is printed.
+// checkPrinted parses the formatted form of an order.
 func checkPrinted(t *testing.T, o state.Order, onPR bool) {
 	t.Helper()
 	if strings.Contains(o.Text+o.With, "@") || strings.ContainsAny(o.Text+o.With, "\u00a0\u2003\u2028\u0085") {
@@ -200,11 +200,11 @@ func checkPrinted(t *testing.T, o state.Order, onPR bool) {
 	}
 	again := Parse("@errand "+Format(o), "errand", onPR)
 	if len(again.Orders) != 1 || !cmp.Equal(again.Orders[0], o) {
-		t.Errorf("order %+v prints as %q, which is read as %+v", o, Format(o), again.Orders)
+		t.Errorf("order %+v is formatted as %q, which is parsed as %+v", o, Format(o), again.Orders)
 	}
 }
 
-// FuzzFormat goes the other way: any order that the grammar can say is printed so that it is read.
+// FuzzFormat: every order that the syntax allows is parsed again from its formatted form.
 func FuzzFormat(f *testing.F) {
 	for i := range Table() {
 		f.Add(uint8(i), uint32(0xa1b2c3d), uint8(3), int64(1_500_000), "keep the flag", "ABC-1", true)
@@ -238,7 +238,7 @@ func FuzzFormat(f *testing.F) {
 	})
 }
 
-// plainWords makes prose of a text: letters, digits and single spaces that begin no command.
+// plainWords reduces a text to letters, digits and single spaces.
 func plainWords(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == ' ' || unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -249,7 +249,7 @@ func plainWords(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// anArgument is the command with the argument, if it is one of its own kind.
+// anArgument returns an order with a valid form of the argument.
 func anArgument(c Entry, arg string) state.Order {
 	var b strings.Builder
 	for _, r := range arg {

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// TestCommandsBeyondTheLimitAreNamed: what a comment gives beyond the limit is not read as a command, and not lost silently.
-func TestCommandsBeyondTheLimitAreNamed(t *testing.T) {
+// TestCommandsBeyondTheLimitAreListed: commands beyond the limit are not executed, but listed.
+func TestCommandsBeyondTheLimitAreListed(t *testing.T) {
 	t.Parallel()
 	lines := func(n int, format string) string {
 		var b strings.Builder
@@ -50,11 +50,11 @@ func TestCommandsBeyondTheLimitAreNamed(t *testing.T) {
 			}
 			for _, words := range p.Left {
 				if len(words) > 70 || strings.Contains(words, "\n") {
-					t.Errorf("%q is named", words)
+					t.Errorf("%q is listed", words)
 				}
 			}
 			if c.orders > machine.MaxOrders {
-				t.Error("beyond the limit")
+				t.Error("commands beyond the limit are missing")
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// parsing is one comment and what it says.
+// parsing is a comment and its parsed form.
 type parsing struct {
 	body string
 	onPR bool
@@ -137,7 +137,7 @@ func TestParse(t *testing.T) {
 }
 
 // The bound is generous, for slow shared machines: a quadratic parser takes minutes here.
-func TestParseTakesBoundedTime(t *testing.T) {
+func TestParseTimeIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, unit := range map[string]string{
 		"quotes": ">", "brackets": "[", "ticks": "`a``b", "stars": "**a *", "lists": "- ", "HTML": "<a b='",
@@ -153,18 +153,18 @@ func TestParseTakesBoundedTime(t *testing.T) {
 			Parse(body, "errand", false)
 			Parse("@errand help\n\n"+body, "errand", false)
 			if took := time.Since(began); took > 60*time.Second {
-				t.Errorf("took %v", took)
+				t.Errorf("parsing took %v", took)
 			}
 		})
 	}
 }
 
-func TestEveryCommandIsReadAsItIsShown(t *testing.T) {
+func TestExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	for _, c := range Table() {
 		got := Parse("@errand "+c.Example, "errand", c.Where == OnPR)
 		if len(got.Orders) != 1 || got.Orders[0].Verb != c.Verb {
-			t.Errorf("example %q is read as %+v", c.Example, got.Orders)
+			t.Errorf("example %q is parsed as %+v", c.Example, got.Orders)
 		}
 		for _, word := range c.Words {
 			if word != asciiLower(word) || (!strings.HasPrefix(c.Usage, c.Words[0])) {

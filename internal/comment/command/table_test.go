@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestHelpAndTableNameEveryCommand(t *testing.T) {
+func TestHelpListsEveryCommand(t *testing.T) {
 	t.Parallel()
 	for _, c := range Table() {
 		if !strings.Contains(Help("errand"), c.Usage) || !strings.Contains(DocTable(), c.Usage) {

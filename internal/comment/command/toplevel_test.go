@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// wrappers are ways to show a paragraph, the %s, as something else than a paragraph of its writer's.
+// wrappers returns texts in which a paragraph, the %s, is not plain text of its author.
 func wrappers() map[string]string {
 	m := map[string]string{
 		"self-closed tag":       "<blockquote/>\n\n%s",
@@ -79,7 +79,7 @@ func wrappers() map[string]string {
 }
 
 // A command counts only where GitHub shows its line as a line of a paragraph that stands in nothing else.
-func TestOnlyPlainLinesCommand(t *testing.T) {
+func TestCommandsInMarkupAreIgnored(t *testing.T) {
 	t.Parallel()
 	// Here a base counts, though a command does not: the text is the writer's own.
 	shown := map[string]bool{"ordered list": true, "task": true, "emphasis": true, "strong": true}
@@ -90,7 +90,7 @@ func TestOnlyPlainLinesCommand(t *testing.T) {
 				body := fmt.Sprintf(wrap, command)
 				for _, body := range []string{body, strings.ReplaceAll(body, "\n", "\r\n"), "Hello.\n\n" + body + "\n\nBye."} {
 					if p := Parse(body, "errand", false); p.Mention || len(p.Orders) > 0 || p.Base != "" && !shown[name] {
-						t.Errorf("%q orders %+v, base %q", body, p.Orders, p.Base)
+						t.Errorf("%q contains the commands %+v, base %q", body, p.Orders, p.Base)
 					}
 				}
 			}
@@ -99,7 +99,7 @@ func TestOnlyPlainLinesCommand(t *testing.T) {
 }
 
 // Text around a command that hides nothing leaves it as it is.
-func TestPlainLinesCommandBesideMarkup(t *testing.T) {
+func TestCommandsNextToMarkupAreRead(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"after a closed element":      "<details><summary>Log</summary>\n\n```\nx\n```\n\n</details>\n\n@errand approve",
@@ -136,7 +136,7 @@ func TestPlainLinesCommandBesideMarkup(t *testing.T) {
 			for _, body := range []string{body, strings.ReplaceAll(body, "\n", "\r\n")} {
 				p := Parse(body, "errand", false)
 				if !p.Mention || !slices.ContainsFunc(p.Orders, func(o state.Order) bool { return o.Verb == state.VerbApprove }) {
-					t.Errorf("%q orders %+v", body, p.Orders)
+					t.Errorf("%q contains the commands %+v", body, p.Orders)
 				}
 			}
 		})

@@ -68,7 +68,7 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-func TestDangersAreSeen(t *testing.T) {
+func TestDanger(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]string{
 		"fence": "```\nx", "HTML": "<b>x</b>", "comment": "x\n\n<!-- y", "box": "- [ ] x", "person": "hi @bob",
@@ -78,15 +78,15 @@ func TestDangersAreSeen(t *testing.T) {
 		"closing, address": "closes https://github.com/a/b/issues/1", "closing, short": "Resolved\n: gh-1",
 	} {
 		if Danger(s) == "" {
-			t.Errorf("%s: %q passes", name, s)
+			t.Errorf("%s: Danger(%q) is empty", name, s)
 		}
 	}
 	if why := Danger("a `@bob` x@y.z\n\n```\n<b> @bob\n```"); why != "" {
-		t.Errorf("harmless text is refused: %s", why)
+		t.Errorf("Danger of safe text is %q", why)
 	}
 }
 
-func TestEmbedTakesBoundedTime(t *testing.T) {
+func TestEmbedTimeIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, unit := range map[string]string{"ticks": "`a``b", "brackets": "[", "links": "[a](", "closing": "fixes a/", "quotes": "> ", "at": "@a", "refs": "fixes https://a", "stars": "*a _b"} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestEmbedTakesBoundedTime(t *testing.T) {
 			began := time.Now()
 			Embed(strings.Repeat(unit, 60_000/len(unit)))
 			if took := time.Since(began); took > 60*time.Second {
-				t.Errorf("took %v", took)
+				t.Errorf("parsing took %v", took)
 			}
 		})
 	}
