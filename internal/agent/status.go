@@ -34,9 +34,10 @@ const (
 // Statuses returns every status, in the order above.
 func Statuses() []Status {
 	return []Status{
-		StatusOK, StatusMaxTurns, StatusBudget, StatusRateLimited, StatusOverloaded, StatusNetwork, StatusAuth, StatusBilling,
-		StatusContextOverflow, StatusAnswerCut, StatusLooped, StatusRefused, StatusNoSession, StatusNoStructuredOutput, StatusNoOp, StatusInterrupted,
-		StatusHookStopped, StatusDuration, StatusStalled, StatusLost, StatusSetupFailed, StatusStartFailed, StatusInvalid, StatusCrashed,
+		StatusOK, StatusMaxTurns, StatusBudget, StatusRateLimited, StatusOverloaded, StatusNetwork, StatusAuth,
+		StatusBilling, StatusContextOverflow, StatusAnswerCut, StatusLooped, StatusRefused, StatusNoSession,
+		StatusNoStructuredOutput, StatusNoOp, StatusInterrupted, StatusHookStopped, StatusDuration, StatusStalled,
+		StatusLost, StatusSetupFailed, StatusStartFailed, StatusInvalid, StatusCrashed,
 	}
 }
 
@@ -55,7 +56,8 @@ func (s Status) Class() Class {
 	switch s {
 	case StatusOK:
 		return ClassSuccess
-	case StatusRateLimited, StatusOverloaded, StatusNetwork, StatusInterrupted, StatusLost, StatusCrashed, StatusStalled, StatusNoSession, StatusContextOverflow:
+	case StatusRateLimited, StatusOverloaded, StatusNetwork, StatusInterrupted, StatusLost, StatusCrashed, StatusStalled, StatusNoSession,
+		StatusContextOverflow:
 		return ClassRetryable
 	}
 	return ClassFatal

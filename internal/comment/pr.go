@@ -158,7 +158,8 @@ func (w prWriter) changes() string {
 	if strings.TrimSpace(w.in.Summary) == "" {
 		return markdown.Paragraphs("See the commits, one step of the plan each.", decisions(w.t), markdown.BulletList(w.in.Notes, 10))
 	}
-	return markdown.Paragraphs(markdown.EmbedFolded("What changed, in full", w.in.Summary, 4000, w.budget, w.v.log(w.t, "the log")), decisions(w.t), markdown.BulletList(w.in.Notes, 10))
+	summary := markdown.EmbedFolded("What changed, in full", w.in.Summary, 4000, w.budget, w.v.log(w.t, "the log"))
+	return markdown.Paragraphs(summary, decisions(w.t), markdown.BulletList(w.in.Notes, 10))
 }
 
 // checks returns a table of the repository's commands.

@@ -57,7 +57,8 @@ func vmTotals(t *state.Task, v View) string {
 		if vm.Why == "" { // the current one, which is deleted with its task
 			why = "the task is over; it is deleted now"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", markdown.Cell(markdown.Line(vm.Kind, 30)), v.clock(vm.CreatedAt), words.Span(vm.Hours(v.Now)), words.Cash(vm.Cost(v.Now), vm.Currency), markdown.Cell(markdown.Line(why, 80)))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", markdown.Cell(markdown.Line(vm.Kind, 30)), v.clock(vm.CreatedAt),
+			words.Span(vm.Hours(v.Now)), words.Cash(vm.Cost(v.Now), vm.Currency), markdown.Cell(markdown.Line(why, 80)))
 	}
 	if more := rows - maxVMRows; more > 0 {
 		fmt.Fprintf(&b, "| *%s more* | | | | |\n", words.Many(more, "VM"))

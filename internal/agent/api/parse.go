@@ -30,21 +30,21 @@ func (p *parser) Line(line []byte) []runlog.Event {
 	if json.Unmarshal(line, &l) != nil {
 		return nil
 	}
-	e := runlog.Event{Text: cli.Truncate(l.Text, cli.MaxEventText), IsError: l.IsError}
+	e := runlog.Event{Text: cli.EventText(l.Text), IsError: l.IsError}
 	switch l.Type {
 	case wire.TypeStarted:
 		p.session = cli.Truncate(l.Session, 100)
-		e = runlog.Event{Kind: runlog.KindStarted, Session: p.session, Model: cli.Truncate(l.Model, cli.MaxEventText)}
+		e = runlog.Event{Kind: runlog.KindStarted, Session: p.session, Model: cli.EventText(l.Model)}
 	case wire.TypeText:
-		e = runlog.Event{Kind: runlog.KindText, Text: cli.Truncate(l.Text, cli.MaxOwnText)}
+		e = runlog.Event{Kind: runlog.KindText, Text: cli.OwnText(l.Text)}
 	case wire.TypeThinking:
 		e.Kind = runlog.KindThinking
 	case wire.TypeToolUse:
 		e = runlog.Event{
-			Kind: runlog.KindToolUse, ToolID: cli.Truncate(l.ID, cli.MaxEventText), ToolName: cli.Truncate(l.Name, cli.MaxEventText), Input: cli.Truncate(string(l.Input), cli.MaxEventText),
+			Kind: runlog.KindToolUse, ToolID: cli.EventText(l.ID), ToolName: cli.EventText(l.Name), Input: cli.EventText(string(l.Input)),
 		}
 	case wire.TypeToolResult:
-		e.Kind, e.ToolID = runlog.KindToolResult, cli.Truncate(l.ID, cli.MaxEventText)
+		e.Kind, e.ToolID = runlog.KindToolResult, cli.EventText(l.ID)
 	case wire.TypeRetry:
 		e.Kind, e.IsError = runlog.KindRetry, true
 		e.Delay = time.Duration(cli.Clamp(float64(l.DelayMS), 0, 3.6e6)) * time.Millisecond
@@ -83,9 +83,7 @@ func (p *parser) Cut(line []byte, _ int) []runlog.Event {
 // count adds the tokens of one answer, clamped to plausible values.
 func (p *parser) count(u wire.Usage) {
 	p.turns++
-	p.usage = p.usage.Add(runlog.Usage{
-		Input: cli.Tokens(float64(u.Input)), Output: cli.Tokens(float64(u.Output)), CacheRead: cli.Tokens(float64(u.CacheRead)), CacheWrite: cli.Tokens(float64(u.CacheWrite)),
-	})
+	p.usage = p.usage.Add(cli.Usage(float64(u.Input), float64(u.Output), float64(u.CacheRead), float64(u.CacheWrite)))
 }
 
 func (p *parser) result(r *wire.Result) []runlog.Event {
@@ -97,7 +95,7 @@ func (p *parser) result(r *wire.Result) []runlog.Event {
 	return []runlog.Event{
 		{Kind: runlog.KindUsage, Usage: &usage},
 		{
-			Kind: runlog.KindResult, Text: cli.Truncate(cmp.Or(r.Text, r.Message), cli.MaxOwnText), Session: cli.Truncate(r.Session, 100),
+			Kind: runlog.KindResult, Text: cli.OwnText(cmp.Or(r.Text, r.Message)), Session: cli.Truncate(r.Session, 100),
 			IsError: r.Cause != wire.CauseOK,
 		},
 	}
@@ -159,9 +157,20 @@ func (p *parser) judge(e agent.Ended, r agent.Result) cli.Verdict {
 // statuses returns the statuses that the agent may report. It omits those that only errand or the runner can know.
 func statuses() map[string]agent.Status {
 	return map[string]agent.Status{
-		wire.CauseOK: agent.StatusOK, wire.CauseMaxTurns: agent.StatusMaxTurns, wire.CauseRateLimited: agent.StatusRateLimited, wire.CauseOverloaded: agent.StatusOverloaded,
-		wire.CauseNetwork: agent.StatusNetwork, wire.CauseAuth: agent.StatusAuth, wire.CauseBilling: agent.StatusBilling, wire.CauseBudget: agent.StatusBudget,
-		wire.CauseContextOverflow: agent.StatusContextOverflow, wire.CauseRefused: agent.StatusRefused, wire.CauseNoSession: agent.StatusNoSession,
-		wire.CauseNoAnswer: agent.StatusNoStructuredOutput, wire.CauseInterrupted: agent.StatusInterrupted, wire.CauseInvalid: agent.StatusInvalid, wire.CauseCrashed: agent.StatusCrashed,
+		wire.CauseOK:              agent.StatusOK,
+		wire.CauseMaxTurns:        agent.StatusMaxTurns,
+		wire.CauseRateLimited:     agent.StatusRateLimited,
+		wire.CauseOverloaded:      agent.StatusOverloaded,
+		wire.CauseNetwork:         agent.StatusNetwork,
+		wire.CauseAuth:            agent.StatusAuth,
+		wire.CauseBilling:         agent.StatusBilling,
+		wire.CauseBudget:          agent.StatusBudget,
+		wire.CauseContextOverflow: agent.StatusContextOverflow,
+		wire.CauseRefused:         agent.StatusRefused,
+		wire.CauseNoSession:       agent.StatusNoSession,
+		wire.CauseNoAnswer:        agent.StatusNoStructuredOutput,
+		wire.CauseInterrupted:     agent.StatusInterrupted,
+		wire.CauseInvalid:         agent.StatusInvalid,
+		wire.CauseCrashed:         agent.StatusCrashed,
 	}
 }

@@ -50,16 +50,14 @@ type turnUse struct {
 }
 
 func (u turnUse) usage() runlog.Usage {
-	return runlog.Usage{Input: cli.Tokens(u.Input), Output: cli.Tokens(u.Output), CacheRead: cli.Tokens(u.CacheRead), CacheWrite: cli.Tokens(u.CacheWrite)}
+	return cli.Usage(u.Input, u.Output, u.CacheRead, u.CacheWrite)
 }
 
 // totalUsage adds up the usage of all models. Only this sum includes everything.
 func totalUsage(models map[string]modelUse) runlog.Usage {
 	var total runlog.Usage
 	for _, m := range models {
-		total = total.Add(runlog.Usage{
-			Input: cli.Tokens(m.Input), Output: cli.Tokens(m.Output), CacheRead: cli.Tokens(m.CacheRead), CacheWrite: cli.Tokens(m.CacheWrite),
-		})
+		total = total.Add(cli.Usage(m.Input, m.Output, m.CacheRead, m.CacheWrite))
 	}
 	return total
 }

@@ -106,7 +106,7 @@ func (p *parser) system(l message) []runlog.Event {
 	switch l.Subtype {
 	case "init":
 		p.session = l.SessionID
-		events := []runlog.Event{{Kind: runlog.KindStarted, Session: cli.Truncate(l.SessionID, cli.MaxEventText), Model: cli.Truncate(l.Model, cli.MaxEventText)}}
+		events := []runlog.Event{{Kind: runlog.KindStarted, Session: cli.EventText(l.SessionID), Model: cli.EventText(l.Model)}}
 		for _, s := range l.MCP {
 			if s.Status == "failed" {
 				events = append(events, cli.Notice("MCP server "+s.Name+" could not be reached"))
@@ -116,7 +116,7 @@ func (p *parser) system(l message) []runlog.Event {
 	case "api_retry":
 		kind := cli.JSONString(l.Error)
 		return []runlog.Event{{
-			Kind: runlog.KindRetry, Text: cli.Truncate(kind, cli.MaxEventText), IsError: true,
+			Kind: runlog.KindRetry, Text: cli.EventText(kind), IsError: true,
 			Delay: time.Duration(cli.Clamp(l.DelayMS, 0, 3.6e6) * float64(time.Millisecond)),
 		}}
 	case "model_fallback":
@@ -141,18 +141,18 @@ func (p *parser) assistant(l message) []runlog.Event {
 	for _, b := range cli.ContentBlocks(l.Message.Content) {
 		switch b.Type {
 		case "text":
-			ev := runlog.Event{Kind: runlog.KindText, Text: cli.Truncate(b.Text, cli.MaxOwnText)}
+			ev := runlog.Event{Kind: runlog.KindText, Text: cli.OwnText(b.Text)}
 			if failure != "" {
 				ev.Kind, ev.IsError = runlog.KindNotice, true
 			}
 			events = append(events, ev)
 		case "thinking":
-			events = append(events, runlog.Event{Kind: runlog.KindThinking, Text: cli.Truncate(b.Thinking, cli.MaxEventText)})
+			events = append(events, runlog.Event{Kind: runlog.KindThinking, Text: cli.EventText(b.Thinking)})
 		case "tool_use":
 			p.after = p.last != nil
 			events = append(events, runlog.Event{
-				Kind: runlog.KindToolUse, ToolID: cli.Truncate(b.ID, cli.MaxEventText), ToolName: cli.Truncate(b.Name, cli.MaxEventText),
-				Input: cli.Truncate(string(b.Input), cli.MaxEventText),
+				Kind: runlog.KindToolUse, ToolID: cli.EventText(b.ID), ToolName: cli.EventText(b.Name),
+				Input: cli.EventText(string(b.Input)),
 			})
 		}
 	}
@@ -166,8 +166,8 @@ func userEvents(l message) []runlog.Event {
 		switch {
 		case b.Type == "tool_result":
 			events = append(events, runlog.Event{
-				Kind: runlog.KindToolResult, ToolID: cli.Truncate(b.ToolUseID, cli.MaxEventText), IsError: b.IsError,
-				Text: cli.Truncate(cli.ContentText(b.Content), cli.MaxEventText),
+				Kind: runlog.KindToolResult, ToolID: cli.EventText(b.ToolUseID), IsError: b.IsError,
+				Text: cli.EventText(cli.ContentText(b.Content)),
 			})
 		case b.Type == "text" && l.IsSynthetic:
 			events = append(events, cli.Notice(b.Text))
@@ -207,6 +207,6 @@ func (p *parser) result(line []byte) []runlog.Event {
 	}
 	return []runlog.Event{
 		{Kind: runlog.KindUsage, Usage: &usage},
-		{Kind: runlog.KindResult, Text: cli.Truncate(r.text(), cli.MaxOwnText), Session: cli.Truncate(r.SessionID, cli.MaxEventText), IsError: r.IsError},
+		{Kind: runlog.KindResult, Text: cli.OwnText(r.text()), Session: cli.EventText(r.SessionID), IsError: r.IsError},
 	}
 }

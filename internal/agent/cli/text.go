@@ -49,14 +49,25 @@ func LastLine(s string) string {
 
 // Limits on the texts in an event, in bytes.
 const (
-	MaxEventText = 16 << 10
-	MaxOwnText   = 256 << 10
+	maxEventText = 16 << 10
+	maxOwnText   = 256 << 10
 )
 
 // Notice returns an event with a truncated text.
 func Notice(text string) runlog.Event {
-	return runlog.Event{Kind: runlog.KindNotice, Text: Truncate(text, MaxEventText)}
+	return runlog.Event{Kind: runlog.KindNotice, Text: Truncate(text, maxEventText)}
 }
 
 // MaxAnswer bounds the final answer in bytes; the runner keeps as much of a line.
 const MaxAnswer = 4 << 20
+
+// EventText truncates a text to the size of an event's texts.
+func EventText(s string) string { return Truncate(s, maxEventText) }
+
+// OwnText truncates a text of the agent to the size of its own words in an event.
+func OwnText(s string) string { return Truncate(s, maxOwnText) }
+
+// Usage returns untrusted token counts as a usage.
+func Usage(input, output, cacheRead, cacheWrite float64) runlog.Usage {
+	return runlog.Usage{Input: Tokens(input), Output: Tokens(output), CacheRead: Tokens(cacheRead), CacheWrite: Tokens(cacheWrite)}
+}

@@ -87,7 +87,7 @@ func (p *parser) Line(line []byte) []runlog.Event {
 	switch l.Type {
 	case "thread.started":
 		p.session = l.ThreadID
-		return []runlog.Event{{Kind: runlog.KindStarted, Session: cli.Truncate(l.ThreadID, cli.MaxEventText)}}
+		return []runlog.Event{{Kind: runlog.KindStarted, Session: cli.EventText(l.ThreadID)}}
 	case "item.started":
 		p.dropEarlierText(l.Item.Type)
 		return p.started(l.Item)
@@ -103,7 +103,7 @@ func (p *parser) Line(line []byte) []runlog.Event {
 	case "turn.failed":
 		said := cmp.Or(l.Error.Message, p.complaint, "the turn failed")
 		p.failure = &said
-		return []runlog.Event{{Kind: runlog.KindResult, Text: cli.Truncate(said, cli.MaxOwnText), Session: cli.Truncate(p.session, cli.MaxEventText), IsError: true}}
+		return []runlog.Event{{Kind: runlog.KindResult, Text: cli.OwnText(said), Session: cli.EventText(p.session), IsError: true}}
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (p *parser) started(it item) []runlog.Event {
 		p.open[it.ID] = true
 	}
 	return []runlog.Event{{
-		Kind: runlog.KindToolUse, ToolID: cli.Truncate(it.ID, cli.MaxEventText), ToolName: cli.Truncate(name, cli.MaxEventText), Input: cli.Truncate(input, cli.MaxEventText),
+		Kind: runlog.KindToolUse, ToolID: cli.EventText(it.ID), ToolName: cli.EventText(name), Input: cli.EventText(input),
 	}}
 }
 
@@ -189,10 +189,10 @@ func (p *parser) completed(it item) []runlog.Event {
 	case "agent_message":
 		p.spoke()
 		p.text, p.cut = it.Text, ""
-		return []runlog.Event{{Kind: runlog.KindText, Text: cli.Truncate(it.Text, cli.MaxOwnText)}}
+		return []runlog.Event{{Kind: runlog.KindText, Text: cli.OwnText(it.Text)}}
 	case "reasoning":
 		p.spoke()
-		return []runlog.Event{{Kind: runlog.KindThinking, Text: cli.Truncate(it.Text, cli.MaxEventText)}}
+		return []runlog.Event{{Kind: runlog.KindThinking, Text: cli.EventText(it.Text)}}
 	case "error":
 		return []runlog.Event{cli.Notice(it.Message)}
 	}
@@ -207,7 +207,7 @@ func (p *parser) completed(it item) []runlog.Event {
 	delete(p.open, it.ID)
 	p.answer = false
 	text, failed := it.outcome()
-	return append(events, runlog.Event{Kind: runlog.KindToolResult, ToolID: cli.Truncate(it.ID, cli.MaxEventText), IsError: failed, Text: cli.Truncate(text, cli.MaxEventText)})
+	return append(events, runlog.Event{Kind: runlog.KindToolResult, ToolID: cli.EventText(it.ID), IsError: failed, Text: cli.EventText(text)})
 }
 
 // outcome returns the result of a tool call.
@@ -236,9 +236,9 @@ func (it item) outcome() (text string, failed bool) {
 // problem reads an error that may be temporary.
 func (p *parser) problem(message string) []runlog.Event {
 	if strings.HasPrefix(message, "Reconnecting...") {
-		return []runlog.Event{{Kind: runlog.KindRetry, Text: cli.Truncate(message, cli.MaxEventText), IsError: true}}
+		return []runlog.Event{{Kind: runlog.KindRetry, Text: cli.EventText(message), IsError: true}}
 	}
-	p.complaint = cli.Truncate(message, cli.MaxEventText)
+	p.complaint = cli.EventText(message)
 	ev := cli.Notice(message)
 	ev.IsError = true
 	return []runlog.Event{ev}
@@ -249,6 +249,6 @@ func (p *parser) finished(u runlog.Usage) []runlog.Event {
 	p.done, p.failure, p.usage = true, nil, u
 	return []runlog.Event{
 		cli.Notice(fmt.Sprintf("the session has used %d tokens, %d from the cache, and made %d", u.Input+u.CacheRead+u.CacheWrite, u.CacheRead, u.Output)),
-		{Kind: runlog.KindResult, Text: cli.Truncate(p.text, cli.MaxOwnText), Session: cli.Truncate(p.session, cli.MaxEventText)},
+		{Kind: runlog.KindResult, Text: cli.OwnText(p.text), Session: cli.EventText(p.session)},
 	}
 }

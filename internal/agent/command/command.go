@@ -107,7 +107,7 @@ func (p *parser) Line(line []byte) []runlog.Event {
 	if strings.TrimSpace(text) != "" {
 		p.cut = false
 	}
-	return []runlog.Event{{Kind: runlog.KindText, Text: cli.Truncate(text, cli.MaxOwnText)}}
+	return []runlog.Event{{Kind: runlog.KindText, Text: cli.OwnText(text)}}
 }
 
 // Cut notes in the text how many bytes of a line are missing. An answer whose last line is incomplete does not count.

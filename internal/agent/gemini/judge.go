@@ -86,8 +86,9 @@ func (p *parser) failure(e agent.Ended) string {
 		return p.problem
 	}
 	for _, line := range strings.Split(e.Stderr, "\n") {
-		if _, message, ok := strings.Cut(line, "Error"); ok && !strings.HasPrefix(strings.TrimSpace(line), "at ") && strings.Trim(message, ": ") != "" {
-			return strings.TrimSpace(line)
+		line = strings.TrimSpace(line)
+		if _, message, ok := strings.Cut(line, "Error"); ok && !strings.HasPrefix(line, "at ") && strings.Trim(message, ": ") != "" {
+			return line
 		}
 	}
 	return cli.LastLine(e.Stderr)

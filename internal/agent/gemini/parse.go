@@ -82,7 +82,7 @@ func (p *parser) Line(line []byte) []runlog.Event {
 	switch l.Type {
 	case "init":
 		p.session = l.SessionID
-		return []runlog.Event{{Kind: runlog.KindStarted, Session: cli.Truncate(l.SessionID, cli.MaxEventText), Model: cli.Truncate(l.Model, cli.MaxEventText)}}
+		return []runlog.Event{{Kind: runlog.KindStarted, Session: cli.EventText(l.SessionID), Model: cli.EventText(l.Model)}}
 	case "message":
 		if l.Role != "assistant" || l.Content == "" {
 			return nil // the prompt again
@@ -97,7 +97,7 @@ func (p *parser) Line(line []byte) []runlog.Event {
 	case "tool_use":
 		p.turn()
 		events := append(p.tell(), runlog.Event{
-			Kind: runlog.KindToolUse, ToolID: cli.Truncate(l.ToolID, cli.MaxEventText), ToolName: cli.Truncate(l.ToolName, cli.MaxEventText), Input: cli.Truncate(string(l.Input), cli.MaxEventText),
+			Kind: runlog.KindToolUse, ToolID: cli.EventText(l.ToolID), ToolName: cli.EventText(l.ToolName), Input: cli.EventText(string(l.Input)),
 		})
 		p.answer, p.cut = "", "" // earlier text is not the answer
 		return events
@@ -105,15 +105,15 @@ func (p *parser) Line(line []byte) []runlog.Event {
 		p.inTurn = false
 		p.denied(&l)
 		return append(p.tell(), runlog.Event{
-			Kind: runlog.KindToolResult, ToolID: cli.Truncate(l.ToolID, cli.MaxEventText), IsError: l.Status == "error",
-			Text: cli.Truncate(cmp.Or(l.Output, l.Error.Message), cli.MaxEventText),
+			Kind: runlog.KindToolResult, ToolID: cli.EventText(l.ToolID), IsError: l.Status == "error",
+			Text: cli.EventText(cmp.Or(l.Output, l.Error.Message)),
 		})
 	case "error":
 		p.looped = p.looped || strings.HasPrefix(l.Message, "Loop detected")
 		ev := cli.Notice(l.Message)
 		ev.IsError = l.Severity == "error"
 		if ev.IsError {
-			p.problem = cli.Truncate(l.Message, cli.MaxEventText)
+			p.problem = cli.EventText(l.Message)
 		}
 		return append(p.tell(), ev)
 	case "result":
@@ -174,7 +174,7 @@ func (p *parser) tell() []runlog.Event {
 	}
 	p.answer = strings.ToValidUTF8(p.said.String(), "\uFFFD")
 	p.said.Reset()
-	return []runlog.Event{{Kind: runlog.KindText, Text: cli.Truncate(p.answer, cli.MaxOwnText)}}
+	return []runlog.Event{{Kind: runlog.KindText, Text: cli.OwnText(p.answer)}}
 }
 
 // result stores the newest result.
@@ -188,7 +188,7 @@ func (p *parser) result(line []byte) []runlog.Event {
 	return append(p.tell(),
 		runlog.Event{Kind: runlog.KindUsage, Usage: &usage},
 		runlog.Event{
-			Kind: runlog.KindResult, Text: cli.Truncate(cmp.Or(r.Error.Message, p.answer), cli.MaxOwnText), Session: cli.Truncate(p.session, cli.MaxEventText),
+			Kind: runlog.KindResult, Text: cli.OwnText(cmp.Or(r.Error.Message, p.answer)), Session: cli.EventText(p.session),
 			IsError: r.Status != "success",
 		})
 }
