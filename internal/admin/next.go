@@ -16,48 +16,48 @@ func next(t *state.Task) string {
 }
 
 func nextStep(t *state.Task) string {
-	if w := t.Waiting; w != nil && !t.Ended() {
-		return "Waits for " + words.Wait(w.Kind) + "."
-	}
-	switch t.Phase {
-	case state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPlanApproval, state.PhaseAwaitingPublishApproval:
-		return nextApproval(t)
-	case state.PhaseAwaitingAnswer:
-		return "Somebody with write access has to answer a question."
-	case state.PhasePROpen:
-		if t.PR != nil && t.PR.Ready {
-			return "The pull request is approved; somebody has to merge it."
+	switch t.Awaited() {
+	case state.AwaitedCondition:
+		return "Waits for " + words.Wait(t.Waiting.Kind) + "."
+	case state.AwaitedPosting:
+		return "It is about to be posted."
+	case state.AwaitedRevision:
+		if t.NewestPlan().Publish != nil {
+			return "The posted changes can no longer be approved; somebody has to write `retry`."
 		}
+		return "The plan can no longer be approved; somebody has to ask for a new revision."
+	case state.AwaitedApproval:
+		return nextApproval(t.NewestPlan())
+	case state.AwaitedComment, state.AwaitedRestart, state.AwaitedAnswer:
+		return "Somebody with write access has to answer a question."
+	case state.AwaitedMerge:
+		return "The pull request is approved; somebody has to merge it."
+	case state.AwaitedReview:
 		return "Somebody has to review the pull request."
-	case state.PhaseInterrupted:
+	case state.AwaitedResumption:
 		return "Continues automatically later."
-	case state.PhaseFailed:
+	case state.AwaitedRetry:
 		return "Somebody has to write `retry`."
-	case state.PhaseDone, state.PhaseCancelled:
+	case state.AwaitedEnd:
 		return "Over."
 	}
-	if r := t.Run; r != nil && r.State == state.RunStopping {
+	return nextWork(t)
+}
+
+// nextWork describes what errand or the agent does now.
+func nextWork(t *state.Task) string {
+	switch r := t.Run; {
+	case r != nil && r.State == state.RunStopping:
 		return "The run is being stopped and its work saved."
-	}
-	if t.Run != nil && t.Run.State == state.RunActive {
+	case r != nil && r.State == state.RunActive:
 		return "The agent is at work."
-	}
-	if t.Step != "" {
+	case t.Step != "":
 		return "Now: " + words.Step(t.Step) + "."
 	}
 	return "Continues automatically."
 }
 
-func nextApproval(t *state.Task) string {
-	p := t.NewestPlan()
-	switch {
-	case p == nil || !p.Posted():
-		return "It is about to be posted."
-	case p.Stale != "" && p.Publish != nil:
-		return "The posted changes can no longer be approved; somebody has to write `retry`."
-	case p.Stale != "":
-		return "The plan can no longer be approved; somebody has to ask for a new revision."
-	}
+func nextApproval(p *state.Plan) string {
 	if p.Publish != nil {
 		return fmt.Sprintf("Revision %d of the changes waits for a 👍 from somebody with write access before it is published.", p.Revision)
 	}

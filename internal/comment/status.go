@@ -51,63 +51,56 @@ func headline(t *state.Task) string {
 
 // awaited returns the action that the task is waiting for, and by whom.
 func awaited(t *state.Task, v View) string {
-	if w := t.Waiting; w != nil && !t.Ended() {
-		s := "**Waiting for:** " + v.hint(w.Detail)
-		if !w.Until.IsZero() {
-			s += " Next attempt: " + v.clock(w.Until) + "."
-		}
-		if w.Hint != "" {
-			s += " " + v.hint(w.Hint)
-		}
-		if t.Phase == state.PhaseInterrupted && w.Kind == state.WaitLimit {
-			s += " To retry immediately, write " + v.say("retry") + "."
-		}
-		return s
-	}
-	switch t.Phase {
-	case state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPlanApproval, state.PhaseAwaitingPublishApproval:
-		return awaitedApproval(t)
-	case state.PhaseAwaitingAnswer:
-		return awaitedAnswer(t, v)
-	case state.PhasePROpen:
-		if t.PR != nil && t.PR.Ready {
-			return "**Waiting for:** a merge; the pull request is approved and ready."
-		}
-		return "**Waiting for:** a review or a merge of the pull request by a person with write access."
-	case state.PhaseInterrupted:
+	const waiting, who = "**Waiting for:** ", "a person with write access"
+	switch t.Awaited() {
+	case state.AwaitedCondition:
+		return waiting + awaitedCondition(t, v)
+	case state.AwaitedPosting:
+		return "Nothing for you to do yet: " + words.ApprovalSubject(t.Phase) + " about to be posted."
+	case state.AwaitedRevision:
+		return waiting + "a request for a new revision by " + who + "; the current one can no longer be approved."
+	case state.AwaitedApproval:
+		p := t.NewestPlan()
+		revision := markdown.Link(fmt.Sprintf("revision %d", p.Revision), p.CommentURL)
+		return waiting + fmt.Sprintf("a 👍 on %s (%s), by %s, or a comment that requests a change.", revision, markdown.ShortHash(p.Hash), who)
+	case state.AwaitedComment:
+		return waiting + "a comment by " + who + "."
+	case state.AwaitedRestart:
+		return waiting + v.say("retry") + ", or a comment that says how to continue."
+	case state.AwaitedAnswer:
+		return waiting + "an answer to " + markdown.Link("the question", commentURL(t, t.Question.Comment)) + ", by " + who + "."
+	case state.AwaitedMerge:
+		return waiting + "a merge; the pull request is approved and ready."
+	case state.AwaitedReview:
+		return waiting + "a review or a merge of the pull request by " + who + "."
+	case state.AwaitedResumption:
 		return "Nothing for you to do: the task continues automatically. " + v.say("retry") + " continues it immediately."
-	case state.PhaseFailed:
+	case state.AwaitedRetry:
+		act := v.say("retry")
 		if t.End != nil && (t.End.Class == state.ClassBudget || command.IsIn(t.End.Hint, "retry")) {
-			return "**Waiting for:** a command by a person with write access. " + endText(t, v)
+			act = "a command"
 		}
-		return "**Waiting for:** " + v.say("retry") + " by a person with write access. " + endText(t, v)
-	case state.PhaseDone, state.PhaseCancelled:
+		return waiting + act + " by " + who + ". " + endText(t, v)
+	case state.AwaitedEnd:
 		return strings.TrimSpace("The task has ended. " + endText(t, v))
 	}
 	return "Nothing for you to do right now. Comments are picked up at any time."
 }
 
-func awaitedApproval(t *state.Task) string {
-	p := t.NewestPlan()
-	switch {
-	case p == nil || !p.Posted():
-		return "Nothing for you to do yet: " + words.ApprovalSubject(t.Phase) + " about to be posted."
-	case p.Stale != "":
-		return "**Waiting for:** a request for a new revision by a person with write access; the current one can no longer be approved."
+// awaitedCondition describes the condition that a task waits for.
+func awaitedCondition(t *state.Task, v View) string {
+	w := t.Waiting
+	s := v.hint(w.Detail)
+	if !w.Until.IsZero() {
+		s += " Next attempt: " + v.clock(w.Until) + "."
 	}
-	return fmt.Sprintf("**Waiting for:** a 👍 on %s (%s), by a person with write access, or a comment that requests a change.",
-		markdown.Link(fmt.Sprintf("revision %d", p.Revision), p.CommentURL), markdown.ShortHash(p.Hash))
-}
-
-func awaitedAnswer(t *state.Task, v View) string {
-	if t.Question == nil {
-		return "**Waiting for:** a comment by a person with write access."
+	if w.Hint != "" {
+		s += " " + v.hint(w.Hint)
 	}
-	if t.Question.Kind == state.AskStopped {
-		return "**Waiting for:** " + v.say("retry") + ", or a comment that says how to continue."
+	if t.Phase == state.PhaseInterrupted && w.Kind == state.WaitLimit {
+		s += " To retry immediately, write " + v.say("retry") + "."
 	}
-	where := markdown.Link("the question", commentURL(t, t.Question.Comment))
-	return "**Waiting for:** an answer to " + where + ", by a person with write access."
+	return s
 }
 
 func endText(t *state.Task, v View) string {

@@ -1,0 +1,77 @@
+package state
+
+// Awaited is what has to happen next for a task to go on. It is never stored.
+type Awaited int
+
+// Values of Awaited. All but the first four and AwaitedEnd require a person with write access.
+const (
+	// AwaitedCondition is the end of Task.Waiting, such as a limit.
+	AwaitedCondition Awaited = iota
+	// AwaitedRun is work of errand or of the agent.
+	AwaitedRun
+	// AwaitedResumption is an interrupted task that continues automatically.
+	AwaitedResumption
+	// AwaitedPosting is the comment with the newest plan or changes, which is about to be posted.
+	AwaitedPosting
+	// AwaitedApproval is an approval of the newest plan or changes, and AwaitedRevision a request for others because
+	// they can no longer be approved.
+	AwaitedApproval
+	AwaitedRevision
+	// AwaitedAnswer is an answer to Task.Question, AwaitedRestart a decision how a stopped task continues, and
+	// AwaitedComment any comment.
+	AwaitedAnswer
+	AwaitedRestart
+	AwaitedComment
+	// AwaitedReview is a review of the pull request, and AwaitedMerge its merge.
+	AwaitedReview
+	AwaitedMerge
+	// AwaitedRetry is a command after a failure.
+	AwaitedRetry
+	// AwaitedEnd is nothing: the task has ended.
+	AwaitedEnd
+)
+
+// Awaited returns what has to happen next. Comments and pages both describe its result.
+func (t *Task) Awaited() Awaited {
+	if t.Waiting != nil && !t.Ended() {
+		return AwaitedCondition
+	}
+	switch t.Phase {
+	case PhaseAwaitingPreliminaryApproval, PhaseAwaitingPlanApproval, PhaseAwaitingPublishApproval:
+		return t.awaitedApproval()
+	case PhaseAwaitingAnswer:
+		return t.awaitedAnswer()
+	case PhasePROpen:
+		if t.PR != nil && t.PR.Ready {
+			return AwaitedMerge
+		}
+		return AwaitedReview
+	case PhaseInterrupted:
+		return AwaitedResumption
+	case PhaseFailed:
+		return AwaitedRetry
+	case PhaseDone, PhaseCancelled:
+		return AwaitedEnd
+	}
+	return AwaitedRun
+}
+
+func (t *Task) awaitedApproval() Awaited {
+	switch p := t.NewestPlan(); {
+	case p == nil || !p.Posted():
+		return AwaitedPosting
+	case p.Stale != "":
+		return AwaitedRevision
+	}
+	return AwaitedApproval
+}
+
+func (t *Task) awaitedAnswer() Awaited {
+	switch {
+	case t.Question == nil:
+		return AwaitedComment
+	case t.Question.Kind == AskStopped:
+		return AwaitedRestart
+	}
+	return AwaitedAnswer
+}
