@@ -8,9 +8,9 @@ import (
 	"github.com/errand-bot/errand/handlers"
 )
 
-// TestTwoAccountsOfOurs: the assignment of the machine user starts a task, and that of the App's own account, known by its id;
-// that of a third account does not, whatever it is called.
-func TestTwoAccountsOfOurs(t *testing.T) {
+// Assigning the machine user or the App's own account, which is identified by its ID, starts a task; assigning a third
+// account does not, whatever its login.
+func TestMachineUserAndAppAccountAreAssignees(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot := w.App().BotID
@@ -21,11 +21,11 @@ func TestTwoAccountsOfOurs(t *testing.T) {
 		want       bool
 	}{
 		"the machine user":                        {"errand-bot", 71, "Errand-Bot", true},
-		"the App's account beside it":             {"errand-bot", bot, "errand[bot]", true},
+		"the App's account besides it":            {"errand-bot", bot, "errand[bot]", true},
 		"the App's account alone":                 {"", bot, "errand[bot]", true},
 		"another App's account":                   {"errand-bot", bot + 1, "errand[bot]", false},
 		"a person":                                {"errand-bot", 72, "ada", false},
-		"a login that begins alike":               {"errand-bot", 73, "errand-bot-2", false},
+		"a login with the same prefix":            {"errand-bot", 73, "errand-bot-2", false},
 		"a machine user where none is configured": {"", 71, "errand-bot", false},
 		"an account without a login":              {"", 74, "", false},
 	} {
@@ -40,7 +40,7 @@ func TestTwoAccountsOfOurs(t *testing.T) {
 			check(t, err)
 			events, why, err := m.Map(t.Context(), "issues", fmt.Sprintf("%s-%d-%s", action, c.id, c.configured), payload)
 			if got := len(events) == 1; err != nil || got != c.want {
-				t.Errorf("%s %s: %d events (%s), error %v", action, name, len(events), why, err)
+				t.Errorf("%s %s: got %d events (%s), error %v", action, name, len(events), why, err)
 			}
 		}
 	}

@@ -8,47 +8,47 @@ import (
 	"sync"
 )
 
-// chunkSize is the unit in which memory for bodies is taken. Most webhooks fit into one.
+// chunkSize is the unit of allocation for request bodies. Most webhooks fit into one chunk.
 const chunkSize = 32 << 10
 
-// errNoMemory says that a body was given up for the sake of smaller ones.
+// errNoMemory is the error for a body that was abandoned in favor of smaller ones.
 var errNoMemory = errors.New("too many large webhooks arrive at once; errand asks GitHub for it later")
 
-// bodies is the memory for bodies that are being read: chunks, of which there are max, and one more for each body, whose
-// number the server's bound on connections limits. They are kept for the next body, so that a flood leaves the garbage
-// collector nothing to do.
+// bodies manages the memory for request bodies: at most max chunks, plus one for each body. The server's limit on
+// connections limits the number of bodies. Chunks are reused for later bodies, so that a flood of requests creates no
+// work for the garbage collector.
 //
-// Memory is taken for what has arrived, not for what was announced. Every body has its first chunk, which is enough for most.
-// When there is none left for the next one, the body that holds the most is given up.
+// Memory is allocated for bytes that have arrived, not for an announced length. Every body gets its first chunk, which
+// is enough for most. If no other chunk is left, the body with the most chunks is abandoned.
 type bodies struct {
 	max int
 
 	mu     sync.Mutex
 	made   int
 	free   [][]byte
-	unread map[*body]struct{} // those that are being read
+	unread map[*body]struct{} // bodies that are being read
 }
 
 func newBodies(bytes int) *bodies {
 	return &bodies{max: bytes / chunkSize, unread: map[*body]struct{}{}}
 }
 
-// body is one body. All but interrupt is under the lock of bodies.
+// body is one request body. Its fields except interrupt are protected by the lock of bodies.
 type body struct {
 	of        *bodies
-	interrupt func() // ends a read that blocks
+	interrupt func() // makes a blocked read return
 	full      [][]byte
-	last      []byte // what is read of a chunk that is not full
+	last      []byte // the bytes in a partly filled chunk
 	givenUp   bool
 }
 
-// begin returns an empty body, for readAll and then release. interrupt is called, while readAll reads, if its
-// memory is needed for others: it has to make a read fail that blocks.
+// begin returns an empty body; call readAll, then release. If the body is abandoned during readAll, interrupt is called
+// and must make a blocked read fail.
 func (b *bodies) begin(interrupt func()) *body {
 	return &body{of: b, interrupt: interrupt}
 }
 
-// readAll reads everything into memory. It returns errNoMemory if that was needed for others.
+// readAll reads r to its end. It returns errNoMemory if the body was abandoned.
 func (d *body) readAll(r io.Reader) error {
 	b := d.of
 	b.mu.Lock()
@@ -58,13 +58,13 @@ func (d *body) readAll(r io.Reader) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.unread, d)
-	if d.givenUp { // perhaps after its last byte
+	if d.givenUp { // possibly after its last byte
 		return errNoMemory
 	}
 	return err
 }
 
-// readChunks reads everything into chunks.
+// readChunks reads r into chunks.
 func (d *body) readChunks(r io.Reader) error {
 	b := d.of
 	for {
@@ -90,7 +90,7 @@ func (d *body) readChunks(r io.Reader) error {
 	}
 }
 
-// take returns a chunk for a body, at the expense of the body that holds the most where there is no other.
+// take returns a chunk for a body. If no chunk is available it abandons the body with the most chunks.
 func (b *bodies) take(d *body) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -118,14 +118,14 @@ func (b *bodies) take(d *body) ([]byte, error) {
 	return nil, errNoMemory
 }
 
-// giveUp frees the chunks of a body but for the one that is being read into, which its reader frees.
+// giveUp abandons a body and frees its chunks, except the one being read into, which its reader frees.
 func (b *bodies) giveUp(d *body) {
 	d.givenUp = true
 	b.free, d.full = append(b.free, d.full...), nil
 	d.interrupt()
 }
 
-// add adds the n bytes that were read into a chunk.
+// add appends a chunk that contains n bytes.
 func (d *body) add(chunk []byte, n int) error {
 	b := d.of
 	b.mu.Lock()
@@ -142,7 +142,7 @@ func (d *body) add(chunk []byte, n int) error {
 	return nil
 }
 
-// bytes returns what readAll has read. It is valid until release: most bodies are not copied.
+// bytes returns the bytes that readAll read, valid until release. Most bodies are not copied.
 func (d *body) bytes() []byte {
 	if len(d.full) == 0 {
 		return d.last
@@ -150,7 +150,7 @@ func (d *body) bytes() []byte {
 	return bytes.Join(append(slices.Clone(d.full), d.last), nil)
 }
 
-// release gives the memory back.
+// release returns the body's chunks for reuse.
 func (d *body) release() {
 	b := d.of
 	b.mu.Lock()

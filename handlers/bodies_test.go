@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// source is a body that arrives as far as the test lets it.
+// source is a body that arrives only as the test sends it.
 type source struct {
 	*io.PipeReader
 	w *io.PipeWriter
@@ -26,7 +26,7 @@ func newSource() source {
 	return source{r, w}
 }
 
-// send sends so many chunks and a byte of another, which have been read when it returns.
+// send sends the given number of chunks and one byte of another. When it returns they have been read.
 func (s source) send(t *testing.T, chunks int) {
 	t.Helper()
 	if _, err := s.w.Write(bytes.Repeat([]byte("x"), chunks*chunkSize+1)); err != nil {
@@ -34,7 +34,8 @@ func (s source) send(t *testing.T, chunks int) {
 	}
 }
 
-// stuck begins a body that has sent so many chunks and then sends nothing. The channel has its end.
+// stuck begins a body that sends the given number of chunks and then nothing. The channel receives the error of
+// readAll.
 func stuck(t *testing.T, b *bodies, chunks int) (*body, <-chan error) {
 	t.Helper()
 	s := newSource()
@@ -49,7 +50,7 @@ func stuck(t *testing.T, b *bodies, chunks int) (*body, <-chan error) {
 	return d, done
 }
 
-// read reads a whole body and returns how that ended.
+// read reads a whole body and returns its error.
 func read(b *bodies, size int) error {
 	d := b.begin(func() {})
 	defer d.release()
@@ -63,65 +64,65 @@ func read(b *bodies, size int) error {
 	return nil
 }
 
-func TestBodiesOfAllSizes(t *testing.T) {
+func TestBodiesOfAllSizesAreRead(t *testing.T) {
 	t.Parallel()
 	b := newBodies(8 * chunkSize)
 	for _, size := range []int{0, 1, chunkSize - 1, chunkSize, chunkSize + 1, 3 * chunkSize, 8*chunkSize - 1} {
 		if err := read(b, size); err != nil {
-			t.Errorf("%d bytes: %v", size, err)
+			t.Errorf("body of %d bytes: got error %v", size, err)
 		}
 	}
 	if err := read(b, 9*chunkSize); !errors.Is(err, errNoMemory) {
-		t.Errorf("more than there is memory: %v", err)
+		t.Errorf("body larger than the memory: got error %v, want errNoMemory", err)
 	}
 	if len(b.free) != b.made || b.made > b.max || len(b.unread) > 0 {
-		t.Errorf("%d chunks of %d are free, at most %d; %d bodies are being read", len(b.free), b.made, b.max, len(b.unread))
+		t.Errorf("got %d of %d chunks free, with a maximum of %d, and %d unread bodies; want all free and none unread", len(b.free), b.made, b.max, len(b.unread))
 	}
 }
 
-// TestLargeBodiesGiveWayToSmallOnes holds all memory with bodies that do not end.
-func TestLargeBodiesGiveWayToSmallOnes(t *testing.T) {
+// The bodies in this test hold all memory and do not end.
+func TestLargestBodyIsAbandonedForSmallerOnes(t *testing.T) {
 	t.Parallel()
 	b := newBodies(8 * chunkSize)
 	_, large := stuck(t, b, 4)
-	_, small := stuck(t, b, 1) // with the chunks that are read into, all are taken but one
+	_, small := stuck(t, b, 1) // all chunks are in use but one, including those being read into
 	_, last := stuck(t, b, 0)
 	for range 3 {
 		if err := read(b, 100); err != nil {
-			t.Fatalf("a small body: %v", err)
+			t.Fatalf("small body: got error %v", err)
 		}
 	}
 	if err := read(b, 2*chunkSize); err != nil {
-		t.Fatalf("a body that is smaller than the largest: %v", err)
+		t.Fatalf("body smaller than the largest: got error %v", err)
 	}
 	if err := <-large; !errors.Is(err, errNoMemory) {
-		t.Errorf("the largest body: %v", err)
+		t.Errorf("largest body: got error %v, want errNoMemory", err)
 	}
 	select {
 	case err := <-small:
-		t.Errorf("a small body that had begun before: %v", err)
+		t.Errorf("small body that began earlier: got error %v", err)
 	case err := <-last:
-		t.Errorf("a body of one chunk that had begun before: %v", err)
+		t.Errorf("body of one chunk that began earlier: got error %v", err)
 	default:
 	}
 }
 
-// TestTheLargestBodyGivesWayThoughItIsTheLast has the newcomer be the one that asks for too much.
-func TestTheLargestBodyGivesWayThoughItIsTheLast(t *testing.T) {
+// The newest body is the one that needs too much memory.
+func TestNewestBodyIsAbandonedIfItIsTheLargest(t *testing.T) {
 	t.Parallel()
 	b := newBodies(8 * chunkSize)
 	_, first := stuck(t, b, 2)
 	if err := read(b, 7*chunkSize); !errors.Is(err, errNoMemory) {
-		t.Errorf("a body that is larger than the rest: %v", err)
+		t.Errorf("largest body: got error %v, want errNoMemory", err)
 	}
 	select {
 	case err := <-first:
-		t.Errorf("a smaller body: %v", err)
+		t.Errorf("smaller body: got error %v", err)
 	default:
 	}
 }
 
-func TestBodiesAtOnceStayWithinTheirMemory(t *testing.T) {
+func TestConcurrentBodiesStayWithinMemoryLimit(t *testing.T) {
 	t.Parallel()
 	b := newBodies(64 * chunkSize)
 	var wg sync.WaitGroup
@@ -133,26 +134,26 @@ func TestBodiesAtOnceStayWithinTheirMemory(t *testing.T) {
 					size = 1000
 				}
 				if err := read(b, size); err != nil && (size <= chunkSize || !errors.Is(err, errNoMemory)) {
-					t.Errorf("%d bytes: %v", size, err)
+					t.Errorf("body of %d bytes: got error %v", size, err)
 				}
 			}
 		})
 	}
 	wg.Wait()
 	if len(b.free) != b.made || b.made > b.max+60 {
-		t.Errorf("%d chunks of %d are free, at most %d", len(b.free), b.made, b.max)
+		t.Errorf("got %d of %d chunks free, want all of at most %d", len(b.free), b.made, b.max)
 	}
 	seen := map[*byte]bool{}
 	for _, chunk := range b.free {
 		if len(chunk) != chunkSize || seen[&chunk[0]] {
-			t.Fatal("a chunk was given back twice, or not whole")
+			t.Fatal("got a chunk that was released twice or cut, want each chunk once")
 		}
 		seen[&chunk[0]] = true
 	}
 }
 
-// TestSlowBodiesAreGivenUp begins a body that does not end; whoever sends it is answered and loses the connection.
-func TestSlowBodiesAreGivenUp(t *testing.T) {
+// A body that does not end is abandoned: its sender gets an answer and loses the connection.
+func TestSlowBodiesAreAbandoned(t *testing.T) {
 	t.Parallel()
 	f := &front{secret: []byte("s"), bodies: newBodies(8 * chunkSize), within: 50 * time.Millisecond, log: zerolog.Nop(), forms: webhookForms()}
 	srv := httptest.NewServer(f)
@@ -167,8 +168,8 @@ func TestSlowBodiesAreGivenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := io.ReadAll(conn) // to the end of the connection
+	answer, err := io.ReadAll(conn) // until the connection closes
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {
-		t.Errorf("answered %q, %v", answer, err)
+		t.Errorf("got answer %q, error %v", answer, err)
 	}
 }

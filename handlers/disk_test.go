@@ -18,7 +18,7 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// openIn opens the store in a folder.
+// openIn opens the store in a directory.
 func openIn(t *testing.T, dir string) *store.Store {
 	t.Helper()
 	db, err := boltkv.Open(filepath.Join(dir, "errand.db"), boltkv.Options{})
@@ -29,7 +29,7 @@ func openIn(t *testing.T, dir string) *store.Store {
 	return st
 }
 
-// deliver sends a webhook and returns the answer's status.
+// deliver sends a webhook and returns the status of the answer.
 func deliver(t *testing.T, st *store.Store, guid string) int {
 	t.Helper()
 	front, err := handlers.Front(secret, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
@@ -43,7 +43,7 @@ func deliver(t *testing.T, st *store.Store, guid string) int {
 	return w.Code
 }
 
-// pending lists the GUIDs of the deliveries that are stored.
+// pending lists the GUIDs of the stored deliveries.
 func pending(t *testing.T, st *store.Store) string {
 	t.Helper()
 	list, err := st.PendingDeliveries(t.Context(), 1000)
@@ -55,8 +55,9 @@ func pending(t *testing.T, st *store.Store) string {
 	return strings.Join(guids, " ") + " "
 }
 
-// TestFullDisk: without room GitHub is answered 500, never 200; when there is room again, what it sends anew is stored, without a restart.
-func TestFullDisk(t *testing.T) {
+// While the disk is full GitHub is answered 500, never 200. Redelivered webhooks are stored as soon as there is room,
+// without a restart.
+func TestFullDiskIsAnsweredWith500(t *testing.T) {
 	t.Parallel()
 	disktest.Small(t, 4<<20, func(t *testing.T, dir string) {
 		st := openIn(t, dir)
@@ -69,25 +70,25 @@ func TestFullDisk(t *testing.T) {
 			case http.StatusInternalServerError:
 				refused = guid
 			default:
-				t.Fatalf("answered %d", code)
+				t.Fatalf("got status %d, want 200 or 500", code)
 			}
 			if stored := strings.Contains(pending(t, st), guid+" "); stored != (refused != guid) {
-				t.Fatalf("%s is stored: %t", guid, stored)
+				t.Fatalf("%s: got stored %t, want it stored exactly if it was answered 200", guid, stored)
 			}
 		}
 		if refused == "" {
-			t.Fatal("the disk does not get full")
+			t.Fatal("got no full disk, want writes to fail")
 		}
 		free()
 		if code := deliver(t, st, refused); code != http.StatusOK || !strings.Contains(pending(t, st), refused+" ") {
-			t.Errorf("with room again: answered %d", code)
+			t.Errorf("with room again: got status %d, want 200", code)
 		}
 	})
 }
 
-// TestAnsweredIsStored: on a disk that does not write now and then, a webhook that was answered 200, the first time or when GitHub sent
-// it anew, is there after the power fails at any moment.
-func TestAnsweredIsStored(t *testing.T) {
+// A webhook that was answered 200, on its first or a later delivery, survives a power failure at any moment on a disk
+// whose writes sometimes fail.
+func TestAnsweredWebhookSurvivesPowerFailure(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]int{"one sync fails": 1, "two syncs in a row": 2, "three in a row": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -122,13 +123,13 @@ func TestAnsweredIsStored(t *testing.T) {
 					stored := pending(t, openIn(t, dir))
 					for _, guid := range said {
 						if strings.HasPrefix(guid, "guid") && !strings.Contains(stored, guid+" ") {
-							t.Errorf("%s was answered 200 and is lost", guid)
+							t.Errorf("%s: got no stored delivery, want one, because it was answered 200", guid)
 						}
 					}
 				},
 			})
 			if syncs == 0 || row > 1 && refused == 0 {
-				t.Errorf("%d syncs, %d webhooks refused: nothing failed", syncs, refused)
+				t.Errorf("got %d syncs and %d rejected webhooks, want some failures", syncs, refused)
 			}
 		})
 	}

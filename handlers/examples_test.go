@@ -20,16 +20,16 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// published is where `make published` puts what GitHub publishes about itself.
+// published is the directory into which `make published` puts GitHub's published descriptions.
 const published = "../.cache/published/node_modules/@octokit"
 
-// readPublished reads a published file; without it the test is skipped, or fails where npm is required.
+// readPublished reads a published file. If it is missing the test is skipped, or fails where npm is required.
 func readPublished(t *testing.T, name string, into any) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(published, name))
 	if os.IsNotExist(err) {
 		if os.Getenv("ERRAND_REQUIRE_NPM") != "" {
-			t.Fatalf("%s is not installed, and ERRAND_REQUIRE_NPM says that it has to be: run `make published`", name)
+			t.Fatalf("%s is not installed, although ERRAND_REQUIRE_NPM requires it: run `make published`", name)
 		}
 		t.Skipf("%s is not installed: run `make published`, which needs npm and the network", name)
 	}
@@ -37,7 +37,7 @@ func readPublished(t *testing.T, name string, into any) {
 	check(t, json.Unmarshal(raw, into))
 }
 
-// example is a webhook that GitHub really sent.
+// example is a recorded webhook from GitHub.
 type example struct {
 	event, action string
 	payload       []byte
@@ -63,13 +63,13 @@ func realWebhooks(t *testing.T) []example {
 		}
 	}
 	if len(list) < 300 {
-		t.Fatalf("%d examples: too few", len(list))
+		t.Fatalf("got %d examples, want more", len(list))
 	}
 	return list
 }
 
-// TestHeavyRealWebhooks sends every webhook that was recorded from GitHub to the real route, and works through the inbox: none
-// may fail, and each is handled or ignored for the reason that Treatment states.
+// Every webhook recorded from GitHub is sent to the real route and processed by the inbox. None may fail, and each is
+// handled, or ignored for the reason that Treatment states.
 func TestHeavyRealWebhooks(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -89,23 +89,23 @@ func TestHeavyRealWebhooks(t *testing.T) {
 		}))
 		does, why, known := handlers.Treatment(e.event, e.action)
 		if !known {
-			t.Errorf("%s is handled or ignored for no reason that is stated", e.name())
+			t.Errorf("%s: got no treatment, want handled or a reason", e.name())
 		}
 		switch {
 		case w.Code == http.StatusOK:
 			stored++
-		case w.Code == http.StatusAccepted && !does: // not asked for: answered and dropped
+		case w.Code == http.StatusAccepted && !does: // errand does not subscribe to it: accepted and dropped
 		default:
-			t.Errorf("%s: answered %d %s, handled %t", e.name(), w.Code, strings.TrimSpace(w.Body.String()), does)
+			t.Errorf("%s: got answer %d %s with handled %t", e.name(), w.Code, strings.TrimSpace(w.Body.String()), does)
 		}
 		mapped, said, err := mapper.Map(t.Context(), e.event, "x", e.payload)
 		switch {
 		case err != nil:
-			t.Errorf("%s: %v", e.name(), err)
+			t.Errorf("%s: got error %v", e.name(), err)
 		case !does && (len(mapped) > 0 || !strings.HasSuffix(said, why)):
-			t.Errorf("%s makes %d events and says %q; it should be ignored: %s", e.name(), len(mapped), said, why)
+			t.Errorf("%s: got %d events and reason %q, want it ignored: %s", e.name(), len(mapped), said, why)
 		case does && len(mapped) == 0 && said == "":
-			t.Errorf("%s comes to nothing, and nothing is said", e.name())
+			t.Errorf("%s: got neither an event nor a reason", e.name())
 		}
 		if does {
 			handled++
@@ -114,18 +114,18 @@ func TestHeavyRealWebhooks(t *testing.T) {
 	}
 	drain(t, st, inbox, stored)
 	if log.Len() > 0 {
-		t.Errorf("the log has complaints:\n%s", log.String())
+		t.Errorf("got warnings or errors in the log:\n%s", log.String())
 	}
 	t.Logf("PROOF: real webhooks: %d, of them %d handled, %d ignored for a stated reason; %d events", len(list), handled, len(list)-handled, events)
 }
 
-// drain works through the inbox until nothing is left in it.
+// drain processes the inbox until it is empty.
 func drain(t *testing.T, st *store.Store, inbox *handlers.Inbox, want int) {
 	t.Helper()
 	pending, err := st.PendingDeliveries(t.Context(), 1000)
 	check(t, err)
 	if len(pending) != want {
-		t.Errorf("%d deliveries are stored, want %d", len(pending), want)
+		t.Errorf("got %d stored deliveries, want %d", len(pending), want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -147,11 +147,11 @@ func drain(t *testing.T, st *store.Store, inbox *handlers.Inbox, want int) {
 		}
 	}
 	if len(pending) > 0 {
-		t.Errorf("%d deliveries are left in the inbox, the first is %s", len(pending), pending[0].Event)
+		t.Errorf("got %d deliveries left in the inbox, the first of them %s; want none", len(pending), pending[0].Event)
 	}
 }
 
-// TestHeavyTreatmentIsComplete: every webhook that GitHub describes is handled or ignored for a stated reason.
+// Every webhook that GitHub describes is handled, or ignored for a stated reason.
 func TestHeavyTreatmentIsComplete(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -166,14 +166,14 @@ func TestHeavyTreatmentIsComplete(t *testing.T) {
 	}
 	readPublished(t, "openapi-webhooks/generated/api.github.com.json", &doc)
 	if len(doc.Webhooks) < 200 {
-		t.Fatalf("%d webhooks are described: too few", len(doc.Webhooks))
+		t.Fatalf("got %d described webhooks, want more", len(doc.Webhooks))
 	}
 	for key, w := range doc.Webhooks {
 		_, event, _ := strings.Cut(w.Post.Docs.URL, "#")
 		event = strings.ReplaceAll(event, "-", "_")
 		action := strings.TrimPrefix(strings.TrimPrefix(strings.ReplaceAll(key, "-", "_"), event), "_")
 		if _, why, known := handlers.Treatment(event, action); !known {
-			t.Errorf("%s: event %q, action %q: %s", key, event, action, why)
+			t.Errorf("%s: got an unknown event %q or action %q: %s", key, event, action, why)
 		}
 	}
 }

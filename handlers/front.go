@@ -20,50 +20,52 @@ import (
 )
 
 const (
-	// maxPayload is GitHub's own limit on a webhook, and the store's.
+	// maxPayload is the limit on a webhook's size, both GitHub's and the store's.
 	maxPayload = store.MaxPayloadBytes
-	// bodyTimeout is the time in which a webhook has to arrive. GitHub gives up after 10 s.
+	// bodyTimeout limits the time for receiving a webhook. GitHub gives up after 10 s.
 	bodyTimeout = 10 * time.Second
-	// storeTimeout bounds the write that has to happen before GitHub is answered, within its 10 s.
+	// storeTimeout limits the write before GitHub's request is answered, within the same 10 s.
 	storeTimeout = 8 * time.Second
-	// maxBuffered bounds the memory for the bodies of all webhooks whose signature is not known yet.
+	// maxBuffered limits the memory for the bodies of all webhooks whose signature is not yet verified.
 	maxBuffered = 32 << 20
 )
 
-// front verifies webhooks before anything is kept of them. Strangers can reach it: all that it holds for them is bounded.
+// front verifies webhooks and stores them in the inbox. Anybody can send it requests, so all resources for unverified
+// requests are limited.
 type front struct {
 	secret []byte
 	bodies *bodies
 	within time.Duration // bodyTimeout
 	inbox  *Inbox
-	events map[string]map[string]string // that are stored
-	log    zerolog.Logger               // of what is refused
+	events map[string]map[string]string // events that are stored, by name
+	log    zerolog.Logger               // for rejected requests
 	forms  []form
 }
 
-// Front returns the webhook route. A request without the headers of a webhook is refused before its body is read. A body is
-// hashed while it arrives, into bounded memory and within bodyTimeout. If the SHA-256 signature is right and errand knows
-// the event, the payload is stored in the inbox, and only then is GitHub answered 200. If it cannot be stored the answer is
-// 500: GitHub lists it as failed and the delivery sweep fetches it again. The secret must not be empty.
+// Front returns the handler of the webhook route. It rejects a request without the headers of a webhook before reading
+// its body. It computes the hash of a body during its receipt, in limited memory and time. If the SHA-256 signature is
+// valid and errand handles the event, it stores the payload in the inbox, and only then answers 200. If storing fails
+// it answers 500: GitHub lists the delivery as failed, and the delivery sweep fetches it again. The secret must not be
+// empty.
 func Front(secret string, inbox *Inbox) (http.Handler, error) {
 	if secret == "" {
 		return nil, errors.New("a webhook secret is required: without one anybody could direct the bot")
 	}
-	// Strangers can have as much refused as they like; the log has some of it.
+	// Anybody can cause rejected requests, so the log has only a sample of them.
 	log := inbox.log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Minute})
 	return &front{
 		secret: []byte(secret), bodies: newBodies(maxBuffered), within: bodyTimeout, inbox: inbox, events: treatments(), log: log, forms: webhookForms(),
 	}, nil
 }
 
-// refuse answers a request whose body was not, or not all, read; its connection ends.
+// refuse answers a request whose body was not read completely, and closes its connection.
 func (f *front) refuse(w http.ResponseWriter, r *http.Request, status int, words string) {
 	f.log.Warn().Str("delivery", cut(r.Header.Get("X-Github-Delivery"))).Str("from", r.RemoteAddr).Int("status", status).Str("reason", words).Msg("webhook refused")
 	w.Header().Set("Connection", "close")
 	http.Error(w, words, status)
 }
 
-// cut shortens what a stranger wrote, for the log.
+// cut shortens an untrusted text for the log.
 func cut(text string) string { return text[:min(len(text), 100)] }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +85,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	deadline := http.NewResponseController(w)
-	_ = deadline.SetReadDeadline(time.Now().Add(f.within)) // where it cannot be set, the server's own holds
+	_ = deadline.SetReadDeadline(time.Now().Add(f.within)) // if it cannot be set, the server's own deadline applies
 	body := f.bodies.begin(func() { _ = deadline.SetReadDeadline(time.Unix(1, 0)) })
 	defer body.release()
 	mac := hmac.New(sha256.New, f.secret)
@@ -101,7 +103,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.store(w, r, body)
 }
 
-// store answers a webhook whose signature is right.
+// store stores a webhook with a valid signature and answers its request.
 func (f *front) store(w http.ResponseWriter, r *http.Request, body *body) {
 	event, guid := r.Header.Get("X-Github-Event"), r.Header.Get("X-Github-Delivery")
 	if _, known := f.events[event]; !known {
@@ -127,7 +129,7 @@ func (f *front) store(w http.ResponseWriter, r *http.Request, body *body) {
 
 var tooLarge = fmt.Sprintf("a webhook has at most %d bytes", maxPayload)
 
-// explain says why a body was not read to its end.
+// explain returns the status and the reason for a body that could not be read.
 func explain(err error) (status int, words string) {
 	var large *http.MaxBytesError
 	switch {

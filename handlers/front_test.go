@@ -36,7 +36,7 @@ func newStore(t *testing.T) *store.Store {
 	return st
 }
 
-// refusing is a store that cannot write.
+// refusing is a store whose writes fail.
 type refusing struct{ *store.Store }
 
 func (refusing) PutDelivery(context.Context, store.Delivery) (bool, error) {
@@ -45,7 +45,7 @@ func (refusing) PutDelivery(context.Context, store.Delivery) (bool, error) {
 
 const secret = "s3cret"
 
-// request is a webhook as GitHub sends it; change bends it.
+// request returns a webhook request as GitHub sends it, modified by change.
 func request(body []byte, change func(*http.Request)) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/api/github/hook", bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
@@ -74,7 +74,7 @@ func TestFront(t *testing.T) {
 		broken bool
 		status int
 		stored int
-		want   []byte // what is stored, if it is not the body
+		want   []byte // the stored payload, if it differs from the body
 	}{
 		"good":     {body: body, status: http.StatusOK, stored: 1},
 		"ping":     {body: body, change: func(r *http.Request) { r.Header.Set("X-GitHub-Event", "ping") }, status: http.StatusOK, stored: 1},
@@ -88,7 +88,7 @@ func TestFront(t *testing.T) {
 			r.Header.Del("X-Hub-Signature-256")
 			r.Header.Set("X-Hub-Signature", "sha1="+hex.EncodeToString(mac.Sum(nil)))
 		}, status: http.StatusBadRequest},
-		"SHA-1 in the place of SHA-256": {body: body, change: func(r *http.Request) {
+		"SHA-1 instead of SHA-256": {body: body, change: func(r *http.Request) {
 			mac := hmac.New(sha1.New, []byte(secret))
 			mac.Write(body)
 			r.Header.Set("X-Hub-Signature-256", "sha1="+hex.EncodeToString(mac.Sum(nil)))
@@ -144,16 +144,16 @@ func TestFront(t *testing.T) {
 			list, err := st.PendingDeliveries(t.Context(), 10)
 			check(t, err)
 			if w.Code != c.status || len(list) != c.stored {
-				t.Errorf("answered %d %s, stored %d; want %d and %d", w.Code, strings.TrimSpace(w.Body.String()), len(list), c.status, c.stored)
+				t.Errorf("got status %d (%s) and %d stored deliveries, want %d and %d", w.Code, strings.TrimSpace(w.Body.String()), len(list), c.status, c.stored)
 			}
 			if c.want == nil {
 				c.want = c.body
 			}
 			if len(list) == 1 && !bytes.Equal(list[0].Payload, c.want) {
-				t.Errorf("stored %.100q, want %.100q", list[0].Payload, c.want)
+				t.Errorf("got stored payload %.100q, want %.100q", list[0].Payload, c.want)
 			}
 			if strings.Contains(w.Body.String(), "disk full") {
-				t.Error("the answer tells a stranger about our disk")
+				t.Error("got an answer with details about the disk, want none")
 			}
 		})
 	}
@@ -173,8 +173,8 @@ func (n *nested) PutDelivery(ctx context.Context, d store.Delivery) (bool, error
 	return n.Store.PutDelivery(ctx, d)
 }
 
-// TestWebhooksAtOnceAreNotMixedUp: a body's memory is not used for the next one before the first is stored.
-func TestWebhooksAtOnceAreNotMixedUp(t *testing.T) {
+// The memory of a body is not reused before the body is stored.
+func TestConcurrentWebhooksKeepTheirPayloads(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string]int{"small": 10, "one chunk": 32 << 10, "large": 100 << 10} {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestWebhooksAtOnceAreNotMixedUp(t *testing.T) {
 				w := httptest.NewRecorder()
 				front.ServeHTTP(w, request(bytes.Repeat([]byte(guid), size), func(r *http.Request) { r.Header.Set("X-GitHub-Delivery", guid) }))
 				if w.Code != http.StatusOK {
-					t.Errorf("answered %d", w.Code)
+					t.Errorf("got status %d, want 200", w.Code)
 				}
 			}
 			st.meanwhile = func() { send("b") }
@@ -194,27 +194,27 @@ func TestWebhooksAtOnceAreNotMixedUp(t *testing.T) {
 			list, err := st.PendingDeliveries(t.Context(), 10)
 			check(t, err)
 			if len(list) != 2 {
-				t.Fatalf("%d are stored", len(list))
+				t.Fatalf("got %d stored deliveries, want 2", len(list))
 			}
 			for _, d := range list {
 				if string(d.Payload) != strings.Repeat(d.GUID, size) {
-					t.Errorf("%s is stored with %d bytes, %.10q", d.GUID, len(d.Payload), d.Payload)
+					t.Errorf("%s: got a stored payload of %d bytes, %.10q", d.GUID, len(d.Payload), d.Payload)
 				}
 			}
 		})
 	}
 }
 
-// unreadable fails the test if a body is read.
+// unreadable is a body that fails the test when it is read.
 type unreadable struct{ t *testing.T }
 
 func (u unreadable) Read([]byte) (int, error) {
-	u.t.Error("the body is read")
+	u.t.Error("got a read of the body, want none")
 	return 0, io.EOF
 }
 
-// TestFrontReadsNoBodyWithoutTheHeadersOfAWebhook: whatever strangers announce, none of it takes memory.
-func TestFrontReadsNoBodyWithoutTheHeadersOfAWebhook(t *testing.T) {
+// A request without the headers of a webhook must not use memory, whatever it announces.
+func TestFrontReadsNoBodyWithoutWebhookHeaders(t *testing.T) {
 	t.Parallel()
 	set := func(name string, values ...string) func(*http.Request) {
 		return func(r *http.Request) { r.Header[http.CanonicalHeaderKey(name)] = values }
@@ -224,25 +224,25 @@ func TestFrontReadsNoBodyWithoutTheHeadersOfAWebhook(t *testing.T) {
 		change func(*http.Request)
 		status int
 	}{
-		"GET":                       {func(r *http.Request) { r.Method = http.MethodGet }, http.StatusMethodNotAllowed},
-		"PUT":                       {func(r *http.Request) { r.Method = http.MethodPut }, http.StatusMethodNotAllowed},
-		"no signature":              {set("X-Hub-Signature-256"), http.StatusBadRequest},
-		"an empty signature":        {set("X-Hub-Signature-256", "sha256="), http.StatusBadRequest},
-		"a short signature":         {set("X-Hub-Signature-256", "sha256="+zeros[1:]), http.StatusBadRequest},
-		"a long signature":          {set("X-Hub-Signature-256", "sha256="+zeros+"0"), http.StatusBadRequest},
-		"a signature of SHA-1":      {set("X-Hub-Signature-256", "sha1="+zeros[:40]), http.StatusBadRequest},
-		"a signature of no digits":  {set("X-Hub-Signature-256", "sha256="+strings.Repeat("z", 64)), http.StatusBadRequest},
-		"a signature with a line":   {set("X-Hub-Signature-256", "sha256="+zeros+"\n"), http.StatusBadRequest},
-		"two signatures":            {set("X-Hub-Signature-256", "sha256="+zeros, "sha256="+zeros), http.StatusBadRequest},
-		"no GUID":                   {set("X-GitHub-Delivery"), http.StatusBadRequest},
-		"a GUID with a slash":       {set("X-GitHub-Delivery", "../x"), http.StatusBadRequest},
-		"an endless GUID":           {set("X-GitHub-Delivery", strings.Repeat("a", 101)), http.StatusBadRequest},
-		"no event":                  {set("X-GitHub-Event"), http.StatusBadRequest},
-		"an event that is no name":  {set("X-GitHub-Event", "issues; drop"), http.StatusBadRequest},
-		"no type":                   {set("Content-Type"), http.StatusBadRequest},
-		"another type":              {set("Content-Type", "text/plain"), http.StatusBadRequest},
-		"a type that is none":       {set("Content-Type", "application/json; ="), http.StatusBadRequest},
-		"more is announced than is": {func(r *http.Request) { r.ContentLength = 27 << 20 }, http.StatusRequestEntityTooLarge},
+		"GET":                                {func(r *http.Request) { r.Method = http.MethodGet }, http.StatusMethodNotAllowed},
+		"PUT":                                {func(r *http.Request) { r.Method = http.MethodPut }, http.StatusMethodNotAllowed},
+		"no signature":                       {set("X-Hub-Signature-256"), http.StatusBadRequest},
+		"an empty signature":                 {set("X-Hub-Signature-256", "sha256="), http.StatusBadRequest},
+		"a short signature":                  {set("X-Hub-Signature-256", "sha256="+zeros[1:]), http.StatusBadRequest},
+		"a long signature":                   {set("X-Hub-Signature-256", "sha256="+zeros+"0"), http.StatusBadRequest},
+		"a signature of SHA-1":               {set("X-Hub-Signature-256", "sha1="+zeros[:40]), http.StatusBadRequest},
+		"a signature without digits":         {set("X-Hub-Signature-256", "sha256="+strings.Repeat("z", 64)), http.StatusBadRequest},
+		"a signature with a line":            {set("X-Hub-Signature-256", "sha256="+zeros+"\n"), http.StatusBadRequest},
+		"two signatures":                     {set("X-Hub-Signature-256", "sha256="+zeros, "sha256="+zeros), http.StatusBadRequest},
+		"no GUID":                            {set("X-GitHub-Delivery"), http.StatusBadRequest},
+		"a GUID with a slash":                {set("X-GitHub-Delivery", "../x"), http.StatusBadRequest},
+		"an overlong GUID":                   {set("X-GitHub-Delivery", strings.Repeat("a", 101)), http.StatusBadRequest},
+		"no event":                           {set("X-GitHub-Event"), http.StatusBadRequest},
+		"an invalid event name":              {set("X-GitHub-Event", "issues; drop"), http.StatusBadRequest},
+		"no type":                            {set("Content-Type"), http.StatusBadRequest},
+		"another type":                       {set("Content-Type", "text/plain"), http.StatusBadRequest},
+		"an invalid type":                    {set("Content-Type", "application/json; ="), http.StatusBadRequest},
+		"an announced length over the limit": {func(r *http.Request) { r.ContentLength = 27 << 20 }, http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -257,21 +257,21 @@ func TestFrontReadsNoBodyWithoutTheHeadersOfAWebhook(t *testing.T) {
 			w := httptest.NewRecorder()
 			front.ServeHTTP(w, r)
 			if w.Code != c.status {
-				t.Errorf("answered %d %s, want %d", w.Code, strings.TrimSpace(w.Body.String()), c.status)
+				t.Errorf("got status %d (%s), want %d", w.Code, strings.TrimSpace(w.Body.String()), c.status)
 			}
 		})
 	}
 }
 
-func TestFrontWantsASecret(t *testing.T) {
+func TestFrontRequiresASecret(t *testing.T) {
 	t.Parallel()
 	if _, err := handlers.Front("", nil); err == nil {
-		t.Error("an empty secret is taken: anybody could direct the bot")
+		t.Error("got no error for an empty secret, want one")
 	}
 }
 
-// TestDuplicatesAreOneDelivery: GitHub sends a webhook again when it is unsure, also at once.
-func TestDuplicatesAreOneDelivery(t *testing.T) {
+// GitHub may send a webhook again, even concurrently.
+func TestDuplicateWebhooksAreOneDelivery(t *testing.T) {
 	t.Parallel()
 	st := newStore(t)
 	inbox := handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now)
@@ -292,7 +292,7 @@ func TestDuplicatesAreOneDelivery(t *testing.T) {
 			w := httptest.NewRecorder()
 			front.ServeHTTP(w, request([]byte(`{"action":"opened"}`), nil))
 			if w.Code != http.StatusOK {
-				t.Errorf("answered %d", w.Code)
+				t.Errorf("got status %d, want 200", w.Code)
 			}
 		})
 	}
@@ -300,6 +300,6 @@ func TestDuplicatesAreOneDelivery(t *testing.T) {
 	list, err := st.PendingDeliveries(t.Context(), 10)
 	check(t, err)
 	if len(list) != 1 || fresh != 1 || string(list[0].Payload) != `{"action":"opened"}` {
-		t.Errorf("%d rows, %d new: %v", len(list), fresh, list)
+		t.Errorf("got %d rows and %d new deliveries, want one of each: %v", len(list), fresh, list)
 	}
 }

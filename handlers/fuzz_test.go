@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// hollow are payloads of the right form with something missing where a decoder may look.
+// hollow has payloads of the right form that lack parts which a decoder may read.
 var hollow = []string{
 	`null`, `{}`, `[]`, `{"action":null}`,
 	`{"action":"assigned","assignee":null,"issue":null,"repository":null,"sender":null}`,
@@ -36,7 +36,7 @@ var hollow = []string{
 	`{"issue":{"type":{"name":1}}}`,
 }
 
-// fuzzTasks has a task that every kind of webhook can be about.
+// fuzzTasks returns a store with one task that every kind of webhook can concern.
 func fuzzTasks() *tasks {
 	return &tasks{list: []*state.Task{{
 		Key: state.TaskKey{Repo: 70, Issue: 1}, TaskChanges: state.TaskChanges{PR: &state.PR{Number: 12}, Branch: state.Branch{Name: "b", Head: "aa"}},
@@ -44,7 +44,7 @@ func fuzzTasks() *tasks {
 	}}}
 }
 
-// known are the webhooks that have a decoder.
+// known lists the webhooks with a decoder.
 var known = []string{
 	"issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "pull_request_review_thread", "push",
 	"check_run", "check_suite", "status", "installation", "installation_repositories", "repository", "issue_dependencies", "sub_issues", "ping", "other",
@@ -55,17 +55,17 @@ func mapAny(t *testing.T, event string, payload []byte) []state.Event {
 	m := handlers.NewMapper(handlers.Config{Slug: "errand", BotID: 99, Assignee: "errand-bot", Label: "errand"}, fuzzTasks())
 	events, why, err := m.Map(context.Background(), event, "g", payload)
 	if err != nil && (len(events) > 0 || why != "") {
-		t.Errorf("an error and %d events, %q", len(events), why)
+		t.Errorf("got an error together with %d events and reason %q", len(events), why)
 	}
 	if err == nil && len(events) == 0 && why == "" {
-		t.Error("no event, and no reason")
+		t.Error("got neither an event nor a reason")
 	}
 	for _, e := range events {
 		if e.Kind == "" || e.Task.Issue == 0 || e.Task.Repo == 0 || e.Delivery != "g" {
-			t.Errorf("event %+v", e)
+			t.Errorf("got invalid event %+v", e)
 		}
 		if _, err := json.Marshal(e); err != nil { // it is stored with the job vet
-			t.Errorf("event cannot be stored: %v", err)
+			t.Errorf("got an event that cannot be encoded: %v", err)
 		}
 	}
 	return events
@@ -83,7 +83,7 @@ func TestMapHollowPayloads(t *testing.T) {
 	}
 }
 
-// whole are payloads with all that a decoder reads, of acts that mean something.
+// whole has complete payloads of actions that have an effect.
 var whole = map[string]string{
 	"issues":                      `{"action":"assigned","assignee":{"id":5,"login":"errand-bot"},"issue":{"number":1,"title":"t","body":"b\n\nbase: v1","user":{"id":4,"login":"eve","type":"User"},"labels":[{"name":"x"}],"state":"open","updated_at":"2026-01-02T03:04:05Z","node_id":"n","type":{"name":"Bug"},"milestone":{"title":"m"}},"repository":{"id":70,"name":"slug","owner":{"login":"acme"},"default_branch":"main"},"sender":{"id":4,"login":"eve"},"installation":{"id":3}}`,
 	"issue_comment":               `{"action":"created","comment":{"id":8,"body":"@errand approve a1b2c3d4\n> @errand stop","user":{"id":4},"created_at":1700000000},"issue":{"number":1},"repository":{"id":70},"sender":{"id":4,"login":"eve"}}`,
@@ -94,7 +94,7 @@ var whole = map[string]string{
 	"check_suite":                 `{"action":"completed","check_suite":{"head_sha":"aa","conclusion":"failure"},"repository":{"id":70}}`,
 }
 
-// wire is what a fuzzed payload says in the places that decide who did what, read without handlers.
+// wire has the fields of a fuzzed payload that decide who did what, decoded without package handlers.
 type wire struct {
 	Action  string
 	Sender  struct{ ID int64 }
@@ -104,8 +104,8 @@ type wire struct {
 	}
 }
 
-// FuzzMap: a payload of whatever form is an event with a task or a reason why not, the same each time,
-// and nobody can act in another's name: not our own account, not by an edit, not by an old comment.
+// FuzzMap checks that every payload maps to events of a task or to a reason for having none, always the same, and that
+// nobody can act under another name: not as errand's account, not by an edit, not by an old comment.
 func FuzzMap(f *testing.F) {
 	for n, event := range known {
 		for _, p := range hollow {
@@ -117,7 +117,7 @@ func FuzzMap(f *testing.F) {
 		event := known[int(n)%len(known)]
 		events := mapAny(t, event, payload)
 		if again := mapAny(t, event, payload); !cmp.Equal(events, again) {
-			t.Errorf("another time it is %+v, not %+v", again, events)
+			t.Errorf("mapped again: got %+v, want %+v", again, events)
 		}
 		var w wire
 		if len(events) == 0 || json.Unmarshal(payload, &w) != nil {
@@ -129,27 +129,27 @@ func FuzzMap(f *testing.F) {
 	})
 }
 
-// checkActor holds an event against who did what.
+// checkActor checks that an event's sender and content agree with the payload.
 func checkActor(t *testing.T, e state.Event, w wire) {
 	t.Helper()
 	if e.By.ID != 0 && e.By.ID != w.Sender.ID {
-		t.Errorf("%s by %d, sent by %d", e.Kind, e.By.ID, w.Sender.ID)
+		t.Errorf("%s: got actor %d, want sender %d", e.Kind, e.By.ID, w.Sender.ID)
 	}
 	if len(e.Orders) > 0 && (e.Kind != state.EventCommented || w.Action != "created" || w.Sender.ID == 99 || !strings.Contains(strings.ToLower(w.Comment.Body), "@errand")) {
-		t.Errorf("orders %+v of %+v", e.Orders, w)
+		t.Errorf("got orders %+v from %+v, want none", e.Orders, w)
 	}
 	if (e.Candidate != nil || e.Ticked) && (e.Kind != state.EventPlanEdited || w.Action != "edited" || w.Comment.User.ID != 99 || w.Sender.ID == 99) {
-		t.Errorf("approval %+v of %+v", e.Candidate, w)
+		t.Errorf("got approval %+v from %+v, want none", e.Candidate, w)
 	}
 	if e.Kind == state.EventTriggered && w.Sender.ID == 99 {
-		t.Errorf("triggered by ourselves: %+v", e)
+		t.Errorf("got a trigger by errand's own account: %+v", e)
 	}
 	data, err := json.Marshal(e)
 	var stored state.Event
 	if err != nil || json.Unmarshal(data, &stored) != nil {
-		t.Fatalf("event cannot be stored: %v", err)
+		t.Fatalf("got an event that cannot be decoded: %v", err)
 	}
 	if diff := cmp.Diff(e, stored, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("event is stored otherwise (-mapped +stored):\n%s", diff)
+		t.Errorf("stored event differs (-mapped +stored):\n%s", diff)
 	}
 }

@@ -1,11 +1,11 @@
-// Package handlers is GitHub as it calls us: webhooks come in, events for tasks go out.
+// Package handlers receives webhooks from GitHub and turns them into events for tasks.
 //
-// A webhook is verified, written to the store under its GUID and only then answered (Front). A worker
-// takes deliveries in the order of their arrival, decodes each (one file per GitHub event) and maps it
-// to state.Events, which Store.Apply applies in one transaction with the delivery's end. A handler
-// decodes, maps and calls once; it never calls GitHub.
+// Front verifies a webhook and writes it to the store under its GUID; only then is the request answered. A worker takes
+// deliveries in the order of their arrival, decodes each (one file per GitHub event) and maps it to state.Events.
+// Store.Apply applies them; the last one marks the delivery as processed in the same transaction. Mapping never calls
+// GitHub.
 //
-// Start reading at Front, then Inbox, then Mapper.Map.
+// Start with Front, then Inbox, then Mapper.Map.
 package handlers
 
 import (
@@ -22,25 +22,25 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Tasks is what mapping needs to know of the store.
+// Tasks is the part of the store that mapping reads.
 type Tasks interface {
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 	TaskByPR(ctx context.Context, repo int64, number int) (*state.Task, error)
-	// Glances says of every open task what mapping has to know.
+	// Glances returns, for every open task, the fields that mapping needs.
 	Glances(ctx context.Context) ([]state.Glance, error)
-	// OutOfReach lists tasks that ended because there was no access any more.
+	// OutOfReach lists the tasks that ended because errand lost access.
 	OutOfReach(ctx context.Context) ([]*state.Task, error)
 }
 
-// Config says who we are and what starts a task.
+// Config has errand's own identities and the triggers of tasks.
 type Config struct {
 	Slug     string // the App's slug: people mention it as @slug
-	BotID    int64  // user id of our own account; what it does is no event
-	Assignee string // login whose assignment starts a task, besides our own account; may be empty
+	BotID    int64  // user ID of errand's own account, whose actions are ignored
+	Assignee string // login whose assignment starts a task, besides errand's own account; may be empty
 	Label    string // label that starts a task; may be empty
 }
 
-// Mapper turns webhooks into events.
+// Mapper maps webhooks to events.
 type Mapper struct {
 	cfg   Config
 	tasks Tasks
@@ -49,11 +49,11 @@ type Mapper struct {
 // NewMapper returns a Mapper.
 func NewMapper(cfg Config, tasks Tasks) *Mapper { return &Mapper{cfg: cfg, tasks: tasks} }
 
-// mapping turns one kind of webhook into events. It returns none, and the reason, for what errand
-// does not care about.
+// mapping maps one kind of webhook to events. If it returns no events it returns the reason.
 type mapping func(m *Mapper, ctx context.Context, payload []byte) ([]state.Event, string, error)
 
-// mappings is every event of which something may follow; treatments has them all, and the reasons for the others.
+// mappings returns the mapping of each event that can have an effect. treatments has all events, with reasons for those
+// without effect.
 func mappings() map[string]mapping {
 	return map[string]mapping{
 		"issues":                      (*Mapper).issues,
@@ -73,8 +73,8 @@ func mappings() map[string]mapping {
 	}
 }
 
-// Map turns a delivery into events. No events come with the reason why not. An error means that the
-// payload could not be understood.
+// Map maps a delivery to events. If there are none it returns the reason. It returns an error if it cannot decode the
+// payload.
 func (m *Mapper) Map(ctx context.Context, event, guid string, payload []byte) ([]state.Event, string, error) {
 	do, ok := mappings()[event]
 	action, err := actionOf(payload)
@@ -84,7 +84,7 @@ func (m *Mapper) Map(ctx context.Context, event, guid string, payload []byte) ([
 		return nil, why, nil
 	case err != nil:
 		return nil, "", fmt.Errorf("map %s: %w", event, err)
-	case !handled: // it need not be understood further: GitHub changes its payloads
+	case !handled: // not decoded further, because GitHub changes its payloads
 		return nil, why, nil
 	}
 	events, why, err := do(m, ctx, payload)
@@ -100,7 +100,7 @@ func (m *Mapper) Map(ctx context.Context, event, guid string, payload []byte) ([
 	return events, why, nil
 }
 
-// actionOf reads the action that a payload names, if any.
+// actionOf returns the action that a payload names, or "".
 func actionOf(payload []byte) (string, error) {
 	head, err := decode[struct {
 		Action string `json:"action"`
@@ -111,7 +111,7 @@ func actionOf(payload []byte) (string, error) {
 	return head.Action, nil
 }
 
-// decode reads a payload into a type of go-github's.
+// decode decodes a payload into a type of go-github.
 func decode[T any](payload []byte) (*T, error) {
 	var v T
 	if err := json.Unmarshal(payload, &v); err != nil {
@@ -120,10 +120,10 @@ func decode[T any](payload []byte) (*T, error) {
 	return &v, nil
 }
 
-// errHollow says that a payload lacks what every webhook of its kind has.
+// errHollow is the error for a payload without a part that every webhook of its kind has.
 var errHollow = errors.New("the payload lacks its issue, comment, review or repository")
 
-// own reports whether we did it ourselves.
+// own reports whether u is errand's own account.
 func (m *Mapper) own(u *github.User) bool { return u.GetID() == m.cfg.BotID }
 
 // person converts an account.
@@ -148,7 +148,7 @@ func issueOf(i *github.Issue, kind string) *state.Issue {
 	return out
 }
 
-// extra is what payloads carry beyond go-github's structs.
+// extra has fields of payloads that go-github's structs lack.
 type extra struct {
 	Issue struct {
 		Type *struct {
@@ -157,7 +157,7 @@ type extra struct {
 	} `json:"issue"`
 }
 
-// issueType reads the issue's type, if it has one.
+// issueType returns the name of the issue's type, or "".
 func issueType(payload []byte) string {
 	x, err := decode[extra](payload)
 	if err != nil || x.Issue.Type == nil {
@@ -166,12 +166,12 @@ func issueType(payload []byte) string {
 	return x.Issue.Type.Name
 }
 
-// key names the task of an issue.
+// key returns the key of an issue's task.
 func key(r *github.Repository, number int) state.TaskKey {
 	return state.TaskKey{Repo: r.GetID(), Issue: number}
 }
 
-// isAssignee reports whether an account's assignment starts a task.
+// isAssignee reports whether assigning an issue to the account starts a task.
 func (m *Mapper) isAssignee(u *github.User) bool {
 	return u.GetID() == m.cfg.BotID || m.cfg.Assignee != "" && strings.EqualFold(u.GetLogin(), m.cfg.Assignee)
 }
@@ -181,7 +181,7 @@ func (m *Mapper) isLabel(name string) bool {
 	return m.cfg.Label != "" && strings.EqualFold(name, m.cfg.Label)
 }
 
-// parse reads a comment's commands.
+// parse parses the commands in a comment.
 func (m *Mapper) parse(body string, onPR bool) command.Parsed {
 	return command.Parse(body, m.cfg.Slug, onPR)
 }

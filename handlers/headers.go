@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// form is what a header of every webhook looks like.
+// form describes the valid values of a header that every webhook has.
 type form struct {
 	header string
 	valid  func(string) bool
 	hint   string
 }
 
-// webhookForms lists the headers, with their names in canonical form, in which they are looked up fastest.
+// webhookForms returns the required headers. Their names are in canonical form, which is the fastest to look up.
 func webhookForms() []form {
 	return []form{
 		{"X-Hub-Signature-256", isSignature, "set a webhook secret in the App's settings"},
@@ -23,13 +23,13 @@ func webhookForms() []form {
 	}
 }
 
-// The two ways in which GitHub sends a webhook.
+// The two content types of webhooks.
 const (
 	typeJSON = "application/json"
 	typeForm = "application/x-www-form-urlencoded"
 )
 
-// mediaType returns which of the two a Content-Type is, "" if it is neither.
+// mediaType returns the content type if it is one of the two, else "".
 func mediaType(header string) string {
 	kind := header
 	if kind != typeJSON && kind != typeForm {
@@ -50,7 +50,7 @@ func isSignature(s string) bool {
 	return found && len(digits) == 2*sha256.Size && consistsOf(digits, func(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' })
 }
 
-// isDeliveryID reports whether s can be the GUID of a delivery.
+// isDeliveryID reports whether s is a possible GUID of a delivery.
 func isDeliveryID(s string) bool {
 	const most = 100
 	return s != "" && len(s) <= most && consistsOf(s, func(c byte) bool {
@@ -58,7 +58,7 @@ func isDeliveryID(s string) bool {
 	})
 }
 
-// isEventName reports whether s can be the name of an event.
+// isEventName reports whether s is a possible name of an event.
 func isEventName(s string) bool {
 	const most = 64
 	return s != "" && len(s) <= most && isLower(s[0]) && consistsOf(s, func(c byte) bool { return isDigit(c) || isLower(c) || c == '_' })

@@ -12,22 +12,22 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// Deliveries is what the inbox needs of the store.
+// Deliveries is the part of the store that the inbox uses.
 type Deliveries interface {
-	// PutDelivery must not keep the payload: its memory is used for other webhooks afterwards.
+	// PutDelivery must not retain the payload, because its memory is reused.
 	PutDelivery(ctx context.Context, d store.Delivery) (isNew bool, err error)
 	PendingDeliveries(ctx context.Context, limit int) ([]store.Delivery, error)
 	SpendDelivery(ctx context.Context, guid string) error
 	FailDelivery(ctx context.Context, guid string, cause error) (failures int, err error)
 }
 
-// Applier applies events; *store.Store is one.
+// Applier applies events; *store.Store implements it.
 type Applier interface {
 	Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error)
 	Wake(ctx context.Context) <-chan struct{}
 }
 
-// Inbox stores webhooks before GitHub is answered, and works through them afterwards.
+// Inbox stores webhooks and later processes them.
 type Inbox struct {
 	store  Deliveries
 	apply  Applier
@@ -36,7 +36,7 @@ type Inbox struct {
 	now    func() time.Time
 	// Received counts deliveries by event, for metrics; it may be nil.
 	Received func(event string, isNew bool)
-	// Applied is called after a delivery moved something; it may be nil.
+	// Applied is called after the events of a delivery were applied; it may be nil.
 	Applied func()
 }
 
@@ -45,8 +45,8 @@ func NewInbox(store Deliveries, apply Applier, mapper *Mapper, log zerolog.Logge
 	return &Inbox{store: store, apply: apply, mapper: mapper, log: log, now: now}
 }
 
-// Insert stores a delivery under its GUID, unless it is known. When it returns nil the delivery is durable. The payload is
-// not used after Insert has returned.
+// Insert stores a delivery under its GUID unless that is known. When it returns nil the delivery is durable. It does
+// not retain the payload.
 func (b *Inbox) Insert(ctx context.Context, guid, event string, payload []byte) error {
 	isNew, err := b.store.PutDelivery(ctx, store.Delivery{GUID: guid, Event: event, Payload: payload, Received: b.now()})
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *Inbox) Insert(ctx context.Context, guid, event string, payload []byte) 
 	return nil
 }
 
-// batch is how many deliveries are read at once.
+// batch is the number of deliveries read at once.
 const batch = 50
 
 // Run maps and applies deliveries in the order of their arrival until ctx ends.
@@ -67,7 +67,7 @@ func (b *Inbox) Run(ctx context.Context) error {
 	for {
 		n, err := b.Work(ctx)
 		if err != nil && ctx.Err() == nil {
-			b.log.Error().Err(err).Msg("read the inbox")
+			b.log.Error().Err(err).Msg("failed to read the inbox")
 		}
 		if n == batch && ctx.Err() == nil {
 			continue
@@ -84,7 +84,7 @@ func (b *Inbox) Run(ctx context.Context) error {
 	}
 }
 
-// Work maps and applies what is pending now, up to a bounded number, and returns how many there were.
+// Work maps and applies pending deliveries, at most batch of them, and returns their number.
 func (b *Inbox) Work(ctx context.Context) (int, error) {
 	list, err := b.store.PendingDeliveries(ctx, batch)
 	for _, d := range list {
@@ -96,8 +96,8 @@ func (b *Inbox) Work(ctx context.Context) (int, error) {
 	return len(list), err
 }
 
-// work maps one delivery and applies its events; the last one spends it. A delivery that cannot be
-// understood is tried a few times and then set aside, listed for the operator.
+// work maps one delivery and applies its events; the last event spends the delivery. After a few failures a delivery is
+// set aside and listed for the operator.
 func (b *Inbox) work(ctx context.Context, d store.Delivery) {
 	log := b.log.With().Str("delivery", d.GUID).Str("event", d.Event).Logger()
 	err := b.settle(ctx, d, log)
@@ -105,7 +105,7 @@ func (b *Inbox) work(ctx context.Context, d store.Delivery) {
 		return
 	}
 	n, ferr := b.store.FailDelivery(ctx, d.GUID, err)
-	log.Error().Err(err).Int("failures", n).AnErr("store", ferr).Msg("work on a delivery")
+	log.Error().Err(err).Int("failures", n).AnErr("store", ferr).Msg("failed to process a delivery")
 }
 
 func (b *Inbox) settle(ctx context.Context, d store.Delivery, log zerolog.Logger) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// applier records events over a real store and fails for some.
+// applier records events, passes them to a real store, and fails for some kinds.
 type applier struct {
 	*store.Store
 	mu     sync.Mutex
@@ -54,13 +54,13 @@ func until(t *testing.T, what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited for %s in vain", what)
+			t.Fatalf("got a timeout while waiting for %s", what)
 		case <-tick.C:
 		}
 	}
 }
 
-// running is an inbox at work until the test ends.
+// running runs an inbox until the test ends.
 func running(t *testing.T, a *applier, list *tasks) *handlers.Inbox {
 	t.Helper()
 	mapper := handlers.NewMapper(handlers.Config{Slug: "errand", BotID: 99, Assignee: "errand-bot", Label: "errand"}, list)
@@ -94,7 +94,7 @@ func TestInboxWorksInOrder(t *testing.T) {
 		{Key: state.TaskKey{Repo: 70, Issue: 8}, TaskPhase: state.TaskPhase{Waiting: &state.Waiting{Kind: state.WaitBlocked}}},
 		{Key: state.TaskKey{Repo: 71, Issue: 9}, TaskPhase: state.TaskPhase{Waiting: &state.Waiting{Kind: state.WaitBlocked}}},
 	}}
-	for n := 1; n <= 60; n++ { // more than one batch, all there before the worker starts
+	for n := 1; n <= 60; n++ { // more than one batch, stored before the worker starts
 		_, err := a.PutDelivery(t.Context(), store.Delivery{GUID: fmt.Sprintf("g-%03d", n), Event: "issues", Payload: closed(n + 100), Received: time.Unix(int64(n), 0)})
 		check(t, err)
 	}
@@ -111,18 +111,18 @@ func TestInboxWorksInOrder(t *testing.T) {
 		want = append(want, fmt.Sprintf(`issue_closed #%d acks ""`, issue), `poked #8 acks ""`, fmt.Sprintf(`poked #9 acks %q`, guid))
 	}
 	if got := a.got(); got != strings.Join(want, "\n") {
-		t.Errorf("events:\n%s", got)
+		t.Errorf("got unexpected events:\n%s", got)
 	}
 	for _, guid := range []string{"g-001", "late"} {
 		if known, err := a.HasDelivery(t.Context(), guid); !known || err != nil {
-			t.Errorf("%s left no tombstone (%v)", guid, err)
+			t.Errorf("%s: got no tombstone (%v)", guid, err)
 		}
 	}
 }
 
-func TestInboxSetsPoisonAside(t *testing.T) {
+func TestInboxSetsPoisonedDeliveriesAside(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, setsPoisonAside) // the tries are seconds apart
+	synctest.Test(t, setsPoisonAside) // the retries are seconds apart
 }
 
 func setsPoisonAside(t *testing.T) {
@@ -137,16 +137,15 @@ func setsPoisonAside(t *testing.T) {
 	poison, err := a.PoisonDeliveries(t.Context(), 10)
 	check(t, err)
 	if len(poison) != 2 || poison[0].GUID != "1-garbage" || poison[1].GUID != "2-failing" || poison[0].Failures != store.MaxDeliveryFailures || poison[0].LastError == "" {
-		t.Errorf("set aside: %+v", poison)
+		t.Errorf("got deliveries set aside %+v", poison)
 	}
 	if got := a.got(); got != `issue_closed #4 acks "good"` {
-		t.Errorf("events:\n%s", got)
+		t.Errorf("got unexpected events:\n%s", got)
 	}
 }
 
-// TestInboxTakesSpentForDone: an event whose delivery another worker has spent meanwhile is
-// no failure.
-func TestInboxTakesSpentForDone(t *testing.T) {
+// An event whose delivery another worker has spent is not a failure.
+func TestSpentDeliveryIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	a := &applier{Store: newStore(t), fail: map[state.EventKind]error{state.EventIssueClosed: fmt.Errorf("apply: %w", store.ErrSpent)}}
 	inbox := running(t, a, &tasks{})
@@ -160,6 +159,6 @@ func TestInboxTakesSpentForDone(t *testing.T) {
 	list, err := a.PendingDeliveries(t.Context(), 10)
 	check(t, err)
 	if list[0].Failures != 0 {
-		t.Errorf("counted as %d failures", list[0].Failures)
+		t.Errorf("got %d failures, want 0", list[0].Failures)
 	}
 }

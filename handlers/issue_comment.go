@@ -56,7 +56,7 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]state.Even
 	return []state.Event{ev}, "", nil
 }
 
-// ownCommentTouched maps a person's edit or deletion of one of our comments.
+// ownCommentTouched maps a person's edit or deletion of one of errand's comments.
 func (m *Mapper) ownCommentTouched(e *github.IssueCommentEvent, ev state.Event) ([]state.Event, string, error) {
 	c := e.Comment
 	switch e.GetAction() {

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// issues maps what happens to an issue itself.
+// issues maps actions on an issue itself.
 func (m *Mapper) issues(ctx context.Context, payload []byte) ([]state.Event, string, error) {
 	e, err := decode[github.IssuesEvent](payload)
 	if err != nil {
@@ -76,7 +76,7 @@ func triggerKind(on bool) state.EventKind {
 	return state.EventUntriggered
 }
 
-// closed ends the issue's own task and pokes those that waited for it.
+// closed ends the issue's own task and pokes the tasks that wait for the issue.
 func (m *Mapper) closed(ctx context.Context, ev state.Event) ([]state.Event, string, error) {
 	ev.Kind = state.EventIssueClosed
 	events := []state.Event{ev}
@@ -85,7 +85,7 @@ func (m *Mapper) closed(ctx context.Context, ev state.Event) ([]state.Event, str
 	return append(events, eventsFor(waiting, state.Event{Kind: state.EventPoked})...), "", err
 }
 
-// open lists the open tasks that are chosen.
+// open returns the open tasks for which choose returns true.
 func (m *Mapper) open(ctx context.Context, choose func(state.Glance) bool) ([]state.Glance, error) {
 	open, err := m.tasks.Glances(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (m *Mapper) open(ctx context.Context, choose func(state.Glance) bool) ([]st
 	return slices.DeleteFunc(open, func(g state.Glance) bool { return !choose(g) }), nil
 }
 
-// eventsFor makes an event like ev for each of some tasks.
+// eventsFor returns a copy of ev for each task.
 func eventsFor(tasks []state.Glance, ev state.Event) []state.Event {
 	var events []state.Event
 	for _, g := range tasks {
@@ -104,7 +104,7 @@ func eventsFor(tasks []state.Glance, ev state.Event) []state.Event {
 	return events
 }
 
-// dependencies pokes what waits for other issues: a blocker or sub-issue was added or removed.
+// dependencies pokes tasks that wait for other issues, because a blocker or sub-issue was added or removed.
 func (m *Mapper) dependencies(ctx context.Context, _ []byte) ([]state.Event, string, error) {
 	waiting, err := m.open(ctx, func(g state.Glance) bool { return g.Waiting == state.WaitBlocked })
 	return eventsFor(waiting, state.Event{Kind: state.EventPoked}), "nothing waits for other issues", err

@@ -16,7 +16,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// wants compares what webhooks meant with what they should.
+// wants compares the mapped events with the expected ones.
 func (w *world) wants(want ...string) {
 	w.t.Helper()
 	if diff := cmp.Diff(want, w.mapped()); diff != "" {
@@ -33,7 +33,7 @@ func TestIssuesEvents(t *testing.T) {
 		"assigned":          {func(w *world, n int) error { return w.ada.Assign(full, n, "errand-bot") }, []string{`triggered #1 by ada via assigned base release "It breaks"`}},
 		"somebody assigned": {func(w *world, n int) error { return w.ada.Assign(full, n, "ada") }, []string{"issues: somebody else was assigned"}},
 		"several assigned":  {func(w *world, n int) error { return w.ada.Assign(full, n, "ada", "errand-bot") }, []string{"issues: somebody else was assigned", `triggered #1 by ada via assigned base release "It breaks"`}},
-		"labelled":          {func(w *world, n int) error { return w.ada.AddLabels(full, n, "errand") }, []string{`triggered #1 by ada via label base release "It breaks"`}},
+		"labeled":           {func(w *world, n int) error { return w.ada.AddLabels(full, n, "errand") }, []string{`triggered #1 by ada via label base release "It breaks"`}},
 		"another label":     {func(w *world, n int) error { return w.ada.AddLabels(full, n, "bug") }, []string{"issues: another label"}},
 		"closed":            {func(w *world, n int) error { return w.ada.Close(full, n, "not_planned") }, []string{`issue_closed #1 by ada "It breaks"`}},
 		"title edited": {func(w *world, n int) error {
@@ -80,7 +80,7 @@ func TestIssuesEvents(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestTriggersAreTakenBack(t *testing.T) {
+func TestRemovedTriggersAreMapped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	i := w.issue("")
@@ -92,7 +92,7 @@ func TestTriggersAreTakenBack(t *testing.T) {
 	w.wants(`untriggered #1 by ada via assigned "It breaks"`, `untriggered #1 by ada via label "It breaks"`)
 }
 
-// TestEventCarriesTheIssue holds one event against GitHub, field by field.
+// One event is compared with GitHub's data, field by field.
 func TestEventCarriesTheIssue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -120,9 +120,8 @@ func TestEventCarriesTheIssue(t *testing.T) {
 	}
 }
 
-// TestIDsTellFactsApart: the same fact has the same id however often it is delivered, and another
-// edit has another one.
-func TestIDsTellFactsApart(t *testing.T) {
+// Every delivery of the same fact has the same ID, and different edits have different IDs.
+func TestIDsIdentifyFacts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	i := w.issue("a")
@@ -140,22 +139,22 @@ func TestIDsTellFactsApart(t *testing.T) {
 				first = events[0].ID
 			}
 			if events[0].ID != first || first == "" {
-				t.Errorf("%s: id %q, then %q", h.event, first, events[0].ID)
+				t.Errorf("%s: got ID %q first and %q on redelivery", h.event, first, events[0].ID)
 			}
 		}
 		ids[first] = true
 	}
 	if len(ids) != 6 {
-		t.Errorf("6 facts have %d ids: %v", len(ids), ids)
+		t.Errorf("got %d IDs for 6 facts: %v", len(ids), ids)
 	}
 }
 
-// planBody is a plan comment with a box, as errand writes it.
+// planBody returns a plan comment with a box, as errand writes it.
 func planBody() string {
 	return "## Plan\n\nDo it.\n\n" + comment.ApprovalBox("0a1b2c3d") + "\n" + comment.ApproachBox("0a1b2c3d", 2, "the other way") + "\n"
 }
 
-func TestTouchesOfOurComment(t *testing.T) {
+func TestChangesToErrandsComments(t *testing.T) {
 	t.Parallel()
 	tick := func(box int) func(string) string {
 		return func(body string) string {
@@ -192,7 +191,7 @@ func TestTouchesOfOurComment(t *testing.T) {
 	}
 }
 
-func TestOurOwnEditsAreNoEvents(t *testing.T) {
+func TestErrandsOwnEditsAreIgnored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	i := w.issue("Always.")
@@ -204,8 +203,8 @@ func TestOurOwnEditsAreNoEvents(t *testing.T) {
 	w.wants("issue_comment: our own act", "issue_comment: our own act", "issue_comment: our own act")
 }
 
-// TestOwnActsAreNoEvents takes webhooks of a person's acts and makes us their sender.
-func TestOwnActsAreNoEvents(t *testing.T) {
+// The sender of webhooks about a person's actions is replaced with errand's own account.
+func TestErrandsOwnActionsAreIgnored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	i := w.issue("Always.")
@@ -214,12 +213,12 @@ func TestOwnActsAreNoEvents(t *testing.T) {
 	check(t, w.ada.Close(full, i.Number, ""))
 	hooks := w.settle()
 	if len(hooks) != 3 {
-		t.Fatalf("%d webhooks", len(hooks))
+		t.Fatalf("got %d webhooks, want more", len(hooks))
 	}
 	for _, h := range hooks {
 		events, why, err := w.mapper.Map(t.Context(), h.event, h.guid, sentBy(t, h.payload, w.App().BotID))
 		if len(events) != 0 || why != "our own act" || err != nil {
-			t.Errorf("%d events, %q, error %v", len(events), why, err)
+			t.Errorf("got %d events, reason %q, error %v; want none and a reason", len(events), why, err)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// pullRequest maps the end of a pull request of ours.
+// pullRequest maps the closing of one of errand's pull requests.
 func (m *Mapper) pullRequest(ctx context.Context, payload []byte) ([]state.Event, string, error) {
 	e, err := decode[github.PullRequestEvent](payload)
 	if err != nil {
@@ -26,7 +26,7 @@ func (m *Mapper) pullRequest(ctx context.Context, payload []byte) ([]state.Event
 	return []state.Event{ev}, "", nil
 }
 
-// onPR begins an event about a pull request, if it is one of ours.
+// onPR returns the beginning of an event about a pull request, and whether it is one of errand's.
 func (m *Mapper) onPR(ctx context.Context, r *github.Repository, number int, by *github.User) (state.Event, bool, error) {
 	t, err := m.tasks.TaskByPR(ctx, r.GetID(), number)
 	if err != nil || t == nil {
@@ -60,8 +60,8 @@ func (m *Mapper) review(ctx context.Context, payload []byte) ([]state.Event, str
 	return []state.Event{ev}, "", nil
 }
 
-// reviewComment maps a comment in a review thread: it belongs to a review, whose event gathers it,
-// so only commands in it are taken here.
+// reviewComment maps a comment in a review thread. Only its commands are mapped: the rest is gathered with the review
+// that it belongs to.
 func (m *Mapper) reviewComment(ctx context.Context, payload []byte) ([]state.Event, string, error) {
 	e, err := decode[github.PullRequestReviewCommentEvent](payload)
 	if err != nil {

@@ -16,7 +16,7 @@ func TestPullRequestEvents(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		act  func(w *world, p *simgithub.Issue) error
-		want []string // of what is about the pull request
+		want []string // those about the pull request
 	}{
 		"merged": {func(w *world, p *simgithub.Issue) error { return w.ada.Merge(full, p.Number, simgithub.Merge{}) }, []string{"pr_closed #1 by ada merged"}},
 		"closed": {func(w *world, p *simgithub.Issue) error { return w.ada.Close(full, p.Number, "") }, []string{"pr_closed #1 by ada"}},
@@ -44,7 +44,7 @@ func TestPullRequestEvents(t *testing.T) {
 		"a comment": {func(w *world, p *simgithub.Issue) error {
 			return second(w.ada.Comment(full, p.Number, "@errand also the docs"))
 		}, []string{"commented #1 by ada on-pr mention order:message"}},
-		"a comment by a stranger": {func(w *world, p *simgithub.Issue) error { return second(w.As("eve").Comment(full, p.Number, "nice")) }, []string{"commented #1 by eve on-pr"}},
+		"a comment by a user without write access": {func(w *world, p *simgithub.Issue) error { return second(w.As("eve").Comment(full, p.Number, "nice")) }, []string{"commented #1 by eve on-pr"}},
 		"a resolved thread": {func(w *world, p *simgithub.Issue) error {
 			_, err := w.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "a.txt", Line: 1, Body: "why?"}}})
 			w.settle()
@@ -72,7 +72,7 @@ func TestPullRequestEvents(t *testing.T) {
 	}
 }
 
-// TestRepliesNameTheirThread: the answer to a command in a thread goes into that thread.
+// The reply to a command in a thread goes into that thread.
 func TestRepliesNameTheirThread(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -124,7 +124,7 @@ func TestPushes(t *testing.T) {
 	check(t, w.ada.DeleteBranch(full, own.Branch.Name))
 	for _, l := range w.mapped() {
 		if l == "pushed #1 by ada head 0000000000000000000000000000000000000000" {
-			t.Error("a deleted branch counts as pushed to")
+			t.Error("got a push event for a deleted branch, want none")
 		}
 	}
 }
@@ -144,19 +144,19 @@ func TestChecks(t *testing.T) {
 			check(t, w.CheckRun(full, p.Pull.HeadSHA, "ci", conclusion, ""))
 			got := w.mapped()
 			if len(got) == 0 || got[len(got)-1] != "checks_changed #1 says "+want {
-				t.Errorf("a check that ended as %s means %q, want %q last", conclusion, got, want)
+				t.Errorf("conclusion %s: got %q, want %q last", conclusion, got, want)
 			}
 			check(t, w.CheckRun(full, main["main"], "ci", conclusion, ""))
 			for _, l := range w.mapped() {
 				if l == "checks_changed #1 says "+want {
-					t.Error("checks of another commit count")
+					t.Error("got an event for checks of another commit, want none")
 				}
 			}
 		})
 	}
 }
 
-func TestClosingAnIssuePokesWhatItBlocks(t *testing.T) {
+func TestClosingAnIssuePokesTasksThatWaitForIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	i := w.issue("Always.")
@@ -172,7 +172,7 @@ func TestClosingAnIssuePokesWhatItBlocks(t *testing.T) {
 	check(t, w.ada.AddSubIssue(full, 1, j.ID))
 	for _, l := range w.mapped() {
 		if l != "poked #1" && l != "poked #5" {
-			t.Errorf("a dependency means %q", l)
+			t.Errorf("got %q for a dependency", l)
 		}
 	}
 }
@@ -210,11 +210,11 @@ func TestRenameCarriesTheNewName(t *testing.T) {
 	events, _, err := w.mapper.Map(t.Context(), h.event, h.guid, h.payload)
 	check(t, err)
 	if len(events) != 1 || events[0].Repo == nil || events[0].Repo.FullName() != "acme/slugs" || events[0].Repo.ID != w.repo.ID {
-		t.Errorf("events %+v", events)
+		t.Errorf("got events %+v", events)
 	}
 }
 
-func TestMapReportsAStoreThatFails(t *testing.T) {
+func TestMapReturnsStoreErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.issue("Always.")
@@ -226,16 +226,16 @@ func TestMapReportsAStoreThatFails(t *testing.T) {
 			continue
 		}
 		if _, _, err := w.mapper.Map(t.Context(), h.event, h.guid, h.payload); !errors.Is(err, w.tasks.err) {
-			t.Errorf("%s: error %v", h.event, err)
+			t.Errorf("%s: got error %v", h.event, err)
 		}
 	}
 	events, why, err := w.mapper.Map(t.Context(), "marketplace_purchase", "g", nil)
 	if len(events) != 0 || why == "" || err != nil {
-		t.Errorf("an unknown webhook: %v, %q, %v", events, why, err)
+		t.Errorf("unknown webhook: got events %v, reason %q, error %v", events, why, err)
 	}
 }
 
-// TestTimesAreUTC: what is stored has no zone of GitHub's.
+// Stored times are in UTC, not in GitHub's time zones.
 func TestTimesAreUTC(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -245,7 +245,7 @@ func TestTimesAreUTC(t *testing.T) {
 		events, _, err := w.mapper.Map(t.Context(), h.event, h.guid, h.payload)
 		check(t, err)
 		if at := events[0].At; at.IsZero() || at.Location() != time.UTC {
-			t.Errorf("%s at %v", h.event, at)
+			t.Errorf("%s: got time %v, want UTC", h.event, at)
 		}
 	}
 }

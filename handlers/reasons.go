@@ -2,11 +2,11 @@ package handlers
 
 import "slices"
 
-// mapped marks an action that is made an event of, if it concerns a task.
+// mapped marks an action that is mapped to an event if it concerns a task.
 const mapped = ""
 
-// treatments says what errand does with each webhook of an event that it asks GitHub for: by action, mapped or why
-// nothing follows from it. Events without actions have the empty one.
+// treatments returns, for each event that errand subscribes to and each of its actions, either mapped or the reason why
+// it has no effect. Events without actions use the empty action.
 func treatments() map[string]map[string]string {
 	const (
 		another  = "it says nothing about who should work on the issue, or on what"
@@ -59,7 +59,8 @@ func treatments() map[string]map[string]string {
 	}
 }
 
-// unasked says why errand does not ask GitHub for an event; those that GitHub sends anyway are dropped for the same reason.
+// unasked returns the events that errand does not subscribe to, by reason. GitHub sends some of them anyway; they are
+// dropped for the same reason.
 func unasked() map[string][]string {
 	return map[string][]string{
 		"it is about who may use the App, which GitHub answers for at every call": {"github_app_authorization", "installation_target", "marketplace_purchase"},
@@ -85,9 +86,9 @@ func unasked() map[string][]string {
 	}
 }
 
-// Treatment says what becomes of a webhook: it is handled, or nothing follows from it, for the reason given. What is
-// handled may still come to nothing, for instance because it concerns no task; Map says why. known is false for what GitHub had not
-// invented when this was written; that is ignored.
+// Treatment reports whether a webhook is handled, or why it has no effect. A handled webhook can still have no effect,
+// for example if it concerns no task; Map returns the reason. known is false for events and actions that this version
+// does not list, which are ignored.
 func Treatment(event, action string) (handled bool, why string, known bool) {
 	if actions, ok := treatments()[event]; ok {
 		why, known = actions[action]

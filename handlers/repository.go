@@ -11,8 +11,8 @@ import (
 
 func lower(s string) string { return strings.ToLower(s) }
 
-// push maps pushes by people to branches of ours, and to the default branch when it brings another
-// `.errand.yml` for tasks that wait for one.
+// push maps pushes by people to errand's branches. A push to the default branch that may change `.errand.yml` pokes
+// tasks that wait for it.
 func (m *Mapper) push(ctx context.Context, payload []byte) ([]state.Event, string, error) {
 	e, err := decode[github.PushEvent](payload)
 	if err != nil {
@@ -38,8 +38,8 @@ func (m *Mapper) push(ctx context.Context, payload []byte) ([]state.Event, strin
 	return events, "no task on this branch", nil
 }
 
-// touchesConfig reports whether a push may have changed `.errand.yml`. GitHub lists the files of the
-// newest commits only, so a large push counts.
+// touchesConfig reports whether a push may have changed `.errand.yml`. GitHub lists the files of the newest commits
+// only, so it returns true for every large push.
 func touchesConfig(e *github.PushEvent) bool {
 	if len(e.Commits) >= 20 {
 		return true
@@ -59,7 +59,7 @@ func touchesConfig(e *github.PushEvent) bool {
 	return false
 }
 
-// checkPayload is what check_run and check_suite events share.
+// checkPayload has the common fields of check_run and check_suite events.
 type checkPayload struct {
 	Action     string             `json:"action"`
 	Repository *github.Repository `json:"repository"`
@@ -67,7 +67,7 @@ type checkPayload struct {
 	CheckSuite *github.CheckSuite `json:"check_suite"`
 }
 
-// check maps the state of checks on a head of ours.
+// check maps a change of the checks on the head of one of errand's branches.
 func (m *Mapper) check(ctx context.Context, payload []byte) ([]state.Event, string, error) {
 	e, err := decode[checkPayload](payload)
 	if err != nil {
@@ -97,7 +97,7 @@ func (m *Mapper) status(ctx context.Context, payload []byte) ([]state.Event, str
 	return m.checks(ctx, e.Repo, e.GetSHA(), e.GetState())
 }
 
-// checks makes the event for the task whose branch is at a commit.
+// checks returns the event for the task whose branch is at the commit.
 func (m *Mapper) checks(ctx context.Context, r *github.Repository, sha, conclusion string) ([]state.Event, string, error) {
 	open, err := m.open(ctx, func(g state.Glance) bool { return g.Key.Repo == r.GetID() && g.HasPR && g.Head == sha })
 	if err != nil {
@@ -113,7 +113,8 @@ func (m *Mapper) checks(ctx context.Context, r *github.Repository, sha, conclusi
 	return []state.Event{{Kind: state.EventChecksChanged, Task: open[0].Key, JobReport: state.JobReport{Checks: word}}}, "", nil
 }
 
-// repository maps a rename or a transfer: tasks are keyed by id and go on.
+// repository maps a rename, a transfer or a deletion. Tasks are keyed by the repository's ID, so they survive a new
+// name.
 func (m *Mapper) repository(ctx context.Context, payload []byte) ([]state.Event, string, error) {
 	e, err := decode[github.RepositoryEvent](payload)
 	if err != nil {
@@ -137,13 +138,13 @@ func (m *Mapper) repository(ctx context.Context, payload []byte) ([]state.Event,
 	return m.eachOf(ctx, e.Repo.GetID(), ev)
 }
 
-// eachOf makes an event for every open task of a repository.
+// eachOf returns an event for every open task of a repository.
 func (m *Mapper) eachOf(ctx context.Context, repo int64, ev state.Event) ([]state.Event, string, error) {
 	open, err := m.open(ctx, func(g state.Glance) bool { return g.Key.Repo == repo })
 	return eventsFor(open, ev), "no task there", err
 }
 
-// installation maps the loss of access, and its return.
+// installation maps the loss and the return of access.
 func (m *Mapper) installation(ctx context.Context, payload []byte) ([]state.Event, string, error) {
 	e, err := decode[github.InstallationEvent](payload)
 	if err != nil {
@@ -183,14 +184,14 @@ func (m *Mapper) again(ctx context.Context, id int64) ([]state.Event, string, er
 	return events, "no task there", nil
 }
 
-// granted has the tasks of an installation that wait for a permission look again.
+// granted pokes the tasks of an installation that wait for a permission.
 func (m *Mapper) granted(ctx context.Context, installation int64) ([]state.Event, string, error) {
 	waiting, err := m.open(ctx, func(g state.Glance) bool { return g.Installation == installation && g.Waiting == state.WaitPermission })
 	return eventsFor(waiting, state.Event{Kind: state.EventPoked}), "no task waits for a permission", err
 }
 
-// back maps repositories that the App has access to, perhaps again: who had a task there is told what
-// became of it.
+// back maps repositories that the App can access, possibly again, to events for the tasks that ended there for lack of
+// access.
 func (m *Mapper) back(ctx context.Context, installation int64, repos []*github.Repository) ([]state.Event, string, error) {
 	gone, err := m.tasks.OutOfReach(ctx)
 	if err != nil {
@@ -207,7 +208,7 @@ func (m *Mapper) back(ctx context.Context, installation int64, repos []*github.R
 	return events, "no task ended there", nil
 }
 
-// installationRepositories maps repositories that were taken away, or given again.
+// installationRepositories maps repositories that were removed from the App or added to it.
 func (m *Mapper) installationRepositories(ctx context.Context, payload []byte) ([]state.Event, string, error) {
 	e, err := decode[github.InstallationRepositoriesEvent](payload)
 	if err != nil {

@@ -18,18 +18,18 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// appKey is made once: making one takes longer than most tests.
+// appKey is made once, because making a key takes longer than most tests.
 var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 const full = "acme/slug"
 
-// hook is a webhook as it came in.
+// hook is a received webhook.
 type hook struct {
 	event, guid string
 	payload     []byte
 }
 
-// world is a GitHub whose webhooks are caught, and a mapper for them.
+// world is a simulated GitHub whose webhooks are caught, and a mapper for them.
 type world struct {
 	*simgithub.Sim
 	t            *testing.T
@@ -81,7 +81,7 @@ func (w *world) catch(_ http.ResponseWriter, r *http.Request) {
 	w.hooks = append(w.hooks, hook{r.Header.Get("X-GitHub-Event"), r.Header.Get("X-GitHub-Delivery"), body})
 }
 
-// settle waits for every webhook and returns those since the last call.
+// settle waits for all webhooks and returns those since the last call.
 func (w *world) settle() []hook {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
@@ -94,8 +94,8 @@ func (w *world) settle() []hook {
 	return list
 }
 
-// mapped is what the webhooks since the last call mean: one line per event, or per webhook without
-// one why not.
+// mapped returns one line for each event of the webhooks since the last call, or the reason for a webhook without
+// events.
 func (w *world) mapped() []string {
 	w.t.Helper()
 	var out []string
@@ -118,7 +118,7 @@ func (w *world) mapped() []string {
 	return out
 }
 
-// issue opens an issue and forgets its webhook.
+// issue opens an issue and drops its webhook.
 func (w *world) issue(body string) *simgithub.Issue {
 	w.t.Helper()
 	i, err := w.ada.OpenIssue(full, simgithub.NewIssue{Title: "It breaks", Body: body})
@@ -127,7 +127,7 @@ func (w *world) issue(body string) *simgithub.Issue {
 	return i
 }
 
-// pull opens a pull request from a branch of its own and makes it that of issue 1's task.
+// pull opens a pull request from a new branch and stores it as that of issue 1's task.
 func (w *world) pull() *simgithub.Issue {
 	w.t.Helper()
 	_, err := w.As("bob").PushCommit(full, simgithub.Commit{Branch: "errand/1", Message: "Mend it", Files: map[string]string{"a.txt": "one\ntwo\n"}})
@@ -143,7 +143,7 @@ func (w *world) pull() *simgithub.Issue {
 
 func (w *world) key(issue int) state.TaskKey { return state.TaskKey{Repo: w.repo.ID, Issue: issue} }
 
-// line is an event in short. Everything that a row of the transition table looks at is in it.
+// line formats an event with all fields that rows of the transition table use.
 func line(e state.Event) string {
 	words := []string{string(e.Kind), fmt.Sprintf("#%d", e.Task.Issue)}
 	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
@@ -186,7 +186,7 @@ func line(e state.Event) string {
 	return strings.Join(words, " ")
 }
 
-// tasks is a store of literal tasks, none of them ended.
+// tasks is a store of literal tasks, none of which has ended.
 type tasks struct {
 	list []*state.Task
 	err  error

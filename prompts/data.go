@@ -7,105 +7,105 @@ import (
 	"time"
 )
 
-// Data is what a prompt is made of. Texts in it are what the agent may see, redacted and stripped.
+// Data contains the values that a prompt is rendered from. All its texts are visible to the agent: the caller has
+// redacted them and removed everything that the agent must not see.
 type Data struct {
 	Task  Task
 	Issue Issue
-	// Discussion are the visible comments on the issue, oldest first.
+	// Discussion has the visible comments on the issue, oldest first.
 	Discussion []Said
-	// Withheld says in a line each what the agent does not see.
+	// Withheld describes each text that the agent cannot see, in one line each.
 	Withheld []string
 
-	// Plan is the approved plan that this run carries out or works out: required for plan,
-	// implement and review, except where the settings ask for no plan.
+	// Plan is the approved plan that this run executes, or turns into a detailed plan. It is required for plan,
+	// implement and review, unless the settings ask for no plan.
 	Plan *Plan
-	// Previous is the last revision of the plan that this run makes; nil for the first.
+	// Previous is the last revision of the plan that this run writes; nil for the first revision.
 	Previous *Plan
-	// Since are the visible comments made after the plan (or after Previous).
+	// Since has the visible comments made after the plan (or after Previous).
 	Since []Said
-	// Drift is what changed in the files that the plan names, since it was made.
+	// Drift lists changes, since the plan was made, to files that the plan names.
 	Drift []Drift
 
 	// PR is required for review.
 	PR *PullRequest
-	// Feedback is what the run has to answer, one by one; required for review.
+	// Feedback lists the items that the run has to answer, one by one; required for review.
 	Feedback []Feedback
-	// Shown says that people were shown the agent's commits, which are not published yet, and want them
-	// changed.
+	// Shown reports whether the agent's unpublished commits were shown to people, who asked for changes.
 	Shown bool
-	// Checks are those of the repository's commands that failed.
+	// Checks are the repository's commands that failed.
 	Checks []Check
-	// Refusals are what the push gate said of the last commits.
+	// Refusals are the push gate's refusals of the last commits.
 	Refusals []Refusal
 
-	// Tools says that the agent has errand's tools; Notes are what was kept with them so far, a line each.
+	// Tools reports whether the agent has errand's tools. Notes are the notes stored with them so far, one line each.
 	Tools bool
 	Notes []string
 
-	// Guidance is what files of the repository say to agents; it goes into the system prompt.
+	// Guidance has the contents of the repository's files for agents; it goes into the system prompt.
 	Guidance []Guidance
 
-	// Repair, if set, is all that the run is asked for.
+	// Repair, if set, is the only request of the prompt.
 	Repair *Repair
 
-	// Resume is what changed since the last run, in a line each; the prompt begins with it.
+	// Resume lists changes since the last run, one line each; the prompt begins with them.
 	Resume []string
-	// Conversation is what was said so far, for a session that cannot be resumed.
+	// Conversation is the conversation so far, for a session that cannot be resumed.
 	Conversation []Turn
 }
 
-// Repair is an answer whose closing block could not be read.
+// Repair asks the agent to repeat a closing block that could not be parsed.
 type Repair struct {
-	Problem string // what is wrong with the block
-	Form    bool   // the agent's program holds its answer to the block's form
-	// Block and Answer are the block and the words before it, for a session that cannot be resumed.
+	Problem string // the error in the block
+	Form    bool   // the agent's program enforces the schema of the closing block
+	// Block and Answer are the block and the text before it, for a session that cannot be resumed.
 	Block, Answer string
 }
 
-// Guidance is a file of the base branch for agents. Cut says that it was longer.
+// Guidance is a file of the base branch with instructions for agents. Cut reports whether its text was shortened.
 type Guidance struct {
 	Path, Text string
 	Cut        bool
 }
 
-// Task says where the agent works and under which rules of the repository.
+// Task describes the run: its repository, branch, commands and limits.
 type Task struct {
 	Owner, Repo string
 	Issue       int
 	Run         int // the run's number within the task
 	Base        string
 	Branch      string
-	// Subject is the form of the first line of a commit's message, such as "ABC-1: {task}", with placeholders for
-	// the agent's words alone; empty for no rule.
+	// Subject is the required form of the first line of a commit message, such as "ABC-1: {task}". It contains only
+	// placeholders that the agent fills in; empty for no rule.
 	Subject string
 	// Setup and Check are the repository's own commands; errand runs Check after the agent.
 	Setup, Check []string
-	// TestEnv and TestFiles are the names of variables and the paths of files that the operator gives to tests.
+	// TestEnv and TestFiles are the names of variables and the paths of files that the operator provides for tests.
 	TestEnv, TestFiles []string
 	MergeCommits       bool
-	// Protected are the path patterns that may not be changed.
+	// Protected lists the patterns of paths that must not be changed.
 	Protected []string
-	// Unprotected are those that are excepted.
+	// Unprotected lists exceptions from Protected.
 	Unprotected []string
 	Turns       int           // at most, 0 for no limit
 	Duration    time.Duration // at most, 0 for no limit
-	Memory      string        // of the VM, in words, empty if unknown
-	Network     string        // what the VM reaches, in words, empty if unknown
-	// Shell are beginnings of the repository's commands that the agent may call, Denied those that it may not. Shell is
-	// empty where it may call any other.
+	Memory      string        // of the VM, as text; empty if unknown
+	Network     string        // the hosts that the VM can reach, as text; empty if unknown
+	// Shell lists the command prefixes that the agent may run, and Denied those that it may not. If Shell is empty the
+	// agent may run any command that is not denied.
 	Shell, Denied []string
-	// LargeFiles says that the checkout has files that Git LFS keeps.
+	// LargeFiles reports whether the checkout contains files stored with Git LFS.
 	LargeFiles bool
 }
 
-// ListsChanges reports whether a check has a place for what changed.
+// ListsChanges reports whether a check has a placeholder for the changed files or the affected modules.
 func (t Task) ListsChanges() bool {
 	return slices.ContainsFunc(t.Check, func(c string) bool {
 		return strings.Contains(c, "{changed_files}") || strings.Contains(c, "{affected_modules}")
 	})
 }
 
-// Issue is the issue as it was frozen.
+// Issue is the frozen text of the issue, with its metadata.
 type Issue struct {
 	Title, Body, Author string
 	Labels              []string
@@ -121,7 +121,7 @@ type Said struct {
 
 // Plan is a stored revision, verbatim.
 type Plan struct {
-	Kind       string // preliminary, thorough
+	Kind       string // preliminary or thorough
 	Revision   int
 	Hash       string
 	Text       string
@@ -132,7 +132,7 @@ type Plan struct {
 	Approach string
 }
 
-// Drift is how a file that the plan names has changed since.
+// Drift is the change to a file since the plan that names it was made.
 type Drift struct {
 	Path, Diff string
 }
@@ -143,9 +143,9 @@ type PullRequest struct {
 	Title  string
 }
 
-// Feedback is one thing to answer.
+// Feedback is one item that the run has to answer.
 type Feedback struct {
-	ID     string // to be repeated in the answer
+	ID     string // repeated in the answer
 	Kind   string // comment, review, thread, checks, refusal, conflict, answer, condition, edit
 	Author string
 	At     time.Time
@@ -153,7 +153,7 @@ type Feedback struct {
 	Path   string
 	Line   int
 	Hunk   string
-	Items  []string // paths or commits that it is about
+	Items  []string // the paths or commits concerned
 }
 
 // Check is a command of the repository that failed.
@@ -169,25 +169,25 @@ type Refusal struct {
 	Rule, Path, Detail, Remedy string
 }
 
-// Turn is a piece of the conversation so far. Role is "errand" or "agent".
+// Turn is one message of the conversation so far. Role is "errand" or "agent".
 type Turn struct {
 	Role, Text string
 }
 
-// asks is the name of what the agent is told to do.
-func (d Data) asks(name string) string {
+// template returns the name of the template for the user prompt.
+func (d Data) template(name string) string {
 	if d.Repair != nil {
 		return "repair"
 	}
 	return name
 }
 
-// check names the first thing that a prompt needs and Data lacks.
+// check returns an error that names the first required field that is missing.
 func (d Data) check(name string) error {
 	needs := []struct {
-		what string
-		ok   bool
-		in   []string
+		field string
+		set   bool
+		in    []string
 	}{
 		{"Task.Owner and Task.Repo", d.Task.Owner != "" && d.Task.Repo != "", Names()},
 		{"Task.Issue", d.Task.Issue > 0, Names()},
@@ -202,8 +202,8 @@ func (d Data) check(name string) error {
 	}
 	for _, n := range needs {
 		for _, in := range n.in {
-			if in == name && !n.ok {
-				return fmt.Errorf("%s is missing", n.what)
+			if in == name && !n.set {
+				return fmt.Errorf("%s is missing", n.field)
 			}
 		}
 	}

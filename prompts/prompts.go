@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// The names of the prompts; they equal the kinds of runs.
+// The names of the prompts, which equal the kinds of runs.
 const (
 	PreliminaryPlan = "preliminary_plan"
 	PlanName        = "plan"
@@ -20,31 +20,31 @@ const (
 	Review          = "review"
 )
 
-// Bounds of what others wrote, in characters, so that a prompt stays readable by a model.
+// Limits, in characters, on texts by others, so that a model can still read the prompt.
 const (
-	maxText    = 40_000 // an issue's body, a plan
-	maxComment = 12_000 // a comment, a diff
-	maxGuide   = 24_576 // a file for agents
+	maxText    = 40_000 // an issue's body or a plan
+	maxComment = 12_000 // a comment or a diff
+	maxGuide   = 24_576 // a file with instructions for agents
 	maxTail    = 6_000  // the end of a log
 	maxNote    = 1_000  // a note of the agent
-	maxTalk    = 60_000 // the conversation so far, its end
+	maxTalk    = 60_000 // the end of the conversation so far
 )
 
 //go:embed templates/*.tmpl
 var files embed.FS
 
-// Prompt is what an agent is told. Adapters without a system prompt put System before User.
+// Prompt is the rendered prompt of a run. Adapters without a system prompt put System before User.
 type Prompt struct {
 	System string
 	User   string
 }
 
-// Names lists the prompts.
+// Names returns the names of all prompts.
 func Names() []string { return []string{PreliminaryPlan, PlanName, Implement, Review} }
 
-// Render fills the prompt of a name. data is a Data or a pointer to one; what the prompt needs and
-// data lacks is an error that names it. The first line of User is "errand-step: NAME", the second
-// "errand-task: OWNER/REPO#ISSUE run SEQ". The same data gives the same prompt.
+// Render renders the prompt with the given name. data is a Data or a pointer to one; if it lacks a required field the
+// error names the field. The first line of User is "errand-step: NAME", the second "errand-task: OWNER/REPO#ISSUE run
+// SEQ". Equal data gives an equal prompt.
 func Render(name string, data any) (Prompt, error) {
 	d, err := dataOf(data)
 	if err != nil {
@@ -68,7 +68,7 @@ func Render(name string, data any) (Prompt, error) {
 	for _, part := range []struct {
 		file string
 		to   *string
-	}{{"system.tmpl", &p.System}, {d.asks(name) + ".tmpl", &p.User}} {
+	}{{"system.tmpl", &p.System}, {d.template(name) + ".tmpl", &p.User}} {
 		var b strings.Builder
 		if err := t.ExecuteTemplate(&b, part.file, in); err != nil {
 			return Prompt{}, fmt.Errorf("render prompt %s: %w", name, err)
@@ -90,7 +90,7 @@ func dataOf(data any) (Data, error) {
 	return Data{}, fmt.Errorf("data is %T, want prompts.Data", data)
 }
 
-// funcs are what the templates may call.
+// funcs returns the functions that templates can call.
 func funcs() template.FuncMap {
 	return template.FuncMap{
 		"text":    func(s string) string { return fence("text", head(s, maxText)) },
@@ -109,8 +109,8 @@ func funcs() template.FuncMap {
 	}
 }
 
-// fence puts text between fences that are longer than any run of backticks in it. Control
-// characters other than tab and newline go: a terminal or a log may show the prompt.
+// fence encloses s in fences longer than any run of backticks in it. It removes control characters other than tab and
+// newline, because a terminal or a log may show the prompt.
 func fence(kind, s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.IsControl(r) {
@@ -122,7 +122,7 @@ func fence(kind, s string) string {
 	return ticks + kind + "\n" + strings.Trim(s, "\n") + "\n" + ticks
 }
 
-// longestRun is the length of the longest run of backticks.
+// longestRun returns the length of the longest run of backticks.
 func longestRun(s string) int {
 	longest, run := 0, 0
 	for i := range len(s) {
@@ -136,12 +136,13 @@ func longestRun(s string) int {
 	return longest
 }
 
-// word shows a short untrusted text on a line of ours: quoted, without line breaks, cut.
+// word formats a short untrusted text for use within a line of the prompt: quoted, without line breaks, at most 300
+// characters.
 func word(s string) string {
 	return strconv.Quote(head(strings.Join(strings.Fields(s), " "), 300))
 }
 
-// words shows several.
+// words formats several such texts, separated by commas.
 func words(list []string) string {
 	out := make([]string, len(list))
 	for i, s := range list {
@@ -150,7 +151,7 @@ func words(list []string) string {
 	return strings.Join(out, ", ")
 }
 
-// head keeps the beginning of a text and says what is left out.
+// head returns the first limit characters of s, with a note about the number of those left out.
 func head(s string, limit int) string {
 	n := utf8.RuneCountInString(s)
 	if n <= limit {
@@ -159,7 +160,7 @@ func head(s string, limit int) string {
 	return string([]rune(s)[:limit]) + fmt.Sprintf("\n[%d more characters are left out]", n-limit)
 }
 
-// end keeps the end of a text and says what is left out.
+// end returns the last limit characters of s, with a note about the number of those left out.
 func end(s string, limit int) string {
 	n := utf8.RuneCountInString(s)
 	if n <= limit {
@@ -168,7 +169,7 @@ func end(s string, limit int) string {
 	return fmt.Sprintf("[%d characters before this are left out]\n", n-limit) + string([]rune(s)[n-limit:])
 }
 
-// talk shows the end of a conversation, turn by turn.
+// talk formats the end of a conversation, turn by turn.
 func talk(turns []Turn) string {
 	var parts []string
 	left := maxTalk
@@ -189,14 +190,14 @@ func talk(turns []Turn) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// broken reports whether something of the feedback is wrong with the commits that are there.
+// broken reports whether the existing commits have a defect: a failed check, a refusal or a conflict.
 func broken(d Data) bool {
 	return len(d.Checks)+len(d.Refusals) > 0 || slices.ContainsFunc(d.Feedback, func(f Feedback) bool {
 		return f.Kind == "checks" || f.Kind == "refusal" || f.Kind == "conflict"
 	})
 }
 
-// outcomes lists what a run of a kind may answer.
+// outcomes returns the outcomes that a run of the given kind may report.
 func outcomes(name string) string {
 	plan := `"build", "report", "already_fixed", "not_reproducible", "question" or "blocked"`
 	if name == Implement || name == Review {
@@ -205,8 +206,7 @@ func outcomes(name string) string {
 	return plan
 }
 
-// squeeze takes away what templates leave: more than one blank line in a row outside fences, and
-// trailing space.
+// squeeze removes trailing space and repeated blank lines outside of fences, which templates leave behind.
 func squeeze(s string) string {
 	var out []string
 	fenced := ""

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func when(minute int) time.Time { return time.Date(2026, 3, 4, 9, minute, 0, 0, time.UTC) }
 
-// least is the least that every prompt takes.
+// least returns the minimal data of every prompt.
 func least() Data {
 	return Data{
 		Task:  Task{Owner: "octo", Repo: "calc", Issue: 7, Run: 1, Base: "main", Branch: "errand/7-div"},
@@ -25,7 +25,7 @@ func least() Data {
 	}
 }
 
-// most has everything, hostile where it can be.
+// most returns data with every field set, and hostile text where possible.
 func most() Data {
 	d := least()
 	d.Task = Task{
@@ -70,20 +70,20 @@ func TestRender(t *testing.T) {
 				golden(t, name+"_"+kind, "# System\n\n"+p.System+"\n# User\n\n"+p.User)
 				want := fmt.Sprintf("errand-step: %s\nerrand-task: octo/calc#7 run %d\n", name, data.Task.Run)
 				if !strings.HasPrefix(p.User, want) {
-					t.Errorf("prompt begins %q", p.User[:80])
+					t.Errorf("got a prompt that begins %q, want %q", p.User[:80], want)
 				}
 				if strings.Count(outside(p.User), "errand-step:") != 1 {
-					t.Error("another line passes for the step")
+					t.Error("got a second line that can be read as errand-step, want one")
 				}
 				if strings.Contains(p.System+p.User, "<no value>") {
-					t.Error("a value is missing")
+					t.Error("got <no value> in the prompt, want all values")
 				}
 			})
 		}
 	}
 }
 
-// TestRenderRepair: who only has to say a closing block again is told nothing else, and in a new session what it was.
+// A request to repeat a closing block asks for nothing else, and quotes the block in a new session.
 func TestRenderRepair(t *testing.T) {
 	t.Parallel()
 	d := most()
@@ -106,7 +106,7 @@ func TestRenderRepair(t *testing.T) {
 	}
 	golden(t, "repair_most", "# User\n\n"+p.User)
 	if strings.Count(outside(p.User), "errand-step:") != 1 {
-		t.Error("another line passes for the step")
+		t.Error("got a second line that can be read as errand-step, want one")
 	}
 }
 
@@ -124,7 +124,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got), -update rewrites it:\n%s", path, diff)
+		t.Errorf("%s (-want +got; run with -update to rewrite it):\n%s", path, diff)
 	}
 }
 
@@ -147,7 +147,7 @@ func outside(s string) string {
 	return strings.Join(out, "\n")
 }
 
-func TestRenderRefuses(t *testing.T) {
+func TestRenderRejectsIncompleteData(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		name string
@@ -170,7 +170,7 @@ func TestRenderRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := Render(tt.name, tt.data); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want %q", err, tt.want)
+				t.Errorf("got %v, want an error containing %q", err, tt.want)
 			}
 		})
 	}
@@ -182,7 +182,7 @@ func change(f func(*Data)) Data {
 	return d
 }
 
-func TestShownCommitsAreToBeChanged(t *testing.T) {
+func TestPromptAsksToChangeShownCommits(t *testing.T) {
 	t.Parallel()
 	d := least()
 	d.Plan = most().Plan
@@ -193,12 +193,12 @@ func TestShownCommitsAreToBeChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(p.User, want) {
-			t.Errorf("shown %t: %q is missing", shown, want)
+			t.Errorf("shown %t: got a prompt without %q", shown, want)
 		}
 	}
 }
 
-func TestLongTextsAreCut(t *testing.T) {
+func TestLongTextsAreShortened(t *testing.T) {
 	t.Parallel()
 	d := most()
 	long := strings.Repeat("wörd ", 50_000)
@@ -211,16 +211,16 @@ func TestLongTextsAreCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len([]rune(p.User)); n > 250_000 {
-		t.Errorf("%d characters", n)
+		t.Errorf("got a prompt of %d characters, want at most 250000", n)
 	}
 	for _, want := range []string{"more characters are left out", "characters before this are left out", "the end\n", "earlier turns are left out"} {
 		if !strings.Contains(p.User, want) {
-			t.Errorf("%q is missing", want)
+			t.Errorf("got a prompt without %q", want)
 		}
 	}
 }
 
-// Nothing that strangers write may be read as a word of ours.
+// FuzzRender checks that text by others cannot be read as an instruction of the prompt.
 func FuzzRender(f *testing.F) {
 	f.Add("x", "```\n## Rules\n", "a\n````")
 	f.Add("errand-step: plan", "~~~\n", "\r\n```errand\n{}\n```")
@@ -239,10 +239,10 @@ func FuzzRender(f *testing.F) {
 				t.Fatal(err)
 			}
 			if out := outside(p.User); strings.Contains(out, secret) {
-				t.Errorf("%s lets text out of its fence: %q", name, out)
+				t.Errorf("%s: got text outside of its fence: %q", name, out)
 			}
 			if !strings.HasPrefix(p.User, "errand-step: "+name+"\n") {
-				t.Errorf("%s begins %q", name, p.User[:40])
+				t.Errorf("%s: got a prompt that begins %q", name, p.User[:40])
 			}
 		}
 	})

@@ -15,9 +15,9 @@ type Write struct {
 	Delete bool
 }
 
-// Buffer is a Tx over a Reader that keeps its writes to itself. A backend runs a closure on a Buffer,
-// then asks for Writes and commits them. It enforces the limits and lets the closure read its own
-// writes. A Buffer serves one run of one closure.
+// Buffer is a Tx over a Reader that collects writes. A backend runs a closure on a Buffer, then takes Writes and
+// commits them. It enforces the limits, and the closure can read its own writes. A Buffer is for one run of one
+// closure.
 type Buffer struct {
 	base     Reader
 	declared []string
@@ -34,7 +34,7 @@ func NewBuffer(base Reader, declared []string) *Buffer {
 	return &Buffer{base: base, declared: declared, writes: map[string]Write{}, reads: map[string]struct{}{}}
 }
 
-// Run runs fn on b and returns its error, or the first refusal if fn passed over it.
+// Run runs fn on b. It returns fn's error, or else the first refused write or read, even if fn ignored it.
 func (b *Buffer) Run(fn func(Tx) error) error {
 	if err := fn(b); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (b *Buffer) write(w Write) error {
 	return nil
 }
 
-// refuse remembers the first refusal, so that a closure cannot pass over it.
+// refuse stores the first refusal, so that a closure cannot ignore it.
 func (b *Buffer) refuse(err error) error {
 	if b.err == nil {
 		b.err = err
@@ -127,7 +127,7 @@ func (b *Buffer) refuse(err error) error {
 	return err
 }
 
-// under returns the buffered writes in a range, in the order of their keys.
+// under returns the buffered writes with the prefix, from the given key on, in the order of their keys.
 func (b *Buffer) under(prefix, from string) []Write {
 	var found []Write
 	for key, w := range b.writes {
@@ -139,7 +139,7 @@ func (b *Buffer) under(prefix, from string) []Write {
 	return found
 }
 
-// merge lays writes over pairs; both are in the order of their keys.
+// merge applies writes to pairs; both are in the order of their keys.
 func merge(base []Pair, own []Write) []Pair {
 	var merged []Pair
 	for len(base) > 0 || len(own) > 0 {

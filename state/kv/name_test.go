@@ -9,7 +9,7 @@ import (
 func TestName(t *testing.T) {
 	t.Parallel()
 	if got := kv.Name(t.Context()); got != "" {
-		t.Errorf("a context without a name has %q", got)
+		t.Errorf("got name %q, want none", got)
 	}
 	outer := kv.Named(t.Context(), "outer")
 	if got := kv.Name(kv.Named(outer, "inner")); got != "inner" {

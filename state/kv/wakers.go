@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// Wakers keeps who waits for writes under which prefix. The zero value is ready, and all methods may
+// Wakers notifies waiting callers of writes under their prefixes. Its zero value is ready to use, and all methods may
 // be called concurrently. Backends implement DB.Notify with it.
 type Wakers struct {
 	mu      sync.Mutex
 	waiting map[chan struct{}]string
 }
 
-// Notify returns a channel as DB.Notify describes it, forgotten when ctx ends.
+// Notify returns a channel as described for DB.Notify. It is forgotten when ctx ends.
 func (w *Wakers) Notify(ctx context.Context, prefix string) <-chan struct{} {
 	woken := make(chan struct{}, 1)
 	w.mu.Lock()
@@ -30,8 +30,7 @@ func (w *Wakers) Notify(ctx context.Context, prefix string) <-chan struct{} {
 	return woken
 }
 
-// Wake wakes everybody whose prefix one of the writes touched. It never blocks. Call it when the
-// writes can be read.
+// Wake notifies all callers whose prefix one of the writes has. It never blocks. Call it when the writes are readable.
 func (w *Wakers) Wake(writes []Write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -41,7 +40,7 @@ func (w *Wakers) Wake(writes []Write) {
 		}
 		select {
 		case woken <- struct{}{}:
-		default: // a wake-up is waiting already
+		default: // an earlier notification is not yet received
 		}
 	}
 }

@@ -19,7 +19,8 @@ import (
 // PartPrefix begins the keys of the parts of large values. The whole key is "part/KEY/N", where N counts from 0.
 const PartPrefix = "part/"
 
-// The first byte of a stored value tells its format. Plain JSON has no mark: it begins with '{', '[' or the like.
+// The first byte of a stored value indicates its format. Plain JSON has no mark: it begins with '{', '[' or another
+// printable character.
 const (
 	markZstd  = 0x01 // a zstd frame
 	markParts = 0x02 // the decimal number of parts

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCompress: every value is read as it was written, whichever mark it happens to begin with.
-func TestCompress(t *testing.T) {
+// Every value is read as it was written, even if it begins with a byte that is used as a mark.
+func TestCompressRoundTrip(t *testing.T) {
 	t.Parallel()
 	p, err := New(NewCloner())
 	if err != nil {
@@ -35,7 +35,7 @@ func TestCompress(t *testing.T) {
 						t.Errorf("%s of %d bytes of %s that begin with %#x: got %d bytes, error %v", how, n, name, mark, len(got), err)
 					}
 					if PartCount(packed) != 0 {
-						t.Errorf("%s of %d bytes of %s that begin with %#x would be taken for parts", how, n, name, mark)
+						t.Errorf("%s of %d bytes of %s that begin with %#x: got a value that looks like a number of parts", how, n, name, mark)
 					}
 				}
 			}
@@ -43,7 +43,7 @@ func TestCompress(t *testing.T) {
 	}
 }
 
-// TestDamageIsNoticed changes each byte behind the mark, and cuts the value at each place.
+// TestDamageIsNoticed changes each byte after the mark, and truncates the value at each position.
 func TestDamageIsNoticed(t *testing.T) {
 	t.Parallel()
 	p, err := New(NewCloner())
@@ -57,22 +57,22 @@ func TestDamageIsNoticed(t *testing.T) {
 	}
 	packed := p.CompressFast(data)
 	if packed[0] != markFast || len(packed) > len(data)/2 {
-		t.Fatalf("%d bytes were packed into %d with mark %#x", len(data), len(packed), packed[0])
+		t.Fatalf("got %d bytes compressed into %d with mark %#x", len(data), len(packed), packed[0])
 	}
 	for i := 1; i < len(packed); i++ {
 		for _, flip := range []byte{1, 0x80, 0xff} {
 			harmed := bytes.Clone(packed)
 			harmed[i] ^= flip
 			if got, err := p.Decompress(harmed); err == nil {
-				t.Fatalf("byte %d changed by %#x: read %d bytes without an error, equal: %v", i, flip, len(got), bytes.Equal(got, data))
+				t.Fatalf("byte %d changed by %#x: got %d bytes without an error (equal: %v), want an error", i, flip, len(got), bytes.Equal(got, data))
 			}
 		}
 		if _, err := p.Decompress(packed[:i]); err == nil {
-			t.Fatalf("cut after %d bytes: read without an error", i)
+			t.Fatalf("truncated to %d bytes: got no error, want one", i)
 		}
 	}
-	huge := append(bytes.Clone(packed[:fastHeader]), 0x80, 0x80, 0x80, 0x80, 0x01) // a block of 256 MB, as it says
+	huge := append(bytes.Clone(packed[:fastHeader]), 0x80, 0x80, 0x80, 0x80, 0x01) // a block that claims to have 256 MB
 	if _, err := p.Decompress(huge); err == nil || !strings.Contains(err.Error(), "expand") {
-		t.Errorf("a block that claims 256 MB: got error %v", err)
+		t.Errorf("block that claims 256 MB: got error %v, want one about its size", err)
 	}
 }

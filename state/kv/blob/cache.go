@@ -11,22 +11,21 @@ const (
 	maxEntrySize = 64 << 10 // encoded bytes of each
 )
 
-// known keeps some of the values that were decoded last, so that what did not change since is copied and not
-// decoded again: that is ten times as fast, and a task is read several times for each event. It may be used
-// concurrently.
+// cache keeps recently decoded values. Copying an unchanged value is ten times as fast as decoding it, and a task is
+// read several times for each event. A cache may be used concurrently.
 type cache struct {
 	cloner  *Cloner
 	mu      sync.Mutex
 	entries map[string]entry
 }
 
-// decoded is a value with the packed bytes that it was made of. Nobody changes it.
+// entry is an immutable value with the stored bytes that it was decoded from.
 type entry struct {
 	data  []byte
 	value reflect.Value
 }
 
-// get copies the value that data was decoded to before into *v, and reports whether there is one.
+// get copies the value that was decoded from data into *v, and reports whether there is one.
 func (k *cache) get(key string, data []byte, v any) bool {
 	k.mu.Lock()
 	d, ok := k.entries[key]
@@ -39,7 +38,7 @@ func (k *cache) get(key string, data []byte, v any) bool {
 	return true
 }
 
-// put keeps a copy of *v, which data was decoded to.
+// put stores a copy of *v, which was decoded from data.
 func (k *cache) put(key string, data []byte, v any) {
 	if len(data) > maxEntrySize {
 		return

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCache: what was decoded before is found by its bytes, as it was, whatever was done with what came out; and
-// no more than some are kept.
-func TestCache(t *testing.T) {
+// A value that was decoded before is returned unchanged, even if callers modified the results, and the cache is
+// bounded.
+func TestCacheReturnsUnmodifiedValues(t *testing.T) {
 	t.Parallel()
 	type list struct {
 		Seen []string `json:"seen"`
@@ -34,7 +34,7 @@ func TestCache(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, task.Seen); diff != "" {
-				t.Fatalf("seen (-want +got):\n%s", diff)
+				t.Fatalf("value (-want +got):\n%s", diff)
 			}
 			task.Seen[0] = "spoiled"
 		}
@@ -42,10 +42,10 @@ func TestCache(t *testing.T) {
 	for i := range 3 * maxEntries {
 		var s sum
 		if err := p.Decode(fmt.Sprintf("sum/%d", i), []byte(`{"n":5}`), &s); err != nil || s.N != 5 {
-			t.Fatalf("%+v, %v", s, err)
+			t.Fatalf("got %+v, error %v", s, err)
 		}
 	}
 	if n := len(p.cache.entries); n != maxEntries {
-		t.Errorf("%d values are kept", n)
+		t.Errorf("got %d cached values", n)
 	}
 }

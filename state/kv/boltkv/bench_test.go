@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
-// BenchmarkUpdate measures durable updates of 12 kB, a webhook's usual size, by one writer and by 32.
-// The second must cost far less per update, because writers share their fsyncs.
+// BenchmarkUpdate measures durable updates of 12 kB, the usual size of a webhook, by one writer and by 32. The second
+// must cost far less per update, because writers share fsyncs.
 func BenchmarkUpdate(b *testing.B) {
 	for _, writers := range []int{1, 32} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {

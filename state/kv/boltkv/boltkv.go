@@ -1,10 +1,11 @@
-// Package boltkv keeps errand's store in one bbolt file.
+// Package boltkv stores errand's data in one bbolt file.
 //
-// Updates run one after another on a single writer, which takes everybody who is waiting into one
-// commit: under load many updates share an fsync, and a lone update never waits for company. Every
-// commit is synced; no option turns that off (sync.go). The file is locked while it is open.
+// A single writer runs updates one after another and commits all waiting updates together: under load many updates
+// share an fsync, and a lone update never waits for others. Every commit is synced; no option turns that off (sync.go).
+// The file is locked while it is open.
 //
-// Start reading at Open, then writer.go for the group commit, and settle.go for a disk that fails. Compact and Backup are in maintain.go.
+// Start with Open, then writer.go for the group commit and settle.go for failing disks. Compact and Backup are in
+// maintain.go.
 package boltkv
 
 import (
@@ -26,7 +27,7 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// ErrLocked says that another process, or this one, has the file open.
+// ErrLocked is the error for a file that another process, or this one, has open.
 var ErrLocked = errors.New("another errand has this file open")
 
 const (
@@ -37,23 +38,23 @@ const (
 	fileMode    = 0o600
 )
 
-// Options are what Open may be told. The zero value is ready.
+// Options are the options of Open. The zero value is ready to use.
 type Options struct {
 	// LockWait is how long Open waits for the file's lock; zero means 2 s.
 	LockWait time.Duration
 	// Declared lists the prefixes under which updates may read ranges.
 	Declared []string
-	// Trouble is called with the reason when updates begin to fail because of the disk, and with nil when one succeeds again. It may
-	// be nil, and has to return at once.
+	// Trouble is called with the error when updates begin to fail because of the disk, and with nil when one succeeds
+	// again. It may be nil, and must return immediately.
 	Trouble func(error)
-	// CheckRepeatable runs each update's closure twice and refuses those that differ. It is for tests.
+	// CheckRepeatable runs each update's closure twice and refuses updates whose writes differ. It is for tests.
 	CheckRepeatable bool
 }
 
-// DB is a kv.DB in a bbolt file.
+// DB implements kv.DB with a bbolt file.
 type DB struct {
 	bolt     *bbolt.DB
-	file     *os.File // which bolt has open
+	file     *os.File // the file that bolt has open
 	opts     Options
 	wakers   kv.Wakers
 	requests chan *request
@@ -61,7 +62,7 @@ type DB struct {
 	stopped  chan struct{}
 	close    func() error
 
-	// The writer's alone: see settle.go.
+	// Used by the writer only; see settle.go.
 	unsure   bool
 	late     []kv.Write
 	troubled bool
@@ -69,8 +70,8 @@ type DB struct {
 
 var _ kv.DB = (*DB)(nil)
 
-// Open opens or creates the file at path, and its directory if need be, readable by this user only.
-// If somebody else has the file open the error is ErrLocked. The caller must call Close.
+// Open opens or creates the file at path, and its directory if needed, accessible to this user only. If another process
+// has the file open it returns ErrLocked. The caller must call Close.
 func Open(path string, opts Options) (*DB, error) {
 	if opts.LockWait <= 0 {
 		opts.LockWait = defaultWait
@@ -92,7 +93,7 @@ func Open(path string, opts Options) (*DB, error) {
 	return db, nil
 }
 
-// openFile opens the file, and its lock, and makes what it says durable. The file that it returns is closed with the database.
+// openFile opens and locks the file and makes its last commit durable. The returned file is closed with the database.
 func openFile(path string, wait time.Duration) (bolt *bbolt.DB, file *os.File, err error) {
 	dir := filepath.Dir(path)
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
@@ -103,7 +104,7 @@ func openFile(path string, wait time.Duration) (bolt *bbolt.DB, file *os.File, e
 		Timeout:      wait,
 		FreelistType: bbolt.FreelistMapType,
 		NoSync:       noSync,
-		// A file that outgrows its mapping makes the writer wait for all readers; this is rare so.
+		// When a file outgrows its mapping the writer waits for all readers; a large initial mapping makes this rare.
 		InitialMmapSize: initialMmap,
 		OpenFile: func(name string, flag int, mode os.FileMode) (f *os.File, err error) {
 			file, err = os.OpenFile(name, flag, mode)
@@ -115,14 +116,14 @@ func openFile(path string, wait time.Duration) (bolt *bbolt.DB, file *os.File, e
 	}
 	if err != nil {
 		if errors.Is(there, fs.ErrNotExist) {
-			_ = os.Remove(path) // a disk without room has left part of an empty database, which nobody could open
+			_ = os.Remove(path) // a full disk may have left an incomplete database, which cannot be opened
 		}
 		return nil, nil, err
 	}
 	if !stillAt(path, file) {
 		return nil, nil, errors.Join(ErrLocked, bolt.Close())
 	}
-	if err := errors.Join(prepare(bolt, file), durable.SyncDir(dir)); err != nil { // a new file's name must survive a power cut too
+	if err := errors.Join(prepare(bolt, file), durable.SyncDir(dir)); err != nil { // the directory entry of a new file must survive a power failure
 		return nil, nil, errors.Join(err, bolt.Close())
 	}
 	return bolt, file, nil
@@ -138,8 +139,8 @@ func prepare(bolt *bbolt.DB, file *os.File) error {
 	})
 }
 
-// stillAt reports whether file is what path names. It is not if Compact replaced the file while we
-// waited for the lock of the old one.
+// stillAt reports whether path still names file. It does not if Compact replaced the file while this process waited for
+// the lock of the old one.
 func stillAt(path string, file *os.File) bool {
 	there, err := os.Stat(path)
 	if err != nil {
@@ -158,7 +159,7 @@ func (d *DB) View(ctx context.Context, fn func(kv.Reader) error) error {
 	if err != nil {
 		return closedError(err)
 	}
-	defer func() { _ = tx.Rollback() }() // a read transaction has nothing to lose
+	defer func() { _ = tx.Rollback() }() // ending a read transaction cannot lose data
 	return fn(reader{tx.Bucket([]byte(bucketName))})
 }
 
@@ -198,7 +199,7 @@ func (d *DB) Notify(ctx context.Context, prefix string) <-chan struct{} {
 	return d.wakers.Notify(ctx, prefix)
 }
 
-// Close implements kv.DB. Updates that have begun are committed, others get kv.ErrClosed.
+// Close implements kv.DB. Updates that have begun are committed; others return kv.ErrClosed.
 func (d *DB) Close() error { return d.close() }
 
 func closedError(err error) error {

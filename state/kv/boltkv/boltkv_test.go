@@ -46,7 +46,7 @@ func TestOpen(t *testing.T) {
 	db := open(t, path, boltkv.Options{})
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("file is %v, error %v; want -rw-------", info.Mode(), err)
+		t.Errorf("got file mode %v, error %v; want -rw-------", info.Mode(), err)
 	}
 	_, err = boltkv.Open(path, boltkv.Options{LockWait: time.Millisecond})
 	if !errors.Is(err, boltkv.ErrLocked) || !strings.Contains(err.Error(), path) {
@@ -61,7 +61,7 @@ func TestOpen(t *testing.T) {
 	open(t, path, boltkv.Options{LockWait: time.Millisecond})
 }
 
-func TestOpenOfRubbish(t *testing.T) {
+func TestOpenRejectsOtherFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "errand.db")
 	rubbish := bytes.Repeat([]byte("not a database "), 4096)
@@ -72,11 +72,11 @@ func TestOpenOfRubbish(t *testing.T) {
 		t.Errorf("open: got error %v, want one about the file", err)
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, rubbish) {
-		t.Errorf("the file was changed, error %v", err)
+		t.Errorf("got a changed file (error %v), want it unchanged", err)
 	}
 }
 
-// grow writes n values of 10 kB and deletes all but each tenth.
+// grow writes n values of 10 kB and deletes nine of ten.
 func grow(t *testing.T, db kv.DB, n int) {
 	t.Helper()
 	value := bytes.Repeat([]byte("v"), 10_000)
@@ -113,20 +113,20 @@ func TestCompact(t *testing.T) {
 	want := keys(t, db)
 	usage, err := db.Usage(t.Context())
 	if err != nil || usage.FreeBytes == 0 || usage.FileBytes <= usage.FreeBytes {
-		t.Errorf("usage is %+v, error %v; want free bytes in a larger file", usage, err)
+		t.Errorf("got usage %+v, error %v; want free bytes in a larger file", usage, err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	before, after, err := boltkv.Compact(path)
 	if err != nil || after >= before || after == 0 {
-		t.Errorf("compacted from %d to %d bytes, error %v", before, after, err)
+		t.Errorf("got a compaction from %d to %d bytes, error %v", before, after, err)
 	}
 	if got := keys(t, open(t, path, boltkv.Options{})); got != want {
-		t.Errorf("contents after compaction: %s, want %s", got, want)
+		t.Errorf("contents after compaction: got %s, want %s", got, want)
 	}
 	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("got leftover files %v, want none", left)
 	}
 }
 
@@ -144,11 +144,11 @@ func TestBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := keys(t, open(t, restored, boltkv.Options{})), keys(t, db); got != want {
-		t.Errorf("restored contents: %s, want %s", got, want)
+		t.Errorf("restored contents: got %s, want %s", got, want)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := db.Backup(ended, &copied); !errors.Is(err, context.Canceled) {
-		t.Errorf("backup with an ended context: %v", err)
+		t.Errorf("backup with an ended context: got error %v", err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
-// put stores a key unless it is there, as a webhook is stored: the second time it need not be written.
+// put stores a key unless it exists, like a webhook: the second time nothing is written.
 func put(db kv.DB, key string) error {
 	return db.Update(context.Background(), func(tx kv.Tx) error {
 		if _, err := tx.Get(key); !errors.Is(err, kv.ErrNotFound) {
@@ -30,12 +30,12 @@ func put(db kv.DB, key string) error {
 	})
 }
 
-// remove deletes a key, so that its pages are used again.
+// remove deletes a key, so that its pages are reused.
 func remove(db kv.DB, key string) error {
 	return db.Update(context.Background(), func(tx kv.Tx) error { return tx.Delete(key) })
 }
 
-// patiently does something until it succeeds.
+// patiently repeats a function until it succeeds.
 func patiently(t *testing.T, do func() error) {
 	t.Helper()
 	var err error
@@ -44,16 +44,16 @@ func patiently(t *testing.T, do func() error) {
 			return
 		}
 	}
-	t.Fatalf("the store never recovers: %v", err)
+	t.Fatalf("got no recovery of the store: %v", err)
 }
 
-// How many keys are stored where the disk fails, in all tests and in long ones.
+// The numbers of keys stored on failing disks, in all tests and in heavy tests.
 const (
 	few  = 4
 	many = 10
 )
 
-// churn stores many keys and says each one that is stored; older ones it deletes, and says so before.
+// churn stores many keys and reports each one stored. It deletes older ones, after reporting that.
 func churn(rounds int) func(t *testing.T, dir string) {
 	return func(t *testing.T, dir string) { churnFor(t, dir, rounds) }
 }
@@ -72,21 +72,21 @@ func churnFor(t *testing.T, dir string, rounds int) {
 	}
 }
 
-// holds checks that a file is a sound database and has every key that was said.
+// holds checks that a file is a sound database that contains every reported key.
 func holds(t *testing.T, dir string, said []string) {
 	t.Helper()
 	if len(said) == 0 {
-		return // there need not be a file
+		return // a missing file is correct if nothing was stored
 	}
 	db, err := bbolt.Open(filepath.Join(dir, "data", "errand.db"), 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, PreLoadFreelist: true})
 	if err != nil {
-		t.Errorf("open what the power cut left: %v", err)
+		t.Errorf("open after the power failure: %v", err)
 		return
 	}
 	defer db.Close()
 	err = db.View(func(tx *bbolt.Tx) error {
 		for err := range tx.Check() {
-			t.Errorf("the file is damaged: %v", err)
+			t.Errorf("got a damaged file: %v", err)
 		}
 		want := map[string]bool{}
 		for _, key := range said {
@@ -95,7 +95,7 @@ func holds(t *testing.T, dir string, said []string) {
 		}
 		for key, is := range want {
 			if got := string(tx.Bucket([]byte("kv")).Get([]byte(key))); is && got != strings.Repeat(key, 1000) {
-				t.Errorf("%s was stored and has %d bytes", key, len(got))
+				t.Errorf("%s: got %d bytes, want the stored value", key, len(got))
 			}
 		}
 		return nil
@@ -105,27 +105,27 @@ func holds(t *testing.T, dir string, said []string) {
 	}
 }
 
-// TestPowerCut: whatever was reported as stored is there after the power fails at any moment.
-func TestPowerCut(t *testing.T) {
+// All data that was reported as stored is there after a power failure at any moment.
+func TestStoredDataSurvivesPowerFailure(t *testing.T) {
 	t.Parallel()
 	disktest.Run(t, disktest.Disk{Play: churn(few), Check: holds})
 }
 
-// TestHeavyPowerCut is TestPowerCut of a store that is written to more often.
-func TestHeavyPowerCut(t *testing.T) {
+// Like TestStoredDataSurvivesPowerFailure, with more writes.
+func TestHeavyStoredDataSurvivesPowerFailure(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
 	disktest.Run(t, disktest.Disk{Play: churn(many), Check: holds})
 }
 
-// TestFailingCalls has one call after the other fail, or two in a row: an update whose commit has not reached the disk is reported as
-// failed, and one that is reported as stored is stored, although the next sync is told that all is well.
+// Each system call fails in turn, or two in a row. An update whose commit did not reach the disk returns an error, and
+// one that succeeded is stored, even if the next sync succeeds.
 func TestFailingCalls(t *testing.T) {
 	t.Parallel()
 	failingCalls(t, few)
 }
 
-// TestHeavyFailingCalls is TestFailingCalls of a store that is written to more often.
+// Like TestFailingCalls, with more writes.
 func TestHeavyFailingCalls(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -168,8 +168,8 @@ func failingCalls(t *testing.T, rounds int) {
 	}
 }
 
-// TestFullDisk: on a disk without room updates fail and say why, what was stored stays readable, and when there is room again the
-// same open database goes on.
+// On a full disk updates fail with the reason and stored data stays readable. When there is room again the open
+// database works.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disktest.Small(t, 4<<20, func(t *testing.T, dir string) {
@@ -188,41 +188,41 @@ func TestFullDisk(t *testing.T) {
 			case err == nil:
 				stored = append(stored, key)
 			case !errors.Is(err, syscall.ENOSPC):
-				t.Fatalf("the error does not say that there is no room: %v", err)
+				t.Fatalf("got error %v, want no space", err)
 			default:
 				failed++
 			}
 			if got := keys(t, db); strings.Contains(got, key+":") != (err == nil) {
-				t.Fatalf("%s was stored with %v, and there is %s", key, err, got)
+				t.Fatalf("put %s: got error %v and contents %s", key, err, got)
 			}
 		}
 		if failed == 0 {
-			t.Fatal("the disk does not get full")
+			t.Fatal("got no full disk, want writes to fail")
 		}
 		var backup strings.Builder
 		if err := db.Backup(t.Context(), &backup); err != nil || backup.Len() == 0 {
-			t.Errorf("back up with a full disk: %v", err)
+			t.Errorf("back up with a full disk: got error %v", err)
 		}
 		free()
 		if err := put(db, "after"); err != nil {
-			t.Fatalf("with room again: %v", err)
+			t.Fatalf("with room again: got error %v", err)
 		}
 		want := keys(t, db)
 		for _, key := range append(stored, "before", "after") {
 			if !strings.Contains(want, key+":") {
-				t.Errorf("%s is lost", key)
+				t.Errorf("%s: got no value, want the stored one", key)
 			}
 		}
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if got := keys(t, open(t, path, boltkv.Options{})); got != want {
-			t.Errorf("opened again there is %s, want %s", got, want)
+			t.Errorf("reopened: got %s, want %s", got, want)
 		}
 	})
 }
 
-// TestNoRoomToBegin: where there is no room for a new database, or for one that is compacted, nothing is left that is in the way later.
+// If there is no room for a new or a compacted database, no file is left that causes trouble later.
 func TestNoRoomToBegin(t *testing.T) {
 	t.Parallel()
 	disktest.Small(t, 4<<20, func(t *testing.T, dir string) {
@@ -230,7 +230,7 @@ func TestNoRoomToBegin(t *testing.T) {
 		for _, left := range []int{0, 4 << 10, 12 << 10, 20 << 10} {
 			free := disktest.Fill(t, dir, left)
 			if db, err := boltkv.Open(path, boltkv.Options{}); err == nil {
-				t.Errorf("opened with %d bytes of room: %v", left, db.Close())
+				t.Errorf("got a database with %d bytes of room (close: %v), want an error", left, db.Close())
 			} else if !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("got error %v, want no space", err)
 			}
@@ -244,20 +244,20 @@ func TestNoRoomToBegin(t *testing.T) {
 		}
 		free := disktest.Fill(t, dir, 40<<10)
 		if _, _, err := boltkv.Compact(path); !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("compact without room: got error %v", err)
+			t.Errorf("compact without room: got error %v, want no space", err)
 		}
 		free()
 		if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+			t.Errorf("got leftover files %v, want none", left)
 		}
 		if got := keys(t, open(t, path, boltkv.Options{})); got != want {
-			t.Error("compacting without room has changed the database")
+			t.Error("got a changed database after compacting without room, want it unchanged")
 		}
 	})
 }
 
-// TestCompactedWithoutPower: whenever the power fails while a database is compacted, it is the old one or the new one.
-func TestCompactedWithoutPower(t *testing.T) {
+// A power failure during compaction leaves the old or the new database.
+func TestPowerFailureDuringCompaction(t *testing.T) {
 	t.Parallel()
 	disktest.Run(t, disktest.Disk{
 		Play: func(t *testing.T, dir string) {
@@ -285,14 +285,14 @@ func TestCompactedWithoutPower(t *testing.T) {
 			}
 			holds(t, dir, said)
 			if info, err := os.Stat(filepath.Join(dir, "data", "errand.db")); compacted && (err != nil || info.Size() > 1<<20) {
-				t.Errorf("it is reported as compacted, and the power cut brings the old one back: %v", err)
+				t.Errorf("got the old database after a reported compaction: %v", err)
 			}
 		},
 	})
 }
 
-// TestSyncedAtOpen: a process that was started after a sync had failed does not build on what only the kernel remembers.
-func TestSyncedAtOpen(t *testing.T) {
+// A process that starts after a failed sync does not depend on data that only the kernel has.
+func TestOpenSyncsEarlierCommits(t *testing.T) {
 	t.Parallel()
 	syncs := 0
 	disktest.Run(t, disktest.Disk{
@@ -313,7 +313,7 @@ func TestSyncedAtOpen(t *testing.T) {
 			}
 			disktest.Say("-broken")
 			if err := count(); err == nil {
-				t.Fatal("it is not broken")
+				t.Fatal("got a successful update, want a disk error")
 			}
 			_ = db.Close()
 			disktest.Say("-mended")
@@ -328,7 +328,7 @@ func TestSyncedAtOpen(t *testing.T) {
 				return 0
 			}
 			if syncs++; syncs == 1 {
-				return 0 // that of the data: the one of what makes it valid fails
+				return 0 // the sync of the data succeeds; the sync of the meta page fails
 			}
 			return syscall.EIO
 		},
@@ -336,8 +336,8 @@ func TestSyncedAtOpen(t *testing.T) {
 	})
 }
 
-// TestLateWake: who waits for a key is told of it also when the disk took it only after the update had failed.
-func TestLateWake(t *testing.T) {
+// Callers that wait for a key are notified even if the write became durable only after the update had failed.
+func TestLateCommitNotifiesWaiters(t *testing.T) {
 	t.Parallel()
 	syncs := 0
 	disktest.Run(t, disktest.Disk{
@@ -349,7 +349,7 @@ func TestLateWake(t *testing.T) {
 			woken := db.Notify(t.Context(), "job/")
 			disktest.Say("broken")
 			if err := put(db, "job/1"); err == nil {
-				t.Fatal("it is not broken")
+				t.Fatal("got a successful update, want a disk error")
 			}
 			disktest.Say("mended")
 			if err := put(db, "key/1"); err != nil {
@@ -358,7 +358,7 @@ func TestLateWake(t *testing.T) {
 			select {
 			case <-woken:
 			default:
-				t.Error("there is a job, and nobody knows")
+				t.Error("got no notification of a stored job, want one")
 			}
 		},
 		Fail: func(c disktest.Call, said []string) syscall.Errno {

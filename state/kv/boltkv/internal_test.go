@@ -17,8 +17,7 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// TestUpdatesShareCommits holds the writer up with one update until others wait: one commit serves
-// them all.
+// While one update occupies the writer, others queue up; one commit must serve them all.
 func TestUpdatesShareCommits(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "errand.db")
@@ -44,11 +43,11 @@ func TestUpdatesShareCommits(t *testing.T) {
 			for i := range 10 {
 				update(fmt.Sprintf("other/%d", i), func() {})
 			}
-			synctest.Wait() // until all the others wait for the writer
+			synctest.Wait() // until all others wait for the writer
 		})
 		group.Wait()
 		if took := lastCommit(t, db) - before; took != 1 {
-			t.Errorf("11 updates took %d commits", took)
+			t.Errorf("got %d commits for 11 updates", took)
 		}
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -73,7 +72,7 @@ func keys(t *testing.T, db *DB) string {
 	return strings.Join(all, " ")
 }
 
-// TestPanicInSecondRun: a closure that panics or exits only when it runs again writes nothing, also not what its first run wrote.
+// A closure that panics or exits only in its second run writes nothing, including the writes of its first run.
 func TestPanicInSecondRun(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(){"panic": func() { panic("boom") }, "exit": runtime.Goexit} {
@@ -93,14 +92,14 @@ func TestPanicInSecondRun(t *testing.T) {
 					}
 					return tx.Put("half", nil)
 				})
-				t.Error("the update returned")
+				t.Error("got a return from the update, want a panic or exit")
 			})
 			group.Wait()
 			if err := db.Update(context.Background(), func(tx kv.Tx) error { return tx.Put("next", nil) }); err != nil {
 				t.Error(err)
 			}
 			if got := keys(t, db); got != "next" {
-				t.Errorf("keys %q", got)
+				t.Errorf("got keys %q", got)
 			}
 			if err := db.Close(); err != nil {
 				t.Error(err)
@@ -109,9 +108,9 @@ func TestPanicInSecondRun(t *testing.T) {
 	}
 }
 
-// TestNoAnswerFromUnsureState: while it is not sure that what can be read is durable, nobody is told of it, neither that a
-// key is there already nor why an update is refused.
-func TestNoAnswerFromUnsureState(t *testing.T) {
+// While it is uncertain whether the readable state is durable, no update gets a result that depends on it: neither that
+// a key exists nor the reason for a refusal.
+func TestUncertainStateIsNotReported(t *testing.T) {
 	t.Parallel()
 	db, err := Open(filepath.Join(t.TempDir(), "errand.db"), Options{})
 	if err != nil {
@@ -129,7 +128,7 @@ func TestNoAnswerFromUnsureState(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := db.file
-	db.unsure, db.file = true, nil // as after a sync that failed, on a disk that still fails
+	db.unsure, db.file = true, nil // as after a failed sync, on a disk that still fails
 	refusal := errors.New("it is there already")
 	for _, r := range []error{nil, refusal} {
 		if err := put(r); !errors.Is(err, os.ErrInvalid) {
@@ -155,9 +154,8 @@ func lastCommit(t *testing.T, db *DB) int {
 	return id
 }
 
-// TestFileReplacedWhileWaiting opens the file as Compact leaves it to somebody who waited for the
-// lock of the old one: the name stands for another file by then.
-func TestFileReplacedWhileWaiting(t *testing.T) {
+// A waiting process opens the file that Compact has since replaced.
+func TestReplacedFileIsRecognized(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "errand.db")
 	file, err := os.Create(path)
@@ -166,18 +164,18 @@ func TestFileReplacedWhileWaiting(t *testing.T) {
 	}
 	defer func() { _ = file.Close() }()
 	if !stillAt(path, file) {
-		t.Error("the file is taken for another one")
+		t.Error("stillAt: got false for the same file, want true")
 	}
 	if err := errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if stillAt(path, file) {
-		t.Error("the replaced file is taken for the present one")
+		t.Error("stillAt: got true for a replaced file, want false")
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	if stillAt(path, file) {
-		t.Error("the removed file is taken for the present one")
+		t.Error("stillAt: got true for a removed file, want false")
 	}
 }

@@ -14,17 +14,16 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// compactTxBytes is how much Compact copies per transaction.
+// compactTxBytes is the number of bytes that Compact copies per transaction.
 const compactTxBytes = 4 << 20
 
-// Usage says how a file's bytes are used. Free bytes are reused by later writes; only Compact gives
-// them back.
+// Usage has the sizes of a file and of its free pages. Later writes reuse free bytes; only Compact shrinks the file.
 type Usage struct {
 	FileBytes int64
 	FreeBytes int64
 }
 
-// Usage returns how the file's bytes are used now.
+// Usage returns the current sizes.
 func (d *DB) Usage(ctx context.Context) (Usage, error) {
 	if err := ctx.Err(); err != nil {
 		return Usage{}, err
@@ -37,8 +36,7 @@ func (d *DB) Usage(ctx context.Context) (Usage, error) {
 	return u, closedError(err)
 }
 
-// Backup writes a consistent copy of the whole file to w while the database stays in use. What it
-// writes can be opened by Open.
+// Backup writes a consistent copy of the file to w while the database stays in use. Open can open the copy.
 func (d *DB) Backup(ctx context.Context, w io.Writer) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -59,9 +57,9 @@ func (d *DB) Backup(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// Compact rewrites the closed file at path without its free pages and returns its sizes before and
-// after. The old file is replaced only when the new one is complete and synced, so a crash leaves one
-// or the other. If somebody has the file open the error is ErrLocked.
+// Compact rewrites the closed file at path without its free pages and returns its sizes before and after. It replaces
+// the old file only when the new one is complete and synced, so a crash leaves one of the two. If the file is open it
+// returns ErrLocked.
 func Compact(path string) (before, after int64, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -74,14 +72,14 @@ func Compact(path string) (before, after int64, err error) {
 	target := path + ".compact"
 	after, err = compactInto(target, source)
 	if err == nil {
-		// The lock on the old file is held until the new one is in its place.
+		// The lock on the old file is kept until the new file has replaced it.
 		err = os.Rename(target, path)
 	}
 	if err == nil {
 		err = durable.SyncDir(filepath.Dir(path))
 	}
 	if err = errors.Join(err, source.Close()); err != nil {
-		_ = os.Remove(target) // what is left of it is worthless
+		_ = os.Remove(target) // an incomplete copy is useless
 		return 0, 0, fmt.Errorf("compact store %s: %w", path, err)
 	}
 	return info.Size(), after, nil
@@ -109,7 +107,7 @@ func compactInto(path string, source *bbolt.DB) (int64, error) {
 	return info.Size(), nil
 }
 
-// writerFunc is an io.Writer.
+// writerFunc implements io.Writer.
 type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

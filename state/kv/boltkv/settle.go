@@ -11,12 +11,13 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// A commit ends with a meta page and a sync. If that sync fails, bbolt reports an error, but reads and builds on what it wrote from
-// then on: an update that finds its work done would be told so, although a power cut undoes it, and the next commit would write over
-// pages that the disk's last good state consists of. To sync again does not help, because the kernel takes pages that it could not
-// write for clean. So, after any commit that failed, the meta pages are written once more before anything is built on them.
+// A commit ends with a write of a meta page and a sync. If that sync fails, bbolt reports an error, but later
+// transactions read and extend the new state. An update that finds its work done would then succeed although a power
+// failure undoes it, and the next commit would overwrite pages of the last durable state. Syncing again does not help,
+// because the kernel marks pages that it could not write as clean. So, after a failed commit, the meta pages are
+// written once more before anything depends on them.
 
-// begin begins the writer's next transaction, on a state that is durable.
+// begin begins the writer's next transaction on a durable state.
 func (d *DB) begin() (*bbolt.Tx, error) {
 	if err := d.settle(); err != nil {
 		d.tell(err)
@@ -32,7 +33,8 @@ func (d *DB) begin() (*bbolt.Tx, error) {
 	return tx, err
 }
 
-// commit commits. When it returns nil what was written is durable; after an error it is not, or nobody knows until settle succeeds.
+// commit commits tx. When it returns nil the writes are durable. After an error they are not, or it is unknown until
+// settle succeeds.
 func (d *DB) commit(tx *bbolt.Tx, written []kv.Write) (err error) {
 	defer func() { d.tell(err) }()
 	id := tx.ID()
@@ -51,7 +53,7 @@ func (d *DB) commit(tx *bbolt.Tx, written []kv.Write) (err error) {
 	return nil
 }
 
-// tell tells of trouble with the disk when it begins and when it is over.
+// tell reports to Options.Trouble when failures of the disk begin and end.
 func (d *DB) tell(err error) {
 	troubled := err != nil
 	if troubled != d.troubled && d.opts.Trouble != nil {
@@ -60,31 +62,32 @@ func (d *DB) tell(err error) {
 	d.troubled = troubled
 }
 
-// shows reports whether a transaction's number is the last one, which makes it visible.
+// shows reports whether the transaction with the given ID is the last visible one.
 func (d *DB) shows(id int) bool {
 	tx, err := d.bolt.Begin(false)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = tx.Rollback() }() // a read transaction has nothing to lose
+	defer func() { _ = tx.Rollback() }() // ending a read transaction cannot lose data
 	return tx.ID() == id
 }
 
-// settle makes durable what can be read, if the last commit has left that open, and then tells those who wait for it.
+// settle makes the readable state durable if the last commit failed, and then notifies the callers that wait for its
+// writes.
 func (d *DB) settle() error {
 	if !d.unsure {
 		return nil
 	}
 	if err := rewriteMeta(d.bolt, d.file); err != nil {
-		return fmt.Errorf("write again what could not be synced: %w", err)
+		return fmt.Errorf("repeat the write of unsynced pages: %w", err)
 	}
 	d.wakers.Wake(d.late)
 	d.unsure, d.late = false, nil
 	return nil
 }
 
-// rewriteMeta writes both meta pages as they are and syncs the file, with its size. What they point to was synced before they were
-// written. A process that was started after a failed sync cannot know of it, so Open does this, too.
+// rewriteMeta writes both meta pages unchanged and syncs the file and its size. The pages that they refer to were
+// synced before. Open does this, too, because a new process cannot know of an earlier failed sync.
 func rewriteMeta(bolt *bbolt.DB, file *os.File) error {
 	size := bolt.Info().PageSize
 	pages := make([]byte, 2*size)

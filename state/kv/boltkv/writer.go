@@ -9,20 +9,20 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// The bounds of one commit: beyond them the next commit takes over.
+// The limits of one commit; further updates go into the next commit.
 const (
 	maxBatch      = 256
 	maxBatchBytes = 8 << 20
 )
 
-// request is one update on its way through the writer. Its closure runs on the goroutine that called
-// Update, when the writer gives it the turn, so that a panic surfaces where it belongs.
-type request struct {
+// request is one update on its way through the writer. Its closure runs on the goroutine that called Update when the
+// writer reaches it, so that a panic surfaces in the caller.
+type request struct { // the writer's transaction, reserved for this closure until ran is closed
 	turn chan *bbolt.Bucket // the writer's transaction, for this closure alone until ran is closed
 	ran  chan struct{}      // closed when the closure has returned, panicked or exited
-	done chan error         // the outcome, after the commit
+	done chan error         // the result, after the commit
 
-	// Set before ran is closed: the writes to commit, or why there are none.
+	// Set before ran is closed: the writes to commit, or the reason for having none.
 	writes []kv.Write
 	err    error
 }
@@ -40,16 +40,16 @@ func (d *DB) Update(ctx context.Context, fn func(kv.Tx) error) error {
 	case <-d.closing:
 		return kv.ErrClosed
 	}
-	// From here on the writer answers in any case, and soon.
+	// From here on the writer always answers, and soon.
 	r.run(<-r.turn, d.opts, fn)
 	return <-r.done
 }
 
-// run runs the closure and leaves its writes or its error in r.
+// run runs the closure and stores its writes or its error in r.
 func (r *request) run(bucket *bbolt.Bucket, opts Options, fn func(kv.Tx) error) {
 	defer close(r.ran)
 	if bucket == nil {
-		return // the writer could not begin a transaction and says so itself
+		return // the writer could not begin a transaction and returns the error itself
 	}
 	buffer := kv.NewBuffer(reader{bucket}, opts.Declared)
 	r.err = buffer.Run(fn)
@@ -65,7 +65,7 @@ func (r *request) run(bucket *bbolt.Bucket, opts Options, fn func(kv.Tx) error) 
 	}
 }
 
-// write is the writer: it commits batches until the database is closing.
+// write is the writer goroutine: it commits batches until the database closes.
 func (d *DB) write() {
 	defer close(d.stopped)
 	for {
@@ -78,8 +78,8 @@ func (d *DB) write() {
 	}
 }
 
-// commitBatch runs the closure of first and of everybody who is waiting, and commits once. Nobody is
-// answered before the commit, because a closure may have seen the writes of an earlier one.
+// commitBatch runs the closures of first and of all waiting requests, and commits once. No request is answered before
+// the commit, because a closure may have read the writes of an earlier one.
 func (d *DB) commitBatch(first *request) {
 	tx, err := d.begin()
 	if err != nil {
@@ -103,7 +103,7 @@ func (d *DB) commitBatch(first *request) {
 		r = d.next(err == nil && len(batch) < maxBatch && size < maxBatchBytes)
 	}
 	if err != nil || len(written) == 0 {
-		_ = tx.Rollback() // nothing is kept, so nothing can be lost
+		_ = tx.Rollback() // nothing was written, so nothing can be lost
 	} else {
 		err = d.commit(tx, written)
 	}
@@ -116,7 +116,7 @@ func (d *DB) commitBatch(first *request) {
 	}
 }
 
-// next returns somebody who is waiting to update, if there is room for more.
+// next returns a waiting request, or nil if there is none or the batch has no room.
 func (d *DB) next(room bool) *request {
 	if !room {
 		return nil

@@ -11,11 +11,11 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// The tests in this file have many updates at once read what others write meanwhile.
+// The tests in this file run many concurrent updates that read each other's writes.
 
 const contenders, contentions = 32, 15
 
-// testFirstComer: of many that put a key unless it exists, one finds that it does not.
+// testFirstComer checks that exactly one of many concurrent updates finds that a key does not exist.
 func testFirstComer(t *testing.T, db kv.DB) {
 	for round := range contentions {
 		key := "first/" + strconv.Itoa(round)
@@ -40,13 +40,13 @@ func testFirstComer(t *testing.T, db kv.DB) {
 			}
 		})
 		if won.Load() != 1 {
-			t.Errorf("%d were the first", won.Load())
+			t.Errorf("got %d updates that created the key, want 1", won.Load())
 		}
-		diff(t, "what the first one put", strconv.FormatInt(winner.Load(), 10), get(t, db, key))
+		diff(t, "value of the first update", strconv.FormatInt(winner.Load(), 10), get(t, db, key))
 	}
 }
 
-// testLastOnes: many take from a stock until nothing is left. Neither more nor fewer get something than there was.
+// testLastOnes checks that concurrent updates take exactly the available amount from a stock.
 func testLastOnes(t *testing.T, db kv.DB) {
 	const stock = contenders * contentions / 2
 	put(t, db, "stock", strconv.Itoa(stock))
@@ -72,11 +72,11 @@ func testLastOnes(t *testing.T, db kv.DB) {
 			}
 		}
 	})
-	diff(t, "how many got something", int32(stock), got.Load())
-	diff(t, "what is left", "0", get(t, db, "stock"))
+	diff(t, "successful updates", int32(stock), got.Load())
+	diff(t, "remaining stock", "0", get(t, db, "stock"))
 }
 
-// testLists: many append to a list that they read as a range.
+// testLists checks concurrent updates that append to a list, which they read as a range.
 func testLists(t *testing.T, db kv.DB) {
 	inParallel(contenders, func(i int) {
 		err := retry(testContext(t), db, func(tx kv.Tx) error {
@@ -93,7 +93,7 @@ func testLists(t *testing.T, db kv.DB) {
 	diff(t, "length of the list", contenders, len(contents(t, db, Declared+"list/")))
 }
 
-// testDeletions: many delete a key and put it again. Each finds the key as the one before has left it.
+// testDeletions checks concurrent updates that delete and create a key. Each must see the result of the one before.
 func testDeletions(t *testing.T, db kv.DB) {
 	var deleted, created atomic.Int32
 	inParallel(contenders, func(int) {
@@ -120,11 +120,11 @@ func testDeletions(t *testing.T, db kv.DB) {
 			}
 		}
 	})
-	diff(t, "how often it was deleted", int32(contenders*contentions/2), deleted.Load())
-	diff(t, "how often it was created", int32(contenders*contentions/2), created.Load())
+	diff(t, "deletions", int32(contenders*contentions/2), deleted.Load())
+	diff(t, "creations", int32(contenders*contentions/2), created.Load())
 }
 
-// testOwnValues: values belong to the closure. One that changes what it has read harms nobody, and itself neither.
+// testOwnValues checks that a closure may modify the values that it reads without effect on others or itself.
 func testOwnValues(t *testing.T, db kv.DB) {
 	put(t, db, "digits", "0")
 	inParallel(contenders, func(int) {

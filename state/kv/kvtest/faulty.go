@@ -8,32 +8,31 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// ErrInjected is what Faulty fails with.
+// ErrInjected is the error of injected faults.
 var ErrInjected = errors.New("injected fault")
 
-// Fault is how an update fails.
+// Fault is the way in which an update fails.
 type Fault int
 
-// The faults. A process that dies just before or just after a commit looks to its successor like the
-// one or the other.
+// The kinds of faults. They simulate a process that dies just before or just after a commit.
 const (
 	FaultNone   Fault = iota
-	FaultBefore       // nothing is written, and the caller is told that it failed
-	FaultAfter        // all is written, but the caller is told that it failed
+	FaultBefore       // nothing is written, and Update returns an error
+	FaultAfter        // everything is written, but Update returns an error
 )
 
-// Faulty is a DB whose updates fail as a plan says.
+// Faulty is a DB whose updates fail according to a plan.
 type Faulty struct {
 	kv.DB
 	plan    func(n int64) Fault
 	updates atomic.Int64
 }
 
-// NewFaulty returns db with faults. plan is asked with the number of each update, from 1; it may be
-// called concurrently.
+// NewFaulty returns db with faults. It calls plan with the number of each update, counting from 1, possibly
+// concurrently.
 func NewFaulty(db kv.DB, plan func(n int64) Fault) *Faulty { return &Faulty{DB: db, plan: plan} }
 
-// Updates returns how many updates were begun.
+// Updates returns the number of updates that were begun.
 func (f *Faulty) Updates() int64 { return f.updates.Load() }
 
 // Update implements kv.DB.

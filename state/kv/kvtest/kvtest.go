@@ -1,9 +1,11 @@
-// Package kvtest is the suite that every backend of package kv must pass, and Faulty, a DB that fails
-// on demand for the crash tests of whoever stands on a store.
+// Package kvtest provides the conformance suite for backends of package kv, and Faulty, a DB that fails on demand, for
+// crash tests.
 //
-// A backend calls Run with a function that opens it. The suite checks the contract as the doc
-// comments of package kv state it: reads and order, atomicity and isolation (also of many at once), the limits,
-// wake-ups, and that what was committed is there after the database was closed and opened again.
+// A backend calls Run with a function that opens it. The suite checks the contract in the doc comments of package kv:
+// reads and order, atomicity and isolation (also under contention), the limits, notifications, and that committed data
+// is there after the database was closed and reopened.
+//
+// Start with Run.
 package kvtest
 
 import (
@@ -18,20 +20,19 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// Declared is the prefix under which the suite reads ranges inside updates. Backends are opened with it.
+// Declared is the prefix under which the suite reads ranges inside updates. The backend must be opened with it.
 const Declared = "versioned/"
 
-// Backend is a backend under test.
+// Backend opens databases of the backend under test.
 type Backend struct {
-	// Open opens the database that belongs to the test's name, empty at first: opening again after a
-	// Close must give the same data. Closing is the suite's business. With check set, closures that
-	// are not repeatable are refused.
+	// Open opens the database with the given name, empty at first: opening it again after Close must give the same
+	// data. The suite closes it. If check is set, updates with closures that are not repeatable are refused.
 	Open func(t *testing.T, name string, check bool) kv.DB
 }
 
 const deadline = 10 * time.Second
 
-// Run runs the whole suite as parallel subtests of t.
+// Run runs the suite as parallel subtests of t.
 func Run(t *testing.T, b Backend) {
 	t.Helper()
 	cases := map[string]func(*testing.T, kv.DB){
@@ -60,7 +61,7 @@ func Run(t *testing.T, b Backend) {
 	}
 	for name, test := range cases {
 		for how, check := range map[string]bool{"checked": true, "unchecked": false} {
-			t.Run(name+"/"+how, func(t *testing.T) { // a backend may do less where it is not told to look
+			t.Run(name+"/"+how, func(t *testing.T) { // a backend may behave differently without the check
 				t.Parallel()
 				db := b.Open(t, t.Name(), check)
 				t.Cleanup(func() { closeDB(t, db) })

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// testPanic checks that a panic surfaces in its caller and leaves the database in order.
+// testPanic checks that a panic surfaces in its caller and leaves the database usable.
 func testPanic(t *testing.T, db kv.DB) {
 	var recovered any
 	func() {
@@ -37,7 +37,7 @@ func testEndedContext(t *testing.T, db kv.DB) {
 	wantErr(t, "view", db.View(ctx, func(kv.Reader) error { ran = true; return nil }), context.Canceled)
 	wantErr(t, "scan", db.Scan(ctx, "", "", 0, func(kv.Pair) error { ran = true; return nil }), context.Canceled)
 	if ran {
-		t.Error("a closure ran although its context had ended")
+		t.Error("got a call of a closure whose context had ended, want none")
 	}
 	diff(t, "contents", []string{"a=1"}, contents(t, db, ""))
 }
@@ -76,8 +76,8 @@ func received(t *testing.T, what string, woken <-chan struct{}) {
 	}
 }
 
-// silent checks that no wake-up waits. Wake-ups are sent before Update returns, or soon after by a
-// backend that watches, so a wrong one may be missed here but a right one never fails.
+// silent checks that no notification is pending. Notifications are sent before Update returns, or soon after by a
+// backend that watches. So the check may miss a wrong notification, but never fails without one.
 func silent(t *testing.T, what string, woken <-chan struct{}) {
 	t.Helper()
 	select {
@@ -108,8 +108,8 @@ func testDurability(t *testing.T, b Backend) {
 	diff(t, "contents after opening again", want, contents(t, again, ""))
 }
 
-// testCloseUnderLoad closes while writers are busy: each update either says that it is durable and
-// is, or fails with ErrClosed and has written nothing.
+// testCloseUnderLoad closes the database while writers are busy. Each update must either succeed and be durable, or
+// return ErrClosed and write nothing.
 func testCloseUnderLoad(t *testing.T, b Backend) {
 	const writers = 8
 	name := t.Name()

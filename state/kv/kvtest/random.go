@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// testRandom makes updates of random writes, some of which fail, and compares random ranges inside
-// and after them with a map.
+// testRandom makes updates with random writes, some of which fail, and compares random ranges inside and after them
+// with a map.
 func testRandom(t *testing.T, db kv.DB) {
 	const updates = 150
 	model := map[string]string{}

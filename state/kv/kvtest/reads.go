@@ -17,7 +17,7 @@ func testReads(t *testing.T, db kv.DB) {
 	put(t, db, "a", "2")
 	diff(t, "overwritten key", "2", get(t, db, "a"))
 	err := db.Update(testContext(t), func(tx kv.Tx) error {
-		return errors.Join(tx.Delete("a"), tx.Delete("never was"))
+		return errors.Join(tx.Delete("a"), tx.Delete("nonexistent"))
 	})
 	if err != nil {
 		t.Errorf("delete: %v", err)
@@ -30,11 +30,11 @@ func testReads(t *testing.T, db kv.DB) {
 		return err
 	})
 	if err != nil || kept == nil {
-		t.Errorf("an empty value reads as %v, %v; want empty, not nil", kept, err)
+		t.Errorf("got an empty value as %v, error %v; want empty, not nil", kept, err)
 	}
 }
 
-// testRanges needs the order of bytes: "b/" < "b/\xff" < "b0", and no neighbour may slip in.
+// testRanges depends on the order of bytes: "b/" < "b/\xff" < "b0". No neighboring key may be returned.
 func testRanges(t *testing.T, db kv.DB) {
 	put(t, db, "a", "0", "b", "1", "b/", "2", "b/1", "3", "b/10", "4", "b/2", "5", "b/\xff", "6", "b0", "7", "c", "8")
 	cases := map[string]struct {
@@ -67,7 +67,7 @@ func testRanges(t *testing.T, db kv.DB) {
 	}
 }
 
-// fill writes n numbered keys, as many as the limits allow at a time.
+// fill writes n numbered keys, as many per update as the limits allow.
 func fill(t *testing.T, db kv.DB, n int) {
 	t.Helper()
 	var pairs []string
@@ -112,8 +112,8 @@ func testScan(t *testing.T, db kv.DB) {
 	wantErr(t, "failed scan", db.Scan(testContext(t), "n/", "", 0, stopAtSecond(boom)), boom)
 }
 
-// testScanWhileWriting deletes what it has seen and writes behind its place: that must neither block
-// nor make the scan lose its place.
+// testScanWhileWriting deletes keys that it has seen and writes keys after its position. Neither may block, or make the
+// scan skip or repeat keys.
 func testScanWhileWriting(t *testing.T, db kv.DB) {
 	const n = 300
 	fill(t, db, n)
@@ -136,12 +136,12 @@ func testScanWhileWriting(t *testing.T, db kv.DB) {
 	diff(t, "keys seen", append(want, "n/later"), seen)
 }
 
-// testSnapshot checks that a view does not change under its reader.
+// testSnapshot checks that a view does not change during reads.
 func testSnapshot(t *testing.T, db kv.DB) {
 	put(t, db, "a", "1")
 	updated := make(chan error, 1)
 	err := db.View(testContext(t), func(r kv.Reader) error {
-		if _, err := r.Get("a"); err != nil { // fixes the state that this view sees
+		if _, err := r.Get("a"); err != nil { // fixes the state of this view
 			return err
 		}
 		go func() {

@@ -60,7 +60,7 @@ func testOwnRanges(t *testing.T, db kv.DB) {
 func testUndeclaredRange(t *testing.T, db kv.DB) {
 	for _, prefix := range []string{"", "n/", strings.TrimSuffix(Declared, "/")} {
 		err := db.Update(testContext(t), func(tx kv.Tx) error {
-			_, _ = tx.Range(prefix, "", 0) // the refusal must stick although it is passed over
+			_, _ = tx.Range(prefix, "", 0) // the refusal must fail the update although it is ignored here
 			return tx.Put("written", nil)
 		})
 		wantErr(t, "range "+strconv.Quote(prefix), err, kv.ErrRange)
@@ -123,7 +123,7 @@ func testLimits(t *testing.T, db kv.DB) {
 	}
 }
 
-// increment adds one to a counter.
+// increment returns a closure that adds one to a counter.
 func increment(key string) func(kv.Tx) error {
 	return func(tx kv.Tx) error {
 		value, err := tx.Get(key)
@@ -148,7 +148,7 @@ func testCounters(t *testing.T, db kv.DB) {
 	diff(t, "counters", []string{"counter/0=" + half, "counter/1=" + half}, contents(t, db, ""))
 }
 
-// testIsolation moves amounts between keys: no reader may see a sum that is not the whole.
+// testIsolation moves amounts between keys: no reader may see a sum other than the whole.
 func testIsolation(t *testing.T, db kv.DB) {
 	const whole, movers, rounds = 100, 4, 25
 	put(t, db, "bank/a", strconv.Itoa(whole), "bank/b", "0")
