@@ -10,16 +10,16 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// Ack names what an event came from, which is spent in the transaction that applies the event. At
-// most one of Delivery, Job and Call is set; with none the event stands for itself.
+// Ack names the source of an event, which is spent in the transaction that applies the event. At most one of Delivery,
+// Job and Call is set; an event may also have no source.
 type Ack struct {
 	Delivery string // a delivery's GUID
-	Job      string // a job's id, with the epoch under which it is claimed
+	Job      string // a job's ID, claimed with Epoch
 	Epoch    int64
-	Call     string // the id of a call's Reservation, which the event books
+	Call     string // the ID of a call's Reservation; the event records the call's cost
 }
 
-// single reports whether at most one thing is to be spent.
+// single reports whether at most one source is set.
 func (a Ack) single() bool {
 	n := 0
 	for _, id := range []string{a.Delivery, a.Job, a.Call} {
@@ -30,23 +30,22 @@ func (a Ack) single() bool {
 	return n <= 1
 }
 
-// Applied is what came of an event.
+// Applied is the result of applying an event.
 type Applied struct {
 	Task    *state.Task // after the event, nil if there is none
 	Changed bool        // the event changed the task
 	Note    string
 }
 
-// noteSeen is the note of an event that was taken into account before.
+// noteSeen is the note for an event that was applied before.
 const noteSeen = "this was taken into account before"
 
-// Apply does to the task what the event means: in one transaction it asks Next, saves the task,
-// drops and enqueues jobs and spends ack. It is the only way to change a task. When it returns nil
-// all of it is durable.
+// Apply applies an event to its task: in one transaction it calls machine.Next, saves the task, drops and enqueues
+// jobs, and spends ack. It is the only way to change a task. When it returns nil the change is durable.
 //
-// An event whose ID the task has seen changes nothing but still spends ack. If ack's job is not
-// claimed with ack's epoch the error is ErrLeaseLost, if ack's delivery was spent or its call booked
-// before it is ErrSpent; then nothing at all has changed.
+// An event whose ID the task has seen changes nothing, but still spends ack. If ack's job is not claimed with ack's
+// epoch the error is ErrLeaseLost; if ack's delivery was spent or its call recorded before, the error is ErrSpent. In
+// both cases nothing has changed.
 func (s *Store) Apply(ctx context.Context, e state.Event, ack Ack) (Applied, error) {
 	if e.Task.IsZero() {
 		return Applied{}, fmt.Errorf("apply %s: the event names no task", e.Kind)
@@ -93,7 +92,7 @@ func (s *Store) apply(tx kv.Tx, e state.Event, ack Ack) (Applied, error) {
 	return applied, s.putQueue(tx, queue)
 }
 
-// spend takes away what the event came from.
+// spend removes the source of the event.
 func (s *Store) spend(tx kv.Tx, e state.Event, ack Ack, queue *queue) error {
 	switch {
 	case ack.Delivery != "":
@@ -117,7 +116,7 @@ func (s *Store) spend(tx kv.Tx, e state.Event, ack Ack, queue *queue) error {
 	return queue.remove(tx, job.ID)
 }
 
-// change asks Next and does what it says.
+// change calls machine.Next and stores its result.
 func (s *Store) change(tx kv.Tx, before *state.Task, e state.Event, queue *queue) (Applied, error) {
 	ch := s.next(before, e, s.policy)
 	if ch.DropWork || ch.DropDue {
@@ -149,7 +148,7 @@ func (s *Store) change(tx kv.Tx, before *state.Task, e state.Event, queue *queue
 	return Applied{Task: after, Changed: true, Note: ch.Note}, nil
 }
 
-// getTask returns a task, nil if there is none.
+// getTask returns a task, or nil if there is none.
 func (s *Store) getTask(r kv.Reader, key state.TaskKey) (*state.Task, error) {
 	var t state.Task
 	err := s.codec.GetJSON(r, taskKey(key), &t)
@@ -162,7 +161,7 @@ func (s *Store) getTask(r kv.Reader, key state.TaskKey) (*state.Task, error) {
 	return &t, nil
 }
 
-// putTask saves a task and brings the indexes up to date. before is nil for a new task.
+// putTask saves a task and updates the indexes. before is nil for a new task.
 func (s *Store) putTask(tx kv.Tx, before, after *state.Task) error {
 	key := after.Key.String()
 	here, there := preOpen, preEnded
@@ -180,7 +179,7 @@ func (s *Store) putTask(tx kv.Tx, before, after *state.Task) error {
 	return s.codec.PutJSON(tx, taskKey(after.Key), after)
 }
 
-// indexPR follows a change of a task's pull request, 0 meaning none.
+// indexPR updates the index of pull requests; 0 means none.
 func indexPR(tx kv.Tx, key state.TaskKey, before, after int) error {
 	if before == after {
 		return nil
@@ -190,7 +189,7 @@ func indexPR(tx kv.Tx, key state.TaskKey, before, after int) error {
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return err
 		}
-		if string(holder) == key.String() { // else another task has come upon it since
+		if string(holder) == key.String() { // otherwise another task has since adopted it
 			if err := tx.Delete(prKey(key.Repo, before)); err != nil {
 				return err
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/state/kv/blob"
 )
 
-// Check reads the whole store at one moment and returns every contradiction in it, one sentence
-// each; none in a sound store. It is for tests and for the operator, and takes memory for all of it.
+// Check reads the whole store at one moment and returns every inconsistency in it, one sentence each. It is for tests
+// and for the operator, and needs memory for all of the store.
 func (s *Store) Check(ctx context.Context) ([]string, error) {
 	var c *checker
 	err := s.db.View(ctx, func(r kv.Reader) error {
@@ -35,8 +35,8 @@ func (s *Store) Check(ctx context.Context) ([]string, error) {
 	return c.problems, nil
 }
 
-// checker walks from what is authoritative (tasks, queues, deliveries) and notes which other keys
-// follow from it. A key that follows from nothing is a problem.
+// checker starts at the authoritative data (tasks, queues, deliveries) and collects the keys that belong to it. Any
+// other key is a problem.
 type checker struct {
 	store    *Store
 	r        kv.Reader
@@ -49,7 +49,7 @@ func (c *checker) problem(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...))
 }
 
-// want notes that a key has to exist.
+// want marks a key as required by owner.
 func (c *checker) want(key, owner string) {
 	c.expected[key] = true
 	value, ok := c.all[key]
@@ -101,7 +101,7 @@ func (c *checker) task(key string) {
 	}
 	if n := prNumber(&t); n != 0 {
 		index := prKey(t.Key.Repo, n)
-		c.expected[index] = true // two tasks may come upon one pull request; the later one has it
+		c.expected[index] = true // two tasks may refer to one pull request; the later one owns the index entry
 		if c.all[index] == nil {
 			c.problem("%s: %s is missing", key, index)
 		}

@@ -12,14 +12,14 @@ import (
 	"github.com/errand-bot/errand/state/kv/blob"
 )
 
-// SpendDelivery spends a delivery that means nothing to any task. If it was spent before, or never
-// stored, the error is ErrSpent.
+// SpendDelivery spends a delivery that has no effect on any task. If it was spent before, or never stored, the error is
+// ErrSpent.
 func (s *Store) SpendDelivery(ctx context.Context, guid string) error {
 	now := s.now()
 	return kv.Update(ctx, s.db, "spend delivery", func(tx kv.Tx) error { return s.spendDelivery(tx, guid, now) })
 }
 
-// spendDelivery deletes the payload, wherever it lies, and leaves the tombstone.
+// spendDelivery deletes the payload from the inbox or from its own key, and leaves the tombstone.
 func (s *Store) spendDelivery(tx kv.Tx, guid string, now time.Time) error {
 	row, err := getDelivery(tx, guid)
 	if err != nil {
@@ -43,8 +43,8 @@ func (s *Store) spendDelivery(tx kv.Tx, guid string, now time.Time) error {
 	)
 }
 
-// FailDelivery records that a delivery could not be applied and returns how often that was. At
-// MaxDeliveryFailures it is put aside. If it is spent the error is ErrSpent.
+// FailDelivery records a failure to apply a delivery and returns the number of its failures. At MaxDeliveryFailures the
+// delivery is set aside. If it is spent the error is ErrSpent.
 func (s *Store) FailDelivery(ctx context.Context, guid string, cause error) (failures int, err error) {
 	now := s.now()
 	err = s.changeDelivery(ctx, guid, func(tx kv.Tx, row *deliveryRow) error {
@@ -60,8 +60,8 @@ func (s *Store) FailDelivery(ctx context.Context, guid string, cause error) (fai
 	return failures, err
 }
 
-// putAside moves a delivery from the inbox to what is put aside. A payload in its row moves to a key of its own, so that
-// looking at what is put aside, as the pages and metrics do, reads no payloads.
+// putAside moves a delivery from the inbox to the list of poisoned ones. A payload in its inbox entry moves to its own
+// key, so that listing poisoned deliveries, as the pages and metrics do, reads no payloads.
 func putAside(tx kv.Tx, guid string, received time.Time) error {
 	inbox := timeKey(preInbox, received, guid)
 	packed, err := tx.Get(inbox)
@@ -87,9 +87,8 @@ func (s *Store) changeDelivery(ctx context.Context, guid string, fn func(kv.Tx, 
 	})
 }
 
-// PruneTombstones forgets the deliveries that were spent before a time, and returns how many. A
-// redelivery of a forgotten one counts as new, so the time must lie further back than GitHub
-// redelivers.
+// PruneTombstones deletes the tombstones of deliveries that were spent before a time, and returns their number. A
+// redelivery without tombstone counts as new, so the time must be longer ago than GitHub redelivers.
 func (s *Store) PruneTombstones(ctx context.Context, before time.Time) (int, error) {
 	end := preTomb + timeDigits(before)
 	var old []string
@@ -120,8 +119,8 @@ func (s *Store) PruneTombstones(ctx context.Context, before time.Time) (int, err
 	return len(old), nil
 }
 
-// dropLooseParts removes the parts of payloads whose delivery was never completed: the process died
-// between the parts and the row.
+// dropLooseParts removes the parts of payloads that have no delivery row, because the process died between writing the
+// parts and the row.
 func (s *Store) dropLooseParts(ctx context.Context) error {
 	err := s.db.Scan(ctx, blob.PartPrefix+prePayload, "", 0, func(p kv.Pair) error {
 		key := strings.TrimPrefix(p.Key[:strings.LastIndexByte(p.Key, '/')], blob.PartPrefix)

@@ -7,35 +7,36 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Digest keeps something small about every open task, so that going over all of them reads only the tasks that have changed
-// since the last time. Its methods may be called concurrently.
+// Digest caches a small value per open task, so that a pass over all tasks reads only those that changed since the last
+// pass. Its methods may be called concurrently.
 type Digest[T any] struct {
 	tasks lister
 	make  func(*state.Task) T
 
 	mu    sync.Mutex
-	round int // the number of the pass that goes on, or was the last one
+	round int // the number of the current or last pass
 	kept  map[state.TaskKey]kept[T]
 }
 
-// lister goes over the open tasks, as Store.EachOpen does.
+// lister iterates over the open tasks, like Store.EachOpen.
 type lister interface {
 	EachOpen(ctx context.Context, fn func(Listed) error) error
 }
 
 type kept[T any] struct {
 	stamp uint64
-	round int // the last pass that met the task
+	round int // the last pass that found the task
 	value T
 }
 
-// NewDigest returns a Digest of the open tasks in a store; digest makes what is kept of a task. It must not keep the task itself.
+// NewDigest returns a Digest of the open tasks in a store. digest computes the cached value of a task and must not
+// retain the task.
 func NewDigest[T any](tasks lister, digest func(*state.Task) T) *Digest[T] {
 	return &Digest[T]{tasks: tasks, make: digest, kept: map[state.TaskKey]kept[T]{}}
 }
 
-// Open returns what is kept of every open task, in the order of their keys. What was read before an error is kept, so that the
-// next call continues there.
+// Open returns the cached values of all open tasks, in the order of their keys. After an error the values read so far
+// stay cached.
 func (d *Digest[T]) Open(ctx context.Context) ([]T, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,5 +67,6 @@ func (d *Digest[T]) Open(ctx context.Context) ([]T, error) {
 	return list, nil
 }
 
-// Glances returns a Glance of every open task, in the order of their keys. It is cheap enough to be called for every webhook.
+// Glances returns a Glance of every open task, in the order of their keys. It is cheap enough to call for every
+// webhook.
 func (s *Store) Glances(ctx context.Context) ([]state.Glance, error) { return s.glances.Open(ctx) }

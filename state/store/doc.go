@@ -1,6 +1,6 @@
-// Package store keeps tasks, their jobs and the deliveries of webhooks in a key-value database. [Store.Apply] is the only
-// way to change a task: in one update it asks machine.Next, stores the task, queues its jobs and marks the delivery or job
-// as done that the event came from.
+// Package store keeps tasks, their jobs and the deliveries of webhooks in a key-value database. [Store.Apply] is the
+// only way to change a task: in one update it calls machine.Next, stores the task, queues its jobs and marks the
+// event's delivery or job as done.
 //
-// Start here: apply.go; keys.go lists every key of the database.
+// Start with apply.go; keys.go lists every key of the database.
 package store

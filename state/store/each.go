@@ -11,23 +11,23 @@ import (
 	"github.com/errand-bot/errand/state/kv/blob"
 )
 
-// Listed is an open task as EachOpen came upon it.
+// Listed is an open task found by EachOpen.
 type Listed struct {
 	Key   state.TaskKey
 	Phase state.Phase
-	// Stamp is another one after every change of the task, within one process: who keeps what it made of
-	// a task need not read the task again while the stamp is the same.
+	// Stamp changes with every change of the task, within one process: values derived from the task are valid while the
+	// stamp is the same.
 	Stamp uint64
-	// Load reads the task as it was then.
+	// Load decodes the task as it was when it was listed.
 	Load func() (*state.Task, error)
 }
 
-// eachPage is how many tasks EachOpen holds at once.
+// eachPage is the number of tasks that EachOpen reads at once.
 const eachPage = 128
 
-// EachOpen calls fn for every task that has not ended, in the order of their keys, without ever having
-// all of them in memory. fn may take its time and may call the store; tasks that come or go meanwhile
-// may be missed. An error of fn ends it.
+// EachOpen calls fn for every task that has not ended, in the order of their keys, without holding all of them in
+// memory. fn may be slow and may call the store. Tasks that are created or that end during the call may be missed. An
+// error of fn ends the iteration and is returned.
 func (s *Store) EachOpen(ctx context.Context, fn func(Listed) error) error {
 	from := ""
 	for {
@@ -47,7 +47,7 @@ func (s *Store) EachOpen(ctx context.Context, fn func(Listed) error) error {
 	}
 }
 
-// openPage reads some tasks of one moment, and where the next page begins, empty at the end.
+// openPage reads one page of tasks at one moment, and returns the start of the next page, empty at the end.
 func (s *Store) openPage(ctx context.Context, from string) (page []Listed, next string, err error) {
 	err = s.db.View(ctx, func(r kv.Reader) error {
 		page, next = nil, ""
@@ -77,10 +77,10 @@ func (s *Store) openPage(ctx context.Context, from string) (page []Listed, next 
 	return page, next, err
 }
 
-// lightMark follows the phase in the index of ended tasks when their heavy parts are gone.
+// lightMark follows the phase in the index of ended tasks whose large parts have been removed.
 const lightMark = " light"
 
-// phaseOf is the phase in a value of an index.
+// phaseOf returns the phase in a value of an index.
 func phaseOf(value []byte) state.Phase {
 	return state.Phase(bytes.TrimSuffix(value, []byte(lightMark)))
 }

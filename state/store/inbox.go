@@ -11,34 +11,34 @@ import (
 	"github.com/errand-bot/errand/state/kv/blob"
 )
 
-// MaxDeliveryFailures is how often a delivery may fail before it is put aside as poison.
+// MaxDeliveryFailures is the number of failures after which a delivery is set aside as poison.
 const MaxDeliveryFailures = 5
 
-// MaxPayloadBytes bounds a delivery's payload, as GitHub does. Even if it cannot be compressed its
-// parts are few enough to be spent in one update.
+// MaxPayloadBytes limits a delivery's payload, as GitHub does. Even an incompressible payload has few enough parts to
+// be spent in one update.
 const MaxPayloadBytes = 25 << 20
 
-// inlineBytes is how large a packed payload may be to lie in the inbox's row. One write less, under a key beside those of
-// the deliveries that came just before, makes commits smaller. Larger ones would make ranges over the inbox slow.
+// inlineBytes is the maximum size of a compressed payload that is stored in the inbox's entry. This saves a write, and
+// consecutive keys make commits smaller. Larger payloads would make ranges over the inbox slow.
 const inlineBytes = 32 << 10
 
-// roomForHead is what a delivery needs in an update besides its payload.
+// roomForHead is the space that a delivery needs in an update besides its payload.
 const roomForHead = 8 << 10
 
-// Delivery is one webhook as it was received.
+// Delivery is one received webhook.
 type Delivery struct {
-	GUID     string    // GitHub's, the key
+	GUID     string    // assigned by GitHub; the key
 	Event    string    // the kind of webhook, such as issue_comment
-	Payload  []byte    // the body; nil in lists of what is put aside
-	Received time.Time // orders the inbox; zero means now
+	Payload  []byte    // the body; nil in lists of poisoned deliveries
+	Received time.Time // the time that orders the inbox; zero means now
 
-	// Failures counts how often it could not be applied; LastError and Tried are of the last time.
+	// Failures counts the failures to apply it; LastError and Tried describe the last one.
 	Failures  int
 	LastError string
 	Tried     time.Time
 }
 
-// deliveryState is where a delivery is.
+// deliveryState is the state of a delivery.
 type deliveryState string
 
 const (
@@ -47,7 +47,7 @@ const (
 	deliverySpent   deliveryState = "spent"   // a tombstone; pruned after some days
 )
 
-// deliveryRow is what lies under preDelivery.
+// deliveryRow is the value stored under preDelivery.
 type deliveryRow struct {
 	State     deliveryState `json:"state"`
 	Event     string        `json:"event,omitempty"`
@@ -57,8 +57,8 @@ type deliveryRow struct {
 	Tried     time.Time     `json:"tried,omitzero"`
 }
 
-// PutDelivery stores a delivery durably and reports whether it is new. One that is waiting, put
-// aside or spent is left as it is. If it can never be stored the error is ErrBadDelivery.
+// PutDelivery stores a delivery durably and reports whether it is new. A known delivery is unchanged, whatever its
+// state. If it can never be stored the error is ErrBadDelivery.
 func (s *Store) PutDelivery(ctx context.Context, d Delivery) (isNew bool, err error) {
 	if !validGUID(d.GUID) {
 		return false, fmt.Errorf("store delivery %.100q: %w", d.GUID, ErrBadDelivery)
@@ -71,8 +71,8 @@ func (s *Store) PutDelivery(ctx context.Context, d Delivery) (isNew bool, err er
 	}
 	data := s.codec.CompressFast(d.Payload)
 	parts := blob.Split(data)
-	// Parts that do not fit beside the delivery's row go ahead, each on its own; without the row
-	// nobody sees them, and dropLooseParts removes them at the next start.
+	// Parts that do not fit into the update with the delivery's row are written before it, each in its own update.
+	// Without the row they are not visible, and dropLooseParts removes them at the next start.
 	ahead := len(data)+roomForHead > kv.MaxUpdateBytes
 	if ahead {
 		if known, err := s.HasDelivery(ctx, d.GUID); known || err != nil {
@@ -106,9 +106,10 @@ func (s *Store) putPartsAhead(ctx context.Context, key string, parts [][]byte) e
 	return nil
 }
 
-// putDelivery writes a new delivery. A small payload is stored in the inbox's row. An empty row says that the payload, if
-// there is one, is stored under its own key: it is large, or an older version wrote it. Parts that went ahead must still be
-// there: an equal delivery may have come and gone meanwhile, or another process may have taken them for loose.
+// putDelivery writes a new delivery. A small payload is stored in the inbox's entry. If the entry is empty the payload,
+// if there is one, is stored under its own key, because it is large or was written by an older version. Parts that were
+// written ahead must still exist: an equal delivery may have been stored and spent in between, or another process may
+// have removed them as loose.
 func putDelivery(tx kv.Tx, d Delivery, data []byte, parts [][]byte, ahead bool) error {
 	row := deliveryRow{State: deliveryPending, Event: d.Event, Received: d.Received.UTC().Round(0)}
 	inbox, key := timeKey(preInbox, row.Received, d.GUID), prePayload+d.GUID
@@ -130,7 +131,7 @@ func putDelivery(tx kv.Tx, d Delivery, data []byte, parts [][]byte, ahead bool) 
 	return errors.Join(putRow(tx, d.GUID, row), tx.Put(inbox, nil))
 }
 
-// getDelivery returns what is known of a delivery, nil if nothing is.
+// getDelivery returns the row of a delivery, or nil if it is unknown.
 func getDelivery(r kv.Reader, guid string) (*deliveryRow, error) {
 	data, err := r.Get(preDelivery + guid)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -154,8 +155,8 @@ func putRow(tx kv.Tx, guid string, row deliveryRow) error {
 	return tx.Put(preDelivery+guid, data)
 }
 
-// HasDelivery reports whether a delivery with this GUID was ever stored, and its tombstone not yet
-// pruned.
+// HasDelivery reports whether the store knows a delivery with this GUID, including spent ones until their tombstones
+// are pruned.
 func (s *Store) HasDelivery(ctx context.Context, guid string) (bool, error) {
 	known := false
 	err := s.db.View(ctx, func(r kv.Reader) error {
@@ -166,14 +167,14 @@ func (s *Store) HasDelivery(ctx context.Context, guid string) (bool, error) {
 	return known, err
 }
 
-// PendingDeliveries returns the deliveries that wait, in the order of their arrival, at most limit of
-// them, with their payloads.
+// PendingDeliveries returns the pending deliveries with their payloads, in the order of their arrival, at most limit of
+// them.
 func (s *Store) PendingDeliveries(ctx context.Context, limit int) ([]Delivery, error) {
 	return s.listDeliveries(ctx, preInbox, limit, true)
 }
 
-// PoisonDeliveries returns those that failed too often, in the order of their arrival, at most limit
-// of them, without their payloads.
+// PoisonDeliveries returns the deliveries that were set aside, without their payloads, in the order of their arrival,
+// at most limit of them.
 func (s *Store) PoisonDeliveries(ctx context.Context, limit int) ([]Delivery, error) {
 	return s.listDeliveries(ctx, prePoison, limit, false)
 }
@@ -201,7 +202,7 @@ func (s *Store) listDeliveries(ctx context.Context, prefix string, limit int, pa
 	return list, nil
 }
 
-// readDelivery reads a delivery, with its payload if that is wanted: packed is what its row in the list holds of it.
+// readDelivery reads a delivery, optionally with its payload. packed is the value of its entry in the list.
 func (s *Store) readDelivery(r kv.Reader, guid string, packed []byte, payload bool) (Delivery, error) {
 	row, err := getDelivery(r, guid)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/errand-bot/errand/state/kv/blob"
 )
 
-// ClaimReq says what a worker can take.
+// ClaimReq describes the jobs that a worker accepts.
 type ClaimReq struct {
 	Lanes []state.Lane // empty means all
-	// Lease returns how long a job of a kind may take, from now on. It must be positive.
+	// Lease returns the length of the lease for jobs of a kind. It must be positive.
 	Lease func(state.JobKind) time.Duration
 }
 
-// Claim gives the worker the job that is due first, or nil if there is none: by priority, then by
-// the time since which it is due. Jobs of one task and lane are claimed one at a time in the order
-// of their creation; one that is not yet due is overtaken, unless it is work to be repeated. The
-// worker has until Job.Until to call Apply, Retry or Extend with the job's id and epoch.
+// Claim claims the next due job for a worker, or returns nil if there is none. Jobs are ordered by priority, then by
+// the time since when they are due. Jobs of one task and lane are claimed one at a time in the order of their creation.
+// A later job may overtake one that is not yet due, except work that is being retried. The worker has until Job.Until
+// to call Apply, Retry or Extend with the job's ID and epoch.
 func (s *Store) Claim(ctx context.Context, req ClaimReq) (*state.Job, error) {
 	if len(req.Lanes) == 0 {
 		req.Lanes = state.Lanes()
@@ -39,12 +39,12 @@ func (s *Store) Claim(ctx context.Context, req ClaimReq) (*state.Job, error) {
 		}
 		if job != nil {
 			return job, nil
-		} // else another worker was quicker
+		} // otherwise another worker was faster
 	}
 	return nil, nil
 }
 
-// candidates returns the first job of each task and lane that could be claimed, best first.
+// candidates returns the first claimable job of each task and lane, in claiming order.
 func (s *Store) candidates(ctx context.Context, lanes []state.Lane, now time.Time) ([]state.Job, error) {
 	var found []state.Job
 	err := s.eachQueue(ctx, func(q *queue) {
@@ -63,7 +63,7 @@ func (s *Store) candidates(ctx context.Context, lanes []state.Lane, now time.Tim
 	return found, nil
 }
 
-// dueSince returns when a job became due.
+// dueSince returns the time at which a job became due.
 func dueSince(j *state.Job) time.Time {
 	if j.NotBefore.After(j.Created) {
 		return j.NotBefore
@@ -71,7 +71,7 @@ func dueSince(j *state.Job) time.Time {
 	return j.Created
 }
 
-// claim claims a candidate if it still may be, else returns nil.
+// claim claims a candidate, or returns nil if it is no longer claimable.
 func (s *Store) claim(ctx context.Context, c state.Job, req ClaimReq, now time.Time) (*state.Job, error) {
 	var claimed *state.Job
 	err := kv.Update(ctx, s.db, "claim "+string(c.Kind), func(tx kv.Tx) error {
@@ -96,8 +96,8 @@ func (s *Store) claim(ctx context.Context, c state.Job, req ClaimReq, now time.T
 	return claimed, err
 }
 
-// MarkAttempted records, durably, that the worker is about to cause the job's outside effect. From
-// then on every claim of the job has Attempted set. If the lease is lost the error is ErrLeaseLost.
+// MarkAttempted records durably that the worker is about to cause the job's external effect. Later claims of the job
+// have Attempted set. If the lease is lost the error is ErrLeaseLost.
 func (s *Store) MarkAttempted(ctx context.Context, id string, epoch int64) error {
 	return s.changeJob(ctx, "mark", id, epoch, func(_ kv.Tx, q *queue, j *state.Job) error {
 		j.Attempted, q.changed = true, true
@@ -105,8 +105,8 @@ func (s *Store) MarkAttempted(ctx context.Context, id string, epoch int64) error
 	})
 }
 
-// MarkLaunch is MarkAttempted for the start of a run, and keeps what it is started with: every claim
-// of the job from then on has Job.Launch. It may be called again with another one before the start.
+// MarkLaunch is MarkAttempted for the start of a run, and stores the run's parameters: later claims of the job have
+// Job.Launch set. It may be called again with other parameters before the start.
 func (s *Store) MarkLaunch(ctx context.Context, id string, epoch int64, l state.Launch) error {
 	return s.changeJob(ctx, "mark", id, epoch, func(_ kv.Tx, q *queue, j *state.Job) error {
 		j.Attempted, j.Launch, q.changed = true, &l, true
@@ -123,8 +123,8 @@ func (s *Store) Extend(ctx context.Context, id string, epoch int64, until time.T
 	})
 }
 
-// Retry gives a job back to be claimed again at f.Retry, which must be set. It keeps its place. If
-// the lease is lost the error is ErrLeaseLost.
+// Retry returns a claimed job to its position in the queue, to be claimed again at f.Retry, which must be set. If the
+// lease is lost the error is ErrLeaseLost.
 func (s *Store) Retry(ctx context.Context, id string, epoch int64, f state.Failed) error {
 	if f.Retry.IsZero() {
 		return fmt.Errorf("retry job %s: no time to try again", id)
@@ -165,11 +165,11 @@ func (s *Store) changeJob(ctx context.Context, verb, id string, epoch int64, fn 
 	return nil
 }
 
-// leaseEnded is the last error of a job whose worker was not heard of.
+// leaseEnded is the last error of a job whose lease expired.
 const leaseEnded = "the worker's lease ended before the job did"
 
-// Rescue puts every claimed job whose lease ended by now back into its queue, and returns how many.
-// The epoch grows, so that the old worker can do nothing more.
+// Rescue returns every claimed job whose lease has expired to its queue, and returns their number. It increases the
+// epoch, so that calls by the old worker fail with ErrLeaseLost.
 func (s *Store) Rescue(ctx context.Context, now time.Time) (int, error) {
 	expired := func(j *state.Job) bool { return j.State == state.JobClaimed && !j.Until.After(now) }
 	var tasks []state.TaskKey
@@ -219,8 +219,8 @@ func (q *queue) queuedByID(id string) *state.Job {
 	return &q.jobs[slices.IndexFunc(q.jobs, func(j state.Job) bool { return j.ID == id })]
 }
 
-// NextDue returns when there is next something to do: the time from which a job can be claimed,
-// which may have passed, or the end of a lease. It returns false if nothing waits for a time.
+// NextDue returns the next time at which a job can be claimed, which may be in the past, or at which a lease ends. It
+// returns false if there is none.
 func (s *Store) NextDue(ctx context.Context) (time.Time, bool, error) {
 	var next time.Time
 	found := false
@@ -233,7 +233,7 @@ func (s *Store) NextDue(ctx context.Context) (time.Time, bool, error) {
 		}
 	})
 	if err != nil {
-		return time.Time{}, false, fmt.Errorf("look for the next job: %w", err)
+		return time.Time{}, false, fmt.Errorf("find the next job: %w", err)
 	}
 	return next, found, nil
 }
@@ -248,7 +248,7 @@ func (q *queue) nextDue(lane state.Lane) (next time.Time, found bool) {
 			continue
 		}
 		if q.waitsForStop(j) {
-			break // the stop has a time of its own
+			break // the stop job has its own due time
 		}
 		if at := dueSince(j); !found || at.Before(next) {
 			next, found = at, true
@@ -260,7 +260,7 @@ func (q *queue) nextDue(lane state.Lane) (next time.Time, found bool) {
 	return next, found
 }
 
-// Jobs returns the live jobs of a task in the order of their creation, with their payloads.
+// Jobs returns the queued and claimed jobs of a task in the order of their creation, with their payloads.
 func (s *Store) Jobs(ctx context.Context, key state.TaskKey) ([]state.Job, error) {
 	var jobs []state.Job
 	err := s.db.View(ctx, func(r kv.Reader) error {
@@ -284,7 +284,7 @@ func (s *Store) Jobs(ctx context.Context, key state.TaskKey) ([]state.Job, error
 	return jobs, nil
 }
 
-// eachQueue calls fn with the queue of every task that has live jobs, all of one moment.
+// eachQueue calls fn with the queue of every task that has jobs, as of one moment.
 func (s *Store) eachQueue(ctx context.Context, fn func(*queue)) error {
 	return s.db.View(ctx, func(r kv.Reader) error {
 		pairs, err := r.Range(preJobs, "", 0)

@@ -13,27 +13,27 @@ import (
 // compressed and in parts where they are large (see package blob), unless it says otherwise.
 const (
 	keySchema = "meta/schema" // the schema's version, decimal
-	preFact   = "fact/"       // NAME: a small fact of ours, raw bytes
+	preFact   = "fact/"       // NAME: a small value of errand's own, raw bytes
 
 	preTask  = "task/"  // TASK: the Task
 	preOpen  = "open/"  // TASK: the phase of a task that has not ended, as text
-	prePurse = "purse/" // DAY or MONTH: what all tasks together have cost then
-	preEnded = "ended/" // TASK: the phase of a task that has, as text
+	prePurse = "purse/" // DAY or MONTH: the cost of all tasks in that period
+	preEnded = "ended/" // TASK: the phase of a task that has ended, as text
 	prePR    = "pr/"    // REPO/NUMBER: the TASK of a pull request, as text
 
 	preWake    = "due/"           // a write under this prefix wakes the workers
-	preJobs    = preWake + "job/" // TASK: its live jobs in the order of their creation, without payload
-	preJobData = "jobdata/"       // JOB: the payload of a job that has one; never changes
+	preJobs    = preWake + "job/" // TASK: its queued and claimed jobs in the order of their creation, without payload
+	preJobData = "jobdata/"       // JOB: the payload of a job that has one; it never changes
 	preJobSeq  = "jobseq/"        // TASK: the number of its last job, decimal
 
-	preInbox    = preWake + "inbox/" // TIME/GUID: a delivery that waits: its payload, or nothing if that is large or was stored by schema 1
-	preDelivery = "delivery/"        // GUID: what is known of a delivery; what stays is the tombstone
-	prePayload  = "payload/"         // GUID: its payload, until it is spent, if it does not lie in the inbox
+	preInbox    = preWake + "inbox/" // TIME/GUID: a pending delivery: its payload, or nothing if that is large or was stored by schema 1
+	preDelivery = "delivery/"        // GUID: the state of a delivery; remains as the tombstone
+	prePayload  = "payload/"         // GUID: its payload, until it is spent, if it is not stored in the inbox
 	prePoison   = "poison/"          // TIME/GUID: a delivery that failed too often; empty
-	preTomb     = "tomb/"            // TIME/GUID: when a delivery was spent; empty
+	preTomb     = "tomb/"            // TIME/GUID: a spent delivery; empty
 
-	preCall     = "call/"     // ID: the Reservation of a call of a model that is not booked yet
-	preUpstream = "upstream/" // NAME: why no run is started that asks this model provider
+	preCall     = "call/"     // ID: the Reservation of a model call whose cost is not yet recorded
+	preUpstream = "upstream/" // NAME: the limit or error that keeps runs from using this model provider
 
 )
 
@@ -50,13 +50,13 @@ func timeKey(prefix string, at time.Time, guid string) string {
 
 func timeDigits(at time.Time) string { return fmt.Sprintf("%020d", max(at.UnixNano(), 0)) }
 
-// guidOfTimeKey returns the GUID in what timeKey made.
+// guidOfTimeKey returns the GUID in a key made by timeKey.
 func guidOfTimeKey(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
 
-// jobID names the n-th job of a task: REPO-ISSUE-N. It is fit for a file's name.
+// jobID returns the ID of the n-th job of a task: REPO-ISSUE-N. It is valid as a file name.
 func jobID(k state.TaskKey, n int64) string { return fmt.Sprintf("%d-%d-%d", k.Repo, k.Issue, n) }
 
-// taskOfJob returns the task that a job's id names.
+// taskOfJob returns the key of the task in a job's ID.
 func taskOfJob(id string) (state.TaskKey, error) {
 	cut := strings.LastIndexByte(id, '-')
 	if cut < 0 {
@@ -72,7 +72,7 @@ func taskOfJob(id string) (state.TaskKey, error) {
 	return key, nil
 }
 
-// validGUID reports whether a delivery's GUID can be part of a key. GitHub sends UUIDs.
+// validGUID reports whether a delivery's GUID is valid as a part of a key. GitHub sends UUIDs.
 func validGUID(guid string) bool {
 	const most = 100
 	if guid == "" || len(guid) > most {

@@ -9,24 +9,25 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// migration brings a store from the version before to its own. It may be interrupted at any point
-// and is then run again from the start, so each of its updates must do no harm when repeated.
+// migration upgrades a store from the previous schema version. After an interruption at any point it is run again from
+// the start, so each of its updates must be safe to repeat.
 type migration struct {
 	doc string
 	run func(context.Context, *Store) error
 }
 
-// migrations lists them; the n-th brings the store to version n. None is ever changed or removed
-// once it was released: what it does to old stores is history.
+// migrations returns all migrations; the n-th upgrades the store to version n. A released migration is never changed or
+// removed.
 func migrations() []migration {
 	return []migration{
 		{doc: "the first schema: an empty store has it already", run: func(context.Context, *Store) error { return nil }},
-		// Nothing is moved. The number keeps an older errand, which would not find these payloads, from opening the store.
+		// Nothing is moved. The version number prevents an older errand, which would not find these payloads, from
+		// opening the store.
 		{doc: "payloads of deliveries that wait lie in the inbox", run: func(context.Context, *Store) error { return nil }},
 	}
 }
 
-// migrate runs what is missing, recording each version as it is reached.
+// migrate runs the missing migrations and records each version that is reached.
 func (s *Store) migrate(ctx context.Context, list []migration) error {
 	version, err := s.schema(ctx)
 	if err != nil {
@@ -48,7 +49,7 @@ func (s *Store) migrate(ctx context.Context, list []migration) error {
 	return nil
 }
 
-// schema returns the store's version, 0 for a new one.
+// schema returns the store's schema version, 0 for a new store.
 func (s *Store) schema(ctx context.Context) (int, error) {
 	version := 0
 	err := s.db.View(ctx, func(r kv.Reader) error {

@@ -12,16 +12,17 @@ import (
 	"github.com/errand-bot/errand/state/kv/blob"
 )
 
-// The bounds of one call of Prune, which takes about a second then, and of one of its updates, which hold others up.
+// The limits of one call of Prune, which then takes about a second, and of one of its updates, which delay other
+// updates.
 const (
 	maxPruned   = 1000
 	prunedBatch = 20
 )
 
-// Prune takes the heavy parts out of tasks that ended before a time, at most 1000 of them, and returns how many it made
-// lighter: the discussion, unanswered feedback, the texts of plans that nobody approved. What was decided, by whom, when, and
-// what it cost stays. It changes nothing that an event could turn on, so it needs none. It is meant to be called now and again:
-// the index of ended tasks tells which of them are light already, and those are not read again.
+// Prune removes the large parts of tasks that ended before a time, at most 1000 tasks, and returns the number of tasks
+// changed. It removes the discussion, unanswered feedback and the texts of unapproved plans. Decisions, their authors
+// and times, and costs remain. It removes nothing that an event could depend on, so it does not need one. Call it
+// regularly: the index of ended tasks marks the pruned ones, which are not read again.
 func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 	pruned, seen := 0, 0
 	var batch []pruning
@@ -38,12 +39,12 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 		if err != nil {
 			return err
 		}
-		one, err := s.pruning(ctx, key, before) // outside of an update, which would keep others waiting
+		one, err := s.pruning(ctx, key, before) // outside of an update, which would delay others
 		if err != nil || one == nil {
 			return err
 		}
 		seen++
-		if max(len(one.was), len(one.packed)) > kv.MaxUpdateBytes/prunedBatch { // it has an update of its own
+		if max(len(one.was), len(one.packed)) > kv.MaxUpdateBytes/prunedBatch { // it gets its own update
 			n, err := s.replace(ctx, []pruning{*one})
 			pruned += n
 			return err
@@ -62,15 +63,15 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 	return pruned, nil
 }
 
-// pruning is a task that is to become lighter.
+// pruning is a task whose large parts are to be removed.
 type pruning struct {
 	key    state.TaskKey
 	phase  state.Phase
-	was    []byte // as it is stored
-	packed []byte // as it will be; nil if nothing has to go
+	was    []byte // the stored bytes
+	packed []byte // the new bytes; nil if nothing is removed
 }
 
-// pruning makes a task lighter in memory. It returns nil for one that did not end before the time.
+// pruning computes the pruned form of a task in memory. It returns nil for a task that did not end before the time.
 func (s *Store) pruning(ctx context.Context, key state.TaskKey, before time.Time) (*pruning, error) {
 	one := &pruning{key: key}
 	err := s.db.View(ctx, func(r kv.Reader) (err error) {
@@ -94,7 +95,7 @@ func (s *Store) pruning(ctx context.Context, key state.TaskKey, before time.Time
 	return one, err
 }
 
-// replace stores tasks that were made lighter, and marks them as light. Those that were changed meanwhile stay as they are.
+// replace stores pruned tasks and marks them as light. It skips tasks that were changed in between.
 func (s *Store) replace(ctx context.Context, list []pruning) (lighter int, err error) {
 	if len(list) == 0 {
 		return 0, nil
@@ -122,7 +123,7 @@ func (s *Store) replace(ctx context.Context, list []pruning) (lighter int, err e
 	return lighter, err
 }
 
-// lighten removes the heavy parts and reports whether there were any.
+// lighten removes the large parts and reports whether there were any.
 func lighten(t *state.Task) bool {
 	changed := len(t.Context.Comments)+len(t.Context.Withheld)+len(t.Context.Existing)+len(t.Feedback) > 0 || t.Work != nil
 	t.Context.Comments, t.Context.Withheld, t.Context.Existing = nil, nil, nil

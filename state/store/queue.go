@@ -13,14 +13,14 @@ import (
 	"github.com/errand-bot/errand/state/kv/blob"
 )
 
-// queue is what lies under jobsKey: the live jobs of one task in the order of their creation. A job
-// that is claimed or retried keeps its place. Payloads lie under preJobData.
+// queue is the value stored under jobsKey: the queued and claimed jobs of one task in the order of their creation. A
+// job that is claimed or retried keeps its position. Payloads are stored under preJobData.
 type queue struct {
 	task state.TaskKey
 	jobs []state.Job
-	// changed is set when the queue has to be stored.
+	// changed is set when the queue must be stored.
 	changed  bool
-	unfenced bool // SafeguardFencing is left out
+	unfenced bool // SafeguardFencing is disabled
 }
 
 // payload is the part of a job that never changes and may be large.
@@ -49,9 +49,9 @@ func (s *Store) putQueue(tx kv.Tx, q *queue) error {
 	return s.codec.PutJSON(tx, jobsKey(q.task), q.jobs)
 }
 
-// enqueue adds a job, subject to Job.Key. A job that waits for its first turn under the same key is
-// brought forward if the new one would be due earlier; that of the status comment, which may have been
-// queued before the edit was sent that it has to keep its distance from, is put off, too.
+// enqueue adds a job, subject to Job.Key. If an unclaimed job with the same key is queued, that job is moved to an
+// earlier time if the new one would be due earlier. The status comment's job may also be moved to a later time, because
+// it may have been queued before the edit from which it must keep its distance.
 func (s *Store) enqueue(tx kv.Tx, q *queue, job state.Job, e state.Event) error {
 	if !job.Task.IsZero() && job.Task != q.task {
 		return fmt.Errorf("enqueue %s for task %s in the queue of %s", job.Kind, job.Task, q.task)
@@ -83,7 +83,7 @@ func (s *Store) enqueue(tx kv.Tx, q *queue, job state.Job, e state.Event) error 
 	return nil
 }
 
-// nextJobID numbers the jobs of a task.
+// nextJobID returns the next ID for a job of the task.
 func nextJobID(tx kv.Tx, key state.TaskKey) (string, error) {
 	var n int64
 	stored, err := tx.Get(jobSeqKey(key))
@@ -108,7 +108,7 @@ func (s *Store) withPayload(r kv.Reader, job state.Job) (*state.Job, error) {
 	return &job, nil
 }
 
-// queued returns the queued job with a key, nil if there is none or the key is empty.
+// queued returns the queued job with a key, or nil if there is none or the key is empty.
 func (q *queue) queued(key string) *state.Job {
 	for i := range q.jobs {
 		if j := &q.jobs[i]; key != "" && j.Key == key && j.State == state.JobQueued {
@@ -128,26 +128,26 @@ func (q *queue) claimed(id string, epoch int64) (*state.Job, error) {
 	return nil, fmt.Errorf("job %s with epoch %d: %w", id, epoch, ErrLeaseLost)
 }
 
-// unvetted reports whether a comment or an edit of the issue waits for the vetting of its author.
+// unvetted reports whether the author of a comment or of an edit of the issue is still being vetted.
 func (q *queue) unvetted() bool {
 	return slices.ContainsFunc(q.jobs, func(j state.Job) bool {
 		return j.Kind == state.JobVet && (strings.HasPrefix(j.Key, state.VetPrefix+"comment:") || strings.HasPrefix(j.Key, state.VetPrefix+"edit:"))
 	})
 }
 
-// approving reports whether an approval is being checked, or who gave it is being vetted.
+// approving reports whether an approval is being checked, or its author is being vetted.
 func (q *queue) approving() bool {
 	return slices.ContainsFunc(q.jobs, func(j state.Job) bool {
 		return j.Kind == state.JobApprove || j.Kind == state.JobVet && strings.HasPrefix(j.Key, state.VetPrefix+string(state.EventPlanEdited))
 	})
 }
 
-// wanted reports whether work of the task is queued, or what somebody said is being vetted.
+// wanted reports whether the task has work in its queue, or a person's text is being vetted.
 func (q *queue) wanted() bool {
 	return q.unvetted() || slices.ContainsFunc(q.jobs, func(j state.Job) bool { return j.Lane == state.LaneWork })
 }
 
-// doubted has the queued job that is equal to one that gave up look for what that may have left.
+// doubted marks the queued job with the same key as a failed one to check for effects of the failed job.
 func (q *queue) doubted(f *state.Failure) {
 	if f == nil || f.Doubt.IsZero() {
 		return
@@ -157,14 +157,14 @@ func (q *queue) doubted(f *state.Failure) {
 	}
 }
 
-// remove takes a job out, with its payload.
+// remove removes a job and its payload.
 func (q *queue) remove(tx kv.Tx, id string) error {
 	q.jobs = slices.DeleteFunc(q.jobs, func(j state.Job) bool { return j.ID == id })
 	q.changed = true
 	return blob.Delete(tx, preJobData+id)
 }
 
-// drop takes out queued jobs.
+// drop removes queued jobs for which which returns true.
 func (q *queue) drop(tx kv.Tx, which func(*state.Job) bool) error {
 	for _, j := range slices.Clone(q.jobs) {
 		if j.State != state.JobQueued || !which(&j) {
@@ -177,8 +177,8 @@ func (q *queue) drop(tx kv.Tx, which func(*state.Job) bool) error {
 	return nil
 }
 
-// requeue puts a claimed job back in its place. A job with the same key that was queued behind it
-// would have the same effect, and goes.
+// requeue returns a claimed job to its position in the queue. A job with the same key that was queued behind it would
+// have the same effect and is removed.
 func (q *queue) requeue(tx kv.Tx, id string, notBefore time.Time, why string) error {
 	i := slices.IndexFunc(q.jobs, func(j state.Job) bool { return j.ID == id })
 	if twin := q.queued(q.jobs[i].Key); twin != nil {
@@ -193,8 +193,8 @@ func (q *queue) requeue(tx kv.Tx, id string, notBefore time.Time, why string) er
 	return nil
 }
 
-// first returns the job of a lane that may be claimed now: the oldest that is due, unless one is
-// claimed, or an older one holds the lane or has to wait for a stop.
+// first returns the claimable job of a lane: the oldest that is due. It returns nil if a job of the lane is claimed, or
+// if an older job blocks the lane or waits for a stop.
 func (q *queue) first(lane state.Lane, now time.Time) *state.Job {
 	if q.busy(lane) != nil {
 		return nil
@@ -214,8 +214,8 @@ func (q *queue) first(lane state.Lane, now time.Time) *state.Job {
 	return nil
 }
 
-// waitsForStop reports whether a job uses the task's checkout while a run is still to be stopped there. The stop is in another
-// lane and saves the run's work: it could commit files that the next run is writing.
+// waitsForStop reports whether a job uses the task's checkout while a run is still to be stopped there. The stop is in
+// another lane and saves the run's work: it could commit files that the next run is writing.
 func (q *queue) waitsForStop(j *state.Job) bool {
 	switch j.Kind {
 	case state.JobLaunch, state.JobCollect, state.JobRebase, state.JobSleep:
@@ -224,7 +224,7 @@ func (q *queue) waitsForStop(j *state.Job) bool {
 	return false
 }
 
-// busy returns the claimed job of a lane, nil if there is none.
+// busy returns the claimed job of a lane, or nil if there is none.
 func (q *queue) busy(lane state.Lane) *state.Job {
 	for i := range q.jobs {
 		if j := &q.jobs[i]; j.Lane == lane && j.State == state.JobClaimed {
@@ -234,9 +234,9 @@ func (q *queue) busy(lane state.Lane) *state.Job {
 	return nil
 }
 
-// holdsLane reports whether nothing may overtake a queued job that is not yet due: work that is to
-// be repeated comes before what follows from it. A job that was only put off, and whatever people
-// wait for in the other lanes, is overtaken.
+// holdsLane reports whether no other job may overtake a queued job that is not yet due: work that is retried runs
+// before the work that follows from it. Jobs that are only delayed, and jobs of the lanes that people wait for, may be
+// overtaken.
 func holdsLane(j *state.Job) bool {
 	return j.Attempt > 0 && j.Kind != state.JobDue && (j.Lane == state.LaneWork || j.Lane == state.LaneStatus)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state/kv/blob"
 )
 
-// Task returns a task, nil if there is none.
+// Task returns a task, or nil if there is none.
 func (s *Store) Task(ctx context.Context, key state.TaskKey) (*state.Task, error) {
 	var task *state.Task
 	err := s.db.View(ctx, func(r kv.Reader) (err error) {
@@ -24,7 +24,7 @@ func (s *Store) Task(ctx context.Context, key state.TaskKey) (*state.Task, error
 	return task, nil
 }
 
-// TasksIn returns the tasks in any of the phases. It reads only those.
+// TasksIn returns the tasks in any of the phases. It reads no others.
 func (s *Store) TasksIn(ctx context.Context, phases ...state.Phase) ([]*state.Task, error) {
 	prefixes := map[string]bool{}
 	for _, p := range phases {
@@ -51,7 +51,7 @@ func indexOf(p state.Phase) string {
 	return preOpen
 }
 
-// indexed returns the tasks of an index that are in any of the phases, all of one moment.
+// indexed returns the tasks of an index that are in any of the phases, as of one moment.
 func (s *Store) indexed(ctx context.Context, prefix string, phases []state.Phase) ([]*state.Task, error) {
 	var tasks []*state.Task
 	err := s.db.View(ctx, func(r kv.Reader) error {
@@ -85,7 +85,7 @@ func (s *Store) indexed(ctx context.Context, prefix string, phases []state.Phase
 	return tasks, nil
 }
 
-// OutOfReach lists the tasks that ended because errand had no access any more. It reads all tasks.
+// OutOfReach returns the tasks that ended because errand lost access. It reads all tasks.
 func (s *Store) OutOfReach(ctx context.Context) ([]*state.Task, error) {
 	var list []*state.Task
 	for after := (state.TaskKey{}); ; {
@@ -102,8 +102,8 @@ func (s *Store) OutOfReach(ctx context.Context) ([]*state.Task, error) {
 	}
 }
 
-// AllTasks returns tasks, ended ones too, in the order of their keys' text: those behind after (the
-// zero key for the first page), at most limit of them.
+// AllTasks returns at most limit tasks, including ended ones, in the order of their keys' text, starting after the
+// given key (the zero key for the first page).
 func (s *Store) AllTasks(ctx context.Context, after state.TaskKey, limit int) ([]*state.Task, error) {
 	from := ""
 	if !after.IsZero() {
@@ -135,7 +135,7 @@ func (s *Store) AllTasks(ctx context.Context, after state.TaskKey, limit int) ([
 	return tasks, nil
 }
 
-// TaskByPR returns the task whose pull request has this number, nil if there is none.
+// TaskByPR returns the task with this pull request, or nil if there is none.
 func (s *Store) TaskByPR(ctx context.Context, repo int64, number int) (*state.Task, error) {
 	var task *state.Task
 	err := s.db.View(ctx, func(r kv.Reader) error {
@@ -160,7 +160,7 @@ func (s *Store) TaskByPR(ctx context.Context, repo int64, number int) (*state.Ta
 	return task, nil
 }
 
-// Counts returns how many tasks are in each phase that has any.
+// Counts returns the number of tasks in each phase that has any.
 func (s *Store) Counts(ctx context.Context) (map[state.Phase]int, error) {
 	counts := map[state.Phase]int{}
 	for _, prefix := range []string{preOpen, preEnded} {

@@ -11,9 +11,10 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// Reservation is a call of a model that may cost something and is not booked yet. It is stored before the call is passed
-// on to its provider, and deleted in the transaction that books the call (see Ack.Call). So each call is booked exactly
-// once: one that errand's end cut off is still here at the next start, and one that was booked is not.
+// Reservation is a model call that may cost something and whose cost is not recorded yet. It is stored before the call
+// is forwarded to its provider, and deleted in the transaction that records the call's cost (see Ack.Call). So each
+// call is recorded exactly once: a call that was cut off by a crash is still reserved at the next start, and a recorded
+// one is not.
 type Reservation struct {
 	ID       string        `json:"-"` // unique among all calls
 	Task     state.TaskKey `json:"task"`
@@ -21,12 +22,12 @@ type Reservation struct {
 	At       time.Time     `json:"at"`
 	Provider string        `json:"provider"`
 	Model    string        `json:"model,omitempty"`
-	// Input is how many tokens the call has, judged by its length; Output is how many its answer has at most.
+	// Input is the estimated number of input tokens; Output is the maximum number of output tokens.
 	Input  int64 `json:"input"`
 	Output int64 `json:"output"`
 }
 
-// Reserve stores a reservation. It is durable when Reserve returns nil; after an error it may be there.
+// Reserve stores a reservation. When it returns nil the reservation is durable; after an error it may be stored or not.
 func (s *Store) Reserve(ctx context.Context, r Reservation) error {
 	err := kv.Update(ctx, s.db, "reserve call", func(tx kv.Tx) error { return s.codec.PutJSON(tx, preCall+r.ID, r) })
 	if err != nil {
@@ -35,7 +36,7 @@ func (s *Store) Reserve(ctx context.Context, r Reservation) error {
 	return nil
 }
 
-// Release deletes the reservation of a call that cost nothing. It may be repeated.
+// Release deletes the reservation of a call without cost. It may be called twice.
 func (s *Store) Release(ctx context.Context, id string) error {
 	if err := kv.Update(ctx, s.db, "release call", func(tx kv.Tx) error { return tx.Delete(preCall + id) }); err != nil {
 		return fmt.Errorf("release the reservation of a call: %w", err)
@@ -43,7 +44,7 @@ func (s *Store) Release(ctx context.Context, id string) error {
 	return nil
 }
 
-// Reservations returns the calls that are not booked, of all tasks.
+// Reservations returns the reservations of all tasks.
 func (s *Store) Reservations(ctx context.Context) (all []Reservation, err error) {
 	err = s.db.View(ctx, func(r kv.Reader) error {
 		all = nil
@@ -66,7 +67,7 @@ func (s *Store) Reservations(ctx context.Context) (all []Reservation, err error)
 	return all, nil
 }
 
-// bookReservation deletes the reservation of a call that is booked in the same transaction.
+// bookReservation deletes the reservation of a call whose cost is recorded in the same transaction.
 func (s *Store) bookReservation(tx kv.Tx, id string) error {
 	if _, err := tx.Get(preCall + id); errors.Is(err, kv.ErrNotFound) {
 		return fmt.Errorf("reservation %s: %w", id, ErrSpent)

@@ -7,19 +7,19 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Safeguard names something that the store does so that crashes and repetitions do no harm.
+// Safeguard is a measure of the store that makes crashes and repetitions harmless.
 type Safeguard string
 
-// The safeguards that Options.Without may leave out.
+// The safeguards that Options.Without can disable.
 const (
-	SafeguardFencing    Safeguard = "fencing"    // a worker whose lease was lost changes nothing
-	SafeguardTombstones Safeguard = "tombstones" // a delivery's GUID outlives it
+	SafeguardFencing    Safeguard = "fencing"    // a worker that lost its lease cannot change anything
+	SafeguardTombstones Safeguard = "tombstones" // a delivery's GUID is kept longer than the delivery
 	SafeguardCoalescing Safeguard = "coalescing" // changes share an edit of the status comment, with pauses between edits
 )
 
 func (s *Store) lacks(g Safeguard) bool { return slices.Contains(s.without, g) }
 
-// twin returns the queued job that a new one would repeat, nil if there is none.
+// twin returns the queued job that a new one would duplicate, or nil if there is none.
 func (s *Store) twin(q *queue, job *state.Job) *state.Job {
 	if s.lacks(SafeguardCoalescing) && job.Kind == state.JobStatus {
 		job.NotBefore = time.Time{}

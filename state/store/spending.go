@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// Days and months are those of UTC, in keys as 2026-11-21 and 2026-11.
+// Days and months are in UTC, in keys as 2026-11-21 and 2026-11.
 const (
 	dayForm   = "2006-01-02"
 	monthForm = "2006-01"
@@ -18,10 +18,10 @@ const (
 
 func purseKey(period string) string { return prePurse + period }
 
-// Caps bound what all tasks together may use: in millionths of a dollar, and in tokens. Zero bounds nothing.
+// Caps limit the spending of all tasks together, in millionths of a dollar and in tokens. Zero means no limit.
 type Caps struct{ DayMicroUSD, MonthMicroUSD, DayTokens, MonthTokens int64 }
 
-// Spent returns what all tasks together have cost on the day and in the month of a time.
+// Spent returns the cost of all tasks on the day and in the month of a time.
 func (s *Store) Spent(ctx context.Context, at time.Time) (day, month state.Money, err error) {
 	err = s.db.View(ctx, func(r kv.Reader) (err error) {
 		if day, err = s.purse(r, at.UTC().Format(dayForm)); err == nil {
@@ -30,14 +30,14 @@ func (s *Store) Spent(ctx context.Context, at time.Time) (day, month state.Money
 		return err
 	})
 	if err != nil {
-		return state.Money{}, state.Money{}, fmt.Errorf("read what was spent: %w", err)
+		return state.Money{}, state.Money{}, fmt.Errorf("read the money spent: %w", err)
 	}
 	return day, month, nil
 }
 
-// Held returns what everything that costs money has to wait for because a cap of all tasks together is reached, or
-// leaves less than need; nil if none is. Open is what calls in flight take beside what is booked, of the day as of the
-// month. The Detail is for people.
+// Held returns the wait for a cap of all tasks together that is reached, or that leaves less than need; nil if there is
+// none. open is the estimated cost of calls in flight, which counts towards the day and the month. The Detail is for
+// people.
 func (s *Store) Held(ctx context.Context, caps Caps, open, need state.Money, now time.Time) (*state.Waiting, error) {
 	if caps == (Caps{}) {
 		return nil, nil
@@ -69,7 +69,7 @@ func (s *Store) Held(ctx context.Context, caps Caps, open, need state.Money, now
 	return &w, nil
 }
 
-// purse reads what was spent in a period.
+// purse returns the money spent in a period.
 func (s *Store) purse(r kv.Reader, period string) (m state.Money, err error) {
 	err = s.codec.GetJSON(r, purseKey(period), &m)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -78,7 +78,7 @@ func (s *Store) purse(r kv.Reader, period string) (m state.Money, err error) {
 	return m, err
 }
 
-// pay adds what a task has come to cost by an event to its day and month, in the event's transaction.
+// pay adds a task's additional cost to its day and month, in the event's transaction.
 func (s *Store) pay(tx kv.Tx, before, after *state.Task, now time.Time) error {
 	var old state.Money
 	if before != nil {
@@ -105,7 +105,7 @@ func (s *Store) pay(tx kv.Tx, before, after *state.Task, now time.Time) error {
 	return nil
 }
 
-// Left returns what the caps of all tasks together leave. Open is what calls in flight take beside what is booked.
+// Left returns the amounts that the caps of all tasks together leave. open is the estimated cost of calls in flight.
 func (s *Store) Left(ctx context.Context, caps Caps, open state.Money, now time.Time) (state.Left, error) {
 	if caps == (Caps{}) {
 		return state.Unbounded(), nil
@@ -117,7 +117,7 @@ func (s *Store) Left(ctx context.Context, caps Caps, open state.Money, now time.
 	return day.Left().Min(month.Left()), nil
 }
 
-// purses returns what the day and the month have cost, calls in flight included, with their caps.
+// purses returns the cost of the day and the month, including calls in flight, with their caps.
 func (s *Store) purses(ctx context.Context, caps Caps, open state.Money, now time.Time) (day, month state.Money, err error) {
 	if day, month, err = s.Spent(ctx, now); err != nil {
 		return state.Money{}, state.Money{}, err

@@ -38,11 +38,11 @@ type Options struct {
 	Without []Safeguard
 }
 
-// Store keeps tasks, their jobs and the deliveries that have come in. All methods may be called
-// concurrently. The database remains the caller's to close.
+// Store keeps tasks, their jobs and received deliveries. All methods may be called concurrently. Closing the database
+// is up to the caller.
 //
-// An update reads single keys only, so that it runs on every kv backend: what belongs to one task
-// lies under keys that the task's own key gives (see keys.go), the live jobs of a task in one value.
+// An update reads single keys only, so that it works on every kv backend: the data of a task is stored under keys
+// derived from the task's key (see keys.go), and its queued and claimed jobs are one value.
 type Store struct {
 	// VMs keeps the rows of the tasks' VMs, in the same database.
 	VMs *vm.Rows
@@ -58,8 +58,8 @@ type Store struct {
 	glances *Digest[state.Glance]
 }
 
-// Open brings db to the present schema and returns a store over it. If a newer errand wrote it the
-// error is ErrNewerSchema.
+// Open migrates db to the current schema and returns a store over it. If a newer version of errand has written to it
+// the error is ErrNewerSchema.
 func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	codec, err := blob.New(state.Cloner())
 	if err != nil {
@@ -71,7 +71,7 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	if opts.Policy == (machine.Policy{}) {
 		opts.Policy = machine.DefaultPolicy()
 	}
-	// Stored times have neither a zone nor a monotonic part, so what Next sees has none either.
+	// Stored times have neither a time zone nor a monotonic part, so the times for Next have none either.
 	now := func() time.Time { return opts.Now().UTC().Round(0) }
 	s := &Store{VMs: vm.New(db, codec, now), db: db, now: now, seed: maphash.MakeSeed(), policy: opts.Policy, codec: codec, next: machine.Next, turned: opts.Turned, without: opts.Without}
 	s.glances = NewDigest(s, (*state.Task).Glance)
@@ -84,12 +84,11 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// Wake returns a channel that receives after every commit that touched jobs or the inbox, until ctx
-// ends. It belongs to the caller alone; wake-ups are coalesced. So call it once, then: look for
-// work, and if there is none, receive or wait for NextDue.
+// Wake returns a channel that receives after every commit that changed jobs or the inbox, until ctx ends. Notifications
+// are coalesced. Call it once, then look for work, and if there is none, receive or wait for NextDue.
 func (s *Store) Wake(ctx context.Context) <-chan struct{} { return s.db.Notify(ctx, preWake) }
 
-// SetFact stores a small fact of ours, such as the bot's id or when a sweep last ran.
+// SetFact stores a small value of errand's own, such as the bot's ID or the time of a sweep.
 func (s *Store) SetFact(ctx context.Context, name string, value []byte) error {
 	err := kv.Update(ctx, s.db, "set fact "+name, func(tx kv.Tx) error { return tx.Put(preFact+name, value) })
 	if err != nil {
@@ -98,7 +97,7 @@ func (s *Store) SetFact(ctx context.Context, name string, value []byte) error {
 	return nil
 }
 
-// Fact returns what SetFact stored, nil if nothing was.
+// Fact returns the value that SetFact stored, or nil if there is none.
 func (s *Store) Fact(ctx context.Context, name string) ([]byte, error) {
 	var value []byte
 	err := s.db.View(ctx, func(r kv.Reader) (err error) {

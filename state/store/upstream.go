@@ -10,7 +10,8 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// Upstream returns what keeps runs from asking a provider, nil if nothing does. It may be in the past.
+// Upstream returns the limit or error that keeps runs from using a provider, or nil if there is none. It may be in the
+// past.
 func (s *Store) Upstream(ctx context.Context, name string) (*state.Upstream, error) {
 	var u state.Upstream
 	err := s.db.View(ctx, func(r kv.Reader) error { return s.codec.GetJSON(r, preUpstream+name, &u) })
@@ -18,14 +19,14 @@ func (s *Store) Upstream(ctx context.Context, name string) (*state.Upstream, err
 	case errors.Is(err, kv.ErrNotFound):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read what is known of the provider %s: %w", name, err)
+		return nil, fmt.Errorf("read the state of the provider %s: %w", name, err)
 	}
 	return &u, nil
 }
 
-// SetUpstream remembers it; nil forgets it.
+// SetUpstream stores the limit or error of a provider; nil deletes it.
 func (s *Store) SetUpstream(ctx context.Context, name string, u *state.Upstream) error {
-	return kv.Update(ctx, s.db, "remember a provider", func(tx kv.Tx) error {
+	return kv.Update(ctx, s.db, "set provider", func(tx kv.Tx) error {
 		if u == nil {
 			return tx.Delete(preUpstream + name)
 		}
@@ -33,7 +34,7 @@ func (s *Store) SetUpstream(ctx context.Context, name string, u *state.Upstream)
 	})
 }
 
-// Upstreams returns what is known of all providers, by name.
+// Upstreams returns the limits and errors of all providers, by name.
 func (s *Store) Upstreams(ctx context.Context) (map[string]state.Upstream, error) {
 	all := map[string]state.Upstream{}
 	err := s.db.View(ctx, func(r kv.Reader) error {
@@ -52,7 +53,7 @@ func (s *Store) Upstreams(ctx context.Context) (map[string]state.Upstream, error
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read what is known of the providers: %w", err)
+		return nil, fmt.Errorf("read the state of the providers: %w", err)
 	}
 	return all, nil
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// roster is what the caps are checked against: every row whose bill is open, in one value, because an
+// roster has the data that the caps are checked against: every row whose bill is open. It is one value, because an
 // update reads single keys only.
 type roster struct {
-	// Born is when the first VM was intended in this store.
+	// Born is the time at which the first VM was intended in this store.
 	Born time.Time  `json:"born,omitzero"`
 	Open []rosterVM `json:"open,omitempty"`
-	// Makes are the times of the last intents of VMs that cost something.
+	// Makes are the times of the latest intents of VMs that cost something.
 	Makes []time.Time `json:"makes,omitempty"`
 }
 
@@ -37,7 +37,7 @@ func (v rosterVM) row() *Row {
 	return &Row{Name: v.Name, Task: v.Task, Phase: v.Phase, Intended: v.Intended, CreatedAt: v.CreatedAt, MicroHour: v.MicroHour, Currency: v.Currency, Paid: v.Paid, Skip: v.Skip}
 }
 
-// maxMakes bounds how many intents of the last hour are remembered.
+// maxMakes limits the number of stored intents of the last hour.
 const maxMakes = 1000
 
 func (o *roster) intended(now time.Time) {
@@ -62,13 +62,13 @@ func (o *roster) put(r *Row) {
 	o.Open = append(o.Open, v)
 }
 
-// takesPlace reports whether the VM counts for `limits.vms`: one that costs something does until the
-// provider has it no more, another until it is not wanted any more.
+// takesPlace reports whether the VM counts towards `limits.vms`. A VM that costs something counts until the provider
+// confirms the deletion, others until they are no longer needed.
 func (v rosterVM) takesPlace() bool {
 	return v.Paid > 0 || v.Phase != Failed && v.Phase != Deleting
 }
 
-// rosterCares reports whether a change of a row is one of its line in the roster, or closes its bill.
+// rosterCares reports whether a change of a row affects its entry in the roster or closes its bill.
 func rosterCares(old, row *Row) bool {
 	return old.Phase.Over() != row.Phase.Over() || !old.EndedAt.Equal(row.EndedAt) ||
 		!old.CreatedAt.Equal(row.CreatedAt) || old.MicroHour != row.MicroHour || old.Paid != row.Paid || old.Task != row.Task
@@ -105,10 +105,10 @@ func (o *roster) checkMakes(perHour int, now time.Time) error {
 	}
 }
 
-// checkMoney asks whether one more span of row may begin now, under the caps on time and money.
+// checkMoney returns a *LimitError if the caps on time and money forbid one more span of row now.
 func (s *Rows) checkMoney(r kv.Reader, o *roster, row *Row, caps Caps, now time.Time) error {
 	if row.Rebuilds != "" && row.Spans(now) == 0 {
-		return nil // its span is paid
+		return nil // its span is already paid
 	}
 	if caps.PerTask > 0 && !row.Task.IsZero() {
 		bill, err := s.taskBill(r, o, row.Task, now)
@@ -137,7 +137,7 @@ func (s *Rows) checkMoney(r kv.Reader, o *roster, row *Row, caps Caps, now time.
 	return nil
 }
 
-// amount writes money for people: cents, and what is less as it is.
+// amount formats money for people.
 func amount(micro int64, currency string) string {
 	if currency == "" {
 		currency = "EUR"
@@ -145,8 +145,8 @@ func amount(micro int64, currency string) string {
 	return fmt.Sprintf("%.2f %s", float64(micro)/1e6, currency)
 }
 
-// SpanAllowed returns a *LimitError if the caps forbid that another span of the VM begins now. It
-// is asked before a paid span ends; what was begun may be used up.
+// SpanAllowed returns a *LimitError if the caps forbid another span of the VM. It is called before a paid span ends; a
+// span that has begun may be used up.
 func (s *Rows) SpanAllowed(ctx context.Context, row Row, caps Caps) error {
 	if row.Paid <= 0 {
 		return nil
@@ -156,15 +156,15 @@ func (s *Rows) SpanAllowed(ctx context.Context, row Row, caps Caps) error {
 	return s.viewRoster(ctx, func(r kv.Reader, o *roster) error { return s.checkMoney(r, o, &row, caps, now) })
 }
 
-// Since returns when the first VM was intended in this store, zero if none ever was: what it does not
-// know of VMs that are older says nothing.
+// Since returns the time at which the first VM was intended in this store, or zero if there was none. Older VMs may be
+// unknown to the store.
 func (s *Rows) Since(ctx context.Context) (since time.Time, err error) {
 	err = s.viewRoster(ctx, func(_ kv.Reader, o *roster) error {
 		since = o.Born
 		return nil
 	})
 	if err != nil {
-		return time.Time{}, fmt.Errorf("read since when there are VMs: %w", err)
+		return time.Time{}, fmt.Errorf("read the time of the first VM: %w", err)
 	}
 	return since, nil
 }

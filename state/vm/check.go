@@ -6,8 +6,8 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// Check looks for contradictions in the rows, the bills and the roster. Keys are all keys of the store. It calls want for
-// each key of its own that has to exist, with the key that refers to it, and problem for each contradiction.
+// Check finds inconsistencies in the rows, the bills and the roster. keys are all keys of the store. It calls want for
+// each of its keys that must exist, with the key that refers to it, and problem for each inconsistency.
 func (s *Rows) Check(r kv.Reader, keys []string, want func(key, owner string), problem func(format string, args ...any)) {
 	roster := false
 	for _, key := range keys {
@@ -40,7 +40,7 @@ func (s *Rows) checkRow(r kv.Reader, key string, want func(key, owner string), p
 		problem("%s is gone and has no end", key)
 	}
 	if row.Phase.Over() && row.Why == "" {
-		problem("%s is %s for no reason", key, row.Phase)
+		problem("%s is %s without a reason", key, row.Phase)
 	}
 	if row.EndedAt.IsZero() {
 		want(keyRoster, key)
@@ -69,7 +69,7 @@ func (s *Rows) checkRoster(r kv.Reader, keys []string, problem func(format strin
 			problem("%s has VM %s, whose bill is closed", keyRoster, v.Name)
 		}
 		if v.Task != row.Task || !v.CreatedAt.Equal(row.CreatedAt) || v.MicroHour != row.MicroHour || v.Paid != row.Paid || v.Phase.Over() != row.Phase.Over() {
-			problem("%s says of VM %s what its row does not", keyRoster, v.Name)
+			problem("%s and the row of VM %s differ", keyRoster, v.Name)
 		}
 	}
 	for _, key := range keys {

@@ -9,27 +9,28 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// Image is an image at the provider, which is paid for by its size and time.
+// Image is an image at the provider, which is billed by its size and time.
 type Image struct {
 	ID        string    `json:"id"`
 	CreatedAt time.Time `json:"created_at"`
-	// MicroHour is what a span of Paid costs, in millionths of Currency; 0 while it is not known.
+	// MicroHour is the price of a span of Paid, in millionths of Currency; 0 while it is unknown.
 	MicroHour int64         `json:"micro_hour,omitempty"`
 	Currency  string        `json:"currency,omitempty"`
 	Paid      time.Duration `json:"paid,omitempty"`
 }
 
-// openImages are the images whose bill is open.
+// openImages has the images whose bill is open.
 type openImages struct {
 	Open []Image `json:"open,omitempty"`
-	// Ended is when a bill was closed, by image. If that one is listed again, its bill goes on from there.
+	// Ended has the times at which bills were closed, by image. If such an image is listed again, its bill continues
+	// from there.
 	Ended map[string]time.Time `json:"ended,omitempty"`
 }
 
-// imagesRemembered is how long the end of an image's bill is remembered.
+// imagesRemembered is the time for which the end of an image's bill is stored.
 const imagesRemembered = 30 * 24 * time.Hour
 
-// billIn is what the image costs in [from, to), until a time. It counts neither as a VM nor as a VM's time.
+// billIn returns the cost of the image in [from, to), until a time. It counts neither as a VM nor as VM time.
 func (i Image) billIn(from, to, until time.Time) Bill {
 	row := Row{Intended: i.CreatedAt, CreatedAt: i.CreatedAt, MicroHour: i.MicroHour, Paid: i.Paid}
 	micro := row.billIn(from, to, until).Micro
@@ -39,8 +40,8 @@ func (i Image) billIn(from, to, until time.Time) Bill {
 	return Bill{Micro: micro, Images: micro, Currency: i.Currency}
 }
 
-// BookImages brings the bill of images up to date. With whole the list is all that there is: the bill of an image
-// that is missing is closed. Otherwise the images are added to those that are known.
+// BookImages updates the bill of images. If whole is set the list is complete, and the bill of each missing image is
+// closed. Otherwise the images are added to the known ones.
 func (s *Rows) BookImages(ctx context.Context, images []Image, whole bool) error {
 	now := s.now()
 	err := kv.Update(ctx, s.db, "book VM images", func(tx kv.Tx) error {
@@ -65,7 +66,7 @@ func (s *Rows) BookImages(ctx context.Context, images []Image, whole bool) error
 	return nil
 }
 
-// take adopts a list of images. It returns those whose bill ends now, and whether anything has changed.
+// take applies a list of images. It returns the images whose bill ends now, and whether anything has changed.
 func (b *openImages) take(images []Image, whole bool, now time.Time) (ended []Image, changed bool) {
 	listed := map[string]Image{}
 	for _, i := range images {
@@ -85,12 +86,12 @@ func (b *openImages) take(images []Image, whole bool, now time.Time) (ended []Im
 			continue
 		case !there, i.MicroHour == 0, i.MicroHour == old.MicroHour:
 			currency := i.Currency
-			if i = old; i.Currency == "" && currency != "" { // the offers could not be read when it was booked first
+			if i = old; i.Currency == "" && currency != "" { // the prices could not be read when it was first recorded
 				i.Currency, changed = currency, true
 			}
-		case old.MicroHour == 0: // its size or price has become known
+		case old.MicroHour == 0: // its size or price is now known
 			i.CreatedAt, changed = old.CreatedAt, true
-		default: // another price from now on
+		default: // its price has changed
 			ended, changed = append(ended, old), true
 			i.CreatedAt = now
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// book brings the roster up to date; a row that has ended leaves it, and its bill is closed.
+// book updates the roster. A row that has ended is removed, and its bill is closed.
 func (s *Rows) book(tx kv.Tx, o *roster, old, row *Row, now time.Time) error {
-	if row.Task != old.Task && !old.Task.IsZero() { // it goes on without its task, which has paid so far
+	if row.Task != old.Task && !old.Task.IsZero() { // it continues without its task, which has paid so far
 		if bill := old.Bill(now); bill != (Bill{}) {
 			if err := s.addBill(tx, taskKey(old.Task), bill); err != nil {
 				return err
@@ -44,21 +44,21 @@ func (s *Rows) book(tx kv.Tx, o *roster, old, row *Row, now time.Time) error {
 	return s.bookMonths(tx, row, first, row.EndedAt)
 }
 
-// month is the bill of a month, and of its days.
+// month is the bill of a month and of its days.
 type month struct {
 	Bill
 	Days map[int]Bill `json:"days,omitempty"`
 }
 
-// maxBilledMonths bounds the months that one VM is booked to; no VM lives as long.
+// maxBilledMonths limits the months that one VM is billed in; no VM exists that long.
 const maxBilledMonths = 40
 
-// billed is what has a bill: a VM or an image.
+// billed is a VM or an image with a bill.
 type billed interface {
 	billIn(from, to, now time.Time) Bill
 }
 
-// bookMonths books the bill of what has existed from first to ended.
+// bookMonths records the cost of b, which existed from first to ended.
 func (s *Rows) bookMonths(tx kv.Tx, b billed, first, ended time.Time) error {
 	from, to := monthOf(first)
 	for range maxBilledMonths {
@@ -96,7 +96,7 @@ func (s *Rows) bookMonth(tx kv.Tx, b billed, from, to, ended time.Time) error {
 	return s.codec.PutJSON(tx, monthKey(from), m)
 }
 
-// monthOf returns the bounds of a time's month, dayOf those of its day, in UTC.
+// monthOf returns the beginning and the end of a time's month, dayOf those of its day, in UTC.
 func monthOf(at time.Time) (from, to time.Time) {
 	at = at.UTC()
 	from = time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
@@ -109,7 +109,7 @@ func dayOf(at time.Time) (from, to time.Time) {
 	return from, from.AddDate(0, 0, 1)
 }
 
-// bills sums the closed and the open bills of a time's day and month.
+// bills returns the sums of the closed and the open bills of a time's day and month.
 func (s *Rows) bills(r kv.Reader, o *roster, now time.Time) (day, month Bill, err error) {
 	monthFrom, monthTo := monthOf(now)
 	dayFrom, dayTo := dayOf(now)
@@ -146,15 +146,15 @@ func (s *Rows) taskBill(r kv.Reader, o *roster, task state.TaskKey, now time.Tim
 	return bill, nil
 }
 
-// Spent returns what VMs and images have cost on the day and in the month of a time, with what is reserved for
-// those that are being made.
+// Spent returns the cost of VMs and images on the day and in the month of a time, including the reservations for VMs
+// that are being created.
 func (s *Rows) Spent(ctx context.Context, at time.Time) (day, month Bill, err error) {
 	err = s.viewRoster(ctx, func(r kv.Reader, o *roster) (err error) {
 		day, month, err = s.bills(r, o, at)
 		return err
 	})
 	if err != nil {
-		return Bill{}, Bill{}, fmt.Errorf("read what VMs have cost: %w", err)
+		return Bill{}, Bill{}, fmt.Errorf("read the cost of VMs: %w", err)
 	}
 	return day, month, nil
 }
