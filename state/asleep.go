@@ -6,61 +6,61 @@ import (
 	"time"
 )
 
-// SleepMode says how a task's work is put away while nobody needs its VM. The empty one is SleepArchive.
+// SleepMode is the way in which a task's work is saved while its VM is not needed. The empty one is SleepArchive.
 type SleepMode string
 
-// The ways to sleep. Both keep the agent's own session.
+// The ways to suspend a task. Both save the agent's session.
 const (
-	SleepArchive  SleepMode = "archive"  // changes, session and named caches are packed and kept by errand
-	SleepSnapshot SleepMode = "snapshot" // the provider keeps an image of the whole disk
+	SleepArchive  SleepMode = "archive"  // changes, session and named caches are archived by errand
+	SleepSnapshot SleepMode = "snapshot" // the provider stores an image of the whole disk
 )
 
-// Asleep is a task's work as it was put away, so that its VM could go. A task that has one and no VM is
-// asleep. It stays until a newer one replaces it, nobody has wanted it for Policy.KeepAsleep, or the task
-// has ended Policy.KeepAfterEnd ago.
+// Asleep is the saved work of a task, so that its VM could be deleted. A task with saved work and without a VM is
+// suspended. The work is kept until newer work replaces it, it was not needed for Policy.KeepAsleep, or the task ended
+// Policy.KeepAfterEnd ago.
 type Asleep struct {
 	Mode   SleepMode `json:"mode"`
-	Ref    string    `json:"ref"` // names the stored archive, or the provider's image
+	Ref    string    `json:"ref"` // the name of the stored archive, or the ID of the provider's image
 	Bytes  int64     `json:"bytes,omitempty"`
 	SHA256 string    `json:"sha256,omitempty"`
-	// VM is whose work it is, Gen its number; Carries names VMs before it whose work went on there.
+	// VM is the name of the VM and Gen its number; Carries names earlier VMs whose work was continued on it.
 	VM      string    `json:"vm"`
 	Gen     int       `json:"gen"`
 	Carries []string  `json:"carries,omitempty"`
 	At      time.Time `json:"at"`
-	Session string    `json:"session,omitempty"` // the agent's, as far as the task knows
-	// Base is the published commit on which a checkout has to stand before an archive is unpacked there;
-	// Head is where the branch was.
+	Session string    `json:"session,omitempty"` // the agent's session, if the task knows it
+	// Base is the published commit that a checkout must be at before an archive is unpacked there; Head is the commit
+	// that the branch was at.
 	Base string `json:"base,omitempty"`
 	Head string `json:"head,omitempty"`
-	// Dir is where the checkout was, Paths how many of its files were changed and not committed.
+	// Dir is the directory of the checkout, Paths the number of its files with uncommitted changes.
 	Dir   string `json:"dir,omitempty"`
 	Paths int    `json:"paths,omitempty"`
-	// Left is what was too large to be carried, for people.
+	// Left describes the files that were too large to be saved, for people.
 	Left []string `json:"left,omitempty"`
-	// Stale is set when the work has been moved onto another commit since.
+	// Stale is set when the work has since been moved onto another commit.
 	Stale bool `json:"stale,omitempty"`
 }
 
-// maxCarries bounds the names that Carried returns; the newest stay.
+// maxCarries is the maximum number of names that Carried returns; the newest are kept.
 const maxCarries = 30
 
-// Carried is what VM.Carries is for a VM that took it over.
+// Carried returns VM.Carries for a VM that restores this work.
 func (a *Asleep) Carried() []string {
 	list := append(slices.Clone(a.Carries), a.VM)
 	return list[max(0, len(list)-maxCarries):]
 }
 
-// Holds reports whether the work done on a VM is in it.
+// Holds reports whether it contains the work done on a VM.
 func (a *Asleep) Holds(vm string) bool { return a.VM == vm || slices.Contains(a.Carries, vm) }
 
-// Holds reports whether the work done on the VM of that name is on this one.
+// Holds reports whether this VM contains the work done on the VM of that name.
 func (v VM) Holds(name string) bool {
 	return v.Name != "" && v.Name == name || slices.Contains(v.Carries, name)
 }
 
-// Wakes returns what the next VM of the task takes over, nil for nothing: there is nothing, a new VM was
-// asked for, or the agent has been at work since it was put away.
+// Wakes returns the saved work that the task's next VM restores. It returns nil if there is none, if a new VM was
+// requested, or if an agent has worked since it was saved.
 func (t *Task) Wakes() *Asleep {
 	a := t.Asleep
 	if a == nil || t.Fresh || a.Stale {
@@ -79,11 +79,11 @@ func (t *Task) Wakes() *Asleep {
 		}
 		return nil
 	}
-	return nil // no agent has been at work in this life: there is nothing to go on with
+	return nil // no agent has worked in this life, so there is nothing to continue
 }
 
-// Resting reports whether the task has a VM and no use for it at present: it waits for people, for a
-// limit to end, or for money.
+// Resting reports whether the task has a VM that it does not need at present: it waits for people, for a limit to end,
+// or for money.
 func (t *Task) Resting() bool {
 	switch {
 	case t.VM == nil || t.Ended():
@@ -96,7 +96,7 @@ func (t *Task) Resting() bool {
 	return true
 }
 
-// restedFor is how long it has been resting.
+// RestedSince returns the time since which the task rests.
 func (t *Task) RestedSince() time.Time {
 	if t.Phase.Working() && t.Waiting != nil && t.Waiting.Since.After(t.Since) {
 		return t.Waiting.Since
@@ -104,8 +104,7 @@ func (t *Task) RestedSince() time.Time {
 	return t.Since
 }
 
-// Spans is how many spans of a VM that costs money have begun by a time: each is paid in full. It is 0
-// for one that costs nothing.
+// Spans returns the number of paid spans of the VM that have begun by a time. It is 0 for a VM that costs nothing.
 func (v VM) Spans(now time.Time) int64 {
 	if v.Paid <= 0 || v.CreatedAt.IsZero() {
 		return 0
@@ -116,13 +115,13 @@ func (v VM) Spans(now time.Time) int64 {
 	return max(int64((now.Sub(v.CreatedAt)+v.Paid-1)/v.Paid), 1)
 }
 
-// Cost is what the VM has cost by a time, in millionths of its Currency.
+// Cost returns the cost of the VM by a time, in millionths of its Currency.
 func (v VM) Cost(now time.Time) int64 { return v.Spans(now) * v.MicroHour }
 
-// Hours is the time that was paid for by a time.
+// Hours returns the VM's paid time by a time.
 func (v VM) Hours(now time.Time) time.Duration { return time.Duration(v.Spans(now)) * v.Paid }
 
-// PaidUntil is when the present span ends; zero for a VM that costs nothing.
+// PaidUntil returns the end of the current paid span; zero for a VM that costs nothing.
 func (v VM) PaidUntil(now time.Time) time.Time {
 	if v.Spans(now) == 0 {
 		return time.Time{}
@@ -130,7 +129,7 @@ func (v VM) PaidUntil(now time.Time) time.Time {
 	return v.CreatedAt.Add(v.Hours(now))
 }
 
-// VMUse is what all VMs of a task together have taken: hours that were paid for, and what they cost.
+// VMUse is the total use of a task's VMs: paid time and cost.
 type VMUse struct {
 	VMs      int
 	Hours    time.Duration
@@ -138,7 +137,7 @@ type VMUse struct {
 	Currency string
 }
 
-// VMUse adds up the task's VMs that cost money.
+// VMUse returns the total of the task's VMs that cost money.
 func (t *Task) VMUse(now time.Time) VMUse {
 	var u VMUse
 	add := func(v VM) {
@@ -156,8 +155,7 @@ func (t *Task) VMUse(now time.Time) VMUse {
 	return u
 }
 
-// FormatHours writes a duration for people: whole hours as "3 h".
-// FormatHours writes a duration for people: whole hours as "3 h".
+// FormatHours formats a duration for people: whole hours as "3 h".
 func FormatHours(d time.Duration) string {
 	if d%time.Hour == 0 {
 		return fmt.Sprintf("%d h", d/time.Hour)

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// CallTool is a tool of errand's that an agent calls while its run goes on. The names are those that the
-// agent knows.
+// CallTool is one of errand's tools, which an agent can call during its run. The names are those that the agent sees.
 type CallTool string
 
 // The tools that change a task.
@@ -16,12 +15,12 @@ const (
 	CallNote    CallTool = "note"
 	CallPropose CallTool = "propose_issue"
 	CallFinish  CallTool = "finish"
-	CallContext CallTool = "context" // changes no more than how often it was called
+	CallContext CallTool = "context" // changes only the number of its calls
 )
 
-// Call is what an agent says through a tool. All of it is the agent's word, bounded and redacted.
+// Call is an agent's call of a tool. Its content is the agent's, limited in size and redacted.
 type Call struct {
-	// ID is the call's own: a call that is repeated, because its answer was lost, has the same and counts once.
+	// ID identifies the call: a repeated call, whose answer was lost, has the same ID and counts once.
 	ID       string      `json:"id"`
 	Tool     CallTool    `json:"tool"`
 	Note     *Note       `json:"note,omitempty"`
@@ -29,7 +28,7 @@ type Call struct {
 	Result   *Conclusion `json:"result,omitempty"` // of ask_human and finish
 }
 
-// NoteKind is what a note is.
+// NoteKind is the kind of a note.
 type NoteKind string
 
 // The kinds of notes.
@@ -39,8 +38,8 @@ const (
 	NoteStep     NoteKind = "step_done"
 )
 
-// Note is something that the agent wants to be remembered: later prompts carry it, decisions stand in the pull
-// request's text, and the newest step in the status comment.
+// Note is a text that the agent stores with the task: later prompts contain it, decisions are listed in the pull
+// request's description, and the newest step in the status comment.
 type Note struct {
 	ID   string    `json:"id"` // Call.ID
 	Run  string    `json:"run"`
@@ -49,26 +48,26 @@ type Note struct {
 	At   time.Time `json:"at"`
 }
 
-// Proposal is an issue that the agent proposes. It exists on GitHub only after a person has said so.
+// Proposal is an issue that the agent proposes. It is created on GitHub only at the request of a person.
 type Proposal struct {
-	N     int       `json:"n"`  // by which people name it, from 1
+	N     int       `json:"n"`  // its number in comments, from 1
 	ID    string    `json:"id"` // Call.ID
 	Run   string    `json:"run"`
 	Title string    `json:"title"`
 	Body  string    `json:"body"`
 	At    time.Time `json:"at"`
-	// By had it created; Issue and URL are set when it is there.
+	// By is the person who requested its creation; Issue and URL are set when it exists.
 	By    Person `json:"by,omitzero"`
 	Issue int    `json:"issue,omitempty"`
 	URL   string `json:"url,omitempty"`
 }
 
-// Conclusion is what the agent said through a tool about how its run ends. It is laid over what the run's last
-// words say, field by field.
+// Conclusion is the result of a run as the agent reported it with a tool. Its fields override those of the run's final
+// message.
 type Conclusion struct {
 	Outcome  string         `json:"outcome"`
 	Question string         `json:"question,omitempty"`
-	Options  []string       `json:"options,omitempty"` // answers that the agent proposes
+	Options  []string       `json:"options,omitempty"` // proposed answers
 	Title    string         `json:"title,omitempty"`
 	Summary  string         `json:"summary,omitempty"`
 	Changes  string         `json:"changes,omitempty"`
@@ -78,21 +77,21 @@ type Conclusion struct {
 	Threads  []ThreadAnswer `json:"threads,omitempty"`
 }
 
-// How much agents may say through tools.
+// Limits on the use of tools.
 const (
-	MaxCalls        = 100 // of a run, but for CallContext
-	MaxReads        = 50  // of a run, by CallContext
-	MaxRunNotes     = 40  // of a run
-	MaxNotes        = 100 // of a task; the oldest make room, decisions last
-	MaxRunProposals = 5   // of a run
-	MaxProposals    = 20  // of a task
+	MaxCalls        = 100 // per run, excluding CallContext
+	MaxReads        = 50  // per run, of CallContext
+	MaxRunNotes     = 40  // per run
+	MaxNotes        = 100 // per task; the oldest are dropped, decisions last
+	MaxRunProposals = 5   // per run
+	MaxProposals    = 20  // per task
 )
 
-// Asks reports whether it is a question to people.
+// Asks reports whether the conclusion is a question to people.
 func (r *Conclusion) Asks() bool { return r != nil && r.Outcome == "question" }
 
-// Refuses says, in words for the agent, why a task does not take a call of a run, or returns the empty string.
-// A call that was taken before is not refused.
+// Refuses returns, as a text for the agent, the reason why a task rejects a call of a run, or "". A call that was
+// accepted before is not rejected.
 func (t *Task) Refuses(run string, call Call) string {
 	r := t.Run
 	switch {
@@ -131,7 +130,8 @@ func (t *Task) Refuses(run string, call Call) string {
 	return ""
 }
 
-// WithConclusion returns a result with what the run said through its tools, and whether that counts.
+// WithConclusion returns a result merged with the conclusion that the run reported with a tool, and whether there is
+// one that counts.
 func (r *Run) WithConclusion(res RunResult) (RunResult, bool) {
 	said := r.Concluded
 	if said == nil || r.State == RunStopping || res.Class != "success" && !said.Asks() && res.Status != StatusMaxTurns {
@@ -160,7 +160,7 @@ func (r *Run) WithConclusion(res RunResult) (RunResult, bool) {
 	return res, true
 }
 
-// Proposal returns the proposal of a number, or nil.
+// Proposal returns the proposal with a number, or nil.
 func (t *Task) Proposal(n int) *Proposal {
 	if n < 1 || n > len(t.Proposed) {
 		return nil
@@ -168,18 +168,17 @@ func (t *Task) Proposal(n int) *Proposal {
 	return &t.Proposed[n-1]
 }
 
-// Created says where a proposed issue is.
+// Created is a proposed issue that was created.
 type Created struct {
 	N     int    `json:"n"` // Proposal.N
 	Issue int    `json:"issue"`
 	URL   string `json:"url"`
-	OnPR  bool   `json:"on_pr,omitempty"` // it was asked for on the pull request
+	OnPR  bool   `json:"on_pr,omitempty"` // it was requested on the pull request
 }
 
-// Repair is an answer of an agent whose closing block could not be read, so that the run that has it only asks for
-// the block once more.
+// Repair is an agent's answer whose closing block could not be parsed. The run that has it asks only for the block.
 type Repair struct {
-	Problem string `json:"problem"`         // what is wrong with the block, in words for the agent
+	Problem string `json:"problem"`         // the error in the block, as a text for the agent
 	Block   string `json:"block,omitempty"` // as it was written
 	Text    string `json:"text,omitempty"`  // the answer without it
 }

@@ -5,19 +5,19 @@ import "time"
 // JobKind is a kind of background work. internal/workflow has one step per kind.
 type JobKind string
 
-// The kinds of jobs. All are short: a step's outside calls end before its lease does.
+// The kinds of jobs. All are short: a step's external calls end before its lease does.
 const (
-	JobVet      JobKind = "vet"      // ask GitHub what Event.By may do
-	JobReact    JobKind = "react"    // 👀 and other reactions of ours
+	JobVet      JobKind = "vet"      // read the permission of Event.By from GitHub
+	JobReact    JobKind = "react"    // 👀 and other reactions
 	JobStart    JobKind = "start"    // read settings, blockers, existing work, discussion
-	JobLaunch   JobKind = "launch"   // VM, workspace, prompt, start the run
+	JobLaunch   JobKind = "launch"   // prepare VM, workspace and prompt; start the run
 	JobStop     JobKind = "stop"     // end the active run, save its work
-	JobCollect  JobKind = "collect"  // read the changeset from the VM, judge it
+	JobCollect  JobKind = "collect"  // read the changeset from the VM and check it
 	JobShow     JobKind = "show"     // make the diff of the changeset, for people to approve
 	JobCommit   JobKind = "commit"   // publish 1: objects
 	JobMove     JobKind = "move"     // publish 2: the branch
-	JobRebase   JobKind = "rebase"   // somebody pushed: rebase the VM's commits onto it
-	JobOpenPR   JobKind = "open_pr"  // open the pull request, ask for a review
+	JobRebase   JobKind = "rebase"   // rebase the VM's commits onto a push
+	JobOpenPR   JobKind = "open_pr"  // open the pull request, request a review
 	JobAnswer   JobKind = "answer"   // the answers of a round, one per thread
 	JobIssue    JobKind = "issue"    // create an issue that the agent proposed
 	JobGather   JobKind = "gather"   // read the review threads of a round
@@ -25,20 +25,20 @@ const (
 	JobPost     JobKind = "post"     // a new comment
 	JobStatus   JobKind = "status"   // the status comment
 	JobMinimise JobKind = "minimise" // fold a superseded plan
-	JobUntick   JobKind = "untick"   // take back a tick that does not count
-	JobChecks   JobKind = "checks"   // read what other programs think of the pull request's head
+	JobUntick   JobKind = "untick"   // clear a tick that does not count
+	JobChecks   JobKind = "checks"   // read the checks of the pull request's head
 	JobRelease  JobKind = "release"  // delete the VM
-	JobSleep    JobKind = "sleep"    // put the VM's work away
-	JobForget   JobKind = "forget"   // delete what was put away
-	JobDue      JobKind = "due"      // a reminder to ourselves: Args["what"]
+	JobSleep    JobKind = "sleep"    // save the VM's work
+	JobForget   JobKind = "forget"   // delete saved work
+	JobDue      JobKind = "due"      // a delayed event: Args["what"]
 	JobBranch   JobKind = "branch"   // delete or keep the branch after the end
 
-	// StepRun stands for an active run in Task.Step; it is no job.
+	// StepRun represents an active run in Task.Step; it is not a job.
 	StepRun JobKind = "run"
 )
 
-// Lane is where jobs of one task queue up: jobs of the same task and lane run one after the other,
-// different lanes run side by side.
+// Lane is a queue within a task: jobs of the same task and lane run one after another, different lanes run
+// concurrently.
 type Lane string
 
 // The lanes.
@@ -49,56 +49,55 @@ const (
 	LaneStatus  Lane = "status"  // the status comment, never two in flight
 )
 
-// Lanes lists them all.
+// Lanes returns all lanes.
 func Lanes() []Lane { return []Lane{LaneWork, LaneControl, LaneTalk, LaneStatus} }
 
-// JobState is where a job is.
+// JobState is the state of a job.
 type JobState string
 
 // The states of a job.
 const (
-	// JobQueued: waits for its time and for its lane. Left by a claim. Survives a crash as it is.
+	// JobQueued: waits for its time and for its lane. Left by a claim. Unaffected by a crash.
 	JobQueued JobState = "queued"
-	// JobClaimed: a worker holds the lease with the job's epoch. Left by Apply with the epoch (gone),
-	// by Retry (queued), or by the lease's end (queued again, epoch one higher: the old worker's
-	// Apply then answers ErrLeaseLost).
+	// JobClaimed: a worker has the lease with the job's epoch. Left by Apply with the epoch (the job is removed), by
+	// Retry (queued), or when the lease expires (queued again, with the next epoch: the old worker's Apply then returns
+	// ErrLeaseLost).
 	JobClaimed JobState = "claimed"
 )
 
 // Job is one short unit of background work.
 type Job struct {
-	ID   string  `json:"id"` // set by the store: creation order
+	ID   string  `json:"id"` // set by the store, in the order of creation
 	Kind JobKind `json:"kind"`
 	Task TaskKey `json:"task"`
 	Lane Lane    `json:"lane"`
-	// Key is the idempotency key within the task. While a job with the same key is queued, another
-	// is not added; while it is claimed, one is added behind it. It is also the hidden marker of
-	// what the job posts, so it must be the same for the same effect and differ for different ones.
+	// Key is the idempotency key within the task. While a job with the same key is queued, another is not added; while
+	// it is claimed, one is added behind it. It is also the hidden marker in comments of the job, so it must be the
+	// same for the same effect and differ for different ones.
 	Key       string    `json:"key"`
 	NotBefore time.Time `json:"not_before,omitzero"`
 	Created   time.Time `json:"created"`
 	Priority  int       `json:"priority,omitempty"` // higher first among jobs of different tasks
 
 	State   JobState  `json:"state"`
-	Epoch   int64     `json:"epoch"` // grows with each claim
+	Epoch   int64     `json:"epoch"` // increases with each claim
 	Until   time.Time `json:"until,omitzero"`
 	Attempt int       `json:"attempt"` // claims so far
-	// Failures counts the claims that ended in an error. Neither a shutdown nor the death of a process is one.
+	// Failures counts the claims that ended with an error. Neither a shutdown nor the death of the process is one.
 	Failures int `json:"failures,omitempty"`
-	// Defects counts those of the failures that were errand's own, which no waiting cures.
+	// Defects counts the failures caused by errors of errand itself, which waiting does not fix.
 	Defects int `json:"defects,omitempty"`
-	// Attempted is set, durably, before the first outside effect: if it is set at the start of a
-	// claim, the effect may have happened and has to be looked for.
+	// Attempted is set, durably, before the first external effect. If it is set when the job is claimed, the effect may
+	// have happened, and the step checks for it.
 	Attempted bool `json:"attempted,omitempty"`
-	// Doubt is when an equal job was made that gave up not knowing whether its effect is there: it is
-	// looked for from then on.
+	// Doubt is the creation time of an equal job that failed with an unknown outcome; the step checks for effects since
+	// then.
 	Doubt     time.Time `json:"doubt,omitzero"`
 	LastError string    `json:"last_error,omitempty"`
-	// Launch is, with Attempted, what a run was to be started with: if that did start, it goes on
-	// from there and from nowhere else.
+	// Launch has, with Attempted, the parameters of a run. If the run did start, the job continues with these.
 	Launch *Launch `json:"launch,omitempty"`
 
-	// Vetted is what GitHub answered about whoever caused this job, for as long as that answer is fresh.
+	// Vetted is GitHub's answer about the person who caused this job, valid while it is fresh.
 	Vetted *Vetted `json:"vetted,omitempty"`
 
 	Event     *Event            `json:"event,omitempty"`     // vet
@@ -108,22 +107,22 @@ type Job struct {
 	Args      map[string]string `json:"args,omitempty"`
 }
 
-// Try says which try this is: the first, or another after errors.
+// Try returns the number of the current try, from 1; failed claims count.
 func (j *Job) Try() int { return j.Failures + 1 }
 
-// Vetted is GitHub's answer about one person, read once for an event and passed on to the jobs that the event
-// queues. It is no cache: no other event finds it, and a step asks again when it is not fresh any more.
+// Vetted is GitHub's answer about one person, read once for an event and passed on to the jobs that the event queues.
+// It is not a cache: other events do not use it, and a step asks again when it is no longer fresh.
 type Vetted struct {
 	By         Person     `json:"by"`
 	Permission Permission `json:"permission"`
 	At         time.Time  `json:"at"` // when GitHub was asked
-	// Hash is the revision whose approval was checked against GitHub with it, empty for other events.
+	// Hash is the revision whose approval was checked against GitHub at the same time, empty for other events.
 	Hash string `json:"hash,omitempty"`
 	// Base is the newest commit of the task's base at that time, if it was read.
 	Base string `json:"base,omitempty"`
 }
 
-// PostKind is a kind of comment that the bot writes. internal/comment renders each.
+// PostKind is a kind of comment by errand. internal/comment renders each.
 type PostKind string
 
 // The kinds of comments.
@@ -132,40 +131,40 @@ const (
 	PostQuestion   PostKind = "question"    // Text
 	PostNotCounted PostKind = "not_counted" // an approval that does not count: Reason, By
 	PostReply      PostKind = "reply"       // a short answer to a command: Reason, Text
-	PostRefused    PostKind = "refused"     // the push gate said no: Refusals
-	PostReport     PostKind = "report"      // the task's answer: Text
+	PostRefused    PostKind = "refused"     // the push gate refused a changeset: Refusals
+	PostReport     PostKind = "report"      // the result of a task without changes: Text
 	PostPROpened   PostKind = "pr_opened"   // on the issue
-	PostRound      PostKind = "round"       // what a round did, on the pull request
+	PostRound      PostKind = "round"       // the result of a round, on the pull request
 	PostThread     PostKind = "thread"      // an answer in a review thread
 	PostNoChanges  PostKind = "no_changes"
-	PostWaiting    PostKind = "waiting"  // blocked, config, nothing visible, edited by an outsider
-	PostReminder   PostKind = "reminder" // a plan stands unapproved
+	PostWaiting    PostKind = "waiting"  // blocked, config, nothing visible, edited by a user without write access
+	PostReminder   PostKind = "reminder" // a plan is not approved yet
 	PostFailed     PostKind = "failed"
-	PostEnded      PostKind = "ended" // done or cancelled: the last comment
-	PostVM         PostKind = "vm"    // what became of work that was put away: Reason, Text
+	PostEnded      PostKind = "ended" // done or canceled: the last comment
+	PostVM         PostKind = "vm"    // the fate of saved work: Reason, Text
 )
 
-// Post is a comment to be written. It is rendered when it is sent, from the task as it then is.
+// Post is a comment to be posted. It is rendered when it is sent, from the task's state at that time.
 type Post struct {
 	Kind     PostKind  `json:"kind"`
 	OnPR     bool      `json:"on_pr,omitempty"`
 	Thread   int64     `json:"thread,omitempty"` // review comment to reply to
 	Hash     string    `json:"hash,omitempty"`
-	Reason   string    `json:"reason,omitempty"` // a closed list per kind, see internal/comment
-	By       Person    `json:"by,omitzero"`      // whom it answers
+	Reason   string    `json:"reason,omitempty"` // one of a closed list per kind, see internal/comment
+	By       Person    `json:"by,omitzero"`      // the person whom it answers
 	Text     string    `json:"text,omitempty"`
 	Hint     string    `json:"hint,omitempty"`
 	Refusals []Refusal `json:"refusals,omitempty"`
 	Items    []string  `json:"items,omitempty"`
-	URL      string    `json:"url,omitempty"` // where to do what Hint says
+	URL      string    `json:"url,omitempty"` // the page on which to follow Hint
 }
 
-// Failed says what a worker knows of a step that went wrong.
+// Failed describes the failure of a step.
 type Failed struct {
 	Error string
-	// Retry is when to try again; zero means never (the worker applies EventStepFailed instead).
+	// Retry is the time of the next try; zero means none (the worker applies EventStepFailed instead).
 	Retry time.Time
-	// Defect says that the error is errand's own.
+	// Defect reports whether the error is errand's own.
 	Defect bool
 }
 

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Checked is what one run of the repository's commands found. Names are those of the commands, the first of them where
-// there are very many.
+// Checked is the result of running the repository's commands. Failed and Skipped have the names of commands, at most
+// the first 20.
 type Checked struct {
 	Passed  int      `json:"passed"`
 	Failed  []string `json:"failed,omitempty"`
 	Skipped []string `json:"skipped,omitempty"`
 }
 
-// SumChecks sums the results of one run up.
+// SumChecks summarizes the results of one run.
 func SumChecks(list []CheckResult) *Checked {
 	c := &Checked{}
 	for _, r := range list {
@@ -30,10 +30,10 @@ func SumChecks(list []CheckResult) *Checked {
 	return c
 }
 
-// maxNamed bounds how many names are kept: a VM said them.
+// maxNamed is the maximum number of stored names, because they come from a VM.
 const maxNamed = 20
 
-// named adds a name to a list that is not to become long.
+// named adds a name to a list, up to maxNamed.
 func named(list []string, name string) []string {
 	switch n := len(list); {
 	case n < maxNamed:
@@ -44,7 +44,7 @@ func named(list []string, name string) []string {
 	return list
 }
 
-// Verdict is passed or failed in a word; what failed makes it failed, and nothing else.
+// Verdict returns "failed" if any command failed, else "passed".
 func (c *Checked) Verdict() string {
 	if len(c.Failed) > 0 {
 		return "failed"
@@ -52,7 +52,7 @@ func (c *Checked) Verdict() string {
 	return "passed"
 }
 
-// Words say which failed, how many passed and which were skipped, in one sentence.
+// Words returns one sentence with the failed, the passed and the skipped commands.
 func (c *Checked) Words() string {
 	var parts []string
 	if len(c.Failed) > 0 {
@@ -67,7 +67,8 @@ func (c *Checked) Words() string {
 	return strings.Join(parts, "; ")
 }
 
-// Judged is what came of a run that ended, in a word and a sentence: of checks that could be run, whether they passed.
+// Judged returns the verdict on an ended run and a sentence about it. For checks that ran, the verdict is whether they
+// passed.
 func (r *Run) Judged() (verdict, message string) {
 	if r.Checked != nil && r.Class == "success" {
 		return r.Checked.Verdict(), r.Checked.Words()
@@ -75,21 +76,21 @@ func (r *Run) Judged() (verdict, message string) {
 	return r.Status, r.Message
 }
 
-// GateRefusal is one time at which the push gate did not let a run's changes through.
+// GateRefusal is one refusal of a run's changes by the push gate.
 type GateRefusal struct {
 	At  time.Time `json:"at"`
 	Run string    `json:"run"`
-	// Refusals are the first of the rules that were broken, More counts the others.
+	// Refusals has the first broken rules, More the number of the others.
 	Refusals []Refusal `json:"refusals"`
 	More     int       `json:"more,omitempty"`
 }
 
-// How much of the push gate's refusals is kept with a task.
+// Limits on stored refusals of the push gate.
 const (
-	maxGateText = 300 // bytes of a path, and of what is wrong with it
+	maxGateText = 300 // bytes of a path, and of a detail
 )
 
-// Clipped is the beginning of a text that is too long to be kept.
+// Clipped shortens a text that is too long to be stored.
 func Clipped(s string) string {
 	if len(s) <= maxGateText {
 		return s
@@ -97,7 +98,7 @@ func Clipped(s string) string {
 	return strings.ToValidUTF8(s[:maxGateText], "") + "…"
 }
 
-// GateVerdicts says what the push gate refused, once for each time.
+// GateVerdicts returns one verdict for each refusal by the push gate.
 func (t *Task) GateVerdicts() (list []Verdict) {
 	for _, g := range t.Gate {
 		what := "changes of a run"

@@ -6,10 +6,11 @@ import (
 	"strconv"
 )
 
-// Left is what caps leave to spend: in millionths of a US dollar, and in tokens of every kind. Without a cap it is math.MaxInt64.
+// Left is the amount that caps leave, in millionths of a US dollar and in tokens of every kind. Without a cap it is
+// math.MaxInt64.
 type Left struct{ MicroUSD, Tokens int64 }
 
-// Unbounded is what is left without caps.
+// Unbounded returns the Left without caps.
 func Unbounded() Left { return Left{MicroUSD: math.MaxInt64, Tokens: math.MaxInt64} }
 
 // Min returns the smaller of each amount.
@@ -17,7 +18,7 @@ func (l Left) Min(other Left) Left {
 	return Left{MicroUSD: min(l.MicroUSD, other.MicroUSD), Tokens: min(l.Tokens, other.Tokens)}
 }
 
-// Left returns what the caps leave to spend.
+// Left returns the amount that the caps leave.
 func (m Money) Left() Left {
 	l := Unbounded()
 	if m.CapMicroUSD > 0 {
@@ -35,7 +36,7 @@ func (m Money) Exceeds(need Money) bool {
 	return need.MicroUSD > l.MicroUSD || need.Tokens() > l.Tokens
 }
 
-// TooLittle says of a cap, named by whose it is, that it leaves too little for a call.
+// TooLittle returns a clause that a cap leaves too little for a call; whose names the cap's owner.
 func (m Money) TooLittle(whose string, need Money) string {
 	most, used, more := exact(m.CapMicroUSD), exact(m.MicroUSD)+" is spent", exact(need.MicroUSD)
 	if need.MicroUSD <= m.Left().MicroUSD {
@@ -44,7 +45,7 @@ func (m Money) TooLittle(whose string, need Money) string {
 	return fmt.Sprintf("cap of %s for %s leaves too little for another answer: %s, and the smallest useful answer may take %s", most, whose, used, more)
 }
 
-// exact writes an amount in dollars with the cents, and with what is below a cent.
+// exact formats an amount in dollars with cents, or with more digits if needed.
 func exact(micro int64) string {
 	if micro%10_000 == 0 {
 		return fmt.Sprintf("$%.2f", dollars(micro))
@@ -52,14 +53,14 @@ func exact(micro int64) string {
 	return "$" + strconv.FormatFloat(dollars(micro), 'f', -1, 64)
 }
 
-// Left returns what the caps of the task and of its active run leave. Task and run are what calls in flight take
-// beside what is booked; with free, caps on cost do not count.
+// Left returns the amount that the caps of the task and of its active run leave. task and run are the estimated costs
+// of calls in flight; with free, caps on cost do not count.
 func (t *Task) Left(task, run Money, free bool) Left {
 	m, r := t.purses(task, run, free)
 	return m.Left().Min(r.Left())
 }
 
-// purses returns what the task and its active run have used, calls in flight included, with their caps.
+// purses returns the usage of the task and of its active run, including calls in flight, with their caps.
 func (t *Task) purses(task, run Money, free bool) (ofTask, ofRun Money) {
 	ofTask = t.Money
 	ofTask.Add(task)

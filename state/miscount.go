@@ -5,34 +5,35 @@ import (
 	"strings"
 )
 
-// How far what an agent's program says of its tokens may be from what the gateway counted: answers that were cut off
-// and asked for again count here and not there. Both must be exceeded, of tokens in or of tokens out.
+// The tolerated difference between the tokens that an agent's program reports and those that the gateway counted:
+// answers that were cut off and repeated are counted by the gateway only. A difference must exceed both, of input or of
+// output tokens.
 const (
 	miscountTokens  = 2_000
 	miscountPercent = 10
 )
 
-// Miscount is a run whose agent's program says to have used other tokens than the gateway counted. The gateway's count
-// is what the run has cost, whatever the program says.
+// Miscount is a run whose agent's program reports other tokens than the gateway counted. The gateway's count determines
+// the cost.
 type Miscount struct {
 	Run           int    `json:"run"` // Run.Seq
 	Adapter       string `json:"adapter,omitempty"`
-	SaidInput     int64  `json:"said_input_tokens"` // those of caches included
+	SaidInput     int64  `json:"said_input_tokens"` // including those of caches
 	SaidOutput    int64  `json:"said_output_tokens"`
 	CountedInput  int64  `json:"counted_input_tokens"`
 	CountedOutput int64  `json:"counted_output_tokens"`
 }
 
-// Miscount holds what the run's program said against what the gateway counted, and returns nil if they agree. Nothing
-// is compared of a program that says nothing, and of runs whose last answer may have been cut off: those that were
-// stopped, or reached a cap. A program that tells no tokens of caches may leave them out of what went in.
+// Miscount compares the tokens that the run's program reported with those that the gateway counted, and returns nil if
+// they agree. It does not compare programs that report nothing, nor runs whose last answer may have been cut off: those
+// that were stopped, or reached a cap. A program that reports no cache tokens may leave them out of its input tokens.
 func (r *Run) Miscount() *Miscount {
 	if r.Kind == RunCheck || r.State != RunEnded || r.Used == nil || r.Held != nil || r.Status == "interrupted" {
 		return nil
 	}
 	u := r.Used
 	m := Miscount{Run: r.Seq, Adapter: r.Adapter, SaidInput: u.Input + u.CacheRead + u.CacheWrite, SaidOutput: u.Output}
-	if r.Metered { // else the gateway has counted nothing
+	if r.Metered { // otherwise the gateway has counted nothing
 		m.CountedInput, m.CountedOutput = r.Money.InputTokens, r.Money.OutputTokens
 	}
 	in := far(m.SaidInput, m.CountedInput)
@@ -51,7 +52,7 @@ func far(said, counted int64) bool {
 	return d > miscountTokens && d > counted/100*miscountPercent
 }
 
-// Words say both counts, in one sentence.
+// Words returns one sentence with both counts.
 func (m *Miscount) Words() string {
 	name := strings.TrimSpace("the agent's program " + m.Adapter)
 	return fmt.Sprintf("%s says to have used %s tokens in and %s out; the gateway counted %s and %s, and those are what it cost",

@@ -1,10 +1,10 @@
 package state
 
-// Models are the models that people may choose with the command `model`.
+// Models are the models that people can choose with the command `model`.
 type Models struct {
-	// Offers reports whether this is one.
+	// Offers reports whether a model can be chosen.
 	Offers func(name string) bool
-	// Names lists them, patterns among them, as people would write them.
+	// Names lists the models and patterns as people would write them.
 	Names []string
 }
 

@@ -2,37 +2,37 @@ package state
 
 import "fmt"
 
-// Money is what a task or a run used. Cost is in millionths of a US dollar.
+// Money is the usage of a task or a run. Cost is in millionths of a US dollar.
 type Money struct {
-	InputTokens  int64 `json:"input_tokens"` // those of caches included
+	InputTokens  int64 `json:"input_tokens"` // including those of caches
 	OutputTokens int64 `json:"output_tokens"`
 	MicroUSD     int64 `json:"micro_usd"`
 	CapMicroUSD  int64 `json:"cap_micro_usd"`
-	CapTokens    int64 `json:"cap_tokens,omitempty"` // of both kinds together; 0 bounds nothing
-	// Subscription: some of it was on a subscription, or is to be, which costs nothing by the call.
+	CapTokens    int64 `json:"cap_tokens,omitempty"` // limit on input and output tokens together; 0 means no limit
+	// Subscription reports whether some of it was, or will be, on a subscription, where calls cost nothing.
 	Subscription bool `json:"subscription,omitempty"`
-	// Unpriced is a model that no price was known of: it was counted at the dearest.
+	// Unpriced is a model without a known price: it was charged at the highest price.
 	Unpriced string `json:"unpriced,omitempty"`
 }
 
-// HintBudget and HintTokens say how to go on at a task's cap, HintRunCap at that of a run.
+// HintBudget and HintTokens are the hints at a task's cap, HintRunCap is that at a run's cap.
 const (
 	HintBudget = "Comment `budget +5` to raise the cap by $5 and go on."
 	HintTokens = "Comment `budget +500k tokens` to raise the cap by so many and go on."
 	HintRunCap = "Comment `retry` to go on from here with another run."
 )
 
-// Tokens is how many were used, of every kind.
+// Tokens returns the number of input and output tokens.
 func (m Money) Tokens() int64 { return m.InputTokens + m.OutputTokens }
 
-// AtCap reports whether there is a cap, of money or tokens, and it is reached.
+// AtCap reports whether a cap on money or tokens is reached.
 func (m Money) AtCap() bool {
 	return reached(m.MicroUSD, m.CapMicroUSD) || reached(m.Tokens(), m.CapTokens)
 }
 
 func reached(used, most int64) bool { return most > 0 && used >= most }
 
-// CapReached says so to people, and Hint what helps.
+// CapReached returns a sentence about the reached cap.
 func (m Money) CapReached() string {
 	if !reached(m.MicroUSD, m.CapMicroUSD) && reached(m.Tokens(), m.CapTokens) {
 		return fmt.Sprintf("The task's cap of %s tokens is reached: %s are used.", thousands(m.CapTokens), thousands(m.Tokens()))
@@ -40,7 +40,7 @@ func (m Money) CapReached() string {
 	return fmt.Sprintf("The task's cap of $%.2f is reached: $%.2f is spent.", dollars(m.CapMicroUSD), dollars(m.MicroUSD))
 }
 
-// Hint says how to go on at the cap.
+// Hint returns the hint for the reached cap.
 func (m Money) Hint() string {
 	if !reached(m.MicroUSD, m.CapMicroUSD) && reached(m.Tokens(), m.CapTokens) {
 		return HintTokens
@@ -48,7 +48,7 @@ func (m Money) Hint() string {
 	return HintBudget
 }
 
-// thousands writes a count with commas.
+// thousands formats a count with commas.
 func thousands(n int64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -56,12 +56,12 @@ func thousands(n int64) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// Free reports whether nothing was spent because it is all on a subscription.
+// Free reports whether nothing was spent because all calls were on a subscription.
 func (m Money) Free() bool { return m.Subscription && m.MicroUSD == 0 }
 
-// Capped says which cap of the task's own, or of its active run, is reached, or leaves less than need; nil if none is.
-// Task and run are what calls in flight take beside what is booked. Free says that what is asked for costs nothing by
-// the call: caps on cost do not count then.
+// Capped returns the cap of the task, or of its active run, that is reached or leaves less than need; nil if there is
+// none. task and run are the estimated costs of calls in flight. If free is set the next call costs nothing, and caps
+// on cost do not count.
 func (t *Task) Capped(task, run, need Money, free bool) *Waiting {
 	m, r := t.purses(task, run, free)
 	w := Waiting{Kind: WaitMoney, Hint: HintRunCap}
@@ -85,7 +85,7 @@ func (t *Task) Capped(task, run, need Money, free bool) *Waiting {
 	return &w
 }
 
-// Add adds what more was used; the cap stays.
+// Add adds usage; the caps do not change.
 func (m *Money) Add(more Money) {
 	m.InputTokens += more.InputTokens
 	m.OutputTokens += more.OutputTokens
@@ -96,7 +96,7 @@ func (m *Money) Add(more Money) {
 	}
 }
 
-// CapText writes the cap that is reached.
+// CapText formats the reached cap.
 func (m Money) CapText() string {
 	if !reached(m.MicroUSD, m.CapMicroUSD) && reached(m.Tokens(), m.CapTokens) {
 		return thousands(m.CapTokens) + " tokens"

@@ -59,7 +59,7 @@ func Phases() []Phase {
 	}
 }
 
-// Working reports whether an agent or a publishing job is at work, or will be by itself.
+// Working reports whether an agent or a publishing job is at work, or will be without action by people.
 func (p Phase) Working() bool {
 	switch p {
 	case PhaseQueued, PhasePreliminaryPlanning, PhasePlanning, PhaseImplementing, PhaseAddressingReview:
@@ -68,13 +68,13 @@ func (p Phase) Working() bool {
 	return false
 }
 
-// AwaitsApproval reports whether a plan, or the changes that came of one, wait for a 👍.
+// AwaitsApproval reports whether a plan or changes wait for approval.
 func (p Phase) AwaitsApproval() bool { return p.AwaitsPlan() || p == PhaseAwaitingPublishApproval }
 
-// AwaitsPlan reports whether a plan waits for a 👍.
+// AwaitsPlan reports whether a plan waits for approval.
 func (p Phase) AwaitsPlan() bool {
 	return p == PhaseAwaitingPreliminaryApproval || p == PhaseAwaitingPlanApproval
 }
 
-// Terminal reports whether the phase is never left by the task itself.
+// Terminal reports whether the task has ended.
 func (p Phase) Terminal() bool { return p == PhaseDone || p == PhaseCancelled }

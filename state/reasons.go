@@ -1,30 +1,30 @@
 package state
 
-// Why an approval does not count. Each value is answered once per revision by internal/comment.
+// The reasons why an approval does not count. Each is answered once per revision by internal/comment.
 const (
-	NotNoPermission   = "no_permission"    // the person has no write permission
+	NotNoPermission   = "no_permission"    // the person has no write access
 	NotBot            = "bot"              // bots do not approve
 	NotSuperseded     = "superseded"       // a newer revision exists
 	NotEdited         = "edited"           // a person edited the plan comment
 	NotIssueChanged   = "issue_changed"    // title or body changed since
 	NotOldHash        = "old_hash"         // the hash names another revision
-	NotTooFresh       = "too_fresh"        // a bare approve before the revision stood long enough
+	NotTooFresh       = "too_fresh"        // a bare approve before the revision was posted long enough
 	NotOvertaken      = "overtaken"        // a change request came first
 	NotRevoked        = "revoked"          // permission or 👍 was withdrawn before the start
-	NotTicked         = "not_ticked"       // the box is not ticked any more, or somebody else touched it since
+	NotTicked         = "not_ticked"       // the box is no longer ticked, or somebody else has since touched it
 	NotSeveral        = "several_ticked"   // the boxes of several approaches are ticked
-	NotSeen           = "not_seen"         // no webhook told who ticked the box
+	NotSeen           = "not_seen"         // no webhook named the person who ticked the box
 	NotErased         = "erased"           // the comment with the command was deleted or hidden
 	NotReworded       = "reworded"         // the comment with the command was edited
-	NotTickNotAllowed = "tick_not_allowed" // the tick was not a writer's
+	NotTickNotAllowed = "tick_not_allowed" // the tick was not by a writer
 	NotClosed         = "closed"           // the issue is closed
-	NotNoneOpen       = "none_open"        // no plan waits
-	NotDeleted        = "deleted"          // the plan comment is gone
-	NotQuoted         = "quoted"           // the command stood in a quote or in code
-	NotChoice         = "choice"           // the approach named does not exist
+	NotNoneOpen       = "none_open"        // no plan waits for approval
+	NotDeleted        = "deleted"          // the plan comment was deleted
+	NotQuoted         = "quoted"           // the command was in a quote or in code
+	NotChoice         = "choice"           // the named approach does not exist
 )
 
-// Why a revision can never be approved again.
+// The reasons why a revision can never be approved again.
 const (
 	StaleEdited       = NotEdited
 	StaleDeleted      = NotDeleted
@@ -44,20 +44,20 @@ const (
 	ReplyBudgetRaised    = "budget_raised"
 	ReplyNoBudget        = "no_budget" // the task is on a subscription
 	ReplyModelSet        = "model_set"
-	ReplyModelUnknown    = "model_unknown" // Post.Items has what is offered
+	ReplyModelUnknown    = "model_unknown" // Post.Items has the available models
 	ReplyTicketNoted     = "ticket_noted"
 	ReplyTicketMissing   = "ticket_missing" // `create pr` without a key
 	ReplyMessageKept     = "message_kept"
 	ReplyIssueCreated    = "issue_created" // Post.Items has the proposal's number
 	ReplyNoProposal      = "no_proposal"
 	ReplyIssueFailed     = "issue_failed" // a proposed issue, Post.Items, could not be created: Post.Text
-	ReplyTooMany         = "too_many"     // commands in one comment: Post.Items, and Post.Text more, were not carried out
+	ReplyTooMany         = "too_many"     // commands in one comment: Post.Items, and Post.Text more, were not executed
 	ReplyErased          = NotErased      // a comment was deleted or hidden before it was read
 	ReplyReworded        = NotReworded    // a comment was edited before it was read
-	ReplyEnded           = "ended"        // the task is over; a message begins nothing
+	ReplyEnded           = "ended"        // the task has ended; a message starts nothing
 )
 
-// Why a comment of kind PostWaiting is posted; Post.Text has the details.
+// The reasons for a comment of kind PostWaiting; Post.Text has the details.
 const (
 	WaitingBlocked  = "blocked"
 	WaitingConfig   = "config"
@@ -65,11 +65,11 @@ const (
 	WaitingEdited   = "edited"
 	WaitingDisabled = "disabled"
 	WaitingKey      = "key"
-	// WaitingPermission has the permissions in Post.Text, and in Post.URL where they are granted.
+	// WaitingPermission has the missing permissions in Post.Text, and the page to grant them in Post.URL.
 	WaitingPermission = "permission"
 )
 
-// What a question is about (Question.Kind and Post.Reason of PostQuestion).
+// The subjects of questions (Question.Kind and Post.Reason of PostQuestion).
 const (
 	AskAgent    = "agent"
 	AskExisting = "existing_work"
@@ -79,38 +79,37 @@ const (
 	AskStopped  = "stopped"
 )
 
-// What a comment of kind PostVM tells of.
+// The subjects of comments of kind PostVM.
 const (
-	VMNotWoken  = "not_woken" // what was put away could not be used: Text says why
-	VMNotSaved  = "not_saved" // the VM's work could not be put away, and it is gone: Text says why
-	VMForgotten = "forgotten" // nobody wanted what was put away, and it is deleted
+	VMNotWoken  = "not_woken" // saved work could not be restored: Text has the reason
+	VMNotSaved  = "not_saved" // the VM's work could not be saved and is lost: Text has the reason
+	VMForgotten = "forgotten" // saved work was not needed and was deleted
 )
 
-// VMDiskFull is why a VM is given up whose disk had no room left (VM.Why, RunResult.VMEnd).
+// VMDiskFull is the reason for replacing a VM whose disk is full (VM.Why, RunResult.VMEnd).
 const VMDiskFull = "disk_full"
 
 // ClassVMHours is the class of an end because the task's VM hours are used up.
 const ClassVMHours = "vm_hours"
 
-// HintVMHours says what helps a task whose VM hours are used up.
+// HintVMHours is the hint for a task whose VM hours are used up.
 const HintVMHours = "Its work is saved. The operator can raise `limits.vm_hours`; then comment `retry` to go on from here."
 
-// ClassBudget is the class of an end because the money cap is reached: raising it goes on.
+// ClassBudget is the class of an end at the money cap; raising the cap continues the task.
 const ClassBudget = "budget"
 
-// ClassVM is the class of an end because a VM is gone or cannot be used, classInternal of one that
-// nothing is known of but that it went wrong.
+// ClassVM is the class of an end because a VM is gone or unusable, ClassInternal that of an unexplained failure.
 const (
 	ClassVM       = "vm"
 	ClassInternal = "internal"
 )
 
-// ClassGone marks an end after which nothing can be posted: there is no issue any more. After classAccess
-// nothing can be posted until the App has access again.
+// ClassGone is the class of an end because the issue no longer exists, so no comment can be posted. After ClassAccess
+// no comment can be posted until the App has access again.
 const (
 	ClassGone   = "gone"
 	ClassAccess = "access"
 )
 
-// ClassBack marks an end that people are told of late, because errand had no access.
+// ClassBack is the class of an end that is reported late, because errand had no access.
 const ClassBack = "back"

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// RunStatus is what errand knows of a way in which a run may end.
+// RunStatus describes how errand treats a run that ended with a status.
 type RunStatus struct {
-	// Denial: a run may end like this because the gateway refused it the model, since programs report a refusal as
-	// anything. The gateway's reason is then why the run failed.
+	// Denial: the status may be caused by a refused model call, since programs report a refusal in different ways. The
+	// gateway's reason then replaces the run's message.
 	Denial bool
-	// Held: likewise, where the refusal is over after a time: the run then ended for that, and goes on afterwards.
+	// Held: the status may be caused by a refusal that ends with time. The run is then continued afterwards.
 	Held bool
-	// HTTP: it is a failure of the model's API, whose HTTP status tells people more.
+	// HTTP: the status is a failure of the model's API, whose HTTP status is shown to people.
 	HTTP bool
 }
 
-// RunStatuses returns every status of a run: those that adapters report, and those that errand itself gives.
+// RunStatuses returns every status of a run: those that adapters report, and those that errand itself sets.
 func RunStatuses() map[string]RunStatus {
 	return map[string]RunStatus{
 		"ok":                   {},
@@ -47,8 +47,8 @@ func RunStatuses() map[string]RunStatus {
 	}
 }
 
-// preferGatewayReason replaces the message of a failed run with the gateway's reason for refusing its last model call, where
-// that explains the end of the run. The judgement itself stays.
+// preferGatewayReason replaces the message of a failed run with the gateway's reason for refusing its last model call,
+// if that explains the status. It changes neither status nor class.
 func (r *Run) preferGatewayReason(res RunResult) RunResult {
 	if r.Denied != "" && res.Class != "success" && RunStatuses()[res.Status].Denial {
 		res.Message = r.Denied
@@ -56,10 +56,10 @@ func (r *Run) preferGatewayReason(res RunResult) RunResult {
 	return res
 }
 
-// Answer reports whether this is about one answer of the model, not about the run.
+// Answer reports whether this is about one answer of the model rather than the run.
 func (w *Waiting) Answer() bool { return w.Kind == WaitAnswerCut || w.Kind == WaitAnswerBlocked }
 
-// answerStatus is what a run ends as whose last answer ended like this.
+// answerStatus returns the status of a run whose last answer ended like this.
 func (w *Waiting) answerStatus() string {
 	if w.Kind == WaitAnswerCut {
 		return "answer_cut"
@@ -67,14 +67,15 @@ func (w *Waiting) answerStatus() string {
 	return "refused"
 }
 
-// unfinished reports whether the run ended with an answer that has no end, and did not say what it concluded in another way.
+// unfinished reports whether the run ended with an incomplete answer and reported no conclusion with a tool.
 func (r *Run) unfinished() bool {
 	return r.Unfinished != nil && r.Concluded == nil && r.State != RunStopping
 }
 
-// Correct makes the end of a run what errand itself knows it to be, whatever its program made of that: an error of the
-// API, a crash, silence, or nothing at all. A run that the gateway refused the model ended for that. What is known better
-// stays: the VM was lost, or we stopped it. Other results are returned as they are.
+// Correct returns the result of a run with errand's knowledge taken into account, whatever its program reported: an
+// error of the API, a crash, silence, or nothing. If the gateway refused the run model calls, that is the reason for
+// its end, unless there is a better known one: the VM was lost, or errand stopped the run. Other results are returned
+// unchanged.
 func (r *Run) Correct(res RunResult) RunResult {
 	res = r.preferGatewayReason(res)
 	if res.Class == "success" && r.unfinished() {
@@ -87,15 +88,15 @@ func (r *Run) Correct(res RunResult) RunResult {
 		case StatusMaxTurns, StatusVMLost, "lost", "interrupted":
 			return res
 		}
-		if r.Repair != nil { // what it repairs is there all the same
+		if r.Repair != nil { // the answer that it repairs exists all the same
 			return res
 		}
 		res.Status, res.Class = StatusMaxTurns, "fatal"
 	case r.Held == nil, r.State == RunStopping, res.Class == "success", res.Status == StatusVMLost:
 		return res
-	case r.Held.Until.IsZero(): // a cap of its own, or of its task
+	case r.Held.Until.IsZero(): // a cap of the run or of its task
 		res.Status, res.Class = "budget", "fatal"
-	default: // it goes on by itself when that is over
+	default: // it continues automatically afterwards
 		status := r.Held.status(res.Status)
 		if status == "" {
 			return res
@@ -106,8 +107,8 @@ func (r *Run) Correct(res RunResult) RunResult {
 	return res
 }
 
-// Judge returns how a run ended for a report of its program: as errand filed it, where it has decided that before, else
-// with what errand knows and what the run said through its tools.
+// Judge returns the result of a run for a report of its program: the stored result if the run is filed, else the
+// corrected result merged with the run's conclusion.
 func (r *Run) Judge(res RunResult) RunResult {
 	if r.State == RunEnded && r.Status != "" {
 		res.Status, res.Class, res.Message = r.Status, r.Class, r.Message
@@ -117,16 +118,16 @@ func (r *Run) Judge(res RunResult) RunResult {
 	return res
 }
 
-// RefusedTurns reports whether the gateway refused the run the model because its turns were used up.
+// RefusedTurns reports whether the gateway refused the run model calls because its turns were used up.
 func (r *Run) RefusedTurns() bool { return r.Held != nil && r.Held.Kind == WaitTurns }
 
-// TurnsUsedUp is what a run is refused the model for when it has had all of its turns.
+// TurnsUsedUp returns the reason for refusing model calls of a run that has used all of its turns.
 func (r *Run) TurnsUsedUp() *Waiting {
 	return &Waiting{Kind: WaitTurns, Detail: fmt.Sprintf("The run's turns are used up: the model has answered %d times.", r.MaxTurns)}
 }
 
-// status is what a run ends as that was refused the model for this, if its program may have taken that for the given
-// status; empty if the program knows better.
+// status returns the status of a run that was refused model calls for this, given the status that its program reported.
+// It returns "" if the program's status is more precise.
 func (w *Waiting) status(said string) string {
 	if !RunStatuses()[said].Held {
 		return ""
@@ -138,7 +139,7 @@ func (w *Waiting) status(said string) string {
 		return "rate_limited"
 	case WaitKey:
 		if said == "billing" {
-			return said // there is no credit on the key
+			return said // the key has no credit left
 		}
 		return "auth"
 	}

@@ -2,9 +2,9 @@ package state
 
 import "time"
 
-// Settings are a repository's own: the `.errand.yml` of its default branch (or of the organisation's
-// `.github` repository), over the operator's defaults. They are read when a task starts and when it
-// is asked to plan anew, and kept with the task.
+// Settings are the settings of a repository: the `.errand.yml` of its default branch (or of the organization's
+// `.github` repository), on top of the operator's defaults. They are read when a task starts and when it is replanned,
+// and stored with the task.
 type Settings struct {
 	Enabled bool     `json:"enabled" yaml:"enabled"`
 	Plan    PlanMode `json:"plan" yaml:"plan"`
@@ -15,54 +15,54 @@ type Settings struct {
 	Title  string  `json:"title" yaml:"title"`
 	Key    KeyRule `json:"key,omitzero" yaml:"key"`
 	Draft  bool    `json:"draft,omitempty" yaml:"draft"`
-	// MergeCommits allows merges of the base branch in what the agent commits.
+	// MergeCommits allows merges of the base branch in the agent's commits.
 	MergeCommits bool `json:"merge_commits,omitempty" yaml:"merge_commits"`
-	// Publish says whether people see a changeset before it is on GitHub.
+	// Publish decides whether people see a changeset before it is on GitHub.
 	Publish PublishMode `json:"publish,omitempty" yaml:"publish"`
 	Setup   []Command   `json:"setup,omitempty" yaml:"setup"`
 	Check   []Command   `json:"check,omitempty" yaml:"check"`
-	// Env is set on VMs for set-up, agents and checks. It holds no secret.
+	// Env is set on VMs for set-up, agents and checks. It must not contain secrets.
 	Env        map[string]string `json:"env,omitempty" yaml:"env"`
-	Protected  []string          `json:"protected,omitempty" yaml:"-"`             // of tasks that an older version started: the operator's patterns and the repository's
-	Deny       []string          `json:"deny,omitempty" yaml:"deny"`               // beginnings of commands that agents' own rules refuse
-	Guidance   []string          `json:"guidance,omitempty" yaml:"guidance"`       // files with what the repository says to agents
-	AllowUsers []string          `json:"allow_users,omitempty" yaml:"allow_users"` // text by these is visible
+	Protected  []string          `json:"protected,omitempty" yaml:"-"`             // only of tasks started by an older version: the patterns of the operator and the repository
+	Deny       []string          `json:"deny,omitempty" yaml:"deny"`               // command prefixes that agents may not run
+	Guidance   []string          `json:"guidance,omitempty" yaml:"guidance"`       // files with instructions for agents
+	AllowUsers []string          `json:"allow_users,omitempty" yaml:"allow_users"` // text by these users is visible to agents
 	AllowBots  []string          `json:"allow_bots,omitempty" yaml:"allow_bots"`
 	Limits     Limits            `json:"limits" yaml:"limits"`
 	VM         VMSettings        `json:"vm,omitzero" yaml:"vm"`
-	// Shell is what agents may call in a shell, but for what Deny takes away.
+	// Shell has the command prefixes that agents may run, except those in Deny.
 	Shell Shell `json:"shell,omitzero" yaml:"shell"`
-	// Subscription says that agents ask for models on subscriptions only: nothing is spent by the call.
+	// Subscription reports whether agents use models on subscriptions only, where calls cost nothing.
 	Subscription bool `json:"subscription,omitempty" yaml:"-"`
-	// Gate is what the repository itself sets of the push gate. The operator's is not kept with a task, so that a
-	// refused one can go on once it was changed.
+	// Gate has the repository's settings of the push gate. The operator's are not stored with the task, so that a
+	// refused task can continue after they are changed.
 	Gate Gate `json:"gate,omitzero" yaml:"gate"`
-	// Keep are folders, relative to the checkout or below ~/, that are put away with it, such as caches.
+	// Keep lists directories, relative to the checkout or below ~/, that are saved with it, such as caches.
 	Keep []string `json:"keep,omitempty" yaml:"keep"`
 }
 
-// Gate is one side's settings of the push gate, the operator's or a repository's. Of a repository, nil and zero
-// stand for what the operator has set.
+// Gate has the settings of the push gate by one side, the operator or a repository. In a repository's, nil and zero
+// mean the operator's value.
 type Gate struct {
-	// SecretsAllowedIn are patterns of paths in which what looks like a secret does not count.
+	// SecretsAllowedIn lists patterns of paths in which possible secrets are ignored.
 	SecretsAllowedIn []string `json:"secrets_allowed_in,omitzero" yaml:"secrets_allowed_in"`
 	MaxPaths         int      `json:"max_paths,omitempty" yaml:"max_paths"`
 	MaxBytes         int64    `json:"max_bytes,omitempty" yaml:"max_bytes"`
 	Protected        []string `json:"protected,omitempty" yaml:"protected"`
-	// Unprotected are patterns of paths that may be changed although the operator protects them.
+	// Unprotected lists patterns of paths that may be changed although the operator protects them.
 	Unprotected []string `json:"unprotected,omitzero" yaml:"unprotected"`
 }
 
-// Shell is what agents may call in a shell, by how commands begin. The zero value is what is found.
+// Shell has the command prefixes that agents may run. The zero value means auto-detection.
 type Shell struct {
-	// All is any command but those that are denied.
+	// All allows every command that is not denied.
 	All bool `json:"all,omitempty" yaml:"all"`
-	// Set says that people wrote the list, which may be empty; else it is what the repository was found to need.
+	// Set reports whether people wrote the list, which may be empty; otherwise it was auto-detected.
 	Set      bool     `json:"set,omitempty" yaml:"set"`
 	Commands []string `json:"commands,omitempty" yaml:"commands"`
 }
 
-// VMSettings is what a repository asks of its VMs. Zero means no wish.
+// VMSettings are a repository's requirements for its VMs. Zero means none.
 type VMSettings struct {
 	MinVCPU     int       `json:"min_vcpu,omitempty" yaml:"min_vcpu"`
 	MinMemoryMB int       `json:"min_memory_mb,omitempty" yaml:"min_memory_mb"`
@@ -70,24 +70,24 @@ type VMSettings struct {
 	Sleep       SleepMode `json:"sleep,omitempty" yaml:"sleep"`
 }
 
-// PlanMode says which plans need a person's approval.
+// PlanMode decides which plans need a person's approval.
 type PlanMode string
 
 // The plan modes.
 const (
-	PlanTwoStep PlanMode = "two-step" // preliminary plan, 👍, thorough plan, 👍
-	PlanOneStep PlanMode = "one-step" // thorough plan, 👍
-	PlanNone    PlanMode = "none"     // implement at once
+	PlanTwoStep PlanMode = "two-step" // preliminary plan, 👍, detailed plan, 👍
+	PlanOneStep PlanMode = "one-step" // detailed plan, 👍
+	PlanNone    PlanMode = "none"     // implement without a plan
 )
 
-// PublishMode says when a changeset leaves errand. The empty one is PublishAtOnce.
+// PublishMode decides when a changeset is published. The empty one is PublishAtOnce.
 type PublishMode string
 
-// The publish modes. What an App pushes starts the repository's workflows with its secrets: who needs
-// people's eyes before that takes PublishAfterApproval.
+// The publish modes. An App's push starts the repository's workflows with their secrets: use PublishAfterApproval if
+// people must see changes before that.
 const (
-	PublishAtOnce        PublishMode = "at-once"        // as soon as the push gate and the checks let it
-	PublishAfterApproval PublishMode = "after-approval" // when a person has approved the diff, too
+	PublishAtOnce        PublishMode = "at-once"        // as soon as the push gate and the checks allow it
+	PublishAfterApproval PublishMode = "after-approval" // after a person has also approved the diff
 )
 
 // Stricter returns the stricter of two modes.
@@ -98,7 +98,7 @@ func (m PublishMode) Stricter(other PublishMode) PublishMode {
 	return other
 }
 
-// KeyRule finds a ticket key, such as ABC-123, in title, body or trusted comments.
+// KeyRule finds a ticket key, such as ABC-123, in the title, the text or trusted comments.
 type KeyRule struct {
 	Pattern  string `json:"pattern,omitempty" yaml:"pattern"` // RE2
 	Required bool   `json:"required,omitempty" yaml:"required"`
@@ -111,7 +111,7 @@ type Command struct {
 	Timeout time.Duration `json:"timeout,omitempty" yaml:"timeout"`
 }
 
-// Limits bound a task. A repository's limits count only up to the operator's.
+// Limits limit a task. A repository's limits count only up to the operator's.
 type Limits struct {
 	Turns        int           `json:"turns" yaml:"turns"`                 // per run
 	Duration     time.Duration `json:"duration" yaml:"duration"`           // agent activity per task
@@ -123,10 +123,10 @@ type Limits struct {
 	RunTokens    int64         `json:"run_tokens,omitempty" yaml:"tokens_per_run"`
 	Remind       time.Duration `json:"remind" yaml:"remind"`
 	Expire       time.Duration `json:"expire" yaml:"expire"`
-	Checks       int           `json:"checks" yaml:"checks"` // rounds of failing checks before going on
+	Checks       int           `json:"checks" yaml:"checks"` // rounds of failed checks before publishing anyway
 }
 
-// DefaultSettings returns what applies where nothing is configured.
+// DefaultSettings returns the settings that apply without configuration.
 func DefaultSettings() Settings {
 	return Settings{
 		Guidance: []string{"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".errand/AGENT.md"},

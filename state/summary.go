@@ -6,35 +6,35 @@ import (
 	"time"
 )
 
-// Summary is what one life of a task came to, in figures and dates: what was done by whom and when, what it took by
-// step, and why it ended. It holds no text of people or of the plans.
+// Summary summarizes one life of a task in figures and dates: the actions, their authors and times, the cost of each
+// step, and the reason for the end. It contains no text by people or of plans.
 type Summary struct {
-	Task string `json:"task"` // OWNER/REPO#N, as it is called now
+	Task string `json:"task"` // OWNER/REPO#N, with the current name
 	Life int    `json:"life"` // Task.Gen
-	// Phase is where the task is now, Start and End are of this life; End is zero while it goes on.
+	// Phase is the task's current phase; Start and End are those of this life. End is zero until it ends.
 	Phase Phase     `json:"phase"`
 	Start time.Time `json:"start,omitzero"`
 	End   time.Time `json:"end,omitzero"`
 	// Iterations counts the runs of all steps, Rounds the rounds of review.
 	Iterations int `json:"iterations"`
 	Rounds     int `json:"rounds"`
-	// Active is how long agents worked.
+	// Active is the agents' working time.
 	Active   time.Duration `json:"agent_ns"`
 	Money    Money         `json:"money"`
-	Steps    []StepSum     `json:"steps,omitempty"` // in the order in which they were first taken
+	Steps    []StepSum     `json:"steps,omitempty"` // in the order of their first runs
 	Phases   []PhaseChange `json:"phases,omitempty"`
 	Verdicts []Verdict     `json:"verdicts,omitempty"` // oldest first
-	// Miscounts are the runs whose agents say to have used other tokens than the gateway counted.
+	// Miscounts are the runs whose agents reported other tokens than the gateway counted.
 	Miscounts []Miscount `json:"miscounts,omitempty"`
-	// Reason and Hint are sentences for people, Class is the operator's word.
+	// Reason and Hint are sentences for people; Class is for the operator.
 	Reason string `json:"reason,omitempty"`
 	Hint   string `json:"hint,omitempty"`
 	Class  string `json:"class,omitempty"`
 	Branch string `json:"branch,omitempty"`
-	Pull   string `json:"pull_request,omitempty"` // its page
+	Pull   string `json:"pull_request,omitempty"` // its URL
 }
 
-// StepSum is what the runs of one step took together.
+// StepSum is the sum of the runs of one step.
 type StepSum struct {
 	Step  RunKind       `json:"step"`
 	Runs  int           `json:"runs"`
@@ -43,16 +43,16 @@ type StepSum struct {
 	Money Money         `json:"money"`
 }
 
-// Verdict is what came of a run, what somebody decided about a plan, or what the push gate refused.
+// Verdict is the result of a run, a person's decision about a plan, or a refusal by the push gate.
 type Verdict struct {
 	At      time.Time `json:"at,omitzero"`
 	What    string    `json:"what"`              // "run 2, implement", "plan 1"
 	Verdict string    `json:"verdict"`           // the run's status; passed or failed, of checks; approved, superseded, stale …
-	By      string    `json:"by,omitempty"`      // who decided, a login
+	By      string    `json:"by,omitempty"`      // the login of the person who decided
 	Message string    `json:"message,omitempty"` // one sentence
 }
 
-// Summary sums the present life of the task up.
+// Summary returns the summary of the task's current life.
 func (t *Task) Summary() Summary {
 	s := Summary{
 		Task: fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue), Life: t.Gen, Phase: t.Phase,
@@ -105,7 +105,7 @@ func (s *Summary) count(r *Run) {
 	}
 }
 
-// planVerdicts says what became of each revision that people saw.
+// planVerdicts returns a verdict on each posted revision.
 func (t *Task) planVerdicts() (list []Verdict) {
 	given := map[string]*Approval{}
 	for a := t.Approval; a != nil; a = a.Before {
@@ -128,9 +128,9 @@ func (t *Task) planVerdicts() (list []Verdict) {
 		case p.Superseded:
 			v.Verdict = "superseded"
 		case p.Kind == PlanPreliminary && t.NewestPlan().Kind != PlanPreliminary:
-			v.Verdict = "approved" // else there were no later one
+			v.Verdict = "approved" // otherwise there would be no later one
 		case !p.Posted() || t.Phase.AwaitsApproval():
-			continue // nobody has said anything yet
+			continue // nobody has decided yet
 		default:
 			v.Verdict = "not approved"
 		}

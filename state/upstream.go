@@ -4,20 +4,20 @@ import (
 	"time"
 )
 
-// Upstream is why no run is started that asks a provider of models, learned from an answer that it gave to a
-// run of any task. It outlives a restart.
+// Upstream is the reason why no run that uses a model provider is started, learned from an answer to a run of any task.
+// It survives a restart.
 type Upstream struct {
 	Kind   WaitKind  `json:"kind"`   // WaitLimit, or WaitKey
-	Detail string    `json:"detail"` // for people, and the same as long as the cause is
+	Detail string    `json:"detail"` // for people; the same for the same cause
 	Hint   string    `json:"hint,omitempty"`
 	Since  time.Time `json:"since"` // when it was first learned
-	// Until is when a limit ends, or when it is looked again whether the key works.
+	// Until is the time at which a limit ends, or at which a refused key is tried again.
 	Until time.Time `json:"until"`
-	// Tries counts how often in a row the key was refused.
+	// Tries counts consecutive refusals of the key.
 	Tries int `json:"tries,omitempty"`
 }
 
-// Waiting says so as what a task waits for.
+// Waiting returns the wait of a task for this provider.
 func (u Upstream) Waiting() *Waiting {
 	return &Waiting{Kind: u.Kind, Detail: u.Detail, Hint: u.Hint, Since: u.Since, Until: u.Until}
 }

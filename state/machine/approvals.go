@@ -9,13 +9,13 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// checkCandidate has a 👍 or a tick checked against GitHub.
+// checkCandidate starts the check of a 👍 or a tick against GitHub.
 func checkCandidate(c *change) {
 	k := *c.e.Candidate
 	k.By = c.e.By
 	k.Permission = c.e.Permission
 	p := c.planByComment(k.Comment)
-	if p == nil { // errand may not know yet that it has posted this comment; the check waits until it does
+	if p == nil { // the result of posting this comment may not be stored yet; the check waits for it
 		p = planNamed(c, k.Named)
 	}
 	if p == nil || p.Approved() {
@@ -25,15 +25,15 @@ func checkCandidate(c *change) {
 	checkApproval(c, k)
 }
 
-// unseenTick clears a ticked box that a sweep found. It is no approval: GitHub names the last editor of a comment, who may
-// not be the person who ticked the box.
+// unseenTick clears a ticked box that a sweep found. It is no approval: GitHub names the last editor of a comment, who
+// may not be the person who ticked the box.
 func unseenTick(c *change) {
 	if p := c.planByComment(c.e.Comment.ID); p != nil {
 		notSeen(c, p)
 	}
 }
 
-// notSeen clears the box of a revision that an unknown person has ticked, and says so in a comment.
+// notSeen clears the box of a revision that an unknown person has ticked, and posts a comment about it.
 func notSeen(c *change, p *state.Plan) {
 	if !p.Open() || p.Approved() || c.e.Approving {
 		return
@@ -44,7 +44,7 @@ func notSeen(c *change, p *state.Plan) {
 	}
 }
 
-// lateThumb answers a 👍 on a revision that a change request has overtaken.
+// lateThumb answers a 👍 on a revision that was superseded by a change request.
 func lateThumb(c *change) {
 	p := c.planByComment(c.e.Candidate.Comment)
 	if p == nil || !p.Superseded {
@@ -55,14 +55,14 @@ func lateThumb(c *change) {
 	reject(c, k, state.NotOvertaken)
 }
 
-// quoted tells a person, once per revision, that a command in a quote, in code or in other markup does not count.
+// quoted answers, once per revision, that a command in a quote, in code or in other markup does not count.
 func quoted(c *change) {
 	if key := "no-" + state.ShortHash(c.newestHash()) + "-" + state.NotQuoted; c.once(key) {
 		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: state.NotQuoted, By: c.e.By, Hash: c.newestHash()})
 	}
 }
 
-// planByComment finds the revision that a comment shows.
+// planByComment returns the revision that a comment shows, or nil.
 func (c *change) planByComment(id int64) *state.Plan {
 	for i := range c.t.Plans {
 		if c.t.Plans[i].Comment == id && id != 0 {
@@ -72,7 +72,7 @@ func (c *change) planByComment(id int64) *state.Plan {
 	return nil
 }
 
-// planNamed finds the revision that a box names.
+// planNamed returns the revision whose hash begins with short, or nil.
 func planNamed(c *change, short string) *state.Plan {
 	for i := range c.t.Plans {
 		if p := &c.t.Plans[i]; short != "" && hashNames(short, p.Hash) {
@@ -82,8 +82,8 @@ func planNamed(c *change, short string) *state.Plan {
 	return nil
 }
 
-// checkOrder has an `approve` checked. A bare one means the newest revision, if that had stood long
-// enough when it was written.
+// checkOrder starts the check of an `approve`. One without a hash refers to the newest revision, if that had been
+// posted long enough before.
 func checkOrder(c *change) {
 	p, m := c.t.NewestPlan(), c.e.Comment
 	k := state.Candidate{Comment: m.ID, Reply: m.ID, Named: c.o.Hash}
@@ -102,7 +102,7 @@ func checkOrder(c *change) {
 	checkApproval(c, k)
 }
 
-// orderRefusal says why a written approval cannot count, as far as the store knows.
+// orderRefusal returns the reason why a written approval does not count according to the store, or "".
 func orderRefusal(c *change, p *state.Plan, k state.Candidate) string {
 	switch {
 	case k.Named != "" && !hashNames(k.Named, p.Hash):
@@ -112,14 +112,14 @@ func orderRefusal(c *change, p *state.Plan, k state.Candidate) string {
 	case k.Named != "":
 		return ""
 	case !p.Posted() || k.Given.Before(p.PostedAt):
-		return state.NotTooFresh // it was written before this revision was there
+		return state.NotTooFresh // it was written before this revision was posted
 	case len(c.t.Plans) > 1 && k.Given.Before(p.PostedAt.Add(c.p.SettleFor)):
 		return state.NotTooFresh
 	}
 	return ""
 }
 
-// hashNames reports whether what a person wrote (7 digits at least) names the hash.
+// hashNames reports whether named, which has at least 7 digits, is a prefix of hash or the reverse.
 func hashNames(named, hash string) bool {
 	if len(named) < len(hash) {
 		return len(named) >= namedDigits && hash[:len(named)] == named
@@ -127,7 +127,7 @@ func hashNames(named, hash string) bool {
 	return named[:len(hash)] == hash
 }
 
-// revisions lists the revisions of a kind.
+// revisions returns the revisions of a kind.
 func (c *change) revisions(k state.PlanKind) []*state.Plan {
 	var list []*state.Plan
 	for i := range c.t.Plans {
@@ -138,20 +138,21 @@ func (c *change) revisions(k state.PlanKind) []*state.Plan {
 	return list
 }
 
-// checkApproval enqueues the job that asks GitHub.
+// checkApproval enqueues the job that checks an approval against GitHub.
 func checkApproval(c *change, k state.Candidate) {
 	j := c.job(state.JobApprove, state.LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d", state.ShortHash(k.Hash), k.Via, k.By.ID, k.Given.Unix()))
 	j.Candidate = &k
 	c.add(j)
 }
 
-// maxWaited bounds how often an approval waits for what others say: strangers can always say more.
+// maxWaited is the maximum number of times that an approval waits for comments that are being vetted, since anybody can
+// always add more.
 const maxWaited = 10
 
-// unheard reports whether words that may ask for a change were there before the approval counts.
+// unheard reports whether comments that may ask for a change are being vetted, so that the approval must wait.
 func unheard(c *change) bool { return c.e.Unvetted && c.e.Candidate.Waited < maxWaited }
 
-// checkLater checks an approval again when it is known who said what stands beside it.
+// checkLater repeats the check of an approval when the comments before it have been vetted.
 func checkLater(c *change) {
 	k := *c.e.Candidate
 	k.Waited++
@@ -160,7 +161,7 @@ func checkLater(c *change) {
 	c.add(j)
 }
 
-// untick takes back a tick that does not count, and counts it.
+// untick clears a tick that does not count. A tick by a user without write access is counted.
 func untick(c *change) {
 	if !allowed(c) {
 		c.t.Ignored++
@@ -189,7 +190,7 @@ func reject(c *change, k state.Candidate, why string) {
 			}
 		}
 	}
-	if k.Via == state.ViaBox && why != state.NotTicked { // a box that is ticked by now is another approval
+	if k.Via == state.ViaBox && why != state.NotTicked { // if the box is ticked now, that is another approval
 		c.untickJob(k.Comment)
 	}
 	if k.By.Bot || !k.Permission.CanWrite() {
@@ -225,7 +226,7 @@ func (c *change) stale(hash, why string) {
 	}
 }
 
-// approved starts what was approved.
+// approved starts the approved work.
 func approved(c *change) {
 	a := c.e.Candidate.Approval
 	a.At = c.e.Now
@@ -248,7 +249,7 @@ func approved(c *change) {
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
-// withdrawn reports whether an approval that counted is reported not to hold any more.
+// withdrawn reports whether a counted approval is reported as no longer valid.
 func withdrawn(c *change) bool {
 	switch c.e.Rejection {
 	case state.NotRevoked, state.NotTicked, state.NotErased, state.NotReworded:
@@ -257,7 +258,7 @@ func withdrawn(c *change) bool {
 	return false
 }
 
-// revoked goes back to waiting: the approval was withdrawn before the start, or the person lost the permission.
+// revoked returns the task to waiting: the approval was withdrawn before the start, or its author lost the permission.
 func revoked(c *change) {
 	p, a := c.t.NewestPlan(), c.t.Approval
 	c.dropRun("the approval was withdrawn before the start")
@@ -285,23 +286,24 @@ func emptyBox(c *change, p *state.Plan, a *state.Approval) {
 	}
 }
 
-// forgetThumbs has the 👍 that came beside an approval, which was withdrawn, read again: they did not count then, and may now.
+// forgetThumbs lets every 👍 be processed again: those given besides a withdrawn approval did not count then, and may
+// count now.
 func forgetThumbs(c *change) {
 	c.t.Seen = slices.DeleteFunc(c.t.Seen, func(id string) bool { return strings.HasPrefix(id, "thumb:") })
 }
 
-// unapprove takes the approval back, with its condition. The one before it holds again: a thorough plan is
-// made of the preliminary one that was approved.
+// unapprove removes the approval with its condition. The one before it is valid again: a detailed plan is based on an
+// approved preliminary one.
 func unapprove(c *change) {
 	a := c.t.Approval
 	c.t.Approval = a.Before
 	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == "condition" && f.ID == conditionOf(*a) })
 }
 
-// conditionOf is the id of an approval's condition.
+// conditionOf returns the feedback ID of an approval's condition.
 func conditionOf(a state.Approval) string { return "with:" + a.Hash }
 
-// remind tells that a plan stands unapproved.
+// remind posts a reminder that a plan is not approved yet.
 func remind(c *change) {
 	c.post("remind-"+state.ShortHash(c.e.Due.Plan), state.Post{Kind: state.PostReminder, Hash: c.e.Due.Plan})
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// callable reports whether the event's call is taken, and is new.
+// callable reports whether the event's tool call is accepted and new.
 func callable(c *change) bool {
 	return c.e.Call != nil && thisRun(c) && !slices.Contains(c.t.Run.Calls, c.e.Call.ID) && c.t.Refuses(c.e.Run, *c.e.Call) == ""
 }
 
-// called keeps what the agent said through a tool.
+// called stores an accepted tool call.
 func called(c *change) {
 	call, r := c.e.Call, c.t.Run
 	r.Sign = c.e.Now
@@ -43,7 +43,7 @@ func called(c *change) {
 	}
 }
 
-// boundNotes drops the oldest note beyond the bound, decisions last.
+// boundNotes drops the oldest note beyond the limit; decisions are dropped last.
 func boundNotes(c *change) {
 	if len(c.t.Notes) <= state.MaxNotes {
 		return
@@ -52,8 +52,8 @@ func boundNotes(c *change) {
 	c.t.Notes = slices.Delete(c.t.Notes, i, i+1)
 }
 
-// concluded lays what the run said through its tools over its result. A question holds however the run ended;
-// what finish said holds for a run that did end well, or that was cut off by its turns afterwards.
+// concluded merges the conclusion that the run reported with a tool into its result. A question counts however the run
+// ended; a conclusion by the finish tool counts if the run ended successfully, or ran out of turns afterwards.
 func concluded(c *change) {
 	if c.e.Kind != state.EventRunEnded || c.e.Result == nil || !thisRun(c) {
 		return
@@ -63,24 +63,24 @@ func concluded(c *change) {
 	}
 }
 
-// goesOnAsking reports whether the run that the reminder is about asked people something and still goes on.
+// goesOnAsking reports whether the run of the delayed check asked people a question and is still active.
 func goesOnAsking(c *change) bool {
 	r := c.t.Run
 	return r != nil && r.ID == c.e.Due.Run && r.State == state.RunActive && r.Concluded.Asks()
 }
 
-// askAnyway stops a run that asked and does not end, and posts its question.
+// askAnyway stops a run that asked a question and has not ended, and posts the question.
 func askAnyway(c *change) {
 	said, run, kind := c.t.Run.Concluded, c.t.Run.ID, c.t.Run.Kind
 	c.dropRun("it asked a question and did not end")
-	c.t.Runs[len(c.t.Runs)-1].Class = "success" // it got as far as it could
+	c.t.Runs[len(c.t.Runs)-1].Class = "success" // it did all that was possible
 	if kind == state.RunPreliminary || kind == state.RunPlan {
 		c.dropTaken(run)
 	}
 	c.question(state.Question{Text: said.Question, Kind: state.AskAgent, Options: said.Options})
 }
 
-// createIssue has a proposed issue created, once.
+// createIssue enqueues the creation of a proposed issue, once.
 func createIssue(c *change) {
 	p := c.t.Proposal(c.o.Choice)
 	switch {
@@ -100,7 +100,7 @@ func createIssue(c *change) {
 	}
 }
 
-// issueCreated stores where a proposed issue is now, and tells who wanted it.
+// issueCreated stores the number of a created issue and answers the person who requested it.
 func issueCreated(c *change) {
 	p := c.t.Proposal(c.e.Created.N)
 	p.Issue, p.URL = c.e.Created.Issue, c.e.Created.URL
@@ -111,7 +111,7 @@ func issueCreated(c *change) {
 	replyCreated(c, p, p.By, asked)
 }
 
-// issueFailed tells who wanted a proposed issue why it could not be created.
+// issueFailed answers the person who requested a proposed issue with the reason of the failure.
 func issueFailed(c *change) {
 	f := c.e.Failure
 	_, number, _ := strings.Cut(f.Key, "create-issue-")
@@ -135,5 +135,5 @@ func replyCreated(c *change, p *state.Proposal, to state.Person, asked *state.Co
 	c.post(key, post)
 }
 
-// askGrace is how long a run may go on after it asked people something; then it is stopped.
+// askGrace is how long a run may continue after it asked people a question; then it is stopped.
 const askGrace = 3 * time.Minute

@@ -6,37 +6,37 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Change is what an event does. The zero Change does nothing but spend the event.
+// Change is the effect of an event. The zero Change has no effect.
 type Change struct {
-	// Task is the task after the event; nil leaves it (or its absence) as it is.
+	// Task is the task after the event; nil leaves the task (or its absence) unchanged.
 	Task *state.Task
 	// Jobs are enqueued in the same transaction, subject to Job.Key.
 	Jobs []state.Job
-	// DropWork removes the queued (not the claimed) jobs of LaneWork first: the task turned away.
+	// DropWork removes the queued (not the claimed) jobs of LaneWork first, because the task changed course.
 	DropWork bool
-	// DropDue removes queued reminders, too: the task ended. The look for a comment's twin stays, and what
-	// deletes the work that was put away.
+	// DropDue removes queued reminders, too, because the task ended. Checks for duplicate comments and deletions of
+	// saved work stay.
 	DropDue bool
-	// Note is one sentence for the log: what was decided, or why nothing happened.
+	// Note is one sentence for the log: the decision, or the reason why there is none.
 	Note string
 }
 
-// Policy is what Next needs of the operator's settings. Every duration is configurable so that the
-// demo and the tests can be quick.
+// Policy is the part of the operator's settings that Next needs. Every duration is configurable, so that the demo and
+// the tests are fast.
 type Policy struct {
-	Gather       time.Duration // reviews are gathered for so long into one round (45 s)
-	StatusGap    time.Duration // between two edits of the status comment (10 s)
-	SettleFor    time.Duration // a bare approve counts for revisions that stood so long (30 s)
-	Backoff      time.Duration // first wait of an interrupted task, doubled each time (1 min)
-	BackoffMax   time.Duration // its limit (1 h)
-	Recheck      time.Duration // how often a waiting task looks again (1 min, doubled up to 30)
+	Gather       time.Duration // how long reviews are gathered into one round (45 s)
+	StatusGap    time.Duration // the time between two edits of the status comment (10 s)
+	SettleFor    time.Duration // a bare approve counts for revisions that were posted this long before (30 s)
+	Backoff      time.Duration // the first delay of an interrupted task, doubled each time (1 min)
+	BackoffMax   time.Duration // the maximum delay (1 h)
+	Recheck      time.Duration // how often a waiting task checks again (1 min, doubled up to 30)
 	MaxAttempts  int           // launches of the same work in a row (5)
-	KeepAfterEnd time.Duration // archives stay so long (24 h)
-	IdleVM       time.Duration // an idle VM that costs nothing is kept so long (55 min)
-	SleepBefore  time.Duration // one that costs is put to sleep so long before its paid hour ends (5 min)
-	KeepAsleep   time.Duration // work that was put away stays so long if nobody wants it (14 d)
-	VMHours      time.Duration // paid VM time of a task (0: no bound)
-	Models       *state.Models // what people may choose (nil: anything)
+	KeepAfterEnd time.Duration // how long archives are kept after the end (24 h)
+	IdleVM       time.Duration // how long an idle VM that costs nothing is kept (55 min)
+	SleepBefore  time.Duration // how long before the end of its paid hour a VM is suspended (5 min)
+	KeepAsleep   time.Duration // how long unused saved work is kept (14 d)
+	VMHours      time.Duration // paid VM time of a task (0: no limit)
+	Models       *state.Models // the models that people may choose (nil: any)
 }
 
 // DefaultPolicy returns the production values.

@@ -10,11 +10,10 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// maxDoubts bounds Task.Doubts.
+// maxDoubts is the maximum length of Task.Doubts.
 const maxDoubts = 50
 
-// doubt remembers that a job gave up not knowing whether its effect is there, so that an equal job looks
-// for it before it makes it.
+// doubt stores that a job failed with an unknown outcome, so that an equal job checks for its effect first.
 func doubt(c *change) {
 	f := c.e.Failure
 	if f == nil || f.Doubt.IsZero() || c.t == nil {
@@ -33,8 +32,8 @@ func doubt(c *change) {
 	c.t.Doubts[f.Key] = f.Doubt
 }
 
-// doubtOf is since when the effect of a job may be there. A branch has one pull request, whichever job of the task's
-// life opens it: after a retry its key is another.
+// doubtOf returns the time since which the effect of a job may exist, or zero. A branch has one pull request, whichever
+// job of the task's life opens it: after a retry the job has another key.
 func doubtOf(t *state.Task, j state.Job) time.Time {
 	doubt := t.Doubts[j.Key]
 	if j.Kind != state.JobOpenPR {

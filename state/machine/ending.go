@@ -8,16 +8,16 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// cancel ends the task for good: a running agent is stopped at once, its work saved, the VM deleted.
+// cancel cancels the task: a running agent is stopped and its work saved, and the VM is deleted.
 func (c *change) cancel(why string) { c.finish(state.PhaseCancelled, state.End{Reason: why}) }
 
-// merged ends the task as its people wanted.
+// merged ends the task after its pull request was merged.
 func merged(c *change) {
 	c.t.PR.State = "merged"
 	c.finish(state.PhaseDone, state.End{Reason: fmt.Sprintf("pull request #%d was merged", c.t.PR.Number)})
 }
 
-// gone ends the task without a word: nothing can be posted any more. Detail says what happened.
+// gone ends the task without a comment, because none can be posted any more. Detail describes the event.
 func gone(c *change) {
 	end := state.End{Reason: "errand has no access any more", Class: state.ClassAccess}
 	if c.e.Kind == state.EventIssueGone {
@@ -29,12 +29,12 @@ func gone(c *change) {
 	c.finish(state.PhaseCancelled, end)
 }
 
-// mute reports whether the task ended in a way after which nothing can be posted.
+// mute reports whether the task ended in a way after which no comment can be posted.
 func mute(t *state.Task) bool {
 	return t.End != nil && (t.End.Class == state.ClassGone || t.End.Class == state.ClassAccess)
 }
 
-// back tells people that their task ended while errand had no access.
+// back posts that the task ended while errand had no access.
 func back(c *change) {
 	c.t.End.Class = state.ClassBack
 	c.t.End.Reason = "errand had no access for a while" + strings.TrimPrefix(c.t.End.Reason, "errand has no access any more")
@@ -42,7 +42,7 @@ func back(c *change) {
 	c.post("ended", state.Post{Kind: state.PostEnded, OnPR: c.t.PR != nil})
 }
 
-// moveTo stores what the repository is called now, and whose installation reaches it.
+// moveTo stores the repository's current name and the installation that gives access to it.
 func moveTo(c *change) {
 	if c.e.Repo != nil && c.e.Repo.Name != "" {
 		c.t.Repo = *c.e.Repo
@@ -52,13 +52,13 @@ func moveTo(c *change) {
 	}
 }
 
-// finish ends the task. What was queued is dropped; what is claimed finds the task ended.
+// finish ends the task. Queued jobs are dropped; claimed ones find the task ended.
 func (c *change) finish(phase state.Phase, end state.End) {
 	end.At, end.Acted = c.e.Now, acted(c)
 	saveUnpublished(c, end.Reason)
 	unread := unreadRun(c)
 	if c.t.PR != nil && c.e.Kind == state.EventPRClosed && !c.e.Merged {
-		c.t.PR.State = "closed" // a cancelled task leaves its pull request to people
+		c.t.PR.State = "closed" // a canceled task leaves its pull request to people
 	}
 	stopping := c.t.Run != nil && c.t.Run.State == state.RunActive
 	if stopping {
@@ -71,7 +71,7 @@ func (c *change) finish(phase state.Phase, end state.End) {
 	c.to(phase, end.Reason)
 	c.t.End = &end
 	forgetLater(c)
-	switch { // the VM goes when the work is saved
+	switch { // the VM is deleted when the work is saved
 	case stopping || c.t.VM == nil:
 	case unread != nil:
 		saveLeft(c, unread, end.Reason)
@@ -91,7 +91,7 @@ func saveLeft(c *change, r *state.Run, why string) {
 	c.add(j)
 }
 
-// release has the VM deleted.
+// release queues the deletion of the VM.
 func (c *change) release(why string) {
 	j := c.job(state.JobRelease, state.LaneControl, "release-"+c.t.VM.Name)
 	j.Args = map[string]string{"vm": c.t.VM.Name, "why": why}
@@ -106,7 +106,7 @@ func released(c *change, why string) {
 	c.t.VM = nil
 }
 
-// saved keeps what a stopped run left; an ended task gives its VM back.
+// saved stores the work of a stopped run; the VM of an ended task is then deleted.
 func saved(c *change) {
 	if c.e.Saved != nil && c.e.Saved.Ref != "" {
 		c.t.Saved = append(c.t.Saved, *c.e.Saved)
@@ -121,7 +121,7 @@ func saved(c *change) {
 	}
 }
 
-// stopByHand stops the run and waits for people's word; VM and session stay.
+// stopByHand stops the run and waits for people; VM and session stay.
 func stopByHand(c *change) {
 	phase := c.t.Phase
 	if phase == state.PhaseInterrupted {
@@ -135,7 +135,7 @@ func stopByHand(c *change) {
 	c.post(fmt.Sprintf("stopped-%d", c.t.Version+1), state.Post{Kind: state.PostQuestion, Reason: state.AskStopped, By: c.e.By})
 }
 
-// fail stops the task with a reason and a hint; `retry` goes on from here.
+// fail stops the task with a reason and a hint; `retry` continues from here.
 func (c *change) fail(end state.End) {
 	end.At = c.e.Now
 	phase, step := c.t.Phase, c.t.Step
@@ -144,7 +144,7 @@ func (c *change) fail(end state.End) {
 	c.post(fmt.Sprintf("failed-%d", c.t.Version+1), state.Post{Kind: state.PostFailed, Text: end.Reason, Hint: end.Hint, By: c.asker()})
 }
 
-// stepFailed stops the task because a job gave up.
+// stepFailed stops the task because a job failed permanently.
 func stepFailed(c *change) {
 	f := c.e.Failure
 	dropUnlaunched(c, f.Reason)
@@ -152,7 +152,7 @@ func stepFailed(c *change) {
 	c.fail(state.End{Reason: f.Reason, Hint: f.Hint, Class: f.Class})
 }
 
-// besideFailed notes that a job beside the life of the task gave up. Work that could not be put away is put away
+// besideFailed notes the failure of a job that the task does not wait for. If work could not be saved, that is retried
 // later.
 func besideFailed(c *change) {
 	c.note = c.e.Failure.Reason
@@ -161,7 +161,7 @@ func besideFailed(c *change) {
 	}
 }
 
-// stepInterrupted sets the task aside because waiting helps, a bounded number of times.
+// stepInterrupted interrupts the task because waiting helps, a limited number of times.
 func stepInterrupted(c *change) {
 	f := c.e.Failure
 	c.t.Outages++
@@ -179,7 +179,7 @@ func stepInterrupted(c *change) {
 	c.interrupt(f.Reason, at)
 }
 
-// steps reports whether the event shows that a step of the task's life was done: an outage is over.
+// steps reports whether the event is the success of a step, which ends an outage.
 func steps(c *change) bool {
 	switch c.e.Kind {
 	case state.EventStarted, state.EventLaunched, state.EventCollected, state.EventCommitted, state.EventMoved, state.EventPROpened, state.EventAnswered, state.EventGathered:
@@ -196,7 +196,7 @@ func dropUnlaunched(c *change, why string) {
 	}
 }
 
-// retry goes on where the task stopped.
+// retry continues where the task stopped.
 func retry(c *change) {
 	c.react("eyes")
 	c.t.Active, c.t.Insist = 0, true
@@ -210,12 +210,12 @@ func retry(c *change) {
 			c.release("fresh")
 		}
 	}
-	if n := len(c.t.Runs); n > 0 { // a person's word starts the count of attempts anew
+	if n := len(c.t.Runs); n > 0 { // a person's command resets the number of attempts
 		c.t.Runs[n-1].Attempt = 0
 	}
 	switch q := c.t.Question; {
 	case q == nil:
-	case q.Kind == state.AskRefused && !c.o.Fresh: // the same commits are judged again, by the settings as they are now
+	case q.Kind == state.AskRefused && !c.o.Fresh: // the same commits are checked again, with the current settings
 		c.t.Step = state.JobCollect
 		c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == feedbackRefusal && f.Taken == "" })
 	case q.Kind == state.AskRefused || q.Kind == state.AskNoChange:
@@ -231,8 +231,8 @@ func retry(c *change) {
 	}
 }
 
-// unreadable reports whether the task failed because the work could not be read from its VM: reading
-// it again would fail again, so the agent has to see to it.
+// unreadable reports whether the task failed because the work could not be read from its VM. Reading it again would
+// fail again, so the agent must fix it.
 func unreadable(c *change) bool {
 	if c.t.Phase != state.PhaseFailed || c.t.End == nil || c.t.Step != state.JobCollect && c.t.Step != state.JobRebase {
 		return false
@@ -240,14 +240,14 @@ func unreadable(c *change) bool {
 	return c.t.End.Class == state.ClassVM || c.t.End.Class == state.ClassInternal
 }
 
-// budget raises the cap; a task that stopped at it goes on. On a subscription there is no cap of dollars.
+// budget raises the cap; a task that stopped at it continues. A subscription has no cap in dollars.
 func budget(c *change) {
 	if c.o.MicroUSD > 0 && c.t.Money.Free() {
 		c.reply(state.ReplyNoBudget)
 		return
 	}
 	c.t.Money.CapMicroUSD += c.o.MicroUSD
-	if m := &c.t.Money; m.CapTokens > 0 { // else there is none to raise
+	if m := &c.t.Money; m.CapTokens > 0 { // otherwise there is no cap to raise
 		m.CapTokens += c.o.Tokens
 	}
 	c.reply(state.ReplyBudgetRaised)

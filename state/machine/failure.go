@@ -2,10 +2,10 @@ package machine
 
 import "github.com/errand-bot/errand/state"
 
-// hintProgram says where the words of an agent's program are, which no comment repeats.
+// hintProgram tells where to find the output of an agent's program, which no comment repeats.
 const hintProgram = "The operator finds what the agent's program said in errand's log, and in the run's transcript. "
 
-// failureHint says what helps after a run with this status, which is filed already.
+// failureHint returns the hint after a filed run with this status.
 func failureHint(c *change, status string) string {
 	hint := "Comment `retry` to go on from here, or `retry fresh` for a new VM."
 	switch status {

@@ -6,7 +6,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// all reports whether every condition holds.
+// all returns a condition that holds if every given condition holds.
 func all(conds ...func(*change) bool) func(*change) bool {
 	return func(c *change) bool {
 		for _, f := range conds {
@@ -18,13 +18,13 @@ func all(conds ...func(*change) bool) func(*change) bool {
 	}
 }
 
-// not turns a condition around.
+// not returns the negation of a condition.
 func not(f func(*change) bool) func(*change) bool { return func(c *change) bool { return !f(c) } }
 
-// allowed reports whether the event's sender may direct the bot.
+// allowed reports whether the event's sender may direct errand.
 func allowed(c *change) bool { return c.e.Permission.CanWrite() }
 
-// via reports whether an event came about in some way.
+// via returns a condition on the event's Via.
 func via(how string) func(*change) bool { return func(c *change) bool { return c.e.Via == how } }
 
 // due reports whether a delayed job of that kind reported.
@@ -32,19 +32,19 @@ func due(what state.DueKind) func(*change) bool {
 	return func(c *change) bool { return c.e.Due != nil && c.e.Due.Kind == what }
 }
 
-// class reports how the ended run was judged.
+// class returns a condition on the class of the ended run.
 func class(name string) func(*change) bool {
 	return func(c *change) bool { return c.e.Result.Class == name }
 }
 
-// onIssue reports whether a comment stands on the issue and shows it.
+// onIssue reports whether a comment was written on the issue, not on the pull request.
 func onIssue(c *change) bool { return c.e.Issue != nil && !c.e.Comment.OnPR }
 
 func hasPR(c *change) bool { return c.t.PR != nil }
 
 func ticked(c *change) bool { return c.e.Ticked && c.e.OnlyBoxes }
 
-// sameTrigger reports whether what was taken back is what started the task.
+// sameTrigger reports whether the withdrawn trigger is the one that started the task.
 func sameTrigger(c *change) bool {
 	return c.e.Via == "" || c.e.Via == c.t.Trigger.Via || c.t.Trigger.Via == state.ViaSweep
 }
@@ -72,8 +72,8 @@ func reports(c *change) bool {
 	return false
 }
 
-// overtaken reports whether a plan would be outdated the moment it is posted. It is posted all the
-// same after three rounds, so that people who keep talking see something.
+// overtaken reports whether a plan would be outdated as soon as it is posted. After three rounds it is posted all the
+// same, so that people who keep commenting see something.
 func overtaken(c *change) bool {
 	return len(c.untaken()) > 0 && c.t.Run.Attempt < 3 && !tooMany(c)
 }
@@ -85,8 +85,8 @@ func thisWork(c *change) bool {
 
 func nothingNew(c *change) bool { return c.e.Work == nil || c.e.Work.Paths == 0 }
 
-// wantsChecks reports whether the repository's commands have to run on this changeset. They ran
-// already when a rebase or a gate made it be collected again with the same tree.
+// wantsChecks reports whether the repository's commands must run on this changeset. They have already run if a rebase
+// or a gate caused it to be collected again with the same tree.
 func wantsChecks(c *change) bool {
 	if len(c.t.Settings.Check) == 0 {
 		return false
@@ -94,12 +94,12 @@ func wantsChecks(c *change) bool {
 	return c.t.Work == nil || c.t.Work.LocalTree != c.e.Work.LocalTree || !checkedTree(c)
 }
 
-// checkedTree reports whether the last run was a check of the present work.
+// checkedTree reports whether the last run checked the current work.
 func checkedTree(c *change) bool {
 	return len(c.t.Runs) > 0 && c.t.Runs[len(c.t.Runs)-1].Kind == state.RunCheck
 }
 
-// maxRebases bounds the rebases of one changeset before people are asked or some time passes.
+// maxRebases is the number of rebases of one changeset before people are asked or a delay begins.
 const maxRebases = 3
 
 func canRebase(c *change) bool { return c.t.Work != nil && c.t.Work.Rebases < maxRebases }
@@ -113,14 +113,14 @@ func freshFeedback(c *change) bool {
 	return len(c.untaken()) > 0
 }
 
-// sameNewest reports whether the newest revision is still the one that the reminder is about.
+// sameNewest reports whether the reminder is about the newest revision.
 func sameNewest(c *change) bool {
 	p := c.t.NewestPlan()
 	return p != nil && p.Hash == c.e.Due.Plan
 }
 
-// lifeJob reports whether a job's failure stops the task: only what the life waits for does. What
-// people have meanwhile turned away from may fail.
+// lifeJob reports whether a job's failure stops the task: only if the task waits for the job. Jobs that people have
+// made obsolete may fail.
 func lifeJob(c *change) bool {
 	job, post := c.e.Failure.Job, c.e.Post
 	if c.t.Phase.AwaitsApproval() { // a plan that cannot be posted cannot be approved
@@ -132,7 +132,7 @@ func lifeJob(c *change) bool {
 // approvable reports whether a checked approval counts now.
 func approvable(c *change) bool { return whyNot(c) == "" }
 
-// whyNot says why a checked approval does not count, or nothing.
+// whyNot returns the reason why a checked approval does not count, or "".
 func whyNot(c *change) string {
 	p, k := c.t.NewestPlan(), c.e.Candidate
 	switch {

@@ -2,7 +2,7 @@ package machine
 
 import "github.com/errand-bot/errand/state"
 
-// model chooses the model of the next runs, if it is offered.
+// model sets the model of the next runs, if it is available.
 func model(c *change) {
 	if m := c.p.Models; m != nil && !m.Offers(c.o.Arg) {
 		c.reply(state.ReplyModelUnknown)
@@ -12,8 +12,8 @@ func model(c *change) {
 	c.reply(state.ReplyModelSet)
 }
 
-// keepLastWords keeps what the agent of the last run said last, for a run that goes on in another session. What a
-// plan said is in the plan.
+// keepLastWords stores the last message of the last run's agent for a run in another session. The result of a planning
+// run is in the plan.
 func keepLastWords(c *change, text string) {
 	last := &c.t.Runs[len(c.t.Runs)-1]
 	if text == "" || last.Kind != state.RunImplement && last.Kind != state.RunReview && last.Status != state.StatusContextOverflow {
@@ -34,8 +34,8 @@ func keepLastWords(c *change, text string) {
 	}
 }
 
-// overflowed reports whether the run's conversation became too long, for the first time in this work: a new
-// session begins with less, so that it may succeed where going on in the old one cannot.
+// overflowed reports whether the run's conversation became too long for the first time in this work: a new session
+// begins with less context, so it may succeed.
 func overflowed(c *change) bool {
 	if c.e.Result.Status != state.StatusContextOverflow || tooMany(c) {
 		return false
@@ -52,7 +52,7 @@ func overflowed(c *change) bool {
 	return true
 }
 
-// beginAnew runs the same again in a new session, whose prompt carries the conversation so far.
+// beginAnew repeats the run in a new session, whose prompt contains the conversation so far.
 func beginAnew(c *change) {
 	kind, said := c.t.Run.Kind, c.e.Result.Summary
 	file(c)
@@ -61,7 +61,7 @@ func beginAnew(c *change) {
 	c.t.Run.Repeat = "its conversation became too long for the model, so this one begins anew. What was changed in the checkout is still there: look at it with git status, git diff and git log before you go on"
 }
 
-// How much of what agents said last is kept with a task: characters of a run, and runs.
+// How much of the agents' last messages is stored with a task: characters per run, and runs.
 const (
 	maxSaid     = 2000
 	maxSaidRuns = 6

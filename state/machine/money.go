@@ -6,7 +6,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// runAsked is the run that the event is about, going on or filed; nil if the task has none of that id.
+// runAsked returns the run that the event is about, active or filed, or nil if the task has none with that ID.
 func runAsked(c *change) *state.Run {
 	if thisRun(c) {
 		return c.t.Run
@@ -19,19 +19,18 @@ func runAsked(c *change) *state.Run {
 	return nil
 }
 
-// spent counts an answer of the model when it has come: what the gateway counts is what a run has cost,
-// and takes the place of what the agent says.
+// spent adds the cost of a model call. The gateway's count replaces the agent's report.
 func spent(c *change) {
 	r := runAsked(c)
 	if !r.Metered {
-		if !thisRun(c) { // filed with what its agent reported, which is in the task's sum
+		if !thisRun(c) { // filed with its agent's report, which is part of the task's sum
 			c.t.Money.InputTokens -= r.Money.InputTokens
 			c.t.Money.OutputTokens -= r.Money.OutputTokens
 			c.t.Money.MicroUSD -= r.Money.MicroUSD
 		}
 		r.Metered, r.Money = true, state.Money{}
 	}
-	if *c.e.Money != (state.Money{}) { // else it was refused one
+	if *c.e.Money != (state.Money{}) { // otherwise the call was refused
 		r.Answers++
 		r.Denied, r.Unfinished = "", nil
 	}
@@ -48,26 +47,26 @@ func spent(c *change) {
 		}
 		r.Held = c.e.Waiting
 	case h != nil && !h.Until.IsZero() && !h.Until.After(c.e.Now):
-		r.Held = nil // that is over, and the model answers again
+		r.Held = nil // the limit has ended, and the model answers again
 	}
 }
 
-// held reports whether the run was refused the model for something that time lifts: all tasks together had
-// reached a cap, or the provider of the model has a limit or refuses the key. That may be over by the time that
-// the agent has ended for it.
+// held reports whether the run was refused model calls because of a limit that ends with time: a cap of all tasks
+// together, or a limit or a refused key of the model's provider. The limit may have ended by the time that the agent
+// ends.
 func held(c *change) bool {
 	r := c.t.Run
 	return r.Held != nil && !r.Held.Until.IsZero() && c.e.Result.Class != "success"
 }
 
-// atCap reports whether the run was refused the model because it, or its task, had reached a cap of its own.
+// atCap reports whether the run was refused model calls because it, or its task, reached its own cap.
 func atCap(c *change) bool {
 	r, res := c.t.Run, c.e.Result
 	return r.Held != nil && !r.RefusedTurns() && r.Held.Until.IsZero() && res.Class != "success" && res.Status != state.StatusVMLost
 }
 
-// wait sets the task aside until what held its run is over. It is no failure and no attempt: nothing that the
-// task could do differently would help, and time does.
+// wait interrupts the task until the limit that stopped its run has ended. It counts neither as a failure nor as an
+// attempt.
 func wait(c *change) {
 	w := *c.t.Run.Held
 	c.t.Run.Attempt--
@@ -80,13 +79,13 @@ func wait(c *change) {
 	tell(c, w)
 }
 
-// tell has people told what a task waits for, once, where somebody has to act.
+// tell posts the reason why a task waits, once, if a person must act.
 func tell(c *change, w state.Waiting) {
 	reason, ok := map[state.WaitKind]string{
 		state.WaitBlocked: state.WaitingBlocked, state.WaitConfig: state.WaitingConfig, state.WaitText: state.WaitingText, state.WaitDisabled: state.WaitingDisabled, state.WaitKey: state.WaitingKey, state.WaitPermission: state.WaitingPermission,
 	}[w.Kind]
 	key := "waiting-" + string(w.Kind) + "-" + state.FreezeHash(w.Detail, "")[:8]
-	if w.Kind == state.WaitPermission && c.t.Run != nil { // it may have been granted meanwhile, and taken away again
+	if w.Kind == state.WaitPermission && c.t.Run != nil { // it may have been granted and withdrawn again
 		key += "-" + c.t.Run.ID
 		w.Detail = fmt.Sprintf("%s; run %d waits", w.Detail, len(c.t.Runs)+1)
 	}
@@ -95,7 +94,7 @@ func tell(c *change, w state.Waiting) {
 	}
 }
 
-// reported takes what an agent says that its run has cost, where nobody else counted.
+// reported stores the cost that an agent reports for its run, unless the gateway has counted it.
 func reported(c *change, r *state.Run, m state.Money) {
 	if r.Metered {
 		return

@@ -9,12 +9,12 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// MaxOrders bounds the commands that one comment may give.
+// MaxOrders is the maximum number of commands in one comment.
 const MaxOrders = 10
 
-// Next says what an event does to a task. It is pure: the same arguments give the same change, and t
-// (nil when there is no task) is not modified. The rows of Table decide; the first one that fits
-// wins. An event that fits none changes nothing, and the change's note says so.
+// Next returns the effect of an event on a task. It is pure: the same arguments give the same change, and t (nil if
+// there is no task) is not modified. The first row of Table that fits decides. An event that fits no row changes
+// nothing, and the change's note says so.
 func Next(t *state.Task, e state.Event, p Policy) Change {
 	if needsVet(e, t) {
 		return Change{Jobs: []state.Job{vetJob(e)}, Note: "ask GitHub what " + e.By.Login + " may do"}
@@ -34,16 +34,16 @@ func Next(t *state.Task, e state.Event, p Policy) Change {
 	return done(c)
 }
 
-// change collects what an event does while its rows are applied.
+// change collects the effects of an event while its rows are applied.
 type change struct {
 	t    *state.Task
 	e    state.Event
-	o    state.Order // the order under way, when the event is a comment
+	o    state.Order // the command being applied, if the event is a comment
 	p    Policy
 	jobs []state.Job
 	drop bool
 	hit  bool
-	// rested says that the task had an idle VM before.
+	// rested reports whether the task had an idle VM before the event.
 	rested bool
 	note   string
 }
@@ -62,7 +62,7 @@ func orders(c *change) {
 	}
 }
 
-// reacted reports whether the event gets a reaction already.
+// reacted reports whether the event already gets a reaction.
 func reacted(c *change) bool {
 	return slices.ContainsFunc(c.jobs, func(j state.Job) bool { return j.Kind == state.JobReact })
 }
@@ -90,8 +90,8 @@ func step(c *change, verb state.Verb) {
 	}
 }
 
-// done turns the collected change into a Change. A task whose rows fired counts one more visible
-// version, and its status comment is to be brought up to date.
+// done converts the collected change into a Change. If a row was applied, the task's visible version increases and its
+// status comment is scheduled for an update.
 func done(c *change) Change {
 	if !c.hit || c.t == nil {
 		note := c.note
@@ -113,28 +113,28 @@ func done(c *change) Change {
 	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.drop, DropDue: c.t.Ended(), Note: c.note}
 }
 
-// progressGaps is how many StatusGaps lie between two edits of the status comment that show nothing
-// but signs of life: GitHub bounds what an App writes in an hour, and people need it for other things.
+// progressGaps is the number of StatusGaps between two edits of the status comment that show nothing but the last
+// activity: GitHub limits an App's writes per hour, and people need them for other things.
 const progressGaps = 6
 
-// unseen reports whether the event changed nothing that people would miss in the status comment.
+// unseen reports whether the event changed nothing that people need to see in the status comment.
 func unseen(c *change) bool {
 	switch c.e.Kind {
-	case state.EventStatusSent, state.EventSpent: // the next sign of life shows the money, too
+	case state.EventStatusSent, state.EventSpent: // the next progress event shows the cost, too
 		return true
 	case state.EventDue:
 		return due(state.DueIdle)(c) || due(state.DueForget)(c) || due(state.DueSpan)(c) && c.t.Run != nil
 	case state.EventProgress, state.EventCalled:
 		return c.e.Now.Before(c.t.Status.At.Add(progressGaps * c.p.StatusGap))
-	case state.EventThumb: // whether it counts shows when it has been checked
+	case state.EventThumb: // the check of the approval shows whether it counts
 		return c.e.Candidate != nil && c.t.Phase.AwaitsApproval()
-	case state.EventCommented: // strangers' talk
+	case state.EventCommented: // comments by users without write access
 		return !allowed(c) && !c.e.Comment.Mention
 	}
 	return false
 }
 
-// statusDue reports whether the status comment has to be written again.
+// statusDue reports whether the status comment must be written again.
 func statusDue(c *change) bool {
 	if mute(c.t) {
 		return false
@@ -142,36 +142,36 @@ func statusDue(c *change) bool {
 	return c.t.Status.Shown < c.t.Visible
 }
 
-// statusJob makes the coalesced job of the status comment, StatusGap after the last edit.
+// statusJob returns the coalesced job of the status comment, due StatusGap after the last edit.
 func statusJob(c *change) state.Job {
 	j := c.job(state.JobStatus, state.LaneStatus, "status")
 	if at := c.t.Status.At; !at.IsZero() {
 		j.NotBefore = at.Add(c.p.StatusGap)
 	}
-	if c.statusFailed() { // what makes it fail does not pass at once
+	if c.statusFailed() { // the cause of the failure may take a while to pass
 		j.NotBefore = c.e.Now.Add(statusPause * c.p.Backoff)
 	}
 	return j
 }
 
-// statusPause is how long the status comment rests after it could not be written, in Policy.Backoff.
+// statusPause is the delay after a failure to write the status comment, in units of Policy.Backoff.
 const statusPause = 5
 
-// endRetries is how often the status comment of a task that ended long ago is tried again.
+// endRetries is the maximum number of retries of the status comment of a task that ended long ago.
 const endRetries = 10
 
-// endUnshown reports whether the status comment of an ended task could not be written. It is not tried
-// for ever: the issue may be locked for good.
+// endUnshown reports whether the status comment of an ended task could not be written and should be retried. The
+// retries are limited, because the issue may be locked permanently.
 func endUnshown(c *change) bool {
 	return c.statusFailed() && (c.e.Now.Before(c.t.End.At.Add(c.p.KeepAfterEnd)) || c.t.Status.Failed < endRetries)
 }
 
-// statusFailed reports whether the job of the status comment gave up.
+// statusFailed reports whether the job of the status comment failed permanently.
 func (c *change) statusFailed() bool {
 	return c.e.Kind == state.EventStepFailed && c.e.Failure != nil && c.e.Failure.Job == state.JobStatus
 }
 
-// to moves the task to a phase and writes the history.
+// to moves the task to a phase and adds it to the history.
 func (c *change) to(phase state.Phase, why string) {
 	if c.t.Phase == phase {
 		return
@@ -189,12 +189,12 @@ func (c *change) to(phase state.Phase, why string) {
 	}
 }
 
-// job makes a job of this task. The key is unique within the task's life.
+// job returns a job of this task. The key is unique within the task's life.
 func (c *change) job(kind state.JobKind, lane state.Lane, key string) state.Job {
 	return state.Job{Kind: kind, Task: c.e.Task, Lane: lane, Key: fmt.Sprintf("%d.%s", gen(c), key), Created: c.e.Now}
 }
 
-// gen returns the number of the task's life, 1 before there is a task.
+// gen returns the number of the task's life, 1 if there is no task yet.
 func gen(c *change) int {
 	if c.t == nil {
 		return 1
@@ -213,8 +213,8 @@ func (c *change) add(j state.Job) {
 	c.jobs = append(c.jobs, j)
 }
 
-// work makes a job of LaneWork the task's present step and enqueues it. Version and run make its key
-// unique: the same step is taken many times in a life, and by several commands of one comment.
+// work makes a job of LaneWork the task's current step and enqueues it. Version and run make its key unique: the same
+// step is repeated in a life, and by several commands of one comment.
 func (c *change) work(kind state.JobKind, args ...string) {
 	c.t.Step = kind
 	j := c.job(kind, state.LaneWork, fmt.Sprintf("%s-%d.%d", kind, c.t.Version+1, c.t.RunSeq))
@@ -228,7 +228,7 @@ func (c *change) work(kind state.JobKind, args ...string) {
 	c.add(j)
 }
 
-// runID returns the id of the active run, of the work that is being published, or of the last run.
+// runID returns the ID of the active run, of the work that is being published, or of the last run.
 func runID(c *change) string {
 	switch {
 	case c.t.Run != nil:
@@ -244,17 +244,17 @@ func runID(c *change) string {
 	return ""
 }
 
-// post enqueues a comment. key names the effect; equal keys of one life are one comment.
+// post enqueues a comment. key identifies it: equal keys in one life are one comment.
 func (c *change) post(key string, p state.Post) {
 	j := c.job(state.JobPost, state.LaneTalk, key)
 	j.Post = &p
-	if p.OnPR && c.t.PR != nil { // when it is posted the task may be in its next life, with another one
+	if p.OnPR && c.t.PR != nil { // by the time it is posted the task may be in its next life, with another one
 		j.Args = map[string]string{"number": strconv.Itoa(c.t.PR.Number)}
 	}
 	c.add(j)
 }
 
-// once reports whether key is answered for the first time, and remembers it.
+// once reports whether key is used for the first time, and stores it.
 func (c *change) once(key string) bool {
 	if slices.Contains(c.t.Answered, key) {
 		return false
@@ -271,25 +271,25 @@ func (c *change) due(what state.DueKind, key string, at time.Time) {
 	c.add(j)
 }
 
-// needsVet reports whether the sender's permission has to be asked first.
+// needsVet reports whether the sender's permission must be read from GitHub first.
 func needsVet(e state.Event, t *state.Task) bool {
 	if e.Kind == state.EventUntriggered && t == nil {
-		return e.Permission == "" // the trigger may still be asked about: this one queues up behind it
+		return e.Permission == "" // the trigger may still be waiting for its permission: this event queues behind it
 	}
 	if e.Permission != "" || !e.Kind.NeedsPermission() {
 		return false
 	}
 	if e.Kind == state.EventThumb && e.Candidate != nil && t != nil && t.Phase.AwaitsApproval() {
-		return false // the job that checks the approval asks
+		return false // the job that checks the approval reads it
 	}
 	if e.Kind == state.EventPlanEdited && !e.Ticked {
-		return false // any other edit makes the revision stale, whoever did it
+		return false // any other edit makes the revision stale, whoever made it
 	}
 	mention := e.Kind == state.EventCommented && e.Comment.Mention
 	return e.Kind == state.EventTriggered || mention || t != nil && !t.Ended()
 }
 
-// vetJob makes the job that asks for the permission of an event's sender.
+// vetJob returns the job that reads the permission of an event's sender from GitHub.
 func vetJob(e state.Event) state.Job {
 	key := e.ID
 	if key == "" {

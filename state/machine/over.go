@@ -6,7 +6,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// acted is when the person whose word ends the task said it, zero if nobody did.
+// acted returns the time of the action that ends the task, or zero if it is not a person's action.
 func acted(c *change) (at time.Time) {
 	switch c.e.Kind {
 	case state.EventUntriggered, state.EventIssueClosed, state.EventCommented, state.EventPRClosed:
@@ -17,14 +17,14 @@ func acted(c *change) (at time.Time) {
 	return at
 }
 
-// skew is how far our clock and GitHub's may be apart.
+// skew is the maximum assumed difference between errand's clock and GitHub's.
 const skew = 2 * time.Minute
 
-// outdated reports whether what would begin an ended task anew was done before the end, or before what began
-// it: that is the later word, however late the webhook comes.
+// outdated reports whether an action that would restart an ended task was done before the end, or before the trigger of
+// the ended life. Its webhook came late; the end is the later action.
 func outdated(c *change) bool {
 	end := c.t.Over()
-	if c.t.End == nil || c.t.End.Acted.IsZero() { // by our clock
+	if c.t.End == nil || c.t.End.Acted.IsZero() { // by errand's clock
 		end = end.Add(-skew)
 	}
 	if began := c.t.Trigger.At; began.After(end) {
@@ -33,8 +33,8 @@ func outdated(c *change) bool {
 	return !c.e.At.IsZero() && c.e.At.Before(end.Truncate(time.Second))
 }
 
-// beforeBegin reports whether what would end the task was done before what began this life of it: its webhook
-// comes late. What a look at GitHub found is as it is, since when ever.
+// beforeBegin reports whether an action that would end the task was done before the trigger of this life, so that its
+// webhook came late. A state that was read from GitHub is current, however old.
 func beforeBegin(c *change) bool {
 	looked := c.e.Kind == state.EventIssueClosed && (c.e.Via == state.ViaStart || c.e.Via == state.ViaConfirmed)
 	return !looked && !c.e.At.IsZero() && c.e.At.Before(c.t.Trigger.At.Truncate(time.Second))

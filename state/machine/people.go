@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// begin makes a task of a trigger by a person who may, or the next life of an ended one.
+// begin creates a task for an authorized trigger, or begins the next life of an ended one.
 func begin(c *change) {
 	e := c.e
 	t := &state.Task{Key: e.Task, Gen: 1}
@@ -18,9 +18,9 @@ func begin(c *change) {
 		t.Gen, t.RunSeq, t.Version, t.Visible = c.t.Gen+1, c.t.RunSeq, c.t.Version, c.t.Visible
 		t.VMs, t.Seen, t.Passed, t.Names = c.t.VMs, c.t.Seen, c.t.Passed, names(c.t)
 		if old := c.t.Status; old.Comment != 0 && old.Shown < c.t.Visible {
-			t.Status = old // it does not show the end yet: it goes on as the new life's, so that none stays that is not true
+			t.Status = old // it does not show the end yet: the new life continues it, so that no outdated comment remains
 		}
-		if vm := c.t.VM; vm != nil { // its work is still being saved, or it being deleted
+		if vm := c.t.VM; vm != nil { // its work is still being saved, or it is being deleted
 			c.release("replaced")
 			old := *vm
 			old.EndedAt, old.Why = e.Now, "replaced"
@@ -43,7 +43,7 @@ func begin(c *change) {
 	c.work(state.JobStart)
 }
 
-// react puts a reaction of ours on what the event is about: a comment, or the issue.
+// react adds errand's reaction to the event's subject: a comment, or the issue.
 func (c *change) react(content string) {
 	j := c.job(state.JobReact, state.LaneTalk, "react-"+content+"-issue")
 	j.Args = map[string]string{"content": content}
@@ -54,7 +54,7 @@ func (c *change) react(content string) {
 			j.Args["review"] = "true"
 		}
 	}
-	if c.e.Repo != nil { // there may be no task to read it from
+	if c.e.Repo != nil { // there may be no task to read these from
 		j.Args["installation"] = strconv.FormatInt(c.e.Installation, 10)
 		j.Args["owner"], j.Args["name"] = c.e.Repo.Owner, c.e.Repo.Name
 	}
@@ -62,20 +62,20 @@ func (c *change) react(content string) {
 	c.add(j)
 }
 
-// refuseTrigger answers a trigger by somebody who may not with a reaction: no task, no comment.
+// refuseTrigger answers a trigger by a user without write access with a reaction: no task, no comment.
 func refuseTrigger(c *change) { c.react("confused") }
 
-// ignore counts an attempt by somebody who may not.
+// ignore counts an attempt by a user without write access.
 func ignore(c *change) { c.t.Ignored++ }
 
-// outsiderComment counts what was meant for the bot; the agent does not see the comment.
+// outsiderComment counts mentions by users without write access; the agent does not see the comment.
 func outsiderComment(c *change) {
 	if c.e.Comment.Mention {
 		c.t.Ignored++
 	}
 }
 
-// secondTrigger says, once, that the issue has its task already.
+// secondTrigger answers, once, that the issue already has a task.
 func secondTrigger(c *change) {
 	if c.e.Via == state.ViaSweep || c.e.Via == c.t.Trigger.Via || !c.once("one-task") {
 		return
@@ -92,7 +92,7 @@ func (c *change) freeze() {
 	}
 }
 
-// unpause ends a pause whose cause was taken back.
+// unpause ends a pause after the edit that caused it was reverted.
 func unpause(c *change) {
 	waited := c.t.Waiting != nil && c.t.Waiting.Kind == state.WaitEdit
 	c.t.Frozen.Changed = nil
@@ -100,18 +100,18 @@ func unpause(c *change) {
 		c.t.Waiting = nil
 	}
 	switch {
-	case c.e.Via == state.ViaStart && c.t.Step == state.JobStart: // the job found what a webhook has told meanwhile
+	case c.e.Via == state.ViaStart && c.t.Step == state.JobStart: // the job found a change that a webhook has since reported
 		c.work(state.JobStart)
 	case waited:
 		c.resumeWaiting()
 	}
 }
 
-// outsiderEdit pauses the task: nothing is approved or posted until a writer says replan.
+// outsiderEdit pauses the task: nothing is approved or posted until a writer comments replan.
 func outsiderEdit(c *change) {
 	i := c.e.Issue
 	if old := c.t.Frozen.Changed; old != nil && old.Hash == state.FreezeHash(i.Title, i.Body) {
-		return // told already
+		return // already reported
 	}
 	c.t.Frozen.Changed = &state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
 	c.t.Waiting = &state.Waiting{Kind: state.WaitEdit, Since: c.e.Now, Detail: fmt.Sprintf("@%s changed the issue; a person with write permission has to say `replan`", c.e.By.Login)}
@@ -121,7 +121,7 @@ func outsiderEdit(c *change) {
 	c.post("edited-"+c.t.Frozen.Changed.Hash, state.Post{Kind: state.PostWaiting, Reason: state.WaitingEdited, By: c.e.By})
 }
 
-// refreeze takes a writer's edit over.
+// refreeze accepts a writer's edit.
 func refreeze(c *change) {
 	c.freeze()
 	c.feedback(state.Feedback{ID: "edit:" + c.t.Frozen.Hash, Kind: "edit", By: c.e.By, At: c.e.At, Body: "The issue's title or text was edited; it is as shown above now."})
@@ -131,29 +131,29 @@ func refreeze(c *change) {
 	}
 }
 
-// refreezeAndStart takes over an edit that the job start found, and reads everything again.
+// refreezeAndStart accepts an edit that the job start found, and reads everything again.
 func refreezeAndStart(c *change) {
 	refreeze(c)
 	c.work(state.JobStart)
 }
 
-// refreezeAndRevise makes a new revision of the edited issue.
+// refreezeAndRevise starts a new revision for the edited issue.
 func refreezeAndRevise(c *change) {
 	refreeze(c)
 	c.startRevision("@" + c.e.By.Login + " edited the issue")
 }
 
-// replan reads and freezes the issue anew and makes a new revision.
+// replan reads and freezes the issue again and starts a new revision.
 func replan(c *change) {
 	if c.e.Issue != nil {
 		c.freeze()
 	}
 	c.t.Frozen.Changed, c.t.Waiting = nil, nil
-	if c.o.Text != "" { // why; GitHub may not list it yet when the discussion is read
+	if c.o.Text != "" { // the request's reason, which GitHub may not list yet when the discussion is read
 		keep(c)
 	}
 	c.dropRun("planned anew")
-	if c.t.Branch.Head != "" { // commits that came to no pull request stay where they are
+	if c.t.Branch.Head != "" { // commits without a pull request stay where they are
 		c.t.Branch, c.t.Work, c.t.Fresh = state.Branch{}, nil, true
 		if c.t.VM != nil {
 			c.release("fresh")
@@ -174,7 +174,7 @@ func replan(c *change) {
 	c.work(state.JobStart)
 }
 
-// planningPhase is the phase in which plans of a kind are made.
+// planningPhase returns the phase in which plans of a kind are made.
 func planningPhase(k state.PlanKind) state.Phase {
 	if k == state.PlanThorough {
 		return state.PhasePlanning
@@ -182,14 +182,14 @@ func planningPhase(k state.PlanKind) state.Phase {
 	return state.PhasePreliminaryPlanning
 }
 
-// revise makes the next revision because somebody trusted said something about the newest.
+// revise starts the next revision because of a trusted comment on the newest.
 func revise(c *change) {
 	keep(c)
 	c.react("eyes")
 	c.startRevision("@" + c.e.By.Login + " asked for a change")
 }
 
-// startRevision goes back from a waiting plan to planning.
+// startRevision returns from a waiting plan to planning.
 func (c *change) startRevision(why string) {
 	p := c.t.NewestPlan()
 	p.Superseded = true
@@ -207,7 +207,7 @@ func keep(c *change) {
 	c.feedback(state.Feedback{ID: commentID(m.ID), Kind: "comment", By: c.e.By, At: m.At, Body: said(c), OnPR: m.OnPR})
 }
 
-// said is the text of the comment under way: of one command, or the whole.
+// said returns the text of the current command, or of the whole comment.
 func said(c *change) string {
 	if c.o.Text != "" {
 		return c.o.Text
@@ -215,7 +215,7 @@ func said(c *change) string {
 	return c.e.Comment.Body
 }
 
-// keepOrPoke keeps a comment that somebody vouched for; a task that waits for text looks again. While the task is
+// keepOrPoke stores a comment that somebody vouched for; a task that waits for text checks again. While the task is
 // queued, its start may have read the discussion already: see dropRead.
 func keepOrPoke(c *change) {
 	vouch(c)
@@ -224,8 +224,8 @@ func keepOrPoke(c *change) {
 	}
 }
 
-// vouched makes the next revision with a comment that somebody gave a 👍 to. The discussion is read
-// anew first: whether the agent may see the comment is decided by how it stands then.
+// vouched starts the next revision with a comment that somebody gave a 👍. The discussion is read again first: its state
+// then decides whether the agent may see the comment.
 func vouched(c *change) {
 	vouch(c)
 	p := c.t.NewestPlan()
@@ -234,20 +234,20 @@ func vouched(c *change) {
 	c.work(state.JobStart)
 }
 
-// vouchedPrefix begins the ids of feedback that says that a withheld comment became visible.
+// vouchedPrefix begins the IDs of feedback about withheld comments that became visible.
 const vouchedPrefix = "vouched:"
 
-// commentID and vouchID are the ids of feedback about a comment of GitHub's.
+// commentID and vouchID return the IDs of feedback about a comment on GitHub.
 func commentID(comment int64) string { return fmt.Sprintf("comment:%d", comment) }
 func vouchID(comment int64) string   { return fmt.Sprintf("%s%d", vouchedPrefix, comment) }
 
-// vouch notes that a withheld comment is visible now.
+// vouch stores feedback that a withheld comment became visible.
 func vouch(c *change) {
 	c.feedback(state.Feedback{ID: vouchID(c.e.Comment.ID), Kind: "comment", By: c.e.By, At: c.e.At,
 		Body: "I gave a 👍 to a comment that was withheld from you before; it is in the discussion now. Take it into account."})
 }
 
-// newlyVouched returns the id of the first feedback which says that a comment became visible, if no run has seen it yet.
+// newlyVouched returns the ID of the first feedback about a comment that became visible, if no run has seen it yet.
 func newlyVouched(c *change) (id string, found bool) {
 	for _, f := range c.untaken() {
 		if strings.HasPrefix(f.ID, vouchedPrefix) {
@@ -257,8 +257,8 @@ func newlyVouched(c *change) (id string, found bool) {
 	return "", false
 }
 
-// heardEarly keeps a comment on a task that has not begun. Its start reads the discussion, but may have read it
-// already when the comment arrives: dropRead tells the two apart. A task that waits for something looks again.
+// heardEarly stores a comment on a task that has not begun. Its start reads the discussion, but may have read it before
+// the comment arrived: dropRead tells the two apart. A task that waits checks again.
 func heardEarly(c *change) {
 	keep(c)
 	if c.o.Verb == state.VerbMessage {
@@ -272,8 +272,8 @@ func heardEarly(c *change) {
 // readingTakes is how long GitHub may take to list a new comment, and how far its clock may differ from errand's.
 const readingTakes = time.Minute
 
-// dropRead drops the comments that were kept while the task was queued and that its start has read. A comment that was
-// written well before the reading and is not in the discussion was taken back, and is dropped as well.
+// dropRead drops the stored comments that the start has read. A comment that was written well before the reading and is
+// not in the discussion was withdrawn, and is dropped as well.
 func dropRead(c *change) {
 	read := map[string]bool{}
 	for _, m := range c.t.Context.Comments {
@@ -285,7 +285,7 @@ func dropRead(c *change) {
 	})
 }
 
-// keepMessage keeps a message and says once per run that it is answered later.
+// keepMessage stores a message and answers once per run that it is processed later.
 func keepMessage(c *change) {
 	keep(c)
 	c.react("eyes")
@@ -294,7 +294,7 @@ func keepMessage(c *change) {
 	}
 }
 
-// feedback stores something for the next run, once per outside id.
+// feedback stores an item for the next run, once per ID.
 func (c *change) feedback(f state.Feedback) {
 	for _, old := range c.t.Feedback {
 		if old.ID == f.ID {
@@ -304,8 +304,8 @@ func (c *change) feedback(f state.Feedback) {
 	c.t.Feedback = append(c.t.Feedback, f)
 }
 
-// untaken lists the feedback that no run got yet. Conditions of an approval are none: they go into
-// every prompt beside the plan.
+// untaken returns the feedback that no run has received yet, except conditions of an approval, which are in every
+// prompt with the plan.
 func (c *change) untaken() []state.Feedback {
 	var list []state.Feedback
 	for _, f := range c.t.Feedback {
@@ -316,14 +316,14 @@ func (c *change) untaken() []state.Feedback {
 	return list
 }
 
-// pushed stores the new head of our branch that a person made.
+// pushed stores the new head of errand's branch after a person's push.
 func pushed(c *change) {
 	if c.t.Work == nil && c.e.Head != "" {
 		c.t.Branch.Head, c.t.Branch.Tree = c.e.Head, ""
 	}
 }
 
-// takenBack is what a trigger is called when somebody takes it away.
+// takenBack returns the noun for a withdrawn trigger.
 func takenBack(via string) string {
 	if via == "label" {
 		return "label"
@@ -331,7 +331,7 @@ func takenBack(via string) string {
 	return "assignment"
 }
 
-// by names who did something, if that is known.
+// by formats the name of a person, if it is known.
 func by(who state.Person) string {
 	if who.Login == "" {
 		return ""

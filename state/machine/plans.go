@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// started stores what the job start found and launches the first run.
+// started stores the results of the job start and launches the first run.
 func started(c *change) {
 	c.takeStart()
 	dropRead(c)
@@ -26,8 +26,8 @@ func started(c *change) {
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
-// readAgain queues a second reading of the discussion, once, if somebody vouched for a comment while it was read: the agent
-// would otherwise be told of a comment that it cannot see.
+// readAgain queues a second reading of the discussion, once, if somebody vouched for a comment during the first:
+// otherwise the prompt would mention a comment that it does not contain.
 func readAgain(c *change) bool {
 	id, found := newlyVouched(c)
 	if !found || !c.once("read-again-"+id) {
@@ -38,18 +38,18 @@ func readAgain(c *change) bool {
 	return true
 }
 
-// restarted goes on in the same phase with what was read anew.
+// restarted continues in the same phase with the new data.
 func restarted(c *change) {
 	c.takeStart()
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
-// takeStart stores settings, context and branch. A branch that is published keeps its name.
+// takeStart stores settings, context and branch. A published branch keeps its name.
 func (c *change) takeStart() {
 	s := c.e.Start
 	cleared, old := c.t.Context.Cleared, c.t.Settings.Limits
 	if old.MicroUSD == c.t.Money.CapMicroUSD && s.Settings.Limits.MicroUSD > 0 {
-		c.t.Money.CapMicroUSD = s.Settings.Limits.MicroUSD // nobody has raised it
+		c.t.Money.CapMicroUSD = s.Settings.Limits.MicroUSD // the cap has not been raised
 	}
 	if old.Tokens == c.t.Money.CapTokens {
 		c.t.Money.CapTokens = s.Settings.Limits.Tokens
@@ -59,7 +59,7 @@ func (c *change) takeStart() {
 	c.t.Context.Cleared = cleared || s.Context.Cleared
 	if old := c.t.Branch; old.Head == "" {
 		c.t.Branch = s.Branch
-		c.t.Branch.Root, c.t.Branch.VMHead = old.Root, old.VMHead // where the VM's checkout is, until a run puts it elsewhere
+		c.t.Branch.Root, c.t.Branch.VMHead = old.Root, old.VMHead // the position of the VM's checkout, until a run changes it
 	}
 	if c.t.Ticket == "" {
 		c.t.Ticket = s.Ticket
@@ -73,7 +73,7 @@ func nothingVisible(c *change) {
 	heldUp(c, state.Waiting{Kind: state.WaitText, Since: c.e.Now, Detail: "no text of the issue is visible to the agent yet"})
 }
 
-// startedButEdited keeps the pause.
+// startedButEdited stores the results and keeps the pause.
 func startedButEdited(c *change) { takeStartKeepWaiting(c) }
 
 func takeStartKeepWaiting(c *change) {
@@ -95,14 +95,14 @@ func heldUp(c *change, w state.Waiting) {
 	}
 	c.t.Waiting = &w
 	at := w.Until
-	if most := c.e.Now.Add(30 * c.p.Recheck); at.After(most) { // it may be over sooner: somebody raised a cap, or bought more
+	if most := c.e.Now.Add(30 * c.p.Recheck); at.After(most) { // it may end sooner: a cap was raised, or credit was bought
 		at = most
 	}
 	c.due(state.DueRecheck, "", at) // one at a time, however often something makes it look
 	tell(c, w)
 }
 
-// planned makes the next revision of what the run wrote, and posts it.
+// planned creates the next revision from the run's result, and posts it.
 func planned(c *change) {
 	res, kind := c.e.Result, state.PlanThorough
 	if c.t.Run.Kind == state.RunPreliminary {
@@ -131,8 +131,9 @@ func planned(c *change) {
 	c.postPlan()
 }
 
-// nameRevision gives a revision its hash. The digits that people may name it by are no other revision's, of an earlier life
-// neither: whoever writes the text of a plan could have chosen it so that two of them are alike.
+// nameRevision sets a revision's hash. Its first digits, by which people may refer to it, differ from those of all
+// other revisions, including those of earlier lives: an author of a plan's text could otherwise choose it so that two
+// are alike.
 func nameRevision(c *change, p *state.Plan) {
 	taken := map[string]bool{}
 	for _, short := range c.t.Names {
@@ -146,7 +147,7 @@ func nameRevision(c *change, p *state.Plan) {
 	}
 }
 
-// names lists the short hashes of all revisions of this life of a task and the earlier ones.
+// names returns the short hashes of all revisions of this life and of earlier ones.
 func names(t *state.Task) []string {
 	list := slices.Clone(t.Names)
 	for i := range t.Plans {
@@ -155,7 +156,7 @@ func names(t *state.Task) []string {
 	return list
 }
 
-// supersede closes the revisions of a kind before a newer one takes their place.
+// supersede closes the revisions of a kind before a newer one replaces them.
 func supersede(c *change, kind state.PlanKind) {
 	for _, old := range c.revisions(kind) {
 		if old.Posted() {
@@ -165,13 +166,13 @@ func supersede(c *change, kind state.PlanKind) {
 	}
 }
 
-// postPlan has the newest revision posted. The key is the revision's, so it is never posted twice.
+// postPlan enqueues posting the newest revision. The key contains its hash, so it is never posted twice.
 func (c *change) postPlan() {
 	p := c.t.NewestPlan()
 	c.post("plan-"+p.Short(), state.Post{Kind: state.PostPlan, Hash: p.Hash})
 }
 
-// dropTaken forgets the feedback that a run took and answered.
+// dropTaken removes the feedback that a run received and answered.
 func (c *change) dropTaken(run string) {
 	kept := c.t.Feedback[:0]
 	for _, f := range c.t.Feedback {
@@ -185,10 +186,10 @@ func (c *change) dropTaken(run string) {
 	c.t.Feedback = kept
 }
 
-// maxDiscussion bounds the comments that later prompts carry; the newest stay.
+// maxDiscussion is the maximum number of comments in later prompts; the newest stay.
 const maxDiscussion = 200
 
-// keepSaid keeps what was answered as discussion: a later run without this session needs it.
+// keepSaid moves answered feedback to the discussion, for later runs in other sessions.
 func keepSaid(c *change, f state.Feedback) {
 	if f.Kind != "comment" && f.Kind != "answer" || slices.ContainsFunc(c.t.Context.Comments, func(m state.Said) bool { return commentID(m.ID) == f.ID }) {
 		return
@@ -196,32 +197,32 @@ func keepSaid(c *change, f state.Feedback) {
 	discuss(c, state.Said{By: f.By, At: f.At, Body: f.Body})
 }
 
-// discuss adds a trusted comment to the discussion that later prompts carry.
+// discuss adds a trusted comment to the discussion in later prompts.
 func discuss(c *change, m state.Said) {
 	list := append(c.t.Context.Comments, m)
 	c.t.Context.Comments = list[max(0, len(list)-maxDiscussion):]
 }
 
-// discussed keeps a trusted comment that asks nothing of the bot.
+// discussed stores a trusted comment that requests nothing.
 func discussed(c *change) {
 	m := c.e.Comment
 	discuss(c, state.Said{ID: m.ID, By: c.e.By, At: m.At, Body: m.Body})
 }
 
-// minimise folds a superseded revision.
+// minimise folds a superseded revision on GitHub.
 func minimise(c *change, p *state.Plan) {
 	j := c.job(state.JobMinimise, state.LaneTalk, "minimise-"+p.Short())
 	j.Args = map[string]string{"node": p.CommentNode}
 	c.add(j)
 }
 
-// reviseAgain makes a newer revision before the one that just ended is posted.
+// reviseAgain starts a newer revision before the one that just ended is posted.
 func reviseAgain(c *change) {
 	run, kind, attempt := c.t.Run.ID, c.t.Run.Kind, c.t.Run.Attempt
 	file(c)
 	c.dropTaken(run)
 	if _, found := newlyVouched(c); found {
-		c.work(state.JobStart) // the discussion has to be read anew
+		c.work(state.JobStart) // the discussion must be read again
 		return
 	}
 	c.launchRun(kind)
@@ -241,8 +242,7 @@ func report(c *change) {
 	}[c.t.Outcome]})
 }
 
-// askPeople posts the agent's question. What a building run was to answer stays: it is answered when the
-// work is published.
+// askPeople posts the agent's question. The feedback for a building run is kept until the work is published.
 func askPeople(c *change) {
 	text := sentence(c.e.Result.Question, c.e.Result.Summary, c.e.Result.Text)
 	run, kind := c.t.Run.ID, c.t.Run.Kind
@@ -266,7 +266,7 @@ func asked(c *change) {
 	c.question(q)
 }
 
-// question waits for people's word.
+// question waits for people's answer.
 func (c *change) question(q state.Question) {
 	q.Asked = c.e.Now
 	phase, step := c.t.Phase, c.t.Step
@@ -275,7 +275,7 @@ func (c *change) question(q state.Question) {
 	c.post(fmt.Sprintf("question-%d", c.t.Version+1), state.Post{Kind: state.PostQuestion, Reason: q.Kind, Text: q.Text, Items: q.Options, By: c.asker()})
 }
 
-// asker is the person whom questions address: who approved last, else who triggered.
+// asker returns the person whom questions address: the author of the last approval, else of the trigger.
 func (c *change) asker() state.Person {
 	if a := c.t.Approval; a != nil {
 		return a.By
@@ -283,7 +283,7 @@ func (c *change) asker() state.Person {
 	return c.t.Trigger.By
 }
 
-// answer goes on with a person's answer.
+// answer continues with a person's answer.
 func answer(c *change) {
 	q := c.t.Question
 	keep(c)
@@ -295,18 +295,18 @@ func answer(c *change) {
 		case state.AskExisting:
 			c.t.Context.Cleared = true
 		case state.AskRefused, state.AskNoChange:
-			c.t.Step = state.StepRun // the agent has to do something about it
+			c.t.Step = state.StepRun // the agent must act on it
 		}
 	}
 	c.goOn("@" + c.e.By.Login + " answered")
 }
 
-// answersKey reports whether a person names the ticket key that errand has asked for.
+// answersKey reports whether a person names the ticket key that errand asked for.
 func answersKey(c *change) bool {
 	return c.o.Arg != "" && c.t.Question != nil && c.t.Question.Kind == state.AskKey
 }
 
-// createPR goes on with the ticket key that a person named.
+// createPR continues with the ticket key that a person named.
 func createPR(c *change) {
 	c.t.Ticket = c.o.Arg
 	c.goOn("@" + c.e.By.Login + " named the ticket")

@@ -10,14 +10,14 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// built reads the changeset of a run that ended well.
+// built enqueues reading the changeset of a successful run.
 func built(c *change) {
 	takeAnswers(c)
 	file(c)
 	c.work(state.JobCollect)
 }
 
-// takeAnswers keeps what the agent said about each piece of feedback until it is posted.
+// takeAnswers stores the agent's answers to feedback until they are posted.
 func takeAnswers(c *change) {
 	w := &state.Work{Run: c.t.Run.ID, Summary: c.e.Result.Summary, Title: c.e.Result.Title, Text: c.e.Result.Text, Answers: c.e.Result.Threads}
 	if old := c.t.Work; old != nil { // an earlier attempt of the same round
@@ -31,7 +31,7 @@ func takeAnswers(c *change) {
 	c.t.Work = w
 }
 
-// takeWork stores what collect read, beside the answers that are kept.
+// takeWork stores the collected changeset with the answers.
 func (c *change) takeWork() {
 	n := *c.e.Work
 	if old := c.t.Work; old != nil {
@@ -43,13 +43,13 @@ func (c *change) takeWork() {
 	}
 }
 
-// behind reports whether somebody pushed what the collected work is not based on.
+// behind reports whether the branch has a push that the collected work is not based on.
 func behind(c *change) bool {
 	w, head := c.e.Work, c.t.Branch.Head
 	return w != nil && w.Base != "" && head != "" && w.Base != head
 }
 
-// rebaseFirst puts collected work onto what somebody pushed during the run.
+// rebaseFirst rebases collected work onto a push during the run.
 func rebaseFirst(c *change) {
 	c.takeWork()
 	if canRebase(c) {
@@ -59,7 +59,7 @@ func rebaseFirst(c *change) {
 	rebaseLater(c, c.t.Branch.Head)
 }
 
-// publish takes the changeset through the two jobs.
+// publish publishes the changeset, or shows it first.
 func publish(c *change) {
 	c.takeWork()
 	publishOrShow(c)
@@ -72,7 +72,7 @@ func check(c *change) {
 	c.t.Run.Attempt = checkRounds(c) + 1
 }
 
-// checkRounds counts the check runs since the last agent run that people asked for.
+// checkRounds returns the number of check runs since the last agent run that was not a repair of failed checks.
 func checkRounds(c *change) int {
 	n := 0
 	for i := len(c.t.Runs) - 1; i >= 0; i-- {
@@ -86,10 +86,10 @@ func checkRounds(c *change) int {
 	return n
 }
 
-// repeatChecks marks a run that was made because checks failed.
+// repeatChecks marks a run that was launched because checks failed.
 const repeatChecks = "checks failed"
 
-// checked goes on after the repository's commands.
+// checked continues after the repository's commands.
 func checked(c *change) {
 	res := *c.e.Result
 	rounds := c.t.Run.Attempt
@@ -113,7 +113,7 @@ func checked(c *change) {
 	c.t.Run.Repeat, c.t.Run.Attempt = repeatChecks, 1
 }
 
-// committed stores the published ids and moves the branch next.
+// committed stores the published IDs and enqueues moving the branch.
 func committed(c *change) {
 	w := c.e.Work
 	c.t.Work.Head, c.t.Work.Tree, c.t.Work.IDs = w.Head, w.Tree, w.IDs
@@ -141,7 +141,7 @@ func rebaseLater(c *change, head string) {
 	c.interrupt("people keep pushing to the branch", c.e.Now.Add(c.p.Backoff))
 }
 
-// conflict lets the agent resolve what a rebase could not.
+// conflict asks the agent to resolve conflicts of a rebase.
 func conflict(c *change) {
 	c.t.Branch.Head = c.e.Head
 	c.feedback(state.Feedback{ID: "conflict:" + c.e.Head, Kind: "conflict", At: c.e.Now, Items: c.e.Paths,
@@ -155,10 +155,10 @@ func conflict(c *change) {
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
-// feedbackRefusal is the kind of feedback that tells an agent what the push gate refused.
+// feedbackRefusal is the kind of feedback about refusals of the push gate.
 const feedbackRefusal = "refusal"
 
-// refused posts what the push gate said and waits for people's word.
+// refused posts the push gate's refusals and waits for people.
 func refused(c *change) {
 	phase := c.t.Phase
 	c.takeWork()
@@ -166,14 +166,14 @@ func refused(c *change) {
 	c.to(state.PhaseAwaitingAnswer, "the push gate refused the changeset")
 	c.t.Resume, c.t.Step = phase, state.StepRun
 	c.t.Question = &state.Question{Kind: state.AskRefused, Asked: c.e.Now, Text: "the push gate refused the changeset"}
-	for _, r := range c.e.Refusals { // a changeset that could not even be read has no head
+	for _, r := range c.e.Refusals { // an unreadable changeset has no head
 		c.feedback(state.Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path), Kind: feedbackRefusal, At: c.e.Now,
 			Path: r.Path, Body: r.Rule + ": " + r.Detail + ". Remedy: " + r.Remedy + "."})
 	}
 	c.post(fmt.Sprintf("refused-%d", c.t.Version+1), state.Post{Kind: state.PostRefused, Refusals: c.e.Refusals, By: c.asker()})
 }
 
-// noChanges says that the agent changed nothing, and asks what now.
+// noChanges posts that the agent changed nothing, and asks how to continue.
 func noChanges(c *change) {
 	phase := c.t.Phase
 	text := ""
@@ -201,14 +201,14 @@ func prOpened(c *change) {
 	}
 }
 
-// gather reads the review threads after a while and makes one round of them.
+// gather enqueues reading the review threads for one round.
 func (c *change) gather(at time.Time) {
 	j := c.job(state.JobGather, state.LaneWork, "gather")
 	j.NotBefore = at
 	c.add(j)
 }
 
-// reviewed gathers a review; a bare approval also says "ready to merge".
+// reviewed gathers a review; a bare approval also sets ready to merge.
 func reviewed(c *change) {
 	v := c.e.Review
 	if v.State == "approved" {
@@ -223,14 +223,14 @@ func reviewed(c *change) {
 	c.gather(c.e.Now.Add(c.p.Gather))
 }
 
-// reviewComment gathers a comment that addresses the bot.
+// reviewComment gathers a comment that addresses errand.
 func reviewComment(c *change) {
 	keep(c)
 	c.react("eyes")
 	c.gather(c.e.Now.Add(c.p.Gather))
 }
 
-// keepFeedback adds what was gathered to what waits.
+// keepFeedback stores gathered feedback.
 func keepFeedback(c *change) {
 	for _, f := range c.e.Feedback {
 		if !slices.Contains(c.t.Seen, f.ID) {
@@ -248,7 +248,7 @@ func round(c *change) {
 	c.launchRun(state.RunReview)
 }
 
-// answered ends a round, or begins the next one with what came meanwhile.
+// answered ends a round, and gathers the next one if feedback arrived meanwhile.
 func answered(c *change) {
 	if c.t.Work != nil {
 		c.dropTaken(c.t.Work.Run)
@@ -264,12 +264,12 @@ func answered(c *change) {
 	}
 }
 
-// readChecks has the checks of the pull request's head read: one webhook tells of one program only.
+// readChecks enqueues reading the checks of the pull request's head: a webhook reports one check only.
 func readChecks(c *change) {
 	j := c.job(state.JobChecks, state.LaneTalk, "checks")
 	j.NotBefore = c.e.Now.Add(checksSettle)
 	c.add(j)
 }
 
-// checksSettle gathers the webhooks of several programs that report at once.
+// checksSettle is the time in which webhooks of several checks are gathered.
 const checksSettle = time.Second

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// publishOrShow publishes the collected work or, where people want to see it first, has its diff made.
+// publishOrShow publishes the collected work or, if people must approve it first, enqueues its diff.
 func publishOrShow(c *change) {
 	if c.t.Settings.Publish == state.PublishAfterApproval && c.t.Work.Approved == "" {
 		c.work(state.JobShow)
@@ -16,13 +16,13 @@ func publishOrShow(c *change) {
 	c.work(state.JobCommit)
 }
 
-// thisShown reports whether a diff is that of the changeset that waits to be published.
+// thisShown reports whether a diff is that of the changeset to be published.
 func thisShown(c *change) bool {
 	return c.t.Work != nil && c.e.Plan.Publish != nil && c.e.Plan.Publish.Ref == c.t.Work.Ref && c.t.Step == state.JobShow
 }
 
-// shown makes a revision of the changes and waits for its approval. The text of older ones goes: it is
-// large, and can be read nowhere but in their comments any more.
+// shown creates a revision of the changes and waits for its approval. It removes the text of older ones, which is large
+// and remains in their comments only.
 func shown(c *change) {
 	p, w := *c.e.Plan, c.t.Work
 	p.Kind, p.Revision, p.Summary, p.Run, p.Made, p.BaseSHA = state.PlanPublish, len(c.revisions(state.PlanPublish))+1, w.Summary, w.Run, c.e.Now, w.Base
@@ -36,7 +36,7 @@ func shown(c *change) {
 	c.postPlan()
 }
 
-// publishApproved publishes what was approved: the stored changeset, and no other.
+// publishApproved publishes the approved changeset.
 func publishApproved(c *change, a state.Approval) {
 	c.t.NewestPlan().Publish.Approved = &a
 	c.t.Work.Approved = a.Hash
@@ -44,13 +44,13 @@ func publishApproved(c *change, a state.Approval) {
 	c.work(state.JobCommit)
 }
 
-// publishDoubted reports whether the approval of the changes that are about to be published is gone.
+// publishDoubted reports whether the approval of the changes that are about to be published was withdrawn.
 func publishDoubted(c *change) bool {
 	k := c.e.Candidate
 	return withdrawn(c) && c.t.Step == state.JobCommit && c.t.Work != nil && k.Kind == state.PlanPublish && c.t.Work.Approved == k.Hash
 }
 
-// publishRevoked goes back to waiting: the approval was withdrawn, or the person lost the permission.
+// publishRevoked returns the task to waiting: the approval was withdrawn, or its author lost the permission.
 func publishRevoked(c *change) {
 	a := c.e.Candidate
 	p := c.planByHash(a.Hash)
@@ -62,33 +62,33 @@ func publishRevoked(c *change) {
 	}
 }
 
-// condition takes an approval with conditions as what it is here: a request to change what is there.
+// condition treats an approval with a condition as a change request.
 func condition(c *change, k state.Candidate) {
 	c.feedback(state.Feedback{ID: commentID(k.Comment), Kind: "comment", By: k.By, At: k.Given, Body: k.With})
 	c.react("eyes")
 	c.startRevision("@" + k.By.Login + " would approve with a condition")
 }
 
-// reviewedChanges has the agent take in a review that came while the changes wait.
+// reviewedChanges passes a review of the shown changes to the agent.
 func reviewedChanges(c *change) {
 	keepFeedback(c)
 	c.startRevision("a review asked for a change")
 }
 
-// showAgain makes a new revision of changes whose comment somebody edited or deleted.
+// showAgain creates a new revision of changes whose comment was edited or deleted.
 func showAgain(c *change) {
 	c.react("eyes")
 	c.to(c.buildingPhase(), "@"+c.e.By.Login+" wants to see the changes anew")
 	c.work(state.JobShow)
 }
 
-// changing reports whether the agent changes what people were shown before it is published.
+// changing reports whether the agent is changing shown changes before their publication.
 func changing(c *change) bool {
 	p := c.t.NewestPlan()
 	return p != nil && slices.Contains(building, c.t.Phase) && p.Kind == state.PlanPublish && p.Superseded
 }
 
-// buildingPhase is the phase in which the present work was done and is published.
+// buildingPhase returns the phase of the current work.
 func (c *change) buildingPhase() state.Phase {
 	if hasPR(c) {
 		return state.PhaseAddressingReview
@@ -96,7 +96,7 @@ func (c *change) buildingPhase() state.Phase {
 	return state.PhaseImplementing
 }
 
-// newestOfPlans is the newest revision that is a plan, or nil.
+// newestOfPlans returns the newest revision that is a plan, or nil.
 func newestOfPlans(c *change) *state.Plan {
 	for i := len(c.t.Plans) - 1; i >= 0; i-- {
 		if c.t.Plans[i].Kind != state.PlanPublish {
@@ -106,8 +106,8 @@ func newestOfPlans(c *change) *state.Plan {
 	return nil
 }
 
-// saveUnpublished keeps changes that were read from the VM, and not published, when the task ends: they wait for
-// approval, are being checked, or could not be published.
+// saveUnpublished stores a changeset that was read from the VM but not published when the task ends: it waits for
+// approval, is being checked, or could not be published.
 func saveUnpublished(c *change, why string) {
 	w := c.t.Work
 	if w == nil || w.Ref == "" || w.Head != "" && w.Head == c.t.Branch.Head {
@@ -116,8 +116,8 @@ func saveUnpublished(c *change, why string) {
 	c.t.Saved = append(c.t.Saved, state.SavedWork{Run: w.Run, Ref: w.Ref, At: c.e.Now, Why: why})
 }
 
-// unreadRun returns the run that was last at work in the task, if what it left on the task's VM is nowhere else: it
-// ended a moment ago, was cut short, or asked something.
+// unreadRun returns the task's last run if its work exists only on the VM: it just ended, was interrupted, or asked a
+// question.
 func unreadRun(c *change) *state.Run {
 	phase := c.t.Phase
 	if slices.Contains(resumable, phase) {
@@ -140,7 +140,7 @@ func unreadRun(c *change) *state.Run {
 	return nil
 }
 
-// whatWaits names what waits for an approval.
+// whatWaits names the object that waits for an approval.
 func whatWaits(c *change) string {
 	if c.t.Phase == state.PhaseAwaitingPublishApproval {
 		return "the changes"

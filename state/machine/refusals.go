@@ -6,13 +6,13 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// keepRefusals remembers what the push gate said, for the summary.
+// keepRefusals stores the push gate's refusals for the summary.
 func keepRefusals(c *change) {
 	n := min(len(c.e.Refusals), maxGateRules)
 	g := state.GateRefusal{At: c.e.Now, Run: c.e.Run, Refusals: slices.Clone(c.e.Refusals[:n]), More: len(c.e.Refusals) - n}
 	for i := range g.Refusals {
 		r := &g.Refusals[i]
-		r.Path, r.Detail, r.Remedy = state.Clipped(r.Path), state.Clipped(r.Detail), "" // the comment has it whole
+		r.Path, r.Detail, r.Remedy = state.Clipped(r.Path), state.Clipped(r.Detail), "" // the comment has the full text
 	}
 	if c.t.Work != nil {
 		g.Run = c.t.Work.Run
@@ -22,6 +22,6 @@ func keepRefusals(c *change) {
 }
 
 const (
-	maxGate      = 10 // times, the newest
+	maxGate      = 10 // refused changesets, the newest
 	maxGateRules = 5  // broken rules of each
 )

@@ -6,9 +6,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// unread decides what becomes of a closing block that cannot be read: what the run said through errand's tools holds
-// in its place; the first time the agent is asked for it again; else its result is what could be told of it, and
-// says so.
+// unread handles a closing block that cannot be parsed. A conclusion that the run reported with a tool replaces it.
+// Otherwise the agent is asked to repeat it, and then the result contains the readable parts and a note.
 func unread(c *change) {
 	if c.e.Kind != state.EventRunEnded || c.e.Result == nil || c.e.Result.Broken == "" || !thisRun(c) {
 		return
@@ -24,7 +23,7 @@ func unread(c *change) {
 	c.e.Result = &res
 }
 
-// mind puts under the agent's words, where people read them, how much of what it concluded is known.
+// mind adds a note to the agent's answer about how much of its conclusion is known.
 func mind(r *state.RunResult, asked bool) {
 	again := ""
 	if asked {
@@ -46,11 +45,11 @@ func mind(r *state.RunResult, asked bool) {
 	r.Text = sentence(r.Text, r.Summary) + "\n\n" + note
 }
 
-// cannotRead reports whether the run ended well, but for a closing block that cannot be read.
+// cannotRead reports whether the run's closing block cannot be parsed.
 func cannotRead(c *change) bool { return c.e.Result.Broken != "" }
 
-// askAgain has the agent say the closing block once more. What it said besides is kept with the run that asks for
-// it, and so is what the run had taken to answer.
+// askAgain launches a run that asks the agent to repeat the closing block. The rest of its answer is stored with that
+// run, which also takes over the feedback to answer.
 func askAgain(c *change) {
 	old, res := *c.t.Run, *c.e.Result
 	file(c)
@@ -65,7 +64,7 @@ func askAgain(c *change) {
 	}
 }
 
-// fileRepair forgets the answer that a run repaired: its result has it, and is kept in its place.
+// fileRepair removes the answer that a run repaired, because the run's result contains it.
 func fileRepair(c *change, r *state.Run, text string) {
 	if r.Repair == nil {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// runOfPhase says which run a phase is made of.
+// runOfPhase returns the kind of run of a phase.
 func runOfPhase(p state.Phase) state.RunKind {
 	switch p {
 	case state.PhasePreliminaryPlanning:
@@ -20,7 +20,7 @@ func runOfPhase(p state.Phase) state.RunKind {
 	return state.RunImplement
 }
 
-// launchRun makes a new run and has it launched. Attempts count on from an unfinished equal run.
+// launchRun creates a run and enqueues its launch. Attempts continue from an unfinished run of the same kind.
 func (c *change) launchRun(kind state.RunKind) {
 	attempt, repeat := 1, ""
 	if n := len(c.t.Runs); n > 0 {
@@ -47,7 +47,7 @@ func (c *change) launchRun(kind state.RunKind) {
 	c.work(state.JobLaunch)
 }
 
-// session is the agent's session that a new run goes on with, if there is one.
+// session returns the agent's session that a new run continues, or "".
 func session(c *change, kind state.RunKind) string {
 	if c.t.Fresh || kind == state.RunCheck {
 		return ""
@@ -55,7 +55,7 @@ func session(c *change, kind state.RunKind) string {
 	for i := len(c.t.Runs) - 1; i >= 0; i-- {
 		if r := &c.t.Runs[i]; r.Session != "" {
 			if r.Status == state.StatusContextOverflow {
-				return "" // it is too long to go on with
+				return "" // it is too long to continue
 			}
 			return r.Session
 		}
@@ -63,7 +63,7 @@ func session(c *change, kind state.RunKind) string {
 	return ""
 }
 
-// launched stores that an agent works.
+// launched stores that the run is active.
 func launched(c *change) {
 	l, r := c.e.Launch, c.t.Run
 	r.State, r.VM, r.Adapter, r.Model, r.Started, r.Sign = state.RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
@@ -97,7 +97,7 @@ func launched(c *change) {
 	c.t.Step = state.StepRun
 }
 
-// launchedLate undoes a launch that nobody waits for any more.
+// launchedLate stops a launched run that is obsolete.
 func launchedLate(c *change) {
 	l := c.e.Launch
 	if c.t.Run != nil && c.t.Run.ID == l.Run {
@@ -113,7 +113,7 @@ func launchedLate(c *change) {
 	c.add(j)
 }
 
-// progress stores a sign of life.
+// progress stores the run's last activity.
 func progress(c *change) {
 	p, r := c.e.Progress, c.t.Run
 	r.LastSeq, r.Doing, r.Turns, r.Sign = p.LastSeq, p.Doing, p.Turns, p.Sign
@@ -129,7 +129,7 @@ func progress(c *change) {
 func file(c *change) {
 	r, res := c.t.Run, c.e.Result
 	r.State, r.Ended, r.LastSeq, r.Turns, r.Refused = state.RunEnded, res.Ended, res.LastSeq, res.Turns, res.Refused
-	if r.Ended.After(c.e.Now) || r.Ended.Before(r.Started) { // said by the VM, whose clock may be wrong
+	if r.Ended.After(c.e.Now) || r.Ended.Before(r.Started) { // the VM's clock may be wrong
 		r.Ended = c.e.Now
 	}
 	r.Status, r.Class, r.Message, r.Used, r.Told = res.Status, res.Class, res.Message, res.Used, true
@@ -155,8 +155,7 @@ func file(c *change) {
 	}
 }
 
-// noSession runs the same again without the session that was not there: the prompt then carries the
-// conversation so far.
+// noSession repeats the run without the session that did not exist: the prompt then contains the conversation so far.
 func noSession(c *change) {
 	kind := c.t.Run.Kind
 	file(c)
@@ -167,8 +166,7 @@ func noSession(c *change) {
 	c.t.Run.Repeat = "the agent's session was not there any more"
 }
 
-// dropRun files a run whose result nobody waits for any more, without having it stopped: it was not
-// launched yet, or its stop is under way.
+// dropRun files a run whose result is obsolete. An active run is stopped.
 func (c *change) dropRun(why string) {
 	r := c.t.Run
 	if r == nil {
@@ -185,7 +183,7 @@ func (c *change) dropRun(why string) {
 	c.drop = true
 }
 
-// stopRun has the active run stopped and its work saved, before anything else that is queued.
+// stopRun enqueues stopping the active run and saving its work, before other queued jobs.
 func (c *change) stopRun(why string) {
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+c.t.Run.ID)
 	j.Run, j.Priority = c.t.Run.ID, 2
@@ -193,8 +191,8 @@ func (c *change) stopRun(why string) {
 	c.add(j)
 }
 
-// droppedRun returns the run that the event is about if it was filed before its result was known,
-// and its result has not come since.
+// droppedRun returns the run that the event is about if it was filed before its result was known, and the result has
+// not arrived since.
 func droppedRun(c *change) *state.Run {
 	for i := range c.t.Runs {
 		if r := &c.t.Runs[i]; r.ID == c.e.Run && (r.Status == "interrupted" || r.Status == state.StatusMaxTurns) && !r.Told {
@@ -204,7 +202,7 @@ func droppedRun(c *change) *state.Run {
 	return nil
 }
 
-// countDropped adds what a stopped run has cost.
+// countDropped adds the cost of a stopped run.
 func countDropped(c *change) {
 	r := droppedRun(c)
 	r.Turns, r.Refused, r.LastSeq, r.Used, r.Told = c.e.Result.Turns, c.e.Result.Refused, c.e.Result.LastSeq, c.e.Result.Used, true
@@ -214,7 +212,7 @@ func countDropped(c *change) {
 	reported(c, r, c.e.Result.Money)
 }
 
-// interrupted tries again by itself after a while, a bounded number of times.
+// interrupted retries the run automatically after a while, a limited number of times.
 func interrupted(c *change) {
 	attempt, res := c.t.Run.Attempt, *c.e.Result
 	file(c)
@@ -228,7 +226,7 @@ func interrupted(c *change) {
 		return
 	}
 	at := c.e.Now.Add(backoff(c, attempt))
-	if res.RetryAt.After(at) { // said by the VM, too
+	if res.RetryAt.After(at) { // by the VM, too
 		at = res.RetryAt
 		if most := c.e.Now.Add(maxWait); at.After(most) {
 			at = most
@@ -237,14 +235,14 @@ func interrupted(c *change) {
 	c.interrupt(sentence(res.Message, res.Status), at)
 }
 
-// maxUnasked is how many runs a task may launch without a person's word. One word of theirs leads to
-// about ten if every check fails; more means that something goes round in circles, and costs money.
+// maxUnasked is the maximum number of runs without a person's action. One action leads to about ten runs if every check
+// fails; more suggest an endless loop, which costs money.
 const maxUnasked = 20
 
-// tooMany reports whether no run may be launched before people say something.
+// tooMany reports whether no run may be launched before people act.
 func tooMany(c *change) bool { return c.t.Unasked >= maxUnasked }
 
-// tooManyRuns stops a task that would go on for ever by itself.
+// tooManyRuns stops a task that would otherwise continue endlessly.
 func tooManyRuns(c *change) {
 	phase := c.t.Phase
 	if phase == state.PhaseInterrupted {
@@ -255,10 +253,10 @@ func tooManyRuns(c *change) {
 	c.t.Resume = phase
 }
 
-// maxWait is the longest that a limit of a model's provider is waited for: theirs last up to a week.
+// maxWait is the longest wait for a limit of a model provider; the longest limits last a week.
 const maxWait = 8 * 24 * time.Hour
 
-// interrupt sets the task aside until at.
+// interrupt interrupts the task until a time.
 func (c *change) interrupt(why string, at time.Time) {
 	c.t.Resume = c.t.Phase
 	step := c.t.Step
@@ -268,7 +266,7 @@ func (c *change) interrupt(why string, at time.Time) {
 	c.due(state.DueResume, fmt.Sprint(c.t.Version), at)
 }
 
-// backoff doubles with each attempt up to its limit.
+// backoff returns the delay, which doubles with each attempt up to a limit.
 func backoff(c *change, attempt int) time.Duration {
 	d := c.p.Backoff
 	for range min(attempt-1, 20) {
@@ -277,14 +275,14 @@ func backoff(c *change, attempt int) time.Duration {
 	return min(d, c.p.BackoffMax)
 }
 
-// runFailed saves what there is and says why.
+// runFailed saves the work and posts the reason.
 func runFailed(c *change) {
 	res := *c.e.Result
 	var capped *state.Waiting
 	if atCap(c) {
 		capped = c.t.Run.Held
 	}
-	c.stopRun("failed") // nothing is left to stop; it saves the work
+	c.stopRun("failed") // the run has ended; this saves the work
 	file(c)
 	end := state.End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: failureHint(c, res.Status), Class: "agent"}
 	m := c.t.Money
@@ -310,12 +308,12 @@ func sentence(texts ...string) string {
 	return ""
 }
 
-// resume goes back to where the task was interrupted.
+// resume continues an interrupted task.
 func resume(c *change) {
 	c.goOn("tried again")
 }
 
-// goOn leaves failed, interrupted or awaiting_answer for the phase before and takes its step again.
+// goOn leaves failed, interrupted or awaiting_answer for the phase before, and repeats its step.
 func (c *change) goOn(why string) {
 	phase, step := c.t.Resume, c.t.Step
 	if phase == "" {
@@ -327,10 +325,10 @@ func (c *change) goOn(why string) {
 	takeStep(c)
 }
 
-// takeStep enqueues the task's present step again.
+// takeStep enqueues the task's current step again.
 func takeStep(c *change) {
 	switch {
-	case c.t.Phase == state.PhaseQueued: // whatever the step was: nothing is planned yet
+	case c.t.Phase == state.PhaseQueued: // whatever the step, nothing is planned yet
 		c.work(state.JobStart)
 		return
 	case c.t.Phase.AwaitsApproval():
@@ -338,7 +336,7 @@ func takeStep(c *change) {
 		return
 	}
 	switch c.t.Step {
-	case state.JobStart: // what held it up is looked at again before anything is launched
+	case state.JobStart: // the cause of the wait is checked again before a launch
 		c.work(state.JobStart)
 	case state.JobShow, state.JobCommit, state.JobMove, state.JobOpenPR, state.JobAnswer, state.JobRebase, state.JobCollect, state.JobGather:
 		c.work(c.t.Step)
@@ -347,8 +345,8 @@ func takeStep(c *change) {
 	}
 }
 
-// runAgain says which run goes on where the last one was cut short: checks whose work is still on the
-// VM need no agent.
+// runAgain returns the kind of run that continues an interrupted one: checks whose work is still on the VM need no
+// agent.
 func runAgain(c *change) state.RunKind {
 	if n := len(c.t.Runs); n > 0 && c.t.Step == state.StepRun && c.t.Work != nil && !c.t.Fresh {
 		if last := c.t.Runs[n-1]; last.Kind == state.RunCheck && last.Class == "retryable" && has(c, last.VM) {
@@ -358,7 +356,7 @@ func runAgain(c *change) state.RunKind {
 	return runOfPhase(c.t.Phase)
 }
 
-// has reports whether the work that was done on a VM is there, or put away.
+// has reports whether the work done on a VM is on the task's VM, or saved.
 func has(c *change, vm string) bool {
 	if c.t.VM != nil {
 		return c.t.VM.Holds(vm)
@@ -367,7 +365,7 @@ func has(c *change, vm string) bool {
 	return a != nil && a.Holds(vm)
 }
 
-// again looks again whether a waiting task can go on.
+// again checks again whether a waiting task can continue.
 func again(c *change) {
 	if w := c.t.Waiting; w.Kind == state.WaitEdit {
 		return
@@ -375,7 +373,7 @@ func again(c *change) {
 	c.resumeWaiting()
 }
 
-// resumeWaiting enqueues the step that could not be taken.
+// resumeWaiting enqueues the step that had to wait.
 func (c *change) resumeWaiting() {
 	switch {
 	case c.t.Phase.AwaitsApproval():

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// maxSeen bounds Task.Passed, Task.Answered and Task.Posted.
+	// maxSeen is the maximum length of Task.Passed, Task.Answered and Task.Posted.
 	maxSeen = 500
-	// maxHeard bounds Task.Seen. Nothing but acts of people who may direct errand takes room there, and GitHub takes at most 2,500
-	// comments on an issue, so that nothing is dropped while it could still be reported again.
+	// maxHeard is the maximum length of Task.Seen. Only actions of people with write access use its space, and GitHub
+	// allows at most 2,500 comments on an issue, so no entry is dropped while its event could still be delivered again.
 	maxHeard = 10_000
 )
 
-// MarkSeen remembers an event's id. What people did who may direct errand is kept, so that it is never done twice; for others, of
-// whose acts nothing follows, there is a list of its own: however much strangers write, it pushes nothing out.
+// MarkSeen stores an event's ID. Actions of people with write access have a list of their own, so that none is applied
+// twice: however much others write, it does not displace these entries.
 func MarkSeen(t *state.Task, e state.Event) {
 	switch {
 	case e.ID == "" || t.Knows(e.ID):
@@ -26,7 +26,7 @@ func MarkSeen(t *state.Task, e state.Event) {
 	}
 }
 
-// remember appends s and keeps the newest.
+// remember appends s to list and keeps the newest entries, at most most of them.
 func remember(list []string, s string, most int) []string {
 	list = append(list, s)
 	if len(list) > most {

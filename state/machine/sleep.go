@@ -14,8 +14,8 @@ func park(c *change) {
 	}
 }
 
-// sleepAt is when the task's VM sleeps if nobody needs it before: just before the span that is paid for
-// ends, or after a while where nothing is paid. A wait that ends soon is waited for.
+// sleepAt returns the time at which the task's idle VM is suspended: just before the paid span ends, or after a while
+// if nothing is paid. If the task's wait ends soon after that, it is suspended later.
 func sleepAt(c *change) time.Time {
 	vm, at := c.t.VM, c.t.RestedSince().Add(c.p.IdleVM)
 	margin := c.p.IdleVM
@@ -29,12 +29,12 @@ func sleepAt(c *change) time.Time {
 	return at
 }
 
-// sleepBefore is how long before the end of a span of that length a VM is put to sleep.
+// sleepBefore returns how long before the end of a span of that length a VM is suspended.
 func (p Policy) sleepBefore(span time.Duration) time.Duration { return min(p.SleepBefore, span/4) }
 
-// margin is how long before the end of its paid span the task's VM is put to sleep: as the policy says, and
-// sooner if putting it away has taken longer than that, so that it does not reach into another span. A third of
-// a span is the most: what takes longer would leave too little of it.
+// margin returns how long before the end of its paid span the task's VM is suspended: according to the policy, or
+// earlier if saving its work has taken longer, so that it does not reach into another span. It is at most a third of a
+// span.
 func (c *change) margin() time.Duration {
 	vm := c.t.VM
 	m := c.p.sleepBefore(vm.Paid)
@@ -44,13 +44,13 @@ func (c *change) margin() time.Duration {
 	return m
 }
 
-// idles reports whether a VM that may be due is still the task's, and still idle.
+// idles reports whether the VM of the event is still the task's, and still idle.
 func idles(c *change) bool {
 	return c.t.VM != nil && c.t.VM.Name == c.e.Due.VM && c.t.Resting()
 }
 
-// goToSleep has the work put away, so that the VM can go. Like all work of a task it is serial: what
-// people want meanwhile comes after it.
+// goToSleep enqueues saving the work, so that the VM can be deleted. The job is in the work lane: people's requests in
+// the meantime come after it.
 func goToSleep(c *change) {
 	if at := sleepAt(c); c.e.Now.Before(at) { // it has been at work meanwhile
 		c.due(state.DueIdle, c.t.VM.Name, at)
@@ -84,7 +84,7 @@ func slept(c *change) {
 		c.t.Saved = append(c.t.Saved, *s)
 	}
 	if wanted := c.e.Wanted || !c.t.Resting(); c.t.Ended() || wanted && a != nil && a.Mode == state.SleepArchive {
-		c.lookAgain() // it goes, or stays, as it would have
+		c.lookAgain() // it is deleted, or kept, as without suspending
 		return
 	}
 	why := "asleep"
@@ -96,7 +96,7 @@ func slept(c *change) {
 	released(c, why)
 }
 
-// lookAgain has a VM that was kept because somebody may want it looked at in a while: it may be that nobody did.
+// lookAgain schedules another check of a VM that was kept because it might be needed.
 func (c *change) lookAgain() {
 	if !c.t.Resting() {
 		return
@@ -108,14 +108,14 @@ func (c *change) lookAgain() {
 	c.due(state.DueIdle, c.t.VM.Name, c.e.Now.Add(pause))
 }
 
-// sleptLate deletes what was put away of a VM that the task does not have any more.
+// sleptLate deletes the saved work of a VM that is no longer the task's.
 func sleptLate(c *change) {
 	if a := c.e.Slept.Asleep; a != nil && (c.t.Asleep == nil || c.t.Asleep.Ref != a.Ref) {
 		c.forget(a.Mode, a.Ref)
 	}
 }
 
-// putAway stores where the work is, in place of what was put away before.
+// putAway stores the location of the saved work, and deletes the previous one.
 func putAway(c *change, a state.Asleep) {
 	if old := c.t.Asleep; old != nil && old.Ref != a.Ref {
 		c.forget(old.Mode, old.Ref)
@@ -130,21 +130,21 @@ func putAway(c *change, a state.Asleep) {
 	c.due(state.DueUnused, "", c.e.Now.Add(c.p.KeepAsleep))
 }
 
-// forget has what was put away deleted at once.
+// forget enqueues the deletion of saved work.
 func (c *change) forget(mode state.SleepMode, ref string) {
 	j := c.job(state.JobForget, state.LaneControl, "forget-"+ref)
 	j.Args = map[string]string{"mode": string(mode), "ref": ref}
 	c.add(j)
 }
 
-// forgetLater has what an ended task put away deleted a while after its end.
+// forgetLater schedules the deletion of an ended task's saved work.
 func forgetLater(c *change) {
 	if a := c.t.Asleep; a != nil {
 		c.due(state.DueForget, string(a.Mode)+":"+a.Ref, c.t.End.At.Add(c.p.KeepAfterEnd))
 	}
 }
 
-// forgetDue deletes what an ended task put away. The issue may have begun anew meanwhile.
+// forgetDue deletes an ended task's saved work. The task may have started again meanwhile.
 func forgetDue(c *change) {
 	ref := c.e.Due.Ref
 	c.forget(c.e.Due.Mode, ref)
@@ -153,7 +153,7 @@ func forgetDue(c *change) {
 	}
 }
 
-// unused deletes what nobody has wanted for long, and says so once.
+// unused deletes saved work that was not needed for long, and posts that once.
 func unused(c *change) {
 	a := c.t.Asleep
 	if at := a.At.Add(c.p.KeepAsleep); c.e.Now.Before(at) { // put away anew meanwhile
@@ -171,16 +171,16 @@ func unused(c *change) {
 	c.t.Asleep = nil
 }
 
-// wantedFor is how long what was put away stays at least while a VM is to take it over.
+// wantedFor is how much longer saved work is kept while a VM is about to restore it.
 const wantedFor = time.Hour
 
-// wakes reports whether the next VM of the task takes over what was put away, and people need not do anything for that.
+// wakes reports whether the next VM of the task restores the saved work without further action by people.
 func wakes(c *change) bool {
 	return c.t.VM == nil && c.t.Wakes() != nil && (c.t.Phase.Working() || c.t.Phase == state.PhaseInterrupted)
 }
 
-// woken stores the VM on which the work is again, and takes the step for which it was woken. Work that could
-// not be brought back is lost.
+// woken stores the VM to which the work was restored, and continues the step that needed it. Work that could not be
+// restored is lost.
 func woken(c *change) {
 	c.haveVM(c.e.Launch)
 	if why := c.e.Launch.NotWoken; why != "" {
@@ -193,7 +193,7 @@ func woken(c *change) {
 	c.work(c.t.Step)
 }
 
-// wokenLate gives the VM back that was brought up for a step that nobody takes any more.
+// wokenLate deletes, or keeps for the next run, a VM that was started for an obsolete step.
 func wokenLate(c *change) {
 	c.haveVM(c.e.Launch)
 	if c.t.Ended() {
@@ -201,7 +201,7 @@ func wokenLate(c *change) {
 	}
 }
 
-// haveVM stores the task's VM, and what could not be brought onto it.
+// haveVM stores the task's VM and reports work that could not be restored to it.
 func (c *change) haveVM(l *state.Launch) {
 	vm := l.VM
 	defer boundSpan(c)
@@ -219,16 +219,16 @@ func (c *change) haveVM(l *state.Launch) {
 	c.t.Asleep = nil
 }
 
-// boundSpan has it looked whether another span of the task's VM may begin, before the present one ends and early
-// enough for the work to be put away.
+// boundSpan schedules a check whether another span of the task's VM may begin, early enough to save the work before the
+// current one ends.
 func boundSpan(c *change) {
 	if vm := c.t.VM; vm != nil && vm.Paid > 0 {
 		c.due(state.DueSpan, vm.Name, vm.PaidUntil(c.e.Now.Add(3*c.margin())).Add(-2*c.margin()))
 	}
 }
 
-// spanEnds stops the run of a task whose VM may not have another span: its hours are used up, or Waiting says
-// that the money for VMs is. The VM sleeps next.
+// spanEnds stops the run of a task whose VM may not have another span: its hours are used up, or Waiting says that the
+// money for VMs is. The VM is suspended next.
 func spanEnds(c *change) {
 	used, w := c.t.VMUse(c.e.Now).Hours, c.e.Waiting
 	over := c.p.VMHours > 0 && used+c.t.VM.Paid > c.p.VMHours

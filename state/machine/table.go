@@ -6,26 +6,26 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Row is one line of the transition table: in one of the phases From, the event On (for a comment:
-// with the command Verb) leads to one of the phases To.
+// Row is one row of the transition table: in one of the phases From, the event On (for a comment: with the command
+// Verb) leads to one of the phases To.
 type Row struct {
 	From []state.Phase // nil: no task yet
 	On   state.EventKind
 	Verb state.Verb // of EventCommented; empty for other events and for plain comments
-	// If names the condition, in words.
+	// If describes the condition.
 	If string
-	// To lists where the task may be afterwards; a single entry "same" leaves the phase alone.
+	// To lists the possible phases after the event; the single entry "same" means that the phase does not change.
 	To  []state.Phase
-	Doc string // what happens, one sentence
+	Doc string // the effect, in one sentence
 
 	when func(*change) bool
 	do   func(*change)
 }
 
-// Same stands in Row.To for "the phase does not change".
+// Same means in Row.To that the phase does not change.
 const Same state.Phase = "same"
 
-// fits reports whether the row applies to what the change has come to so far.
+// fits reports whether the row applies to the task in its present state.
 func (r *Row) fits(c *change) bool {
 	if c.t == nil {
 		return r.From == nil && (r.when == nil || r.when(c))
@@ -33,7 +33,7 @@ func (r *Row) fits(c *change) bool {
 	return slices.Contains(r.From, c.t.Phase) && (r.when == nil || r.when(c))
 }
 
-// Table returns the transition table. docs/lifecycle.md is made from it.
+// Table returns the transition table. docs/lifecycle.md is generated from it.
 func Table() []Row { return slices.Clone(table) }
 
 // Groups of phases that rows share.
@@ -49,14 +49,14 @@ var (
 	running   = []state.Phase{state.PhasePreliminaryPlanning, state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview}
 	working   = append([]state.Phase{state.PhaseQueued}, running...)
 	resumable = []state.Phase{state.PhaseFailed, state.PhaseInterrupted, state.PhaseAwaitingAnswer}
-	resumed   = slices.Concat(working, approving, []state.Phase{state.PhasePROpen}) // where jobs bring a task on, and a stopped one goes on
+	resumed   = slices.Concat(working, approving, []state.Phase{state.PhasePROpen}) // the phases in which jobs advance a task, and which a stopped task returns to
 	same      = []state.Phase{Same}
 )
 
-// without returns all phases but some.
+// without returns all phases except the given ones.
 func without(all []state.Phase, but ...state.Phase) []state.Phase {
 	return slices.DeleteFunc(slices.Clone(all), func(p state.Phase) bool { return slices.Contains(but, p) })
 }
 
-// table is the whole life of a task. It is read, never changed; rows are tried from the top.
+// table is the complete transition table. It is never changed; rows are tried from the top.
 var table = slices.Concat(peopleRows, commandRows, runRows, stepRows, sleepRows, publishRows, talkRows)

@@ -6,7 +6,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// commandRows are the commands and plain comments.
+// commandRows are the rows of commands and of comments without commands.
 var commandRows = []Row{
 	{
 		On: state.EventCommented, Verb: state.VerbPlan,

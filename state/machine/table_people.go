@@ -6,7 +6,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// peopleRows are what people do besides commands.
+// peopleRows are the rows of people's actions other than commands.
 var peopleRows = []Row{
 	{
 		On: state.EventTriggered,

@@ -2,7 +2,7 @@ package machine
 
 import "github.com/errand-bot/errand/state"
 
-// publishRows lead from a changeset to the pull request.
+// publishRows are the rows from a changeset to the pull request.
 var publishRows = []Row{
 	{
 		From: building, On: state.EventCollected,

@@ -2,7 +2,7 @@ package machine
 
 import "github.com/errand-bot/errand/state"
 
-// runRows are what supervisors report. Events of superseded runs fit no row.
+// runRows are the rows of the supervisors' reports. Events of superseded runs fit no row.
 var runRows = []Row{
 	{
 		From: open, On: state.EventProgress,
@@ -137,5 +137,5 @@ var runRows = []Row{
 	},
 }
 
-// ofThisRun returns a condition that also wants the event to be about the task's current run.
+// ofThisRun returns the condition that the event is about the current run and f holds.
 func ofThisRun(f func(*change) bool) func(*change) bool { return all(thisRun, f) }

@@ -2,7 +2,7 @@ package machine
 
 import "github.com/errand-bot/errand/state"
 
-// sleepRows put a VM's work away while nobody needs it, and bring it back.
+// sleepRows are the rows that suspend a task whose VM is idle, and that restore its work.
 var sleepRows = []Row{
 	{
 		From: open, On: state.EventDue,

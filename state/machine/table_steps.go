@@ -2,7 +2,7 @@ package machine
 
 import "github.com/errand-bot/errand/state"
 
-// stepRows are what the jobs that lead to a run report.
+// stepRows are the rows of the results of jobs.
 var stepRows = []Row{
 	{
 		From: working, On: state.EventStarted,

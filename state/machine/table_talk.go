@@ -2,7 +2,7 @@ package machine
 
 import "github.com/errand-bot/errand/state"
 
-// talkRows keep the books of what was said.
+// talkRows are the rows that store posted comments.
 var talkRows = []Row{
 	{
 		From: approving, On: state.EventPosted,

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// reply makes an action that answers a command with a short comment.
+// reply returns an action that answers a command with a short comment.
 func reply(reason string) func(*change) { return func(c *change) { c.reply(reason) } }
 
 // reply answers where the person wrote.
@@ -35,16 +35,16 @@ func (c *change) reply(reason string) {
 	c.post(key, p)
 }
 
-// withdrawnComment says that nothing was done for a comment that people deleted, hid or edited before it was read. Words that are
-// gone are not answered.
+// withdrawnComment answers that a comment which was deleted, hidden or edited before it was processed had no effect.
+// Deleted comments without a mention get no answer.
 func withdrawnComment(c *change) {
 	if c.e.Comment.Mention || c.e.Comment.Withdrawn == state.NotReworded {
 		c.reply(c.e.Comment.Withdrawn)
 	}
 }
 
-// endedMessage says that a message to an ended task begins nothing: in words once per life, and by a reaction
-// to each.
+// endedMessage answers that a message to an ended task starts nothing: with a comment once per life, and with a
+// reaction to each.
 func endedMessage(c *change) {
 	c.react("confused")
 	if c.once("ended-message") {
@@ -52,7 +52,7 @@ func endedMessage(c *change) {
 	}
 }
 
-// posted stores the id of a comment that is on GitHub now.
+// posted stores the ID of a posted comment.
 func posted(c *change) {
 	p, post := *c.e.Posted, c.e.Post
 	if slices.ContainsFunc(c.t.Posted, func(o state.Posted) bool { return o.ID == p.ID }) {
@@ -74,7 +74,7 @@ func posted(c *change) {
 	}
 }
 
-// planPosted makes a revision open for approval and reminds us of it later.
+// planPosted opens a revision for approval and schedules its reminders.
 func planPosted(c *change, hash string) {
 	p := c.planByHash(hash)
 	if p == nil {
@@ -88,7 +88,7 @@ func planPosted(c *change, hash string) {
 	}
 	if c.t.Phase.AwaitsApproval() && hash == c.newestHash() && len(c.untaken()) > 0 {
 		c.startRevision("something trusted was said before it was posted")
-		return // people have seen how far it came; the next revision takes their words in
+		return // people have seen this revision; the next one takes their comments into account
 	}
 	if c.e.Ticked {
 		notSeen(c, p)
@@ -98,7 +98,7 @@ func planPosted(c *change, hash string) {
 	c.due(state.DueExpire, hash, c.e.Now.Add(l.Expire))
 }
 
-// knowsComment reports whether the task links to the comment that the event is about.
+// knowsComment reports whether the task refers to the comment of the event.
 func knowsComment(c *change) bool {
 	if c.e.Comment == nil {
 		return false
@@ -111,7 +111,7 @@ func withheldIndex(c *change, id int64) int {
 	return slices.IndexFunc(c.t.Context.Withheld, func(w state.Withheld) bool { return w.ID == id })
 }
 
-// commentDeleted forgets the address of a comment that somebody deleted. A status comment is written again.
+// commentDeleted removes references to a deleted comment. A deleted status comment is posted again.
 func commentDeleted(c *change) {
 	id := c.e.Comment.ID
 	if p := c.planByComment(id); p != nil {
@@ -131,7 +131,7 @@ func commentDeleted(c *change) {
 	}
 }
 
-// statusSent stores what the status comment shows.
+// statusSent stores the version that the status comment shows.
 func statusSent(c *change) {
 	s := *c.e.Status
 	if s.Shown < c.t.Status.Shown {
@@ -143,7 +143,7 @@ func statusSent(c *change) {
 	}
 }
 
-// twinReplies has second copies of answers in threads looked for a while later.
+// twinReplies schedules checks for duplicate answers in threads.
 func twinReplies(c *change, d *state.Doubtful) {
 	if d == nil || c.t.PR == nil {
 		return
@@ -155,8 +155,8 @@ func twinReplies(c *change, d *state.Doubtful) {
 	}
 }
 
-// twin has a second copy of a comment looked for a while later. The job has all that this takes: by then the
-// task may be in its next life, which knows nothing of the comment.
+// twin schedules a check for a duplicate of a comment. The job contains all necessary data, because the task may be in
+// its next life by then.
 func twin(c *change, p state.Posted) {
 	c.due(state.DueTwin, fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
 	args := c.jobs[len(c.jobs)-1].Args

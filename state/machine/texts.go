@@ -6,20 +6,20 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Comments are stored with their task, and a task has to fit into one update of the store: otherwise no event could be applied
-// to it any more. Agents see at most 12,000 characters of a comment.
+// Comments are stored with their task, and a task must fit into one update of the store: otherwise no further event
+// could be applied to it. Agents see at most 12,000 characters of a comment.
 const (
 	maxText     = 11_900    // characters of one text
 	maxTexts    = 256 << 10 // bytes of all texts together
-	shortText   = 200       // characters that are left of the oldest ones, where all together are too much
+	shortText   = 200       // characters that remain of the oldest texts if all together are too large
 	maxComments = 500       // comments in the discussion; GitHub allows 2,500 on an issue
 )
 
-// restOnGitHub marks the place where a text was cut.
+// restOnGitHub marks the position where a text was cut.
 const restOnGitHub = "\n… (the rest is on GitHub)"
 
-// boundTexts cuts stored comments to a size that the store accepts: each long one, and the oldest ones further if all of them
-// together are too large. Each cut is marked.
+// boundTexts shortens stored comments: each long one, and the oldest ones further if all of them together are too
+// large. Each cut is marked.
 func boundTexts(t *state.Task) {
 	t.Context.Comments = t.Context.Comments[max(0, len(t.Context.Comments)-maxComments):]
 	all := texts(t)
@@ -38,8 +38,8 @@ func boundTexts(t *state.Task) {
 	}
 }
 
-// texts returns the stored comments that may be cut, oldest first: the discussion, then the feedback. Conditions of approvals
-// are never cut.
+// texts returns the stored comments that may be shortened, oldest first: the discussion, then the feedback. Conditions
+// of approvals are never shortened.
 func texts(t *state.Task) (list []*string) {
 	for i := range t.Context.Comments {
 		list = append(list, &t.Context.Comments[i].Body)
@@ -52,7 +52,8 @@ func texts(t *state.Task) (list []*string) {
 	return list
 }
 
-// cutText keeps the beginning of a text that has more characters than most, and leaves one that it has cut as it is.
+// cutText returns the beginning of a text with more than most characters. It does not shorten a text that it has
+// already cut.
 func cutText(s string, most int) string {
 	if len(s) <= most || utf8.RuneCountInString(s) <= most+utf8.RuneCountInString(restOnGitHub) {
 		return s

@@ -7,11 +7,11 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// MostTurns is the highest number that people may ask for by `retry turns=N`.
+// MostTurns is the maximum of `retry turns=N`.
 const MostTurns = 500
 
-// turnsGrace is how long a run may go on after the gateway refused it the model because its turns were used up;
-// then it is stopped. Honest programs end by themselves at once.
+// turnsGrace is how long a run may continue after the gateway refused a model call because its turns were used up; then
+// it is stopped. Well-behaved programs end immediately.
 const turnsGrace = 3 * time.Minute
 
 // correct judges the end of a run again by what errand knows.
@@ -22,11 +22,11 @@ func correct(c *change) {
 	}
 }
 
-// hintTurns says how to go on with more turns than the run had.
+// hintTurns returns the hint to continue with more turns than the run had.
 func hintTurns(r *state.Run) string {
 	had := r.TurnLimit
 	if had == 0 {
-		had = 30 // of a run that an earlier errand launched
+		had = 30 // the run was launched by an older version of errand
 	}
 	switch {
 	case had > MostTurns:
@@ -37,13 +37,13 @@ func hintTurns(r *state.Run) string {
 	return fmt.Sprintf("Comment `retry turns=%d` to go on with more turns.", min(2*had, MostTurns))
 }
 
-// goesOnWithout reports whether the run that the reminder is about has no turns left and still goes on.
+// goesOnWithout reports whether the run of the delayed check has no turns left and is still active.
 func goesOnWithout(c *change) bool {
 	r := c.t.Run
 	return r != nil && r.ID == c.e.Due.Run && r.State == state.RunActive && r.RefusedTurns()
 }
 
-// endTurns stops a run that has no turns left and does not end.
+// endTurns stops a run that has no turns left and has not ended.
 func endTurns(c *change) {
 	why := c.t.Run.Held.Detail
 	c.dropRun(why)

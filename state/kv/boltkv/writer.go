@@ -17,8 +17,8 @@ const (
 
 // request is one update on its way through the writer. Its closure runs on the goroutine that called Update when the
 // writer reaches it, so that a panic surfaces in the caller.
-type request struct { // the writer's transaction, reserved for this closure until ran is closed
-	turn chan *bbolt.Bucket // the writer's transaction, for this closure alone until ran is closed
+type request struct {
+	turn chan *bbolt.Bucket // the writer's transaction, reserved for this closure until ran is closed
 	ran  chan struct{}      // closed when the closure has returned, panicked or exited
 	done chan error         // the result, after the commit
 
