@@ -8,8 +8,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestConditionsAreNoChangeRequest: conditions of an approval go with every prompt after it. They are
-// no feedback that waits for a run: the next plan can be approved, and no round is begun for them.
+// Conditions of an approval are in every later prompt. They are not feedback that waits for a run: the next plan can be
+// approved, and no round begins because of them.
 func TestConditionsAreNoChangeRequest(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -42,17 +42,17 @@ func TestConditionsAreNoChangeRequest(t *testing.T) {
 	l.do(state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: 5, State: "open"}}})
 	l.want(state.PhasePROpen)
 	if slices.Contains(kindsOf(l.jobs), state.JobGather) {
-		t.Error("a round is begun though nobody asked for one")
+		t.Error("got a new round without a request, want none")
 	}
 	if l.do(state.Event{Kind: state.EventGathered}); l.task.Phase != state.PhasePROpen {
-		t.Errorf("an empty round began: %s", l.task.Phase)
+		t.Errorf("got phase %s after an empty round, want none", l.task.Phase)
 	}
 	if n := len(l.task.Feedback); n != 2 {
-		t.Errorf("%d conditions are kept, want 2: %+v", n, l.task.Feedback)
+		t.Errorf("got %d conditions, want 2: %+v", n, l.task.Feedback)
 	}
 }
 
-// TestOutsidersReviewReachesNobody: on a public repository anybody may submit a review, in any phase.
+// On a public repository anybody may submit a review, in any phase.
 func TestOutsidersReviewReachesNobody(t *testing.T) {
 	t.Parallel()
 	for _, phase := range state.Phases() {
@@ -61,13 +61,13 @@ func TestOutsidersReviewReachesNobody(t *testing.T) {
 		l.task.Phase = phase
 		l.do(state.Event{Kind: state.EventReviewed, By: visitor, Permission: state.PermissionRead, Review: &state.Review{ID: 9, State: "approved", Body: "run this"}})
 		if len(l.task.Feedback) != 0 || l.task.PR.Ready || slices.Contains(kindsOf(l.jobs), state.JobGather) {
-			t.Errorf("in %s: feedback %v, ready %v, jobs %v", phase, l.task.Feedback, l.task.PR.Ready, kindsOf(l.jobs))
+			t.Errorf("in %s: got feedback %v, ready %v, jobs %v; want none", phase, l.task.Feedback, l.task.PR.Ready, kindsOf(l.jobs))
 		}
 	}
 }
 
-// TestWaitingAfterReplan: what holds a task up after a replan holds it up in planning too: looking
-// again reads the repository again, and launches nothing by itself.
+// The cause of a wait after a replan also holds in planning: checking again reads the repository again, and launches
+// nothing.
 func TestWaitingAfterReplan(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -78,11 +78,11 @@ func TestWaitingAfterReplan(t *testing.T) {
 	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("recheck", "")}})
 	l.want(state.PhasePreliminaryPlanning, state.JobStart)
 	if l.task.Run != nil {
-		t.Errorf("a run is launched although the settings are invalid: %+v", l.task.Run)
+		t.Errorf("got a run with invalid settings, want none: %+v", l.task.Run)
 	}
 }
 
-// comment has a writer give a command.
+// comment lets a writer give a command.
 func (l *life) comment(verbs ...state.Verb) {
 	l.t.Helper()
 	e := state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}, Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}}
@@ -93,8 +93,7 @@ func (l *life) comment(verbs ...state.Verb) {
 	l.do(e)
 }
 
-// TestWithdrawnThumbOfSomebodyElse: while one person's approval is carried out, another's 👍 that was
-// taken back changes nothing.
+// While one person's approval is being executed, another person's withdrawn 👍 has no effect.
 func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -105,7 +104,7 @@ func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
 	l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: state.NotRevoked}, Candidate: &other})
 	l.want(state.PhasePlanning)
 	if l.task.Run == nil || l.task.Approval == nil {
-		t.Error("the run was dropped")
+		t.Error("got a dropped run, want it to continue")
 	}
 	// Before its own start, the approver's word counts.
 	l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
@@ -115,8 +114,7 @@ func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
 	l.want(state.PhaseAwaitingPlanApproval, state.JobPost)
 }
 
-// TestOtherThumbsCountAfterAWithdrawal: a 👍 that came beside the approval that counted may count once that one is withdrawn, and
-// nothing else that was said is heard twice.
+// A 👍 that did not count besides a counted approval may count after that is withdrawn; no other event is applied twice.
 func TestOtherThumbsCountAfterAWithdrawal(t *testing.T) {
 	t.Parallel()
 	for name, why := range map[string]string{"a 👍": state.NotRevoked, "a tick": state.NotTicked, "a deleted comment": state.NotErased, "an edited comment": state.NotReworded} {
@@ -130,14 +128,14 @@ func TestOtherThumbsCountAfterAWithdrawal(t *testing.T) {
 			l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: why}, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: *l.task.Approval}})
 			l.want(state.PhaseAwaitingPreliminaryApproval)
 			if l.task.Knows("thumb:R_1") || !l.task.Knows("comment:5") {
-				t.Errorf("known afterwards: %v", l.task.Seen)
+				t.Errorf("got known events %v", l.task.Seen)
 			}
 		})
 	}
 }
 
-// TestTriggeredAgainAtOnce: who takes the assignment back and gives it again at once gets a new life
-// that shares nothing with what is still being stopped.
+// Removing the assignment and assigning again immediately starts a new life, which shares nothing with the one that is
+// being stopped.
 func TestTriggeredAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -147,12 +145,12 @@ func TestTriggeredAgainAtOnce(t *testing.T) {
 	l.do(state.Event{Kind: state.EventUntriggered, By: writer, Via: "assigned"})
 	l.want(state.PhaseCancelled, state.JobStop)
 	if vm := jobOf(l.jobs, state.JobStop).Args["vm"]; vm != "vm1" {
-		t.Errorf("the stop is to happen on VM %q", vm)
+		t.Errorf("got a stop on VM %q", vm)
 	}
 	l.trigger()
 	l.want(state.PhaseQueued, state.JobStart, state.JobRelease)
 	if l.task.VM != nil || len(l.task.VMs) != 1 || jobOf(l.jobs, state.JobRelease).Args["vm"] != "vm1" {
-		t.Errorf("VM %v, earlier ones %v, jobs %+v", l.task.VM, l.task.VMs, l.jobs)
+		t.Errorf("got VM %v, earlier VMs %v, jobs %+v", l.task.VM, l.task.VMs, l.jobs)
 	}
 }
 
@@ -165,7 +163,7 @@ func jobOf(jobs []state.Job, kind state.JobKind) state.Job {
 	return state.Job{}
 }
 
-// TestStoppedStaysStopped: after a stop, talk on the issue is talk. A message to the bot goes on.
+// After a stop, comments on the issue are discussion. A message to errand continues the task.
 func TestStoppedStaysStopped(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -179,7 +177,7 @@ func TestStoppedStaysStopped(t *testing.T) {
 	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
 }
 
-// TestManyOrdersInOneComment: however often one comment stops and retries, the last word has its job.
+// However often one comment stops and retries, the last command has its job.
 func TestManyOrdersInOneComment(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -196,11 +194,11 @@ func TestManyOrdersInOneComment(t *testing.T) {
 		}
 	}
 	if last != l.task.Run.ID {
-		t.Errorf("launches %s, waits for %s", last, l.task.Run.ID)
+		t.Errorf("got a launch of run %s, want run %s", last, l.task.Run.ID)
 	}
 }
 
-// TestApproveOrders says which written approvals are checked at all.
+// Which written approvals are checked against GitHub.
 func TestApproveOrders(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -232,12 +230,12 @@ func TestApproveOrders(t *testing.T) {
 		jobs := l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Orders: []state.Order{c.order},
 			Comment: &state.Comment{ID: 99, At: p.PostedAt.Add(c.after), Mention: true}})
 		if ok := slices.Contains(kindsOf(jobs), state.JobApprove); ok != c.ok {
-			t.Errorf("%s: checked %v, want %v", name, ok, c.ok)
+			t.Errorf("%s: got checked %v, want %v", name, ok, c.ok)
 		}
 	}
 }
 
-// TestNoSilence: whoever may direct the bot gets an answer of some kind to every command in every phase.
+// Every command by a user with write access gets some answer in every phase.
 func TestNoSilence(t *testing.T) {
 	t.Parallel()
 	for _, phase := range state.Phases() {
@@ -250,13 +248,13 @@ func TestNoSilence(t *testing.T) {
 			}
 			l.comment(verb)
 			if !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Kind != state.JobStatus }) {
-				t.Errorf("%s in %s is met with silence", verb, phase)
+				t.Errorf("%s in %s: got no answer, want one", verb, phase)
 			}
 		}
 	}
 }
 
-// TestStopHolds: what would go on by itself after a while does not after a stop, until a person says so.
+// A task that would continue automatically does not after a stop, until a person continues it.
 func TestStopHolds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -281,17 +279,16 @@ func TestStopHolds(t *testing.T) {
 		l.want(state.PhaseAwaitingAnswer, state.JobPost)
 		l.do(c.resume)
 		if l.task.Phase != state.PhaseAwaitingAnswer || l.task.Run != nil {
-			t.Errorf("%s: goes on in %s", name, l.task.Phase)
+			t.Errorf("%s: got phase %s, want the task stopped", name, l.task.Phase)
 		}
 		l.comment(state.VerbRetry)
 		if l.task.Phase != c.after {
-			t.Errorf("%s: after a retry %s, want %s", name, l.task.Phase, c.after)
+			t.Errorf("%s: after a retry: got phase %s, want %s", name, l.task.Phase, c.after)
 		}
 	}
 }
 
-// TestRetryOfUnreadableWork: work that cannot be read from its VM is not read again and again; if
-// GitHub was the trouble it is.
+// Work that cannot be read from its VM is not read again and again, unless GitHub caused the failure.
 func TestRetryOfUnreadableWork(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[string]state.JobKind{state.ClassVM: state.JobLaunch, "internal": state.JobLaunch, "github": state.JobCollect} {
@@ -309,7 +306,7 @@ func TestRetryOfUnreadableWork(t *testing.T) {
 		l.comment(state.VerbRetry)
 		l.want(state.PhaseImplementing, want)
 		if want == state.JobLaunch && l.task.Run.Repeat != "it cannot be read" {
-			t.Errorf("%s: the agent is told %q", class, l.task.Run.Repeat)
+			t.Errorf("%s: got reason %q for the agent", class, l.task.Run.Repeat)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// unaided lets everything but people act until the task comes to rest, and counts the launches.
+// unaided applies all events except people's until the task rests, and counts the launches.
 func unaided(l *life, result func(*state.Run) state.RunResult) (launches int) {
 	l.t.Helper()
 	for range 2000 {
@@ -32,12 +32,11 @@ func unaided(l *life, result func(*state.Run) state.RunResult) (launches int) {
 			return launches
 		}
 	}
-	l.t.Fatalf("no rest in %s after %d launches", l.task.Phase, launches)
+	l.t.Fatalf("got no rest in %s after %d launches", l.task.Phase, launches)
 	return launches
 }
 
-// TestLaunchesAreBounded: agents cost money, so that without a person's word they are launched a
-// bounded number of times, whatever goes wrong with them.
+// Without an action by people, agents are launched a limited number of times, whatever fails, because they cost money.
 func TestLaunchesAreBounded(t *testing.T) {
 	t.Parallel()
 	lost := state.RunResult{Status: state.StatusVMLost, Class: "retryable"}
@@ -69,16 +68,16 @@ func TestLaunchesAreBounded(t *testing.T) {
 		l.postPlan(12)
 		l.approve()
 		if n := unaided(l, result); n > maxUnasked {
-			t.Errorf("%s: %d launches, then %s", name, n, l.task.Phase)
+			t.Errorf("%s: got %d launches, then phase %s", name, n, l.task.Phase)
 		}
 		if p := l.task.Phase; p != state.PhaseFailed && p != state.PhasePROpen {
-			t.Errorf("%s: ends in %s", name, p)
+			t.Errorf("%s: got final phase %s", name, p)
 		}
 	}
 }
 
-// TestPokesMakeOneLook: whoever closes issues on a public repository pokes what is blocked; however
-// often, one look at a time waits for its turn.
+// Anybody who closes issues on a public repository pokes blocked tasks; however often, only one check is queued at a
+// time.
 func TestPokesMakeOneLook(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -93,11 +92,11 @@ func TestPokesMakeOneLook(t *testing.T) {
 		l.do(state.Event{Kind: state.EventPoked})
 	}
 	if len(keys) != 1 {
-		t.Errorf("%d looks wait side by side: %v", len(keys), keys)
+		t.Errorf("got %d queued checks, want 1: %v", len(keys), keys)
 	}
 }
 
-// TestStoppedRunsCost: a run that was stopped has cost what it has cost, once.
+// The cost of a stopped run is counted once.
 func TestStoppedRunsCost(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -112,11 +111,11 @@ func TestStoppedRunsCost(t *testing.T) {
 	l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: res}})
 	l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: res}})
 	if m := l.task.Money; m.MicroUSD != 7 || m.InputTokens != 10 || m.OutputTokens != 5 || l.task.Active < 10*time.Minute {
-		t.Errorf("money %+v, active %s", m, l.task.Active)
+		t.Errorf("got money %+v, active %s", m, l.task.Active)
 	}
 }
 
-// TestBudgetGoesOn: a task that stopped at its cap goes on when the cap is raised.
+// A task that stopped at its cap continues when the cap is raised.
 func TestBudgetGoesOn(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -127,12 +126,11 @@ func TestBudgetGoesOn(t *testing.T) {
 	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 60, Mention: true}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}})
 	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
 	if l.task.Money.CapMicroUSD != 15_000_000 {
-		t.Errorf("the cap is %d", l.task.Money.CapMicroUSD)
+		t.Errorf("got a cap of %d", l.task.Money.CapMicroUSD)
 	}
 }
 
-// TestClocksOfVMs: what a VM says of times moves neither the limit on agent activity nor the end of a
-// wait out of bounds.
+// Times reported by a VM cannot exceed the limits on agent activity and on waits.
 func TestClocksOfVMs(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"right": 0, "slow": -100 * 24 * time.Hour, "fast": 100 * 24 * time.Hour} {
@@ -144,15 +142,15 @@ func TestClocksOfVMs(t *testing.T) {
 		l.do(state.Event{Kind: state.EventRunEnded, Run: l.task.Run.ID, RunReport: state.RunReport{Result: &state.RunResult{Class: "retryable", Status: "limit", Ended: l.now.Add(off), RetryAt: l.now.AddDate(100, 0, 0)}}})
 		l.want(state.PhaseInterrupted, state.JobDue)
 		if a := l.task.Active; a < 10*time.Minute || a > 11*time.Minute {
-			t.Errorf("%s: active for %s", name, a)
+			t.Errorf("%s: got active time %s", name, a)
 		}
 		if d := l.task.Waiting.Until.Sub(l.now); d > maxWait {
-			t.Errorf("%s: waits for %s", name, d)
+			t.Errorf("%s: got a wait of %s", name, d)
 		}
 	}
 }
 
-// TestStatusIsNoStorm: signs of life and strangers' talk do not use up what GitHub lets an App write.
+// Progress events and comments by users without write access do not use up GitHub's rate limit.
 func TestStatusIsNoStorm(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -171,12 +169,11 @@ func TestStatusIsNoStorm(t *testing.T) {
 		}
 	}
 	if edits < 30 || edits > 61 {
-		t.Errorf("%d edits in an hour", edits)
+		t.Errorf("got %d edits in an hour", edits)
 	}
 }
 
-// TestInterruptedChecks: checks that were cut short run again by themselves, without an agent, unless
-// the work went with its VM.
+// Interrupted checks run again automatically, without an agent, unless the work was lost with its VM.
 func TestInterruptedChecks(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]state.RunKind{"lost": state.RunCheck, state.StatusVMLost: state.RunImplement} {
@@ -187,7 +184,7 @@ func TestInterruptedChecks(t *testing.T) {
 		l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
 		l.want(state.PhaseImplementing, state.JobLaunch)
 		if l.task.Run.Kind != want {
-			t.Errorf("%s: goes on with %s, want %s", status, l.task.Run.Kind, want)
+			t.Errorf("%s: got a run %s, want %s", status, l.task.Run.Kind, want)
 		}
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// tick is a person's tick in the box of a revision, as its webhook tells.
+// tick is a person's tick in the box of a revision, as reported by its webhook.
 func tick(by state.Person, may state.Permission, comment int64, hash string) state.Event {
 	return state.Event{Kind: state.EventPlanEdited, By: by, Permission: may, OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: comment},
 		Candidate: &state.Candidate{Comment: comment, Named: state.ShortHash(hash), Approval: state.Approval{Via: state.ViaBox}}}
 }
 
-// checked returns the approvals that the last event has checked against GitHub.
+// checked returns the approvals that the last event checks against GitHub.
 func (l *life) checked() (list []*state.Candidate) {
 	for _, j := range l.jobs {
 		if j.Kind == state.JobApprove {
@@ -63,10 +63,10 @@ func TestTickBeforeItsCommentIsKnown(t *testing.T) {
 			l.want(state.PhaseAwaitingPreliminaryApproval)
 			got := l.checked()
 			if len(got) > 0 != c.checks {
-				t.Fatalf("checks %v, want some: %v", got, c.checks)
+				t.Fatalf("got checks %v, want some: %v", got, c.checks)
 			}
 			if c.checks && (got[0].Hash != hash || got[0].By != c.by || got[0].Comment != 99) {
-				t.Errorf("checks %+v", got[0])
+				t.Errorf("got checks %+v", got[0])
 			}
 		})
 	}
@@ -104,23 +104,23 @@ func TestTickOfWhichNoWebhookTold(t *testing.T) {
 				l.do(e)
 				l.want(phase)
 				if got := l.made(state.JobUntick); got != c.want {
-					t.Errorf("time %d: the box is emptied: %v, want %v", i+1, got, c.want)
+					t.Errorf("time %d: got a cleared box %v, want %v", i+1, got, c.want)
 				}
 				told := slices.ContainsFunc(l.jobs, func(j state.Job) bool {
 					return j.Kind == state.JobPost && j.Post.Kind == state.PostNotCounted && j.Post.Reason == state.NotSeen && j.Post.By == state.Person{}
 				})
 				if told != want || l.made(state.JobApprove) {
-					t.Errorf("time %d: told %v, want %v; jobs %v", i+1, told, want, kindsOf(l.jobs))
+					t.Errorf("time %d: got a comment %v, want %v; jobs %v", i+1, told, want, kindsOf(l.jobs))
 				}
 			}
 			if l.task.Ignored != 0 {
-				t.Error("it is counted as somebody's who may not")
+				t.Error("got the tick counted as ignored, want it uncounted")
 			}
 		})
 	}
 }
 
-// TestTickInACommentThatIsFound: the comment of a plan is found again with a ticked box, after its post was in doubt.
+// The comment of a plan is found with a ticked box, after the outcome of posting it was unknown.
 func TestTickInACommentThatIsFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -147,10 +147,10 @@ func TestTickInACommentThatIsFound(t *testing.T) {
 			l.do(state.Event{Kind: state.EventPosted, JobReport: state.JobReport{BodyHash: "body", Searched: true,
 				Posted: &state.Posted{ID: 11, Node: "n", At: l.now}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}}, Ticked: c.ticked, EventContext: state.EventContext{Approving: c.approving}})
 			if c.early != (l.task.Phase == state.PhasePreliminaryPlanning) {
-				t.Errorf("it is in %s", l.task.Phase)
+				t.Errorf("got phase %s", l.task.Phase)
 			}
 			if got := l.made(state.JobUntick); got != c.untick || got != l.made(state.JobPost) {
-				t.Errorf("emptied %v and told %v, want %v", got, l.made(state.JobPost), c.untick)
+				t.Errorf("got a cleared box %v and a comment %v, want %v", got, l.made(state.JobPost), c.untick)
 			}
 		})
 	}
@@ -180,7 +180,7 @@ func TestTickThatHoldsNoMoreIsTakenBack(t *testing.T) {
 			l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: c.why}, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: a}})
 			l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
 			if got := l.made(state.JobUntick); got != c.untick {
-				t.Errorf("the box is emptied: %v, want %v", got, c.untick)
+				t.Errorf("got a cleared box %v, want %v", got, c.untick)
 			}
 		})
 	}

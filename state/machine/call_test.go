@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// call lets the active run's agent say something through a tool.
+// call lets the active run's agent call a tool.
 func (l *life) call(c state.Call) {
 	l.t.Helper()
 	l.do(state.Event{Kind: state.EventCalled, Run: l.task.Run.ID, RunReport: state.RunReport{Call: &c}})
@@ -26,7 +26,7 @@ func ask(id, question string) state.Call {
 	return state.Call{ID: id, Tool: state.CallAsk, Result: &state.Conclusion{Outcome: "question", Question: question, Options: []string{"a", "b"}}}
 }
 
-// TestCallsCountOnce: a call whose answer was lost comes again, and is one.
+// A repeated call, whose answer was lost, counts once.
 func TestCallsCountOnce(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -36,14 +36,14 @@ func TestCallsCountOnce(t *testing.T) {
 		l.call(propose("two"))
 	}
 	if len(l.task.Notes) != 1 || len(l.task.Proposed) != 1 || l.task.Proposed[0].N != 1 || len(l.task.Run.Calls) != 2 {
-		t.Errorf("notes %v, proposals %v, calls %v", l.task.Notes, l.task.Proposed, l.task.Run.Calls)
+		t.Errorf("got notes %v, proposals %v, calls %v", l.task.Notes, l.task.Proposed, l.task.Run.Calls)
 	}
 	if why := l.task.Refuses(l.task.Run.ID, note("one", state.NoteFact, "x")); why != "" {
-		t.Errorf("a repeated call is refused: %s", why)
+		t.Errorf("got a rejected repetition, want it accepted: %s", why)
 	}
 }
 
-// TestCallsOfOthers: what is said for another run than the active one is dropped.
+// Calls for a run other than the active one are dropped.
 func TestCallsOfOthers(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -54,14 +54,14 @@ func TestCallsOfOthers(t *testing.T) {
 	l.comment(state.VerbCancel)
 	l.do(state.Event{Kind: state.EventCalled, Run: run, RunReport: state.RunReport{Call: &c}})
 	if len(l.task.Notes) != 0 {
-		t.Errorf("notes %v", l.task.Notes)
+		t.Errorf("got notes %v", l.task.Notes)
 	}
 	if l.task.Refuses(run, c) == "" {
-		t.Error("a cancelled task takes calls")
+		t.Error("got an accepted call of a canceled task, want it rejected")
 	}
 }
 
-// TestCallsAreBounded: whatever an agent floods, the task stays small, and decisions stay longest.
+// However many calls an agent makes, the task stays small, and decisions are dropped last.
 func TestCallsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -73,24 +73,24 @@ func TestCallsAreBounded(t *testing.T) {
 			l.call(propose(fmt.Sprintf("p%d-%d", round, i)))
 		}
 		if n := len(l.task.Run.Calls); n > state.MaxCalls {
-			t.Errorf("a run made %d calls", n)
+			t.Errorf("got %d calls of a run", n)
 		}
 		l.end(state.RunResult{Status: "crashed", Class: "fatal"})
 		l.comment(state.VerbRetry)
 		l.launch()
 	}
 	if n := len(l.task.Notes); n != state.MaxNotes {
-		t.Errorf("%d notes", n)
+		t.Errorf("got %d notes", n)
 	}
 	if l.task.Notes[0].Text != "kept" {
-		t.Error("the decision went before facts")
+		t.Error("got a dropped decision, want facts dropped first")
 	}
 	if n := len(l.task.Proposed); n != state.MaxProposals {
-		t.Errorf("%d proposals", n)
+		t.Errorf("got %d proposals", n)
 	}
 }
 
-// TestQuestionHolds: a question that was asked through the tool is posted however the run ends.
+// A question that was asked with the tool is posted however the run ends.
 func TestQuestionHolds(t *testing.T) {
 	t.Parallel()
 	for name, res := range map[string]state.RunResult{
@@ -106,12 +106,12 @@ func TestQuestionHolds(t *testing.T) {
 			l.want(state.PhaseImplementing, state.JobDue)
 			l.call(note("late", state.NoteFact, "x"))
 			if len(l.task.Notes) != 0 {
-				t.Error("something is taken after the question")
+				t.Error("got an accepted call after the question, want it rejected")
 			}
 			l.end(res)
 			l.want(state.PhaseAwaitingAnswer, state.JobPost)
 			if q := l.task.Question; q == nil || q.Text != "Which?" || q.Kind != state.AskAgent || len(q.Options) != 2 {
-				t.Errorf("question %+v", q)
+				t.Errorf("got question %+v", q)
 			}
 			l.comment(state.VerbMessage)
 			l.want(state.PhaseImplementing, state.JobLaunch)
@@ -119,7 +119,7 @@ func TestQuestionHolds(t *testing.T) {
 	}
 }
 
-// TestAskedAndGoesOn: a run that asked and does not end is stopped, and its question is posted once.
+// A run that asked and does not end is stopped, and its question is posted once.
 func TestAskedAndGoesOn(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -132,18 +132,18 @@ func TestAskedAndGoesOn(t *testing.T) {
 	l.want(state.PhaseAwaitingAnswer, state.JobStop, state.JobPost)
 	l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: &state.RunResult{Status: "ok", Class: "success", Outcome: "question", Question: "Which?"}}})
 	if l.want(state.PhaseAwaitingAnswer); len(l.jobs) > 0 && l.jobs[0].Kind == state.JobPost {
-		t.Error("it is posted again")
+		t.Error("got a second post, want one")
 	}
 	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueAsk, run)}})
 	l.want(state.PhaseAwaitingAnswer)
 	l.comment(state.VerbMessage)
 	l.want(state.PhaseImplementing, state.JobLaunch)
 	if l.task.Run.Attempt != 1 {
-		t.Errorf("the question counts as an attempt that failed: %d", l.task.Run.Attempt)
+		t.Errorf("got attempt %d, want the question not counted as a failure", l.task.Run.Attempt)
 	}
 }
 
-// TestFinishWins: what finish said comes before the run's last words, and does not make a failure a success.
+// The finish tool's result overrides the run's last message, and does not turn a failure into a success.
 func TestFinishWins(t *testing.T) {
 	t.Parallel()
 	said := state.Conclusion{Outcome: "done", Title: "From the tool", Summary: "Tool."}
@@ -153,7 +153,7 @@ func TestFinishWins(t *testing.T) {
 	l.end(state.RunResult{Status: "ok", Class: "success", Outcome: "question", Question: "?", Title: "From the block", Text: "Words."})
 	l.want(state.PhaseImplementing, state.JobCollect)
 	if w := l.task.Work; w.Title != "From the tool" || w.Text != "Words." {
-		t.Errorf("work %+v", w)
+		t.Errorf("got work %+v", w)
 	}
 
 	l = newLife(t)
@@ -163,7 +163,7 @@ func TestFinishWins(t *testing.T) {
 	l.want(state.PhaseFailed)
 }
 
-// TestCreateProposed: a person has a proposed issue created, once; others cannot.
+// A person with write access can have a proposed issue created, once; others cannot.
 func TestCreateProposed(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -177,22 +177,22 @@ func TestCreateProposed(t *testing.T) {
 	}
 	order(1, state.PermissionRead)
 	if l.task.Ignored != 1 || l.made(state.JobIssue) {
-		t.Error("an outsider has an issue created")
+		t.Error("got an issue created for a user without write access, want none")
 	}
 	order(2, state.PermissionWrite)
 	if l.made(state.JobIssue) || !l.made(state.JobPost) {
-		t.Error("a proposal that is not there is created, or not answered")
+		t.Error("got a creation of, or no answer about, an unknown proposal; want an answer")
 	}
 	order(1, state.PermissionWrite)
 	l.want(state.PhaseImplementing, state.JobIssue)
 	l.do(state.Event{Kind: state.EventCreated, JobReport: state.JobReport{Created: &state.Created{N: 1, Issue: 12, URL: "u"}}})
 	l.want(state.PhaseImplementing, state.JobPost)
 	if p := l.task.Proposed[0]; p.Issue != 12 || p.By.ID != writer.ID {
-		t.Errorf("proposal %+v", p)
+		t.Errorf("got proposal %+v", p)
 	}
 	order(1, state.PermissionWrite)
 	if l.made(state.JobIssue) {
-		t.Error("it is created twice")
+		t.Error("got a second creation, want one")
 	}
 	l.do(state.Event{Kind: state.EventCreated, JobReport: state.JobReport{Created: &state.Created{N: 7, Issue: 13}}})
 }
@@ -202,7 +202,7 @@ func (l *life) made(kind state.JobKind) bool {
 	return strings.Contains(fmt.Sprint(kindsOf(l.jobs)), string(kind))
 }
 
-// TestReadsAreBounded: what an agent only reads is counted by run, apart from what it says, and keeps nothing else.
+// Context calls are counted per run, apart from other calls, and nothing else of them is stored.
 func TestReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -211,19 +211,19 @@ func TestReadsAreBounded(t *testing.T) {
 		l.call(state.Call{ID: fmt.Sprintf("r%d", i), Tool: state.CallContext})
 	}
 	if r := l.task.Run; r.Reads != state.MaxReads || len(r.Calls) != 0 {
-		t.Errorf("%d reads, calls %v", r.Reads, r.Calls)
+		t.Errorf("got %d reads, calls %v", r.Reads, r.Calls)
 	}
 	if why := l.task.Refuses(l.task.Run.ID, state.Call{ID: "one more", Tool: state.CallContext}); !strings.Contains(why, "50 times") {
-		t.Errorf("one more is refused by %q", why)
+		t.Errorf("got refusal %q for one more call", why)
 	}
 	l.call(note("kept", state.NoteFact, "x"))
 	if len(l.task.Notes) != 1 {
-		t.Errorf("notes %v", l.task.Notes)
+		t.Errorf("got notes %v", l.task.Notes)
 	}
 	l.end(state.RunResult{Status: "crashed", Class: "fatal"})
 	l.comment(state.VerbRetry)
 	l.launch()
 	if n := l.task.Run.Reads; n != 0 {
-		t.Errorf("the next run begins with %d reads", n)
+		t.Errorf("got %d reads at the start of the next run, want 0", n)
 	}
 }

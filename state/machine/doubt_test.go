@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestDoubts: each effect that may be there is looked for since its first job gave up; the oldest of too many is forgotten.
+// Each job with an unknown outcome is stored with the time of its first try; the oldest of too many is dropped.
 func TestDoubts(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -23,18 +23,18 @@ func TestDoubts(t *testing.T) {
 	give("1.c", time.Time{})         // known not to be there
 	want := map[string]time.Time{"1.a": t0.Add(2 * time.Hour), "1.b": t0.Add(time.Hour)}
 	if got := l.task.Doubts; len(got) != 2 || !got["1.a"].Equal(want["1.a"]) || !got["1.b"].Equal(want["1.b"]) {
-		t.Fatalf("doubts %v, want %v", got, want)
+		t.Fatalf("got doubts %v, want %v", got, want)
 	}
 	for i := range maxDoubts - 1 {
 		give(fmt.Sprintf("1.n%d", i), t0.Add(4*time.Hour))
 	}
 	if got := l.task.Doubts; len(got) != maxDoubts || !got["1.b"].IsZero() || got["1.a"].IsZero() {
-		t.Errorf("%d doubts, a since %v, b since %v; want %d without the oldest, b", len(got), got["1.a"], got["1.b"], maxDoubts)
+		t.Errorf("got %d doubts, a since %v, b since %v; want %d without the oldest, b", len(got), got["1.a"], got["1.b"], maxDoubts)
 	}
 }
 
-// TestDoubtOfAPullRequest: a branch has one pull request, so that the job of a retry looks for what the one before may have
-// opened, although its key is another. What an earlier life opened is none of its.
+// A branch has one pull request, so the job of a retry checks for the one that an earlier job may have opened, although
+// its key differs. Pull requests of an earlier life do not count.
 func TestDoubtOfAPullRequest(t *testing.T) {
 	t.Parallel()
 	since := t0.Add(time.Hour)
@@ -62,10 +62,10 @@ func TestDoubtOfAPullRequest(t *testing.T) {
 			l.comment(state.VerbRetry)
 			i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobOpenPR })
 			if i < 0 {
-				t.Fatalf("a retry of what failed has the jobs %v", kindsOf(l.jobs))
+				t.Fatalf("got jobs %v after a retry", kindsOf(l.jobs))
 			}
 			if j := l.jobs[i]; j.Key == c.key || !j.Doubt.Equal(c.want) {
-				t.Errorf("job %s is to look since %v, want %v", j.Key, j.Doubt, c.want)
+				t.Errorf("job %s: got doubt %v, want %v", j.Key, j.Doubt, c.want)
 			}
 		})
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestVouchedWhileItIsRead: somebody vouches for a comment while the start reads the discussion, in which the comment is still
-// withheld. It is read again before an agent is told that the comment is there; that the comment stays withheld holds nothing up.
+// Somebody vouches for a comment while the start reads the discussion, in which the comment is still withheld. The
+// discussion is read again before the prompt mentions the comment; a comment that stays withheld does not block the
+// task.
 func TestVouchedWhileItIsRead(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -22,17 +23,17 @@ func TestVouchedWhileItIsRead(t *testing.T) {
 	l.want(state.PhaseQueued, state.JobStart)
 	i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobStart })
 	if !l.jobs[i].NotBefore.After(l.now) || l.made(state.JobLaunch) {
-		t.Errorf("it is read again at %s, now is %s; jobs %v", l.jobs[i].NotBefore, l.now, kindsOf(l.jobs))
+		t.Errorf("got a second reading at %s, now is %s; jobs %v", l.jobs[i].NotBefore, l.now, kindsOf(l.jobs))
 	}
 	l.now = l.now.Add(2 * time.Minute)
 	start()
 	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
 	if len(l.task.Feedback) != 0 {
-		t.Errorf("the agent is told of a comment that it cannot see: %+v", l.task.Feedback)
+		t.Errorf("got feedback about an invisible comment: %+v", l.task.Feedback)
 	}
 }
 
-// TestAnsweredCommentIsInTheDiscussionOnce: what was said while a plan was made, and read again with the discussion, is there once.
+// A comment that was made during planning, and read again with the discussion, is there once.
 func TestAnsweredCommentIsInTheDiscussionOnce(t *testing.T) {
 	t.Parallel()
 	for name, listed := range map[string]bool{"read again": true, "not read again": false} {
@@ -51,14 +52,14 @@ func TestAnsweredCommentIsInTheDiscussionOnce(t *testing.T) {
 			l.end(state.RunResult{Text: "Another.", Outcome: "build"})
 			l.want(state.PhaseAwaitingPreliminaryApproval)
 			if got := l.task.Context.Comments; len(got) != 1 || got[0].Body != "Mind the tests." {
-				t.Errorf("the discussion is %+v", got)
+				t.Errorf("got discussion %+v", got)
 			}
 		})
 	}
 }
 
-// TestReasonOfAReplanIsHeard: why somebody wants another plan reaches the agent, whether or not GitHub lists the comment yet when the
-// discussion is read again, and once.
+// The reason for a replan reaches the agent once, whether or not GitHub lists the comment yet when the discussion is
+// read again.
 func TestReasonOfAReplanIsHeard(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -91,7 +92,7 @@ func TestReasonOfAReplanIsHeard(t *testing.T) {
 			l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: start}})
 			l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
 			if got := untaken(l.task); len(got) != c.want || c.want > 0 && got[0].Body != c.why {
-				t.Errorf("to be answered: %+v, want %d", got, c.want)
+				t.Errorf("got feedback %+v, want %d items", got, c.want)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestEarlyWordsOnAPullRequestAreGathered: a pull request that was looked for may have been reviewed before it was known.
+// A pull request that was found by a check may have been reviewed before it was known.
 func TestEarlyWordsOnAPullRequestAreGathered(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -32,14 +32,14 @@ func TestEarlyWordsOnAPullRequestAreGathered(t *testing.T) {
 			l.do(state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: 5, State: "open"}, Searched: c.detail == "looked"}})
 			l.want(state.PhasePROpen)
 			if got := slices.Contains(kindsOf(l.jobs), state.JobGather); got != c.want {
-				t.Errorf("the review is gathered: %v, want %v", got, c.want)
+				t.Errorf("got the review gathered %v, want %v", got, c.want)
 			}
 		})
 	}
 }
 
-// TestWaitingGoesOn: a task that is held up by the same again has waited since the first time, and looks less and less often; by
-// something else it begins to wait anew.
+// A task that waits for the same cause again has waited since the first time, and checks less and less often; for
+// another cause the wait begins again.
 func TestWaitingGoesOn(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -59,8 +59,8 @@ func TestWaitingGoesOn(t *testing.T) {
 	}
 }
 
-// TestWordsWhileQueuedAreHeardOnce: what people say before a task starts is either in the discussion that its start reads or
-// kept for its first run, whichever comes first. What somebody took back before the reading is in neither.
+// A comment made before a task starts is either in the discussion that its start reads or stored for its first run. A
+// comment that was withdrawn before the reading is in neither.
 func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
 	t.Parallel()
 	read := t0.Add(time.Hour)
@@ -102,7 +102,7 @@ func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
 			l.do(e)
 			l.want(state.PhaseQueued)
 			if got := l.made(state.JobReact) && slices.Contains(l.reactions(), "eyes"); got != c.wantEyes {
-				t.Errorf("it gets 👀: %v, want %v", got, c.wantEyes)
+				t.Errorf("got 👀 %v, want %v", got, c.wantEyes)
 			}
 			start := &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: read}
 			if c.discussed {
@@ -115,7 +115,7 @@ func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
 			}
 			l.want(state.PhasePreliminaryPlanning)
 			if got := len(l.task.Feedback) > 0; got != c.wantKept {
-				t.Errorf("kept for the first run: %+v, want %v", l.task.Feedback, c.wantKept)
+				t.Errorf("got feedback for the first run %+v, want %v", l.task.Feedback, c.wantKept)
 			}
 		})
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestTheEndDropsWhatIsQueued: whatever ends a task, from wherever it stands, no queued work and no reminder outlives it;
-// what tells people, gives the VM back, looks for a comment's twin or deletes what was put away does.
+// However and from whichever phase a task ends, no queued work or reminder remains. Jobs that post comments, delete the
+// VM, check for duplicate comments or delete saved work remain.
 func TestTheEndDropsWhatIsQueued(t *testing.T) {
 	t.Parallel()
 	order := func(v state.Verb) state.Event {
@@ -48,7 +48,7 @@ func TestTheEndDropsWhatIsQueued(t *testing.T) {
 					if l.task.PR == nil && e.Kind == state.EventPRClosed || e.Kind == state.EventRunEnded && (l.task.Run == nil || l.task.Run.State != state.RunActive) {
 						return // it cannot happen there
 					}
-					t.Fatalf("the task goes on: %s", ch.Note)
+					t.Fatalf("got a task that has not ended: %s", ch.Note)
 				}
 				job := func(kind state.JobKind, lane state.Lane, what string) *state.Job {
 					return &state.Job{Kind: kind, Lane: lane, State: state.JobQueued, Args: map[string]string{"what": what}}
@@ -70,7 +70,7 @@ func TestTheEndDropsWhatIsQueued(t *testing.T) {
 					"the status":            {job(state.JobStatus, state.LaneStatus, ""), false},
 				} {
 					if got := ch.Drops(c.job); got != c.want {
-						t.Errorf("%s is dropped: %v, want %v", name, got, c.want)
+						t.Errorf("%s: got dropped %v, want %v", name, got, c.want)
 					}
 				}
 			})

@@ -26,12 +26,11 @@ func (l *life) checking() {
 	l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
 	l.launch()
 	if l.task.Run == nil || l.task.Run.Kind != state.RunCheck {
-		l.t.Fatalf("no checks run: %+v", l.task.Run)
+		l.t.Fatalf("got no check run: %+v", l.task.Run)
 	}
 }
 
-// TestJudgedChecks: checks that ran are judged by what they found, and by nothing else; a run that could not run them
-// keeps its own word.
+// The verdict on checks that ran depends on their results only; a run that could not run them keeps its status.
 func TestJudgedChecks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -55,18 +54,17 @@ func TestJudgedChecks(t *testing.T) {
 			for i := range l.task.Runs {
 				if r := &l.task.Runs[i]; r.ID == run {
 					if v, words := r.Judged(); v != c.verdict || words != c.want {
-						t.Errorf("judged %q, %q", v, words)
+						t.Errorf("got verdict %q, %q", v, words)
 					}
 					return
 				}
 			}
-			t.Error("the run is not filed")
+			t.Error("got an active run, want it filed")
 		})
 	}
 }
 
-// TestGateRefusalsAreKept: each with its time and the run, in words, with a bound on both how many times and how many
-// rules.
+// Refusals are stored with their time and run, up to a limit on refusals and on rules.
 func TestGateRefusalsAreKept(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -82,7 +80,7 @@ func TestGateRefusalsAreKept(t *testing.T) {
 		keepRefusals(c)
 	}
 	if n := len(l.task.Gate); n != maxGate {
-		t.Fatalf("%d times are kept", n)
+		t.Fatalf("got %d stored refusals", n)
 	}
 	got := l.task.GateVerdicts()[0]
 	const start, end = "protected-paths in ci.yml: this path is protected; size in ää", "…; secrets in 0: it looks like a key; secrets in 1: it looks like a key; secrets in 2: it looks like a key; and 7 more"
@@ -90,7 +88,7 @@ func TestGateRefusalsAreKept(t *testing.T) {
 		t.Error("the comment's refusals were changed, or what is kept is too long")
 	}
 	if !strings.HasPrefix(got.Message, start) || !strings.HasSuffix(got.Message, end) {
-		t.Errorf("message %q", got.Message)
+		t.Errorf("got message %q", got.Message)
 	}
 	got.Message = ""
 	seq := l.task.Runs[len(l.task.Runs)-2].Seq // of the agent, before the checks
@@ -99,7 +97,7 @@ func TestGateRefusalsAreKept(t *testing.T) {
 	}
 }
 
-// TestWhyALostVMEnded: what is known of it, else that nothing says why.
+// The known reason for the loss of a VM is stored, or that it is unknown.
 func TestWhyALostVMEnded(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{"": "vanished", state.VMDiskFull: state.VMDiskFull} {

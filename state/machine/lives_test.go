@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// proposed is an ended task, one of whose runs proposed an issue.
+// proposed returns an ended task, one of whose runs proposed an issue.
 func proposed(t *testing.T, open bool) *life {
 	l := newLife(t)
 	l.toPR()
@@ -20,7 +20,7 @@ func proposed(t *testing.T, open bool) *life {
 	return l
 }
 
-// TestDoubtAfterTheEnd: what a job of an ended task may have left is looked for, too. A proposed issue can still be created then.
+// Effects of a job of an ended task are checked for, too: a proposed issue can still be created then.
 func TestDoubtAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	since := t0.Add(time.Hour)
@@ -31,24 +31,24 @@ func TestDoubtAfterTheEnd(t *testing.T) {
 			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Issue: &state.Issue{}, Comment: &state.Comment{ID: 70, Mention: true}, Orders: []state.Order{{Verb: state.VerbIssue, Choice: 1}}})
 			i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobIssue })
 			if i < 0 {
-				t.Fatalf("jobs %v", kindsOf(l.jobs))
+				t.Fatalf("got jobs %v", kindsOf(l.jobs))
 			}
 			job := l.jobs[i]
 			l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobIssue, Key: job.Key, Doubt: since, Class: "github", Reason: "GitHub does not answer.", Hint: "Try again later."}}})
 			if !l.replied(state.ReplyIssueFailed) {
-				t.Errorf("whoever wanted it is told nothing: %v", kindsOf(l.jobs))
+				t.Errorf("got no answer to the request: %v", kindsOf(l.jobs))
 			}
 			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Issue: &state.Issue{}, Comment: &state.Comment{ID: 71, Mention: true}, Orders: []state.Order{{Verb: state.VerbIssue, Choice: 1}}})
 			i = slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobIssue })
 			if i < 0 || l.jobs[i].Key != job.Key || !l.jobs[i].Doubt.Equal(since) {
-				t.Errorf("the next attempt does not look for what the first may have left: %+v", l.jobs)
+				t.Errorf("got a next attempt that does not check for effects of the first: %+v", l.jobs)
 			}
 		})
 	}
 }
 
-// TestEffectsOfALifeAreItsOwn: no job of a task's next life has the key of one before, so that nothing of theirs is taken for the other's,
-// and the ended one's comments go where they belonged.
+// No job of a task's next life has the key of an earlier one, so that their effects are told apart, and comments of the
+// ended life go where they belong.
 func TestEffectsOfALifeAreItsOwn(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -57,7 +57,7 @@ func TestEffectsOfALifeAreItsOwn(t *testing.T) {
 		l.toPR()
 		for _, j := range l.jobs {
 			if old, ok := keys[j.Key]; ok && j.Kind != state.JobVet {
-				t.Errorf("life %s: %s has the key %s of an earlier %s", gen, j.Kind, j.Key, old)
+				t.Errorf("life %s: got %s with the key %s of an earlier %s", gen, j.Kind, j.Key, old)
 			}
 		}
 	}
@@ -74,12 +74,12 @@ func TestEffectsOfALifeAreItsOwn(t *testing.T) {
 	l.do(state.Event{Kind: state.EventPRClosed, Merged: true, By: writer})
 	for _, j := range l.jobs {
 		if old, ok := keys[j.Key]; ok {
-			t.Errorf("%s has the key %s of an earlier %s", j.Kind, j.Key, old)
+			t.Errorf("got %s with the key %s of an earlier %s", j.Kind, j.Key, old)
 		}
 	}
 }
 
-// TestTwinOfAnEarlierLifesComment: a second copy is looked for where the comment stands, whatever the task's pull request is by then.
+// A duplicate is looked for where the comment was posted, whatever the task's pull request is by then.
 func TestTwinOfAnEarlierLifesComment(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -87,6 +87,6 @@ func TestTwinOfAnEarlierLifesComment(t *testing.T) {
 	l.do(state.Event{Kind: state.EventPosted, JobReport: state.JobReport{Searched: true, Posted: &state.Posted{Key: "0.ended", ID: 9, At: l.now, OnPR: true, Number: 5}, Post: &state.Post{Kind: state.PostEnded, OnPR: true}}})
 	i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobDue && j.Args["what"] == "twin" })
 	if i < 0 || l.jobs[i].Args["number"] != "5" {
-		t.Errorf("jobs %+v", l.jobs)
+		t.Errorf("got jobs %+v", l.jobs)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestMiscount: what an agent's program says is held against what the gateway counted, within a tolerance, where both
-// have counted the same thing.
+// The tokens reported by an agent's program are compared with the gateway's count, within a tolerance, if both count
+// the same.
 func TestMiscount(t *testing.T) {
 	t.Parallel()
 	counted := state.Money{InputTokens: 50_000, OutputTokens: 4_000}
@@ -41,13 +41,13 @@ func TestMiscount(t *testing.T) {
 				c.change(&r)
 			}
 			if got := r.Miscount(); (got != nil) != c.want {
-				t.Errorf("miscount %+v", got)
+				t.Errorf("got miscount %+v", got)
 			}
 		})
 	}
 }
 
-// TestMiscountInTheSummary: with both numbers, in words, too.
+// The summary contains both counts, also as a sentence.
 func TestMiscountInTheSummary(t *testing.T) {
 	t.Parallel()
 	task := &state.Task{TaskRuns: state.TaskRuns{Runs: []state.Run{

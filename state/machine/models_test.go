@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// implementing brings a life to a run that implements in a session of its own.
+// implementing brings a life to an implementing run with its own session.
 func (l *life) implementing() {
 	l.trigger()
 	s := state.DefaultSettings()
@@ -22,8 +22,8 @@ func (l *life) overflow(session string) {
 	l.end(state.RunResult{Status: state.StatusContextOverflow, Class: "retryable", Session: session, Summary: "I have read half of it."})
 }
 
-// TestOverflowBeginsAnewOnce: a conversation that became too long is gone on with in a new session, once; after
-// that people are asked, and their retry begins a new session as well.
+// A conversation that became too long is continued in a new session, once; then the task fails, and a retry begins a
+// new session as well.
 func TestOverflowBeginsAnewOnce(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -31,7 +31,7 @@ func TestOverflowBeginsAnewOnce(t *testing.T) {
 	l.overflow("s-1")
 	l.want(state.PhaseImplementing, state.JobLaunch)
 	if r := l.task.Run; r.Session != "" || !strings.Contains(r.Repeat, "too long") || r.Attempt != 2 {
-		t.Errorf("the new run: session %q, attempt %d, %q", r.Session, r.Attempt, r.Repeat)
+		t.Errorf("got a new run with session %q, attempt %d, %q", r.Session, r.Attempt, r.Repeat)
 	}
 	if got := l.task.Runs[len(l.task.Runs)-1].Said; got != "I have read half of it." {
 		t.Errorf("what was said last: %q", got)
@@ -40,16 +40,16 @@ func TestOverflowBeginsAnewOnce(t *testing.T) {
 	l.overflow("s-2")
 	l.want(state.PhaseFailed, state.JobPost)
 	if end := l.task.End; !strings.Contains(end.Hint, "split the issue") {
-		t.Errorf("hint: %q", end.Hint)
+		t.Errorf("got hint %q", end.Hint)
 	}
 	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 71, Body: "retry"}, Orders: []state.Order{{Verb: state.VerbRetry}}})
 	l.want(state.PhaseImplementing, state.JobLaunch)
 	if s := l.task.Run.Session; s != "" {
-		t.Errorf("retry goes on in session %q", s)
+		t.Errorf("got session %q after a retry, want a new one", s)
 	}
 }
 
-// TestOverflowOfAnotherWork: that an earlier work overflowed does not count against this one.
+// An overflow in earlier work does not count.
 func TestOverflowOfAnotherWork(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -59,7 +59,7 @@ func TestOverflowOfAnotherWork(t *testing.T) {
 	l.want(state.PhaseImplementing, state.JobLaunch)
 }
 
-// TestModelsThatAreOffered: people choose among what the operator offers, and hear what that is.
+// People choose among the operator's models, and get a list of them.
 func TestModelsThatAreOffered(t *testing.T) {
 	t.Parallel()
 	p := DefaultPolicy()
@@ -73,7 +73,7 @@ func TestModelsThatAreOffered(t *testing.T) {
 			Comment: &state.Comment{ID: int64(80 + i), Body: "model " + test.order}, Orders: []state.Order{{Verb: state.VerbModel, Arg: test.order}}}
 		ch := Next(l.task, e, p)
 		if ch.Task == nil || ch.Task.Model != test.model {
-			t.Fatalf("model %s: the task has %+v", test.order, ch.Task)
+			t.Fatalf("model %s: got task %+v", test.order, ch.Task)
 		}
 		l.task = ch.Task
 		said := false
@@ -86,8 +86,7 @@ func TestModelsThatAreOffered(t *testing.T) {
 	}
 }
 
-// TestTheModelIsNotTheAgentsToSay: the gateway holds a run to its model, so what the run reports about itself
-// does not change it.
+// The gateway enforces the model of a run, so the model that the run reports has no effect.
 func TestTheModelIsNotTheAgentsToSay(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -96,6 +95,6 @@ func TestTheModelIsNotTheAgentsToSay(t *testing.T) {
 	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Model: "small"}}})
 	l.do(state.Event{Kind: state.EventProgress, Run: l.task.Run.ID, RunReport: state.RunReport{Progress: &state.Progress{Model: "dear", Session: "s-1", Sign: l.now}}})
 	if r := l.task.Run; r.Model != "small" || r.Session != "s-1" {
-		t.Errorf("model %q, session %q", r.Model, r.Session)
+		t.Errorf("got model %q, session %q", r.Model, r.Session)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestWhatTheGatewayCountsIsWhatARunCosts: as soon as one answer was counted, what the agent says of its
-// own cost is not looked at any more, in whatever order the two come.
+// As soon as one answer was counted, the cost that the agent reports is ignored, in whatever order the two arrive.
 func TestWhatTheGatewayCountsIsWhatARunCosts(t *testing.T) {
 	t.Parallel()
 	counted := state.Money{InputTokens: 100, OutputTokens: 10, MicroUSD: 5000}
@@ -49,17 +48,17 @@ func TestWhatTheGatewayCountsIsWhatARunCosts(t *testing.T) {
 			got := l.task.Money
 			got.CapMicroUSD = 0
 			if got != test.want {
-				t.Errorf("the task has cost %+v, want %+v", got, test.want)
+				t.Errorf("got task cost %+v, want %+v", got, test.want)
 			}
 			last := l.task.Runs[len(l.task.Runs)-1].Money
 			if last != test.want {
-				t.Errorf("the run has cost %+v, want %+v", last, test.want)
+				t.Errorf("got run cost %+v, want %+v", last, test.want)
 			}
 		})
 	}
 }
 
-// TestAnswersAreCounted: what is booked is an answer, and a refusal is none.
+// A recorded call counts as an answer, a refusal does not.
 func TestAnswersAreCounted(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -73,15 +72,15 @@ func TestAnswersAreCounted(t *testing.T) {
 		l.do(e)
 	}
 	if got := l.task.Run.Answers; got != 2 {
-		t.Errorf("%d answers, want 2", got)
+		t.Errorf("got %d answers, want 2", got)
 	}
 	l.end(state.RunResult{Status: "ok", Class: "success", Outcome: "done", Text: "a plan", Used: &state.Usage{Input: 3}})
 	if last := l.task.Runs[len(l.task.Runs)-1]; last.Answers != 2 || last.Used == nil || last.Used.Input != 3 {
-		t.Errorf("filed with %d answers, used %+v", last.Answers, last.Used)
+		t.Errorf("got a filed run with %d answers, used %+v", last.Answers, last.Used)
 	}
 }
 
-// TestARunThatEndsAtTheCap waits for a raise, however its agent took the refusal.
+// A run that ends at the cap waits for a raise, however its agent handled the refusal.
 func TestARunThatEndsAtTheCap(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -92,15 +91,15 @@ func TestARunThatEndsAtTheCap(t *testing.T) {
 	l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, RunReport: state.RunReport{Money: &m}})
 	l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
 	if l.task.Phase != state.PhaseFailed || l.task.End.Class != state.ClassBudget || l.task.End.Hint != state.HintBudget || l.task.Money.Unpriced != "mystery" {
-		t.Fatalf("phase %s, end %+v, money %+v", l.task.Phase, l.task.End, l.task.Money)
+		t.Fatalf("got phase %s, end %+v, money %+v", l.task.Phase, l.task.End, l.task.Money)
 	}
 	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 99}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}})
 	if l.task.Phase == state.PhaseFailed {
-		t.Error("a raised cap does not go on")
+		t.Error("got no continuation after a raised cap, want one")
 	}
 }
 
-// TestARunThatIsHeld goes on by itself when there is money again, and has not used up an attempt.
+// The task continues automatically when there is money again, and the wait counts as no attempt.
 func TestARunThatIsHeld(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -113,7 +112,7 @@ func TestARunThatIsHeld(t *testing.T) {
 	l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
 	w := l.task.Waiting
 	if l.task.Phase != state.PhaseInterrupted || w == nil || w.Kind != state.WaitMoney || !w.Until.Equal(tomorrow) {
-		t.Fatalf("phase %s, waiting %+v", l.task.Phase, w)
+		t.Fatalf("got phase %s, waiting %+v", l.task.Phase, w)
 	}
 	l.now = tomorrow
 	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
@@ -122,8 +121,8 @@ func TestARunThatIsHeld(t *testing.T) {
 	}
 }
 
-// TestCapOfARun: a run that the gateway refused the model for a cap ends as budget, with its work saved, however
-// its agent took it; another goes on.
+// A run that the gateway refused because of a cap ends as budget, with its work saved, however its agent handled the
+// refusal; another run can continue.
 func TestCapOfARun(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string]state.Order{"retry": {Verb: state.VerbRetry}, "budget": {Verb: state.VerbBudget, Tokens: 500}} {
@@ -161,7 +160,7 @@ func TestCapOfARun(t *testing.T) {
 	}
 }
 
-// TestKeyRefused: people are told once what the operator has to do, however often it is looked again.
+// The comment about the operator's task is posted once, however often the key is tried again.
 func TestKeyRefused(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -179,19 +178,19 @@ func TestKeyRefused(t *testing.T) {
 			}
 		}
 		if w := l.task.Waiting; l.task.Phase != state.PhaseInterrupted || w.Kind != state.WaitKey || w.Hint == "" {
-			t.Fatalf("phase %s, waiting %+v", l.task.Phase, w)
+			t.Fatalf("got phase %s, waiting %+v", l.task.Phase, w)
 		}
 		l.now = until
 		l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
 		l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until.Add(time.Minute)}}})
 	}
 	if posts != 1 {
-		t.Errorf("told %d times", posts)
+		t.Errorf("got %d comments, want 1", posts)
 	}
 }
 
-// TestHeldForAMoment: what held a run up may be over when its agent has ended for it, which is no failure; if the
-// model has answered since, the end is another's.
+// The cause of a refusal may have ended when the agent ends, which is no failure; if the model has answered since, the
+// end has another cause.
 func TestHeldForAMoment(t *testing.T) {
 	t.Parallel()
 	for answered, want := range map[bool]state.Phase{false: state.PhaseInterrupted, true: state.PhaseFailed} {

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// alike makes the text of a revision whose hash begins with digits, as whoever writes plans could. It wants few digits.
+// alike makes the text of a revision whose hash begins with the given digits, like an attacker could. Use few digits.
 func alike(t *testing.T, p state.Plan, digits string) string {
 	t.Helper()
 	for i := range 1 << 24 {
@@ -17,11 +17,11 @@ func alike(t *testing.T, p state.Plan, digits string) string {
 			return p.Text
 		}
 	}
-	t.Fatal("no text found")
+	t.Fatal("got no matching text")
 	return ""
 }
 
-// TestNoTwoRevisionsAreNamedAlike: the digits that people see and may write are one revision's alone, in all lives of a task.
+// No two revisions in all lives of a task share the digits that people see and may write.
 func TestNoTwoRevisionsAreNamedAlike(t *testing.T) {
 	t.Parallel()
 	base := state.Plan{Kind: state.PlanPreliminary, Revision: 2, Text: "Do it.", BaseSHA: "b0", IssueHash: "i0"}
@@ -51,14 +51,14 @@ func TestNoTwoRevisionsAreNamedAlike(t *testing.T) {
 	}
 }
 
-// TestAnApprovalIsOfTheWholeHash: a plan that was made to look like the approved one by its first digits is another one.
+// A plan whose hash begins like that of the approved one is a different plan.
 func TestAnApprovalIsOfTheWholeHash(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
 	p := l.task.NewestPlan()
 	if raw, err := hex.DecodeString(p.Hash); err != nil || len(raw) != 32 {
-		t.Fatalf("the hash is %q", p.Hash)
+		t.Fatalf("got hash %q", p.Hash)
 	}
 	evil := *p
 	evil.Text = alike(t, evil, p.Hash[:4])
@@ -95,7 +95,7 @@ func TestAnApprovalIsOfTheWholeHash(t *testing.T) {
 	}
 }
 
-// TestPlansOfOlderVersions: a plan that waits with a hash of eight digits can be approved, and where two have the same, the newest is meant.
+// A waiting plan with a hash of eight digits can be approved; if two have the same hash, the newest counts.
 func TestPlansOfOlderVersions(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -111,16 +111,16 @@ func TestPlansOfOlderVersions(t *testing.T) {
 	l.approve()
 	l.want(state.PhasePlanning, state.JobLaunch)
 	if l.task.Approval.Hash != p.Hash {
-		t.Errorf("approved is %s", l.task.Approval.Hash)
+		t.Errorf("got approved hash %s", l.task.Approval.Hash)
 	}
 	l.launch()
 	l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
 	if n := l.task.NewestPlan(); len(n.Hash) != 64 || n.Short() == p.Hash {
-		t.Errorf("the next is %s", n.Hash)
+		t.Errorf("got next hash %s", n.Hash)
 	}
 }
 
-// TestEarlierLivesKeepTheirNames: the next life of a task knows how the revisions of those before it are called.
+// The next life of a task knows the names of earlier revisions.
 func TestEarlierLivesKeepTheirNames(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

@@ -45,7 +45,7 @@ func (l *life) do(e state.Event) []state.Job {
 func (l *life) want(phase state.Phase, kinds ...state.JobKind) {
 	l.t.Helper()
 	if l.task == nil || l.task.Phase != phase {
-		l.t.Fatalf("phase = %v, want %s", l.task, phase)
+		l.t.Fatalf("got phase %v, want %s", l.task, phase)
 	}
 	for _, k := range kinds {
 		if !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Kind == k }) {
@@ -142,7 +142,7 @@ func TestWholeLife(t *testing.T) {
 	l.end(state.RunResult{Text: "A smaller plan.", Outcome: "build"})
 	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost, state.JobMinimise)
 	if p := l.task.NewestPlan(); p.Revision != 2 || len(l.task.Feedback) != 0 {
-		t.Fatalf("revision %d, feedback %v", p.Revision, l.task.Feedback)
+		t.Fatalf("got revision %d, feedback %v", p.Revision, l.task.Feedback)
 	}
 	l.postPlan(12)
 	l.approve()
@@ -179,7 +179,7 @@ func TestWholeLife(t *testing.T) {
 	l.want(state.PhaseDone, state.JobRelease, state.JobPost)
 }
 
-// TestNextLeavesTaskAlone holds Next against its promise not to modify its argument.
+// Next does not modify its argument.
 func TestNextLeavesTaskAlone(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -187,7 +187,7 @@ func TestNextLeavesTaskAlone(t *testing.T) {
 	before := l.task.Clone()
 	Next(l.task, state.Event{Kind: state.EventCommented, Task: l.task.Key, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 9, Body: "x"}, Now: t0}, DefaultPolicy())
 	if state.PlanHash(l.task.Plans[0]) != state.PlanHash(before.Plans[0]) || l.task.Phase != before.Phase || l.task.Plans[0].Superseded {
-		t.Fatal("Next modified its argument")
+		t.Fatal("got a modified argument, want it unchanged")
 	}
 }
 

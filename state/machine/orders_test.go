@@ -7,8 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestTooManyCommandsAreAnswered: commands beyond the limit, which those who read comments leave out, are named in an answer to whoever
-// may give commands.
+// Commands beyond the limit are listed in an answer, if their author has write access.
 func TestTooManyCommandsAreAnswered(t *testing.T) {
 	t.Parallel()
 	orders := func(n int) []state.Order {
@@ -37,14 +36,14 @@ func TestTooManyCommandsAreAnswered(t *testing.T) {
 			before := l.task.Money.CapMicroUSD
 			jobs := l.do(state.Event{Kind: state.EventCommented, By: c.by, Permission: c.permission, Comment: &state.Comment{ID: 60, Mention: true}, Orders: c.orders, Left: c.left, More: c.more})
 			if got := (l.task.Money.CapMicroUSD - before) / 1_000_000; got != c.raised {
-				t.Errorf("raised by %d, want %d", got, c.raised)
+				t.Errorf("got a cap raised by %d, want %d", got, c.raised)
 			}
 			i := slices.IndexFunc(jobs, func(j state.Job) bool { return j.Post != nil && j.Post.Reason == state.ReplyTooMany })
 			if (i >= 0) != c.answered {
-				t.Fatalf("answered %v", i >= 0)
+				t.Fatalf("got answered %v", i >= 0)
 			}
 			if p := l.jobs; c.answered && (!slices.Equal(p[i].Post.Items, c.left) || p[i].Post.Text != c.text || p[i].Post.By != c.by) {
-				t.Errorf("answer %+v", p[i].Post)
+				t.Errorf("got answer %+v", p[i].Post)
 			}
 		})
 	}

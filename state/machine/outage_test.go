@@ -8,12 +8,12 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// outage is what a step reports that could not be done for now.
+// outage is the report of a step that failed temporarily.
 func outage(kind state.JobKind, at time.Time) state.Event {
 	return state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: kind, Class: "github", Reason: "GitHub is down.", Hint: "Comment `retry`.", RetryAt: at}}}
 }
 
-// resumeAt returns when the last event has the task go on by itself.
+// resumeAt returns the time at which the task continues automatically.
 func (l *life) resumeAt() time.Time {
 	l.t.Helper()
 	for _, j := range l.jobs {
@@ -21,12 +21,12 @@ func (l *life) resumeAt() time.Time {
 			return j.NotBefore
 		}
 	}
-	l.t.Fatalf("jobs %v have the task never go on", kindsOf(l.jobs))
+	l.t.Fatalf("got jobs %v, want one that resumes the task", kindsOf(l.jobs))
 	return time.Time{}
 }
 
-// TestOutages: a task waits longer and longer for a step that cannot be done, and then says so. What it
-// did meanwhile, or a person's word, begins the count anew.
+// A task waits longer and longer for a failing step, and then fails. A successful step, or a person's command, resets
+// the count.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -51,16 +51,16 @@ func TestOutages(t *testing.T) {
 	l.do(outage(state.JobStart, said))
 	l.want(state.PhaseInterrupted, state.JobDue)
 	if at := l.resumeAt(); !at.Equal(said) {
-		t.Errorf("goes on at %s, GitHub said %s", at, said)
+		t.Errorf("got a resumption at %s, want GitHub's time %s", at, said)
 	}
 	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
 	l.start()
 	if l.task.Outages != 0 {
-		t.Errorf("%d outages are counted after a step was done", l.task.Outages)
+		t.Errorf("got %d outages after a successful step, want 0", l.task.Outages)
 	}
 }
 
-// TestReviewThatCannotBeRead is read by itself later.
+// It is read again automatically.
 func TestReviewThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -71,7 +71,7 @@ func TestReviewThatCannotBeRead(t *testing.T) {
 	l.want(state.PhasePROpen, state.JobGather)
 }
 
-// TestAccessLostAndBack: nothing is posted while there is no access; afterwards people are told once.
+// Nothing is posted without access; afterwards one comment is posted.
 func TestAccessLostAndBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -104,7 +104,7 @@ func TestAccessLostAndBack(t *testing.T) {
 				}
 			}
 			if want := map[bool]int{true: 1}[c.told]; posts != want {
-				t.Errorf("told %d times, want %d", posts, want)
+				t.Errorf("got %d comments, want %d", posts, want)
 			}
 			if c.told && l.task.Installation != 77 {
 				t.Errorf("installation %d", l.task.Installation)
@@ -113,7 +113,7 @@ func TestAccessLostAndBack(t *testing.T) {
 	}
 }
 
-// TestLocked is shown, and over with the lock.
+// A lock is shown in the status comment until it is removed.
 func TestLocked(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -133,7 +133,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestReplanLeavesCommitsBehind: what came to no pull request stays where it is, and a new branch is made.
+// Commits without a pull request stay where they are, and a new branch is made.
 func TestReplanLeavesCommitsBehind(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

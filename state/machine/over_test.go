@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestLateTriggers: what was done before the end begins no other life, however late its webhook comes; what
-// was done after it does, also where we came to know of the end only later.
+// An action before the end does not start another life, however late its webhook arrives; an action after it does, even
+// if errand learned of the end later.
 func TestLateTriggers(t *testing.T) {
 	t.Parallel()
 	at := func(sec int) time.Time { return t0.Add(time.Duration(sec) * time.Second) }
@@ -61,7 +61,7 @@ func TestLateTriggers(t *testing.T) {
 	}
 }
 
-// TestOver: the end is never before what began it, or a sweep would take that for something new.
+// The end is never before the trigger, or a sweep would take the trigger for a new one.
 func TestOver(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -78,14 +78,14 @@ func TestOver(t *testing.T) {
 				task.End.Acted = t0.Add(c.acted)
 			}
 			if got := task.Over().Sub(t0); got != c.want {
-				t.Errorf("over after %s, want %s", got, c.want)
+				t.Errorf("got the end after %s, want %s", got, c.want)
 			}
 		})
 	}
 }
 
-// TestTheApprovalBefore: a thorough plan's approval that is taken back leaves the preliminary plan approved,
-// of which the next revision is made, and takes its condition with it.
+// A withdrawn approval of a detailed plan leaves the preliminary plan approved, on which the next revision is based,
+// and its condition is removed.
 func TestTheApprovalBefore(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]func(l *life){
@@ -118,14 +118,14 @@ func TestTheApprovalBefore(t *testing.T) {
 			}
 			for _, f := range l.task.Feedback {
 				if f.Kind == "condition" {
-					t.Errorf("a condition of what is not approved stays: %+v", f)
+					t.Errorf("got a condition of a withdrawn approval: %+v", f)
 				}
 			}
 		})
 	}
 }
 
-// TestDoubt: a job that gave up not knowing whether its effect is there is looked after by the next of its kind.
+// The next job of its kind checks for the effect of a job that failed with an unknown outcome.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
 	for name, doubt := range map[string]time.Time{"known not to be there": {}, "it may be there": t0} {
@@ -137,17 +137,17 @@ func TestDoubt(t *testing.T) {
 			found := false
 			for _, j := range l.jobs {
 				if found = found || j.Kind == state.JobStatus; j.Kind == state.JobStatus && !j.Doubt.Equal(doubt) {
-					t.Errorf("the next one looks from %v on, want %v", j.Doubt, doubt)
+					t.Errorf("got doubt %v of the next job, want %v", j.Doubt, doubt)
 				}
 			}
 			if !found {
-				t.Errorf("jobs %v", kindsOf(l.jobs))
+				t.Errorf("got jobs %v", kindsOf(l.jobs))
 			}
 		})
 	}
 }
 
-// TestLateEnds: what was done before a life began does not end it, however late its webhook comes.
+// An action before a life began does not end it, however late its webhook arrives.
 func TestLateEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

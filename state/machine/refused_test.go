@@ -6,8 +6,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestRetryAfterARefusal: retry has the same commits judged again, by settings that may have changed; with a new VM, or
-// at any other word, the agent works on.
+// retry checks the same commits again, with settings that may have changed; with a new VM, or after any other message,
+// the agent continues.
 func TestRetryAfterARefusal(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -34,7 +34,7 @@ func TestRetryAfterARefusal(t *testing.T) {
 				found = found || j.Kind == tc.want
 			}
 			if !found || l.task.Phase != state.PhaseImplementing {
-				t.Errorf("jobs %v in %s, want %s", jobs, l.task.Phase, tc.want)
+				t.Errorf("got jobs %v in %s, want %s", jobs, l.task.Phase, tc.want)
 			}
 			told := 0
 			for _, f := range l.task.Feedback {
@@ -43,7 +43,7 @@ func TestRetryAfterARefusal(t *testing.T) {
 				}
 			}
 			if told != tc.told {
-				t.Errorf("the next run is told of %d refusals, want %d", told, tc.told)
+				t.Errorf("got %d refusals for the next run, want %d", told, tc.told)
 			}
 		})
 	}

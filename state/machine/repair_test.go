@@ -7,12 +7,12 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// broken is the end of a run whose closing block cannot be read.
+// broken is the end of a run whose closing block cannot be parsed.
 func broken(outcome string, guess bool) state.RunResult {
 	return state.RunResult{Status: "ok", Class: "success", Text: "Words.", Outcome: outcome, Guess: guess, Broken: "line 1: it ends too early", Block: "{"}
 }
 
-// repairing is a task whose agent is asked for its closing block again.
+// repairing returns a task whose agent is asked for its closing block again.
 func repairing(t *testing.T) *life {
 	t.Helper()
 	l := newLife(t)
@@ -35,8 +35,8 @@ func repairing(t *testing.T) *life {
 	return l
 }
 
-// TestClosingBlockIsAskedForOnce: a block that cannot be read is asked for once more, and what is told then counts;
-// if that cannot be read either, it is said where people read the result.
+// An unreadable block is requested once more, and the new one counts; if that is unreadable, too, a note is added where
+// people read the result.
 func TestClosingBlockIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	l := repairing(t)
@@ -64,8 +64,7 @@ func TestClosingBlockIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// TestClosingBlockIsNotAskedFor where a tool has said it, where too many runs were launched, and where the VM
-// is another one by then.
+// It is not requested if a tool reported the conclusion, after too many runs, or on another VM.
 func TestClosingBlockIsNotAskedFor(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -95,7 +94,7 @@ func TestClosingBlockIsNotAskedFor(t *testing.T) {
 	}
 }
 
-// TestRepairIsInterrupted: a repair that has to wait is made up for by a whole run, as any other attempt.
+// An interrupted repair is replaced by a complete run, as any other attempt.
 func TestRepairIsInterrupted(t *testing.T) {
 	t.Parallel()
 	l := repairing(t)
