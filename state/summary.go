@@ -116,7 +116,7 @@ func (t *Task) planVerdicts() (list []Verdict) {
 		if p.Publish != nil && p.Publish.Approved != nil {
 			given[p.Hash] = p.Publish.Approved
 		}
-		v := Verdict{At: p.Made, What: fmt.Sprintf("%s plan %d", p.Kind, p.Revision)}
+		v := Verdict{At: p.Made, What: fmt.Sprintf("%s plan %d", p.Kind.Name(), p.Revision)}
 		if p.Kind == PlanPublish {
 			v.What = fmt.Sprintf("changes %d", p.Revision)
 		}
@@ -137,4 +137,12 @@ func (t *Task) planVerdicts() (list []Verdict) {
 		list = append(list, v)
 	}
 	return list
+}
+
+// Name returns the kind of a plan as people read it: "preliminary" or "detailed".
+func (k PlanKind) Name() string {
+	if k == PlanThorough {
+		return "detailed"
+	}
+	return string(k)
 }

@@ -34,7 +34,7 @@ func summed(t *testing.T) string {
 		Phases: []state.PhaseChange{{Phase: state.PhaseQueued, At: noon, Why: "@ada assigned it"}, {Phase: state.PhaseDone, At: noon.Add(45 * time.Minute), Why: "pull request #8 was merged"}},
 		Verdicts: []state.Verdict{
 			{At: noon.Add(5 * time.Minute), What: "run 1, plan", Verdict: "ok"},
-			{At: noon.Add(9 * time.Minute), What: "thorough plan 1", Verdict: "approved", By: "ada"},
+			{At: noon.Add(9 * time.Minute), What: "detailed plan 1", Verdict: "approved", By: "ada"},
 			{At: noon.Add(20 * time.Minute), What: "run 2, implement", Verdict: "max_turns", Message: "Its turns\x1b[31m were used up."},
 			{At: noon.Add(21 * time.Minute), What: "changes of run 2", Verdict: "refused by the push gate", Message: "protected-paths in .github/workflows/ci.yml: this path is protected"},
 			{At: noon.Add(25 * time.Minute), What: "run 3, check", Verdict: "failed", Message: "lint failed; 2 passed; slow skipped"},

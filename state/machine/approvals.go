@@ -271,7 +271,7 @@ func revoked(c *change) {
 	}
 	unapprove(c)
 	forgetThumbs(c)
-	c.to(phase, "the approval of @"+a.By.Login+" does not hold any more")
+	c.to(phase, "the approval of @"+a.By.Login+" is no longer valid")
 	emptyBox(c, p, a)
 	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), c.e.Rejection, a.By.ID)
 	if c.once(key) {

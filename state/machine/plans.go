@@ -124,7 +124,7 @@ func planned(c *change) {
 	if kind == state.PlanPreliminary {
 		phase = state.PhaseAwaitingPreliminaryApproval
 	}
-	c.to(phase, fmt.Sprintf("%s plan, revision %d (%s)", kind, p.Revision, p.Short()))
+	c.to(phase, fmt.Sprintf("%s plan, revision %d (%s)", kind.Name(), p.Revision, p.Short()))
 	if c.t.Frozen.Changed != nil {
 		c.t.NewestPlan().Stale = state.StaleIssueChanged
 	}

@@ -109,7 +109,7 @@ var commandRows = []Row{
 	},
 	{
 		From: open, On: state.EventCommented, Verb: state.VerbCancel,
-		To: []state.Phase{state.PhaseCancelled}, do: func(c *change) { c.cancel("@" + c.e.By.Login + " cancelled it") },
+		To: []state.Phase{state.PhaseCancelled}, do: func(c *change) { c.cancel("@" + c.e.By.Login + " canceled it") },
 		Doc: "canceled; a running agent is stopped and its work saved",
 	},
 	{

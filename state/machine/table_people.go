@@ -57,7 +57,7 @@ var peopleRows = []Row{
 		From: open, On: state.EventUntriggered,
 		If: "the assignment or label that started it", when: sameTrigger,
 		To:  []state.Phase{state.PhaseCancelled},
-		do:  func(c *change) { c.cancel("the " + takenBack(c.t.Trigger.Via) + " was taken back" + by(c.e.By)) },
+		do:  func(c *change) { c.cancel("the " + takenBack(c.t.Trigger.Via) + " was removed" + by(c.e.By)) },
 		Doc: "canceled; a running agent is stopped and its work saved",
 	},
 	{
