@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Phase is where a VM is in its life. A row is one VM object of the provider: it is billed and named
-// as that object is, and its name is never used again.
+// Phase is the phase of a VM's life. A row represents one VM object of the provider, with its name and its bill; the
+// name is never used again.
 type Phase string
 
 // The phases of a VM. docs/lifecycle.md is made from these comments.
@@ -50,34 +50,34 @@ const (
 	Gone Phase = "gone"
 )
 
-// Phases lists all phases of VMs in the order of a life.
+// Phases returns all phases of VMs in the order of a life.
 func Phases() []Phase {
 	return []Phase{
 		Intended, Creating, Booting, Waking, Ready, Busy, Parked, Sleeping, Asleep, Failed, Deleting, Gone,
 	}
 }
 
-// Usable reports whether a VM in this phase can be logged into and worked on.
+// Usable reports whether a VM in this phase can be logged into and used.
 func (p Phase) Usable() bool {
 	return slices.Contains([]Phase{Waking, Ready, Busy, Parked, Sleeping}, p)
 }
 
-// Rising reports whether the VM is wanted and not usable yet.
+// Rising reports whether the VM is needed and not usable yet.
 func (p Phase) Rising() bool { return p == Intended || p == Creating || p == Booting }
 
-// Over reports whether the VM will not be usable any more.
+// Over reports whether the VM is not usable any more.
 func (p Phase) Over() bool {
 	return p == Asleep || p == Failed || p == Deleting || p == Gone
 }
 
-// Row is what is known and intended about one VM. It is changed by Next alone.
+// Row is the stored state of one VM. Only Next changes it.
 type Row struct {
 	Name    string `json:"name"`
 	Version int64  `json:"version"`
-	// Task is whose it is; zero for a spare VM and for one in which an image is baked.
+	// Task is the VM's task; zero for a standby VM and for one that bakes an image.
 	Task state.TaskKey `json:"task,omitzero"`
 	Repo int64         `json:"repo,omitempty"`
-	// Owner and Gen are what its name is derived from: see fleet.VMName.
+	// Owner and Gen are the parts of its name: see fleet.VMName.
 	Owner    string            `json:"owner"`
 	Gen      int               `json:"gen"`
 	Provider string            `json:"provider"`
@@ -89,65 +89,64 @@ type Row struct {
 	Intended time.Time `json:"intended"`
 	UpAt     time.Time `json:"up_at,omitzero"`
 
-	// ID is the provider's own. CreatedAt, by the provider's clock, is what paid hours count from;
-	// EndedAt is when the provider had it no more.
+	// ID is the provider's ID. CreatedAt, by the provider's clock, is the start of the first paid hour; EndedAt is the
+	// time at which the provider confirmed the deletion.
 	ID        string    `json:"id,omitempty"`
 	Kind      string    `json:"kind,omitempty"`
 	Location  string    `json:"location,omitempty"`
 	CreatedAt time.Time `json:"created_at,omitzero"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 
-	// MicroHour is what a span of Paid costs, in millionths of Currency. Until the VM is made it is what
-	// was reserved for it. Paid is 0 for VMs that cost nothing.
+	// MicroHour is the price of a span of Paid, in millionths of Currency. Until the VM is created it is the reserved
+	// amount. Paid is 0 for VMs that cost nothing.
 	MicroHour int64         `json:"micro_hour,omitempty"`
 	Currency  string        `json:"currency,omitempty"`
 	Paid      time.Duration `json:"paid,omitempty"`
-	// Skip is how many spans an earlier row of the same VM object has on its bill (Rebuilds).
+	// Skip is the number of spans on the bills of earlier rows of the same VM object (Rebuilds).
 	Skip int64 `json:"skip,omitempty"`
 
-	// Image is the provider's image it is made from; FromSleep is the row whose work it takes over;
-	// FromImage says that Image is that one's disk.
+	// Image is the provider's image from which it is created; FromSleep is the row whose work it restores; FromImage
+	// reports whether Image is the disk of that row.
 	Image     string `json:"image,omitempty"`
 	FromSleep string `json:"from_sleep,omitempty"`
 	FromImage bool   `json:"from_image,omitempty"`
-	// Rebuilds names the row whose VM object this one takes over with a fresh disk; Heir, in that
-	// row, names this one.
+	// Rebuilds names the row whose VM object this one takes over with a fresh disk; Heir, in that row, names this one.
 	Rebuilds string `json:"rebuilds,omitempty"`
 	Heir     string `json:"heir,omitempty"`
-	// Spare is set while a VM without a task is kept for the next one of its repository.
+	// Spare is set while a standby VM is kept for the next task of its repository.
 	Spare bool `json:"spare,omitempty"`
-	// NotAfter is when it goes whoever owns it, zero for never.
+	// NotAfter is the time at which it is deleted in any case; zero for never.
 	NotAfter time.Time `json:"not_after,omitzero"`
 
-	// Pins are the host keys that are accepted, in authorized_keys form, once there are any besides
-	// the derived one of its first boot.
+	// Pins are the accepted host keys, in authorized_keys form; empty while only the derived key of the first boot is
+	// accepted.
 	Pins []string `json:"pins,omitempty"`
 	// Snapshot is the image of its disk.
 	Snapshot string `json:"snapshot,omitempty"`
 
-	// Why is why it ended, one of the fleet's closed list; Detail is for the operator.
+	// Why is the reason for its end, one of the fleet's closed list; Detail is for the operator.
 	Why    string `json:"why,omitempty"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// EventKind is what happened to a VM.
+// EventKind is the kind of an event of a VM.
 type EventKind string
 
 // The events of VMs.
 const (
-	Made     EventKind = "made"     // the provider has it: ID, Kind, Location, CreatedAt, MicroHour, Currency, Paid; Usable
-	Runs     EventKind = "runs"     // the provider says that it runs
+	Made     EventKind = "made"     // the provider has created it: ID, Kind, Location, CreatedAt, MicroHour, Currency, Paid; Usable
+	Runs     EventKind = "runs"     // the provider reports that it runs
 	Pinned   EventKind = "pinned"   // Pins are accepted from now on
-	Up       EventKind = "up"       // it can be used; Pins replace the others if there are any
+	Up       EventKind = "up"       // it is usable; Pins, if any, replace the accepted keys
 	Work     EventKind = "work"     // a run of its task is on it
 	Rest     EventKind = "rest"     // the run has ended, or another VM has it
-	Sleep    EventKind = "sleep"    // its work is being put away
+	Sleep    EventKind = "sleep"    // its work is being saved
 	Imaged   EventKind = "imaged"   // its disk is an image: Snapshot, Why
-	Keep     EventKind = "keep"     // its task needs it no more; it is kept for the next one: Why
-	End      EventKind = "end"      // it shall be deleted: Why, Detail
-	Fail     EventKind = "fail"     // it cannot be used (any more): Why, Detail
-	Deleted  EventKind = "deleted"  // the provider has it no more
-	Inherits EventKind = "inherits" // its VM object goes to another row: Heir
+	Keep     EventKind = "keep"     // its task no longer needs it; it is kept for the next one: Why
+	End      EventKind = "end"      // it is to be deleted: Why, Detail
+	Fail     EventKind = "fail"     // it is unusable: Why, Detail
+	Deleted  EventKind = "deleted"  // the provider has confirmed the deletion
+	Inherits EventKind = "inherits" // another row takes over its VM object: Heir
 )
 
 // Event is a fact about a VM. Kind says which of the other fields are set.
@@ -163,7 +162,7 @@ type Event struct {
 	MicroHour int64
 	Currency  string
 	Paid      time.Duration
-	// Usable says that it needs no first contact: whoever asked for it may log in.
+	// Usable reports whether it needs no first contact: its creator may log in.
 	Usable bool
 
 	Pins     []string

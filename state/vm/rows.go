@@ -12,26 +12,26 @@ import (
 	"github.com/errand-bot/errand/state/kv/blob"
 )
 
-// ErrNoRow says that the store has no VM of this name.
+// ErrNoRow is the error for a name without a row.
 var ErrNoRow = errors.New("no such VM in the store")
 
-// ErrOver says that the VM of this name has had its life: it may not be made again.
+// ErrOver is the error for the name of a VM that has ended, which cannot be created again.
 var ErrOver = errors.New("the VM of this name is over")
 
-// Rows keeps the rows of VMs, what they have cost, and how long they took to come up. The store that owns the database
-// changes rows as well, in the updates that change their tasks: see [Rows.Follow].
+// Rows keeps the rows of VMs, their cost, and the times that they took to start. The store that owns the database also
+// changes rows, in the updates that change their tasks: see [Rows.Follow].
 type Rows struct {
 	db    kv.DB
 	codec *blob.Codec
 	now   func() time.Time
 }
 
-// New returns the rows in db. Now returns times in UTC without a monotonic part.
+// New returns the rows in db. now must return times in UTC without a monotonic part.
 func New(db kv.DB, codec *blob.Codec, now func() time.Time) *Rows {
 	return &Rows{db: db, codec: codec, now: now}
 }
 
-// Intent asks for a row. The fields are those of Row.
+// Intent is a request for a row. Its fields are those of Row.
 type Intent struct {
 	Name      string
 	Task      state.TaskKey
@@ -45,16 +45,16 @@ type Intent struct {
 	FromImage bool
 	Rebuilds  string
 	NotAfter  time.Time
-	// MicroHour, Currency and Paid are what is reserved: the dearest of what may be ordered.
+	// MicroHour, Currency and Paid are the reservation: the highest price of the candidates.
 	MicroHour int64
 	Currency  string
 	Paid      time.Duration
 }
 
-// Intend stores that there shall be a VM, in one transaction with the check of the caps (a
-// *LimitError). A row that is there already is returned as it is and takes nothing from the caps; if
-// its life is over the error is ErrVMOver. If the intent rebuilds a spare VM, that one's row is handed
-// over in the same transaction, and takes no place besides.
+// Intend stores the intent to create a VM, in one transaction with the check of the caps (which fails with a
+// *LimitError). An existing row is returned unchanged and does not count again; if it has ended the error is ErrOver.
+// If the intent rebuilds a standby VM, the row of that VM is handed over in the same transaction, and the rebuilt VM
+// takes no additional place.
 func (s *Rows) Intend(ctx context.Context, in Intent, caps Caps) (Row, error) {
 	now := s.now()
 	var row Row
@@ -102,7 +102,7 @@ func (s *Rows) intend(tx kv.Tx, in Intent, caps Caps, now time.Time) (Row, error
 	return row, errors.Join(s.put(tx, &row), s.putRoster(tx, roster))
 }
 
-// inherit takes over the VM object of a spare VM, with what is paid for it.
+// inherit takes over the VM object of a standby VM, including the paid time.
 func (s *Rows) inherit(tx kv.Tx, roster *roster, row *Row, now time.Time) error {
 	old, err := s.get(tx, row.Rebuilds)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Rows) inherit(tx kv.Tx, roster *roster, row *Row, now time.Time) error 
 	}
 	next, ok := Next(*old, Event{Kind: Inherits, Now: now, Heir: row.Name, Why: old.Why})
 	if !ok || old.Repo != row.Repo {
-		return fmt.Errorf("%w: %s is not to be had (%s)", ErrOver, old.Name, old.Phase)
+		return fmt.Errorf("%w: %s is not available (%s)", ErrOver, old.Name, old.Phase)
 	}
 	row.CreatedAt, row.Skip, row.Location, row.Kind = old.CreatedAt, old.Skip+old.Spans(now), old.Location, old.Kind
 	row.MicroHour, row.Currency, row.Paid = old.MicroHour, old.Currency, old.Paid
@@ -120,8 +120,8 @@ func (s *Rows) inherit(tx kv.Tx, roster *roster, row *Row, now time.Time) error 
 	return s.book(tx, roster, old, &next, now)
 }
 
-// Apply does to a row what the event means, and returns the row and whether it changed. An event
-// that does not fit changes nothing. The error for an unknown name is ErrNoVMRow.
+// Apply applies an event to a row, and returns the row and whether it changed. An event that does not fit has no
+// effect. The error for an unknown name is ErrNoRow.
 func (s *Rows) Apply(ctx context.Context, name string, e Event) (Row, bool, error) {
 	e.Now, e.CreatedAt = s.now(), e.CreatedAt.UTC().Round(0)
 	var row Row
@@ -161,8 +161,8 @@ func (s *Rows) apply(tx kv.Tx, name string, e Event) (Row, bool, error) {
 	return row, true, errors.Join(s.putRoster(tx, roster), s.recordTime(tx, old, &row))
 }
 
-// Follow has the row of a task's VM say whether a run is on it, in the transaction that changed the
-// task. A VM without a row is none of the store's.
+// Follow updates the row of a task's VM when a run begins or ends on it, in the transaction that changes the task. VMs
+// without a row are ignored.
 func (s *Rows) Follow(tx kv.Tx, before, after *state.Task, now time.Time) error {
 	was, wasBusy := vmOf(before)
 	is, isBusy := vmOf(after)
@@ -192,7 +192,7 @@ func (s *Rows) applyIfKnown(tx kv.Tx, name string, e Event) error {
 	return err
 }
 
-// vmOf is the task's VM, and whether a run is on it.
+// vmOf returns the name of the task's VM, and whether a run is on it.
 func vmOf(t *state.Task) (name string, busy bool) {
 	if t == nil || t.VM == nil {
 		return "", false
@@ -200,7 +200,7 @@ func vmOf(t *state.Task) (name string, busy bool) {
 	return t.VM.Name, t.Run != nil && t.Run.VM == t.VM.Name
 }
 
-// Get returns one row, ErrNoVMRow if there is none.
+// Get returns one row, or ErrNoRow if there is none.
 func (s *Rows) Get(ctx context.Context, name string) (Row, error) {
 	var row *Row
 	err := s.db.View(ctx, func(r kv.Reader) (err error) {
@@ -213,8 +213,7 @@ func (s *Rows) Get(ctx context.Context, name string) (Row, error) {
 	return *row, nil
 }
 
-// List returns all rows in the order of their names, those of VMs that are gone, too, until they
-// are pruned.
+// List returns all rows in the order of their names, including those of deleted VMs until they are pruned.
 func (s *Rows) List(ctx context.Context) ([]Row, error) {
 	var rows []Row
 	err := s.db.Scan(ctx, preVM, "", 0, func(p kv.Pair) error {
@@ -237,8 +236,8 @@ func (s *Rows) List(ctx context.Context) ([]Row, error) {
 	return rows, nil
 }
 
-// Prune forgets the rows of VMs that were gone before a time, and returns how many. It must lie
-// further back than a create can land late: a day. Their bill stays.
+// Prune deletes the rows of VMs that were gone before a time, and returns their number. The time must be longer ago
+// than a creation can be delayed: a day. Their bills are kept.
 func (s *Rows) Prune(ctx context.Context, before time.Time) (int, error) {
 	rows, err := s.List(ctx)
 	if err != nil {

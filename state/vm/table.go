@@ -6,30 +6,30 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TableRow is one line of the VMs' transition table: in one of the phases From, the event On leads to To.
+// TableRow is one row of the VMs' transition table: in one of the phases From, the event On leads to To.
 type TableRow struct {
 	From []Phase
 	On   EventKind
-	// If names the condition, in words.
+	// If describes the condition.
 	If string
 	// To is the phase afterwards; Same leaves it as it is.
 	To  Phase
-	Doc string // what happens, one sentence
+	Doc string // the effect, in one sentence
 
 	when func(*Row, Event) bool
 	do   func(*Row, Event)
 }
 
-// Same stands in TableRow.To for "the phase does not change".
+// Same means in TableRow.To that the phase does not change.
 const Same Phase = "same"
 
-// Table returns the transition table of VMs. docs/lifecycle.md is made from it.
+// Table returns the transition table of VMs. docs/lifecycle.md is generated from it.
 func Table() []TableRow { return slices.Clone(table) }
 
-// table is the whole life of a VM. It is read, never changed; rows are tried from the top.
+// table is the complete transition table of VMs. It is never changed; rows are tried from the top.
 var table = slices.Concat(rises(), works(), ends())
 
-// rises is the way from the intent to a VM that can be used.
+// rises returns the rows from the intent to a usable VM.
 func rises() []TableRow {
 	wakes := func(r *Row, e Event) bool { return r.FromSleep != "" }
 	return []TableRow{
@@ -44,7 +44,7 @@ func rises() []TableRow {
 	}
 }
 
-// works is what happens to a VM that can be used.
+// works returns the rows of usable VMs.
 func works() []TableRow {
 	return []TableRow{
 		{From: []Phase{Waking, Ready, Parked, Sleeping}, On: Work, If: "it has a task", To: Busy, Doc: "in the transaction that gives the run its VM", when: func(r *Row, _ Event) bool { return !r.Spare }},
@@ -57,7 +57,7 @@ func works() []TableRow {
 	}
 }
 
-// ends is how a VM ends.
+// ends returns the rows that end a VM.
 func ends() []TableRow {
 	live := slices.DeleteFunc(Phases(), Phase.Over)
 	return []TableRow{
@@ -91,7 +91,7 @@ func both(a, b func(*Row, Event)) func(*Row, Event) {
 	return func(r *Row, e Event) { a(r, e); b(r, e) }
 }
 
-// made stores the provider's facts. What it does not say stays as it was intended.
+// made stores the provider's data. Fields without data keep the values of the intent.
 func (r *Row) made(e Event) {
 	r.ID, r.Kind, r.CreatedAt = e.ID, e.Type, e.CreatedAt
 	if e.Location != "" {
@@ -109,7 +109,7 @@ func (r *Row) up(e Event) {
 	}
 }
 
-// ended keeps the first reason: that of a failure, not that of the deletion which follows from it.
+// ended stores the first reason: that of a failure rather than that of the following deletion.
 func (r *Row) ended(e Event) {
 	if r.Why == "" || r.Phase == Asleep {
 		r.Why, r.Detail = e.Why, e.Detail

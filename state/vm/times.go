@@ -9,16 +9,16 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// Times is how long things took lately, oldest first, at most 64 of each.
+// Times has the durations of recent starts and images, oldest first, at most 64 of each.
 type Times struct {
 	Boot    []time.Duration `json:"boot,omitempty"`    // from the intent to the first login, from a base image
-	Restore []time.Duration `json:"restore,omitempty"` // likewise, from an image of a sleeping VM's disk
-	Image   []time.Duration `json:"image,omitempty"`   // from the word to sleep until the image is available
+	Restore []time.Duration `json:"restore,omitempty"` // likewise, from an image of a suspended VM's disk
+	Image   []time.Duration `json:"image,omitempty"`   // from the start of suspending until the image is available
 }
 
 const maxTimes = 64
 
-// Percentile returns the least of the times that p percent of them do not exceed, 0 for none.
+// Percentile returns the smallest of the times that at least p percent of them do not exceed, 0 for none.
 func Percentile(times []time.Duration, p int) time.Duration {
 	if len(times) == 0 {
 		return 0
@@ -27,7 +27,7 @@ func Percentile(times []time.Duration, p int) time.Duration {
 	return sorted[min((len(sorted)*p+99)/100, len(sorted))-1]
 }
 
-// Times returns the times of the last VMs that had to be waited for.
+// Times returns the times of recent VMs.
 func (s *Rows) Times(ctx context.Context) (times Times, err error) {
 	err = s.db.View(ctx, func(r kv.Reader) error {
 		return ignoreMissing(s.codec.GetJSON(r, keyVMTimes, &times))
@@ -38,7 +38,7 @@ func (s *Rows) Times(ctx context.Context) (times Times, err error) {
 	return times, nil
 }
 
-// recordTime remembers how long the step took that a row has just made.
+// recordTime stores the duration of the step that a row has just completed.
 func (s *Rows) recordTime(tx kv.Tx, old, row *Row) error {
 	booted := old.Phase == Booting && old.UpAt.IsZero() && !row.UpAt.IsZero()
 	imaged := old.Phase == Sleeping && row.Phase == Asleep
