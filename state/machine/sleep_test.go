@@ -14,25 +14,25 @@ func idleOf(vm string) state.Event {
 	return state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueIdle, vm)}}
 }
 
-// asleepOf is what the job sleep reports of a VM.
+// asleepOf is the report of the job sleep for a VM.
 func asleepOf(vm, ref string) state.Event {
 	return state.Event{Kind: state.EventSlept, JobReport: state.JobReport{Slept: &state.SleptVM{VM: vm, Asleep: &state.Asleep{Mode: state.SleepArchive, Ref: ref, Bytes: 3_200_000, VM: vm, Base: "b0", Head: "b1"}}}}
 }
 
-// launchOn has a run begin on a VM, in the session that it is to go on with.
+// launchOn begins a run on a VM, in the given session.
 func (l *life) launchOn(vm state.VM) {
 	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: l.task.Run.ID, VM: vm, Started: l.now, Resumed: true, Taken: ids(l.task.Feedback)}}})
 }
 
-// TestIdleVM: plans may wait for weeks, and VMs are few. The work of a VM that nobody needs is put away
-// and it goes, never one at work.
+// The work of an idle VM is saved and the VM is deleted, but never while a run is on it: plans may wait for weeks, and
+// VMs are scarce.
 func TestIdleVM(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
 	l.do(idleOf("vm1"))
 	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || !j.NotBefore.Equal(l.task.Since.Add(DefaultPolicy().IdleVM)) {
-		t.Errorf("too early: VM %v, looks again at %s", l.task.VM, j.NotBefore)
+		t.Errorf("too early: got VM %v, checked again at %s", l.task.VM, j.NotBefore)
 	}
 	l.comment(state.VerbMessage)
 	l.now = l.now.Add(time.Hour)
@@ -40,7 +40,7 @@ func TestIdleVM(t *testing.T) {
 	l.launch()
 	l.do(idleOf("vm1"))
 	if len(l.jobs) != 0 {
-		t.Fatalf("a VM at work is to sleep: %v", kindsOf(l.jobs))
+		t.Fatalf("got suspending of a busy VM: %v", kindsOf(l.jobs))
 	}
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build", Session: "s1"})
 	if j := jobOf(l.jobs, state.JobDue); j.Args["what"] != string(state.DueIdle) {
@@ -49,23 +49,22 @@ func TestIdleVM(t *testing.T) {
 	l.now = l.now.Add(time.Hour)
 	l.do(idleOf("vm1"))
 	if j := jobOf(l.jobs, state.JobSleep); j.Lane != state.LaneWork || j.Args["vm"] != "vm1" || l.task.VM == nil {
-		t.Fatalf("VM %v, jobs %v", l.task.VM, kindsOf(l.jobs))
+		t.Fatalf("got VM %v, jobs %v", l.task.VM, kindsOf(l.jobs))
 	}
 	l.do(asleepOf("vm1", "a1"))
 	if l.task.VM != nil || len(l.task.VMs) != 1 || l.task.VMs[0].Why != "asleep" || jobOf(l.jobs, state.JobRelease).Args["why"] != "asleep" {
-		t.Errorf("VM %v, earlier ones %v, jobs %v", l.task.VM, l.task.VMs, kindsOf(l.jobs))
+		t.Errorf("got VM %v, earlier ones %v, jobs %v", l.task.VM, l.task.VMs, kindsOf(l.jobs))
 	}
 	if a := l.task.Asleep; a == nil || a.Session != "s1" || !a.At.Equal(l.now) || l.task.Wakes() == nil {
-		t.Errorf("asleep %+v, wakes %v", a, l.task.Wakes())
+		t.Errorf("got asleep %+v, wakes %v", a, l.task.Wakes())
 	}
 	l.do(state.Event{Kind: state.EventReleased, JobReport: state.JobReport{Released: &state.ReleasedVM{VM: "vm1", Why: "asleep"}}})
 	if len(l.task.VMs) != 1 {
-		t.Errorf("its end is noted %d times", len(l.task.VMs))
+		t.Errorf("got %d records of its end, want 1", len(l.task.VMs))
 	}
 }
 
-// TestPaidHour: a VM that costs is kept until just before the hour that is paid for ends, whatever that
-// means for how long it is idle.
+// A VM that costs money is kept until just before the end of its paid hour, however long it is idle.
 func TestPaidHour(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -85,17 +84,17 @@ func TestPaidHour(t *testing.T) {
 		l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 		due := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Args["what"] == string(state.DueIdle) })
 		if due < 0 || !l.jobs[due].NotBefore.Equal(made.Add(test.want)) {
-			t.Errorf("%s: jobs %v", name, l.jobs)
+			t.Errorf("%s: got jobs %v", name, l.jobs)
 		}
 		l.now = made.Add(test.want)
 		l.do(idleOf("vm1"))
 		if test.rests < test.want && jobOf(l.jobs, state.JobSleep).Kind == "" {
-			t.Errorf("%s: does not sleep: %v", name, l.jobs)
+			t.Errorf("%s: got no suspending: %v", name, l.jobs)
 		}
 	}
 }
 
-// TestRests: in which phases a VM is put to sleep.
+// The phases in which a VM is suspended.
 func TestRests(t *testing.T) {
 	t.Parallel()
 	waits := &state.Waiting{Kind: state.WaitMoney}
@@ -119,16 +118,16 @@ func TestRests(t *testing.T) {
 	} {
 		test.task.VM = &state.VM{Name: "vm1"}
 		if got := test.task.Resting(); got != test.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v", name, got)
 		}
 		test.task.VM = nil
 		if test.task.Resting() {
-			t.Errorf("%s: rests without a VM", name)
+			t.Errorf("%s: got a resting task without a VM", name)
 		}
 	}
 }
 
-// TestWokenMeanwhile: what people want while the work is being packed wins: the VM stays.
+// A request that arrives while the work is being saved keeps the VM.
 func TestWokenMeanwhile(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -138,11 +137,11 @@ func TestWokenMeanwhile(t *testing.T) {
 	l.comment(state.VerbMessage)
 	l.do(asleepOf("vm1", "a1"))
 	if l.task.VM == nil || l.task.Asleep == nil || jobOf(l.jobs, state.JobRelease).Kind != "" {
-		t.Fatalf("VM %v, asleep %v, jobs %v", l.task.VM, l.task.Asleep, kindsOf(l.jobs))
+		t.Fatalf("got VM %v, asleep %v, jobs %v", l.task.VM, l.task.Asleep, kindsOf(l.jobs))
 	}
 	l.launchOn(state.VM{Name: "vm1"})
 	if l.task.Wakes() != nil {
-		t.Error("what was packed before the run would be taken over after it")
+		t.Error("got saved work from before the run to restore after it, want none")
 	}
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 	l.do(asleepOf("vm1", "a2"))
@@ -158,11 +157,11 @@ func TestWokenMeanwhile(t *testing.T) {
 	e.Slept.Asleep.Mode = state.SleepSnapshot
 	l.do(e)
 	if a := l.task.Wakes(); l.task.VM != nil || a == nil || !cmp.Equal(a.Carried(), []string{"vm1", "vm2"}) {
-		t.Errorf("VM %v, wakes %+v", l.task.VM, a)
+		t.Errorf("got VM %v, wakes %+v", l.task.VM, a)
 	}
 }
 
-// TestWantedMeanwhile: words that are not heard yet keep the VM, too; if they wanted nothing it is looked at again.
+// A comment that is being vetted keeps the VM, too; if it requests nothing the VM is checked again.
 func TestWantedMeanwhile(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -178,7 +177,7 @@ func TestWantedMeanwhile(t *testing.T) {
 	early.Wanted = true
 	l.do(early)
 	if j := jobOf(l.jobs, state.JobSleep); j.Kind != "" {
-		t.Errorf("it is packed although something waits for the VM")
+		t.Errorf("got saving of the work while a request waits for the VM")
 	}
 	l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobSleep, Reason: "no"}}})
 	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || j.Args["what"] != string(state.DueIdle) {
@@ -186,7 +185,7 @@ func TestWantedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestWakes: what was put away is taken over only if it is the newest work.
+// Saved work is restored only if it is the newest.
 func TestWakes(t *testing.T) {
 	t.Parallel()
 	begun := t0
@@ -211,27 +210,27 @@ func TestWakes(t *testing.T) {
 		"nothing put away": {state.Task{TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}}, false},
 	} {
 		if got := test.task.Wakes() != nil; got != test.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v", name, got)
 		}
 	}
 }
 
-// TestNotSaved: a VM whose work cannot be put away does not cost for ever, and people are told.
+// A VM whose work cannot be saved is deleted, and a comment is posted.
 func TestNotSaved(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
 	l.do(state.Event{Kind: state.EventSlept, JobReport: state.JobReport{Slept: &state.SleptVM{VM: "vm1", Failure: "the VM is gone"}}})
 	if p := jobOf(l.jobs, state.JobPost).Post; l.task.VM != nil || l.task.VMs[0].Why != "vanished" || p == nil || p.Reason != state.VMNotSaved || p.Text != "the VM is gone" {
-		t.Errorf("VM %v, earlier %v, post %+v", l.task.VM, l.task.VMs, p)
+		t.Errorf("got VM %v, earlier %v, post %+v", l.task.VM, l.task.VMs, p)
 	}
 	l.do(asleepOf("vm1", "late"))
 	if j := jobOf(l.jobs, state.JobForget); j.Args["ref"] != "late" {
-		t.Errorf("what came too late stays: %v", kindsOf(l.jobs))
+		t.Errorf("got late saved work kept: %v", kindsOf(l.jobs))
 	}
 }
 
-// TestNotWoken: what cannot be used is said once, and deleted.
+// Unusable saved work is reported once and deleted.
 func TestNotWoken(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -240,12 +239,11 @@ func TestNotWoken(t *testing.T) {
 	l.comment(state.VerbMessage)
 	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2"}, Started: l.now, NotWoken: "the archive is damaged"}}})
 	if p := jobOf(l.jobs, state.JobPost).Post; p == nil || p.Reason != state.VMNotWoken || jobOf(l.jobs, state.JobForget).Args["ref"] != "a1" || l.task.Asleep != nil {
-		t.Errorf("post %+v, asleep %v", p, l.task.Asleep)
+		t.Errorf("got post %+v, asleep %v", p, l.task.Asleep)
 	}
 }
 
-// TestForgotten: what nobody has wanted for long is deleted after one comment; what a task leaves at its
-// end, a day later.
+// Saved work that was unused for long is deleted after one comment; that of an ended task is deleted a day later.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
 	keep := DefaultPolicy().KeepAsleep
@@ -257,16 +255,16 @@ func TestForgotten(t *testing.T) {
 	l.now = put.Add(keep - time.Hour)
 	l.do(due)
 	if j := jobOf(l.jobs, state.JobDue); l.task.Asleep == nil || !j.NotBefore.Equal(put.Add(keep)) {
-		t.Fatalf("too early: %v, again at %s", l.task.Asleep, j.NotBefore)
+		t.Fatalf("too early: got %v, checked again at %s", l.task.Asleep, j.NotBefore)
 	}
 	l.now = put.Add(keep)
 	l.do(due)
 	if p := jobOf(l.jobs, state.JobPost).Post; l.task.Asleep != nil || p == nil || p.Reason != state.VMForgotten || jobOf(l.jobs, state.JobForget).Args["ref"] != "a1" {
-		t.Errorf("asleep %v, post %+v", l.task.Asleep, p)
+		t.Errorf("got asleep %v, post %+v", l.task.Asleep, p)
 	}
 	l.do(due)
 	if len(l.jobs) != 0 {
-		t.Errorf("said twice: %v", kindsOf(l.jobs))
+		t.Errorf("got a second comment: %v", kindsOf(l.jobs))
 	}
 
 	l = newLife(t)
@@ -280,16 +278,16 @@ func TestForgotten(t *testing.T) {
 		}
 	}
 	if !forget.NotBefore.Equal(l.task.End.At.Add(DefaultPolicy().KeepAfterEnd)) || (Change{DropDue: true}).Drops(&forget) {
-		t.Fatalf("what is left at the end goes at %s", forget.NotBefore)
+		t.Fatalf("got the deletion of saved work at %s", forget.NotBefore)
 	}
 	shown := l.task.Visible
 	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueKind(forget.Args["what"]), forget.Args["key"])}})
 	if j := jobOf(l.jobs, state.JobForget); j.Args["ref"] != "a2" || j.Args["mode"] != string(state.SleepArchive) || l.task.Asleep != nil || l.task.Visible != shown {
-		t.Errorf("jobs %v, asleep %v", l.jobs, l.task.Asleep)
+		t.Errorf("got jobs %v, asleep %v", l.jobs, l.task.Asleep)
 	}
 }
 
-// TestWokenForAStep: a step that needs the work on a VM has it brought there first.
+// A step that needs the work on a VM has it restored first.
 func TestWokenForAStep(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -299,18 +297,18 @@ func TestWokenForAStep(t *testing.T) {
 	woken := state.Event{Kind: state.EventWoken, JobReport: state.JobReport{WokenFor: state.JobRebase, Launch: &state.Launch{VM: state.VM{Name: "vm2", Carries: []string{"vm1"}}}}}
 	l.do(woken)
 	if j := jobOf(l.jobs, state.JobRebase); j.Kind == "" || l.task.VM.Name != "vm2" || !l.task.Asleep.Stale {
-		t.Errorf("jobs %v, VM %v", kindsOf(l.jobs), l.task.VM)
+		t.Errorf("got jobs %v, VM %v", kindsOf(l.jobs), l.task.VM)
 	}
 	l.comment(state.VerbCancel)
 	l.do(state.Event{Kind: state.EventReleased, JobReport: state.JobReport{Released: &state.ReleasedVM{VM: "vm2"}}})
 	woken.Launch.VM.Name = "vm3"
 	l.do(woken)
 	if jobOf(l.jobs, state.JobRelease).Args["vm"] != "vm3" {
-		t.Errorf("an ended task keeps a VM: %v", kindsOf(l.jobs))
+		t.Errorf("got a VM kept by an ended task: %v", kindsOf(l.jobs))
 	}
 }
 
-// TestVMHours: a run is stopped before the task's VM hours end, and goes on when there are more.
+// A run is stopped before the task's VM hours end, and continues when the limit is raised.
 func TestVMHours(t *testing.T) {
 	t.Parallel()
 	p := DefaultPolicy()
@@ -336,24 +334,23 @@ func TestVMHours(t *testing.T) {
 	step(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueSpan, "vm1")}})
 	l.want(state.PhaseFailed, state.JobStop, state.JobPost, state.JobDue)
 	if e := l.task.End; e.Class != state.ClassVMHours || e.Reason != "the task's VM hours are used up (2 h of 2 h)" || e.Hint != state.HintVMHours {
-		t.Errorf("end %+v", e)
+		t.Errorf("got end %+v", e)
 	}
 	if u := l.task.VMUse(l.now); u.Hours != 2*time.Hour || u.Micro != 27 || u.VMs != 2 {
-		t.Errorf("use %+v", u)
+		t.Errorf("got use %+v", u)
 	}
 	step(asleepOf("vm1", "a1"))
 	if l.task.VM != nil {
-		t.Error("it does not sleep")
+		t.Error("got no suspending, want it")
 	}
 	l.comment(state.VerbRetry)
 	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
 	if l.task.Wakes() == nil {
-		t.Error("retry does not go on from there")
+		t.Error("got no continuation after retry, want one")
 	}
 }
 
-// TestMoneyForVMs: a run whose VM may not have another hour goes on when there is money again; one that may is
-// left alone.
+// A run whose VM may not have another hour continues when there is money again; one that may is not stopped.
 func TestMoneyForVMs(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -365,18 +362,18 @@ func TestMoneyForVMs(t *testing.T) {
 	span := state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueSpan, "vm1")}}
 	l.do(span)
 	if j := jobOf(l.jobs, state.JobDue); l.task.Run == nil || !j.NotBefore.Equal(made.Add(110*time.Minute)) {
-		t.Fatalf("run %v, looks again at %s", l.task.Run, j.NotBefore)
+		t.Fatalf("got run %v, checked again at %s", l.task.Run, j.NotBefore)
 	}
 	tomorrow := made.Add(12 * time.Hour)
 	span.Waiting = &state.Waiting{Kind: state.WaitMoney, Detail: "VMs have cost 5.00 EUR today", Until: tomorrow}
 	l.do(span)
 	l.want(state.PhaseInterrupted, state.JobStop, state.JobDue)
 	if w := l.task.Waiting; w.Kind != state.WaitMoney || !w.Until.Equal(tomorrow) || !l.task.Resting() {
-		t.Errorf("waiting %+v", w)
+		t.Errorf("got waiting %+v", w)
 	}
 }
 
-// TestInsuredVM: a VM that shall outlive its paid hour is looked at again just before the next one ends.
+// A VM that should outlive its paid hour is checked again just before the next one ends.
 func TestInsuredVM(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -391,6 +388,6 @@ func TestInsuredVM(t *testing.T) {
 	}
 	l.do(idleOf("vm1")) // not any more: the hour that is paid is used up first
 	if j := jobOf(l.jobs, state.JobSleep); j.Args["vm"] != "vm1" {
-		t.Errorf("jobs are %v", kindsOf(l.jobs))
+		t.Errorf("got jobs %v", kindsOf(l.jobs))
 	}
 }

@@ -33,7 +33,7 @@ func TestTheEndIsShown(t *testing.T) {
 				again = again || j.Kind == state.JobStatus && j.NotBefore.After(l.now)
 			}
 			if again != c.want {
-				t.Errorf("jobs %v", kindsOf(l.jobs))
+				t.Errorf("got jobs %v", kindsOf(l.jobs))
 			}
 			l.do(state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &state.StatusComment{Comment: 3, Shown: l.task.Visible, At: l.now}}})
 			if l.task.Status.Failed != 0 {

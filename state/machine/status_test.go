@@ -20,7 +20,7 @@ func TestAFailedStatusRests(t *testing.T) {
 		t.Fatalf("a failed status is nothing that people can see: %+v", c.Task)
 	}
 	if len(c.Jobs) != 1 || c.Jobs[0].Kind != state.JobStatus {
-		t.Fatalf("jobs %+v, want the status comment", c.Jobs)
+		t.Fatalf("got jobs %+v, want the status comment", c.Jobs)
 	}
 	if at := c.Jobs[0].NotBefore; at.Before(now.Add(p.Backoff)) {
 		t.Fatalf("it is tried again at %s, want a pause", at)
@@ -29,7 +29,7 @@ func TestAFailedStatusRests(t *testing.T) {
 	e = state.Event{Kind: state.EventChecksRead, Task: task.Key, Now: now, JobReport: state.JobReport{Checks: "success"}}
 	task.PR = &state.PR{Number: 3}
 	if c = Next(task, e, p); len(c.Jobs) != 1 || c.Jobs[0].NotBefore.After(now) {
-		t.Fatalf("jobs %+v, want the status comment at once", c.Jobs)
+		t.Fatalf("got jobs %+v, want the status comment at once", c.Jobs)
 	}
 }
 

@@ -19,6 +19,6 @@ func TestAnAnswerIsNoTicketKey(t *testing.T) {
 	ch := Next(task, e, DefaultPolicy())
 	starts := slices.ContainsFunc(ch.Jobs, func(j state.Job) bool { return j.Kind == state.JobStart })
 	if ch.Task.Ticket != "" || ch.Task.Phase != state.PhaseQueued || !starts {
-		t.Errorf("ticket %q, phase %s, jobs %v", ch.Task.Ticket, ch.Task.Phase, ch.Jobs)
+		t.Errorf("got ticket %q, phase %s, jobs %v", ch.Task.Ticket, ch.Task.Phase, ch.Jobs)
 	}
 }

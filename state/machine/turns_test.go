@@ -92,7 +92,7 @@ func TestOutOfTurnsGoesOn(t *testing.T) {
 	l.do(due)
 	l.want(state.PhaseFailed, state.JobStop, state.JobPost)
 	if hint := l.task.End.Hint; hint != "Comment `retry turns=8` to go on with more turns." {
-		t.Errorf("hint %q", hint)
+		t.Errorf("got hint %q", hint)
 	}
 	l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: &state.RunResult{Status: "interrupted", Class: "retryable", Turns: 4}}})
 	last := l.task.Runs[len(l.task.Runs)-1]

@@ -19,7 +19,7 @@ func TestJobsGetTheAnswerOfTheirEvent(t *testing.T) {
 				return j.Vetted
 			}
 		}
-		t.Fatalf("jobs %v lack %s", kindsOf(l.jobs), kind)
+		t.Fatalf("got jobs %v lack %s", kindsOf(l.jobs), kind)
 		return nil
 	}
 	l.do(state.Event{Kind: state.EventTriggered, By: writer, Permission: state.PermissionWrite, Vetted: v, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}})

@@ -40,7 +40,7 @@ func TestEveryCommandIsSeen(t *testing.T) {
 				bring(l)
 				l.comment(v, v)
 				if got := l.reactions(); !slices.Equal(got, []string{"eyes"}) {
-					t.Errorf("reactions %v", got)
+					t.Errorf("got reactions %v", got)
 				}
 			})
 		}
@@ -104,7 +104,7 @@ func TestCreatePRNeedsAKey(t *testing.T) {
 				}
 			}
 			if reply != c.reply || l.task.Ticket != c.ticket || l.task.Phase != c.phase {
-				t.Errorf("reply %q, ticket %q, phase %s", reply, l.task.Ticket, l.task.Phase)
+				t.Errorf("got reply %q, ticket %q, phase %s", reply, l.task.Ticket, l.task.Phase)
 			}
 		})
 	}
@@ -159,6 +159,6 @@ func TestAPlanFoundDeletedIsNotLinked(t *testing.T) {
 	p.CommentURL = "https://x/11"
 	l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: state.NotDeleted}, Candidate: &state.Candidate{Approval: state.Approval{Hash: p.Hash, By: writer, Permission: state.PermissionWrite}}})
 	if p := l.task.NewestPlan(); p.CommentURL != "" || p.Stale != state.StaleDeleted {
-		t.Errorf("address %q, stale %q", p.CommentURL, p.Stale)
+		t.Errorf("got address %q, stale %q", p.CommentURL, p.Stale)
 	}
 }

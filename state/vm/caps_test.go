@@ -10,8 +10,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestTheSecondCapOnVMsBinds: of several caps each one binds, whichever is reached first, and what one task has used
-// does not count for another.
+// Each of several caps is effective, whichever is reached first, and the use of one task does not count for another.
 func TestTheSecondCapOnVMsBinds(t *testing.T) {
 	t.Parallel()
 	other := state.TaskKey{Repo: 5, Issue: 8}
@@ -46,7 +45,7 @@ func TestTheSecondCapOnVMsBinds(t *testing.T) {
 	}
 }
 
-// TestBillsOfTwoTasks: each task's VMs are on its own bill, open or closed; all are on the day's.
+// Each task's VMs are on its own bill, open or closed; all are on the day's bill.
 func TestBillsOfTwoTasks(t *testing.T) {
 	t.Parallel()
 	s := newTestRows(t)
@@ -68,7 +67,7 @@ func TestBillsOfTwoTasks(t *testing.T) {
 		t.Errorf("spans of each task (-want +got):\n%s", diff)
 	}
 	if day, _, err := s.Spent(t.Context(), s.time()); err != nil || day.Spans != 6 {
-		t.Errorf("of all %d, want 6: %v", day.Spans, err)
+		t.Errorf("got %d spans of all tasks (error %v), want 6", day.Spans, err)
 	}
 	row, err := s.Get(t.Context(), "a")
 	if err != nil {

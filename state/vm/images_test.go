@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// stored is an image that costs a cent in an hour.
+// stored is an image that costs a cent per hour.
 func (s *testRows) stored(id string) Image {
 	return Image{ID: id, CreatedAt: s.time(), MicroHour: euros / 10, Currency: "EUR", Paid: time.Hour}
 }
@@ -22,7 +22,7 @@ func (s *testRows) bookImages(t *testing.T, whole bool, images ...Image) {
 	}
 }
 
-// imagesCost wants what images have cost today and this month, and that neither VMs nor hours are counted for them.
+// imagesCost checks the cost of images today and this month, and that no VMs or hours are counted for them.
 func (s *testRows) imagesCost(t *testing.T, what string, day, month int64) {
 	t.Helper()
 	gotDay, gotMonth, err := s.Spent(context.Background(), s.time())
@@ -40,7 +40,7 @@ func (s *testRows) imagesCost(t *testing.T, what string, day, month int64) {
 	}
 }
 
-// TestImagesCost wants images to cost by started hours, on the day and in the month in which each begins.
+// Images are billed by started hours, on the day and in the month in which each hour begins.
 func TestImagesCost(t *testing.T) {
 	t.Parallel()
 	const hour = euros / 10
@@ -65,14 +65,13 @@ func TestImagesCost(t *testing.T) {
 	s.imagesCost(t, "none is left", 3*hour, 3*hour)
 	day, month, err := s.Spent(context.Background(), noon)
 	if err != nil || day.Micro != 13*hour || month.Micro != 13*hour {
-		t.Errorf("in March %+v, %+v, %v", day, month, err)
+		t.Errorf("got cost in March %+v, %+v, error %v", day, month, err)
 	}
 	s.bookImages(t, true)
 	s.imagesCost(t, "it is not booked twice", 3*hour, 3*hour)
 }
 
-// TestImagesAreBookedOnce wants an image that is missing from a list and comes back to cost nothing twice, and another
-// price to count from when it is known.
+// An image that is missing from one list and comes back is billed once, and a new price applies from when it is known.
 func TestImagesAreBookedOnce(t *testing.T) {
 	t.Parallel()
 	const hour = euros / 10
@@ -103,7 +102,7 @@ func TestImagesAreBookedOnce(t *testing.T) {
 	s.imagesCost(t, "a higher price", 9*hour+2*hour, 9*hour+2*hour)
 }
 
-// TestImagesCountTowardsCaps wants another VM, and another hour of one, to be refused when images have used up a cap.
+// Another VM, or another hour of one, is refused when images have used up a cap.
 func TestImagesCountTowardsCaps(t *testing.T) {
 	t.Parallel()
 	for limit, caps := range map[string]Caps{
@@ -120,7 +119,7 @@ func TestImagesCountTowardsCaps(t *testing.T) {
 			s.bookImages(t, true, s.stored("image"))
 			var refused *LimitError
 			if err := s.SpanAllowed(context.Background(), s.vmRow(t, "a"), caps); !errors.As(err, &refused) || refused.Limit != limit {
-				t.Errorf("another hour: %v", err)
+				t.Errorf("another hour: got error %v", err)
 			}
 			s.refuses(t, cloudIntent("b", firstTask), caps, limit)
 			s.bookImages(t, true) // what is deleted was paid for
@@ -138,8 +137,7 @@ func (s *testRows) vmRow(t *testing.T, name string) Row {
 	return row
 }
 
-// TestCurrencyOfAnImageIsFilledIn wants an image that was booked while the prices could not be read to get its currency
-// with the next list that knows it.
+// An image that was recorded while the prices could not be read gets its currency from the next list that has it.
 func TestCurrencyOfAnImageIsFilledIn(t *testing.T) {
 	t.Parallel()
 	for name, price := range map[string]int64{"the price was known": euros / 10, "the price was not known": 0} {

@@ -41,7 +41,7 @@ func (s *testRows) vmEvent(t *testing.T, name string, e Event) Row {
 	return row
 }
 
-// bring makes a VM that can be used.
+// bring creates a usable VM.
 func (s *testRows) bring(t *testing.T, name string, task state.TaskKey, caps Caps) {
 	t.Helper()
 	s.intend(t, cloudIntent(name, task), caps)
@@ -59,10 +59,10 @@ func (s *testRows) refuses(t *testing.T, in Intent, caps Caps, limit string) *Li
 	_, err := s.Intend(context.Background(), in, caps)
 	var refused *LimitError
 	if !errors.As(err, &refused) || refused.Limit != limit || refused.Hint() == "" || refused.Reason == "" {
-		t.Fatalf("intent %s: %v, want the limit %s", in.Name, err, limit)
+		t.Fatalf("intent %s: got error %v, want limit %s", in.Name, err, limit)
 	}
 	if _, err := s.Get(context.Background(), in.Name); !errors.Is(err, ErrNoRow) {
-		t.Errorf("a refused intent left a row: %v", err)
+		t.Errorf("got a row after a refused intent: %v", err)
 	}
 	return refused
 }
@@ -75,14 +75,14 @@ func TestIntendVMTwice(t *testing.T) {
 	first := s.intend(t, cloudIntent("a", firstTask), Caps{VMs: 1})
 	s.reopen(t)
 	if second := s.intend(t, cloudIntent("a", firstTask), Caps{VMs: 1}); !cmp.Equal(first, second) {
-		t.Errorf("the second intent differs:\n%s", cmp.Diff(first, second))
+		t.Errorf("got a different row from the second intent:\n%s", cmp.Diff(first, second))
 	}
 	s.drop(t, "a")
 	if _, err := s.Intend(context.Background(), cloudIntent("a", firstTask), Caps{}); !errors.Is(err, ErrOver) {
-		t.Errorf("a name is used again: %v", err)
+		t.Errorf("got error %v for a used name, want ErrOver", err)
 	}
 	if _, _, err := s.Apply(context.Background(), "b", Event{Kind: Up}); !errors.Is(err, ErrNoRow) {
-		t.Errorf("an event of an unknown VM: %v", err)
+		t.Errorf("event of an unknown VM: got error %v, want ErrNoRow", err)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestCapOnVMs(t *testing.T) {
 	s.bring(t, "a", firstTask, caps)
 	s.intend(t, cloudIntent("b", firstTask), caps)
 	if got := s.refuses(t, cloudIntent("c", firstTask), caps, LimitVMs); got.Reason != "2 of 2 VMs are in use" {
-		t.Errorf("the reason is %q", got.Reason)
+		t.Errorf("got reason %q", got.Reason)
 	}
 	s.vmEvent(t, "a", Event{Kind: End, Why: "done"})
 	s.refuses(t, cloudIntent("c", firstTask), caps, LimitVMs) // it is paid for, and counts in the account's limit, until it is gone
@@ -112,7 +112,7 @@ func TestCapOnIntents(t *testing.T) {
 		s.advance(10 * time.Minute)
 	}
 	if got := s.refuses(t, cloudIntent("x", firstTask), caps, LimitVMMakes); !got.Until.Equal(began.Add(time.Hour)) {
-		t.Errorf("it ends at %s", got.Until)
+		t.Errorf("got the limit's end %s", got.Until)
 	}
 	s.intend(t, Intent{Name: "free", Owner: "x"}, caps)
 	s.advance(30 * time.Minute)
@@ -134,16 +134,16 @@ func TestCapOnTaskHours(t *testing.T) {
 	}
 	var refused *LimitError
 	if err := s.SpanAllowed(t.Context(), row, caps); !errors.As(err, &refused) || refused.Limit != LimitVMHours {
-		t.Errorf("a fourth hour: %v", err)
+		t.Errorf("fourth hour: got error %v", err)
 	}
 	if err := s.SpanAllowed(t.Context(), row, Caps{PerTask: 4 * time.Hour}); err != nil {
-		t.Errorf("with a higher cap: %v", err)
+		t.Errorf("with a higher cap: got error %v", err)
 	}
 	bill, err := billOf(t.Context(), s.Rows, firstTask, s.time())
 	want := Bill{VMs: 2, Spans: 3, Time: 3 * time.Hour, Micro: 3 * euros, Currency: "EUR"}
 	bill.Currency = "EUR"
 	if err != nil || bill != want {
-		t.Errorf("the bill is %+v, %v", bill, err)
+		t.Errorf("got bill %+v, error %v", bill, err)
 	}
 }
 
@@ -157,13 +157,13 @@ func TestCapOnMoney(t *testing.T) {
 	s.bring(t, "b", firstTask, day)                      // a second hour has begun
 	s.intend(t, cloudIntent("reserved", firstTask), day) // and a third is reserved
 	if got := s.refuses(t, cloudIntent("c", firstTask), day, LimitVMsDay); !got.Until.Equal(time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC)) {
-		t.Errorf("it ends at %s", got.Until)
+		t.Errorf("got the limit's end %s", got.Until)
 	}
 	s.drop(t, "reserved") // was never made
 	s.advance(24*time.Hour - 2*time.Minute)
 	gotDay, gotMonth, err := s.Spent(t.Context(), s.time())
 	if err != nil || gotDay.Spans != 9 || gotMonth.Spans != 25 {
-		t.Errorf("spent %+v, %+v, %v", gotDay, gotMonth, err)
+		t.Errorf("got spending %+v, %+v, error %v", gotDay, gotMonth, err)
 	}
 	s.drop(t, "b")
 	s.refuses(t, cloudIntent("c", firstTask), month, LimitVMsMonth)
@@ -172,11 +172,11 @@ func TestCapOnMoney(t *testing.T) {
 	closedDay, closedMonth, err := s.Spent(t.Context(), began.AddDate(0, 0, 1))
 	closedMonth.VMs, gotMonth.VMs, gotDay.VMs, closedDay.VMs = 0, 0, 0, 0
 	if diff := cmp.Diff([]Bill{gotDay, gotMonth}, []Bill{closedDay, closedMonth}); err != nil || diff != "" {
-		t.Errorf("%v; closing the bill changed it (-before +after):\n%s", err, diff)
+		t.Errorf("got error %v and a bill changed by closing it (-before +after):\n%s", err, diff)
 	}
 }
 
-// TestHeir lets a task's VM go on as a spare one and then as another task's: every span is paid once.
+// A task's VM becomes a standby VM and then another task's: every span is paid once.
 func TestHeir(t *testing.T) {
 	t.Parallel()
 	s, caps := newTestRows(t), Caps{VMs: 1, PerHour: 1, PerTask: time.Hour}
@@ -184,22 +184,22 @@ func TestHeir(t *testing.T) {
 	heir := cloudIntent("b", state.TaskKey{Repo: 5, Issue: 8})
 	heir.Rebuilds = "a"
 	if _, err := s.Intend(t.Context(), heir, caps); !errors.Is(err, ErrOver) {
-		t.Errorf("a VM in use is taken: %v", err)
+		t.Errorf("VM in use: got error %v, want ErrOver", err)
 	}
 	s.advance(20 * time.Minute)
 	s.vmEvent(t, "a", Event{Kind: Keep, Why: "done"})
 	stranger := heir
 	stranger.Name, stranger.Repo = "c", 6
 	if _, err := s.Intend(t.Context(), stranger, caps); !errors.Is(err, ErrOver) {
-		t.Errorf("another repository takes it: %v", err)
+		t.Errorf("other repository: got error %v, want ErrOver", err)
 	}
 	row := s.intend(t, heir, caps)
 	if row.Spans(s.time()) != 0 || !row.CreatedAt.Equal(began) || row.Rebuilds != "a" {
-		t.Errorf("the heir is %+v", row)
+		t.Errorf("got heir %+v", row)
 	}
 	old, err := s.Get(t.Context(), "a")
 	if err != nil || old.Phase != Deleting || old.Heir != "b" || old.Why != "done" {
-		t.Errorf("the old row is %+v, %v", old, err)
+		t.Errorf("got old row %+v, error %v", old, err)
 	}
 	s.vmEvent(t, "b", Event{Kind: Made, ID: "a", CreatedAt: began, Usable: true, MicroHour: euros, Paid: time.Hour, Currency: "EUR"})
 	s.vmEvent(t, "a", Event{Kind: Deleted})
@@ -211,7 +211,7 @@ func TestHeir(t *testing.T) {
 		}
 	}
 	if day, _, err := s.Spent(t.Context(), s.time()); err != nil || day.Micro != 2*euros {
-		t.Errorf("the day costs %+v, %v", day, err)
+		t.Errorf("got the day's cost %+v, error %v", day, err)
 	}
 }
 
@@ -228,21 +228,21 @@ func TestVMRowsAndTimes(t *testing.T) {
 	}
 	times, err := s.Times(t.Context())
 	if err != nil || Percentile(times.Boot, 50) != 2*time.Minute || Percentile(times.Boot, 95) != 3*time.Minute || Percentile(times.Image, 50) != 0 {
-		t.Errorf("times are %v, %v", times, err)
+		t.Errorf("got times %v, error %v", times, err)
 	}
 	s.drop(t, "vm0")
 	s.advance(time.Hour)
 	s.drop(t, "vm1")
 	if n, err := s.Prune(t.Context(), s.time().Add(-time.Minute)); n != 1 || err != nil {
-		t.Errorf("pruned %d, %v", n, err)
+		t.Errorf("got %d pruned rows, error %v", n, err)
 	}
 	rows, err := s.List(t.Context())
 	if err != nil || len(rows) != 2 || rows[0].Name != "vm1" || rows[0].Phase != Gone || rows[1].Pins[0] != "k" {
-		t.Errorf("rows are %+v, %v", rows, err)
+		t.Errorf("got rows %+v, error %v", rows, err)
 	}
 }
 
-// TestCheckFindsBadVMs plants contradictions.
+// Check must report each planted inconsistency.
 func TestCheckFindsBadVMs(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]Row{
@@ -260,7 +260,7 @@ func TestCheckFindsBadVMs(t *testing.T) {
 				t.Fatal(err)
 			}
 			if problems := s.problems(t); len(problems) == 0 {
-				t.Error("Check finds nothing")
+				t.Error("got no problems, want some")
 			}
 			err = kv.Update(t.Context(), s.db, "mend", func(tx kv.Tx) error { return tx.Delete(rowKey("x")) })
 			if err != nil {

@@ -25,7 +25,7 @@ func walkVM(t *testing.T, row *Row, events string) string {
 		}
 		next, changed := Next(*row, e)
 		if changed == (next.Version == row.Version) {
-			t.Errorf("%s: changed is %v, version %d → %d", spec, changed, row.Version, next.Version)
+			t.Errorf("%s: got changed %v, version %d → %d", spec, changed, row.Version, next.Version)
 		}
 		*row = next
 		if changed {
@@ -65,17 +65,17 @@ func TestNextVM(t *testing.T) {
 			row := test.row
 			row.Phase = Intended
 			if got := walkVM(t, &row, test.events); got != test.want {
-				t.Errorf("%s leads to\n%s, want\n%s", test.events, got, test.want)
+				t.Errorf("%s: got\n%s, want\n%s", test.events, got, test.want)
 			}
 			if row.Why != test.why {
-				t.Errorf("why is %q, want %q", row.Why, test.why)
+				t.Errorf("got reason %q, want %q", row.Why, test.why)
 			}
 		})
 	}
 }
 
-// TestNextIsPure plays random events: the same twice gives the same, nothing leaves gone, what is over
-// is never usable again, and its row says why.
+// Random events are applied twice with the same result. Nothing leaves gone, an ended VM is never usable again, and its
+// row has a reason.
 func TestNextVMIsPure(t *testing.T) {
 	t.Parallel()
 	kinds := []EventKind{Made, Runs, Pinned, Up, Work, Rest, Sleep, Imaged, Keep, End, Fail, Deleted, Inherits}
@@ -90,24 +90,24 @@ func TestNextVMIsPure(t *testing.T) {
 			next, changed := Next(row, e)
 			again, _ := Next(before, e)
 			if diff := cmp.Diff(next, again); diff != "" {
-				t.Fatalf("twice %s (-first +second):\n%s", e.Kind, diff)
+				t.Fatalf("got different results of %s (-first +second):\n%s", e.Kind, diff)
 			}
 			switch {
 			case !changed && !cmp.Equal(next, before):
-				t.Fatalf("%s changed the row and says that it did not", e.Kind)
+				t.Fatalf("%s: got a changed row, reported as unchanged", e.Kind)
 			case before.Phase == Gone && changed:
-				t.Fatalf("%s changed a row of a VM that is gone", e.Kind)
+				t.Fatalf("%s: got a changed row of a VM that is gone", e.Kind)
 			case before.Phase.Over() && !next.Phase.Over():
-				t.Fatalf("%s leads from %s to %s", e.Kind, before.Phase, next.Phase)
+				t.Fatalf("%s: got a transition from %s to %s", e.Kind, before.Phase, next.Phase)
 			case next.Phase.Over() && next.Why == "":
-				t.Fatalf("%s for no reason", next.Phase)
+				t.Fatalf("got phase %s without a reason", next.Phase)
 			}
 			row = next
 		}
 	})
 }
 
-// TestEveryVMPhaseIsReached: by the table, from the first one.
+// Every phase can be reached from the first one.
 func TestEveryVMPhaseIsReached(t *testing.T) {
 	t.Parallel()
 	reached := map[Phase]bool{Intended: true}
@@ -120,23 +120,23 @@ func TestEveryVMPhaseIsReached(t *testing.T) {
 	}
 	for _, p := range Phases() {
 		if !reached[p] {
-			t.Errorf("nothing leads to %s", p)
+			t.Errorf("got no way to phase %s", p)
 		}
 	}
 }
 
-// TestVMTableIsWellFormed wants every phase to be left by something but the last, and every event used.
+// Every phase but the last can be left, and every event is used.
 func TestVMTableIsWellFormed(t *testing.T) {
 	t.Parallel()
 	for _, p := range Phases() {
 		left := slices.ContainsFunc(Table(), func(r TableRow) bool { return slices.Contains(r.From, p) && r.To != Same })
 		if left == (p == Gone) {
-			t.Errorf("%s is left by something: %v", p, left)
+			t.Errorf("phase %s: got a transition out of it %v", p, left)
 		}
 	}
 	for i, r := range Table() {
 		if r.Doc == "" || len(r.From) == 0 || (r.when != nil) != (r.If != "") {
-			t.Errorf("row %d (%s) is not told in words", i, r.On)
+			t.Errorf("row %d (%s): got no description", i, r.On)
 		}
 	}
 }
@@ -164,13 +164,13 @@ func TestSleepAt(t *testing.T) {
 				want = time.Time{}
 			}
 			if got := SleepAt(began, test.paid, test.margin, began.Add(test.age)); !got.Equal(want) {
-				t.Errorf("sleeps at %s, want %s", got, want)
+				t.Errorf("got %s, want %s", got, want)
 			}
 		})
 	}
 }
 
-// TestSpansAgree wants the bill of any stretch of time to be the sum of the bills of its parts.
+// The bill of any period is the sum of the bills of its parts.
 func TestSpansAgree(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -184,7 +184,7 @@ func TestSpansAgree(t *testing.T) {
 			sum += row.billIn(day, day.AddDate(0, 0, 1), now).Micro
 		}
 		if whole := row.Bill(now).Micro; sum != whole {
-			t.Fatalf("days sum up to %d, the whole is %d", sum, whole)
+			t.Fatalf("got %d as the sum of days, want %d", sum, whole)
 		}
 	})
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
-// began is when the clock of each test starts.
+// began is the initial time of each test's clock.
 var began = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
-// testRows are rows in a database file of their own, with a clock that the test moves. They are checked when the test ends.
+// testRows are rows in their own database file, with a clock that the test moves. They are checked when the test ends.
 type testRows struct {
 	*Rows
 	db   kv.DB
@@ -32,7 +32,7 @@ func newTestRows(t *testing.T) *testRows {
 	s.reopen(t)
 	t.Cleanup(func() {
 		if problems := s.problems(t); len(problems) > 0 {
-			t.Errorf("the rows are inconsistent: %q", problems)
+			t.Errorf("got inconsistent rows: %q", problems)
 		}
 		if err := s.db.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -72,7 +72,7 @@ func (s *testRows) advance(d time.Duration) {
 	s.clock = s.clock.Add(d)
 }
 
-// problems returns the contradictions that Check finds, and the keys that it wants and that are missing.
+// problems returns the inconsistencies that Check finds, and the missing keys.
 func (s *testRows) problems(t *testing.T) (found []string) {
 	t.Helper()
 	err := s.db.View(context.Background(), func(r kv.Reader) error {
