@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// TestGlances: what changes of a task is seen at the next look, by whatever event, and a task that ended is no longer listed.
+// A change of a task by any event is visible in the next listing, and an ended task is no longer listed.
 func TestGlances(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
@@ -38,7 +38,7 @@ func TestGlances(t *testing.T) {
 	look(state.Glance{Key: task2, Phase: state.PhaseQueued, Installation: 7, Waiting: state.WaitPermission})
 }
 
-// listing goes over tasks of a test and counts how often each is read.
+// listing iterates over the tasks of a test and counts how often each is read.
 type listing struct {
 	list   []Listed
 	reads  map[state.TaskKey]int
@@ -63,8 +63,8 @@ func (l *listing) EachOpen(_ context.Context, fn func(Listed) error) error {
 	return nil
 }
 
-// TestDigestReadsOnlyWhatChanged: a task is read once for each of its states; after an error the next call goes on where this
-// one ended; what is kept of tasks that are gone is dropped.
+// A task is read once for each of its states; after an error the next call continues where the last one ended; values
+// of ended tasks are dropped.
 func TestDigestReadsOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	l := &listing{list: []Listed{{Key: task1, Stamp: 1}, {Key: task2, Stamp: 1}, {Key: task3, Stamp: 1}}, reads: map[state.TaskKey]int{}, broken: map[state.TaskKey]bool{task2: true}}
@@ -87,6 +87,6 @@ func TestDigestReadsOnlyWhatChanged(t *testing.T) {
 	l.list = l.list[:2]
 	look(nil, []int64{2, 1}, map[state.TaskKey]int{task1: 2, task2: 2, task3: 1})
 	if len(d.kept) != 2 {
-		t.Errorf("%d tasks are kept", len(d.kept))
+		t.Errorf("got %d cached tasks", len(d.kept))
 	}
 }

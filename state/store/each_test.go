@@ -10,8 +10,7 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// TestEachOpen: every open task once, whatever the number of pages; a stamp lasts as long as its task
-// does not change.
+// Every open task is listed once, whatever the number of pages; a stamp is the same while its task does not change.
 func TestEachOpen(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
@@ -39,23 +38,22 @@ func TestEachOpen(t *testing.T) {
 	}
 	first := look()
 	if len(first) != many {
-		t.Fatalf("%d tasks, want %d", len(first), many)
+		t.Fatalf("got %d tasks, want %d", len(first), many)
 	}
 	changed := state.TaskKey{Repo: 7, Issue: 1000 + eachPage}
 	s.mustApply(t, event(changed, "body=10"), Ack{})
 	for key, stamp := range look() {
 		if same := stamp == first[key]; same == (key == changed) {
-			t.Errorf("task %s: the stamp is the same: %t", key, same)
+			t.Errorf("task %s: got an equal stamp: %t", key, same)
 		}
 	}
 	enough := errors.New("enough")
 	if err := s.EachOpen(t.Context(), func(Listed) error { return enough }); !errors.Is(err, enough) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
-// TestPruneReadsLightTasksOnce: what was made lighter is told by the index from then on, and the index
-// still tells the phases.
+// The index marks pruned tasks, which are not read again, and still contains the phases.
 func TestPruneReadsLightTasksOnce(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
@@ -67,7 +65,7 @@ func TestPruneReadsLightTasksOnce(t *testing.T) {
 	err := s.db.View(t.Context(), func(r kv.Reader) error {
 		value, err := r.Get(preEnded + task1.String())
 		if string(value) != string(state.PhaseDone)+lightMark {
-			t.Errorf("the index says %q", value)
+			t.Errorf("got index value %q", value)
 		}
 		return err
 	})
@@ -76,14 +74,14 @@ func TestPruneReadsLightTasksOnce(t *testing.T) {
 	}
 	counts, err := s.Counts(t.Context())
 	if err != nil || counts[state.PhaseDone] != 1 || len(counts) != 1 {
-		t.Errorf("counts %v, error %v", counts, err)
+		t.Errorf("got counts %v, error %v", counts, err)
 	}
 	if list, err := s.TasksIn(t.Context(), state.PhaseDone); err != nil || len(list) != 1 {
-		t.Errorf("%d tasks are done, error %v", len(list), err)
+		t.Errorf("got %d tasks that are done, error %v", len(list), err)
 	}
 	s.mustApply(t, event(task1, "phase="+string(state.PhaseQueued)), Ack{}) // it begins anew, and ends
 	s.mustApply(t, event(task1, "phase="+string(state.PhaseDone)), Ack{})
 	if list, err := s.TasksIn(t.Context(), state.PhaseDone); err != nil || len(list) != 1 {
-		t.Errorf("%d tasks are done the second time, error %v", len(list), err)
+		t.Errorf("got %d tasks that are done the second time, error %v", len(list), err)
 	}
 }

@@ -23,7 +23,7 @@ func (s *testStore) put(t *testing.T, guid, payload string) bool {
 	return isNew
 }
 
-// pending returns the GUIDs that wait.
+// pending returns the GUIDs of pending deliveries.
 func (s *testStore) pending(t *testing.T) string {
 	t.Helper()
 	list, err := s.PendingDeliveries(t.Context(), 100)
@@ -40,7 +40,7 @@ func (s *testStore) pending(t *testing.T) string {
 func wantPending(t *testing.T, s *testStore, want string) {
 	t.Helper()
 	if got := s.pending(t); got != want {
-		t.Errorf("pending are %q, want %q", got, want)
+		t.Errorf("got pending %q, want %q", got, want)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestDeliveriesKeepTheirOrderAndPayload(t *testing.T) {
 	order := []string{"z-empty", "y-small", "x-text", "w-noise", "v-parts", "u-ahead", "t-marked", "s-marked"}
 	for _, guid := range order {
 		if !s.put(t, guid, payloads[guid]) {
-			t.Errorf("%s is not new", guid)
+			t.Errorf("%s: got isNew false, want true", guid)
 		}
 		s.advance(time.Millisecond)
 	}
@@ -71,7 +71,7 @@ func TestDeliveriesKeepTheirOrderAndPayload(t *testing.T) {
 		}
 	}
 	if two, err := s.PendingDeliveries(t.Context(), 2); err != nil || len(two) != 2 {
-		t.Errorf("%d of at most 2, %v", len(two), err)
+		t.Errorf("got %d deliveries with limit 2, error %v", len(two), err)
 	}
 	for _, guid := range order {
 		if err := s.SpendDelivery(t.Context(), guid); err != nil {
@@ -82,7 +82,7 @@ func TestDeliveriesKeepTheirOrderAndPayload(t *testing.T) {
 	wantPending(t, s, "")
 }
 
-// TestDuplicateDeliveries puts every delivery five times at once, and again after it was applied.
+// Every delivery is put five times concurrently, and again after it was applied.
 func TestDuplicateDeliveries(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{100, 2 << 20} {
@@ -98,7 +98,7 @@ func TestDuplicateDeliveries(t *testing.T) {
 		}
 		group.Wait()
 		if fresh.Load() != 1 {
-			t.Errorf("%d of five were new", fresh.Load())
+			t.Errorf("got %d new deliveries of five, want 1", fresh.Load())
 		}
 		wantPending(t, s, "guid")
 
@@ -119,14 +119,14 @@ func TestDuplicateDeliveries(t *testing.T) {
 		}
 		group.Wait()
 		if applied.Load() != 1 || spent.Load() != 4 {
-			t.Errorf("applied %d times, refused %d times", applied.Load(), spent.Load())
+			t.Errorf("got %d applied and %d refused, want 1 applied", applied.Load(), spent.Load())
 		}
 		if s.put(t, "guid", noise(size)) {
-			t.Error("the tombstone did not stop a redelivery")
+			t.Error("got a new delivery despite the tombstone, want a known one")
 		}
 		wantPending(t, s, "")
 		if task, err := s.Task(t.Context(), task1); err != nil || task.Version != 1 {
-			t.Errorf("task at version %d, %v", task.Version, err)
+			t.Errorf("got task version %d, error %v", task.Version, err)
 		}
 	}
 }
@@ -159,10 +159,10 @@ func TestPoison(t *testing.T) {
 	wantPending(t, s, "good")
 	list, err := s.PoisonDeliveries(t.Context(), 10)
 	if err != nil || len(list) != 1 || list[0].LastError != "boom 5" || !list[0].Tried.Equal(s.time()) {
-		t.Errorf("put aside: %+v, %v", list, err)
+		t.Errorf("got set aside %+v, error %v", list, err)
 	}
 	if s.put(t, "bad", "{}") {
-		t.Error("a delivery that was put aside counts as new")
+		t.Error("got a delivery that was set aside as new, want it known")
 	}
 	s.wantSound(t)
 	s.mustApply(t, event(task1, "save"), Ack{Delivery: "bad"})
@@ -188,7 +188,7 @@ func TestLargestDelivery(t *testing.T) {
 	s.put(t, "largest", payload)
 	list, err := s.PendingDeliveries(t.Context(), 1)
 	if err != nil || len(list) != 1 || string(list[0].Payload) != payload {
-		t.Fatalf("the payload is not what was put: %v", err)
+		t.Fatalf("got another payload than the stored one (error %v)", err)
 	}
 	s.mustApply(t, event(task1, "save", "work/a", "status/s"), Ack{Delivery: "largest"})
 }
@@ -211,16 +211,16 @@ func TestPruneTombstones(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := s.PruneTombstones(t.Context(), s.time()); got != n || err != nil {
-		t.Errorf("pruned %d, %v; want %d", got, err, n)
+		t.Errorf("got %d pruned, error %v; want %d", got, err, n)
 	}
 	for guid, want := range map[string]bool{"old-0": false, "old-129": false, "new": true, "waiting": true} {
 		if got, err := s.HasDelivery(t.Context(), guid); got != want || err != nil {
-			t.Errorf("%s is known: %v, %v; want %v", guid, got, err, want)
+			t.Errorf("%s: got known %v, error %v; want %v", guid, got, err, want)
 		}
 	}
 }
 
-// TestLooseParts leaves parts behind as a crash would, and opens the store again.
+// Parts are left behind as by a crash, and the store is opened again.
 func TestLooseParts(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
@@ -230,16 +230,16 @@ func TestLooseParts(t *testing.T) {
 	s.put(t, "kept", noise(2<<20))
 	problems, err := s.Check(t.Context())
 	if err != nil || len(problems) != 3 {
-		t.Errorf("problems before: %q, %v; want the three loose parts", problems, err)
+		t.Errorf("got problems before %q, error %v; want the three loose parts", problems, err)
 	}
 	s.reopen(t)
 	s.wantSound(t)
 	if list, err := s.PendingDeliveries(t.Context(), 1); err != nil || string(list[0].Payload) != noise(2<<20) {
-		t.Errorf("the complete delivery suffered: %v", err)
+		t.Errorf("got a damaged complete delivery: %v", err)
 	}
 }
 
-// storeAsSchema1 puts a delivery as errand did before payloads lay in the inbox.
+// storeAsSchema1 puts a delivery as errand did when payloads were stored outside of the inbox.
 func (s *testStore) storeAsSchema1(t *testing.T, guid, payload string) {
 	t.Helper()
 	row := deliveryRow{State: deliveryPending, Event: "issues", Received: s.time().UTC()}
@@ -251,7 +251,7 @@ func (s *testStore) storeAsSchema1(t *testing.T, guid, payload string) {
 	}
 }
 
-// TestPayloadPlaces: wherever a payload lies, it is there until the delivery is spent, and then nothing of it is left.
+// Wherever a payload is stored, it is there until the delivery is spent, and then completely removed.
 func TestPayloadPlaces(t *testing.T) {
 	t.Parallel()
 	largest := noise(inlineBytes - 200) // it is packed as it is, with a head
@@ -277,7 +277,7 @@ func TestPayloadPlaces(t *testing.T) {
 			if c.old {
 				s.storeAsSchema1(t, "g", c.payload)
 			} else if !s.put(t, "g", c.payload) {
-				t.Error("it is not new")
+				t.Error("got isNew false, want true")
 			}
 			wantPayload := func(when string) {
 				t.Helper()
@@ -289,7 +289,7 @@ func TestPayloadPlaces(t *testing.T) {
 			}
 			wantPayload("stored")
 			if s.put(t, "g", "another") {
-				t.Error("a second one with its GUID is new")
+				t.Error("got a second delivery with its GUID as new, want it known")
 			}
 			if got := s.has(t, prePayload+"g"); got == c.inline {
 				t.Errorf("payload under its own key: %v", got)
@@ -343,8 +343,8 @@ func (s *testStore) has(t *testing.T, key string) (found bool) {
 	return found
 }
 
-// TestSchema1Opens opens a store of schema 1 with deliveries that wait. An errand that knows only schema 1 must not open it
-// any more: it would not find the payloads of new ones.
+// A store of schema 1 with pending deliveries can be opened. A version of errand that knows only schema 1 must not open
+// it any more, because it would not find the payloads of new deliveries.
 func TestSchema1Opens(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)

@@ -15,7 +15,7 @@ func (s *testStore) claimReq(lanes ...state.Lane) ClaimReq {
 	return ClaimReq{Lanes: lanes, Lease: func(state.JobKind) time.Duration { return testLease }}
 }
 
-// mustClaim claims a job of the lanes; there has to be one.
+// mustClaim claims a job of the lanes; it fails the test if there is none.
 func (s *testStore) mustClaim(t *testing.T, lanes ...state.Lane) *state.Job {
 	t.Helper()
 	job, err := s.Claim(t.Context(), s.claimReq(lanes...))
@@ -23,12 +23,12 @@ func (s *testStore) mustClaim(t *testing.T, lanes ...state.Lane) *state.Job {
 		t.Fatal(err)
 	}
 	if job == nil {
-		t.Fatalf("no job to claim in lanes %v", lanes)
+		t.Fatalf("got no job in lanes %v, want one", lanes)
 	}
 	return job
 }
 
-// wantClaims claims until there is nothing, and compares the keys.
+// wantClaims claims all claimable jobs and compares their keys.
 func (s *testStore) wantClaims(t *testing.T, what string, want ...string) []*state.Job {
 	t.Helper()
 	var jobs []*state.Job
@@ -44,12 +44,12 @@ func (s *testStore) wantClaims(t *testing.T, what string, want ...string) []*sta
 		jobs, got = append(jobs, job), append(got, job.Key)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("%s: claimed %v, want %v", what, got, want)
+		t.Errorf("%s: got claims %v, want %v", what, got, want)
 	}
 	return jobs
 }
 
-// finish spends a claimed job with an event that changes nothing.
+// finish spends a claimed job with an event without effect.
 func (s *testStore) finish(t *testing.T, jobs ...*state.Job) {
 	t.Helper()
 	for _, j := range jobs {
@@ -100,11 +100,11 @@ func TestClaimOnlyFromLanesAskedFor(t *testing.T) {
 	s := newTestStore(t)
 	s.mustApply(t, event(task1, "", "work/a", "status/b"), Ack{})
 	if job := s.mustClaim(t, state.LaneTalk, state.LaneStatus); job.Key != "b" {
-		t.Errorf("claimed %s, want b", job.Key)
+		t.Errorf("got a claim of %s, want b", job.Key)
 	}
 }
 
-// TestOvertaking shows which queued jobs hold up the others of their lane.
+// Which queued jobs block the others of their lane.
 func TestOvertaking(t *testing.T) {
 	t.Parallel()
 	for _, lane := range state.Lanes() {
@@ -187,20 +187,20 @@ func TestDropWork(t *testing.T) {
 	wantLive(t, s, task1, "a:claimed:1 d:queued:0 e:queued:0 b:queued:0")
 }
 
-// TestFencing checks that a worker whose lease was lost can change nothing, in no way.
+// A worker whose lease was lost cannot change anything.
 func TestFencing(t *testing.T) {
 	t.Parallel()
 	lose := map[string]func(*testing.T, *testStore, *state.Job){
 		"rescued": func(t *testing.T, s *testStore, _ *state.Job) {
 			s.advance(testLease)
 			if n, err := s.Rescue(t.Context(), s.time()); n != 1 || err != nil {
-				t.Fatalf("rescued %d, %v", n, err)
+				t.Fatalf("got %d rescued, error %v", n, err)
 			}
 		},
 		"rescued and claimed again": func(t *testing.T, s *testStore, _ *state.Job) {
 			s.advance(testLease)
 			if n, err := s.Rescue(t.Context(), s.time()); n != 1 || err != nil {
-				t.Fatalf("rescued %d, %v", n, err)
+				t.Fatalf("got %d rescued, error %v", n, err)
 			}
 			s.mustClaim(t)
 		},
@@ -254,11 +254,11 @@ func TestLeases(t *testing.T) {
 	wantDue(a.Until)
 	s.advance(testLease - time.Nanosecond)
 	if n, err := s.Rescue(t.Context(), s.time()); n != 0 || err != nil {
-		t.Errorf("rescued %d too early, %v", n, err)
+		t.Errorf("got %d rescued too early, error %v", n, err)
 	}
 	s.advance(time.Nanosecond)
 	if n, err := s.Rescue(t.Context(), s.time()); n != 1 || err != nil {
-		t.Errorf("rescued %d, %v; want 1", n, err)
+		t.Errorf("got %d rescued, error %v; want 1", n, err)
 	}
 	wantLive(t, s, task1, "a:queued:2 b:claimed:1")
 	again := s.mustClaim(t)
@@ -273,7 +273,7 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// TestNextDue looks at queues that wait; the work lane's retried job holds up the one behind it.
+// Queues with waiting jobs; the work lane's retried job blocks the one behind it.
 func TestNextDue(t *testing.T) {
 	t.Parallel()
 	for lane, want := range map[state.Lane]time.Duration{state.LaneWork: time.Hour, state.LaneTalk: 0} {

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// What a run is about to be started with outlives the worker that wrote it down, and a worker that
-// lost its lease can write nothing more.
+// The stored parameters of a run survive the worker that stored them, and a worker that lost its lease cannot store
+// any.
 func TestMarkLaunch(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestCallsInFlightCount: what calls in flight take counts for the caps of a task, a run, a day and a month in the same
-// way, in money as in tokens, and so does what one more call needs.
+// Calls in flight count towards the caps of a task, a run, a day and a month in the same way, in money as in tokens,
+// and so does the need of the next call.
 func TestCallsInFlightCount(t *testing.T) {
 	t.Parallel()
 	micro, tokens := state.Money{MicroUSD: 60}, state.Money{OutputTokens: 60}

@@ -18,8 +18,8 @@ import (
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
-// model is the store as plain maps: what it must hold after each random step. It is written anew
-// from the doc comments, without the store's own helpers.
+// model is the store as plain maps: the expected contents after each random step. It is an independent implementation
+// of the doc comments, without the store's helpers.
 type model struct {
 	store *Store
 	dir   string
@@ -49,7 +49,7 @@ type modelLease struct {
 	epoch int64
 }
 
-// TestAgainstModel walks at random through everything that the store can do.
+// TestAgainstModel takes random steps through all operations of the store.
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -110,7 +110,7 @@ func (m *model) drawEvent(r *rapid.T, task state.TaskKey) state.Event {
 	return e
 }
 
-// follow does to the model what an accepted event does.
+// follow applies an accepted event to the model.
 func (m *model) follow(e state.Event) {
 	if m.seen[e.Task][e.ID] {
 		return
@@ -190,7 +190,7 @@ func (m *model) put(r *rapid.T) {
 	}
 }
 
-// claimable returns the jobs that may be claimed now: one at most for each task and lane.
+// claimable returns the jobs that can be claimed now: at most one for each task and lane.
 func (m *model) claimable() map[string]bool {
 	ids := map[string]bool{}
 	for _, list := range m.jobs {
@@ -244,7 +244,7 @@ func (m *model) find(task state.TaskKey, id string) *modelJob {
 	return nil
 }
 
-// drawLease returns a lease that was held once, and its job if it still is.
+// drawLease returns a lease that was once claimed, and its job if it still is.
 func (m *model) drawLease(r *rapid.T) (modelLease, *modelJob) {
 	if len(m.leases) == 0 {
 		r.Skip("no lease yet")
@@ -290,7 +290,7 @@ func (m *model) retry(r *rapid.T) {
 	m.giveBack(l.task, l.id).due = at
 }
 
-// giveBack puts a claimed job back and drops the one that was queued under its key meanwhile.
+// giveBack returns a claimed job to the queue and drops the one that was queued under its key meanwhile.
 func (m *model) giveBack(task state.TaskKey, id string) *modelJob {
 	key := m.find(task, id).key
 	m.jobs[task] = slices.DeleteFunc(m.jobs[task], func(j modelJob) bool { return j.key == key && !j.claimed })
@@ -314,7 +314,7 @@ func (m *model) rescue(r *rapid.T) {
 	}
 }
 
-// compare holds the store against the model.
+// compare compares the store with the model.
 func (m *model) compare(r *rapid.T) {
 	ctx := context.Background()
 	for _, key := range []state.TaskKey{task1, task2} {

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/state/kv/kvtest"
 )
 
-// crew is many workers on one store, and what they finished.
+// crew is a number of workers on one store, with their finished jobs.
 type crew struct {
 	*testStore
 	mu       sync.Mutex
@@ -25,8 +25,8 @@ type crew struct {
 	left     int
 }
 
-// TestManyWorkers lets workers dawdle beyond their leases, fail and give back, all at once: every
-// job is finished exactly once, and those of one task and lane in the order of their creation.
+// Workers exceed their leases, fail and return jobs concurrently: every job is finished exactly once, and those of one
+// task and lane in the order of their creation.
 func TestManyWorkers(t *testing.T) {
 	t.Parallel()
 	const tasks, rounds, workers = 4, 8, 8
@@ -53,17 +53,17 @@ func TestManyWorkers(t *testing.T) {
 	}
 	group.Wait()
 	if ctx.Err() != nil {
-		t.Fatalf("%d jobs were never finished", c.left)
+		t.Fatalf("got %d unfinished jobs, want 0", c.left)
 	}
 	for id, n := range c.finished {
 		if n != 1 {
-			t.Errorf("job %s was finished %d times", id, n)
+			t.Errorf("job %s: got finished %d times, want once", id, n)
 		}
 	}
 	for lane, keys := range c.order {
 		for n, key := range keys {
 			if strings.HasPrefix(lane, string(state.LaneWork)) && key != "w"+strconv.Itoa(n) {
-				t.Errorf("lane %s was worked off as %v", lane, keys)
+				t.Errorf("lane %s: got the order %v", lane, keys)
 				break
 			}
 		}
@@ -119,8 +119,8 @@ func (c *crew) done() bool {
 	return c.left == 0
 }
 
-// finishOne applies a job's outcome; whoever lost the lease is refused. The mutex makes the order of
-// the records that of the commits within a lane: nobody else can finish there in between.
+// finishOne applies a job's outcome; a worker that lost the lease is refused. The mutex makes the order of the records
+// that of the commits within a lane, because no other worker can finish there in between.
 func (c *crew) finishOne(ctx context.Context, t *testing.T, job *state.Job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,13 +138,13 @@ func (c *crew) finishOne(ctx context.Context, t *testing.T, job *state.Job) {
 	c.order[lane] = append(c.order[lane], job.Key)
 }
 
-// TestEveryWriteMayFail plays one story over and over; each time one write fails, or succeeds
-// without the caller learning of it, and the process begins again. The end is always the same.
+// A story is played repeatedly; each time one write fails, or succeeds with an error for the caller, and the process
+// starts again. The result is always the same.
 func TestEveryWriteMayFail(t *testing.T) {
 	t.Parallel()
 	whole := playStory(t, 0, kvtest.FaultNone)
 	if whole < 8 {
-		t.Fatalf("the story has only %d writes", whole)
+		t.Fatalf("got a story of only %d writes", whole)
 	}
 	for _, fault := range []kvtest.Fault{kvtest.FaultBefore, kvtest.FaultAfter} {
 		for n := int64(1); n <= whole; n++ {
@@ -168,7 +168,7 @@ func playStory(t *testing.T, n int64, fault kvtest.Fault) int64 {
 	failures := 0
 	for !tell(t, s) {
 		if failures++; failures > 2 {
-			t.Fatalf("fault %d in write %d: the story does not come to its end", fault, n)
+			t.Fatalf("fault %d in write %d: got no end of the story", fault, n)
 		}
 		s.advance(2 * testLease) // the process begins again, later
 	}
@@ -182,8 +182,8 @@ func playStory(t *testing.T, n int64, fault kvtest.Fault) int64 {
 	return faulty.Updates()
 }
 
-// tell plays the story from the state of the store to its end, or to the first fault: a delivery is
-// stored and applied, it makes two jobs, they are claimed, attempted and finished.
+// tell plays the story from the state of the store to its end, or to the first fault: a delivery is stored and applied,
+// it makes two jobs, they are claimed, attempted and finished.
 func tell(t *testing.T, s *testStore) bool {
 	t.Helper()
 	injected := func(err error) bool {

@@ -185,7 +185,7 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// TestCheck breaks a store in every way that Check knows.
+// TestCheck damages a store in every way that Check recognizes.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	drop := func(key string) func(kv.Tx) error { return func(tx kv.Tx) error { return tx.Delete(key) } }
@@ -238,7 +238,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// wipe empties a store that was broken on purpose.
+// wipe empties a store that was damaged on purpose.
 func (s *testStore) wipe(t *testing.T) {
 	t.Helper()
 	err := s.db.Scan(t.Context(), "", "", 0, func(p kv.Pair) error {

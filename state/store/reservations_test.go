@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// TestACallIsBookedOnce: booking a call deletes its reservation in the same transaction; a call that has none any more is not
-// booked again, and one that was released is not booked at all. A reservation outlives the process.
+// Recording a call's cost deletes its reservation in the same transaction; a call without reservation is not recorded
+// again, and a released one not at all. A reservation survives the process.
 func TestACallIsBookedOnce(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
@@ -52,7 +52,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 	}
 	want(5, b, other)
 	if err := book("a"); !errors.Is(err, ErrSpent) {
-		t.Errorf("booked again: %v", err)
+		t.Errorf("recorded again: got error %v, want ErrSpent", err)
 	}
 	for range 2 {
 		if err := s.Release(t.Context(), "b"); err != nil {
@@ -60,7 +60,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 		}
 	}
 	if err := book("b"); !errors.Is(err, ErrSpent) {
-		t.Errorf("booked after its release: %v", err)
+		t.Errorf("recorded after its release: got error %v, want ErrSpent", err)
 	}
 	want(5, other)
 	if _, err := s.Apply(t.Context(), state.Event{Kind: state.EventSpent, Task: key, RunReport: state.RunReport{Money: &state.Money{}}}, Ack{Call: "c", Job: "7-1-1"}); err == nil {
@@ -68,7 +68,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 	}
 }
 
-// TestAReservationOfATaskThatIsGone is deleted by its booking all the same.
+// It is deleted when its cost is recorded all the same.
 func TestAReservationOfATaskThatIsGone(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// TestSeenIsBounded: however much is written, a task stays small enough to be stored.
+// However much people write, a task stays small enough to be stored.
 func TestSeenIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
@@ -25,13 +25,13 @@ func TestSeenIsBounded(t *testing.T) {
 	for i := range 3 {
 		got := s.mustApply(t, state.Event{Kind: state.EventCommented, Task: task1, ID: fmt.Sprintf("comment:%d", i), Permission: state.PermissionWrite}, Ack{})
 		if len(got.Task.Seen) != 10_000 || !got.Task.Knows(fmt.Sprintf("comment:%d", i)) {
-			t.Fatalf("%d are remembered", len(got.Task.Seen))
+			t.Fatalf("got %d stored IDs", len(got.Task.Seen))
 		}
 	}
 }
 
-// TestStrangersPushNothingOut: a command that was carried out is not carried out again when it is reported anew, whatever others
-// have written since, in the next life of the task, too.
+// A command that was executed is not executed again when it is delivered again, whatever others have written since,
+// also in the next life of the task.
 func TestStrangersPushNothingOut(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// TestPurse: what tasks come to cost is summed up by day and month, and a cap holds until the next.
+// The costs of tasks are summed by day and month, and a cap holds until the next period.
 func TestPurse(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
@@ -55,7 +55,7 @@ func TestPurse(t *testing.T) {
 	}
 }
 
-// TestPurseOnASubscription: the day and the month of all tasks know of it, and dollars are those of keys alone.
+// Spending on subscriptions is recorded for the day and the month, and dollars are those of keys alone.
 func TestPurseOnASubscription(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
@@ -81,7 +81,7 @@ func TestPurseOnASubscription(t *testing.T) {
 	}
 }
 
-// TestTheSecondCapOnMoneyHolds: of the caps on money and tokens, of the day and of the month, each one holds.
+// Each of the caps on money and tokens, per day and per month, is effective.
 func TestTheSecondCapOnMoneyHolds(t *testing.T) {
 	t.Parallel()
 	day, month := "2026-03-04 00:00:00", "2026-04-01 00:00:00"
@@ -127,7 +127,7 @@ func TestTheSecondCapOnMoneyHolds(t *testing.T) {
 	}
 }
 
-// spend is a Next that does nothing but spend.
+// spend is a Next that only adds costs.
 func spend(t *state.Task, e state.Event, _ machine.Policy) machine.Change {
 	next := &state.Task{Key: e.Task, TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}, Gen: 1}
 	if t != nil {

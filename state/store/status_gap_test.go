@@ -8,8 +8,8 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// The next edit of the status comment is often queued while the present one is on its way, when the
-// time that it has to keep its distance from is not known yet.
+// The next edit of the status comment is often queued while the previous one is being sent, when the time from which it
+// must keep its distance is not known yet.
 func TestStatusQueuedDuringAnEditKeepsItsDistance(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)

@@ -8,9 +8,9 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// TestNothingWorksOnAVMThatIsBeingStopped: a run that was dropped is stopped, and its work saved, before anything else of its task
-// touches the checkout. Both go through lanes of their own, so that the next launch could otherwise put the checkout elsewhere
-// while the stop reads it, and the stop could commit what the next agent is writing.
+// A dropped run is stopped, and its work saved, before any other job of its task uses the checkout. Both are in lanes
+// of their own, so the next launch could otherwise change the checkout while the stop reads it, and the stop could
+// commit files that the next agent is writing.
 func TestNothingWorksOnAVMThatIsBeingStopped(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -62,7 +62,7 @@ func TestNothingWorksOnAVMThatIsBeingStopped(t *testing.T) {
 	}
 }
 
-// TestQuickRetryWaitsForTheStop: a person stops a run and has it go on a moment later, or has everything planned anew.
+// A person stops a run and continues or replans it a moment later.
 func TestQuickRetryWaitsForTheStop(t *testing.T) {
 	t.Parallel()
 	stopped := state.Order{Verb: state.VerbStop}

@@ -22,8 +22,8 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// testStore is a store on a bbolt file of its own, with a clock that the test moves and a Next that
-// does what the event spells out. Its soundness is checked when the test ends.
+// testStore is a store on its own bbolt file, with a clock that the test moves and a Next that follows instructions in
+// the event. It is checked when the test ends.
 type testStore struct {
 	*Store
 	db   kv.DB
@@ -94,8 +94,8 @@ func (s *testStore) wantSound(t *testing.T) {
 	}
 }
 
-// spelledOut is a Next for tests. Detail holds words: save, drop, phase=P, pr=N, body=N (bytes).
-// Paths holds jobs: LANE/KEY, or LANE/KEY+DURATION for a delayed one.
+// spelledOut is a Next for tests. Detail contains words: save, drop, phase=P, pr=N, body=N (bytes). Paths contains
+// jobs: LANE/KEY, or LANE/KEY+DURATION for a delayed one.
 func spelledOut(t *state.Task, e state.Event, _ machine.Policy) machine.Change {
 	ch := machine.Change{Note: e.Via}
 	save := func() *state.Task {
@@ -159,7 +159,7 @@ func (s *testStore) mustApply(t *testing.T, e state.Event, ack Ack) Applied {
 	return applied
 }
 
-// live returns the live jobs of a task as "key:state:epoch".
+// live returns the queued and claimed jobs of a task as "key:state:epoch".
 func (s *testStore) live(t *testing.T, task state.TaskKey) string {
 	t.Helper()
 	jobs, err := s.Jobs(t.Context(), task)
@@ -179,7 +179,7 @@ func (s *testStore) live(t *testing.T, task state.TaskKey) string {
 func wantLive(t *testing.T, s *testStore, task state.TaskKey, want string) {
 	t.Helper()
 	if got := s.live(t, task); got != want {
-		t.Errorf("live jobs are %q, want %q", got, want)
+		t.Errorf("got jobs %q, want %q", got, want)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// stuck says why nothing but a miracle would bring the task on, or nothing if something will.
+// stuck returns the reason why nothing will advance the task, or "".
 func stuck(t *state.Task, jobs []state.Job) string {
 	has := func(kinds ...state.JobKind) bool {
 		return slices.ContainsFunc(jobs, func(j state.Job) bool { return slices.Contains(kinds, j.Kind) })
@@ -38,7 +38,7 @@ func stuck(t *state.Task, jobs []state.Job) string {
 	return ""
 }
 
-// leak looks at what an ended task leaves behind.
+// leak returns the remains of an ended task that should not exist.
 func leak(t *state.Task, has func(...state.JobKind) bool) string {
 	switch {
 	case t.End == nil:
@@ -51,7 +51,7 @@ func leak(t *state.Task, has func(...state.JobKind) bool) string {
 	return ""
 }
 
-// unapproved says what is being built that nobody approved.
+// unapproved describes work in progress without approval.
 func unapproved(t *state.Task) string {
 	if t.Run == nil || t.Run.Kind != state.RunImplement && t.Run.Kind != state.RunReview {
 		return ""
@@ -67,7 +67,7 @@ func unapproved(t *state.Task) string {
 	return ""
 }
 
-// unshown says what is published that nobody approved, where people are to see it first.
+// unshown describes published changes without approval where approval is required.
 func unshown(t *state.Task, jobs []state.Job) string {
 	publishes := slices.ContainsFunc(jobs, func(j state.Job) bool { return j.Kind == state.JobCommit || j.Kind == state.JobMove })
 	if t.Settings.Publish != state.PublishAfterApproval || !publishes || t.Phase != state.PhaseImplementing && t.Phase != state.PhaseAddressingReview {
@@ -83,7 +83,7 @@ func unshown(t *state.Task, jobs []state.Job) string {
 	return ""
 }
 
-// idle looks at a task that should be at work.
+// idle checks a task that should be at work.
 func idle(t *state.Task, busy, recheck, launching bool) string {
 	waitsForPeople := t.Waiting != nil && t.Waiting.Kind == state.WaitEdit
 	switch {
@@ -95,7 +95,7 @@ func idle(t *state.Task, busy, recheck, launching bool) string {
 	return ""
 }
 
-// unapprovable looks at a plan that waits: it is posted, or will be, and people can do something.
+// unapprovable checks a waiting plan: it is posted, or will be, and people can act.
 func unapprovable(t *state.Task, jobs []state.Job) string {
 	p := t.NewestPlan()
 	switch {
@@ -109,7 +109,7 @@ func unapprovable(t *state.Task, jobs []state.Job) string {
 	return ""
 }
 
-// newestToBuild returns the newest plan that describes work, not changes to be published.
+// newestToBuild returns the newest plan that describes work rather than changes to be published.
 func newestToBuild(t *state.Task) *state.Plan {
 	for i := len(t.Plans) - 1; i >= 0; i-- {
 		if t.Plans[i].Kind != state.PlanPublish {

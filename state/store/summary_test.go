@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// TestSummary: every run counts to its step, also the one that goes on; verdicts are in the order in which they were
-// given; an end is told only of a task that has one.
+// Every run counts for its step, including the active one; verdicts are in the order of their times; only an ended task
+// has an end.
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -70,7 +70,7 @@ func TestSummary(t *testing.T) {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}
 	if len(task.Runs) != 3 {
-		t.Error("summing up has changed the task")
+		t.Error("got a task changed by Summary, want it unchanged")
 	}
 	task.Phase, task.End, task.PR = state.PhaseFailed, &state.End{Reason: "No.", Hint: "Do.", Class: "agent", At: at(60)}, &state.PR{URL: "https://git.example/1"}
 	if s := task.Summary(); s.End != at(60) || s.Reason != "No." || s.Hint != "Do." || s.Class != "agent" || s.Pull != task.PR.URL {
@@ -78,8 +78,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestTurnsOfATaskAreTold: after a change of phase and after the end of a run, when they are stored, and not for signs
-// of life or what changes nothing.
+// Options.Turned is called after a change of phase and after the end of a run, when they are stored, and not for
+// progress events or events without effect.
 func TestTurnsOfATaskAreTold(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)

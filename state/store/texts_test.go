@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// TestFloodOfWordsFits: whatever people write while a task waits, is started or is planned, the store can take it, the newest words
-// are whole, and that older ones were cut is said.
+// However much people write while a task waits, starts or is planned, the store can store it, the newest comments are
+// complete, and cuts of older ones are marked.
 func TestFloodOfWordsFits(t *testing.T) {
 	t.Parallel()
 	const comments, listed, length = 50, 600, 60_000
@@ -43,10 +43,10 @@ func TestFloodOfWordsFits(t *testing.T) {
 			}
 			task := say(listed+1, last)
 			if got := task.Feedback[len(task.Feedback)-1].Body; got != last {
-				t.Errorf("the last word is kept as %q", got)
+				t.Errorf("got the last comment as %q", got)
 			}
 			if first := task.Feedback[0].Body; len(task.Feedback) != comments+1 || !strings.HasSuffix(first, "(the rest is on GitHub)") {
-				t.Errorf("%d are kept, the first as %q", len(task.Feedback), first)
+				t.Errorf("got %d comments, the first as %q", len(task.Feedback), first)
 			}
 			for i := range listed {
 				start.Context.Comments = append(start.Context.Comments, state.Said{ID: int64(i + 1), By: ada, At: s.time(), Body: body(i, listed)})

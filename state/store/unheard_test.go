@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// claimAll takes what is due in the lanes of people's words, oldest first.
+// claimAll claims the due jobs in the lanes of people's events, oldest first.
 func claimAll(t *testing.T, s *testStore, do func(*state.Job) state.Event) {
 	t.Helper()
 	for range 50 {
@@ -19,7 +19,7 @@ func claimAll(t *testing.T, s *testStore, do func(*state.Job) state.Event) {
 		}
 		s.applyOf(t, do(job), job)
 	}
-	t.Fatal("there is no end of jobs")
+	t.Fatal("got an endless sequence of jobs")
 }
 
 func (s *testStore) mustClaimAny(t *testing.T, lanes ...state.Lane) *state.Job {
@@ -72,8 +72,8 @@ func waiting(t *testing.T) (*testStore, *state.Plan) {
 	return s, p
 }
 
-// TestWordsBeforeAnApproval: a comment that was there before an approval counts is heard first,
-// however the vetting of its author and the check of the approval overlap. A stranger's changes nothing.
+// A comment that was made before an approval counts is processed first, however the vetting of its author and the check
+// of the approval overlap. A comment by a user without write access has no effect.
 func TestWordsBeforeAnApproval(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -116,7 +116,7 @@ func TestWordsBeforeAnApproval(t *testing.T) {
 				s.advance(10 * time.Second)
 			}
 			if task, err = s.Task(t.Context(), task1); err != nil || task.Phase != c.want {
-				t.Errorf("ends in %s, want %s (%v)", task.Phase, c.want, err)
+				t.Errorf("got final phase %s, want %s (%v)", task.Phase, c.want, err)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// TestRowFollowsTask wants the row to say whether a run is on the VM from the same transaction on.
+// The row records whether a run is on the VM in the same transaction.
 func TestRowFollowsTask(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
@@ -35,7 +35,7 @@ func TestRowFollowsTask(t *testing.T) {
 			got += " " + string(row.Phase)
 		}
 		if got != " "+want {
-			t.Errorf("rows are%s, want %s", got, want)
+			t.Errorf("got rows%s, want %s", got, want)
 		}
 	}
 	a, b := &state.VM{Name: "a"}, &state.VM{Name: "b"}

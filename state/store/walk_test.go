@@ -13,9 +13,8 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// walker plays a random world around one task: people, supervisors and workers, over the real Next
-// and the real store. After every step the task must not be stuck: whatever it says it is doing, a
-// run, a job or a person's word can bring it on.
+// walker simulates random events around one task: people, supervisors and workers, with the real Next and the real
+// store. After every step the task must not be stuck: a run, a job or a person's action must be able to advance it.
 type walker struct {
 	*testStore
 	t      *testing.T
@@ -54,12 +53,12 @@ func TestRandomLives(t *testing.T) {
 	}
 	for _, p := range state.Phases() {
 		if !all[p] && !t.Failed() {
-			t.Errorf("no life came to %s: the walk proves too little", p)
+			t.Errorf("got no life that reached %s, want one", p)
 		}
 	}
 }
 
-// chance reports whether something unusual happens.
+// chance reports whether an unusual event happens.
 func (w *walker) chance(percent int) bool { return !w.calm && w.random.IntN(100) < percent }
 
 func (w *walker) pick(names ...string) string { return names[w.random.IntN(len(names))] }
@@ -143,7 +142,7 @@ func (w *walker) fatal(format string, args ...any) {
 	w.t.Fatalf("%s\nafter:\n%s", fmt.Sprintf(format, args...), strings.Join(w.trail, "\n"))
 }
 
-// work claims a job, if there is one, and mostly finishes it.
+// work claims a job, if there is one, and usually finishes it.
 func (w *walker) work(task *state.Task) {
 	job, err := w.Claim(w.t.Context(), w.claimReq())
 	if err != nil {
@@ -174,13 +173,13 @@ func (w *walker) work(task *state.Task) {
 	w.apply(e, Ack{Job: job.ID, Epoch: job.Epoch})
 }
 
-// mayGiveUp reports whether the walk lets a job fail for good: those whose failure the task is told.
+// mayGiveUp reports whether the walk lets a job fail permanently: those whose failure is reported to the task.
 func mayGiveUp(job *state.Job) bool {
 	life := []state.JobKind{state.JobStart, state.JobLaunch, state.JobCollect, state.JobShow, state.JobCommit, state.JobMove, state.JobRebase, state.JobOpenPR, state.JobAnswer}
 	return slices.Contains(life, job.Kind) || job.Post != nil && job.Post.Kind == state.PostPlan
 }
 
-// outcome is what a step of internal/workflow would report.
+// outcome returns a possible report of a step of internal/workflow.
 func (w *walker) outcome(task *state.Task, job *state.Job) state.Event {
 	switch job.Kind {
 	case state.JobVet:
@@ -270,7 +269,7 @@ func (w *walker) publishOutcome(task *state.Task, job *state.Job) state.Event {
 	return state.Event{} // reactions and the like mean nothing to the task
 }
 
-// newestApproval is that of the changes that are being published, nil if they need none.
+// newestApproval returns the approval of the changes that are being published, or nil if they need none.
 func newestApproval(task *state.Task) *state.Approval {
 	if p := task.NewestPlan(); p != nil && p.Publish != nil {
 		return p.Publish.Approved
@@ -278,7 +277,7 @@ func newestApproval(task *state.Task) *state.Approval {
 	return nil
 }
 
-// runEvent is what a supervisor reports.
+// runEvent returns a supervisor's report.
 func (w *walker) runEvent(task *state.Task) state.Event {
 	run := task.Run.ID
 	if w.chance(20) {
@@ -305,7 +304,7 @@ func (w *walker) runEvent(task *state.Task) state.Event {
 	return state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: res}}
 }
 
-// person is what somebody did; what limits it to one kind.
+// person returns an action by a person; what limits it to one kind.
 func (w *walker) person(task *state.Task, what string) state.Event {
 	n := w.fact()
 	e := state.Event{By: ada, Repo: &state.Repo{ID: 10, Owner: "o", Name: "r"}, ID: fmt.Sprintf("outside:%d", n)}
@@ -365,7 +364,7 @@ func (w *walker) aboutPlan(task *state.Task, e *state.Event, what string) {
 	e.Kind, e.Comment = state.EventPlanEdited, &state.Comment{ID: p.Comment}
 }
 
-// check looks for a task that nothing will bring on.
+// check fails if nothing will advance the task.
 func (w *walker) check() {
 	w.t.Helper()
 	task, err := w.Task(w.t.Context(), task1)
