@@ -58,6 +58,9 @@ func awaited(t *state.Task, v View) string {
 	case state.AwaitedPosting:
 		return "Nothing for you to do yet: " + words.ApprovalSubject(t.Phase) + " about to be posted."
 	case state.AwaitedRevision:
+		if t.NewestPlan().Publish != nil {
+			return waiting + v.say("retry") + " by " + who + ", which shows the changes again; the posted ones can no longer be approved."
+		}
 		return waiting + "a request for a new revision by " + who + "; the current one can no longer be approved."
 	case state.AwaitedApproval:
 		p := t.NewestPlan()

@@ -52,6 +52,10 @@ func statuses() map[string]*state.Task {
 		}),
 		"parked": with(parked),
 		"stale":  with(func(t *state.Task) { t.Plans[2].Stale = state.StaleEdited }),
+		"stale_changes": with(func(t *state.Task) {
+			toPublish(t)
+			t.NewestPlan().Stale = state.StaleEdited
+		}),
 		"blocked": with(func(t *state.Task) {
 			*t = state.Task{Key: t.Key, TaskIssue: state.TaskIssue{Repo: t.Repo}, TaskPhase: state.TaskPhase{Phase: state.PhaseQueued, Step: state.JobStart, History: t.History[:1],
 				Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "blocked by octo/calc#3", Since: at(1)}}, Money: state.Money{CapMicroUSD: 10_000_000}}
