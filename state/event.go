@@ -2,13 +2,13 @@ package state
 
 import "time"
 
-// EventKind is what happened.
+// EventKind is the kind of a fact.
 type EventKind string
 
-// What people did, as webhooks, polls and sweeps report it.
+// Actions of people, reported by webhooks, polls and sweeps.
 const (
-	EventTriggered     EventKind = "triggered"      // assigned, labelled or mentioned: By, Via, Issue
-	EventUntriggered   EventKind = "untriggered"    // unassigned or unlabelled: By
+	EventTriggered     EventKind = "triggered"      // assigned, labeled or mentioned: By, Via, Issue
+	EventUntriggered   EventKind = "untriggered"    // unassigned or unlabeled: By
 	EventCommented     EventKind = "commented"      // on the issue or the pull request: By, Comment, Orders
 	EventIssueEdited   EventKind = "issue_edited"   // By, Issue
 	EventIssueClosed   EventKind = "issue_closed"   // By
@@ -20,27 +20,27 @@ const (
 	EventPRClosed      EventKind = "pr_closed"      // By, Merged
 	EventPushed        EventKind = "pushed"         // somebody pushed to the task's branch: By, Head
 	EventChecksChanged EventKind = "checks_changed" // of the pull request's head; a hint to read them
-	EventPoked         EventKind = "poked"          // a thing that the task waits for may have changed
+	EventPoked         EventKind = "poked"          // a condition that the task waits for may have changed
 	EventGone          EventKind = "gone"           // the App was uninstalled, suspended or lost the repository: Lost
 	EventBack          EventKind = "back"           // the App has access again: Installation, perhaps Repo
-	EventRenamed       EventKind = "renamed"        // Repo is what it is called now, Installation what reaches it
+	EventRenamed       EventKind = "renamed"        // Repo has its new name, Installation the installation that reaches it
 	EventLocked        EventKind = "locked"         // the issue's conversation was locked
-	EventUnlocked      EventKind = "unlocked"       // and opened again
+	EventUnlocked      EventKind = "unlocked"       // the conversation was unlocked
 )
 
-// What runs report, through their supervisor.
+// Reports of runs, through their supervisor.
 const (
 	EventProgress EventKind = "progress"  // Progress
 	EventRunEnded EventKind = "run_ended" // Result
-	EventCalled   EventKind = "called"    // Call: its agent said something through a tool
-	EventSpent    EventKind = "spent"     // Money: the gateway counted an answer of the model to the run; or Waiting: it refused one
+	EventCalled   EventKind = "called"    // Call: its agent called one of errand's tools
+	EventSpent    EventKind = "spent"     // Money: the gateway charged the run for an answer of the model; or Waiting: it denied a call
 )
 
-// What jobs report.
+// Reports of jobs.
 const (
 	EventStarted    EventKind = "started"     // Start
-	EventHeldUp     EventKind = "held_up"     // Waiting: the job cannot go on for now
-	EventAsked      EventKind = "asked"       // Question: people have to say something first
+	EventHeldUp     EventKind = "held_up"     // Waiting: the job cannot continue for now
+	EventAsked      EventKind = "asked"       // Question: people have to answer it first
 	EventLaunched   EventKind = "launched"    // Launch
 	EventPosted     EventKind = "posted"      // Posted, Post
 	EventStatusSent EventKind = "status_sent" // Status
@@ -198,8 +198,8 @@ type Issue struct {
 	Type      string   `json:"type,omitempty"`
 	Milestone string   `json:"milestone,omitempty"`
 	Closed    bool     `json:"closed,omitempty"`
-	// Unvouched is set if somebody may have changed title or body after the person acted whom the
-	// event is by, so that nobody answers for what stands there now.
+	// Unvouched is set if title or body may have changed after the action of Event.By, so that this person has not
+	// necessarily seen the present text.
 	Unvouched bool `json:"unvouched,omitempty"`
 }
 
@@ -214,8 +214,8 @@ type Comment struct {
 	Thread int64 `json:"thread,omitempty"`
 	// Mention is set when it addresses the bot at the start of a line.
 	Mention bool `json:"mention,omitempty"`
-	// Withdrawn says why nothing follows from the comment, set by the job vet: NotErased or NotReworded, if people deleted, hid
-	// or edited it before it was read.
+	// Withdrawn is set by the job vet if the comment has no effect because it was deleted, hidden or edited before it was
+	// read: NotErased or NotReworded.
 	Withdrawn string `json:"withdrawn,omitempty"`
 	// Quoted is set when the bot is addressed inside quotes or code only: no command was given.
 	Quoted bool `json:"quoted,omitempty"`
@@ -230,7 +230,7 @@ type Review struct {
 	Head  string    `json:"head"`
 }
 
-// Verb is what a person tells the bot to do.
+// Verb is the name of a command to errand.
 type Verb string
 
 // The verbs of the command table; internal/comment parses them.
@@ -259,7 +259,7 @@ type Order struct {
 	With   string `json:"with,omitempty"`   // approve with: …
 	Fresh  bool   `json:"fresh,omitempty"`  // retry fresh
 	Turns  int    `json:"turns,omitempty"`  // retry turns=60
-	// MicroUSD is what `budget +5` adds, Tokens what `budget +500k tokens` does.
+	// MicroUSD is the addition by `budget +5`, in millionths of a US dollar, Tokens that by `budget +500k tokens`.
 	MicroUSD int64  `json:"micro_usd,omitempty"`
 	Tokens   int64  `json:"tokens,omitempty"`
 	Arg      string `json:"arg,omitempty"` // model NAME, create pr KEY-123, the unknown word's neighbour
@@ -277,18 +277,18 @@ type Progress struct {
 	Sign    time.Time `json:"sign"`
 }
 
-// Start is what the job start found.
+// Start is the result of the job start.
 type Start struct {
 	Settings Settings `json:"settings"`
 	Context  Context  `json:"context"`
 	Branch   Branch   `json:"branch"`
 	Ticket   string   `json:"ticket,omitempty"`
-	Visible  bool     `json:"visible"` // there is text for the agent to go by
-	// ReadAt is when the reading of the discussion began.
+	Visible  bool     `json:"visible"` // the agent may see some text of the issue
+	// ReadAt is the time when the job began to read the discussion.
 	ReadAt time.Time `json:"read_at,omitzero"`
 }
 
-// Launch is what the job launch did.
+// Launch is the result of the job launch.
 type Launch struct {
 	Run     string `json:"run"`
 	VM      VM     `json:"vm"`
@@ -296,25 +296,25 @@ type Launch struct {
 	Model   string `json:"model,omitempty"`
 	// MaxTurns is how many answers of the model the gateway gives the run; 0 leaves it to the agent.
 	MaxTurns int `json:"max_turns,omitempty"`
-	// TurnLimit is how many turns the agent is told that it has.
+	// TurnLimit is the number of turns in the agent's prompt.
 	TurnLimit int `json:"turn_limit,omitempty"`
-	// Repairs says that the agent was asked for its closing block alone.
+	// Repairs reports that the agent was asked only for its closing block.
 	Repairs bool      `json:"repairs,omitempty"`
 	VMHead  string    `json:"vm_head,omitempty"`
 	BaseSHA string    `json:"base_sha,omitempty"` // the base's newest commit, where a branch begins anew
-	Root    string    `json:"root,omitempty"`     // where the checkout was put; empty if it goes on with unpublished work
+	Root    string    `json:"root,omitempty"`     // the commit to which the checkout was set; empty if it keeps unpublished work
 	Started time.Time `json:"started"`
-	Resumed bool      `json:"resumed,omitempty"` // the agent goes on with its session
-	// Notes say what was put into the prompt besides the plan, for the status comment.
+	Resumed bool      `json:"resumed,omitempty"` // the agent continues its session
+	// Notes list the contents of the prompt besides the plan, for the status comment.
 	Notes []string `json:"notes,omitempty"`
-	// NotWoken says why what was put away could not be brought onto the VM, empty if it was or there was
-	// nothing.
+	// NotWoken is the reason why the sleeping work could not be restored on the VM, empty if it was, or if there was
+	// none.
 	NotWoken string `json:"not_woken,omitempty"`
 	// Taken are the ids of the feedback that the prompt carries.
 	Taken []string `json:"taken,omitempty"`
 }
 
-// Refusal is a rule of the push gate that a changeset broke.
+// Refusal is a violation of a rule of the push gate.
 type Refusal struct {
 	Rule   string `json:"rule"`
 	Path   string `json:"path,omitempty"`
@@ -322,33 +322,33 @@ type Refusal struct {
 	Remedy string `json:"remedy"`
 }
 
-// Failure is why a job gave up. Reason and Hint are for people, Detail for the operator.
+// Failure describes a job that failed permanently. Reason and Hint are for people, Detail is for the operator.
 type Failure struct {
 	Job    JobKind `json:"job"`
 	Class  string  `json:"class"` // github, vm, agent, permission, config, internal
 	Reason string  `json:"reason"`
 	Hint   string  `json:"hint"`
 	Detail string  `json:"detail,omitempty"`
-	// RetryAt is set when waiting helps: the task is interrupted, not failed.
+	// RetryAt is set if a retry may succeed: the task is then interrupted, not failed.
 	RetryAt time.Time `json:"retry_at,omitzero"`
-	// Key is the job's, and Doubt when it was made, if its effect may be there all the same.
+	// Key is the key of the job. Doubt is its creation time if its effect may exist nevertheless.
 	Key   string    `json:"key,omitempty"`
 	Doubt time.Time `json:"doubt,omitzero"`
 }
 
-// ViaConfirmed is the Via of a closing that a look at GitHub has confirmed.
+// ViaConfirmed is the Via of an EventIssueClosed that was confirmed by reading the issue.
 const ViaConfirmed = "confirmed"
 
-// ViaStart is the Via of what the job start found: an edit, so that it has to begin again, or that the issue
-// is closed.
+// ViaStart is the Via of events that the job start reports: the issue was edited, so the job has to be repeated, or it
+// was closed.
 const ViaStart = "start"
 
-// ViaSweep is the Via of what a sweep found and no webhook told of.
+// ViaSweep is the Via of events that a sweep reports because their webhook was lost.
 const ViaSweep = "sweep"
 
-// NeedsPermission reports whether what an event of this kind does depends on who did it, so that the
-// job vet has to ask GitHub first. Taking the assignment or the label away needs none: GitHub itself
-// asks for triage there, and it only stops work.
+// NeedsPermission reports whether the effect of an event of this kind depends on the permission of the person, so that
+// the job vet has to read it first. Removing the assignment or the label needs none: GitHub itself requires the triage
+// role for it, and it only stops work.
 func (k EventKind) NeedsPermission() bool {
 	switch k {
 	case EventTriggered, EventCommented, EventIssueEdited, EventPlanEdited, EventThumb, EventReviewed:
@@ -357,7 +357,7 @@ func (k EventKind) NeedsPermission() bool {
 	return false
 }
 
-// Doubtful are answers in threads of which an earlier attempt may have left a copy that did not show yet.
+// Doubtful lists answers in threads of which an earlier attempt may have posted a copy that is not visible yet.
 type Doubtful struct {
 	Keys  []string  `json:"keys"` // of their hidden markers
 	Since time.Time `json:"since"`

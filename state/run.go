@@ -2,7 +2,7 @@ package state
 
 import "time"
 
-// RunKind is what a run is for. It is also the name of its prompt.
+// RunKind is the purpose of a run. It is also the name of its prompt.
 type RunKind string
 
 // The kinds of runs.
@@ -14,7 +14,7 @@ const (
 	RunReview      RunKind = "review"
 )
 
-// RunState is where a run is.
+// RunState is the state of a run.
 type RunState string
 
 // The states of a run.
@@ -22,10 +22,10 @@ const (
 	// RunLaunching: the job launch brings up the VM and starts it. After a crash launch is repeated;
 	// starting a known id again changes nothing.
 	RunLaunching RunState = "launching"
-	// RunActive: it goes on, detached, on its VM; a supervisor follows its log. After a crash of
-	// ours the supervisor follows from the last stored line.
+	// RunActive: it continues, detached, on its VM; a supervisor follows its log. After a crash of
+	// errand the supervisor continues after the last stored line.
 	RunActive RunState = "active"
-	// RunStopping: somebody cancelled; the job stop ends it and saves its work.
+	// RunStopping: it was canceled; the job stop ends it and saves its work.
 	RunStopping RunState = "stopping"
 	// RunEnded: its exit is known. Never left.
 	RunEnded RunState = "ended"
@@ -47,7 +47,7 @@ type Run struct {
 	RunVerdict
 }
 
-// RunLaunch is how a run was started: where, with which agent, and what for.
+// RunLaunch describes the start of a run: its VM, agent, session and purpose.
 type RunLaunch struct {
 	VM      string `json:"vm,omitempty"`
 	Adapter string `json:"adapter,omitempty"`
@@ -57,7 +57,7 @@ type RunLaunch struct {
 	Plan    string `json:"plan,omitempty"`    // hash of the plan it works on
 	// MaxTurns is how many answers of the model the gateway admits; 0 leaves it to the agent.
 	MaxTurns int `json:"max_turns,omitempty"`
-	// TurnLimit is the number of turns that the agent was told.
+	// TurnLimit is the number of turns in the agent's prompt.
 	TurnLimit int `json:"turn_limit,omitempty"`
 	// Attempt counts launches of the same work in a row that did not end well.
 	Attempt int `json:"attempt,omitempty"`
@@ -69,7 +69,7 @@ type RunLaunch struct {
 	Repeat string `json:"repeat,omitempty"`
 }
 
-// RunActivity is what the run's log shows.
+// RunActivity is the activity in the run's log.
 type RunActivity struct {
 	LastSeq int64     `json:"last_seq"` // last stored line of its log
 	Sign    time.Time `json:"sign,omitzero"`
@@ -78,23 +78,23 @@ type RunActivity struct {
 	Refused int       `json:"refused,omitempty"` // calls that the rules of its agent's program refused
 	// Calls are the ids of the calls of errand's tools, while the run lasts.
 	Calls []string `json:"calls,omitempty"`
-	Reads int      `json:"reads,omitempty"` // how often its agent asked for context
+	Reads int      `json:"reads,omitempty"` // the number of calls of the tool context
 	// Said is the agent's last message, for the prompt of a run that continues in a new session.
 	Said string `json:"said,omitempty"`
 }
 
-// RunUsage is what a run used of the model, and whether the gateway refused it.
+// RunUsage is a run's use of the model, and the gateway's denials.
 type RunUsage struct {
 	Money Money `json:"money"`
-	// Metered reports that the gateway counted Money; otherwise it is what the agent reported.
+	// Metered reports that the gateway counted Money; otherwise the agent reported it.
 	Metered bool `json:"metered,omitempty"`
 	// Answers counts the answers of the model that the gateway accounted for.
 	Answers int `json:"answers,omitempty"`
 	// Used is the usage that the agent reported, for comparison with Money; nil if it reported none.
 	Used *Usage `json:"used,omitempty"`
-	// Held is why the gateway refused it the model although the task has money left.
+	// Held is the reason why the gateway denied the run the model although the task has money left.
 	Held *Waiting `json:"held,omitempty"`
-	// Denied is why the gateway refused the run's last call of the model, if the reason concerned this call alone; empty
+	// Denied is the reason why the gateway denied the run's last model call, if it concerned only this call; empty
 	// if the model has answered since.
 	Denied string `json:"denied,omitempty"`
 	// Unfinished is set if the model's last answer has no end, and the run's program does not report that.
@@ -114,7 +114,7 @@ type RunVerdict struct {
 	Concluded *Conclusion `json:"concluded,omitempty"`
 }
 
-// Usage counts tokens as agents do. Input excludes what was read from or written to a cache.
+// Usage counts tokens as agents do. Input excludes tokens that were read from or written to a cache.
 type Usage struct {
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`
@@ -122,36 +122,36 @@ type Usage struct {
 	CacheWrite int64 `json:"cache_write,omitempty"`
 }
 
-// StatusVMLost is the status of a run whose VM is gone. StatusNoSession says that the session to be
-// resumed was not there. The other statuses are the adapter's.
+// StatusVMLost is the status of a run whose VM is gone. StatusNoSession is the status of a run whose session to
+// resume did not exist. The other statuses are the adapter's.
 const (
 	StatusVMLost    = "vm_lost"
 	StatusNoSession = "no_session"
 )
 
-// RunResult is what a supervisor reports at the end of a run, judged by the agent's adapter.
+// RunResult is a supervisor's report of the end of a run, interpreted by the agent's adapter.
 type RunResult struct {
 	Status string `json:"status"`
 	Class  string `json:"class"`
-	// VMEnd is why a VM that is lost (StatusVMLost) is given up, of the list of VM.Why; empty if nothing says why.
+	// VMEnd is the value of VM.Why for a lost VM (StatusVMLost); empty if the reason is unknown.
 	VMEnd   string `json:"vm_end,omitempty"`
 	Message string `json:"message,omitempty"` // one sentence for people, in errand's words
-	// ProgramError is what the agent's program said of its failure, RunnerNote what the runner on the VM did. They are for
-	// the log and the transcript: people never read them, and they are not stored with the task.
+	// ProgramError is the error message of the agent's program, RunnerNote a remark of the runner on the VM. They go to the
+	// log and the transcript only, and are not stored with the task.
 	ProgramError string    `json:"program_error,omitempty"`
 	RunnerNote   string    `json:"runner_note,omitempty"`
 	Session      string    `json:"session,omitempty"`
 	Turns        int       `json:"turns,omitempty"`
 	Refused      int       `json:"refused,omitempty"` // calls that the rules of the agent's program refused
 	Money        Money     `json:"money"`
-	Used         *Usage    `json:"used,omitempty"` // what Money was made of, if the agent said it
+	Used         *Usage    `json:"used,omitempty"` // the basis of Money, if the agent reported it
 	LastSeq      int64     `json:"last_seq"`
 	Ended        time.Time `json:"ended"`
 	RetryAt      time.Time `json:"retry_at,omitzero"` // when a limit ends, if known
-	Text         string    `json:"text,omitempty"`    // the agent's last words, Markdown, redacted
+	Text         string    `json:"text,omitempty"`    // the agent's last message, Markdown, redacted
 	Outcome      string    `json:"outcome,omitempty"` // build, report, question, blocked, done …
-	// Broken is why the closing block cannot be read, empty if it can. Outcome is then what could be told of it, or
-	// with Guess the likeliest. Block is the block as it was written, as far as it is kept.
+	// Broken is the reason why the closing block cannot be parsed, empty if it can. Outcome is then derived from its
+	// readable parts, or with Guess the most likely one. Block is the block as it was written, possibly shortened.
 	Broken   string   `json:"broken,omitempty"`
 	Guess    bool     `json:"guess,omitempty"`
 	Block    string   `json:"block,omitempty"`
@@ -192,37 +192,37 @@ type VM struct {
 	Kind      string    `json:"kind"` // bwrap, userns, plain; a server type of a cloud
 	Gen       int       `json:"gen"`  // grows with each VM of the task
 	CreatedAt time.Time `json:"created_at,omitzero"`
-	// Paid is the span that is paid for at once, counted from CreatedAt, such as an hour; zero for VMs
-	// that cost nothing. MicroHour is what one of them costs in millionths of Currency.
+	// Paid is the billed unit, counted from CreatedAt, such as an hour; zero for VMs that are free. MicroHour is its
+	// price in millionths of Currency.
 	Paid      time.Duration `json:"paid,omitempty"`
 	MicroHour int64         `json:"micro_hour,omitempty"`
 	Currency  string        `json:"currency,omitempty"`
-	// PutAway is how long it has lately taken, in 95 of 100 cases, to put such a VM to sleep; zero if that is
-	// quick or not known.
+	// PutAway is the 95th percentile of the recent durations of putting such a VM to sleep; zero if they are short or
+	// unknown.
 	PutAway time.Duration `json:"put_away,omitempty"`
-	// Carries names VMs of the task whose work was brought onto this one.
+	// Carries lists the names of the task's VMs whose work was restored on this one.
 	Carries []string  `json:"carries,omitempty"`
 	EndedAt time.Time `json:"ended_at,omitzero"`
-	Why     string    `json:"why,omitempty"` // why it ended, one of a closed list
+	Why     string    `json:"why,omitempty"` // the reason for its end, one of a closed list
 }
 
 // Branch is the task's branch.
 type Branch struct {
 	Name    string `json:"name,omitempty"`
-	Base    string `json:"base,omitempty"`     // the branch that it goes into
-	BaseSHA string `json:"base_sha,omitempty"` // where it started
-	// BaseAt is when the job start found BaseSHA to be the base's newest commit; zero once a run began.
+	Base    string `json:"base,omitempty"`     // the branch that it will be merged into
+	BaseSHA string `json:"base_sha,omitempty"` // the commit at which it started
+	// BaseAt is the time when the job start read BaseSHA as the base's newest commit; zero once a run has started.
 	BaseAt time.Time `json:"base_at,omitzero"`
 	Head   string    `json:"head,omitempty"` // as published, empty before
 	Tree   string    `json:"tree,omitempty"`
-	// Root is the commit that unpublished work on the VM begins at: published, and in the VM's
-	// checkout. Head is newer if somebody pushed meanwhile; then the work is rebased first.
+	// Root is the published commit on which unpublished work on the VM is based. Head is newer if somebody has pushed
+	// since; then the work is rebased first.
 	Root string `json:"root,omitempty"`
-	// VMHead is the published commit that the VM's checkout was last put on, or that unpublished work in it builds on.
+	// VMHead is the published commit to which the VM's checkout was last set, or on which its unpublished work is based.
 	VMHead string `json:"vm_head,omitempty"`
 }
 
-// Work is a changeset on its way to GitHub. The data lies in a file (Ref); this is its state.
+// Work is the state of a changeset that is being published. The changeset itself is in the file Ref.
 type Work struct {
 	Run       string            `json:"run"`
 	Ref       string            `json:"ref"`  // names the stored changeset
@@ -236,9 +236,9 @@ type Work struct {
 	IDs       map[string]string `json:"ids,omitempty"` // local → published
 	Rebases   int               `json:"rebases,omitempty"`
 	Notes     []string          `json:"notes,omitempty"`
-	// Approved is the hash of the PlanPublish by which people let it be published.
+	// Approved is the hash of the approved PlanPublish.
 	Approved string `json:"approved,omitempty"`
-	// What the agent said about it, kept until it is posted.
+	// The agent's description of it, kept until it is posted.
 	Answers []ThreadAnswer `json:"answers,omitempty"`
 	Summary string         `json:"summary,omitempty"`
 	Title   string         `json:"title,omitempty"`
@@ -246,7 +246,7 @@ type Work struct {
 	Checks  []CheckResult  `json:"checks,omitempty"` // of this tree
 }
 
-// SavedWork is work that was kept when a run was cut short.
+// SavedWork is the stored work of a run that was interrupted.
 type SavedWork struct {
 	Run string    `json:"run"`
 	Ref string    `json:"ref"`
@@ -264,21 +264,21 @@ type PR struct {
 	State  string `json:"state"` // open, merged, closed
 	Checks string `json:"checks,omitempty"`
 	Ready  bool   `json:"ready,omitempty"` // approved, ready to merge
-	// ReadyBy approved it without text.
+	// ReadyBy is the login of the person who approved it without text.
 	ReadyBy string `json:"ready_by,omitempty"`
 }
 
-// StatusComment is the one comment that is edited in place.
+// StatusComment is the status comment, which is edited in place.
 type StatusComment struct {
 	Comment int64     `json:"comment,omitempty"`
 	Node    string    `json:"node,omitempty"`
 	URL     string    `json:"url,omitempty"`
 	Shown   int64     `json:"shown"` // Task.Visible that it shows
 	At      time.Time `json:"at,omitzero"`
-	Failed  int       `json:"failed,omitempty"` // how often it could not be written since the end, in a row
+	Failed  int       `json:"failed,omitempty"` // failed writes in a row since the end of the task
 }
 
-// Posted is a comment that the bot wrote.
+// Posted is a comment by errand.
 type Posted struct {
 	Key  string    `json:"key"` // the job's idempotency key, also in the comment's marker
 	Kind string    `json:"kind"`
@@ -287,6 +287,6 @@ type Posted struct {
 	URL  string    `json:"url"`
 	At   time.Time `json:"at"`
 	OnPR bool      `json:"on_pr,omitempty"`
-	// Number is the pull request that it is on.
+	// Number is the number of the pull request with the comment.
 	Number int `json:"number,omitempty"`
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/state/kv/blob"
 )
 
-// TaskKey names a task for ever: repositories and issues are renamed and transferred, their ids stay.
+// TaskKey identifies a task permanently: repositories are renamed and transferred, but their ids stay.
 type TaskKey struct {
 	Repo  int64 `json:"repo"`  // the repository's database id
 	Issue int   `json:"issue"` // the issue's number
@@ -21,10 +21,10 @@ type TaskKey struct {
 // String returns "REPO/ISSUE", the form used in keys and logs. ParseTaskKey reads it back.
 func (k TaskKey) String() string { return fmt.Sprintf("%d/%d", k.Repo, k.Issue) }
 
-// IsZero reports whether the key names no task.
+// IsZero reports whether the key is empty.
 func (k TaskKey) IsZero() bool { return k == TaskKey{} }
 
-// ParseTaskKey reads what TaskKey.String wrote.
+// ParseTaskKey parses the result of TaskKey.String.
 func ParseTaskKey(s string) (TaskKey, error) {
 	repo, issue, ok := strings.Cut(s, "/")
 	r, err1 := strconv.ParseInt(repo, 10, 64)
@@ -60,7 +60,7 @@ type Task struct {
 	Money Money `json:"money"`
 }
 
-// TaskIssue is the issue that a task is for, and what was read about it.
+// TaskIssue is the issue of a task, with the text and settings that were read for it.
 type TaskIssue struct {
 	Installation int64  `json:"installation"` // the installation of the GitHub App that reaches the repository
 	Repo         Repo   `json:"repo"`
@@ -85,7 +85,7 @@ type TaskPhase struct {
 	// Step is the job that is under way in this phase, or StepRun while an agent runs. A retry
 	// enqueues it again.
 	Step JobKind `json:"step,omitempty"`
-	// Waiting describes what the task waits for besides people. It is not a phase.
+	// Waiting is the condition, other than an action of people, that the task waits for. It is not a phase.
 	Waiting *Waiting `json:"waiting,omitempty"`
 	// Outages counts how often in a row the task was interrupted because a step was impossible for the time being.
 	Outages int           `json:"outages,omitempty"`
@@ -93,7 +93,7 @@ type TaskPhase struct {
 	End     *End          `json:"end,omitempty"`
 }
 
-// TaskPlans holds the plans of a task and what people and agents said about them.
+// TaskPlans holds the plans of a task, with the approval, the feedback and the open question.
 type TaskPlans struct {
 	Plans []Plan `json:"plans,omitempty"`
 	// Names holds the short hashes of the revisions of earlier lives: no revision of this life gets one of them.
@@ -104,13 +104,13 @@ type TaskPlans struct {
 	Outcome  Outcome    `json:"outcome,omitempty"`
 }
 
-// TaskOrders holds what people chose for the next runs.
+// TaskOrders holds the choices of people for the next runs.
 type TaskOrders struct {
 	Model  string `json:"model,omitempty"`
 	Turns  int    `json:"turns,omitempty"`  // replaces Limits.Turns
-	Insist bool   `json:"insist,omitempty"` // a person said retry: the next run ignores a known limit of the model provider
+	Insist bool   `json:"insist,omitempty"` // after `retry`: the next run ignores a known limit of the model provider
 	Fresh  bool   `json:"fresh,omitempty"`  // the next launch takes a new VM and session
-	// Unasked counts launches since a person with write permission last said or did something.
+	// Unasked counts launches since the last action of a person with write access.
 	Unasked int `json:"unasked,omitempty"`
 }
 
@@ -157,7 +157,7 @@ type TaskComments struct {
 	Passed []string `json:"passed,omitempty"`
 }
 
-// Repo is a repository as it is called now.
+// Repo is a repository under its present name.
 type Repo struct {
 	ID            int64  `json:"id"`
 	Owner         string `json:"owner"`
@@ -170,15 +170,15 @@ type Repo struct {
 // FullName returns OWNER/NAME.
 func (r Repo) FullName() string { return r.Owner + "/" + r.Name }
 
-// Person is a GitHub account. ID is what counts: logins are renamed and reused.
+// Person is a GitHub account, identified by ID: logins are renamed and reused.
 type Person struct {
 	ID    int64  `json:"id"`
 	Login string `json:"login"`
 	Bot   bool   `json:"bot,omitempty"`
 }
 
-// Permission is what GitHub's collaborator API answers: admin, write, read or none. (It reports
-// maintain as write and triage as read.) The empty string means that nobody has asked yet.
+// Permission is a permission as GitHub's collaborator API reports it: admin, write, read or none. (It reports
+// maintain as write and triage as read.) The empty string means that it has not been read yet.
 type Permission string
 
 // The permissions of a person on a repository.
@@ -189,10 +189,10 @@ const (
 	PermissionNone  Permission = "none"
 )
 
-// CanWrite reports whether the person may direct the bot.
+// CanWrite reports whether the person may give errand instructions.
 func (p Permission) CanWrite() bool { return p == PermissionAdmin || p == PermissionWrite }
 
-// Trigger is why a task exists.
+// Trigger is the action of a person that started a task.
 type Trigger struct {
 	By  Person    `json:"by"`
 	Via string    `json:"via"` // assigned, label, mention, sweep
@@ -201,57 +201,58 @@ type Trigger struct {
 	Base string `json:"base,omitempty"`
 }
 
-// Frozen is the issue's text as the person who triggered the bot (or who re-froze it) saw it.
+// Frozen is the issue's text at the time of the trigger, or of a later `replan`.
 type Frozen struct {
 	Title string    `json:"title"`
 	Body  string    `json:"body"`
 	Hash  string    `json:"hash"` // of title and body, see FreezeHash
 	At    time.Time `json:"at"`
 	By    Person    `json:"by"`
-	// Changed holds the text that an outsider put there since, shown until a writer says replan.
+	// Changed is the newer text by a person without write access; it is shown until a person with write access comments
+	// `replan`.
 	Changed *Frozen `json:"changed,omitempty"`
 }
 
-// Waiting says what a task waits for besides people. Kinds are a closed list.
+// Waiting is a condition, other than an action of people, that a task waits for.
 type Waiting struct {
 	Kind   WaitKind  `json:"kind"`
 	Detail string    `json:"detail"`         // one sentence for people
-	Hint   string    `json:"hint,omitempty"` // what people can do about it, one sentence
+	Hint   string    `json:"hint,omitempty"` // the remedy, one sentence for people
 	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until,omitzero"` // when it is tried again, if known
+	Until  time.Time `json:"until,omitzero"` // the time of the next try, if known
 	// Issues are the blockers, as OWNER/REPO#N, for WaitBlocked.
 	Issues []string `json:"issues,omitempty"`
-	// URL is where people do what Hint says, for WaitPermission.
+	// URL is the page on which people follow Hint, for WaitPermission.
 	URL string `json:"url,omitempty"`
 }
 
-// WaitKind is what a task waits for.
+// WaitKind is the kind of condition that a task waits for.
 type WaitKind string
 
-// The things a task can wait for without being in another phase.
+// The conditions that a task can wait for.
 const (
 	WaitBlocked WaitKind = "blocked" // other issues have to be closed first
-	WaitVM      WaitKind = "vm"      // no VM can be had now
+	WaitVM      WaitKind = "vm"      // no VM is available
 	WaitMoney   WaitKind = "money"   // a cap is reached
-	WaitTurns   WaitKind = "turns"   // of a run alone: its turns are used up, for good
+	WaitTurns   WaitKind = "turns"   // only of a run: its turns are used up
 	WaitLimit   WaitKind = "limit"   // a limit of GitHub or of the model's provider
-	WaitKey     WaitKind = "key"     // the provider of the model refuses our key
-	WaitRefused WaitKind = "refused" // of one call alone: the gateway did not pass it on
+	WaitKey     WaitKind = "key"     // the model provider refuses errand's key
+	WaitRefused WaitKind = "refused" // only of one call: the gateway denied it
 
-	// Of one answer alone, of whose end the agent's program says nothing.
+	// Only of one answer, whose premature end the agent's program does not report.
 	WaitAnswerCut     WaitKind = "answer_cut"     // it reached its output limit
 	WaitAnswerBlocked WaitKind = "answer_blocked" // the provider blocked the rest
 
 	WaitConfig WaitKind = "config" // .errand.yml is invalid
 	// WaitPermission: the App's installation lacks a permission.
 	WaitPermission WaitKind = "permission"
-	WaitEdit       WaitKind = "edit"     // an outsider changed the issue; a writer has to say replan
-	WaitText       WaitKind = "text"     // nothing is visible to the agent yet
+	WaitEdit       WaitKind = "edit"     // a person without write access changed the issue; `replan` by one with write access is needed
+	WaitText       WaitKind = "text"     // the agent may not see any text yet
 	WaitDisabled   WaitKind = "disabled" // enabled: false
 )
 
-// Context is what was gathered about the issue for the prompts. Text in it has been through
-// internal/trust: only what the agent may see.
+// Context is the content of prompts that was gathered about the issue. Package internal/trust has filtered its text: the
+// agent may see all of it.
 type Context struct {
 	// Title and Body are the frozen text with hidden content taken out; empty unless ShowsIssue.
 	Title      string     `json:"title,omitempty"`
@@ -263,17 +264,17 @@ type Context struct {
 	Comments   []Said     `json:"comments,omitempty"` // visible, oldest first
 	Withheld   []Withheld `json:"withheld,omitempty"`
 	Existing   []Existing `json:"existing,omitempty"` // pull requests and branches that were there
-	Cleared    bool       `json:"cleared,omitempty"`  // a person said to go on despite Existing
-	Stripped   []string   `json:"stripped,omitempty"` // what was hidden in visible text, for people
-	// Guidance is what files of the repository say to agents.
+	Cleared    bool       `json:"cleared,omitempty"`  // a person chose to continue despite Existing
+	Stripped   []string   `json:"stripped,omitempty"` // descriptions of content hidden in visible text, for people
+	// Guidance holds the repository's instructions for agents.
 	Guidance []Guidance `json:"guidance,omitempty"`
 }
 
-// Guidance is a file of the base branch that says how agents shall work in the repository.
+// Guidance is a file of the base branch with instructions for agents.
 type Guidance struct {
 	Path string `json:"path"`
 	Text string `json:"text"`
-	// Cut says that it was longer.
+	// Cut reports that Text was shortened.
 	Cut bool `json:"cut,omitempty"`
 }
 
@@ -294,7 +295,7 @@ type Withheld struct {
 	Body   string `json:"body,omitempty"` // stripped; used when somebody vouches for it
 }
 
-// Existing is work by somebody else that is linked to the issue.
+// Existing is work of other people that is linked to the issue.
 type Existing struct {
 	Kind   string `json:"kind"` // pull request, branch
 	Name   string `json:"name"` // #12 or the branch
@@ -303,20 +304,20 @@ type Existing struct {
 	Merged bool   `json:"merged,omitempty"`
 }
 
-// PhaseChange is one line of a task's history.
+// PhaseChange is one entry of a task's history.
 type PhaseChange struct {
 	Phase Phase     `json:"phase"`
 	At    time.Time `json:"at"`
 	Why   string    `json:"why"`
 }
 
-// End is why a task ended or failed. Reason and Hint are sentences for people.
+// End is the end or the failure of a task. Reason and Hint are sentences for people.
 type End struct {
 	Reason string    `json:"reason"`
 	Hint   string    `json:"hint,omitempty"`
-	Class  string    `json:"class,omitempty"` // operator's word: permission, limit, vm, agent, github …
+	Class  string    `json:"class,omitempty"` // for operators: permission, limit, vm, agent, github …
 	At     time.Time `json:"at"`
-	// Acted is when a person did what ended the task, as GitHub says; zero if nobody did.
+	// Acted is the time of the person's action that ended the task, by GitHub's clock; zero if it ended otherwise.
 	Acted time.Time `json:"acted,omitzero"`
 }
 
@@ -331,8 +332,8 @@ func (t *Task) NewestPlan() *Plan {
 	return &t.Plans[len(t.Plans)-1]
 }
 
-// PlanningBegan returns when the task last came to where it reads the issue or plans: what was built before
-// that does not count any more. It is zero if that was never noted.
+// PlanningBegan returns the time when the task last began to read the issue or to plan: changes that were built before
+// are obsolete. It is zero if the history does not contain it.
 func (t *Task) PlanningBegan() time.Time {
 	for i := len(t.History) - 1; i >= 0; i-- {
 		switch h := t.History[i]; h.Phase {
@@ -343,8 +344,8 @@ func (t *Task) PlanningBegan() time.Time {
 	return time.Time{}
 }
 
-// Over is when the ended task's end was, as GitHub says if a person ended it. What began it is never later:
-// an issue that is closed may be assigned.
+// Over returns the time of the ended task's end, by GitHub's clock if a person ended it. It is never before the trigger:
+// a closed issue may be assigned.
 func (t *Task) Over() time.Time {
 	end := t.Since
 	if t.End != nil && !t.End.Acted.IsZero() {
@@ -365,7 +366,7 @@ func (t *Task) Clone() *Task {
 // Cloner copies tasks and jobs.
 var Cloner = sync.OnceValue(func() *blob.Cloner { return blob.NewCloner(reflect.TypeFor[Task](), reflect.TypeFor[[]Job]()) })
 
-// Knows reports whether an outside thing was taken into account, by the id of its event.
+// Knows reports whether the event with an id was already taken into account.
 func (t *Task) Knows(id string) bool {
 	return slices.Contains(t.Seen, id) || slices.Contains(t.Passed, id)
 }
