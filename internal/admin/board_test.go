@@ -28,9 +28,9 @@ func TestBoard(t *testing.T) {
 	wantNot(t, body, "<script>alert", "No open tasks")
 	w.apply(2, state.Event{Kind: state.EventUntriggered, By: writer, Via: "assigned"})
 	body = w.page("/status")
-	want(t, body, `<span class="badge calm">canceled</span>`, "taken back by @ada")
+	want(t, body, `<span class="badge calm">canceled</span>`, "the assignment was removed by @ada")
 	if open, ended, _ := strings.Cut(body, `id="ended"`); strings.Contains(open, "alert(1)") || !strings.Contains(ended, "alert(1)") {
-		t.Errorf("the cancelled task is not among the ended ones:\n%s", body)
+		t.Errorf("the canceled task is not among the ended ones:\n%s", body)
 	}
 }
 

@@ -321,7 +321,7 @@ func TestTheLastCommentLooksAtTheBranch(t *testing.T) {
 		"nobody can tell": {func(w *workflowtest.World) error {
 			w.MustFault(simgithub.Fault{Path: "/git/ref", Status: 502})
 			return nil
-		}, "cancelled", "The branch"},
+		}, "canceled", "The branch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
