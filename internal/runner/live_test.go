@@ -1,6 +1,8 @@
 package runner_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,6 +41,10 @@ func TestRecordsBelongToTheRunnerUser(t *testing.T) {
 	if diff := cmp.Diff(want, texts(lines)); diff != "" || exit.Code != 0 {
 		t.Errorf("lines (-want +got):\n%s%+v", diff, exit)
 	}
+	until(t, "the reserved space is freed, after the exit is written", func() bool {
+		_, err := os.Stat(filepath.Join(root.RunDir("a"), "reserve"))
+		return errors.Is(err, fs.ErrNotExist)
+	})
 	for dir, names := range map[string][]string{
 		string(root):       {"begun", "runs", "work"},
 		root.RunDir("a"):   {"alive.lock", "events.jsonl", "exit.json", "isolation", "spec.json", "supervisor.log"},
