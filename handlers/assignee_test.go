@@ -9,7 +9,7 @@ import (
 )
 
 // Assigning the machine user or the App's own account, which is identified by its ID, starts a task; assigning a third
-// account does not, whatever its login.
+// account does not, even if it has the same login.
 func TestMachineUserAndAppAccountAreAssignees(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

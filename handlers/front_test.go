@@ -213,7 +213,7 @@ func (u unreadable) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// A request without the headers of a webhook must not use memory, whatever it announces.
+// A request without the headers of a webhook must not use memory, even if its Content-Length is large.
 func TestFrontReadsNoBodyWithoutWebhookHeaders(t *testing.T) {
 	t.Parallel()
 	set := func(name string, values ...string) func(*http.Request) {

@@ -104,8 +104,8 @@ type wire struct {
 	}
 }
 
-// FuzzMap checks that every payload maps to events of a task or to a reason for having none, always the same, and that
-// nobody can act under another name: not as errand's account, not by an edit, not by an old comment.
+// FuzzMap checks that every payload maps to events of a task or to a reason for having none, the same each time, and that
+// no payload attributes an action to another account: not to errand's, not by an edit, not by an old comment.
 func FuzzMap(f *testing.F) {
 	for n, event := range known {
 		for _, p := range hollow {

@@ -51,7 +51,7 @@ func scan(t *testing.T) map[string]map[string]bool {
 	return s.found
 }
 
-// shipped reports whether a folder belongs to what is installed, not to simulators, tests and tools.
+// shipped reports whether a folder is part of the installed programs, not of simulators, tests or tools.
 func shipped(dir string) bool {
 	if strings.Contains(dir, "internal/tools") {
 		return false

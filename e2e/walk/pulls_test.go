@@ -43,7 +43,7 @@ func (a api) Tree(ctx context.Context, _ forge.Repo, _ string) (map[string]forge
 	})
 }
 
-// CreateCommits publishes: a commit's published id follows from its own and from what it stands on.
+// CreateCommits simulates publishing: the ID of a published commit is derived from its local ID and its parent.
 func (a api) CreateCommits(ctx context.Context, _ forge.Repo, cs *changeset.Changeset, onto string, _ map[string]string) (forge.Published, error) {
 	a.w.model.publishes(cs)
 	return write(ctx, a, "publish", func() (forge.Published, error) {

@@ -1,5 +1,5 @@
-// Package summary writes a summary of each task next to the transcripts of its runs, and ends transcripts that nobody
-// else will end.
+// Package summary writes a summary of each task next to the transcripts of its runs, and completes the transcripts of
+// ended runs that no supervisor follows.
 //
 // Start with Writer.Write.
 package summary

@@ -35,10 +35,12 @@ func (c *change) launchRun(kind state.RunKind) {
 		Kind:  kind,
 		State: state.RunLaunching,
 		Seq:   c.t.RunSeq,
-		RunLaunch: state.RunLaunch{Session: session(c, kind),
+		RunLaunch: state.RunLaunch{
+			Session: session(c, kind),
 			Round:   c.t.Round,
 			Attempt: attempt,
-			Repeat:  repeat},
+			Repeat:  repeat,
+		},
 	}
 	if a := c.t.Approval; a != nil {
 		c.t.Run.Plan = a.Hash

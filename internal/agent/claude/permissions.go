@@ -37,7 +37,7 @@ func settingsFile(s agent.Spec) ([]byte, error) {
 func editors() []string { return []string{"Edit", "MultiEdit", "NotebookEdit", "Write"} }
 
 // permissionOptions returns the options that list the calls allowed without confirmation. All other calls fail, because
-// nobody is there to confirm them. Without a list of commands, everything is allowed except denied calls and those that
+// a run has no user to confirm them. Without a list of commands, everything is allowed except denied calls and those that
 // the runner refuses.
 func permissionOptions(s agent.Spec) []string {
 	if s.Shell == nil {

@@ -1,8 +1,8 @@
-// Package markdown makes untrusted text safe to stand in errand's comments, and finds the lines of other people's comments
-// in which a command can stand.
+// Package markdown makes untrusted text safe for errand's comments, and finds the lines of other people's comments
+// that can contain a command.
 //
-// Embedded text can only be read: it has no open fences, HTML, check boxes or markers of errand, and it notifies nobody
-// and closes no issue.
+// Embedded text can only be read: it has no open fences, HTML, check boxes or markers of errand, and it causes no
+// notifications and closes no issue.
 //
 // Start with [Embed] for text in comments that errand writes, and with [Parse] for comments that it reads.
 package markdown
@@ -27,7 +27,7 @@ import (
 )
 
 // Embed makes untrusted Markdown safe to be part of a comment: it cannot affect the text after it, and it can only be
-// read. HTML is shown as text, boxes cannot be ticked, mentions become code and notify nobody, links show their
+// read. HTML is shown as text, boxes cannot be ticked, mentions become code and cause no notifications, links show their
 // addresses, images become links, headings are two levels deeper, and issue numbers after a closing keyword become code.
 // Text that a Markdown parser still finds dangerous is shown verbatim in a code block. The result has no trailing
 // space.
