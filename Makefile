@@ -24,6 +24,9 @@ AT_ONCE    = -vet=off -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
 # Tests that take minutes are named TestHeavy…. `make test` reports them as skipped, `make test-full` runs nothing else.
 HEAVY      = $(addprefix ./,$(sort $(dir $(shell grep -rl --include=*_test.go '^func TestHeavy' cmd e2e handlers internal state))))
 
+# Runs a command with its temporary files in memory, if there is enough.
+SCRATCH    = .ci/scratch
+
 # In both, the simulators record their answers, which `make test-full` compares with what GitHub and Hetzner publish.
 SAID       = $(CURDIR)/.cache/said
 RECORD     = SIMGITHUB_RECORD=$(SAID)/github SIMHETZNER_RECORD=$(SAID)/hetzner
@@ -42,13 +45,13 @@ demo: runner ## play the whole life of a task on this machine (ARGS="-interactiv
 	bin/errand-demo $(ARGS)
 
 test: ## all tests but the heavy ones; skipped tests are reported
-	$(RECORD) $(COUNT) $(AT_ONCE) -timeout 20m ./...
+	$(RECORD) $(SCRATCH) $(COUNT) $(AT_ONCE) -timeout 20m ./...
 
 test-full: export PATH := $(CURDIR)/.cache/clis/bin:$(PATH)
 
 test-full: published clis probot ## the heavy tests, which take minutes or need installed programs; also checks the simulators' answers
 	@test -d $(SAID)/github || $(MAKE) test
-	$(RECORD) ERRAND_TEST_FULL=1 $(COUNT) $(AT_ONCE) -count=1 -timeout 20m -run '^TestHeavy' $(HEAVY)
+	$(RECORD) ERRAND_TEST_FULL=1 $(SCRATCH) $(COUNT) $(AT_ONCE) -count=1 -timeout 20m -run '^TestHeavy' $(HEAVY)
 	ERRAND_SAID=$(SAID)/github ERRAND_SAID_HETZNER=$(SAID)/hetzner $(GO) test -count=1 -v ./e2e/likeness/...
 
 test-root: rootfs ## the tests that need root, or that behave differently with it, as root
@@ -81,7 +84,7 @@ rootfs: ## what root boxes begin with, into .cache/rootbox (as root, with mmdebs
 # By itself the race detector has every program wait for a second at its end, and tests start hundreds.
 # Random walks, leaks and crashes are the same code many times over: they are left out, as are three of four stories.
 race: ## the tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 GORACE="$${GORACE:-atexit_sleep_ms=0}" $(COUNT) $(AT_ONCE) -race -skip '^(TestWalks|TestSample|TestNothingLeaks)$$' -timeout 20m ./...
+	CGO_ENABLED=1 GORACE="$${GORACE:-atexit_sleep_ms=0}" $(SCRATCH) $(COUNT) $(AT_ONCE) -race -skip '^(TestWalks|TestSample|TestNothingLeaks)$$' -timeout 20m ./...
 
 lint: ## gofmt, vet, and staticcheck where it is installed
 	@files="$$(gofmt -l cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null))"; test -z "$$files" || { echo "run gofmt on:"; echo "$$files"; exit 1; }

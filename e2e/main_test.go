@@ -12,8 +12,13 @@ import (
 	"github.com/errand-bot/errand/e2e/stage"
 )
 
-// atOnce is how many worlds run side by side: they mostly wait for one another.
-const atOnce = "4"
+// atOnce returns how many worlds run side by side: they mostly wait for one another, but compute under the race detector.
+func atOnce() string {
+	if raced {
+		return "4"
+	}
+	return "8"
+}
 
 // shared is what all stories use.
 type shared struct {
@@ -32,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		_ = f.Value.Set(atOnce)
+		_ = f.Value.Set(atOnce())
 	}
 	dir, err := os.MkdirTemp("", "errand-e2e-")
 	if err != nil {

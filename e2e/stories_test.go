@@ -105,7 +105,6 @@ type story struct {
 	issue int    // the one that commands mean when they name none
 	log   *os.File
 	quiet bool // errors in the log are expected
-	plain map[string]bool
 
 	hostile hostility
 	bots    map[string]bool

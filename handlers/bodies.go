@@ -12,7 +12,7 @@ import (
 const chunkSize = 32 << 10
 
 // errNoMemory is the error for a body that was abandoned in favor of smaller ones.
-var errNoMemory = errors.New("too many large webhooks arrive at once; errand asks GitHub for it later")
+var errNoMemory = errors.New("too many large webhooks at once; errand will ask GitHub for this one later")
 
 // bodies manages the memory for request bodies: at most max chunks, plus one for each body. The server's limit on
 // connections limits the number of bodies. Chunks are reused for later bodies, so that a flood of requests creates no

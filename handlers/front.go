@@ -49,7 +49,7 @@ type front struct {
 // empty.
 func Front(secret string, inbox *Inbox) (http.Handler, error) {
 	if secret == "" {
-		return nil, errors.New("a webhook secret is required: without one anybody could direct the bot")
+		return nil, errors.New("a webhook secret is required: without one, anybody could control errand")
 	}
 	// Anybody can cause rejected requests, so the log has only a sample of them.
 	log := inbox.log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Minute})
@@ -60,7 +60,7 @@ func Front(secret string, inbox *Inbox) (http.Handler, error) {
 
 // refuse answers a request whose body was not read completely, and closes its connection.
 func (f *front) refuse(w http.ResponseWriter, r *http.Request, status int, words string) {
-	f.log.Warn().Str("delivery", cut(r.Header.Get("X-Github-Delivery"))).Str("from", r.RemoteAddr).Int("status", status).Str("reason", words).Msg("webhook refused")
+	f.log.Warn().Str("delivery", cut(r.Header.Get("X-Github-Delivery"))).Str("from", r.RemoteAddr).Int("status", status).Str("reason", words).Msg("webhook rejected")
 	w.Header().Set("Connection", "close")
 	http.Error(w, words, status)
 }
@@ -76,7 +76,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, form := range f.forms {
 		if values := r.Header[form.header]; len(values) != 1 || !form.valid(values[0]) {
-			f.refuse(w, r, http.StatusBadRequest, form.header+" is missing or ill-formed: "+form.hint)
+			f.refuse(w, r, http.StatusBadRequest, form.header+" is missing or malformed: "+form.hint)
 			return
 		}
 	}
@@ -97,7 +97,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = deadline.SetReadDeadline(time.Time{})
 	shown, err := hex.DecodeString(strings.TrimPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="))
 	if err != nil || !hmac.Equal(shown, mac.Sum(nil)) {
-		f.refuse(w, r, http.StatusBadRequest, "the signature is wrong: the webhook secret is another one than the App's")
+		f.refuse(w, r, http.StatusBadRequest, "the signature is wrong: the webhook secret differs from the App's")
 		return
 	}
 	f.store(w, r, body)
@@ -114,7 +114,7 @@ func (f *front) store(w http.ResponseWriter, r *http.Request, body *body) {
 	if mediaType(r.Header.Get("Content-Type")) == typeForm {
 		form, err := url.ParseQuery(string(payload))
 		if err != nil {
-			f.refuse(w, r, http.StatusBadRequest, "the webhook's form could not be read")
+			f.refuse(w, r, http.StatusBadRequest, "the webhook's form could not be parsed")
 			return
 		}
 		payload = []byte(form.Get("payload"))

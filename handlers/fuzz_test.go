@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // hollow has payloads of the right form that lack parts which a decoder may read.
@@ -50,7 +51,7 @@ var known = []string{
 	"check_run", "check_suite", "status", "installation", "installation_repositories", "repository", "issue_dependencies", "sub_issues", "ping", "other",
 }
 
-func mapAny(t *testing.T, event string, payload []byte) []state.Event {
+func mapAny(t *testing.T, event string, payload []byte) []event.Event {
 	t.Helper()
 	m := handlers.NewMapper(handlers.Config{Slug: "errand", BotID: 99, Assignee: "errand-bot", Label: "errand"}, fuzzTasks())
 	events, why, err := m.Map(context.Background(), event, "g", payload)
@@ -61,7 +62,7 @@ func mapAny(t *testing.T, event string, payload []byte) []state.Event {
 		t.Error("got neither an event nor a reason")
 	}
 	for _, e := range events {
-		if e.Kind == "" || e.Task.Issue == 0 || e.Task.Repo == 0 || e.Delivery != "g" {
+		if e.Kind() == "" || e.Task.Issue == 0 || e.Task.Repo == 0 || e.Delivery != "g" {
 			t.Errorf("got invalid event %+v", e)
 		}
 		if _, err := json.Marshal(e); err != nil { // it is stored with the job vet
@@ -130,22 +131,22 @@ func FuzzMap(f *testing.F) {
 }
 
 // checkActor checks that an event's sender and content agree with the payload.
-func checkActor(t *testing.T, e state.Event, w wire) {
+func checkActor(t *testing.T, e event.Event, w wire) {
 	t.Helper()
 	if e.By.ID != 0 && e.By.ID != w.Sender.ID {
-		t.Errorf("%s: got actor %d, want sender %d", e.Kind, e.By.ID, w.Sender.ID)
+		t.Errorf("%s: got actor %d, want sender %d", e.Kind(), e.By.ID, w.Sender.ID)
 	}
-	if len(e.Orders) > 0 && (e.Kind != state.EventCommented || w.Action != "created" || w.Sender.ID == 99 || !strings.Contains(strings.ToLower(w.Comment.Body), "@errand")) {
-		t.Errorf("got orders %+v from %+v, want none", e.Orders, w)
+	if len(event.Of[event.Commented](e).Orders) > 0 && (e.Kind() != event.KindCommented || w.Action != "created" || w.Sender.ID == 99 || !strings.Contains(strings.ToLower(w.Comment.Body), "@errand")) {
+		t.Errorf("got orders %+v from %+v, want none", event.Of[event.Commented](e).Orders, w)
 	}
-	if (e.Candidate != nil || e.Ticked) && (e.Kind != state.EventPlanEdited || w.Action != "edited" || w.Comment.User.ID != 99 || w.Sender.ID == 99) {
-		t.Errorf("got approval %+v from %+v, want none", e.Candidate, w)
+	if (e.Candidate() != nil || event.Of[event.PlanEdited](e).Ticked) && (e.Kind() != event.KindPlanEdited || w.Action != "edited" || w.Comment.User.ID != 99 || w.Sender.ID == 99) {
+		t.Errorf("got approval %+v from %+v, want none", e.Candidate(), w)
 	}
-	if e.Kind == state.EventTriggered && w.Sender.ID == 99 {
+	if e.Kind() == event.KindTriggered && w.Sender.ID == 99 {
 		t.Errorf("got a trigger by errand's own account: %+v", e)
 	}
 	data, err := json.Marshal(e)
-	var stored state.Event
+	var stored event.Event
 	if err != nil || json.Unmarshal(data, &stored) != nil {
 		t.Fatalf("got an event that cannot be decoded: %v", err)
 	}

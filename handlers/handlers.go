@@ -1,7 +1,7 @@
 // Package handlers receives webhooks from GitHub and turns them into events for tasks.
 //
 // Front verifies a webhook and writes it to the store under its GUID; only then is the request answered. A worker takes
-// deliveries in the order of their arrival, decodes each (one file per GitHub event) and maps it to state.Events.
+// deliveries in the order of their arrival, decodes each and maps it to events (package event; events.go lists the webhooks).
 // Store.Apply applies them; the last one marks the delivery as processed in the same transaction. Mapping never calls
 // GitHub.
 //
@@ -20,6 +20,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Tasks is the part of the store that mapping reads.
@@ -50,7 +51,7 @@ type Mapper struct {
 func NewMapper(cfg Config, tasks Tasks) *Mapper { return &Mapper{cfg: cfg, tasks: tasks} }
 
 // mapping maps one kind of webhook to events. If it returns no events it returns the reason.
-type mapping func(m *Mapper, ctx context.Context, payload []byte) ([]state.Event, string, error)
+type mapping func(m *Mapper, ctx context.Context, payload []byte) ([]event.Event, string, error)
 
 // mappings returns the mapping of each event that can have an effect. treatments has all events, with reasons for those
 // without effect.
@@ -75,7 +76,7 @@ func mappings() map[string]mapping {
 
 // Map maps a delivery to events. If there are none it returns the reason. It returns an error if it cannot decode the
 // payload.
-func (m *Mapper) Map(ctx context.Context, event, guid string, payload []byte) ([]state.Event, string, error) {
+func (m *Mapper) Map(ctx context.Context, event, guid string, payload []byte) ([]event.Event, string, error) {
 	do, ok := mappings()[event]
 	action, err := actionOf(payload)
 	handled, why, _ := Treatment(event, action)
@@ -93,7 +94,7 @@ func (m *Mapper) Map(ctx context.Context, event, guid string, payload []byte) ([
 	}
 	for i := range events {
 		events[i].Delivery = guid
-		if k := events[i].Candidate; k != nil {
+		if k := events[i].Candidate(); k != nil {
 			k.Delivery = guid
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -23,7 +23,7 @@ type Deliveries interface {
 
 // Applier applies events; *store.Store implements it.
 type Applier interface {
-	Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error)
+	Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error)
 	Wake(ctx context.Context) <-chan struct{}
 }
 
@@ -126,7 +126,7 @@ func (b *Inbox) settle(ctx context.Context, d store.Delivery, log zerolog.Logger
 		if err != nil {
 			return err
 		}
-		log.Info().Str("task", e.Task.String()).Str("kind", string(e.Kind)).Str("by", e.By.Login).Bool("changed", applied.Changed).Str("note", applied.Note).Msg("event")
+		log.Info().Str("task", e.Task.String()).Str("kind", string(e.Kind())).Str("by", e.By.Login).Bool("changed", applied.Changed).Str("note", applied.Note).Msg("event")
 	}
 	if b.Applied != nil {
 		b.Applied()

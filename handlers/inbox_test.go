@@ -15,6 +15,7 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -23,18 +24,18 @@ type applier struct {
 	*store.Store
 	mu     sync.Mutex
 	events []string
-	fail   map[state.EventKind]error
+	fail   map[event.Kind]error
 	seen   chan struct{}
 }
 
-func (a *applier) Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error) {
-	if err := a.fail[e.Kind]; err != nil {
+func (a *applier) Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error) {
+	if err := a.fail[e.Kind()]; err != nil {
 		return store.Applied{}, err
 	}
 	applied, err := a.Store.Apply(ctx, e, ack)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.events = append(a.events, fmt.Sprintf("%s #%d acks %q", e.Kind, e.Task.Issue, ack.Delivery))
+	a.events = append(a.events, fmt.Sprintf("%s #%d acks %q", e.Kind(), e.Task.Issue, ack.Delivery))
 	return applied, err
 }
 
@@ -126,7 +127,7 @@ func TestInboxSetsPoisonedDeliveriesAside(t *testing.T) {
 }
 
 func setsPoisonAside(t *testing.T) {
-	a := &applier{Store: newStore(t), fail: map[state.EventKind]error{state.EventIssueGone: errors.New("boom")}}
+	a := &applier{Store: newStore(t), fail: map[event.Kind]error{event.KindIssueGone: errors.New("boom")}}
 	inbox := running(t, a, &tasks{})
 	check(t, inbox.Insert(t.Context(), "1-garbage", "issues", []byte("{")))
 	check(t, inbox.Insert(t.Context(), "2-failing", "issues", bytes.Replace(closed(3), []byte("closed"), []byte("deleted"), 1)))
@@ -147,7 +148,7 @@ func setsPoisonAside(t *testing.T) {
 // An event whose delivery another worker has spent is not a failure.
 func TestSpentDeliveryIsNotAFailure(t *testing.T) {
 	t.Parallel()
-	a := &applier{Store: newStore(t), fail: map[state.EventKind]error{state.EventIssueClosed: fmt.Errorf("apply: %w", store.ErrSpent)}}
+	a := &applier{Store: newStore(t), fail: map[event.Kind]error{event.KindIssueClosed: fmt.Errorf("apply: %w", store.ErrSpent)}}
 	inbox := running(t, a, &tasks{})
 	check(t, inbox.Insert(t.Context(), "twice", "issues", closed(3)))
 	check(t, inbox.Insert(t.Context(), "next", "ping", []byte(`{}`)))

@@ -9,10 +9,11 @@ import (
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // issueComment maps comments on issues and in the conversation of pull requests.
-func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.IssueCommentEvent](payload)
 	if err != nil {
 		return nil, "", err
@@ -21,58 +22,66 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]state.Even
 		return nil, "", errHollow
 	}
 	if m.own(e.Sender) {
-		return nil, "our own act", nil
+		return nil, "errand's own action", nil
 	}
-	ev := state.Event{Task: key(e.Repo, e.Issue.GetNumber()), By: person(e.Sender), Repo: repoOf(e.Repo), Installation: e.Installation.GetID()}
-	onPR := e.Issue.IsPullRequest()
+	ev := event.Event{Task: key(e.Repo, e.Issue.GetNumber()), By: person(e.Sender), Repo: repoOf(e.Repo), Installation: e.Installation.GetID()}
+	c, onPR := e.Comment, e.Issue.IsPullRequest()
+	var issue *state.Issue
 	if onPR {
 		t, err := m.tasks.TaskByPR(ctx, e.Repo.GetID(), e.Issue.GetNumber())
 		if err != nil || t == nil {
-			return nil, "not a pull request of ours", err
+			return nil, "not one of errand's pull requests", err
 		}
 		ev.Task = t.Key
 	} else {
-		ev.Issue = issueOf(e.Issue, issueType(payload))
+		issue = issueOf(e.Issue, issueType(payload))
 	}
-	c := e.Comment
-	ev.Comment = &state.Comment{ID: c.GetID(), Node: c.GetNodeID(), Body: c.GetBody(), At: at(c.CreatedAt), OnPR: onPR}
-	if c.GetUser().GetID() == m.cfg.BotID {
-		return m.ownCommentTouched(e, ev)
-	}
+	written := &state.Comment{ID: c.GetID(), Node: c.GetNodeID(), Body: c.GetBody(), At: at(c.CreatedAt), OnPR: onPR}
 	if e.GetAction() == "deleted" {
-		ev.Kind = state.EventPlanDeleted
-		return []state.Event{ev}, "", nil
+		ev.Payload = event.PlanDeleted{Comment: written}
+		return []event.Event{ev}, "", nil
+	}
+	if c.GetUser().GetID() == m.cfg.BotID {
+		return m.ownCommentEdited(e, ev, written)
 	}
 	if e.GetAction() != "created" {
-		return nil, "an edit of a comment: it is read as it stands when the agent next reads", nil
+		return nil, "an edited comment: the agent sees its current text when it next reads", nil
 	}
 	parsed := m.parse(c.GetBody(), onPR)
-	ev.Kind, ev.ID, ev.At = state.EventCommented, fmt.Sprintf("comment:%d", c.GetID()), at(c.CreatedAt)
-	ev.Comment.Mention, ev.Comment.Quoted, ev.Orders, ev.Left, ev.More = parsed.Mention, parsed.Quoted, parsed.Orders, parsed.Left, parsed.More
 	if parsed.Mention && len(parsed.Orders) == 0 {
-		ev.Orders = []state.Order{{Verb: state.VerbPlan}}
+		parsed.Orders = []state.Order{{Verb: state.VerbPlan}}
 	}
-	ev.Base = command.Base(c.GetBody())
-	return []state.Event{ev}, "", nil
+	written.Mention, written.Quoted = parsed.Mention, parsed.Quoted
+	ev.ID, ev.At = fmt.Sprintf("comment:%d", c.GetID()), at(c.CreatedAt)
+	ev.Payload = event.Commented{
+		Comment: written,
+		Orders:  parsed.Orders,
+		Left:    parsed.Left,
+		More:    parsed.More,
+		Issue:   issue,
+		Base:    command.Base(c.GetBody()),
+	}
+	return []event.Event{ev}, "", nil
 }
 
-// ownCommentTouched maps a person's edit or deletion of one of errand's comments.
-func (m *Mapper) ownCommentTouched(e *github.IssueCommentEvent, ev state.Event) ([]state.Event, string, error) {
-	c := e.Comment
-	switch e.GetAction() {
-	case "deleted":
-		ev.Kind = state.EventPlanDeleted
-	case "edited":
-		if e.Changes == nil || e.Changes.Body == nil || e.Changes.Body.From == nil {
-			return nil, "nothing of the text changed", nil
-		}
-		only, ticked, box := comment.BoxTicked(*e.Changes.Body.From, c.GetBody())
-		ev.Kind, ev.OnlyBoxes, ev.Ticked, ev.At = state.EventPlanEdited, only, ticked, at(c.UpdatedAt)
-		if ticked {
-			ev.Candidate = &state.Candidate{Comment: c.GetID(), Named: box.Hash, Approval: state.Approval{Via: state.ViaBox, Given: at(c.UpdatedAt), Choice: box.Choice}}
-		}
-	default:
-		return nil, "nothing follows from " + e.GetAction(), nil
+// ownCommentEdited maps a person's edit of one of errand's comments.
+func (m *Mapper) ownCommentEdited(e *github.IssueCommentEvent, ev event.Event, written *state.Comment) ([]event.Event, string, error) {
+	if e.GetAction() != "edited" {
+		return nil, "errand ignores the action " + e.GetAction(), nil
 	}
-	return []state.Event{ev}, "", nil
+	if e.Changes == nil || e.Changes.Body == nil || e.Changes.Body.From == nil {
+		return nil, "the text did not change", nil
+	}
+	edited := at(e.Comment.UpdatedAt)
+	only, ticked, box := comment.BoxTicked(*e.Changes.Body.From, written.Body)
+	edit := event.PlanEdited{Comment: written, OnlyBoxes: only, Ticked: ticked}
+	if ticked {
+		edit.Candidate = &state.Candidate{
+			Comment:  written.ID,
+			Named:    box.Hash,
+			Approval: state.Approval{Via: state.ViaBox, Given: edited, Choice: box.Choice},
+		}
+	}
+	ev.At, ev.Payload = edited, edit
+	return []event.Event{ev}, "", nil
 }

@@ -9,10 +9,11 @@ import (
 
 	"github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // issues maps actions on an issue itself.
-func (m *Mapper) issues(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+func (m *Mapper) issues(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.IssuesEvent](payload)
 	if err != nil {
 		return nil, "", err
@@ -21,68 +22,69 @@ func (m *Mapper) issues(ctx context.Context, payload []byte) ([]state.Event, str
 		return nil, "", errHollow
 	}
 	if m.own(e.Sender) {
-		return nil, "our own act", nil
-	}
-	ev := state.Event{
-		Task: key(e.Repo, e.Issue.GetNumber()), By: person(e.Sender), Repo: repoOf(e.Repo),
-		Installation: e.Installation.GetID(), Issue: issueOf(e.Issue, issueType(payload)), At: at(e.Issue.UpdatedAt),
+		return nil, "errand's own action", nil
 	}
 	if e.Issue.IsPullRequest() {
 		return nil, "a pull request", nil
 	}
-	return m.issueAction(ctx, e, ev)
+	ev := event.Event{
+		Task:         key(e.Repo, e.Issue.GetNumber()),
+		By:           person(e.Sender),
+		Repo:         repoOf(e.Repo),
+		Installation: e.Installation.GetID(),
+		At:           at(e.Issue.UpdatedAt),
+	}
+	return m.issueAction(ctx, e, ev, issueOf(e.Issue, issueType(payload)))
 }
 
 // issueAction maps the action of an issues event.
-func (m *Mapper) issueAction(ctx context.Context, e *github.IssuesEvent, ev state.Event) ([]state.Event, string, error) {
+func (m *Mapper) issueAction(ctx context.Context, e *github.IssuesEvent, ev event.Event, issue *state.Issue) ([]event.Event, string, error) {
 	switch e.GetAction() {
 	case "assigned", "unassigned":
 		if !m.isAssignee(e.Assignee) {
-			return nil, "somebody else was assigned", nil
+			return nil, "somebody other than errand was assigned", nil
 		}
-		ev.Kind, ev.Via = triggerKind(e.GetAction() == "assigned"), "assigned"
+		ev.Via, ev.Payload = "assigned", triggerPayload(e.GetAction() == "assigned", issue)
 	case "labeled", "unlabeled":
 		if !m.isLabel(e.Label.GetName()) {
-			return nil, "another label", nil
+			return nil, "not errand's label", nil
 		}
-		ev.Kind, ev.Via = triggerKind(e.GetAction() == "labeled"), "label"
+		ev.Via, ev.Payload = "label", triggerPayload(e.GetAction() == "labeled", issue)
 	case "edited":
 		if e.Changes == nil || e.Changes.Title == nil && e.Changes.Body == nil {
-			return nil, "neither title nor text", nil
+			return nil, "neither title nor text changed", nil
 		}
-		ev.Kind = state.EventIssueEdited
-		ev.ID = fmt.Sprintf("edit:%s:%d", state.FreezeHash(ev.Issue.Title, ev.Issue.Body), ev.At.Unix())
+		ev.ID = fmt.Sprintf("edit:%s:%d", state.FreezeHash(issue.Title, issue.Body), ev.At.Unix())
+		ev.Payload = event.IssueEdited{Issue: issue}
 	case "closed":
 		return m.closed(ctx, ev)
 	case "deleted", "transferred":
-		ev.Kind, ev.Lost = state.EventIssueGone, "it was "+e.GetAction()
+		ev.Payload = event.IssueGone{Lost: "it was " + e.GetAction()}
 	case "locked":
-		ev.Kind = state.EventLocked
+		ev.Payload = event.Locked{}
 	case "unlocked":
-		ev.Kind = state.EventUnlocked
+		ev.Payload = event.Unlocked{}
 	default:
-		return nil, "nothing follows from " + e.GetAction(), nil
+		return nil, "errand ignores the action " + e.GetAction(), nil
 	}
-	if ev.Kind == state.EventTriggered {
-		ev.Base = command.Base(ev.Issue.Body)
-	}
-	return []state.Event{ev}, "", nil
+	return []event.Event{ev}, "", nil
 }
 
-func triggerKind(on bool) state.EventKind {
+// triggerPayload returns the payload of an assignment or a label, or that of its removal.
+func triggerPayload(on bool, issue *state.Issue) event.Payload {
 	if on {
-		return state.EventTriggered
+		return event.Triggered{Issue: issue, Base: command.Base(issue.Body)}
 	}
-	return state.EventUntriggered
+	return event.Untriggered{}
 }
 
 // closed ends the issue's own task and pokes the tasks that wait for the issue.
-func (m *Mapper) closed(ctx context.Context, ev state.Event) ([]state.Event, string, error) {
-	ev.Kind = state.EventIssueClosed
-	events := []state.Event{ev}
+func (m *Mapper) closed(ctx context.Context, ev event.Event) ([]event.Event, string, error) {
+	ev.Payload = event.IssueClosed{}
+	events := []event.Event{ev}
 	// A blocker may be in another repository.
 	waiting, err := m.open(ctx, func(g state.Glance) bool { return g.Waiting == state.WaitBlocked && g.Key != ev.Task })
-	return append(events, eventsFor(waiting, state.Event{Kind: state.EventPoked})...), "", err
+	return append(events, eventsFor(waiting, event.Event{Payload: event.Poked{}})...), "", err
 }
 
 // open returns the open tasks for which choose returns true.
@@ -95,8 +97,8 @@ func (m *Mapper) open(ctx context.Context, choose func(state.Glance) bool) ([]st
 }
 
 // eventsFor returns a copy of ev for each task.
-func eventsFor(tasks []state.Glance, ev state.Event) []state.Event {
-	var events []state.Event
+func eventsFor(tasks []state.Glance, ev event.Event) []event.Event {
+	var events []event.Event
 	for _, g := range tasks {
 		ev.Task = g.Key
 		events = append(events, ev)
@@ -105,7 +107,7 @@ func eventsFor(tasks []state.Glance, ev state.Event) []state.Event {
 }
 
 // dependencies pokes tasks that wait for other issues, because a blocker or sub-issue was added or removed.
-func (m *Mapper) dependencies(ctx context.Context, _ []byte) ([]state.Event, string, error) {
+func (m *Mapper) dependencies(ctx context.Context, _ []byte) ([]event.Event, string, error) {
 	waiting, err := m.open(ctx, func(g state.Glance) bool { return g.Waiting == state.WaitBlocked })
-	return eventsFor(waiting, state.Event{Kind: state.EventPoked}), "nothing waits for other issues", err
+	return eventsFor(waiting, event.Event{Payload: event.Poked{}}), "nothing waits for other issues", err
 }

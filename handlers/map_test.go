@@ -12,6 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -30,24 +31,24 @@ func TestIssuesEvents(t *testing.T) {
 		act  func(w *world, n int) error
 		want []string
 	}{
-		"assigned":          {func(w *world, n int) error { return w.ada.Assign(full, n, "errand-bot") }, []string{`triggered #1 by ada via assigned base release "It breaks"`}},
-		"somebody assigned": {func(w *world, n int) error { return w.ada.Assign(full, n, "ada") }, []string{"issues: somebody else was assigned"}},
-		"several assigned":  {func(w *world, n int) error { return w.ada.Assign(full, n, "ada", "errand-bot") }, []string{"issues: somebody else was assigned", `triggered #1 by ada via assigned base release "It breaks"`}},
-		"labeled":           {func(w *world, n int) error { return w.ada.AddLabels(full, n, "errand") }, []string{`triggered #1 by ada via label base release "It breaks"`}},
-		"another label":     {func(w *world, n int) error { return w.ada.AddLabels(full, n, "bug") }, []string{"issues: another label"}},
-		"closed":            {func(w *world, n int) error { return w.ada.Close(full, n, "not_planned") }, []string{`issue_closed #1 by ada "It breaks"`}},
+		"assigned":           {func(w *world, n int) error { return w.ada.Assign(full, n, "errand-bot") }, []string{`triggered #1 by ada via assigned base release "It breaks"`}},
+		"somebody assigned":  {func(w *world, n int) error { return w.ada.Assign(full, n, "ada") }, []string{"issues: somebody other than errand was assigned"}},
+		"several assigned":   {func(w *world, n int) error { return w.ada.Assign(full, n, "ada", "errand-bot") }, []string{"issues: somebody other than errand was assigned", `triggered #1 by ada via assigned base release "It breaks"`}},
+		"labeled":            {func(w *world, n int) error { return w.ada.AddLabels(full, n, "errand") }, []string{`triggered #1 by ada via label base release "It breaks"`}},
+		"not errand's label": {func(w *world, n int) error { return w.ada.AddLabels(full, n, "bug") }, []string{"issues: not errand's label"}},
+		"closed":             {func(w *world, n int) error { return w.ada.Close(full, n, "not_planned") }, []string{"issue_closed #1 by ada"}},
 		"title edited": {func(w *world, n int) error {
 			return w.ada.EditIssue(full, n, simgithub.IssueEdit{Title: ptr("It burns")})
 		}, []string{`issue_edited #1 by ada "It burns"`}},
-		"text edited":         {func(w *world, n int) error { return w.ada.EditIssue(full, n, simgithub.IssueEdit{Body: ptr("Badly.")}) }, []string{`issue_edited #1 by ada "It breaks"`}},
-		"locked":              {func(w *world, n int) error { return w.ada.Lock(full, n, "") }, []string{`locked #1 by ada "It breaks"`}},
-		"a comment":           {func(w *world, n int) error { return second(w.As("eve").Comment(full, n, "Me too")) }, []string{`commented #1 by eve "It breaks"`}},
-		"a mention":           {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand")) }, []string{`commented #1 by ada "It breaks" mention order:plan`}},
-		"a mention with base": {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand plan\nbase: v2")) }, []string{`commented #1 by ada base v2 "It breaks" mention order:plan order:message`}},
-		"two commands":        {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand budget +5\n@errand retry")) }, []string{`commented #1 by ada "It breaks" mention order:budget order:retry`}},
-		"a message":           {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand the loop is wrong")) }, []string{`commented #1 by ada "It breaks" mention order:message`}},
-		"a quoted command":    {func(w *world, n int) error { return second(w.ada.Comment(full, n, "> @errand approve\n\nNot yet.")) }, []string{`commented #1 by ada "It breaks" quoted`}},
-		"our own comment":     {func(w *world, n int) error { return second(w.As(w.App().BotLogin).Comment(full, n, "@errand plan")) }, []string{"issue_comment: our own act"}},
+		"text edited":          {func(w *world, n int) error { return w.ada.EditIssue(full, n, simgithub.IssueEdit{Body: ptr("Badly.")}) }, []string{`issue_edited #1 by ada "It breaks"`}},
+		"locked":               {func(w *world, n int) error { return w.ada.Lock(full, n, "") }, []string{"locked #1 by ada"}},
+		"a comment":            {func(w *world, n int) error { return second(w.As("eve").Comment(full, n, "Me too")) }, []string{`commented #1 by eve "It breaks"`}},
+		"a mention":            {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand")) }, []string{`commented #1 by ada "It breaks" mention order:plan`}},
+		"a mention with base":  {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand plan\nbase: v2")) }, []string{`commented #1 by ada base v2 "It breaks" mention order:plan order:message`}},
+		"two commands":         {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand budget +5\n@errand retry")) }, []string{`commented #1 by ada "It breaks" mention order:budget order:retry`}},
+		"a message":            {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand the loop is wrong")) }, []string{`commented #1 by ada "It breaks" mention order:message`}},
+		"a quoted command":     {func(w *world, n int) error { return second(w.ada.Comment(full, n, "> @errand approve\n\nNot yet.")) }, []string{`commented #1 by ada "It breaks" quoted`}},
+		"errand's own comment": {func(w *world, n int) error { return second(w.As(w.App().BotLogin).Comment(full, n, "@errand plan")) }, []string{"issue_comment: errand's own action"}},
 		"a bot's comment": {func(w *world, n int) error {
 			w.AddBot("dependabot[bot]")
 			return second(w.As("dependabot[bot]").Comment(full, n, "@errand plan"))
@@ -56,17 +57,17 @@ func TestIssuesEvents(t *testing.T) {
 			p := w.pull()
 			w.tasks.list = nil
 			return second(w.ada.Comment(full, p.Number, "@errand plan"))
-		}, []string{"issue_comment: not a pull request of ours"}},
+		}, []string{"issue_comment: not one of errand's pull requests"}},
 		"an edited comment": {func(w *world, n int) error {
 			c, err := w.ada.Comment(full, n, "words")
 			w.settle()
 			return errors.Join(err, w.ada.EditComment(full, c.ID, "@errand approve"))
-		}, []string{"issue_comment: an edit of a comment: it is read as it stands when the agent next reads"}},
+		}, []string{"issue_comment: an edited comment: the agent sees its current text when it next reads"}},
 		"a deleted comment": {func(w *world, n int) error {
 			c, err := w.As("eve").Comment(full, n, "words")
 			w.settle()
 			return errors.Join(err, w.ada.DeleteComment(full, c.ID))
-		}, []string{`plan_deleted #1 by ada "It breaks"`}},
+		}, []string{"plan_deleted #1 by ada"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +90,7 @@ func TestRemovedTriggersAreMapped(t *testing.T) {
 	w.settle()
 	check(t, w.ada.Unassign(full, i.Number, "errand-bot"))
 	check(t, w.ada.RemoveLabel(full, i.Number, "errand"))
-	w.wants(`untriggered #1 by ada via assigned "It breaks"`, `untriggered #1 by ada via label "It breaks"`)
+	w.wants("untriggered #1 by ada via assigned", "untriggered #1 by ada via label")
 }
 
 // One event is compared with GitHub's data, field by field.
@@ -109,11 +110,15 @@ func TestEventCarriesTheIssue(t *testing.T) {
 	eve, _ := w.User("eve")
 	now, err := w.ada.Issue(full, i.Number)
 	check(t, err)
-	want := []state.Event{{
-		Kind: state.EventTriggered, Task: state.TaskKey{Repo: w.repo.ID, Issue: 1}, At: now.UpdatedAt.UTC(), By: state.Person{ID: ada.ID, Login: "ada"},
-		Delivery: "guid", Installation: w.installation, Via: "assigned",
-		Repo:  &state.Repo{ID: w.repo.ID, Owner: "acme", Name: "slug", DefaultBranch: "main", URL: w.BaseURL() + "/acme/slug"},
-		Issue: &state.Issue{Node: i.NodeID, Title: "It breaks", Body: "Always.", Author: state.Person{ID: eve.ID, Login: "eve"}, Labels: []string{"bug"}, Type: "Bug"},
+	want := []event.Event{{
+		Task:         state.TaskKey{Repo: w.repo.ID, Issue: 1},
+		At:           now.UpdatedAt.UTC(),
+		By:           state.Person{ID: ada.ID, Login: "ada"},
+		Delivery:     "guid",
+		Installation: w.installation,
+		Via:          "assigned",
+		Repo:         &state.Repo{ID: w.repo.ID, Owner: "acme", Name: "slug", DefaultBranch: "main", URL: w.BaseURL() + "/acme/slug"},
+		Payload:      event.Triggered{Issue: &state.Issue{Node: i.NodeID, Title: "It breaks", Body: "Always.", Author: state.Person{ID: eve.ID, Login: "eve"}, Labels: []string{"bug"}, Type: "Bug"}},
 	}}
 	if diff := cmp.Diff(want, events); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
@@ -167,12 +172,12 @@ func TestChangesToErrandsComments(t *testing.T) {
 		edit func(string) string // nil: delete
 		want string
 	}{
-		"ticked":          {tick(0), "plan_edited #1 by ada \"It breaks\" only-boxes ticked candidate:box:0"},
-		"approach ticked": {tick(1), "plan_edited #1 by ada \"It breaks\" only-boxes ticked candidate:box:2"},
-		"both ticked":     {func(s string) string { return tick(0)(tick(1)(s)) }, "plan_edited #1 by ada \"It breaks\" only-boxes"},
-		"text changed":    {func(s string) string { return strings.Replace(s, "Do it.", "Delete it.", 1) }, "plan_edited #1 by ada \"It breaks\""},
-		"text and tick":   {func(s string) string { return tick(0)(strings.Replace(s, "Do it.", "Delete it.", 1)) }, "plan_edited #1 by ada \"It breaks\""},
-		"deleted":         {nil, "plan_deleted #1 by ada \"It breaks\""},
+		"ticked":          {tick(0), "plan_edited #1 by ada only-boxes ticked candidate:box:0"},
+		"approach ticked": {tick(1), "plan_edited #1 by ada only-boxes ticked candidate:box:2"},
+		"both ticked":     {func(s string) string { return tick(0)(tick(1)(s)) }, "plan_edited #1 by ada only-boxes"},
+		"text changed":    {func(s string) string { return strings.Replace(s, "Do it.", "Delete it.", 1) }, "plan_edited #1 by ada"},
+		"text and tick":   {func(s string) string { return tick(0)(strings.Replace(s, "Do it.", "Delete it.", 1)) }, "plan_edited #1 by ada"},
+		"deleted":         {nil, "plan_deleted #1 by ada"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -200,7 +205,7 @@ func TestErrandsOwnEditsAreIgnored(t *testing.T) {
 	check(t, err)
 	check(t, bot.EditComment(full, c.ID, "anew"))
 	check(t, bot.DeleteComment(full, c.ID))
-	w.wants("issue_comment: our own act", "issue_comment: our own act", "issue_comment: our own act")
+	w.wants("issue_comment: errand's own action", "issue_comment: errand's own action", "issue_comment: errand's own action")
 }
 
 // The sender of webhooks about a person's actions is replaced with errand's own account.
@@ -217,7 +222,7 @@ func TestErrandsOwnActionsAreIgnored(t *testing.T) {
 	}
 	for _, h := range hooks {
 		events, why, err := w.mapper.Map(t.Context(), h.event, h.guid, sentBy(t, h.payload, w.App().BotID))
-		if len(events) != 0 || why != "our own act" || err != nil {
+		if len(events) != 0 || why != "errand's own action" || err != nil {
 			t.Errorf("got %d events, reason %q, error %v; want none and a reason", len(events), why, err)
 		}
 	}

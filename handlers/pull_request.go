@@ -7,36 +7,37 @@ import (
 	"github.com/google/go-github/v66/github"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // pullRequest maps the closing of one of errand's pull requests.
-func (m *Mapper) pullRequest(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+func (m *Mapper) pullRequest(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.PullRequestEvent](payload)
 	if err != nil {
 		return nil, "", err
 	}
 	if e.GetAction() != "closed" {
-		return nil, "nothing follows from " + e.GetAction(), nil
+		return nil, "errand ignores the action " + e.GetAction(), nil
 	}
 	ev, ok, err := m.onPR(ctx, e.Repo, e.PullRequest.GetNumber(), e.Sender)
 	if err != nil || !ok {
-		return nil, "not a pull request of ours", err
+		return nil, "not one of errand's pull requests", err
 	}
-	ev.Kind, ev.Merged, ev.At = state.EventPRClosed, e.PullRequest.GetMerged(), at(e.PullRequest.ClosedAt)
-	return []state.Event{ev}, "", nil
+	ev.At, ev.Payload = at(e.PullRequest.ClosedAt), event.PRClosed{Merged: e.PullRequest.GetMerged()}
+	return []event.Event{ev}, "", nil
 }
 
 // onPR returns the beginning of an event about a pull request, and whether it is one of errand's.
-func (m *Mapper) onPR(ctx context.Context, r *github.Repository, number int, by *github.User) (state.Event, bool, error) {
+func (m *Mapper) onPR(ctx context.Context, r *github.Repository, number int, by *github.User) (event.Event, bool, error) {
 	t, err := m.tasks.TaskByPR(ctx, r.GetID(), number)
 	if err != nil || t == nil {
-		return state.Event{}, false, err
+		return event.Event{}, false, err
 	}
-	return state.Event{Task: t.Key, By: person(by), Repo: repoOf(r)}, true, nil
+	return event.Event{Task: t.Key, By: person(by), Repo: repoOf(r)}, true, nil
 }
 
 // review maps a submitted review. Its threads are read when the round is gathered.
-func (m *Mapper) review(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+func (m *Mapper) review(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.PullRequestReviewEvent](payload)
 	if err != nil {
 		return nil, "", err
@@ -45,24 +46,30 @@ func (m *Mapper) review(ctx context.Context, payload []byte) ([]state.Event, str
 		return nil, "", errHollow
 	}
 	if m.own(e.Review.GetUser()) {
-		return nil, "our own review", nil
+		return nil, "errand's own review", nil
 	}
 	if e.GetAction() != "submitted" {
-		return nil, "nothing follows from " + e.GetAction(), nil
+		return nil, "errand ignores the action " + e.GetAction(), nil
 	}
 	ev, ok, err := m.onPR(ctx, e.Repo, e.PullRequest.GetNumber(), e.Sender)
 	if err != nil || !ok {
-		return nil, "not a pull request of ours", err
+		return nil, "not one of errand's pull requests", err
 	}
 	v := e.Review
-	ev.Kind, ev.ID, ev.At = state.EventReviewed, fmt.Sprintf("review-event:%d", v.GetID()), at(v.SubmittedAt)
-	ev.Review = &state.Review{ID: v.GetID(), State: lower(v.GetState()), Body: v.GetBody(), At: at(v.SubmittedAt), Head: v.GetCommitID()}
-	return []state.Event{ev}, "", nil
+	ev.ID, ev.At = fmt.Sprintf("review-event:%d", v.GetID()), at(v.SubmittedAt)
+	ev.Payload = event.Reviewed{Review: state.Review{
+		ID:    v.GetID(),
+		State: lower(v.GetState()),
+		Body:  v.GetBody(),
+		At:    at(v.SubmittedAt),
+		Head:  v.GetCommitID(),
+	}}
+	return []event.Event{ev}, "", nil
 }
 
 // reviewComment maps a comment in a review thread. Only its commands are mapped: the rest is gathered with the review
 // that it belongs to.
-func (m *Mapper) reviewComment(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+func (m *Mapper) reviewComment(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.PullRequestReviewCommentEvent](payload)
 	if err != nil {
 		return nil, "", err
@@ -72,10 +79,10 @@ func (m *Mapper) reviewComment(ctx context.Context, payload []byte) ([]state.Eve
 		return nil, "", errHollow
 	}
 	if m.own(e.Sender) || m.own(c.GetUser()) {
-		return nil, "our own comment", nil
+		return nil, "errand's own comment", nil
 	}
 	if e.GetAction() != "created" {
-		return nil, "nothing follows from " + e.GetAction(), nil
+		return nil, "errand ignores the action " + e.GetAction(), nil
 	}
 	parsed := m.parse(c.GetBody(), true)
 	var orders []state.Order
@@ -89,14 +96,18 @@ func (m *Mapper) reviewComment(ctx context.Context, payload []byte) ([]state.Eve
 	}
 	ev, ok, err := m.onPR(ctx, e.Repo, e.PullRequest.GetNumber(), e.Sender)
 	if err != nil || !ok {
-		return nil, "not a pull request of ours", err
+		return nil, "not one of errand's pull requests", err
 	}
 	top := c.GetInReplyTo()
 	if top == 0 {
 		top = c.GetID()
 	}
-	ev.Kind, ev.ID, ev.At, ev.Orders = state.EventCommented, fmt.Sprintf("review-comment:%d", c.GetID()), at(c.CreatedAt), orders
-	ev.Left, ev.More = parsed.Left, parsed.More
-	ev.Comment = &state.Comment{ID: c.GetID(), Node: c.GetNodeID(), Body: c.GetBody(), At: at(c.CreatedAt), OnPR: true, Thread: top, Mention: true}
-	return []state.Event{ev}, "", nil
+	ev.ID, ev.At = fmt.Sprintf("review-comment:%d", c.GetID()), at(c.CreatedAt)
+	ev.Payload = event.Commented{
+		Comment: &state.Comment{ID: c.GetID(), Node: c.GetNodeID(), Body: c.GetBody(), At: at(c.CreatedAt), OnPR: true, Thread: top, Mention: true},
+		Orders:  orders,
+		Left:    parsed.Left,
+		More:    parsed.More,
+	}
+	return []event.Event{ev}, "", nil
 }

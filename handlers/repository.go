@@ -7,32 +7,33 @@ import (
 	"github.com/google/go-github/v66/github"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func lower(s string) string { return strings.ToLower(s) }
 
 // push maps pushes by people to errand's branches. A push to the default branch that may change `.errand.yml` pokes
 // tasks that wait for it.
-func (m *Mapper) push(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+func (m *Mapper) push(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.PushEvent](payload)
 	if err != nil {
 		return nil, "", err
 	}
 	branch, ok := strings.CutPrefix(e.GetRef(), "refs/heads/")
 	if !ok || m.own(e.Sender) {
-		return nil, "no branch, or our own push", nil
+		return nil, "not a branch, or errand's own push", nil
 	}
 	open, err := m.open(ctx, func(g state.Glance) bool { return g.Key.Repo == e.Repo.GetID() })
 	if err != nil {
 		return nil, "", err
 	}
-	var events []state.Event
+	var events []event.Event
 	for _, g := range open {
 		switch {
 		case g.Branch == branch && g.Head != "" && !e.GetDeleted():
-			events = append(events, state.Event{Kind: state.EventPushed, Task: g.Key, By: person(e.Sender), Head: e.GetAfter()})
+			events = append(events, event.Event{Task: g.Key, By: person(e.Sender), Payload: event.Pushed{Head: e.GetAfter()}})
 		case branch == e.Repo.GetDefaultBranch() && (g.Waiting == state.WaitConfig || g.Waiting == state.WaitDisabled) && touchesConfig(e):
-			events = append(events, state.Event{Kind: state.EventPoked, Task: g.Key})
+			events = append(events, event.Event{Task: g.Key, Payload: event.Poked{}})
 		}
 	}
 	return events, "no task on this branch", nil
@@ -68,94 +69,84 @@ type checkPayload struct {
 }
 
 // check maps a change of the checks on the head of one of errand's branches.
-func (m *Mapper) check(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+func (m *Mapper) check(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[checkPayload](payload)
 	if err != nil {
 		return nil, "", err
 	}
 	switch {
 	case e.CheckSuite != nil && e.Action == "completed":
-		return m.checks(ctx, e.Repository, e.CheckSuite.GetHeadSHA(), e.CheckSuite.GetConclusion())
+		return m.checks(ctx, e.Repository, e.CheckSuite.GetHeadSHA())
 	case e.CheckRun != nil && (e.Action == "created" || e.Action == "completed"):
-		conclusion := e.CheckRun.GetConclusion()
-		if e.CheckRun.GetStatus() != "completed" {
-			conclusion = "pending"
-		} else if conclusion == "success" {
+		if e.CheckRun.GetStatus() == "completed" && e.CheckRun.GetConclusion() == "success" {
 			return nil, "the suite says when all are green", nil
 		}
-		return m.checks(ctx, e.Repository, e.CheckRun.GetHeadSHA(), conclusion)
+		return m.checks(ctx, e.Repository, e.CheckRun.GetHeadSHA())
 	}
-	return nil, "nothing follows from " + e.Action, nil
+	return nil, "errand ignores the action " + e.Action, nil
 }
 
 // status maps a commit status.
-func (m *Mapper) status(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+func (m *Mapper) status(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.StatusEvent](payload)
 	if err != nil {
 		return nil, "", err
 	}
-	return m.checks(ctx, e.Repo, e.GetSHA(), e.GetState())
+	return m.checks(ctx, e.Repo, e.GetSHA())
 }
 
 // checks returns the event for the task whose branch is at the commit.
-func (m *Mapper) checks(ctx context.Context, r *github.Repository, sha, conclusion string) ([]state.Event, string, error) {
+func (m *Mapper) checks(ctx context.Context, r *github.Repository, sha string) ([]event.Event, string, error) {
 	open, err := m.open(ctx, func(g state.Glance) bool { return g.Key.Repo == r.GetID() && g.HasPR && g.Head == sha })
 	if err != nil {
 		return nil, "", err
 	}
 	if len(open) == 0 {
-		return nil, "not a head of ours", nil
+		return nil, "not the head of one of errand's branches", nil
 	}
-	word := map[string]string{"success": "success", "neutral": "success", "skipped": "success", "pending": "pending", "": "pending"}[conclusion]
-	if word == "" {
-		word = "failure"
-	}
-	return []state.Event{{Kind: state.EventChecksChanged, Task: open[0].Key, JobReport: state.JobReport{Checks: word}}}, "", nil
+	return []event.Event{{Task: open[0].Key, Payload: event.ChecksChanged{}}}, "", nil
 }
 
 // repository maps a rename, a transfer or a deletion. Tasks are keyed by the repository's ID, so they survive a new
 // name.
-func (m *Mapper) repository(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+func (m *Mapper) repository(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.RepositoryEvent](payload)
 	if err != nil {
 		return nil, "", err
 	}
-	kind := state.EventRenamed
+	ev := event.Event{Repo: repoOf(e.Repo), Installation: e.Installation.GetID()}
 	switch e.GetAction() {
 	case "renamed", "transferred", "edited":
 		if e.Repo.GetName() == "" || e.Repo.GetOwner().GetLogin() == "" {
 			return nil, "", errHollow
 		}
+		ev.Payload = event.Renamed{}
 	case "deleted":
-		kind = state.EventGone
+		ev.Payload = event.Gone{Lost: "the repository was deleted"}
 	default:
-		return nil, "nothing follows from " + e.GetAction(), nil
-	}
-	ev := state.Event{Kind: kind, Repo: repoOf(e.Repo), Installation: e.Installation.GetID()}
-	if kind == state.EventGone {
-		ev.Lost = "the repository was deleted"
+		return nil, "errand ignores the action " + e.GetAction(), nil
 	}
 	return m.eachOf(ctx, e.Repo.GetID(), ev)
 }
 
 // eachOf returns an event for every open task of a repository.
-func (m *Mapper) eachOf(ctx context.Context, repo int64, ev state.Event) ([]state.Event, string, error) {
+func (m *Mapper) eachOf(ctx context.Context, repo int64, ev event.Event) ([]event.Event, string, error) {
 	open, err := m.open(ctx, func(g state.Glance) bool { return g.Key.Repo == repo })
 	return eventsFor(open, ev), "no task there", err
 }
 
 // installation maps the loss and the return of access.
-func (m *Mapper) installation(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+func (m *Mapper) installation(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.InstallationEvent](payload)
 	if err != nil {
 		return nil, "", err
 	}
-	id, ev := e.Installation.GetID(), state.Event{}
+	id, ev := e.Installation.GetID(), event.Event{}
 	switch a := e.GetAction(); a {
 	case "deleted":
-		ev.Kind, ev.Lost = state.EventGone, "the App was uninstalled"
+		ev.Payload = event.Gone{Lost: "the App was uninstalled"}
 	case "suspend":
-		ev.Kind, ev.Lost = state.EventGone, "the App was suspended"
+		ev.Payload = event.Gone{Lost: "the App was suspended"}
 	case "created":
 		return m.back(ctx, id, e.Repositories)
 	case "new_permissions_accepted":
@@ -163,45 +154,45 @@ func (m *Mapper) installation(ctx context.Context, payload []byte) ([]state.Even
 	case "unsuspend":
 		return m.again(ctx, id)
 	default:
-		return nil, "nothing follows from " + a, nil
+		return nil, "errand ignores the action " + a, nil
 	}
 	open, err := m.open(ctx, func(g state.Glance) bool { return g.Installation == id })
 	return eventsFor(open, ev), "no task there", err
 }
 
 // again maps an installation that is no longer suspended.
-func (m *Mapper) again(ctx context.Context, id int64) ([]state.Event, string, error) {
+func (m *Mapper) again(ctx context.Context, id int64) ([]event.Event, string, error) {
 	gone, err := m.tasks.OutOfReach(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	var events []state.Event
+	var events []event.Event
 	for _, t := range gone {
 		if t.Installation == id {
-			events = append(events, state.Event{Kind: state.EventBack, Task: t.Key, Installation: id})
+			events = append(events, event.Event{Task: t.Key, Installation: id, Payload: event.Back{}})
 		}
 	}
 	return events, "no task there", nil
 }
 
 // granted pokes the tasks of an installation that wait for a permission.
-func (m *Mapper) granted(ctx context.Context, installation int64) ([]state.Event, string, error) {
+func (m *Mapper) granted(ctx context.Context, installation int64) ([]event.Event, string, error) {
 	waiting, err := m.open(ctx, func(g state.Glance) bool { return g.Installation == installation && g.Waiting == state.WaitPermission })
-	return eventsFor(waiting, state.Event{Kind: state.EventPoked}), "no task waits for a permission", err
+	return eventsFor(waiting, event.Event{Payload: event.Poked{}}), "no task waits for a permission", err
 }
 
 // back maps repositories that the App can access, possibly again, to events for the tasks that ended there for lack of
 // access.
-func (m *Mapper) back(ctx context.Context, installation int64, repos []*github.Repository) ([]state.Event, string, error) {
+func (m *Mapper) back(ctx context.Context, installation int64, repos []*github.Repository) ([]event.Event, string, error) {
 	gone, err := m.tasks.OutOfReach(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	var events []state.Event
+	var events []event.Event
 	for _, t := range gone {
 		for _, r := range repos {
 			if r.GetID() == t.Key.Repo {
-				events = append(events, state.Event{Kind: state.EventBack, Task: t.Key, Installation: installation})
+				events = append(events, event.Event{Task: t.Key, Installation: installation, Payload: event.Back{}})
 			}
 		}
 	}
@@ -209,7 +200,7 @@ func (m *Mapper) back(ctx context.Context, installation int64, repos []*github.R
 }
 
 // installationRepositories maps repositories that were removed from the App or added to it.
-func (m *Mapper) installationRepositories(ctx context.Context, payload []byte) ([]state.Event, string, error) {
+func (m *Mapper) installationRepositories(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.InstallationRepositoriesEvent](payload)
 	if err != nil {
 		return nil, "", err
@@ -217,9 +208,9 @@ func (m *Mapper) installationRepositories(ctx context.Context, payload []byte) (
 	if len(e.RepositoriesRemoved) == 0 {
 		return m.back(ctx, e.Installation.GetID(), e.RepositoriesAdded)
 	}
-	var events []state.Event
+	var events []event.Event
 	for _, r := range e.RepositoriesRemoved {
-		more, _, err := m.eachOf(ctx, r.GetID(), state.Event{Kind: state.EventGone, Lost: "the repository was taken from the App"})
+		more, _, err := m.eachOf(ctx, r.GetID(), event.Event{Payload: event.Gone{Lost: "the repository was taken from the App"}})
 		if err != nil {
 			return nil, "", err
 		}

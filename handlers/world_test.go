@@ -16,6 +16,7 @@ import (
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // appKey is made once, because making a key takes longer than most tests.
@@ -107,10 +108,10 @@ func (w *world) mapped() []string {
 		}
 		for _, e := range events {
 			if e.Delivery != h.guid {
-				w.t.Errorf("%s: delivery %q, want %q", e.Kind, e.Delivery, h.guid)
+				w.t.Errorf("%s: delivery %q, want %q", e.Kind(), e.Delivery, h.guid)
 			}
-			if e.Candidate != nil && e.Candidate.Delivery != h.guid {
-				w.t.Errorf("%s: an approval by delivery %q, want %q", e.Kind, e.Candidate.Delivery, h.guid)
+			if e.Candidate() != nil && e.Candidate().Delivery != h.guid {
+				w.t.Errorf("%s: an approval by delivery %q, want %q", e.Kind(), e.Candidate().Delivery, h.guid)
 			}
 			out = append(out, line(e))
 		}
@@ -144,8 +145,8 @@ func (w *world) pull() *simgithub.Issue {
 func (w *world) key(issue int) state.TaskKey { return state.TaskKey{Repo: w.repo.ID, Issue: issue} }
 
 // line formats an event with all fields that rows of the transition table use.
-func line(e state.Event) string {
-	words := []string{string(e.Kind), fmt.Sprintf("#%d", e.Task.Issue)}
+func line(e event.Event) string {
+	words := []string{string(e.Kind()), fmt.Sprintf("#%d", e.Task.Issue)}
 	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
 	if e.By.ID != 0 {
 		add("by %s", e.By.Login)
@@ -153,34 +154,34 @@ func line(e state.Event) string {
 	if e.By.Bot {
 		add("(bot)")
 	}
-	for _, pair := range [][2]string{{"via", e.Via}, {"base", e.Base}, {"head", e.Head}, {"says", e.Lost + e.Checks}} {
+	for _, pair := range [][2]string{{"via", e.Via}, {"base", e.Base()}, {"head", event.Of[event.Pushed](e).Head}, {"says", event.Of[event.Gone](e).Lost + event.Of[event.IssueGone](e).Lost}} {
 		if pair[1] != "" {
 			add("%s %s", pair[0], pair[1])
 		}
 	}
-	if e.Issue != nil {
-		add("%q", e.Issue.Title)
+	if e.Issue() != nil {
+		add("%q", e.Issue().Title)
 	}
-	if c := e.Comment; c != nil {
+	if c := e.Comment(); c != nil {
 		for _, flag := range []struct {
 			on   bool
 			word string
-		}{{c.OnPR, "on-pr"}, {c.Thread != 0, "in-thread"}, {c.Mention, "mention"}, {c.Quoted, "quoted"}, {e.OnlyBoxes, "only-boxes"}, {e.Ticked, "ticked"}} {
+		}{{c.OnPR, "on-pr"}, {c.Thread != 0, "in-thread"}, {c.Mention, "mention"}, {c.Quoted, "quoted"}, {event.Of[event.PlanEdited](e).OnlyBoxes, "only-boxes"}, {event.Of[event.PlanEdited](e).Ticked, "ticked"}} {
 			if flag.on {
 				add("%s", flag.word)
 			}
 		}
 	}
-	for _, o := range e.Orders {
+	for _, o := range event.Of[event.Commented](e).Orders {
 		add("order:%s", o.Verb)
 	}
-	if e.Candidate != nil {
-		add("candidate:%s:%d", e.Candidate.Via, e.Candidate.Choice)
+	if e.Candidate() != nil {
+		add("candidate:%s:%d", e.Candidate().Via, e.Candidate().Choice)
 	}
-	if e.Review != nil {
-		add("review:%s:%q", e.Review.State, e.Review.Body)
+	if r, ok := e.Payload.(event.Reviewed); ok {
+		add("review:%s:%q", r.Review.State, r.Review.Body)
 	}
-	if e.Merged {
+	if event.Of[event.PRClosed](e).Merged {
 		add("merged")
 	}
 	return strings.Join(words, " ")

@@ -157,7 +157,7 @@ func head(s string, limit int) string {
 	if n <= limit {
 		return s
 	}
-	return string([]rune(s)[:limit]) + fmt.Sprintf("\n[%d more characters are left out]", n-limit)
+	return string([]rune(s)[:limit]) + fmt.Sprintf("\n[%d more characters are omitted]", n-limit)
 }
 
 // end returns the last limit characters of s, with a note about the number of those left out.
@@ -166,7 +166,7 @@ func end(s string, limit int) string {
 	if n <= limit {
 		return s
 	}
-	return fmt.Sprintf("[%d characters before this are left out]\n", n-limit) + string([]rune(s)[n-limit:])
+	return fmt.Sprintf("[the first %d characters are omitted]\n", n-limit) + string([]rune(s)[n-limit:])
 }
 
 // talk formats the end of a conversation, turn by turn.
@@ -175,14 +175,14 @@ func talk(turns []Turn) string {
 	left := maxTalk
 	for _, t := range slices.Backward(turns) {
 		if left <= 0 {
-			parts = append(parts, "[earlier turns are left out]")
+			parts = append(parts, "[earlier turns are omitted]")
 			break
 		}
 		cut := end(t.Text, min(left, maxComment))
 		left -= utf8.RuneCountInString(cut)
 		who := "The agent said:"
 		if t.Role == "errand" {
-			who = "The agent was told:"
+			who = "Prompt to the agent:"
 		}
 		parts = append(parts, who+"\n\n"+fence("text", cut))
 	}

@@ -186,7 +186,7 @@ func TestPromptAsksToChangeShownCommits(t *testing.T) {
 	t.Parallel()
 	d := least()
 	d.Plan = most().Plan
-	for shown, want := range map[bool]string{false: "Carry the approved plan below out", true: "People were shown your commits, which are not published yet"} {
+	for shown, want := range map[bool]string{false: "Implement the approved plan below", true: "People reviewed your commits, which are not published yet"} {
 		d.Shown = shown
 		p, err := Render(Implement, d)
 		if err != nil {
@@ -213,7 +213,7 @@ func TestLongTextsAreShortened(t *testing.T) {
 	if n := len([]rune(p.User)); n > 250_000 {
 		t.Errorf("got a prompt of %d characters, want at most 250000", n)
 	}
-	for _, want := range []string{"more characters are left out", "characters before this are left out", "the end\n", "earlier turns are left out"} {
+	for _, want := range []string{"more characters are omitted", "characters are omitted", "the end\n", "earlier turns are omitted"} {
 		if !strings.Contains(p.User, want) {
 			t.Errorf("got a prompt without %q", want)
 		}

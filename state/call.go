@@ -96,17 +96,17 @@ func (t *Task) Refuses(run string, call Call) string {
 	r := t.Run
 	switch {
 	case r == nil || r.ID != run || r.State != RunActive && r.State != RunLaunching || r.Kind == RunCheck:
-		return "this run is over; nothing is taken from it any more"
+		return "this run has ended; its calls are rejected"
 	case slices.Contains(r.Calls, call.ID):
 		return ""
 	case call.Tool == CallContext && r.Reads >= MaxReads:
-		return fmt.Sprintf("a run may ask for context %d times", MaxReads)
+		return fmt.Sprintf("a run may ask for context at most %d times", MaxReads)
 	case call.Tool == CallContext:
 		return ""
 	case len(r.Calls) >= MaxCalls:
-		return fmt.Sprintf("a run may call errand's tools %d times", MaxCalls)
+		return fmt.Sprintf("a run may call errand's tools at most %d times", MaxCalls)
 	case r.Concluded.Asks():
-		return "a question was asked already: end now, without another call; the answer comes in the next run"
+		return "you already asked a question: stop now and call no other tool; the next run will have the answer"
 	}
 	notes, proposals := 0, 0
 	for i := range t.Notes {
@@ -121,11 +121,11 @@ func (t *Task) Refuses(run string, call Call) string {
 	}
 	switch {
 	case call.Tool == CallNote && notes >= MaxRunNotes:
-		return fmt.Sprintf("a run may keep %d notes", MaxRunNotes)
+		return fmt.Sprintf("a run may keep at most %d notes", MaxRunNotes)
 	case call.Tool == CallPropose && proposals >= MaxRunProposals:
-		return fmt.Sprintf("a run may propose %d issues", MaxRunProposals)
+		return fmt.Sprintf("a run may propose at most %d issues", MaxRunProposals)
 	case call.Tool == CallPropose && len(t.Proposed) >= MaxProposals:
-		return fmt.Sprintf("a task may propose %d issues", MaxProposals)
+		return fmt.Sprintf("a task may propose at most %d issues", MaxProposals)
 	}
 	return ""
 }
@@ -134,10 +134,10 @@ func (t *Task) Refuses(run string, call Call) string {
 // one that counts.
 func (r *Run) WithConclusion(res RunResult) (RunResult, bool) {
 	said := r.Concluded
-	if said == nil || r.State == RunStopping || res.Class != "success" && !said.Asks() && res.Status != StatusMaxTurns {
+	if said == nil || r.State == RunStopping || res.Class != RunSucceeded && !said.Asks() && res.Status != StatusMaxTurns {
 		return res, false
 	}
-	res.Class, res.Outcome = "success", said.Outcome
+	res.Class, res.Outcome = RunSucceeded, said.Outcome
 	for _, f := range []struct {
 		to   *string
 		said string
@@ -166,14 +166,6 @@ func (t *Task) Proposal(n int) *Proposal {
 		return nil
 	}
 	return &t.Proposed[n-1]
-}
-
-// Created is a proposed issue that was created.
-type Created struct {
-	N     int    `json:"n"` // Proposal.N
-	Issue int    `json:"issue"`
-	URL   string `json:"url"`
-	OnPR  bool   `json:"on_pr,omitempty"` // it was requested on the pull request
 }
 
 // Repair is an agent's answer whose closing block could not be parsed. The run that has it asks only for the block.

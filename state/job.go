@@ -1,13 +1,16 @@
 package state
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // JobKind is a kind of background work. internal/workflow has one step per kind.
 type JobKind string
 
 // The kinds of jobs. All are short: a step's external calls end before its lease does.
 const (
-	JobVet      JobKind = "vet"      // read the permission of Event.By from GitHub
+	JobVet      JobKind = "vet"      // read the permission of an event's sender from GitHub
 	JobReact    JobKind = "react"    // 👀 and other reactions
 	JobStart    JobKind = "start"    // read settings, blockers, existing work, discussion
 	JobLaunch   JobKind = "launch"   // prepare VM, workspace and prompt; start the run
@@ -100,7 +103,7 @@ type Job struct {
 	// Vetted is GitHub's answer about the person who caused this job, valid while it is fresh.
 	Vetted *Vetted `json:"vetted,omitempty"`
 
-	Event     *Event            `json:"event,omitempty"`     // vet
+	Event     json.RawMessage   `json:"event,omitempty"`     // vet: an event.Event
 	Post      *Post             `json:"post,omitempty"`      // post
 	Candidate *Candidate        `json:"candidate,omitempty"` // approve
 	Run       string            `json:"run,omitempty"`
@@ -170,3 +173,17 @@ type Failed struct {
 
 // VetPrefix begins the keys of jobs of kind JobVet; the event's ID follows.
 const VetPrefix = "vet-"
+
+// Failure describes a job that failed permanently. Reason and Hint are for people, Detail is for the operator.
+type Failure struct {
+	Job    JobKind `json:"job"`
+	Class  string  `json:"class"` // github, vm, agent, permission, config, internal
+	Reason string  `json:"reason"`
+	Hint   string  `json:"hint"`
+	Detail string  `json:"detail,omitempty"`
+	// RetryAt is set if a retry may succeed: the task is then interrupted, not failed.
+	RetryAt time.Time `json:"retry_at,omitzero"`
+	// Key is the key of the job. Doubt is its creation time if its effect may exist nevertheless.
+	Key   string    `json:"key,omitempty"`
+	Doubt time.Time `json:"doubt,omitzero"`
+}

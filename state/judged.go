@@ -70,10 +70,10 @@ func (c *Checked) Words() string {
 // Judged returns the verdict on an ended run and a sentence about it. For checks that ran, the verdict is whether they
 // passed.
 func (r *Run) Judged() (verdict, message string) {
-	if r.Checked != nil && r.Class == "success" {
+	if r.Checked != nil && r.Class == RunSucceeded {
 		return r.Checked.Verdict(), r.Checked.Words()
 	}
-	return r.Status, r.Message
+	return string(r.Status), r.Message
 }
 
 // GateRefusal is one refusal of a run's changes by the push gate.
@@ -121,4 +121,12 @@ func (t *Task) GateVerdicts() (list []Verdict) {
 		list = append(list, Verdict{At: g.At, What: what, Verdict: "refused by the push gate", Message: strings.Join(parts, "; ")})
 	}
 	return list
+}
+
+// Refusal is a violation of a rule of the push gate.
+type Refusal struct {
+	Rule   string `json:"rule"`
+	Path   string `json:"path,omitempty"`
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy"`
 }

@@ -28,7 +28,7 @@ type Miscount struct {
 // they agree. It does not compare programs that report nothing, nor runs whose last answer may have been cut off: those
 // that were stopped, or reached a cap. A program that reports no cache tokens may leave them out of its input tokens.
 func (r *Run) Miscount() *Miscount {
-	if r.Kind == RunCheck || r.State != RunEnded || r.Used == nil || r.Held != nil || r.Status == "interrupted" {
+	if r.Kind == RunCheck || r.State != RunEnded || r.Used == nil || r.Held != nil || r.Status == StatusInterrupted {
 		return nil
 	}
 	u := r.Used
@@ -55,6 +55,6 @@ func far(said, counted int64) bool {
 // Words returns one sentence with both counts.
 func (m *Miscount) Words() string {
 	name := strings.TrimSpace("the agent's program " + m.Adapter)
-	return fmt.Sprintf("%s says to have used %s tokens in and %s out; the gateway counted %s and %s, and those are what it cost",
+	return fmt.Sprintf("%s reported %s input and %s output tokens; the gateway counted %s and %s, and the cost is based on its count",
 		name, thousands(m.SaidInput), thousands(m.SaidOutput), thousands(m.CountedInput), thousands(m.CountedOutput))
 }

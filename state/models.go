@@ -7,6 +7,3 @@ type Models struct {
 	// Names lists the models and patterns as people would write them.
 	Names []string
 }
-
-// StatusContextOverflow is the status of a run whose conversation became too long for its model.
-const StatusContextOverflow = "context_overflow"

@@ -17,9 +17,9 @@ type Money struct {
 
 // HintBudget and HintTokens are the hints at a task's cap, HintRunCap is that at a run's cap.
 const (
-	HintBudget = "Comment `budget +5` to raise the cap by $5 and go on."
-	HintTokens = "Comment `budget +500k tokens` to raise the cap by so many and go on."
-	HintRunCap = "Comment `retry` to go on from here with another run."
+	HintBudget = "Comment `budget +5` to raise the cap by $5 and continue."
+	HintTokens = "Comment `budget +500k tokens` to raise the cap by 500,000 tokens and continue."
+	HintRunCap = "Comment `retry` to continue from here with another run."
 )
 
 // Tokens returns the number of input and output tokens.

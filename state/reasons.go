@@ -1,27 +1,27 @@
 package state
 
-// The reasons why an approval does not count. Each is answered once per revision by internal/comment.
+// The reasons why an approval does not count. Package machine posts a comment once per revision and reason, but none for
+// NotNoPermission and NotBot: approvals by bots and by people without write access are only counted (Task.Ignored).
 const (
-	NotNoPermission   = "no_permission"    // the person has no write access
-	NotBot            = "bot"              // bots do not approve
-	NotSuperseded     = "superseded"       // a newer revision exists
-	NotEdited         = "edited"           // a person edited the plan comment
-	NotIssueChanged   = "issue_changed"    // title or body changed since
-	NotOldHash        = "old_hash"         // the hash names another revision
-	NotTooFresh       = "too_fresh"        // a bare approve before the revision was posted long enough
-	NotOvertaken      = "overtaken"        // a change request came first
-	NotRevoked        = "revoked"          // permission or 👍 was withdrawn before the start
-	NotTicked         = "not_ticked"       // the box is no longer ticked, or somebody else has since touched it
-	NotSeveral        = "several_ticked"   // the boxes of several approaches are ticked
-	NotSeen           = "not_seen"         // no webhook named the person who ticked the box
-	NotErased         = "erased"           // the comment with the command was deleted or hidden
-	NotReworded       = "reworded"         // the comment with the command was edited
-	NotTickNotAllowed = "tick_not_allowed" // the tick was not by a writer
-	NotClosed         = "closed"           // the issue is closed
-	NotNoneOpen       = "none_open"        // no plan waits for approval
-	NotDeleted        = "deleted"          // the plan comment was deleted
-	NotQuoted         = "quoted"           // the command was in a quote or in code
-	NotChoice         = "choice"           // the named approach does not exist
+	NotNoPermission = "no_permission"  // the person has no write access
+	NotBot          = "bot"            // bots do not approve
+	NotSuperseded   = "superseded"     // a newer revision exists
+	NotEdited       = "edited"         // a person edited the plan comment
+	NotIssueChanged = "issue_changed"  // title or body changed since
+	NotOldHash      = "old_hash"       // the hash names another revision
+	NotTooFresh     = "too_fresh"      // a bare approve before the revision was posted long enough
+	NotOvertaken    = "overtaken"      // a change request came first
+	NotRevoked      = "revoked"        // permission or 👍 was withdrawn before the start
+	NotTicked       = "not_ticked"     // the box is no longer ticked, or somebody else has since touched it
+	NotSeveral      = "several_ticked" // the boxes of several approaches are ticked
+	NotSeen         = "not_seen"       // no webhook named the person who ticked the box
+	NotErased       = "erased"         // the comment with the command was deleted or hidden
+	NotReworded     = "reworded"       // the comment with the command was edited
+	NotClosed       = "closed"         // the issue is closed
+	NotNoneOpen     = "none_open"      // no plan waits for approval
+	NotDeleted      = "deleted"        // the plan comment was deleted
+	NotQuoted       = "quoted"         // the command was in a quote or in code
+	NotChoice       = "choice"         // the named approach does not exist
 )
 
 // The reasons why a revision can never be approved again.
@@ -93,7 +93,7 @@ const VMDiskFull = "disk_full"
 const ClassVMHours = "vm_hours"
 
 // HintVMHours is the hint for a task whose VM hours are used up.
-const HintVMHours = "Its work is saved. The operator can raise `limits.vm_hours`; then comment `retry` to go on from here."
+const HintVMHours = "Its work is saved. The operator can raise `limits.vm_hours`; then comment `retry` to continue from here."
 
 // ClassBudget is the class of an end at the money cap; raising the cap continues the task.
 const ClassBudget = "budget"

@@ -104,10 +104,10 @@ type RunUsage struct {
 // RunVerdict is how a run ended.
 type RunVerdict struct {
 	// Told reports that the run's result has arrived.
-	Told    bool   `json:"told,omitempty"`
-	Status  string `json:"status,omitempty"`  // the adapter's judgment: ok, max_turns, crashed …
-	Class   string `json:"class,omitempty"`   // success, retryable, fatal
-	Message string `json:"message,omitempty"` // one sentence
+	Told    bool      `json:"told,omitempty"`
+	Status  RunStatus `json:"status,omitempty"`
+	Class   RunClass  `json:"class,omitempty"`
+	Message string    `json:"message,omitempty"` // one sentence
 	// Checked is the result of a run of the repository's commands; nil for others, and if they could not be run.
 	Checked *Checked `json:"checked,omitempty"`
 	// Concluded is the conclusion that the agent reported through a tool.
@@ -122,17 +122,10 @@ type Usage struct {
 	CacheWrite int64 `json:"cache_write,omitempty"`
 }
 
-// StatusVMLost is the status of a run whose VM is gone. StatusNoSession is the status of a run whose session to
-// resume did not exist. The other statuses are the adapter's.
-const (
-	StatusVMLost    = "vm_lost"
-	StatusNoSession = "no_session"
-)
-
 // RunResult is a supervisor's report of the end of a run, interpreted by the agent's adapter.
 type RunResult struct {
-	Status string `json:"status"`
-	Class  string `json:"class"`
+	Status RunStatus `json:"status"`
+	Class  RunClass  `json:"class"`
 	// VMEnd is the value of VM.Why for a lost VM (StatusVMLost); empty if the reason is unknown.
 	VMEnd   string `json:"vm_end,omitempty"`
 	Message string `json:"message,omitempty"` // one sentence for people, in errand's words
@@ -289,4 +282,30 @@ type Posted struct {
 	OnPR bool      `json:"on_pr,omitempty"`
 	// Number is the number of the pull request with the comment.
 	Number int `json:"number,omitempty"`
+}
+
+// Launch is the result of the job launch.
+type Launch struct {
+	Run     string `json:"run"`
+	VM      VM     `json:"vm"`
+	Adapter string `json:"adapter"`
+	Model   string `json:"model,omitempty"`
+	// MaxTurns is how many answers of the model the gateway gives the run; 0 leaves it to the agent.
+	MaxTurns int `json:"max_turns,omitempty"`
+	// TurnLimit is the number of turns in the agent's prompt.
+	TurnLimit int `json:"turn_limit,omitempty"`
+	// Repairs reports that the agent was asked only for its closing block.
+	Repairs bool      `json:"repairs,omitempty"`
+	VMHead  string    `json:"vm_head,omitempty"`
+	BaseSHA string    `json:"base_sha,omitempty"` // the base's newest commit, where a branch begins anew
+	Root    string    `json:"root,omitempty"`     // the commit to which the checkout was set; empty if it keeps unpublished work
+	Started time.Time `json:"started"`
+	Resumed bool      `json:"resumed,omitempty"` // the agent continues its session
+	// Notes list the contents of the prompt besides the plan, for the status comment.
+	Notes []string `json:"notes,omitempty"`
+	// NotWoken is the reason why the sleeping work could not be restored on the VM, empty if it was, or if there was
+	// none.
+	NotWoken string `json:"not_woken,omitempty"`
+	// Taken are the ids of the feedback that the prompt carries.
+	Taken []string `json:"taken,omitempty"`
 }

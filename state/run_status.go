@@ -5,8 +5,50 @@ import (
 	"time"
 )
 
-// RunStatus describes how errand treats a run that ended with a status.
-type RunStatus struct {
+// RunStatus is the way in which a run ended, as its adapter judges it. The strings are stored.
+type RunStatus string
+
+// The statuses. Apart from the last one they are those of package agent.
+const (
+	StatusOK                 RunStatus = "ok"                   // the run did its work
+	StatusMaxTurns           RunStatus = "max_turns"            // its turns were used up
+	StatusBudget             RunStatus = "budget"               // its budget was used up
+	StatusRateLimited        RunStatus = "rate_limited"         // the account's limit was reached
+	StatusOverloaded         RunStatus = "overloaded"           // the model's provider is overloaded or failing
+	StatusNetwork            RunStatus = "network"              // the model could not be reached
+	StatusAuth               RunStatus = "auth"                 // the key was refused, or there is none
+	StatusBilling            RunStatus = "billing"              // the account has no credit
+	StatusContextOverflow    RunStatus = "context_overflow"     // the conversation became too long
+	StatusAnswerCut          RunStatus = "answer_cut"           // an answer was longer than the limit
+	StatusLooped             RunStatus = "looped"               // the model repeated itself
+	StatusRefused            RunStatus = "refused"              // the model declined
+	StatusNoSession          RunStatus = "no_session"           // the session to resume does not exist
+	StatusNoStructuredOutput RunStatus = "no_structured_output" // the answer does not match the requested schema
+	StatusNoOp               RunStatus = "no_op"                // it ended without calling the model
+	StatusInterrupted        RunStatus = "interrupted"          // errand stopped it
+	StatusHookStopped        RunStatus = "hook_stopped"         // a hook ended it
+	StatusDuration           RunStatus = "duration"             // it exceeded its time limit
+	StatusStalled            RunStatus = "stalled"              // it had no activity for too long
+	StatusLost               RunStatus = "lost"                 // its record disappeared from the VM
+	StatusSetupFailed        RunStatus = "setup_failed"         // a set-up command failed before it began
+	StatusStartFailed        RunStatus = "start_failed"         // the program could not be started
+	StatusInvalid            RunStatus = "invalid"              // the command line, settings or request was refused
+	StatusCrashed            RunStatus = "crashed"              // it ended for an unknown reason
+	StatusVMLost             RunStatus = "vm_lost"              // its VM is gone; set by errand, not by an adapter
+)
+
+// RunClass groups statuses by the possible reaction. The strings are stored.
+type RunClass string
+
+// The classes.
+const (
+	RunSucceeded RunClass = "success"
+	RunRetryable RunClass = "retryable" // a retry without a person may help
+	RunFatal     RunClass = "fatal"     // a person has to change something first
+)
+
+// StatusRules says how errand treats a run that ended with a status.
+type StatusRules struct {
 	// Denial: the status may be caused by a refused model call, since programs report a refusal in different ways. The
 	// gateway's reason then replaces the run's message.
 	Denial bool
@@ -16,41 +58,41 @@ type RunStatus struct {
 	HTTP bool
 }
 
-// RunStatuses returns every status of a run: those that adapters report, and those that errand itself sets.
-func RunStatuses() map[string]RunStatus {
-	return map[string]RunStatus{
-		"ok":                   {},
-		StatusMaxTurns:         {},
-		"budget":               {Denial: true, Held: true},
-		"rate_limited":         {Denial: true, Held: true, HTTP: true},
-		"overloaded":           {Denial: true, Held: true, HTTP: true},
-		"network":              {Denial: true, Held: true},
-		"auth":                 {Denial: true, Held: true, HTTP: true},
-		"billing":              {Denial: true, Held: true, HTTP: true},
-		StatusContextOverflow:  {Denial: true},
-		"answer_cut":           {},
-		"looped":               {},
-		"refused":              {Denial: true, Held: true},
-		StatusNoSession:        {},
-		"no_structured_output": {Denial: true},
-		"no_op":                {Denial: true, Held: true},
-		"interrupted":          {},
-		"hook_stopped":         {},
-		"duration":             {},
-		"stalled":              {Denial: true, Held: true},
-		"lost":                 {},
-		"setup_failed":         {},
-		StatusStartFailed:      {},
-		"invalid":              {Denial: true, Held: true, HTTP: true},
-		"crashed":              {Denial: true, Held: true},
-		StatusVMLost:           {}, // errand's own
+// RunStatuses returns every status of a run.
+func RunStatuses() map[RunStatus]StatusRules {
+	return map[RunStatus]StatusRules{
+		StatusOK:                 {},
+		StatusMaxTurns:           {},
+		StatusBudget:             {Denial: true, Held: true},
+		StatusRateLimited:        {Denial: true, Held: true, HTTP: true},
+		StatusOverloaded:         {Denial: true, Held: true, HTTP: true},
+		StatusNetwork:            {Denial: true, Held: true},
+		StatusAuth:               {Denial: true, Held: true, HTTP: true},
+		StatusBilling:            {Denial: true, Held: true, HTTP: true},
+		StatusContextOverflow:    {Denial: true},
+		StatusAnswerCut:          {},
+		StatusLooped:             {},
+		StatusRefused:            {Denial: true, Held: true},
+		StatusNoSession:          {},
+		StatusNoStructuredOutput: {Denial: true},
+		StatusNoOp:               {Denial: true, Held: true},
+		StatusInterrupted:        {},
+		StatusHookStopped:        {},
+		StatusDuration:           {},
+		StatusStalled:            {Denial: true, Held: true},
+		StatusLost:               {},
+		StatusSetupFailed:        {},
+		StatusStartFailed:        {},
+		StatusInvalid:            {Denial: true, Held: true, HTTP: true},
+		StatusCrashed:            {Denial: true, Held: true},
+		StatusVMLost:             {},
 	}
 }
 
 // preferGatewayReason replaces the message of a failed run with the gateway's reason for refusing its last model call,
 // if that explains the status. It changes neither status nor class.
 func (r *Run) preferGatewayReason(res RunResult) RunResult {
-	if r.Denied != "" && res.Class != "success" && RunStatuses()[res.Status].Denial {
+	if r.Denied != "" && res.Class != RunSucceeded && RunStatuses()[res.Status].Denial {
 		res.Message = r.Denied
 	}
 	return res
@@ -60,11 +102,11 @@ func (r *Run) preferGatewayReason(res RunResult) RunResult {
 func (w *Waiting) Answer() bool { return w.Kind == WaitAnswerCut || w.Kind == WaitAnswerBlocked }
 
 // answerStatus returns the status of a run whose last answer ended like this.
-func (w *Waiting) answerStatus() string {
+func (w *Waiting) answerStatus() RunStatus {
 	if w.Kind == WaitAnswerCut {
-		return "answer_cut"
+		return StatusAnswerCut
 	}
-	return "refused"
+	return StatusRefused
 }
 
 // unfinished reports whether the run ended with an incomplete answer and reported no conclusion with a tool.
@@ -78,30 +120,30 @@ func (r *Run) unfinished() bool {
 // unchanged.
 func (r *Run) Correct(res RunResult) RunResult {
 	res = r.preferGatewayReason(res)
-	if res.Class == "success" && r.unfinished() {
-		res.Status, res.Class, res.Message = r.Unfinished.answerStatus(), "fatal", r.Unfinished.Detail
+	if res.Class == RunSucceeded && r.unfinished() {
+		res.Status, res.Class, res.Message = r.Unfinished.answerStatus(), RunFatal, r.Unfinished.Detail
 		return res
 	}
 	switch {
 	case r.RefusedTurns():
 		switch res.Status {
-		case StatusMaxTurns, StatusVMLost, "lost", "interrupted":
+		case StatusMaxTurns, StatusVMLost, StatusLost, StatusInterrupted:
 			return res
 		}
 		if r.Repair != nil { // the answer that it repairs exists all the same
 			return res
 		}
-		res.Status, res.Class = StatusMaxTurns, "fatal"
-	case r.Held == nil, r.State == RunStopping, res.Class == "success", res.Status == StatusVMLost:
+		res.Status, res.Class = StatusMaxTurns, RunFatal
+	case r.Held == nil, r.State == RunStopping, res.Class == RunSucceeded, res.Status == StatusVMLost:
 		return res
 	case r.Held.Until.IsZero(): // a cap of the run or of its task
-		res.Status, res.Class = "budget", "fatal"
+		res.Status, res.Class = StatusBudget, RunFatal
 	default: // it continues automatically afterwards
 		status := r.Held.status(res.Status)
 		if status == "" {
 			return res
 		}
-		res.Status, res.Class = status, "retryable"
+		res.Status, res.Class = status, RunRetryable
 	}
 	res.Message, res.RetryAt = r.Held.Detail, time.Time{}
 	return res
@@ -128,26 +170,20 @@ func (r *Run) TurnsUsedUp() *Waiting {
 
 // status returns the status of a run that was refused model calls for this, given the status that its program reported.
 // It returns "" if the program's status is more precise.
-func (w *Waiting) status(said string) string {
+func (w *Waiting) status(said RunStatus) RunStatus {
 	if !RunStatuses()[said].Held {
 		return ""
 	}
 	switch w.Kind {
 	case WaitMoney:
-		return "budget"
+		return StatusBudget
 	case WaitLimit:
-		return "rate_limited"
+		return StatusRateLimited
 	case WaitKey:
-		if said == "billing" {
+		if said == StatusBilling {
 			return said // the key has no credit left
 		}
-		return "auth"
+		return StatusAuth
 	}
 	return ""
 }
-
-// StatusMaxTurns is the status of a run whose turns were used up.
-const StatusMaxTurns = "max_turns"
-
-// StatusStartFailed is the status of a run whose agent's program could not be started.
-const StatusStartFailed = "start_failed"

@@ -165,7 +165,16 @@ func world(o options, dir string, log zerolog.Logger) (demo.Config, error) {
 	if err != nil {
 		return demo.Config{}, fmt.Errorf("find the program: %w", err)
 	}
-	cfg := demo.Config{Dir: dir, BinDir: filepath.Dir(exe), Fast: o.fast, Kind: o.kind, Log: log, Version: "demo", StandIn: o.agent == "simagent", Agent: []string{exe, "simagent"}}
+	cfg := demo.Config{
+		Dir:     dir,
+		BinDir:  filepath.Dir(exe),
+		Fast:    o.fast,
+		Kind:    o.kind,
+		Log:     log,
+		Version: "demo",
+		StandIn: o.agent == "simagent",
+		Agent:   []string{exe, "simagent"},
+	}
 	if o.interactive {
 		cfg.Pace = 60
 	}

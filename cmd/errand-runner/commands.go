@@ -47,8 +47,10 @@ func newCommand(version string) *cobra.Command {
 	root.PersistentFlags().StringVar(&o.root, "root", "", "directory of all state (default $HOME/.errand)")
 	root.AddCommand(
 		versionCommand(version), startCommand(o), superviseCommand(o), followCommand(o), stopCommand(o),
-		statusCommand(o), workspaceCommand(), withOrphanCleanup(changesetCommand()), withOrphanCleanup(checkCommand(o)), tetherCommand(o), initCommand(), liveCommand(),
-		withOrphanCleanup(packCommand()), withOrphanCleanup(unpackCommand()), mcpCommand(version), agentCommand(), lfsCommand(), judgeCommand(),
+		statusCommand(o), workspaceCommand(), withOrphanCleanup(changesetCommand()),
+		withOrphanCleanup(checkCommand(o)), tetherCommand(o), initCommand(), liveCommand(),
+		withOrphanCleanup(packCommand()), withOrphanCleanup(unpackCommand()), mcpCommand(version), agentCommand(),
+		lfsCommand(), judgeCommand(),
 	)
 	root.AddCommand(boxCommands()...)
 	return root

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/errand-bot/errand/internal/bake"
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/server"
 )
@@ -53,7 +54,11 @@ func runBake(ctx context.Context, w world, path string, groups []string) (err er
 			return fmt.Errorf("bake %s: %w; configured groups: %s", g, bake.ErrUnknownGroup, known)
 		}
 	}
-	log := zerolog.New(zerolog.ConsoleWriter{Out: w.err, NoColor: true, TimeFormat: time.TimeOnly}).Level(zerolog.InfoLevel).With().Timestamp().Logger()
+	log := zerolog.New(zerolog.ConsoleWriter{
+		Out:        w.err,
+		NoColor:    true,
+		TimeFormat: time.TimeOnly,
+	}).Level(zerolog.InfoLevel).With().Timestamp().Logger()
 	tools, err := server.OpenTools(ctx, cfg, server.Options{Log: log, Version: builtFrom().version, BinDir: w.bin})
 	if errors.Is(err, server.ErrServing) {
 		return askServing(ctx, w, cfg, groups)
@@ -77,14 +82,10 @@ func runBake(ctx context.Context, w world, path string, groups []string) (err er
 // askServing asks the running errand to bake the images and waits.
 func askServing(ctx context.Context, w world, cfg config.Config, groups []string) error {
 	wait := func(ctx context.Context, d time.Duration) error {
-		t := time.NewTimer(d)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			return nil
-		case <-ctx.Done():
+		if clock.Sleep(ctx, d) != nil {
 			return errors.New("stopped waiting; errand continues baking")
 		}
+		return nil
 	}
 	for _, g := range groups {
 		if _, err := fmt.Fprintf(w.out, "%s: the running errand bakes it; its log shows the progress.\n", g); err != nil {

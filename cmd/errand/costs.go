@@ -82,7 +82,7 @@ func (f *costsFlags) run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	outcomes, err := costs.Play(trace, f.setting, costs.Policies())
+	outcomes, err := costs.Simulate(trace, f.setting, costs.Policies())
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,8 @@ func (f *costsFlags) run(out io.Writer) error {
 		return e.Encode(outcomes)
 	}
 	if _, err := fmt.Fprintf(out, "%d tasks on %s in %s, at %s %s an hour and %s for the address; images of %d GB at %s per GB and month.\nPrices of %s, before tax; your bill follows the current prices.\n\n",
-		len(trace), f.setting.Type, f.setting.Location, price.Currency, price.Hour, price.Address, f.setting.ImageGB, price.GBMonth, costs.PricesOf); err != nil {
+		len(trace), f.setting.Type, f.setting.Location, price.Currency, price.Hour, price.Address,
+		f.setting.ImageGB, price.GBMonth, costs.PricesOf); err != nil {
 		return err
 	}
 	return costs.Print(out, outcomes)

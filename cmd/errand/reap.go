@@ -85,13 +85,13 @@ func printPlan(out io.Writer, plan fleet.ReapPlan, dryRun bool) error {
 		verb = "would delete"
 	}
 	for _, i := range plan.Delete {
-		line(verb, i.Kind, i.ID, i.Name, i.Why)
+		line(verb, i.Kind, i.ID, i.Name, i.Explanation)
 	}
 	for _, i := range plan.Wait {
-		line("too young", i.Kind, i.ID, i.Name, i.Why+"; will be deleted after "+i.After.UTC().Format("2006-01-02 15:04 UTC"))
+		line("too young", i.Kind, i.ID, i.Name, i.Explanation+"; will be deleted after "+i.After.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 	for _, a := range plan.Alarms {
-		line("check", a.Kind, a.ID, a.Name, a.Why)
+		line("check", a.Kind, a.ID, a.Name, a.Explanation)
 	}
 	if len(plan.Delete)+len(plan.Wait)+len(plan.Alarms) == 0 {
 		_, _ = fmt.Fprintln(t, "No orphaned resources.")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/store"
@@ -22,7 +23,7 @@ import (
 type booked struct{ s *store.Store }
 
 func (l booked) Record(ctx context.Context, u gateway.UsageRecord) error {
-	spent := state.Event{Kind: state.EventSpent, Task: u.Task, Run: u.Run, RunReport: state.RunReport{Money: &u.Cost}, JobReport: state.JobReport{Waiting: u.Wait}}
+	spent := event.Event{Task: u.Task, Run: u.Run, Payload: event.Spent{Money: u.Cost, Waiting: u.Wait}}
 	_, err := l.s.Apply(ctx, spent, store.Ack{Call: u.Reservation})
 	return err
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/store"
@@ -137,7 +138,7 @@ func crowd(b *testing.B, s *store.Store) {
 	begun := time.Now()
 	for i := range many {
 		group.Go(func() {
-			e := state.Event{Kind: state.EventPRClosed, Task: state.TaskKey{Repo: 1, Issue: 1 + i}, Merged: true}
+			e := event.Event{Task: state.TaskKey{Repo: 1, Issue: 1 + i}, Payload: event.PRClosed{Merged: true}}
 			if applied, err := s.Apply(b.Context(), e, store.Ack{}); err != nil || !applied.Changed {
 				b.Errorf("apply: %+v, %v", applied, err)
 			}

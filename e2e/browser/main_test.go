@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/buildtest"
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/sim/simagent"
 )
@@ -110,10 +111,5 @@ func tail(text string, lines int) string {
 
 // pause lets a little time pass between two looks at a condition.
 func pause(ctx context.Context) {
-	timer := time.NewTimer(40 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	_ = clock.Sleep(ctx, 40*time.Millisecond) // the loops that call it have a deadline
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv"
 )
 
@@ -79,7 +80,7 @@ type claim struct {
 
 // counted keeps account of the jobs that this incarnation works on.
 func (g *gate) counted(do queue.Handler) queue.Handler {
-	return func(ctx context.Context, job *state.Job) (state.Event, error) {
+	return func(ctx context.Context, job *state.Job) (event.Event, error) {
 		c := claim{job.ID, job.Epoch}
 		g.working.Store(c, true)
 		defer g.working.Delete(c)

@@ -33,7 +33,7 @@ func TestHeavyCrash(t *testing.T) {
 		heavytest.Mark(t)
 	}
 	want, all := record(t)
-	points, lives := all, [][]point{}
+	var lives [][]point
 	if wanted == "" {
 		lives = append(deal(all, perLife), dieAgain()...)
 	} else {
@@ -41,7 +41,7 @@ func TestHeavyCrash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		points = slices.DeleteFunc(slices.Clone(all), func(p point) bool { return !re.MatchString(p.String()) })
+		points := slices.DeleteFunc(slices.Clone(all), func(p point) bool { return !re.MatchString(p.String()) })
 		lives = deal(points, 1)
 	}
 	c := &count{}

@@ -160,7 +160,7 @@ func (o *outcome) ofGitHub(l *life, repo *simgithub.Repo) error {
 }
 
 // changing is what differs between two lives in the first line of a comment.
-var changing = regexp.MustCompile("[0-9a-f]{7,40}|\\$?[0-9]+([.:][0-9]+)?( ?(s|ms|min))?")
+var changing = regexp.MustCompile(`[0-9a-f]{7,40}|\$?[0-9]+([.:][0-9]+)?( ?(s|ms|min))?`)
 
 func constant(text string) string { return changing.ReplaceAllString(text, "…") }
 

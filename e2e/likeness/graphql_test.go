@@ -12,6 +12,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/parser"
 	"github.com/vektah/gqlparser/v2/validator"
+	"github.com/vektah/gqlparser/v2/validator/rules"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
@@ -69,7 +70,7 @@ func (g *graphql) judge(rec record.Record) ([]unlike, error) {
 			say("an entry of errors has no message")
 		}
 	}
-	doc, bad := gqlparser.LoadQuery(g.schema, asked.Query)
+	doc, bad := gqlparser.LoadQueryWithRules(g.schema, asked.Query, rules.NewDefaultRules())
 	if len(bad) > 0 {
 		if dig(body, "data") == nil {
 			return out, nil // the stand-in refuses it, too

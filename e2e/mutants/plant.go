@@ -51,7 +51,8 @@ func plant(table string, list []Mutant, read func(path string) (string, error)) 
 				wrong("`%s` is in %s %d times, want once. %s", e.Old, e.File, n, repair)
 			default:
 				at := strings.Index(source, e.Old)
-				pieces[e.File] = append(pieces[e.File], piece{at, at + len(e.Old), mutantWord.ReplaceAllString(e.New, "mutant("+strconv.Quote(m.ID)+")"), m.ID})
+				planted := mutantWord.ReplaceAllString(e.New, "mutant("+strconv.Quote(m.ID)+")")
+				pieces[e.File] = append(pieces[e.File], piece{at, at + len(e.Old), planted, m.ID})
 			}
 		}
 	}

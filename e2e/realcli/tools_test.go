@@ -40,7 +40,7 @@ func useTools(t *testing.T, path string, p real) {
 			heard = string(r.Body)
 		}
 	}
-	if !strings.Contains(heard, "Kept as proposal 1") || !strings.Contains(heard, "Make is in slug.go") {
+	if !strings.Contains(heard, "Stored as proposal 1") || !strings.Contains(heard, "Make is in slug.go") {
 		t.Errorf("the agent did not hear what its tools said:\n%.6000s", heard)
 	}
 	_, err := l.GitHub.As(demo.Maintainer).Comment(demo.Full, issue, "I want the red one.")

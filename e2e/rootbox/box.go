@@ -74,7 +74,9 @@ func (l *Lab) Boot(ctx context.Context, spec Spec) (*Box, error) {
 	b.dir = filepath.Join(l.dir, b.id)
 	b.describe(spec)
 	err = errors.Join(
-		os.MkdirAll(filepath.Join(b.dir, "disk"), 0o700), os.MkdirAll(filepath.Join(b.dir, "root"), 0o755), os.MkdirAll(filepath.Join(b.dir, "seed"), 0o700))
+		os.MkdirAll(filepath.Join(b.dir, "disk"), 0o700),
+		os.MkdirAll(filepath.Join(b.dir, "root"), 0o755),
+		os.MkdirAll(filepath.Join(b.dir, "seed"), 0o700))
 	if err == nil {
 		err = b.newDisk(ctx, spec.Image)
 	}

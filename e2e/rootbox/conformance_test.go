@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/e2e/rootbox"
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/cloudinit"
 	"github.com/errand-bot/errand/internal/fleet/fleettest"
@@ -76,7 +77,7 @@ func newWorld(t *testing.T) fleettest.World {
 
 // shortly waits, but not as long as one does for a real cloud.
 func shortly(ctx context.Context, d time.Duration) error {
-	return pause(ctx, min(d, 50*time.Millisecond))
+	return clock.Sleep(ctx, min(d, 50*time.Millisecond))
 }
 
 // fast is a clock on which the provider's budget of calls fills a thousand times as quickly.
@@ -105,20 +106,9 @@ func dialBanner(ctx context.Context, network, address string) (net.Conn, error) 
 			}
 			_ = conn.Close()
 		}
-		if pause(ctx, 50*time.Millisecond) != nil {
+		if clock.Sleep(ctx, 50*time.Millisecond) != nil {
 			return nil, err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -52,8 +52,16 @@ func (m *Machines) Boot(ctx context.Context, spec simhetzner.MachineSpec) (simhe
 
 func (m *Machines) spec(spec simhetzner.MachineSpec) Spec {
 	return Spec{
-		Name: spec.Name, Addr: spec.IPv4, Instance: strconv.FormatInt(spec.ID, 10), UserData: spec.UserData, Keys: spec.Keys, Image: spec.Disk,
-		Off: !spec.Start, Binds: m.Binds, MemoryMB: m.MemoryMB, DiskMB: m.DiskMB,
+		Name:     spec.Name,
+		Addr:     spec.IPv4,
+		Instance: strconv.FormatInt(spec.ID, 10),
+		UserData: spec.UserData,
+		Keys:     spec.Keys,
+		Image:    spec.Disk,
+		Off:      !spec.Start,
+		Binds:    m.Binds,
+		MemoryMB: m.MemoryMB,
+		DiskMB:   m.DiskMB,
 	}
 }
 

@@ -165,7 +165,7 @@ func (l *life) order(n needles) (dir string) {
 	data, err := json.Marshal(Order{Index: n.index(), Since: begun})
 	must(l.t, err)
 	must(l.t, os.WriteFile(filepath.Join(box.TmpPath(dir), "order"), data, 0o600))
-	must(l.t, box.GiveToBoxes(box.TmpPath(dir)))
+	must(l.t, box.ChownForSandboxes(box.TmpPath(dir)))
 	return dir
 }
 
@@ -223,7 +223,7 @@ func (l *life) inside() Sight {
 	dir := l.order(l.planted)
 	plant := filepath.Join(box.TmpPath(dir), "planted")
 	must(l.t, os.WriteFile(plant, l.planted.planted(), 0o600))
-	must(l.t, box.GiveToBoxes(box.TmpPath(dir)))
+	must(l.t, box.ChownForSandboxes(box.TmpPath(dir)))
 	defer func() { must(l.t, os.Remove(plant)) }()
 	rec, err := box.ReadRecord(dir)
 	must(l.t, err)

@@ -107,7 +107,13 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	srv, err := server.New(ctx, cfg, server.Options{Log: zerolog.New(log).With().Timestamp().Logger(), BinDir: args[2], Listener: ln, StandInAgent: true, Timing: timing})
+	srv, err := server.New(ctx, cfg, server.Options{
+		Log:          zerolog.New(log).With().Timestamp().Logger(),
+		BinDir:       args[2],
+		Listener:     ln,
+		StandInAgent: true,
+		Timing:       timing,
+	})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/store"
 	"github.com/errand-bot/errand/state/vm"
@@ -145,7 +146,7 @@ func TestOldDatabaseHasExamples(t *testing.T) {
 			maps.Copy(seen, x[p])
 		}
 		for _, v := range all.of(t, typ) {
-			if typ == reflect.TypeFor[state.EventKind]() && !state.EventKind(v).NeedsPermission() {
+			if typ == reflect.TypeFor[event.Kind]() && !event.Kind(v).NeedsPermission() {
 				continue // it is never stored
 			}
 			if !seen[v] && v != "" {

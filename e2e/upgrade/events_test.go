@@ -2,6 +2,7 @@ package upgrade_test
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -9,18 +10,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/blob"
 )
 
-// retired are the fields of events that 403b8aa used for reports of jobs only. Reports are applied at once and never
-// stored, so no database has them; only the database's invented events, which have every field set, do.
-var retired = []string{"asleep", "detail", "hash", "insured", "vm"}
+// payloads has the fields of each stored kind of event besides those that all kinds have. The database's invented events
+// have every field set that any event of 403b8aa could have.
+var payloads = map[event.Kind][]string{
+	event.KindTriggered:   {"issue", "base"},
+	event.KindCommented:   {"comment", "orders", "left", "more", "issue", "base"},
+	event.KindIssueEdited: {"issue"},
+	event.KindPlanEdited:  {"comment", "ticked", "only_boxes", "candidate"},
+	event.KindThumb:       {"comment", "candidate"},
+	event.KindReviewed:    {"review"},
+}
 
-// invented reports whether an event was made for the database, with every field set.
-func invented(e *state.Event) bool { return e != nil && strings.HasPrefix(e.ID, "all:") }
+// envelope has the fields that events of all kinds have.
+var envelope = []string{
+	"kind", "task", "id", "at", "now", "delivery", "run", "by", "permission", "vetted", "repo", "installation", "via", "unvetted", "approving", "wanted",
+}
 
-// TestStoredEventsReadWhole checks that no other field of an event that waits for a permission check is lost or changed.
+// invented reports whether a stored event was made for the database, with every field set.
+func invented(stored map[string]any) bool {
+	id, _ := stored["id"].(string)
+	return strings.HasPrefix(id, "all:")
+}
+
+// TestStoredEventsReadWhole checks that no field of an event that waits for a permission check is lost or changed.
 func TestStoredEventsReadWhole(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -35,7 +52,7 @@ func TestStoredEventsReadWhole(t *testing.T) {
 				Event map[string]any `json:"event"`
 			}
 			var read struct {
-				Event *state.Event `json:"event"`
+				Event *event.Event `json:"event"`
 			}
 			if err := codec.GetJSON(r, p.Key, &stored); err != nil || stored.Event == nil {
 				return err
@@ -51,11 +68,14 @@ func TestStoredEventsReadWhole(t *testing.T) {
 			if err := json.Unmarshal(data, &again); err != nil {
 				return err
 			}
-			if invented(read.Event) {
+			if read.Event.Kind() == event.KindPlanEdited {
+				delete(stored.Event, "issue") // 403b8aa stored the issue with every edit of a comment there; no transition reads it
+			}
+			if invented(stored.Event) {
 				whole++
-				for _, name := range retired {
-					delete(stored.Event, name)
-				}
+				maps.DeleteFunc(stored.Event, func(name string, _ any) bool {
+					return !slices.Contains(envelope, name) && !slices.Contains(payloads[read.Event.Kind()], name)
+				})
 			}
 			events++
 			if d := cmp.Diff(stored.Event, again); d != "" {
@@ -69,8 +89,5 @@ func TestStoredEventsReadWhole(t *testing.T) {
 	}
 	if events < 30 || whole < 5 {
 		t.Errorf("%d stored events, of which %d have every field set; there were more", events, whole)
-	}
-	if kinds := []state.EventKind{state.EventGone, state.EventSlept, state.EventReleased, state.EventDue, state.EventStale, state.EventNoApproval}; slices.ContainsFunc(kinds, state.EventKind.NeedsPermission) {
-		t.Error("an event that used a retired field is stored while a permission is read")
 	}
 }

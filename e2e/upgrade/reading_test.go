@@ -136,7 +136,11 @@ func (r *reader) tasks() {
 			r.must(err)
 			for _, j := range jobs {
 				r.out.Jobs[j.ID] = brief(j)
-				r.out.invented[j.ID] = invented(j.Event)
+				if j.Kind == state.JobVet {
+					var stored map[string]any
+					r.must(json.Unmarshal(j.Event, &stored))
+					r.out.invented[j.ID] = invented(stored)
+				}
 			}
 			if task.PR != nil {
 				by, err := r.store.TaskByPR(ctx, task.Key.Repo, task.PR.Number)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/errand-bot/errand/state/event"
 )
 
 // module is the path that the packages of this repository begin with, and root where they are.
@@ -38,6 +40,10 @@ func (s shape) add(path string, t reflect.Type, tag string, within []reflect.Typ
 		s[path+" (again)"] = t
 		return
 	}
+	if t == reflect.TypeFor[json.RawMessage]() && path == "job.event" {
+		s.event(path, tag, within)
+		return
+	}
 	own := t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]())
 	switch {
 	case own:
@@ -54,6 +60,15 @@ func (s shape) add(path string, t reflect.Type, tag string, within []reflect.Typ
 		s.fields(path, t, tag, append(slices.Clone(within), t))
 	default:
 		s[path] = t
+	}
+}
+
+// event adds the only thing that is stored as raw JSON inside another type: an event of a kind that needs a permission.
+func (s shape) event(path, tag string, within []reflect.Type) {
+	s[path+".kind"] = reflect.TypeFor[event.Kind]()
+	s.fields(path, reflect.TypeFor[event.Event](), tag, within)
+	for _, p := range []event.Payload{event.Triggered{}, event.Commented{}, event.IssueEdited{}, event.PlanEdited{}, event.Thumb{}, event.Reviewed{}} {
+		s.fields(path, reflect.TypeOf(p), tag, within)
 	}
 }
 

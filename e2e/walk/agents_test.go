@@ -14,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner"
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // run is an agent, or the repository's commands, at work on a VM.
@@ -133,7 +134,7 @@ func (w *world) meter(r *run, cost int64) {
 	}
 	key, err := state.ParseTaskKey(r.on.owner)
 	if err == nil && !w.plant.freeMoney {
-		_, err = w.kept(state.Event{Kind: state.EventSpent, Task: key, Run: r.spec.ID, RunReport: state.RunReport{Money: &state.Money{MicroUSD: cost}}})
+		_, err = w.kept(event.Event{Task: key, Run: r.spec.ID, Payload: event.Spent{Money: state.Money{MicroUSD: cost}}})
 	}
 	switch {
 	case err == nil:
@@ -186,7 +187,7 @@ var (
 
 // repairs reports whether the run is only asked for a closing block that could not be read.
 func (r *run) repairs() bool {
-	return strings.HasPrefix(r.spec.Stdin[strings.Index(r.spec.Stdin, "\n\n")+2:], "Your last answer is kept")
+	return strings.HasPrefix(r.spec.Stdin[strings.Index(r.spec.Stdin, "\n\n")+2:], "Your last answer was stored")
 }
 
 // answer is what the agent says at its end, and what it did before.

@@ -4,6 +4,7 @@ import (
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // books holds what errand has written of runs against what they did: what the answers cost that the gateway gave them,
@@ -19,11 +20,11 @@ func newBooks(w *world) *books {
 }
 
 // applied follows what the store took.
-func (b *books) applied(before, after *state.Task, e state.Event) {
-	switch e.Kind {
-	case state.EventSpent:
-		b.spent[e.Run] += e.Money.MicroUSD
-	case state.EventRunEnded:
+func (b *books) applied(before, after *state.Task, e event.Event) {
+	switch e.Kind() {
+	case event.KindSpent:
+		b.spent[e.Run] += event.Of[event.Spent](e).Money.MicroUSD
+	case event.KindRunEnded:
 		if before != nil && before.Run != nil && before.Run.ID == e.Run && (after.Run == nil || after.Run.ID != e.Run) {
 			b.ended(e)
 		}
@@ -54,13 +55,13 @@ func (b *books) sums(t *state.Task) {
 }
 
 // ended holds how a run's end is filed against how it was: once, and as it ended.
-func (b *books) ended(e state.Event) {
+func (b *books) ended(e event.Event) {
 	if b.filed[e.Run] {
 		b.w.complain("ending: the end of run %s counts twice", e.Run)
 	}
 	b.filed[e.Run] = true
-	r, res := b.w.machines.byRun(e.Run), e.Result
-	if r == nil || r.exit == nil || r.step == "check" || res == nil {
+	r, res := b.w.machines.byRun(e.Run), event.Of[event.RunEnded](e).Result
+	if r == nil || r.exit == nil || r.step == "check" {
 		return
 	}
 	if r.exit.Cause != runlog.CauseExited && r.exit.Cause != runlog.CauseStalled {
@@ -71,10 +72,10 @@ func (b *books) ended(e state.Event) {
 	}
 	switch want := r.wanted(); {
 	case r.repairs() && !maySucceedLater(want): // the work was done before: its answer counts, and people are told that its block could not be read
-		if res.Status != string(agent.StatusOK) || want != agent.StatusOK && res.Broken == "" {
+		if res.Status != state.StatusOK || want != agent.StatusOK && res.Broken == "" {
 			b.w.complain("ending: run %s, which repairs an answer, ended as %q (%s), and is filed as %s, broken: %q", e.Run, r.mood, want, res.Status, res.Broken)
 		}
-	case res.Status != string(want):
+	case res.Status != state.RunStatus(want):
 		b.w.complain("ending: run %s ended as %q (%s), and is filed as %s", e.Run, r.mood, want, res.Status)
 	}
 	if res.LastSeq != r.exit.LastSeq {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // exactly holds what stands on GitHub at the end against what the store says stands there: each comment of a task's
@@ -120,14 +121,14 @@ func (m *model) threads(t *state.Task) {
 
 // allowed holds an approval that the store took against what people said: yes to the comment that shows exactly this
 // revision.
-func (m *model) allowed(before, after *state.Task, e state.Event) {
+func (m *model) allowed(before, after *state.Task, e event.Event) {
 	if m.blind {
 		return
 	}
-	if e.Kind != state.EventApproved || before == nil || after == nil || after.Version == before.Version || e.Candidate == nil {
+	if e.Kind() != event.KindApproved || before == nil || after == nil || after.Version == before.Version || e.Candidate() == nil {
 		return
 	}
-	p := before.PlanByHash(e.Candidate.Hash)
+	p := before.PlanByHash(e.Candidate().Hash)
 	if p == nil || p.Publish != nil || !before.Phase.AwaitsPlan() || after.Phase == before.Phase {
 		return
 	}

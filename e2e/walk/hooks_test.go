@@ -18,7 +18,6 @@ type hook struct {
 	at, due     time.Time
 	through     bool // an attempt was taken in
 	lost        bool // for good: GitHub itself forgot it
-	about       func()
 }
 
 // tell sends a webhook: it arrives a second later, unless something befalls it.

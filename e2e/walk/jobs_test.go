@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -229,7 +230,7 @@ func patient(k state.JobKind) bool {
 }
 
 // applied holds what an event did against the job that it came from and against who did it.
-func (b *jobs) applied(before, after *state.Task, e state.Event, ack store.Ack) {
+func (b *jobs) applied(before, after *state.Task, e event.Event, ack store.Ack) {
 	b.tasks[e.Task] = after
 	if ack.Job != "" {
 		b.done(e, ack)
@@ -253,13 +254,13 @@ func (b *jobs) applied(before, after *state.Task, e state.Event, ack store.Ack) 
 }
 
 // done holds a job that is over against its claim; one that gave up leaves a doubt where its effect may be there.
-func (b *jobs) done(e state.Event, ack store.Ack) {
+func (b *jobs) done(e event.Event, ack store.Ack) {
 	r := b.of(ack.Job)
 	if !r.held || r.Epoch != ack.Epoch {
 		b.w.complain("jobs: job %s (%s) of task %s was ended by a worker that had lost it", r.Key, r.Kind, r.Task)
 	}
 	r.held = false
-	if e.Kind != state.EventStepFailed {
+	if e.Kind() != event.KindStepFailed {
 		return
 	}
 	most := tries
@@ -299,7 +300,7 @@ func (b *jobs) dropped(t *state.Task) {
 
 // trusted wants nothing to be decided by somebody who may not: a word counts if its author could write when the step
 // that read it began, or a minute before, which is how long an answer of GitHub's is believed.
-func (b *jobs) trusted(before, after *state.Task, e state.Event, begun time.Time) {
+func (b *jobs) trusted(before, after *state.Task, e event.Event, begun time.Time) {
 	if e.By.ID == 0 || b.w.plant.revive {
 		return
 	}
@@ -309,12 +310,12 @@ func (b *jobs) trusted(before, after *state.Task, e state.Event, begun time.Time
 		return
 	}
 	if e.Permission.CanWrite() {
-		b.w.complain("trust: %s of @%s counts as that of somebody who may write", e.Kind, e.By.Login)
+		b.w.complain("trust: %s of @%s counts as that of somebody who may write", e.Kind(), e.By.Login)
 	}
-	if !e.Kind.NeedsPermission() || before == nil || after == nil || before.Version == after.Version {
+	if !e.Kind().NeedsPermission() || before == nil || after == nil || before.Version == after.Version {
 		return
 	}
 	if before.Phase != after.Phase || before.Gen != after.Gen || before.Settings.Limits != after.Settings.Limits || before.Model != after.Model || before.Turns != after.Turns {
-		b.w.complain("trust: %s of @%s, who may not, took task %s from %s to %s", e.Kind, e.By.Login, e.Task, before.Phase, after.Phase)
+		b.w.complain("trust: %s of @%s, who may not, took task %s from %s to %s", e.Kind(), e.By.Login, e.Task, before.Phase, after.Phase)
 	}
 }

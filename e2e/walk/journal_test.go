@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -28,16 +29,16 @@ func (w *world) complain(format string, args ...any) {
 var errFull = errors.New("there is no space left on the device")
 
 // kept has the store keep what happens at the gateway.
-func (w *world) kept(e state.Event) (store.Applied, error) {
+func (w *world) kept(e event.Event) (store.Applied, error) {
 	w.itself = true
 	defer func() { w.itself = false }()
 	return w.journal.Apply(context.Background(), e, store.Ack{})
 }
 
 // Apply is held against what the journal knows of the task and of the job that the event comes from.
-func (j journal) Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error) {
+func (j journal) Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error) {
 	before := j.w.jobs.was(e.Task)
-	j.w.applying = e.Kind
+	j.w.applying = e.Kind()
 	out, err := j.Store.Apply(ctx, e, ack)
 	j.w.applying = ""
 	j.w.storage.spent(ack.Delivery, err)

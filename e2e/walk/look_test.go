@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Before errand writes what it may have written before, it looks: held at the write, so that no second copy has to
@@ -64,8 +65,8 @@ func (m *model) looksFor(what string, since time.Time) {
 }
 
 // told notes that the store knows what came of a job.
-func (m *model) told(j *state.Job, e state.Event) {
-	if e.Kind == state.EventStepFailed {
+func (m *model) told(j *state.Job, e event.Event) {
+	if e.Kind() == event.KindStepFailed {
 		return
 	}
 	for what, list := range m.untold {

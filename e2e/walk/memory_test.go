@@ -48,6 +48,15 @@ func (m *memory) Range(prefix, from string, limit int) ([]kv.Pair, error) {
 	return out, nil
 }
 
+// named returns what follows prefix in the keys that begin with it.
+func (m *memory) named(prefix string) []string {
+	var names []string
+	for i := sort.SearchStrings(m.keys, prefix); i < len(m.keys) && strings.HasPrefix(m.keys[i], prefix); i++ {
+		names = append(names, strings.TrimPrefix(m.keys[i], prefix))
+	}
+	return names
+}
+
 // View implements kv.DB.
 func (m *memory) View(ctx context.Context, fn func(kv.Reader) error) error {
 	if err := ctx.Err(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/watch"
-	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // plant is a fault that is put in on purpose, to show that the walks notice it. The zero plant is none.
@@ -30,7 +30,7 @@ type plant struct {
 
 // handle puts faults into the steps.
 func (p plant) handle(w *world, do queue.Handler) queue.Handler {
-	return func(ctx context.Context, j *state.Job) (state.Event, error) {
+	return func(ctx context.Context, j *state.Job) (event.Event, error) {
 		w.inStep = w.now
 		before := w.job
 		w.job = j
@@ -38,7 +38,7 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 		w.meets(j)
 		r := w.jobs.of(j.ID)
 		r.begun, r.err = w.now, nil
-		nothing := state.Event{Kind: step.EventNothing}
+		nothing := event.Event{}
 		switch {
 		case p.silent && (j.Kind == state.JobStatus || j.Kind == state.JobReact), p.loseLaunch && j.Kind == state.JobLaunch:
 			return nothing, nil
@@ -55,15 +55,14 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 		case p.revive && j.Kind == state.JobRelease:
 			ada := w.hub.people[0]
 			i := w.hub.issues[j.Task.Issue].view().Issue
-			e = state.Event{Kind: state.EventTriggered, By: ada.Person, Permission: state.PermissionAdmin, Via: "sweep", Issue: &i, Installation: installation,
-				Repo: &state.Repo{ID: w.hub.repo, Owner: owner, Name: repoName, DefaultBranch: mainBranch}}
+			e = event.Event{By: ada.Person, Permission: state.PermissionAdmin, Via: "sweep", Installation: installation, Repo: &state.Repo{ID: w.hub.repo, Owner: owner, Name: repoName, DefaultBranch: mainBranch}, Payload: event.Triggered{Issue: &i}}
 		}
 		return e, err
 	}
 }
 
 // loud has the walk fail where a step calls what no walk plays: the queue would take it for an error of the step.
-func (w *world) loud(ctx context.Context, j *state.Job, do queue.Handler) (state.Event, error) {
+func (w *world) loud(ctx context.Context, j *state.Job, do queue.Handler) (event.Event, error) {
 	defer func() {
 		why := recover()
 		if err, is := why.(runtime.Error); is && w.broke == "" {
@@ -77,14 +76,14 @@ func (w *world) loud(ctx context.Context, j *state.Job, do queue.Handler) (state
 }
 
 // ghost approves the newest plan in an admin's name.
-func (p plant) ghost(ctx context.Context, w *world, j *state.Job, e state.Event) (state.Event, error) {
+func (p plant) ghost(ctx context.Context, w *world, j *state.Job, e event.Event) (event.Event, error) {
 	t, err := w.store.Task(ctx, j.Task)
 	waits := err == nil && t != nil && (p.ghosts && t.Phase.AwaitsPlan() || p.unseen && t.Phase == state.PhaseAwaitingPublishApproval)
 	if !waits || !t.NewestPlan().Open() {
 		return e, err
 	}
 	yes := state.Approval{Kind: t.NewestPlan().Kind, Hash: t.NewestPlan().Hash, By: w.hub.people[0].Person, Permission: state.PermissionAdmin, Via: state.ViaCommand, Given: w.now}
-	return state.Event{Kind: state.EventApproved, Candidate: &state.Candidate{Approval: yes}}, nil
+	return event.Event{Payload: event.Approved{Candidate: state.Candidate{Approval: yes}}}, nil
 }
 
 func (p plant) permission(may state.Permission) state.Permission {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // scenes are acts that bring about at once what takes several acts in a certain order: single acts meet it too rarely.
@@ -48,7 +49,7 @@ func planIsGone(w *world) bool {
 		w.mishap = mishap{}
 		return false
 	}
-	w.armed = append(w.armed, trouble{kind: "store refuses", op: string(state.EventStale)})
+	w.armed = append(w.armed, trouble{kind: "store refuses", op: string(event.KindStale)})
 	return true
 }
 

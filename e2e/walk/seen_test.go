@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // polls holds what the poller was shown against what it told the store: a 👍 that GitHub shows is reported in every
@@ -57,11 +58,11 @@ func (p *polls) shows(list forge.ReactionPoll) {
 }
 
 // applied notes what the poller told the store.
-func (p *polls) applied(e state.Event, err error) {
+func (p *polls) applied(e event.Event, err error) {
 	switch {
 	case err != nil:
 		p.failed = true
-	case e.Kind == state.EventThumb:
+	case e.Kind() == event.KindThumb:
 		node, _, _ := strings.Cut(strings.TrimPrefix(e.ID, "thumb:"), ":")
 		if p.told == nil {
 			p.told = map[state.TaskKey]map[string]time.Time{}
@@ -70,8 +71,8 @@ func (p *polls) applied(e state.Event, err error) {
 			p.told[e.Task] = map[string]time.Time{}
 		}
 		p.told[e.Task][node] = p.w.now
-	case e.Kind == state.EventStale && e.Stale.Reason == state.StaleDeleted:
-		p.stale[e.Stale.Hash] = true
+	case e.Kind() == event.KindStale && event.Of[event.Stale](e).Reason == state.StaleDeleted:
+		p.stale[event.Of[event.Stale](e).Hash] = true
 	}
 }
 

@@ -82,7 +82,7 @@ func (m files) OpenSleep(ref, _ string) (*os.File, error) {
 	m.w.works.opened = ref
 	data, ok := m.w.asleep[ref]
 	if !ok {
-		return nil, archive.ErrNoSleep
+		return nil, archive.ErrNoArchive
 	}
 	r, w, err := os.Pipe()
 	if err != nil {

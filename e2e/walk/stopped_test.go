@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // What people read when a task stops, and what it takes until it does.
@@ -78,14 +79,14 @@ func letters(s string) string {
 }
 
 // moved follows what the store took of a task.
-func (m *model) moved(before, after *state.Task, e state.Event) {
+func (m *model) moved(before, after *state.Task, e event.Event) {
 	if m.blind || after == nil || before != nil && before.Version == after.Version {
 		return
 	}
 	m.counts(e)
 	m.attributed(e)
 	m.setAside(before, after, e)
-	if s := m.sweeping(); s != nil && e.Kind == state.EventGone {
+	if s := m.sweeping(); s != nil && e.Kind() == event.KindGone {
 		if since, ok := m.unread[e.Task.Issue]; !ok || m.w.now.Sub(since) < time.Hour {
 			m.w.complain("gone: task %s ends because its issue was unreachable for too long, and that was so since %s only", e.Task, sub(since))
 		}
@@ -93,7 +94,7 @@ func (m *model) moved(before, after *state.Task, e state.Event) {
 }
 
 // counts wants one comment or review to be taken once, whoever tells of it.
-func (m *model) counts(e state.Event) {
+func (m *model) counts(e event.Event) {
 	if !strings.HasPrefix(e.ID, "comment:") && !strings.HasPrefix(e.ID, "review-event:") {
 		return
 	}
@@ -106,44 +107,44 @@ func (m *model) counts(e state.Event) {
 
 // attributed wants what counts as somebody's words to be their own. Who made something else of a comment may say so
 // under another name than its author's only.
-func (m *model) attributed(e state.Event) {
-	if e.Kind != state.EventCommented || e.Comment == nil || e.Comment.Withdrawn != "" {
+func (m *model) attributed(e event.Event) {
+	if e.Kind() != event.KindCommented || e.Comment() == nil || e.Comment().Withdrawn != "" {
 		return
 	}
-	token := sayToken.FindString(e.Comment.Body)
-	c := m.w.hub.byID(e.Comment.ID)
+	token := sayToken.FindString(e.Comment().Body)
+	c := m.w.hub.byID(e.Comment().ID)
 	if token == "" || c == nil {
 		return
 	}
 	for _, b := range c.bodies {
 		if strings.Contains(b.text, token) && b.by != nil && b.by.ID != e.By.ID {
-			m.w.complain("trust: %q is taken for words of @%s, and @%s wrote it", e.Comment.Body, e.By.Login, b.by.Login)
+			m.w.complain("trust: %q is taken for words of @%s, and @%s wrote it", e.Comment().Body, e.By.Login, b.by.Login)
 		}
 	}
 }
 
 // setAside holds how long a task is set aside against how many outages it had in a row: a step of its life that was done,
 // or a person's word, ends the row. The first takes a minute, each that follows twice as long, up to an hour.
-func (m *model) setAside(before, after *state.Task, e state.Event) {
+func (m *model) setAside(before, after *state.Task, e event.Event) {
 	key := e.Task.String() + " life " + strconv.Itoa(after.Gen)
-	switch e.Kind {
-	case state.EventStarted, state.EventLaunched, state.EventCollected, state.EventCommitted, state.EventMoved, state.EventPROpened, state.EventAnswered, state.EventGathered:
+	switch e.Kind() {
+	case event.KindStarted, event.KindLaunched, event.KindCollected, event.KindCommitted, event.KindMoved, event.KindPROpened, event.KindAnswered, event.KindGathered:
 		m.outages[key] = 0
 		return
-	case state.EventStepFailed:
+	case event.KindStepFailed:
 	default:
 		return
 	}
-	if before == nil || before.Phase == after.Phase || e.Failure.RetryAt.IsZero() {
+	if before == nil || before.Phase == after.Phase || event.Of[event.StepFailed](e).Failure.RetryAt.IsZero() {
 		return
 	}
 	n := m.outages[key]
 	m.outages[key]++
 	switch {
 	case after.Phase == state.PhaseFailed && n < 5:
-		m.w.complain("outages: task %s failed at an outage, the %d. in a row, which would pass: %s", e.Task, n+1, e.Failure.Reason)
+		m.w.complain("outages: task %s failed at an outage, the %d. in a row, which would pass: %s", e.Task, n+1, event.Of[event.StepFailed](e).Failure.Reason)
 	case after.Phase == state.PhaseInterrupted && after.Waiting != nil:
-		until := later(m.w.now.Add(min(time.Hour, time.Minute<<n)), e.Failure.RetryAt)
+		until := later(m.w.now.Add(min(time.Hour, time.Minute<<n)), event.Of[event.StepFailed](e).Failure.RetryAt)
 		if after.Waiting.Until.After(until.Add(time.Second)) {
 			m.w.complain("outages: task %s is set aside until %s after the %d. outage in a row, want %s at most", e.Task, sub(after.Waiting.Until), n+1, sub(until))
 		}

@@ -4,32 +4,33 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // A run that nobody waits for any more ends, and what is said of it counts for no other; the same of VMs. Both are held
 // at the moment at which the store takes what came of them.
 
 // turned holds what an event did to a task's run and VM against which run and VM it is about.
-func (m *model) turned(before, after *state.Task, e state.Event) {
+func (m *model) turned(before, after *state.Task, e event.Event) {
 	if before == nil || after == nil {
 		return
 	}
-	switch e.Kind {
-	case state.EventRunEnded:
+	switch e.Kind() {
+	case event.KindRunEnded:
 		if r := before.Run; r != nil && r.ID != e.Run && (after.Run == nil || after.Run.ID != r.ID) {
 			m.w.complain("ending: the end of run %s of task %s counts as that of run %s", e.Run, e.Task, r.ID)
 		}
-	case state.EventReleased:
-		if vm := before.VM; vm != nil && e.Released.VM != "" && vm.Name != e.Released.VM && (after.VM == nil || after.VM.Name != vm.Name) {
-			m.w.complain("ending: the end of VM %s of task %s counts as that of VM %s", e.Released.VM, e.Task, vm.Name)
+	case event.KindReleased:
+		if vm := before.VM; vm != nil && event.Of[event.Released](e).VM != "" && vm.Name != event.Of[event.Released](e).VM && (after.VM == nil || after.VM.Name != vm.Name) {
+			m.w.complain("ending: the end of VM %s of task %s counts as that of VM %s", event.Of[event.Released](e).VM, e.Task, vm.Name)
 		}
-	case state.EventLaunched:
+	case event.KindLaunched:
 		m.wanted(after, e)
 	}
 }
 
 // wanted wants a run that has begun to be the task's, or to be stopped.
-func (m *model) wanted(t *state.Task, e state.Event) {
+func (m *model) wanted(t *state.Task, e event.Event) {
 	r := m.w.machines.byRun(e.Run)
 	if t.Run != nil && t.Run.ID == e.Run || r == nil || r.exit != nil {
 		return
@@ -40,15 +41,15 @@ func (m *model) wanted(t *state.Task, e state.Event) {
 }
 
 // stopped holds the end of a job that stops a run: the run is over, or cannot be stopped, tried three times.
-func (m *model) stopped(j *record, e state.Event) {
-	if j.Kind != state.JobStop || e.Kind != state.EventSaved {
+func (m *model) stopped(j *record, e event.Event) {
+	if j.Kind != state.JobStop || e.Kind() != event.KindSaved {
 		return
 	}
 	r := m.w.machines.byRun(e.Run)
 	if r == nil {
 		return
 	}
-	if j.errors >= 2 && e.Saved == nil {
+	if j.errors >= 2 && event.Of[event.Saved](e).Work.Ref == "" {
 		m.w.works.gives(r.on, "a VM on which a run cannot be stopped, or its work read, is given up")
 	}
 	if r.exit == nil && j.errors < 2 && !j.unsure && j.Args["vm"] == r.on.name {

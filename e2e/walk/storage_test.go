@@ -52,7 +52,7 @@ func (j journal) SpendDelivery(ctx context.Context, guid string) error {
 	s := j.w.storage
 	d := s.taken[guid]
 	if events, _, err := mapper(j.w).Map(ctx, d.Event, d.GUID, d.Payload); err == nil && len(events) > 0 {
-		j.w.complain("storage: the webhook %s (%s) is spent, and what it says (%s) is not applied by the same transaction", guid, d.Event, events[0].Kind)
+		j.w.complain("storage: the webhook %s (%s) is spent, and what it says (%s) is not applied by the same transaction", guid, d.Event, events[0].Kind())
 	}
 	err := j.Store.SpendDelivery(ctx, guid)
 	s.settled(guid, s.nothing, err)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 )
 
@@ -24,35 +25,35 @@ type write1 struct {
 }
 
 // done holds what a job says it has done against GitHub.
-func (m *model) done(r *record, after *state.Task, e state.Event) {
-	switch e.Kind {
-	case state.EventStatusSent:
+func (m *model) done(r *record, after *state.Task, e event.Event) {
+	switch e.Kind() {
+	case event.KindStatusSent:
 		delete(m.shownAll, e.Task)
 		if after != nil && after.Status.Shown >= after.Visible {
 			m.shownAll[e.Task] = m.w.now
 		}
 		w, ok := m.writes[keyOf(r.Job)]
-		if c := m.w.hub.byID(e.Status.Comment); c != nil && ok && w.id == c.id && c.body() != w.words {
+		if c := m.w.hub.byID(event.Of[event.StatusSent](e).Status.Comment); c != nil && ok && w.id == c.id && c.body() != w.words {
 			m.w.complain("told: the status comment of task %s counts as brought up to date, and does not say what it was to say", e.Task)
 		}
-	case state.EventMoved:
+	case event.KindMoved:
 		if after != nil && after.Branch.Head != "" && !m.w.works.heads[after.Branch.Head] {
 			m.w.complain("told: branch %s of task %s counts as moved to %.8s, and never was there", after.Branch.Name, e.Task, after.Branch.Head)
 		}
-	case state.EventPROpened:
+	case event.KindPROpened:
 		m.gathers(r, after, e)
 	}
 	delete(m.writes, keyOf(r.Job))
 }
 
 // gathers wants what was said on a pull request to be read when errand comes to know of it: nobody tells of it again.
-func (m *model) gathers(r *record, after *state.Task, e state.Event) {
-	if after == nil || after.Phase != state.PhasePROpen || m.w.hub.issues[e.PR.Number] == nil {
+func (m *model) gathers(r *record, after *state.Task, e event.Event) {
+	if after == nil || after.Phase != state.PhasePROpen || m.w.hub.issues[event.Of[event.PROpened](e).PR.Number] == nil {
 		return
 	}
-	p := m.w.hub.issues[e.PR.Number].pull
+	p := m.w.hub.issues[event.Of[event.PROpened](e).PR.Number].pull
 	if len(p.reviews) > 0 && !m.w.jobs.queued(after, func(j *state.Job) bool { return j.Kind == state.JobGather }) {
-		m.w.complain("told: #%d was reviewed before task %s knew of it, and the review is not read", e.PR.Number, e.Task)
+		m.w.complain("told: #%d was reviewed before task %s knew of it, and the review is not read", event.Of[event.PROpened](e).PR.Number, e.Task)
 	}
 }
 

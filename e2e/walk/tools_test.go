@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // ask has an agent ask people something through errand's tools, and keep what it knows; the question is sent twice, as
@@ -17,7 +18,7 @@ func (w *world) ask(r *run) {
 	for _, c := range []state.Call{
 		{ID: "n-" + r.spec.ID, Tool: state.CallNote, Note: &state.Note{Kind: state.NoteFact, Text: "It turns."}}, question, question,
 	} {
-		out, err := w.kept(state.Event{Kind: state.EventCalled, Task: key, Run: r.spec.ID, RunReport: state.RunReport{Call: &c}})
+		out, err := w.kept(event.Event{Task: key, Run: r.spec.ID, Payload: event.Called{Call: c}})
 		if err != nil {
 			if w.errand.up() {
 				w.fatalf("call a tool in run %s: %v", r.spec.ID, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -208,7 +209,7 @@ type sweptStore interface {
 	HasDelivery(ctx context.Context, guid string) (bool, error)
 }
 
-func (s sweepStore) Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error) {
+func (s sweepStore) Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error) {
 	out, err := s.sweptStore.Apply(ctx, e, ack)
 	if err != nil {
 		s.m.failed()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 )
 
@@ -75,7 +76,7 @@ func (k *works) moved(head string) {
 }
 
 // applied follows what the store took.
-func (k *works) applied(before, after *state.Task, e state.Event) {
+func (k *works) applied(before, after *state.Task, e event.Event) {
 	if after == nil {
 		return
 	}
@@ -86,15 +87,15 @@ func (k *works) applied(before, after *state.Task, e state.Event) {
 			}
 		}
 	}
-	if a := after.Asleep; a != nil && e.Kind == state.EventSlept && before != nil && (before.Asleep == nil || !before.Asleep.At.Equal(a.At)) {
+	if a := after.Asleep; a != nil && e.Kind() == event.KindSlept && before != nil && (before.Asleep == nil || !before.Asleep.At.Equal(a.At)) {
 		k.slept[a.Ref] = k.w.now
 	}
-	if e.Kind == state.EventDue && before != nil && before.Asleep != nil && after.Asleep == nil && !after.Ended() {
+	if e.Kind() == event.KindDue && before != nil && before.Asleep != nil && after.Asleep == nil && !after.Ended() {
 		if age := k.w.now.Sub(before.Asleep.At); before.Gen == after.Gen && age < machine.DefaultPolicy().KeepAsleep {
 			k.w.complain("kept: the archive of task %s is given up %s after its work was put away", after.Key, age)
 		}
 	}
-	if e.Kind == state.EventRunEnded && e.Result != nil && e.Result.Status == state.StatusVMLost && before != nil && before.VM != nil {
+	if event.Of[event.RunEnded](e).Result.Status == state.StatusVMLost && before != nil && before.VM != nil {
 		for _, o := range k.w.machines.list {
 			if o.name == before.VM.Name {
 				k.gives(o, "a VM that cannot be reached for ten minutes is lost")

@@ -15,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -71,9 +72,9 @@ type world struct {
 	plans     int
 	done      int // jobs
 	steps     int
-	applying  state.EventKind // that the store is asked to take now
-	log       zerolog.Logger  // drops everything unless it is set
-	itself    bool            // what the store is asked for, the walk asks for
+	applying  event.Kind     // that the store is asked to take now
+	log       zerolog.Logger // drops everything unless it is set
+	itself    bool           // what the store is asked for, the walk asks for
 	trail     []string
 	met       func(string) // for coverage
 	fail      func(string)
@@ -372,9 +373,17 @@ func (w *world) tasks() []*state.Task {
 	if w.knownAt == w.db.version {
 		return w.known
 	}
-	list, err := w.store.AllTasks(context.Background(), state.TaskKey{}, 100)
-	if err != nil {
-		w.fatalf("list tasks: %v", err)
+	var list []*state.Task
+	for _, name := range w.db.named("task/") { // not AllTasks: it would decode every task again
+		key, err := state.ParseTaskKey(name)
+		if err != nil {
+			w.fatalf("list tasks: %v", err)
+		}
+		task, err := w.store.Task(context.Background(), key)
+		if err != nil {
+			w.fatalf("list tasks: %v", err)
+		}
+		list = append(list, task)
 	}
 	w.known, w.knownAt = list, w.db.version
 	return list

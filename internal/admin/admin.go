@@ -18,6 +18,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/admin/login"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/store"
@@ -40,14 +41,6 @@ type Store interface {
 }
 
 var _ Store = (*store.Store)(nil)
-
-// Facts stores small values by name. store.Store implements it.
-type Facts interface {
-	Fact(ctx context.Context, name string) ([]byte, error)
-	SetFact(ctx context.Context, name string, value []byte) error
-}
-
-var _ Facts = (*store.Store)(nil)
 
 // Transcripts opens a run's transcript, in the format of internal/runlog, which may still grow. Its error for a missing
 // transcript is fs.ErrNotExist.
@@ -78,7 +71,7 @@ type Config struct {
 	// Secure states that browsers reach the pages only by HTTPS. Cookies are then never sent over HTTP.
 	Secure bool
 	// Facts stores the session generation across restarts; nil keeps it in memory.
-	Facts Facts
+	Facts login.Facts
 	// VMs reads the VMs and their cost; nil hides them. VMCaps are the configured caps. Alarms returns provider
 	// resources that need a person's attention; it may be nil.
 	VMs    VMs
@@ -98,11 +91,11 @@ type Config struct {
 
 // pages holds the state shared by the handlers. After New only its synchronized fields change.
 type pages struct {
-	cfg     Config
-	look    *look
-	index   *index
-	deck    *deck
-	streams chan struct{} // one slot per live log
+	cfg        Config
+	templates  *templates
+	endedTasks *endedTasks
+	openTasks  *openTasks
+	streams    chan struct{} // one slot per live log
 }
 
 // Pages is the handler of all pages.
@@ -114,10 +107,10 @@ type Pages struct {
 // Warm reads the open tasks and starts reading the ended ones, so that the first page need not wait. Ten thousand open
 // tasks take about a second. Calling it is optional.
 func (p *Pages) Warm(ctx context.Context) error {
-	if _, err := p.pages.deck.Open(ctx); err != nil {
+	if _, err := p.pages.openTasks.Open(ctx); err != nil {
 		return fmt.Errorf("read the open tasks: %w", err)
 	}
-	if _, err := p.pages.index.ended(ctx); err != nil {
+	if _, err := p.pages.endedTasks.ended(ctx); err != nil {
 		return fmt.Errorf("read the ended tasks: %w", err)
 	}
 	return nil
@@ -135,13 +128,30 @@ func New(cfg Config) (*Pages, error) {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics(cfg.Version)
 	}
-	look, err := newLook()
+	sets, err := newTemplates()
 	if err != nil {
 		return nil, fmt.Errorf("create the admin pages: %w", err)
 	}
-	deck := newDeck(cfg.Store)
-	p := &pages{cfg: cfg, look: look, index: newIndex(cfg.Store, deck, cfg.Now, cfg.Patience), deck: deck, streams: make(chan struct{}, maxStreams)}
-	metrics := cfg.Metrics.handler(&collector{store: cfg.Store, spent: cfg.Spent, vms: cfg.VMs, caps: cfg.VMCaps, alarms: cfg.Alarms, providers: cfg.Providers, missing: cfg.Missing, index: p.index, deck: deck, now: cfg.Now})
+	openTasks := newOpenTasks(cfg.Store)
+	p := &pages{
+		cfg:        cfg,
+		templates:  sets,
+		endedTasks: newEndedTasks(cfg.Store, openTasks, cfg.Now, cfg.Patience),
+		openTasks:  openTasks,
+		streams:    make(chan struct{}, maxStreams),
+	}
+	metrics := cfg.Metrics.handler(&collector{
+		store:      cfg.Store,
+		spent:      cfg.Spent,
+		vms:        cfg.VMs,
+		caps:       cfg.VMCaps,
+		alarms:     cfg.Alarms,
+		providers:  cfg.Providers,
+		missing:    cfg.Missing,
+		endedTasks: p.endedTasks,
+		openTasks:  openTasks,
+		now:        cfg.Now,
+	})
 
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", http.RedirectHandler("/status", http.StatusSeeOther))
@@ -160,7 +170,21 @@ func New(cfg Config) (*Pages, error) {
 	}
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("/", p.notFound)
-	return &Pages{Handler: newGuard(cfg, p).wrap(mux), pages: p}, nil
+	guard := login.New(login.Config{
+		Token:  cfg.Token,
+		Secure: cfg.Secure,
+		Facts:  cfg.Facts,
+		Now:    cfg.Now,
+		Log:    cfg.Log,
+		Show:   p.loginForm,
+		Fail:   p.fail,
+	})
+	return &Pages{Handler: harden(guard.Wrap(mux)), pages: p}, nil
+}
+
+// loginForm responds with the login form.
+func (p *pages) loginForm(w http.ResponseWriter, r *http.Request, status int, form login.Form) {
+	p.show(w, r, status, "login", page{Title: "Log in", Plain: true, Again: form.Reload, Data: form})
 }
 
 // notFound responds for pages that do not exist.
@@ -179,7 +203,7 @@ func (p *pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // problem responds with an error: a page for browsers, otherwise a line of text.
 func (p *pages) problem(w http.ResponseWriter, r *http.Request, status int, words string) {
-	if !wantsHTML(r) {
+	if !login.WantsHTML(r) {
 		http.Error(w, words, status)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
@@ -77,7 +78,14 @@ func (p *pages) purse(ctx context.Context) (*purse, error) {
 		return nil, err
 	}
 	usd := func(micro int64) float64 { return float64(micro) / 1e6 }
-	return &purse{Today: usd(day.MicroUSD), DayCap: usd(day.CapMicroUSD), Month: usd(month.MicroUSD), MonthCap: usd(month.CapMicroUSD), TodayWords: words.Spent(day), MonthWords: words.Spent(month)}, nil
+	return &purse{
+		Today:      usd(day.MicroUSD),
+		DayCap:     usd(day.CapMicroUSD),
+		Month:      usd(month.MicroUSD),
+		MonthCap:   usd(month.CapMicroUSD),
+		TodayWords: words.Spent(day),
+		MonthWords: words.Spent(month),
+	}, nil
 }
 
 type phaseCount struct {
@@ -118,7 +126,7 @@ func (p *pages) read(ctx context.Context) (*board, error) {
 		order[phase] = i
 		b.Phases = append(b.Phases, phaseCount{phase, counts[phase]})
 	}
-	open, err := p.deck.Open(ctx)
+	open, err := p.openTasks.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +137,7 @@ func (p *pages) read(ctx context.Context) (*board, error) {
 		return cmp.Or(cmp.Compare(order[a.Phase], order[b.Phase]), a.Since.Compare(b.Since))
 	})
 	b.Open = len(b.Tasks)
-	ended, err := p.index.ended(ctx)
+	ended, err := p.endedTasks.ended(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +148,13 @@ func (p *pages) read(ctx context.Context) (*board, error) {
 func (p *pages) readPoison(ctx context.Context, b *board) error {
 	list, err := p.cfg.Store.PoisonDeliveries(ctx, maxPoison)
 	for _, d := range list {
-		b.Poison = append(b.Poison, poison{GUID: d.GUID, Event: d.Event, Received: d.Received, Failures: d.Failures, Error: cut(d.LastError).Text})
+		b.Poison = append(b.Poison, poison{
+			GUID:     d.GUID,
+			Event:    d.Event,
+			Received: d.Received,
+			Failures: d.Failures,
+			Error:    transcript.Cut(d.LastError).Text,
+		})
 	}
 	return err
 }

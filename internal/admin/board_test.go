@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func TestBoard(t *testing.T) {
@@ -26,7 +27,7 @@ func TestBoard(t *testing.T) {
 	want(t, body, "Prices are rounded twice", `href="/tasks/acme/shop/1"`, "Writing the preliminary plan", "The agent is at work.", "VM bwrap",
 		"A &lt;script&gt;alert(1)&lt;/script&gt; title", "Getting ready", "$0.00 of $10.00")
 	wantNot(t, body, "<script>alert", "No open tasks")
-	w.apply(2, state.Event{Kind: state.EventUntriggered, By: writer, Via: "assigned"})
+	w.apply(2, event.Event{By: writer, Via: "assigned", Payload: event.Untriggered{}})
 	body = w.page("/status")
 	want(t, body, `<span class="badge calm">canceled</span>`, "the assignment was removed by @ada")
 	if open, ended, _ := strings.Cut(body, `id="ended"`); strings.Contains(open, "alert(1)") || !strings.Contains(ended, "alert(1)") {

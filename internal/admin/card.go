@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
@@ -96,20 +97,34 @@ type endingCard struct {
 // newCard returns the card of a task.
 func newCard(t *state.Task) card {
 	c := card{
-		Task: t.Key.String(), Repo: t.Repo.FullName(), Issue: t.Key.Issue, Title: cut(t.Frozen.Title).Text,
-		Page: taskPath(t), URL: issueURL(t), Phase: t.Phase, Since: t.Since, Next: next(t), Begun: t.Trigger.At, Round: t.Round,
+		Task: t.Key.String(), Repo: t.Repo.FullName(), Issue: t.Key.Issue, Title: transcript.Cut(t.Frozen.Title).Text,
+		Page: taskPath(t), URL: issueURL(t), Phase: t.Phase, Since: t.Since, Next: nextStep(t), Begun: t.Trigger.At, Round: t.Round,
 		Runs: len(t.Runs), Branch: t.Branch.Name,
 		Money: moneyCard{
-			Spent: float64(t.Money.MicroUSD) / 1e6, Cap: float64(t.Money.CapMicroUSD) / 1e6, Subscription: t.Money.Subscription, Words: words.Spent(t.Money), of: words.SpentOf(t.Money),
-			InputTokens: t.Money.InputTokens, OutputTokens: t.Money.OutputTokens, AgentSeconds: t.Active.Seconds(),
+			Spent:        float64(t.Money.MicroUSD) / 1e6,
+			Cap:          float64(t.Money.CapMicroUSD) / 1e6,
+			Subscription: t.Money.Subscription,
+			Words:        words.Spent(t.Money),
+			of:           words.SpentOf(t.Money),
+			InputTokens:  t.Money.InputTokens,
+			OutputTokens: t.Money.OutputTokens,
+			AgentSeconds: t.Active.Seconds(),
 		},
 	}
 	if w := t.Waiting; w != nil && !t.Ended() {
-		c.Waiting = &waitCard{Kind: w.Kind, Detail: cut(w.Detail).Text, Since: w.Since, Until: known(w.Until)}
+		c.Waiting = &waitCard{Kind: w.Kind, Detail: transcript.Cut(w.Detail).Text, Since: w.Since, Until: known(w.Until)}
 	}
 	if r := t.Run; r != nil {
 		c.Runs++
-		c.Run = &runCard{ID: r.ID, Seq: r.Seq, Kind: string(r.Kind), State: string(r.State), Doing: cut(r.Doing).Text, Turns: r.Turns, Sign: known(r.Sign)}
+		c.Run = &runCard{
+			ID:    r.ID,
+			Seq:   r.Seq,
+			Kind:  string(r.Kind),
+			State: string(r.State),
+			Doing: transcript.Cut(r.Doing).Text,
+			Turns: r.Turns,
+			Sign:  known(r.Sign),
+		}
 	}
 	if vm := t.VM; vm != nil {
 		c.VM = &vmCard{Name: vm.Name, Provider: vm.Provider, Kind: vm.Kind}
@@ -121,7 +136,7 @@ func newCard(t *state.Task) card {
 		c.PR = &pullCard{Number: pr.Number, URL: pr.URL, State: pr.State, Draft: pr.Draft, Checks: pr.Checks, Ready: pr.Ready}
 	}
 	if e := t.End; e != nil && (t.Ended() || t.Phase == state.PhaseFailed) {
-		c.End = &endingCard{Reason: cut(e.Reason).Text, Hint: cut(e.Hint).Text, Class: e.Class}
+		c.End = &endingCard{Reason: transcript.Cut(e.Reason).Text, Hint: transcript.Cut(e.Hint).Text, Class: e.Class}
 	}
 	return c
 }

@@ -30,10 +30,10 @@ type collector struct {
 	// missing may be nil.
 	missing func() []Missing
 	// providers may be nil.
-	providers reader
-	index     *index
-	deck      *deck
-	now       func() time.Time
+	providers  reader
+	endedTasks *endedTasks
+	openTasks  *openTasks
+	now        func() time.Time
 }
 
 var _ prometheus.Collector = (*collector)(nil)
@@ -46,7 +46,10 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), boardTime)
 	defer cancel()
 	c.access(out)
-	if err := errors.Join(c.phases(ctx, out), c.poison(ctx, out), c.money(ctx, out), c.vmFacts(ctx, out), c.trouble(ctx, out), c.tasks(ctx, out)); err != nil {
+	err := errors.Join(
+		c.phases(ctx, out), c.poison(ctx, out), c.money(ctx, out),
+		c.vmFacts(ctx, out), c.trouble(ctx, out), c.tasks(ctx, out))
+	if err != nil {
 		out <- prometheus.NewInvalidMetric(desc("store", "Contents of the store."), err)
 	}
 }
@@ -94,11 +97,11 @@ func (c *collector) money(ctx context.Context, out chan<- prometheus.Metric) err
 
 // tasks counts the resources that tasks used, and the jobs of open and recently ended tasks.
 func (c *collector) tasks(ctx context.Context, out chan<- prometheus.Metric) error {
-	open, err := c.deck.Open(ctx)
+	open, err := c.openTasks.Open(ctx)
 	if err != nil {
 		return err
 	}
-	ended, err := c.index.ended(ctx)
+	ended, err := c.endedTasks.ended(ctx)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tmaxmax/go-sse"
 
+	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -64,7 +65,7 @@ func (p *pages) events(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, err)
 		return
 	}
-	if !live(t, run) && (f == nil || atEnd(f, from.at)) {
+	if !live(t, run) && (f == nil || atEnd(f, from.At)) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
@@ -74,7 +75,7 @@ func (p *pages) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("X-Accel-Buffering", "no") // for nginx
-	s := &stream{p: p, key: t.Key, run: run.ID, at: from.at, seq: from.seq, session: session, ctl: http.NewResponseController(w)}
+	s := &stream{p: p, key: t.Key, run: run.ID, at: from.At, seq: from.Seq, session: session, ctl: http.NewResponseController(w)}
 	_ = s.ctl.SetReadDeadline(time.Time{}) // the server's read timeout does not apply to streams
 	ctx, cancel := context.WithTimeout(r.Context(), streamTime)
 	defer cancel()
@@ -84,21 +85,21 @@ func (p *pages) events(w http.ResponseWriter, r *http.Request) {
 }
 
 // startOf returns where a client continues: after its last event, or at the end of its page.
-func startOf(r *http.Request, f *os.File) (m mark, err error) {
+func startOf(r *http.Request, f *os.File) (m transcript.Mark, err error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
 		text = r.URL.Query().Get("from")
 	}
-	m = readMark(text)
-	if f == nil || m.at == 0 {
+	m = transcript.ParseMark(text)
+	if f == nil || m.At == 0 {
 		return m, nil
 	}
-	m.at, err = m.find(f)
+	m.At, err = m.Find(f)
 	return m, err
 }
 
 func atEnd(f *os.File, at int64) bool {
-	_, err := recordsFrom(f, at).next()
+	_, err := transcript.From(f, at).Next()
 	return errors.Is(err, io.EOF)
 }
 
@@ -187,18 +188,18 @@ func (s *stream) send(ctx context.Context, f *os.File) (bool, error) {
 		}
 		s.own = f
 	}
-	r := recordsFrom(f, s.at)
+	r := transcript.From(f, s.at)
 	sent := false
 	for n := 0; n < batchRecords && ctx.Err() == nil; n++ {
-		rec, err := r.next()
+		rec, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return sent, fmt.Errorf("read transcript: %w", err)
 		}
-		s.at, s.seq, sent = rec.next, max(s.seq, rec.seq()), true
-		items, end := rec.items()
+		s.at, s.seq, sent = rec.Next, max(s.seq, rec.Seq()), true
+		items, end := rec.Items()
 		s.ended = s.ended || end != nil
 		if len(items) == 0 {
 			continue
@@ -219,7 +220,7 @@ func (s *stream) send(ctx context.Context, f *os.File) (bool, error) {
 
 // message sends one event with the current mark as its ID.
 func (s *stream) message(kind, data string) error {
-	m := &sse.Message{ID: sse.ID(mark{at: s.at, seq: s.seq}.String())}
+	m := &sse.Message{ID: sse.ID(transcript.Mark{At: s.at, Seq: s.seq}.String())}
 	if kind != "" {
 		m.Type = sse.Type(kind)
 	}
@@ -253,4 +254,37 @@ func (s *stream) live(ctx context.Context) bool {
 		return err != nil
 	}
 	return t.Run != nil && t.Run.ID == s.run && t.Run.State != state.RunEnded
+}
+
+// renew switches to the file that replaced the one read to its end, and reports whether there is one.
+func (s *stream) renew(f *os.File) (bool, error) {
+	if s.own != nil {
+		f = s.own
+	}
+	if f == nil {
+		return false, nil
+	}
+	now, err := s.begun()
+	if now == nil || err != nil {
+		return false, err
+	}
+	if same(f, now) {
+		return false, now.Close()
+	}
+	if s.own != nil {
+		_ = s.own.Close()
+	}
+	s.own = now
+	s.at, err = transcript.Mark{At: s.at, Seq: s.seq}.Find(now)
+	return err == nil, err
+}
+
+// same reports whether both are the same file. If in doubt it returns true.
+func same(a, b *os.File) bool {
+	x, err := a.Stat()
+	if err != nil {
+		return true
+	}
+	y, err := b.Stat()
+	return err != nil || os.SameFile(x, y)
 }

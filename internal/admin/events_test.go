@@ -15,10 +15,10 @@ import (
 
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/runlog"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
-func stateClosed() state.Event { return state.Event{Kind: state.EventIssueClosed, By: writer} }
+func stateClosed() event.Event { return event.Event{By: writer, Payload: event.IssueClosed{}} }
 
 // follower reads a live log.
 type follower struct {

@@ -19,6 +19,7 @@ import (
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -94,7 +95,7 @@ func (w *world) advance(d time.Duration) {
 }
 
 // apply applies an event to the task of an issue of repository 7.
-func (w *world) apply(issue int, e state.Event) *state.Task {
+func (w *world) apply(issue int, e event.Event) *state.Task {
 	w.t.Helper()
 	e.Task = state.TaskKey{Repo: 7, Issue: issue}
 	applied, err := w.store.Apply(context.Background(), e, store.Ack{})
@@ -107,10 +108,13 @@ func (w *world) apply(issue int, e state.Event) *state.Task {
 // trigger starts a task.
 func (w *world) trigger(issue int, title string) {
 	w.t.Helper()
-	w.apply(issue, state.Event{
-		Kind: state.EventTriggered, By: writer, Permission: state.PermissionWrite, Via: "assigned", At: w.now(),
-		Repo:  &state.Repo{ID: 7, Owner: "acme", Name: "shop", DefaultBranch: "main", URL: "https://git.example/acme/shop"},
-		Issue: &state.Issue{Node: "I_1", Title: title, Body: "It breaks.", Author: writer},
+	w.apply(issue, event.Event{
+		By:         writer,
+		Permission: state.PermissionWrite,
+		Via:        "assigned",
+		At:         w.now(),
+		Repo:       &state.Repo{ID: 7, Owner: "acme", Name: "shop", DefaultBranch: "main", URL: "https://git.example/acme/shop"},
+		Payload:    event.Triggered{Issue: &state.Issue{Node: "I_1", Title: title, Body: "It breaks.", Author: writer}},
 	})
 }
 
@@ -118,12 +122,17 @@ func (w *world) trigger(issue int, title string) {
 func (w *world) launch(issue int) *state.Run {
 	w.t.Helper()
 	w.trigger(issue, "Prices are rounded twice")
-	task := w.apply(issue, state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{
-		Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "errand/1-prices", Base: "main", BaseSHA: "b0"},
-	}}})
-	task = w.apply(issue, state.Event{Kind: state.EventLaunched, Run: task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{
-		Run: task.Run.ID, VM: state.VM{Name: "vm1", Provider: "local", Kind: "bwrap"}, Adapter: "claude", Model: "some-model", Started: w.now(),
-	}}})
+	task := w.apply(issue, event.Event{
+		Payload: event.Started{Start: event.Start{
+			Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "errand/1-prices", Base: "main", BaseSHA: "b0"},
+		}},
+	})
+	task = w.apply(issue, event.Event{
+		Run: task.Run.ID,
+		Payload: event.Launched{Launch: state.Launch{
+			Run: task.Run.ID, VM: state.VM{Name: "vm1", Provider: "local", Kind: "bwrap"}, Adapter: "claude", Model: "some-model", Started: w.now(),
+		}},
+	})
 	if task.Run == nil || task.Run.State != state.RunActive {
 		w.t.Fatalf("no active run: %+v", task.Run)
 	}
@@ -133,10 +142,13 @@ func (w *world) launch(issue int) *state.Run {
 // end ends a run.
 func (w *world) end(issue int, run string) {
 	w.t.Helper()
-	w.apply(issue, state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: &state.RunResult{
-		Status: "ok", Class: "success", Ended: w.now(), Outcome: "build", Title: "Round once", Text: "1. Round once.",
-		Money: state.Money{InputTokens: 1000, OutputTokens: 200, MicroUSD: 120_000},
-	}}})
+	w.apply(issue, event.Event{
+		Run: run,
+		Payload: event.RunEnded{Result: state.RunResult{
+			Status: state.StatusOK, Class: state.RunSucceeded, Ended: w.now(), Outcome: "build", Title: "Round once", Text: "1. Round once.",
+			Money: state.Money{InputTokens: 1000, OutputTokens: 200, MicroUSD: 120_000},
+		}},
+	})
 }
 
 // get requests a path with the token and returns status and body.

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
 )
@@ -28,7 +28,7 @@ type runView struct {
 	Tone   string // CSS class of the outcome
 	Path   string // path of the page
 	Header *runlog.Header
-	Part   *part
+	Part   *transcript.Part
 	Newest bool // the page shows the end of the log
 	Older  int64
 	Gone   string // reason for a missing transcript
@@ -59,7 +59,7 @@ func (p *pages) taskOf(w http.ResponseWriter, r *http.Request) *state.Task {
 		p.notFound(w, r)
 		return nil
 	}
-	t, err := p.index.find(r.Context(), r.PathValue("owner"), r.PathValue("repo"), n)
+	t, err := p.endedTasks.find(r.Context(), r.PathValue("owner"), r.PathValue("repo"), n)
 	if err != nil {
 		p.fail(w, r, fmt.Errorf("find the task: %w", err))
 		return nil
@@ -127,7 +127,8 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 	}
 	_, known, _ := runOf(t, r.PathValue("run"))
 	tone := runTone(&run)
-	run.Status, run.Message = run.Judged()
+	verdict, message := run.Judged()
+	run.Status, run.Message = state.RunStatus(verdict), message // as the page shows it
 	v := &runView{Card: newCard(t), Run: run, Tone: tone, Known: known, Live: live(t, run), Path: runPath(t, run.Seq)}
 	if f == nil {
 		v.Gone = "Nothing has been written about this run yet."
@@ -149,7 +150,7 @@ func runPath(t *state.Task, seq int) string { return fmt.Sprintf("%s/runs/%d", t
 // read reads the page of the transcript that starts at from: an offset, "end", or empty for the start (for an active
 // run the end).
 func (v *runView) read(f *os.File, from string) error {
-	h, err := header(f)
+	h, err := transcript.ReadHeader(f)
 	if errors.Is(err, io.EOF) {
 		v.Gone = "The transcript has not started yet."
 		return nil
@@ -160,18 +161,18 @@ func (v *runView) read(f *os.File, from string) error {
 	v.Header = h
 	place, err := strconv.ParseInt(from, 10, 64)
 	if from == "end" || from == "" && v.Live {
-		v.Part, err = readTail(f, tailRecords)
+		v.Part, err = transcript.ReadTail(f, tailRecords)
 	} else {
 		if err != nil {
 			place = 0
 		}
-		v.Part, err = readPart(f, place)
+		v.Part, err = transcript.ReadPart(f, place)
 	}
 	if err != nil {
 		return err
 	}
 	v.Newest = !v.Part.After()
-	v.Older, err = back(f, v.Part.From, pageRecords)
+	v.Older, err = transcript.Back(f, v.Part.From, transcript.PageRecords)
 	return err
 }
 
@@ -201,11 +202,11 @@ func (p *pages) record(w http.ResponseWriter, r *http.Request) {
 		p.notFound(w, r)
 		return
 	}
-	if place, err = lineStart(f, place); err != nil {
+	if place, err = transcript.LineStart(f, place); err != nil {
 		p.fail(w, r, err)
 		return
 	}
-	rec, err := recordsFrom(f, place).next()
+	rec, err := transcript.From(f, place).Next()
 	if errors.Is(err, io.EOF) {
 		p.notFound(w, r)
 		return
@@ -215,33 +216,5 @@ func (p *pages) record(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, rec.whole()) // the client may have disconnected
-}
-
-// whole returns a record's full text.
-func (r record) whole() string {
-	if r.at == 0 {
-		var h runlog.Header
-		if json.Unmarshal(r.data, &h) == nil {
-			return "SYSTEM PROMPT\n\n" + h.System + "\n\nUSER PROMPT\n\n" + h.User + "\n"
-		}
-	}
-	e, ok := r.entry()
-	if !ok {
-		return string(r.data)
-	}
-	var b strings.Builder
-	for _, ev := range e.Events {
-		fmt.Fprintf(&b, "%s %s %s\n\n%s\n\n", ev.Time.UTC().Format(time.RFC3339), ev.Kind, ev.ToolName, joined(ev.Input, ev.Text))
-	}
-	if e.Line != nil {
-		fmt.Fprintf(&b, "raw line %d of %s\n\n%s\n", e.Line.Seq, e.Line.Stream, e.Line.Text)
-		if e.Line.Cut > 0 {
-			fmt.Fprintf(&b, "(%d more bytes of the line were not stored)\n", e.Line.Cut)
-		}
-	}
-	if e.End != nil {
-		b.WriteString(e.End.Words() + "\n")
-	}
-	return b.String()
+	_, _ = io.WriteString(w, rec.Text()) // the client may have disconnected
 }

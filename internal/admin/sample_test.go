@@ -71,9 +71,9 @@ func detailed(t *state.Task) {
 	t.RunSeq = 4
 	money := state.Money{InputTokens: 20_000, OutputTokens: 2_100, MicroUSD: 90_000}
 	t.Runs = []state.Run{
-		{ID: "7-1-1", Seq: 1, Kind: state.RunPreliminary, State: state.RunEnded, Started: at(3), Ended: at(5), RunVerdict: state.RunVerdict{Status: "ok", Class: "success"}, RunActivity: state.RunActivity{Turns: 6}, RunUsage: state.RunUsage{Money: money}, RunLaunch: state.RunLaunch{Model: "sonnet"}},
-		{ID: "7-1-2", Seq: 2, Kind: state.RunPreliminary, State: state.RunEnded, Started: at(9), Ended: at(11), RunVerdict: state.RunVerdict{Status: "crashed", Class: "retryable", Message: "exit code 3 <tag>"}, RunUsage: state.RunUsage{Money: money}},
-		{ID: "7-1-3", Seq: 3, Kind: state.RunPlan, State: state.RunEnded, Started: at(15), Ended: at(17), RunVerdict: state.RunVerdict{Status: "ok", Class: "success"}, RunActivity: state.RunActivity{Turns: 11}, RunUsage: state.RunUsage{Money: money}},
+		{ID: "7-1-1", Seq: 1, Kind: state.RunPreliminary, State: state.RunEnded, Started: at(3), Ended: at(5), RunVerdict: state.RunVerdict{Status: state.StatusOK, Class: state.RunSucceeded}, RunActivity: state.RunActivity{Turns: 6}, RunUsage: state.RunUsage{Money: money}, RunLaunch: state.RunLaunch{Model: "sonnet"}},
+		{ID: "7-1-2", Seq: 2, Kind: state.RunPreliminary, State: state.RunEnded, Started: at(9), Ended: at(11), RunVerdict: state.RunVerdict{Status: state.StatusCrashed, Class: state.RunRetryable, Message: "exit code 3 <tag>"}, RunUsage: state.RunUsage{Money: money}},
+		{ID: "7-1-3", Seq: 3, Kind: state.RunPlan, State: state.RunEnded, Started: at(15), Ended: at(17), RunVerdict: state.RunVerdict{Status: state.StatusOK, Class: state.RunSucceeded}, RunActivity: state.RunActivity{Turns: 11}, RunUsage: state.RunUsage{Money: money}},
 	}
 	t.Run = &state.Run{ID: "7-1-4", Seq: 4, Kind: state.RunImplement, State: state.RunActive, Started: at(22), RunActivity: state.RunActivity{Sign: noon.Add(-4 * time.Second), Doing: "go test ./price/...", Turns: 9}, RunLaunch: state.RunLaunch{Adapter: "claude", Model: "sonnet"}, RunUsage: state.RunUsage{Money: money}}
 	t.VM = &state.VM{Name: "errand-7-1-2", Provider: "local", Kind: "bwrap", Gen: 2, CreatedAt: at(14)}

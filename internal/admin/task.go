@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
@@ -37,7 +38,7 @@ type taskView struct {
 // liveLog is the end of the active run's log.
 type liveLog struct {
 	Path string // path of the run's page
-	Part *part
+	Part *transcript.Part
 	Gone string
 	Live bool
 	// Wide is set on the run's page.
@@ -169,7 +170,7 @@ func (p *pages) liveLog(t *state.Task) (*liveLog, error) {
 		return nil, fmt.Errorf("open the transcript of %s: %w", t.Run.ID, err)
 	}
 	defer func() { _ = f.Close() }()
-	l.Part, err = readTail(f, tailRecords/2)
+	l.Part, err = transcript.ReadTail(f, tailRecords/2)
 	return l, err
 }
 
@@ -241,7 +242,7 @@ func runTone(r *state.Run) string {
 	if c := r.Checked; c != nil && len(c.Failed) > 0 {
 		return "warn"
 	}
-	return map[string]string{"success": "good", "retryable": "warn", "fatal": "bad"}[r.Class]
+	return map[state.RunClass]string{state.RunSucceeded: "good", state.RunRetryable: "warn", state.RunFatal: "bad"}[r.Class]
 }
 
 func runs(t *state.Task, now time.Time) []runRow {
@@ -255,7 +256,8 @@ func runs(t *state.Task, now time.Time) []runRow {
 		row := runRow{Run: r, Path: runPath(t, r.Seq), Took: took(&r, now), Tone: "busy"}
 		if r.State == state.RunEnded {
 			row.Tone = runTone(&r)
-			row.Status, row.Message = r.Judged()
+			verdict, message := r.Judged()
+			row.Status, row.Message = state.RunStatus(verdict), message // as the page shows it
 			if m := r.Miscount(); m != nil {
 				row.Doubt = m.Words()
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func TestTaskOnItsWay(t *testing.T) {
@@ -49,7 +50,7 @@ func TestTaskInFull(t *testing.T) {
 	_, body = fetch(t, url+"/tasks/acme/shop/5", nil)
 	want(t, body, "The agent gave up after 30 turns.", "<code>retry turns=60</code>", "(limit)")
 	_, body = fetch(t, url+"/tasks/ACME/Shop/7", nil)
-	want(t, body, "Wrong time zone in receipts", "merged", "Over.")
+	want(t, body, "Wrong time zone in receipts", "merged", "The task has ended.")
 }
 
 // TestTaskAsleep: the page of a task without a VM shows the saved work and the cost of its VMs.
@@ -64,7 +65,7 @@ func TestTaskAsleep(t *testing.T) {
 	_, body := fetch(t, url+taskPage(task), map[string]string{"Accept": "text/html"})
 	want(t, body, "suspended since", "archive of 1.2 MB", "VMs paid for", "in 1 VM, €0.05", "its task was suspended", "2 h 00 min, €0.05")
 	_, body = fetch(t, url+"/status", map[string]string{"Accept": "text/html"})
-	want(t, body, "<span>asleep</span>")
+	want(t, body, "<span>suspended</span>")
 	_, body = fetch(t, url+"/status.json", nil)
 	want(t, body, `"mode": "archive"`)
 }
@@ -92,12 +93,12 @@ func TestRenamedRepository(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.launch(1)
-	w.apply(1, state.Event{Kind: state.EventRenamed, Repo: &state.Repo{ID: 7, Owner: "acme", Name: "store", URL: "https://git.example/acme/store"}})
+	w.apply(1, event.Event{Repo: &state.Repo{ID: 7, Owner: "acme", Name: "store", URL: "https://git.example/acme/store"}, Payload: event.Renamed{}})
 	w.page("/tasks/acme/store/1")
 	if status, _ := w.get("/tasks/acme/shop/1"); status != http.StatusNotFound {
 		t.Errorf("under the old name: status %d", status)
 	}
-	w.apply(1, state.Event{Kind: state.EventIssueClosed, By: writer})
+	w.apply(1, event.Event{By: writer, Payload: event.IssueClosed{}})
 	w.page("/tasks/acme/store/1")
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/vm"
 )
@@ -105,8 +106,16 @@ func units(micro int64) float64 { return float64(micro) / 1e6 }
 
 func newSum(b vm.Bill, most int64) vmSum {
 	return vmSum{
-		Cost: units(b.Micro), Images: units(b.Images), Cap: units(most), Currency: b.Currency, VMs: b.VMs, Spans: b.Spans, Hours: b.Time.Hours(),
-		micro: b.Micro, microImages: b.Images, microCap: most,
+		Cost:        units(b.Micro),
+		Images:      units(b.Images),
+		Cap:         units(most),
+		Currency:    b.Currency,
+		VMs:         b.VMs,
+		Spans:       b.Spans,
+		Hours:       b.Time.Hours(),
+		micro:       b.Micro,
+		microImages: b.Images,
+		microCap:    most,
 	}
 }
 
@@ -116,7 +125,7 @@ func newVMRow(r *vm.Row, now time.Time) vmRow {
 	v := vmRow{
 		Name: r.Name, Phase: r.Phase, Since: r.Since, Provider: r.Provider, Kind: r.Kind, Location: r.Location, ID: r.ID,
 		Created: known(r.CreatedAt), Gone: known(r.EndedAt), Spans: bill.Spans, Cost: units(bill.Micro), Currency: r.Currency,
-		Image: r.Snapshot, Why: r.Why, Detail: cut(r.Detail).Text, micro: bill.Micro,
+		Image: r.Snapshot, Why: r.Why, Detail: transcript.Cut(r.Detail).Text, micro: bill.Micro,
 	}
 	if r.Paid > 0 {
 		v.Price, v.microSpan, v.paid = units(r.MicroHour), r.MicroHour, r.Paid

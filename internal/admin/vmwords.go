@@ -49,7 +49,7 @@ func (v vmRow) Begun() string {
 	case v.paid == time.Hour:
 		return words.Many(int(v.Spans), "hour")
 	}
-	return fmt.Sprintf("%d × %s", v.Spans, span(v.paid))
+	return fmt.Sprintf("%d × %s", v.Spans, words.ExactSpan(v.paid))
 }
 
 // CostText formats the cost so far.
@@ -93,7 +93,7 @@ func (s vmSum) CapText() string {
 }
 
 // Half formats the median.
-func (t vmTook) Half() string { return span(t.half) }
+func (t vmTook) Half() string { return words.ExactSpan(t.half) }
 
 // Most formats the 95th percentile.
-func (t vmTook) Most() string { return span(t.most) }
+func (t vmTook) Most() string { return words.ExactSpan(t.most) }

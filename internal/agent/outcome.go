@@ -130,7 +130,7 @@ func ParseOutcome(text string) (o Outcome, rest string, err error) {
 	}
 	dec := json.NewDecoder(strings.NewReader(block))
 	if err := dec.Decode(&o); err != nil {
-		return Outcome{}, rest, fmt.Errorf("the errand block is not the JSON that was asked for: %w", explain(err, block))
+		return Outcome{}, rest, fmt.Errorf("the errand block is not the requested JSON: %w", explain(err, block))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return Outcome{}, rest, errors.New("the errand block contains more than one JSON object")

@@ -65,7 +65,7 @@ func (e *editor) relativePath(name string) (string, error) {
 			return filepath.ToSlash(rel), nil
 		}
 	}
-	return "", outsideError(name + " is not in the checkout, and only files there can be looked at or changed")
+	return "", outsideError(name + " is not in the checkout; only files in the checkout can be viewed or changed")
 }
 
 // run executes one call and returns the result for the model. name is the call's path, as relativePath returned it.
@@ -152,9 +152,9 @@ func (e *editor) replace(name, from, to string) (string, error) {
 	switch n := strings.Count(text, from); n {
 	case 1:
 	case 0:
-		return "", fmt.Errorf("old_str does not occur in %s. It has to be exactly as in the file, blanks and line ends included", name)
+		return "", fmt.Errorf("old_str does not occur in %s. It must match the file exactly, including whitespace and line ends", name)
 	default:
-		return "", fmt.Errorf("old_str occurs %d times in %s. Take more of what is around it, so that it is the only one", n, name)
+		return "", fmt.Errorf("old_str occurs %d times in %s. Include more of the surrounding text so that it occurs once", n, name)
 	}
 	at := strings.Index(text, from)
 	text = text[:at] + to + text[at+len(from):]
@@ -162,7 +162,7 @@ func (e *editor) replace(name, from, to string) (string, error) {
 		return "", err
 	}
 	line := strings.Count(text[:at], "\n") + 1
-	return "Replaced. It is now:\n" + numbered(text, line-aroundIt, line+strings.Count(to, "\n")+aroundIt), nil
+	return "Replaced. The text is now:\n" + numbered(text, line-aroundIt, line+strings.Count(to, "\n")+aroundIt), nil
 }
 
 func (e *editor) insert(name string, after int, add string) (string, error) {
@@ -188,7 +188,7 @@ func (e *editor) insert(name string, after int, add string) (string, error) {
 	if err := e.write(name, text); err != nil {
 		return "", err
 	}
-	return "Inserted. It is now:\n" + numbered(text, after+1-aroundIt, after+strings.Count(add, "\n")+aroundIt), nil
+	return "Inserted. The text is now:\n" + numbered(text, after+1-aroundIt, after+strings.Count(add, "\n")+aroundIt), nil
 }
 
 // outsideError means that a file is not in the checkout.

@@ -186,7 +186,7 @@ func (l *loop) handleAnswer(ctx context.Context, answer *anthropic.Message) (don
 	case "model_context_window_exceeded":
 		return false, newEnd(wire.CauseContextOverflow, "the conversation no longer fits the model")
 	case anthropic.StopReasonMaxTokens:
-		return false, l.addReminder("Your answer was cut off because it was too long. Go on where it ends, in smaller pieces.")
+		return false, l.addReminder("Your answer was cut off because it was too long. Continue where it ends, in smaller pieces.")
 	case anthropic.StopReasonPauseTurn:
 		return false, l.addReminder("Go on.")
 	}
@@ -194,7 +194,7 @@ func (l *loop) handleAnswer(ctx context.Context, answer *anthropic.Message) (don
 		return true, nil
 	}
 	if l.repaired {
-		return false, newEnd(wire.CauseNoAnswer, "the model gave no answer of the form that was asked for"+l.schema.problem())
+		return false, newEnd(wire.CauseNoAnswer, "the model gave no answer in the requested form"+l.schema.problem())
 	}
 	l.repaired = true
 	return false, l.addReminder("Give your answer by calling the tool " + wire.ToolAnswer + ", and nothing else." + l.schema.problem())

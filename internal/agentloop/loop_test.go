@@ -92,7 +92,7 @@ func (w *world) sessionFile(id string) string {
 	return filepath.Join(w.home, wire.SessionDir, id+".jsonl")
 }
 
-func TestTornSessionIsMended(t *testing.T) {
+func TestTornSessionIsRepaired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, simmodel.Turn{Thinking: "hm <b>", Text: "first", Bash: []string{"echo one", "echo two"}}, simmodel.Turn{Text: "second"})
 	set := w.settings()
@@ -207,7 +207,7 @@ func TestCaching(t *testing.T) {
 	}
 }
 
-func TestFailuresAreTold(t *testing.T) {
+func TestFailuresAreReported(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		turn    simmodel.Turn
@@ -285,8 +285,8 @@ func TestErrorsWithoutForm(t *testing.T) {
 	}
 }
 
-// TestLongAnswerGoesOn: a truncated answer is continued, and a truncated call is not run.
-func TestLongAnswerGoesOn(t *testing.T) {
+// TestLongAnswerIsContinued: a truncated answer is continued, and a truncated call is not run.
+func TestLongAnswerIsContinued(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, simmodel.Turn{Bash: []string{"touch made"}, Stop: "max_tokens"}, simmodel.Turn{Text: "fine"})
 	_, r := w.run(t.Context(), w.settings(), "work")

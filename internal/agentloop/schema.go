@@ -56,12 +56,12 @@ func (s *answerSchema) problem() string {
 	return " (the last did not fit: " + s.wrong + ")"
 }
 
-// judgeAnswer validates an answer that came as a tool call.
-func (s *answerSchema) judgeAnswer(input json.RawMessage) toolResult {
+// validateAnswer validates an answer that came as a tool call.
+func (s *answerSchema) validateAnswer(input json.RawMessage) toolResult {
 	if !s.accept(input) {
-		return refused("The answer does not fit its schema: %s. Call this tool again.", s.wrong)
+		return refusedResult("The answer does not fit its schema: %s. Call this tool again.", s.wrong)
 	}
-	return toolResult{"The answer was taken.", false}
+	return toolResult{"The answer was accepted.", false}
 }
 
 func (s *answerSchema) accept(input json.RawMessage) bool {
@@ -101,8 +101,8 @@ func (s *answerSchema) extract(text string) bool {
 	return strings.HasPrefix(whole, "{") && s.accept(json.RawMessage(whole))
 }
 
-// offer returns the tool that accepts the answer.
-func (s *answerSchema) offer() anthropic.ToolUnionParam {
+// describe returns the tool that accepts the answer.
+func (s *answerSchema) describe() anthropic.ToolUnionParam {
 	return anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
 		Name: wire.ToolAnswer, Description: param.NewOpt("Give your final answer, when the work is done. This ends the run."), InputSchema: inputSchema(s.raw),
 	}}

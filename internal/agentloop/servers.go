@@ -128,7 +128,7 @@ func (t *serverTool) run(ctx context.Context, input json.RawMessage) toolResult 
 	case ctx.Err() != nil:
 		return toolResult{interrupted, true}
 	case err != nil:
-		return refused("The tool failed: %v", err)
+		return refusedResult("The tool failed: %v", err)
 	}
 	out := &headTailBuffer{limit: serverOutput}
 	for i, c := range got.Content {
@@ -138,14 +138,14 @@ func (t *serverTool) run(ctx context.Context, input json.RawMessage) toolResult 
 		if text, ok := c.(*mcp.TextContent); ok {
 			_, _ = out.Write([]byte(text.Text))
 		} else {
-			_, _ = out.Write([]byte("[what is no text is left out]"))
+			_, _ = out.Write([]byte("[content that is not text is omitted]"))
 		}
 	}
 	return toolResult{out.String(), got.IsError}
 }
 
-// offer describes the tool to the model.
-func (t *serverTool) offer() anthropic.ToolUnionParam {
+// describe describes the tool to the model.
+func (t *serverTool) describe() anthropic.ToolUnionParam {
 	schema := map[string]any{}
 	if raw, err := json.Marshal(t.tool.InputSchema); err == nil {
 		_ = json.Unmarshal(raw, &schema) // otherwise any input is allowed

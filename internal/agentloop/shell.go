@@ -37,10 +37,10 @@ type shellCall struct {
 // run runs a command until its end, its timeout or the end of ctx. In the latter two cases it kills the process group.
 func (s *shell) run(ctx context.Context, call shellCall) toolResult {
 	if call.Restart && call.Command == "" {
-		return toolResult{"Every command has a shell of its own; nothing is to be restarted.", false}
+		return toolResult{"Every command runs in its own shell; there is nothing to restart.", false}
 	}
 	if strings.TrimSpace(call.Command) == "" {
-		return refused("The command is empty.")
+		return refusedResult("The command is empty.")
 	}
 	limit := defaultTimeout
 	if call.Timeout > 0 {
@@ -61,13 +61,13 @@ func (s *shell) run(ctx context.Context, call shellCall) toolResult {
 	case ctx.Err() != nil:
 		return toolResult{strings.TrimLeft(text+"\n"+interrupted, "\n"), true}
 	case timed.Err() != nil:
-		return refused("The command was killed after %s.\n%s", limit, text)
+		return refusedResult("The command was killed after %s.\n%s", limit, text)
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
-		return refused("Exit code %d\n%s", exit.ExitCode(), text)
+		return refusedResult("Exit code %d\n%s", exit.ExitCode(), text)
 	case errors.As(err, &exit):
-		return refused("The command ended by a signal: %s\n%s", exit.ProcessState, text)
+		return refusedResult("The command ended by a signal: %s\n%s", exit.ProcessState, text)
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a background process keeps the output open
-		return refused("The command could not be run: %v", err)
+		return refusedResult("The command could not be run: %v", err)
 	}
 	return toolResult{text, false}
 }
@@ -84,7 +84,7 @@ func shellPath() string {
 type headTailBuffer struct {
 	limit      int
 	head, tail []byte
-	left       int64 // bytes that were dropped between them
+	dropped    int64 // bytes that were dropped between them
 }
 
 func (t *headTailBuffer) Write(p []byte) (int, error) {
@@ -101,7 +101,7 @@ func (t *headTailBuffer) Write(p []byte) (int, error) {
 }
 
 func (t *headTailBuffer) drop(n int) {
-	t.left += int64(n)
+	t.dropped += int64(n)
 	t.tail = append(t.tail[:0:0], t.tail[n:]...)
 }
 
@@ -111,8 +111,8 @@ func (t *headTailBuffer) String() string {
 		t.drop(over)
 	}
 	gap := ""
-	if t.left > 0 {
-		gap = fmt.Sprintf("\n[… %d bytes left out …]\n", t.left)
+	if t.dropped > 0 {
+		gap = fmt.Sprintf("\n[… %d bytes left out …]\n", t.dropped)
 	}
 	return strings.ToValidUTF8(string(t.head)+gap+string(t.tail), "\uFFFD")
 }

@@ -22,7 +22,7 @@ type toolResult struct {
 	failed bool
 }
 
-func refused(format string, args ...any) toolResult {
+func refusedResult(format string, args ...any) toolResult {
 	return toolResult{fmt.Sprintf(format, args...), true}
 }
 
@@ -77,31 +77,31 @@ func (t *toolbox) close() {
 // run executes one call. All errors are reported to the model.
 func (t *toolbox) run(ctx context.Context, name string, input json.RawMessage) toolResult {
 	if name == wire.ToolAnswer && t.schema != nil {
-		return t.schema.judgeAnswer(input)
+		return t.schema.validateAnswer(input)
 	}
 	if remote := t.servers.find(name); remote != nil {
 		return remote.run(ctx, input)
 	}
 	if !slices.Contains(t.names, name) {
-		return refused("There is no tool %q here.", name)
+		return refusedResult("There is no tool %q here.", name)
 	}
 	if name == wire.ToolBash {
 		var call shellCall
 		if err := decode(input, &call); err != nil {
-			return refused("%v", err)
+			return refusedResult("%v", err)
 		}
 		if r := t.checkDenied(ruleBash, call.Command); r != nil {
 			return *r
 		}
 		if why := t.judge.Judge(call.Command); why != nil {
 			t.denials = append(t.denials, why.Name())
-			return refused("%s", why)
+			return refusedResult("%s", why)
 		}
 		return t.shell.run(ctx, call)
 	}
 	var call editCall
 	if err := decode(input, &call); err != nil {
-		return refused("%v", err)
+		return refusedResult("%v", err)
 	}
 	if name == wire.ToolView {
 		call.Command = "view"
@@ -131,7 +131,7 @@ func (t *toolbox) editorFailure(call editCall, err error) toolResult {
 	if errors.As(err, &outside) {
 		t.denials = append(t.denials, fmt.Sprintf("%s outside of the checkout: %.100s", call.Command, call.Path))
 	}
-	return refused("%v", err)
+	return refusedResult("%v", err)
 }
 
 // checkDenied returns the refusal if a rule denies the call, or nil.
@@ -139,7 +139,7 @@ func (t *toolbox) checkDenied(kind, what string) *toolResult {
 	for _, r := range t.rules {
 		if r.matches(kind, what) {
 			t.denials = append(t.denials, r.String())
-			res := refused("The rules of this run refuse this call (%s). Do it another way, or leave it out.", r)
+			res := refusedResult("The rules of this run refuse this call (%s). Use another way, or skip it.", r)
 			return &res
 		}
 	}
@@ -151,19 +151,19 @@ func decode(input json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("the call's input cannot be used: %w", err)
+		return fmt.Errorf("the call's input is invalid: %w", err)
 	}
 	return nil
 }
 
-// offer describes the tools to the model.
-func (t *toolbox) offer() []anthropic.ToolUnionParam {
+// describe describes the tools to the model.
+func (t *toolbox) describe() []anthropic.ToolUnionParam {
 	var out []anthropic.ToolUnionParam
 	for _, n := range t.names {
 		switch n {
 		case wire.ToolBash:
 			out = append(out, tool(n, bashWords, []string{"command"}, props{
-				"command": str("The command, for bash. It begins in the checkout each time: a cd does not last."),
+				"command": str("The command for bash. Each command starts in the checkout; a cd does not persist."),
 				"timeout": num(fmt.Sprintf("Seconds until the command is killed; default %d, at most %d.", int(defaultTimeout.Seconds()), int(maxTimeout.Seconds()))),
 			}))
 		case wire.ToolEdit:
@@ -174,10 +174,10 @@ func (t *toolbox) offer() []anthropic.ToolUnionParam {
 		}
 	}
 	for i := range t.servers.tools {
-		out = append(out, t.servers.tools[i].offer())
+		out = append(out, t.servers.tools[i].describe())
 	}
 	if t.schema != nil {
-		out = append(out, t.schema.offer())
+		out = append(out, t.schema.describe())
 	}
 	return out
 }
@@ -195,22 +195,22 @@ func tool(name, words string, required []string, p props) anthropic.ToolUnionPar
 }
 
 const (
-	bashWords = "Run a command in the checkout and read what it prints, both streams together, and its exit code if that is not 0. " +
-		"Nobody can answer a question that it asks. What runs in the background goes on when the command has ended."
-	editWords = "Look at and change text files of the checkout. view shows a file with line numbers, or what a directory holds; " +
+	bashWords = "Run a command in the checkout. Returns stdout and stderr together, and the exit code if it is not 0. " +
+		"Commands cannot ask for input. Background processes continue after the command has ended."
+	editWords = "View and change text files of the checkout. view shows a file with line numbers, or lists a directory; " +
 		"create writes a whole file, and its directories; str_replace replaces a text that must occur exactly once; insert puts text after a line."
-	viewWords = "Show a text file of the checkout with line numbers, or what a directory holds."
+	viewWords = "Show a text file of the checkout with line numbers, or list a directory."
 )
 
 func editProps() props {
 	return props{
-		"command":     map[string]any{"type": "string", "enum": []string{"view", "create", "str_replace", "insert"}, "description": "What to do."},
+		"command":     map[string]any{"type": "string", "enum": []string{"view", "create", "str_replace", "insert"}, "description": "The operation."},
 		"path":        str("The file or directory, absolute or relative to the checkout."),
 		"view_range":  map[string]any{"type": "array", "items": map[string]string{"type": "integer"}, "description": "For view: the first and the last line, from 1; -1 is the file's end."},
 		"file_text":   str("For create: the whole content."),
-		"old_str":     str("For str_replace: the text to replace, exactly as it stands in the file."),
-		"new_str":     str("For str_replace: what comes in its place; empty removes it."),
-		"insert_line": num("For insert: the line after which the text comes; 0 is the beginning."),
-		"insert_text": str("For insert: the text."),
+		"old_str":     str("For str_replace: the text to replace, exactly as in the file."),
+		"new_str":     str("For str_replace: the replacement; empty deletes the text."),
+		"insert_line": num("For insert: the line after which to insert the text; 0 is the beginning."),
+		"insert_text": str("For insert: the text to insert."),
 	}
 }

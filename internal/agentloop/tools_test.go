@@ -101,8 +101,8 @@ func TestEditor(t *testing.T) {
 	}
 }
 
-// TestEditorIsNotHeld: a pipe, which would block its reader, is refused because it is not a file.
-func TestEditorIsNotHeld(t *testing.T) {
+// TestEditorRejectsPipesAndBinaryFiles: a pipe, which would block its reader, is refused because it is not a file.
+func TestEditorRejectsPipesAndBinaryFiles(t *testing.T) {
 	t.Parallel()
 	tools, dir := newTools(t, wire.Settings{})
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
@@ -135,7 +135,7 @@ func TestShell(t *testing.T) {
 		"a timeout":     {shellCall{Command: "echo a; sleep 600", Timeout: 1}, "The command was killed after 1s.\na", true},
 		"empty":         {shellCall{Command: "  "}, "The command is empty.", true},
 		"not UTF-8":     {shellCall{Command: `printf 'a\377b'`}, "a\uFFFDb", false},
-		"no such shell": {shellCall{Restart: true}, "Every command has a shell of its own; nothing is to be restarted.", false},
+		"no such shell": {shellCall{Restart: true}, "Every command runs in its own shell; there is nothing to restart.", false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestViewOnly(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if n := len(tools.offer()); n != 1 {
+	if n := len(tools.describe()); n != 1 {
 		t.Errorf("%d tools are offered", n)
 	}
 }

@@ -25,10 +25,10 @@ import (
 
 // Dir is the data folder of one deployment.
 type Dir struct {
-	path  string
-	clean func(string) string // redacts lines and events
-	lines func() func(string) string
-	most  int64 // maximum size of one transcript in bytes; 0 means no limit
+	path          string
+	clean         func(string) string // redacts lines and events
+	lines         func() func(string) string
+	maxTranscript int64 // maximum size of one transcript in bytes; 0 means no limit
 }
 
 // Open creates the folder, readable by its owner only. clean redacts a run's output before it is written; nil means no

@@ -39,11 +39,11 @@ func begin(t *testing.T, d *archive.Dir, run string) *archive.Transcript {
 	if err := d.BeginTranscript(run, runlog.Header{Run: run, System: "be good"}); err != nil {
 		t.Fatal(err)
 	}
-	return again(t, d, run)
+	return reopen(t, d, run)
 }
 
-// again opens a run's transcript to go on with it.
-func again(t *testing.T, d *archive.Dir, run string) *archive.Transcript {
+// reopen opens a run's transcript to go on with it.
+func reopen(t *testing.T, d *archive.Dir, run string) *archive.Transcript {
 	t.Helper()
 	tr, err := d.Transcript(run)
 	if err != nil {
@@ -108,7 +108,7 @@ func TestTranscriptAfterCrash(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	tr = again(t, d, "7-1-1") // the follower goes on from an earlier line
+	tr = reopen(t, d, "7-1-1") // the follower goes on from an earlier line
 	add(t, tr, line(1, "one"))
 	add(t, tr, line(2, "two"))
 	add(t, tr, line(3, "three"))
@@ -127,7 +127,7 @@ func TestBeginTwice(t *testing.T) {
 	wantTexts(t, d, "r", "one", "two")
 }
 
-func TestSecretsAreTakenOut(t *testing.T) {
+func TestSecretsAreRedacted(t *testing.T) {
 	t.Parallel()
 	d, path := open(t, func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") })
 	tr := begin(t, d, "r")

@@ -75,7 +75,7 @@ func savedAll(t *testing.T, dir string, said []string) {
 			if err == nil {
 				err = f.Close()
 			}
-			if err != nil && !(unwanted && errors.Is(err, archive.ErrNoSleep)) {
+			if err != nil && !(unwanted && errors.Is(err, archive.ErrNoArchive)) {
 				t.Errorf("the work of a VM that may be deleted: %v", err)
 			}
 		case "changeset":
@@ -99,11 +99,11 @@ func savedAll(t *testing.T, dir string, said []string) {
 			}
 		}
 	}
-	whole(t, d, dir)
+	checkArchives(t, d, dir)
 }
 
-// whole checks that each sleep archive matches its name.
-func whole(t *testing.T, d *archive.Dir, dir string) {
+// checkArchives checks that each sleep archive matches its name.
+func checkArchives(t *testing.T, d *archive.Dir, dir string) {
 	t.Helper()
 	list, err := d.Sleeps()
 	if err != nil {
@@ -144,7 +144,7 @@ func TestFailingCalls(t *testing.T) {
 					if !errors.Is(err, syscall.EIO) || !errors.Is(other, syscall.EIO) {
 						t.Errorf("got errors %v, %v", err, other)
 					}
-					if left := lying(t, filepath.Join(dir, "data")); kind != disktest.Sync && len(left) > 0 {
+					if left := archiveFiles(t, filepath.Join(dir, "data")); kind != disktest.Sync && len(left) > 0 {
 						t.Errorf("left behind: %v", left)
 					}
 					if _, err := d.SaveSleep("1-7", writes(data, m)); err != nil {
@@ -162,9 +162,9 @@ func TestFailingCalls(t *testing.T) {
 	}
 }
 
-// TestALineIsCleanedOnce: a line that could not be written is written later as it was redacted at first. The redactor
+// TestLineIsRedactedOnce: a line that could not be written is written later as it was redacted at first. The redactor
 // is stateful and must not get a line twice.
-func TestALineIsCleanedOnce(t *testing.T) {
+func TestLineIsRedactedOnce(t *testing.T) {
 	t.Parallel()
 	disktest.Run(t, disktest.Disk{
 		Play: func(t *testing.T, dir string) {
@@ -310,7 +310,7 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("a line: got error %v, want no space", err)
 		}
 		free()
-		if left := lying(t, filepath.Join(dir, "data")); len(left) > 0 {
+		if left := archiveFiles(t, filepath.Join(dir, "data")); len(left) > 0 {
 			t.Errorf("left behind: %v", left)
 		}
 		for name, save := range saves {

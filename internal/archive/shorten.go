@@ -34,23 +34,23 @@ func (t *Transcript) shorten() error {
 		return fmt.Errorf("shorten transcript: %w", err)
 	}
 	replaced := t.replace(head, gone, r)
-	if replaced != nil && t.inPlace() {
+	if replaced != nil && t.isCurrentFile() {
 		return fmt.Errorf("shorten transcript: %w", replaced)
 	}
 	_ = t.file.Close() // the new file contains all of it
 	if err := t.open(); err != nil {
 		return errors.Join(replaced, err)
 	}
-	t.shortenAt = max(t.d.most, t.size*3/2) // retry one that cannot be shortened only after it has grown
+	t.shortenAt = max(t.d.maxTranscript, t.size*3/2) // retry one that cannot be shortened only after it has grown
 	if replaced != nil {
 		return fmt.Errorf("shorten transcript: %w", replaced)
 	}
 	return nil
 }
 
-// inPlace reports whether the open file still has the transcript's name. A shorter file may have replaced it even if an
+// isCurrentFile reports whether the open file still has the transcript's name. A shorter file may have replaced it even if an
 // error reports that the folder could not be synced.
-func (t *Transcript) inPlace() bool {
+func (t *Transcript) isCurrentFile() bool {
 	mine, err := t.file.Stat()
 	named, nerr := os.Stat(t.path)
 	return err != nil || nerr != nil || os.SameFile(mine, named)
@@ -72,7 +72,7 @@ func (t *Transcript) replace(head []byte, gone runlog.Dropped, rest io.Reader) e
 		return errors.Join(err, out.Close(), os.Remove(out.Name()))
 	}
 	err = durable.Place(out, t.path)
-	if err == nil || !t.inPlace() {
+	if err == nil || !t.isCurrentFile() {
 		t.size = size
 	}
 	return err

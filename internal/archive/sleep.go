@@ -22,10 +22,10 @@ import (
 
 // Errors about sleep archives for callers to distinguish. All of them are returned wrapped.
 var (
-	// ErrNoSleep: there is no archive with this name, or it was deleted.
-	ErrNoSleep = errors.New("there is no such sleep archive")
-	// ErrSleepDamaged: the file differs from the saved one. A retry does not help.
-	ErrSleepDamaged = errors.New("the sleep archive is damaged")
+	// ErrNoArchive: there is no archive with this name, or it was deleted.
+	ErrNoArchive = errors.New("there is no such sleep archive")
+	// ErrDamaged: the file differs from the saved one. A retry does not help.
+	ErrDamaged = errors.New("the sleep archive is damaged")
 )
 
 // The folder of sleep archives, and the suffix of their names.
@@ -78,7 +78,7 @@ func (d *Dir) fillSleep(f *os.File, task string, fill func(io.Writer) (pack.Mani
 	if err != nil {
 		return Sleep{}, err
 	}
-	s := Sleep{Bytes: to.n, SHA256: to.digest(), Manifest: m}
+	s := Sleep{Bytes: to.written, SHA256: to.digest(), Manifest: m}
 	s.Ref = task + "-" + s.SHA256[:16]
 	if _, err := d.file(sleeps, s.Ref, sleepExt); err != nil {
 		return Sleep{}, err
@@ -105,8 +105,8 @@ func verifySleep(f *os.File, s Sleep) error {
 	if _, err := io.Copy(io.Discard, tee); err != nil {
 		return fmt.Errorf("read the archive back: %w", err)
 	}
-	if from.n != s.Bytes || from.digest() != s.SHA256 || !reflect.DeepEqual(m, s.Manifest) {
-		return fmt.Errorf("read the archive back: it differs: %w", ErrSleepDamaged)
+	if from.written != s.Bytes || from.digest() != s.SHA256 || !reflect.DeepEqual(m, s.Manifest) {
+		return fmt.Errorf("read the archive back: it differs: %w", ErrDamaged)
 	}
 	return nil
 }
@@ -120,8 +120,8 @@ func (d *Dir) placeSleep(f *os.File, ref string) error {
 	return durable.Place(f, path)
 }
 
-// OpenSleep opens a sleep archive at its beginning, after comparing its digest. The error matches ErrNoSleep or
-// ErrSleepDamaged if that is the cause.
+// OpenSleep opens a sleep archive at its beginning, after comparing its digest. The error matches ErrNoArchive or
+// ErrDamaged if that is the cause.
 func (d *Dir) OpenSleep(ref, digest string) (*os.File, error) {
 	path, err := d.file(sleeps, ref, sleepExt)
 	if err != nil {
@@ -129,7 +129,7 @@ func (d *Dir) OpenSleep(ref, digest string) (*os.File, error) {
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("open sleep archive %s: %w", ref, ErrNoSleep)
+		return nil, fmt.Errorf("open sleep archive %s: %w", ref, ErrNoArchive)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open sleep archive: %w", err)
@@ -137,7 +137,7 @@ func (d *Dir) OpenSleep(ref, digest string) (*os.File, error) {
 	from := &counter{to: io.Discard, hash: sha256.New()}
 	_, err = io.Copy(from, f)
 	if err == nil && from.digest() != digest {
-		err = ErrSleepDamaged
+		err = ErrDamaged
 	}
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
@@ -185,15 +185,15 @@ func (d *Dir) Sleeps() ([]Sleep, error) {
 
 // counter counts and hashes the data written to it.
 type counter struct {
-	to   io.Writer
-	hash hash.Hash
-	n    int64
+	to      io.Writer
+	hash    hash.Hash
+	written int64
 }
 
 func (c *counter) Write(b []byte) (int, error) {
 	n, err := c.to.Write(b)
 	_, _ = c.hash.Write(b[:n])
-	c.n += int64(n)
+	c.written += int64(n)
 	return n, err
 }
 

@@ -52,8 +52,8 @@ func writes(data []byte, m pack.Manifest) func(io.Writer) (pack.Manifest, error)
 	}
 }
 
-// lying lists all files of sleep archives.
-func lying(t *testing.T, dir string) (names []string) {
+// archiveFiles lists all files of sleep archives.
+func archiveFiles(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(dir, "sleeps"))
 	if err != nil {
@@ -65,7 +65,7 @@ func lying(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-func TestSleep(t *testing.T) {
+func TestSaveAndOpenArchive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d, err := archive.Open(dir, nil)
@@ -113,15 +113,15 @@ func TestSleep(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := d.OpenSleep(second.Ref, second.SHA256); !errors.Is(err, archive.ErrNoSleep) {
+	if _, err := d.OpenSleep(second.Ref, second.SHA256); !errors.Is(err, archive.ErrNoArchive) {
 		t.Errorf("open what was deleted: %v", err)
 	}
-	if names := lying(t, dir); len(names) != 1 {
+	if names := archiveFiles(t, dir); len(names) != 1 {
 		t.Errorf("left: %q", names)
 	}
 }
 
-func TestSleepDamaged(t *testing.T) {
+func TestDamagedArchiveIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d, err := archive.Open(dir, nil)
@@ -133,7 +133,7 @@ func TestSleepDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.OpenSleep(s.Ref, strings.Repeat("0", 64)); !errors.Is(err, archive.ErrSleepDamaged) {
+	if _, err := d.OpenSleep(s.Ref, strings.Repeat("0", 64)); !errors.Is(err, archive.ErrDamaged) {
 		t.Errorf("open with another digest: %v", err)
 	}
 	for name, damage := range map[string][]byte{
@@ -142,14 +142,14 @@ func TestSleepDamaged(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "sleeps", s.Ref+".tar.zst"), damage, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.OpenSleep(s.Ref, s.SHA256); !errors.Is(err, archive.ErrSleepDamaged) {
+		if _, err := d.OpenSleep(s.Ref, s.SHA256); !errors.Is(err, archive.ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// TestSleepRefused: incomplete archives leave no files.
-func TestSleepRefused(t *testing.T) {
+// TestInvalidArchiveIsRefused: incomplete archives leave no files.
+func TestInvalidArchiveIsRefused(t *testing.T) {
 	t.Parallel()
 	data, m := stream(t)
 	_, otherM := stream(t)
@@ -183,15 +183,15 @@ func TestSleepRefused(t *testing.T) {
 			if err == nil || test.want != nil && !errors.Is(err, test.want) {
 				t.Errorf("saved %+v, error %v, want %v", s, err, test.want)
 			}
-			if names := lying(t, dir); len(names) != 0 {
+			if names := archiveFiles(t, dir); len(names) != 0 {
 				t.Errorf("left: %q", names)
 			}
 		})
 	}
 }
 
-// TestSleepPruned: files of a dead process are removed, and archives stay.
-func TestSleepPruned(t *testing.T) {
+// TestArchivesArePruned: files of a dead process are removed, and archives stay.
+func TestArchivesArePruned(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d, err := archive.Open(dir, nil)
@@ -222,7 +222,7 @@ func TestSleepPruned(t *testing.T) {
 	if n, err := d.Prune(time.Unix(2000, 0), time.Unix(2000, 0)); err != nil || n != 1 {
 		t.Errorf("pruned %d, %v", n, err)
 	}
-	if diff := cmp.Diff([]string{".new-2", s.Ref + ".tar.zst"}, lying(t, dir)); diff != "" {
+	if diff := cmp.Diff([]string{".new-2", s.Ref + ".tar.zst"}, archiveFiles(t, dir)); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }

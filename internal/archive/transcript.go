@@ -20,7 +20,7 @@ import (
 // beyond it loses its oldest records, and records how many.
 func (d *Dir) WithTranscripts(most int64) *Dir {
 	other := *d
-	other.most = most
+	other.maxTranscript = most
 	return &other
 }
 
@@ -84,7 +84,7 @@ func (d *Dir) Transcript(run string) (*Transcript, error) {
 		return nil, err
 	}
 	_ = os.Remove(path + shortened) // left by a dead process; its source is complete
-	t := &Transcript{d: d, path: path, shortenAt: d.most, streams: map[runlog.Stream]func(string) string{}}
+	t := &Transcript{d: d, path: path, shortenAt: d.maxTranscript, streams: map[runlog.Stream]func(string) string{}}
 	if err := t.restoreState(); err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func TestEnd(t *testing.T) {
 	finish(t, tr, end)
 	end.OutputTokens++ // counted meanwhile
 	finish(t, tr, end)
-	tr = again(t, d, "7-1-1")
+	tr = reopen(t, d, "7-1-1")
 	add(t, tr, line(1, "one"))
 	finish(t, tr, end)
 	want := end
@@ -90,7 +90,7 @@ func TestLongTranscripts(t *testing.T) {
 			if err := os.WriteFile(file+".new", []byte("of a process that died"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			tr = again(t, d, "r")
+			tr = reopen(t, d, "r")
 		}
 		add(t, tr, line(n+1, fmt.Sprintf("line %d %s", n+1, strings.Repeat("x", 100))), runlog.Event{Kind: runlog.KindText, Text: "hm"})
 		if info, err := os.Stat(file); err != nil || info.Size() > most+500 {
@@ -115,8 +115,8 @@ func TestLongTranscripts(t *testing.T) {
 	}
 }
 
-// TestATranscriptThatCannotBeShortened is written on, and not copied at each line.
-func TestATranscriptThatCannotBeShortened(t *testing.T) {
+// TestTranscriptThatCannotBeShortened is written on, and not copied at each line.
+func TestTranscriptThatCannotBeShortened(t *testing.T) {
 	t.Parallel()
 	all, path := open(t, nil)
 	d := all.WithTranscripts(10)

@@ -62,9 +62,9 @@ func putFile(path string, data []byte) error {
 	return durable.WriteFile(path, data, 0o600)
 }
 
-// answer serves pending requests. It removes a request before it bakes the image, so that a bake that crashes the
+// serveRequests serves pending requests. It removes a request before it bakes the image, so that a bake that crashes the
 // process is not repeated after each restart.
-func (b *Baker) answer(ctx context.Context) {
+func (b *Baker) serveRequests(ctx context.Context) {
 	if b.cfg.Asked == "" {
 		return
 	}

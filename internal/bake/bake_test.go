@@ -149,8 +149,8 @@ func TestBakeFails(t *testing.T) {
 	}
 }
 
-// TestBakeIsCut: the VM is deleted even if the context ends.
-func TestBakeIsCut(t *testing.T) {
+// TestCanceledBakeDeletesItsVM: the VM is deleted even if the context ends.
+func TestCanceledBakeDeletesItsVM(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -173,8 +173,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestKeepsTwo: the two newest images are kept, as are images of other groups and images that are not base images.
-func TestKeepsTwo(t *testing.T) {
+// TestTwoImagesAreKept: the two newest images are kept, as are images of other groups and images that are not base images.
+func TestTwoImagesAreKept(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)
 	other := map[string]map[string]string{
@@ -200,7 +200,7 @@ func TestKeepsTwo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if usable := Of(list, "web"); len(usable) != 2 || usable[0].ID != last[3] {
+	if usable := AvailableImages(list, "web"); len(usable) != 2 || usable[0].ID != last[3] {
 		t.Errorf("usable: %v", usable)
 	}
 }

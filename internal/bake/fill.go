@@ -38,7 +38,7 @@ func (b *Baker) fill(ctx context.Context, vm fleet.VM, g Group, log zerolog.Logg
 		limit = DefaultTimeout
 	}
 	if strings.TrimSpace(g.Script) != "" {
-		if err := b.script(ctx, vm.Name, true, "", g.Script, limit, log.With().Str("step", "script").Logger()); err != nil {
+		if err := b.run(ctx, vm, script{step: "script", asRoot: true, text: g.Script, limit: limit}, log); err != nil {
 			return fmt.Errorf("run the script: %w", err)
 		}
 	}
@@ -46,7 +46,7 @@ func (b *Baker) fill(ctx context.Context, vm fleet.VM, g Group, log zerolog.Logg
 		return fmt.Errorf("install the runner: %w", err)
 	}
 	if b.cfg.Source != nil {
-		for _, repo := range g.named() {
+		for _, repo := range g.namedRepos() {
 			if err := b.seed(ctx, vm, repo, g.Warm, limit, log.With().Str("repo", repo).Logger()); err != nil {
 				return fmt.Errorf("copy %s: %w", repo, err)
 			}
@@ -54,7 +54,8 @@ func (b *Baker) fill(ctx context.Context, vm fleet.VM, g Group, log zerolog.Logg
 	}
 	// Cleaning and syncing is one command, because the clean-up disables logins. The sync writes everything to the disk
 	// in case the power is cut.
-	if err := b.script(ctx, vm.Name, true, "", b.cfg.Clean+"\nsync\n", stepTime, log.With().Str("step", "clean").Logger()); err != nil {
+	clean := script{step: "clean", asRoot: true, text: b.cfg.Clean + "\nsync\n", limit: stepTime}
+	if err := b.run(ctx, vm, clean, log); err != nil {
 		return fmt.Errorf("clean up: %w", err)
 	}
 	return nil
@@ -121,13 +122,15 @@ func (b *Baker) seed(ctx context.Context, vm fleet.VM, repo, warm string, limit 
 	if err := cl.Copy(ctx, bundle, bundle.Size, file, 0o600); err != nil {
 		return err
 	}
-	if err := b.script(ctx, vm.Name, false, "", seedScript, stepTime, log.With().Str("step", "seed").Logger(), file, dir, bundle.Head); err != nil {
+	seed := script{step: "seed", text: seedScript, limit: stepTime, args: []string{file, dir, bundle.Head}}
+	if err := b.run(ctx, vm, seed, log); err != nil {
 		return err
 	}
 	if strings.TrimSpace(warm) == "" {
 		return nil
 	}
-	if err := b.script(ctx, vm.Name, false, "", warmScript, limit, log.With().Str("step", "warm").Logger(), dir, path.Join(home, work), warm); err != nil {
+	caches := script{step: "warm", text: warmScript, limit: limit, args: []string{dir, path.Join(home, work), warm}}
+	if err := b.run(ctx, vm, caches, log); err != nil {
 		return fmt.Errorf("warm its caches: %w", err)
 	}
 	return nil
@@ -143,22 +146,31 @@ func (e *ScriptError) Error() string {
 	return fmt.Sprintf("exit status %d, after:\n%s", e.Code, e.Tail)
 }
 
-// script runs text with bash, which exits at the first failing command. Output goes to the log line by line. Standard
+// A script is a step of a bake that bash runs on the VM.
+type script struct {
+	step   string // its name in the log
+	asRoot bool   // instead of the agent's user
+	text   string
+	args   []string // $1 and on
+	limit  time.Duration
+}
+
+// run runs a script with bash, which exits at the first failing command. Output goes to the log line by line. Standard
 // input is empty: the text is passed as an argument, so that the commands it runs cannot read the script.
-func (b *Baker) script(ctx context.Context, vm string, root bool, dir, text string, limit time.Duration, log zerolog.Logger, args ...string) error {
-	cl, err := b.cfg.VMs.Connect(ctx, vm, root)
+func (b *Baker) run(ctx context.Context, vm fleet.VM, s script, log zerolog.Logger) error {
+	cl, err := b.cfg.VMs.Connect(ctx, vm.Name, s.asRoot)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("it took longer than %s", s.limit))
 	defer cancel()
 	// Without --norc bash reads its start file when run by an SSH server; that file is not written for -u.
-	argv := append([]string{"bash", "--norc", "-c", "exec bash --norc -euo pipefail -c \"$0\" bake \"$@\" 2>&1 </dev/null", text}, args...)
-	out, wait, err := cl.Stream(ctx, remote.Cmd{Argv: argv, Dir: dir, Env: map[string]string{"DEBIAN_FRONTEND": "noninteractive"}})
+	argv := append([]string{"bash", "--norc", "-c", "exec bash --norc -euo pipefail -c \"$0\" bake \"$@\" 2>&1 </dev/null", s.text}, s.args...)
+	out, wait, err := cl.Stream(ctx, remote.Cmd{Argv: argv, Env: map[string]string{"DEBIAN_FRONTEND": "noninteractive"}})
 	if err != nil {
 		return err
 	}
-	tail, rerr := follow(out, log)
+	tail, rerr := logOutput(out, log.With().Str("step", s.step).Logger())
 	if rerr != nil {
 		_ = out.Close() // ends the command if it is still running
 	}
@@ -175,8 +187,8 @@ func (b *Baker) script(ctx context.Context, vm string, root bool, dir, text stri
 	return nil
 }
 
-// follow logs each line and returns the last ones.
-func follow(r io.Reader, log zerolog.Logger) (string, error) {
+// logOutput logs each line and returns the last ones.
+func logOutput(r io.Reader, log zerolog.Logger) (string, error) {
 	var last []string
 	lines := bufio.NewReaderSize(r, maxLine)
 	for {

@@ -98,14 +98,14 @@ func (g Groups) Of(repo string) (name string, ok bool) {
 	return "", false
 }
 
-// named returns the repositories that are named in full.
-func (g Group) named() []string {
+// namedRepos returns the repositories that are named in full.
+func (g Group) namedRepos() []string {
 	return slices.DeleteFunc(slices.Clone(g.Repos), func(r string) bool { return strings.HasSuffix(r, "/*") })
 }
 
 // digest returns a hash of the recipe.
 func (g Group) digest() string {
-	data, err := json.Marshal([]any{g.named(), g.Image, g.Type, g.Location, g.Script, g.Warm})
+	data, err := json.Marshal([]any{g.namedRepos(), g.Image, g.Type, g.Location, g.Script, g.Warm})
 	if err != nil {
 		panic(err) // strings always encode
 	}

@@ -21,8 +21,8 @@ const (
 	LabelBaked = "errand-baked"
 )
 
-// kept is the number of images kept per group.
-const kept = 2
+// keptImages is the number of images kept per group.
+const keptImages = 2
 
 func (b *Baker) labels(name string, g Group, at time.Time) map[string]string {
 	return map[string]string{
@@ -30,14 +30,14 @@ func (b *Baker) labels(name string, g Group, at time.Time) map[string]string {
 	}
 }
 
-// Of returns the available base images of a group, newest first.
-func Of(images []fleet.Image, group string) []fleet.Image {
-	list := all(images, group)
+// AvailableImages returns the available base images of a group, newest first.
+func AvailableImages(images []fleet.Image, group string) []fleet.Image {
+	list := imagesOfGroup(images, group)
 	return slices.DeleteFunc(list, func(i fleet.Image) bool { return !i.Ready || i.Failed })
 }
 
-// all returns the base images of a group in any state, newest first.
-func all(images []fleet.Image, group string) []fleet.Image {
+// imagesOfGroup returns the base images of a group in any state, newest first.
+func imagesOfGroup(images []fleet.Image, group string) []fleet.Image {
 	var list []fleet.Image
 	for _, i := range images {
 		if i.Labels[fleet.LabelKind] == fleet.ImageBase && i.Labels[fleet.LabelGroup] == group {
@@ -56,13 +56,13 @@ func (b *Baker) prune(ctx context.Context, group string, log zerolog.Logger) err
 	}
 	var errs []error
 	usable := 0
-	for _, i := range all(list, group) {
+	for _, i := range imagesOfGroup(list, group) {
 		switch {
 		case i.Failed:
 		case !i.Ready:
 			continue
 		default:
-			if usable++; usable <= kept {
+			if usable++; usable <= keptImages {
 				continue
 			}
 		}

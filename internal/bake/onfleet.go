@@ -41,7 +41,12 @@ func (o *onFleet) Acquire(ctx context.Context, order Order) (fleet.VM, error) {
 	if err := o.sweep(ctx, order.Labels[fleet.LabelGroup]); err != nil {
 		return fleet.VM{}, err
 	}
-	return o.fleet.Acquire(ctx, fleet.AcquireSpec{Owner: order.Owner, Image: order.Image, Labels: order.Labels, Candidates: order.candidates()})
+	return o.fleet.Acquire(ctx, fleet.AcquireSpec{
+		Owner:      order.Owner,
+		Image:      order.Image,
+		Labels:     order.Labels,
+		Candidates: order.candidates(),
+	})
 }
 
 // Sweep deletes the VMs of all bakes.

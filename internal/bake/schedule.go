@@ -32,7 +32,7 @@ func (b *Baker) Run(ctx context.Context) error {
 			if err := b.cfg.Wait(ctx, pause); err != nil {
 				return err
 			}
-			b.answer(ctx)
+			b.serveRequests(ctx)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func (b *Baker) pass(ctx context.Context, tried map[string]time.Time) {
 		if ctx.Err() != nil || b.cfg.Now().Sub(tried[name]) < patience {
 			continue
 		}
-		why := due(images, name, b.cfg.Groups[name], b.cfg.Now())
+		why := dueReason(images, name, b.cfg.Groups[name], b.cfg.Now())
 		if why == "" {
 			continue
 		}
@@ -65,9 +65,9 @@ func (b *Baker) pass(ctx context.Context, tried map[string]time.Time) {
 	}
 }
 
-// due returns the reason why a group's image must be baked, or an empty string.
-func due(images []fleet.Image, name string, g Group, now time.Time) string {
-	list := Of(images, name)
+// dueReason returns the reason why a group's image must be baked, or an empty string.
+func dueReason(images []fleet.Image, name string, g Group, now time.Time) string {
+	list := AvailableImages(images, name)
 	switch {
 	case len(list) == 0:
 		return "there is none"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
@@ -54,8 +55,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunIsPatient: a failed bake is retried after hours, not immediately.
-func TestRunIsPatient(t *testing.T) {
+// TestFailedBakeIsRetriedLater: a failed bake is retried after hours, not immediately.
+func TestFailedBakeIsRetriedLater(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)
 	begin := c.now()
@@ -91,7 +92,7 @@ func TestAsk(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	b, _ := c.baker(Groups{"web": {Repos: []string{"acme/*"}}, "bad": {Repos: []string{"zoo/*"}, Script: "exit 7"}}, func(cfg *Config) { cfg.Asked = dir })
-	turn := func(context.Context, time.Duration) error { b.answer(ctx); return nil } // the other process works between two polls
+	turn := func(context.Context, time.Duration) error { b.serveRequests(ctx); return nil } // the other process works between two polls
 	first, err := Ask(ctx, dir, "web", "one", turn)
 	if err != nil || first.Image == "" || first.Error != "" {
 		t.Fatalf("%+v, %v", first, err)
@@ -107,7 +108,7 @@ func TestAsk(t *testing.T) {
 		t.Errorf("a group that is a path: %v", err)
 	}
 	cancel()
-	if _, err := Ask(ctx, dir, "web", "five", wait); !errors.Is(err, context.Canceled) {
+	if _, err := Ask(ctx, dir, "web", "five", clock.Sleep); !errors.Is(err, context.Canceled) {
 		t.Errorf("nobody answers: %v", err)
 	}
 }

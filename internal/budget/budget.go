@@ -1,6 +1,7 @@
 // Package budget applies the operator's limits on the cost and tokens of models to all tasks together.
 //
-// Start with Budget.CapReached. Limits of single tasks and runs are in package machine and in the gateway.
+// Start with Budget.CapReached. The limits of single tasks and runs are Task.Capped of package state, which the gateway
+// applies.
 package budget
 
 import (
@@ -9,6 +10,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -21,7 +23,7 @@ type Budget struct {
 
 // Record stores a usage record in the run and its task.
 func (b Budget) Record(ctx context.Context, u gateway.UsageRecord) error {
-	spent := state.Event{Kind: state.EventSpent, Task: u.Task, Run: u.Run, RunReport: state.RunReport{Money: &u.Cost}, JobReport: state.JobReport{Waiting: u.Wait}}
+	spent := event.Event{Task: u.Task, Run: u.Run, Payload: event.Spent{Money: u.Cost, Waiting: u.Wait}}
 	_, err := b.Store.Apply(ctx, spent, store.Ack{Call: u.Reservation})
 	return err
 }

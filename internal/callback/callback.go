@@ -25,13 +25,14 @@ import (
 
 	"github.com/errand-bot/errand/internal/callback/tools"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
 // Store reads tasks and records calls.
 type Store interface {
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
-	Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error)
+	Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error)
 }
 
 // Config configures a Service. All fields are required.
@@ -40,15 +41,15 @@ type Config struct {
 	// Clean redacts secrets and removes invisible characters from an agent's text.
 	Clean func(text string) string
 	// Issue returns the text of an issue of the task's repository, as far as the agent may see it. It returns
-	// [ErrUnseen] or [ErrUnknown] if there is none.
+	// [ErrNotVisible] or [ErrUnknown] if there is none.
 	Issue func(ctx context.Context, t *state.Task, number int) (string, error)
 	Log   zerolog.Logger
 }
 
 // Reasons why an issue has no text: nobody with write access wrote or approved any of it, or it does not exist.
 var (
-	ErrUnseen  = errors.New("nothing of it was written, or vouched for, by people with write permission")
-	ErrUnknown = errors.New("there is no such issue or pull request in this repository")
+	ErrNotVisible = errors.New("nobody with write access wrote or approved any of its text")
+	ErrUnknown    = errors.New("there is no such issue or pull request in this repository")
 )
 
 // Service answers calls. It keeps no state of its own.
@@ -82,7 +83,7 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, t
 		s.writeAnswer(w, log, tools.Answer{Text: refused.Error(), Refused: true})
 	case err != nil:
 		log.Warn().Err(err).Msg("callback failed")
-		http.Error(w, "errand: this cannot be answered now", http.StatusServiceUnavailable)
+		http.Error(w, "errand: the call cannot be answered now", http.StatusServiceUnavailable)
 	default:
 		log.Debug().Msg("callback answered")
 		s.writeAnswer(w, log, tools.Answer{Text: text})
@@ -105,7 +106,7 @@ func (s *Service) handleCall(ctx context.Context, body io.Reader, t *state.Task,
 	}
 	data, err := io.ReadAll(body)
 	if err != nil {
-		return "", refuse("a call may have %d bytes", tools.MaxCall)
+		return "", refuse("a call may have at most %d bytes", tools.MaxCall)
 	}
 	var in tools.Call
 	if json.Unmarshal(data, &in) != nil || !idForm.MatchString(in.ID) {
@@ -128,7 +129,7 @@ func (s *Service) recordCall(ctx context.Context, t *state.Task, call state.Call
 		return "", refusal(why)
 	}
 	if !slices.Contains(t.Run.Calls, call.ID) {
-		e := state.Event{Kind: state.EventCalled, Task: t.Key, Run: run, RunReport: state.RunReport{Call: &call}}
+		e := event.Event{Task: t.Key, Run: run, Payload: event.Called{Call: call}}
 		if _, err := s.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 			return "", fmt.Errorf("record the agent's call: %w", err)
 		}
@@ -137,7 +138,7 @@ func (s *Service) recordCall(ctx context.Context, t *state.Task, call state.Call
 			return "", fmt.Errorf("read the task after recording the call: %w", err)
 		}
 		if after == nil || after.Run == nil || after.Run.ID != run || !slices.Contains(after.Run.Calls, call.ID) {
-			why := "this run is over; nothing is taken from it any more"
+			why := "this run has ended; its calls are rejected"
 			if after != nil {
 				why = firstNonEmpty(after.Refuses(run, call), why)
 			}
@@ -147,18 +148,18 @@ func (s *Service) recordCall(ctx context.Context, t *state.Task, call state.Call
 	}
 	switch call.Tool {
 	case state.CallAsk:
-		return "The question is with the people who can answer it. End now: call no tool, change nothing, and finish with one short sentence. You go on in this session when somebody has answered.", nil
+		return "The question was posted. Stop now: call no tool, change nothing, and finish with one short sentence. This session continues when somebody has answered.", nil
 	case state.CallNote:
-		return "Kept.", nil
+		return "Stored.", nil
 	case state.CallPropose:
 		for _, p := range t.Proposed {
 			if p.ID == call.ID {
-				return fmt.Sprintf("Kept as proposal %d. People are told of it and decide; do not work on it.", p.N), nil
+				return fmt.Sprintf("Stored as proposal %d. People will see it and decide; do not work on it.", p.N), nil
 			}
 		}
-		return "Kept.", nil
+		return "Stored.", nil
 	}
-	return "Noted. It counts instead of a closing block; your last message is what people read.", nil
+	return "Stored. This replaces the closing block; people read your last message.", nil
 }
 
 func firstNonEmpty(texts ...string) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/callback"
 	"github.com/errand-bot/errand/internal/callback/tools"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -51,7 +52,7 @@ func (w *world) restart() {
 			case 5:
 				return "#5: text", nil
 			case 6:
-				return "", callback.ErrUnseen
+				return "", callback.ErrNotVisible
 			}
 			return "", callback.ErrUnknown
 		},
@@ -64,7 +65,7 @@ func (w *world) Task(context.Context, state.TaskKey) (*state.Task, error) {
 	return w.task, nil
 }
 
-func (w *world) Apply(_ context.Context, e state.Event, _ store.Ack) (store.Applied, error) {
+func (w *world) Apply(_ context.Context, e event.Event, _ store.Ack) (store.Applied, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fail != nil {
@@ -115,14 +116,14 @@ func TestValidCallsAreStored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, c := range []struct{ tool, arguments, want string }{
-		{tools.Note, `{"kind":"decision","text":"use hunter2, because"}`, "Kept."},
+		{tools.Note, `{"kind":"decision","text":"use hunter2, because"}`, "Stored."},
 		{tools.Propose, `{"title":"Two\nlines","body":"Body hunter2."}`, "proposal 1"},
 		{tools.Context, `{"kind":"notes"}`, "decision"},
 		{tools.Context, `{"kind":"checks"}`, "No checks"},
 		{tools.Context, `{"kind":"issue","number":5}`, "#5: text"},
-		{tools.Finish, `{"outcome":"done","title":"T","threads":[{"id":"thread:1","answer":"Yes."}],"unknown":1}`, "instead of a closing block"},
-		{tools.Finish, `{"outcome":"done","title":"T2"}`, "instead of a closing block"},
-		{tools.Ask, `{"question":"Which?","options":["a","","b"]}`, "End now"},
+		{tools.Finish, `{"outcome":"done","title":"T","threads":[{"id":"thread:1","answer":"Yes."}],"unknown":1}`, "replaces the closing block"},
+		{tools.Finish, `{"outcome":"done","title":"T2"}`, "replaces the closing block"},
+		{tools.Ask, `{"question":"Which?","options":["a","","b"]}`, "Stop now"},
 	} {
 		if a := w.call(c.tool, c.arguments); a.Refused || !strings.Contains(a.Text, c.want) {
 			t.Errorf("%s %s: %+v", c.tool, c.arguments, a)
@@ -158,9 +159,9 @@ func TestRefused(t *testing.T) {
 		"no body":         {tools.Propose, `{"title":"x"}`, "body is missing"},
 		"long title":      {tools.Propose, `{"title":` + quoted(strings.Repeat("x", 201)) + `,"body":"b"}`, "201 characters"},
 		"outcome":         {tools.Finish, `{"outcome":"merged"}`, "outcome must be"},
-		"blocked by what": {tools.Finish, `{"outcome":"blocked"}`, "question says"},
+		"blocked by what": {tools.Finish, `{"outcome":"blocked"}`, "requires the field question"},
 		"thread twice":    {tools.Finish, `{"outcome":"done","threads":[{"id":"1","answer":"a"},{"id":"1","answer":"b"}]}`, "twice"},
-		"unseen issue":    {tools.Context, `{"kind":"issue","number":6}`, "write permission"},
+		"unseen issue":    {tools.Context, `{"kind":"issue","number":6}`, "write access"},
 		"no issue":        {tools.Context, `{"kind":"issue","number":9}`, "no such issue or pull"},
 		"which issue":     {tools.Context, `{"kind":"issue"}`, "number"},
 		"other context":   {tools.Context, `{"kind":"secrets"}`, "kind must be"},

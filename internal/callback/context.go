@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/callback/tools"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -31,11 +32,11 @@ func (s *Service) answerContext(ctx context.Context, t *state.Task, call tools.C
 		text = checks(t)
 	case "issue":
 		if in.Number < 1 {
-			return "", refuse("number must say which issue")
+			return "", refuse("number must be the number of an issue")
 		}
 		var err error
 		text, err = s.cfg.Issue(ctx, t, in.Number)
-		if errors.Is(err, ErrUnseen) || errors.Is(err, ErrUnknown) {
+		if errors.Is(err, ErrNotVisible) || errors.Is(err, ErrUnknown) {
 			return "", refuse("#%d: %v", in.Number, err)
 		}
 		if err != nil {
@@ -45,7 +46,7 @@ func (s *Service) answerContext(ctx context.Context, t *state.Task, call tools.C
 		return "", refuse("kind must be notes, checks or issue")
 	}
 	if len(text) > maxContext {
-		text = strings.ToValidUTF8(text[:maxContext], "") + "\n(the rest is left out)"
+		text = strings.ToValidUTF8(text[:maxContext], "") + "\n(the rest is omitted)"
 	}
 	return text, nil
 }
@@ -55,12 +56,12 @@ func (s *Service) recordRead(ctx context.Context, t *state.Task, call state.Call
 	if why := t.Refuses(t.Run.ID, call); why != "" {
 		return refusal(why)
 	}
-	done, err := s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventCalled, Task: t.Key, Run: t.Run.ID, RunReport: state.RunReport{Call: &call}}, store.Ack{})
+	done, err := s.cfg.Store.Apply(ctx, event.Event{Task: t.Key, Run: t.Run.ID, Payload: event.Called{Call: call}}, store.Ack{})
 	if err != nil {
 		return fmt.Errorf("record the request for context: %w", err)
 	}
 	if !done.Changed { // other calls reached the limit meanwhile
-		return refuse("a run may ask for context %d times, while it goes on", state.MaxReads)
+		return refuse("only an active run may ask for context, at most %d times", state.MaxReads)
 	}
 	return nil
 }
@@ -68,7 +69,7 @@ func (s *Service) recordRead(ctx context.Context, t *state.Task, call state.Call
 // notes formats the notes that agents stored for the task.
 func notes(t *state.Task) string {
 	if len(t.Notes) == 0 {
-		return "No notes were kept so far."
+		return "There are no notes so far."
 	}
 	var b strings.Builder
 	for _, n := range t.Notes {

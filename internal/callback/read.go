@@ -35,7 +35,9 @@ func (s *Service) parseCall(tool string, in tools.Call) (state.Call, error) {
 			return call, err
 		}
 		out := &state.Conclusion{Outcome: "question"}
-		err := firstError(s.cleanText("question", a.Question, 1, maxQuestion, &out.Question), s.cleanList("options", a.Options, maxOptions, maxOption, &out.Options))
+		err := firstError(
+			s.cleanText("question", a.Question, 1, maxQuestion, &out.Question),
+			s.cleanList("options", a.Options, maxOptions, maxOption, &out.Options))
 		call.Result = out
 		return call, err
 	case tools.Note:
@@ -54,7 +56,9 @@ func (s *Service) parseCall(tool string, in tools.Call) (state.Call, error) {
 			return call, err
 		}
 		call.Proposal = &state.Proposal{}
-		err := firstError(s.cleanLine("title", p.Title, 1, maxTitle, &call.Proposal.Title), s.cleanText("body", p.Body, 1, maxBody, &call.Proposal.Body))
+		err := firstError(
+			s.cleanLine("title", p.Title, 1, maxTitle, &call.Proposal.Title),
+			s.cleanText("body", p.Body, 1, maxBody, &call.Proposal.Body))
 		return call, err
 	}
 	var f tools.FinishInput
@@ -73,7 +77,7 @@ func (s *Service) parseConclusion(f tools.FinishInput) (*state.Conclusion, error
 		return nil, refuse("outcome must be one of %s", strings.Join(kinds, ", "))
 	}
 	if (f.Outcome == "question" || f.Outcome == "blocked") && strings.TrimSpace(f.Question) == "" {
-		return nil, refuse("with the outcome %s, question says what people have to answer", f.Outcome)
+		return nil, refuse("the outcome %s requires the field question: what people have to answer", f.Outcome)
 	}
 	out := &state.Conclusion{Outcome: f.Outcome}
 	err := firstError(
@@ -89,12 +93,15 @@ func (s *Service) parseConclusion(f tools.FinishInput) (*state.Conclusion, error
 		out.Choices = nil // there is nothing to choose
 	}
 	if len(f.Threads) > maxList {
-		return nil, refuse("threads may have %d entries", maxList)
+		return nil, refuse("threads may have at most %d entries", maxList)
 	}
 	seen := map[string]bool{}
 	for _, th := range f.Threads {
 		a := state.ThreadAnswer{}
-		err := firstError(s.cleanLine("id", th.ID, 1, maxLabel, &a.ID), s.cleanText("answer", th.Answer, 1, maxField, &a.Answer), s.cleanLine("commit", th.Commit, 0, maxLabel, &a.Commit))
+		err := firstError(
+			s.cleanLine("id", th.ID, 1, maxLabel, &a.ID),
+			s.cleanText("answer", th.Answer, 1, maxField, &a.Answer),
+			s.cleanLine("commit", th.Commit, 0, maxLabel, &a.Commit))
 		switch {
 		case err != nil:
 			return nil, err
@@ -118,7 +125,7 @@ func decodeArguments(raw json.RawMessage, to any) error {
 // cleanText stores the cleaned value in to, or refuses one that is too short or too long, in characters.
 func (s *Service) cleanText(name, value string, least, most int, to *string) error {
 	if n := utf8.RuneCountInString(value); n > most {
-		return refuse("%s has %d characters; at most %d are taken", name, n, most)
+		return refuse("%s has %d characters; the maximum is %d", name, n, most)
 	}
 	*to = strings.TrimSpace(s.cfg.Clean(value))
 	if utf8.RuneCountInString(*to) < least {
@@ -137,7 +144,7 @@ func (s *Service) cleanLine(name, value string, least, most int, to *string) err
 // cleanList cleans several lines and drops empty ones.
 func (s *Service) cleanList(name string, values []string, most, each int, to *[]string) error {
 	if len(values) > most {
-		return refuse("%s has %d entries; at most %d are taken", name, len(values), most)
+		return refuse("%s has %d entries; the maximum is %d", name, len(values), most)
 	}
 	for _, v := range values {
 		var l string

@@ -23,8 +23,8 @@ func (p post) changes(plan *state.Plan) string {
 		"---",
 		fmt.Sprintf("### Publish revision %d?", plan.Revision),
 		PublishBox(plan.Hash),
-		"Tick the box, give this comment a 👍, or write "+p.v.say("approve "+plan.Short())+". Then exactly these commits are published"+then(p.t)+" (tree "+markdown.ShortHash(c.Tree)+").",
-		"To request a change, describe it in a comment: the agent makes it, and the changes are posted again. To end the task without publishing, write "+p.v.say("cancel")+".",
+		"Tick the box, give this comment a 👍, or write "+p.v.say("approve "+plan.Short())+". Then exactly these commits are published"+nextStep(p.t)+" (tree "+markdown.ShortHash(c.Tree)+").",
+		"To request a change, describe it in a comment: the agent implements it, and the changes are posted again. To end the task without publishing, write "+p.v.say("cancel")+".",
 		"<sub>People with write access can approve. Only the newest revision counts, and only as posted: if somebody edits this comment, the changes have to be posted again.</sub>",
 	)
 }
@@ -58,8 +58,8 @@ func (p post) wholeDiff(plan *state.Plan) string {
 	return "the log"
 }
 
-// then describes the step after publishing.
-func then(t *state.Task) string {
+// nextStep describes the step after publishing.
+func nextStep(t *state.Task) string {
 	if t.PR != nil {
 		return " in " + markdown.Link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL) + ", and the review is answered"
 	}

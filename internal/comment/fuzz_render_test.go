@@ -16,8 +16,8 @@ import (
 	"github.com/errand-bot/errand/internal/comment/commenttest"
 )
 
-// spoil puts untrusted words into every text of a task and a post that can have them.
-func spoil(s said, words, name string) said {
+// addUntrusted puts untrusted words into every text of a task and a post that can have them.
+func addUntrusted(s said, words, name string) said {
 	who := state.Person{ID: 66, Login: name}
 	t, p := s.task, &s.post
 	p.Text, p.Hint, p.Items = words, name, []string{name, words, ""}
@@ -80,7 +80,7 @@ func FuzzRender(f *testing.F) {
 		} else {
 			prOpen(s.task)
 		}
-		s = spoil(s, words, name)
+		s = addUntrusted(s, words, name)
 		switch which {
 		case len(kinds):
 			got := Status(s.task, view("k"))

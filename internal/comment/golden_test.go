@@ -74,7 +74,7 @@ func planned() *state.Task {
 		Key: state.TaskKey{Repo: 9, Issue: 7}, Version: 31, Visible: 12, Gen: 1, TaskIssue: state.TaskIssue{Repo: repo, Author: outsider, Trigger: state.Trigger{By: writer, Via: "assigned", At: at(0)},
 			Frozen:   state.Frozen{Title: "Div panics", Body: "It panics.\n\nSee `calc.go`.", At: at(0), By: writer},
 			Settings: state.DefaultSettings(),
-			Context:  state.Context{Withheld: []state.Withheld{{ID: 90, By: outsider, Reason: "by a person without write permission"}}, Stripped: []string{"1 HTML comment"}}},
+			Context:  state.Context{Withheld: []state.Withheld{{ID: 90, By: outsider, Reason: "by a person without write access"}}, Stripped: []string{"1 HTML comment"}}},
 		TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval, Since: at(20),
 			History: []state.PhaseChange{
 				{Phase: state.PhaseQueued, At: at(0), Why: "assigned by @octocat"}, {Phase: state.PhasePreliminaryPlanning, At: at(1), Why: "started"},
@@ -189,8 +189,8 @@ func cancelled(t *state.Task) {
 func stopping(t *state.Task) {
 	implementing(t)
 	t.Run.State = state.RunStopping
-	t.End = &state.End{Reason: "@octocat cancelled it", At: at(45)}
-	testLife{t}.phase(state.PhaseCancelled, 45, "@octocat cancelled it")
+	t.End = &state.End{Reason: "@octocat canceled it", At: at(45)}
+	testLife{t}.phase(state.PhaseCancelled, 45, "@octocat canceled it")
 }
 
 // parked makes the task one with an idle, paid VM.

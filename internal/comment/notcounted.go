@@ -7,35 +7,27 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// NotQuoted is a reason in addition to those of package state: the command is in a quote, in code or in other markup, where it
-// is not read.
-const NotQuoted = "quoted"
-
 // notCounted renders why an approval does not count, and the remedy. By is its author.
 func (p post) notCounted() string {
 	why, remedy := p.notCountedWords()
 	what := "approval not counted"
 	switch p.Reason { // true whether or not anybody has approved
 	case state.NotEdited, state.NotDeleted, state.NotIssueChanged:
-		what = p.named() + " can no longer be approved"
+		what = p.linkToRevision() + " can no longer be approved"
 	case state.NotSeen:
-		what = "nobody has approved " + p.named() + " yet"
+		what = "nobody has approved " + p.linkToRevision() + " yet"
 	}
 	return addressed(p.By, fmt.Sprintf("%s: %s %s", what, why, remedy))
 }
 
-// notCountedWords returns the explanation and the remedy for each reason of package state.
+// notCountedWords returns the explanation and the remedy for each reason of package state that is answered.
 func (p post) notCountedWords() (why, remedy string) {
-	newest := p.newest()
+	newest := p.linkToNewest()
 	replan := p.v.say("replan") + " makes a new revision to approve."
 	if plan := p.t.NewestPlan(); plan != nil && plan.Publish != nil {
 		replan = p.v.say("retry") + " posts the changes again."
 	}
 	switch p.Reason {
-	case state.NotNoPermission:
-		return "only people with write access can approve.", "Ask one of them to approve " + newest + "."
-	case state.NotBot:
-		return "bots cannot approve.", "A person with write access can approve " + newest + "."
 	case state.NotSuperseded:
 		return "a newer revision has replaced this one.", "Read " + newest + " and approve that one with " + p.approve() + "."
 	case state.NotEdited:
@@ -62,13 +54,11 @@ func (p post) notCountedWords() (why, remedy string) {
 		return "the comment with the command was edited before work started.", "Commands in edited comments are not read: to approve " + newest + ", write " + p.approve() + " in a new comment."
 	case state.NotRevoked:
 		return "the write access or the 👍 was withdrawn before work started.", "A person with write access can approve " + newest + " with " + p.approve() + "."
-	case state.NotTickNotAllowed:
-		return "the box was ticked by a person without write access and has been cleared.", "A person with write access can tick it, or write " + p.approve() + "."
 	case state.NotClosed:
 		return "the issue is closed.", "To continue, reopen it and assign it again."
 	case state.NotNoneOpen:
 		return "no plan is waiting for approval.", p.v.say("status") + " shows the state of the task."
-	case NotQuoted:
+	case state.NotQuoted:
 		return "it is in a quote, in code or in other markup, where commands are not read.", "Write " + p.approve() + " at the start of a line of its own."
 	case state.NotChoice:
 		return "there is no approach with that number.", p.approaches()
@@ -76,8 +66,8 @@ func (p post) notCountedWords() (why, remedy string) {
 	return "it was no longer valid when checked.", "Approve " + newest + " with " + p.approve() + "."
 }
 
-// named returns a link to the revision of the post.
-func (p post) named() string {
+// linkToRevision returns a link to the revision of the post.
+func (p post) linkToRevision() string {
 	plan := p.revision()
 	if plan == nil {
 		return "the plan"
@@ -85,8 +75,8 @@ func (p post) named() string {
 	return markdown.Link(fmt.Sprintf("revision %d", plan.Revision), plan.CommentURL) + " (" + markdown.ShortHash(plan.Hash) + ")"
 }
 
-// newest returns a link to the newest revision.
-func (p post) newest() string {
+// linkToNewest returns a link to the newest revision.
+func (p post) linkToNewest() string {
 	plan := p.t.NewestPlan()
 	if plan == nil {
 		return "the newest revision"

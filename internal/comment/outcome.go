@@ -22,7 +22,7 @@ func (p post) question() string {
 			"Write "+p.v.say("create pr KEY-123")+" with the key, or add it to the issue's title.",
 		)
 	case state.AskStopped:
-		return "Stopped" + byWhom(p.By) + ". The work so far is saved. Continue with " + p.v.say("retry") + ", describe in a comment what should be different, or end the task with " + p.v.say("cancel") + "."
+		return "Stopped" + answeredBy(p.By) + ". The work so far is saved. Continue with " + p.v.say("retry") + ", describe in a comment what should be different, or end the task with " + p.v.say("cancel") + "."
 	}
 	return markdown.Paragraphs(
 		addressed(p.By, "a question before work continues:"),
@@ -32,7 +32,7 @@ func (p post) question() string {
 	)
 }
 
-func byWhom(who state.Person) string {
+func answeredBy(who state.Person) string {
 	if who.Login == "" {
 		return ""
 	}
@@ -165,7 +165,7 @@ func (p post) failed() string {
 	if hint == "" && p.t.End != nil {
 		hint = p.t.End.Hint
 	}
-	s := addressed(p.By, "stopped while "+doing(p.t)+": "+markdown.Sentence(reason))
+	s := addressed(p.By, "stopped while "+stoppedPhase(p.t)+": "+markdown.Sentence(reason))
 	saved := ""
 	if len(p.t.Saved) > 0 && !strings.Contains(hint, "saved") {
 		saved = "The work so far is saved."
@@ -173,13 +173,13 @@ func (p post) failed() string {
 	return markdown.Paragraphs(
 		s,
 		strings.TrimSpace(strings.Join([]string{p.v.hint(hint), saved}, " ")),
-		p.goOn(hint)+" Details are in "+p.v.log(p.t, "the log")+".",
+		p.howToContinue(hint)+" Details are in "+p.v.log(p.t, "the log")+".",
 		fmt.Sprintf("<sub>%s spent in %s.</sub>", money(p.t.Money), words.Many(runs(p.t), "run")),
 	)
 }
 
-// goOn returns how to continue a failed task, unless the hint says so.
-func (p post) goOn(hint string) string {
+// howToContinue returns how to continue a failed task, unless the hint says so.
+func (p post) howToContinue(hint string) string {
 	switch budget := p.t.End != nil && p.t.End.Class == state.ClassBudget; {
 	case budget, command.IsIn(hint, "retry fresh"): // the hint has the only way to continue
 		return "To end the task instead, write " + p.v.say("cancel") + "."
@@ -189,8 +189,8 @@ func (p post) goOn(hint string) string {
 	return fmt.Sprintf("Continue from there with %s, or on a new VM with %s.", p.v.say("retry"), p.v.say("retry fresh"))
 }
 
-// doing returns the phase in which the task stopped.
-func doing(t *state.Task) string {
+// stoppedPhase returns the phase in which the task stopped.
+func stoppedPhase(t *state.Task) string {
 	phase := t.Resume
 	if phase == "" {
 		phase = t.Phase
@@ -219,15 +219,15 @@ func (p post) ended() string {
 	if s := endText(t, p.v); s != "" && (t.PR == nil || t.PR.State != "merged") {
 		first += " " + s
 	}
-	kept := p.kept()
+	kept := p.remainingWork()
 	if kept != "" || t.End != nil && t.End.Class == state.ClassBack {
 		kept = strings.TrimSpace(kept + " " + p.v.say("plan") + " on the issue starts a new task.")
 	}
 	return markdown.Paragraphs(first, kept, totals(t, p.v), stepTotals(t), vmTotals(t, p.v))
 }
 
-// kept describes the remaining work of a canceled task.
-func (p post) kept() string {
+// remainingWork describes the remaining work of a canceled task.
+func (p post) remainingWork() string {
 	t := p.t
 	if t.Phase != state.PhaseCancelled {
 		return ""

@@ -156,7 +156,7 @@ func (w prWriter) motivation() string {
 
 func (w prWriter) changes() string {
 	if strings.TrimSpace(w.in.Summary) == "" {
-		return markdown.Paragraphs("See the commits, one step of the plan each.", decisions(w.t), markdown.BulletList(w.in.Notes, 10))
+		return markdown.Paragraphs("See the commits; each is one step of the plan.", decisions(w.t), markdown.BulletList(w.in.Notes, 10))
 	}
 	summary := markdown.EmbedFolded("What changed, in full", w.in.Summary, 4000, w.budget, w.v.log(w.t, "the log"))
 	return markdown.Paragraphs(summary, decisions(w.t), markdown.BulletList(w.in.Notes, 10))
@@ -165,7 +165,7 @@ func (w prWriter) changes() string {
 // checks returns a table of the repository's commands.
 func (w prWriter) checks() string {
 	if len(w.in.Checks) == 0 {
-		return "The repository names no checks in `.errand.yml`; none were run besides the agent's own."
+		return "`.errand.yml` lists no checks, so only the agent's own were run."
 	}
 	var b strings.Builder
 	b.WriteString("| Check | Result | Took |\n|---|---|---|\n")
@@ -199,13 +199,13 @@ func (w prWriter) outOfScope() string {
 			return markdown.EmbedTruncated(s, w.budget/4, "the plan")
 		}
 	}
-	return "The plan names nothing."
+	return "The plan lists nothing."
 }
 
 func (w prWriter) planLine() string {
 	p := w.plan()
 	if p == nil {
-		return "There was no plan to approve: the repository's settings ask for none."
+		return "There was no plan to approve: the repository's settings require none."
 	}
 	s := fmt.Sprintf("The %s, revision %d (%s)", markdown.Link(words.Plan(p.Kind), p.CommentURL), p.Revision, markdown.ShortHash(p.Hash))
 	if a := w.t.Approval; a != nil && a.Hash == p.Hash {

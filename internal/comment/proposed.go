@@ -43,9 +43,11 @@ func Proposed(t *state.Task, p *state.Proposal, v View) (title, body string) {
 func (p post) issueFailed() string {
 	n := "N"
 	if len(p.Items) > 0 {
-		n = p.Items[0]
+		if _, err := strconv.Atoi(p.Items[0]); err == nil {
+			n = p.Items[0]
+		}
 	}
-	return addressed(p.By, fmt.Sprintf("proposal %s could not be made an issue. %s %s tries again.", n, markdown.Sentence(p.Text), p.v.say("create issue "+n)))
+	return addressed(p.By, fmt.Sprintf("errand could not create an issue from proposal %s. %s %s tries again.", n, markdown.Sentence(p.Text), p.v.say("create issue "+n)))
 }
 
 // proposals lists the proposed issues that were not created, with the command that creates them.
@@ -67,7 +69,7 @@ func proposals(t *state.Task, v View) string {
 	if more := open - state.MaxRunProposals; more > 0 {
 		fmt.Fprintf(&b, "- and %d more: see %s\n", more, v.log(t, "the log"))
 	}
-	return "Found on the way, and not part of this; each can be made an issue:\n\n" + strings.TrimRight(b.String(), "\n")
+	return "Found during the work, but not part of this task. Create an issue from any of them with:\n\n" + strings.TrimRight(b.String(), "\n")
 }
 
 // created renders the reply to create issue. Items[0] is the proposal's number.
@@ -76,7 +78,7 @@ func (p post) created() string {
 		n, err := strconv.Atoi(p.Items[0])
 		if err == nil && n >= 1 && n <= len(p.t.Proposed) && p.t.Proposed[n-1].Issue != 0 {
 			made := p.t.Proposed[n-1]
-			return fmt.Sprintf("Proposal %d is %s now.", n, markdown.Link(fmt.Sprintf("#%d", made.Issue), made.URL))
+			return fmt.Sprintf("Proposal %d is now %s.", n, markdown.Link(fmt.Sprintf("#%d", made.Issue), made.URL))
 		}
 	}
 	return "The proposed issue is created."
@@ -87,7 +89,7 @@ func (p post) noProposal() string {
 	if s := proposals(p.t, p.v); s != "" {
 		return "No proposal has that number. " + s
 	}
-	return "No issue is proposed here that could be created."
+	return "There is no proposed issue to create."
 }
 
 // decisions lists the agent's decisions during its work, newest last.
@@ -101,7 +103,7 @@ func decisions(t *state.Task) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return "Decided on the way:\n\n" + markdown.BulletList(all[max(0, len(all)-maxDecisions):], maxDecisions)
+	return "Decisions during the work:\n\n" + markdown.BulletList(all[max(0, len(all)-maxDecisions):], maxDecisions)
 }
 
 // lastStep returns the newest step that the agent reported as done, for the status comment.

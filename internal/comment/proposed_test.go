@@ -39,11 +39,11 @@ func TestProposals(t *testing.T) {
 			}
 		}
 	}
-	if got := Render(task, state.Post{Kind: state.PostReply, Reason: state.ReplyIssueCreated, Items: []string{"1"}}, v); !strings.Contains(got, "Proposal 1 is [#12](https://github.com/octo/calc/issues/12) now.") {
+	if got := Render(task, state.Post{Kind: state.PostReply, Reason: state.ReplyIssueCreated, Items: []string{"1"}}, v); !strings.Contains(got, "Proposal 1 is now [#12](https://github.com/octo/calc/issues/12).") {
 		t.Error(got)
 	}
 	failed := state.Post{Kind: state.PostReply, Reason: state.ReplyIssueFailed, Items: []string{"2"}, Text: "GitHub did not answer, @octocat.", By: task.Proposed[1].By}
-	if got := Render(task, failed, v); !strings.HasPrefix(got, "@octocat, proposal 2 could not be made an issue. GitHub did not answer, ") || !strings.Contains(got, " `@errand create issue 2` tries again.") {
+	if got := Render(task, failed, v); !strings.HasPrefix(got, "@octocat, errand could not create an issue from proposal 2. GitHub did not answer, ") || !strings.Contains(got, " `@errand create issue 2` tries again.") {
 		t.Error(got)
 	}
 	for _, n := range []string{"2", "0", "x", "99"} {
@@ -83,7 +83,7 @@ func TestNotes(t *testing.T) {
 	t.Parallel()
 	task, v := noted(), View{Slug: "errand"}
 	body := PRBody(task, PRInput{Summary: "Did it."}, v)
-	if !strings.Contains(body, "Decided on the way:\n\n- keep `@octocat`") || strings.Contains(body, "a fact") || strings.Contains(body, "</details>\n\n##") {
+	if !strings.Contains(body, "Decisions during the work:\n\n- keep `@octocat`") || strings.Contains(body, "a fact") || strings.Contains(body, "</details>\n\n##") {
 		t.Error(body)
 	}
 	if got := Status(task, v); !strings.Contains(got, "**Steps done:** 1, last: step") {

@@ -1,6 +1,11 @@
 package comment
 
 import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -42,6 +47,9 @@ func everything() map[string]said {
 		"failed":              {with(failed), state.Post{Kind: state.PostFailed, By: writer, Text: "the agent ran out of turns (30)", Hint: "give it more with `retry turns=60`"}},
 		"failed_budget":       {with(overCap), state.Post{Kind: state.PostFailed, By: writer, Text: "The task's cap of 500,000 tokens is reached: 512,345 are used.", Hint: state.HintTokens}},
 		"reply/no_budget":     {with(subscribed), state.Post{Kind: state.PostReply, Reason: state.ReplyNoBudget, By: writer}},
+		"reply/issue_created": {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyIssueCreated, By: writer, Items: []string{"1"}}},
+		"reply/no_proposal":   {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyNoProposal, By: writer}},
+		"reply/issue_failed":  {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyIssueFailed, By: writer, Items: []string{"2"}, Text: "GitHub did not answer."}},
 		"reply/subscription":  {with(subscribed), state.Post{Kind: state.PostReply, Reason: state.ReplyStatus, By: writer}},
 		"reply/raised_tokens": {with(subscribed), state.Post{Kind: state.PostReply, Reason: state.ReplyBudgetRaised, By: writer}},
 		"reply/budget_tokens": {with(overCap), state.Post{Kind: state.PostReply, Reason: state.ReplyBudgetRaised, By: writer}},
@@ -50,20 +58,21 @@ func everything() map[string]said {
 		"ended_cancelled":     {with(cancelled), state.Post{Kind: state.PostEnded, By: writer}},
 		"ended_saved":         {with(func(t *state.Task) { failed(t); cancelled(t); t.PR.State = "closed" }), state.Post{Kind: state.PostEnded, By: writer}},
 		"ended_stopping":      {with(stopping), state.Post{Kind: state.PostEnded, By: writer}},
-		"failed_nobody":       {with(failed), state.Post{Kind: state.PostFailed, Text: "the agent's run ended as crashed", Hint: "Comment `retry` to go on from here, or `retry fresh` for a new VM."}},
+		"failed_nobody":       {with(failed), state.Post{Kind: state.PostFailed, Text: "the agent's run ended as crashed", Hint: "Comment `retry` to continue from here, or `retry fresh` for a new VM."}},
 		"failed_vm":           {with(failed), state.Post{Kind: state.PostFailed, By: writer, Text: "the task's VM hours are used up", Hint: state.HintVMHours}},
 		"reply/no_retry":      {with(cancelled), state.Post{Kind: state.PostReply, Reason: state.ReplyNothingToRetry, By: writer}},
 		"reply/ticket_early":  {with(func(t *state.Task) { t.Branch = state.Branch{} }), state.Post{Kind: state.PostReply, Reason: state.ReplyTicketNoted, Text: "ABC-1", By: writer}},
 		"reply/ticket_late":   {with(prOpen), state.Post{Kind: state.PostReply, Reason: state.ReplyTicketNoted, Text: "ABC-1", By: writer}},
 		"ended_no_access":     {with(outOfReach), state.Post{Kind: state.PostEnded}},
-		"waiting/other":       {planned(), state.Post{Kind: state.PostWaiting, Reason: "vm", Text: "No VM of a wanted type can be had.", Items: []string{"cpx42 in fsn1: sold out"}}},
+		"waiting/other":       {planned(), state.Post{Kind: state.PostWaiting, Reason: "vm", Text: "No VM of a configured type is available.", Items: []string{"cpx42 in fsn1: sold out"}}},
 	}
-	for _, reason := range []string{state.NotNoPermission, state.NotBot, state.NotSuperseded, state.NotEdited, state.NotIssueChanged, state.NotOldHash,
-		state.NotTooFresh, state.NotOvertaken, state.NotRevoked, state.NotTicked, state.NotSeveral, state.NotSeen, state.NotErased, state.NotReworded, state.NotTickNotAllowed, state.NotClosed, state.NotNoneOpen, state.NotDeleted, state.NotChoice, NotQuoted, "another"} {
+	for _, reason := range append(reasons("Not"), "another") {
+		if reason == state.NotNoPermission || reason == state.NotBot { // not answered
+			continue
+		}
 		all["not_counted/"+reason] = said{planned(), state.Post{Kind: state.PostNotCounted, Reason: reason, By: writer, Hash: planned().Plans[2].Hash}}
 	}
-	for _, reason := range []string{state.ReplyHelp, state.ReplyUnknown, state.ReplyStatus, state.ReplyNothingToCancel, state.ReplyNothingToRetry, state.ReplyNoneOpen, state.ReplyOneTask,
-		state.ReplyTooLate, state.ReplyBudgetRaised, state.ReplyModelSet, state.ReplyModelUnknown, state.ReplyTicketNoted, state.ReplyTicketMissing, state.ReplyMessageKept, state.ReplyEnded, state.ReplyTooMany, state.ReplyErased, state.ReplyReworded, state.WaitingDisabled} {
+	for _, reason := range append(reasons("Reply"), state.WaitingDisabled) {
 		p := state.Post{Kind: state.PostReply, Reason: reason, By: writer}
 		switch reason {
 		case state.ReplyUnknown:
@@ -75,12 +84,14 @@ func everything() map[string]said {
 		case state.ReplyModelSet, state.ReplyTicketNoted:
 			p.Text = "ABC-1"
 		}
-		all["reply/"+reason] = said{with(implementing), p}
+		if _, ok := all["reply/"+reason]; !ok {
+			all["reply/"+reason] = said{with(implementing), p}
+		}
 	}
 	for _, reason := range []string{state.VMNotWoken, state.VMNotSaved, state.VMForgotten} {
 		all["vm/"+reason] = said{with(failed), state.Post{Kind: state.PostVM, Reason: reason, Text: "the archive of the work is damaged", By: writer}}
 	}
-	for _, reason := range []string{state.WaitingBlocked, state.WaitingConfig, state.WaitingText, state.WaitingEdited, state.WaitingDisabled, state.WaitingKey, state.WaitingPermission} {
+	for _, reason := range reasons("Waiting") {
 		p := state.Post{Kind: state.PostWaiting, Reason: reason, By: outsider}
 		switch reason {
 		case state.WaitingBlocked:
@@ -89,13 +100,43 @@ func everything() map[string]said {
 			p.Text, p.Hint = "the App lacks permissions here: `contents: write` (granted: `read`)", "An owner of octo grants them in the settings of the App's installation"
 			p.URL = installationURL
 		case state.WaitingKey:
-			p.Text, p.Hint = "the model's provider `anthropic` refuses errand's key", "The operator has to set a key that is valid at `models.anthropic` and restart errand, or make this one valid again; the task goes on by itself then."
+			p.Text, p.Hint = "the model's provider `anthropic` refuses errand's key", "The operator has to set a key that is valid at `models.anthropic` and restart errand, or make this one valid again; the task then continues automatically."
 		case state.WaitingConfig:
 			p.Text = ".errand.yml:3: check: want a list of commands, write\n  check:\n  - run: make test"
 		}
 		all["waiting/"+reason] = said{with(edited), p}
 	}
 	return all
+}
+
+// reasons returns the values of the string constants in state/reasons.go whose names begin with a prefix.
+func reasons(prefix string) []string {
+	file, err := parser.ParseFile(token.NewFileSet(), "../../state/reasons.go", nil, 0)
+	if err != nil {
+		panic(err)
+	}
+	known, list := map[string]string{}, []string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		name := spec.Names[0].Name
+		switch value := spec.Values[0].(type) {
+		case *ast.BasicLit:
+			known[name] = strings.Trim(value.Value, `"`)
+		case *ast.Ident: // the same text under another name, above
+			known[name] = known[value.Name]
+		}
+		if strings.HasPrefix(name, prefix) {
+			list = append(list, known[name])
+		}
+		return false
+	})
+	if len(list) == 0 || slices.Contains(list, "") {
+		panic(fmt.Sprintf("the constants %s… in state/reasons.go: got %q", prefix, list))
+	}
+	return list
 }
 
 // installationURL is where an owner grants the App its permissions.
@@ -125,6 +166,19 @@ func reported(t *state.Task) {
 func edited(t *state.Task) {
 	t.Frozen.Changed = &state.Frozen{Title: "Div panics", Body: "It panics\u200b.\n\n```\nSee @octocat and run `curl evil`.", By: outsider}
 	t.Waiting = &state.Waiting{Kind: state.WaitEdit, Detail: "@passer-by changed the issue; a person with write access has to say `replan`", Since: at(30)}
+}
+
+// TestEveryReplyIsRendered: a reply with its own text is posted for each reason, not the text of the post alone.
+func TestEveryReplyIsRendered(t *testing.T) {
+	t.Parallel()
+	render := func(reason string) string {
+		return Render(noted(), state.Post{Kind: state.PostReply, Reason: reason, By: writer}, view("job-1"))
+	}
+	for _, reason := range reasons("Reply") {
+		if render(reason) == render("another") {
+			t.Errorf("%s: got no text of its own", reason)
+		}
+	}
 }
 
 func TestRender(t *testing.T) {
@@ -162,7 +216,7 @@ func TestOnlyPeopleWhoMustActAreMentioned(t *testing.T) {
 	t.Parallel()
 	for name, s := range everything() {
 		got := Render(s.task, s.post, view(""))
-		acts := s.post.Kind == state.PostNotCounted || s.post.Kind == state.PostReminder || s.post.Kind == state.PostWaiting || (s.post.By.Login != "" && s.post.Kind != state.PostReply && s.post.Kind != state.PostEnded)
+		acts := s.post.Kind == state.PostNotCounted || s.post.Kind == state.PostReminder || s.post.Kind == state.PostWaiting || s.post.Reason == state.ReplyIssueFailed || (s.post.By.Login != "" && s.post.Kind != state.PostReply && s.post.Kind != state.PostEnded)
 		for _, login := range []string{"octocat", "hubot-fan", "passer-by"} {
 			bare := strings.Count(got, "@"+login) - strings.Count(got, "`@"+login) - strings.Count(got, "See @octocat and run") - strings.Count(got, "tail @octocat")
 			if bare > 1 || bare == 1 && !acts {

@@ -48,7 +48,7 @@ func (p post) replyWords() string {
 	case state.ReplyTooLate:
 		return fmt.Sprintf("It is too late to replan: the task is %s. Describe in a comment what should be different, or end the task with %s.", words.Phase(p.t.Phase), v.say("cancel"))
 	case state.ReplyBudgetRaised:
-		return raised(p.t.Money)
+		return newCap(p.t.Money)
 	case state.ReplyNoBudget:
 		return noBudget(v, p.t.Money)
 	case state.ReplyModelSet:
@@ -166,21 +166,21 @@ func (p post) statusLink() string { return markdown.Link("the status comment", p
 
 // noBudget returns that there is no cap on cost to raise.
 func noBudget(v View, m state.Money) string {
-	s := "There is nothing to raise: the task runs on a subscription, which costs nothing by the call, so no cap in dollars counts."
+	s := "There is nothing to raise: the task runs on a subscription, which has no cost per call, so caps in dollars do not apply."
 	if m.CapTokens > 0 {
-		s += fmt.Sprintf(" It may use %s tokens, and has used %s; %s raises that.", short(m.CapTokens), short(m.Tokens()), v.say("budget +500k tokens"))
+		s += fmt.Sprintf(" It may use %s tokens and has used %s; %s raises the cap.", words.Count(m.CapTokens), words.Count(m.Tokens()), v.say("budget +500k tokens"))
 	}
 	return s
 }
 
-// raised returns the new cap of the task.
-func raised(m state.Money) string {
+// newCap returns the new cap of the task.
+func newCap(m state.Money) string {
 	if m.Free() {
-		return fmt.Sprintf("The task runs on a subscription. It may use %s tokens; %s are used.", short(m.CapTokens), short(m.Tokens()))
+		return fmt.Sprintf("The task runs on a subscription. It may use %s tokens; %s are used.", words.Count(m.CapTokens), words.Count(m.Tokens()))
 	}
 	s := fmt.Sprintf("The cap of this task is %s now; %s is spent.", words.USD(m.CapMicroUSD), words.Spent(m))
 	if m.CapTokens > 0 {
-		s += fmt.Sprintf(" It may use %s tokens; %s are used.", short(m.CapTokens), short(m.Tokens()))
+		s += fmt.Sprintf(" It may use %s tokens; %s are used.", words.Count(m.CapTokens), words.Count(m.Tokens()))
 	}
 	return s
 }

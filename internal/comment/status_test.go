@@ -39,7 +39,7 @@ func statuses() map[string]*state.Task {
 		"over_cap": with(overCap),
 		"key": with(func(t *state.Task) {
 			t.Waiting = &state.Waiting{Kind: state.WaitKey, Detail: "the model's provider `anthropic` refuses errand's key", Until: at(59),
-				Hint: "The operator has to set a key that is valid at `models.anthropic` and restart errand, or make this one valid again; the task goes on by itself then."}
+				Hint: "The operator has to set a key that is valid at `models.anthropic` and restart errand, or make this one valid again; the task then continues automatically."}
 			t.Resume = state.PhaseImplementing
 			testLife{t}.phase(state.PhaseInterrupted, 34, "a key")
 		}),

@@ -19,7 +19,7 @@ func stepTotals(t *state.Task) string {
 	b.WriteString("| Step | Runs | Agent time | Tokens | Cost |\n|---|---|---|---|---|\n")
 	for _, step := range s.Steps {
 		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s |\n", markdown.Cell(words.Run(step.Step)), step.Runs,
-			words.Span(step.Took), short(step.Money.Tokens()), words.Spent(step.Money))
+			words.Span(step.Took), words.Count(step.Money.Tokens()), words.Spent(step.Money))
 	}
 	return markdown.Fold("By step", strings.TrimRight(b.String(), "\n"))
 }

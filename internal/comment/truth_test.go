@@ -59,7 +59,7 @@ func TestHintIsNotRepeated(t *testing.T) {
 		"none":           {"", 1, 1, 1},
 		"retry":          {"Comment `retry` to do the work again.", 1, 1, 1},
 		"retry fresh":    {"Comment `retry fresh` to do the work again on a new VM.", 0, 1, 1},
-		"both":           {"Comment `retry` to go on from here, or `retry fresh` for a new VM.", 1, 1, 1},
+		"both":           {"Comment `retry` to continue from here, or `retry fresh` for a new VM.", 1, 1, 1},
 		"more turns":     {"Write `retry turns=60` to let it go on for longer.", 1, 1, 1},
 		"saved already":  {state.HintVMHours, 1, 1, 1},
 		"something else": {"Name another model with `model NAME`.", 1, 1, 1},

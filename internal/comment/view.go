@@ -76,7 +76,7 @@ func unpriced(m state.Money) string {
 	if m.Unpriced == "" {
 		return ""
 	}
-	return "; no price is set for the model " + markdown.Code(markdown.Line(m.Unpriced, 60)) + ", so the dearest was taken"
+	return "; no price is set for the model " + markdown.Code(markdown.Line(m.Unpriced, 60)) + ", so the highest price was charged"
 }
 
 // money formats the spent amount and its cap.
@@ -84,22 +84,11 @@ func money(m state.Money) string {
 	s := words.SpentOf(m)
 	switch n := m.Tokens(); {
 	case m.CapTokens > 0:
-		s += fmt.Sprintf(" (%s of %s tokens)", short(n), short(m.CapTokens))
+		s += fmt.Sprintf(" (%s of %s tokens)", words.Count(n), words.Count(m.CapTokens))
 	case n > 0:
-		s += fmt.Sprintf(" (%s tokens)", short(n))
+		s += fmt.Sprintf(" (%s tokens)", words.Count(n))
 	}
 	return s
-}
-
-// short formats a count in thousands or millions.
-func short(n int64) string {
-	switch {
-	case n >= 1_000_000:
-		return fmt.Sprintf("%.1fM", float64(n)/1e6)
-	case n >= 10_000:
-		return fmt.Sprintf("%dk", n/1000)
-	}
-	return fmt.Sprint(n)
 }
 
 var loginForm = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$`)

@@ -18,7 +18,7 @@ func vmFact(t *state.Task, v View) string {
 	case t.VM != nil:
 		s = vmText(t.VM)
 	case t.Asleep != nil && !t.Ended() && t.Wakes() != nil:
-		s = "asleep since " + v.clock(t.Asleep.At) + ", " + words.Asleep(t.Asleep)
+		s = "suspended since " + v.clock(t.Asleep.At) + ", " + words.Asleep(t.Asleep)
 	case n > 0:
 		s = "none now; the last one ended: " + markdown.Line(words.VMEnd(t.VMs[n-1].Why), 80)
 	default:
@@ -55,7 +55,7 @@ func vmTotals(t *state.Task, v View) string {
 		}
 		why := words.VMEnd(vm.Why)
 		if vm.Why == "" { // the current one, which is deleted with its task
-			why = "the task is over; it is deleted now"
+			why = "its task has ended; it is being deleted"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", markdown.Cell(markdown.Line(vm.Kind, 30)), v.clock(vm.CreatedAt),
 			words.Span(vm.Hours(v.Now)), words.Cash(vm.Cost(v.Now), vm.Currency), markdown.Cell(markdown.Line(why, 80)))
@@ -68,18 +68,18 @@ func vmTotals(t *state.Task, v View) string {
 
 // vm renders the result of suspending the work. Text is the reason.
 func (p post) vm() string {
-	goesOn := "What was published, the plans and the conversation so far stay; the next run begins from them."
+	goesOn := "Published work, the plans and the conversation remain; the next run starts from them."
 	switch p.Reason {
 	case state.VMForgotten:
 		what := "archive"
 		if len(p.Items) > 0 && p.Items[0] == string(state.SleepSnapshot) {
 			what = "snapshot"
 		}
-		return markdown.Paragraphs("Nobody has gone on with this for long, so the "+what+" of its VM was deleted.", goesOn)
+		return markdown.Paragraphs("The saved workspace expired, and its "+what+" was deleted.", goesOn)
 	case state.VMNotWoken:
-		return markdown.Paragraphs("A new VM could not take over what the last one had: "+markdown.Sentence(p.Text)+" What was not published is lost.", goesOn, p.lastSaved())
+		return markdown.Paragraphs("The saved work could not be restored to a new VM: "+markdown.Sentence(p.Text)+" Unpublished work is lost.", goesOn, p.lastSaved())
 	}
-	return markdown.Paragraphs("The VM of this task ended before its work was put away: "+markdown.Sentence(p.Text), goesOn, p.lastSaved())
+	return markdown.Paragraphs("The VM of this task ended before its work was saved: "+markdown.Sentence(p.Text), goesOn, p.lastSaved())
 }
 
 // lastSaved returns the time and reason of the last save, if any.
@@ -89,5 +89,5 @@ func (p post) lastSaved() string {
 		return ""
 	}
 	last := p.t.Saved[n-1]
-	return fmt.Sprintf("Saved is the work of %s: %s", p.v.clock(last.At), markdown.Sentence(last.Why))
+	return fmt.Sprintf("The newest saved work is from %s: %s", p.v.clock(last.At), markdown.Sentence(last.Why))
 }

@@ -292,8 +292,16 @@ func Default() Config {
 			Cost: 10, CostPerDay: 50, CostPerMonth: 500, VMs: 3, VMHours: 6, VMCreates: 10, VMCostPerDay: 5, VMCostPerMonth: 50,
 			Remind: s.Limits.Remind, Expire: s.Limits.Expire, Checks: s.Limits.Checks,
 		},
-		Gate:       Gate{MaxPaths: pushgate.DefaultMaxPaths, MaxBytes: pushgate.DefaultMaxBytes},
-		Repository: Repository{Plan: s.Plan, Branch: s.Branch, Commit: s.Commit, Title: s.Title, Publish: s.Publish, Sleep: state.SleepArchive, Guidance: s.Guidance},
+		Gate: Gate{MaxPaths: pushgate.DefaultMaxPaths, MaxBytes: pushgate.DefaultMaxBytes},
+		Repository: Repository{
+			Plan:     s.Plan,
+			Branch:   s.Branch,
+			Commit:   s.Commit,
+			Title:    s.Title,
+			Publish:  s.Publish,
+			Sleep:    state.SleepArchive,
+			Guidance: s.Guidance,
+		},
 		Timing: Timing{
 			Gather: p.Gather, PollFast: 15 * time.Second, PollSlow: time.Minute, Deliveries: 5 * time.Minute, Sweep: 15 * time.Minute,
 			IdleVM: p.IdleVM, Shutdown: 30 * time.Second,
@@ -328,9 +336,17 @@ func (c Config) Settings() state.Settings {
 	s.Deny, s.Guidance = r.Tools.Deny, r.Guidance
 	s.Publish, s.VM.Sleep, s.Subscription = r.Publish, r.Sleep, c.allSubscribed()
 	s.Limits = state.Limits{
-		Turns: c.Limits.Turns, Duration: c.Limits.Duration, PlanDuration: c.Limits.PlanDuration, Stall: c.Limits.Stall,
-		MicroUSD: int64(c.Limits.Cost * 1e6), RunMicroUSD: int64(c.Limits.CostPerRun * 1e6), Tokens: c.Limits.Tokens, RunTokens: c.Limits.TokensPerRun,
-		Remind: c.Limits.Remind, Expire: c.Limits.Expire, Checks: c.Limits.Checks,
+		Turns:        c.Limits.Turns,
+		Duration:     c.Limits.Duration,
+		PlanDuration: c.Limits.PlanDuration,
+		Stall:        c.Limits.Stall,
+		MicroUSD:     int64(c.Limits.Cost * 1e6),
+		RunMicroUSD:  int64(c.Limits.CostPerRun * 1e6),
+		Tokens:       c.Limits.Tokens,
+		RunTokens:    c.Limits.TokensPerRun,
+		Remind:       c.Limits.Remind,
+		Expire:       c.Limits.Expire,
+		Checks:       c.Limits.Checks,
 	}
 	return s
 }

@@ -35,8 +35,8 @@ func env(t *testing.T) func(string) (string, bool) {
 	return func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
 }
 
-// least is the least that a configuration has to say.
-const least = `agent: {adapter: command, command: [agent]}
+// minimalConfig is the least that a configuration has to say.
+const minimalConfig = `agent: {adapter: command, command: [agent]}
 github:
   app_id: 12
   private_key: env:KEY
@@ -47,7 +47,7 @@ admin:
 
 func TestParseKeepsDefaults(t *testing.T) {
 	t.Parallel()
-	c, err := config.Parse([]byte(least+"limits: {turns: 60, expire: 30d}\nlocal: {kind: plain}\n"), env(t))
+	c, err := config.Parse([]byte(minimalConfig+"limits: {turns: 60, expire: 30d}\nlocal: {kind: plain}\n"), env(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +67,13 @@ func TestParseKeepsDefaults(t *testing.T) {
 	}
 }
 
-func TestAnotherAdapterDropsTheDefaultOnesProgram(t *testing.T) {
+func TestOtherAdapterDropsTheDefaultProgram(t *testing.T) {
 	t.Parallel()
-	_, err := config.Parse([]byte(strings.Replace(least, ", command: [agent]", "", 1)), env(t))
+	_, err := config.Parse([]byte(strings.Replace(minimalConfig, ", command: [agent]", "", 1)), env(t))
 	if err == nil || !strings.Contains(err.Error(), "agent.command: the adapter \"command\" needs a program") {
 		t.Errorf("error = %v", err)
 	}
-	c, err := config.Parse([]byte(least), env(t))
+	c, err := config.Parse([]byte(minimalConfig), env(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestAnotherAdapterDropsTheDefaultOnesProgram(t *testing.T) {
 	}
 }
 
-func TestParseSaysWhatIsWrong(t *testing.T) {
+func TestParseReportsProblems(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ add, want string }{
 		"unknown key, near one":    {"limits:\n  turn: 3\n", "line 9: limits.turn: this key is unknown; did you mean turns?"},
@@ -147,7 +147,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := config.Parse([]byte(least+tt.add), env(t))
+			_, err := config.Parse([]byte(minimalConfig+tt.add), env(t))
 			var bad *config.Invalid
 			if !errors.As(err, &bad) {
 				t.Fatalf("error = %v, want an Invalid", err)
@@ -162,7 +162,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestParseSaysEverythingAtOnce(t *testing.T) {
+func TestParseReportsAllProblems(t *testing.T) {
 	t.Parallel()
 	_, err := config.Parse([]byte("log:\n  level: loud\ngithub:\n  app_id: 0\n  private_key: env:HOOK\n"), env(t))
 	if err == nil {
@@ -183,7 +183,7 @@ func TestParseSaysEverythingAtOnce(t *testing.T) {
 
 func TestShortSecretsAreRefused(t *testing.T) {
 	t.Parallel()
-	_, err := config.Parse([]byte(strings.NewReplacer("env:HOOK", "env:SHORT", "env:TOKEN", "env:SHORT").Replace(least)), env(t))
+	_, err := config.Parse([]byte(strings.NewReplacer("env:HOOK", "env:SHORT", "env:TOKEN", "env:SHORT").Replace(minimalConfig)), env(t))
 	want := "line 5: github.webhook_secret: env:SHORT contains fewer than 16 characters; create one with `openssl rand -hex 32`\n" +
 		"line 7: admin.token: env:SHORT contains fewer than 16 characters; create one with `openssl rand -hex 32`"
 	if err == nil || err.Error() != want {
@@ -209,7 +209,7 @@ func TestLoad(t *testing.T) {
 	}
 	secret, file := filepath.Join(dir, "hook"), filepath.Join(dir, "c.yml")
 	write(t, secret, "\n from-a-file-for-tests \n")
-	write(t, file, strings.Replace(least, "env:HOOK", "file:"+secret, 1))
+	write(t, file, strings.Replace(minimalConfig, "env:HOOK", "file:"+secret, 1))
 	c, err := config.Load(file, env(t))
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +221,7 @@ func TestLoad(t *testing.T) {
 	if _, err := config.Load(file, env(t)); err == nil || !strings.Contains(err.Error(), "line 5: github.webhook_secret: "+secret+" is empty") {
 		t.Errorf("an empty secret: %v", err)
 	}
-	write(t, file, least+"# "+strings.Repeat("x", 300<<10))
+	write(t, file, minimalConfig+"# "+strings.Repeat("x", 300<<10))
 	if _, err := config.Load(file, env(t)); err == nil || !strings.Contains(err.Error(), "larger than 256 KiB") {
 		t.Errorf("a large file: %v", err)
 	}
@@ -237,7 +237,7 @@ func write(t *testing.T, path, text string) {
 // TestSecretsAreNotPrinted tries every way in which a value usually gets into a log.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
-	local := strings.Replace(least, "github:", "github:\n  url: http://127.0.0.1:1", 1)
+	local := strings.Replace(minimalConfig, "github:", "github:\n  url: http://127.0.0.1:1", 1)
 	c, err := config.Parse([]byte(strings.Replace(local, "env:TOKEN", "'value:admin-token-for-tests'", 1)+"models:\n  one: {url: 'https://m', key: env:MODEL}\n"), env(t))
 	if err != nil {
 		t.Fatal(err)

@@ -147,7 +147,7 @@ func (d *document) check(key string, n ast.Node, t reflect.Type) {
 		d.problem(key, n, "anchors, aliases and tags are not supported; write the value out")
 		return
 	case *ast.NullNode:
-		d.problem(key, n, "the value is missing; %s, or remove the key", want(t))
+		d.problem(key, n, "the value is missing; %s, or remove the key", expectedValue(t))
 		return
 	case *ast.StringNode:
 		if t == reflect.TypeFor[RepoCommand]() || t == reflect.TypeFor[ShellList]() {
@@ -179,7 +179,7 @@ func (d *document) checkMapping(key string, n ast.Node, t reflect.Type) {
 	case *ast.MappingValueNode:
 		values = []*ast.MappingValueNode{n}
 	default:
-		d.problem(key, n, "%s", want(t))
+		d.problem(key, n, "%s", expectedValue(t))
 		return
 	}
 	for _, v := range values {
@@ -196,7 +196,7 @@ func (d *document) checkMapping(key string, n ast.Node, t reflect.Type) {
 		}
 		f, ok := fieldOf(t, name.Value)
 		if !ok {
-			d.problem(sub, v.Key, "%s", unknown(sub, name.Value, t))
+			d.problem(sub, v.Key, "%s", unknownKeyReason(sub, name.Value, t))
 			continue
 		}
 		d.check(sub, v.Value, f.Type)
@@ -207,7 +207,7 @@ func (d *document) checkMapping(key string, n ast.Node, t reflect.Type) {
 func (d *document) checkList(key string, n ast.Node, t reflect.Type) {
 	list, ok := n.(*ast.SequenceNode)
 	if !ok {
-		d.problem(key, n, "%s", want(t))
+		d.problem(key, n, "%s", expectedValue(t))
 		return
 	}
 	for i, v := range list.Values {
@@ -236,6 +236,6 @@ func (d *document) checkScalar(key string, n ast.Node, t reflect.Type) {
 		ok = t.Kind() == reflect.Float64 && !math.IsInf(n.Value, 0)
 	}
 	if !ok {
-		d.problem(key, n, "%s", want(t))
+		d.problem(key, n, "%s", expectedValue(t))
 	}
 }

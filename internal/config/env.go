@@ -16,9 +16,9 @@ const (
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// taken returns variables, in upper case, that errand, git, agents' programs or their runtimes read. Setting one of them
+// usedVariables returns variables, in upper case, that errand, git, agents' programs or their runtimes read. Setting one of them
 // would change more than a test.
-func taken() []string {
+func usedVariables() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND",
 		"TMPDIR", "EDITOR", "VISUAL", "PAGER", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS",
@@ -27,18 +27,18 @@ func taken() []string {
 	}
 }
 
-// takenPrefixes returns the prefixes of such variables.
-func takenPrefixes() []string {
+// usedPrefixes returns the prefixes of such variables.
+func usedPrefixes() []string {
 	return []string{
 		"LD_", "DYLD_", "GIT_", "SSH_", "XDG_", "ERRAND_", "ANTHROPIC_", "CLAUDE_", "OPENAI_", "CODEX_", "GEMINI_", "AIDER_", "LITELLM_", "MCP_",
 		"BASH_FUNC_", "GOOGLE_GEMINI_", "GOOGLE_GENAI_", "GOOGLE_CLOUD_",
 	}
 }
 
-// reserved reports whether repositories and tests may not set a variable, in any case.
-func reserved(name string) bool {
+// isReserved reports whether repositories and tests may not set a variable, in any case.
+func isReserved(name string) bool {
 	name = strings.ToUpper(name)
-	return slices.Contains(taken(), name) || slices.ContainsFunc(takenPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) })
+	return slices.Contains(usedVariables(), name) || slices.ContainsFunc(usedPrefixes(), func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // variableProblems checks the names and the number of variables.
@@ -47,7 +47,7 @@ func variableProblems[V any](r *report, key string, env map[string]V) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		at := key + "." + cut(name)
 		r.unless(variable.MatchString(name), at, "%q cannot be the name of a variable; use letters, digits and _", cut(name))
-		r.unless(!reserved(name), at, "errand or a program of the agents sets or reads %s itself; use another name, or set it within the command that needs it", cut(name))
+		r.unless(!isReserved(name), at, "errand or a program of the agents sets or reads %s itself; use another name, or set it within the command that needs it", cut(name))
 	}
 }
 

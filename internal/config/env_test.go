@@ -25,7 +25,7 @@ func TestRepoEnv(t *testing.T) {
 	}
 }
 
-func TestRepoEnvSaysWhatIsWrong(t *testing.T) {
+func TestRepoEnvReportsProblems(t *testing.T) {
 	t.Parallel()
 	secret := func(text string) bool {
 		return strings.Contains(text, "TOKEN=\"hunter") || strings.Contains(text, "sk-live")
@@ -81,7 +81,7 @@ func tested(t *testing.T, more string) (config.Config, error) {
 	return config.Parse([]byte(text), func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
 }
 
-func TestTestsOfTheOperator(t *testing.T) {
+func TestOperatorsTests(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "key")
 	content := "-----BEGIN KEY-----\nAbcdefgh12345678ijkl\n-----END KEY-----\nhost: localhost\nurl=https://service1.example/token\ndsn=postgres://u:p4ss@db/test\n"
@@ -118,7 +118,7 @@ func TestTestsOfTheOperator(t *testing.T) {
 	}
 }
 
-func TestTestsOfTheOperatorSayWhatIsWrong(t *testing.T) {
+func TestOperatorsTestsReportProblems(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {

@@ -101,7 +101,8 @@ func (t TestFiles) problems(r *report) {
 // isTestPath reports whether a path is a file of the checkout and not of git.
 func isTestPath(p string) bool {
 	git := slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return strings.HasPrefix(strings.ToLower(part), ".git") })
-	return testPath.MatchString(p) && len(p) <= maxTestPath && filepath.IsLocal(p) && path.Clean(p) == p && p != "." && !strings.HasPrefix(p, "-") && !git
+	return testPath.MatchString(p) && len(p) <= maxTestPath && filepath.IsLocal(p) && path.Clean(p) == p && p != "." &&
+		!strings.HasPrefix(p, "-") && !git
 }
 
 func isPattern(repo string) bool { return fullName.MatchString(strings.ReplaceAll(repo, "*", "x")) }
@@ -128,19 +129,19 @@ func secretsFor(all map[string]map[string]Secret, repo string) map[string]string
 }
 
 // secrets returns all texts to redact in variables and files for tests.
-func (c Config) expendable() []string {
+func (c Config) testSecrets() []string {
 	var out []string
 	eachSecret(c.TestEnv, func(_, _ string, s *Secret) { out = append(out, s.Reveal()) })
-	eachSecret(c.TestFiles, func(_, _ string, s *Secret) { out = append(out, telling(s.Reveal())...) })
+	eachSecret(c.TestFiles, func(_, _ string, s *Secret) { out = append(out, partsToRedact(s.Reveal())...) })
 	return out
 }
 
-// minTelling is the minimum length of a word in a file that is treated as a secret.
-const minTelling = 12
+// minRedacted is the minimum length of a word in a file that is treated as a secret.
+const minRedacted = 12
 
-// telling returns the parts of a file to redact: all of it if it is one line, else the words with both letters and
+// partsToRedact returns the parts of a file to redact: all of it if it is one line, else the words with both letters and
 // digits, such as keys and passwords. Redacting every word would redact most ordinary text.
-func telling(content string) []string {
+func partsToRedact(content string) []string {
 	if text := strings.TrimSpace(content); !strings.Contains(text, "\n") {
 		return append(words(text), text)
 	}
@@ -151,7 +152,7 @@ func words(content string) []string {
 	split := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'`+"`"+`,;=<>(){}[]`, r) }
 	return slices.DeleteFunc(strings.FieldsFunc(content, split), func(w string) bool {
 		address := strings.Contains(w, "://") && !strings.Contains(w, "@")
-		return len(w) < minTelling || address || !strings.ContainsFunc(w, unicode.IsLetter) || !strings.ContainsFunc(w, unicode.IsDigit)
+		return len(w) < minRedacted || address || !strings.ContainsFunc(w, unicode.IsLetter) || !strings.ContainsFunc(w, unicode.IsDigit)
 	})
 }
 

@@ -59,13 +59,13 @@ func (g RepoGate) problems(r *report) {
 // settings returns the repository's settings; settings missing in the file are zero.
 func (g RepoGate) settings() state.Gate {
 	return state.Gate{
-		SecretsAllowedIn: written(g.SecretsAllowedIn), MaxPaths: g.MaxPaths, MaxBytes: g.MaxBytes,
-		Protected: g.Protected, Unprotected: written(g.Unprotected),
+		SecretsAllowedIn: definedList(g.SecretsAllowedIn), MaxPaths: g.MaxPaths, MaxBytes: g.MaxBytes,
+		Protected: g.Protected, Unprotected: definedList(g.Unprotected),
 	}
 }
 
-// written returns a list that is not nil if the file has one, even if it is empty.
-func written(list *[]string) []string {
+// definedList returns a list that is not nil if the file has one, even if it is empty.
+func definedList(list *[]string) []string {
 	if list == nil {
 		return nil
 	}

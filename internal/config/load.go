@@ -70,9 +70,8 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 	} {
 		r.fail(s.key, s.secret.resolve(env, local))
 	}
-	if p, _ := c.provider(); p.resolve != nil {
-		p.resolve(c, &r, env)
-	}
+	p, _ := c.provider()
+	p.resolve(c, &r, env)
 	for name, m := range c.Models {
 		r.fail("models."+name+".key", m.Key.resolve(env, local))
 		m.Subscription.resolve("models."+name+".subscription", &r, env, local)
@@ -85,11 +84,19 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 
 // Secrets returns the values of all secrets, including those lent to tests, for redaction.
 func (c Config) Secrets() []string {
-	out := []string{c.GitHub.PrivateKey.Reveal(), c.GitHub.WebhookSecret.Reveal(), c.Admin.Token.Reveal(), c.Hetzner.Token.Reveal()}
+	out := []string{c.GitHub.PrivateKey.Reveal(), c.GitHub.WebhookSecret.Reveal(), c.Admin.Token.Reveal()}
+	for _, p := range providers {
+		if p.secrets == nil {
+			continue
+		}
+		for _, secret := range p.secrets(&c) {
+			out = append(out, secret.Reveal())
+		}
+	}
 	for _, m := range c.Models {
 		out = append(out, m.Key.Reveal())
 		out = append(out, m.Subscription.secrets()...)
 	}
-	out = append(out, c.expendable()...)
+	out = append(out, c.testSecrets()...)
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }

@@ -18,21 +18,21 @@ func placeholderProblems(r *report, setup, check []RepoCommand) {
 	}
 	for i, c := range check {
 		for _, p := range placeholders() {
-			r.unless(!misplaced(c.Run, p), fmt.Sprintf("check[%d]", i), "write %s as a word of its own, outside of quotes, comments and here-documents: each name is quoted already", p)
+			r.unless(!isMisplaced(c.Run, p), fmt.Sprintf("check[%d]", i), "write %s as a word of its own, outside of quotes, comments and here-documents: each name is quoted already", p)
 		}
 	}
 }
 
-// misplaced reports whether a placeholder is at a position in a shell command at which quoted words would not be read as
+// isMisplaced reports whether a placeholder is at a position in a shell command at which quoted words would not be read as
 // such.
-func misplaced(command, word string) bool {
+func isMisplaced(command, word string) bool {
 	if strings.Contains(command, word) && strings.Contains(command, "<<") {
 		return true
 	}
 	quote, escaped, comment := byte(0), false, false
 	for i := range len(command) {
 		c := command[i]
-		if strings.HasPrefix(command[i:], word) && (quote != 0 || escaped || comment || !alone(command[:i], command[i+len(word):])) {
+		if strings.HasPrefix(command[i:], word) && (quote != 0 || escaped || comment || !isSeparateWord(command[:i], command[i+len(word):])) {
 			return true
 		}
 		switch {
@@ -55,8 +55,8 @@ func misplaced(command, word string) bool {
 	return false
 }
 
-// alone reports whether the text between two parts of a command is a separate word.
-func alone(before, after string) bool {
+// isSeparateWord reports whether the text between two parts of a command is a separate word.
+func isSeparateWord(before, after string) bool {
 	const space = " \t\n"
 	return (before == "" || strings.IndexByte(space, before[len(before)-1]) >= 0) &&
 		(after == "" || strings.IndexByte(space+";&|)<>", after[0]) >= 0)

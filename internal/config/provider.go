@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,9 +14,10 @@ const (
 	ProviderHetzner = "hetzner" // VMs in Hetzner Cloud
 )
 
-// A provider describes a value of the setting `provider`. All decisions that depend on it are made by these fields;
-// package server has the constructor of each.
+// A provider describes a value of the setting `provider`. All decisions of this package that depend on it are made by
+// these fields; package server has the constructor of each.
 type provider struct {
+	// name is the value of the setting, and the key of the provider's section if it has one.
 	name string
 	// billed means that VMs cost money, so that the limits on their cost and number per hour apply.
 	billed bool
@@ -23,8 +25,12 @@ type provider struct {
 	baseImages bool
 	// problems checks the provider's section; nil if it has none, or one that is always checked.
 	problems func(Config, *report)
-	// resolve reads the secrets of the section; nil if it has none.
-	resolve func(c *Config, r *report, env func(string) (string, bool))
+	// secrets returns the secrets of the section by their keys; nil if it has none. A secret that is not listed is
+	// neither read nor redacted.
+	secrets func(*Config) map[string]*Secret
+	// endpoint returns the address of the provider's API, which secrets may be written for as `value:TEXT` if it is
+	// on this host; nil if it has none.
+	endpoint func(Config) string
 	// warnings returns settings of the section that are probably not intended; nil if there are none.
 	warnings func(Config) []string
 }
@@ -37,10 +43,9 @@ var providers = []provider{
 		billed:     true,
 		baseImages: true,
 		problems:   func(c Config, r *report) { c.Hetzner.problems(r) },
-		resolve: func(c *Config, r *report, env func(string) (string, bool)) {
-			r.fail("hetzner.token", c.Hetzner.Token.resolve(env, isLoopback(c.Hetzner.Endpoint)))
-		},
-		warnings: func(c Config) []string { return c.Hetzner.warnings(len(c.Bake) > 0) },
+		secrets:    func(c *Config) map[string]*Secret { return map[string]*Secret{"hetzner.token": &c.Hetzner.Token} },
+		endpoint:   func(c Config) string { return c.Hetzner.Endpoint },
+		warnings:   func(c Config) []string { return c.Hetzner.warnings(len(c.Bake) > 0) },
 	},
 }
 
@@ -85,14 +90,44 @@ func (c Config) providerProblems(r *report) {
 	}
 }
 
+// resolve reads the secrets of the provider's section.
+func (p provider) resolve(c *Config, r *report, env func(string) (string, bool)) {
+	if p.secrets == nil {
+		return
+	}
+	local := p.endpoint != nil && isLoopback(p.endpoint(*c))
+	for key, secret := range p.secrets(c) {
+		r.fail(key, secret.resolve(env, local))
+	}
+}
+
+// hasSecrets reports whether the provider's section names the source of a secret.
+func (p provider) hasSecrets(c Config) bool {
+	if p.secrets == nil {
+		return false
+	}
+	for _, secret := range p.secrets(&c) {
+		if secret.Set() {
+			return true
+		}
+	}
+	return false
+}
+
 // Warnings returns settings that are valid but probably not intended.
 func (c Config) Warnings() (list []string) {
 	p, _ := c.provider()
-	if !p.baseImages && len(c.Bake) > 0 {
-		list = append(list, "bake: base images are for `provider: hetzner`; nothing is baked")
+	var withImages []string
+	for _, other := range providers {
+		if other.baseImages {
+			withImages = append(withImages, "`provider: "+other.name+"`")
+		}
+		if other.name != c.Provider && other.hasSecrets(c) {
+			list = append(list, fmt.Sprintf("%s: the section is not used unless `provider: %[1]s` is written", other.name))
+		}
 	}
-	if c.Provider != ProviderHetzner && c.Hetzner.Token.Set() {
-		list = append(list, "hetzner: the section is not used unless `provider: hetzner` is written")
+	if !p.baseImages && len(c.Bake) > 0 {
+		list = append(list, "bake: base images are for "+strings.Join(withImages, " or ")+"; nothing is baked")
 	}
 	if p.warnings != nil {
 		list = append(list, p.warnings(c)...)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// renamed maps keys of earlier versions to their replacements.
-func renamed() map[string]string {
+// renamedKeys maps keys of earlier versions to their replacements.
+func renamedKeys() map[string]string {
 	return map[string]string{
 		"agent.max_turns":      "limits.turns",
 		"repository.protected": "gate.protected, and exceptions in gate.unprotected,",
@@ -14,9 +14,9 @@ func renamed() map[string]string {
 	}
 }
 
-// removed maps keys of earlier versions without a successor to the reason and the current behavior. NAME stands for the
+// removedKeys maps keys of earlier versions without a successor to the reason and the current behavior. NAME stands for the
 // name of any entry.
-func removed() map[string]string {
+func removedKeys() map[string]string {
 	const (
 		githubPace = "errand keeps to the pace that GitHub asks of Apps, and waits when GitHub says so"
 		backoff    = "errand retries an interrupted task after a minute, then after twice as long each time"
@@ -46,12 +46,12 @@ func removed() map[string]string {
 	}
 }
 
-// unknown returns the reason why key, which is not a field of t, is refused, and the correction.
-func unknown(key, name string, t reflect.Type) string {
-	if now, ok := renamed()[key]; ok {
+// unknownKeyReason returns the reason why key, which is not a field of t, is refused, and the correction.
+func unknownKeyReason(key, name string, t reflect.Type) string {
+	if now, ok := renamedKeys()[key]; ok {
 		return "this key was replaced; write " + now + " instead"
 	}
-	if reason, ok := removed()[anyEntry(key)]; ok {
+	if reason, ok := removedKeys()[anyEntry(key)]; ok {
 		return "this key was removed: " + reason + ". Delete the line"
 	}
 	return "this key is unknown; " + suggest(name, t)

@@ -78,7 +78,7 @@ keep: [node_modules, ~/.cache/go-build]
 	}
 }
 
-func TestARepositoryCannotSwitchOnWhatTheOperatorSwitchedOff(t *testing.T) {
+func TestRepositoryCannotEnableWhatTheOperatorDisabled(t *testing.T) {
 	t.Parallel()
 	off := operator()
 	off.Enabled = false
@@ -87,7 +87,7 @@ func TestARepositoryCannotSwitchOnWhatTheOperatorSwitchedOff(t *testing.T) {
 	}
 }
 
-func TestARepositoryCannotPublishUnseenWhereTheOperatorWantsEyes(t *testing.T) {
+func TestRepositoryCannotDisableApprovalOfChanges(t *testing.T) {
 	t.Parallel()
 	for text, mode := range map[string]state.PublishMode{"publish: at-once\n": state.PublishAtOnce, "": state.PublishAtOnce, "publish: after-approval\n": state.PublishAfterApproval} {
 		for _, operators := range []state.PublishMode{state.PublishAtOnce, state.PublishAfterApproval} {
@@ -104,7 +104,7 @@ func TestARepositoryCannotPublishUnseenWhereTheOperatorWantsEyes(t *testing.T) {
 	}
 }
 
-func TestParseRepoSaysWhatIsWrong(t *testing.T) {
+func TestParseRepoReportsProblems(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
 		"unknown key":        {"plan: none\ncheks:\n- go test\n", "line 2: cheks: this key is unknown; did you mean check?"},

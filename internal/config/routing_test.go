@@ -16,7 +16,7 @@ import (
 
 // routed is a configuration with an agent section and providers.
 func routed(agent, models string) []byte {
-	return []byte(strings.Replace(least, "agent: {adapter: command, command: [agent]}", "agent: "+agent+"\nmodels: "+models, 1))
+	return []byte(strings.Replace(minimalConfig, "agent: {adapter: command, command: [agent]}", "agent: "+agent+"\nmodels: "+models, 1))
 }
 
 const (
@@ -81,9 +81,9 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestWhatIsUnsetHasAPrice: the models that run where nothing is said of models are in the table of prices, and so are
+// TestUnsetModelsHaveAPrice: the models that run where nothing is said of models are in the table of prices, and so are
 // those that a program asks by itself.
-func TestWhatIsUnsetHasAPrice(t *testing.T) {
+func TestUnsetModelsHaveAPrice(t *testing.T) {
 	t.Parallel()
 	models := []string{claude.DefaultModel, codex.DefaultModel, gemini.DefaultModel}
 	set, err := registry.New(registry.Config{})

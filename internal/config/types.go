@@ -61,8 +61,8 @@ func readDuration(d *time.Duration, data []byte) error {
 	return err
 }
 
-// want describes the expected value of a type.
-func want(t reflect.Type) string {
+// expectedValue describes the expected value of a type.
+func expectedValue(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
 		return "write a duration such as 90s, 30m, 2h or 14d"

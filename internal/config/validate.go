@@ -95,7 +95,10 @@ func (c Config) modelProblems(r *report) {
 		r.unless(m.API == "" || slices.Contains(modelapi.APIs(), modelapi.API(m.API)), key+".api", "%q: write anthropic, openai or gemini", m.API)
 	}
 	for name, p := range c.Prices {
-		for _, n := range []float64{p.Input, p.Output, p.CacheRead, p.CacheWrite, p.LongInput, p.LongOutput, p.LongCacheRead, p.LongCacheWrite} {
+		for _, n := range []float64{
+			p.Input, p.Output, p.CacheRead, p.CacheWrite,
+			p.LongInput, p.LongOutput, p.LongCacheRead, p.LongCacheWrite,
+		} {
 			r.unless(n >= 0 && n <= 1e6, "prices."+name, "write dollars per million tokens, zero or more")
 		}
 		r.unless(p.LongPrompt >= 0, "prices."+name+".long_prompt", "write a number of tokens, or 0 if long prompts cost the same")
@@ -118,10 +121,19 @@ func (l Local) problems(r *report) {
 // limitProblems checks that limits and intervals are within their ranges.
 func (c Config) limitProblems(r *report) {
 	r.unless(c.Limits.Cost > 0 && c.Limits.Cost <= 1e6, "limits.cost", "write a number of dollars above zero, at most 1000000")
-	for key, most := range map[string]float64{"limits.cost_per_day": c.Limits.CostPerDay, "limits.cost_per_month": c.Limits.CostPerMonth, "limits.cost_per_run": c.Limits.CostPerRun} {
+	for key, most := range map[string]float64{
+		"limits.cost_per_day":   c.Limits.CostPerDay,
+		"limits.cost_per_month": c.Limits.CostPerMonth,
+		"limits.cost_per_run":   c.Limits.CostPerRun,
+	} {
 		r.unless(most >= 0 && most <= 1e6, key, "write a number of dollars, at most 1000000; 0 means no limit")
 	}
-	for key, most := range map[string]int64{"limits.tokens": c.Limits.Tokens, "limits.tokens_per_run": c.Limits.TokensPerRun, "limits.tokens_per_day": c.Limits.TokensPerDay, "limits.tokens_per_month": c.Limits.TokensPerMonth} {
+	for key, most := range map[string]int64{
+		"limits.tokens":           c.Limits.Tokens,
+		"limits.tokens_per_run":   c.Limits.TokensPerRun,
+		"limits.tokens_per_day":   c.Limits.TokensPerDay,
+		"limits.tokens_per_month": c.Limits.TokensPerMonth,
+	} {
 		r.unless(most >= 0, key, "write a number of tokens; 0 means no limit")
 	}
 	r.unless(c.Limits.Remind < c.Limits.Expire, "limits.remind", "must be shorter than limits.expire")

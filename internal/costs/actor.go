@@ -34,27 +34,27 @@ type actor struct {
 	hours   int64     // started hours of deleted VMs
 }
 
-// takes returns the duration of an operation in the current run.
-func (a *actor) takes(t Time, what string) time.Duration {
-	return t.draw(a.world.setting.Seed, what, a.task.Name, a.run)
+// durationOf returns the duration of an operation in the current run.
+func (a *actor) durationOf(t Time, what string) time.Duration {
+	return t.random(a.world.setting.Seed, what, a.task.Name, a.run)
 }
 
-// want starts the next run: a person has acted, or a back-off is over.
-func (a *actor) want() error {
+// startNextRun starts the next run: a person has acted, or a back-off is over.
+func (a *actor) startNextRun() error {
 	a.wanted = a.world.now
 	switch a.stage {
 	case away:
-		return a.wake()
+		return a.createVM()
 	case resting:
 		a.stage = working
 		a.rest++
-		a.world.at(a.world.now.Add(a.takes(a.world.setting.Times.Thaw, "thaw")), a.start)
+		a.world.at(a.world.now.Add(a.durationOf(a.world.setting.Times.Thaw, "thaw")), a.start)
 	}
 	return nil // saving the work must finish first
 }
 
-// wake creates a VM.
-func (a *actor) wake() error {
+// createVM creates a VM.
+func (a *actor) createVM() error {
 	a.stage = working
 	a.vms++
 	a.name, a.created = fmt.Sprintf("%s-%d", a.task.Name, a.vms), a.world.now
@@ -62,9 +62,9 @@ func (a *actor) wake() error {
 		return err
 	}
 	times := a.world.setting.Times
-	ready := a.takes(times.Boot, "boot")
+	ready := a.durationOf(times.Boot, "boot")
 	if a.run > 0 && a.world.policy.Keep == KeepArchive {
-		ready += a.takes(times.Unpack, "unpack")
+		ready += a.durationOf(times.Unpack, "unpack")
 	}
 	a.world.at(a.world.now.Add(ready), a.start)
 	return nil
@@ -88,7 +88,7 @@ func (a *actor) end() error {
 	a.run++
 	a.stage = resting
 	if a.run < len(a.task.Runs) {
-		a.world.at(a.world.now.Add(time.Duration(a.task.Runs[a.run].After)), a.want)
+		a.world.at(a.world.now.Add(time.Duration(a.task.Runs[a.run].After)), a.startNextRun)
 	} else {
 		a.world.at(a.world.now.Add(time.Duration(a.task.End)), a.finish)
 	}
@@ -108,9 +108,9 @@ func (a *actor) end() error {
 // sleep saves the work.
 func (a *actor) sleep() error {
 	a.stage = sleeping
-	takes := a.takes(a.world.setting.Times.Pack, "pack")
+	takes := a.durationOf(a.world.setting.Times.Pack, "pack")
 	if a.world.policy.Keep == KeepSnapshot {
-		takes = a.takes(a.world.setting.Times.Image, "image")
+		takes = a.durationOf(a.world.setting.Times.Image, "image")
 	}
 	a.world.at(a.world.now.Add(takes), a.asleep)
 	return nil
@@ -131,7 +131,7 @@ func (a *actor) asleep() (err error) {
 	case a.over:
 		return a.dropImage()
 	case !a.wanted.IsZero():
-		return a.wake()
+		return a.createVM()
 	}
 	return nil
 }

@@ -40,7 +40,15 @@ type Setting struct {
 // DefaultSetting uses the first default candidate (hetzner.candidates), with an image of a small typical size (a
 // system, tool chains, a checkout).
 func DefaultSetting() Setting {
-	return Setting{Type: "cx43", Location: "fsn1", ImageGB: 8, Period: time.Hour, Margin: machine.DefaultPolicy().SleepBefore, Seed: 1, Times: DefaultTimes()}
+	return Setting{
+		Type:     "cx43",
+		Location: "fsn1",
+		ImageGB:  8,
+		Period:   time.Hour,
+		Margin:   machine.DefaultPolicy().SleepBefore,
+		Seed:     1,
+		Times:    DefaultTimes(),
+	}
 }
 
 // Bill is the amount due, in millionths of Currency, before tax.
@@ -72,15 +80,15 @@ type Outcome struct {
 	TaskHours int64 `json:"task_hours"`
 }
 
-// Play simulates a trace once with each policy.
-func Play(trace []Task, s Setting, policies []Policy) ([]Outcome, error) {
+// Simulate simulates a trace once with each policy.
+func Simulate(trace []Task, s Setting, policies []Policy) ([]Outcome, error) {
 	outcomes := make([]Outcome, 0, len(policies))
 	for _, p := range policies {
-		c, err := newAccount(s, begin(trace))
+		c, err := newAccount(s, traceStart(trace))
 		if err != nil {
 			return nil, fmt.Errorf("simulate %s: %w", p.Name, err)
 		}
-		o, err := play(trace, s, p, c)
+		o, err := simulate(trace, s, p, c)
 		if err != nil {
 			return nil, fmt.Errorf("simulate %s: %w", p.Name, err)
 		}
@@ -89,12 +97,12 @@ func Play(trace []Task, s Setting, policies []Policy) ([]Outcome, error) {
 	return outcomes, nil
 }
 
-// play simulates a trace with one policy on a cloud.
-func play(trace []Task, s Setting, p Policy, c cloud) (Outcome, error) {
+// simulate simulates a trace with one policy on a cloud.
+func simulate(trace []Task, s Setting, p Policy, c cloud) (Outcome, error) {
 	w := &world{cloud: c, policy: p, setting: s}
 	for i := range trace {
 		a := &actor{world: w, task: &trace[i]}
-		w.at(trace[i].At.Add(time.Duration(trace[i].Runs[0].After)), a.want)
+		w.at(trace[i].At.Add(time.Duration(trace[i].Runs[0].After)), a.startNextRun)
 	}
 	if err := w.run(); err != nil {
 		return Outcome{}, err
@@ -107,7 +115,16 @@ func play(trace []Task, s Setting, p Policy, c cloud) (Outcome, error) {
 		return Outcome{}, err
 	}
 	slices.Sort(w.waits)
-	return Outcome{Policy: p.Name, Bill: bill, Wakes: len(w.waits), At50: quantile(w.waits, 50), At95: quantile(w.waits, 95), VMs: w.made, Most: w.most, TaskHours: w.taskHours}, nil
+	return Outcome{
+		Policy:    p.Name,
+		Bill:      bill,
+		Wakes:     len(w.waits),
+		At50:      quantile(w.waits, 50),
+		At95:      quantile(w.waits, 95),
+		VMs:       w.made,
+		Most:      w.most,
+		TaskHours: w.taskHours,
+	}, nil
 }
 
 // quantile returns the smallest element of a sorted list with at least percent of the elements at or below it.
@@ -118,7 +135,7 @@ func quantile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[(len(sorted)*percent+99)/100-1]
 }
 
-// begin returns the arrival of the first task of a trace.
-func begin(trace []Task) time.Time {
+// traceStart returns the arrival of the first task of a trace.
+func traceStart(trace []Task) time.Time {
 	return slices.MinFunc(trace, func(a, b Task) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) }).At
 }

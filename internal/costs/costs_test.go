@@ -18,7 +18,7 @@ func TestTwoMeters(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := DefaultSetting()
-			got, err := Play(trace, s, Policies()[:4]) // a month's price bounds what is always on
+			got, err := Simulate(trace, s, Policies()[:4]) // a month's price bounds what is always on
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestPlayByHand(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			list, err := Play(trace, s, []Policy{tt.policy})
+			list, err := Simulate(trace, s, []Policy{tt.policy})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestPlayRefuses(t *testing.T) {
 			t.Parallel()
 			s := DefaultSetting()
 			change(&s)
-			if got, err := Play(trace, s, Policies()); err == nil {
+			if got, err := Simulate(trace, s, Policies()); err == nil {
 				t.Errorf("plays: %+v", got)
 			}
 		})

@@ -22,7 +22,7 @@ func Document() (string, error) {
 		"the fields `server_types[].prices[].price_hourly.net`, `primary_ips[].prices[].price_hourly.net` and `image.price_per_gb_month.net` of\n"+
 		"`GET /pricing`, as Hetzner listed them in %s, before tax. Each line is the mean of the seeds 1 to %d; for times and maximum numbers\nthe largest of them. *Resumptions* counts how often a task at rest continues; median and 95th percentile are the delay until it does.\n\n",
 		s.Type, s.Location, p.Currency, p.Hour, p.Address, p.GBMonth, s.ImageGB, PricesOf, seeds)
-	fmt.Fprintf(&b, "| Trace | %s |\n|---%s|\n", strings.Join(heads(), " | "), strings.Repeat("|---", len(heads())))
+	fmt.Fprintf(&b, "| Trace | %s |\n|---%s|\n", strings.Join(tableColumns(), " | "), strings.Repeat("|---", len(tableColumns())))
 	var first []Outcome
 	for i, g := range Generators() {
 		outcomes, err := sum(g.Name, s, Policies())
@@ -45,7 +45,7 @@ func Document() (string, error) {
 	for _, g := range Generators() {
 		fmt.Fprintf(&b, "- `%s`: %s\n", g.Name, g.Rule)
 	}
-	if err := matrix(&b, s, first); err != nil {
+	if err := writeMatrix(&b, s, first); err != nil {
 		return "", err
 	}
 	return b.String(), nil
@@ -59,7 +59,7 @@ func sum(name string, s Setting, policies []Policy) ([]Outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		outcomes, err := Play(trace, s, policies)
+		outcomes, err := Simulate(trace, s, policies)
 		if err != nil {
 			return nil, err
 		}
@@ -79,9 +79,9 @@ func mean(outcomes []Outcome) {
 	}
 }
 
-// matrix writes the savings of parking for other VM types and image sizes. Prices do not affect the simulation, so the
+// writeMatrix writes the savings of parking for other VM types and image sizes. Prices do not affect the simulation, so the
 // outcomes are only billed again.
-func matrix(b *strings.Builder, s Setting, played []Outcome) error {
+func writeMatrix(b *strings.Builder, s Setting, played []Outcome) error {
 	sizes := []int{4, 8, 12, 20}
 	fmt.Fprintf(b, "\nCost of parking with archives compared with immediate deletion with snapshots, for `%s`, by type of VM and size of image:\n\n| Type |", Generators()[0].Name)
 	for _, gb := range sizes {
@@ -98,7 +98,7 @@ func matrix(b *strings.Builder, s Setting, played []Outcome) error {
 		fmt.Fprintf(b, "| %s |", kind)
 		for _, gb := range sizes {
 			bill := func(o Outcome) int64 { return o.Bill.Hours*p.micro + o.Bill.MicroImages*int64(gb)/int64(s.ImageGB) }
-			fmt.Fprintf(b, " %s |", against(bill(played[2]), bill(played[1])))
+			fmt.Fprintf(b, " %s |", formatDifference(bill(played[2]), bill(played[1])))
 		}
 		b.WriteString("\n")
 	}

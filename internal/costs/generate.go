@@ -52,44 +52,48 @@ func Generate(name string, seed uint64) ([]Task, error) {
 // start is the start of generated traces; it does not affect the results.
 func start() time.Time { return time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC) }
 
-// people returns a random response time of people.
-func people(r *rand.Rand) Span {
+// responseTime returns a random response time of people.
+func responseTime(r *rand.Rand) Span {
 	const tenth = 1.2815515655446004 // standard deviations between the median and the 10th percentile
 	low, high := math.Log((10 * time.Minute).Seconds()), math.Log((72 * time.Hour).Seconds())
 	s := math.Exp((low+high)/2 + r.NormFloat64()*(high-low)/2/tenth)
 	return Span(min(time.Duration(s*float64(time.Second)), patience).Round(time.Second))
 }
 
-// life returns a task from its plans to its merge.
-func life(r *rand.Rand, n int, at time.Time) Task {
-	t := Task{Name: fmt.Sprintf("task-%02d", n), At: at.Round(time.Second), Runs: []Run{{0, Span(firstPlan)}, {people(r), Span(secondPlan)}, {people(r), Span(work)}}}
-	for range r.IntN(5) {
-		t.Runs = append(t.Runs, Run{people(r), Span(work)})
+// randomTask returns a task from its plans to its merge.
+func randomTask(r *rand.Rand, n int, at time.Time) Task {
+	t := Task{
+		Name: fmt.Sprintf("task-%02d", n),
+		At:   at.Round(time.Second),
+		Runs: []Run{{0, Span(firstPlan)}, {responseTime(r), Span(secondPlan)}, {responseTime(r), Span(work)}},
 	}
-	t.End = people(r)
+	for range r.IntN(5) {
+		t.Runs = append(t.Runs, Run{responseTime(r), Span(work)})
+	}
+	t.End = responseTime(r)
 	return t
 }
 
-// some returns n tasks at random times within a period.
-func some(r *rand.Rand, n int, within time.Duration, one func(*rand.Rand, int, time.Time) Task) (trace []Task) {
+// randomTasks returns n tasks at random times within a period.
+func randomTasks(r *rand.Rand, n int, within time.Duration, one func(*rand.Rand, int, time.Time) Task) (trace []Task) {
 	for i := range n {
 		trace = append(trace, one(r, i+1, start().Add(time.Duration(r.Int64N(int64(within))))))
 	}
 	return trace
 }
 
-func smallTeam(r *rand.Rand) []Task { return some(r, 20, month, life) }
+func smallTeam(r *rand.Rand) []Task { return randomTasks(r, 20, month, randomTask) }
 
-func burst(r *rand.Rand) []Task { return some(r, 10, time.Hour, life) }
+func burst(r *rand.Rand) []Task { return randomTasks(r, 10, time.Hour, randomTask) }
 
 func neverWoken(r *rand.Rand) []Task {
-	return some(r, 20, month, func(_ *rand.Rand, n int, at time.Time) Task {
+	return randomTasks(r, 20, month, func(_ *rand.Rand, n int, at time.Time) Task {
 		return Task{Name: fmt.Sprintf("task-%02d", n), At: at.Round(time.Second), Runs: []Run{{0, Span(work)}}, End: Span(patience)}
 	})
 }
 
 func hourly(r *rand.Rand) []Task {
-	return some(r, 5, month, func(_ *rand.Rand, n int, at time.Time) Task {
+	return randomTasks(r, 5, month, func(_ *rand.Rand, n int, at time.Time) Task {
 		t := Task{Name: fmt.Sprintf("task-%02d", n), At: at.Round(time.Second), Runs: []Run{{0, Span(work)}}, End: Span(30 * time.Minute)}
 		for len(t.Runs) < 12 {
 			t.Runs = append(t.Runs, Run{Span(30 * time.Minute), Span(work)})
@@ -99,8 +103,8 @@ func hourly(r *rand.Rand) []Task {
 }
 
 func failing(r *rand.Rand) []Task {
-	return some(r, 20, month, func(r *rand.Rand, n int, at time.Time) Task {
-		t := life(r, n, at)
+	return randomTasks(r, 20, month, func(r *rand.Rand, n int, at time.Time) Task {
+		t := randomTask(r, n, at)
 		var runs []Run
 		for _, whole := range t.Runs {
 			after, again := whole.After, Span(time.Minute)

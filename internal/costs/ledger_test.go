@@ -9,7 +9,7 @@ import (
 type ledger struct {
 	now              time.Time
 	period           time.Duration
-	hour, month      int64 // of a VM, in millionths
+	hour             int64 // of a VM, in millionths
 	gb               int64
 	gbMonth          int64
 	vms              map[string]time.Time

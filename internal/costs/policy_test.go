@@ -29,7 +29,7 @@ func anyTrace() *rapid.Generator[[]Task] {
 
 // playOn plays a trace on the ledger, which is quick.
 func playOn(t interface{ Fatal(...any) }, trace []Task, s Setting, p Policy) Outcome {
-	o, err := play(trace, s, p, newLedger(s))
+	o, err := simulate(trace, s, p, newLedger(s))
 	if err != nil {
 		t.Fatal(err)
 	}

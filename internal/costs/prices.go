@@ -28,8 +28,11 @@ func PriceOf(s Setting) (Price, error) {
 	}
 	address := hetznerbill.IPv4()
 	return Price{
-		Hour: decimal(a.price.Hour), Address: decimal(address.Hour), GBMonth: decimal(hetznerbill.ImageMonth), Currency: hetznerbill.Currency,
-		micro: a.price.Hour + address.Hour,
+		Hour:     decimal(a.price.Hour),
+		Address:  decimal(address.Hour),
+		GBMonth:  decimal(hetznerbill.ImageMonth),
+		Currency: hetznerbill.Currency,
+		micro:    a.price.Hour + address.Hour,
 	}, nil
 }
 

@@ -5,11 +5,12 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
+
+	"github.com/errand-bot/errand/internal/words"
 )
 
-// heads returns the columns of a table of outcomes.
-func heads() []string {
+// tableColumns returns the columns of a table of outcomes.
+func tableColumns() []string {
 	return []string{"Policy", "Cost", "Compared with the first", "VM hours", "Resumptions", "Median", "95th percentile", "Most VMs at a time", "Most hours of a task"}
 }
 
@@ -17,17 +18,20 @@ func heads() []string {
 func (o Outcome) cells(first Outcome) []string {
 	more := "–"
 	if base := first.Bill.Micro(); base > 0 && o != first {
-		more = against(o.Bill.Micro(), base)
+		more = formatDifference(o.Bill.Micro(), base)
 	}
 	half, most := "–", "–"
 	if o.Wakes > 0 {
-		half, most = seconds(o.At50), seconds(o.At95)
+		half, most = words.ExactSpan(o.At50), words.ExactSpan(o.At95)
 	}
-	return []string{o.Policy, Amount(o.Bill.Micro(), o.Bill.Currency), more, fmt.Sprint(o.Bill.Hours), fmt.Sprint(o.Wakes), half, most, fmt.Sprint(o.Most), fmt.Sprint(o.TaskHours)}
+	return []string{
+		o.Policy, Amount(o.Bill.Micro(), o.Bill.Currency), more, fmt.Sprint(o.Bill.Hours),
+		fmt.Sprint(o.Wakes), half, most, fmt.Sprint(o.Most), fmt.Sprint(o.TaskHours),
+	}
 }
 
-// against formats the difference between a and b.
-func against(a, b int64) string {
+// formatDifference formats the difference between a and b.
+func formatDifference(a, b int64) string {
 	switch p := 100 * float64(a-b) / float64(b); {
 	case p <= -0.05:
 		return fmt.Sprintf("−%.1f %%", -p)
@@ -53,18 +57,10 @@ func Amount(micro int64, currency string) string {
 	return fmt.Sprintf("%s%.2f", sign, float64(micro)/1e6)
 }
 
-// seconds formats a waiting time.
-func seconds(d time.Duration) string {
-	if d >= time.Minute {
-		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
-	}
-	return fmt.Sprintf("%.0f s", d.Seconds())
-}
-
 // Print writes outcomes as a table. The first outcome is the baseline.
 func Print(w io.Writer, outcomes []Outcome) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, strings.Join(heads(), "\t")) // Flush returns write errors
+	_, _ = fmt.Fprintln(t, strings.Join(tableColumns(), "\t")) // Flush returns write errors
 	for _, o := range outcomes {
 		_, _ = fmt.Fprintln(t, strings.Join(o.cells(outcomes[0]), "\t"))
 	}
@@ -88,7 +84,8 @@ func Sum(all ...[]Outcome) []Outcome {
 			s.Bill.MicroImages += o.Bill.MicroImages
 			s.Wakes += o.Wakes
 			s.VMs += o.VMs
-			s.At50, s.At95, s.Most, s.TaskHours = max(s.At50, o.At50), max(s.At95, o.At95), max(s.Most, o.Most), max(s.TaskHours, o.TaskHours)
+			s.At50, s.At95 = max(s.At50, o.At50), max(s.At95, o.At95)
+			s.Most, s.TaskHours = max(s.Most, o.Most), max(s.TaskHours, o.TaskHours)
 		}
 	}
 	return sum

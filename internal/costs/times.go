@@ -37,8 +37,8 @@ func DefaultTimes() Times {
 	}
 }
 
-// draw returns a random duration that depends only on its arguments, so that all policies get the same values.
-func (t Time) draw(seed uint64, what, task string, run int) time.Duration {
+// random returns a random duration that depends only on its arguments, so that all policies get the same values.
+func (t Time) random(seed uint64, what, task string, run int) time.Duration {
 	h := fnv.New64a()
 	for _, part := range []string{what, task, strconv.Itoa(run)} {
 		_, _ = h.Write([]byte(part + "\x00")) // hash writes never fail

@@ -56,7 +56,13 @@ func (w *World) startCloud(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg := local.Config{Dir: filepath.Join(w.cfg.Dir, "cloud"), Kind: w.kind(), Runner: filepath.Join(w.cfg.BinDir, "errand-runner"), Path: t.path, Now: w.cfg.Now}
+	cfg := local.Config{
+		Dir:    filepath.Join(w.cfg.Dir, "cloud"),
+		Kind:   w.kind(),
+		Runner: filepath.Join(w.cfg.BinDir, "errand-runner"),
+		Path:   t.path,
+		Now:    w.cfg.Now,
+	}
 	for _, b := range t.binds {
 		cfg.Binds = append(cfg.Binds, local.Bind{Path: b.Path, Writable: b.Writable})
 	}

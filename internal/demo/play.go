@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
@@ -43,7 +44,8 @@ type Result struct {
 func (p *Play) Run(ctx context.Context) (Result, error) {
 	begun := time.Now()
 	steps := []func(context.Context) error{
-		p.open, p.readPlan, p.askForChange, p.approvePreliminary, p.approveThorough, p.seePull, p.seeAsleep, p.review, p.seeAnswers, p.seeSession,
+		p.open, p.readPlan, p.askForChange, p.approvePreliminary, p.approveThorough, p.seePull, p.seeAsleep, p.review,
+		p.seeAnswers, p.seeSession,
 		p.approveAndMerge, p.seeEnd, p.seeNothingLeft,
 	}
 	for _, step := range steps {
@@ -335,12 +337,8 @@ func (p *Play) until(ctx context.Context, what string, ok func(*state.Task) (boo
 			told = time.Now()
 			p.Wait(what, time.Since(begun))
 		}
-		timer := time.NewTimer(50 * time.Millisecond)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C:
+		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -71,7 +71,8 @@ timing:
 func fastTiming() *server.Timing {
 	t := server.DefaultTiming()
 	t.StatusGap, t.Settle, t.SleepBefore = 5*time.Second, 0, time.Second
-	t.Backoff, t.Recheck, t.JobRetry, t.ProgressEvery = 500*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
+	t.Backoff, t.Recheck = 500*time.Millisecond, 500*time.Millisecond
+	t.JobRetry, t.ProgressEvery = 300*time.Millisecond, 300*time.Millisecond
 	t.PollGap, t.VMTick = 150*time.Millisecond, 200*time.Millisecond
 	t.WritesBurst, t.WritesEvery, t.ObjectsEvery = 200, 5*time.Millisecond, time.Millisecond
 	return &t
@@ -193,7 +194,7 @@ func Cache() (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("create the build cache: %w", err)
 	}
-	if err := box.GiveToBoxes(dir); err != nil {
+	if err := box.ChownForSandboxes(dir); err != nil {
 		return "", err
 	}
 	return filepath.EvalSymlinks(dir)

@@ -223,7 +223,14 @@ func (w *World) Start(ctx context.Context) error {
 		return errors.Join(err, ln.Close())
 	}
 	opts := server.Options{
-		Log: w.cfg.Log.With().Str("part", "errand").Logger(), Version: w.cfg.Version, BinDir: bin, Listener: ln, StandInAgent: w.cfg.StandIn, Now: w.cfg.Now, DialVM: w.dial, Timing: w.cfg.Timing,
+		Log:          w.cfg.Log.With().Str("part", "errand").Logger(),
+		Version:      w.cfg.Version,
+		BinDir:       bin,
+		Listener:     ln,
+		StandInAgent: w.cfg.StandIn,
+		Now:          w.cfg.Now,
+		DialVM:       w.dial,
+		Timing:       w.cfg.Timing,
 	}
 	if w.cfg.Options != nil {
 		w.cfg.Options(&opts)

@@ -99,7 +99,8 @@ func playHere(t *testing.T, calls map[int]Kind, play func(t *testing.T, dir stri
 		fmt.Println(denied, err)
 		os.Exit(1)
 	}
-	if err := errors.Join(unix.Sendmsg(control, []byte{0}, unix.UnixRights(listener), nil, 0), unix.Shutdown(control, unix.SHUT_RDWR)); err != nil {
+	sent := unix.Sendmsg(control, []byte{0}, unix.UnixRights(listener), nil, 0)
+	if err := errors.Join(sent, unix.Shutdown(control, unix.SHUT_RDWR)); err != nil {
 		fmt.Println("hand the listener over:", err)
 		os.Exit(1)
 	}

@@ -44,13 +44,16 @@ func listen(calls map[int]Kind) (listener int, err error) {
 		{Code: load, K: number},
 	}
 	for nr := range calls {
-		program = append(program, unix.SockFilter{Code: equal, K: uint32(nr), Jf: 1}, unix.SockFilter{Code: give, K: unix.SECCOMP_RET_USER_NOTIF})
+		program = append(program,
+			unix.SockFilter{Code: equal, K: uint32(nr), Jf: 1},
+			unix.SockFilter{Code: give, K: unix.SECCOMP_RET_USER_NOTIF})
 	}
 	program = append(program, unix.SockFilter{Code: give, K: unix.SECCOMP_RET_ALLOW})
 	if err := onAllThreads(unix.PR_SET_NO_NEW_PRIVS); err != nil {
 		return 0, fmt.Errorf("give up new privileges: %w", err)
 	}
-	flags := unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	flags := unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV |
+		unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, uintptr(flags), uintptr(unsafe.Pointer(&prog)))
 	runtime.KeepAlive(program)

@@ -44,7 +44,14 @@ func (s *shadow) ignored(path string) bool {
 }
 
 func newShadow(root string, exact bool, ignore []string) *shadow {
-	return &shadow{root: root, ignore: ignore, exact: exact, files: map[inode]*content{}, folders: map[inode]map[string]inode{}, dirty: map[inode]map[int64]bool{}}
+	return &shadow{
+		root:    root,
+		ignore:  ignore,
+		exact:   exact,
+		files:   map[inode]*content{},
+		folders: map[inode]map[string]inode{},
+		dirty:   map[inode]map[int64]bool{},
+	}
 }
 
 func identify(path string) (inode, error) {

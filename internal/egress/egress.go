@@ -120,18 +120,18 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, vm string, policy 
 var errAnswered = errors.New("broken off")
 
 // A RefusedError explains why a host is not reachable. Its text may be shown to the agent.
-type RefusedError struct{ Why string }
+type RefusedError struct{ Reason string }
 
-func (e *RefusedError) Error() string { return e.Why }
+func (e *RefusedError) Error() string { return e.Reason }
 
 func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, vm string, policy Policy, done *Request) error {
 	var err error
-	if done.Host, done.Port, err = target(r); err != nil {
+	if done.Host, done.Port, err = requestTarget(r); err != nil {
 		return err
 	}
-	if err := policy.judge(done.Host, done.Port); err != nil {
+	if err := policy.check(done.Host, done.Port); err != nil {
 		return err
 	}
 	release, err := p.enter(vm)
@@ -183,10 +183,10 @@ func (p *Proxy) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	}
 	for _, a := range list {
 		switch {
-		case !public(a):
-			return nil, refuse("%s has the address %s, which is not a public one", host, a.Unmap())
+		case !isPublic(a):
+			return nil, refuse("%s has the address %s, which is not public", host, a.Unmap())
 		case own[a.Unmap()]:
-			return nil, refuse("%s has the address %s, which is errand's own host", host, a.Unmap())
+			return nil, refuse("%s has the address %s, which belongs to errand's own host", host, a.Unmap())
 		}
 	}
 	if len(list) == 0 {

@@ -76,19 +76,19 @@ func (w *world) tunnel(t *testing.T) net.Conn {
 	return conn
 }
 
-// heeded counts the bytes written to a server.
-type heeded struct {
+// countingConn counts the bytes written to a server.
+type countingConn struct {
 	net.Conn
 	n *atomic.Int64
 }
 
-func (h heeded) Write(b []byte) (int, error) {
+func (h countingConn) Write(b []byte) (int, error) {
 	h.n.Add(int64(len(b)))
 	return h.Conn.Write(b)
 }
 
 // CloseWrite closes the write side, as on a TCP connection.
-func (h heeded) CloseWrite() error { return h.Conn.(*net.TCPConn).CloseWrite() } //nolint:forcetypeassert // it is one
+func (h countingConn) CloseWrite() error { return h.Conn.(*net.TCPConn).CloseWrite() } //nolint:forcetypeassert // it is one
 
 func newWorld(t *testing.T, allow ...string) *world {
 	t.Helper()
@@ -117,7 +117,7 @@ func newWorld(t *testing.T, allow ...string) *world {
 			if err != nil {
 				return nil, err
 			}
-			return heeded{conn, &w.heard}, nil
+			return countingConn{conn, &w.heard}, nil
 		},
 		OwnAddresses: func() ([]net.Addr, error) {
 			return []net.Addr{&net.IPNet{IP: net.ParseIP("93.184.215.40"), Mask: net.CIDRMask(24, 32)}, &net.IPNet{IP: net.ParseIP("2606:2800:21f::40"), Mask: net.CIDRMask(64, 128)}}, nil
@@ -197,12 +197,12 @@ func TestOthersAreRefused(t *testing.T) {
 		"http://127.1/":                "is an address",
 		"http://2130706433/":           "is an address",
 		"http://0x7f000001/":           "is an address",
-		"http://inside.test/":          "inside.test has the address 10.0.0.1, which is not a public one",
-		"http://both.test/":            "169.254.169.254, which is not a public one",
-		"http://mapped.test/":          "127.0.0.1, which is not a public one",
-		"http://wire.test/":            "168.63.129.16, which is not a public one",
-		"http://host.test/":            "93.184.215.40, which is errand's own host",
-		"http://host6.test/":           "2606:2800:21f::40, which is errand's own host",
+		"http://inside.test/":          "inside.test has the address 10.0.0.1, which is not public",
+		"http://both.test/":            "169.254.169.254, which is not public",
+		"http://mapped.test/":          "127.0.0.1, which is not public",
+		"http://wire.test/":            "168.63.129.16, which is not public",
+		"http://host.test/":            "93.184.215.40, which belongs to errand's own host",
+		"http://host6.test/":           "2606:2800:21f::40, which belongs to errand's own host",
 		"http://x.registry.test/":      "is not on the list",
 		"http://169.254.169.254.:80/":  "is an address",
 		"http://2852039166/":           "is an address", // 169.254.169.254 as one number, in hexadecimal, in octal, and shortened
@@ -317,12 +317,12 @@ func TestPublic(t *testing.T) {
 		"not given out":                 {false, []string{"100::1", "5f00::1", "4000::1", "8000::1"}},
 	} {
 		for _, a := range test.addresses {
-			if public(netip.MustParseAddr(a)) != test.public {
+			if isPublic(netip.MustParseAddr(a)) != test.public {
 				t.Errorf("%s: %s is taken for public: %v", name, a, !test.public)
 			}
 		}
 	}
-	if public(netip.Addr{}) {
+	if isPublic(netip.Addr{}) {
 		t.Error("no address is taken for public")
 	}
 }
@@ -352,7 +352,7 @@ func FuzzJudge(f *testing.F) {
 	}
 	p := Policy{Allow: []string{"registry.test", "*.below.test"}}
 	f.Fuzz(func(t *testing.T, host, port string) {
-		if p.judge(host, port) != nil {
+		if p.check(host, port) != nil {
 			return
 		}
 		if host != "registry.test" && !strings.HasSuffix(host, ".below.test") || port != "443" && port != "80" {

@@ -16,7 +16,7 @@ type Group struct {
 // Groups returns all groups by name.
 func Groups() []Group {
 	return []Group{
-		{"containers", "Images: Docker Hub, GitHub, Quay, Google, Microsoft, Amazon's public gallery; each with the hosts that it sends its clients to for layers", []string{
+		{"containers", "Images: Docker Hub, GitHub, Quay, Google, Microsoft, Amazon's public gallery; with the hosts that serve their layers", []string{
 			"registry-1.docker.io", "auth.docker.io", "production.cloudflare.docker.com", "production.cloudfront.docker.com",
 			"docker-images-prod.6aa30f8b08e16409b46e0173d6de2f56.r2.cloudflarestorage.com",
 			"ghcr.io", "pkg-containers.githubusercontent.com",
@@ -43,7 +43,7 @@ func Registries() []string { return []string{"debian", "go", "java", "npm", "pyt
 func Hosts(entries []string) []string {
 	var out []string
 	for _, entry := range entries {
-		if g, ok := named(entry); ok {
+		if g, ok := groupByName(entry); ok {
 			out = append(out, g.Hosts...)
 			continue
 		}
@@ -52,7 +52,7 @@ func Hosts(entries []string) []string {
 	return out
 }
 
-func named(name string) (Group, bool) {
+func groupByName(name string) (Group, bool) {
 	if strings.ContainsAny(name, ".:") { // a host: most entries are hosts
 		return Group{}, false
 	}
@@ -71,8 +71,8 @@ func groupNames() string {
 	return strings.Join(names, ", ")
 }
 
-// toAdd returns the allow-list entry that would permit a host.
-func toAdd(host, port string) string {
+// allowEntryFor returns the allow-list entry that would permit a host.
+func allowEntryFor(host, port string) string {
 	for _, g := range Groups() {
 		if slices.ContainsFunc(g.Hosts, func(entry string) bool { return matches(entry, host, port) }) {
 			return "it, or the group " + g.Name + ","

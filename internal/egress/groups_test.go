@@ -22,7 +22,7 @@ func TestGroups(t *testing.T) {
 			if err := Check(host); err != nil || strings.HasPrefix(host, "*.") && strings.Count(host, ".") < 2 {
 				t.Errorf("%s: %v", host, err)
 			}
-			if _, nested := named(host); nested {
+			if _, nested := groupByName(host); nested {
 				t.Errorf("%s is a group in a group", host)
 			}
 		}
@@ -40,14 +40,14 @@ func TestGroups(t *testing.T) {
 	}
 	without, with := Policy{Allow: Hosts(Registries())}, Policy{Allow: Hosts([]string{"containers"})}
 	for _, host := range []string{"registry-1.docker.io", "ghcr.io", "pkg-containers.githubusercontent.com", "cdn01.quay.io", "westeurope.data.mcr.microsoft.com"} {
-		if err := without.judge(host, "443"); err == nil || !strings.Contains(err.Error(), "or the group containers,") {
+		if err := without.check(host, "443"); err == nil || !strings.Contains(err.Error(), "or the group containers,") {
 			t.Errorf("%s without the group: %v", host, err)
 		}
-		if err := with.judge(host, "443"); err != nil {
+		if err := with.check(host, "443"); err != nil {
 			t.Errorf("%s with the group: %v", host, err)
 		}
 	}
-	if err := with.judge("elsewhere.test", "443"); err == nil || strings.Contains(err.Error(), "group") {
+	if err := with.check("elsewhere.test", "443"); err == nil || strings.Contains(err.Error(), "group") {
 		t.Errorf("a host of no group: %v", err)
 	}
 }

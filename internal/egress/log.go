@@ -67,7 +67,7 @@ func (l *Log) Add(task string, r Request) error {
 	}
 	n, err := f.Write(append(line, '\n'))
 	if err != nil && n > 0 {
-		err = errors.Join(err, dropEnd(f, int64(n))) // remove the partial line, which would also make the next one unreadable
+		err = errors.Join(err, truncateBy(f, int64(n))) // remove the partial line, which would also make the next one unreadable
 	}
 	return errors.Join(err, f.Close())
 }
@@ -84,8 +84,8 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + "…"
 }
 
-// dropEnd truncates a file by n bytes.
-func dropEnd(f *os.File, n int64) error {
+// truncateBy truncates a file by n bytes.
+func truncateBy(f *os.File, n int64) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ var (
 
 // Check returns an error if an entry of an allow-list is malformed.
 func Check(entry string) error {
-	if _, ok := named(entry); ok {
+	if _, ok := groupByName(entry); ok {
 		return nil
 	}
 	host, port, ok := strings.Cut(entry, ":")
@@ -34,10 +34,10 @@ func Check(entry string) error {
 	return nil
 }
 
-// judge returns a *[RefusedError] if the policy does not allow the host and port.
-func (p Policy) judge(host, port string) error {
+// check returns a *[RefusedError] if the policy does not allow the host and port.
+func (p Policy) check(host, port string) error {
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || looksLikeAddress(host) {
-		return refuse("%s is an address; only names are reached", host)
+		return refuse("%s is an address; only host names are allowed", host)
 	}
 	if !hostName.MatchString(host) || strings.HasPrefix(host, "*") {
 		return refuse("%q is not a host name", host)
@@ -45,7 +45,7 @@ func (p Policy) judge(host, port string) error {
 	if slices.ContainsFunc(p.Allow, func(entry string) bool { return matches(entry, host, port) }) {
 		return nil
 	}
-	return refuse("%s is not on the list of hosts that may be reached; the operator can add %s to egress.allow", net.JoinHostPort(host, port), toAdd(host, port))
+	return refuse("%s is not on the list of hosts that may be reached; the operator can add %s to egress.allow", net.JoinHostPort(host, port), allowEntryFor(host, port))
 }
 
 // matches reports whether an entry of the list covers this host and port.
@@ -67,8 +67,8 @@ func looksLikeAddress(host string) bool {
 	return last == "" || last[0] >= '0' && last[0] <= '9'
 }
 
-// target returns the requested host and port.
-func target(r *http.Request) (host, port string, err error) {
+// requestTarget returns the requested host and port.
+func requestTarget(r *http.Request) (host, port string, err error) {
 	address, fallback := r.URL.Host, "80"
 	if r.Method == http.MethodConnect {
 		address, fallback = r.Host, "443"
@@ -85,9 +85,9 @@ func target(r *http.Request) (host, port string, err error) {
 	return host, port, nil
 }
 
-// special returns ranges that are not public although Go's predicates do not exclude them: those of the IANA
+// specialRanges returns ranges that are not public although Go's predicates do not exclude them: those of the IANA
 // special-purpose registries, and public ones that clouds use for internal services.
-func special() []netip.Prefix {
+func specialRanges() []netip.Prefix {
 	var list []netip.Prefix
 	for _, s := range []string{
 		"168.63.129.16/32",              // Azure: serves certificates and settings to a VM's agent
@@ -100,15 +100,15 @@ func special() []netip.Prefix {
 	return list
 }
 
-// global returns the allocated part of the IPv6 space. Other addresses are not routed, or embed an IPv4 address and
+// globalRange returns the allocated part of the IPv6 space. Other addresses are not routed, or embed an IPv4 address and
 // would bypass the checks.
-func global() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
+func globalRange() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
 
-// public reports whether a is a public internet address.
-func public(a netip.Addr) bool {
+// isPublic reports whether a is a public internet address.
+func isPublic(a netip.Addr) bool {
 	a = a.Unmap()
-	if !a.IsValid() || a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !global().Contains(a) {
+	if !a.IsValid() || a.Zone() != "" || !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !globalRange().Contains(a) {
 		return false
 	}
-	return !slices.ContainsFunc(special(), func(p netip.Prefix) bool { return p.Contains(a) })
+	return !slices.ContainsFunc(specialRanges(), func(p netip.Prefix) bool { return p.Contains(a) })
 }

@@ -30,7 +30,7 @@ func TestEntryAllowsNoSimilarHost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.judge(host, port); (err == nil) != want {
+		if err := p.check(host, port); (err == nil) != want {
 			t.Errorf("%s: %v, want it let through: %v", at, err, want)
 		}
 	}
@@ -44,7 +44,7 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 		t.Errorf("hosts (-want +got):\n%s", diff)
 	}
 	for host, group := range map[string]string{"sum.golang.org": "go", "files.pythonhosted.org": "python", "static.crates.io": "rust"} {
-		if err := (Policy{Allow: Hosts([]string{"npm"})}).judge(host, "443"); err == nil || !strings.Contains(err.Error(), "or the group "+group+",") {
+		if err := (Policy{Allow: Hosts([]string{"npm"})}).check(host, "443"); err == nil || !strings.Contains(err.Error(), "or the group "+group+",") {
 			t.Errorf("%s: %v, want the group %s to be named", host, err, group)
 		}
 	}
@@ -105,7 +105,7 @@ func TestAllAddressesAreChecked(t *testing.T) {
 		},
 	})
 	for host, why := range map[string]string{
-		"own.test": "errand's own host", "own6.test": "errand's own host", "first.test": "errand's own host", "inside.test": "not a public one", "metadata.test": "not a public one",
+		"own.test": "errand's own host", "own6.test": "errand's own host", "first.test": "errand's own host", "inside.test": "not public", "metadata.test": "not public",
 	} {
 		if _, err := p.lookUp(t.Context(), host); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v, want %q", host, err, why)

@@ -35,7 +35,7 @@ func TestTunnelsToOtherPorts(t *testing.T) {
 		"[64:ff9b::a9fe:a9fe]:443":   "is an address",
 		"2852039166:443":             "is an address",
 		"0251.0376.0251.0376.:443":   "is an address",
-		"inside.test:443":            "which is not a public one",
+		"inside.test:443":            "which is not public",
 		"registry.test\x00.evil:443": "",
 	} {
 		t.Run(target, func(t *testing.T) {

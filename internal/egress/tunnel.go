@@ -49,7 +49,7 @@ func readHello(near net.Conn, from io.Reader, host string) ([]byte, error) {
 	var seen bytes.Buffer
 	name, heard := "", false
 	_ = near.SetReadDeadline(time.Now().Add(helloTimeout))
-	err := tls.Server(listening{Conn: near, from: io.TeeReader(from, &seen)}, &tls.Config{
+	err := tls.Server(readOnlyConn{Conn: near, from: io.TeeReader(from, &seen)}, &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 			name, heard = h.ServerName, true
@@ -66,14 +66,14 @@ func readHello(near net.Conn, from io.Reader, host string) ([]byte, error) {
 	return seen.Bytes(), nil
 }
 
-// listening reads from a connection and discards writes.
-type listening struct {
+// readOnlyConn reads from a connection and discards writes.
+type readOnlyConn struct {
 	net.Conn
 	from io.Reader
 }
 
-func (l listening) Read(b []byte) (int, error)  { return l.from.Read(b) }
-func (l listening) Write(b []byte) (int, error) { return len(b), nil }
+func (l readOnlyConn) Read(b []byte) (int, error)  { return l.from.Read(b) }
+func (l readOnlyConn) Write(b []byte) (int, error) { return len(b), nil }
 
 // splice copies in both directions until both are closed or idle, and returns the number of bytes.
 func splice(near net.Conn, from *bufio.Reader, far net.Conn, first []byte) (sent, received int64) {
@@ -83,25 +83,25 @@ func splice(near net.Conn, from *bufio.Reader, far net.Conn, first []byte) (sent
 	var group sync.WaitGroup
 	group.Go(func() {
 		if _, err := (meter{far, &up}).Write(first); err == nil {
-			_, _ = io.Copy(meter{lively{far, idle}, &up}, from)
+			_, _ = io.Copy(meter{idleExtender{far, idle}, &up}, from)
 		}
 		closeWrite(far)
 	})
 	group.Go(func() {
-		_, _ = io.Copy(meter{lively{near, idle}, &down}, far)
+		_, _ = io.Copy(meter{idleExtender{near, idle}, &down}, far)
 		closeWrite(near)
 	})
 	group.Wait()
 	return up.Load(), down.Load()
 }
 
-// lively extends the idle timeout of a connection with every read.
-type lively struct {
+// idleExtender extends the idle timeout of a connection with every read.
+type idleExtender struct {
 	io.Writer
 	idle *time.Timer
 }
 
-func (l lively) Write(b []byte) (int, error) {
+func (l idleExtender) Write(b []byte) (int, error) {
 	l.idle.Reset(idleTimeout)
 	return l.Writer.Write(b)
 }
@@ -135,7 +135,7 @@ func forward(w http.ResponseWriter, r *http.Request, done *Request, dial func(co
 			pr.Out.Header.Del("Proxy-Authorization")
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { failed = err },
-	}).ServeHTTP(counted{w, &received}, r)
+	}).ServeHTTP(countingResponse{w, &received}, r)
 	done.Received = received.Load()
 	if failed != nil {
 		return fmt.Errorf("forward to %s: %w", done.Host, failed)
@@ -143,17 +143,17 @@ func forward(w http.ResponseWriter, r *http.Request, done *Request, dial func(co
 	return nil
 }
 
-// counted counts the bytes of a response body.
-type counted struct {
+// countingResponse counts the bytes of a response body.
+type countingResponse struct {
 	http.ResponseWriter
 	n *atomic.Int64
 }
 
-func (c counted) Write(b []byte) (int, error) {
+func (c countingResponse) Write(b []byte) (int, error) {
 	n, err := c.ResponseWriter.Write(b)
 	c.n.Add(int64(n))
 	return n, err
 }
 
 // Unwrap lets http.ResponseController flush the response.
-func (c counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+func (c countingResponse) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -8,9 +8,9 @@ import (
 
 // Kind and ID of the alarm for a reached account limit, and how long the alarm lasts after the last refusal.
 const (
-	alarmAccount = "account"
-	alarmLimit   = "limit"
-	limitStands  = time.Hour
+	alarmAccount         = "account"
+	alarmLimit           = "limit"
+	accountLimitDuration = time.Hour
 )
 
 // An accountLimit remembers that the provider's limit for the account is reached, and raises an alarm about it.
@@ -22,18 +22,18 @@ type accountLimit struct {
 	last  time.Time // the last refusal
 }
 
-// reached raises the alarm after a refusal.
-func (l *accountLimit) reached(cause error) {
+// raiseAlarm raises the alarm after a refusal.
+func (l *accountLimit) raiseAlarm(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, since := l.cfg.Now(), l.alarm.Since
-	if l.alarm.Kind == "" || now.Sub(l.last) >= limitStands {
+	if l.alarm.Kind == "" || now.Sub(l.last) >= accountLimitDuration {
 		since = now
 		l.cfg.Log.Error().Err(cause).Msg("the provider's limit for this account is reached")
 	}
 	l.last, l.alarm = now, Alarm{
 		Kind: alarmAccount, ID: alarmLimit, Since: since,
-		Why: fmt.Sprintf("the provider's limit for this account is reached (%s): request a higher limit, or set `limits.vms` so that errand stays below it", shorten(cause)),
+		Explanation: fmt.Sprintf("the provider's limit for this account is reached (%s): request a higher limit, or set `limits.vms` so that errand stays below it", shortenError(cause)),
 	}
 }
 
@@ -48,5 +48,5 @@ func (l *accountLimit) clear() {
 func (l *accountLimit) current() (Alarm, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.alarm, l.alarm.Kind != "" && l.cfg.Now().Sub(l.last) < limitStands
+	return l.alarm, l.alarm.Kind != "" && l.cfg.Now().Sub(l.last) < accountLimitDuration
 }

@@ -38,8 +38,8 @@ type AcquireSpec struct {
 // intent is the row of a VM that has been requested.
 type intent struct {
 	vm.Row
-	// first states that this call stored the row and that the provider has not been called yet.
-	first bool
+	// isNew states that this call stored the row and that the provider has not been called yet.
+	isNew bool
 }
 
 func (s AcquireSpec) withDefaults() AcquireSpec {
@@ -53,14 +53,14 @@ func (s AcquireSpec) withDefaults() AcquireSpec {
 }
 
 const (
-	// maxLives is the number of consecutive unusable VMs after which one call gives up.
-	maxLives = 5
+	// maxUnusableVMs is the number of consecutive unusable VMs after which one call gives up.
+	maxUnusableVMs = 5
 	// unknownRecheck is the interval of checks after an unknown outcome, because a create may take effect late.
 	unknownRecheck = 5 * time.Second
 )
 
-// errLifeOver reports that a row ended while a caller waited for it, so that the next generation is due.
-var errLifeOver = errors.New("the VM's life is over")
+// errRowEnded reports that a row ended while a caller waited for it, so that the next generation is due.
+var errRowEnded = errors.New("the VM's life is over")
 
 // Acquire returns a usable VM, creating it if the owner has none, and waits until it is up. It may be called again at
 // any time, after a crash or with another ctx, and continues where it stopped: the intent is stored before the provider
@@ -73,8 +73,8 @@ var errLifeOver = errors.New("the VM's life is over")
 func (f *Fleet) Acquire(ctx context.Context, spec AcquireSpec) (VM, error) {
 	spec = spec.withDefaults()
 	var last error
-	for range maxLives {
-		in, err := f.intend(ctx, spec)
+	for range maxUnusableVMs {
+		in, err := f.findOrCreateIntent(ctx, spec)
 		if err == nil {
 			var server VM
 			if server, err = f.bringUp(ctx, in, spec); err == nil {
@@ -82,18 +82,18 @@ func (f *Fleet) Acquire(ctx context.Context, spec AcquireSpec) (VM, error) {
 				return server, nil
 			}
 		}
-		if !errors.Is(err, errLifeOver) {
+		if !errors.Is(err, errRowEnded) {
 			return VM{}, fmt.Errorf("acquire VM for %s: %w", spec.Owner, err)
 		}
 		spec.Gen, last = max(spec.Gen, in.Gen+1), err
 	}
 	return VM{}, fmt.Errorf("acquire VM for %s: %w", spec.Owner, &NoCapacityError{
-		Reason: fmt.Sprintf("%d VMs in a row were unusable: %s", maxLives, shorten(last)), Cause: last,
+		Reason: fmt.Sprintf("%d VMs in a row were unusable: %s", maxUnusableVMs, shortenError(last)), Cause: last,
 	})
 }
 
-// shorten cuts the text of an error to the length of a sentence.
-func shorten(err error) string {
+// shortenError cuts the text of an error to the length of a sentence.
+func shortenError(err error) string {
 	const most = 300
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if len(text) > most {
@@ -102,8 +102,8 @@ func shorten(err error) string {
 	return text
 }
 
-// intend returns the owner's live row or stores a new intent.
-func (f *Fleet) intend(ctx context.Context, spec AcquireSpec) (intent, error) {
+// findOrCreateIntent returns the owner's live row or stores a new intent.
+func (f *Fleet) findOrCreateIntent(ctx context.Context, spec AcquireSpec) (intent, error) {
 	rows, err := f.rows.List(ctx)
 	if err != nil {
 		return intent{}, err
@@ -121,7 +121,7 @@ func (f *Fleet) intend(ctx context.Context, spec AcquireSpec) (intent, error) {
 	if err != nil {
 		return intent{}, err
 	}
-	if spare, ok := f.standby.spareFor(ctx, rows, spec); ok {
+	if spare, ok := f.standby.findStandby(ctx, rows, spec); ok {
 		row, err := f.standby.rebuildIntent(ctx, in, spare)
 		if !errors.Is(err, vm.ErrOver) {
 			return intent{Row: row}, asNoCapacity(err)
@@ -132,9 +132,9 @@ func (f *Fleet) intend(ctx context.Context, spec AcquireSpec) (intent, error) {
 		row, err = f.rows.Intend(ctx, in, f.caps())
 	}
 	if errors.Is(err, vm.ErrOver) { // another caller was faster
-		return intent{Row: vm.Row{Gen: gen}}, errLifeOver
+		return intent{Row: vm.Row{Gen: gen}}, errRowEnded
 	}
-	return intent{Row: row, first: err == nil}, asNoCapacity(err)
+	return intent{Row: row, isNew: err == nil}, asNoCapacity(err)
 }
 
 // asNoCapacity converts a reached cap to [ErrNoCapacity].
@@ -167,20 +167,20 @@ func (f *Fleet) newIntent(ctx context.Context, spec AcquireSpec, gen int) (vm.In
 	if err != nil {
 		return vm.Intent{}, err
 	}
-	in.MicroHour, in.Currency = dearest(offers)
+	in.MicroHour, in.Currency = highestPrice(offers)
 	in.Paid = f.cfg.Paid
 	return in, nil
 }
 
 // bringUp waits until a row's VM is usable and performs the missing steps.
 func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, error) {
-	row, first := in.Row, in.first
+	row, first := in.Row, in.isNew
 	for {
 		switch {
 		case row.Phase.Over():
-			return VM{}, fmt.Errorf("%w: %s: %s %s", errLifeOver, row.Name, row.Why, row.Detail)
+			return VM{}, fmt.Errorf("%w: %s: %s %s", errRowEnded, row.Name, row.Why, row.Detail)
 		case row.Phase.Usable():
-			return f.inUse(ctx, row)
+			return f.vmInUse(ctx, row)
 		case row.Phase == vm.Intended:
 			next, err := f.create(ctx, intent{row, first}, spec)
 			if err != nil {
@@ -205,24 +205,24 @@ func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, e
 	}
 }
 
-// inUse returns the VM of a row in use, if it still exists.
-func (f *Fleet) inUse(ctx context.Context, row vm.Row) (VM, error) {
-	server, err := f.inventory.get(ctx, row.Name, freshFor)
+// vmInUse returns the VM of a row in use, if it still exists.
+func (f *Fleet) vmInUse(ctx context.Context, row vm.Row) (VM, error) {
+	server, err := f.inventory.get(ctx, row.Name, existenceTTL)
 	for errors.Is(err, ErrMissing) {
 		if err := f.wait(ctx, f.lossAfter()); err != nil {
 			return VM{}, err
 		}
-		server, err = f.inventory.get(ctx, row.Name, freshFor)
+		server, err = f.inventory.get(ctx, row.Name, existenceTTL)
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
 		_, _, err = f.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(ReasonVanished)})
-		return VM{}, errors.Join(errLifeOver, err)
+		return VM{}, errors.Join(errRowEnded, err)
 	case err != nil:
 		return VM{}, err
 	case server.State == StateEnded:
 		_, _, err = f.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(server.Ended), Detail: server.Detail})
-		return VM{}, errors.Join(errLifeOver, err)
+		return VM{}, errors.Join(errRowEnded, err)
 	case server.State == StateOff:
 		return f.suspension.wakeInPlace(ctx, row)
 	}
@@ -233,21 +233,22 @@ func (f *Fleet) inUse(ctx context.Context, row vm.Row) (VM, error) {
 // the row stays in phase intended, and the next check determines it.
 func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (vm.Row, error) {
 	row := in.Row
-	want := Spec{Name: row.Name, Labels: row.Labels, Needs: spec.Needs, Image: row.Image, First: in.first}
+	want := Spec{Name: row.Name, Labels: row.Labels, Needs: spec.Needs, Image: row.Image, First: in.isNew}
 	var err error
 	if f.cfg.UserData != nil {
 		if want.UserData, err = f.cfg.UserData(row); err != nil {
 			return row, fmt.Errorf("create user data of VM %s: %w", row.Name, err)
 		}
 	}
-	server, err := f.orders.order(ctx, row, want, spec)
+	server, err := f.orders.placeOrder(ctx, row, want, spec)
 	switch {
 	case err == nil:
-		return f.starts.made(ctx, row, server)
+		return f.starts.storeCreated(ctx, row, server)
 	case errors.Is(err, ErrUnknownOutcome):
 		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("unknown whether the VM was created; checking again")
 		return row, f.pause(ctx, max(unknownRecheck-f.cfg.Tick, 0))
-	case errors.Is(err, ErrEnded), errors.Is(err, ErrNameTaken), row.Rebuilds != "" && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)):
+	case errors.Is(err, ErrEnded), errors.Is(err, ErrNameTaken),
+		row.Rebuilds != "" && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)):
 		return f.starts.giveUp(ctx, row, ReasonCreateFailed, err)
 	default:
 		return row, err

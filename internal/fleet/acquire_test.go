@@ -21,8 +21,8 @@ var (
 	otherTask = state.TaskKey{Repo: 5, Issue: 8}
 )
 
-// inShop is a fleet of VMs that cost money.
-func inShop(t *testing.T, change func(*fleet.Config)) (*fleet.Fleet, *shop, *clock, *store.Store) {
+// newShopFleet is a fleet of VMs that cost money.
+func newShopFleet(t *testing.T, change func(*fleet.Config)) (*fleet.Fleet, *shop, *clock, *store.Store) {
 	t.Helper()
 	c := newClock()
 	s, st := newShop(c), newStore(t, c.now)
@@ -56,7 +56,7 @@ func rowOf(t *testing.T, s *store.Store, name string) vm.Row {
 	return row
 }
 
-func TestCandidatesInOrder(t *testing.T) {
+func TestCandidatesAreTriedInOrder(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		needs   fleet.Needs
@@ -83,7 +83,7 @@ func TestCandidatesInOrder(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, s, _, _ := inShop(t, nil)
+			f, s, _, _ := newShopFleet(t, nil)
 			if test.answers != nil {
 				s.answers = test.answers
 			}
@@ -103,10 +103,10 @@ func TestCandidatesInOrder(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreRemembered wants a candidate that was refused to be left alone for 10 minutes.
-func TestRefusalsAreRemembered(t *testing.T) {
+// TestRefusedCandidateIsNotOrderedAgain wants a candidate that was refused to be left alone for 10 minutes.
+func TestRefusedCandidateIsNotOrderedAgain(t *testing.T) {
 	t.Parallel()
-	f, s, c, st := inShop(t, nil)
+	f, s, c, st := newShopFleet(t, nil)
 	for _, pair := range []string{"small/here", "small/there", "large/here", "large/there"} {
 		s.answers[pair] = fleet.ErrNoCapacity
 	}
@@ -136,7 +136,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 
 func TestSlowVMIsReplaced(t *testing.T) {
 	t.Parallel()
-	f, s, _, st := inShop(t, nil)
+	f, s, _, st := newShopFleet(t, nil)
 	s.boot = time.Hour
 	first := fleet.VMName("demo", "5-7", 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -150,10 +150,10 @@ func TestSlowVMIsReplaced(t *testing.T) {
 	}
 }
 
-// TestForeignVMHasTheName wants a VM that is not ours to be left alone.
-func TestForeignVMHasTheName(t *testing.T) {
+// TestForeignVMWithTheSameNameIsNotTouched wants a VM that is not ours to be left alone.
+func TestForeignVMWithTheSameNameIsNotTouched(t *testing.T) {
 	t.Parallel()
-	f, s, _, st := inShop(t, nil)
+	f, s, _, st := newShopFleet(t, nil)
 	s.answers["small/here"] = fleet.ErrNameTaken
 	_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask})
 	if !errors.Is(err, fleet.ErrNoCapacity) {
@@ -166,15 +166,15 @@ func TestForeignVMHasTheName(t *testing.T) {
 
 // flaky is a first contact that fails so many times, in a way of its own.
 type flaky struct {
-	left *int
-	why  error // unreachable unless it is set
+	failures *int
+	err      error // unreachable unless it is set
 }
 
 func (flaky) HostKey(row vm.Row) (string, error) { return "first " + row.Name, nil }
 
 func (c flaky) Greet(ctx context.Context, row vm.Row, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
-	if *c.left--; *c.left >= 0 {
-		return nil, cmp.Or(c.why, error(remote.ErrUnreachable))
+	if *c.failures--; *c.failures >= 0 {
+		return nil, cmp.Or(c.err, error(remote.ErrUnreachable))
 	}
 	if len(ep.HostKeys) != 1 || ep.HostKeys[0] != "first "+row.Name {
 		return nil, fmt.Errorf("the pins are %q", ep.HostKeys)
@@ -200,7 +200,7 @@ func TestFirstContact(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			left := test.fails
-			f, _, _, st := inShop(t, func(c *fleet.Config) { c.Contact = flaky{&left, test.why} })
+			f, _, _, st := newShopFleet(t, func(c *fleet.Config) { c.Contact = flaky{&left, test.why} })
 			server := get(t, f, fleet.AcquireSpec{Task: shopTask})
 			if server.Gen != test.gen || len(server.Endpoint.HostKeys) != 1 || server.Endpoint.HostKeys[0] != "second" {
 				t.Errorf("the VM is %+v", server)
@@ -217,11 +217,11 @@ func TestFirstContact(t *testing.T) {
 	}
 }
 
-// TestNoneIsUsable: what the first boot says is what people are told, and the operator what to look at.
-func TestNoneIsUsable(t *testing.T) {
+// TestUnusableVMsEndWithTheFirstBootError: what the first boot says is what people are told, and the operator what to look at.
+func TestUnusableVMsEndWithTheFirstBootError(t *testing.T) {
 	t.Parallel()
 	left := 1 << 30
-	f, s, _, _ := inShop(t, func(c *fleet.Config) { c.Contact = flaky{&left, fmt.Errorf("%w: no such package", fleet.ErrSetUp)} })
+	f, s, _, _ := newShopFleet(t, func(c *fleet.Config) { c.Contact = flaky{&left, fmt.Errorf("%w: no such package", fleet.ErrSetUp)} })
 	_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask})
 	var none *fleet.NoCapacityError
 	if !errors.As(err, &none) || !strings.Contains(none.Reason, "5 VMs in a row were unusable: ") || !strings.Contains(none.Reason, "no such package") || !strings.Contains(none.Hint(), "hetzner.setup") {
@@ -232,9 +232,9 @@ func TestNoneIsUsable(t *testing.T) {
 	}
 }
 
-func TestCapsOnMoney(t *testing.T) {
+func TestCostCapsDenyVMs(t *testing.T) {
 	t.Parallel()
-	f, s, _, _ := inShop(t, func(c *fleet.Config) { c.Caps = vm.Caps{VMs: 9, MicroDay: 25_000} })
+	f, s, _, _ := newShopFleet(t, func(c *fleet.Config) { c.Caps = vm.Caps{VMs: 9, MicroDay: 25_000} })
 	get(t, f, fleet.AcquireSpec{Task: shopTask, Needs: fleet.Needs{VCPU: 8}})
 	_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: otherTask, Needs: fleet.Needs{VCPU: 8}})
 	var limit *vm.LimitError

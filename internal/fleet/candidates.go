@@ -17,49 +17,49 @@ type Candidate struct {
 // String returns TYPE/LOCATION.
 func (c Candidate) String() string { return strings.TrimSuffix(c.Type+"/"+c.Location, "/") }
 
-// deny is a recent refusal of a candidate.
-type deny struct {
-	at  time.Time
-	why string
+// candidateRefusal is a recent refusal of a candidate.
+type candidateRefusal struct {
+	at     time.Time
+	reason string
 }
 
-// refusedFor is how long a refused candidate is not ordered again.
-const refusedFor = 10 * time.Minute
+// refusalTTL is how long a refused candidate is not ordered again.
+const refusalTTL = 10 * time.Minute
 
-// wish holds the requirements on an offer.
-type wish struct {
+// offerRequirements holds the requirements on an offer.
+type offerRequirements struct {
 	needs Needs
 	image *Image // the image to create it from, if its disk size and location matter
 }
 
-// choose returns the offers that may be ordered, in order of preference, and for every other candidate the reason
+// chooseOffers returns the offers that may be ordered, in order of preference, and for every other candidate the reason
 // against it. Offers that the market reports as unavailable come last. It is a pure function.
-func choose(offers []Offer, want []Candidate, w wish, refused map[Candidate]deny, now time.Time) (use []Offer, not []string) {
+func chooseOffers(offers []Offer, want []Candidate, w offerRequirements, refused map[Candidate]candidateRefusal, now time.Time) (use []Offer, not []string) {
 	for _, c := range want {
 		found := slices.DeleteFunc(slices.Clone(offers), func(o Offer) bool {
 			return o.Type != c.Type || c.Location != "" && o.Location != c.Location
 		})
 		if len(found) == 0 {
-			not = append(not, fmt.Sprintf("%s is not on offer", c))
+			not = append(not, fmt.Sprintf("%s is not offered", c))
 		}
 		slices.SortStableFunc(found, func(a, b Offer) int { return cmp.Compare(a.MicroHour, b.MicroHour) })
 		for _, o := range found {
 			pair := Candidate{o.Type, o.Location}
-			if why := unfit(o, w, now); why != "" {
+			if why := unsuitableReason(o, w, now); why != "" {
 				not = append(not, fmt.Sprintf("%s %s", pair, why))
-			} else if r, ok := refused[pair]; ok && now.Sub(r.at) < refusedFor {
-				not = append(not, fmt.Sprintf("%s was refused at %s (%s)", pair, r.at.UTC().Format("15:04"), r.why))
+			} else if r, ok := refused[pair]; ok && now.Sub(r.at) < refusalTTL {
+				not = append(not, fmt.Sprintf("%s was refused at %s (%s)", pair, r.at.UTC().Format("15:04"), r.reason))
 			} else if !slices.ContainsFunc(use, func(u Offer) bool { return u.Type == o.Type && u.Location == o.Location }) {
 				use = append(use, o)
 			}
 		}
 	}
-	slices.SortStableFunc(use, func(a, b Offer) int { return rank(a, w) - rank(b, w) })
+	slices.SortStableFunc(use, func(a, b Offer) int { return rankOffer(a, w) - rankOffer(b, w) })
 	return use, not
 }
 
-// rank prefers the image's location and puts offers reported as unavailable last.
-func rank(o Offer, w wish) int {
+// rankOffer prefers the image's location and puts offers reported as unavailable last.
+func rankOffer(o Offer, w offerRequirements) int {
 	n := 0
 	if w.image != nil && w.image.Location != "" && w.image.Location != o.Location {
 		n++
@@ -70,11 +70,11 @@ func rank(o Offer, w wish) int {
 	return n
 }
 
-// unfit returns why an offer is unsuitable, as a clause that continues its name, or an empty string.
-func unfit(o Offer, w wish, now time.Time) string {
+// unsuitableReason returns why an offer is unsuitable, as a clause that continues its name, or an empty string.
+func unsuitableReason(o Offer, w offerRequirements, now time.Time) string {
 	switch n := w.needs; {
 	case !o.GoneAfter.IsZero() && !now.Before(o.GoneAfter):
-		return "is not sold any more"
+		return "is no longer sold"
 	case o.VCPU < n.VCPU:
 		return fmt.Sprintf("has %d of %d CPUs", o.VCPU, n.VCPU)
 	case o.MemoryMB < n.MemoryMB:
@@ -91,8 +91,8 @@ func unfit(o Offer, w wish, now time.Time) string {
 	return ""
 }
 
-// dearest returns the highest price among the offers, with its currency.
-func dearest(offers []Offer) (micro int64, currency string) {
+// highestPrice returns the highest price among the offers, with its currency.
+func highestPrice(offers []Offer) (micro int64, currency string) {
 	for _, o := range offers {
 		micro, currency = max(micro, o.MicroHour), o.Currency
 	}

@@ -25,7 +25,7 @@ var (
 	ErrUnauthorized = errors.New("provider refuses the credential")
 	// ErrMissing means that the provider did not find a known VM, or reports that it has ended, and this has not been
 	// confirmed by a later check. The VM may still exist.
-	ErrMissing = errors.New("VM was not found; looking again")
+	ErrMissing = errors.New("VM was not found; checking again")
 	// ErrInvalid means that the provider will always refuse the request: the configuration must change.
 	ErrInvalid = errors.New("provider refuses the request")
 )
@@ -37,7 +37,7 @@ const (
 	// LabelSleep is the time in Unix nanoseconds at which the VM of an image was suspended. Images of earlier
 	// suspensions have the same owner and generation.
 	LabelSleep = "errand-sleep"
-	// LabelKind is the purpose of an image: ImageBase or ImageSleep.
+	// LabelKind is the purpose of an image: ImageBase or ImageSnapshot.
 	LabelKind = "errand-kind"
 	// LabelGroup is the group of repositories for which a base image was baked.
 	LabelGroup = "errand-group"
@@ -47,8 +47,8 @@ const (
 
 // Purposes of an image, as values of LabelKind.
 const (
-	ImageBase  = "base"
-	ImageSleep = "sleep"
+	ImageBase     = "base"
+	ImageSnapshot = "sleep"
 	// ImageBaking labels the VM in which a base image is built, until the image is available.
 	ImageBaking = "baking"
 )
@@ -128,15 +128,15 @@ type Rebuilder interface {
 	Rebuild(ctx context.Context, from string, spec Spec) (VM, error)
 }
 
-// A Stray is an unmanaged resource in the provider's account, other than a VM, that costs money or may do so.
-type Stray struct {
+// An UnmanagedResource is a resource in the provider's account, other than a VM, that costs money or may do so.
+type UnmanagedResource struct {
 	Kind      string // volume, primary_ip, ssh_key, firewall, image, server
 	ID        string
 	Name      string
 	Labels    map[string]string
 	CreatedAt time.Time
-	// Ours states that it has this deployment's label. Others are reported and never changed.
-	Ours bool
+	// HasOwnLabel states that it has this deployment's label. Others are reported and never changed.
+	HasOwnLabel bool
 }
 
 // UnlistedError holds the errors of kinds of resources that could not be listed.
@@ -161,10 +161,10 @@ func (e *UnlistedError) Unwrap() (list []error) {
 // An Auditor is a [Provider] that can list everything in its account.
 type Auditor interface {
 	Provider
-	// Strays lists everything that is not a VM of this deployment: unused keys, addresses and volumes of this
+	// ListUnmanaged lists everything that is not a VM of this deployment: unused keys, addresses and volumes of this
 	// deployment, and all resources without its label. The list of each kind is complete or omitted. With an
 	// *[UnlistedError], which names the omitted kinds, the other kinds are returned as well.
-	Strays(ctx context.Context) ([]Stray, error)
-	// DeleteStray deletes a resource that is Ours and refuses others.
-	DeleteStray(ctx context.Context, s Stray) error
+	ListUnmanaged(ctx context.Context) ([]UnmanagedResource, error)
+	// DeleteUnmanaged deletes a resource that is Ours and refuses others.
+	DeleteUnmanaged(ctx context.Context, s UnmanagedResource) error
 }

@@ -60,7 +60,9 @@ const hostKeyTool = "/usr/local/sbin/errand-hostkey"
 func (c SSHContact) HostKey(row vm.Row) (string, error) { return c.Key(row.Name) }
 
 // Greet implements [Contact].
-func (c SSHContact) Greet(ctx context.Context, row vm.Row, ep remote.Endpoint, pin func(context.Context, []string) error) ([]string, error) {
+func (c SSHContact) Greet(
+	ctx context.Context, row vm.Row, ep remote.Endpoint, pin func(context.Context, []string) error,
+) ([]string, error) {
 	first, err := c.Key(row.Name)
 	if err != nil {
 		return nil, err
@@ -87,7 +89,7 @@ func (c SSHContact) Greet(ctx context.Context, row vm.Row, ep remote.Endpoint, p
 		return nil, fmt.Errorf("activate the host key: %w", err)
 	}
 	ep.HostKeys = []string{key}
-	client, err := c.dialAgain(ctx, ep)
+	client, err := c.reconnect(ctx, ep)
 	if err != nil {
 		return nil, fmt.Errorf("log in over the new host key: %w", err)
 	}
@@ -121,13 +123,13 @@ func (c SSHContact) root(ep remote.Endpoint) remote.Endpoint {
 	return ep
 }
 
-// redial is the pause between attempts to reach a restarting sshd.
-const redial = 200 * time.Millisecond
+// redialPause is the pause between attempts to reach a restarting sshd.
+const redialPause = 200 * time.Millisecond
 
-// dialAgain dials until the VM's sshd, which is restarting with the new key, responds. Giving up early would cause the
+// reconnect dials until the VM's sshd, which is restarting with the new key, responds. Giving up early would cause the
 // next attempt to restart sshd again, and so on.
-func (c SSHContact) dialAgain(ctx context.Context, ep remote.Endpoint) (*remote.Client, error) {
-	pause := time.NewTicker(redial)
+func (c SSHContact) reconnect(ctx context.Context, ep remote.Endpoint) (*remote.Client, error) {
+	pause := time.NewTicker(redialPause)
 	defer pause.Stop()
 	for {
 		client, err := remote.Dial(ctx, ep, c.SSH)

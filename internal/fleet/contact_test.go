@@ -30,10 +30,10 @@ type greeter struct {
 	refuses     int
 	code        int // exit code of make, if it must fail
 
-	mu    sync.Mutex
-	used  int
-	left  int
-	dials int
+	mu        sync.Mutex
+	used      int
+	greetings int
+	dials     int
 
 	synced []string // logins that synced
 }
@@ -61,8 +61,8 @@ func (g *greeter) dial(context.Context, string, string) (net.Conn, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.dials++
-	if g.left > 0 {
-		g.left--
+	if g.greetings > 0 {
+		g.greetings--
 		return nil, fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
 	}
 	key := g.first
@@ -97,7 +97,7 @@ func (g *greeter) serve(s gssh.Session) {
 	case "use":
 		g.mu.Lock()
 		g.used++
-		g.left = g.refuses
+		g.greetings = g.refuses
 		g.mu.Unlock()
 	}
 }

@@ -83,15 +83,15 @@ func (c *core) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// lacks reports whether a safeguard is disabled.
-func (c *core) lacks(s Safeguard) bool { return slices.Contains(c.cfg.Without, s) }
+// isDisabled reports whether a safeguard is disabled.
+func (c *core) isDisabled(s Safeguard) bool { return slices.Contains(c.cfg.Without, s) }
 
 // ticks returns n times Config.Tick.
 func (c *core) ticks(n time.Duration) time.Duration { return n * c.cfg.Tick }
 
-// group returns a group that runs at most that many functions at once, or one at a time for tests with their own clock,
+// newGroup returns a group that runs at most that many functions at once, or one at a time for tests with their own clock,
 // which need a fixed order.
-func (c *core) group(most int) *errgroup.Group {
+func (c *core) newGroup(most int) *errgroup.Group {
 	group := &errgroup.Group{}
 	if c.cfg.Sleep != nil {
 		most = 1

@@ -17,13 +17,13 @@ type deleter struct {
 
 	deleting sync.Mutex // held by the pass that deletes VMs in the background
 
-	mu      sync.Mutex
-	ending  map[string]chan struct{} // VMs that are being deleted
-	retries map[string]retry         // retries of deletions, by VM
+	mu         sync.Mutex
+	inProgress map[string]chan struct{} // VMs that are being deleted
+	retries    map[string]retry         // retries of deletions, by VM
 }
 
 func newDeleter(c *core, v *inventory) *deleter {
-	d := &deleter{core: c, inventory: v, ending: map[string]chan struct{}{}, retries: map[string]retry{}}
+	d := &deleter{core: c, inventory: v, inProgress: map[string]chan struct{}{}, retries: map[string]retry{}}
 	v.onForget = append(v.onForget, d.forgetRetries)
 	return d
 }
@@ -39,8 +39,8 @@ const deletesAtOnce = 4
 
 // retry schedules the next attempt of a failed deletion.
 type retry struct {
-	at time.Time
-	n  int
+	at       time.Time
+	attempts int
 }
 
 // deleteInBackground starts deleting the VMs to delete, unless that is in progress. It does not wait, so that deletions
@@ -62,10 +62,10 @@ func (d *deleter) deleteInBackground(ctx context.Context, wait *sync.WaitGroup) 
 // deleteDue makes one pass over the rows whose VMs must be deleted and returns their number. With wait it waits for
 // deletions by other callers.
 func (d *deleter) deleteDue(ctx context.Context, wait bool) (rows int) {
-	within, cancel := context.WithTimeout(ctx, tryFor)
+	within, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	all, err := d.rows.List(within)
-	group := d.group(deletesAtOnce)
+	group := d.newGroup(deletesAtOnce)
 	var mu sync.Mutex
 	for _, row := range all {
 		if !d.mustDelete(row) {
@@ -73,7 +73,7 @@ func (d *deleter) deleteDue(ctx context.Context, wait bool) (rows int) {
 		}
 		rows++
 		group.Go(func() error {
-			if d.deletes(row.Name) && !wait {
+			if d.isDeleting(row.Name) && !wait {
 				return nil
 			}
 			if sinkErr := d.advanceDeletion(within, row); sinkErr != nil {
@@ -93,30 +93,30 @@ func (d *deleter) deleteDue(ctx context.Context, wait bool) (rows int) {
 
 // mustDelete reports whether a row's VM must be deleted.
 func (d *deleter) mustDelete(row vm.Row) bool {
-	return row.Phase == vm.Failed || row.Phase == vm.Deleting || row.Phase == vm.Asleep && row.EndedAt.IsZero() || d.spanEnds(row)
+	return row.Phase == vm.Failed || row.Phase == vm.Deleting || row.Phase == vm.Asleep && row.EndedAt.IsZero() || d.paidHourEnds(row)
 }
 
-// spanEnds reports whether the paid hour of a standby VM is about to end.
-func (d *deleter) spanEnds(row vm.Row) bool {
+// paidHourEnds reports whether the paid hour of a standby VM is about to end.
+func (d *deleter) paidHourEnds(row vm.Row) bool {
 	now := d.cfg.Now()
 	return row.Spare && row.Phase == vm.Parked && !now.Before(SleepAt(row, now, d.margin(row)))
 }
 
 // advanceDeletion advances a row whose VM must be deleted.
 func (d *deleter) advanceDeletion(ctx context.Context, row vm.Row) error {
-	if ctx.Err() != nil || !d.deletes(row.Name) && !d.claimTry(row.Name) {
+	if ctx.Err() != nil || !d.isDeleting(row.Name) && !d.claimRetry(row.Name) {
 		return nil
 	}
-	if err := d.conclude(ctx, row.Name, Reason(row.Why), row.Phase == vm.Asleep); err != nil {
+	if err := d.endAndDelete(ctx, row.Name, Reason(row.Why), row.Phase == vm.Asleep); err != nil {
 		return fmt.Errorf("delete VM %s: %w", row.Name, err)
 	}
 	d.inventory.forget(row.Name)
 	return nil
 }
 
-// conclude ends a row and deletes its provider resources; with keepsImage and a suspended VM it keeps the image. Only
+// endAndDelete ends a row and deletes its provider resources; with keepsImage and a suspended VM it keeps the image. Only
 // one caller at a time does this for a VM; later callers wait and do the rest.
-func (d *deleter) conclude(ctx context.Context, name string, why Reason, keepsImage bool) error {
+func (d *deleter) endAndDelete(ctx context.Context, name string, why Reason, keepsImage bool) error {
 	unlock, waited, err := d.lockDeletion(ctx, name)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (d *deleter) conclude(ctx context.Context, name string, why Reason, keepsIm
 			return err
 		}
 	}
-	return d.finish(ctx, row)
+	return d.deleteResources(ctx, row)
 }
 
 // lockDeletion waits until no other caller deletes the VM, and blocks others until unlock is called. It reports whether
@@ -142,15 +142,15 @@ func (d *deleter) conclude(ctx context.Context, name string, why Reason, keepsIm
 func (d *deleter) lockDeletion(ctx context.Context, name string) (unlock func(), waited bool, err error) {
 	for {
 		d.mu.Lock()
-		other, busy := d.ending[name]
+		other, busy := d.inProgress[name]
 		if !busy {
 			done := make(chan struct{})
-			d.ending[name] = done
+			d.inProgress[name] = done
 			d.mu.Unlock()
 			return func() {
 				d.mu.Lock()
 				defer d.mu.Unlock()
-				delete(d.ending, name)
+				delete(d.inProgress, name)
 				close(done)
 			}, waited, nil
 		}
@@ -164,15 +164,15 @@ func (d *deleter) lockDeletion(ctx context.Context, name string) (unlock func(),
 	}
 }
 
-// deletes reports whether a caller is deleting the VM now.
-func (d *deleter) deletes(name string) bool {
+// isDeleting reports whether a caller is deleting the VM now.
+func (d *deleter) isDeleting(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.ending[name] != nil
+	return d.inProgress[name] != nil
 }
 
-// claimTry reports whether a deletion is due and postpones the next attempt.
-func (d *deleter) claimTry(name string) bool {
+// claimRetry reports whether a deletion is due and postpones the next attempt.
+func (d *deleter) claimRetry(name string) bool {
 	const longest = 5 * time.Minute
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,17 +180,17 @@ func (d *deleter) claimTry(name string) bool {
 	if now.Before(r.at) {
 		return false
 	}
-	r.at, r.n = now.Add(min(d.cfg.Tick<<min(r.n, 10), longest)), r.n+1
+	r.at, r.attempts = now.Add(min(d.cfg.Tick<<min(r.attempts, 10), longest)), r.attempts+1
 	d.retries[name] = r
 	return true
 }
 
-// releaseSpare deletes a standby VM to make room and reports whether it is gone.
-func (d *deleter) releaseSpare(ctx context.Context, rows []vm.Row) bool {
+// releaseStandby deletes a standby VM to make room and reports whether it is gone.
+func (d *deleter) releaseStandby(ctx context.Context, rows []vm.Row) bool {
 	for _, row := range rows {
 		if row.Spare && row.Phase == vm.Parked {
 			err := d.release(ctx, row.Name, Reason(row.Why))
-			d.cfg.Log.Info().Err(err).Str("vm", row.Name).Msg("spare VM released to make room")
+			d.cfg.Log.Info().Err(err).Str("vm", row.Name).Msg("standby VM released to make room")
 			if err == nil {
 				return true
 			}
@@ -207,14 +207,14 @@ func (d *deleter) delete(ctx context.Context, vm VM, why Reason) error {
 	return d.provider.Delete(ctx, vm.Name, why)
 }
 
-// end ends a row and deletes its provider resources without keeping the VM for another task.
-func (d *deleter) end(ctx context.Context, name string, why Reason) error {
+// endWithoutReuse ends a row and deletes its provider resources without keeping the VM for another task.
+func (d *deleter) endWithoutReuse(ctx context.Context, name string, why Reason) error {
 	d.inventory.forget(name)
-	return d.conclude(ctx, name, why, false)
+	return d.endAndDelete(ctx, name, why, false)
 }
 
-// keeps reports whether a released VM should be kept for the next task of its repository.
-func (d *deleter) keeps(row vm.Row, why Reason) bool {
+// keepsAsStandby reports whether a released VM should be kept for the next task of its repository.
+func (d *deleter) keepsAsStandby(row vm.Row, why Reason) bool {
 	if _, ok := d.provider.(Rebuilder); !ok || !d.cfg.Pool.Reuse || row.Spare || row.Repo == 0 {
 		return false
 	}
@@ -222,7 +222,7 @@ func (d *deleter) keeps(row vm.Row, why Reason) bool {
 		return false
 	}
 	now := d.cfg.Now()
-	return SleepAt(row, now, d.margin(row)).Sub(now) >= min(spareFrom, row.Paid/4)
+	return SleepAt(row, now, d.margin(row)).Sub(now) >= min(minReusableTime, row.Paid/4)
 }
 
 func (d *deleter) margin(row vm.Row) time.Duration { return Margin(row.Paid, d.cfg.Tick, 0) }

@@ -103,9 +103,9 @@ func TestVMIsDeletedByOneCallerAtATime(t *testing.T) {
 	}
 }
 
-// TestDeletionsDoNotHoldUpVMs: a VM that comes up is reached as soon as usual while many others are being deleted, which
+// TestDeletionsDoNotDelayNewVMs: a VM that comes up is reached as soon as usual while many others are being deleted, which
 // takes long.
-func TestDeletionsDoNotHoldUpVMs(t *testing.T) {
+func TestDeletionsDoNotDelayNewVMs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, s, st := inSlowShop(t, 19*time.Second, func(c *fleet.Config) { c.Caps = vm.Caps{VMs: 50, PerHour: 50} })

@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestLifeOfAVM goes through everything that a task does with its VM.
-func TestLifeOfAVM(t *testing.T) {
+// TestVMLifecycle goes through everything that a task does with its VM.
+func TestVMLifecycle(t *testing.T) {
 	t.Parallel()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

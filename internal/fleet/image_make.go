@@ -61,7 +61,7 @@ func MakeImage(ctx context.Context, maker ImageMaker, spec ImageSpec, w ImageWai
 		if passed > w.Within {
 			return Image{}, errors.Join(fmt.Errorf("%w: image %s is not available after %s", ErrInvalid, img.ID, w.Within), maker.DeleteImage(ctx, img.ID))
 		}
-		next = max(w.Pause, passed/growth)
+		next = max(w.Pause, passed/checkGrowth)
 		now, err := maker.ImageByID(ctx, img.ID)
 		switch {
 		case errors.Is(err, ErrNotFound) || err == nil && now.Failed:

@@ -17,10 +17,10 @@ type imageStore struct {
 
 	listing chan struct{} // has an element while a caller lists images for all
 
-	mu     sync.Mutex
-	listed []Image   // the last list of images
-	read   time.Time // time of that list
-	money  string    // currency of the account
+	mu             sync.Mutex
+	listed         []Image   // the last list of images
+	listedAt       time.Time // time of that list
+	cachedCurrency string    // currency of the account
 	// usable is the last image found usable, at usableAt.
 	usable   Image
 	usableAt time.Time
@@ -59,7 +59,7 @@ func (s *imageStore) bookImages(ctx context.Context, images []Image, whole bool)
 // once.
 func (s *imageStore) currency(ctx context.Context, market Market) string {
 	s.mu.Lock()
-	known := s.money
+	known := s.cachedCurrency
 	s.mu.Unlock()
 	if known != "" {
 		return known
@@ -70,8 +70,8 @@ func (s *imageStore) currency(ctx context.Context, market Market) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.money = offers[0].Currency
-	return s.money
+	s.cachedCurrency = offers[0].Currency
+	return s.cachedCurrency
 }
 
 // lastingImage returns the image of a suspended VM. If two checks, lossAfter apart, report that it is missing or
@@ -129,7 +129,7 @@ func (s *imageStore) list(ctx context.Context, within time.Duration) ([]Image, e
 		return nil, context.Cause(ctx)
 	}
 	s.mu.Lock()
-	images, at := s.listed, s.read
+	images, at := s.listed, s.listedAt
 	s.mu.Unlock()
 	now := s.cfg.Now()
 	if !at.IsZero() && now.Sub(at) < within {
@@ -140,7 +140,7 @@ func (s *imageStore) list(ctx context.Context, within time.Duration) ([]Image, e
 		return nil, err
 	}
 	s.mu.Lock()
-	s.listed, s.read = slices.Clone(images), now
+	s.listed, s.listedAt = slices.Clone(images), now
 	s.mu.Unlock()
 	return images, nil
 }
@@ -151,7 +151,7 @@ func (s *imageStore) imageReady(ctx context.Context, row vm.Row) time.Duration {
 	if usual := vm.Percentile(times.Image, 50); err == nil && usual > 0 {
 		return max(row.Since.Add(usual).Sub(s.cfg.Now()), s.ticks(2))
 	}
-	return s.ticks(imageIn)
+	return s.ticks(imageTicks)
 }
 
 const (

@@ -30,7 +30,7 @@ func TestImagesUseUpTheCaps(t *testing.T) {
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			f, s, c, store := inShop(t, func(c *fleet.Config) { c.Caps, c.Tick = vm.Caps{VMs: 9, MicroDay: 300_000}, 5*time.Minute })
+			f, s, c, store := newShopFleet(t, func(c *fleet.Config) { c.Caps, c.Tick = vm.Caps{VMs: 9, MicroDay: 300_000}, 5*time.Minute })
 			get(t, f, fleet.AcquireSpec{Owner: "ours"})
 			for i := range test.n {
 				id := fmt.Sprint(i)

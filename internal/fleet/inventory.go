@@ -21,32 +21,32 @@ type inventory struct {
 	onForget []func(name string)
 
 	mu     sync.Mutex
-	seen   map[string]sawVM     // cached facts of a [Market]
+	cached map[string]cachedVM  // cached facts of a [Market]
 	missed map[string]time.Time // since when the provider does not find a VM; see confirm
 }
 
 func newInventory(c *core) *inventory {
-	v := &inventory{core: c, seen: map[string]sawVM{}, missed: map[string]time.Time{}}
+	v := &inventory{core: c, cached: map[string]cachedVM{}, missed: map[string]time.Time{}}
 	v.pool = remote.NewPool(c.cfg.SSH, v.endpoint, 0)
 	return v
 }
 
 const (
-	// freshFor is how long a [Market]'s report that a VM exists is valid for callers who want to connect to it.
-	freshFor = time.Minute
-	// factsFor is how long facts that do not change, such as address and logins, are valid. The reapers' list renews
+	// existenceTTL is how long a [Market]'s report that a VM exists is valid for callers who want to connect to it.
+	existenceTTL = time.Minute
+	// factsTTL is how long facts that do not change, such as address and logins, are valid. The reapers' list renews
 	// them every few minutes.
-	factsFor = 15 * time.Minute
+	factsTTL = 15 * time.Minute
 )
 
-// sawVM is a [Market]'s last report on a VM.
-type sawVM struct {
+// cachedVM is a [Market]'s last report on a VM.
+type cachedVM struct {
 	vm VM
 	at time.Time
 }
 
 func (v *inventory) Get(ctx context.Context, name string) (VM, error) {
-	return v.get(ctx, name, factsFor)
+	return v.get(ctx, name, factsTTL)
 }
 
 // get returns a VM: the provider's facts, at most that old, with the host keys of its row. Facts are older while the
@@ -69,27 +69,27 @@ func (v *inventory) get(ctx context.Context, name string, within time.Duration) 
 // facts asks the provider or uses cached facts. Cached facts of a running VM are used for longer while the provider
 // does not respond: the VM's work need not wait, and another VM at the address would not have the host key.
 func (v *inventory) facts(ctx context.Context, row vm.Row, within time.Duration) (VM, error) {
-	if server, ok := v.remembered(row.Name, within); ok && !isAnother(row, server.ID) {
+	if server, ok := v.remembered(row.Name, within); ok && !isDifferentVM(row, server.ID) {
 		return server, nil
 	}
-	find := v.confirm
+	find := v.confirmState
 	if row.Phase.Over() {
-		find = v.ask
+		find = v.askProvider
 	}
 	server, err := find(ctx, row)
 	if err == nil {
 		v.remember(server)
 		return server, nil
 	}
-	if old, ok := v.remembered(row.Name, math.MaxInt64); ok && !isAnother(row, old.ID) && silent(ctx, err) {
+	if old, ok := v.remembered(row.Name, math.MaxInt64); ok && !isDifferentVM(row, old.ID) && isInconclusive(ctx, err) {
 		v.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("provider unavailable; using cached VM details")
 		return old, nil
 	}
 	return VM{}, err
 }
 
-// silent reports whether an error of a check says nothing about the VM.
-func silent(ctx context.Context, err error) bool {
+// isInconclusive reports whether an error of a check says nothing about the VM.
+func isInconclusive(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrEnded)
 }
 
@@ -112,7 +112,7 @@ func (v *inventory) withRow(server VM, row vm.Row) (VM, error) {
 func (v *inventory) remembered(name string, within time.Duration) (VM, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s, ok := v.seen[name]
+	s, ok := v.cached[name]
 	return s.vm, ok && v.cfg.Now().Sub(s.at) < within
 }
 
@@ -125,9 +125,9 @@ func (v *inventory) remember(server VM) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if server.State == StateRunning {
-		v.seen[server.Name] = sawVM{server, v.cfg.Now()}
+		v.cached[server.Name] = cachedVM{server, v.cfg.Now()}
 	} else {
-		delete(v.seen, server.Name)
+		delete(v.cached, server.Name)
 	}
 }
 
@@ -135,7 +135,7 @@ func (v *inventory) remember(server VM) {
 func (v *inventory) forgetFacts(name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	delete(v.seen, name)
+	delete(v.cached, name)
 }
 
 // forget drops all cached data about a VM, also of other parts.
@@ -162,7 +162,7 @@ func (v *inventory) list(ctx context.Context) ([]VM, error) {
 
 func (v *inventory) endpoint(ctx context.Context, name string) (remote.Endpoint, error) {
 	name, runner := strings.CutSuffix(name, runnerSuffix)
-	server, err := v.get(ctx, name, freshFor)
+	server, err := v.get(ctx, name, existenceTTL)
 	if err != nil {
 		if errors.Is(err, ErrNotFound) {
 			return remote.Endpoint{}, err
@@ -181,10 +181,10 @@ func (v *inventory) endpoint(ctx context.Context, name string) (remote.Endpoint,
 	return server.Endpoint, nil
 }
 
-// doubt converts the error of a call that did not find a row's VM: ErrNotFound if the VM is confirmed to be missing,
+// checkMissing converts the error of a call that did not find a row's VM: ErrNotFound if the VM is confirmed to be missing,
 // otherwise an error after which the call is retried.
-func (v *inventory) doubt(ctx context.Context, row vm.Row, cause error) error {
-	if _, err := v.confirm(ctx, row); err != nil {
+func (v *inventory) checkMissing(ctx context.Context, row vm.Row, cause error) error {
+	if _, err := v.confirmState(ctx, row); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %v", ErrMissing, cause) //nolint:errorlint // it is not ErrNotFound

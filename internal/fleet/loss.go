@@ -13,9 +13,9 @@ import (
 // counts as lost. It is shorter if the fleet ticks faster, as in tests.
 const lossAfter = time.Minute
 
-// ask returns the provider's data on the VM of a row. It asks by ID if the row has one, so that a VM created late under
+// askProvider returns the provider's data on the VM of a row. It asks by ID if the row has one, so that a VM created late under
 // the row's name is not mistaken for it.
-func (v *inventory) ask(ctx context.Context, row vm.Row) (VM, error) {
+func (v *inventory) askProvider(ctx context.Context, row vm.Row) (VM, error) {
 	market, ok := v.market()
 	if !ok || row.ID == "" || row.Heir != "" { // the resource of a row with an heir has another name
 		return v.provider.Get(ctx, row.Name)
@@ -25,10 +25,10 @@ func (v *inventory) ask(ctx context.Context, row vm.Row) (VM, error) {
 	return server, err
 }
 
-// confirm is ask for a VM that may contain work. It returns a [Market]'s ErrNotFound or StateEnded only if a check at
+// confirmState is ask for a VM that may contain work. It returns a [Market]'s ErrNotFound or StateEnded only if a check at
 // least lossAfter ago had the same result and no check since found the VM. Until then the error is ErrMissing.
-func (v *inventory) confirm(ctx context.Context, row vm.Row) (VM, error) {
-	server, err := v.ask(ctx, row)
+func (v *inventory) confirmState(ctx context.Context, row vm.Row) (VM, error) {
+	server, err := v.askProvider(ctx, row)
 	if _, ok := v.market(); !ok || row.ID == "" {
 		return server, err
 	}
@@ -41,7 +41,7 @@ func (v *inventory) confirm(ctx context.Context, row vm.Row) (VM, error) {
 	case server.State == StateEnded:
 		says = fmt.Sprintf("the provider says that it has ended (%s: %s)", server.Ended, server.Detail)
 	default:
-		v.found(row.Name)
+		v.resetMissed(row.Name)
 		return server, nil
 	}
 	now := v.cfg.Now()
@@ -58,8 +58,8 @@ func (v *inventory) confirm(ctx context.Context, row vm.Row) (VM, error) {
 	return VM{}, fmt.Errorf("%w: VM %s: %s", ErrMissing, row.Name, says)
 }
 
-// found resets the record that a VM was not found.
-func (v *inventory) found(name string) {
+// resetMissed resets the record that a VM was not found.
+func (v *inventory) resetMissed(name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.missed, name)
@@ -75,14 +75,14 @@ func findListed(vms []VM, row vm.Row) (VM, bool) {
 	return VM{}, false
 }
 
-// isAnother reports whether a VM is not the one that the row of its name refers to.
-func isAnother(row vm.Row, server string) bool {
+// isDifferentVM reports whether a VM is not the one that the row of its name refers to.
+func isDifferentVM(row vm.Row, server string) bool {
 	return row.ID != "" && server != "" && row.ID != server
 }
 
-// lose fails a row whose VM is confirmed to be missing or ended, and reports whether it did.
-func (v *inventory) lose(ctx context.Context, row vm.Row) (bool, error) {
-	server, err := v.confirm(ctx, row)
+// failIfLost fails a row whose VM is confirmed to be missing or ended, and reports whether it did.
+func (v *inventory) failIfLost(ctx context.Context, row vm.Row) (bool, error) {
+	server, err := v.confirmState(ctx, row)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		server = VM{State: StateEnded, Ended: ReasonVanished}

@@ -10,9 +10,9 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// TestLossNeedsTwoLooks: a VM that is not found by ID is missing, and lost if a check a minute later does not find it
+// TestLossNeedsTwoChecks: a VM that is not found by ID is missing, and lost if a check a minute later does not find it
 // either and none in between did.
-func TestLossNeedsTwoLooks(t *testing.T) {
+func TestLossNeedsTwoChecks(t *testing.T) {
 	t.Parallel()
 	type look struct {
 		after  time.Duration
@@ -28,7 +28,7 @@ func TestLossNeedsTwoLooks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, s, c, store := inShop(t, nil)
+			f, s, c, store := newShopFleet(t, nil)
 			server := get(t, f, fleet.AcquireSpec{Task: shopTask})
 			for i, look := range looks {
 				c.pass(look.after)
@@ -44,10 +44,10 @@ func TestLossNeedsTwoLooks(t *testing.T) {
 	}
 }
 
-// TestRoomOfAnEndedVM: a single report that a VM has ended frees no slot.
-func TestRoomOfAnEndedVM(t *testing.T) {
+// TestOneEndedReportFreesNoSlot: a single report that a VM has ended frees no slot.
+func TestOneEndedReportFreesNoSlot(t *testing.T) {
 	t.Parallel()
-	f, s, c, store := inShop(t, func(c *fleet.Config) { c.Caps.VMs = 1 })
+	f, s, c, store := newShopFleet(t, func(c *fleet.Config) { c.Caps.VMs = 1 })
 	server := get(t, f, fleet.AcquireSpec{Task: shopTask})
 	s.end(server.Name)
 	other := fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: 1}}

@@ -35,13 +35,13 @@ func New(p Provider, cfg Config) *Fleet {
 	f.inventory = newInventory(c)
 	f.images = &imageStore{core: c, listing: make(chan struct{}, 1)}
 	f.deletion = newDeleter(c, f.inventory)
-	f.orders = &orderer{core: c, images: f.images, limit: f.limit, deletion: f.deletion, refused: map[Candidate]deny{}}
+	f.orders = &orderer{core: c, images: f.images, limit: f.limit, deletion: f.deletion, refused: map[Candidate]candidateRefusal{}}
 	f.standby = &standby{core: c, inventory: f.inventory, deletion: f.deletion, orders: f.orders}
 	f.suspension = &suspender{core: c, inventory: f.inventory, images: f.images, limit: f.limit, deletion: f.deletion}
 	f.starts = newStarter(c, f.inventory)
 	f.reaping = &reaper{
 		core: c, inventory: f.inventory, images: f.images, limit: f.limit, deletion: f.deletion,
-		sighted: map[string]sighting{}, alarms: map[string]Alarm{}, unread: map[string]int{},
+		sighted: map[string]sighting{}, alarms: map[string]Alarm{}, unreadablePasses: map[string]int{},
 	}
 	return f
 }
@@ -53,7 +53,7 @@ func (f *Fleet) Close() { f.inventory.pool.Close() }
 // old, and older while it does not respond; Client and Acquire check whether the VM still exists. ErrMissing means that
 // the provider did not find the VM and that this must be confirmed.
 func (f *Fleet) Get(ctx context.Context, name string) (VM, error) {
-	return f.inventory.get(ctx, name, factsFor)
+	return f.inventory.get(ctx, name, factsTTL)
 }
 
 // List returns all VMs of this deployment, including ended ones.
@@ -136,7 +136,7 @@ const runnerSuffix = "/runner"
 // RunnerClient is Client for the user that owns run records and the tether: that of FactRunnerLogin, or the agent's if
 // the VM has no other.
 func (f *Fleet) RunnerClient(ctx context.Context, name string) (*remote.Client, error) {
-	vm, err := f.inventory.get(ctx, name, factsFor)
+	vm, err := f.inventory.get(ctx, name, factsTTL)
 	if err != nil { // the agent's user cannot access the other's runs, so never substitute it
 		return nil, fmt.Errorf("connect to VM %s: %w", name, err)
 	}
@@ -162,7 +162,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		f.deletion.deleteInBackground(ctx, &deleting)
 		if now := f.cfg.Now(); now.Sub(reaped) >= f.cfg.ReapEvery {
 			reaped = now
-			f.reaping.pass(ctx)
+			f.reaping.runPass(ctx)
 		}
 		if err := f.pause(ctx, min(f.cfg.Tick, f.cfg.ReapEvery)); err != nil {
 			return nil //nolint:nilerr // ctx has ended

@@ -18,7 +18,7 @@ type memory struct {
 
 	mu      sync.Mutex
 	vms     map[string]fleet.VM
-	why     map[string]fleet.Reason
+	reasons map[string]fleet.Reason
 	listErr error
 	delErr  error
 	gate    chan struct{} // Create waits for it, if set
@@ -27,7 +27,7 @@ type memory struct {
 var _ fleet.Provider = (*memory)(nil)
 
 func newMemory(now func() time.Time) *memory {
-	return &memory{now: now, vms: map[string]fleet.VM{}, why: map[string]fleet.Reason{}}
+	return &memory{now: now, vms: map[string]fleet.VM{}, reasons: map[string]fleet.Reason{}}
 }
 
 func (m *memory) Name() string { return "memory" }
@@ -80,7 +80,7 @@ func (m *memory) Delete(_ context.Context, name string, why fleet.Reason) error 
 		return m.delErr
 	}
 	delete(m.vms, name)
-	m.why[name] = why
+	m.reasons[name] = why
 	return nil
 }
 

@@ -21,7 +21,7 @@ type orderer struct {
 	deletion *deleter
 
 	mu      sync.Mutex
-	refused map[Candidate]deny // recent refusals by the provider
+	refused map[Candidate]candidateRefusal // recent refusals by the provider
 }
 
 // offers returns the offers that may be ordered for a spec. If there are none the error is a *[NoCapacityError].
@@ -34,7 +34,7 @@ func (o *orderer) offers(ctx context.Context, spec AcquireSpec) ([]Offer, error)
 	if err != nil {
 		return nil, err
 	}
-	w, want := wish{needs: spec.Needs}, o.candidates(spec)
+	w, want := offerRequirements{needs: spec.Needs}, o.candidates(spec)
 	switch {
 	case spec.FromImage:
 		w.image, err = o.images.lastingImage(ctx, spec.Image)
@@ -49,9 +49,9 @@ func (o *orderer) offers(ctx context.Context, spec AcquireSpec) ([]Offer, error)
 	o.mu.Lock()
 	refused := maps.Clone(o.refused)
 	o.mu.Unlock()
-	use, not := choose(all, want, w, refused, o.cfg.Now())
+	use, not := chooseOffers(all, want, w, refused, o.cfg.Now())
 	if len(use) == 0 {
-		return nil, noneLeft(not, errNoCandidate)
+		return nil, noCandidateError(not, errNoCandidate)
 	}
 	return use, nil
 }
@@ -66,8 +66,8 @@ func (o *orderer) candidates(spec AcquireSpec) []Candidate {
 // errNoCandidate is the cause if the provider was not called at all.
 var errNoCandidate = errors.New("no candidate is left")
 
-// noneLeft returns an error that explains why no candidate is suitable.
-func noneLeft(not []string, cause error) error {
+// noCandidateError returns an error that explains why no candidate is suitable.
+func noCandidateError(not []string, cause error) error {
 	const most = 4
 	if len(not) > most {
 		not = append(slices.Clone(not[:most]), fmt.Sprintf("and %d more", len(not)-most))
@@ -82,9 +82,9 @@ func noneLeft(not []string, cause error) error {
 	return &NoCapacityError{Reason: reason, Cause: cause}
 }
 
-// order makes the call that may cost money. After a refusal because of an account limit, it only tries candidates with
+// placeOrder makes the call that may cost money. After a refusal because of an account limit, it only tries candidates with
 // fewer CPUs than the refused one: the limit may be one on CPUs.
-func (o *orderer) order(ctx context.Context, row vm.Row, want Spec, spec AcquireSpec) (VM, error) {
+func (o *orderer) placeOrder(ctx context.Context, row vm.Row, want Spec, spec AcquireSpec) (VM, error) {
 	if row.Rebuilds != "" {
 		rebuilder, ok := o.provider.(Rebuilder)
 		if !ok {
@@ -110,10 +110,10 @@ func (o *orderer) order(ctx context.Context, row vm.Row, want Spec, spec Acquire
 		vm, err := o.createWithRoom(ctx, want)
 		switch {
 		case errors.Is(err, ErrNoCapacity):
-			o.deny(ctx, Candidate{offer.Type, offer.Location}, err)
+			o.recordRefusal(ctx, Candidate{offer.Type, offer.Location}, err)
 			not = append(not, fmt.Sprintf("%s has none now", Candidate{offer.Type, offer.Location}))
 		case errors.Is(err, ErrQuota):
-			o.limit.reached(err)
+			o.limit.raiseAlarm(err)
 			limit, below = err, offer.VCPU
 		default:
 			if err == nil && limit == nil {
@@ -125,7 +125,7 @@ func (o *orderer) order(ctx context.Context, row vm.Row, want Spec, spec Acquire
 	if limit != nil {
 		return VM{}, &NoCapacityError{Reason: "the provider's limit for this account is reached", Cause: limit}
 	}
-	return VM{}, noneLeft(not, ErrNoCapacity)
+	return VM{}, noCandidateError(not, ErrNoCapacity)
 }
 
 // createWithRoom creates a VM. While an account limit is reached it releases one standby VM after another.
@@ -136,17 +136,17 @@ func (o *orderer) createWithRoom(ctx context.Context, want Spec) (VM, error) {
 			return vm, err
 		}
 		rows, rowsErr := o.rows.List(ctx)
-		if rowsErr != nil || !o.deletion.releaseSpare(ctx, rows) {
+		if rowsErr != nil || !o.deletion.releaseStandby(ctx, rows) {
 			return VM{}, errors.Join(err, rowsErr)
 		}
 	}
 }
 
-// deny records that the provider has no capacity for a candidate.
-func (o *orderer) deny(ctx context.Context, c Candidate, why error) {
+// recordRefusal records that the provider has no capacity for a candidate.
+func (o *orderer) recordRefusal(ctx context.Context, c Candidate, why error) {
 	now := o.cfg.Now()
 	o.mu.Lock()
-	o.refused[c] = deny{now, "no capacity"}
+	o.refused[c] = candidateRefusal{now, "no capacity"}
 	o.mu.Unlock()
 	o.cfg.Log.Warn().Err(why).Str("type", c.Type).Str("location", c.Location).Msg("the provider currently has no VM of this kind")
 	if err := o.store.SetFact(ctx, factRefused, []byte(now.UTC().Format(time.RFC3339))); err != nil {
@@ -154,12 +154,12 @@ func (o *orderer) deny(ctx context.Context, c Candidate, why error) {
 	}
 }
 
-// scarce reports whether capacity was refused recently.
-func (o *orderer) scarce(ctx context.Context) bool {
+// isCapacityScarce reports whether capacity was refused recently.
+func (o *orderer) isCapacityScarce(ctx context.Context) bool {
 	value, err := o.store.Fact(ctx, factRefused)
 	if err != nil || value == nil {
 		return false
 	}
 	at, err := time.Parse(time.RFC3339, string(value))
-	return err == nil && o.cfg.Now().Sub(at) < insuredFor
+	return err == nil && o.cfg.Now().Sub(at) < insuranceDuration
 }

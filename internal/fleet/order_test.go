@@ -55,7 +55,7 @@ func TestAccountLimit(t *testing.T) {
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			f, s, c, store := inShop(t, func(c *fleet.Config) { c.Pool.Reuse, c.Caps = true, vm.Caps{VMs: 9} })
+			f, s, c, store := newShopFleet(t, func(c *fleet.Config) { c.Pool.Reuse, c.Caps = true, vm.Caps{VMs: 9} })
 			names := crowd(t, f, test.spare, test.used)
 			s.orders, s.most, s.cores = nil, test.most, test.cores
 			_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask, Candidates: test.candidates, Needs: test.needs})
@@ -81,7 +81,7 @@ func TestAccountLimit(t *testing.T) {
 			}
 			told := func() (list []string) {
 				for _, a := range f.Alarms() {
-					list = append(list, fmt.Sprintf("%s %s: %s", a.Kind, a.ID, a.Why))
+					list = append(list, fmt.Sprintf("%s %s: %s", a.Kind, a.ID, a.Explanation))
 				}
 				return list
 			}
@@ -99,7 +99,7 @@ func TestAccountLimit(t *testing.T) {
 // TestAccountLimitIsLifted: the alarm keeps its start and ends with the first order without a refusal.
 func TestAccountLimitIsLifted(t *testing.T) {
 	t.Parallel()
-	f, s, c, _ := inShop(t, nil)
+	f, s, c, _ := newShopFleet(t, nil)
 	s.most = 1
 	get(t, f, fleet.AcquireSpec{Task: otherTask})
 	began := c.now()

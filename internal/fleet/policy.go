@@ -160,7 +160,7 @@ func (e *NoCapacityError) Hint() string {
 	switch {
 	case errors.As(e.Cause, &limit):
 		return limit.Hint()
-	case errors.Is(e.Cause, errLifeOver):
+	case errors.Is(e.Cause, errRowEnded):
 		return "errand retries automatically. The log has the error of each VM; the usual causes are the first boot (`hetzner.setup`) and the firewall (`hetzner.ssh_from`)."
 	case errors.Is(e.Cause, ErrQuota):
 		return "It starts automatically when another VM has been deleted. Request a higher limit (on servers, CPUs or addresses) from the provider, or lower `limits.vms` below it."

@@ -106,7 +106,7 @@ func FuzzVMName(f *testing.F) {
 	})
 }
 
-func TestAcquireIsTheSameVM(t *testing.T) {
+func TestAcquireAgainReturnsTheSameVM(t *testing.T) {
 	t.Parallel()
 	f, m, _ := newFleet(t, 1)
 	first, second := acquire(t, f, "1#2", 1), acquire(t, f, "1#2", 1)
@@ -121,7 +121,7 @@ func TestAcquireIsTheSameVM(t *testing.T) {
 	}
 }
 
-func TestCap(t *testing.T) {
+func TestVMCapDeniesVMs(t *testing.T) {
 	t.Parallel()
 	f, m, _ := newFleet(t, 2)
 	one := acquire(t, f, "one", 1)
@@ -146,8 +146,8 @@ func TestCap(t *testing.T) {
 	}
 }
 
-// TestCapHoldsAtOnce lets many ask while no creation has finished yet.
-func TestCapHoldsAtOnce(t *testing.T) {
+// TestVMCapLimitsConcurrentAcquires lets many ask while no creation has finished yet.
+func TestVMCapLimitsConcurrentAcquires(t *testing.T) {
 	t.Parallel()
 	f, m, _ := newFleet(t, 2)
 	m.gate = make(chan struct{})
@@ -188,12 +188,12 @@ func TestRelease(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if m.why[vm.Name] != fleet.ReasonCancelled || len(m.vms) != 0 {
-		t.Errorf("released as %q, %d left", m.why[vm.Name], len(m.vms))
+	if m.reasons[vm.Name] != fleet.ReasonCancelled || len(m.vms) != 0 {
+		t.Errorf("released as %q, %d left", m.reasons[vm.Name], len(m.vms))
 	}
 }
 
-func TestReasonsAreWords(t *testing.T) {
+func TestReasonsAreValid(t *testing.T) {
 	t.Parallel()
 	seen := map[fleet.Reason]bool{}
 	for _, r := range fleet.Reasons() {

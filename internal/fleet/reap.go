@@ -38,14 +38,14 @@ type ReapItem struct {
 	Kind string
 	ID   string
 	Name string
-	// Why is a sentence for people; Reason is stored in the VM's row.
-	Why    string
-	Reason Reason
+	// Explanation is a sentence for people; Reason is stored in the VM's row.
+	Explanation string
+	Reason      Reason
 	// After is the earliest time of the deletion, for items that wait.
 	After time.Time
 
-	stray Stray
-	vm    string // the provider's ID of a VM
+	resource UnmanagedResource
+	vm       string // the provider's ID of a VM
 }
 
 // A ReapPlan is the result of the reapers. Reap only acts on Delete.
@@ -63,11 +63,11 @@ type ReapPlan struct {
 
 // An Alarm requires a person's attention.
 type Alarm struct {
-	Kind  string
-	ID    string
-	Name  string
-	Why   string
-	Since time.Time
+	Kind        string
+	ID          string
+	Name        string
+	Explanation string
+	Since       time.Time
 }
 
 // sighting records since when the reaper has seen an unowned resource.
@@ -84,14 +84,14 @@ type reaper struct {
 	limit     *accountLimit
 	deletion  *deleter
 
-	mu      sync.Mutex
-	sighted map[string]sighting
-	alarms  map[string]Alarm
-	unread  map[string]int // consecutive passes in which the list of a kind was unreadable
+	mu               sync.Mutex
+	sighted          map[string]sighting
+	alarms           map[string]Alarm
+	unreadablePasses map[string]int // consecutive passes in which the list of a kind was unreadable
 }
 
-// bakesFor is how long a VM without a task may stay in a phase, since an image may be baked in it.
-const bakesFor = 6 * time.Hour
+// maxBakePhase is how long a VM without a task may stay in a phase, since an image may be baked in it.
+const maxBakePhase = 6 * time.Hour
 
 // newPlan implements [Fleet.ReapPlan].
 func (r *reaper) newPlan(ctx context.Context, opts ReapOptions) (ReapPlan, error) {
@@ -109,7 +109,7 @@ func (r *reaper) plan(s survey) ReapPlan {
 	surplus := 0
 	r.mu.Lock()
 	seen := map[string]sighting{}
-	for _, item := range slices.Concat(r.idleRows(s), r.orphanVMs(s), r.orphanImages(s), r.ourStrays(s)) {
+	for _, item := range slices.Concat(r.idleRows(s), r.orphanVMs(s), r.orphanImages(s), r.unusedResources(s)) {
 		if s.at.Before(item.After) {
 			plan.Wait = append(plan.Wait, item)
 			continue
@@ -142,10 +142,10 @@ func (r *reaper) plan(s survey) ReapPlan {
 	if surplus > 0 {
 		plan.Alarms = append(plan.Alarms, Alarm{
 			Kind: ReapVM, ID: "many", Since: s.at,
-			Why: fmt.Sprintf("%d more unowned resources than one pass may delete; check them with `errand reap --dry-run`", surplus),
+			Explanation: fmt.Sprintf("%d more unowned resources than one pass may delete; check them with `errand reap --dry-run`", surplus),
 		})
 	}
-	r.raise(plan.Alarms, s.unlisted)
+	r.recordAlarms(plan.Alarms, s.unlisted)
 	return plan
 }
 
@@ -157,27 +157,27 @@ func (r *reaper) idleRows(s survey) (out []ReapItem) {
 		}
 		item := ReapItem{Kind: ReapRow, ID: row.Name, Name: row.Name, Reason: ReasonOrphan}
 		switch task := s.tasks[row.Task]; {
-		case r.delayed(row, task, s.at):
+		case r.isDelayed(row, task, s.at):
 			continue
-		case aged(row, s.at):
-			item.Why, item.Reason = "it reached its maximum age", ReasonLimit
+		case isAged(row, s.at):
+			item.Explanation, item.Reason = "it reached its maximum age", ReasonLimit
 		case s.at.Sub(row.Since) < r.cfg.Grace && !(s.opts.Reviewed || s.opts.All):
 			continue
-		case row.Spare, row.Task.IsZero() && s.at.Sub(row.Since) < bakesFor: // a standby VM is deleted when its hour ends
+		case row.Spare, row.Task.IsZero() && s.at.Sub(row.Since) < maxBakePhase: // a standby VM is deleted when its hour ends
 			continue
 		case row.Task.IsZero():
-			item.Why = "no task has it, and no image takes this long to bake"
+			item.Explanation = "no task has it, and no image takes this long to bake"
 		case r.needed(row, task, s.at):
 			continue
 		case task == nil:
-			item.Why = "the store has no task " + row.Task.String()
+			item.Explanation = "the store has no task " + row.Task.String()
 		case task.Ended():
-			item.Why, item.Reason = "its task has ended", ReasonDone
+			item.Explanation, item.Reason = "its task has ended", ReasonDone
 			if task.Phase == state.PhaseCancelled {
 				item.Reason = ReasonCancelled
 			}
 		default:
-			item.Why = "its task does not use it"
+			item.Explanation = "its task does not use it"
 		}
 		out = append(out, item)
 	}
@@ -200,34 +200,41 @@ func (r *reaper) needed(row vm.Row, t *state.Task, now time.Time) bool {
 	case t.Run != nil, t.Waiting != nil:
 		return true // its launch brings it up
 	}
-	return now.Sub(row.Since) < max(r.cfg.Grace, unknownFor)
+	return now.Sub(row.Since) < max(r.cfg.Grace, unknownIntentTTL)
 }
 
 // orphanVMs returns this deployment's VMs without a live row.
 func (r *reaper) orphanVMs(s survey) (out []ReapItem) {
 	for _, server := range s.vms {
 		row, ok := s.byName[server.Name]
-		item := ReapItem{Kind: ReapVM, ID: server.Name, Name: server.Name, Reason: ReasonOrphan, After: server.CreatedAt.Add(r.cfg.Grace), vm: server.ID}
+		item := ReapItem{
+			Kind:   ReapVM,
+			ID:     server.Name,
+			Name:   server.Name,
+			Reason: ReasonOrphan,
+			After:  server.CreatedAt.Add(r.cfg.Grace),
+			vm:     server.ID,
+		}
 		task := s.tasks[ownerTask(server.Labels)]
 		switch {
-		case ok && owns(row, server):
+		case ok && ownsVM(row, server):
 			continue // its row decides
 		case pastLabel(server.Labels, s.at):
-			item.Why, item.Reason, item.After = "it reached its maximum age", ReasonLimit, time.Time{}
+			item.Explanation, item.Reason, item.After = "it reached its maximum age", ReasonLimit, time.Time{}
 		case !ok && task != nil && task.VM != nil && task.VM.Name == server.Name && !task.Ended():
 			continue // created by an errand that stored no rows
 		case !ok && !s.opts.All && (s.since.IsZero() || server.CreatedAt.Before(s.since)):
 			continue // older than the store: see alarming
 		case !ok:
-			item.Why = "no row has it"
-		case row.Phase == vm.Gone && r.lacks(SafeguardTombstones):
+			item.Explanation = "no row has it"
+		case row.Phase == vm.Gone && r.isDisabled(SafeguardTombstones):
 			continue
-		case isAnother(row, server.ID):
-			item.Why = fmt.Sprintf("its row has another VM, %s: it was created late", row.ID)
+		case isDifferentVM(row, server.ID):
+			item.Explanation = fmt.Sprintf("its row has another VM, %s: it was created late", row.ID)
 		case row.Phase == vm.Asleep:
-			item.Why = "according to its row it was suspended as an image and deleted"
+			item.Explanation = "according to its row it was suspended as an image and deleted"
 		default:
-			item.Why = "according to its row it was deleted: it was created late, or never deleted"
+			item.Explanation = "according to its row it was deleted: it was created late, or never deleted"
 		}
 		out = append(out, item)
 	}
@@ -257,7 +264,7 @@ func (r *reaper) orphanImages(s survey) (out []ReapItem) {
 	}
 	for _, img := range s.images {
 		task := s.tasks[ownerTask(img.Labels)]
-		sleep := img.Labels[LabelKind] == ImageSleep
+		sleep := img.Labels[LabelKind] == ImageSnapshot
 		switch {
 		case owned[img.ID], sleep && busy[img.Labels[LabelOwner]+" "+img.Labels[LabelGeneration]]:
 			continue
@@ -265,7 +272,8 @@ func (r *reaper) orphanImages(s survey) (out []ReapItem) {
 			continue
 		case using[img.ID]:
 			continue // a VM is being created from it
-		case !s.opts.All && !img.Failed && (img.Labels[LabelKind] == ImageBase && !r.groupRemoved(img) || img.Labels[LabelKind] == ImageBaking):
+		case !s.opts.All && !img.Failed &&
+			(img.Labels[LabelKind] == ImageBase && !r.isGroupRemoved(img) || img.Labels[LabelKind] == ImageBaking):
 			continue // the baker keeps the newest ones
 		case !s.opts.All && (s.since.IsZero() || img.CreatedAt.Before(s.since)):
 			continue
@@ -274,29 +282,34 @@ func (r *reaper) orphanImages(s survey) (out []ReapItem) {
 		switch {
 		case img.Failed:
 			why = "its creation failed"
-		case r.groupRemoved(img):
+		case r.isGroupRemoved(img):
 			why = fmt.Sprintf("it is a base image of the group %q, which is not configured", img.Labels[LabelGroup])
 		}
 		out = append(out, ReapItem{
-			Kind: ReapImage, ID: img.ID, Name: img.Labels[LabelOwner], Why: why, Reason: ReasonOrphan, After: img.CreatedAt.Add(r.cfg.Grace),
+			Kind:        ReapImage,
+			ID:          img.ID,
+			Name:        img.Labels[LabelOwner],
+			Explanation: why,
+			Reason:      ReasonOrphan,
+			After:       img.CreatedAt.Add(r.cfg.Grace),
 		})
 	}
 	return out
 }
 
-// groupRemoved reports whether an image is a base image of a group that is not configured.
-func (r *reaper) groupRemoved(img Image) bool {
+// isGroupRemoved reports whether an image is a base image of a group that is not configured.
+func (r *reaper) isGroupRemoved(img Image) bool {
 	group := img.Labels[LabelGroup]
 	return img.Labels[LabelKind] == ImageBase && group != "" && r.cfg.BaseGroups != nil && !slices.Contains(r.cfg.BaseGroups, group)
 }
 
-// ourStrays returns unused addresses, keys and other resources of this deployment.
-func (r *reaper) ourStrays(s survey) (out []ReapItem) {
-	for _, stray := range s.strays {
-		if stray.Ours {
+// unusedResources returns unused addresses, keys and other resources of this deployment.
+func (r *reaper) unusedResources(s survey) (out []ReapItem) {
+	for _, stray := range s.unmanaged {
+		if stray.HasOwnLabel {
 			out = append(out, ReapItem{
-				Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Why: "nothing of this deployment uses it", Reason: ReasonOrphan,
-				After: stray.CreatedAt.Add(r.cfg.Grace), stray: stray,
+				Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Explanation: "nothing of this deployment uses it", Reason: ReasonOrphan,
+				After: stray.CreatedAt.Add(r.cfg.Grace), resource: stray,
 			})
 		}
 	}
@@ -309,23 +322,24 @@ func (r *reaper) alarming(s survey) (out []Alarm) {
 	for _, kind := range slices.Sorted(maps.Keys(s.unlisted)) {
 		out = append(out, Alarm{
 			Kind: kind, ID: unlistedID, Since: s.at,
-			Why: fmt.Sprintf("the list could not be read (%s), so none is deleted; errand retries automatically", shorten(s.unlisted[kind])),
+			Explanation: fmt.Sprintf("the list could not be read (%s), so none is deleted; errand retries automatically", shortenError(s.unlisted[kind])),
 		})
 	}
-	for _, stray := range s.strays {
-		if !stray.Ours {
-			out = append(out, Alarm{Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Since: s.at, Why: "it does not carry this deployment's label; errand never changes it, but it may cost money"})
+	for _, stray := range s.unmanaged {
+		if !stray.HasOwnLabel {
+			out = append(out, Alarm{Kind: stray.Kind, ID: stray.ID, Name: stray.Name, Since: s.at, Explanation: "it does not carry this deployment's label; errand never changes it, but it may cost money"})
 		}
 	}
-	out = append(out, r.delays(s)...)
+	out = append(out, r.delayAlarms(s)...)
 	if s.opts.All {
 		return out
 	}
 	for _, server := range s.vms {
 		task := s.tasks[ownerTask(server.Labels)]
 		known := task != nil && task.VM != nil && task.VM.Name == server.Name
-		if _, ok := s.byName[server.Name]; !ok && !known && !pastLabel(server.Labels, s.at) && (s.since.IsZero() || server.CreatedAt.Before(s.since)) {
-			out = append(out, Alarm{Kind: ReapVM, ID: server.Name, Name: server.Name, Since: s.at, Why: "it belongs to this deployment but is older than the store, which does not know it; if the store was lost, `errand reap --all` deletes it"})
+		if _, ok := s.byName[server.Name]; !ok && !known && !pastLabel(server.Labels, s.at) &&
+			(s.since.IsZero() || server.CreatedAt.Before(s.since)) {
+			out = append(out, Alarm{Kind: ReapVM, ID: server.Name, Name: server.Name, Since: s.at, Explanation: "it belongs to this deployment but is older than the store, which does not know it; if the store was lost, `errand reap --all` deletes it"})
 		}
 	}
 	return out

@@ -20,7 +20,7 @@ func (r *reaper) execute(ctx context.Context, plan ReapPlan) ([]ReapItem, error)
 			errs = append(errs, fmt.Errorf("reap %s %s: %w", item.Kind, item.ID, err))
 			continue
 		}
-		r.cfg.Log.Warn().Str("kind", item.Kind).Str("id", item.ID).Str("name", item.Name).Str("why", item.Why).Msg("reaped")
+		r.cfg.Log.Warn().Str("kind", item.Kind).Str("id", item.ID).Str("name", item.Name).Str("why", item.Explanation).Msg("reaped")
 		gone = append(gone, item)
 	}
 	return gone, errors.Join(errs...)
@@ -29,7 +29,7 @@ func (r *reaper) execute(ctx context.Context, plan ReapPlan) ([]ReapItem, error)
 func (r *reaper) deleteItem(ctx context.Context, item ReapItem) error {
 	switch item.Kind {
 	case ReapRow:
-		return r.deletion.end(ctx, item.ID, item.Reason)
+		return r.deletion.endWithoutReuse(ctx, item.ID, item.Reason)
 	case ReapVM:
 		return r.deleteVM(ctx, item)
 	case ReapImage:
@@ -38,7 +38,7 @@ func (r *reaper) deleteItem(ctx context.Context, item ReapItem) error {
 		}
 	default:
 		if auditor, ok := r.provider.(Auditor); ok {
-			return auditor.DeleteStray(ctx, item.stray)
+			return auditor.DeleteUnmanaged(ctx, item.resource)
 		}
 	}
 	return fmt.Errorf("%w: unknown kind of resource", ErrInvalid)
@@ -52,25 +52,25 @@ func (r *reaper) deleteVM(ctx context.Context, item ReapItem) error {
 	case errors.Is(err, vm.ErrNoRow):
 	case err != nil:
 		return err
-	case row.EndedAt.IsZero() && !isAnother(row, item.vm):
-		return r.deletion.end(ctx, item.Name, item.Reason)
+	case row.EndedAt.IsZero() && !isDifferentVM(row, item.vm):
+		return r.deletion.endWithoutReuse(ctx, item.Name, item.Reason)
 	}
 	r.inventory.forget(item.Name)
 	return r.deletion.delete(ctx, VM{Name: item.Name, ID: item.vm}, item.Reason)
 }
 
-// pass is one pass of the automatic reapers.
-func (r *reaper) pass(ctx context.Context) {
+// runPass is one pass of the automatic reapers.
+func (r *reaper) runPass(ctx context.Context) {
 	s, err := r.survey(ctx, ReapOptions{})
 	if err == nil {
 		if s.unlisted[ReapImage] == nil {
 			r.images.bookImages(ctx, s.images, true)
 		}
-		if !r.lacks(SafeguardReaper) {
+		if !r.isDisabled(SafeguardReaper) {
 			_, err = r.execute(ctx, r.plan(s))
 		}
 		if s.unlisted[ReapVM] == nil { // otherwise the list may be incomplete
-			err = errors.Join(err, r.lost(ctx, s))
+			err = errors.Join(err, r.failLost(ctx, s))
 		}
 	}
 	_, pruneErr := r.rows.Prune(ctx, r.cfg.Now().Add(-tombstones))
@@ -82,9 +82,9 @@ func (r *reaper) pass(ctx context.Context) {
 // unreadPasses is the number of further passes after which an unreadable list is logged as an error.
 const unreadPasses = 2
 
-// raise records alarms and logs new ones; an unreadable list is logged as an error only if it persists. Alarms about a
+// recordAlarms records alarms and logs new ones; an unreadable list is logged as an error only if it persists. Alarms about a
 // kind that could not be listed are kept.
-func (r *reaper) raise(alarms []Alarm, unlisted map[string]error) {
+func (r *reaper) recordAlarms(alarms []Alarm, unlisted map[string]error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := map[string]Alarm{}
@@ -103,18 +103,18 @@ func (r *reaper) raise(alarms []Alarm, unlisted map[string]error) {
 		case a.ID == unlistedID && !known:
 			r.cfg.Log.Warn().Str("kind", a.Kind).Msg("failed to read a list; deleting none of its kind until it can be read")
 		case a.ID == unlistedID:
-			r.unread[a.Kind]++
-			if r.unread[a.Kind] == unreadPasses {
-				r.cfg.Log.Error().Str("kind", a.Kind).Time("since", a.Since).Msg("needs attention: " + a.Why)
+			r.unreadablePasses[a.Kind]++
+			if r.unreadablePasses[a.Kind] == unreadPasses {
+				r.cfg.Log.Error().Str("kind", a.Kind).Time("since", a.Since).Msg("needs attention: " + a.Explanation)
 			}
 		case !known:
-			r.cfg.Log.Error().Str("kind", a.Kind).Str("id", a.ID).Str("name", a.Name).Msg("needs attention: " + a.Why)
+			r.cfg.Log.Error().Str("kind", a.Kind).Str("id", a.ID).Str("name", a.Name).Msg("needs attention: " + a.Explanation)
 		}
 		now[key] = a
 	}
-	for kind := range r.unread {
+	for kind := range r.unreadablePasses {
 		if unlisted[kind] == nil {
-			delete(r.unread, kind)
+			delete(r.unreadablePasses, kind)
 		}
 	}
 	r.alarms = now
@@ -128,21 +128,23 @@ func (r *reaper) currentAlarms() []Alarm {
 	if limit, ok := r.limit.current(); ok {
 		all = append(all, limit)
 	}
-	return slices.SortedFunc(slices.Values(all), func(a, b Alarm) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID)) })
+	return slices.SortedFunc(slices.Values(all), func(a, b Alarm) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+	})
 }
 
-// lost fails rows in use whose VM is missing or has ended unexpectedly.
-func (r *reaper) lost(ctx context.Context, s survey) error {
+// failLost fails rows in use whose VM is missing or has ended unexpectedly.
+func (r *reaper) failLost(ctx context.Context, s survey) error {
 	var errs []error
 	for _, row := range s.rows {
 		if !row.Phase.Usable() {
 			continue
 		}
 		if server, ok := findListed(s.vms, row); ok && server.State != StateEnded {
-			r.inventory.found(row.Name)
+			r.inventory.resetMissed(row.Name)
 			continue
 		}
-		if _, err := r.inventory.lose(ctx, row); err != nil {
+		if _, err := r.inventory.failIfLost(ctx, row); err != nil {
 			errs = append(errs, fmt.Errorf("VM %s: %w", row.Name, err))
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestReapForAge: a VM beyond its maximum age is deleted, 22 hours later and after an alarm if it has a task's work;
+// TestAgedVMsAreReaped: a VM beyond its maximum age is deleted, 22 hours later and after an alarm if it has a task's work;
 // the image of a suspended one is deleted only with its task.
-func TestReapForAge(t *testing.T) {
+func TestAgedVMsAreReaped(t *testing.T) {
 	t.Parallel()
 	const maxAge = 7 * 24 * time.Hour
 	for name, test := range map[string]struct {
@@ -21,12 +21,12 @@ func TestReapForAge(t *testing.T) {
 		want  string        // "" if it is kept
 		alarm bool
 	}{
-		"its task has it":            {task: has, late: time.Minute, alarm: true},
-		"its task has it for long":   {task: has, late: 21 * time.Hour, alarm: true},
-		"its task has had its delay": {task: has, late: 22 * time.Hour, want: "row"},
-		"its task is over":           {task: over, late: time.Minute, want: "row"},
-		"it sleeps":                  {task: asleep, sleep: true, late: 6 * 24 * time.Hour},
-		"it sleeps and is over":      {task: over, sleep: true, late: time.Minute, want: "row"},
+		"its task has it":            {task: taskWithVM, late: time.Minute, alarm: true},
+		"its task has it for long":   {task: taskWithVM, late: 21 * time.Hour, alarm: true},
+		"its task has had its delay": {task: taskWithVM, late: 22 * time.Hour, want: "row"},
+		"its task is over":           {task: endedTask, late: time.Minute, want: "row"},
+		"it sleeps":                  {task: suspendedTask, sleep: true, late: 6 * 24 * time.Hour},
+		"it sleeps and is over":      {task: endedTask, sleep: true, late: time.Minute, want: "row"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,12 +59,14 @@ func TestReapForAge(t *testing.T) {
 	}
 }
 
-func has(vm string) *state.Task {
+func taskWithVM(vm string) *state.Task {
 	return &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{VM: &state.VM{Name: vm}}}
 }
 
-func over(string) *state.Task { return &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseDone}} }
+func endedTask(string) *state.Task {
+	return &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseDone}}
+}
 
-func asleep(vm string) *state.Task {
+func suspendedTask(vm string) *state.Task {
 	return &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{Asleep: &state.Asleep{Mode: state.SleepSnapshot, Ref: "image-of-" + vm, VM: vm}}}
 }

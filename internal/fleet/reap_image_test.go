@@ -22,7 +22,7 @@ func TestReapImages(t *testing.T) {
 	if _, err := f.Snapshot(t.Context(), vm.Name); err != nil { // and the process was killed before the task stored it
 		t.Fatal(err)
 	}
-	for id, kind := range map[string]string{"of-the-task": fleet.ImageSleep, "of-nobody": fleet.ImageSleep, "base": fleet.ImageBase, "unknown": "", "broken": fleet.ImageBase} {
+	for id, kind := range map[string]string{"of-the-task": fleet.ImageSnapshot, "of-nobody": fleet.ImageSnapshot, "base": fleet.ImageBase, "unknown": "", "broken": fleet.ImageBase} {
 		owner := "9-9"
 		if id == "of-the-task" {
 			owner = "5-7"

@@ -19,15 +19,15 @@ const unlistedOther = "other"
 
 // survey is the input of one pass of the reapers.
 type survey struct {
-	at     time.Time
-	since  time.Time // time of the store's first VM; zero if it never had one
-	rows   []vm.Row
-	byName map[string]vm.Row
-	vms    []VM
-	images []Image
-	strays []Stray
-	tasks  map[state.TaskKey]*state.Task
-	opts   ReapOptions
+	at        time.Time
+	since     time.Time // time of the store's first VM; zero if it never had one
+	rows      []vm.Row
+	byName    map[string]vm.Row
+	vms       []VM
+	images    []Image
+	unmanaged []UnmanagedResource
+	tasks     map[state.TaskKey]*state.Task
+	opts      ReapOptions
 	// unlisted are the kinds whose list is incomplete and therefore empty here.
 	unlisted map[string]error
 }
@@ -108,14 +108,14 @@ func (r *reaper) readLists(ctx context.Context, s *survey) {
 	if !ok {
 		return
 	}
-	s.strays, err = auditor.Strays(ctx)
+	s.unmanaged, err = auditor.ListUnmanaged(ctx)
 	var unlisted *UnlistedError
 	switch {
 	case err == nil:
 	case errors.As(err, &unlisted):
 		maps.Copy(s.unlisted, unlisted.Kinds)
 	default:
-		s.strays, s.unlisted[unlistedOther] = nil, err
+		s.unmanaged, s.unlisted[unlistedOther] = nil, err
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 // audited is a shop with volumes and addresses, any of whose lists may fail.
 type audited struct {
 	*shop
-	strays map[string]fleet.Stray // by kind
-	fails  map[string]error       // by kind
+	strays map[string]fleet.UnmanagedResource // by kind
+	fails  map[string]error                   // by kind
 }
 
 var _ fleet.Auditor = (*audited)(nil)
@@ -37,7 +37,7 @@ func (a *audited) Images(ctx context.Context) ([]fleet.Image, error) {
 	return images, errors.Join(err, a.fails["image"])
 }
 
-func (a *audited) Strays(context.Context) (out []fleet.Stray, err error) {
+func (a *audited) ListUnmanaged(context.Context) (out []fleet.UnmanagedResource, err error) {
 	failed := map[string]error{}
 	for kind, s := range a.strays {
 		if err := a.fails[kind]; err != nil {
@@ -52,7 +52,7 @@ func (a *audited) Strays(context.Context) (out []fleet.Stray, err error) {
 	return out, nil
 }
 
-func (a *audited) DeleteStray(_ context.Context, s fleet.Stray) error {
+func (a *audited) DeleteUnmanaged(_ context.Context, s fleet.UnmanagedResource) error {
 	delete(a.strays, s.Kind)
 	return nil
 }
@@ -61,16 +61,16 @@ func (a *audited) DeleteStray(_ context.Context, s fleet.Stray) error {
 func orphanage(t *testing.T) (*fleet.Fleet, *audited, *clock) {
 	t.Helper()
 	c := newClock()
-	a := &audited{shop: newShop(c), strays: map[string]fleet.Stray{}, fails: map[string]error{}}
+	a := &audited{shop: newShop(c), strays: map[string]fleet.UnmanagedResource{}, fails: map[string]error{}}
 	store := newStore(t, c.now)
 	f := fleet.New(a, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
 	t.Cleanup(f.Close)
 	get(t, f, fleet.AcquireSpec{Owner: "ours"})
 	c.pass(time.Second)
-	stray(a.memory, c, "orphan", nil)
-	a.images["unused"] = fleet.Image{ID: "unused", Labels: map[string]string{fleet.LabelKind: fleet.ImageSleep}, CreatedAt: c.now()}
+	createUnmanagedVM(a.memory, c, "orphan", nil)
+	a.images["unused"] = fleet.Image{ID: "unused", Labels: map[string]string{fleet.LabelKind: fleet.ImageSnapshot}, CreatedAt: c.now()}
 	for _, kind := range []string{"primary_ip", "volume"} {
-		a.strays[kind] = fleet.Stray{Kind: kind, ID: "1", CreatedAt: c.now(), Ours: true}
+		a.strays[kind] = fleet.UnmanagedResource{Kind: kind, ID: "1", CreatedAt: c.now(), HasOwnLabel: true}
 	}
 	return f, a, c
 }
@@ -117,7 +117,7 @@ func TestEachKindIsReapedByItsOwnList(t *testing.T) {
 			}
 			var told []string
 			for _, alarm := range f.Alarms() {
-				if !strings.Contains(alarm.Why, "page 2 of "+alarm.Kind) {
+				if !strings.Contains(alarm.Explanation, "page 2 of "+alarm.Kind) {
 					t.Errorf("alarm %+v", alarm)
 				}
 				told = append(told, alarm.Kind)
@@ -146,8 +146,8 @@ func TestEachKindIsReapedByItsOwnList(t *testing.T) {
 	}
 }
 
-// TestListsThatFailByTurnsAreReaped wants what was seen to count although the list failed in between.
-func TestListsThatFailByTurnsAreReaped(t *testing.T) {
+// TestReapWorksWhileListsFailInTurn wants what was seen to count although the list failed in between.
+func TestReapWorksWhileListsFailInTurn(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"image", "primary_ip", "vm", "volume"} {
 		t.Run(kind, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestListsThatFailByTurnsAreReaped(t *testing.T) {
 func TestAlarmsStayWhileTheirListFails(t *testing.T) {
 	t.Parallel()
 	f, a, _ := orphanage(t)
-	a.strays["volume"] = fleet.Stray{Kind: "volume", ID: "9", Name: "theirs"}
+	a.strays["volume"] = fleet.UnmanagedResource{Kind: "volume", ID: "9", Name: "theirs"}
 	reap(t, f, fleet.ReapOptions{})
 	a.fails["volume"] = errors.New("unavailable")
 	for range 2 {
@@ -187,12 +187,12 @@ func TestAlarmsStayWhileTheirListFails(t *testing.T) {
 	}
 }
 
-// TestListThatFailsIsAnErrorOnceItLasts: errand reads a list again by itself, so that one failure is a warning.
-func TestListThatFailsIsAnErrorOnceItLasts(t *testing.T) {
+// TestPersistentListFailureIsAnError: errand reads a list again by itself, so that one failure is a warning.
+func TestPersistentListFailureIsAnError(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	c := newClock()
-	a := &audited{shop: newShop(c), strays: map[string]fleet.Stray{}, fails: map[string]error{}}
+	a := &audited{shop: newShop(c), strays: map[string]fleet.UnmanagedResource{}, fails: map[string]error{}}
 	store := newStore(t, c.now)
 	f := fleet.New(a, fleet.Config{
 		Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}, Log: zerolog.New(&log),
@@ -220,7 +220,7 @@ func TestNoVMIsLostByAFailingList(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	store := newStore(t, c.now)
-	a := &audited{shop: newShop(c), strays: map[string]fleet.Stray{}, fails: map[string]error{}}
+	a := &audited{shop: newShop(c), strays: map[string]fleet.UnmanagedResource{}, fails: map[string]error{}}
 	f := fleet.New(a, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
 	t.Cleanup(f.Close)
 	server := get(t, f, fleet.AcquireSpec{Owner: "ours"})
@@ -257,8 +257,8 @@ func TestYoungOrphansAreListed(t *testing.T) {
 			}
 			kinds := map[string]bool{}
 			for _, item := range plan.Wait {
-				if kinds[item.Kind] = true; !item.After.Equal(due) || item.Why == "" {
-					t.Errorf("%s %s goes after %s, want %s: %s", item.Kind, item.ID, item.After, due, item.Why)
+				if kinds[item.Kind] = true; !item.After.Equal(due) || item.Explanation == "" {
+					t.Errorf("%s %s goes after %s, want %s: %s", item.Kind, item.ID, item.After, due, item.Explanation)
 				}
 			}
 			if len(kinds) != 4 || len(plan.Wait) != 4 {

@@ -28,7 +28,7 @@ func reap(t *testing.T, f *fleet.Fleet, opts fleet.ReapOptions) string {
 	}
 	var out []string
 	for _, item := range gone {
-		if item.Why == "" || !item.Reason.Valid() {
+		if item.Explanation == "" || !item.Reason.Valid() {
 			t.Errorf("%s %s goes for no reason", item.Kind, item.ID)
 		}
 		out = append(out, item.Kind+" "+item.ID)
@@ -37,8 +37,8 @@ func reap(t *testing.T, f *fleet.Fleet, opts fleet.ReapOptions) string {
 	return strings.Join(out, ", ")
 }
 
-// stray puts a VM into the provider that the store does not know.
-func stray(m *memory, c *clock, name string, labels map[string]string) string {
+// createUnmanagedVM puts a VM into the provider that the store does not know.
+func createUnmanagedVM(m *memory, c *clock, name string, labels map[string]string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.vms[name] = fleet.VM{Name: name, State: fleet.StateRunning, CreatedAt: c.now(), Labels: labels}
@@ -49,7 +49,7 @@ func TestReapOrphanVM(t *testing.T) {
 	t.Parallel()
 	f, m, c := newFleet(t, 3)
 	acquire(t, f, "ours", 1)
-	orphan := stray(m, c, "orphan", nil)
+	orphan := createUnmanagedVM(m, c, "orphan", nil)
 	steps := []struct {
 		what  string
 		after time.Duration
@@ -67,8 +67,8 @@ func TestReapOrphanVM(t *testing.T) {
 			t.Errorf("%s: reaped %q, want %q", step.what, got, step.want)
 		}
 	}
-	if m.why[orphan] != fleet.ReasonOrphan || len(m.vms) != 1 {
-		t.Errorf("deleted as %q, %d left", m.why[orphan], len(m.vms))
+	if m.reasons[orphan] != fleet.ReasonOrphan || len(m.vms) != 1 {
+		t.Errorf("deleted as %q, %d left", m.reasons[orphan], len(m.vms))
 	}
 }
 
@@ -76,7 +76,7 @@ func TestReapNeedsTwoSightings(t *testing.T) {
 	t.Parallel()
 	f, m, c := newFleet(t, 3)
 	acquire(t, f, "ours", 1)
-	name := stray(m, c, "orphan", nil)
+	name := createUnmanagedVM(m, c, "orphan", nil)
 	c.pass(24 * time.Hour)
 	if got := reap(t, f, fleet.ReapOptions{}); got != "" {
 		t.Errorf("reaped %q at first sight", got)
@@ -99,11 +99,11 @@ func TestReapNeedsTwoSightings(t *testing.T) {
 	}
 }
 
-func TestReapNeverActsOnHalfAList(t *testing.T) {
+func TestReapIgnoresIncompleteLists(t *testing.T) {
 	t.Parallel()
 	f, m, c := newFleet(t, 3)
 	acquire(t, f, "ours", 1)
-	stray(m, c, "orphan", nil)
+	createUnmanagedVM(m, c, "orphan", nil)
 	c.pass(time.Hour)
 	m.listErr = fmt.Errorf("%w: page 2 is missing", fleet.ErrUnauthorized)
 	plan, err := f.ReapPlan(t.Context(), fleet.ReapOptions{All: true})
@@ -115,11 +115,11 @@ func TestReapNeverActsOnHalfAList(t *testing.T) {
 	}
 }
 
-func TestReapTriesAgain(t *testing.T) {
+func TestReapRetriesFailedDeletions(t *testing.T) {
 	t.Parallel()
 	f, m, c := newFleet(t, 3)
 	acquire(t, f, "ours", 1)
-	name := stray(m, c, "orphan", nil)
+	name := createUnmanagedVM(m, c, "orphan", nil)
 	c.pass(time.Hour)
 	m.delErr = errors.New("locked")
 	plan, err := f.ReapPlan(t.Context(), fleet.ReapOptions{Reviewed: true})
@@ -139,7 +139,7 @@ func TestReapTriesAgain(t *testing.T) {
 func TestReapAfterALostStore(t *testing.T) {
 	t.Parallel()
 	f, m, c := newFleet(t, 3)
-	old := stray(m, c, "old", nil)
+	old := createUnmanagedVM(m, c, "old", nil)
 	c.pass(time.Hour)
 	for range 3 {
 		c.pass(time.Hour)
@@ -154,7 +154,7 @@ func TestReapAfterALostStore(t *testing.T) {
 			t.Errorf("a young store reaped %q", got)
 		}
 	}
-	if alarms := f.Alarms(); len(alarms) != 1 || alarms[0].Name != old || !strings.Contains(alarms[0].Why, "--all") {
+	if alarms := f.Alarms(); len(alarms) != 1 || alarms[0].Name != old || !strings.Contains(alarms[0].Explanation, "--all") {
 		t.Errorf("alarms are %+v", alarms)
 	}
 	if got := reap(t, f, fleet.ReapOptions{All: true}); got != "vm "+old {
@@ -167,7 +167,7 @@ func TestReapIsBounded(t *testing.T) {
 	f, m, c := newFleet(t, 3)
 	acquire(t, f, "ours", 1)
 	for i := range 8 {
-		stray(m, c, fmt.Sprint("orphan", i), nil)
+		createUnmanagedVM(m, c, fmt.Sprint("orphan", i), nil)
 	}
 	c.pass(time.Hour)
 	reap(t, f, fleet.ReapOptions{})
@@ -183,20 +183,20 @@ func TestReapIsBounded(t *testing.T) {
 	}
 }
 
-func TestReapPastItsTime(t *testing.T) {
+func TestReapVMsPastTheirTime(t *testing.T) {
 	t.Parallel()
 	f, m, c := newFleet(t, 3)
 	acquire(t, f, "ours", 1)
-	stray(m, c, "late", map[string]string{fleet.LabelNotAfter: fmt.Sprint(c.now().Add(time.Minute).Unix())})
-	stray(m, c, "odd", map[string]string{fleet.LabelNotAfter: "soon"})
+	createUnmanagedVM(m, c, "late", map[string]string{fleet.LabelNotAfter: fmt.Sprint(c.now().Add(time.Minute).Unix())})
+	createUnmanagedVM(m, c, "odd", map[string]string{fleet.LabelNotAfter: "soon"})
 	c.pass(2 * time.Minute)
 	if got := reap(t, f, fleet.ReapOptions{Reviewed: true}); got != "vm late" {
 		t.Errorf("reaped %q", got)
 	}
 }
 
-// tasked is a fleet with a store in which a task can be put.
-func tasked(t *testing.T) (*fleet.Fleet, *memory, *clock, *tasks) {
+// newTaskFleet is a fleet with a store in which a task can be put.
+func newTaskFleet(t *testing.T) (*fleet.Fleet, *memory, *clock, *tasks) {
 	t.Helper()
 	c := newClock()
 	m := newMemory(c.now)
@@ -237,7 +237,7 @@ func TestReapRows(t *testing.T) {
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			f, m, c, s := tasked(t)
+			f, m, c, s := newTaskFleet(t)
 			if _, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: key}); err != nil {
 				t.Fatal(err)
 			}
@@ -251,20 +251,20 @@ func TestReapRows(t *testing.T) {
 				c.pass(10 * time.Minute)
 				reap(t, f, fleet.ReapOptions{})
 			}
-			if m.why[name] != test.why {
-				t.Errorf("ended as %q, want %q", m.why[name], test.why)
+			if m.reasons[name] != test.why {
+				t.Errorf("ended as %q, want %q", m.reasons[name], test.why)
 			}
 		})
 	}
 }
 
-// TestReapLiveVMOfGoneRow: a VM that lives although its row says that it is gone, or sleeps as an image, goes; its row stays as it is.
-func TestReapLiveVMOfGoneRow(t *testing.T) {
+// TestReapLiveVMOfAnEndedRow: a VM that lives although its row says that it is gone, or sleeps as an image, goes; its row stays as it is.
+func TestReapLiveVMOfAnEndedRow(t *testing.T) {
 	t.Parallel()
 	for name, sleeps := range map[string]bool{"gone": false, "asleep": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, s, c, store := inShop(t, nil)
+			f, s, c, store := newShopFleet(t, nil)
 			vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
 			was, why := s.vms[vm.Name], fleet.ReasonDone
 			if sleeps {

@@ -28,27 +28,27 @@ func (d *deleter) release(ctx context.Context, name string, why Reason) error {
 }
 
 func (d *deleter) releaseRow(ctx context.Context, row vm.Row, why Reason) error {
-	if d.keeps(row, why) {
+	if d.keepsAsStandby(row, why) {
 		_, kept, err := d.apply(ctx, row.Name, vm.Event{Kind: vm.Keep, Why: string(why)})
 		if kept || err != nil {
 			return err
 		}
 	}
-	return d.conclude(ctx, row.Name, why, why == ReasonAsleep)
+	return d.endAndDelete(ctx, row.Name, why, why == ReasonAsleep)
 }
 
-// finish deletes the provider resources of an ended row and stores that they are gone. The caller must hold the row's
+// deleteResources deletes the provider resources of an ended row and stores that they are gone. The caller must hold the row's
 // deletion lock.
-func (d *deleter) finish(ctx context.Context, row vm.Row) error {
-	if waits, err := d.heirWaits(ctx, row); waits || err != nil {
+func (d *deleter) deleteResources(ctx context.Context, row vm.Row) error {
+	if waits, err := d.isTakeoverPending(ctx, row); waits || err != nil {
 		return err
 	}
 	if row.Snapshot == "" || row.EndedAt.IsZero() { // otherwise the provider has confirmed that only the image is left
-		if err := d.deleteOf(ctx, row); err != nil {
+		if err := d.deleteByRow(ctx, row); err != nil {
 			return err
 		}
 	}
-	d.inventory.found(row.Name)
+	d.inventory.resetMissed(row.Name)
 	if row.Phase == vm.Deleting && row.Snapshot != "" {
 		imager, ok := d.provider.(Imager)
 		if !ok {
@@ -65,16 +65,17 @@ func (d *deleter) finish(ctx context.Context, row vm.Row) error {
 	return err
 }
 
-// deleteOf deletes the VM of a row by its ID, not another VM of the same name.
-func (d *deleter) deleteOf(ctx context.Context, row vm.Row) error {
-	if row.Phase == vm.Gone || row.Heir != "" { // a VM that was created late, or not taken over by the heir, has the row's name, and its ID is not stored here
+// deleteByRow deletes the VM of a row by its ID, not another VM of the same name.
+func (d *deleter) deleteByRow(ctx context.Context, row vm.Row) error {
+	// A VM that was created late, or not taken over by the heir, has the row's name, and its ID is not stored here.
+	if row.Phase == vm.Gone || row.Heir != "" {
 		return d.provider.Delete(ctx, row.Name, Reason(row.Why))
 	}
 	return d.delete(ctx, VM{Name: row.Name, ID: row.ID}, Reason(row.Why))
 }
 
-// heirWaits reports whether another row will take over the VM but has not done so yet.
-func (d *deleter) heirWaits(ctx context.Context, row vm.Row) (bool, error) {
+// isTakeoverPending reports whether another row will take over the VM but has not done so yet.
+func (d *deleter) isTakeoverPending(ctx context.Context, row vm.Row) (bool, error) {
 	if row.Heir == "" || row.Phase == vm.Gone {
 		return false, nil
 	}

@@ -14,20 +14,20 @@ import (
 //
 // Times are in ticks (Config.Tick), which are five seconds in production.
 const (
-	// dialFrom is the time from the order to the first dial if no boot times were measured.
-	dialFrom = 2
-	// bootsIn is how long a VM is dialed before the provider is asked if no boot times were measured; restoresIn is the
+	// dialAfterTicks is the time from the order to the first dial if no boot times were measured.
+	dialAfterTicks = 2
+	// bootTicks is how long a VM is dialed before the provider is asked if no boot times were measured; restoreTicks is the
 	// same for a VM created from an image of a whole disk. Reported times are 22 s to create a server from a stock
-	// image and 69 s to many minutes from a snapshot, plus the boot. bootsAtMost limits measured times, so that a
+	// image and 69 s to many minutes from a snapshot, plus the boot. maxBootTicks limits measured times, so that a
 	// failed order is noticed in time.
-	bootsIn, restoresIn, bootsAtMost = 18, 48, 60
-	// imageIn is the time from the order of an image to its first check if no times were measured. Reported times are
+	bootTicks, restoreTicks, maxBootTicks = 18, 48, 60
+	// imageTicks is the time from the order of an image to its first check if no times were measured. Reported times are
 	// one to five minutes. It is less than the rest of the VM's hour when its suspension starts ([Margin]).
-	imageIn = 24
-	// rarest is the longest interval of checks of VMs that do not come up.
-	rarest = 12
-	// growth: the next check is due after another third of the time that has passed.
-	growth = 3
+	imageTicks = 24
+	// maxCheckTicks is the longest interval of checks of VMs that do not come up.
+	maxCheckTicks = 12
+	// checkGrowth: the next check is due after another third of the time that has passed.
+	checkGrowth = 3
 )
 
 // checks is the state of the checks of VMs that are coming up.
@@ -37,8 +37,8 @@ type checks struct {
 	times vm.Times
 }
 
-// due reports whether a check of a row is due.
-func (s *starter) due(row vm.Row, c checks) bool {
+// isDue reports whether a check of a row is due.
+func (s *starter) isDue(row vm.Row, c checks) bool {
 	if _, ok := s.market(); !ok {
 		return true
 	}
@@ -50,12 +50,12 @@ func (s *starter) due(row vm.Row, c checks) bool {
 		first *= 2
 	case !known: // the process has restarted
 		return true
-	case s.dialable(server):
-		if first = s.ticks(bootsIn); row.FromImage {
-			first = s.ticks(restoresIn)
+	case s.isDialable(server):
+		if first = s.ticks(bootTicks); row.FromImage {
+			first = s.ticks(restoreTicks)
 		}
-		if usual := c.boots(row, 95); usual > 0 {
-			first = min(usual+s.ticks(2), s.ticks(bootsAtMost))
+		if usual := c.bootPercentile(row, 95); usual > 0 {
+			first = min(usual+s.ticks(2), s.ticks(maxBootTicks))
 		}
 	}
 	return !now.Before(s.nextCheck(row.Intended, c.last, first))
@@ -66,26 +66,26 @@ func (s *starter) nextCheck(began, last time.Time, first time.Duration) time.Tim
 	if last.Before(began.Add(first)) {
 		return began.Add(first)
 	}
-	return last.Add(min(max(last.Sub(began)/growth, s.cfg.Tick), s.ticks(rarest)))
+	return last.Add(min(max(last.Sub(began)/checkGrowth, s.cfg.Tick), s.ticks(maxCheckTicks)))
 }
 
-// boots returns a percentile of the measured boot times of VMs like the row's, 0 if there are none.
-func (c checks) boots(row vm.Row, percent int) time.Duration {
+// bootPercentile returns a percentile of the measured boot times of VMs like the row's, 0 if there are none.
+func (c checks) bootPercentile(row vm.Row, percent int) time.Duration {
 	if row.FromImage {
 		return vm.Percentile(c.times.Restore, percent)
 	}
 	return vm.Percentile(c.times.Boot, percent)
 }
 
-// dialable reports whether a first contact may be tried before the provider reports the VM as running.
-func (s *starter) dialable(server VM) bool {
+// isDialable reports whether a first contact may be tried before the provider reports the VM as running.
+func (s *starter) isDialable(server VM) bool {
 	return s.cfg.Contact != nil && server.Endpoint.Address != ""
 }
 
-// early reports whether it is too early to dial a VM, by measured times.
-func (s *starter) early(row vm.Row, c checks) bool {
-	from := s.ticks(dialFrom)
-	if quickest := c.boots(row, 1); quickest > 0 {
+// isTooEarlyToDial reports whether it is too early to dial a VM, by measured times.
+func (s *starter) isTooEarlyToDial(row vm.Row, c checks) bool {
+	from := s.ticks(dialAfterTicks)
+	if quickest := c.bootPercentile(row, 1); quickest > 0 {
 		from = quickest - s.ticks(2)
 	}
 	return row.Phase == vm.Creating && s.cfg.Now().Before(row.Intended.Add(from))
@@ -93,10 +93,10 @@ func (s *starter) early(row vm.Row, c checks) bool {
 
 // dial tries the first contact with a VM between two checks, whether or not the provider has reported it as running.
 func (s *starter) dial(ctx context.Context, row vm.Row, server VM, known bool, c checks) error {
-	if !known || row.Phase == vm.Intended || isAnother(row, server.ID) || row.Phase == vm.Creating && !s.dialable(server) {
+	if !known || row.Phase == vm.Intended || isDifferentVM(row, server.ID) || row.Phase == vm.Creating && !s.isDialable(server) {
 		return nil
 	}
-	if s.early(row, c) {
+	if s.isTooEarlyToDial(row, c) {
 		return nil
 	}
 	return s.greet(ctx, row, server)
@@ -111,7 +111,7 @@ func (s *starter) checks(ctx context.Context) (checks, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := checks{last: s.checked, vms: map[string]VM{}, times: times}
-	maps.Copy(c.vms, s.coming)
+	maps.Copy(c.vms, s.starting)
 	return c, nil
 }
 
@@ -121,7 +121,7 @@ func (s *starter) check(ctx context.Context, rows []vm.Row, c checks) error {
 	if err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.recheck = retry{s.cfg.Now().Add(min(s.cfg.Tick<<min(s.recheck.n, 10), s.ticks(rarest))), s.recheck.n + 1}
+		s.recheck = retry{s.cfg.Now().Add(min(s.cfg.Tick<<min(s.recheck.attempts, 10), s.ticks(maxCheckTicks))), s.recheck.attempts + 1}
 		return err
 	}
 	clear(c.vms)
@@ -132,7 +132,7 @@ func (s *starter) check(ctx context.Context, rows []vm.Row, c checks) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.checked, s.coming, s.recheck = s.cfg.Now(), maps.Clone(c.vms), retry{}
+	s.checked, s.starting, s.recheck = s.cfg.Now(), maps.Clone(c.vms), retry{}
 	return nil
 }
 

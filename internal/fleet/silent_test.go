@@ -20,7 +20,7 @@ func TestVMsAreReachedWhileTheProviderIsSilent(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			f, s, c, _ := inShop(t, nil)
+			f, s, c, _ := newShopFleet(t, nil)
 			vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
 			for range 4 {
 				c.pass(20 * time.Minute)

@@ -19,10 +19,10 @@ type standby struct {
 }
 
 const (
-	// spareFrom is the minimum rest of its paid hour for which a VM is kept for another task.
-	spareFrom = 15 * time.Minute
-	// insuredFor is how long after a refusal for lack of capacity parked VMs may be kept beyond their hour.
-	insuredFor = 24 * time.Hour
+	// minReusableTime is the minimum rest of its paid hour for which a VM is kept for another task.
+	minReusableTime = 15 * time.Minute
+	// insuranceDuration is how long after a refusal for lack of capacity parked VMs may be kept beyond their hour.
+	insuranceDuration = 24 * time.Hour
 	// factRefused is the time of the provider's last refusal for lack of capacity, in RFC 3339.
 	factRefused = "fleet/refused"
 )
@@ -47,14 +47,14 @@ func SleepAt(row vm.Row, now time.Time, margin time.Duration) time.Time {
 
 // outlives implements [Fleet.Outlives].
 func (p *standby) outlives(ctx context.Context, name string) (bool, error) {
-	if p.cfg.Pool.Insurance <= 0 || !p.orders.scarce(ctx) {
+	if p.cfg.Pool.Insurance <= 0 || !p.orders.isCapacityScarce(ctx) {
 		return false, nil
 	}
 	rows, err := p.rows.List(ctx)
 	if err != nil {
 		return false, err
 	}
-	row, ok := insured(rows, p.cfg.Pool.Insurance, name)
+	row, ok := insuredVM(rows, p.cfg.Pool.Insurance, name)
 	if !ok || p.nearsMaxAge(row) {
 		return false, nil
 	}
@@ -85,8 +85,8 @@ func (p *standby) spanAllowed(ctx context.Context, name string) error {
 	return p.rows.SpanAllowed(ctx, row, p.caps())
 }
 
-// insured finds a VM among the n oldest ones that are parked for a task and cost money.
-func insured(rows []vm.Row, n int, name string) (vm.Row, bool) {
+// insuredVM finds a VM among the n oldest ones that are parked for a task and cost money.
+func insuredVM(rows []vm.Row, n int, name string) (vm.Row, bool) {
 	parked := slices.DeleteFunc(slices.Clone(rows), func(r vm.Row) bool { return r.Phase != vm.Parked || r.Paid <= 0 || r.Spare })
 	slices.SortFunc(parked, func(a, b vm.Row) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
@@ -99,8 +99,8 @@ func insured(rows []vm.Row, n int, name string) (vm.Row, bool) {
 	return vm.Row{}, false
 }
 
-// spareFor finds a standby VM for a spec: of the same repository, of a suitable kind, with the most time left.
-func (p *standby) spareFor(ctx context.Context, rows []vm.Row, spec AcquireSpec) (vm.Row, bool) {
+// findStandby finds a standby VM for a spec: of the same repository, of a suitable kind, with the most time left.
+func (p *standby) findStandby(ctx context.Context, rows []vm.Row, spec AcquireSpec) (vm.Row, bool) {
 	if !p.cfg.Pool.Reuse || spec.FromImage {
 		return vm.Row{}, false
 	}
@@ -113,14 +113,14 @@ func (p *standby) spareFor(ctx context.Context, rows []vm.Row, spec AcquireSpec)
 			best, left = row, d
 		}
 	}
-	if best.Name == "" || !p.willDo(ctx, best, spec) {
+	if best.Name == "" || !p.isSuitable(ctx, best, spec) {
 		return vm.Row{}, false
 	}
 	return best, true
 }
 
-// willDo reports whether a standby VM's kind could be ordered for a spec. Sold-out kinds also count.
-func (p *standby) willDo(ctx context.Context, row vm.Row, spec AcquireSpec) bool {
+// isSuitable reports whether a standby VM's kind could be ordered for a spec. Sold-out kinds also count.
+func (p *standby) isSuitable(ctx context.Context, row vm.Row, spec AcquireSpec) bool {
 	market, ok := p.market()
 	if !ok {
 		return false
@@ -129,7 +129,7 @@ func (p *standby) willDo(ctx context.Context, row vm.Row, spec AcquireSpec) bool
 	if err != nil {
 		return false
 	}
-	use, _ := choose(offers, p.orders.candidates(spec), wish{needs: spec.Needs}, nil, p.cfg.Now())
+	use, _ := chooseOffers(offers, p.orders.candidates(spec), offerRequirements{needs: spec.Needs}, nil, p.cfg.Now())
 	return slices.ContainsFunc(use, func(o Offer) bool { return o.Type == row.Kind && o.Location == row.Location })
 }
 
@@ -147,7 +147,7 @@ func (p *standby) makeRoom(ctx context.Context, rows []vm.Row, err error) bool {
 	if !errors.As(err, &limit) || limit.Limit != vm.LimitVMs {
 		return false
 	}
-	if p.deletion.releaseSpare(ctx, rows) || p.deletion.deleteDue(ctx, true) > 0 {
+	if p.deletion.releaseStandby(ctx, rows) || p.deletion.deleteDue(ctx, true) > 0 {
 		return true
 	}
 	vms, listErr := p.inventory.list(ctx)
@@ -157,7 +157,7 @@ func (p *standby) makeRoom(ctx context.Context, rows []vm.Row, err error) bool {
 	room := false
 	for _, row := range rows {
 		if vm, ok := findListed(vms, row); ok && vm.State == StateEnded && !row.Phase.Over() {
-			failed, err := p.inventory.lose(ctx, row)
+			failed, err := p.inventory.failIfLost(ctx, row)
 			room = room || failed && err == nil
 		}
 	}

@@ -18,16 +18,16 @@ type starter struct {
 
 	polling sync.Mutex // held by the caller that checks the provider for all
 
-	mu      sync.Mutex
-	polled  time.Time        // time of the last poll
-	checked time.Time        // time of the last check of VMs that are coming up
-	coming  map[string]VM    // VMs that are coming up, by name
-	recheck retry            // retry of a failed check
-	unmet   map[string]error // error of the last first contact with a VM
+	mu            sync.Mutex
+	polled        time.Time        // time of the last poll
+	checked       time.Time        // time of the last check of VMs that are coming up
+	starting      map[string]VM    // VMs that are coming up, by name
+	recheck       retry            // retry of a failed check
+	contactErrors map[string]error // error of the last first contact with a VM
 }
 
 func newStarter(c *core, v *inventory) *starter {
-	s := &starter{core: c, inventory: v, coming: map[string]VM{}, unmet: map[string]error{}}
+	s := &starter{core: c, inventory: v, starting: map[string]VM{}, contactErrors: map[string]error{}}
 	v.onForget = append(v.onForget, s.forget)
 	return s
 }
@@ -35,12 +35,12 @@ func newStarter(c *core, v *inventory) *starter {
 func (s *starter) forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.coming, name)
-	delete(s.unmet, name)
+	delete(s.starting, name)
+	delete(s.contactErrors, name)
 }
 
-// made stores the VM that the provider created.
-func (s *starter) made(ctx context.Context, row vm.Row, server VM) (vm.Row, error) {
+// storeCreated stores the VM that the provider created.
+func (s *starter) storeCreated(ctx context.Context, row vm.Row, server VM) (vm.Row, error) {
 	e := vm.Event{
 		Kind: vm.Made, ID: server.ID, Type: server.Kind, Location: server.Location, CreatedAt: server.CreatedAt,
 		Usable: s.cfg.Contact == nil && server.State == StateRunning,
@@ -50,7 +50,7 @@ func (s *starter) made(ctx context.Context, row vm.Row, server VM) (vm.Row, erro
 	}
 	s.inventory.remember(server)
 	s.mu.Lock()
-	s.coming[server.Name] = server
+	s.starting[server.Name] = server
 	s.mu.Unlock()
 	row, _, err := s.apply(ctx, row.Name, e)
 	return row, err
@@ -63,8 +63,8 @@ func (s *starter) giveUp(ctx context.Context, row vm.Row, why Reason, cause erro
 	return row, err
 }
 
-// greetFor limits one first contact. A VM that does not respond is retried at the next check.
-const greetFor = 30 * time.Second
+// greetTimeout limits one first contact. A VM that does not respond is retried at the next check.
+const greetTimeout = 30 * time.Second
 
 // greet makes the first contact, unless the configuration has none.
 func (s *starter) greet(ctx context.Context, row vm.Row, server VM) error {
@@ -74,7 +74,7 @@ func (s *starter) greet(ctx context.Context, row vm.Row, server VM) error {
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(ctx, greetFor)
+		ctx, cancel := context.WithTimeout(ctx, greetTimeout)
 		defer cancel()
 		pins, err = s.cfg.Contact.Greet(ctx, row, dressed.Endpoint, func(ctx context.Context, pins []string) error {
 			// A VM that accepts our key is running, even if the provider has not reported it yet.
@@ -83,7 +83,7 @@ func (s *starter) greet(ctx context.Context, row vm.Row, server VM) error {
 			return errors.Join(runsErr, err)
 		})
 		if err != nil {
-			return s.notMet(ctx, row, err)
+			return s.recordContactFailure(ctx, row, err)
 		}
 	}
 	if _, _, err := s.apply(ctx, row.Name, vm.Event{Kind: vm.Runs}); err != nil {
@@ -98,11 +98,11 @@ func (s *starter) greet(ctx context.Context, row vm.Row, server VM) error {
 	return err
 }
 
-// notMet records why a first contact failed: the VM may still be booting, or never become usable.
-func (s *starter) notMet(ctx context.Context, row vm.Row, cause error) error {
+// recordContactFailure records why a first contact failed: the VM may still be booting, or never become usable.
+func (s *starter) recordContactFailure(ctx context.Context, row vm.Row, cause error) error {
 	s.cfg.Log.Debug().Err(cause).Str("vm", row.Name).Msg("first contact")
 	s.mu.Lock()
-	s.unmet[row.Name] = cause
+	s.contactErrors[row.Name] = cause
 	s.mu.Unlock()
 	if !errors.Is(cause, ErrSetUp) {
 		return nil
@@ -111,22 +111,22 @@ func (s *starter) notMet(ctx context.Context, row vm.Row, cause error) error {
 	return err
 }
 
-// whyUnmet returns the error of the last first contact, nil if there was none.
-func (s *starter) whyUnmet(name string) error {
+// lastContactError returns the error of the last first contact, nil if there was none.
+func (s *starter) lastContactError(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.unmet[name]
+	return s.contactErrors[name]
 }
 
 const (
 	// vanishedAfter is how long a known VM may be missing from the provider's lists.
 	vanishedAfter = time.Minute
-	// unknownFor is how long an intent without a VM is kept after the last request for it.
-	unknownFor = 10 * time.Minute
+	// unknownIntentTTL is how long an intent without a VM is kept after the last request for it.
+	unknownIntentTTL = 10 * time.Minute
 	// tombstones is how long the rows of deleted VMs are kept: longer than a create can take effect late.
 	tombstones = 24 * time.Hour
-	// tryFor limits one pass over the VMs that come up, and one over those to delete.
-	tryFor = 2 * time.Minute
+	// passTimeout limits one pass over the VMs that come up, and one over those to delete.
+	passTimeout = 2 * time.Minute
 )
 
 // poll makes one pass over the rows that need action, unless one was made just now. Callers that wait for a VM call it;
@@ -143,7 +143,7 @@ func (s *starter) poll(ctx context.Context) error {
 	if soon {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, tryFor)
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	err := s.pass(ctx)
 	s.mu.Lock()
@@ -171,13 +171,13 @@ func (s *starter) passRising(ctx context.Context, rows []vm.Row) error {
 	if err != nil {
 		return err
 	}
-	due := s.mayCheck() && slices.ContainsFunc(rows, func(row vm.Row) bool { return s.due(row, c) })
+	due := s.mayCheck() && slices.ContainsFunc(rows, func(row vm.Row) bool { return s.isDue(row, c) })
 	var checkErr error
 	if due {
 		checkErr = s.check(ctx, rows, c)
 		due = checkErr == nil
 	}
-	group := s.group(len(rows))
+	group := s.newGroup(len(rows))
 	for _, row := range rows {
 		group.Go(func() error {
 			server, ok := c.vms[row.Name]
@@ -204,16 +204,16 @@ func (s *starter) advance(ctx context.Context, row vm.Row, server VM, there bool
 		_, err := s.giveUp(ctx, row, server.Ended, errors.New(server.Detail))
 		return err
 	case row.Phase == vm.Intended && there:
-		if why := s.foreign(row, server); why != "" {
+		if why := s.foreignReason(row, server); why != "" {
 			_, err := s.giveUp(ctx, row, ReasonCreateFailed, errors.New(why))
 			return err
 		}
-		_, err := s.made(ctx, row, server)
+		_, err := s.storeCreated(ctx, row, server)
 		return err
 	case row.Phase == vm.Intended:
 		return nil // the requester creates it; the reaper ends intents without a requester
 	case !there && now.Sub(row.Since) > vanishedAfter:
-		return s.vanished(ctx, row)
+		return s.endVanished(ctx, row)
 	case !there:
 		return nil
 	case row.Phase == vm.Creating && server.State == StateRunning:
@@ -222,13 +222,13 @@ func (s *starter) advance(ctx context.Context, row vm.Row, server VM, there bool
 			return err
 		}
 		return s.greet(ctx, next, server)
-	case s.late(ctx, row, now):
+	case s.isOverdue(ctx, row, now):
 		why := ReasonCreateFailed
 		if row.Phase == vm.Booting {
 			why = ReasonUnusable
 		}
 		cause := fmt.Errorf("it is %s since %s", row.Phase, row.Since.Format(time.RFC3339))
-		if unmet := s.whyUnmet(row.Name); unmet != nil {
+		if unmet := s.lastContactError(row.Name); unmet != nil {
 			cause = fmt.Errorf("%w: %w", cause, unmet)
 		}
 		_, err := s.giveUp(ctx, row, why, cause)
@@ -239,9 +239,9 @@ func (s *starter) advance(ctx context.Context, row vm.Row, server VM, there bool
 	return nil
 }
 
-// vanished ends a row whose VM is in no list, if the provider does not find it by ID either.
-func (s *starter) vanished(ctx context.Context, row vm.Row) error {
-	_, err := s.inventory.confirm(ctx, row)
+// endVanished ends a row whose VM is in no list, if the provider does not find it by ID either.
+func (s *starter) endVanished(ctx context.Context, row vm.Row) error {
+	_, err := s.inventory.confirmState(ctx, row)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		_, err = s.giveUp(ctx, row, ReasonVanished, errors.New("the provider no longer has it"))
@@ -251,8 +251,8 @@ func (s *starter) vanished(ctx context.Context, row vm.Row) error {
 	return err
 }
 
-// foreign returns why a VM with a row's name is not the row's, or an empty string.
-func (s *starter) foreign(row vm.Row, server VM) string {
+// foreignReason returns why a VM with a row's name is not the row's, or an empty string.
+func (s *starter) foreignReason(row vm.Row, server VM) string {
 	for _, key := range []string{LabelDeployment, LabelOwner, LabelGeneration} {
 		if server.Labels[key] != row.Labels[key] {
 			return fmt.Sprintf("its label %s is %q, not %q", key, server.Labels[key], row.Labels[key])
@@ -261,8 +261,8 @@ func (s *starter) foreign(row vm.Row, server VM) string {
 	return ""
 }
 
-// late reports whether a VM has exceeded its time to come up, which grows with measured times.
-func (s *starter) late(ctx context.Context, row vm.Row, now time.Time) bool {
+// isOverdue reports whether a VM has exceeded its time to come up, which grows with measured times.
+func (s *starter) isOverdue(ctx context.Context, row vm.Row, now time.Time) bool {
 	within := s.cfg.BootWithin
 	times, err := s.rows.Times(ctx)
 	if err != nil {
@@ -272,7 +272,7 @@ func (s *starter) late(ctx context.Context, row vm.Row, now time.Time) bool {
 	if row.FromImage {
 		within, measured = s.cfg.RestoreWithin, times.Restore
 	}
-	if errors.Is(s.whyUnmet(row.Name), ErrSettingUp) {
+	if errors.Is(s.lastContactError(row.Name), ErrSettingUp) {
 		within = max(within, s.cfg.SetUpWithin)
 	}
 	return now.Sub(row.Since) > max(within, min(2*vm.Percentile(measured, 95), 4*within))

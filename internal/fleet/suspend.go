@@ -65,28 +65,28 @@ func (s *suspender) suspend(ctx context.Context, row vm.Row) (img Image, err err
 	s.sync(ctx, row)
 	s.inventory.forget(row.Name)
 	if err = imager.PowerOff(ctx, row.ID); err == nil {
-		if img, err = s.imaged(ctx, imager, row, first); err == nil {
+		if img, err = s.ensureImage(ctx, imager, row, first); err == nil {
 			_, _, err = s.apply(ctx, row.Name, vm.Event{Kind: vm.Imaged, Snapshot: img.ID, Why: string(ReasonAsleep)})
 			s.images.bookImages(ctx, []Image{img}, false) // it may be deleted before the reapers list it
 			return img, err
 		}
 	}
 	if errors.Is(err, ErrNotFound) {
-		return img, s.inventory.doubt(ctx, row, err)
+		return img, s.inventory.checkMissing(ctx, row, err)
 	}
 	if ctx.Err() != nil || errors.Is(err, ErrUnknownOutcome) {
 		return img, err // the next call continues
 	}
 	if errors.Is(err, ErrQuota) {
-		s.limit.reached(err)
+		s.limit.raiseAlarm(err)
 	}
 	_, _, restErr := s.apply(ctx, row.Name, vm.Event{Kind: vm.Rest})
 	return img, errors.Join(err, imager.PowerOn(ctx, row.ID), restErr)
 }
 
 const (
-	// syncFor limits one attempt to sync a VM's disk.
-	syncFor = time.Minute
+	// syncTimeout limits one attempt to sync a VM's disk.
+	syncTimeout = time.Minute
 	// syncTries is the number of attempts; the pause between them starts at two ticks and doubles.
 	syncTries = 4
 )
@@ -113,11 +113,11 @@ func (s *suspender) sync(ctx context.Context, row vm.Row) {
 
 // syncOnce makes one attempt of sync. It reports whether the VM is not running according to the provider.
 func (s *suspender) syncOnce(ctx context.Context, row vm.Row) (off bool, err error) {
-	server, err := s.inventory.get(ctx, row.Name, factsFor)
+	server, err := s.inventory.get(ctx, row.Name, factsTTL)
 	if err != nil {
 		return false, err
 	}
-	within, cancel := context.WithTimeout(ctx, syncFor)
+	within, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	return server.State != StateRunning, s.cfg.Contact.Sync(within, server.Endpoint)
 }
@@ -125,18 +125,24 @@ func (s *suspender) syncOnce(ctx context.Context, row vm.Row) (off bool, err err
 // imageWithin limits how long a VM stays off for its image.
 const imageWithin = time.Hour
 
-// imaged orders the image of a powered-off VM, or finds the one already ordered, and waits for it. first states that
+// ensureImage orders the image of a powered-off VM, or finds the one already ordered, and waits for it. first states that
 // the suspension has just started.
-func (s *suspender) imaged(ctx context.Context, imager Imager, row vm.Row, first bool) (Image, error) {
+func (s *suspender) ensureImage(ctx context.Context, imager Imager, row vm.Row, first bool) (Image, error) {
 	return MakeImage(ctx, imager, ImageSpec{VM: row.ID, Labels: s.imageLabels(row), First: first}, ImageWait{
-		Since: row.Since, Within: imageWithin, First: s.images.imageReady(ctx, row), Pause: s.ticks(2), Now: s.cfg.Now, Wait: s.wait, Log: s.cfg.Log,
+		Since:  row.Since,
+		Within: imageWithin,
+		First:  s.images.imageReady(ctx, row),
+		Pause:  s.ticks(2),
+		Now:    s.cfg.Now,
+		Wait:   s.wait,
+		Log:    s.cfg.Log,
 	})
 }
 
 // imageLabels returns the labels of the image for a row's current suspension. Images of earlier suspensions have other
 // labels and are not adopted.
 func (s *suspender) imageLabels(row vm.Row) map[string]string {
-	labels := map[string]string{LabelKind: ImageSleep, LabelSleep: strconv.FormatInt(row.Since.UnixNano(), 10)}
+	labels := map[string]string{LabelKind: ImageSnapshot, LabelSleep: strconv.FormatInt(row.Since.UnixNano(), 10)}
 	for _, key := range []string{LabelDeployment, LabelOwner, LabelGeneration, LabelRepo} {
 		if value, ok := row.Labels[key]; ok {
 			labels[key] = value
@@ -153,7 +159,7 @@ func (s *suspender) forgetImage(ctx context.Context, id string) error {
 	}
 	for _, row := range rows {
 		if row.Snapshot == id && row.Phase != vm.Gone {
-			if err := s.deletion.conclude(ctx, row.Name, ReasonAsleep, false); err != nil {
+			if err := s.deletion.endAndDelete(ctx, row.Name, ReasonAsleep, false); err != nil {
 				return fmt.Errorf("delete image %s: %w", id, err)
 			}
 			return nil

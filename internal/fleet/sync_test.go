@@ -49,9 +49,9 @@ func (s *lyingState) GetByID(ctx context.Context, id string) (fleet.VM, error) {
 	return vm, err
 }
 
-// TestSyncIsTriedAgainBeforeTheVMIsOff: a VM whose sync fails stays on and sync is retried, for a limited time,
+// TestSyncIsRetriedBeforePowerOff: a VM whose sync fails stays on and sync is retried, for a limited time,
 // whatever state the provider reports.
-func TestSyncIsTriedAgainBeforeTheVMIsOff(t *testing.T) {
+func TestSyncIsRetriedBeforePowerOff(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		fails int

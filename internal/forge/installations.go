@@ -67,8 +67,8 @@ func AppPermissions() []AppPermission {
 		{"contents", "write", true, "reading the repository and publishing commits"},
 		{"metadata", "read", true, "finding the repository and asking who may write to it"},
 		{"checks", "read", false, "seeing which checks of a pull request failed"},
-		{"statuses", "read", false, "seeing which checks of the older kind failed"},
-		{"actions", "read", false, "hearing of workflow runs"},
+		{"statuses", "read", false, "seeing which commit statuses failed"},
+		{"actions", "read", false, "receiving events of workflow runs"},
 	}
 }
 

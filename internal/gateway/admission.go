@@ -78,7 +78,8 @@ func (c *call) standing(ctx context.Context) (*standing, error) {
 	}
 	c.task = t
 	s := &standing{run: t.Run}
-	if s.cap, err = c.reachedCap(ctx, o.knownUse(c.entry.key, c.entry.run), c.minimumCost(c.request.MinOutput)); s.cap != nil || err != nil {
+	known, least := o.knownUse(c.entry.key, c.entry.run), c.minimumCost(c.request.MinOutput)
+	if s.cap, err = c.reachedCap(ctx, known, least); s.cap != nil || err != nil {
 		return s, err
 	}
 	earlier := o.earlierThan(c)

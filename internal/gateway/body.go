@@ -20,7 +20,7 @@ const (
 )
 
 // errBodyMemory is returned when the bodies of a VM's calls would exceed maxBodies.
-var errBodyMemory = errors.New("the calls of this VM use all the memory that they may")
+var errBodyMemory = errors.New("the calls of this VM have reached their memory limit")
 
 // BodyMemory limits the memory that the bodies of one VM's calls take.
 type BodyMemory struct{ bytes *semaphore.Weighted }

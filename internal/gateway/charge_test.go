@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
@@ -89,7 +90,7 @@ func TestAnswerIsCharged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, l := newAnsweringEnd(t, someTask(), test.status, test.kind, test.body)
-			status, body := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
+			status, body := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
 			if status != test.status || body != test.body {
 				t.Errorf("status %d: %s", status, body)
 			}
@@ -174,7 +175,7 @@ func TestCapDeniesCalls(t *testing.T) {
 			task := someTask()
 			task.Money = test.money
 			w, _ := newAnsweringEnd(t, task, 200, "text/event-stream", "data: "+usageLine+"\n\n")
-			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+modelPath, streamed, bearer(runToken))
+			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+modelPath, streamed, gatewaytest.Bearer(runToken))
 			if status != test.want || status == 403 && !strings.Contains(body, `"type":"permission_error"`) {
 				t.Errorf("status %d: %s", status, body)
 			}
@@ -187,7 +188,7 @@ func TestGlobalCapDeniesCalls(t *testing.T) {
 	t.Parallel()
 	w, l := newAnsweringEnd(t, someTask(), 200, "application/json", usageLine)
 	l.globalCap = &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}
-	status, body := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
+	status, body := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
 	if status != http.StatusForbidden || !strings.Contains(body, "today's cap") || l.wait != l.globalCap || len(l.booked) > 0 {
 		t.Errorf("status %d: %s; stored wait %v, booked %v", status, body, l.wait, l.booked)
 	}

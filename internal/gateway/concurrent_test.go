@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
@@ -124,10 +125,10 @@ func TestCapsLimitConcurrentCalls(t *testing.T) {
 			for range 50 - test.pass {
 				<-refused
 			}
-			if status, body := send(t, http.DefaultClient, http.MethodGet, c.url+"/llm/anthropic/v1/models", bearer(runToken)); status != http.StatusOK {
+			if status, body := send(t, http.DefaultClient, http.MethodGet, c.url+"/llm/anthropic/v1/models", gatewaytest.Bearer(runToken)); status != http.StatusOK {
 				t.Errorf("list of models: status %d: %s", status, body)
 			}
-			if status, body := send(t, http.DefaultClient, http.MethodPost, c.url+modelPath+"/count_tokens", bearer(runToken)); (status == http.StatusOK) != (test.pass < most) {
+			if status, body := send(t, http.DefaultClient, http.MethodPost, c.url+modelPath+"/count_tokens", gatewaytest.Bearer(runToken)); (status == http.StatusOK) != (test.pass < most) {
 				t.Errorf("counting tokens: status %d: %s", status, body)
 			}
 			close(c.proceed)
@@ -232,7 +233,7 @@ func TestConcurrentStreamsAreEndedAtACap(t *testing.T) {
 	passed := 0
 	for range 20 {
 		all.Go(func() {
-			status, _ := sendBody(t, http.DefaultClient, http.MethodPost, w.url+"/llm/m"+chatPath, streamed, bearer(runToken))
+			status, _ := sendBody(t, http.DefaultClient, http.MethodPost, w.url+"/llm/m"+chatPath, streamed, gatewaytest.Bearer(runToken))
 			if status == http.StatusOK {
 				mu.Lock()
 				defer mu.Unlock()

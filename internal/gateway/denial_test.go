@@ -39,7 +39,7 @@ func TestDenialIsStoredWithTheRun(t *testing.T) {
 		want       string // empty: it may pass
 	}{
 		"another model": {"/llm/anthropic/v1/messages", `{"model":"claude-z","max_tokens":5}`, "errand denied a model call: this run may call claude-x, not claude-z"},
-		"another path":  {"/llm/anthropic/v1/files", `{}`, "errand denied a model call: agents may only call the model, and nothing else of its API: not POST /v1/files"},
+		"another path":  {"/llm/anthropic/v1/files", `{}`, "errand denied a model call: agents may only call the model and no other endpoint of its API: not POST /v1/files"},
 		"its own model": {"/llm/anthropic/v1/messages", `{"model":"claude-x","max_tokens":5}`, ""},
 		"invalid JSON":  {"/llm/anthropic/v1/messages", `{`, "errand denied a model call: the request cannot be checked: its body is not JSON"},
 	} {

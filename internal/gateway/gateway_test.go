@@ -8,13 +8,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/forward"
+	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
@@ -43,26 +43,17 @@ type vmEnd struct {
 	vm      http.Handler
 	url     string // of vm
 
-	mu   sync.Mutex
-	seen []*http.Request // what upstream got
+	*gatewaytest.Upstream // the model's provider
 }
 
 func newVMEnd(t *testing.T, task *state.Task, change func(*Config)) *vmEnd {
 	t.Helper()
-	w := &vmEnd{}
-	upstream := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w.mu.Lock()
-		w.seen = append(w.seen, r.Clone(context.Background()))
-		w.mu.Unlock()
-		_, _ = io.Copy(rw, r.Body)
-		_, _ = io.WriteString(rw, "from upstream")
-	}))
-	t.Cleanup(upstream.Close)
+	w := &vmEnd{Upstream: gatewaytest.NewUpstream(t)}
 	cfg := Config{
 		Tasks: tasks{task: task}, Log: zerolog.Nop(), Ledger: &ledger{},
 		Providers: map[string]Provider{
-			"anthropic": {BaseURL: upstream.URL + "/anthropic", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
-			"openai":    {BaseURL: upstream.URL + "/openai", Key: modelKey, Header: "Authorization", API: modelapi.OpenAI},
+			"anthropic": {BaseURL: w.URL + "/anthropic", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
+			"openai":    {BaseURL: w.URL + "/openai", Key: modelKey, Header: "Authorization", API: modelapi.OpenAI},
 			"gone":      {BaseURL: "http://127.0.0.1:1", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
 		},
 	}
@@ -86,31 +77,10 @@ func newVMEnd(t *testing.T, task *state.Task, change func(*Config)) *vmEnd {
 	return w
 }
 
-// count returns the number of requests that upstream received.
-func (w *vmEnd) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.seen)
-}
-
-// last returns the last request that upstream received, or nil.
-func (w *vmEnd) last() *http.Request {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.seen) == 0 {
-		return nil
-	}
-	return w.seen[len(w.seen)-1]
-}
-
 // send sends a request as a program on the VM does.
 func send(t *testing.T, client *http.Client, method, url string, headers map[string]string) (int, string) {
 	t.Helper()
 	return sendBody(t, client, method, url, `"body;"`, headers)
-}
-
-func bearer(token string) map[string]string {
-	return map[string]string{"Authorization": "Bearer " + token}
 }
 
 const modelPath = "/llm/anthropic/v1/messages"
@@ -120,7 +90,7 @@ func TestModelCallsAreForwarded(t *testing.T) {
 	t.Parallel()
 	w := newVMEnd(t, someTask(), nil)
 	const token = runToken
-	headers := bearer(token)
+	headers := gatewaytest.Bearer(token)
 	for _, name := range []string{"X-Api-Key", "X-Goog-Api-Key", "Cookie"} {
 		headers[name] = token
 	}
@@ -130,7 +100,7 @@ func TestModelCallsAreForwarded(t *testing.T) {
 		"a bearer": {"/llm/openai/v1/responses", "Authorization", "Bearer " + modelKey, "/openai/v1/responses"},
 	} {
 		status, body := send(t, http.DefaultClient, http.MethodPost, w.url+test.path, headers)
-		got := w.last()
+		got := w.Last()
 		if status != http.StatusOK || body != `"body;"from upstream` || got == nil {
 			t.Fatalf("%s: status %d: %s", name, status, body)
 		}

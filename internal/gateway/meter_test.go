@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
@@ -134,7 +135,7 @@ func TestStreamIsEndedAtACap(t *testing.T) {
 				c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: perToken, Output: perToken}}
 			})
 			path := "/llm/anthropic" + test.path
-			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(runToken))
+			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, gatewaytest.Bearer(runToken))
 			if status != http.StatusOK || !strings.Contains(body, test.says) || !strings.HasSuffix(body, "}\n\n") {
 				t.Fatalf("status %d, ends with %q", status, body[max(len(body)-500, 0):])
 			}
@@ -147,7 +148,7 @@ func TestStreamIsEndedAtACap(t *testing.T) {
 				t.Errorf("the last event is incomplete: %q, then %q", before[max(len(before)-100, 0):], last)
 			}
 			checkSpent(t, b, test.most, perToken)
-			status, body = sendBody(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, bearer(runToken))
+			status, body = sendBody(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, gatewaytest.Bearer(runToken))
 			if b.caps == (state.Money{}) && (status != http.StatusForbidden || !strings.Contains(body, "reached")) {
 				t.Errorf("next call: status %d: %.300s", status, body)
 			}
@@ -272,7 +273,7 @@ func TestIncompleteAnswersAreStored(t *testing.T) {
 				c.Providers["gemini"] = Provider{BaseURL: model.URL, Key: modelKey, Header: "X-Goog-Api-Key", API: modelapi.Gemini}
 				c.Ledger, c.Prices = l, modelapi.Prices{"gemini": {Input: 1, Output: 1}}
 			})
-			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gemini/v1beta/models/gemini-x:streamGenerateContent?alt=sse", `{}`, bearer(runToken))
+			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gemini/v1beta/models/gemini-x:streamGenerateContent?alt=sse", `{}`, gatewaytest.Bearer(runToken))
 			if status != 200 {
 				t.Fatalf("status %d: %s", status, body)
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
@@ -155,12 +156,12 @@ func TestWebTools(t *testing.T) {
 		h := &modelLimitedEnd{vmEnd: w}
 		resp, answer := h.call(t, http.MethodPost, modelPath, body)
 		if allowed {
-			if resp.StatusCode != http.StatusOK || w.count() != 1 {
+			if resp.StatusCode != http.StatusOK || w.Count() != 1 {
 				t.Errorf("allowed: status %d: %s", resp.StatusCode, answer)
 			}
 			continue
 		}
-		if resp.StatusCode != http.StatusForbidden || w.count() != 0 || !strings.Contains(answer, "list of hosts; web_fetch_20250910 of") {
+		if resp.StatusCode != http.StatusForbidden || w.Count() != 0 || !strings.Contains(answer, "list of hosts; web_fetch_20250910 of") {
 			t.Errorf("status %d: %s", resp.StatusCode, answer)
 		}
 		if r := <-noted; r.Host != "tool web_fetch_20250910" || r.Allowed {
@@ -175,7 +176,7 @@ func TestModelOfTheRun(t *testing.T) {
 	task := someTask()
 	task.Run.Model = "small-1"
 	w := newVMEnd(t, task, nil)
-	if status, answer := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken)); status != http.StatusForbidden || w.count() != 0 {
+	if status, answer := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken)); status != http.StatusForbidden || w.Count() != 0 {
 		t.Errorf("status %d: %s", status, answer)
 	}
 }

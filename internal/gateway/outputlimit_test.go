@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
@@ -54,7 +54,7 @@ func newRecordingEnd(t *testing.T, api modelapi.API, change func(*Config, *taskL
 // post makes a call.
 func (a *recordingEnd) post(t *testing.T, path, body string) (status int, answer string) {
 	t.Helper()
-	return sendBody(t, http.DefaultClient, http.MethodPost, a.url+"/llm/m"+path, body, bearer(runToken))
+	return sendBody(t, http.DefaultClient, http.MethodPost, a.url+"/llm/m"+path, body, gatewaytest.Bearer(runToken))
 }
 
 // received returns the bodies that the model received.
@@ -67,25 +67,7 @@ func (a *recordingEnd) received() []string {
 // sendBody sends a request with a body.
 func sendBody(t *testing.T, client *http.Client, method, url, body string, headers map[string]string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range headers {
-		req.Header.Set(name, value)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(answer)
+	return gatewaytest.Send(t, client, gatewaytest.Request{Method: method, URL: url, Body: body, Header: headers})
 }
 
 const (

@@ -39,14 +39,14 @@ func (g *Gateway) providerStateAfter(name string, kind modelapi.Problem, until t
 		return state.Upstream{Kind: state.WaitLimit, Since: now, Until: until, Detail: detail}
 	case modelapi.ProblemCredit:
 		row.Detail = fmt.Sprintf("errand's account at the model's provider `%s` has no credit left", name)
-		row.Hint = "The operator has to top it up; the task then continues by itself."
+		row.Hint = "The operator has to top it up; the task then continues automatically."
 	default:
 		if row.Detail, row.Hint = g.cfg.Providers[name].subscriptionRefused(name); row.Detail != "" {
 			break
 		}
 		row.Detail = fmt.Sprintf("the model's provider `%s` refuses errand's key", name)
 		row.Hint = fmt.Sprintf("The operator has to set a valid key at `models.%s` and restart errand, or make this one valid again; "+
-			"the task then continues by itself.", name)
+			"the task then continues automatically.", name)
 	}
 	if before != nil && before.Detail == row.Detail {
 		row.Since, row.Tries = before.Since, before.Tries+1

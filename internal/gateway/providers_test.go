@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
@@ -78,7 +79,7 @@ func (p *providerEnd) answerWith(status int, header, body string) {
 
 func (p *providerEnd) call(t *testing.T) (int, string) {
 	t.Helper()
-	return send(t, http.DefaultClient, http.MethodPost, p.url+modelPath, bearer(runToken))
+	return send(t, http.DefaultClient, http.MethodPost, p.url+modelPath, gatewaytest.Bearer(runToken))
 }
 
 func (p *providerEnd) ready(t *testing.T) *state.Waiting {

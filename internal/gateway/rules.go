@@ -89,7 +89,7 @@ func denyEndpoint(r *request) *denial {
 	if r.api.Allows(r.method, r.path) {
 		return nil
 	}
-	return forbidden("agents may only call the model, and nothing else of its API: not " + r.method + " " + r.path)
+	return forbidden("agents may only call the model and no other endpoint of its API: not " + r.method + " " + r.path)
 }
 
 // denyInvalidJSON denies a body that the other rules cannot read, because the provider may accept more than plain JSON.

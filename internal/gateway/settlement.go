@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/store"
@@ -169,13 +170,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		timer := time.NewTimer(b.NextBackOff())
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
+		if clock.Sleep(ctx, b.NextBackOff()) == nil {
 			_ = g.settlePending(ctx) // logged when it failed for the first time
 		}
-		timer.Stop()
 	}
 	g.drain(context.WithoutCancel(ctx))
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/store"
@@ -128,7 +129,7 @@ func TestReservationIsStoredFirst(t *testing.T) {
 			t.Parallel()
 			b := newBank()
 			w := newBankEnd(t, b, test.status, test.body)
-			send(t, http.DefaultClient, http.MethodPost, w.url+test.path, bearer(runToken))
+			send(t, http.DefaultClient, http.MethodPost, w.url+test.path, gatewaytest.Bearer(runToken))
 			booked, rows := b.left()
 			if diff := cmp.Diff(test.want, b.operations); diff != "" {
 				t.Errorf("operations (-want +got):\n%s", diff)
@@ -155,12 +156,12 @@ func TestCallWithoutReservationIsNotMade(t *testing.T) {
 			fail(b)
 			w := newBankEnd(t, b, 200, usageLine)
 			runHandler(t, w.gateway)
-			status, _ := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
+			status, _ := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
 			if status != http.StatusBadGateway {
 				t.Errorf("status %d without a reservation", status)
 			}
 			b.wait(t, w.gateway, nil)
-			if status, _ = send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken)); status != 200 {
+			if status, _ = send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken)); status != 200 {
 				t.Errorf("status %d afterwards", status)
 			}
 			b.wait(t, w.gateway, []state.Money{oneAnswer})
@@ -212,7 +213,7 @@ func TestCallsAreBookedOnce(t *testing.T) {
 			w := newBankEnd(t, b, 200, usageLine)
 			fail(b)
 			for range 2 {
-				send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(runToken))
+				send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
 			}
 			if got := w.gateway.InFlightCost().MicroUSD; b.failBefore["spend"] > 0 && got != 2*oneAnswer.MicroUSD {
 				t.Errorf("%d not yet booked counts towards the caps", got)

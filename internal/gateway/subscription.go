@@ -92,10 +92,10 @@ func (u Provider) subscriptionRefused(name string) (detail, hint string) {
 	detail = fmt.Sprintf("the model's provider `%s` refuses errand's subscription", name)
 	if u.Subscription.Login() == "" {
 		return detail, fmt.Sprintf("The operator has to create another token (`claude setup-token`), set it at `models.%s.subscription.token` "+
-			"and restart errand; the task then continues by itself.", name)
+			"and restart errand; the task then continues automatically.", name)
 	}
 	return detail, fmt.Sprintf("The operator has to log in again and put the new login at the path in `models.%s.subscription.login`, "+
-		"without a restart; the task then continues by itself.", name)
+		"without a restart; the task then continues automatically.", name)
 }
 
 // unauthorized returns the answer to a call that was not made.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -19,7 +20,7 @@ func TestTurnsAreLimited(t *testing.T) {
 			task.Run.MaxTurns = tc.most
 			books := &ledger{}
 			w := newVMEnd(t, task, func(c *Config) { c.Ledger = books })
-			token := bearer(runToken)
+			token := gatewaytest.Bearer(runToken)
 			for range 2 { // what is no call of the model is no turn
 				if code, _ := send(t, http.DefaultClient, http.MethodGet, w.url+"/llm/openai/v1/models", token); code != http.StatusOK {
 					t.Fatalf("list of models: %d", code)
@@ -61,7 +62,7 @@ func TestTurnsSurviveARestart(t *testing.T) {
 			w := newVMEnd(t, task, nil)
 			got := 0
 			for range 3 {
-				if code, _ := send(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", bearer(runToken)); code == http.StatusOK {
+				if code, _ := send(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", gatewaytest.Bearer(runToken)); code == http.StatusOK {
 					got++
 				}
 			}

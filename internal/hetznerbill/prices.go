@@ -44,7 +44,14 @@ func ServerTypes() []ServerType {
 		return t
 	}
 	row := func(name, arch string, cores int, mem float32, disk int, hour, month int64, where ...string) ServerType {
-		return with(ServerType{Name: name, Arch: arch, Cores: cores, MemoryGB: mem, DiskGB: disk, Prices: map[string]Price{}}, hour, month, where...)
+		return with(ServerType{
+			Name:     name,
+			Arch:     arch,
+			Cores:    cores,
+			MemoryGB: mem,
+			DiskGB:   disk,
+			Prices:   map[string]Price{},
+		}, hour, month, where...)
 	}
 	return []ServerType{
 		row("cx23", "x86", 2, 4, 40, 8800, 5_490_000, eu...),

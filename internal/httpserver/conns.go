@@ -71,13 +71,13 @@ func (c *conns) victim() (victim net.Conn) {
 	return victim
 }
 
-// clientNetwork returns what an address counts as: itself, and for IPv6 its /64, of which one client has all addresses.
+// clientNetwork returns the network that counts as one client: the address itself, or for IPv6 its /64.
 func clientNetwork(remote string) netip.Prefix {
 	a := parseAddr(remote)
 	bits := a.BitLen()
 	if a.Is6() {
 		bits = 64
 	}
-	p, _ := a.Prefix(bits) // the zero prefix for what is no address
+	p, _ := a.Prefix(bits) // the zero prefix if it is not an address
 	return p
 }

@@ -56,7 +56,7 @@ func (c *headConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends what is sent, so that an answer arrives although not all that was sent to us was read.
+// CloseWrite closes the sending side, so that the response arrives even if the request was not read completely.
 func (c *headConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
@@ -89,12 +90,8 @@ func Show(ctx context.Context, w io.Writer, q Query) error {
 			}
 			return nil
 		}
-		timer := time.NewTimer(q.Every)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if clock.Sleep(ctx, q.Every) != nil {
 			return nil
-		case <-timer.C:
 		}
 	}
 }
@@ -271,7 +268,7 @@ func (v *view) show(f *file) error {
 		if f.alreadyShown(e) {
 			continue
 		}
-		if err := v.entry(f, e); err != nil {
+		if err := v.printEntry(f, e); err != nil {
 			return err
 		}
 	}

@@ -77,7 +77,8 @@ func writeSummary(b *strings.Builder, s state.Summary) {
 		fmt.Fprintf(b, ", in its life no. %d", s.Life)
 	}
 	fmt.Fprintf(b, "\nfrom %s to %s; agents worked for %s\n", stamp(s.Start), stamp(s.End), words.Span(s.Active))
-	fmt.Fprintf(b, "%s, %s; %d tokens in, %d out, %s\n", words.Many(s.Iterations, "run"), words.Many(s.Rounds, "review round"), s.Money.InputTokens, s.Money.OutputTokens, words.Spent(s.Money))
+	fmt.Fprintf(b, "%s, %s; %d tokens in, %d out, %s\n", words.Many(s.Iterations, "run"), words.Many(s.Rounds, "review round"),
+		s.Money.InputTokens, s.Money.OutputTokens, words.Spent(s.Money))
 	if end := strings.TrimSpace(s.Reason + "\n  " + s.Hint); end != "" {
 		fmt.Fprintf(b, "because: %s\n", end)
 	}

@@ -145,7 +145,7 @@ func checkRule(t *testing.T, rule string, cases map[string]ruleCase, also ...str
 	}
 }
 
-func TestJudgePassesOrdinaryWork(t *testing.T) {
+func TestOrdinaryWorkPasses(t *testing.T) {
 	t.Parallel()
 	b := &builder{}
 	b.commitAs("Fix the parser\n\nIt lost the last line. Fixes #7.\n",
@@ -163,7 +163,7 @@ func TestJudgePassesOrdinaryWork(t *testing.T) {
 	}
 }
 
-func TestJudgeIsOrderedAndCapped(t *testing.T) {
+func TestRefusalsAreOrderedAndLimited(t *testing.T) {
 	t.Parallel()
 	b := &builder{}
 	var changes []changeset.Change

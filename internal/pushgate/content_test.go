@@ -220,7 +220,7 @@ func TestSecretsInNames(t *testing.T) {
 	}, RuleSubmodules)
 }
 
-func TestRefusalsHoldNoSecret(t *testing.T) {
+func TestRefusalsContainNoSecret(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("d/", 200) + strings.Repeat("n", 250)
 	const slashed = "first-part-1/second-part-2/third-part-3"

@@ -6,16 +6,16 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// judgeLFS refuses pointers to large files that do not exist: such a commit could be fetched but not checked out. A
+// checkLFS refuses pointers to large files that do not exist: such a commit could be fetched but not checked out. A
 // large file exists if GitHub has it, or if the changeset includes it within the limit. A pointer that the base already
 // contains, under any path, is accepted.
-func judgeLFS(s *subject) []Refusal {
+func checkLFS(s *subject) []Refusal {
 	published := s.published()
 	var refusals []Refusal
 	var total int64
 	var largest changeset.Pointer
 	known, at := map[changeset.Pointer]bool{}, ""
-	s.each(func(_ judgedCommit, change changeset.Change) {
+	s.each(func(_ checkedCommit, change changeset.Change) {
 		if change.Mode != changeset.ModeFile && change.Mode != changeset.ModeExecutable || published[change.Blob] {
 			return
 		}
@@ -24,7 +24,7 @@ func judgeLFS(s *subject) []Refusal {
 		if !isPointer || s.policy.LFSObjects[p] {
 			return
 		}
-		if r, bad := s.judgePointer(change.Path, p); bad {
+		if r, bad := s.checkPointer(change.Path, p); bad {
 			refusals = append(refusals, r)
 			return
 		}
@@ -45,8 +45,8 @@ func judgeLFS(s *subject) []Refusal {
 	return refusals
 }
 
-// judgePointer refuses a pointer whose large file is missing or too large.
-func (s *subject) judgePointer(path string, p changeset.Pointer) (r Refusal, bad bool) {
+// checkPointer refuses a pointer whose large file is missing or too large.
+func (s *subject) checkPointer(path string, p changeset.Pointer) (r Refusal, bad bool) {
 	r = Refusal{Rule: RuleLFS, Path: path}
 	object, included := s.cs.LFS[p.OID]
 	switch most := s.policy.MaxLFSBytes; {

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// fold returns a spelling that is equal for two names if some file system treats them as equal: it ignores case,
+// foldName returns a spelling that is equal for two names if some file system treats them as equal: it ignores case,
 // Unicode form and the characters that HFS+ ignores in comparisons.
-func fold(name string) string {
-	return norm.NFC.String(cases.Fold().String(norm.NFC.String(visible(name))))
+func foldName(name string) string {
+	return norm.NFC.String(cases.Fold().String(norm.NFC.String(removeInvisible(name))))
 }
 
 // canonical returns the path that a file system or a program with lenient name matching could resolve p to. Beyond
@@ -32,13 +32,13 @@ func canonical(p string) string {
 
 // looseForm normalizes single characters as [canonical] does, so it can be applied to patterns, too.
 func looseForm(s string) string {
-	s = visible(norm.NFKC.String(visible(s)))
+	s = removeInvisible(norm.NFKC.String(removeInvisible(s)))
 	s = norm.NFKC.String(cases.Fold().String(s))
 	return strings.ReplaceAll(s, "ı", "i") // the Turkish dotless i, whose capital is the ASCII I
 }
 
-// visible removes characters that are not displayed, including joiners and variation selectors.
-func visible(s string) string {
+// removeInvisible removes characters that are not displayed, including joiners and variation selectors.
+func removeInvisible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if ignorable(r) || unicode.IsControl(r) {
 			return -1

@@ -149,8 +149,8 @@ func TestDisguisedPathsAreRefused(t *testing.T) {
 	}
 }
 
-// plainly normalizes a path independently of the code under test.
-func plainly(path string) string {
+// normalizePlainly normalizes a path independently of the code under test.
+func normalizePlainly(path string) string {
 	path = runes.Remove(runes.Predicate(func(r rune) bool {
 		return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r >= 0xFE00 && r <= 0xFE0F
 	})).String(norm.NFKD.String(path))
@@ -165,7 +165,7 @@ func FuzzLookAlikes(f *testing.F) {
 	}
 	patterns := prepareGlobs(DefaultProtected())
 	f.Fuzz(func(t *testing.T, path string) {
-		plain := plainly(path)
+		plain := normalizePlainly(path)
 		change := changeset.Change{Path: plain, Mode: changeset.ModeFile}
 		git := slices.Contains(strings.Split(plain, "/"), ".git")
 		if !git && !slices.ContainsFunc(patterns, protects(change)) {

@@ -28,7 +28,7 @@ func (m Merge) allows(commit *changeset.Commit) bool {
 // collectMergeChanges adds the changes of an allowed merge that need judging: the paths whose result differs from that
 // of a three-way merge. This includes a path where the merge drops the base branch's change, although the commit does
 // not differ from its first parent there.
-func (s *subject) collectMergeChanges(j *judgedCommit, fork, ours Tree) {
+func (s *subject) collectMergeChanges(j *checkedCommit, fork, ours Tree) {
 	j.undone = map[string]bool{}
 	paths := map[string]bool{}
 	for _, tree := range []Tree{ours, j.merged, s.final} {
@@ -66,9 +66,9 @@ func Undone(cs *changeset.Changeset, policy Policy) []string {
 	return slices.Sorted(maps.Keys(undone))
 }
 
-// judgeMerges requires one chain of commits from Base. The only other parent that a commit may have is the allowed
+// checkMerges requires one chain of commits from Base. The only other parent that a commit may have is the allowed
 // commit of the base branch, in second place.
-func judgeMerges(s *subject) []Refusal {
+func checkMerges(s *subject) []Refusal {
 	var refusals []Refusal
 	refuse := func(commit *changeset.Commit, detail, remedy string) {
 		refusals = append(refusals, Refusal{

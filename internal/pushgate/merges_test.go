@@ -53,7 +53,7 @@ func only(b *builder, paths ...string) (list []changeset.Change) {
 }
 
 // A merge is judged by its result compared to both sides, not to its first parent only.
-func TestMergesAreJudgedAgainstBothSides(t *testing.T) {
+func TestMergesAreCheckedAgainstBothSides(t *testing.T) {
 	t.Parallel()
 	w := newMergeWorld()
 	checkRule(t, RuleProtected, map[string]ruleCase{
@@ -78,7 +78,7 @@ func TestMergesAreJudgedAgainstBothSides(t *testing.T) {
 		},
 	})
 	checkRule(t, RuleSubmodules, map[string]ruleCase{
-		"keeps an older submodule": {build: func(b *builder) { b.mergeOf("main2", only(b, ciPath, "new.go", "old.go")...) }, policy: w.policy, want: []string{"lib: a submodule is"}},
+		"keeps an older submodule": {build: func(b *builder) { b.mergeOf("main2", only(b, ciPath, "new.go", "old.go")...) }, policy: w.policy, want: []string{"lib: a submodule was"}},
 	})
 	checkRule(t, RuleSize, map[string]ruleCase{
 		"every path counts that it throws away": {
@@ -100,7 +100,7 @@ func TestMergesAreJudgedAgainstBothSides(t *testing.T) {
 
 // A merge that drops the branch's work is judged like any change. In a conflict, the base's version is accepted,
 // because it is already published.
-func TestAMergeThatDropsTheBranchIsJudged(t *testing.T) {
+func TestMergeThatDropsTheBranchIsChecked(t *testing.T) {
 	t.Parallel()
 	w := newMergeWorld()
 	protect := func(p *Policy) {
@@ -149,7 +149,7 @@ func TestUndone(t *testing.T) {
 }
 
 // A merge that discards the changes of a large base branch reads none of its files from GitHub.
-func TestAMergeThatKeepsTheBranchReadsNoFiles(t *testing.T) {
+func TestMergeThatKeepsTheBranchReadsNoFiles(t *testing.T) {
 	t.Parallel()
 	base, theirs := Tree{}, Tree{}
 	for i := range 1000 {

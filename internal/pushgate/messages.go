@@ -10,9 +10,9 @@ import (
 // maxMessageBytes is the maximum size of a published commit message.
 const maxMessageBytes = 10_000
 
-// judgeMessages refuses messages that deceive a reader or contain a secret. Merely unwanted text is removed by
+// checkMessages refuses messages that deceive a reader or contain a secret. Merely unwanted text is removed by
 // [SafeMessage] instead.
-func judgeMessages(s *subject) []Refusal {
+func checkMessages(s *subject) []Refusal {
 	var refusals []Refusal
 	for _, j := range s.commits {
 		refuse := func(detail, remedy string) {

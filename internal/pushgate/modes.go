@@ -6,12 +6,12 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// judgeModes refuses modes that git does not store, and content that is missing from the changeset and so cannot be
+// checkModes refuses modes that git does not store, and content that is missing from the changeset and so cannot be
 // judged.
-func judgeModes(s *subject) []Refusal {
+func checkModes(s *subject) []Refusal {
 	var refusals []Refusal
 	published := s.published()
-	s.each(func(_ judgedCommit, change changeset.Change) {
+	s.each(func(_ checkedCommit, change changeset.Change) {
 		switch change.Mode {
 		case "", changeset.ModeSubmodule:
 		case changeset.ModeFile, changeset.ModeExecutable, changeset.ModeSymlink:
@@ -34,21 +34,21 @@ func judgeModes(s *subject) []Refusal {
 	return refusals
 }
 
-// judgeSubmodules refuses to add or move a submodule, because that would bring in code that has not been judged.
+// checkSubmodules refuses to add or move a submodule, because that would bring in code that has not been judged.
 // Removing one is allowed.
-func judgeSubmodules(s *subject) []Refusal {
+func checkSubmodules(s *subject) []Refusal {
 	var refusals []Refusal
-	s.each(func(_ judgedCommit, change changeset.Change) {
+	s.each(func(_ checkedCommit, change changeset.Change) {
 		switch {
 		case change.Mode == changeset.ModeSubmodule:
 			refusals = append(refusals, Refusal{
-				Rule: RuleSubmodules, Path: change.Path, Detail: "a submodule is added or moved to another commit",
+				Rule: RuleSubmodules, Path: change.Path, Detail: "a submodule was added or moved to another commit",
 				Remedy: "leave submodules as they are, and check that no nested repository was added by accident",
 			})
 		case canonical(change.Path) == ".gitmodules" && !change.Deleted():
 			refusals = append(refusals, Refusal{
-				Rule: RuleSubmodules, Path: change.Path, Detail: "the list of submodules is changed",
-				Remedy: "leave it as it is; a person may change where submodules come from",
+				Rule: RuleSubmodules, Path: change.Path, Detail: "the list of submodules was changed",
+				Remedy: "leave it as it is; only a person may change the sources of submodules",
 			})
 		}
 	})

@@ -18,14 +18,14 @@ const (
 	maxNameBytes = 255
 )
 
-// judgePaths refuses paths that cannot be checked out on every system, or that mean something else there. Deleting such
+// checkPaths refuses paths that cannot be checked out on every system, or that mean something else there. Deleting such
 // a path is allowed as long as it is a valid path.
-func judgePaths(s *subject) []Refusal {
+func checkPaths(s *subject) []Refusal {
 	var refusals []Refusal
 	refuse := func(path, detail, remedy string) {
 		refusals = append(refusals, Refusal{Rule: RulePaths, Path: path, Detail: detail, Remedy: remedy})
 	}
-	s.each(func(_ judgedCommit, change changeset.Change) {
+	s.each(func(_ checkedCommit, change changeset.Change) {
 		if detail := pathProblem(change.Path); detail != "" {
 			refuse(change.Path, detail, "use a plain path inside the repository")
 			return
@@ -124,10 +124,10 @@ func (s *subject) collisions() [][2]string {
 	}
 	spellings := map[string]string{} // folded → the smallest spelling, with the base's before new ones
 	learn := func(name string) {
-		known, ok := spellings[fold(name)]
+		known, ok := spellings[foldName(name)]
 		better := old[name] && !old[known] || old[name] == old[known] && name < known
 		if !ok || better {
-			spellings[fold(name)] = name
+			spellings[foldName(name)] = name
 		}
 	}
 	for p := range s.final {
@@ -143,7 +143,7 @@ func (s *subject) collisions() [][2]string {
 			pairs = append(pairs, [2]string{p, other})
 		}
 		withParents(p, func(name string) {
-			if other := spellings[fold(name)]; other != name && !old[name] {
+			if other := spellings[foldName(name)]; other != name && !old[name] {
 				pairs = append(pairs, [2]string{p, other})
 			}
 			if _, file := s.final[name]; file && name != p {

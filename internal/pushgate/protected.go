@@ -57,9 +57,12 @@ func protectedEditors() []string {
 	}
 }
 
-// judgeProtected compares paths in their canonical form, as a checkout on macOS or Windows does.
-func judgeProtected(s *subject) []Refusal {
-	for _, list := range [][]string{s.policy.Operator.Protected, s.policy.Operator.Unprotected, s.policy.Repository.Protected, s.policy.Repository.Unprotected} {
+// checkProtected compares paths in their canonical form, as a checkout on macOS or Windows does.
+func checkProtected(s *subject) []Refusal {
+	for _, list := range [][]string{
+		s.policy.Operator.Protected, s.policy.Operator.Unprotected,
+		s.policy.Repository.Protected, s.policy.Repository.Unprotected,
+	} {
 		if err := CheckGlobs(list); err != nil {
 			return []Refusal{{Rule: RuleProtected, Detail: "the configured list cannot be used: " + err.Error(), Remedy: "correct the list of protected paths"}}
 		}
@@ -67,7 +70,7 @@ func judgeProtected(s *subject) []Refusal {
 	operators := prepareGlobs(slices.Concat(DefaultProtected(), s.policy.Operator.Protected))
 	own := prepareGlobs(s.policy.Repository.Protected)
 	var refusals []Refusal
-	s.each(func(j judgedCommit, change changeset.Change) {
+	s.each(func(j checkedCommit, change changeset.Change) {
 		refused := func(by protectedGlob, operators bool) {
 			r := Refusal{
 				Rule: RuleProtected, Path: change.Path, Detail: fmt.Sprintf("the path is protected by `%s`", by.glob),
@@ -79,7 +82,7 @@ func judgeProtected(s *subject) []Refusal {
 			}
 			refusals = append(refusals, r)
 		}
-		if i := slices.IndexFunc(operators, protects(change)); i >= 0 && !s.policy.unprotected(change.Path) {
+		if i := slices.IndexFunc(operators, protects(change)); i >= 0 && !s.policy.isUnprotected(change.Path) {
 			refused(operators[i], true)
 		} else if i := slices.IndexFunc(own, protects(change)); i >= 0 {
 			refused(own[i], false)
@@ -88,8 +91,8 @@ func judgeProtected(s *subject) []Refusal {
 	return refusals
 }
 
-// unprotected reports whether the operator makes an exception for the path and the repository does not withdraw it.
-func (p *Policy) unprotected(path string) bool {
+// isUnprotected reports whether the operator makes an exception for the path and the repository does not withdraw it.
+func (p *Policy) isUnprotected(path string) bool {
 	own := p.Repository.Unprotected
 	return matchesExactly(p.Operator.Unprotected, path) && (own == nil || matchesExactly(own, path))
 }
@@ -110,10 +113,12 @@ func (s *subject) suggestUnprotect(path, glob string, operators bool) (needed []
 		return nil // no glob that can be shown matches such a look-alike
 	}
 	if operators {
-		if !matchesExactly(s.policy.Operator.Unprotected, path) && !add("unprotected", append(slices.Clone(s.policy.Operator.Unprotected), except), true) {
+		if !matchesExactly(s.policy.Operator.Unprotected, path) &&
+			!add("unprotected", append(slices.Clone(s.policy.Operator.Unprotected), except), true) {
 			return nil
 		}
-		if own.Unprotected != nil && !matchesExactly(own.Unprotected, path) && !add("unprotected", append(slices.Clone(own.Unprotected), except), false) {
+		if own.Unprotected != nil && !matchesExactly(own.Unprotected, path) &&
+			!add("unprotected", append(slices.Clone(own.Unprotected), except), false) {
 			return nil
 		}
 	}

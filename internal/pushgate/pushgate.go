@@ -124,8 +124,8 @@ func Judge(cs *changeset.Changeset, policy Policy) []Refusal {
 // rules returns the rules in the order of their refusals.
 func rules() []func(*subject) []Refusal {
 	return []func(*subject) []Refusal{
-		judgeMerges, judgePaths, judgeModes, judgeSubmodules, judgeProtected,
-		judgeSize, judgeSymlinks, judgeLFS, judgeSecrets, judgeLent, judgeMessages,
+		checkMerges, checkPaths, checkModes, checkSubmodules, checkProtected,
+		checkSize, checkSymlinks, checkLFS, checkSecrets, checkTestFiles, checkMessages,
 	}
 }
 

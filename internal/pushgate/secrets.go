@@ -9,20 +9,20 @@ import (
 	"github.com/errand-bot/errand/internal/secretscan"
 )
 
-// judgeSecrets refuses secrets in content that the changeset adds, in each commit: a secret that a later commit removes
+// checkSecrets refuses secrets in content that the changeset adds, in each commit: a secret that a later commit removes
 // would still be published. Secrets that were there before, in the same file or in one that the commit deletes or
 // moves, are not attributed to the agent.
-func judgeSecrets(s *subject) []Refusal {
+func checkSecrets(s *subject) []Refusal {
 	if s.policy.Scanner == nil {
 		if len(s.commits) == 0 {
 			return nil
 		}
-		return []Refusal{{Rule: RuleSecrets, Detail: "the content could not be searched for secrets", Remedy: "have an operator check the set-up of errand"}}
+		return []Refusal{{Rule: RuleSecrets, Detail: "the content could not be searched for secrets", Remedy: "ask an operator to check errand's setup"}}
 	}
 	published := s.published()
 	done := map[string]bool{} // path and blob
 	var refusals []Refusal
-	s.each(func(j judgedCommit, change changeset.Change) {
+	s.each(func(j checkedCommit, change changeset.Change) {
 		key := change.Path + "\x00" + change.Blob
 		if change.Deleted() || change.Mode == changeset.ModeSubmodule || published[change.Blob] || done[key] {
 			return
@@ -48,12 +48,12 @@ func judgeSecrets(s *subject) []Refusal {
 }
 
 // isExcused reports whether a finding is allowed by policy or existed before.
-func (s *subject) isExcused(j judgedCommit, change changeset.Change, found secretscan.Finding, secret string) bool {
-	if !found.Known() && s.policy.secretsAllowedIn(change.Path) || j.heldBefore(s, change.Path, secret) {
+func (s *subject) isExcused(j checkedCommit, change changeset.Change, found secretscan.Finding, secret string) bool {
+	if !found.Known() && s.policy.secretsAllowedIn(change.Path) || j.containedBefore(s, change.Path, secret) {
 		return true
 	}
 	for _, other := range j.commit.Changes {
-		if other.Deleted() && j.heldBefore(s, other.Path, secret) {
+		if other.Deleted() && j.containedBefore(s, other.Path, secret) {
 			return true
 		}
 	}
@@ -65,8 +65,8 @@ func (s *subject) isExcused(j judgedCommit, change changeset.Change, found secre
 	return strings.Contains(string(data), secret)
 }
 
-// heldBefore reports whether a path that the commit changes contained the secret before.
-func (j judgedCommit) heldBefore(s *subject, path, secret string) bool {
+// containedBefore reports whether a path that the commit changes contained the secret before.
+func (j checkedCommit) containedBefore(s *subject, path, secret string) bool {
 	data, ok := s.content(j.before[path])
 	return ok && strings.Contains(string(data), secret)
 }
@@ -83,7 +83,7 @@ func (s *subject) secretRemedy(remedy, path string, found secretscan.Finding) st
 	if found.Known() {
 		return remedy
 	}
-	remedy += "; if it was made up for a test, give it a form that cannot be taken for a secret"
+	remedy += "; if it is test data, change it so that it does not look like a secret"
 	glob, own := s.globFor(path), s.policy.Repository.SecretsAllowedIn
 	var needed []suggestion
 	for _, side := range []struct {
@@ -110,7 +110,7 @@ func (s *subject) secretsInPaths() []Refusal {
 		withParents(p, func(name string) { before[name] = true })
 	}
 	var refusals []Refusal
-	s.each(func(j judgedCommit, change changeset.Change) {
+	s.each(func(j checkedCommit, change changeset.Change) {
 		if _, merged := j.merged[change.Path]; merged || change.Deleted() {
 			return
 		}
@@ -138,7 +138,7 @@ func (s *subject) secretsInPaths() []Refusal {
 
 // isExcusedName reports whether a finding in a path is allowed by policy or existed before: in the base, or in a path
 // that the same commit deletes.
-func (s *subject) isExcusedName(j judgedCommit, path string, found secretscan.Finding, before map[string]bool) bool {
+func (s *subject) isExcusedName(j checkedCommit, path string, found secretscan.Finding, before map[string]bool) bool {
 	end := len(path)
 	if i := strings.IndexByte(path[found.End:], '/'); i >= 0 {
 		end = found.End + i
@@ -152,7 +152,7 @@ func (s *subject) isExcusedName(j judgedCommit, path string, found secretscan.Fi
 
 // hidesSecret reports whether a path contains a secret that is detected only without its invisible characters.
 func hidesSecret(scanner *secretscan.Scanner, path string) bool {
-	return path != visible(path) && len(scanner.Find(visible(path))) > len(scanner.Find(path))
+	return path != removeInvisible(path) && len(scanner.Find(removeInvisible(path))) > len(scanner.Find(path))
 }
 
 // globFor returns a narrow glob that matches the path, with stars in place of secrets.
@@ -176,7 +176,7 @@ func redactRefusal(scanner *secretscan.Scanner, r Refusal) Refusal {
 	path := r.Path
 	if scanner != nil {
 		if hidesSecret(scanner, path) {
-			path, r.Detail = visible(path), visible(r.Detail)
+			path, r.Detail = removeInvisible(path), removeInvisible(r.Detail)
 		}
 		for _, f := range scanner.Find(path) { // the detail may quote one part of the path, and so a part of the secret
 			for part := range strings.SplitSeq(path[f.Start:f.End], "/") {
@@ -187,7 +187,7 @@ func redactRefusal(scanner *secretscan.Scanner, r Refusal) Refusal {
 		}
 		r.Path, r.Detail = redact(scanner, path), redact(scanner, r.Detail)
 	}
-	if r.Rule == RulePaths && pathProblem(path) != "" || path != visible(path) {
+	if r.Rule == RulePaths && pathProblem(path) != "" || path != removeInvisible(path) {
 		r.Path = fmt.Sprintf("%+q", r.Path)
 	}
 	return r

@@ -6,9 +6,9 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// TestARepositoryIsOnlyStricter: neither side can allow paths that the other protects. The operator's settings are the
+// TestRepositorySettingsOnlyTighten: neither side can allow paths that the other protects. The operator's settings are the
 // ceiling, and the operator's exceptions do not apply to the repository's own protected paths.
-func TestARepositoryIsOnlyStricter(t *testing.T) {
+func TestRepositorySettingsOnlyTighten(t *testing.T) {
 	t.Parallel()
 	const ci, docs, own = ".github/workflows/ci.yml", ".github/workflows/docs.yml", "deploy/keys.txt"
 	change := func(paths ...string) func(*builder) {
@@ -72,8 +72,8 @@ func TestARepositoryIsOnlyStricter(t *testing.T) {
 	})
 }
 
-// TestEachOfTwoIsJudged: an allowed, known or harmless item does not excuse a second one.
-func TestEachOfTwoIsJudged(t *testing.T) {
+// TestEachOfTwoMergesIsChecked: an allowed, known or harmless item does not excuse a second one.
+func TestEachOfTwoMergesIsChecked(t *testing.T) {
 	t.Parallel()
 	files := &store{}
 	line := "token = " + fakeToken() + "\n"
@@ -170,8 +170,8 @@ func TestASecondMergeOfTheSameCommit(t *testing.T) {
 	}
 }
 
-// TestEachLargeFileIsJudged: an available or known large file does not excuse a missing one.
-func TestEachLargeFileIsJudged(t *testing.T) {
+// TestEachLargeFileIsChecked: an available or known large file does not excuse a missing one.
+func TestEachLargeFileIsChecked(t *testing.T) {
 	t.Parallel()
 	first, firstText := changeset.PointerTo([]byte("first"))
 	second, secondText := changeset.PointerTo([]byte("second"))

@@ -6,13 +6,13 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// judgeSize enforces the limits on commits, paths and bytes. It counts each path and each new blob once, however many
+// checkSize enforces the limits on commits, paths and bytes. It counts each path and each new blob once, however many
 // commits change it.
-func judgeSize(s *subject) []Refusal {
+func checkSize(s *subject) []Refusal {
 	paths := map[string]bool{}
 	blobs := map[string]bool{}
 	var bytes int64
-	s.each(func(_ judgedCommit, change changeset.Change) {
+	s.each(func(_ checkedCommit, change changeset.Change) {
 		paths[change.Path] = true
 		if change.Deleted() || blobs[change.Blob] {
 			return

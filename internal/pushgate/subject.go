@@ -12,7 +12,7 @@ import (
 type subject struct {
 	policy  Policy
 	cs      *changeset.Changeset
-	commits []judgedCommit
+	commits []checkedCommit
 	// final is the known part of the base's tree with all changes applied.
 	final Tree
 	// touched lists the paths with at least one judged change that exist at the end.
@@ -21,9 +21,9 @@ type subject struct {
 	blobs map[string]bool
 }
 
-// judgedCommit is one commit with the changes to judge: all of them, or, for an allowed merge, those that a three-way
+// checkedCommit is one commit with the changes to judge: all of them, or, for an allowed merge, those that a three-way
 // merge would not have made.
-type judgedCommit struct {
+type checkedCommit struct {
 	commit  *changeset.Commit
 	changes []changeset.Change
 	// before holds the ids of the known blobs that the commit replaces or deletes, by path.
@@ -58,8 +58,8 @@ func newSubject(cs *changeset.Changeset, policy Policy) *subject {
 }
 
 // applyCommit applies a commit to the final tree and returns it with the changes to judge.
-func (s *subject) applyCommit(commit *changeset.Commit, fork Tree) judgedCommit {
-	j := judgedCommit{commit: commit, before: map[string]string{}}
+func (s *subject) applyCommit(commit *changeset.Commit, fork Tree) checkedCommit {
+	j := checkedCommit{commit: commit, before: map[string]string{}}
 	var ours Tree
 	if s.policy.Merge.allows(commit) {
 		j.merged, ours = s.policy.Merge.Tree, maps.Clone(s.final)
@@ -98,7 +98,7 @@ func (s *subject) content(blob string) ([]byte, bool) {
 }
 
 // each calls visit for every change to judge.
-func (s *subject) each(visit func(judgedCommit, changeset.Change)) {
+func (s *subject) each(visit func(checkedCommit, changeset.Change)) {
 	for _, j := range s.commits {
 		for _, change := range j.changes {
 			visit(j, change)

@@ -19,9 +19,9 @@ type lookup func(path string) (target string, ok bool)
 // maxLinkSteps is the maximum number of links followed in one resolution, as in Linux.
 const maxLinkSteps = 40
 
-// judgeSymlinks refuses links that lead out of the tree or into git's directory: by themselves in any commit, or
+// checkSymlinks refuses links that lead out of the tree or into git's directory: by themselves in any commit, or
 // through other links in the final tree.
-func judgeSymlinks(s *subject) []Refusal {
+func checkSymlinks(s *subject) []Refusal {
 	var refusals []Refusal
 	refuse := func(path, detail string) {
 		refusals = append(refusals, Refusal{
@@ -29,20 +29,20 @@ func judgeSymlinks(s *subject) []Refusal {
 		})
 	}
 	touched := map[string]bool{}
-	s.each(func(_ judgedCommit, change changeset.Change) {
+	s.each(func(_ checkedCommit, change changeset.Change) {
 		if change.Mode != changeset.ModeSymlink {
 			return
 		}
-		touched[fold(change.Path)] = true
+		touched[foldName(change.Path)] = true
 		target, ok := s.content(change.Blob)
 		if !ok {
-			return // judgeModes reports it
+			return // checkModes reports it
 		}
-		if detail := badTarget(string(target)); detail != "" {
+		if detail := targetProblem(string(target)); detail != "" {
 			refuse(change.Path, detail)
 			return
 		}
-		if _, detail := follow(noLinks, change.Path, string(target)); detail != "" {
+		if _, detail := resolveLink(noLinks, change.Path, string(target)); detail != "" {
 			refuse(change.Path, detail)
 		}
 	})
@@ -55,12 +55,12 @@ func judgeSymlinks(s *subject) []Refusal {
 		if !ok {
 			continue
 		}
-		visited, detail := follow(links, from, target)
-		concerned := touched[fold(from)]
+		visited, detail := resolveLink(links, from, target)
+		concerned := touched[foldName(from)]
 		for _, link := range visited {
-			concerned = concerned || touched[fold(link)]
+			concerned = concerned || touched[foldName(link)]
 		}
-		if concerned && detail != "" && badTarget(target) == "" {
+		if concerned && detail != "" && targetProblem(target) == "" {
 			refuse(from, detail)
 		}
 	}
@@ -72,14 +72,14 @@ func judgeSymlinks(s *subject) []Refusal {
 func (s *subject) links() lookup {
 	spelled := map[string]string{} // folded → the smallest spelling
 	for p, entry := range s.final {
-		if known, ok := spelled[fold(p)]; entry.Mode == changeset.ModeSymlink && (!ok || p < known) {
-			spelled[fold(p)] = p
+		if known, ok := spelled[foldName(p)]; entry.Mode == changeset.ModeSymlink && (!ok || p < known) {
+			spelled[foldName(p)] = p
 		}
 	}
 	seen := map[string]*string{}
 	return func(p string) (string, bool) {
 		if _, exact := s.final[p]; !exact {
-			p = spelled[fold(p)]
+			p = spelled[foldName(p)]
 		}
 		if target, ok := seen[p]; ok {
 			return deref(target)
@@ -110,7 +110,7 @@ func (s *subject) linksToFollow(touched map[string]bool) []string {
 		if s.final[p].Mode != changeset.ModeSymlink {
 			continue
 		}
-		if !touched[fold(p)] {
+		if !touched[foldName(p)] {
 			if old++; old > maxBaseLinks {
 				continue
 			}
@@ -120,7 +120,7 @@ func (s *subject) linksToFollow(touched map[string]bool) []string {
 	return list
 }
 
-func badTarget(target string) string {
+func targetProblem(target string) string {
 	switch {
 	case target == "" || strings.ContainsRune(target, 0) || len(target) > maxPathBytes:
 		return "the link's target is not a path"
@@ -134,11 +134,11 @@ func badTarget(target string) string {
 
 func noLinks(string) (string, bool) { return "", false }
 
-// follow resolves a link component by component, as a kernel does. It returns the other links that it passed through
+// resolveLink resolves a link component by component, as a kernel does. It returns the other links that it passed through
 // and the problem, or "".
-func follow(links lookup, from, target string) (visited []string, detail string) {
-	at := parts(path.Dir(from))
-	todo := parts(target)
+func resolveLink(links lookup, from, target string) (visited []string, detail string) {
+	at := splitPath(path.Dir(from))
+	todo := splitPath(target)
 	for steps := 0; len(todo) > 0; {
 		name := todo[0]
 		todo = todo[1:]
@@ -165,13 +165,13 @@ func follow(links lookup, from, target string) (visited []string, detail string)
 			return visited, "the link leads out of the repository"
 		}
 		at = at[:len(at)-1]
-		todo = append(parts(next), todo...)
+		todo = append(splitPath(next), todo...)
 	}
 	return visited, ""
 }
 
-// parts splits a path and drops empty and "." components.
-func parts(p string) []string {
+// splitPath splits a path and drops empty and "." components.
+func splitPath(p string) []string {
 	var out []string
 	for name := range strings.SplitSeq(p, "/") {
 		if name != "" && name != "." {

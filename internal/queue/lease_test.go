@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -37,7 +38,7 @@ func TestRescue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(w *world) {
 				w.cfg.Exclusive = test.exclusive
-				w.handle(state.JobStart, func(context.Context, *state.Job, int) (state.Event, error) { return started(), nil })
+				w.handle(state.JobStart, func(context.Context, *state.Job, int) (event.Event, error) { return started(), nil })
 				w.trigger(1)
 				dead := w.claimElsewhere()
 				begun := time.Now()
@@ -65,14 +66,16 @@ func TestSlowStep(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.cfg.Lease = func(state.JobKind) time.Duration { return lease }
 		var left time.Duration
-		w.handle(state.JobStart, func(ctx context.Context, _ *state.Job, n int) (state.Event, error) {
+		w.handle(state.JobStart, func(ctx context.Context, _ *state.Job, n int) (event.Event, error) {
 			if n == 1 {
 				end, _ := ctx.Deadline()
 				left = time.Until(end)
 				<-time.After(3 * lease)
 			}
 			e := started()
-			e.Start.Branch.Name = []string{"", "slow", "quick"}[n]
+			begun := event.Of[event.Started](e)
+			begun.Branch.Name = []string{"", "slow", "quick"}[n]
+			e.Payload = begun
 			return e, nil
 		})
 		w.trigger(1)
@@ -90,10 +93,10 @@ func TestSlowStep(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.cfg.Exclusive = true
-		w.handle(state.JobStart, func(ctx context.Context, _ *state.Job, n int) (state.Event, error) {
+		w.handle(state.JobStart, func(ctx context.Context, _ *state.Job, n int) (event.Event, error) {
 			if n == 1 {
 				<-ctx.Done()
-				return state.Event{}, ctx.Err()
+				return event.Event{}, ctx.Err()
 			}
 			return started(), nil
 		})
@@ -119,13 +122,13 @@ func TestShutdown(t *testing.T) {
 func TestShutdownsAreNoFailures(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.cfg.Exclusive, w.cfg.Tries = true, 3
-		w.handle(state.JobStart, func(ctx context.Context, _ *state.Job, n int) (state.Event, error) {
+		w.handle(state.JobStart, func(ctx context.Context, _ *state.Job, n int) (event.Event, error) {
 			switch {
 			case n <= 4:
 				<-ctx.Done()
-				return state.Event{}, errTemporary // any error that a step returns because of the shutdown
+				return event.Event{}, errTemporary // any error that a step returns because of the shutdown
 			case n <= 6:
-				return state.Event{}, errTemporary
+				return event.Event{}, errTemporary
 			}
 			return started(), nil
 		})
@@ -156,12 +159,12 @@ func TestLanesDoNotBlock(t *testing.T) {
 		w.cfg.Workers = map[state.Lane]int{state.LaneWork: 1}
 		w.cfg.Lease = func(state.JobKind) time.Duration { return time.Hour }
 		release := make(chan struct{})
-		w.handle(state.JobStart, func(ctx context.Context, _ *state.Job, _ int) (state.Event, error) {
+		w.handle(state.JobStart, func(ctx context.Context, _ *state.Job, _ int) (event.Event, error) {
 			select {
 			case <-release:
 				return started(), nil
 			case <-ctx.Done():
-				return state.Event{}, ctx.Err()
+				return event.Event{}, ctx.Err()
 			}
 		})
 		w.trigger(1)

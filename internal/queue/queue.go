@@ -20,14 +20,16 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
 // Store is the part of the state store that the queue uses.
 type Store interface {
 	Claimer
-	Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error)
+	Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error)
 	Retry(ctx context.Context, id string, epoch int64, f state.Failed) error
 }
 
@@ -40,7 +42,7 @@ type Claimer interface {
 }
 
 // A Handler runs one job and returns the event that completes it.
-type Handler func(ctx context.Context, job *state.Job) (state.Event, error)
+type Handler func(ctx context.Context, job *state.Job) (event.Event, error)
 
 // A Verdict classifies an error of a [Handler].
 type Verdict struct {
@@ -49,9 +51,9 @@ type Verdict struct {
 	Reason    string    // one sentence for users
 	Hint      string    // what a user can do about it; may be empty
 	Class     string    // error class for operators and metrics
-	// Waits reports that the cause will pass, but not soon, such as an outage of a service. When retries are used up,
+	// Outage reports that the cause will pass, but not soon, such as an outage of a service. When retries are used up,
 	// the task then waits and is retried automatically; otherwise it fails.
-	Waits bool
+	Outage bool
 }
 
 // Config configures a [Queue]. Zero durations and counts select the defaults in parentheses.
@@ -138,7 +140,7 @@ func (q *Queue) runLane(ctx context.Context, lane state.Lane) error {
 			vain = 0
 			g.Go(func() error {
 				defer func() { <-slots }()
-				q.do(ctx, job)
+				q.runStep(ctx, job)
 				return nil
 			})
 			continue
@@ -189,12 +191,12 @@ func (q *Queue) Step(ctx context.Context, lane state.Lane) (bool, error) {
 	if err != nil || job == nil {
 		return false, err
 	}
-	q.do(ctx, job)
+	q.runStep(ctx, job)
 	return true, nil
 }
 
-// do runs one job and applies its event.
-func (q *Queue) do(ctx context.Context, job *state.Job) {
+// runStep runs one job and applies its event.
+func (q *Queue) runStep(ctx context.Context, job *state.Job) {
 	log := q.cfg.Log.With().Str("task", job.Task.String()).Str("job", string(job.Kind)).Str("job_id", job.ID).Int("attempt", job.Attempt).Logger()
 	begun := q.cfg.Now()
 	left := max(job.Until.Sub(begun)-q.cfg.Margin, time.Second)
@@ -221,7 +223,7 @@ func (q *Queue) do(ctx context.Context, job *state.Job) {
 }
 
 // handle runs the step and turns a panic into an error.
-func (q *Queue) handle(ctx context.Context, job *state.Job) (ev state.Event, err error) {
+func (q *Queue) handle(ctx context.Context, job *state.Job) (ev event.Event, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic in job %s: %v", job.Kind, r)
@@ -232,13 +234,14 @@ func (q *Queue) handle(ctx context.Context, job *state.Job) (ev state.Event, err
 }
 
 // apply completes the job with its event.
-func (q *Queue) apply(ctx context.Context, job *state.Job, ev state.Event) error {
+func (q *Queue) apply(ctx context.Context, job *state.Job, ev event.Event) error {
 	ev.Task = job.Task
 	applied, err := q.cfg.Store.Apply(ctx, ev, store.Ack{Job: job.ID, Epoch: job.Epoch})
 	if err != nil {
 		return err
 	}
-	q.cfg.Log.Debug().Str("task", job.Task.String()).Str("job", string(job.Kind)).Str("event", string(ev.Kind)).Str("note", applied.Note).Bool("changed", applied.Changed).Msg("job done")
+	q.cfg.Log.Debug().Str("task", job.Task.String()).Str("job", string(job.Kind)).Str("event", string(ev.Kind())).
+		Str("note", applied.Note).Bool("changed", applied.Changed).Msg("job done")
 	return nil
 }
 
@@ -261,13 +264,13 @@ func (q *Queue) handleFailure(ctx context.Context, job *state.Job, cause error, 
 			f.Doubt = job.Doubt
 		}
 	}
-	if v.Temporary && v.Waits {
+	if v.Temporary && v.Outage {
 		f.RetryAt = q.cfg.Now()
 		if v.Retry.After(f.RetryAt) {
 			f.RetryAt = v.Retry
 		}
 	}
-	return q.apply(ctx, job, state.Event{Kind: state.EventStepFailed, Run: job.Run, JobReport: state.JobReport{Post: job.Post, Failure: f}})
+	return q.apply(ctx, job, event.Event{Run: job.Run, Payload: event.StepFailed{Post: job.Post, Failure: *f}})
 }
 
 // patientTries is the number of tries of a patient job: about a day at 5 minutes each.
@@ -307,12 +310,8 @@ func (q *Queue) rescue(ctx context.Context) error {
 		if n > 0 {
 			q.cfg.Log.Info().Int("jobs", n).Msg("rescued jobs with expired leases")
 		}
-		timer := time.NewTimer(q.cfg.Rescue + rand.N(q.cfg.Rescue/4+1))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if clock.Sleep(ctx, q.cfg.Rescue+rand.N(q.cfg.Rescue/4+1)) != nil {
 			return nil
-		case <-timer.C:
 		}
 	}
 }

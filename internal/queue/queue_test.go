@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -19,19 +21,19 @@ import (
 // refusing is a store that rejects one kind of event.
 type refusing struct {
 	*store.Store
-	kind    state.EventKind
+	kind    event.Kind
 	refused int
 	class   string // class of every error
 	failed  chan state.Failure
 }
 
-func (r *refusing) Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error) {
+func (r *refusing) Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error) {
 	switch {
-	case e.Kind == r.kind:
+	case e.Kind() == r.kind:
 		r.refused++
 		return store.Applied{}, errors.New("too large")
-	case e.Kind == state.EventStepFailed:
-		r.failed <- *e.Failure
+	case e.Kind() == event.KindStepFailed:
+		r.failed <- event.Of[event.StepFailed](e).Failure
 	}
 	return r.Store.Apply(ctx, e, ack)
 }
@@ -50,8 +52,7 @@ func play(t *testing.T, r *refusing, handle queue.Handler, patient func(state.Jo
 		t.Fatal(err)
 	}
 	r.failed = make(chan state.Failure, 10)
-	trigger := state.Event{Kind: state.EventTriggered, Task: state.TaskKey{Repo: 7, Issue: 1}, By: state.Person{ID: 2, Login: "ada"},
-		Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug"}}
+	trigger := event.Event{Task: state.TaskKey{Repo: 7, Issue: 1}, By: state.Person{ID: 2, Login: "ada"}, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Payload: event.Triggered{Issue: &state.Issue{Title: "Bug"}}}
 	if _, err := r.Apply(ctx, trigger, store.Ack{}); err != nil {
 		t.Fatal(err)
 	}
@@ -75,9 +76,9 @@ func play(t *testing.T, r *refusing, handle queue.Handler, patient func(state.Jo
 func TestRejectedEventFailsTheJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &refusing{kind: "huge"}
-		f := play(t, r, func(_ context.Context, job *state.Job) (state.Event, error) {
-			return state.Event{Kind: "huge"}, nil
+		r := &refusing{kind: event.KindMoved}
+		f := play(t, r, func(_ context.Context, job *state.Job) (event.Event, error) {
+			return event.Event{Payload: event.Moved{}}, nil
 		}, nil)
 		if f.Job != state.JobVet || f.Reason != "too large" || r.refused != 3 {
 			t.Errorf("after %d tries: %+v", r.refused, f)
@@ -90,13 +91,16 @@ func TestPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		f := play(t, &refusing{}, func(_ context.Context, job *state.Job) (state.Event, error) {
+		f := play(t, &refusing{}, func(_ context.Context, job *state.Job) (event.Event, error) {
 			if job.Kind == state.JobVet && time.Since(begun) > 2*time.Hour {
-				e := *job.Event
+				var e event.Event
+				if err := json.Unmarshal(job.Event, &e); err != nil {
+					return event.Event{}, err
+				}
 				e.Permission = state.PermissionWrite
 				return e, nil
 			}
-			return state.Event{}, errors.New("GitHub is down")
+			return event.Event{}, errors.New("GitHub is down")
 		}, func(k state.JobKind) bool { return k == state.JobVet })
 		// The vet job succeeded; the job that failed is one of those that followed.
 		if f.Job == state.JobVet || time.Since(begun) < 2*time.Hour {
@@ -110,7 +114,7 @@ func TestInternalErrorsAreReportedSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, tries := &refusing{class: queue.ClassInternal}, 0
-		f := play(t, r, func(_ context.Context, job *state.Job) (state.Event, error) {
+		f := play(t, r, func(_ context.Context, job *state.Job) (event.Event, error) {
 			tries++
 			panic("a defect")
 		}, func(state.JobKind) bool { return true })
@@ -126,12 +130,12 @@ func TestInternalErrorDuringOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, tries := &refusing{class: "github"}, 0
-		f := play(t, r, func(_ context.Context, job *state.Job) (state.Event, error) {
+		f := play(t, r, func(_ context.Context, job *state.Job) (event.Event, error) {
 			tries++
 			if r.class = "github"; tries > 9 {
 				r.class = queue.ClassInternal
 			}
-			return state.Event{}, errors.New("no")
+			return event.Event{}, errors.New("no")
 		}, func(state.JobKind) bool { return true })
 		if f.Job != state.JobVet || tries != 9+3 {
 			t.Errorf("after %d tries: %+v", tries, f)
@@ -144,11 +148,11 @@ func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, begun := &refusing{}, time.Now()
-		f := play(t, r, func(ctx context.Context, job *state.Job) (state.Event, error) {
+		f := play(t, r, func(ctx context.Context, job *state.Job) (event.Event, error) {
 			if err := r.MarkAttempted(ctx, job.ID, job.Epoch); err != nil {
-				return state.Event{}, err
+				return event.Event{}, err
 			}
-			return state.Event{}, errors.New("no response")
+			return event.Event{}, errors.New("no response")
 		}, nil)
 		if f.Key == "" || !f.Doubt.Equal(begun) {
 			t.Errorf("%+v", f)
@@ -162,14 +166,14 @@ func TestFirstUnknownOutcomeIsKept(t *testing.T) {
 	inBubble(t, func(w *world) {
 		var failures []state.Failure
 		w.store.failing = func(f state.Failure) { failures = append(failures, f) }
-		w.handle(state.JobStatus, func(ctx context.Context, job *state.Job, _ int) (state.Event, error) {
+		w.handle(state.JobStatus, func(ctx context.Context, job *state.Job, _ int) (event.Event, error) {
 			if err := w.store.MarkAttempted(ctx, job.ID, job.Epoch); err != nil {
-				return state.Event{}, err
+				return event.Event{}, err
 			}
 			if job.Attempt == 1 {
-				return state.Event{}, errTemporary // no response arrived
+				return event.Event{}, errTemporary // no response arrived
 			}
-			return state.Event{}, errPermanent
+			return event.Event{}, errPermanent
 		})
 		w.trigger(1)
 		w.runFor(30 * time.Minute)
@@ -194,20 +198,20 @@ func TestFirstUnknownOutcomeIsKept(t *testing.T) {
 // of that one if it fails.
 func TestUnknownOutcomeReachesQueuedJob(t *testing.T) {
 	inBubble(t, func(w *world) {
-		w.handle(state.JobStatus, func(ctx context.Context, job *state.Job, n int) (state.Event, error) {
+		w.handle(state.JobStatus, func(ctx context.Context, job *state.Job, n int) (event.Event, error) {
 			switch err := w.store.MarkAttempted(ctx, job.ID, job.Epoch); {
 			case n > 2 || err != nil:
 				return nothing, err
 			case n == 1:
-				return state.Event{}, errTemporary // no response arrived
+				return event.Event{}, errTemporary // no response arrived
 			}
 			key := state.TaskKey{Repo: 7, Issue: 1}
-			for _, kind := range []state.EventKind{state.EventLocked, state.EventUnlocked} { // queues a job that shows a newer version
-				if _, err := w.store.Apply(ctx, state.Event{Kind: kind, Task: key}, store.Ack{}); err != nil {
-					return state.Event{}, err
+			for _, payload := range []event.Payload{event.Locked{}, event.Unlocked{}} { // queues a job that shows a newer version
+				if _, err := w.store.Apply(ctx, event.Event{Task: key, Payload: payload}, store.Ack{}); err != nil {
+					return event.Event{}, err
 				}
 			}
-			return state.Event{}, errPermanent
+			return event.Event{}, errPermanent
 		})
 		w.trigger(1)
 		w.runFor(30 * time.Minute)

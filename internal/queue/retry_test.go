@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -24,7 +25,7 @@ var (
 )
 
 // nothing is an event that no row of the table matches: it completes the job and changes nothing.
-var nothing = state.Event{Kind: "nothing"}
+var nothing = event.Event{}
 
 // claims counts the queue's calls to the store.
 type claims struct {
@@ -35,9 +36,9 @@ type claims struct {
 	failing func(state.Failure)
 }
 
-func (c *claims) Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error) {
-	if e.Kind == state.EventStepFailed && c.failing != nil {
-		c.failing(*e.Failure)
+func (c *claims) Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error) {
+	if e.Kind() == event.KindStepFailed && c.failing != nil {
+		c.failing(event.Of[event.StepFailed](e).Failure)
 	}
 	return c.Store.Apply(ctx, e, ack)
 }
@@ -93,10 +94,14 @@ func judge(err error) queue.Verdict {
 // trigger starts a task, which creates jobs in several lanes. The job of kind start is in the work lane.
 func (w *world) trigger(issue int) {
 	w.t.Helper()
-	_, err := w.store.Apply(w.t.Context(), state.Event{
-		Kind: state.EventTriggered, Task: state.TaskKey{Repo: 7, Issue: issue}, By: state.Person{ID: 2, Login: "ada"},
-		Permission: state.PermissionWrite, Via: "assigned", At: time.Now(),
-		Repo: &state.Repo{ID: 7, Owner: "acme", Name: "shop"}, Issue: &state.Issue{Title: "Bug"},
+	_, err := w.store.Apply(w.t.Context(), event.Event{
+		Task:       state.TaskKey{Repo: 7, Issue: issue},
+		By:         state.Person{ID: 2, Login: "ada"},
+		Permission: state.PermissionWrite,
+		Via:        "assigned",
+		At:         time.Now(),
+		Repo:       &state.Repo{ID: 7, Owner: "acme", Name: "shop"},
+		Payload:    event.Triggered{Issue: &state.Issue{Title: "Bug"}},
 	}, store.Ack{})
 	if err != nil {
 		w.t.Fatal(err)
@@ -104,8 +109,8 @@ func (w *world) trigger(issue int) {
 }
 
 // handle runs fn for jobs of one kind, with the number of the attempt. All other jobs do nothing.
-func (w *world) handle(kind state.JobKind, fn func(ctx context.Context, job *state.Job, n int) (state.Event, error)) {
-	w.cfg.Handle = func(ctx context.Context, job *state.Job) (state.Event, error) {
+func (w *world) handle(kind state.JobKind, fn func(ctx context.Context, job *state.Job, n int) (event.Event, error)) {
+	w.cfg.Handle = func(ctx context.Context, job *state.Job) (event.Event, error) {
 		if job.Kind != kind {
 			return nothing, nil
 		}
@@ -166,8 +171,8 @@ func (w *world) kinds(issue int) (kinds []state.JobKind) {
 	return kinds
 }
 
-func started() state.Event {
-	return state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}}
+func started() event.Event {
+	return event.Event{Payload: event.Started{Start: event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}}
 }
 
 func TestDone(t *testing.T) {
@@ -179,7 +184,7 @@ func TestDone(t *testing.T) {
 			defer mu.Unlock()
 			measured[j.Kind] = err
 		}
-		w.handle(state.JobStart, func(context.Context, *state.Job, int) (state.Event, error) { return started(), nil })
+		w.handle(state.JobStart, func(context.Context, *state.Job, int) (event.Event, error) { return started(), nil })
 		stop := w.run()
 		w.trigger(1) // wakes the queue
 		<-time.After(time.Second)
@@ -198,9 +203,9 @@ func TestDone(t *testing.T) {
 
 func TestRetryWithBackoff(t *testing.T) {
 	inBubble(t, func(w *world) {
-		w.handle(state.JobStart, func(_ context.Context, _ *state.Job, n int) (state.Event, error) {
+		w.handle(state.JobStart, func(_ context.Context, _ *state.Job, n int) (event.Event, error) {
 			if n < 5 {
-				return state.Event{}, errTemporary
+				return event.Event{}, errTemporary
 			}
 			return started(), nil
 		})
@@ -236,7 +241,7 @@ func TestGivesUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(w *world) {
 				w.cfg.Tries = test.tries
-				w.handle(state.JobStart, func(context.Context, *state.Job, int) (state.Event, error) { return state.Event{}, test.err })
+				w.handle(state.JobStart, func(context.Context, *state.Job, int) (event.Event, error) { return event.Event{}, test.err })
 				w.trigger(1)
 				w.runFor(time.Minute)
 				task := w.task(1)
@@ -251,14 +256,14 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// TestSetAside: a task whose step cannot succeed for now waits instead of failing.
-func TestSetAside(t *testing.T) {
+// TestFailedJobIsSetAside: a task whose step cannot succeed for now waits instead of failing.
+func TestFailedJobIsSetAside(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.cfg.Tries = 3
 		w.cfg.Judge = func(error) queue.Verdict {
-			return queue.Verdict{Temporary: true, Waits: true, Reason: "GitHub is down.", Class: "github"}
+			return queue.Verdict{Temporary: true, Outage: true, Reason: "GitHub is down.", Class: "github"}
 		}
-		w.handle(state.JobStart, func(context.Context, *state.Job, int) (state.Event, error) { return state.Event{}, errTemporary })
+		w.handle(state.JobStart, func(context.Context, *state.Job, int) (event.Event, error) { return event.Event{}, errTemporary })
 		w.trigger(1)
 		w.runFor(30 * time.Second)
 		task := w.task(1)
@@ -275,9 +280,9 @@ func TestRetryAfter(t *testing.T) {
 		w.cfg.Judge = func(error) queue.Verdict {
 			return queue.Verdict{Temporary: true, Retry: time.Now().Add(10 * time.Minute)}
 		}
-		w.handle(state.JobStart, func(_ context.Context, _ *state.Job, n int) (state.Event, error) {
+		w.handle(state.JobStart, func(_ context.Context, _ *state.Job, n int) (event.Event, error) {
 			if n == 1 {
-				return state.Event{}, errTemporary
+				return event.Event{}, errTemporary
 			}
 			return started(), nil
 		})
@@ -291,7 +296,7 @@ func TestRetryAfter(t *testing.T) {
 
 func TestPanicIsAnError(t *testing.T) {
 	inBubble(t, func(w *world) {
-		w.handle(state.JobStart, func(_ context.Context, job *state.Job, n int) (state.Event, error) {
+		w.handle(state.JobStart, func(_ context.Context, job *state.Job, n int) (event.Event, error) {
 			if n == 1 {
 				panic("a bug")
 			}

@@ -178,8 +178,8 @@ func (c *Client) keepalive() {
 	}
 }
 
-// lost replaces a transport error by the cause for which the connection ended, if it did.
-func (c *Client) lost(err error) error {
+// explainTransportError replaces a transport error by the cause for which the connection ended, if it did.
+func (c *Client) explainTransportError(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -106,7 +106,7 @@ func TestKeepaliveNoticesSilence(t *testing.T) {
 	wantErr(t, "a command afterwards", err, remote.ErrConnectionLost)
 }
 
-func TestKeepaliveLeavesTheLivingAlone(t *testing.T) {
+func TestKeepaliveKeepsLiveConnections(t *testing.T) {
 	t.Parallel()
 	c := newVM(t).dial(t, remote.Config{KeepaliveEvery: time.Millisecond, KeepaliveDeadline: 10 * time.Second})
 	if _, err := c.Run(deadline(t), remote.Cmd{Argv: []string{"sleep", "0.3"}}); err != nil {
@@ -134,7 +134,7 @@ func TestCutConnection(t *testing.T) {
 	}
 }
 
-func TestCloseIsNoLoss(t *testing.T) {
+func TestCloseIsNotAConnectionLoss(t *testing.T) {
 	t.Parallel()
 	c := newVM(t).dial(t, remote.Config{})
 	for range 2 {

@@ -83,7 +83,7 @@ func (c *Client) Run(ctx context.Context, cmd Cmd) (Result, error) {
 	}
 	res, err := p.wait()
 	res.Stdout = stdout.bytes()
-	if stdout.overflown() {
+	if stdout.isFull() {
 		err = ErrTooMuchOutput
 	}
 	if err != nil {

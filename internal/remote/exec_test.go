@@ -104,7 +104,7 @@ func describe(r remote.Result) string {
 	return fmt.Sprintf("code %d, signal %q, stdout %q, stderr %q", r.Code, r.Signal, r.Stdout, r.Stderr)
 }
 
-func TestRunRefusesWhatCannotBeSaid(t *testing.T) {
+func TestRunRejectsInvalidCommands(t *testing.T) {
 	t.Parallel()
 	c := newVM(t).dial(t, remote.Config{})
 	for name, cmd := range map[string]remote.Cmd{
@@ -269,7 +269,7 @@ func TestCopyAndGet(t *testing.T) {
 	}
 }
 
-func TestGetOfNothing(t *testing.T) {
+func TestGetOfAMissingFileFails(t *testing.T) {
 	t.Parallel()
 	c := newVM(t).dial(t, remote.Config{})
 	r, err := c.Get(deadline(t), "none")

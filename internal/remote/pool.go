@@ -42,7 +42,7 @@ func NewPool(cfg Config, resolve Resolve, giveUp time.Duration) *Pool {
 // Client returns the live connection to a VM, and dials with back-off if there is none. Concurrent callers share one
 // attempt; each returns when its own ctx ends. ErrHostKey and ErrAuth are not retried.
 func (p *Pool) Client(ctx context.Context, vmID string) (*Client, error) {
-	if c := p.live(vmID); c != nil {
+	if c := p.liveClient(vmID); c != nil {
 		return c, nil
 	}
 	ch := p.flight.DoChan(vmID, func() (any, error) { return p.dial(vmID) })
@@ -57,7 +57,7 @@ func (p *Pool) Client(ctx context.Context, vmID string) (*Client, error) {
 	}
 }
 
-func (p *Pool) live(vmID string) *Client {
+func (p *Pool) liveClient(vmID string) *Client {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.clients[vmID]
@@ -68,7 +68,7 @@ func (p *Pool) live(vmID string) *Client {
 }
 
 func (p *Pool) dial(vmID string) (*Client, error) {
-	if c := p.live(vmID); c != nil {
+	if c := p.liveClient(vmID); c != nil {
 		return c, nil
 	}
 	b := backoff.NewExponentialBackOff()
@@ -96,10 +96,10 @@ func (p *Pool) dial(vmID string) (*Client, error) {
 		}
 		return nil, err
 	}
-	return p.keep(vmID, c)
+	return p.storeClient(vmID, c)
 }
 
-func (p *Pool) keep(vmID string, c *Client) (*Client, error) {
+func (p *Pool) storeClient(vmID string, c *Client) (*Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ctx.Err() != nil {

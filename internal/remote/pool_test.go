@@ -49,7 +49,7 @@ func TestPoolSharesOneConnection(t *testing.T) {
 	}
 }
 
-func TestPoolDialsAgain(t *testing.T) {
+func TestPoolRedials(t *testing.T) {
 	t.Parallel()
 	v := newVM(t)
 	p := newPool(t, v, v.resolve, 0)
@@ -107,7 +107,7 @@ func TestPoolGivesUp(t *testing.T) {
 	}
 }
 
-func TestPoolLetsCallersGo(t *testing.T) {
+func TestCanceledCallersLeaveThePool(t *testing.T) {
 	t.Parallel()
 	v := newVM(t)
 	v.stop()

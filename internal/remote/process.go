@@ -65,10 +65,10 @@ func (c *Client) start(ctx context.Context, cmd Cmd, stdout io.Writer, mode stdi
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", cmd.Argv[0], c.lost(err))
+		return nil, fmt.Errorf("start %s: %w", cmd.Argv[0], c.explainTransportError(err))
 	}
 	p.detach = context.AfterFunc(ctx, p.kill)
-	p.feed(cmd.Stdin, mode)
+	p.copyStdin(cmd.Stdin, mode)
 	return p, nil
 }
 
@@ -95,7 +95,7 @@ func (p *process) open(line string, stdout io.Writer) error {
 	return err
 }
 
-func (p *process) feed(stdin io.Reader, mode stdinMode) {
+func (p *process) copyStdin(stdin io.Reader, mode stdinMode) {
 	switch {
 	case mode == keepStdin:
 	case stdin == nil:
@@ -140,7 +140,7 @@ func (p *process) wait() (Result, error) {
 		res.Code, res.Signal = exit.ExitStatus(), exit.Signal()
 		return res, nil
 	default:
-		return res, p.client.lost(p.err)
+		return res, p.client.explainTransportError(p.err)
 	}
 }
 
@@ -185,9 +185,9 @@ type headBuffer struct {
 	limit int
 	full  func()
 
-	mu   sync.Mutex
-	buf  []byte
-	over bool
+	mu       sync.Mutex
+	buf      []byte
+	exceeded bool
 }
 
 func (b *headBuffer) Write(p []byte) (int, error) {
@@ -199,8 +199,8 @@ func (b *headBuffer) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	b.buf = append(b.buf, p[:room]...)
-	if !b.over {
-		b.over = true
+	if !b.exceeded {
+		b.exceeded = true
 		b.full()
 	}
 	return len(p), nil // dropped: the channel must be drained until it is closed
@@ -212,10 +212,10 @@ func (b *headBuffer) bytes() []byte {
 	return b.buf
 }
 
-func (b *headBuffer) overflown() bool {
+func (b *headBuffer) isFull() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.over
+	return b.exceeded
 }
 
 // tailBuffer keeps the last stderrTail bytes.

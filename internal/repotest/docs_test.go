@@ -169,9 +169,9 @@ func TestAppManifest(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^  - ([a-z_]+)$`).FindAllStringSubmatch(list, -1) {
 		asked[m[1]] = true
 	}
-	known := regexp.MustCompile(`(?m)^\t\t"([a-z_]+)": +\{("|$)`).FindAllStringSubmatch(before(string(read(t, "handlers/reasons.go")), "func unasked"), -1)
+	known := regexp.MustCompile(`(?m)^\t\t"([a-z_]+)": +\{("|$)`).FindAllStringSubmatch(before(string(read(t, "handlers/events.go")), "func unasked"), -1)
 	if len(known) < 10 {
-		t.Fatalf("only %d events were found in reasons.go", len(known))
+		t.Fatalf("only %d events were found in events.go", len(known))
 	}
 	for _, m := range known {
 		if always := m[1] == "ping" || strings.HasPrefix(m[1], "installation"); asked[m[1]] == always {

@@ -33,7 +33,7 @@ func (c *Cleaner) pruneArchives(ctx context.Context, now time.Time) error {
 		if t != nil && t.Asleep != nil && t.Asleep.Ref == a.Ref {
 			continue
 		}
-		c.cfg.Log.Info().Str("archive", a.Ref).Int64("bytes", a.Bytes).Msg("delete an archive that no task names")
+		c.cfg.Log.Info().Str("archive", a.Ref).Int64("bytes", a.Bytes).Msg("deleting an archive that no task uses")
 		if err := c.cfg.Archive.DeleteSleep(a.Ref); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/machine"
 	"github.com/errand-bot/errand/state/store"
@@ -33,10 +34,10 @@ func TestPruneArchives(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := state.TaskKey{Repo: 7, Issue: 1}
-	for _, e := range []state.Event{
-		{Kind: state.EventTriggered, Task: key, By: state.Person{ID: 1, Login: "ada"}, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "x"}},
-		{Kind: state.EventLaunched, Task: key, JobReport: state.JobReport{Launch: &state.Launch{Run: "r", VM: state.VM{Name: "vm"}}}},
-		{Kind: state.EventSlept, Task: key, JobReport: state.JobReport{Slept: &state.SleptVM{VM: "vm", Asleep: &state.Asleep{Mode: state.SleepArchive, Ref: "7-1-named", VM: "vm"}}}},
+	for _, e := range []event.Event{
+		{Task: key, By: state.Person{ID: 1, Login: "ada"}, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Payload: event.Triggered{Issue: &state.Issue{Title: "x"}}},
+		{Task: key, Payload: event.Launched{Launch: state.Launch{Run: "r", VM: state.VM{Name: "vm"}}}},
+		{Task: key, Payload: event.Slept{VM: "vm", Asleep: &state.Asleep{Mode: state.SleepArchive, Ref: "7-1-named", VM: "vm"}}},
 	} {
 		if _, err := st.Apply(t.Context(), e, store.Ack{}); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -39,12 +40,8 @@ func NewCleaner(cfg Config) *Cleaner { return &Cleaner{cfg} }
 func (c *Cleaner) Run(ctx context.Context) error {
 	for {
 		c.Clean(ctx)
-		timer := time.NewTimer(c.cfg.Every)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if clock.Sleep(ctx, c.cfg.Every) != nil {
 			return nil
-		case <-timer.C:
 		}
 	}
 }
@@ -61,7 +58,7 @@ func (c *Cleaner) Clean(ctx context.Context) {
 	logs := c.cfg.Egress.Prune(now.Add(-c.cfg.Transcripts))
 	for _, err := range []error{files, ids, tasks, logs, c.pruneArchives(ctx, now)} {
 		if err != nil && ctx.Err() == nil {
-			c.cfg.Log.Error().Err(err).Msg("clean up")
+			c.cfg.Log.Error().Err(err).Msg("failed to clean up")
 		}
 	}
 }

@@ -5,7 +5,7 @@
 // from any number on, [Stop] ends a run, and [StatusOf] reports its state. All state is in files below one directory,
 // the root, so each function may be called again after any crash.
 //
-// With Spec.Become, the runner's user only keeps these records, and another user, the agent's, does the work: lived.go
+// With Spec.Become, the runner's user only keeps these records, and another user, the agent's, does the work: other_user.go
 // is the supervisor's side of that, live.go runs as the agent's user, and user.go contains the parts common to both
 // modes.
 //

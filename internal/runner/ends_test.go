@@ -43,7 +43,7 @@ func running(t *testing.T, mark string) (pids []int) {
 	return pids
 }
 
-func TestNothingOutlivesARun(t *testing.T) {
+func TestProcessesEndWithTheirRun(t *testing.T) {
 	t.Parallel()
 	for _, isolation := range []proc.Isolation{"", proc.Subreaper} {
 		for name, after := range map[string]string{"normal exit": "exit 0", "stop": "echo ready; exec sleep 1000"} {
@@ -102,7 +102,7 @@ func killSupervisor(t *testing.T, root runner.Root) {
 	}
 }
 
-func TestLost(t *testing.T) {
+func TestLostRunIsReported(t *testing.T) {
 	t.Parallel()
 	for _, isolation := range []proc.Isolation{"", proc.Subreaper} {
 		t.Run(string(isolation), func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/tetherd"
 )
 
-func TestFollowGoesOnWhereItWasCut(t *testing.T) {
+func TestFollowContinuesAfterACut(t *testing.T) {
 	t.Parallel()
 	root := start(t, shell("a", "for i in 1 2 3 4 5 6; do echo $i; sleep 0.05; done; until [ -e ../go ]; do sleep 0.01; done; echo 7"))
 	ctx, cancel := context.WithCancel(testContext(t))
@@ -44,7 +44,7 @@ func TestFollowGoesOnWhereItWasCut(t *testing.T) {
 	}
 }
 
-func TestOpenRequestIsASignOfLife(t *testing.T) {
+func TestOpenRequestCountsAsActivity(t *testing.T) {
 	t.Parallel()
 	root := runner.Root(t.TempDir())
 	ctx := testContext(t)

@@ -131,7 +131,7 @@ func executeOrder(order liveOrder, out *liveAnswer) error {
 		if order.Everything {
 			proc.KillAll()
 		}
-		out.Left = proc.KillLeftovers(os.Getuid(), order.Since)
+		out.Leftovers = proc.KillLeftovers(os.Getuid(), order.Since)
 	default:
 		return fmt.Errorf("unknown order %q", order.Verb)
 	}

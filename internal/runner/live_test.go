@@ -98,8 +98,8 @@ func TestEndsWithoutLive(t *testing.T) {
 	}
 }
 
-// TestNothingOutlivesTheSupervisor: if the supervisor dies, all processes that it started as another user end.
-func TestNothingOutlivesTheSupervisor(t *testing.T) {
+// TestProcessesEndWithTheSupervisor: if the supervisor dies, all processes that it started as another user end.
+func TestProcessesEndWithTheSupervisor(t *testing.T) {
 	t.Parallel()
 	for _, isolation := range []proc.Isolation{"", proc.Subreaper} {
 		t.Run(string(isolation), func(t *testing.T) {

@@ -90,9 +90,9 @@ func (r *recorded) read(n int) {
 	}
 }
 
-// TestFloodLosesItsMiddle: output too far ahead of the log is dropped except for complete lines at its end, and the log
+// TestFloodDropsItsMiddle: output too far ahead of the log is dropped except for complete lines at its end, and the log
 // contains the number of missing bytes.
-func TestFloodLosesItsMiddle(t *testing.T) {
+func TestFloodDropsItsMiddle(t *testing.T) {
 	t.Parallel()
 	const line = 1 << 10
 	flood := func(n int) string { return strings.Repeat(strings.Repeat("x", line-1)+"\n", n) }

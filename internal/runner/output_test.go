@@ -119,8 +119,8 @@ func TestCommandMisusesItsOutput(t *testing.T) {
 	}
 }
 
-// TestStoppedCommandsLastWordIsKept: the output of an interrupted command is read to its end, however long it is.
-func TestStoppedCommandsLastWordIsKept(t *testing.T) {
+// TestLastOutputOfAStoppedCommandIsKept: the output of an interrupted command is read to its end, however long it is.
+func TestLastOutputOfAStoppedCommandIsKept(t *testing.T) {
 	t.Parallel()
 	root := start(t, shell("a", `trap 'head -c 3000000 /dev/zero | tr "\0" x; echo last; exit 9' INT; echo ready; while :; do sleep 0.05; done`))
 	until(t, "it is ready", func() bool {

@@ -131,8 +131,8 @@ func (s *supervisor) runCommand(part runPart) runlog.Exit {
 	output.wait()
 	exit := runlog.Exit{Cause: cause, Code: end.Code, Signal: end.Signal}
 	switch {
-	case end.Left > 0:
-		exit.Message = fmt.Sprintf("%d processes could not be ended.", end.Left)
+	case end.Leftovers > 0:
+		exit.Message = fmt.Sprintf("%d processes could not be ended.", end.Leftovers)
 	case cause == runlog.CauseStopped:
 		exit.Message = s.stopReason()
 	}

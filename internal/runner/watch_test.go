@@ -52,9 +52,9 @@ func idle(t *testing.T) *proc.Process {
 	return process
 }
 
-// TestSignsOfLife plays seconds of a run and looks when it is taken for stalled. What happens in a second happens
+// TestActivityPreventsAStall plays seconds of a run and looks when it is taken for stalled. What happens in a second happens
 // before the look at it; there is one each ten seconds, or each quarter of the time that a run may be without a sign.
-func TestSignsOfLife(t *testing.T) {
+func TestActivityPreventsAStall(t *testing.T) {
 	t.Parallel()
 	if _, known := idle(t).CPU(); !known {
 		t.Skip("this system does not tell how much processor time a command uses: every run counts as busy here")

@@ -47,7 +47,7 @@ func (c *Controller) pack(ctx context.Context, vm string, spec pack.Spec, w io.W
 		return pack.Manifest{}, err
 	}
 	// A VM might send endless data; compressed data is hardly larger than its content.
-	to := &limitedWriter{to: w, left: orLimit(spec.Limit)*5/4 + 1<<30}
+	to := &limitedWriter{to: w, remaining: orLimit(spec.Limit)*5/4 + 1<<30}
 	m, read := pack.Verify(io.TeeReader(out, to), spec.Limit)
 	if read == nil || errors.Is(read, pack.ErrCut) {
 		_, _ = io.Copy(to, out) // read to the end, so that the command can exit and report the reason
@@ -145,13 +145,13 @@ func orLimit(limit int64) int64 {
 
 // limitedWriter writes a limited number of bytes and records its error.
 type limitedWriter struct {
-	to   io.Writer
-	left int64
-	err  error
+	to        io.Writer
+	remaining int64
+	err       error
 }
 
 func (b *limitedWriter) Write(p []byte) (int, error) {
-	if b.left -= int64(len(p)); b.left < 0 && b.err == nil {
+	if b.remaining -= int64(len(p)); b.remaining < 0 && b.err == nil {
 		b.err = fmt.Errorf("%w: it exceeds its limit", pack.ErrMalformed)
 	}
 	if b.err != nil {

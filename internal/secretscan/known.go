@@ -55,7 +55,12 @@ func newKnownSet(values []string) knownSet {
 		}
 		heads, tails = append(heads, head), append(tails, []string{tail})
 	}
-	k := knownSet{trie: ahocorasick.NewTrieBuilder().AddStrings(heads).Build(), tails: tails, firsts: map[string][]string{}, lasts: map[string][]string{}}
+	k := knownSet{
+		trie:   ahocorasick.NewTrieBuilder().AddStrings(heads).Build(),
+		tails:  tails,
+		firsts: map[string][]string{},
+		lasts:  map[string][]string{},
+	}
 	for _, form := range slices.Compact(forms) {
 		if len(form) > knownPart {
 			first, last := form[:knownPart], form[len(form)-knownPart:]
@@ -76,7 +81,8 @@ func (k knownSet) findCut(text string) []Finding {
 		}
 	}
 	for start := max(0, len(text)-k.longest+1); start <= len(text)-knownPart; start++ {
-		if slices.ContainsFunc(k.firsts[text[start:start+knownPart]], func(form string) bool { return strings.HasPrefix(form, text[start:]) }) {
+		continues := func(form string) bool { return strings.HasPrefix(form, text[start:]) }
+		if slices.ContainsFunc(k.firsts[text[start:start+knownPart]], continues) {
 			return append(found, Finding{Rule: RuleKnown, Start: start, End: len(text)})
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 )
 
-// missing lists what the App's installations do not grant, as it was last read.
-func (s *Server) missing() []admin.Missing {
+// missingPermissions lists what the App's installations do not grant, as it was last read.
+func (s *Server) missingPermissions() []admin.Missing {
 	var list []admin.Missing
 	for _, in := range s.forge.CachedInstallations() {
 		list = append(list, missingOf(in, in.Account.Login)...)
@@ -22,14 +22,14 @@ func missingOf(in forge.Installation, account string) []admin.Missing {
 		})
 	}
 	for _, event := range in.MissingEvents() {
-		list = append(list, admin.Missing{Account: account, Event: event, For: "hearing at once of what happens; without it errand finds out by looking, or not at all", URL: in.URL})
+		list = append(list, admin.Missing{Account: account, Event: event, For: "immediate notification; without it errand notices changes in a periodic sweep, or not at all", URL: in.URL})
 	}
 	return list
 }
 
-// logMissing logs what the App does not ask for, and what its installations do not grant.
-func (s *Server) logMissing(me forge.App) {
-	list := s.missing()
+// logMissingPermissions logs what the App does not ask for, and what its installations do not grant.
+func (s *Server) logMissingPermissions(me forge.App) {
+	list := s.missingPermissions()
 	if itself := missingOf(forge.Installation{Permissions: me.Permissions, Events: me.Events}, "the App's own settings"); len(itself) > 0 {
 		list = append(itself, list...)
 	}

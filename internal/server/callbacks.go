@@ -8,12 +8,12 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// callbacks answers what agents say through errand's tools.
-func (s *Server) callbacks() *callback.Service {
+// makeCallbacks answers what agents say through errand's tools.
+func (s *Server) makeCallbacks() *callback.Service {
 	return callback.New(callback.Config{
 		Store: s.store, Log: s.opts.Log,
 		Clean: func(text string) string {
-			text, _ = s.redact.Redact(trust.Seen(text))
+			text, _ = s.redact.Redact(trust.RemoveInvisible(text))
 			return text
 		},
 		// The steps are made after the tether, and before anything is served.

@@ -22,9 +22,9 @@ func ready(s *Server) int {
 	return w.Code
 }
 
-// TestFullDiskIsTold: while the disk of the store is full the log says so once, with a remedy, and /readyz says that errand is not
+// TestFullDiskIsReported: while the disk of the store is full the log says so once, with a remedy, and /readyz says that errand is not
 // ready; when there is room again both say that it is.
-func TestFullDiskIsTold(t *testing.T) {
+func TestFullDiskIsReported(t *testing.T) {
 	t.Parallel()
 	disktest.Small(t, 4<<20, func(t *testing.T, dir string) {
 		var log bytes.Buffer

@@ -12,24 +12,23 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// Hooks let a test stand between errand and what it has effects on, to fail one call or all of them
-// from some moment on. Each gets the real thing and returns what is used instead; nil leaves it as it
-// is. Calls to GitHub are reached by Options.Transport. The program sets none of them, and no
-// configuration reaches them.
+// Hooks let a test wrap errand's dependencies, for example to make one call fail, or all calls after a
+// moment. Each hook gets the real dependency and returns its replacement; nil changes nothing. For calls
+// to GitHub use Options.Transport. The program sets no hooks, and the configuration cannot set them.
 type Hooks struct {
 	DB       func(kv.DB) kv.DB
 	Provider func(fleet.Provider) fleet.Provider
 	Runner   func(workflow.Runner) workflow.Runner
 	Files    func(workflow.Files) workflow.Files
-	// Transcript is what a run said, while it is followed.
+	// Transcript wraps the transcript of a run that is followed.
 	Transcript func(watch.Transcript) watch.Transcript
-	// Handle does the queue's jobs.
+	// Handle wraps the handler of the queue's jobs.
 	Handle func(queue.Handler) queue.Handler
-	// Without leaves safeguards of the store out, for proofs that have to notice.
+	// Without disables safeguards of the store, for tests that must detect that.
 	Without []store.Safeguard
-	// Upstream is what VMs reach through the tether: models and git reads.
+	// Upstream wraps the transport for requests of VMs through the tether: models and git reads.
 	Upstream func(http.RoundTripper) http.RoundTripper
-	// Internet is where the names that VMs ask for are looked up and called, as the zero value of it on the host's own.
+	// Internet resolves and dials the hosts that VMs request; the zero value uses the host's own resolver and network.
 	Internet egress.Config
 }
 

@@ -37,7 +37,7 @@ func (s *Server) listen(ctx context.Context) (err error) {
 func (s *Server) routes(pages http.Handler) (http.Handler, error) {
 	// Deliveries are stored at once, also before the App is identified.
 	inbox := handlers.NewInbox(s.store, s.store, nil, s.opts.Log, s.opts.Now)
-	inbox.Received = s.received
+	inbox.Received = s.handleDelivery
 	hook, err := handlers.Front(s.cfg.GitHub.WebhookSecret.Reveal(), inbox)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (s *Server) routes(pages http.Handler) (http.Handler, error) {
 // readyz answers 200 once webhooks are processed, and while the store can be written.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if !s.ready.Load() {
-		http.Error(w, "not yet: GitHub has not said who we are", http.StatusServiceUnavailable)
+		http.Error(w, "not ready: errand has not read its App from GitHub yet", http.StatusServiceUnavailable)
 		return
 	}
 	if s.stuck.Load() {
@@ -81,7 +81,7 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 		Version:     s.opts.Version,
 		Now:         s.opts.Now,
 		Spent:       s.budget.Spent,
-		Missing:     s.missing,
+		Missing:     s.missingPermissions,
 		Providers:   s.store.Upstreams,
 		VMs:         s.store.VMs,
 		VMCaps:      s.cfg.VMCaps(),

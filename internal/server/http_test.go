@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestForwardedForIsBelievedFromTrustedProxiesAlone counts wrong tokens by the client that a proxy names.
-func TestForwardedForIsBelievedFromTrustedProxiesAlone(t *testing.T) {
+// TestForwardedForIsOnlyAcceptedFromTrustedProxies counts wrong tokens by the client that a proxy names.
+func TestForwardedForIsOnlyAcceptedFromTrustedProxies(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		config string

@@ -17,18 +17,19 @@ func Lease(k state.JobKind) time.Duration {
 	return 2 * time.Minute
 }
 
-// Patient names the jobs that carry what people said, and what they are told: no other word of
-// theirs makes up for one that is lost while GitHub is down.
+// Patient reports whether jobs of this kind carry a person's message or a message to people: if they gave up while
+// GitHub is down, nothing would replace the lost message.
 func Patient(k state.JobKind) bool {
 	switch k {
-	case state.JobVet, state.JobApprove, state.JobPost, state.JobStatus, state.JobDue, state.JobUntick, state.JobStop, state.JobRelease, state.JobForget:
+	case state.JobVet, state.JobApprove, state.JobPost, state.JobStatus, state.JobDue, state.JobUntick,
+		state.JobStop, state.JobRelease, state.JobForget:
 		return true
 	}
 	return false
 }
 
-// Judge tells the queue what an error means.
+// Judge translates an error of a job for the queue.
 func Judge(err error) queue.Verdict {
 	p := step.ProblemOf(err)
-	return queue.Verdict{Temporary: !p.Permanent, Retry: p.Retry, Reason: p.Reason, Hint: p.Hint, Class: p.Class, Waits: p.Class == "github"}
+	return queue.Verdict{Temporary: !p.Permanent, Retry: p.Retry, Reason: p.Reason, Hint: p.Hint, Class: p.Class, Outage: p.Class == "github"}
 }

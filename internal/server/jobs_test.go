@@ -50,13 +50,13 @@ func TestJudge(t *testing.T) {
 		err  error
 		want queue.Verdict
 	}{
-		"GitHub refuses":         {github(forge.ClassPermanent), queue.Verdict{Retry: at, Reason: "GitHub said so.", Class: "github", Waits: true}},
-		"GitHub cannot be asked": {github(forge.ClassTemporary), queue.Verdict{Temporary: true, Retry: at, Reason: "GitHub said so.", Class: "github", Waits: true}},
-		"nobody knows":           {github(forge.ClassUnknown), queue.Verdict{Temporary: true, Retry: at, Reason: "GitHub said so.", Class: "github", Waits: true}},
+		"GitHub refuses":         {github(forge.ClassPermanent), queue.Verdict{Retry: at, Reason: "GitHub said so.", Class: "github", Outage: true}},
+		"GitHub cannot be asked": {github(forge.ClassTemporary), queue.Verdict{Temporary: true, Retry: at, Reason: "GitHub said so.", Class: "github", Outage: true}},
+		"nobody knows":           {github(forge.ClassUnknown), queue.Verdict{Temporary: true, Retry: at, Reason: "GitHub said so.", Class: "github", Outage: true}},
 		"a step refuses":         {step(true), queue.Verdict{Reason: "It said so.", Class: "vm"}},
 		"a step fails":           {step(false), queue.Verdict{Temporary: true, Reason: "It said so.", Class: "vm"}},
 		"it took too long":       {context.DeadlineExceeded, queue.Verdict{Temporary: true, Reason: "A step took too long.", Class: "timeout"}},
-		"an error of ours":       {errors.New("boom"), queue.Verdict{Temporary: true, Reason: "Something went wrong on errand's side.", Class: queue.ClassInternal}},
+		"an internal error":      {errors.New("boom"), queue.Verdict{Temporary: true, Reason: "Something went wrong on errand's side.", Class: queue.ClassInternal}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,9 +15,9 @@ func (s *Server) makeAgents(context.Context) (err error) {
 	return err
 }
 
-// callable says which models a task's run may call: those of what it was started with. While it is being
+// allowedModels says which models a task's run may call: those of what it was started with. While it is being
 // started that is not stored yet, and follows from the configuration, unless that was changed meanwhile.
-func (s *Server) callable(t *state.Task) gateway.AllowedModels {
+func (s *Server) allowedModels(t *state.Task) gateway.AllowedModels {
 	route := agent.Route{Adapter: t.Run.Adapter, Model: t.Run.Model}
 	starts := t.Run.State == state.RunLaunching
 	if starts {

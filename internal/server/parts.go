@@ -82,17 +82,17 @@ func (s *Server) makeTether() error {
 	}
 	s.gateway = gateway.New(gateway.Config{
 		Tasks:          s.store,
-		Providers:      upstreams(s.cfg, s.opts.Now, s.learn),
+		Providers:      upstreams(s.cfg, s.opts.Now, s.redactTokens),
 		Prices:         s.cfg.Prices,
 		Ledger:         s.budget,
 		Journal:        s.store,
-		AllowedModels:  s.callable,
+		AllowedModels:  s.allowedModels,
 		ProviderStates: s.store,
 		Backoff:        s.opts.Timing.Backoff,
 		IdleTimeout:    s.cfg.Limits.Stall,
 		Now:            s.opts.Now,
 		Log:            s.opts.Log,
-		Denied:         s.noteReached,
+		Denied:         s.recordRequest,
 		Transport:      transport,
 	})
 	git := gitproxy.New(gitproxy.Config{
@@ -108,10 +108,10 @@ func (s *Server) makeTether() error {
 		Key:          key,
 		Gateway:      s.gateway,
 		Git:          git,
-		Callback:     s.callbacks().Serve,
+		Callback:     s.makeCallbacks().Serve,
 		Egress:       egress.New(egress.Config{Now: s.opts.Now, Resolver: internet.Resolver, Dial: internet.Dial}),
 		EgressPolicy: func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) },
-		EgressDone:   s.noteReached,
+		EgressDone:   s.recordRequest,
 		Log:          s.opts.Log,
 	})
 	s.keeper = tether.NewKeeper(s.control, s.tether, s.opts.Log)
@@ -142,15 +142,17 @@ func (s *Server) submodule(t *state.Task, repo string) gitproxy.Reader {
 	}
 }
 
-// noteReached records a request of a task's VM to another host, and its result.
-func (s *Server) noteReached(t *state.Task, r egress.Request) {
+// recordRequest records a request of a task's VM to another host, and its result.
+func (s *Server) recordRequest(t *state.Task, r egress.Request) {
 	log := s.opts.Log.Debug()
 	if !r.Allowed {
 		log = s.opts.Log.Info()
 	}
-	log.Str("task", t.Key.String()).Str("host", r.Host).Str("port", r.Port).Str("method", r.Method).Bool("allowed", r.Allowed).Str("reason", r.Reason).Int64("received", r.Received).Msg("tether: another host")
+	log.Str("task", t.Key.String()).Str("host", r.Host).Str("port", r.Port).Str("method", r.Method).
+		Bool("allowed", r.Allowed).Str("reason", r.Reason).Int64("received", r.Received).
+		Msg("tether: another host")
 	if err := s.reached.Add(egressLog(t.Key), r); err != nil {
-		s.opts.Log.Warn().Err(err).Msg("write down which host was asked for")
+		s.opts.Log.Warn().Err(err).Msg("failed to log a request to another host")
 	}
 }
 

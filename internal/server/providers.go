@@ -63,7 +63,7 @@ func (s *Server) hetznerProvider(signer ssh.Signer, cfg *fleet.Config) (fleet.Pr
 	for _, c := range h.Candidates {
 		kind, place, _ := strings.Cut(c, "/")
 		wanted = append(wanted, fleet.Offer{Type: kind, Location: place})
-		if err := s.wantRunner(kind); err != nil {
+		if err := s.checkRunner(kind); err != nil {
 			return nil, err
 		}
 		cfg.Candidates = append(cfg.Candidates, fleet.Candidate{Type: kind, Location: place})
@@ -117,8 +117,8 @@ func (s *Server) hetznerProvider(signer ssh.Signer, cfg *fleet.Config) (fleet.Pr
 	})
 }
 
-// wantRunner checks that there is a runner for the processors of a server type: those named cax have Arm.
-func (s *Server) wantRunner(kind string) error {
+// checkRunner checks that there is a runner for the processors of a server type: those named cax have Arm.
+func (s *Server) checkRunner(kind string) error {
 	arch := "amd64"
 	if strings.HasPrefix(kind, "cax") {
 		arch = "arm64"

@@ -24,6 +24,7 @@ import (
 	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/budget"
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/internal/egress"
@@ -56,13 +57,13 @@ type Options struct {
 	Now      func() time.Time
 	// Transport is used for GitHub; default http.DefaultTransport.
 	Transport http.RoundTripper
-	// DialVM connects to VMs that are boxes of this host, with one login each; nil is a plain dialler, to real ones.
+	// DialVM connects to VMs that are sandboxes on this host, with one login each; nil means a plain dialer.
 	DialVM func(ctx context.Context, network, address string) (net.Conn, error)
-	// StandInAgent says that the agent is one of ours that cannot do harm: it may run in a plain box.
+	// StandInAgent reports that the agent is a harmless simulator, which may run in a plain sandbox.
 	StandInAgent bool
-	// Timing is how quick errand is in what no operator sets; nil means DefaultTiming.
+	// Timing has the intervals that operators cannot set; nil means DefaultTiming.
 	Timing *Timing
-	// Hooks are for tests alone.
+	// Hooks are only for tests.
 	Hooks Hooks
 }
 
@@ -126,7 +127,9 @@ func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err e
 	if err = durable.MkdirAll(cfg.Data, 0o700); err != nil {
 		return s, fmt.Errorf("make the data folder: %w", err)
 	}
-	for _, part := range []func(context.Context) error{s.openStore, s.makeSecrets, s.makeForge, s.makeAgents, s.makeFleet, s.makeWorkflow, s.makeWatchers, s.listen} {
+	for _, part := range []func(context.Context) error{
+		s.openStore, s.makeSecrets, s.makeForge, s.makeAgents, s.makeFleet, s.makeWorkflow, s.makeWatchers, s.listen,
+	} {
 		if err = part(ctx); err != nil {
 			return s, err
 		}
@@ -136,7 +139,7 @@ func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err e
 
 // openStore opens the bbolt file, which no other process may have open.
 func (s *Server) openStore(ctx context.Context) error {
-	file, err := boltkv.Open(filepath.Join(s.cfg.Data, "errand.db"), boltkv.Options{Trouble: s.storeTrouble})
+	file, err := boltkv.Open(filepath.Join(s.cfg.Data, "errand.db"), boltkv.Options{Trouble: s.logStoreFailure})
 	if err != nil {
 		return err
 	}
@@ -150,18 +153,18 @@ func (s *Server) openStore(ctx context.Context) error {
 	return err
 }
 
-// storeTrouble logs that the store's disk fails, and that it works again.
-func (s *Server) storeTrouble(err error) {
+// logStoreFailure logs that the store's disk fails, and that it works again.
+func (s *Server) logStoreFailure(err error) {
 	s.stuck.Store(err != nil)
 	switch {
 	case err == nil:
 		s.opts.Log.Info().Msg("the store can be written again")
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		s.opts.Log.Error().Err(err).Str("data", s.cfg.Data).Str("remedy", "make room on the disk of the data folder; errand goes on by itself").
-			Msg("the store cannot be written: the disk is full. Until it can, webhooks are answered 500 and tasks stand still")
+		s.opts.Log.Error().Err(err).Str("data", s.cfg.Data).Str("remedy", "free space on the disk of the data folder; errand then continues automatically").
+			Msg("the store cannot be written: the disk is full. Until then webhooks are answered with status 500 and no task continues")
 	default:
-		s.opts.Log.Error().Err(err).Str("data", s.cfg.Data).Str("remedy", "look at the disk of the data folder, and restore a backup if it is broken").
-			Msg("the store cannot be written: the disk fails. Until it can, webhooks are answered 500 and tasks stand still")
+		s.opts.Log.Error().Err(err).Str("data", s.cfg.Data).Str("remedy", "check the disk of the data folder, and restore a backup if it is broken").
+			Msg("the store cannot be written: the disk fails. Until then webhooks are answered with status 500 and no task continues")
 	}
 }
 
@@ -181,7 +184,9 @@ func (s *Server) makeSecrets(context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.archive = s.archive.WithLines(func() func(string) string { return s.redact.Lines().Line }).WithTranscripts(int64(s.cfg.Keep.TranscriptMB) * 1_000_000)
+	s.archive = s.archive.
+		WithLines(func() func(string) string { return s.redact.Lines().Line }).
+		WithTranscripts(int64(s.cfg.Keep.TranscriptMB) * 1_000_000)
 	return nil
 }
 
@@ -252,7 +257,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	g.Go(func() error {
 		if err := pages.Warm(ctx); err != nil && ctx.Err() == nil {
-			s.opts.Log.Warn().Err(err).Msg("read the tasks for the pages; the first look will do it")
+			s.opts.Log.Warn().Err(err).Msg("failed to read the tasks for the pages; the first request reads them")
 		}
 		s.summaries.WriteMissed(ctx)
 		return nil
@@ -269,25 +274,32 @@ func (s *Server) work(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	s.logMissing(me)
-	mapper := handlers.NewMapper(handlers.Config{Slug: me.Slug, BotID: me.BotID, Assignee: s.cfg.Trigger.Assignee, Label: s.cfg.Trigger.Label}, s.store)
+	s.logMissingPermissions(me)
+	mapper := handlers.NewMapper(handlers.Config{
+		Slug:     me.Slug,
+		BotID:    me.BotID,
+		Assignee: s.cfg.Trigger.Assignee,
+		Label:    s.cfg.Trigger.Label,
+	}, s.store)
 	inbox := s.newInbox(mapper)
 	sweeper := s.newSweeper(me, inbox)
 	s.describe(ctx)
 	s.ready.Store(true)
 	s.opts.Log.Info().Str("app", me.Slug).Str("listen", s.Addr().String()).Msg("errand is ready")
 	g, ctx := errgroup.WithContext(ctx)
-	for _, run := range []func(context.Context) error{inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, sweeper.Run, s.fleet.Run, s.cleaner.Run, s.bake} {
+	for _, run := range []func(context.Context) error{
+		inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, sweeper.Run, s.fleet.Run, s.cleaner.Run, s.bake,
+	} {
 		g.Go(func() error { return run(ctx) })
 	}
 	return g.Wait()
 }
 
-// describe logs the kind of VMs, and what to install for better ones.
+// describe logs the kind of VMs and hints for better isolation.
 func (s *Server) describe(ctx context.Context) {
 	d, err := s.fleet.Describe(ctx)
 	if err != nil {
-		s.opts.Log.Error().Err(err).Msg("probe what VMs can be had here")
+		s.opts.Log.Error().Err(err).Msg("failed to describe the VM provider")
 		return
 	}
 	line := s.opts.Log.Info().Str("provider", d.Provider).Str("kind", d.Kind).Str("isolation", string(d.Isolation)).Strs("notes", d.Notes)
@@ -307,15 +319,11 @@ func (s *Server) identify(ctx context.Context) (forge.App, error) {
 		}
 		if class, _ := forge.Classify(err); class == forge.ClassPermanent {
 			reason, hint := forge.Explain(err)
-			return me, fmt.Errorf("ask GitHub who we are: %w (%s %s)", err, reason, hint)
+			return me, fmt.Errorf("read the GitHub App: %w (%s %s)", err, reason, hint)
 		}
-		s.opts.Log.Warn().Err(err).Msg("ask GitHub who we are")
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		s.opts.Log.Warn().Err(err).Msg("failed to read the GitHub App; retrying")
+		if clock.Sleep(ctx, wait) != nil {
 			return me, nil
-		case <-timer.C:
 		}
 		wait = min(2*wait, time.Minute)
 	}

@@ -171,7 +171,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-func TestNewSaysWhatIsWrong(t *testing.T) {
+func TestNewReportsProblems(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
@@ -221,8 +221,8 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestAFailedNewGivesEverythingBack: the operator mends the configuration and starts again.
-func TestAFailedNewGivesEverythingBack(t *testing.T) {
+// TestFailedNewReleasesEverything: the operator mends the configuration and starts again.
+func TestFailedNewReleasesEverything(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -275,7 +275,7 @@ func TestReadiness(t *testing.T) {
 	check(t, stop())
 }
 
-func TestAKeyThatIsNotTheApps(t *testing.T) {
+func TestForeignKeyIsReported(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	cfg := p.config("127.0.0.1:0")
@@ -283,7 +283,7 @@ func TestAKeyThatIsNotTheApps(t *testing.T) {
 	s, err := p.create(cfg)
 	check(t, err)
 	err = s.Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "ask GitHub who we are") {
+	if err == nil || !strings.Contains(err.Error(), "read the GitHub App") {
 		t.Errorf("error %v", err)
 	}
 	check(t, s.Close())
@@ -309,8 +309,8 @@ func TestDeliveriesAreCounted(t *testing.T) {
 	})
 }
 
-// TestPagesWantTheToken: what is public is the webhook and health, nothing else.
-func TestPagesWantTheToken(t *testing.T) {
+// TestPagesRequireTheToken: what is public is the webhook and health, nothing else.
+func TestPagesRequireTheToken(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.run(p.config("127.0.0.1:0"))

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// source tells the pages what VMs are made of here.
+// source describes the VM provider for the pages.
 func (s *Server) source(ctx context.Context) (admin.Source, error) {
 	d, err := s.fleet.Describe(ctx)
 	if err != nil {
@@ -23,7 +23,8 @@ func sourceOf(d fleet.Description, now time.Time) admin.Source {
 	for _, c := range d.Choices {
 		row := admin.Candidate{Type: c.Type, Location: c.Location, Sold: c.Sold, Available: c.Orderable(now)}
 		if c.Sold {
-			row.VCPU, row.MemoryMB, row.DiskGB, row.Price, row.Currency = c.Offer.VCPU, c.Offer.MemoryMB, c.Offer.DiskGB, float64(c.Offer.MicroHour)/1e6, c.Offer.Currency
+			row.VCPU, row.MemoryMB, row.DiskGB = c.Offer.VCPU, c.Offer.MemoryMB, c.Offer.DiskGB
+			row.Price, row.Currency = float64(c.Offer.MicroHour)/1e6, c.Offer.Currency
 		}
 		if !c.Offer.GoneAfter.IsZero() {
 			row.GoneAfter = &c.Offer.GoneAfter
@@ -33,7 +34,7 @@ func sourceOf(d fleet.Description, now time.Time) admin.Source {
 	return out
 }
 
-// cheapest says in the log what a VM costs at least.
+// cheapest formats the lowest price of a VM for the log.
 func cheapest(d fleet.Description, now time.Time) string {
 	c, ok := d.Cheapest(now)
 	if !ok {

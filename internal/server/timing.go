@@ -33,7 +33,7 @@ type Timing struct {
 	// limit lasts.
 	RateLimitPause time.Duration
 	// WritesBurst is how many writes to GitHub an installation may make at once, and WritesEvery the time after which
-	// it may make one more. ObjectsEvery is the same for git objects, which nobody sees yet.
+	// it may make one more. ObjectsEvery is the same for git objects, which are not visible yet.
 	WritesBurst               int
 	WritesEvery, ObjectsEvery time.Duration
 

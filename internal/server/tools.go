@@ -51,7 +51,7 @@ func OpenTools(ctx context.Context, cfg config.Config, opts Options) (*Tools, er
 	return &Tools{s}, nil
 }
 
-// Close closes what OpenTools opened.
+// Close releases everything that OpenTools opened.
 func (t *Tools) Close() error { return t.s.Close() }
 
 // Fleet returns the VMs.
@@ -147,11 +147,11 @@ func (s *Server) bakedRunner(arch string) (data []byte, name string, err error) 
 	return data, "errand-runner-" + hex.EncodeToString(sum[:6]), nil
 }
 
-// alarms returns what a person has to resolve at the provider of VMs.
+// alarms returns the problems at the VM provider that a person has to resolve.
 func (s *Server) alarms() []admin.Alarm {
 	var list []admin.Alarm
 	for _, a := range s.fleet.Alarms() {
-		list = append(list, admin.Alarm{Kind: a.Kind, ID: a.ID, Name: a.Name, Why: a.Why, Since: a.Since})
+		list = append(list, admin.Alarm{Kind: a.Kind, ID: a.ID, Name: a.Name, Why: a.Explanation, Since: a.Since})
 	}
 	return list
 }

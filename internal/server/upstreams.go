@@ -20,15 +20,21 @@ func upstreams(cfg config.Config, now func() time.Time, learned func(...string))
 		}
 		up := gateway.Provider{BaseURL: m.URL, Key: m.Key.Reveal(), Header: header, API: m.Dialect(name), WebTools: m.WebTools}
 		if s := m.Subscription; s.Set() {
-			up.Subscription = subscription.New(subscription.Config{Token: s.Token.Reveal(), Login: s.Login, RenewURL: s.RenewURL, Now: now, Learned: learned})
+			up.Subscription = subscription.New(subscription.Config{
+				Token:    s.Token.Reveal(),
+				Login:    s.Login,
+				RenewURL: s.RenewURL,
+				Now:      now,
+				Learned:  learned,
+			})
 		}
 		models[name] = up
 	}
 	return models
 }
 
-// learn has renewed tokens blanked wherever errand writes, and refused in what agents commit.
-func (s *Server) learn(secrets ...string) {
+// redactTokens has renewed tokens blanked wherever errand writes, and refused in what agents commit.
+func (s *Server) redactTokens(secrets ...string) {
 	s.redact.Learn(secrets...)
 	s.scanner.Learn(secrets...)
 }

@@ -30,7 +30,7 @@ func (s *Server) makeWatchers(context.Context) error {
 	})
 	s.super = watch.NewSupervisor(watch.SupervisorConfig{
 		Store:  s.store,
-		Follow: s.follow,
+		Follow: s.openRunLog,
 		Gone:   taskvm.IsGone,
 		Log:    s.opts.Log,
 		Now:    s.opts.Now,
@@ -75,8 +75,8 @@ func (s *Server) transcript(run string) (watch.Transcript, error) {
 
 var _ watch.Transcript = (*archive.Transcript)(nil)
 
-// follow opens a run's log at an offset.
-func (s *Server) follow(ctx context.Context, vm, run string, from int64) (watch.Records, error) {
+// openRunLog opens a run's log at an offset.
+func (s *Server) openRunLog(ctx context.Context, vm, run string, from int64) (watch.Records, error) {
 	return s.control.Follow(ctx, vm, run, from)
 }
 
@@ -88,14 +88,14 @@ var _ watch.Records = (interface {
 // newInbox creates the worker of the inbox. The webhook has stored deliveries since the listener opened.
 func (s *Server) newInbox(m *handlers.Mapper) *handlers.Inbox {
 	b := handlers.NewInbox(s.store, s.store, m, s.opts.Log, s.opts.Now)
-	b.Received = s.received
+	b.Received = s.handleDelivery
 	b.Applied = s.poller.Poke
 	s.inbox.Store(b)
 	return b
 }
 
-// received handles the news of a stored delivery.
-func (s *Server) received(event string, isNew bool) {
+// handleDelivery handles the news of a stored delivery.
+func (s *Server) handleDelivery(event string, isNew bool) {
 	s.metrics.Delivery(event, isNew)
 	if event == "installation" { // suspension or permissions may have changed, which tokens do not reflect
 		s.forge.InvalidateTokens()

@@ -130,7 +130,8 @@ func (r Rules) refuseUnlisted(c Call) *Refusal {
 		return nil
 	}
 	for _, rule := range r.Allow {
-		if words := strings.Fields(rule); len(words) > 0 && slices.ContainsFunc(c.spellings(), func(form []string) bool { return hasPrefix(form, words) }) {
+		if words := strings.Fields(rule); len(words) > 0 &&
+			slices.ContainsFunc(c.spellings(), func(form []string) bool { return hasPrefix(form, words) }) {
 			return nil
 		}
 	}

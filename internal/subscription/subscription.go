@@ -171,7 +171,8 @@ func (s *Source) current() (l login, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, err = read(s.cfg.Login)
-	if u := s.unsaved; u != nil && (err != nil || l.Refresh == u.before || l.Refresh == u.Refresh) { // otherwise a person has logged in again
+	// Any other login means that a person has logged in again.
+	if u := s.unsaved; u != nil && (err != nil || l.Refresh == u.before || l.Refresh == u.Refresh) {
 		place, err := newPlace(s.cfg.Login)
 		if err != nil {
 			return login{}, fmt.Errorf("reserve space for a renewed login: %w", err)

@@ -61,7 +61,7 @@ func (w *Writer) Write(ctx context.Context, key state.TaskKey) {
 		err = errors.Join(w.closeTranscripts(t), w.save(t))
 	}
 	if err != nil {
-		w.cfg.Log.Warn().Err(err).Str("task", key.String()).Msg("write a task's summary")
+		w.cfg.Log.Warn().Err(err).Str("task", key.String()).Msg("failed to write a task's summary")
 	}
 }
 
@@ -135,13 +135,14 @@ func (w *Writer) WriteMissed(ctx context.Context) {
 		tasks, err := w.cfg.Store.AllTasks(ctx, after, pageSize)
 		if err != nil {
 			if ctx.Err() == nil {
-				w.cfg.Log.Warn().Err(err).Msg("look for summaries that are missing")
+				w.cfg.Log.Warn().Err(err).Msg("failed to look for missing summaries")
 			}
 			return
 		}
 		for _, t := range tasks {
 			after = t.Key
-			missed := w.cfg.Archive.SummaryTime(name(t)).Before(t.Since) || slices.ContainsFunc(t.Runs, func(r state.Run) bool { return !r.Told })
+			missed := w.cfg.Archive.SummaryTime(name(t)).Before(t.Since) ||
+				slices.ContainsFunc(t.Runs, func(r state.Run) bool { return !r.Told })
 			if t.Since.After(since) && missed {
 				w.Write(ctx, t.Key)
 			}

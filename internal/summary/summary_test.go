@@ -17,6 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/machine"
 	"github.com/errand-bot/errand/state/store"
@@ -49,9 +50,14 @@ func TestSummaries(t *testing.T) {
 		Store: st, Archive: files, Follows: func(string) bool { return false }, Keep: keep, Now: func() time.Time { return now }, Log: zerolog.Nop(),
 	})
 	by := state.Person{ID: 1, Login: "hunter2"}
-	_, err = st.Apply(t.Context(), state.Event{
-		Kind: state.EventTriggered, Task: state.TaskKey{Repo: 7, Issue: 3}, By: by, Permission: state.PermissionWrite, Via: "assigned",
-		Repo: &state.Repo{ID: 7, Owner: "acme", Name: "shop"}, Issue: &state.Issue{Title: "x"}, At: now,
+	_, err = st.Apply(t.Context(), event.Event{
+		Task:       state.TaskKey{Repo: 7, Issue: 3},
+		By:         by,
+		Permission: state.PermissionWrite,
+		Via:        "assigned",
+		Repo:       &state.Repo{ID: 7, Owner: "acme", Name: "shop"},
+		At:         now,
+		Payload:    event.Triggered{Issue: &state.Issue{Title: "x"}},
 	}, store.Ack{})
 	if err != nil {
 		t.Fatal(err)
@@ -99,9 +105,9 @@ func TestTranscriptsOfStoppedRunsEnd(t *testing.T) {
 	}
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 3}, TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "shop"}}, TaskRuns: state.TaskRuns{Runs: []state.Run{
-		{ID: "7-3-1", Seq: 1, Kind: state.RunPlan, State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "ok", Class: "success", Told: true}},
-		{ID: "7-3-2", Seq: 2, Kind: state.RunImplement, State: state.RunEnded, RunLaunch: state.RunLaunch{VM: "vm-1"}, Started: noon, Ended: noon.Add(time.Minute), RunVerdict: state.RunVerdict{Status: "interrupted", Class: "retryable", Message: "stopped by @ada"}},
-		{ID: "7-3-3", Seq: 3, Kind: state.RunImplement, State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "interrupted", Class: "retryable"}}, // was never launched
+		{ID: "7-3-1", Seq: 1, Kind: state.RunPlan, State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusOK, Class: state.RunSucceeded, Told: true}},
+		{ID: "7-3-2", Seq: 2, Kind: state.RunImplement, State: state.RunEnded, RunLaunch: state.RunLaunch{VM: "vm-1"}, Started: noon, Ended: noon.Add(time.Minute), RunVerdict: state.RunVerdict{Status: state.StatusInterrupted, Class: state.RunRetryable, Message: "stopped by @ada"}},
+		{ID: "7-3-3", Seq: 3, Kind: state.RunImplement, State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusInterrupted, Class: state.RunRetryable}}, // was never launched
 	}}}
 	for range 3 { // also by another process
 		w := NewWriter(Config{Archive: files, Follows: func(string) bool { return false }, Log: zerolog.Nop()})

@@ -28,7 +28,7 @@ func (v *VMs) refusal(ctx context.Context, t *state.Task, spec fleet.AcquireSpec
 	case errors.As(err, &none):
 		return fmt.Errorf("%w: %s. %s", workspace.ErrNoVM, none.Reason, none.Hint())
 	case errors.Is(err, fleet.ErrUnauthorized), errors.Is(err, fleet.ErrInvalid):
-		v.cfg.Log.Error().Err(err).Str("task", t.Key.String()).Msg("get a VM: the operator has to correct the configuration")
+		v.cfg.Log.Error().Err(err).Str("task", t.Key.String()).Msg("failed to get a VM; the operator has to correct the configuration")
 		return fmt.Errorf("%w: %s", workspace.ErrNoVM, configurationError(v.cfg.Provider, err))
 	}
 	return err
@@ -37,9 +37,9 @@ func (v *VMs) refusal(ctx context.Context, t *state.Task, spec fleet.AcquireSpec
 // configurationError explains an error that only the operator can fix. The task waits until then.
 func configurationError(provider string, err error) string {
 	if errors.Is(err, fleet.ErrUnauthorized) {
-		return fmt.Sprintf("the provider refuses errand's token; the operator has to correct `%s.token`, then it goes on by itself", provider)
+		return fmt.Sprintf("the provider refuses errand's token; the operator has to correct `%s.token`, and the task then continues automatically", provider)
 	}
-	return fmt.Sprintf("the provider refuses what errand asks for; the operator finds why in the log, and has to correct `%s` in the configuration", provider)
+	return fmt.Sprintf("the provider rejects errand's request; the operator has to correct `%s` in the configuration (errand's log has the reason)", provider)
 }
 
 // maxHolders is the largest number of tasks that holders names.
@@ -50,7 +50,7 @@ const maxHolders = 3
 func (v *VMs) holders(ctx context.Context, waiting *state.Task) string {
 	tasks, err := v.cfg.Store.Glances(ctx)
 	if err != nil {
-		v.cfg.Log.Warn().Err(err).Msg("look for who has the VMs")
+		v.cfg.Log.Warn().Err(err).Msg("failed to find out which tasks have the VMs")
 		return "" // the reason alone is enough
 	}
 	var stuck, others []string
@@ -68,7 +68,7 @@ func (v *VMs) holders(ctx context.Context, waiting *state.Task) string {
 	}
 	named := append(stuck, others...)
 	if more := len(named) - maxHolders; more > 0 {
-		named = append(named[:maxHolders], fmt.Sprintf("%d more here", more))
+		named = append(named[:maxHolders], fmt.Sprintf("%d more in this repository", more))
 	}
 	if elsewhere > 0 {
 		named = append(named, words.Many(elsewhere, "task")+" of other repositories")
@@ -78,7 +78,7 @@ func (v *VMs) holders(ctx context.Context, waiting *state.Task) string {
 	}
 	s := ", by " + strings.Join(named, ", ")
 	if len(stuck) > 0 {
-		s += "; an answer, `retry` or `cancel` there gives one back sooner"
+		s += "; an answer, `retry` or `cancel` there frees one sooner"
 	}
 	return s
 }

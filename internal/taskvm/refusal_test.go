@@ -20,11 +20,11 @@ func TestRefusal(t *testing.T) {
 		limit string
 		waits string // what is waited for says this
 	}{
-		"the task's hours":  {err: none(&vm.LimitError{Limit: vm.LimitVMHours, Reason: "its 6 hours are used"}), limit: vm.LimitVMHours},
-		"the day's money":   {err: none(&vm.LimitError{Limit: vm.LimitVMsDay, Reason: "today's money is used"}), limit: vm.LimitVMsDay},
-		"VMs in an hour":    {err: none(&vm.LimitError{Limit: vm.LimitVMMakes, Reason: "10 were made"}), limit: vm.LimitVMMakes},
-		"the account":       {err: none(fleet.ErrQuota), waits: "Request a higher limit"},
-		"no capacity":       {err: none(errors.New("resource_unavailable")), waits: "More candidates"},
+		"the task's hours":  {err: noVM(&vm.LimitError{Limit: vm.LimitVMHours, Reason: "its 6 hours are used"}), limit: vm.LimitVMHours},
+		"the day's money":   {err: noVM(&vm.LimitError{Limit: vm.LimitVMsDay, Reason: "today's money is used"}), limit: vm.LimitVMsDay},
+		"VMs in an hour":    {err: noVM(&vm.LimitError{Limit: vm.LimitVMMakes, Reason: "10 were made"}), limit: vm.LimitVMMakes},
+		"the account":       {err: noVM(fleet.ErrQuota), waits: "Request a higher limit"},
+		"no capacity":       {err: noVM(errors.New("resource_unavailable")), waits: "More candidates"},
 		"a refused token":   {err: fleet.ErrUnauthorized, waits: "`hetzner.token`"},
 		"a wrong parameter": {err: fleet.ErrInvalid, waits: "correct `hetzner`"},
 	} {
@@ -42,7 +42,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// none is how the fleet says that there is no VM now.
-func none(cause error) error {
+// noVM is how the fleet says that there is no VM now.
+func noVM(cause error) error {
 	return fmt.Errorf("acquire: %w", &fleet.NoCapacityError{Reason: "it is so", Cause: cause})
 }

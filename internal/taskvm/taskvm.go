@@ -94,7 +94,7 @@ func (v *VMs) imagingTime(ctx context.Context, t *state.Task) time.Duration {
 	}
 	times, err := v.cfg.Times(ctx)
 	if err != nil {
-		v.cfg.Log.Warn().Err(err).Msg("look how long images take") // the margin of the policy remains
+		v.cfg.Log.Warn().Err(err).Msg("failed to read image durations") // the margin of the policy remains
 	}
 	return vm.Percentile(times.Image, 95)
 }
@@ -109,7 +109,7 @@ func (v *VMs) baseImage(ctx context.Context, t *state.Task) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("look for the base image of %s: %w", group, err)
 	}
-	if ready := bake.Of(images, group); len(ready) > 0 { // the newest first
+	if ready := bake.AvailableImages(images, group); len(ready) > 0 { // the newest first
 		return ready[0].ID, nil
 	}
 	return "", nil
@@ -141,5 +141,6 @@ func (v *VMs) Release(ctx context.Context, name, why string) error {
 
 // IsGone reports whether an error means that a VM, or the run on it, is lost for good.
 func IsGone(err error) bool {
-	return errors.Is(err, fleet.ErrEnded) || errors.Is(err, fleet.ErrNotFound) || errors.Is(err, runnerctl.ErrUnknownRun) || errors.Is(err, remote.ErrHostKey)
+	return errors.Is(err, fleet.ErrEnded) || errors.Is(err, fleet.ErrNotFound) || errors.Is(err, runnerctl.ErrUnknownRun) ||
+		errors.Is(err, remote.ErrHostKey)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/yamux"
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/state"
 )
@@ -62,8 +63,8 @@ func (c *cable) vmSide(t *testing.T) (*http.Client, *yamux.Session) {
 	return &http.Client{Transport: transport}, session
 }
 
-// keep runs a keeper until the test ends, or until stop is called.
-func keep(t *testing.T, a tether.Attacher, h *tether.Handler) (k *tether.Keeper, stop func()) {
+// runKeeper runs a keeper until the test ends, or until stop is called.
+func runKeeper(t *testing.T, a tether.Attacher, h *tether.Handler) (k *tether.Keeper, stop func()) {
 	t.Helper()
 	k = tether.NewKeeper(a, h, zerolog.Nop())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -104,7 +105,7 @@ var peer = tether.Peer{VM: vm, Task: state.TaskKey{Repo: 7, Issue: 1}}
 // reaches calls the model through the tether.
 func reaches(t *testing.T, e *end, client *http.Client) {
 	t.Helper()
-	status, body := ask(t, client, http.MethodPost, "http://vm"+modelPath, bearer(e.handler.RunToken(run)))
+	status, body := ask(t, client, http.MethodPost, "http://vm"+modelPath, gatewaytest.Bearer(e.handler.RunToken(run)))
 	if status != http.StatusOK || body != `"body;"from upstream` {
 		t.Errorf("status %d: %s", status, body)
 	}
@@ -114,7 +115,7 @@ func reaches(t *testing.T, e *end, client *http.Client) {
 func TestKeeper(t *testing.T) {
 	t.Parallel()
 	e, c := newEnd(t, someTask(), nil), newCable()
-	k, stop := keep(t, c, e.handler)
+	k, stop := runKeeper(t, c, e.handler)
 	ensure(t, k)
 	client, session := c.vmSide(t)
 	reaches(t, e, client)
@@ -133,7 +134,7 @@ func TestKeeper(t *testing.T) {
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	e, c := newEnd(t, someTask(), nil), newCable()
-	k, _ := keep(t, c, e.handler)
+	k, _ := runKeeper(t, c, e.handler)
 	ensure(t, k)
 	for range 3 {
 		client, session := c.vmSide(t)
@@ -153,7 +154,7 @@ func TestAttachFails(t *testing.T) {
 	e, c := newEnd(t, someTask(), nil), newCable()
 	gone := errors.New("the host cannot be reached")
 	c.fail <- gone
-	k, _ := keep(t, c, e.handler)
+	k, _ := runKeeper(t, c, e.handler)
 	if err := tryEnsure(t, k); !errors.Is(err, gone) {
 		t.Errorf("ensure: %v", err)
 	}
@@ -175,7 +176,7 @@ func TestForget(t *testing.T) {
 	t.Parallel()
 	e := newEnd(t, someTask(), nil)
 	s := stuck{asked: make(chan struct{}, 1)}
-	k, _ := keep(t, s, e.handler)
+	k, _ := runKeeper(t, s, e.handler)
 	waited := make(chan error, 1)
 	go func() { waited <- tryEnsure(t, k) }()
 	<-s.asked
@@ -189,7 +190,7 @@ func TestForget(t *testing.T) {
 func TestForgetClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	e, c := newEnd(t, someTask(), nil), newCable()
-	k, _ := keep(t, c, e.handler)
+	k, _ := runKeeper(t, c, e.handler)
 	ensure(t, k)
 	client, session := c.vmSide(t)
 	reaches(t, e, client)
@@ -203,7 +204,7 @@ func TestForgetClosesTheConnection(t *testing.T) {
 func TestEnsureEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s := stuck{asked: make(chan struct{}, 1)}
-	k, _ := keep(t, s, newEnd(t, someTask(), nil).handler)
+	k, _ := runKeeper(t, s, newEnd(t, someTask(), nil).handler)
 	ctx, cancel := context.WithCancel(t.Context())
 	waited := make(chan error, 1)
 	go func() {
@@ -226,7 +227,7 @@ func TestConnectionsOfAVMAreLimited(t *testing.T) {
 	t.Parallel()
 	const most = 320
 	e, c := newEnd(t, someTask(), nil), newCable()
-	k, _ := keep(t, c, e.handler)
+	k, _ := runKeeper(t, c, e.handler)
 	ensure(t, k)
 	_, session := c.vmSide(t)
 	const request, answer = "GET / HTTP/1.1\r\nHost: vm\r\n\r\n", "HTTP/1.1 401 Unauthorized\r\n"

@@ -116,13 +116,13 @@ func FuzzRequests(f *testing.F) {
 		r = r.WithContext(t.Context())
 		handler.ServeHTTP(httptest.NewRecorder(), r)
 		for _, got := range up.seen {
-			judgePassedOn(t, got, token)
+			checkForwarded(t, got, token)
 		}
 	})
 }
 
-// judgePassedOn checks a request that errand forwarded.
-func judgePassedOn(t *testing.T, got *http.Request, token string) {
+// checkForwarded checks a request that errand forwarded.
+func checkForwarded(t *testing.T, got *http.Request, token string) {
 	t.Helper()
 	_, password, _ := got.BasicAuth()
 	var ok bool

@@ -35,7 +35,7 @@ func TestOtherHosts(t *testing.T) {
 	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 1}, TaskRuns: state.TaskRuns{Run: &state.Run{ID: "7-1-2", Kind: state.RunCheck, State: state.RunActive, RunLaunch: state.RunLaunch{VM: "vm-1"}}}}
 	told := make(chan egress.Request, 10)
 	cfg := tether.Config{
-		Tasks: one{task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop(),
+		Tasks: singleTask{task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop(),
 		Egress: egress.New(egress.Config{Resolver: everywhere{}, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, up.Listener.Addr().String())
 		}}),
@@ -45,7 +45,7 @@ func TestOtherHosts(t *testing.T) {
 	h := tether.New(cfg)
 	shut := tether.New(tether.Config{Tasks: cfg.Tasks, Key: cfg.Key, Log: cfg.Log})
 	resting := cfg
-	resting.Tasks = one{&state.Task{Key: task.Key}}
+	resting.Tasks = singleTask{&state.Task{Key: task.Key}}
 	idle := tether.New(resting)
 	for name, c := range map[string]struct {
 		handler      *tether.Handler

@@ -4,19 +4,18 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/forward"
 	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/gitproxy"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/tether"
@@ -55,8 +54,7 @@ type end struct {
 	handler *tether.Handler
 	url     string // of the VM's end
 
-	mu   sync.Mutex
-	seen []*http.Request // what upstream got
+	*gatewaytest.Upstream // the model and GitHub
 }
 
 // configs are the configurations of a handler, its gateway and its proxy.
@@ -91,23 +89,15 @@ func (noLedger) Record(context.Context, gateway.UsageRecord) error {
 
 func newEnd(t *testing.T, task *state.Task, change func(*configs)) *end {
 	t.Helper()
-	w := &end{}
-	upstream := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w.mu.Lock()
-		w.seen = append(w.seen, r.Clone(context.Background()))
-		w.mu.Unlock()
-		_, _ = io.Copy(rw, r.Body)
-		_, _ = io.WriteString(rw, "from upstream")
-	}))
-	t.Cleanup(upstream.Close)
+	w := &end{Upstream: gatewaytest.NewUpstream(t)}
 	cfg := configs{Config: tether.Config{Tasks: tasks{task: task}, Key: []byte("a secret of the deployment"), Log: zerolog.Nop()}}
 	cfg.gateway.Providers = map[string]gateway.Provider{
-		"anthropic": {BaseURL: upstream.URL + "/anthropic", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
-		"openai":    {BaseURL: upstream.URL + "/openai", Key: modelKey, Header: "Authorization", API: modelapi.OpenAI},
+		"anthropic": {BaseURL: w.URL + "/anthropic", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
+		"openai":    {BaseURL: w.URL + "/openai", Key: modelKey, Header: "Authorization", API: modelapi.OpenAI},
 		"gone":      {BaseURL: "http://127.0.0.1:1", Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic},
 	}
 	cfg.git.Repository = func(context.Context, *state.Task) (string, string, error) {
-		return upstream.URL + "/acme/shop.git", readToken, nil
+		return w.URL + "/acme/shop.git", readToken, nil
 	}
 	if change != nil {
 		change(&cfg)
@@ -119,49 +109,10 @@ func newEnd(t *testing.T, task *state.Task, change func(*configs)) *end {
 	return w
 }
 
-// count returns the number of requests that upstream received.
-func (w *end) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.seen)
-}
-
-// last returns the last request that upstream received, or nil.
-func (w *end) last() *http.Request {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.seen) == 0 {
-		return nil
-	}
-	return w.seen[len(w.seen)-1]
-}
-
 // ask sends a request as a program on the VM does.
 func ask(t *testing.T, client *http.Client, method, url string, headers map[string]string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(`"body;"`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range headers {
-		req.Header.Set(name, value)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(answer)
-}
-
-func bearer(token string) map[string]string {
-	return map[string]string{"Authorization": "Bearer " + token}
+	return gatewaytest.Send(t, client, gatewaytest.Request{Method: method, URL: url, Body: `"body;"`, Header: headers})
 }
 
 func basic(token string) map[string]string {
@@ -183,25 +134,25 @@ func TestTokens(t *testing.T) {
 		change     func(*state.Task)
 		model, git int
 	}{
-		"the run's":               {bearer(runToken), nil, 200, 200},
+		"the run's":               {gatewaytest.Bearer(runToken), nil, 200, 200},
 		"the run's, as a key":     {map[string]string{"X-Api-Key": runToken}, nil, 200, 200},
 		"the run's, as Google's":  {map[string]string{"X-Goog-Api-Key": runToken}, nil, 200, 200},
 		"the run's, as git's":     {basic(runToken), nil, 200, 200},
 		"the VM's":                {basic(vmToken), nil, 401, 200},
 		"none":                    {nil, nil, 401, 401},
-		"empty":                   {bearer(""), nil, 401, 401},
-		"another":                 {bearer("errand-0000"), nil, 401, 401},
-		"another VM's":            {bearer(plain.VMToken("errand-7-2-1")), nil, 401, 401},
-		"an earlier run's":        {bearer(plain.RunToken("7-1-3")), nil, 401, 401},
-		"the model's own key":     {bearer(modelKey), nil, 401, 401},
-		"of another deployment":   {bearer(tether.New(tether.Config{Key: []byte("x")}).RunToken(run)), nil, 401, 401},
-		"no run":                  {bearer(runToken), func(t *state.Task) { t.Run = nil }, 401, 401},
-		"no run, the VM's":        {bearer(vmToken), func(t *state.Task) { t.Run = nil }, 401, 200},
-		"a run on another VM":     {bearer(runToken), func(t *state.Task) { t.Run.VM = "errand-7-1-2" }, 401, 401},
-		"a run that is launching": {bearer(runToken), func(t *state.Task) { t.Run.VM, t.Run.State = "", state.RunLaunching }, 200, 200},
-		"a run that is stopping":  {bearer(runToken), func(t *state.Task) { t.Run.State = state.RunStopping }, 401, 200},
-		"checks":                  {bearer(runToken), func(t *state.Task) { t.Run.Kind = state.RunCheck }, 401, 200},
-		"another task":            {bearer(runToken), func(t *state.Task) { t.Key.Issue = 2 }, 503, 503},
+		"empty":                   {gatewaytest.Bearer(""), nil, 401, 401},
+		"another":                 {gatewaytest.Bearer("errand-0000"), nil, 401, 401},
+		"another VM's":            {gatewaytest.Bearer(plain.VMToken("errand-7-2-1")), nil, 401, 401},
+		"an earlier run's":        {gatewaytest.Bearer(plain.RunToken("7-1-3")), nil, 401, 401},
+		"the model's own key":     {gatewaytest.Bearer(modelKey), nil, 401, 401},
+		"of another deployment":   {gatewaytest.Bearer(tether.New(tether.Config{Key: []byte("x")}).RunToken(run)), nil, 401, 401},
+		"no run":                  {gatewaytest.Bearer(runToken), func(t *state.Task) { t.Run = nil }, 401, 401},
+		"no run, the VM's":        {gatewaytest.Bearer(vmToken), func(t *state.Task) { t.Run = nil }, 401, 200},
+		"a run on another VM":     {gatewaytest.Bearer(runToken), func(t *state.Task) { t.Run.VM = "errand-7-1-2" }, 401, 401},
+		"a run that is launching": {gatewaytest.Bearer(runToken), func(t *state.Task) { t.Run.VM, t.Run.State = "", state.RunLaunching }, 200, 200},
+		"a run that is stopping":  {gatewaytest.Bearer(runToken), func(t *state.Task) { t.Run.State = state.RunStopping }, 401, 200},
+		"checks":                  {gatewaytest.Bearer(runToken), func(t *state.Task) { t.Run.Kind = state.RunCheck }, 401, 200},
+		"another task":            {gatewaytest.Bearer(runToken), func(t *state.Task) { t.Key.Issue = 2 }, 503, 503},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -215,9 +166,9 @@ func TestTokens(t *testing.T) {
 				method, path string
 				want         int
 			}{{http.MethodPost, modelPath, test.model}, {http.MethodGet, fetchPath, test.git}} {
-				before := w.count()
+				before := w.Count()
 				status, body := ask(t, http.DefaultClient, try.method, w.url+try.path, test.headers)
-				if status != try.want || (w.count() > before) != (try.want == 200) {
+				if status != try.want || (w.Count() > before) != (try.want == 200) {
 					t.Errorf("%s: status %d, want %d: %s", try.path, status, try.want, body)
 				}
 			}
@@ -228,7 +179,7 @@ func TestTokens(t *testing.T) {
 func TestStoreFails(t *testing.T) {
 	t.Parallel()
 	w := newEnd(t, nil, func(c *configs) { c.Tasks = tasks{err: errors.New("no disk")} })
-	status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, bearer(w.handler.RunToken(run)))
+	status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(w.handler.RunToken(run)))
 	if status != http.StatusServiceUnavailable || strings.Contains(body, "disk") {
 		t.Errorf("status %d: %s", status, body)
 	}
@@ -249,12 +200,12 @@ func TestNothingElse(t *testing.T) {
 		"/llm/anthropic/..%2f..%2fx":      http.StatusBadRequest,
 		"/git/acme/shop.git/%2e%2e/other": http.StatusBadRequest,
 	} {
-		status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+path, bearer(w.handler.RunToken(run)))
+		status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+path, gatewaytest.Bearer(w.handler.RunToken(run)))
 		if status != want || strings.Contains(body, "127.0.0.1:1") {
 			t.Errorf("%s: status %d, want %d: %s", path, status, want, body)
 		}
 	}
-	if got := w.last(); got != nil {
+	if got := w.Last(); got != nil {
 		t.Errorf("upstream received %s", got.URL)
 	}
 }
@@ -275,7 +226,7 @@ func TestRequestsOfAVMAreLimited(t *testing.T) {
 			return forge.URL + "/x.git", readToken, nil
 		}
 	})
-	token := bearer(w.handler.RunToken(run))
+	token := gatewaytest.Bearer(w.handler.RunToken(run))
 	var wait sync.WaitGroup
 	for range most {
 		wait.Go(func() {

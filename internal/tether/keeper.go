@@ -14,6 +14,8 @@ import (
 	"github.com/hashicorp/yamux"
 	"github.com/rs/zerolog"
 	"golang.org/x/net/netutil"
+
+	"github.com/errand-bot/errand/internal/clock"
 )
 
 // maxConnections is the maximum number of connections of one VM. The runner's end allows fewer, but it is on the VM.
@@ -84,7 +86,7 @@ func (k *Keeper) Ensure(ctx context.Context, p Peer) error {
 		connCtx, cancel := context.WithCancel(k.ctx)
 		c = &connection{cancel: cancel, ended: connCtx.Done(), up: make(chan struct{}), failed: make(chan struct{})}
 		k.connections[p.VM] = c
-		k.wg.Go(func() { k.keep(connCtx, p, c) })
+		k.wg.Go(func() { k.keepAttached(connCtx, p, c) })
 	}
 	up, failed := c.up, c.failed
 	k.mu.Unlock()
@@ -112,8 +114,8 @@ func (k *Keeper) Forget(vm string) {
 	}
 }
 
-// keep attaches the tether until ctx ends, with back-off between failures.
-func (k *Keeper) keep(ctx context.Context, p Peer, c *connection) {
+// keepAttached attaches the tether until ctx ends, with back-off between failures.
+func (k *Keeper) keepAttached(ctx context.Context, p Peer, c *connection) {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 100*time.Millisecond, 10*time.Second
 	for ctx.Err() == nil {
@@ -128,12 +130,7 @@ func (k *Keeper) keep(ctx context.Context, p Peer, c *connection) {
 		k.reportFailure(c, err)
 		wait := b.NextBackOff()
 		k.log.Warn().Err(err).Str("vm", p.VM).Dur("retry_in", wait).Msg("tether lost; reconnecting")
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		_ = clock.Sleep(ctx, wait) // the loop checks ctx
 	}
 }
 

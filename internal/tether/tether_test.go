@@ -18,10 +18,10 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// one is a store with one task.
-type one struct{ task *state.Task }
+// singleTask is a store with one task.
+type singleTask struct{ task *state.Task }
 
-func (o one) Task(context.Context, state.TaskKey) (*state.Task, error) { return o.task, nil }
+func (o singleTask) Task(context.Context, state.TaskKey) (*state.Task, error) { return o.task, nil }
 
 // world is a handler before upstreams that return what they received.
 type world struct {
@@ -40,7 +40,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{peer: tether.Peer{VM: "vm-1", Task: state.TaskKey{Repo: 7, Issue: 1}}}
 	w.task = &state.Task{Key: w.peer.Task, TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "slug"}}, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing},
 		TaskRuns: state.TaskRuns{Run: &state.Run{ID: "7-1-2", Kind: state.RunImplement, State: state.RunActive, RunLaunch: state.RunLaunch{VM: "vm-1"}}}}
-	cfg := configs{Config: tether.Config{Tasks: one{w.task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop()}}
+	cfg := configs{Config: tether.Config{Tasks: singleTask{w.task}, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop()}}
 	cfg.gateway.Providers = map[string]gateway.Provider{"anthropic": {BaseURL: up.URL + "/team/a", Key: "model-key", Header: "X-Api-Key", API: modelapi.Anthropic}}
 	cfg.git.Repository = func(context.Context, *state.Task) (string, string, error) {
 		return up.URL + "/acme/slug.git", "git-token", nil

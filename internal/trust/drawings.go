@@ -36,8 +36,8 @@ var (
 	styleHides       = regexp.MustCompile(`(?i)display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|opacity\s*:\s*(?:0*(?:\.[0-2]\d*)?(?:[^.\d]|$)|\d?\d(?:\.\d*)?%)|font-size\s*:\s*0*\.?[0-3](?:\D|$)|(?:^|[,;\s])(?:transform|clip(?:-path)?|filter|mask|text-indent|letter-spacing|zoom|scale|translate)\s*:`)
 )
 
-// drawing removes the hidden parts of a code block that GitHub draws.
-func (p *page) drawing(n *ast.FencedCodeBlock) {
+// stripDrawing removes the hidden parts of a code block that GitHub draws.
+func (p *page) stripDrawing(n *ast.FencedCodeBlock) {
 	if n.Info == nil {
 		return
 	}
@@ -94,7 +94,7 @@ func hidesInDiagram(code string) bool {
 				fill = property[2]
 			}
 		}
-		if color != "" && (hidingColor(color) || alike(color, fill)) {
+		if color != "" && (hidingColor(color) || areIndistinguishable(color, fill)) {
 			return true
 		}
 	}
@@ -107,8 +107,8 @@ func hidingColor(color string) bool {
 		slices.Contains([]string{"transparent", "canvas", "currentcolor", "inherit"}, strings.ToLower(color))
 }
 
-// alike reports whether a reader cannot distinguish two colors.
-func alike(a, b string) bool {
+// areIndistinguishable reports whether a reader cannot distinguish two colors.
+func areIndistinguishable(a, b string) bool {
 	x, okX := rgb(a)
 	y, okY := rgb(b)
 	if !okX || !okY {

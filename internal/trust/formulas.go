@@ -26,8 +26,8 @@ func hidesInFormula(tex string) bool {
 		return true
 	}
 	for _, m := range formulaColor.FindAllStringSubmatch(tex, -1) {
-		if formulaNumbers.MatchString(m[1]) || hidingColor(m[1]) || alike(hexadecimal(m[1]), "white") ||
-			strings.HasPrefix(m[1], "#") && alike(m[1], "#0d1117") { // the dark theme's background
+		if formulaNumbers.MatchString(m[1]) || hidingColor(m[1]) || areIndistinguishable(hexadecimal(m[1]), "white") ||
+			strings.HasPrefix(m[1], "#") && areIndistinguishable(m[1], "#0d1117") { // the dark theme's background
 			return true
 		}
 	}

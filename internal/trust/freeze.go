@@ -54,7 +54,7 @@ func plainText(t Text) string {
 	}
 	var out strings.Builder
 	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
-		if r != '\n' && r != '\t' && (unseen(r) || unicode.IsControl(r)) {
+		if r != '\n' && r != '\t' && (isInvisible(r) || unicode.IsControl(r)) {
 			fmt.Fprintf(&out, "\\u{%X}", r)
 			continue
 		}

@@ -15,8 +15,8 @@ import (
 	xhtml "golang.org/x/net/html"
 )
 
-// golds adds the inputs of the golden tests.
-func golds(f *testing.F, add func(string)) {
+// addGoldenInputs adds the inputs of the golden tests.
+func addGoldenInputs(f *testing.F, add func(string)) {
 	files, err := filepath.Glob("testdata/strip/*.md")
 	if err != nil || len(files) == 0 {
 		f.Fatalf("inputs: %v, %v", files, err)
@@ -33,7 +33,7 @@ func golds(f *testing.F, add func(string)) {
 // FuzzStrip checks what must hold for any text: stable, no character unseen, and in texts that
 // cannot have code no complete comment and no attribute that carries text.
 func FuzzStrip(f *testing.F) {
-	golds(f, func(s string) { f.Add(s) })
+	addGoldenInputs(f, func(s string) { f.Add(s) })
 	f.Add("[a](b \"c\n> d\") ![x](<y z>) <a href='x\"y' alt=z>")
 	f.Add("<div hidden><p title=\"a\">x</div>&#60;&#x3c;!--")
 	comment := regexp.MustCompile(`(?s)<!--.*?-->`)
@@ -43,7 +43,7 @@ func FuzzStrip(f *testing.F) {
 		if again, more := Strip(out); again != out {
 			t.Fatalf("not stable: %q, then %q (%v)", out, again, more)
 		}
-		if i := strings.IndexFunc(out, func(r rune) bool { return unseen(r) && r != '\n' && r != '\t' }); i >= 0 {
+		if i := strings.IndexFunc(out, func(r rune) bool { return isInvisible(r) && r != '\n' && r != '\t' }); i >= 0 {
 			t.Fatalf("unseen character in %q", out)
 		}
 		if strings.ContainsAny(out, "`~\t\\") || strings.Contains(out, "   ") {
@@ -58,8 +58,8 @@ func FuzzStrip(f *testing.F) {
 	})
 }
 
-// hidings are the ways to put a word where nobody reads it.
-func hidings() []string {
+// waysToHide are the ways to put a word where nobody reads it.
+func waysToHide() []string {
 	return []string{
 		"<!-- CANARY -->", "<!--\n\nCANARY\n-->", "<div hidden>CANARY</div>", "<span style=\"display:none\">CANARY</span>", "<p title=\"CANARY\">x</p>",
 		"[x](https://x.org \"CANARY\")", "![CANARY](https://x.org/p.png)", "![x](https://x.org/p.png 'CANARY')", "<img src=\"p.png\" alt=\"CANARY\">", "\n\n[unused]: https://x.org/CANARY\n\n",
@@ -76,18 +76,18 @@ func hidings() []string {
 // FuzzStripHidden hides a word in the midst of any text. If it is there after stripping, then it is
 // because a reader sees it: in code, or as text that the surroundings made of the markup.
 func FuzzStripHidden(f *testing.F) {
-	for i := range hidings() {
+	for i := range waysToHide() {
 		f.Add(uint8(i), "Hello", "world")
 		f.Add(uint8(i), "`a", "b`")
 		f.Add(uint8(i), "> * x <b>", "\n\n```\n")
 		f.Add(uint8(i), "<details>\n\n[a](<", ">)\n-->\n</div>")
 	}
-	golds(f, func(s string) { f.Add(uint8(0), s, s) })
+	addGoldenInputs(f, func(s string) { f.Add(uint8(0), s, s) })
 	f.Fuzz(func(t *testing.T, how uint8, before, after string) {
 		if len(before)+len(after) > 3000 || strings.Contains(strings.ToUpper(before+after), "CANARY") {
 			return
 		}
-		list := hidings()
+		list := waysToHide()
 		out, _ := Strip(before + list[int(how)%len(list)] + after)
 		if again, more := Strip(out); again != out {
 			t.Fatalf("not stable: %q, then %q (%v)", out, again, more)
@@ -190,7 +190,7 @@ func FuzzStripLine(f *testing.F) {
 		if again, more := StripLine(out); again != out || more != nil {
 			t.Errorf("not stable: %q, then %q (%v)", out, again, more)
 		}
-		if strings.ContainsFunc(out, func(r rune) bool { return unseen(r) || r != ' ' && unicode.IsSpace(r) }) {
+		if strings.ContainsFunc(out, func(r rune) bool { return isInvisible(r) || r != ' ' && unicode.IsSpace(r) }) {
 			t.Errorf("unseen, or no line: %q", out)
 		}
 		for _, r := range text { // and nothing that is seen gets lost

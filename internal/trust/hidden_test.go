@@ -6,7 +6,7 @@ import (
 )
 
 // Whatever characters stand around it and however a drawing hides it, a word that GitHub does not show is taken out.
-func TestHiddenWordsAreTakenOut(t *testing.T) {
+func TestHiddenWordsAreRemoved(t *testing.T) {
 	t.Parallel()
 	blank := func(s string) string { return "```\nx" + strings.Repeat(s, 300) + "HIDDEN\n```" }
 	mermaid := func(s string) string { return "```mermaid\ngraph TD\nA[HIDDEN]\n" + s + "\n```" }

@@ -108,7 +108,7 @@ func (p *page) walk(root ast.Node) {
 		case *ast.FencedCodeBlock:
 			p.protect(n.Lines())
 			p.fence(n)
-			p.drawing(n)
+			p.stripDrawing(n)
 		case *ast.CodeBlock:
 			p.protect(n.Lines())
 		case *ast.CodeSpan:

@@ -16,9 +16,9 @@ var (
 		`(?:font-size|max-height|max-width|height|width):0*\.?0+(?:[a-z%]+)?(?:;|!|$)|` +
 		`(?:^|;)color:(?:transparent|white|#fff(?:fff)?\b|rgba\([^)]*,0?\.?0*\))|` +
 		`text-indent:-|(?:left|top|right|bottom):-\d{3,}|clip(?:-path)?:|font:0`)
-	wholeComment = regexp.MustCompile(`(?s)<!--.*?-->`)
-	entity       = regexp.MustCompile(`&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});`)
-	telling      = regexp.MustCompile(`^[0-9A-Za-z]`)
+	wholeComment      = regexp.MustCompile(`(?s)<!--.*?-->`)
+	entity            = regexp.MustCompile(`&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});`)
+	alphanumericStart = regexp.MustCompile(`^[0-9A-Za-z]`)
 )
 
 // tag is one start or end tag of raw HTML in the source.
@@ -252,8 +252,8 @@ func (p *page) comments() {
 	}
 }
 
-// inTag reports whether a position is within a tag, where quotes must stay encoded.
-func (p *page) inTag(at int) bool {
+// isInTag reports whether a position is within a tag, where quotes must stay encoded.
+func (p *page) isInTag(at int) bool {
 	return slices.ContainsFunc(p.tags, func(t tag) bool { return t.start <= at && at < t.span.end })
 }
 
@@ -263,12 +263,12 @@ func (p *page) entities() {
 	for _, at := range entity.FindAllStringIndex(p.source, -1) {
 		raw := p.source[at[0]:at[1]]
 		plain := html.UnescapeString(raw)
-		if plain == raw || strings.ContainsAny(plain, "<>&[]`~\\|*") || p.inCode(at[0], at[1]) || p.inTag(at[0]) {
+		if plain == raw || strings.ContainsAny(plain, "<>&[]`~\\|*") || p.inCode(at[0], at[1]) || p.isInTag(at[0]) {
 			continue
 		}
 		plain = cleanRunes(plain, &report{})
 		kind := kindRoutine
-		if plain == "" || telling.MatchString(plain) {
+		if plain == "" || alphanumericStart.MatchString(plain) {
 			kind = KindEncoded
 		}
 		p.replace(at[0], at[1], strings.ReplaceAll(plain, "\n", " "), kind, raw)

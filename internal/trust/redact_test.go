@@ -125,7 +125,7 @@ func TestCutTexts(t *testing.T) {
 	}
 }
 
-func TestLinesFindTheWayBack(t *testing.T) {
+func TestLinesEndAfterAKey(t *testing.T) {
 	t.Parallel()
 	lines := redactor(t).Lines()
 	lines.Line("-----BEGIN PRIVATE " + "KEY-----")

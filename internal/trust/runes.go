@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Seen returns a text without invisible characters and with normalized line ends and spaces, so that people approve
+// RemoveInvisible returns a text without invisible characters and with normalized line ends and spaces, so that people approve
 // exactly the text that the agent gets.
-func Seen(text string) string { return cleanRunes(text, &report{}) }
+func RemoveInvisible(text string) string { return cleanRunes(text, &report{}) }
 
 // cleanRunes normalizes line ends and spaces and removes all invisible characters, including those in code. It splits
 // joined emoji.
@@ -31,7 +31,7 @@ func cleanRunes(text string, report *report) string {
 			tags.WriteRune(r - 0xE0000)
 		case r == 0x200D || r == 0xFE0E || r == 0xFE0F || r == 0xFEFF && out.Len() == 0:
 			// Parts of emoji and a byte order mark are removed without a report.
-		case unseen(r):
+		case isInvisible(r):
 			dropped[r]++
 		default:
 			out.WriteRune(r)
@@ -44,9 +44,9 @@ func cleanRunes(text string, report *report) string {
 	return out.String()
 }
 
-// unseen reports whether a character is invisible: controls, joiners, direction marks, fillers, variation selectors,
+// isInvisible reports whether a character is invisible: controls, joiners, direction marks, fillers, variation selectors,
 // private use and Unicode's default ignorables.
-func unseen(r rune) bool {
+func isInvisible(r rune) bool {
 	switch {
 	case r < 0x20 || r >= 0x7F && r < 0xA0:
 		return true
@@ -54,7 +54,8 @@ func unseen(r rune) bool {
 		return r == 0xAD
 	case r >= 0x0600 && r <= 0x0605, r == 0x06DD, r == 0x070F, r >= 0x0890 && r <= 0x0891, r == 0x08E2, r == 0x110BD, r == 0x110CD:
 		return false // visible signs that Unicode classifies as format characters
-	case unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, unicode.Noncharacter_Code_Point):
+	case unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs, unicode.Variation_Selector,
+		unicode.Other_Default_Ignorable_Code_Point, unicode.Noncharacter_Code_Point):
 		return true
 	}
 	return r == 0x2800 // the blank Braille pattern

@@ -121,7 +121,7 @@ const maxSample = 80
 func excerpt(text string) string {
 	var out []rune
 	for _, r := range strings.Join(strings.Fields(text), " ") {
-		if unseen(r) || !unicode.IsPrint(r) {
+		if isInvisible(r) || !unicode.IsPrint(r) {
 			continue
 		}
 		if len(out) == maxSample {

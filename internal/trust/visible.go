@@ -120,9 +120,9 @@ const (
 // times are in seconds); or, for the issue's own text, if somebody with write access vouched for it. Each person's
 // permission is looked up once. Decide returns an error if a lookup fails.
 func Decide(ctx context.Context, issue Issue, comments []Comment, permissions Permissions, policy Policy) (View, error) {
-	j := &judge{permissions: permissions, policy: policy, known: map[int64]bool{}, left: cmp.Or(policy.MaxLookups, defaultMaxLookups)}
+	j := &assessor{permissions: permissions, policy: policy, known: map[int64]bool{}, lookupsLeft: cmp.Or(policy.MaxLookups, defaultMaxLookups)}
 	var view View
-	if err := j.issue(ctx, issue, &view); err != nil {
+	if err := j.assessIssue(ctx, issue, &view); err != nil {
 		return View{}, err
 	}
 	comments = slices.Clone(comments)
@@ -133,7 +133,7 @@ func Decide(ctx context.Context, issue Issue, comments []Comment, permissions Pe
 		if c.Author.ID == policy.Self && policy.Self != 0 {
 			continue
 		}
-		verdict, err := j.comment(ctx, c)
+		verdict, err := j.assessComment(ctx, c)
 		if err != nil {
 			return View{}, err
 		}
@@ -144,7 +144,14 @@ func Decide(ctx context.Context, issue Issue, comments []Comment, permissions Pe
 		body, stripped := policy.clean(Strip, c.Body)
 		view.Stripped = Join(view.Stripped, stripped)
 		if body != "" {
-			view.Comments = append(view.Comments, Visible{ID: c.ID, Node: c.Node, Author: c.Author, At: c.CreatedAt, Body: body, VouchedBy: verdict.vouchedBy})
+			view.Comments = append(view.Comments, Visible{
+				ID:        c.ID,
+				Node:      c.Node,
+				Author:    c.Author,
+				At:        c.CreatedAt,
+				Body:      body,
+				VouchedBy: verdict.vouchedBy,
+			})
 		}
 	}
 	return view, nil

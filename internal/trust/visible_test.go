@@ -13,12 +13,12 @@ import (
 )
 
 // The people of these tests. Only ann and bea have write access.
-func ann() state.Person    { return state.Person{ID: 1, Login: "ann"} }
-func bea() state.Person    { return state.Person{ID: 2, Login: "bea"} }
-func out() state.Person    { return state.Person{ID: 3, Login: "out"} }
-func reader() state.Person { return state.Person{ID: 4, Login: "reader"} }
-func robot() state.Person  { return state.Person{ID: 5, Login: "helper[bot]", Bot: true} }
-func self() state.Person   { return state.Person{ID: 6, Login: "errand[bot]", Bot: true} }
+func ann() state.Person                { return state.Person{ID: 1, Login: "ann"} }
+func bea() state.Person                { return state.Person{ID: 2, Login: "bea"} }
+func personWithoutWrite() state.Person { return state.Person{ID: 3, Login: "out"} }
+func reader() state.Person             { return state.Person{ID: 4, Login: "reader"} }
+func robot() state.Person              { return state.Person{ID: 5, Login: "helper[bot]", Bot: true} }
+func self() state.Person               { return state.Person{ID: 6, Login: "errand[bot]", Bot: true} }
 
 // register returns permissions by ID from a table and counts lookups.
 type register struct {
@@ -73,38 +73,38 @@ func decideCases() map[string]decideCase {
 	return map[string]decideCase{
 		"a writer":                         {comment: said(bea())},
 		"an admin":                         {comment: said(ann())},
-		"a user without write access":      {comment: said(out()), reason: ReasonOutsider},
+		"a user without write access":      {comment: said(personWithoutWrite()), reason: ReasonOutsider},
 		"a reader":                         {comment: said(reader()), reason: ReasonOutsider},
 		"a deleted account":                {comment: said(state.Person{}), reason: ReasonOutsider},
-		"somebody on the list":             {comment: said(out()), policy: func(p *Policy) { p.Allowed = []string{"OUT"} }},
+		"somebody on the list":             {comment: said(personWithoutWrite()), policy: func(p *Policy) { p.Allowed = []string{"OUT"} }},
 		"a writer's own edit":              {comment: said(bea(), edited(bea(), 20))},
 		"another writer's edit":            {comment: said(bea(), edited(ann(), 20))},
-		"an edit without write access":     {comment: said(bea(), edited(out(), 20)), reason: ReasonEditor},
+		"an edit without write access":     {comment: said(bea(), edited(personWithoutWrite(), 20)), reason: ReasonEditor},
 		"an edit by an unknown editor":     {comment: said(bea(), edited(state.Person{}, 20)), reason: ReasonEditor},
 		"a bot's edit":                     {comment: said(bea(), edited(robot(), 20)), reason: ReasonEditor},
 		"a listed bot's edit":              {comment: said(bea(), edited(robot(), 20)), policy: func(p *Policy) { p.Bots = []string{"helper"} }},
-		"a foreign edit, then a 👍":         {comment: said(bea(), edited(out(), 20), liked(ann(), 21)), voucher: "ann"},
-		"without write access, with a 👍":   {comment: said(out(), liked(bea(), 11)), voucher: "bea"},
-		"a 👍 in the same second":           {comment: said(out(), liked(bea(), 10)), reason: ReasonEditedAfter},
-		"a 👍 without write access":         {comment: said(out(), liked(reader(), 11)), reason: ReasonOutsider},
-		"a 👍 by the author":                {comment: said(out(), liked(out(), 11)), reason: ReasonOutsider},
-		"a 👍 by a bot":                     {comment: said(out(), liked(robot(), 11)), policy: func(p *Policy) { p.Bots = []string{"helper[bot]"} }, reason: ReasonOutsider},
-		"a 👍 by somebody on the list":      {comment: said(out(), liked(reader(), 11)), policy: func(p *Policy) { p.Allowed = []string{"reader"} }, voucher: "reader"},
-		"edited after the 👍":               {comment: said(out(), liked(bea(), 11), edited(out(), 20)), reason: ReasonEditedAfter},
-		"edited in the second of the 👍":    {comment: said(out(), liked(bea(), 20), edited(out(), 20)), reason: ReasonEditedAfter},
-		"edited, then another 👍":           {comment: said(out(), liked(bea(), 11), edited(out(), 20), liked(ann(), 30)), voucher: "ann"},
-		"edited by a writer, but no 👍":     {comment: said(out(), edited(ann(), 20)), reason: ReasonOutsider},
+		"a foreign edit, then a 👍":         {comment: said(bea(), edited(personWithoutWrite(), 20), liked(ann(), 21)), voucher: "ann"},
+		"without write access, with a 👍":   {comment: said(personWithoutWrite(), liked(bea(), 11)), voucher: "bea"},
+		"a 👍 in the same second":           {comment: said(personWithoutWrite(), liked(bea(), 10)), reason: ReasonEditedAfter},
+		"a 👍 without write access":         {comment: said(personWithoutWrite(), liked(reader(), 11)), reason: ReasonOutsider},
+		"a 👍 by the author":                {comment: said(personWithoutWrite(), liked(personWithoutWrite(), 11)), reason: ReasonOutsider},
+		"a 👍 by a bot":                     {comment: said(personWithoutWrite(), liked(robot(), 11)), policy: func(p *Policy) { p.Bots = []string{"helper[bot]"} }, reason: ReasonOutsider},
+		"a 👍 by somebody on the list":      {comment: said(personWithoutWrite(), liked(reader(), 11)), policy: func(p *Policy) { p.Allowed = []string{"reader"} }, voucher: "reader"},
+		"edited after the 👍":               {comment: said(personWithoutWrite(), liked(bea(), 11), edited(personWithoutWrite(), 20)), reason: ReasonEditedAfter},
+		"edited in the second of the 👍":    {comment: said(personWithoutWrite(), liked(bea(), 20), edited(personWithoutWrite(), 20)), reason: ReasonEditedAfter},
+		"edited, then another 👍":           {comment: said(personWithoutWrite(), liked(bea(), 11), edited(personWithoutWrite(), 20), liked(ann(), 30)), voucher: "ann"},
+		"edited by a writer, but no 👍":     {comment: said(personWithoutWrite(), edited(ann(), 20)), reason: ReasonOutsider},
 		"a bot":                            {comment: said(robot()), reason: ReasonBot},
 		"a bot with a 👍":                   {comment: said(robot(), liked(ann(), 11)), reason: ReasonBot},
 		"a bot on the list of people":      {comment: said(robot()), policy: func(p *Policy) { p.Allowed = []string{"helper[bot]"} }, reason: ReasonBot},
 		"a listed bot":                     {comment: said(robot()), policy: func(p *Policy) { p.Bots = []string{"Helper[bot]"} }},
 		"a listed bot, by its short name":  {comment: said(robot()), policy: func(p *Policy) { p.Bots = []string{"helper"} }},
-		"a person named like a listed bot": {comment: said(out()), policy: func(p *Policy) { p.Bots = []string{"out"} }, reason: ReasonOutsider},
+		"a person named like a listed bot": {comment: said(personWithoutWrite()), policy: func(p *Policy) { p.Bots = []string{"out"} }, reason: ReasonOutsider},
 		"the bot itself":                   {comment: said(self()), silent: true},
 		"the bot itself, listed":           {comment: said(self()), policy: func(p *Policy) { p.Bots = []string{"errand"} }, silent: true},
 		"only hidden content":              {comment: said(bea(), func(c *Comment) { c.Body = "<!-- x -->" }), silent: true},
-		"no lookups left":                  {comment: said(out(), liked(reader(), 11), liked(bea(), 12)), policy: func(p *Policy) { p.MaxLookups = 2 }, reason: ReasonTooMany},
-		"enough lookups left":              {comment: said(out(), liked(reader(), 11), liked(bea(), 12)), policy: func(p *Policy) { p.MaxLookups = 3 }, voucher: "bea"},
+		"no lookups left":                  {comment: said(personWithoutWrite(), liked(reader(), 11), liked(bea(), 12)), policy: func(p *Policy) { p.MaxLookups = 2 }, reason: ReasonTooMany},
+		"enough lookups left":              {comment: said(personWithoutWrite(), liked(reader(), 11), liked(bea(), 12)), policy: func(p *Policy) { p.MaxLookups = 3 }, voucher: "bea"},
 	}
 }
 
@@ -156,16 +156,16 @@ func TestDecideIssue(t *testing.T) {
 		policy func(*Policy)
 		shows  bool
 	}{
-		"by a user without write access":       {issue: Issue{Comment: said(out())}},
-		"vouched for by a writer":              {issue: Issue{Comment: said(out()), VouchedBy: bea()}, shows: true},
-		"vouched for by a reader":              {issue: Issue{Comment: said(out()), VouchedBy: reader()}},
-		"vouched for by a listed bot":          {issue: Issue{Comment: said(out()), VouchedBy: robot()}, policy: listBot},
+		"by a user without write access":       {issue: Issue{Comment: said(personWithoutWrite())}},
+		"vouched for by a writer":              {issue: Issue{Comment: said(personWithoutWrite()), VouchedBy: bea()}, shows: true},
+		"vouched for by a reader":              {issue: Issue{Comment: said(personWithoutWrite()), VouchedBy: reader()}},
+		"vouched for by a listed bot":          {issue: Issue{Comment: said(personWithoutWrite()), VouchedBy: robot()}, policy: listBot},
 		"a bot's, vouched for by a writer":     {issue: Issue{Comment: said(robot()), VouchedBy: ann()}, shows: true},
 		"a listed bot's own":                   {issue: Issue{Comment: said(robot()), VouchedBy: robot()}, policy: listBot, shows: true},
 		"a writer's, without a trigger":        {issue: Issue{Comment: said(ann())}, shows: true},
-		"edited without write access, vouched": {issue: Issue{Comment: said(ann(), edited(out(), 20)), VouchedBy: bea()}, shows: true},
-		"edited without write access":          {issue: Issue{Comment: said(ann(), edited(out(), 20))}},
-		"with a 👍":                             {issue: Issue{Comment: said(out(), liked(ann(), 11))}, shows: true},
+		"edited without write access, vouched": {issue: Issue{Comment: said(ann(), edited(personWithoutWrite(), 20)), VouchedBy: bea()}, shows: true},
+		"edited without write access":          {issue: Issue{Comment: said(ann(), edited(personWithoutWrite(), 20))}},
+		"with a 👍":                             {issue: Issue{Comment: said(personWithoutWrite(), liked(ann(), 11))}, shows: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -211,10 +211,10 @@ func TestDecideCleansAndOrders(t *testing.T) {
 	}
 }
 
-func TestDecideAsksOnceAndSparingly(t *testing.T) {
+func TestDecideLimitsPermissionLookups(t *testing.T) {
 	t.Parallel()
 	reg := &register{}
-	crowd := said(out())
+	crowd := said(personWithoutWrite())
 	for i := range 500 {
 		liked(state.Person{ID: int64(1000 + i), Login: "x"}, 11)(&crowd)
 	}
@@ -236,7 +236,7 @@ func TestDecideFailsClosed(t *testing.T) {
 	t.Parallel()
 	down := errors.New("GitHub is down")
 	for name, issue := range map[string]Issue{
-		"voucher": {Comment: said(out()), VouchedBy: ann()},
+		"voucher": {Comment: said(personWithoutWrite()), VouchedBy: ann()},
 		"author":  {Comment: said(ann())},
 		"editor":  {Comment: said(state.Person{}, liked(bea(), 20))},
 	} {

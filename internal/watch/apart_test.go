@@ -12,6 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestDenialsApart: GitHub occasionally denies access to an issue. Only denials for an hour without interruption end a
@@ -40,7 +41,7 @@ func TestDenialsApart(t *testing.T) {
 	} {
 		now = now.Add(c.after)
 		if c.renew {
-			l.happen(state.Event{Kind: state.EventIssueClosed, Task: l.key, By: ada, Via: state.ViaConfirmed})
+			l.happen(event.Event{Task: l.key, By: ada, Via: event.ViaConfirmed, Payload: event.IssueClosed{}})
 			l.kinds()
 			l.begun("mention")
 		}
@@ -144,7 +145,7 @@ func TestInstallationsAreSeenApart(t *testing.T) {
 		polling(t, l, g)
 		pass(5 * time.Minute)
 		got := map[state.TaskKey]int{}
-		for _, e := range l.reported(state.EventThumb) {
+		for _, e := range l.reported(event.KindThumb) {
 			got[e.Task]++
 		}
 		if diff := cmp.Diff(map[state.TaskKey]int{task: 1, {Repo: 80, Issue: 3}: 1}, got); diff != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // long returns a land with a task of issue 1 that began an hour ago.
@@ -17,9 +18,15 @@ func long(t *testing.T) *land {
 	t.Helper()
 	l := newLand(t)
 	i := l.issue()
-	l.happen(state.Event{
-		Kind: state.EventTriggered, Task: l.key, By: ada, Permission: state.PermissionWrite, Via: "mention", At: time.Now().Add(-time.Hour), Installation: l.inst,
-		Repo: &l.repo, Issue: &state.Issue{Node: i.NodeID, Title: "It breaks", Body: "Always.", Author: ada},
+	l.happen(event.Event{
+		Task:         l.key,
+		By:           ada,
+		Permission:   state.PermissionWrite,
+		Via:          "mention",
+		At:           time.Now().Add(-time.Hour),
+		Installation: l.inst,
+		Repo:         &l.repo,
+		Payload:      event.Triggered{Issue: &state.Issue{Node: i.NodeID, Title: "It breaks", Body: "Always.", Author: ada}},
 	})
 	return l
 }
@@ -67,8 +74,8 @@ func TestReviewsThatDidNotArrive(t *testing.T) {
 	check(t, err)
 	settings := state.DefaultSettings()
 	settings.Plan = state.PlanNone
-	l.happen(state.Event{Kind: state.EventStarted, Task: l.key, JobReport: state.JobReport{Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
-	l.happen(state.Event{Kind: state.EventPROpened, Task: l.key, JobReport: state.JobReport{PR: &state.PR{Number: p.Number, State: "open"}}})
+	l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
+	l.happen(event.Event{Task: l.key, Payload: event.PROpened{PR: state.PR{Number: p.Number, State: "open"}}})
 	v, err := l.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Body: "Why?"})
 	check(t, err)
 	if diff := cmp.Diff([]string{fmt.Sprintf("swept-pull_request_review-%d", v.ID)}, l.stored()); diff != "" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -23,8 +24,8 @@ type life struct {
 	t *testing.T
 
 	mu     sync.Mutex
-	events []state.Event           // applied by the watcher under test
-	refuse func(state.Event) error // the store's errors for events of the watcher; nil accepts all
+	events []event.Event           // applied by the watcher under test
+	refuse func(event.Event) error // the store's errors for events of the watcher; nil accepts all
 }
 
 func newLife(t *testing.T) *life {
@@ -38,7 +39,7 @@ func newLife(t *testing.T) *life {
 }
 
 // Apply records and applies events of the watcher under test.
-func (l *life) Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error) {
+func (l *life) Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error) {
 	l.mu.Lock()
 	refuse := l.refuse
 	l.mu.Unlock()
@@ -55,11 +56,11 @@ func (l *life) Apply(ctx context.Context, e state.Event, ack store.Ack) (store.A
 }
 
 // reported lists the events of a kind that the watcher applied.
-func (l *life) reported(kind state.EventKind) (list []state.Event) {
+func (l *life) reported(kind event.Kind) (list []event.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.events {
-		if e.Kind == kind {
+		if e.Kind() == kind {
 			list = append(list, e)
 		}
 	}
@@ -67,7 +68,7 @@ func (l *life) reported(kind state.EventKind) (list []state.Event) {
 }
 
 // happen applies an event that does not come from the watcher and returns the task.
-func (l *life) happen(e state.Event) *state.Task {
+func (l *life) happen(e event.Event) *state.Task {
 	l.t.Helper()
 	if e.Task.IsZero() {
 		e.Task = task
@@ -87,9 +88,15 @@ func (l *life) task() *state.Task {
 // queued triggers a task.
 func (l *life) queued(key state.TaskKey, installation int64, via string) *state.Task {
 	l.t.Helper()
-	return l.happen(state.Event{
-		Kind: state.EventTriggered, Task: key, By: ada, Permission: state.PermissionWrite, Via: via, At: time.Now(), Installation: installation,
-		Repo: &state.Repo{ID: key.Repo, Owner: "acme", Name: "slug", DefaultBranch: "main"}, Issue: &state.Issue{Node: "I_1", Title: "It breaks", Body: "Always.", Author: ada},
+	return l.happen(event.Event{
+		Task:         key,
+		By:           ada,
+		Permission:   state.PermissionWrite,
+		Via:          via,
+		At:           time.Now(),
+		Installation: installation,
+		Repo:         &state.Repo{ID: key.Repo, Owner: "acme", Name: "slug", DefaultBranch: "main"},
+		Payload:      event.Triggered{Issue: &state.Issue{Node: "I_1", Title: "It breaks", Body: "Always.", Author: ada}},
 	})
 }
 
@@ -97,7 +104,7 @@ func (l *life) queued(key state.TaskKey, installation int64, via string) *state.
 func (l *life) running(key state.TaskKey, installation int64) *state.Task {
 	l.t.Helper()
 	l.queued(key, installation, "assigned")
-	t := l.happen(state.Event{Kind: state.EventStarted, Task: key, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
+	t := l.happen(event.Event{Task: key, Payload: event.Started{Start: event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
 	return l.launched(t)
 }
 
@@ -108,17 +115,17 @@ func (l *life) launched(t *state.Task) *state.Task {
 	for _, f := range t.Feedback {
 		launch.Taken = append(launch.Taken, f.ID)
 	}
-	return l.happen(state.Event{Kind: state.EventLaunched, Task: t.Key, Run: t.Run.ID, JobReport: state.JobReport{Launch: launch}})
+	return l.happen(event.Event{Task: t.Key, Run: t.Run.ID, Payload: event.Launched{Launch: *launch}})
 }
 
 // planned ends the run with a plan and posts it as a comment.
 func (l *life) planned(t *state.Task, comment int64, node string) *state.Task {
 	l.t.Helper()
-	t = l.happen(state.Event{Kind: state.EventRunEnded, Task: t.Key, Run: t.Run.ID, RunReport: state.RunReport{Result: &state.RunResult{Class: "success", Status: "ok", Outcome: "build", Text: "Do it. " + node, Ended: time.Now()}}})
+	t = l.happen(event.Event{Task: t.Key, Run: t.Run.ID, Payload: event.RunEnded{Result: state.RunResult{Class: state.RunSucceeded, Status: state.StatusOK, Outcome: "build", Text: "Do it. " + node, Ended: time.Now()}}})
 	p := t.NewestPlan()
-	return l.happen(state.Event{
-		Kind: state.EventPosted, Task: t.Key, JobReport: state.JobReport{BodyHash: "body", Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash},
-			Posted: &state.Posted{Key: "1.plan-" + p.Hash, Kind: string(state.PostPlan), ID: comment, Node: node, At: time.Now().Truncate(time.Second)}},
+	return l.happen(event.Event{
+		Task:    t.Key,
+		Payload: event.Posted{BodyHash: "body", Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, Comment: state.Posted{Key: "1.plan-" + p.Hash, Kind: string(state.PostPlan), ID: comment, Node: node, At: time.Now().Truncate(time.Second)}},
 	})
 }
 

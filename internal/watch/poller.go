@@ -12,6 +12,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -119,7 +120,7 @@ func (p *Poller) poll(ctx context.Context) (young, any bool) {
 	for _, installation := range slices.Sorted(maps.Keys(by)) {
 		ms := by[installation]
 		if err := p.read(ctx, installation, ms); err != nil && ctx.Err() == nil {
-			p.cfg.Log.Warn().Err(err).Int64("installation", installation).Msg("read reactions")
+			p.cfg.Log.Warn().Err(err).Int64("installation", installation).Msg("failed to read reactions")
 		}
 	}
 	return young, any
@@ -230,7 +231,7 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 	p.seen[installation] = stand
 	for _, node := range thumbs.Deleted {
 		if m := ms[node]; m.plan != nil && m.plan.Open() {
-			e := state.Event{Kind: state.EventStale, Task: m.task, JobReport: state.JobReport{Stale: &state.StalePlan{Hash: m.plan.Hash, Reason: state.StaleDeleted}}}
+			e := event.Event{Task: m.task, Payload: event.Stale{Hash: m.plan.Hash, Reason: state.StaleDeleted}}
 			if _, err := p.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 				return fmt.Errorf("report a deleted plan: %w", err)
 			}
@@ -244,12 +245,13 @@ func (p *Poller) report(ctx context.Context, m mark, th forge.Reaction, id strin
 	if m.task.IsZero() {
 		return nil
 	}
-	e := state.Event{Kind: state.EventThumb, Task: m.task, ID: id, By: th.By, At: th.At}
+	e := event.Event{Task: m.task, ID: id, By: th.By, At: th.At}
 	if m.plan != nil {
-		e.Candidate = &state.Candidate{Comment: m.plan.Comment, Approval: state.Approval{Via: state.ViaReaction, Given: th.At, By: th.By}}
+		given := state.Approval{Via: state.ViaReaction, Given: th.At, By: th.By}
+		e.Payload = event.Thumb{Candidate: &state.Candidate{Comment: m.plan.Comment, Approval: given}}
 	} else {
 		e.ID += ":" + strconv.FormatInt(m.withheld.ID, 10)
-		e.Comment = &state.Comment{ID: m.withheld.ID, Node: m.withheld.Node, Body: m.withheld.Body, At: th.At}
+		e.Payload = event.Thumb{Comment: &state.Comment{ID: m.withheld.ID, Node: m.withheld.Node, Body: m.withheld.Body, At: th.At}}
 	}
 	if _, err := p.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 		return fmt.Errorf("report a reaction: %w", err)

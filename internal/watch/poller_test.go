@@ -14,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // thumbs simulates GitHub's side of the poll.
@@ -141,7 +142,7 @@ func TestNothingIsPolledWhileNothingWaits(t *testing.T) {
 		if n := len(g.calls()); n != 1 {
 			t.Errorf("%d polls within a second after a plan was posted, want 1", n)
 		}
-		l.happen(state.Event{Kind: state.EventIssueClosed, By: ada})
+		l.happen(event.Event{By: ada, Payload: event.IssueClosed{}})
 		pass(time.Minute)
 		g.calls()
 		pass(time.Hour)
@@ -161,9 +162,9 @@ func TestEveryThumbIsReportedOnce(t *testing.T) {
 		polling(t, l, g)
 		pass(5 * time.Minute)
 		var got []string
-		for _, e := range l.reported(state.EventThumb) {
+		for _, e := range l.reported(event.KindThumb) {
 			got = append(got, e.ID+" "+e.By.Login)
-			if c := e.Candidate; c == nil || c.Comment != plan.Comment || c.Via != state.ViaReaction || !c.Given.Equal(e.At) || c.By != e.By {
+			if c := e.Candidate(); c == nil || c.Comment != plan.Comment || c.Via != state.ViaReaction || !c.Given.Equal(e.At) || c.By != e.By {
 				t.Errorf("candidate %+v", c)
 			}
 		}
@@ -183,10 +184,10 @@ func TestThumbsAreReportedAgainAfterAWithdrawal(t *testing.T) {
 		polling(t, l, g)
 		pass(time.Second)
 		tick := &state.Candidate{Approval: state.Approval{Kind: plan.Kind, Hash: plan.Hash, By: ada, Permission: state.PermissionWrite, Via: state.ViaBox}}
-		approved := l.happen(state.Event{Kind: state.EventApproved, Candidate: tick})
-		l.happen(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: state.NotTicked}, Run: approved.Run.ID, Candidate: tick})
+		approved := l.happen(event.Event{Payload: event.Approved{Candidate: *tick}})
+		l.happen(event.Event{Run: approved.Run.ID, Payload: event.NoApproval{Rejection: state.NotTicked, Candidate: *tick}})
 		pass(time.Minute)
-		if n := len(l.reported(state.EventThumb)); n != 2 {
+		if n := len(l.reported(event.KindThumb)); n != 2 {
 			t.Errorf("reported %d times, want once before the withdrawal and once after it", n)
 		}
 	})
@@ -199,12 +200,12 @@ func TestAFailedPollLosesNothing(t *testing.T) {
 		g := &thumbs{err: errors.New("502"), by: map[string][]forge.Reaction{"IC_1": {{Node: "R_1", By: ada, At: time.Now()}}}}
 		polling(t, l, g)
 		pass(20 * time.Second)
-		if n := len(l.reported(state.EventThumb)); n != 0 {
+		if n := len(l.reported(event.KindThumb)); n != 0 {
 			t.Fatalf("%d events of a poll that failed", n)
 		}
 		g.set(func() { g.err = nil })
 		pass(20 * time.Second)
-		if n := len(l.reported(state.EventThumb)); n != 1 {
+		if n := len(l.reported(event.KindThumb)); n != 1 {
 			t.Errorf("%d events after the successful poll, want 1", n)
 		}
 	})
@@ -219,7 +220,7 @@ func TestADeletedPlanBecomesStale(t *testing.T) {
 		if p := l.task().NewestPlan(); p.Stale != state.StaleDeleted {
 			t.Errorf("the plan is stale because %q", p.Stale)
 		}
-		if n := len(l.reported(state.EventStale)); n != 1 {
+		if n := len(l.reported(event.KindStale)); n != 1 {
 			t.Errorf("reported %d times", n)
 		}
 	})
@@ -232,26 +233,29 @@ func TestWhatIsPolled(t *testing.T) {
 		l, g := newLife(t), &thumbs{}
 		x := l.waits(task, 7, 100, "IC_1")
 		for n, node := range []string{"IC_2", "IC_3"} {
-			x = l.happen(state.Event{Kind: state.EventCommented, By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: int64(n + 1), Body: "Not so."}})
+			x = l.happen(event.Event{By: ada, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: int64(n + 1), Body: "Not so."}}})
 			x = l.planned(l.launched(x), int64(101+n), node)
 		}
 		l.queued(state.TaskKey{Repo: 70, Issue: 2}, 7, "assigned")
-		l.happen(state.Event{Kind: state.EventStarted, Task: state.TaskKey{Repo: 70, Issue: 2}, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Context: state.Context{
-			Withheld: []state.Withheld{{By: ada, Reason: "outsider"}, {ID: 55, Node: "IC_55", By: ada, Reason: "outsider"}},
-		}}}})
+		l.happen(event.Event{
+			Task: state.TaskKey{Repo: 70, Issue: 2},
+			Payload: event.Started{Start: event.Start{Settings: state.DefaultSettings(), Context: state.Context{
+				Withheld: []state.Withheld{{By: ada, Reason: "outsider"}, {ID: 55, Node: "IC_55", By: ada, Reason: "outsider"}},
+			}}},
+		})
 		polling(t, l, g)
 		pass(time.Second)
 		if diff := cmp.Diff([][]string{{"IC_2", "IC_3", "IC_55", "I_1"}}, g.asked); diff != "" {
 			t.Errorf("asked for (-want +got):\n%s", diff)
 		}
-		l.happen(state.Event{Kind: state.EventCommented, By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 9, Body: "Not so."}})
+		l.happen(event.Event{By: ada, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 9, Body: "Not so."}}})
 		g.set(func() {
 			g.by = map[string][]forge.Reaction{"IC_55": {{Node: "R_5", By: ada, At: time.Now()}}, "I_1": {{Node: "R_6", By: ada, At: time.Now()}}}
 		})
 		pass(time.Minute)
 		var got []string
-		for _, e := range l.reported(state.EventThumb) {
-			if e.Comment == nil || e.Candidate != nil {
+		for _, e := range l.reported(event.KindThumb) {
+			if e.Comment() == nil || e.Candidate() != nil {
 				t.Fatalf("event %+v", e)
 			}
 			got = append(got, e.ID)

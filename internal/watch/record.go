@@ -17,11 +17,11 @@ func record(t *state.Task, run string, x runlog.Exit, res state.RunResult, now t
 	}
 	e := runlog.End{
 		Run: run, Iteration: 1, Turns: res.Turns, Ended: x.EndedAt, Cause: x.Cause, Code: x.Code, Signal: x.Signal,
-		Class: res.Class, Message: res.Message, ProgramError: res.ProgramError, RunnerNote: res.RunnerNote, Start: x.StartedAt,
+		Class: string(res.Class), Message: res.Message, ProgramError: res.ProgramError, RunnerNote: res.RunnerNote, Start: x.StartedAt,
 		InputTokens: res.Money.InputTokens, OutputTokens: res.Money.OutputTokens, CostMicroUSD: res.Money.MicroUSD,
 	}
-	if res.Class != runlog.ClassSuccess {
-		e.Error = res.Status
+	if res.Class != state.RunSucceeded {
+		e.Error = string(res.Status)
 	}
 	if t != nil {
 		e.Task = fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue)
@@ -42,11 +42,11 @@ func record(t *state.Task, run string, x runlog.Exit, res state.RunResult, now t
 // contains the store's data on the run, including the reason why the task abandoned it.
 func Unread(t *state.Task, r *state.Run) runlog.End {
 	e := runlog.End{
-		Run: r.ID, Iteration: 1, Turns: r.Turns, Start: r.Started, Ended: r.Ended, Cause: runlog.CauseLost, Class: runlog.ClassRetryable, Error: "interrupted",
+		Run: r.ID, Iteration: 1, Turns: r.Turns, Start: r.Started, Ended: r.Ended, Cause: runlog.CauseLost, Class: runlog.ClassRetryable, Error: string(state.StatusInterrupted),
 		InputTokens: r.Money.InputTokens, OutputTokens: r.Money.OutputTokens, CostMicroUSD: r.Money.MicroUSD,
 	}
 	if r.State == state.RunEnded && r.Status != "" {
-		e.Class, e.Error = r.Class, r.Status
+		e.Class, e.Error = string(r.Class), string(r.Status)
 	}
 	if e.Class == runlog.ClassSuccess {
 		e.Error = ""

@@ -25,12 +25,12 @@ func TestRecord(t *testing.T) {
 	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 3}, TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "shop"}}, TaskRuns: state.TaskRuns{Run: &metered, Runs: []state.Run{
 		run(1, state.RunPlan, "r1"), run(2, state.RunImplement, "r2"), run(3, state.RunCheck, "r3"),
 	}}}
-	said := state.RunResult{Class: "retryable", Status: "crashed", Message: "it fell over", ProgramError: "zorp", Turns: 3, Money: state.Money{InputTokens: 1, OutputTokens: 2, MicroUSD: 3}}
+	said := state.RunResult{Class: state.RunRetryable, Status: state.StatusCrashed, Message: "it fell over", ProgramError: "zorp", Turns: 3, Money: state.Money{InputTokens: 1, OutputTokens: 2, MicroUSD: 3}}
 	exit := runlog.Exit{Cause: runlog.CauseExited, Code: 7, StartedAt: noon.Add(-time.Hour), EndedAt: noon.Add(time.Minute)}
 	want := runlog.End{
 		Task: "acme/shop#3", Run: "r4", VM: "vm-1", Step: "implement", Iteration: 2, Start: noon, Ended: noon.Add(time.Minute), Duration: time.Minute, Turns: 3,
 		InputTokens: 100, OutputTokens: 10, CostMicroUSD: 5000, Metered: true, Cause: runlog.CauseExited, Code: 7,
-		Class: "retryable", Error: "crashed", Message: "it fell over", ProgramError: "zorp",
+		Class: runlog.ClassRetryable, Error: "crashed", Message: "it fell over", ProgramError: "zorp",
 	}
 	for name, tc := range map[string]struct {
 		task   *state.Task
@@ -51,7 +51,7 @@ func TestRecord(t *testing.T) {
 		"a task that is gone": {nil, "r4", exit, func(e *runlog.End) {
 			*e = runlog.End{
 				Run: "r4", Iteration: 1, Start: exit.StartedAt, Ended: exit.EndedAt, Duration: 61 * time.Minute, Turns: 3,
-				InputTokens: 1, OutputTokens: 2, CostMicroUSD: 3, Cause: runlog.CauseExited, Code: 7, Class: "retryable", Error: "crashed", Message: "it fell over", ProgramError: "zorp",
+				InputTokens: 1, OutputTokens: 2, CostMicroUSD: 3, Cause: runlog.CauseExited, Code: 7, Class: runlog.ClassRetryable, Error: "crashed", Message: "it fell over", ProgramError: "zorp",
 			}
 		}},
 	} {
@@ -75,10 +75,10 @@ func TestUnread(t *testing.T) {
 		{ID: "r2", Seq: 2, Kind: state.RunPlan, RunLaunch: state.RunLaunch{VM: "vm-1"}, State: state.RunEnded, Started: noon, Ended: noon.Add(time.Minute), RunActivity: state.RunActivity{Turns: 3}, RunUsage: state.RunUsage{Metered: true, Money: state.Money{InputTokens: 10, OutputTokens: 2, MicroUSD: 4}}},
 	}}}
 	for i, want := range []runlog.End{
-		{Task: "acme/shop#3", Run: "r1", Step: "plan", Iteration: 1, Cause: runlog.CauseLost, Class: "retryable", Error: "interrupted", Message: "no VM was available; as far as is known, it never started"},
+		{Task: "acme/shop#3", Run: "r1", Step: "plan", Iteration: 1, Cause: runlog.CauseLost, Class: runlog.ClassRetryable, Error: "interrupted", Message: "no VM was available; as far as is known, it never started"},
 		{
 			Task: "acme/shop#3", Run: "r2", VM: "vm-1", Step: "plan", Iteration: 2, Start: noon, Ended: noon.Add(time.Minute), Duration: time.Minute, Turns: 3, Metered: true,
-			InputTokens: 10, OutputTokens: 2, CostMicroUSD: 4, Cause: runlog.CauseLost, Class: "retryable", Error: "interrupted", Message: "@ada cancelled it; its end could not be read from its VM",
+			InputTokens: 10, OutputTokens: 2, CostMicroUSD: 4, Cause: runlog.CauseLost, Class: runlog.ClassRetryable, Error: "interrupted", Message: "@ada cancelled it; its end could not be read from its VM",
 		},
 	} {
 		if diff := cmp.Diff(want, Unread(task, &task.Runs[i])); diff != "" {
@@ -107,10 +107,10 @@ func TestTheProgramsWordsAreLogged(t *testing.T) {
 		res    state.RunResult
 		logged bool
 	}{
-		"a failure":          {state.RunResult{Status: "overloaded", Class: "retryable", ProgramError: "zorp at capacity"}, true},
-		"nothing said":       {state.RunResult{Status: "crashed", Class: "retryable", Message: "it fell over"}, false},
-		"logged as an error": {state.RunResult{Status: state.StatusStartFailed, Class: "fatal", ProgramError: "zorp at capacity"}, false},
-		"a success":          {state.RunResult{Status: "ok", Class: "success"}, false},
+		"a failure":          {state.RunResult{Status: state.StatusOverloaded, Class: state.RunRetryable, ProgramError: "zorp at capacity"}, true},
+		"nothing said":       {state.RunResult{Status: state.StatusCrashed, Class: state.RunRetryable, Message: "it fell over"}, false},
+		"logged as an error": {state.RunResult{Status: state.StatusStartFailed, Class: state.RunFatal, ProgramError: "zorp at capacity"}, false},
+		"a success":          {state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,15 +134,16 @@ func TestTheProgramsWordsAreLogged(t *testing.T) {
 func TestAMissingProgramIsLogged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		status, adapter string
-		says            []string
+		status  state.RunStatus
+		adapter string
+		says    []string
 	}{
 		"claude":      {state.StatusStartFailed, "claude", []string{`"level":"error"`, "npm install -g @anthropic-ai/claude-code", `"vm":"vm-1"`, `"task":"7/3"`, "claude: not found"}},
 		"codex":       {state.StatusStartFailed, "codex", []string{`"level":"error"`, "npm install -g @openai/codex"}},
 		"gemini":      {state.StatusStartFailed, "gemini", []string{`"level":"error"`, "npm install -g @google/gemini-cli"}},
 		"a command":   {state.StatusStartFailed, "command", []string{`"level":"error"`, "the program that the adapter's `command` names"}},
-		"it crashed":  {"crashed", "claude", nil},
-		"it was fine": {"ok", "claude", nil},
+		"it crashed":  {state.StatusCrashed, "claude", nil},
+		"it was fine": {state.StatusOK, "claude", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -167,21 +168,21 @@ func TestAMissingProgramIsLogged(t *testing.T) {
 // program's interpretation.
 func TestATranscriptHasTheCauseOfTheTask(t *testing.T) {
 	t.Parallel()
-	crashed := state.RunResult{Status: "crashed", Class: "retryable", Message: "403 Forbidden"}
-	stopped := state.RunResult{Status: "interrupted", Class: "retryable"}
+	crashed := state.RunResult{Status: state.StatusCrashed, Class: state.RunRetryable, Message: "403 Forbidden"}
+	stopped := state.RunResult{Status: state.StatusInterrupted, Class: state.RunRetryable}
 	for name, tc := range map[string]struct {
 		run  state.Run
 		res  state.RunResult
 		want runlog.End
 	}{
-		"a cap":          {state.Run{State: state.RunActive, RunUsage: state.RunUsage{Held: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}}, crashed, runlog.End{Class: "fatal", Error: "budget", Message: "The cap is reached."}},
-		"a limit":        {state.Run{State: state.RunActive, RunUsage: state.RunUsage{Held: &state.Waiting{Kind: state.WaitLimit, Detail: "A limit.", Until: time.Now()}}}, crashed, runlog.End{Class: "retryable", Error: "rate_limited", Message: "A limit."}},
-		"it asked":       {state.Run{State: state.RunActive, RunVerdict: state.RunVerdict{Concluded: &state.Conclusion{Outcome: "question", Question: "Which?"}}}, crashed, runlog.End{Class: "success", Message: "403 Forbidden"}},
-		"it was stopped": {state.Run{State: state.RunStopping}, stopped, runlog.End{Class: "retryable", Error: "interrupted"}},
-		"stopped for its turns": {state.Run{State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "max_turns", Class: "fatal", Message: "Its turns are used up."}}, stopped,
-			runlog.End{Class: "fatal", Error: "max_turns", Message: "Its turns are used up."}},
-		"stopped as it asked": {state.Run{State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "interrupted", Class: "success", Message: "It asked a question."}}, stopped,
-			runlog.End{Class: "success", Message: "It asked a question."}},
+		"a cap":          {state.Run{State: state.RunActive, RunUsage: state.RunUsage{Held: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}}, crashed, runlog.End{Class: runlog.ClassFatal, Error: "budget", Message: "The cap is reached."}},
+		"a limit":        {state.Run{State: state.RunActive, RunUsage: state.RunUsage{Held: &state.Waiting{Kind: state.WaitLimit, Detail: "A limit.", Until: time.Now()}}}, crashed, runlog.End{Class: runlog.ClassRetryable, Error: "rate_limited", Message: "A limit."}},
+		"it asked":       {state.Run{State: state.RunActive, RunVerdict: state.RunVerdict{Concluded: &state.Conclusion{Outcome: "question", Question: "Which?"}}}, crashed, runlog.End{Class: runlog.ClassSuccess, Message: "403 Forbidden"}},
+		"it was stopped": {state.Run{State: state.RunStopping}, stopped, runlog.End{Class: runlog.ClassRetryable, Error: "interrupted"}},
+		"stopped for its turns": {state.Run{State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns, Class: state.RunFatal, Message: "Its turns are used up."}}, stopped,
+			runlog.End{Class: runlog.ClassFatal, Error: "max_turns", Message: "Its turns are used up."}},
+		"stopped as it asked": {state.Run{State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusInterrupted, Class: state.RunSucceeded, Message: "It asked a question."}}, stopped,
+			runlog.End{Class: runlog.ClassSuccess, Message: "It asked a question."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -153,7 +154,7 @@ type following struct {
 	pending    []runlog.Event
 	lastOK     time.Time
 	reportedAt time.Time // last activity update in the store
-	progress   state.Progress
+	progress   event.Progress
 }
 
 // errReported signals that the run's end is stored.
@@ -243,7 +244,7 @@ func (f *following) reportProgress(ctx context.Context, now bool) error {
 	}
 	f.reportedAt = f.s.cfg.Now()
 	p := f.progress
-	_, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventProgress, Task: f.task, Run: f.run, RunReport: state.RunReport{Progress: &p}}, store.Ack{})
+	_, err := f.s.cfg.Store.Apply(ctx, event.Event{Task: f.task, Run: f.run, Payload: p}, store.Ack{})
 	return err
 }
 
@@ -257,7 +258,7 @@ func (f *following) end(ctx context.Context, x runlog.Exit, res state.RunResult)
 	if err := f.transcript.End(record(t, f.run, x, res, f.s.cfg.Now())); err != nil {
 		return err
 	}
-	applied, err := f.s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventRunEnded, Task: f.task, Run: f.run, RunReport: state.RunReport{Result: &res}}, store.Ack{})
+	applied, err := f.s.cfg.Store.Apply(ctx, event.Event{Task: f.task, Run: f.run, Payload: event.RunEnded{Result: res}}, store.Ack{})
 	if err != nil {
 		return err
 	}
@@ -273,7 +274,7 @@ func (f *following) logFailure(res state.RunResult) {
 	if res.ProgramError == "" && res.RunnerNote == "" || res.Status == state.StatusStartFailed { // notStarted logs these
 		return
 	}
-	log := f.s.cfg.Log.Warn().Str("task", f.task.String()).Str("run", f.run).Str("status", res.Status)
+	log := f.s.cfg.Log.Warn().Str("task", f.task.String()).Str("run", f.run).Str("status", string(res.Status))
 	if res.ProgramError != "" {
 		log.Str("program_error", res.ProgramError)
 	}
@@ -350,7 +351,7 @@ func (f *following) abandon(ctx context.Context, cause error, log zerolog.Logger
 
 // lost reports that the VM is lost.
 func (f *following) lost(ctx context.Context, cause error, log zerolog.Logger) {
-	res := state.RunResult{Status: state.StatusVMLost, Class: "retryable", Message: "the VM was lost", Ended: f.s.cfg.Now()}
+	res := state.RunResult{Status: state.StatusVMLost, Class: state.RunRetryable, Message: "the VM was lost", Ended: f.s.cfg.Now()}
 	if err := f.end(ctx, runlog.Exit{Cause: runlog.CauseLost}, res); err != nil && !errors.Is(err, errReported) {
 		log.Error().Err(err).AnErr("cause", cause).Msg("failed to report a lost VM")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // vm simulates a run on its VM: a growing log, and connections that can be cut.
@@ -126,7 +127,7 @@ func (p *parrot) Line(l runlog.Line) []runlog.Event {
 }
 
 func (p *parrot) Exit(x runlog.Exit) state.RunResult {
-	return state.RunResult{Class: "success", Status: "ok", Outcome: "build", Text: fmt.Sprint(p.lines), Session: "s-1", Ended: x.EndedAt}
+	return state.RunResult{Class: state.RunSucceeded, Status: state.StatusOK, Outcome: "build", Text: fmt.Sprint(p.lines), Session: "s-1", Ended: x.EndedAt}
 }
 
 // desk is a supervisor with a real store and real transcripts.
@@ -224,7 +225,7 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 		if diff := cmp.Diff([]string{"1 start", "2 one", "3 two"}, d.transcript(run.ID)); diff != "" {
 			t.Errorf("transcript (-want +got):\n%s", diff)
 		}
-		if n := len(d.reported(state.EventRunEnded)); n != 1 {
+		if n := len(d.reported(event.KindRunEnded)); n != 1 {
 			t.Errorf("the end was reported %d times", n)
 		}
 		ends := d.ends(run.ID)
@@ -235,7 +236,7 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 		if e.Task != got.Repo.FullName()+"#"+strconv.Itoa(got.Key.Issue) || e.Run != run.ID || e.VM != got.Runs[0].VM || e.Step != string(run.Kind) || e.Iteration != 1 {
 			t.Errorf("of which run: %+v", e)
 		}
-		if e.Start.IsZero() || e.Cause != runlog.CauseExited || e.Class != "success" || e.Error != "" {
+		if e.Start.IsZero() || e.Cause != runlog.CauseExited || e.Class != runlog.ClassSuccess || e.Error != "" {
 			t.Errorf("how it ended: %+v", e)
 		}
 	})
@@ -250,7 +251,7 @@ func TestSignsOfLifeAreRationed(t *testing.T) {
 			d.v.says(fmt.Sprint("line ", n))
 			pass(100 * time.Millisecond)
 		}
-		if n := len(d.reported(state.EventProgress)); n < 5 || n > 7 {
+		if n := len(d.reported(event.KindProgress)); n < 5 || n > 7 {
 			t.Errorf("%d activity updates in 30 s of 300 lines, want about one in 5 s", n)
 		}
 	})
@@ -375,7 +376,7 @@ func TestASupersededRunIsLetGo(t *testing.T) {
 		d.supervise()
 		d.v.says("start")
 		pass(time.Second)
-		d.happen(state.Event{Kind: state.EventCommented, By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 1, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}})
+		d.happen(event.Event{By: ada, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 1, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}})
 		d.v.cut()
 		pass(time.Minute)
 		if n := len(d.v.connections()); n > 1 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -222,7 +223,7 @@ func (s *Sweeper) placed(ctx context.Context, t *state.Task, places map[int64]pl
 	if p.installation == t.Installation && p.repo.FullName() == t.Repo.FullName() {
 		return nil
 	}
-	e := state.Event{Kind: state.EventRenamed, Task: t.Key, Repo: &p.repo, Installation: p.installation}
+	e := event.Event{Task: t.Key, Repo: &p.repo, Installation: p.installation, Payload: event.Renamed{}}
 	if _, err := s.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 		return fmt.Errorf("report a new name: %w", err)
 	}
@@ -239,9 +240,9 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 	}
 	delete(s.missing, t.Key)
 	if elsewhere(t, i) {
-		return s.report(ctx, t, []state.Event{{Kind: state.EventIssueGone, Lost: "it was transferred"}})
+		return s.report(ctx, t, []event.Event{{Payload: event.IssueGone{Lost: "it was transferred"}}})
 	}
-	var events []state.Event
+	var events []event.Event
 	var pull *forge.PR
 	if t.PR != nil {
 		pr, err := s.cfg.GitHub.PR(ctx, repo, t.PR.Number)
@@ -250,17 +251,20 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 		}
 		pull = &pr
 		if !pr.Open {
-			events = append(events, state.Event{Kind: state.EventPRClosed, Merged: pr.Merged, By: pr.MergedBy, At: pr.ClosedAt})
+			events = append(events, event.Event{By: pr.MergedBy, At: pr.ClosedAt, Payload: event.PRClosed{Merged: pr.Merged}})
 		}
 	}
 	if i.Closed && len(events) == 0 {
-		events = append(events, state.Event{Kind: state.EventIssueClosed, At: i.ClosedAt})
+		events = append(events, event.Event{At: i.ClosedAt, Payload: event.IssueClosed{}})
 	}
 	if t.Trigger.Via == "assigned" && !s.isAssigned(i) || t.Trigger.Via == "label" && !s.isLabeled(i) {
-		events = append(events, state.Event{Kind: state.EventUntriggered, Via: t.Trigger.Via})
+		events = append(events, event.Event{Via: t.Trigger.Via, Payload: event.Untriggered{}})
 	}
-	if i.Locked != t.Locked {
-		events = append(events, state.Event{Kind: map[bool]state.EventKind{true: state.EventLocked, false: state.EventUnlocked}[i.Locked]})
+	switch {
+	case i.Locked && !t.Locked:
+		events = append(events, event.Event{Payload: event.Locked{}})
+	case !i.Locked && t.Locked:
+		events = append(events, event.Event{Payload: event.Unlocked{}})
 	}
 	if err := s.report(ctx, t, events); err != nil {
 		return err
@@ -279,11 +283,11 @@ func elsewhere(t *state.Task, i forge.Issue) bool {
 }
 
 // report applies the events found for a task.
-func (s *Sweeper) report(ctx context.Context, t *state.Task, events []state.Event) error {
+func (s *Sweeper) report(ctx context.Context, t *state.Task, events []event.Event) error {
 	for _, e := range events {
 		e.Task = t.Key
 		if _, err := s.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
-			return fmt.Errorf("report %s: %w", e.Kind, err)
+			return fmt.Errorf("report %s: %w", e.Kind(), err)
 		}
 	}
 	return nil
@@ -306,6 +310,6 @@ func (s *Sweeper) unreadable(ctx context.Context, t *state.Task, err error) erro
 	}
 	delete(s.missing, t.Key)
 	s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("issue unreachable for too long; ending its task")
-	_, err = s.cfg.Store.Apply(ctx, state.Event{Kind: state.EventGone, Task: t.Key, Lost: "its issue was unreachable for too long"}, store.Ack{})
+	_, err = s.cfg.Store.Apply(ctx, event.Event{Task: t.Key, Payload: event.Gone{Lost: "its issue was unreachable for too long"}}, store.Ack{})
 	return err
 }

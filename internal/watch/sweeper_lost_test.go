@@ -12,6 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestOutOfReach: a task ends when its issue has been unreachable for long, not after a single denial.
@@ -45,7 +46,7 @@ func TestRenameThatDidNotArrive(t *testing.T) {
 	for range 2 {
 		check(t, l.sweeper.SweepState(t.Context()))
 	}
-	if list := l.reported(state.EventRenamed); len(list) != 1 || list[0].Repo.FullName() != "acme/snail" {
+	if list := l.reported(event.KindRenamed); len(list) != 1 || list[0].Repo.FullName() != "acme/snail" {
 		t.Errorf("reported %+v", list)
 	}
 }
@@ -73,8 +74,8 @@ func TestSweepVouchesForNothingNewer(t *testing.T) {
 			check(t, l.ada.Assign(full, 1, "errand-bot"))
 			check(t, c.change(l))
 			check(t, l.sweeper.SweepState(t.Context()))
-			list := l.reported(state.EventTriggered)
-			if len(list) != 1 || list[0].Issue.Unvouched != c.want {
+			list := l.reported(event.KindTriggered)
+			if len(list) != 1 || list[0].Issue().Unvouched != c.want {
 				t.Errorf("triggers %+v", list)
 			}
 		})
@@ -107,7 +108,7 @@ func TestOneIssueKeepsNoOtherAway(t *testing.T) {
 			}
 			var found []int
 			check(t, l.sweeper.SweepState(t.Context()))
-			for _, e := range l.reported(state.EventTriggered) {
+			for _, e := range l.reported(event.KindTriggered) {
 				found = append(found, e.Task.Issue)
 			}
 			slices.Sort(found)
@@ -138,9 +139,15 @@ func TestALateTriggerIsOlderThanTheCloseThatASweepFound(t *testing.T) {
 			l := newLand(t)
 			l.issue()
 			trigger := func(at time.Time) *state.Task {
-				return l.happen(state.Event{
-					Kind: state.EventTriggered, Task: l.key, By: ada, Permission: state.PermissionWrite, Via: "mention", At: at, Installation: l.inst,
-					Repo: &l.repo, Issue: &state.Issue{Node: "I_1", Title: "It breaks", Body: "Always.", Author: ada},
+				return l.happen(event.Event{
+					Task:         l.key,
+					By:           ada,
+					Permission:   state.PermissionWrite,
+					Via:          "mention",
+					At:           at,
+					Installation: l.inst,
+					Repo:         &l.repo,
+					Payload:      event.Triggered{Issue: &state.Issue{Node: "I_1", Title: "It breaks", Body: "Always.", Author: ada}},
 				})
 			}
 			trigger(time.Now().Add(-time.Hour))
@@ -148,7 +155,7 @@ func TestALateTriggerIsOlderThanTheCloseThatASweepFound(t *testing.T) {
 			i, err := l.cfg.GitHub.Issue(t.Context(), forge.Repo{Installation: l.inst, ID: l.repo.ID, Owner: "acme", Name: "slug"}, 1)
 			check(t, err)
 			check(t, l.sweeper.SweepState(t.Context()))
-			events := l.reported(state.EventIssueClosed)
+			events := l.reported(event.KindIssueClosed)
 			if len(events) != 1 || !events[0].At.Equal(i.ClosedAt) || i.ClosedAt.IsZero() {
 				t.Fatalf("reported %+v, and the issue was closed at %s", events, i.ClosedAt)
 			}

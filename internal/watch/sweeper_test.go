@@ -19,6 +19,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -111,9 +112,15 @@ func (l *land) issue(change ...func(*simgithub.NewIssue)) *simgithub.Issue {
 // begun triggers the task of issue 1 as its webhook would have.
 func (l *land) begun(via string) *state.Task {
 	l.t.Helper()
-	return l.happen(state.Event{
-		Kind: state.EventTriggered, Task: l.key, By: ada, Permission: state.PermissionWrite, Via: via, At: time.Now(), Installation: l.inst,
-		Repo: &l.repo, Issue: &state.Issue{Node: "I_1", Title: "It breaks", Body: "Always.", Author: ada},
+	return l.happen(event.Event{
+		Task:         l.key,
+		By:           ada,
+		Permission:   state.PermissionWrite,
+		Via:          via,
+		At:           time.Now(),
+		Installation: l.inst,
+		Repo:         &l.repo,
+		Payload:      event.Triggered{Issue: &state.Issue{Node: "I_1", Title: "It breaks", Body: "Always.", Author: ada}},
 	})
 }
 
@@ -124,7 +131,7 @@ func (l *land) kinds() (list []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.events {
-		list = append(list, string(e.Kind)+" "+e.Via+" by "+e.By.Login)
+		list = append(list, string(e.Kind())+" "+e.Via+" by "+e.By.Login)
 	}
 	l.events = nil
 	return list
@@ -229,14 +236,14 @@ func TestAFoundTriggerIsAsGoodAsItsWebhook(t *testing.T) {
 	check(t, l.sim.As("bob").Assign(full, 1, "errand-bot"))
 	check(t, l.sweeper.SweepState(t.Context()))
 	check(t, l.sweeper.SweepState(t.Context()))
-	events := l.reported(state.EventTriggered)
+	events := l.reported(event.KindTriggered)
 	if len(events) != 2 || events[0].ID != events[1].ID || events[0].ID == "" {
 		t.Fatalf("the same fact has ids %v", events)
 	}
 	e := events[0]
 	bob, _ := l.sim.User("bob")
-	if e.By.ID != bob.ID || e.Issue == nil || e.Issue.Body != "Always." || e.Issue.Node != i.NodeID || e.Repo.FullName() != full || e.Repo.DefaultBranch != "main" || e.Installation != l.inst || e.At.IsZero() {
-		t.Errorf("event %+v, issue %+v, repository %+v", e, e.Issue, e.Repo)
+	if e.By.ID != bob.ID || e.Issue() == nil || e.Issue().Body != "Always." || e.Issue().Node != i.NodeID || e.Repo.FullName() != full || e.Repo.DefaultBranch != "main" || e.Installation != l.inst || e.At.IsZero() {
+		t.Errorf("event %+v, issue %+v, repository %+v", e, e.Issue(), e.Repo)
 	}
 	jobs, err := l.Jobs(t.Context(), l.key)
 	check(t, err)
@@ -294,8 +301,8 @@ func TestPullRequestsAreComparedWithGitHub(t *testing.T) {
 			l.begun("mention")
 			settings := state.DefaultSettings()
 			settings.Plan = state.PlanNone
-			x := l.happen(state.Event{Kind: state.EventStarted, Task: l.key, JobReport: state.JobReport{Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
-			x = l.happen(state.Event{Kind: state.EventPROpened, Task: l.key, JobReport: state.JobReport{PR: &state.PR{Number: p.Number, State: "open"}}})
+			x := l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
+			x = l.happen(event.Event{Task: l.key, Payload: event.PROpened{PR: state.PR{Number: p.Number, State: "open"}}})
 			if x.Phase != state.PhasePROpen {
 				t.Fatalf("phase %s", x.Phase)
 			}
@@ -318,12 +325,18 @@ func TestAnEndedTaskIsNotRevivedByItsOldTrigger(t *testing.T) {
 	t.Parallel()
 	l := newLand(t)
 	l.issue()
-	l.happen(state.Event{
-		Kind: state.EventTriggered, Task: l.key, By: ada, Permission: state.PermissionWrite, Via: "mention", At: time.Now().Add(-time.Hour), Installation: l.inst,
-		Repo: &l.repo, Issue: &state.Issue{Node: "I_1", Title: "It breaks", Body: "Always.", Author: ada},
+	l.happen(event.Event{
+		Task:         l.key,
+		By:           ada,
+		Permission:   state.PermissionWrite,
+		Via:          "mention",
+		At:           time.Now().Add(-time.Hour),
+		Installation: l.inst,
+		Repo:         &l.repo,
+		Payload:      event.Triggered{Issue: &state.Issue{Node: "I_1", Title: "It breaks", Body: "Always.", Author: ada}},
 	})
 	check(t, l.ada.AddLabels(full, 1, "errand")) // a second trigger of a live task
-	l.happen(state.Event{Kind: state.EventCommented, Task: l.key, By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 1, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}})
+	l.happen(event.Event{Task: l.key, By: ada, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 1, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}})
 	if got := l.kinds(); got != nil {
 		t.Errorf("reported %v", got)
 	}
@@ -338,13 +351,13 @@ func TestSweepsRunByThemselves(t *testing.T) {
 	defer stop()
 	deadline := time.Now().Add(time.Minute)
 	wake := l.Wake(t.Context())
-	for len(l.reported(state.EventTriggered)) == 0 && time.Now().Before(deadline) {
+	for len(l.reported(event.KindTriggered)) == 0 && time.Now().Before(deadline) {
 		select {
 		case <-wake:
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	if n := len(l.reported(state.EventTriggered)); n != 1 {
+	if n := len(l.reported(event.KindTriggered)); n != 1 {
 		t.Errorf("%d triggers found at the start, want 1", n)
 	}
 }
@@ -369,7 +382,7 @@ func TestWhatCannotBeReadKeepsNothingElseAway(t *testing.T) {
 	check(t, l.sim.Fault(simgithub.Fault{Path: "^/repos/acme/slug/", Status: http.StatusGone}))
 	check(t, l.sim.Fault(simgithub.Fault{Path: "^/app/hook/deliveries/[0-9]+$", Status: http.StatusNotFound, Count: 1}))
 	check(t, l.sweeper.SweepState(t.Context()))
-	if events := l.reported(state.EventTriggered); len(events) != 1 || events[0].Task.Repo != r.ID {
+	if events := l.reported(event.KindTriggered); len(events) != 1 || events[0].Task.Repo != r.ID {
 		t.Errorf("found %d triggers in the other repository", len(events))
 	}
 	if err := l.sweeper.SweepDeliveries(t.Context()); err == nil {

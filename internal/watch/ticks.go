@@ -7,6 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // planReader reads the current comment of a plan.
@@ -30,8 +31,10 @@ func (s *Sweeper) ticks(ctx context.Context, t *state.Task) error {
 	if st.Deleted || comment.BodyHash(c.Body) != p.BodyHash || len(comment.Ticked(c.Body, p.Hash)) == 0 || s.cfg.Now().Sub(c.EditedAt) < lookBack {
 		return nil
 	}
-	return s.report(ctx, t, []state.Event{{
-		Kind: state.EventPlanEdited, Via: state.ViaSweep, Permission: state.PermissionNone, OnlyBoxes: true, Ticked: true,
-		At: c.EditedAt, Comment: &state.Comment{ID: p.Comment},
+	return s.report(ctx, t, []event.Event{{
+		Via:        event.ViaSweep,
+		Permission: state.PermissionNone,
+		At:         c.EditedAt,
+		Payload:    event.PlanEdited{OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: p.Comment}},
 	}})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // planned returns a land whose task waits with a posted plan.
@@ -15,10 +16,10 @@ func planned(t *testing.T) (l *land, plan *state.Plan, body string) {
 	t.Helper()
 	l = long(t)
 	settings := state.DefaultSettings()
-	l.happen(state.Event{Kind: state.EventStarted, Task: l.key, JobReport: state.JobReport{Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}})
-	run := l.happen(state.Event{Kind: state.EventPoked, Task: l.key}).Run.ID
-	l.happen(state.Event{Kind: state.EventLaunched, Task: l.key, Run: run, JobReport: state.JobReport{Launch: &state.Launch{Run: run, VM: state.VM{Name: "vm-1"}, Started: time.Now()}}})
-	task := l.happen(state.Event{Kind: state.EventRunEnded, Task: l.key, Run: run, RunReport: state.RunReport{Result: &state.RunResult{Status: "ok", Class: "success", Text: "Do it.", Outcome: "build", Ended: time.Now()}}})
+	l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}})
+	run := l.happen(event.Event{Task: l.key, Payload: event.Poked{}}).Run.ID
+	l.happen(event.Event{Task: l.key, Run: run, Payload: event.Launched{Launch: state.Launch{Run: run, VM: state.VM{Name: "vm-1"}, Started: time.Now()}}})
+	task := l.happen(event.Event{Task: l.key, Run: run, Payload: event.RunEnded{Result: state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Do it.", Outcome: "build", Ended: time.Now()}}})
 	body = "Do it.\n\n" + comment.ApprovalBox(task.NewestPlan().Hash)
 	github, ok := l.cfg.GitHub.(*forge.Forge)
 	if !ok {
@@ -26,9 +27,9 @@ func planned(t *testing.T) (l *land, plan *state.Plan, body string) {
 	}
 	posted, err := github.CreateComment(t.Context(), forge.RepoOf(task), 1, body)
 	check(t, err)
-	task = l.happen(state.Event{
-		Kind: state.EventPosted, Task: l.key, JobReport: state.JobReport{BodyHash: comment.BodyHash(body), Post: &state.Post{Kind: state.PostPlan, Hash: task.NewestPlan().Hash},
-			Posted: &state.Posted{Key: "k", ID: posted.ID, Node: posted.Node, At: posted.CreatedAt}},
+	task = l.happen(event.Event{
+		Task:    l.key,
+		Payload: event.Posted{BodyHash: comment.BodyHash(body), Post: &state.Post{Kind: state.PostPlan, Hash: task.NewestPlan().Hash}, Comment: state.Posted{Key: "k", ID: posted.ID, Node: posted.Node, At: posted.CreatedAt}},
 	})
 	return l, task.NewestPlan(), body
 }
@@ -59,11 +60,11 @@ func TestTicksThatNoWebhookToldOf(t *testing.T) {
 			}
 			l.ahead.Store(0)
 			check(t, l.sweeper.SweepState(t.Context()))
-			got := l.reported(state.EventPlanEdited)
+			got := l.reported(event.KindPlanEdited)
 			if len(got) != c.want {
 				t.Fatalf("reported %+v, want %d", got, c.want)
 			}
-			if c.want > 0 && (got[0].By != state.Person{} || got[0].Via != state.ViaSweep || got[0].Comment.ID != plan.Comment) {
+			if c.want > 0 && (got[0].By != state.Person{} || got[0].Via != event.ViaSweep || got[0].Comment().ID != plan.Comment) {
 				t.Errorf("reported %+v", got[0])
 			}
 			jobs, err := l.Jobs(t.Context(), l.key)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -78,9 +79,15 @@ func (s *Sweeper) reportTrigger(ctx context.Context, repo forge.Repo, r state.Re
 	if issue.Unvouched, err = s.changedSince(ctx, repo, i, at); err != nil {
 		return fmt.Errorf("check for edits of %s#%d: %w", repo.FullName(), i.Number, err)
 	}
-	e := state.Event{
-		Kind: state.EventTriggered, Task: key, ID: fmt.Sprintf("swept:%s:%d", via, at.Unix()), By: by, Via: via, At: at,
-		Repo: &r, Installation: repo.Installation, Issue: &issue,
+	e := event.Event{
+		Task:         key,
+		ID:           fmt.Sprintf("swept:%s:%d", via, at.Unix()),
+		By:           by,
+		Via:          via,
+		At:           at,
+		Repo:         &r,
+		Installation: repo.Installation,
+		Payload:      event.Triggered{Issue: &issue},
 	}
 	if _, err := s.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 		return fmt.Errorf("report a lost trigger: %w", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestAThumbIsReportedUntilTheStoreTakesIt: a 👍 that the store rejected, even repeatedly, is reported again, and
@@ -25,8 +26,8 @@ func TestAThumbIsReportedUntilTheStoreTakesIt(t *testing.T) {
 		eve, now := state.Person{ID: 6, Login: "eve"}, time.Now()
 		g := &thumbs{by: map[string][]forge.Reaction{"IC_1": {{Node: "R_2", By: ada, At: now}, {Node: "R_1", By: eve, At: now.Add(-time.Second)}}}}
 		failures := 0
-		l.refuse = func(e state.Event) error {
-			if e.Kind == state.EventThumb && e.By == ada && failures < 3 {
+		l.refuse = func(e event.Event) error {
+			if e.Kind() == event.KindThumb && e.By == ada && failures < 3 {
 				failures++
 				return errors.New("disk full")
 			}
@@ -35,7 +36,7 @@ func TestAThumbIsReportedUntilTheStoreTakesIt(t *testing.T) {
 		polling(t, l, g)
 		pass(5 * time.Minute)
 		taken := map[string]int{}
-		for _, e := range l.reported(state.EventThumb) {
+		for _, e := range l.reported(event.KindThumb) {
 			taken[e.By.Login]++
 		}
 		if failures != 3 || taken["ada"] != 1 {
@@ -61,8 +62,8 @@ func TestADeletedPlanIsReportedUntilTheStoreTakesIt(t *testing.T) {
 		l := newLife(t)
 		l.waits(task, 7, 100, "IC_1")
 		failures := 0
-		l.refuse = func(e state.Event) error {
-			if e.Kind == state.EventStale && failures < 2 {
+		l.refuse = func(e event.Event) error {
+			if e.Kind() == event.KindStale && failures < 2 {
 				failures++
 				return errors.New("disk full")
 			}
@@ -102,13 +103,13 @@ func reviewable(t *testing.T, opened func(l *land, number int)) (*land, int, *ti
 	check(t, err)
 	settings := state.DefaultSettings()
 	settings.Plan = state.PlanNone
-	l.happen(state.Event{Kind: state.EventStarted, Task: l.key, JobReport: state.JobReport{Start: &state.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
+	l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
 	opened(l, p.Number)
 	return l, p.Number, &now
 }
 
 func openedNow(l *land, number int) {
-	l.happen(state.Event{Kind: state.EventPROpened, Task: l.key, JobReport: state.JobReport{PR: &state.PR{Number: number, State: "open"}}})
+	l.happen(event.Event{Task: l.key, Payload: event.PROpened{PR: state.PR{Number: number, State: "open"}}})
 }
 
 // sweepAt advances the clocks of errand and GitHub and sweeps.

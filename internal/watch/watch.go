@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
 // An Applier applies events.
 type Applier interface {
-	Apply(ctx context.Context, e state.Event, ack store.Ack) (store.Applied, error)
+	Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error)
 }
 
 // A Reader reads tasks.

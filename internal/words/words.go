@@ -196,7 +196,7 @@ func VM(kind string) (description, isolation string) {
 // Plain converts an identifier of the code, such as the reason for a VM's end, to words.
 func Plain(word string) string { return strings.ReplaceAll(word, "_", " ") }
 
-// Span formats a duration with its two most significant units. Negative durations count as zero.
+// Span formats a duration in seconds, minutes, hours with minutes, or days. Negative durations count as zero.
 func Span(d time.Duration) string {
 	d = max(d, 0)
 	switch {
@@ -210,12 +210,35 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
+// ExactSpan is [Span] with tenths of a second below ten seconds, and with the seconds of minutes. It suits measurements;
+// Span suits texts about something that goes on, which change less often then.
+func ExactSpan(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", max(d, 0).Seconds())
+	case d >= time.Minute && d < time.Hour:
+		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return Span(d)
+}
+
 // USD formats millionths of a dollar with two decimals. A positive amount is never shown as $0.00.
 func USD(micro int64) string {
 	if micro > 0 && micro < 5_000 {
 		return "under $0.01"
 	}
 	return fmt.Sprintf("$%.2f", float64(micro)/1e6)
+}
+
+// Count formats a number in thousands or millions.
+func Count(n int64) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	case n >= 10_000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprint(n)
 }
 
 // Many counts things: "1 run", "2 runs".

@@ -18,6 +18,18 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+func TestExactSpan(t *testing.T) {
+	t.Parallel()
+	for want, d := range map[string]time.Duration{
+		"0.0 s": -time.Second, "9.5 s": 9500 * time.Millisecond, "59 s": 59 * time.Second, "1 min 05 s": 65 * time.Second,
+		"59 min 59 s": time.Hour - time.Second, "1 h 05 min": 65 * time.Minute, "3 days": 73 * time.Hour,
+	} {
+		if got := words.ExactSpan(d); got != want {
+			t.Errorf("ExactSpan(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
 func TestUSD(t *testing.T) {
 	t.Parallel()
 	for want, micro := range map[string]int64{"$0.00": 0, "under $0.01": 4999, "$0.01": 5000, "$10.00": 10_000_000} {

@@ -8,11 +8,12 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // stop ends the active run and saves its commits. From a VM that cannot be reached, nothing is saved.
-func (s *Steps) stop(ctx context.Context, w *step.Attempt) (state.Event, error) {
-	e := state.Event{Kind: state.EventSaved, Run: w.Job.Run}
+func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) {
+	e := event.Event{Run: w.Job.Run, Payload: event.Saved{}}
 	t := w.Task
 	vm := w.Job.Args["vm"] // the task may have another one by now, or none
 	if vm == "" && t.VM != nil {
@@ -23,9 +24,9 @@ func (s *Steps) stop(ctx context.Context, w *step.Attempt) (state.Event, error) 
 	}
 	if err := s.Runner.Stop(ctx, vm, w.Job.Run, w.Job.Args["why"]); err != nil {
 		if w.Job.Try() < 3 {
-			return state.Event{}, fmt.Errorf("stop run %s: %w", w.Job.Run, err)
+			return event.Event{}, fmt.Errorf("stop run %s: %w", w.Job.Run, err)
 		}
-		w.Log.Warn().Err(err).Msg("stop a run; its VM is given up")
+		w.Log.Warn().Err(err).Msg("failed to stop a run; giving up its VM")
 		return e, nil
 	}
 	if t.VM == nil || t.VM.Name != vm {
@@ -33,51 +34,51 @@ func (s *Steps) stop(ctx context.Context, w *step.Attempt) (state.Event, error) 
 	}
 	cs, _, err := s.publish.ReadChangeset(ctx, w, workspace.Root(t))
 	if err != nil && w.Job.Try() < 3 && !runnerctl.Gone(err) {
-		return state.Event{}, fmt.Errorf("save the work of run %s: %w", w.Job.Run, err)
+		return event.Event{}, fmt.Errorf("save the work of run %s: %w", w.Job.Run, err)
 	}
 	if err != nil || cs.Empty() {
 		if err != nil {
-			w.Log.Warn().Err(err).Msg("save the work of a stopped run")
+			w.Log.Warn().Err(err).Msg("failed to save the work of a stopped run")
 		}
 		return e, nil
 	}
 	ref, err := s.Files.SaveChangeset(w.Job.Run+"-saved", cs)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("save the work of a stopped run: %w", err)
+		return event.Event{}, fmt.Errorf("save the work of a stopped run: %w", err)
 	}
-	e.Saved = &state.SavedWork{Run: w.Job.Run, Ref: ref, At: s.Now(), Why: w.Job.Args["why"]}
+	e.Payload = event.Saved{Work: state.SavedWork{Run: w.Job.Run, Ref: ref, At: s.Now(), Why: w.Job.Args["why"]}}
 	return e, nil
 }
 
 // release deletes the task's VM. It may be repeated.
-func (s *Steps) release(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) release(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	vm, why := w.Job.Args["vm"], w.Job.Args["why"]
 	if err := s.VMs.Release(ctx, vm, why); err != nil {
-		return state.Event{}, fmt.Errorf("delete VM %s: %w", vm, err)
+		return event.Event{}, fmt.Errorf("delete VM %s: %w", vm, err)
 	}
-	return state.Event{Kind: state.EventReleased, JobReport: state.JobReport{Released: &state.ReleasedVM{VM: vm, Why: why}}}, nil
+	return event.Event{Payload: event.Released{VM: vm, Why: why}}, nil
 }
 
 // due turns a delayed job into its event; some first check GitHub.
-func (s *Steps) due(ctx context.Context, w *step.Attempt) (state.Event, error) {
-	what, key := state.DueKind(w.Job.Args["what"]), w.Job.Args["key"]
+func (s *Steps) due(ctx context.Context, w *step.Attempt) (event.Event, error) {
+	what, key := event.DueKind(w.Job.Args["what"]), w.Job.Args["key"]
 	switch {
-	case what == state.DueClosed && w.Task.PR != nil:
+	case what == event.DueClosed && w.Task.PR != nil:
 		return s.intake.Closed(ctx, w)
-	case what == state.DueTwin:
+	case what == event.DueTwin:
 		if w.Job.Args["reply"] != "" {
 			return s.publish.DeleteTwins(ctx, w, key)
 		}
 		return s.talk.DeleteTwins(ctx, w, key)
-	case what == state.DueSpan:
+	case what == event.DueSpan:
 		return s.workspaces.SpanEnds(ctx, w.Task, key)
 	}
-	e := state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(what, key)}}
+	due := event.NewDue(what, key)
 	if vm := w.Task.VM; s.Outlives != nil && vm != nil && vm.Paid > 0 && vm.Name == key {
 		var err error
-		if e.Due.Insured, err = s.Outlives(ctx, key); err != nil {
-			return state.Event{}, fmt.Errorf("ask whether VM %s may stay: %w", key, err)
+		if due.Insured, err = s.Outlives(ctx, key); err != nil {
+			return event.Event{}, fmt.Errorf("ask whether VM %s may stay: %w", key, err)
 		}
 	}
-	return e, nil
+	return event.Event{Payload: due}, nil
 }

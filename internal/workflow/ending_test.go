@@ -5,29 +5,30 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
-	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func TestStop(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
-	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled")); e.Kind != state.EventSaved || e.Saved != nil {
+	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled")); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
 		t.Errorf("without a VM: %+v", e)
 	}
 	h := w.Building()
 	w.Task.Work = nil
 	stop := func(j *state.Job) { j.Run = "r-1" }
-	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop); e.Saved != nil || len(h.Stopped) != 1 || h.Stopped[0] != "r-1 cancelled" {
-		t.Errorf("of nothing: %+v, stopped %v", e.Saved, h.Stopped)
+	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop); event.Of[event.Saved](e).Work.Ref != "" || len(h.Stopped) != 1 || h.Stopped[0] != "r-1 cancelled" {
+		t.Errorf("of nothing: %+v, stopped %v", event.Of[event.Saved](e).Work, h.Stopped)
 	}
 	h.Write(t, map[string]string{"half.txt": "done\n"})
 	e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop)
-	if e.Saved == nil || e.Saved.Run != "r-1" || e.Saved.Why != "cancelled" {
-		t.Fatalf("saved %+v", e.Saved)
+	saved := event.Of[event.Saved](e).Work
+	if saved.Run != "r-1" || saved.Why != "cancelled" {
+		t.Fatalf("saved %+v", saved)
 	}
-	cs, err := w.Files.LoadChangeset(e.Saved.Ref)
+	cs, err := w.Files.LoadChangeset(saved.Ref)
 	workflowtest.Check(t, err)
 	if cs.Stats().Paths() != 1 {
 		t.Errorf("saved %+v", cs.Stats())
@@ -36,14 +37,14 @@ func TestStop(t *testing.T) {
 	if _, err := w.Try(state.JobStop, workflowtest.Args("why", "cancelled"), stop); err == nil {
 		t.Error("a VM that does not answer is given up at once")
 	}
-	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind != state.EventSaved || e.Saved != nil {
+	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
 		t.Errorf("given up: %+v", e)
 	}
 	h.Errs["Stop"], h.Errs["Collect"] = nil, errors.New("bad object")
 	if _, err := w.Try(state.JobStop, workflowtest.Args("why", "cancelled"), stop); err == nil {
 		t.Error("work that cannot be read once is given up at once")
 	}
-	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind != state.EventSaved || e.Saved != nil {
+	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
 		t.Errorf("unreadable: %+v", e)
 	}
 }
@@ -52,7 +53,7 @@ func TestRelease(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	e := w.Do(state.JobRelease, workflowtest.Args("vm", "vm-7", "why", "done"))
-	if e.Kind != state.EventReleased || e.Released.Why != "done" || len(w.Host.Released) != 1 || w.Host.Released[0] != "vm-7 done" {
+	if e.Kind() != event.KindReleased || event.Of[event.Released](e).Why != "done" || len(w.Host.Released) != 1 || w.Host.Released[0] != "vm-7 done" {
 		t.Errorf("event %+v, released %v", e, w.Host.Released)
 	}
 	w.Host.Errs["Release"] = errors.New("locked")
@@ -66,13 +67,13 @@ func TestHowAnIssueWasClosed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		act  func(w *workflowtest.World, n int) error
-		kind state.EventKind
+		kind event.Kind
 	}{
 		"by the merge": {func(w *workflowtest.World, n int) error {
 			return w.Ada.Merge(workflowtest.RepoName, n, simgithub.Merge{})
-		}, state.EventPRClosed},
-		"by a person":      {func(w *workflowtest.World, _ int) error { return w.Ada.Close(workflowtest.RepoName, 1, "") }, state.EventIssueClosed},
-		"and opened again": {func(*workflowtest.World, int) error { return nil }, step.EventNothing},
+		}, event.KindPRClosed},
+		"by a person":      {func(w *workflowtest.World, _ int) error { return w.Ada.Close(workflowtest.RepoName, 1, "") }, event.KindIssueClosed},
+		"and opened again": {func(*workflowtest.World, int) error { return nil }, event.KindNothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,13 +81,13 @@ func TestHowAnIssueWasClosed(t *testing.T) {
 			p := w.OpenPull()
 			workflowtest.Check(t, c.act(w, p.Number))
 			e := w.Do(state.JobDue, workflowtest.Args("what", "closed", "key", "issue"))
-			if e.Kind != c.kind || e.Merged != (c.kind == state.EventPRClosed) || c.kind == state.EventIssueClosed && e.Via != "confirmed" {
+			if e.Kind() != c.kind || event.Of[event.PRClosed](e).Merged != (c.kind == event.KindPRClosed) || c.kind == event.KindIssueClosed && e.Via != "confirmed" {
 				t.Errorf("event %+v", e)
 			}
 		})
 	}
 	w := workflowtest.New(t)
-	if e := w.Do(state.JobDue, workflowtest.Args("what", "remind", "key", "h")); e.Kind != state.EventDue || e.Due.Kind != state.DueRemind || e.Due.Plan != "h" {
+	if e := w.Do(state.JobDue, workflowtest.Args("what", "remind", "key", "h")); e.Payload != event.NewDue(event.DueRemind, "h") {
 		t.Errorf("event %+v", e)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // maxPacks is how often packing is tried on a VM that can be reached before the VM is given up.
@@ -20,7 +21,7 @@ const maxPacks = 4
 
 // sleep saves the work of an idle VM. It only reads there, except for test files, which the next launch adds again, so it may be repeated.
 // The VM is released when the store knows where the work is. A task that needs the VM before the step has begun gets it as it is.
-func (s *Steps) sleep(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) sleep(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t, vm := w.Task, w.Job.Args["vm"]
 	if t.Ended() || t.VM == nil || t.VM.Name != vm {
 		return step.Done(), nil
@@ -38,9 +39,9 @@ func (s *Steps) sleep(ctx context.Context, w *step.Attempt) (state.Event, error)
 	}
 	a, err := put(ctx, w)
 	if err != nil {
-		return s.notSaved(ctx, w, fmt.Errorf("put the work of VM %s away: %w", vm, err))
+		return s.notSaved(ctx, w, fmt.Errorf("save the work of VM %s: %w", vm, err))
 	}
-	return state.Event{Kind: state.EventSlept, JobReport: state.JobReport{Slept: &state.SleptVM{VM: vm, Asleep: a}}}, nil
+	return event.Event{Payload: event.Slept{VM: vm, Asleep: a}}, nil
 }
 
 // packed saves changes, session and caches in an archive.
@@ -92,55 +93,55 @@ func (s *Steps) snapshot(ctx context.Context, w *step.Attempt) (*state.Asleep, e
 
 // notSaved returns the event of work that could not be saved. A VM that no longer exists is reported as such; one that cannot be
 // reached is tried again later; one that fails repeatedly is given up, and only its commits are saved.
-func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (state.Event, error) {
-	e := state.Event{Kind: state.EventSlept, JobReport: state.JobReport{Slept: &state.SleptVM{VM: w.Task.VM.Name, Failure: "the VM is gone", Why: "vanished"}}}
+func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (event.Event, error) {
+	out := event.Slept{VM: w.Task.VM.Name, Failure: "the VM is gone", Why: "vanished"}
 	if runnerctl.Gone(cause) {
-		return e, nil
+		return event.Event{Payload: out}, nil
 	}
 	var said *remote.ExitError
 	large := errors.Is(cause, pack.ErrTooLarge)
 	never := large || errors.Is(cause, pack.ErrNoBase) || errors.Is(cause, work.ErrNoRepository)
 	if !never && (w.Job.Try() < maxPacks || !errors.As(cause, &said)) {
-		return state.Event{}, cause
+		return event.Event{}, cause
 	}
-	w.Log.Warn().Err(cause).Msg("put the work of an idle VM away; it is given up")
-	e.Slept.Failure, e.Slept.Why = "its work could not be packed", "unusable"
+	w.Log.Warn().Err(cause).Msg("failed to save the work of an idle VM; giving it up")
+	out.Failure, out.Why = "its work could not be packed", "unusable"
 	if large {
-		e.Slept.Failure = "its work is too large to be packed"
+		out.Failure = "its work is too large to be packed"
 	}
 	cs, _, err := s.publish.ReadChangeset(ctx, w, workspace.Root(w.Task))
 	if err != nil || cs.Empty() {
 		if err != nil {
-			w.Log.Warn().Err(err).Msg("save the work of a VM that is given up")
+			w.Log.Warn().Err(err).Msg("failed to save the work of a VM that is given up")
 		}
-		return e, nil
+		return event.Event{Payload: out}, nil
 	}
 	ref, err := s.Files.SaveChangeset(w.Task.VM.Name+"-saved", cs)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("save the work of a VM that is given up: %w", err)
+		return event.Event{}, fmt.Errorf("save the work of a VM that is given up: %w", err)
 	}
-	e.Saved = &state.SavedWork{Run: w.Job.Run, Ref: ref, At: s.Now(), Why: e.Slept.Failure}
-	return e, nil
+	out.Saved = state.SavedWork{Run: w.Job.Run, Ref: ref, At: s.Now(), Why: out.Failure}
+	return event.Event{Payload: out}, nil
 }
 
 // forget deletes saved work. It may be repeated.
-func (s *Steps) forget(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) forget(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	ref := w.Job.Args["ref"]
 	if a := w.Task.Asleep; a != nil && a.Ref == ref {
 		return step.Done(), nil // the same was put away again
 	}
 	if state.SleepMode(w.Job.Args["mode"]) == state.SleepSnapshot {
 		if s.Sleeper == nil {
-			w.Log.Warn().Str("image", ref).Msg("nobody can delete a snapshot of another provider")
+			w.Log.Warn().Str("image", ref).Msg("cannot delete a snapshot of another provider")
 			return step.Done(), nil
 		}
 		if err := s.Sleeper.DeleteSnapshot(ctx, ref); err != nil {
-			return state.Event{}, fmt.Errorf("delete the snapshot %s: %w", ref, err)
+			return event.Event{}, fmt.Errorf("delete the snapshot %s: %w", ref, err)
 		}
 		return step.Done(), nil
 	}
 	if err := s.Files.DeleteSleep(ref); err != nil {
-		return state.Event{}, fmt.Errorf("delete the archive %s: %w", ref, err)
+		return event.Event{}, fmt.Errorf("delete the archive %s: %w", ref, err)
 	}
 	return step.Done(), nil
 }

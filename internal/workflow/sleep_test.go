@@ -15,9 +15,9 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/runner/pack"
 	"github.com/errand-bot/errand/internal/workflow"
-	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/vm"
 )
 
@@ -46,13 +46,13 @@ func TestSleepAndWake(t *testing.T) {
 		t.Errorf("status %q", status)
 	}
 	p := w.Prompt()
-	for _, want := range []string{"another VM than in the last run. The checkout was brought over", "The checkout is at " + w.Host.Dir + " now; it was at " + old} {
+	for _, want := range []string{"This VM is not the one of the last run. The checkout was restored", "The checkout is now at " + w.Host.Dir + "; it was at " + old} {
 		if !strings.Contains(strings.Join(strings.Fields(p), " "), want) {
 			t.Errorf("the prompt lacks %q:\n%s", want, p)
 		}
 	}
 	if strings.Contains(p, "conversation so far") {
-		t.Error("the session is resumed, and told anew")
+		t.Error("the session is resumed, and the conversation repeated in the prompt")
 	}
 	if w.Do(state.JobLaunch); len(w.Host.Unpacked) != 2 { // the run is not known: it was not started in earnest
 		t.Errorf("unpacked %d times", len(w.Host.Unpacked))
@@ -90,7 +90,7 @@ func TestNotUnpacked(t *testing.T) {
 				return
 			}
 			workflowtest.Check(t, err)
-			if l := e.Launch; l == nil || l.NotWoken != c.want || l.Resumed || l.VM.Holds("vm-1") || !strings.Contains(w.Prompt(), "could not be brought over") {
+			if l := event.Of[event.Launched](e).Launch; l.NotWoken != c.want || l.Resumed || l.VM.Holds("vm-1") || !strings.Contains(w.Prompt(), "whose work could not be restored") {
 				t.Errorf("launch %+v", l)
 			}
 		})
@@ -111,15 +111,15 @@ func TestNotAsleep(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Rest()
-	if e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-0")); e.Kind != step.EventNothing {
+	if e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-0")); e.Kind() != event.KindNothing {
 		t.Errorf("another VM: %+v", e)
 	}
 	w.Launching(state.RunImplement)
-	if e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1")); e.Kind != step.EventNothing {
+	if e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1")); e.Kind() != event.KindNothing {
 		t.Errorf("a run is wanted: %+v", e)
 	}
 	w.Task.Run, w.Task.Phase = nil, state.PhaseDone
-	if e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1")); e.Kind != step.EventNothing {
+	if e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1")); e.Kind() != event.KindNothing {
 		t.Errorf("the task is over: %+v", e)
 	}
 }
@@ -154,7 +154,8 @@ func TestCannotBePacked(t *testing.T) {
 				return
 			}
 			workflowtest.Check(t, err)
-			if e.Kind != state.EventSlept || e.Slept.Asleep != nil || e.Slept.Why != c.via || e.Slept.Failure == "" || (e.Saved != nil) != c.saved {
+			slept, ok := e.Payload.(event.Slept)
+			if !ok || slept.Asleep != nil || slept.Why != c.via || slept.Failure == "" || (slept.Saved.Ref != "") != c.saved {
 				t.Errorf("event %+v", e)
 			}
 		})
@@ -189,11 +190,12 @@ func TestWakeForAStep(t *testing.T) {
 	w.NewVM()
 	w.Task.Phase, w.Task.Step, w.Task.Work = state.PhaseImplementing, state.JobCollect, &state.Work{Run: "1-1-2"}
 	e := w.Do(state.JobCollect)
-	if e.Kind != state.EventWoken || e.WokenFor != state.JobCollect || !e.Launch.VM.Holds("vm-1") {
+	woken := event.Of[event.Woken](e)
+	if woken.For != state.JobCollect || !woken.Launch.VM.Holds("vm-1") {
 		t.Fatalf("event %+v", e)
 	}
-	w.Task.VM = &e.Launch.VM
-	if e := w.Do(state.JobCollect); e.Kind != state.EventCollected || e.Work == nil || e.Work.Paths != 3 {
+	w.Task.VM = &woken.Launch.VM
+	if e := w.Do(state.JobCollect); e.Kind() != event.KindCollected || e.Work() == nil || e.Work().Paths != 3 {
 		t.Errorf("event %+v", e)
 	}
 }
@@ -215,12 +217,12 @@ func TestLimitsOfVMs(t *testing.T) {
 				if p.Reason != "That is too much." || !strings.Contains(p.Hint, "limits.vm_hours") {
 					t.Errorf("problem %+v", p)
 				}
-			} else if e.Kind != state.EventHeldUp || e.Waiting.Kind != want || !e.Waiting.Until.Equal(tomorrow) || !strings.HasPrefix(e.Waiting.Detail, "that is too much") {
-				t.Errorf("event %+v, waiting %+v, %v", e, e.Waiting, err)
+			} else if e.Kind() != event.KindHeldUp || e.Waiting().Kind != want || !e.Waiting().Until.Equal(tomorrow) || !strings.HasPrefix(e.Waiting().Detail, "that is too much") {
+				t.Errorf("event %+v, waiting %+v, %v", e, e.Waiting(), err)
 			}
 			w.Task.VM = &state.VM{Name: "vm-1"}
-			span := w.Do(state.JobDue, workflowtest.Args("what", string(state.DueSpan), "key", "vm-1"))
-			if span.Due.VM != "vm-1" || (span.Waiting != nil) != (want != "") {
+			span := w.Do(state.JobDue, workflowtest.Args("what", string(event.DueSpan), "key", "vm-1"))
+			if event.Of[event.Due](span).VM != "vm-1" || (span.Waiting() != nil) != (want != "") {
 				t.Errorf("event %+v", span)
 			}
 		})
@@ -255,15 +257,15 @@ func TestSnapshot(t *testing.T) {
 	}
 	d.err = nil
 	w.Launching(state.RunImplement) // somebody wants it by now, but it may be off
-	if e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1")); e.Kind != step.EventNothing {
+	if e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1")); e.Kind() != event.KindNothing {
 		t.Errorf("before it began: %+v", e)
 	}
 	e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1"), workflowtest.Again, workflowtest.Args("vm", "vm-1"))
-	if a := e.Slept.Asleep; a == nil || a.Ref != "image-of-vm-1" || a.Mode != state.SleepSnapshot {
+	if a := event.Of[event.Slept](e).Asleep; a == nil || a.Ref != "image-of-vm-1" || a.Mode != state.SleepSnapshot {
 		t.Fatalf("event %+v", e)
 	}
-	e.Slept.Asleep.At = time.Now()
-	w.Task.Asleep, w.Task.VM, w.Task.Phase, w.Task.Run.Session = e.Slept.Asleep, nil, state.PhaseImplementing, workflowtest.Session
+	event.Of[event.Slept](e).Asleep.At = time.Now()
+	w.Task.Asleep, w.Task.VM, w.Task.Phase, w.Task.Run.Session = event.Of[event.Slept](e).Asleep, nil, state.PhaseImplementing, workflowtest.Session
 	w.Host.VM.Name = "vm-2" // with the same disk
 	if l := w.Launched(); !l.VM.Holds("vm-1") || !l.Resumed || len(w.Host.Unpacked) != 0 {
 		t.Errorf("launch %+v", l)
@@ -292,7 +294,7 @@ func TestChangedSince(t *testing.T) {
 			w.Task.Phase = state.PhaseImplementing
 			w.Launching(state.RunImplement)
 			w.Launched()
-			w.EndRun("success", workflowtest.Session)
+			w.EndRun(state.RunSucceeded, workflowtest.Session)
 			branch := w.Task.Branch.Name
 			before := w.Head("main")
 			w.Push("ada", branch, map[string]string{"ada.txt": "x\n"})
@@ -304,7 +306,7 @@ func TestChangedSince(t *testing.T) {
 			w.Launching(state.RunReview).Session = workflowtest.Session
 			w.Launched()
 			p := strings.Join(strings.Fields(w.Prompt()), " ")
-			if want := "people put 1 commit on the branch, which changed ada.txt."; !strings.Contains(p, want) {
+			if want := "people pushed 1 commit to the branch, which changed ada.txt."; !strings.Contains(p, want) {
 				t.Errorf("the prompt lacks %q:\n%s", want, p)
 			}
 			if got := strings.Contains(p, "The base main has moved: it has 1 commit that the branch does not have."); got != c.want {
@@ -322,13 +324,13 @@ func TestSleepEndsWhatWasLeft(t *testing.T) {
 		snapshot bool
 		ends     bool
 	}{
-		"stopped by a person":                 {state.Run{RunVerdict: state.RunVerdict{Status: "interrupted"}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, true},
-		"stopped for its turns":               {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, true},
-		"at its end for its turns":            {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns, Told: true}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, false},
-		"perhaps started, nobody knows where": {state.Run{RunVerdict: state.RunVerdict{Status: "interrupted"}}, false, true},
-		"stopped on another VM":               {state.Run{RunVerdict: state.RunVerdict{Status: "interrupted"}, RunLaunch: state.RunLaunch{VM: "vm-9"}}, false, false},
-		"at its end":                          {state.Run{RunVerdict: state.RunVerdict{Status: "ok"}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, false},
-		"stopped, its disk to be kept":        {state.Run{RunVerdict: state.RunVerdict{Status: "interrupted"}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, true, true},
+		"stopped by a person":               {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, true},
+		"stopped for its turns":             {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, true},
+		"at its end for its turns":          {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns, Told: true}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, false},
+		"perhaps started, on an unknown VM": {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}}, false, true},
+		"stopped on another VM":             {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-9"}}, false, false},
+		"at its end":                        {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusOK}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, false},
+		"stopped, its disk to be kept":      {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -346,12 +348,12 @@ func TestSleepEndsWhatWasLeft(t *testing.T) {
 			w.Task.Runs = append(w.Task.Runs, c.run)
 			w.Host.Errs["Stop"] = errors.New("it does not end")
 			e, err := w.Try(state.JobSleep, workflowtest.Args("vm", "vm-1"))
-			if put := err == nil && e.Slept.Asleep != nil; put == c.ends {
-				t.Fatalf("put away %v although the run does not end: %+v, %v", put, e, err)
+			if put := err == nil && event.Of[event.Slept](e).Asleep != nil; put == c.ends {
+				t.Fatalf("suspended %v although the run has not ended: %+v, %v", put, e, err)
 			}
 			w.Host.Errs["Stop"] = nil
 			w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1"))
-			if got := slices.Contains(w.Host.Stopped, "1-1-9 another run begins"); got != c.ends {
+			if got := slices.Contains(w.Host.Stopped, "1-1-9 another run starts"); got != c.ends {
 				t.Errorf("ended %q", w.Host.Stopped)
 			}
 		})

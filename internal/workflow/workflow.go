@@ -28,6 +28,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/talk"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Config has the dependencies and settings of the steps. All fields are required unless said otherwise.
@@ -95,7 +96,7 @@ type Steps struct {
 }
 
 // do does one job of one task.
-type do func(ctx context.Context, w *step.Attempt) (state.Event, error)
+type do func(ctx context.Context, w *step.Attempt) (event.Event, error)
 
 // New returns the steps.
 func New(cfg Config) *Steps {
@@ -155,14 +156,14 @@ func New(cfg Config) *Steps {
 }
 
 // Handle does one job. It is the queue's Handler.
-func (s *Steps) Handle(ctx context.Context, job *state.Job) (state.Event, error) {
+func (s *Steps) Handle(ctx context.Context, job *state.Job) (event.Event, error) {
 	do, ok := s.table[job.Kind]
 	if !ok {
-		return state.Event{}, fmt.Errorf("no step for jobs of kind %q", job.Kind)
+		return event.Event{}, fmt.Errorf("no step for jobs of kind %q", job.Kind)
 	}
 	t, err := s.Store.Task(ctx, job.Task)
 	if err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	if t == nil && job.Kind != state.JobVet && job.Kind != state.JobReact {
 		return step.Done(), nil

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // checkCandidate starts the check of a 👍 or a tick against GitHub.
 func checkCandidate(c *change) {
-	k := *c.e.Candidate
+	k := *c.e.Candidate()
 	k.By = c.e.By
 	k.Permission = c.e.Permission
 	p := c.planByComment(k.Comment)
@@ -25,40 +26,40 @@ func checkCandidate(c *change) {
 	checkApproval(c, k)
 }
 
-// unseenTick clears a ticked box that a sweep found. It is no approval: GitHub names the last editor of a comment, who
+// clearSweptTick clears a ticked box that a sweep found. It is no approval: GitHub names the last editor of a comment, who
 // may not be the person who ticked the box.
-func unseenTick(c *change) {
-	if p := c.planByComment(c.e.Comment.ID); p != nil {
-		notSeen(c, p)
+func clearSweptTick(c *change) {
+	if p := c.planByComment(c.e.Comment().ID); p != nil {
+		clearUnseenTick(c, p)
 	}
 }
 
-// notSeen clears the box of a revision that an unknown person has ticked, and posts a comment about it.
-func notSeen(c *change, p *state.Plan) {
+// clearUnseenTick clears the box of a revision that an unknown person has ticked, and posts a comment about it.
+func clearUnseenTick(c *change, p *state.Plan) {
 	if !p.Open() || p.Approved() || c.e.Approving {
 		return
 	}
 	c.untickJob(p.Comment)
-	if key := fmt.Sprintf("no-%s-%s", p.Short(), state.NotSeen); c.once(key) {
-		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: state.NotSeen, Hash: p.Hash})
+	if key := fmt.Sprintf("no-%s-%s", p.Short(), state.NotSeen); c.markOnce(key) {
+		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: state.NotSeen, Hash: p.Hash})
 	}
 }
 
-// lateThumb answers a 👍 on a revision that was superseded by a change request.
-func lateThumb(c *change) {
-	p := c.planByComment(c.e.Candidate.Comment)
+// rejectLateThumb answers a 👍 on a revision that was superseded by a change request.
+func rejectLateThumb(c *change) {
+	p := c.planByComment(c.e.Candidate().Comment)
 	if p == nil || !p.Superseded {
 		return
 	}
-	k := *c.e.Candidate
+	k := *c.e.Candidate()
 	k.By, k.Permission, k.Hash = c.e.By, c.e.Permission, p.Hash
 	reject(c, k, state.NotOvertaken)
 }
 
-// quoted answers, once per revision, that a command in a quote, in code or in other markup does not count.
-func quoted(c *change) {
-	if key := "no-" + state.ShortHash(c.newestHash()) + "-" + state.NotQuoted; c.once(key) {
-		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: state.NotQuoted, By: c.e.By, Hash: c.newestHash()})
+// rejectQuoted answers, once per revision, that a command in a quote, in code or in other markup does not count.
+func rejectQuoted(c *change) {
+	if key := "no-" + state.ShortHash(c.newestHash()) + "-" + state.NotQuoted; c.markOnce(key) {
+		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: state.NotQuoted, By: c.e.By, Hash: c.newestHash()})
 	}
 }
 
@@ -82,10 +83,10 @@ func planNamed(c *change, short string) *state.Plan {
 	return nil
 }
 
-// checkOrder starts the check of an `approve`. One without a hash refers to the newest revision, if that had been
+// checkCommand starts the check of an `approve`. One without a hash refers to the newest revision, if that had been
 // posted long enough before.
-func checkOrder(c *change) {
-	p, m := c.t.NewestPlan(), c.e.Comment
+func checkCommand(c *change) {
+	p, m := c.t.NewestPlan(), c.e.Comment()
 	k := state.Candidate{Comment: m.ID, Reply: m.ID, Named: c.o.Hash}
 	k.By, k.Permission, k.Via = c.e.By, c.e.Permission, state.ViaCommand
 	k.Given, k.Delivery, k.With, k.Choice = m.At, c.e.Delivery, c.o.With, c.o.Choice
@@ -96,7 +97,7 @@ func checkOrder(c *change) {
 		return
 	}
 	if k.With != "" && k.Kind == state.PlanPublish {
-		condition(c, k)
+		reviseForCondition(c, k)
 		return
 	}
 	checkApproval(c, k)
@@ -142,23 +143,23 @@ func (c *change) revisions(k state.PlanKind) []*state.Plan {
 func checkApproval(c *change, k state.Candidate) {
 	j := c.job(state.JobApprove, state.LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d", state.ShortHash(k.Hash), k.Via, k.By.ID, k.Given.Unix()))
 	j.Candidate = &k
-	c.add(j)
+	c.enqueue(j)
 }
 
 // maxWaited is the maximum number of times that an approval waits for comments that are being vetted, since anybody can
 // always add more.
 const maxWaited = 10
 
-// unheard reports whether comments that may ask for a change are being vetted, so that the approval must wait.
-func unheard(c *change) bool { return c.e.Unvetted && c.e.Candidate.Waited < maxWaited }
+// hasUnvettedComments reports whether comments that may ask for a change are being vetted, so that the approval must wait.
+func hasUnvettedComments(c *change) bool { return c.e.Unvetted && c.e.Candidate().Waited < maxWaited }
 
 // checkLater repeats the check of an approval when the comments before it have been vetted.
 func checkLater(c *change) {
-	k := *c.e.Candidate
+	k := *c.e.Candidate()
 	k.Waited++
 	j := c.job(state.JobApprove, state.LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d-waited", state.ShortHash(k.Hash), k.Via, k.By.ID, k.Given.Unix()))
 	j.Candidate, j.NotBefore = &k, c.e.Now.Add(time.Duration(k.Waited)*500*time.Millisecond)
-	c.add(j)
+	c.enqueue(j)
 }
 
 // untick clears a tick that does not count. A tick by a user without write access is counted.
@@ -166,7 +167,7 @@ func untick(c *change) {
 	if !allowed(c) {
 		c.t.Ignored++
 	}
-	id := c.e.Comment.ID
+	id := c.e.Comment().ID
 	if p := c.planByComment(id); p == nil || p.Stale != "" {
 		return
 	}
@@ -176,15 +177,15 @@ func untick(c *change) {
 func (c *change) untickJob(comment int64) {
 	j := c.job(state.JobUntick, state.LaneControl, fmt.Sprintf("untick-%d-%d", comment, c.t.Version))
 	j.Args = map[string]string{"comment": fmt.Sprint(comment)}
-	c.add(j)
+	c.enqueue(j)
 }
 
-// reject answers an approval that does not count: writers once per revision and reason, others
-// are counted, bots get nothing.
+// reject handles an approval that does not count. It answers people with write access once per revision and reason; other
+// people and bots get no answer, and their approvals are counted.
 func reject(c *change, k state.Candidate, why string) {
 	if why == state.StaleEdited || why == state.StaleIssueChanged || why == state.StaleDeleted {
 		if p := c.planByHash(k.Hash); p != nil {
-			p.Stale = sentence(p.Stale, why)
+			p.Stale = firstNonEmpty(p.Stale, why)
 			if why == state.StaleDeleted {
 				p.CommentURL = ""
 			}
@@ -197,8 +198,8 @@ func reject(c *change, k state.Candidate, why string) {
 		c.t.Ignored++
 		return
 	}
-	if key := fmt.Sprintf("no-%s-%s", state.ShortHash(k.Hash), why); c.once(key) {
-		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: why, By: k.By, Hash: c.newestHash()})
+	if key := fmt.Sprintf("no-%s-%s", state.ShortHash(k.Hash), why); c.markOnce(key) {
+		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: why, By: k.By, Hash: c.newestHash()})
 	}
 }
 
@@ -211,24 +212,24 @@ func (c *change) newestHash() string {
 
 func (c *change) planByHash(hash string) *state.Plan { return c.t.PlanByHash(hash) }
 
-// stale closes a revision for good and says so, once. Without a hash it is the revision of the event's comment.
-func (c *change) stale(hash, why string) {
+// markStale closes a revision for good and says so, once. Without a hash it is the revision of the event's comment.
+func (c *change) markStale(hash, why string) {
 	p := c.planByHash(hash)
-	if p == nil && c.e.Comment != nil {
-		p = c.planByComment(c.e.Comment.ID)
+	if p == nil && c.e.Comment() != nil {
+		p = c.planByComment(c.e.Comment().ID)
 	}
 	if p == nil || p.Stale != "" || p.Superseded || !c.t.Phase.AwaitsApproval() || p.Kind != c.t.NewestPlan().Kind || p.Approved() {
 		return
 	}
 	p.Stale = why
-	if key := fmt.Sprintf("no-%s-%s", p.Short(), why); c.once(key) {
-		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: why, By: c.e.By, Hash: p.Hash})
+	if key := fmt.Sprintf("no-%s-%s", p.Short(), why); c.markOnce(key) {
+		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: why, By: c.e.By, Hash: p.Hash})
 	}
 }
 
-// approved starts the approved work.
-func approved(c *change) {
-	a := c.e.Candidate.Approval
+// startApproved starts the approved work.
+func startApproved(c *change) {
+	a := c.e.Candidate().Approval
 	a.At = c.e.Now
 	if a.Kind == state.PlanPublish {
 		publishApproved(c, a)
@@ -242,24 +243,24 @@ func approved(c *change) {
 		c.feedback(state.Feedback{ID: conditionOf(a), Kind: "condition", By: a.By, At: a.Given, Body: a.With})
 	}
 	if a.Kind == state.PlanPreliminary {
-		c.to(state.PhasePlanning, "@"+a.By.Login+" approved the preliminary plan "+state.ShortHash(a.Hash))
+		c.enterPhase(state.PhasePlanning, "@"+a.By.Login+" approved the preliminary plan "+state.ShortHash(a.Hash))
 	} else {
-		c.to(state.PhaseImplementing, "@"+a.By.Login+" approved the plan "+state.ShortHash(a.Hash))
+		c.enterPhase(state.PhaseImplementing, "@"+a.By.Login+" approved the plan "+state.ShortHash(a.Hash))
 	}
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
-// withdrawn reports whether a counted approval is reported as no longer valid.
-func withdrawn(c *change) bool {
-	switch c.e.Rejection {
+// isWithdrawn reports whether a counted approval is reported as no longer valid.
+func isWithdrawn(c *change) bool {
+	switch of[event.NoApproval](c).Rejection {
 	case state.NotRevoked, state.NotTicked, state.NotErased, state.NotReworded:
 		return true
 	}
 	return false
 }
 
-// revoked returns the task to waiting: the approval was withdrawn before the start, or its author lost the permission.
-func revoked(c *change) {
+// revokeApproval returns the task to waiting: the approval was withdrawn before the start, or its author lost the permission.
+func revokeApproval(c *change) {
 	p, a := c.t.NewestPlan(), c.t.Approval
 	c.dropRun("the approval was withdrawn before the start")
 	if p == nil || a == nil {
@@ -271,17 +272,17 @@ func revoked(c *change) {
 	}
 	unapprove(c)
 	forgetThumbs(c)
-	c.to(phase, "the approval of @"+a.By.Login+" is no longer valid")
-	emptyBox(c, p, a)
-	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), c.e.Rejection, a.By.ID)
-	if c.once(key) {
-		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: c.e.Rejection, By: a.By, Hash: p.Hash})
+	c.enterPhase(phase, "the approval of @"+a.By.Login+" is no longer valid")
+	clearBox(c, p, a)
+	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), of[event.NoApproval](c).Rejection, a.By.ID)
+	if c.markOnce(key) {
+		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: of[event.NoApproval](c).Rejection, By: a.By, Hash: p.Hash})
 	}
 }
 
-// emptyBox clears the box of an approval that is no longer valid, so that somebody else can tick it.
-func emptyBox(c *change, p *state.Plan, a *state.Approval) {
-	if a.Via == state.ViaBox && c.e.Rejection != state.NotTicked {
+// clearBox clears the box of an approval that is no longer valid, so that somebody else can tick it.
+func clearBox(c *change, p *state.Plan, a *state.Approval) {
+	if a.Via == state.ViaBox && of[event.NoApproval](c).Rejection != state.NotTicked {
 		c.untickJob(p.Comment)
 	}
 }
@@ -303,9 +304,9 @@ func unapprove(c *change) {
 // conditionOf returns the feedback ID of an approval's condition.
 func conditionOf(a state.Approval) string { return "with:" + a.Hash }
 
-// remind posts a reminder that a plan is not approved yet.
-func remind(c *change) {
-	c.post("remind-"+state.ShortHash(c.e.Due.Plan), state.Post{Kind: state.PostReminder, Hash: c.e.Due.Plan})
+// postReminder posts a reminder that a plan is not approved yet.
+func postReminder(c *change) {
+	c.enqueuePost("remind-"+state.ShortHash(of[event.Due](c).Plan), state.Post{Kind: state.PostReminder, Hash: of[event.Due](c).Plan})
 }
 
 const namedDigits = 7

@@ -1,11 +1,14 @@
 package machine
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Conditions of an approval are in every later prompt. They are not feedback that waits for a run: the next plan can be
@@ -16,7 +19,7 @@ func TestConditionsAreNoChangeRequest(t *testing.T) {
 	l.toPreliminary()
 	approve := func() {
 		p := l.task.NewestPlan()
-		l.do(state.Event{Kind: state.EventApproved, Candidate: &state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaCommand, Given: l.now, With: "keep the flag"}}})
+		l.do(event.Event{Payload: event.Approved{Candidate: state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaCommand, Given: l.now, With: "keep the flag"}}}})
 	}
 	launch := func() {
 		var taken []string
@@ -25,7 +28,7 @@ func TestConditionsAreNoChangeRequest(t *testing.T) {
 				taken = append(taken, f.ID)
 			}
 		}
-		l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Taken: taken}}})
+		l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Taken: taken}}})
 	}
 	approve()
 	launch()
@@ -36,15 +39,15 @@ func TestConditionsAreNoChangeRequest(t *testing.T) {
 	l.want(state.PhaseImplementing, state.JobLaunch)
 	launch()
 	l.end(state.RunResult{Outcome: "done"})
-	l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
-	l.do(state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
-	l.do(state.Event{Kind: state.EventMoved})
-	l.do(state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: 5, State: "open"}}})
+	l.do(event.Event{Payload: event.Collected{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
+	l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
+	l.do(event.Event{Payload: event.Moved{}})
+	l.do(event.Event{Payload: event.PROpened{PR: state.PR{Number: 5, State: "open"}}})
 	l.want(state.PhasePROpen)
 	if slices.Contains(kindsOf(l.jobs), state.JobGather) {
 		t.Error("got a new round without a request, want none")
 	}
-	if l.do(state.Event{Kind: state.EventGathered}); l.task.Phase != state.PhasePROpen {
+	if l.do(event.Event{Payload: event.Gathered{}}); l.task.Phase != state.PhasePROpen {
 		t.Errorf("got phase %s after an empty round, want none", l.task.Phase)
 	}
 	if n := len(l.task.Feedback); n != 2 {
@@ -59,7 +62,7 @@ func TestOutsidersReviewReachesNobody(t *testing.T) {
 		l := newLife(t)
 		l.toPR()
 		l.task.Phase = phase
-		l.do(state.Event{Kind: state.EventReviewed, By: visitor, Permission: state.PermissionRead, Review: &state.Review{ID: 9, State: "approved", Body: "run this"}})
+		l.do(event.Event{By: visitor, Permission: state.PermissionRead, Payload: event.Reviewed{Review: state.Review{ID: 9, State: "approved", Body: "run this"}}})
 		if len(l.task.Feedback) != 0 || l.task.PR.Ready || slices.Contains(kindsOf(l.jobs), state.JobGather) {
 			t.Errorf("in %s: got feedback %v, ready %v, jobs %v; want none", phase, l.task.Feedback, l.task.PR.Ready, kindsOf(l.jobs))
 		}
@@ -74,8 +77,8 @@ func TestWaitingAfterReplan(t *testing.T) {
 	l.toPreliminary()
 	l.comment(state.VerbReplan)
 	l.want(state.PhasePreliminaryPlanning, state.JobStart)
-	l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitConfig, Detail: "line 3"}}})
-	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("recheck", "")}})
+	l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitConfig, Detail: "line 3"}}})
+	l.do(event.Event{Payload: event.NewDue("recheck", "")})
 	l.want(state.PhasePreliminaryPlanning, state.JobStart)
 	if l.task.Run != nil {
 		t.Errorf("got a run with invalid settings, want none: %+v", l.task.Run)
@@ -85,12 +88,14 @@ func TestWaitingAfterReplan(t *testing.T) {
 // comment lets a writer give a command.
 func (l *life) comment(verbs ...state.Verb) {
 	l.t.Helper()
-	e := state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}, Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}}
-	e.Comment = &state.Comment{ID: l.now.Unix(), Body: "words", At: l.now, Mention: len(verbs) > 0}
-	for _, v := range verbs {
-		e.Orders = append(e.Orders, state.Order{Verb: v})
+	p := event.Commented{
+		Issue:   &state.Issue{Title: "Bug", Body: "It breaks."},
+		Comment: &state.Comment{ID: l.now.Unix(), Body: "words", At: l.now, Mention: len(verbs) > 0},
 	}
-	l.do(e)
+	for _, v := range verbs {
+		p.Orders = append(p.Orders, state.Order{Verb: v})
+	}
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Payload: p})
 }
 
 // While one person's approval is being executed, another person's withdrawn 👍 has no effect.
@@ -101,7 +106,7 @@ func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
 	l.approve()
 	l.launch()
 	other := state.Candidate{Approval: state.Approval{Kind: state.PlanPreliminary, Hash: l.task.Plans[0].Hash, By: state.Person{ID: 8, Login: "bo"}, Permission: state.PermissionWrite, Via: state.ViaReaction}}
-	l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: state.NotRevoked}, Candidate: &other})
+	l.do(event.Event{Payload: event.NoApproval{Rejection: state.NotRevoked, Candidate: other}})
 	l.want(state.PhasePlanning)
 	if l.task.Run == nil || l.task.Approval == nil {
 		t.Error("got a dropped run, want it to continue")
@@ -110,7 +115,7 @@ func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
 	l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
 	l.postPlan(12)
 	l.approve()
-	l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: state.NotRevoked}, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: *l.task.Approval}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.NoApproval{Rejection: state.NotRevoked, Candidate: state.Candidate{Approval: *l.task.Approval}}})
 	l.want(state.PhaseAwaitingPlanApproval, state.JobPost)
 }
 
@@ -122,10 +127,10 @@ func TestOtherThumbsCountAfterAWithdrawal(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.toPreliminary()
-			l.do(state.Event{Kind: state.EventThumb, ID: "thumb:R_1", By: writer, Permission: state.PermissionWrite, Candidate: &state.Candidate{Comment: l.task.Plans[0].Comment, Approval: state.Approval{Via: state.ViaReaction}}})
+			l.do(event.Event{ID: "thumb:R_1", By: writer, Permission: state.PermissionWrite, Payload: event.Thumb{Candidate: &state.Candidate{Comment: l.task.Plans[0].Comment, Approval: state.Approval{Via: state.ViaReaction}}}})
 			l.task.Seen = append(l.task.Seen, "thumb:R_1", "comment:5")
 			l.approve()
-			l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: why}, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: *l.task.Approval}})
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.NoApproval{Rejection: why, Candidate: state.Candidate{Approval: *l.task.Approval}}})
 			l.want(state.PhaseAwaitingPreliminaryApproval)
 			if l.task.Knows("thumb:R_1") || !l.task.Knows("comment:5") {
 				t.Errorf("got known events %v", l.task.Seen)
@@ -142,7 +147,7 @@ func TestTriggeredAgainAtOnce(t *testing.T) {
 	l.trigger()
 	l.start()
 	l.launch()
-	l.do(state.Event{Kind: state.EventUntriggered, By: writer, Via: "assigned"})
+	l.do(event.Event{By: writer, Via: "assigned", Payload: event.Untriggered{}})
 	l.want(state.PhaseCancelled, state.JobStop)
 	if vm := jobOf(l.jobs, state.JobStop).Args["vm"]; vm != "vm1" {
 		t.Errorf("got a stop on VM %q", vm)
@@ -227,19 +232,34 @@ func TestApproveOrders(t *testing.T) {
 		if name == "a hash that is no word" {
 			c.order.Hash = p.Hash[:6]
 		}
-		jobs := l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Orders: []state.Order{c.order},
-			Comment: &state.Comment{ID: 99, At: p.PostedAt.Add(c.after), Mention: true}})
+		jobs := l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Orders: []state.Order{c.order}, Comment: &state.Comment{ID: 99, At: p.PostedAt.Add(c.after), Mention: true}}})
 		if ok := slices.Contains(kindsOf(jobs), state.JobApprove); ok != c.ok {
 			t.Errorf("%s: got checked %v, want %v", name, ok, c.ok)
 		}
 	}
 }
 
+// verbs returns all verbs, as state/order.go declares them.
+func verbs(t *testing.T) (list []state.Verb) {
+	t.Helper()
+	source, err := os.ReadFile("../order.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\tVerb\w+ +Verb = "([^"]+)"`).FindAllStringSubmatch(string(source), -1) {
+		list = append(list, state.Verb(m[1]))
+	}
+	if !slices.Contains(list, state.VerbApprove) || !slices.Contains(list, state.VerbUnknown) {
+		t.Fatalf("got verbs %q", list)
+	}
+	return list
+}
+
 // Every command by a user with write access gets some answer in every phase.
 func TestNoSilence(t *testing.T) {
 	t.Parallel()
 	for _, phase := range state.Phases() {
-		for _, verb := range []state.Verb{state.VerbApprove, state.VerbCancel, state.VerbStop, state.VerbRetry, state.VerbStatus, state.VerbReplan, state.VerbBudget, state.VerbModel, state.VerbCreatePR, state.VerbIssue, state.VerbHelp, state.VerbPlan, state.VerbMessage, state.VerbUnknown} {
+		for _, verb := range verbs(t) {
 			l := newLife(t)
 			l.toPR()
 			l.task.Phase, l.task.Resume, l.task.End = phase, state.PhaseImplementing, &state.End{}
@@ -259,18 +279,18 @@ func TestStopHolds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before func(l *life)
-		resume state.Event
+		resume event.Event
 		after  state.Phase
 	}{
 		"interrupted": {func(l *life) {
 			l.start()
 			l.launch()
-			l.end(state.RunResult{Class: "retryable", Status: "limit"})
-		}, state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}}, state.PhasePreliminaryPlanning},
+			l.end(state.RunResult{Class: state.RunRetryable, Status: "limit"})
+		}, event.Event{Payload: event.NewDue("resume", "")}, state.PhasePreliminaryPlanning},
 		"blocked": {func(l *life) {
-			l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}}})
-		}, state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("recheck", "")}}, state.PhaseQueued},
-		"starting": {func(*life) {}, state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Visible: true, Settings: state.DefaultSettings()}}}, state.PhaseQueued},
+			l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}}})
+		}, event.Event{Payload: event.NewDue("recheck", "")}, state.PhaseQueued},
+		"starting": {func(*life) {}, event.Event{Payload: event.Started{Start: event.Start{Visible: true, Settings: state.DefaultSettings()}}}, state.PhaseQueued},
 	} {
 		l := newLife(t)
 		l.trigger()
@@ -301,7 +321,7 @@ func TestRetryOfUnreadableWork(t *testing.T) {
 		l.approve()
 		l.launch()
 		l.end(state.RunResult{Outcome: "done"})
-		l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobCollect, Class: class, Reason: "it cannot be read"}}})
+		l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobCollect, Class: class, Reason: "it cannot be read"}}})
 		l.want(state.PhaseFailed)
 		l.comment(state.VerbRetry)
 		l.want(state.PhaseImplementing, want)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // unaided applies all events except people's until the task rests, and counts the launches.
@@ -19,15 +20,15 @@ func unaided(l *life, result func(*state.Run) state.RunResult) (launches int) {
 			l.end(result(l.task.Run))
 		case l.task.Phase == state.PhaseInterrupted:
 			l.now = l.now.Add(time.Hour)
-			l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
+			l.do(event.Event{Payload: event.NewDue("resume", "")})
 		case l.task.Step == state.JobCollect:
-			l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
+			l.do(event.Event{Payload: event.Collected{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
 		case l.task.Step == state.JobCommit:
-			l.do(state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
+			l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
 		case l.task.Step == state.JobMove:
-			l.do(state.Event{Kind: state.EventMoved})
+			l.do(event.Event{Payload: event.Moved{}})
 		case l.task.Step == state.JobOpenPR:
-			l.do(state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: 5, State: "open"}}})
+			l.do(event.Event{Payload: event.PROpened{PR: state.PR{Number: 5, State: "open"}}})
 		default:
 			return launches
 		}
@@ -39,7 +40,7 @@ func unaided(l *life, result func(*state.Run) state.RunResult) (launches int) {
 // Without an action by people, agents are launched a limited number of times, whatever fails, because they cost money.
 func TestLaunchesAreBounded(t *testing.T) {
 	t.Parallel()
-	lost := state.RunResult{Status: state.StatusVMLost, Class: "retryable"}
+	lost := state.RunResult{Status: state.StatusVMLost, Class: state.RunRetryable}
 	flips := 0
 	for name, result := range map[string]func(*state.Run) state.RunResult{
 		"the checks lose the VM": func(r *state.Run) state.RunResult {
@@ -84,12 +85,12 @@ func TestPokesMakeOneLook(t *testing.T) {
 	l.trigger()
 	keys := map[string]bool{}
 	for range 5 {
-		for _, j := range l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}}}) {
+		for _, j := range l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}}}) {
 			if j.Kind == state.JobDue {
 				keys[j.Key] = true
 			}
 		}
-		l.do(state.Event{Kind: state.EventPoked})
+		l.do(event.Event{Payload: event.Poked{}})
 	}
 	if len(keys) != 1 {
 		t.Errorf("got %d queued checks, want 1: %v", len(keys), keys)
@@ -107,9 +108,9 @@ func TestStoppedRunsCost(t *testing.T) {
 	l.now = l.now.Add(10 * time.Minute)
 	l.comment(state.VerbStop)
 	l.want(state.PhaseAwaitingAnswer, state.JobStop)
-	res := &state.RunResult{Status: "interrupted", Class: "retryable", Ended: l.now, Money: state.Money{InputTokens: 10, OutputTokens: 5, MicroUSD: 7}}
-	l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: res}})
-	l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: res}})
+	res := &state.RunResult{Status: state.StatusInterrupted, Class: state.RunRetryable, Ended: l.now, Money: state.Money{InputTokens: 10, OutputTokens: 5, MicroUSD: 7}}
+	l.do(event.Event{Run: run, Payload: event.RunEnded{Result: *res}})
+	l.do(event.Event{Run: run, Payload: event.RunEnded{Result: *res}})
 	if m := l.task.Money; m.MicroUSD != 7 || m.InputTokens != 10 || m.OutputTokens != 5 || l.task.Active < 10*time.Minute {
 		t.Errorf("got money %+v, active %s", m, l.task.Active)
 	}
@@ -121,9 +122,9 @@ func TestBudgetGoesOn(t *testing.T) {
 	l := newLife(t)
 	l.trigger()
 	l.start()
-	l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobLaunch, Class: state.ClassBudget, Reason: "the cap is reached"}}})
+	l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobLaunch, Class: state.ClassBudget, Reason: "the cap is reached"}}})
 	l.want(state.PhaseFailed, state.JobPost)
-	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 60, Mention: true}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 60, Mention: true}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}}})
 	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
 	if l.task.Money.CapMicroUSD != 15_000_000 {
 		t.Errorf("got a cap of %d", l.task.Money.CapMicroUSD)
@@ -139,7 +140,7 @@ func TestClocksOfVMs(t *testing.T) {
 		l.start()
 		l.launch()
 		l.now = l.now.Add(10 * time.Minute)
-		l.do(state.Event{Kind: state.EventRunEnded, Run: l.task.Run.ID, RunReport: state.RunReport{Result: &state.RunResult{Class: "retryable", Status: "limit", Ended: l.now.Add(off), RetryAt: l.now.AddDate(100, 0, 0)}}})
+		l.do(event.Event{Run: l.task.Run.ID, Payload: event.RunEnded{Result: state.RunResult{Class: state.RunRetryable, Status: "limit", Ended: l.now.Add(off), RetryAt: l.now.AddDate(100, 0, 0)}}})
 		l.want(state.PhaseInterrupted, state.JobDue)
 		if a := l.task.Active; a < 10*time.Minute || a > 11*time.Minute {
 			t.Errorf("%s: got active time %s", name, a)
@@ -161,11 +162,11 @@ func TestStatusIsNoStorm(t *testing.T) {
 	begun := l.now
 	for l.now.Sub(begun) < time.Hour {
 		l.now = l.now.Add(4 * time.Second)
-		l.do(state.Event{Kind: state.EventProgress, Run: l.task.Run.ID, RunReport: state.RunReport{Progress: &state.Progress{LastSeq: 1}}})
-		l.do(state.Event{Kind: state.EventCommented, By: visitor, Permission: state.PermissionRead, Comment: &state.Comment{ID: l.now.Unix()}})
+		l.do(event.Event{Run: l.task.Run.ID, Payload: event.Progress{LastSeq: 1}})
+		l.do(event.Event{By: visitor, Permission: state.PermissionRead, Payload: event.Commented{Comment: &state.Comment{ID: l.now.Unix()}}})
 		if l.task.Status.Shown < l.task.Visible && !l.now.Before(l.task.Status.At.Add(gap)) {
 			edits++
-			l.do(state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &state.StatusComment{Comment: 1, Shown: l.task.Visible, At: l.now}}})
+			l.do(event.Event{Payload: event.StatusSent{Status: state.StatusComment{Comment: 1, Shown: l.task.Visible, At: l.now}}})
 		}
 	}
 	if edits < 30 || edits > 61 {
@@ -176,12 +177,12 @@ func TestStatusIsNoStorm(t *testing.T) {
 // Interrupted checks run again automatically, without an agent, unless the work was lost with its VM.
 func TestInterruptedChecks(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[string]state.RunKind{"lost": state.RunCheck, state.StatusVMLost: state.RunImplement} {
+	for status, want := range map[state.RunStatus]state.RunKind{state.StatusLost: state.RunCheck, state.StatusVMLost: state.RunImplement} {
 		l := newLife(t)
 		l.checking()
-		l.end(state.RunResult{Class: "retryable", Status: status})
+		l.end(state.RunResult{Class: state.RunRetryable, Status: status})
 		l.want(state.PhaseInterrupted)
-		l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
+		l.do(event.Event{Payload: event.NewDue("resume", "")})
 		l.want(state.PhaseImplementing, state.JobLaunch)
 		if l.task.Run.Kind != want {
 			t.Errorf("%s: got a run %s, want %s", status, l.task.Run.Kind, want)

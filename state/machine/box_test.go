@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // tick is a person's tick in the box of a revision, as reported by its webhook.
-func tick(by state.Person, may state.Permission, comment int64, hash string) state.Event {
-	return state.Event{Kind: state.EventPlanEdited, By: by, Permission: may, OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: comment},
-		Candidate: &state.Candidate{Comment: comment, Named: state.ShortHash(hash), Approval: state.Approval{Via: state.ViaBox}}}
+func tick(by state.Person, may state.Permission, comment int64, hash string) event.Event {
+	return event.Event{By: by, Permission: may, Payload: event.PlanEdited{OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: comment}, Candidate: &state.Candidate{Comment: comment, Named: state.ShortHash(hash), Approval: state.Approval{Via: state.ViaBox}}}}
 }
 
 // checked returns the approvals that the last event checks against GitHub.
@@ -46,7 +46,7 @@ func TestTickBeforeItsCommentIsKnown(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.toPreliminary()
-			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 50, Body: "smaller, please"}})
+			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 50, Body: "smaller, please"}}})
 			l.launch()
 			l.end(state.RunResult{Text: "A smaller plan.", Outcome: "build"})
 			if c.known {
@@ -77,16 +77,16 @@ func TestTickOfWhichNoWebhookTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		set  func(*life)
-		e    func(*state.Event)
+		e    func(*event.Event)
 		want bool
 	}{
 		"the plan waits":                  {want: true},
-		"an approval is being checked":    {e: func(e *state.Event) { e.Approving = true }},
+		"an approval is being checked":    {e: func(e *event.Event) { e.Approving = true }},
 		"it was edited, too":              {set: func(l *life) { l.task.NewestPlan().Stale = state.StaleEdited }},
 		"a newer one has taken its place": {set: func(l *life) { l.task.NewestPlan().Superseded = true }},
-		"another comment":                 {e: func(e *state.Event) { e.Comment.ID = 98 }},
+		"another comment":                 {e: func(e *event.Event) { e.Comment().ID = 98 }},
 		"it was approved meanwhile":       {set: (*life).approve},
-		"the task is over":                {set: func(l *life) { l.do(state.Event{Kind: state.EventIssueClosed, By: writer}) }},
+		"the task is over":                {set: func(l *life) { l.do(event.Event{By: writer, Payload: event.IssueClosed{}}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +97,7 @@ func TestTickOfWhichNoWebhookTold(t *testing.T) {
 			}
 			phase := l.task.Phase
 			for i, want := range []bool{c.want, false} { // told once, and emptied each time
-				e := state.Event{Kind: state.EventPlanEdited, Via: state.ViaSweep, Permission: state.PermissionNone, OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: 11}}
+				e := event.Event{Via: event.ViaSweep, Permission: state.PermissionNone, Payload: event.PlanEdited{OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: 11}}}
 				if c.e != nil {
 					c.e(&e)
 				}
@@ -144,8 +144,7 @@ func TestTickInACommentThatIsFound(t *testing.T) {
 				l.task.Feedback = append(l.task.Feedback, state.Feedback{ID: "comment:50", Kind: "comment", By: writer, Body: "smaller, please"})
 			}
 			p := l.task.NewestPlan()
-			l.do(state.Event{Kind: state.EventPosted, JobReport: state.JobReport{BodyHash: "body", Searched: true,
-				Posted: &state.Posted{ID: 11, Node: "n", At: l.now}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}}, Ticked: c.ticked, EventContext: state.EventContext{Approving: c.approving}})
+			l.do(event.Event{Context: event.Context{Approving: c.approving}, Payload: event.Posted{BodyHash: "body", Searched: true, Comment: state.Posted{ID: 11, Node: "n", At: l.now}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, Ticked: c.ticked}})
 			if c.early != (l.task.Phase == state.PhasePreliminaryPlanning) {
 				t.Errorf("got phase %s", l.task.Phase)
 			}
@@ -175,9 +174,9 @@ func TestTickThatHoldsNoMoreIsTakenBack(t *testing.T) {
 			l.toPreliminary()
 			p := l.task.NewestPlan()
 			a := state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: c.via, Given: l.now}
-			l.do(state.Event{Kind: state.EventApproved, Candidate: &state.Candidate{Approval: a, Comment: 11}})
+			l.do(event.Event{Payload: event.Approved{Candidate: state.Candidate{Approval: a, Comment: 11}}})
 			l.want(state.PhasePlanning)
-			l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: c.why}, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: a}})
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.NoApproval{Rejection: c.why, Candidate: state.Candidate{Approval: a}}})
 			l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
 			if got := l.made(state.JobUntick); got != c.untick {
 				t.Errorf("got a cleared box %v, want %v", got, c.untick)

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // call lets the active run's agent call a tool.
 func (l *life) call(c state.Call) {
 	l.t.Helper()
-	l.do(state.Event{Kind: state.EventCalled, Run: l.task.Run.ID, RunReport: state.RunReport{Call: &c}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Called{Call: c}})
 }
 
 func note(id string, kind state.NoteKind, text string) state.Call {
@@ -49,10 +50,10 @@ func TestCallsOfOthers(t *testing.T) {
 	l := newLife(t)
 	l.implementing()
 	c := note("one", state.NoteFact, "x")
-	l.do(state.Event{Kind: state.EventCalled, Run: "7-1-99", RunReport: state.RunReport{Call: &c}})
+	l.do(event.Event{Run: "7-1-99", Payload: event.Called{Call: c}})
 	run := l.task.Run.ID
 	l.comment(state.VerbCancel)
-	l.do(state.Event{Kind: state.EventCalled, Run: run, RunReport: state.RunReport{Call: &c}})
+	l.do(event.Event{Run: run, Payload: event.Called{Call: c}})
 	if len(l.task.Notes) != 0 {
 		t.Errorf("got notes %v", l.task.Notes)
 	}
@@ -75,7 +76,7 @@ func TestCallsAreBounded(t *testing.T) {
 		if n := len(l.task.Run.Calls); n > state.MaxCalls {
 			t.Errorf("got %d calls of a run", n)
 		}
-		l.end(state.RunResult{Status: "crashed", Class: "fatal"})
+		l.end(state.RunResult{Status: state.StatusCrashed, Class: state.RunFatal})
 		l.comment(state.VerbRetry)
 		l.launch()
 	}
@@ -94,9 +95,9 @@ func TestCallsAreBounded(t *testing.T) {
 func TestQuestionHolds(t *testing.T) {
 	t.Parallel()
 	for name, res := range map[string]state.RunResult{
-		"well":         {Status: "ok", Class: "success", Outcome: "done", Text: "Done."},
-		"out of turns": {Status: "max_turns", Class: "fatal"},
-		"killed":       {Status: "killed", Class: "retryable"},
+		"well":         {Status: state.StatusOK, Class: state.RunSucceeded, Outcome: "done", Text: "Done."},
+		"out of turns": {Status: state.StatusMaxTurns, Class: state.RunFatal},
+		"killed":       {Status: "killed", Class: state.RunRetryable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,16 +126,16 @@ func TestAskedAndGoesOn(t *testing.T) {
 	l := newLife(t)
 	l.implementing()
 	run := l.task.Run.ID
-	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueAsk, run)}})
+	l.do(event.Event{Payload: event.NewDue(event.DueAsk, run)})
 	l.want(state.PhaseImplementing)
 	l.call(ask("q", "Which?"))
-	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueAsk, run)}})
+	l.do(event.Event{Payload: event.NewDue(event.DueAsk, run)})
 	l.want(state.PhaseAwaitingAnswer, state.JobStop, state.JobPost)
-	l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: &state.RunResult{Status: "ok", Class: "success", Outcome: "question", Question: "Which?"}}})
+	l.do(event.Event{Run: run, Payload: event.RunEnded{Result: state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Outcome: "question", Question: "Which?"}}})
 	if l.want(state.PhaseAwaitingAnswer); len(l.jobs) > 0 && l.jobs[0].Kind == state.JobPost {
 		t.Error("got a second post, want one")
 	}
-	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueAsk, run)}})
+	l.do(event.Event{Payload: event.NewDue(event.DueAsk, run)})
 	l.want(state.PhaseAwaitingAnswer)
 	l.comment(state.VerbMessage)
 	l.want(state.PhaseImplementing, state.JobLaunch)
@@ -150,7 +151,7 @@ func TestFinishWins(t *testing.T) {
 	l := newLife(t)
 	l.implementing()
 	l.call(state.Call{ID: "f", Tool: state.CallFinish, Result: &said})
-	l.end(state.RunResult{Status: "ok", Class: "success", Outcome: "question", Question: "?", Title: "From the block", Text: "Words."})
+	l.end(state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Outcome: "question", Question: "?", Title: "From the block", Text: "Words."})
 	l.want(state.PhaseImplementing, state.JobCollect)
 	if w := l.task.Work; w.Title != "From the tool" || w.Text != "Words." {
 		t.Errorf("got work %+v", w)
@@ -159,7 +160,7 @@ func TestFinishWins(t *testing.T) {
 	l = newLife(t)
 	l.implementing()
 	l.call(state.Call{ID: "f", Tool: state.CallFinish, Result: &said})
-	l.end(state.RunResult{Status: "crashed", Class: "fatal"})
+	l.end(state.RunResult{Status: state.StatusCrashed, Class: state.RunFatal})
 	l.want(state.PhaseFailed)
 }
 
@@ -170,9 +171,10 @@ func TestCreateProposed(t *testing.T) {
 	l.implementing()
 	l.call(propose("p"))
 	order := func(n int, may state.Permission) {
-		l.do(state.Event{
-			Kind: state.EventCommented, By: writer, Permission: may, Comment: &state.Comment{ID: l.now.Unix(), Body: "create issue", At: l.now, Mention: true},
-			Orders: []state.Order{{Verb: state.VerbIssue, Choice: n}},
+		l.do(event.Event{
+			By:         writer,
+			Permission: may,
+			Payload:    event.Commented{Comment: &state.Comment{ID: l.now.Unix(), Body: "create issue", At: l.now, Mention: true}, Orders: []state.Order{{Verb: state.VerbIssue, Choice: n}}},
 		})
 	}
 	order(1, state.PermissionRead)
@@ -185,7 +187,7 @@ func TestCreateProposed(t *testing.T) {
 	}
 	order(1, state.PermissionWrite)
 	l.want(state.PhaseImplementing, state.JobIssue)
-	l.do(state.Event{Kind: state.EventCreated, JobReport: state.JobReport{Created: &state.Created{N: 1, Issue: 12, URL: "u"}}})
+	l.do(event.Event{Payload: event.Created{N: 1, Issue: 12, URL: "u"}})
 	l.want(state.PhaseImplementing, state.JobPost)
 	if p := l.task.Proposed[0]; p.Issue != 12 || p.By.ID != writer.ID {
 		t.Errorf("got proposal %+v", p)
@@ -194,7 +196,7 @@ func TestCreateProposed(t *testing.T) {
 	if l.made(state.JobIssue) {
 		t.Error("got a second creation, want one")
 	}
-	l.do(state.Event{Kind: state.EventCreated, JobReport: state.JobReport{Created: &state.Created{N: 7, Issue: 13}}})
+	l.do(event.Event{Payload: event.Created{N: 7, Issue: 13}})
 }
 
 // made reports whether the last event made a job of a kind.
@@ -220,7 +222,7 @@ func TestReadsAreBounded(t *testing.T) {
 	if len(l.task.Notes) != 1 {
 		t.Errorf("got notes %v", l.task.Notes)
 	}
-	l.end(state.RunResult{Status: "crashed", Class: "fatal"})
+	l.end(state.RunResult{Status: state.StatusCrashed, Class: state.RunFatal})
 	l.comment(state.VerbRetry)
 	l.launch()
 	if n := l.task.Run.Reads; n != 0 {

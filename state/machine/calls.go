@@ -8,16 +8,18 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
-// callable reports whether the event's tool call is accepted and new.
-func callable(c *change) bool {
-	return c.e.Call != nil && thisRun(c) && !slices.Contains(c.t.Run.Calls, c.e.Call.ID) && c.t.Refuses(c.e.Run, *c.e.Call) == ""
+// acceptsCall reports whether the event's tool call is accepted and new.
+func acceptsCall(c *change) bool {
+	call := of[event.Called](c).Call
+	return thisRun(c) && !slices.Contains(c.t.Run.Calls, call.ID) && c.t.Refuses(c.e.Run, call) == ""
 }
 
-// called stores an accepted tool call.
-func called(c *change) {
-	call, r := c.e.Call, c.t.Run
+// storeCall stores an accepted tool call.
+func storeCall(c *change) {
+	call, r := of[event.Called](c).Call, c.t.Run
 	r.Sign = c.e.Now
 	if call.Tool == state.CallContext {
 		r.Reads++
@@ -38,7 +40,7 @@ func called(c *change) {
 	case call.Result != nil:
 		r.Concluded = call.Result
 		if call.Result.Asks() {
-			c.due(state.DueAsk, r.ID, c.e.Now.Add(askGrace))
+			c.scheduleDue(event.DueAsk, r.ID, c.e.Now.Add(askGrace))
 		}
 	}
 }
@@ -52,32 +54,32 @@ func boundNotes(c *change) {
 	c.t.Notes = slices.Delete(c.t.Notes, i, i+1)
 }
 
-// concluded merges the conclusion that the run reported with a tool into its result. A question counts however the run
+// mergeConclusion merges the conclusion that the run reported with a tool into its result. A question counts however the run
 // ended; a conclusion by the finish tool counts if the run ended successfully, or ran out of turns afterwards.
-func concluded(c *change) {
-	if c.e.Kind != state.EventRunEnded || c.e.Result == nil || !thisRun(c) {
+func mergeConclusion(c *change) {
+	if c.result == nil || !thisRun(c) {
 		return
 	}
-	if res, ok := c.t.Run.WithConclusion(*c.e.Result); ok {
-		c.t.Run.Held, c.e.Result = nil, &res
+	if res, ok := c.t.Run.WithConclusion(*c.result); ok {
+		c.t.Run.Held, *c.result = nil, res
 	}
 }
 
-// goesOnAsking reports whether the run of the delayed check asked people a question and is still active.
-func goesOnAsking(c *change) bool {
+// continuesAfterQuestion reports whether the run of the delayed check asked people a question and is still active.
+func continuesAfterQuestion(c *change) bool {
 	r := c.t.Run
-	return r != nil && r.ID == c.e.Due.Run && r.State == state.RunActive && r.Concluded.Asks()
+	return r != nil && r.ID == of[event.Due](c).Run && r.State == state.RunActive && r.Concluded.Asks()
 }
 
-// askAnyway stops a run that asked a question and has not ended, and posts the question.
-func askAnyway(c *change) {
+// stopAndAsk stops a run that asked a question and has not ended, and posts the question.
+func stopAndAsk(c *change) {
 	said, run, kind := c.t.Run.Concluded, c.t.Run.ID, c.t.Run.Kind
 	c.dropRun("it asked a question and did not end")
-	c.t.Runs[len(c.t.Runs)-1].Class = "success" // it did all that was possible
+	c.t.Runs[len(c.t.Runs)-1].Class = state.RunSucceeded // it did all that was possible
 	if kind == state.RunPreliminary || kind == state.RunPlan {
 		c.dropTaken(run)
 	}
-	c.question(state.Question{Text: said.Question, Kind: state.AskAgent, Options: said.Options})
+	c.askQuestion(state.Question{Text: said.Question, Kind: state.AskAgent, Options: said.Options})
 }
 
 // createIssue enqueues the creation of a proposed issue, once.
@@ -87,42 +89,43 @@ func createIssue(c *change) {
 	case p == nil:
 		c.reply(state.ReplyNoProposal)
 	case p.Issue != 0:
-		replyCreated(c, p, c.e.By, c.e.Comment)
+		replyCreated(c, p, c.e.By, c.e.Comment())
 	default:
 		p.By = c.e.By
 		c.react("eyes")
 		j := c.job(state.JobIssue, state.LaneTalk, fmt.Sprintf("create-issue-%d", p.N))
 		j.Args = map[string]string{"n": fmt.Sprint(p.N)}
-		if m := c.e.Comment; m != nil && m.OnPR {
+		if m := c.e.Comment(); m != nil && m.OnPR {
 			j.Args["on_pr"] = "true"
 		}
-		c.add(j)
+		c.enqueue(j)
 	}
 }
 
-// issueCreated stores the number of a created issue and answers the person who requested it.
-func issueCreated(c *change) {
-	p := c.t.Proposal(c.e.Created.N)
-	p.Issue, p.URL = c.e.Created.Issue, c.e.Created.URL
+// storeCreatedIssue stores the number of a created issue and answers the person who requested it.
+func storeCreatedIssue(c *change) {
+	created := of[event.Created](c)
+	p := c.t.Proposal(created.N)
+	p.Issue, p.URL = created.Issue, created.URL
 	var asked *state.Comment
-	if c.e.Created.OnPR {
+	if created.OnPR {
 		asked = &state.Comment{ID: int64(p.N), OnPR: true}
 	}
 	replyCreated(c, p, p.By, asked)
 }
 
-// issueFailed answers the person who requested a proposed issue with the reason of the failure.
-func issueFailed(c *change) {
-	f := c.e.Failure
+// replyIssueFailed answers the person who requested a proposed issue with the reason of the failure.
+func replyIssueFailed(c *change) {
+	f := of[event.StepFailed](c).Failure
 	_, number, _ := strings.Cut(f.Key, "create-issue-")
 	n, err := strconv.Atoi(number)
 	p := c.t.Proposal(n)
 	if err != nil || p == nil {
-		besideFailed(c)
+		noteFailure(c)
 		return
 	}
 	post := state.Post{Kind: state.PostReply, Reason: state.ReplyIssueFailed, By: p.By, Items: []string{number}, Text: f.Reason}
-	c.post(fmt.Sprintf("issue-failed-%d-%d", n, c.t.Version+1), post)
+	c.enqueuePost(fmt.Sprintf("issue-failed-%d-%d", n, c.t.Version+1), post)
 }
 
 func replyCreated(c *change, p *state.Proposal, to state.Person, asked *state.Comment) {
@@ -132,7 +135,7 @@ func replyCreated(c *change, p *state.Proposal, to state.Person, asked *state.Co
 		post.OnPR = asked.OnPR
 		key = fmt.Sprintf("created-%d-%d", p.N, asked.ID)
 	}
-	c.post(key, post)
+	c.enqueuePost(key, post)
 }
 
 // askGrace is how long a run may continue after it asked people a question; then it is stopped.

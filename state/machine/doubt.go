@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // maxDoubts is the maximum length of Task.Doubts.
 const maxDoubts = 50
 
-// doubt stores that a job failed with an unknown outcome, so that an equal job checks for its effect first.
-func doubt(c *change) {
-	f := c.e.Failure
-	if f == nil || f.Doubt.IsZero() || c.t == nil {
+// noteDoubt stores that a job failed with an unknown outcome, so that an equal job checks for its effect first.
+func noteDoubt(c *change) {
+	f := of[event.StepFailed](c).Failure
+	if f.Doubt.IsZero() || c.t == nil {
 		return
 	}
 	if c.t.Doubts == nil {

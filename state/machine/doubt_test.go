@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Each job with an unknown outcome is stored with the time of its first try; the oldest of too many is dropped.
@@ -15,7 +16,7 @@ func TestDoubts(t *testing.T) {
 	l := newLife(t)
 	l.trigger()
 	give := func(key string, doubt time.Time) {
-		l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobReact, Key: key, Doubt: doubt, Class: "github", Reason: "No."}}})
+		l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobReact, Key: key, Doubt: doubt, Class: "github", Reason: "No."}}})
 	}
 	give("1.a", t0.Add(2*time.Hour))
 	give("1.b", t0.Add(time.Hour))
@@ -57,7 +58,7 @@ func TestDoubtOfAPullRequest(t *testing.T) {
 			if c.key != "" {
 				f.Doubt = since
 			}
-			l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: f}})
+			l.do(event.Event{Payload: event.StepFailed{Failure: *f}})
 			l.want(state.PhaseFailed)
 			l.comment(state.VerbRetry)
 			i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobOpenPR })

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Somebody vouches for a comment while the start reads the discussion, in which the comment is still withheld. The
@@ -15,9 +16,9 @@ func TestVouchedWhileItIsRead(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
-	l.do(state.Event{Kind: state.EventThumb, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 77, At: l.now}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Thumb{Comment: &state.Comment{ID: 77, At: l.now}}})
 	start := func() {
-		l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}}})
+		l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}}})
 	}
 	start()
 	l.want(state.PhaseQueued, state.JobStart)
@@ -43,7 +44,7 @@ func TestAnsweredCommentIsInTheDiscussionOnce(t *testing.T) {
 			l.trigger()
 			l.start()
 			l.launch()
-			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 50, Body: "Mind the tests.", At: l.now}})
+			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 50, Body: "Mind the tests.", At: l.now}}})
 			if listed {
 				l.task.Context.Comments = []state.Said{{ID: 50, By: writer, Body: "Mind the tests."}}
 			}
@@ -84,12 +85,12 @@ func TestReasonOfAReplanIsHeard(t *testing.T) {
 				l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 				l.postPlan(11)
 			}
-			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 50, Body: "@errand replan " + c.why, At: l.now, Mention: true}, Orders: []state.Order{{Verb: state.VerbReplan, Text: c.why}}})
-			start := &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}
+			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 50, Body: "@errand replan " + c.why, At: l.now, Mention: true}, Orders: []state.Order{{Verb: state.VerbReplan, Text: c.why}}}})
+			start := &event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}
 			if c.listed {
 				start.Context.Comments = []state.Said{{ID: 50, By: writer, Body: "@errand replan " + c.why}}
 			}
-			l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: start}})
+			l.do(event.Event{Payload: event.Started{Start: *start}})
 			l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
 			if got := untaken(l.task); len(got) != c.want || c.want > 0 && got[0].Body != c.why {
 				t.Errorf("got feedback %+v, want %d items", got, c.want)
@@ -98,4 +99,4 @@ func TestReasonOfAReplanIsHeard(t *testing.T) {
 	}
 }
 
-func untaken(t *state.Task) []state.Feedback { return (&change{t: t}).untaken() }
+func untaken(t *state.Task) []state.Feedback { return (&change{t: t}).pendingFeedback() }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // A pull request that was found by a check may have been reviewed before it was known.
@@ -29,7 +30,7 @@ func TestEarlyWordsOnAPullRequestAreGathered(t *testing.T) {
 			if c.said {
 				l.task.Feedback = []state.Feedback{{ID: "comment:77", Kind: "comment", By: writer, Body: "Mind this."}}
 			}
-			l.do(state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: 5, State: "open"}, Searched: c.detail == "looked"}})
+			l.do(event.Event{Payload: event.PROpened{PR: state.PR{Number: 5, State: "open"}, Searched: c.detail == "looked"}})
 			l.want(state.PhasePROpen)
 			if got := slices.Contains(kindsOf(l.jobs), state.JobGather); got != c.want {
 				t.Errorf("got the review gathered %v, want %v", got, c.want)
@@ -46,7 +47,7 @@ func TestWaitingGoesOn(t *testing.T) {
 	l.trigger()
 	held := func(kind state.WaitKind, after time.Duration) state.Waiting {
 		l.now = l.now.Add(after)
-		l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: kind, Detail: "not now"}}})
+		l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: kind, Detail: "not now"}}})
 		return *l.task.Waiting
 	}
 	first := held(state.WaitBlocked, 0)
@@ -92,26 +93,27 @@ func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
 			l := newLife(t)
 			l.trigger()
 			m := &state.Comment{ID: 77, At: c.said, Body: "Mind the tests."}
-			e := state.Event{Kind: state.EventCommented, By: c.by, Permission: c.may, At: c.said, Comment: m}
+			p := event.Commented{Comment: m}
 			if c.mention {
-				e.Orders = []state.Order{{Verb: state.VerbMessage, Text: "mind the tests."}}
+				p.Orders = []state.Order{{Verb: state.VerbMessage, Text: "mind the tests."}}
 			}
+			e := event.Event{By: c.by, Permission: c.may, At: c.said, Payload: p}
 			if c.vouchedFor {
-				e = state.Event{Kind: state.EventThumb, By: writer, Permission: state.PermissionWrite, At: c.said, Comment: m}
+				e = event.Event{By: writer, Permission: state.PermissionWrite, At: c.said, Payload: event.Thumb{Comment: m}}
 			}
 			l.do(e)
 			l.want(state.PhaseQueued)
 			if got := l.made(state.JobReact) && slices.Contains(l.reactions(), "eyes"); got != c.wantEyes {
 				t.Errorf("got 👀 %v, want %v", got, c.wantEyes)
 			}
-			start := &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: read}
+			start := &event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: read}
 			if c.discussed {
 				start.Context.Comments = []state.Said{{ID: 77, By: c.by, At: c.said, Body: m.Body}}
 			}
-			l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: start}})
+			l.do(event.Event{Payload: event.Started{Start: *start}})
 			if c.again {
 				l.want(state.PhaseQueued, state.JobStart)
-				l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: start}})
+				l.do(event.Event{Payload: event.Started{Start: *start}})
 			}
 			l.want(state.PhasePreliminaryPlanning)
 			if got := len(l.task.Feedback) > 0; got != c.wantKept {

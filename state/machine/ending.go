@@ -6,44 +6,51 @@ import (
 	"strings"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // cancel cancels the task: a running agent is stopped and its work saved, and the VM is deleted.
 func (c *change) cancel(why string) { c.finish(state.PhaseCancelled, state.End{Reason: why}) }
 
-// merged ends the task after its pull request was merged.
-func merged(c *change) {
+// endMerged ends the task after its pull request was merged.
+func endMerged(c *change) {
 	c.t.PR.State = "merged"
 	c.finish(state.PhaseDone, state.End{Reason: fmt.Sprintf("pull request #%d was merged", c.t.PR.Number)})
 }
 
-// gone ends the task without a comment, because none can be posted any more. Detail describes the event.
-func gone(c *change) {
-	end := state.End{Reason: "errand has no access any more", Class: state.ClassAccess}
-	if c.e.Kind == state.EventIssueGone {
-		end.Class, end.Reason = state.ClassGone, "the issue is gone"
-	}
-	if c.e.Lost != "" {
-		end.Reason += ": " + c.e.Lost
+// accessLost ends the task without a comment, because errand has no access to the repository any more.
+func accessLost(c *change) {
+	endUnreachable(c, state.End{Reason: "errand has no access any more", Class: state.ClassAccess}, of[event.Gone](c).Lost)
+}
+
+// issueLost ends the task without a comment, because the issue no longer exists there.
+func issueLost(c *change) {
+	endUnreachable(c, state.End{Reason: "the issue is gone", Class: state.ClassGone}, of[event.IssueGone](c).Lost)
+}
+
+// endUnreachable cancels the task with the reason, to which how is added if it is known.
+func endUnreachable(c *change, end state.End, how string) {
+	if how != "" {
+		end.Reason += ": " + how
 	}
 	c.finish(state.PhaseCancelled, end)
 }
 
-// mute reports whether the task ended in a way after which no comment can be posted.
-func mute(t *state.Task) bool {
+// cannotComment reports whether the task ended in a way after which no comment can be posted.
+func cannotComment(t *state.Task) bool {
 	return t.End != nil && (t.End.Class == state.ClassGone || t.End.Class == state.ClassAccess)
 }
 
-// back posts that the task ended while errand had no access.
-func back(c *change) {
+// postAccessRegained posts that the task ended while errand had no access.
+func postAccessRegained(c *change) {
 	c.t.End.Class = state.ClassBack
 	c.t.End.Reason = "errand had no access for a while" + strings.TrimPrefix(c.t.End.Reason, "errand has no access any more")
-	moveTo(c)
-	c.post("ended", state.Post{Kind: state.PostEnded, OnPR: c.t.PR != nil})
+	storeRepo(c)
+	c.enqueuePost("ended", state.Post{Kind: state.PostEnded, OnPR: c.t.PR != nil})
 }
 
-// moveTo stores the repository's current name and the installation that gives access to it.
-func moveTo(c *change) {
+// storeRepo stores the repository's current name and the installation that gives access to it.
+func storeRepo(c *change) {
 	if c.e.Repo != nil && c.e.Repo.Name != "" {
 		c.t.Repo = *c.e.Repo
 	}
@@ -54,10 +61,10 @@ func moveTo(c *change) {
 
 // finish ends the task. Queued jobs are dropped; claimed ones find the task ended.
 func (c *change) finish(phase state.Phase, end state.End) {
-	end.At, end.Acted = c.e.Now, acted(c)
+	end.At, end.Acted = c.e.Now, personActedAt(c)
 	saveUnpublished(c, end.Reason)
 	unread := unreadRun(c)
-	if c.t.PR != nil && c.e.Kind == state.EventPRClosed && !c.e.Merged {
+	if c.t.PR != nil && c.e.Kind() == event.KindPRClosed && !of[event.PRClosed](c).Merged {
 		c.t.PR.State = "closed" // a canceled task leaves its pull request to people
 	}
 	stopping := c.t.Run != nil && c.t.Run.State == state.RunActive
@@ -68,56 +75,56 @@ func (c *change) finish(phase state.Phase, end state.End) {
 		c.dropRun(end.Reason)
 	}
 	c.drop = true
-	c.to(phase, end.Reason)
+	c.enterPhase(phase, end.Reason)
 	c.t.End = &end
-	forgetLater(c)
+	scheduleDeletion(c)
 	switch { // the VM is deleted when the work is saved
 	case stopping || c.t.VM == nil:
 	case unread != nil:
-		saveLeft(c, unread, end.Reason)
+		saveEndedRun(c, unread, end.Reason)
 	default:
-		c.release(string(phase))
+		c.releaseVM(string(phase))
 	}
-	if !mute(c.t) && c.t.Outcome != state.OutcomeReport {
-		c.post("ended", state.Post{Kind: state.PostEnded, OnPR: c.t.PR != nil, By: c.e.By})
+	if !cannotComment(c.t) && c.t.Outcome != state.OutcomeReport {
+		c.enqueuePost("ended", state.Post{Kind: state.PostEnded, OnPR: c.t.PR != nil, By: c.e.By})
 	}
 }
 
-// saveLeft queues a job that saves the work of a run that has already ended.
-func saveLeft(c *change, r *state.Run, why string) {
+// saveEndedRun queues a job that saves the work of a run that has already ended.
+func saveEndedRun(c *change, r *state.Run, why string) {
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+r.ID)
 	j.Run, j.Priority = r.ID, 2
 	j.Args = map[string]string{"why": why, "vm": c.t.VM.Name}
-	c.add(j)
+	c.enqueue(j)
 }
 
-// release queues the deletion of the VM.
-func (c *change) release(why string) {
+// releaseVM queues the deletion of the VM.
+func (c *change) releaseVM(why string) {
 	j := c.job(state.JobRelease, state.LaneControl, "release-"+c.t.VM.Name)
 	j.Args = map[string]string{"vm": c.t.VM.Name, "why": why}
-	c.add(j)
+	c.enqueue(j)
 }
 
-// released stores that the VM is gone, and why.
-func released(c *change, why string) {
+// storeRelease stores that the VM is gone, and why.
+func storeRelease(c *change, why string) {
 	vm := *c.t.VM
 	vm.EndedAt, vm.Why = c.e.Now, why
 	c.t.VMs = append(c.t.VMs, vm)
 	c.t.VM = nil
 }
 
-// saved stores the work of a stopped run; the VM of an ended task is then deleted.
-func saved(c *change) {
-	if c.e.Saved != nil && c.e.Saved.Ref != "" {
-		c.t.Saved = append(c.t.Saved, *c.e.Saved)
+// storeSavedWork stores the work of a stopped run; the VM of an ended task is then deleted.
+func storeSavedWork(c *change) {
+	if work := of[event.Saved](c).Work; work.Ref != "" {
+		c.t.Saved = append(c.t.Saved, work)
 	}
 	if r := c.t.Run; r != nil && r.ID == c.e.Run {
-		r.State, r.Ended, r.Status, r.Class, r.Repair = state.RunEnded, c.e.Now, "interrupted", "retryable", nil
+		r.State, r.Ended, r.Status, r.Class, r.Repair = state.RunEnded, c.e.Now, state.StatusInterrupted, state.RunRetryable, nil
 		c.t.Runs = append(c.t.Runs, *r)
 		c.t.Run = nil
 	}
 	if c.t.Ended() && c.t.VM != nil {
-		c.release(string(c.t.Phase))
+		c.releaseVM(string(c.t.Phase))
 	}
 }
 
@@ -129,45 +136,45 @@ func stopByHand(c *change) {
 	}
 	c.dropRun("stopped by @" + c.e.By.Login)
 	c.drop = true
-	c.to(state.PhaseAwaitingAnswer, "@"+c.e.By.Login+" stopped it")
+	c.enterPhase(state.PhaseAwaitingAnswer, "@"+c.e.By.Login+" stopped it")
 	c.t.Resume, c.t.Waiting = phase, nil
 	c.t.Question = &state.Question{Kind: state.AskStopped, Asked: c.e.Now, Text: "stopped by @" + c.e.By.Login}
-	c.post(fmt.Sprintf("stopped-%d", c.t.Version+1), state.Post{Kind: state.PostQuestion, Reason: state.AskStopped, By: c.e.By})
+	c.enqueuePost(fmt.Sprintf("stopped-%d", c.t.Version+1), state.Post{Kind: state.PostQuestion, Reason: state.AskStopped, By: c.e.By})
 }
 
 // fail stops the task with a reason and a hint; `retry` continues from here.
 func (c *change) fail(end state.End) {
 	end.At = c.e.Now
 	phase, step := c.t.Phase, c.t.Step
-	c.to(state.PhaseFailed, end.Reason)
+	c.enterPhase(state.PhaseFailed, end.Reason)
 	c.t.Resume, c.t.Step, c.t.Waiting, c.t.End = phase, step, nil, &end
-	c.post(fmt.Sprintf("failed-%d", c.t.Version+1), state.Post{Kind: state.PostFailed, Text: end.Reason, Hint: end.Hint, By: c.asker()})
+	c.enqueuePost(fmt.Sprintf("failed-%d", c.t.Version+1), state.Post{Kind: state.PostFailed, Text: end.Reason, Hint: end.Hint, By: c.asker()})
 }
 
-// stepFailed stops the task because a job failed permanently.
-func stepFailed(c *change) {
-	f := c.e.Failure
+// failStep stops the task because a job failed permanently.
+func failStep(c *change) {
+	f := of[event.StepFailed](c).Failure
 	dropUnlaunched(c, f.Reason)
 	c.t.Step = f.Job
 	c.fail(state.End{Reason: f.Reason, Hint: f.Hint, Class: f.Class})
 }
 
-// besideFailed notes the failure of a job that the task does not wait for. If work could not be saved, that is retried
+// noteFailure notes the failure of a job that the task does not wait for. If work could not be saved, that is retried
 // later.
-func besideFailed(c *change) {
-	c.note = c.e.Failure.Reason
-	if c.e.Failure.Job == state.JobSleep {
-		c.lookAgain()
+func noteFailure(c *change) {
+	c.note = of[event.StepFailed](c).Failure.Reason
+	if of[event.StepFailed](c).Failure.Job == state.JobSleep {
+		c.checkIdleAgain()
 	}
 }
 
-// stepInterrupted interrupts the task because waiting helps, a limited number of times.
-func stepInterrupted(c *change) {
-	f := c.e.Failure
+// interruptStep interrupts the task because waiting helps, a limited number of times.
+func interruptStep(c *change) {
+	f := of[event.StepFailed](c).Failure
 	c.t.Outages++
 	if c.t.Outages > c.p.MaxAttempts {
 		c.t.Outages = 0
-		stepFailed(c)
+		failStep(c)
 		return
 	}
 	dropUnlaunched(c, f.Reason)
@@ -179,10 +186,10 @@ func stepInterrupted(c *change) {
 	c.interrupt(f.Reason, at)
 }
 
-// steps reports whether the event is the success of a step, which ends an outage.
-func steps(c *change) bool {
-	switch c.e.Kind {
-	case state.EventStarted, state.EventLaunched, state.EventCollected, state.EventCommitted, state.EventMoved, state.EventPROpened, state.EventAnswered, state.EventGathered:
+// isStepSuccess reports whether the event is the success of a step, which ends an outage.
+func isStepSuccess(c *change) bool {
+	switch c.e.Kind() {
+	case event.KindStarted, event.KindLaunched, event.KindCollected, event.KindCommitted, event.KindMoved, event.KindPROpened, event.KindAnswered, event.KindGathered:
 		return true
 	}
 	return false
@@ -207,7 +214,7 @@ func retry(c *change) {
 		c.t.Fresh = true
 		c.t.Step = state.StepRun
 		if c.t.VM != nil {
-			c.release("fresh")
+			c.releaseVM("fresh")
 		}
 	}
 	if n := len(c.t.Runs); n > 0 { // a person's command resets the number of attempts
@@ -225,7 +232,7 @@ func retry(c *change) {
 	if unreadable(c) {
 		c.t.Step, why = state.StepRun, c.t.End.Reason
 	}
-	c.goOn("@" + c.e.By.Login + " said retry")
+	c.resumePhase("@" + c.e.By.Login + " said retry")
 	if why != "" && c.t.Run != nil {
 		c.t.Run.Repeat = why
 	}
@@ -240,8 +247,8 @@ func unreadable(c *change) bool {
 	return c.t.End.Class == state.ClassVM || c.t.End.Class == state.ClassInternal
 }
 
-// budget raises the cap; a task that stopped at it continues. A subscription has no cap in dollars.
-func budget(c *change) {
+// raiseBudget raises the cap; a task that stopped at it continues. A subscription has no cap in dollars.
+func raiseBudget(c *change) {
 	if c.o.MicroUSD > 0 && c.t.Money.Free() {
 		c.reply(state.ReplyNoBudget)
 		return
@@ -252,8 +259,8 @@ func budget(c *change) {
 	}
 	c.reply(state.ReplyBudgetRaised)
 	n := len(c.t.Runs)
-	atCap := c.t.End != nil && c.t.End.Class == state.ClassBudget || n > 0 && c.t.Runs[n-1].Status == "budget"
+	atCap := c.t.End != nil && c.t.End.Class == state.ClassBudget || n > 0 && c.t.Runs[n-1].Status == state.StatusBudget
 	if c.t.Phase == state.PhaseFailed && atCap {
-		c.goOn("@" + c.e.By.Login + " raised the cap")
+		c.resumePhase("@" + c.e.By.Login + " raised the cap")
 	}
 }

@@ -4,24 +4,25 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // However and from whichever phase a task ends, no queued work or reminder remains. Jobs that post comments, delete the
 // VM, check for duplicate comments or delete saved work remain.
 func TestTheEndDropsWhatIsQueued(t *testing.T) {
 	t.Parallel()
-	order := func(v state.Verb) state.Event {
-		return state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 99, Mention: true}, Orders: []state.Order{{Verb: v}}}
+	order := func(v state.Verb) event.Event {
+		return event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99, Mention: true}, Orders: []state.Order{{Verb: v}}}}
 	}
-	anywhere := map[string]state.Event{
+	anywhere := map[string]event.Event{
 		"cancelled":     order(state.VerbCancel),
-		"unassigned":    {Kind: state.EventUntriggered, Via: "assigned", By: writer},
-		"issue closed":  {Kind: state.EventIssueClosed, Via: state.ViaConfirmed},
-		"issue gone":    {Kind: state.EventIssueGone},
-		"access lost":   {Kind: state.EventGone},
-		"pull closed":   {Kind: state.EventPRClosed},
-		"pull merged":   {Kind: state.EventPRClosed, Merged: true},
-		"nothing to do": {Kind: state.EventRunEnded, RunReport: state.RunReport{Result: &state.RunResult{Class: "success", Status: "ok", Outcome: string(state.OutcomeReport), Text: "It works."}}},
+		"unassigned":    {Via: "assigned", By: writer, Payload: event.Untriggered{}},
+		"issue closed":  {Via: event.ViaConfirmed, Payload: event.IssueClosed{}},
+		"issue gone":    {Payload: event.IssueGone{}},
+		"access lost":   {Payload: event.Gone{}},
+		"pull closed":   {Payload: event.PRClosed{}},
+		"pull merged":   {Payload: event.PRClosed{Merged: true}},
+		"nothing to do": {Payload: event.RunEnded{Result: state.RunResult{Class: state.RunSucceeded, Status: state.StatusOK, Outcome: string(state.OutcomeReport), Text: "It works."}}},
 	}
 	for where, bring := range map[string]func(*life){
 		"before it began":           func(l *life) { l.trigger() },
@@ -38,14 +39,15 @@ func TestTheEndDropsWhatIsQueued(t *testing.T) {
 				if l.task.Run != nil {
 					e.Run = l.task.Run.ID
 				}
-				if e.Comment != nil {
-					c := *e.Comment
-					c.At, e.Comment = l.now, &c
+				if p, ok := e.Payload.(event.Commented); ok {
+					c := *p.Comment
+					c.At, p.Comment = l.now, &c
+					e.Payload = p
 				}
 				e.Task, e.Now, e.At = l.task.Key, l.now, l.now
 				ch := Next(l.task, e, DefaultPolicy())
 				if ch.Task == nil || !ch.Task.Ended() {
-					if l.task.PR == nil && e.Kind == state.EventPRClosed || e.Kind == state.EventRunEnded && (l.task.Run == nil || l.task.Run.State != state.RunActive) {
+					if l.task.PR == nil && e.Kind() == event.KindPRClosed || e.Kind() == event.KindRunEnded && (l.task.Run == nil || l.task.Run.State != state.RunActive) {
 						return // it cannot happen there
 					}
 					t.Fatalf("got a task that has not ended: %s", ch.Note)
@@ -61,9 +63,9 @@ func TestTheEndDropsWhatIsQueued(t *testing.T) {
 					"a round":               {job(state.JobGather, state.LaneWork, ""), true},
 					"the pull request":      {job(state.JobOpenPR, state.LaneWork, ""), true},
 					"a reminder":            {job(state.JobDue, state.LaneControl, "remind"), true},
-					"a look at the VM":      {job(state.JobDue, state.LaneControl, string(state.DueIdle)), true},
+					"a look at the VM":      {job(state.JobDue, state.LaneControl, string(event.DueIdle)), true},
 					"a look for a twin":     {job(state.JobDue, state.LaneControl, "twin"), false},
-					"a look at the archive": {job(state.JobDue, state.LaneControl, string(state.DueForget)), false},
+					"a look at the archive": {job(state.JobDue, state.LaneControl, string(event.DueForget)), false},
 					"a stop":                {job(state.JobStop, state.LaneControl, ""), false},
 					"a release":             {job(state.JobRelease, state.LaneControl, ""), false},
 					"a comment":             {job(state.JobPost, state.LaneTalk, ""), false},

@@ -4,7 +4,11 @@ import (
 	"slices"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
+
+// of returns the event's payload of type P, or its zero value if the event is of another kind.
+func of[P event.Payload](c *change) P { return event.Of[P](c.e) }
 
 // all returns a condition that holds if every given condition holds.
 func all(conds ...func(*change) bool) func(*change) bool {
@@ -27,30 +31,33 @@ func allowed(c *change) bool { return c.e.Permission.CanWrite() }
 // via returns a condition on the event's Via.
 func via(how string) func(*change) bool { return func(c *change) bool { return c.e.Via == how } }
 
-// due reports whether a delayed job of that kind reported.
-func due(what state.DueKind) func(*change) bool {
-	return func(c *change) bool { return c.e.Due != nil && c.e.Due.Kind == what }
+// isDue reports whether a delayed job of that kind reported.
+func isDue(what event.DueKind) func(*change) bool {
+	return func(c *change) bool { return of[event.Due](c).For == what }
 }
 
-// class returns a condition on the class of the ended run.
-func class(name string) func(*change) bool {
-	return func(c *change) bool { return c.e.Result.Class == name }
+// isClass returns a condition on the class of the ended run.
+func isClass(name state.RunClass) func(*change) bool {
+	return func(c *change) bool { return c.result.Class == name }
 }
 
 // onIssue reports whether a comment was written on the issue, not on the pull request.
-func onIssue(c *change) bool { return c.e.Issue != nil && !c.e.Comment.OnPR }
+func onIssue(c *change) bool { return c.e.Issue() != nil && !c.e.Comment().OnPR }
 
 func hasPR(c *change) bool { return c.t.PR != nil }
 
-func ticked(c *change) bool { return c.e.Ticked && c.e.OnlyBoxes }
+func ticked(c *change) bool {
+	edit := of[event.PlanEdited](c)
+	return edit.Ticked && edit.OnlyBoxes
+}
 
 // sameTrigger reports whether the withdrawn trigger is the one that started the task.
 func sameTrigger(c *change) bool {
-	return c.e.Via == "" || c.e.Via == c.t.Trigger.Via || c.t.Trigger.Via == state.ViaSweep
+	return c.e.Via == "" || c.e.Via == c.t.Trigger.Via || c.t.Trigger.Via == event.ViaSweep
 }
 
 func textAsFrozen(c *change) bool {
-	return state.FreezeHash(c.e.Issue.Title, c.e.Issue.Body) == c.t.Frozen.Hash
+	return state.FreezeHash(c.e.Issue().Title, c.e.Issue().Body) == c.t.Frozen.Hash
 }
 
 // thisRun reports whether the event is about the active run.
@@ -60,30 +67,30 @@ func stoppingRun(c *change) bool { return c.t.Run.State == state.RunStopping || 
 
 func checkRun(c *change) bool { return c.t.Run.Kind == state.RunCheck }
 
-func asks(c *change) bool {
-	return c.e.Result.Outcome == "question" || c.e.Result.Outcome == "blocked"
+func asksQuestion(c *change) bool {
+	return c.result.Outcome == "question" || c.result.Outcome == "blocked"
 }
 
-func reports(c *change) bool {
-	switch state.Outcome(c.e.Result.Outcome) {
+func isReport(c *change) bool {
+	switch state.Outcome(c.result.Outcome) {
 	case state.OutcomeReport, state.OutcomeAlreadyFixed, state.OutcomeNotReproducible:
 		return true
 	}
 	return false
 }
 
-// overtaken reports whether a plan would be outdated as soon as it is posted. After three rounds it is posted all the
+// isPlanOutdated reports whether a plan would be outdated as soon as it is posted. After three rounds it is posted all the
 // same, so that people who keep commenting see something.
-func overtaken(c *change) bool {
-	return len(c.untaken()) > 0 && c.t.Run.Attempt < 3 && !tooMany(c)
+func isPlanOutdated(c *change) bool {
+	return len(c.pendingFeedback()) > 0 && c.t.Run.Attempt < 3 && !reachedRunLimit(c)
 }
 
 // thisWork reports whether the event is about the changeset that is being published.
 func thisWork(c *change) bool {
-	return c.t.Work != nil && (c.e.Work == nil || c.e.Work.Run == c.t.Work.Run)
+	return c.t.Work != nil && (c.e.Work() == nil || c.e.Work().Run == c.t.Work.Run)
 }
 
-func nothingNew(c *change) bool { return c.e.Work == nil || c.e.Work.Paths == 0 }
+func isUnchanged(c *change) bool { return c.e.Work() == nil || c.e.Work().Paths == 0 }
 
 // wantsChecks reports whether the repository's commands must run on this changeset. They have already run if a rebase
 // or a gate caused it to be collected again with the same tree.
@@ -91,7 +98,7 @@ func wantsChecks(c *change) bool {
 	if len(c.t.Settings.Check) == 0 {
 		return false
 	}
-	return c.t.Work == nil || c.t.Work.LocalTree != c.e.Work.LocalTree || !checkedTree(c)
+	return c.t.Work == nil || c.t.Work.LocalTree != c.e.Work().LocalTree || !checkedTree(c)
 }
 
 // checkedTree reports whether the last run checked the current work.
@@ -105,24 +112,24 @@ const maxRebases = 3
 func canRebase(c *change) bool { return c.t.Work != nil && c.t.Work.Rebases < maxRebases }
 
 func freshFeedback(c *change) bool {
-	for _, f := range c.e.Feedback {
+	for _, f := range of[event.Gathered](c).Feedback {
 		if !slices.Contains(c.t.Seen, f.ID) {
 			return true
 		}
 	}
-	return len(c.untaken()) > 0
+	return len(c.pendingFeedback()) > 0
 }
 
 // sameNewest reports whether the reminder is about the newest revision.
 func sameNewest(c *change) bool {
 	p := c.t.NewestPlan()
-	return p != nil && p.Hash == c.e.Due.Plan
+	return p != nil && p.Hash == of[event.Due](c).Plan
 }
 
-// lifeJob reports whether a job's failure stops the task: only if the task waits for the job. Jobs that people have
+// failsTask reports whether a job's failure stops the task: only if the task waits for the job. Jobs that people have
 // made obsolete may fail.
-func lifeJob(c *change) bool {
-	job, post := c.e.Failure.Job, c.e.Post
+func failsTask(c *change) bool {
+	job, post := of[event.StepFailed](c).Failure.Job, c.e.Post()
 	if c.t.Phase.AwaitsApproval() { // a plan that cannot be posted cannot be approved
 		return job == state.JobPost && post != nil && post.Kind == state.PostPlan && post.Hash == c.newestHash()
 	}
@@ -130,14 +137,14 @@ func lifeJob(c *change) bool {
 }
 
 // approvable reports whether a checked approval counts now.
-func approvable(c *change) bool { return whyNot(c) == "" }
+func approvable(c *change) bool { return rejectionReason(c) == "" }
 
-// whyNot returns the reason why a checked approval does not count, or "".
-func whyNot(c *change) string {
-	p, k := c.t.NewestPlan(), c.e.Candidate
+// rejectionReason returns the reason why a checked approval does not count, or "".
+func rejectionReason(c *change) string {
+	p, k := c.t.NewestPlan(), c.e.Candidate()
 	switch {
 	case !c.t.Phase.AwaitsApproval() || p == nil:
-		if c.t.Phase == state.PhasePreliminaryPlanning || c.t.Phase == state.PhasePlanning || changing(c) {
+		if c.t.Phase == state.PhasePreliminaryPlanning || c.t.Phase == state.PhasePlanning || isRevisingChanges(c) {
 			return state.NotOvertaken
 		}
 		return state.NotNoneOpen
@@ -149,7 +156,7 @@ func whyNot(c *change) string {
 		return state.NotSuperseded
 	case p.Kind != state.PlanPublish && (c.t.Waiting != nil && c.t.Waiting.Kind == state.WaitEdit || p.IssueHash != c.t.Frozen.Hash):
 		return state.NotIssueChanged
-	case len(c.untaken()) > 0:
+	case len(c.pendingFeedback()) > 0:
 		return state.NotOvertaken
 	case k.Choice > len(p.Approaches):
 		return state.NotChoice

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // checking has the repository's checks running on what an agent did.
@@ -23,7 +24,7 @@ func (l *life) checking() {
 	l.approve()
 	l.launch()
 	l.end(state.RunResult{Outcome: "done"})
-	l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
+	l.do(event.Event{Payload: event.Collected{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
 	l.launch()
 	if l.task.Run == nil || l.task.Run.Kind != state.RunCheck {
 		l.t.Fatalf("got no check run: %+v", l.task.Run)
@@ -34,23 +35,23 @@ func (l *life) checking() {
 func TestJudgedChecks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		class         string
+		class         state.RunClass
 		checks        []state.CheckResult
 		verdict, want string
 	}{
-		"all green":     {"success", []state.CheckResult{{Name: "test"}, {Name: "lint"}}, "passed", "2 passed"},
-		"some red":      {"success", []state.CheckResult{{Name: "test"}, {Name: "lint", Code: 1}, {Name: "vet", TimedOut: true}}, "failed", "lint, vet failed; 1 passed"},
-		"some skipped":  {"success", []state.CheckResult{{Name: "test"}, {Name: "slow", Skipped: "nothing that it watches has changed"}}, "passed", "1 passed; slow skipped"},
-		"none":          {"success", nil, "passed", "0 passed"},
-		"very many":     {"success", slices.Repeat([]state.CheckResult{{Name: "a", Code: 1}}, 50), "failed", strings.Repeat("a, ", 20) + "others failed"},
-		"could not run": {"retryable", []state.CheckResult{{Name: "test", Code: 1}}, "crashed", "it fell over"},
+		"all green":     {state.RunSucceeded, []state.CheckResult{{Name: "test"}, {Name: "lint"}}, "passed", "2 passed"},
+		"some red":      {state.RunSucceeded, []state.CheckResult{{Name: "test"}, {Name: "lint", Code: 1}, {Name: "vet", TimedOut: true}}, "failed", "lint, vet failed; 1 passed"},
+		"some skipped":  {state.RunSucceeded, []state.CheckResult{{Name: "test"}, {Name: "slow", Skipped: "nothing that it watches has changed"}}, "passed", "1 passed; slow skipped"},
+		"none":          {state.RunSucceeded, nil, "passed", "0 passed"},
+		"very many":     {state.RunSucceeded, slices.Repeat([]state.CheckResult{{Name: "a", Code: 1}}, 50), "failed", strings.Repeat("a, ", 20) + "others failed"},
+		"could not run": {state.RunRetryable, []state.CheckResult{{Name: "test", Code: 1}}, "crashed", "it fell over"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.checking()
 			run := l.task.Run.ID
-			l.end(state.RunResult{Status: "crashed", Class: c.class, Message: "it fell over", Checks: c.checks})
+			l.end(state.RunResult{Status: state.StatusCrashed, Class: c.class, Message: "it fell over", Checks: c.checks})
 			for i := range l.task.Runs {
 				if r := &l.task.Runs[i]; r.ID == run {
 					if v, words := r.Judged(); v != c.verdict || words != c.want {
@@ -71,11 +72,14 @@ func TestGateRefusalsAreKept(t *testing.T) {
 	l.checking()
 	l.end(state.RunResult{Checks: []state.CheckResult{{Name: "test"}}})
 	run := l.task.Work.Run
-	c := &change{t: l.task, e: state.Event{Now: l.now, JobReport: state.JobReport{Refusals: []state.Refusal{{Rule: "protected-paths", Path: "ci.yml", Detail: "this path is protected", Remedy: "leave it out"}}}}}
-	c.e.Refusals = append(c.e.Refusals, state.Refusal{Rule: "size", Path: strings.Repeat("ä", 4000), Detail: strings.Repeat("x", 4000)})
+	judged := event.Collected{Refusals: []state.Refusal{
+		{Rule: "protected-paths", Path: "ci.yml", Detail: "this path is protected", Remedy: "leave it out"},
+		{Rule: "size", Path: strings.Repeat("ä", 4000), Detail: strings.Repeat("x", 4000)},
+	}}
 	for i := range 2 * maxGateRules {
-		c.e.Refusals = append(c.e.Refusals, state.Refusal{Rule: "secrets", Path: fmt.Sprint(i), Detail: "it looks like a key"})
+		judged.Refusals = append(judged.Refusals, state.Refusal{Rule: "secrets", Path: fmt.Sprint(i), Detail: "it looks like a key"})
 	}
+	c := &change{t: l.task, e: event.Event{Now: l.now, Payload: judged}}
 	for range maxGate + 5 {
 		keepRefusals(c)
 	}
@@ -84,7 +88,7 @@ func TestGateRefusalsAreKept(t *testing.T) {
 	}
 	got := l.task.GateVerdicts()[0]
 	const start, end = "protected-paths in ci.yml: this path is protected; size in ää", "…; secrets in 0: it looks like a key; secrets in 1: it looks like a key; secrets in 2: it looks like a key; and 7 more"
-	if c.e.Refusals[0].Remedy == "" || len(got.Message) > 1000 {
+	if judged.Refusals[0].Remedy == "" || len(got.Message) > 1000 {
 		t.Error("the comment's refusals were changed, or what is kept is too long")
 	}
 	if !strings.HasPrefix(got.Message, start) || !strings.HasSuffix(got.Message, end) {
@@ -105,7 +109,7 @@ func TestWhyALostVMEnded(t *testing.T) {
 		l.toPreliminary()
 		l.approve()
 		l.launch()
-		l.end(state.RunResult{Status: state.StatusVMLost, Class: "retryable", Message: "gone", VMEnd: given})
+		l.end(state.RunResult{Status: state.StatusVMLost, Class: state.RunRetryable, Message: "gone", VMEnd: given})
 		if l.task.VM != nil || l.task.VMs[len(l.task.VMs)-1].Why != want || jobOf(l.jobs, state.JobRelease).Args["why"] != want {
 			t.Errorf("%q: VMs %+v, jobs %v", given, l.task.VMs, l.jobs)
 		}

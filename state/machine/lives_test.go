@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // proposed returns an ended task, one of whose runs proposed an issue.
@@ -14,7 +15,7 @@ func proposed(t *testing.T, open bool) *life {
 	l.toPR()
 	l.task.Proposed = []state.Proposal{{N: 1, Title: "Also this", Body: "It breaks, too."}}
 	if !open {
-		l.do(state.Event{Kind: state.EventPRClosed, Merged: true, By: writer})
+		l.do(event.Event{By: writer, Payload: event.PRClosed{Merged: true}})
 		l.want(state.PhaseDone)
 	}
 	return l
@@ -28,17 +29,17 @@ func TestDoubtAfterTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := proposed(t, open)
-			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Issue: &state.Issue{}, Comment: &state.Comment{ID: 70, Mention: true}, Orders: []state.Order{{Verb: state.VerbIssue, Choice: 1}}})
+			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Issue: &state.Issue{}, Comment: &state.Comment{ID: 70, Mention: true}, Orders: []state.Order{{Verb: state.VerbIssue, Choice: 1}}}})
 			i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobIssue })
 			if i < 0 {
 				t.Fatalf("got jobs %v", kindsOf(l.jobs))
 			}
 			job := l.jobs[i]
-			l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobIssue, Key: job.Key, Doubt: since, Class: "github", Reason: "GitHub does not answer.", Hint: "Try again later."}}})
+			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobIssue, Key: job.Key, Doubt: since, Class: "github", Reason: "GitHub does not answer.", Hint: "Try again later."}}})
 			if !l.replied(state.ReplyIssueFailed) {
 				t.Errorf("got no answer to the request: %v", kindsOf(l.jobs))
 			}
-			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Issue: &state.Issue{}, Comment: &state.Comment{ID: 71, Mention: true}, Orders: []state.Order{{Verb: state.VerbIssue, Choice: 1}}})
+			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Issue: &state.Issue{}, Comment: &state.Comment{ID: 71, Mention: true}, Orders: []state.Order{{Verb: state.VerbIssue, Choice: 1}}}})
 			i = slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobIssue })
 			if i < 0 || l.jobs[i].Key != job.Key || !l.jobs[i].Doubt.Equal(since) {
 				t.Errorf("got a next attempt that does not check for effects of the first: %+v", l.jobs)
@@ -62,7 +63,7 @@ func TestEffectsOfALifeAreItsOwn(t *testing.T) {
 		}
 	}
 	last("one")
-	l.do(state.Event{Kind: state.EventPRClosed, Merged: true, By: writer})
+	l.do(event.Event{By: writer, Payload: event.PRClosed{Merged: true}})
 	for _, j := range l.jobs {
 		keys[j.Key] = j.Kind
 		if j.Kind == state.JobPost && j.Post.Kind == state.PostEnded && (!j.Post.OnPR || j.Args["number"] != "5") {
@@ -71,7 +72,7 @@ func TestEffectsOfALifeAreItsOwn(t *testing.T) {
 	}
 	l.now = l.now.Add(time.Hour)
 	last("two")
-	l.do(state.Event{Kind: state.EventPRClosed, Merged: true, By: writer})
+	l.do(event.Event{By: writer, Payload: event.PRClosed{Merged: true}})
 	for _, j := range l.jobs {
 		if old, ok := keys[j.Key]; ok {
 			t.Errorf("got %s with the key %s of an earlier %s", j.Kind, j.Key, old)
@@ -84,7 +85,7 @@ func TestTwinOfAnEarlierLifesComment(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
-	l.do(state.Event{Kind: state.EventPosted, JobReport: state.JobReport{Searched: true, Posted: &state.Posted{Key: "0.ended", ID: 9, At: l.now, OnPR: true, Number: 5}, Post: &state.Post{Kind: state.PostEnded, OnPR: true}}})
+	l.do(event.Event{Payload: event.Posted{Searched: true, Comment: state.Posted{Key: "0.ended", ID: 9, At: l.now, OnPR: true, Number: 5}, Post: &state.Post{Kind: state.PostEnded, OnPR: true}}})
 	i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobDue && j.Args["what"] == "twin" })
 	if i < 0 || l.jobs[i].Args["number"] != "5" {
 		t.Errorf("got jobs %+v", l.jobs)

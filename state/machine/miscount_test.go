@@ -29,14 +29,14 @@ func TestMiscount(t *testing.T) {
 		"no caches told, more":    {&state.Usage{Input: 60_000, Output: 4_000}, nil, true},
 		"no caches told, output":  {&state.Usage{Input: 9_000, Output: 9_000}, nil, true},
 		"the gateway saw nothing": {&state.Usage{Input: 5_000}, func(r *state.Run) { r.Metered, r.Money = false, state.Money{InputTokens: 5_000} }, true},
-		"stopped":                 {&state.Usage{Output: 1}, func(r *state.Run) { r.Status = "interrupted" }, false},
+		"stopped":                 {&state.Usage{Output: 1}, func(r *state.Run) { r.Status = state.StatusInterrupted }, false},
 		"at a cap":                {&state.Usage{Output: 1}, func(r *state.Run) { r.Held = &state.Waiting{} }, false},
 		"goes on":                 {&state.Usage{Output: 1}, func(r *state.Run) { r.State = state.RunActive }, false},
 		"checks":                  {&state.Usage{Output: 1}, func(r *state.Run) { r.Kind = state.RunCheck }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := state.Run{Seq: 3, Kind: state.RunImplement, State: state.RunEnded, RunLaunch: state.RunLaunch{Adapter: "claude"}, RunVerdict: state.RunVerdict{Status: "ok"}, RunUsage: state.RunUsage{Metered: true, Money: counted, Used: c.used}}
+			r := state.Run{Seq: 3, Kind: state.RunImplement, State: state.RunEnded, RunLaunch: state.RunLaunch{Adapter: "claude"}, RunVerdict: state.RunVerdict{Status: state.StatusOK}, RunUsage: state.RunUsage{Metered: true, Money: counted, Used: c.used}}
 			if c.change != nil {
 				c.change(&r)
 			}
@@ -59,7 +59,7 @@ func TestMiscountInTheSummary(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("miscounts (-want +got):\n%s", diff)
 	}
-	const words = "the agent's program claude says to have used 1,160,000 tokens in and 300 out; the gateway counted 8,000 and 300, and those are what it cost"
+	const words = "the agent's program claude reported 1,160,000 input and 300 output tokens; the gateway counted 8,000 and 300, and the cost is based on its count"
 	if got[0].Words() != words {
 		t.Errorf("in words: %s", got[0].Words())
 	}

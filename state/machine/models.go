@@ -2,8 +2,8 @@ package machine
 
 import "github.com/errand-bot/errand/state"
 
-// model sets the model of the next runs, if it is available.
-func model(c *change) {
+// setModel sets the model of the next runs, if it is available.
+func setModel(c *change) {
 	if m := c.p.Models; m != nil && !m.Offers(c.o.Arg) {
 		c.reply(state.ReplyModelUnknown)
 		return
@@ -12,9 +12,9 @@ func model(c *change) {
 	c.reply(state.ReplyModelSet)
 }
 
-// keepLastWords stores the last message of the last run's agent for a run in another session. The result of a planning
+// storeLastMessage stores the last message of the last run's agent for a run in another session. The result of a planning
 // run is in the plan.
-func keepLastWords(c *change, text string) {
+func storeLastMessage(c *change, text string) {
 	last := &c.t.Runs[len(c.t.Runs)-1]
 	if text == "" || last.Kind != state.RunImplement && last.Kind != state.RunReview && last.Status != state.StatusContextOverflow {
 		return
@@ -34,15 +34,15 @@ func keepLastWords(c *change, text string) {
 	}
 }
 
-// overflowed reports whether the run's conversation became too long for the first time in this work: a new session
+// isFirstOverflow reports whether the run's conversation became too long for the first time in this work: a new session
 // begins with less context, so it may succeed.
-func overflowed(c *change) bool {
-	if c.e.Result.Status != state.StatusContextOverflow || tooMany(c) {
+func isFirstOverflow(c *change) bool {
+	if c.result.Status != state.StatusContextOverflow || reachedRunLimit(c) {
 		return false
 	}
 	for i := len(c.t.Runs) - 1; i >= 0; i-- {
 		r := &c.t.Runs[i]
-		if r.Kind != c.t.Run.Kind || r.Class == "success" {
+		if r.Kind != c.t.Run.Kind || r.Class == state.RunSucceeded {
 			return true
 		}
 		if r.Status == state.StatusContextOverflow {
@@ -52,13 +52,13 @@ func overflowed(c *change) bool {
 	return true
 }
 
-// beginAnew repeats the run in a new session, whose prompt contains the conversation so far.
-func beginAnew(c *change) {
-	kind, said := c.t.Run.Kind, c.e.Result.Summary
-	file(c)
-	keepLastWords(c, said)
+// restartSession repeats the run in a new session, whose prompt contains the conversation so far.
+func restartSession(c *change) {
+	kind, said := c.t.Run.Kind, c.result.Summary
+	closeRun(c)
+	storeLastMessage(c, said)
 	c.launchRun(kind)
-	c.t.Run.Repeat = "its conversation became too long for the model, so this one begins anew. What was changed in the checkout is still there: look at it with git status, git diff and git log before you go on"
+	c.t.Run.Repeat = "its conversation became too long for the model, so this is a new one. Its changes are still in the checkout: review them with git status, git diff and git log before you continue"
 }
 
 // How much of the agents' last messages is stored with a task: characters per run, and runs.

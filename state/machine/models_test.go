@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // implementing brings a life to an implementing run with its own session.
@@ -12,14 +13,14 @@ func (l *life) implementing() {
 	l.trigger()
 	s := state.DefaultSettings()
 	s.Plan = state.PlanNone
-	l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
+	l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 	l.launch()
 	l.want(state.PhaseImplementing)
 }
 
 // overflow ends the run because its conversation became too long.
 func (l *life) overflow(session string) {
-	l.end(state.RunResult{Status: state.StatusContextOverflow, Class: "retryable", Session: session, Summary: "I have read half of it."})
+	l.end(state.RunResult{Status: state.StatusContextOverflow, Class: state.RunRetryable, Session: session, Summary: "I have read half of it."})
 }
 
 // A conversation that became too long is continued in a new session, once; then the task fails, and a retry begins a
@@ -42,7 +43,7 @@ func TestOverflowBeginsAnewOnce(t *testing.T) {
 	if end := l.task.End; !strings.Contains(end.Hint, "split the issue") {
 		t.Errorf("got hint %q", end.Hint)
 	}
-	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 71, Body: "retry"}, Orders: []state.Order{{Verb: state.VerbRetry}}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 71, Body: "retry"}, Orders: []state.Order{{Verb: state.VerbRetry}}}})
 	l.want(state.PhaseImplementing, state.JobLaunch)
 	if s := l.task.Run.Session; s != "" {
 		t.Errorf("got session %q after a retry, want a new one", s)
@@ -54,7 +55,7 @@ func TestOverflowOfAnotherWork(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.implementing()
-	l.task.Runs = []state.Run{{ID: "a", Kind: state.RunImplement, RunVerdict: state.RunVerdict{Status: state.StatusContextOverflow, Class: "retryable"}}, {ID: "b", Kind: state.RunImplement, RunVerdict: state.RunVerdict{Status: "ok", Class: "success"}}}
+	l.task.Runs = []state.Run{{ID: "a", Kind: state.RunImplement, RunVerdict: state.RunVerdict{Status: state.StatusContextOverflow, Class: state.RunRetryable}}, {ID: "b", Kind: state.RunImplement, RunVerdict: state.RunVerdict{Status: state.StatusOK, Class: state.RunSucceeded}}}
 	l.overflow("s-1")
 	l.want(state.PhaseImplementing, state.JobLaunch)
 }
@@ -69,8 +70,7 @@ func TestModelsThatAreOffered(t *testing.T) {
 	l.start()
 	tests := []struct{ order, model, reason string }{{"dear", "", state.ReplyModelUnknown}, {"small", "small", state.ReplyModelSet}, {"dear", "small", state.ReplyModelUnknown}}
 	for i, test := range tests {
-		e := state.Event{Kind: state.EventCommented, Task: l.task.Key, Now: l.now, At: l.now, By: writer, Permission: state.PermissionWrite,
-			Comment: &state.Comment{ID: int64(80 + i), Body: "model " + test.order}, Orders: []state.Order{{Verb: state.VerbModel, Arg: test.order}}}
+		e := event.Event{Task: l.task.Key, Now: l.now, At: l.now, By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: int64(80 + i), Body: "model " + test.order}, Orders: []state.Order{{Verb: state.VerbModel, Arg: test.order}}}}
 		ch := Next(l.task, e, p)
 		if ch.Task == nil || ch.Task.Model != test.model {
 			t.Fatalf("model %s: got task %+v", test.order, ch.Task)
@@ -92,8 +92,8 @@ func TestTheModelIsNotTheAgentsToSay(t *testing.T) {
 	l := newLife(t)
 	l.trigger()
 	l.start()
-	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Model: "small"}}})
-	l.do(state.Event{Kind: state.EventProgress, Run: l.task.Run.ID, RunReport: state.RunReport{Progress: &state.Progress{Model: "dear", Session: "s-1", Sign: l.now}}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Model: "small"}}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Progress{Model: "dear", Session: "s-1", Sign: l.now}})
 	if r := l.task.Run; r.Model != "small" || r.Session != "s-1" {
 		t.Errorf("got model %q, session %q", r.Model, r.Session)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // As soon as one answer was counted, the cost that the agent reports is ignored, in whatever order the two arrive.
@@ -15,7 +16,7 @@ func TestWhatTheGatewayCountsIsWhatARunCosts(t *testing.T) {
 	ended := state.RunResult{Outcome: "done", Text: "a plan", Money: said}
 	spend := func(l *life, run string) {
 		m := counted
-		l.do(state.Event{Kind: state.EventSpent, Run: run, RunReport: state.RunReport{Money: &m}})
+		l.do(event.Event{Run: run, Payload: event.Spent{Money: m}})
 	}
 	tests := map[string]struct {
 		play func(l *life, run string)
@@ -25,14 +26,14 @@ func TestWhatTheGatewayCountsIsWhatARunCosts(t *testing.T) {
 		"counted":     {func(l *life, run string) { spend(l, run); spend(l, run); l.end(ended) }, state.Money{InputTokens: 200, OutputTokens: 20, MicroUSD: 10000}},
 		"a sign of life between": {func(l *life, run string) {
 			spend(l, run)
-			l.do(state.Event{Kind: state.EventProgress, Run: run, RunReport: state.RunReport{Progress: &state.Progress{Money: said}}})
+			l.do(event.Event{Run: run, Payload: event.Progress{Money: said}})
 			l.end(ended)
 		}, counted},
 		"counted after the end": {func(l *life, run string) { l.end(ended); spend(l, run) }, counted},
 		"stopped, then counted, then told": {func(l *life, run string) {
-			l.do(state.Event{Kind: state.EventIssueClosed, By: writer, Permission: state.PermissionWrite})
+			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.IssueClosed{}})
 			spend(l, run)
-			l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: &ended}})
+			l.do(event.Event{Run: run, Payload: event.RunEnded{Result: ended}})
 		}, counted},
 		"another run's": {func(l *life, run string) { spend(l, run+"0"); l.end(ended) }, said},
 	}
@@ -67,14 +68,13 @@ func TestAnswersAreCounted(t *testing.T) {
 	l.launch()
 	run := l.task.Run.ID
 	held := &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: l.now.Add(time.Second)}
-	for _, e := range []state.Event{{RunReport: state.RunReport{Money: &state.Money{OutputTokens: 1}}}, {RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: held}}, {RunReport: state.RunReport{Money: &state.Money{OutputTokens: 1}}, JobReport: state.JobReport{Waiting: held}}} {
-		e.Kind, e.Run = state.EventSpent, run
-		l.do(e)
+	for _, spent := range []event.Spent{{Money: state.Money{OutputTokens: 1}}, {Waiting: held}, {Money: state.Money{OutputTokens: 1}, Waiting: held}} {
+		l.do(event.Event{Run: run, Payload: spent})
 	}
 	if got := l.task.Run.Answers; got != 2 {
 		t.Errorf("got %d answers, want 2", got)
 	}
-	l.end(state.RunResult{Status: "ok", Class: "success", Outcome: "done", Text: "a plan", Used: &state.Usage{Input: 3}})
+	l.end(state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Outcome: "done", Text: "a plan", Used: &state.Usage{Input: 3}})
 	if last := l.task.Runs[len(l.task.Runs)-1]; last.Answers != 2 || last.Used == nil || last.Used.Input != 3 {
 		t.Errorf("got a filed run with %d answers, used %+v", last.Answers, last.Used)
 	}
@@ -88,12 +88,12 @@ func TestARunThatEndsAtTheCap(t *testing.T) {
 	l.start()
 	l.launch()
 	m := state.Money{MicroUSD: l.task.Money.CapMicroUSD, Unpriced: "mystery"}
-	l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, RunReport: state.RunReport{Money: &m}})
-	l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Spent{Money: m}})
+	l.end(state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403"})
 	if l.task.Phase != state.PhaseFailed || l.task.End.Class != state.ClassBudget || l.task.End.Hint != state.HintBudget || l.task.Money.Unpriced != "mystery" {
 		t.Fatalf("got phase %s, end %+v, money %+v", l.task.Phase, l.task.End, l.task.Money)
 	}
-	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 99}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}}})
 	if l.task.Phase == state.PhaseFailed {
 		t.Error("got no continuation after a raised cap, want one")
 	}
@@ -108,14 +108,14 @@ func TestARunThatIsHeld(t *testing.T) {
 	l.launch()
 	run := l.task.Run
 	tomorrow := l.now.Add(9 * time.Hour)
-	l.do(state.Event{Kind: state.EventSpent, Run: run.ID, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: tomorrow}}})
-	l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
+	l.do(event.Event{Run: run.ID, Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: tomorrow}}})
+	l.end(state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403"})
 	w := l.task.Waiting
 	if l.task.Phase != state.PhaseInterrupted || w == nil || w.Kind != state.WaitMoney || !w.Until.Equal(tomorrow) {
 		t.Fatalf("got phase %s, waiting %+v", l.task.Phase, w)
 	}
 	l.now = tomorrow
-	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
+	l.do(event.Event{Payload: event.NewDue("resume", "")})
 	if l.task.Run == nil || l.task.Run.Attempt != run.Attempt {
 		t.Errorf("goes on with %+v, the run before was attempt %d", l.task.Run, run.Attempt)
 	}
@@ -134,7 +134,7 @@ func TestCapOfARun(t *testing.T) {
 			l.launch()
 			l.task.Settings.Limits.RunTokens, l.task.Money.CapTokens = 100, 1000
 			run := l.task.Run.ID
-			l.do(state.Event{Kind: state.EventSpent, Run: run, RunReport: state.RunReport{Money: &state.Money{InputTokens: 90}}})
+			l.do(event.Event{Run: run, Payload: event.Spent{Money: state.Money{InputTokens: 90}}})
 			if w := l.task.Capped(state.Money{}, state.Money{}, state.Money{}, false); w != nil {
 				t.Fatalf("capped: %+v", w)
 			}
@@ -142,14 +142,14 @@ func TestCapOfARun(t *testing.T) {
 			if held == nil || held.Detail != "The cap of 100 tokens for one run is reached: it has used 100." {
 				t.Fatalf("capped: %+v", held)
 			}
-			l.do(state.Event{Kind: state.EventSpent, Run: run, RunReport: state.RunReport{Money: &state.Money{OutputTokens: 9}}, JobReport: state.JobReport{Waiting: held}})
-			l.end(state.RunResult{Status: "crashed", Class: "retryable", Message: "stream disconnected"})
+			l.do(event.Event{Run: run, Payload: event.Spent{Money: state.Money{OutputTokens: 9}, Waiting: held}})
+			l.end(state.RunResult{Status: state.StatusCrashed, Class: state.RunRetryable, Message: "stream disconnected"})
 			l.want(state.PhaseFailed, state.JobStop, state.JobPost)
 			last := l.task.Runs[len(l.task.Runs)-1]
-			if last.Status != "budget" || l.task.End.Reason != held.Detail || l.task.End.Hint != state.HintRunCap || l.task.End.Class != state.ClassBudget {
+			if last.Status != state.StatusBudget || l.task.End.Reason != held.Detail || l.task.End.Hint != state.HintRunCap || l.task.End.Class != state.ClassBudget {
 				t.Fatalf("run %s, end %+v", last.Status, l.task.End)
 			}
-			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 99}, Orders: []state.Order{order}})
+			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99}, Orders: []state.Order{order}}})
 			if l.task.Phase == state.PhaseFailed || l.task.Capped(state.Money{}, state.Money{}, state.Money{}, false) != nil {
 				t.Errorf("%s does not go on: %s", name, l.task.Phase)
 			}
@@ -170,8 +170,8 @@ func TestKeyRefused(t *testing.T) {
 	for range 3 {
 		l.launch()
 		until := l.now.Add(time.Minute)
-		l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until}}})
-		l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
+		l.do(event.Event{Run: l.task.Run.ID, Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until}}})
+		l.end(state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403"})
 		for _, j := range l.jobs {
 			if j.Kind == state.JobPost {
 				posts++
@@ -181,8 +181,8 @@ func TestKeyRefused(t *testing.T) {
 			t.Fatalf("got phase %s, waiting %+v", l.task.Phase, w)
 		}
 		l.now = until
-		l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
-		l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until.Add(time.Minute)}}})
+		l.do(event.Event{Payload: event.NewDue("resume", "")})
+		l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until.Add(time.Minute)}}})
 	}
 	if posts != 1 {
 		t.Errorf("got %d comments, want 1", posts)
@@ -199,12 +199,12 @@ func TestHeldForAMoment(t *testing.T) {
 		l.start()
 		l.launch()
 		run := l.task.Run.ID
-		l.do(state.Event{Kind: state.EventSpent, Run: run, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: l.now.Add(2 * time.Second)}}})
+		l.do(event.Event{Run: run, Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: l.now.Add(2 * time.Second)}}})
 		l.now = l.now.Add(time.Minute)
 		if answered {
-			l.do(state.Event{Kind: state.EventSpent, Run: run, RunReport: state.RunReport{Money: &state.Money{OutputTokens: 1}}})
+			l.do(event.Event{Run: run, Payload: event.Spent{Money: state.Money{OutputTokens: 1}}})
 		}
-		l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
+		l.end(state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403"})
 		if l.task.Phase != want || !answered && l.task.Waiting.Until.Before(l.now) {
 			t.Errorf("answered since: %t: phase %s, waiting %+v", answered, l.task.Phase, l.task.Waiting)
 		}

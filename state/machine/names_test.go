@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // alike makes the text of a revision whose hash begins with the given digits, like an attacker could. Use few digits.
@@ -77,8 +78,7 @@ func TestAnApprovalIsOfTheWholeHash(t *testing.T) {
 		"none":                   {"", false},
 	} {
 		task := l.task.Clone()
-		ch := Next(task, state.Event{Kind: state.EventApproved, Task: state.TaskKey{Repo: 7, Issue: 1}, Now: l.now, By: writer, Permission: state.PermissionWrite,
-			Candidate: &state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: c.hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: l.now}}}, DefaultPolicy())
+		ch := Next(task, event.Event{Task: state.TaskKey{Repo: 7, Issue: 1}, Now: l.now, By: writer, Permission: state.PermissionWrite, Payload: event.Approved{Candidate: state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: c.hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: l.now}}}}, DefaultPolicy())
 		if got := ch.Task.Phase == state.PhasePlanning; got != c.counts {
 			t.Errorf("%s: counts %v", name, got)
 		}

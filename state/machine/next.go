@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // MaxOrders is the maximum number of commands in one comment.
@@ -15,71 +16,77 @@ const MaxOrders = 10
 // Next returns the effect of an event on a task. It is pure: the same arguments give the same change, and t (nil if
 // there is no task) is not modified. The first row of Table that fits decides. An event that fits no row changes
 // nothing, and the change's note says so.
-func Next(t *state.Task, e state.Event, p Policy) Change {
+func Next(t *state.Task, e event.Event, p Policy) Change {
 	if needsVet(e, t) {
-		return Change{Jobs: []state.Job{vetJob(e)}, Note: "ask GitHub what " + e.By.Login + " may do"}
+		return Change{Jobs: []state.Job{vetJob(e)}, Note: "the permission of " + e.By.Login + " is checked first"}
 	}
 	c := &change{e: e, p: p}
+	if p, ok := e.Payload.(event.RunEnded); ok {
+		c.result = &p.Result
+	}
 	if t != nil {
 		c.t, c.rested = t.Clone(), t.Resting()
-		correct(c)
-		concluded(c)
-		unread(c)
+		correctResult(c)
+		mergeConclusion(c)
+		handleUnreadableBlock(c)
 	}
-	if e.Kind == state.EventCommented && len(e.Orders) > 0 && e.Comment.Withdrawn == "" && (t == nil || e.Permission.CanWrite()) {
-		orders(c)
+	if e.Kind() == event.KindCommented && len(event.Of[event.Commented](e).Orders) > 0 && e.Comment().Withdrawn == "" && (t == nil || e.Permission.CanWrite()) {
+		applyCommands(c)
 	} else {
-		step(c, "")
+		applyRow(c, "")
 	}
-	return done(c)
+	return finishChange(c)
 }
 
 // change collects the effects of an event while its rows are applied.
 type change struct {
-	t    *state.Task
-	e    state.Event
-	o    state.Order // the command being applied, if the event is a comment
-	p    Policy
-	jobs []state.Job
-	drop bool
-	hit  bool
+	t *state.Task
+	e event.Event
+	// result is the result of the run that ended, corrected by what errand knows; nil for other events.
+	result *state.RunResult
+	o      state.Order // the command being applied, if the event is a comment
+	p      Policy
+	jobs   []state.Job
+	drop   bool
+	hit    bool
 	// rested reports whether the task had an idle VM before the event.
 	rested bool
 	note   string
 }
 
-// orders applies the commands of one comment in turn.
-func orders(c *change) {
-	for _, o := range c.e.Orders[:min(len(c.e.Orders), MaxOrders)] {
+// applyCommands applies the commands of one comment in turn.
+func applyCommands(c *change) {
+	all := of[event.Commented](c)
+	for _, o := range all.Orders[:min(len(all.Orders), MaxOrders)] {
 		c.o = o
-		step(c, o.Verb)
+		applyRow(c, o.Verb)
 	}
-	if c.e.More += max(0, len(c.e.Orders)-MaxOrders); c.t != nil && (len(c.e.Left) > 0 || c.e.More > 0) {
+	if c.t != nil && (len(all.Left) > 0 || all.More > 0 || len(all.Orders) > MaxOrders) {
 		c.reply(state.ReplyTooMany)
 	}
-	if c.t != nil && c.hit && c.e.Comment != nil && !reacted(c) {
+	if c.t != nil && c.hit && c.e.Comment() != nil && !hasReaction(c) {
 		c.react("eyes")
 	}
 }
 
-// reacted reports whether the event already gets a reaction.
-func reacted(c *change) bool {
+// hasReaction reports whether the event already gets a reaction.
+func hasReaction(c *change) bool {
 	return slices.ContainsFunc(c.jobs, func(j state.Job) bool { return j.Kind == state.JobReact })
 }
 
-// step applies the first row that fits.
-func step(c *change, verb state.Verb) {
+// applyRow applies the first row that fits.
+func applyRow(c *change, verb state.Verb) {
 	for i := range table {
 		r := &table[i]
-		if r.On != c.e.Kind || r.Verb != verb || !r.fits(c) {
+		if r.On != c.e.Kind() || r.Verb != verb || !r.fits(c) {
 			continue
 		}
 		c.hit = true
-		doubt(c)
+		noteDoubt(c)
 		if c.t != nil && allowed(c) {
 			c.t.Unasked, c.t.Outages = 0, 0
 		}
-		if c.t != nil && steps(c) {
+		if c.t != nil && isStepSuccess(c) {
 			c.t.Outages = 0
 		}
 		r.do(c)
@@ -90,24 +97,24 @@ func step(c *change, verb state.Verb) {
 	}
 }
 
-// done converts the collected change into a Change. If a row was applied, the task's visible version increases and its
+// finishChange converts the collected change into a Change. If a row was applied, the task's visible version increases and its
 // status comment is scheduled for an update.
-func done(c *change) Change {
+func finishChange(c *change) Change {
 	if !c.hit || c.t == nil {
 		note := c.note
 		if note == "" {
-			note = fmt.Sprintf("%s does nothing here", c.e.Kind)
+			note = fmt.Sprintf("%s has no effect here", c.e.Kind())
 		}
 		return Change{Jobs: c.jobs, Note: note}
 	}
-	if !unseen(c) && !c.statusFailed() {
+	if !needsNoUpdate(c) && !c.statusFailed() {
 		c.t.Visible++
 	}
-	if statusDue(c) {
-		c.add(statusJob(c))
+	if needsStatusUpdate(c) {
+		c.enqueue(statusJob(c))
 	}
 	if c.t.Resting() && (!c.rested || c.drop) {
-		park(c)
+		scheduleIdleCheck(c)
 	}
 	boundTexts(c.t)
 	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.drop, DropDue: c.t.Ended(), Note: c.note}
@@ -117,26 +124,26 @@ func done(c *change) Change {
 // activity: GitHub limits an App's writes per hour, and people need them for other things.
 const progressGaps = 6
 
-// unseen reports whether the event changed nothing that people need to see in the status comment.
-func unseen(c *change) bool {
-	switch c.e.Kind {
-	case state.EventStatusSent, state.EventSpent: // the next progress event shows the cost, too
+// needsNoUpdate reports whether the event changed nothing that people need to see in the status comment.
+func needsNoUpdate(c *change) bool {
+	switch c.e.Kind() {
+	case event.KindStatusSent, event.KindSpent: // the next progress event shows the cost, too
 		return true
-	case state.EventDue:
-		return due(state.DueIdle)(c) || due(state.DueForget)(c) || due(state.DueSpan)(c) && c.t.Run != nil
-	case state.EventProgress, state.EventCalled:
+	case event.KindDue:
+		return isDue(event.DueIdle)(c) || isDue(event.DueForget)(c) || isDue(event.DueSpan)(c) && c.t.Run != nil
+	case event.KindProgress, event.KindCalled:
 		return c.e.Now.Before(c.t.Status.At.Add(progressGaps * c.p.StatusGap))
-	case state.EventThumb: // the check of the approval shows whether it counts
-		return c.e.Candidate != nil && c.t.Phase.AwaitsApproval()
-	case state.EventCommented: // comments by users without write access
-		return !allowed(c) && !c.e.Comment.Mention
+	case event.KindThumb: // the check of the approval shows whether it counts
+		return c.e.Candidate() != nil && c.t.Phase.AwaitsApproval()
+	case event.KindCommented: // comments by users without write access
+		return !allowed(c) && !c.e.Comment().Mention
 	}
 	return false
 }
 
-// statusDue reports whether the status comment must be written again.
-func statusDue(c *change) bool {
-	if mute(c.t) {
+// needsStatusUpdate reports whether the status comment must be written again.
+func needsStatusUpdate(c *change) bool {
+	if cannotComment(c.t) {
 		return false
 	}
 	return c.t.Status.Shown < c.t.Visible
@@ -168,11 +175,11 @@ func endUnshown(c *change) bool {
 
 // statusFailed reports whether the job of the status comment failed permanently.
 func (c *change) statusFailed() bool {
-	return c.e.Kind == state.EventStepFailed && c.e.Failure != nil && c.e.Failure.Job == state.JobStatus
+	return of[event.StepFailed](c).Failure.Job == state.JobStatus
 }
 
-// to moves the task to a phase and adds it to the history.
-func (c *change) to(phase state.Phase, why string) {
+// enterPhase moves the task to a phase and adds it to the history.
+func (c *change) enterPhase(phase state.Phase, why string) {
 	if c.t.Phase == phase {
 		return
 	}
@@ -202,8 +209,8 @@ func gen(c *change) int {
 	return c.t.Gen
 }
 
-// add enqueues a job.
-func (c *change) add(j state.Job) {
+// enqueue enqueues a job.
+func (c *change) enqueue(j state.Job) {
 	if c.t != nil {
 		j.Doubt = doubtOf(c.t, j)
 	}
@@ -213,9 +220,9 @@ func (c *change) add(j state.Job) {
 	c.jobs = append(c.jobs, j)
 }
 
-// work makes a job of LaneWork the task's current step and enqueues it. Version and run make its key unique: the same
+// enqueueStep makes a job of LaneWork the task's current step and enqueues it. Version and run make its key unique: the same
 // step is repeated in a life, and by several commands of one comment.
-func (c *change) work(kind state.JobKind, args ...string) {
+func (c *change) enqueueStep(kind state.JobKind, args ...string) {
 	c.t.Step = kind
 	j := c.job(kind, state.LaneWork, fmt.Sprintf("%s-%d.%d", kind, c.t.Version+1, c.t.RunSeq))
 	j.Run = runID(c)
@@ -225,7 +232,7 @@ func (c *change) work(kind state.JobKind, args ...string) {
 	for i := 0; i+1 < len(args); i += 2 {
 		j.Args[args[i]] = args[i+1]
 	}
-	c.add(j)
+	c.enqueue(j)
 }
 
 // runID returns the ID of the active run, of the work that is being published, or of the last run.
@@ -244,18 +251,18 @@ func runID(c *change) string {
 	return ""
 }
 
-// post enqueues a comment. key identifies it: equal keys in one life are one comment.
-func (c *change) post(key string, p state.Post) {
+// enqueuePost enqueues a comment. key identifies it: equal keys in one life are one comment.
+func (c *change) enqueuePost(key string, p state.Post) {
 	j := c.job(state.JobPost, state.LaneTalk, key)
 	j.Post = &p
 	if p.OnPR && c.t.PR != nil { // by the time it is posted the task may be in its next life, with another one
 		j.Args = map[string]string{"number": strconv.Itoa(c.t.PR.Number)}
 	}
-	c.add(j)
+	c.enqueue(j)
 }
 
-// once reports whether key is used for the first time, and stores it.
-func (c *change) once(key string) bool {
+// markOnce reports whether key is used for the first time, and stores it.
+func (c *change) markOnce(key string) bool {
 	if slices.Contains(c.t.Answered, key) {
 		return false
 	}
@@ -264,36 +271,36 @@ func (c *change) once(key string) bool {
 }
 
 // due enqueues a reminder to ourselves.
-func (c *change) due(what state.DueKind, key string, at time.Time) {
+func (c *change) scheduleDue(what event.DueKind, key string, at time.Time) {
 	j := c.job(state.JobDue, state.LaneControl, "due-"+string(what)+"-"+key)
 	j.NotBefore = at
 	j.Args = map[string]string{"what": string(what), "key": key}
-	c.add(j)
+	c.enqueue(j)
 }
 
 // needsVet reports whether the sender's permission must be read from GitHub first.
-func needsVet(e state.Event, t *state.Task) bool {
-	if e.Kind == state.EventUntriggered && t == nil {
+func needsVet(e event.Event, t *state.Task) bool {
+	if e.Kind() == event.KindUntriggered && t == nil {
 		return e.Permission == "" // the trigger may still be waiting for its permission: this event queues behind it
 	}
-	if e.Permission != "" || !e.Kind.NeedsPermission() {
+	if e.Permission != "" || !e.Kind().NeedsPermission() {
 		return false
 	}
-	if e.Kind == state.EventThumb && e.Candidate != nil && t != nil && t.Phase.AwaitsApproval() {
+	if e.Kind() == event.KindThumb && e.Candidate() != nil && t != nil && t.Phase.AwaitsApproval() {
 		return false // the job that checks the approval reads it
 	}
-	if e.Kind == state.EventPlanEdited && !e.Ticked {
+	if e.Kind() == event.KindPlanEdited && !event.Of[event.PlanEdited](e).Ticked {
 		return false // any other edit makes the revision stale, whoever made it
 	}
-	mention := e.Kind == state.EventCommented && e.Comment.Mention
-	return e.Kind == state.EventTriggered || mention || t != nil && !t.Ended()
+	mention := e.Kind() == event.KindCommented && e.Comment().Mention
+	return e.Kind() == event.KindTriggered || mention || t != nil && !t.Ended()
 }
 
-// vetJob returns the job that reads the permission of an event's sender from GitHub.
-func vetJob(e state.Event) state.Job {
+// vetJob returns the job that reads the permission of an event's sender from GitHub. The store adds the event to it.
+func vetJob(e event.Event) state.Job {
 	key := e.ID
 	if key == "" {
-		key = fmt.Sprintf("%s-%d-%d", e.Kind, e.By.ID, e.Now.UnixNano())
+		key = fmt.Sprintf("%s-%d-%d", e.Kind(), e.By.ID, e.Now.UnixNano())
 	}
-	return state.Job{Kind: state.JobVet, Task: e.Task, Lane: state.LaneControl, Key: state.VetPrefix + key, Created: e.Now, Event: &e}
+	return state.Job{Kind: state.JobVet, Task: e.Task, Lane: state.LaneControl, Key: state.VetPrefix + key, Created: e.Now}
 }

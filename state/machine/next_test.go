@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 var (
@@ -25,7 +26,7 @@ type life struct {
 func newLife(t *testing.T) *life { return &life{t: t, now: t0} }
 
 // do applies an event and returns the jobs that it made.
-func (l *life) do(e state.Event) []state.Job {
+func (l *life) do(e event.Event) []state.Job {
 	l.t.Helper()
 	l.now = l.now.Add(time.Second)
 	e.Task, e.Now = state.TaskKey{Repo: 7, Issue: 1}, l.now
@@ -62,16 +63,16 @@ func kindsOf(jobs []state.Job) (kinds []state.JobKind) {
 }
 
 func (l *life) trigger() {
-	l.do(state.Event{Kind: state.EventTriggered, By: writer, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Payload: event.Triggered{Issue: &state.Issue{Title: "Bug", Body: "It breaks."}}})
 }
 
 func (l *life) start() {
 	s := state.DefaultSettings()
-	l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
+	l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 }
 
 func (l *life) launch() {
-	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Taken: ids(l.task.Feedback)}}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Taken: ids(l.task.Feedback)}}})
 }
 
 func ids(fs []state.Feedback) (out []string) {
@@ -86,17 +87,17 @@ func (l *life) end(r state.RunResult) {
 		r.Class, r.Status = "success", "ok"
 	}
 	r.Ended = l.now
-	l.do(state.Event{Kind: state.EventRunEnded, Run: l.task.Run.ID, RunReport: state.RunReport{Result: &r}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.RunEnded{Result: r}})
 }
 
 func (l *life) postPlan(id int64) {
 	p := l.task.NewestPlan()
-	l.do(state.Event{Kind: state.EventPosted, JobReport: state.JobReport{Posted: &state.Posted{ID: id, Node: "n", At: l.now}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, BodyHash: "body"}})
+	l.do(event.Event{Payload: event.Posted{Comment: state.Posted{ID: id, Node: "n", At: l.now}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, BodyHash: "body"}})
 }
 
 func (l *life) approve() {
 	p := l.task.NewestPlan()
-	l.do(state.Event{Kind: state.EventApproved, Candidate: &state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: l.now}}})
+	l.do(event.Event{Payload: event.Approved{Candidate: state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: l.now}}}})
 }
 
 // toPreliminary brings a task to its first posted plan.
@@ -118,10 +119,10 @@ func (l *life) toPR() {
 	l.approve()
 	l.launch()
 	l.end(state.RunResult{Outcome: "done"})
-	l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
-	l.do(state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
-	l.do(state.Event{Kind: state.EventMoved})
-	l.do(state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: 5, State: "open"}}})
+	l.do(event.Event{Payload: event.Collected{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
+	l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
+	l.do(event.Event{Payload: event.Moved{}})
+	l.do(event.Event{Payload: event.PROpened{PR: state.PR{Number: 5, State: "open"}}})
 }
 
 func TestWholeLife(t *testing.T) {
@@ -136,7 +137,7 @@ func TestWholeLife(t *testing.T) {
 	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
 	l.postPlan(11)
 	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobDue)
-	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 50, Body: "smaller, please"}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 50, Body: "smaller, please"}}})
 	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
 	l.launch()
 	l.end(state.RunResult{Text: "A smaller plan.", Outcome: "build"})
@@ -155,27 +156,27 @@ func TestWholeLife(t *testing.T) {
 	l.launch()
 	l.end(state.RunResult{Outcome: "done"})
 	l.want(state.PhaseImplementing, state.JobCollect)
-	l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
+	l.do(event.Event{Payload: event.Collected{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
 	l.want(state.PhaseImplementing, state.JobCommit)
-	l.do(state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
+	l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
 	l.want(state.PhaseImplementing, state.JobMove)
-	l.do(state.Event{Kind: state.EventMoved})
+	l.do(event.Event{Payload: event.Moved{}})
 	l.want(state.PhaseImplementing, state.JobOpenPR)
-	l.do(state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: 5, State: "open"}}})
+	l.do(event.Event{Payload: event.PROpened{PR: state.PR{Number: 5, State: "open"}}})
 	l.want(state.PhasePROpen, state.JobPost)
-	l.do(state.Event{Kind: state.EventReviewed, By: writer, Permission: state.PermissionWrite, Review: &state.Review{ID: 1, State: "changes_requested"}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Reviewed{Review: state.Review{ID: 1, State: "changes_requested"}}})
 	l.want(state.PhasePROpen, state.JobGather)
-	l.do(state.Event{Kind: state.EventGathered, JobReport: state.JobReport{Feedback: []state.Feedback{{ID: "thread:1", Kind: "thread"}}}})
+	l.do(event.Event{Payload: event.Gathered{Feedback: []state.Feedback{{ID: "thread:1", Kind: "thread"}}}})
 	l.want(state.PhaseAddressingReview, state.JobLaunch)
 	l.launch()
 	l.end(state.RunResult{Outcome: "done", Threads: []state.ThreadAnswer{{ID: "thread:1", Answer: "Done."}}})
-	l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h2", LocalTree: "t2"}}})
-	l.do(state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Head: "H2", Tree: "t2"}}})
-	l.do(state.Event{Kind: state.EventMoved})
+	l.do(event.Event{Payload: event.Collected{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h2", LocalTree: "t2"}}})
+	l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H2", Tree: "t2"}}})
+	l.do(event.Event{Payload: event.Moved{}})
 	l.want(state.PhaseAddressingReview, state.JobAnswer)
-	l.do(state.Event{Kind: state.EventAnswered})
+	l.do(event.Event{Payload: event.Answered{}})
 	l.want(state.PhasePROpen)
-	l.do(state.Event{Kind: state.EventPRClosed, Merged: true, By: writer})
+	l.do(event.Event{By: writer, Payload: event.PRClosed{Merged: true}})
 	l.want(state.PhaseDone, state.JobRelease, state.JobPost)
 }
 
@@ -185,7 +186,7 @@ func TestNextLeavesTaskAlone(t *testing.T) {
 	l := newLife(t)
 	l.toPreliminary()
 	before := l.task.Clone()
-	Next(l.task, state.Event{Kind: state.EventCommented, Task: l.task.Key, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 9, Body: "x"}, Now: t0}, DefaultPolicy())
+	Next(l.task, event.Event{Task: l.task.Key, By: writer, Permission: state.PermissionWrite, Now: t0, Payload: event.Commented{Comment: &state.Comment{ID: 9, Body: "x"}}}, DefaultPolicy())
 	if state.PlanHash(l.task.Plans[0]) != state.PlanHash(before.Plans[0]) || l.task.Phase != before.Phase || l.task.Plans[0].Superseded {
 		t.Fatal("got a modified argument, want it unchanged")
 	}
@@ -197,7 +198,7 @@ func TestRowsAreWellFormed(t *testing.T) {
 		if r.Doc == "" || len(r.To) == 0 || r.do == nil {
 			t.Errorf("row %d (%s %s) lacks a doc, a target or an action", i, r.On, r.Verb)
 		}
-		if r.Verb != "" && r.On != state.EventCommented {
+		if r.Verb != "" && r.On != event.KindCommented {
 			t.Errorf("row %d: a verb belongs to a comment", i)
 		}
 	}

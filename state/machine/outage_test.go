@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // outage is the report of a step that failed temporarily.
-func outage(kind state.JobKind, at time.Time) state.Event {
-	return state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: kind, Class: "github", Reason: "GitHub is down.", Hint: "Comment `retry`.", RetryAt: at}}}
+func outage(kind state.JobKind, at time.Time) event.Event {
+	return event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: kind, Class: "github", Reason: "GitHub is down.", Hint: "Comment `retry`.", RetryAt: at}}}
 }
 
 // resumeAt returns the time at which the task continues automatically.
@@ -40,12 +41,12 @@ func TestOutages(t *testing.T) {
 			t.Errorf("outage %d: waits %s, want %s", n+1, d, want)
 		}
 		want *= 2
-		l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
+		l.do(event.Event{Payload: event.NewDue("resume", "")})
 		l.want(state.PhaseQueued, state.JobStart)
 	}
 	l.do(outage(state.JobStart, l.now))
 	l.want(state.PhaseFailed, state.JobPost)
-	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 9, Mention: true}, Orders: []state.Order{{Verb: state.VerbRetry}}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 9, Mention: true}, Orders: []state.Order{{Verb: state.VerbRetry}}}})
 	l.want(state.PhaseQueued, state.JobStart)
 	said := l.now.Add(time.Hour)
 	l.do(outage(state.JobStart, said))
@@ -53,7 +54,7 @@ func TestOutages(t *testing.T) {
 	if at := l.resumeAt(); !at.Equal(said) {
 		t.Errorf("got a resumption at %s, want GitHub's time %s", at, said)
 	}
-	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
+	l.do(event.Event{Payload: event.NewDue("resume", "")})
 	l.start()
 	if l.task.Outages != 0 {
 		t.Errorf("got %d outages after a successful step, want 0", l.task.Outages)
@@ -67,7 +68,7 @@ func TestReviewThatCannotBeRead(t *testing.T) {
 	l.toPR()
 	l.do(outage(state.JobGather, l.now))
 	l.want(state.PhaseInterrupted, state.JobDue)
-	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
+	l.do(event.Event{Payload: event.NewDue("resume", "")})
 	l.want(state.PhasePROpen, state.JobGather)
 }
 
@@ -75,17 +76,17 @@ func TestReviewThatCannotBeRead(t *testing.T) {
 func TestAccessLostAndBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		gone state.EventKind
+		gone event.Payload
 		told bool
 	}{
-		"access": {state.EventGone, true},
-		"issue":  {state.EventIssueGone, false},
+		"access": {event.Gone{Lost: "it was taken"}, true},
+		"issue":  {event.IssueGone{Lost: "it was taken"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.toPreliminary()
-			l.do(state.Event{Kind: c.gone, Lost: "it was taken"})
+			l.do(event.Event{Payload: c.gone})
 			l.want(state.PhaseCancelled)
 			if !strings.Contains(l.task.End.Reason, "it was taken") {
 				t.Errorf("the reason is %q", l.task.End.Reason)
@@ -97,7 +98,7 @@ func TestAccessLostAndBack(t *testing.T) {
 			}
 			posts := 0
 			for range 2 {
-				for _, j := range l.do(state.Event{Kind: state.EventBack, Installation: 77}) {
+				for _, j := range l.do(event.Event{Installation: 77, Payload: event.Back{}}) {
 					if j.Kind == state.JobPost {
 						posts++
 					}
@@ -119,16 +120,16 @@ func TestLocked(t *testing.T) {
 	l := newLife(t)
 	l.toPreliminary()
 	for _, c := range []struct {
-		kind state.EventKind
-		want bool
-		jobs int
-	}{{state.EventUnlocked, false, 0}, {state.EventLocked, true, 1}, {state.EventLocked, true, 0}, {state.EventUnlocked, false, 1}} {
-		if n := len(l.do(state.Event{Kind: c.kind})); n != c.jobs || l.task.Locked != c.want {
-			t.Errorf("%s: %d jobs, locked %t; want %d, %t", c.kind, n, l.task.Locked, c.jobs, c.want)
+		payload event.Payload
+		want    bool
+		jobs    int
+	}{{event.Unlocked{}, false, 0}, {event.Locked{}, true, 1}, {event.Locked{}, true, 0}, {event.Unlocked{}, false, 1}} {
+		if n := len(l.do(event.Event{Payload: c.payload})); n != c.jobs || l.task.Locked != c.want {
+			t.Errorf("%s: %d jobs, locked %t; want %d, %t", c.payload.Kind(), n, l.task.Locked, c.jobs, c.want)
 		}
 		if c.jobs > 0 { // it was shown
 			s := state.StatusComment{Shown: l.task.Visible}
-			l.do(state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &s}})
+			l.do(event.Event{Payload: event.StatusSent{Status: s}})
 		}
 	}
 }
@@ -139,7 +140,7 @@ func TestReplanLeavesCommitsBehind(t *testing.T) {
 	l := newLife(t)
 	l.toPreliminary()
 	l.task.Branch.Head, l.task.Work = "c1", &state.Work{Run: "r"}
-	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 9, Mention: true}, Orders: []state.Order{{Verb: state.VerbReplan}}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 9, Mention: true}, Orders: []state.Order{{Verb: state.VerbReplan}}}})
 	l.want(state.PhasePreliminaryPlanning, state.JobStart, state.JobRelease)
 	if l.task.Branch.Head != "" || l.task.Work != nil || !l.task.Fresh {
 		t.Errorf("branch %+v, work %+v, fresh %t", l.task.Branch, l.task.Work, l.task.Fresh)

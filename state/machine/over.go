@@ -3,13 +3,13 @@ package machine
 import (
 	"time"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
-// acted returns the time of the action that ends the task, or zero if it is not a person's action.
-func acted(c *change) (at time.Time) {
-	switch c.e.Kind {
-	case state.EventUntriggered, state.EventIssueClosed, state.EventCommented, state.EventPRClosed:
+// personActedAt returns the time of the action that ends the task, or zero if it is not a person's action.
+func personActedAt(c *change) (at time.Time) {
+	switch c.e.Kind() {
+	case event.KindUntriggered, event.KindIssueClosed, event.KindCommented, event.KindPRClosed:
 		if c.e.At.Before(c.e.Now) {
 			at = c.e.At
 		}
@@ -33,9 +33,9 @@ func outdated(c *change) bool {
 	return !c.e.At.IsZero() && c.e.At.Before(end.Truncate(time.Second))
 }
 
-// beforeBegin reports whether an action that would end the task was done before the trigger of this life, so that its
+// predatesTask reports whether an action that would end the task was done before the trigger of this life, so that its
 // webhook came late. A state that was read from GitHub is current, however old.
-func beforeBegin(c *change) bool {
-	looked := c.e.Kind == state.EventIssueClosed && (c.e.Via == state.ViaStart || c.e.Via == state.ViaConfirmed)
+func predatesTask(c *change) bool {
+	looked := c.e.Kind() == event.KindIssueClosed && (c.e.Via == event.ViaStart || c.e.Via == event.ViaConfirmed)
 	return !looked && !c.e.At.IsZero() && c.e.At.Before(c.t.Trigger.At.Truncate(time.Second))
 }

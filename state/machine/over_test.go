@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // An action before the end does not start another life, however late its webhook arrives; an action after it does, even
@@ -12,9 +13,9 @@ import (
 func TestLateTriggers(t *testing.T) {
 	t.Parallel()
 	at := func(sec int) time.Time { return t0.Add(time.Duration(sec) * time.Second) }
-	closed := func(sec int) state.Event { return state.Event{Kind: state.EventIssueClosed, By: writer, At: at(sec)} }
+	closed := func(sec int) event.Event { return event.Event{By: writer, At: at(sec), Payload: event.IssueClosed{}} }
 	for name, c := range map[string]struct {
-		end     state.Event
+		end     event.Event
 		heard   time.Time // when errand took the end in
 		trigger time.Time
 		want    bool // it begins anew
@@ -23,12 +24,12 @@ func TestLateTriggers(t *testing.T) {
 		"assigned in the second of the close":               {closed(100), at(101), at(100), true},
 		"assigned after the close":                          {closed(100), at(101), at(102), true},
 		"assigned after a close that we heard of later":     {closed(100), at(900), at(102), true},
-		"assigned before a close that a sweep found":        {state.Event{Kind: state.EventIssueClosed}, at(900), at(500), false},
-		"assigned just before it, by GitHub's clock":        {state.Event{Kind: state.EventIssueClosed}, at(900), at(880), true},
-		"assigned before what began it":                     {state.Event{Kind: state.EventIssueClosed}, at(5), at(-1), false},
-		"assigned after it":                                 {state.Event{Kind: state.EventIssueClosed}, at(900), at(901), true},
-		"assigned before a cancel":                          {state.Event{Kind: state.EventUntriggered, Via: "assigned", By: writer, Permission: state.PermissionWrite, At: at(50)}, at(51), at(49), false},
-		"taken back and assigned again while GitHub was up": {state.Event{Kind: state.EventUntriggered, Via: "assigned", By: writer, Permission: state.PermissionWrite, At: at(50)}, at(5000), at(4000), true},
+		"assigned before a close that a sweep found":        {event.Event{Payload: event.IssueClosed{}}, at(900), at(500), false},
+		"assigned just before it, by GitHub's clock":        {event.Event{Payload: event.IssueClosed{}}, at(900), at(880), true},
+		"assigned before what began it":                     {event.Event{Payload: event.IssueClosed{}}, at(5), at(-1), false},
+		"assigned after it":                                 {event.Event{Payload: event.IssueClosed{}}, at(900), at(901), true},
+		"assigned before a cancel":                          {event.Event{Via: "assigned", By: writer, Permission: state.PermissionWrite, At: at(50), Payload: event.Untriggered{}}, at(51), at(49), false},
+		"taken back and assigned again while GitHub was up": {event.Event{Via: "assigned", By: writer, Permission: state.PermissionWrite, At: at(50), Payload: event.Untriggered{}}, at(5000), at(4000), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,9 +46,11 @@ func TestLateTriggers(t *testing.T) {
 				}
 				l.want(state.PhaseCancelled)
 				l.now = c.heard.Add(time.Hour)
-				again := state.Event{Kind: state.EventTriggered, By: writer, Permission: state.PermissionWrite, Via: "assigned", At: c.trigger, Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug"}}
+				issue := &state.Issue{Title: "Bug"}
+				again := event.Event{By: writer, Permission: state.PermissionWrite, Via: "assigned", At: c.trigger, Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Payload: event.Triggered{Issue: issue}}
 				if mention {
-					again.Kind, again.Comment, again.Orders = state.EventCommented, &state.Comment{ID: 9, At: c.trigger, Mention: true}, []state.Order{{Verb: state.VerbPlan}}
+					m := &state.Comment{ID: 9, At: c.trigger, Mention: true}
+					again.Payload = event.Commented{Issue: issue, Comment: m, Orders: []state.Order{{Verb: state.VerbPlan}}}
 				}
 				l.do(again)
 				if got := l.task.Gen == 2; got != c.want {
@@ -90,11 +93,11 @@ func TestTheApprovalBefore(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]func(l *life){
 		"revoked before the start": func(l *life) {
-			l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: state.NotRevoked}, Run: l.task.Run.ID, Candidate: &state.Candidate{Approval: *l.task.Approval}})
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.NoApproval{Rejection: state.NotRevoked, Candidate: state.Candidate{Approval: *l.task.Approval}}})
 			l.want(state.PhaseAwaitingPlanApproval)
 		},
-		"planned anew": func(l *life) {
-			l.do(state.Event{Kind: state.EventStepFailed, Run: l.task.Run.ID, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobLaunch, Class: state.ClassVM, Reason: "No."}}})
+		"replanned": func(l *life) {
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.StepFailed{Failure: state.Failure{Job: state.JobLaunch, Class: state.ClassVM, Reason: "No."}}})
 			l.want(state.PhaseFailed)
 			l.comment(state.VerbReplan)
 			l.want(state.PhasePlanning, state.JobStart)
@@ -110,7 +113,7 @@ func TestTheApprovalBefore(t *testing.T) {
 			l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
 			l.postPlan(12)
 			p := l.task.NewestPlan()
-			l.do(state.Event{Kind: state.EventApproved, Candidate: &state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaCommand, Given: l.now, With: "be quick"}}})
+			l.do(event.Event{Payload: event.Approved{Candidate: state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaCommand, Given: l.now, With: "be quick"}}}})
 			l.want(state.PhaseImplementing, state.JobLaunch)
 			back(l)
 			if a := l.task.Approval; a == nil || a.Hash != first || a.Kind != state.PlanPreliminary {
@@ -133,7 +136,7 @@ func TestDoubt(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.trigger()
-			l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobStatus, Key: "1.status", Doubt: doubt, Class: "github", Reason: "No."}}})
+			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Key: "1.status", Doubt: doubt, Class: "github", Reason: "No."}}})
 			found := false
 			for _, j := range l.jobs {
 				if found = found || j.Kind == state.JobStatus; j.Kind == state.JobStatus && !j.Doubt.Equal(doubt) {
@@ -151,18 +154,18 @@ func TestDoubt(t *testing.T) {
 func TestLateEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		e    state.Event
+		e    event.Event
 		ends bool
 	}{
-		"taken back before":                   {state.Event{Kind: state.EventUntriggered, Via: "assigned", By: writer, Permission: state.PermissionWrite, At: t0.Add(-time.Minute)}, false},
-		"taken back after":                    {state.Event{Kind: state.EventUntriggered, Via: "assigned", By: writer, Permission: state.PermissionWrite, At: t0.Add(time.Minute)}, true},
-		"taken back, as a sweep sees":         {state.Event{Kind: state.EventUntriggered, Via: "assigned"}, true},
-		"closed before":                       {state.Event{Kind: state.EventIssueClosed, By: writer, At: t0.Add(-time.Minute)}, false},
-		"closed in the second of the trigger": {state.Event{Kind: state.EventIssueClosed, By: writer, At: t0.Add(time.Second)}, true},
-		"closed before, and still":            {state.Event{Kind: state.EventIssueClosed, Via: state.ViaStart, At: t0.Add(-time.Minute)}, true},
-		"closed, as a sweep sees":             {state.Event{Kind: state.EventIssueClosed}, true},
-		"cancelled before":                    {state.Event{Kind: state.EventCommented, Comment: &state.Comment{ID: 3, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}, By: writer, Permission: state.PermissionWrite, At: t0.Add(-time.Minute)}, false},
-		"cancelled after":                     {state.Event{Kind: state.EventCommented, Comment: &state.Comment{ID: 3, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}, By: writer, Permission: state.PermissionWrite, At: t0.Add(time.Minute)}, true},
+		"taken back before":                   {event.Event{Via: "assigned", By: writer, Permission: state.PermissionWrite, At: t0.Add(-time.Minute), Payload: event.Untriggered{}}, false},
+		"taken back after":                    {event.Event{Via: "assigned", By: writer, Permission: state.PermissionWrite, At: t0.Add(time.Minute), Payload: event.Untriggered{}}, true},
+		"taken back, as a sweep sees":         {event.Event{Via: "assigned", Payload: event.Untriggered{}}, true},
+		"closed before":                       {event.Event{By: writer, At: t0.Add(-time.Minute), Payload: event.IssueClosed{}}, false},
+		"closed in the second of the trigger": {event.Event{By: writer, At: t0.Add(time.Second), Payload: event.IssueClosed{}}, true},
+		"closed before, and still":            {event.Event{Via: event.ViaStart, At: t0.Add(-time.Minute), Payload: event.IssueClosed{}}, true},
+		"closed, as a sweep sees":             {event.Event{Payload: event.IssueClosed{}}, true},
+		"cancelled before":                    {event.Event{By: writer, Permission: state.PermissionWrite, At: t0.Add(-time.Minute), Payload: event.Commented{Comment: &state.Comment{ID: 3, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}}, false},
+		"cancelled after":                     {event.Event{By: writer, Permission: state.PermissionWrite, At: t0.Add(time.Minute), Payload: event.Commented{Comment: &state.Comment{ID: 3, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

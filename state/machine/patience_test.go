@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestPlansAreBroughtToMindAndGivenUp plays the reminders of a plan that nobody approves.
@@ -24,13 +25,13 @@ func TestPlansAreBroughtToMindAndGivenUp(t *testing.T) {
 		}
 	}
 	hash := l.task.NewestPlan().Hash
-	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("remind", "another")}})
+	l.do(event.Event{Payload: event.NewDue("remind", "another")})
 	if len(l.jobs) != 0 {
 		t.Errorf("a reminder of another revision makes %v", kindsOf(l.jobs))
 	}
-	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("remind", hash)}})
+	l.do(event.Event{Payload: event.NewDue("remind", hash)})
 	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
-	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("expire", hash)}})
+	l.do(event.Event{Payload: event.NewDue("expire", hash)})
 	l.want(state.PhaseCancelled, state.JobPost, state.JobRelease)
 }
 
@@ -42,7 +43,7 @@ func TestWordsBeforeAPlanIsPosted(t *testing.T) {
 	l.start()
 	l.launch()
 	l.task.Run.Attempt = 3 // people have kept talking
-	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 70, Body: "and smaller"}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 70, Body: "and smaller"}}})
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
 	l.postPlan(11)

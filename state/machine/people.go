@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
-// begin creates a task for an authorized trigger, or begins the next life of an ended one.
-func begin(c *change) {
+// beginTask creates a task for an authorized trigger, or begins the next life of an ended one.
+func beginTask(c *change) {
 	e := c.e
 	t := &state.Task{Key: e.Task, Gen: 1}
 	if c.t != nil {
@@ -21,33 +22,33 @@ func begin(c *change) {
 			t.Status = old // it does not show the end yet: the new life continues it, so that no outdated comment remains
 		}
 		if vm := c.t.VM; vm != nil { // its work is still being saved, or it is being deleted
-			c.release("replaced")
+			c.releaseVM("replaced")
 			old := *vm
 			old.EndedAt, old.Why = e.Now, "replaced"
 			t.VMs = append(t.VMs, old)
 		}
 	}
-	t.Installation, t.Repo, t.IssueNode, t.Author = e.Installation, *e.Repo, e.Issue.Node, e.Issue.Author
-	t.Trigger = state.Trigger{By: e.By, Via: e.Via, At: e.At, Base: e.Base}
+	t.Installation, t.Repo, t.IssueNode, t.Author = e.Installation, *e.Repo, e.Issue().Node, e.Issue().Author
+	t.Trigger = state.Trigger{By: e.By, Via: e.Via, At: e.At, Base: e.Base()}
 	if t.Trigger.Via == "" {
 		t.Trigger.Via = "mention"
 	}
 	t.Settings = state.DefaultSettings()
 	t.Money.CapMicroUSD = t.Settings.Limits.MicroUSD
-	t.Context = state.Context{Labels: e.Issue.Labels, IssueType: e.Issue.Type, Milestone: e.Issue.Milestone}
+	t.Context = state.Context{Labels: e.Issue().Labels, IssueType: e.Issue().Type, Milestone: e.Issue().Milestone}
 	c.t = t
 	c.freeze()
 	c.t.Phase, c.t.Since = state.PhaseQueued, e.Now
 	c.t.History = []state.PhaseChange{{Phase: state.PhaseQueued, At: e.Now, Why: fmt.Sprintf("%s by @%s", t.Trigger.Via, e.By.Login)}}
 	c.react("eyes")
-	c.work(state.JobStart)
+	c.enqueueStep(state.JobStart)
 }
 
 // react adds errand's reaction to the event's subject: a comment, or the issue.
 func (c *change) react(content string) {
 	j := c.job(state.JobReact, state.LaneTalk, "react-"+content+"-issue")
 	j.Args = map[string]string{"content": content}
-	if m := c.e.Comment; m != nil {
+	if m := c.e.Comment(); m != nil {
 		j = c.job(state.JobReact, state.LaneTalk, fmt.Sprintf("react-%s-%d", content, m.ID))
 		j.Args = map[string]string{"content": content, "comment": strconv.FormatInt(m.ID, 10)}
 		if m.Thread != 0 {
@@ -59,25 +60,25 @@ func (c *change) react(content string) {
 		j.Args["owner"], j.Args["name"] = c.e.Repo.Owner, c.e.Repo.Name
 	}
 	j.Priority = 1
-	c.add(j)
+	c.enqueue(j)
 }
 
 // refuseTrigger answers a trigger by a user without write access with a reaction: no task, no comment.
 func refuseTrigger(c *change) { c.react("confused") }
 
-// ignore counts an attempt by a user without write access.
-func ignore(c *change) { c.t.Ignored++ }
+// countIgnored counts an attempt by a user without write access.
+func countIgnored(c *change) { c.t.Ignored++ }
 
-// outsiderComment counts mentions by users without write access; the agent does not see the comment.
-func outsiderComment(c *change) {
-	if c.e.Comment.Mention {
+// countMention counts mentions by users without write access; the agent does not see the comment.
+func countMention(c *change) {
+	if c.e.Comment().Mention {
 		c.t.Ignored++
 	}
 }
 
-// secondTrigger answers, once, that the issue already has a task.
-func secondTrigger(c *change) {
-	if c.e.Via == state.ViaSweep || c.e.Via == c.t.Trigger.Via || !c.once("one-task") {
+// replyOneTask answers, once, that the issue already has a task.
+func replyOneTask(c *change) {
+	if c.e.Via == event.ViaSweep || c.e.Via == c.t.Trigger.Via || !c.markOnce("one-task") {
 		return
 	}
 	c.reply(state.ReplyOneTask)
@@ -85,7 +86,7 @@ func secondTrigger(c *change) {
 
 // freeze stores the issue's text as the sender of the event saw it.
 func (c *change) freeze() {
-	i := c.e.Issue
+	i := c.e.Issue()
 	c.t.Frozen = state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
 	if i.Unvouched {
 		c.t.Frozen.By = state.Person{}
@@ -100,25 +101,25 @@ func unpause(c *change) {
 		c.t.Waiting = nil
 	}
 	switch {
-	case c.e.Via == state.ViaStart && c.t.Step == state.JobStart: // the job found a change that a webhook has since reported
-		c.work(state.JobStart)
+	case c.e.Via == event.ViaStart && c.t.Step == state.JobStart: // the job found a change that a webhook has since reported
+		c.enqueueStep(state.JobStart)
 	case waited:
 		c.resumeWaiting()
 	}
 }
 
-// outsiderEdit pauses the task: nothing is approved or posted until a writer comments replan.
-func outsiderEdit(c *change) {
-	i := c.e.Issue
+// pauseForEdit pauses the task: nothing is approved or posted until a writer comments replan.
+func pauseForEdit(c *change) {
+	i := c.e.Issue()
 	if old := c.t.Frozen.Changed; old != nil && old.Hash == state.FreezeHash(i.Title, i.Body) {
 		return // already reported
 	}
 	c.t.Frozen.Changed = &state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
-	c.t.Waiting = &state.Waiting{Kind: state.WaitEdit, Since: c.e.Now, Detail: fmt.Sprintf("@%s changed the issue; a person with write permission has to say `replan`", c.e.By.Login)}
+	c.t.Waiting = &state.Waiting{Kind: state.WaitEdit, Since: c.e.Now, Detail: fmt.Sprintf("@%s changed the issue; a person with write access has to comment `replan`", c.e.By.Login)}
 	if p := c.t.NewestPlan(); p != nil && c.t.Phase.AwaitsPlan() {
 		p.Stale = state.StaleIssueChanged
 	}
-	c.post("edited-"+c.t.Frozen.Changed.Hash, state.Post{Kind: state.PostWaiting, Reason: state.WaitingEdited, By: c.e.By})
+	c.enqueuePost("edited-"+c.t.Frozen.Changed.Hash, state.Post{Kind: state.PostWaiting, Reason: state.WaitingEdited, By: c.e.By})
 }
 
 // refreeze accepts a writer's edit.
@@ -134,7 +135,7 @@ func refreeze(c *change) {
 // refreezeAndStart accepts an edit that the job start found, and reads everything again.
 func refreezeAndStart(c *change) {
 	refreeze(c)
-	c.work(state.JobStart)
+	c.enqueueStep(state.JobStart)
 }
 
 // refreezeAndRevise starts a new revision for the edited issue.
@@ -145,18 +146,18 @@ func refreezeAndRevise(c *change) {
 
 // replan reads and freezes the issue again and starts a new revision.
 func replan(c *change) {
-	if c.e.Issue != nil {
+	if c.e.Issue() != nil {
 		c.freeze()
 	}
 	c.t.Frozen.Changed, c.t.Waiting = nil, nil
 	if c.o.Text != "" { // the request's reason, which GitHub may not list yet when the discussion is read
-		keep(c)
+		keepComment(c)
 	}
-	c.dropRun("planned anew")
+	c.dropRun("replanned")
 	if c.t.Branch.Head != "" { // commits without a pull request stay where they are
 		c.t.Branch, c.t.Work, c.t.Fresh = state.Branch{}, nil, true
 		if c.t.VM != nil {
-			c.release("fresh")
+			c.releaseVM("fresh")
 		}
 	}
 	phase := state.PhaseQueued
@@ -170,8 +171,8 @@ func replan(c *change) {
 		}
 		phase = planningPhase(p.Kind)
 	}
-	c.to(phase, "@"+c.e.By.Login+" asked for a new plan")
-	c.work(state.JobStart)
+	c.enterPhase(phase, "@"+c.e.By.Login+" asked for a new plan")
+	c.enqueueStep(state.JobStart)
 }
 
 // planningPhase returns the phase in which plans of a kind are made.
@@ -184,7 +185,7 @@ func planningPhase(k state.PlanKind) state.Phase {
 
 // revise starts the next revision because of a trusted comment on the newest.
 func revise(c *change) {
-	keep(c)
+	keepComment(c)
 	c.react("eyes")
 	c.startRevision("@" + c.e.By.Login + " asked for a change")
 }
@@ -197,41 +198,41 @@ func (c *change) startRevision(why string) {
 	if p.Kind == state.PlanPublish {
 		phase = c.buildingPhase()
 	}
-	c.to(phase, why)
+	c.enterPhase(phase, why)
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
-// keep stores a comment as feedback for the next run.
-func keep(c *change) {
-	m := c.e.Comment
-	c.feedback(state.Feedback{ID: commentID(m.ID), Kind: "comment", By: c.e.By, At: m.At, Body: said(c), OnPR: m.OnPR})
+// keepComment stores a comment as feedback for the next run.
+func keepComment(c *change) {
+	m := c.e.Comment()
+	c.feedback(state.Feedback{ID: commentID(m.ID), Kind: "comment", By: c.e.By, At: m.At, Body: commandText(c), OnPR: m.OnPR})
 }
 
-// said returns the text of the current command, or of the whole comment.
-func said(c *change) string {
+// commandText returns the text of the current command, or of the whole comment.
+func commandText(c *change) string {
 	if c.o.Text != "" {
 		return c.o.Text
 	}
-	return c.e.Comment.Body
+	return c.e.Comment().Body
 }
 
-// keepOrPoke stores a comment that somebody vouched for; a task that waits for text checks again. While the task is
+// keepVouched stores a comment that somebody vouched for; a task that waits for text checks again. While the task is
 // queued, its start may have read the discussion already: see dropRead.
-func keepOrPoke(c *change) {
+func keepVouched(c *change) {
 	vouch(c)
 	if c.t.Phase == state.PhaseQueued && c.t.Waiting != nil {
-		again(c)
+		recheckWaiting(c)
 	}
 }
 
-// vouched starts the next revision with a comment that somebody gave a 👍. The discussion is read again first: its state
+// reviseForVouched starts the next revision with a comment that somebody gave a 👍. The discussion is read again first: its state
 // then decides whether the agent may see the comment.
-func vouched(c *change) {
+func reviseForVouched(c *change) {
 	vouch(c)
 	p := c.t.NewestPlan()
 	p.Superseded = true
-	c.to(planningPhase(p.Kind), "@"+c.e.By.Login+" vouched for a comment")
-	c.work(state.JobStart)
+	c.enterPhase(planningPhase(p.Kind), "@"+c.e.By.Login+" approved a comment with a 👍")
+	c.enqueueStep(state.JobStart)
 }
 
 // vouchedPrefix begins the IDs of feedback about withheld comments that became visible.
@@ -243,13 +244,13 @@ func vouchID(comment int64) string   { return fmt.Sprintf("%s%d", vouchedPrefix,
 
 // vouch stores feedback that a withheld comment became visible.
 func vouch(c *change) {
-	c.feedback(state.Feedback{ID: vouchID(c.e.Comment.ID), Kind: "comment", By: c.e.By, At: c.e.At,
+	c.feedback(state.Feedback{ID: vouchID(c.e.Comment().ID), Kind: "comment", By: c.e.By, At: c.e.At,
 		Body: "I gave a 👍 to a comment that was withheld from you before; it is in the discussion now. Take it into account."})
 }
 
 // newlyVouched returns the ID of the first feedback about a comment that became visible, if no run has seen it yet.
 func newlyVouched(c *change) (id string, found bool) {
-	for _, f := range c.untaken() {
+	for _, f := range c.pendingFeedback() {
 		if strings.HasPrefix(f.ID, vouchedPrefix) {
 			return f.ID, true
 		}
@@ -257,20 +258,20 @@ func newlyVouched(c *change) (id string, found bool) {
 	return "", false
 }
 
-// heardEarly stores a comment on a task that has not begun. Its start reads the discussion, but may have read it before
+// keepEarlyComment stores a comment on a task that has not begun. Its start reads the discussion, but may have read it before
 // the comment arrived: dropRead tells the two apart. A task that waits checks again.
-func heardEarly(c *change) {
-	keep(c)
+func keepEarlyComment(c *change) {
+	keepComment(c)
 	if c.o.Verb == state.VerbMessage {
 		c.react("eyes")
 	}
 	if c.t.Waiting != nil {
-		again(c)
+		recheckWaiting(c)
 	}
 }
 
-// readingTakes is how long GitHub may take to list a new comment, and how far its clock may differ from errand's.
-const readingTakes = time.Minute
+// listingLag is how long GitHub may take to list a new comment, and how far its clock may differ from errand's.
+const listingLag = time.Minute
 
 // dropRead drops the stored comments that the start has read. A comment that was written well before the reading and is
 // not in the discussion was withdrawn, and is dropped as well.
@@ -279,7 +280,7 @@ func dropRead(c *change) {
 	for _, m := range c.t.Context.Comments {
 		read[commentID(m.ID)], read[vouchID(m.ID)] = true, true
 	}
-	before := c.e.Start.ReadAt.Add(-readingTakes)
+	before := of[event.Started](c).Start.ReadAt.Add(-listingLag)
 	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool {
 		return f.Kind == "comment" && f.Taken == "" && (read[f.ID] || f.At.Before(before))
 	})
@@ -287,9 +288,9 @@ func dropRead(c *change) {
 
 // keepMessage stores a message and answers once per run that it is processed later.
 func keepMessage(c *change) {
-	keep(c)
+	keepComment(c)
 	c.react("eyes")
-	if c.once("kept-" + runID(c)) {
+	if c.markOnce("kept-" + runID(c)) {
 		c.reply(state.ReplyMessageKept)
 	}
 }
@@ -304,9 +305,9 @@ func (c *change) feedback(f state.Feedback) {
 	c.t.Feedback = append(c.t.Feedback, f)
 }
 
-// untaken returns the feedback that no run has received yet, except conditions of an approval, which are in every
+// pendingFeedback returns the feedback that no run has received yet, except conditions of an approval, which are in every
 // prompt with the plan.
-func (c *change) untaken() []state.Feedback {
+func (c *change) pendingFeedback() []state.Feedback {
 	var list []state.Feedback
 	for _, f := range c.t.Feedback {
 		if f.Taken == "" && f.Kind != "condition" {
@@ -316,23 +317,23 @@ func (c *change) untaken() []state.Feedback {
 	return list
 }
 
-// pushed stores the new head of errand's branch after a person's push.
-func pushed(c *change) {
-	if c.t.Work == nil && c.e.Head != "" {
-		c.t.Branch.Head, c.t.Branch.Tree = c.e.Head, ""
+// storePush stores the new head of errand's branch after a person's push.
+func storePush(c *change) {
+	if head := of[event.Pushed](c).Head; c.t.Work == nil && head != "" {
+		c.t.Branch.Head, c.t.Branch.Tree = head, ""
 	}
 }
 
-// takenBack returns the noun for a withdrawn trigger.
-func takenBack(via string) string {
+// triggerNoun returns the noun for a withdrawn trigger.
+func triggerNoun(via string) string {
 	if via == "label" {
 		return "label"
 	}
 	return "assignment"
 }
 
-// by formats the name of a person, if it is known.
-func by(who state.Person) string {
+// byPerson formats the name of a person, if it is known.
+func byPerson(who state.Person) string {
 	if who.Login == "" {
 		return ""
 	}

@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
-// started stores the results of the job start and launches the first run.
-func started(c *change) {
-	c.takeStart()
+// beginFirstRun stores the results of the job start and launches the first run.
+func beginFirstRun(c *change) {
+	c.takeStart(of[event.Started](c).Start)
 	dropRead(c)
 	if readAgain(c) {
 		return
@@ -17,11 +18,11 @@ func started(c *change) {
 	switch c.t.Settings.Plan {
 	case state.PlanNone:
 		c.t.Approval = &state.Approval{By: c.t.Trigger.By, Via: state.ViaSettings, Given: c.e.Now, At: c.e.Now, Permission: state.PermissionWrite}
-		c.to(state.PhaseImplementing, "the repository asks for no plan")
+		c.enterPhase(state.PhaseImplementing, "the repository requires no plan")
 	case state.PlanOneStep:
-		c.to(state.PhasePlanning, "planning began")
+		c.enterPhase(state.PhasePlanning, "planning began")
 	default:
-		c.to(state.PhasePreliminaryPlanning, "planning began")
+		c.enterPhase(state.PhasePreliminaryPlanning, "planning began")
 	}
 	c.launchRun(runOfPhase(c.t.Phase))
 }
@@ -30,23 +31,22 @@ func started(c *change) {
 // otherwise the prompt would mention a comment that it does not contain.
 func readAgain(c *change) bool {
 	id, found := newlyVouched(c)
-	if !found || !c.once("read-again-"+id) {
+	if !found || !c.markOnce("read-again-"+id) {
 		return false
 	}
-	c.work(state.JobStart)
-	c.jobs[len(c.jobs)-1].NotBefore = c.e.Now.Add(readingTakes / 4)
+	c.enqueueStep(state.JobStart)
+	c.jobs[len(c.jobs)-1].NotBefore = c.e.Now.Add(listingLag / 4)
 	return true
 }
 
-// restarted continues in the same phase with the new data.
-func restarted(c *change) {
-	c.takeStart()
+// restartRun continues in the same phase with the new data.
+func restartRun(c *change) {
+	c.takeStart(of[event.Started](c).Start)
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
 // takeStart stores settings, context and branch. A published branch keeps its name.
-func (c *change) takeStart() {
-	s := c.e.Start
+func (c *change) takeStart(s event.Start) {
 	cleared, old := c.t.Context.Cleared, c.t.Settings.Limits
 	if old.MicroUSD == c.t.Money.CapMicroUSD && s.Settings.Limits.MicroUSD > 0 {
 		c.t.Money.CapMicroUSD = s.Settings.Limits.MicroUSD // the cap has not been raised
@@ -69,21 +69,19 @@ func (c *change) takeStart() {
 
 // nothingVisible waits for a 👍 on some text.
 func nothingVisible(c *change) {
-	c.t.Context = c.e.Start.Context
-	heldUp(c, state.Waiting{Kind: state.WaitText, Since: c.e.Now, Detail: "no text of the issue is visible to the agent yet"})
+	c.t.Context = of[event.Started](c).Start.Context
+	waitFor(c, state.Waiting{Kind: state.WaitText, Since: c.e.Now, Detail: "no text of the issue is visible to the agent yet"})
 }
 
-// startedButEdited stores the results and keeps the pause.
-func startedButEdited(c *change) { takeStartKeepWaiting(c) }
-
-func takeStartKeepWaiting(c *change) {
+// startPaused stores settings, context and branch, and keeps the pause.
+func startPaused(c *change) {
 	w := c.t.Waiting
-	c.takeStart()
+	c.takeStart(of[event.Started](c).Start)
 	c.t.Waiting = w
 }
 
-// heldUp waits for something besides people and says what; the comment comes once per detail.
-func heldUp(c *change, w state.Waiting) {
+// waitFor waits for something besides people and says what; the comment comes once per detail.
+func waitFor(c *change, w state.Waiting) {
 	if old := c.t.Waiting; old != nil && old.Kind == w.Kind {
 		w.Since = old.Since
 	}
@@ -98,18 +96,18 @@ func heldUp(c *change, w state.Waiting) {
 	if most := c.e.Now.Add(30 * c.p.Recheck); at.After(most) { // it may end sooner: a cap was raised, or credit was bought
 		at = most
 	}
-	c.due(state.DueRecheck, "", at) // one at a time, however often something makes it look
-	tell(c, w)
+	c.scheduleDue(event.DueRecheck, "", at) // one at a time, however often something makes it look
+	postWaitReason(c, w)
 }
 
-// planned creates the next revision from the run's result, and posts it.
-func planned(c *change) {
-	res, kind := c.e.Result, state.PlanThorough
+// createPlan creates the next revision from the run's result, and posts it.
+func createPlan(c *change) {
+	res, kind := c.result, state.PlanThorough
 	if c.t.Run.Kind == state.RunPreliminary {
 		kind = state.PlanPreliminary
 	}
 	run := c.t.Run.ID
-	file(c)
+	closeRun(c)
 	c.dropTaken(run)
 	p := state.Plan{
 		Kind: kind, Revision: len(c.revisions(kind)) + 1, Text: res.Text, Summary: res.Summary, Changes: res.Changes,
@@ -124,7 +122,7 @@ func planned(c *change) {
 	if kind == state.PlanPreliminary {
 		phase = state.PhaseAwaitingPreliminaryApproval
 	}
-	c.to(phase, fmt.Sprintf("%s plan, revision %d (%s)", kind.Name(), p.Revision, p.Short()))
+	c.enterPhase(phase, fmt.Sprintf("%s plan, revision %d (%s)", kind.Name(), p.Revision, p.Short()))
 	if c.t.Frozen.Changed != nil {
 		c.t.NewestPlan().Stale = state.StaleIssueChanged
 	}
@@ -169,7 +167,7 @@ func supersede(c *change, kind state.PlanKind) {
 // postPlan enqueues posting the newest revision. The key contains its hash, so it is never posted twice.
 func (c *change) postPlan() {
 	p := c.t.NewestPlan()
-	c.post("plan-"+p.Short(), state.Post{Kind: state.PostPlan, Hash: p.Hash})
+	c.enqueuePost("plan-"+p.Short(), state.Post{Kind: state.PostPlan, Hash: p.Hash})
 }
 
 // dropTaken removes the feedback that a run received and answered.
@@ -179,8 +177,8 @@ func (c *change) dropTaken(run string) {
 		if f.Taken != run || f.Kind == "condition" {
 			kept = append(kept, f)
 		} else {
-			c.t.Seen = remember(c.t.Seen, f.ID, maxHeard)
-			keepSaid(c, f)
+			c.t.Seen = remember(c.t.Seen, f.ID, maxWriterSeen)
+			moveToDiscussion(c, f)
 		}
 	}
 	c.t.Feedback = kept
@@ -189,40 +187,40 @@ func (c *change) dropTaken(run string) {
 // maxDiscussion is the maximum number of comments in later prompts; the newest stay.
 const maxDiscussion = 200
 
-// keepSaid moves answered feedback to the discussion, for later runs in other sessions.
-func keepSaid(c *change, f state.Feedback) {
+// moveToDiscussion moves answered feedback to the discussion, for later runs in other sessions.
+func moveToDiscussion(c *change, f state.Feedback) {
 	if f.Kind != "comment" && f.Kind != "answer" || slices.ContainsFunc(c.t.Context.Comments, func(m state.Said) bool { return commentID(m.ID) == f.ID }) {
 		return
 	}
-	discuss(c, state.Said{By: f.By, At: f.At, Body: f.Body})
+	addToDiscussion(c, state.Said{By: f.By, At: f.At, Body: f.Body})
 }
 
-// discuss adds a trusted comment to the discussion in later prompts.
-func discuss(c *change, m state.Said) {
+// addToDiscussion adds a trusted comment to the discussion in later prompts.
+func addToDiscussion(c *change, m state.Said) {
 	list := append(c.t.Context.Comments, m)
 	c.t.Context.Comments = list[max(0, len(list)-maxDiscussion):]
 }
 
-// discussed stores a trusted comment that requests nothing.
-func discussed(c *change) {
-	m := c.e.Comment
-	discuss(c, state.Said{ID: m.ID, By: c.e.By, At: m.At, Body: m.Body})
+// keepInDiscussion stores a trusted comment that requests nothing.
+func keepInDiscussion(c *change) {
+	m := c.e.Comment()
+	addToDiscussion(c, state.Said{ID: m.ID, By: c.e.By, At: m.At, Body: m.Body})
 }
 
 // minimise folds a superseded revision on GitHub.
 func minimise(c *change, p *state.Plan) {
 	j := c.job(state.JobMinimise, state.LaneTalk, "minimise-"+p.Short())
 	j.Args = map[string]string{"node": p.CommentNode}
-	c.add(j)
+	c.enqueue(j)
 }
 
 // reviseAgain starts a newer revision before the one that just ended is posted.
 func reviseAgain(c *change) {
 	run, kind, attempt := c.t.Run.ID, c.t.Run.Kind, c.t.Run.Attempt
-	file(c)
+	closeRun(c)
 	c.dropTaken(run)
 	if _, found := newlyVouched(c); found {
-		c.work(state.JobStart) // the discussion must be read again
+		c.enqueueStep(state.JobStart) // the discussion must be read again
 		return
 	}
 	c.launchRun(kind)
@@ -231,12 +229,12 @@ func reviseAgain(c *change) {
 
 // report ends the task with the answer as a comment.
 func report(c *change) {
-	c.t.Outcome = state.Outcome(c.e.Result.Outcome)
-	text := c.e.Result.Text
-	file(c)
-	c.post("report", state.Post{Kind: state.PostReport, Reason: string(c.t.Outcome), Text: text, By: c.t.Trigger.By})
+	c.t.Outcome = state.Outcome(c.result.Outcome)
+	text := c.result.Text
+	closeRun(c)
+	c.enqueuePost("report", state.Post{Kind: state.PostReport, Reason: string(c.t.Outcome), Text: text, By: c.t.Trigger.By})
 	c.finish(state.PhaseDone, state.End{Reason: map[state.Outcome]string{
-		state.OutcomeReport:          "answered by a report; nothing was to be built",
+		state.OutcomeReport:          "answered by a report; there was nothing to build",
 		state.OutcomeAlreadyFixed:    "already fixed",
 		state.OutcomeNotReproducible: "not reproducible",
 	}[c.t.Outcome]})
@@ -244,35 +242,35 @@ func report(c *change) {
 
 // askPeople posts the agent's question. The feedback for a building run is kept until the work is published.
 func askPeople(c *change) {
-	text := sentence(c.e.Result.Question, c.e.Result.Summary, c.e.Result.Text)
+	text := firstNonEmpty(c.result.Question, c.result.Summary, c.result.Text)
 	run, kind := c.t.Run.ID, c.t.Run.Kind
 	var options []string
 	if said := c.t.Run.Concluded; said.Asks() {
 		options = said.Options
 	}
-	file(c)
+	closeRun(c)
 	if kind == state.RunPreliminary || kind == state.RunPlan {
 		c.dropTaken(run)
 	}
-	c.question(state.Question{Text: text, Kind: state.AskAgent, Options: options})
+	c.askQuestion(state.Question{Text: text, Kind: state.AskAgent, Options: options})
 }
 
-// asked posts a question of errand's own.
-func asked(c *change) {
-	q := *c.e.Question
-	if c.e.Start != nil {
-		c.takeStart()
+// postQuestion posts a question of errand's own.
+func postQuestion(c *change) {
+	q := of[event.Asked](c).Question
+	if s := of[event.Asked](c).Start; s != nil {
+		c.takeStart(*s)
 	}
-	c.question(q)
+	c.askQuestion(q)
 }
 
-// question waits for people's answer.
-func (c *change) question(q state.Question) {
+// askQuestion waits for people's answer.
+func (c *change) askQuestion(q state.Question) {
 	q.Asked = c.e.Now
 	phase, step := c.t.Phase, c.t.Step
-	c.to(state.PhaseAwaitingAnswer, "a question to people")
+	c.enterPhase(state.PhaseAwaitingAnswer, "waiting for an answer to a question")
 	c.t.Resume, c.t.Step, c.t.Question, c.t.Waiting = phase, step, &q, nil
-	c.post(fmt.Sprintf("question-%d", c.t.Version+1), state.Post{Kind: state.PostQuestion, Reason: q.Kind, Text: q.Text, Items: q.Options, By: c.asker()})
+	c.enqueuePost(fmt.Sprintf("question-%d", c.t.Version+1), state.Post{Kind: state.PostQuestion, Reason: q.Kind, Text: q.Text, Items: q.Options, By: c.asker()})
 }
 
 // asker returns the person whom questions address: the author of the last approval, else of the trigger.
@@ -283,10 +281,10 @@ func (c *change) asker() state.Person {
 	return c.t.Trigger.By
 }
 
-// answer continues with a person's answer.
-func answer(c *change) {
+// applyAnswer continues with a person's answer.
+func applyAnswer(c *change) {
 	q := c.t.Question
-	keep(c)
+	keepComment(c)
 	c.react("eyes")
 	if q != nil {
 		last := &c.t.Feedback[len(c.t.Feedback)-1]
@@ -298,7 +296,7 @@ func answer(c *change) {
 			c.t.Step = state.StepRun // the agent must act on it
 		}
 	}
-	c.goOn("@" + c.e.By.Login + " answered")
+	c.resumePhase("@" + c.e.By.Login + " answered")
 }
 
 // answersKey reports whether a person names the ticket key that errand asked for.
@@ -309,7 +307,7 @@ func answersKey(c *change) bool {
 // createPR continues with the ticket key that a person named.
 func createPR(c *change) {
 	c.t.Ticket = c.o.Arg
-	c.goOn("@" + c.e.By.Login + " named the ticket")
+	c.resumePhase("@" + c.e.By.Login + " named the ticket")
 }
 
 // noteTicket stores a ticket key for later.

@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
-// built enqueues reading the changeset of a successful run.
-func built(c *change) {
+// collectWork enqueues reading the changeset of a successful run.
+func collectWork(c *change) {
 	takeAnswers(c)
-	file(c)
-	c.work(state.JobCollect)
+	closeRun(c)
+	c.enqueueStep(state.JobCollect)
 }
 
 // takeAnswers stores the agent's answers to feedback until they are posted.
 func takeAnswers(c *change) {
-	w := &state.Work{Run: c.t.Run.ID, Summary: c.e.Result.Summary, Title: c.e.Result.Title, Text: c.e.Result.Text, Answers: c.e.Result.Threads}
+	w := &state.Work{Run: c.t.Run.ID, Summary: c.result.Summary, Title: c.result.Title, Text: c.result.Text, Answers: c.result.Threads}
 	if old := c.t.Work; old != nil { // an earlier attempt of the same round
 		w.Rebases = old.Rebases
 		for _, a := range old.Answers {
@@ -33,7 +34,7 @@ func takeAnswers(c *change) {
 
 // takeWork stores the collected changeset with the answers.
 func (c *change) takeWork() {
-	n := *c.e.Work
+	n := *c.e.Work()
 	if old := c.t.Work; old != nil {
 		n.Run, n.Answers, n.Summary, n.Title, n.Text, n.Rebases = old.Run, old.Answers, old.Summary, old.Title, old.Text, old.Rebases
 	}
@@ -43,9 +44,9 @@ func (c *change) takeWork() {
 	}
 }
 
-// behind reports whether the branch has a push that the collected work is not based on.
-func behind(c *change) bool {
-	w, head := c.e.Work, c.t.Branch.Head
+// isBehind reports whether the branch has a push that the collected work is not based on.
+func isBehind(c *change) bool {
+	w, head := c.e.Work(), c.t.Branch.Head
 	return w != nil && w.Base != "" && head != "" && w.Base != head
 }
 
@@ -89,14 +90,14 @@ func checkRounds(c *change) int {
 // repeatChecks marks a run that was launched because checks failed.
 const repeatChecks = "checks failed"
 
-// checked continues after the repository's commands.
-func checked(c *change) {
-	res := *c.e.Result
+// applyChecks continues after the repository's commands.
+func applyChecks(c *change) {
+	res := *c.result
 	rounds := c.t.Run.Attempt
-	file(c)
+	closeRun(c)
 	c.t.Work.Checks = res.Checks
 	failed := len(state.SumChecks(res.Checks).Failed) > 0
-	if !failed || rounds > c.t.Settings.Limits.Checks || tooMany(c) {
+	if !failed || rounds > c.t.Settings.Limits.Checks || reachedRunLimit(c) {
 		if failed {
 			c.t.Work.Notes = append(c.t.Work.Notes, fmt.Sprintf("the checks still fail after %d attempts", rounds))
 		}
@@ -113,15 +114,15 @@ func checked(c *change) {
 	c.t.Run.Repeat, c.t.Run.Attempt = repeatChecks, 1
 }
 
-// committed stores the published IDs and enqueues moving the branch.
-func committed(c *change) {
-	w := c.e.Work
+// enqueueMove stores the published IDs and enqueues moving the branch.
+func enqueueMove(c *change) {
+	w := c.e.Work()
 	c.t.Work.Head, c.t.Work.Tree, c.t.Work.IDs = w.Head, w.Tree, w.IDs
-	c.work(state.JobMove)
+	c.enqueueStep(state.JobMove)
 }
 
-// moved stores the branch's new head.
-func moved(c *change) {
+// storeHead stores the branch's new head.
+func storeHead(c *change) {
 	w := c.t.Work
 	c.t.Branch.Head, c.t.Branch.Tree, c.t.Branch.VMHead, c.t.Branch.Root = w.Head, w.Tree, w.Head, w.Head
 }
@@ -130,7 +131,7 @@ func moved(c *change) {
 func rebase(c *change, head string) {
 	c.t.Work.Rebases++
 	c.t.Branch.Head = head
-	c.work(state.JobRebase, "onto", head)
+	c.enqueueStep(state.JobRebase, "onto", head)
 }
 
 // rebaseLater waits until people have stopped pushing.
@@ -141,15 +142,16 @@ func rebaseLater(c *change, head string) {
 	c.interrupt("people keep pushing to the branch", c.e.Now.Add(c.p.Backoff))
 }
 
-// conflict asks the agent to resolve conflicts of a rebase.
-func conflict(c *change) {
-	c.t.Branch.Head = c.e.Head
-	c.feedback(state.Feedback{ID: "conflict:" + c.e.Head, Kind: "conflict", At: c.e.Now, Items: c.e.Paths,
-		Body: "Somebody pushed to the branch meanwhile, and the changes conflict. Rebase onto " + c.e.Head + " and resolve these paths; keep what the person did."})
+// askToResolve asks the agent to resolve conflicts of a rebase.
+func askToResolve(c *change) {
+	failed := of[event.Conflict](c)
+	c.t.Branch.Head = failed.Head
+	c.feedback(state.Feedback{ID: "conflict:" + failed.Head, Kind: "conflict", At: c.e.Now, Items: failed.Paths,
+		Body: "Somebody pushed to the branch, and your changes conflict with the new commits. Rebase onto " + failed.Head + " and resolve the conflicts in these paths; keep that person's changes."})
 	if c.t.Work != nil && c.t.Work.Rebases >= maxRebases {
 		c.t.Work.Rebases, c.t.Step = 0, state.StepRun
-		c.question(state.Question{Kind: state.AskAgent, Text: "Somebody pushed to the branch meanwhile, and the agent could not bring its commits together with that in several attempts. The conflict is in " +
-			strings.Join(c.e.Paths, ", ") + ". What should be done?"})
+		c.askQuestion(state.Question{Kind: state.AskAgent, Text: "Somebody pushed to the branch, and the agent failed several times to rebase its commits onto theirs. The conflicts are in " +
+			strings.Join(failed.Paths, ", ") + ". What should be done?"})
 		return
 	}
 	c.launchRun(runOfPhase(c.t.Phase))
@@ -158,45 +160,51 @@ func conflict(c *change) {
 // feedbackRefusal is the kind of feedback about refusals of the push gate.
 const feedbackRefusal = "refusal"
 
-// refused posts the push gate's refusals and waits for people.
-func refused(c *change) {
+// postRefusals posts the push gate's refusals and waits for people.
+func postRefusals(c *change) {
 	phase := c.t.Phase
 	c.takeWork()
 	keepRefusals(c)
-	c.to(state.PhaseAwaitingAnswer, "the push gate refused the changeset")
+	c.enterPhase(state.PhaseAwaitingAnswer, "the push gate refused the changeset")
 	c.t.Resume, c.t.Step = phase, state.StepRun
 	c.t.Question = &state.Question{Kind: state.AskRefused, Asked: c.e.Now, Text: "the push gate refused the changeset"}
-	for _, r := range c.e.Refusals { // an unreadable changeset has no head
+	for _, r := range of[event.Collected](c).Refusals { // an unreadable changeset has no head
 		c.feedback(state.Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path), Kind: feedbackRefusal, At: c.e.Now,
 			Path: r.Path, Body: r.Rule + ": " + r.Detail + ". Remedy: " + r.Remedy + "."})
 	}
-	c.post(fmt.Sprintf("refused-%d", c.t.Version+1), state.Post{Kind: state.PostRefused, Refusals: c.e.Refusals, By: c.asker()})
+	c.enqueuePost(fmt.Sprintf("refused-%d", c.t.Version+1), state.Post{Kind: state.PostRefused, Refusals: of[event.Collected](c).Refusals, By: c.asker()})
 }
 
-// noChanges posts that the agent changed nothing, and asks how to continue.
-func noChanges(c *change) {
+// askAboutNoChanges posts that the agent changed nothing, and asks how to continue.
+func askAboutNoChanges(c *change) {
 	phase := c.t.Phase
 	text := ""
 	if c.t.Work != nil {
 		text = c.t.Work.Text
 	}
 	c.t.Work = nil
-	c.to(state.PhaseAwaitingAnswer, "the agent changed nothing")
+	c.enterPhase(state.PhaseAwaitingAnswer, "the agent changed nothing")
 	c.t.Resume, c.t.Step = phase, state.StepRun
 	c.t.Question = &state.Question{Kind: state.AskNoChange, Asked: c.e.Now, Text: "the agent changed nothing"}
-	c.post(fmt.Sprintf("no-changes-%d", c.t.Version+1), state.Post{Kind: state.PostNoChanges, Text: text, By: c.asker()})
+	c.enqueuePost(fmt.Sprintf("no-changes-%d", c.t.Version+1), state.Post{Kind: state.PostNoChanges, Text: text, By: c.asker()})
 }
 
-// prOpened waits for people.
-func prOpened(c *change) {
-	c.t.PR = c.e.PR
+// storePR stores the pull request as it was opened or found.
+func storePR(c *change) {
+	pr := of[event.PROpened](c).PR
+	c.t.PR = &pr
+}
+
+// waitForReview waits for people.
+func waitForReview(c *change) {
+	storePR(c)
 	if c.t.Work != nil {
 		c.dropTaken(c.t.Work.Run)
 	}
 	c.t.Work = nil
-	c.to(state.PhasePROpen, fmt.Sprintf("pull request #%d is open", c.t.PR.Number))
-	c.post(fmt.Sprintf("pr-%d", c.t.PR.Number), state.Post{Kind: state.PostPROpened, By: c.asker()})
-	if len(c.untaken()) > 0 || c.e.Searched { // it was there before we knew of it, so somebody may have reviewed it
+	c.enterPhase(state.PhasePROpen, fmt.Sprintf("pull request #%d is open", c.t.PR.Number))
+	c.enqueuePost(fmt.Sprintf("pr-%d", c.t.PR.Number), state.Post{Kind: state.PostPROpened, By: c.asker()})
+	if len(c.pendingFeedback()) > 0 || c.e.Searched() { // it was there before we knew of it, so somebody may have reviewed it
 		c.gather(c.e.Now.Add(c.p.Gather))
 	}
 }
@@ -205,12 +213,12 @@ func prOpened(c *change) {
 func (c *change) gather(at time.Time) {
 	j := c.job(state.JobGather, state.LaneWork, "gather")
 	j.NotBefore = at
-	c.add(j)
+	c.enqueue(j)
 }
 
-// reviewed gathers a review; a bare approval also sets ready to merge.
-func reviewed(c *change) {
-	v := c.e.Review
+// gatherReview gathers a review; a bare approval also sets ready to merge.
+func gatherReview(c *change) {
+	v := of[event.Reviewed](c).Review
 	if v.State == "approved" {
 		c.t.PR.Ready, c.t.PR.ReadyBy = true, c.e.By.Login
 	}
@@ -223,43 +231,43 @@ func reviewed(c *change) {
 	c.gather(c.e.Now.Add(c.p.Gather))
 }
 
-// reviewComment gathers a comment that addresses errand.
-func reviewComment(c *change) {
-	keep(c)
+// gatherComment gathers a comment that addresses errand.
+func gatherComment(c *change) {
+	keepComment(c)
 	c.react("eyes")
 	c.gather(c.e.Now.Add(c.p.Gather))
 }
 
 // keepFeedback stores gathered feedback.
 func keepFeedback(c *change) {
-	for _, f := range c.e.Feedback {
+	for _, f := range of[event.Gathered](c).Feedback {
 		if !slices.Contains(c.t.Seen, f.ID) {
 			c.feedback(f)
 		}
 	}
 }
 
-// round begins a review round.
-func round(c *change) {
+// beginRound begins a review round.
+func beginRound(c *change) {
 	keepFeedback(c)
 	c.t.Round++
 	c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
-	c.to(state.PhaseAddressingReview, fmt.Sprintf("review round %d", c.t.Round))
+	c.enterPhase(state.PhaseAddressingReview, fmt.Sprintf("review round %d", c.t.Round))
 	c.launchRun(state.RunReview)
 }
 
-// answered ends a round, and gathers the next one if feedback arrived meanwhile.
-func answered(c *change) {
+// endRound ends a round, and gathers the next one if feedback arrived meanwhile.
+func endRound(c *change) {
 	if c.t.Work != nil {
 		c.dropTaken(c.t.Work.Run)
 	}
 	c.t.Work = nil
-	c.to(state.PhasePROpen, fmt.Sprintf("review round %d is answered", c.t.Round))
-	if p := c.e.Post; p != nil {
-		c.post(fmt.Sprintf("round-%d", c.t.Round), *p)
+	c.enterPhase(state.PhasePROpen, fmt.Sprintf("review round %d is answered", c.t.Round))
+	if p := c.e.Post(); p != nil {
+		c.enqueuePost(fmt.Sprintf("round-%d", c.t.Round), *p)
 	}
-	twinReplies(c, c.e.Doubtful)
-	if len(c.untaken()) > 0 {
+	scheduleReplyTwinChecks(c, of[event.Answered](c).Doubtful)
+	if len(c.pendingFeedback()) > 0 {
 		c.gather(c.e.Now.Add(c.p.Gather))
 	}
 }
@@ -268,7 +276,7 @@ func answered(c *change) {
 func readChecks(c *change) {
 	j := c.job(state.JobChecks, state.LaneTalk, "checks")
 	j.NotBefore = c.e.Now.Add(checksSettle)
-	c.add(j)
+	c.enqueue(j)
 }
 
 // checksSettle is the time in which webhooks of several checks are gathered.

@@ -5,26 +5,27 @@ import (
 	"slices"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // publishOrShow publishes the collected work or, if people must approve it first, enqueues its diff.
 func publishOrShow(c *change) {
 	if c.t.Settings.Publish == state.PublishAfterApproval && c.t.Work.Approved == "" {
-		c.work(state.JobShow)
+		c.enqueueStep(state.JobShow)
 		return
 	}
-	c.work(state.JobCommit)
+	c.enqueueStep(state.JobCommit)
 }
 
 // thisShown reports whether a diff is that of the changeset to be published.
 func thisShown(c *change) bool {
-	return c.t.Work != nil && c.e.Plan.Publish != nil && c.e.Plan.Publish.Ref == c.t.Work.Ref && c.t.Step == state.JobShow
+	return c.t.Work != nil && of[event.Shown](c).Plan.Publish != nil && of[event.Shown](c).Plan.Publish.Ref == c.t.Work.Ref && c.t.Step == state.JobShow
 }
 
-// shown creates a revision of the changes and waits for its approval. It removes the text of older ones, which is large
+// createPublishRevision creates a revision of the changes and waits for its approval. It removes the text of older ones, which is large
 // and remains in their comments only.
-func shown(c *change) {
-	p, w := *c.e.Plan, c.t.Work
+func createPublishRevision(c *change) {
+	p, w := of[event.Shown](c).Plan, c.t.Work
 	p.Kind, p.Revision, p.Summary, p.Run, p.Made, p.BaseSHA = state.PlanPublish, len(c.revisions(state.PlanPublish))+1, w.Summary, w.Run, c.e.Now, w.Base
 	nameRevision(c, &p)
 	supersede(c, state.PlanPublish)
@@ -32,7 +33,7 @@ func shown(c *change) {
 		old.Text, old.Publish.Stat = "", nil
 	}
 	c.t.Plans = append(c.t.Plans, p)
-	c.to(state.PhaseAwaitingPublishApproval, fmt.Sprintf("changes to publish, revision %d (%s)", p.Revision, p.Short()))
+	c.enterPhase(state.PhaseAwaitingPublishApproval, fmt.Sprintf("changes to publish, revision %d (%s)", p.Revision, p.Short()))
 	c.postPlan()
 }
 
@@ -40,33 +41,33 @@ func shown(c *change) {
 func publishApproved(c *change, a state.Approval) {
 	c.t.NewestPlan().Publish.Approved = &a
 	c.t.Work.Approved = a.Hash
-	c.to(c.buildingPhase(), "@"+a.By.Login+" approved the changes "+state.ShortHash(a.Hash))
-	c.work(state.JobCommit)
+	c.enterPhase(c.buildingPhase(), "@"+a.By.Login+" approved the changes "+state.ShortHash(a.Hash))
+	c.enqueueStep(state.JobCommit)
 }
 
 // publishDoubted reports whether the approval of the changes that are about to be published was withdrawn.
 func publishDoubted(c *change) bool {
-	k := c.e.Candidate
-	return withdrawn(c) && c.t.Step == state.JobCommit && c.t.Work != nil && k.Kind == state.PlanPublish && c.t.Work.Approved == k.Hash
+	k := c.e.Candidate()
+	return isWithdrawn(c) && c.t.Step == state.JobCommit && c.t.Work != nil && k.Kind == state.PlanPublish && c.t.Work.Approved == k.Hash
 }
 
-// publishRevoked returns the task to waiting: the approval was withdrawn, or its author lost the permission.
-func publishRevoked(c *change) {
-	a := c.e.Candidate
+// revokePublish returns the task to waiting: the approval was withdrawn, or its author lost the permission.
+func revokePublish(c *change) {
+	a := c.e.Candidate()
 	p := c.planByHash(a.Hash)
 	p.Publish.Approved, c.t.Work.Approved = nil, ""
-	emptyBox(c, p, &a.Approval)
-	c.to(state.PhaseAwaitingPublishApproval, "the approval of @"+a.By.Login+" does not hold any more")
-	if key := fmt.Sprintf("no-%s-%s-%d", state.ShortHash(a.Hash), c.e.Rejection, a.By.ID); c.once(key) {
-		c.post(key, state.Post{Kind: state.PostNotCounted, Reason: c.e.Rejection, By: a.By, Hash: a.Hash})
+	clearBox(c, p, &a.Approval)
+	c.enterPhase(state.PhaseAwaitingPublishApproval, "the approval of @"+a.By.Login+" is no longer valid")
+	if key := fmt.Sprintf("no-%s-%s-%d", state.ShortHash(a.Hash), of[event.NoApproval](c).Rejection, a.By.ID); c.markOnce(key) {
+		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: of[event.NoApproval](c).Rejection, By: a.By, Hash: a.Hash})
 	}
 }
 
-// condition treats an approval with a condition as a change request.
-func condition(c *change, k state.Candidate) {
+// reviseForCondition treats an approval with a condition as a change request.
+func reviseForCondition(c *change, k state.Candidate) {
 	c.feedback(state.Feedback{ID: commentID(k.Comment), Kind: "comment", By: k.By, At: k.Given, Body: k.With})
 	c.react("eyes")
-	c.startRevision("@" + k.By.Login + " would approve with a condition")
+	c.startRevision("@" + k.By.Login + " approved with a condition")
 }
 
 // reviewedChanges passes a review of the shown changes to the agent.
@@ -78,12 +79,12 @@ func reviewedChanges(c *change) {
 // showAgain creates a new revision of changes whose comment was edited or deleted.
 func showAgain(c *change) {
 	c.react("eyes")
-	c.to(c.buildingPhase(), "@"+c.e.By.Login+" wants to see the changes anew")
-	c.work(state.JobShow)
+	c.enterPhase(c.buildingPhase(), "@"+c.e.By.Login+" asked to see the changes again")
+	c.enqueueStep(state.JobShow)
 }
 
-// changing reports whether the agent is changing shown changes before their publication.
-func changing(c *change) bool {
+// isRevisingChanges reports whether the agent is changing shown changes before their publication.
+func isRevisingChanges(c *change) bool {
 	p := c.t.NewestPlan()
 	return p != nil && slices.Contains(building, c.t.Phase) && p.Kind == state.PlanPublish && p.Superseded
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // toShown brings a task to changes that are posted and wait for approval.
@@ -12,7 +13,7 @@ func (l *life) toShown() {
 	l.trigger()
 	s := state.DefaultSettings()
 	s.Plan, s.Publish = state.PlanNone, state.PublishAfterApproval
-	l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
+	l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 	l.launch()
 	l.end(state.RunResult{Outcome: "done", Summary: "Mended."})
 	l.want(state.PhaseImplementing, state.JobCollect)
@@ -21,13 +22,13 @@ func (l *life) toShown() {
 }
 
 func (l *life) collect(ref string) {
-	l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Ref: ref, Paths: 1, LocalHead: "h-" + ref, LocalTree: "t-" + ref}}})
+	l.do(event.Event{Payload: event.Collected{Work: &state.Work{Run: l.task.Work.Run, Ref: ref, Paths: 1, LocalHead: "h-" + ref, LocalTree: "t-" + ref}}})
 	l.want(state.PhaseImplementing, state.JobShow)
 }
 
 func (l *life) show(diff string, comment int64) {
 	w := l.task.Work
-	l.do(state.Event{Kind: state.EventShown, Run: w.Run, JobReport: state.JobReport{Plan: &state.Plan{Text: diff, Publish: &state.Changes{Ref: w.Ref, Digest: "d-" + w.Ref, Tree: w.LocalTree, Stat: []string{"a: +1 −0"}}}}})
+	l.do(event.Event{Run: w.Run, Payload: event.Shown{Plan: state.Plan{Text: diff, Publish: &state.Changes{Ref: w.Ref, Digest: "d-" + w.Ref, Tree: w.LocalTree, Stat: []string{"a: +1 −0"}}}}})
 	l.want(state.PhaseAwaitingPublishApproval, state.JobPost)
 	l.postPlan(comment)
 }
@@ -47,7 +48,7 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	}
 
 	// The person may not any more when it is about to be published.
-	l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: state.NotRevoked}, Candidate: &state.Candidate{Approval: *l.task.NewestPlan().Publish.Approved}})
+	l.do(event.Event{Payload: event.NoApproval{Rejection: state.NotRevoked, Candidate: state.Candidate{Approval: *l.task.NewestPlan().Publish.Approved}}})
 	l.want(state.PhaseAwaitingPublishApproval, state.JobPost)
 	if l.task.Work.Approved != "" || l.task.NewestPlan().Publish.Approved != nil {
 		t.Error("an approval that does not hold is kept")
@@ -56,9 +57,9 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	l.want(state.PhaseImplementing, state.JobCommit)
 
 	// Somebody pushed meanwhile: what comes of the rebase is not what was approved.
-	l.do(state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t-ref1"}}})
+	l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t-ref1"}}})
 	l.want(state.PhaseImplementing, state.JobMove)
-	l.do(state.Event{Kind: state.EventOvertaken, Run: l.task.Work.Run, Head: "theirs"})
+	l.do(event.Event{Run: l.task.Work.Run, Payload: event.Overtaken{Head: "theirs"}})
 	l.want(state.PhaseImplementing, state.JobRebase)
 	l.collect("ref2")
 	if l.task.Work.Approved != "" {
@@ -71,9 +72,9 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	}
 
 	// A change request, and the old diff of the rework is of no use.
-	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 31, Body: "Not like that.", At: l.now}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 31, Body: "Not like that.", At: l.now}}})
 	l.want(state.PhaseImplementing, state.JobLaunch)
-	l.do(state.Event{Kind: state.EventShown, Run: l.task.Work.Run, JobReport: state.JobReport{Plan: &state.Plan{Text: "+late", Publish: &state.Changes{Ref: "ref2"}}}})
+	l.do(event.Event{Run: l.task.Work.Run, Payload: event.Shown{Plan: state.Plan{Text: "+late", Publish: &state.Changes{Ref: "ref2"}}}})
 	l.want(state.PhaseImplementing)
 	if len(l.task.Plans) != 2 {
 		t.Error("a diff that nobody waits for is shown")
@@ -84,7 +85,7 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	l.end(state.RunResult{Outcome: "done"})
 	l.collect("ref3")
 	l.show("+again", 23)
-	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("expire", l.task.NewestPlan().Hash)}})
+	l.do(event.Event{Payload: event.NewDue("expire", l.task.NewestPlan().Hash)})
 	l.want(state.PhaseCancelled, state.JobRelease)
 	if s := l.task.Saved; len(s) != 1 || s[0].Ref != "ref3" || !strings.Contains(l.task.End.Reason, "nobody approved the changes in time") {
 		t.Errorf("saved %+v, end %+v", s, l.task.End)

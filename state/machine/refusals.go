@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // keepRefusals stores the push gate's refusals for the summary.
 func keepRefusals(c *change) {
-	n := min(len(c.e.Refusals), maxGateRules)
-	g := state.GateRefusal{At: c.e.Now, Run: c.e.Run, Refusals: slices.Clone(c.e.Refusals[:n]), More: len(c.e.Refusals) - n}
+	n := min(len(of[event.Collected](c).Refusals), maxGateRules)
+	g := state.GateRefusal{At: c.e.Now, Run: c.e.Run, Refusals: slices.Clone(of[event.Collected](c).Refusals[:n]), More: len(of[event.Collected](c).Refusals) - n}
 	for i := range g.Refusals {
 		r := &g.Refusals[i]
 		r.Path, r.Detail, r.Remedy = state.Clipped(r.Path), state.Clipped(r.Detail), "" // the comment has the full text

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // retry checks the same commits again, with settings that may have changed; with a new VM, or after any other message,
@@ -23,12 +24,15 @@ func TestRetryAfterARefusal(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.implementing()
-			l.end(state.RunResult{Status: "ok", Class: "success", Outcome: "done"})
-			l.do(state.Event{Kind: state.EventCollected, Run: l.task.Runs[0].ID, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Runs[0].ID, LocalHead: "h", Paths: 1}, Refusals: []state.Refusal{
-				{Rule: "size", Detail: "too many", Remedy: "fewer"}, {Rule: "protected-paths", Path: "AGENTS.md", Detail: "protected", Remedy: "leave it"},
-			}}})
+			l.end(state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Outcome: "done"})
+			l.do(event.Event{
+				Run: l.task.Runs[0].ID,
+				Payload: event.Collected{Work: &state.Work{Run: l.task.Runs[0].ID, LocalHead: "h", Paths: 1}, Refusals: []state.Refusal{
+					{Rule: "size", Detail: "too many", Remedy: "fewer"}, {Rule: "protected-paths", Path: "AGENTS.md", Detail: "protected", Remedy: "leave it"},
+				}},
+			})
 			l.want(state.PhaseAwaitingAnswer, state.JobPost)
-			jobs := l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 70, Body: "go on", Mention: true}, Orders: []state.Order{tc.order}})
+			jobs := l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 70, Body: "go on", Mention: true}, Orders: []state.Order{tc.order}}})
 			found := false
 			for _, j := range jobs {
 				found = found || j.Kind == tc.want

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // broken is the end of a run whose closing block cannot be parsed.
 func broken(outcome string, guess bool) state.RunResult {
-	return state.RunResult{Status: "ok", Class: "success", Text: "Words.", Outcome: outcome, Guess: guess, Broken: "line 1: it ends too early", Block: "{"}
+	return state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Words.", Outcome: outcome, Guess: guess, Broken: "line 1: it ends too early", Block: "{"}
 }
 
 // repairing returns a task whose agent is asked for its closing block again.
@@ -28,7 +29,7 @@ func repairing(t *testing.T) *life {
 	if f := l.task.Feedback; f[0].Taken != r.ID || f[1].Taken != "" {
 		t.Errorf("feedback %+v", f)
 	}
-	l.do(state.Event{Kind: state.EventLaunched, Run: r.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: r.ID, VM: *l.task.VM, Repairs: true, Started: l.now}}})
+	l.do(event.Event{Run: r.ID, Payload: event.Launched{Launch: state.Launch{Run: r.ID, VM: *l.task.VM, Repairs: true, Started: l.now}}})
 	if l.task.Run.Repair == nil {
 		t.Fatal("what it repairs is forgotten")
 	}
@@ -40,7 +41,7 @@ func repairing(t *testing.T) *life {
 func TestClosingBlockIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	l := repairing(t)
-	l.end(state.RunResult{Status: "ok", Class: "success", Text: "Words.", Outcome: "question", Question: "Which?"})
+	l.end(state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Words.", Outcome: "question", Question: "Which?"})
 	l.want(state.PhaseAwaitingAnswer, state.JobPost)
 	if q := l.task.Question; q.Text != "Which?" || l.task.Runs[len(l.task.Runs)-1].Repair != nil {
 		t.Errorf("question %+v", q)
@@ -49,7 +50,7 @@ func TestClosingBlockIsAskedForOnce(t *testing.T) {
 	l = repairing(t)
 	l.end(broken("done", true))
 	l.want(state.PhaseImplementing, state.JobCollect)
-	if text := l.task.Work.Text; !strings.HasPrefix(text, "Words.\n\n> **Mind:** ") || !strings.Contains(text, "asked for again. errand takes it for work that is done.") {
+	if text := l.task.Work.Text; !strings.HasPrefix(text, "Words.\n\n> **Note:** ") || !strings.Contains(text, "asked for it again. errand treats the work as finished.") {
 		t.Errorf("text %q", text)
 	}
 	if said := l.task.Runs; said[len(said)-2].Said != "" || !strings.HasPrefix(said[len(said)-1].Said, "Words.") {
@@ -59,7 +60,7 @@ func TestClosingBlockIsAskedForOnce(t *testing.T) {
 	l = repairing(t)
 	l.end(broken("blocked", false))
 	l.want(state.PhaseAwaitingAnswer, state.JobPost)
-	if q := l.task.Question.Text; !strings.HasPrefix(q, "Words.\n\n> **Mind:** ") {
+	if q := l.task.Question.Text; !strings.HasPrefix(q, "Words.\n\n> **Note:** ") {
 		t.Errorf("question %q", q)
 	}
 }
@@ -72,7 +73,7 @@ func TestClosingBlockIsNotAskedFor(t *testing.T) {
 	l.call(state.Call{ID: "f", Tool: state.CallFinish, Result: &state.Conclusion{Outcome: "done", Title: "From the tool"}})
 	l.end(broken("done", true))
 	l.want(state.PhaseImplementing, state.JobCollect)
-	if w := l.task.Work; w.Title != "From the tool" || strings.Contains(w.Text, "Mind") {
+	if w := l.task.Work; w.Title != "From the tool" || strings.Contains(w.Text, "**Note:**") {
 		t.Errorf("work %+v", w)
 	}
 
@@ -81,7 +82,7 @@ func TestClosingBlockIsNotAskedFor(t *testing.T) {
 	l.task.Unasked = maxUnasked
 	l.end(broken("done", true))
 	l.want(state.PhaseImplementing, state.JobCollect)
-	if text := l.task.Work.Text; !strings.Contains(text, "could not be read. errand takes it") {
+	if text := l.task.Work.Text; !strings.Contains(text, "could not be read. errand treats the work") {
 		t.Errorf("text %q", text)
 	}
 
@@ -90,7 +91,7 @@ func TestClosingBlockIsNotAskedFor(t *testing.T) {
 	l.end(broken("done", true))
 	l.launch()
 	if l.task.Run.Repair != nil {
-		t.Error("a run that does the work anew counts as one that repairs")
+		t.Error("a run that repeats the work counts as a repair")
 	}
 }
 
@@ -98,9 +99,9 @@ func TestClosingBlockIsNotAskedFor(t *testing.T) {
 func TestRepairIsInterrupted(t *testing.T) {
 	t.Parallel()
 	l := repairing(t)
-	l.end(state.RunResult{Status: "overloaded", Class: "retryable"})
+	l.end(state.RunResult{Status: state.StatusOverloaded, Class: state.RunRetryable})
 	l.want(state.PhaseInterrupted)
-	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue("resume", "")}})
+	l.do(event.Event{Payload: event.NewDue("resume", "")})
 	l.want(state.PhaseImplementing, state.JobLaunch)
 	if r := l.task.Run; r.Repair != nil || r.Attempt != 3 {
 		t.Errorf("goes on with %+v", r)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestReplanAfterARefusal: what was built before people ask for a new plan does not count any more, while where the
@@ -20,12 +21,12 @@ func TestReplanAfterARefusal(t *testing.T) {
 				if plan != "" {
 					s.Plan = plan
 				}
-				l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: base}}}})
+				l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: base}}}})
 			}
 			launch := func(root string) {
 				l.now = l.now.Add(time.Second)
 				id := l.task.Run.ID
-				l.do(state.Event{Kind: state.EventLaunched, Run: id, JobReport: state.JobReport{Launch: &state.Launch{Run: id, VM: state.VM{Name: "vm1"}, Started: l.now, BaseSHA: root, Root: root, VMHead: root}}})
+				l.do(event.Event{Run: id, Payload: event.Launched{Launch: state.Launch{Run: id, VM: state.VM{Name: "vm1"}, Started: l.now, BaseSHA: root, Root: root, VMHead: root}}})
 			}
 			l.trigger()
 			start("b0")
@@ -38,14 +39,13 @@ func TestReplanAfterARefusal(t *testing.T) {
 			launch("b0")
 			built := l.task.Run.Started
 			l.end(state.RunResult{Outcome: "done", Summary: "Built."})
-			l.do(state.Event{Kind: state.EventCollected, Run: l.task.Runs[len(l.task.Runs)-1].ID, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Runs[len(l.task.Runs)-1].ID, LocalHead: "h", Paths: 1},
-				Refusals: []state.Refusal{{Rule: "secret", Path: "a"}}}})
+			l.do(event.Event{Run: l.task.Runs[len(l.task.Runs)-1].ID, Payload: event.Collected{Work: &state.Work{Run: l.task.Runs[len(l.task.Runs)-1].ID, LocalHead: "h", Paths: 1}, Refusals: []state.Refusal{{Rule: "secret", Path: "a"}}}})
 			l.want(state.PhaseAwaitingAnswer)
 			if l.task.PlanningBegan().After(built) {
 				t.Errorf("planning began at %s, after the work of %s", l.task.PlanningBegan(), built)
 			}
 			l.now = l.now.Add(time.Minute)
-			l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 99, Mention: true, Body: "@errand replan", At: l.now}, Orders: []state.Order{{Verb: state.VerbReplan}}})
+			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99, Mention: true, Body: "@errand replan", At: l.now}, Orders: []state.Order{{Verb: state.VerbReplan}}}})
 			start("b1")
 			if b := l.task.Branch; b.BaseSHA != "b1" || b.Root != "b0" || b.VMHead != "b0" {
 				t.Errorf("the base is %s, the VM's checkout at %s, its work begins at %s; want b1, b0, b0", b.BaseSHA, b.VMHead, b.Root)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestTheGatewaysReasonIsKnownBetter: where the gateway did not pass calls of a run on, its reason is the run's, unless the
@@ -11,22 +12,23 @@ import (
 func TestTheGatewaysReasonIsKnownBetter(t *testing.T) {
 	t.Parallel()
 	const program, gateway = "what errand makes of the program's words", "errand denied a model call: another model"
-	refused := state.Event{Kind: state.EventSpent, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitRefused, Detail: gateway}}}
-	answered := state.Event{Kind: state.EventSpent, RunReport: state.RunReport{Money: &state.Money{OutputTokens: 1}}}
+	refused := event.Event{Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitRefused, Detail: gateway}}}
+	answered := event.Event{Payload: event.Spent{Money: state.Money{OutputTokens: 1}}}
 	for name, tc := range map[string]struct {
-		before        []state.Event
-		status, class string
-		want          string
+		before []event.Event
+		status state.RunStatus
+		class  state.RunClass
+		want   string
 	}{
-		"refused at the end":      {[]state.Event{answered, refused}, "auth", "fatal", gateway},
-		"made a crash of it":      {[]state.Event{refused}, "crashed", "fatal", gateway},
-		"would be tried again":    {[]state.Event{refused}, "overloaded", "retryable", gateway},
-		"answered since":          {[]state.Event{refused, answered}, "crashed", "fatal", program},
-		"stopped by a person":     {[]state.Event{refused}, "duration", "fatal", program},
+		"refused at the end":      {[]event.Event{answered, refused}, "auth", "fatal", gateway},
+		"made a crash of it":      {[]event.Event{refused}, "crashed", "fatal", gateway},
+		"would be tried again":    {[]event.Event{refused}, "overloaded", "retryable", gateway},
+		"answered since":          {[]event.Event{refused, answered}, "crashed", "fatal", program},
+		"stopped by a person":     {[]event.Event{refused}, "duration", "fatal", program},
 		"never refused":           {nil, "crashed", "fatal", program},
-		"refused for something":   {[]state.Event{refused, {Kind: state.EventSpent, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}}}, "auth", "fatal", "The cap is reached."},
-		"succeeded all the same":  {[]state.Event{refused}, "ok", "success", program},
-		"a limit of the provider": {[]state.Event{{Kind: state.EventSpent, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitLimit, Detail: "errand's account has used up its limit", Until: t0.AddDate(0, 0, 1)}}}}, "rate_limited", "retryable", "errand's account has used up its limit"},
+		"refused for something":   {[]event.Event{refused, {Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}}}, "auth", "fatal", "The cap is reached."},
+		"succeeded all the same":  {[]event.Event{refused}, "ok", "success", program},
+		"a limit of the provider": {[]event.Event{{Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitLimit, Detail: "errand's account has used up its limit", Until: t0.AddDate(0, 0, 1)}}}}, "rate_limited", "retryable", "errand's account has used up its limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,24 +55,25 @@ func TestTheGatewaysReasonIsKnownBetter(t *testing.T) {
 // answered again afterwards, or that said by errand's tools what it concluded, did.
 func TestUnfinishedAnswers(t *testing.T) {
 	t.Parallel()
-	ends := func(kind state.WaitKind) state.Event {
-		return state.Event{Kind: state.EventSpent, RunReport: state.RunReport{Money: &state.Money{OutputTokens: 1}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: kind, Detail: "the end is missing"}}}
+	ends := func(kind state.WaitKind) event.Event {
+		return event.Event{Payload: event.Spent{Money: state.Money{OutputTokens: 1}, Waiting: &state.Waiting{Kind: kind, Detail: "the end is missing"}}}
 	}
-	answered := state.Event{Kind: state.EventSpent, RunReport: state.RunReport{Money: &state.Money{OutputTokens: 1}}}
-	finish := state.Event{Kind: state.EventCalled, RunReport: state.RunReport{Call: &state.Call{ID: "1", Tool: state.CallFinish, Result: &state.Conclusion{Outcome: "done"}}}}
+	answered := event.Event{Payload: event.Spent{Money: state.Money{OutputTokens: 1}}}
+	finish := event.Event{Payload: event.Called{Call: state.Call{ID: "1", Tool: state.CallFinish, Result: &state.Conclusion{Outcome: "done"}}}}
 	for name, tc := range map[string]struct {
-		before        []state.Event
-		status, class string
-		want          string
+		before []event.Event
+		status state.RunStatus
+		class  state.RunClass
+		want   state.RunStatus
 	}{
-		"blocked":                 {[]state.Event{answered, ends(state.WaitAnswerBlocked)}, "ok", "success", "refused"},
-		"too long":                {[]state.Event{ends(state.WaitAnswerCut)}, "ok", "success", "answer_cut"},
-		"answered again":          {[]state.Event{ends(state.WaitAnswerCut), answered}, "ok", "success", "ok"},
-		"too long, then blocked":  {[]state.Event{ends(state.WaitAnswerCut), ends(state.WaitAnswerBlocked)}, "ok", "success", "refused"},
-		"failed for another":      {[]state.Event{ends(state.WaitAnswerBlocked)}, "duration", "fatal", "duration"},
-		"concluded by the tools":  {[]state.Event{finish, ends(state.WaitAnswerBlocked)}, "ok", "success", "ok"},
-		"never":                   {[]state.Event{answered}, "ok", "success", "ok"},
-		"the VM was lost with it": {[]state.Event{ends(state.WaitAnswerCut)}, state.StatusVMLost, "retryable", state.StatusVMLost},
+		"blocked":                 {[]event.Event{answered, ends(state.WaitAnswerBlocked)}, "ok", "success", "refused"},
+		"too long":                {[]event.Event{ends(state.WaitAnswerCut)}, "ok", "success", "answer_cut"},
+		"answered again":          {[]event.Event{ends(state.WaitAnswerCut), answered}, "ok", "success", "ok"},
+		"too long, then blocked":  {[]event.Event{ends(state.WaitAnswerCut), ends(state.WaitAnswerBlocked)}, "ok", "success", "refused"},
+		"failed for another":      {[]event.Event{ends(state.WaitAnswerBlocked)}, "duration", "fatal", "duration"},
+		"concluded by the tools":  {[]event.Event{finish, ends(state.WaitAnswerBlocked)}, "ok", "success", "ok"},
+		"never":                   {[]event.Event{answered}, "ok", "success", "ok"},
+		"the VM was lost with it": {[]event.Event{ends(state.WaitAnswerCut)}, state.StatusVMLost, "retryable", state.StatusVMLost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

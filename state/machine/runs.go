@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // runOfPhase returns the kind of run of a phase.
@@ -24,7 +25,7 @@ func runOfPhase(p state.Phase) state.RunKind {
 func (c *change) launchRun(kind state.RunKind) {
 	attempt, repeat := 1, ""
 	if n := len(c.t.Runs); n > 0 {
-		if last := c.t.Runs[n-1]; last.Kind == kind && last.Class != "success" && last.State == state.RunEnded {
+		if last := c.t.Runs[n-1]; last.Kind == kind && last.Class != state.RunSucceeded && last.State == state.RunEnded {
 			attempt, repeat = last.Attempt+1, last.Message
 		}
 	}
@@ -46,7 +47,7 @@ func (c *change) launchRun(kind state.RunKind) {
 		c.t.Run.Plan = a.Hash
 	}
 	c.t.Waiting = nil
-	c.work(state.JobLaunch)
+	c.enqueueStep(state.JobLaunch)
 }
 
 // session returns the agent's session that a new run continues, or "".
@@ -65,9 +66,9 @@ func session(c *change, kind state.RunKind) string {
 	return ""
 }
 
-// launched stores that the run is active.
-func launched(c *change) {
-	l, r := c.e.Launch, c.t.Run
+// activateRun stores that the run is active.
+func activateRun(c *change) {
+	l, r := of[event.Launched](c).Launch, c.t.Run
 	r.State, r.VM, r.Adapter, r.Model, r.Started, r.Sign = state.RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
 	r.MaxTurns, r.TurnLimit = l.MaxTurns, l.TurnLimit
 	if !l.Repairs {
@@ -76,7 +77,7 @@ func launched(c *change) {
 	if !l.Resumed {
 		r.Session = ""
 	}
-	c.haveVM(l)
+	c.storeVM(l)
 	c.t.Fresh, c.t.Waiting, c.t.Turns, c.t.Insist = false, nil, 0, false
 	r.Notes = l.Notes
 	c.t.Branch.BaseAt = time.Time{}
@@ -99,9 +100,9 @@ func launched(c *change) {
 	c.t.Step = state.StepRun
 }
 
-// launchedLate stops a launched run that is obsolete.
-func launchedLate(c *change) {
-	l := c.e.Launch
+// stopLateRun stops a launched run that is obsolete.
+func stopLateRun(c *change) {
+	l := of[event.Launched](c).Launch
 	if c.t.Run != nil && c.t.Run.ID == l.Run {
 		return // reported twice
 	}
@@ -111,13 +112,13 @@ func launchedLate(c *change) {
 	}
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+l.Run)
 	j.Run, j.Priority = l.Run, 2
-	j.Args = map[string]string{"why": "the task turned away before it was launched", "vm": l.VM.Name}
-	c.add(j)
+	j.Args = map[string]string{"why": "the task changed course before the launch", "vm": l.VM.Name}
+	c.enqueue(j)
 }
 
-// progress stores the run's last activity.
-func progress(c *change) {
-	p, r := c.e.Progress, c.t.Run
+// storeProgress stores the run's last activity.
+func storeProgress(c *change) {
+	p, r := of[event.Progress](c), c.t.Run
 	r.LastSeq, r.Doing, r.Turns, r.Sign = p.LastSeq, p.Doing, p.Turns, p.Sign
 	if !r.Metered {
 		r.Money = p.Money
@@ -127,9 +128,9 @@ func progress(c *change) {
 	}
 }
 
-// file closes the active run with its result.
-func file(c *change) {
-	r, res := c.t.Run, c.e.Result
+// closeRun closes the active run with its result.
+func closeRun(c *change) {
+	r, res := c.t.Run, c.result
 	r.State, r.Ended, r.LastSeq, r.Turns, r.Refused = state.RunEnded, res.Ended, res.LastSeq, res.Turns, res.Refused
 	if r.Ended.After(c.e.Now) || r.Ended.Before(r.Started) { // the VM's clock may be wrong
 		r.Ended = c.e.Now
@@ -138,34 +139,34 @@ func file(c *change) {
 	if res.Session != "" {
 		r.Session = res.Session
 	}
-	if r.Kind == state.RunCheck && res.Class == "success" {
+	if r.Kind == state.RunCheck && res.Class == state.RunSucceeded {
 		r.Checked = state.SumChecks(res.Checks)
 	}
 	r.Doing, r.Calls, r.Concluded = "", nil, nil
-	fileRepair(c, r, res.Text)
-	reported(c, r, res.Money)
+	dropRepairedText(c, r, res.Text)
+	storeReportedCost(c, r, res.Money)
 	if !r.Started.IsZero() && r.Ended.After(r.Started) {
 		c.t.Active += r.Ended.Sub(r.Started)
 	}
 	c.t.Runs = append(c.t.Runs, *r)
 	c.t.Run = nil
-	keepLastWords(c, res.Text)
+	storeLastMessage(c, res.Text)
 	if res.Status == state.StatusVMLost && c.t.VM != nil {
-		why := sentence(res.VMEnd, "vanished")
-		c.release(why)
-		released(c, why)
+		why := firstNonEmpty(res.VMEnd, "vanished")
+		c.releaseVM(why)
+		storeRelease(c, why)
 	}
 }
 
-// noSession repeats the run without the session that did not exist: the prompt then contains the conversation so far.
-func noSession(c *change) {
+// repeatWithoutSession repeats the run without the session that did not exist: the prompt then contains the conversation so far.
+func repeatWithoutSession(c *change) {
 	kind := c.t.Run.Kind
-	file(c)
+	closeRun(c)
 	for i := range c.t.Runs {
 		c.t.Runs[i].Session = ""
 	}
 	c.launchRun(kind)
-	c.t.Run.Repeat = "the agent's session was not there any more"
+	c.t.Run.Repeat = "the agent's session no longer existed"
 }
 
 // dropRun files a run whose result is obsolete. An active run is stopped.
@@ -178,7 +179,7 @@ func (c *change) dropRun(why string) {
 		c.stopRun(why)
 		c.t.Active += max(c.e.Now.Sub(r.Started), 0)
 	}
-	r.State, r.Ended, r.Message, r.Class, r.Status = state.RunEnded, c.e.Now, why, "retryable", "interrupted"
+	r.State, r.Ended, r.Message, r.Class, r.Status = state.RunEnded, c.e.Now, why, state.RunRetryable, state.StatusInterrupted
 	r.Calls, r.Concluded, r.Repair = nil, nil, nil
 	c.t.Runs = append(c.t.Runs, *r)
 	c.t.Run = nil
@@ -190,14 +191,14 @@ func (c *change) stopRun(why string) {
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+c.t.Run.ID)
 	j.Run, j.Priority = c.t.Run.ID, 2
 	j.Args = map[string]string{"why": why, "vm": c.t.Run.VM}
-	c.add(j)
+	c.enqueue(j)
 }
 
 // droppedRun returns the run that the event is about if it was filed before its result was known, and the result has
 // not arrived since.
 func droppedRun(c *change) *state.Run {
 	for i := range c.t.Runs {
-		if r := &c.t.Runs[i]; r.ID == c.e.Run && (r.Status == "interrupted" || r.Status == state.StatusMaxTurns) && !r.Told {
+		if r := &c.t.Runs[i]; r.ID == c.e.Run && (r.Status == state.StatusInterrupted || r.Status == state.StatusMaxTurns) && !r.Told {
 			return r
 		}
 	}
@@ -207,24 +208,24 @@ func droppedRun(c *change) *state.Run {
 // countDropped adds the cost of a stopped run.
 func countDropped(c *change) {
 	r := droppedRun(c)
-	r.Turns, r.Refused, r.LastSeq, r.Used, r.Told = c.e.Result.Turns, c.e.Result.Refused, c.e.Result.LastSeq, c.e.Result.Used, true
+	r.Turns, r.Refused, r.LastSeq, r.Used, r.Told = c.result.Turns, c.result.Refused, c.result.LastSeq, c.result.Used, true
 	if r.Session == "" {
-		r.Session = c.e.Result.Session
+		r.Session = c.result.Session
 	}
-	reported(c, r, c.e.Result.Money)
+	storeReportedCost(c, r, c.result.Money)
 }
 
-// interrupted retries the run automatically after a while, a limited number of times.
-func interrupted(c *change) {
-	attempt, res := c.t.Run.Attempt, *c.e.Result
-	file(c)
+// retryRunLater retries the run automatically after a while, a limited number of times.
+func retryRunLater(c *change) {
+	attempt, res := c.t.Run.Attempt, *c.result
+	closeRun(c)
 	if attempt >= c.p.MaxAttempts {
 		hint := ""
-		if res.Status == "crashed" {
+		if res.Status == state.StatusCrashed {
 			hint = hintProgram
 		}
-		c.fail(state.End{Reason: sentence(res.Message, "the agent's run ended without a result ("+res.Status+")"),
-			Hint: hint + "It was tried " + fmt.Sprint(attempt) + " times. Comment `retry` to try again.", Class: "agent"})
+		c.fail(state.End{Reason: firstNonEmpty(res.Message, "the agent's run ended without a result ("+string(res.Status)+")"),
+			Hint: hint + "errand tried it " + fmt.Sprint(attempt) + " times. Comment `retry` to try again.", Class: "agent"})
 		return
 	}
 	at := c.e.Now.Add(backoff(c, attempt))
@@ -234,24 +235,24 @@ func interrupted(c *change) {
 			at = most
 		}
 	}
-	c.interrupt(sentence(res.Message, res.Status), at)
+	c.interrupt(firstNonEmpty(res.Message, string(res.Status)), at)
 }
 
 // maxUnasked is the maximum number of runs without a person's action. One action leads to about ten runs if every check
 // fails; more suggest an endless loop, which costs money.
 const maxUnasked = 20
 
-// tooMany reports whether no run may be launched before people act.
-func tooMany(c *change) bool { return c.t.Unasked >= maxUnasked }
+// reachedRunLimit reports whether no run may be launched before people act.
+func reachedRunLimit(c *change) bool { return c.t.Unasked >= maxUnasked }
 
-// tooManyRuns stops a task that would otherwise continue endlessly.
-func tooManyRuns(c *change) {
+// failAtRunLimit stops a task that would otherwise continue endlessly.
+func failAtRunLimit(c *change) {
 	phase := c.t.Phase
 	if phase == state.PhaseInterrupted {
 		phase = c.t.Resume
 	}
-	c.fail(state.End{Reason: fmt.Sprintf("%d runs were launched since somebody last said something, and it is not done", c.t.Unasked),
-		Hint: "Look at what the last runs did, then comment `retry` to go on.", Class: "limit"})
+	c.fail(state.End{Reason: fmt.Sprintf("%d runs since the last comment by a person did not finish the work", c.t.Unasked),
+		Hint: "Review the last runs, then comment `retry` to continue.", Class: "limit"})
 	c.t.Resume = phase
 }
 
@@ -262,10 +263,10 @@ const maxWait = 8 * 24 * time.Hour
 func (c *change) interrupt(why string, at time.Time) {
 	c.t.Resume = c.t.Phase
 	step := c.t.Step
-	c.to(state.PhaseInterrupted, why)
+	c.enterPhase(state.PhaseInterrupted, why)
 	c.t.Step = step
 	c.t.Waiting = &state.Waiting{Kind: state.WaitLimit, Detail: why, Since: c.e.Now, Until: at}
-	c.due(state.DueResume, fmt.Sprint(c.t.Version), at)
+	c.scheduleDue(event.DueResume, fmt.Sprint(c.t.Version), at)
 }
 
 // backoff returns the delay, which doubles with each attempt up to a limit.
@@ -279,14 +280,14 @@ func backoff(c *change, attempt int) time.Duration {
 
 // runFailed saves the work and posts the reason.
 func runFailed(c *change) {
-	res := *c.e.Result
+	res := *c.result
 	var capped *state.Waiting
 	if atCap(c) {
 		capped = c.t.Run.Held
 	}
 	c.stopRun("failed") // the run has ended; this saves the work
-	file(c)
-	end := state.End{Reason: sentence(res.Message, "the agent's run ended as "+res.Status), Hint: failureHint(c, res.Status), Class: "agent"}
+	closeRun(c)
+	end := state.End{Reason: firstNonEmpty(res.Message, "the agent's run ended as "+string(res.Status)), Hint: failureHint(c, res.Status), Class: "agent"}
 	m := c.t.Money
 	if n := len(c.t.Runs); n > 0 && c.t.Runs[n-1].Money.Free() {
 		m.CapMicroUSD = 0 // it did not count for this run
@@ -300,8 +301,8 @@ func runFailed(c *change) {
 	c.fail(end)
 }
 
-// sentence returns the first text that is not empty.
-func sentence(texts ...string) string {
+// firstNonEmpty returns the first text that is not empty.
+func firstNonEmpty(texts ...string) string {
 	for _, s := range texts {
 		if s != "" {
 			return s
@@ -310,28 +311,28 @@ func sentence(texts ...string) string {
 	return ""
 }
 
-// resume continues an interrupted task.
-func resume(c *change) {
-	c.goOn("tried again")
+// resumeInterrupted continues an interrupted task.
+func resumeInterrupted(c *change) {
+	c.resumePhase("tried again")
 }
 
-// goOn leaves failed, interrupted or awaiting_answer for the phase before, and repeats its step.
-func (c *change) goOn(why string) {
+// resumePhase leaves failed, interrupted or awaiting_answer for the phase before, and repeats its step.
+func (c *change) resumePhase(why string) {
 	phase, step := c.t.Resume, c.t.Step
 	if phase == "" {
 		phase = state.PhaseQueued
 	}
 	c.t.Resume, c.t.Waiting = "", nil
-	c.to(phase, why)
+	c.enterPhase(phase, why)
 	c.t.Step = step
-	takeStep(c)
+	repeatStep(c)
 }
 
-// takeStep enqueues the task's current step again.
-func takeStep(c *change) {
+// repeatStep enqueues the task's current step again.
+func repeatStep(c *change) {
 	switch {
 	case c.t.Phase == state.PhaseQueued: // whatever the step, nothing is planned yet
-		c.work(state.JobStart)
+		c.enqueueStep(state.JobStart)
 		return
 	case c.t.Phase.AwaitsApproval():
 		c.postPlan()
@@ -339,27 +340,27 @@ func takeStep(c *change) {
 	}
 	switch c.t.Step {
 	case state.JobStart: // the cause of the wait is checked again before a launch
-		c.work(state.JobStart)
+		c.enqueueStep(state.JobStart)
 	case state.JobShow, state.JobCommit, state.JobMove, state.JobOpenPR, state.JobAnswer, state.JobRebase, state.JobCollect, state.JobGather:
-		c.work(c.t.Step)
+		c.enqueueStep(c.t.Step)
 	default: // launch, run
-		c.launchRun(runAgain(c))
+		c.launchRun(runKindToRepeat(c))
 	}
 }
 
-// runAgain returns the kind of run that continues an interrupted one: checks whose work is still on the VM need no
+// runKindToRepeat returns the kind of run that continues an interrupted one: checks whose work is still on the VM need no
 // agent.
-func runAgain(c *change) state.RunKind {
+func runKindToRepeat(c *change) state.RunKind {
 	if n := len(c.t.Runs); n > 0 && c.t.Step == state.StepRun && c.t.Work != nil && !c.t.Fresh {
-		if last := c.t.Runs[n-1]; last.Kind == state.RunCheck && last.Class == "retryable" && has(c, last.VM) {
+		if last := c.t.Runs[n-1]; last.Kind == state.RunCheck && last.Class == state.RunRetryable && hasWorkOf(c, last.VM) {
 			return state.RunCheck
 		}
 	}
 	return runOfPhase(c.t.Phase)
 }
 
-// has reports whether the work done on a VM is on the task's VM, or saved.
-func has(c *change, vm string) bool {
+// hasWorkOf reports whether the work done on a VM is on the task's VM, or saved.
+func hasWorkOf(c *change, vm string) bool {
 	if c.t.VM != nil {
 		return c.t.VM.Holds(vm)
 	}
@@ -367,8 +368,8 @@ func has(c *change, vm string) bool {
 	return a != nil && a.Holds(vm)
 }
 
-// again checks again whether a waiting task can continue.
-func again(c *change) {
+// recheckWaiting checks again whether a waiting task can continue.
+func recheckWaiting(c *change) {
 	if w := c.t.Waiting; w.Kind == state.WaitEdit {
 		return
 	}
@@ -380,9 +381,9 @@ func (c *change) resumeWaiting() {
 	switch {
 	case c.t.Phase.AwaitsApproval():
 	case c.t.Step == state.JobLaunch && c.t.Run != nil:
-		c.work(state.JobLaunch)
+		c.enqueueStep(state.JobLaunch)
 	case c.t.Step == state.StepRun:
 	default:
-		takeStep(c)
+		repeatStep(c)
 	}
 }

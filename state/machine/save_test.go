@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestTheEndKeepsWhatIsNotPublished: whatever a task was at when it ended, what its agent had done by then is saved before the VM
@@ -15,7 +16,7 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 		l.trigger()
 		s := state.DefaultSettings()
 		s.Plan = state.PlanNone
-		l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
+		l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 		l.launch()
 	}
 	built := func(l *life) {
@@ -24,19 +25,19 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 	}
 	collected := func(l *life) {
 		built(l)
-		l.do(state.Event{Kind: state.EventCollected, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Ref: "ref1", Paths: 1, LocalHead: "h", LocalTree: "t"}}})
+		l.do(event.Event{Payload: event.Collected{Work: &state.Work{Run: l.task.Work.Run, Ref: "ref1", Paths: 1, LocalHead: "h", LocalTree: "t"}}})
 		l.want(state.PhaseImplementing, state.JobCommit)
 	}
 	moved := func(l *life) {
 		collected(l)
-		l.do(state.Event{Kind: state.EventCommitted, JobReport: state.JobReport{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
-		l.do(state.Event{Kind: state.EventMoved})
+		l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
+		l.do(event.Event{Payload: event.Moved{}})
 		l.want(state.PhaseImplementing, state.JobOpenPR)
 	}
 	stopped := func(l *life) string {
 		build(l)
 		run := l.task.Run.ID
-		l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 50, Mention: true, At: l.now}, Orders: []state.Order{{Verb: state.VerbStop}}})
+		l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 50, Mention: true, At: l.now}, Orders: []state.Order{{Verb: state.VerbStop}}}})
 		l.want(state.PhaseAwaitingAnswer, state.JobStop)
 		return run
 	}
@@ -49,19 +50,22 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 		"its work is to be read": {built, true, ""},
 		"its work could not be read": {func(l *life) {
 			built(l)
-			l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobCollect, Reason: "x"}}})
+			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobCollect, Reason: "x"}}})
 		}, true, ""},
-		"a run was cut short":         {func(l *life) { build(l); l.end(state.RunResult{Class: "retryable", Status: "rate_limited"}) }, true, ""},
+		"a run was cut short": {func(l *life) {
+			build(l)
+			l.end(state.RunResult{Class: state.RunRetryable, Status: state.StatusRateLimited})
+		}, true, ""},
 		"an agent asked something":    {func(l *life) { build(l); l.end(state.RunResult{Outcome: "question", Question: "Which?"}) }, true, ""},
 		"it is stopped and not saved": {func(l *life) { stopped(l) }, true, ""},
 		"it was stopped and saved": {func(l *life) {
 			run := stopped(l)
-			l.do(state.Event{Kind: state.EventSaved, Run: run, JobReport: state.JobReport{Saved: &state.SavedWork{Run: run, Ref: "stopped", At: l.now}}})
+			l.do(event.Event{Run: run, Payload: event.Saved{Work: state.SavedWork{Run: run, Ref: "stopped", At: l.now}}})
 		}, false, "stopped"},
 		"it is about to be published": {collected, false, "ref1"},
 		"it could not be published": {func(l *life) {
 			collected(l)
-			l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobCommit, Reason: "x"}}})
+			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobCommit, Reason: "x"}}})
 		}, false, "ref1"},
 		"it is on its branch":      {moved, false, ""},
 		"its pull request is open": {func(l *life) { l.toPR() }, false, ""},
@@ -69,22 +73,23 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 			l.trigger()
 			l.start()
 			l.launch()
-			l.end(state.RunResult{Class: "retryable", Status: "rate_limited"})
+			l.end(state.RunResult{Class: state.RunRetryable, Status: state.StatusRateLimited})
 		}, false, ""},
 	} {
-		for how, e := range map[string]state.Event{
-			"cancelled": {Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 99, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}},
-			"closed":    {Kind: state.EventIssueClosed, Via: state.ViaConfirmed},
-			"gone":      {Kind: state.EventGone},
+		for how, e := range map[string]event.Event{
+			"cancelled": {By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}},
+			"closed":    {Via: event.ViaConfirmed, Payload: event.IssueClosed{}},
+			"gone":      {Payload: event.Gone{}},
 		} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				t.Parallel()
 				l, saved := newLife(t), c.saved
 				c.bring(l)
 				e.At = l.now.Add(time.Second)
-				if e.Comment != nil {
-					m := *e.Comment
-					m.At, e.Comment = e.At, &m
+				if p, ok := e.Payload.(event.Commented); ok {
+					m := *p.Comment
+					m.At, p.Comment = e.At, &m
+					e.Payload = p
 				}
 				l.do(e)
 				if !c.reads {
@@ -95,7 +100,7 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 					if jobOf(l.jobs, state.JobRelease).Kind != "" || stop.Args["vm"] != "vm1" {
 						t.Fatalf("the VM goes before its work is saved: %v, stop of %v", kindsOf(l.jobs), stop.Args)
 					}
-					l.do(state.Event{Kind: state.EventSaved, Run: stop.Run, JobReport: state.JobReport{Saved: &state.SavedWork{Run: stop.Run, Ref: "read", At: l.now}}})
+					l.do(event.Event{Run: stop.Run, Payload: event.Saved{Work: state.SavedWork{Run: stop.Run, Ref: "read", At: l.now}}})
 					l.want(state.PhaseCancelled, state.JobRelease)
 					saved = "read"
 				}

@@ -4,23 +4,24 @@ import (
 	"slices"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 const (
 	// maxSeen is the maximum length of Task.Passed, Task.Answered and Task.Posted.
 	maxSeen = 500
-	// maxHeard is the maximum length of Task.Seen. Only actions of people with write access use its space, and GitHub
+	// maxWriterSeen is the maximum length of Task.Seen. Only actions of people with write access use its space, and GitHub
 	// allows at most 2,500 comments on an issue, so no entry is dropped while its event could still be delivered again.
-	maxHeard = 10_000
+	maxWriterSeen = 10_000
 )
 
 // MarkSeen stores an event's ID. Actions of people with write access have a list of their own, so that none is applied
 // twice: however much others write, it does not displace these entries.
-func MarkSeen(t *state.Task, e state.Event) {
+func MarkSeen(t *state.Task, e event.Event) {
 	switch {
 	case e.ID == "" || t.Knows(e.ID):
 	case e.Permission.CanWrite():
-		t.Seen = remember(t.Seen, e.ID, maxHeard)
+		t.Seen = remember(t.Seen, e.ID, maxWriterSeen)
 	default:
 		t.Passed = remember(t.Passed, e.ID, maxSeen)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestStrangersMakeNoOldReviewNew: what a round has answered is not taken up again because others wrote much meanwhile.
@@ -12,7 +13,7 @@ func TestStrangersMakeNoOldReviewNew(t *testing.T) {
 	t.Parallel()
 	task := &state.Task{TaskComments: state.TaskComments{Seen: []string{"thread:1:2"}}}
 	for i := range 2 * maxSeen {
-		MarkSeen(task, state.Event{ID: fmt.Sprintf("review-event:%d", i), Permission: state.PermissionRead})
+		MarkSeen(task, event.Event{ID: fmt.Sprintf("review-event:%d", i), Permission: state.PermissionRead})
 	}
 	if !task.Knows("thread:1:2") || len(task.Passed) != maxSeen || len(task.Seen) != 1 {
 		t.Errorf("%d of writers and %d of others are remembered", len(task.Seen), len(task.Passed))

@@ -5,18 +5,19 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
-// park has an idle VM looked at when it is due to sleep.
-func park(c *change) {
+// scheduleIdleCheck has an idle VM looked at when it is due to sleep.
+func scheduleIdleCheck(c *change) {
 	if c.t.VM.Paid > 0 || c.p.IdleVM > 0 {
-		c.due(state.DueIdle, c.t.VM.Name, sleepAt(c))
+		c.scheduleDue(event.DueIdle, c.t.VM.Name, suspendAt(c))
 	}
 }
 
-// sleepAt returns the time at which the task's idle VM is suspended: just before the paid span ends, or after a while
+// suspendAt returns the time at which the task's idle VM is suspended: just before the paid span ends, or after a while
 // if nothing is paid. If the task's wait ends soon after that, it is suspended later.
-func sleepAt(c *change) time.Time {
+func suspendAt(c *change) time.Time {
 	vm, at := c.t.VM, c.t.RestedSince().Add(c.p.IdleVM)
 	margin := c.p.IdleVM
 	if vm.Paid > 0 {
@@ -29,75 +30,75 @@ func sleepAt(c *change) time.Time {
 	return at
 }
 
-// sleepBefore returns how long before the end of a span of that length a VM is suspended.
-func (p Policy) sleepBefore(span time.Duration) time.Duration { return min(p.SleepBefore, span/4) }
+// suspendBefore returns how long before the end of a span of that length a VM is suspended.
+func (p Policy) suspendBefore(span time.Duration) time.Duration { return min(p.SleepBefore, span/4) }
 
 // margin returns how long before the end of its paid span the task's VM is suspended: according to the policy, or
 // earlier if saving its work has taken longer, so that it does not reach into another span. It is at most a third of a
 // span.
 func (c *change) margin() time.Duration {
 	vm := c.t.VM
-	m := c.p.sleepBefore(vm.Paid)
+	m := c.p.suspendBefore(vm.Paid)
 	if vm.PutAway > 0 {
 		m = max(m, min(vm.PutAway+vm.Paid/60, vm.Paid/3))
 	}
 	return m
 }
 
-// idles reports whether the VM of the event is still the task's, and still idle.
-func idles(c *change) bool {
-	return c.t.VM != nil && c.t.VM.Name == c.e.Due.VM && c.t.Resting()
+// isIdle reports whether the VM of the event is still the task's, and still idle.
+func isIdle(c *change) bool {
+	return c.t.VM != nil && c.t.VM.Name == of[event.Due](c).VM && c.t.Resting()
 }
 
-// goToSleep enqueues saving the work, so that the VM can be deleted. The job is in the work lane: people's requests in
+// suspendVM enqueues saving the work, so that the VM can be deleted. The job is in the work lane: people's requests in
 // the meantime come after it.
-func goToSleep(c *change) {
-	if at := sleepAt(c); c.e.Now.Before(at) { // it has been at work meanwhile
-		c.due(state.DueIdle, c.t.VM.Name, at)
+func suspendVM(c *change) {
+	if at := suspendAt(c); c.e.Now.Before(at) { // it has been at work meanwhile
+		c.scheduleDue(event.DueIdle, c.t.VM.Name, at)
 		return
 	}
 	if c.e.Wanted {
-		c.lookAgain()
+		c.checkIdleAgain()
 		return
 	}
-	if vm := c.t.VM; c.e.Due.Insured && vm.Paid > 0 {
+	if vm := c.t.VM; of[event.Due](c).Insured && vm.Paid > 0 {
 		margin := c.margin()
-		c.due(state.DueIdle, vm.Name, vm.PaidUntil(c.e.Now.Add(2*margin)).Add(-margin))
+		c.scheduleDue(event.DueIdle, vm.Name, vm.PaidUntil(c.e.Now.Add(2*margin)).Add(-margin))
 		return
 	}
 	j := c.job(state.JobSleep, state.LaneWork, "sleep-"+c.t.VM.Name)
 	j.Args = map[string]string{"vm": c.t.VM.Name}
-	c.add(j)
+	c.enqueue(j)
 }
 
 // sameVM reports whether the event is about the task's present VM.
-func sameVM(c *change) bool { return c.t.VM != nil && c.t.VM.Name == c.e.Slept.VM }
+func sameVM(c *change) bool { return c.t.VM != nil && c.t.VM.Name == of[event.Slept](c).VM }
 
-// slept lets the VM go whose work is put away, unless somebody wants it by now. Without Asleep nothing
+// releaseSuspended lets the VM go whose work is put away, unless somebody wants it by now. Without Asleep nothing
 // could be put away, and Failure says why.
-func slept(c *change) {
-	a := c.e.Slept.Asleep
+func releaseSuspended(c *change) {
+	a := of[event.Slept](c).Asleep
 	if a != nil {
-		putAway(c, *a)
+		storeSuspended(c, *a)
 	}
-	if s := c.e.Saved; s != nil && s.Ref != "" {
-		c.t.Saved = append(c.t.Saved, *s)
+	if s := of[event.Slept](c).Saved; s.Ref != "" {
+		c.t.Saved = append(c.t.Saved, s)
 	}
 	if wanted := c.e.Wanted || !c.t.Resting(); c.t.Ended() || wanted && a != nil && a.Mode == state.SleepArchive {
-		c.lookAgain() // it is deleted, or kept, as without suspending
+		c.checkIdleAgain() // it is deleted, or kept, as without suspending
 		return
 	}
 	why := "asleep"
 	if a == nil {
-		why = sentence(c.e.Slept.Why, "vanished")
-		c.post("slept-"+c.t.VM.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: c.e.Slept.Failure, By: c.asker()})
+		why = firstNonEmpty(of[event.Slept](c).Why, "vanished")
+		c.enqueuePost("slept-"+c.t.VM.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: of[event.Slept](c).Failure, By: c.asker()})
 	}
-	c.release(why)
-	released(c, why)
+	c.releaseVM(why)
+	storeRelease(c, why)
 }
 
-// lookAgain schedules another check of a VM that was kept because it might be needed.
-func (c *change) lookAgain() {
+// checkIdleAgain schedules another check of a VM that was kept because it might be needed.
+func (c *change) checkIdleAgain() {
 	if !c.t.Resting() {
 		return
 	}
@@ -105,106 +106,107 @@ func (c *change) lookAgain() {
 	if c.t.VM.Paid > 0 {
 		pause = c.margin() / 4
 	}
-	c.due(state.DueIdle, c.t.VM.Name, c.e.Now.Add(pause))
+	c.scheduleDue(event.DueIdle, c.t.VM.Name, c.e.Now.Add(pause))
 }
 
-// sleptLate deletes the saved work of a VM that is no longer the task's.
-func sleptLate(c *change) {
-	if a := c.e.Slept.Asleep; a != nil && (c.t.Asleep == nil || c.t.Asleep.Ref != a.Ref) {
-		c.forget(a.Mode, a.Ref)
+// discardLateSave deletes the saved work of a VM that is no longer the task's.
+func discardLateSave(c *change) {
+	if a := of[event.Slept](c).Asleep; a != nil && (c.t.Asleep == nil || c.t.Asleep.Ref != a.Ref) {
+		c.deleteSaved(a.Mode, a.Ref)
 	}
 }
 
-// putAway stores the location of the saved work, and deletes the previous one.
-func putAway(c *change, a state.Asleep) {
+// storeSuspended stores the location of the saved work, and deletes the previous one.
+func storeSuspended(c *change, a state.Asleep) {
 	if old := c.t.Asleep; old != nil && old.Ref != a.Ref {
-		c.forget(old.Mode, old.Ref)
+		c.deleteSaved(old.Mode, old.Ref)
 	}
 	a.At, a.Session, a.Gen = c.e.Now, session(c, state.RunReview), c.t.VM.Gen
 	a.Carries = c.t.VM.Carries
 	c.t.Asleep = &a
 	if c.t.Ended() {
-		forgetLater(c)
+		scheduleDeletion(c)
 		return
 	}
-	c.due(state.DueUnused, "", c.e.Now.Add(c.p.KeepAsleep))
+	c.scheduleDue(event.DueUnused, "", c.e.Now.Add(c.p.KeepAsleep))
 }
 
-// forget enqueues the deletion of saved work.
-func (c *change) forget(mode state.SleepMode, ref string) {
+// deleteSaved enqueues the deletion of saved work.
+func (c *change) deleteSaved(mode state.SleepMode, ref string) {
 	j := c.job(state.JobForget, state.LaneControl, "forget-"+ref)
 	j.Args = map[string]string{"mode": string(mode), "ref": ref}
-	c.add(j)
+	c.enqueue(j)
 }
 
-// forgetLater schedules the deletion of an ended task's saved work.
-func forgetLater(c *change) {
+// scheduleDeletion schedules the deletion of an ended task's saved work.
+func scheduleDeletion(c *change) {
 	if a := c.t.Asleep; a != nil {
-		c.due(state.DueForget, string(a.Mode)+":"+a.Ref, c.t.End.At.Add(c.p.KeepAfterEnd))
+		c.scheduleDue(event.DueForget, string(a.Mode)+":"+a.Ref, c.t.End.At.Add(c.p.KeepAfterEnd))
 	}
 }
 
-// forgetDue deletes an ended task's saved work. The task may have started again meanwhile.
-func forgetDue(c *change) {
-	ref := c.e.Due.Ref
-	c.forget(c.e.Due.Mode, ref)
+// deleteExpiredSave deletes an ended task's saved work. The task may have started again meanwhile.
+func deleteExpiredSave(c *change) {
+	ref := of[event.Due](c).Ref
+	c.deleteSaved(of[event.Due](c).Mode, ref)
 	if a := c.t.Asleep; a != nil && a.Ref == ref {
 		c.t.Asleep = nil
 	}
 }
 
-// unused deletes saved work that was not needed for long, and posts that once.
-func unused(c *change) {
+// deleteUnusedSave deletes saved work that was not needed for long, and posts that once.
+func deleteUnusedSave(c *change) {
 	a := c.t.Asleep
 	if at := a.At.Add(c.p.KeepAsleep); c.e.Now.Before(at) { // put away anew meanwhile
-		c.due(state.DueUnused, "", at)
+		c.scheduleDue(event.DueUnused, "", at)
 		return
 	}
-	if wakes(c) { // somebody wants it, and it is on no VM yet
-		c.due(state.DueUnused, "", c.e.Now.Add(wantedFor))
+	if willRestore(c) { // somebody wants it, and it is on no VM yet
+		c.scheduleDue(event.DueUnused, "", c.e.Now.Add(restoreGrace))
 		return
 	}
 	if c.t.VM == nil && c.t.Wakes() != nil {
-		c.post("forgotten-"+a.VM, state.Post{Kind: state.PostVM, Reason: state.VMForgotten, Items: []string{string(a.Mode)}, By: c.asker()})
+		c.enqueuePost("forgotten-"+a.VM, state.Post{Kind: state.PostVM, Reason: state.VMForgotten, Items: []string{string(a.Mode)}, By: c.asker()})
 	}
-	c.forget(a.Mode, a.Ref)
+	c.deleteSaved(a.Mode, a.Ref)
 	c.t.Asleep = nil
 }
 
-// wantedFor is how much longer saved work is kept while a VM is about to restore it.
-const wantedFor = time.Hour
+// restoreGrace is how much longer saved work is kept while a VM is about to restore it.
+const restoreGrace = time.Hour
 
-// wakes reports whether the next VM of the task restores the saved work without further action by people.
-func wakes(c *change) bool {
+// willRestore reports whether the next VM of the task restores the saved work without further action by people.
+func willRestore(c *change) bool {
 	return c.t.VM == nil && c.t.Wakes() != nil && (c.t.Phase.Working() || c.t.Phase == state.PhaseInterrupted)
 }
 
-// woken stores the VM to which the work was restored, and continues the step that needed it. Work that could not be
+// continueRestored stores the VM to which the work was restored, and continues the step that needed it. Work that could not be
 // restored is lost.
-func woken(c *change) {
-	c.haveVM(c.e.Launch)
-	if why := c.e.Launch.NotWoken; why != "" {
+func continueRestored(c *change) {
+	l := of[event.Woken](c).Launch
+	c.storeVM(l)
+	if why := l.NotWoken; why != "" {
 		c.fail(state.End{Reason: "the work is lost: " + why, Hint: "Comment `retry` to do the work again.", Class: state.ClassVM})
 		return
 	}
 	if c.t.Step == state.JobRebase && c.t.Asleep != nil {
 		c.t.Asleep.Stale = true
 	}
-	c.work(c.t.Step)
+	c.enqueueStep(c.t.Step)
 }
 
-// wokenLate deletes, or keeps for the next run, a VM that was started for an obsolete step.
-func wokenLate(c *change) {
-	c.haveVM(c.e.Launch)
+// keepLateVM deletes, or keeps for the next run, a VM that was started for an obsolete step.
+func keepLateVM(c *change) {
+	c.storeVM(of[event.Woken](c).Launch)
 	if c.t.Ended() {
-		c.release(string(c.t.Phase))
+		c.releaseVM(string(c.t.Phase))
 	}
 }
 
-// haveVM stores the task's VM and reports work that could not be restored to it.
-func (c *change) haveVM(l *state.Launch) {
+// storeVM stores the task's VM and reports work that could not be restored to it.
+func (c *change) storeVM(l state.Launch) {
 	vm := l.VM
-	defer boundSpan(c)
+	defer scheduleSpanCheck(c)
 	if old := c.t.VM; old != nil && old.Name != vm.Name {
 		gone := *old
 		gone.EndedAt, gone.Why = c.e.Now, "replaced"
@@ -214,26 +216,26 @@ func (c *change) haveVM(l *state.Launch) {
 	if l.NotWoken == "" || c.t.Asleep == nil {
 		return
 	}
-	c.post("not-woken-"+vm.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotWoken, Text: l.NotWoken, By: c.asker()})
-	c.forget(c.t.Asleep.Mode, c.t.Asleep.Ref)
+	c.enqueuePost("not-woken-"+vm.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotWoken, Text: l.NotWoken, By: c.asker()})
+	c.deleteSaved(c.t.Asleep.Mode, c.t.Asleep.Ref)
 	c.t.Asleep = nil
 }
 
-// boundSpan schedules a check whether another span of the task's VM may begin, early enough to save the work before the
+// scheduleSpanCheck schedules a check whether another span of the task's VM may begin, early enough to save the work before the
 // current one ends.
-func boundSpan(c *change) {
+func scheduleSpanCheck(c *change) {
 	if vm := c.t.VM; vm != nil && vm.Paid > 0 {
-		c.due(state.DueSpan, vm.Name, vm.PaidUntil(c.e.Now.Add(3*c.margin())).Add(-2*c.margin()))
+		c.scheduleDue(event.DueSpan, vm.Name, vm.PaidUntil(c.e.Now.Add(3*c.margin())).Add(-2*c.margin()))
 	}
 }
 
-// spanEnds stops the run of a task whose VM may not have another span: its hours are used up, or Waiting says that the
+// endSpan stops the run of a task whose VM may not have another span: its hours are used up, or Waiting says that the
 // money for VMs is. The VM is suspended next.
-func spanEnds(c *change) {
-	used, w := c.t.VMUse(c.e.Now).Hours, c.e.Waiting
+func endSpan(c *change) {
+	used, w := c.t.VMUse(c.e.Now).Hours, c.e.Waiting()
 	over := c.p.VMHours > 0 && used+c.t.VM.Paid > c.p.VMHours
 	if !over && w == nil || c.t.Run == nil || c.t.Run.State != state.RunActive {
-		boundSpan(c)
+		scheduleSpanCheck(c)
 		return
 	}
 	if over {

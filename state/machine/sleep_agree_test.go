@@ -54,7 +54,7 @@ func TestSleepAtAgrees(t *testing.T) {
 			c := change{t: &state.Task{TaskVMs: state.TaskVMs{VM: &server}, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}}, p: Policy{SleepBefore: 5 * time.Minute}}
 			c.e.Now = march(t, test.now)
 			want := march(t, test.sleeps)
-			if got := sleepAt(&c); !got.Equal(want) {
+			if got := suspendAt(&c); !got.Equal(want) {
 				t.Errorf("the task's VM sleeps at %s, want %s", got, want)
 			}
 			simulated := march(t, cmp.Or(test.simulated, test.sleeps))
@@ -98,7 +98,7 @@ func TestSleepsSoonerWhatTakesLonger(t *testing.T) {
 		server := state.VM{CreatedAt: t0, Paid: time.Hour, PutAway: took}
 		c := change{t: &state.Task{TaskVMs: state.TaskVMs{VM: &server}, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}}, p: DefaultPolicy()}
 		c.e.Now = t0.Add(time.Minute)
-		if got := t0.Add(time.Hour).Sub(sleepAt(&c)); got != want {
+		if got := t0.Add(time.Hour).Sub(suspendAt(&c)); got != want {
 			t.Errorf("what takes %s begins %s before the end, want %s", took, got, want)
 		}
 	}

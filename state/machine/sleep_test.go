@@ -8,20 +8,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
-func idleOf(vm string) state.Event {
-	return state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueIdle, vm)}}
+func idleOf(vm string) event.Event {
+	return event.Event{Payload: event.NewDue(event.DueIdle, vm)}
 }
 
 // asleepOf is the report of the job sleep for a VM.
-func asleepOf(vm, ref string) state.Event {
-	return state.Event{Kind: state.EventSlept, JobReport: state.JobReport{Slept: &state.SleptVM{VM: vm, Asleep: &state.Asleep{Mode: state.SleepArchive, Ref: ref, Bytes: 3_200_000, VM: vm, Base: "b0", Head: "b1"}}}}
+func asleepOf(vm, ref string) event.Event {
+	return event.Event{Payload: event.Slept{VM: vm, Asleep: &state.Asleep{Mode: state.SleepArchive, Ref: ref, Bytes: 3_200_000, VM: vm, Base: "b0", Head: "b1"}}}
 }
 
 // launchOn begins a run on a VM, in the given session.
 func (l *life) launchOn(vm state.VM) {
-	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: l.task.Run.ID, VM: vm, Started: l.now, Resumed: true, Taken: ids(l.task.Feedback)}}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: vm, Started: l.now, Resumed: true, Taken: ids(l.task.Feedback)}}})
 }
 
 // The work of an idle VM is saved and the VM is deleted, but never while a run is on it: plans may wait for weeks, and
@@ -43,7 +44,7 @@ func TestIdleVM(t *testing.T) {
 		t.Fatalf("got suspending of a busy VM: %v", kindsOf(l.jobs))
 	}
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build", Session: "s1"})
-	if j := jobOf(l.jobs, state.JobDue); j.Args["what"] != string(state.DueIdle) {
+	if j := jobOf(l.jobs, state.JobDue); j.Args["what"] != string(event.DueIdle) {
 		t.Errorf("nothing looks for an idle VM: %v", kindsOf(l.jobs))
 	}
 	l.now = l.now.Add(time.Hour)
@@ -58,7 +59,7 @@ func TestIdleVM(t *testing.T) {
 	if a := l.task.Asleep; a == nil || a.Session != "s1" || !a.At.Equal(l.now) || l.task.Wakes() == nil {
 		t.Errorf("got asleep %+v, wakes %v", a, l.task.Wakes())
 	}
-	l.do(state.Event{Kind: state.EventReleased, JobReport: state.JobReport{Released: &state.ReleasedVM{VM: "vm1", Why: "asleep"}}})
+	l.do(event.Event{Payload: event.Released{VM: "vm1", Why: "asleep"}})
 	if len(l.task.VMs) != 1 {
 		t.Errorf("got %d records of its end, want 1", len(l.task.VMs))
 	}
@@ -82,7 +83,7 @@ func TestPaidHour(t *testing.T) {
 		l.launchOn(state.VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20_000, Currency: "EUR"})
 		l.now = made.Add(test.rests)
 		l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
-		due := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Args["what"] == string(state.DueIdle) })
+		due := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Args["what"] == string(event.DueIdle) })
 		if due < 0 || !l.jobs[due].NotBefore.Equal(made.Add(test.want)) {
 			t.Errorf("%s: got jobs %v", name, l.jobs)
 		}
@@ -154,7 +155,7 @@ func TestWokenMeanwhile(t *testing.T) {
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 	l.comment(state.VerbMessage)
 	e := asleepOf("vm2", "image")
-	e.Slept.Asleep.Mode = state.SleepSnapshot
+	event.Of[event.Slept](e).Asleep.Mode = state.SleepSnapshot
 	l.do(e)
 	if a := l.task.Wakes(); l.task.VM != nil || a == nil || !cmp.Equal(a.Carried(), []string{"vm1", "vm2"}) {
 		t.Errorf("got VM %v, wakes %+v", l.task.VM, a)
@@ -169,7 +170,7 @@ func TestWantedMeanwhile(t *testing.T) {
 	e := asleepOf("vm1", "a1")
 	e.Wanted = true
 	l.do(e)
-	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || l.task.Asleep == nil || !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Args["what"] == string(state.DueIdle) && j.NotBefore.After(l.now) }) {
+	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || l.task.Asleep == nil || !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Args["what"] == string(event.DueIdle) && j.NotBefore.After(l.now) }) {
 		t.Errorf("VM %v, due %v", l.task.VM, j)
 	}
 	l.now = l.now.Add(time.Hour)
@@ -179,8 +180,8 @@ func TestWantedMeanwhile(t *testing.T) {
 	if j := jobOf(l.jobs, state.JobSleep); j.Kind != "" {
 		t.Errorf("got saving of the work while a request waits for the VM")
 	}
-	l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobSleep, Reason: "no"}}})
-	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || j.Args["what"] != string(state.DueIdle) {
+	l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobSleep, Reason: "no"}}})
+	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || j.Args["what"] != string(event.DueIdle) {
 		t.Errorf("a VM that could not be put to sleep is forgotten: %v", kindsOf(l.jobs))
 	}
 }
@@ -220,7 +221,7 @@ func TestNotSaved(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
-	l.do(state.Event{Kind: state.EventSlept, JobReport: state.JobReport{Slept: &state.SleptVM{VM: "vm1", Failure: "the VM is gone"}}})
+	l.do(event.Event{Payload: event.Slept{VM: "vm1", Failure: "the VM is gone"}})
 	if p := jobOf(l.jobs, state.JobPost).Post; l.task.VM != nil || l.task.VMs[0].Why != "vanished" || p == nil || p.Reason != state.VMNotSaved || p.Text != "the VM is gone" {
 		t.Errorf("got VM %v, earlier %v, post %+v", l.task.VM, l.task.VMs, p)
 	}
@@ -237,7 +238,7 @@ func TestNotWoken(t *testing.T) {
 	l.toPreliminary()
 	l.do(asleepOf("vm1", "a1"))
 	l.comment(state.VerbMessage)
-	l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2"}, Started: l.now, NotWoken: "the archive is damaged"}}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2"}, Started: l.now, NotWoken: "the archive is damaged"}}})
 	if p := jobOf(l.jobs, state.JobPost).Post; p == nil || p.Reason != state.VMNotWoken || jobOf(l.jobs, state.JobForget).Args["ref"] != "a1" || l.task.Asleep != nil {
 		t.Errorf("got post %+v, asleep %v", p, l.task.Asleep)
 	}
@@ -251,7 +252,7 @@ func TestForgotten(t *testing.T) {
 	l.toPreliminary()
 	l.do(asleepOf("vm1", "a1"))
 	put := l.now
-	due := state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueUnused, "")}}
+	due := event.Event{Payload: event.NewDue(event.DueUnused, "")}
 	l.now = put.Add(keep - time.Hour)
 	l.do(due)
 	if j := jobOf(l.jobs, state.JobDue); l.task.Asleep == nil || !j.NotBefore.Equal(put.Add(keep)) {
@@ -273,7 +274,7 @@ func TestForgotten(t *testing.T) {
 	l.comment(state.VerbCancel)
 	var forget state.Job
 	for _, j := range l.jobs {
-		if j.Args["what"] == string(state.DueForget) {
+		if j.Args["what"] == string(event.DueForget) {
 			forget = j
 		}
 	}
@@ -281,7 +282,7 @@ func TestForgotten(t *testing.T) {
 		t.Fatalf("got the deletion of saved work at %s", forget.NotBefore)
 	}
 	shown := l.task.Visible
-	l.do(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueKind(forget.Args["what"]), forget.Args["key"])}})
+	l.do(event.Event{Payload: event.NewDue(event.DueKind(forget.Args["what"]), forget.Args["key"])})
 	if j := jobOf(l.jobs, state.JobForget); j.Args["ref"] != "a2" || j.Args["mode"] != string(state.SleepArchive) || l.task.Asleep != nil || l.task.Visible != shown {
 		t.Errorf("got jobs %v, asleep %v", l.jobs, l.task.Asleep)
 	}
@@ -294,15 +295,15 @@ func TestWokenForAStep(t *testing.T) {
 	l.toPR()
 	l.task.Phase, l.task.Step, l.task.VM = state.PhaseAddressingReview, state.JobRebase, nil
 	l.task.Asleep = &state.Asleep{Mode: state.SleepArchive, Ref: "a1", VM: "vm1", At: l.now}
-	woken := state.Event{Kind: state.EventWoken, JobReport: state.JobReport{WokenFor: state.JobRebase, Launch: &state.Launch{VM: state.VM{Name: "vm2", Carries: []string{"vm1"}}}}}
-	l.do(woken)
+	woken := event.Woken{For: state.JobRebase, Launch: state.Launch{VM: state.VM{Name: "vm2", Carries: []string{"vm1"}}}}
+	l.do(event.Event{Payload: woken})
 	if j := jobOf(l.jobs, state.JobRebase); j.Kind == "" || l.task.VM.Name != "vm2" || !l.task.Asleep.Stale {
 		t.Errorf("got jobs %v, VM %v", kindsOf(l.jobs), l.task.VM)
 	}
 	l.comment(state.VerbCancel)
-	l.do(state.Event{Kind: state.EventReleased, JobReport: state.JobReport{Released: &state.ReleasedVM{VM: "vm2"}}})
+	l.do(event.Event{Payload: event.Released{VM: "vm2"}})
 	woken.Launch.VM.Name = "vm3"
-	l.do(woken)
+	l.do(event.Event{Payload: woken})
 	if jobOf(l.jobs, state.JobRelease).Args["vm"] != "vm3" {
 		t.Errorf("got a VM kept by an ended task: %v", kindsOf(l.jobs))
 	}
@@ -317,7 +318,7 @@ func TestVMHours(t *testing.T) {
 	l.trigger()
 	l.start()
 	made := l.now
-	step := func(e state.Event) {
+	step := func(e event.Event) {
 		l.now = l.now.Add(time.Second)
 		e.Task, e.Now, e.At = state.TaskKey{Repo: 7, Issue: 1}, l.now, l.now
 		ch := Next(l.task, e, p)
@@ -325,13 +326,13 @@ func TestVMHours(t *testing.T) {
 		l.task, l.jobs = ch.Task, ch.Jobs
 	}
 	l.task.VMs = []state.VM{{Name: "vm0", CreatedAt: made.Add(-3 * time.Hour), EndedAt: made.Add(-150 * time.Minute), Paid: time.Hour, MicroHour: 7}}
-	step(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{VM: state.VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20}, Started: made}}})
+	step(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{VM: state.VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20}, Started: made}}})
 	due := jobOf(l.jobs, state.JobDue)
-	if due.Args["what"] != string(state.DueSpan) || !due.NotBefore.Equal(made.Add(50*time.Minute)) {
+	if due.Args["what"] != string(event.DueSpan) || !due.NotBefore.Equal(made.Add(50*time.Minute)) {
 		t.Fatalf("%+v", due)
 	}
 	l.now = due.NotBefore
-	step(state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueSpan, "vm1")}})
+	step(event.Event{Payload: event.NewDue(event.DueSpan, "vm1")})
 	l.want(state.PhaseFailed, state.JobStop, state.JobPost, state.JobDue)
 	if e := l.task.End; e.Class != state.ClassVMHours || e.Reason != "the task's VM hours are used up (2 h of 2 h)" || e.Hint != state.HintVMHours {
 		t.Errorf("got end %+v", e)
@@ -359,14 +360,14 @@ func TestMoneyForVMs(t *testing.T) {
 	made := l.now
 	l.launchOn(state.VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20})
 	l.now = made.Add(50 * time.Minute)
-	span := state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueSpan, "vm1")}}
-	l.do(span)
+	span := event.NewDue(event.DueSpan, "vm1")
+	l.do(event.Event{Payload: span})
 	if j := jobOf(l.jobs, state.JobDue); l.task.Run == nil || !j.NotBefore.Equal(made.Add(110*time.Minute)) {
 		t.Fatalf("got run %v, checked again at %s", l.task.Run, j.NotBefore)
 	}
 	tomorrow := made.Add(12 * time.Hour)
 	span.Waiting = &state.Waiting{Kind: state.WaitMoney, Detail: "VMs have cost 5.00 EUR today", Until: tomorrow}
-	l.do(span)
+	l.do(event.Event{Payload: span})
 	l.want(state.PhaseInterrupted, state.JobStop, state.JobDue)
 	if w := l.task.Waiting; w.Kind != state.WaitMoney || !w.Until.Equal(tomorrow) || !l.task.Resting() {
 		t.Errorf("got waiting %+v", w)
@@ -380,10 +381,10 @@ func TestInsuredVM(t *testing.T) {
 	l.toPreliminary()
 	l.task.VM.Paid, l.task.VM.CreatedAt = time.Hour, l.now
 	l.now = l.now.Add(56 * time.Minute)
-	e := idleOf("vm1")
-	e.Due.Insured = true
-	l.do(e)
-	if j := jobOf(l.jobs, state.JobDue); jobOf(l.jobs, state.JobSleep).Kind != "" || j.Args["what"] != string(state.DueIdle) || !j.NotBefore.Equal(l.task.VM.CreatedAt.Add(115*time.Minute)) {
+	insured := event.NewDue(event.DueIdle, "vm1")
+	insured.Insured = true
+	l.do(event.Event{Payload: insured})
+	if j := jobOf(l.jobs, state.JobDue); jobOf(l.jobs, state.JobSleep).Kind != "" || j.Args["what"] != string(event.DueIdle) || !j.NotBefore.Equal(l.task.VM.CreatedAt.Add(115*time.Minute)) {
 		t.Errorf("jobs are %v, the next look at %s", kindsOf(l.jobs), j.NotBefore)
 	}
 	l.do(idleOf("vm1")) // not any more: the hour that is paid is used up first

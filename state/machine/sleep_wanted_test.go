@@ -5,33 +5,34 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestWantedWorkIsNotForgotten: what a run waits to take over is not deleted although it is old, until a VM has it.
 func TestWantedWorkIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	keep := DefaultPolicy().KeepAsleep
-	due := state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueUnused, "")}}
+	due := event.Event{Payload: event.NewDue(event.DueUnused, "")}
 	for _, mode := range []state.SleepMode{state.SleepArchive, state.SleepSnapshot} {
 		for _, waits := range []bool{false, true} {
 			l := newLife(t)
 			l.toPreliminary()
 			e := asleepOf("vm1", "a1")
-			e.Slept.Asleep.Mode = mode
+			event.Of[event.Slept](e).Asleep.Mode = mode
 			l.do(e)
 			put := l.now
 			l.now = put.Add(keep - time.Minute)
 			l.comment(state.VerbMessage)
 			if waits {
-				l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitVM}}})
+				l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitVM}}})
 			}
 			l.now = put.Add(keep)
 			l.do(due)
 			again := jobOf(l.jobs, state.JobDue)
-			if l.task.Asleep == nil || jobOf(l.jobs, state.JobForget).Kind != "" || jobOf(l.jobs, state.JobPost).Kind != "" || !again.NotBefore.Equal(l.now.Add(wantedFor)) {
+			if l.task.Asleep == nil || jobOf(l.jobs, state.JobForget).Kind != "" || jobOf(l.jobs, state.JobPost).Kind != "" || !again.NotBefore.Equal(l.now.Add(restoreGrace)) {
 				t.Fatalf("%s: what a run takes over is deleted: %v, asleep %v", mode, kindsOf(l.jobs), l.task.Asleep)
 			}
-			l.do(state.Event{Kind: state.EventLaunched, Run: l.task.Run.ID, JobReport: state.JobReport{Launch: &state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2", Carries: []string{"vm1"}}, Started: l.now}}})
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2", Carries: []string{"vm1"}}, Started: l.now}}})
 			l.now = again.NotBefore
 			l.do(due)
 			if l.task.Asleep != nil || jobOf(l.jobs, state.JobForget).Args["ref"] != "a1" {

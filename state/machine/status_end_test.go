@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestTheEndIsShown: the status comment of a task that is over is tried again, long after the end only some
@@ -24,10 +25,10 @@ func TestTheEndIsShown(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.trigger()
-			l.do(state.Event{Kind: state.EventIssueClosed, By: writer, Permission: state.PermissionWrite})
+			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.IssueClosed{}})
 			l.task.Status.Failed = c.failed
 			l.now = l.now.Add(c.after)
-			l.do(state.Event{Kind: state.EventStepFailed, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobStatus, Class: "github", Reason: "No."}}})
+			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Class: "github", Reason: "No."}}})
 			again := false
 			for _, j := range l.jobs {
 				again = again || j.Kind == state.JobStatus && j.NotBefore.After(l.now)
@@ -35,7 +36,7 @@ func TestTheEndIsShown(t *testing.T) {
 			if again != c.want {
 				t.Errorf("got jobs %v", kindsOf(l.jobs))
 			}
-			l.do(state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &state.StatusComment{Comment: 3, Shown: l.task.Visible, At: l.now}}})
+			l.do(event.Event{Payload: event.StatusSent{Status: state.StatusComment{Comment: 3, Shown: l.task.Visible, At: l.now}}})
 			if l.task.Status.Failed != 0 {
 				t.Errorf("%d failures after it was written", l.task.Status.Failed)
 			}

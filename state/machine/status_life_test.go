@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestTheStatusOfTheLifeBefore: a life that begins before the last one's end was shown goes on in its
@@ -15,10 +16,10 @@ func TestTheStatusOfTheLifeBefore(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.trigger()
-			l.do(state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &state.StatusComment{Comment: 7, Shown: l.task.Visible, At: l.now}}})
-			l.do(state.Event{Kind: state.EventIssueClosed, By: writer, Permission: state.PermissionWrite})
+			l.do(event.Event{Payload: event.StatusSent{Status: state.StatusComment{Comment: 7, Shown: l.task.Visible, At: l.now}}})
+			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.IssueClosed{}})
 			if shown {
-				l.do(state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &state.StatusComment{Comment: 7, Shown: l.task.Visible, At: l.now}}})
+				l.do(event.Event{Payload: event.StatusSent{Status: state.StatusComment{Comment: 7, Shown: l.task.Visible, At: l.now}}})
 			}
 			l.trigger()
 			want := int64(7)

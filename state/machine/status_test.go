@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // A status comment that cannot be written (a locked issue, an error of GitHub's) must not be tried
@@ -14,7 +15,7 @@ func TestAFailedStatusRests(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := DefaultPolicy()
 	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval}, Visible: 7}
-	e := state.Event{Kind: state.EventStepFailed, Task: task.Key, Now: now, JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobStatus, Class: "github", Reason: "no"}}}
+	e := event.Event{Task: task.Key, Now: now, Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Class: "github", Reason: "no"}}}
 	c := Next(task, e, p)
 	if c.Task == nil || c.Task.Visible != task.Visible {
 		t.Fatalf("a failed status is nothing that people can see: %+v", c.Task)
@@ -26,7 +27,7 @@ func TestAFailedStatusRests(t *testing.T) {
 		t.Fatalf("it is tried again at %s, want a pause", at)
 	}
 	// The next thing that happens brings it forward.
-	e = state.Event{Kind: state.EventChecksRead, Task: task.Key, Now: now, JobReport: state.JobReport{Checks: "success"}}
+	e = event.Event{Task: task.Key, Now: now, Payload: event.ChecksRead{Checks: "success"}}
 	task.PR = &state.PR{Number: 3}
 	if c = Next(task, e, p); len(c.Jobs) != 1 || c.Jobs[0].NotBefore.After(now) {
 		t.Fatalf("got jobs %+v, want the status comment at once", c.Jobs)
@@ -39,7 +40,7 @@ func TestALookedForStatusIsLookedAtAgain(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval}, Visible: 7}
 	for detail, want := range map[string]int{"": 0, "looked": 1} {
-		e := state.Event{Kind: state.EventStatusSent, Task: task.Key, Now: now, JobReport: state.JobReport{Searched: detail == "looked", Status: &state.StatusComment{Comment: 5, Shown: 7, At: now}}}
+		e := event.Event{Task: task.Key, Now: now, Payload: event.StatusSent{Searched: detail == "looked", Status: state.StatusComment{Comment: 5, Shown: 7, At: now}}}
 		c := Next(task, e, DefaultPolicy())
 		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Args["what"] != "twin" || c.Jobs[0].Args["key"] != "5" || c.Jobs[0].Args["marker"] != "1.status" || c.Jobs[0].Args["since"] == "") {
 			t.Errorf("after %q: jobs %+v, want %d", detail, c.Jobs, want)
@@ -53,7 +54,7 @@ func TestAnEndIsShown(t *testing.T) {
 	end := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseDone, End: &state.End{At: end}}, Visible: 7, TaskComments: state.TaskComments{Status: state.StatusComment{Shown: 6, Failed: endRetries}}}
 	for after, want := range map[time.Duration]int{time.Minute: 1, 23 * time.Hour: 1, 25 * time.Hour: 0} {
-		e := state.Event{Kind: state.EventStepFailed, Task: task.Key, Now: end.Add(after), JobReport: state.JobReport{Failure: &state.Failure{Job: state.JobStatus, Class: "github", Reason: "no"}}}
+		e := event.Event{Task: task.Key, Now: end.Add(after), Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Class: "github", Reason: "no"}}}
 		c := Next(task, e, DefaultPolicy())
 		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Kind != state.JobStatus || !c.Jobs[0].NotBefore.After(e.Now)) {
 			t.Errorf("%s after the end: jobs %+v, want %d", after, c.Jobs, want)

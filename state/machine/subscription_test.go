@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestOnASubscription: what is asked on a subscription meets caps on tokens only, and there are no dollars to raise.
@@ -17,17 +18,17 @@ func TestOnASubscription(t *testing.T) {
 	l.launch()
 	l.task.Settings.Limits.RunMicroUSD = 1
 	run := l.task.Run.ID
-	l.do(state.Event{Kind: state.EventSpent, Run: run, RunReport: state.RunReport{Money: &state.Money{InputTokens: 900, Subscription: true}}})
+	l.do(event.Event{Run: run, Payload: event.Spent{Money: state.Money{InputTokens: 900, Subscription: true}}})
 	if m := l.task.Money; !m.Free() || !l.task.Run.Money.Free() || m.Tokens() != 900 {
 		t.Fatalf("%+v", m)
 	}
 	before := l.task.Money.CapMicroUSD
-	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 99}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}}})
 	if l.task.Money.CapMicroUSD != before || !l.replied(state.ReplyNoBudget) {
 		t.Errorf("a cap of %d; %+v", l.task.Money.CapMicroUSD, l.jobs)
 	}
 	l.task.Money.CapTokens = 1000
-	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 100}, Orders: []state.Order{{Verb: state.VerbBudget, Tokens: 500}}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 100}, Orders: []state.Order{{Verb: state.VerbBudget, Tokens: 500}}}})
 	if l.task.Money.CapTokens != 1500 || !l.replied(state.ReplyBudgetRaised) {
 		t.Errorf("a cap of %d tokens", l.task.Money.CapTokens)
 	}
@@ -57,8 +58,8 @@ func TestEndOfARunOnASubscription(t *testing.T) {
 			l.start()
 			l.launch()
 			l.task.Money.MicroUSD = l.task.Money.CapMicroUSD
-			l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, RunReport: state.RunReport{Money: &test.m}})
-			l.end(state.RunResult{Status: "refused", Class: "fatal", Message: "it will not"})
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.Spent{Money: test.m}})
+			l.end(state.RunResult{Status: state.StatusRefused, Class: state.RunFatal, Message: "it will not"})
 			if l.task.Phase != state.PhaseFailed || l.task.End.Class != test.class {
 				t.Errorf("%s, %+v", l.task.Phase, l.task.End)
 			}
@@ -73,7 +74,7 @@ func TestAllOnASubscription(t *testing.T) {
 	l.trigger()
 	s := state.DefaultSettings()
 	s.Subscription = true
-	l.do(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
+	l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 	if !l.task.Money.Free() {
 		t.Errorf("%+v", l.task.Money)
 	}

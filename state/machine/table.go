@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Row is one row of the transition table: in one of the phases From, the event On (for a comment: with the command
 // Verb) leads to one of the phases To.
 type Row struct {
 	From []state.Phase // nil: no task yet
-	On   state.EventKind
+	On   event.Kind
 	Verb state.Verb // of EventCommented; empty for other events and for plain comments
 	// If describes the condition.
 	If string

@@ -1,55 +1,58 @@
 package machine
 
-import "github.com/errand-bot/errand/state"
+import (
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
+)
 
 // sleepRows are the rows that suspend a task whose VM is idle, and that restore its work.
 var sleepRows = []Row{
 	{
-		From: open, On: state.EventDue,
-		If: "idle", when: all(due(state.DueIdle), idles),
-		To: same, do: goToSleep,
+		From: open, On: event.KindDue,
+		If: "idle", when: all(isDue(event.DueIdle), isIdle),
+		To: same, do: suspendVM,
 		Doc: "the VM was not needed until the end of the paid hour, or for a while: its work is saved",
 	},
 	{
-		From: open, On: state.EventDue,
+		From: open, On: event.KindDue,
 		If:   "a paid hour of the VM ends",
-		when: all(due(state.DueSpan), func(c *change) bool { return c.t.VM != nil && c.t.VM.Name == c.e.Due.VM }),
-		To:   []state.Phase{Same, state.PhaseFailed, state.PhaseInterrupted}, do: spanEnds,
+		when: all(isDue(event.DueSpan), func(c *change) bool { return c.t.VM != nil && c.t.VM.Name == of[event.Due](c).VM }),
+		To:   []state.Phase{Same, state.PhaseFailed, state.PhaseInterrupted}, do: endSpan,
 		Doc: "a run is stopped and its work saved if there may not be another one: hours or money for VMs are used up",
 	},
 	{
-		From: open, On: state.EventDue,
-		If: "the saved work was not needed", when: all(due(state.DueUnused), func(c *change) bool { return c.t.Asleep != nil }),
-		To: same, do: unused,
+		From: open, On: event.KindDue,
+		If: "the saved work was not needed", when: all(isDue(event.DueUnused), func(c *change) bool { return c.t.Asleep != nil }),
+		To: same, do: deleteUnusedSave,
 		Doc: "it is deleted, and a comment says so",
 	},
 	{
-		From: anyPhase, On: state.EventDue,
-		If: "a while after the end", when: due(state.DueForget),
-		To: same, do: forgetDue,
+		From: anyPhase, On: event.KindDue,
+		If: "a while after the end", when: isDue(event.DueForget),
+		To: same, do: deleteExpiredSave,
 		Doc: "the saved work is deleted",
 	},
 	{
-		From: anyPhase, On: state.EventSlept,
+		From: anyPhase, On: event.KindSlept,
 		If: "it is the task's VM", when: sameVM,
-		To: same, do: slept,
+		To: same, do: releaseSuspended,
 		Doc: "the work is saved and the VM deleted, unless it is needed by now",
 	},
 	{
-		From: anyPhase, On: state.EventSlept,
+		From: anyPhase, On: event.KindSlept,
 		If: "the task has another VM by now, or none",
-		To: same, do: sleptLate,
+		To: same, do: discardLateSave,
 		Doc: "the saved work is deleted",
 	},
 	{
-		From: building, On: state.EventWoken,
-		If: "for the current step", when: func(c *change) bool { return c.t.Step == c.e.WokenFor },
-		To: []state.Phase{Same, state.PhaseFailed}, do: woken,
+		From: building, On: event.KindWoken,
+		If: "for the current step", when: func(c *change) bool { return c.t.Step == of[event.Woken](c).For },
+		To: []state.Phase{Same, state.PhaseFailed}, do: continueRestored,
 		Doc: "the work is on a VM again, and the step continues",
 	},
 	{
-		From: anyPhase, On: state.EventWoken,
-		To: same, do: wokenLate,
+		From: anyPhase, On: event.KindWoken,
+		To: same, do: keepLateVM,
 		Doc: "the VM waits for the next run; an ended task's is deleted",
 	},
 }

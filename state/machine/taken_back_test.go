@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestStartFindsWhatAWebhookToldMeanwhile: the job start saw an edit that had not been applied when it
@@ -13,8 +14,8 @@ func TestStartFindsWhatAWebhookToldMeanwhile(t *testing.T) {
 	l := newLife(t)
 	l.trigger()
 	edited := state.Issue{Title: "Bug", Body: "It breaks badly."}
-	l.do(state.Event{Kind: state.EventIssueEdited, By: writer, Permission: state.PermissionWrite, Issue: &edited})
-	l.do(state.Event{Kind: state.EventIssueEdited, Via: state.ViaStart, By: writer, Permission: state.PermissionWrite, Issue: &edited})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.IssueEdited{Issue: &edited}})
+	l.do(event.Event{Via: event.ViaStart, By: writer, Permission: state.PermissionWrite, Payload: event.IssueEdited{Issue: &edited}})
 	l.want(state.PhaseQueued, state.JobStart)
 	l.start()
 	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)

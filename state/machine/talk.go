@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // reply returns an action that answers a command with a short comment.
@@ -16,14 +17,15 @@ func reply(reason string) func(*change) { return func(c *change) { c.reply(reaso
 func (c *change) reply(reason string) {
 	p := state.Post{Kind: state.PostReply, Reason: reason, By: c.e.By, Text: c.o.Arg}
 	key := fmt.Sprintf("reply-%s-%d", reason, c.t.Version+1)
-	if m := c.e.Comment; m != nil {
+	if m := c.e.Comment(); m != nil {
 		p.OnPR = m.OnPR
 		key = fmt.Sprintf("reply-%s-%d", reason, m.ID)
 	}
 	if reason == state.ReplyTooMany {
-		p.Items, p.Text = c.e.Left, ""
-		if c.e.More > 0 {
-			p.Text = strconv.Itoa(c.e.More)
+		all := of[event.Commented](c)
+		p.Items, p.Text = all.Left, ""
+		if more := all.More + max(0, len(all.Orders)-MaxOrders); more > 0 {
+			p.Text = strconv.Itoa(more)
 		}
 	}
 	if reason == state.ReplyUnknown {
@@ -32,29 +34,29 @@ func (c *change) reply(reason string) {
 	if reason == state.ReplyModelUnknown {
 		p.Items = c.p.Models.Names
 	}
-	c.post(key, p)
+	c.enqueuePost(key, p)
 }
 
-// withdrawnComment answers that a comment which was deleted, hidden or edited before it was processed had no effect.
+// answerWithdrawn answers that a comment which was deleted, hidden or edited before it was processed had no effect.
 // Deleted comments without a mention get no answer.
-func withdrawnComment(c *change) {
-	if c.e.Comment.Mention || c.e.Comment.Withdrawn == state.NotReworded {
-		c.reply(c.e.Comment.Withdrawn)
+func answerWithdrawn(c *change) {
+	if c.e.Comment().Mention || c.e.Comment().Withdrawn == state.NotReworded {
+		c.reply(c.e.Comment().Withdrawn)
 	}
 }
 
-// endedMessage answers that a message to an ended task starts nothing: with a comment once per life, and with a
+// answerAfterEnd answers that a message to an ended task starts nothing: with a comment once per life, and with a
 // reaction to each.
-func endedMessage(c *change) {
+func answerAfterEnd(c *change) {
 	c.react("confused")
-	if c.once("ended-message") {
+	if c.markOnce("ended-message") {
 		c.reply(state.ReplyEnded)
 	}
 }
 
-// posted stores the ID of a posted comment.
-func posted(c *change) {
-	p, post := *c.e.Posted, c.e.Post
+// storePosted stores the ID of a posted comment.
+func storePosted(c *change) {
+	p, post := of[event.Posted](c).Comment, c.e.Post()
 	if slices.ContainsFunc(c.t.Posted, func(o state.Posted) bool { return o.ID == p.ID }) {
 		return
 	}
@@ -62,8 +64,8 @@ func posted(c *change) {
 	if len(c.t.Posted) > maxSeen {
 		c.t.Posted = slices.Delete(c.t.Posted, 0, len(c.t.Posted)-maxSeen)
 	}
-	if c.e.Searched {
-		twin(c, p)
+	if c.e.Searched() {
+		scheduleTwinCheck(c, p)
 	}
 	switch {
 	case post == nil:
@@ -80,30 +82,30 @@ func planPosted(c *change, hash string) {
 	if p == nil {
 		return
 	}
-	p.Comment, p.CommentNode, p.CommentURL = c.e.Posted.ID, c.e.Posted.Node, c.e.Posted.URL
-	p.PostedAt, p.BodyHash = c.e.Posted.At, c.e.BodyHash
+	p.Comment, p.CommentNode, p.CommentURL = of[event.Posted](c).Comment.ID, of[event.Posted](c).Comment.Node, of[event.Posted](c).Comment.URL
+	p.PostedAt, p.BodyHash = of[event.Posted](c).Comment.At, of[event.Posted](c).BodyHash
 	if p.Superseded {
 		minimise(c, p)
 		return
 	}
-	if c.t.Phase.AwaitsApproval() && hash == c.newestHash() && len(c.untaken()) > 0 {
+	if c.t.Phase.AwaitsApproval() && hash == c.newestHash() && len(c.pendingFeedback()) > 0 {
 		c.startRevision("something trusted was said before it was posted")
 		return // people have seen this revision; the next one takes their comments into account
 	}
-	if c.e.Ticked {
-		notSeen(c, p)
+	if of[event.Posted](c).Ticked {
+		clearUnseenTick(c, p)
 	}
 	l := c.t.Settings.Limits
-	c.due(state.DueRemind, hash, c.e.Now.Add(l.Remind))
-	c.due(state.DueExpire, hash, c.e.Now.Add(l.Expire))
+	c.scheduleDue(event.DueRemind, hash, c.e.Now.Add(l.Remind))
+	c.scheduleDue(event.DueExpire, hash, c.e.Now.Add(l.Expire))
 }
 
 // knowsComment reports whether the task refers to the comment of the event.
 func knowsComment(c *change) bool {
-	if c.e.Comment == nil {
+	if c.e.Comment() == nil {
 		return false
 	}
-	id := c.e.Comment.ID
+	id := c.e.Comment().ID
 	return id != 0 && (c.planByComment(id) != nil || c.t.Status.Comment == id || c.t.Question != nil && c.t.Question.Comment == id || withheldIndex(c, id) >= 0)
 }
 
@@ -111,13 +113,13 @@ func withheldIndex(c *change, id int64) int {
 	return slices.IndexFunc(c.t.Context.Withheld, func(w state.Withheld) bool { return w.ID == id })
 }
 
-// commentDeleted removes references to a deleted comment. A deleted status comment is posted again.
-func commentDeleted(c *change) {
-	id := c.e.Comment.ID
+// forgetComment removes references to a deleted comment. A deleted status comment is posted again.
+func forgetComment(c *change) {
+	id := c.e.Comment().ID
 	if p := c.planByComment(id); p != nil {
 		p.CommentURL = ""
 		if !c.t.Ended() {
-			c.stale("", state.StaleDeleted)
+			c.markStale("", state.StaleDeleted)
 		}
 	}
 	if c.t.Status.Comment == id {
@@ -131,34 +133,34 @@ func commentDeleted(c *change) {
 	}
 }
 
-// statusSent stores the version that the status comment shows.
-func statusSent(c *change) {
-	s := *c.e.Status
+// storeStatus stores the version that the status comment shows.
+func storeStatus(c *change) {
+	s := of[event.StatusSent](c).Status
 	if s.Shown < c.t.Status.Shown {
 		s.Shown = c.t.Status.Shown
 	}
 	c.t.Status = s
-	if c.e.Searched {
-		twin(c, state.Posted{ID: s.Comment, Key: fmt.Sprintf("%d.status", c.t.Gen), At: c.t.Trigger.At})
+	if c.e.Searched() {
+		scheduleTwinCheck(c, state.Posted{ID: s.Comment, Key: fmt.Sprintf("%d.status", c.t.Gen), At: c.t.Trigger.At})
 	}
 }
 
-// twinReplies schedules checks for duplicate answers in threads.
-func twinReplies(c *change, d *state.Doubtful) {
+// scheduleReplyTwinChecks schedules checks for duplicate answers in threads.
+func scheduleReplyTwinChecks(c *change, d *event.Doubtful) {
 	if d == nil || c.t.PR == nil {
 		return
 	}
 	for _, key := range d.Keys {
-		c.due(state.DueTwin, key, c.e.Now.Add(time.Minute))
+		c.scheduleDue(event.DueTwin, key, c.e.Now.Add(time.Minute))
 		args := c.jobs[len(c.jobs)-1].Args
 		args["reply"], args["since"], args["number"] = "yes", d.Since.UTC().Format(time.RFC3339), fmt.Sprint(c.t.PR.Number)
 	}
 }
 
-// twin schedules a check for a duplicate of a comment. The job contains all necessary data, because the task may be in
+// scheduleTwinCheck schedules a check for a duplicate of a comment. The job contains all necessary data, because the task may be in
 // its next life by then.
-func twin(c *change, p state.Posted) {
-	c.due(state.DueTwin, fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
+func scheduleTwinCheck(c *change, p state.Posted) {
+	c.scheduleDue(event.DueTwin, fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
 	args := c.jobs[len(c.jobs)-1].Args
 	args["marker"], args["since"] = p.Key, p.At.UTC().Format(time.RFC3339)
 	if p.Number != 0 {

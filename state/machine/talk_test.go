@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestTalkCannotHoldUpForEver: strangers who keep talking delay an approval for a moment only.
@@ -15,7 +16,7 @@ func TestTalkCannotHoldUpForEver(t *testing.T) {
 	p := l.task.NewestPlan()
 	k := &state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: l.now}}
 	for n := range 100 {
-		jobs := l.do(state.Event{Kind: state.EventApproved, EventContext: state.EventContext{Unvetted: true}, Candidate: k})
+		jobs := l.do(event.Event{Context: event.Context{Unvetted: true}, Payload: event.Approved{Candidate: *k}})
 		if l.task.Phase == state.PhasePlanning {
 			if n != maxWaited {
 				t.Errorf("counts after %d checks", n)

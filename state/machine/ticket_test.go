@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestAnAnswerIsNoTicketKey: what a person answers is a sentence; the job start looks for the key in
@@ -15,7 +16,7 @@ func TestAnAnswerIsNoTicketKey(t *testing.T) {
 		Key: state.TaskKey{Repo: 7, Issue: 1}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingAnswer, Resume: state.PhaseQueued, Step: state.JobStart}, TaskIssue: state.TaskIssue{Settings: state.DefaultSettings()},
 		TaskPlans: state.TaskPlans{Question: &state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"}},
 	}
-	e := state.Event{Kind: state.EventCommented, Task: state.TaskKey{Repo: 7, Issue: 1}, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 7, Body: "It is ABC-5, I think."}}
+	e := event.Event{Task: state.TaskKey{Repo: 7, Issue: 1}, By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 7, Body: "It is ABC-5, I think."}}}
 	ch := Next(task, e, DefaultPolicy())
 	starts := slices.ContainsFunc(ch.Jobs, func(j state.Job) bool { return j.Kind == state.JobStart })
 	if ch.Task.Ticket != "" || ch.Task.Phase != state.PhaseQueued || !starts {

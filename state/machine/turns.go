@@ -5,20 +5,20 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
-// MostTurns is the maximum of `retry turns=N`.
-const MostTurns = 500
+// MaxRetryTurns is the maximum of `retry turns=N`.
+const MaxRetryTurns = 500
 
 // turnsGrace is how long a run may continue after the gateway refused a model call because its turns were used up; then
 // it is stopped. Well-behaved programs end immediately.
 const turnsGrace = 3 * time.Minute
 
-// correct judges the end of a run again by what errand knows.
-func correct(c *change) {
-	if c.e.Kind == state.EventRunEnded && c.e.Result != nil && thisRun(c) {
-		res := c.t.Run.Correct(*c.e.Result)
-		c.e.Result = &res
+// correctResult judges the end of a run again by what errand knows.
+func correctResult(c *change) {
+	if c.result != nil && thisRun(c) {
+		*c.result = c.t.Run.Correct(*c.result)
 	}
 }
 
@@ -29,25 +29,25 @@ func hintTurns(r *state.Run) string {
 		had = 30 // the run was launched by an older version of errand
 	}
 	switch {
-	case had > MostTurns:
-		return "Comment `retry` to go on with as many turns again, or split the issue."
-	case had == MostTurns:
-		return fmt.Sprintf("Comment `retry turns=%d` to go on with as many turns again, or split the issue.", had)
+	case had > MaxRetryTurns:
+		return "Comment `retry` to continue with the same number of turns, or split the issue."
+	case had == MaxRetryTurns:
+		return fmt.Sprintf("Comment `retry turns=%d` to continue with the same number of turns, or split the issue.", had)
 	}
-	return fmt.Sprintf("Comment `retry turns=%d` to go on with more turns.", min(2*had, MostTurns))
+	return fmt.Sprintf("Comment `retry turns=%d` to continue with more turns.", min(2*had, MaxRetryTurns))
 }
 
-// goesOnWithout reports whether the run of the delayed check has no turns left and is still active.
-func goesOnWithout(c *change) bool {
+// continuesWithoutTurns reports whether the run of the delayed check has no turns left and is still active.
+func continuesWithoutTurns(c *change) bool {
 	r := c.t.Run
-	return r != nil && r.ID == c.e.Due.Run && r.State == state.RunActive && r.RefusedTurns()
+	return r != nil && r.ID == of[event.Due](c).Run && r.State == state.RunActive && r.RefusedTurns()
 }
 
-// endTurns stops a run that has no turns left and has not ended.
-func endTurns(c *change) {
+// stopWithoutTurns stops a run that has no turns left and has not ended.
+func stopWithoutTurns(c *change) {
 	why := c.t.Run.Held.Detail
 	c.dropRun(why)
 	r := &c.t.Runs[len(c.t.Runs)-1]
-	r.Status, r.Class = state.StatusMaxTurns, "fatal"
+	r.Status, r.Class = state.StatusMaxTurns, state.RunFatal
 	c.fail(state.End{Reason: why, Hint: hintTurns(r), Class: "agent"})
 }

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // refuseTurns has the gateway refuse the active run the model because its turns are used up.
 func (l *life) refuseTurns() {
 	l.t.Helper()
-	l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: l.task.Run.TurnsUsedUp()}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Spent{Money: state.Money{}, Waiting: l.task.Run.TurnsUsedUp()}})
 }
 
 // TestOutOfTurns: a run that was refused the model for its turns ends for that, whatever its program says, and
@@ -22,14 +23,14 @@ func TestOutOfTurns(t *testing.T) {
 		res   state.RunResult
 		hint  string
 	}{
-		"took it for an error of the key": {30, state.RunResult{Status: "auth", Class: "fatal", Message: "403"}, "Comment `retry turns=60` to go on with more turns."},
-		"ended well all the same":         {3, state.RunResult{Status: "ok", Class: "success", Outcome: "done"}, "Comment `retry turns=6` to go on with more turns."},
-		"would be tried again":            {2, state.RunResult{Status: "overloaded", Class: "retryable"}, "Comment `retry turns=4` to go on with more turns."},
-		"judged so by its program":        {20, state.RunResult{Status: state.StatusMaxTurns, Class: "fatal"}, "Comment `retry turns=40` to go on with more turns."},
-		"many":                            {300, state.RunResult{Status: "crashed", Class: "retryable"}, "Comment `retry turns=500` to go on with more turns."},
-		"the most":                        {500, state.RunResult{Status: "crashed", Class: "retryable"}, "Comment `retry turns=500` to go on with as many turns again, or split the issue."},
-		"the operator gives more":         {900, state.RunResult{Status: "crashed", Class: "retryable"}, "Comment `retry` to go on with as many turns again, or split the issue."},
-		"launched by an earlier errand":   {0, state.RunResult{Status: state.StatusMaxTurns, Class: "fatal"}, "Comment `retry turns=60` to go on with more turns."},
+		"took it for an error of the key": {30, state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403"}, "Comment `retry turns=60` to continue with more turns."},
+		"ended well all the same":         {3, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Outcome: "done"}, "Comment `retry turns=6` to continue with more turns."},
+		"would be tried again":            {2, state.RunResult{Status: state.StatusOverloaded, Class: state.RunRetryable}, "Comment `retry turns=4` to continue with more turns."},
+		"judged so by its program":        {20, state.RunResult{Status: state.StatusMaxTurns, Class: state.RunFatal}, "Comment `retry turns=40` to continue with more turns."},
+		"many":                            {300, state.RunResult{Status: state.StatusCrashed, Class: state.RunRetryable}, "Comment `retry turns=500` to continue with more turns."},
+		"the most":                        {500, state.RunResult{Status: state.StatusCrashed, Class: state.RunRetryable}, "Comment `retry turns=500` to continue with the same number of turns, or split the issue."},
+		"the operator gives more":         {900, state.RunResult{Status: state.StatusCrashed, Class: state.RunRetryable}, "Comment `retry` to continue with the same number of turns, or split the issue."},
+		"launched by an earlier errand":   {0, state.RunResult{Status: state.StatusMaxTurns, Class: state.RunFatal}, "Comment `retry turns=60` to continue with more turns."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -42,7 +43,7 @@ func TestOutOfTurns(t *testing.T) {
 			l.end(tc.res)
 			l.want(state.PhaseFailed, state.JobStop, state.JobPost)
 			last := l.task.Runs[len(l.task.Runs)-1]
-			if last.Status != state.StatusMaxTurns || last.Class != "fatal" || l.task.End.Class != "agent" || l.task.End.Hint != tc.hint {
+			if last.Status != state.StatusMaxTurns || last.Class != state.RunFatal || l.task.End.Class != "agent" || l.task.End.Hint != tc.hint {
 				t.Errorf("run %s (%s), end %+v", last.Status, last.Class, l.task.End)
 			}
 		})
@@ -55,20 +56,20 @@ func TestOutOfTurnsIsNotAll(t *testing.T) {
 	l := newLife(t)
 	l.implementing()
 	l.refuseTurns()
-	l.end(state.RunResult{Status: state.StatusVMLost, Class: "retryable"})
+	l.end(state.RunResult{Status: state.StatusVMLost, Class: state.RunRetryable})
 	l.want(state.PhaseInterrupted)
 
 	l = newLife(t)
 	l.implementing()
 	l.call(state.Call{ID: "f", Tool: state.CallFinish, Result: &state.Conclusion{Outcome: "done", Title: "From the tool"}})
 	l.refuseTurns()
-	l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403"})
+	l.end(state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403"})
 	l.want(state.PhaseImplementing, state.JobCollect)
 
 	l = newLife(t)
 	l.implementing()
-	l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "the cap"}}})
-	l.end(state.RunResult{Status: "ok", Class: "success", Outcome: "done"})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "the cap"}}})
+	l.end(state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Outcome: "done"})
 	l.want(state.PhaseImplementing, state.JobCollect)
 }
 
@@ -78,7 +79,7 @@ func TestOutOfTurnsGoesOn(t *testing.T) {
 	l := newLife(t)
 	l.implementing()
 	run := l.task.Run.ID
-	due := state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueTurns, run)}}
+	due := event.Event{Payload: event.NewDue(event.DueTurns, run)}
 	l.do(due)
 	l.want(state.PhaseImplementing)
 	l.task.Run.TurnLimit, l.task.Run.MaxTurns = 4, 4
@@ -91,10 +92,10 @@ func TestOutOfTurnsGoesOn(t *testing.T) {
 	l.want(state.PhaseImplementing)
 	l.do(due)
 	l.want(state.PhaseFailed, state.JobStop, state.JobPost)
-	if hint := l.task.End.Hint; hint != "Comment `retry turns=8` to go on with more turns." {
+	if hint := l.task.End.Hint; hint != "Comment `retry turns=8` to continue with more turns." {
 		t.Errorf("got hint %q", hint)
 	}
-	l.do(state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: &state.RunResult{Status: "interrupted", Class: "retryable", Turns: 4}}})
+	l.do(event.Event{Run: run, Payload: event.RunEnded{Result: state.RunResult{Status: state.StatusInterrupted, Class: state.RunRetryable, Turns: 4}}})
 	last := l.task.Runs[len(l.task.Runs)-1]
 	if !last.Told || last.Turns != 4 || last.Status != state.StatusMaxTurns {
 		t.Errorf("filed as %+v", last)
@@ -116,8 +117,11 @@ func TestOneCauseForARunThatWasRefused(t *testing.T) {
 		"nothing":             nil,
 	}
 	for name, tc := range map[string]struct {
-		held, said, class, want string
-		state                   state.RunState
+		held  string
+		said  state.RunStatus
+		class state.RunClass
+		want  state.RunStatus
+		state state.RunState
 	}{
 		"a cap taken for a bad key":            {"the cap of the task", "auth", "fatal", "budget", state.RunActive},
 		"a cap taken for a crash":              {"the cap of the task", "crashed", "retryable", "budget", state.RunActive},
@@ -151,7 +155,7 @@ func TestOneCauseForARunThatWasRefused(t *testing.T) {
 			if got.Status != tc.want || got.Message != message {
 				t.Errorf("%s (%s) %q, want %s %q", got.Status, got.Class, got.Message, tc.want, message)
 			}
-			if tc.want == "budget" && tc.held == "the cap of the task" && got.Class != "fatal" || tc.want == "rate_limited" && got.Class != "retryable" {
+			if tc.want == "budget" && tc.held == "the cap of the task" && got.Class != state.RunFatal || tc.want == "rate_limited" && got.Class != state.RunRetryable {
 				t.Errorf("class %s", got.Class)
 			}
 		})
@@ -164,7 +168,7 @@ func TestOneCauseInTaskAndRun(t *testing.T) {
 	for name, tc := range map[string]struct {
 		held  state.Waiting
 		phase state.Phase
-		want  string
+		want  state.RunStatus
 	}{
 		"a cap":   {state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached.", Hint: "Raise it."}, state.PhaseFailed, "budget"},
 		"a limit": {state.Waiting{Kind: state.WaitLimit, Detail: "A limit."}, state.PhaseInterrupted, "rate_limited"},
@@ -176,8 +180,8 @@ func TestOneCauseInTaskAndRun(t *testing.T) {
 			if tc.phase == state.PhaseInterrupted {
 				tc.held.Until = l.now.Add(time.Hour)
 			}
-			l.do(state.Event{Kind: state.EventSpent, Run: l.task.Run.ID, RunReport: state.RunReport{Money: &state.Money{}}, JobReport: state.JobReport{Waiting: &tc.held}})
-			l.end(state.RunResult{Status: "auth", Class: "fatal", Message: "403 Forbidden"})
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.Spent{Money: state.Money{}, Waiting: &tc.held}})
+			l.end(state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403 Forbidden"})
 			last := l.task.Runs[len(l.task.Runs)-1]
 			why := detail(l.task.Waiting)
 			if l.task.End != nil {

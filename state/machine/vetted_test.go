@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestJobsGetTheAnswerOfTheirEvent: what GitHub said about a sender goes to the jobs of that one event that decide
@@ -22,7 +23,7 @@ func TestJobsGetTheAnswerOfTheirEvent(t *testing.T) {
 		t.Fatalf("got jobs %v lack %s", kindsOf(l.jobs), kind)
 		return nil
 	}
-	l.do(state.Event{Kind: state.EventTriggered, By: writer, Permission: state.PermissionWrite, Vetted: v, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Vetted: v, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Payload: event.Triggered{Issue: &state.Issue{Title: "Bug", Body: "It breaks."}}})
 	if got(state.JobStart) != v {
 		t.Error("start does not get it")
 	}
@@ -35,12 +36,12 @@ func TestJobsGetTheAnswerOfTheirEvent(t *testing.T) {
 	l.postPlan(11)
 	p := l.task.NewestPlan()
 	v = &state.Vetted{By: writer, Permission: state.PermissionWrite, At: t0, Hash: p.Hash}
-	l.do(state.Event{Kind: state.EventApproved, Vetted: v, Candidate: &state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: l.now}}})
+	l.do(event.Event{Vetted: v, Payload: event.Approved{Candidate: state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: l.now}}}})
 	if got(state.JobLaunch) != v {
 		t.Error("the start of what was approved does not get it")
 	}
-	l.do(state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "no VM"}}})
-	l.do(state.Event{Kind: state.EventPoked})
+	l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "no VM"}}})
+	l.do(event.Event{Payload: event.Poked{}})
 	if got(state.JobLaunch) != nil {
 		t.Error("a later start relies on it, too")
 	}
@@ -51,7 +52,7 @@ func TestGatheringGetsTheAnswerOfTheReview(t *testing.T) {
 	l := newLife(t)
 	l.toPR()
 	v := &state.Vetted{By: writer, Permission: state.PermissionWrite, At: t0}
-	l.do(state.Event{Kind: state.EventReviewed, By: writer, Permission: state.PermissionWrite, Vetted: v, Review: &state.Review{ID: 1, State: "commented"}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Vetted: v, Payload: event.Reviewed{Review: state.Review{ID: 1, State: "commented"}}})
 	for _, j := range l.jobs {
 		if want := j.Kind == state.JobGather; (j.Vetted == v) != want {
 			t.Errorf("%s got %+v", j.Kind, j.Vetted)

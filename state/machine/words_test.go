@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // reactions lists the reactions that the last event led to.
@@ -23,17 +24,22 @@ func (l *life) reactions() (list []string) {
 func TestEveryCommandIsSeen(t *testing.T) {
 	t.Parallel()
 	phases := map[string]func(*life){
-		"a plan waits":    (*life).toPreliminary,
-		"pull request":    (*life).toPR,
-		"at work":         (*life).implementing,
-		"failed":          func(l *life) { l.implementing(); l.end(state.RunResult{Class: "fatal", Status: "crashed"}) },
+		"a plan waits": (*life).toPreliminary,
+		"pull request": (*life).toPR,
+		"at work":      (*life).implementing,
+		"failed": func(l *life) {
+			l.implementing()
+			l.end(state.RunResult{Class: state.RunFatal, Status: state.StatusCrashed})
+		},
 		"canceled":        func(l *life) { l.implementing(); l.comment(state.VerbCancel) },
 		"asks for a key":  (*life).askedForKey,
 		"stopped by hand": func(l *life) { l.implementing(); l.comment(state.VerbStop) },
 	}
-	verbs := []state.Verb{state.VerbApprove, state.VerbReplan, state.VerbStatus, state.VerbStop, state.VerbRetry, state.VerbCancel, state.VerbBudget, state.VerbModel, state.VerbCreatePR, state.VerbIssue, state.VerbHelp, state.VerbUnknown}
 	for name, bring := range phases {
-		for _, v := range verbs {
+		for _, v := range verbs(t) {
+			if v == state.VerbMessage || v == state.VerbPlan { // see TestOnlyCommandsOfWritersAreSeen
+				continue
+			}
 			t.Run(name+"/"+string(v), func(t *testing.T) {
 				t.Parallel()
 				l := newLife(t)
@@ -51,7 +57,7 @@ func TestOnlyCommandsOfWritersAreSeen(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
-	l.do(state.Event{Kind: state.EventCommented, By: state.Person{ID: 9, Login: "eve"}, Permission: state.PermissionRead, Comment: &state.Comment{ID: 70, Mention: true}, Orders: []state.Order{{Verb: state.VerbApprove}}})
+	l.do(event.Event{By: state.Person{ID: 9, Login: "eve"}, Permission: state.PermissionRead, Payload: event.Commented{Comment: &state.Comment{ID: 70, Mention: true}, Orders: []state.Order{{Verb: state.VerbApprove}}}})
 	if got := l.reactions(); len(got) != 0 {
 		t.Errorf("an outsider's command: %v", got)
 	}
@@ -65,12 +71,12 @@ func TestOnlyCommandsOfWritersAreSeen(t *testing.T) {
 // askedForKey waits for the ticket key that the repository wants.
 func (l *life) askedForKey() {
 	l.trigger()
-	l.do(state.Event{Kind: state.EventAsked, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Visible: true}, Question: &state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"}}})
+	l.do(event.Event{Payload: event.Asked{Start: &event.Start{Settings: state.DefaultSettings(), Visible: true}, Question: state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"}}})
 }
 
 func (l *life) createPR(key string) {
 	l.t.Helper()
-	l.do(state.Event{Kind: state.EventCommented, By: writer, Permission: state.PermissionWrite, Comment: &state.Comment{ID: l.now.Unix(), Mention: true}, Orders: []state.Order{{Verb: state.VerbCreatePR, Arg: key}}})
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: l.now.Unix(), Mention: true}, Orders: []state.Order{{Verb: state.VerbCreatePR, Arg: key}}}})
 }
 
 // TestCreatePRNeedsAKey: without one nothing is noted and nothing goes on; with one a task goes on only where
@@ -129,7 +135,7 @@ func TestADeletedCommentIsNotLinked(t *testing.T) {
 				l.task.Question = &state.Question{Kind: state.AskAgent, Comment: question}
 				l.task.Context.Withheld = []state.Withheld{{ID: 89}, {ID: withheld}}
 				version := l.task.Version
-				l.do(state.Event{Kind: state.EventPlanDeleted, By: writer, Comment: &state.Comment{ID: id}})
+				l.do(event.Event{By: writer, Payload: event.PlanDeleted{Comment: &state.Comment{ID: id}}})
 				got := map[int64]bool{
 					plan: l.task.Plans[0].CommentURL == "", status: l.task.Status.URL == "",
 					question: l.task.Question.Comment == 0, withheld: len(l.task.Context.Withheld) == 1 && l.task.Context.Withheld[0].ID == 89,
@@ -157,7 +163,7 @@ func TestAPlanFoundDeletedIsNotLinked(t *testing.T) {
 	l.toPreliminary()
 	p := l.task.NewestPlan()
 	p.CommentURL = "https://x/11"
-	l.do(state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: state.NotDeleted}, Candidate: &state.Candidate{Approval: state.Approval{Hash: p.Hash, By: writer, Permission: state.PermissionWrite}}})
+	l.do(event.Event{Payload: event.NoApproval{Rejection: state.NotDeleted, Candidate: state.Candidate{Approval: state.Approval{Hash: p.Hash, By: writer, Permission: state.PermissionWrite}}}})
 	if p := l.task.NewestPlan(); p.CommentURL != "" || p.Stale != state.StaleDeleted {
 		t.Errorf("got address %q, stale %q", p.CommentURL, p.Stale)
 	}

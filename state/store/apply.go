@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/machine"
 )
@@ -38,7 +39,7 @@ type Applied struct {
 }
 
 // noteSeen is the note for an event that was applied before.
-const noteSeen = "this was taken into account before"
+const noteSeen = "this event was applied before"
 
 // Apply applies an event to its task: in one transaction it calls machine.Next, saves the task, drops and enqueues
 // jobs, and spends ack. It is the only way to change a task. When it returns nil the change is durable.
@@ -46,30 +47,30 @@ const noteSeen = "this was taken into account before"
 // An event whose ID the task has seen changes nothing, but still spends ack. If ack's job is not claimed with ack's
 // epoch the error is ErrLeaseLost; if ack's delivery was spent or its call recorded before, the error is ErrSpent. In
 // both cases nothing has changed.
-func (s *Store) Apply(ctx context.Context, e state.Event, ack Ack) (Applied, error) {
+func (s *Store) Apply(ctx context.Context, e event.Event, ack Ack) (Applied, error) {
 	if e.Task.IsZero() {
-		return Applied{}, fmt.Errorf("apply %s: the event names no task", e.Kind)
+		return Applied{}, fmt.Errorf("apply %s: the event names no task", e.Kind())
 	}
 	if !ack.single() {
-		return Applied{}, fmt.Errorf("apply %s to %s: more than one thing to spend", e.Kind, e.Task)
+		return Applied{}, fmt.Errorf("apply %s to %s: the acknowledgment names more than one item", e.Kind(), e.Task)
 	}
 	e.Now = s.now()
 	var applied Applied
-	err := kv.Update(ctx, s.db, "apply "+string(e.Kind), func(tx kv.Tx) (err error) {
+	err := kv.Update(ctx, s.db, "apply "+string(e.Kind()), func(tx kv.Tx) (err error) {
 		applied, err = s.apply(tx, e, ack)
 		return err
 	})
 	if err != nil {
-		return Applied{}, fmt.Errorf("apply %s to %s: %w", e.Kind, e.Task, err)
+		return Applied{}, fmt.Errorf("apply %s to %s: %w", e.Kind(), e.Task, err)
 	}
-	if t := applied.Task; s.turned != nil && applied.Changed && (e.Kind == state.EventRunEnded || e.Kind == state.EventSaved || !t.Since.Before(e.Now)) {
+	if t := applied.Task; s.turned != nil && applied.Changed && (e.Kind() == event.KindRunEnded || e.Kind() == event.KindSaved || !t.Since.Before(e.Now)) {
 		s.turned(ctx, t.Key)
 	}
 	return applied, nil
 }
 
 // apply is Apply inside its transaction.
-func (s *Store) apply(tx kv.Tx, e state.Event, ack Ack) (Applied, error) {
+func (s *Store) apply(tx kv.Tx, e event.Event, ack Ack) (Applied, error) {
 	task, err := s.getTask(tx, e.Task)
 	if err != nil {
 		return Applied{}, err
@@ -93,7 +94,7 @@ func (s *Store) apply(tx kv.Tx, e state.Event, ack Ack) (Applied, error) {
 }
 
 // spend removes the source of the event.
-func (s *Store) spend(tx kv.Tx, e state.Event, ack Ack, queue *queue) error {
+func (s *Store) spend(tx kv.Tx, e event.Event, ack Ack, queue *queue) error {
 	switch {
 	case ack.Delivery != "":
 		return s.spendDelivery(tx, ack.Delivery, e.Now)
@@ -117,14 +118,14 @@ func (s *Store) spend(tx kv.Tx, e state.Event, ack Ack, queue *queue) error {
 }
 
 // change calls machine.Next and stores its result.
-func (s *Store) change(tx kv.Tx, before *state.Task, e state.Event, queue *queue) (Applied, error) {
+func (s *Store) change(tx kv.Tx, before *state.Task, e event.Event, queue *queue) (Applied, error) {
 	ch := s.next(before, e, s.policy)
 	if ch.DropWork || ch.DropDue {
 		if err := queue.drop(tx, ch.Drops); err != nil {
 			return Applied{}, err
 		}
 	}
-	queue.doubted(e.Failure)
+	queue.doubted(event.Of[event.StepFailed](e).Failure)
 	for _, job := range ch.Jobs {
 		if err := s.enqueue(tx, queue, job, e); err != nil {
 			return Applied{}, err

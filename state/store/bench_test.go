@@ -31,7 +31,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(fmt.Sprintf("task=%dkB", size>>10), func(b *testing.B) {
 			s := benchStore(b)
 			for b.Loop() {
-				if _, err := s.Apply(b.Context(), event(task1, fmt.Sprintf("body=%d", size)), Ack{}); err != nil {
+				if _, err := s.Apply(b.Context(), spelled(task1, fmt.Sprintf("body=%d", size)), Ack{}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -45,7 +45,7 @@ func BenchmarkClaim(b *testing.B) {
 		b.Run(fmt.Sprintf("tasks=%d", tasks), func(b *testing.B) {
 			s := benchStore(b)
 			for i := range tasks {
-				e := event(state.TaskKey{Repo: 2, Issue: i + 1}, "", "control/due+1h", "status/s+1h")
+				e := spelled(state.TaskKey{Repo: 2, Issue: i + 1}, "", "control/due+1h", "status/s+1h")
 				if _, err := s.Apply(b.Context(), e, Ack{}); err != nil {
 					b.Fatal(err)
 				}
@@ -53,7 +53,7 @@ func BenchmarkClaim(b *testing.B) {
 			lease := func(state.JobKind) time.Duration { return time.Minute }
 			ack := Ack{}
 			for b.Loop() {
-				if _, err := s.Apply(b.Context(), event(task1, "", "work/a"), ack); err != nil {
+				if _, err := s.Apply(b.Context(), spelled(task1, "", "work/a"), ack); err != nil {
 					b.Fatal(err)
 				}
 				job, err := s.Claim(b.Context(), ClaimReq{Lease: lease})

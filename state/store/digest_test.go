@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 )
 
@@ -16,8 +17,8 @@ func TestGlances(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	put := func(key state.TaskKey, task state.Task) {
-		s.next = func(*state.Task, state.Event, machine.Policy) machine.Change { return machine.Change{Task: &task} }
-		s.mustApply(t, event(key, ""), Ack{})
+		s.next = func(*state.Task, event.Event, machine.Policy) machine.Change { return machine.Change{Task: &task} }
+		s.mustApply(t, spelled(key, ""), Ack{})
 	}
 	look := func(want ...state.Glance) {
 		t.Helper()

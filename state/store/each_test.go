@@ -16,9 +16,9 @@ func TestEachOpen(t *testing.T) {
 	s := newTestStore(t)
 	const many = eachPage + 3
 	for i := range many {
-		s.mustApply(t, event(state.TaskKey{Repo: 7, Issue: 1000 + i}, "body=1"), Ack{})
+		s.mustApply(t, spelled(state.TaskKey{Repo: 7, Issue: 1000 + i}, "body=1"), Ack{})
 	}
-	s.mustApply(t, event(state.TaskKey{Repo: 7, Issue: 999}, "phase="+string(state.PhaseDone)), Ack{})
+	s.mustApply(t, spelled(state.TaskKey{Repo: 7, Issue: 999}, "phase="+string(state.PhaseDone)), Ack{})
 	look := func() map[state.TaskKey]uint64 {
 		t.Helper()
 		stamps := map[state.TaskKey]uint64{}
@@ -41,7 +41,7 @@ func TestEachOpen(t *testing.T) {
 		t.Fatalf("got %d tasks, want %d", len(first), many)
 	}
 	changed := state.TaskKey{Repo: 7, Issue: 1000 + eachPage}
-	s.mustApply(t, event(changed, "body=10"), Ack{})
+	s.mustApply(t, spelled(changed, "body=10"), Ack{})
 	for key, stamp := range look() {
 		if same := stamp == first[key]; same == (key == changed) {
 			t.Errorf("task %s: got an equal stamp: %t", key, same)
@@ -57,7 +57,7 @@ func TestEachOpen(t *testing.T) {
 func TestPruneReadsLightTasksOnce(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.mustApply(t, event(task1, "phase="+string(state.PhaseDone)), Ack{})
+	s.mustApply(t, spelled(task1, "phase="+string(state.PhaseDone)), Ack{})
 	s.advance(time.Hour)
 	if _, err := s.Prune(t.Context(), s.time()); err != nil {
 		t.Fatal(err)
@@ -79,8 +79,8 @@ func TestPruneReadsLightTasksOnce(t *testing.T) {
 	if list, err := s.TasksIn(t.Context(), state.PhaseDone); err != nil || len(list) != 1 {
 		t.Errorf("got %d tasks that are done, error %v", len(list), err)
 	}
-	s.mustApply(t, event(task1, "phase="+string(state.PhaseQueued)), Ack{}) // it begins anew, and ends
-	s.mustApply(t, event(task1, "phase="+string(state.PhaseDone)), Ack{})
+	s.mustApply(t, spelled(task1, "phase="+string(state.PhaseQueued)), Ack{}) // it begins anew, and ends
+	s.mustApply(t, spelled(task1, "phase="+string(state.PhaseDone)), Ack{})
 	if list, err := s.TasksIn(t.Context(), state.PhaseDone); err != nil || len(list) != 1 {
 		t.Errorf("got %d tasks that are done the second time, error %v", len(list), err)
 	}

@@ -106,7 +106,7 @@ func TestDuplicateDeliveries(t *testing.T) {
 		var applied, spent atomic.Int32
 		for range 5 {
 			group.Go(func() {
-				_, err := s.Apply(context.Background(), event(task1, "save", "work/a"), Ack{Delivery: "guid"})
+				_, err := s.Apply(context.Background(), spelled(task1, "save", "work/a"), Ack{Delivery: "guid"})
 				switch {
 				case err == nil:
 					applied.Add(1)
@@ -135,10 +135,10 @@ func TestDeliveryIsSpentOnlyWithItsEvent(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	s.put(t, "guid", "{}")
-	_, err := s.Apply(t.Context(), event(task1, "body=1500000"), Ack{Delivery: "guid"})
+	_, err := s.Apply(t.Context(), spelled(task1, "body=1500000"), Ack{Delivery: "guid"})
 	wantIs(t, "an event that cannot be stored", err, kv.ErrTooLarge)
 	wantPending(t, s, "guid")
-	s.mustApply(t, event(task1, ""), Ack{Delivery: "guid"})
+	s.mustApply(t, spelled(task1, ""), Ack{Delivery: "guid"})
 	wantPending(t, s, "")
 	wantIs(t, "spend again", s.SpendDelivery(t.Context(), "guid"), ErrSpent)
 }
@@ -165,7 +165,7 @@ func TestPoison(t *testing.T) {
 		t.Error("got a delivery that was set aside as new, want it known")
 	}
 	s.wantSound(t)
-	s.mustApply(t, event(task1, "save"), Ack{Delivery: "bad"})
+	s.mustApply(t, spelled(task1, "save"), Ack{Delivery: "bad"})
 	_, err = s.FailDelivery(t.Context(), "bad", errors.New("late"))
 	wantIs(t, "fail a spent one", err, ErrSpent)
 }
@@ -190,7 +190,7 @@ func TestLargestDelivery(t *testing.T) {
 	if err != nil || len(list) != 1 || string(list[0].Payload) != payload {
 		t.Fatalf("got another payload than the stored one (error %v)", err)
 	}
-	s.mustApply(t, event(task1, "save", "work/a", "status/s"), Ack{Delivery: "largest"})
+	s.mustApply(t, spelled(task1, "save", "work/a", "status/s"), Ack{Delivery: "largest"})
 }
 
 func TestPruneTombstones(t *testing.T) {
@@ -306,7 +306,7 @@ func TestPayloadPlaces(t *testing.T) {
 			if !s.has(t, prePayload+"g") {
 				t.Error("the payload of a delivery that is put aside does not lie under its own key")
 			}
-			s.mustApply(t, event(task1, "save"), Ack{Delivery: "g"})
+			s.mustApply(t, spelled(task1, "save"), Ack{Delivery: "g"})
 			wantPending(t, s, "")
 			s.wantSound(t)
 		})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 )
 
@@ -53,16 +54,16 @@ func (s *testStore) wantClaims(t *testing.T, what string, want ...string) []*sta
 func (s *testStore) finish(t *testing.T, jobs ...*state.Job) {
 	t.Helper()
 	for _, j := range jobs {
-		s.mustApply(t, event(j.Task, ""), Ack{Job: j.ID, Epoch: j.Epoch})
+		s.mustApply(t, spelled(j.Task, ""), Ack{Job: j.ID, Epoch: j.Epoch})
 	}
 }
 
 func TestClaimIsSerialPerTaskAndLane(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.mustApply(t, event(task1, "", "work/a", "work/b", "talk/c"), Ack{})
+	s.mustApply(t, spelled(task1, "", "work/a", "work/b", "talk/c"), Ack{})
 	s.advance(time.Second)
-	s.mustApply(t, event(task2, "", "work/d"), Ack{})
+	s.mustApply(t, spelled(task2, "", "work/d"), Ack{})
 	first := s.wantClaims(t, "at first", "a", "c", "d")
 	if first[0].Until != s.time().Add(testLease) || first[0].Epoch != 1 || first[0].Attempt != 1 || first[0].Attempted {
 		t.Errorf("claimed job: %+v", first[0])
@@ -76,13 +77,13 @@ func TestClaimIsSerialPerTaskAndLane(t *testing.T) {
 func TestClaimOrder(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.next = func(_ *state.Task, e state.Event, _ machine.Policy) machine.Change {
-		job := spelledJob(e.Paths[0], e)
+	s.next = func(_ *state.Task, e event.Event, _ machine.Policy) machine.Change {
+		job := spelledJob(event.Of[event.Conflict](e).Paths[0], e)
 		job.Priority = len(e.Via)
 		return machine.Change{Jobs: []state.Job{job}}
 	}
 	add := func(issue int, priority, job string) {
-		s.mustApply(t, event(state.TaskKey{Repo: 1, Issue: issue}, priority, job), Ack{})
+		s.mustApply(t, spelled(state.TaskKey{Repo: 1, Issue: issue}, priority, job), Ack{})
 		s.advance(time.Second)
 	}
 	add(1, "", "work/old")
@@ -98,7 +99,7 @@ func TestClaimOrder(t *testing.T) {
 func TestClaimOnlyFromLanesAskedFor(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.mustApply(t, event(task1, "", "work/a", "status/b"), Ack{})
+	s.mustApply(t, spelled(task1, "", "work/a", "status/b"), Ack{})
 	if job := s.mustClaim(t, state.LaneTalk, state.LaneStatus); job.Key != "b" {
 		t.Errorf("got a claim of %s, want b", job.Key)
 	}
@@ -110,7 +111,7 @@ func TestOvertaking(t *testing.T) {
 	for _, lane := range state.Lanes() {
 		s := newTestStore(t)
 		l := string(lane)
-		s.mustApply(t, event(task1, "", l+"/delayed+1h", l+"/a", l+"/b"), Ack{})
+		s.mustApply(t, spelled(task1, "", l+"/delayed+1h", l+"/a", l+"/b"), Ack{})
 		jobs := s.wantClaims(t, l+": a delayed job is overtaken", "a")
 		again := s.time().Add(time.Minute)
 		if err := s.Retry(t.Context(), jobs[0].ID, jobs[0].Epoch, state.Failed{Error: "boom", Retry: again}); err != nil {
@@ -139,18 +140,18 @@ func TestOvertaking(t *testing.T) {
 func TestJobKeys(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.mustApply(t, event(task1, "", "status/s+10s", "status/s+20s", "talk/s"), Ack{})
+	s.mustApply(t, spelled(task1, "", "status/s+10s", "status/s+20s", "talk/s"), Ack{})
 	wantLive(t, s, task1, "s:queued:0")
 	if at, ok, err := s.NextDue(t.Context()); !ok || err != nil || !at.Equal(testStart) {
 		t.Errorf("a queued job is not brought forward: due %v, %v, %v", at, ok, err)
 	}
-	s.mustApply(t, event(task2, "", "status/s"), Ack{})
+	s.mustApply(t, spelled(task2, "", "status/s"), Ack{})
 	wantLive(t, s, task2, "s:queued:0")
 
 	// While it is claimed another queues up behind it, once.
 	job := s.mustClaim(t)
-	s.mustApply(t, event(task1, "", "status/s"), Ack{})
-	s.mustApply(t, event(task1, "", "status/s"), Ack{})
+	s.mustApply(t, spelled(task1, "", "status/s"), Ack{})
+	s.mustApply(t, spelled(task1, "", "status/s"), Ack{})
 	wantLive(t, s, task1, "s:claimed:1 s:queued:0")
 
 	// Given back, it does what the one behind it would.
@@ -160,18 +161,18 @@ func TestJobKeys(t *testing.T) {
 	wantLive(t, s, task1, "s:queued:1")
 
 	// Waiting to be repeated, it is not brought forward.
-	s.mustApply(t, event(task1, "", "status/s"), Ack{})
+	s.mustApply(t, spelled(task1, "", "status/s"), Ack{})
 	s.wantClaims(t, "before the retry is due", "s") // task2's
 	s.advance(time.Second)
 	again := s.mustClaim(t)
-	s.mustApply(t, event(task1, "", "status/s"), Ack{Job: again.ID, Epoch: again.Epoch})
+	s.mustApply(t, spelled(task1, "", "status/s"), Ack{Job: again.ID, Epoch: again.Epoch})
 	wantLive(t, s, task1, "s:queued:0")
 
 	// Without a key jobs are as many as were asked for.
-	s.next = func(*state.Task, state.Event, machine.Policy) machine.Change {
+	s.next = func(*state.Task, event.Event, machine.Policy) machine.Change {
 		return machine.Change{Jobs: []state.Job{{Kind: state.JobReact}, {Kind: state.JobReact}}}
 	}
-	s.mustApply(t, event(task3, ""), Ack{})
+	s.mustApply(t, spelled(task3, ""), Ack{})
 	jobs, err := s.Jobs(t.Context(), task3)
 	if err != nil || len(jobs) != 2 || jobs[0].ID == jobs[1].ID || jobs[0].Lane != state.LaneWork {
 		t.Errorf("jobs without a key: %+v, %v", jobs, err)
@@ -181,9 +182,9 @@ func TestJobKeys(t *testing.T) {
 func TestDropWork(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.mustApply(t, event(task1, "", "work/a", "work/b", "work/c+1h", "talk/d", "status/e"), Ack{})
+	s.mustApply(t, spelled(task1, "", "work/a", "work/b", "work/c+1h", "talk/d", "status/e"), Ack{})
 	s.mustClaim(t, state.LaneWork)
-	s.mustApply(t, event(task1, "drop", "work/b"), Ack{})
+	s.mustApply(t, spelled(task1, "drop", "work/b"), Ack{})
 	wantLive(t, s, task1, "a:claimed:1 d:queued:0 e:queued:0 b:queued:0")
 }
 
@@ -215,12 +216,12 @@ func TestFencing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestStore(t)
-			s.mustApply(t, event(task1, "save", "work/a"), Ack{})
+			s.mustApply(t, spelled(task1, "save", "work/a"), Ack{})
 			job := s.mustClaim(t)
 			fn(t, s, job)
 			jobs := s.live(t, task1)
 
-			_, err := s.Apply(t.Context(), event(task1, "save", "work/b"), Ack{Job: job.ID, Epoch: job.Epoch})
+			_, err := s.Apply(t.Context(), spelled(task1, "save", "work/b"), Ack{Job: job.ID, Epoch: job.Epoch})
 			wantIs(t, "apply", err, ErrLeaseLost)
 			wantIs(t, "mark", s.MarkAttempted(t.Context(), job.ID, job.Epoch), ErrLeaseLost)
 			wantIs(t, "extend", s.Extend(t.Context(), job.ID, job.Epoch, s.time().Add(time.Hour)), ErrLeaseLost)
@@ -237,7 +238,7 @@ func TestFencing(t *testing.T) {
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.mustApply(t, event(task1, "", "work/a", "talk/b"), Ack{})
+	s.mustApply(t, spelled(task1, "", "work/a", "talk/b"), Ack{})
 	a, b := s.mustClaim(t, state.LaneWork), s.mustClaim(t, state.LaneTalk)
 	if err := s.MarkAttempted(t.Context(), a.ID, a.Epoch); err != nil {
 		t.Fatal(err)
@@ -279,12 +280,12 @@ func TestNextDue(t *testing.T) {
 	for lane, want := range map[state.Lane]time.Duration{state.LaneWork: time.Hour, state.LaneTalk: 0} {
 		s := newTestStore(t)
 		l := string(lane)
-		s.mustApply(t, event(task1, "", l+"/a"), Ack{})
+		s.mustApply(t, spelled(task1, "", l+"/a"), Ack{})
 		job := s.mustClaim(t)
 		if err := s.Retry(t.Context(), job.ID, job.Epoch, state.Failed{Retry: s.time().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
-		s.mustApply(t, event(task1, "", l+"/b"), Ack{})
+		s.mustApply(t, spelled(task1, "", l+"/b"), Ack{})
 		if at, ok, err := s.NextDue(t.Context()); !ok || err != nil || !at.Equal(testStart.Add(want)) {
 			t.Errorf("%s: next due %v, %v, %v; want after %v", lane, at, ok, err, want)
 		}
@@ -294,7 +295,7 @@ func TestNextDue(t *testing.T) {
 func TestRetryNeedsATime(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.mustApply(t, event(task1, "", "work/a"), Ack{})
+	s.mustApply(t, spelled(task1, "", "work/a"), Ack{})
 	job := s.mustClaim(t)
 	if err := s.Retry(t.Context(), job.ID, job.Epoch, state.Failed{Error: "boom"}); err == nil {
 		t.Error("a job was given back without a time")
@@ -319,9 +320,9 @@ func TestWake(t *testing.T) {
 			}
 		}
 	}
-	s.mustApply(t, event(task1, "save"), Ack{})
+	s.mustApply(t, spelled(task1, "save"), Ack{})
 	expect("a task alone", false)
-	s.mustApply(t, event(task1, "save", "work/a"), Ack{})
+	s.mustApply(t, spelled(task1, "save", "work/a"), Ack{})
 	expect("a job", true)
 	if _, err := s.PutDelivery(t.Context(), Delivery{GUID: "g"}); err != nil {
 		t.Fatal(err)

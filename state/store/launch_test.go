@@ -14,7 +14,7 @@ import (
 func TestMarkLaunch(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.mustApply(t, event(task1, "", "work/a"), Ack{})
+	s.mustApply(t, spelled(task1, "", "work/a"), Ack{})
 	job := s.mustClaim(t)
 	if job.Attempted || job.Launch != nil {
 		t.Fatalf("a new job has %+v", job)

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
@@ -101,24 +102,26 @@ func drawTask(r *rapid.T) state.TaskKey {
 }
 
 // drawEvent returns an event with random effects.
-func (m *model) drawEvent(r *rapid.T, task state.TaskKey) state.Event {
-	e := event(task, rapid.SampledFrom([]string{"", "save", "save drop", "drop"}).Draw(r, "detail"))
-	e.ID = rapid.SampledFrom([]string{"", "", "c:1", "c:2"}).Draw(r, "id")
-	e.Paths = rapid.SliceOfN(rapid.SampledFrom([]string{
+func (m *model) drawEvent(r *rapid.T, task state.TaskKey) event.Event {
+	detail := rapid.SampledFrom([]string{"", "save", "save drop", "drop"}).Draw(r, "detail")
+	id := rapid.SampledFrom([]string{"", "", "c:1", "c:2"}).Draw(r, "id")
+	jobs := rapid.SliceOfN(rapid.SampledFrom([]string{
 		"work/a", "work/b", "work/c+5s", "status/s", "status/s+10s", "talk/t", "control/u+5s",
 	}), 0, 3).Draw(r, "jobs")
+	e := spelled(task, detail, jobs...)
+	e.ID = id
 	return e
 }
 
 // follow applies an accepted event to the model.
-func (m *model) follow(e state.Event) {
+func (m *model) follow(e event.Event) {
 	if m.seen[e.Task][e.ID] {
 		return
 	}
 	if strings.Contains(e.Via, "drop") {
 		m.jobs[e.Task] = slices.DeleteFunc(m.jobs[e.Task], func(j modelJob) bool { return j.lane == state.LaneWork && !j.claimed })
 	}
-	for _, spec := range e.Paths {
+	for _, spec := range event.Of[event.Conflict](e).Paths {
 		m.enqueue(e, spec)
 	}
 	if !strings.Contains(e.Via, "save") {
@@ -133,7 +136,7 @@ func (m *model) follow(e state.Event) {
 	}
 }
 
-func (m *model) enqueue(e state.Event, spec string) {
+func (m *model) enqueue(e event.Event, spec string) {
 	e.Now = m.clock
 	job := spelledJob(spec, e)
 	list := m.jobs[e.Task]

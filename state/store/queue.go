@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/blob"
 )
@@ -25,7 +27,7 @@ type queue struct {
 
 // payload is the part of a job that never changes and may be large.
 type payload struct {
-	Event     *state.Event     `json:"event,omitempty"`
+	Event     json.RawMessage  `json:"event,omitempty"`
 	Post      *state.Post      `json:"post,omitempty"`
 	Candidate *state.Candidate `json:"candidate,omitempty"`
 }
@@ -49,10 +51,10 @@ func (s *Store) putQueue(tx kv.Tx, q *queue) error {
 	return s.codec.PutJSON(tx, jobsKey(q.task), q.jobs)
 }
 
-// enqueue adds a job, subject to Job.Key. If an unclaimed job with the same key is queued, that job is moved to an
+// enqueue adds a job that follows from e, subject to Job.Key. A job vet gets e itself. If an unclaimed job with the same key is queued, that job is moved to an
 // earlier time if the new one would be due earlier. The status comment's job may also be moved to a later time, because
 // it may have been queued before the edit from which it must keep its distance.
-func (s *Store) enqueue(tx kv.Tx, q *queue, job state.Job, e state.Event) error {
+func (s *Store) enqueue(tx kv.Tx, q *queue, job state.Job, e event.Event) error {
 	if !job.Task.IsZero() && job.Task != q.task {
 		return fmt.Errorf("enqueue %s for task %s in the queue of %s", job.Kind, job.Task, q.task)
 	}
@@ -72,8 +74,13 @@ func (s *Store) enqueue(tx kv.Tx, q *queue, job state.Job, e state.Event) error 
 	if job.Lane == "" {
 		job.Lane = state.LaneWork
 	}
+	if job.Kind == state.JobVet {
+		if job.Event, err = json.Marshal(e); err != nil {
+			return err
+		}
+	}
 	p := payload{job.Event, job.Post, job.Candidate}
-	if p != (payload{}) {
+	if len(p.Event) > 0 || p.Post != nil || p.Candidate != nil {
 		if err := s.codec.PutJSON(tx, preJobData+id, p); err != nil {
 			return err
 		}
@@ -138,7 +145,7 @@ func (q *queue) unvetted() bool {
 // approving reports whether an approval is being checked, or its author is being vetted.
 func (q *queue) approving() bool {
 	return slices.ContainsFunc(q.jobs, func(j state.Job) bool {
-		return j.Kind == state.JobApprove || j.Kind == state.JobVet && strings.HasPrefix(j.Key, state.VetPrefix+string(state.EventPlanEdited))
+		return j.Kind == state.JobApprove || j.Kind == state.JobVet && strings.HasPrefix(j.Key, state.VetPrefix+string(event.KindPlanEdited))
 	})
 }
 
@@ -148,8 +155,8 @@ func (q *queue) wanted() bool {
 }
 
 // doubted marks the queued job with the same key as a failed one to check for effects of the failed job.
-func (q *queue) doubted(f *state.Failure) {
-	if f == nil || f.Doubt.IsZero() {
+func (q *queue) doubted(f state.Failure) {
+	if f.Doubt.IsZero() {
 		return
 	}
 	if j := q.queued(f.Key); j != nil && j.Doubt.IsZero() {

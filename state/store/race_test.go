@@ -41,7 +41,7 @@ func TestManyWorkers(t *testing.T) {
 		group.Go(func() {
 			for n := range rounds {
 				key := strconv.Itoa(n)
-				e := event(state.TaskKey{Repo: 1, Issue: i + 1}, "save", "work/w"+key, "talk/t"+key)
+				e := spelled(state.TaskKey{Repo: 1, Issue: i + 1}, "save", "work/w"+key, "talk/t"+key)
 				if _, err := c.Apply(ctx, e, Ack{}); err != nil {
 					t.Error(err)
 				}
@@ -124,7 +124,7 @@ func (c *crew) done() bool {
 func (c *crew) finishOne(ctx context.Context, t *testing.T, job *state.Job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, err := c.Apply(ctx, event(job.Task, "save"), Ack{Job: job.ID, Epoch: job.Epoch})
+	_, err := c.Apply(ctx, spelled(job.Task, "save"), Ack{Job: job.ID, Epoch: job.Epoch})
 	if errors.Is(err, ErrLeaseLost) {
 		return
 	}
@@ -202,7 +202,7 @@ func tell(t *testing.T, s *testStore) bool {
 	pending, err := s.PendingDeliveries(ctx, 10)
 	injected(err)
 	for _, d := range pending {
-		if _, err := s.Apply(ctx, event(task1, "save", "work/a", "work/b"), Ack{Delivery: d.GUID}); injected(err) {
+		if _, err := s.Apply(ctx, spelled(task1, "save", "work/a", "work/b"), Ack{Delivery: d.GUID}); injected(err) {
 			return false
 		}
 	}
@@ -221,7 +221,7 @@ func tell(t *testing.T, s *testStore) bool {
 		if job.Key == "b" {
 			detail = "phase=done"
 		}
-		if _, err := s.Apply(ctx, event(task1, detail), Ack{Job: job.ID, Epoch: job.Epoch}); injected(err) {
+		if _, err := s.Apply(ctx, spelled(task1, detail), Ack{Job: job.ID, Epoch: job.Epoch}); injected(err) {
 			return false
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/machine"
 )
@@ -26,12 +27,12 @@ func taskKeys(tasks []*state.Task) string {
 func TestReads(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.mustApply(t, event(task1, "phase=planning pr=7"), Ack{})
-	s.mustApply(t, event(task2, "phase=awaiting_plan_approval"), Ack{})
-	s.mustApply(t, event(task3, "phase=planning pr=7"), Ack{})
+	s.mustApply(t, spelled(task1, "phase=planning pr=7"), Ack{})
+	s.mustApply(t, spelled(task2, "phase=awaiting_plan_approval"), Ack{})
+	s.mustApply(t, spelled(task3, "phase=planning pr=7"), Ack{})
 	ended := state.TaskKey{Repo: 10, Issue: 3}
-	s.mustApply(t, event(ended, "phase=planning"), Ack{})
-	s.mustApply(t, event(ended, "phase=done"), Ack{})
+	s.mustApply(t, spelled(ended, "phase=planning"), Ack{})
+	s.mustApply(t, spelled(ended, "phase=done"), Ack{})
 
 	list := func(tasks []*state.Task, err error) string {
 		t.Helper()
@@ -66,7 +67,7 @@ func TestReads(t *testing.T) {
 	}
 
 	// A new life brings it back among the open ones.
-	s.mustApply(t, event(ended, "phase=queued"), Ack{})
+	s.mustApply(t, spelled(ended, "phase=queued"), Ack{})
 	open, err := s.Glances(ctx)
 	if got := fmt.Sprint(keysOf(open)); got != "[10/1 10/2 10/3 101/1]" || err != nil {
 		t.Errorf("open after a new life: %s, error %v", got, err)
@@ -87,18 +88,18 @@ func TestTaskByPR(t *testing.T) {
 			t.Errorf("pull request %d of %d: task %q, %v; want %q", number, repo, got, err, want)
 		}
 	}
-	s.mustApply(t, event(task1, "pr=7"), Ack{})
-	s.mustApply(t, event(task3, "pr=7"), Ack{})
+	s.mustApply(t, spelled(task1, "pr=7"), Ack{})
+	s.mustApply(t, spelled(task3, "pr=7"), Ack{})
 	want(10, 7, "10/1")
 	want(101, 7, "101/1")
 	want(10, 8, "")
-	s.mustApply(t, event(task1, "pr=8"), Ack{})
+	s.mustApply(t, spelled(task1, "pr=8"), Ack{})
 	want(10, 7, "")
 	want(10, 8, "10/1")
 
 	// Another task comes upon the same pull request; the first one's leaving does not take it away.
-	s.mustApply(t, event(task2, "pr=8"), Ack{})
-	s.mustApply(t, event(task1, "pr=9"), Ack{})
+	s.mustApply(t, spelled(task2, "pr=8"), Ack{})
+	s.mustApply(t, spelled(task1, "pr=9"), Ack{})
 	want(10, 8, "10/2")
 	want(10, 9, "10/1")
 }
@@ -107,7 +108,7 @@ func TestPrune(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	heavy := func(phase state.Phase) {
-		s.next = func(old *state.Task, e state.Event, _ machine.Policy) machine.Change {
+		s.next = func(old *state.Task, e event.Event, _ machine.Policy) machine.Change {
 			return machine.Change{Task: &state.Task{
 				TaskPhase: state.TaskPhase{Phase: phase, Since: e.Now}, TaskPlans: state.TaskPlans{Approval: &state.Approval{Hash: "good"},
 					Plans:    []state.Plan{{Hash: "old", Text: "old plan"}, {Hash: "good", Text: "good plan"}},
@@ -118,12 +119,12 @@ func TestPrune(t *testing.T) {
 		}
 	}
 	heavy(state.PhaseDone)
-	s.mustApply(t, event(task1, ""), Ack{})
+	s.mustApply(t, spelled(task1, ""), Ack{})
 	heavy(state.PhaseFailed)
-	s.mustApply(t, event(task2, ""), Ack{})
+	s.mustApply(t, spelled(task2, ""), Ack{})
 	s.advance(time.Hour)
 	heavy(state.PhaseCancelled)
-	s.mustApply(t, event(task3, ""), Ack{})
+	s.mustApply(t, spelled(task3, ""), Ack{})
 
 	for _, want := range []int{1, 0} {
 		if n, err := s.Prune(t.Context(), s.time()); n != want || err != nil {
@@ -223,7 +224,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestStore(t)
-			s.mustApply(t, event(task1, "save pr=7", "work/a"), Ack{})
+			s.mustApply(t, spelled(task1, "save pr=7", "work/a"), Ack{})
 			s.put(t, "g", "{}")
 			s.wantSound(t)
 			if err := s.db.Update(t.Context(), c.do); err != nil {

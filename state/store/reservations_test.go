@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 )
 
@@ -28,7 +29,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 	s.reopen(t)
 	s.next = spend
 	book := func(id string) error {
-		_, err := s.Apply(t.Context(), state.Event{Kind: state.EventSpent, Task: key, RunReport: state.RunReport{Money: &state.Money{MicroUSD: 5}}}, Ack{Call: id})
+		_, err := s.Apply(t.Context(), event.Event{Task: key, Payload: event.Spent{Money: state.Money{MicroUSD: 5}}}, Ack{Call: id})
 		return err
 	}
 	want := func(micro int64, rows ...Reservation) {
@@ -63,7 +64,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 		t.Errorf("recorded after its release: got error %v, want ErrSpent", err)
 	}
 	want(5, other)
-	if _, err := s.Apply(t.Context(), state.Event{Kind: state.EventSpent, Task: key, RunReport: state.RunReport{Money: &state.Money{}}}, Ack{Call: "c", Job: "7-1-1"}); err == nil {
+	if _, err := s.Apply(t.Context(), event.Event{Task: key, Payload: event.Spent{Money: state.Money{}}}, Ack{Call: "c", Job: "7-1-1"}); err == nil {
 		t.Error("two things are spent by one event")
 	}
 }
@@ -77,7 +78,7 @@ func TestAReservationOfATaskThatIsGone(t *testing.T) {
 	if err := s.Reserve(t.Context(), Reservation{ID: "a", Task: key, Run: "7-1-1"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Apply(t.Context(), state.Event{Kind: state.EventSpent, Task: key, Run: "7-1-1", RunReport: state.RunReport{Money: &state.Money{MicroUSD: 5}}}, Ack{Call: "a"}); err != nil {
+	if _, err := s.Apply(t.Context(), event.Event{Task: key, Run: "7-1-1", Payload: event.Spent{Money: state.Money{MicroUSD: 5}}}, Ack{Call: "a"}); err != nil {
 		t.Error(err)
 	}
 	if rows, err := s.Reservations(t.Context()); err != nil || len(rows) > 0 {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestSeenIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.next = func(old *state.Task, _ state.Event, _ machine.Policy) machine.Change {
+	s.next = func(old *state.Task, _ event.Event, _ machine.Policy) machine.Change {
 		after := &state.Task{}
 		if old != nil {
 			after = old.Clone()
@@ -23,7 +24,7 @@ func TestSeenIsBounded(t *testing.T) {
 		return machine.Change{Task: after}
 	}
 	for i := range 3 {
-		got := s.mustApply(t, state.Event{Kind: state.EventCommented, Task: task1, ID: fmt.Sprintf("comment:%d", i), Permission: state.PermissionWrite}, Ack{})
+		got := s.mustApply(t, event.Event{Task: task1, ID: fmt.Sprintf("comment:%d", i), Permission: state.PermissionWrite, Payload: event.Commented{}}, Ack{})
 		if len(got.Task.Seen) != 10_000 || !got.Task.Knows(fmt.Sprintf("comment:%d", i)) {
 			t.Fatalf("got %d stored IDs", len(got.Task.Seen))
 		}
@@ -50,14 +51,14 @@ func TestStrangersPushNothingOut(t *testing.T) {
 			t.Parallel()
 			s := newTestStore(t)
 			s.next = machine.Next
-			apply := func(e state.Event) Applied {
+			apply := func(e event.Event) Applied {
 				t.Helper()
 				e.Task = task1
 				return s.mustApply(t, e, Ack{})
 			}
-			trigger := state.Event{Kind: state.EventTriggered, By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: task1.Repo, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug"}}
+			trigger := event.Event{By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: task1.Repo, Owner: "o", Name: "r"}, Payload: event.Triggered{Issue: &state.Issue{Title: "Bug"}}}
 			apply(trigger)
-			budget := state.Event{Kind: state.EventCommented, ID: "comment:7", By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 7, Mention: true}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}}
+			budget := event.Event{ID: "comment:7", By: ada, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 7, Mention: true}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}}}
 			before := apply(budget).Task.Money.CapMicroUSD
 			replay := func() {
 				t.Helper()
@@ -66,14 +67,14 @@ func TestStrangersPushNothingOut(t *testing.T) {
 				}
 			}
 			for i := range c.n {
-				e := state.Event{Kind: state.EventCommented, ID: fmt.Sprintf("comment:%d", 100+i), By: c.by, Permission: c.permission, Comment: &state.Comment{ID: int64(100 + i)}}
+				e := event.Event{ID: fmt.Sprintf("comment:%d", 100+i), By: c.by, Permission: c.permission, Payload: event.Commented{Comment: &state.Comment{ID: int64(100 + i)}}}
 				if c.permission == "" {
-					e.Kind, e.ID, e.Candidate = state.EventThumb, "thumb:"+e.ID, &state.Candidate{}
+					e.ID, e.Payload = "thumb:"+e.ID, event.Thumb{Candidate: &state.Candidate{}}
 				}
 				apply(e)
 			}
 			replay()
-			apply(state.Event{Kind: state.EventCommented, ID: "comment:8", By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: 8, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}})
+			apply(event.Event{ID: "comment:8", By: ada, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 8, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}})
 			apply(trigger)
 			replay()
 		})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 )
 
@@ -14,19 +15,19 @@ func TestStatusQueuedDuringAnEditKeepsItsDistance(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	gap := machine.DefaultPolicy().StatusGap
-	s.next = func(_ *state.Task, e state.Event, _ machine.Policy) machine.Change {
+	s.next = func(_ *state.Task, e event.Event, _ machine.Policy) machine.Change {
 		job := state.Job{Kind: state.JobStatus, Lane: state.LaneStatus, Key: "status"}
-		if e.Status != nil {
-			job.NotBefore = e.Status.At.Add(gap)
+		if sent, ok := e.Payload.(event.StatusSent); ok {
+			job.NotBefore = sent.Status.At.Add(gap)
 		}
 		return machine.Change{Jobs: []state.Job{job}}
 	}
-	s.mustApply(t, event(task1, ""), Ack{})
+	s.mustApply(t, spelled(task1, ""), Ack{})
 	sending := s.mustClaim(t, state.LaneStatus)
-	s.mustApply(t, event(task1, ""), Ack{}) // something that people can see
+	s.mustApply(t, spelled(task1, ""), Ack{}) // something that people can see
 	s.advance(time.Second)
-	sent := event(task1, "")
-	sent.Status = &state.StatusComment{At: s.time()}
+	sent := spelled(task1, "")
+	sent.Payload = event.StatusSent{Status: state.StatusComment{At: s.time()}}
 	s.mustApply(t, sent, Ack{Job: sending.ID, Epoch: sending.Epoch})
 	s.wantClaims(t, "at once")
 	s.advance(gap - time.Second)

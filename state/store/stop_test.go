@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 )
 
@@ -31,15 +32,15 @@ func TestNothingWorksOnAVMThatIsBeingStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newTestStore(t)
-			s.next = func(*state.Task, state.Event, machine.Policy) machine.Change {
+			s.next = func(*state.Task, event.Event, machine.Policy) machine.Change {
 				return machine.Change{Jobs: []state.Job{{Kind: c.next, Lane: state.LaneWork, Key: "next"}, {Kind: state.JobStop, Lane: state.LaneControl, Key: "stop"}}}
 			}
-			s.mustApply(t, event(task1, ""), Ack{})
-			s.next = func(*state.Task, state.Event, machine.Policy) machine.Change {
+			s.mustApply(t, spelled(task1, ""), Ack{})
+			s.next = func(*state.Task, event.Event, machine.Policy) machine.Change {
 				return machine.Change{Jobs: []state.Job{{Kind: state.JobLaunch, Lane: state.LaneWork, Key: "other"}}}
 			}
-			s.mustApply(t, event(task2, ""), Ack{})
-			s.next = func(*state.Task, state.Event, machine.Policy) machine.Change { return machine.Change{} }
+			s.mustApply(t, spelled(task2, ""), Ack{})
+			s.next = func(*state.Task, event.Event, machine.Policy) machine.Change { return machine.Change{} }
 			if !c.waits {
 				s.wantClaims(t, "at once", "next", "stop", "other")
 				return
@@ -80,7 +81,7 @@ func TestQuickRetryWaitsForTheStop(t *testing.T) {
 			s := newTestStore(t)
 			s.next = machine.Next
 			var spent *state.Job
-			apply := func(e state.Event) {
+			apply := func(e event.Event) {
 				t.Helper()
 				s.advance(time.Second)
 				e.Task, e.At = task1, s.time()
@@ -91,7 +92,7 @@ func TestQuickRetryWaitsForTheStop(t *testing.T) {
 				s.mustApply(t, e, ack)
 				spent = nil
 			}
-			apply(state.Event{Kind: state.EventTriggered, By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}})
+			apply(event.Event{By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Payload: event.Triggered{Issue: &state.Issue{Title: "Bug", Body: "It breaks."}}})
 			work := func(kind state.JobKind) *state.Job {
 				t.Helper()
 				job := s.mustClaim(t, state.LaneWork)
@@ -100,14 +101,14 @@ func TestQuickRetryWaitsForTheStop(t *testing.T) {
 				}
 				return job
 			}
-			started := state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}}}
+			started := event.Event{Payload: event.Started{Start: event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}}}
 			spent = work(state.JobStart)
 			apply(started)
 			launch := work(state.JobLaunch)
 			spent = launch
-			apply(state.Event{Kind: state.EventLaunched, Run: launch.Run, JobReport: state.JobReport{Launch: &state.Launch{Run: launch.Run, VM: state.VM{Name: "vm-1"}, Started: s.time()}}})
+			apply(event.Event{Run: launch.Run, Payload: event.Launched{Launch: state.Launch{Run: launch.Run, VM: state.VM{Name: "vm-1"}, Started: s.time()}}})
 			for i, o := range c.orders {
-				apply(state.Event{Kind: state.EventCommented, By: ada, Permission: state.PermissionWrite, Comment: &state.Comment{ID: int64(i + 1), At: s.time(), Mention: true}, Orders: []state.Order{o}})
+				apply(event.Event{By: ada, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: int64(i + 1), At: s.time(), Mention: true}, Orders: []state.Order{o}}})
 			}
 			if c.first != "" {
 				spent = work(c.first)
@@ -119,7 +120,7 @@ func TestQuickRetryWaitsForTheStop(t *testing.T) {
 			if spent = s.mustClaim(t, state.LaneControl); spent.Kind != state.JobStop || spent.Run != launch.Run {
 				t.Fatalf("first comes %s of run %q, want the stop of %s", spent.Kind, spent.Run, launch.Run)
 			}
-			apply(state.Event{Kind: state.EventSaved, Run: launch.Run})
+			apply(event.Event{Run: launch.Run, Payload: event.Saved{}})
 			work(state.JobLaunch)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/blob"
 	"github.com/errand-bot/errand/state/machine"
@@ -51,7 +52,7 @@ type Store struct {
 	now     func() time.Time
 	policy  machine.Policy
 	codec   *blob.Codec
-	next    func(*state.Task, state.Event, machine.Policy) machine.Change
+	next    func(*state.Task, event.Event, machine.Policy) machine.Change
 	turned  func(context.Context, state.TaskKey)
 	without []Safeguard
 	seed    maphash.Seed // of stamps

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/machine"
@@ -96,7 +98,7 @@ func (s *testStore) wantSound(t *testing.T) {
 
 // spelledOut is a Next for tests. Detail contains words: save, drop, phase=P, pr=N, body=N (bytes). Paths contains
 // jobs: LANE/KEY, or LANE/KEY+DURATION for a delayed one.
-func spelledOut(t *state.Task, e state.Event, _ machine.Policy) machine.Change {
+func spelledOut(t *state.Task, e event.Event, _ machine.Policy) machine.Change {
 	ch := machine.Change{Note: e.Via}
 	save := func() *state.Task {
 		if ch.Task == nil {
@@ -123,13 +125,13 @@ func spelledOut(t *state.Task, e state.Event, _ machine.Policy) machine.Change {
 			save().Frozen.Body = noise(number)
 		}
 	}
-	for _, spec := range e.Paths {
+	for _, spec := range event.Of[event.Conflict](e).Paths {
 		ch.Jobs = append(ch.Jobs, spelledJob(spec, e))
 	}
 	return ch
 }
 
-func spelledJob(spec string, e state.Event) state.Job {
+func spelledJob(spec string, e event.Event) state.Job {
 	lane, key, _ := strings.Cut(spec, "/")
 	key, delay, _ := strings.Cut(key, "+")
 	job := state.Job{Kind: state.JobPost, Lane: state.Lane(lane), Key: key, Post: &state.Post{Kind: state.PostReply, Text: key}}
@@ -146,11 +148,22 @@ func noise(n int) string {
 	return base64.RawURLEncoding.EncodeToString(raw)[:n]
 }
 
-func event(task state.TaskKey, detail string, jobs ...string) state.Event {
-	return state.Event{Kind: state.EventPoked, Task: task, Via: detail, JobReport: state.JobReport{Paths: jobs}}
+// storedEvent returns the event of a job vet.
+func storedEvent(t *testing.T, job *state.Job) event.Event {
+	t.Helper()
+	var e event.Event
+	if err := json.Unmarshal(job.Event, &e); err != nil {
+		t.Fatal(err)
+	}
+	return e
 }
 
-func (s *testStore) mustApply(t *testing.T, e state.Event, ack Ack) Applied {
+// spelled returns an event for spelledOut.
+func spelled(task state.TaskKey, detail string, jobs ...string) event.Event {
+	return event.Event{Task: task, Via: detail, Payload: event.Conflict{Paths: jobs}}
+}
+
+func (s *testStore) mustApply(t *testing.T, e event.Event, ack Ack) Applied {
 	t.Helper()
 	applied, err := s.Apply(t.Context(), e, ack)
 	if err != nil {
@@ -200,19 +213,19 @@ func TestApply(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 
-	got := s.mustApply(t, event(task1, ""), Ack{})
+	got := s.mustApply(t, spelled(task1, ""), Ack{})
 	if got.Task != nil || got.Changed {
 		t.Errorf("nothing to do: got %+v", got)
 	}
-	got = s.mustApply(t, event(task1, "save", "work/a"), Ack{})
+	got = s.mustApply(t, spelled(task1, "save", "work/a"), Ack{})
 	if !got.Changed || got.Task.Version != 1 || got.Task.Key != task1 || got.Note != "save" {
 		t.Errorf("new task: got %+v", got)
 	}
-	got = s.mustApply(t, event(task1, "phase=planning"), Ack{})
+	got = s.mustApply(t, spelled(task1, "phase=planning"), Ack{})
 	if got.Task.Version != 2 || !got.Task.Since.Equal(testStart) {
 		t.Errorf("second event: got version %d since %v", got.Task.Version, got.Task.Since)
 	}
-	got = s.mustApply(t, event(task1, "", "work/b"), Ack{})
+	got = s.mustApply(t, spelled(task1, "", "work/b"), Ack{})
 	if got.Changed || got.Task.Version != 2 {
 		t.Errorf("only a job: got %+v", got)
 	}
@@ -232,19 +245,19 @@ func TestApply(t *testing.T) {
 func TestApplyRefuses(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.mustApply(t, event(task1, "save", "work/a"), Ack{})
+	s.mustApply(t, spelled(task1, "save", "work/a"), Ack{})
 	cases := map[string]struct {
-		e    state.Event
+		e    event.Event
 		ack  Ack
 		want error // nil for any
 	}{
-		"no task":             {e: event(state.TaskKey{}, "save")},
-		"two things to spend": {e: event(task1, "save"), ack: Ack{Delivery: "x", Job: "10-1-1"}},
-		"job of another task": {e: event(task2, "save"), ack: Ack{Job: "10-1-1", Epoch: 1}},
-		"no job id":           {e: event(task1, "save"), ack: Ack{Job: "nonsense", Epoch: 1}},
-		"unclaimed job":       {e: event(task1, "save"), ack: Ack{Job: "10-1-1", Epoch: 0}, want: ErrLeaseLost},
-		"unknown job":         {e: event(task1, "save"), ack: Ack{Job: "10-1-9", Epoch: 1}, want: ErrLeaseLost},
-		"unknown delivery":    {e: event(task1, "save"), ack: Ack{Delivery: "x"}, want: ErrSpent},
+		"no task":             {e: spelled(state.TaskKey{}, "save")},
+		"two things to spend": {e: spelled(task1, "save"), ack: Ack{Delivery: "x", Job: "10-1-1"}},
+		"job of another task": {e: spelled(task2, "save"), ack: Ack{Job: "10-1-1", Epoch: 1}},
+		"no job id":           {e: spelled(task1, "save"), ack: Ack{Job: "nonsense", Epoch: 1}},
+		"unclaimed job":       {e: spelled(task1, "save"), ack: Ack{Job: "10-1-1", Epoch: 0}, want: ErrLeaseLost},
+		"unknown job":         {e: spelled(task1, "save"), ack: Ack{Job: "10-1-9", Epoch: 1}, want: ErrLeaseLost},
+		"unknown delivery":    {e: spelled(task1, "save"), ack: Ack{Delivery: "x"}, want: ErrSpent},
 	}
 	for name, c := range cases {
 		_, err := s.Apply(t.Context(), c.e, c.ack)
@@ -262,13 +275,13 @@ func TestApplyRefuses(t *testing.T) {
 func TestApplyCountsAnOutsideFactOnce(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	e := event(task1, "save", "work/a")
+	e := spelled(task1, "save", "work/a")
 	e.ID = "comment:7"
 	s.mustApply(t, e, Ack{})
 	job := s.mustClaim(t, state.LaneWork)
 
 	// The same fact again, as the outcome of a job: the job is spent, nothing else happens.
-	e.Paths = []string{"work/b"}
+	e.Payload = event.Conflict{Paths: []string{"work/b"}}
 	got := s.mustApply(t, e, Ack{Job: job.ID, Epoch: job.Epoch})
 	if got.Changed || got.Task == nil || got.Task.Version != 1 || got.Note != noteSeen {
 		t.Errorf("second time: got %+v", got)
@@ -284,7 +297,7 @@ func TestApplyCountsAnOutsideFactOnce(t *testing.T) {
 	}
 
 	// Only the newest of those of which nothing follows are remembered.
-	s.next = func(old *state.Task, _ state.Event, _ machine.Policy) machine.Change {
+	s.next = func(old *state.Task, _ event.Event, _ machine.Policy) machine.Change {
 		after := old.Clone()
 		for i := len(after.Passed); i < 500; i++ {
 			after.Passed = append(after.Passed, "older:"+strconv.Itoa(i))
@@ -305,7 +318,7 @@ func TestApplyLargeTask(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	for _, size := range []int{900 << 10, 10, 1_000_000, 400 << 10, 800 << 10} {
-		got := s.mustApply(t, event(task1, fmt.Sprintf("body=%d", size)), Ack{})
+		got := s.mustApply(t, spelled(task1, fmt.Sprintf("body=%d", size)), Ack{})
 		stored, err := s.Task(t.Context(), task1)
 		if err != nil || stored.Frozen.Body != noise(size) || stored.Version != got.Task.Version {
 			t.Fatalf("task of %d bytes: read %d, error %v", size, len(stored.Frozen.Body), err)
@@ -316,19 +329,19 @@ func TestApplyLargeTask(t *testing.T) {
 		}
 		s.wantSound(t) // no part is left behind
 	}
-	_, err := s.Apply(t.Context(), event(task1, "body=1500000"), Ack{})
+	_, err := s.Apply(t.Context(), spelled(task1, "body=1500000"), Ack{})
 	wantIs(t, "task of 1.5 MB", err, kv.ErrTooLarge)
 }
 
 func TestApplySurvivesReopening(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.mustApply(t, event(task1, "save pr=5", "work/a", "talk/b"), Ack{})
+	s.mustApply(t, spelled(task1, "save pr=5", "work/a", "talk/b"), Ack{})
 	job := s.mustClaim(t, state.LaneWork)
 	before := s.live(t, task1)
 	s.reopen(t)
 	wantLive(t, s, task1, before)
-	s.mustApply(t, event(task1, "save"), Ack{Job: job.ID, Epoch: job.Epoch})
+	s.mustApply(t, spelled(task1, "save"), Ack{Job: job.ID, Epoch: job.Epoch})
 	wantLive(t, s, task1, "b:queued:0")
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 )
 
@@ -17,7 +18,7 @@ func TestSummary(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
-	run := func(seq int, kind state.RunKind, from, to int, status string) state.Run {
+	run := func(seq int, kind state.RunKind, from, to int, status state.RunStatus) state.Run {
 		r := state.Run{Seq: seq, Kind: kind, State: state.RunEnded, RunVerdict: state.RunVerdict{Status: status}, Started: at(from), RunActivity: state.RunActivity{Turns: 2}, RunUsage: state.RunUsage{Money: state.Money{InputTokens: 100, OutputTokens: 10, MicroUSD: 5}}}
 		if r.Ended = at(to); status == "" {
 			r.State, r.Ended = state.RunActive, time.Time{}
@@ -94,16 +95,16 @@ func TestTurnsOfATaskAreTold(t *testing.T) {
 	}
 	key := state.TaskKey{Repo: 7, Issue: 1}
 	for _, phase := range []state.Phase{state.PhaseQueued, state.PhaseQueued, state.PhasePlanning, state.PhaseFailed} {
-		s.next = func(before *state.Task, e state.Event, _ machine.Policy) machine.Change {
+		s.next = func(before *state.Task, e event.Event, _ machine.Policy) machine.Change {
 			after := &state.Task{TaskPhase: state.TaskPhase{Phase: phase, Since: e.Now}}
 			if before != nil && before.Phase == phase {
 				after.Since = before.Since
 			}
 			return machine.Change{Task: after}
 		}
-		for _, kind := range []state.EventKind{state.EventProgress, state.EventRunEnded} {
+		for _, payload := range []event.Payload{event.Progress{}, event.RunEnded{}} {
 			s.advance(time.Second)
-			if _, err := s.Apply(t.Context(), state.Event{Kind: kind, Task: key}, Ack{}); err != nil {
+			if _, err := s.Apply(t.Context(), event.Event{Task: key, Payload: payload}, Ack{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -112,8 +113,8 @@ func TestTurnsOfATaskAreTold(t *testing.T) {
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	s.next = func(*state.Task, state.Event, machine.Policy) machine.Change { return machine.Change{} }
-	if _, err := s.Apply(t.Context(), state.Event{Kind: state.EventRunEnded, Task: key}, Ack{}); err != nil || len(told) != len(want) {
+	s.next = func(*state.Task, event.Event, machine.Policy) machine.Change { return machine.Change{} }
+	if _, err := s.Apply(t.Context(), event.Event{Task: key, Payload: event.RunEnded{}}, Ack{}); err != nil || len(told) != len(want) {
 		t.Errorf("told of what changes nothing (%v)", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 )
 
@@ -23,7 +24,7 @@ func TestFloodOfWordsFits(t *testing.T) {
 			t.Parallel()
 			s := newTestStore(t)
 			s.next = machine.Next
-			apply := func(e state.Event) *state.Task {
+			apply := func(e event.Event) *state.Task {
 				t.Helper()
 				s.advance(time.Second)
 				e.Task, e.At = task1, s.time()
@@ -31,12 +32,12 @@ func TestFloodOfWordsFits(t *testing.T) {
 			}
 			say := func(id int, text string) *state.Task {
 				t.Helper()
-				return apply(state.Event{Kind: state.EventCommented, By: ada, Permission: state.PermissionWrite, ID: fmt.Sprintf("comment:%d", id), Comment: &state.Comment{ID: int64(id), Body: text, At: s.time()}})
+				return apply(event.Event{By: ada, Permission: state.PermissionWrite, ID: fmt.Sprintf("comment:%d", id), Payload: event.Commented{Comment: &state.Comment{ID: int64(id), Body: text, At: s.time()}}})
 			}
-			start := &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: s.time()}
-			apply(state.Event{Kind: state.EventTriggered, By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}})
+			start := &event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: s.time()}
+			apply(event.Event{By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Payload: event.Triggered{Issue: &state.Issue{Title: "Bug", Body: "It breaks."}}})
 			if started {
-				apply(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: start}})
+				apply(event.Event{Payload: event.Started{Start: *start}})
 			}
 			for i := range comments {
 				say(i+1, body(i, comments))
@@ -53,7 +54,7 @@ func TestFloodOfWordsFits(t *testing.T) {
 			}
 			start.ReadAt = s.time()
 			if !started {
-				task = apply(state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: start}})
+				task = apply(event.Event{Payload: event.Started{Start: *start}})
 				if n := len(task.Context.Comments); n != 500 || len(task.Feedback) != 1 {
 					t.Errorf("%d comments are in the discussion, and %d are to be answered", n, len(task.Feedback))
 				}

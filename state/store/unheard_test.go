@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 )
 
 // claimAll claims the due jobs in the lanes of people's events, oldest first.
-func claimAll(t *testing.T, s *testStore, do func(*state.Job) state.Event) {
+func claimAll(t *testing.T, s *testStore, do func(*state.Job) event.Event) {
 	t.Helper()
 	for range 50 {
 		job := s.mustClaimAny(t, state.LaneControl)
@@ -31,7 +32,7 @@ func (s *testStore) mustClaimAny(t *testing.T, lanes ...state.Lane) *state.Job {
 	return job
 }
 
-func (s *testStore) applyOf(t *testing.T, e state.Event, job *state.Job) {
+func (s *testStore) applyOf(t *testing.T, e event.Event, job *state.Job) {
 	t.Helper()
 	e.Task = task1
 	ack := Ack{}
@@ -39,7 +40,7 @@ func (s *testStore) applyOf(t *testing.T, e state.Event, job *state.Job) {
 		ack = Ack{Job: job.ID, Epoch: job.Epoch}
 	}
 	if _, err := s.Apply(context.WithoutCancel(t.Context()), e, ack); err != nil {
-		t.Fatalf("apply %s: %v", e.Kind, err)
+		t.Fatalf("apply %s: %v", e.Kind(), err)
 	}
 }
 
@@ -48,9 +49,9 @@ func waiting(t *testing.T) (*testStore, *state.Plan) {
 	t.Helper()
 	s := newTestStore(t)
 	s.next = machine.Next
-	for _, e := range []state.Event{
-		{Kind: state.EventTriggered, By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: task1.Repo}, Issue: &state.Issue{Title: "Bug", Body: "It breaks."}},
-		{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}}},
+	for _, e := range []event.Event{
+		{By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: task1.Repo}, Payload: event.Triggered{Issue: &state.Issue{Title: "Bug", Body: "It breaks."}}},
+		{Payload: event.Started{Start: event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}}},
 	} {
 		s.applyOf(t, e, nil)
 	}
@@ -61,14 +62,14 @@ func waiting(t *testing.T) (*testStore, *state.Plan) {
 		}
 		return task.Run.ID
 	}
-	s.applyOf(t, state.Event{Kind: state.EventLaunched, Run: run(), JobReport: state.JobReport{Launch: &state.Launch{Run: run(), VM: state.VM{Name: "vm1"}, Started: s.time()}}}, nil)
-	s.applyOf(t, state.Event{Kind: state.EventRunEnded, Run: run(), RunReport: state.RunReport{Result: &state.RunResult{Class: "success", Text: "A plan.", Outcome: "build", Ended: s.time()}}}, nil)
+	s.applyOf(t, event.Event{Run: run(), Payload: event.Launched{Launch: state.Launch{Run: run(), VM: state.VM{Name: "vm1"}, Started: s.time()}}}, nil)
+	s.applyOf(t, event.Event{Run: run(), Payload: event.RunEnded{Result: state.RunResult{Class: state.RunSucceeded, Text: "A plan.", Outcome: "build", Ended: s.time()}}}, nil)
 	task, err := s.Task(t.Context(), task1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := task.NewestPlan()
-	s.applyOf(t, state.Event{Kind: state.EventPosted, JobReport: state.JobReport{Posted: &state.Posted{ID: 11, At: s.time()}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, BodyHash: "body"}}, nil)
+	s.applyOf(t, event.Event{Payload: event.Posted{Comment: state.Posted{ID: 11, At: s.time()}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, BodyHash: "body"}}, nil)
 	return s, p
 }
 
@@ -86,32 +87,32 @@ func TestWordsBeforeAnApproval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, p := waiting(t)
-			s.applyOf(t, state.Event{Kind: state.EventThumb, By: ada, Candidate: &state.Candidate{Comment: 11, Approval: state.Approval{Via: state.ViaReaction, Given: s.time()}}}, nil)
+			s.applyOf(t, event.Event{By: ada, Payload: event.Thumb{Candidate: &state.Candidate{Comment: 11, Approval: state.Approval{Via: state.ViaReaction, Given: s.time()}}}}, nil)
 			check := s.mustClaimAny(t, state.LaneControl) // GitHub is asked about the approval …
 			if check == nil || check.Kind != state.JobApprove {
 				t.Fatalf("claimed %+v, want the check of the approval", check)
 			}
 			// … and meanwhile a comment comes in, which has to wait for its turn.
-			s.applyOf(t, state.Event{Kind: state.EventCommented, ID: "comment:50", By: eve, Comment: &state.Comment{ID: 50, Body: "not like this"}}, nil)
-			s.applyOf(t, state.Event{Kind: state.EventApproved, Candidate: check.Candidate}, check)
+			s.applyOf(t, event.Event{ID: "comment:50", By: eve, Payload: event.Commented{Comment: &state.Comment{ID: 50, Body: "not like this"}}}, nil)
+			s.applyOf(t, event.Event{Payload: event.Approved{Candidate: *check.Candidate}}, check)
 			task, err := s.Task(t.Context(), task1)
 			if err != nil || task.Phase != state.PhaseAwaitingPreliminaryApproval {
 				t.Fatalf("the approval overtook the comment: %v, %v", task.Phase, err)
 			}
 			for range 3 {
-				claimAll(t, s, func(j *state.Job) state.Event {
+				claimAll(t, s, func(j *state.Job) event.Event {
 					switch j.Kind {
 					case state.JobVet:
-						e := *j.Event
+						e := storedEvent(t, j)
 						e.Permission = c.may
 						return e
 					case state.JobApprove:
 						if j.Candidate.Hash != p.Hash {
 							t.Errorf("checks %s", j.Candidate.Hash)
 						}
-						return state.Event{Kind: state.EventApproved, Candidate: j.Candidate}
+						return event.Event{Payload: event.Approved{Candidate: *j.Candidate}}
 					}
-					return state.Event{Kind: "nothing"}
+					return event.Event{}
 				})
 				s.advance(10 * time.Second)
 			}

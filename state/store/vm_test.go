@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 	"github.com/errand-bot/errand/state/vm"
 )
@@ -21,11 +22,11 @@ func TestRowFollowsTask(t *testing.T) {
 		}
 	}
 	var next *state.Task
-	s.next = func(*state.Task, state.Event, machine.Policy) machine.Change { return machine.Change{Task: next} }
+	s.next = func(*state.Task, event.Event, machine.Policy) machine.Change { return machine.Change{Task: next} }
 	step := func(task state.Task, want string) {
 		t.Helper()
 		next = &task
-		s.mustApply(t, state.Event{Kind: state.EventPoked, Task: task1}, Ack{})
+		s.mustApply(t, event.Event{Task: task1, Payload: event.Poked{}}, Ack{})
 		got := ""
 		for _, name := range []string{"a", "b"} {
 			row, err := s.VMs.Get(t.Context(), name)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
 )
 
@@ -88,7 +89,7 @@ func (w *walker) step() {
 	}
 }
 
-func (w *walker) apply(e state.Event, ack Ack) {
+func (w *walker) apply(e event.Event, ack Ack) {
 	e.Task = task1
 	if e.At.IsZero() {
 		e.At = w.time()
@@ -99,27 +100,27 @@ func (w *walker) apply(e state.Event, ack Ack) {
 	}
 	applied, err := w.Apply(w.t.Context(), e, ack)
 	if err != nil && !errors.Is(err, ErrLeaseLost) {
-		w.fatal("apply %s: %v", e.Kind, err)
+		w.fatal("apply %s: %v", e.Kind(), err)
 	}
 	if applied.Changed && !listed(before, e, applied.Task.Phase) {
-		w.fatal("%s%s led to %s, which no row lists (%s)", e.Kind, verbs(e.Orders), applied.Task.Phase, applied.Note)
+		w.fatal("%s%s led to %s, which no row lists (%s)", e.Kind(), verbs(event.Of[event.Commented](e).Orders), applied.Task.Phase, applied.Note)
 	}
 	phase := state.Phase("none")
 	if applied.Task != nil {
 		phase = applied.Task.Phase
 		w.seen[phase] = true
 	}
-	w.trail = append(w.trail, fmt.Sprintf("%s %s%s %s -> %s (%s)", ack.Job, e.Kind, verbs(e.Orders), e.Via, phase, applied.Note))
+	w.trail = append(w.trail, fmt.Sprintf("%s %s%s %s -> %s (%s)", ack.Job, e.Kind(), verbs(event.Of[event.Commented](e).Orders), e.Via, phase, applied.Note))
 }
 
 // listed reports whether the table, and so the documentation, has a row for a change of phase.
-func listed(before *state.Task, e state.Event, after state.Phase) bool {
+func listed(before *state.Task, e event.Event, after state.Phase) bool {
 	verb := state.Verb("")
-	if len(e.Orders) > 0 {
-		verb = e.Orders[0].Verb
+	if len(event.Of[event.Commented](e).Orders) > 0 {
+		verb = event.Of[event.Commented](e).Orders[0].Verb
 	}
 	return slices.ContainsFunc(machine.Table(), func(r machine.Row) bool {
-		if r.On != e.Kind || r.Verb != verb && r.Verb != "" {
+		if r.On != e.Kind() || r.Verb != verb && r.Verb != "" {
 			return false
 		}
 		if before == nil {
@@ -165,10 +166,11 @@ func (w *walker) work(task *state.Task) {
 	}
 	e := w.outcome(task, job)
 	if giveUp := w.chance(4) && mayGiveUp(job); giveUp {
-		e = state.Event{Kind: state.EventStepFailed, Run: job.Run, JobReport: state.JobReport{Post: job.Post, Failure: &state.Failure{Job: job.Kind, Class: "github", Reason: "it broke", Hint: "mend it"}}}
+		failure := state.Failure{Job: job.Kind, Class: "github", Reason: "it broke", Hint: "mend it"}
 		if w.chance(50) && job.Kind != state.JobPost {
-			e.Failure.RetryAt = w.time().Add(time.Hour)
+			failure.RetryAt = w.time().Add(time.Hour)
 		}
+		e = event.Event{Run: job.Run, Payload: event.StepFailed{Post: job.Post, Failure: failure}}
 	}
 	w.apply(e, Ack{Job: job.ID, Epoch: job.Epoch})
 }
@@ -180,10 +182,10 @@ func mayGiveUp(job *state.Job) bool {
 }
 
 // outcome returns a possible report of a step of internal/workflow.
-func (w *walker) outcome(task *state.Task, job *state.Job) state.Event {
+func (w *walker) outcome(task *state.Task, job *state.Job) event.Event {
 	switch job.Kind {
 	case state.JobVet:
-		e := *job.Event
+		e := storedEvent(w.t, job)
 		e.Permission = state.PermissionWrite
 		if w.chance(10) {
 			e.Permission = state.PermissionRead
@@ -193,31 +195,31 @@ func (w *walker) outcome(task *state.Task, job *state.Job) state.Event {
 		return w.startOutcome()
 	case state.JobLaunch:
 		if w.chance(10) {
-			return state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "none to be had"}}}
+			return event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "none to be had"}}}
 		}
-		return state.Event{Kind: state.EventLaunched, Run: job.Run, JobReport: state.JobReport{Launch: &state.Launch{Run: job.Run, VM: state.VM{Name: "vm-" + w.pick("1", "2")}, Started: w.time(), Taken: feedbackIDs(task.Feedback), Repairs: task.Run != nil && task.Run.Seq%2 == 0}}}
+		return event.Event{Run: job.Run, Payload: event.Launched{Launch: state.Launch{Run: job.Run, VM: state.VM{Name: "vm-" + w.pick("1", "2")}, Started: w.time(), Taken: feedbackIDs(task.Feedback), Repairs: task.Run != nil && task.Run.Seq%2 == 0}}}
 	case state.JobStop:
-		return state.Event{Kind: state.EventSaved, Run: job.Run, JobReport: state.JobReport{Saved: &state.SavedWork{Run: job.Run, Ref: "ref", At: w.time()}}}
+		return event.Event{Run: job.Run, Payload: event.Saved{Work: state.SavedWork{Run: job.Run, Ref: "ref", At: w.time()}}}
 	case state.JobApprove:
 		if w.chance(10) {
-			return state.Event{Kind: state.EventNoApproval, Candidate: job.Candidate, JobReport: state.JobReport{Rejection: w.pick(state.NotNoPermission, state.NotEdited, state.NotIssueChanged)}}
+			return event.Event{Payload: event.NoApproval{Candidate: *job.Candidate, Rejection: w.pick(state.NotNoPermission, state.NotEdited, state.NotIssueChanged)}}
 		}
-		return state.Event{Kind: state.EventApproved, Candidate: job.Candidate}
+		return event.Event{Payload: event.Approved{Candidate: *job.Candidate}}
 	case state.JobPost:
-		return state.Event{Kind: state.EventPosted, JobReport: state.JobReport{Post: job.Post, Posted: &state.Posted{Key: job.Key, ID: int64(w.fact()), At: w.time()}, BodyHash: "body"}}
+		return event.Event{Payload: event.Posted{Post: job.Post, Comment: state.Posted{Key: job.Key, ID: int64(w.fact()), At: w.time()}, BodyHash: "body"}}
 	case state.JobStatus:
-		return state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &state.StatusComment{Comment: 1, Shown: task.Visible, At: w.time()}}}
+		return event.Event{Payload: event.StatusSent{Status: state.StatusComment{Comment: 1, Shown: task.Visible, At: w.time()}}}
 	case state.JobRelease:
-		return state.Event{Kind: state.EventReleased, JobReport: state.JobReport{Released: &state.ReleasedVM{Why: job.Args["why"]}}}
+		return event.Event{Payload: event.Released{Why: job.Args["why"]}}
 	case state.JobDue:
-		return state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueKind(job.Args["what"]), job.Args["key"])}}
+		return event.Event{Payload: event.NewDue(event.DueKind(job.Args["what"]), job.Args["key"])}
 	case state.JobGather:
-		return state.Event{Kind: state.EventGathered, JobReport: state.JobReport{Feedback: []state.Feedback{{ID: fmt.Sprintf("thread:%d", w.fact()), Kind: "thread"}}}}
+		return event.Event{Payload: event.Gathered{Feedback: []state.Feedback{{ID: fmt.Sprintf("thread:%d", w.fact()), Kind: "thread"}}}}
 	}
 	return w.publishOutcome(task, job)
 }
 
-func (w *walker) startOutcome() state.Event {
+func (w *walker) startOutcome() event.Event {
 	settings := state.DefaultSettings()
 	settings.Plan = state.PlanMode(w.pick(string(state.PlanTwoStep), string(state.PlanTwoStep), string(state.PlanOneStep), string(state.PlanNone)))
 	if w.random.IntN(3) == 0 {
@@ -226,47 +228,47 @@ func (w *walker) startOutcome() state.Event {
 	if w.chance(50) {
 		settings.Check = []state.Command{{Run: "make test"}}
 	}
-	start := &state.Start{Settings: settings, Visible: !w.chance(10), Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "0"}}
+	start := &event.Start{Settings: settings, Visible: !w.chance(10), Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "0"}}
 	switch {
 	case w.chance(10):
-		return state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#1", Issues: []string{"o/r#1"}}}}
+		return event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#1", Issues: []string{"o/r#1"}}}}
 	case w.chance(10):
-		return state.Event{Kind: state.EventAsked, JobReport: state.JobReport{Start: start, Question: &state.Question{Kind: state.AskExisting, Text: "go on?"}}}
+		return event.Event{Payload: event.Asked{Start: start, Question: state.Question{Kind: state.AskExisting, Text: "go on?"}}}
 	}
-	return state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: start}}
+	return event.Event{Payload: event.Started{Start: *start}}
 }
 
-func (w *walker) publishOutcome(task *state.Task, job *state.Job) state.Event {
+func (w *walker) publishOutcome(task *state.Task, job *state.Job) event.Event {
 	switch job.Kind {
 	case state.JobCollect, state.JobRebase:
 		switch {
 		case job.Kind == state.JobRebase && w.chance(30):
-			return state.Event{Kind: state.EventConflict, Head: "theirs", JobReport: state.JobReport{Paths: []string{"a.go"}}}
+			return event.Event{Payload: event.Conflict{Head: "theirs", Paths: []string{"a.go"}}}
 		case w.chance(10):
-			return state.Event{Kind: state.EventCollected, Run: job.Run, JobReport: state.JobReport{Work: &state.Work{Run: job.Run, LocalHead: "h", Paths: 1}, Refusals: []state.Refusal{{Rule: "size"}}}}
+			return event.Event{Run: job.Run, Payload: event.Collected{Work: &state.Work{Run: job.Run, LocalHead: "h", Paths: 1}, Refusals: []state.Refusal{{Rule: "size"}}}}
 		case w.chance(10):
-			return state.Event{Kind: state.EventCollected, Run: job.Run}
+			return event.Event{Run: job.Run, Payload: event.Collected{}}
 		}
 		tree := fmt.Sprint("t", w.random.IntN(3))
-		return state.Event{Kind: state.EventCollected, Run: job.Run, JobReport: state.JobReport{Work: &state.Work{Run: job.Run, Ref: fmt.Sprint("ref", w.fact()), LocalHead: "h", LocalTree: tree, Paths: 1, Commits: 1}}}
+		return event.Event{Run: job.Run, Payload: event.Collected{Work: &state.Work{Run: job.Run, Ref: fmt.Sprint("ref", w.fact()), LocalHead: "h", LocalTree: tree, Paths: 1, Commits: 1}}}
 	case state.JobShow:
-		return state.Event{Kind: state.EventShown, Run: job.Run, JobReport: state.JobReport{Plan: &state.Plan{Text: "+line", Publish: &state.Changes{Ref: task.Work.Ref, Digest: "d", Tree: task.Work.LocalTree}}}}
+		return event.Event{Run: job.Run, Payload: event.Shown{Plan: state.Plan{Text: "+line", Publish: &state.Changes{Ref: task.Work.Ref, Digest: "d", Tree: task.Work.LocalTree}}}}
 	case state.JobCommit:
 		if k := newestApproval(task); k != nil && w.chance(10) {
-			return state.Event{Kind: state.EventNoApproval, Candidate: &state.Candidate{Approval: *k}, JobReport: state.JobReport{Rejection: state.NotRevoked}}
+			return event.Event{Payload: event.NoApproval{Candidate: state.Candidate{Approval: *k}, Rejection: state.NotRevoked}}
 		}
-		return state.Event{Kind: state.EventCommitted, Run: job.Run, JobReport: state.JobReport{Work: &state.Work{Run: job.Run, Head: "H", Tree: "T"}}}
+		return event.Event{Run: job.Run, Payload: event.Committed{Work: &state.Work{Run: job.Run, Head: "H", Tree: "T"}}}
 	case state.JobMove:
 		if w.chance(30) {
-			return state.Event{Kind: state.EventOvertaken, Run: job.Run, Head: "theirs"}
+			return event.Event{Run: job.Run, Payload: event.Overtaken{Head: "theirs"}}
 		}
-		return state.Event{Kind: state.EventMoved, Run: job.Run}
+		return event.Event{Run: job.Run, Payload: event.Moved{}}
 	case state.JobOpenPR:
-		return state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &state.PR{Number: w.fact(), State: "open"}}}
+		return event.Event{Payload: event.PROpened{PR: state.PR{Number: w.fact(), State: "open"}}}
 	case state.JobAnswer:
-		return state.Event{Kind: state.EventAnswered}
+		return event.Event{Payload: event.Answered{}}
 	}
-	return state.Event{} // reactions and the like mean nothing to the task
+	return event.Event{} // reactions and the like mean nothing to the task
 }
 
 // newestApproval returns the approval of the changes that are being published, or nil if they need none.
@@ -278,12 +280,12 @@ func newestApproval(task *state.Task) *state.Approval {
 }
 
 // runEvent returns a supervisor's report.
-func (w *walker) runEvent(task *state.Task) state.Event {
+func (w *walker) runEvent(task *state.Task) event.Event {
 	run := task.Run.ID
 	if w.chance(20) {
-		return state.Event{Kind: state.EventProgress, Run: run, RunReport: state.RunReport{Progress: &state.Progress{LastSeq: 1, Session: "s"}}}
+		return event.Event{Run: run, Payload: event.Progress{LastSeq: 1, Session: "s"}}
 	}
-	res := &state.RunResult{Class: "success", Status: "ok", Text: "text", Outcome: "build", Ended: w.time(), Session: "s"}
+	res := state.RunResult{Class: state.RunSucceeded, Status: state.StatusOK, Text: "text", Outcome: "build", Ended: w.time(), Session: "s"}
 	switch n := w.random.IntN(20); {
 	case w.calm:
 	case task.Run.Kind == state.RunCheck && n < 8:
@@ -293,21 +295,21 @@ func (w *walker) runEvent(task *state.Task) state.Event {
 	case n == 1:
 		res.Outcome = string(state.OutcomeReport)
 	case n == 2:
-		res.Class, res.Status = "fatal", w.pick("max_turns", "budget", "crashed")
+		res.Class, res.Status = state.RunFatal, state.RunStatus(w.pick("max_turns", "budget", "crashed"))
 	case n == 3:
-		res.Class, res.Status = "retryable", w.pick("limit", state.StatusVMLost)
+		res.Class, res.Status = state.RunRetryable, state.RunStatus(w.pick("overloaded", string(state.StatusVMLost)))
 	case n == 4:
-		res.Class, res.Status = "retryable", state.StatusNoSession
+		res.Class, res.Status = state.RunRetryable, state.StatusNoSession
 	case n == 5:
 		res.Broken, res.Guess = "it ends too early", true
 	}
-	return state.Event{Kind: state.EventRunEnded, Run: run, RunReport: state.RunReport{Result: res}}
+	return event.Event{Run: run, Payload: event.RunEnded{Result: res}}
 }
 
 // person returns an action by a person; what limits it to one kind.
-func (w *walker) person(task *state.Task, what string) state.Event {
+func (w *walker) person(task *state.Task, what string) event.Event {
 	n := w.fact()
-	e := state.Event{By: ada, Repo: &state.Repo{ID: 10, Owner: "o", Name: "r"}, ID: fmt.Sprintf("outside:%d", n)}
+	e := event.Event{By: ada, Repo: &state.Repo{ID: 10, Owner: "o", Name: "r"}, ID: fmt.Sprintf("outside:%d", n)}
 	issue := &state.Issue{Title: "Bug", Body: w.pick("It breaks.", "It breaks badly.")}
 	comment := &state.Comment{ID: int64(n), Body: "words", At: w.time(), Mention: true}
 	switch {
@@ -320,48 +322,45 @@ func (w *walker) person(task *state.Task, what string) state.Event {
 	}
 	switch what {
 	case "trigger":
-		e.Kind, e.Via, e.Issue = state.EventTriggered, "assigned", issue
+		e.Via, e.Payload = "assigned", event.Triggered{Issue: issue}
 	case "untrigger":
-		e.Kind, e.Via = state.EventUntriggered, "assigned"
+		e.Via, e.Payload = "assigned", event.Untriggered{}
 	case "approve":
-		e.Kind, e.Comment, e.Orders = state.EventCommented, comment, []state.Order{{Verb: state.VerbApprove}}
+		e.Payload = event.Commented{Comment: comment, Orders: []state.Order{{Verb: state.VerbApprove}}}
 	case "comment":
-		e.Kind, e.Comment = state.EventCommented, comment
-		e.Issue, comment.Mention = issue, false
+		comment.Mention = false
+		e.Payload = event.Commented{Comment: comment, Issue: issue}
 	case "order":
 		verb := state.Verb(w.pick("retry", "retry", "retry", "stop", "replan", "message", "message", "budget", "create pr", "cancel", "plan", "help"))
-		e.Kind, e.Comment, e.Issue = state.EventCommented, comment, issue
-		e.Orders = []state.Order{{Verb: verb, Fresh: w.chance(30), MicroUSD: 5}}
+		e.Payload = event.Commented{Comment: comment, Issue: issue, Orders: []state.Order{{Verb: verb, Fresh: w.chance(30), MicroUSD: 5}}}
 	case "edit":
-		e.Kind, e.Issue = state.EventIssueEdited, issue
+		e.Payload = event.IssueEdited{Issue: issue}
 	case "review":
-		e.Kind, e.Review = state.EventReviewed, &state.Review{ID: int64(n), State: w.pick("approved", "changes_requested"), Body: w.pick("", "words")}
+		e.Payload = event.Reviewed{Review: state.Review{ID: int64(n), State: w.pick("approved", "changes_requested"), Body: w.pick("", "words")}}
 	case "close":
-		e.Kind = state.EventIssueClosed
+		e.Payload = event.IssueClosed{}
 	case "merge":
-		e.Kind, e.Merged = state.EventPRClosed, true
+		e.Payload = event.PRClosed{Merged: true}
 	case "push":
-		e.Kind, e.Head = state.EventPushed, "theirs"
+		e.Payload = event.Pushed{Head: "theirs"}
 	case "poke":
-		e.Kind = state.EventPoked
+		e.Payload = event.Poked{}
 	case "thumb", "plan edited":
-		w.aboutPlan(task, &e, what)
+		e.Payload = w.aboutPlan(task, what)
 	}
 	return e
 }
 
-func (w *walker) aboutPlan(task *state.Task, e *state.Event, what string) {
-	e.Kind = state.EventPoked
+// aboutPlan returns a 👍 on the newest plan or an edit of it, or Poked if there is none.
+func (w *walker) aboutPlan(task *state.Task, what string) event.Payload {
 	if task == nil || task.NewestPlan() == nil || !task.NewestPlan().Posted() {
-		return
+		return event.Poked{}
 	}
 	p := task.NewestPlan()
 	if what == "thumb" {
-		e.Kind = state.EventThumb
-		e.Candidate = &state.Candidate{Comment: p.Comment, Approval: state.Approval{Via: state.ViaReaction, Given: w.time()}}
-		return
+		return event.Thumb{Candidate: &state.Candidate{Comment: p.Comment, Approval: state.Approval{Via: state.ViaReaction, Given: w.time()}}}
 	}
-	e.Kind, e.Comment = state.EventPlanEdited, &state.Comment{ID: p.Comment}
+	return event.PlanEdited{Comment: &state.Comment{ID: p.Comment}}
 }
 
 // check fails if nothing will advance the task.

@@ -101,7 +101,7 @@ func (o *roster) checkMakes(perHour int, now time.Time) error {
 	}
 	return &LimitError{
 		Limit: LimitVMMakes, Until: recent[len(recent)-perHour].Add(time.Hour),
-		Reason: fmt.Sprintf("%d VMs were made in the last hour, and %d are allowed", len(recent), perHour),
+		Reason: fmt.Sprintf("%d VMs were created in the last hour; the limit is %d", len(recent), perHour),
 	}
 }
 
@@ -116,7 +116,7 @@ func (s *Rows) checkMoney(r kv.Reader, o *roster, row *Row, caps Caps, now time.
 			return err
 		}
 		if bill.Time+row.Paid > caps.PerTask {
-			return &LimitError{Limit: LimitVMHours, Reason: fmt.Sprintf("this task has used %s of the %s of VM time that it may", state.FormatHours(bill.Time), state.FormatHours(caps.PerTask))}
+			return &LimitError{Limit: LimitVMHours, Reason: fmt.Sprintf("this task has used %s of its %s of VM time", state.FormatHours(bill.Time), state.FormatHours(caps.PerTask))}
 		}
 	}
 	if caps.MicroDay <= 0 && caps.MicroMonth <= 0 {
@@ -128,11 +128,11 @@ func (s *Rows) checkMoney(r kv.Reader, o *roster, row *Row, caps Caps, now time.
 	}
 	if caps.MicroMonth > 0 && month.Micro+row.MicroHour > caps.MicroMonth {
 		_, until := monthOf(now)
-		return &LimitError{Limit: LimitVMsMonth, Until: until, Reason: "VMs and images have cost " + amount(month.Micro, row.Currency) + " this month, of " + amount(caps.MicroMonth, row.Currency) + " that they may"}
+		return &LimitError{Limit: LimitVMsMonth, Until: until, Reason: "VMs and images have cost " + amount(month.Micro, row.Currency) + " this month; the limit is " + amount(caps.MicroMonth, row.Currency)}
 	}
 	if caps.MicroDay > 0 && day.Micro+row.MicroHour > caps.MicroDay {
 		_, until := dayOf(now)
-		return &LimitError{Limit: LimitVMsDay, Until: until, Reason: "VMs and images have cost " + amount(day.Micro, row.Currency) + " today, of " + amount(caps.MicroDay, row.Currency) + " that they may"}
+		return &LimitError{Limit: LimitVMsDay, Until: until, Reason: "VMs and images have cost " + amount(day.Micro, row.Currency) + " today; the limit is " + amount(caps.MicroDay, row.Currency)}
 	}
 	return nil
 }

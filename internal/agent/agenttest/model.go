@@ -33,7 +33,12 @@ func startModel(t *testing.T, name string, s Scenario) Model {
 		Name: name, URL: web.URL, Token: key,
 		Usage: func() runlog.Usage {
 			u := srv.Totals().Usage
-			return runlog.Usage{Input: int64(u.Input), Output: int64(u.Output), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite)}
+			return runlog.Usage{
+				Input:      int64(u.Input),
+				Output:     int64(u.Output),
+				CacheRead:  int64(u.CacheRead),
+				CacheWrite: int64(u.CacheWrite),
+			}
 		},
 		Bodies: func() []string {
 			var bodies []string

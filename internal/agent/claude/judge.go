@@ -197,7 +197,7 @@ func (p *parser) success(e agent.Ended, r agent.Result) cli.Verdict {
 	case e.WantSession != "" && r.Session != e.WantSession:
 		return cli.Verdict{Status: agent.StatusNoSession, Why: cli.ReasonOtherSession}
 	case p.after:
-		return cli.Verdict{Status: agent.StatusCrashed, Why: "the agent went on with its work after its answer, and ended without another"}
+		return cli.Verdict{Status: agent.StatusCrashed, Why: "the agent continued to work after its answer and ended without a new one"}
 	case p.last.Turns == 0:
 		return cli.Verdict{Status: agent.StatusNoOp, Said: p.last.Result}
 	case p.last.Terminal == "hook_stopped":

@@ -207,7 +207,12 @@ func (p *parser) completed(it item) []runlog.Event {
 	delete(p.open, it.ID)
 	p.answer = false
 	text, failed := it.outcome()
-	return append(events, runlog.Event{Kind: runlog.KindToolResult, ToolID: cli.EventText(it.ID), IsError: failed, Text: cli.EventText(text)})
+	return append(events, runlog.Event{
+		Kind:    runlog.KindToolResult,
+		ToolID:  cli.EventText(it.ID),
+		IsError: failed,
+		Text:    cli.EventText(text),
+	})
 }
 
 // outcome returns the result of a tool call.

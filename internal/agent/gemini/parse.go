@@ -97,7 +97,10 @@ func (p *parser) Line(line []byte) []runlog.Event {
 	case "tool_use":
 		p.turn()
 		events := append(p.tell(), runlog.Event{
-			Kind: runlog.KindToolUse, ToolID: cli.EventText(l.ToolID), ToolName: cli.EventText(l.ToolName), Input: cli.EventText(string(l.Input)),
+			Kind:     runlog.KindToolUse,
+			ToolID:   cli.EventText(l.ToolID),
+			ToolName: cli.EventText(l.ToolName),
+			Input:    cli.EventText(string(l.Input)),
 		})
 		p.answer, p.cut = "", "" // earlier text is not the answer
 		return events

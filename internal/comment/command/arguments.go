@@ -11,7 +11,7 @@ import (
 
 // Limits on the arguments of one command. MaxChoice is the highest number of an approach.
 const (
-	maxTurns     = machine.MostTurns
+	maxTurns     = machine.MaxRetryTurns
 	maxBudgetUSD = 1000
 	MaxChoice    = 9
 	maxName      = 100

@@ -51,12 +51,12 @@ func Table() []Entry {
 	return []Entry{
 		{
 			Verb: state.VerbPlan, Words: []string{"plan", "start", "go"}, Usage: "plan [base: NAME]", Where: OnIssue, Example: "plan base: develop",
-			Help: "Begin to work on this issue, on the branch named or the usual one.",
+			Help: "Start work on this issue, based on the named branch or the default one.",
 			read: readPlan, format: formatPlan,
 		},
 		{
 			Verb: state.VerbApprove, Words: []string{"approve"}, Usage: "approve [HASH] [N] [with: CONDITIONS]", Where: Both, Example: "approve a1b2c3d4 2 with: keep the old flag",
-			Help: "Approve the newest plan, its approach N, and add conditions; or the changes that wait to be published.",
+			Help: "Approve the newest plan (with approach N and conditions), or the changes that wait for publication.",
 			read: readApproval, format: formatApproval,
 		},
 		{
@@ -66,7 +66,7 @@ func Table() []Entry {
 		},
 		{
 			Verb: state.VerbStatus, Words: []string{"status"}, Usage: "status", Where: Both, Example: "status",
-			Help: "Say where the task is.",
+			Help: "Show the state of the task.",
 			read: readNothing,
 		},
 		{
@@ -76,7 +76,7 @@ func Table() []Entry {
 		},
 		{
 			Verb: state.VerbRetry, Words: []string{"retry"}, Usage: "retry [fresh] [turns=N]", Where: Both, Example: "retry fresh turns=60",
-			Help: "Go on after a failure or a `stop`, not after `cancel`; `fresh` starts from a new VM.",
+			Help: "Continue after a failure or a `stop`, not after `cancel`; `fresh` starts on a new VM.",
 			read: readRetry, format: formatRetry,
 		},
 		{
@@ -86,7 +86,7 @@ func Table() []Entry {
 		},
 		{
 			Verb: state.VerbBudget, Words: []string{"budget"}, Usage: "budget +DOLLARS, or +N tokens", Where: Both, Example: "budget +5",
-			Help: "Raise the task's cap of money, or of tokens.",
+			Help: "Raise the task's cap on cost or on tokens.",
 			read: readBudget, format: formatBudget,
 		},
 		{
@@ -96,12 +96,12 @@ func Table() []Entry {
 		},
 		{
 			Verb: state.VerbCreatePR, Words: []string{"create pr", "create pull request"}, Usage: "create pr KEY-123", Where: OnIssue, Example: "create pr ABC-123",
-			Help: "Use that ticket key for the branch, the commits and the pull request, which is opened once the work is done.",
+			Help: "Use this ticket key for the branch, the commits and the pull request, which errand opens when the work is done.",
 			read: readTicket,
 		},
 		{
 			Verb: state.VerbIssue, Words: []string{"create issue"}, Usage: "create issue N", Where: Both, Example: "create issue 1",
-			Help: "Create the issue that the agent proposed under that number.",
+			Help: "Create the issue that the agent proposed with this number.",
 			read: readChoice, format: formatChoice,
 		},
 		{

@@ -136,7 +136,7 @@ func check(spec Spec) (public string, err error) {
 	case spec.ClientKey == nil:
 		return "", errors.New("no client key")
 	case !utf8.ValidString(spec.Setup) || strings.ContainsRune(spec.Setup, 0):
-		return "", errors.New("the setup is no text")
+		return "", errors.New("the setup is not text")
 	case spec.ContactWithin < 0 || spec.HardAfter < 0:
 		return "", errors.New("a time below zero")
 	}

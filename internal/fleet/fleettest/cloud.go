@@ -49,7 +49,8 @@ func testOffers(t *testing.T, w World) {
 	seen := map[string]fleet.Offer{}
 	for _, o := range offers {
 		key := o.Type + " " + o.Location
-		if _, twice := seen[key]; twice || o.MicroHour <= 0 || o.MicroMonth < o.MicroHour || o.Currency == "" || o.VCPU <= 0 || o.MemoryMB <= 0 || o.DiskGB <= 0 {
+		if _, twice := seen[key]; twice || o.MicroHour <= 0 || o.MicroMonth < o.MicroHour || o.Currency == "" ||
+			o.VCPU <= 0 || o.MemoryMB <= 0 || o.DiskGB <= 0 {
 			t.Errorf("offer %+v, twice: %v", o, twice)
 		}
 		seen[key] = o
@@ -93,7 +94,7 @@ func testImage(t *testing.T, w World) {
 	p := cloud(t, w.Provider(t))
 	vm := create(t, w, p, "asleep")
 	sh(t, dial(t, w, vm), "echo kept > work; sync")
-	labels := map[string]string{fleet.LabelOwner: "owner-of-asleep", fleet.LabelKind: fleet.ImageSleep}
+	labels := map[string]string{fleet.LabelOwner: "owner-of-asleep", fleet.LabelKind: fleet.ImageSnapshot}
 	insist(t, w, "power off", func() error { return p.PowerOff(deadline(t), vm.ID) })
 	await(t, w, p, "asleep", fleet.StateOff)
 	var made fleet.Image
@@ -102,7 +103,8 @@ func testImage(t *testing.T, w World) {
 		return err
 	})
 	t.Cleanup(func() { _ = p.DeleteImage(context.Background(), made.ID) })
-	if again, err := w.Provider(t).(Cloud).Image(deadline(t), fleet.ImageSpec{VM: vm.ID, Labels: labels}); err != nil || again.ID != made.ID {
+	if again, err := w.Provider(t).(Cloud).Image(deadline(t), fleet.ImageSpec{VM: vm.ID, Labels: labels}); err != nil ||
+		again.ID != made.ID {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	img := awaitImage(t, w, p, made.ID)
@@ -156,7 +158,8 @@ func testRebuild(t *testing.T, w World) {
 		vm, err = p.Rebuild(deadline(t), "before", next)
 		return err
 	})
-	if vm.ID != old.ID || vm.Name != "after" || vm.State == fleet.StateEnded || !vm.CreatedAt.Equal(old.CreatedAt) || vm.Labels[fleet.LabelOwner] != "owner-of-after" {
+	if vm.ID != old.ID || vm.Name != "after" || vm.State == fleet.StateEnded || !vm.CreatedAt.Equal(old.CreatedAt) ||
+		vm.Labels[fleet.LabelOwner] != "owner-of-after" {
 		t.Errorf("rebuilt as %+v", vm)
 	}
 	_, err := p.Get(deadline(t), "before")
@@ -188,17 +191,17 @@ func testStrays(t *testing.T, w World) {
 		t.Fatal(err)
 	}
 	settle(t, w)
-	found, err := p.Strays(deadline(t))
+	found, err := p.ListUnmanaged(deadline(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := false
 	for _, s := range found {
-		if s.Ours {
+		if s.HasOwnLabel {
 			t.Errorf("left of ours: %+v", s)
 		}
 		server = server || s.Kind == "server" && s.Name == "theirs"
-		if err := p.DeleteStray(deadline(t), s); err == nil {
+		if err := p.DeleteUnmanaged(deadline(t), s); err == nil {
 			t.Errorf("deletes %+v", s)
 		}
 	}

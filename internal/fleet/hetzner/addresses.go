@@ -38,13 +38,13 @@ type unclaimedAddress struct {
 // has no labels: if it remained, it would cost money without a known owner.
 //
 // A server costs much more than an address, so its deletion never waits for this. Each address is tried once. If that
-// fails it is recorded, and strayAddresses lists it as this deployment's once it is unassigned. After a restart such an
+// fails it is recorded, and unmanagedAddresses lists it as this deployment's once it is unassigned. After a restart such an
 // address is reported as one without a label. An address that is deleted along with its server according to a recent
 // response is not changed, but also recorded.
 func (d *addresses) claim(ctx context.Context, s schema.Server) {
 	labels := d.own(map[string]string{fleet.LabelOwner: s.Labels[fleet.LabelOwner]})
 	for _, id := range []int64{s.PublicNet.IPv4.ID, s.PublicNet.IPv6.ID} {
-		if id == 0 || !d.rememberUnclaimed(id, unclaimedAddress{s.ID, labels}) || d.goesAlong(id) {
+		if id == 0 || !d.rememberUnclaimed(id, unclaimedAddress{s.ID, labels}) || d.isAutoDeleted(id) {
 			continue
 		}
 		_, _, err := call[nothing](ctx, d.api, request{
@@ -100,12 +100,12 @@ func (d *addresses) pruneUnclaimed(list []schema.PrimaryIP) {
 	})
 }
 
-// goAlong reports whether all addresses of a server are deleted along with it.
-func (d *addresses) goAlong(s schema.Server) bool {
+// areAutoDeleted reports whether all addresses of a server are deleted along with it.
+func (d *addresses) areAutoDeleted(s schema.Server) bool {
 	now := d.cfg.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if now.Sub(d.listed) >= seenFor {
+	if now.Sub(d.listed) >= serverTTL {
 		return false
 	}
 	for _, id := range []int64{s.PublicNet.IPv4.ID, s.PublicNet.IPv6.ID} {
@@ -116,12 +116,12 @@ func (d *addresses) goAlong(s schema.Server) bool {
 	return true
 }
 
-// goesAlong reports whether an address is deleted along with its server.
-func (d *addresses) goesAlong(id int64) bool {
+// isAutoDeleted reports whether an address is deleted along with its server.
+func (d *addresses) isAutoDeleted(id int64) bool {
 	now := d.cfg.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.withServer[id] && now.Sub(d.listed) < seenFor
+	return d.withServer[id] && now.Sub(d.listed) < serverTTL
 }
 
 // rememberList records which addresses of a complete list are deleted along with their servers.

@@ -47,18 +47,18 @@ func TestDeleteDoesNotWaitForAddresses(t *testing.T) {
 			}
 			p.wantCount("server", 0)
 			p.clock.Advance(time.Minute)
-			all, err := provider.Strays(ctx)
+			all, err := provider.ListUnmanaged(ctx)
 			noErr(t, "strays", err)
 			ours := 0
 			for _, s := range all {
-				if s.Name == "theirs" || !s.Ours {
+				if s.Name == "theirs" || !s.HasOwnLabel {
 					continue
 				}
 				ours++
 				if s.Labels[fleet.LabelOwner] != "owner-of-vm-1" {
 					t.Errorf("left behind: %+v", s)
 				}
-				noErr(t, "delete "+s.Name, provider.DeleteStray(ctx, s))
+				noErr(t, "delete "+s.Name, provider.DeleteUnmanaged(ctx, s))
 			}
 			if want := map[bool]int{false: 2, true: 0}[fault.After]; ours != want { // labeled ones have gone with it
 				t.Errorf("%d addresses are known as left behind: %+v", ours, all)
@@ -68,9 +68,9 @@ func TestDeleteDoesNotWaitForAddresses(t *testing.T) {
 	}
 }
 
-// TestUnclaimedAddressBecomesAnothers wants an address that was left behind to be left alone once a person uses it: with
+// TestUnclaimedAddressIsClaimedByAnotherServer wants an address that was left behind to be left alone once a person uses it: with
 // labels of their own, or at a server of theirs.
-func TestUnclaimedAddressBecomesAnothers(t *testing.T) {
+func TestUnclaimedAddressIsClaimedByAnotherServer(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, func(c *simhetzner.Config) { c.KeepAddresses = true })
 	provider, ctx := p.provider(nil), t.Context()
@@ -79,8 +79,8 @@ func TestUnclaimedAddressBecomesAnothers(t *testing.T) {
 	noErr(t, "delete", provider.Delete(ctx, "vm-1", fleet.ReasonDone))
 	p.sim.ClearFaults()
 	p.clock.Advance(time.Minute)
-	left := map[string]fleet.Stray{}
-	all, err := provider.Strays(ctx)
+	left := map[string]fleet.UnmanagedResource{}
+	all, err := provider.ListUnmanaged(ctx)
 	noErr(t, "strays", err)
 	for _, s := range all {
 		left[s.ID] = s
@@ -101,22 +101,22 @@ func TestUnclaimedAddressBecomesAnothers(t *testing.T) {
 	p.person("/servers", fmt.Sprintf(`{"name":"mine","server_type":"cx23","image":"debian-13","location":"fsn1",
 		"public_net":{"enable_ipv4":%t,"enable_ipv6":%t,%q:%d}}`, field == "ipv4", field == "ipv6", field, used))
 	p.clock.Advance(time.Minute)
-	_, err = provider.Strays(ctx) // sees whose they are now
+	_, err = provider.ListUnmanaged(ctx) // sees whose they are now
 	noErr(t, "strays", err)
 	servers, err := hcloud.NewClient(hcloud.WithEndpoint(p.url), hcloud.WithToken(token)).Server.All(ctx)
 	noErr(t, "servers", err)
 	p.ask(http.MethodDelete, fmt.Sprintf("/servers/%d", servers[0].ID), "", http.StatusOK)
 	p.clock.Advance(time.Minute)
-	again, err := provider.Strays(ctx)
+	again, err := provider.ListUnmanaged(ctx)
 	noErr(t, "strays", err)
 	if len(again) == 0 {
 		t.Error("no address is left")
 	}
 	for _, s := range again {
-		if s.Ours {
+		if s.HasOwnLabel {
 			t.Errorf("taken for this deployment's: %+v", s)
 		}
-		s.Ours = true
-		wantErr(t, "delete", provider.DeleteStray(ctx, s), fleet.ErrInvalid)
+		s.HasOwnLabel = true
+		wantErr(t, "delete", provider.DeleteUnmanaged(ctx, s), fleet.ErrInvalid)
 	}
 }

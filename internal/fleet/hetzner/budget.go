@@ -43,9 +43,9 @@ func newBudget(now func() time.Time, perHour int, pause time.Duration) *budget {
 	return &budget{now: now, pause: pause, limiter: limiter, perHour: perHour, remaining: -1}
 }
 
-// take reserves one request or returns fleet.ErrLimited. It never waits. A call that can wait (low) leaves a reserve
+// reserveRequest reserves one request or returns fleet.ErrLimited. It never waits. A call that can wait (low) leaves a reserve
 // for others.
-func (b *budget) take(low bool) error {
+func (b *budget) reserveRequest(low bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
@@ -67,8 +67,8 @@ func (b *budget) take(low bool) error {
 	return nil
 }
 
-// heard updates the budget from the headers of a response.
-func (b *budget) heard(h http.Header, limited bool) {
+// updateFromHeaders updates the budget from the headers of a response.
+func (b *budget) updateFromHeaders(h http.Header, limited bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
@@ -83,8 +83,8 @@ func (b *budget) heard(h http.Header, limited bool) {
 	}
 }
 
-// clockOff returns the difference of the clocks, from the API's last response, which has whole seconds.
-func (b *budget) clockOff() time.Duration {
+// clockSkew returns the difference of the clocks, from the API's last response, which has whole seconds.
+func (b *budget) clockSkew() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.skew

@@ -19,60 +19,60 @@ func TestBudgetOfAnHour(t *testing.T) {
 	b, now := newTestBudget()
 	made := 0
 	for end := now.Add(time.Hour); now.Before(end); *now = now.Add(500 * time.Millisecond) {
-		for b.take(false) == nil {
+		for b.reserveRequest(false) == nil {
 			made++
 		}
 	}
 	if made > 3600 || made < 3300 {
 		t.Errorf("%d requests in an hour", made)
 	}
-	if err := b.take(false); err != nil { // half a second later
+	if err := b.reserveRequest(false); err != nil { // half a second later
 		*now = now.Add(time.Second)
-		if err := b.take(false); err != nil {
+		if err := b.reserveRequest(false); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-func TestWhatCanWaitLeavesAReserve(t *testing.T) {
+func TestLowPriorityCallsLeaveAReserve(t *testing.T) {
 	t.Parallel()
 	b, now := newTestBudget()
 	low := 0
-	for b.take(true) == nil {
+	for b.reserveRequest(true) == nil {
 		low++
 	}
 	if low == 0 || low > 300-60+1 {
 		t.Errorf("%d calls that can wait", low)
 	}
-	if err := b.take(false); err != nil {
+	if err := b.reserveRequest(false); err != nil {
 		t.Errorf("a call that cannot wait: %v", err)
 	}
 	*now = now.Add(10 * time.Minute)
-	if err := b.take(true); err != nil {
+	if err := b.reserveRequest(true); err != nil {
 		t.Errorf("later: %v", err)
 	}
-	b.heard(http.Header{"Ratelimit-Remaining": {"599"}}, false) // others use the project
-	if err := b.take(true); !errors.Is(err, fleet.ErrLimited) {
+	b.updateFromHeaders(http.Header{"Ratelimit-Remaining": {"599"}}, false) // others use the project
+	if err := b.reserveRequest(true); !errors.Is(err, fleet.ErrLimited) {
 		t.Errorf("with 599 left: %v", err)
 	}
-	if err := b.take(false); err != nil {
+	if err := b.reserveRequest(false); err != nil {
 		t.Errorf("a call that cannot wait: %v", err)
 	}
 	*now = now.Add(2 * time.Second)
-	if err := b.take(true); err != nil {
+	if err := b.reserveRequest(true); err != nil {
 		t.Errorf("two seconds later: %v", err)
 	}
 }
 
-func TestToldTooMany(t *testing.T) {
+func TestRateLimitResponsePausesCalls(t *testing.T) {
 	t.Parallel()
 	b, now := newTestBudget()
-	b.heard(http.Header{}, true)
-	if err := b.take(false); !errors.Is(err, fleet.ErrLimited) {
+	b.updateFromHeaders(http.Header{}, true)
+	if err := b.reserveRequest(false); !errors.Is(err, fleet.ErrLimited) {
 		t.Errorf("at once: %v", err)
 	}
 	*now = now.Add(30 * time.Second)
-	if err := b.take(false); err != nil {
+	if err := b.reserveRequest(false); err != nil {
 		t.Errorf("after the pause: %v", err)
 	}
 }

@@ -36,34 +36,34 @@ const (
 	maxPages = 200 // limit well above any account's quota
 )
 
-// readAgain returns the pauses before a read is retried.
-func readAgain() []time.Duration { return []time.Duration{200 * time.Millisecond, time.Second} }
+// readRetryPauses returns the pauses before a read is retried.
+func readRetryPauses() []time.Duration { return []time.Duration{200 * time.Millisecond, time.Second} }
 
 // call makes one request and decodes its response. All API requests go through it. Known errors are converted to those
 // of package fleet.
 func call[T any](ctx context.Context, a *api, r request) (T, *hcloud.Response, error) {
-	out, resp, err := once[T](ctx, a, r)
+	out, resp, err := callOnce[T](ctx, a, r)
 	if r.method != http.MethodGet {
 		if err != nil {
 			a.cfg.Log.Warn().Str("call", r.method+" "+r.path).Err(err).Msg("Hetzner call")
 		}
 		return out, resp, err
 	}
-	for _, wait := range readAgain() {
-		if err == nil || !errors.Is(err, errPassing) || ctx.Err() != nil {
+	for _, wait := range readRetryPauses() {
+		if err == nil || !errors.Is(err, errTemporary) || ctx.Err() != nil {
 			break
 		}
 		if a.cfg.Sleep(ctx, wait) != nil {
 			break
 		}
-		out, resp, err = once[T](ctx, a, r)
+		out, resp, err = callOnce[T](ctx, a, r)
 	}
 	return out, resp, err
 }
 
-func once[T any](ctx context.Context, a *api, r request) (T, *hcloud.Response, error) {
+func callOnce[T any](ctx context.Context, a *api, r request) (T, *hcloud.Response, error) {
 	var out T
-	if err := a.budget.take(r.low); err != nil {
+	if err := a.budget.reserveRequest(r.low); err != nil {
 		return out, nil, err
 	}
 	within, cancel := context.WithTimeout(ctx, callTimeout)
@@ -78,10 +78,10 @@ func once[T any](ctx context.Context, a *api, r request) (T, *hcloud.Response, e
 	}
 	resp, err := a.client.Do(req, into)
 	if resp != nil && resp.Response != nil {
-		a.budget.heard(resp.Header, resp.StatusCode == http.StatusTooManyRequests || hcloud.IsError(err, hcloud.ErrorCodeRateLimitExceeded))
+		a.budget.updateFromHeaders(resp.Header, resp.StatusCode == http.StatusTooManyRequests || hcloud.IsError(err, hcloud.ErrorCodeRateLimitExceeded))
 	}
 	if err != nil {
-		return out, resp, translate(err, resp, r.method != http.MethodGet)
+		return out, resp, translateError(err, resp, r.method != http.MethodGet)
 	}
 	return out, resp, nil
 }
@@ -104,19 +104,19 @@ func (a *api) newRequest(ctx context.Context, r request) (*http.Request, error) 
 	return a.client.NewRequest(ctx, r.method, path, bytes.NewReader(data))
 }
 
-// all reads every page of a list. The result is complete, or an error: lists that change meanwhile are read again.
-func all[R, T any](ctx context.Context, a *api, r request, items func(R) []T, id func(T) int64) ([]T, error) {
+// listAll reads every page of a list. The result is complete, or an error: lists that change meanwhile are read again.
+func listAll[R, T any](ctx context.Context, a *api, r request, items func(R) []T, id func(T) int64) ([]T, error) {
 	var err error
 	for range 3 {
 		var out []T
-		if out, err = pages(ctx, a, r, items, id); !errors.Is(err, errPartial) {
+		if out, err = listPages(ctx, a, r, items, id); !errors.Is(err, errPartial) {
 			return out, err
 		}
 	}
 	return nil, err
 }
 
-func pages[R, T any](ctx context.Context, a *api, r request, items func(R) []T, id func(T) int64) ([]T, error) {
+func listPages[R, T any](ctx context.Context, a *api, r request, items func(R) []T, id func(T) int64) ([]T, error) {
 	var out []T
 	seen := map[int64]bool{}
 	for page := 1; page <= maxPages; page++ {

@@ -144,7 +144,7 @@ func (a *account) calls(before map[string]int) (byRoute map[string]int, all int)
 		all += byRoute[route]
 	}
 	passes := byRoute["GET /volumes"] // which only the reapers list
-	for _, route := range reaped() {
+	for _, route := range reaperLists() {
 		byRoute[route] -= passes
 		all -= passes
 	}
@@ -159,7 +159,7 @@ func (a *account) apply(server string, kind vm.EventKind) {
 	}
 }
 
-func (a *account) again(what string, do func() error) {
+func (a *account) retry(what string, do func() error) {
 	a.t.Helper()
 	var err error
 	for range 10 {
@@ -175,7 +175,7 @@ func (a *account) again(what string, do func() error) {
 func (a *account) run(spec fleet.AcquireSpec, takes time.Duration) fleet.VM {
 	a.t.Helper()
 	var server fleet.VM
-	a.again("acquire a VM", func() (err error) { server, err = a.fleet.Acquire(a.t.Context(), spec); return err })
+	a.retry("acquire a VM", func() (err error) { server, err = a.fleet.Acquire(a.t.Context(), spec); return err })
 	a.store.set(spec.Task, &state.VM{Name: server.Name}, nil)
 	a.apply(server.Name, vm.Work)
 	for end := time.Now().Add(takes); ; time.Sleep(min(time.Minute, time.Until(end))) {
@@ -190,9 +190,9 @@ func (a *account) run(spec fleet.AcquireSpec, takes time.Duration) fleet.VM {
 	return server
 }
 
-// life plays the whole life of a task's VM: order, boot, two runs with a rest between them, parking until the end
+// runLife plays the whole life of a task's VM: order, boot, two runs with a rest between them, parking until the end
 // of the hour, sleep, and after a while the wake on another VM, a last run and the end.
-func (a *account) life(task state.TaskKey, snapshot bool) {
+func (a *account) runLife(task state.TaskKey, snapshot bool) {
 	a.t.Helper()
 	ctx := a.t.Context()
 	spec := fleet.AcquireSpec{Task: task, Gen: 1}
@@ -207,7 +207,7 @@ func (a *account) life(task state.TaskKey, snapshot bool) {
 	time.Sleep(time.Until(fleet.SleepAt(row, time.Now(), fleet.Margin(row.Paid, 5*time.Second, 0))))
 	next := fleet.AcquireSpec{Task: task, Gen: 2, FromSleep: server.Name}
 	if snapshot {
-		a.again("make a snapshot", func() error {
+		a.retry("make a snapshot", func() error {
 			img, err := a.fleet.Snapshot(ctx, server.Name)
 			next.Image = img.ID
 			return err
@@ -217,17 +217,17 @@ func (a *account) life(task state.TaskKey, snapshot bool) {
 	} else {
 		a.store.set(task, nil, &state.Asleep{VM: server.Name, Mode: state.SleepArchive})
 	}
-	a.again("release", func() error { return a.fleet.Release(ctx, server.Name, fleet.ReasonAsleep) })
+	a.retry("release", func() error { return a.fleet.Release(ctx, server.Name, fleet.ReasonAsleep) })
 	time.Sleep(2 * time.Hour)
 	server = a.run(next, 5*time.Minute)
 	if snapshot {
-		a.again("forget the image", func() error { return a.fleet.ForgetImage(ctx, next.Image) })
+		a.retry("forget the image", func() error { return a.fleet.ForgetImage(ctx, next.Image) })
 	}
 	time.Sleep(3 * time.Minute)
-	a.again("release", func() error { return a.fleet.Release(ctx, server.Name, fleet.ReasonDone) })
+	a.retry("release", func() error { return a.fleet.Release(ctx, server.Name, fleet.ReasonDone) })
 }
 
-// TestCallsPerLife holds the calls of the API that the whole life of a task takes at the tick of production: two VMs, of
+// TestRequestsPerVMLifecycle holds the calls of the API that the whole life of a task takes at the tick of production: two VMs, of
 // which the first sleeps and the second takes over. What the reapers ask every five minutes, whether there is a VM or
 // not, is apart. In the first life nothing has been measured yet, and the key, the firewall and the prices are read.
 //
@@ -235,7 +235,7 @@ func (a *account) life(task state.TaskKey, snapshot bool) {
 // server is gone by its id; the look whether a VM that rested is still there; whether the VM runs, the word to shut down,
 // and two looks that it is off, since an image of one that runs may not be readable; the order of the image, the look
 // whether it is ready, the one whether it is there when the VM is to wake, and its deletion; the prices, once an hour.
-func TestCallsPerLife(t *testing.T) {
+func TestRequestsPerVMLifecycle(t *testing.T) {
 	t.Parallel()
 	quick := simhetzner.Took{Create: 9 * time.Second, FromDisk: 41 * time.Second, Start: 5 * time.Second, Image: time.Minute, Shutdown: 5 * time.Second}
 	usual := simhetzner.Took{Create: 21 * time.Second, FromDisk: 72 * time.Second, Start: 8 * time.Second, Image: 2 * time.Minute, Delete: 3 * time.Second, Shutdown: 10 * time.Second}
@@ -277,7 +277,7 @@ func TestCallsPerLife(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, test.took, test.keep)
 				for round, most := range []int{test.first, test.then} {
-					calls := a.round(round, test.vms, test.snapshot, test.faults)
+					calls := a.runRound(round, test.vms, test.snapshot, test.faults)
 					if calls > most {
 						t.Errorf("life %d takes %d calls, want %d at most", round+1, calls, most)
 					}
@@ -293,8 +293,8 @@ func TestCallsPerLife(t *testing.T) {
 	}
 }
 
-// round plays the lives of some tasks that begin at about the same time, and returns the calls that one took.
-func (a *account) round(n, tasks int, snapshot bool, faults []simhetzner.Fault) int {
+// runRound plays the lives of some tasks that begin at about the same time, and returns the calls that one took.
+func (a *account) runRound(n, tasks int, snapshot bool, faults []simhetzner.Fault) int {
 	a.t.Helper()
 	time.Sleep(1700 * time.Millisecond) // so that a fault is for the task's calls, and not for the reapers'
 	synctest.Wait()
@@ -306,7 +306,7 @@ func (a *account) round(n, tasks int, snapshot bool, faults []simhetzner.Fault) 
 	for i := range tasks {
 		wait.Go(func() {
 			time.Sleep(time.Duration(i) * 4 * time.Second)
-			a.life(state.TaskKey{Repo: 7, Issue: 10*n + i + 1}, snapshot)
+			a.runLife(state.TaskKey{Repo: 7, Issue: 10*n + i + 1}, snapshot)
 		})
 	}
 	wait.Wait()
@@ -317,8 +317,8 @@ func (a *account) round(n, tasks int, snapshot bool, faults []simhetzner.Fault) 
 	return calls
 }
 
-// reaped are the lists that one pass of the reapers reads.
-func reaped() []string {
+// reaperLists are the lists that one pass of the reapers reads.
+func reaperLists() []string {
 	return []string{
 		"GET /servers", "GET /servers", "GET /images", "GET /images", "GET /primary_ips", "GET /volumes", "GET /ssh_keys", "GET /firewalls",
 	}

@@ -36,7 +36,7 @@ func (o *orderer) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error)
 	var s *schema.Server
 	var err error
 	if !spec.First { // names are unique in a project: even with a wrong First no second server is created
-		s, err = o.servers.named(ctx, spec.Name)
+		s, err = o.servers.serverByName(ctx, spec.Name)
 	}
 	if err != nil {
 		return fleet.VM{}, err
@@ -50,7 +50,7 @@ func (o *orderer) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error)
 	made, err := o.order(ctx, spec)
 	if errors.Is(err, errExists) {
 		// Another caller was faster, or an order whose response was lost has taken effect.
-		if s, err = o.servers.named(ctx, spec.Name); err != nil {
+		if s, err = o.servers.serverByName(ctx, spec.Name); err != nil {
 			return fleet.VM{}, err
 		}
 		if s == nil {
@@ -66,7 +66,7 @@ func (o *orderer) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error)
 }
 
 func (o *orderer) adopt(ctx context.Context, s schema.Server, spec fleet.Spec) (fleet.VM, error) {
-	if err := fits(s.Labels, o.own(spec.Labels)); err != nil {
+	if err := checkLabelsMatch(s.Labels, o.own(spec.Labels)); err != nil {
 		return fleet.VM{}, err
 	}
 	vm, err := o.servers.vm(ctx, s)
@@ -113,8 +113,8 @@ func (o *orderer) order(ctx context.Context, spec fleet.Spec) (schema.Server, er
 	return made, err
 }
 
-func (o *orderer) post(ctx context.Context, spec fleet.Spec, g ground) (schema.Server, error) {
-	labels := o.made(spec.Labels)
+func (o *orderer) post(ctx context.Context, spec fleet.Spec, g sharedResources) (schema.Server, error) {
+	labels := o.creationLabels(spec.Labels)
 	body := schema.ServerCreateRequest{
 		Name: spec.Name, ServerType: schema.IDOrName{Name: spec.Offer.Type}, Location: spec.Offer.Location,
 		Image: o.image(spec.Image), SSHKeys: []int64{g.key}, UserData: string(spec.UserData), Labels: &labels,

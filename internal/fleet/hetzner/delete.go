@@ -23,18 +23,18 @@ type deleter struct {
 }
 
 const (
-	// goneWithin is how long Delete waits for the deletion to finish.
-	goneWithin = 20 * time.Second
-	// lookAgain is the time between two checks of a server if a single response is not sufficient. It is Config.Tick if
+	// goneTimeout is how long Delete waits for the deletion to finish.
+	goneTimeout = 20 * time.Second
+	// recheckInterval is the time between two checks of a server if a single response is not sufficient. It is Config.Tick if
 	// that is shorter, as in tests.
-	lookAgain = 5 * time.Second
+	recheckInterval = 5 * time.Second
 )
 
 // Delete deletes this deployment's server of this name with its addresses. It returns when the API confirms, by ID,
 // that the server does not exist; fleet.ErrBusy means that this takes longer or failed. A name that is not listed is
 // not an error: use DeleteByID for a server whose ID is known.
 func (p *Provider) Delete(ctx context.Context, name string, why fleet.Reason) error {
-	s, err := p.servers.ours(ctx, name)
+	s, err := p.servers.ownServerByName(ctx, name)
 	if errors.Is(err, fleet.ErrNotFound) {
 		return nil
 	}
@@ -50,12 +50,12 @@ func (p *Provider) Delete(ctx context.Context, name string, why fleet.Reason) er
 // DeleteByID deletes this deployment's server with this ID and its addresses. It returns nil when the API reports that
 // the ID does not exist: twice, some seconds apart, unless the API has accepted the deletion.
 func (p *Provider) DeleteByID(ctx context.Context, id string, why fleet.Reason) error {
-	s, err := p.deletion.toDelete(ctx, id)
+	s, err := p.deletion.prepareDelete(ctx, id)
 	switch {
 	case errors.Is(err, errNotOurs):
 		return nil
 	case errors.Is(err, fleet.ErrNotFound):
-		err = p.deletion.missedAgain(ctx, s.ID)
+		err = p.deletion.confirmMissing(ctx, s.ID)
 	case err == nil:
 		err = p.deletion.delete(ctx, s, why)
 	}
@@ -70,23 +70,23 @@ func (d *deleter) delete(ctx context.Context, s schema.Server, why fleet.Reason)
 		return d.awaitGone(ctx, s.ID)
 	}
 	d.addresses.claim(ctx, s)
-	d.servers.forget(s.ID)
+	d.servers.dropState(s.ID)
 	out, _, err := call[schema.ServerDeleteResponse](ctx, d.api, request{method: http.MethodDelete, path: path("/servers/%d", s.ID)})
 	switch {
 	case errors.Is(err, fleet.ErrNotFound):
-		return d.missedAgain(ctx, s.ID)
+		return d.confirmMissing(ctx, s.ID)
 	case err != nil:
 		return err
 	case out.Action.Status == "error":
-		return fmt.Errorf("%w: %s", fleet.ErrBusy, judgment{}.failed(&out.Action).detail)
+		return fmt.Errorf("%w: %s", fleet.ErrBusy, serverState{}.explainFailure(&out.Action).detail)
 	}
 	d.cfg.Log.Info().Str("vm", s.Name).Int64("server", s.ID).Str("reason", string(why)).Msg("server deletion accepted")
 	return d.awaitGone(ctx, s.ID)
 }
 
-// missedAgain returns nil if a server that was not found a moment ago is still not found.
-func (d *deleter) missedAgain(ctx context.Context, id int64) error {
-	_, err := d.power.serverAgain(ctx, id)
+// confirmMissing returns nil if a server that was not found a moment ago is still not found.
+func (d *deleter) confirmMissing(ctx context.Context, id int64) error {
+	_, err := d.power.rereadServer(ctx, id)
 	switch {
 	case errors.Is(err, fleet.ErrNotFound):
 		return nil
@@ -98,7 +98,7 @@ func (d *deleter) missedAgain(ctx context.Context, id int64) error {
 
 func (d *deleter) awaitGone(ctx context.Context, id int64) error {
 	gone := false
-	err := d.power.poll(ctx, waitGone, goneWithin, func() (bool, error) {
+	err := d.power.poll(ctx, waitGone, goneTimeout, func() (bool, error) {
 		_, err := d.servers.byID(ctx, id)
 		if gone = errors.Is(err, fleet.ErrNotFound); gone {
 			err = nil
@@ -111,14 +111,14 @@ func (d *deleter) awaitGone(ctx context.Context, id int64) error {
 	return err
 }
 
-// toDelete returns this deployment's server with this ID. It makes a request unless the cache shows that the server is
+// prepareDelete returns this deployment's server with this ID. It makes a request unless the cache shows that the server is
 // this deployment's and that its addresses are deleted with it, so that no preparation is necessary.
-func (d *deleter) toDelete(ctx context.Context, id string) (schema.Server, error) {
+func (d *deleter) prepareDelete(ctx context.Context, id string) (schema.Server, error) {
 	if number, err := strconv.ParseInt(id, 10, 64); err == nil {
-		s, ok := d.servers.recent(number)
-		if ok && s.Status != string(hcloud.ServerStatusDeleting) && d.addresses.goAlong(s) {
+		s, ok := d.servers.recentServer(number)
+		if ok && s.Status != string(hcloud.ServerStatusDeleting) && d.addresses.areAutoDeleted(s) {
 			return s, nil
 		}
 	}
-	return d.servers.oursByID(ctx, id)
+	return d.servers.ownServerByID(ctx, id)
 }

@@ -35,7 +35,7 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 	if slices.ContainsFunc(p.cfg.SSHFrom, func(from string) bool { return strings.HasSuffix(from, "/0") }) {
 		out.Notes = append(out.Notes, "VMs accept SSH from everywhere, with errand's key only: set errand's address in `hetzner.ssh_from`.")
 	}
-	if off := p.budget.clockOff().Round(time.Second); off.Abs() > maxClockOff {
+	if off := p.budget.clockSkew().Round(time.Second); off.Abs() > maxClockOff {
 		out.Notes = append(out.Notes, fmt.Sprintf("The clock of this host differs from Hetzner's by %s, so paid hours are miscalculated. Set it by NTP.", off.Abs()))
 	}
 	if p.cfg.Egress == EgressTether {

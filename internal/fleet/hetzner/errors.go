@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	// errPassing is a temporary error of a read.
-	errPassing = errors.New("the API did not respond")
+	// errTemporary is a temporary error of a read.
+	errTemporary = errors.New("the API did not respond")
 	// errPartial is returned for an incomplete list.
 	errPartial = errors.New("incomplete list")
 	// errExists means that the name or key is taken.
@@ -24,8 +24,8 @@ var (
 // codeReadOnly is the former error code for read-only tokens, now "forbidden".
 const codeReadOnly hcloud.ErrorCode = "token_readonly"
 
-// refusal returns the meaning of an error code. After a code in this table nothing was done.
-func refusal(code hcloud.ErrorCode) error {
+// refusalOfCode returns the meaning of an error code. After a code in this table nothing was done.
+func refusalOfCode(code hcloud.ErrorCode) error {
 	switch code { //nolint:exhaustive // the rest says nothing definite
 	case hcloud.ErrorCodeUnauthorized, hcloud.ErrorCodeForbidden, codeReadOnly:
 		return fleet.ErrUnauthorized
@@ -50,28 +50,28 @@ func refusal(code hcloud.ErrorCode) error {
 	}
 }
 
-// translate converts an error of hcloud-go. A mutation without a definite refusal has an unknown outcome, because the
+// translateError converts an error of hcloud-go. A mutation without a definite refusal has an unknown outcome, because the
 // request may have been executed.
-func translate(err error, resp *hcloud.Response, mutation bool) error {
+func translateError(err error, resp *hcloud.Response, mutation bool) error {
 	meaning := meaningOf(err, resp)
 	switch {
 	case errors.Is(meaning, fleet.ErrNoCapacity):
-		return &fleet.NoCapacityError{Reason: say(err)}
+		return &fleet.NoCapacityError{Reason: errorText(err)}
 	case meaning != nil:
-		return fmt.Errorf("%w: %s", meaning, say(err))
+		return fmt.Errorf("%w: %s", meaning, errorText(err))
 	case mutation:
 		return fmt.Errorf("%w: %w", fleet.ErrUnknownOutcome, err)
 	case errors.Is(err, context.Canceled):
 		return err
 	default:
-		return fmt.Errorf("%w: %w", errPassing, err)
+		return fmt.Errorf("%w: %w", errTemporary, err)
 	}
 }
 
 func meaningOf(err error, resp *hcloud.Response) error {
 	var api hcloud.Error
 	if errors.As(err, &api) {
-		return refusal(api.Code)
+		return refusalOfCode(api.Code)
 	}
 	if !errors.Is(err, hcloud.ErrStatusCode) || resp == nil || resp.Response == nil {
 		return nil
@@ -86,8 +86,8 @@ func meaningOf(err error, resp *hcloud.Response) error {
 	}
 }
 
-// say returns the text of an API error, including errors of single fields.
-func say(err error) string {
+// errorText returns the text of an API error, including errors of single fields.
+func errorText(err error) string {
 	var api hcloud.Error
 	if !errors.As(err, &api) {
 		return err.Error()

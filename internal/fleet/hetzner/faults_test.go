@@ -202,7 +202,7 @@ func (p *project) insist(do func(context.Context, *hetzner.Provider) error, prov
 	return errs
 }
 
-func TestFaultsAreAllTried(t *testing.T) {
+func TestEveryFaultIsTested(t *testing.T) {
 	t.Parallel()
 	if n := len(faults()) * len(mutations()); n != 180 {
 		t.Errorf("%d pairs: %v", n, slices.Sorted(maps.Keys(mutations())))

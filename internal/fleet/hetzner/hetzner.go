@@ -23,6 +23,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
@@ -161,9 +162,9 @@ func New(cfg Config) (*Provider, error) {
 
 func newProvider(a *api) *Provider {
 	p := &Provider{api: a, market: &market{api: a}, prerequisites: &prerequisites{api: a}}
-	p.servers = &servers{api: a, market: p.market, judged: map[int64]judgment{}, seen: map[int64]seenServer{}}
+	p.servers = &servers{api: a, market: p.market, states: map[int64]serverState{}, cachedServers: map[int64]cachedServer{}}
 	p.addresses = &addresses{api: a, unclaimed: map[int64]unclaimedAddress{}}
-	p.power = &power{api: a, servers: p.servers, usual: map[waitKind]time.Duration{}}
+	p.power = &power{api: a, servers: p.servers, usualWaits: map[waitKind]time.Duration{}}
 	p.images = &images{api: a, power: p.power, seen: map[int64]time.Time{}}
 	p.orders = &orderer{api: a, servers: p.servers, prerequisites: p.prerequisites}
 	p.deletion = &deleter{api: a, servers: p.servers, addresses: p.addresses, power: p.power}
@@ -209,7 +210,7 @@ func (cfg Config) withDefaults() Config {
 		cfg.Now = time.Now
 	}
 	if cfg.Sleep == nil {
-		cfg.Sleep = sleep
+		cfg.Sleep = clock.Sleep
 	}
 	if cfg.RequestsPerHour <= 0 {
 		cfg.RequestsPerHour = requestsPerHour
@@ -225,14 +226,3 @@ func (cfg Config) withDefaults() Config {
 
 // Name is "hetzner".
 func (p *Provider) Name() string { return "hetzner" }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

@@ -50,7 +50,7 @@ func (g *images) create(ctx context.Context, spec fleet.ImageSpec) (fleet.Image,
 		return fleet.Image{}, err
 	}
 	if !spec.First {
-		if img, found, err := g.begun(ctx, spec.VM, want); found || err != nil {
+		if img, found, err := g.findImage(ctx, spec.VM, want); found || err != nil {
 			return img, err
 		}
 	}
@@ -76,8 +76,8 @@ func (g *images) create(ctx context.Context, spec fleet.ImageSpec) (fleet.Image,
 	return image(out.Image), nil
 }
 
-// begun finds the image of a server with exactly these labels.
-func (g *images) begun(ctx context.Context, server string, labels map[string]string) (img fleet.Image, found bool, err error) {
+// findImage finds the image of a server with exactly these labels.
+func (g *images) findImage(ctx context.Context, server string, labels map[string]string) (img fleet.Image, found bool, err error) {
 	list, err := g.list(ctx, labels, false)
 	for _, img := range list {
 		has := maps.Clone(img.Labels)
@@ -112,7 +112,7 @@ func (g *images) byID(ctx context.Context, id string) (schema.Image, error) {
 	}
 	out, _, err := call[schema.ImageGetResponse](ctx, g.api, request{method: http.MethodGet, path: path("/images/%d", number)})
 	if err == nil && out.Image.ID != number {
-		err = fmt.Errorf("%w: the response is about image %d", errPassing, out.Image.ID)
+		err = fmt.Errorf("%w: the response is about image %d", errTemporary, out.Image.ID)
 	}
 	return out.Image, err
 }
@@ -138,14 +138,14 @@ func (g *images) list(ctx context.Context, labels map[string]string, low bool) (
 	if len(labels) > 0 {
 		query.Set("label_selector", selector(labels))
 	}
-	found, err := all(ctx, g.api, request{method: http.MethodGet, path: "/images", query: query, low: low},
+	found, err := listAll(ctx, g.api, request{method: http.MethodGet, path: "/images", query: query, low: low},
 		func(r schema.ImageListResponse) []schema.Image { return r.Images }, func(i schema.Image) int64 { return i.ID })
 	if err != nil {
 		return nil, err
 	}
 	var out []schema.Image
 	for _, img := range found {
-		if img.Type == "snapshot" && img.Deleted == nil && fits(img.Labels, labels) == nil {
+		if img.Type == "snapshot" && img.Deleted == nil && checkLabelsMatch(img.Labels, labels) == nil {
 			out = append(out, img)
 		}
 	}
@@ -203,7 +203,7 @@ func (g *images) remember(img schema.Image) {
 	now := g.cfg.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	maps.DeleteFunc(g.seen, func(_ int64, at time.Time) bool { return now.Sub(at) >= seenFor })
+	maps.DeleteFunc(g.seen, func(_ int64, at time.Time) bool { return now.Sub(at) >= serverTTL })
 	if img.Labels[fleet.LabelDeployment] == g.cfg.Deployment {
 		g.seen[img.ID] = now
 	}
@@ -223,5 +223,5 @@ func (g *images) isOurs(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at, ok := g.seen[number]
-	return err == nil && ok && now.Sub(at) < seenFor
+	return err == nil && ok && now.Sub(at) < serverTTL
 }

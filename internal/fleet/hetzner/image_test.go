@@ -14,7 +14,7 @@ import (
 )
 
 func sleepLabels() map[string]string {
-	return map[string]string{fleet.LabelOwner: "1", fleet.LabelKind: fleet.ImageSleep, fleet.LabelGeneration: "1"}
+	return map[string]string{fleet.LabelOwner: "1", fleet.LabelKind: fleet.ImageSnapshot, fleet.LabelGeneration: "1"}
 }
 
 func TestImage(t *testing.T) {
@@ -94,7 +94,7 @@ func TestImageThatFails(t *testing.T) {
 	}
 }
 
-func TestImagesOfOthersStay(t *testing.T) {
+func TestForeignImagesAreNotDeleted(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
 	theirs := p.provider(func(c *hetzner.Config) { c.Deployment, c.ClientKey = "theirs", publicKey(t, 2) })
@@ -105,14 +105,14 @@ func TestImagesOfOthersStay(t *testing.T) {
 	p.clock.Advance(time.Hour)
 	ours := p.provider(nil)
 	wantErr(t, "delete", ours.DeleteImage(t.Context(), img.ID), fleet.ErrInvalid)
-	wantErr(t, "delete a stray", ours.DeleteStray(t.Context(), fleet.Stray{Kind: "image", ID: img.ID, Ours: true}), fleet.ErrInvalid)
+	wantErr(t, "delete a stray", ours.DeleteUnmanaged(t.Context(), fleet.UnmanagedResource{Kind: "image", ID: img.ID, HasOwnLabel: true}), fleet.ErrInvalid)
 	if images, err := ours.Images(t.Context()); err != nil || len(images) != 0 {
 		t.Errorf("images: %+v, %v", images, err)
 	}
 	p.wantCount("image", 1)
 }
 
-func TestPowerOffOfTheDeaf(t *testing.T) {
+func TestPowerOffCutsAnUnresponsiveServer(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
 	provider := p.provider(nil)
@@ -173,8 +173,8 @@ func TestImageOfARunningServerIsRefused(t *testing.T) {
 	}
 }
 
-// TestImageIsOfItsServer: an image with the same labels is not adopted if it was made of another server.
-func TestImageIsOfItsServer(t *testing.T) {
+// TestImageBelongsToItsServer: an image with the same labels is not adopted if it was made of another server.
+func TestImageBelongsToItsServer(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
 	provider := p.provider(nil)

@@ -13,8 +13,8 @@ import (
 // versions lack it.
 const labelRunner = "errand-runner-login"
 
-// made returns the labels of a server that gets user data now.
-func (a *api) made(labels map[string]string) map[string]string {
+// creationLabels returns the labels of a server that gets user data now.
+func (a *api) creationLabels(labels map[string]string) map[string]string {
 	out := a.own(labels)
 	if !a.cfg.OneUser {
 		out[labelRunner] = RunnerUser
@@ -50,8 +50,8 @@ func selector(labels map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// fits returns an error unless the labels match. It ignores the expiry label.
-func fits(has, want map[string]string) error {
+// checkLabelsMatch returns an error unless the labels match. It ignores the expiry label.
+func checkLabelsMatch(has, want map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if value, ok := has[key]; key != fleet.LabelNotAfter && (!ok || value != want[key]) {
 			return fmt.Errorf("%w: label %s is %q, not %q", fleet.ErrNameTaken, key, has[key], want[key])

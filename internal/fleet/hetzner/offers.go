@@ -25,12 +25,12 @@ type market struct {
 }
 
 const (
-	// pricesFor is how long offers are valid.
-	pricesFor = time.Hour
-	// listFor is how long the price list is valid, of which only the prices of addresses and images are used.
-	listFor = 24 * time.Hour
-	// pricesAgain is the time of the retry after a failure.
-	pricesAgain = 5 * time.Minute
+	// pricesTTL is how long offers are valid.
+	pricesTTL = time.Hour
+	// listTTL is how long the price list is valid, of which only the prices of addresses and images are used.
+	listTTL = 24 * time.Hour
+	// pricesRetry is the time of the retry after a failure.
+	pricesRetry = 5 * time.Minute
 	// pricesAtMost is the maximum age of prices if newer ones cannot be read.
 	pricesAtMost = 24 * time.Hour
 )
@@ -62,7 +62,7 @@ func (p *Provider) ImageMicroGBMonth(ctx context.Context) (int64, error) {
 	p.market.mu.Lock()
 	known := p.market.prices
 	p.market.mu.Unlock()
-	if known != nil && p.cfg.Now().Sub(known.listed) < listFor { // it is not part of the offers, which are read more often
+	if known != nil && p.cfg.Now().Sub(known.listed) < listTTL { // it is not part of the offers, which are read more often
 		return known.image, nil
 	}
 	now, err := p.market.current(ctx)
@@ -77,7 +77,7 @@ func (m *market) current(ctx context.Context) (*prices, error) {
 	known, asked := m.prices, m.priced
 	m.mu.Unlock()
 	now := m.cfg.Now()
-	if known != nil && (now.Sub(known.at) < pricesFor || now.Sub(asked) < pricesAgain && now.Sub(known.at) < pricesAtMost) {
+	if known != nil && (now.Sub(known.at) < pricesTTL || now.Sub(asked) < pricesRetry && now.Sub(known.at) < pricesAtMost) {
 		return known, nil
 	}
 	fresh, err := m.readMarket(ctx, known)
@@ -100,12 +100,12 @@ func (m *market) current(ctx context.Context) (*prices, error) {
 // readMarket reads the offers, and the price list if the known one is old.
 func (m *market) readMarket(ctx context.Context, known *prices) (*prices, error) {
 	out := &prices{}
-	if known != nil && m.cfg.Now().Sub(known.listed) < listFor {
+	if known != nil && m.cfg.Now().Sub(known.listed) < listTTL {
 		out.listed, out.currency, out.v4, out.image = known.listed, known.currency, known.v4, known.image
 	} else if err := m.readList(ctx, out); err != nil {
 		return nil, err
 	}
-	types, err := all(ctx, m.api, request{method: http.MethodGet, path: "/server_types", low: true},
+	types, err := listAll(ctx, m.api, request{method: http.MethodGet, path: "/server_types", low: true},
 		func(r schema.ServerTypeListResponse) []schema.ServerType { return r.ServerTypes }, func(t schema.ServerType) int64 { return t.ID })
 	if err != nil {
 		return nil, err
@@ -156,8 +156,16 @@ func (m *market) addOffers(out *prices, t schema.ServerType) error {
 			cost[1] += out.v4[price.Location][1]
 		}
 		o := fleet.Offer{
-			Type: t.Name, Location: price.Location, Arch: arch(t.Architecture), VCPU: t.Cores, MemoryMB: int(t.Memory * 1024), DiskGB: t.Disk,
-			MicroHour: cost[0], MicroMonth: cost[1], Currency: out.currency, Available: len(t.Locations) == 0,
+			Type:       t.Name,
+			Location:   price.Location,
+			Arch:       arch(t.Architecture),
+			VCPU:       t.Cores,
+			MemoryMB:   int(t.Memory * 1024),
+			DiskGB:     t.Disk,
+			MicroHour:  cost[0],
+			MicroMonth: cost[1],
+			Currency:   out.currency,
+			Available:  len(t.Locations) == 0,
 		}
 		if t.Deprecation != nil {
 			o.GoneAfter = t.Deprecation.UnavailableAfter
@@ -184,7 +192,7 @@ func (m *market) hour(ctx context.Context, s schema.Server) (microHour int64, cu
 	m.mu.Lock()
 	now, asked := m.prices, m.priced // an old price is better than none
 	m.mu.Unlock()
-	if old := now == nil || m.cfg.Now().Sub(now.at) >= pricesAtMost; old && m.cfg.Now().Sub(asked) >= pricesAgain {
+	if old := now == nil || m.cfg.Now().Sub(now.at) >= pricesAtMost; old && m.cfg.Now().Sub(asked) >= pricesRetry {
 		if fresh, err := m.current(ctx); err == nil {
 			now = fresh
 		}

@@ -70,8 +70,8 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-// TestPriceIsTheBill: what we say that an hour costs is what the stand-in bills.
-func TestPriceIsTheBill(t *testing.T) {
+// TestPriceMatchesTheBill: what we say that an hour costs is what the stand-in bills.
+func TestPriceMatchesTheBill(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
 	provider := p.provider(nil)
@@ -200,8 +200,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestOldPricesAreBetterThanNone: for a day, errand goes on with what it knows.
-func TestOldPricesAreBetterThanNone(t *testing.T) {
+// TestOldPricesAreUsedWhileTheAPIFails: for a day, errand goes on with what it knows.
+func TestOldPricesAreUsedWhileTheAPIFails(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
 	provider := p.provider(nil)

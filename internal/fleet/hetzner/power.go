@@ -22,9 +22,9 @@ type power struct {
 
 	mu sync.Mutex
 	// The last server powered off by errand, and the time when it was off.
-	last  schema.Server
-	offAt time.Time
-	usual map[waitKind]time.Duration // time until the first check of a wait is useful
+	last       schema.Server
+	offAt      time.Time
+	usualWaits map[waitKind]time.Duration // time until the first check of a wait is useful
 }
 
 // serverOff returns a powered-off server, according to a recent response to PowerOff or a new request.
@@ -35,7 +35,7 @@ func (w *power) serverOff(ctx context.Context, id string) (schema.Server, error)
 	if strconv.FormatInt(last.ID, 10) == id && w.cfg.Now().Sub(at) < 2*w.cfg.Tick {
 		return last, nil
 	}
-	s, err := w.servers.oursByID(ctx, id)
+	s, err := w.servers.ownServerByID(ctx, id)
 	if err == nil && !isOff(s) {
 		err = fmt.Errorf("%w: it is %s, not off", fleet.ErrBusy, s.Status)
 	}
@@ -43,9 +43,9 @@ func (w *power) serverOff(ctx context.Context, id string) (schema.Server, error)
 }
 
 const (
-	// obeyFor is how long a VM may take to shut down; cutFor is how long it may take to be off after its power was cut.
-	obeyFor = time.Minute
-	cutFor  = time.Minute
+	// shutdownTimeout is how long a VM may take to shut down; powerCutTimeout is how long it may take to be off after its power was cut.
+	shutdownTimeout = time.Minute
+	powerCutTimeout = time.Minute
 )
 
 // PowerOff shuts the VM down, and cuts its power if it is not off within a minute. It does nothing if the VM is off.
@@ -58,30 +58,35 @@ func (p *Provider) PowerOff(ctx context.Context, id string) error {
 }
 
 func (w *power) off(ctx context.Context, id string) error {
-	s, err := w.servers.oursByID(ctx, id)
+	s, err := w.servers.ownServerByID(ctx, id)
 	if err == nil && isOff(s) {
-		s, err = w.serverAgain(ctx, s.ID)
+		s, err = w.rereadServer(ctx, s.ID)
 	}
 	if err != nil || isOff(s) {
 		return err
 	}
-	w.servers.forget(s.ID)
+	w.servers.dropState(s.ID)
 	// Success only means that the VM was notified, so the outcome of this call is not relevant.
-	switch err := w.act(ctx, s.ID, "shutdown"); {
+	switch err := w.startAction(ctx, s.ID, "shutdown"); {
 	case err == nil: // callers that find it off meanwhile need not ask why
-		w.servers.remember(s.ID, judgment{state: fleet.StateOff, status: string(hcloud.ServerStatusOff), rebuild: s.Labels[labelRebuild], at: w.cfg.Now()})
+		w.servers.cacheState(s.ID, serverState{
+			state:   fleet.StateOff,
+			status:  string(hcloud.ServerStatusOff),
+			rebuild: s.Labels[labelRebuild],
+			at:      w.cfg.Now(),
+		})
 	case !errors.Is(err, fleet.ErrUnknownOutcome):
 		return err
 	}
-	if off, err := w.awaitOff(ctx, s.ID, waitOff, obeyFor); off || err != nil {
+	if off, err := w.awaitOff(ctx, s.ID, waitOff, shutdownTimeout); off || err != nil {
 		return err
 	}
-	if err := w.act(ctx, s.ID, "poweroff"); err != nil && !errors.Is(err, fleet.ErrUnknownOutcome) {
+	if err := w.startAction(ctx, s.ID, "poweroff"); err != nil && !errors.Is(err, fleet.ErrUnknownOutcome) {
 		return err
 	}
-	off, err := w.awaitOff(ctx, s.ID, waitCut, cutFor)
+	off, err := w.awaitOff(ctx, s.ID, waitCut, powerCutTimeout)
 	if err == nil && !off {
-		err = fmt.Errorf("%w: it is not off after %s", fleet.ErrBusy, obeyFor+cutFor)
+		err = fmt.Errorf("%w: it is not off after %s", fleet.ErrBusy, shutdownTimeout+powerCutTimeout)
 	}
 	return err
 }
@@ -92,7 +97,7 @@ func (w *power) awaitOff(ctx context.Context, id int64, kind waitKind, within ti
 	err = w.poll(ctx, kind, within, func() (bool, error) {
 		s, err := w.servers.byID(ctx, id)
 		if err == nil && isOff(s) {
-			s, err = w.serverAgain(ctx, id)
+			s, err = w.rereadServer(ctx, id)
 		}
 		if off = err == nil && isOff(s); off {
 			w.rememberOff(s)
@@ -102,9 +107,9 @@ func (w *power) awaitOff(ctx context.Context, id int64, kind waitKind, within ti
 	return off, err
 }
 
-// serverAgain reads a server some seconds after a response that needs confirmation.
-func (w *power) serverAgain(ctx context.Context, id int64) (schema.Server, error) {
-	if err := w.cfg.Sleep(ctx, min(lookAgain, w.cfg.Tick)); err != nil {
+// rereadServer reads a server some seconds after a response that needs confirmation.
+func (w *power) rereadServer(ctx context.Context, id int64) (schema.Server, error) {
+	if err := w.cfg.Sleep(ctx, min(recheckInterval, w.cfg.Tick)); err != nil {
 		return schema.Server{}, err
 	}
 	return w.servers.byID(ctx, id)
@@ -114,7 +119,7 @@ func (w *power) serverAgain(ctx context.Context, id int64) (schema.Server, error
 // off.
 func (w *power) rememberOff(s schema.Server) {
 	now := w.cfg.Now()
-	w.servers.remember(s.ID, judgment{state: fleet.StateOff, status: s.Status, rebuild: s.Labels[labelRebuild], at: now})
+	w.servers.cacheState(s.ID, serverState{state: fleet.StateOff, status: s.Status, rebuild: s.Labels[labelRebuild], at: now})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last, w.offAt = s, now
@@ -143,7 +148,7 @@ func firstTicks(kind waitKind) time.Duration {
 // After that the interval doubles.
 func (w *power) poll(ctx context.Context, kind waitKind, within time.Duration, done func() (bool, error)) error {
 	w.mu.Lock()
-	first, measured := w.usual[kind]
+	first, measured := w.usualWaits[kind]
 	w.mu.Unlock()
 	if !measured {
 		first = firstTicks(kind) * w.cfg.Tick
@@ -156,7 +161,7 @@ func (w *power) poll(ctx context.Context, kind waitKind, within time.Duration, d
 		waited += wait
 		ok, err := done()
 		if ok {
-			w.learn(kind, first, waited)
+			w.recordWait(kind, first, waited)
 		}
 		if ok || err != nil {
 			return err
@@ -165,31 +170,31 @@ func (w *power) poll(ctx context.Context, kind waitKind, within time.Duration, d
 	return nil
 }
 
-// learn records the duration of a wait for the next one of its kind. A wait that was over at its first check may have
+// recordWait records the duration of a wait for the next one of its kind. A wait that was over at its first check may have
 // been over sooner, so the next first check is somewhat earlier.
-func (w *power) learn(kind waitKind, first, waited time.Duration) {
+func (w *power) recordWait(kind waitKind, first, waited time.Duration) {
 	if waited == first {
 		waited -= waited / 8
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.usual[kind] = waited
+	w.usualWaits[kind] = waited
 }
 
-// act starts an action of a server without arguments.
-func (w *power) act(ctx context.Context, id int64, what string) error {
+// startAction starts an action of a server without arguments.
+func (w *power) startAction(ctx context.Context, id int64, what string) error {
 	_, _, err := call[nothing](ctx, w.api, request{method: http.MethodPost, path: path("/servers/%d/actions/%s", id, what)})
 	return err
 }
 
 // PowerOn starts a powered-off VM and returns before it is up.
 func (p *Provider) PowerOn(ctx context.Context, id string) error {
-	s, err := p.servers.oursByID(ctx, id)
+	s, err := p.servers.ownServerByID(ctx, id)
 	if err == nil {
-		p.servers.forget(s.ID)
+		p.servers.dropState(s.ID)
 	}
 	if err == nil && isOff(s) {
-		err = p.power.act(ctx, s.ID, "poweron")
+		err = p.power.startAction(ctx, s.ID, "poweron")
 	}
 	if err != nil {
 		return fmt.Errorf("power on server %s: %w", id, err)

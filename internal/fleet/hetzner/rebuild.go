@@ -36,25 +36,25 @@ func (o *orderer) rebuild(ctx context.Context, from string, spec fleet.Spec) (fl
 	if err := checkLabels(o.own(spec.Labels)); err != nil {
 		return fleet.VM{}, err
 	}
-	s, err := o.servers.named(ctx, spec.Name)
+	s, err := o.servers.serverByName(ctx, spec.Name)
 	if err != nil {
 		return fleet.VM{}, err
 	}
 	if s != nil {
-		if err := fits(s.Labels, o.own(spec.Labels)); err != nil {
+		if err := checkLabelsMatch(s.Labels, o.own(spec.Labels)); err != nil {
 			return fleet.VM{}, err
 		}
-	} else if s, err = o.rename(ctx, from, spec); err != nil {
+	} else if s, err = o.renameServer(ctx, from, spec); err != nil {
 		return fleet.VM{}, err
 	}
-	if err := o.renew(ctx, *s, spec); err != nil {
+	if err := o.rebuildDisk(ctx, *s, spec); err != nil {
 		return fleet.VM{}, err
 	}
 	return o.servers.vm(ctx, *s)
 }
 
-func (o *orderer) rename(ctx context.Context, from string, spec fleet.Spec) (*schema.Server, error) {
-	s, err := o.servers.ours(ctx, from)
+func (o *orderer) renameServer(ctx context.Context, from string, spec fleet.Spec) (*schema.Server, error) {
+	s, err := o.servers.ownServerByName(ctx, from)
 	if err != nil {
 		return nil, err
 	}
@@ -62,12 +62,12 @@ func (o *orderer) rename(ctx context.Context, from string, spec fleet.Spec) (*sc
 	if err != nil {
 		return nil, err
 	}
-	labels := o.made(spec.Labels)
+	labels := o.creationLabels(spec.Labels)
 	labels[labelRebuild] = "0"
 	if len(actions) > 0 {
 		labels[labelRebuild] = strconv.FormatInt(actions[0].ID, 10)
 	}
-	o.servers.forget(s.ID)
+	o.servers.dropState(s.ID)
 	out, _, err := call[schema.ServerUpdateResponse](ctx, o.api, request{
 		method: http.MethodPut, path: path("/servers/%d", s.ID), body: schema.ServerUpdateRequest{Name: spec.Name, Labels: &labels},
 	})
@@ -83,8 +83,8 @@ func (o *orderer) rename(ctx context.Context, from string, spec fleet.Spec) (*sc
 	return &out.Server, nil
 }
 
-// renew orders the fresh disk, unless that was done since the server was renamed.
-func (o *orderer) renew(ctx context.Context, s schema.Server, spec fleet.Spec) error {
+// rebuildDisk orders the fresh disk, unless that was done since the server was renamed.
+func (o *orderer) rebuildDisk(ctx context.Context, s schema.Server, spec fleet.Spec) error {
 	after, err := strconv.ParseInt(s.Labels[labelRebuild], 10, 64)
 	if err != nil {
 		return nil // it was ordered under this name
@@ -95,11 +95,11 @@ func (o *orderer) renew(ctx context.Context, s schema.Server, spec fleet.Spec) e
 	}
 	if done := newest(actions, "rebuild_server"); done != nil && done.ID > after {
 		if done.Status == "error" {
-			return fmt.Errorf("%w: %s", fleet.ErrEnded, judgment{}.failed(done).detail)
+			return fmt.Errorf("%w: %s", fleet.ErrEnded, serverState{}.explainFailure(done).detail)
 		}
 		return nil
 	}
-	o.servers.forget(s.ID)
+	o.servers.dropState(s.ID)
 	_, _, err = call[schema.ServerActionRebuildResponse](ctx, o.api, request{
 		method: http.MethodPost, path: path("/servers/%d/actions/rebuild", s.ID),
 		body: schema.ServerActionRebuildRequest{Image: o.image(spec.Image), UserData: hcloud.Ptr(string(spec.UserData))},

@@ -23,29 +23,29 @@ type servers struct {
 	market *market
 
 	mu     sync.Mutex
-	judged map[int64]judgment // by server
-	// seen are the last responses about servers that need not be read again before they are deleted.
-	seen map[int64]seenServer
+	states map[int64]serverState // by server
+	// cachedServers are the last responses about servers that need not be read again before they are deleted.
+	cachedServers map[int64]cachedServer
 }
 
-// seenServer is the API's last response about a server of this deployment.
-type seenServer struct {
+// cachedServer is the API's last response about a server of this deployment.
+type cachedServer struct {
 	schema.Server
 	at time.Time
 }
 
-// seenFor is how long this package assumes that a server or image has this deployment's label, and that an address is
+// serverTTL is how long this package assumes that a server or image has this deployment's label, and that an address is
 // deleted along with its server. The reapers' lists, which renew it every few minutes, also drop missing ones. IDs are
 // never reused.
-const seenFor = 15 * time.Minute
+const serverTTL = 15 * time.Minute
 
-// rememberServer records that the API has just returned a server of this deployment.
-func (v *servers) rememberServer(s schema.Server) {
+// cacheServer records that the API has just returned a server of this deployment.
+func (v *servers) cacheServer(s schema.Server) {
 	now := v.cfg.Now()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	maps.DeleteFunc(v.seen, func(_ int64, old seenServer) bool { return now.Sub(old.at) >= seenFor })
-	v.seen[s.ID] = seenServer{s, now}
+	maps.DeleteFunc(v.cachedServers, func(_ int64, old cachedServer) bool { return now.Sub(old.at) >= serverTTL })
+	v.cachedServers[s.ID] = cachedServer{s, now}
 }
 
 // Get returns one VM of this deployment.
@@ -59,7 +59,7 @@ func (p *Provider) Get(ctx context.Context, name string) (fleet.VM, error) {
 
 // GetByID returns the VM of this deployment with this ID.
 func (p *Provider) GetByID(ctx context.Context, id string) (fleet.VM, error) {
-	s, err := p.servers.oursByID(ctx, id)
+	s, err := p.servers.ownServerByID(ctx, id)
 	var vm fleet.VM
 	if err == nil {
 		vm, err = p.servers.vm(ctx, s)
@@ -71,7 +71,7 @@ func (p *Provider) GetByID(ctx context.Context, id string) (fleet.VM, error) {
 }
 
 func (v *servers) get(ctx context.Context, name string) (fleet.VM, error) {
-	s, err := v.ours(ctx, name)
+	s, err := v.ownServerByName(ctx, name)
 	if err != nil {
 		return fleet.VM{}, err
 	}
@@ -90,7 +90,7 @@ func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
 		if s.Labels[fleet.LabelDeployment] != p.cfg.Deployment {
 			continue // the selector is a filter without guarantees
 		}
-		p.servers.rememberServer(s)
+		p.servers.cacheServer(s)
 		vm, err := p.servers.vm(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("list VMs: %s: %w", s.Name, err)
@@ -98,17 +98,17 @@ func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
 		vms = append(vms, vm)
 		listed[s.ID] = true
 	}
-	p.servers.forgetUnlisted(listed)
+	p.servers.dropUnlistedStates(listed)
 	return vms, nil
 }
 
 func (v *servers) list(ctx context.Context, query url.Values, low bool) ([]schema.Server, error) {
-	return all(ctx, v.api, request{method: http.MethodGet, path: "/servers", query: query, low: low},
+	return listAll(ctx, v.api, request{method: http.MethodGet, path: "/servers", query: query, low: low},
 		func(r schema.ServerListResponse) []schema.Server { return r.Servers }, func(s schema.Server) int64 { return s.ID })
 }
 
-// named returns the project's server with this name; nil if there is none.
-func (v *servers) named(ctx context.Context, name string) (*schema.Server, error) {
+// serverByName returns the project's server with this name; nil if there is none.
+func (v *servers) serverByName(ctx context.Context, name string) (*schema.Server, error) {
 	if err := fleet.ValidName(name); err != nil {
 		return nil, err
 	}
@@ -124,9 +124,9 @@ func (v *servers) named(ctx context.Context, name string) (*schema.Server, error
 	return nil, nil //nolint:nilnil // nil means absent
 }
 
-// ours returns the server with this name, or fleet.ErrNotFound if it is missing or not this deployment's.
-func (v *servers) ours(ctx context.Context, name string) (*schema.Server, error) {
-	s, err := v.named(ctx, name)
+// ownServerByName returns the server with this name, or fleet.ErrNotFound if it is missing or not this deployment's.
+func (v *servers) ownServerByName(ctx context.Context, name string) (*schema.Server, error) {
+	s, err := v.serverByName(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -139,9 +139,9 @@ func (v *servers) ours(ctx context.Context, name string) (*schema.Server, error)
 // errNotOurs means that the server with this ID lacks this deployment's label.
 var errNotOurs = fmt.Errorf("%w of this deployment", fleet.ErrNotFound)
 
-// oursByID reads the server with this ID, or returns fleet.ErrNotFound if this deployment has none. The result has the
+// ownServerByID reads the server with this ID, or returns fleet.ErrNotFound if this deployment has none. The result has the
 // ID in any case.
-func (v *servers) oursByID(ctx context.Context, id string) (schema.Server, error) {
+func (v *servers) ownServerByID(ctx context.Context, id string) (schema.Server, error) {
 	number, err := strconv.ParseInt(id, 10, 64)
 	if err != nil || number <= 0 {
 		return schema.Server{}, fmt.Errorf("%w: no server has the id %q", fleet.ErrInvalid, id)
@@ -150,11 +150,11 @@ func (v *servers) oursByID(ctx context.Context, id string) (schema.Server, error
 	switch {
 	case err != nil:
 	case s.ID != number:
-		err = fmt.Errorf("%w: requested server %d, the response is about %d", errPassing, number, s.ID)
+		err = fmt.Errorf("%w: requested server %d, the response is about %d", errTemporary, number, s.ID)
 	case s.Labels[fleet.LabelDeployment] != v.cfg.Deployment:
 		err = errNotOurs
 	default:
-		v.rememberServer(s)
+		v.cacheServer(s)
 	}
 	s.ID = number
 	return s, err
@@ -168,7 +168,7 @@ func (v *servers) byID(ctx context.Context, id int64) (schema.Server, error) {
 
 // vm converts a server.
 func (v *servers) vm(ctx context.Context, s schema.Server) (fleet.VM, error) {
-	j, err := v.judge(ctx, s)
+	j, err := v.determineState(ctx, s)
 	if err != nil {
 		return fleet.VM{}, err
 	}
@@ -205,10 +205,10 @@ func (v *servers) address(s schema.Server) string {
 	return netip.AddrPortFrom(ip, 22).String()
 }
 
-// recent returns a server of this deployment if the API returned it recently.
-func (v *servers) recent(id int64) (schema.Server, bool) {
+// recentServer returns a server of this deployment if the API returned it recently.
+func (v *servers) recentServer(id int64) (schema.Server, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s, ok := v.seen[id]
-	return s.Server, ok && v.cfg.Now().Sub(s.at) < seenFor
+	s, ok := v.cachedServers[id]
+	return s.Server, ok && v.cfg.Now().Sub(s.at) < serverTTL
 }

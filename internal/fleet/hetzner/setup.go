@@ -22,61 +22,61 @@ type prerequisites struct {
 	*api
 
 	mu     sync.Mutex
-	ground *ground // nil until the key and firewall are known
+	shared *sharedResources // nil until the key and firewall are known
 }
 
-// ground holds the resources that every server needs, by number; firewalls are 0 if there is no public address. Servers
+// sharedResources holds the resources that every server needs, by number; firewalls are 0 if there is no public address. Servers
 // in which images are baked use a firewall that allows all outgoing traffic, because they download what other servers,
 // which may not, find in their image.
-type ground struct {
+type sharedResources struct {
 	key, firewall, baking int64
 }
 
-// wall is the intended state of a firewall.
-type wall struct {
+// firewallSpec is the intended state of a firewall.
+type firewallSpec struct {
 	name  string
 	rules []schema.FirewallRuleRequest
 }
 
 // intended returns the deployment's firewalls: the usual one, and the one for baking if it differs.
-func (q *prerequisites) intended() (usual wall, baking *wall) {
-	usual = wall{"errand-" + q.cfg.Deployment, q.rules(q.cfg.Egress == EgressTether)}
+func (q *prerequisites) intended() (usual firewallSpec, baking *firewallSpec) {
+	usual = firewallSpec{"errand-" + q.cfg.Deployment, q.rules(q.cfg.Egress == EgressTether)}
 	if q.cfg.Egress == EgressTether {
-		baking = &wall{usual.name + "-baking", q.rules(false)}
+		baking = &firewallSpec{usual.name + "-baking", q.rules(false)}
 	}
 	return usual, baking
 }
 
 // get returns the ground; fresh states that it was read just now.
-func (q *prerequisites) get(ctx context.Context) (g ground, fresh bool, err error) {
+func (q *prerequisites) get(ctx context.Context) (g sharedResources, fresh bool, err error) {
 	q.mu.Lock()
-	known := q.ground
+	known := q.shared
 	q.mu.Unlock()
 	if known != nil {
 		return *known, false, nil
 	}
 	if g.key, err = q.findOrMake(ctx, "client key", q.findKey, q.makeKey); err != nil {
-		return ground{}, false, err
+		return sharedResources{}, false, err
 	}
 	if q.cfg.IPv4 || q.cfg.IPv6 {
 		usual, baking := q.intended()
 		if g.firewall, err = q.firewall(ctx, usual); err != nil {
-			return ground{}, false, err
+			return sharedResources{}, false, err
 		}
 		if g.baking = g.firewall; baking != nil {
 			if g.baking, err = q.firewall(ctx, *baking); err != nil {
-				return ground{}, false, err
+				return sharedResources{}, false, err
 			}
 		}
 	}
 	q.mu.Lock()
-	q.ground = &g
+	q.shared = &g
 	q.mu.Unlock()
 	return g, true, nil
 }
 
 // firewall finds or creates a firewall.
-func (q *prerequisites) firewall(ctx context.Context, w wall) (int64, error) {
+func (q *prerequisites) firewall(ctx context.Context, w firewallSpec) (int64, error) {
 	find := func(ctx context.Context) (int64, error) { return q.findFirewall(ctx, w) }
 	return q.findOrMake(ctx, "firewall", find, func(ctx context.Context) (int64, error) { return q.makeFirewall(ctx, w) })
 }
@@ -85,7 +85,7 @@ func (q *prerequisites) firewall(ctx context.Context, w wall) (int64, error) {
 func (q *prerequisites) invalidate() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.ground = nil
+	q.shared = nil
 }
 
 // findOrMake finds a resource or creates it. If it was created by another process meanwhile, or the response was lost,
@@ -121,26 +121,28 @@ func (q *prerequisites) findKey(ctx context.Context) (int64, error) {
 }
 
 func (q *prerequisites) keys(ctx context.Context, query url.Values, low bool) ([]schema.SSHKey, error) {
-	return all(ctx, q.api, request{method: http.MethodGet, path: "/ssh_keys", query: query, low: low},
+	return listAll(ctx, q.api, request{method: http.MethodGet, path: "/ssh_keys", query: query, low: low},
 		func(r schema.SSHKeyListResponse) []schema.SSHKey { return r.SSHKeys }, func(k schema.SSHKey) int64 { return k.ID })
 }
 
 func (q *prerequisites) makeKey(ctx context.Context) (int64, error) {
 	labels := q.own(nil)
-	out, _, err := call[schema.SSHKeyCreateResponse](ctx, q.api, request{method: http.MethodPost, path: "/ssh_keys", body: schema.SSHKeyCreateRequest{
+	key := schema.SSHKeyCreateRequest{
 		Name:      "errand-" + q.cfg.Deployment + "-" + strings.ReplaceAll(ssh.FingerprintLegacyMD5(q.cfg.ClientKey), ":", "")[:8],
-		PublicKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(q.cfg.ClientKey))), Labels: &labels,
-	}})
+		PublicKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(q.cfg.ClientKey))),
+		Labels:    &labels,
+	}
+	out, _, err := call[schema.SSHKeyCreateResponse](ctx, q.api, request{method: http.MethodPost, path: "/ssh_keys", body: key})
 	return out.SSHKey.ID, err
 }
 
 func (q *prerequisites) firewalls(ctx context.Context, query url.Values, low bool) ([]schema.Firewall, error) {
-	return all(ctx, q.api, request{method: http.MethodGet, path: "/firewalls", query: query, low: low},
+	return listAll(ctx, q.api, request{method: http.MethodGet, path: "/firewalls", query: query, low: low},
 		func(r schema.FirewallListResponse) []schema.Firewall { return r.Firewalls }, func(f schema.Firewall) int64 { return f.ID })
 }
 
 // findFirewall finds this deployment's firewall and corrects its rules if they differ.
-func (q *prerequisites) findFirewall(ctx context.Context, w wall) (int64, error) {
+func (q *prerequisites) findFirewall(ctx context.Context, w firewallSpec) (int64, error) {
 	found, err := q.firewalls(ctx, url.Values{"name": {w.name}}, false)
 	if err != nil {
 		return 0, err
@@ -164,11 +166,10 @@ func (q *prerequisites) findFirewall(ctx context.Context, w wall) (int64, error)
 	return 0, nil
 }
 
-func (q *prerequisites) makeFirewall(ctx context.Context, w wall) (int64, error) {
+func (q *prerequisites) makeFirewall(ctx context.Context, w firewallSpec) (int64, error) {
 	labels := q.own(nil)
-	out, _, err := call[schema.FirewallCreateResponse](ctx, q.api, request{method: http.MethodPost, path: "/firewalls", body: schema.FirewallCreateRequest{
-		Name: w.name, Labels: &labels, Rules: w.rules,
-	}})
+	body := schema.FirewallCreateRequest{Name: w.name, Labels: &labels, Rules: w.rules}
+	out, _, err := call[schema.FirewallCreateResponse](ctx, q.api, request{method: http.MethodPost, path: "/firewalls", body: body})
 	return out.Firewall.ID, err
 }
 

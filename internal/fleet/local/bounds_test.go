@@ -62,8 +62,8 @@ func TestMemoryHogIsEnded(t *testing.T) {
 	}
 }
 
-// TestCommandsInBoxesDieFirst when the host's memory runs out.
-func TestCommandsInBoxesDieFirst(t *testing.T) {
+// TestSandboxCommandsAreKilledFirstOnOOM when the host's memory runs out.
+func TestSandboxCommandsAreKilledFirstOnOOM(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {

@@ -59,16 +59,16 @@ func (p *Provider) create(ctx context.Context, spec fleet.Spec, disk Disk) (flee
 	}
 	defer unlock()
 	dir := p.boxDir(spec.Name)
-	vm, err := p.look(ctx, dir)
+	vm, err := p.readSandbox(ctx, dir)
 	if errors.Is(err, fleet.ErrNotFound) {
 		if err = p.writeBox(ctx, spec, disk, dir); err == nil {
-			vm, err = p.look(ctx, dir)
+			vm, err = p.readSandbox(ctx, dir)
 		}
 	}
 	if err != nil {
 		return fleet.VM{}, err
 	}
-	if err := p.fits(vm, spec); err != nil {
+	if err := p.checkMatchesSpec(vm, spec); err != nil {
 		return fleet.VM{}, err
 	}
 	switch vm.State {
@@ -82,7 +82,7 @@ func (p *Provider) create(ctx context.Context, spec fleet.Spec, disk Disk) (flee
 	if err != nil {
 		return fleet.VM{}, err
 	}
-	return p.look(ctx, dir)
+	return p.readSandbox(ctx, dir)
 }
 
 // lockName locks a name for creation and deletion, across processes.
@@ -98,8 +98,8 @@ func (p *Provider) lockName(ctx context.Context, name string) (unlock func(), er
 	return func() { _ = lock.Close() }, nil
 }
 
-// fits returns an error if an existing sandbox does not match the spec.
-func (p *Provider) fits(vm fleet.VM, spec fleet.Spec) error {
+// checkMatchesSpec returns an error if an existing sandbox does not match the spec.
+func (p *Provider) checkMatchesSpec(vm fleet.VM, spec fleet.Spec) error {
 	want := p.labels(spec)
 	for key, value := range want {
 		if vm.Labels[key] != value {

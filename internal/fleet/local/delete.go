@@ -70,7 +70,7 @@ func (p *Provider) remove(ctx context.Context, name string, why fleet.Reason) er
 
 // stop returns when the sandbox's lock is free.
 func (p *Provider) stop(ctx context.Context, dir string, rec box.Record, why fleet.Reason) error {
-	alive, err := held(dir)
+	alive, err := hasSupervisor(dir)
 	if err != nil || !alive {
 		return err
 	}
@@ -105,7 +105,7 @@ func (p *Provider) awaitFree(ctx context.Context, dir string) error {
 	poll := time.NewTicker(upPoll)
 	defer poll.Stop()
 	for {
-		alive, err := held(dir)
+		alive, err := hasSupervisor(dir)
 		if err != nil || !alive {
 			return err
 		}

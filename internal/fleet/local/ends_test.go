@@ -76,9 +76,9 @@ func supervisor(t *testing.T, log string) int {
 	return 0
 }
 
-// patiently tries what rests on contact being noticed in time: where a busy machine lets all processes
+// withGrowingIdleTimes tries what rests on contact being noticed in time: where a busy machine lets all processes
 // wait for longer than the idle time, that says nothing, and a longer idle time is tried.
-func patiently(t *testing.T, try func(idle time.Duration) error) {
+func withGrowingIdleTimes(t *testing.T, try func(idle time.Duration) error) {
 	t.Helper()
 	var err error
 	for _, idle := range []time.Duration{400 * time.Millisecond, 2 * time.Second, 10 * time.Second} {
@@ -90,7 +90,7 @@ func patiently(t *testing.T, try func(idle time.Duration) error) {
 	t.Error("no idle time was long enough")
 }
 
-func TestIdleBoxEnds(t *testing.T) {
+func TestIdleSandboxEnds(t *testing.T) {
 	t.Parallel()
 	p, _ := newProvider(t, local.KindPlain, func(c *local.Config) { c.IdleExit = 300 * time.Millisecond })
 	vm := create(t, p, "idle")
@@ -98,9 +98,9 @@ func TestIdleBoxEnds(t *testing.T) {
 	endsAs(t, p, "idle", fleet.ReasonIdle)
 }
 
-func TestAnOpenConnectionKeepsABox(t *testing.T) {
+func TestOpenConnectionKeepsASandboxRunning(t *testing.T) {
 	t.Parallel()
-	patiently(t, func(idle time.Duration) error {
+	withGrowingIdleTimes(t, func(idle time.Duration) error {
 		p, signer := newProvider(t, local.KindPlain, func(c *local.Config) { c.IdleExit = idle })
 		vm := create(t, p, "connected")
 		c, err := remote.Dial(t.Context(), vm.Endpoint, remote.Config{Signer: signer})
@@ -116,9 +116,9 @@ func TestAnOpenConnectionKeepsABox(t *testing.T) {
 	})
 }
 
-func TestLookingKeepsABox(t *testing.T) {
+func TestGetKeepsASandboxRunning(t *testing.T) {
 	t.Parallel()
-	patiently(t, func(idle time.Duration) error {
+	withGrowingIdleTimes(t, func(idle time.Duration) error {
 		p, _ := newProvider(t, local.KindPlain, func(c *local.Config) { c.IdleExit = idle })
 		create(t, p, "watched")
 		tick := time.NewTicker(10 * time.Millisecond)
@@ -199,9 +199,9 @@ func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
 	}
 }
 
-// TestHalfMadeBoxIsFinished: the orchestrator died after it had written the box and
+// TestIncompleteSandboxIsFinished: the orchestrator died after it had written the box and
 // before it started its supervisor.
-func TestHalfMadeBoxIsFinished(t *testing.T) {
+func TestIncompleteSandboxIsFinished(t *testing.T) {
 	t.Parallel()
 	p, signer := newProvider(t, local.KindPlain, nil)
 	vm := create(t, p, "half")
@@ -225,8 +225,8 @@ func TestHalfMadeBoxIsFinished(t *testing.T) {
 	}
 }
 
-// TestBoxThatCannotStart: its record is good, but the inside does not come up.
-func TestBoxThatCannotStart(t *testing.T) {
+// TestFailedStartIsReported: its record is good, but the inside does not come up.
+func TestFailedStartIsReported(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "tools")
 	if err := os.Mkdir(missing, 0o700); err != nil {

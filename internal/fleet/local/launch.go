@@ -57,7 +57,7 @@ func (p *Provider) awaitReady(ctx context.Context, dir string, exited <-chan str
 		case <-poll.C:
 		case <-exited:
 			// It may have found another supervisor, started by an abandoned call.
-			if alive, err := held(dir); err != nil || !alive {
+			if alive, err := hasSupervisor(dir); err != nil || !alive {
 				return p.startFailure(dir)
 			}
 			exited = nil

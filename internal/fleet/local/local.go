@@ -115,7 +115,7 @@ func (p *Provider) Get(ctx context.Context, name string) (fleet.VM, error) {
 	if err := fleet.ValidName(name); err != nil {
 		return fleet.VM{}, err
 	}
-	vm, err := p.look(ctx, p.boxDir(name))
+	vm, err := p.readSandbox(ctx, p.boxDir(name))
 	if err != nil {
 		return fleet.VM{}, fmt.Errorf("get VM %s: %w", name, err)
 	}
@@ -136,7 +136,7 @@ func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
 		if fleet.ValidName(e.Name()) != nil {
 			continue // a sandbox in creation or deletion
 		}
-		vm, err := p.look(ctx, p.boxDir(e.Name()))
+		vm, err := p.readSandbox(ctx, p.boxDir(e.Name()))
 		switch {
 		case errors.Is(err, fleet.ErrNotFound):
 			continue // deleted meanwhile

@@ -91,7 +91,7 @@ func run(t *testing.T, c *remote.Client, line string) string {
 	return strings.TrimSpace(string(res.Stdout))
 }
 
-func TestBoxRunsCommands(t *testing.T) {
+func TestSandboxRunsCommands(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {

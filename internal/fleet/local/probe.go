@@ -51,7 +51,7 @@ func (p *Provider) kind(ctx context.Context) (probed, error) {
 	for _, kind := range candidates {
 		if last = p.probe(ctx, kind); last == nil {
 			found.kind = kind
-			found.notes = slices.Concat(found.notes, advice(kind), box.RootNotes(kind, p.cfg.Binds), p.cfg.Bounds.Notes(kind))
+			found.notes = slices.Concat(found.notes, sandboxAdvice(kind), box.RootNotes(kind, p.cfg.Binds), p.cfg.Bounds.Notes(kind))
 			p.found = &found
 			return found, nil
 		}
@@ -99,7 +99,7 @@ func (p *Provider) sweepProbes() error {
 	return nil
 }
 
-func advice(kind string) []string {
+func sandboxAdvice(kind string) []string {
 	switch kind {
 	case KindPlain:
 		return []string{"boxes are not isolated from this host; install bubblewrap, and where AppArmor " +

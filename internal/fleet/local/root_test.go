@@ -14,9 +14,9 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/local"
 )
 
-// TestBoxesAreNotRootToTheHost asks the host, not the box, whose the box's processes are: what belongs to root there
+// TestSandboxesAreNotRootOnTheHost asks the host, not the box, whose the box's processes are: what belongs to root there
 // may write to /proc/sys without any capability, and leave files that make others root.
-func TestBoxesAreNotRootToTheHost(t *testing.T) {
+func TestSandboxesAreNotRootOnTheHost(t *testing.T) {
 	t.Parallel()
 	own := fmt.Sprint(os.Getuid())
 	if os.Getuid() == 0 {
@@ -72,9 +72,9 @@ func credentials(t *testing.T, mark string) string {
 	return ""
 }
 
-// TestRootIsTold: whoever runs errand as root reads at the start what boxes do about it, and which shared folders they
+// TestNotesForRoot: whoever runs errand as root reads at the start what boxes do about it, and which shared folders they
 // cannot use.
-func TestRootIsTold(t *testing.T) {
+func TestNotesForRoot(t *testing.T) {
 	t.Parallel()
 	private, open := filepath.Join(t.TempDir(), "private"), t.TempDir()
 	if err := os.Mkdir(private, 0o700); err != nil {

@@ -66,9 +66,22 @@ func newTransport(cfg Config) (*transport, error) {
 		return nil, fmt.Errorf("parse REST address: %w", err)
 	}
 	return &transport{
-		base: cfg.Transport, now: cfg.Now, timeout: cfg.Timeout, backoff: cfg.Backoff, graphql: v4.Path, hosts: []string{v3.Host, v4.Host},
-		token: cfg.StatelessTokens, redact: cfg.Redact, limits: newRateLimits(cfg.Now, cfg.SecondaryWait), log: cfg.Log, metrics: cfg.Metrics,
-		calls: newRequestCounter(), write: cfg.Writes, data: cfg.Data, queues: map[queueKey]*writeQueue{}, sunset: map[string]bool{},
+		base:    cfg.Transport,
+		now:     cfg.Now,
+		timeout: cfg.Timeout,
+		backoff: cfg.Backoff,
+		graphql: v4.Path,
+		hosts:   []string{v3.Host, v4.Host},
+		token:   cfg.StatelessTokens,
+		redact:  cfg.Redact,
+		limits:  newRateLimits(cfg.Now, cfg.SecondaryWait),
+		log:     cfg.Log,
+		metrics: cfg.Metrics,
+		calls:   newRequestCounter(),
+		write:   cfg.Writes,
+		data:    cfg.Data,
+		queues:  map[queueKey]*writeQueue{},
+		sunset:  map[string]bool{},
 	}, nil
 }
 

@@ -190,7 +190,10 @@ func (l *largeFiles) send(req *http.Request) (*http.Response, error) {
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode == http.StatusTooManyRequests {
 		after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-		return nil, &client.LimitError{Kind: client.LimitSecondary, Until: l.cfg.Now().Add(max(time.Duration(after)*time.Second, time.Minute))}
+		return nil, &client.LimitError{
+			Kind:  client.LimitSecondary,
+			Until: l.cfg.Now().Add(max(time.Duration(after)*time.Second, time.Minute)),
+		}
 	}
 	var failure struct {
 		Message string `json:"message"`

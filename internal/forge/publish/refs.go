@@ -13,7 +13,9 @@ import (
 const noCommit = "0000000000000000000000000000000000000000"
 
 const updateRefsMutation = `mutation($repo: ID!, $name: GitRefname!, $before: GitObjectID!, $after: GitObjectID!, $force: Boolean!) {
-  updateRefs(input: {repositoryId: $repo, refUpdates: [{name: $name, beforeOid: $before, afterOid: $after, force: $force}]}) { clientMutationId }
+  updateRefs(input: {
+    repositoryId: $repo, refUpdates: [{name: $name, beforeOid: $before, afterOid: $after, force: $force}]
+  }) { clientMutationId }
 }`
 
 // Head returns the head commit of a branch, or ErrNotFound if the branch does not exist.

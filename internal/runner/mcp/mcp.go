@@ -23,6 +23,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/errand-bot/errand/internal/callback/tools"
+	"github.com/errand-bot/errand/internal/clock"
 )
 
 // Config configures Serve.
@@ -64,7 +65,8 @@ func Serve(ctx context.Context, cfg Config, t sdk.Transport) error {
 
 // addTool adds one tool.
 func addTool[In any](s *sdk.Server, c *caller, name, description string) {
-	sdk.AddTool(s, &sdk.Tool{Name: name, Description: description}, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
+	tool := &sdk.Tool{Name: name, Description: description}
+	sdk.AddTool(s, tool, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
 		answer, err := c.call(ctx, name, in)
 		if err != nil {
 			return nil, nil, err
@@ -125,12 +127,8 @@ func (c *caller) call(ctx context.Context, tool string, in any) (tools.Answer, e
 		if err == nil || !retry {
 			return answer, err
 		}
-		timer := time.NewTimer(c.cfg.Pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if clock.Sleep(ctx, c.cfg.Pause) != nil {
 			return tools.Answer{}, fmt.Errorf("errand cannot be reached now: %w", err)
-		case <-timer.C:
 		}
 	}
 }

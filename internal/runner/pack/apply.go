@@ -109,7 +109,7 @@ func (u *unpacker) deleted(context.Context) error {
 	}
 	for _, name := range names {
 		if !localName(name) || hasDotGit(name) {
-			return fmt.Errorf("%w: it deletes %q", ErrMalformed, clip(name, 300))
+			return fmt.Errorf("%w: it deletes %q", ErrMalformed, truncate(name, 300))
 		}
 		if err := u.dir.delete(name); err != nil {
 			return err
@@ -173,15 +173,15 @@ func (u *unpacker) sessions(context.Context) error {
 	return u.home.merge(partHome, ".", false)
 }
 
-// keep restores the caches that spec.Keep allows and leaves out the others.
-func (u *unpacker) keep(context.Context) error {
+// restoreCaches restores the caches that spec.Keep allows and leaves out the others.
+func (u *unpacker) restoreCaches(context.Context) error {
 	for i, name := range u.m.Keep {
 		a, to := u.dir, name
 		if rest, ok := strings.CutPrefix(name, "~/"); ok {
 			a, to = u.home, rest
 		}
 		if !slices.Contains(u.spec.Keep, name) {
-			u.m.leaveOut(name, "the repository does not keep it any more", 0)
+			u.m.recordOmitted(name, "the repository does not keep it any more", 0)
 			continue
 		}
 		staged := path.Join(partKeep, keepPrefix(i, name))

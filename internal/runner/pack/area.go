@@ -88,7 +88,7 @@ func (a *area) put(name string, e entry, content io.Reader) error {
 		err = write(folder, path.Base(name), os.O_EXCL, e, content)
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%w: %q is in it twice", ErrMalformed, clip(name, 300))
+		return fmt.Errorf("%w: %q is in it twice", ErrMalformed, truncate(name, 300))
 	}
 	return err
 }
@@ -103,7 +103,7 @@ func (a *area) mkdirs(name string) error {
 	}
 	err := a.root.Mkdir(path.Join(a.staged, name), 0o755)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%w: %q is in it as a folder and as something else", ErrMalformed, clip(name, 300))
+		return fmt.Errorf("%w: %q is in it as a folder and as something else", ErrMalformed, truncate(name, 300))
 	}
 	if err == nil {
 		a.made[name] = true

@@ -52,7 +52,7 @@ func (p *packer) findChanges(ctx context.Context) (changes, error) {
 	}
 	for _, name := range untracked {
 		if dir, ok := strings.CutSuffix(name, "/"); ok {
-			p.m.leaveOut(dir, reasonRepo, 0)
+			p.m.recordOmitted(dir, reasonRepo, 0)
 			continue
 		}
 		wanted[name] = nil
@@ -93,7 +93,7 @@ func (p *packer) classify(ctx context.Context, c *changes, name string, at *raw)
 	case p.throughLink(p.dir, path.Dir(name)), reason == reasonGone, reason == "" && it.entry.kind == tar.TypeDir:
 		c.deleted = append(c.deleted, name)
 	case reason != "" || hasDotGit(name):
-		p.m.leaveOut(name, orReason(reason), it.entry.size)
+		p.m.recordOmitted(name, orReason(reason), it.entry.size)
 		c.deleted = append(c.deleted, name)
 	case at != nil && p.unchanged(ctx, it, at):
 	default:
@@ -111,7 +111,8 @@ func orReason(reason string) string {
 // unchanged reports whether a touched file has the content of the index, or the content to which the pointer in the
 // index refers.
 func (p *packer) unchanged(ctx context.Context, it item, at *raw) bool {
-	if at.status != "M" || at.oldMode != at.newMode || len(at.oldID) != 2*sha1.Size || it.entry.kind != tar.TypeReg || it.entry.size > 64<<20 {
+	if at.status != "M" || at.oldMode != at.newMode || len(at.oldID) != 2*sha1.Size || it.entry.kind != tar.TypeReg ||
+		it.entry.size > 64<<20 {
 		return false
 	}
 	f, err := openRegular(p.dir, it.path)
@@ -181,7 +182,7 @@ func (p *packer) addStaged(ctx context.Context, c *changes, wanted map[string]*r
 		head, name, ok := strings.Cut(line, "\t")
 		fields := strings.Fields(head)
 		if !ok || len(fields) != 3 {
-			return fmt.Errorf("list conflicts: unexpected %q", clip(line, 200))
+			return fmt.Errorf("list conflicts: unexpected %q", truncate(line, 200))
 		}
 		wanted[name] = nil
 		b.WriteString(line + "\x00")
@@ -215,7 +216,7 @@ func (p *packer) diff(ctx context.Context, command string, args ...string) ([]ra
 	for i := 0; i+1 < len(fields); i += 2 {
 		f := strings.Fields(strings.TrimPrefix(fields[i], ":"))
 		if len(f) != 5 {
-			return nil, fmt.Errorf("%s printed %q", command, clip(fields[i], 200))
+			return nil, fmt.Errorf("%s printed %q", command, truncate(fields[i], 200))
 		}
 		out = append(out, raw{oldMode: f[0], newMode: f[1], oldID: f[2], newID: f[3], status: f[4], path: fields[i+1]})
 	}
@@ -244,7 +245,7 @@ func (p *packer) removeBlocking(ctx context.Context) error {
 			return nil // git does not follow links to its rule files
 		}
 		if slices.Contains(rules, path.Base(name)) {
-			p.m.leaveOut(name, reasonSpecial, 0)
+			p.m.recordOmitted(name, reasonSpecial, 0)
 			return p.dir.Remove(name)
 		}
 		return nil
@@ -257,7 +258,7 @@ func checkNotSpecial(full, name string) error {
 	if err != nil || info.Mode()&(fs.ModeNamedPipe|fs.ModeDevice|fs.ModeCharDevice|fs.ModeIrregular) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is neither a file nor a folder: %w", clip(name, 200), errTampered)
+	return fmt.Errorf("%s is neither a file nor a folder: %w", truncate(name, 200), errTampered)
 }
 
 // errTampered refuses a repository that could make git block.

@@ -96,6 +96,6 @@ func UnpackFiles(dir, home string, keep []string, from io.Reader) error {
 		return err
 	}
 	return u.apply(context.Background(), []step{
-		{"large", u.large}, {"deleted", u.deleted}, {"files", u.files}, {"state", u.state}, {"sessions", u.sessions}, {"keep", u.keep},
+		{"large", u.large}, {"deleted", u.deleted}, {"files", u.files}, {"state", u.state}, {"sessions", u.sessions}, {"keep", u.restoreCaches},
 	})
 }

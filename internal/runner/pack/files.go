@@ -89,7 +89,7 @@ func (p *packer) addItem(it item) error {
 	}
 	f, err := openRegular(it.root, it.path)
 	if err != nil {
-		return fmt.Errorf("pack %s: %w", clip(it.path, 300), err)
+		return fmt.Errorf("pack %s: %w", truncate(it.path, 300), err)
 	}
 	defer func() { _ = f.Close() }()
 	return p.out.add(it.entry, f)
@@ -126,12 +126,12 @@ func (p *packer) walk(ctx context.Context, root *os.Root, top, prefix string, al
 		}
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
-				p.m.leaveOut(name, reasonGone, 0)
+				p.m.recordOmitted(name, reasonGone, 0)
 			}
 			return nil
 		}
 		if !all && !d.IsDir() && !d.Type().IsRegular() {
-			p.m.leaveOut(name, reasonSpecial, 0)
+			p.m.recordOmitted(name, reasonSpecial, 0)
 			return nil
 		}
 		if d.IsDir() && !all {
@@ -139,7 +139,7 @@ func (p *packer) walk(ctx context.Context, root *os.Root, top, prefix string, al
 		}
 		it, reason := statItem(root, name, path.Join(prefix, strings.TrimPrefix(strings.TrimPrefix(name, top), "/")), true)
 		if reason != "" {
-			p.m.leaveOut(name, reason, 0)
+			p.m.recordOmitted(name, reason, 0)
 			return nil
 		}
 		if len(items) >= maxEntries {
@@ -157,7 +157,7 @@ func (p *packer) sessions(ctx context.Context) ([]item, error) {
 	seen := map[string]bool{}
 	for _, top := range p.spec.Sessions {
 		if p.throughLink(p.home, top) {
-			p.m.leaveOut("~/"+top, "a link leads there", 0)
+			p.m.recordOmitted("~/"+top, "a link leads there", 0)
 			continue
 		}
 		found, err := p.walk(ctx, p.home, top, top, false)
@@ -187,8 +187,8 @@ func (p *packer) throughLink(root *os.Root, name string) bool {
 	return false
 }
 
-// keep lists the caches that fit into the limit, in the given order.
-func (p *packer) keep(ctx context.Context) ([]item, error) {
+// listCaches lists the caches that fit into the limit, in the given order.
+func (p *packer) listCaches(ctx context.Context) ([]item, error) {
 	var items []item
 	left := p.spec.KeepLimit
 	for _, name := range p.spec.Keep {
@@ -200,7 +200,7 @@ func (p *packer) keep(ctx context.Context) ([]item, error) {
 			continue
 		}
 		if p.throughLink(root, top) {
-			p.m.leaveOut(name, "a link leads there", 0)
+			p.m.recordOmitted(name, "a link leads there", 0)
 			continue
 		}
 		found, err := p.walk(ctx, root, top, keepPrefix(len(p.m.Keep), name), true)
@@ -209,7 +209,7 @@ func (p *packer) keep(ctx context.Context) ([]item, error) {
 		}
 		size := sizeOf(found)
 		if err != nil || size > left || len(items)+len(found) > maxEntries/2 {
-			p.m.leaveOut(name, fmt.Sprintf("keep: it does not fit into %d MiB", p.spec.KeepLimit>>20), size)
+			p.m.recordOmitted(name, fmt.Sprintf("keep: it does not fit into %d MiB", p.spec.KeepLimit>>20), size)
 			continue
 		}
 		left -= size
@@ -244,7 +244,7 @@ func largest(items []item) string {
 	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(b.entry.size, a.entry.size) })
 	var names []string
 	for _, it := range items[:min(5, len(items))] {
-		names = append(names, fmt.Sprintf("%s (%.1f MiB)", clip(it.path, 200), float64(it.entry.size)/(1<<20)))
+		names = append(names, fmt.Sprintf("%s (%.1f MiB)", truncate(it.path, 200), float64(it.entry.size)/(1<<20)))
 	}
 	return strings.Join(names, ", ")
 }

@@ -76,7 +76,7 @@ func TestForged(t *testing.T) {
 		"manifest as an entry":     {file("manifest.json")},
 	}
 	v := w.vm(t)
-	before := picture(t, v, true)
+	before := observableState(t, v, true)
 	for name, entries := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := pack.Unpack(testContext(t), pack.UnpackSpec{Dir: v.dir, Home: v.home, Keep: m.Keep}, bytes.NewReader(pack.Forge(m, entries...)))
@@ -85,7 +85,7 @@ func TestForged(t *testing.T) {
 			}
 		})
 	}
-	if diff := gocmp.Diff(before, picture(t, v, true)); diff != "" {
+	if diff := gocmp.Diff(before, observableState(t, v, true)); diff != "" {
 		t.Errorf("one of them changed (-before +after):\n%s", diff)
 	}
 }
@@ -219,7 +219,7 @@ func TestForgedFiles(t *testing.T) {
 			} else if full != "keep/w0" {
 				full += name.Draw(r, "name")
 			}
-			if !wild && meets(taken, full) {
+			if !wild && overlaps(taken, full) {
 				continue
 			}
 			taken[full] = true
@@ -228,15 +228,15 @@ func TestForgedFiles(t *testing.T) {
 			}
 			lines = append(lines, full)
 		}
-		slices.SortStableFunc(lines, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+		slices.SortStableFunc(lines, func(a, b string) int { return cmp.Compare(partRank(a), partRank(b)) })
 		gone := rapid.SliceOfN(names, 0, 2).Draw(r, "deleted")
 		n++
 		forgeFiles(r, filepath.Join(top, fmt.Sprint(n)), lines, strings.Join(gone, "\x00"))
 	})
 }
 
-// meets reports whether a name is among others, below one of them, or above one.
-func meets(taken map[string]bool, name string) bool {
+// overlaps reports whether a name is among others, below one of them, or above one.
+func overlaps(taken map[string]bool, name string) bool {
 	for other := range taken {
 		if other == name || strings.HasPrefix(other, name+"/") || strings.HasPrefix(name, other+"/") {
 			return true
@@ -245,8 +245,8 @@ func meets(taken map[string]bool, name string) bool {
 	return false
 }
 
-// rank brings parts into their order, so that most streams are not refused for it.
-func rank(line string) int {
+// partRank brings parts into their order, so that most streams are not refused for it.
+func partRank(line string) int {
 	line = strings.TrimPrefix(strings.TrimPrefix(line, "l "), "d ")
 	return strings.Index("glwhk", line[:1])
 }
@@ -281,7 +281,7 @@ func forgeFiles(t interface{ Errorf(string, ...any) }, top string, lines []strin
 	err = pack.UnpackFiles(dir, home, keep, bytes.NewReader(pack.Forge(pack.Manifest{Form: pack.Form, Head: id, Base: id, Keep: keep, Dir: dir, Home: home}, entries...)))
 	var strange []string
 	_ = filepath.WalkDir(top, func(path string, d os.DirEntry, _ error) error {
-		if rel, _ := filepath.Rel(top, path); !allowed(rel, d) {
+		if rel, _ := filepath.Rel(top, path); !isAllowedLeftover(rel, d) {
 			strange = append(strange, rel)
 		}
 		return nil
@@ -296,8 +296,8 @@ func forgeFiles(t interface{ Errorf(string, ...any) }, top string, lines []strin
 	}
 }
 
-// allowed reports whether something may be where it is.
-func allowed(rel string, d os.DirEntry) bool {
+// isAllowedLeftover reports whether something may be where it is.
+func isAllowedLeftover(rel string, d os.DirEntry) bool {
 	if d.Type()&^(os.ModeDir|os.ModeSymlink) != 0 {
 		return false
 	}

@@ -72,11 +72,11 @@ func (p *packer) refs(ctx context.Context) error {
 		id, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		switch {
 		case !ok || !changeset.IsID(id):
-			return fmt.Errorf("list branches: unexpected %q", clip(line, 200))
+			return fmt.Errorf("list branches: unexpected %q", truncate(line, 200))
 		case !utf8.ValidString(name):
-			p.m.leaveOut(name, "its name is not UTF-8", 0)
+			p.m.recordOmitted(name, "its name is not UTF-8", 0)
 		case len(p.m.Refs) == maxRefs:
-			p.m.leaveOut(name, "there are too many branches and tags", 0)
+			p.m.recordOmitted(name, "there are too many branches and tags", 0)
 		default:
 			p.m.Refs = append(p.m.Refs, Ref{Name: name, ID: id})
 		}
@@ -100,10 +100,10 @@ func (p *packer) stashes() error {
 			continue
 		}
 		if len(p.m.Stash) == maxRefs {
-			p.m.leaveOut("stash", "there are too many stashes", 0)
+			p.m.recordOmitted("stash", "there are too many stashes", 0)
 			break
 		}
-		p.m.Stash = append(p.m.Stash, Ref{ID: fields[1], Name: strings.ReplaceAll(clip(message, 500), "\x00", "")})
+		p.m.Stash = append(p.m.Stash, Ref{ID: fields[1], Name: strings.ReplaceAll(truncate(message, 500), "\x00", "")})
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (p *packer) inProgressFiles() ([]item, error) {
 			}
 			it, reason := statItem(p.dir, name, path.Join(gitState, strings.TrimPrefix(name, ".git/")), false)
 			if reason != "" || it.entry.kind != tar.TypeReg || it.entry.size > maxStateFile || len(items) >= maxState {
-				p.m.leaveOut(name, "it is too large for the state of a git operation", it.entry.size)
+				p.m.recordOmitted(name, "it is too large for the state of a git operation", it.entry.size)
 				return nil
 			}
 			items = append(items, it)

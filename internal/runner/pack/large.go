@@ -63,7 +63,7 @@ func (p *packer) large(ctx context.Context, h history, files []item) ([]item, er
 			reason = fmt.Sprintf("its large file does not fit into %d MiB", maxLarge>>20)
 		}
 		if reason != "" {
-			p.m.leaveOut(named[ptr], reason, ptr.Size)
+			p.m.recordOmitted(named[ptr], reason, ptr.Size)
 			continue
 		}
 		left -= it.entry.size
@@ -179,11 +179,11 @@ func parseBatch(data []byte) (map[string]changeset.Pointer, error) {
 		}
 		fields := strings.Fields(head)
 		if err != nil || len(fields) != 3 {
-			return nil, fmt.Errorf("unexpected %q", clip(head, 200))
+			return nil, fmt.Errorf("unexpected %q", truncate(head, 200))
 		}
 		size, err := strconv.Atoi(fields[2])
 		if err != nil || size < 0 || size >= changeset.MaxPointer {
-			return nil, fmt.Errorf("unexpected %q", clip(head, 200))
+			return nil, fmt.Errorf("unexpected %q", truncate(head, 200))
 		}
 		content := make([]byte, size+1)
 		if _, err := io.ReadFull(in, content); err != nil {

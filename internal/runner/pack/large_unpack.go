@@ -50,7 +50,7 @@ func (u *unpacker) contents(ctx context.Context) error {
 		}
 		for _, name := range paths[id] {
 			if err := u.dir.fill(name, ptr); err != nil {
-				return fmt.Errorf("%s: %w", clip(name, 300), err)
+				return fmt.Errorf("%s: %w", truncate(name, 300), err)
 			}
 		}
 	}

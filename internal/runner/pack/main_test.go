@@ -107,8 +107,8 @@ func unpacked(t testing.TB, v vm, keep []string, stream []byte) pack.Manifest {
 	return m
 }
 
-// picture is the observable state of a VM: files with modes and content, and the output of git.
-func picture(t testing.TB, v vm, ignored bool) string {
+// observableState is the observable state of a VM: files with modes and content, and the output of git.
+func observableState(t testing.TB, v vm, ignored bool) string {
 	t.Helper()
 	var lines []string
 	err := filepath.WalkDir(v.home, func(path string, d fs.DirEntry, err error) error {

@@ -111,15 +111,15 @@ func (m *Manifest) Sessions() int {
 	return 0
 }
 
-func (m *Manifest) leaveOut(path, reason string, bytes int64) {
+func (m *Manifest) recordOmitted(path, reason string, bytes int64) {
 	if len(m.Left) >= maxLeft {
 		m.MoreLeft++
 		return
 	}
-	m.Left = append(m.Left, Left{Path: clip(path, 300), Reason: reason, Bytes: bytes})
+	m.Left = append(m.Left, Left{Path: truncate(path, 300), Reason: reason, Bytes: bytes})
 }
 
-func clip(text string, most int) string {
+func truncate(text string, most int) string {
 	if len(text) > most {
 		text = text[:most] + "…"
 	}
@@ -134,18 +134,18 @@ func (m *Manifest) validate() error {
 	case !changeset.IsID(m.Head) || !changeset.IsID(m.Base):
 		return fmt.Errorf("%w: it names no commit to begin at", ErrMalformed)
 	case m.Branch != "" && !strings.HasPrefix(m.Branch, "refs/heads/"):
-		return fmt.Errorf("%w: %q is not a branch", ErrMalformed, clip(m.Branch, 100))
+		return fmt.Errorf("%w: %q is not a branch", ErrMalformed, truncate(m.Branch, 100))
 	case len(m.Refs) > maxRefs || len(m.Stash) > maxRefs || len(m.Keep) > maxRefs:
 		return fmt.Errorf("%w: it names too much", ErrMalformed)
 	}
 	for _, r := range m.Refs {
 		if !changeset.IsID(r.ID) || !strings.HasPrefix(r.Name, "refs/heads/") && !strings.HasPrefix(r.Name, "refs/tags/") || strings.ContainsAny(r.Name, "\x00\n ") {
-			return fmt.Errorf("%w: ref %q", ErrMalformed, clip(r.Name, 100))
+			return fmt.Errorf("%w: ref %q", ErrMalformed, truncate(r.Name, 100))
 		}
 	}
 	for _, r := range m.Stash {
 		if !changeset.IsID(r.ID) || strings.ContainsAny(r.Name, "\x00\n") {
-			return fmt.Errorf("%w: stash %q", ErrMalformed, clip(r.Name, 100))
+			return fmt.Errorf("%w: stash %q", ErrMalformed, truncate(r.Name, 100))
 		}
 	}
 	return nil

@@ -113,7 +113,7 @@ func (p *packer) plan(ctx context.Context) (*plan, error) {
 	if all.sessions, err = p.sessions(ctx); err != nil {
 		return nil, err
 	}
-	if all.keep, err = p.keep(ctx); err != nil {
+	if all.keep, err = p.listCaches(ctx); err != nil {
 		return nil, err
 	}
 	p.m.Paths = len(all.files) + len(all.deleted)

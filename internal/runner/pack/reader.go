@@ -76,7 +76,7 @@ func (r *reader) readAll() (Manifest, error) {
 		return Manifest{}, err
 	}
 	if string(opening) != fmt.Sprintf("{\"form\":%d}\n", Form) {
-		return Manifest{}, fmt.Errorf("%w: it is of another version: %q", ErrMalformed, clip(string(opening), 100))
+		return Manifest{}, fmt.Errorf("%w: it is of another version: %q", ErrMalformed, truncate(string(opening), 100))
 	}
 	for {
 		if head, err = r.next(); err != nil {
@@ -142,7 +142,7 @@ func (r *reader) next() (*tar.Header, error) {
 	}
 	for key := range head.PAXRecords {
 		if strings.HasPrefix(key, "GNU.sparse") {
-			return nil, fmt.Errorf("%w: %q is sparse", ErrMalformed, clip(head.Name, 100))
+			return nil, fmt.Errorf("%w: %q is sparse", ErrMalformed, truncate(head.Name, 100))
 		}
 	}
 	return head, nil
@@ -164,7 +164,7 @@ func (r *reader) readSmall(head *tar.Header) ([]byte, error) {
 func (r *reader) readEntry(head *tar.Header) error {
 	e, err := parse(head)
 	if err != nil {
-		return fmt.Errorf("%w: %q: %w", ErrMalformed, clip(head.Name, 300), err)
+		return fmt.Errorf("%w: %q: %w", ErrMalformed, truncate(head.Name, 300), err)
 	}
 	if err := r.enter(e); err != nil {
 		return err

@@ -52,7 +52,7 @@ func TestRoundTrip(t *testing.T) {
 			before, after := w.vm(t), w.vm(t)
 			sh(t, before.dir, commands)
 			stream, m := packed(t, w.spec(before))
-			want := picture(t, before, false)
+			want := observableState(t, before, false)
 			if name == "flags" { // the flag itself is not carried
 				want = strings.Replace(want, "# branch.head errand/1-x\n", "# branch.head errand/1-x\n1 .M N... 100644 100644 100644 "+sh(t, before.dir, "git rev-parse HEAD:kept HEAD:kept | paste -sd' '")+" kept\n", 1)
 			}
@@ -61,7 +61,7 @@ func TestRoundTrip(t *testing.T) {
 				if diff := cmp.Diff(m, got); diff != "" {
 					t.Errorf("%s manifest (-packed +unpacked):\n%s", round, diff)
 				}
-				if diff := cmp.Diff(want, picture(t, after, false)); diff != "" {
+				if diff := cmp.Diff(want, observableState(t, after, false)); diff != "" {
 					t.Errorf("%s unpacking (-packed +unpacked):\n%s", round, diff)
 				}
 			}

@@ -65,7 +65,7 @@ func CheckKeep(p string) error {
 	rest, home := strings.CutPrefix(p, "~/")
 	switch first, _, _ := strings.Cut(rest, "/"); {
 	case p == "" || p == "~" || strings.ContainsAny(p, "\x00\n") || len(p) > 1000:
-		return fmt.Errorf("keep %q: give a path on one line", clip(p, 100))
+		return fmt.Errorf("keep %q: give a path on one line", truncate(p, 100))
 	case rest != path.Clean(rest) || rest == "." || !filepath.IsLocal(rest):
 		return fmt.Errorf("keep %q: write a plain path within the checkout, or ~/ and a path within the home directory", p)
 	case home && slices.Contains(privateNames(), first):

@@ -115,7 +115,7 @@ func (u *unpacker) steps() []step {
 		{"put the state of an unfinished git operation back", u.state},
 		{"put the stashes back", u.stashes},
 		{"put the sessions back", u.sessions},
-		{"put the caches back", u.keep},
+		{"put the caches back", u.restoreCaches},
 	}
 }
 

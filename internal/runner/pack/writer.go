@@ -118,16 +118,22 @@ func (w *writer) add(e entry, content io.Reader) error {
 	}
 	e.part = w.sum.part.Name
 	if w.left -= e.size; w.left < 0 {
-		return fmt.Errorf("%w: %s", ErrTooLarge, clip(e.name, 300))
+		return fmt.Errorf("%w: %s", ErrTooLarge, truncate(e.name, 300))
 	}
 	if w.manifest.Entries()+w.sum.part.Entries >= maxEntries {
 		return fmt.Errorf("%w: more than %d files", ErrTooLarge, maxEntries)
 	}
 	head := &tar.Header{
-		Typeflag: e.kind, Name: e.part + "/" + e.name, Linkname: e.link, Mode: int64(e.mode), Size: e.size, ModTime: e.time, Format: tar.FormatPAX,
+		Typeflag: e.kind,
+		Name:     e.part + "/" + e.name,
+		Linkname: e.link,
+		Mode:     int64(e.mode),
+		Size:     e.size,
+		ModTime:  e.time,
+		Format:   tar.FormatPAX,
 	}
 	if err := w.tar.WriteHeader(head); err != nil {
-		return fmt.Errorf("write %q: %w", clip(head.Name, 300), err)
+		return fmt.Errorf("write %q: %w", truncate(head.Name, 300), err)
 	}
 	w.sum.begin(e)
 	if e.size == 0 {
@@ -138,7 +144,7 @@ func (w *writer) add(e entry, content io.Reader) error {
 		err = errors.New("it became shorter meanwhile")
 	}
 	if err != nil {
-		return fmt.Errorf("pack %s: %w", clip(head.Name, 300), err)
+		return fmt.Errorf("pack %s: %w", truncate(head.Name, 300), err)
 	}
 	return nil
 }

@@ -15,18 +15,18 @@ func TestMain(m *testing.M) {
 		os.Exit(Init(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == tidyCommand {
-		os.Exit(tidy())
+		os.Exit(endOrphansOfCommand())
 	}
 	if len(os.Args) > 1 && os.Args[1] == nestCommand {
-		os.Exit(nest(os.Args[2:]))
+		os.Exit(runNested(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }
 
 const tidyCommand = "tidy"
 
-// tidy starts a command that leaves a process in its own session, and ends the remaining processes.
-func tidy() int {
+// endOrphansOfCommand starts a command that leaves a process in its own session, and ends the remaining processes.
+func endOrphansOfCommand() int {
 	err := Adopt()
 	if err == nil {
 		cmd := exec.Command("sh", "-c", "setsid sleep 1000 & echo here")
@@ -45,9 +45,9 @@ func tidy() int {
 
 const nestCommand = "nest"
 
-// nest runs itself through RunAlone to the depth of the first argument, and inside that a shell script to the depth of
+// runNested runs itself through RunAlone to the depth of the first argument, and inside that a shell script to the depth of
 // the second, like a git filter that runs git. It prints the first error of each level.
-func nest(args []string) int {
+func runNested(args []string) int {
 	level, err := strconv.Atoi(args[0])
 	times, err2 := strconv.Atoi(args[1])
 	if err := errors.Join(err, err2); err != nil {

@@ -56,8 +56,8 @@ type Command struct {
 type Exit struct {
 	Code   int
 	Signal string
-	// Left is the number of processes that could not be ended, usually 0.
-	Left int
+	// Leftovers is the number of processes that could not be ended, usually 0.
+	Leftovers int `json:"Left"`
 }
 
 // killTimeout bounds the time until all processes have ended. Processes in disk sleep may exceed it.

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -17,7 +16,6 @@ type Process struct {
 	control   *os.File // pidns: orders to ns-init, which ends at the end of file
 	report    *nsReport
 
-	once sync.Once
 	exit Exit
 	done chan struct{}
 }
@@ -132,7 +130,7 @@ func (p *Process) wait() {
 		return
 	}
 	p.exit = exitOf(p.cmd)
-	p.exit.Left = endDescendants(p.cmd.Process.Pid, p.isolation)
+	p.exit.Leftovers = endDescendants(p.cmd.Process.Pid, p.isolation)
 }
 
 // exitOf returns a command's end after Wait.

@@ -31,12 +31,12 @@ type entry struct {
 // its own /proc, where the same number may refer to another process.
 func procIsOwn() bool {
 	status, err := os.ReadFile("/proc/self/status")
-	return err == nil && ownNumbers(string(status))
+	return err == nil && isOwnPIDNamespace(string(status))
 }
 
-// ownNumbers reports whether a /proc/self/status was read in the process's own PID namespace. NSpid lists the process's
+// isOwnPIDNamespace reports whether a /proc/self/status was read in the process's own PID namespace. NSpid lists the process's
 // id in the namespace of that /proc and in each one nested below it.
-func ownNumbers(status string) bool {
+func isOwnPIDNamespace(status string) bool {
 	for line := range strings.Lines(status) {
 		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
 			return len(strings.Fields(ids)) == 1
@@ -45,9 +45,9 @@ func ownNumbers(status string) bool {
 	return true // this kernel has no PID namespaces
 }
 
-// table reads the process table without processes that end meanwhile. It is empty if /proc shows the process ids of
+// readProcessTable reads the process table without processes that end meanwhile. It is empty if /proc shows the process ids of
 // another namespace.
-func table() []entry {
+func readProcessTable() []entry {
 	if !procIsOwn() {
 		return nil
 	}
@@ -137,7 +137,7 @@ func treeCPU(pid int, isolation Isolation) (time.Duration, bool) {
 		root = os.Getpid() // orphans are children of this process
 	}
 	var ticks int64
-	all := table()
+	all := readProcessTable()
 	for _, e := range descendants(all, root) {
 		ticks += e.ticks
 		if isolation == Subreaper && e.zombie && e.parent == root && e.pid != pid {
@@ -169,7 +169,7 @@ func endDescendants(pid int, isolation Isolation) int {
 	self := os.Getpid()
 	return killUntilGone(func() []int {
 		var pids []int
-		for _, e := range descendants(table(), self) {
+		for _, e := range descendants(readProcessTable(), self) {
 			if e.zombie && e.parent == self {
 				reap(e.pid)
 			} else if !e.zombie {
@@ -209,8 +209,8 @@ func KillMarked(runDir string) int {
 	self := os.Getpid()
 	return killUntilGone(func() []int {
 		var pids []int
-		for _, e := range table() {
-			if e.pid != self && !e.zombie && marked(e.pid, mark) {
+		for _, e := range readProcessTable() {
+			if e.pid != self && !e.zombie && hasMark(e.pid, mark) {
 				pids = append(pids, e.pid)
 			}
 		}
@@ -218,7 +218,7 @@ func KillMarked(runDir string) int {
 	})
 }
 
-func marked(pid int, mark []byte) bool {
+func hasMark(pid int, mark []byte) bool {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
 		return false

@@ -48,7 +48,7 @@ func TestOwnNumbers(t *testing.T) {
 		"hostile name":      {"Name:\tx\\nNSpid: 1\nNSpid:\t4711\t7\n", false},
 		"no namespaces":     {"Name:\tsh\nPid:\t7\n", true},
 	} {
-		if got := ownNumbers(test.status); got != test.want {
+		if got := isOwnPIDNamespace(test.status); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/hashicorp/yamux"
 	"golang.org/x/sys/unix"
+
+	"github.com/errand-bot/errand/internal/clock"
 )
 
 // Defaults for zero fields of a Config.
@@ -101,7 +103,7 @@ func (d *daemon) run(ctx context.Context, port, control net.Listener) error {
 			}
 			group.Go(func() {
 				defer func() { <-slots }()
-				d.link(ctx, conn)
+				d.forwardConn(ctx, conn)
 			})
 		})
 	})
@@ -128,10 +130,7 @@ func (d *daemon) accept(ctx context.Context, l net.Listener, handle func(net.Con
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(acceptPause):
-		}
+		_ = clock.Sleep(ctx, acceptPause) // the loop checks ctx
 	}
 }
 
@@ -243,7 +242,7 @@ func (d *daemon) status() Status {
 		if l.held.Load() {
 			status.Held++
 		}
-		if l.open(now) {
+		if l.isWaiting(now) {
 			status.Open++
 		}
 	}

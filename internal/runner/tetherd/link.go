@@ -10,29 +10,31 @@ import (
 	"time"
 
 	"github.com/hashicorp/yamux"
+
+	"github.com/errand-bot/errand/internal/clock"
 )
 
-// movingFor is how long after its last byte an answer still counts as being transferred.
-const movingFor = 2 * time.Second
+// transferTimeout is how long after its last byte an answer still counts as being transferred.
+const transferTimeout = 2 * time.Second
 
 // link is one accepted connection.
 type link struct {
 	conn net.Conn
 	held atomic.Bool
-	// asked is true after a byte from the VM until a byte from the other side.
-	asked atomic.Bool
-	// moved is the time of the last byte, in Unix nanoseconds.
-	moved atomic.Int64
+	// awaitsAnswer is true after a byte from the VM until a byte from the other side.
+	awaitsAnswer atomic.Bool
+	// lastByte is the time of the last byte, in Unix nanoseconds.
+	lastByte atomic.Int64
 }
 
-// open reports whether a process on the VM is waiting for the other side. A kept-alive connection without a request is
+// isWaiting reports whether a process on the VM is waiting for the other side. A kept-alive connection without a request is
 // not open; otherwise a hung agent would look like a waiting one.
-func (l *link) open(now time.Time) bool {
-	return l.held.Load() || l.asked.Load() || now.Sub(time.Unix(0, l.moved.Load())) < movingFor
+func (l *link) isWaiting(now time.Time) bool {
+	return l.held.Load() || l.awaitsAnswer.Load() || now.Sub(time.Unix(0, l.lastByte.Load())) < transferTimeout
 }
 
-// link forwards one connection to the attached side, and holds it while there is none.
-func (d *daemon) link(ctx context.Context, conn net.Conn) {
+// forwardConn forwards one connection to the attached side, and holds it while there is none.
+func (d *daemon) forwardConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	l := &link{conn: conn}
 	l.held.Store(true)
@@ -49,31 +51,31 @@ func (d *daemon) link(ctx context.Context, conn net.Conn) {
 		return
 	}
 	l.held.Store(false)
-	l.moved.Store(time.Now().UnixNano())
+	l.lastByte.Store(time.Now().UnixNano())
 	stop := context.AfterFunc(ctx, func() { _, _ = conn.Close(), stream.Close() })
 	defer stop()
-	l.carry(stream)
+	l.copyBoth(stream)
 }
 
 // Reasons for closing a held connection.
 var (
 	errHeldTooLong = errors.New("nobody attached in time")
-	errGone        = errors.New("the connection's other end has gone")
+	errPeerClosed  = errors.New("the connection's other end has gone")
 )
 
-// gonePause is the interval of checks whether a held connection is still open.
-const gonePause = time.Second
+// peerCheckInterval is the interval of checks whether a held connection is still open.
+const peerCheckInterval = time.Second
 
 // openStream waits for a session and opens a stream in it.
 func (d *daemon) openStream(ctx context.Context, conn net.Conn) (*yamux.Stream, error) {
 	timer := time.NewTimer(d.config.Hold)
 	defer timer.Stop()
-	check := time.NewTicker(gonePause)
+	check := time.NewTicker(peerCheckInterval)
 	defer check.Stop()
 	for {
 		session, attached := d.current()
-		if gone(conn) {
-			return nil, errGone
+		if isPeerClosed(conn) {
+			return nil, errPeerClosed
 		}
 		if session != nil {
 			stream, err := session.OpenStream()
@@ -93,38 +95,35 @@ func (d *daemon) openStream(ctx context.Context, conn net.Conn) (*yamux.Stream, 
 			return nil, ctx.Err()
 		}
 		if session != nil {
-			select { // CloseChan stays closed; do not spin until attach has noticed
-			case <-time.After(5 * time.Millisecond):
-			case <-ctx.Done():
-			}
+			_ = clock.Sleep(ctx, 5*time.Millisecond) // CloseChan stays closed; do not spin until attach has noticed
 		}
 	}
 }
 
-// carry copies in both directions until both are done.
-func (l *link) carry(stream *yamux.Stream) {
+// copyBoth copies in both directions until both are done.
+func (l *link) copyBoth(stream *yamux.Stream) {
 	defer stream.Close()
 	var group sync.WaitGroup
 	group.Go(func() {
-		_, err := io.Copy(stream, meter{Reader: l.conn, passed: func() { l.pass(true) }})
+		_, err := io.Copy(stream, meter{Reader: l.conn, passed: func() { l.copyOneWay(true) }})
 		_ = stream.Close() // half-close: the answer may still come
 		if err != nil {
 			_ = l.conn.Close()
 		}
 	})
-	_, err := io.Copy(l.conn, meter{Reader: stream, passed: func() { l.pass(false) }})
+	_, err := io.Copy(l.conn, meter{Reader: stream, passed: func() { l.copyOneWay(false) }})
 	if tcp, ok := l.conn.(*net.TCPConn); ok && err == nil {
 		_ = tcp.CloseWrite()
 	} else {
 		_ = l.conn.Close()
 	}
-	l.asked.Store(false)
+	l.awaitsAnswer.Store(false)
 	group.Wait()
 }
 
-func (l *link) pass(fromVM bool) {
-	l.asked.Store(fromVM)
-	l.moved.Store(time.Now().UnixNano())
+func (l *link) copyOneWay(fromVM bool) {
+	l.awaitsAnswer.Store(fromVM)
+	l.lastByte.Store(time.Now().UnixNano())
 }
 
 // meter reports every read that returned data.

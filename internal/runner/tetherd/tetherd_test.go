@@ -224,7 +224,7 @@ func TestHoldEnds(t *testing.T) {
 	until(t, "nothing is held", func() bool { s := status(t, dir); return s.Held == 0 && s.Open == 0 })
 }
 
-func TestHeldRequestOfSomebodyGone(t *testing.T) {
+func TestHeldRequestOfAClosedConnectionIsDropped(t *testing.T) {
 	t.Parallel()
 	dir, address := serve(t, tetherd.Config{})
 	conn, err := net.Dial("tcp", address)
@@ -239,7 +239,7 @@ func TestHeldRequestOfSomebodyGone(t *testing.T) {
 	until(t, "it is given up", func() bool { return status(t, dir).Held == 0 })
 }
 
-func TestOpenMeansThatSomebodyWaits(t *testing.T) {
+func TestOnlyWaitingConnectionsCountAsOpen(t *testing.T) {
 	t.Parallel()
 	dir, address := serve(t, tetherd.Config{})
 	asked, answer := make(chan struct{}), make(chan struct{})
@@ -298,7 +298,7 @@ func TestOneDaemonPerDirectory(t *testing.T) {
 	}
 }
 
-func TestNobodyServes(t *testing.T) {
+func TestAttachWithoutADaemonFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if _, err := tetherd.Ask(testContext(t), dir); !errors.Is(err, tetherd.ErrNotServing) {

@@ -85,9 +85,9 @@ func (p *checkPlace) moduleOf(name string) (string, bool) {
 	}
 }
 
-// fillIn replaces the placeholders in a command, in one pass, because a name may look like a placeholder. skipped
+// fillPlaceholders replaces the placeholders in a command, in one pass, because a name may look like a placeholder. skipped
 // explains why there is nothing to run.
-func (d difference) fillIn(command string) (filled, skipped string) {
+func (d difference) fillPlaceholders(command string) (filled, skipped string) {
 	lists := []struct {
 		place, none string
 		names       []string

@@ -18,15 +18,15 @@ func words(t *testing.T, line string) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// asRead is how a name comes to a command: never as an option.
-func asRead(name string) string {
+// asShellReads is how a name comes to a command: never as an option.
+func asShellReads(name string) string {
 	if strings.HasPrefix(name, "-") {
 		return "./" + name
 	}
 	return name
 }
 
-func TestFill(t *testing.T) {
+func TestFillPlaceholders(t *testing.T) {
 	t.Parallel()
 	d := difference{files: []string{"it's", "-rf", "two\nlines", "$(touch pwned)", PlaceModules, `"\`}, modules: []string{".", "a b"}}
 	for name, test := range map[string]struct {
@@ -44,7 +44,7 @@ func TestFill(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			filled, skipped := test.d.fillIn(test.command)
+			filled, skipped := test.d.fillPlaceholders(test.command)
 			if skipped != test.skipped {
 				t.Fatalf("skipped is %q, want %q", skipped, test.skipped)
 			}
@@ -59,7 +59,7 @@ func TestFill(t *testing.T) {
 }
 
 // Whatever a file is called, a shell reads its name and nothing else.
-func TestQuotedIsReadAsItIs(t *testing.T) {
+func TestQuotedNamesAreReadLiterally(t *testing.T) {
 	t.Parallel()
 	same := func(names []string) bool {
 		names = slices.DeleteFunc(names, func(n string) bool { return n == "" || strings.Contains(n, "\x00") })
@@ -68,7 +68,7 @@ func TestQuotedIsReadAsItIs(t *testing.T) {
 		}
 		want := make([]string, len(names))
 		for i, n := range names {
-			want[i] = asRead(n)
+			want[i] = asShellReads(n)
 		}
 		return slices.Equal(words(t, quoteNames(names)), want)
 	}
@@ -86,7 +86,7 @@ func FuzzQuoted(f *testing.F) {
 		if name == "" || strings.Contains(name, "\x00") {
 			t.Skip("no file is called that")
 		}
-		if got := words(t, quoteNames([]string{name, name})); !slices.Equal(got, []string{asRead(name), asRead(name)}) {
+		if got := words(t, quoteNames([]string{name, name})); !slices.Equal(got, []string{asShellReads(name), asShellReads(name)}) {
 			t.Errorf("a shell reads %q of %q", got, name)
 		}
 	})

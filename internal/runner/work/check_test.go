@@ -54,7 +54,7 @@ func checked(t *testing.T, root string, spec work.CheckSpec) (results []work.Che
 // The checks of one program run one after the other: hence one test.
 func TestCheck(t *testing.T) {
 	o := newOrigin(t)
-	dir := prepared(t, o)
+	dir := preparedPlace(t, o)
 	script(t, dir, `echo committed > new; git add new; git commit -qm Work; echo dirty > new; echo u > untracked
 		git config core.hooksPath /nowhere; git config alias.st '!echo pwned'`)
 	head, tree := git(t, dir, "rev-parse", "HEAD"), git(t, dir, "rev-parse", "HEAD^{tree}")
@@ -143,9 +143,9 @@ func sleeping(t *testing.T, mark string) (commands []string) {
 	return commands
 }
 
-func TestCheckAllWell(t *testing.T) {
+func TestChecksPass(t *testing.T) {
 	o := newOrigin(t)
-	dir := prepared(t, o)
+	dir := preparedPlace(t, o)
 	results, done, _, err := checked(t, t.TempDir(), work.CheckSpec{
 		Dir: dir, Head: o.head, Commands: []work.CheckCommand{{Name: "a", Command: "true"}, {Name: "b", Command: "./run.sh"}},
 	})
@@ -156,7 +156,7 @@ func TestCheckAllWell(t *testing.T) {
 
 func TestCheckCannotBegin(t *testing.T) {
 	o := newOrigin(t)
-	dir := prepared(t, o)
+	dir := preparedPlace(t, o)
 	root := t.TempDir()
 	_, done, _, err := checked(t, root, work.CheckSpec{
 		Dir: dir, Head: strings.Repeat("a", 40), Commands: []work.CheckCommand{{Name: "a", Command: "true"}},
@@ -190,7 +190,7 @@ func TestCheckThatDoesNotWait(t *testing.T) {
 		t.Skip("SKIP: pipes have one size here")
 	}
 	o := newOrigin(t)
-	dir := prepared(t, o)
+	dir := preparedPlace(t, o)
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

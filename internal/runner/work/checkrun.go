@@ -23,9 +23,11 @@ const (
 const drainTimeout = 5 * time.Second
 
 // run runs one command, with all its descendants, to its end or its time limit.
-func (p *checkPlace) run(ctx context.Context, c CheckCommand, spec CheckSpec, isolation proc.Isolation, log io.Writer) (CheckResult, error) {
+func (p *checkPlace) run(
+	ctx context.Context, c CheckCommand, spec CheckSpec, isolation proc.Isolation, log io.Writer,
+) (CheckResult, error) {
 	result := CheckResult{Type: TypeCheckResult, Name: c.Name}
-	command, skipped := p.changed.fillIn(c.Command)
+	command, skipped := p.changed.fillPlaceholders(c.Command)
 	if skipped != "" {
 		result.Skipped = skipped
 		return result, nil

@@ -74,7 +74,7 @@ func (c *collector) collect(ctx context.Context) (*changeset.Changeset, error) {
 	if err := c.useNewer(ctx, head); err != nil {
 		return nil, err
 	}
-	chain, err := c.chain(ctx, head)
+	chain, err := c.commitChain(ctx, head)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (c *collector) useNewer(ctx context.Context, head string) error {
 	if _, err := c.repo.commit(ctx, c.spec.Newer); err != nil {
 		return nil // it was never fetched
 	}
-	holds, err := c.repo.holds(ctx, "merge-base", "--is-ancestor", c.spec.Newer, head)
+	holds, err := c.repo.check(ctx, "merge-base", "--is-ancestor", c.spec.Newer, head)
 	if err != nil {
 		return fmt.Errorf("compare with the newer base: %w", err)
 	}
@@ -118,8 +118,8 @@ func (c *collector) useNewer(ctx context.Context, head string) error {
 	return nil
 }
 
-// chain returns the commits from base to head without their changes, squashed into one if they do not continue base.
-func (c *collector) chain(ctx context.Context, head string) ([]changeset.Commit, error) {
+// commitChain returns the commits from base to head without their changes, squashed into one if they do not continue base.
+func (c *collector) commitChain(ctx context.Context, head string) ([]changeset.Commit, error) {
 	if head == c.spec.Base {
 		return nil, nil
 	}
@@ -136,7 +136,7 @@ func (c *collector) chain(ctx context.Context, head string) ([]changeset.Commit,
 // firstParents walks from head to base along first parents. reason explains why the chain cannot be published commit by
 // commit, and is empty if it can.
 func (c *collector) firstParents(ctx context.Context, head string) (reason string, chain []changeset.Commit, err error) {
-	descends, err := c.repo.holds(ctx, "merge-base", "--is-ancestor", c.spec.Base, head)
+	descends, err := c.repo.check(ctx, "merge-base", "--is-ancestor", c.spec.Base, head)
 	if err != nil {
 		return "", nil, fmt.Errorf("compare with base: %w", err)
 	}
@@ -158,7 +158,7 @@ func (c *collector) firstParents(ctx context.Context, head string) (reason strin
 		if err != nil {
 			return "", nil, err
 		}
-		if reason := c.misfit(commit, previous); reason != "" {
+		if reason := c.checkFollows(commit, previous); reason != "" {
 			return reason, nil, nil
 		}
 		chain = append(chain, commit)
@@ -167,8 +167,8 @@ func (c *collector) firstParents(ctx context.Context, head string) (reason strin
 	return "", chain, nil
 }
 
-// misfit returns why a commit cannot follow the previous one, or "".
-func (c *collector) misfit(commit changeset.Commit, previous string) string {
+// checkFollows returns why a commit cannot follow the previous one, or "".
+func (c *collector) checkFollows(commit changeset.Commit, previous string) string {
 	switch {
 	case len(commit.Parents) == 0 || commit.Parents[0] != previous:
 		return "the history was rewritten"
@@ -233,7 +233,7 @@ func (c *collector) squash(ctx context.Context, head, reason string) ([]changese
 	if err != nil {
 		return nil, fmt.Errorf("squash: %w", err)
 	}
-	dated := openRepo(c.spec.Dir, identity(ctx, c.repo, "@"+date)...)
+	dated := openRepo(c.spec.Dir, committerEnv(ctx, c.repo, "@"+date)...)
 	id, err := dated.pipe(ctx, strings.NewReader(message), "commit-tree", tree, "-p", c.spec.Base, "-F", "-")
 	if err != nil {
 		return nil, fmt.Errorf("squash: %w", err)

@@ -15,8 +15,8 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-// prepared makes a workspace on the origin's head.
-func prepared(t *testing.T, o origin) string {
+// preparedPlace makes a workspace on the origin's head.
+func preparedPlace(t *testing.T, o origin) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "work")
 	_, err := work.Prepare(testContext(t), work.PrepareSpec{
@@ -217,7 +217,7 @@ func TestCollect(t *testing.T) {
 	for name, test := range collections {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := prepared(t, o)
+			dir := preparedPlace(t, o)
 			script(t, dir, test.script)
 			spec := work.CollectSpec{Dir: dir, Base: o.head, Message: "Left over\n"}
 			set, err := work.Collect(testContext(t), spec)
@@ -262,7 +262,7 @@ func sameJSON(t *testing.T, a, b any) bool {
 func TestCollectAllowedMerge(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	dir := prepared(t, o)
+	dir := preparedPlace(t, o)
 	script(t, o.dir(), "echo base > from-base; git add -A; git commit -qm 'On the base'")
 	moved := git(t, o.dir(), "rev-parse", "HEAD")
 	script(t, dir, `echo x > new; git add new; git commit -qm One; git fetch -q origin main; git merge -q --no-edit `+moved+`; echo y > new; git commit -qam Two`)
@@ -317,7 +317,7 @@ func TestCollectRefuses(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := prepared(t, o)
+			dir := preparedPlace(t, o)
 			script(t, dir, test.script)
 			base := test.base
 			if base == "" {
@@ -337,7 +337,7 @@ func TestCollectRefuses(t *testing.T) {
 func TestCollectSquashesLongChains(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	dir := prepared(t, o)
+	dir := preparedPlace(t, o)
 	script(t, dir, "i=0; while [ $i -lt 201 ]; do git commit -q --allow-empty -m c$i; i=$((i+1)); done; echo x > new")
 	set, err := work.Collect(testContext(t), work.CollectSpec{Dir: dir, Base: o.head, Message: "All of it\n"})
 	if err != nil {

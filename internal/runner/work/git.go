@@ -176,8 +176,8 @@ func exitCode(err error) (int, bool) {
 	return 0, err == nil
 }
 
-// holds runs a git command whose exit code is the answer: 0 for yes, 1 for no.
-func (r *repo) holds(ctx context.Context, args ...string) (bool, error) {
+// check runs a git command whose exit code is the answer: 0 for yes, 1 for no.
+func (r *repo) check(ctx context.Context, args ...string) (bool, error) {
 	_, err := r.run(ctx, args...)
 	switch code, ran := exitCode(err); {
 	case ran && code == 0:

@@ -47,7 +47,7 @@ func TestLend(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := prepared(t, o)
+			dir := preparedPlace(t, o)
 			script(t, dir, "echo outside > ../outside\n"+test.script)
 			spec := work.LendSpec{Dir: dir, Base: o.head, Files: lent(test.path)}
 			var got work.Lent
@@ -87,7 +87,7 @@ func TestLend(t *testing.T) {
 func TestLendRefuses(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	dir := prepared(t, o)
+	dir := preparedPlace(t, o)
 	for _, p := range []string{"../x", "/etc/x", ".git/config", "a/.GIT/x", "", ".", "a/../b", "a\nb"} {
 		if _, err := work.Lend(testContext(t), work.LendSpec{Dir: dir, Files: lent(p)}); err == nil {
 			t.Errorf("%q was taken", p)
@@ -111,7 +111,7 @@ func TestLentIsNotCollected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := prepared(t, o)
+			dir := preparedPlace(t, o)
 			if _, err := work.Lend(testContext(t), work.LendSpec{Dir: dir, Base: o.head, Files: lent("config/key")}); err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestLentIsNotCollected(t *testing.T) {
 // see TestCheck.
 func TestCheckLendsAndCompares(t *testing.T) {
 	o := newOrigin(t)
-	dir := prepared(t, o)
+	dir := preparedPlace(t, o)
 	script(t, dir, `mkdir -p mod/in "a b/-c"; touch mod/go.mod "a b/-c/package.json" mod/in/x; echo 1 > "a b/-c/it's"; echo 2 > -dash
 		git rm -q dir/other; git add -A; git commit -qm Work`)
 	_, done, log, err := checked(t, t.TempDir(), work.CheckSpec{
@@ -164,7 +164,7 @@ func TestCheckLendsAndCompares(t *testing.T) {
 // passed completely.
 func TestCheckSkipsAndTakesMany(t *testing.T) {
 	o := newOrigin(t)
-	dir := prepared(t, o)
+	dir := preparedPlace(t, o)
 	commands := []work.CheckCommand{{Name: "lint", Command: "printf '%s\\n' {changed_files} | wc -l"}, {Name: "test", Command: "exit 3 {affected_modules}"}}
 	spec := work.CheckSpec{Dir: dir, Head: o.head, Base: o.head, Isolation: "subreaper", Commands: commands}
 	results, done, _, err := checked(t, t.TempDir(), spec)

@@ -62,7 +62,7 @@ func reset(ctx context.Context, spec ResetSpec) (Place, error) {
 			return Place{}, err
 		}
 	}
-	return place(ctx, r, "HEAD")
+	return readPlace(ctx, r)
 }
 
 // RebaseSpec is the input of `workspace rebase`.
@@ -121,19 +121,19 @@ func rebase(ctx context.Context, spec RebaseSpec) (Rebased, error) {
 		return Rebased{}, err
 	}
 	if moved, err := r.alreadyMoved(ctx, spec, before); moved || err != nil {
-		p, perr := place(ctx, r, "HEAD")
+		p, perr := readPlace(ctx, r)
 		return Rebased{OK: moved, Place: p}, errors.Join(err, perr)
 	}
 	var answer Rebased
-	if answer.Notes, err = linearise(ctx, r, spec, before); err != nil {
+	if answer.Notes, err = squashMerges(ctx, r, spec, before); err != nil {
 		return Rebased{}, err
 	}
-	as := openRepo(spec.Dir, identity(ctx, r, "")[2:]...) // only the committer's; authors stay
+	as := openRepo(spec.Dir, committerEnv(ctx, r, "")[2:]...) // only the committer's; authors stay
 	_, err = as.run(ctx, "rebase", "--quiet", "--no-verify", "--empty=keep", "--no-autosquash",
 		"--no-update-refs", "--onto", spec.Onto, spec.Base)
 	if err == nil {
 		answer.OK = true
-		answer.Place, err = place(ctx, r, "HEAD")
+		answer.Place, err = readPlace(ctx, r)
 		return answer, err
 	}
 	return undoRebase(ctx, r, before, err)
@@ -155,19 +155,19 @@ func abortRebase(ctx context.Context, r *repo) error {
 // head, neither through a merge nor because Base already contained it. Rebasing again would move the commits onto
 // themselves.
 func (r *repo) alreadyMoved(ctx context.Context, spec RebaseSpec, head string) (bool, error) {
-	there, err := r.holds(ctx, "merge-base", "--is-ancestor", spec.Onto, head)
+	there, err := r.check(ctx, "merge-base", "--is-ancestor", spec.Onto, head)
 	if err != nil || !there {
 		return false, err
 	}
-	if before, err := r.holds(ctx, "merge-base", "--is-ancestor", spec.Onto, spec.Base); err != nil || before {
+	if before, err := r.check(ctx, "merge-base", "--is-ancestor", spec.Onto, spec.Base); err != nil || before {
 		return false, err
 	}
 	merges, err := r.text(ctx, "rev-list", "--merges", "--max-count=1", head, "^"+spec.Onto)
 	return err == nil && merges == "", err
 }
 
-// linearise squashes a history with merges, which a rebase would flatten, into one commit.
-func linearise(ctx context.Context, r *repo, spec RebaseSpec, head string) ([]string, error) {
+// squashMerges squashes a history with merges, which a rebase would flatten, into one commit.
+func squashMerges(ctx context.Context, r *repo, spec RebaseSpec, head string) ([]string, error) {
 	merges, err := r.text(ctx, "rev-list", "--merges", "--max-count=1", head, "^"+spec.Base)
 	if err != nil || merges == "" {
 		return nil, err
@@ -206,6 +206,6 @@ func undoRebase(ctx context.Context, r *repo, before string, cause error) (Rebas
 	if out = strings.TrimRight(out, "\x00"); out == "" {
 		return Rebased{}, cause
 	}
-	p, err := place(ctx, r, "HEAD")
+	p, err := readPlace(ctx, r)
 	return Rebased{Place: p, Conflicts: strings.Split(out, "\x00")}, err
 }

@@ -72,7 +72,7 @@ func prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 		return Place{}, err
 	}
 	defer leave()
-	if !complete(spec.Dir) {
+	if !isComplete(spec.Dir) {
 		if _, err := r.run(ctx, "init", "--quiet", "--template=", "--initial-branch="+spec.Branch, "."); err != nil {
 			return Place{}, err
 		}
@@ -81,7 +81,7 @@ func prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 		return Place{}, err
 	}
 	if _, err := r.commit(ctx, "refs/heads/"+spec.Branch); err == nil {
-		return prepared(ctx, r)
+		return preparedPlace(ctx, r)
 	}
 	seeded := r.seed(ctx, spec.URL)
 	if err := r.fetch(ctx, spec.Source, spec.Base); err != nil {
@@ -95,14 +95,14 @@ func prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 	if _, err := r.run(ctx, "checkout", "--quiet", "-B", spec.Branch, spec.Base); err != nil {
 		return Place{}, fmt.Errorf("create branch: %w", err)
 	}
-	p, err := prepared(ctx, r)
+	p, err := preparedPlace(ctx, r)
 	p.Created = true
 	return p, err
 }
 
-// prepared returns the state of a workspace, including whether it has large files.
-func prepared(ctx context.Context, r *repo) (Place, error) {
-	p, err := place(ctx, r, "HEAD")
+// preparedPlace returns the state of a workspace, including whether it has large files.
+func preparedPlace(ctx context.Context, r *repo) (Place, error) {
+	p, err := readPlace(ctx, r)
 	if err != nil {
 		return Place{}, err
 	}
@@ -114,9 +114,9 @@ func prepared(ctx context.Context, r *repo) (Place, error) {
 	return p, nil
 }
 
-// complete reports whether a repository was created completely. After a killed init, init is run again, which preserves
+// isComplete reports whether a repository was created completely. After a killed init, init is run again, which preserves
 // existing data.
-func complete(dir string) bool {
+func isComplete(dir string) bool {
 	for _, part := range []string{"HEAD", "config", "objects", "refs"} {
 		if _, err := os.Lstat(filepath.Join(dir, ".git", part)); err != nil {
 			return false
@@ -227,8 +227,9 @@ func (r *repo) fetchSpec(ctx context.Context, from Source, refspec string) error
 	return err
 }
 
-func place(ctx context.Context, r *repo, revision string) (Place, error) {
-	head, err := r.commit(ctx, revision)
+// readPlace returns the checkout's commit and its tree.
+func readPlace(ctx context.Context, r *repo) (Place, error) {
+	head, err := r.commit(ctx, "HEAD")
 	if err != nil {
 		return Place{}, fmt.Errorf("read head: %w", err)
 	}

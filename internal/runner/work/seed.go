@@ -20,7 +20,7 @@ const seedRefs = "refs/errand/seed/"
 // identified by their content, so a stale or manipulated copy does no harm. It is best effort: without a copy, the
 // fetch transfers everything. done removes the imported refs.
 func (r *repo) seed(ctx context.Context, source string) (done func(context.Context)) {
-	dir := seedOf(filepath.Dir(r.dir), source)
+	dir := findSeed(filepath.Dir(r.dir), source)
 	if dir == "" {
 		return func(context.Context) {}
 	}
@@ -34,8 +34,8 @@ func (r *repo) seed(ctx context.Context, source string) (done func(context.Conte
 	}
 }
 
-// seedOf returns the copy of the repository that the last two parts of a URL's path name, or "".
-func seedOf(home, source string) string {
+// findSeed returns the copy of the repository that the last two parts of a URL's path name, or "".
+func findSeed(home, source string) string {
 	u, err := url.Parse(source)
 	if err != nil {
 		return ""

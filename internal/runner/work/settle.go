@@ -124,7 +124,7 @@ func (c *collector) commitRest(ctx context.Context) error {
 	if err := c.addAll(ctx); err != nil {
 		return err
 	}
-	clean, err := c.repo.holds(ctx, "diff-index", "--cached", "--quiet", "--ignore-submodules=none", "HEAD", "--")
+	clean, err := c.repo.check(ctx, "diff-index", "--cached", "--quiet", "--ignore-submodules=none", "HEAD", "--")
 	if err != nil {
 		return fmt.Errorf("look for uncommitted changes: %w", err)
 	}
@@ -178,7 +178,7 @@ func (c *collector) checkSizes(ctx context.Context) error {
 }
 
 func (c *collector) commit(ctx context.Context, message string) error {
-	as := openRepo(c.repo.dir, identity(ctx, c.repo, "")...)
+	as := openRepo(c.repo.dir, committerEnv(ctx, c.repo, "")...)
 	_, err := as.pipe(ctx, strings.NewReader(message), "commit", "--quiet", "--no-verify",
 		"--cleanup=verbatim", "--allow-empty-message", "-F", "-")
 	if err != nil {
@@ -187,9 +187,9 @@ func (c *collector) commit(ctx context.Context, message string) error {
 	return nil
 }
 
-// identity returns the variables of the committer: as the workspace is configured, or errand's name. date, if set, is
+// committerEnv returns the variables of the committer: as the workspace is configured, or errand's name. date, if set, is
 // "@seconds zone".
-func identity(ctx context.Context, r *repo, date string) []string {
+func committerEnv(ctx context.Context, r *repo, date string) []string {
 	name, email := "errand", "errand@localhost"
 	if text, err := r.text(ctx, "config", "--get", "user.name"); err == nil && text != "" {
 		name = text

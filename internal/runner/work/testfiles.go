@@ -58,7 +58,7 @@ func lend(ctx context.Context, spec LendSpec) (Lent, error) {
 		return Lent{}, err
 	}
 	defer leave()
-	if !complete(spec.Dir) {
+	if !isComplete(spec.Dir) {
 		return Lent{}, ErrNoRepository
 	}
 	root, err := os.OpenRoot(spec.Dir)

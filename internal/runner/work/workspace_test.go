@@ -16,10 +16,10 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
-func TestPrepareAgain(t *testing.T) {
+func TestPrepareTwice(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	dir := prepared(t, o)
+	dir := preparedPlace(t, o)
 	if got := git(t, dir, "rev-parse", "--abbrev-ref", "HEAD"); got != "errand/1-x" {
 		t.Errorf("on branch %s", got)
 	}
@@ -181,7 +181,7 @@ func TestReset(t *testing.T) {
 	for name, commands := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := prepared(t, o)
+			dir := preparedPlace(t, o)
 			script(t, dir, "echo keep > untracked; echo keep > ignored; "+commands)
 			branch := "published-" + strings.ReplaceAll(name, " ", "-")
 			clone := t.TempDir()
@@ -213,7 +213,7 @@ func TestReset(t *testing.T) {
 func TestResetClean(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	dir := prepared(t, o)
+	dir := preparedPlace(t, o)
 	script(t, dir, "echo x > untracked; mkdir d; echo x > d/e; git init -q inner; echo keep > ignored")
 	_, err := work.Reset(testContext(t), work.ResetSpec{Dir: dir, Branch: "errand/1-x", Head: o.head, Clean: true})
 	if err != nil {
@@ -259,7 +259,7 @@ func TestRebase(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := prepared(t, o)
+			dir := preparedPlace(t, o)
 			script(t, dir, test.script+"; echo keep > untracked")
 			before := git(t, dir, "rev-parse", "HEAD")
 			got, err := work.Rebase(testContext(t), work.RebaseSpec{
@@ -294,13 +294,13 @@ func TestRebase(t *testing.T) {
 }
 
 // An agent may take the workspace's identity away, and the host may have none to offer.
-func TestRebaseCommitsInANameOfOurs(t *testing.T) {
+func TestRebaseCommitsAsErrand(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	clone := t.TempDir()
 	git(t, clone, "clone", "-q", o.url, ".")
 	script(t, clone, "echo t > theirs; git add -A; git commit -qm Theirs; git push -q origin HEAD:refs/heads/moved")
-	dir := prepared(t, o)
+	dir := preparedPlace(t, o)
 	script(t, dir, "echo x > new; git add new; git commit -qm One; git config --unset user.name; git config --unset user.email")
 	got, err := work.Rebase(testContext(t), work.RebaseSpec{
 		Dir: dir, Source: work.Source{URL: o.url, Ref: "refs/heads/moved"}, Base: o.head, Onto: git(t, clone, "rev-parse", "HEAD"), Message: "Work",
@@ -316,7 +316,7 @@ func TestRebaseCommitsInANameOfOurs(t *testing.T) {
 func TestRebaseRefusesADirtyTree(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	dir := prepared(t, o)
+	dir := preparedPlace(t, o)
 	script(t, dir, "echo x >> README")
 	_, err := work.Rebase(testContext(t), work.RebaseSpec{Dir: dir, Base: o.head, Onto: o.head})
 	if !errors.Is(err, work.ErrDirty) {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/errand-bot/errand/internal/clock"
 )
 
 // Limits of the client.
@@ -135,7 +137,7 @@ func (c *client) ask(ctx context.Context, b body, h hooks) (*reply, error) {
 		}
 		wait = time.Duration(float64(wait) * c.scale)
 		h.retry(attempt, wait, f)
-		if err := sleep(ctx, wait); err != nil {
+		if err := clock.Sleep(ctx, wait); err != nil {
 			return r, err
 		}
 	}
@@ -187,16 +189,5 @@ func (c *client) headers(h http.Header) {
 	}
 	if bearer := c.token + c.oauth; bearer != "" {
 		h.Set("Authorization", "Bearer "+bearer)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -118,7 +118,8 @@ func (a *agent) forbidden(ctx context.Context, b block) string {
 func (a *agent) allows(tool string, in toolInput) bool {
 	command := in.Command
 	server, _, _ := strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
-	if slices.Contains(a.opt.allowed, tool) || tool == toolStructured || strings.HasPrefix(tool, "mcp__") && slices.Contains(a.opt.allowed, "mcp__"+server) {
+	if slices.Contains(a.opt.allowed, tool) || tool == toolStructured ||
+		strings.HasPrefix(tool, "mcp__") && slices.Contains(a.opt.allowed, "mcp__"+server) {
 		return true
 	}
 	if tool == toolWrite || tool == toolEdit {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/tmaxmax/go-sse"
+
+	"github.com/errand-bot/errand/internal/clock"
 )
 
 // Limits of the client.
@@ -85,12 +87,8 @@ func (m *model) ask(ctx context.Context, items []item) (*answer, error) {
 			return got, err
 		}
 		m.a.emit(map[string]any{"type": "error", "message": fmt.Sprintf("Reconnecting... %d/%d (%s)", n, m.tries, f.words)})
-		pause := time.NewTimer(time.Duration(float64(max(wait, f.after)) * m.scale))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return nil, ctx.Err()
+		if err := clock.Sleep(ctx, time.Duration(float64(max(wait, f.after))*m.scale)); err != nil {
+			return nil, err
 		}
 		wait *= 2
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-github/v66/github"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/simgithubtest"
 )
 
 func TestAppAndInstallation(t *testing.T) {
@@ -20,7 +21,7 @@ func TestAppAndInstallation(t *testing.T) {
 	ctx := t.Context()
 	a, _, err := w.app.Apps.Get(ctx, "")
 	check(t, err)
-	if a.GetSlug() != "errand" || a.GetID() != w.sim.App().ID || a.Permissions.GetContents() != "write" {
+	if a.GetSlug() != "errand" || a.GetID() != w.Sim.App().ID || a.Permissions.GetContents() != "write" {
 		t.Errorf("App %v", a)
 	}
 	list, _, err := w.bot.Apps.ListRepos(ctx, nil)
@@ -30,7 +31,7 @@ func TestAppAndInstallation(t *testing.T) {
 	}
 	bot, _, err := w.bot.Users.Get(ctx, "errand[bot]")
 	check(t, err)
-	if bot.GetID() != w.sim.App().BotID || bot.GetType() != "Bot" {
+	if bot.GetID() != w.Sim.App().BotID || bot.GetType() != "Bot" {
 		t.Errorf("bot %v", bot)
 	}
 	if _, _, err := w.bot.Apps.Get(ctx, ""); status(err) != 401 {
@@ -44,9 +45,8 @@ func TestAppAndInstallation(t *testing.T) {
 func TestInvalidJWTsAreRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := w.sim.App()
-	key, err := appKey()
-	check(t, err)
+	a := w.Sim.App()
+	key := simgithubtest.Key(t)
 	now := time.Now()
 	for name, c := range map[string]struct {
 		iss      string
@@ -78,7 +78,7 @@ func TestInvalidJWTsAreRejected(t *testing.T) {
 // get sends a request and closes the body of the answer.
 func (w *world) get(t *testing.T, path, auth string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+path, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.URL+path, nil)
 	check(t, err)
 	if auth != "" {
 		req.Header.Set("Authorization", auth)
@@ -93,7 +93,7 @@ func TestInstallationTokensAreScoped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	second, err := w.sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "second", Private: true})
+	second, err := w.Sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "second", Private: true})
 	check(t, err)
 	in, _, err := w.app.Apps.FindRepositoryInstallation(ctx, "octo", "second")
 	check(t, err)
@@ -130,7 +130,7 @@ func TestInstallationTokensAreScoped(t *testing.T) {
 	if _, err := mint(&github.InstallationTokenOptions{RepositoryIDs: []int64{1}}); status(err) != 422 {
 		t.Errorf("a repository that is not installed: %v", err)
 	}
-	w.sim.ExpireTokens()
+	w.Sim.ExpireTokens()
 	if _, _, err := read.Repositories.Get(ctx, "octo", "second"); status(err) != 401 {
 		t.Errorf("an expired token: %v", err)
 	}
@@ -162,15 +162,15 @@ func TestTokensExpireByTheClock(t *testing.T) {
 func TestPermissionsOfPeople(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	check(t, w.owner.SetPermission(repo, "max", simgithub.RoleMaintain))
-	w.sim.AddBot("other[bot]")
-	w.sim.AddUser("eve")
+	check(t, w.Owner.SetPermission(repo, "max", simgithub.RoleMaintain))
+	w.Sim.AddBot("other[bot]")
+	w.Sim.AddUser("eve")
 	for login, want := range map[string]string{
 		"octo": "admin admin", "alice": "write write", "max": "write maintain", "tina": "read triage", "eve": "read read",
 	} {
 		p, _, err := w.bot.Repositories.GetPermissionLevel(t.Context(), "octo", "calc", login)
 		check(t, err)
-		u, _ := w.sim.User(login)
+		u, _ := w.Sim.User(login)
 		if got := p.GetPermission() + " " + p.GetRoleName(); got != want || p.GetUser().GetID() != u.ID {
 			t.Errorf("%s: %s (id %d), want %s (id %d)", login, got, p.GetUser().GetID(), want, u.ID)
 		}
@@ -185,14 +185,14 @@ func TestPermissionsOfPeople(t *testing.T) {
 func TestRateLimitAndConditionalRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *simgithub.Config) { c.RateLimit = 5 })
-	alice := "token " + w.sim.AddUser("alice").Token
+	alice := "token " + w.Sim.AddUser("alice").Token
 	resp := w.get(t, "/api/v3/repos/octo/calc", alice)
 	if diff := cmp.Diff([]string{"5", "4", "core"}, []string{
 		resp.Header.Get("X-Ratelimit-Limit"), resp.Header.Get("X-Ratelimit-Remaining"), resp.Header.Get("X-Ratelimit-Resource"),
 	}); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/api/v3/repos/octo/calc", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.URL+"/api/v3/repos/octo/calc", nil)
 	check(t, err)
 	req.Header.Set("Authorization", alice)
 	req.Header.Set("If-None-Match", resp.Header.Get("Etag"))
@@ -224,20 +224,20 @@ func TestUninstallAndSuspend(t *testing.T) {
 	}
 	_, err := w.trans.Token(t.Context())
 	check(t, err)
-	w.sim.Suspend("octo", true)
+	w.Sim.Suspend("octo", true)
 	if _, _, err := w.bot.Repositories.Get(t.Context(), "octo", "calc"); status(err) != 403 {
 		t.Errorf("suspended: %v", err)
 	}
-	w.sim.Suspend("octo", false)
-	w.sim.Uninstall("octo")
+	w.Sim.Suspend("octo", false)
+	w.Sim.Uninstall("octo")
 	if _, _, err := w.bot.Repositories.Get(t.Context(), "octo", "calc"); status(err) != 401 {
 		t.Errorf("uninstalled: %v", err)
 	}
-	if diff := cmp.Diff([]string{"installation.suspend", "installation.unsuspend", "installation.deleted"}, w.settled()); diff != "" {
+	if diff := cmp.Diff([]string{"installation.suspend", "installation.unsuspend", "installation.deleted"}, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
-	w.issue("Nobody hears this")
-	if got := w.settled(); len(got) != 0 {
+	w.Issue("Nobody hears this")
+	if got := w.Settled(); len(got) != 0 {
 		t.Errorf("events without an installation: %v", got)
 	}
 }
@@ -245,9 +245,9 @@ func TestUninstallAndSuspend(t *testing.T) {
 // created returns the deliveries so far by the log, because some came before the inbox was known.
 func (w *world) created(t *testing.T) []string {
 	t.Helper()
-	w.settled()
+	w.Settled()
 	var out []string
-	for _, d := range w.sim.Deliveries() {
+	for _, d := range w.Sim.Deliveries() {
 		out = append(out, d.Event+"."+d.Action)
 	}
 	return out

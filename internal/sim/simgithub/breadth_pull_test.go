@@ -13,14 +13,14 @@ func TestReviewsByREST(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	p := w.pull("octo", "fix", map[string]string{"calc.go": fixed}, "")
+	p := w.Pull("octo", "fix", map[string]string{"calc.go": fixed}, "")
 	alice := w.human("alice")
-	w.settled()
+	w.Settled()
 	v, _, err := alice.PullRequests.CreateReview(ctx, "octo", "calc", p.Number, &github.PullRequestReviewRequest{
 		Body: ptr("draft"), Comments: []*github.DraftReviewComment{{Path: ptr("calc.go"), Line: ptr(4), Body: ptr("hm")}},
 	})
 	check(t, err)
-	if v.GetState() != "PENDING" || len(w.settled()) != 0 {
+	if v.GetState() != "PENDING" || len(w.Settled()) != 0 {
 		t.Errorf("a pending review is silent; state %s", v.GetState())
 	}
 	if list, _, _ := w.bot.PullRequests.ListReviews(ctx, "octo", "calc", p.Number, nil); len(list) != 0 {
@@ -59,7 +59,7 @@ func TestReviewsByREST(t *testing.T) {
 		"pull_request_review.submitted", "pull_request_review_comment.created", "pull_request_review_comment.deleted",
 		"pull_request_review.dismissed",
 	}
-	if diff := cmp.Diff(want, w.settled()); diff != "" || got.GetState() != "DISMISSED" {
+	if diff := cmp.Diff(want, w.Settled()); diff != "" || got.GetState() != "DISMISSED" {
 		t.Errorf("state %s; webhooks (-want +got):\n%s", got.GetState(), diff)
 	}
 }
@@ -68,13 +68,13 @@ func TestPullRequestsByREST(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	p := w.pull("octo", "fix", map[string]string{"calc.go": fixed}, "")
+	p := w.Pull("octo", "fix", map[string]string{"calc.go": fixed}, "")
 	edited, _, err := w.bot.PullRequests.Edit(ctx, "octo", "calc", p.Number, &github.PullRequest{Title: ptr("Better"), Body: ptr("More")})
 	check(t, err)
 	if edited.GetTitle() != "Better" || edited.GetBody() != "More" {
 		t.Errorf("edited %v", edited)
 	}
-	if got := w.settled(); !slices.Contains(got, "pull_request.edited") || slices.Contains(got, "issues.edited") {
+	if got := w.Settled(); !slices.Contains(got, "pull_request.edited") || slices.Contains(got, "issues.edited") {
 		t.Errorf("webhooks of an edit: %v", got)
 	}
 	commits, _, err := w.bot.PullRequests.ListCommits(ctx, "octo", "calc", p.Number, nil)
@@ -106,10 +106,10 @@ func TestPullRequestsByREST(t *testing.T) {
 	if state.GetState() != "success" || state.GetTotalCount() != 1 {
 		t.Errorf("status %v", state)
 	}
-	check(t, w.owner.Close(repo, p.Number, ""))
-	check(t, w.owner.Reopen(repo, p.Number))
-	check(t, w.owner.SetDraft(repo, p.Number, true))
-	view, err := w.owner.PullView(repo, p.Number)
+	check(t, w.Owner.Close(repo, p.Number, ""))
+	check(t, w.Owner.Reopen(repo, p.Number))
+	check(t, w.Owner.SetDraft(repo, p.Number, true))
+	view, err := w.Owner.PullView(repo, p.Number)
 	check(t, err)
 	if !view.Mergeable || view.State != "draft" || len(view.Files) != 1 || len(view.Commits) != 1 || len(view.Statuses) != 1 {
 		t.Errorf("view %+v", view)

@@ -26,7 +26,7 @@ func do(t *testing.T, c *github.Client, method, path string, body any) (status i
 func TestRelationsByREST(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	first, second := w.issue("First"), w.issue("Second")
+	first, second := w.Issue("First"), w.Issue("Second")
 	for _, c := range []struct {
 		method, path string
 		body         any
@@ -50,18 +50,18 @@ func TestRelationsByREST(t *testing.T) {
 			t.Errorf("%s %s: %d, want %d", c.method, c.path, got, c.want)
 		}
 	}
-	check(t, w.owner.AddBlockedBy(repo, first.Number, second.ID))
+	check(t, w.Owner.AddBlockedBy(repo, first.Number, second.ID))
 	if _, out := do(t, w.bot, "GET", "repos/octo/calc/issues/2", nil); out["issue_dependencies_summary"].(map[string]any)["blocking"] != 1.0 {
 		t.Errorf("summary %v", out["issue_dependencies_summary"])
 	}
-	check(t, w.owner.RemoveBlockedBy(repo, first.Number, second.ID))
+	check(t, w.Owner.RemoveBlockedBy(repo, first.Number, second.ID))
 }
 
 func TestLabelsAssigneesAndAccounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	w.issue("One")
+	w.Issue("One")
 	labels, _, err := w.bot.Issues.AddLabelsToIssue(ctx, "octo", "calc", 1, []string{"bug", "ready"})
 	check(t, err)
 	if len(labels) != 2 {
@@ -70,7 +70,7 @@ func TestLabelsAssigneesAndAccounts(t *testing.T) {
 	_, err = w.bot.Issues.RemoveLabelForIssue(ctx, "octo", "calc", 1, "bug")
 	check(t, err)
 	if _, err = w.bot.Issues.RemoveLabelForIssue(ctx, "octo", "calc", 1, "bug"); status(err) != 404 {
-		t.Errorf("removing what is not there: %v", err)
+		t.Errorf("removing a missing item: %v", err)
 	}
 	_, _, err = w.bot.Issues.ReplaceLabelsForIssue(ctx, "octo", "calc", 1, []string{"done"})
 	check(t, err)
@@ -109,36 +109,36 @@ func TestLabelsAssigneesAndAccounts(t *testing.T) {
 func TestRenamedAndRemovedRepositories(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.settled()
-	check(t, w.sim.RenameRepo(repo, "calculator"))
+	w.Settled()
+	check(t, w.Sim.RenameRepo(repo, "calculator"))
 	r, _, err := w.bot.Repositories.Get(t.Context(), "octo", "calc")
 	check(t, err)
 	if r.GetFullName() != "octo/calculator" {
 		t.Errorf("the old address leads to %s", r.GetFullName())
 	}
-	if diff := cmp.Diff([]string{"repository.renamed"}, w.settled()); diff != "" {
+	if diff := cmp.Diff([]string{"repository.renamed"}, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
-	i, err := w.owner.OpenIssue("octo/calculator", simgithub.NewIssue{Title: "Still here"})
+	i, err := w.Owner.OpenIssue("octo/calculator", simgithub.NewIssue{Title: "Still here"})
 	check(t, err)
-	_, err = w.sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "old"})
+	_, err = w.Sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "old"})
 	check(t, err)
-	check(t, second(w.owner.OpenIssue("octo/old", simgithub.NewIssue{Title: "Too late"})))
-	check(t, w.sim.ArchiveRepo("octo/old"))
+	check(t, second(w.Owner.OpenIssue("octo/old", simgithub.NewIssue{Title: "Too late"})))
+	check(t, w.Sim.ArchiveRepo("octo/old"))
 	_, _, err = w.bot.Issues.CreateComment(t.Context(), "octo", "old", 1, &github.IssueComment{Body: ptr("x")})
 	if status(err) != 403 || !strings.Contains(err.Error(), "archived") {
 		t.Errorf("the App could write into an archived repository: %v", err)
 	}
-	w.settled()
-	check(t, w.sim.RemoveFromInstallation("octo/calculator"))
+	w.Settled()
+	check(t, w.Sim.RemoveFromInstallation("octo/calculator"))
 	if _, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calculator", i.Number, &github.IssueComment{Body: ptr("x")}); status(err) != 403 {
 		t.Errorf("writing without installation: %v", err)
 	}
-	check(t, w.sim.ArchiveRepo("octo/calculator"))
-	if _, err := w.owner.Comment("octo/calculator", i.Number, "x"); status(err) != 403 {
+	check(t, w.Sim.ArchiveRepo("octo/calculator"))
+	if _, err := w.Owner.Comment("octo/calculator", i.Number, "x"); status(err) != 403 {
 		t.Errorf("writing into an archived repository: %v", err)
 	}
-	if diff := cmp.Diff([]string{"installation_repositories.removed"}, w.settled()); diff != "" {
+	if diff := cmp.Diff([]string{"installation_repositories.removed"}, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
 }
@@ -147,10 +147,10 @@ func TestHistoryOfARepository(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	i := w.issue("Close me by a commit")
-	sha, err := w.owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Fixes #1", Files: map[string]string{"x": "1"}, Delete: []string{"README.md"}})
+	i := w.Issue("Close me by a commit")
+	sha, err := w.Owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Fixes #1", Files: map[string]string{"x": "1"}, Delete: []string{"README.md"}})
 	check(t, err)
-	if got, _ := w.owner.Issue(repo, i.Number); got.State != "closed" {
+	if got, _ := w.Owner.Issue(repo, i.Number); got.State != "closed" {
 		t.Errorf("the issue is %s", got.State)
 	}
 	list, _, err := w.bot.Repositories.ListCommits(ctx, "octo", "calc", nil)
@@ -167,7 +167,7 @@ func TestHistoryOfARepository(t *testing.T) {
 	}
 	branches, _, err := w.bot.Repositories.ListBranches(ctx, "octo", "calc", nil)
 	check(t, err)
-	files, err := w.owner.Files(repo, "main")
+	files, err := w.Owner.Files(repo, "main")
 	check(t, err)
 	if diff := cmp.Diff([]string{"calc.go", "x"}, files); diff != "" || len(branches) != 1 {
 		t.Errorf("%d branches; files (-want +got):\n%s", len(branches), diff)
@@ -183,7 +183,7 @@ func TestHistoryOfARepository(t *testing.T) {
 	}
 	ref, _, err := w.bot.Git.UpdateRef(ctx, "octo", "calc", &github.Reference{Ref: ptr("heads/main"), Object: &github.GitObject{SHA: list[1].SHA}}, true)
 	check(t, err)
-	if ref.GetObject().GetSHA() != list[1].GetSHA() || len(w.owner.Repos()) != 1 {
+	if ref.GetObject().GetSHA() != list[1].GetSHA() || len(w.Owner.Repos()) != 1 {
 		t.Errorf("reference %v", ref)
 	}
 }
@@ -191,17 +191,17 @@ func TestHistoryOfARepository(t *testing.T) {
 func TestConversationOfAPullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.pull("octo", "fix", map[string]string{"a": "a\n"}, "")
-	check(t, second(w.owner.Comment(repo, p.Number, "first")))
-	alice := w.sim.As("alice")
+	p := w.Pull("octo", "fix", map[string]string{"a": "a\n"}, "")
+	check(t, second(w.Owner.Comment(repo, p.Number, "first")))
+	alice := w.Sim.As("alice")
 	k, err := alice.CommentOnLine(repo, p.Number, simgithub.NewReviewComment{Path: "a", Line: 1, Body: "second"})
 	check(t, err)
-	check(t, w.owner.AddLabels(repo, p.Number, "third"))
-	check(t, w.owner.ReactToReviewComment(repo, p.Number, k.ID, "heart"))
-	check(t, w.owner.ReactToReviewComment(repo, p.Number, k.ID, "eyes"))
-	check(t, w.owner.UnreactToReviewComment(repo, p.Number, k.ID, "eyes"))
+	check(t, w.Owner.AddLabels(repo, p.Number, "third"))
+	check(t, w.Owner.ReactToReviewComment(repo, p.Number, k.ID, "heart"))
+	check(t, w.Owner.ReactToReviewComment(repo, p.Number, k.ID, "eyes"))
+	check(t, w.Owner.UnreactToReviewComment(repo, p.Number, k.ID, "eyes"))
 	check(t, alice.EditReviewComment(repo, p.Number, k.ID, "second, edited"))
-	i, err := w.owner.Issue(repo, p.Number)
+	i, err := w.Owner.Issue(repo, p.Number)
 	check(t, err)
 	var got []string
 	for _, e := range i.Conversation() {
@@ -220,13 +220,13 @@ func TestConversationOfAPullRequest(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("conversation (-want +got):\n%s", diff)
 	}
-	c, files, err := w.owner.CommitFiles(repo, "fix")
+	c, files, err := w.Owner.CommitFiles(repo, "fix")
 	check(t, err)
 	if c.Author != "octo" || len(files) != 1 || files[0].Patch != "@@ -0,0 +1 @@\n+a" {
 		t.Errorf("commit %+v with %+v", c, files)
 	}
 	check(t, alice.DeleteReviewComment(repo, p.Number, k.ID))
-	if i, _ = w.owner.Issue(repo, p.Number); len(i.Pull.Threads) != 0 {
+	if i, _ = w.Owner.Issue(repo, p.Number); len(i.Pull.Threads) != 0 {
 		t.Errorf("threads %v", i.Pull.Threads)
 	}
 }

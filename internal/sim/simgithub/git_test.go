@@ -15,22 +15,22 @@ import (
 
 // head returns the head of a branch.
 func (w *world) head(branch string) string {
-	w.t.Helper()
-	all, err := w.owner.Branches(repo)
-	check(w.t, err)
+	w.T.Helper()
+	all, err := w.Owner.Branches(repo)
+	check(w.T, err)
 	return all[branch]
 }
 
 // commitAsApp creates blobs, a tree and a commit on top of a branch with the Git Data API.
 func (w *world) commitAsApp(parent string, entries ...*github.TreeEntry) *github.Commit {
-	w.t.Helper()
-	ctx := w.t.Context()
+	w.T.Helper()
+	ctx := w.T.Context()
 	tree, _, err := w.bot.Git.CreateTree(ctx, "octo", "calc", parent, entries)
-	check(w.t, err)
+	check(w.T, err)
 	c, _, err := w.bot.Git.CreateCommit(ctx, "octo", "calc", &github.Commit{
 		Message: ptr("By the App"), Tree: tree, Parents: []*github.Commit{{SHA: &parent}},
 	}, nil)
-	check(w.t, err)
+	check(w.T, err)
 	return c
 }
 
@@ -55,7 +55,7 @@ func TestGitDataMakesRealObjects(t *testing.T) {
 	})
 	check(t, err)
 	dir := t.TempDir()
-	w.mustGit(dir, "clone", "-q", w.url+"/octo/calc.git", "-b", "errand/1", "work")
+	w.mustGit(dir, "clone", "-q", w.URL+"/octo/calc.git", "-b", "errand/1", "work")
 	work := filepath.Join(dir, "work")
 	var got []string
 	for line := range strings.Lines(w.mustGit(work, "ls-tree", "-r", "HEAD")) {
@@ -107,7 +107,7 @@ func TestUpdateRefsIsAtomicAndGuarded(t *testing.T) {
 	zero := strings.Repeat("0", 40)
 	update := func(list ...map[string]any) []gqlError {
 		t.Helper()
-		id, _ := w.sim.Snapshot().Repo(repo)
+		id, _ := w.Sim.Snapshot().Repo(repo)
 		return w.graphql(`mutation($in:UpdateRefsInput!){ updateRefs(input:$in){ clientMutationId } }`,
 			map[string]any{"in": map[string]any{"repositoryId": id.NodeID, "refUpdates": list}}, nil)
 	}
@@ -120,14 +120,14 @@ func TestUpdateRefsIsAtomicAndGuarded(t *testing.T) {
 	if w.head("a") != "" {
 		t.Fatal("one of two moves took effect")
 	}
-	w.settled()
+	w.Settled()
 	if errs := update(move("a", zero, c.GetSHA()), move("main", main, c.GetSHA())); len(errs) != 0 {
 		t.Fatalf("both moves: %+v", errs)
 	}
 	if w.head("a") != c.GetSHA() || w.head("main") != c.GetSHA() {
 		t.Error("the branches did not move")
 	}
-	if diff := cmp.Diff([]string{"push", "create", "check_suite.requested", "push"}, w.settled()); diff != "" {
+	if diff := cmp.Diff([]string{"push", "create", "check_suite.requested", "push"}, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
 	if errs := update(move("main", c.GetSHA(), main)); len(errs) != 1 {
@@ -145,26 +145,26 @@ func TestPushOverHTTP(t *testing.T) {
 	as := func(cred string) string {
 		return "http.extraHeader=Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("x-access-token:"+cred))
 	}
-	alice := w.sim.AddUser("alice").Token
-	w.mustGit(dir, "clone", "-q", w.url+"/octo/calc.git", "work")
+	alice := w.Sim.AddUser("alice").Token
+	w.mustGit(dir, "clone", "-q", w.URL+"/octo/calc.git", "work")
 	work := filepath.Join(dir, "work")
 	big := strings.Repeat("0123456789abcdef", 200_000) // over 1 MB: git sends it in chunks
 	check(t, os.WriteFile(filepath.Join(work, "big.txt"), []byte(randomText(big)), 0o644))
 	w.mustGit(work, "checkout", "-q", "-b", "feature")
 	w.mustGit(work, "add", ".")
 	w.mustGit(work, "commit", "-q", "-m", "Big")
-	w.settled()
+	w.Settled()
 	if out, err := w.git(work, "push", "-q", "origin", "feature"); err == nil {
 		t.Errorf("a push without a token succeeded: %s", out)
 	}
-	if out, err := w.git(work, "-c", as(w.sim.AddUser("rob").Token), "push", "-q", "origin", "feature"); err == nil || !strings.Contains(out, "403") {
+	if out, err := w.git(work, "-c", as(w.Sim.AddUser("rob").Token), "push", "-q", "origin", "feature"); err == nil || !strings.Contains(out, "403") {
 		t.Errorf("a reader pushed: %v %s", err, out)
 	}
 	w.mustGit(work, "-c", as(alice), "push", "-q", "origin", "feature")
 	if got, want := w.head("feature"), w.mustGit(work, "rev-parse", "HEAD"); got != want {
 		t.Errorf("feature is at %s, want %s", got, want)
 	}
-	if diff := cmp.Diff([]string{"push", "create", "check_suite.requested"}, w.settled()); diff != "" {
+	if diff := cmp.Diff([]string{"push", "create", "check_suite.requested"}, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
 	w.mustGit(work, "-c", as(alice), "push", "-q", "origin", ":feature")
@@ -199,7 +199,7 @@ func TestWorkflowFilesNeedTheirOwnPermission(t *testing.T) {
 	token, err := w.trans.Token(t.Context())
 	check(t, err)
 	dir := t.TempDir()
-	remote := strings.Replace(w.url, "://", "://x-access-token:"+token+"@", 1) + "/octo/calc.git"
+	remote := strings.Replace(w.URL, "://", "://x-access-token:"+token+"@", 1) + "/octo/calc.git"
 	w.mustGit(dir, "clone", "-q", remote, "work")
 	work := filepath.Join(dir, "work")
 	check(t, os.MkdirAll(filepath.Join(work, ".github/workflows"), 0o755))
@@ -211,7 +211,7 @@ func TestWorkflowFilesNeedTheirOwnPermission(t *testing.T) {
 		t.Errorf("a push of a workflow file: %v %s", err, out)
 	}
 	w.mustGit(work, "push", "-q", "origin", "HEAD~1:refs/heads/fine")
-	if _, err := w.sim.As("alice").PushCommit(repo, simgithub.Commit{
+	if _, err := w.Sim.As("alice").PushCommit(repo, simgithub.Commit{
 		Branch: "ci", Message: "CI", Files: map[string]string{".github/workflows/ci.yml": "on: push\n"},
 	}); err != nil {
 		t.Errorf("push by a person: %v", err)
@@ -243,7 +243,7 @@ func TestReadingContents(t *testing.T) {
 	if b.GetCommit().GetSHA() != w.head("main") {
 		t.Errorf("branch at %s", b.GetCommit().GetSHA())
 	}
-	_, err = w.owner.PushCommit(repo, simgithub.Commit{Branch: "a/b", Message: "More", Files: map[string]string{"x": "1"}})
+	_, err = w.Owner.PushCommit(repo, simgithub.Commit{Branch: "a/b", Message: "More", Files: map[string]string{"x": "1"}})
 	check(t, err)
 	cmpd, _, err := w.bot.Repositories.CompareCommits(ctx, "octo", "calc", "main", "a/b", nil)
 	check(t, err)

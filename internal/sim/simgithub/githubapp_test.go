@@ -27,20 +27,20 @@ func (l listener) Handle(_ context.Context, event, delivery string, _ []byte) er
 func TestGoGitHubAppWorksWithIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.settled()
+	w.Settled()
 	l := listener{make(chan string, 10)}
 	hooks := httptest.NewServer(githubapp.NewEventDispatcher([]githubapp.EventHandler{l}, "s3cret"))
 	t.Cleanup(hooks.Close)
-	w.sim.SetWebhook(hooks.URL+"/api/github/hook", "")
-	i := w.issue("One")
-	check(t, second(w.owner.Comment(repo, i.Number, "hi")))
-	check(t, w.sim.WaitHooks(t.Context()))
+	w.Sim.SetWebhook(hooks.URL+"/api/github/hook", "")
+	i := w.Issue("One")
+	check(t, second(w.Owner.Comment(repo, i.Number, "hi")))
+	check(t, w.Sim.WaitHooks(t.Context()))
 	if diff := cmp.Diff([]string{"issues", "issue_comment"}, []string{<-l.got, <-l.got}); diff != "" {
 		t.Errorf("handled (-want +got):\n%s", diff)
 	}
 	var cfg githubapp.Config
-	a := w.sim.App()
-	cfg.WebURL, cfg.V3APIURL, cfg.V4APIURL = w.url, w.url+"/api/v3", w.url+"/api/graphql"
+	a := w.Sim.App()
+	cfg.WebURL, cfg.V3APIURL, cfg.V4APIURL = w.URL, w.URL+"/api/v3", w.URL+"/api/graphql"
 	cfg.App.IntegrationID, cfg.App.PrivateKey, cfg.App.WebhookSecret = a.ID, string(a.PEM), a.WebhookSecret
 	creator, err := githubapp.NewDefaultCachingClientCreator(cfg)
 	check(t, err)
@@ -60,7 +60,7 @@ func TestGoGitHubAppWorksWithIt(t *testing.T) {
 func TestDeliveriesThatFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *simgithub.Config) { c.HookTimeout = 300 * time.Millisecond })
-	w.settled()
+	w.Settled()
 	release := make(chan struct{})
 	slow := httptest.NewServer(slowHandler(release))
 	t.Cleanup(slow.Close)
@@ -69,10 +69,10 @@ func TestDeliveriesThatFail(t *testing.T) {
 		"slow": {slow.URL, "timed out"}, "nobody there": {"http://127.0.0.1:1/", "failed to connect to host"},
 		"no address": {"", "failed to connect to host"},
 	} {
-		w.sim.SetWebhook(c.url, "")
-		w.issue(name)
-		check(t, w.sim.WaitHooks(t.Context()))
-		list := w.sim.Deliveries()
+		w.Sim.SetWebhook(c.url, "")
+		w.Issue(name)
+		check(t, w.Sim.WaitHooks(t.Context()))
+		list := w.Sim.Deliveries()
 		if last := list[len(list)-1]; last.Status != c.want || last.StatusCode != 0 {
 			t.Errorf("%s: %q, %d; want %q", name, last.Status, last.StatusCode, c.want)
 		}

@@ -49,7 +49,7 @@ type polled struct {
 func TestPollForApprovals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	n := w.issue("Plan me").Number
+	n := w.Issue("Plan me").Number
 	k, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calc", n, &github.IssueComment{Body: ptr("plan 1")})
 	check(t, err)
 	gone, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calc", n, &github.IssueComment{Body: ptr("plan 0")})
@@ -57,12 +57,12 @@ func TestPollForApprovals(t *testing.T) {
 	_, err = w.bot.Issues.DeleteComment(t.Context(), "octo", "calc", gone.GetID())
 	check(t, err)
 	for _, login := range []string{"alice", "rob"} {
-		check(t, w.sim.As(login).React(repo, k.GetID(), "+1"))
+		check(t, w.Sim.As(login).React(repo, k.GetID(), "+1"))
 	}
-	check(t, w.sim.As("alice").React(repo, k.GetID(), "eyes"))
+	check(t, w.Sim.As("alice").React(repo, k.GetID(), "eyes"))
 	_, _, err = w.bot.Reactions.CreateIssueCommentReaction(t.Context(), "octo", "calc", k.GetID(), "+1")
 	check(t, err)
-	check(t, w.sim.As("alice").EditComment(repo, k.GetID(), "plan 1, with a tick"))
+	check(t, w.Sim.As("alice").EditComment(repo, k.GetID(), "plan 1, with a tick"))
 	var got polled
 	errs := w.graphql(pollQuery, map[string]any{"ids": []string{k.GetNodeID(), gone.GetNodeID()}}, &got)
 	if len(errs) != 1 || errs[0].Type != "NOT_FOUND" || len(got.Nodes) != 2 || got.Nodes[1] != nil {
@@ -73,7 +73,7 @@ func TestPollForApprovals(t *testing.T) {
 	}
 	c := got.Nodes[0]
 	if c.Typename != "IssueComment" || c.LastEditedAt == nil || c.Editor.Login != "alice" ||
-		c.Author.Login != "errand" || c.Author.DatabaseID != w.sim.App().BotID {
+		c.Author.Login != "errand" || c.Author.DatabaseID != w.Sim.App().BotID {
 		t.Errorf("comment %+v", c)
 	}
 	var who []string
@@ -99,11 +99,11 @@ func TestPollForApprovals(t *testing.T) {
 func TestReactionsArePagedByCursor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	n := w.issue("Popular").Number
-	k, err := w.owner.Comment(repo, n, "vote")
+	n := w.Issue("Popular").Number
+	k, err := w.Owner.Comment(repo, n, "vote")
 	check(t, err)
 	for _, login := range strings.Fields("a b c d e") {
-		check(t, w.sim.As(login).React(repo, k.ID, "+1"))
+		check(t, w.Sim.As(login).React(repo, k.ID, "+1"))
 	}
 	var seen []string
 	var after *string
@@ -140,14 +140,14 @@ func TestReactionsArePagedByCursor(t *testing.T) {
 func TestMinimizeAndReply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	n := w.issue("Old plan").Number
-	k, err := w.owner.Comment(repo, n, "old")
+	n := w.Issue("Old plan").Number
+	k, err := w.Owner.Comment(repo, n, "old")
 	check(t, err)
 	minimize := `mutation($id:ID!){ minimizeComment(input:{subjectId:$id, classifier:OUTDATED}){ minimizedComment{ isMinimized minimizedReason } } }`
 	if errs := w.graphql(minimize, map[string]any{"id": k.NodeID}, nil); len(errs) != 0 {
 		t.Fatalf("minimize: %+v", errs)
 	}
-	i, err := w.owner.Issue(repo, n)
+	i, err := w.Owner.Issue(repo, n)
 	check(t, err)
 	if !i.Comments[0].Minimized || i.Comments[0].MinimizedReason != "outdated" {
 		t.Errorf("comment %+v", i.Comments[0])
@@ -155,8 +155,8 @@ func TestMinimizeAndReply(t *testing.T) {
 	if errs := w.graphql(minimize, map[string]any{"id": "IC_nonsense"}, nil); len(errs) != 1 || errs[0].Type != "NOT_FOUND" {
 		t.Errorf("minimize nothing: %+v", errs)
 	}
-	p := w.pull("octo", "fix", map[string]string{"a": "a\n"}, "Closes #1")
-	root, err := w.sim.As("alice").CommentOnLine(repo, p.Number, simgithub.NewReviewComment{Path: "a", Line: 1, Body: "hm"})
+	p := w.Pull("octo", "fix", map[string]string{"a": "a\n"}, "Closes #1")
+	root, err := w.Sim.As("alice").CommentOnLine(repo, p.Number, simgithub.NewReviewComment{Path: "a", Line: 1, Body: "hm"})
 	check(t, err)
 	id := w.threads(p.Number)[0].ID
 	errs := w.graphql(`mutation($id:ID!){ addPullRequestReviewThreadReply(input:{pullRequestReviewThreadId:$id, body:"Changed."}){ comment{ databaseId replyTo{ databaseId } } } }`,
@@ -173,8 +173,8 @@ func TestMinimizeAndReply(t *testing.T) {
 func TestReadingByGraphQL(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.issue("One")
-	p := w.pull("octo", "fix", map[string]string{"a": "a\n"}, "Closes #1")
+	w.Issue("One")
+	p := w.Pull("octo", "fix", map[string]string{"a": "a\n"}, "Closes #1")
 	var out struct {
 		Repository struct {
 			PullRequest struct {
@@ -202,24 +202,24 @@ func TestReadingByGraphQL(t *testing.T) {
 func TestGraphQLPermissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	secret, err := w.sim.SeedRepo(simgithub.RepoSeed{Owner: "other", Name: "secret", Private: true, NotInstalled: true})
+	secret, err := w.Sim.SeedRepo(simgithub.RepoSeed{Owner: "other", Name: "secret", Private: true, NotInstalled: true})
 	check(t, err)
-	i, err := w.sim.As("other").OpenIssue("other/secret", simgithub.NewIssue{Title: "hidden"})
+	i, err := w.Sim.As("other").OpenIssue("other/secret", simgithub.NewIssue{Title: "hidden"})
 	check(t, err)
 	for _, id := range []string{secret.NodeID, i.NodeID} {
 		if errs := w.graphql(`query($id:ID!){ node(id:$id){ id } }`, map[string]any{"id": id}, nil); len(errs) != 1 || errs[0].Type != "NOT_FOUND" {
 			t.Errorf("a hidden node: %+v", errs)
 		}
 	}
-	w.sim.GrantPermissions("octo", map[string]string{"metadata": "read", "contents": "read"})
-	w.settled()
-	w.issue("Not for this App")
-	if got := w.settled(); len(got) != 0 {
+	w.Sim.GrantPermissions("octo", map[string]string{"metadata": "read", "contents": "read"})
+	w.Settled()
+	w.Issue("Not for this App")
+	if got := w.Settled(); len(got) != 0 {
 		t.Errorf("events that the App may not see: %v", got)
 	}
-	w.sim.ExpireTokens()
+	w.Sim.ExpireTokens()
 	w.clients()
-	state, _ := w.sim.Snapshot().Repo(repo)
+	state, _ := w.Sim.Snapshot().Repo(repo)
 	errs := w.graphql(`mutation($in:UpdateRefsInput!){ updateRefs(input:$in){ clientMutationId } }`, map[string]any{"in": map[string]any{
 		"repositoryId": state.NodeID, "refUpdates": []map[string]any{{"name": "refs/heads/x", "afterOid": w.head("main")}},
 	}}, nil)

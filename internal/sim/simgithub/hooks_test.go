@@ -19,13 +19,13 @@ func TestDeliveryLogAndRedelivery(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	w.settled()
-	w.inbox.answer(http.StatusInternalServerError)
-	w.issue("Lost")
-	w.settled()
-	w.inbox.answer(http.StatusOK)
-	w.issue("Found")
-	w.settled()
+	w.Settled()
+	w.Inbox.Answer(http.StatusInternalServerError)
+	w.Issue("Lost")
+	w.Settled()
+	w.Inbox.Answer(http.StatusOK)
+	w.Issue("Found")
+	w.Settled()
 	var all []*github.HookDelivery
 	o := &github.ListCursorOptions{PerPage: 1}
 	for {
@@ -52,12 +52,12 @@ func TestDeliveryLogAndRedelivery(t *testing.T) {
 	if !errors.As(err, &accepted) {
 		t.Fatalf("redelivery: %v", err)
 	}
-	check(t, w.sim.WaitHooks(ctx))
-	h, ok := w.inbox.last("issues.opened")
-	if !ok || h.header.Get("X-Github-Delivery") != all[1].GetGUID() {
+	check(t, w.Sim.WaitHooks(ctx))
+	h, ok := w.Inbox.Last("issues.opened")
+	if !ok || h.Header.Get("X-Github-Delivery") != all[1].GetGUID() {
 		t.Error("the redelivery has another GUID")
 	}
-	list := w.sim.Deliveries()
+	list := w.Sim.Deliveries()
 	if last := list[len(list)-1]; !last.Redelivery || last.Status != "OK" {
 		t.Errorf("logged as %+v", last)
 	}
@@ -68,13 +68,13 @@ func TestHookConfigCanBeChanged(t *testing.T) {
 	w := newWorld(t)
 	c, _, err := w.app.Apps.UpdateHookConfig(t.Context(), &github.HookConfig{Secret: ptr("rotated")})
 	check(t, err)
-	if c.GetURL() != w.inbox.server.URL || w.sim.App().WebhookSecret != "rotated" {
+	if c.GetURL() != w.Inbox.URL() || w.Sim.App().WebhookSecret != "rotated" {
 		t.Errorf("config %v", c)
 	}
-	w.settled()
-	w.issue("Signed anew")
-	check(t, w.sim.WaitHooks(t.Context()))
-	if h, _ := w.inbox.last("issues.opened"); h.valid {
+	w.Settled()
+	w.Issue("Signed anew")
+	check(t, w.Sim.WaitHooks(t.Context()))
+	if h, _ := w.Inbox.Last("issues.opened"); h.Valid {
 		t.Error("signed with the old secret")
 	}
 }
@@ -99,26 +99,26 @@ func TestFaultsOfDeliveries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.settled()
-			w.sim.FaultHooks(c.fault)
-			i := w.issue("One")
-			check(t, w.owner.Close(repo, i.Number, ""))
-			check(t, second(w.owner.Comment(repo, i.Number, "bye")))
-			check(t, w.sim.WaitHooks(t.Context()))
-			w.sim.ReleaseHooks(false)
-			check(t, w.sim.WaitHooks(t.Context()))
+			w.Settled()
+			w.Sim.FaultHooks(c.fault)
+			i := w.Issue("One")
+			check(t, w.Owner.Close(repo, i.Number, ""))
+			check(t, second(w.Owner.Comment(repo, i.Number, "bye")))
+			check(t, w.Sim.WaitHooks(t.Context()))
+			w.Sim.ReleaseHooks(false)
+			check(t, w.Sim.WaitHooks(t.Context()))
 			bad, failed := 0, 0
-			for _, h := range w.inbox.got {
-				if !h.valid {
+			for _, h := range w.Inbox.Hooks() {
+				if !h.Valid {
 					bad++
 				}
 			}
-			for _, d := range w.sim.Deliveries() {
+			for _, d := range w.Sim.Deliveries() {
 				if d.Status != "OK" {
 					failed++
 				}
 			}
-			if diff := cmp.Diff(c.want, w.settled()); diff != "" || bad != c.bad || failed != c.failed {
+			if diff := cmp.Diff(c.want, w.Settled()); diff != "" || bad != c.bad || failed != c.failed {
 				t.Errorf("%d badly signed, %d failed; webhooks (-want +got):\n%s", bad, failed, diff)
 			}
 		})
@@ -128,15 +128,15 @@ func TestFaultsOfDeliveries(t *testing.T) {
 func TestHeldDeliveriesCanBeReversed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.settled()
-	w.sim.HoldHooks()
-	i := w.issue("One")
-	check(t, w.owner.Close(repo, i.Number, ""))
-	if got := w.settled(); len(got) != 0 {
+	w.Settled()
+	w.Sim.HoldHooks()
+	i := w.Issue("One")
+	check(t, w.Owner.Close(repo, i.Number, ""))
+	if got := w.Settled(); len(got) != 0 {
 		t.Errorf("delivered %v although deliveries are held", got)
 	}
-	w.sim.ReleaseHooks(true)
-	if diff := cmp.Diff([]string{"issues.closed", "issues.opened"}, w.settled()); diff != "" {
+	w.Sim.ReleaseHooks(true)
+	if diff := cmp.Diff([]string{"issues.closed", "issues.opened"}, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
 }
@@ -159,14 +159,14 @@ func TestFaultsOfRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.issue("One")
-			check(t, w.sim.Fault(c.fault))
+			w.Issue("One")
+			check(t, w.Sim.Fault(c.fault))
 			var got []int
 			for range 3 {
 				_, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calc", 1, &github.IssueComment{Body: ptr("x")})
 				got = append(got, status(err))
 			}
-			i, err := w.owner.Issue(repo, 1)
+			i, err := w.Owner.Issue(repo, 1)
 			check(t, err)
 			if diff := cmp.Diff(c.statuses, got); diff != "" || len(i.Comments) != c.written {
 				t.Errorf("%d comments written, want %d; statuses (-want +got):\n%s", len(i.Comments), c.written, diff)
@@ -178,14 +178,14 @@ func TestFaultsOfRequests(t *testing.T) {
 func TestLimitsAreRecognizedByGoGitHub(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	check(t, w.sim.Fault(simgithub.Fault{Path: "^/repos/octo/calc$", Primary: true, Count: 1}))
-	check(t, w.sim.Fault(simgithub.Fault{Path: "/issues$", Secondary: true, RetryAfter: 7}))
+	check(t, w.Sim.Fault(simgithub.Fault{Path: "^/repos/octo/calc$", Primary: true, Count: 1}))
+	check(t, w.Sim.Fault(simgithub.Fault{Path: "/issues$", Secondary: true, RetryAfter: 7}))
 	_, _, err := w.bot.Issues.ListByRepo(t.Context(), "octo", "calc", nil)
 	var abuse *github.AbuseRateLimitError
 	if !errors.As(err, &abuse) || abuse.GetRetryAfter() != 7*time.Second {
 		t.Errorf("secondary limit: %v", err)
 	}
-	fresh := w.client(nil).WithAuthToken(w.sim.AddUser("alice").Token)
+	fresh := w.client(nil).WithAuthToken(w.Sim.AddUser("alice").Token)
 	_, _, err = fresh.Repositories.Get(t.Context(), "octo", "calc")
 	var primary *github.RateLimitError
 	if !errors.As(err, &primary) {
@@ -198,7 +198,7 @@ func TestFaultsOverHTTP(t *testing.T) {
 	w := newWorld(t)
 	post := func(body string) {
 		t.Helper()
-		resp, err := http.Post(w.url+"/_sim/faults", "application/json", strings.NewReader(body))
+		resp, err := http.Post(w.URL+"/_sim/faults", "application/json", strings.NewReader(body))
 		check(t, err)
 		check(t, resp.Body.Close())
 		if resp.StatusCode != http.StatusNoContent {
@@ -216,12 +216,12 @@ func TestFaultsOverHTTP(t *testing.T) {
 	if got := w.get(t, "/api/v3/meta", "").StatusCode; got != 503 {
 		t.Errorf("status %d", got)
 	}
-	w.settled()
-	w.issue("Lost")
-	if got := w.settled(); len(got) != 0 {
+	w.Settled()
+	w.Issue("Lost")
+	if got := w.Settled(); len(got) != 0 {
 		t.Errorf("webhooks %v", got)
 	}
-	w.sim.ClearFaults()
+	w.Sim.ClearFaults()
 	if got := w.get(t, "/api/v3/meta", "").StatusCode; got != 200 {
 		t.Errorf("after clearing: %d", got)
 	}
@@ -230,9 +230,9 @@ func TestFaultsOverHTTP(t *testing.T) {
 func TestListsCanLag(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	i := w.issue("One")
-	w.sim.SetListLag(time.Hour)
-	k, err := w.owner.Comment(repo, i.Number, "fresh")
+	i := w.Issue("One")
+	w.Sim.SetListLag(time.Hour)
+	k, err := w.Owner.Comment(repo, i.Number, "fresh")
 	check(t, err)
 	list, _, err := w.bot.Issues.ListComments(t.Context(), "octo", "calc", i.Number, nil)
 	check(t, err)
@@ -242,7 +242,7 @@ func TestListsCanLag(t *testing.T) {
 	if _, _, err := w.bot.Issues.GetComment(t.Context(), "octo", "calc", k.ID); err != nil {
 		t.Errorf("a single read: %v", err)
 	}
-	w.sim.ClearFaults()
+	w.Sim.ClearFaults()
 	if list, _, _ = w.bot.Issues.ListComments(t.Context(), "octo", "calc", i.Number, nil); len(list) != 1 {
 		t.Errorf("without lag the list shows %v", list)
 	}
@@ -251,13 +251,13 @@ func TestListsCanLag(t *testing.T) {
 func TestCallsAreCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	_, before := w.sim.Calls()
-	w.issue("One")
+	_, before := w.Sim.Calls()
+	w.Issue("One")
 	_, _, err := w.bot.Issues.Get(t.Context(), "octo", "calc", 1)
 	check(t, err)
 	_, _, err = w.bot.Issues.Get(t.Context(), "octo", "calc", 1)
 	check(t, err)
-	list, after := w.sim.Calls()
+	list, after := w.Sim.Calls()
 	found := 0
 	for _, c := range list {
 		if c.Route == "GET /repos/{owner}/{repo}/issues/{number}" {
@@ -272,7 +272,7 @@ func TestCallsAreCounted(t *testing.T) {
 func TestContentRate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *simgithub.Config) { c.ContentRate = 2 })
-	w.issue("One")
+	w.Issue("One")
 	for n, want := range []int{0, 0, 403} {
 		_, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calc", 1, &github.IssueComment{Body: ptr("x")})
 		var abuse *github.AbuseRateLimitError
@@ -285,26 +285,26 @@ func TestContentRate(t *testing.T) {
 func TestOnCallRunsBeforeAndAfterARequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.issue("One")
+	w.Issue("One")
 	var moments []bool
-	w.sim.OnCall(func(c simgithub.Call) {
+	w.Sim.OnCall(func(c simgithub.Call) {
 		if c.Route != "POST /repos/{owner}/{repo}/issues/{number}/comments" || !c.App {
 			return
 		}
 		moments = append(moments, c.After)
-		i, err := w.owner.Issue(repo, 1)
+		i, err := w.Owner.Issue(repo, 1)
 		check(t, err)
 		if c.After != (len(i.Comments) == 1) {
 			t.Errorf("after=%v with %d comments", c.After, len(i.Comments))
 		}
 		if c.After {
-			check(t, w.owner.Close(repo, 1, ""))
+			check(t, w.Owner.Close(repo, 1, ""))
 		}
 	})
 	_, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calc", 1, &github.IssueComment{Body: ptr("x")})
 	check(t, err)
-	w.sim.OnCall(nil)
-	i, err := w.owner.Issue(repo, 1)
+	w.Sim.OnCall(nil)
+	i, err := w.Owner.Issue(repo, 1)
 	check(t, err)
 	if diff := cmp.Diff([]bool{false, true}, moments); diff != "" || i.State != "closed" {
 		t.Errorf("issue %s; moments (-want +got):\n%s", i.State, diff)

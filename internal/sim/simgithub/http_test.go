@@ -28,9 +28,9 @@ func (w *world) fetch(t *testing.T, method, path, login string, headers ...strin
 	case method == http.MethodPost:
 		ask = `{"body":"Hello."}`
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, w.url+path, strings.NewReader(ask))
+	req, err := http.NewRequestWithContext(t.Context(), method, w.URL+path, strings.NewReader(ask))
 	check(t, err)
-	req.Header.Set("Authorization", "Bearer "+w.sim.AddUser(login).Token)
+	req.Header.Set("Authorization", "Bearer "+w.Sim.AddUser(login).Token)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
@@ -46,7 +46,7 @@ func (w *world) fetch(t *testing.T, method, path, login string, headers ...strin
 func TestUnchangedAnswersAreNotSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	i := w.issue("One")
+	i := w.Issue("One")
 	path := fmt.Sprintf("/api/v3/repos/octo/calc/issues/%d", i.Number)
 	first, body := w.fetch(t, http.MethodGet, path, "alice")
 	tag := first.Header.Get("ETag")
@@ -63,7 +63,7 @@ func TestUnchangedAnswersAreNotSentAgain(t *testing.T) {
 	if other, _ := w.fetch(t, http.MethodGet, path, "rob", "If-None-Match", tag); other.StatusCode != http.StatusOK {
 		t.Errorf("somebody else's tag: %s", other.Status)
 	}
-	check(t, w.owner.EditIssue(repo, i.Number, simgithub.IssueEdit{Title: ptr("Two")}))
+	check(t, w.Owner.EditIssue(repo, i.Number, simgithub.IssueEdit{Title: ptr("Two")}))
 	changed, body := w.fetch(t, http.MethodGet, path, "alice", "If-None-Match", tag)
 	if changed.StatusCode != http.StatusOK || changed.Header.Get("ETag") == tag || !strings.Contains(body, `"title":"Two"`) {
 		t.Errorf("after an edit: %s with the old tag %t", changed.Status, changed.Header.Get("ETag") == tag)
@@ -77,9 +77,9 @@ func TestUnchangedAnswersAreNotSentAgain(t *testing.T) {
 func TestListsLinkToTheirPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	i := w.issue("Busy")
+	i := w.Issue("Busy")
 	for n := range 7 {
-		_, err := w.owner.Comment(repo, i.Number, strconv.Itoa(n))
+		_, err := w.Owner.Comment(repo, i.Number, strconv.Itoa(n))
 		check(t, err)
 	}
 	list := fmt.Sprintf("/api/v3/repos/octo/calc/issues/%d/comments", i.Number)
@@ -97,7 +97,7 @@ func TestListsLinkToTheirPages(t *testing.T) {
 		"?per_page=4":          {"0 1 2 3", "next=2 last=2"},
 	} {
 		resp, body := w.fetch(t, http.MethodGet, list+query, "alice")
-		bodies, rels := bodiesOf(t, body), relsOf(t, w.url+list, resp.Header.Get("Link"))
+		bodies, rels := bodiesOf(t, body), relsOf(t, w.URL+list, resp.Header.Get("Link"))
 		if diff := cmp.Diff(want.bodies+"|"+want.rels, bodies+"|"+rels); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", query, diff)
 		}
@@ -107,7 +107,7 @@ func TestListsLinkToTheirPages(t *testing.T) {
 	for next, n := list+"?per_page=3", 0; next != "" && n < 10; n++ {
 		resp, body := w.fetch(t, http.MethodGet, next, "alice")
 		all = append(all, bodiesOf(t, body))
-		m := regexp.MustCompile(`<` + regexp.QuoteMeta(w.url) + `([^>]+)>; rel="next"`).FindStringSubmatch(resp.Header.Get("Link"))
+		m := regexp.MustCompile(`<` + regexp.QuoteMeta(w.URL) + `([^>]+)>; rel="next"`).FindStringSubmatch(resp.Header.Get("Link"))
 		next = ""
 		if m != nil {
 			next = m[1]
@@ -185,15 +185,15 @@ func TestRateLimitHeaders(t *testing.T) {
 func TestEnterpriseAddresses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	i := w.issue("One")
+	i := w.Issue("One")
 	_, body := w.fetch(t, http.MethodGet, fmt.Sprintf("/api/v3/repos/octo/calc/issues/%d", i.Number), "alice")
 	_, repo := w.fetch(t, http.MethodGet, "/api/v3/repos/octo/calc", "alice")
 	n := 0
 	for _, m := range regexp.MustCompile(`"([a-z_]*url)":"(https?://[^"]+)"`).FindAllStringSubmatch(body+repo, -1) {
 		n++
-		api := strings.HasPrefix(m[2], w.url+"/api/v3/")
+		api := strings.HasPrefix(m[2], w.URL+"/api/v3/")
 		page := slices.Contains([]string{"html_url", "clone_url", "svn_url", "git_url", "avatar_url"}, m[1])
-		if !strings.HasPrefix(m[2], w.url) || api == page {
+		if !strings.HasPrefix(m[2], w.URL) || api == page {
 			t.Errorf("%s is %s", m[1], m[2])
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func TestIssueLifeThroughGoGitHub(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.settled()
+	w.Settled()
 	alice := w.human("alice")
 	ctx := t.Context()
 	i, _, err := alice.Issues.Create(ctx, "octo", "calc", &github.IssueRequest{
@@ -25,7 +25,7 @@ func TestIssueLifeThroughGoGitHub(t *testing.T) {
 	}
 	k, _, err := w.bot.Issues.CreateComment(ctx, "octo", "calc", i.GetNumber(), &github.IssueComment{Body: ptr("Hello")})
 	check(t, err)
-	if k.GetUser().GetLogin() != "errand[bot]" || k.GetUser().GetType() != "Bot" || k.GetUser().GetID() != w.sim.App().BotID {
+	if k.GetUser().GetLogin() != "errand[bot]" || k.GetUser().GetType() != "Bot" || k.GetUser().GetID() != w.Sim.App().BotID {
 		t.Errorf("comment by %v", k.GetUser())
 	}
 	_, _, err = w.bot.Issues.EditComment(ctx, "octo", "calc", k.GetID(), &github.IssueComment{Body: ptr("Hello again")})
@@ -38,7 +38,7 @@ func TestIssueLifeThroughGoGitHub(t *testing.T) {
 		"issues.opened", "issues.labeled", "issues.assigned", "issues.assigned", "issue_comment.created",
 		"issue_comment.edited", "issues.unassigned", "issues.closed",
 	}
-	if diff := cmp.Diff(want, w.settled()); diff != "" {
+	if diff := cmp.Diff(want, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
 	got, _, err := w.bot.Issues.Get(ctx, "octo", "calc", i.GetNumber())
@@ -59,8 +59,8 @@ func logins(users []*github.User) []string {
 func TestActsNeedPermission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	n := w.issue("One").Number
-	theirs, err := w.owner.Comment(repo, n, "by the owner")
+	n := w.Issue("One").Number
+	theirs, err := w.Owner.Comment(repo, n, "by the owner")
 	check(t, err)
 	for name, c := range map[string]struct {
 		as   string
@@ -87,7 +87,7 @@ func TestActsNeedPermission(t *testing.T) {
 		}, 422},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := status(c.act(w.sim.As(c.as))); got != c.want {
+			if got := status(c.act(w.Sim.As(c.as))); got != c.want {
 				t.Errorf("status %d, want %d", got, c.want)
 			}
 		})
@@ -97,7 +97,7 @@ func TestActsNeedPermission(t *testing.T) {
 func TestPrivateRepositoriesAreHidden(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	_, err := w.sim.SeedRepo(simgithub.RepoSeed{Owner: "other", Name: "secret", Private: true, NotInstalled: true})
+	_, err := w.Sim.SeedRepo(simgithub.RepoSeed{Owner: "other", Name: "secret", Private: true, NotInstalled: true})
 	check(t, err)
 	for name, c := range map[string]struct {
 		client *github.Client
@@ -118,12 +118,12 @@ func TestPrivateRepositoriesAreHidden(t *testing.T) {
 func TestLockedConversation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	n := w.issue("Heated").Number
-	check(t, w.owner.Lock(repo, n, "too heated"))
-	if _, err := w.sim.As("rob").Comment(repo, n, "still here"); status(err) != 403 {
+	n := w.Issue("Heated").Number
+	check(t, w.Owner.Lock(repo, n, "too heated"))
+	if _, err := w.Sim.As("rob").Comment(repo, n, "still here"); status(err) != 403 {
 		t.Errorf("a reader comments on a locked issue: %v", err)
 	}
-	if _, err := w.sim.As("alice").Comment(repo, n, "calm down"); err != nil {
+	if _, err := w.Sim.As("alice").Comment(repo, n, "calm down"); err != nil {
 		t.Errorf("a writer may: %v", err)
 	}
 }
@@ -132,11 +132,11 @@ func TestListsAreFilteredSortedAndPaged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, title := range []string{"a", "b", "c", "d", "e"} {
-		w.issue(title)
+		w.Issue(title)
 	}
-	check(t, w.owner.AddLabels(repo, 2, "Ready"))
-	check(t, w.owner.Assign(repo, 3, "alice"))
-	check(t, w.owner.Close(repo, 4, "not_planned"))
+	check(t, w.Owner.AddLabels(repo, 2, "Ready"))
+	check(t, w.Owner.Assign(repo, 3, "alice"))
+	check(t, w.Owner.Close(repo, 4, "not_planned"))
 	numbers := func(o *github.IssueListByRepoOptions) []int {
 		t.Helper()
 		var out []int
@@ -171,10 +171,10 @@ func TestListsAreFilteredSortedAndPaged(t *testing.T) {
 func TestHistoryOfAnIssue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	first, second := w.issue("First"), w.issue("Second")
-	check(t, w.owner.EditIssue(repo, first.Number, simgithub.IssueEdit{Title: ptr("First, renamed"), Body: ptr("new text")}))
-	check(t, w.owner.AddLabels(repo, first.Number, "bug"))
-	_, err := w.owner.Comment(repo, second.Number, "see #1")
+	first, second := w.Issue("First"), w.Issue("Second")
+	check(t, w.Owner.EditIssue(repo, first.Number, simgithub.IssueEdit{Title: ptr("First, renamed"), Body: ptr("new text")}))
+	check(t, w.Owner.AddLabels(repo, first.Number, "bug"))
+	_, err := w.Owner.Comment(repo, second.Number, "see #1")
 	check(t, err)
 	events, _, err := w.bot.Issues.ListIssueEvents(t.Context(), "octo", "calc", first.Number, nil)
 	check(t, err)
@@ -196,7 +196,7 @@ func TestHistoryOfAnIssue(t *testing.T) {
 	if source != second.Number {
 		t.Errorf("cross-referenced from #%d, want #%d", source, second.Number)
 	}
-	snap, ok := w.sim.Snapshot().Repo(repo)
+	snap, ok := w.Sim.Snapshot().Repo(repo)
 	if !ok || len(snap.Issues[1].Edits) != 1 || snap.Issues[1].Edits[0].From != "It is broken." {
 		t.Errorf("the edit is not in the history: %+v", snap.Issues[1].Edits)
 	}
@@ -205,10 +205,10 @@ func TestHistoryOfAnIssue(t *testing.T) {
 func TestReactions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	n := w.issue("Vote").Number
+	n := w.Issue("Vote").Number
 	k, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calc", n, &github.IssueComment{Body: ptr("plan")})
 	check(t, err)
-	w.settled()
+	w.Settled()
 	alice := w.human("alice")
 	one, resp, err := alice.Reactions.CreateIssueCommentReaction(t.Context(), "octo", "calc", k.GetID(), "+1")
 	check(t, err)
@@ -226,7 +226,7 @@ func TestReactions(t *testing.T) {
 	if got.Reactions.GetPlusOne() != 1 || !got.GetUpdatedAt().Equal(k.GetUpdatedAt()) {
 		t.Errorf("a reaction shows in the count (%d) and leaves updated_at alone", got.Reactions.GetPlusOne())
 	}
-	if hooks := w.settled(); len(hooks) != 0 {
+	if hooks := w.Settled(); len(hooks) != 0 {
 		t.Errorf("reactions sent webhooks: %v", hooks)
 	}
 }
@@ -234,18 +234,18 @@ func TestReactions(t *testing.T) {
 func TestDependenciesAndSubIssues(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	first, second := w.issue("First"), w.issue("Second")
-	w.settled()
-	check(t, w.owner.AddBlockedBy(repo, first.Number, second.ID))
-	check(t, w.owner.AddSubIssue(repo, first.Number, second.ID))
+	first, second := w.Issue("First"), w.Issue("Second")
+	w.Settled()
+	check(t, w.Owner.AddBlockedBy(repo, first.Number, second.ID))
+	check(t, w.Owner.AddSubIssue(repo, first.Number, second.ID))
 	want := []string{
 		"issue_dependencies.blocked_by_added", "issue_dependencies.blocking_added",
 		"sub_issues.sub_issue_added", "sub_issues.parent_issue_added",
 	}
-	if diff := cmp.Diff(want, w.settled()); diff != "" {
+	if diff := cmp.Diff(want, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
-	if err := w.owner.AddBlockedBy(repo, second.Number, first.ID); status(err) != 422 {
+	if err := w.Owner.AddBlockedBy(repo, second.Number, first.ID); status(err) != 422 {
 		t.Errorf("circular dependencies: %v", err)
 	}
 	req, err := w.bot.NewRequest("GET", "repos/octo/calc/issues/1/dependencies/blocked_by", nil)

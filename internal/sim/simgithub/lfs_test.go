@@ -25,9 +25,9 @@ type lfsAnswer struct {
 
 // batch sends a batch request with a token, as git-lfs does.
 func (w *world) batch(token, body string) (status int, objects []lfsAnswer) {
-	w.t.Helper()
-	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url+"/"+repo+".git/info/lfs/objects/batch", strings.NewReader(body))
-	check(w.t, err)
+	w.T.Helper()
+	req, err := http.NewRequestWithContext(w.T.Context(), http.MethodPost, w.URL+"/"+repo+".git/info/lfs/objects/batch", strings.NewReader(body))
+	check(w.T, err)
 	for _, name := range []string{"Accept", "Content-Type"} {
 		req.Header.Set(name, "application/vnd.git-lfs+json; charset=utf-8")
 	}
@@ -35,27 +35,27 @@ func (w *world) batch(token, body string) (status int, objects []lfsAnswer) {
 		req.SetBasicAuth("x", token)
 	}
 	resp, err := http.DefaultClient.Do(req)
-	check(w.t, err)
+	check(w.T, err)
 	defer func() { _ = resp.Body.Close() }()
 	var answer struct{ Objects []lfsAnswer }
-	check(w.t, json.NewDecoder(resp.Body).Decode(&answer))
+	check(w.T, json.NewDecoder(resp.Body).Decode(&answer))
 	return resp.StatusCode, answer.Objects
 }
 
 // send sends a body to the address of an action.
 func (w *world) send(method string, a lfsAnswer, action string, body []byte) (int, string) {
-	w.t.Helper()
+	w.T.Helper()
 	at := a.Actions[action]
-	req, err := http.NewRequestWithContext(w.t.Context(), method, at.Href, bytes.NewReader(body))
-	check(w.t, err)
+	req, err := http.NewRequestWithContext(w.T.Context(), method, at.Href, bytes.NewReader(body))
+	check(w.T, err)
 	for name, value := range at.Header {
 		req.Header.Set(name, value)
 	}
 	resp, err := http.DefaultClient.Do(req)
-	check(w.t, err)
+	check(w.T, err)
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(resp.Body)
-	check(w.t, err)
+	check(w.T, err)
 	return resp.StatusCode, string(data)
 }
 
@@ -67,10 +67,10 @@ func TestLFS(t *testing.T) {
 	check(t, err)
 	content := []byte("a large file")
 	const oid = "a08d6dd1a5a0be03d5cbbbd9bd4c2c4a63ba4fc4f0b8ad1ad0ae0b6b4d0b7c80"
-	pointer, err := w.sim.AddLFS(repo, []byte("there already"))
+	pointer, err := w.Sim.AddLFS(repo, []byte("there already"))
 	check(t, err)
 	there := strings.TrimPrefix(strings.Split(pointer, "\n")[1], "oid sha256:")
-	sum := strings.TrimPrefix(strings.Split(must(w.sim.AddLFS(repo, content)), "\n")[1], "oid sha256:")
+	sum := strings.TrimPrefix(strings.Split(must(w.Sim.AddLFS(repo, content)), "\n")[1], "oid sha256:")
 	ask := func(operation, oid string, size int) string {
 		return fmt.Sprintf(`{"operation":%q,"transfers":["basic"],"objects":[{"oid":%q,"size":%d}]}`, operation, oid, size)
 	}
@@ -103,7 +103,7 @@ func TestLFS(t *testing.T) {
 	if status, _ := w.send(http.MethodPost, objects[0], "verify", fmt.Appendf(nil, `{"oid":%q,"size":%d}`, oid, len(content))); status != http.StatusNotFound {
 		t.Errorf("a confirmation without an upload: %d", status)
 	}
-	if _, err := w.sim.LFS(repo, oid); err == nil {
+	if _, err := w.Sim.LFS(repo, oid); err == nil {
 		t.Error("a wrong object was stored")
 	}
 }
@@ -133,7 +133,7 @@ func TestLFSRefusals(t *testing.T) {
 			t.Parallel()
 			token := ""
 			if c.as != "" {
-				token = w.sim.AddUser(c.as).Token
+				token = w.Sim.AddUser(c.as).Token
 			}
 			status, objects := w.batch(token, c.body)
 			if status != c.status {
@@ -165,7 +165,7 @@ func TestGitLFS(t *testing.T) {
 		}
 	}
 	run(home, "lfs", "install", "--skip-repo")
-	url := strings.Replace(w.url, "://", "://alice:"+w.sim.AddUser("alice").Token+"@", 1) + "/" + repo + ".git"
+	url := strings.Replace(w.URL, "://", "://alice:"+w.Sim.AddUser("alice").Token+"@", 1) + "/" + repo + ".git"
 	run(home, "clone", "-q", url, "one")
 	one := filepath.Join(home, "one")
 	run(one, "lfs", "install", "--local")

@@ -16,15 +16,15 @@ const fixed = "package calc\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n"
 
 // judged reads a pull request until its mergeability is known: the first read after a change starts its computation.
 func (w *world) judged(number int) *github.PullRequest {
-	w.t.Helper()
+	w.T.Helper()
 	for range 3 {
-		p, _, err := w.bot.PullRequests.Get(w.t.Context(), "octo", "calc", number)
-		check(w.t, err)
+		p, _, err := w.bot.PullRequests.Get(w.T.Context(), "octo", "calc", number)
+		check(w.T, err)
 		if p.Mergeable != nil {
 			return p
 		}
 	}
-	w.t.Fatal("mergeability is never known")
+	w.T.Fatal("mergeability is never known")
 	return nil
 }
 
@@ -32,10 +32,10 @@ func TestPullRequestLife(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	issue := w.issue("Add is wrong")
-	_, err := w.owner.PushCommit(repo, simgithub.Commit{Branch: "fix", Message: "Fix", Files: map[string]string{"calc.go": fixed}})
+	issue := w.Issue("Add is wrong")
+	_, err := w.Owner.PushCommit(repo, simgithub.Commit{Branch: "fix", Message: "Fix", Files: map[string]string{"calc.go": fixed}})
 	check(t, err)
-	w.settled()
+	w.Settled()
 	p, _, err := w.bot.PullRequests.Create(ctx, "octo", "calc", &github.NewPullRequest{
 		Title: ptr("Fix Add"), Head: ptr("fix"), Base: ptr("main"), Body: ptr("Fixes #1"), Draft: ptr(true),
 	})
@@ -59,7 +59,7 @@ func TestPullRequestLife(t *testing.T) {
 	if len(errs) != 0 || got.MarkPullRequestReadyForReview.PullRequest.IsDraft {
 		t.Errorf("ready for review: %+v", errs)
 	}
-	_, err = w.owner.PushCommit(repo, simgithub.Commit{Branch: "fix", Message: "More", Files: map[string]string{"b.txt": "b"}})
+	_, err = w.Owner.PushCommit(repo, simgithub.Commit{Branch: "fix", Message: "More", Files: map[string]string{"b.txt": "b"}})
 	check(t, err)
 	res, _, err := w.human("alice").PullRequests.Merge(ctx, "octo", "calc", p.GetNumber(), "", nil)
 	check(t, err)
@@ -70,15 +70,15 @@ func TestPullRequestLife(t *testing.T) {
 		"pull_request.opened", "pull_request.ready_for_review", "push", "check_suite.requested", "pull_request.synchronize",
 		"pull_request.closed", "issues.closed", "push", "check_suite.requested",
 	}
-	if diff := cmp.Diff(want, w.settled()); diff != "" {
+	if diff := cmp.Diff(want, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
-	content, err := w.owner.File(repo, "main", "calc.go")
+	content, err := w.Owner.File(repo, "main", "calc.go")
 	check(t, err)
 	if string(content) != fixed {
 		t.Errorf("main has %q", content)
 	}
-	after, err := w.owner.Issue(repo, issue.Number)
+	after, err := w.Owner.Issue(repo, issue.Number)
 	check(t, err)
 	if after.State != "closed" || after.ClosedBy != "alice" {
 		t.Errorf("the issue is %s by %q", after.State, after.ClosedBy)
@@ -88,9 +88,9 @@ func TestPullRequestLife(t *testing.T) {
 func TestPullRequestRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.pull("alice", "one", map[string]string{"a": "a"}, "")
+	p := w.Pull("alice", "one", map[string]string{"a": "a"}, "")
 	check(t, func() error {
-		_, err := w.owner.PushCommit(repo, simgithub.Commit{Branch: "two", Message: "x", Files: map[string]string{"b": "b"}})
+		_, err := w.Owner.PushCommit(repo, simgithub.Commit{Branch: "two", Message: "x", Files: map[string]string{"b": "b"}})
 		return err
 	}())
 	open := func(head, base string) error {
@@ -110,9 +110,9 @@ func TestPullRequestRefusals(t *testing.T) {
 		"a branch that is not there":     {open("none", "main"), "head"},
 		"a review by the author":         {ask("alice"), "author"},
 		"a review by no collaborator":    {ask("eve"), "not a collaborator"},
-		"an approval of one's own":       {second(w.sim.As("alice").Review(repo, p.Number, simgithub.NewReview{Event: "APPROVE"})), "your own"},
-		"a comment outside of the diff":  {second(w.owner.CommentOnLine(repo, p.Number, simgithub.NewReviewComment{Path: "calc.go", Line: 1, Body: "x"})), "part of the diff"},
-		"reopening with a merged branch": {w.owner.Merge(repo, p.Number, simgithub.Merge{Method: "sideways"}), "merge_method"},
+		"an approval of one's own":       {second(w.Sim.As("alice").Review(repo, p.Number, simgithub.NewReview{Event: "APPROVE"})), "your own"},
+		"a comment outside of the diff":  {second(w.Owner.CommentOnLine(repo, p.Number, simgithub.NewReviewComment{Path: "calc.go", Line: 1, Body: "x"})), "part of the diff"},
+		"reopening with a merged branch": {w.Owner.Merge(repo, p.Number, simgithub.Merge{Method: "sideways"}), "merge_method"},
 	} {
 		if c.err == nil || status(c.err) != 422 || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%s: %v, want a 422 with %q", name, c.err, c.want)
@@ -133,30 +133,30 @@ func second[T any](_ T, err error) error { return err }
 func TestConflictsAndClosedPullRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.pull("alice", "mine", map[string]string{"calc.go": fixed}, "")
-	_, err := w.owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Theirs", Files: map[string]string{"calc.go": "package calc\n"}})
+	p := w.Pull("alice", "mine", map[string]string{"calc.go": fixed}, "")
+	_, err := w.Owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Theirs", Files: map[string]string{"calc.go": "package calc\n"}})
 	check(t, err)
 	got := w.judged(p.Number)
 	if got.GetMergeable() || got.GetMergeableState() != "dirty" {
 		t.Errorf("mergeable=%v state=%s", got.GetMergeable(), got.GetMergeableState())
 	}
-	if err := w.owner.Merge(repo, p.Number, simgithub.Merge{}); status(err) != 405 {
+	if err := w.Owner.Merge(repo, p.Number, simgithub.Merge{}); status(err) != 405 {
 		t.Errorf("merging a conflict: %v", err)
 	}
-	check(t, w.owner.DeleteBranch(repo, "mine"))
-	if i, _ := w.owner.Issue(repo, p.Number); i.State != "closed" || i.Pull.Merged {
+	check(t, w.Owner.DeleteBranch(repo, "mine"))
+	if i, _ := w.Owner.Issue(repo, p.Number); i.State != "closed" || i.Pull.Merged {
 		t.Errorf("deleting the branch leaves it %s", i.State)
 	}
-	if err := w.owner.Reopen(repo, p.Number); status(err) != 422 {
+	if err := w.Owner.Reopen(repo, p.Number); status(err) != 422 {
 		t.Errorf("reopening without a branch: %v", err)
 	}
-	q := w.pull("alice", "next", map[string]string{"n": "n"}, "")
+	q := w.Pull("alice", "next", map[string]string{"n": "n"}, "")
 	head := w.head("next")
-	repoState, _ := w.sim.Snapshot().Repo(repo)
+	repoState, _ := w.Sim.Snapshot().Repo(repo)
 	errs := w.graphql(`mutation($in:UpdateRefsInput!){ updateRefs(input:$in){ clientMutationId } }`, map[string]any{"in": map[string]any{
 		"repositoryId": repoState.NodeID, "refUpdates": []map[string]any{{"name": "refs/heads/main", "afterOid": head}},
 	}}, nil)
-	if i, _ := w.owner.Issue(repo, q.Number); len(errs) != 0 || !i.Pull.Merged {
+	if i, _ := w.Owner.Issue(repo, q.Number); len(errs) != 0 || !i.Pull.Merged {
 		t.Errorf("a head that arrives in the base is merged: %v, %+v", i.Pull.Merged, errs)
 	}
 }
@@ -164,7 +164,7 @@ func TestConflictsAndClosedPullRequests(t *testing.T) {
 func TestSquashAndFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.pull("alice", "sq", map[string]string{"calc.go": fixed, "new/file.txt": "x\n"}, "")
+	p := w.Pull("alice", "sq", map[string]string{"calc.go": fixed, "new/file.txt": "x\n"}, "")
 	files, _, err := w.bot.PullRequests.ListFiles(t.Context(), "octo", "calc", p.Number, nil)
 	check(t, err)
 	var got []string
@@ -177,7 +177,7 @@ func TestSquashAndFiles(t *testing.T) {
 	if !strings.HasPrefix(files[0].GetPatch(), "@@ -1,5 +1,5 @@") {
 		t.Errorf("patch %q", files[0].GetPatch())
 	}
-	check(t, w.owner.Merge(repo, p.Number, simgithub.Merge{Method: "squash", SHA: p.Pull.HeadSHA}))
+	check(t, w.Owner.Merge(repo, p.Number, simgithub.Merge{Method: "squash", SHA: p.Pull.HeadSHA}))
 	c, _, err := w.bot.Repositories.GetCommit(t.Context(), "octo", "calc", "main", nil)
 	check(t, err)
 	if len(c.Parents) != 1 || !strings.HasPrefix(c.GetCommit().GetMessage(), "Pull sq (#") {
@@ -188,31 +188,31 @@ func TestSquashAndFiles(t *testing.T) {
 func TestWebhookPayloadOfAReview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.pull("octo", "fix", map[string]string{"a": "a"}, "")
-	w.settled()
-	_, err := w.sim.As("alice").Review(repo, p.Number, simgithub.NewReview{Event: "APPROVE"})
+	p := w.Pull("octo", "fix", map[string]string{"a": "a"}, "")
+	w.Settled()
+	_, err := w.Sim.As("alice").Review(repo, p.Number, simgithub.NewReview{Event: "APPROVE"})
 	check(t, err)
-	check(t, w.sim.WaitHooks(t.Context()))
-	h, ok := w.inbox.last("pull_request_review.submitted")
-	if !ok || !h.valid {
+	check(t, w.Sim.WaitHooks(t.Context()))
+	h, ok := w.Inbox.Last("pull_request_review.submitted")
+	if !ok || !h.Valid {
 		t.Fatal("no review arrived, or its signature is wrong")
 	}
-	event, err := github.ParseWebHook("pull_request_review", h.body)
+	event, err := github.ParseWebHook("pull_request_review", h.Body)
 	check(t, err)
 	e, _ := event.(*github.PullRequestReviewEvent)
 	if e.GetReview().GetState() != "approved" || e.GetSender().GetLogin() != "alice" || e.GetInstallation().GetID() == 0 {
 		t.Errorf("payload: state %q sender %q installation %d", e.GetReview().GetState(), e.GetSender().GetLogin(), e.GetInstallation().GetID())
 	}
-	if !json.Valid(h.body) || h.header.Get("X-GitHub-Delivery") == "" || !strings.HasPrefix(h.header.Get("User-Agent"), "GitHub-Hookshot/") {
-		t.Errorf("header %v", http.Header(h.header))
+	if !json.Valid(h.Body) || h.Header.Get("X-GitHub-Delivery") == "" || !strings.HasPrefix(h.Header.Get("User-Agent"), "GitHub-Hookshot/") {
+		t.Errorf("header %v", http.Header(h.Header))
 	}
 }
 
 func TestBaseMergedIntoTheHeadIsNoChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.pull("octo", "fix", map[string]string{"mine.txt": "mine\n"}, "")
-	theirs, err := w.owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Theirs", Files: map[string]string{"theirs.txt": "theirs\n"}})
+	p := w.Pull("octo", "fix", map[string]string{"mine.txt": "mine\n"}, "")
+	theirs, err := w.Owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Theirs", Files: map[string]string{"theirs.txt": "theirs\n"}})
 	check(t, err)
 	tree, _, err := w.bot.Git.CreateTree(t.Context(), "octo", "calc", w.head("fix"), []*github.TreeEntry{
 		{Path: ptr("theirs.txt"), Mode: ptr("100644"), Type: ptr("blob"), Content: ptr("theirs\n")},
@@ -224,13 +224,13 @@ func TestBaseMergedIntoTheHeadIsNoChange(t *testing.T) {
 	check(t, err)
 	_, _, err = w.bot.Git.UpdateRef(t.Context(), "octo", "calc", &github.Reference{Ref: ptr("heads/fix"), Object: &github.GitObject{SHA: c.SHA}}, false)
 	check(t, err)
-	view, err := w.owner.PullView(repo, p.Number)
+	view, err := w.Owner.PullView(repo, p.Number)
 	check(t, err)
 	if len(view.Files) != 1 || view.Files[0].Path != "mine.txt" || len(view.Commits) != 2 || !view.Mergeable {
 		t.Errorf("files %+v, %d commits", view.Files, len(view.Commits))
 	}
-	check(t, w.owner.Merge(repo, p.Number, simgithub.Merge{}))
-	if view, err = w.owner.PullView(repo, p.Number); err != nil || len(view.Files) != 1 {
+	check(t, w.Owner.Merge(repo, p.Number, simgithub.Merge{}))
+	if view, err = w.Owner.PullView(repo, p.Number); err != nil || len(view.Files) != 1 {
 		t.Errorf("after the merge: files %+v, %v", view.Files, err)
 	}
 }

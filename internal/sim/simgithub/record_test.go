@@ -37,7 +37,7 @@ func TestOneRecordOfEachShape(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "said")
 	w := newWorld(t, func(c *simgithub.Config) { c.Record = dir })
-	i := w.issue("One")
+	i := w.Issue("One")
 	for range 3 {
 		_, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calc", i.Number, &github.IssueComment{Body: github.String("Hello.")})
 		check(t, err)
@@ -46,11 +46,11 @@ func TestOneRecordOfEachShape(t *testing.T) {
 		t.Fatal("a comment on a missing issue was created")
 	}
 	for range 2 {
-		resp, err := w.bot.Client().Post(w.url+"/api/graphql", "application/json", strings.NewReader(`{"query":"{viewer{login}}"}`))
+		resp, err := w.bot.Client().Post(w.URL+"/api/graphql", "application/json", strings.NewReader(`{"query":"{viewer{login}}"}`))
 		check(t, err)
 		check(t, resp.Body.Close())
 	}
-	w.settled()
+	w.Settled()
 
 	got := recorded(t, dir)
 	if n := len(got["rest"]); n != 2 {

@@ -15,16 +15,16 @@ func TestReviewThreads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	p := w.pull("octo", "fix", map[string]string{"calc.go": fixed, "notes.txt": "one\ntwo\n"}, "")
-	w.settled()
-	v, err := w.sim.As("alice").Review(repo, p.Number, simgithub.NewReview{
+	p := w.Pull("octo", "fix", map[string]string{"calc.go": fixed, "notes.txt": "one\ntwo\n"}, "")
+	w.Settled()
+	v, err := w.Sim.As("alice").Review(repo, p.Number, simgithub.NewReview{
 		Event: "REQUEST_CHANGES", Body: "Two things.", Comments: []simgithub.NewReviewComment{
 			{Path: "calc.go", Line: 4, Body: "Overflow?"}, {Path: "notes.txt", Line: 2, Body: "Why?"},
 		},
 	})
 	check(t, err)
 	want := []string{"pull_request_review.submitted", "pull_request_review_comment.created", "pull_request_review_comment.created"}
-	if diff := cmp.Diff(want, w.settled()); diff != "" {
+	if diff := cmp.Diff(want, w.Settled()); diff != "" {
 		t.Errorf("webhooks of a review (-want +got):\n%s", diff)
 	}
 	comments, _, err := w.bot.PullRequests.ListComments(ctx, "octo", "calc", p.Number, nil)
@@ -41,7 +41,7 @@ func TestReviewThreads(t *testing.T) {
 	if status(err) != 422 {
 		t.Errorf("a reply to a reply: %v", err)
 	}
-	_, err = w.owner.PushCommit(repo, simgithub.Commit{Branch: "fix", Message: "Shift", Files: map[string]string{
+	_, err = w.Owner.PushCommit(repo, simgithub.Commit{Branch: "fix", Message: "Shift", Files: map[string]string{
 		"calc.go": strings.Replace(fixed, "return", "return 0 +", 1), "notes.txt": "zero\none\ntwo\n",
 	}})
 	check(t, err)
@@ -52,12 +52,12 @@ func TestReviewThreads(t *testing.T) {
 	if threads[1].IsOutdated || threads[1].Line == nil || *threads[1].Line != 3 {
 		t.Errorf("the second thread moves from line 2 to 3: %+v", threads[1])
 	}
-	w.settled()
+	w.Settled()
 	errs := w.graphql(`mutation($id:ID!){ resolveReviewThread(input:{threadId:$id}){ thread{ isResolved } } }`, map[string]any{"id": threads[0].ID}, nil)
 	if len(errs) != 0 || !w.threads(p.Number)[0].IsResolved {
 		t.Errorf("resolving: %+v", errs)
 	}
-	if diff := cmp.Diff([]string{"pull_request_review_thread.resolved"}, w.settled()); diff != "" {
+	if diff := cmp.Diff([]string{"pull_request_review_thread.resolved"}, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
 }
@@ -78,7 +78,7 @@ type thread struct {
 
 // threads returns the threads of a pull request by GraphQL.
 func (w *world) threads(number int) []thread {
-	w.t.Helper()
+	w.T.Helper()
 	var out struct {
 		Repository struct {
 			PullRequest struct{ ReviewThreads struct{ Nodes []thread } }
@@ -88,7 +88,7 @@ func (w *world) threads(number int) []thread {
 		nodes{ id isResolved isOutdated path line comments(first:50){ nodes{ databaseId body author{ login } diffHunk createdAt } } } } } } }`,
 		map[string]any{"n": number}, &out)
 	if len(errs) != 0 {
-		w.t.Fatalf("threads: %+v", errs)
+		w.T.Fatalf("threads: %+v", errs)
 	}
 	return out.Repository.PullRequest.ReviewThreads.Nodes
 }
@@ -97,12 +97,12 @@ func TestChecksOfAPullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	p := w.pull("octo", "fix", map[string]string{"a": "a"}, "")
+	p := w.Pull("octo", "fix", map[string]string{"a": "a"}, "")
 	sha := p.Pull.HeadSHA
-	w.settled()
+	w.Settled()
 	_, _, err := w.bot.Checks.CreateCheckRun(ctx, "octo", "calc", github.CreateCheckRunOptions{Name: "errand", HeadSHA: sha, Status: ptr("in_progress")})
 	check(t, err)
-	check(t, w.sim.CheckRun(repo, sha, "build", "failure", "2 tests failed"))
+	check(t, w.Sim.CheckRun(repo, sha, "build", "failure", "2 tests failed"))
 	runs, _, err := w.bot.Checks.ListCheckRunsForRef(ctx, "octo", "calc", sha, nil)
 	check(t, err)
 	var got []string
@@ -110,7 +110,7 @@ func TestChecksOfAPullRequest(t *testing.T) {
 		got = append(got, r.GetName()+" "+r.GetStatus()+" "+r.GetConclusion()+" "+r.GetApp().GetSlug())
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff([]string{"check_run.created", "check_run.created", "check_run.completed", "check_suite.completed"}, w.settled()); diff != "" {
+	if diff := cmp.Diff([]string{"check_run.created", "check_run.created", "check_run.completed", "check_suite.completed"}, w.Settled()); diff != "" {
 		t.Errorf("webhooks; the suite of the App is not complete (-want +got):\n%s", diff)
 	}
 	suites, _, err := w.bot.Checks.ListCheckSuitesForRef(ctx, "octo", "calc", "fix", nil)
@@ -135,15 +135,15 @@ func TestLaterChecksReplaceEarlierOnes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
-	p := w.pull("octo", "fix", map[string]string{"a": "a"}, "")
+	p := w.Pull("octo", "fix", map[string]string{"a": "a"}, "")
 	sha := p.Pull.HeadSHA
 	_, _, err := w.bot.Checks.CreateCheckRun(ctx, "octo", "calc", github.CreateCheckRunOptions{Name: "errand", HeadSHA: sha, Status: ptr("in_progress")})
 	check(t, err)
-	check(t, w.sim.CheckRun(repo, sha, "build", "failure", "2 tests failed"))
+	check(t, w.Sim.CheckRun(repo, sha, "build", "failure", "2 tests failed"))
 	for _, conclusion := range []string{"", "success"} { // it is tried again
-		check(t, w.sim.CheckRun(repo, sha, "build", conclusion, ""))
+		check(t, w.Sim.CheckRun(repo, sha, "build", conclusion, ""))
 	}
-	view, err := w.owner.PullView(repo, p.Number)
+	view, err := w.Owner.PullView(repo, p.Number)
 	check(t, err)
 	if view.State != "unstable" { // the App's own run goes on
 		t.Errorf("with one run to go the state is %s", view.State)
@@ -156,7 +156,7 @@ func TestLaterChecksReplaceEarlierOnes(t *testing.T) {
 			check(t, err)
 		}
 	}
-	if view, _ = w.owner.PullView(repo, p.Number); view.State != "clean" {
+	if view, _ = w.Owner.PullView(repo, p.Number); view.State != "clean" {
 		t.Errorf("with all runs done the state is %s", view.State)
 	}
 }

@@ -19,15 +19,15 @@ func TestSeeding(t *testing.T) {
 	check(t, os.WriteFile(filepath.Join(dir, "bin", "run"), []byte("#!/bin/sh\n"), 0o755))
 	check(t, os.WriteFile(filepath.Join(dir, "doc.md"), []byte("# doc\n"), 0o644))
 	check(t, os.Symlink("doc.md", filepath.Join(dir, "link")))
-	_, err := w.sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "fromdir", FromDir: dir})
+	_, err := w.Sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "fromdir", FromDir: dir})
 	check(t, err)
-	_, err = w.owner.PushCommit("octo/fromdir", simgithub.Commit{
+	_, err = w.Owner.PushCommit("octo/fromdir", simgithub.Commit{
 		Branch: "main", Message: "Second", Files: map[string]string{"tool": "x", "to": "doc.md"},
 		Modes: map[string]string{"tool": "100755", "to": "120000"}, Delete: []string{"doc.md"},
 	})
 	check(t, err)
 	clone := t.TempDir()
-	w.mustGit(clone, "clone", "-q", w.url+"/octo/fromdir", "work") // also without .git
+	w.mustGit(clone, "clone", "-q", w.URL+"/octo/fromdir", "work") // also without .git
 	work := filepath.Join(clone, "work")
 	var got []string
 	for line := range strings.Lines(w.mustGit(work, "ls-tree", "-r", "HEAD")) {
@@ -37,9 +37,9 @@ func TestSeeding(t *testing.T) {
 	if diff := cmp.Diff([]string{"100755 bin/run", "120000 link", "120000 to", "100755 tool"}, got); diff != "" {
 		t.Errorf("tree (-want +got):\n%s", diff)
 	}
-	_, err = w.sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "fromgit", FromGit: work})
+	_, err = w.Sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "fromgit", FromGit: work})
 	check(t, err)
-	branches, err := w.owner.Branches("octo/fromgit")
+	branches, err := w.Owner.Branches("octo/fromgit")
 	check(t, err)
 	if want := w.mustGit(work, "rev-parse", "HEAD"); branches["main"] != want {
 		t.Errorf("history copied to %s, want %s", branches["main"], want)
@@ -49,7 +49,7 @@ func TestSeeding(t *testing.T) {
 		"no such folder":      {Owner: "octo", Name: "x", FromDir: filepath.Join(dir, "none")},
 		"no such branch":      {Owner: "octo", Name: "y", FromGit: work, DefaultBranch: "trunk"},
 	} {
-		if _, err := w.sim.SeedRepo(seed); err == nil {
+		if _, err := w.Sim.SeedRepo(seed); err == nil {
 			t.Errorf("%s: seeded", name)
 		}
 	}

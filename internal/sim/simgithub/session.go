@@ -12,7 +12,6 @@ type token struct {
 	repos   []int64 // nil: all of the installation
 	perms   map[string]string
 	expires time.Time // zero: never
-	key     string
 }
 
 // session is the sender of a request, or a person who acts. Its methods check permissions, and need the lock of the Sim.

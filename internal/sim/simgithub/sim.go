@@ -22,20 +22,25 @@ import (
 
 // Config configures a simulator. Only Dir is required.
 type Config struct {
-	Dir         string                                  // folder of the bare repositories; created if missing
-	Now         func() time.Time                        // clock of everything that happens, in whole seconds; default time.Now
-	AuthNow     func() time.Time                        // clock of JWTs and tokens; default time.Now, which the clients use, too
-	Log         zerolog.Logger                          // default: silent
-	BaseURL     string                                  // base address of the handler; Start sets it
-	AppSlug     string                                  // default "errand"
-	Permissions map[string]string                       // permissions of the App; default: those that errand needs
-	Events      []string                                // events that the App subscribes to; default: those of errand. Also possible: create, delete, member
-	Key         *rsa.PrivateKey                         // key of the App; default: a new one, which takes a while
-	RateLimit   int                                     // per token, hour and bucket; default 5000
-	ContentRate int                                     // objects created per minute and token until the secondary limit is reached; default: no limit
-	HookTimeout time.Duration                           // default 10 s, as on GitHub
-	Pages       func(*Sim, zerolog.Logger) http.Handler // serves everything that is neither API nor git; default: nothing
-	Record      string                                  // folder for one record of each shape of answer and webhook; default: the value of record.Var, or none
+	Dir         string            // folder of the bare repositories; created if missing
+	Now         func() time.Time  // clock of everything that happens, in whole seconds; default time.Now
+	AuthNow     func() time.Time  // clock of JWTs and tokens; default time.Now, which the clients use, too
+	Log         zerolog.Logger    // default: silent
+	BaseURL     string            // base address of the handler; Start sets it
+	AppSlug     string            // default "errand"
+	Permissions map[string]string // permissions of the App; default: those that errand needs
+	// Events are the events that the App subscribes to. The default is those of errand. Also possible: create, delete, member.
+	Events    []string
+	Key       *rsa.PrivateKey // key of the App; default: a new one, which takes a while
+	RateLimit int             // per token, hour and bucket; default 5000
+	// ContentRate is the number of objects created per minute and token until the secondary limit is reached. The default is
+	// no limit.
+	ContentRate int
+	HookTimeout time.Duration // default 10 s, as on GitHub
+	// Pages serves everything that is neither API nor git. The default is nothing.
+	Pages func(*Sim, zerolog.Logger) http.Handler
+	// Record is a folder for one record of each shape of answer and webhook. The default is the value of record.Var, or none.
+	Record string
 }
 
 // Sim is a simulator of GitHub. All its methods may be called concurrently.

@@ -16,26 +16,26 @@ func TestConcurrentActsKeepInvariants(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for range 3 {
-		w.issue("Busy")
+		w.Issue("Busy")
 	}
 	var wg sync.WaitGroup
 	for n, login := range []string{"octo", "alice", "tina", "rob"} {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(n), 7))
 			for range 40 {
-				randomAct(w.sim.As(login), r)
+				randomAct(w.Sim.As(login), r)
 			}
 		})
 	}
 	wg.Go(func() {
 		for range 20 {
 			_, _, _ = w.bot.Issues.CreateComment(t.Context(), "octo", "calc", 1, &github.IssueComment{Body: ptr("working")})
-			_ = w.sim.Snapshot()
+			_ = w.Sim.Snapshot()
 		}
 	})
 	wg.Wait()
-	w.settled()
-	checkInvariants(t, w.sim.Snapshot())
+	w.Settled()
+	checkInvariants(t, w.Sim.Snapshot())
 }
 
 // randomAct does one random act, which may be refused.
@@ -102,13 +102,13 @@ func checkInvariants(t *testing.T, snap simgithub.Snapshot) {
 func TestRenamedUsersKeepTheirID(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	n := w.issue("One").Number
-	k, err := w.owner.Comment(repo, n, "plan")
+	n := w.Issue("One").Number
+	k, err := w.Owner.Comment(repo, n, "plan")
 	check(t, err)
-	check(t, w.sim.As("alice").React(repo, k.ID, "+1"))
-	alice, _ := w.sim.User("alice")
-	check(t, w.sim.RenameUser("alice", "alicia"))
-	impostor := w.sim.AddUser("alice")
+	check(t, w.Sim.As("alice").React(repo, k.ID, "+1"))
+	alice, _ := w.Sim.User("alice")
+	check(t, w.Sim.RenameUser("alice", "alicia"))
+	impostor := w.Sim.AddUser("alice")
 	p, _, err := w.bot.Repositories.GetPermissionLevel(t.Context(), "octo", "calc", "alice")
 	check(t, err)
 	if p.GetPermission() != "read" || p.GetUser().GetID() != impostor.ID || impostor.ID == alice.ID {
@@ -119,7 +119,7 @@ func TestRenamedUsersKeepTheirID(t *testing.T) {
 	if len(list) != 1 || list[0].GetUser().GetLogin() != "alicia" || list[0].GetUser().GetID() != alice.ID {
 		t.Errorf("the reaction belongs to %v", list)
 	}
-	if err := w.sim.RenameUser("octo", "cat"); status(err) != 422 {
+	if err := w.Sim.RenameUser("octo", "cat"); status(err) != 422 {
 		t.Errorf("renaming an owner: %v", err)
 	}
 }

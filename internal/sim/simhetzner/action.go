@@ -23,32 +23,46 @@ type work struct {
 	err  error
 }
 
-// at schedules fn for a time. It is called under the lock, after the work has finished.
-func (s *Sim) at(t time.Time, w *work, fn func(at time.Time, err error)) {
-	s.events = append(s.events, &event{at: t, work: w, fn: fn})
+// schedule holds the events that have not happened yet.
+type schedule []*event
+
+// add schedules fn for a time. It is called under the lock, after the work has finished.
+func (events *schedule) add(t time.Time, w *work, fn func(at time.Time, err error)) {
+	*events = append(*events, &event{at: t, work: w, fn: fn})
 }
 
 // settle processes all due events in the order of time. Events that wait for a Machine are processed at the first
 // settle after its work.
-func (s *Sim) settle(now time.Time) {
+func (events *schedule) settle(now time.Time) {
 	for {
 		next := -1
-		for i, e := range s.events {
-			if !e.at.After(now) && (e.work == nil || e.work.done) && (next < 0 || e.at.Before(s.events[next].at)) {
+		for i, e := range *events {
+			if !e.at.After(now) && (e.work == nil || e.work.done) && (next < 0 || e.at.Before((*events)[next].at)) {
 				next = i
 			}
 		}
 		if next < 0 {
 			return
 		}
-		e := s.events[next]
-		s.events = slices.Delete(s.events, next, next+1)
+		e := (*events)[next]
+		*events = slices.Delete(*events, next, next+1)
 		var err error
 		if e.work != nil {
 			err = e.work.err
 		}
 		e.fn(e.at, err)
 	}
+}
+
+// next returns the time of the next event; false if there is none.
+func (events schedule) next() (time.Time, bool) {
+	var next time.Time
+	for _, e := range events {
+		if next.IsZero() || e.at.Before(next) {
+			next = e.at
+		}
+	}
+	return next, !next.IsZero()
 }
 
 // begin starts a Machine operation; nil without a Machine.
@@ -125,7 +139,7 @@ func (s *Sim) start(c *call, p plan) *action {
 	}
 	begin := func(at time.Time) {
 		a.due = at.Add(p.took)
-		s.at(a.due, p.work, end)
+		s.events.add(a.due, p.work, end)
 	}
 	if p.after == nil {
 		begin(c.now)
@@ -233,14 +247,17 @@ func (s *Sim) filterActions(c *call, keep func(*action) bool) (answer, error) {
 // keptActions limits the stored ended actions, so that a simulated year stays small.
 const keptActions = 1000
 
+// actionSet holds actions by ID.
+type actionSet map[int64]*action
+
 // forget drops the oldest ended actions beyond the limit.
-func (s *Sim) forget() {
-	if len(s.actions) < 2*keptActions {
+func (all actionSet) forget(lastID int64) {
+	if len(all) < 2*keptActions {
 		return
 	}
-	for id, a := range s.actions {
-		if !a.running() && id < s.lastID-keptActions {
-			delete(s.actions, id)
+	for id, a := range all {
+		if !a.running() && id < lastID-keptActions {
+			delete(all, id)
 		}
 	}
 }

@@ -53,7 +53,15 @@ func (s *Sim) newPrimaryIP(kind, name string, where *location, now time.Time) *p
 		p.addr = s.freeIPv4()
 		price = hetznerbill.IPv4()
 	}
-	p.meter = s.meter(meter{kind: "primary_ip", id: p.id, name: name, labels: p.labels, typ: kind, location: where.Name, Meter: hetznerbill.Meter{Price: price, From: now}})
+	p.meter = s.meters.start(meter{
+		kind:     "primary_ip",
+		id:       p.id,
+		name:     name,
+		labels:   p.labels,
+		typ:      kind,
+		location: where.Name,
+		Meter:    hetznerbill.Meter{Price: price, From: now},
+	})
 	s.primaryIPs[p.id] = p
 	return p
 }
@@ -69,8 +77,17 @@ func (s *Sim) freeIPv4() netip.Addr {
 
 func (p *primaryIP) wire() any {
 	w := schema.PrimaryIP{
-		ID: p.id, IP: p.ip(), Labels: p.labels, Name: p.name, Type: p.kind, Protection: schema.PrimaryIPProtection{Delete: p.protected},
-		DNSPtr: []schema.PrimaryIPDNSPTR{}, AssigneeType: "server", AutoDelete: p.autoDelete, Created: p.created.UTC().Truncate(time.Second), Location: p.location.Location,
+		ID:           p.id,
+		IP:           p.ip(),
+		Labels:       p.labels,
+		Name:         p.name,
+		Type:         p.kind,
+		Protection:   schema.PrimaryIPProtection{Delete: p.protected},
+		DNSPtr:       []schema.PrimaryIPDNSPTR{},
+		AssigneeType: "server",
+		AutoDelete:   p.autoDelete,
+		Created:      p.created.UTC().Truncate(time.Second),
+		Location:     p.location.Location,
 	}
 	if p.kind == "ipv4" {
 		w.DNSPtr = append(w.DNSPtr, schema.PrimaryIPDNSPTR{DNSPtr: p.dns(), IP: p.ip()})

@@ -17,8 +17,12 @@ type meter struct {
 	location string
 }
 
-func (s *Sim) meter(m meter) *meter {
-	s.meters = append(s.meters, &m)
+// meters holds the meters of everything that was ever ordered.
+type meters []*meter
+
+// start adds a meter.
+func (all *meters) start(m meter) *meter {
+	*all = append(*all, &m)
 	return &m
 }
 
@@ -72,12 +76,22 @@ func (s *Sim) Bill() Bill {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.cfg.Now()
-	s.settle(now)
+	s.events.settle(now)
 	b := Bill{Currency: hetznerbill.Currency, Lines: []Line{}}
 	for _, m := range s.meters {
-		l := Line{Kind: m.kind, ID: m.id, Name: m.name, Labels: m.labels, Type: m.typ, Location: m.location, From: m.From, To: m.To, GB: m.GB}
+		l := Line{
+			Kind:     m.kind,
+			ID:       m.id,
+			Name:     m.name,
+			Labels:   m.labels,
+			Type:     m.typ,
+			Location: m.location,
+			From:     m.From,
+			To:       m.To,
+			GB:       m.GB,
+		}
 		l.Periods, l.MicroNet = m.Net(now, s.cfg.Period)
-		l.Micro = s.gross(l.MicroNet)
+		l.Micro = tax(s.cfg.VAT).gross(l.MicroNet)
 		b.Lines = append(b.Lines, l)
 		b.Micro += l.Micro
 		b.MicroNet += l.MicroNet

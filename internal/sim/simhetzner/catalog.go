@@ -30,7 +30,7 @@ func locations() []*location {
 	}
 }
 
-// serverType is a kind of server with what it costs where it can be ordered.
+// serverType is a type of server with its prices by location.
 type serverType struct {
 	schema.ServerType
 	prices map[string]hetznerbill.Price
@@ -91,8 +91,17 @@ func (s *Sim) stockImages() {
 		{"debian-13", "debian", "13", "arm"},
 	} {
 		img := &image{
-			id: s.nextID(), kind: "system", status: imageAvailable, name: i.name, description: i.flavor + " " + i.version,
-			flavor: i.flavor, version: i.version, arch: i.arch, diskGB: 5, labels: map[string]string{}, created: s.cfg.Now().AddDate(-1, 0, 0),
+			id:          s.nextID(),
+			kind:        "system",
+			status:      imageAvailable,
+			name:        i.name,
+			description: i.flavor + " " + i.version,
+			flavor:      i.flavor,
+			version:     i.version,
+			arch:        i.arch,
+			diskGB:      5,
+			labels:      map[string]string{},
+			created:     s.cfg.Now().AddDate(-1, 0, 0),
 		}
 		s.images[img.id] = img
 	}

@@ -24,7 +24,14 @@ func (f *firewall) about() (int64, string, time.Time, map[string]string) {
 }
 
 func (s *Sim) wireFirewall(f *firewall) any {
-	w := schema.Firewall{ID: f.id, Name: f.name, Labels: f.labels, Created: f.created.UTC().Truncate(time.Second), Rules: f.rules, AppliedTo: []schema.FirewallResource{}}
+	w := schema.Firewall{
+		ID:        f.id,
+		Name:      f.name,
+		Labels:    f.labels,
+		Created:   f.created.UTC().Truncate(time.Second),
+		Rules:     f.rules,
+		AppliedTo: []schema.FirewallResource{},
+	}
 	for _, sv := range s.guarded(f) {
 		w.AppliedTo = append(w.AppliedTo, schema.FirewallResource{Type: "server", Server: &schema.FirewallResourceServer{ID: sv.id}})
 	}
@@ -71,7 +78,7 @@ func checkRules(in []schema.FirewallRuleRequest) ([]schema.FirewallRule, error) 
 				return nil, invalid("rules", "%q is no network", n)
 			}
 		}
-		rule := schema.FirewallRule{Direction: r.Direction, Protocol: r.Protocol, Port: r.Port, Description: r.Description, SourceIPs: r.SourceIPs, DestinationIPs: r.DestinationIPs}
+		rule := schema.FirewallRule(r)
 		if rule.SourceIPs == nil {
 			rule.SourceIPs = []string{}
 		}

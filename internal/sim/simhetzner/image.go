@@ -54,8 +54,17 @@ type wireImage struct {
 func (i *image) wire() wireImage {
 	at := i.created.UTC().Truncate(time.Second)
 	w := schema.Image{
-		ID: i.id, Status: i.status, Type: i.kind, Description: i.description, DiskSize: float32(i.diskGB), Created: &at,
-		OSFlavor: i.flavor, Architecture: i.arch, RapidDeploy: i.kind == "system", Protection: schema.ImageProtection{Delete: i.protected}, Labels: i.labels,
+		ID:           i.id,
+		Status:       i.status,
+		Type:         i.kind,
+		Description:  i.description,
+		DiskSize:     float32(i.diskGB),
+		Created:      &at,
+		OSFlavor:     i.flavor,
+		Architecture: i.arch,
+		RapidDeploy:  i.kind == "system",
+		Protection:   schema.ImageProtection{Delete: i.protected},
+		Labels:       i.labels,
 	}
 	if i.name != "" {
 		w.Name = &i.name
@@ -79,12 +88,15 @@ func imageRef(i *image) []schema.ActionResourceReference {
 	return []schema.ActionResourceReference{{ID: i.id, Type: "image"}}
 }
 
-// findImage finds an image by ID, or a stock image of an architecture by name.
-func (s *Sim) findImage(want schema.IDOrName, arch string) *image {
+// imageSet holds images by ID.
+type imageSet map[int64]*image
+
+// find finds an image by ID, or a stock image of an architecture by name.
+func (all imageSet) find(want schema.IDOrName, arch string) *image {
 	if want.ID != 0 {
-		return s.images[want.ID]
+		return all[want.ID]
 	}
-	for _, i := range s.images {
+	for _, i := range all {
 		if want.Name != "" && i.name == want.Name && i.arch == arch {
 			return i
 		}
@@ -211,12 +223,19 @@ func (s *Sim) snapshot(c *call, sv *server, img *image) *action {
 		})
 	}
 	bad := c.fault != nil && c.fault.Unreadable
-	return s.start(c, plan{command: "create_image", took: s.cfg.Took.Image, work: w, server: sv, on: imageRef(img), done: func(at time.Time, failed bool) {
+	done := func(at time.Time, failed bool) {
 		if img.status = imageAvailable; failed || bad {
 			img.status = imageUnavailable
 			return
 		}
 		img.sizeGB = size
-		img.meter = s.meter(meter{kind: "image", id: img.id, name: img.description, labels: img.labels, Meter: hetznerbill.Meter{Price: hetznerbill.Price{Month: hetznerbill.ImageMonth}, GB: size, From: at}})
-	}})
+		img.meter = s.meters.start(meter{
+			kind:   "image",
+			id:     img.id,
+			name:   img.description,
+			labels: img.labels,
+			Meter:  hetznerbill.Meter{Price: hetznerbill.Price{Month: hetznerbill.ImageMonth}, GB: size, From: at},
+		})
+	}
+	return s.start(c, plan{command: "create_image", took: s.cfg.Took.Image, work: w, server: sv, on: imageRef(img), done: done})
 }

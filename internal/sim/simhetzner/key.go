@@ -22,7 +22,14 @@ func (k *sshKey) about() (int64, string, time.Time, map[string]string) {
 }
 
 func (k *sshKey) wire() any {
-	return schema.SSHKey{ID: k.id, Name: k.name, Fingerprint: k.fingerprint, PublicKey: k.public, Labels: k.labels, Created: k.created.UTC().Truncate(time.Second)}
+	return schema.SSHKey{
+		ID:          k.id,
+		Name:        k.name,
+		Fingerprint: k.fingerprint,
+		PublicKey:   k.public,
+		Labels:      k.labels,
+		Created:     k.created.UTC().Truncate(time.Second),
+	}
 }
 
 func listKeys(s *Sim, c *call) (answer, error) {
@@ -56,7 +63,14 @@ func createKey(s *Sim, c *call) (answer, error) {
 	if err := free(s.keys, "SSH key", req.Name, 0); err != nil {
 		return answer{}, err
 	}
-	k := &sshKey{id: s.nextID(), name: req.Name, public: req.PublicKey, fingerprint: ssh.FingerprintLegacyMD5(pub), labels: labels, created: c.now}
+	k := &sshKey{
+		id:          s.nextID(),
+		name:        req.Name,
+		public:      req.PublicKey,
+		fingerprint: ssh.FingerprintLegacyMD5(pub),
+		labels:      labels,
+		created:     c.now,
+	}
 	for _, other := range s.keys {
 		if other.fingerprint == k.fingerprint {
 			return answer{}, fail("uniqueness_error", "SSH key with the same fingerprint already exists")

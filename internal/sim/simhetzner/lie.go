@@ -47,7 +47,7 @@ func (s *Sim) Twin(id int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.cfg.Now()
-	s.settle(now)
+	s.events.settle(now)
 	sv := s.servers[id]
 	if sv == nil {
 		return 0
@@ -57,7 +57,7 @@ func (s *Sim) Twin(id int64) int64 {
 		v4: sv.v4 != nil, v6: sv.v6 != nil, start: true,
 	}
 	if o.image == nil { // it has been deleted since
-		o.image = s.findImage(schema.IDOrName{Name: "ubuntu-24.04"}, sv.typ.Architecture)
+		o.image = s.images.find(schema.IDOrName{Name: "ubuntu-24.04"}, sv.typ.Architecture)
 	}
 	o.Name, o.UserData = sv.name, sv.userData
 	second := s.newServer(o, now)

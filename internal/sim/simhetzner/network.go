@@ -48,8 +48,15 @@ func (n *network) freeAddress(s *Sim) netip.Addr {
 
 func (s *Sim) wireNetwork(n *network) any {
 	w := schema.Network{
-		ID: n.id, Name: n.name, Created: n.created.UTC().Truncate(time.Second), IPRange: n.ipRange.String(), Subnets: n.subnets, Routes: n.routes,
-		Servers: []int64{}, LoadBalancers: []int64{}, Labels: n.labels,
+		ID:            n.id,
+		Name:          n.name,
+		Created:       n.created.UTC().Truncate(time.Second),
+		IPRange:       n.ipRange.String(),
+		Subnets:       n.subnets,
+		Routes:        n.routes,
+		Servers:       []int64{},
+		LoadBalancers: []int64{},
+		Labels:        n.labels,
 	}
 	for _, sv := range s.servers {
 		for _, a := range sv.nets {
@@ -92,7 +99,15 @@ func createNetwork(s *Sim, c *call) (answer, error) {
 	if err := free(s.networks, "network", req.Name, 0); err != nil {
 		return answer{}, err
 	}
-	n := &network{id: s.nextID(), name: req.Name, ipRange: ipRange.Masked(), subnets: []schema.NetworkSubnet{}, routes: req.Routes, labels: labels, created: c.now}
+	n := &network{
+		id:      s.nextID(),
+		name:    req.Name,
+		ipRange: ipRange.Masked(),
+		subnets: []schema.NetworkSubnet{},
+		routes:  req.Routes,
+		labels:  labels,
+		created: c.now,
+	}
 	if n.routes == nil {
 		n.routes = []schema.NetworkRoute{}
 	}

@@ -16,15 +16,18 @@ const (
 	priceTraffic   = 1_000_000
 )
 
+// tax is a rate in percent.
+type tax int64
+
 // gross adds tax to a net price.
-func (s *Sim) gross(net int64) int64 { return net * (100 + s.cfg.VAT) / 100 }
+func (t tax) gross(net int64) int64 { return net * (100 + int64(t)) / 100 }
 
 // amount formats a price as the API does: as decimal text, with and without tax.
-func (s *Sim) amount(net int64) schema.Price {
+func (t tax) amount(net int64) schema.Price {
 	text := func(micro int64, zeros string) string {
 		return fmt.Sprintf("%d.%06d%s", micro/1_000_000, micro%1_000_000, zeros)
 	}
-	return schema.Price{Net: text(net, "0000"), Gross: text(s.gross(net), "0000000000")}
+	return schema.Price{Net: text(net, "0000"), Gross: text(t.gross(net), "0000000000")}
 }
 
 // wireType omits obsolete fields of the client's type.
@@ -39,7 +42,7 @@ func (s *Sim) wireType(t *serverType) wireType {
 	w.Prices, w.Locations = s.typePrices(t), []schema.ServerTypeLocation{}
 	for _, l := range s.catalog.locations {
 		if _, ok := t.prices[l.Name]; ok {
-			free := s.available(t.Name, l.Name)
+			free := s.stocks.available(t.Name, l.Name)
 			w.Locations = append(w.Locations, schema.ServerTypeLocation{ID: l.ID, Name: l.Name, Available: free, Recommended: free})
 		}
 	}
@@ -47,11 +50,15 @@ func (s *Sim) wireType(t *serverType) wireType {
 }
 
 func (s *Sim) typePrices(t *serverType) []schema.PricingServerTypePrice {
-	prices := []schema.PricingServerTypePrice{}
+	vat, prices := tax(s.cfg.VAT), []schema.PricingServerTypePrice{}
 	for _, l := range s.catalog.locations {
 		if p, ok := t.prices[l.Name]; ok {
 			prices = append(prices, schema.PricingServerTypePrice{
-				Location: l.Name, PriceHourly: s.amount(p.Hour), PriceMonthly: s.amount(p.Month), IncludedTraffic: includedTraffic, PricePerTBTraffic: s.amount(priceTraffic),
+				Location:          l.Name,
+				PriceHourly:       vat.amount(p.Hour),
+				PriceMonthly:      vat.amount(p.Month),
+				IncludedTraffic:   includedTraffic,
+				PricePerTBTraffic: vat.amount(priceTraffic),
 			})
 		}
 	}
@@ -115,12 +122,13 @@ type wireAddressPrice struct {
 
 // getPricing lists as many kinds of floating IPs as of primary IPs; hcloud-go panics if there are fewer.
 func getPricing(s *Sim, _ *call) (answer, error) {
+	vat := tax(s.cfg.VAT)
 	p := wirePricing{Pricing: schema.Pricing{
 		Currency: hetznerbill.Currency, VATRate: fmt.Sprintf("%d.000000", s.cfg.VAT),
-		Image:             schema.PricingImage{PricePerGBMonth: s.amount(hetznerbill.ImageMonth)},
-		FloatingIP:        schema.PricingFloatingIP{PriceMonthly: s.amount(priceFloating4)},
+		Image:             schema.PricingImage{PricePerGBMonth: vat.amount(hetznerbill.ImageMonth)},
+		FloatingIP:        schema.PricingFloatingIP{PriceMonthly: vat.amount(priceFloating4)},
 		ServerBackup:      schema.PricingServerBackup{Percentage: "20.000000"},
-		Volume:            schema.PricingVolume{PricePerGBPerMonth: s.amount(hetznerbill.VolumeMonth)},
+		Volume:            schema.PricingVolume{PricePerGBPerMonth: vat.amount(hetznerbill.VolumeMonth)},
 		LoadBalancerTypes: []schema.PricingLoadBalancerType{},
 	}}
 	for _, k := range []struct {
@@ -130,8 +138,15 @@ func getPricing(s *Sim, _ *call) (answer, error) {
 	}{{"ipv4", priceFloating4, hetznerbill.IPv4()}, {"ipv6", priceFloating6, hetznerbill.Price{}}} {
 		floating, primary := schema.PricingFloatingIPType{Type: k.kind}, wireAddressPrices{Type: k.kind}
 		for _, l := range s.catalog.locations {
-			floating.Prices = append(floating.Prices, schema.PricingFloatingIPTypePrice{Location: l.Name, PriceMonthly: s.amount(k.floating)})
-			primary.Prices = append(primary.Prices, wireAddressPrice{Location: l.Name, PriceHourly: s.amount(k.primary.Hour), PriceMonthly: s.amount(k.primary.Month)})
+			floating.Prices = append(floating.Prices, schema.PricingFloatingIPTypePrice{
+				Location:     l.Name,
+				PriceMonthly: vat.amount(k.floating),
+			})
+			primary.Prices = append(primary.Prices, wireAddressPrice{
+				Location:     l.Name,
+				PriceHourly:  vat.amount(k.primary.Hour),
+				PriceMonthly: vat.amount(k.primary.Month),
+			})
 		}
 		p.FloatingIPs, p.PrimaryIPs = append(p.FloatingIPs, floating), append(p.PrimaryIPs, primary)
 	}

@@ -87,15 +87,16 @@ func (s *Sim) act(w http.ResponseWriter, r *http.Request, route string, h handle
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.now = s.cfg.Now()
-	s.settle(c.now)
+	s.events.settle(c.now)
 	entry := Request{At: c.now, Method: r.Method, Path: c.path, Query: r.URL.RawQuery, Route: route, Fault: c.fault.strikes()}
-	ans, err := s.admit(w.Header(), r, c)
+	var ans answer
+	err := s.admit(w.Header(), r, c)
 	if err == nil {
 		switch {
 		case c.fault == nil || !c.fault.strikes() || c.fault.After:
 			ans, err = h(s, c)
 		case c.fault.Late > 0:
-			s.at(c.now.Add(c.fault.Late), nil, func(at time.Time, _ error) {
+			s.events.add(c.now.Add(c.fault.Late), nil, func(at time.Time, _ error) {
 				c.now, c.fault = at, nil
 				_, _ = h(s, c) // the response has already been sent
 			})
@@ -110,25 +111,25 @@ func (s *Sim) act(w http.ResponseWriter, r *http.Request, route string, h handle
 	}
 	entry.Status = ans.status
 	s.log.add(entry)
-	s.settle(c.now) // actions without duration end before the response is read
+	s.events.settle(c.now) // actions without duration end before the response is read
 	return ans
 }
 
 // admit checks the token and the rate limit.
-func (s *Sim) admit(h http.Header, r *http.Request, c *call) (answer, error) {
+func (s *Sim) admit(h http.Header, r *http.Request, c *call) error {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	readOnly := s.cfg.ReadOnlyToken != "" && token == s.cfg.ReadOnlyToken
 	switch {
 	case !ok || token == "":
-		return answer{}, fail(codeUnauthorized, "token is required")
+		return fail(codeUnauthorized, "token is required")
 	case s.cfg.Token != "" && token != s.cfg.Token && !readOnly:
-		return answer{}, fail(codeUnauthorized, "unable to authenticate")
+		return fail(codeUnauthorized, "unable to authenticate")
 	case s.cfg.RateLimit > 0 && !s.bucket.take(c.now, h):
-		return answer{}, fail(codeLimited, "limit of %d requests per hour reached", s.cfg.RateLimit)
+		return fail(codeLimited, "limit of %d requests per hour reached", s.cfg.RateLimit)
 	case readOnly && r.Method != http.MethodGet:
-		return answer{}, fail("token_readonly", "the token is only allowed to perform GET requests")
+		return fail("token_readonly", "the token is only allowed to perform GET requests")
 	}
-	return answer{}, nil
+	return nil
 }
 
 // strike sends a fault's response.

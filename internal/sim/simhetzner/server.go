@@ -195,7 +195,7 @@ func (s *Sim) remove(sv *server, at time.Time) {
 	}
 	delete(s.servers, sv.id)
 	sv.meter.stop(at)
-	s.giveBack(sv.typ, sv.location)
+	s.stocks.giveBack(sv.typ, sv.location)
 	for _, ip := range []*primaryIP{sv.v4, sv.v6} {
 		if ip == nil {
 			continue

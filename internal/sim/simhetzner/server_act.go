@@ -77,7 +77,7 @@ func actPowerOff(s *Sim, c *call, sv *server) (map[string]any, error) {
 func actShutdown(s *Sim, c *call, sv *server) (map[string]any, error) {
 	deaf := c.fault != nil && c.fault.Deaf
 	if !deaf && sv.status == serverRunning {
-		s.at(c.now.Add(s.cfg.Took.Shutdown), s.power(sv, PowerShutdown), func(_ time.Time, err error) {
+		s.events.add(c.now.Add(s.cfg.Took.Shutdown), s.power(sv, PowerShutdown), func(_ time.Time, err error) {
 			if err == nil && sv.status == serverRunning {
 				sv.status, sv.synced = serverOff, true
 			}
@@ -106,7 +106,7 @@ func actRebuild(s *Sim, c *call, sv *server) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	img := s.findImage(req.Image, sv.typ.Architecture)
+	img := s.images.find(req.Image, sv.typ.Architecture)
 	switch {
 	case sv.protection.Rebuild:
 		return nil, fail("protected", "server rebuild is protected")
@@ -157,20 +157,28 @@ func actChangeType(s *Sim, c *call, sv *server) (map[string]any, error) {
 	if !ok {
 		return nil, invalid("server_type", "unsupported location for server type")
 	}
-	if err := s.takeStock(typ, sv.location); err != nil {
+	if err := s.stocks.take(typ, sv.location); err != nil {
 		return nil, err
 	}
 	return s.one(s.start(c, plan{command: "change_server_type", took: s.cfg.Took.Start, server: sv, done: func(at time.Time, failed bool) {
 		if failed {
-			s.giveBack(typ, sv.location)
+			s.stocks.giveBack(typ, sv.location)
 			return
 		}
-		s.giveBack(sv.typ, sv.location)
+		s.stocks.giveBack(sv.typ, sv.location)
 		if sv.typ = typ; req.UpgradeDisk {
 			sv.diskGB = typ.Disk
 		}
 		sv.meter.stop(at)
-		sv.meter = s.meter(meter{kind: "server", id: sv.id, name: sv.name, labels: sv.labels, typ: typ.Name, location: sv.location.Name, Meter: hetznerbill.Meter{Price: p, From: at}})
+		sv.meter = s.meters.start(meter{
+			kind:     "server",
+			id:       sv.id,
+			name:     sv.name,
+			labels:   sv.labels,
+			typ:      typ.Name,
+			location: sv.location.Name,
+			Meter:    hetznerbill.Meter{Price: p, From: at},
+		})
 	}})), nil
 }
 

@@ -49,7 +49,7 @@ func createServer(s *Sim, c *call) (answer, error) {
 		text := rand.Text()[:20]
 		password = &text
 	}
-	s.forget()
+	s.actions.forget(s.lastID)
 	return answer{http.StatusCreated, map[string]any{
 		"server": s.wireServer(sv), "action": s.wireAction(created), "next_actions": s.wireActions(next...), "root_password": password,
 	}}, nil
@@ -80,7 +80,7 @@ func (s *Sim) orderWhat(o *order) error {
 	if _, ok := o.typ.prices[o.location.Name]; !ok {
 		return invalid("server_type", "unsupported location for server type")
 	}
-	if o.image = s.findImage(o.Image, o.typ.Architecture); o.image == nil {
+	if o.image = s.images.find(o.Image, o.typ.Architecture); o.image == nil {
 		return invalid("image", "there is none like it")
 	}
 	switch {
@@ -193,7 +193,7 @@ func (s *Sim) orderLimits(o *order) error {
 	case q.PrimaryIPv4 > 0 && o.v4 && o.ownV4 == nil && v4 >= q.PrimaryIPv4:
 		return fail("resource_limit_exceeded", "primary IP limit exceeded")
 	}
-	return s.takeStock(o.typ, o.location)
+	return s.stocks.take(o.typ, o.location)
 }
 
 // newServer creates the server of an order.
@@ -205,7 +205,15 @@ func (s *Sim) newServer(o *order, now time.Time) *server {
 	}
 	s.servers[sv.id] = sv
 	p := o.typ.prices[o.location.Name]
-	sv.meter = s.meter(meter{kind: "server", id: sv.id, name: sv.name, labels: sv.labels, typ: o.typ.Name, location: o.location.Name, Meter: hetznerbill.Meter{Price: p, From: now}})
+	sv.meter = s.meters.start(meter{
+		kind:     "server",
+		id:       sv.id,
+		name:     sv.name,
+		labels:   sv.labels,
+		typ:      o.typ.Name,
+		location: o.location.Name,
+		Meter:    hetznerbill.Meter{Price: p, From: now},
+	})
 	if o.v4 {
 		sv.v4 = s.addressFor(sv, o.ownV4, "ipv4", now)
 	}
@@ -252,12 +260,14 @@ func (s *Sim) boot(c *call, sv *server, o *order) (created *action, next []*acti
 		next = append(next, s.start(c, plan{command: "attach_to_network", took: s.cfg.Took.Other, server: sv, after: created, on: networkRef(a.network)}))
 	}
 	if o.start {
-		next = append(next, s.start(c, plan{command: "start_server", took: s.cfg.Took.Start, server: sv, after: created, work: booting, done: func(_ time.Time, failed bool) {
+		started := func(_ time.Time, failed bool) {
 			sv.status = serverRunning
 			if failed {
 				sv.status = serverOff
 			}
-		}}))
+		}
+		boot := plan{command: "start_server", took: s.cfg.Took.Start, server: sv, after: created, work: booting, done: started}
+		next = append(next, s.start(c, boot))
 	}
 	return created, next
 }

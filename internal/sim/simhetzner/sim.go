@@ -97,14 +97,14 @@ type Sim struct {
 	lastID  int64
 	bucket  bucket
 	catalog *catalog
-	stock   map[offer]*stock
-	events  []*event
-	actions map[int64]*action
-	meters  []*meter
+	stocks  stocks
+	events  schedule
+	actions actionSet
+	meters  meters
 	log     requestLog
 
 	servers    map[int64]*server
-	images     map[int64]*image
+	images     imageSet
 	keys       map[int64]*sshKey
 	firewalls  map[int64]*firewall
 	networks   map[int64]*network
@@ -128,8 +128,8 @@ func New(cfg Config) *Sim {
 	}
 	s := &Sim{
 		cfg: cfg, faults: &faultBook{now: cfg.Now}, bucket: bucket{size: cfg.RateLimit}, catalog: newCatalog(),
-		lastID: 1000, stock: map[offer]*stock{}, actions: map[int64]*action{}, log: requestLog{counts: map[string]int{}},
-		servers: map[int64]*server{}, images: map[int64]*image{}, keys: map[int64]*sshKey{}, firewalls: map[int64]*firewall{},
+		lastID: 1000, stocks: stocks{}, actions: actionSet{}, log: requestLog{counts: map[string]int{}},
+		servers: map[int64]*server{}, images: imageSet{}, keys: map[int64]*sshKey{}, firewalls: map[int64]*firewall{},
 		networks: map[int64]*network{}, volumes: map[int64]*volume{}, primaryIPs: map[int64]*primaryIP{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

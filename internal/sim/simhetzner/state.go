@@ -28,7 +28,7 @@ type Object struct {
 func (s *Sim) Objects(kind string) []Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settle(s.cfg.Now())
+	s.events.settle(s.cfg.Now())
 	var all []Object
 	all = append(all, objects(kind, "server", s.servers, func(sv *server, o *Object) bool {
 		o.Status, o.Type, o.Where = sv.status, sv.typ.Name, sv.location.Name
@@ -85,20 +85,14 @@ func objects[T object](want, kind string, all map[int64]T, fill func(T, *Object)
 func (s *Sim) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settle(s.cfg.Now())
+	s.events.settle(s.cfg.Now())
 }
 
 // NextEvent returns the time of the next scheduled event, for clocks that jump; false if there is none.
 func (s *Sim) NextEvent() (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var next time.Time
-	for _, e := range s.events {
-		if next.IsZero() || e.at.Before(next) {
-			next = e.at
-		}
-	}
-	return next, !next.IsZero()
+	return s.events.next()
 }
 
 // ownRoutes registers the simulator's control routes, for tests that use it from another process.

@@ -10,44 +10,21 @@ type stock struct {
 	claimed bool // claim was set and need not be true
 }
 
-func (s *Sim) stockOf(typ, where string) *stock {
+// stocks holds the stock of each offer that was asked for.
+type stocks map[offer]*stock
+
+// of returns the stock of a server type in a location.
+func (all stocks) of(typ, where string) *stock {
 	o := offer{typ, where}
-	if s.stock[o] == nil {
-		s.stock[o] = &stock{left: -1}
+	if all[o] == nil {
+		all[o] = &stock{left: -1}
 	}
-	return s.stock[o]
+	return all[o]
 }
 
-// SetStock sets how many more servers of a type can be ordered in a location; negative, the default, means unlimited.
-// Deleting a server makes room for another.
-func (s *Sim) SetStock(typ, location string, left int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stockOf(typ, location).left = left
-}
-
-// SetStockAll does so for every type in every place.
-func (s *Sim) SetStockAll(left int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.catalog.types {
-		for where := range t.prices {
-			s.stockOf(t.Name, where).left = left
-		}
-	}
-}
-
-// Claim has the list of server types say whether a type is available in a place, true or not. Without it
-// the list is right.
-func (s *Sim) Claim(typ, location string, available bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.stockOf(typ, location)
-	st.claim, st.claimed = available, true
-}
-
-func (s *Sim) takeStock(t *serverType, l *location) error {
-	st := s.stockOf(t.Name, l.Name)
+// take takes a server of a type in a location, or fails if none is left.
+func (all stocks) take(t *serverType, l *location) error {
+	st := all.of(t.Name, l.Name)
 	if st.left == 0 {
 		return fail("resource_unavailable", "error during placement")
 	}
@@ -57,16 +34,46 @@ func (s *Sim) takeStock(t *serverType, l *location) error {
 	return nil
 }
 
-func (s *Sim) giveBack(t *serverType, l *location) {
-	if st := s.stockOf(t.Name, l.Name); st.left >= 0 {
+// giveBack makes room for another server.
+func (all stocks) giveBack(t *serverType, l *location) {
+	if st := all.of(t.Name, l.Name); st.left >= 0 {
 		st.left++
 	}
 }
 
-func (s *Sim) available(typ, where string) bool {
-	st := s.stockOf(typ, where)
+// available returns the availability in the list of server types.
+func (all stocks) available(typ, where string) bool {
+	st := all.of(typ, where)
 	if st.claimed {
 		return st.claim
 	}
 	return st.left != 0
+}
+
+// SetStock sets how many more servers of a type can be ordered in a location; negative, the default, means unlimited.
+// Deleting a server makes room for another.
+func (s *Sim) SetStock(typ, location string, left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stocks.of(typ, location).left = left
+}
+
+// SetStockAll sets the stock of every server type in every location.
+func (s *Sim) SetStockAll(left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.catalog.types {
+		for where := range t.prices {
+			s.stocks.of(t.Name, where).left = left
+		}
+	}
+}
+
+// Claim sets the availability that the list of server types states for a type in a location, true or not. By default
+// the list is right.
+func (s *Sim) Claim(typ, location string, available bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.stocks.of(typ, location)
+	st.claim, st.claimed = available, true
 }

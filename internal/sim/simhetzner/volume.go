@@ -101,7 +101,14 @@ func createVolume(s *Sim, c *call) (answer, error) {
 	}
 	v.id = s.nextID()
 	s.volumes[v.id] = v
-	v.meter = s.meter(meter{kind: "volume", id: v.id, name: v.name, labels: v.labels, location: v.location.Name, Meter: hetznerbill.Meter{Price: hetznerbill.Price{Month: hetznerbill.VolumeMonth}, GB: float32(v.sizeGB), From: c.now}})
+	v.meter = s.meters.start(meter{
+		kind:     "volume",
+		id:       v.id,
+		name:     v.name,
+		labels:   v.labels,
+		location: v.location.Name,
+		Meter:    hetznerbill.Meter{Price: hetznerbill.Price{Month: hetznerbill.VolumeMonth}, GB: float32(v.sizeGB), From: c.now},
+	})
 	a := s.start(c, plan{command: "create_volume", took: s.cfg.Took.Other, on: volumeRef(v), done: func(time.Time, bool) { v.creating = false }})
 	next := []*action{}
 	if v.server != nil {
@@ -204,6 +211,13 @@ func (s *Sim) resizeVolume(c *call, v *volume) error {
 	}
 	v.sizeGB = req.Size
 	v.meter.stop(c.now)
-	v.meter = s.meter(meter{kind: "volume", id: v.id, name: v.name, labels: v.labels, location: v.location.Name, Meter: hetznerbill.Meter{Price: hetznerbill.Price{Month: hetznerbill.VolumeMonth}, GB: float32(v.sizeGB), From: c.now}})
+	v.meter = s.meters.start(meter{
+		kind:     "volume",
+		id:       v.id,
+		name:     v.name,
+		labels:   v.labels,
+		location: v.location.Name,
+		Meter:    hetznerbill.Meter{Price: hetznerbill.Price{Month: hetznerbill.VolumeMonth}, GB: float32(v.sizeGB), From: c.now},
+	})
 	return nil
 }

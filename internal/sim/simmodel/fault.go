@@ -3,7 +3,8 @@ package simmodel
 import (
 	"context"
 	"net/http"
-	"time"
+
+	"github.com/errand-bot/errand/internal/clock"
 )
 
 // statusClientGone marks records of requests whose client disconnected before the response.
@@ -22,7 +23,7 @@ func (s *Server) hold(ctx context.Context, p play) error {
 			return apiError{Status: 529, Message: "simmodel: nobody opened the gate " + p.turn.Wait}
 		}
 	}
-	if pause(ctx, p.turn.Delay) != nil {
+	if clock.Sleep(ctx, p.turn.Delay) != nil {
 		return apiError{Status: statusClientGone, Message: "the client has gone"}
 	}
 	return nil
@@ -53,19 +54,4 @@ func (s *Server) strike(p play, kind string) bool {
 	}
 	s.faults[kind+p.key]++
 	return s.faults[kind+p.key] <= times
-}
-
-// pause waits for d, or less if ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/errand-bot/errand/internal/clock"
 )
 
 // geminiAnswer is a response or a part of one.
@@ -126,7 +128,7 @@ func (s *stream) bare(data any) {
 		abort(s.w)
 	}
 	s.deltas++
-	if s.pace != nil && pause(s.ctx, s.pace(chunkWords)) != nil {
+	if s.pace != nil && clock.Sleep(s.ctx, s.pace(chunkWords)) != nil {
 		s.gone = true
 	}
 	s.write(data)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// SetKey changes what clients must present from now on, as somebody does who revokes a key or makes another.
+// SetKey changes the key that clients must present, as if the old one was revoked.
 func (s *Server) SetKey(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/errand-bot/errand/internal/clock"
 )
 
 // chunkWords is the number of words in one delta of a paced stream.
@@ -29,7 +31,7 @@ func (messagesAPI) whole(ctx context.Context, s *Server, w http.ResponseWriter, 
 
 // writeWhole sends an unstreamed response, or its first half if it must be cut.
 func (s *Server) writeWhole(ctx context.Context, w http.ResponseWriter, p play, answer any) {
-	if s.cfg.Pace > 0 && pause(ctx, s.pace(p.answer.Usage.Output)) != nil {
+	if s.cfg.Pace > 0 && clock.Sleep(ctx, s.pace(p.answer.Usage.Output)) != nil {
 		return
 	}
 	if !p.cut {
@@ -147,7 +149,7 @@ func (s *stream) piece(event string, data map[string]any) {
 		abort(s.w)
 	}
 	s.deltas++
-	if s.pace != nil && pause(s.ctx, s.pace(chunkWords)) != nil {
+	if s.pace != nil && clock.Sleep(s.ctx, s.pace(chunkWords)) != nil {
 		s.gone = true
 	}
 	s.send(event, data)
@@ -198,5 +200,5 @@ func (s *stream) fallSilent() {
 	}
 	const longest = time.Hour
 	_ = http.NewResponseController(s.w).Flush()
-	_ = pause(s.ctx, longest)
+	_ = clock.Sleep(s.ctx, longest)
 }

@@ -7,8 +7,8 @@ const commandsHead = `# Commands
 <!-- Made by ` + "`make generate`" + ` from the table in internal/comment/command. -->
 
 Write a command at the start of a line of a comment, after a mention of the App (the docs write ` + "`@errand`" + `; yours is the name
-of your App). The line must be part of a paragraph at the top level of the comment. errand ignores text in quotes, code, lists, tables, footnotes, HTML elements
-such as ` + "`<details>`" + `, crossed-out or emphasized text, and the texts of links and images. An unclosed element
+of your App). The line must be part of a paragraph at the top level of the comment. errand ignores text in quotes,
+code, lists, tables, footnotes, HTML elements such as ` + "`<details>`" + `, crossed-out or emphasized text, and the texts of links and images. An unclosed element
 includes everything after it. errand only obeys users with write access and asks GitHub for
 their permission each time. Other text after the mention is a message to the agent. A comment without a mention,
 written while a plan waits, requests a new revision of the plan. errand answers an unknown command with the most similar one.
@@ -28,7 +28,8 @@ There are three ways to approve the newest revision. errand verifies each again 
 
 ` + "`with: …`" + ` adds conditions, which are passed to the agent verbatim. If a plan offers several approaches, approve one by its
 number: ` + "`@errand approve 2`" + `, or a tick in its box. errand answers an approval that does not count once, with the reason. If
-GitHub's webhook about a tick is lost, errand cannot tell who ticked the box: it clears the box within 15 minutes and asks for the tick again.
+GitHub's webhook about a tick is lost, errand cannot tell who ticked the box: it clears the box within 15 minutes
+and asks for the tick again.
 
 You can withdraw an approval until work starts: remove the 👍, clear the box, or delete, hide or edit the comment. Edited comments
 give no commands, so an edited comment approves nothing; write a new one. Other commands that were deleted, hidden or edited before

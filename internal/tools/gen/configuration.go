@@ -37,7 +37,8 @@ when it is replanned. Omitted keys have the operator's values. The file can lowe
 more paths, and lift a protection only if the operator lifts it, too. It can disable errand, never enable it. Two lists combine with
 the operator's: a path is an exception by ` + "`gate.unprotected`" + `, or may contain text that looks like a secret by
 ` + "`gate.secrets_allowed_in`" + `, if both lists match it, or if the operator's list matches it and this file has no list. An invalid file
-starts nothing: a comment on the issue names the line, the key and the expected value, and the task continues automatically when the file is fixed.
+starts nothing: a comment on the issue names the line, the key and the expected value,
+and the task continues automatically when the file is fixed.
 
 ` + "```yaml" + `
 plan: one-step
@@ -56,17 +57,18 @@ limits: {cost: 5, turns: 40}
 
 In ` + "`check`" + `, ` + "`{changed_files}`" + ` is replaced by the files that differ from the base (without deleted ones), and
 ` + "`{affected_modules}`" + ` by the modules with changed or deleted files: for each path, the nearest folder at or above it
-with a ` + "`go.mod`" + `, ` + "`package.json`" + `, ` + "`pom.xml`" + `, ` + "`build.gradle`" + `, ` + "`build.gradle.kts`" + `, ` + "`Cargo.toml`" + ` or ` + "`pyproject.toml`" + `. Paths are relative to the root of
-the checkout, which is ` + "`.`" + ` itself. Each path is one quoted word, and a path that begins with a hyphen gets the prefix ` + "`./`" + `. So write a placeholder as a
-separate word without quotes. A command whose placeholder is empty is skipped, and the pull request says so. The changed
+with a ` + "`go.mod`" + `, ` + "`package.json`" + `, ` + "`pom.xml`" + `, ` + "`build.gradle`" + `,
+` + "`build.gradle.kts`" + `, ` + "`Cargo.toml`" + ` or ` + "`pyproject.toml`" + `.
+Paths are relative to the root of the checkout, which is ` + "`.`" + ` itself. Each path is one quoted word, and a path that begins with a hyphen gets the prefix ` + "`./`" + `.
+So write a placeholder as a separate word without quotes. A command whose placeholder is empty is skipped, and the pull request says so. The changed
 files are also in ` + "`ERRAND_CHANGED_FILES`" + `, one per line, unless they exceed the size of a variable.
 
 ` + "`commit`" + ` applies to every commit, including merges. The first line of a message fits if it matches the template with the issue's own
 ` + "`{key}`" + ` and ` + "`{number}`" + ` and any text for ` + "`{task}`" + ` and ` + "`{slug}`" + `; then it is not changed. Any other line becomes the ` + "`{task}`" + `: with
 ` + "`{key} {task}`" + `, "Greet the world" is published as "ABC-7 Greet the world", and so is "abc-7: Greet the world". In a review round ` + "`{task}`" + `
 is "Address review feedback — " and the agent's line. The rest of the message is not changed. If a template has no ` + "`{task}`" + `, the agent's
-line becomes the beginning of the rest of the message. errand removes from a template's text the same things as from an agent's messages (mentions, ` + "`[skip ci]`" + `, closing keywords of other
-issues).
+line becomes the beginning of the rest of the message. errand removes from a template's text the same things
+as from an agent's messages (mentions, ` + "`[skip ci]`" + `, closing keywords of other issues).
 `
 
 // configuration returns docs/configuration.md.

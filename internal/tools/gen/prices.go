@@ -18,11 +18,12 @@ from lists that quote them; the last column is the date of the value.
 - A model that is neither listed nor configured is charged at the highest price of every column, so that no cap is missed. The
   status comment and the log then say that no price is set.
 - An entry also applies to editions of its model, such as dated ones: ` + "`claude-opus-4`" + ` also covers ` + "`claude-opus-4-20250514`" + `
-  and ` + "`claude-opus-4@20250514`" + `. An edition with a different price (such as ` + "`gpt-5.5-mini`" + `) needs its own entry. An entry does not apply to
-  other versions: ` + "`claude-opus-4-9`" + ` is not listed.
-- Names of other clouds and resellers, such as ` + "`us.anthropic.claude-opus-4-5-20251101-v1:0`" + `, have no price, because theirs may differ. Add them.
-- A prompt is long if its input has more tokens than the table says, including tokens read from and written to a cache. The whole call then has the
-  second price, including its output. Writing to a cache for an hour costs 1.6 times the price of cache writes.
+  and ` + "`claude-opus-4@20250514`" + `. An edition with a different price (such as ` + "`gpt-5.5-mini`" + `) needs its own entry.
+  An entry does not apply to other versions: ` + "`claude-opus-4-9`" + ` is not listed.
+- Names of other clouds and resellers, such as ` + "`us.anthropic.claude-opus-4-5-20251101-v1:0`" + `, have no price,
+  because theirs may differ. Add them.
+- A prompt is long if its input has more tokens than the table says, including tokens read from and written to a cache.
+  The whole call then has the second price, including its output. Writing to a cache for an hour costs 1.6 times the price of cache writes.
 - Service tiers with higher prices, audio, server tools and fees for storing caches are not included.
 
 This file is made from ` + "`internal/modelapi/published.go`" + ` by ` + "`make generate`" + `.

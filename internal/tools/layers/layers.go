@@ -23,21 +23,23 @@ type Layer struct {
 }
 
 // standardOnly is the layer whose packages import nothing but the standard library.
-const standardOnly = "prices"
+const standardOnly = "base"
 
 // All returns the layers from the bottom to the top.
 func All() []Layer {
 	product := []string{standardOnly, "materials", "runner", "storage", "domain", "conversation", "GitHub", "agents", "machines", "tether", "movement", "faces"}
 	everything := append(slices.Clone(product), "wiring", "simulators")
 	return []Layer{
-		{standardOnly, "What Hetzner Cloud charges, for the cost simulation and for the simulator of its API. Standard library only.", []string{"internal/hetznerbill"}, nil},
+		{standardOnly, "All that errand and its simulators share: what Hetzner Cloud charges, and waiting. Standard library only.", []string{
+			"internal/clock", "internal/hetznerbill",
+		}, nil},
 		{"materials", "One subject each; nothing about tasks, GitHub or VMs.", []string{
 			"prompts", "internal/agentloop/wire", "internal/callback/tools", "internal/changeset", "internal/durable", "internal/httpserver", "internal/keyfile", "internal/naming", "internal/pushgate",
 			"internal/remote", "internal/runlog", "internal/secretscan", "internal/shellrules",
 		}, nil},
 		{"runner", "The programs on a VM. They know neither the store nor GitHub.", []string{
 			"internal/runner", "internal/agentloop", "internal/fleet/local/box", "cmd/errand-runner",
-		}, []string{"materials"}},
+		}, []string{standardOnly, "materials"}},
 		{"storage", "Bytes by key.", []string{"state/kv"}, []string{"materials"}},
 		{"domain", "Tasks, phases, events, jobs; pure `Next`; `Apply`, the only way to change a task.", []string{"state"}, []string{"storage"}},
 		{"conversation", "Comments, texts for people, and trust.", []string{
@@ -49,20 +51,20 @@ func All() []Layer {
 		{"agents", "The command line of each agent program, and its output as events.", []string{"internal/agent"}, []string{"materials"}},
 		{"machines", "VMs, runs on them, and their saved work.", []string{
 			"internal/archive", "internal/bake", "internal/fleet", "internal/runnerctl",
-		}, []string{"materials", "runner", "domain"}},
+		}, []string{standardOnly, "materials", "runner", "domain"}},
 		{"tether", "The services that a VM can reach through errand.", []string{
 			"internal/budget", "internal/callback", "internal/egress", "internal/forward", "internal/gateway", "internal/gitproxy", "internal/modelapi", "internal/subscription", "internal/tether",
-		}, []string{"materials", "domain"}},
+		}, []string{standardOnly, "materials", "domain"}},
 		{"movement", "Progress of tasks: workers, steps, watchers.", []string{
 			"internal/queue", "internal/retention", "internal/summary", "internal/taskvm", "internal/watch", "internal/workflow",
-		}, []string{"materials", "runner", "domain", "conversation", "GitHub", "agents", "machines", "tether"}},
+		}, []string{standardOnly, "materials", "runner", "domain", "conversation", "GitHub", "agents", "machines", "tether"}},
 		{"faces", "Pages, logs and the files that operators write.", []string{
 			"internal/admin", "internal/config", "internal/logview",
-		}, []string{"materials", "domain", "conversation", "agents", "machines", "tether"}},
+		}, []string{standardOnly, "materials", "domain", "conversation", "agents", "machines", "tether"}},
 		{"wiring", "The service and its command line.", []string{
 			"internal/server", "internal/costs", "cmd/errand",
 		}, product},
-		{"simulators", "GitHub, Hetzner, models and agents for the demo and tests. They share no code with errand but the price list.", []string{"internal/sim"}, []string{standardOnly}},
+		{"simulators", "GitHub, Hetzner, models and agents for the demo and tests. They share no code with errand but the base.", []string{"internal/sim"}, []string{standardOnly}},
 		{"demo", "errand on simulators.", []string{"internal/demo", "cmd/errand-demo"}, everything},
 		{"checks", "Tests of the whole and the commands behind the Makefile.", []string{
 			"e2e", "internal/buildtest", "internal/disktest", "internal/heavytest", "internal/repotest", "internal/tools",

@@ -14,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // A Checker checks approvals on GitHub.
@@ -34,50 +35,50 @@ type GitHub interface {
 // it, the issue as frozen, the person's permission, and the 👍, the tick or the comment with the command, which
 // may have been withdrawn meanwhile. The transition table checks the rest (newest revision, change requests)
 // in the same transaction that starts the work.
-func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	k := *w.Job.Candidate
-	e := state.Event{Kind: state.EventNoApproval, Candidate: &k}
+	reject := func(why string) (event.Event, error) {
+		return event.Event{Payload: event.NoApproval{Candidate: k, Rejection: why}}, nil
+	}
 	plan := w.Task.PlanByHash(k.Hash)
-	if plan == nil {
-		e.Rejection = state.NotSuperseded
-		return e, nil
-	}
-	if k.By.Bot {
-		e.Rejection = state.NotBot
-		return e, nil
-	}
-	if plan.Comment == 0 && (plan.Superseded || !w.Task.Phase.AwaitsApproval()) {
-		e.Rejection = state.NotSuperseded
-		return e, nil
-	}
-	if plan.Comment == 0 { // its hash is known, so that it is being posted, or was and we have not noted it
-		return state.Event{}, fmt.Errorf("check approval of @%s: revision %s is not known to be posted yet", k.By.Login, plan.Short())
+	switch {
+	case plan == nil:
+		return reject(state.NotSuperseded)
+	case k.By.Bot:
+		return reject(state.NotBot)
+	case plan.Comment == 0 && (plan.Superseded || !w.Task.Phase.AwaitsApproval()):
+		return reject(state.NotSuperseded)
+	case plan.Comment == 0: // its hash is known, so that it is being posted, or was and we have not noted it
+		return event.Event{}, fmt.Errorf("check approval of @%s: revision %s is not known to be posted yet", k.By.Login, plan.Short())
 	}
 	at := c.Now()
 	p, err := c.GitHub.Permission(ctx, w.Repo, k.By.Login, k.By.ID)
 	if err != nil {
-		return state.Event{}, step.Retryable(fmt.Errorf("check approval of @%s: %w", k.By.Login, err))
+		return event.Event{}, step.Retryable(fmt.Errorf("check approval of @%s: %w", k.By.Login, err))
 	}
 	k.Permission = p
 	if !p.CanWrite() {
-		e.Rejection = state.NotNoPermission
-		return e, nil
+		return reject(state.NotNoPermission)
 	}
 	st, err := c.GitHub.PlanSnapshot(ctx, w.Repo, plan.CommentNode, k.Node, w.Task.Branch.Base)
 	if err != nil {
-		return e, step.Retryable(fmt.Errorf("read the plan comment, its issue and its reactions: %w", err))
+		return event.Event{}, step.Retryable(fmt.Errorf("read the plan comment, its issue and its reactions: %w", err))
 	}
-	if e.Rejection = planStands(st, plan); e.Rejection == "" {
-		e.Rejection = actStands(st, plan, &k.Approval)
+	why := planStands(st, plan)
+	if why == "" {
+		why = actStands(st, plan, &k.Approval)
 	}
-	if e.Rejection == "" && k.Via == state.ViaBox && k.Comment != plan.Comment { // the tick was in a second copy, which is gone by now
-		e.Rejection = state.NotTicked
+	if why == "" && k.Via == state.ViaBox && k.Comment != plan.Comment { // the tick was in a second copy, which is gone by now
+		why = state.NotTicked
 	}
-	if e.Rejection == "" {
-		e.Kind, e.Permission = state.EventApproved, p
-		e.Vetted = &state.Vetted{By: k.By, Permission: p, At: at, Hash: plan.Hash, Base: st.Head}
+	if why != "" {
+		return reject(why)
 	}
-	return e, nil
+	return event.Event{
+		Permission: p,
+		Vetted:     &state.Vetted{By: k.By, Permission: p, At: at, Hash: plan.Hash, Base: st.Head},
+		Payload:    event.Approved{Candidate: k},
+	}, nil
 }
 
 // planStands returns why the plan cannot be approved as it is on GitHub, or "".
@@ -89,7 +90,7 @@ func planStands(st forge.PlanSnapshot, plan *state.Plan) string {
 		return state.NotEdited
 	case st.Closed:
 		return state.NotClosed
-	case plan.Kind == state.PlanPublish: // what it came to stands by itself
+	case plan.Kind == state.PlanPublish: // its changes do not depend on the issue's text
 	case state.FreezeHash(st.Title, st.Body) != plan.IssueHash:
 		return state.NotIssueChanged
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func TestApprove(t *testing.T) {
@@ -83,15 +84,15 @@ func TestApprove(t *testing.T) {
 			}
 			e, err := w.Approve(k)
 			workflowtest.Check(t, err)
-			want := state.EventNoApproval
+			want := event.KindNoApproval
 			if c.want == "" {
-				want = state.EventApproved
+				want = event.KindApproved
 			}
-			if e.Kind != want || e.Rejection != c.want || e.Candidate == nil || e.Candidate.By.ID != k.By.ID {
-				t.Errorf("%s (%s), candidate %+v; want %s (%s)", e.Kind, e.Rejection, e.Candidate, want, c.want)
+			if e.Kind() != want || event.Of[event.NoApproval](e).Rejection != c.want || e.Candidate() == nil || e.Candidate().By.ID != k.By.ID {
+				t.Errorf("%s (%s), candidate %+v; want %s (%s)", e.Kind(), event.Of[event.NoApproval](e).Rejection, e.Candidate(), want, c.want)
 			}
-			if c.want == "" && !e.Candidate.Permission.CanWrite() {
-				t.Errorf("approved with permission %q", e.Candidate.Permission)
+			if c.want == "" && !e.Candidate().Permission.CanWrite() {
+				t.Errorf("approved with permission %q", e.Candidate().Permission)
 			}
 		})
 	}
@@ -111,12 +112,12 @@ func TestApproveDecidesNothingWithoutAnAnswer(t *testing.T) {
 			w.MustFault(simgithub.Fault{Path: path, Status: http.StatusBadGateway})
 			e, err := w.Approve(k)
 			if err == nil {
-				t.Fatalf("an event %s (%s) without an answer", e.Kind, e.Rejection)
+				t.Fatalf("an event %s (%s) without an answer", e.Kind(), event.Of[event.NoApproval](e).Rejection)
 			}
 			workflowtest.WantProblem(t, err, "github", false)
 			w.ClearFaults()
-			if e, err = w.Approve(k); err != nil || e.Kind != state.EventApproved {
-				t.Errorf("afterwards %s (%s), error %v", e.Kind, e.Rejection, err)
+			if e, err = w.Approve(k); err != nil || e.Kind() != event.KindApproved {
+				t.Errorf("afterwards %s (%s), error %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
 			}
 		})
 	}
@@ -133,15 +134,15 @@ func TestTickWaitsUntilItsCommentIsKnown(t *testing.T) {
 	known := *p
 	p.Comment, p.CommentNode, p.PostedAt, p.BodyHash = 0, "", time.Time{}, ""
 	if e, err := w.Approve(k); err == nil {
-		t.Fatalf("%s (%s) before the comment is known", e.Kind, e.Rejection)
+		t.Fatalf("%s (%s) before the comment is known", e.Kind(), event.Of[event.NoApproval](e).Rejection)
 	}
 	*p = known
-	if e, err := w.Approve(k); err != nil || e.Kind != state.EventApproved {
-		t.Fatalf("%s (%s), %v", e.Kind, e.Rejection, err)
+	if e, err := w.Approve(k); err != nil || e.Kind() != event.KindApproved {
+		t.Fatalf("%s (%s), %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
 	}
 	k.Comment++
-	if e, err := w.Approve(k); err != nil || e.Kind != state.EventNoApproval || e.Rejection != state.NotTicked {
-		t.Errorf("in a second copy: %s (%s), %v", e.Kind, e.Rejection, err)
+	if e, err := w.Approve(k); err != nil || e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotTicked {
+		t.Errorf("in a second copy: %s (%s), %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
 	}
 }
 

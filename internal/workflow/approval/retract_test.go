@@ -9,6 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func untick(body string) string { return strings.Replace(body, "- [x] ", "- [ ] ", 1) }
@@ -77,11 +78,11 @@ func TestWithdrawnWordsDoNotApprove(t *testing.T) {
 			}
 			e, err := w.Approve(k)
 			workflowtest.Check(t, err)
-			if (e.Kind == state.EventApproved) != (c.want == "") || e.Rejection != c.want {
-				t.Errorf("checked: %s (%s), want %q", e.Kind, e.Rejection, c.want)
+			if (e.Kind() == event.KindApproved) != (c.want == "") || event.Of[event.NoApproval](e).Rejection != c.want {
+				t.Errorf("checked: %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.want)
 			}
-			if e = w.LaunchApproved(p, &k.Approval); e.Rejection != c.want || (e.Kind == state.EventNoApproval) != (c.want != "") {
-				t.Errorf("before the start: %s (%s), want %q", e.Kind, e.Rejection, c.want)
+			if e = w.LaunchApproved(p, &k.Approval); event.Of[event.NoApproval](e).Rejection != c.want || (e.Kind() == event.KindNoApproval) != (c.want != "") {
+				t.Errorf("before the start: %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.want)
 			}
 		})
 	}
@@ -137,11 +138,11 @@ func TestWithdrawnTicksDoNotApprove(t *testing.T) {
 			k.Choice = 2
 			e, err := w.Approve(k)
 			workflowtest.Check(t, err)
-			if (e.Kind == state.EventApproved) != (c.want == "") || e.Rejection != c.want {
-				t.Errorf("checked: %s (%s), want %q", e.Kind, e.Rejection, c.want)
+			if (e.Kind() == event.KindApproved) != (c.want == "") || event.Of[event.NoApproval](e).Rejection != c.want {
+				t.Errorf("checked: %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.want)
 			}
-			if e = w.LaunchApproved(p, &k.Approval); e.Rejection != c.started || (e.Kind == state.EventNoApproval) != (c.started != "") {
-				t.Errorf("before the start: %s (%s), want %q", e.Kind, e.Rejection, c.started)
+			if e = w.LaunchApproved(p, &k.Approval); event.Of[event.NoApproval](e).Rejection != c.started || (e.Kind() == event.KindNoApproval) != (c.started != "") {
+				t.Errorf("before the start: %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.started)
 			}
 		})
 	}
@@ -163,13 +164,13 @@ func TestApprovalsAreNotJudgedInDoubt(t *testing.T) {
 			k := w.Said(p, "bob", "@errand approve")
 			w.MustFault(f)
 			if e, err := w.Approve(k); err == nil {
-				t.Errorf("an event %s (%s) without an answer", e.Kind, e.Rejection)
+				t.Errorf("an event %s (%s) without an answer", e.Kind(), event.Of[event.NoApproval](e).Rejection)
 			} else {
 				workflowtest.WantProblem(t, err, "github", false)
 			}
 			w.ClearFaults()
-			if e, err := w.Approve(k); err != nil || e.Kind != state.EventApproved {
-				t.Errorf("afterwards %s (%s), error %v", e.Kind, e.Rejection, err)
+			if e, err := w.Approve(k); err != nil || e.Kind() != event.KindApproved {
+				t.Errorf("afterwards %s (%s), error %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
 			}
 		})
 	}
@@ -182,8 +183,8 @@ func TestNamedBeforeItWasPosted(t *testing.T) {
 	p := w.Planned(state.PlanPreliminary)
 	k := w.Said(p, "bob", "@errand approve "+p.Hash)
 	k.Named, p.PostedAt = p.Hash, k.Given.Add(1)
-	if e, err := w.Approve(k); err != nil || e.Kind != state.EventNoApproval || e.Rejection != state.NotTooFresh {
-		t.Errorf("%s (%s), error %v", e.Kind, e.Rejection, err)
+	if e, err := w.Approve(k); err != nil || e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotTooFresh {
+		t.Errorf("%s (%s), error %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
 	}
 }
 
@@ -198,8 +199,8 @@ func TestCountedTickStays(t *testing.T) {
 	k.Choice = 2
 	w.Task.Approval = &k.Approval
 	w.Do(state.JobUntick, workflowtest.Args("comment", workflowtest.Itoa(p.Comment)))
-	if e := w.LaunchApproved(p, &k.Approval); e.Kind == state.EventNoApproval {
-		t.Errorf("%s (%s)", e.Kind, e.Rejection)
+	if e := w.LaunchApproved(p, &k.Approval); e.Kind() == event.KindNoApproval {
+		t.Errorf("%s (%s)", e.Kind(), event.Of[event.NoApproval](e).Rejection)
 	}
 	if body := w.Ours(1)[0]; strings.Count(body, "- [x] ") != 1 {
 		t.Errorf("the comment is\n%s", body)
@@ -247,17 +248,16 @@ func TestWithdrawnCommentsAreVetted(t *testing.T) {
 			if c.act != nil {
 				workflowtest.Check(t, c.act(w, said))
 			}
-			in := state.Event{Kind: state.EventCommented, Task: w.Task.Key, By: w.Person(c.by), Orders: c.orders,
-				Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: c.words, Mention: strings.HasPrefix(c.words, "@errand")}}
+			in := event.Event{Task: w.Task.Key, By: w.Person(c.by), Payload: event.Commented{Orders: c.orders, Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: c.words, Mention: strings.HasPrefix(c.words, "@errand")}}}
 			workflowtest.Check(t, workflowtest.Err(w.Forge.Permission(t.Context(), w.RepoRef(), "ada", 1))) // a token is there
 			workflowtest.Check(t, workflowtest.Err(w.Forge.Self(t.Context())))
 			_, before := w.Calls()
-			e := w.Do(state.JobVet, func(j *state.Job) { j.Event = &in })
+			e := w.Do(state.JobVet, workflowtest.Vets(in))
 			if _, after := w.Calls(); after-before > c.calls {
 				t.Errorf("%d calls, want %d", after-before, c.calls)
 			}
-			if e.Comment.Withdrawn != c.withdrawn || e.Comment.Body != c.body || in.Comment.Withdrawn != "" {
-				t.Errorf("withdrawn %q, body %q; want %q, %q", e.Comment.Withdrawn, e.Comment.Body, c.withdrawn, c.body)
+			if e.Comment().Withdrawn != c.withdrawn || e.Comment().Body != c.body || in.Comment().Withdrawn != "" {
+				t.Errorf("withdrawn %q, body %q; want %q, %q", e.Comment().Withdrawn, e.Comment().Body, c.withdrawn, c.body)
 			}
 		})
 	}
@@ -276,10 +276,9 @@ func TestHiddenCommentsOfThreadsAreWithdrawn(t *testing.T) {
 			if want != "" {
 				workflowtest.Check(t, w.Ada.MinimizeReviewComment(workflowtest.RepoName, w.Task.PR.Number, said.ID))
 			}
-			in := state.Event{Kind: state.EventCommented, Task: w.Task.Key, By: w.Person("ada"), Orders: []state.Order{{Verb: state.VerbCancel}},
-				Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: said.Body, OnPR: true, Thread: said.ID, Mention: true}}
-			if e := w.Do(state.JobVet, func(j *state.Job) { j.Event = &in }); e.Comment.Withdrawn != want {
-				t.Errorf("withdrawn %q, want %q", e.Comment.Withdrawn, want)
+			in := event.Event{Task: w.Task.Key, By: w.Person("ada"), Payload: event.Commented{Orders: []state.Order{{Verb: state.VerbCancel}}, Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: said.Body, OnPR: true, Thread: said.ID, Mention: true}}}
+			if e := w.Do(state.JobVet, workflowtest.Vets(in)); e.Comment().Withdrawn != want {
+				t.Errorf("withdrawn %q, want %q", e.Comment().Withdrawn, want)
 			}
 		})
 	}
@@ -306,10 +305,9 @@ func TestCommentsAreNotVettedInDoubt(t *testing.T) {
 			w := workflowtest.New(t)
 			said, err := w.As("bob").Comment(workflowtest.RepoName, 1, "@errand cancel")
 			workflowtest.Check(t, err)
-			in := state.Event{Kind: state.EventCommented, Task: w.Task.Key, By: w.Person("bob"), Orders: []state.Order{{Verb: state.VerbCancel}},
-				Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: said.Body, Mention: true}}
+			in := event.Event{Task: w.Task.Key, By: w.Person("bob"), Payload: event.Commented{Orders: []state.Order{{Verb: state.VerbCancel}}, Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: said.Body, Mention: true}}}
 			w.MustFault(simgithub.Fault{Path: "/graphql", Status: status})
-			if e, err := w.Try(state.JobVet, func(j *state.Job) { j.Event = &in }); err == nil {
+			if e, err := w.Try(state.JobVet, workflowtest.Vets(in)); err == nil {
 				t.Errorf("an event without an answer: %+v", e)
 			} else {
 				workflowtest.WantProblem(t, err, "github", false)

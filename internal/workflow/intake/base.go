@@ -14,10 +14,11 @@ import (
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // branch finds the base, its newest commit, the ticket key and a name for the branch.
-func (s *Steps) branch(ctx context.Context, w *step.Attempt, st *state.Start, v trust.View, out forge.IssueSnapshot) error {
+func (s *Steps) branch(ctx context.Context, w *step.Attempt, st *event.Start, v trust.View, out forge.IssueSnapshot) error {
 	t := w.Task
 	b := state.Branch{Base: t.Trigger.Base}
 	if b.Base == "" {
@@ -33,7 +34,7 @@ func (s *Steps) branch(ctx context.Context, w *step.Attempt, st *state.Start, v 
 		b.BaseSHA, err = s.GitHub.Head(ctx, w.Repo, b.Base)
 	}
 	if errors.Is(err, forge.ErrNotFound) {
-		return &step.Problem{Reason: fmt.Sprintf("The base branch `%s` does not exist.", b.Base), Hint: "Name another with `base: NAME` in the issue or in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true, Err: err}
+		return &step.Problem{Reason: fmt.Sprintf("The base branch `%s` does not exist.", b.Base), Hint: "Name another one with `base: NAME` in the issue or in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true, Err: err}
 	} else if err != nil {
 		return err
 	}
@@ -45,10 +46,10 @@ func (s *Steps) branch(ctx context.Context, w *step.Attempt, st *state.Start, v 
 		b.Name = fmt.Sprintf("%s-%d", b.Name, t.Gen)
 	}
 	if !naming.ValidBranch(b.Name) {
-		return &step.Problem{Reason: fmt.Sprintf("The branch template gives `%s`, which git does not take as a name.", b.Name), Hint: "Change `branch:` in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true}
+		return &step.Problem{Reason: fmt.Sprintf("The branch template gives `%s`, which is not a valid branch name in git.", b.Name), Hint: "Change `branch:` in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true}
 	}
 	if clean, _ := s.Redact.Redact(b.Name); clean != b.Name { // values that are none may make one together, or in lower case
-		return &step.Problem{Reason: "The branch template gives a name that holds a secret.", Hint: "Change the issue's title or `branch:` in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true}
+		return &step.Problem{Reason: "The branch template gives a name that contains a secret.", Hint: "Change the issue's title or `branch:` in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true}
 	}
 	st.Branch = b
 	return nil
@@ -78,13 +79,13 @@ func (s *Steps) ticket(t *state.Task, settings state.Settings, v trust.View) str
 
 // base reads the commit at which the work begins: its guidance for agents, and the build files from which the commands that agents may
 // call are detected, unless the settings list them.
-func (s *Steps) base(ctx context.Context, w *step.Attempt, st *state.Start) error {
+func (s *Steps) base(ctx context.Context, w *step.Attempt, st *event.Start) error {
 	if st.Branch.BaseSHA == "" || st.Settings.Shell.Set && len(st.Settings.Guidance) == 0 {
 		return nil
 	}
 	base, err := s.GitHub.CommitFiles(ctx, w.Repo, st.Branch.BaseSHA, st.Settings.Guidance)
 	if err != nil {
-		return fmt.Errorf("look at what the base branch says to agents, and is built with: %w", err)
+		return fmt.Errorf("read the base branch's instructions for agents and its build files: %w", err)
 	}
 	st.Context.Guidance = s.guidance(st.Settings.Guidance, base.Texts)
 	if !st.Settings.Shell.Set {

@@ -41,7 +41,7 @@ func (s *Steps) blocked(ctx context.Context, w *step.Attempt, i forge.Issue, v t
 			continue // a reference to what we cannot see blocks nothing
 		}
 		if err != nil {
-			return nil, fmt.Errorf("look at %s/%s#%d: %w", ref.Owner, ref.Name, ref.Number, err)
+			return nil, fmt.Errorf("read %s/%s#%d: %w", ref.Owner, ref.Name, ref.Number, err)
 		}
 		name := fmt.Sprintf("%s/%s#%d", ref.Owner, ref.Name, ref.Number)
 		if isOpen && !slices.Contains(open, name) {

@@ -8,6 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func TestStartWaitsForBlockers(t *testing.T) {
@@ -65,15 +66,15 @@ func TestStartWaitsForBlockers(t *testing.T) {
 				e = w.Do(state.JobStart)
 			}
 			if c.want == nil {
-				if e.Kind != state.EventStarted {
-					t.Errorf("event %s, waiting %+v", e.Kind, e.Waiting)
+				if e.Kind() != event.KindStarted {
+					t.Errorf("event %s, waiting %+v", e.Kind(), e.Waiting())
 				}
 				return
 			}
-			if e.Kind != state.EventHeldUp || e.Waiting.Kind != state.WaitBlocked {
-				t.Fatalf("event %s, waiting %+v", e.Kind, e.Waiting)
+			if e.Kind() != event.KindHeldUp || e.Waiting().Kind != state.WaitBlocked {
+				t.Fatalf("event %s, waiting %+v", e.Kind(), e.Waiting())
 			}
-			if diff := cmp.Diff(c.want, e.Waiting.Issues); diff != "" {
+			if diff := cmp.Diff(c.want, e.Waiting().Issues); diff != "" {
 				t.Errorf("blockers (-want +got):\n%s", diff)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // generous is a GitHub on which everybody may write, bots included.
@@ -50,12 +51,12 @@ func TestEachBotIsJudgedByItsOwnListing(t *testing.T) {
 			}
 			key := w.Task.Key
 			for _, login := range []string{"ci[bot]", "ci-2[bot]", "renovate-2[bot]", "ci[bot]"} {
-				in := state.Event{Kind: state.EventTriggered, Task: key, ID: "x", By: w.Person(login)}
+				in := event.Event{Task: key, ID: "x", By: w.Person(login), Payload: event.Triggered{}}
 				may := slices.Contains(c.may, login)
-				if e := w.Do(state.JobVet, func(j *state.Job) { j.Event = &in }); e.Permission.CanWrite() != may {
+				if e := w.Do(state.JobVet, workflowtest.Vets(in)); e.Permission.CanWrite() != may {
 					t.Errorf("%s has permission %q", login, e.Permission)
 				}
-				if got := w.Do(state.JobGather).Feedback[0].Body; strings.Contains(got, "By "+login+".") != may {
+				if got := event.Of[event.Gathered](w.Do(state.JobGather)).Feedback[0].Body; strings.Contains(got, "By "+login+".") != may {
 					t.Errorf("of %s the agent sees\n%s", login, got)
 				}
 			}

@@ -10,22 +10,23 @@ import (
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Gather reads people's comments in review threads since errand's last answer there.
-func (s *Steps) Gather(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) Gather(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	if w.Task.PR == nil {
 		return step.Done(), nil
 	}
 	threads, err := s.GitHub.Threads(ctx, w.Repo, w.Task.PR.Number)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("read the review threads: %w", err)
+		return event.Event{}, fmt.Errorf("read the review threads: %w", err)
 	}
 	me, err := s.GitHub.Self(ctx)
 	if err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
-	e := state.Event{Kind: state.EventGathered}
+	var feedback []state.Feedback
 	trusted := map[int64]bool{}
 	for _, th := range threads {
 		if th.Resolved {
@@ -33,13 +34,13 @@ func (s *Steps) Gather(ctx context.Context, w *step.Attempt) (state.Event, error
 		}
 		f, err := s.threadFeedback(ctx, w, th, me.BotID, trusted)
 		if err != nil {
-			return state.Event{}, err
+			return event.Event{}, err
 		}
 		if f != nil {
-			e.Feedback = append(e.Feedback, *f)
+			feedback = append(feedback, *f)
 		}
 	}
-	return e, nil
+	return event.Event{Payload: event.Gathered{Feedback: feedback}}, nil
 }
 
 // threadFeedback returns the comments in a thread after errand's last one there, by people with write
@@ -96,43 +97,42 @@ func (s *Steps) heard(ctx context.Context, w *step.Attempt, who state.Person, kn
 	}
 	p, err := s.permission(ctx, w, who)
 	if err != nil {
-		return false, fmt.Errorf("ask what @%s may do: %w", who.Login, err)
+		return false, fmt.Errorf("read the permission of @%s: %w", who.Login, err)
 	}
 	known[who.ID] = p.CanWrite()
 	return known[who.ID], nil
 }
 
 // Checks reads the combined result of other programs' checks of the published head.
-func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	if w.Task.PR == nil || w.Task.Branch.Head == "" {
 		return step.Done(), nil
 	}
 	found, err := s.GitHub.Checks(ctx, w.Repo, w.Task.Branch.Head)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("read the checks: %w", err)
+		return event.Event{}, fmt.Errorf("read the checks: %w", err)
 	}
-	e := state.Event{Kind: state.EventChecksRead, JobReport: state.JobReport{Checks: string(found.State)}}
 	if found.State == forge.ChecksNone {
-		e.Checks = ""
+		return event.Event{Payload: event.ChecksRead{}}, nil
 	}
-	return e, nil
+	return event.Event{Payload: event.ChecksRead{Checks: string(found.State)}}, nil
 }
 
 // Closed returns how the issue was closed: by a merge of the pull request, which closes the issue too, or by a person.
-func (s *Steps) Closed(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) Closed(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	pr, err := s.GitHub.PR(ctx, w.Repo, w.Task.PR.Number)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("look at the pull request: %w", err)
+		return event.Event{}, fmt.Errorf("read the pull request: %w", err)
 	}
 	if pr.Merged {
-		return state.Event{Kind: state.EventPRClosed, Merged: true, At: pr.ClosedAt}, nil
+		return event.Event{At: pr.ClosedAt, Payload: event.PRClosed{Merged: true}}, nil
 	}
 	i, err := s.GitHub.Issue(ctx, w.Repo, w.Task.Key.Issue)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("look at the issue: %w", err)
+		return event.Event{}, fmt.Errorf("read the issue: %w", err)
 	}
 	if !i.Closed {
 		return step.Done(), nil
 	}
-	return state.Event{Kind: state.EventIssueClosed, Via: state.ViaConfirmed, At: i.ClosedAt}, nil
+	return event.Event{Via: event.ViaConfirmed, At: i.ClosedAt, Payload: event.IssueClosed{}}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestAPersonsWordIsKept: a permission that may not be read now is asked for again. Nobody would say the
@@ -18,9 +19,9 @@ func TestAPersonsWordIsKept(t *testing.T) {
 		gone  bool // the App is
 		perm  bool
 	}{
-		"forbidden":                     {simgithub.Fault{Status: 403, Body: `{"message":"Resource not accessible by integration"}`}, false, false},
-		"5xx":                           {simgithub.Fault{Status: 502}, false, false},
-		"the App is not there any more": {gone: true, perm: true},
+		"forbidden":               {simgithub.Fault{Status: 403, Body: `{"message":"Resource not accessible by integration"}`}, false, false},
+		"5xx":                     {simgithub.Fault{Status: 502}, false, false},
+		"the App was uninstalled": {gone: true, perm: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,9 +38,7 @@ func TestAPersonsWordIsKept(t *testing.T) {
 			}
 			_, err := w.Approve(k)
 			workflowtest.WantProblem(t, err, "github", c.perm)
-			_, err = w.Try(state.JobVet, func(j *state.Job) {
-				j.Event = &state.Event{Kind: state.EventTriggered, Task: w.Task.Key, By: w.Person("ada")}
-			})
+			_, err = w.Try(state.JobVet, workflowtest.Vets(event.Event{Task: w.Task.Key, By: w.Person("ada"), Payload: event.Triggered{}}))
 			workflowtest.WantProblem(t, err, "github", c.perm)
 		})
 	}
@@ -55,7 +54,8 @@ func TestLookingForWhatAnEqualJobLeft(t *testing.T) {
 	again := w.Do(state.JobStatus, status, func(j *state.Job) { // the store does not know of it
 		j.Created, j.Attempted, j.Doubt = time.Now().Add(time.Hour), true, time.Now()
 	})
-	if first.Status == nil || again.Status == nil || again.Status.Comment != first.Status.Comment {
-		t.Errorf("the status is comment %+v, then %+v", first.Status, again.Status)
+	was, is := event.Of[event.StatusSent](first).Status, event.Of[event.StatusSent](again).Status
+	if was.Comment == 0 || is.Comment != was.Comment {
+		t.Errorf("the status is comment %+v, then %+v", was, is)
 	}
 }

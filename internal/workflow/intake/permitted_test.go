@@ -46,8 +46,8 @@ func TestAllThatIsMissingIsNamed(t *testing.T) {
 			w.Launching(state.RunPreliminary)
 			e := w.Do(state.JobLaunch)
 			got := ""
-			if e.Waiting != nil {
-				got = e.Waiting.Detail
+			if e.Waiting() != nil {
+				got = e.Waiting().Detail
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" || (got == "") != (len(w.Host.Started) == 1) {
 				t.Errorf("%d runs were started; waits for (-want +got):\n%s", len(w.Host.Started), diff)

@@ -33,7 +33,7 @@ func (s *Steps) Seen(ctx context.Context, t *state.Task, number int) (string, er
 		return "", fmt.Errorf("decide what the agent may see: %w", err)
 	}
 	if view.Empty() {
-		return "", callback.ErrUnseen
+		return "", callback.ErrNotVisible
 	}
 	return d.show(number, view), nil
 }
@@ -54,7 +54,7 @@ func (d *discussion) show(number int, view trust.View) string {
 	case trusted:
 		fmt.Fprintf(&b, "#%d: %s\n\n%s\n", number, view.Title, view.Body)
 	case view.ShowsIssue:
-		fmt.Fprintf(&b, "#%d: its title is withheld, which may have changed since its text was vouched for\n\n%s\n", number, view.Body)
+		fmt.Fprintf(&b, "#%d: its title is withheld, because it may have changed since its text was approved\n\n%s\n", number, view.Body)
 	default:
 		fmt.Fprintf(&b, "#%d: its title and text are withheld\n", number)
 	}
@@ -96,7 +96,7 @@ func whereOf(r *forge.PullComment, trusted bool) string {
 		where = fmt.Sprintf("on line %d of %s", th.Line, path)
 	}
 	if th.Outdated {
-		where += " as it was then"
+		where += " on an older version"
 	}
 	if th.Resolved {
 		where += ", resolved"

@@ -15,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Steps are the steps that read GitHub.
@@ -49,13 +50,13 @@ type GitHub interface {
 // Start reads everything that has to be known before an agent starts: the repository's settings, the text that
 // the agent may see, blockers, existing work by others, and the commit at which the branch begins. It
 // only reads, so it may be repeated at any time.
-func (s *Steps) Start(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) Start(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	issue, err := s.GitHub.Issue(ctx, w.Repo, w.Task.Key.Issue)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("read the issue: %w", err)
+		return event.Event{}, fmt.Errorf("read the issue: %w", err)
 	}
 	if issue.Closed {
-		return state.Event{Kind: state.EventIssueClosed, Via: state.ViaStart, At: issue.ClosedAt}, nil
+		return event.Event{Via: event.ViaStart, At: issue.ClosedAt, Payload: event.IssueClosed{}}, nil
 	}
 	if held, err := step.MissingPermissions(ctx, s.GitHub, w); held != nil || err != nil {
 		return step.HeldUp(held), err
@@ -63,7 +64,7 @@ func (s *Steps) Start(ctx context.Context, w *step.Attempt) (state.Event, error)
 	at := s.Now()
 	out, err := s.GitHub.IssueSnapshot(ctx, w.Repo, w.Task.Key.Issue, step.ConfigFile)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("read the discussion: %w", err)
+		return event.Event{}, fmt.Errorf("read the discussion: %w", err)
 	}
 	if missed, err := s.missed(ctx, w, issue, out.Text.Editor); missed != nil || err != nil {
 		return orNothing(missed), err
@@ -74,48 +75,48 @@ func (s *Steps) Start(ctx context.Context, w *step.Attempt) (state.Event, error)
 	}
 	view, err := s.visible(ctx, w, settings, out)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("decide what the agent may see: %w", err)
+		return event.Event{}, fmt.Errorf("decide what the agent may see: %w", err)
 	}
-	e := state.Event{Kind: state.EventStarted, JobReport: state.JobReport{Start: &state.Start{Settings: settings, Context: s.context(w.Task, view), Visible: !view.Empty(), ReadAt: at}}}
+	st := &event.Start{Settings: settings, Context: s.context(w.Task, view), Visible: !view.Empty(), ReadAt: at}
 	if view.Empty() {
-		return e, nil
+		return event.Event{Payload: event.Started{Start: *st}}, nil
 	}
 	if held, err = s.blocked(ctx, w, issue, view); held != nil || err != nil {
 		return step.HeldUp(held), err
 	}
-	if err := s.branch(ctx, w, e.Start, view, out); err != nil {
-		return state.Event{}, fmt.Errorf("find where the branch begins: %w", err)
+	if err := s.branch(ctx, w, st, view, out); err != nil {
+		return event.Event{}, fmt.Errorf("find where the branch begins: %w", err)
 	}
-	if err := s.base(ctx, w, e.Start); err != nil {
-		return state.Event{}, err
+	if err := s.base(ctx, w, st); err != nil {
+		return event.Event{}, err
 	}
-	e.Start.Branch.BaseAt = at
-	return s.questions(ctx, w, e, out.Linked)
+	st.Branch.BaseAt = at
+	return s.questions(ctx, w, st, out.Linked)
 }
 
 // missed returns the event of an edit of the issue while its task was being created: the webhooks about
 // it could not be applied. An edit whose editor GitHub does not name counts as one by a user without write access.
-func (s *Steps) missed(ctx context.Context, w *step.Attempt, i forge.Issue, editor *state.Person) (*state.Event, error) {
+func (s *Steps) missed(ctx context.Context, w *step.Attempt, i forge.Issue, editor *state.Person) (*event.Event, error) {
 	t := w.Task
 	if t.Frozen.Changed != nil || state.FreezeHash(i.Title, i.Body) == t.Frozen.Hash {
 		return nil, nil
 	}
 	issue := i.Issue
-	e := &state.Event{Kind: state.EventIssueEdited, Via: state.ViaStart, By: t.Author, Permission: state.PermissionNone, At: s.Now(), Issue: &issue}
+	e := &event.Event{Via: event.ViaStart, By: t.Author, Permission: state.PermissionNone, At: s.Now(), Payload: event.IssueEdited{Issue: &issue}}
 	if editor == nil || i.Title != t.Frozen.Title {
 		return e, nil
 	}
 	e.By = *editor
 	p, err := s.permission(ctx, w, e.By)
 	if err != nil {
-		return nil, fmt.Errorf("ask what @%s, who edited the issue, may do: %w", e.By.Login, err)
+		return nil, fmt.Errorf("read the permission of @%s, who edited the issue: %w", e.By.Login, err)
 	}
 	e.Permission = p
 	return e, nil
 }
 
 // orNothing is the event, or that of a step after which nothing follows.
-func orNothing(e *state.Event) state.Event {
+func orNothing(e *event.Event) event.Event {
 	if e == nil {
 		return step.Done()
 	}
@@ -140,23 +141,23 @@ func (s *Steps) context(t *state.Task, v trust.View) state.Context {
 }
 
 // questions asks people before going on: about work by others, and about a required ticket key.
-func (s *Steps) questions(ctx context.Context, w *step.Attempt, e state.Event, linked []forge.LinkedPR) (state.Event, error) {
-	t, st := w.Task, e.Start
+func (s *Steps) questions(ctx context.Context, w *step.Attempt, st *event.Start, linked []forge.LinkedPR) (event.Event, error) {
+	t := w.Task
 	st.Ticket = s.ticket(t, st.Settings, trust.View{Title: st.Context.Title, Body: st.Context.Body, Comments: saidOf(st.Context.Comments)})
 	if !t.Context.Cleared && len(t.Plans) == 0 {
 		existing, err := s.existing(ctx, w, st, linked)
 		if err != nil {
-			return state.Event{}, fmt.Errorf("look for work by others: %w", err)
+			return event.Event{}, fmt.Errorf("look for work by others: %w", err)
 		}
 		st.Context.Existing = existing
 		if len(existing) > 0 {
-			return state.Event{Kind: state.EventAsked, JobReport: state.JobReport{Start: st, Question: &state.Question{Kind: state.AskExisting, Text: namesOf(existing)}}}, nil
+			return event.Event{Payload: event.Asked{Start: st, Question: state.Question{Kind: state.AskExisting, Text: namesOf(existing)}}}, nil
 		}
 	}
 	if st.Settings.Key.Required && st.Ticket == "" {
-		return state.Event{Kind: state.EventAsked, JobReport: state.JobReport{Start: st, Question: &state.Question{Kind: state.AskKey, Text: st.Settings.Key.Pattern}}}, nil
+		return event.Event{Payload: event.Asked{Start: st, Question: state.Question{Kind: state.AskKey, Text: st.Settings.Key.Pattern}}}, nil
 	}
-	return e, nil
+	return event.Event{Payload: event.Started{Start: *st}}, nil
 }
 
 func saidOf(list []state.Said) []trust.Visible {
@@ -177,7 +178,7 @@ func namesOf(list []state.Existing) string {
 
 // existing lists open pull requests that are linked to the issue and branches that the template names for
 // it, unless they are ours.
-func (s *Steps) existing(ctx context.Context, w *step.Attempt, st *state.Start, linked []forge.LinkedPR) ([]state.Existing, error) {
+func (s *Steps) existing(ctx context.Context, w *step.Attempt, st *event.Start, linked []forge.LinkedPR) ([]state.Existing, error) {
 	t := w.Task
 	me, err := s.GitHub.Self(ctx)
 	if err != nil {

@@ -3,6 +3,7 @@ package intake
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -12,12 +13,16 @@ import (
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Vet asks GitHub for the permission of an event's sender, and returns the event with the answer. Bots
 // have none unless they are listed; a listed one needs write permission like anybody.
-func (s *Steps) Vet(ctx context.Context, w *step.Attempt) (state.Event, error) {
-	e := *w.Job.Event
+func (s *Steps) Vet(ctx context.Context, w *step.Attempt) (event.Event, error) {
+	var e event.Event
+	if err := json.Unmarshal(w.Job.Event, &e); err != nil {
+		return event.Event{}, fmt.Errorf("read the event of a vet job: %w", err)
+	}
 	if e.By.Bot && !trust.ListedBot(s.AllowBots, e.By) {
 		e.Permission = state.PermissionNone
 		return e, nil
@@ -29,7 +34,7 @@ func (s *Steps) Vet(ctx context.Context, w *step.Attempt) (state.Event, error) {
 	at := s.Now()
 	p, err := s.GitHub.Permission(ctx, repo, e.By.Login, e.By.ID)
 	if err != nil {
-		return state.Event{}, step.Retryable(fmt.Errorf("vet %s of @%s: %w", e.Kind, e.By.Login, err))
+		return event.Event{}, step.Retryable(fmt.Errorf("vet %s of @%s: %w", e.Kind(), e.By.Login, err))
 	}
 	e.Permission, e.Vetted = p, &state.Vetted{By: e.By, Permission: p, At: at}
 	if p.CanWrite() && acts(e) {
@@ -54,10 +59,11 @@ func (s *Steps) permission(ctx context.Context, w *step.Attempt, who state.Perso
 	return s.GitHub.Permission(ctx, w.Repo, who.Login, who.ID)
 }
 
-// acts reports whether something follows from a comment that people may not want any more once they have deleted or edited it.
-// Answers cost nothing, and the comment with an approval is read when that is checked.
-func acts(e state.Event) bool {
-	return e.Kind == state.EventCommented && e.Comment.Node != "" && (len(e.Orders) == 0 || slices.ContainsFunc(e.Orders, func(o state.Order) bool {
+// acts reports whether a comment has effects that its author may no longer want after deleting or editing it. Replies have
+// no such effect, and the comment with an approval is read again when the approval is checked.
+func acts(e event.Event) bool {
+	p, ok := e.Payload.(event.Commented)
+	return ok && p.Comment.Node != "" && (len(p.Orders) == 0 || slices.ContainsFunc(p.Orders, func(o state.Order) bool {
 		switch o.Verb {
 		case state.VerbHelp, state.VerbStatus, state.VerbUnknown:
 			return false
@@ -72,34 +78,37 @@ func acts(e state.Event) bool {
 // withdrawn meanwhile. If its author has edited a comment without commands, the new text counts as if it had been written so.
 //
 // Together with the comment it reads the newest commit of base, at which a run that the comment leads to may begin.
-func (s *Steps) reread(ctx context.Context, repo forge.Repo, e state.Event, base string) (state.Event, error) {
-	now, head, err := s.GitHub.CommentAndHead(ctx, repo, e.Comment.Node, cmp.Or(base, "HEAD"))
+func (s *Steps) reread(ctx context.Context, repo forge.Repo, e event.Event, base string) (event.Event, error) {
+	p := event.Of[event.Commented](e)
+	now, head, err := s.GitHub.CommentAndHead(ctx, repo, p.Comment.Node, cmp.Or(base, "HEAD"))
 	if err != nil {
-		return state.Event{}, step.Retryable(fmt.Errorf("read the comment of @%s again: %w", e.By.Login, err))
+		return event.Event{}, step.Retryable(fmt.Errorf("read the comment of @%s again: %w", e.By.Login, err))
 	}
 	if base != "" {
 		e.Vetted.Base = head
 	}
-	c := *e.Comment
-	e.Comment = &c
+	c := *p.Comment
 	switch {
 	case now == nil || now.Minimized:
 		c.Withdrawn = state.NotErased
 	case state.SaidHash(now.Body) == state.SaidHash(c.Body):
-	case now.Author.ID != e.By.ID || now.Editor == nil || now.Editor.ID != e.By.ID || !onlyWords(e.Orders):
+	case now.Author.ID != e.By.ID || now.Editor == nil || now.Editor.ID != e.By.ID || !onlyWords(p.Orders):
 		c.Withdrawn = state.NotReworded
 	default:
 		self, err := s.GitHub.Self(ctx)
 		if err != nil {
-			return state.Event{}, err
+			return event.Event{}, err
 		}
-		p := command.Parse(now.Body, self.Slug, c.OnPR)
-		if !onlyWords(p.Orders) {
+		parsed := command.Parse(now.Body, self.Slug, c.OnPR)
+		if !onlyWords(parsed.Orders) {
 			c.Withdrawn = state.NotReworded
 			break
 		}
-		c.Body, c.Mention, c.Quoted, e.Orders, e.Base = now.Body, p.Mention, p.Quoted, p.Orders, p.Base
+		c.Body, c.Mention, c.Quoted = now.Body, parsed.Mention, parsed.Quoted
+		p.Orders, p.Base = parsed.Orders, parsed.Base
 	}
+	p.Comment = &c
+	e.Payload = p
 	return e, nil
 }
 

@@ -6,9 +6,9 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
-	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func TestVetPassesTheAnswerOn(t *testing.T) {
@@ -24,9 +24,7 @@ func TestVetPassesTheAnswerOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := workflowtest.New(t)
-			e := w.Do(state.JobVet, func(j *state.Job) {
-				j.Event = &state.Event{Kind: state.EventTriggered, Task: w.Task.Key, By: w.Person(c.login)}
-			})
+			e := w.Do(state.JobVet, workflowtest.Vets(event.Event{Task: w.Task.Key, By: w.Person(c.login), Payload: event.Triggered{}}))
 			v := e.Vetted
 			if e.Permission != c.want || v == nil || v.By.ID != w.Person(c.login).ID || v.Permission != c.want || time.Since(v.At) > time.Minute || v.Hash != "" {
 				t.Errorf("permission %s, passed on: %+v", e.Permission, v)
@@ -69,10 +67,11 @@ func TestStartUsesTheAnswerOfItsEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := workflowtest.New(t)
-			var e state.Event
+			var e event.Event
 			n := w.PermissionReads(func() { e = w.Do(state.JobStart, func(j *state.Job) { j.Vetted = c.vetted(w) }) })
-			if n != c.reads || e.Kind != state.EventStarted || e.Start.Visible != c.visible {
-				t.Errorf("%d reads; event %s, visible %v", n, e.Kind, e.Start != nil && e.Start.Visible)
+			started, ok := e.Payload.(event.Started)
+			if n != c.reads || !ok || started.Visible != c.visible {
+				t.Errorf("%d reads; event %s, visible %v", n, e.Kind(), started.Visible)
 			}
 		})
 	}
@@ -101,12 +100,12 @@ func TestGatherUsesTheAnswerOfItsReview(t *testing.T) {
 					Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "slug.go", Line: 3, Body: "Why?"}},
 				})))
 			}
-			var e state.Event
+			var e event.Event
 			n := w.PermissionReads(func() {
 				e = w.Do(state.JobGather, func(j *state.Job) { j.Vetted = w.Vetted("bob", c.perm, c.ago, "") })
 			})
-			if n != c.reads || len(e.Feedback) != c.heard {
-				t.Errorf("%d reads, heard %d", n, len(e.Feedback))
+			if n != c.reads || len(event.Of[event.Gathered](e).Feedback) != c.heard {
+				t.Errorf("%d reads, heard %d", n, len(event.Of[event.Gathered](e).Feedback))
 			}
 		})
 	}
@@ -140,17 +139,17 @@ func TestStartOfApprovedWork(t *testing.T) {
 			approved, err := w.Approve(w.Candidate(p, "bob", state.ViaReaction))
 			workflowtest.Check(t, err)
 			v := approved.Vetted
-			if approved.Kind != state.EventApproved || v == nil || v.Hash != p.Hash || v.Base != w.Head("main") {
-				t.Fatalf("%s, passed on: %+v", approved.Kind, v)
+			if approved.Kind() != event.KindApproved || v == nil || v.Hash != p.Hash || v.Base != w.Head("main") {
+				t.Fatalf("%s, passed on: %+v", approved.Kind(), v)
 			}
-			a := approved.Candidate.Approval
+			a := approved.Candidate().Approval
 			w.Task.Approval, w.Task.Phase = &a, state.PhasePlanning
 			w.Launching(state.RunPlan)
 			workflowtest.Check(t, lost(w))
 			before := w.Forge.Calls(forge.ForTask)
 			e := w.Do(state.JobLaunch, func(j *state.Job) { j.Vetted = v; c.change(w, v, j) })
-			if started := e.Kind == state.EventLaunched; started != c.starts {
-				t.Errorf("event %s (%s)", e.Kind, e.Rejection)
+			if started := e.Kind() == event.KindLaunched; started != c.starts {
+				t.Errorf("event %s (%s)", e.Kind(), event.Of[event.NoApproval](e).Rejection)
 			}
 			if n := w.Forge.Calls(forge.ForTask) - before; c.starts && n != 0 {
 				t.Errorf("%d calls", n)
@@ -166,8 +165,8 @@ func TestADeletedCommentGetsNoReaction(t *testing.T) {
 	c, err := w.As("bob").Comment(workflowtest.RepoName, 1, "@errand status")
 	workflowtest.Check(t, err)
 	workflowtest.Check(t, w.As("bob").DeleteComment(workflowtest.RepoName, c.ID))
-	if e, err := w.Try(state.JobReact, workflowtest.Args("content", "eyes", "comment", workflowtest.Itoa(c.ID))); err != nil || e.Kind != step.EventNothing {
-		t.Errorf("event %s, error %v", e.Kind, err)
+	if e, err := w.Try(state.JobReact, workflowtest.Args("content", "eyes", "comment", workflowtest.Itoa(c.ID))); err != nil || e.Kind() != event.KindNothing {
+		t.Errorf("event %s, error %v", e.Kind(), err)
 	}
 }
 
@@ -186,12 +185,12 @@ func TestARunBeginsWhereItsCommentFoundTheBase(t *testing.T) {
 			t.Parallel()
 			w := workflowtest.New(t)
 			w.Launching(state.RunPlan)
-			var e state.Event
+			var e event.Event
 			n := w.CallsTo("/git/ref/", func() {
 				e = w.Do(state.JobLaunch, func(j *state.Job) { j.Vetted = w.Vetted("ada", state.PermissionAdmin, c.ago, "") })
 			})
-			if e.Kind != state.EventLaunched || e.Launch.BaseSHA != w.Head("main") || n != c.calls {
-				t.Errorf("event %s at %s, %d calls", e.Kind, e.Launch.BaseSHA, n)
+			if e.Kind() != event.KindLaunched || event.Of[event.Launched](e).Launch.BaseSHA != w.Head("main") || n != c.calls {
+				t.Errorf("event %s at %s, %d calls", e.Kind(), event.Of[event.Launched](e).Launch.BaseSHA, n)
 			}
 		})
 	}

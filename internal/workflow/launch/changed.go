@@ -41,10 +41,10 @@ func (s *Steps) changed(ctx context.Context, w *step.Attempt, ws *workspace.Work
 		lines = append(lines, text)
 	}
 	if last.Adapter != "" && l.Adapter != "" && last.Adapter != l.Adapter {
-		lines = append(lines, "The last run was made by another agent ("+last.Adapter+"): you do not remember what it did, but its work is in the checkout.")
+		lines = append(lines, "Another agent ("+last.Adapter+") made the last run: you do not remember its work, but the checkout contains it.")
 	}
 	if t.Run.Repeat != "" {
-		lines = append(lines, "The last attempt did not end well: "+t.Run.Repeat)
+		lines = append(lines, "The last attempt failed: "+t.Run.Repeat)
 	}
 	return lines
 }
@@ -56,24 +56,24 @@ func otherVM(t *state.Task, last *state.Run, l *state.Launch, place runnerctl.Pl
 	}
 	if !l.VM.Holds(last.VM) {
 		if l.NotWoken != "" {
-			return []string{"This is another VM than in the last run, and what you had there could not be brought over: " + l.NotWoken + ". What was not published is lost, as are files outside the checkout."}
+			return []string{"This VM is not the one of the last run, whose work could not be restored: " + l.NotWoken + ". Unpublished work and files outside the checkout are lost."}
 		}
-		return []string{"This is another VM than in the last run: files outside the checkout are gone."}
+		return []string{"This VM is not the one of the last run: files outside the checkout are gone."}
 	}
 	a := t.Asleep
 	if a == nil || a.Mode == state.SleepSnapshot {
-		return []string{"This is another VM than in the last run, with the same files. No process of then runs any more."}
+		return []string{"This VM is not the one of the last run, but has the same files. Processes of the last run are gone."}
 	}
-	text := "This is another VM than in the last run. The checkout was brought over with everything that was changed in it; processes, ignored files and files outside the checkout are gone."
+	text := "This VM is not the one of the last run. The checkout was restored with all changes in it; processes, ignored files and files outside the checkout are gone."
 	if len(t.Settings.Keep) > 0 {
-		text += " Kept were: " + strings.Join(t.Settings.Keep, ", ") + "."
+		text += " Also restored: " + strings.Join(t.Settings.Keep, ", ") + "."
 	}
 	lines := []string{text}
 	if a.Dir != "" && a.Dir != place.Dir {
-		lines = append(lines, fmt.Sprintf("The checkout is at %s now; it was at %s.", place.Dir, a.Dir))
+		lines = append(lines, fmt.Sprintf("The checkout is now at %s; it was at %s.", place.Dir, a.Dir))
 	}
 	if len(a.Left) > 0 {
-		lines = append(lines, "Not brought over: "+strings.Join(a.Left, "; ")+".")
+		lines = append(lines, "Not restored: "+strings.Join(a.Left, "; ")+".")
 	}
 	return lines
 }
@@ -85,10 +85,10 @@ func (s *Steps) movedOn(ctx context.Context, w *step.Attempt, before, now string
 	if w.Task.Branch.Head != "" {
 		where = "the branch"
 	}
-	text := fmt.Sprintf("The checkout builds on %s now, no longer on %s: ", now, before)
+	text := fmt.Sprintf("The checkout is now based on %s instead of %s: ", now, before)
 	cmp, err := s.GitHub.ChangedSince(ctx, w.Repo, before, now)
 	if err != nil || cmp.BehindBy > 0 || cmp.AheadBy == 0 { // rewritten
-		return text + "commits by people or a newer base are in it."
+		return text + "it contains commits by people or a newer base."
 	}
 	var files []string
 	for _, f := range cmp.Files[:min(len(cmp.Files), 10)] {
@@ -97,10 +97,10 @@ func (s *Steps) movedOn(ctx context.Context, w *step.Attempt, before, now string
 	if more := len(cmp.Files) - len(files); more > 0 {
 		files = append(files, fmt.Sprintf("and %d more", more))
 	}
-	return text + fmt.Sprintf("people put %s on %s, which changed %s.", step.Count(cmp.AheadBy, "commit"), where, strings.Join(files, ", "))
+	return text + fmt.Sprintf("people pushed %s to %s, which changed %s.", step.Count(cmp.AheadBy, "commit"), where, strings.Join(files, ", "))
 }
 
-// pushedMeanwhile says that people pushed commits on which the unpublished work is not based yet. It is empty if nobody did, or if the
+// pushedMeanwhile reports that people pushed commits on which the unpublished work is not based yet. It is empty if nobody did, or if the
 // agent is asked to resolve a conflict with them.
 func pushedMeanwhile(t *state.Task, l *state.Launch) string {
 	head := t.Branch.Head
@@ -108,7 +108,7 @@ func pushedMeanwhile(t *state.Task, l *state.Launch) string {
 	if l.Root != "" || l.VMHead == "" || head == "" || l.VMHead == head || slices.ContainsFunc(t.Feedback, conflict) {
 		return ""
 	}
-	return fmt.Sprintf("Somebody pushed to the branch, which is at %s now. These commits are not in the checkout: errand puts yours on top of them when you have ended.", head)
+	return fmt.Sprintf("Somebody pushed to the branch, which is now at %s. The checkout does not contain those commits: errand rebases yours onto them after the run.", head)
 }
 
 // soonAfter is how long after a run the base is not compared again: it rarely changes, and a merge shows conflicts anyway.
@@ -122,7 +122,7 @@ func (s *Steps) baseMoved(ctx context.Context, w *step.Attempt, last *state.Run)
 	}
 	cmp, err := s.GitHub.ChangedSince(ctx, w.Repo, b.Head, b.Base)
 	if err != nil {
-		w.Log.Warn().Err(err).Msg("look how far the base has moved")
+		w.Log.Warn().Err(err).Msg("failed to compare the branch with its base")
 		return ""
 	}
 	if cmp.AheadBy == 0 {

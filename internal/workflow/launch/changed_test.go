@@ -24,9 +24,9 @@ func TestOwnCommitsAreNotPeoples(t *testing.T) {
 	}{
 		"after checks that failed":         {rounds: 1},
 		"twice in a row":                   {rounds: 2},
-		"after a push that is in the work": {pushed: true, rebased: true, rounds: 1, want: "people put 1 commit on the branch, which changed ada.txt."},
-		"twice after such a push":          {pushed: true, rebased: true, rounds: 2, want: "people put 1 commit on the branch, which changed ada.txt."},
-		"after a push that is not":         {pushed: true, rounds: 1, want: "These commits are not in the checkout"},
+		"after a push that is in the work": {pushed: true, rebased: true, rounds: 1, want: "people pushed 1 commit to the branch, which changed ada.txt."},
+		"twice after such a push":          {pushed: true, rebased: true, rounds: 2, want: "people pushed 1 commit to the branch, which changed ada.txt."},
+		"after a push that is not":         {pushed: true, rounds: 1, want: "The checkout does not contain those commits"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,7 +40,7 @@ func TestOwnCommitsAreNotPeoples(t *testing.T) {
 				l := w.Launched()
 				w.Task.Branch.VMHead, w.Task.Branch.Root = l.VMHead, cmp.Or(l.Root, w.Task.Branch.Root)
 				p := strings.Join(strings.Fields(w.Prompt()), " ")
-				w.EndRun("success", workflowtest.Session)
+				w.EndRun(state.RunSucceeded, workflowtest.Session)
 				w.Task.Runs[len(w.Task.Runs)-1].Ended = time.Now()
 				return p
 			}

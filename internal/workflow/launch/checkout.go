@@ -49,7 +49,7 @@ func (s *Steps) checkout(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 	// Files that a planning run left behind must not reach the changeset.
 	src.Ref = "" // as above
 	if err = ws.Reset(ctx, src, commit, true); err != nil {
-		return fmt.Errorf("put the checkout on %s: %w", commit, err)
+		return fmt.Errorf("reset the checkout to %s: %w", commit, err)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Steps is the step that starts runs.
@@ -64,21 +65,23 @@ type Files interface {
 
 // Launch gets the VM, prepares the checkout, writes the prompt and starts the run. Each part checks
 // first what an earlier attempt did; a run that was started is left alone.
-func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t := w.Task
 	if t.Run == nil || t.Run.ID != w.Job.Run || t.Run.State != state.RunLaunching {
 		return step.Done(), nil // the task turned away
 	}
-	if at, err := s.underWay(ctx, w); at != nil || err != nil {
-		return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, JobReport: state.JobReport{Launch: at}}, err
+	if at, err := s.underWay(ctx, w); err != nil {
+		return event.Event{}, err
+	} else if at != nil {
+		return event.Event{Run: t.Run.ID, Payload: event.Launched{Launch: *at}}, nil
 	}
 	if starts(t) {
 		why, err := s.Approvals.Recheck(ctx, w, t.Approval)
 		if err != nil {
-			return state.Event{}, fmt.Errorf("check the approval before the start: %w", err)
+			return event.Event{}, fmt.Errorf("check the approval before the start: %w", err)
 		}
 		if why != "" {
-			return state.Event{Kind: state.EventNoApproval, JobReport: state.JobReport{Rejection: why}, Run: t.Run.ID, Candidate: &state.Candidate{Approval: *t.Approval}}, nil
+			return event.Event{Run: t.Run.ID, Payload: event.NoApproval{Rejection: why, Candidate: state.Candidate{Approval: *t.Approval}}}, nil
 		}
 	}
 	if held, err := step.MissingPermissions(ctx, s.GitHub, w); held != nil || err != nil {
@@ -104,7 +107,7 @@ func (s *Steps) underWay(ctx context.Context, w *step.Attempt) (*state.Launch, e
 	}
 	known, err := s.Runner.Knows(ctx, at.VM.Name, at.Run)
 	if err != nil {
-		return nil, fmt.Errorf("ask VM %s for run %s: %w", at.VM.Name, at.Run, err)
+		return nil, fmt.Errorf("read run %s on VM %s: %w", at.Run, at.VM.Name, err)
 	}
 	if !known {
 		return nil, nil
@@ -127,14 +130,14 @@ func starts(t *state.Task) bool {
 }
 
 // launchOn starts the run on a VM that is there and reachable.
-func (s *Steps) launchOn(ctx context.Context, w *step.Attempt, ws *workspace.Workspace, l *state.Launch) (state.Event, error) {
+func (s *Steps) launchOn(ctx context.Context, w *step.Attempt, ws *workspace.Workspace, l *state.Launch) (event.Event, error) {
 	t, vm := w.Task, ws.VM.Name
 	l.Started = s.Now() // getting the VM may have taken long
 	if err := s.Workspaces.Quiet(ctx, t, vm); err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	if err := ws.Restore(ctx, w, l); err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	var spec runner.Spec
 	var err error
@@ -144,15 +147,15 @@ func (s *Steps) launchOn(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 		spec, err = s.agentSpec(ctx, w, ws, l)
 	}
 	if err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	if err := w.MarkLaunch(ctx, *l); err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	if err := s.Runner.Start(ctx, vm, spec); err != nil {
-		return state.Event{}, fmt.Errorf("start run %s: %w", t.Run.ID, err)
+		return event.Event{}, fmt.Errorf("start run %s: %w", t.Run.ID, err)
 	}
-	return state.Event{Kind: state.EventLaunched, Run: t.Run.ID, JobReport: state.JobReport{Launch: l}}, nil
+	return event.Event{Run: t.Run.ID, Payload: event.Launched{Launch: *l}}, nil
 }
 
 // withinCaps returns a Problem if the task has no money left for an agent, and a Waiting if all tasks together have none

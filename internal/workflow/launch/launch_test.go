@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/workflow"
-	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func TestLaunchTheFirstRun(t *testing.T) {
@@ -44,22 +44,22 @@ func TestLaunchTheFirstRun(t *testing.T) {
 	}
 	all := fmt.Sprintf("%+v", spec)
 	if strings.Contains(all, workflowtest.Secret) || strings.Contains(all, "ghs_") || !strings.Contains(all, "token-of-"+run.ID) {
-		t.Error("the run is started with a secret of ours, or without its token")
+		t.Error("the run is started with one of errand's secrets, or without its token")
 	}
 }
 
 func TestLaunchTurnsAway(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
-	if e := w.Do(state.JobLaunch); e.Kind != step.EventNothing {
+	if e := w.Do(state.JobLaunch); e.Kind() != event.KindNothing {
 		t.Errorf("without a run: %+v", e)
 	}
 	w.Launching(state.RunPlan).State = state.RunActive
-	if e := w.Do(state.JobLaunch); e.Kind != step.EventNothing || len(w.Host.Started) != 0 {
+	if e := w.Do(state.JobLaunch); e.Kind() != event.KindNothing || len(w.Host.Started) != 0 {
 		t.Errorf("of a run that goes on: %+v, started %v", e, w.Host.Started)
 	}
 	w.Task.Run.State = state.RunLaunching
-	if e := w.Do(state.JobLaunch, func(j *state.Job) { j.Run = "another" }); e.Kind != step.EventNothing || len(w.Host.Started) != 0 {
+	if e := w.Do(state.JobLaunch, func(j *state.Job) { j.Run = "another" }); e.Kind() != event.KindNothing || len(w.Host.Started) != 0 {
 		t.Errorf("of another run: %+v, started %v", e, w.Host.Started)
 	}
 }
@@ -75,13 +75,13 @@ func TestLaunchAsksOnceMore(t *testing.T) {
 	workflowtest.Check(t, w.As("bob").Unreact(workflowtest.RepoName, p.Comment, "+1"))
 	w.Launching(state.RunPlan)
 	e := w.Do(state.JobLaunch)
-	if e.Kind != state.EventNoApproval || e.Rejection != state.NotRevoked || e.Candidate == nil || e.Candidate.Hash != p.Hash || len(w.Host.Started) != 0 {
-		t.Fatalf("event %s (%s), started %v", e.Kind, e.Rejection, w.Host.Started)
+	if e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotRevoked || e.Candidate() == nil || e.Candidate().Hash != p.Hash || len(w.Host.Started) != 0 {
+		t.Fatalf("event %s (%s), started %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, w.Host.Started)
 	}
 	workflowtest.Check(t, w.As("bob").React(workflowtest.RepoName, p.Comment, "+1"))
 	w.Launched()
 	w.Task.Run.Plan = p.Hash
-	w.EndRun("retryable", "")
+	w.EndRun(state.RunRetryable, "")
 	workflowtest.Check(t, w.As("bob").Unreact(workflowtest.RepoName, p.Comment, "+1"))
 	w.Launching(state.RunPlan)
 	w.Launched()
@@ -95,8 +95,8 @@ func TestLaunchWaitsForAVM(t *testing.T) {
 	w := workflowtest.New(t)
 	w.Launching(state.RunPreliminary)
 	w.Host.Errs["Acquire"] = fmt.Errorf("%w: all 4 are taken", workspace.ErrNoVM)
-	if e := w.Do(state.JobLaunch); e.Kind != state.EventHeldUp || e.Waiting.Kind != state.WaitVM || !strings.Contains(e.Waiting.Detail, "all 4 are taken") {
-		t.Errorf("event %s, waiting %+v", e.Kind, e.Waiting)
+	if e := w.Do(state.JobLaunch); e.Kind() != event.KindHeldUp || e.Waiting().Kind != state.WaitVM || !strings.Contains(e.Waiting().Detail, "all 4 are taken") {
+		t.Errorf("event %s, waiting %+v", e.Kind(), e.Waiting())
 	}
 	for _, method := range []string{"Acquire", "Place", "Ensure", "Prepare", "Start"} {
 		w.Host.Errs = map[string]error{method: errors.New("boom")}
@@ -148,7 +148,7 @@ func TestLaunchResumesOnTheSameVM(t *testing.T) {
 			w.Task.Phase = state.PhasePreliminaryPlanning
 			w.Launching(state.RunPreliminary)
 			w.Launched()
-			w.EndRun("success", workflowtest.Session)
+			w.EndRun(state.RunSucceeded, workflowtest.Session)
 			w.Task.Plans = []state.Plan{workflowtest.Hashed(state.Plan{Kind: state.PlanPreliminary, Revision: 1, Text: "The old plan.", Comment: 1})}
 			w.Task.Feedback = []state.Feedback{{ID: "comment:5", Kind: "comment", By: w.Person("bob"), Body: "Otherwise."}}
 			w.Host.VM.Name = c.vm
@@ -162,7 +162,7 @@ func TestLaunchResumesOnTheSameVM(t *testing.T) {
 				t.Errorf("resumed: %v, started with %s", l.Resumed, argv)
 			}
 			p := w.Prompt()
-			if !strings.Contains(p, "Otherwise.") || !strings.Contains(p, "The old plan.") || strings.Contains(p, "another VM") == c.resumed {
+			if !strings.Contains(p, "Otherwise.") || !strings.Contains(p, "The old plan.") || strings.Contains(p, "This VM is not the one of the last run") == c.resumed {
 				t.Errorf("prompt:\n%s", p)
 			}
 		})
@@ -207,7 +207,7 @@ func TestLaunchKeepsUnpublishedWork(t *testing.T) {
 	}{
 		"of the same kind":                    {state.RunImplement, state.PhaseImplementing, true},
 		"of a planning run":                   {state.RunPlan, state.PhaseImplementing, false},
-		"before the issue was read anew":      {state.RunImplement, state.PhaseQueued, false},
+		"before the issue was read again":     {state.RunImplement, state.PhaseQueued, false},
 		"before a new preliminary plan":       {state.RunImplement, state.PhasePreliminaryPlanning, false},
 		"before a new plan":                   {state.RunImplement, state.PhasePlanning, false},
 		"before it was interrupted for a bit": {state.RunImplement, state.PhaseInterrupted, true},
@@ -222,7 +222,7 @@ func TestLaunchKeepsUnpublishedWork(t *testing.T) {
 			w.Host.Write(t, map[string]string{"half.txt": "half\n"})
 			head := w.Host.Commit(t, "Half of it", map[string]string{"a.txt": "a\n"})
 			w.Host.Write(t, map[string]string{"loose.txt": "loose\n"})
-			w.EndRun("retryable", workflowtest.Session)
+			w.EndRun(state.RunRetryable, workflowtest.Session)
 			w.Task.History = []state.PhaseChange{{Phase: state.PhasePlanning, At: w.Task.Runs[0].Started.Add(-time.Minute)}, {Phase: c.since, At: time.Now()}}
 			w.Push("ada", "main", map[string]string{"newer.txt": "n\n"})
 			w.Launching(state.RunImplement)

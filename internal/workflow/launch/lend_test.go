@@ -43,7 +43,7 @@ func TestLend(t *testing.T) {
 	}
 	w.Suspend()
 	if _, err := os.Lstat(key); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("what was put away had it: %v", err)
+		t.Errorf("the saved work contained it: %v", err)
 	}
 	w.NewVM()
 	w.Task.Phase = state.PhaseImplementing
@@ -55,7 +55,7 @@ func TestLend(t *testing.T) {
 	if p := w.Prompt(); !strings.Contains(p, `"PASSWORD"`) || !strings.Contains(p, `"config/test.key"`) || strings.Contains(p, "tulip") || strings.Contains(p, "orchid") {
 		t.Errorf("the agent is told:\n%s", p)
 	}
-	w.EndRun("success", workflowtest.Session)
+	w.EndRun(state.RunSucceeded, workflowtest.Session)
 	w.Task.VM, w.Task.Branch.Root = &l.VM, w.Head("main")
 	w.Task.Work = &state.Work{LocalHead: w.Host.Git(t, "rev-parse", "HEAD")}
 	w.Task.Settings.Check = []state.Command{{Run: "true {changed_files}"}}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestLaunchEndsWhatWasLeft: a run that was stopped a moment ago, or whose start nobody came to know
@@ -19,22 +20,22 @@ func TestLaunchEndsWhatWasLeft(t *testing.T) {
 	w.Task.Phase, w.Task.Step = state.PhasePreliminaryPlanning, state.JobLaunch
 	w.Task.Run = &state.Run{ID: "1-1-5", Kind: state.RunPreliminary, State: state.RunLaunching, Seq: 5}
 	w.Task.Runs = []state.Run{
-		{ID: "1-1-0", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "interrupted"}, RunLaunch: state.RunLaunch{VM: "vm-1"}},
-		{ID: "1-1-1", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "ok"}, RunLaunch: state.RunLaunch{VM: "vm-1"}},
-		{ID: "1-1-2", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "interrupted"}, RunLaunch: state.RunLaunch{VM: "vm-1"}},
+		{ID: "1-1-0", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-1"}},
+		{ID: "1-1-1", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusOK}, RunLaunch: state.RunLaunch{VM: "vm-1"}},
+		{ID: "1-1-2", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-1"}},
 		{ID: "1-1-turns", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns}, RunLaunch: state.RunLaunch{VM: "vm-1"}},
-		{ID: "1-1-3", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "interrupted"}, RunLaunch: state.RunLaunch{VM: "vm-9"}},
-		{ID: "1-1-4", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: "interrupted"}},
+		{ID: "1-1-3", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-9"}},
+		{ID: "1-1-4", State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}},
 	}
 	w.Host.Errs["Stop"] = errors.New("it does not end")
 	if _, err := w.Try(state.JobLaunch); err == nil || len(w.Host.Started) != 0 {
-		t.Fatalf("a run begins beside another one: %v, %v", w.Host.Started, err)
+		t.Fatalf("a run starts while another one is active: %v, %v", w.Host.Started, err)
 	}
 	w.Host.Stopped, w.Host.Errs["Stop"] = nil, nil
-	if e := w.Do(state.JobLaunch); e.Kind != state.EventLaunched {
+	if e := w.Do(state.JobLaunch); e.Kind() != event.KindLaunched {
 		t.Fatalf("event %+v", e)
 	}
-	if diff := cmp.Diff([]string{"1-1-4 another run begins", "1-1-turns another run begins", "1-1-2 another run begins"}, w.Host.Stopped); diff != "" {
+	if diff := cmp.Diff([]string{"1-1-4 another run starts", "1-1-turns another run starts", "1-1-2 another run starts"}, w.Host.Stopped); diff != "" {
 		t.Errorf("ended (-want +got):\n%s", diff)
 	}
 }

@@ -35,7 +35,7 @@ func held(can agent.Capabilities, kind state.RunKind) json.RawMessage {
 	return agent.OutcomeSchema(slices.DeleteFunc(agent.OutcomeKinds(), func(k agent.OutcomeKind) bool { return k == agent.OutcomeDone })...)
 }
 
-// promptRepair returns the prompt's data for such a run; anew says that no session is resumed.
+// promptRepair returns the prompt's data for such a run; anew is set if no session is resumed.
 func promptRepair(t *state.Task, can agent.Capabilities, anew bool) *prompts.Repair {
 	r := &prompts.Repair{Problem: t.Run.Repair.Problem, Form: can.Schema}
 	if anew {

@@ -8,6 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // A launch whose answer was lost is repeated while the agent works: its checkout must not be touched,
@@ -18,7 +19,7 @@ func TestLaunchAgainWhileAgentWorks(t *testing.T) {
 	w.Task.Run = &state.Run{ID: "run-1", Kind: state.RunImplement, State: state.RunLaunching, Seq: 1}
 	first, err := w.Try(state.JobLaunch)
 	workflowtest.Check(t, err)
-	if first.Launch == nil || len(w.Host.Started) != 1 || w.Launch == nil {
+	if first.Kind() != event.KindLaunched || len(w.Host.Started) != 1 || w.Launch == nil {
 		t.Fatalf("the first launch came to %+v, started %d runs and marked %+v", first, len(w.Host.Started), w.Launch)
 	}
 	done := w.Host.Commit(t, "What the agent did", map[string]string{"slug.go": "package slug // better\n"})
@@ -28,7 +29,7 @@ func TestLaunchAgainWhileAgentWorks(t *testing.T) {
 	w.Task.Feedback = append(w.Task.Feedback, state.Feedback{ID: "comment:9", Kind: "comment", By: w.Person("ada"), Body: "One more thing."})
 	again, err := w.Try(state.JobLaunch, func(j *state.Job) { j.Attempted, j.Launch = true, w.Launch })
 	workflowtest.Check(t, err)
-	if diff := cmp.Diff(first.Launch, again.Launch); diff != "" {
+	if diff := cmp.Diff(event.Of[event.Launched](first).Launch, event.Of[event.Launched](again).Launch); diff != "" {
 		t.Errorf("the run goes on with something else than it was started with (-first +again):\n%s", diff)
 	}
 	if head := w.Host.Git(t, "rev-parse", "HEAD"); head != done {

@@ -12,22 +12,23 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Answer answers every thread of a round, each once, and lists the answers to other feedback in
 // one comment.
-func (s *Steps) Answer(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) Answer(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t := w.Task
 	if t.Work == nil || t.PR == nil {
-		return state.Event{Kind: state.EventAnswered}, nil
+		return event.Event{Payload: event.Answered{}}, nil
 	}
 	r := &round{Attempt: w}
 	var err error
 	if r.before, err = w.MarkAttempted(ctx); err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	if r.view, err = s.View.Read(ctx); err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	var rest []string
 	for _, f := range t.Feedback {
@@ -43,22 +44,22 @@ func (s *Steps) Answer(ctx context.Context, w *step.Attempt) (state.Event, error
 		}
 		err := s.reply(ctx, r, f, text, sha)
 		if errors.Is(err, forge.ErrNotFound) { // somebody deleted what it answers: the round ends all the same
-			w.Log.Info().Err(err).Int64("thread", f.Thread).Msg("answer in a thread that is gone")
+			w.Log.Info().Err(err).Int64("thread", f.Thread).Msg("review thread no longer exists; reply dropped")
 			rest = append(rest, text)
 			continue
 		}
 		if err != nil {
-			return state.Event{}, fmt.Errorf("answer in thread %d: %w", f.Thread, err)
+			return event.Event{}, fmt.Errorf("answer in thread %d: %w", f.Thread, err)
 		}
 	}
-	e := state.Event{Kind: state.EventAnswered}
+	var out event.Answered
 	if len(r.doubtful.Keys) > 0 {
-		e.Doubtful = &r.doubtful
+		out.Doubtful = &r.doubtful
 	}
 	if len(rest) > 0 {
-		e.Post = &state.Post{Kind: state.PostRound, OnPR: true, Text: mapIDs(roundSummary(t.Work), t.Work.IDs), Items: rest, By: t.Feedback[0].By}
+		out.Post = &state.Post{Kind: state.PostRound, OnPR: true, Text: mapIDs(roundSummary(t.Work), t.Work.IDs), Items: rest, By: t.Feedback[0].By}
 	}
-	return e, nil
+	return event.Event{Payload: out}, nil
 }
 
 func roundSummary(w *state.Work) string {
@@ -80,10 +81,10 @@ func (s *Steps) answerTo(t *state.Task, f state.Feedback) (text, sha string) {
 		}
 	}
 	if text == "" && sha == "" {
-		return "The agent changed nothing here and gave no reason. Comment again if something is to be done.", ""
+		return "The agent changed nothing here and gave no reason. Comment again if a change is needed.", ""
 	}
 	if text == "" {
-		text = "The agent did not say what it did about this."
+		text = "The agent did not report what it changed here."
 	}
 	return text, sha
 }
@@ -109,7 +110,7 @@ type round struct {
 	view   comment.View
 	before bool // an earlier attempt may have answered
 	// doubtful are the answers that may have been written before; they are looked for again later.
-	doubtful state.Doubtful
+	doubtful event.Doubtful
 }
 
 // reply writes one answer in a thread, unless an earlier attempt did.
@@ -139,19 +140,19 @@ func (s *Steps) reply(ctx context.Context, r *round, f state.Feedback, text, sha
 	return err
 }
 
-// DeleteTwins looks once more, a while after an unknown outcome, for a second copy of an answer in a review thread, and deletes it.
-func (s *Steps) DeleteTwins(ctx context.Context, w *step.Attempt, key string) (state.Event, error) {
+// DeleteTwins checks a while after an unknown outcome for a second copy of an answer in a review thread, and deletes it.
+func (s *Steps) DeleteTwins(ctx context.Context, w *step.Attempt, key string) (event.Event, error) {
 	since, err := time.Parse(time.RFC3339, w.Job.Args["since"])
 	if err != nil {
-		return state.Event{}, fmt.Errorf("look for a twin of answer %q: %w", key, err)
+		return event.Event{}, fmt.Errorf("look for a twin of answer %q: %w", key, err)
 	}
 	number, err := strconv.Atoi(w.Job.Args["number"])
 	if err != nil {
-		return state.Event{}, fmt.Errorf("look for a twin of answer %q: %w", key, err)
+		return event.Event{}, fmt.Errorf("look for a twin of answer %q: %w", key, err)
 	}
 	found, err := s.GitHub.FindReplies(ctx, w.Repo, number, comment.Marker(key), since.Add(-step.LookBack))
 	if err != nil {
-		return state.Event{}, fmt.Errorf("look for a twin answer: %w", err)
+		return event.Event{}, fmt.Errorf("look for a twin answer: %w", err)
 	}
 	if len(found) == 0 {
 		return step.Done(), nil

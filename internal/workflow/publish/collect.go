@@ -20,6 +20,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Steps are the steps that publish a changeset.
@@ -75,25 +76,24 @@ type Files interface {
 }
 
 // Collect reads the changeset from the VM, stores it and has the push gate judge it.
-func (s *Steps) Collect(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) Collect(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	if e, restored, err := s.Workspaces.Restore(ctx, w); restored || err != nil {
 		return e, err
 	}
 	cs, merged, err := s.ReadChangeset(ctx, w, workspace.Root(w.Task))
 	if r, ok := pushgate.Unreadable(err, s.Scanner); ok {
-		w.Log.Warn().Str("detail", r.Detail).Msg("refuse a changeset that cannot be read")
+		w.Log.Warn().Str("detail", r.Detail).Msg("changeset refused: it cannot be read")
 		return refusedUnread(w.Job.Run, r), nil
 	}
 	if err != nil {
-		return state.Event{}, lostWork(fmt.Errorf("collect the changeset: %w", err))
+		return event.Event{}, lostWork(fmt.Errorf("collect the changeset: %w", err))
 	}
 	return s.judge(ctx, w, cs, merged)
 }
 
 // refusedUnread is the refusal of a changeset of which nothing can be kept.
-func refusedUnread(run string, r pushgate.Refusal) state.Event {
-	return state.Event{Kind: state.EventCollected, Run: run, JobReport: state.JobReport{Work: &state.Work{Run: run},
-		Refusals: []state.Refusal{{Rule: r.Rule, Path: r.Path, Detail: r.Detail, Remedy: r.Remedy}}}}
+func refusedUnread(run string, r pushgate.Refusal) event.Event {
+	return event.Event{Run: run, Payload: event.Collected{Work: &state.Work{Run: run}, Refusals: []state.Refusal{{Rule: r.Rule, Path: r.Path, Detail: r.Detail, Remedy: r.Remedy}}}}
 }
 
 // lostWork turns an error that means that the VM of unpublished work is gone into a Problem.
@@ -140,7 +140,7 @@ func (s *Steps) ReadChangeset(ctx context.Context, w *step.Attempt, root string)
 }
 
 // Rebase puts the VM's commits onto commits that somebody pushed, and judges the result like a new changeset.
-func (s *Steps) Rebase(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) Rebase(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t, onto := w.Task, w.Job.Args["onto"]
 	if onto == "" {
 		onto = t.Branch.Head
@@ -149,31 +149,31 @@ func (s *Steps) Rebase(ctx context.Context, w *step.Attempt) (state.Event, error
 		return e, err
 	}
 	if t.VM == nil {
-		return state.Event{}, vmGone(nil)
+		return event.Event{}, vmGone(nil)
 	}
 	ws, err := s.Workspaces.Open(ctx, t)
 	if err != nil {
-		return state.Event{}, lostWork(err)
+		return event.Event{}, lostWork(err)
 	}
 	if err := ws.Attach(ctx); err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	out, err := s.Runner.Rebase(ctx, t.VM.Name, work.RebaseSpec{
 		Dir: ws.Place.Dir, Source: ws.Source(t.Branch.Name), Base: t.Work.Base, Onto: onto, Message: s.commitMessage(t),
 	})
 	if err != nil {
-		return state.Event{}, lostWork(fmt.Errorf("rebase onto what was pushed: %w", err))
+		return event.Event{}, lostWork(fmt.Errorf("rebase onto what was pushed: %w", err))
 	}
 	if !out.OK {
-		return state.Event{Kind: state.EventConflict, Run: t.Work.Run, Head: onto, JobReport: state.JobReport{Paths: out.Conflicts}}, nil
+		return event.Event{Run: t.Work.Run, Payload: event.Conflict{Head: onto, Paths: out.Conflicts}}, nil
 	}
 	cs, merged, err := s.ReadChangeset(ctx, w, onto)
 	if r, ok := pushgate.Unreadable(err, s.Scanner); ok {
-		w.Log.Warn().Str("detail", r.Detail).Msg("refuse a rebased changeset that cannot be read")
+		w.Log.Warn().Str("detail", r.Detail).Msg("rebased changeset refused: it cannot be read")
 		return refusedUnread(w.Job.Run, r), nil
 	}
 	if err != nil {
-		return state.Event{}, fmt.Errorf("collect the rebased changeset: %w", err)
+		return event.Event{}, fmt.Errorf("collect the rebased changeset: %w", err)
 	}
 	return s.judge(ctx, w, cs, merged)
 }

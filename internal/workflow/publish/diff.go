@@ -151,7 +151,7 @@ func diffText(cs *changeset.Changeset, m *merge, files []changed) string {
 		b.WriteString("\n")
 	}
 	if m != nil {
-		fmt.Fprintf(&b, "Commit %s of the base branch is merged in. What comes from there unchanged is not shown.\n\n", m.commit)
+		fmt.Fprintf(&b, "Commit %s of the base branch is merged in. Its unchanged parts are not shown.\n\n", m.commit)
 	}
 	for _, f := range files {
 		b.WriteString(strings.TrimRight(f.text, "\n") + "\n\n")

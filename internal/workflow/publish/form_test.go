@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // A branch is work on this issue if the template names it for the issue, whatever its slug.
@@ -36,8 +37,8 @@ func TestBranchesOfTheIssueAreFound(t *testing.T) {
 			w.Task.Frozen.Title = c.title
 			w.Push("bob", c.branch, map[string]string{"a.txt": "b\n"})
 			e := w.Do(state.JobStart)
-			if found := e.Kind == state.EventAsked && e.Question.Kind == state.AskExisting; found != c.found {
-				t.Errorf("event %s, question %+v", e.Kind, e.Question)
+			if found := e.Kind() == event.KindAsked && event.Of[event.Asked](e).Question.Kind == state.AskExisting; found != c.found {
+				t.Errorf("event %s, question %+v", e.Kind(), event.Of[event.Asked](e).Question)
 			}
 		})
 	}
@@ -71,10 +72,10 @@ func TestSubjectsAreInForm(t *testing.T) {
 				h.Commit(t, m, map[string]string{"a.txt": strings.Repeat("x\n", i+1)})
 			}
 			e := w.Collected()
-			if len(e.Refusals) > 0 {
-				t.Fatalf("refused: %+v", e.Refusals)
+			if len(event.Of[event.Collected](e).Refusals) > 0 {
+				t.Fatalf("refused: %+v", event.Of[event.Collected](e).Refusals)
 			}
-			cs, err := w.Files.LoadChangeset(e.Work.Ref)
+			cs, err := w.Files.LoadChangeset(e.Work().Ref)
 			workflowtest.Check(t, err)
 			var got []string
 			for _, k := range cs.Commits {
@@ -113,7 +114,7 @@ func TestLeftoversAreInForm(t *testing.T) {
 			w.Task.Settings.Commit, w.Task.Ticket, w.Task.Round, w.Task.Work.Summary = c.template, "ABC-1", c.round, c.summary
 			h.Write(t, map[string]string{"left.txt": "x\n"})
 			e := w.Collected()
-			cs, err := w.Files.LoadChangeset(e.Work.Ref)
+			cs, err := w.Files.LoadChangeset(e.Work().Ref)
 			workflowtest.Check(t, err)
 			if got := cs.Commits[0].Message; got != c.want {
 				t.Errorf("message %q, want %q", got, c.want)

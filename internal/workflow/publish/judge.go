@@ -10,33 +10,34 @@ import (
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // judge stores a changeset and returns the push gate's decision about it.
-func (s *Steps) judge(ctx context.Context, w *step.Attempt, cs *changeset.Changeset, merged string) (state.Event, error) {
+func (s *Steps) judge(ctx context.Context, w *step.Attempt, cs *changeset.Changeset, merged string) (event.Event, error) {
 	run := w.Job.Run
 	if cs.Empty() {
-		return state.Event{Kind: state.EventCollected, Run: run}, nil
+		return event.Event{Run: run, Payload: event.Collected{}}, nil
 	}
 	ref, err := s.Files.SaveChangeset(run, cs)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("store the changeset: %w", err)
+		return event.Event{}, fmt.Errorf("store the changeset: %w", err)
 	}
 	policy, err := s.gatePolicy(ctx, w, cs, merged)
 	if err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
-	e := state.Event{Kind: state.EventCollected, Run: run, JobReport: state.JobReport{Work: &state.Work{
+	out := event.Collected{Work: &state.Work{
 		Run: run, Ref: ref, Base: cs.Base, LocalHead: cs.Head(), LocalTree: cs.Commits[len(cs.Commits)-1].Tree,
 		Commits: len(cs.Commits), Paths: cs.Stats().Paths(), Notes: cs.Notes,
-	}}}
+	}}
 	for _, r := range pushgate.Judge(cs, policy) {
-		e.Refusals = append(e.Refusals, state.Refusal{Rule: r.Rule, Path: r.Path, Detail: r.Detail, Remedy: r.Remedy})
+		out.Refusals = append(out.Refusals, state.Refusal{Rule: r.Rule, Path: r.Path, Detail: r.Detail, Remedy: r.Remedy})
 	}
 	if note := undoneNote(w.Task.Branch.Base, pushgate.Undone(cs, policy)); note != "" {
-		e.Work.Notes = append(slices.Clone(e.Work.Notes), note)
+		out.Work.Notes = append(slices.Clone(out.Work.Notes), note)
 	}
-	return e, nil
+	return event.Event{Run: run, Payload: out}, nil
 }
 
 // gatePolicy returns the push gate's policy for a changeset: both sides' settings, the base tree and large files.

@@ -27,7 +27,7 @@ func (s *Steps) largeFiles(ctx context.Context, w *step.Attempt, cs *changeset.C
 	slices.SortFunc(list, func(a, b changeset.Pointer) int { return strings.Compare(a.OID, b.OID) })
 	there, err := s.GitHub.LargeFiles(ctx, w.Repo, list)
 	if err != nil {
-		return nil, fmt.Errorf("ask which large files GitHub has: %w", err)
+		return nil, fmt.Errorf("list the large files that GitHub has: %w", err)
 	}
 	return there, nil
 }
@@ -45,7 +45,7 @@ func (s *Steps) uploadLargeFiles(ctx context.Context, w *step.Attempt, cs *chang
 	p := step.ProblemOf(err)
 	for pointer, path := range cs.Pointers() {
 		if pointer.OID == refused.OID {
-			p.Reason = fmt.Sprintf("GitHub does not take the large file `%s`: %s.", path, refused.Message)
+			p.Reason = fmt.Sprintf("GitHub rejected the large file `%s`: %s.", path, refused.Message)
 		}
 	}
 	p.Err = err

@@ -12,6 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestLargeFilesAreUploaded: before the commit that points to them, and what GitHub does not take is named by
@@ -20,14 +21,14 @@ func TestLargeFilesAreUploaded(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	p := w.Building().Large(t, "model.bin", "weights")
-	if e := w.Collected(); len(e.Refusals) != 0 {
-		t.Fatalf("refusals %v", e.Refusals)
+	if e := w.Collected(); len(event.Of[event.Collected](e).Refusals) != 0 {
+		t.Fatalf("refusals %v", event.Of[event.Collected](e).Refusals)
 	}
 	quota := fmt.Sprintf(`{"objects":[{"oid":%q,"size":%d,"error":{"code":507,"message":"Over its quota"}}]}`, p.OID, p.Size)
 	workflowtest.Check(t, w.Fault(simgithub.Fault{Path: "/objects/batch$", Count: 1, Status: http.StatusOK, Body: quota}))
 	_, err := w.Try(state.JobCommit)
 	var problem *step.Problem
-	if !errors.As(err, &problem) || !problem.Permanent || problem.Reason != "GitHub does not take the large file `model.bin`: Over its quota." || problem.Hint == "" {
+	if !errors.As(err, &problem) || !problem.Permanent || problem.Reason != "GitHub rejected the large file `model.bin`: Over its quota." || problem.Hint == "" {
 		t.Fatalf("%#v", err)
 	}
 	early := ""
@@ -57,7 +58,7 @@ func TestPointersWithoutContent(t *testing.T) {
 	_, missing := changeset.PointerTo([]byte("missing"))
 	w.Building().Commit(t, "Add pointers", map[string]string{"there.bin": there, "missing.bin": missing})
 	e := w.Collected()
-	if len(e.Refusals) != 1 || e.Refusals[0].Path != "missing.bin" || e.Refusals[0].Rule != "lfs" || e.Refusals[0].Remedy == "" {
-		t.Errorf("refusals %+v", e.Refusals)
+	if len(event.Of[event.Collected](e).Refusals) != 1 || event.Of[event.Collected](e).Refusals[0].Path != "missing.bin" || event.Of[event.Collected](e).Refusals[0].Rule != "lfs" || event.Of[event.Collected](e).Refusals[0].Remedy == "" {
+		t.Errorf("refusals %+v", event.Of[event.Collected](e).Refusals)
 	}
 }

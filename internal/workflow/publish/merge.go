@@ -30,10 +30,10 @@ func (s *Steps) mergeOf(ctx context.Context, w *step.Attempt, base, commit strin
 	case errors.Is(err, forge.ErrNotFound) || err == nil && cmp.MergeBase == "":
 		return m, nil // no common history: whatever differs counts as changed on both sides
 	case err != nil:
-		return nil, fmt.Errorf("find where the branch and the base parted: %w", err)
+		return nil, fmt.Errorf("find the merge base: %w", err)
 	}
 	if m.fork, err = s.GitHub.Tree(ctx, w.Repo, cmp.MergeBase); err != nil {
-		return nil, fmt.Errorf("read the tree where the branch and the base parted: %w", err)
+		return nil, fmt.Errorf("read the tree of the merge base: %w", err)
 	}
 	return m, nil
 }

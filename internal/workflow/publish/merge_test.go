@@ -10,11 +10,12 @@ import (
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // refused lists rule and path of an event's refusals.
-func refused(e state.Event) (list []string) {
-	for _, r := range e.Refusals {
+func refused(e event.Event) (list []string) {
+	for _, r := range event.Of[event.Collected](e).Refusals {
 		list = append(list, strings.TrimSpace(r.Rule+" "+r.Path))
 	}
 	slices.Sort(list)
@@ -125,7 +126,7 @@ func TestAMergeIsJudgedAgainstBothSides(t *testing.T) {
 			if got := refused(e); !slices.Equal(got, c.refused) {
 				t.Errorf("refused %q, want %q", got, c.refused)
 			}
-			if notes := strings.Join(e.Work.Notes, "\n"); !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
+			if notes := strings.Join(e.Work().Notes, "\n"); !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
 				t.Errorf("notes %q, want %q", notes, c.note)
 			}
 			p := w.Shown()
@@ -160,8 +161,8 @@ func TestAMergeThatDropsPeoplesWorkIsShown(t *testing.T) {
 	h.Write(t, map[string]string{"slug.go": "package slug\n\nfunc Slug() { neither() }\n"})
 	h.Git(t, "commit", "--quiet", "-a", "-m", "Merge")
 	e := w.Collected()
-	if len(e.Refusals) > 0 {
-		t.Fatalf("refused: %+v", e.Refusals)
+	if len(event.Of[event.Collected](e).Refusals) > 0 {
+		t.Fatalf("refused: %+v", event.Of[event.Collected](e).Refusals)
 	}
 	p := w.Shown()
 	for _, s := range []string{

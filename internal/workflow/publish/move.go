@@ -8,30 +8,31 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Move puts the branch on the published head. It holds only if the branch is where we left it.
-func (s *Steps) Move(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) Move(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t := w.Task
 	if _, err := w.MarkAttempted(ctx); err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	err := s.GitHub.MoveBranch(ctx, w.Repo, t.Branch.Name, t.Branch.Head, t.Work.Head)
 	var moved *forge.MovedError
 	switch {
 	case errors.As(err, &moved) && moved.Head == t.Work.Head: // an earlier attempt did it
 	case errors.As(err, &moved) && t.Branch.Head == "":
-		return state.Event{}, &step.Problem{Reason: fmt.Sprintf("The branch `%s` exists already and is not errand's.", t.Branch.Name),
+		return event.Event{}, &step.Problem{Reason: fmt.Sprintf("The branch `%s` exists already and is not errand's.", t.Branch.Name),
 			Hint: "Rename or delete that branch, then comment `retry`.", Class: "github", Permanent: true, Err: err}
 	case errors.As(err, &moved) && moved.Head == "":
-		return state.Event{}, step.BranchDeleted(t, err)
+		return event.Event{}, step.BranchDeleted(t, err)
 	case errors.As(err, &moved):
-		return state.Event{Kind: state.EventOvertaken, Run: t.Work.Run, Head: moved.Head}, nil
+		return event.Event{Run: t.Work.Run, Payload: event.Overtaken{Head: moved.Head}}, nil
 	case err != nil:
-		return state.Event{}, fmt.Errorf("move the branch: %w", err)
+		return event.Event{}, fmt.Errorf("move the branch: %w", err)
 	}
 	s.resetVM(ctx, w)
-	return state.Event{Kind: state.EventMoved, Run: t.Work.Run}, nil
+	return event.Event{Run: t.Work.Run, Payload: event.Moved{}}, nil
 }
 
 // resetVM puts the VM's checkout on the published head. Best effort: the next run's launch does it
@@ -41,7 +42,7 @@ func (s *Steps) resetVM(ctx context.Context, w *step.Attempt) {
 		return
 	}
 	if err := s.resetTo(ctx, w.Task, w.Task.Work.Head); err != nil {
-		w.Log.Warn().Err(err).Msg("reset the VM's checkout to the published head")
+		w.Log.Warn().Err(err).Msg("failed to reset the VM's checkout to the published head")
 	}
 }
 

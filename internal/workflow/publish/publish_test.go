@@ -9,6 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func TestAChangesetIsPublished(t *testing.T) {
@@ -18,11 +19,11 @@ func TestAChangesetIsPublished(t *testing.T) {
 	first := h.Commit(t, "Mend it\n\nCloses #99, thanks @octocat", map[string]string{"slug.go": "package slug\n"})
 	h.Write(t, map[string]string{"left.txt": "uncommitted\n"})
 	e := w.Collected()
-	if len(e.Refusals) != 0 || e.Run != "r-1" || e.Work.Commits != 2 || e.Work.Paths != 2 || e.Work.Base != w.Task.Branch.BaseSHA || e.Work.Ref == "" {
-		t.Fatalf("refusals %v, work %+v", e.Refusals, e.Work)
+	if len(event.Of[event.Collected](e).Refusals) != 0 || e.Run != "r-1" || e.Work().Commits != 2 || e.Work().Paths != 2 || e.Work().Base != w.Task.Branch.BaseSHA || e.Work().Ref == "" {
+		t.Fatalf("refusals %v, work %+v", event.Of[event.Collected](e).Refusals, e.Work())
 	}
-	if again := w.Collected(); again.Work.LocalHead != e.Work.LocalHead || again.Work.Ref != e.Work.Ref {
-		t.Errorf("collected twice: %s, then %s", e.Work.LocalHead, again.Work.LocalHead)
+	if again := w.Collected(); again.Work().LocalHead != e.Work().LocalHead || again.Work().Ref != e.Work().Ref {
+		t.Errorf("collected twice: %s, then %s", e.Work().LocalHead, again.Work().LocalHead)
 	}
 	work := w.Committed()
 	if work.IDs[first] == "" || work.IDs[work.LocalHead] != work.Head || work.Tree != work.LocalTree {
@@ -36,7 +37,7 @@ func TestAChangesetIsPublished(t *testing.T) {
 		t.Errorf("a repeated commit took %d calls", after-before)
 	}
 	for range 2 { // the answer may be lost
-		if e := w.Do(state.JobMove); e.Kind != state.EventMoved || e.Run != "r-1" {
+		if e := w.Do(state.JobMove); e.Kind() != event.KindMoved || e.Run != "r-1" {
 			t.Fatalf("event %+v", e)
 		}
 	}
@@ -57,13 +58,13 @@ func TestNoNetChange(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	h := w.Building()
-	if e := w.Collected(); e.Work != nil && e.Work.Paths != 0 || len(e.Refusals) != 0 {
+	if e := w.Collected(); e.Work() != nil && e.Work().Paths != 0 || len(event.Of[event.Collected](e).Refusals) != 0 {
 		t.Errorf("of nothing: %+v", e)
 	}
 	h.Commit(t, "There", map[string]string{"a.txt": "a\n"})
 	h.Commit(t, "And back", map[string]string{"a.txt": ""})
-	if e := w.Collected(); e.Work != nil && e.Work.Paths != 0 {
-		t.Errorf("of a change that was taken back: %+v", e.Work)
+	if e := w.Collected(); e.Work() != nil && e.Work().Paths != 0 {
+		t.Errorf("of a change that was taken back: %+v", e.Work())
 	}
 }
 
@@ -93,7 +94,7 @@ func TestTheGateJudges(t *testing.T) {
 			h.Commit(t, "Change", c.files)
 			e := w.Collected()
 			var got []string
-			for _, r := range e.Refusals {
+			for _, r := range event.Of[event.Collected](e).Refusals {
 				got = append(got, r.Rule+" "+r.Path)
 				if r.Detail == "" || r.Remedy == "" || strings.Contains(r.Detail, workflowtest.Secret) {
 					t.Errorf("refusal %+v", r)
@@ -136,8 +137,8 @@ func TestOnlyMergesOfTheBaseAreTaken(t *testing.T) {
 				}
 			}
 			e := w.Collected()
-			if refused := len(e.Refusals) > 0; refused != c.refused {
-				t.Fatalf("refusals %+v, want some: %v", e.Refusals, c.refused)
+			if refused := len(event.Of[event.Collected](e).Refusals) > 0; refused != c.refused {
+				t.Fatalf("refusals %+v, want some: %v", event.Of[event.Collected](e).Refusals, c.refused)
 			}
 			if !c.refused {
 				w.Committed()
@@ -154,13 +155,13 @@ func TestMoveHoldsOnlyWhereWeLeftTheBranch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		act  func(w *workflowtest.World) string // returns the head that is reported
-		kind state.EventKind                    // empty: a problem
+		kind event.Kind                         // empty: a problem
 		says string
 	}{
 		"overtaken": {func(w *workflowtest.World) string {
 			w.Task.Branch.Head = w.Push("bob", w.Task.Branch.Name, map[string]string{"b.txt": "1\n"})
 			return w.Push("bob", w.Task.Branch.Name, map[string]string{"b.txt": "2\n"})
-		}, state.EventOvertaken, ""},
+		}, event.KindOvertaken, ""},
 		"somebody else's branch": {func(w *workflowtest.World) string {
 			return w.Push("bob", w.Task.Branch.Name, map[string]string{"b.txt": "1\n"})
 		}, "", "exists already"},
@@ -183,7 +184,7 @@ func TestMoveHoldsOnlyWhereWeLeftTheBranch(t *testing.T) {
 				if p := workflowtest.WantProblem(t, err, "github", true); !strings.Contains(p.Reason, c.says) || !strings.Contains(p.Reason, w.Task.Branch.Name) {
 					t.Errorf("reason %q", p.Reason)
 				}
-			} else if err != nil || e.Kind != c.kind || e.Head != head {
+			} else if err != nil || e.Kind() != c.kind || event.Of[event.Overtaken](e).Head != head {
 				t.Errorf("event %+v, error %v; want %s at %s", e, err, c.kind, head)
 			}
 			if got := w.Head(w.Task.Branch.Name); got != head {
@@ -201,10 +202,10 @@ func TestMoveAfterALostAnswer(t *testing.T) {
 	w.Collected()
 	work := w.Committed()
 	w.MustFault(simgithub.Fault{Method: "POST", Path: "/graphql|/git/refs", Actor: "app", Count: 1, After: true, Cut: true})
-	if e, err := w.Try(state.JobMove); err == nil && e.Kind != state.EventMoved {
+	if e, err := w.Try(state.JobMove); err == nil && e.Kind() != event.KindMoved {
 		t.Fatalf("event %+v", e)
 	}
-	if e := w.Do(state.JobMove, workflowtest.Again); e.Kind != state.EventMoved || w.Head(w.Task.Branch.Name) != work.Head {
+	if e := w.Do(state.JobMove, workflowtest.Again); e.Kind() != event.KindMoved || w.Head(w.Task.Branch.Name) != work.Head {
 		t.Errorf("event %+v, branch at %s", e, w.Head(w.Task.Branch.Name))
 	}
 }
@@ -229,23 +230,23 @@ func TestRebaseOntoWhatWasPushed(t *testing.T) {
 			w.Collected()
 			w.Committed()
 			theirs := w.Push("bob", w.Task.Branch.Name, c.theirs)
-			if e := w.Do(state.JobMove); e.Kind != state.EventOvertaken || e.Head != theirs {
+			if e := w.Do(state.JobMove); event.Of[event.Overtaken](e).Head != theirs {
 				t.Fatalf("event %+v", e)
 			}
 			w.Task.Branch.Head = theirs
 			e := w.Do(state.JobRebase, workflowtest.Args("onto", theirs))
 			if c.conflict != nil {
-				if e.Kind != state.EventConflict || !slices.Equal(e.Paths, c.conflict) || e.Head != theirs {
+				if failed := event.Of[event.Conflict](e); !slices.Equal(failed.Paths, c.conflict) || failed.Head != theirs {
 					t.Errorf("event %+v", e)
 				}
 				return
 			}
-			if e.Kind != state.EventCollected || e.Work.Base != theirs || len(e.Refusals) != 0 {
-				t.Fatalf("event %+v, work %+v", e, e.Work)
+			if e.Kind() != event.KindCollected || e.Work().Base != theirs || len(event.Of[event.Collected](e).Refusals) != 0 {
+				t.Fatalf("event %+v, work %+v", e, e.Work())
 			}
-			w.Task.Work = e.Work
+			w.Task.Work = e.Work()
 			w.Committed()
-			if e := w.Do(state.JobMove); e.Kind != state.EventMoved {
+			if e := w.Do(state.JobMove); e.Kind() != event.KindMoved {
 				t.Fatalf("event %+v", e)
 			}
 			for _, path := range []string{"theirs.txt", "slug.go", "first.txt"} {

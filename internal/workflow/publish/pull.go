@@ -12,32 +12,29 @@ import (
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // OpenPR opens the task's pull request, once, and asks for a review.
-func (s *Steps) OpenPR(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) OpenPR(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	before, err := w.MarkAttempted(ctx)
 	if err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	want, err := s.newPR(ctx, w)
 	if err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	want.CheckExisting = before
 	pr, err := s.GitHub.OpenPR(ctx, w.Repo, want)
 	if err != nil {
-		return state.Event{}, step.BranchGone(ctx, s.GitHub, w, fmt.Errorf("open the pull request: %w", err))
+		return event.Event{}, step.BranchGone(ctx, s.GitHub, w, fmt.Errorf("open the pull request: %w", err))
 	}
 	if note := s.askForReview(ctx, w, pr.Number); note != "" {
-		w.Log.Info().Str("note", note).Msg("ask for a review")
+		w.Log.Info().Str("note", note).Msg("failed to request a review")
 	}
-	out := pr.State()
-	e := state.Event{Kind: state.EventPROpened, JobReport: state.JobReport{PR: &out}}
-	if before { // people may have said something there before the store knew of it
-		e.Searched = true
-	}
-	return e, nil
+	// If it was opened before, people may have said something there before the store knew of it.
+	return event.Event{Payload: event.PROpened{PR: pr.State(), Searched: before}}, nil
 }
 
 // newPR returns the text of the pull request.

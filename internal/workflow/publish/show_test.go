@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func TestAChangesetIsShown(t *testing.T) {
@@ -54,7 +55,7 @@ func TestAChangesetIsShown(t *testing.T) {
 	if p.Publish.Cut != 0 || p.Publish.Tree != w.Task.Work.LocalTree || len(p.Files) != 6 {
 		t.Errorf("%+v of %v", p.Publish, p.Files)
 	}
-	if again := w.Do(state.JobShow); again.Plan.Text != p.Text || again.Plan.Publish.Digest != p.Publish.Digest {
+	if again := w.Do(state.JobShow); event.Of[event.Shown](again).Plan.Text != p.Text || event.Of[event.Shown](again).Plan.Publish.Digest != p.Publish.Digest {
 		t.Error("shown again, it is another diff")
 	}
 	w.Committed()
@@ -133,17 +134,17 @@ func TestAnApprovalOfChangesHasToHoldWhenTheyArePublished(t *testing.T) {
 	p := w.Shown()
 	p.Publish.Approved.By = w.Person("bob")
 	workflowtest.Check(t, w.Ada.SetPermission(workflowtest.RepoName, "bob", "read"))
-	if e := w.Do(state.JobCommit); e.Kind != state.EventNoApproval || e.Rejection != state.NotRevoked || e.Candidate.Hash != p.Hash {
+	if e := w.Do(state.JobCommit); e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotRevoked || e.Candidate().Hash != p.Hash {
 		t.Fatalf("event %s", fmt.Sprintf("%+v", e))
 	}
 	workflowtest.Check(t, w.Ada.SetPermission(workflowtest.RepoName, "bob", "write"))
 	said := w.Said(p, "bob", "@errand approve")
 	*p.Publish.Approved = said.Approval
 	workflowtest.Check(t, w.As("bob").EditComment(workflowtest.RepoName, said.Comment, "Wait."))
-	if e := w.Do(state.JobCommit); e.Kind != state.EventNoApproval || e.Rejection != state.NotReworded || e.Candidate.Hash != p.Hash {
+	if e := w.Do(state.JobCommit); e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotReworded || e.Candidate().Hash != p.Hash {
 		t.Fatalf("with the command edited: event %+v", e)
 	}
-	if e := w.Do(state.JobCommit, workflowtest.Again); e.Kind != state.EventCommitted {
+	if e := w.Do(state.JobCommit, workflowtest.Again); e.Kind() != event.KindCommitted {
 		t.Errorf("after it began: event %+v", e)
 	}
 }

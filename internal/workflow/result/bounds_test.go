@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestHostileResult: whatever a VM reports as a run's result can be stored, costs something between
@@ -65,14 +66,14 @@ func TestPlanThatCannotBeShown(t *testing.T) {
 			e, err := w.Try(state.JobPost, func(j *state.Job) { j.Post = &state.Post{Kind: state.PostPlan, Hash: plan.Hash} })
 			if c.ok {
 				workflowtest.Check(t, err)
-				if e.Kind != state.EventPosted {
+				if e.Kind() != event.KindPosted {
 					t.Errorf("event %+v", e)
 				}
 				return
 			}
 			workflowtest.WantProblem(t, err, "agent", true)
 			if len(w.Ours(w.Task.Key.Issue)) != 0 {
-				t.Error("it is posted all the same")
+				t.Error("it is still posted")
 			}
 		})
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// cause returns why a run ended that did not succeed, in a sentence of errand's own: that of the judgement, or else that of
-// the status. Nothing of it is the program's, whose excuses name commands, addresses and request ids of a VM that is not
-// people's to act on: what the program said goes to the log and the transcript.
+// cause returns the reason why a run failed, in errand's own words: those of the judgment, or else those of the status.
+// It contains none of the program's output, whose messages name commands, addresses and request IDs of a VM that people
+// cannot act on. That output is in the log and the transcript.
 func cause(res agent.Result, x runlog.Exit) string {
 	words, ok := causes()[res.Status]
 	switch {
@@ -24,39 +24,39 @@ func cause(res agent.Result, x runlog.Exit) string {
 		return crash(x)
 	}
 	if res.HTTP == 404 && res.Status == agent.StatusInvalid {
-		words = "the model's provider does not know the model, or does not offer it to errand's account"
+		words = "the model's provider does not have the model, or does not offer it to errand's account"
 	}
-	if state.RunStatuses()[string(res.Status)].HTTP && res.HTTP >= 400 && res.HTTP < 600 {
+	if state.RunStatuses()[state.RunStatus(res.Status)].HTTP && res.HTTP >= 400 && res.HTTP < 600 {
 		words += fmt.Sprintf(" (HTTP %d)", res.HTTP)
 	}
 	return words
 }
 
-// causes are the sentences of the statuses, but for those that cause makes of the run's exit.
+// causes returns a sentence for each status, except those that cause derives from the run's exit.
 func causes() map[agent.Status]string {
 	return map[agent.Status]string{
 		agent.StatusMaxTurns:           "the run's turns are used up",
-		agent.StatusBudget:             "the run's money is used up",
-		agent.StatusRateLimited:        "the model's provider allows no more calls for now",
+		agent.StatusBudget:             "the run's cap on cost is reached",
+		agent.StatusRateLimited:        "the model's provider allows no more calls at present",
 		agent.StatusOverloaded:         "the model's provider is overloaded or failing",
 		agent.StatusNetwork:            "the model could not be reached, or its answer was cut off",
 		agent.StatusAuth:               "the model's provider refused the call",
-		agent.StatusBilling:            "the model's provider wants to be paid first",
+		agent.StatusBilling:            "the model's provider requires a payment first",
 		agent.StatusContextOverflow:    "the conversation became too long for the model",
-		agent.StatusAnswerCut:          "the agent's answer was too long, so nothing of it was used: it has to be shorter",
-		agent.StatusLooped:             "the agent did the same again and again, and was stopped for it",
+		agent.StatusAnswerCut:          "the agent's answer was too long and was discarded: it has to be shorter",
+		agent.StatusLooped:             "the agent repeated the same actions and was stopped",
 		agent.StatusRefused:            "the model declined to answer, or its last answer was empty",
-		agent.StatusNoSession:          "the agent's session was not there any more",
-		agent.StatusNoStructuredOutput: "the agent gave no answer in the form that was asked for",
-		agent.StatusNoOp:               "the agent's program ended without an answer of the model",
+		agent.StatusNoSession:          "the agent's session no longer existed",
+		agent.StatusNoStructuredOutput: "the agent gave no answer in the requested form",
+		agent.StatusNoOp:               "the agent's program ended without an answer from the model",
 		agent.StatusInterrupted:        "the run was stopped",
 		agent.StatusHookStopped:        "a hook stopped the agent",
-		agent.StatusDuration:           "the time for the run was up",
-		agent.StatusStalled:            "the agent gave no sign of life for too long: no output, no open request to the model, no work",
-		agent.StatusLost:               "the run was lost: what supervises it was ended, or its VM restarted",
+		agent.StatusDuration:           "the run's time limit was reached",
+		agent.StatusStalled:            "the agent was inactive for too long: no output, no open request to the model, no work",
+		agent.StatusLost:               "the run was lost: its supervisor was killed, or its VM restarted",
 		agent.StatusSetupFailed:        "a set-up command failed",
 		agent.StatusStartFailed:        "the agent's program could not be started",
-		agent.StatusInvalid:            "the agent's program or the model's provider did not accept what it was asked",
+		agent.StatusInvalid:            "the agent's program or the model's provider rejected the request as invalid",
 	}
 }
 

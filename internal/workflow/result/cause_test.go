@@ -41,13 +41,13 @@ func TestCause(t *testing.T) {
 		exit   runlog.Exit
 		want   string
 	}{
-		"the provider's status":     {agent.StatusOverloaded, 529, runlog.Exit{}, "the model's provider is overloaded or failing (HTTP 529)"},
-		"a model that is not known": {agent.StatusInvalid, 404, runlog.Exit{}, "the model's provider does not know the model, or does not offer it to errand's account (HTTP 404)"},
-		"a status that is none":     {agent.StatusAuth, 99, runlog.Exit{}, "the model's provider refused the call"},
-		"a status beside the cause": {agent.StatusNetwork, 500, runlog.Exit{}, "the model could not be reached, or its answer was cut off"},
-		"a crash with a code":       {agent.StatusCrashed, 0, runlog.Exit{Code: 3}, "the agent's program ended with code 3 before its work was done"},
-		"a crash by a signal":       {agent.StatusCrashed, 0, runlog.Exit{Code: 137, Signal: "killed"}, "the agent's program was killed before its work was done"},
-		"a crash without anything":  {agent.StatusCrashed, 0, runlog.Exit{}, "the agent's program ended without a result"},
+		"the provider's status":             {agent.StatusOverloaded, 529, runlog.Exit{}, "the model's provider is overloaded or failing (HTTP 529)"},
+		"a model that is not known":         {agent.StatusInvalid, 404, runlog.Exit{}, "the model's provider does not have the model, or does not offer it to errand's account (HTTP 404)"},
+		"a status that is none":             {agent.StatusAuth, 99, runlog.Exit{}, "the model's provider refused the call"},
+		"a status in addition to the cause": {agent.StatusNetwork, 500, runlog.Exit{}, "the model could not be reached, or its answer was cut off"},
+		"a crash with a code":               {agent.StatusCrashed, 0, runlog.Exit{Code: 3}, "the agent's program ended with code 3 before its work was done"},
+		"a crash by a signal":               {agent.StatusCrashed, 0, runlog.Exit{Code: 137, Signal: "killed"}, "the agent's program was killed before its work was done"},
+		"a crash without anything":          {agent.StatusCrashed, 0, runlog.Exit{}, "the agent's program ended without a result"},
 		"the repository's own set-up": {agent.StatusSetupFailed, 0, runlog.Exit{Code: 1, Message: "setup command failed (exit code 1): npm ci"},
 			"setup command failed (exit code 1): npm ci"},
 		"a program that is missing": {agent.StatusStartFailed, 0, runlog.Exit{Code: 127, Message: `exec: "codex": not found in /opt/x`}, "the agent's program could not be started"},
@@ -71,10 +71,10 @@ func TestEveryStatusIsKnown(t *testing.T) {
 	t.Parallel()
 	left := state.RunStatuses()
 	for _, s := range agent.Statuses() {
-		if _, ok := left[string(s)]; !ok {
+		if _, ok := left[state.RunStatus(s)]; !ok {
 			t.Errorf("the table of package state lacks %s", s)
 		}
-		delete(left, string(s))
+		delete(left, state.RunStatus(s))
 	}
 	delete(left, state.StatusVMLost) // errand's own
 	for s := range left {
@@ -103,7 +103,7 @@ func TestJudgesByTheEndOfStderr(t *testing.T) {
 		t.Errorf("%d lines with %d bytes of standard error are kept", len(in.stderr), kept)
 	}
 	got := in.Exit(runlog.Exit{Cause: runlog.CauseExited, Code: 1})
-	if got.Status != string(agent.StatusInvalid) || !strings.Contains(got.ProgramError, "ääää") {
+	if got.Status != state.StatusInvalid || !strings.Contains(got.ProgramError, "ääää") {
 		t.Errorf("%s: %.200q", got.Status, got.ProgramError)
 	}
 }

@@ -149,8 +149,8 @@ func (in *Interpreter) check(line string) []runlog.Event {
 // Exit judges the run.
 func (in *Interpreter) Exit(x runlog.Exit) state.RunResult {
 	out := in.judged(x)
-	if x.DiskFull && out.Class != "success" { // nothing can be done on this VM any more
-		out.Status, out.Class, out.Message = state.StatusVMLost, "retryable", "the VM's disk was full"
+	if x.DiskFull && out.Class != state.RunSucceeded { // nothing can be done on this VM any more
+		out.Status, out.Class, out.Message = state.StatusVMLost, state.RunRetryable, "the VM's disk was full"
 		out.VMEnd = state.VMDiskFull
 	}
 	return out
@@ -162,7 +162,7 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 	}
 	res := in.parser.Exit(agent.Ended{Exit: x, StopRequested: x.Cause == runlog.CauseStopped, Stderr: strings.Join(in.stderr, "\n"), WantSession: in.run.Session, WantSchema: in.form, Prior: in.prior})
 	out := state.RunResult{
-		Status: string(res.Status), Class: string(res.Status.Class()), Session: in.clean(res.Session, maxLabel),
+		Status: state.RunStatus(res.Status), Class: state.RunClass(res.Status.Class()), Session: in.clean(res.Session, maxLabel),
 		Turns: res.Turns, Refused: len(res.Denials), Money: money(res.Usage, res.CostUSD), Used: used(res.Usage), Ended: x.EndedAt, RetryAt: res.ResetAt,
 	}
 	if in.free {
@@ -173,7 +173,7 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 		out.Summary = in.clean(strings.TrimSpace(in.said), maxSaid)
 	}
 	if text, ok := in.answer(res); ok {
-		out.Status, out.Class = string(agent.StatusOK), string(agent.ClassSuccess)
+		out.Status, out.Class = state.StatusOK, state.RunSucceeded
 		in.outcome(text, &out)
 		in.empty(&out)
 	} else {
@@ -197,8 +197,8 @@ func (in *Interpreter) empty(out *state.RunResult) {
 	default:
 		return
 	}
-	out.Status, out.Class = string(agent.StatusCrashed), string(agent.ClassRetryable)
-	out.Message = "the agent's last message has no plan and no report in it, and what it said before that is no answer: the last message has to hold all of it"
+	out.Status, out.Class = state.StatusCrashed, state.RunRetryable
+	out.Message = "the agent's last message contains neither a plan nor a report, and earlier messages do not count: the last message has to contain the whole answer"
 }
 
 // How many characters of a VM's reports are kept with the task: it must stay small enough to be
@@ -213,7 +213,7 @@ const (
 
 // clean removes secrets and invisible characters, and limits the length.
 func (in *Interpreter) clean(text string, limit int) string {
-	text, _ = in.redact.Redact(trust.Seen(text))
+	text, _ = in.redact.Redact(trust.RemoveInvisible(text))
 	return runlog.Cut(text, limit)
 }
 
@@ -324,23 +324,23 @@ func estimate(e agent.Estimate) string {
 // checksResult judges a run of the repository's commands: that they fail is a result, that they
 // could not be run is not.
 func (in *Interpreter) checksResult(x runlog.Exit) state.RunResult {
-	out := state.RunResult{Status: "ok", Class: "success", Checks: in.checks, Ended: x.EndedAt}
+	out := state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Checks: in.checks, Ended: x.EndedAt}
 	switch {
 	case x.Cause == runlog.CauseStopped:
-		out.Status, out.Class = "interrupted", "retryable"
+		out.Status, out.Class = state.StatusInterrupted, state.RunRetryable
 	case x.Cause == runlog.CauseLost:
-		out.Status, out.Class, out.Message = "lost", "retryable", "the checks were lost with their VM"
+		out.Status, out.Class, out.Message = state.StatusLost, state.RunRetryable, "the checks were lost with their VM"
 	case in.cut:
-		out.Status, out.Class, out.Message = "crashed", "fatal", "what the checks said was too long to be read"
+		out.Status, out.Class, out.Message = state.StatusCrashed, state.RunFatal, "the output of the checks was too long to read"
 	case in.done == nil || in.done.Error != "":
-		out.Status, out.Class, out.Message = "crashed", "fatal", "the checks could not be run"
+		out.Status, out.Class, out.Message = state.StatusCrashed, state.RunFatal, "the checks could not be run"
 		if in.done != nil {
 			out.ProgramError = in.clean(in.done.Error, maxNote)
 		}
 	default:
 		sum := state.SumChecks(in.checks)
 		if !in.done.OK && len(sum.Failed) == 0 {
-			out.Status, out.Class, out.Message = "crashed", "fatal", "a check failed, and its result is missing"
+			out.Status, out.Class, out.Message = state.StatusCrashed, state.RunFatal, "a check failed, and its result is missing"
 			break
 		}
 		out.Message = in.clean(sum.Words(), maxNote)

@@ -55,15 +55,15 @@ func TestInterpretAgents(t *testing.T) {
 		want  state.RunResult
 	}{
 		"a plan": {state.RunPreliminary, exit0, []string{started, said("Do it.\n\n```errand\n{\"outcome\":\"build\",\"summary\":\"Mend\",\"files\":[\"a.go\"],\"approaches\":[{\"number\":1,\"title\":\"Trim\"},{\"number\":2,\"title\":\"Loop\"}],\"estimate\":{\"size\":\"S\",\"minutes\":5,\"cost_usd\":0.5}}\n```\n")},
-			state.RunResult{Status: "ok", Class: "success", Text: "Do it.", Outcome: "build", Summary: "Mend", Files: []string{"a.go"}, Approaches: []string{"Trim", "Loop"}, Estimate: "size S, about 5 min, $0.50"}},
-		"a plan without the block":     {state.RunPlan, exit0, []string{started, said("Just do it.")}, state.RunResult{Status: "ok", Class: "success", Text: "Just do it.", Outcome: "build"}},
-		"work without the block":       {state.RunImplement, exit0, []string{started, said("Mended.")}, state.RunResult{Status: "ok", Class: "success", Text: "Mended.", Outcome: "done"}},
-		"a question":                   {state.RunPlan, exit0, []string{started, said("```errand\n{\"outcome\":\"question\",\"question\":\"Which?\"}\n```")}, state.RunResult{Status: "ok", Class: "success", Outcome: "question", Question: "Which?"}},
-		"a report":                     {state.RunPlan, exit0, []string{started, said("It is by design.\n```errand\n{\"outcome\":\"report\"}\n```")}, state.RunResult{Status: "ok", Class: "success", Text: "It is by design.", Outcome: "report"}},
-		"one approach is no choice":    {state.RunPreliminary, exit0, []string{started, said("Do it.\n```errand\n{\"outcome\":\"build\",\"approaches\":[{\"number\":1,\"title\":\"Trim\"}]}\n```")}, state.RunResult{Status: "ok", Class: "success", Text: "Do it.", Outcome: "build"}},
-		"four approaches are too many": {state.RunPreliminary, exit0, []string{started, said("Do it.\n```errand\n{\"approaches\":[{\"number\":1,\"title\":\"A\"},{\"number\":2,\"title\":\"B\"},{\"number\":3,\"title\":\"C\"},{\"number\":4,\"title\":\"D\"}]}\n```")}, state.RunResult{Status: "ok", Class: "success", Text: "Do it.", Outcome: "build", Approaches: []string{"A", "B", "C"}}},
-		"answers in threads":           {state.RunReview, exit0, []string{started, said("Done.\n```errand\n{\"outcome\":\"done\",\"threads\":[{\"id\":\"thread:1:2\",\"answer\":\"Mended\",\"commit\":\"abc\"}]}\n```")}, state.RunResult{Status: "ok", Class: "success", Text: "Done.", Outcome: "done", Threads: []state.ThreadAnswer{{ID: "thread:1:2", Answer: "Mended", Commit: "abc"}}}},
-		"secrets are taken out":        {state.RunImplement, exit0, []string{started, said("The key is " + workflowtest.Secret + "\n```errand\n{\"outcome\":\"done\",\"title\":\"Use " + workflowtest.Secret + "\"}\n```")}, state.RunResult{Status: "ok", Class: "success", Text: "The key is [redacted: known-value]", Outcome: "done", Title: "Use [redacted: known-value]"}},
+			state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Do it.", Outcome: "build", Summary: "Mend", Files: []string{"a.go"}, Approaches: []string{"Trim", "Loop"}, Estimate: "size S, about 5 min, $0.50"}},
+		"a plan without the block":     {state.RunPlan, exit0, []string{started, said("Just do it.")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Just do it.", Outcome: "build"}},
+		"work without the block":       {state.RunImplement, exit0, []string{started, said("Mended.")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Mended.", Outcome: "done"}},
+		"a question":                   {state.RunPlan, exit0, []string{started, said("```errand\n{\"outcome\":\"question\",\"question\":\"Which?\"}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Outcome: "question", Question: "Which?"}},
+		"a report":                     {state.RunPlan, exit0, []string{started, said("It is by design.\n```errand\n{\"outcome\":\"report\"}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "It is by design.", Outcome: "report"}},
+		"one approach is no choice":    {state.RunPreliminary, exit0, []string{started, said("Do it.\n```errand\n{\"outcome\":\"build\",\"approaches\":[{\"number\":1,\"title\":\"Trim\"}]}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Do it.", Outcome: "build"}},
+		"four approaches are too many": {state.RunPreliminary, exit0, []string{started, said("Do it.\n```errand\n{\"approaches\":[{\"number\":1,\"title\":\"A\"},{\"number\":2,\"title\":\"B\"},{\"number\":3,\"title\":\"C\"},{\"number\":4,\"title\":\"D\"}]}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Do it.", Outcome: "build", Approaches: []string{"A", "B", "C"}}},
+		"answers in threads":           {state.RunReview, exit0, []string{started, said("Done.\n```errand\n{\"outcome\":\"done\",\"threads\":[{\"id\":\"thread:1:2\",\"answer\":\"Mended\",\"commit\":\"abc\"}]}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Done.", Outcome: "done", Threads: []state.ThreadAnswer{{ID: "thread:1:2", Answer: "Mended", Commit: "abc"}}}},
+		"secrets are taken out":        {state.RunImplement, exit0, []string{started, said("The key is " + workflowtest.Secret + "\n```errand\n{\"outcome\":\"done\",\"title\":\"Use " + workflowtest.Secret + "\"}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "The key is [redacted: known-value]", Outcome: "done", Title: "Use [redacted: known-value]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,8 +90,8 @@ func TestInterpretEnds(t *testing.T) {
 		exit    runlog.Exit
 		session string
 		lines   []string
-		status  string
-		class   string
+		status  state.RunStatus
+		class   state.RunClass
 	}{
 		"killed for being told to": {runlog.Exit{Cause: runlog.CauseStopped, Code: 130}, "", []string{started}, "interrupted", "retryable"},
 		"killed":                   {runlog.Exit{Cause: runlog.CauseExited, Code: 137, Signal: "killed"}, "", []string{started}, "crashed", "retryable"},
@@ -121,8 +121,8 @@ func TestInterpretChecks(t *testing.T) {
 	for name, c := range map[string]struct {
 		exit   runlog.Exit
 		lines  []string
-		status string
-		class  string
+		status state.RunStatus
+		class  state.RunClass
 		checks []state.CheckResult
 	}{
 		"green and red": {runlog.Exit{Cause: runlog.CauseExited}, []string{green, red, done}, "ok", "success", []state.CheckResult{
@@ -174,7 +174,7 @@ func FuzzInterpret(f *testing.F) {
 		}
 		in.Line(runlog.Line{Seq: 1 << 20, Stream: runlog.StreamStderr, Text: errs})
 		res := in.Exit(runlog.Exit{Cause: runlog.CauseExited})
-		if res.Class != "success" && res.Class != "retryable" && res.Class != "fatal" || res.Status == "" {
+		if res.Class != state.RunSucceeded && res.Class != state.RunRetryable && res.Class != state.RunFatal || res.Status == "" {
 			t.Errorf("judged %+v", res)
 		}
 		if strings.Contains(res.Text+res.Question+res.Title+res.Summary+res.Message, workflowtest.Secret) {
@@ -206,7 +206,7 @@ func TestAnswersWithoutAPlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   state.RunKind
 		answer string
-		class  string
+		class  state.RunClass
 		text   string
 	}{
 		"an empty plan":               {state.RunPlan, "", "retryable", ""},
@@ -221,7 +221,7 @@ func TestAnswersWithoutAPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: c.kind}, runlog.Exit{Cause: runlog.CauseExited}, started, said(c.answer))
-			if got.Class != c.class || got.Text != c.text || (got.Class == "success") != (got.Message == "") {
+			if got.Class != c.class || got.Text != c.text || (got.Class == state.RunSucceeded) != (got.Message == "") {
 				t.Errorf("%s (%s) %q with %q", got.Status, got.Class, got.Message, got.Text)
 			}
 		})
@@ -236,7 +236,7 @@ func TestCutLinesAreTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind  state.RunKind
 		lines []runlog.Line
-		want  string
+		want  state.RunStatus
 		says  string
 	}{
 		"a plan that was left out":  {state.RunPlan, []runlog.Line{{Text: started}, {Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}}, "answer_cut", "more than errand keeps"},
@@ -259,7 +259,7 @@ func TestCutLinesAreTold(t *testing.T) {
 					told += e.Text
 				}
 			}
-			if got := in.Exit(runlog.Exit{Cause: runlog.CauseExited}); got.Status != c.want || !strings.Contains(got.Message, c.says) || got.Class != "fatal" {
+			if got := in.Exit(runlog.Exit{Cause: runlog.CauseExited}); got.Status != c.want || !strings.Contains(got.Message, c.says) || got.Class != state.RunFatal {
 				t.Errorf("%s (%s) %q", got.Status, got.Class, got.Message)
 			}
 			if c.kind == state.RunPlan && !strings.Contains(told, "5000000 bytes of it are missing") && !strings.Contains(told, "9 lines were left out") {

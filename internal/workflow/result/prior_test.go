@@ -51,7 +51,7 @@ func TestAResumedRunIsCountedAlone(t *testing.T) {
 				in.Line(runlog.Line{Seq: int64(i + 1), Stream: runlog.StreamStdout, Text: l})
 			}
 			got := in.Exit(runlog.Exit{Cause: runlog.CauseExited})
-			if diff := cmp.Diff(tc.want, got.Used); diff != "" || got.Status != "ok" {
+			if diff := cmp.Diff(tc.want, got.Used); diff != "" || got.Status != state.StatusOK {
 				t.Errorf("%s %s, used (-want +got):\n%s", got.Status, got.Message, diff)
 			}
 			if u := got.Used; u != nil && got.Money.InputTokens != u.Input+u.CacheRead {

@@ -82,10 +82,10 @@ func (in *Interpreter) unrepaired(status agent.Status, out *state.RunResult) {
 		agent.StatusBudget, agent.StatusInterrupted, agent.StatusLost:
 		return
 	}
-	why := "asked for its closing block again, the agent ended as " + string(status)
+	why := "when errand asked for the closing block again, the agent ended as " + string(status)
 	o, _ := agent.RecoverOutcome(asBlock(in.run.Repair.Block))
 	in.concluded(o, out)
-	out.Status, out.Class, out.Message, out.RetryAt = string(agent.StatusOK), string(agent.ClassSuccess), why, time.Time{}
+	out.Status, out.Class, out.Message, out.RetryAt = state.StatusOK, state.RunSucceeded, why, time.Time{}
 	out.Broken, out.Guess = in.run.Repair.Problem, o.Kind == ""
 	in.repaired(out)
 }

@@ -27,7 +27,7 @@ func repaired(r state.RunResult) state.RunResult {
 func TestInterpretBroken(t *testing.T) {
 	t.Parallel()
 	const quote = `{"outcome":"question","question":"Which "one"?"}`
-	problem := `the errand block is not the JSON that was asked for: line 1: invalid character 'o' after object key:value pair`
+	problem := `the errand block is not the requested JSON: line 1: invalid character 'o' after object key:value pair`
 	for name, tc := range map[string]struct {
 		kind state.RunKind
 		text string
@@ -59,27 +59,27 @@ func TestInterpretBroken(t *testing.T) {
 func TestInterpretRepair(t *testing.T) {
 	t.Parallel()
 	before := &state.Repair{Problem: "it ends too early", Block: `{"outcome":"blocked","question":"Whose key`, Text: "What I did."}
-	told := state.RunResult{Status: "ok", Class: "success", Text: "What I did.", Outcome: "blocked", Question: "Whose key", Broken: before.Problem}
+	told := state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "What I did.", Outcome: "blocked", Question: "Whose key", Broken: before.Problem}
 	exit := runlog.Exit{Cause: runlog.CauseExited}
 	for name, tc := range map[string]struct {
 		exit  runlog.Exit
 		lines []string
 		want  state.RunResult
 	}{
-		"as asked":        {exit, []string{started, said("```errand\n{\"outcome\":\"question\",\"question\":\"Whose?\"}\n```")}, state.RunResult{Status: "ok", Class: "success", Text: "What I did.", Outcome: "question", Question: "Whose?"}},
-		"without fences":  {exit, []string{started, said("{\"outcome\":\"done\"}")}, state.RunResult{Status: "ok", Class: "success", Text: "What I did.", Outcome: "done"}},
-		"as plain JSON":   {exit, []string{started, said("Here:\n```json\n{\"outcome\":\"done\",\"title\":\"x\"}\n```\n")}, state.RunResult{Status: "ok", Class: "success", Text: "What I did.", Outcome: "done", Title: "x"}},
-		"in its form":     {exit, []string{started, strings.Replace(said("so it is"), `"num_turns"`, `"structured_output":{"outcome":"question","question":"Whose?","title":null,"threads":null},"num_turns"`, 1)}, state.RunResult{Status: "ok", Class: "success", Text: "What I did.", Outcome: "question", Question: "Whose?"}},
-		"twice":           {exit, []string{started, said("{\"outcome\":\"question\"}\n{\"outcome\":\"done\",\"threads\":[{\"id\":\"1\",\"answer\":\"y\"}]}")}, state.RunResult{Status: "ok", Class: "success", Text: "What I did.", Outcome: "done", Threads: []state.ThreadAnswer{{ID: "1", Answer: "y"}}}},
+		"as asked":        {exit, []string{started, said("```errand\n{\"outcome\":\"question\",\"question\":\"Whose?\"}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "What I did.", Outcome: "question", Question: "Whose?"}},
+		"without fences":  {exit, []string{started, said("{\"outcome\":\"done\"}")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "What I did.", Outcome: "done"}},
+		"as plain JSON":   {exit, []string{started, said("Here:\n```json\n{\"outcome\":\"done\",\"title\":\"x\"}\n```\n")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "What I did.", Outcome: "done", Title: "x"}},
+		"in its form":     {exit, []string{started, strings.Replace(said("so it is"), `"num_turns"`, `"structured_output":{"outcome":"question","question":"Whose?","title":null,"threads":null},"num_turns"`, 1)}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "What I did.", Outcome: "question", Question: "Whose?"}},
+		"twice":           {exit, []string{started, said("{\"outcome\":\"question\"}\n{\"outcome\":\"done\",\"threads\":[{\"id\":\"1\",\"answer\":\"y\"}]}")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "What I did.", Outcome: "done", Threads: []state.ThreadAnswer{{ID: "1", Answer: "y"}}}},
 		"broken again":    {exit, []string{started, said("```errand\n{\"outcome\":\"question\",\"question\":\"Whose\n```")}, told},
 		"something else":  {exit, []string{started, said("I have nothing to add.")}, told},
 		"no outcome":      {exit, []string{started, said("{\"title\":\"x\"}")}, told},
 		"ended badly":     {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, []string{started, `{"type":"result","subtype":"error_max_turns","is_error":true,"num_turns":5,"session_id":"s-1"}`}, told},
 		"no session":      {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, []string{"stderr: No conversation found with session ID: s-1"}, told},
 		"took too long":   {runlog.Exit{Cause: runlog.CauseDuration, Code: -1}, []string{started}, told},
-		"has to wait":     {runlog.Exit{Cause: runlog.CauseLost}, []string{started}, state.RunResult{Status: "lost", Class: "retryable"}},
-		"has no money":    {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, []string{started, `{"type":"result","subtype":"error_max_budget_usd","is_error":true,"num_turns":5,"session_id":"s-1"}`}, state.RunResult{Status: "budget", Class: "fatal"}},
-		"was interrupted": {runlog.Exit{Cause: runlog.CauseStopped}, []string{started}, state.RunResult{Status: "interrupted", Class: "retryable"}},
+		"has to wait":     {runlog.Exit{Cause: runlog.CauseLost}, []string{started}, state.RunResult{Status: state.StatusLost, Class: state.RunRetryable}},
+		"has no money":    {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, []string{started, `{"type":"result","subtype":"error_max_budget_usd","is_error":true,"num_turns":5,"session_id":"s-1"}`}, state.RunResult{Status: state.StatusBudget, Class: state.RunFatal}},
+		"was interrupted": {runlog.Exit{Cause: runlog.CauseStopped}, []string{started}, state.RunResult{Status: state.StatusInterrupted, Class: state.RunRetryable}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,7 +136,7 @@ func TestLaunchRepair(t *testing.T) {
 			w.Task.Branch.BaseSHA = l.BaseSHA
 			prepared := len(w.Host.Prepared)
 			w.Host.Write(t, map[string]string{"loose.txt": "loose\n"})
-			w.EndRun("success", tc.session)
+			w.EndRun(state.RunSucceeded, tc.session)
 			if w.Host.VM.Name = tc.vm; !tc.repairs {
 				w.Host.Dir = t.TempDir() + "/other"
 			}

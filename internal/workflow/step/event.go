@@ -1,14 +1,14 @@
 package step
 
-import "github.com/errand-bot/errand/state"
-
-// EventNothing is the event of a step that has nothing to report. No row of the transition table matches it.
-const EventNothing state.EventKind = "nothing"
+import (
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
+)
 
 // Done returns the event of a step after which nothing follows.
-func Done() state.Event { return state.Event{Kind: EventNothing} }
+func Done() event.Event { return event.Event{} }
 
 // HeldUp returns the event of a step that cannot continue for now.
-func HeldUp(w *state.Waiting) state.Event {
-	return state.Event{Kind: state.EventHeldUp, JobReport: state.JobReport{Waiting: w}}
+func HeldUp(w *state.Waiting) event.Event {
+	return event.Event{Payload: event.HeldUp{Waiting: w}}
 }

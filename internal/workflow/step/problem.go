@@ -48,8 +48,8 @@ func ProblemOf(err error) Problem {
 }
 
 // Retryable makes an error of a job that carries a person's comment or approval a temporary one: GitHub's refusal may be temporary, for
-// example while the App's permissions are being changed, and the person does not repeat the comment. Only an App that is not
-// installed any more is not waited for.
+// example while the App's permissions are being changed, and the person does not repeat the comment. It does not wait for an App
+// that was uninstalled.
 func Retryable(err error) error {
 	p := ProblemOf(err)
 	if err == nil || !p.Permanent || p.Class != "github" || errors.Is(err, forge.ErrNotInstalled) {
@@ -86,7 +86,7 @@ func BranchGone(ctx context.Context, github Heads, w *Attempt, cause error) erro
 
 // BranchDeleted returns the Problem of a task whose branch was deleted.
 func BranchDeleted(t *state.Task, cause error) *Problem {
-	hint := "Restore it and comment `retry`, or comment `replan` to begin anew."
+	hint := "Restore it and comment `retry`, or comment `replan` to start again."
 	if t.PR != nil {
 		hint = "Restore it, then comment `retry`."
 	}

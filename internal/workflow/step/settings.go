@@ -56,8 +56,8 @@ func (s *RepoSettings) applyShell(repo string, settings *state.Settings) string 
 	case !settings.Shell.Set:
 		settings.Shell = operators
 	case settings.Shell.All && !operators.All:
-		return fmt.Sprintf("tools.shell: `all` lets agents call any command, for which errand's operator has to set "+
-			"`repository.tools.repositories: {%s: all}`; else write the commands that may be called, such as `[git, go, make]`, or leave the key out", repo)
+		return fmt.Sprintf("tools.shell: `all` lets agents run any command, which errand's operator has to allow with "+
+			"`repository.tools.repositories: {%s: all}`; otherwise list the commands that agents may run, such as `[git, go, make]`, or omit the key", repo)
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // writeOnce creates the comment unless an earlier attempt did. looked reports that an earlier attempt may have created it.
@@ -54,32 +55,32 @@ func (s *Steps) deleteTwins(ctx context.Context, w *step.Attempt, twins []forge.
 	return nil
 }
 
-// DeleteTwins looks once more, a while after an unknown outcome, for a second copy of a comment, and deletes it.
-func (s *Steps) DeleteTwins(ctx context.Context, w *step.Attempt, id string) (state.Event, error) {
+// DeleteTwins checks a while after an unknown outcome for a second copy of a comment, and deletes it.
+func (s *Steps) DeleteTwins(ctx context.Context, w *step.Attempt, id string) (event.Event, error) {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
+		return event.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
 	}
 	since, err := time.Parse(time.RFC3339, w.Job.Args["since"])
 	if err != nil {
-		return state.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
+		return event.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
 	}
 	number := w.Task.Key.Issue
 	if on := w.Job.Args["number"]; on != "" {
 		if number, err = strconv.Atoi(on); err != nil {
-			return state.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
+			return event.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
 		}
 	}
 	found, err := s.GitHub.FindComments(ctx, w.Repo, number, comment.Marker(w.Job.Args["marker"]), since.Add(-step.LookBack))
 	if err != nil {
-		return state.Event{}, fmt.Errorf("look for a twin comment: %w", err)
+		return event.Event{}, fmt.Errorf("look for a twin comment: %w", err)
 	}
 	for _, f := range found {
 		if f.ID == n {
 			continue
 		}
 		if err := s.GitHub.DeleteComment(ctx, w.Repo, f.ID); err != nil {
-			return state.Event{}, fmt.Errorf("delete a twin comment: %w", err)
+			return event.Event{}, fmt.Errorf("delete a twin comment: %w", err)
 		}
 	}
 	return step.Done(), nil

@@ -18,6 +18,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/approval"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Steps are the steps that write to people.
@@ -44,54 +45,58 @@ type GitHub interface {
 
 // Post writes a comment once. Its hidden marker is the job's key: after an unknown outcome the
 // comment is looked for before it is written again, and a younger twin is removed.
-func (s *Steps) Post(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) Post(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	p := *w.Job.Post
 	if obsolete(w.Task, p) {
 		return s.postedBefore(ctx, w)
 	}
 	number, err := numberOf(w)
 	if err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	v, err := s.View.Read(ctx)
 	if err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	v.Key = w.Job.Key
 	if p.Kind == state.PostEnded {
 		v.Branch = s.branchState(ctx, w)
 	}
 	if p.Kind == state.PostPlan && !comment.ShowsPlan(w.Task, p, v) {
-		return state.Event{}, &step.Problem{Reason: "The plan is too long to be shown in full in a comment, so that nobody could approve what it says.", Class: "agent", Permanent: true,
-			Hint: "Comment `replan` and say what a shorter plan should leave out."}
+		return event.Event{}, &step.Problem{Reason: "The plan is too long to show in full in a comment, so nobody could approve it.", Class: "agent", Permanent: true,
+			Hint: "Comment `replan` and describe what a shorter plan should omit."}
 	}
 	body, _ := s.Redact.Redact(comment.Render(w.Task, p, v))
 	c, looked, err := s.writeOnce(ctx, w, number, body)
 	if err != nil {
-		return state.Event{}, fmt.Errorf("post %s: %w", p.Kind, err)
+		return event.Event{}, fmt.Errorf("post %s: %w", p.Kind, err)
 	}
 	if p.Kind == state.PostPlan && looked && comment.BodyHash(c.Body) != comment.BodyHash(body) {
 		if c, err = s.restore(ctx, w, c, body); err != nil {
-			return state.Event{}, err
+			return event.Event{}, err
 		}
 	}
 	return posted(w, number, c, looked), nil
 }
 
 // posted returns the event of a comment. looked says that an earlier attempt may have created it.
-func posted(w *step.Attempt, number int, c forge.Comment, looked bool) state.Event {
+func posted(w *step.Attempt, number int, c forge.Comment, looked bool) event.Event {
 	p := *w.Job.Post
-	e := state.Event{Kind: state.EventPosted, JobReport: state.JobReport{Post: &p, BodyHash: comment.BodyHash(c.Body), Posted: &state.Posted{
-		Key: w.Job.Key, Kind: string(p.Kind), ID: c.ID, Node: c.Node, URL: c.URL, At: c.CreatedAt, OnPR: p.OnPR,
-	}}}
+	out := event.Posted{
+		Post:     &p,
+		BodyHash: comment.BodyHash(c.Body),
+		Comment: state.Posted{
+			Key: w.Job.Key, Kind: string(p.Kind), ID: c.ID, Node: c.Node, URL: c.URL, At: c.CreatedAt, OnPR: p.OnPR,
+		},
+	}
 	if p.OnPR {
-		e.Posted.Number = number
+		out.Comment.Number = number
 	}
 	if looked {
-		e.Searched = true
-		e.Ticked = p.Kind == state.PostPlan && len(comment.Ticked(c.Body, p.Hash)) > 0
+		out.Searched = true
+		out.Ticked = p.Kind == state.PostPlan && len(comment.Ticked(c.Body, p.Hash)) > 0
 	}
-	return e
+	return event.Event{Payload: out}
 }
 
 // numberOf returns the number of the issue or pull request that a comment belongs on. The task may have been restarted since the job was queued; jobs of
@@ -123,7 +128,7 @@ func obsolete(t *state.Task, p state.Post) bool {
 }
 
 // postedBefore looks for an obsolete plan that an earlier attempt may have posted, so that it can be minimized.
-func (s *Steps) postedBefore(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) postedBefore(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	p := *w.Job.Post
 	if !w.Job.Attempted || p.Kind != state.PostPlan {
 		return step.Done(), nil
@@ -163,10 +168,10 @@ func (s *Steps) branchState(ctx context.Context, w *step.Attempt) comment.Branch
 }
 
 // Minimise folds a superseded plan. It may be repeated.
-func (s *Steps) Minimise(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) Minimise(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	if node := w.Job.Args["node"]; node != "" {
 		if err := s.GitHub.Minimize(ctx, w.Task.Installation, node); err != nil && !errors.Is(err, forge.ErrNotFound) {
-			return state.Event{}, fmt.Errorf("fold a superseded plan: %w", err)
+			return event.Event{}, fmt.Errorf("fold a superseded plan: %w", err)
 		}
 	}
 	return step.Done(), nil
@@ -174,7 +179,7 @@ func (s *Steps) Minimise(ctx context.Context, w *step.Attempt) (state.Event, err
 
 // Untick removes a tick that does not count. The comment is written only if it differs from errand's text in nothing but
 // boxes: other edits by people are kept.
-func (s *Steps) Untick(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) Untick(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	i := slices.IndexFunc(w.Task.Plans, func(p state.Plan) bool { return fmt.Sprint(p.Comment) == w.Job.Args["comment"] })
 	if i < 0 {
 		return step.Done(), nil
@@ -185,7 +190,7 @@ func (s *Steps) Untick(ctx context.Context, w *step.Attempt) (state.Event, error
 		return step.Done(), nil
 	}
 	if err != nil {
-		return state.Event{}, fmt.Errorf("read the plan comment: %w", err)
+		return event.Event{}, fmt.Errorf("read the plan comment: %w", err)
 	}
 	clean := comment.Untick(c.Body)
 	if a := approval.Of(w.Task, &plan); a != nil && a.Via == state.ViaBox { // the tick that counted stays
@@ -193,7 +198,7 @@ func (s *Steps) Untick(ctx context.Context, w *step.Attempt) (state.Event, error
 	}
 	if clean != c.Body && comment.BodyHash(c.Body) == plan.BodyHash {
 		if _, err := s.GitHub.EditComment(ctx, w.Repo, plan.Comment, clean); err != nil {
-			return state.Event{}, fmt.Errorf("take back a tick: %w", err)
+			return event.Event{}, fmt.Errorf("clear a ticked box: %w", err)
 		}
 	}
 	return step.Done(), nil

@@ -7,6 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // TestPostOfAPlanThatWasEditedBeforeItWasKnown: the answer to the first attempt was lost, and the comment was edited before
@@ -42,14 +43,14 @@ func TestPostOfAPlanThatWasEditedBeforeItWasKnown(t *testing.T) {
 			if list := w.Ours(1); len(list) != 1 || list[0] != want {
 				t.Errorf("comments %q, want %q", list, want)
 			}
-			if e.Ticked != c.ticked {
-				t.Errorf("a box is ticked: %v, want %v", e.Ticked, c.ticked)
+			if event.Of[event.Posted](e).Ticked != c.ticked {
+				t.Errorf("a box is ticked: %v, want %v", event.Of[event.Posted](e).Ticked, c.ticked)
 			}
-			if e.BodyHash != comment.BodyHash(before) || e.Posted.ID != p.Comment {
-				t.Errorf("the plan counts as posted with the hash %s, want that of the plan's text %s", e.BodyHash, comment.BodyHash(before))
+			if event.Of[event.Posted](e).BodyHash != comment.BodyHash(before) || event.Of[event.Posted](e).Comment.ID != p.Comment {
+				t.Errorf("the plan counts as posted with the hash %s, want that of the plan's text %s", event.Of[event.Posted](e).BodyHash, comment.BodyHash(before))
 			}
-			if later := e.Posted.At.After(p.PostedAt); later != c.restored {
-				t.Errorf("posted at %s, first at %s: a 👍 on other words must not count, and one on these must", e.Posted.At, p.PostedAt)
+			if later := event.Of[event.Posted](e).Comment.At.After(p.PostedAt); later != c.restored {
+				t.Errorf("posted at %s, first at %s: a 👍 on other words must not count, and one on these must", event.Of[event.Posted](e).Comment.At, p.PostedAt)
 			}
 		})
 	}
@@ -94,8 +95,8 @@ func TestPostOfWhatHoldsNoMore(t *testing.T) {
 					workflowtest.Again(j)
 				}
 			})
-			if posted := e.Kind == state.EventPosted; posted != c.posted {
-				t.Errorf("event %s, want one of a comment: %v", e.Kind, c.posted)
+			if posted := e.Kind() == event.KindPosted; posted != c.posted {
+				t.Errorf("event %s, want one of a comment: %v", e.Kind(), c.posted)
 			}
 			if got := len(w.Issue().Comments); got != c.comments {
 				t.Errorf("%d comments (%d before), want %d", got, before, c.comments)

@@ -14,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func question(j *state.Job) {
@@ -29,8 +30,8 @@ func TestPostWritesOnce(t *testing.T) {
 		t.Fatalf("comments %q", list)
 	}
 	c := w.Issue().Comments[0]
-	if e.Kind != state.EventPosted || e.Posted.ID != c.ID || e.Posted.Node != c.NodeID || e.Posted.Key != "1.question-7" || e.Searched || e.BodyHash != comment.BodyHash(c.Body) || e.Posted.OnPR {
-		t.Errorf("event %+v, posted %+v", e, e.Posted)
+	if e.Kind() != event.KindPosted || event.Of[event.Posted](e).Comment.ID != c.ID || event.Of[event.Posted](e).Comment.Node != c.NodeID || event.Of[event.Posted](e).Comment.Key != "1.question-7" || e.Searched() || event.Of[event.Posted](e).BodyHash != comment.BodyHash(c.Body) || event.Of[event.Posted](e).Comment.OnPR {
+		t.Errorf("event %+v, posted %+v", e, event.Of[event.Posted](e).Comment)
 	}
 	if len(w.Attempted) != 1 {
 		t.Errorf("marked %v before the first call", w.Attempted)
@@ -60,7 +61,7 @@ func TestPostAfterAnUnknownOutcome(t *testing.T) {
 			}
 			w.HoursPass()
 			e := w.Do(state.JobPost, question, workflowtest.Again)
-			if n := len(w.Ours(1)); n != 1 || e.Posted.ID != w.Issue().Comments[0].ID || !e.Searched {
+			if n := len(w.Ours(1)); n != 1 || event.Of[event.Posted](e).Comment.ID != w.Issue().Comments[0].ID || !e.Searched() {
 				t.Errorf("%d comments, event %+v", n, e)
 			}
 		})
@@ -74,8 +75,8 @@ func TestPostRemovesYoungerTwins(t *testing.T) {
 	w.Do(state.JobPost, question) // as two workers would, neither knowing of the other
 	workflowtest.Check(t, workflowtest.Err(w.Ada.Comment(workflowtest.RepoName, 1, "quoting: "+comment.Marker("1.question-7"))))
 	e := w.Do(state.JobPost, question, workflowtest.Again)
-	if list := w.Ours(1); len(list) != 1 || e.Posted.ID != first.Posted.ID {
-		t.Errorf("%d comments, kept %d, want the elder %d", len(list), e.Posted.ID, first.Posted.ID)
+	if list := w.Ours(1); len(list) != 1 || event.Of[event.Posted](e).Comment.ID != event.Of[event.Posted](first).Comment.ID {
+		t.Errorf("%d comments, kept %d, want the elder %d", len(list), event.Of[event.Posted](e).Comment.ID, event.Of[event.Posted](first).Comment.ID)
 	}
 	if n := len(w.Issue().Comments); n != 2 {
 		t.Errorf("%d comments with ada's, want 2", n)
@@ -89,17 +90,17 @@ func TestTwinsAreLookedForLater(t *testing.T) {
 	first := w.Do(state.JobPost, question)
 	w.Do(state.JobPost, question) // the task, in its next life by now, need not know of either
 	w.HoursPass()
-	look := workflowtest.Args("what", "twin", "key", workflowtest.Itoa(first.Posted.ID), "marker", first.Posted.Key, "since", first.Posted.At.Format(time.RFC3339))
+	look := workflowtest.Args("what", "twin", "key", workflowtest.Itoa(event.Of[event.Posted](first).Comment.ID), "marker", event.Of[event.Posted](first).Comment.Key, "since", event.Of[event.Posted](first).Comment.At.Format(time.RFC3339))
 	for range 2 {
 		e := w.Do(state.JobDue, look)
-		if e.Kind == state.EventDue {
+		if e.Kind() == event.KindDue {
 			t.Errorf("event %+v", e)
 		}
 	}
-	if list := w.Issue().Comments; len(list) != 1 || list[0].ID != first.Posted.ID {
+	if list := w.Issue().Comments; len(list) != 1 || list[0].ID != event.Of[event.Posted](first).Comment.ID {
 		t.Errorf("%d comments left", len(list))
 	}
-	for _, bad := range []string{"x", workflowtest.Itoa(first.Posted.ID)} {
+	for _, bad := range []string{"x", workflowtest.Itoa(event.Of[event.Posted](first).Comment.ID)} {
 		if _, err := w.Try(state.JobDue, workflowtest.Args("what", "twin", "key", bad)); err == nil {
 			t.Errorf("a twin of comment %s is looked for", bad)
 		}
@@ -111,17 +112,17 @@ func TestTwinsOfTheStatusComment(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	status := func(j *state.Job) { j.Key = "1.status" }
-	if e := w.Do(state.JobStatus, status); e.Searched {
+	if e := w.Do(state.JobStatus, status); e.Searched() {
 		t.Error("a first attempt says that it searched")
 	}
 	e := w.Do(state.JobStatus, status, workflowtest.Again)
-	if !e.Searched {
+	if !e.Searched() {
 		t.Error("a second attempt does not say that it searched")
 	}
 	w.Do(state.JobStatus, status) // the attempt that was taken for lost
-	w.Task.Status = *e.Status
-	w.Do(state.JobDue, workflowtest.Args("what", "twin", "key", workflowtest.Itoa(e.Status.Comment), "marker", "1.status", "since", w.Task.Trigger.At.Format(time.RFC3339)))
-	if list := w.Issue().Comments; len(list) != 1 || list[0].ID != e.Status.Comment {
+	w.Task.Status = event.Of[event.StatusSent](e).Status
+	w.Do(state.JobDue, workflowtest.Args("what", "twin", "key", workflowtest.Itoa(event.Of[event.StatusSent](e).Status.Comment), "marker", "1.status", "since", w.Task.Trigger.At.Format(time.RFC3339)))
+	if list := w.Issue().Comments; len(list) != 1 || list[0].ID != event.Of[event.StatusSent](e).Status.Comment {
 		t.Errorf("%d status comments left", len(list))
 	}
 }
@@ -133,7 +134,7 @@ func TestPostOnThePullRequest(t *testing.T) {
 	e := w.Do(state.JobPost, func(j *state.Job) {
 		j.Key, j.Post = "1.round-1", &state.Post{Kind: state.PostRound, OnPR: true, Text: "Done.", Items: []string{"a"}}
 	})
-	if len(w.Ours(w.Task.PR.Number)) != 1 || len(w.Ours(1)) != 0 || !e.Posted.OnPR {
+	if len(w.Ours(w.Task.PR.Number)) != 1 || len(w.Ours(1)) != 0 || !event.Of[event.Posted](e).Comment.OnPR {
 		t.Errorf("on the pull request %q, on the issue %q", w.Ours(w.Task.PR.Number), w.Ours(1))
 	}
 }
@@ -154,7 +155,7 @@ func TestPostOfAPlanThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	e := w.Do(state.JobPost, func(j *state.Job) { j.Post = &state.Post{Kind: state.PostPlan, Hash: "00000000"} })
-	if e.Kind == state.EventPosted || len(w.Ours(1)) != 0 {
+	if e.Kind() == event.KindPosted || len(w.Ours(1)) != 0 {
 		t.Errorf("event %+v, comments %q", e, w.Ours(1))
 	}
 }
@@ -167,7 +168,7 @@ func TestStatusIsOneComment(t *testing.T) {
 	if len(w.Ours(1)) != 1 || first.Comment != w.Issue().Comments[0].ID || first.Shown != w.Task.Visible || first.At.IsZero() {
 		t.Fatalf("status %+v, comments %q", first, w.Ours(1))
 	}
-	if e := w.Sent(); e.Kind == state.EventStatusSent {
+	if e := w.Sent(); e.Kind() == event.KindStatusSent {
 		t.Error("written again though it shows the newest state")
 	}
 	w.Task.Phase = state.PhaseFailed
@@ -273,15 +274,17 @@ func TestVet(t *testing.T) {
 			cfg.AllowBots = c.allow
 			w.Steps = workflow.New(cfg)
 			key, inst := w.Task.Key, w.Task.Installation
-			in := state.Event{Kind: state.EventTriggered, Task: key, ID: "x", By: w.Person(c.by), Installation: inst, Repo: &state.Repo{ID: key.Repo, Owner: "acme", Name: "slug"}}
+			in := event.Event{Task: key, ID: "x", By: w.Person(c.by), Installation: inst, Repo: &state.Repo{ID: key.Repo, Owner: "acme", Name: "slug"}, Payload: event.Triggered{}}
 			for _, task := range []*state.Task{w.Task, nil} { // before there is a task, too
 				w.Task = task
-				e, err := w.Steps.Handle(t.Context(), &state.Job{Kind: state.JobVet, Task: key, Event: &in})
+				job := &state.Job{Kind: state.JobVet, Task: key}
+				workflowtest.Vets(in)(job)
+				e, err := w.Steps.Handle(t.Context(), job)
 				workflowtest.Check(t, err)
 				if e.Permission != c.want && !(c.want == state.PermissionRead && e.Permission == state.PermissionNone) {
 					t.Errorf("permission %q, want %q", e.Permission, c.want)
 				}
-				if e.Kind != in.Kind || e.ID != "x" || e.Permission.CanWrite() != c.want.CanWrite() {
+				if e.Kind() != in.Kind() || e.ID != "x" || e.Permission.CanWrite() != c.want.CanWrite() {
 					t.Errorf("event %+v", e)
 				}
 			}
@@ -298,7 +301,7 @@ func TestHandleRefusesUnknownKinds(t *testing.T) {
 	key := w.Task.Key
 	w.Task = nil
 	for _, k := range []state.JobKind{state.JobStart, state.JobLaunch, state.JobPost, state.JobStatus} {
-		if e, err := w.Steps.Handle(t.Context(), &state.Job{Kind: k, Task: key, Created: time.Now()}); err != nil || e.Kind == "" {
+		if e, err := w.Steps.Handle(t.Context(), &state.Job{Kind: k, Task: key, Created: time.Now()}); err != nil || e.Kind() == "" {
 			t.Errorf("%s without a task: %+v, %v", k, e, err)
 		}
 	}
@@ -353,8 +356,8 @@ func TestPostOfAnEarlierLife(t *testing.T) {
 	w.Task.Gen, w.Task.PR = 2, nil
 	w.HoursPass()
 	e := w.Do(state.JobPost, ended, workflowtest.Again)
-	if on, issue := w.Ours(number), w.Ours(1); len(on) != 1 || len(issue) != 0 || e.Posted.Number != number || !e.Searched {
-		t.Errorf("on the pull request %q, on the issue %q, event %+v", on, issue, e.Posted)
+	if on, issue := w.Ours(number), w.Ours(1); len(on) != 1 || len(issue) != 0 || event.Of[event.Posted](e).Comment.Number != number || !e.Searched() {
+		t.Errorf("on the pull request %q, on the issue %q, event %+v", on, issue, event.Of[event.Posted](e).Comment)
 	}
 	if _, err := w.Try(state.JobPost, ended, workflowtest.Args("number", "x")); err == nil {
 		t.Error("a comment on no pull request is posted")

@@ -8,19 +8,19 @@ import (
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/workflow/step"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // CreateIssue creates an issue that an agent proposed and a person wanted, once: after an unknown outcome it is
 // looked for by its hidden marker.
-func (s *Steps) CreateIssue(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) CreateIssue(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	n, err := strconv.Atoi(w.Job.Args["n"])
 	if err != nil || n < 1 || n > len(w.Task.Proposed) || w.Task.Proposed[n-1].Issue != 0 {
 		return step.Done(), nil // of an earlier life, or there already
 	}
 	v, err := s.View.Read(ctx)
 	if err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	v.Key = w.Task.Key.String() + "/" + w.Job.Key // it is looked for in the whole repository
 	title, body := comment.Proposed(w.Task, &w.Task.Proposed[n-1], v)
@@ -28,13 +28,13 @@ func (s *Steps) CreateIssue(ctx context.Context, w *step.Attempt) (state.Event, 
 	body, _ = s.Redact.Redact(body)
 	before, err := w.MarkAttempted(ctx)
 	if err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	var issue forge.Issue
 	if before {
 		found, err := s.GitHub.FindIssues(ctx, w.Repo, comment.Marker(v.Key), since(w.Job).Add(-step.LookBack))
 		if err != nil {
-			return state.Event{}, fmt.Errorf("look for the proposed issue: %w", err)
+			return event.Event{}, fmt.Errorf("look for the proposed issue: %w", err)
 		}
 		if len(found) > 0 {
 			issue = found[0]
@@ -42,8 +42,8 @@ func (s *Steps) CreateIssue(ctx context.Context, w *step.Attempt) (state.Event, 
 	}
 	if issue.Number == 0 {
 		if issue, err = s.GitHub.CreateIssue(ctx, w.Repo, title, body); err != nil {
-			return state.Event{}, fmt.Errorf("create the proposed issue: %w", err)
+			return event.Event{}, fmt.Errorf("create the proposed issue: %w", err)
 		}
 	}
-	return state.Event{Kind: state.EventCreated, JobReport: state.JobReport{Created: &state.Created{N: n, Issue: issue.Number, URL: issue.URL, OnPR: w.Job.Args["on_pr"] != ""}}}, nil
+	return event.Event{Payload: event.Created{N: n, Issue: issue.Number, URL: issue.URL, OnPR: w.Job.Args["on_pr"] != ""}}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 func TestCreateProposedIssue(t *testing.T) {
@@ -14,10 +15,10 @@ func TestCreateProposedIssue(t *testing.T) {
 	w := workflowtest.New(t)
 	w.Proposed()
 	e := w.Do(state.JobIssue, workflowtest.Args("n", "1", "on_pr", "true"))
-	if e.Kind != state.EventCreated || e.Created.N != 1 || !e.Created.OnPR || e.Created.URL == "" {
-		t.Fatalf("event %+v", e.Created)
+	if e.Kind() != event.KindCreated || event.Of[event.Created](e).N != 1 || !event.Of[event.Created](e).OnPR || event.Of[event.Created](e).URL == "" {
+		t.Fatalf("event %+v", e)
 	}
-	i := w.IssueAt(e.Created.Issue)
+	i := w.IssueAt(event.Of[event.Created](e).Issue)
 	if i.Author != w.App().BotLogin || strings.Contains(i.Title, "@ada") || strings.Contains(i.Title, "\n") || len(i.Labels)+len(i.Assignees) > 0 {
 		t.Errorf("issue %+v", i)
 	}
@@ -25,13 +26,13 @@ func TestCreateProposedIssue(t *testing.T) {
 		t.Errorf("text:\n%s", i.Body)
 	}
 	w.HoursPass()
-	if again := w.Do(state.JobIssue, workflowtest.Args("n", "1"), workflowtest.Again); again.Created.Issue != i.Number {
-		t.Errorf("repeated: %+v", again.Created)
+	if again := w.Do(state.JobIssue, workflowtest.Args("n", "1"), workflowtest.Again); event.Of[event.Created](again).Issue != i.Number {
+		t.Errorf("repeated: %+v", event.Of[event.Created](again))
 	}
 	w.Task.Proposed[0].Issue = i.Number
 	for _, n := range []string{"1", "2", "0", "x"} { // created already, or not there
-		if e := w.Do(state.JobIssue, workflowtest.Args("n", n)); e.Created != nil {
-			t.Errorf("%s is created: %+v", n, e.Created)
+		if e := w.Do(state.JobIssue, workflowtest.Args("n", n)); e.Kind() == event.KindCreated {
+			t.Errorf("%s is created: %+v", n, e)
 		}
 	}
 }
@@ -48,8 +49,8 @@ func TestCreateProposedIssueOnce(t *testing.T) {
 	}
 	copied, err := w.As("bob").OpenIssue(workflowtest.RepoName, simgithub.NewIssue{Title: "Copy", Body: w.IssueAt(2).Body})
 	workflowtest.Check(t, err)
-	if e := w.Do(state.JobIssue, workflowtest.Args("n", "1"), workflowtest.Again); e.Created.Issue != 2 || copied.Number != 3 {
-		t.Errorf("%+v, the copy is %d", e.Created, copied.Number)
+	if e := w.Do(state.JobIssue, workflowtest.Args("n", "1"), workflowtest.Again); event.Of[event.Created](e).Issue != 2 || copied.Number != 3 {
+		t.Errorf("%+v, the copy is %d", event.Of[event.Created](e), copied.Number)
 	}
 	if _, err := w.Ada.Issue(workflowtest.RepoName, 4); err == nil {
 		t.Error("it was created twice")

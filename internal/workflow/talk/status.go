@@ -10,17 +10,18 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Status brings the status comment up to date with the store as it is now.
-func (s *Steps) Status(ctx context.Context, w *step.Attempt) (state.Event, error) {
+func (s *Steps) Status(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t := w.Task
 	if t.Status.Shown >= t.Visible || !strings.HasPrefix(w.Job.Key, fmt.Sprintf("%d.", t.Gen)) {
 		return step.Done(), nil // shown, or of an earlier life: the present one has a job of its own
 	}
 	v, err := s.View.Read(ctx)
 	if err != nil {
-		return state.Event{}, err
+		return event.Event{}, err
 	}
 	v.Key = w.Job.Key
 	body, _ := s.Redact.Redact(comment.Status(t, v))
@@ -29,10 +30,10 @@ func (s *Steps) Status(ctx context.Context, w *step.Attempt) (state.Event, error
 	if t.Status.Comment != 0 {
 		_, err := s.GitHub.EditComment(ctx, w.Repo, t.Status.Comment, body)
 		if err == nil {
-			return state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &sent}}, nil
+			return event.Event{Payload: event.StatusSent{Status: sent}}, nil
 		}
 		if !errors.Is(err, forge.ErrNotFound) {
-			return state.Event{}, fmt.Errorf("edit the status comment: %w", err)
+			return event.Event{}, fmt.Errorf("edit the status comment: %w", err)
 		}
 	}
 	posted, looked, err := s.writeOnce(ctx, w, t.Key.Issue, body)
@@ -40,12 +41,8 @@ func (s *Steps) Status(ctx context.Context, w *step.Attempt) (state.Event, error
 		_, err = s.GitHub.EditComment(ctx, w.Repo, posted.ID, body)
 	}
 	if err != nil {
-		return state.Event{}, fmt.Errorf("post the status comment: %w", err)
+		return event.Event{}, fmt.Errorf("post the status comment: %w", err)
 	}
 	sent.Comment, sent.Node, sent.URL = posted.ID, posted.Node, posted.URL
-	e := state.Event{Kind: state.EventStatusSent, JobReport: state.JobReport{Status: &sent}}
-	if looked { // what an earlier attempt wrote may show only later
-		e.Searched = true
-	}
-	return e, nil
+	return event.Event{Payload: event.StatusSent{Status: sent, Searched: looked}}, nil // a copy by an earlier attempt may appear later
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Planned posts a plan as errand does, and waits for its approval.
@@ -21,7 +22,7 @@ func (w *World) Planned(kind state.PlanKind) *state.Plan {
 		j.Key, j.Post = "1.plan-"+p.Hash, &state.Post{Kind: state.PostPlan, Hash: p.Hash}
 	})
 	plan := w.Task.NewestPlan()
-	plan.Comment, plan.CommentNode, plan.PostedAt, plan.BodyHash = e.Posted.ID, e.Posted.Node, e.Posted.At, e.BodyHash
+	plan.Comment, plan.CommentNode, plan.PostedAt, plan.BodyHash = event.Of[event.Posted](e).Comment.ID, event.Of[event.Posted](e).Comment.Node, event.Of[event.Posted](e).Comment.At, event.Of[event.Posted](e).BodyHash
 	return plan
 }
 
@@ -31,7 +32,7 @@ func (w *World) Candidate(p *state.Plan, login string, via state.ApprovalVia) *s
 }
 
 // Approve takes the job approve.
-func (w *World) Approve(k *state.Candidate) (state.Event, error) {
+func (w *World) Approve(k *state.Candidate) (event.Event, error) {
 	return w.Try(state.JobApprove, func(j *state.Job) { j.Candidate = k })
 }
 
@@ -69,7 +70,7 @@ func (w *World) Edit(p *state.Plan, login string, change func(body string) strin
 }
 
 // LaunchApproved launches what a person approved, with nothing checked in between.
-func (w *World) LaunchApproved(p *state.Plan, a *state.Approval) state.Event {
+func (w *World) LaunchApproved(p *state.Plan, a *state.Approval) event.Event {
 	w.T.Helper()
 	w.Task.Approval, w.Task.Phase = a, state.PhaseImplementing
 	w.Launching(state.RunImplement).Plan = p.Hash

@@ -20,15 +20,15 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Host stands for VMs and what runs on them: the one VM is a folder, in which the runner's own code
-// works with real git on the simulator's bare repository.
+// Host simulates VMs and their runner: the one VM is a folder, in which the runner's own code works with
+// real git on the simulator's bare repository.
 type Host struct {
 	w        *World
 	Dir      string // the checkout
 	Home     string // of the agent
 	VM       state.VM
 	Isolated bool
-	// noSnapshot says that what a VM could be made from is gone.
+	// NoSnapshot makes snapshots disappear.
 	NoSnapshot bool
 
 	Started  []runner.Spec

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Elsewhere makes a repository beside acme/slug, with so many issues.
+// Elsewhere creates another repository besides acme/slug, with this number of issues.
 func (w *World) Elsewhere(owner string, issues int) error {
 	_, err := w.SeedRepo(simgithub.RepoSeed{Owner: owner, Name: "other", Files: map[string]string{"README.md": "# other\n"}, Collaborators: map[string]simgithub.Role{"zoe": simgithub.RoleAdmin}})
 	err = FirstError(err, Err(w.Install(owner+"/other")))
@@ -44,7 +44,7 @@ func (w *World) WriteOrgSettings(text string) {
 	Check(w.T, err)
 }
 
-// Vetted is what GitHub answered about a person so long ago.
+// Vetted returns GitHub's answer about a person's permission from this long ago.
 func (w *World) Vetted(login string, p state.Permission, ago time.Duration, hash string) *state.Vetted {
 	return &state.Vetted{By: w.Person(login), Permission: p, At: time.Now().Add(-ago), Hash: hash, Base: w.Head("main")}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Launching wants a run of a kind.
@@ -16,7 +17,7 @@ func (w *World) Launching(kind state.RunKind) *state.Run {
 }
 
 // EndRun files the run as the transition table does.
-func (w *World) EndRun(class, session string) {
+func (w *World) EndRun(class state.RunClass, session string) {
 	r := *w.Task.Run
 	r.State, r.Class, r.Session, r.VM, r.Started = state.RunEnded, class, session, w.Host.VM.Name, time.Now()
 	w.Task.Runs, w.Task.Run = append(w.Task.Runs, r), nil
@@ -28,13 +29,14 @@ func (w *World) EndRun(class, session string) {
 func (w *World) Launched() *state.Launch {
 	w.T.Helper()
 	e := w.Do(state.JobLaunch)
-	if e.Kind != state.EventLaunched || e.Launch == nil || e.Run != w.Task.Run.ID {
-		w.T.Fatalf("event %s (%s), waiting %+v", e.Kind, e.Rejection, e.Waiting)
+	launched, ok := e.Payload.(event.Launched)
+	if !ok || e.Run != w.Task.Run.ID {
+		w.T.Fatalf("event %s (%s), waiting %+v", e.Kind(), event.Of[event.NoApproval](e).Rejection, e.Waiting())
 	}
-	return e.Launch
+	return &launched.Launch
 }
 
-// Prompt is what the last run's agent was told.
+// Prompt returns the prompt of the last run.
 func (w *World) Prompt() string {
 	w.T.Helper()
 	f, err := w.Files.OpenTranscript(w.Task.Run.ID)

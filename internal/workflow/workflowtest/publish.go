@@ -7,6 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Large commits a pointer at a path, and keeps its content in the checkout as the filter does.
@@ -41,15 +42,15 @@ func (w *World) Building() *Host {
 	return w.Host
 }
 
-// Collected takes the job collect and stores what it found, as the transition table does.
-func (w *World) Collected() state.Event {
+// Collected runs the job collect and stores its result like the transition table.
+func (w *World) Collected() event.Event {
 	w.T.Helper()
 	e := w.Do(state.JobCollect)
-	if e.Kind != state.EventCollected {
-		w.T.Fatalf("event %s", e.Kind)
+	if e.Kind() != event.KindCollected {
+		w.T.Fatalf("event %s", e.Kind())
 	}
-	if e.Work != nil {
-		w.Task.Work = e.Work
+	if e.Work() != nil {
+		w.Task.Work = e.Work()
 	}
 	return e
 }
@@ -58,11 +59,11 @@ func (w *World) Collected() state.Event {
 func (w *World) Committed() *state.Work {
 	w.T.Helper()
 	e := w.Do(state.JobCommit)
-	if e.Kind != state.EventCommitted || e.Work.Head == "" {
+	if e.Kind() != event.KindCommitted || e.Work().Head == "" {
 		w.T.Fatalf("event %+v", e)
 	}
-	w.Task.Work = e.Work
-	return e.Work
+	w.Task.Work = e.Work()
+	return e.Work()
 }
 
 // Published has a branch with a commit that is ready for its pull request.
@@ -91,7 +92,7 @@ func (w *World) Reviewed() (first, second *simgithub.Thread) {
 // Rounded gathers and begins the round that the answers belong to.
 func (w *World) Rounded() {
 	w.T.Helper()
-	w.Task.Feedback = w.Do(state.JobGather).Feedback
+	w.Task.Feedback = event.Of[event.Gathered](w.Do(state.JobGather)).Feedback
 	for i := range w.Task.Feedback {
 		w.Task.Feedback[i].Taken = "r-2"
 	}
@@ -117,10 +118,11 @@ func (w *World) Answers(top int64) (list []string) {
 func (w *World) Shown() *state.Plan {
 	w.T.Helper()
 	e := w.Do(state.JobShow)
-	if e.Kind != state.EventShown || e.Run != w.Task.Work.Run || e.Plan == nil || e.Plan.Publish == nil {
+	shown, ok := e.Payload.(event.Shown)
+	if !ok || e.Run != w.Task.Work.Run || shown.Plan.Publish == nil {
 		w.T.Fatalf("event %+v", e)
 	}
-	p := *e.Plan
+	p := shown.Plan
 	p.Kind, p.Revision, p.Comment, p.CommentNode = state.PlanPublish, 1, 4711, "none"
 	p.Hash = state.PlanHash(p)
 	p.Publish.Approved = &state.Approval{Kind: p.Kind, Hash: p.Hash, By: w.Person("ada"), Permission: state.PermissionAdmin, Via: state.ViaCommand}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Rest brings the task to a question, with work on its VM that is committed, changed and remembered.
@@ -19,7 +20,7 @@ func (w *World) Rest() {
 	path := filepath.Join(w.Host.Home, ".claude", "projects", "x", Session+".jsonl")
 	Check(w.T, os.MkdirAll(filepath.Dir(path), 0o755))
 	Check(w.T, os.WriteFile(path, []byte("{}\n"), 0o600))
-	w.EndRun("success", Session)
+	w.EndRun(state.RunSucceeded, Session)
 	w.Task.Phase, w.Task.Branch.Root, w.Task.Branch.VMHead = state.PhaseAwaitingAnswer, w.Head("main"), w.Head("main")
 }
 
@@ -27,10 +28,10 @@ func (w *World) Rest() {
 func (w *World) Suspend() *state.Asleep {
 	w.T.Helper()
 	e := w.Do(state.JobSleep, Args("vm", w.Host.VM.Name))
-	if e.Kind != state.EventSlept || e.Slept.VM != w.Host.VM.Name || e.Slept.Asleep == nil {
+	if e.Kind() != event.KindSlept || event.Of[event.Slept](e).VM != w.Host.VM.Name || event.Of[event.Slept](e).Asleep == nil {
 		w.T.Fatalf("event %+v", e)
 	}
-	a := *e.Slept.Asleep
+	a := *event.Of[event.Slept](e).Asleep
 	a.At = time.Now()
 	w.Task.Asleep, w.Task.VM = &a, nil
 	return &a

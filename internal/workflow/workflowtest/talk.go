@@ -2,14 +2,15 @@ package workflowtest
 
 import (
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
-// Sent takes the status job and stores what it says.
-func (w *World) Sent(change ...func(*state.Job)) state.Event {
+// Sent runs the status job and stores its result.
+func (w *World) Sent(change ...func(*state.Job)) event.Event {
 	w.T.Helper()
 	e := w.Do(state.JobStatus, change...)
-	if e.Kind == state.EventStatusSent {
-		w.Task.Status = *e.Status
+	if e.Kind() == event.KindStatusSent {
+		w.Task.Status = event.Of[event.StatusSent](e).Status
 	}
 	return e
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 var (
@@ -168,7 +170,7 @@ func (m memory) MarkLaunch(_ context.Context, job string, _ int64, l state.Launc
 }
 
 // Try takes a step.
-func (w *World) Try(kind state.JobKind, change ...func(*state.Job)) (state.Event, error) {
+func (w *World) Try(kind state.JobKind, change ...func(*state.Job)) (event.Event, error) {
 	w.T.Helper()
 	j := &state.Job{ID: "job-" + string(kind), Kind: kind, Task: w.Task.Key, Key: "1." + string(kind), Created: time.Now(), Epoch: 1, Attempt: 1}
 	if w.Task.Run != nil {
@@ -183,7 +185,7 @@ func (w *World) Try(kind state.JobKind, change ...func(*state.Job)) (state.Event
 }
 
 // Do takes a step that must not fail.
-func (w *World) Do(kind state.JobKind, change ...func(*state.Job)) state.Event {
+func (w *World) Do(kind state.JobKind, change ...func(*state.Job)) event.Event {
 	w.T.Helper()
 	e, err := w.Try(kind, change...)
 	if err != nil {
@@ -194,6 +196,17 @@ func (w *World) Do(kind state.JobKind, change ...func(*state.Job)) state.Event {
 
 // Again is a job whose first attempt may have had its effect.
 func Again(j *state.Job) { j.Attempted, j.Attempt = true, 2 }
+
+// Vets makes a job vet ask about the sender of an event.
+func Vets(e event.Event) func(*state.Job) {
+	return func(j *state.Job) {
+		data, err := json.Marshal(e)
+		if err != nil {
+			panic(err)
+		}
+		j.Event = data
+	}
+}
 
 // Args sets a job's arguments, pairs of a name and a value.
 func Args(pairs ...string) func(*state.Job) {
@@ -262,7 +275,7 @@ func (w *World) MustFault(f simgithub.Fault) {
 // RepoRef returns the task's repository.
 func (w *World) RepoRef() forge.Repo { return forge.RepoOf(w.Task) }
 
-// WantProblem checks what people are told about an error.
+// WantProblem checks the problem that people see for an error.
 func WantProblem(t *testing.T, err error, class string, permanent bool) step.Problem {
 	t.Helper()
 	if err == nil {

@@ -12,11 +12,12 @@ import (
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 )
 
 // Restore restores saved work onto a VM for a step that needs it there, and returns the event after which the step
 // is tried again; restored is false if there is nothing to restore.
-func (o *Opener) Restore(ctx context.Context, w *step.Attempt) (e state.Event, restored bool, err error) {
+func (o *Opener) Restore(ctx context.Context, w *step.Attempt) (e event.Event, restored bool, err error) {
 	t := w.Task
 	if t.VM != nil || t.Wakes() == nil {
 		return e, false, nil
@@ -29,7 +30,7 @@ func (o *Opener) Restore(ctx context.Context, w *step.Attempt) (e state.Event, r
 	if err := ws.Restore(ctx, w, l); err != nil {
 		return e, true, err
 	}
-	return state.Event{Kind: state.EventWoken, JobReport: state.JobReport{Launch: l, WokenFor: w.Job.Kind}}, true, nil
+	return event.Event{Payload: event.Woken{Launch: *l, For: w.Job.Kind}}, true, nil
 }
 
 // maxUnpacks is how often unpacking is tried before the work begins from the branch instead.
@@ -60,7 +61,7 @@ func (ws *Workspace) Restore(ctx context.Context, w *step.Attempt, l *state.Laun
 	case err == nil:
 		l.VM.Carries = a.Carried()
 	case errors.As(err, &bad) && (bad.forGood() || w.Job.Try() >= maxUnpacks):
-		w.Log.Warn().Err(err).Msg("what was put away cannot be used")
+		w.Log.Warn().Err(err).Msg("saved work cannot be restored")
 		l.NotWoken = bad.reason()
 	default:
 		return err
@@ -77,7 +78,7 @@ func (e *notUnpacked) Unwrap() error { return e.err }
 
 // forGood reports whether a retry does not help.
 func (e *notUnpacked) forGood() bool {
-	for _, known := range []error{pack.ErrMalformed, pack.ErrTooLarge, pack.ErrNoBase, work.ErrNoRepository, archive.ErrNoSleep, archive.ErrSleepDamaged} {
+	for _, known := range []error{pack.ErrMalformed, pack.ErrTooLarge, pack.ErrNoBase, work.ErrNoRepository, archive.ErrNoArchive, archive.ErrDamaged} {
 		if errors.Is(e.err, known) {
 			return true
 		}
@@ -88,9 +89,9 @@ func (e *notUnpacked) forGood() bool {
 // reason returns the error in words for people.
 func (e *notUnpacked) reason() string {
 	switch {
-	case errors.Is(e.err, archive.ErrNoSleep):
+	case errors.Is(e.err, archive.ErrNoArchive):
 		return "the archive of the work is gone"
-	case errors.Is(e.err, pack.ErrMalformed), errors.Is(e.err, archive.ErrSleepDamaged):
+	case errors.Is(e.err, pack.ErrMalformed), errors.Is(e.err, archive.ErrDamaged):
 		return "the archive of the work is damaged"
 	case errors.Is(e.err, pack.ErrTooLarge):
 		return "the archive of the work is too large"

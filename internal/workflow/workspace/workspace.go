@@ -19,11 +19,12 @@ import (
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/vm"
 )
 
 // ErrNoVM says that no VM is available now; the task waits. Its message says why.
-var ErrNoVM = errors.New("no VM can be had now")
+var ErrNoVM = errors.New("no VM is available now")
 
 // ErrNoSnapshot says that the snapshot from which a VM was to be created no longer exists.
 var ErrNoSnapshot = errors.New("the snapshot is gone")
@@ -117,7 +118,7 @@ func (o *Opener) Reach(ctx context.Context, t *state.Task, l *state.Launch) (*Wo
 		return nil, nil, err
 	}
 	if o.RealAgent && !place.Isolated && !o.AllowUnsandboxed {
-		return nil, nil, &step.Problem{Reason: "This host cannot isolate an agent: only plain boxes can be had here.", Class: "vm", Permanent: true,
+		return nil, nil, &step.Problem{Reason: "This host cannot isolate agents: it supports only plain sandboxes.", Class: "vm", Permanent: true,
 			Hint: "The operator can install bubblewrap, or set `local.allow_unsandboxed: true` and take the risk."}
 	}
 	ws := &Workspace{VM: server, Place: place, task: t, open: o}
@@ -138,7 +139,7 @@ func refusal(err error) (*state.Waiting, error) {
 	case limit.Limit == vm.LimitVMHours:
 		return nil, &step.Problem{Reason: upper(limit.Reason) + ".", Hint: limit.Hint(), Class: state.ClassVMHours, Permanent: true, Err: err}
 	case limit.Limit == vm.LimitVMsDay, limit.Limit == vm.LimitVMsMonth:
-		return &state.Waiting{Kind: state.WaitMoney, Detail: limit.Reason + "; raise `" + limit.Limit + "` to go on sooner", Until: limit.Until}, nil
+		return &state.Waiting{Kind: state.WaitMoney, Detail: limit.Reason + "; raise `" + limit.Limit + "` to continue sooner", Until: limit.Until}, nil
 	}
 	return &state.Waiting{Kind: state.WaitVM, Detail: limit.Reason, Until: limit.Until}, nil
 }
@@ -171,13 +172,13 @@ func (ws *Workspace) Attach(ctx context.Context) error {
 // its turns, or one whose start was never confirmed. Two agents in one checkout would spoil each other's work.
 func (o *Opener) Quiet(ctx context.Context, t *state.Task, vm string) error {
 	for _, r := range slices.Backward(t.Runs) {
-		if r.Status != "interrupted" && (r.Status != state.StatusMaxTurns || r.Told) {
-			return nil // it ended by itself
+		if r.Status != state.StatusInterrupted && (r.Status != state.StatusMaxTurns || r.Told) {
+			return nil // it has already ended
 		}
 		if r.VM != "" && r.VM != vm {
 			continue
 		}
-		if err := o.Runner.Stop(ctx, vm, r.ID, "another run begins"); err != nil {
+		if err := o.Runner.Stop(ctx, vm, r.ID, "another run starts"); err != nil {
 			return fmt.Errorf("end run %s before the next begins: %w", r.ID, err)
 		}
 	}
@@ -185,17 +186,16 @@ func (o *Opener) Quiet(ctx context.Context, t *state.Task, vm string) error {
 }
 
 // SpanEnds returns the event of a VM whose paid span ends. Its Waiting is set if another span may not begin yet.
-func (o *Opener) SpanEnds(ctx context.Context, t *state.Task, server string) (state.Event, error) {
-	e := state.Event{Kind: state.EventDue, JobReport: state.JobReport{Due: state.NewDue(state.DueSpan, server)}}
+func (o *Opener) SpanEnds(ctx context.Context, t *state.Task, server string) (event.Event, error) {
+	due := event.NewDue(event.DueSpan, server)
 	if o.SpanAllowed == nil || t.VM == nil || t.VM.Name != server {
-		return e, nil
+		return event.Event{Payload: due}, nil
 	}
 	err := o.SpanAllowed(ctx, server)
 	var limit *vm.LimitError
 	if errors.As(err, &limit) && limit.Limit == vm.LimitVMHours {
-		return e, nil // the transition table counts these hours itself
+		return event.Event{Payload: due}, nil // the transition table counts these hours itself
 	}
-	held, err := refusal(err)
-	e.Waiting = held
-	return e, err
+	due.Waiting, err = refusal(err)
+	return event.Event{Payload: due}, err
 }

@@ -149,15 +149,22 @@ func (c *Codec) Decode(key string, packed []byte, v any) error {
 	if c.cache.get(key, packed, v) {
 		return nil
 	}
-	if err := c.DecodeUncached(key, packed, v); err != nil {
+	if err := c.decode(key, packed, v); err != nil {
 		return err
 	}
 	c.cache.put(key, packed, v)
 	return nil
 }
 
-// DecodeUncached is Decode for values that are rarely read again: it does not use the cache.
+// DecodeUncached is Decode for values that are rarely read again: it does not add them to the cache.
 func (c *Codec) DecodeUncached(key string, packed []byte, v any) error {
+	if c.cache.get(key, packed, v) {
+		return nil
+	}
+	return c.decode(key, packed, v)
+}
+
+func (c *Codec) decode(key string, packed []byte, v any) error {
 	data, err := c.Decompress(packed)
 	if err == nil {
 		err = json.Unmarshal(data, v)

@@ -30,9 +30,9 @@ const (
 
 func ownDirs() []string { return []string{tmpDir, runDir, varDir, shmDir} }
 
-// giveToAgent makes the sandbox's processes the owners of the files they may write to. It only acts if run as root,
+// chownForAgent makes the sandbox's processes the owners of the files they may write to. It only acts if run as root,
 // must be called before the sandbox starts, and does not follow links.
-func giveToAgent(rec Record, dir string) error {
+func chownForAgent(rec Record, dir string) error {
 	if !runsAsRoot() {
 		return nil
 	}
@@ -44,17 +44,17 @@ func giveToAgent(rec Record, dir string) error {
 		roots = append(roots, filepath.Join(rec.Disk, diskSSH))
 	}
 	for _, root := range roots {
-		if err := GiveToBoxes(root); err != nil {
+		if err := ChownForSandboxes(root); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// GiveToBoxes changes the owner of a host directory and its content to the user of the sandboxes, if that differs from
+// ChownForSandboxes changes the owner of a host directory and its content to the user of the sandboxes, if that differs from
 // errand's: sandboxes can then use it as a writable bind. It follows no links inside, even if a sandbox creates one
 // meanwhile, and skips files that have disappeared.
-func GiveToBoxes(dir string) error {
+func ChownForSandboxes(dir string) error {
 	if !runsAsRoot() {
 		return nil
 	}
@@ -90,16 +90,16 @@ func RootNotes(kind string, binds []Bind) []string {
 	notes := []string{fmt.Sprintf("errand runs as root: on this host the processes in sandboxes are user and group %d instead, and /proc/sys is read-only; "+
 		"a separate user for errand is better", agentID)}
 	for _, b := range binds {
-		if info, err := os.Stat(b.Path); err == nil && !openToAgent(info, b.Writable) {
+		if info, err := os.Stat(b.Path); err == nil && !isAccessibleToAgent(info, b.Writable) {
 			notes = append(notes, fmt.Sprintf("%s of local.binds is not accessible to user %d, which sandboxes run as", b.Path, agentID))
 		}
 	}
 	return notes
 }
 
-// openToAgent reports whether a path's mode lets agentID read it, write to it if required, and search it if it is a
+// isAccessibleToAgent reports whether a path's mode lets agentID read it, write to it if required, and search it if it is a
 // directory. It ignores access control lists.
-func openToAgent(info fs.FileInfo, write bool) bool {
+func isAccessibleToAgent(info fs.FileInfo, write bool) bool {
 	want := fs.FileMode(0o4)
 	if write {
 		want |= 0o2

@@ -37,12 +37,12 @@ func (b Bounds) Notes(kind string) []string {
 	defer group.remove()
 	processes, memory := "no limit on processes", "the largest process is killed when a check each second finds more"
 	switch {
-	case group.has("pids"):
+	case group.hasController("pids"):
 		processes = fmt.Sprintf("at most %d processes", b.Processes)
 	case ownFiles(kind):
 		processes = fmt.Sprintf("at most %d processes (by rlimit)", b.Processes)
 	}
-	if group.has("memory") {
+	if group.hasController("memory") {
 		memory = "by its control group"
 	}
 	return []string{fmt.Sprintf("each sandbox may have %s and %d MiB of memory (%s)", processes, b.Memory>>20, memory)}

@@ -17,8 +17,8 @@ func newCgroup(string, Bounds) *cgroup { return &cgroup{} }
 
 func cgroupName(Record, string) string { return "" }
 
-func (*cgroup) has(string) bool { return false }
+func (*cgroup) hasController(string) bool { return false }
 
-func (*cgroup) take(int) error { return nil }
+func (*cgroup) moveProcess(int) error { return nil }
 
 func (*cgroup) remove() {}

@@ -59,7 +59,7 @@ func TestSuperviseRefuses(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = lock.Close() })
 			write(t, dir)
-		}, ErrHeld},
+		}, ErrSupervised},
 		"ended": {func(t *testing.T, dir string) {
 			write(t, dir)
 			if err := writeJSON(filepath.Join(dir, endFile), End{Reason: ReasonIdle}); err != nil {

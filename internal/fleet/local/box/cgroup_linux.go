@@ -30,7 +30,7 @@ type cgroup struct {
 	named []string          // distinct directories
 }
 
-func (g *cgroup) has(controller string) bool { return g.dirs[controller] != "" }
+func (g *cgroup) hasController(controller string) bool { return g.dirs[controller] != "" }
 
 // cgroupName is the same for each start of a sandbox and unique on this host.
 func cgroupName(rec Record, dir string) string {
@@ -64,7 +64,8 @@ func newCgroup(name string, b Bounds) *cgroup {
 			if !g.add(dir) {
 				continue
 			}
-			if slices.ContainsFunc(limit.files, func(file string) bool { return writeExisting(filepath.Join(dir, file), limit.value) == nil }) {
+			limited := func(file string) bool { return writeExisting(filepath.Join(dir, file), limit.value) == nil }
+			if slices.ContainsFunc(limit.files, limited) {
 				g.dirs[limit.controller] = dir
 				for _, setting := range limit.optional { // no swap, or a kernel that does not account it
 					file, value, _ := strings.Cut(setting, "=")
@@ -89,9 +90,9 @@ func (g *cgroup) add(dir string) bool {
 	return true
 }
 
-// take moves a process and its descendants into the group. Processes that they start meanwhile follow, because a
+// moveProcess moves a process and its descendants into the group. Processes that they start meanwhile follow, because a
 // process is moved before its children are listed.
-func (g *cgroup) take(pid int) error {
+func (g *cgroup) moveProcess(pid int) error {
 	for _, dir := range g.named {
 		done := map[int]bool{}
 		for {
@@ -139,9 +140,9 @@ func sweepCgroups(parent string) {
 	}
 }
 
-// handsDown reports whether groups below a version 2 directory have a controller, and enables it there if possible.
+// enableController reports whether groups below a version 2 directory have a controller, and enables it there if possible.
 // systemd leaves that to the owner of a delegated tree.
-func handsDown(dir, controller string) bool {
+func enableController(dir, controller string) bool {
 	control := filepath.Join(dir, "cgroup.subtree_control")
 	lists := func(file string) bool {
 		text, err := os.ReadFile(file)
@@ -172,7 +173,7 @@ func cgroupParents(controller, groups, mounts string) []string {
 			if own == "" || dir != mount && !strings.HasPrefix(dir, mount+"/") {
 				continue
 			}
-			if handsDown(dir, controller) {
+			if enableController(dir, controller) {
 				parents = append(parents, dir)
 			}
 		}
@@ -186,7 +187,8 @@ func cgroupDir(mounts, kind, option, path string) (mount, dir string) {
 	for line := range strings.Lines(mounts) {
 		before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
 		fields, rest := strings.Fields(before), strings.Fields(after)
-		if !ok || len(fields) < 5 || len(rest) < 3 || rest[0] != kind || option != "" && !slices.Contains(strings.Split(rest[2], ","), option) {
+		if !ok || len(fields) < 5 || len(rest) < 3 || rest[0] != kind ||
+			option != "" && !slices.Contains(strings.Split(rest[2], ","), option) {
 			continue
 		}
 		root := strings.TrimSuffix(fields[3], "/")

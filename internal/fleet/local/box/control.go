@@ -32,11 +32,11 @@ type Status struct {
 type endRequest struct {
 	reason, detail string
 	over           chan struct{} // closed when the sandbox has ended
-	told           chan struct{} // closed when the caller has been notified
+	notified       chan struct{} // closed when the caller has been notified
 }
 
-// tell notifies the caller before the supervisor exits. It may be called on nil.
-func (r *endRequest) tell() {
+// notifyCaller notifies the caller before the supervisor exits. It may be called on nil.
+func (r *endRequest) notifyCaller() {
 	if r == nil {
 		return
 	}
@@ -44,7 +44,7 @@ func (r *endRequest) tell() {
 	patience := time.NewTimer(time.Second)
 	defer patience.Stop()
 	select {
-	case <-r.told:
+	case <-r.notified:
 	case <-patience.C:
 	}
 }
@@ -83,8 +83,8 @@ func (c *control) answer(conn net.Conn) {
 	status := Status{Ready: c.ready.Load()}
 	if req.Do == "end" {
 		_ = conn.SetDeadline(time.Time{}) // limited by the process, which is ending
-		end := &endRequest{reason: req.Reason, detail: req.Detail, over: make(chan struct{}), told: make(chan struct{})}
-		defer close(end.told)
+		end := &endRequest{reason: req.Reason, detail: req.Detail, over: make(chan struct{}), notified: make(chan struct{})}
+		defer close(end.notified)
 		select {
 		case c.end <- end:
 			<-end.over

@@ -49,7 +49,7 @@ func insideCommand(rec Record, dir string, extra ...string) (*exec.Cmd, error) {
 		if view, err = viewOf(rec, dir); err != nil {
 			return nil, err
 		}
-		if err := giveToAgent(rec, dir); err != nil {
+		if err := chownForAgent(rec, dir); err != nil {
 			return nil, err
 		}
 	}

@@ -39,18 +39,18 @@ func handleSession(srv *ssh.Server, conn *gossh.ServerConn, ch gossh.NewChannel,
 	ssh.DefaultSessionHandler(srv, conn, ch, channelContext{Context: ctx, closed: closed})
 }
 
-// gated makes a shell wait until its limits are set. Processes started earlier would not have them, because limits are
+// waitForLimits makes a shell wait until its limits are set. Processes started earlier would not have them, because limits are
 // per process.
-const gated = "read -r _ <&3 || exit 126; exec 3<&-; "
+const waitForLimits = "read -r _ <&3 || exit 126; exec 3<&-; "
 
 // runSession executes a command like sshd: the command line is passed to the shell in a new session; the channel stays
 // open until the command has ended and its output is closed. Unlike sshd, it kills the command's process group when the
 // channel closes first; processes that have left the group continue.
 func runSession(s ssh.Session, cfg insideConfig) {
 	closed := s.Context().Value(closedKey{}).(chan struct{})
-	cmd := exec.Command("/bin/sh", "-c", gated+"exec /bin/sh")
+	cmd := exec.Command("/bin/sh", "-c", waitForLimits+"exec /bin/sh")
 	if line := s.RawCommand(); line != "" {
-		cmd = exec.Command("/bin/sh", "-c", gated+`exec /bin/sh -c "$1"`, "sh", line)
+		cmd = exec.Command("/bin/sh", "-c", waitForLimits+`exec /bin/sh -c "$1"`, "sh", line)
 	}
 	cmd.Dir = cfg.Home
 	cmd.Env = append(append([]string(nil), cfg.Env...), s.Environ()...)
@@ -118,15 +118,15 @@ func startWithPipes(cmd *exec.Cmd, s ssh.Session) (copied chan struct{}, closePi
 		_ = stdin.Close()
 	}()
 	var wg sync.WaitGroup
-	wg.Go(func() { pass(s, outR) })
-	wg.Go(func() { pass(s.Stderr(), errR) })
+	wg.Go(func() { copyUntilClosed(s, outR) })
+	wg.Go(func() { copyUntilClosed(s.Stderr(), errR) })
 	copied = make(chan struct{})
 	go func() { wg.Wait(); close(copied) }()
 	return copied, closePipes, nil
 }
 
-// pass copies until either end is closed; closing the reader notifies the writer.
-func pass(w io.Writer, r *os.File) {
+// copyUntilClosed copies until either end is closed; closing the reader notifies the writer.
+func copyUntilClosed(w io.Writer, r *os.File) {
 	_, _ = io.Copy(w, r)
 	_ = r.Close()
 }

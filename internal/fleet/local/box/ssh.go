@@ -108,7 +108,7 @@ func serveInherited(ctx context.Context) error {
 		return &countedConn{Conn: conn, open: &open}
 	}
 	srv.ConnCallback = count
-	go beat(ctx, life, &open, cfg.BeatEvery)
+	go reportHeartbeats(ctx, life, &open, cfg.BeatEvery)
 	if cfg.HostKeyFile != "" {
 		return serveEach(ctx, ln, cfg, count)
 	}
@@ -146,8 +146,8 @@ func serveEach(ctx context.Context, ln net.Listener, cfg insideConfig, count ssh
 	}
 }
 
-// beat reports to the supervisor that the server is ready, and then periodically whether clients are connected.
-func beat(ctx context.Context, life io.Writer, open *atomic.Int64, every time.Duration) {
+// reportHeartbeats reports to the supervisor that the server is ready, and then periodically whether clients are connected.
+func reportHeartbeats(ctx context.Context, life io.Writer, open *atomic.Int64, every time.Duration) {
 	_, _ = life.Write([]byte{beatReady})
 	tick := time.NewTicker(max(every, time.Millisecond))
 	defer tick.Stop()

@@ -18,8 +18,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrHeld is returned by [Supervise] if the sandbox already has a supervisor.
-var ErrHeld = errors.New("box already has a supervisor")
+// ErrSupervised is returned by [Supervise] if the sandbox already has a supervisor.
+var ErrSupervised = errors.New("box already has a supervisor")
 
 // ErrEnded is returned by [Supervise] if the sandbox has ended: it never restarts.
 var ErrEnded = errors.New("box has ended")
@@ -50,7 +50,7 @@ func Supervise(ctx context.Context, args []string) error {
 	patience, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if held, err := lock.TryLockContext(patience, 10*time.Millisecond); !held {
-		return fmt.Errorf("%w: %s: %w", ErrHeld, rec.Name, err)
+		return fmt.Errorf("%w: %s: %w", ErrSupervised, rec.Name, err)
 	}
 	defer lock.Close()
 	if _, ended, _ := ReadEnd(*dir); ended || Started(*dir) {
@@ -100,7 +100,7 @@ func (s *supervisor) run(ctx context.Context) error {
 	s.control = &control{ln: controlListener, contact: s.contact, end: s.end, done: ctx.Done()}
 	go s.control.serve()
 	go in.readBeats(ctx, s.contact)
-	if !in.group.has("memory") {
+	if !in.group.hasController("memory") {
 		go watchMemory(ctx, in.cmd.Process.Pid, s.rec.Bounds.orDefault().Memory)
 	}
 	end, asked := s.wait(ctx, in)
@@ -108,7 +108,7 @@ func (s *supervisor) run(ctx context.Context) error {
 	// The reason is on disk before the requester of the end is notified.
 	err = s.writeEnd(end)
 	_ = controlListener.Close()
-	asked.tell()
+	asked.notifyCaller()
 	return err
 }
 
@@ -169,8 +169,15 @@ func (s *supervisor) startInside(ln *net.UnixListener) (*inside, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := insideConfig{HostKey: string(hostKey), HostKeyFile: s.rec.hostKeyInside(), ClientKey: s.rec.ClientKey, Home: s.rec.HomeInside(s.dir),
-		Env: s.rec.environ(s.dir), Closed: ownFiles(s.rec.Kind), BeatEvery: min(5*time.Second, s.rec.IdleExit/4)}
+	config := insideConfig{
+		HostKey:     string(hostKey),
+		HostKeyFile: s.rec.hostKeyInside(),
+		ClientKey:   s.rec.ClientKey,
+		Home:        s.rec.HomeInside(s.dir),
+		Env:         s.rec.environ(s.dir),
+		Closed:      ownFiles(s.rec.Kind),
+		BeatEvery:   min(5*time.Second, s.rec.IdleExit/4),
+	}
 	bounds := s.rec.Bounds.orDefault()
 	if config.Closed {
 		config.Processes = bounds.Processes
@@ -197,7 +204,7 @@ func (s *supervisor) startInside(ln *net.UnixListener) (*inside, error) {
 	}
 	in := &inside{cmd: cmd, life: ours, group: newCgroup(cgroupName(s.rec, s.dir), bounds), exited: make(chan struct{})}
 	// Nothing in the sandbox runs yet: it waits for its configuration.
-	if err := in.group.take(cmd.Process.Pid); err != nil {
+	if err := in.group.moveProcess(cmd.Process.Pid); err != nil {
 		fmt.Fprintln(os.Stderr, "the box is bounded without its control group:", err)
 		in.group = &cgroup{}
 	}

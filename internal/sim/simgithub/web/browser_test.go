@@ -22,13 +22,13 @@ type browser struct {
 
 // browse opens the pages as a person.
 func (w *world) browse(login string) *browser {
-	w.t.Helper()
+	w.T.Helper()
 	jar, err := cookiejar.New(nil)
-	check(w.t, err)
-	b := &browser{t: w.t, base: w.url, hc: &http.Client{Jar: jar}}
+	check(w.T, err)
+	b := &browser{t: w.T, base: w.URL, hc: &http.Client{Jar: jar}}
 	b.get("/")
 	if p := b.submit("/", form{act: "as"}, url.Values{"login": {login}}); p.status != http.StatusOK {
-		w.t.Fatalf("act as %s: %d", login, p.status)
+		w.T.Fatalf("act as %s: %d", login, p.status)
 	}
 	return b
 }
@@ -192,8 +192,8 @@ func (b *browser) offers(path string, f form) bool {
 
 // issueNow returns an issue as the owner sees it.
 func (w *world) issueNow(n int) *simgithub.Issue {
-	w.t.Helper()
-	i, err := w.owner.Issue(repo, n)
-	check(w.t, err)
+	w.T.Helper()
+	i, err := w.Owner.Issue(repo, n)
+	check(w.T, err)
 	return i
 }

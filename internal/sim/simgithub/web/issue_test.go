@@ -19,21 +19,21 @@ func TestIssueByForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	alice := w.browse("alice")
-	w.settled()
+	w.Settled()
 
 	at := alice.submit("/octo/calc/issues/new", form{act: "open"},
 		url.Values{"title": {"Add subtracts"}, "body": {"- [ ] one\r\n- [ ] two\r\n"}, "labels": {"bug, now"}, "assignee": {"alice"}})
 	if at.status != http.StatusOK || at.path != "/octo/calc/issues/1" {
 		t.Fatalf("opening led to %d %s", at.status, at.path)
 	}
-	if got := w.settled(); !slices.Contains(got, "issues.opened") || !slices.Contains(got, "issues.assigned") {
+	if got := w.Settled(); !slices.Contains(got, "issues.opened") || !slices.Contains(got, "issues.assigned") {
 		t.Errorf("opening sent %v", got)
 	}
-	talk, err := w.owner.Comment(repo, 1, "First words.")
+	talk, err := w.Owner.Comment(repo, 1, "First words.")
 	check(t, err)
 	id := strconv.FormatInt(talk.ID, 10)
 	onTalk := map[string]string{"kind": "talk", "id": id}
-	w.settled()
+	w.Settled()
 
 	for _, step := range []struct {
 		name string
@@ -74,7 +74,7 @@ func TestIssueByForms(t *testing.T) {
 		if got := facts(w.issueNow(1)); !slices.Contains(got, step.want) {
 			t.Errorf("%s: %q is not among %q", step.name, step.want, got)
 		}
-		if got := w.settled(); step.hook == "" && len(got) > 0 || step.hook != "" && !slices.Contains(got, step.hook) {
+		if got := w.Settled(); step.hook == "" && len(got) > 0 || step.hook != "" && !slices.Contains(got, step.hook) {
 			t.Errorf("%s: sent %v, want %q", step.name, got, step.hook)
 		}
 	}
@@ -105,15 +105,15 @@ func facts(i *simgithub.Issue) []string {
 func TestBlockByForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.issue("Later")
-	blocker := w.issue("First")
+	w.Issue("Later")
+	blocker := w.Issue("First")
 	b := w.browse("alice")
-	w.settled()
+	w.Settled()
 	b.submit("/octo/calc/issues/1", form{act: "block"}, url.Values{"number": {"2"}})
 	if got := w.issueNow(1).BlockedBy; !slices.Equal(got, []int64{blocker.ID}) {
 		t.Errorf("blocked by %v", got)
 	}
-	if got := w.settled(); !slices.ContainsFunc(got, func(h string) bool { return strings.HasPrefix(h, "issue_dependencies.") }) {
+	if got := w.Settled(); !slices.ContainsFunc(got, func(h string) bool { return strings.HasPrefix(h, "issue_dependencies.") }) {
 		t.Errorf("sent %v", got)
 	}
 	if p := b.submit("/octo/calc/issues/1", form{act: "block"}, url.Values{"number": {"77"}}); p.status != http.StatusUnprocessableEntity {
@@ -129,15 +129,15 @@ func TestBlockByForms(t *testing.T) {
 func TestTickSendsEdit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.issue("Boxes")
+	w.Issue("Boxes")
 	const before = "Plan\n\n- [x] done\n- [ ] **Approve** this\n\n```\n- [ ] no box\n```\n"
-	k, err := w.owner.Comment(repo, 1, before)
+	k, err := w.Owner.Comment(repo, 1, before)
 	check(t, err)
-	w.settled()
+	w.Settled()
 	w.browse("alice").submit("/octo/calc/issues/1", form{act: "tick", with: map[string]string{"kind": "talk"}}, url.Values{"box": {"1"}})
 	ctx := t.Context()
-	check(t, w.sim.WaitHooks(ctx))
-	h, ok := w.inbox.last("issue_comment.edited")
+	check(t, w.Sim.WaitHooks(ctx))
+	h, ok := w.Inbox.Last("issue_comment.edited")
 	if !ok {
 		t.Fatal("no issue_comment.edited was sent")
 	}
@@ -149,7 +149,7 @@ func TestTickSendsEdit(t *testing.T) {
 		}
 		Sender struct{ Login string }
 	}
-	check(t, json.Unmarshal(h.body, &got))
+	check(t, json.Unmarshal(h.Body, &got))
 	want := strings.Replace(before, "- [ ] **Approve**", "- [x] **Approve**", 1)
 	if got.Changes.Body.From != before || got.Comment.Body != want || got.Comment.ID != k.ID || got.Sender.Login != "alice" {
 		t.Errorf("the edit was %+v", got)
@@ -160,15 +160,15 @@ func TestTickSendsEdit(t *testing.T) {
 func TestStaleFormsAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.issue("Boxes")
-	k, err := w.owner.Comment(repo, 1, "- [ ] a\n")
+	w.Issue("Boxes")
+	k, err := w.Owner.Comment(repo, 1, "- [ ] a\n")
 	check(t, err)
 	b := w.browse("alice")
 	fields, action, ok := form{act: "tick", with: map[string]string{"kind": "talk"}}.find(b.get("/octo/calc/issues/1").doc)
 	if !ok {
 		t.Fatal("no box to tick")
 	}
-	check(t, w.owner.EditComment(repo, k.ID, "- [ ] b\n- [ ] a\n"))
+	check(t, w.Owner.EditComment(repo, k.ID, "- [ ] b\n- [ ] a\n"))
 	fields.Set("box", "0")
 	resp, err := b.hc.PostForm(b.base+action, fields)
 	if p := b.read(resp, err); p.status != http.StatusConflict || !strings.Contains(p.body, "has changed since") {
@@ -183,10 +183,10 @@ func TestStaleFormsAreRefused(t *testing.T) {
 func TestRefusedFormsChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.issue("Refuse")
-	k, err := w.owner.Comment(repo, 1, "- [ ] mine\n")
+	w.Issue("Refuse")
+	k, err := w.Owner.Comment(repo, 1, "- [ ] mine\n")
 	check(t, err)
-	w.pull("alice", "fix", map[string]string{"a.txt": "a\n"}, "")
+	w.Pull("alice", "fix", map[string]string{"a.txt": "a\n"}, "")
 	id := strconv.FormatInt(k.ID, 10)
 	hash := digestOf(t, w, "octo", id)
 	for name, tc := range map[string]struct {
@@ -228,7 +228,7 @@ func TestRefusedFormsChangeNothing(t *testing.T) {
 	}
 }
 
-func digestAll(w *world) string { return w.sim.Snapshot().String() }
+func digestAll(w *world) string { return w.Sim.Snapshot().String() }
 
 // digestOf returns the hash in a form about a comment.
 func digestOf(t *testing.T, w *world, login, id string) string {
@@ -254,10 +254,10 @@ func alertOf(p page) string {
 func TestControlsFollowRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.issue("Roles")
-	_, err := w.sim.As("rob").Comment(repo, 1, "- [ ] by rob\n")
+	w.Issue("Roles")
+	_, err := w.Sim.As("rob").Comment(repo, 1, "- [ ] by rob\n")
 	check(t, err)
-	w.sim.AddUser("eve")
+	w.Sim.AddUser("eve")
 	for login, want := range map[string]map[string]bool{
 		"octo":  {"assign": true, "tick": true, "fold": true, "title": true, "lock": true, "react": true, "comment": true},
 		"alice": {"assign": true, "tick": true, "fold": true, "title": true, "lock": true, "react": true, "comment": true},
@@ -274,7 +274,7 @@ func TestControlsFollowRoles(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", login, diff)
 		}
 	}
-	check(t, w.owner.Lock(repo, 1, ""))
+	check(t, w.Owner.Lock(repo, 1, ""))
 	if w.browse("rob").offers("/octo/calc/issues/1", form{act: "comment"}) {
 		t.Error("a locked conversation offers rob to comment")
 	}

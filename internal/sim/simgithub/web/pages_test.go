@@ -19,10 +19,10 @@ import (
 func TestEveryPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.issue("Add subtracts")
-	i := w.pull("alice", "feature/fix", map[string]string{"dir/new.go": "package dir\n"}, "Closes #1")
+	w.Issue("Add subtracts")
+	i := w.Pull("alice", "feature/fix", map[string]string{"dir/new.go": "package dir\n"}, "Closes #1")
 	head := i.Pull.HeadSHA
-	resp, err := http.Get(w.url + "/api/v3/repos/octo/calc") // to be listed among the calls
+	resp, err := http.Get(w.URL + "/api/v3/repos/octo/calc") // to be listed among the calls
 	check(t, err)
 	check(t, resp.Body.Close())
 	for path, want := range map[string]string{
@@ -124,17 +124,17 @@ func TestMarkupInTextsIsHarmless(t *testing.T) {
 	const evil = `"><script>alert(1)</script><img src=x onerror=alert(1)><a href="javascript:alert(1)">x</a><form action=//evil><input name=csrf></form>` +
 		`<style>body{display:none}</style><iframe src=//evil></iframe><p id="main" onclick=x>y</p><!-- secret --></div></article></section></main></body><details>` + "\n\n[z](javascript:alert(1)) {{me}}"
 	const branch = "x@=+evil"
-	eve := w.sim.As("eve")
+	eve := w.Sim.As("eve")
 	_, err := eve.OpenIssue(repo, simgithub.NewIssue{Title: evil, Body: evil})
 	check(t, err)
 	_, err = eve.Comment(repo, 1, evil)
 	check(t, err)
-	check(t, w.owner.AddLabels(repo, 1, `"><script>alert(2)</script>`))
-	_, err = w.owner.PushCommit(repo, simgithub.Commit{Branch: branch, Message: evil, Files: map[string]string{`"><script>.txt`: evil}})
+	check(t, w.Owner.AddLabels(repo, 1, `"><script>alert(2)</script>`))
+	_, err = w.Owner.PushCommit(repo, simgithub.Commit{Branch: branch, Message: evil, Files: map[string]string{`"><script>.txt`: evil}})
 	check(t, err)
-	_, err = w.owner.OpenPull(repo, simgithub.NewPull{Title: evil, Body: evil, Head: branch})
+	_, err = w.Owner.OpenPull(repo, simgithub.NewPull{Title: evil, Body: evil, Head: branch})
 	check(t, err)
-	_, err = w.owner.CommentOnLine(repo, 2, simgithub.NewReviewComment{Path: `"><script>.txt`, Line: 1, Body: evil})
+	_, err = w.Owner.CommentOnLine(repo, 2, simgithub.NewReviewComment{Path: `"><script>.txt`, Line: 1, Body: evil})
 	check(t, err)
 	b := w.browse("alice")
 	for _, path := range []string{"/octo/calc", "/octo/calc/issues/1", "/octo/calc/pull/2", "/octo/calc/pull/2/files", "/octo/calc/pull/2/commits", "/octo/calc/commit/" + w.issueNow(2).Pull.HeadSHA} {
@@ -187,7 +187,7 @@ func harmless(t *testing.T, path string, p page) {
 func TestForeignFormsAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.issue("Forms")
+	w.Issue("Forms")
 	b := w.browse("octo")
 	for name, token := range map[string]string{"no token": "", "another token": strings.Repeat("0", 32)} {
 		resp, err := b.hc.PostForm(b.base+"/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {"hi"}, "csrf": {token}})
@@ -222,8 +222,8 @@ func TestForeignFormsAreRefused(t *testing.T) {
 func TestRefusedTextIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.issue("Keep")
-	check(t, w.owner.Lock(repo, 1, ""))
+	w.Issue("Keep")
+	check(t, w.Owner.Lock(repo, 1, ""))
 	p := w.browse("rob").post("/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {"A long <text> of mine"}})
 	if p.status != http.StatusForbidden || !strings.Contains(alertOf(p), "A long <text> of mine") || !strings.Contains(alertOf(p), "locked") {
 		t.Errorf("returned %d: %s", p.status, alertOf(p))
@@ -234,9 +234,9 @@ func TestRefusedTextIsKept(t *testing.T) {
 func TestPrivateRepositoryIsHidden(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	_, err := w.sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "secret", Private: true, Files: map[string]string{"a": "a"}})
+	_, err := w.Sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "secret", Private: true, Files: map[string]string{"a": "a"}})
 	check(t, err)
-	_, err = w.owner.OpenIssue("octo/secret", simgithub.NewIssue{Title: "Quiet"})
+	_, err = w.Owner.OpenIssue("octo/secret", simgithub.NewIssue{Title: "Quiet"})
 	check(t, err)
 	rob, octo := w.browse("rob"), w.browse("octo")
 	if strings.Contains(rob.get("/").body, "octo/secret") || strings.Contains(rob.get("/octo").body, "octo/secret") {
@@ -246,10 +246,10 @@ func TestPrivateRepositoryIsHidden(t *testing.T) {
 		t.Errorf("returned %d", p.status)
 	}
 	before := rob.get("/_sim/version?path=/octo/secret/issues/1").body
-	_, err = w.owner.Comment("octo/secret", 1, "hush")
+	_, err = w.Owner.Comment("octo/secret", 1, "hush")
 	check(t, err)
 	if rob.get("/_sim/version?path=/octo/secret/issues/1").body != before {
-		t.Error("the version tells of what is hidden")
+		t.Error("the version reveals hidden content")
 	}
 	if p := octo.get("/octo/secret/issues/1"); p.status != http.StatusOK {
 		t.Errorf("the owner got %d", p.status)
@@ -260,24 +260,24 @@ func TestPrivateRepositoryIsHidden(t *testing.T) {
 func TestVersionChangesWithThePage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.issue("One")
-	w.issue("Two")
-	k, err := w.owner.Comment(repo, 1, "hi")
+	w.Issue("One")
+	w.Issue("Two")
+	k, err := w.Owner.Comment(repo, 1, "hi")
 	check(t, err)
 	b := w.browse("alice")
 	version := func() string { return b.get("/_sim/version?path=" + url.QueryEscape("/octo/calc/issues/1")).body }
 	if p := b.get("/octo/calc/issues/1"); !strings.Contains(p.body, `data-version="`+version()+`"`) {
-		t.Error("the page has another version than is told")
+		t.Error("the page's version differs from the reported one")
 	}
 	for name, tc := range map[string]struct {
 		act  func() error
 		same bool
 	}{
-		"a reaction":     {act: func() error { return w.owner.React(repo, k.ID, "+1") }},
-		"an edit":        {act: func() error { return w.owner.EditComment(repo, k.ID, strconv.Itoa(len(version()))+"!") }},
-		"folding":        {act: func() error { return w.owner.MinimizeComment(repo, k.ID, "spam") }},
-		"a title":        {act: func() error { return w.owner.EditIssue(repo, 1, simgithub.IssueEdit{Title: new("Uno")}) }},
-		"another issue":  {act: func() error { _, err := w.owner.Comment(repo, 2, "there"); return err }, same: true},
+		"a reaction":     {act: func() error { return w.Owner.React(repo, k.ID, "+1") }},
+		"an edit":        {act: func() error { return w.Owner.EditComment(repo, k.ID, strconv.Itoa(len(version()))+"!") }},
+		"folding":        {act: func() error { return w.Owner.MinimizeComment(repo, k.ID, "spam") }},
+		"a title":        {act: func() error { return w.Owner.EditIssue(repo, 1, simgithub.IssueEdit{Title: new("Uno")}) }},
+		"another issue":  {act: func() error { _, err := w.Owner.Comment(repo, 2, "there"); return err }, same: true},
 		"nothing at all": {act: func() error { return nil }, same: true},
 	} {
 		before := version()
@@ -287,10 +287,10 @@ func TestVersionChangesWithThePage(t *testing.T) {
 		}
 	}
 	all := b.get("/_sim/version?path=/_sim/deliveries").body
-	w.settled()
-	_, err = w.owner.Comment(repo, 2, "more")
+	w.Settled()
+	_, err = w.Owner.Comment(repo, 2, "more")
 	check(t, err)
-	w.settled()
+	w.Settled()
 	if b.get("/_sim/version?path=/_sim/deliveries").body == all {
 		t.Error("deliveries have the same version after another one")
 	}
@@ -303,10 +303,10 @@ func TestPeopleCanBeAdded(t *testing.T) {
 	b := w.browse("rob")
 	b.submit("/_sim/people", form{act: "add"}, url.Values{"login": {"nina"}})
 	b.submit("/_sim/people", form{act: "role", with: map[string]string{"login": "nina", "repo": repo}}, url.Values{"role": {"write"}})
-	if got := w.sim.As("nina").Role(repo); got != simgithub.RoleWrite {
+	if got := w.Sim.As("nina").Role(repo); got != simgithub.RoleWrite {
 		t.Errorf("nina has %s", got)
 	}
-	if got := w.settled(); !slices.Contains(got, "member.added") && len(got) > 1 {
+	if got := w.Settled(); !slices.Contains(got, "member.added") && len(got) > 1 {
 		t.Logf("sent %v", got)
 	}
 	b.submit("/", form{act: "as"}, url.Values{"login": {"nina"}})
@@ -314,7 +314,7 @@ func TestPeopleCanBeAdded(t *testing.T) {
 		t.Error("the pages do not act as nina")
 	}
 	b.submit("/_sim/people", form{act: "role", with: map[string]string{"login": "nina"}}, url.Values{"role": {"none"}})
-	if got := w.sim.As("nina").Role(repo); got != simgithub.RoleRead {
+	if got := w.Sim.As("nina").Role(repo); got != simgithub.RoleRead {
 		t.Errorf("nina has %s of a public repository after losing the role", got)
 	}
 }
@@ -323,11 +323,11 @@ func TestPeopleCanBeAdded(t *testing.T) {
 func TestDeliveryCanBeSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.inbox.answer(http.StatusInternalServerError)
-	w.issue("Again")
-	w.settled()
-	w.inbox.answer(http.StatusOK)
-	list := w.sim.Deliveries()
+	w.Inbox.Answer(http.StatusInternalServerError)
+	w.Issue("Again")
+	w.Settled()
+	w.Inbox.Answer(http.StatusOK)
+	list := w.Sim.Deliveries()
 	last := list[len(list)-1]
 	b := w.browse("octo")
 	id := strconv.FormatInt(last.ID, 10)
@@ -335,10 +335,10 @@ func TestDeliveryCanBeSentAgain(t *testing.T) {
 		t.Error("the delivery's page lacks its status or payload")
 	}
 	b.submit("/_sim/deliveries", form{act: "redeliver", with: map[string]string{"id": id}}, nil)
-	if got := w.settled(); !slices.Equal(got, []string{"issues.opened"}) {
+	if got := w.Settled(); !slices.Equal(got, []string{"issues.opened"}) {
 		t.Errorf("redelivering sent %v", got)
 	}
-	list = w.sim.Deliveries()
+	list = w.Sim.Deliveries()
 	if again := list[len(list)-1]; again.GUID != last.GUID || !again.Redelivery || again.Status != "OK" {
 		t.Errorf("the second attempt was %+v", again)
 	}
@@ -349,13 +349,13 @@ func TestDefaultActor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, cookie := range []string{"", "nobody-of-that-name", "errand[bot]"} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/octo/calc", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.URL+"/octo/calc", nil)
 		check(t, err)
 		if cookie != "" {
 			req.AddCookie(&http.Cookie{Name: "simgithub_as", Value: url.QueryEscape(cookie)})
 		}
 		resp, err := http.DefaultClient.Do(req)
-		b := &browser{t: t, base: w.url}
+		b := &browser{t: t, base: w.URL}
 		if p := b.read(resp, err); !strings.Contains(p.body, "You are alice, with the role write") {
 			t.Errorf("with the cookie %q the page does not act as alice", cookie)
 		}

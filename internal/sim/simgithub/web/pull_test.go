@@ -17,10 +17,10 @@ import (
 func TestReviewByForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.issue("Add subtracts")
-	w.pull("alice", "feature/fix", map[string]string{"calc.go": "package calc\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n"}, "Closes #1")
+	w.Issue("Add subtracts")
+	w.Pull("alice", "feature/fix", map[string]string{"calc.go": "package calc\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n"}, "Closes #1")
 	octo, alice := w.browse("octo"), w.browse("alice")
-	w.settled()
+	w.Settled()
 
 	right := form{act: "line", with: map[string]string{"path": "calc.go", "line": "4", "side": "RIGHT"}}
 	left := form{act: "line", with: map[string]string{"path": "calc.go", "line": "4", "side": "LEFT"}}
@@ -32,7 +32,7 @@ func TestReviewByForms(t *testing.T) {
 	if got := alice.get("/octo/calc/pull/2/files"); strings.Contains(got.body, "Why plus?") {
 		t.Error("alice sees a review that is not submitted")
 	}
-	if got := w.settled(); len(got) > 0 || len(w.issueNow(2).Pull.Reviews) > 0 {
+	if got := w.Settled(); len(got) > 0 || len(w.issueNow(2).Pull.Reviews) > 0 {
 		t.Errorf("a review that is not submitted sent %v", got)
 	}
 
@@ -41,7 +41,7 @@ func TestReviewByForms(t *testing.T) {
 		t.Fatalf("submitting led to %d %s: %s", p.status, p.path, alertOf(p))
 	}
 	want := []string{"pull_request_review.submitted", "pull_request_review_comment.created", "pull_request_review_comment.created"}
-	if diff := cmp.Diff(want, w.settled()); diff != "" {
+	if diff := cmp.Diff(want, w.Settled()); diff != "" {
 		t.Errorf("submitting sent (-want +got):\n%s", diff)
 	}
 	threads := w.issueNow(2).Pull.Threads
@@ -54,17 +54,17 @@ func TestReviewByForms(t *testing.T) {
 
 	talkInThread(t, w, alice, threads[0])
 	draftAndReady(t, w, alice)
-	w.settled()
+	w.Settled()
 	octo.submit("/octo/calc/pull/2/files", form{act: "submit"}, url.Values{"event": {"APPROVE"}})
 	p = octo.submit("/octo/calc/pull/2", form{act: "merge"}, url.Values{"method": {"squash"}})
 	if i := w.issueNow(2); !i.Pull.Merged || w.issueNow(1).State != "closed" {
 		t.Fatalf("not merged: %s", alertOf(p))
 	}
-	if got := w.settled(); !slices.Contains(got, "pull_request.closed") || !slices.Contains(got, "pull_request_review.submitted") {
+	if got := w.Settled(); !slices.Contains(got, "pull_request.closed") || !slices.Contains(got, "pull_request_review.submitted") {
 		t.Errorf("approving and merging sent %v", got)
 	}
 	octo.submit("/octo/calc/pull/2", form{act: "delete_branch"}, nil)
-	if branches, err := w.owner.Branches(repo); err != nil || len(branches) != 1 {
+	if branches, err := w.Owner.Branches(repo); err != nil || len(branches) != 1 {
 		t.Errorf("branches are %v, %v", branches, err)
 	}
 }
@@ -91,7 +91,7 @@ func talkInThread(t *testing.T, w *world, b *browser, th *simgithub.Thread) {
 	if now = w.issueNow(2).Pull.Threads[0]; now.Resolved || len(now.Comments) != 1 {
 		t.Errorf("the thread is %+v", now)
 	}
-	got := w.settled()
+	got := w.Settled()
 	for _, want := range []string{"pull_request_review_comment.edited", "pull_request_review_thread.resolved", "pull_request_review_thread.unresolved", "pull_request_review_comment.deleted"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%s is not among %v", want, got)
@@ -121,7 +121,7 @@ func draftAndReady(t *testing.T, w *world, b *browser) {
 func TestPendingReview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.pull("alice", "fix", map[string]string{"new.txt": "one\ntwo\n"}, "")
+	w.Pull("alice", "fix", map[string]string{"new.txt": "one\ntwo\n"}, "")
 	b := w.browse("octo")
 	files := "/octo/calc/pull/1/files"
 	line := func(n string) form {
@@ -152,20 +152,20 @@ func TestPendingReview(t *testing.T) {
 func TestMergeBox(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	i := w.pull("alice", "fix", map[string]string{"README.md": "# other\n"}, "")
-	check(t, w.sim.CheckRun(repo, i.Pull.HeadSHA, "unit tests", "failure", "2 tests failed"))
+	i := w.Pull("alice", "fix", map[string]string{"README.md": "# other\n"}, "")
+	check(t, w.Sim.CheckRun(repo, i.Pull.HeadSHA, "unit tests", "failure", "2 tests failed"))
 	b := w.browse("octo")
 	p := b.get("/octo/calc/pull/1")
 	if !strings.Contains(p.body, "not all checks have passed") || !strings.Contains(p.body, "unit tests") {
 		t.Error("the failed check is not shown")
 	}
-	sn := w.sim.Snapshot()
+	sn := w.Sim.Snapshot()
 	r, _ := sn.Repo(repo)
 	run := b.get("/octo/calc/runs/" + strconv.FormatInt(r.CheckRuns[0].ID, 10))
 	if run.status != http.StatusOK || !strings.Contains(run.body, "2 tests failed") {
 		t.Errorf("the check's page returned %d", run.status)
 	}
-	_, err := w.owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Clash", Files: map[string]string{"README.md": "# clash\n"}})
+	_, err := w.Owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Clash", Files: map[string]string{"README.md": "# clash\n"}})
 	check(t, err)
 	p = b.get("/octo/calc/pull/1")
 	if !strings.Contains(p.body, "There are conflicts") {

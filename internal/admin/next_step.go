@@ -1,0 +1,66 @@
+package admin
+
+import (
+	"fmt"
+
+	"github.com/errand-bot/errand/internal/words"
+	"github.com/errand-bot/errand/state"
+)
+
+// nextStep describes in a sentence a task's next step, or who must act.
+func nextStep(t *state.Task) string {
+	if t.Locked && !t.Ended() {
+		return "The conversation is locked; comments wait until somebody unlocks it. " + unlockedNextStep(t)
+	}
+	return unlockedNextStep(t)
+}
+
+// unlockedNextStep is nextStep for a task whose conversation is not locked.
+func unlockedNextStep(t *state.Task) string {
+	switch t.Awaited() {
+	case state.AwaitedCondition:
+		return "Waits for " + words.Wait(t.Waiting.Kind) + "."
+	case state.AwaitedPosting:
+		return "It is about to be posted."
+	case state.AwaitedRevision:
+		if t.NewestPlan().Publish != nil {
+			return "The posted changes can no longer be approved; somebody has to write `retry`."
+		}
+		return "The plan can no longer be approved; somebody has to ask for a new revision."
+	case state.AwaitedApproval:
+		return nextApproval(t.NewestPlan())
+	case state.AwaitedComment, state.AwaitedRestart, state.AwaitedAnswer:
+		return "Somebody with write access has to answer a question."
+	case state.AwaitedMerge:
+		return "The pull request is approved; somebody has to merge it."
+	case state.AwaitedReview:
+		return "Somebody has to review the pull request."
+	case state.AwaitedResumption:
+		return "Continues automatically later."
+	case state.AwaitedRetry:
+		return "Somebody has to write `retry`."
+	case state.AwaitedEnd:
+		return "The task has ended."
+	}
+	return nextWork(t)
+}
+
+// nextWork describes what errand or the agent does now.
+func nextWork(t *state.Task) string {
+	switch r := t.Run; {
+	case r != nil && r.State == state.RunStopping:
+		return "The run is being stopped and its work saved."
+	case r != nil && r.State == state.RunActive:
+		return "The agent is at work."
+	case t.Step != "":
+		return "Now: " + words.Step(t.Step) + "."
+	}
+	return "Continues automatically."
+}
+
+func nextApproval(p *state.Plan) string {
+	if p.Publish != nil {
+		return fmt.Sprintf("Revision %d of the changes waits for a 👍 from somebody with write access before it is published.", p.Revision)
+	}
+	return fmt.Sprintf("Revision %d waits for a 👍 from somebody with write access.", p.Revision)
+}

@@ -1,0 +1,292 @@
+package hetzner_test
+
+import (
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/hetzner"
+	"github.com/errand-bot/errand/internal/sim/simhetzner"
+)
+
+// person does in the console what people do.
+func (p *project) person(path, body string) {
+	p.t.Helper()
+	p.ask(http.MethodPost, path, body, http.StatusCreated)
+}
+
+// ask makes a request of the API that is not the provider's.
+func (p *project) ask(method, path, body string, want int) {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
+	noErr(p.t, "ask", err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	noErr(p.t, "ask", err)
+	_ = resp.Body.Close()
+	if resp.StatusCode != want {
+		p.t.Fatalf("%s %s: %s", method, path, resp.Status)
+	}
+}
+
+func listUnmanaged(t *testing.T, provider *hetzner.Provider) map[string]fleet.UnmanagedResource {
+	t.Helper()
+	all, err := provider.ListUnmanaged(t.Context())
+	noErr(t, "strays", err)
+	out := map[string]fleet.UnmanagedResource{}
+	for _, s := range all {
+		key := s.Kind + " theirs"
+		if s.HasOwnLabel {
+			key = s.Kind + " ours"
+		}
+		out[key] = s
+	}
+	if len(out) != len(all) {
+		t.Errorf("more than one of a kind: %+v", all)
+	}
+	return out
+}
+
+func TestUnmanagedResourcesAreListed(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, func(c *simhetzner.Config) { c.KeepAddresses = true })
+	provider := p.provider(nil)
+	ctx := t.Context()
+	p.running(provider, "vm-1")
+	if found := listUnmanaged(t, provider); len(found) != 0 {
+		t.Errorf("in good order, but: %+v", found)
+	}
+	before := p.provider(func(c *hetzner.Config) { c.ClientKey = publicKey(t, 9) }) // the deployment had another key
+	noErr(t, "setup", before.Setup(ctx))
+	p.person("/servers", `{"name":"mine","server_type":"cx23","image":"debian-13","location":"fsn1","public_net":{"enable_ipv4":false,"enable_ipv6":true}}`)
+	p.person("/volumes", `{"name":"mine","size":10,"location":"fsn1"}`)
+	p.person("/volumes", `{"name":"ours","size":10,"location":"fsn1","labels":{"`+fleet.LabelDeployment+`":"test"}}`)
+	p.person("/firewalls", `{"name":"mine"}`)
+	p.person("/firewalls", `{"name":"old","labels":{"`+fleet.LabelDeployment+`":"test"}}`)
+	p.person("/ssh_keys", `{"name":"mine","public_key":"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAp40f4tHXTW3eFCZf43w84Y+L3pwY+VAoH0rX2xd1sr"}`)
+	found := listUnmanaged(t, provider)
+	for _, key := range []string{"server theirs", "volume theirs", "volume ours", "firewall theirs", "firewall ours", "ssh_key theirs", "ssh_key ours"} {
+		if _, ok := found[key]; !ok {
+			t.Errorf("no %s in %+v", key, found)
+		}
+	}
+	if len(found) != 7 {
+		t.Errorf("found %+v", found)
+	}
+	for key, s := range found {
+		err := provider.DeleteUnmanaged(ctx, s)
+		if s.HasOwnLabel {
+			noErr(t, "delete "+key, err)
+			noErr(t, "delete again "+key, provider.DeleteUnmanaged(ctx, s))
+			continue
+		}
+		wantErr(t, "delete "+key, err, fleet.ErrInvalid)
+		s.HasOwnLabel = true // whoever says so
+		wantErr(t, "delete again "+key, provider.DeleteUnmanaged(ctx, s), fleet.ErrInvalid)
+	}
+	p.wantCount("volume", 1)
+	p.wantCount("firewall", 2)
+	p.wantCount("ssh_key", 2)
+	p.wantCount("server", 2)
+	p.running(provider, "vm-2")
+}
+
+// TestRemainingAddressesAreUnmanaged: this API lets addresses live on, whatever one asks.
+func TestRemainingAddressesAreUnmanaged(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(nil)
+	ctx := t.Context()
+	p.running(provider, "vm-1")
+	// Somebody deletes the server by hand and keeps the addresses: they are no one's.
+	noErr(t, "delete", provider.Delete(ctx, "vm-1", fleet.ReasonDone))
+	p.wantCount("primary_ip", 0)
+
+	q := newProject(t, func(c *simhetzner.Config) { c.KeepAddresses = true })
+	provider = q.provider(nil)
+	q.running(provider, "vm-1")
+	noErr(t, "delete", provider.Delete(ctx, "vm-1", fleet.ReasonDone))
+	all, err := provider.ListUnmanaged(ctx)
+	noErr(t, "strays", err)
+	for _, s := range all {
+		if s.Kind != "primary_ip" || !s.HasOwnLabel || s.Labels[fleet.LabelOwner] != "owner-of-vm-1" {
+			t.Errorf("stray %+v", s)
+		}
+		noErr(t, "delete", provider.DeleteUnmanaged(ctx, s))
+	}
+	q.wantCount("primary_ip", 0)
+}
+
+func TestSetup(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	ctx := t.Context()
+	provider := p.provider(nil)
+	for range 2 {
+		noErr(t, "setup", provider.Setup(ctx))
+	}
+	routes, _ := p.sim.Counts()
+	if routes["POST /ssh_keys"] != 1 || routes["POST /firewalls"] != 1 {
+		t.Errorf("requests: %v", routes)
+	}
+	narrow := p.provider(func(c *hetzner.Config) {
+		c.SSHFrom, c.Egress = []string{"203.0.113.7/32"}, hetzner.EgressTether
+	})
+	for range 2 {
+		noErr(t, "setup with other rules", narrow.Setup(ctx))
+	}
+	p.wantCount("firewall", 2) // the second for VMs in which images are baked
+	set := 0
+	for _, r := range p.sim.Requests() {
+		if strings.HasSuffix(r.Path, "/actions/set_rules") {
+			set++
+		}
+	}
+	if set != 1 {
+		t.Errorf("rules set %d times", set)
+	}
+	for _, o := range append(p.sim.Objects("ssh_key"), p.sim.Objects("firewall")...) {
+		if o.Labels[fleet.LabelDeployment] != "test" {
+			t.Errorf("%s %s has labels %v", o.Kind, o.Name, o.Labels)
+		}
+	}
+	stolen := newProject(t, nil)
+	stolen.person("/firewalls", `{"name":"errand-test"}`)
+	wantErr(t, "setup with a firewall of a person's", stolen.provider(nil).Setup(ctx), fleet.ErrInvalid)
+}
+
+// TestDeletedKeyIsCreatedAgain: a person has cleaned up under us.
+func TestDeletedKeyIsCreatedAgain(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(nil)
+	ctx := t.Context()
+	noErr(t, "setup", provider.Setup(ctx))
+	cleaner := p.provider(func(c *hetzner.Config) { c.ClientKey = publicKey(t, 8) })
+	all, err := cleaner.ListUnmanaged(ctx)
+	if err != nil || len(all) != 1 || all[0].Kind != "ssh_key" {
+		t.Fatalf("strays: %+v, %v", all, err)
+	}
+	noErr(t, "delete", cleaner.DeleteUnmanaged(ctx, all[0]))
+	p.wantCount("ssh_key", 0)
+	p.running(provider, "vm-1")
+	p.wantCount("ssh_key", 1)
+}
+
+// TestAddressOfAVM: by IPv6 it is the first of its network; by a private one it has neither a public
+// address nor a firewall, which would guard nothing.
+func TestAddressOfAVM(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	v6 := p.running(p.provider(func(c *hetzner.Config) { c.IPv4 = false }), "vm-6")
+	if host, port, err := net.SplitHostPort(v6.Endpoint.Address); err != nil || port != "22" || !strings.HasSuffix(host, "::1") {
+		t.Errorf("by IPv6: %+v", v6.Endpoint)
+	}
+	p.wantCount("primary_ip", 1)
+	p.person("/networks", `{"name":"inner","ip_range":"10.0.0.0/16","subnets":[{"type":"cloud","ip_range":"10.0.1.0/24","network_zone":"eu-central"}]}`)
+	inner := p.sim.Objects("network")[0].ID
+	q := p.provider(func(c *hetzner.Config) {
+		c.Deployment, c.IPv4, c.IPv6, c.Network, c.Private = "inner", false, false, inner, true
+	})
+	vm := p.running(q, "vm-inner")
+	if !strings.HasPrefix(vm.Endpoint.Address, "10.0.") || !strings.HasSuffix(vm.Endpoint.Address, ":22") {
+		t.Errorf("by a private address: %+v", vm.Endpoint)
+	}
+	p.wantCount("firewall", 1)
+	p.wantCount("primary_ip", 1)
+	noErr(t, "delete", q.Delete(t.Context(), "vm-inner", fleet.ReasonDone))
+	if vm.MicroHour >= v6.MicroHour+1 || vm.MicroHour <= 0 {
+		t.Errorf("it costs %d, with IPv6 %d", vm.MicroHour, v6.MicroHour)
+	}
+}
+
+// TestBakingServerHasOpenEgress: where VMs reach nothing but through errand, the one in which their image is baked has to
+// fetch what goes into it.
+func TestBakingServerHasOpenEgress(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, nil)
+	provider := p.provider(func(c *hetzner.Config) { c.Egress = hetzner.EgressTether })
+	usual, baking := spec("usual"), spec("baking")
+	baking.Labels[fleet.LabelKind] = fleet.ImageBaking
+	for _, s := range []fleet.Spec{usual, baking} {
+		_, err := provider.Create(t.Context(), s)
+		noErr(t, "create "+s.Name, err)
+	}
+	p.clock.Advance(time.Minute)
+	client := hcloud.NewClient(hcloud.WithEndpoint(p.config().Endpoint), hcloud.WithToken(p.config().Token))
+	walls, err := client.Firewall.All(t.Context())
+	noErr(t, "list firewalls", err)
+	shut := map[int64]bool{}
+	for _, w := range walls {
+		for _, r := range w.Rules {
+			shut[w.ID] = shut[w.ID] || r.Direction == hcloud.FirewallRuleDirectionOut
+		}
+	}
+	servers, err := client.Server.All(t.Context())
+	noErr(t, "list servers", err)
+	for _, s := range servers {
+		if n := len(s.PublicNet.Firewalls); n != 1 {
+			t.Fatalf("%s has %d firewalls", s.Name, n)
+		}
+		if is, want := shut[s.PublicNet.Firewalls[0].Firewall.ID], s.Name == "usual"; is != want {
+			t.Errorf("%s is shut in: %t", s.Name, is)
+		}
+	}
+	strays, err := provider.ListUnmanaged(t.Context())
+	noErr(t, "strays", err)
+	for _, s := range strays {
+		t.Errorf("a stray: %+v", s)
+	}
+}
+
+// TestIncompleteListKeepsOtherKinds wants one failing list, also on its second page, to hide its own kind only.
+func TestIncompleteListKeepsOtherKinds(t *testing.T) {
+	t.Parallel()
+	paths := map[string]string{
+		"server": "^/servers$", "foreign_image": "^/images$", "primary_ip": "^/primary_ips$", "volume": "^/volumes$", "ssh_key": "^/ssh_keys$", "firewall": "^/firewalls$",
+	}
+	answers := map[string]simhetzner.Fault{
+		"500": {Status: http.StatusInternalServerError}, "forbidden": {Code: "forbidden"}, "unknown path": {Status: http.StatusNotFound}, "cut": {Cut: true},
+	}
+	for kind, path := range paths {
+		for how, fault := range answers {
+			t.Run(kind+"/"+how, func(t *testing.T) {
+				t.Parallel()
+				p := newProject(t, nil)
+				provider := p.provider(nil)
+				p.person("/servers", `{"name":"mine","server_type":"cx23","image":"debian-13","location":"fsn1","public_net":{"enable_ipv4":false,"enable_ipv6":true}}`)
+				p.person("/primary_ips", `{"name":"mine","type":"ipv4","assignee_type":"server","location":"fsn1"}`)
+				p.person("/volumes", `{"name":"mine","size":10,"location":"fsn1"}`)
+				p.person("/firewalls", `{"name":"mine"}`)
+				p.person("/ssh_keys", `{"name":"mine","public_key":"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAp40f4tHXTW3eFCZf43w84Y+L3pwY+VAoH0rX2xd1sr"}`)
+				p.clock.Advance(time.Minute)
+				p.person("/servers/"+strconv.FormatInt(p.sim.Objects("server")[0].ID, 10)+"/actions/create_image", `{"type":"snapshot","description":"mine"}`)
+				fault.Method, fault.Path = http.MethodGet, path
+				p.fault(fault)
+				found, err := provider.ListUnmanaged(t.Context())
+				var unlisted *fleet.UnlistedError
+				if !errors.As(err, &unlisted) || len(unlisted.Kinds) != 1 || unlisted.Kinds[kind] == nil {
+					t.Errorf("error is %v", err)
+				}
+				want := slices.DeleteFunc(slices.Sorted(maps.Keys(paths)), func(k string) bool { return k == kind })
+				var got []string
+				for _, s := range found {
+					got = append(got, s.Kind)
+				}
+				if slices.Sort(got); !slices.Equal(got, want) {
+					t.Errorf("listed %v, want %v", got, want)
+				}
+			})
+		}
+	}
+}

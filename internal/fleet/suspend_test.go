@@ -1,0 +1,207 @@
+package fleet_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
+)
+
+// TestSnapshotAndRestore puts a VM to sleep as an image and wakes it on another one.
+func TestSnapshotAndRestore(t *testing.T) {
+	t.Parallel()
+	f, s, _, store := newShopFleet(t, nil)
+	server := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	img, err := f.Snapshot(t.Context(), server.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := img.ID
+	if img.StoredMB == 0 {
+		t.Error("nobody knows how large the image is")
+	}
+	if again, err := f.Snapshot(t.Context(), server.Name); err != nil || again.ID != ref || again.StoredMB != img.StoredMB || len(s.images) != 1 {
+		t.Errorf("again it is %+v, %v", again, err)
+	}
+	if err := f.Release(t.Context(), server.Name, fleet.ReasonAsleep); err != nil {
+		t.Fatal(err)
+	}
+	if row := rowOf(t, store, server.Name); row.Phase != vm.Asleep || row.EndedAt.IsZero() || len(s.vms) != 0 || len(s.images) != 1 {
+		t.Errorf("asleep it is %+v, with %d VMs and %d images", row, len(s.vms), len(s.images))
+	}
+	next := get(t, f, fleet.AcquireSpec{Task: shopTask, Gen: 2, Image: ref, FromSleep: server.Name, FromImage: true})
+	if row := rowOf(t, store, next.Name); row.Phase != vm.Waking || row.Kind != "large" || row.Location != "there" {
+		t.Errorf("awake it is %+v", row) // on a disk that is large enough, and where the image is
+	}
+	for range 2 {
+		if err := f.ForgetImage(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if row := rowOf(t, store, server.Name); row.Phase != vm.Gone || len(s.images) != 0 {
+		t.Errorf("at last it is %s, with %d images", row.Phase, len(s.images))
+	}
+	if _, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: otherTask, Image: ref, FromImage: true}); !errors.Is(err, fleet.ErrNotFound) {
+		t.Errorf("waking from nothing: %v", err)
+	}
+}
+
+// TestSuspensionFailsIfTheImageIsNeverReady: a VM is not kept off for an image that does not become available.
+func TestSuspensionFailsIfTheImageIsNeverReady(t *testing.T) {
+	t.Parallel()
+	f, s, c, store := newShopFleet(t, nil)
+	server := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	began := c.now()
+	s.images["image-of-"+server.Name] = fleet.Image{ID: "image-of-" + server.Name, CreatedAt: began.Add(1000 * time.Hour)}
+	if _, err := f.Snapshot(t.Context(), server.Name); !errors.Is(err, fleet.ErrInvalid) {
+		t.Errorf("error is %v", err)
+	}
+	if took := c.now().Sub(began); took > 2*time.Hour {
+		t.Errorf("it took %s", took)
+	}
+	if row := rowOf(t, store, server.Name); row.Phase != vm.Parked || len(s.images) != 0 || s.off[server.Name] {
+		t.Errorf("the row is %s, %d images, off: %v", row.Phase, len(s.images), s.off[server.Name])
+	}
+}
+
+// TestVMIsUsableAfterAFailedSnapshot wants a VM whose image did not come about to be usable again.
+func TestVMIsUsableAfterAFailedSnapshot(t *testing.T) {
+	t.Parallel()
+	f, s, _, store := newShopFleet(t, nil)
+	server := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	s.images["image-of-"+server.Name] = fleet.Image{ID: "image-of-" + server.Name, Failed: true}
+	if _, err := f.Snapshot(t.Context(), server.Name); !errors.Is(err, fleet.ErrInvalid) {
+		t.Errorf("error is %v", err)
+	}
+	if row := rowOf(t, store, server.Name); row.Phase != vm.Parked || len(s.images) != 0 || s.off[server.Name] {
+		t.Errorf("the row is %s, %d images, off: %v", row.Phase, len(s.images), s.off[server.Name])
+	}
+	if err := s.PowerOff(t.Context(), server.Name); err != nil { // we were killed before it was on again
+		t.Fatal(err)
+	}
+	f.Close()
+	if again := get(t, f, fleet.AcquireSpec{Task: shopTask}); again.Name != server.Name || again.State != fleet.StateRunning {
+		t.Errorf("then it is %+v", again)
+	}
+}
+
+func TestStandbyVMIsReused(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		after time.Duration
+		spec  fleet.AcquireSpec
+		want  string
+	}{
+		"the same repository":  {10 * time.Minute, fleet.AcquireSpec{Task: otherTask}, "small/here rebuild"},
+		"another repository":   {10 * time.Minute, fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: 1}}, "small/here small/here"},
+		"it needs a large one": {10 * time.Minute, fleet.AcquireSpec{Task: otherTask, Needs: fleet.Needs{VCPU: 8}}, "small/here large/here"},
+		"too late":             {50 * time.Minute, fleet.AcquireSpec{Task: otherTask}, "small/here small/here"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, s, c, store := newShopFleet(t, func(c *fleet.Config) { c.Pool.Reuse = true })
+			first := get(t, f, fleet.AcquireSpec{Task: shopTask})
+			c.pass(test.after)
+			if err := f.Release(t.Context(), first.Name, fleet.ReasonDone); err != nil {
+				t.Fatal(err)
+			}
+			second := get(t, f, test.spec)
+			if got := s.ordered(); got != test.want && got != test.want+" "+first.Name {
+				t.Errorf("ordered %q, want %q", got, test.want)
+			}
+			if row := rowOf(t, store, second.Name); row.Phase != vm.Ready || row.Task != test.spec.Task {
+				t.Errorf("the row is %+v", row)
+			}
+			ctx, stop := c.until(t, c.now().Add(70*time.Minute))
+			defer stop()
+			if err := f.Run(ctx); err != nil { // what is left of the first one, or was spare too long, goes
+				t.Error(err)
+			}
+			if row := rowOf(t, store, first.Name); row.Phase != vm.Gone || row.Why != string(fleet.ReasonDone) {
+				t.Errorf("the first row is %s, %s", row.Phase, row.Why)
+			}
+		})
+	}
+}
+
+// TestStandbyVMGivesWayToAnOrder wants a spare VM not to keep others waiting.
+func TestStandbyVMGivesWayToAnOrder(t *testing.T) {
+	t.Parallel()
+	f, s, _, _ := newShopFleet(t, func(c *fleet.Config) { c.Pool.Reuse, c.Caps.VMs = true, 1 })
+	first := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	if err := f.Release(t.Context(), first.Name, fleet.ReasonDone); err != nil || len(s.vms) != 1 {
+		t.Fatalf("%d VMs, %v", len(s.vms), err)
+	}
+	get(t, f, fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: 1}})
+	if len(s.vms) != 1 || s.reasons[first.Name] != fleet.ReasonDone {
+		t.Errorf("there are %d VMs, the first ended as %q", len(s.vms), s.reasons[first.Name])
+	}
+}
+
+func TestInsurance(t *testing.T) {
+	t.Parallel()
+	f, s, c, store := newShopFleet(t, func(c *fleet.Config) { c.Pool.Insurance, c.Caps.PerTask = 1, 2*time.Hour })
+	first := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	c.pass(time.Minute)
+	second := get(t, f, fleet.AcquireSpec{Task: otherTask})
+	for _, name := range []string{first.Name, second.Name} {
+		if _, _, err := store.VMs.Apply(t.Context(), name, vm.Event{Kind: vm.Rest}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(what, name string, want bool) {
+		t.Helper()
+		if got, err := f.Outlives(t.Context(), name); err != nil || got != want {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
+	want("capacity is there", first.Name, false)
+	s.answers["small/here"] = fleet.ErrNoCapacity
+	get(t, f, fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: 1}})
+	want("the oldest", first.Name, true)
+	want("one more than insured", second.Name, false)
+	c.pass(time.Hour)
+	want("its hours are used up", first.Name, false)
+	c.pass(24 * time.Hour)
+	want("it was long ago", first.Name, false)
+}
+
+func TestMargin(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ paid, tick, image, want time.Duration }{
+		"an hour":         {time.Hour, 5 * time.Second, 0, 3*time.Minute + 5*time.Second},
+		"with an image":   {time.Hour, 5 * time.Second, 10 * time.Minute, 13*time.Minute + 5*time.Second},
+		"a slow image":    {time.Hour, 5 * time.Second, time.Hour, 30 * time.Minute},
+		"a demo's period": {20 * time.Second, time.Second, 0, 5 * time.Second},
+	}
+	for name, test := range tests {
+		if got := fleet.Margin(test.paid, test.tick, test.image); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// TestInsuredVMIsSuspendedBeforeItsMaximumAge: a VM that outlives its hour is put to sleep half a day before it is deleted for its age.
+func TestInsuredVMIsSuspendedBeforeItsMaximumAge(t *testing.T) {
+	t.Parallel()
+	f, s, c, store := newShopFleet(t, func(c *fleet.Config) { c.Pool.Insurance, c.MaxAge = 1, 30*time.Hour })
+	server := get(t, f, fleet.AcquireSpec{Task: shopTask})
+	if _, _, err := store.VMs.Apply(t.Context(), server.Name, vm.Event{Kind: vm.Rest}); err != nil {
+		t.Fatal(err)
+	}
+	s.answers["small/here"] = fleet.ErrNoCapacity
+	get(t, f, fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: 1}})
+	for _, step := range []struct {
+		after time.Duration
+		want  bool
+	}{{22 * time.Hour, true}, {30 * time.Minute, false}, {time.Hour, false}} {
+		c.pass(step.after)
+		if got, err := f.Outlives(t.Context(), server.Name); err != nil || got != step.want {
+			t.Errorf("after %s more: %v, %v", step.after, got, err)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package state
+
+import "time"
+
+// Issue is an issue as a webhook or a sweep shows it.
+type Issue struct {
+	Node      string   `json:"node"`
+	Title     string   `json:"title"`
+	Body      string   `json:"body"`
+	Author    Person   `json:"author"`
+	Labels    []string `json:"labels,omitempty"`
+	Type      string   `json:"type,omitempty"`
+	Milestone string   `json:"milestone,omitempty"`
+	Closed    bool     `json:"closed,omitempty"`
+	// Unvouched is set if title or body may have changed after the action of Event.By, so that this person has not
+	// necessarily seen the present text.
+	Unvouched bool `json:"unvouched,omitempty"`
+}
+
+// Comment is a comment as a webhook or a sweep shows it.
+type Comment struct {
+	ID   int64     `json:"id"`
+	Node string    `json:"node,omitempty"`
+	Body string    `json:"body"`
+	At   time.Time `json:"at"`
+	OnPR bool      `json:"on_pr,omitempty"`
+	// Thread is the top-level review comment that this one answers, or is; 0 for a conversation comment.
+	Thread int64 `json:"thread,omitempty"`
+	// Mention is set when it addresses the bot at the start of a line.
+	Mention bool `json:"mention,omitempty"`
+	// Withdrawn is set by the job vet if the comment has no effect because it was deleted, hidden or edited before it was
+	// read: NotErased or NotReworded.
+	Withdrawn string `json:"withdrawn,omitempty"`
+	// Quoted is set when the bot is addressed inside quotes or code only: no command was given.
+	Quoted bool `json:"quoted,omitempty"`
+}
+
+// Review is a submitted review.
+type Review struct {
+	ID    int64     `json:"id"`
+	State string    `json:"state"` // approved, changes_requested, commented
+	Body  string    `json:"body"`
+	At    time.Time `json:"at"`
+	Head  string    `json:"head"`
+}

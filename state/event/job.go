@@ -1,0 +1,174 @@
+package event
+
+import (
+	"time"
+
+	"github.com/errand-bot/errand/state"
+)
+
+// The payloads of reports of jobs.
+type (
+	// Started is the result of the job start.
+	Started struct {
+		Start
+	}
+
+	// HeldUp says that the job cannot continue for now.
+	HeldUp struct {
+		Waiting *state.Waiting `json:"waiting,omitempty"`
+	}
+
+	// Asked says that people have to answer a question before the job start can continue.
+	Asked struct {
+		Question state.Question `json:"question"`
+		Start    *Start         `json:"start,omitempty"`
+	}
+
+	// Launched is the start of a run.
+	Launched struct {
+		Launch state.Launch `json:"launch"`
+	}
+
+	// Posted is a comment that errand has posted.
+	Posted struct {
+		Post     *state.Post  `json:"post,omitempty"`
+		Comment  state.Posted `json:"posted"`
+		BodyHash string       `json:"body_hash,omitempty"` // see comment.BodyHash
+		Searched bool         `json:"searched,omitempty"`  // see Event.Searched
+		Ticked   bool         `json:"ticked,omitempty"`    // a box is ticked in the comment that was found
+	}
+
+	// StatusSent says that the status comment is written.
+	StatusSent struct {
+		Status   state.StatusComment `json:"status"`
+		Searched bool                `json:"searched,omitempty"` // see Event.Searched
+	}
+
+	// Approved says that an approval is valid on GitHub.
+	Approved struct {
+		Candidate state.Candidate `json:"candidate"`
+	}
+
+	// NoApproval says that an approval is not valid.
+	NoApproval struct {
+		Candidate state.Candidate `json:"candidate"`
+		Rejection string          `json:"rejection,omitempty"` // one of the Not… and Stale… reasons
+	}
+
+	// Stale says that a revision can never be approved again.
+	Stale struct {
+		Hash   string `json:"hash"`
+		Reason string `json:"reason"` // one of the Stale… reasons
+	}
+
+	// Collected is a collected changeset and what the push gate says about it. Without Work there were no changes.
+	Collected struct {
+		Work     *state.Work     `json:"work,omitempty"`
+		Refusals []state.Refusal `json:"refusals,omitempty"`
+	}
+
+	// Shown is the diff of the changeset Event.Run, made for people.
+	Shown struct {
+		Plan state.Plan `json:"plan"` // without number and hash
+	}
+
+	// Committed says that the changeset's commits are on GitHub; Work has the head.
+	Committed struct {
+		Work *state.Work `json:"work,omitempty"`
+	}
+
+	// Moved says that the branch is at the head of the task's work.
+	Moved struct{}
+
+	// Overtaken says that somebody has pushed to the branch meanwhile.
+	Overtaken struct {
+		Head string `json:"head,omitempty"` // the commit at the head of the branch
+	}
+
+	// Conflict says that the rebase failed.
+	Conflict struct {
+		Head  string   `json:"head,omitempty"` // the commit onto which the work was rebased
+		Paths []string `json:"paths,omitempty"`
+	}
+
+	// PROpened is the opened pull request.
+	PROpened struct {
+		PR       state.PR `json:"pr"`
+		Searched bool     `json:"searched,omitempty"` // see Event.Searched
+	}
+
+	// Answered says that the round's answers are posted in their threads.
+	Answered struct {
+		Post     *state.Post `json:"post,omitempty"` // the other answers, which are still to be posted
+		Doubtful *Doubtful   `json:"doubtful,omitempty"`
+	}
+
+	// Gathered has the feedback of a round.
+	Gathered struct {
+		Feedback []state.Feedback `json:"feedback,omitempty"`
+	}
+
+	// Saved says that a stopped run has ended. Without Work.Ref it left no work.
+	Saved struct {
+		Work state.SavedWork `json:"saved"`
+	}
+
+	// Created says that a proposed issue is on GitHub now.
+	Created struct {
+		N     int    `json:"n"` // Proposal.N
+		Issue int    `json:"issue"`
+		URL   string `json:"url"`
+		OnPR  bool   `json:"on_pr,omitempty"` // it was requested on the pull request
+	}
+
+	// ChecksRead has the state of the checks of the pull request's head.
+	ChecksRead struct {
+		Checks string `json:"checks,omitempty"` // none, pending, success, failure; empty if unknown
+	}
+
+	// Released says that a VM is gone.
+	Released struct {
+		VM  string `json:"vm,omitempty"` // its name; empty for the task's present one
+		Why string `json:"why"`          // the value of VM.Why
+	}
+
+	// Slept is the outcome of suspending the work on a VM.
+	Slept struct {
+		VM string `json:"vm"`
+		// Asleep is the stored work, nil if none could be stored. Then Failure says why, in a clause for people, and Why is
+		// the value of VM.Why.
+		Asleep  *state.Asleep   `json:"asleep,omitempty"`
+		Failure string          `json:"failure,omitempty"`
+		Why     string          `json:"why,omitempty"`
+		Saved   state.SavedWork `json:"saved,omitzero"` // the changes alone, if no more could be stored
+	}
+
+	// Woken says that a VM has the suspended work again.
+	Woken struct {
+		Launch state.Launch  `json:"launch"`              // the VM
+		For    state.JobKind `json:"woken_for,omitempty"` // the step that needed the VM
+	}
+
+	// StepFailed says that a job has failed permanently.
+	StepFailed struct {
+		Failure state.Failure `json:"failure"`
+		Post    *state.Post   `json:"post,omitempty"` // the comment that the job should have posted
+	}
+)
+
+// Start is what the job start has read.
+type Start struct {
+	Settings state.Settings `json:"settings"`
+	Context  state.Context  `json:"context"`
+	Branch   state.Branch   `json:"branch"`
+	Ticket   string         `json:"ticket,omitempty"`
+	Visible  bool           `json:"visible"` // the agent may see some text of the issue
+	// ReadAt is the time when the job began to read the discussion.
+	ReadAt time.Time `json:"read_at,omitzero"`
+}
+
+// Doubtful lists answers in threads of which an earlier attempt may have posted a copy that is not visible yet.
+type Doubtful struct {
+	Keys  []string  `json:"keys"` // of their hidden markers
+	Since time.Time `json:"since"`
+}

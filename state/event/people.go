@@ -1,0 +1,95 @@
+package event
+
+import "github.com/errand-bot/errand/state"
+
+// The payloads of people's actions, which webhooks, polls and sweeps report.
+type (
+	// Triggered is an assignment, a label or a mention that asks errand to start: Event.Via.
+	Triggered struct {
+		Issue *state.Issue `json:"issue,omitempty"`
+		Base  string       `json:"base,omitempty"` // the branch that the text names
+	}
+
+	// Untriggered is the removal of the assignment or the label: Event.Via.
+	Untriggered struct{}
+
+	// Commented is a comment on the issue or the pull request.
+	Commented struct {
+		Comment *state.Comment `json:"comment,omitempty"`
+		Orders  []state.Order  `json:"orders,omitempty"`
+		Left    []string       `json:"left,omitempty"`  // further commands of the comment, as written, which are not carried out
+		More    int            `json:"more,omitempty"`  // the number of commands beyond Left
+		Issue   *state.Issue   `json:"issue,omitempty"` // nil on a pull request
+		Base    string         `json:"base,omitempty"`  // the branch that the text names
+	}
+
+	// IssueEdited is an edit of the issue's title or text.
+	IssueEdited struct {
+		Issue *state.Issue `json:"issue,omitempty"`
+	}
+
+	// IssueClosed is the closing of the issue.
+	IssueClosed struct{}
+
+	// IssueGone is the deletion or the transfer of the issue.
+	IssueGone struct {
+		Lost string `json:"lost,omitempty"` // how it became unreachable, a clause for people
+	}
+
+	// PlanEdited is somebody's edit of one of errand's comments.
+	PlanEdited struct {
+		Comment   *state.Comment   `json:"comment,omitempty"`
+		Ticked    bool             `json:"ticked,omitempty"`     // the only change is the approval box, now ticked
+		OnlyBoxes bool             `json:"only_boxes,omitempty"` // nothing but boxes changed
+		Candidate *state.Candidate `json:"candidate,omitempty"`
+	}
+
+	// PlanDeleted is the deletion of a comment, errand's or somebody's.
+	PlanDeleted struct {
+		Comment *state.Comment `json:"comment,omitempty"`
+	}
+
+	// Thumb is a 👍 that the poll saw, either on a plan or on a comment of a user without write access.
+	Thumb struct {
+		Candidate *state.Candidate `json:"candidate,omitempty"`
+		Comment   *state.Comment   `json:"comment,omitempty"`
+	}
+
+	// Reviewed is a submitted review.
+	Reviewed struct {
+		Review state.Review `json:"review"`
+	}
+
+	// PRClosed is the closing of the pull request.
+	PRClosed struct {
+		Merged bool `json:"merged,omitempty"`
+	}
+
+	// Pushed is somebody's push to the task's branch.
+	Pushed struct {
+		Head string `json:"head,omitempty"` // the commit at the head of the branch
+	}
+
+	// ChecksChanged is a change of the checks of the pull request's head: a hint to read them.
+	ChecksChanged struct{}
+
+	// Poked says that a condition that the task waits for may have changed.
+	Poked struct{}
+
+	// Gone is the loss of the repository: the App was uninstalled or suspended, or no longer has access.
+	Gone struct {
+		Lost string `json:"lost,omitempty"` // how it became unreachable, a clause for people
+	}
+
+	// Back says that the App has access again: Event.Installation, perhaps Event.Repo.
+	Back struct{}
+
+	// Renamed is a new name of the repository, Event.Repo, or a new installation that reaches it.
+	Renamed struct{}
+
+	// Locked says that the issue's conversation was locked.
+	Locked struct{}
+
+	// Unlocked says that the issue's conversation was unlocked.
+	Unlocked struct{}
+)
