@@ -33,7 +33,7 @@ const (
 	JobRelease  JobKind = "release"  // delete the VM
 	JobSleep    JobKind = "sleep"    // save the VM's work
 	JobForget   JobKind = "forget"   // delete saved work
-	JobDue      JobKind = "due"      // a delayed event: Args["what"]
+	JobDue      JobKind = "due"      // a delayed event: Args.Due
 	JobBranch   JobKind = "branch"   // delete or keep the branch after the end
 
 	// StepRun represents an active run in Task.Step; it is not a job.
@@ -103,11 +103,11 @@ type Job struct {
 	// Vetted is GitHub's answer about the person who caused this job, valid while it is fresh.
 	Vetted *Vetted `json:"vetted,omitempty"`
 
-	Event     json.RawMessage   `json:"event,omitempty"`     // vet: an event.Event
-	Post      *Post             `json:"post,omitempty"`      // post
-	Candidate *Candidate        `json:"candidate,omitempty"` // approve
-	Run       string            `json:"run,omitempty"`
-	Args      map[string]string `json:"args,omitempty"`
+	Event     json.RawMessage `json:"event,omitempty"`     // vet: an event.Event
+	Post      *Post           `json:"post,omitempty"`      // post
+	Candidate *Candidate      `json:"candidate,omitempty"` // approve
+	Run       string          `json:"run,omitempty"`
+	Args      JobArgs         `json:"args,omitzero"`
 }
 
 // Try returns the number of the current try, from 1; failed claims count.
@@ -162,28 +162,5 @@ type Post struct {
 	URL      string    `json:"url,omitempty"` // the page on which to follow Hint
 }
 
-// Failed describes the failure of a step.
-type Failed struct {
-	Error string
-	// Retry is the time of the next try; zero means none (the worker applies EventStepFailed instead).
-	Retry time.Time
-	// Defect reports whether the error is errand's own.
-	Defect bool
-}
-
 // VetPrefix begins the keys of jobs of kind JobVet; the event's ID follows.
 const VetPrefix = "vet-"
-
-// Failure describes a job that failed permanently. Reason and Hint are for people, Detail is for the operator.
-type Failure struct {
-	Job    JobKind `json:"job"`
-	Class  string  `json:"class"` // github, vm, agent, permission, config, internal
-	Reason string  `json:"reason"`
-	Hint   string  `json:"hint"`
-	Detail string  `json:"detail,omitempty"`
-	// RetryAt is set if a retry may succeed: the task is then interrupted, not failed.
-	RetryAt time.Time `json:"retry_at,omitzero"`
-	// Key is the key of the job. Doubt is its creation time if its effect may exist nevertheless.
-	Key   string    `json:"key,omitempty"`
-	Doubt time.Time `json:"doubt,omitzero"`
-}

@@ -89,27 +89,5 @@ const (
 // VMDiskFull is the reason for replacing a VM whose disk is full (VM.Why, RunResult.VMEnd).
 const VMDiskFull = "disk_full"
 
-// ClassVMHours is the class of an end because the task's VM hours are used up.
-const ClassVMHours = "vm_hours"
-
 // HintVMHours is the hint for a task whose VM hours are used up.
 const HintVMHours = "Its work is saved. The operator can raise `limits.vm_hours`; then comment `retry` to continue from here."
-
-// ClassBudget is the class of an end at the money cap; raising the cap continues the task.
-const ClassBudget = "budget"
-
-// ClassVM is the class of an end because a VM is gone or unusable, ClassInternal that of an unexplained failure.
-const (
-	ClassVM       = "vm"
-	ClassInternal = "internal"
-)
-
-// ClassGone is the class of an end because the issue no longer exists, so no comment can be posted. After ClassAccess
-// no comment can be posted until the App has access again.
-const (
-	ClassGone   = "gone"
-	ClassAccess = "access"
-)
-
-// ClassBack is the class of an end that is reported late, because errand had no access.
-const ClassBack = "back"

@@ -27,11 +27,11 @@ type Summary struct {
 	// Miscounts are the runs whose agents reported other tokens than the gateway counted.
 	Miscounts []Miscount `json:"miscounts,omitempty"`
 	// Reason and Hint are sentences for people; Class is for the operator.
-	Reason string `json:"reason,omitempty"`
-	Hint   string `json:"hint,omitempty"`
-	Class  string `json:"class,omitempty"`
-	Branch string `json:"branch,omitempty"`
-	Pull   string `json:"pull_request,omitempty"` // its URL
+	Reason string       `json:"reason,omitempty"`
+	Hint   string       `json:"hint,omitempty"`
+	Class  FailureClass `json:"class,omitempty"`
+	Branch string       `json:"branch,omitempty"`
+	Pull   string       `json:"pull_request,omitempty"` // its URL
 }
 
 // StepSum is the sum of the runs of one step.

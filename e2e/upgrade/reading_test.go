@@ -136,6 +136,14 @@ func (r *reader) tasks() {
 			r.must(err)
 			for _, j := range jobs {
 				r.out.Jobs[j.ID] = brief(j)
+				if j.Kind == state.JobDue && j.Args.Key == "" { // 403b8aa stored the empty key, too
+					data, err := json.Marshal(j.Args)
+					r.must(err)
+					args := map[string]any{}
+					r.must(json.Unmarshal(data, &args))
+					args["key"] = ""
+					r.out.Jobs[j.ID]["args"] = short(args)
+				}
 				if j.Kind == state.JobVet {
 					var stored map[string]any
 					r.must(json.Unmarshal(j.Event, &stored))

@@ -22,7 +22,6 @@ import (
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/shellrules"
 	"github.com/errand-bot/errand/state"
-	"github.com/errand-bot/errand/state/event"
 )
 
 // wired are the types that go to and from VMs and agents, lie in files, or are shown to programs, by what they are.
@@ -79,7 +78,7 @@ func list(t *testing.T, roots map[string]reflect.Type, tag string) []string {
 func TestStoredNamesStay(t *testing.T) {
 	t.Parallel()
 	types := stored()
-	types["delayed job"], types["agent's call"] = reflect.TypeFor[event.DueKind](), reflect.TypeFor[state.CallTool]() // in Job.Args, and named to agents
+	types["delayed job"], types["agent's call"] = reflect.TypeFor[state.DueKind](), reflect.TypeFor[state.CallTool]() // in Job.Args, and named to agents
 	golden(t, "strings/stored.txt", list(t, types, "json"), never)
 }
 

@@ -142,7 +142,7 @@ func outlives(j *state.Job) bool {
 	case state.JobStatus, state.JobPost, state.JobReact, state.JobRelease, state.JobStop, state.JobForget, state.JobBranch, state.JobMinimise, state.JobUntick:
 		return true
 	case state.JobDue:
-		return j.Args["what"] == "twin" || j.Args["what"] == "forget"
+		return j.Args.Due == state.DueTwin || j.Args.Due == state.DueForget
 	}
 	return false
 }

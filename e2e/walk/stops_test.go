@@ -52,7 +52,7 @@ func (m *model) stopped(j *record, e event.Event) {
 	if j.errors >= 2 && event.Of[event.Saved](e).Work.Ref == "" {
 		m.w.works.gives(r.on, "a VM on which a run cannot be stopped, or its work read, is given up")
 	}
-	if r.exit == nil && j.errors < 2 && !j.unsure && j.Args["vm"] == r.on.name {
+	if r.exit == nil && j.errors < 2 && !j.unsure && j.Args.VM == r.on.name {
 		m.w.complain("quiet: run %s of task %s goes on, and the job that stops it is done after %d errors", e.Run, e.Task, j.errors)
 	}
 }

@@ -89,9 +89,9 @@ type pullCard struct {
 }
 
 type endingCard struct {
-	Reason string `json:"reason"`
-	Hint   string `json:"hint,omitempty"`
-	Class  string `json:"class,omitempty"`
+	Reason string             `json:"reason"`
+	Hint   string             `json:"hint,omitempty"`
+	Class  state.FailureClass `json:"class,omitempty"`
 }
 
 // newCard returns the card of a task.

@@ -50,7 +50,7 @@ type Verdict struct {
 	Retry     time.Time // earliest time of the retry; zero means back-off
 	Reason    string    // one sentence for users
 	Hint      string    // what a user can do about it; may be empty
-	Class     string    // error class for operators and metrics
+	Class     state.FailureClass
 	// Outage reports that the cause will pass, but not soon, such as an outage of a service. When retries are used up,
 	// the task then waits and is retried automatically; otherwise it fails.
 	Outage bool
@@ -254,9 +254,9 @@ func (q *Queue) handleFailure(ctx context.Context, job *state.Job, cause error, 
 			at = v.Retry
 		}
 		log.Warn().Err(cause).Time("retry_at", at).Msg("job failed; retrying")
-		return q.cfg.Store.Retry(ctx, job.ID, job.Epoch, state.Failed{Error: cause.Error(), Retry: at, Defect: v.Class == ClassInternal})
+		return q.cfg.Store.Retry(ctx, job.ID, job.Epoch, state.Failed{Error: cause.Error(), Retry: at, Defect: v.Class == state.ClassInternal})
 	}
-	log.Error().Err(cause).Str("class", v.Class).Msg("job failed permanently")
+	log.Error().Err(cause).Str("class", string(v.Class)).Msg("job failed permanently")
 	f := &state.Failure{Job: job.Kind, Class: v.Class, Reason: v.Reason, Hint: v.Hint, Detail: cause.Error(), Key: job.Key}
 	if job.Attempted { // the outcome is unknown: a job with a known outcome would be done
 		f.Doubt = job.Created
@@ -276,9 +276,6 @@ func (q *Queue) handleFailure(ctx context.Context, job *state.Job, cause error, 
 // patientTries is the number of tries of a patient job: about a day at 5 minutes each.
 const patientTries = 300
 
-// ClassInternal is the class of errand's own errors. Long retries do not resolve them.
-const ClassInternal = "internal"
-
 // canRetry reports whether a job may be retried after a temporary error. Internal errors are counted separately: the
 // first one must not end a patient job that has been retried for long because GitHub was down.
 func (q *Queue) canRetry(job *state.Job, v Verdict) bool {
@@ -286,7 +283,7 @@ func (q *Queue) canRetry(job *state.Job, v Verdict) bool {
 	if q.cfg.Patient != nil && q.cfg.Patient(job.Kind) {
 		most = max(most, patientTries)
 	}
-	return job.Try() < most && (v.Class != ClassInternal || job.Defects+1 < q.cfg.Tries)
+	return job.Try() < most && (v.Class != state.ClassInternal || job.Defects+1 < q.cfg.Tries)
 }
 
 // delay returns the back-off after the n-th try, with jitter.

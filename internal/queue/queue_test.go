@@ -23,7 +23,7 @@ type refusing struct {
 	*store.Store
 	kind    event.Kind
 	refused int
-	class   string // class of every error
+	class   state.FailureClass // class of every error
 	failed  chan state.Failure
 }
 
@@ -113,7 +113,7 @@ func TestPatience(t *testing.T) {
 func TestInternalErrorsAreReportedSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, tries := &refusing{class: queue.ClassInternal}, 0
+		r, tries := &refusing{class: state.ClassInternal}, 0
 		f := play(t, r, func(_ context.Context, job *state.Job) (event.Event, error) {
 			tries++
 			panic("a defect")
@@ -133,7 +133,7 @@ func TestInternalErrorDuringOutage(t *testing.T) {
 		f := play(t, r, func(_ context.Context, job *state.Job) (event.Event, error) {
 			tries++
 			if r.class = "github"; tries > 9 {
-				r.class = queue.ClassInternal
+				r.class = state.ClassInternal
 			}
 			return event.Event{}, errors.New("no")
 		}, func(state.JobKind) bool { return true })

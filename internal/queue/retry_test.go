@@ -88,7 +88,7 @@ func inBubble(t *testing.T, test func(*world)) {
 }
 
 func judge(err error) queue.Verdict {
-	return queue.Verdict{Temporary: !errors.Is(err, errPermanent), Reason: "It went wrong.", Hint: "Do it right.", Class: "github"}
+	return queue.Verdict{Temporary: !errors.Is(err, errPermanent), Reason: "It went wrong.", Hint: "Do it right.", Class: state.ClassGitHub}
 }
 
 // trigger starts a task, which creates jobs in several lanes. The job of kind start is in the work lane.
@@ -248,7 +248,7 @@ func TestGivesUp(t *testing.T) {
 				if w.attempts() != test.want || task.Phase != state.PhaseFailed || task.End == nil {
 					t.Fatalf("%d attempts, phase %s, end %+v", w.attempts(), task.Phase, task.End)
 				}
-				if task.End.Reason != "It went wrong." || task.End.Hint != "Do it right." || task.End.Class != "github" {
+				if task.End.Reason != "It went wrong." || task.End.Hint != "Do it right." || task.End.Class != state.ClassGitHub {
 					t.Errorf("end %+v", task.End)
 				}
 			})
@@ -261,7 +261,7 @@ func TestFailedJobIsSetAside(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.cfg.Tries = 3
 		w.cfg.Judge = func(error) queue.Verdict {
-			return queue.Verdict{Temporary: true, Outage: true, Reason: "GitHub is down.", Class: "github"}
+			return queue.Verdict{Temporary: true, Outage: true, Reason: "GitHub is down.", Class: state.ClassGitHub}
 		}
 		w.handle(state.JobStart, func(context.Context, *state.Job, int) (event.Event, error) { return event.Event{}, errTemporary })
 		w.trigger(1)

@@ -31,5 +31,5 @@ func Patient(k state.JobKind) bool {
 // Judge translates an error of a job for the queue.
 func Judge(err error) queue.Verdict {
 	p := step.ProblemOf(err)
-	return queue.Verdict{Temporary: !p.Permanent, Retry: p.Retry, Reason: p.Reason, Hint: p.Hint, Class: p.Class, Outage: p.Class == "github"}
+	return queue.Verdict{Temporary: !p.Permanent, Retry: p.Retry, Reason: p.Reason, Hint: p.Hint, Class: p.Class, Outage: p.Class == state.ClassGitHub}
 }

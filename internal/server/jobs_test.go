@@ -44,19 +44,19 @@ func TestJudge(t *testing.T) {
 		return &forge.Error{Op: "comment", Reason: "GitHub said so.", Class: c, Retry: at, Err: errors.New("answer")}
 	}
 	step := func(permanent bool) error {
-		return &step.Problem{Reason: "It said so.", Hint: "Do.", Class: "vm", Permanent: permanent, Err: errors.New("answer")}
+		return &step.Problem{Reason: "It said so.", Hint: "Do.", Class: state.ClassVM, Permanent: permanent, Err: errors.New("answer")}
 	}
 	for name, c := range map[string]struct {
 		err  error
 		want queue.Verdict
 	}{
-		"GitHub refuses":         {github(forge.ClassPermanent), queue.Verdict{Retry: at, Reason: "GitHub said so.", Class: "github", Outage: true}},
-		"GitHub cannot be asked": {github(forge.ClassTemporary), queue.Verdict{Temporary: true, Retry: at, Reason: "GitHub said so.", Class: "github", Outage: true}},
-		"nobody knows":           {github(forge.ClassUnknown), queue.Verdict{Temporary: true, Retry: at, Reason: "GitHub said so.", Class: "github", Outage: true}},
-		"a step refuses":         {step(true), queue.Verdict{Reason: "It said so.", Class: "vm"}},
-		"a step fails":           {step(false), queue.Verdict{Temporary: true, Reason: "It said so.", Class: "vm"}},
-		"it took too long":       {context.DeadlineExceeded, queue.Verdict{Temporary: true, Reason: "A step took too long.", Class: "timeout"}},
-		"an internal error":      {errors.New("boom"), queue.Verdict{Temporary: true, Reason: "Something went wrong on errand's side.", Class: queue.ClassInternal}},
+		"GitHub refuses":         {github(forge.ClassPermanent), queue.Verdict{Retry: at, Reason: "GitHub said so.", Class: state.ClassGitHub, Outage: true}},
+		"GitHub cannot be asked": {github(forge.ClassTemporary), queue.Verdict{Temporary: true, Retry: at, Reason: "GitHub said so.", Class: state.ClassGitHub, Outage: true}},
+		"nobody knows":           {github(forge.ClassUnknown), queue.Verdict{Temporary: true, Retry: at, Reason: "GitHub said so.", Class: state.ClassGitHub, Outage: true}},
+		"a step refuses":         {step(true), queue.Verdict{Reason: "It said so.", Class: state.ClassVM}},
+		"a step fails":           {step(false), queue.Verdict{Temporary: true, Reason: "It said so.", Class: state.ClassVM}},
+		"it took too long":       {context.DeadlineExceeded, queue.Verdict{Temporary: true, Reason: "A step took too long.", Class: state.ClassTimeout}},
+		"an internal error":      {errors.New("boom"), queue.Verdict{Temporary: true, Reason: "Something went wrong on errand's side.", Class: state.ClassInternal}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,14 +15,14 @@ import (
 func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	e := event.Event{Run: w.Job.Run, Payload: event.Saved{}}
 	t := w.Task
-	vm := w.Job.Args["vm"] // the task may have another one by now, or none
+	vm := w.Job.Args.VM // the task may have another one by now, or none
 	if vm == "" && t.VM != nil {
 		vm = t.VM.Name
 	}
 	if vm == "" {
 		return e, nil
 	}
-	if err := s.Runner.Stop(ctx, vm, w.Job.Run, w.Job.Args["why"]); err != nil {
+	if err := s.Runner.Stop(ctx, vm, w.Job.Run, w.Job.Args.Why); err != nil {
 		if w.Job.Try() < 3 {
 			return event.Event{}, fmt.Errorf("stop run %s: %w", w.Job.Run, err)
 		}
@@ -46,13 +46,13 @@ func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	if err != nil {
 		return event.Event{}, fmt.Errorf("save the work of a stopped run: %w", err)
 	}
-	e.Payload = event.Saved{Work: state.SavedWork{Run: w.Job.Run, Ref: ref, At: s.Now(), Why: w.Job.Args["why"]}}
+	e.Payload = event.Saved{Work: state.SavedWork{Run: w.Job.Run, Ref: ref, At: s.Now(), Why: w.Job.Args.Why}}
 	return e, nil
 }
 
 // release deletes the task's VM. It may be repeated.
 func (s *Steps) release(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	vm, why := w.Job.Args["vm"], w.Job.Args["why"]
+	vm, why := w.Job.Args.VM, w.Job.Args.Why
 	if err := s.VMs.Release(ctx, vm, why); err != nil {
 		return event.Event{}, fmt.Errorf("delete VM %s: %w", vm, err)
 	}
@@ -61,16 +61,16 @@ func (s *Steps) release(ctx context.Context, w *step.Attempt) (event.Event, erro
 
 // due turns a delayed job into its event; some first check GitHub.
 func (s *Steps) due(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	what, key := event.DueKind(w.Job.Args["what"]), w.Job.Args["key"]
+	what, key := w.Job.Args.Due, w.Job.Args.Key
 	switch {
-	case what == event.DueClosed && w.Task.PR != nil:
+	case what == state.DueClosed && w.Task.PR != nil:
 		return s.intake.Closed(ctx, w)
-	case what == event.DueTwin:
-		if w.Job.Args["reply"] != "" {
+	case what == state.DueTwin:
+		if w.Job.Args.Twin == state.TwinAnswer {
 			return s.publish.DeleteTwins(ctx, w, key)
 		}
 		return s.talk.DeleteTwins(ctx, w, key)
-	case what == event.DueSpan:
+	case what == state.DueSpan:
 		return s.workspaces.SpanEnds(ctx, w.Task, key)
 	}
 	due := event.NewDue(what, key)

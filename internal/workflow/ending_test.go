@@ -13,17 +13,17 @@ import (
 func TestStop(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
-	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled")); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
+	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"})); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
 		t.Errorf("without a VM: %+v", e)
 	}
 	h := w.Building()
 	w.Task.Work = nil
 	stop := func(j *state.Job) { j.Run = "r-1" }
-	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop); event.Of[event.Saved](e).Work.Ref != "" || len(h.Stopped) != 1 || h.Stopped[0] != "r-1 cancelled" {
+	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop); event.Of[event.Saved](e).Work.Ref != "" || len(h.Stopped) != 1 || h.Stopped[0] != "r-1 cancelled" {
 		t.Errorf("of nothing: %+v, stopped %v", event.Of[event.Saved](e).Work, h.Stopped)
 	}
 	h.Write(t, map[string]string{"half.txt": "done\n"})
-	e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop)
+	e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop)
 	saved := event.Of[event.Saved](e).Work
 	if saved.Run != "r-1" || saved.Why != "cancelled" {
 		t.Fatalf("saved %+v", saved)
@@ -34,17 +34,17 @@ func TestStop(t *testing.T) {
 		t.Errorf("saved %+v", cs.Stats())
 	}
 	h.Errs["Stop"] = errors.New("no route to host")
-	if _, err := w.Try(state.JobStop, workflowtest.Args("why", "cancelled"), stop); err == nil {
+	if _, err := w.Try(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop); err == nil {
 		t.Error("a VM that does not answer is given up at once")
 	}
-	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
+	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
 		t.Errorf("given up: %+v", e)
 	}
 	h.Errs["Stop"], h.Errs["Collect"] = nil, errors.New("bad object")
-	if _, err := w.Try(state.JobStop, workflowtest.Args("why", "cancelled"), stop); err == nil {
+	if _, err := w.Try(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop); err == nil {
 		t.Error("work that cannot be read once is given up at once")
 	}
-	if e := w.Do(state.JobStop, workflowtest.Args("why", "cancelled"), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
+	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
 		t.Errorf("unreadable: %+v", e)
 	}
 }
@@ -52,12 +52,12 @@ func TestStop(t *testing.T) {
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
-	e := w.Do(state.JobRelease, workflowtest.Args("vm", "vm-7", "why", "done"))
+	e := w.Do(state.JobRelease, workflowtest.Args(state.JobArgs{VM: "vm-7", Why: "done"}))
 	if e.Kind() != event.KindReleased || event.Of[event.Released](e).Why != "done" || len(w.Host.Released) != 1 || w.Host.Released[0] != "vm-7 done" {
 		t.Errorf("event %+v, released %v", e, w.Host.Released)
 	}
 	w.Host.Errs["Release"] = errors.New("locked")
-	if _, err := w.Try(state.JobRelease, workflowtest.Args("vm", "vm-7")); !errors.Is(err, w.Host.Errs["Release"]) {
+	if _, err := w.Try(state.JobRelease, workflowtest.Args(state.JobArgs{VM: "vm-7"})); !errors.Is(err, w.Host.Errs["Release"]) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -80,14 +80,14 @@ func TestHowAnIssueWasClosed(t *testing.T) {
 			w := workflowtest.New(t)
 			p := w.OpenPull()
 			workflowtest.Check(t, c.act(w, p.Number))
-			e := w.Do(state.JobDue, workflowtest.Args("what", "closed", "key", "issue"))
+			e := w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueClosed, Key: "issue"}))
 			if e.Kind() != c.kind || event.Of[event.PRClosed](e).Merged != (c.kind == event.KindPRClosed) || c.kind == event.KindIssueClosed && e.Via != "confirmed" {
 				t.Errorf("event %+v", e)
 			}
 		})
 	}
 	w := workflowtest.New(t)
-	if e := w.Do(state.JobDue, workflowtest.Args("what", "remind", "key", "h")); e.Payload != event.NewDue(event.DueRemind, "h") {
+	if e := w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueRemind, Key: "h"})); e.Payload != event.NewDue(state.DueRemind, "h") {
 		t.Errorf("event %+v", e)
 	}
 }

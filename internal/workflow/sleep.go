@@ -22,7 +22,7 @@ const maxPacks = 4
 // sleep saves the work of an idle VM. It only reads there, except for test files, which the next launch adds again, so it may be repeated.
 // The VM is released when the store knows where the work is. A task that needs the VM before the step has begun gets it as it is.
 func (s *Steps) sleep(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	t, vm := w.Task, w.Job.Args["vm"]
+	t, vm := w.Task, w.Job.Args.VM
 	if t.Ended() || t.VM == nil || t.VM.Name != vm {
 		return step.Done(), nil
 	}
@@ -126,11 +126,11 @@ func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (eve
 
 // forget deletes saved work. It may be repeated.
 func (s *Steps) forget(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	ref := w.Job.Args["ref"]
+	ref := w.Job.Args.Ref
 	if a := w.Task.Asleep; a != nil && a.Ref == ref {
 		return step.Done(), nil // the same was put away again
 	}
-	if state.SleepMode(w.Job.Args["mode"]) == state.SleepSnapshot {
+	if w.Job.Args.Mode == state.SleepSnapshot {
 		if s.Sleeper == nil {
 			w.Log.Warn().Str("image", ref).Msg("cannot delete a snapshot of another provider")
 			return step.Done(), nil

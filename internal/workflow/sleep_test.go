@@ -111,15 +111,15 @@ func TestNotAsleep(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Rest()
-	if e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-0")); e.Kind() != event.KindNothing {
+	if e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-0"})); e.Kind() != event.KindNothing {
 		t.Errorf("another VM: %+v", e)
 	}
 	w.Launching(state.RunImplement)
-	if e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1")); e.Kind() != event.KindNothing {
+	if e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"})); e.Kind() != event.KindNothing {
 		t.Errorf("a run is wanted: %+v", e)
 	}
 	w.Task.Run, w.Task.Phase = nil, state.PhaseDone
-	if e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1")); e.Kind() != event.KindNothing {
+	if e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"})); e.Kind() != event.KindNothing {
 		t.Errorf("the task is over: %+v", e)
 	}
 }
@@ -146,7 +146,7 @@ func TestCannotBePacked(t *testing.T) {
 			w := workflowtest.New(t)
 			w.Rest()
 			w.Host.Errs["Pack"] = c.err
-			e, err := w.Try(state.JobSleep, workflowtest.Args("vm", "vm-1"), func(j *state.Job) { j.Failures = c.attempt - 1 })
+			e, err := w.Try(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}), func(j *state.Job) { j.Failures = c.attempt - 1 })
 			if c.via == "" {
 				if !errors.Is(err, c.err) {
 					t.Errorf("event %+v, %v", e, err)
@@ -168,7 +168,7 @@ func TestForget(t *testing.T) {
 	w := workflowtest.New(t)
 	w.Rest()
 	a := w.Suspend()
-	forget := workflowtest.Args("mode", string(a.Mode), "ref", a.Ref)
+	forget := workflowtest.Args(state.JobArgs{Mode: a.Mode, Ref: a.Ref})
 	w.Do(state.JobForget, forget)
 	if list, err := w.Files.Sleeps(); err != nil || len(list) != 1 {
 		t.Fatalf("in use, and %v is left, %v", list, err)
@@ -221,7 +221,7 @@ func TestLimitsOfVMs(t *testing.T) {
 				t.Errorf("event %+v, waiting %+v, %v", e, e.Waiting(), err)
 			}
 			w.Task.VM = &state.VM{Name: "vm-1"}
-			span := w.Do(state.JobDue, workflowtest.Args("what", string(event.DueSpan), "key", "vm-1"))
+			span := w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueSpan, Key: "vm-1"}))
 			if event.Of[event.Due](span).VM != "vm-1" || (span.Waiting() != nil) != (want != "") {
 				t.Errorf("event %+v", span)
 			}
@@ -252,15 +252,15 @@ func TestSnapshot(t *testing.T) {
 	w.Rest()
 	w.Task.Settings.VM.Sleep = state.SleepSnapshot
 	d.err = errors.New("boom")
-	if _, err := w.Try(state.JobSleep, workflowtest.Args("vm", "vm-1")); !errors.Is(err, d.err) || len(w.Attempted) == 0 {
+	if _, err := w.Try(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"})); !errors.Is(err, d.err) || len(w.Attempted) == 0 {
 		t.Fatalf("%v, marked %v", err, w.Attempted)
 	}
 	d.err = nil
 	w.Launching(state.RunImplement) // somebody wants it by now, but it may be off
-	if e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1")); e.Kind() != event.KindNothing {
+	if e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"})); e.Kind() != event.KindNothing {
 		t.Errorf("before it began: %+v", e)
 	}
-	e := w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1"), workflowtest.Again, workflowtest.Args("vm", "vm-1"))
+	e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}), workflowtest.Again, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
 	if a := event.Of[event.Slept](e).Asleep; a == nil || a.Ref != "image-of-vm-1" || a.Mode != state.SleepSnapshot {
 		t.Fatalf("event %+v", e)
 	}
@@ -275,7 +275,7 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("launch %+v", l)
 	}
 	w.Task.Asleep = nil
-	w.Do(state.JobForget, workflowtest.Args("mode", "snapshot", "ref", "image-of-vm-1"))
+	w.Do(state.JobForget, workflowtest.Args(state.JobArgs{Mode: "snapshot", Ref: "image-of-vm-1"}))
 	if len(d.deleted) != 1 {
 		t.Errorf("deleted %v", d.deleted)
 	}
@@ -347,12 +347,12 @@ func TestSleepEndsWhatWasLeft(t *testing.T) {
 			c.run.ID, c.run.Kind, c.run.State, c.run.Round = "1-1-9", state.RunImplement, state.RunEnded, w.Task.Round
 			w.Task.Runs = append(w.Task.Runs, c.run)
 			w.Host.Errs["Stop"] = errors.New("it does not end")
-			e, err := w.Try(state.JobSleep, workflowtest.Args("vm", "vm-1"))
+			e, err := w.Try(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
 			if put := err == nil && event.Of[event.Slept](e).Asleep != nil; put == c.ends {
 				t.Fatalf("suspended %v although the run has not ended: %+v, %v", put, e, err)
 			}
 			w.Host.Errs["Stop"] = nil
-			w.Do(state.JobSleep, workflowtest.Args("vm", "vm-1"))
+			w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
 			if got := slices.Contains(w.Host.Stopped, "1-1-9 another run starts"); got != c.ends {
 				t.Errorf("ended %q", w.Host.Stopped)
 			}

@@ -176,7 +176,7 @@ func untick(c *change) {
 
 func (c *change) untickJob(comment int64) {
 	j := c.job(state.JobUntick, state.LaneControl, fmt.Sprintf("untick-%d-%d", comment, c.t.Version))
-	j.Args = map[string]string{"comment": fmt.Sprint(comment)}
+	j.Args.Comment = comment
 	c.enqueue(j)
 }
 

@@ -149,12 +149,12 @@ func TestTriggeredAgainAtOnce(t *testing.T) {
 	l.launch()
 	l.do(event.Event{By: writer, Via: "assigned", Payload: event.Untriggered{}})
 	l.want(state.PhaseCancelled, state.JobStop)
-	if vm := jobOf(l.jobs, state.JobStop).Args["vm"]; vm != "vm1" {
+	if vm := jobOf(l.jobs, state.JobStop).Args.VM; vm != "vm1" {
 		t.Errorf("got a stop on VM %q", vm)
 	}
 	l.trigger()
 	l.want(state.PhaseQueued, state.JobStart, state.JobRelease)
-	if l.task.VM != nil || len(l.task.VMs) != 1 || jobOf(l.jobs, state.JobRelease).Args["vm"] != "vm1" {
+	if l.task.VM != nil || len(l.task.VMs) != 1 || jobOf(l.jobs, state.JobRelease).Args.VM != "vm1" {
 		t.Errorf("got VM %v, earlier VMs %v, jobs %+v", l.task.VM, l.task.VMs, l.jobs)
 	}
 }
@@ -311,7 +311,7 @@ func TestStopHolds(t *testing.T) {
 // Work that cannot be read from its VM is not read again and again, unless GitHub caused the failure.
 func TestRetryOfUnreadableWork(t *testing.T) {
 	t.Parallel()
-	for class, want := range map[string]state.JobKind{state.ClassVM: state.JobLaunch, "internal": state.JobLaunch, "github": state.JobCollect} {
+	for class, want := range map[state.FailureClass]state.JobKind{state.ClassVM: state.JobLaunch, state.ClassInternal: state.JobLaunch, state.ClassGitHub: state.JobCollect} {
 		l := newLife(t)
 		l.toPreliminary()
 		l.approve()

@@ -126,16 +126,16 @@ func TestAskedAndGoesOn(t *testing.T) {
 	l := newLife(t)
 	l.implementing()
 	run := l.task.Run.ID
-	l.do(event.Event{Payload: event.NewDue(event.DueAsk, run)})
+	l.do(event.Event{Payload: event.NewDue(state.DueAsk, run)})
 	l.want(state.PhaseImplementing)
 	l.call(ask("q", "Which?"))
-	l.do(event.Event{Payload: event.NewDue(event.DueAsk, run)})
+	l.do(event.Event{Payload: event.NewDue(state.DueAsk, run)})
 	l.want(state.PhaseAwaitingAnswer, state.JobStop, state.JobPost)
 	l.do(event.Event{Run: run, Payload: event.RunEnded{Result: state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Outcome: "question", Question: "Which?"}}})
 	if l.want(state.PhaseAwaitingAnswer); len(l.jobs) > 0 && l.jobs[0].Kind == state.JobPost {
 		t.Error("got a second post, want one")
 	}
-	l.do(event.Event{Payload: event.NewDue(event.DueAsk, run)})
+	l.do(event.Event{Payload: event.NewDue(state.DueAsk, run)})
 	l.want(state.PhaseAwaitingAnswer)
 	l.comment(state.VerbMessage)
 	l.want(state.PhaseImplementing, state.JobLaunch)

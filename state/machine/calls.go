@@ -40,7 +40,7 @@ func storeCall(c *change) {
 	case call.Result != nil:
 		r.Concluded = call.Result
 		if call.Result.Asks() {
-			c.scheduleDue(event.DueAsk, r.ID, c.e.Now.Add(askGrace))
+			c.scheduleDue(state.DueAsk, r.ID, c.e.Now.Add(askGrace))
 		}
 	}
 }
@@ -94,9 +94,9 @@ func createIssue(c *change) {
 		p.By = c.e.By
 		c.react("eyes")
 		j := c.job(state.JobIssue, state.LaneTalk, fmt.Sprintf("create-issue-%d", p.N))
-		j.Args = map[string]string{"n": fmt.Sprint(p.N)}
-		if m := c.e.Comment(); m != nil && m.OnPR {
-			j.Args["on_pr"] = "true"
+		j.Args.Proposal = p.N
+		if m := c.e.Comment(); m != nil {
+			j.Args.OnPR = m.OnPR
 		}
 		c.enqueue(j)
 	}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
-	"github.com/errand-bot/errand/state/event"
 )
 
 // Change is the effect of an event. The zero Change has no effect.
@@ -51,6 +50,6 @@ func DefaultPolicy() Policy {
 
 // Drops reports whether the change removes a queued job.
 func (c Change) Drops(j *state.Job) bool {
-	what := event.DueKind(j.Args["what"])
-	return c.DropWork && j.Lane == state.LaneWork || c.DropDue && j.Kind == state.JobDue && what != event.DueTwin && what != event.DueForget
+	due := j.Args.Due
+	return c.DropWork && j.Lane == state.LaneWork || c.DropDue && j.Kind == state.JobDue && due != state.DueTwin && due != state.DueForget
 }

@@ -16,7 +16,7 @@ func TestDoubts(t *testing.T) {
 	l := newLife(t)
 	l.trigger()
 	give := func(key string, doubt time.Time) {
-		l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobReact, Key: key, Doubt: doubt, Class: "github", Reason: "No."}}})
+		l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobReact, Key: key, Doubt: doubt, Class: state.ClassGitHub, Reason: "No."}}})
 	}
 	give("1.a", t0.Add(2*time.Hour))
 	give("1.b", t0.Add(time.Hour))
@@ -54,7 +54,7 @@ func TestDoubtOfAPullRequest(t *testing.T) {
 			l := newLife(t)
 			l.toPR()
 			l.task.Phase, l.task.PR, l.task.Step = state.PhaseImplementing, nil, state.JobOpenPR
-			f := &state.Failure{Job: state.JobOpenPR, Key: c.key, Class: "github", Reason: "No."}
+			f := &state.Failure{Job: state.JobOpenPR, Key: c.key, Class: state.ClassGitHub, Reason: "No."}
 			if c.key != "" {
 				f.Doubt = since
 			}

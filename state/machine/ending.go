@@ -94,14 +94,14 @@ func (c *change) finish(phase state.Phase, end state.End) {
 func saveEndedRun(c *change, r *state.Run, why string) {
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+r.ID)
 	j.Run, j.Priority = r.ID, 2
-	j.Args = map[string]string{"why": why, "vm": c.t.VM.Name}
+	j.Args = state.JobArgs{VM: c.t.VM.Name, Why: why}
 	c.enqueue(j)
 }
 
 // releaseVM queues the deletion of the VM.
 func (c *change) releaseVM(why string) {
 	j := c.job(state.JobRelease, state.LaneControl, "release-"+c.t.VM.Name)
-	j.Args = map[string]string{"vm": c.t.VM.Name, "why": why}
+	j.Args = state.JobArgs{VM: c.t.VM.Name, Why: why}
 	c.enqueue(j)
 }
 

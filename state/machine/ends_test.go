@@ -52,8 +52,8 @@ func TestTheEndDropsWhatIsQueued(t *testing.T) {
 					}
 					t.Fatalf("got a task that has not ended: %s", ch.Note)
 				}
-				job := func(kind state.JobKind, lane state.Lane, what string) *state.Job {
-					return &state.Job{Kind: kind, Lane: lane, State: state.JobQueued, Args: map[string]string{"what": what}}
+				job := func(kind state.JobKind, lane state.Lane, due state.DueKind) *state.Job {
+					return &state.Job{Kind: kind, Lane: lane, State: state.JobQueued, Args: state.JobArgs{Due: due}}
 				}
 				for name, c := range map[string]struct {
 					job  *state.Job
@@ -62,10 +62,10 @@ func TestTheEndDropsWhatIsQueued(t *testing.T) {
 					"a launch":              {job(state.JobLaunch, state.LaneWork, ""), true},
 					"a round":               {job(state.JobGather, state.LaneWork, ""), true},
 					"the pull request":      {job(state.JobOpenPR, state.LaneWork, ""), true},
-					"a reminder":            {job(state.JobDue, state.LaneControl, "remind"), true},
-					"a look at the VM":      {job(state.JobDue, state.LaneControl, string(event.DueIdle)), true},
-					"a look for a twin":     {job(state.JobDue, state.LaneControl, "twin"), false},
-					"a look at the archive": {job(state.JobDue, state.LaneControl, string(event.DueForget)), false},
+					"a reminder":            {job(state.JobDue, state.LaneControl, state.DueRemind), true},
+					"a look at the VM":      {job(state.JobDue, state.LaneControl, state.DueIdle), true},
+					"a look for a twin":     {job(state.JobDue, state.LaneControl, state.DueTwin), false},
+					"a look at the archive": {job(state.JobDue, state.LaneControl, state.DueForget), false},
 					"a stop":                {job(state.JobStop, state.LaneControl, ""), false},
 					"a release":             {job(state.JobRelease, state.LaneControl, ""), false},
 					"a comment":             {job(state.JobPost, state.LaneTalk, ""), false},

@@ -32,7 +32,7 @@ func allowed(c *change) bool { return c.e.Permission.CanWrite() }
 func via(how string) func(*change) bool { return func(c *change) bool { return c.e.Via == how } }
 
 // isDue reports whether a delayed job of that kind reported.
-func isDue(what event.DueKind) func(*change) bool {
+func isDue(what state.DueKind) func(*change) bool {
 	return func(c *change) bool { return of[event.Due](c).For == what }
 }
 

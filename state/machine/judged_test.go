@@ -110,7 +110,7 @@ func TestWhyALostVMEnded(t *testing.T) {
 		l.approve()
 		l.launch()
 		l.end(state.RunResult{Status: state.StatusVMLost, Class: state.RunRetryable, Message: "gone", VMEnd: given})
-		if l.task.VM != nil || l.task.VMs[len(l.task.VMs)-1].Why != want || jobOf(l.jobs, state.JobRelease).Args["why"] != want {
+		if l.task.VM != nil || l.task.VMs[len(l.task.VMs)-1].Why != want || jobOf(l.jobs, state.JobRelease).Args.Why != want {
 			t.Errorf("%q: VMs %+v, jobs %v", given, l.task.VMs, l.jobs)
 		}
 	}

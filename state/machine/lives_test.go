@@ -35,7 +35,7 @@ func TestDoubtAfterTheEnd(t *testing.T) {
 				t.Fatalf("got jobs %v", kindsOf(l.jobs))
 			}
 			job := l.jobs[i]
-			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobIssue, Key: job.Key, Doubt: since, Class: "github", Reason: "GitHub does not answer.", Hint: "Try again later."}}})
+			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobIssue, Key: job.Key, Doubt: since, Class: state.ClassGitHub, Reason: "GitHub does not answer.", Hint: "Try again later."}}})
 			if !l.replied(state.ReplyIssueFailed) {
 				t.Errorf("got no answer to the request: %v", kindsOf(l.jobs))
 			}
@@ -66,7 +66,7 @@ func TestEffectsOfALifeAreItsOwn(t *testing.T) {
 	l.do(event.Event{By: writer, Payload: event.PRClosed{Merged: true}})
 	for _, j := range l.jobs {
 		keys[j.Key] = j.Kind
-		if j.Kind == state.JobPost && j.Post.Kind == state.PostEnded && (!j.Post.OnPR || j.Args["number"] != "5") {
+		if j.Kind == state.JobPost && j.Post.Kind == state.PostEnded && (!j.Post.OnPR || j.Args.Number != 5) {
 			t.Errorf("the last comment does not say that it belongs to #5: %+v", j)
 		}
 	}
@@ -86,8 +86,8 @@ func TestTwinOfAnEarlierLifesComment(t *testing.T) {
 	l := newLife(t)
 	l.trigger()
 	l.do(event.Event{Payload: event.Posted{Searched: true, Comment: state.Posted{Key: "0.ended", ID: 9, At: l.now, OnPR: true, Number: 5}, Post: &state.Post{Kind: state.PostEnded, OnPR: true}}})
-	i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobDue && j.Args["what"] == "twin" })
-	if i < 0 || l.jobs[i].Args["number"] != "5" {
+	i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobDue && j.Args.Due == state.DueTwin })
+	if i < 0 || l.jobs[i].Args.Number != 5 {
 		t.Errorf("got jobs %+v", l.jobs)
 	}
 }

@@ -45,7 +45,7 @@ func addCost(c *change) {
 		r.Unfinished = w
 	case w != nil:
 		if w.Kind == state.WaitTurns && !r.RefusedTurns() && thisRun(c) {
-			c.scheduleDue(event.DueTurns, r.ID, c.e.Now.Add(turnsGrace))
+			c.scheduleDue(state.DueTurns, r.ID, c.e.Now.Add(turnsGrace))
 		}
 		r.Held = w
 	case h != nil && !h.Until.IsZero() && !h.Until.After(c.e.Now):

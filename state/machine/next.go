@@ -3,7 +3,6 @@ package machine
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/errand-bot/errand/state"
@@ -130,7 +129,7 @@ func needsNoUpdate(c *change) bool {
 	case event.KindStatusSent, event.KindSpent: // the next progress event shows the cost, too
 		return true
 	case event.KindDue:
-		return isDue(event.DueIdle)(c) || isDue(event.DueForget)(c) || isDue(event.DueSpan)(c) && c.t.Run != nil
+		return isDue(state.DueIdle)(c) || isDue(state.DueForget)(c) || isDue(state.DueSpan)(c) && c.t.Run != nil
 	case event.KindProgress, event.KindCalled:
 		return c.e.Now.Before(c.t.Status.At.Add(progressGaps * c.p.StatusGap))
 	case event.KindThumb: // the check of the approval shows whether it counts
@@ -222,16 +221,13 @@ func (c *change) enqueue(j state.Job) {
 
 // enqueueStep makes a job of LaneWork the task's current step and enqueues it. Version and run make its key unique: the same
 // step is repeated in a life, and by several commands of one comment.
-func (c *change) enqueueStep(kind state.JobKind, args ...string) {
+func (c *change) enqueueStep(kind state.JobKind) { c.enqueueStepWith(kind, state.JobArgs{}) }
+
+// enqueueStepWith is enqueueStep for a job with arguments.
+func (c *change) enqueueStepWith(kind state.JobKind, args state.JobArgs) {
 	c.t.Step = kind
 	j := c.job(kind, state.LaneWork, fmt.Sprintf("%s-%d.%d", kind, c.t.Version+1, c.t.RunSeq))
-	j.Run = runID(c)
-	if len(args) > 0 {
-		j.Args = map[string]string{}
-	}
-	for i := 0; i+1 < len(args); i += 2 {
-		j.Args[args[i]] = args[i+1]
-	}
+	j.Run, j.Args = runID(c), args
 	c.enqueue(j)
 }
 
@@ -256,7 +252,7 @@ func (c *change) enqueuePost(key string, p state.Post) {
 	j := c.job(state.JobPost, state.LaneTalk, key)
 	j.Post = &p
 	if p.OnPR && c.t.PR != nil { // by the time it is posted the task may be in its next life, with another one
-		j.Args = map[string]string{"number": strconv.Itoa(c.t.PR.Number)}
+		j.Args.Number = c.t.PR.Number
 	}
 	c.enqueue(j)
 }
@@ -271,10 +267,10 @@ func (c *change) markOnce(key string) bool {
 }
 
 // due enqueues a reminder to ourselves.
-func (c *change) scheduleDue(what event.DueKind, key string, at time.Time) {
+func (c *change) scheduleDue(what state.DueKind, key string, at time.Time) {
 	j := c.job(state.JobDue, state.LaneControl, "due-"+string(what)+"-"+key)
 	j.NotBefore = at
-	j.Args = map[string]string{"what": string(what), "key": key}
+	j.Args = state.JobArgs{Due: what, Key: key}
 	c.enqueue(j)
 }
 

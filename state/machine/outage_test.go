@@ -11,14 +11,14 @@ import (
 
 // outage is the report of a step that failed temporarily.
 func outage(kind state.JobKind, at time.Time) event.Event {
-	return event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: kind, Class: "github", Reason: "GitHub is down.", Hint: "Comment `retry`.", RetryAt: at}}}
+	return event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: kind, Class: state.ClassGitHub, Reason: "GitHub is down.", Hint: "Comment `retry`.", RetryAt: at}}}
 }
 
 // resumeAt returns the time at which the task continues automatically.
 func (l *life) resumeAt() time.Time {
 	l.t.Helper()
 	for _, j := range l.jobs {
-		if j.Kind == state.JobDue && j.Args["what"] == "resume" {
+		if j.Kind == state.JobDue && j.Args.Due == state.DueResume {
 			return j.NotBefore
 		}
 	}

@@ -136,7 +136,7 @@ func TestDoubt(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.trigger()
-			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Key: "1.status", Doubt: doubt, Class: "github", Reason: "No."}}})
+			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Key: "1.status", Doubt: doubt, Class: state.ClassGitHub, Reason: "No."}}})
 			found := false
 			for _, j := range l.jobs {
 				if found = found || j.Kind == state.JobStatus; j.Kind == state.JobStatus && !j.Doubt.Equal(doubt) {

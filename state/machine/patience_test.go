@@ -12,14 +12,14 @@ func TestPlansAreBroughtToMindAndGivenUp(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
-	due := map[string]state.Job{}
+	due := map[state.DueKind]state.Job{}
 	for _, j := range l.jobs {
 		if j.Kind == state.JobDue {
-			due[j.Args["what"]] = j
+			due[j.Args.Due] = j
 		}
 	}
 	limits := l.task.Settings.Limits
-	for what, wait := range map[string]int64{"remind": int64(limits.Remind), "expire": int64(limits.Expire)} {
+	for what, wait := range map[state.DueKind]int64{state.DueRemind: int64(limits.Remind), state.DueExpire: int64(limits.Expire)} {
 		if j := due[what]; int64(j.NotBefore.Sub(l.now)) != wait {
 			t.Errorf("%s is due after %s", what, j.NotBefore.Sub(l.now))
 		}

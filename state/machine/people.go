@@ -3,7 +3,6 @@ package machine
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -47,17 +46,13 @@ func beginTask(c *change) {
 // react adds errand's reaction to the event's subject: a comment, or the issue.
 func (c *change) react(content string) {
 	j := c.job(state.JobReact, state.LaneTalk, "react-"+content+"-issue")
-	j.Args = map[string]string{"content": content}
 	if m := c.e.Comment(); m != nil {
 		j = c.job(state.JobReact, state.LaneTalk, fmt.Sprintf("react-%s-%d", content, m.ID))
-		j.Args = map[string]string{"content": content, "comment": strconv.FormatInt(m.ID, 10)}
-		if m.Thread != 0 {
-			j.Args["review"] = "true"
-		}
+		j.Args.Comment, j.Args.Review = m.ID, m.Thread != 0
 	}
+	j.Args.Reaction = content
 	if c.e.Repo != nil { // there may be no task to read these from
-		j.Args["installation"] = strconv.FormatInt(c.e.Installation, 10)
-		j.Args["owner"], j.Args["name"] = c.e.Repo.Owner, c.e.Repo.Name
+		j.Args.Installation, j.Args.Owner, j.Args.Name = c.e.Installation, c.e.Repo.Owner, c.e.Repo.Name
 	}
 	j.Priority = 1
 	c.enqueue(j)

@@ -96,7 +96,7 @@ func waitFor(c *change, w state.Waiting) {
 	if most := c.e.Now.Add(30 * c.p.Recheck); at.After(most) { // it may end sooner: a cap was raised, or credit was bought
 		at = most
 	}
-	c.scheduleDue(event.DueRecheck, "", at) // one at a time, however often something makes it look
+	c.scheduleDue(state.DueRecheck, "", at) // one at a time, however often something makes it look
 	postWaitReason(c, w)
 }
 
@@ -210,7 +210,7 @@ func keepInDiscussion(c *change) {
 // minimise folds a superseded revision on GitHub.
 func minimise(c *change, p *state.Plan) {
 	j := c.job(state.JobMinimise, state.LaneTalk, "minimise-"+p.Short())
-	j.Args = map[string]string{"node": p.CommentNode}
+	j.Args.Node = p.CommentNode
 	c.enqueue(j)
 }
 

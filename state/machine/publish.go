@@ -131,7 +131,7 @@ func storeHead(c *change) {
 func rebase(c *change, head string) {
 	c.t.Work.Rebases++
 	c.t.Branch.Head = head
-	c.enqueueStep(state.JobRebase, "onto", head)
+	c.enqueueStepWith(state.JobRebase, state.JobArgs{Onto: head})
 }
 
 // rebaseLater waits until people have stopped pushing.

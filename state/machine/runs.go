@@ -112,7 +112,7 @@ func stopLateRun(c *change) {
 	}
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+l.Run)
 	j.Run, j.Priority = l.Run, 2
-	j.Args = map[string]string{"why": "the task changed course before the launch", "vm": l.VM.Name}
+	j.Args = state.JobArgs{VM: l.VM.Name, Why: "the task changed course before the launch"}
 	c.enqueue(j)
 }
 
@@ -190,7 +190,7 @@ func (c *change) dropRun(why string) {
 func (c *change) stopRun(why string) {
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+c.t.Run.ID)
 	j.Run, j.Priority = c.t.Run.ID, 2
-	j.Args = map[string]string{"why": why, "vm": c.t.Run.VM}
+	j.Args = state.JobArgs{VM: c.t.Run.VM, Why: why}
 	c.enqueue(j)
 }
 
@@ -225,7 +225,7 @@ func retryRunLater(c *change) {
 			hint = hintProgram
 		}
 		c.fail(state.End{Reason: firstNonEmpty(res.Message, "the agent's run ended without a result ("+string(res.Status)+")"),
-			Hint: hint + "errand tried it " + fmt.Sprint(attempt) + " times. Comment `retry` to try again.", Class: "agent"})
+			Hint: hint + "errand tried it " + fmt.Sprint(attempt) + " times. Comment `retry` to try again.", Class: state.ClassAgent})
 		return
 	}
 	at := c.e.Now.Add(backoff(c, attempt))
@@ -252,7 +252,7 @@ func failAtRunLimit(c *change) {
 		phase = c.t.Resume
 	}
 	c.fail(state.End{Reason: fmt.Sprintf("%d runs since the last comment by a person did not finish the work", c.t.Unasked),
-		Hint: "Review the last runs, then comment `retry` to continue.", Class: "limit"})
+		Hint: "Review the last runs, then comment `retry` to continue.", Class: state.ClassLimit})
 	c.t.Resume = phase
 }
 
@@ -266,7 +266,7 @@ func (c *change) interrupt(why string, at time.Time) {
 	c.enterPhase(state.PhaseInterrupted, why)
 	c.t.Step = step
 	c.t.Waiting = &state.Waiting{Kind: state.WaitLimit, Detail: why, Since: c.e.Now, Until: at}
-	c.scheduleDue(event.DueResume, fmt.Sprint(c.t.Version), at)
+	c.scheduleDue(state.DueResume, fmt.Sprint(c.t.Version), at)
 }
 
 // backoff returns the delay, which doubles with each attempt up to a limit.
@@ -287,7 +287,7 @@ func runFailed(c *change) {
 	}
 	c.stopRun("failed") // the run has ended; this saves the work
 	closeRun(c)
-	end := state.End{Reason: firstNonEmpty(res.Message, "the agent's run ended as "+string(res.Status)), Hint: failureHint(c, res.Status), Class: "agent"}
+	end := state.End{Reason: firstNonEmpty(res.Message, "the agent's run ended as "+string(res.Status)), Hint: failureHint(c, res.Status), Class: state.ClassAgent}
 	m := c.t.Money
 	if n := len(c.t.Runs); n > 0 && c.t.Runs[n-1].Money.Free() {
 		m.CapMicroUSD = 0 // it did not count for this run

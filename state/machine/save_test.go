@@ -97,7 +97,7 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 				} else {
 					l.want(state.PhaseCancelled, state.JobStop)
 					stop := jobOf(l.jobs, state.JobStop)
-					if jobOf(l.jobs, state.JobRelease).Kind != "" || stop.Args["vm"] != "vm1" {
+					if jobOf(l.jobs, state.JobRelease).Kind != "" || stop.Args.VM != "vm1" {
 						t.Fatalf("the VM goes before its work is saved: %v, stop of %v", kindsOf(l.jobs), stop.Args)
 					}
 					l.do(event.Event{Run: stop.Run, Payload: event.Saved{Work: state.SavedWork{Run: stop.Run, Ref: "read", At: l.now}}})

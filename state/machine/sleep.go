@@ -11,7 +11,7 @@ import (
 // scheduleIdleCheck has an idle VM looked at when it is due to sleep.
 func scheduleIdleCheck(c *change) {
 	if c.t.VM.Paid > 0 || c.p.IdleVM > 0 {
-		c.scheduleDue(event.DueIdle, c.t.VM.Name, suspendAt(c))
+		c.scheduleDue(state.DueIdle, c.t.VM.Name, suspendAt(c))
 	}
 }
 
@@ -54,7 +54,7 @@ func isIdle(c *change) bool {
 // the meantime come after it.
 func suspendVM(c *change) {
 	if at := suspendAt(c); c.e.Now.Before(at) { // it has been at work meanwhile
-		c.scheduleDue(event.DueIdle, c.t.VM.Name, at)
+		c.scheduleDue(state.DueIdle, c.t.VM.Name, at)
 		return
 	}
 	if c.e.Wanted {
@@ -63,11 +63,11 @@ func suspendVM(c *change) {
 	}
 	if vm := c.t.VM; of[event.Due](c).Insured && vm.Paid > 0 {
 		margin := c.margin()
-		c.scheduleDue(event.DueIdle, vm.Name, vm.PaidUntil(c.e.Now.Add(2*margin)).Add(-margin))
+		c.scheduleDue(state.DueIdle, vm.Name, vm.PaidUntil(c.e.Now.Add(2*margin)).Add(-margin))
 		return
 	}
 	j := c.job(state.JobSleep, state.LaneWork, "sleep-"+c.t.VM.Name)
-	j.Args = map[string]string{"vm": c.t.VM.Name}
+	j.Args.VM = c.t.VM.Name
 	c.enqueue(j)
 }
 
@@ -106,7 +106,7 @@ func (c *change) checkIdleAgain() {
 	if c.t.VM.Paid > 0 {
 		pause = c.margin() / 4
 	}
-	c.scheduleDue(event.DueIdle, c.t.VM.Name, c.e.Now.Add(pause))
+	c.scheduleDue(state.DueIdle, c.t.VM.Name, c.e.Now.Add(pause))
 }
 
 // discardLateSave deletes the saved work of a VM that is no longer the task's.
@@ -128,20 +128,20 @@ func storeSuspended(c *change, a state.Asleep) {
 		scheduleDeletion(c)
 		return
 	}
-	c.scheduleDue(event.DueUnused, "", c.e.Now.Add(c.p.KeepAsleep))
+	c.scheduleDue(state.DueUnused, "", c.e.Now.Add(c.p.KeepAsleep))
 }
 
 // deleteSaved enqueues the deletion of saved work.
 func (c *change) deleteSaved(mode state.SleepMode, ref string) {
 	j := c.job(state.JobForget, state.LaneControl, "forget-"+ref)
-	j.Args = map[string]string{"mode": string(mode), "ref": ref}
+	j.Args.Mode, j.Args.Ref = mode, ref
 	c.enqueue(j)
 }
 
 // scheduleDeletion schedules the deletion of an ended task's saved work.
 func scheduleDeletion(c *change) {
 	if a := c.t.Asleep; a != nil {
-		c.scheduleDue(event.DueForget, string(a.Mode)+":"+a.Ref, c.t.End.At.Add(c.p.KeepAfterEnd))
+		c.scheduleDue(state.DueForget, string(a.Mode)+":"+a.Ref, c.t.End.At.Add(c.p.KeepAfterEnd))
 	}
 }
 
@@ -158,11 +158,11 @@ func deleteExpiredSave(c *change) {
 func deleteUnusedSave(c *change) {
 	a := c.t.Asleep
 	if at := a.At.Add(c.p.KeepAsleep); c.e.Now.Before(at) { // put away anew meanwhile
-		c.scheduleDue(event.DueUnused, "", at)
+		c.scheduleDue(state.DueUnused, "", at)
 		return
 	}
 	if willRestore(c) { // somebody wants it, and it is on no VM yet
-		c.scheduleDue(event.DueUnused, "", c.e.Now.Add(restoreGrace))
+		c.scheduleDue(state.DueUnused, "", c.e.Now.Add(restoreGrace))
 		return
 	}
 	if c.t.VM == nil && c.t.Wakes() != nil {
@@ -225,7 +225,7 @@ func (c *change) storeVM(l state.Launch) {
 // current one ends.
 func scheduleSpanCheck(c *change) {
 	if vm := c.t.VM; vm != nil && vm.Paid > 0 {
-		c.scheduleDue(event.DueSpan, vm.Name, vm.PaidUntil(c.e.Now.Add(3*c.margin())).Add(-2*c.margin()))
+		c.scheduleDue(state.DueSpan, vm.Name, vm.PaidUntil(c.e.Now.Add(3*c.margin())).Add(-2*c.margin()))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 func idleOf(vm string) event.Event {
-	return event.Event{Payload: event.NewDue(event.DueIdle, vm)}
+	return event.Event{Payload: event.NewDue(state.DueIdle, vm)}
 }
 
 // asleepOf is the report of the job sleep for a VM.
@@ -44,16 +44,16 @@ func TestIdleVM(t *testing.T) {
 		t.Fatalf("got suspending of a busy VM: %v", kindsOf(l.jobs))
 	}
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build", Session: "s1"})
-	if j := jobOf(l.jobs, state.JobDue); j.Args["what"] != string(event.DueIdle) {
+	if j := jobOf(l.jobs, state.JobDue); j.Args.Due != state.DueIdle {
 		t.Errorf("nothing looks for an idle VM: %v", kindsOf(l.jobs))
 	}
 	l.now = l.now.Add(time.Hour)
 	l.do(idleOf("vm1"))
-	if j := jobOf(l.jobs, state.JobSleep); j.Lane != state.LaneWork || j.Args["vm"] != "vm1" || l.task.VM == nil {
+	if j := jobOf(l.jobs, state.JobSleep); j.Lane != state.LaneWork || j.Args.VM != "vm1" || l.task.VM == nil {
 		t.Fatalf("got VM %v, jobs %v", l.task.VM, kindsOf(l.jobs))
 	}
 	l.do(asleepOf("vm1", "a1"))
-	if l.task.VM != nil || len(l.task.VMs) != 1 || l.task.VMs[0].Why != "asleep" || jobOf(l.jobs, state.JobRelease).Args["why"] != "asleep" {
+	if l.task.VM != nil || len(l.task.VMs) != 1 || l.task.VMs[0].Why != "asleep" || jobOf(l.jobs, state.JobRelease).Args.Why != "asleep" {
 		t.Errorf("got VM %v, earlier ones %v, jobs %v", l.task.VM, l.task.VMs, kindsOf(l.jobs))
 	}
 	if a := l.task.Asleep; a == nil || a.Session != "s1" || !a.At.Equal(l.now) || l.task.Wakes() == nil {
@@ -83,7 +83,7 @@ func TestPaidHour(t *testing.T) {
 		l.launchOn(state.VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20_000, Currency: "EUR"})
 		l.now = made.Add(test.rests)
 		l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
-		due := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Args["what"] == string(event.DueIdle) })
+		due := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Args.Due == state.DueIdle })
 		if due < 0 || !l.jobs[due].NotBefore.Equal(made.Add(test.want)) {
 			t.Errorf("%s: got jobs %v", name, l.jobs)
 		}
@@ -146,7 +146,7 @@ func TestWokenMeanwhile(t *testing.T) {
 	}
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 	l.do(asleepOf("vm1", "a2"))
-	if j := jobOf(l.jobs, state.JobForget); j.Args["ref"] != "a1" || l.task.Asleep.Ref != "a2" || l.task.VM != nil {
+	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "a1" || l.task.Asleep.Ref != "a2" || l.task.VM != nil {
 		t.Errorf("older one: %v, VM %v", j.Args, l.task.VM)
 	}
 	// A disk that became an image is off: the VM goes even if it is wanted, and the run wakes from the image.
@@ -170,7 +170,7 @@ func TestWantedMeanwhile(t *testing.T) {
 	e := asleepOf("vm1", "a1")
 	e.Wanted = true
 	l.do(e)
-	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || l.task.Asleep == nil || !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Args["what"] == string(event.DueIdle) && j.NotBefore.After(l.now) }) {
+	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || l.task.Asleep == nil || !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Args.Due == state.DueIdle && j.NotBefore.After(l.now) }) {
 		t.Errorf("VM %v, due %v", l.task.VM, j)
 	}
 	l.now = l.now.Add(time.Hour)
@@ -181,7 +181,7 @@ func TestWantedMeanwhile(t *testing.T) {
 		t.Errorf("got saving of the work while a request waits for the VM")
 	}
 	l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobSleep, Reason: "no"}}})
-	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || j.Args["what"] != string(event.DueIdle) {
+	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || j.Args.Due != state.DueIdle {
 		t.Errorf("a VM that could not be put to sleep is forgotten: %v", kindsOf(l.jobs))
 	}
 }
@@ -226,7 +226,7 @@ func TestNotSaved(t *testing.T) {
 		t.Errorf("got VM %v, earlier %v, post %+v", l.task.VM, l.task.VMs, p)
 	}
 	l.do(asleepOf("vm1", "late"))
-	if j := jobOf(l.jobs, state.JobForget); j.Args["ref"] != "late" {
+	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "late" {
 		t.Errorf("got late saved work kept: %v", kindsOf(l.jobs))
 	}
 }
@@ -239,7 +239,7 @@ func TestNotWoken(t *testing.T) {
 	l.do(asleepOf("vm1", "a1"))
 	l.comment(state.VerbMessage)
 	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2"}, Started: l.now, NotWoken: "the archive is damaged"}}})
-	if p := jobOf(l.jobs, state.JobPost).Post; p == nil || p.Reason != state.VMNotWoken || jobOf(l.jobs, state.JobForget).Args["ref"] != "a1" || l.task.Asleep != nil {
+	if p := jobOf(l.jobs, state.JobPost).Post; p == nil || p.Reason != state.VMNotWoken || jobOf(l.jobs, state.JobForget).Args.Ref != "a1" || l.task.Asleep != nil {
 		t.Errorf("got post %+v, asleep %v", p, l.task.Asleep)
 	}
 }
@@ -252,7 +252,7 @@ func TestForgotten(t *testing.T) {
 	l.toPreliminary()
 	l.do(asleepOf("vm1", "a1"))
 	put := l.now
-	due := event.Event{Payload: event.NewDue(event.DueUnused, "")}
+	due := event.Event{Payload: event.NewDue(state.DueUnused, "")}
 	l.now = put.Add(keep - time.Hour)
 	l.do(due)
 	if j := jobOf(l.jobs, state.JobDue); l.task.Asleep == nil || !j.NotBefore.Equal(put.Add(keep)) {
@@ -260,7 +260,7 @@ func TestForgotten(t *testing.T) {
 	}
 	l.now = put.Add(keep)
 	l.do(due)
-	if p := jobOf(l.jobs, state.JobPost).Post; l.task.Asleep != nil || p == nil || p.Reason != state.VMForgotten || jobOf(l.jobs, state.JobForget).Args["ref"] != "a1" {
+	if p := jobOf(l.jobs, state.JobPost).Post; l.task.Asleep != nil || p == nil || p.Reason != state.VMForgotten || jobOf(l.jobs, state.JobForget).Args.Ref != "a1" {
 		t.Errorf("got asleep %v, post %+v", l.task.Asleep, p)
 	}
 	l.do(due)
@@ -274,7 +274,7 @@ func TestForgotten(t *testing.T) {
 	l.comment(state.VerbCancel)
 	var forget state.Job
 	for _, j := range l.jobs {
-		if j.Args["what"] == string(event.DueForget) {
+		if j.Args.Due == state.DueForget {
 			forget = j
 		}
 	}
@@ -282,8 +282,8 @@ func TestForgotten(t *testing.T) {
 		t.Fatalf("got the deletion of saved work at %s", forget.NotBefore)
 	}
 	shown := l.task.Visible
-	l.do(event.Event{Payload: event.NewDue(event.DueKind(forget.Args["what"]), forget.Args["key"])})
-	if j := jobOf(l.jobs, state.JobForget); j.Args["ref"] != "a2" || j.Args["mode"] != string(state.SleepArchive) || l.task.Asleep != nil || l.task.Visible != shown {
+	l.do(event.Event{Payload: event.NewDue(forget.Args.Due, forget.Args.Key)})
+	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "a2" || j.Args.Mode != state.SleepArchive || l.task.Asleep != nil || l.task.Visible != shown {
 		t.Errorf("got jobs %v, asleep %v", l.jobs, l.task.Asleep)
 	}
 }
@@ -304,7 +304,7 @@ func TestWokenForAStep(t *testing.T) {
 	l.do(event.Event{Payload: event.Released{VM: "vm2"}})
 	woken.Launch.VM.Name = "vm3"
 	l.do(event.Event{Payload: woken})
-	if jobOf(l.jobs, state.JobRelease).Args["vm"] != "vm3" {
+	if jobOf(l.jobs, state.JobRelease).Args.VM != "vm3" {
 		t.Errorf("got a VM kept by an ended task: %v", kindsOf(l.jobs))
 	}
 }
@@ -328,11 +328,11 @@ func TestVMHours(t *testing.T) {
 	l.task.VMs = []state.VM{{Name: "vm0", CreatedAt: made.Add(-3 * time.Hour), EndedAt: made.Add(-150 * time.Minute), Paid: time.Hour, MicroHour: 7}}
 	step(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{VM: state.VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20}, Started: made}}})
 	due := jobOf(l.jobs, state.JobDue)
-	if due.Args["what"] != string(event.DueSpan) || !due.NotBefore.Equal(made.Add(50*time.Minute)) {
+	if due.Args.Due != state.DueSpan || !due.NotBefore.Equal(made.Add(50*time.Minute)) {
 		t.Fatalf("%+v", due)
 	}
 	l.now = due.NotBefore
-	step(event.Event{Payload: event.NewDue(event.DueSpan, "vm1")})
+	step(event.Event{Payload: event.NewDue(state.DueSpan, "vm1")})
 	l.want(state.PhaseFailed, state.JobStop, state.JobPost, state.JobDue)
 	if e := l.task.End; e.Class != state.ClassVMHours || e.Reason != "the task's VM hours are used up (2 h of 2 h)" || e.Hint != state.HintVMHours {
 		t.Errorf("got end %+v", e)
@@ -360,7 +360,7 @@ func TestMoneyForVMs(t *testing.T) {
 	made := l.now
 	l.launchOn(state.VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20})
 	l.now = made.Add(50 * time.Minute)
-	span := event.NewDue(event.DueSpan, "vm1")
+	span := event.NewDue(state.DueSpan, "vm1")
 	l.do(event.Event{Payload: span})
 	if j := jobOf(l.jobs, state.JobDue); l.task.Run == nil || !j.NotBefore.Equal(made.Add(110*time.Minute)) {
 		t.Fatalf("got run %v, checked again at %s", l.task.Run, j.NotBefore)
@@ -381,14 +381,14 @@ func TestInsuredVM(t *testing.T) {
 	l.toPreliminary()
 	l.task.VM.Paid, l.task.VM.CreatedAt = time.Hour, l.now
 	l.now = l.now.Add(56 * time.Minute)
-	insured := event.NewDue(event.DueIdle, "vm1")
+	insured := event.NewDue(state.DueIdle, "vm1")
 	insured.Insured = true
 	l.do(event.Event{Payload: insured})
-	if j := jobOf(l.jobs, state.JobDue); jobOf(l.jobs, state.JobSleep).Kind != "" || j.Args["what"] != string(event.DueIdle) || !j.NotBefore.Equal(l.task.VM.CreatedAt.Add(115*time.Minute)) {
+	if j := jobOf(l.jobs, state.JobDue); jobOf(l.jobs, state.JobSleep).Kind != "" || j.Args.Due != state.DueIdle || !j.NotBefore.Equal(l.task.VM.CreatedAt.Add(115*time.Minute)) {
 		t.Errorf("jobs are %v, the next look at %s", kindsOf(l.jobs), j.NotBefore)
 	}
 	l.do(idleOf("vm1")) // not any more: the hour that is paid is used up first
-	if j := jobOf(l.jobs, state.JobSleep); j.Args["vm"] != "vm1" {
+	if j := jobOf(l.jobs, state.JobSleep); j.Args.VM != "vm1" {
 		t.Errorf("got jobs %v", kindsOf(l.jobs))
 	}
 }

@@ -12,7 +12,7 @@ import (
 func TestWantedWorkIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	keep := DefaultPolicy().KeepAsleep
-	due := event.Event{Payload: event.NewDue(event.DueUnused, "")}
+	due := event.Event{Payload: event.NewDue(state.DueUnused, "")}
 	for _, mode := range []state.SleepMode{state.SleepArchive, state.SleepSnapshot} {
 		for _, waits := range []bool{false, true} {
 			l := newLife(t)
@@ -35,7 +35,7 @@ func TestWantedWorkIsNotForgotten(t *testing.T) {
 			l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2", Carries: []string{"vm1"}}, Started: l.now}}})
 			l.now = again.NotBefore
 			l.do(due)
-			if l.task.Asleep != nil || jobOf(l.jobs, state.JobForget).Args["ref"] != "a1" {
+			if l.task.Asleep != nil || jobOf(l.jobs, state.JobForget).Args.Ref != "a1" {
 				t.Errorf("%s: what is on a VM again stays: %v", mode, kindsOf(l.jobs))
 			}
 		}

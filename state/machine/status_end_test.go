@@ -28,7 +28,7 @@ func TestTheEndIsShown(t *testing.T) {
 			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.IssueClosed{}})
 			l.task.Status.Failed = c.failed
 			l.now = l.now.Add(c.after)
-			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Class: "github", Reason: "No."}}})
+			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Class: state.ClassGitHub, Reason: "No."}}})
 			again := false
 			for _, j := range l.jobs {
 				again = again || j.Kind == state.JobStatus && j.NotBefore.After(l.now)

@@ -15,7 +15,7 @@ func TestAFailedStatusRests(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := DefaultPolicy()
 	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval}, Visible: 7}
-	e := event.Event{Task: task.Key, Now: now, Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Class: "github", Reason: "no"}}}
+	e := event.Event{Task: task.Key, Now: now, Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Class: state.ClassGitHub, Reason: "no"}}}
 	c := Next(task, e, p)
 	if c.Task == nil || c.Task.Visible != task.Visible {
 		t.Fatalf("a failed status is nothing that people can see: %+v", c.Task)
@@ -39,10 +39,11 @@ func TestALookedForStatusIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval}, Visible: 7}
+	task.Trigger.At = now.Add(-time.Hour)
 	for detail, want := range map[string]int{"": 0, "looked": 1} {
 		e := event.Event{Task: task.Key, Now: now, Payload: event.StatusSent{Searched: detail == "looked", Status: state.StatusComment{Comment: 5, Shown: 7, At: now}}}
 		c := Next(task, e, DefaultPolicy())
-		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Args["what"] != "twin" || c.Jobs[0].Args["key"] != "5" || c.Jobs[0].Args["marker"] != "1.status" || c.Jobs[0].Args["since"] == "") {
+		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Args.Due != state.DueTwin || c.Jobs[0].Args.Key != "5" || c.Jobs[0].Args.Marker != "1.status" || !c.Jobs[0].Args.Since.Equal(task.Trigger.At)) {
 			t.Errorf("after %q: jobs %+v, want %d", detail, c.Jobs, want)
 		}
 	}
@@ -54,7 +55,7 @@ func TestAnEndIsShown(t *testing.T) {
 	end := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseDone, End: &state.End{At: end}}, Visible: 7, TaskComments: state.TaskComments{Status: state.StatusComment{Shown: 6, Failed: endRetries}}}
 	for after, want := range map[time.Duration]int{time.Minute: 1, 23 * time.Hour: 1, 25 * time.Hour: 0} {
-		e := event.Event{Task: task.Key, Now: end.Add(after), Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Class: "github", Reason: "no"}}}
+		e := event.Event{Task: task.Key, Now: end.Add(after), Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Class: state.ClassGitHub, Reason: "no"}}}
 		c := Next(task, e, DefaultPolicy())
 		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Kind != state.JobStatus || !c.Jobs[0].NotBefore.After(e.Now)) {
 			t.Errorf("%s after the end: jobs %+v, want %d", after, c.Jobs, want)

@@ -49,7 +49,7 @@ func TestEndOfARunOnASubscription(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		m     state.Money
-		class string
+		class state.FailureClass
 	}{"a subscription": {state.Money{InputTokens: 9, Subscription: true}, "agent"}, "a key": {state.Money{InputTokens: 9, MicroUSD: 1}, state.ClassBudget}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -64,7 +64,7 @@ var peopleRows = []Row{
 	{
 		From: open, On: event.KindIssueClosed,
 		If: "a pull request is open", when: func(c *change) bool { return hasPR(c) && c.e.Via != event.ViaConfirmed },
-		To: same, do: func(c *change) { c.scheduleDue(event.DueClosed, "issue", c.e.Now) },
+		To: same, do: func(c *change) { c.scheduleDue(state.DueClosed, "issue", c.e.Now) },
 		Doc: "the pull request is checked, because a merge closes the issue, too",
 	},
 	{

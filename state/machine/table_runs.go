@@ -21,13 +21,13 @@ var runRows = []Row{
 	},
 	{
 		From: running, On: event.KindDue,
-		If: "a run that asked a question still continues", when: all(isDue(event.DueAsk), continuesAfterQuestion),
+		If: "a run that asked a question still continues", when: all(isDue(state.DueAsk), continuesAfterQuestion),
 		To: []state.Phase{state.PhaseAwaitingAnswer}, do: stopAndAsk,
 		Doc: "it is stopped, its work saved, and the question posted",
 	},
 	{
 		From: running, On: event.KindDue,
-		If: "a run that was refused the model because of its turns still continues", when: all(isDue(event.DueTurns), continuesWithoutTurns),
+		If: "a run that was refused the model because of its turns still continues", when: all(isDue(state.DueTurns), continuesWithoutTurns),
 		To: []state.Phase{state.PhaseFailed}, do: stopWithoutTurns,
 		Doc: "it is stopped, its work saved; the hint names more turns",
 	},

@@ -9,26 +9,26 @@ import (
 var sleepRows = []Row{
 	{
 		From: open, On: event.KindDue,
-		If: "idle", when: all(isDue(event.DueIdle), isIdle),
+		If: "idle", when: all(isDue(state.DueIdle), isIdle),
 		To: same, do: suspendVM,
 		Doc: "the VM was not needed until the end of the paid hour, or for a while: its work is saved",
 	},
 	{
 		From: open, On: event.KindDue,
 		If:   "a paid hour of the VM ends",
-		when: all(isDue(event.DueSpan), func(c *change) bool { return c.t.VM != nil && c.t.VM.Name == of[event.Due](c).VM }),
+		when: all(isDue(state.DueSpan), func(c *change) bool { return c.t.VM != nil && c.t.VM.Name == of[event.Due](c).VM }),
 		To:   []state.Phase{Same, state.PhaseFailed, state.PhaseInterrupted}, do: endSpan,
 		Doc: "a run is stopped and its work saved if there may not be another one: hours or money for VMs are used up",
 	},
 	{
 		From: open, On: event.KindDue,
-		If: "the saved work was not needed", when: all(isDue(event.DueUnused), func(c *change) bool { return c.t.Asleep != nil }),
+		If: "the saved work was not needed", when: all(isDue(state.DueUnused), func(c *change) bool { return c.t.Asleep != nil }),
 		To: same, do: deleteUnusedSave,
 		Doc: "it is deleted, and a comment says so",
 	},
 	{
 		From: anyPhase, On: event.KindDue,
-		If: "a while after the end", when: isDue(event.DueForget),
+		If: "a while after the end", when: isDue(state.DueForget),
 		To: same, do: deleteExpiredSave,
 		Doc: "the saved work is deleted",
 	},

@@ -96,8 +96,8 @@ func planPosted(c *change, hash string) {
 		clearUnseenTick(c, p)
 	}
 	l := c.t.Settings.Limits
-	c.scheduleDue(event.DueRemind, hash, c.e.Now.Add(l.Remind))
-	c.scheduleDue(event.DueExpire, hash, c.e.Now.Add(l.Expire))
+	c.scheduleDue(state.DueRemind, hash, c.e.Now.Add(l.Remind))
+	c.scheduleDue(state.DueExpire, hash, c.e.Now.Add(l.Expire))
 }
 
 // knowsComment reports whether the task refers to the comment of the event.
@@ -151,19 +151,16 @@ func scheduleReplyTwinChecks(c *change, d *event.Doubtful) {
 		return
 	}
 	for _, key := range d.Keys {
-		c.scheduleDue(event.DueTwin, key, c.e.Now.Add(time.Minute))
-		args := c.jobs[len(c.jobs)-1].Args
-		args["reply"], args["since"], args["number"] = "yes", d.Since.UTC().Format(time.RFC3339), fmt.Sprint(c.t.PR.Number)
+		c.scheduleDue(state.DueTwin, key, c.e.Now.Add(time.Minute))
+		args := &c.jobs[len(c.jobs)-1].Args
+		args.Twin, args.Since, args.Number = state.TwinAnswer, d.Since.UTC().Truncate(time.Second), c.t.PR.Number
 	}
 }
 
 // scheduleTwinCheck schedules a check for a duplicate of a comment. The job contains all necessary data, because the task may be in
 // its next life by then.
 func scheduleTwinCheck(c *change, p state.Posted) {
-	c.scheduleDue(event.DueTwin, fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
-	args := c.jobs[len(c.jobs)-1].Args
-	args["marker"], args["since"] = p.Key, p.At.UTC().Format(time.RFC3339)
-	if p.Number != 0 {
-		args["number"] = strconv.Itoa(p.Number)
-	}
+	c.scheduleDue(state.DueTwin, fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
+	args := &c.jobs[len(c.jobs)-1].Args
+	args.Marker, args.Since, args.Number = p.Key, p.At.UTC().Truncate(time.Second), p.Number
 }

@@ -49,5 +49,5 @@ func stopWithoutTurns(c *change) {
 	c.dropRun(why)
 	r := &c.t.Runs[len(c.t.Runs)-1]
 	r.Status, r.Class = state.StatusMaxTurns, state.RunFatal
-	c.fail(state.End{Reason: why, Hint: hintTurns(r), Class: "agent"})
+	c.fail(state.End{Reason: why, Hint: hintTurns(r), Class: state.ClassAgent})
 }

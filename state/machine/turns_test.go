@@ -43,7 +43,7 @@ func TestOutOfTurns(t *testing.T) {
 			l.end(tc.res)
 			l.want(state.PhaseFailed, state.JobStop, state.JobPost)
 			last := l.task.Runs[len(l.task.Runs)-1]
-			if last.Status != state.StatusMaxTurns || last.Class != state.RunFatal || l.task.End.Class != "agent" || l.task.End.Hint != tc.hint {
+			if last.Status != state.StatusMaxTurns || last.Class != state.RunFatal || l.task.End.Class != state.ClassAgent || l.task.End.Hint != tc.hint {
 				t.Errorf("run %s (%s), end %+v", last.Status, last.Class, l.task.End)
 			}
 		})
@@ -79,7 +79,7 @@ func TestOutOfTurnsGoesOn(t *testing.T) {
 	l := newLife(t)
 	l.implementing()
 	run := l.task.Run.ID
-	due := event.Event{Payload: event.NewDue(event.DueTurns, run)}
+	due := event.Event{Payload: event.NewDue(state.DueTurns, run)}
 	l.do(due)
 	l.want(state.PhaseImplementing)
 	l.task.Run.TurnLimit, l.task.Run.MaxTurns = 4, 4

@@ -13,7 +13,7 @@ import (
 func (l *life) reactions() (list []string) {
 	for _, j := range l.jobs {
 		if j.Kind == state.JobReact {
-			list = append(list, j.Args["content"])
+			list = append(list, j.Args.Reaction)
 		}
 	}
 	return list

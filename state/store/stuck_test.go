@@ -11,8 +11,8 @@ func stuck(t *state.Task, jobs []state.Job) string {
 	has := func(kinds ...state.JobKind) bool {
 		return slices.ContainsFunc(jobs, func(j state.Job) bool { return slices.Contains(kinds, j.Kind) })
 	}
-	due := func(what string) bool {
-		return slices.ContainsFunc(jobs, func(j state.Job) bool { return j.Kind == state.JobDue && j.Args["what"] == what })
+	due := func(what state.DueKind) bool {
+		return slices.ContainsFunc(jobs, func(j state.Job) bool { return j.Kind == state.JobDue && j.Args.Due == what })
 	}
 	if last := t.History[len(t.History)-1]; last.Phase != t.Phase {
 		return "the history ends with " + string(last.Phase)

@@ -73,8 +73,8 @@ func TestSummary(t *testing.T) {
 	if len(task.Runs) != 3 {
 		t.Error("got a task changed by Summary, want it unchanged")
 	}
-	task.Phase, task.End, task.PR = state.PhaseFailed, &state.End{Reason: "No.", Hint: "Do.", Class: "agent", At: at(60)}, &state.PR{URL: "https://git.example/1"}
-	if s := task.Summary(); s.End != at(60) || s.Reason != "No." || s.Hint != "Do." || s.Class != "agent" || s.Pull != task.PR.URL {
+	task.Phase, task.End, task.PR = state.PhaseFailed, &state.End{Reason: "No.", Hint: "Do.", Class: state.ClassAgent, At: at(60)}, &state.PR{URL: "https://git.example/1"}
+	if s := task.Summary(); s.End != at(60) || s.Reason != "No." || s.Hint != "Do." || s.Class != state.ClassAgent || s.Pull != task.PR.URL {
 		t.Errorf("of a task that failed: %+v", s)
 	}
 }

@@ -166,7 +166,7 @@ func (w *walker) work(task *state.Task) {
 	}
 	e := w.outcome(task, job)
 	if giveUp := w.chance(4) && mayGiveUp(job); giveUp {
-		failure := state.Failure{Job: job.Kind, Class: "github", Reason: "it broke", Hint: "mend it"}
+		failure := state.Failure{Job: job.Kind, Class: state.ClassGitHub, Reason: "it broke", Hint: "mend it"}
 		if w.chance(50) && job.Kind != state.JobPost {
 			failure.RetryAt = w.time().Add(time.Hour)
 		}
@@ -210,9 +210,9 @@ func (w *walker) outcome(task *state.Task, job *state.Job) event.Event {
 	case state.JobStatus:
 		return event.Event{Payload: event.StatusSent{Status: state.StatusComment{Comment: 1, Shown: task.Visible, At: w.time()}}}
 	case state.JobRelease:
-		return event.Event{Payload: event.Released{Why: job.Args["why"]}}
+		return event.Event{Payload: event.Released{Why: job.Args.Why}}
 	case state.JobDue:
-		return event.Event{Payload: event.NewDue(event.DueKind(job.Args["what"]), job.Args["key"])}
+		return event.Event{Payload: event.NewDue(job.Args.Due, job.Args.Key)}
 	case state.JobGather:
 		return event.Event{Payload: event.Gathered{Feedback: []state.Feedback{{ID: fmt.Sprintf("thread:%d", w.fact()), Kind: "thread"}}}}
 	}

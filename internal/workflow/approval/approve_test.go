@@ -167,7 +167,7 @@ func TestUntick(t *testing.T) {
 			}
 			edits := len(w.Issue().Comments[0].Edits)
 			for range 2 {
-				w.Do(state.JobUntick, workflowtest.Args("comment", workflowtest.Itoa(p.Comment)))
+				w.Do(state.JobUntick, workflowtest.Args(state.JobArgs{Comment: p.Comment}))
 			}
 			got := w.Issue().Comments[0]
 			if want := c.want(before, edited); got.Body != want {
@@ -181,8 +181,8 @@ func TestUntick(t *testing.T) {
 	w := workflowtest.New(t)
 	p := w.Planned(state.PlanPreliminary)
 	workflowtest.Check(t, w.Ada.DeleteComment(workflowtest.RepoName, p.Comment))
-	w.Do(state.JobUntick, workflowtest.Args("comment", workflowtest.Itoa(p.Comment)))
-	w.Do(state.JobMinimise, workflowtest.Args("node", p.CommentNode))
+	w.Do(state.JobUntick, workflowtest.Args(state.JobArgs{Comment: p.Comment}))
+	w.Do(state.JobMinimise, workflowtest.Args(state.JobArgs{Node: p.CommentNode}))
 	w.Do(state.JobMinimise)
 }
 
@@ -191,7 +191,7 @@ func TestMinimise(t *testing.T) {
 	w := workflowtest.New(t)
 	p := w.Planned(state.PlanPreliminary)
 	for range 2 {
-		w.Do(state.JobMinimise, workflowtest.Args("node", p.CommentNode))
+		w.Do(state.JobMinimise, workflowtest.Args(state.JobArgs{Node: p.CommentNode}))
 	}
 	if c := w.Issue().Comments[0]; !c.Minimized || !strings.EqualFold(c.MinimizedReason, "outdated") {
 		t.Errorf("folded %v because %q", c.Minimized, c.MinimizedReason)

@@ -25,7 +25,7 @@ func (c *Checker) Recheck(ctx context.Context, w *step.Attempt, a *state.Approva
 	plan := w.Task.PlanByHash(a.Hash)
 	if plan != nil && !plan.Intact() {
 		return "", &step.Problem{Reason: "The stored plan differs from the approved one, so nothing was started.",
-			Hint: "Comment `replan` to get a new one.", Class: "internal", Permanent: true}
+			Hint: "Comment `replan` to get a new one.", Class: state.ClassInternal, Permanent: true}
 	}
 	if k := w.Job.Vetted; w.Job.Attempt <= 1 && w.VettedWithin(fresh, a.By.ID, c.Now()) && k.Hash == a.Hash && k.Permission.CanWrite() {
 		return "", nil

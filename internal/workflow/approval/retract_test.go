@@ -198,7 +198,7 @@ func TestCountedTickStays(t *testing.T) {
 	k := w.Candidate(p, "bob", state.ViaBox)
 	k.Choice = 2
 	w.Task.Approval = &k.Approval
-	w.Do(state.JobUntick, workflowtest.Args("comment", workflowtest.Itoa(p.Comment)))
+	w.Do(state.JobUntick, workflowtest.Args(state.JobArgs{Comment: p.Comment}))
 	if e := w.LaunchApproved(p, &k.Approval); e.Kind() == event.KindNoApproval {
 		t.Errorf("%s (%s)", e.Kind(), event.Of[event.NoApproval](e).Rejection)
 	}

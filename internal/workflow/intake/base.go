@@ -34,22 +34,22 @@ func (s *Steps) branch(ctx context.Context, w *step.Attempt, st *event.Start, v 
 		b.BaseSHA, err = s.GitHub.Head(ctx, w.Repo, b.Base)
 	}
 	if errors.Is(err, forge.ErrNotFound) {
-		return &step.Problem{Reason: fmt.Sprintf("The base branch `%s` does not exist.", b.Base), Hint: "Name another one with `base: NAME` in the issue or in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true, Err: err}
+		return &step.Problem{Reason: fmt.Sprintf("The base branch `%s` does not exist.", b.Base), Hint: "Name another one with `base: NAME` in the issue or in `.errand.yml`, then comment `retry`.", Class: state.ClassConfig, Permanent: true, Err: err}
 	} else if err != nil {
 		return err
 	}
 	b.Name, err = naming.Expand(st.Settings.Branch, step.Vars(t, s.ticket(t, st.Settings, v), s.Redact))
 	if err != nil {
-		return &step.Problem{Reason: "The branch template cannot be used.", Hint: err.Error(), Class: "config", Permanent: true, Err: err}
+		return &step.Problem{Reason: "The branch template cannot be used.", Hint: err.Error(), Class: state.ClassConfig, Permanent: true, Err: err}
 	}
 	if t.Gen > 1 { // an earlier life may have left its branch
 		b.Name = fmt.Sprintf("%s-%d", b.Name, t.Gen)
 	}
 	if !naming.ValidBranch(b.Name) {
-		return &step.Problem{Reason: fmt.Sprintf("The branch template gives `%s`, which is not a valid branch name in git.", b.Name), Hint: "Change `branch:` in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true}
+		return &step.Problem{Reason: fmt.Sprintf("The branch template gives `%s`, which is not a valid branch name in git.", b.Name), Hint: "Change `branch:` in `.errand.yml`, then comment `retry`.", Class: state.ClassConfig, Permanent: true}
 	}
 	if clean, _ := s.Redact.Redact(b.Name); clean != b.Name { // values that are none may make one together, or in lower case
-		return &step.Problem{Reason: "The branch template gives a name that contains a secret.", Hint: "Change the issue's title or `branch:` in `.errand.yml`, then comment `retry`.", Class: "config", Permanent: true}
+		return &step.Problem{Reason: "The branch template gives a name that contains a secret.", Hint: "Change the issue's title or `branch:` in `.errand.yml`, then comment `retry`.", Class: state.ClassConfig, Permanent: true}
 	}
 	st.Branch = b
 	return nil

@@ -165,7 +165,7 @@ func TestADeletedCommentGetsNoReaction(t *testing.T) {
 	c, err := w.As("bob").Comment(workflowtest.RepoName, 1, "@errand status")
 	workflowtest.Check(t, err)
 	workflowtest.Check(t, w.As("bob").DeleteComment(workflowtest.RepoName, c.ID))
-	if e, err := w.Try(state.JobReact, workflowtest.Args("content", "eyes", "comment", workflowtest.Itoa(c.ID))); err != nil || e.Kind() != event.KindNothing {
+	if e, err := w.Try(state.JobReact, workflowtest.Args(state.JobArgs{Reaction: "eyes", Comment: c.ID})); err != nil || e.Kind() != event.KindNothing {
 		t.Errorf("event %s, error %v", e.Kind(), err)
 	}
 }

@@ -55,7 +55,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *step.Attempt, ws *workspace.Wo
 		MCP: toolServer(adapter, ws.Place, runDir), Schema: form,
 	})
 	if err != nil {
-		return runner.Spec{}, &step.Problem{Reason: "The agent cannot be started with this prompt.", Hint: err.Error(), Class: "agent", Permanent: true, Err: err}
+		return runner.Spec{}, &step.Problem{Reason: "The agent cannot be started with this prompt.", Hint: err.Error(), Class: state.ClassAgent, Permanent: true, Err: err}
 	}
 	head := runlog.Header{Run: t.Run.ID, Task: taskName(t), Step: string(t.Run.Kind), Agent: l.Adapter, Model: l.Model, Started: l.Started}
 	head.System, _ = s.Redact.Redact(prompt.System)

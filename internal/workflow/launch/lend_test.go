@@ -94,7 +94,7 @@ func TestLentIsNotPutAway(t *testing.T) {
 	w := workflowtest.New(t, lending)
 	w.Rest()
 	w.Host.Errs["Lend"] = errors.New("the VM said no")
-	if _, err := w.Try(state.JobSleep, workflowtest.Args("vm", w.Host.VM.Name)); err == nil || !strings.Contains(err.Error(), "take the test files out") {
+	if _, err := w.Try(state.JobSleep, workflowtest.Args(state.JobArgs{VM: w.Host.VM.Name})); err == nil || !strings.Contains(err.Error(), "take the test files out") {
 		t.Errorf("sleep: %v", err)
 	}
 }

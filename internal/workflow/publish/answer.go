@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/errand-bot/errand/internal/comment"
@@ -142,15 +141,10 @@ func (s *Steps) reply(ctx context.Context, r *round, f state.Feedback, text, sha
 
 // DeleteTwins checks a while after an unknown outcome for a second copy of an answer in a review thread, and deletes it.
 func (s *Steps) DeleteTwins(ctx context.Context, w *step.Attempt, key string) (event.Event, error) {
-	since, err := time.Parse(time.RFC3339, w.Job.Args["since"])
-	if err != nil {
-		return event.Event{}, fmt.Errorf("look for a twin of answer %q: %w", key, err)
+	if w.Job.Args.Number == 0 || w.Job.Args.Since.IsZero() {
+		return event.Event{}, fmt.Errorf("look for a twin of answer %q: the job has no pull request or no time", key)
 	}
-	number, err := strconv.Atoi(w.Job.Args["number"])
-	if err != nil {
-		return event.Event{}, fmt.Errorf("look for a twin of answer %q: %w", key, err)
-	}
-	found, err := s.GitHub.FindReplies(ctx, w.Repo, number, comment.Marker(key), since.Add(-step.LookBack))
+	found, err := s.GitHub.FindReplies(ctx, w.Repo, w.Job.Args.Number, comment.Marker(key), w.Job.Args.Since.Add(-step.LookBack))
 	if err != nil {
 		return event.Event{}, fmt.Errorf("look for a twin answer: %w", err)
 	}

@@ -141,7 +141,7 @@ func (s *Steps) ReadChangeset(ctx context.Context, w *step.Attempt, root string)
 
 // Rebase puts the VM's commits onto commits that somebody pushed, and judges the result like a new changeset.
 func (s *Steps) Rebase(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	t, onto := w.Task, w.Job.Args["onto"]
+	t, onto := w.Task, w.Job.Args.Onto
 	if onto == "" {
 		onto = t.Branch.Head
 	}

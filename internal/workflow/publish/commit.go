@@ -33,7 +33,7 @@ func (s *Steps) Commit(ctx context.Context, w *step.Attempt) (event.Event, error
 	out, err := s.GitHub.CreateCommits(ctx, w.Repo, cs, cs.Base, maps.Clone(set.IDs))
 	if errors.Is(err, forge.ErrTreeMismatch) {
 		return event.Event{}, &step.Problem{Reason: "The tree that GitHub built from the commits differs from the VM's, so nothing was published.",
-			Hint: "Comment `retry fresh` to do the work again on a new VM.", Class: "github", Permanent: true, Err: err}
+			Hint: "Comment `retry fresh` to do the work again on a new VM.", Class: state.ClassGitHub, Permanent: true, Err: err}
 	}
 	if err != nil {
 		return event.Event{}, fmt.Errorf("create the commits on GitHub: %w", err)
@@ -56,7 +56,7 @@ func (s *Steps) mayPublish(ctx context.Context, w *step.Attempt, cs *changeset.C
 	plan := t.PlanByHash(t.Work.Approved)
 	if plan == nil || plan.Publish == nil || plan.Publish.Approved == nil || plan.Publish.Digest != digest || plan.Publish.Tree != t.Work.LocalTree {
 		return event.Event{}, false, &step.Problem{Reason: "The stored commits differ from the approved ones, so nothing was published.",
-			Hint: "Comment `retry fresh` to do the work again on a new VM.", Class: "internal", Permanent: true}
+			Hint: "Comment `retry fresh` to do the work again on a new VM.", Class: state.ClassInternal, Permanent: true}
 	}
 	if w.Job.Attempted { // it has begun: a 👍 that is taken back now does nothing
 		return event.Event{}, true, nil

@@ -23,7 +23,7 @@ func (s *Steps) Move(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	case errors.As(err, &moved) && moved.Head == t.Work.Head: // an earlier attempt did it
 	case errors.As(err, &moved) && t.Branch.Head == "":
 		return event.Event{}, &step.Problem{Reason: fmt.Sprintf("The branch `%s` exists already and is not errand's.", t.Branch.Name),
-			Hint: "Rename or delete that branch, then comment `retry`.", Class: "github", Permanent: true, Err: err}
+			Hint: "Rename or delete that branch, then comment `retry`.", Class: state.ClassGitHub, Permanent: true, Err: err}
 	case errors.As(err, &moved) && moved.Head == "":
 		return event.Event{}, step.BranchDeleted(t, err)
 	case errors.As(err, &moved):

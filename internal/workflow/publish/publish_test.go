@@ -234,7 +234,7 @@ func TestRebaseOntoWhatWasPushed(t *testing.T) {
 				t.Fatalf("event %+v", e)
 			}
 			w.Task.Branch.Head = theirs
-			e := w.Do(state.JobRebase, workflowtest.Args("onto", theirs))
+			e := w.Do(state.JobRebase, workflowtest.Args(state.JobArgs{Onto: theirs}))
 			if c.conflict != nil {
 				if failed := event.Of[event.Conflict](e); !slices.Equal(failed.Paths, c.conflict) || failed.Head != theirs {
 					t.Errorf("event %+v", e)

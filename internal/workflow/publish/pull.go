@@ -46,7 +46,7 @@ func (s *Steps) newPR(ctx context.Context, w *step.Attempt) (forge.NewPR, error)
 	}
 	title, err := naming.Expand(t.Settings.Title, step.Vars(t, t.Ticket, s.Redact))
 	if err != nil {
-		return forge.NewPR{}, &step.Problem{Reason: "The title template cannot be used.", Hint: err.Error(), Class: "config", Permanent: true, Err: err}
+		return forge.NewPR{}, &step.Problem{Reason: "The title template cannot be used.", Hint: err.Error(), Class: state.ClassConfig, Permanent: true, Err: err}
 	}
 	v, err := s.View.Read(ctx)
 	if err != nil {

@@ -344,7 +344,7 @@ func TestTwinAnswer(t *testing.T) {
 	}
 	w.HoursPass()
 	for _, key := range event.Of[event.Answered](e).Doubtful.Keys {
-		w.Do(state.JobDue, workflowtest.Args("what", "twin", "key", key, "reply", "yes", "number", "2", "since", event.Of[event.Answered](e).Doubtful.Since.UTC().Format(time.RFC3339)))
+		w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueTwin, Key: key, Twin: state.TwinAnswer, Number: 2, Since: event.Of[event.Answered](e).Doubtful.Since.UTC()}))
 	}
 	if left := w.Answers(top); len(left) != 1 || left[0] != said[0] {
 		t.Errorf("answers %q", left)

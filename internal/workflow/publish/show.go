@@ -50,7 +50,7 @@ func (s *Steps) Show(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	text, cut := headLines(full, maxShown)
 	if cut > 0 && (s.View.StatusURL == nil || s.View.StatusURL(t) == "") {
 		return event.Event{}, &step.Problem{Reason: "The changes are too large to show in full in a comment, and errand has no public page that shows them, so nobody could approve them.",
-			Hint: "The operator can set `public_url`; then comment `retry`. Or describe in a comment how to make the changes smaller.", Class: "config", Permanent: true}
+			Hint: "The operator can set `public_url`; then comment `retry`. Or describe in a comment how to make the changes smaller.", Class: state.ClassConfig, Permanent: true}
 	}
 	p := state.Plan{Text: text, Publish: &state.Changes{Ref: t.Work.Ref, Digest: digest, Tree: t.Work.LocalTree, Cut: cut, Stat: statLines(files)}}
 	for _, f := range files {

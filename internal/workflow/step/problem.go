@@ -12,10 +12,11 @@ import (
 
 // A Problem is an error of a step that is reported to people.
 type Problem struct {
-	Reason, Hint, Class string
-	Permanent           bool
-	Retry               time.Time
-	Err                 error
+	Reason, Hint string
+	Class        state.FailureClass
+	Permanent    bool
+	Retry        time.Time
+	Err          error
 }
 
 // Error returns the operator's view.
@@ -39,12 +40,12 @@ func ProblemOf(err error) Problem {
 	if errors.As(err, &onGitHub) {
 		class, at := forge.Classify(err)
 		reason, hint := forge.Explain(err)
-		return Problem{Reason: reason, Hint: hintOr(hint), Class: "github", Permanent: class == forge.ClassPermanent, Retry: at, Err: err}
+		return Problem{Reason: reason, Hint: hintOr(hint), Class: state.ClassGitHub, Permanent: class == forge.ClassPermanent, Retry: at, Err: err}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return Problem{Reason: "A step took too long.", Hint: hintOr(""), Class: "timeout", Err: err}
+		return Problem{Reason: "A step took too long.", Hint: hintOr(""), Class: state.ClassTimeout, Err: err}
 	}
-	return Problem{Reason: "Something went wrong on errand's side.", Hint: "The operator finds the details in the log. Comment `retry` to try again.", Class: "internal", Err: err}
+	return Problem{Reason: "Something went wrong on errand's side.", Hint: "The operator finds the details in the log. Comment `retry` to try again.", Class: state.ClassInternal, Err: err}
 }
 
 // Retryable makes an error of a job that carries a person's comment or approval a temporary one: GitHub's refusal may be temporary, for
@@ -52,7 +53,7 @@ func ProblemOf(err error) Problem {
 // that was uninstalled.
 func Retryable(err error) error {
 	p := ProblemOf(err)
-	if err == nil || !p.Permanent || p.Class != "github" || errors.Is(err, forge.ErrNotInstalled) {
+	if err == nil || !p.Permanent || p.Class != state.ClassGitHub || errors.Is(err, forge.ErrNotInstalled) {
 		return err
 	}
 	p.Permanent, p.Err = false, err
@@ -90,5 +91,5 @@ func BranchDeleted(t *state.Task, cause error) *Problem {
 	if t.PR != nil {
 		hint = "Restore it, then comment `retry`."
 	}
-	return &Problem{Reason: fmt.Sprintf("The branch `%s` was deleted.", t.Branch.Name), Hint: hint, Class: "github", Permanent: true, Err: cause}
+	return &Problem{Reason: fmt.Sprintf("The branch `%s` was deleted.", t.Branch.Name), Hint: hint, Class: state.ClassGitHub, Permanent: true, Err: cause}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
+	"github.com/errand-bot/errand/state"
 )
 
 func TestTrouble(t *testing.T) {
@@ -18,10 +19,10 @@ func TestTrouble(t *testing.T) {
 	retry := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		err   error
-		class string
+		class state.FailureClass
 		perm  bool
 	}{
-		"a step's own":  {fmt.Errorf("launch: %w", &step.Problem{Reason: "No.", Hint: "Do.", Class: "vm", Permanent: true, Retry: retry}), "vm", true},
+		"a step's own":  {fmt.Errorf("launch: %w", &step.Problem{Reason: "No.", Hint: "Do.", Class: state.ClassVM, Permanent: true, Retry: retry}), "vm", true},
 		"out of time":   {fmt.Errorf("launch: %w", context.DeadlineExceeded), "timeout", false},
 		"anything else": {errors.New("disk full"), "internal", false},
 	} {

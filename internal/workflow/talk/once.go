@@ -61,17 +61,14 @@ func (s *Steps) DeleteTwins(ctx context.Context, w *step.Attempt, id string) (ev
 	if err != nil {
 		return event.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
 	}
-	since, err := time.Parse(time.RFC3339, w.Job.Args["since"])
-	if err != nil {
-		return event.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
+	if w.Job.Args.Marker == "" || w.Job.Args.Since.IsZero() {
+		return event.Event{}, fmt.Errorf("look for a twin of comment %q: the job has no marker or no time", id)
 	}
 	number := w.Task.Key.Issue
-	if on := w.Job.Args["number"]; on != "" {
-		if number, err = strconv.Atoi(on); err != nil {
-			return event.Event{}, fmt.Errorf("look for a twin of comment %q: %w", id, err)
-		}
+	if w.Job.Args.Number != 0 {
+		number = w.Job.Args.Number
 	}
-	found, err := s.GitHub.FindComments(ctx, w.Repo, number, comment.Marker(w.Job.Args["marker"]), since.Add(-step.LookBack))
+	found, err := s.GitHub.FindComments(ctx, w.Repo, number, comment.Marker(w.Job.Args.Marker), w.Job.Args.Since.Add(-step.LookBack))
 	if err != nil {
 		return event.Event{}, fmt.Errorf("look for a twin comment: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/errand-bot/errand/internal/comment"
@@ -63,7 +62,7 @@ func (s *Steps) Post(ctx context.Context, w *step.Attempt) (event.Event, error) 
 		v.Branch = s.branchState(ctx, w)
 	}
 	if p.Kind == state.PostPlan && !comment.ShowsPlan(w.Task, p, v) {
-		return event.Event{}, &step.Problem{Reason: "The plan is too long to show in full in a comment, so nobody could approve it.", Class: "agent", Permanent: true,
+		return event.Event{}, &step.Problem{Reason: "The plan is too long to show in full in a comment, so nobody could approve it.", Class: state.ClassAgent, Permanent: true,
 			Hint: "Comment `replan` and describe what a shorter plan should omit."}
 	}
 	body, _ := s.Redact.Redact(comment.Render(w.Task, p, v))
@@ -102,12 +101,8 @@ func posted(w *step.Attempt, number int, c forge.Comment, looked bool) event.Eve
 // numberOf returns the number of the issue or pull request that a comment belongs on. The task may have been restarted since the job was queued; jobs of
 // older versions do not name the pull request.
 func numberOf(w *step.Attempt) (int, error) {
-	if number := w.Job.Args["number"]; number != "" {
-		n, err := strconv.Atoi(number)
-		if err != nil {
-			return 0, fmt.Errorf("post on pull request %q: %w", number, err)
-		}
-		return n, nil
+	if number := w.Job.Args.Number; number != 0 {
+		return number, nil
 	}
 	if w.Job.Post.OnPR && w.Task.PR != nil {
 		return w.Task.PR.Number, nil
@@ -169,7 +164,7 @@ func (s *Steps) branchState(ctx context.Context, w *step.Attempt) comment.Branch
 
 // Minimise folds a superseded plan. It may be repeated.
 func (s *Steps) Minimise(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	if node := w.Job.Args["node"]; node != "" {
+	if node := w.Job.Args.Node; node != "" {
 		if err := s.GitHub.Minimize(ctx, w.Task.Installation, node); err != nil && !errors.Is(err, forge.ErrNotFound) {
 			return event.Event{}, fmt.Errorf("fold a superseded plan: %w", err)
 		}
@@ -180,7 +175,7 @@ func (s *Steps) Minimise(ctx context.Context, w *step.Attempt) (event.Event, err
 // Untick removes a tick that does not count. The comment is written only if it differs from errand's text in nothing but
 // boxes: other edits by people are kept.
 func (s *Steps) Untick(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	i := slices.IndexFunc(w.Task.Plans, func(p state.Plan) bool { return fmt.Sprint(p.Comment) == w.Job.Args["comment"] })
+	i := slices.IndexFunc(w.Task.Plans, func(p state.Plan) bool { return p.Comment == w.Job.Args.Comment })
 	if i < 0 {
 		return step.Done(), nil
 	}

@@ -3,7 +3,6 @@ package talk
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
@@ -14,8 +13,8 @@ import (
 // CreateIssue creates an issue that an agent proposed and a person wanted, once: after an unknown outcome it is
 // looked for by its hidden marker.
 func (s *Steps) CreateIssue(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	n, err := strconv.Atoi(w.Job.Args["n"])
-	if err != nil || n < 1 || n > len(w.Task.Proposed) || w.Task.Proposed[n-1].Issue != 0 {
+	n := w.Job.Args.Proposal
+	if n < 1 || n > len(w.Task.Proposed) || w.Task.Proposed[n-1].Issue != 0 {
 		return step.Done(), nil // of an earlier life, or there already
 	}
 	v, err := s.View.Read(ctx)
@@ -45,5 +44,5 @@ func (s *Steps) CreateIssue(ctx context.Context, w *step.Attempt) (event.Event, 
 			return event.Event{}, fmt.Errorf("create the proposed issue: %w", err)
 		}
 	}
-	return event.Event{Payload: event.Created{N: n, Issue: issue.Number, URL: issue.URL, OnPR: w.Job.Args["on_pr"] != ""}}, nil
+	return event.Event{Payload: event.Created{N: n, Issue: issue.Number, URL: issue.URL, OnPR: w.Job.Args.OnPR}}, nil
 }

@@ -14,7 +14,7 @@ func TestCreateProposedIssue(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Proposed()
-	e := w.Do(state.JobIssue, workflowtest.Args("n", "1", "on_pr", "true"))
+	e := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: 1, OnPR: true}))
 	if e.Kind() != event.KindCreated || event.Of[event.Created](e).N != 1 || !event.Of[event.Created](e).OnPR || event.Of[event.Created](e).URL == "" {
 		t.Fatalf("event %+v", e)
 	}
@@ -26,13 +26,13 @@ func TestCreateProposedIssue(t *testing.T) {
 		t.Errorf("text:\n%s", i.Body)
 	}
 	w.HoursPass()
-	if again := w.Do(state.JobIssue, workflowtest.Args("n", "1"), workflowtest.Again); event.Of[event.Created](again).Issue != i.Number {
+	if again := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: 1}), workflowtest.Again); event.Of[event.Created](again).Issue != i.Number {
 		t.Errorf("repeated: %+v", event.Of[event.Created](again))
 	}
 	w.Task.Proposed[0].Issue = i.Number
-	for _, n := range []string{"1", "2", "0", "x"} { // created already, or not there
-		if e := w.Do(state.JobIssue, workflowtest.Args("n", n)); e.Kind() == event.KindCreated {
-			t.Errorf("%s is created: %+v", n, e)
+	for _, n := range []int{1, 2, 0} { // created already, or not there
+		if e := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: n})); e.Kind() == event.KindCreated {
+			t.Errorf("proposal %d is created: %+v", n, e)
 		}
 	}
 }
@@ -44,12 +44,12 @@ func TestCreateProposedIssueOnce(t *testing.T) {
 	w := workflowtest.New(t)
 	w.Proposed()
 	w.MustFault(simgithub.Fault{Method: "POST", Path: "/issues$", Count: 1, After: true, Cut: true})
-	if _, err := w.Try(state.JobIssue, workflowtest.Args("n", "1")); err == nil {
+	if _, err := w.Try(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: 1})); err == nil {
 		t.Fatal("no error")
 	}
 	copied, err := w.As("bob").OpenIssue(workflowtest.RepoName, simgithub.NewIssue{Title: "Copy", Body: w.IssueAt(2).Body})
 	workflowtest.Check(t, err)
-	if e := w.Do(state.JobIssue, workflowtest.Args("n", "1"), workflowtest.Again); event.Of[event.Created](e).Issue != 2 || copied.Number != 3 {
+	if e := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: 1}), workflowtest.Again); event.Of[event.Created](e).Issue != 2 || copied.Number != 3 {
 		t.Errorf("%+v, the copy is %d", event.Of[event.Created](e), copied.Number)
 	}
 	if _, err := w.Ada.Issue(workflowtest.RepoName, 4); err == nil {

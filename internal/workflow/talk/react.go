@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/workflow/step"
@@ -16,31 +15,23 @@ func (s *Steps) React(ctx context.Context, w *step.Attempt) (event.Event, error)
 	a := w.Job.Args
 	repo := w.Repo
 	if w.Task == nil {
-		inst, err := strconv.ParseInt(a["installation"], 10, 64)
-		if err != nil {
-			return event.Event{}, fmt.Errorf("react: installation %q: %w", a["installation"], err)
-		}
-		repo = forge.Repo{Installation: inst, Owner: a["owner"], Name: a["name"], ID: w.Job.Task.Repo}
+		repo = forge.Repo{Installation: a.Installation, Owner: a.Owner, Name: a.Name, ID: w.Job.Task.Repo}
 	}
 	target := forge.Target{Kind: forge.TargetIssue, ID: int64(w.Job.Task.Issue)}
-	if c := a["comment"]; c != "" {
-		id, err := strconv.ParseInt(c, 10, 64)
-		if err != nil {
-			return event.Event{}, fmt.Errorf("react: comment %q: %w", c, err)
-		}
-		target = forge.Target{Kind: forge.TargetComment, ID: id}
-		if a["review"] != "" {
+	if a.Comment != 0 {
+		target = forge.Target{Kind: forge.TargetComment, ID: a.Comment}
+		if a.Review {
 			target.Kind = forge.TargetReviewComment
 		}
 	}
 	ctx = forge.WithPriority(ctx, forge.PriorityReaction)
-	switch err := s.GitHub.React(ctx, repo, target, a["content"]); {
+	switch err := s.GitHub.React(ctx, repo, target, a.Reaction); {
 	case errors.Is(err, forge.ErrLocked):
 		w.Log.Info().Err(err).Msg("reaction skipped: the conversation is locked")
-	case errors.Is(err, forge.ErrNotFound) && a["comment"] != "":
+	case errors.Is(err, forge.ErrNotFound) && a.Comment != 0:
 		w.Log.Info().Err(err).Msg("reaction skipped: the comment was deleted")
 	case err != nil:
-		return event.Event{}, fmt.Errorf("react with %s: %w", a["content"], err)
+		return event.Event{}, fmt.Errorf("react with %s: %w", a.Reaction, err)
 	}
 	return step.Done(), nil
 }

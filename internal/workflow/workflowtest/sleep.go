@@ -27,7 +27,7 @@ func (w *World) Rest() {
 // Suspend puts the VM's work away as the job does, and stores that as the transition table does.
 func (w *World) Suspend() *state.Asleep {
 	w.T.Helper()
-	e := w.Do(state.JobSleep, Args("vm", w.Host.VM.Name))
+	e := w.Do(state.JobSleep, Args(state.JobArgs{VM: w.Host.VM.Name}))
 	if e.Kind() != event.KindSlept || event.Of[event.Slept](e).VM != w.Host.VM.Name || event.Of[event.Slept](e).Asleep == nil {
 		w.T.Fatalf("event %+v", e)
 	}

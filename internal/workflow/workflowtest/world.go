@@ -208,14 +208,9 @@ func Vets(e event.Event) func(*state.Job) {
 	}
 }
 
-// Args sets a job's arguments, pairs of a name and a value.
-func Args(pairs ...string) func(*state.Job) {
-	return func(j *state.Job) {
-		j.Args = map[string]string{}
-		for i := 0; i+1 < len(pairs); i += 2 {
-			j.Args[pairs[i]] = pairs[i+1]
-		}
-	}
+// Args sets a job's arguments.
+func Args(args state.JobArgs) func(*state.Job) {
+	return func(j *state.Job) { j.Args = args }
 }
 
 // Person returns the person with a login.
@@ -276,7 +271,7 @@ func (w *World) MustFault(f simgithub.Fault) {
 func (w *World) RepoRef() forge.Repo { return forge.RepoOf(w.Task) }
 
 // WantProblem checks the problem that people see for an error.
-func WantProblem(t *testing.T, err error, class string, permanent bool) step.Problem {
+func WantProblem(t *testing.T, err error, class state.FailureClass, permanent bool) step.Problem {
 	t.Helper()
 	if err == nil {
 		t.Fatal("no error")

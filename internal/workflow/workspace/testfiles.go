@@ -56,7 +56,7 @@ func (ws *Workspace) AddTestFiles(ctx context.Context, l *state.Launch) error {
 		if slices.Contains(lent.Taken, p) { // a path that the VM reports is repeated only if it is one of errand's
 			return &step.Problem{
 				Reason: fmt.Sprintf("The operator's `test_files` contain `%s`, but the repository already has a file there.", p),
-				Hint:   "The operator can choose another path, or the repository can remove its file; then comment `retry`.", Class: "config", Permanent: true,
+				Hint:   "The operator can choose another path, or the repository can remove its file; then comment `retry`.", Class: state.ClassConfig, Permanent: true,
 			}
 		}
 	}

@@ -118,7 +118,7 @@ func (o *Opener) Reach(ctx context.Context, t *state.Task, l *state.Launch) (*Wo
 		return nil, nil, err
 	}
 	if o.RealAgent && !place.Isolated && !o.AllowUnsandboxed {
-		return nil, nil, &step.Problem{Reason: "This host cannot isolate agents: it supports only plain sandboxes.", Class: "vm", Permanent: true,
+		return nil, nil, &step.Problem{Reason: "This host cannot isolate agents: it supports only plain sandboxes.", Class: state.ClassVM, Permanent: true,
 			Hint: "The operator can install bubblewrap, or set `local.allow_unsandboxed: true` and take the risk."}
 	}
 	ws := &Workspace{VM: server, Place: place, task: t, open: o}
@@ -187,7 +187,7 @@ func (o *Opener) Quiet(ctx context.Context, t *state.Task, vm string) error {
 
 // SpanEnds returns the event of a VM whose paid span ends. Its Waiting is set if another span may not begin yet.
 func (o *Opener) SpanEnds(ctx context.Context, t *state.Task, server string) (event.Event, error) {
-	due := event.NewDue(event.DueSpan, server)
+	due := event.NewDue(state.DueSpan, server)
 	if o.SpanAllowed == nil || t.VM == nil || t.VM.Name != server {
 		return event.Event{Payload: due}, nil
 	}

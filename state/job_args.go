@@ -1,0 +1,44 @@
+package state
+
+import "time"
+
+// JobArgs are the arguments of a job. The comments name the kinds of jobs that use a field; the others leave it empty. In
+// JSON every value is a string.
+type JobArgs struct {
+	// stop, release, sleep: the name of the VM. By the time the job runs the task may have another one, or none.
+	VM  string `json:"vm,omitempty"`
+	Why string `json:"why,omitempty"` // stop, release: the reason
+
+	Mode SleepMode `json:"mode,omitempty"` // forget: the form of the saved work
+	Ref  string    `json:"ref,omitempty"`  // forget: the saved work
+
+	Onto string `json:"onto,omitempty"` // rebase: a commit on the branch
+
+	Reaction     string `json:"content,omitempty"`             // react: the reaction in GitHub's terms, such as "eyes"
+	Comment      int64  `json:"comment,string,omitempty"`      // react, untick: the comment's id; without it the issue is meant
+	Review       bool   `json:"review,string,omitempty"`       // react: Comment is in a review thread
+	Installation int64  `json:"installation,string,omitempty"` // react: with Owner and Name, because there may be no task
+	Owner        string `json:"owner,omitempty"`
+	Name         string `json:"name,omitempty"`
+
+	Node     string `json:"node,omitempty"`         // minimise: the comment's node id
+	Proposal int    `json:"n,string,omitempty"`     // issue: the number of the proposal, from 1
+	OnPR     bool   `json:"on_pr,string,omitempty"` // issue: somebody asked for it on the pull request
+
+	Due    DueKind   `json:"what,omitempty"`   // due
+	Key    string    `json:"key,omitempty"`    // due: of which event.NewDue makes the event's fields
+	Marker string    `json:"marker,omitempty"` // due, DueTwin: the hidden marker of the comment
+	Since  time.Time `json:"since,omitzero"`   // due, DueTwin: when the first copy was sent, in whole seconds
+	Twin   TwinKind  `json:"reply,omitempty"`  // due, DueTwin
+
+	Number int `json:"number,string,omitempty"` // post; due, DueTwin: the issue or pull request that the comment is on, if it is not the task's issue
+}
+
+// TwinKind is the kind of a comment that may exist twice.
+type TwinKind string
+
+// The kinds.
+const (
+	TwinComment TwinKind = ""
+	TwinAnswer  TwinKind = "yes" // in a review thread
+)
