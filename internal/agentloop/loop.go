@@ -23,6 +23,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 
 	"github.com/errand-bot/errand/internal/agentloop/wire"
+	"github.com/errand-bot/errand/internal/runlog"
 )
 
 // Options are the parameters of a run besides its settings. Zero values are the production defaults.
@@ -142,7 +143,7 @@ func (l *loop) work(ctx context.Context, prompt string) error {
 // storeAnswer prints an answer and adds it to the session.
 func (l *loop) storeAnswer(answer *anthropic.Message) error {
 	u := answer.Usage
-	l.out.print(wire.Line{Type: wire.TypeUsage, Usage: &wire.Usage{
+	l.out.print(wire.Line{Type: wire.TypeUsage, Usage: &runlog.Usage{
 		Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CacheReadInputTokens, CacheWrite: u.CacheCreationInputTokens,
 	}})
 	var texts []string

@@ -81,7 +81,7 @@ func (p *parser) Cut(line []byte, _ int) []runlog.Event {
 }
 
 // count adds the tokens of one answer, clamped to plausible values.
-func (p *parser) count(u wire.Usage) {
+func (p *parser) count(u runlog.Usage) {
 	p.turns++
 	p.usage = p.usage.Add(cli.Usage(float64(u.Input), float64(u.Output), float64(u.CacheRead), float64(u.CacheWrite)))
 }

@@ -11,6 +11,8 @@ package wire
 import (
 	"encoding/json"
 	"regexp"
+
+	"github.com/errand-bot/errand/internal/runlog"
 )
 
 // Settings describes a run of the loop; the settings file contains it. The prompt comes on standard input.
@@ -91,16 +93,8 @@ type Line struct {
 	IsError bool            `json:"is_error,omitempty"`
 	HTTP    int             `json:"http,omitempty"`
 	DelayMS int64           `json:"delay_ms,omitempty"`
-	Usage   *Usage          `json:"usage,omitempty"`
+	Usage   *runlog.Usage   `json:"usage,omitempty"`
 	Result  *Result         `json:"result,omitempty"`
-}
-
-// Usage counts tokens as the Messages API does: Input excludes both kinds of cache.
-type Usage struct {
-	Input      int64 `json:"input"`
-	Output     int64 `json:"output"`
-	CacheRead  int64 `json:"cache_read"`
-	CacheWrite int64 `json:"cache_write"`
 }
 
 // Result is the outcome of the loop. Cause is one of the statuses of internal/agent that a loop can determine.

@@ -93,7 +93,7 @@ func (s *Steps) Collect(ctx context.Context, w *step.Attempt) (event.Event, erro
 
 // refusedUnread is the refusal of a changeset of which nothing can be kept.
 func refusedUnread(run string, r pushgate.Refusal) event.Event {
-	return event.Event{Run: run, Payload: event.Collected{Work: &state.Work{Run: run}, Refusals: []state.Refusal{{Rule: r.Rule, Path: r.Path, Detail: r.Detail, Remedy: r.Remedy}}}}
+	return event.Event{Run: run, Payload: event.Collected{Work: &state.Work{Run: run}, Refusals: []state.Refusal{state.Refusal(r)}}}
 }
 
 // lostWork turns an error that means that the VM of unpublished work is gone into a Problem.

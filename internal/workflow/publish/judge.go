@@ -32,7 +32,7 @@ func (s *Steps) judge(ctx context.Context, w *step.Attempt, cs *changeset.Change
 		Commits: len(cs.Commits), Paths: cs.Stats().Paths(), Notes: cs.Notes,
 	}}
 	for _, r := range pushgate.Judge(cs, policy) {
-		out.Refusals = append(out.Refusals, state.Refusal{Rule: r.Rule, Path: r.Path, Detail: r.Detail, Remedy: r.Remedy})
+		out.Refusals = append(out.Refusals, state.Refusal(r))
 	}
 	if note := undoneNote(w.Task.Branch.Base, pushgate.Undone(cs, policy)); note != "" {
 		out.Work.Notes = append(slices.Clone(out.Work.Notes), note)

@@ -109,7 +109,7 @@ func TestRefusalsNameWhatWouldAllowIt(t *testing.T) {
 			}
 			var changed []string
 			for _, r := range found {
-				shown := comment.Render(&state.Task{}, state.Post{Kind: state.PostRefused, Refusals: []state.Refusal{{Rule: r.Rule, Path: r.Path, Detail: r.Detail, Remedy: r.Remedy}}}, comment.View{Slug: "errand"})
+				shown := comment.Render(&state.Task{}, state.Post{Kind: state.PostRefused, Refusals: []state.Refusal{state.Refusal(r)}}, comment.View{Slug: "errand"})
 				for _, m := range suggested.FindAllStringSubmatch(shown, -1) {
 					side, to := "operator", &tc.sides.operator
 					if m[1] != "operator can set" {
