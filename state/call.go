@@ -65,7 +65,7 @@ type Proposal struct {
 // Conclusion is the result of a run as the agent reported it with a tool. Its fields override those of the run's final
 // message.
 type Conclusion struct {
-	Outcome  string         `json:"outcome"`
+	Outcome  Outcome        `json:"outcome"`
 	Question string         `json:"question,omitempty"`
 	Options  []string       `json:"options,omitempty"` // proposed answers
 	Title    string         `json:"title,omitempty"`
@@ -88,7 +88,7 @@ const (
 )
 
 // Asks reports whether the conclusion is a question to people.
-func (r *Conclusion) Asks() bool { return r != nil && r.Outcome == "question" }
+func (r *Conclusion) Asks() bool { return r != nil && r.Outcome == OutcomeQuestion }
 
 // Refuses returns, as a text for the agent, the reason why a task rejects a call of a run, or "". A call that was
 // accepted before is not rejected.

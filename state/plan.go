@@ -184,16 +184,26 @@ type Feedback struct {
 	Taken string `json:"taken,omitempty"`
 }
 
-// Outcome is the conclusion of a plan.
+// Outcome is the conclusion of an agent.
 type Outcome string
 
-// The outcomes. All but OutcomeBuild end the task with the answer as a comment.
+// The outcomes. OutcomeReport, OutcomeAlreadyFixed and OutcomeNotReproducible end the task with the answer as a comment.
 const (
 	OutcomeBuild           Outcome = "build"
 	OutcomeReport          Outcome = "report"
 	OutcomeAlreadyFixed    Outcome = "already_fixed"
 	OutcomeNotReproducible Outcome = "not_reproducible"
+	OutcomeQuestion        Outcome = "question" // a person must answer first
+	OutcomeBlocked         Outcome = "blocked"  // the agent cannot continue without a person
+	OutcomeDone            Outcome = "done"     // the work is done
 )
+
+// Outcomes returns all outcomes.
+func Outcomes() []Outcome {
+	return []Outcome{
+		OutcomeBuild, OutcomeReport, OutcomeAlreadyFixed, OutcomeNotReproducible, OutcomeQuestion, OutcomeBlocked, OutcomeDone,
+	}
+}
 
 // PlanByHash returns the revision with a complete hash, nil if there is none. If older versions gave several revisions the
 // same hash, it returns the newest.

@@ -142,7 +142,7 @@ type RunResult struct {
 	Ended        time.Time `json:"ended"`
 	RetryAt      time.Time `json:"retry_at,omitzero"` // when a limit ends, if known
 	Text         string    `json:"text,omitempty"`    // the agent's last message, Markdown, redacted
-	Outcome      string    `json:"outcome,omitempty"` // build, report, question, blocked, done …
+	Outcome      Outcome   `json:"outcome,omitempty"`
 	// Broken is the reason why the closing block cannot be parsed, empty if it can. Outcome is then derived from its
 	// readable parts, or with Guess the most likely one. Block is the block as it was written, possibly shortened.
 	Broken   string   `json:"broken,omitempty"`

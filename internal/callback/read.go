@@ -72,14 +72,18 @@ func (s *Service) parseCall(tool string, in tools.Call) (state.Call, error) {
 
 // parseConclusion validates the conclusion of a run.
 func (s *Service) parseConclusion(f tools.FinishInput) (*state.Conclusion, error) {
-	kinds := []string{"build", "report", "already_fixed", "not_reproducible", "question", "blocked", "done"}
-	if !slices.Contains(kinds, f.Outcome) {
-		return nil, refuse("outcome must be one of %s", strings.Join(kinds, ", "))
+	outcome := state.Outcome(f.Outcome)
+	if !slices.Contains(state.Outcomes(), outcome) {
+		var names []string
+		for _, o := range state.Outcomes() {
+			names = append(names, string(o))
+		}
+		return nil, refuse("outcome must be one of %s", strings.Join(names, ", "))
 	}
-	if (f.Outcome == "question" || f.Outcome == "blocked") && strings.TrimSpace(f.Question) == "" {
+	if (outcome == state.OutcomeQuestion || outcome == state.OutcomeBlocked) && strings.TrimSpace(f.Question) == "" {
 		return nil, refuse("the outcome %s requires the field question: what people have to answer", f.Outcome)
 	}
-	out := &state.Conclusion{Outcome: f.Outcome}
+	out := &state.Conclusion{Outcome: outcome}
 	err := firstError(
 		s.cleanText("question", f.Question, 0, maxQuestion, &out.Question), s.cleanLine("title", f.Title, 0, maxLabel, &out.Title),
 		s.cleanText("summary", f.Summary, 0, maxField, &out.Summary), s.cleanText("changes", f.Changes, 0, maxField, &out.Changes),

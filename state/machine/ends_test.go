@@ -22,7 +22,7 @@ func TestTheEndDropsWhatIsQueued(t *testing.T) {
 		"access lost":   {Payload: event.Gone{}},
 		"pull closed":   {Payload: event.PRClosed{}},
 		"pull merged":   {Payload: event.PRClosed{Merged: true}},
-		"nothing to do": {Payload: event.RunEnded{Result: state.RunResult{Class: state.RunSucceeded, Status: state.StatusOK, Outcome: string(state.OutcomeReport), Text: "It works."}}},
+		"nothing to do": {Payload: event.RunEnded{Result: state.RunResult{Class: state.RunSucceeded, Status: state.StatusOK, Outcome: state.OutcomeReport, Text: "It works."}}},
 	}
 	for where, bring := range map[string]func(*life){
 		"before it began":           func(l *life) { l.trigger() },

@@ -68,11 +68,11 @@ func stoppingRun(c *change) bool { return c.t.Run.State == state.RunStopping || 
 func checkRun(c *change) bool { return c.t.Run.Kind == state.RunCheck }
 
 func asksQuestion(c *change) bool {
-	return c.result.Outcome == "question" || c.result.Outcome == "blocked"
+	return c.result.Outcome == state.OutcomeQuestion || c.result.Outcome == state.OutcomeBlocked
 }
 
 func isReport(c *change) bool {
-	switch state.Outcome(c.result.Outcome) {
+	switch c.result.Outcome {
 	case state.OutcomeReport, state.OutcomeAlreadyFixed, state.OutcomeNotReproducible:
 		return true
 	}

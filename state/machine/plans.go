@@ -229,7 +229,7 @@ func reviseAgain(c *change) {
 
 // report ends the task with the answer as a comment.
 func report(c *change) {
-	c.t.Outcome = state.Outcome(c.result.Outcome)
+	c.t.Outcome = c.result.Outcome
 	text := c.result.Text
 	closeRun(c)
 	c.enqueuePost("report", state.Post{Kind: state.PostReport, Reason: string(c.t.Outcome), Text: text, By: c.t.Trigger.By})

@@ -37,7 +37,7 @@ func noteUnreadable(r *state.RunResult, asked bool) {
 		what += " Please check whether that is right."
 	}
 	note := fmt.Sprintf("> **Note:** the block at the end of the agent's answer, which states its outcome, could not be read%s. %s", again, what)
-	if r.Outcome == "question" || r.Outcome == "blocked" {
+	if r.Outcome == state.OutcomeQuestion || r.Outcome == state.OutcomeBlocked {
 		r.Question = firstNonEmpty(r.Question, r.Text, r.Summary) + "\n\n" + note
 		return
 	}

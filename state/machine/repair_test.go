@@ -9,7 +9,7 @@ import (
 )
 
 // broken is the end of a run whose closing block cannot be parsed.
-func broken(outcome string, guess bool) state.RunResult {
+func broken(outcome state.Outcome, guess bool) state.RunResult {
 	return state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Words.", Outcome: outcome, Guess: guess, Broken: "line 1: it ends too early", Block: "{"}
 }
 

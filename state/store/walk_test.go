@@ -293,7 +293,7 @@ func (w *walker) runEvent(task *state.Task) event.Event {
 	case n == 0:
 		res.Outcome, res.Question = "question", "which one?"
 	case n == 1:
-		res.Outcome = string(state.OutcomeReport)
+		res.Outcome = state.OutcomeReport
 	case n == 2:
 		res.Class, res.Status = state.RunFatal, state.RunStatus(w.pick("max_turns", "budget", "crashed"))
 	case n == 3:

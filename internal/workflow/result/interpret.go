@@ -188,12 +188,12 @@ func (in *Interpreter) empty(out *state.RunResult) {
 	if in.run.Kind != state.RunPreliminary && in.run.Kind != state.RunPlan || out.Broken != "" || out.Text != "" {
 		return
 	}
-	switch agent.OutcomeKind(out.Outcome) {
-	case agent.OutcomeReport, agent.OutcomeAlreadyFixed, agent.OutcomeNotReproducible:
+	switch out.Outcome {
+	case state.OutcomeReport, state.OutcomeAlreadyFixed, state.OutcomeNotReproducible:
 		if out.Text = out.Summary; out.Text != "" {
 			return
 		}
-	case agent.OutcomeBuild:
+	case state.OutcomeBuild:
 	default:
 		return
 	}
@@ -274,7 +274,7 @@ func (in *Interpreter) concluded(o agent.Outcome, out *state.RunResult) {
 	if in.run.Kind == state.RunImplement || in.run.Kind == state.RunReview {
 		kind = agent.OutcomeDone
 	}
-	out.Outcome = string(o.Or(kind))
+	out.Outcome = state.Outcome(o.Or(kind))
 	out.Question, out.Title, out.Summary = in.clean(o.Question, maxNote), in.clean(o.Title, maxLabel), in.clean(o.Summary, maxNote)
 	out.Changes = in.clean(o.Changes, maxNote)
 	for _, f := range o.Files[:min(len(o.Files), maxList)] {

@@ -2,10 +2,12 @@ package result_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/secretscan"
 	"github.com/errand-bot/errand/internal/trust"
@@ -277,4 +279,16 @@ func bare(t testing.TB, p *secretscan.Patterns) result.Config {
 		t.Fatal(err)
 	}
 	return result.Config{Agents: agents, Redact: trust.NewRedactor(p, workflowtest.Secret)}
+}
+
+// TestOutcomesAreThoseOfAgents: the outcome that an agent's block names is stored without a translation.
+func TestOutcomesAreThoseOfAgents(t *testing.T) {
+	t.Parallel()
+	var named []state.Outcome
+	for _, k := range agent.OutcomeKinds() {
+		named = append(named, state.Outcome(k))
+	}
+	if want := state.Outcomes(); !slices.Equal(named, want) {
+		t.Errorf("blocks name %v, want %v", named, want)
+	}
 }
