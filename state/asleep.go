@@ -4,25 +4,18 @@ import (
 	"fmt"
 	"slices"
 	"time"
-)
 
-// SleepMode is the way in which a task's work is saved while its VM is not needed. The empty one is SleepArchive.
-type SleepMode string
-
-// The ways to suspend a task. Both save the agent's session.
-const (
-	SleepArchive  SleepMode = "archive"  // changes, session and named caches are archived by errand
-	SleepSnapshot SleepMode = "snapshot" // the provider stores an image of the whole disk
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // Asleep is the saved work of a task, so that its VM could be deleted. A task with saved work and without a VM is
 // suspended. The work is kept until newer work replaces it, it was not needed for Policy.KeepAsleep, or the task ended
 // Policy.KeepAfterEnd ago.
 type Asleep struct {
-	Mode   SleepMode `json:"mode"`
-	Ref    string    `json:"ref"` // the name of the stored archive, or the ID of the provider's image
-	Bytes  int64     `json:"bytes,omitempty"`
-	SHA256 string    `json:"sha256,omitempty"`
+	Mode   settings.SleepMode `json:"mode"`
+	Ref    string             `json:"ref"` // the name of the stored archive, or the ID of the provider's image
+	Bytes  int64              `json:"bytes,omitempty"`
+	SHA256 string             `json:"sha256,omitempty"`
 	// VM is the name of the VM and Gen its number; Carries names earlier VMs whose work was continued on it.
 	VM      string    `json:"vm"`
 	Gen     int       `json:"gen"`

@@ -1,6 +1,10 @@
 package state
 
-import "time"
+import (
+	"time"
+
+	"github.com/errand-bot/errand/state/settings"
+)
 
 // JobArgs are the arguments of a job. The comments name the kinds of jobs that use a field; the others leave it empty. In
 // JSON every value is a string.
@@ -9,8 +13,8 @@ type JobArgs struct {
 	VM  string `json:"vm,omitempty"`
 	Why string `json:"why,omitempty"` // stop, release: the reason
 
-	Mode SleepMode `json:"mode,omitempty"` // forget: the form of the saved work
-	Ref  string    `json:"ref,omitempty"`  // forget: the saved work
+	Mode settings.SleepMode `json:"mode,omitempty"` // forget: the form of the saved work
+	Ref  string             `json:"ref,omitempty"`  // forget: the saved work
 
 	Onto string `json:"onto,omitempty"` // rebase: a commit on the branch
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state/kv/blob"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // TaskKey identifies a task permanently: repositories are renamed and transferred, but their ids stay.
@@ -69,11 +70,11 @@ type TaskIssue struct {
 	// Locked is set while the issue's conversation is locked: no App may comment there.
 	Locked bool `json:"locked,omitempty"`
 
-	Trigger  Trigger  `json:"trigger"`
-	Frozen   Frozen   `json:"frozen"`
-	Settings Settings `json:"settings"`
-	Context  Context  `json:"context"`
-	Ticket   string   `json:"ticket,omitempty"` // replaces {key} in the names of branches and the messages of commits
+	Trigger  Trigger           `json:"trigger"`
+	Frozen   Frozen            `json:"frozen"`
+	Settings settings.Settings `json:"settings"`
+	Context  Context           `json:"context"`
+	Ticket   string            `json:"ticket,omitempty"` // replaces {key} in the names of branches and the messages of commits
 }
 
 // TaskPhase is how far a task has come.

@@ -25,6 +25,7 @@ import (
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -226,7 +227,7 @@ func aTask(n int) *state.Task {
 	t := &state.Task{
 		Key: state.TaskKey{Repo: 1, Issue: 1 + n}, Version: 60, Visible: 40, Gen: 1, TaskIssue: state.TaskIssue{Installation: 12, IssueNode: fmt.Sprintf("I_%d", n), Author: who,
 			Repo:     state.Repo{ID: 1, Owner: "acme", Name: "slug", DefaultBranch: "main"},
-			Settings: state.DefaultSettings(), Trigger: state.Trigger{By: who, Via: "assigned", At: at},
+			Settings: settings.Default(), Trigger: state.Trigger{By: who, Via: "assigned", At: at},
 			Frozen: state.Frozen{Title: "Slugs end in a hyphen", Body: text[:800], Hash: state.FreezeHash("Slugs", text), By: who, At: at}}, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen, Since: at}, TaskRuns: state.TaskRuns{RunSeq: 6},
 		TaskChanges:  state.TaskChanges{PR: &state.PR{Number: 1_000_000 + n, Title: "Mend it"}},
 		TaskComments: state.TaskComments{Status: state.StatusComment{Comment: int64(n), Shown: 40, At: at}},

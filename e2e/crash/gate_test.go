@@ -73,7 +73,7 @@ func (s *script) hold(op string, n int, then moment) *held {
 }
 
 func newScript(die ...point) *script {
-	s := &script{die: map[point]bool{}, counts: map[string]int{}, ends: map[string]int{}, order: map[point]int{}, held: map[point]*held{}, clock: newClock(), settings: settings, timing: timing(), patience: patience}
+	s := &script{die: map[point]bool{}, counts: map[string]int{}, ends: map[string]int{}, order: map[point]int{}, held: map[point]*held{}, clock: newClock(), settings: timingYAML, timing: timing(), patience: patience}
 	for _, p := range die {
 		s.die[p] = true
 	}

@@ -21,8 +21,8 @@ import (
 // busy with twenty other things. A life that goes well never needs it.
 const patience = 4 * time.Minute
 
-// settings are errand's section timing: production's, but for what waits in real time.
-const settings = `timing:
+// timingYAML is errand's section timing: production's, but for what waits in real time.
+const timingYAML = `timing:
   poll_fast: 60ms
   poll_slow: 60ms
   deliveries: 300ms

@@ -13,6 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -96,7 +97,7 @@ func tasksIn(ctx context.Context, data string) ([]*state.Task, error) {
 // namedBy opens all files that a task names.
 func namedBy(files *archive.Dir, task *state.Task) map[string]error {
 	found := map[string]error{}
-	if a := task.Asleep; a != nil && a.Mode == state.SleepArchive {
+	if a := task.Asleep; a != nil && a.Mode == settings.SleepArchive {
 		f, err := files.OpenSleep(a.Ref, a.SHA256)
 		if err == nil {
 			err = f.Close()

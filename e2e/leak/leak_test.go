@@ -15,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/vm"
 )
 
@@ -163,7 +164,7 @@ func (w *world) sleeps(ctx context.Context, t *state.Task) {
 		w.letting[old.Ref] = true
 		w.forgotten(ctx, old.Ref)
 	}
-	t.Asleep = &state.Asleep{Mode: state.SleepSnapshot, Ref: ref, VM: t.VM.Name}
+	t.Asleep = &state.Asleep{Mode: settings.SleepSnapshot, Ref: ref, VM: t.VM.Name}
 	w.released(ctx, t, fleet.ReasonAsleep)
 }
 

@@ -49,7 +49,7 @@ func TestBake(t *testing.T) {
 	must(t, err)
 	l.world, err = demo.New(t.Context(), demo.Config{
 		Dir: dir, BinDir: shared.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Key: shared.Key, Version: "test",
-		Log: zerolog.New(log).With().Timestamp().Logger(), Extra: settings + baking, Timing: timing(), Script: strings.Replace(script, "DO", seen, 1),
+		Log: zerolog.New(log).With().Timestamp().Logger(), Extra: configYAML + baking, Timing: timing(), Script: strings.Replace(script, "DO", seen, 1),
 		Files:    map[string]string{"README.md": "# greeting\n", "greeting.txt": "hello\n", ".errand.yml": "plan: none\n"},
 		Provider: demo.ProviderHetzner, Machines: l.machines,
 		Account: func(c *simhetzner.Config) {

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // review is what the model says to a remark: it looks for what only the first VM had.
@@ -30,7 +31,7 @@ const review = `  - name: review
 func TestSleepsAndWakes(t *testing.T) {
 	t.Parallel()
 	rootbox.Require(t)
-	for _, mode := range []state.SleepMode{state.SleepArchive, state.SleepSnapshot} {
+	for _, mode := range []settings.SleepMode{settings.SleepArchive, settings.SleepSnapshot} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			const hour = 45 * time.Second
@@ -46,7 +47,7 @@ func TestSleepsAndWakes(t *testing.T) {
 				task := l.task()
 				return task.Asleep != nil && task.VM == nil && len(l.world.Cloud.Objects("server")) == 0
 			})
-			if images := len(l.world.Cloud.Objects("image")); (images > 0) != (mode == state.SleepSnapshot) {
+			if images := len(l.world.Cloud.Objects("image")); (images > 0) != (mode == settings.SleepSnapshot) {
 				t.Errorf("asleep as %s, there are %d images", mode, images)
 			}
 			_, err := l.ada().Comment(demo.Full, before.PR.Number, "@errand say it again")

@@ -23,8 +23,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// settings have a quick errand. Agents may call anything: they do what no work needs.
-const settings = `repository: {tools: {shell: all}}
+// configYAML makes errand quick. Agents may call anything: they do what no work needs.
+const configYAML = `repository: {tools: {shell: all}}
 timing:
   gather: 400ms
   poll_fast: 1s
@@ -98,7 +98,7 @@ func begin(t *testing.T, unreachableFor time.Duration, do string, changes ...fun
 	must(t, err)
 	cfg := demo.Config{
 		Dir: dir, BinDir: shared.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Key: shared.Key, Version: "test",
-		Log: zerolog.New(log).With().Timestamp().Logger(), Extra: settings, Timing: timing(), Script: strings.Replace(script, "DO", do, 1),
+		Log: zerolog.New(log).With().Timestamp().Logger(), Extra: configYAML, Timing: timing(), Script: strings.Replace(script, "DO", do, 1),
 		Files:    map[string]string{"README.md": "# greeting\n", "greeting.txt": "hello\n", ".errand.yml": "plan: none\n"},
 		Provider: demo.ProviderHetzner, Machines: l.machines,
 		Account: func(c *simhetzner.Config) {

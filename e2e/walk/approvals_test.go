@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 var approvedPlan = regexp.MustCompile(`(?m)^The (\w+) plan, revision (\d+), ([0-9a-f]{8})`)
@@ -39,7 +40,7 @@ func (m *model) started(r *run) {
 		w.hit("repair")
 		return
 	}
-	if r.step == "preliminary_plan" || r.step == "check" || t.Settings.Plan == state.PlanNone || r.step == "plan" && t.Settings.Plan == state.PlanOneStep {
+	if r.step == "preliminary_plan" || r.step == "check" || t.Settings.Plan == settings.PlanNone || r.step == "plan" && t.Settings.Plan == settings.PlanOneStep {
 		if !slices.ContainsFunc(m.triggers, func(g *trigger) bool { return g.on == on && g.by.mightSince(g.at) }) {
 			w.fatalf("trust: run %s began without a trigger by a person who may", r.spec.ID)
 		}
@@ -201,7 +202,7 @@ func (m *model) publishes(cs *changeset.Changeset) {
 	}
 	w := m.w
 	for _, t := range w.tasks() {
-		if t.Work == nil || t.Work.LocalHead != cs.Head() || t.Settings.Publish != state.PublishAfterApproval || len(cs.Commits) == 0 {
+		if t.Work == nil || t.Work.LocalHead != cs.Head() || t.Settings.Publish != settings.PublishAfterApproval || len(cs.Commits) == 0 {
 			continue
 		}
 		tree := cs.Commits[len(cs.Commits)-1].Tree

@@ -5,6 +5,7 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // books holds what errand has written of runs against what they did: what the answers cost that the gateway gave them,
@@ -118,7 +119,7 @@ func (b *books) may(t *state.Task, r *run) {
 	if r.step == "check" {
 		return
 	}
-	if limit := state.DefaultSettings().Limits.MicroUSD + b.w.model.caps[r.on.owner]; t.Money.MicroUSD >= limit {
+	if limit := settings.Default().Limits.MicroUSD + b.w.model.caps[r.on.owner]; t.Money.MicroUSD >= limit {
 		b.w.complain("books: run %s begins, and task %s has spent $%.2f of $%.2f", r.spec.ID, t.Key, float64(t.Money.MicroUSD)/usd, float64(limit)/usd)
 	}
 }

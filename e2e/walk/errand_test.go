@@ -17,6 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -73,9 +74,9 @@ func (w *world) start() {
 	gh := api{hub: w.hub}
 	e.steps = workflow.New(workflow.Config{
 		Store: w.journal, GitHub: gh, VMs: w.machines, Runner: w.machines, Tether: w.machines, Files: files{w: w}, Agents: b.agents, Agent: registry.DefaultConfig(),
-		Redact: b.redact, Scanner: b.scanner, Defaults: state.DefaultSettings(), Now: now,
-		RepoConfig: func(data []byte) (state.Settings, error) {
-			return config.ParseRepo(data, state.DefaultSettings(), nil)
+		Redact: b.redact, Scanner: b.scanner, Defaults: settings.Default(), Now: now,
+		RepoConfig: func(data []byte) (settings.Settings, error) {
+			return config.ParseRepo(data, settings.Default(), nil)
 		},
 	})
 	e.queue = queue.New(queue.Config{

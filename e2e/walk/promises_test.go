@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // model is what was promised, told by what people did and by what came out of errand. It knows nothing of
@@ -171,7 +172,7 @@ func (m *model) spent(r *run, cost int64) {
 	}
 	key := fmt.Sprintf("%s life %d", r.on.owner, r.life) // who begins anew gives the money anew
 	m.cost[key] += cost
-	limit := state.DefaultSettings().Limits.MicroUSD + m.caps[r.on.owner]
+	limit := settings.Default().Limits.MicroUSD + m.caps[r.on.owner]
 	if m.cost[key] > limit+answer {
 		m.w.fatalf("money: task %s has cost $%.2f, its cap is $%.2f and one answer costs $%.2f at most", key, float64(m.cost[key])/usd, float64(limit)/usd, float64(answer)/usd)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -124,7 +125,7 @@ func (w *world) launch(issue int) *state.Run {
 	w.trigger(issue, "Prices are rounded twice")
 	task := w.apply(issue, event.Event{
 		Payload: event.Started{Start: event.Start{
-			Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "errand/1-prices", Base: "main", BaseSHA: "b0"},
+			Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "errand/1-prices", Base: "main", BaseSHA: "b0"},
 		}},
 	})
 	task = w.apply(issue, event.Event{

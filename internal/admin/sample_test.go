@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -44,7 +45,7 @@ func sampleTask(issue int, title string, phase state.Phase) *state.Task {
 		TaskIssue: state.TaskIssue{Repo: state.Repo{ID: 7, Owner: "acme", Name: "shop", URL: "https://git.example/acme/shop"},
 			Trigger:  state.Trigger{By: writer, Via: "assigned", At: begun},
 			Frozen:   state.Frozen{Title: title},
-			Settings: state.DefaultSettings()},
+			Settings: settings.Default()},
 		Money:    state.Money{InputTokens: 81_000, OutputTokens: 9_400, MicroUSD: int64(issue) * 310_000, CapMicroUSD: 10_000_000},
 		TaskRuns: state.TaskRuns{Active: time.Duration(issue) * 7 * time.Minute},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -43,7 +44,7 @@ func newBudget(t *testing.T, caps store.Caps) (budget.Budget, *state.Run) {
 		Payload: event.Triggered{Issue: &state.Issue{Node: "I_1", Title: "Prices are rounded twice", Author: ada}},
 	})
 	task := apply(event.Event{Payload: event.Started{Start: event.Start{
-		Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "errand/1-prices", Base: "main", BaseSHA: "b0"},
+		Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "errand/1-prices", Base: "main", BaseSHA: "b0"},
 	}}})
 	task = apply(event.Event{Run: task.Run.ID, Payload: event.Launched{Launch: state.Launch{
 		Run: task.Run.ID, VM: state.VM{Name: "vm1", Provider: "local", Kind: "bwrap"}, Adapter: "claude", Model: "some-model", Started: noon(),

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -73,7 +74,7 @@ func planned() *state.Task {
 	return &state.Task{
 		Key: state.TaskKey{Repo: 9, Issue: 7}, Version: 31, Visible: 12, Gen: 1, TaskIssue: state.TaskIssue{Repo: repo, Author: outsider, Trigger: state.Trigger{By: writer, Via: "assigned", At: at(0)},
 			Frozen:   state.Frozen{Title: "Div panics", Body: "It panics.\n\nSee `calc.go`.", At: at(0), By: writer},
-			Settings: state.DefaultSettings(),
+			Settings: settings.Default(),
 			Context:  state.Context{Withheld: []state.Withheld{{ID: 90, By: outsider, Reason: "by a person without write access"}}, Stripped: []string{"1 HTML comment"}}},
 		TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval, Since: at(20),
 			History: []state.PhaseChange{
@@ -117,7 +118,7 @@ func implementing(t *state.Task) {
 // toPublish is a task whose changes wait for people.
 func toPublish(t *state.Task) {
 	implementing(t)
-	t.Run, t.Settings.Publish = nil, state.PublishAfterApproval
+	t.Run, t.Settings.Publish = nil, settings.PublishAfterApproval
 	t.Plans = append(t.Plans, state.Plan{
 		Kind: state.PlanPublish, Revision: 1, Hash: "0badcafe", Summary: "`Div` returns ErrZero, as @someone asked.", Made: at(30), Comment: 104, PostedAt: at(30), CommentURL: t.Repo.URL + "/issues/7#issuecomment-104",
 		Text:    "commit 89abcdef\n    Return an error\n\ndiff a/calc.go b/calc.go\n--- a/calc.go\n+++ b/calc.go\n@@ -1 +1 @@\n-// ```\n+// <!-- errand:box 0badcafe 0 --> @someone\n",
@@ -205,7 +206,7 @@ func asleep(t *state.Task) {
 	prOpen(t)
 	t.VM, t.VMs = nil, manyVMs()[:2]
 	t.Runs = []state.Run{{Seq: 1, Kind: state.RunImplement, RunLaunch: state.RunLaunch{VM: "errand-9-7-2"}, Started: at(20)}}
-	t.Asleep = &state.Asleep{Mode: state.SleepArchive, Ref: "a", Bytes: 3_212_345, VM: "errand-9-7-2", At: at(48)}
+	t.Asleep = &state.Asleep{Mode: settings.SleepArchive, Ref: "a", Bytes: 3_212_345, VM: "errand-9-7-2", At: at(48)}
 }
 
 // manyVMs are two that cost money, and one that does not.

@@ -7,6 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // vmFact returns the state of the task's VM for the status comment, or "" if it never had one.
@@ -72,7 +73,7 @@ func (p post) vm() string {
 	switch p.Reason {
 	case state.VMForgotten:
 		what := "archive"
-		if len(p.Items) > 0 && p.Items[0] == string(state.SleepSnapshot) {
+		if len(p.Items) > 0 && p.Items[0] == string(settings.SleepSnapshot) {
 			what = "snapshot"
 		}
 		return markdown.Paragraphs("The saved workspace expired, and its "+what+" was deleted.", goesOn)

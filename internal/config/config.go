@@ -18,6 +18,7 @@ import (
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -216,7 +217,7 @@ type Limits struct {
 // Repository sets the defaults for repositories, which their `.errand.yml` can override.
 type Repository struct {
 	// Plan is two-step (a short plan, 👍, a detailed plan, 👍), one-step (a detailed plan, 👍) or none.
-	Plan state.PlanMode `yaml:"plan"`
+	Plan settings.PlanMode `yaml:"plan"`
 	// Branch is the template of the branch name, with {key} {number} {slug} {task}.
 	Branch string `yaml:"branch"`
 	// Commit is the template of the first line of commit messages, with the same placeholders.
@@ -227,7 +228,7 @@ type Repository struct {
 	Draft bool `yaml:"draft"`
 	// Publish is at-once or after-approval. An App's pushes start workflows that can read the repository's secrets:
 	// with after-approval errand shows the diff in a comment and pushes nothing before a person has approved it.
-	Publish state.PublishMode `yaml:"publish"`
+	Publish settings.PublishMode `yaml:"publish"`
 	// Guidance lists files with a repository's instructions for agents. They are read from the base branch when a task
 	// starts and given to every agent in addition to errand's own rules. Missing files are ignored.
 	Guidance []string `yaml:"guidance"`
@@ -235,7 +236,7 @@ type Repository struct {
 	Tools OperatorTools `yaml:"tools"`
 	// Sleep is how a task is suspended while people think: archive (its changes and the agent's session are archived) or
 	// snapshot (the provider keeps the whole disk as an image, which is slower and costs money; Hetzner only).
-	Sleep state.SleepMode `yaml:"sleep"`
+	Sleep settings.SleepMode `yaml:"sleep"`
 }
 
 // Timing is how often errand asks GitHub, and how long it waits.
@@ -275,7 +276,7 @@ type Keep struct {
 
 // Default returns the defaults for production.
 func Default() Config {
-	s, p := state.DefaultSettings(), machine.DefaultPolicy()
+	s, p := settings.Default(), machine.DefaultPolicy()
 	return Config{
 		Enabled: true, Deployment: "errand", Data: "errand-data", Listen: "127.0.0.1:8080",
 		Log:      Log{Level: "info", Format: "json"},
@@ -299,7 +300,7 @@ func Default() Config {
 			Commit:   s.Commit,
 			Title:    s.Title,
 			Publish:  s.Publish,
-			Sleep:    state.SleepArchive,
+			Sleep:    settings.SleepArchive,
 			Guidance: s.Guidance,
 		},
 		Timing: Timing{
@@ -329,13 +330,13 @@ func (c Config) Caps() store.Caps {
 }
 
 // Settings returns the settings of a repository without its own file.
-func (c Config) Settings() state.Settings {
-	s := state.DefaultSettings()
+func (c Config) Settings() settings.Settings {
+	s := settings.Default()
 	r := c.Repository
 	s.Enabled, s.Plan, s.Branch, s.Commit, s.Title, s.Draft = c.Enabled, r.Plan, r.Branch, r.Commit, r.Title, r.Draft
 	s.Deny, s.Guidance = r.Tools.Deny, r.Guidance
 	s.Publish, s.VM.Sleep, s.Subscription = r.Publish, r.Sleep, c.allSubscribed()
-	s.Limits = state.Limits{
+	s.Limits = settings.Limits{
 		Turns:        c.Limits.Turns,
 		Duration:     c.Limits.Duration,
 		PlanDuration: c.Limits.PlanDuration,

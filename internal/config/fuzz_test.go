@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/naming"
 	"github.com/errand-bot/errand/internal/pushgate"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // FuzzParseRepo: whatever stands in the file, the answer comes soon and is the same each time; what
@@ -67,7 +67,7 @@ func checkInvalid(t *testing.T, err error, data []byte) {
 }
 
 // checkSettings holds accepted settings against the operator's, and tries them.
-func checkSettings(t *testing.T, s state.Settings) {
+func checkSettings(t *testing.T, s settings.Settings) {
 	t.Helper()
 	top := operator()
 	l, m := s.Limits, top.Limits
@@ -99,7 +99,7 @@ func checkSettings(t *testing.T, s state.Settings) {
 		}
 	}
 	switch s.Plan {
-	case state.PlanTwoStep, state.PlanOneStep, state.PlanNone:
+	case settings.PlanTwoStep, settings.PlanOneStep, settings.PlanNone:
 	default:
 		t.Errorf("plan %q", s.Plan)
 	}

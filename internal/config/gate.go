@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/errand-bot/errand/internal/pushgate"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // Gate limits the changes that errand publishes, in every repository. A repository's own `gate` can lower these limits,
@@ -57,8 +57,8 @@ func (g RepoGate) problems(r *report) {
 }
 
 // settings returns the repository's settings; settings missing in the file are zero.
-func (g RepoGate) settings() state.Gate {
-	return state.Gate{
+func (g RepoGate) settings() settings.Gate {
+	return settings.Gate{
 		SecretsAllowedIn: definedList(g.SecretsAllowedIn), MaxPaths: g.MaxPaths, MaxBytes: g.MaxBytes,
 		Protected: g.Protected, Unprotected: definedList(g.Unprotected),
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // RepoFile is a repository's `.errand.yml`. The operator's settings apply to everything that it does not set.
@@ -17,7 +17,7 @@ type RepoFile struct {
 	// Enabled starts new tasks in this repository.
 	Enabled *bool `yaml:"enabled"`
 	// Plan is two-step (a short plan, 👍, a detailed plan, 👍), one-step (a detailed plan, 👍) or none.
-	Plan *state.PlanMode `yaml:"plan"`
+	Plan *settings.PlanMode `yaml:"plan"`
 	// Base is the branch that errand's branches start from and are merged into; by default the default branch.
 	Base string `yaml:"base"`
 	// Branch is the template of the branch name, with {key} {number} {slug} {task}. If it contains {number} or {key},
@@ -34,7 +34,7 @@ type RepoFile struct {
 	Draft *bool `yaml:"draft"`
 	// Publish is at-once or after-approval, which pushes nothing before a person has approved the diff. If the operator
 	// requires after-approval, at-once does not turn it off.
-	Publish state.PublishMode `yaml:"publish"`
+	Publish settings.PublishMode `yaml:"publish"`
 	// MergeCommits lets the agent merge the newest commit of the base branch into its own branch. Changes that a merge
 	// drops or makes on either side are checked and shown like any other change.
 	MergeCommits bool `yaml:"merge_commits"`
@@ -112,7 +112,7 @@ const (
 
 // ParseRepo reads a `.errand.yml` over the operator's defaults. The error is an *Invalid whose text is for people: line,
 // key and correction. If holdsSecret is not nil, it reports whether a text contains a secret; such texts are refused.
-func ParseRepo(data []byte, defaults state.Settings, holdsSecret func(text string) bool) (state.Settings, error) {
+func ParseRepo(data []byte, defaults settings.Settings, holdsSecret func(text string) bool) (settings.Settings, error) {
 	var f RepoFile
 	doc, err := decode(data, maxRepoFile, &f)
 	if err != nil {
@@ -128,7 +128,7 @@ func ParseRepo(data []byte, defaults state.Settings, holdsSecret func(text strin
 	set(&s.Title, f.Title)
 	set(&s.Draft, f.Draft)
 	s.Publish = defaults.Publish.Stricter(cmp.Or(f.Publish, defaults.Publish))
-	s.Base, s.Key, s.MergeCommits = f.Base, state.KeyRule(f.Key), f.MergeCommits
+	s.Base, s.Key, s.MergeCommits = f.Base, settings.KeyRule(f.Key), f.MergeCommits
 	s.Gate = f.Gate.settings()
 	s.Deny = slices.Concat(defaults.Deny, f.Tools.Deny)
 	if f.Tools.Shell != nil {
@@ -155,13 +155,13 @@ func set[T any](to *T, from *T) {
 	}
 }
 
-func commands(list []RepoCommand) []state.Command {
-	var out []state.Command
+func commands(list []RepoCommand) []settings.Command {
+	var out []settings.Command
 	for _, c := range list {
 		if c.Timeout == 0 {
 			c.Timeout = defaultRepoTimeout
 		}
-		out = append(out, state.Command{Name: c.Name, Run: c.Run, Timeout: c.Timeout})
+		out = append(out, settings.Command{Name: c.Name, Run: c.Run, Timeout: c.Timeout})
 	}
 	return out
 }
@@ -178,7 +178,7 @@ func (c *RepoCommand) UnmarshalYAML(unmarshal func(any) error) error {
 }
 
 // apply lowers limits; a repository cannot raise them.
-func (l RepoLimits) apply(to *state.Limits) {
+func (l RepoLimits) apply(to *settings.Limits) {
 	if l.Turns > 0 {
 		to.Turns = min(to.Turns, l.Turns)
 	}
@@ -207,7 +207,7 @@ func lower(to *int64, most int64) {
 }
 
 // problems returns all problems of the file.
-func (f RepoFile) problems(s state.Settings) report {
+func (f RepoFile) problems(s settings.Settings) report {
 	var r report
 	planProblem(&r, "plan", s.Plan)
 	publishProblem(&r, "publish", f.Publish)

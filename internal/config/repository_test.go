@@ -9,11 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/config"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // operator is what the operator set for every repository.
-func operator() state.Settings {
+func operator() settings.Settings {
 	return config.Default().Settings()
 }
 
@@ -21,10 +21,10 @@ func TestParseRepo(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		text string
-		want func(*state.Settings)
+		want func(*settings.Settings)
 	}{
-		"empty":     {"", func(*state.Settings) {}},
-		"a comment": {"# nothing yet\n", func(*state.Settings) {}},
+		"empty":     {"", func(*settings.Settings) {}},
+		"a comment": {"# nothing yet\n", func(*settings.Settings) {}},
 		"everything": {`enabled: true
 plan: one-step
 base: develop
@@ -46,21 +46,21 @@ trust: {allow_users: [ada], allow_bots: ["renovate[bot]"]}
 limits: {turns: 10, duration: 1h, plan_duration: 5m, cost: 2, checks: 1}
 vm: {min_vcpu: 8, min_memory: 16, min_disk: 100, sleep: snapshot}
 keep: [node_modules, ~/.cache/go-build]
-`, func(s *state.Settings) {
-			s.Plan, s.Base, s.Branch, s.Commit, s.Title = state.PlanOneStep, "develop", "{key}/{slug}", "{key}: {task}", "[{key}] {task}"
-			s.Key = state.KeyRule{Pattern: "[A-Z]+-[0-9]+", Required: true}
-			s.Draft, s.MergeCommits, s.Publish = true, true, state.PublishAfterApproval
-			s.Setup = []state.Command{{Run: "go mod download", Timeout: 10 * time.Minute}}
-			s.Check = []state.Command{{Run: "go vet ./...", Timeout: 10 * time.Minute}, {Name: "tests", Run: "go test ./...", Timeout: 20 * time.Minute}}
-			s.Gate = state.Gate{Protected: []string{"schema/**"}, Unprotected: []string{"AGENTS.md"}, SecretsAllowedIn: []string{}, MaxPaths: 9, MaxBytes: 99}
+`, func(s *settings.Settings) {
+			s.Plan, s.Base, s.Branch, s.Commit, s.Title = settings.PlanOneStep, "develop", "{key}/{slug}", "{key}: {task}", "[{key}] {task}"
+			s.Key = settings.KeyRule{Pattern: "[A-Z]+-[0-9]+", Required: true}
+			s.Draft, s.MergeCommits, s.Publish = true, true, settings.PublishAfterApproval
+			s.Setup = []settings.Command{{Run: "go mod download", Timeout: 10 * time.Minute}}
+			s.Check = []settings.Command{{Run: "go vet ./...", Timeout: 10 * time.Minute}, {Name: "tests", Run: "go test ./...", Timeout: 20 * time.Minute}}
+			s.Gate = settings.Gate{Protected: []string{"schema/**"}, Unprotected: []string{"AGENTS.md"}, SecretsAllowedIn: []string{}, MaxPaths: 9, MaxBytes: 99}
 			s.AllowUsers, s.AllowBots = []string{"ada"}, []string{"renovate[bot]"}
-			s.VM = state.VMSettings{MinVCPU: 8, MinMemoryMB: 16384, MinDiskGB: 100, Sleep: state.SleepSnapshot}
+			s.VM = settings.VM{MinVCPU: 8, MinMemoryMB: 16384, MinDiskGB: 100, Sleep: settings.SleepSnapshot}
 			s.Keep = []string{"node_modules", "~/.cache/go-build"}
 			s.Limits.Turns, s.Limits.Duration, s.Limits.PlanDuration, s.Limits.MicroUSD, s.Limits.Checks = 10, time.Hour, 5*time.Minute, 2_000_000, 1
 		}},
-		"limits cannot be raised": {"limits: {turns: 1000, duration: 30d, plan_duration: 1d, cost: 99999999999999, checks: 99}\n", func(*state.Settings) {}},
-		"switched off":            {"enabled: false\n", func(s *state.Settings) { s.Enabled = false }},
-		"no checks after failing": {"limits: {checks: 0}\n", func(s *state.Settings) { s.Limits.Checks = 0 }},
+		"limits cannot be raised": {"limits: {turns: 1000, duration: 30d, plan_duration: 1d, cost: 99999999999999, checks: 99}\n", func(*settings.Settings) {}},
+		"switched off":            {"enabled: false\n", func(s *settings.Settings) { s.Enabled = false }},
+		"no checks after failing": {"limits: {checks: 0}\n", func(s *settings.Settings) { s.Limits.Checks = 0 }},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -89,12 +89,12 @@ func TestRepositoryCannotEnableWhatTheOperatorDisabled(t *testing.T) {
 
 func TestRepositoryCannotDisableApprovalOfChanges(t *testing.T) {
 	t.Parallel()
-	for text, mode := range map[string]state.PublishMode{"publish: at-once\n": state.PublishAtOnce, "": state.PublishAtOnce, "publish: after-approval\n": state.PublishAfterApproval} {
-		for _, operators := range []state.PublishMode{state.PublishAtOnce, state.PublishAfterApproval} {
+	for text, mode := range map[string]settings.PublishMode{"publish: at-once\n": settings.PublishAtOnce, "": settings.PublishAtOnce, "publish: after-approval\n": settings.PublishAfterApproval} {
+		for _, operators := range []settings.PublishMode{settings.PublishAtOnce, settings.PublishAfterApproval} {
 			defaults := operator()
 			defaults.Publish = operators
 			want := mode
-			if operators == state.PublishAfterApproval {
+			if operators == settings.PublishAfterApproval {
 				want = operators
 			}
 			if s, err := config.ParseRepo([]byte(text), defaults, nil); err != nil || s.Publish != want {

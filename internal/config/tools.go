@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/errand-bot/errand/internal/shellrules"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // Tools restricts which commands agents may run, enforced by the agents' own programs. This is not a security boundary,
@@ -58,19 +58,19 @@ func (l *ShellList) UnmarshalYAML(unmarshal func(any) error) error {
 }
 
 // shell converts the list for the state; without a list errand detects the prefixes.
-func (l ShellList) shell() state.Shell {
+func (l ShellList) shell() settings.Shell {
 	switch {
 	case l == nil:
-		return state.Shell{}
+		return settings.Shell{}
 	case slices.Equal(l, ShellList{allShell}):
-		return state.Shell{All: true, Set: true}
+		return settings.Shell{All: true, Set: true}
 	}
-	return state.Shell{Set: true, Commands: slices.Clone(l)}
+	return settings.Shell{Set: true, Commands: slices.Clone(l)}
 }
 
 // For returns the command prefixes that the operator allows in a repository, named as OWNER/NAME. An empty list means
 // that errand detects them.
-func (t OperatorTools) For(repo string) state.Shell {
+func (t OperatorTools) For(repo string) settings.Shell {
 	list := t.Shell
 	for name, other := range t.Repositories {
 		if strings.EqualFold(name, repo) {
@@ -78,7 +78,7 @@ func (t OperatorTools) For(repo string) state.Shell {
 		}
 	}
 	if len(list) == 0 {
-		return state.Shell{}
+		return settings.Shell{}
 	}
 	return list.shell()
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/naming"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 var (
@@ -176,12 +176,12 @@ func (r *report) long(key string, s Secret) {
 	r.unless(v == "" || len(v) >= minSecret, key, "%s contains fewer than %d characters; create one with `openssl rand -hex 32`", s, minSecret)
 }
 
-func planProblem(r *report, key string, p state.PlanMode) {
-	r.unless(slices.Contains([]state.PlanMode{state.PlanTwoStep, state.PlanOneStep, state.PlanNone}, p), key, "%q: write two-step, one-step or none", cut(string(p)))
+func planProblem(r *report, key string, p settings.PlanMode) {
+	r.unless(slices.Contains([]settings.PlanMode{settings.PlanTwoStep, settings.PlanOneStep, settings.PlanNone}, p), key, "%q: write two-step, one-step or none", cut(string(p)))
 }
 
-func publishProblem(r *report, key string, m state.PublishMode) {
-	r.unless(slices.Contains([]state.PublishMode{"", state.PublishAtOnce, state.PublishAfterApproval}, m), key, "%q: write at-once or after-approval", cut(string(m)))
+func publishProblem(r *report, key string, m settings.PublishMode) {
+	r.unless(slices.Contains([]settings.PublishMode{"", settings.PublishAtOnce, settings.PublishAfterApproval}, m), key, "%q: write at-once or after-approval", cut(string(m)))
 }
 
 // templateProblems expands the three templates.

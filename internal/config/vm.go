@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // RepoVM sets requirements for the repository's VMs.
@@ -20,7 +20,7 @@ type RepoVM struct {
 	MinDisk int `yaml:"min_disk"`
 	// Sleep is how a task is suspended: archive (its changes, the agent's session and the folders of `keep` are
 	// archived) or snapshot (the whole disk, for state that cannot be saved otherwise; slower).
-	Sleep state.SleepMode `yaml:"sleep"`
+	Sleep settings.SleepMode `yaml:"sleep"`
 }
 
 // The limits on requirements for VMs.
@@ -34,8 +34,8 @@ const (
 )
 
 // settings returns the repository's requirements over the operator's defaults.
-func (v RepoVM) settings(defaults state.VMSettings) state.VMSettings {
-	s := state.VMSettings{
+func (v RepoVM) settings(defaults settings.VM) settings.VM {
+	s := settings.VM{
 		MinVCPU: max(v.MinVCPU, defaults.MinVCPU), MinMemoryMB: max(v.MinMemory*mbOfAGig, defaults.MinMemoryMB),
 		MinDiskGB: max(v.MinDisk, defaults.MinDiskGB), Sleep: defaults.Sleep,
 	}
@@ -55,8 +55,8 @@ func (v RepoVM) problems(r *report) {
 	sleepProblem(r, "vm.sleep", v.Sleep)
 }
 
-func sleepProblem(r *report, key string, m state.SleepMode) {
-	r.unless(slices.Contains([]state.SleepMode{"", state.SleepArchive, state.SleepSnapshot}, m), key, "%q: write archive or snapshot", cut(string(m)))
+func sleepProblem(r *report, key string, m settings.SleepMode) {
+	r.unless(slices.Contains([]settings.SleepMode{"", settings.SleepArchive, settings.SleepSnapshot}, m), key, "%q: write archive or snapshot", cut(string(m)))
 }
 
 func guidanceProblems(r *report, key string, list []string) {

@@ -16,23 +16,24 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // TestTheLifeOnHetzner plays the whole life on servers of the stand-in for Hetzner. Between pull request and
 // review the paid hour ends and the VM sleeps; the demo itself checks that the agent's session goes on.
 func TestTheLifeOnHetzner(t *testing.T) {
 	t.Parallel()
-	lifeOnHetzner(t, state.SleepArchive)
+	lifeOnHetzner(t, settings.SleepArchive)
 }
 
 // TestHeavyLifeOnHetzner is TestTheLifeOnHetzner with snapshots instead of archives.
 func TestHeavyLifeOnHetzner(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	lifeOnHetzner(t, state.SleepSnapshot)
+	lifeOnHetzner(t, settings.SleepSnapshot)
 }
 
-func lifeOnHetzner(t *testing.T, sleep state.SleepMode) {
+func lifeOnHetzner(t *testing.T, sleep settings.SleepMode) {
 	t.Helper()
 	exe, err := os.Executable()
 	check(t, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // TestAgedVMsAreReaped: a VM beyond its maximum age is deleted, 22 hours later and after an alarm if it has a task's work;
@@ -68,5 +69,5 @@ func endedTask(string) *state.Task {
 }
 
 func suspendedTask(vm string) *state.Task {
-	return &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{Asleep: &state.Asleep{Mode: state.SleepSnapshot, Ref: "image-of-" + vm, VM: vm}}}
+	return &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{Asleep: &state.Asleep{Mode: settings.SleepSnapshot, Ref: "image-of-" + vm, VM: vm}}}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -172,7 +173,7 @@ func (w *world) kinds(issue int) (kinds []state.JobKind) {
 }
 
 func started() event.Event {
-	return event.Event{Payload: event.Started{Start: event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}}
+	return event.Event{Payload: event.Started{Start: event.Start{Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}}
 }
 
 func TestDone(t *testing.T) {

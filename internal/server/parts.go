@@ -27,6 +27,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // makeFleet creates the provider of VMs, the fleet, and the connections to VMs.
@@ -194,7 +195,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		Scanner:     s.scanner,
 		RepoConfig:  s.repoConfig,
 		Defaults:    s.cfg.Settings(),
-		Gate:        state.Gate(s.cfg.Gate),
+		Gate:        settings.Gate(s.cfg.Gate),
 		ShellFor:    s.cfg.Repository.Tools.For,
 		TestsFor: func(repo string) workspace.Tests {
 			return workspace.Tests{Env: s.cfg.TestEnv.For(repo), Files: s.cfg.TestFiles.For(repo)}
@@ -225,7 +226,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 }
 
 // repoConfig reads a repository's own settings on top of the operator's.
-func (s *Server) repoConfig(data []byte) (state.Settings, error) {
+func (s *Server) repoConfig(data []byte) (settings.Settings, error) {
 	return config.ParseRepo(data, s.cfg.Settings(), func(text string) bool {
 		_, n := s.redact.Redact(text)
 		return n > 0

@@ -17,6 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/vm"
 )
 
@@ -64,7 +65,7 @@ func (v *VMs) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 	}
 	if a := t.Wakes(); a != nil {
 		spec.FromSleep = a.VM
-		if a.Mode == state.SleepSnapshot {
+		if a.Mode == settings.SleepSnapshot {
 			spec.Image, spec.FromImage = a.Ref, true
 		}
 	}
@@ -89,7 +90,7 @@ func (v *VMs) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 
 // imagingTime returns how long suspending the task's VM takes if its disk is imaged, which takes minutes; otherwise 0.
 func (v *VMs) imagingTime(ctx context.Context, t *state.Task) time.Duration {
-	if t.Settings.VM.Sleep != state.SleepSnapshot {
+	if t.Settings.VM.Sleep != settings.SleepSnapshot {
 		return 0
 	}
 	times, err := v.cfg.Times(ctx)

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // long returns a land with a task of issue 1 that began an hour ago.
@@ -72,9 +73,9 @@ func TestReviewsThatDidNotArrive(t *testing.T) {
 	check(t, second(l.sim.As("bob").PushCommit(full, simgithub.Commit{Branch: "errand/1", Message: "Mend it", Files: map[string]string{"a": "b\n"}})))
 	p, err := l.sim.As("bob").OpenPull(full, simgithub.NewPull{Title: "Mend it", Head: "errand/1"})
 	check(t, err)
-	settings := state.DefaultSettings()
-	settings.Plan = state.PlanNone
-	l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
+	repoSettings := settings.Default()
+	repoSettings.Plan = settings.PlanNone
+	l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: repoSettings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
 	l.happen(event.Event{Task: l.key, Payload: event.PROpened{PR: state.PR{Number: p.Number, State: "open"}}})
 	v, err := l.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Body: "Why?"})
 	check(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -104,7 +105,7 @@ func (l *life) queued(key state.TaskKey, installation int64, via string) *state.
 func (l *life) running(key state.TaskKey, installation int64) *state.Task {
 	l.t.Helper()
 	l.queued(key, installation, "assigned")
-	t := l.happen(event.Event{Task: key, Payload: event.Started{Start: event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
+	t := l.happen(event.Event{Task: key, Payload: event.Started{Start: event.Start{Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
 	return l.launched(t)
 }
 

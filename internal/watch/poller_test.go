@@ -15,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // thumbs simulates GitHub's side of the poll.
@@ -239,7 +240,7 @@ func TestWhatIsPolled(t *testing.T) {
 		l.queued(state.TaskKey{Repo: 70, Issue: 2}, 7, "assigned")
 		l.happen(event.Event{
 			Task: state.TaskKey{Repo: 70, Issue: 2},
-			Payload: event.Started{Start: event.Start{Settings: state.DefaultSettings(), Context: state.Context{
+			Payload: event.Started{Start: event.Start{Settings: settings.Default(), Context: state.Context{
 				Withheld: []state.Withheld{{By: ada, Reason: "outsider"}, {ID: 55, Node: "IC_55", By: ada, Reason: "outsider"}},
 			}}},
 		})

@@ -20,6 +20,7 @@ import (
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -299,9 +300,9 @@ func TestPullRequestsAreComparedWithGitHub(t *testing.T) {
 			p, err := l.sim.As("bob").OpenPull(full, simgithub.NewPull{Title: "Mend it", Head: "errand/1", Body: "Fixes #1"})
 			check(t, err)
 			l.begun("mention")
-			settings := state.DefaultSettings()
-			settings.Plan = state.PlanNone
-			x := l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
+			repoSettings := settings.Default()
+			repoSettings.Plan = settings.PlanNone
+			x := l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: repoSettings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
 			x = l.happen(event.Event{Task: l.key, Payload: event.PROpened{PR: state.PR{Number: p.Number, State: "open"}}})
 			if x.Phase != state.PhasePROpen {
 				t.Fatalf("phase %s", x.Phase)

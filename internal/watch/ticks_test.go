@@ -9,14 +9,15 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // planned returns a land whose task waits with a posted plan.
 func planned(t *testing.T) (l *land, plan *state.Plan, body string) {
 	t.Helper()
 	l = long(t)
-	settings := state.DefaultSettings()
-	l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}})
+	repoSettings := settings.Default()
+	l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: repoSettings, Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}})
 	run := l.happen(event.Event{Task: l.key, Payload: event.Poked{}}).Run.ID
 	l.happen(event.Event{Task: l.key, Run: run, Payload: event.Launched{Launch: state.Launch{Run: run, VM: state.VM{Name: "vm-1"}, Started: time.Now()}}})
 	task := l.happen(event.Event{Task: l.key, Run: run, Payload: event.RunEnded{Result: state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Do it.", Outcome: "build", Ended: time.Now()}}})

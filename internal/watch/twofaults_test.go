@@ -15,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // TestAThumbIsReportedUntilTheStoreTakesIt: a 👍 that the store rejected, even repeatedly, is reported again, and
@@ -101,9 +102,9 @@ func reviewable(t *testing.T, opened func(l *land, number int)) (*land, int, *ti
 	check(t, second(l.sim.As("bob").PushCommit(full, simgithub.Commit{Branch: "errand/1", Message: "Mend it", Files: map[string]string{"a": "b\n"}})))
 	p, err := l.sim.As("bob").OpenPull(full, simgithub.NewPull{Title: "Mend it", Head: "errand/1"})
 	check(t, err)
-	settings := state.DefaultSettings()
-	settings.Plan = state.PlanNone
-	l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: settings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
+	repoSettings := settings.Default()
+	repoSettings.Plan = settings.PlanNone
+	l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: repoSettings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
 	opened(l, p.Number)
 	return l, p.Number, &now
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // VMEnd returns why a VM ended. It covers the fleet's reasons and those of tasks.
@@ -49,7 +50,7 @@ func VMEnd(why string) string {
 // Asleep returns the kind and size of a suspended task's saved work.
 func Asleep(a *state.Asleep) string {
 	text := "archive"
-	if a.Mode == state.SleepSnapshot {
+	if a.Mode == settings.SleepSnapshot {
 		text = "snapshot"
 	}
 	if a.Bytes > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // maxPacks is how often packing is tried on a VM that can be reached before the VM is given up.
@@ -26,7 +27,7 @@ func (s *Steps) sleep(ctx context.Context, w *step.Attempt) (event.Event, error)
 	if t.Ended() || t.VM == nil || t.VM.Name != vm {
 		return step.Done(), nil
 	}
-	snapshot := t.Settings.VM.Sleep == state.SleepSnapshot && s.Sleeper != nil
+	snapshot := t.Settings.VM.Sleep == settings.SleepSnapshot && s.Sleeper != nil
 	if !t.Resting() && !(snapshot && w.Job.Attempted) { // a VM that may be off already is not to be had
 		return step.Done(), nil
 	}
@@ -63,7 +64,7 @@ func (s *Steps) packed(ctx context.Context, w *step.Attempt) (*state.Asleep, err
 	}
 	m := got.Manifest
 	a := &state.Asleep{
-		Mode: state.SleepArchive, Ref: got.Ref, Bytes: got.Bytes, SHA256: got.SHA256, VM: vm,
+		Mode: settings.SleepArchive, Ref: got.Ref, Bytes: got.Bytes, SHA256: got.SHA256, VM: vm,
 		Base: m.Base, Head: m.Head, Dir: m.Dir, Paths: m.Paths,
 	}
 	for _, l := range m.Left {
@@ -88,7 +89,7 @@ func (s *Steps) snapshot(ctx context.Context, w *step.Attempt) (*state.Asleep, e
 	if err != nil {
 		return nil, err
 	}
-	return &state.Asleep{Mode: state.SleepSnapshot, Ref: ref, Bytes: bytes, VM: vm, Base: workspace.Root(w.Task), Head: w.Task.Branch.VMHead}, nil
+	return &state.Asleep{Mode: settings.SleepSnapshot, Ref: ref, Bytes: bytes, VM: vm, Base: workspace.Root(w.Task), Head: w.Task.Branch.VMHead}, nil
 }
 
 // notSaved returns the event of work that could not be saved. A VM that no longer exists is reported as such; one that cannot be
@@ -130,7 +131,7 @@ func (s *Steps) forget(ctx context.Context, w *step.Attempt) (event.Event, error
 	if a := w.Task.Asleep; a != nil && a.Ref == ref {
 		return step.Done(), nil // the same was put away again
 	}
-	if w.Job.Args.Mode == state.SleepSnapshot {
+	if w.Job.Args.Mode == settings.SleepSnapshot {
 		if s.Sleeper == nil {
 			w.Log.Warn().Str("image", ref).Msg("cannot delete a snapshot of another provider")
 			return step.Done(), nil

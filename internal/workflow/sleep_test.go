@@ -18,6 +18,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/vm"
 )
 
@@ -27,7 +28,7 @@ func TestSleepAndWake(t *testing.T) {
 	w := workflowtest.New(t)
 	w.Rest()
 	a, old := w.Suspend(), w.Host.Dir
-	if a.Mode != state.SleepArchive || a.Bytes == 0 || a.Base != w.Head("main") || a.Dir != old || a.Paths == 0 {
+	if a.Mode != settings.SleepArchive || a.Bytes == 0 || a.Base != w.Head("main") || a.Dir != old || a.Paths == 0 {
 		t.Errorf("asleep %+v", a)
 	}
 	w.NewVM()
@@ -250,7 +251,7 @@ func TestSnapshot(t *testing.T) {
 	d := &disks{}
 	w := workflowtest.New(t, func(cfg *workflow.Config) { cfg.Sleeper = d })
 	w.Rest()
-	w.Task.Settings.VM.Sleep = state.SleepSnapshot
+	w.Task.Settings.VM.Sleep = settings.SleepSnapshot
 	d.err = errors.New("boom")
 	if _, err := w.Try(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"})); !errors.Is(err, d.err) || len(w.Attempted) == 0 {
 		t.Fatalf("%v, marked %v", err, w.Attempted)
@@ -261,7 +262,7 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("before it began: %+v", e)
 	}
 	e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}), workflowtest.Again, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
-	if a := event.Of[event.Slept](e).Asleep; a == nil || a.Ref != "image-of-vm-1" || a.Mode != state.SleepSnapshot {
+	if a := event.Of[event.Slept](e).Asleep; a == nil || a.Ref != "image-of-vm-1" || a.Mode != settings.SleepSnapshot {
 		t.Fatalf("event %+v", e)
 	}
 	event.Of[event.Slept](e).Asleep.At = time.Now()
@@ -342,7 +343,7 @@ func TestSleepEndsWhatWasLeft(t *testing.T) {
 			})
 			w.Rest()
 			if c.snapshot {
-				w.Task.Settings.VM.Sleep = state.SleepSnapshot
+				w.Task.Settings.VM.Sleep = settings.SleepSnapshot
 			}
 			c.run.ID, c.run.Kind, c.run.State, c.run.Round = "1-1-9", state.RunImplement, state.RunEnded, w.Task.Round
 			w.Task.Runs = append(w.Task.Runs, c.run)

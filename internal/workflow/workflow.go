@@ -29,6 +29,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // Config has the dependencies and settings of the steps. All fields are required unless said otherwise.
@@ -54,17 +55,17 @@ type Config struct {
 	Submodules func(repo string) []string
 	// ShellFor returns the commands that the operator lets the agents of a repository, named as OWNER/NAME, call in a shell; nil
 	// detects them.
-	ShellFor func(repo string) state.Shell
+	ShellFor func(repo string) settings.Shell
 	// TestsFor returns the operator's data for the tests of a repository, named as OWNER/NAME; it may be nil.
 	TestsFor func(repo string) workspace.Tests
 	Redact   *trust.Redactor
 	Scanner  *secretscan.Scanner
 	// RepoConfig reads a `.errand.yml` over the operator's defaults. Its error is for people: line,
 	// key, suggestion.
-	RepoConfig func(data []byte) (state.Settings, error)
-	Defaults   state.Settings
+	RepoConfig func(data []byte) (settings.Settings, error)
+	Defaults   settings.Settings
 	// Gate has the operator's settings of the push gate: the limits of the repositories' settings.
-	Gate state.Gate
+	Gate settings.Gate
 	// Memory is the memory of a VM in words, for prompts; it may be empty.
 	Memory string
 	// RealAgent is set for an agent that is not ours: it is refused where nothing isolates it,
@@ -100,7 +101,7 @@ type do func(ctx context.Context, w *step.Attempt) (event.Event, error)
 
 // New returns the steps.
 func New(cfg Config) *Steps {
-	settings := &step.RepoSettings{Defaults: cfg.Defaults, Parse: cfg.RepoConfig, ShellFor: cfg.ShellFor}
+	repoSettings := &step.RepoSettings{Defaults: cfg.Defaults, Parse: cfg.RepoConfig, ShellFor: cfg.ShellFor}
 	view := &step.View{GitHub: cfg.GitHub, Now: cfg.Now, StatusURL: cfg.StatusURL}
 	approvals := &approval.Checker{GitHub: cfg.GitHub, Now: cfg.Now}
 	s := &Steps{Config: cfg}
@@ -110,12 +111,12 @@ func New(cfg Config) *Steps {
 		Submodules: cfg.Submodules, TestsFor: cfg.TestsFor, SpanAllowed: cfg.SpanAllowed, Now: cfg.Now,
 	}
 	s.intake = &intake.Steps{
-		GitHub: cfg.GitHub, Settings: settings, Redact: cfg.Redact, Now: cfg.Now, AllowUsers: cfg.AllowUsers, AllowBots: cfg.AllowBots,
+		GitHub: cfg.GitHub, Settings: repoSettings, Redact: cfg.Redact, Now: cfg.Now, AllowUsers: cfg.AllowUsers, AllowBots: cfg.AllowBots,
 	}
 	s.talk = &talk.Steps{GitHub: cfg.GitHub, View: view, Redact: cfg.Redact, Now: cfg.Now}
 	s.publish = &publish.Steps{
 		GitHub: cfg.GitHub, Runner: cfg.Runner, Files: cfg.Files, Workspaces: s.workspaces, Approvals: approvals,
-		Settings: settings, View: view, Redact: cfg.Redact, Scanner: cfg.Scanner, Gate: cfg.Gate,
+		Settings: repoSettings, View: view, Redact: cfg.Redact, Scanner: cfg.Scanner, Gate: cfg.Gate,
 	}
 	runs := &launch.Steps{
 		GitHub: cfg.GitHub, Runner: cfg.Runner, Files: cfg.Files, Workspaces: s.workspaces, Approvals: approvals, Redact: cfg.Redact,

@@ -4,16 +4,17 @@ import (
 	"strings"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // Due is a delayed job whose time has come. For determines which of the other fields are set.
 type Due struct {
-	For  state.DueKind   `json:"due"`
-	Plan string          `json:"plan,omitempty"`    // hash
-	Run  string          `json:"due_run,omitempty"` // id; "run" is that of the event
-	VM   string          `json:"vm,omitempty"`      // name
-	Mode state.SleepMode `json:"mode,omitempty"`    // with Ref
-	Ref  string          `json:"ref,omitempty"`
+	For  state.DueKind      `json:"due"`
+	Plan string             `json:"plan,omitempty"`    // hash
+	Run  string             `json:"due_run,omitempty"` // id; "run" is that of the event
+	VM   string             `json:"vm,omitempty"`      // name
+	Mode settings.SleepMode `json:"mode,omitempty"`    // with Ref
+	Ref  string             `json:"ref,omitempty"`
 	// Insured is set if the idle VM shall stay for another paid span, because no other one may be available.
 	Insured bool `json:"insured,omitempty"`
 	// Waiting says, of state.DueSpan, why the VM may not stay for another paid span.
@@ -32,7 +33,7 @@ func NewDue(what state.DueKind, key string) Due {
 		d.VM = key
 	case state.DueForget:
 		mode, ref, _ := strings.Cut(key, ":")
-		d.Mode, d.Ref = state.SleepMode(mode), ref
+		d.Mode, d.Ref = settings.SleepMode(mode), ref
 	}
 	return d
 }

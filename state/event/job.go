@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // The payloads of reports of jobs.
@@ -158,11 +159,11 @@ type (
 
 // Start is what the job start has read.
 type Start struct {
-	Settings state.Settings `json:"settings"`
-	Context  state.Context  `json:"context"`
-	Branch   state.Branch   `json:"branch"`
-	Ticket   string         `json:"ticket,omitempty"`
-	Visible  bool           `json:"visible"` // the agent may see some text of the issue
+	Settings settings.Settings `json:"settings"`
+	Context  state.Context     `json:"context"`
+	Branch   state.Branch      `json:"branch"`
+	Ticket   string            `json:"ticket,omitempty"`
+	Visible  bool              `json:"visible"` // the agent may see some text of the issue
 	// ReadAt is the time when the job began to read the discussion.
 	ReadAt time.Time `json:"read_at,omitzero"`
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // Conditions of an approval are in every later prompt. They are not feedback that waits for a run: the next plan can be
@@ -290,7 +291,7 @@ func TestStopHolds(t *testing.T) {
 		"blocked": {func(l *life) {
 			l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}}})
 		}, event.Event{Payload: event.NewDue("recheck", "")}, state.PhaseQueued},
-		"starting": {func(*life) {}, event.Event{Payload: event.Started{Start: event.Start{Visible: true, Settings: state.DefaultSettings()}}}, state.PhaseQueued},
+		"starting": {func(*life) {}, event.Event{Payload: event.Started{Start: event.Start{Visible: true, Settings: settings.Default()}}}, state.PhaseQueued},
 	} {
 		l := newLife(t)
 		l.trigger()

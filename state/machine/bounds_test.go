@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // unaided applies all events except people's until the task rests, and counts the launches.
@@ -62,7 +63,7 @@ func TestLaunchesAreBounded(t *testing.T) {
 	} {
 		l := newLife(t)
 		l.toPreliminary()
-		l.task.Settings.Check = []state.Command{{Run: "make test"}}
+		l.task.Settings.Check = []settings.Command{{Run: "make test"}}
 		l.approve()
 		l.launch()
 		l.end(state.RunResult{Text: "Steps.", Outcome: "build"})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // Somebody vouches for a comment while the start reads the discussion, in which the comment is still withheld. The
@@ -18,7 +19,7 @@ func TestVouchedWhileItIsRead(t *testing.T) {
 	l.trigger()
 	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Thumb{Comment: &state.Comment{ID: 77, At: l.now}}})
 	start := func() {
-		l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}}})
+		l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}}})
 	}
 	start()
 	l.want(state.PhaseQueued, state.JobStart)
@@ -86,7 +87,7 @@ func TestReasonOfAReplanIsHeard(t *testing.T) {
 				l.postPlan(11)
 			}
 			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 50, Body: "@errand replan " + c.why, At: l.now, Mention: true}, Orders: []state.Order{{Verb: state.VerbReplan, Text: c.why}}}})
-			start := &event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}
+			start := &event.Start{Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}
 			if c.listed {
 				start.Context.Comments = []state.Said{{ID: 50, By: writer, Body: "@errand replan " + c.why}}
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // A pull request that was found by a check may have been reviewed before it was known.
@@ -106,7 +107,7 @@ func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
 			if got := l.made(state.JobReact) && slices.Contains(l.reactions(), "eyes"); got != c.wantEyes {
 				t.Errorf("got 👀 %v, want %v", got, c.wantEyes)
 			}
-			start := &event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: read}
+			start := &event.Start{Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: read}
 			if c.discussed {
 				start.Context.Comments = []state.Said{{ID: 77, By: c.by, At: c.said, Body: m.Body}}
 			}

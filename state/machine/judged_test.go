@@ -10,13 +10,14 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // checking has the repository's checks running on what an agent did.
 func (l *life) checking() {
 	l.t.Helper()
 	l.toPreliminary()
-	l.task.Settings.Check = []state.Command{{Run: "make test"}}
+	l.task.Settings.Check = []settings.Command{{Run: "make test"}}
 	l.approve()
 	l.launch()
 	l.end(state.RunResult{Text: "Steps.", Outcome: "build"})

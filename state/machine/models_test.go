@@ -6,13 +6,14 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // implementing brings a life to an implementing run with its own session.
 func (l *life) implementing() {
 	l.trigger()
-	s := state.DefaultSettings()
-	s.Plan = state.PlanNone
+	s := settings.Default()
+	s.Plan = settings.PlanNone
 	l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 	l.launch()
 	l.want(state.PhaseImplementing)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 var (
@@ -67,7 +68,7 @@ func (l *life) trigger() {
 }
 
 func (l *life) start() {
-	s := state.DefaultSettings()
+	s := settings.Default()
 	l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 }
 

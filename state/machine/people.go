@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // beginTask creates a task for an authorized trigger, or begins the next life of an ended one.
@@ -32,7 +33,7 @@ func beginTask(c *change) {
 	if t.Trigger.Via == "" {
 		t.Trigger.Via = "mention"
 	}
-	t.Settings = state.DefaultSettings()
+	t.Settings = settings.Default()
 	t.Money.CapMicroUSD = t.Settings.Limits.MicroUSD
 	t.Context = state.Context{Labels: e.Issue().Labels, IssueType: e.Issue().Type, Milestone: e.Issue().Milestone}
 	c.t = t

@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // beginFirstRun stores the results of the job start and launches the first run.
@@ -16,10 +17,10 @@ func beginFirstRun(c *change) {
 		return
 	}
 	switch c.t.Settings.Plan {
-	case state.PlanNone:
+	case settings.PlanNone:
 		c.t.Approval = &state.Approval{By: c.t.Trigger.By, Via: state.ViaSettings, Given: c.e.Now, At: c.e.Now, Permission: state.PermissionWrite}
 		c.enterPhase(state.PhaseImplementing, "the repository requires no plan")
-	case state.PlanOneStep:
+	case settings.PlanOneStep:
 		c.enterPhase(state.PhasePlanning, "planning began")
 	default:
 		c.enterPhase(state.PhasePreliminaryPlanning, "planning began")

@@ -6,11 +6,12 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // publishOrShow publishes the collected work or, if people must approve it first, enqueues its diff.
 func publishOrShow(c *change) {
-	if c.t.Settings.Publish == state.PublishAfterApproval && c.t.Work.Approved == "" {
+	if c.t.Settings.Publish == settings.PublishAfterApproval && c.t.Work.Approved == "" {
 		c.enqueueStep(state.JobShow)
 		return
 	}

@@ -6,13 +6,14 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // toShown brings a task to changes that are posted and wait for approval.
 func (l *life) toShown() {
 	l.trigger()
-	s := state.DefaultSettings()
-	s.Plan, s.Publish = state.PlanNone, state.PublishAfterApproval
+	s := settings.Default()
+	s.Plan, s.Publish = settings.PlanNone, settings.PublishAfterApproval
 	l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 	l.launch()
 	l.end(state.RunResult{Outcome: "done", Summary: "Mended."})

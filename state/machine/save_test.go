@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // TestTheEndKeepsWhatIsNotPublished: whatever a task was at when it ended, what its agent had done by then is saved before the VM
@@ -14,8 +15,8 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 	t.Parallel()
 	build := func(l *life) {
 		l.trigger()
-		s := state.DefaultSettings()
-		s.Plan = state.PlanNone
+		s := settings.Default()
+		s.Plan = settings.PlanNone
 		l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 		l.launch()
 	}

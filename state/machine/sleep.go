@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // scheduleIdleCheck has an idle VM looked at when it is due to sleep.
@@ -84,7 +85,7 @@ func releaseSuspended(c *change) {
 	if s := of[event.Slept](c).Saved; s.Ref != "" {
 		c.t.Saved = append(c.t.Saved, s)
 	}
-	if wanted := c.e.Wanted || !c.t.Resting(); c.t.Ended() || wanted && a != nil && a.Mode == state.SleepArchive {
+	if wanted := c.e.Wanted || !c.t.Resting(); c.t.Ended() || wanted && a != nil && a.Mode == settings.SleepArchive {
 		c.checkIdleAgain() // it is deleted, or kept, as without suspending
 		return
 	}
@@ -132,7 +133,7 @@ func storeSuspended(c *change, a state.Asleep) {
 }
 
 // deleteSaved enqueues the deletion of saved work.
-func (c *change) deleteSaved(mode state.SleepMode, ref string) {
+func (c *change) deleteSaved(mode settings.SleepMode, ref string) {
 	j := c.job(state.JobForget, state.LaneControl, "forget-"+ref)
 	j.Args.Mode, j.Args.Ref = mode, ref
 	c.enqueue(j)

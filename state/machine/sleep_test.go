@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 func idleOf(vm string) event.Event {
@@ -17,7 +18,7 @@ func idleOf(vm string) event.Event {
 
 // asleepOf is the report of the job sleep for a VM.
 func asleepOf(vm, ref string) event.Event {
-	return event.Event{Payload: event.Slept{VM: vm, Asleep: &state.Asleep{Mode: state.SleepArchive, Ref: ref, Bytes: 3_200_000, VM: vm, Base: "b0", Head: "b1"}}}
+	return event.Event{Payload: event.Slept{VM: vm, Asleep: &state.Asleep{Mode: settings.SleepArchive, Ref: ref, Bytes: 3_200_000, VM: vm, Base: "b0", Head: "b1"}}}
 }
 
 // launchOn begins a run on a VM, in the given session.
@@ -155,7 +156,7 @@ func TestWokenMeanwhile(t *testing.T) {
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 	l.comment(state.VerbMessage)
 	e := asleepOf("vm2", "image")
-	event.Of[event.Slept](e).Asleep.Mode = state.SleepSnapshot
+	event.Of[event.Slept](e).Asleep.Mode = settings.SleepSnapshot
 	l.do(e)
 	if a := l.task.Wakes(); l.task.VM != nil || a == nil || !cmp.Equal(a.Carried(), []string{"vm1", "vm2"}) {
 		t.Errorf("got VM %v, wakes %+v", l.task.VM, a)
@@ -190,7 +191,7 @@ func TestWantedMeanwhile(t *testing.T) {
 func TestWakes(t *testing.T) {
 	t.Parallel()
 	begun := t0
-	asleep := state.Asleep{Mode: state.SleepArchive, Ref: "a", VM: "vm2", Carries: []string{"vm1"}, At: begun.Add(time.Hour)}
+	asleep := state.Asleep{Mode: settings.SleepArchive, Ref: "a", VM: "vm2", Carries: []string{"vm1"}, At: begun.Add(time.Hour)}
 	run := func(kind state.RunKind, vm string, at time.Time) state.Run {
 		return state.Run{Kind: kind, RunLaunch: state.RunLaunch{VM: vm}, Started: at}
 	}
@@ -283,7 +284,7 @@ func TestForgotten(t *testing.T) {
 	}
 	shown := l.task.Visible
 	l.do(event.Event{Payload: event.NewDue(forget.Args.Due, forget.Args.Key)})
-	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "a2" || j.Args.Mode != state.SleepArchive || l.task.Asleep != nil || l.task.Visible != shown {
+	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "a2" || j.Args.Mode != settings.SleepArchive || l.task.Asleep != nil || l.task.Visible != shown {
 		t.Errorf("got jobs %v, asleep %v", l.jobs, l.task.Asleep)
 	}
 }
@@ -294,7 +295,7 @@ func TestWokenForAStep(t *testing.T) {
 	l := newLife(t)
 	l.toPR()
 	l.task.Phase, l.task.Step, l.task.VM = state.PhaseAddressingReview, state.JobRebase, nil
-	l.task.Asleep = &state.Asleep{Mode: state.SleepArchive, Ref: "a1", VM: "vm1", At: l.now}
+	l.task.Asleep = &state.Asleep{Mode: settings.SleepArchive, Ref: "a1", VM: "vm1", At: l.now}
 	woken := event.Woken{For: state.JobRebase, Launch: state.Launch{VM: state.VM{Name: "vm2", Carries: []string{"vm1"}}}}
 	l.do(event.Event{Payload: woken})
 	if j := jobOf(l.jobs, state.JobRebase); j.Kind == "" || l.task.VM.Name != "vm2" || !l.task.Asleep.Stale {

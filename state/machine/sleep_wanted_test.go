@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // TestWantedWorkIsNotForgotten: what a run waits to take over is not deleted although it is old, until a VM has it.
@@ -13,7 +14,7 @@ func TestWantedWorkIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	keep := DefaultPolicy().KeepAsleep
 	due := event.Event{Payload: event.NewDue(state.DueUnused, "")}
-	for _, mode := range []state.SleepMode{state.SleepArchive, state.SleepSnapshot} {
+	for _, mode := range []settings.SleepMode{settings.SleepArchive, settings.SleepSnapshot} {
 		for _, waits := range []bool{false, true} {
 			l := newLife(t)
 			l.toPreliminary()

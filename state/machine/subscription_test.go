@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // TestOnASubscription: what is asked on a subscription meets caps on tokens only, and there are no dollars to raise.
@@ -72,7 +73,7 @@ func TestAllOnASubscription(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
-	s := state.DefaultSettings()
+	s := settings.Default()
 	s.Subscription = true
 	l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 	if !l.task.Money.Free() {

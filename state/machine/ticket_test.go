@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // TestAnAnswerIsNoTicketKey: what a person answers is a sentence; the job start looks for the key in
@@ -13,7 +14,7 @@ import (
 func TestAnAnswerIsNoTicketKey(t *testing.T) {
 	t.Parallel()
 	task := &state.Task{
-		Key: state.TaskKey{Repo: 7, Issue: 1}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingAnswer, Resume: state.PhaseQueued, Step: state.JobStart}, TaskIssue: state.TaskIssue{Settings: state.DefaultSettings()},
+		Key: state.TaskKey{Repo: 7, Issue: 1}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingAnswer, Resume: state.PhaseQueued, Step: state.JobStart}, TaskIssue: state.TaskIssue{Settings: settings.Default()},
 		TaskPlans: state.TaskPlans{Question: &state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"}},
 	}
 	e := event.Event{Task: state.TaskKey{Repo: 7, Issue: 1}, By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 7, Body: "It is ABC-5, I think."}}}

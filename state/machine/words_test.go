@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // reactions lists the reactions that the last event led to.
@@ -71,7 +72,7 @@ func TestOnlyCommandsOfWritersAreSeen(t *testing.T) {
 // askedForKey waits for the ticket key that the repository wants.
 func (l *life) askedForKey() {
 	l.trigger()
-	l.do(event.Event{Payload: event.Asked{Start: &event.Start{Settings: state.DefaultSettings(), Visible: true}, Question: state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"}}})
+	l.do(event.Event{Payload: event.Asked{Start: &event.Start{Settings: settings.Default(), Visible: true}, Question: state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"}}})
 }
 
 func (l *life) createPR(key string) {

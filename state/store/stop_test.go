@@ -7,6 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // A dropped run is stopped, and its work saved, before any other job of its task uses the checkout. Both are in lanes
@@ -101,7 +102,7 @@ func TestQuickRetryWaitsForTheStop(t *testing.T) {
 				}
 				return job
 			}
-			started := event.Event{Payload: event.Started{Start: event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}}}
+			started := event.Event{Payload: event.Started{Start: event.Start{Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}}}
 			spent = work(state.JobStart)
 			apply(started)
 			launch := work(state.JobLaunch)

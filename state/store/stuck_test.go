@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // stuck returns the reason why nothing will advance the task, or "".
@@ -70,7 +71,7 @@ func unapproved(t *state.Task) string {
 // unshown describes published changes without approval where approval is required.
 func unshown(t *state.Task, jobs []state.Job) string {
 	publishes := slices.ContainsFunc(jobs, func(j state.Job) bool { return j.Kind == state.JobCommit || j.Kind == state.JobMove })
-	if t.Settings.Publish != state.PublishAfterApproval || !publishes || t.Phase != state.PhaseImplementing && t.Phase != state.PhaseAddressingReview {
+	if t.Settings.Publish != settings.PublishAfterApproval || !publishes || t.Phase != state.PhaseImplementing && t.Phase != state.PhaseAddressingReview {
 		return ""
 	}
 	p := t.NewestPlan()

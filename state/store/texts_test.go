@@ -9,6 +9,7 @@ import (
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // However much people write while a task waits, starts or is planned, the store can store it, the newest comments are
@@ -34,7 +35,7 @@ func TestFloodOfWordsFits(t *testing.T) {
 				t.Helper()
 				return apply(event.Event{By: ada, Permission: state.PermissionWrite, ID: fmt.Sprintf("comment:%d", id), Payload: event.Commented{Comment: &state.Comment{ID: int64(id), Body: text, At: s.time()}}})
 			}
-			start := &event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: s.time()}
+			start := &event.Start{Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: s.time()}
 			apply(event.Event{By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Payload: event.Triggered{Issue: &state.Issue{Title: "Bug", Body: "It breaks."}}})
 			if started {
 				apply(event.Event{Payload: event.Started{Start: *start}})

@@ -8,6 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // claimAll claims the due jobs in the lanes of people's events, oldest first.
@@ -51,7 +52,7 @@ func waiting(t *testing.T) (*testStore, *state.Plan) {
 	s.next = machine.Next
 	for _, e := range []event.Event{
 		{By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: task1.Repo}, Payload: event.Triggered{Issue: &state.Issue{Title: "Bug", Body: "It breaks."}}},
-		{Payload: event.Started{Start: event.Start{Settings: state.DefaultSettings(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}}},
+		{Payload: event.Started{Start: event.Start{Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}}},
 	} {
 		s.applyOf(t, e, nil)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/machine"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // walker simulates random events around one task: people, supervisors and workers, with the real Next and the real
@@ -220,15 +221,15 @@ func (w *walker) outcome(task *state.Task, job *state.Job) event.Event {
 }
 
 func (w *walker) startOutcome() event.Event {
-	settings := state.DefaultSettings()
-	settings.Plan = state.PlanMode(w.pick(string(state.PlanTwoStep), string(state.PlanTwoStep), string(state.PlanOneStep), string(state.PlanNone)))
+	repoSettings := settings.Default()
+	repoSettings.Plan = settings.PlanMode(w.pick(string(settings.PlanTwoStep), string(settings.PlanTwoStep), string(settings.PlanOneStep), string(settings.PlanNone)))
 	if w.random.IntN(3) == 0 {
-		settings.Publish = state.PublishAfterApproval
+		repoSettings.Publish = settings.PublishAfterApproval
 	}
 	if w.chance(50) {
-		settings.Check = []state.Command{{Run: "make test"}}
+		repoSettings.Check = []settings.Command{{Run: "make test"}}
 	}
-	start := &event.Start{Settings: settings, Visible: !w.chance(10), Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "0"}}
+	start := &event.Start{Settings: repoSettings, Visible: !w.chance(10), Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "0"}}
 	switch {
 	case w.chance(10):
 		return event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#1", Issues: []string{"o/r#1"}}}}

@@ -20,6 +20,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/store"
 	"github.com/errand-bot/errand/state/vm"
 )
@@ -213,9 +214,9 @@ func (a *account) runLife(task state.TaskKey, snapshot bool) {
 			return err
 		})
 		next.FromImage = true
-		a.store.set(task, nil, &state.Asleep{VM: server.Name, Mode: state.SleepSnapshot, Ref: next.Image})
+		a.store.set(task, nil, &state.Asleep{VM: server.Name, Mode: settings.SleepSnapshot, Ref: next.Image})
 	} else {
-		a.store.set(task, nil, &state.Asleep{VM: server.Name, Mode: state.SleepArchive})
+		a.store.set(task, nil, &state.Asleep{VM: server.Name, Mode: settings.SleepArchive})
 	}
 	a.retry("release", func() error { return a.fleet.Release(ctx, server.Name, fleet.ReasonAsleep) })
 	time.Sleep(2 * time.Hour)

@@ -67,7 +67,7 @@ func All() []Layer {
 		{"simulators", "GitHub, Hetzner, models and agents for the demo and tests. They share no code with errand but the base.", []string{"internal/sim"}, []string{standardOnly}},
 		{"demo", "errand on simulators.", []string{"internal/demo", "cmd/errand-demo"}, everything},
 		{"checks", "Tests of the whole and the commands behind the Makefile.", []string{
-			"e2e", "internal/buildtest", "internal/disktest", "internal/heavytest", "internal/repotest", "internal/tools",
+			"e2e", "internal/buildtest", "internal/cputest", "internal/disktest", "internal/heavytest", "internal/repotest", "internal/tools",
 		}, append(slices.Clone(everything), "demo")},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // branch finds the base, its newest commit, the ticket key and a name for the branch.
@@ -57,11 +58,11 @@ func (s *Steps) branch(ctx context.Context, w *step.Attempt, st *event.Start, v 
 
 // ticket finds the repository's ticket key, in a person's command or in the visible discussion. If the
 // repository has a pattern, only text that matches it is a key.
-func (s *Steps) ticket(t *state.Task, settings state.Settings, v trust.View) string {
-	if settings.Key.Pattern == "" {
+func (s *Steps) ticket(t *state.Task, repoSettings settings.Settings, v trust.View) string {
+	if repoSettings.Key.Pattern == "" {
 		return t.Ticket
 	}
-	re, err := regexp.Compile(settings.Key.Pattern)
+	re, err := regexp.Compile(repoSettings.Key.Pattern)
 	if err != nil {
 		return "" // the settings were validated when they were read
 	}

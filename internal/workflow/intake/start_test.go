@@ -12,19 +12,20 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 func TestStartReadsSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		repo, org string
-		plan      state.PlanMode
+		plan      settings.PlanMode
 		waits     state.WaitKind
 		says      string
 	}{
-		"none":                   {plan: state.PlanTwoStep},
-		"the repository's":       {repo: "plan: none\n", org: "plan: one-step\n", plan: state.PlanNone},
-		"the organisation's":     {org: "plan: one-step\n", plan: state.PlanOneStep},
+		"none":                   {plan: settings.PlanTwoStep},
+		"the repository's":       {repo: "plan: none\n", org: "plan: one-step\n", plan: settings.PlanNone},
+		"the organisation's":     {org: "plan: one-step\n", plan: settings.PlanOneStep},
 		"invalid":                {repo: "plan: two-step\ncheck: 7\n", waits: state.WaitConfig, says: "check"},
 		"unknown key":            {repo: "plann: none\n", waits: state.WaitConfig, says: "plann"},
 		"no YAML":                {repo: "a: [\n", waits: state.WaitConfig, says: "line"},

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // lastAgentRun is the last run in which an agent was at work, nil if there was none.
@@ -61,7 +62,7 @@ func otherVM(t *state.Task, last *state.Run, l *state.Launch, place runnerctl.Pl
 		return []string{"This VM is not the one of the last run: files outside the checkout are gone."}
 	}
 	a := t.Asleep
-	if a == nil || a.Mode == state.SleepSnapshot {
+	if a == nil || a.Mode == settings.SleepSnapshot {
 		return []string{"This VM is not the one of the last run, but has the same files. Processes of the last run are gone."}
 	}
 	text := "This VM is not the one of the last run. The checkout was restored with all changes in it; processes, ignored files and files outside the checkout are gone."

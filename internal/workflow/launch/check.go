@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // checkSpec returns the command that runs the repository's checks on the changeset's head, detached like an
@@ -37,7 +38,7 @@ func (s *Steps) checkSpec(t *state.Task, ws *workspace.Workspace, l *state.Launc
 	return runner.Spec{ID: t.Run.ID, Argv: []string{"{runner}", "check"}, Dir: ws.Place.Dir, Stdin: stdin, Duration: limit, Isolation: "subreaper"}, nil
 }
 
-func nameOf(c state.Command) string {
+func nameOf(c settings.Command) string {
 	if c.Name != "" {
 		return c.Name
 	}

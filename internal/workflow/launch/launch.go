@@ -18,6 +18,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // Steps is the step that starts runs.
@@ -39,7 +40,7 @@ type Steps struct {
 	// their money, or the provider has a limit or refuses the key. It may be nil.
 	Held func(ctx context.Context, provider string) (*state.Waiting, error)
 	// Gate has the operator's settings of the push gate.
-	Gate state.Gate
+	Gate settings.Gate
 	// Memory is the memory of a VM in words, for prompts; it may be empty.
 	Memory string
 	Now    func() time.Time

@@ -15,13 +15,14 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 func TestLaunchTheFirstRun(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Task.Phase = state.PhasePreliminaryPlanning
-	w.Task.Settings.Setup = []state.Command{{Run: "make deps", Timeout: time.Minute}}
+	w.Task.Settings.Setup = []settings.Command{{Run: "make deps", Timeout: time.Minute}}
 	w.Task.Feedback = []state.Feedback{{ID: "comment:5", Kind: "comment", By: w.Person("bob"), Body: "Mind " + workflowtest.Secret}}
 	w.Task.Context.Withheld = []state.Withheld{{ID: 9, By: w.Person("eve"), Reason: "an outsider"}}
 	run := w.Launching(state.RunPreliminary)
@@ -245,7 +246,7 @@ func TestLaunchKeepsUnpublishedWork(t *testing.T) {
 func TestLaunchChecks(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
-	w.Task.Settings.Check = []state.Command{{Run: "make test", Timeout: 2 * time.Minute}, {Name: "lint", Run: "make lint"}}
+	w.Task.Settings.Check = []settings.Command{{Run: "make test", Timeout: 2 * time.Minute}, {Name: "lint", Run: "make lint"}}
 	w.Building()
 	w.Task.Work.LocalHead = w.Head("main")
 	w.Launching(state.RunCheck)

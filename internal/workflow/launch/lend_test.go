@@ -15,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // lending has the operator give something to the repository's tests.
@@ -58,7 +59,7 @@ func TestLend(t *testing.T) {
 	w.EndRun(state.RunSucceeded, workflowtest.Session)
 	w.Task.VM, w.Task.Branch.Root = &l.VM, w.Head("main")
 	w.Task.Work = &state.Work{LocalHead: w.Host.Git(t, "rev-parse", "HEAD")}
-	w.Task.Settings.Check = []state.Command{{Run: "true {changed_files}"}}
+	w.Task.Settings.Check = []settings.Command{{Run: "true {changed_files}"}}
 	w.Launching(state.RunCheck)
 	w.Launched()
 	var in work.CheckSpec

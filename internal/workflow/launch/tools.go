@@ -6,11 +6,11 @@ import (
 
 	"github.com/errand-bot/errand/internal/shellrules"
 	"github.com/errand-bot/errand/internal/workflow/step"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // callable are the beginnings of commands that an agent's shell may run; nil is any.
-func callable(s state.Settings) []string {
+func callable(s settings.Settings) []string {
 	if s.Shell.All {
 		return nil
 	}
@@ -18,7 +18,7 @@ func callable(s state.Settings) []string {
 }
 
 // ownShell are those of them that other repositories do not have.
-func ownShell(s state.Settings) []string {
+func ownShell(s settings.Settings) []string {
 	if s.Shell.All {
 		return nil
 	}
@@ -29,7 +29,7 @@ func ownShell(s state.Settings) []string {
 }
 
 // deniedCommands are the commands that no agent may call, by how they begin.
-func deniedCommands(s state.Settings) []string { return slices.Concat(alwaysDenied(), s.Deny) }
+func deniedCommands(s settings.Settings) []string { return slices.Concat(alwaysDenied(), s.Deny) }
 
 // alwaysDenied are commands by how they begin that no task needs: they change where git pushes to, its
 // configuration, or who one is.
@@ -39,15 +39,15 @@ func alwaysDenied() []string {
 
 // denied are the calls that agents' own rules shall refuse. They save an agent the work that the push gate would
 // refuse later, and are no boundary: that is the gate.
-func (s *Steps) denied(settings state.Settings) []string {
+func (s *Steps) denied(repoSettings settings.Settings) []string {
 	var rules []string
-	for _, c := range deniedCommands(settings) {
+	for _, c := range deniedCommands(repoSettings) {
 		rules = append(rules, "Bash("+c+":*)")
 	}
-	if len(step.ExceptedPaths(s.Gate, settings)) > 0 {
+	if len(step.ExceptedPaths(s.Gate, repoSettings)) > 0 {
 		return rules // such rules know no exceptions
 	}
-	for _, glob := range step.ProtectedPaths(s.Gate, settings) {
+	for _, glob := range step.ProtectedPaths(s.Gate, repoSettings) {
 		// Names alone mean every folder's there, and not all programs know braces and classes.
 		if strings.Contains(glob, "/") && !strings.ContainsAny(glob, "{}[]()!?\\:\"") {
 			rules = append(rules, "Edit("+glob+")")

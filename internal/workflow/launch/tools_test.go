@@ -7,15 +7,15 @@ import (
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/internal/agent/command"
 	"github.com/errand-bot/errand/internal/agent/registry"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // TestDenied: commands and protected paths become rules that every adapter takes, unless there are exceptions
 // from what is protected.
 func TestDenied(t *testing.T) {
 	t.Parallel()
-	s := state.Settings{Deny: []string{"terraform apply"}, Gate: state.Gate{Protected: []string{"secret", "x/{a,b}"}}}
-	steps := &Steps{Gate: state.Gate{Protected: []string{"deploy/**"}}}
+	s := settings.Settings{Deny: []string{"terraform apply"}, Gate: settings.Gate{Protected: []string{"secret", "x/{a,b}"}}}
+	steps := &Steps{Gate: settings.Gate{Protected: []string{"deploy/**"}}}
 	rules := steps.denied(s)
 	for _, want := range []string{"Bash(git push:*)", "Bash(terraform apply:*)", "Edit(.github/workflows/**)", "Edit(deploy/**)"} {
 		if !slices.Contains(rules, want) {
@@ -50,14 +50,14 @@ func TestDenied(t *testing.T) {
 // TestCallable: what agents may call always has the common commands, and is nothing where any may be called.
 func TestCallable(t *testing.T) {
 	t.Parallel()
-	if got := callable(state.Settings{Shell: state.Shell{All: true}}); got != nil {
+	if got := callable(settings.Settings{Shell: settings.Shell{All: true}}); got != nil {
 		t.Errorf("any: %v", got)
 	}
-	none := callable(state.Settings{Shell: state.Shell{Set: true}})
+	none := callable(settings.Settings{Shell: settings.Shell{Set: true}})
 	if slices.Contains(none, "git") || !slices.Contains(none, "grep") {
 		t.Errorf("an empty list: %v", none)
 	}
-	older := callable(state.Settings{Check: []state.Command{{Run: "make check"}}}) // a task from before there was a list
+	older := callable(settings.Settings{Check: []settings.Command{{Run: "make check"}}}) // a task from before there was a list
 	if !slices.Contains(older, "git") || !slices.Contains(older, "make") {
 		t.Errorf("nobody looked: %v", older)
 	}

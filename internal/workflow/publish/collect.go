@@ -21,6 +21,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // Steps are the steps that publish a changeset.
@@ -35,7 +36,7 @@ type Steps struct {
 	Redact     *trust.Redactor
 	Scanner    *secretscan.Scanner
 	// Gate has the operator's settings of the push gate.
-	Gate state.Gate
+	Gate settings.Gate
 }
 
 // GitHub has the calls of GitHub's API that these steps need.

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // Commit creates the changeset's objects on GitHub. Objects are named by their content, so a repeated
@@ -46,7 +47,7 @@ func (s *Steps) Commit(ctx context.Context, w *step.Attempt) (event.Event, error
 // valid. If it is not, the event says so.
 func (s *Steps) mayPublish(ctx context.Context, w *step.Attempt, cs *changeset.Changeset) (event.Event, bool, error) {
 	t := w.Task
-	if t.Settings.Publish != state.PublishAfterApproval {
+	if t.Settings.Publish != settings.PublishAfterApproval {
 		return event.Event{}, true, nil
 	}
 	digest, err := cs.Digest()

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // judge stores a changeset and returns the push gate's decision about it.
@@ -83,18 +84,18 @@ func gateTree(entries map[string]forge.TreeEntry) pushgate.Tree {
 
 // currentGate returns the repository's settings of the gate. They are read again if the gate has refused something of the task: a refusal
 // suggests changes of the repository's file.
-func (s *Steps) currentGate(ctx context.Context, w *step.Attempt) (state.Gate, error) {
+func (s *Steps) currentGate(ctx context.Context, w *step.Attempt) (settings.Gate, error) {
 	t := w.Task
 	if len(t.Gate) == 0 {
 		return step.RepositoryGate(t.Settings), nil
 	}
 	out, err := s.GitHub.IssueSnapshot(ctx, w.Repo, t.Key.Issue, step.ConfigFile)
 	if err != nil {
-		return state.Gate{}, fmt.Errorf("read what the repository sets of the push gate: %w", err)
+		return settings.Gate{}, fmt.Errorf("read what the repository sets of the push gate: %w", err)
 	}
-	settings, held := s.Settings.Of(t.Repo.FullName(), out)
+	repoSettings, held := s.Settings.Of(t.Repo.FullName(), out)
 	if held != nil && held.Kind == state.WaitConfig {
 		return step.RepositoryGate(t.Settings), nil // a file that cannot be used changes nothing
 	}
-	return step.RepositoryGate(settings), nil
+	return step.RepositoryGate(repoSettings), nil
 }

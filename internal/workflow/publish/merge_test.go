@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // refused lists rule and path of an event's refusals.
@@ -149,7 +150,7 @@ func TestAMergeThatDropsPeoplesWorkIsShown(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.OpenPull()
-	w.Task.Settings.MergeCommits, w.Task.Settings.Publish = true, state.PublishAfterApproval
+	w.Task.Settings.MergeCommits, w.Task.Settings.Publish = true, settings.PublishAfterApproval
 	w.Task.Branch.Head = w.Push("bob", w.Task.Branch.Name, map[string]string{"bob.txt": "mine\n"})
 	newer := w.Push("ada", "main", map[string]string{"gained.txt": "gained\n", "slug.go": "package slug\n\nfunc Slug() { better() }\n"})
 	w.Task.Work, w.Task.Branch.Root = &state.Work{Run: "r-1"}, w.Task.Branch.Head

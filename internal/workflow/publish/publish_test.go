@@ -10,6 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 func TestAChangesetIsPublished(t *testing.T) {
@@ -71,17 +72,17 @@ func TestNoNetChange(t *testing.T) {
 func TestTheGateJudges(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		settings func(*state.Settings)
+		settings func(*settings.Settings)
 		files    map[string]string
 		want     string // rule and path; empty: nothing is refused
 	}{
 		"fine":                             {nil, map[string]string{"docs/a.md": "a\n"}, ""},
 		"a workflow":                       {nil, map[string]string{".github/workflows/x.yml": "on: push\n"}, "protected-paths .github/workflows/x.yml"},
 		"our settings":                     {nil, map[string]string{".errand.yml": "plan: none\n"}, "protected-paths .errand.yml"},
-		"configured":                       {func(s *state.Settings) { s.Gate.Protected = []string{"deploy/**"} }, map[string]string{"deploy/prod.tf": "x\n"}, "protected-paths deploy/prod.tf"},
-		"configured for an older version":  {func(s *state.Settings) { s.Protected = []string{"deploy/**"} }, map[string]string{"deploy/prod.tf": "x\n"}, "protected-paths deploy/prod.tf"},
-		"excepted by the repository alone": {func(s *state.Settings) { s.Gate.Unprotected = []string{"**"} }, map[string]string{"AGENTS.md": "x\n"}, "protected-paths AGENTS.md"},
-		"an exception of the repository's": {func(s *state.Settings) { s.Protected = []string{"!.github/**", "!**"} }, map[string]string{".github/workflows/x.yml": "on: push\n"}, "protected-paths .github/workflows/x.yml"},
+		"configured":                       {func(s *settings.Settings) { s.Gate.Protected = []string{"deploy/**"} }, map[string]string{"deploy/prod.tf": "x\n"}, "protected-paths deploy/prod.tf"},
+		"configured for an older version":  {func(s *settings.Settings) { s.Protected = []string{"deploy/**"} }, map[string]string{"deploy/prod.tf": "x\n"}, "protected-paths deploy/prod.tf"},
+		"excepted by the repository alone": {func(s *settings.Settings) { s.Gate.Unprotected = []string{"**"} }, map[string]string{"AGENTS.md": "x\n"}, "protected-paths AGENTS.md"},
+		"an exception of the repository's": {func(s *settings.Settings) { s.Protected = []string{"!.github/**", "!**"} }, map[string]string{".github/workflows/x.yml": "on: push\n"}, "protected-paths .github/workflows/x.yml"},
 		"the operator's secret":            {nil, map[string]string{"a.txt": "key = " + workflowtest.Secret + "\n"}, "secrets a.txt"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,13 +12,14 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 func TestAChangesetIsShown(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	h := w.Building()
-	w.Task.Settings.Publish = state.PublishAfterApproval
+	w.Task.Settings.Publish = settings.PublishAfterApproval
 	workflowtest.Check(t, os.Symlink("slug.go", filepath.Join(h.Dir, "link")))
 	h.Commit(t, "Mend it\n\nAs asked.", map[string]string{
 		"slug.go": "package slug\n\nfunc Slug() { mend() }\n", "README.md": "", "new/a.txt": "one\u202etwo\n", "raw.bin": "a\x00b",
@@ -108,7 +109,7 @@ func TestOnlyApprovedChangesArePublished(t *testing.T) {
 			t.Parallel()
 			w := workflowtest.New(t)
 			h := w.Building()
-			w.Task.Settings.Publish = state.PublishAfterApproval
+			w.Task.Settings.Publish = settings.PublishAfterApproval
 			h.Commit(t, "Mend it", map[string]string{"slug.go": "package slug\n"})
 			w.Collected()
 			spoil(w, w.Shown())
@@ -128,7 +129,7 @@ func TestAnApprovalOfChangesHasToHoldWhenTheyArePublished(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	h := w.Building()
-	w.Task.Settings.Publish = state.PublishAfterApproval
+	w.Task.Settings.Publish = settings.PublishAfterApproval
 	h.Commit(t, "Mend it", map[string]string{"slug.go": "package slug\n"})
 	w.Collected()
 	p := w.Shown()

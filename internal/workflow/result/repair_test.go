@@ -12,6 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // repaired is what is looked at here of a run's result.
@@ -130,7 +131,7 @@ func TestLaunchRepair(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := workflowtest.New(t)
-			w.Task.Phase, w.Task.Settings.Setup = state.PhaseImplementing, []state.Command{{Run: "make deps"}}
+			w.Task.Phase, w.Task.Settings.Setup = state.PhaseImplementing, []settings.Command{{Run: "make deps"}}
 			w.Launching(state.RunImplement)
 			l := w.Launched()
 			w.Task.Branch.BaseSHA = l.BaseSHA

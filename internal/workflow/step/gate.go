@@ -7,12 +7,12 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/errand-bot/errand/internal/pushgate"
-	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // RepositoryGate returns the repository's settings of the push gate. A task that was started by an older version has its protected
 // paths elsewhere, with exceptions that never counted.
-func RepositoryGate(s state.Settings) state.Gate {
+func RepositoryGate(s settings.Settings) settings.Gate {
 	g := s.Gate
 	g.Protected = slices.Clone(g.Protected)
 	for _, glob := range s.Protected {
@@ -24,13 +24,13 @@ func RepositoryGate(s state.Settings) state.Gate {
 }
 
 // ProtectedPaths returns all patterns of paths that a task's changes may not touch.
-func ProtectedPaths(operator state.Gate, s state.Settings) []string {
+func ProtectedPaths(operator settings.Gate, s settings.Settings) []string {
 	return slices.Concat(pushgate.DefaultProtected(), operator.Protected, RepositoryGate(s).Protected)
 }
 
 // ExceptedPaths returns the patterns of paths that are excepted from the protection: those of the operator and the repository that
 // the other side covers. They are for the agent's prompt; the gate asks both sides about each path.
-func ExceptedPaths(operator state.Gate, s state.Settings) []string {
+func ExceptedPaths(operator settings.Gate, s settings.Settings) []string {
 	operators, own := operator.Unprotected, s.Gate.Unprotected
 	if own == nil {
 		return operators

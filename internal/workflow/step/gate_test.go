@@ -15,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/internal/secretscan"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // suggested finds what a refusal tells people to write, and into whose file.
@@ -28,14 +29,14 @@ func (s sides) policy(t *testing.T, scanner *secretscan.Scanner) pushgate.Policy
 	t.Helper()
 	env := func(name string) (string, bool) { return "0123456789abcdef", name == "X" }
 	operator, err := config.Parse([]byte("github: {app_id: 1, webhook_secret: env:X, private_key: env:X}\nadmin: {token: env:X}\nagent: {adapter: command, command: [x]}\n"+s.operator), env)
-	var settings state.Settings
+	var repoSettings settings.Settings
 	if err != nil && !strings.HasPrefix(err.Error(), "line 1: github.private_key") {
 		t.Fatalf("the operator's %q cannot be used: %v", s.operator, err)
 	}
-	if settings, err = config.ParseRepo([]byte(s.repository), operator.Settings(), nil); err != nil {
+	if repoSettings, err = config.ParseRepo([]byte(s.repository), operator.Settings(), nil); err != nil {
 		t.Fatalf("the repository's %q cannot be used: %v", s.repository, err)
 	}
-	return pushgate.Policy{Scanner: scanner, Operator: pushgate.Settings(operator.Gate), Repository: pushgate.Settings(RepositoryGate(settings))}
+	return pushgate.Policy{Scanner: scanner, Operator: pushgate.Settings(operator.Gate), Repository: pushgate.Settings(RepositoryGate(repoSettings))}
 }
 
 // add puts a suggested line into a file. A key that is there is replaced, as a person would.
@@ -147,8 +148,8 @@ func TestExceptedPaths(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			operator := state.Gate{Unprotected: tc.operators}
-			if diff := cmp.Diff(tc.want, ExceptedPaths(operator, state.Settings{Gate: state.Gate{Unprotected: tc.own}})); diff != "" {
+			operator := settings.Gate{Unprotected: tc.operators}
+			if diff := cmp.Diff(tc.want, ExceptedPaths(operator, settings.Settings{Gate: settings.Gate{Unprotected: tc.own}})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // ConfigFile is the file with the repository's own settings. It is read from the default branch only.
@@ -14,48 +15,48 @@ const ConfigFile = ".errand.yml"
 // RepoSettings reads the settings of repositories.
 type RepoSettings struct {
 	// Defaults are the operator's.
-	Defaults state.Settings
+	Defaults settings.Settings
 	// Parse reads a ConfigFile over the defaults. Its error is for people.
-	Parse func(data []byte) (state.Settings, error)
+	Parse func(data []byte) (settings.Settings, error)
 	// ShellFor returns the commands that the operator lets the agents of a repository, named as OWNER/NAME, call in a
 	// shell; it may be nil.
-	ShellFor func(repo string) state.Shell
+	ShellFor func(repo string) settings.Shell
 }
 
 // Of returns the settings of a repository, named as OWNER/NAME: its own, or those of the organization's `.github` repository if it has
 // none. A Waiting says why they cannot be used; it is of kind WaitConfig if they are invalid.
-func (s *RepoSettings) Of(repo string, out forge.IssueSnapshot) (state.Settings, *state.Waiting) {
+func (s *RepoSettings) Of(repo string, out forge.IssueSnapshot) (settings.Settings, *state.Waiting) {
 	data := out.Config
 	if data == nil {
 		data = out.OrgConfig
 	}
-	settings := s.Defaults
+	repoSettings := s.Defaults
 	if data != nil {
 		var err error
-		if settings, err = s.Parse(data); err != nil {
-			return settings, &state.Waiting{Kind: state.WaitConfig, Detail: err.Error()}
+		if repoSettings, err = s.Parse(data); err != nil {
+			return repoSettings, &state.Waiting{Kind: state.WaitConfig, Detail: err.Error()}
 		}
 	}
-	if why := s.applyShell(repo, &settings); why != "" {
-		return settings, &state.Waiting{Kind: state.WaitConfig, Detail: why}
+	if why := s.applyShell(repo, &repoSettings); why != "" {
+		return repoSettings, &state.Waiting{Kind: state.WaitConfig, Detail: why}
 	}
-	if !settings.Enabled {
-		return settings, &state.Waiting{Kind: state.WaitDisabled, Detail: "`enabled` is false, so nothing new is started"}
+	if !repoSettings.Enabled {
+		return repoSettings, &state.Waiting{Kind: state.WaitDisabled, Detail: "`enabled` is false, so nothing new is started"}
 	}
-	return settings, nil
+	return repoSettings, nil
 }
 
 // applyShell puts the operator's list of commands into settings that have none of their own. It returns what is wrong if the
 // repository allows every command and the operator does not.
-func (s *RepoSettings) applyShell(repo string, settings *state.Settings) string {
-	var operators state.Shell
+func (s *RepoSettings) applyShell(repo string, repoSettings *settings.Settings) string {
+	var operators settings.Shell
 	if s.ShellFor != nil {
 		operators = s.ShellFor(repo)
 	}
 	switch {
-	case !settings.Shell.Set:
-		settings.Shell = operators
-	case settings.Shell.All && !operators.All:
+	case !repoSettings.Shell.Set:
+		repoSettings.Shell = operators
+	case repoSettings.Shell.All && !operators.All:
 		return fmt.Sprintf("tools.shell: `all` lets agents run any command, which errand's operator has to allow with "+
 			"`repository.tools.repositories: {%s: all}`; otherwise list the commands that agents may run, such as `[git, go, make]`, or omit the key", repo)
 	}
@@ -63,7 +64,7 @@ func (s *RepoSettings) applyShell(repo string, settings *state.Settings) string 
 }
 
 // Commands returns the commands that the repository's settings name for set-up and checks.
-func Commands(s state.Settings) []string {
+func Commands(s settings.Settings) []string {
 	var list []string
 	for _, c := range slices.Concat(s.Setup, s.Check) {
 		list = append(list, c.Run)

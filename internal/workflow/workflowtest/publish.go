@@ -8,6 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // Large commits a pointer at a path, and keeps its content in the checkout as the filter does.
@@ -23,7 +24,7 @@ func (h *Host) Large(t *testing.T, path, content string) changeset.Pointer {
 // README.md, and gained a workflow and gained.txt.
 func (w *World) Merging() (h *Host, newer string) {
 	w.T.Helper()
-	w.Task.Settings.MergeCommits, w.Task.Settings.Publish = true, state.PublishAfterApproval
+	w.Task.Settings.MergeCommits, w.Task.Settings.Publish = true, settings.PublishAfterApproval
 	h = w.Building()
 	newer = w.Push("ada", "main", map[string]string{
 		"slug.go": "package slug\n\nfunc Slug() { better() }\n", ".github/workflows/ci.yml": "on: push\n", "gained.txt": "gained\n",

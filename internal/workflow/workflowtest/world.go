@@ -26,6 +26,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 var (
@@ -111,7 +112,7 @@ func (w *World) NewTask(i *simgithub.Issue, installation int64) *state.Task {
 	ada := w.Person("ada")
 	return &state.Task{
 		Key: state.TaskKey{Repo: w.Repo.ID, Issue: i.Number}, Version: 1, Visible: 1, Gen: 1, TaskIssue: state.TaskIssue{Installation: installation, IssueNode: i.NodeID, Author: ada,
-			Repo: state.Repo{ID: w.Repo.ID, Owner: "acme", Name: "slug", DefaultBranch: "main", URL: w.BaseURL() + "/acme/slug"}, Settings: state.DefaultSettings(), Trigger: state.Trigger{By: ada, Via: "assigned", At: time.Now()},
+			Repo: state.Repo{ID: w.Repo.ID, Owner: "acme", Name: "slug", DefaultBranch: "main", URL: w.BaseURL() + "/acme/slug"}, Settings: settings.Default(), Trigger: state.Trigger{By: ada, Via: "assigned", At: time.Now()},
 			Frozen:  state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), By: ada, At: time.Now()},
 			Context: state.Context{Title: i.Title, Body: i.Body, ShowsIssue: true}}, TaskRuns: state.TaskRuns{RunSeq: 1},
 		TaskPhase:   state.TaskPhase{Phase: state.PhaseQueued, Since: time.Now()},
@@ -130,9 +131,9 @@ func (w *World) makeSteps(change []func(*workflow.Config)) {
 	w.Host = newHost(w)
 	w.Config = workflow.Config{
 		Store: memory{w}, GitHub: w.Forge, VMs: w.Host, Runner: w.Host, Tether: w.Host, Files: w.Files, Agents: agents, Agent: registry.DefaultConfig(), Providers: map[string]string{"claude": "anthropic"},
-		Redact: trust.NewRedactor(p, Secret), Scanner: secretscan.New(p, Secret), Defaults: state.DefaultSettings(), Now: time.Now,
-		RepoConfig: func(data []byte) (state.Settings, error) {
-			return config.ParseRepo(data, state.DefaultSettings(), nil)
+		Redact: trust.NewRedactor(p, Secret), Scanner: secretscan.New(p, Secret), Defaults: settings.Default(), Now: time.Now,
+		RepoConfig: func(data []byte) (settings.Settings, error) {
+			return config.ParseRepo(data, settings.Default(), nil)
 		},
 	}
 	for _, f := range change {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // What is more particular wins, and the operator over the repository.
@@ -14,7 +15,7 @@ func TestWithVariables(t *testing.T) {
 	o := &Opener{TestsFor: func(repo string) Tests {
 		return Tests{Env: map[string]string{"TEST": "of " + repo, "BOTH": "test"}}
 	}}
-	task := &state.Task{TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "app"}, Settings: state.Settings{Env: map[string]string{"REPO": "r", "AGENT": "repo", "BOTH": "repo"}}}}
+	task := &state.Task{TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "app"}, Settings: settings.Settings{Env: map[string]string{"REPO": "r", "AGENT": "repo", "BOTH": "repo"}}}}
 	env := map[string]string{"AGENT": "agent", "BOTH": "agent"}
 	got := o.withVariables(task, env)
 	if diff := cmp.Diff(map[string]string{"REPO": "r", "AGENT": "agent", "BOTH": "test", "TEST": "of acme/app"}, got); diff != "" {

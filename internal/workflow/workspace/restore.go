@@ -13,6 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // Restore restores saved work onto a VM for a step that needs it there, and returns the event after which the step
@@ -51,7 +52,7 @@ func (ws *Workspace) Restore(ctx context.Context, w *step.Attempt, l *state.Laun
 		return nil
 	case l.NotWoken != "":
 		return nil
-	case a.Mode == state.SleepSnapshot: // the VM was created from it
+	case a.Mode == settings.SleepSnapshot: // the VM was created from it
 		l.VM.Carries = a.Carried()
 		return nil
 	}

@@ -1,4 +1,7 @@
-package state
+// Package settings has the settings of a repository, as they are stored with a task. Start at [Settings].
+//
+// Package config reads them from `.errand.yml`.
+package settings
 
 import "time"
 
@@ -29,7 +32,7 @@ type Settings struct {
 	AllowUsers []string          `json:"allow_users,omitempty" yaml:"allow_users"` // text by these users is visible to agents
 	AllowBots  []string          `json:"allow_bots,omitempty" yaml:"allow_bots"`
 	Limits     Limits            `json:"limits" yaml:"limits"`
-	VM         VMSettings        `json:"vm,omitzero" yaml:"vm"`
+	VM         VM                `json:"vm,omitzero" yaml:"vm"`
 	// Shell has the command prefixes that agents may run, except those in Deny.
 	Shell Shell `json:"shell,omitzero" yaml:"shell"`
 	// Subscription reports whether agents use models on subscriptions only, where calls cost nothing.
@@ -62,8 +65,8 @@ type Shell struct {
 	Commands []string `json:"commands,omitempty" yaml:"commands"`
 }
 
-// VMSettings are a repository's requirements for its VMs. Zero means none.
-type VMSettings struct {
+// VM are a repository's requirements for its VMs. Zero means none.
+type VM struct {
 	MinVCPU     int       `json:"min_vcpu,omitempty" yaml:"min_vcpu"`
 	MinMemoryMB int       `json:"min_memory_mb,omitempty" yaml:"min_memory_mb"`
 	MinDiskGB   int       `json:"min_disk_gb,omitempty" yaml:"min_disk_gb"`
@@ -126,8 +129,8 @@ type Limits struct {
 	Checks       int           `json:"checks" yaml:"checks"` // rounds of failed checks before publishing anyway
 }
 
-// DefaultSettings returns the settings that apply without configuration.
-func DefaultSettings() Settings {
+// Default returns the settings that apply without configuration.
+func Default() Settings {
 	return Settings{
 		Guidance: []string{"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".errand/AGENT.md"},
 		Enabled:  true,
@@ -142,3 +145,12 @@ func DefaultSettings() Settings {
 		},
 	}
 }
+
+// SleepMode is the way in which a task's work is saved while its VM is not needed. The empty one is SleepArchive.
+type SleepMode string
+
+// The ways to suspend a task. Both save the agent's session.
+const (
+	SleepArchive  SleepMode = "archive"  // changes, session and named caches are archived by errand
+	SleepSnapshot SleepMode = "snapshot" // the provider stores an image of the whole disk
+)
