@@ -4,4 +4,6 @@
 // It is not next to the provider because the sandboxes come from the demo, which imports everything,
 // including the provider. Package rootbox runs the same suite on machines with their own address, kernel
 // isolation and cloud-init.
+//
+// Start reading at newWorld in conformance_test.go.
 package cloud

@@ -29,23 +29,23 @@ func serverExceptions() []exception {
 
 func restExceptions() []exception {
 	return []exception{
-		{`.* (405|409|422)`, `/status is not in .*`, "GitHub puts the status into every error; its description knows it of some alone"},
-		{`[A-Z]+ /repositories/\d+(/.*)? \d+`, `.* no such route`, "served by GitHub though not described: renamed repositories redirect there"},
-		{`GET /meta 200`, `/installed_version .*`, "an Enterprise Server tells its version here, and errand reads it"},
-		{`GET /app/installations 200`, `/\*/account missing properties .*`, "there an account has to be a user and an enterprise at once; elsewhere one of them will do"},
+		{`.* (405|409|422)`, `/status is not in .*`, "GitHub puts the status into every error; its description has it for some only"},
+		{`[A-Z]+ /repositories/\d+(/.*)? \d+`, `.* no such route`, "GitHub serves them without describing them: renamed repositories redirect there"},
+		{`GET /meta 200`, `/installed_version .*`, "an Enterprise Server reports its version here, and errand reads it"},
+		{`GET /app/installations 200`, `/\*/account missing properties .*`, "the description requires an account to be a user and an enterprise at once here, and one of them elsewhere"},
 		{`POST .*/pulls/\{pull_number\}/comments 201`, `request: / missing properties 'commit_id', 'path'`,
-			"with in_reply_to, says the description's text, all else but the body is ignored"},
-		{`(GET|POST) .*/pulls/\{pull_number\}/comments 20[01]`, `(/\*)?/(line|position) got null, want integer`, "an answer in a thread whose line is gone has none, as in lists and webhooks"},
-		{`GET .*/git/matching-refs/\{ref\} 200`, `has no parameter (page|per_page)`, "the client asks for pages of every list; one that has none ignores it"},
-		{`(POST|PUT) .*/issues/\{issue_number\}/labels 200`, `request: / got array, want object`, "a bare list of names is allowed, says the description's text"},
+			"with in_reply_to, everything but the body is ignored, according to the description's text"},
+		{`(GET|POST) .*/pulls/\{pull_number\}/comments 20[01]`, `(/\*)?/(line|position) got null, want integer`, "a reply in a thread whose line is gone has none, as in lists and webhooks"},
+		{`GET .*/git/matching-refs/\{ref\} 200`, `has no parameter (page|per_page)`, "the client requests pages of every list; a list without pages ignores that"},
+		{`(POST|PUT) .*/issues/\{issue_number\}/labels 200`, `request: / got array, want object`, "a bare list of names is allowed, according to the description's text"},
 	}
 }
 
 func webhookExceptions() []exception {
 	return []exception{
-		{`(issues|issue_comment|status)(\..*)?`, `.*/user_view_type is not in .*`, "GitHub puts it into every account; it was forgotten for some"},
+		{`(issues|issue_comment|status)(\..*)?`, `.*/user_view_type is not in .*`, "GitHub puts it into every account; the description omits it for some"},
 		{`.*`, `.*/events/\* (issue_dependencies|sub_issues|pull_request_review_thread|installation_target) is none .*`, "the lists of events that an App can choose are older than these"},
-		{`(push|check_suite\..*)`, `.*/email '.*\[bot\]@users.noreply.github.com' is not valid email.*`, "so GitHub writes the address of an App's account"},
+		{`(push|check_suite\..*)`, `.*/email '.*\[bot\]@users.noreply.github.com' is not valid email.*`, "this is how GitHub writes the address of an App's account"},
 		{`pull_request.*`, `older schema: /pull_request/(base|head)/repo missing property 'custom_properties'`, "only repositories of organizations have them"},
 		{`check_suite.completed`, `older schema: /check_suite/conclusion skipped is none .*`, "newer than the older schema"},
 		{`issue_dependencies\..*`, `/ missing property 'organization'`, "a person's repository has none"},

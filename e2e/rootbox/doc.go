@@ -9,6 +9,6 @@
 // Boxes end with the process that created them. Their namespaces take mounts, links and loop devices with
 // them; the remains of a crash (a bridge, cgroups, files) are removed when the next Lab opens.
 //
-// Start reading at Open, then Lab.Boot; faults.go has the faults of a box, and machines.go uses boxes
+// Start reading at Open, then Lab.Boot. faults.go has the faults of a box, and machines.go uses boxes
 // as servers of the Hetzner simulator.
 package rootbox

@@ -8,6 +8,6 @@
 // VM and once in errand's folder, which shows that each of them would be found. What the operator lends
 // to tests may be on the VM, where set-up and checks print it, and nowhere on errand's side.
 //
-// Start reading at TestNothingSecretIsAnywhere; Needles is what is searched for, Index how, and look
-// what happens on the VM.
+// Start reading at TestNothingSecretIsAnywhere, then at needles and Index. look_test.go has the search
+// on the VM.
 package secrets

@@ -1,7 +1,7 @@
 // Package clock waits, for errand and its simulators. Times of day come from the Now functions of their configurations, so
 // that tests control them.
 //
-// Its only function is Sleep.
+// Start with [Sleep], its only function.
 package clock
 
 import (

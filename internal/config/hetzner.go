@@ -24,8 +24,8 @@ type Hetzner struct {
 	// Image is the Hetzner image that VMs are created from if no base image was baked.
 	Image string `yaml:"image"`
 	// Setup is a script that bash runs as root at the first boot of a VM without a base image. It installs packages,
-	// toolchains, and the agent's program, which every run needs. Each such VM waits for it, at most five minutes
-	// including the boot; bake a base image for anything that takes longer.
+	// toolchains, and the agent's program, which every run needs. Each such VM waits for it, at most half an hour once
+	// it answers; bake a base image for anything that takes more than a minute.
 	Setup string `yaml:"setup"`
 	// SSHFrom are the address ranges from which SSH to VMs is allowed, such as 203.0.113.7/32: write the public address
 	// of this host. All by default.

@@ -8,7 +8,7 @@
 //
 // The service does not use this package.
 //
-// Start here: [Play].
+// Start here: [Simulate].
 package costs
 
 import (

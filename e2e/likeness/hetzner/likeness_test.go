@@ -29,11 +29,11 @@ type exception struct {
 
 func exceptions() []exception {
 	return []exception{
-		{`.*`, `.* missing property 'datacenter'`, "datacenters were taken out of the answers after the description was copied"},
+		{`.*`, `.* missing property 'datacenter'`, "datacenters were removed from the answers after the description was copied"},
 		{`.*`, `.*/locations/\* additional properties ('available', 'recommended'|'recommended', 'available') not allowed`,
-			"whether a type can be had was added after the description was copied"},
+			"the availability of types was added after the description was copied"},
 		{`POST /servers(/\{id\}/actions/\w+)? 201`, `request: /(image|server_type|ssh_keys/\*) got number, want string`, "the client sends ids as numbers"},
-		{`GET /actions 200`, `there is no parameter (page|sort)`, "the client asks for pages of actions, too"},
+		{`GET /actions 200`, `there is no parameter (page|sort)`, "the client requests pages of actions, too"},
 		{`POST .*/create_image 201`, `request: /description got null, want string`, "the client sends null for an image without description"},
 	}
 }

@@ -3,6 +3,8 @@
 // Command rootfs makes the file system that root boxes begin with, into .cache/rootbox, so that no test
 // has to wait for it. It needs root, a Debian mirror and the programs that package rootbox names, takes
 // about a minute, and does nothing if the file system is there.
+//
+// Start reading at main; the work is done in package rootbox.
 package main
 
 import (

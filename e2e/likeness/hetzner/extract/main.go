@@ -3,6 +3,8 @@
 // that are listed. Nothing of its prose is kept.
 //
 //	go run ./e2e/likeness/hetzner/extract cloud.spec.json > e2e/likeness/hetzner/described.json
+//
+// Start reading at run, then at subjects.
 package main
 
 import (
