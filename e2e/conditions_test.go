@@ -15,7 +15,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// seen is what conditions look at: the story's task (nil if there is none) and its issue.
+// seen holds the data for conditions: the story's task (nil if there is none) and its issue.
 type seen struct {
 	s *story
 	t *state.Task
@@ -23,8 +23,8 @@ type seen struct {
 	r *simgithub.Repo
 }
 
-// conditions are what await and expect know. Each returns what it found, for the message, and
-// whether that is what was wanted.
+// conditions are the conditions of await and expect. Each returns the actual value, for the message, and whether it
+// matches.
 func conditions() map[string]func(o seen, want string) (string, bool) {
 	return map[string]func(o seen, want string) (string, bool){
 		"phase":    task(func(t *state.Task) string { return string(t.Phase) }),
@@ -49,9 +49,9 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"gen":      task(func(t *state.Task) string { return strconv.Itoa(t.Gen) }),
 		"model":    task(func(t *state.Task) string { return t.Model }),
 		"sessions": task(sessions),
-		// what the task may cost, in whole dollars
+		// the task's budget, in whole dollars
 		"cap": task(func(t *state.Task) string { return strconv.FormatInt(t.Money.CapMicroUSD/1_000_000, 10) }),
-		// runs whose agents say to have used other tokens than the gateway counted
+		// runs whose agents reported other tokens than the gateway counted
 		"miscounted": task(func(t *state.Task) string { return strconv.Itoa(len(t.Summary().Miscounts)) }),
 		"asleep":     task(asleep),
 		"archives":   archives,
@@ -93,7 +93,7 @@ func logged(o seen, want string) (string, bool) {
 	return "no such line", slices.ContainsFunc(o.s.logLines(), re.MatchString)
 }
 
-// task makes a condition of a word about the task; several wanted words are divided by "|".
+// task makes a condition of a function that returns a word about the task; alternatives are separated by "|".
 func task(get func(*state.Task) string) func(seen, string) (string, bool) {
 	return func(o seen, want string) (string, bool) {
 		if o.t == nil {
@@ -118,7 +118,7 @@ func questionKind(t *state.Task) string {
 	return t.Question.Kind
 }
 
-// runKind is the kind of the active run, launching if it has not begun, or none.
+// runKind returns the kind of the active run, launching if it has not begun, or none.
 func runKind(t *state.Task) string {
 	switch {
 	case t.Run == nil:
@@ -215,7 +215,7 @@ func anyBody(list []*simgithub.Comment, want string) (string, bool) {
 	return fmt.Sprintf("none of %d comments", len(list)), false
 }
 
-// statusText looks at the status comment, once it shows the newest state.
+// statusText checks the status comment once it shows the newest state.
 func statusText(o seen, want string) (string, bool) {
 	for _, c := range o.s.byBot(o.s.issue) {
 		if isStatus(c.Body) {
@@ -233,7 +233,7 @@ func (o seen) pull() *simgithub.Issue {
 	return o.r.Issues[n]
 }
 
-// pullState is none, open, draft, closed or merged.
+// pullState returns none, open, draft, closed or merged.
 func pullState(o seen, want string) (string, bool) {
 	i := o.pull()
 	got := "none"
@@ -249,7 +249,7 @@ func pullState(o seen, want string) (string, bool) {
 	return got, got == want
 }
 
-// reviewers lists who was asked for a review.
+// reviewers lists the requested reviewers.
 func reviewers(o seen, want string) (string, bool) {
 	i := o.pull()
 	if i == nil {
@@ -280,7 +280,7 @@ func pullCommits(o seen, want string) (string, bool) {
 	return count(len(v.Commits), want)
 }
 
-// threadAnswers=N,M counts errand's answers in each thread, in their order.
+// threadAnswers=N,M counts errand's answers in each thread, in order.
 func threadAnswers(o seen, want string) (string, bool) {
 	i := o.pull()
 	if i == nil {
@@ -325,20 +325,20 @@ func minimized(o seen, want string) (string, bool) {
 	return count(n, want)
 }
 
-// gate is whether a model call has come to a gate.
+// gate reports whether a model call is waiting at a gate.
 func gate(o seen, want string) (string, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
-	return "nobody waits there", o.s.w.Model.Waiting(ctx, want) == nil
+	return "no call is waiting at the gate", o.s.w.Model.Waiting(ctx, want) == nil
 }
 
-// look is everything that conditions look at, as it is now.
+// look returns the current data for conditions.
 func (s *story) look() seen {
 	r := s.repo()
 	return seen{s: s, t: s.task(s.issue), i: r.Issues[s.issue], r: r}
 }
 
-// failing returns what does not hold yet, or nothing.
+// failing returns the first condition that does not hold, or "".
 func (s *story) failing(args []string) (string, error) {
 	o, table := s.look(), conditions()
 	for _, a := range args {
@@ -381,10 +381,10 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("waiting for %s: the task is %s: %+v", last, t.Phase, t.End)
 		}
 	}
-	ts.Fatalf("waiting for %s: not in %s", last, limit)
+	ts.Fatalf("waiting for %s: timeout after %s", last, limit)
 }
 
-// expect looks once; "! expect COND" wants it not to hold.
+// expect checks once; "! expect COND" expects it not to hold.
 func expect(ts *testscript.TestScript, neg bool, args []string) {
 	last, err := of(ts).failing(args)
 	ts.Check(err)

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// storyName is what the documents call a story: a word in code with hyphens.
+// storyName matches the name of a story in the documents: a word in code with hyphens.
 var storyName = regexp.MustCompile("`([a-z]+(?:-[a-z]+)+)`")
 
-// TestStoriesOfTheDocs: every story that docs/github-failures.md names exists, is marked long if it is
-// played at length only, and every story about GitHub is named there.
+// TestStoriesOfTheDocs: every story in docs/github-failures.md exists and is marked long if only the full test run
+// plays it, and the document has every story about GitHub.
 func TestStoriesOfTheDocs(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/github-failures.md")
@@ -35,16 +35,16 @@ func TestStoriesOfTheDocs(t *testing.T) {
 			named[m[1]] = true
 			story, err := os.ReadFile(filepath.Join("testdata", "stories", m[1]+".txtar"))
 			if err != nil {
-				t.Errorf("the docs name a story that is not there: %v", err)
+				t.Errorf("the docs name a story that does not exist: %v", err)
 			}
 			heavy, said := strings.Contains(string(story), "[!full] skip"), strings.Contains(last, "`"+m[1]+"` (*long*)")
 			if heavy != said {
-				t.Errorf("story %s is played at length only: %t, and the docs say %t", m[1], heavy, said)
+				t.Errorf("story %s is long: %t, but the docs say %t", m[1], heavy, said)
 			}
 		}
 	}
 	if len(named) < 40 {
-		t.Errorf("found %d stories in the tables, so that something is not read", len(named))
+		t.Errorf("found only %d stories in the tables; the parser misses some", len(named))
 	}
 	files, err := filepath.Glob("testdata/stories/github-*.txtar")
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 )
 
-// hooks bends webhooks: hooks hold | release [reversed] | duplicate N | fail [EVENT] | lose [EVENT] |
-// too-large [EVENT] | forge | wait | clear | again (all that were delivered, once more) | post BYTES
-// (a signed one of that size; prints the answer's status).
+// hooks disturbs webhooks: hooks hold | release [reversed] | duplicate N | fail [EVENT] | lose [EVENT] | too-large
+// [EVENT] | forge | wait | clear | again (redeliver all that were delivered) | post BYTES (a signed one of that size;
+// prints the answer's status).
 func hooks(ts *testscript.TestScript, neg bool, args []string) {
 	g := of(ts).w.GitHub
 	event, n := "", 0
@@ -86,11 +86,10 @@ func postHook(ts *testscript.TestScript, size int) {
 	fmt.Fprintln(ts.Stdout(), resp.StatusCode)
 }
 
-// fault makes requests of errand fail: fault METHOD PATH KIND [COUNT] [NTH] [OPTION …]. The kind is a
-// status, cut (the connection ends before anything happens), lost (after the effect), hang, primary or
-// secondary (limits); options are status=N, retry-after=S, reset=S and after, for an answer that
-// comes once the effect is there. COUNT 0 means until "hooks clear". "fault lag DURATION" has lists
-// leave out what is younger.
+// fault makes errand's requests fail: fault METHOD PATH KIND [COUNT] [NTH] [OPTION …]. The kind is a status, cut (the
+// connection ends before the effect), lost (after the effect), hang, primary or secondary (limits); options are
+// status=N, retry-after=S, reset=S and after, for an answer after the effect. COUNT 0 means until "hooks clear". "fault
+// lag DURATION" omits younger objects from lists.
 func fault(ts *testscript.TestScript, neg bool, args []string) {
 	g := of(ts).w.GitHub
 	if args[0] == "lag" {
@@ -160,7 +159,7 @@ func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 		s.full = args[1] + "/" + name
 	case "add", "add-private": // the App is installed on a private one
 		files := map[string]string{"README.md": "# other\n"}
-		if len(args) > 3 { // one more file, with what a file of the script says
+		if len(args) > 3 { // another file with the content of a file in the script
 			files[args[2]] = ts.ReadFile(args[3])
 		}
 		private := args[0] == "add-private"

@@ -21,7 +21,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow"
 )
 
-// hostility is a runner that lies: what it says about the commits is altered on its way to errand.
+// hostility is a runner that lies: its description of the commits is altered on its way to errand.
 type hostility struct {
 	mu  sync.Mutex
 	lie func(*changeset.Changeset)
@@ -29,12 +29,12 @@ type hostility struct {
 	packing packing
 }
 
-// lies are what a hostile runner can say, about the last commit: hostile KIND [ARG].
+// lies are the false statements of a hostile runner about the last commit: hostile KIND [ARG].
 func lies(kind, arg string) (func(*changeset.Changeset), error) {
 	last := func(do func(*changeset.Commit)) func(*changeset.Changeset) {
 		return func(cs *changeset.Changeset) { do(&cs.Commits[len(cs.Commits)-1]) }
 	}
-	unseen := strings.Repeat("d", 40) // an id that nobody here has seen
+	unseen := strings.Repeat("d", 40) // an unknown ID
 	switch kind {
 	case "honest":
 		return nil, nil
@@ -51,7 +51,7 @@ func lies(kind, arg string) (func(*changeset.Changeset), error) {
 	case "message":
 		text, err := strconv.Unquote(`"` + arg + `"`)
 		return last(func(c *changeset.Commit) { c.Message = text }), err
-	case "content": // other than its id says
+	case "content": // content that does not match its ID
 		return func(cs *changeset.Changeset) {
 			for id := range cs.Blobs {
 				cs.Blobs[id] = []byte(arg)
@@ -61,7 +61,7 @@ func lies(kind, arg string) (func(*changeset.Changeset), error) {
 	return nil, fmt.Errorf("unknown lie %q", kind)
 }
 
-// hostile makes the runner lie from now on: hostile KIND [ARG]; hostile honest ends it.
+// hostile makes the runner lie from then on: hostile KIND [ARG]; hostile honest ends it.
 func hostile(ts *testscript.TestScript, neg bool, args []string) {
 	lie, err := lies(args[0], strings.Join(args[1:], " "))
 	ts.Check(err)
@@ -73,8 +73,8 @@ func hostile(ts *testscript.TestScript, neg bool, args []string) {
 
 var runToken = regexp.MustCompile(`errand-[0-9a-f]{64}`)
 
-// stolen shows the token of a run, which the agent told the model, at errand's pages and at GitHub, and prints
-// what each answers.
+// stolen sends the token of a run, which the agent told the model, to errand's pages and to GitHub, and prints their
+// answers.
 func stolen(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	var token string
@@ -82,7 +82,7 @@ func stolen(ts *testscript.TestScript, neg bool, args []string) {
 		token = cmp.Or(token, runToken.FindString(string(r.Body)))
 	}
 	if token == "" {
-		ts.Fatalf("nobody told a token")
+		ts.Fatalf("no token was told to the model")
 	}
 	for _, url := range []string{s.w.URL + "/status.json", s.w.URL + "/llm/anthropic/v1/messages", s.w.GitHub.BaseURL() + "/api/v3/user"} {
 		req, err := http.NewRequest(http.MethodGet, url, nil)
@@ -95,13 +95,13 @@ func stolen(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// kept=N wants fewer than N MB in errand's folder, VMs apart.
+// kept=N expects fewer than N MB in errand's directory, without VMs.
 func kept(o seen, want string) (string, bool) {
 	var bytes int64
 	for _, sub := range []string{"transcripts", "egress", "changesets", "sleeps", "errand.db"} {
 		err := filepath.WalkDir(filepath.Join(o.s.dir, "data", sub), func(_ string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
-				return nil // it has just gone
+				return nil // just deleted
 			}
 			info, err := d.Info()
 			if err == nil {
@@ -117,18 +117,18 @@ func kept(o seen, want string) (string, bool) {
 	return fmt.Sprintf("%d MB", bytes>>20), err == nil && bytes < limit<<20
 }
 
-// options puts the hostile runner between errand and the real one.
+// options inserts the hostile runner between errand and the real one.
 func (h *hostility) options(o *server.Options) {
 	o.Hooks.Runner = func(r workflow.Runner) workflow.Runner { return hostileRunner{r, h} }
 }
 
-// hostileRunner is a runner with a changeset that is not what git on the VM has.
+// hostileRunner is a runner whose changeset differs from git's data on the VM.
 type hostileRunner struct {
 	workflow.Runner
 	h *hostility
 }
 
-// Collect alters what the real runner says, as it crosses the wire.
+// Collect alters the real runner's answer.
 func (r hostileRunner) Collect(ctx context.Context, vm string, spec work.CollectSpec) (*changeset.Changeset, error) {
 	cs, err := r.Runner.Collect(ctx, vm, spec)
 	r.h.mu.Lock()

@@ -18,8 +18,8 @@ import (
 	"github.com/errand-bot/errand/internal/egress"
 )
 
-// internet is what lies beyond errand for a story's VMs: GitHub's registry of images, with one image in it, and the host
-// that it sends its clients to for layers. Other names are nobody's.
+// internet is the internet of a story's VMs: GitHub's container registry with one image, and the host to which it
+// redirects clients for layers. Other names do not exist.
 func internet(ts *testscript.TestScript) egress.Config {
 	srv := httptest.NewServer(http.HandlerFunc(registry))
 	ts.Defer(srv.Close)
@@ -40,7 +40,7 @@ func (r resolver) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, 
 	return nil, errors.New("no such host")
 }
 
-// registry answers as GitHub's registry of images does, for the image acme/hello:1.
+// registry answers like GitHub's container registry for the image acme/hello:1.
 func registry(w http.ResponseWriter, r *http.Request) {
 	const layer = "the layer of an image\n"
 	sum := sha256.Sum256([]byte(layer))

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// invariants lists what must never be, whatever the story was.
+// invariants lists violations of the invariants of all stories.
 func (s *story) invariants() []string {
 	if s.child != nil {
 		return []string{"the story left a child server running"}
@@ -41,7 +41,7 @@ func (s *story) storeSound() []string {
 	return bad
 }
 
-// endedAreDone: an ended task has no VM, no run, and no job but what waits for a far day.
+// endedAreDone: an ended task has no VM, no run, and no job except those scheduled for much later.
 func (s *story) endedAreDone() []string {
 	var bad []string
 	for _, t := range s.tasks() {
@@ -63,7 +63,7 @@ func (s *story) endedAreDone() []string {
 	return bad
 }
 
-// boxesOwned: every box belongs to a task.
+// boxesOwned: every sandbox belongs to a task.
 func (s *story) boxesOwned() []string {
 	entries, err := os.ReadDir(filepath.Join(s.dir, "data", "local", "boxes"))
 	if err != nil {
@@ -89,14 +89,14 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// onePull: no branch of errand's has two pull requests.
+// onePull: no branch by errand has two pull requests.
 func (s *story) onePull() []string {
 	heads := map[string]int{}
 	var bad []string
 	for _, i := range s.repo().Issues {
 		if i.Pull != nil && i.Author == s.w.GitHub.App().BotLogin {
 			if other := heads[i.Pull.Head]; other != 0 {
-				bad = append(bad, fmt.Sprintf("pull requests #%d and #%d are both of %s", other, i.Number, i.Pull.Head))
+				bad = append(bad, fmt.Sprintf("pull requests #%d and #%d both have branch %s", other, i.Number, i.Pull.Head))
 			}
 			heads[i.Pull.Head] = i.Number
 		}
@@ -104,7 +104,7 @@ func (s *story) onePull() []string {
 	return bad
 }
 
-// commentsDiffer: no marker and no text twice, and a status comment is short.
+// commentsDiffer: no marker and no text occurs twice, and a status comment is short.
 func (s *story) commentsDiffer() []string {
 	var bad []string
 	for _, n := range numbers(s.repo()) {
@@ -121,9 +121,9 @@ func (s *story) commentsDiffer() []string {
 			if markers[mark] {
 				bad = append(bad, fmt.Sprintf("two comments on #%d have the marker %s", n, mark))
 			}
-			life, _, _ := strings.Cut(mark, ".")                         // who begins anew reads it anew
-			if bodies[life+body] && !strings.Contains(mark, ".reply-") { // who asks twice is answered twice
-				bad = append(bad, fmt.Sprintf("two comments on #%d say the same: %.200q", n, body))
+			life, _, _ := strings.Cut(mark, ".")                         // repeated after a restart of the task
+			if bodies[life+body] && !strings.Contains(mark, ".reply-") { // a repeated command gets a repeated answer
+				bad = append(bad, fmt.Sprintf("two comments on #%d have the same text: %.200q", n, body))
 			}
 			markers[mark], bodies[life+body] = true, true
 			if lines := strings.Count(strings.TrimSpace(c.Body), "\n") + 1; isStatus(c.Body) && lines > 40 {
@@ -136,7 +136,7 @@ func (s *story) commentsDiffer() []string {
 
 var installationToken = regexp.MustCompile(`\bghs_[A-Za-z0-9_]{16,}`)
 
-// noSecrets: none of ours is in a comment, a log, a transcript, or on a VM.
+// noSecrets: errand's secrets are not in a comment, a log, a transcript, or on a VM.
 func (s *story) noSecrets() []string {
 	app := s.w.GitHub.App()
 	pem := strings.Split(string(app.PEM), "\n")
@@ -168,7 +168,7 @@ func (s *story) noSecrets() []string {
 	}
 	err := filepath.WalkDir(filepath.Join(s.dir, "data", "local", "boxes"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // files come and go on a VM
+			return nil // files on a VM may disappear
 		}
 		if info, err := d.Info(); err == nil && info.Size() < 1<<20 {
 			if data, err := os.ReadFile(path); err == nil && !bytes.Contains(data, []byte{0}) {
@@ -183,7 +183,7 @@ func (s *story) noSecrets() []string {
 	return bad
 }
 
-// noErrors: nothing was logged as an error, unless the story makes some.
+// noErrors: no error was logged, unless the story causes some.
 func (s *story) noErrors() []string {
 	if s.quiet {
 		return nil
@@ -197,7 +197,7 @@ func (s *story) noErrors() []string {
 	return bad
 }
 
-// everyTask is the phases that tasks of any issue are in, when one of them is not the wanted one.
+// everyTask returns the phases of all tasks if one of them is not the expected one.
 func everyTask(o seen, want string) (string, bool) {
 	tasks := o.s.tasks()
 	var other []string

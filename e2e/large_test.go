@@ -11,9 +11,9 @@ import (
 
 var lfsOID = regexp.MustCompile(`(?m)^oid sha256:([0-9a-f]{64})$`)
 
-// large is about Git LFS at GitHub: large add PATH FILE commits a pointer to the default branch and keeps
-// the file's content beside the repository; large show REV:PATH prints the content that a pointer leads to, which
-// has to be there; with ! it must not.
+// large is about Git LFS at GitHub: large add PATH FILE commits a pointer to the default branch and keeps the file's
+// content beside the repository; large show REV:PATH prints the content of a pointer, which must exist; with ! it must
+// not.
 func large(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	switch {
@@ -29,7 +29,7 @@ func large(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		oid := lfsOID.FindStringSubmatch(string(out))
 		if oid == nil {
-			ts.Fatalf("%s is no pointer: %.200q", args[1], out)
+			ts.Fatalf("%s is not a pointer: %.200q", args[1], out)
 		}
 		content, err := s.w.GitHub.LFS(s.full, oid[1])
 		if neg == (err == nil) {

@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/internal/logview"
 )
 
-// logs prints the log of the story's task, as `errand logs` does: logs [events] [summary] [LEVEL]. A summary is waited
-// for: it is written a moment after the task has turned.
+// logs prints the log of the story's task, as `errand logs` does: logs [events] [summary] [LEVEL]. It waits for a
+// current summary, which is written shortly after the task changes.
 func logs(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	summary := slices.Contains(args, "summary")
@@ -40,7 +40,7 @@ func logs(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// awaitSummary waits until the summary says of the task what the store says.
+// awaitSummary waits until the summary matches the task in the store.
 func (s *story) awaitSummary(ctx context.Context, ts *testscript.TestScript, q logview.Query) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -53,7 +53,7 @@ func (s *story) awaitSummary(ctx context.Context, ts *testscript.TestScript, q l
 		}
 		select {
 		case <-ctx.Done():
-			ts.Fatalf("there is no summary of the task as it is now: %s", out.String())
+			ts.Fatalf("the summary does not match the task's current state: %s", out.String())
 		case <-tick.C:
 		}
 	}

@@ -26,7 +26,7 @@ var (
 	markerLine = regexp.MustCompile(`<!-- errand:[^ ]+ -->\s*$`)
 )
 
-// planHash is the hash of the plan that a comment shows, or empty.
+// planHash returns the hash of the plan in a comment, or "".
 func planHash(body string) string {
 	if m := planTitle.FindStringSubmatch(body); m != nil {
 		return m[1]
@@ -47,8 +47,7 @@ func planCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], planHash(c.Body))
 }
 
-// comments prints errand's comments on an issue or pull request, with what differs from run to run
-// made alike.
+// comments prints errand's comments on an issue or pull request, with the parts that differ between runs normalized.
 func comments(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	n := s.issue
@@ -71,7 +70,7 @@ func comments(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// alike replaces what differs from run to run.
+// alike normalizes the parts that differ between runs.
 func (s *story) alike(text string) string {
 	text = strings.ReplaceAll(text, s.w.URL, "https://errand.example")
 	text = strings.ReplaceAll(text, s.w.GitHub.BaseURL(), "https://github.example")
@@ -86,7 +85,7 @@ func (s *story) alike(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// prompts prints what the model was asked: prompts [STEP].
+// prompts prints the requests to the model: prompts [STEP].
 func prompts(ts *testscript.TestScript, neg bool, args []string) {
 	for _, r := range of(ts).w.Model.Requests() {
 		if len(args) > 0 && r.Step != args[0] {
@@ -99,7 +98,7 @@ func prompts(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// texts prints every string of a JSON value, so that line ends are real.
+// texts prints every string in a JSON value, with real line ends.
 func texts(w io.Writer, v any) {
 	switch v := v.(type) {
 	case string:
@@ -136,12 +135,12 @@ func (s *story) transcripts() []string {
 	return list
 }
 
-// checkRun reports a check of a CI on the pull request's head: check NAME success|failure|"".
+// checkRun reports a CI check on the pull request's head: check NAME success|failure|"".
 func checkRun(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	i := s.look().pull()
 	if i == nil {
-		ts.Fatalf("there is no pull request")
+		ts.Fatalf("the task has no pull request")
 	}
 	conclusion := ""
 	if len(args) > 1 {
@@ -165,7 +164,7 @@ func branchCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// named puts the name of the task's branch in the place of {errand}.
+// named replaces {errand} with the name of the task's branch.
 func (s *story) named(arg string) string {
 	if name := s.branch("errand"); name != "errand" {
 		return strings.ReplaceAll(arg, "{errand}", name)
@@ -173,7 +172,7 @@ func (s *story) named(arg string) string {
 	return arg
 }
 
-// page prints a page of errand: page [-until=REGEXP] PATH. With -until it is fetched again until it matches.
+// page prints one of errand's pages: page [-until=REGEXP] PATH. With -until it fetches the page until it matches.
 func page(ts *testscript.TestScript, neg bool, args []string) {
 	s, until := of(ts), regexp.MustCompile("")
 	if text, ok := strings.CutPrefix(args[0], "-until="); ok {
@@ -197,7 +196,7 @@ func page(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// fetchPage returns the status and the body of a page of errand, fetched with the administrator's token if admin.
+// fetchPage returns the status and the body of one of errand's pages, fetched with the administrator's token if admin.
 func (s *story) fetchPage(path string, admin bool) (int, string, error) {
 	req, err := http.NewRequest(http.MethodGet, s.w.URL+path, nil)
 	if err != nil {
@@ -215,16 +214,14 @@ func (s *story) fetchPage(path string, admin bool) (int, string, error) {
 	return resp.StatusCode, string(body), err
 }
 
-// clock waits for the next whole second: GitHub's times are no finer, so that what follows is later
-// than what was.
+// clock waits for the next full second, the resolution of GitHub's times, so that later events have later times.
 func clock(ts *testscript.TestScript, neg bool, args []string) {
 	for next := time.Now().Truncate(time.Second).Add(time.Second); time.Now().Before(next); {
 		pause()
 	}
 }
 
-// settle waits until nothing is left to do: webhooks delivered and applied, jobs done, and reactions
-// polled twice more.
+// settle waits until errand is idle: webhooks delivered and applied, jobs done, and reactions polled twice more.
 func settle(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(of(ts).settle())
 }
@@ -249,10 +246,10 @@ func (s *story) settle() error {
 		}
 		pause()
 	}
-	return errors.New("settle: there is still " + busy)
+	return errors.New("settle: still busy: " + busy)
 }
 
-// polls counts GraphQL calls, which is what a poll of reactions is.
+// polls counts GraphQL calls, because a poll of reactions is one.
 func (s *story) polls() int {
 	list, _ := s.w.GitHub.Calls()
 	for _, c := range list {
@@ -263,7 +260,7 @@ func (s *story) polls() int {
 	return 0
 }
 
-// busy names something that is left to do, or nothing.
+// busy returns something that is left to do, or "".
 func (s *story) busy(ctx context.Context) string {
 	store := s.w.Server.Store()
 	pending, err := store.PendingDeliveries(ctx, 1)
@@ -295,7 +292,7 @@ func (s *story) busy(ctx context.Context) string {
 	return ""
 }
 
-// sameTree compares three trees: the published branch's, the VM's, and the one that is stored.
+// sameTree compares three trees: the published branch's, the VM's and the stored one.
 func sameTree(o seen, want string) (string, bool) {
 	if o.t == nil || o.t.VM == nil {
 		return "no VM", false

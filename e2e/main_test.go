@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/e2e/stage"
 )
 
-// atOnce returns how many worlds run side by side: they mostly wait for one another, but compute under the race detector.
+// atOnce returns the number of worlds that run in parallel; they mostly wait, but compute with the race detector.
 func atOnce() string {
 	if raced {
 		return "4"
@@ -20,17 +20,17 @@ func atOnce() string {
 	return "8"
 }
 
-// shared is what all stories use.
+// shared holds the environment of all stories.
 type shared struct {
 	stage.Shared
-	// kinds are the kinds of boxes that work here, found by trying them as a box would.
+	// kinds are the kinds of sandboxes that work on this host.
 	kinds map[string]bool
 }
 
 // common is set once by TestMain, before any test runs.
 var common shared
 
-// TestMain is also the agent and, for stories that kill it, the server.
+// TestMain also runs the agent and, for stories that kill it, the server.
 func TestMain(m *testing.M) {
 	if code, played := stage.Role(os.Args); played {
 		os.Exit(code)
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// kinds tries which kinds of boxes work here.
+// kinds tries which kinds of sandboxes work on this host.
 func kinds() map[string]bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

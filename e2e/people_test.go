@@ -15,18 +15,18 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// act is what a person does: as NAME VERB ARGS.
+// act is an action of a person: as NAME VERB ARGS.
 type act func(p *performer, args []string) error
 
-// performer is a person at an act.
+// performer is a person who performs an act.
 type performer struct {
 	simgithub.Person
 	ts *testscript.TestScript
 	s  *story
 }
 
-// acts is what people can do. Where a number of an issue is wanted, "." means the story's issue and
-// "pr" its pull request. A text may be the name of a file.
+// acts are the possible actions of people. As the number of an issue, "." means the story's issue and "pr" its pull
+// request. A text may be the name of a file.
 func acts() map[string]act {
 	return map[string]act{
 		"open-issue": openIssue, "edit-issue": editIssue, "close": closeIssue, "reopen": func(p *performer, a []string) error { return p.Reopen(p.s.full, p.number(a, 0)) },
@@ -83,7 +83,7 @@ func as(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	err := do(&performer{Person: s.w.GitHub.As(args[0]), ts: ts, s: s}, args[2:])
 	if neg && err == nil {
-		ts.Fatalf("%s could %s", args[0], args[1])
+		ts.Fatalf("got no error when %s tried to %s", args[0], args[1])
 	}
 	if !neg {
 		ts.Check(err)
@@ -115,7 +115,7 @@ func (s *story) number(word string) (int, error) {
 	return strconv.Atoi(word)
 }
 
-// text is the rest of the arguments, or the file that they name.
+// text returns the remaining arguments, or the content of the file that they name.
 func (p *performer) text(args []string, n int) string {
 	if len(args) <= n {
 		return ""
@@ -127,7 +127,7 @@ func (p *performer) text(args []string, n int) string {
 	return strings.ReplaceAll(text, `\n`, "\n")
 }
 
-// comment finds a comment: plan:newest, plan:N (the N-th that was posted), status, or last:NAME.
+// comment finds a comment: plan:newest, plan:N (the N-th one posted), status, or last:NAME.
 func (p *performer) comment(word string) int64 {
 	id, err := p.s.comment(word)
 	p.ts.Check(err)
@@ -159,7 +159,7 @@ func (s *story) comment(word string) (int64, error) {
 	return 0, fmt.Errorf("there is no comment %q", word)
 }
 
-// planComment finds the comment of a plan by its place among them, or the newest.
+// planComment finds the N-th comment with a plan, or the newest.
 func (s *story) planComment(which string) (*simgithub.Comment, error) {
 	var plans []*simgithub.Comment
 	for _, c := range s.byBot(s.issue) {
@@ -175,7 +175,7 @@ func (s *story) planComment(which string) (*simgithub.Comment, error) {
 		}
 	}
 	if n < 1 || n > len(plans) {
-		return nil, fmt.Errorf("there is no plan %q among %d", which, len(plans))
+		return nil, fmt.Errorf("plan %q not found among %d", which, len(plans))
 	}
 	return plans[n-1], nil
 }
@@ -240,13 +240,13 @@ func unassign(p *performer, a []string) error {
 	return p.Unassign(p.s.full, p.number(a, 0), demo.Machine)
 }
 
-// tick ticks the approval box of a plan: tick plan:newest [WORDS of the box].
+// tick ticks the approval checkbox of a plan: tick plan:newest [WORDS of the checkbox].
 func tick(p *performer, a []string) error { return setBox(p, a, "[ ]", "[x]") }
 
-// untick empties a box of a comment by errand, the first that is ticked, or the first whose line has the words.
+// untick clears a checkbox in a comment by errand: the first ticked one, or the first whose line has the words.
 func untick(p *performer, a []string) error { return setBox(p, a, "[x]", "[ ]") }
 
-// setBox edits the first box of a comment that is in the state from: COMMENT [WORDS of the box].
+// setBox edits the first checkbox of a comment that is in the state from: COMMENT [WORDS of the checkbox].
 func setBox(p *performer, a []string, from, to string) error {
 	id := p.comment(a[0])
 	for _, c := range p.s.byBot(p.s.issue) {
@@ -261,7 +261,7 @@ func setBox(p *performer, a []string, from, to string) error {
 			}
 		}
 	}
-	return fmt.Errorf("there is no box %s", from)
+	return fmt.Errorf("the comment has no checkbox %s", from)
 }
 
 // editComment appends to a comment (edit-comment REF +TEXT) or replaces it.
@@ -303,7 +303,7 @@ func reply(p *performer, a []string) error {
 	pr := p.number([]string{"pr"}, 0)
 	threads := p.s.repo().Issues[pr].Pull.Threads
 	if n < 1 || n > len(threads) {
-		return fmt.Errorf("there are %d threads", len(threads))
+		return fmt.Errorf("got %d threads, want more", len(threads))
 	}
 	_, err = p.ReplyToThread(p.s.full, pr, threads[n-1].ID, p.text(a, 1))
 	return err
@@ -324,7 +324,7 @@ func push(p *performer, a []string) error {
 	return err
 }
 
-// branch is a branch's name; "errand" is that of the story's task.
+// branch returns a branch's name; "errand" stands for the branch of the story's task.
 func (s *story) branch(name string) string {
 	if t := s.task(s.issue); name == "errand" && t != nil {
 		return t.Branch.Name

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestThreatModel: every row of the threat model names what shows its defence, and every story of an attack is
-// there. Package repotest checks that the files and tests that it names exist.
+// TestThreatModel: every row of the threat model names the tests of its defense, and every story of an attack is in it.
+// Package repotest checks that these files and tests exist.
 func TestThreatModel(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/security.md")
@@ -29,19 +29,19 @@ func TestThreatModel(t *testing.T) {
 		}
 		rows++
 		if len(cells) != 5 || !shown.MatchString(cells[4]) {
-			t.Errorf("a row has %d cells, or its last names no test: %s", len(cells), row)
+			t.Errorf("a row has %d cells, or names no test in the last: %s", len(cells), row)
 		}
 	}
 	if rows < 50 {
-		t.Errorf("only %d rows were read", rows)
+		t.Errorf("got only %d rows", rows)
 	}
 	files, err := filepath.Glob("testdata/stories/attack-*.txtar")
 	if err != nil || len(files) < 5 {
-		t.Fatalf("%d stories of attacks: %v", len(files), err)
+		t.Fatalf("got only %d stories of attacks: %v", len(files), err)
 	}
 	for _, f := range files {
 		if name := strings.TrimSuffix(filepath.Base(f), ".txtar"); !strings.Contains(table, "story `"+name+"`") {
-			t.Errorf("the threat model does not name story %s", name)
+			t.Errorf("the threat model lacks story %s", name)
 		}
 	}
 }

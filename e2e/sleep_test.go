@@ -15,14 +15,14 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// packing holds the packing of work back while a story wants that.
+// packing delays the packing of work while a story requests it.
 type packing struct {
 	mu   sync.Mutex
-	held chan struct{} // nil: nothing is held back
-	busy int           // how many are held back
+	held chan struct{} // nil: no delay
+	busy int           // number of delayed calls
 }
 
-// Pack waits until the story lets it go on.
+// Pack waits until the story releases it.
 func (r hostileRunner) Pack(ctx context.Context, vm string, spec pack.Spec, to io.Writer) (pack.Manifest, error) {
 	p := &r.h.packing
 	p.mu.Lock()
@@ -43,9 +43,8 @@ func (r hostileRunner) Pack(ctx context.Context, vm string, spec pack.Spec, to i
 	return r.Runner.Pack(ctx, vm, spec, to)
 }
 
-// sleepCmd bends sleep: sleep hold keeps packing waiting until sleep release, or until sleep
-// hold is said again, which holds the next one; sleep damage changes a byte in
-// the middle of every archive.
+// sleepCmd disturbs suspension: sleep hold delays packing until sleep release, or until the next sleep hold, which
+// delays the next packing; sleep damage changes a byte in the middle of every archive.
 func sleepCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	p := &s.hostile.packing
@@ -70,11 +69,11 @@ func sleepCmd(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(os.WriteFile(path, data, 0o600))
 		}
 	default:
-		ts.Fatalf("sleep: unknown %q", args[0])
+		ts.Fatalf("sleep: unknown argument %q", args[0])
 	}
 }
 
-// packingNow reports whether packing is held back.
+// packingNow reports whether packing is delayed.
 func packingNow(o seen, want string) (string, bool) {
 	p := &o.s.hostile.packing
 	p.mu.Lock()
@@ -82,7 +81,8 @@ func packingNow(o seen, want string) (string, bool) {
 	return yesNo(p.busy > 0, want)
 }
 
-// asleep is what the task's work was put away as while it has no VM, kept while it has one, or none.
+// asleep returns the kind of the suspended task's saved work, kept if saved work exists while the task has a VM, or
+// none.
 func asleep(t *state.Task) string {
 	switch {
 	case t.Asleep == nil:
@@ -93,7 +93,7 @@ func asleep(t *state.Task) string {
 	return string(t.Asleep.Mode)
 }
 
-// archives counts the files of work that was put away.
+// archives counts the files of saved work.
 func archives(o seen, want string) (string, bool) {
 	list, err := o.s.archives()
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *story) archives() ([]string, error) {
 	return filepath.Glob(filepath.Join(s.dir, "data", "sleeps", "*.zst"))
 }
 
-// queued=KIND wants a job of that kind to wait, or to be under way.
+// queued=KIND is true if a job of that kind is waiting or running.
 func queued(o seen, want string) (string, bool) {
 	if o.t == nil {
 		return "no task", false

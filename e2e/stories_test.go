@@ -18,16 +18,16 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// patience is how long a condition may take to come true, on a slow and busy machine with the race detector.
+// patience is the timeout of a condition, sufficient for a slow and busy machine with the race detector.
 const patience = 2 * time.Minute
 
-// TestStories plays the stories that are not long. The race detector watches every fourth one: most of a story is
-// what all of them do.
+// TestStories plays the stories that are not long. With the race detector it plays every fourth one, because most of a
+// story is common to all.
 func TestStories(t *testing.T) {
 	_, light := stories(t)
 	if raced {
 		watched := slices.DeleteFunc(slices.Clone(light), func(name string) bool { return slices.Index(light, name)%4 != 0 })
-		t.Logf("the race detector watches %d of %d stories", len(watched), len(light))
+		t.Logf("with the race detector: %d of %d stories", len(watched), len(light))
 		light = watched
 	}
 	play(t, light)
@@ -81,11 +81,11 @@ func stories(t *testing.T) (heavy, light []string) {
 	return heavy, light
 }
 
-// onlyFull is how a heavy story says that it is one.
+// onlyFull is the first line of a heavy story.
 const onlyFull = "[!full] skip"
 
-// condition knows [full], that heavy stories are played, and [bwrap] and [userns], that such boxes
-// work here.
+// condition evaluates [full], whether heavy stories are played, and [bwrap] and [userns], whether such sandboxes work
+// here.
 func condition(cond string) (bool, error) {
 	switch cond {
 	case "full":
@@ -96,27 +96,27 @@ func condition(cond string) (bool, error) {
 	return false, fmt.Errorf("unknown condition %q", cond)
 }
 
-// story is one script's world and what it remembers.
+// story is the state of one script.
 type story struct {
 	dir   string // of the world
 	w     *demo.World
 	child *child
 	full  string // the repository's name, OWNER/NAME
-	issue int    // the one that commands mean when they name none
+	issue int    // the default issue of commands
 	log   *os.File
 	quiet bool // errors in the log are expected
 
 	hostile hostility
 	bots    map[string]bool
-	moved   map[int64]bool // comments that went along when their issue was transferred
+	moved   map[int64]bool // comments that were moved when their issue was transferred
 }
 
 type key struct{}
 
-// of returns the story that a command belongs to.
+// of returns the story of a command.
 func of(ts *testscript.TestScript) *story { return ts.Value(key{}).(*story) }
 
-// setup makes the story and has everything ended and judged after it.
+// setup creates the story and registers its clean-up and final checks.
 func setup(env *testscript.Env) error {
 	s := &story{full: demo.Full, dir: filepath.Join(env.WorkDir, ".world"), bots: map[string]bool{}, moved: map[int64]bool{}}
 	env.Values[key{}] = s
@@ -156,7 +156,7 @@ func (s *story) close() error {
 	return errors.Join(errs...)
 }
 
-// report shows what a failed story came to.
+// report logs the final state of a failed story.
 func (s *story) report() string {
 	var b strings.Builder
 	for _, t := range s.tasks() {
@@ -207,7 +207,7 @@ func active(t *state.Task) []state.Run {
 
 func indent(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }
 
-// logLines is errand's log so far.
+// logLines returns errand's log so far.
 func (s *story) logLines() []string {
 	data, err := os.ReadFile(s.log.Name())
 	if err != nil {

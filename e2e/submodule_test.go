@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/demo"
 )
 
-// submodule commits a submodule to the default branch: submodule PATH NAME ADDRESS. NAME is a repository of
-// the same owner, at whose newest commit it stands; in the address, {github} is where GitHub is.
+// submodule commits a submodule to the default branch: submodule PATH NAME ADDRESS. NAME is a repository of the same
+// owner, whose newest commit it refers to; in the address, {github} stands for GitHub's address.
 func submodule(ts *testscript.TestScript, _ bool, args []string) {
 	s := of(ts)
 	if len(args) != 3 {
@@ -35,7 +35,7 @@ func submodule(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	dir, head := s.repo().Git.Dir, run(other.Git.Dir, "", "rev-parse", "HEAD")
 	run(dir, "", "read-tree", branch)
-	old, _ := exec.Command("git", "-C", dir, "show", branch+":.gitmodules").Output() // none before the first
+	old, _ := exec.Command("git", "-C", dir, "show", branch+":.gitmodules").Output() // missing before the first
 	text := string(old) + "[submodule \"" + path + "\"]\n\tpath = " + path + "\n\turl = " + address + "\n"
 	blob := run(dir, text, "hash-object", "-w", "--stdin")
 	run(dir, "", "update-index", "--add", "--cacheinfo", "100644,"+blob+",.gitmodules", "--cacheinfo", "160000,"+head+","+path)

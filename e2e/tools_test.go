@@ -4,7 +4,7 @@ import (
 	"regexp"
 )
 
-// issuesMade=N counts the issues that the bot opened; issuesMade=/RE/ looks for words in one of them.
+// issuesMade=N counts the issues that the bot opened; issuesMade=/RE/ searches them for a text.
 func issuesMade(o seen, want string) (string, bool) {
 	n := 0
 	for _, i := range o.s.repo().Issues {
@@ -19,7 +19,7 @@ func issuesMade(o seen, want string) (string, bool) {
 	return count(n, want)
 }
 
-// notes=N counts what agents kept.
+// notes=N counts the notes that agents stored.
 func notes(o seen, want string) (string, bool) {
 	if o.t == nil {
 		return "no task", false

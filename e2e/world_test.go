@@ -24,13 +24,13 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// timing is the section of the configuration: quick, and without sweeps, so that a story that needs none does not live
-// on them.
+// timing is the section of the configuration: short, and without sweeps, so that stories do not depend on them
+// unintentionally.
 func timing() map[string]string {
 	return map[string]string{"gather": "250ms", "poll_fast": "150ms", "poll_slow": "300ms", "deliveries": "1h", "sweep": "1h", "shutdown": "5s", "idle_vm": "1h"}
 }
 
-// quick is the timing that no configuration sets.
+// quick is the timing without configuration keys.
 func quick() *server.Timing {
 	t := server.DefaultTiming()
 	t.StatusGap, t.Settle, t.Backoff, t.Recheck = 150*time.Millisecond, 0, 300*time.Millisecond, 300*time.Millisecond
@@ -39,11 +39,11 @@ func quick() *server.Timing {
 	return &t
 }
 
-// world starts the stand-ins and errand: world [KEY=VALUE …] sets timings (keys of the configuration's section, and fields
-// of server.Timing as stage.SetTiming names them), kind=, subscription=, agent=codex (else it has the manner of Claude Code)
-// and internet=registry (what VMs reach beyond errand). The files repo/… are the first commit,
-// errand.yml its settings, config.yml more of the operator's configuration, agent.yml more of its section agent, model.yaml rules of the
-// model before the usual ones.
+// world starts the simulators and errand: world [KEY=VALUE …] sets timings (keys of the configuration's section, and
+// fields of server.Timing as stage.SetTiming names them), kind=, subscription=, agent=codex (default: Claude Code) and
+// internet=registry (servers that VMs can reach through errand). The files repo/… are the first commit, errand.yml its
+// settings, config.yml additional configuration of the operator, agent.yml additions to its section agent, model.yaml
+// rules of the model before the usual ones.
 func world(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	times, pace, kind, paid, extra, options := timing(), quick(), "plain", "", "", s.hostile.options
@@ -114,7 +114,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// optional reads a file that need not be there.
+// optional reads a file that may be missing.
 func optional(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,7 +123,7 @@ func optional(path string) (string, error) {
 	return string(data), err
 }
 
-// modelRules is the story's rules before the usual ones.
+// modelRules returns the story's rules followed by the usual ones.
 func modelRules(path string) (string, error) {
 	own, err := optional(path)
 	if err != nil {
@@ -139,7 +139,7 @@ func modelRules(path string) (string, error) {
 	return strings.TrimRight(own, "\n") + "\n" + strings.TrimPrefix(string(usual), "rules:\n"), nil
 }
 
-// repoFiles is the repository's first commit.
+// repoFiles returns the files of the repository's first commit.
 func repoFiles(dir string) (map[string]string, error) {
 	files := map[string]string{"README.md": "# greeting\n", "greeting.txt": "hello\n", "docs/notes.md": "one\ntwo\nthree\n"}
 	root := filepath.Join(dir, "repo")
@@ -165,8 +165,8 @@ func repoFiles(dir string) (map[string]string, error) {
 	return files, err
 }
 
-// serverCmd is server stop|start|child|kill: stop ends errand gracefully, child runs it as a process
-// of its own, kill ends that one with SIGKILL.
+// serverCmd is server stop|start|child|kill: stop ends errand gracefully, child runs it as a separate process, kill
+// ends that one with SIGKILL.
 func serverCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	if len(args) != 1 {
@@ -190,7 +190,7 @@ func serverCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// child is errand as a process of its own.
+// child is errand as a separate process.
 type child struct{ cmd *exec.Cmd }
 
 func startChild(s *story) (*child, error) {
@@ -221,11 +221,11 @@ func (c *child) kill() error {
 	if err := c.cmd.Process.Kill(); err != nil {
 		return err
 	}
-	_ = c.cmd.Wait() // it says that it was killed
+	_ = c.cmd.Wait() // the error reports the kill
 	return nil
 }
 
-// pause lets a little time pass between two looks at a condition.
+// pause waits between two checks of a condition.
 func pause() {
 	timer := time.NewTimer(25 * time.Millisecond)
 	<-timer.C
@@ -251,7 +251,7 @@ func (s *story) jobs(k state.TaskKey) []state.Job {
 	return jobs
 }
 
-// repo is the repository as it is now.
+// repo returns the current repository.
 func (s *story) repo() *simgithub.Repo {
 	sn := s.w.GitHub.Snapshot()
 	r, ok := sn.Repo(s.full)
@@ -261,7 +261,7 @@ func (s *story) repo() *simgithub.Repo {
 	return r
 }
 
-// task is the task of an issue of the story's repository, nil if there is none.
+// task returns the task of an issue in the story's repository, or nil.
 func (s *story) task(issue int) *state.Task {
 	repo := s.repo().ID
 	for _, t := range s.tasks() {
@@ -297,8 +297,8 @@ func scriptCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(of(ts).w.Model.SetScript(script))
 }
 
-// keyCmd is key revoke|renew: the model's provider does not know errand's key any more, or knows it again. With a
-// subscription it is key expire|logout|login: the token ends at once, the login does, or errand gets another one.
+// keyCmd is key revoke|renew: the model's provider rejects errand's key, or accepts it again. With a subscription it is
+// key expire|logout|login: the token expires at once, the login ends, or errand gets a new one.
 func keyCmd(ts *testscript.TestScript, neg bool, args []string) {
 	switch w := of(ts).w; strings.Join(args, " ") {
 	case "expire":
@@ -318,12 +318,12 @@ func keyCmd(ts *testscript.TestScript, neg bool, args []string) {
 	of(ts).w.Model.SetKey(key)
 }
 
-// boxCmd is box kill: the VM of the task dies with everything in it.
+// boxCmd is box kill: it kills all processes of the task's VM.
 func boxCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	t := s.task(s.issue)
 	if t == nil || t.VM == nil {
-		ts.Fatalf("there is no VM")
+		ts.Fatalf("the task has no VM")
 	}
 	ts.Check(killBox(s.boxDir(t.VM.Name)))
 }
@@ -332,19 +332,19 @@ func (s *story) boxDir(name string) string {
 	return filepath.Join(s.dir, "data", "local", "boxes", name)
 }
 
-// killBox ends every process that works in a box's folder, its supervisor included.
+// killBox kills every process that works in a sandbox's directory, including its supervisor.
 func killBox(dir string) error {
 	out, err := exec.Command("sh", "-c", fmt.Sprintf(`for p in /proc/[0-9]*; do
 	  if tr '\0' '\n' 2>/dev/null <"$p/cmdline" | grep -qF -e %[1]q || readlink "$p/cwd" 2>/dev/null | grep -qF -e %[1]q; then echo "${p#/proc/}"; fi
 	done`, dir)).Output()
 	if err != nil {
-		return fmt.Errorf("find the box's processes: %w", err)
+		return fmt.Errorf("find the sandbox's processes: %w", err)
 	}
 	pids := strings.Fields(string(out))
 	if len(pids) == 0 {
-		return fmt.Errorf("no process of box %s was found", dir)
+		return fmt.Errorf("found no process of sandbox %s", dir)
 	}
-	// Some may be gone by now, the searching shell first of all.
+	// Some may have ended, such as the searching shell.
 	_ = exec.Command("kill", append([]string{"-9"}, pids...)...).Run()
 	return nil
 }

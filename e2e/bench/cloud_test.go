@@ -15,9 +15,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// BenchmarkCloud plays the whole life on the stand-in for Hetzner, which does everything at once here, so that
-// what is measured is errand's own: from the decision to plan until the agent's first line on a new VM, and from a
-// review until its first line on the VM that takes over from one that sleeps.
+// BenchmarkCloud plays a complete life with the simulated Hetzner Cloud, which answers at once here, so that the times
+// are errand's own: from the decision to plan until the agent's first line on a new VM, and from a review until the
+// first line on the VM that replaces the one of a suspended task.
 func BenchmarkCloud(b *testing.B) {
 	s := prepare(b)
 	exe, err := os.Executable()
@@ -41,15 +41,15 @@ func BenchmarkCloud(b *testing.B) {
 		task := ended(b, w)
 		counts, all := w.Cloud.Counts()
 		b.Logf("requests to the cloud: %v", counts)
-		figure(b, "from the decision to plan until the agent's first line on a new VM, the cloud's time taken out: %s (at most 1.5 s)", untilLine(b, dir, task, state.PhasePreliminaryPlanning))
-		figure(b, "from the review until the agent's first line on the VM that takes over: %s (at most 1.5 s)", untilLine(b, dir, task, state.PhaseAddressingReview))
+		figure(b, "from the decision to plan until the agent's first line on a new VM without the cloud's time: %s (at most 1.5 s)", untilLine(b, dir, task, state.PhasePreliminaryPlanning))
+		figure(b, "from the review until the agent's first line on the replacement VM: %s (at most 1.5 s)", untilLine(b, dir, task, state.PhaseAddressingReview))
 		figure(b, "requests to the cloud for each VM: %d (at most 25)", all/max(len(task.VMs), 1))
 		check(b, w.Close())
 		check(b, log.Close())
 	}
 }
 
-// untilLine is how long it took from the beginning of a phase to the first line of its first run.
+// untilLine returns the time from the beginning of a phase to the first line of its first run.
 func untilLine(b *testing.B, dir string, t *state.Task, p state.Phase) time.Duration {
 	b.Helper()
 	for _, h := range t.History {
@@ -66,7 +66,7 @@ func untilLine(b *testing.B, dir string, t *state.Task, p state.Phase) time.Dura
 	return 0
 }
 
-// firstLine is when a run said something for the first time, by the clock of its VM, which is this host's.
+// firstLine returns the time of a run's first output by the clock of its VM, which is this host's.
 func firstLine(b *testing.B, path string) (at time.Time) {
 	b.Helper()
 	f, err := os.Open(path)

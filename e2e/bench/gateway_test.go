@@ -26,24 +26,24 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// wire is the way from the ports of VMs to a model's API: the runner's daemon, the multiplexed connection, the
-// gateway, and the store in which it looks and books. The SSH between them is left out.
+// wire is the way from the ports of VMs to a model's API: the runner's daemon, the multiplexed connection, the gateway,
+// and the store in which it reads and writes. It has no SSH.
 type wire struct {
 	client  *http.Client
 	direct  string // the API's address
 	vms     []port
 	store   *store.Store
-	heard   chan struct{} // has a value when the first event of an answer has come
-	release chan struct{} // closed: streams that hang end
+	heard   chan struct{} // receives a value when the first event of an answer has arrived
+	release chan struct{} // closed to end hanging streams
 }
 
-// port is where a model's API is reached on a VM, and what its run shows there.
+// port is the address of a model's API on a VM, and the token of its run.
 type port struct{ through, token string }
 
-// onVMs is on how many VMs agents are at work.
+// onVMs is the number of VMs on which agents work.
 const onVMs = 10
 
-// newWire makes a wire. VMs read their repositories from git, which is an address, if they do.
+// newWire makes a wire. git is the address from which VMs read their repositories; it may be empty.
 func newWire(b *testing.B, git string) *wire {
 	b.Helper()
 	var tasks []*state.Task
@@ -96,7 +96,7 @@ func newWire(b *testing.B, git string) *wire {
 // attacher attaches to the daemons on this host, by their VMs' names.
 type attacher map[string]string
 
-// Attach does.
+// Attach returns the daemon of a VM.
 func (a attacher) Attach(ctx context.Context, vm string) (io.ReadWriteCloser, error) {
 	ours, theirs := net.Pipe()
 	go func() {
@@ -128,15 +128,15 @@ func (w *wire) call(b *testing.B, at port, what string) io.ReadCloser {
 	}{in, res.Body}
 }
 
-// BenchmarkGateway compares calls of a model through tether and gateway with the same ones made directly. What is
-// booked is read in the end: figures of a gateway that does not count would be worth nothing.
+// BenchmarkGateway compares calls of a model through tether and gateway with the same ones made directly. In the end it
+// checks the booked usage, because figures of a gateway that does not count would be worthless.
 func BenchmarkGateway(b *testing.B) {
 	for b.Loop() {
 		w := newWire(b, "")
 		direct := port{through: w.direct}
 		d, t := w.firstBytes(b, direct, w.vms[0])
 		figure(b, "first byte of an answer to 100 kB, the best of %d rounds of %d calls: direct p50 %s, p99 %s; through tether, gateway and store p50 %s, p99 %s: p99 is %s more (at most 5 ms)", rounds, inRound, d.p50, d.p99, t.p50, t.p99, t.p99-d.p99)
-		figure(b, "the whole answer, which ends when it is booked on the disk: direct p50 %s, p99 %s; through p50 %s, p99 %s", d.whole50, d.whole99, t.whole50, t.whole99)
+		figure(b, "the complete answer, which ends when its cost is on disk: direct p50 %s, p99 %s; through p50 %s, p99 %s", d.whole50, d.whole99, t.whole50, t.whole99)
 		fast, through := w.speed(b, direct), w.speed(b, w.vms[0])
 		figure(b, "one stream: direct %.0f MB/s, through %.0f MB/s = %.2f ×; a model gives some kB/s", fast, through, through/fast)
 		w.crowd(b)
@@ -144,13 +144,13 @@ func BenchmarkGateway(b *testing.B) {
 			task, err := w.store.Task(b.Context(), working(n).Key)
 			check(b, err)
 			if task.Run.Money.InputTokens < 10 || n == 0 && task.Run.Money.InputTokens < rounds*inRound*10 {
-				b.Errorf("of task %d %+v is booked", n, task.Run.Money)
+				b.Errorf("booked for task %d: %+v", n, task.Run.Money)
 			}
 		}
 	}
 }
 
-// crowd measures what a hundred streams take that are open at once, on ten VMs.
+// crowd measures the memory of a hundred open streams on ten VMs.
 func (w *wire) crowd(b *testing.B) {
 	b.Helper()
 	before := resident(b)
@@ -158,7 +158,7 @@ func (w *wire) crowd(b *testing.B) {
 	for n := range 100 {
 		open = append(open, w.call(b, w.vms[n%onVMs], hang))
 	}
-	figure(b, "100 streams open at once, from %d VMs: %d kB each, both of their ends and the stand-in's included", onVMs, (resident(b)-before)/100>>10)
+	figure(b, "100 streams open at once, from %d VMs: %d kB each, including both of their ends and the simulated API", onVMs, (resident(b)-before)/100>>10)
 	close(w.release)
 	for _, in := range open {
 		tail, err := io.ReadAll(in)
@@ -170,13 +170,13 @@ func (w *wire) crowd(b *testing.B) {
 	}
 }
 
-// latency is how long calls take: until their first event has come, and until their end.
+// latency holds durations of calls until their first event and until their end.
 type latency struct{ p50, p99, whole50, whole99 time.Duration }
 
-// How often they are measured.
+// The number of rounds, and of calls in each.
 const rounds, inRound = 5, 200
 
-// firstBytes measures two ways in turns, and returns the best round of each: the machine has other things to do, too.
+// firstBytes measures two routes in turns and returns the best round of each, because the machine may be busy.
 func (w *wire) firstBytes(b *testing.B, one, other port) (best, bestOther latency) {
 	b.Helper()
 	for n := range rounds {
@@ -194,7 +194,7 @@ func (w *wire) firstBytes(b *testing.B, one, other port) (best, bestOther latenc
 // firstByte measures a round.
 func (w *wire) firstByte(b *testing.B, at port) latency {
 	b.Helper()
-	const open = 20 // connections are open by then
+	const open = 20 // opens the connections
 	var took, whole []time.Duration
 	for range open + inRound {
 		begun := time.Now()

@@ -32,7 +32,7 @@ func BenchmarkGitReads(b *testing.B) {
 		backend := httptest.NewServer(gitBackend(b, filepath.Dir(filepath.Dir(repo))))
 		w := newWire(b, backend.URL+"/acme/big.git")
 		var direct, through []time.Duration
-		for range 3 { // in turns: the machine has other things to do, too
+		for range 3 { // in turns, because the machine may be busy
 			direct = append(direct, clone(b, backend.URL+"/acme/big.git", ""))
 			through = append(through, clone(b, strings.Replace(w.vms[0].through, "/llm/anthropic", "/git/acme/big", 1), w.vms[0].token))
 		}
@@ -50,7 +50,7 @@ func least(list []time.Duration) time.Duration {
 	return best.Round(10 * time.Millisecond)
 }
 
-// clone clones and checks out, and says how long it took.
+// clone clones and checks out, and returns the duration.
 func clone(b *testing.B, url, token string) time.Duration {
 	b.Helper()
 	dir := filepath.Join(b.TempDir(), "clone")
@@ -59,7 +59,7 @@ func clone(b *testing.B, url, token string) time.Duration {
 	if token != "" {
 		args = append([]string{"-c", "http.extraHeader=Authorization: Bearer " + token}, args...)
 	}
-	unix.Sync() // what the clone before has left to be written is not this one's
+	unix.Sync() // flushes the writes of the previous clone
 	begun := time.Now()
 	git(b, nil, args...)
 	took := time.Since(begun)

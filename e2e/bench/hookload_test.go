@@ -62,7 +62,7 @@ func hookLoad(addr string, within time.Duration, limit int) error {
 	return json.NewEncoder(os.Stdout).Encode(outcome{Answered: n, PerSecond: float64(n) / seconds, P50: took[n/2], P99: took[n*99/100]})
 }
 
-// sendWebhooks sends webhooks over one connection as long as next says so, and returns how long each took.
+// sendWebhooks sends webhooks over one connection while next returns true, and returns the duration of each.
 func sendWebhooks(addr string, timeout time.Duration, next func() bool) (took []time.Duration, err error) {
 	var d net.Dialer
 	conn, err := d.DialContext(context.Background(), "tcp", addr)
@@ -91,7 +91,7 @@ func sendWebhooks(addr string, timeout time.Duration, next func() bool) (took []
 	return took, nil
 }
 
-// readAnswer reads an answer that has to be 200.
+// readAnswer reads an answer and returns an error unless its status is 200.
 func readAnswer(in *bufio.Reader) error {
 	status, err := in.ReadSlice('\n')
 	if err != nil {
@@ -117,7 +117,7 @@ func readAnswer(in *bufio.Reader) error {
 		}
 	}
 	if length < 0 {
-		return errors.New("the answer does not say its length")
+		return errors.New("the answer has no Content-Length")
 	}
 	_, err = in.Discard(length)
 	return err
@@ -138,7 +138,7 @@ func signature(body []byte) string {
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// payload is a webhook of the usual size, with as many addresses in it as GitHub's have.
+// payload is a webhook of the usual size, with as many URLs as GitHub's have.
 func payload() []byte {
 	repo := map[string]any{"id": 1001, "name": "slug", "full_name": "acme/slug", "default_branch": "main"}
 	for _, name := range []string{"forks", "keys", "collaborators", "teams", "hooks", "issue_events", "events", "assignees", "branches", "tags", "blobs",
@@ -156,7 +156,7 @@ func payload() []byte {
 		"comment": map[string]any{"id": 5, "body": "Please.", "user": map[string]any{"login": "ada", "id": 7}},
 	})
 	if err != nil {
-		panic(err) // plain values
+		panic(err) // plain values always encode
 	}
 	return data
 }

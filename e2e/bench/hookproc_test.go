@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// serverProcess is a server of webhooks in a process of its own, so that its CPU time is not mixed up with the client's.
+// serverProcess is a webhook server in a separate process, so that its CPU time is measured apart from the client's.
 type serverProcess struct {
 	addr  string
 	cmd   *exec.Cmd
@@ -42,7 +42,7 @@ func startServer(tb testing.TB, cmd *exec.Cmd) *serverProcess {
 	return s
 }
 
-// itself is this test binary as another program.
+// itself returns a command that runs this test binary as another program.
 func itself(tb testing.TB, args ...string) *exec.Cmd {
 	tb.Helper()
 	exe, err := os.Executable()
@@ -50,10 +50,11 @@ func itself(tb testing.TB, args ...string) *exec.Cmd {
 	return exec.CommandContext(tb.Context(), exe, args...)
 }
 
-// probot is the mode of the server that others write Apps with. It stores nothing.
+// probot is the mode of the server that uses Probot, a common framework for Apps. It stores nothing.
 const probot = "Probot"
 
-// serverCommand returns the command of the server for a mode. The test is skipped where Probot would be needed and is not there.
+// serverCommand returns the command of the server for a mode. It skips the test if the mode needs Probot and Probot is
+// not installed.
 func serverCommand(tb testing.TB, mode, dir string) *exec.Cmd {
 	tb.Helper()
 	if mode != probot {
@@ -70,7 +71,7 @@ func serverCommand(tb testing.TB, mode, dir string) *exec.Cmd {
 // probotDir is where make probot installs it.
 const probotDir = "../../.cache/probot"
 
-// noProbot says why Probot cannot be run, "" if it can.
+// noProbot returns why Probot cannot run, or "".
 func noProbot() string {
 	if _, err := exec.LookPath("node"); err != nil {
 		return "Node.js is not installed"
@@ -88,7 +89,7 @@ func (s *serverProcess) stop(tb testing.TB) {
 	check(tb, s.cmd.Wait())
 }
 
-// cpu returns the CPU time that the server has used, 0 where the kernel does not tell.
+// cpu returns the CPU time that the server has used, or 0 if the kernel does not report it.
 func (s *serverProcess) cpu(tb testing.TB) time.Duration {
 	tb.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
@@ -96,7 +97,7 @@ func (s *serverProcess) cpu(tb testing.TB) time.Duration {
 		return 0
 	}
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	const user, system = 11, 12 // counted from behind the program's name
+	const user, system = 11, 12 // fields after the program's name
 	var ticks int
 	for _, i := range []int{user, system} {
 		n, err := strconv.Atoi(fields[i])
@@ -106,16 +107,16 @@ func (s *serverProcess) cpu(tb testing.TB) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// client sends webhooks to a server for some time, from a process of its own.
+// client sends webhooks to a server for some time, from a separate process.
 type client func(tb testing.TB, addr string, within time.Duration) outcome
 
-// ownClient is the client that is always there.
+// ownClient is the client in this test binary.
 func ownClient(tb testing.TB, addr string, within time.Duration) outcome {
 	tb.Helper()
 	return sendSome(tb, addr, within, 1<<20)
 }
 
-// sendSome sends at most so many.
+// sendSome sends at most limit webhooks.
 func sendSome(tb testing.TB, addr string, within time.Duration, limit int) (res outcome) {
 	tb.Helper()
 	cmd := itself(tb, "hookload", addr, within.String(), strconv.Itoa(limit))
@@ -126,7 +127,7 @@ func sendSome(tb testing.TB, addr string, within time.Duration, limit int) (res 
 	return res
 }
 
-// wrk is the client that others use as well.
+// wrk is the client wrk, a common load generator.
 func wrk(tb testing.TB, addr string, within time.Duration) outcome {
 	tb.Helper()
 	body := filepath.Join(tb.TempDir(), "body")
@@ -141,7 +142,7 @@ func wrk(tb testing.TB, addr string, within time.Duration) outcome {
 	found := func(pattern string) string {
 		m := regexp.MustCompile(pattern).FindSubmatch(out)
 		if m == nil {
-			tb.Fatalf("wrk does not say %s:\n%s", pattern, out)
+			tb.Fatalf("wrk did not print %s:\n%s", pattern, out)
 		}
 		return string(m[1])
 	}

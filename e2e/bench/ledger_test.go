@@ -18,11 +18,11 @@ import (
 
 // entry is one request to GitHub.
 type entry struct {
-	purpose forge.Purpose // forGit for what a VM reads through the tether
+	purpose forge.Purpose // forGit for requests of a VM through the tether
 	kind    string        // without names
 }
 
-// forGit is the purpose of git's own protocol, which is no part of GitHub's API and of its limits.
+// forGit is the purpose of requests of git's protocol, which are not subject to the limits of GitHub's API.
 const forGit forge.Purpose = "git"
 
 // ledger holds all requests to GitHub in the order in which they were sent.
@@ -31,7 +31,7 @@ type ledger struct {
 	order []entry
 }
 
-// through has all requests that pass counted.
+// through counts all requests that pass through next.
 func (l *ledger) through(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		kind, err := kindOf(req)
@@ -54,14 +54,14 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip calls the function.
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// list is what was counted so far.
+// list returns the requests so far.
 func (l *ledger) list() []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.order)
 }
 
-// counts are the sums by kind for a purpose, and in all.
+// counts returns the number of requests per kind for a purpose, and their sum.
 func counts(list []entry, p forge.Purpose) (by map[string]int, sum int) {
 	by = map[string]int{}
 	for _, e := range list {
@@ -85,7 +85,7 @@ func table(counts map[string]int) string {
 	return b.String()
 }
 
-// What stands for names in an address.
+// The patterns replace names in an address.
 var (
 	repoName = regexp.MustCompile(`^/repos/[^/]+/[^/]+`)
 	sha      = regexp.MustCompile(`/[0-9a-f]{40}\b`)
@@ -95,7 +95,7 @@ var (
 	firstOf  = regexp.MustCompile(`^\s*(query|mutation)[^{]*\{\s*(\w+)`)
 )
 
-// kindOf names what a request is for, without names: `GET /repos/…/issues/N`, `graphql: nodes`.
+// kindOf returns a request's kind, without names: `GET /repos/…/issues/N`, `graphql: nodes`.
 func kindOf(req *http.Request) (string, error) {
 	path := req.URL.Path
 	switch {
@@ -118,7 +118,7 @@ func kindOf(req *http.Request) (string, error) {
 	return req.Method + " " + path, nil
 }
 
-// graphQLKind names a query by what it begins with.
+// graphQLKind returns the kind of a query by its beginning.
 func graphQLKind(body string) string {
 	body = strings.ReplaceAll(strings.TrimPrefix(body, `{"query":"`), `\n`, "\n")
 	m := firstOf.FindStringSubmatch(body)

@@ -19,10 +19,10 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// statusGap lies between two edits of the status comment, as in production.
+// statusGap is the time between two edits of the status comment, as in production.
 const statusGap = 10 * time.Second
 
-// quick is a life without waiting; sweeps come as often as in production, status edits too.
+// quick configures a life without waiting; the intervals of sweeps and status edits are production's.
 const quick = `timing:
   gather: 60ms
   poll_fast: 60ms
@@ -30,7 +30,7 @@ const quick = `timing:
   shutdown: 1s
 `
 
-// quickly is the same of the timing that no configuration sets.
+// quickly does the same for the timing that no configuration sets.
 func quickly() *server.Timing {
 	t := server.DefaultTiming()
 	t.StatusGap, t.Settle, t.Backoff, t.Recheck = statusGap, 0, 150*time.Millisecond, 150*time.Millisecond
@@ -39,7 +39,7 @@ func quickly() *server.Timing {
 	return &t
 }
 
-// compiles matches the commands that would make every life wait for a compiler.
+// compiles matches commands that run the compiler, which would slow down every life.
 var compiles = regexp.MustCompile(`gofmt -l \. ; |go vet \./\.\.\. && go test \./\.\.\.|go vet \./\.\.\.|go test \./\.\.\.`)
 
 // cheap is the demo's model and repository without the compiler.
@@ -60,7 +60,7 @@ func cheap(tb testing.TB) (rules string, files map[string]string) {
 	return compiles.ReplaceAllString(string(data), "echo tested"), files
 }
 
-// world starts the stand-ins and errand with every call to GitHub in the ledger.
+// world starts the simulators and errand, and records every call to GitHub in the ledger.
 func world(tb testing.TB, l *ledger, settings string, timing *server.Timing) *demo.World {
 	tb.Helper()
 	s := prepare(tb)
@@ -88,13 +88,13 @@ func world(tb testing.TB, l *ledger, settings string, timing *server.Timing) *de
 		}
 		if tb.Failed() {
 			text, _ := os.ReadFile(log.Name())
-			tb.Logf("the last of the log:\n%s", text[max(0, len(text)-4000):])
+			tb.Logf("end of the log:\n%s", text[max(0, len(text)-4000):])
 		}
 	})
 	return w
 }
 
-// onlyGit keeps calls to the model out of the ledger.
+// onlyGit leaves calls to the model out of the ledger.
 func onlyGit(git, other http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		if strings.Contains(req.URL.Path, ".git/") {
@@ -104,7 +104,7 @@ func onlyGit(git, other http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// play plays the demo's whole life.
+// play plays the demo's complete life.
 func play(tb testing.TB, w *demo.World) demo.Result {
 	tb.Helper()
 	p := &demo.Play{World: w, Say: func(string, ...any) {}, Wait: func(string, time.Duration) {}, Patience: time.Minute}
@@ -113,13 +113,13 @@ func play(tb testing.TB, w *demo.World) demo.Result {
 	return res
 }
 
-// budget is how often each kind of call is made in a whole life at most, edits of the status comment
-// apart: those are made as time passes.
+// budget is the maximum number of calls of each kind in a complete life, except edits of the status comment, whose
+// number depends on the duration.
 func budget() map[string]int {
 	return map[string]int{
 		"GET /collaborators/…/permission":           6, // once for each event: the assignment, a comment, two approvals, two reviews
 		"GET /issues/N":                             1,
-		"graphql query repository":                  3, // settings, discussion and base; what the base says to agents and is built with; the template for the pull request
+		"graphql query repository":                  3, // settings, discussion and base; the base's instructions for agents and its build files; the template of the pull request
 		"graphql query node":                        3, // a plan with its 👍 and its issue, for each approval; a comment that asks for a change
 		"graphql query repository (review threads)": 2,
 		"graphql mutation minimizeComment (fold)":   1,
@@ -134,18 +134,18 @@ func budget() map[string]int {
 		"POST /pulls":                               1,
 		"POST /pulls/N/requested_reviewers":         1,
 		"POST /pulls/N/comments":                    2,
-		"POST /app/installations/N/access_tokens":   1, // for git; what the others use is made at the start of errand
+		"POST /app/installations/N/access_tokens":   1, // for git; the tokens for other calls are created when errand starts
 	}
 }
 
-// mostCalls is what a life may take of GitHub's API, reaction polls apart: two edits of the status
-// comment included, which is what a life of half a minute needs.
+// mostCalls is the maximum number of calls of GitHub's API in a life, except reaction polls. It includes the two edits
+// of the status comment in a life of half a minute.
 const mostCalls = 39
 
 const statusEdit = "PATCH /issues/comments/N"
 
-// TestCallsOfALife holds the budget: no kind of call is made more often than it says, none is made
-// that it does not know, and together they stay below the bound.
+// TestCallsOfALife checks the budget: no kind of call exceeds its maximum, all kinds are in the budget, and the sum is
+// at most mostCalls.
 func TestCallsOfALife(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
@@ -169,17 +169,17 @@ func TestCallsOfALife(t *testing.T) {
 	delete(by, statusEdit)
 	for kind, n := range by {
 		if most := budget()[kind]; n > most {
-			t.Errorf("%d × %s, at most %d", n, kind, most)
+			t.Errorf("got %d × %s, want at most %d", n, kind, most)
 		}
 	}
 	if sum-edits > mostCalls-2 {
-		t.Errorf("%d calls besides edits of the status comment, at most %d", sum-edits, mostCalls-2)
+		t.Errorf("got %d calls without edits of the status comment, want at most %d", sum-edits, mostCalls-2)
 	}
 	if most := 2 + int(took/statusGap); edits > most {
 		t.Errorf("%d edits of the status comment in %s", edits, took)
 	}
 	if res.Runs != 5 {
-		t.Errorf("%d runs: not the whole life", res.Runs)
+		t.Errorf("got only %d runs in the complete life", res.Runs)
 	}
 	if os.Getenv("ERRAND_BENCH_TRACE") != "" {
 		for n, e := range list {
@@ -188,8 +188,8 @@ func TestCallsOfALife(t *testing.T) {
 	}
 }
 
-// TestAnIdleTaskCallsNobody: with a pull request open and nobody doing anything, GitHub is not asked.
-func TestAnIdleTaskCallsNobody(t *testing.T) {
+// TestIdleTaskMakesNoCalls: while a pull request is open and nothing happens, errand sends no requests to GitHub.
+func TestIdleTaskMakesNoCalls(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
 	timing := quickly()
@@ -202,7 +202,7 @@ func TestAnIdleTaskCallsNobody(t *testing.T) {
 	check(t, err)
 	check(t, ada.Assign(demo.Full, i.Number, demo.Machine))
 	var task *state.Task
-	until(t, "a pull request with nothing left to do", func() bool {
+	until(t, "an idle task with a pull request", func() bool {
 		list, err := w.Server.Store().AllTasks(t.Context(), state.TaskKey{}, 0)
 		check(t, err)
 		if len(list) != 1 || list[0].Phase != state.PhasePROpen || list[0].Status.Shown < list[0].Visible {
@@ -215,16 +215,16 @@ func TestAnIdleTaskCallsNobody(t *testing.T) {
 		return !slices.ContainsFunc(jobs, func(j state.Job) bool { return j.NotBefore.Before(soon) })
 	})
 	before := l.list()
-	pause := time.NewTicker(60 * time.Millisecond) // of the poller: it would have asked each time
+	pause := time.NewTicker(60 * time.Millisecond) // polls, each of which could have sent a request
 	defer pause.Stop()
 	for range 50 {
 		<-pause.C
 	}
 	for _, e := range l.list()[len(before):] {
-		t.Errorf("an idle task: %s for %s", e.kind, e.purpose)
+		t.Errorf("an idle task sent %s for %s", e.kind, e.purpose)
 	}
 	if now, err := w.Server.Store().Task(t.Context(), task.Key); err != nil || now.Version != task.Version {
-		t.Errorf("it was not idle: version %d, then %d (%v)", task.Version, now.Version, err)
+		t.Errorf("the task was not idle: version %d, then %d (%v)", task.Version, now.Version, err)
 	}
 }
 
@@ -235,7 +235,7 @@ func until(tb testing.TB, what string, ok func() bool) {
 	defer pause.Stop()
 	for end := time.Now().Add(time.Minute); !ok(); <-pause.C {
 		if time.Now().After(end) {
-			tb.Fatalf("waited in vain for %s", what)
+			tb.Fatalf("timeout while waiting for %s", what)
 		}
 	}
 }

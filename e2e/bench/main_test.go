@@ -19,10 +19,10 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simagent"
 )
 
-// TestMain is also the agent, and the server and the client of the webhook benchmark.
+// TestMain also runs the agent, and the server and the client of the webhook benchmark.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "simagent" {
-		syscall.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())) // the race detector would make os.Exit wait for a second
+		syscall.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())) // with the race detector, os.Exit waits for a second
 	}
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "hook") {
 		if err := hookProgram(os.Args[1:]); err != nil {
@@ -63,15 +63,15 @@ func hookProgram(args []string) error {
 	return fmt.Errorf("unknown arguments %q", args)
 }
 
-// shared is what several tests use and is expensive to make: it is made when the first one asks.
+// shared holds expensive things that several tests use; the first test that needs them creates them.
 type shared struct {
 	once sync.Once
-	bin  string // folder of errand-runner
+	bin  string // directory of errand-runner
 	key  *rsa.PrivateKey
 	err  error
 }
 
-// common is made once and never changed.
+// common is set once and never changed.
 var common shared
 
 // prepare builds the runner and makes the App's key.

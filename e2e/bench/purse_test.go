@@ -18,8 +18,8 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// booked is a ledger in a store on the disk, as errand has it: each answer is a transaction that is on the disk
-// before its end is passed on.
+// booked is a ledger in a store on disk, as in errand: each answer is a transaction that is on disk before the end of
+// the answer is forwarded.
 type booked struct{ s *store.Store }
 
 func (l booked) Record(ctx context.Context, u gateway.UsageRecord) error {
@@ -36,7 +36,7 @@ func (l booked) Left(ctx context.Context, open state.Money, _ bool) (state.Left,
 	return l.s.Left(ctx, store.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, time.Now())
 }
 
-// working is a usual task whose agent is at work on a VM of its own.
+// working returns an ordinary task whose agent is running on a VM.
 func working(n int) *state.Task {
 	t := aTask(n)
 	t.Repo.Name, t.Phase = "big", state.PhaseImplementing
@@ -47,7 +47,7 @@ func working(n int) *state.Task {
 	return t
 }
 
-// storeOf opens a store in a file that has these tasks.
+// storeOf opens a store file with these tasks.
 func storeOf(b *testing.B, tasks []*state.Task) *store.Store {
 	b.Helper()
 	db, err := boltkv.Open(filepath.Join(b.TempDir(), "errand.db"), boltkv.Options{})

@@ -29,14 +29,14 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// How many tasks a full store has.
+// The number of tasks in a full store.
 const (
 	openTasks  = 10_000
 	endedTasks = 100_000
 )
 
-// BenchmarkFullStore makes a store of 10,000 open and 100,000 ended tasks and measures what has to stay
-// quick in it. Each figure is of one look, the first of its kind unless it says otherwise.
+// BenchmarkFullStore makes a store of 10,000 open and 100,000 ended tasks and measures the operations that must stay
+// fast in it. Each figure is of one operation, the first of its kind unless stated otherwise.
 func BenchmarkFullStore(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "errand.db")
 	fill(b, path)
@@ -55,12 +55,12 @@ func BenchmarkFullStore(b *testing.B) {
 		check(b, err)
 		begun = time.Now()
 		check(b, pages.Warm(b.Context()))
-		figure(b, "reading every task for the pages, which is begun at the start: %s", ms(begun))
-		figure(b, "/status.json, the first look thereafter, while ended tasks are still being read: %s (at most 200 ms)", look(b, pages))
+		figure(b, "reading every task for the pages, which begins at the start: %s", ms(begun))
+		figure(b, "/status.json, the first request after that, while ended tasks are still being read: %s (at most 200 ms)", look(b, pages))
 		figure(b, "/status.json afterwards: %s (at most 200 ms)", look(b, pages))
 		figure(b, "a pass over the open tasks that reads none of them (the poller's, when nothing has changed): %s", pass(b, s, false))
-		figure(b, "a pass that reads all of them (the sweep's, every 15 minutes, and the first look after the start): %s", pass(b, s, true))
-		figure(b, "what a webhook has to know of all of them, the first time: %s", glances(b, s))
+		figure(b, "a pass that reads all of them (the sweep's, every 15 minutes, and the first one after the start): %s", pass(b, s, true))
+		figure(b, "the data of all tasks that a webhook needs, the first time: %s", glances(b, s))
 		figure(b, "the same afterwards: %s", glances(b, s))
 		begun = time.Now()
 		n, err := s.Prune(b.Context(), time.Now())
@@ -73,7 +73,7 @@ func BenchmarkFullStore(b *testing.B) {
 		begun = time.Now()
 		_, err = s.Prune(b.Context(), time.Now())
 		check(b, err)
-		figure(b, "pruning again, when all are light: %s", ms(begun))
+		figure(b, "pruning again, with nothing left to prune: %s", ms(begun))
 		crowd(b, s)
 		debug.FreeOSMemory()
 		figure(b, "resident memory that it adds to the process: %d MB (at most 150 MB)", (resident(b)-before)>>20)
@@ -83,13 +83,13 @@ func BenchmarkFullStore(b *testing.B) {
 
 func ms(since time.Time) time.Duration { return time.Since(since).Round(100 * time.Microsecond) }
 
-// look asks for the status as a browser would.
+// look requests the status as a browser does.
 func look(b *testing.B, pages http.Handler) time.Duration {
 	b.Helper()
 	begun := time.Now()
 	r := httptest.NewRequest(http.MethodGet, "/status.json", nil)
 	r.Host = "127.0.0.1"
-	for range 20 { // a look that takes too long is broken off, and the next goes on
+	for range 20 { // a request that takes too long is aborted, and the next one continues
 		w := httptest.NewRecorder()
 		if pages.ServeHTTP(w, r); w.Code == http.StatusOK {
 			return ms(begun)
@@ -99,7 +99,7 @@ func look(b *testing.B, pages http.Handler) time.Duration {
 	return 0
 }
 
-// glances takes what the handlers of webhooks ask for.
+// glances reads the data that the webhook handlers need.
 func glances(b *testing.B, s *store.Store) time.Duration {
 	b.Helper()
 	begun := time.Now()
@@ -111,7 +111,7 @@ func glances(b *testing.B, s *store.Store) time.Duration {
 	return ms(begun)
 }
 
-// pass goes over the open tasks.
+// pass iterates over the open tasks.
 func pass(b *testing.B, s *store.Store, load bool) time.Duration {
 	b.Helper()
 	begun := time.Now()
@@ -130,7 +130,7 @@ func pass(b *testing.B, s *store.Store, load bool) time.Duration {
 	return ms(begun)
 }
 
-// crowd moves a thousand tasks by an event each, all at once.
+// crowd applies an event to each of a thousand tasks concurrently.
 func crowd(b *testing.B, s *store.Store) {
 	b.Helper()
 	const many = 1000
@@ -149,11 +149,11 @@ func crowd(b *testing.B, s *store.Store) {
 	group.Wait()
 	all := time.Since(begun)
 	slices.Sort(took)
-	figure(b, "1000 tasks moved by an event each, all at once: %.0f/s; p50 %s, p99 %s, the last %s after they came",
+	figure(b, "an event for each of 1000 tasks, concurrently: %.0f/s; p50 %s, p99 %s, the last after %s",
 		many/all.Seconds(), took[many/2].Round(time.Millisecond), took[many*99/100].Round(time.Millisecond), took[many-1].Round(time.Millisecond))
 }
 
-// resident is how much memory the process has.
+// resident returns the resident memory of the process.
 func resident(b *testing.B) int64 {
 	b.Helper()
 	data, err := os.ReadFile("/proc/self/status")
@@ -170,16 +170,17 @@ func resident(b *testing.B) int64 {
 	return kB << 10
 }
 
-// fill writes the tasks as state does, many at once: one event at a time would take an hour.
+// fill writes the tasks as package state does, but in large transactions, because one event at a time would take an
+// hour.
 func fill(b *testing.B, path string) {
 	b.Helper()
 	db, err := boltkv.Open(path, boltkv.Options{})
 	check(b, err)
-	_, err = store.Open(b.Context(), db, store.Options{}) // brings it to the present schema
+	_, err = store.Open(b.Context(), db, store.Options{}) // migrates to the current schema
 	check(b, err)
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
 	check(b, err)
-	const chunk = 45 // two writes each, of a hundred that an update may have
+	const chunk = 45 // two writes each; an update may have a hundred
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range 32 {
@@ -219,7 +220,7 @@ func fill(b *testing.B, path string) {
 	check(b, db.Close())
 }
 
-// aTask is a task with all that a usual one has: two plans, six runs, and what people said.
+// aTask returns a task with the usual content: two plans, six runs and comments by people.
 func aTask(n int) *state.Task {
 	at := time.Date(2026, 1, 1, 0, 0, n, 0, time.UTC)
 	who := state.Person{ID: 7, Login: "ada"}

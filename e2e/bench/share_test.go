@@ -14,20 +14,20 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// BenchmarkLife plays the demo's whole life and measures what of it is errand's own: the time in which
-// no agent was at work, with all the waiting that the timing asks for, and what stays on disk.
+// BenchmarkLife plays the demo's complete life and measures errand's share of it: the time in which no agent was
+// running, including all configured waiting, and the disk space that it leaves in use.
 func BenchmarkLife(b *testing.B) {
 	for b.Loop() {
 		w := world(b, &ledger{}, quick, quickly())
 		until(b, "errand", func() bool { return w.Server.Store() != nil })
 		res := play(b, w)
 		task := ended(b, w)
-		took := task.End.At.Sub(task.History[0].At) // the last edit of the status comment has its gap to wait for
+		took := task.End.At.Sub(task.History[0].At) // the last edit of the status comment waits for its gap
 		var agent time.Duration
 		for _, r := range task.Runs {
 			agent += r.Ended.Sub(r.Started)
 		}
-		figure(b, "a life with %d runs: %s, of which agents and checks %s: errand's own share is %s (at most 2 s, deliberate waiting apart, of which a little is in it)",
+		figure(b, "a life with %d runs: %s, of which agents and checks %s: errand's share is %s (at most 2 s without deliberate waiting, of which it includes a little)",
 			res.Runs, took.Round(time.Millisecond), agent.Round(time.Millisecond), (took - agent).Round(time.Millisecond))
 		webhooks := len(w.GitHub.Deliveries())
 		check(b, w.Stop())
@@ -36,7 +36,7 @@ func BenchmarkLife(b *testing.B) {
 	}
 }
 
-// ended returns the one task of a life that is over.
+// ended returns the only task of a finished life.
 func ended(b *testing.B, w *demo.World) (task *state.Task) {
 	b.Helper()
 	until(b, "the end", func() bool {
@@ -51,7 +51,7 @@ func ended(b *testing.B, w *demo.World) (task *state.Task) {
 	return task
 }
 
-// onDisk says how large the store is without free pages, and everything that is kept beside it.
+// onDisk returns the size of the store without free pages, and of the files outside it.
 func onDisk(b *testing.B, dir string) (store, files int64) {
 	b.Helper()
 	data := filepath.Join(dir, "data")
@@ -59,7 +59,7 @@ func onDisk(b *testing.B, dir string) (store, files int64) {
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && e.Name() == "local": // boxes; they end with their tasks
+		case e.IsDir() && e.Name() == "local": // sandboxes, which are deleted with their tasks
 			return filepath.SkipDir
 		case filepath.Ext(path) == ".db":
 			_, store, err = boltkv.Compact(path)
@@ -76,9 +76,8 @@ func onDisk(b *testing.B, dir string) (store, files int64) {
 	return store, files
 }
 
-// BenchmarkSignOfLife measures how soon somebody who assigns an issue sees the 👀, with the timing of
-// production.
-func BenchmarkSignOfLife(b *testing.B) {
+// BenchmarkFirstReaction measures the time from an assignment to errand's 👀 with production's timing.
+func BenchmarkFirstReaction(b *testing.B) {
 	l := &ledger{}
 	w := world(b, l, "", nil)
 	ada := w.GitHub.As(demo.Maintainer)
@@ -101,11 +100,11 @@ func BenchmarkSignOfLife(b *testing.B) {
 			until(b, "the 👀", func() bool { return eyes() > n })
 			worst = max(worst, time.Since(begun))
 		}
-		figure(b, "from the assignment to the 👀 on it, timing of production: %s at worst of 5 (at most 1 s)", worst.Round(time.Millisecond))
+		figure(b, "from the assignment to the 👀 on it, with production's timing: %s, the worst of 5 (at most 1 s)", worst.Round(time.Millisecond))
 	}
 }
 
-// BenchmarkWebhookGrowth measures what a webhook leaves behind, for the days in which its number is known.
+// BenchmarkWebhookGrowth measures the disk space of a webhook while its GUID is kept.
 func BenchmarkWebhookGrowth(b *testing.B) {
 	const many = 100_000
 	for b.Loop() {
@@ -123,6 +122,6 @@ func BenchmarkWebhookGrowth(b *testing.B) {
 			return after
 		}
 		per := (size(many) - size(0)) / many
-		figure(b, "a webhook leaves %d B for the 8 days in which its number is known: %d MB at 10,000 webhooks a day", per, per*80_000>>20)
+		figure(b, "a webhook uses %d B for the 8 days in which its GUID is kept: %d MB at 10,000 webhooks a day", per, per*80_000>>20)
 	}
 }

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// What the stand-in for a model's API says: a stream of events, as long as anybody listens or for so many.
+// The events of the simulated model API's stream, which is endless or has a number of them.
 const (
 	streamHead = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"claude-sonnet-5\",\"usage\":{\"input_tokens\":10,\"output_tokens\":1}}}\n\n"
 	streamTail = "event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":20}}\n\n"
 )
 
-// What the stand-in is asked to do.
+// Requests to the simulated model API.
 const (
-	once    = "once" // it ends when the first event has come: what is at once at its end is booked before it is passed on
+	once    = "once" // ends with the first event; an answer that arrives with its end is booked before it is forwarded
 	endless = "long"
-	hang    = "hang" // it stays open until it is released
+	hang    = "hang" // stays open until released
 )
 
-// longMB is how much a long stream has.
+// longMB is the size of a long stream.
 const longMB = 64
 
-// answer is the API.
+// answer serves the API.
 func (w *wire) answer(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Content-Type", "text/event-stream")
 	body, err := io.ReadAll(r.Body)
@@ -54,11 +54,11 @@ func (w *wire) answer(rw http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(rw, streamTail)
 }
 
-// ending is how a request ends that asks for something.
+// ending returns the end of a request for one of these streams.
 func ending(what string) string { return `,"metadata":{"user_id":"` + what + `"}}` }
 
-// conversation is a request as an agent sends it in the midst of its work: with all that was said, 100 kB of it.
-// The gateway looks for the model, and for what is not allowed, in all of it.
+// conversation is a request as an agent sends it during its work: with the complete conversation of 100 kB, which the
+// gateway searches for the model and for forbidden parts.
 func conversation(what string) string {
 	said := strings.Repeat(`{"role":"user","content":"func \"main\" is\n\tat {line: 7}"},`, 100_000/55)
 	return `{"messages":[` + strings.TrimSuffix(said, ",") + `],"stream":true,"model":"claude-sonnet-5"` + ending(what)

@@ -20,7 +20,7 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// TestWebhookBenchmark runs what BenchmarkWebhook runs for a moment, so that it cannot rot unnoticed.
+// TestWebhookBenchmark runs the parts of BenchmarkWebhook for a moment, so that a defect in it is noticed.
 func TestWebhookBenchmark(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{thrownAway, durable} {
@@ -62,22 +62,22 @@ func benchmarkBriefly(t *testing.T, mode string) {
 	}
 }
 
-// contender is a server that is measured.
+// contender is a server to measure.
 type contender struct {
 	mode    string
-	known   int // deliveries that its store knows
+	known   int // deliveries in its store
 	results []measured
 }
 
-// measured is one round of a contender: its webhooks, and the CPU time that each took the server.
+// measured is one round of a contender: its webhooks, and the server's CPU time for each.
 type measured struct {
 	outcome
 	cpu time.Duration
 }
 
-// BenchmarkWebhook compares how fast webhooks are stored and answered with how fast go-githubapp's dispatcher answers
-// those that it throws away, and with how fast Probot does. Servers and clients are processes of their own. The servers
-// take turns, so that other programs on this machine disturb all of them, and each ratio is the median of the rounds.
+// BenchmarkWebhook compares how fast webhooks are stored and answered with go-githubapp's dispatcher, which discards
+// them, and with Probot. Servers and clients are separate processes. The servers take turns, so that other programs on
+// this machine disturb all of them alike, and each ratio is the median of the rounds.
 func BenchmarkWebhook(b *testing.B) {
 	clients := map[string]client{"own-client": ownClient, "wrk": wrk}
 	for _, place := range []string{"memory", "disk"} {
@@ -88,14 +88,14 @@ func BenchmarkWebhook(b *testing.B) {
 				}
 				root := storeFolder(b, place)
 				for b.Loop() {
-					compareServers(b, clients[name], root, fmt.Sprintf("by %s, the store in %s where a write and its sync take %s", name, place, syncTime(b, root)))
+					compareServers(b, clients[name], root, fmt.Sprintf("client: %s; store in %s, where a write with sync takes %s", name, place, syncTime(b, root)))
 				}
 			})
 		}
 	}
 }
 
-// storeFolder returns a folder for stores that is deleted in the end.
+// storeFolder returns a directory for stores that is deleted in the end.
 func storeFolder(b *testing.B, place string) string {
 	b.Helper()
 	if place != "memory" {
@@ -132,7 +132,7 @@ func compareServers(b *testing.B, send client, root, how string) {
 			micros(c.median(func(m measured) float64 { return float64(m.P50) })),
 			micros(c.median(func(m measured) float64 { return float64(m.P99) })))
 		if c.mode == durable {
-			line += fmt.Sprintf(" (at most 50 ms), %d deliveries known; %.2f × thrown away (at least 0.6 ×)", c.known, c.ratio(noop))
+			line += fmt.Sprintf(" (at most 50 ms), %d deliveries known; %.2f × discarding them (at least 0.6 ×)", c.known, c.ratio(noop))
 			if len(other.results) > 0 {
 				line += fmt.Sprintf(", %.2f × Probot (at least 2 ×)", c.ratio(other))
 			}
@@ -141,7 +141,8 @@ func compareServers(b *testing.B, send client, root, how string) {
 	}
 }
 
-// measure measures one round with a new server and store. What is stored in the end has to be what was answered.
+// measure measures one round with a new server and store. In the end the store must have all webhooks that were
+// answered.
 func (c *contender) measure(b *testing.B, send client, root string) measured {
 	b.Helper()
 	const warmUp, within = time.Second, 4 * time.Second
@@ -183,7 +184,7 @@ func (c *contender) ratio(to *contender) float64 {
 	return list[len(list)/2]
 }
 
-// syncTime returns the median time of a write of 4 kB with its sync: what the disk alone takes for a commit is about twice that.
+// syncTime returns the median time of a write of 4 kB with sync; the disk's share of a commit is about twice that.
 func syncTime(b *testing.B, dir string) time.Duration {
 	b.Helper()
 	file, err := os.Create(filepath.Join(dir, "sync"))
@@ -202,7 +203,8 @@ func syncTime(b *testing.B, dir string) time.Duration {
 	return took[len(took)/2].Round(time.Microsecond)
 }
 
-// prepareStore puts a store into dir that knows so many spent deliveries. It is made once and copied from then on.
+// prepareStore creates a store in dir with the given number of spent deliveries. It is filled once and copied
+// afterwards.
 func prepareStore(b *testing.B, root, dir string, known int) {
 	b.Helper()
 	if known == 0 {
@@ -222,8 +224,8 @@ func prepareStore(b *testing.B, root, dir string, known int) {
 	check(b, os.WriteFile(filepath.Join(dir, "errand.db"), data, 0o600))
 }
 
-// wantStored checks that the store in dir has as many waiting deliveries as were answered. A client that breaks off may
-// have missed the answers to its last ones.
+// wantStored checks that the store in dir has as many waiting deliveries as were answered. A client that stops early
+// may have missed the last answers.
 func wantStored(tb testing.TB, dir string, least, most int) {
 	tb.Helper()
 	db, err := boltkv.Open(filepath.Join(dir, "errand.db"), boltkv.Options{})
@@ -232,24 +234,24 @@ func wantStored(tb testing.TB, dir string, least, most int) {
 	n := 0
 	check(tb, db.Scan(tb.Context(), "due/inbox/", "", 0, func(kv.Pair) error { n++; return nil }))
 	if n < least || n > most {
-		tb.Errorf("%d deliveries are stored, want %d to %d", n, least, most)
+		tb.Errorf("got %d stored deliveries, want %d to %d", n, least, most)
 	}
 	s, err := store.Open(tb.Context(), db, store.Options{})
 	check(tb, err)
 	first, err := s.PendingDeliveries(tb.Context(), 1)
 	check(tb, err)
 	if len(first) != 1 || !bytes.Equal(first[0].Payload, payload()) {
-		tb.Errorf("the first of %d deliveries is not the one that was sent", n)
+		tb.Errorf("the first of %d stored deliveries differs from the one sent", n)
 	}
 }
 
-// figure prints a figure with what it is compared to.
+// figure prints a figure and the one it is compared to.
 func figure(b *testing.B, format string, args ...any) {
 	b.Helper()
 	b.Logf("figure: "+format, args...)
 }
 
-// tombstones makes deliveries that came and were spent.
+// tombstones returns spent deliveries.
 func tombstones(tb testing.TB, s *store.Store, n int) {
 	tb.Helper()
 	var next atomic.Int64

@@ -10,13 +10,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// thing is something on a page that one can point at.
+// thing identifies an element on a page.
 type thing struct {
 	Kind string `json:"kind"`           // button, link, field, summary, entry of kinds in driver.js
 	Name string `json:"name"`           // its text or label; from its start, unless Whole
-	In   string `json:"in,omitempty"`   // CSS of what holds it
-	Has  string `json:"has,omitempty"`  // a text in what holds it; the last such holder counts
-	Last bool   `json:"last,omitempty"` // the last of several, else there has to be one alone
+	In   string `json:"in,omitempty"`   // CSS selector of its container
+	Has  string `json:"has,omitempty"`  // a text in its container; the last such container counts
+	Last bool   `json:"last,omitempty"` // the last of several matches; otherwise exactly one must match
 }
 
 func (th thing) String() string {
@@ -30,7 +30,7 @@ func (th thing) String() string {
 	return s
 }
 
-// spot is where a thing is, or why it cannot be clicked.
+// spot is the position of a thing, or the reason why it cannot be clicked.
 type spot struct {
 	X, Y float64
 	Why  string
@@ -39,7 +39,7 @@ type spot struct {
 // click moves the pointer to a thing and presses the button.
 func (b *tab) click(th thing) {
 	b.t.Helper()
-	why := "it was not looked for"
+	why := "not searched yet"
 	for end := time.Now().Add(patience); time.Now().Before(end); pause(b.ctx) {
 		s, err := eval[spot](b, "spot("+quote(th)+", true)")
 		if err != nil || s.Why != "" {
@@ -49,7 +49,7 @@ func (b *tab) click(th thing) {
 		b.do(chromedp.MouseEvent("mouseMoved", s.X, s.Y))
 		again, err := eval[spot](b, "spot("+quote(th)+", false)")
 		if err != nil || again != s {
-			why = fmt.Sprintf("it moves: %+v, %+v, %v", s, again, err)
+			why = fmt.Sprintf("its position changes: %+v, %+v, %v", s, again, err)
 			continue
 		}
 		b.do(chromedp.MouseClickXY(s.X, s.Y))
@@ -58,7 +58,7 @@ func (b *tab) click(th thing) {
 	b.t.Fatalf("click %s: %s\n%s", th, why, b.where())
 }
 
-// write clicks into a field, empties it and types.
+// write clicks into a field, clears it and types.
 func (b *tab) write(th thing, text string) {
 	b.t.Helper()
 	th.Kind = "field"
@@ -66,22 +66,22 @@ func (b *tab) write(th thing, text string) {
 	b.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(2)), chromedp.KeyEvent("\b")) // 2 is Ctrl
 	b.do(chromedp.KeyEvent(text))
 	if got := must[string](b, "document.activeElement.value"); got != text {
-		b.t.Errorf("typed %q into %s, and it holds %q", text, th, got)
+		b.t.Errorf("typed %q into %s, got %q", text, th, got)
 	}
 }
 
-// choose goes to a list as with the Tab key, and types the name of an entry.
+// choose focuses a list as with the Tab key, and types the name of an entry.
 func (b *tab) choose(th thing, entry string) {
 	b.t.Helper()
 	th.Kind = "field"
 	b.await(th.String(), "focus("+quote(th)+")")
 	b.do(chromedp.KeyEvent(entry))
 	if got := must[string](b, "document.activeElement.value"); got != entry {
-		b.t.Errorf("chose %q in %s, and it holds %q", entry, th, got)
+		b.t.Errorf("chose %q in %s, got %q", entry, th, got)
 	}
 }
 
-// front brings a tab before the others: those behind do not renew themselves.
+// front brings a tab to the front, because background tabs do not refresh.
 func (b *tab) front() {
 	b.t.Helper()
 	b.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
@@ -90,7 +90,7 @@ func (b *tab) front() {
 	}))
 }
 
-// keys types without a mouse: a text, or keys that do something.
+// keys types a text or control keys without a mouse.
 func (b *tab) keys(text string) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(text))
@@ -106,10 +106,10 @@ func (b *tab) tabTo(th thing) {
 			return
 		}
 	}
-	b.t.Fatalf("the Tab key does not lead to %s\n%s", th, b.where())
+	b.t.Fatalf("the Tab key does not reach %s\n%s", th, b.where())
 }
 
-// quote writes a value as JavaScript.
+// quote formats a value as JavaScript.
 func quote(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {

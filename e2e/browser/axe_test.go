@@ -9,18 +9,18 @@ import (
 	"testing"
 )
 
-// axeDir is where axe is kept between runs; git ignores it.
+// axeDir keeps axe between runs; git ignores it.
 const axeDir = "../../.cache/axe"
 
-// axeSource is axe-core at the version, and with the checksum, that testdata/axe/package-lock.json says.
-// npm installs it where it is not there yet. Without npm it is empty, unless npm is required.
+// axeSource returns the source of axe-core in the version, and with the checksum, of testdata/axe/package-lock.json.
+// npm installs it if it is missing. Without npm the source is empty, unless npm is required.
 func axeSource(t *testing.T) string {
 	t.Helper()
 	if err := installAxe(); err != nil {
 		if os.Getenv("ERRAND_REQUIRE_NPM") != "" {
 			t.Fatal(err)
 		}
-		t.Run("axe", func(t *testing.T) { t.Skipf("pages are not held against axe: %v", err) })
+		t.Run("axe", func(t *testing.T) { t.Skipf("pages are not checked with axe: %v", err) })
 		return ""
 	}
 	src, err := os.ReadFile(filepath.Join(axeDir, "node_modules/axe-core/axe.min.js"))
@@ -38,15 +38,15 @@ func installAxe() (err error) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(axeDir), 0o755); err != nil {
-		return fmt.Errorf("make the cache folder: %w", err)
+		return fmt.Errorf("make cache directory: %w", err)
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(axeDir), "axe-")
 	if err != nil {
-		return fmt.Errorf("make a folder for axe: %w", err)
+		return fmt.Errorf("make directory for axe: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // it has moved, or is of no use
+	defer func() { _ = os.RemoveAll(dir) }() // it was renamed, or is not needed
 	if err := os.CopyFS(dir, os.DirFS("testdata/axe")); err != nil {
-		return fmt.Errorf("copy what npm has to install: %w", err)
+		return fmt.Errorf("copy package files: %w", err)
 	}
 	cmd := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	cmd.Dir = dir

@@ -20,8 +20,8 @@ document.querySelector("a").addEventListener("keydown", (e) => e.preventDefault(
 console.error("loud"); setTimeout(() => { throw new Error("thrown"); });
 </script></main></body></html>`
 
-// TestHeavyFaultsAreNoticed shows the judge a page that is wrong in every way that it knows. It runs before
-// the others, not beside them, so that axe is installed once.
+// TestHeavyFaultsAreNoticed runs the checks on a page that violates each of them. It runs before the parallel tests, so
+// that axe is installed once.
 func TestHeavyFaultsAreNoticed(t *testing.T) {
 	heavytest.Mark(t)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +30,7 @@ func TestHeavyFaultsAreNoticed(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = io.WriteString(w, faulty) // the browser is there
+		_, _ = io.WriteString(w, faulty) // skips without a browser
 	}))
 	t.Cleanup(srv.Close)
 	b := newBrowser(t)
@@ -48,7 +48,7 @@ func TestHeavyFaultsAreNoticed(t *testing.T) {
 	all := strings.Join(got, "\n")
 	for _, w := range want {
 		if !strings.Contains(all, w) {
-			t.Errorf("not noticed: %s", w)
+			t.Errorf("not reported: %s", w)
 		}
 	}
 	if t.Failed() {

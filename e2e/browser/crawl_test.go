@@ -10,21 +10,20 @@ import (
 	"github.com/errand-bot/errand/internal/demo"
 )
 
-// crawl judges pages and all pages that they lead to: one of each shape, all of those that differ by
-// what happened.
+// crawl checks pages and all pages that they link to: one of each shape, and all that differ by their history.
 type crawl struct {
 	b     *tab
-	hosts []string // to stay on
+	hosts []string // only pages of this server are visited
 	queue []string
 	known map[string]int // visits by shape
-	pages []string       // the shapes that were judged
+	pages []string       // the shapes that were checked
 }
 
-// shapes makes a path the same for all pages that differ in their subject alone.
+// shapes maps all pages that differ only in their subject to the same path.
 var shapes = []struct {
 	find *regexp.Regexp
 	put  string
-	most int // to be judged
+	most int // to be checked
 }{
 	{regexp.MustCompile(`^/acme/slug/(issues|pull)/\d+$`), "/acme/slug/$1/N", 4},
 	{regexp.MustCompile(`^/tasks/acme/slug/\d+$`), "/tasks/acme/slug/N", 8},
@@ -37,7 +36,7 @@ var shapes = []struct {
 	{regexp.MustCompile(`^/(ada|grace|eve|acme|errand-bot|errand\[bot\])$`), "/LOGIN", 1},
 }
 
-// plain are pages that are no HTML: it is enough that they answer.
+// plain matches pages that are not HTML; they only have to answer.
 var plain = regexp.MustCompile(`^/(status\.json|vms\.json|metrics)$|/summary\.json$|/raw(/|$)|/at/\d+$`)
 
 func shape(path string) (name string, most int) {
@@ -49,7 +48,7 @@ func shape(path string) (name string, most int) {
 	return path, 1
 }
 
-// run judges everything from a page on.
+// run checks all pages that can be reached from a page.
 func (c *crawl) run(starts ...string) {
 	c.b.t.Helper()
 	c.known = map[string]int{}
@@ -67,7 +66,7 @@ func (c *crawl) run(starts ...string) {
 	slices.Sort(c.pages)
 }
 
-// add queues an address unless enough like it were.
+// add queues an address unless enough of its shape were queued.
 func (c *crawl) add(address string) {
 	u, err := url.Parse(address)
 	if err != nil || !slices.Contains(c.hosts, u.Host) {
@@ -104,7 +103,7 @@ func (c *crawl) visit(address string) {
 	c.b.judge("page" + strings.ReplaceAll(name, "/", "_") + "-" + lastOf(u.Path))
 }
 
-// fetch wants an answer to what is no page, as a program asks for it.
+// fetch requests an address that is not HTML, as a program does, and expects it to answer.
 func (c *crawl) fetch(address string) {
 	c.b.t.Helper()
 	req, err := http.NewRequestWithContext(c.b.ctx, http.MethodGet, address, nil)
@@ -114,7 +113,7 @@ func (c *crawl) fetch(address string) {
 	check(c.b.t, err)
 	check(c.b.t, resp.Body.Close())
 	if resp.StatusCode != http.StatusOK {
-		c.b.t.Errorf("%s answers %s", address, resp.Status)
+		c.b.t.Errorf("%s answered %s, want 200", address, resp.Status)
 	}
 }
 

@@ -16,7 +16,7 @@ var judgeJS string
 // mostStops bounds a walk with the Tab key.
 const mostStops = 250
 
-// judge fails for all that is wrong with the page that is shown, which is of no use any more after it.
+// judge reports all faults of the current page. The page cannot be used afterwards.
 func (b *tab) judge(name string) {
 	b.t.Helper()
 	for _, f := range b.faults(name) {
@@ -25,8 +25,8 @@ func (b *tab) judge(name string) {
 	b.clean()
 }
 
-// faults holds the page against what every page has to be, wide and narrow, light and dark. It stands
-// still from then on, and all its folds are open.
+// faults checks the page in a wide and a narrow window, light and dark. Afterwards the page no longer updates, and all
+// its folds are open.
 func (b *tab) faults(name string) (faults []string) {
 	b.t.Helper()
 	add := func(where string, list []string) {
@@ -53,7 +53,7 @@ func (b *tab) faults(name string) (faults []string) {
 	return faults
 }
 
-// axe returns what axe calls serious or worse, and logs the rest. Without axe it has nothing to say.
+// axe returns axe's findings that are serious or worse, and logs the others. Without axe it returns nothing.
 func (b *tab) axe(rules []string) []string {
 	b.t.Helper()
 	if b.axeSource == "" {
@@ -71,12 +71,12 @@ func (b *tab) axe(rules []string) []string {
 	return bad
 }
 
-// walk goes through the page with the Tab key alone.
+// walk moves through the page with the Tab key only.
 func (b *tab) walk() []string {
 	b.t.Helper()
 	stops := min(must[int](b, "walk()"), mostStops)
 	keys := make([]chromedp.Action[chromedp.Void], 0, stops+8)
-	for range stops + 8 { // what scrolls is a stop, too
+	for range stops + 8 { // scrollable elements are stops, too
 		keys = append(keys, chromedp.KeyEvent("\t"))
 	}
 	b.do(keys...)
@@ -91,7 +91,7 @@ func (b *tab) window(wide int64, phone bool) {
 	}))
 }
 
-// scheme chooses light or dark; nothing moves by itself in either.
+// scheme chooses light or dark, without animations.
 func (b *tab) scheme(name string) {
 	b.t.Helper()
 	b.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {

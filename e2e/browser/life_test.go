@@ -14,13 +14,13 @@ import (
 	"github.com/errand-bot/errand/internal/heavytest"
 )
 
-// TestHeavyByClicks takes an issue from its opening to the merge as a person does it in a browser, by clicks
-// and keys alone, and judges every page on the way and every other page after it.
+// TestHeavyByClicks takes an issue from its opening to the merge like a person in a browser, with clicks and keys only.
+// It checks every page on the way and all other pages in the end.
 func TestHeavyByClicks(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
 	b := newBrowser(t)
-	b.do() // so that it starts while the world is made
+	b.do() // starts while the world is created
 	w := newWorld(t)
 	l := &life{t: t, w: w, b: b, began: time.Now()}
 	for _, step := range []struct {
@@ -36,25 +36,25 @@ func TestHeavyByClicks(t *testing.T) {
 		before := t.Failed()
 		step.play()
 		b.clean()
-		if t.Failed() && !before && step.name != "look at every page" { // what is wrong with a page stops nobody
+		if t.Failed() && !before && step.name != "look at every page" { // a fault of a page does not end the test
 			t.Fatalf("after the step %q", step.name)
 		}
 		t.Logf("%5.1f s  %s", time.Since(l.began).Seconds(), step.name)
 	}
 }
 
-// life is one person's way with one issue.
+// life is one person's work on one issue.
 type life struct {
 	t     *testing.T
 	w     *demo.World
 	b     *tab
 	began time.Time
-	log   *tab // where the board is
-	// unique and asks are issues whose plan waits, and whose question waits.
+	log   *tab // the board's address
+	// unique and asks are the issues whose plan waits for approval and whose question waits for an answer.
 	unique, asks int
 }
 
-// words reads a text of the demo.
+// words returns a text of the demo.
 func (l *life) words(file string) string {
 	l.t.Helper()
 	text, err := os.ReadFile("../../internal/demo/fixture/" + file)
@@ -80,7 +80,7 @@ func (l *life) assign() {
 	l.b.await("errand's eyes on the issue", "[...document.querySelectorAll('.reaction')].some((e) => e.title.includes('errand[bot]') && e.textContent.includes('👀'))")
 }
 
-// said is the article of a comment that has a text.
+// said returns the article of the comment with a text.
 func said(text string) thing { return thing{In: ".talk > article.text", Has: text} }
 
 func (l *life) readPlan() {
@@ -206,7 +206,7 @@ func (l *life) seeEnd() {
 	l.b.front()
 }
 
-// pictures keeps those of the README.
+// pictures saves the README's pictures.
 func (l *life) pictures() {
 	l.log.open(l.w.URL+"/status", 200)
 	l.log.picture("board", 1010)
@@ -215,18 +215,18 @@ func (l *life) pictures() {
 	l.b.picture("thread", 1672)
 }
 
-// everyPage judges all pages that lead from the two front pages.
+// everyPage checks all pages that can be reached from the two front pages.
 func (l *life) everyPage() {
 	c := &crawl{b: l.b}
 	c.run(l.w.GitHub.BaseURL()+"/", l.w.URL+"/status")
-	l.t.Logf("judged %d pages: %s", len(c.pages), strings.Join(slices.Compact(c.pages), " "))
+	l.t.Logf("checked %d pages: %s", len(c.pages), strings.Join(slices.Compact(c.pages), " "))
 	for _, want := range []string{
 		"/", "/status", "/tasks/acme/slug/N", "/tasks/acme/slug/N/runs/N", "/tasks/acme/slug/N/summary.json", "/acme/slug", "/acme/slug/issues/N", "/acme/slug/pull/N", "/acme/slug/pull/N/commits",
 		"/acme/slug/pull/N/files", "/acme/slug/issues/new", "/acme/slug/commit/X", "/acme/slug/tree/X", "/acme/slug/blob/X",
 		"/_sim/deliveries", "/_sim/deliveries?id", "/_sim/calls", "/_sim/people", "/LOGIN", "/metrics", "/status.json", "/vms", "/vms.json",
 	} {
 		if !slices.Contains(c.pages, want) {
-			l.t.Errorf("no page leads to %s", want)
+			l.t.Errorf("no page links to %s", want)
 		}
 	}
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simagent"
 )
 
-// TestMain is also the agent.
+// TestMain also runs the agent.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "simagent" {
-		syscall.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())) // the race detector would make os.Exit wait for a second
+		syscall.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())) // with the race detector, os.Exit waits for a second
 	}
 	os.Exit(m.Run())
 }
@@ -35,7 +35,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// chromium finds the browser, or skips; where ERRAND_REQUIRE_CHROMIUM is set, it has to be there.
+// chromium returns the browser's path. Without a browser it skips the test, or fails it if ERRAND_REQUIRE_CHROMIUM is
+// set.
 func chromium(t *testing.T) (path string) {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -43,7 +44,7 @@ func chromium(t *testing.T) (path string) {
 			return path
 		}
 	}
-	const text = "Chromium is not installed: no page is looked at in a browser"
+	const text = "Chromium is not installed: pages are not tested in a browser"
 	if os.Getenv("ERRAND_REQUIRE_CHROMIUM") != "" {
 		t.Fatal(text)
 	}
@@ -59,8 +60,8 @@ func runner(t *testing.T) (dir string) {
 	return dir
 }
 
-// script is what the model says: the rules of this test, then the demo's, whose implementation waits
-// once so that one can watch it.
+// script is the simulated model's script: the rules of this test, then the demo's, whose implementation waits once so
+// that the test can watch it.
 func script(t *testing.T) string {
 	t.Helper()
 	own, err := os.ReadFile("testdata/model.yaml")
@@ -70,15 +71,15 @@ func script(t *testing.T) string {
 	_, rules, ok := strings.Cut(string(usual), "\nrules:\n")
 	const turn = "      - text: Green. I commit the fix with its tests.\n"
 	if !ok || strings.Count(rules, turn) != 1 {
-		t.Fatal("the demo's script has changed: there is no turn to wait before")
+		t.Fatal("the demo's script has changed: the turn to wait before is missing")
 	}
 	return string(own) + strings.Replace(rules, turn, turn+"        wait: "+gate+"\n", 1)
 }
 
-// gate holds the implementation until somebody has watched it.
+// gate blocks the implementation until the test has watched it.
 const gate = "watched"
 
-// newWorld starts errand and the stand-ins.
+// newWorld starts errand and the simulators.
 func newWorld(t *testing.T) *demo.World {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -109,7 +110,7 @@ func tail(text string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// pause lets a little time pass between two looks at a condition.
+// pause waits between two checks of a condition.
 func pause(ctx context.Context) {
-	_ = clock.Sleep(ctx, 40*time.Millisecond) // the loops that call it have a deadline
+	_ = clock.Sleep(ctx, 40*time.Millisecond) // the calling loops have a deadline
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// picture keeps what the window shows of a page, down to a height, light and dark, in the folder that
-// ERRAND_PICTURES names: the pictures of the README. The page has to be loaded anew after it.
+// picture saves the top of a page as shown in the window, light and dark, in the directory ERRAND_PICTURES: the
+// pictures of the README. The page must be reloaded afterwards.
 func (b *tab) picture(name string, tall int64) {
 	b.t.Helper()
 	dir := os.Getenv("ERRAND_PICTURES")
@@ -26,7 +26,7 @@ func (b *tab) picture(name string, tall int64) {
 	b.window(width, false)
 }
 
-// shoot keeps a picture of the whole page in the folder that ERRAND_SHOTS names, for people to look at.
+// shoot saves a picture of the whole page in the directory ERRAND_SHOTS, for people.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
 	if dir := os.Getenv("ERRAND_SHOTS"); dir != "" {

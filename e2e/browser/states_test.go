@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// onPhone opens a second issue on a phone and assigns it while it is opened. Its plan then waits.
+// onPhone opens and assigns a second issue on a phone. Its plan then waits for approval.
 func (l *life) onPhone() {
 	l.b.window(narrow, true)
 	l.b.open(l.w.GitHub.BaseURL()+"/"+demo.Full, 200)
@@ -23,13 +23,13 @@ func (l *life) onPhone() {
 	l.b.window(width, false)
 }
 
-// number is the issue whose page is shown.
+// number returns the number of the issue on the current page.
 func (l *life) number() int {
 	l.t.Helper()
 	return must[int](l.b, "Number(location.pathname.split('/').at(-1))")
 }
 
-// states brings further tasks to where a task can stand, and sees them come to the board by themselves.
+// states brings further tasks into the other states and expects the board to show them without reloading.
 func (l *life) states() {
 	l.log.front()
 	l.log.open(l.w.URL+"/status", 200)
@@ -55,7 +55,7 @@ func (l *life) states() {
 	l.log.clean()
 }
 
-// mistakes sees what is said to somebody who goes astray or is refused.
+// mistakes checks the pages for wrong addresses and refused requests.
 func (l *life) mistakes() {
 	hub, b := l.w.GitHub.BaseURL(), l.b
 	b.front()
@@ -85,7 +85,7 @@ func (l *life) mistakes() {
 	b.judge("board-wrong-token")
 }
 
-// byKeys answers errand's question without touching the mouse.
+// byKeys answers errand's question without the mouse.
 func (l *life) byKeys() {
 	l.b.open(fmt.Sprintf("%s/%s/issues/%d", l.w.GitHub.BaseURL(), demo.Full, l.asks), 200)
 	l.b.reads("Hyphens, or underscores?")

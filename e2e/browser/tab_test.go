@@ -17,10 +17,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long something on a page may take to come true; the machine may be busy.
+// patience is the timeout of a condition on a page; the machine may be busy.
 const patience = 60 * time.Second
 
-// width and height are of an ordinary window, in pixels; narrow is the width of a small phone.
+// width and height are those of an ordinary window, in pixels; narrow is the width of a small phone.
 const (
 	width, height = 1180, 900
 	narrow        = 375
@@ -34,11 +34,11 @@ type tab struct {
 	t   *testing.T
 	ctx context.Context
 
-	axeSource string // empty if it is not to be had
+	axeSource string // empty if not available
 
 	mu       sync.Mutex
 	bad      []string
-	expected map[string]int64 // answers that are errors on purpose, by address
+	expected map[string]int64 // expected error answers, by address
 }
 
 // newBrowser starts Chromium with one tab.
@@ -58,7 +58,7 @@ func newBrowser(t *testing.T) *tab {
 	return b
 }
 
-// another opens a further tab of the same browser.
+// another opens another tab of the same browser.
 func (b *tab) another() *tab {
 	b.t.Helper()
 	n := newTab(b.ctx, b.t)
@@ -76,7 +76,7 @@ func newTab(ctx context.Context, t *testing.T) *tab {
 	return b
 }
 
-// hear takes down what a page does wrong.
+// hear records a page's errors.
 func (b *tab) hear(ev any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,16 +98,16 @@ func (b *tab) hear(ev any) {
 		}
 	case *network.EventResponseReceived:
 		if e.Response.Status >= 400 && b.expected[e.Response.URL] != e.Response.Status {
-			wrong("answer %d of %s", e.Response.Status, e.Response.URL)
+			wrong("%[2]s answered %[1]d", e.Response.Status, e.Response.URL)
 		}
 	case *network.EventLoadingFailed:
-		if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" { // what a page asked for when it was left
+		if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" { // requests of a page that was left
 			wrong("request failed: %s (%s)", e.ErrorText, e.Type)
 		}
 	}
 }
 
-// clean fails for all that pages did wrong since it was last called.
+// clean reports all errors of pages since its last call.
 func (b *tab) clean() {
 	b.t.Helper()
 	b.mu.Lock()
@@ -118,7 +118,7 @@ func (b *tab) clean() {
 	b.bad = nil
 }
 
-// do runs actions within the time that one may take.
+// do runs actions with a timeout.
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -128,7 +128,7 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// open goes to an address as one types it in, and wants an answer with this status.
+// open navigates to an address and expects an answer with this status.
 func (b *tab) open(url string, status int64) {
 	b.t.Helper()
 	if status >= 400 {
@@ -145,21 +145,21 @@ func (b *tab) open(url string, status int64) {
 	}
 }
 
-// expect takes an error for an answer of an address.
+// expect marks an error as the expected answer of an address.
 func (b *tab) expect(url string, status int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.expected[url] = status
 }
 
-// eval runs JavaScript, in which the functions of driver.js are known, and reads its value.
+// eval runs JavaScript, which can use the functions of driver.js, and returns its value.
 func eval[T any](b *tab, js string) (T, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.Evaluate[T]("(async () => {"+driver+judgeJS+"\nreturn "+js+"\n})()", chromedp.EvalAwaitPromise))
 }
 
-// must is eval where nothing can be in the way.
+// must is eval that fails the test on an error.
 func must[T any](b *tab, js string) T {
 	b.t.Helper()
 	v, err := eval[T](b, js)
@@ -169,7 +169,7 @@ func must[T any](b *tab, js string) T {
 	return v
 }
 
-// where says what the page shows.
+// where returns the text of the page.
 func (b *tab) where() string {
 	text, err := eval[string](b, "location.href + '\\n' + document.title + '\\n' + document.body.innerText")
 	if err != nil {
@@ -178,7 +178,7 @@ func (b *tab) where() string {
 	return text
 }
 
-// await waits until an expression is true. The page may be left meanwhile.
+// await waits until an expression is true. The page may change meanwhile.
 func (b *tab) await(what, js string) {
 	b.t.Helper()
 	var last error
@@ -189,7 +189,7 @@ func (b *tab) await(what, js string) {
 		}
 		last = err
 	}
-	b.t.Fatalf("waiting for %s: nothing in %s (%v)\n%s", what, patience, last, b.where())
+	b.t.Fatalf("waiting for %s: timeout after %s (%v)\n%s", what, patience, last, b.where())
 }
 
 // reads waits for a text on the page.
@@ -198,7 +198,7 @@ func (b *tab) reads(text string) {
 	b.await(fmt.Sprintf("the text %q", text), "flat(document.body.innerText).includes("+quote(text)+")")
 }
 
-// thrown puts an exception into words.
+// thrown returns the text of an exception.
 func thrown(d *runtime.ExceptionDetails) string {
 	text := d.Text
 	if d.Exception != nil {

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 				fmt.Fprintln(os.Stderr, os.Args[1]+":", err)
 				syscall.Exit(1)
 			}
-			syscall.Exit(0) // the race detector would make os.Exit wait for a second
+			syscall.Exit(0) // with the race detector, os.Exit waits for a second
 		}
 	}
 	os.Exit(m.Run())
@@ -47,7 +47,8 @@ const (
 	hostKeySecret = "a secret of tests, 32 bytes long"
 )
 
-// newWorld is the stand-in with boxes behind its servers: all is real but the API and the wall around a VM.
+// newWorld returns the simulator with sandboxes behind its servers: everything is real except the API and the isolation
+// of a VM.
 func newWorld(t *testing.T) fleettest.World {
 	t.Helper()
 	self, err := os.Executable()
@@ -94,7 +95,7 @@ func newWorld(t *testing.T) fleettest.World {
 	}
 }
 
-// shortly waits, but not as long as one does for a real cloud.
+// shortly waits, but with a shorter timeout than for a real cloud.
 func shortly(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(min(d, 250*time.Millisecond))
 	defer timer.Stop()

@@ -12,10 +12,10 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// clock is the time in one life, for errand and for GitHub: real time, and what was skipped of it. What
-// errand waits for by its store (the ends of leases, back-offs, the gathering of reviews, the gaps
-// between edits of the status comment) has production's length and costs nothing. What waits on real
-// connections and processes (polls, the boxes, the agent) has real time, and short intervals.
+// clock is the time of one life, for errand and GitHub: real time plus the skipped time. Waits based on errand's store
+// (ends of leases, back-offs, gathering of reviews, gaps between edits of the status comment) have production's length
+// and are skipped. Waits for real connections and processes (polls, sandboxes, the agent) take real time, with short
+// intervals.
 type clock struct {
 	mu      sync.Mutex
 	skipped time.Duration
@@ -30,7 +30,7 @@ func (c *clock) now() time.Time {
 	return time.Now().Add(c.skipped)
 }
 
-// to moves the clock on to a moment a little after at. It never goes back.
+// to advances the clock to a moment shortly after at. It never goes back.
 func (c *clock) to(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *clock) next() <-chan struct{} {
 	return c.moved
 }
 
-// Notify wakes those who wait for the store or for a time when the clock was moved, too.
+// Notify also notifies those who wait for the store or a time when the clock was advanced.
 func (d gatedDB) Notify(ctx context.Context, prefix string) <-chan struct{} {
 	in, out := d.DB.Notify(ctx, prefix), make(chan struct{}, 1)
 	go func() {
@@ -78,7 +78,7 @@ type claim struct {
 	epoch int64
 }
 
-// counted keeps account of the jobs that this incarnation works on.
+// counted tracks the jobs that this incarnation works on.
 func (g *gate) counted(do queue.Handler) queue.Handler {
 	return func(ctx context.Context, job *state.Job) (event.Event, error) {
 		c := claim{job.ID, job.Epoch}
@@ -88,12 +88,13 @@ func (g *gate) counted(do queue.Handler) queue.Handler {
 	}
 }
 
-// orphaned is for how long, in real time, a claim has to be nobody's before its lease is made to end: a
-// worker may be slow to begin. One that is robbed of its lease for all that is fenced, and looks.
+// orphaned is the real time for which a claim must have no worker before the clock skips to the end of its lease,
+// because a worker may be slow to begin. A worker that loses its lease nevertheless is fenced, and the next one checks
+// for its effects.
 const orphaned = 1500 * time.Millisecond
 
-// skip moves the clock on to what errand waits for next, if that is all that it does. It is called now
-// and again, and believes only what it sees twice.
+// skip advances the clock to the next time that errand waits for, if errand is otherwise idle. It is called repeatedly
+// and acts only on a state that it has seen twice.
 func (l *life) skip(ctx context.Context) error {
 	if l.script.byHand {
 		return nil
@@ -103,7 +104,7 @@ func (l *life) skip(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	// Jobs come before the task, and some after its end.
+	// Jobs exist before the task, and some after its end.
 	key, store := state.TaskKey{Repo: repo.ID, Issue: 1}, l.world.Server.Store()
 	task, err := store.Task(ctx, key)
 	if err != nil {
@@ -123,11 +124,11 @@ func (l *life) skip(ctx context.Context) error {
 	return nil
 }
 
-// due returns the time for which the jobs of a task, which may be nil, wait, or zero if one of them is being worked on. lease
-// says that it is the end of a claim.
+// due returns the time for which the jobs of a task, which may be nil, wait, or zero if one of them is being worked on.
+// lease reports whether it is the end of a claim.
 func (l *life) due(t *state.Task, jobs []state.Job) (next time.Time, lease bool) {
 	running := t != nil && t.Run != nil && t.Run.State == state.RunActive
-	unheard := map[state.Lane]bool{} // claimed by nobody: what is queued there waits for the end of that lease
+	unheard := map[state.Lane]bool{} // claimed without a worker: jobs queued there wait for the end of that lease
 	for _, j := range jobs {
 		_, working := l.gate.working.Load(claim{j.ID, j.Epoch})
 		unheard[j.Lane] = unheard[j.Lane] || j.State == state.JobClaimed && !working
@@ -137,7 +138,7 @@ func (l *life) due(t *state.Task, jobs []state.Job) (next time.Time, lease bool)
 		switch _, working := l.gate.working.Load(claim{j.ID, j.Epoch}); {
 		case working:
 			return time.Time{}, false
-		case j.State == state.JobClaimed: // the claim was not heard of: its lease has to end
+		case j.State == state.JobClaimed: // no worker has the claim, so its lease must end
 			at = j.Until
 		case unheard[j.Lane]:
 			continue

@@ -10,22 +10,22 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// fault is a defect that a control plants: something that errand does so that crashes and repetitions
-// do no harm is left out. Nothing but a test can do that.
+// fault is a planted defect: it disables one of errand's safeguards against crashes and repetitions. Only a test can do
+// so.
 type fault string
 
 const (
 	noFault      fault = ""
-	noAttempted  fault = "nothing is marked as attempted"
+	noAttempted  fault = "jobs are not marked as attempted"
 	noMarkers    fault = "comments have no hidden marker"
-	noRescue     fault = "what a dead errand had claimed is not given back"
-	noKnown      fault = "nobody asks the VM whether a run was started"
+	noRescue     fault = "claims of a dead errand are not returned to the queue"
+	noKnown      fault = "the VM is not asked whether a run was started"
 	noFencing    fault = "a lost lease is accepted"
 	noTombstones fault = "the GUIDs of deliveries are forgotten"
 	noCoalescing fault = "every change edits the status comment"
 )
 
-// safeguards are those of the store that a fault leaves out. The others are planted in hooks_test.go.
+// safeguards returns the options of the store for a fault. The other faults are planted in hooks_test.go.
 func (f fault) safeguards() []store.Safeguard {
 	switch f {
 	case noFencing:
@@ -38,10 +38,10 @@ func (f fault) safeguards() []store.Safeguard {
 	return nil
 }
 
-// TestHeavyControls plants faults and wants the test that is there to notice each of them to fail: one that
-// passes without the safeguard proves nothing about it.
+// TestHeavyControls plants each fault and expects the responsible test to fail: a test that passes without the
+// safeguard proves nothing about it.
 //
-//	left out               what notices
+//	disabled               failing test
 //	attempted-then-look    TestHeavyCrash, "after github: POST /issues/N/comments #2"
 //	markers                TestHeavyCrash, the same
 //	rescue at the start    TestHeavyCrash, "before commit: apply launched #1"
@@ -49,7 +49,7 @@ func (f fault) safeguards() []store.Safeguard {
 //	fencing                TestFenced
 //	tombstones             TestRedelivered
 //	coalescing             TestCoalesced
-//	syncing the store      TestHeavyDurable, which has its control with it
+//	syncing the store      TestHeavyDurable, which contains its own control
 func TestHeavyControls(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -64,7 +64,7 @@ func TestHeavyControls(t *testing.T) {
 				t.Fatalf("%s was not reached: %v", missed, err)
 			}
 			if err == nil {
-				got.Wrong = nil // a comment without a marker is wrong in itself; it has to be there twice
+				got.Wrong = nil // a comment without a marker is always wrong; the test must find it twice
 				err = want.same(got)
 			}
 			return err
@@ -86,7 +86,7 @@ func TestHeavyControls(t *testing.T) {
 			planted.Add(1)
 			err := notices(t, f)
 			if err == nil {
-				t.Fatalf("nobody notices that %s", f)
+				t.Fatalf("no test failed although %s", f)
 			}
 			noticed.Add(1)
 			t.Logf("noticed: %s", fmt.Sprintf("%.600v", err))

@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	atOnce  = 4  // lives side by side: they mostly wait
+	atOnce  = 4  // parallel lives, which mostly wait
 	perLife = 16 // failpoints in one life, half of them deaths
-	tries   = 3  // lives until a failpoint has to be reached
+	tries   = 3  // lives within which a failpoint must be reached
 )
 
-// TestHeavyCrash has errand die, and calls fail, at every failpoint of a whole life, and wants the same end
+// TestHeavyCrash kills errand, and lets calls fail, at every failpoint of a complete life, and expects the same outcome
 // each time. It takes minutes; TestSample does it for some.
 func TestHeavyCrash(t *testing.T) {
 	t.Parallel()
@@ -60,13 +60,13 @@ func TestHeavyCrash(t *testing.T) {
 	c.conclude(t, "crash", listed)
 }
 
-// dieAgain is lives in which errand dies while it recovers from a death, in what it does then alone.
+// dieAgain returns lives in which errand dies during recovery from a death, in operations that only recovery has.
 func dieAgain() [][]point {
 	first := point{"github: POST /issues/N/comments", 2, after}
 	return [][]point{{first, {"commit: rescue jobs", 1, before}}, {first, {"commit: rescue jobs", 1, after}}}
 }
 
-// deal gives each life up to n of the points, as far from one another as can be.
+// deal distributes the points over lives of up to n points, as far apart as possible.
 func deal(points []point, n int) [][]point {
 	lives := make([][]point, (len(points)+n-1)/n)
 	for i, p := range points {
@@ -75,13 +75,13 @@ func deal(points []point, n int) [][]point {
 	return lives
 }
 
-// count is how far the test has come.
+// count is the progress of the test.
 type count struct {
 	mu          sync.Mutex
 	hit, passed int
 }
 
-// conclude says how many failpoints there were, and wants that all of them were reached and passed.
+// conclude logs the number of failpoints, and fails unless all of them were reached and passed.
 func (c *count) conclude(t *testing.T, what string, listed int) {
 	t.Helper()
 	summary := fmt.Sprintf("%s: failpoints: listed %d hit %d passed %d", what, listed, c.hit, c.passed)
@@ -91,8 +91,8 @@ func (c *count) conclude(t *testing.T, what string, listed int) {
 	}
 }
 
-// play lives one life with some failpoints. What that does not reach is played in a life of its own; if
-// it goes wrong, which is a failure, all of them are, to tell which one it was.
+// play plays one life with some failpoints. Failpoints that it does not reach get a separate life. If the life fails,
+// the test fails, and each failpoint gets a separate life to find the one responsible.
 func (c *count) play(ctx context.Context, t *testing.T, points []point, want outcome) {
 	s := newScript(points...)
 	begun := time.Now()
@@ -112,7 +112,7 @@ func (c *count) play(ctx context.Context, t *testing.T, points []point, want out
 		}
 		return
 	}
-	for n := 1; err == nil && len(rest) > 0 && n < tries; n++ { // which calls a life makes differs a little with the times
+	for n := 1; err == nil && len(rest) > 0 && n < tries; n++ { // the calls of a life vary a little with timing
 		s = newScript(points...)
 		err = liveAs(ctx, t, s, want)
 		rest = s.missed()
@@ -123,7 +123,7 @@ func (c *count) play(ctx context.Context, t *testing.T, points []point, want out
 		t.Errorf("%s: %v", points[0], err)
 		passed = 0
 	case hit == 0:
-		t.Errorf("%s: it was not reached", points[0])
+		t.Errorf("%s was not reached", points[0])
 		passed = 0
 	default:
 		t.Logf("%s: %s", points[0], time.Since(begun).Round(time.Millisecond))
@@ -137,7 +137,7 @@ func (c *count) add(hit, passed int) {
 	c.hit, c.passed = c.hit+hit, c.passed+passed
 }
 
-// liveAs plays a life and wants a certain end.
+// liveAs plays a life and expects a certain outcome.
 func liveAs(ctx context.Context, t *testing.T, s *script, want outcome) error {
 	got, err := live(ctx, t, s)
 	if err != nil {
@@ -146,10 +146,10 @@ func liveAs(ctx context.Context, t *testing.T, s *script, want outcome) error {
 	return want.same(got)
 }
 
-// same wants a life to have come to this end, and nothing in it that must not be.
+// same returns an error unless a life had this outcome and no violations.
 func (o outcome) same(got outcome) error {
 	if diff := gocmp.Diff(o, got); diff != "" {
-		return fmt.Errorf("the life came to another end (-want +got):\n%s", diff)
+		return fmt.Errorf("outcome (-want +got):\n%s", diff)
 	}
 	if len(got.Wrong) > 0 {
 		return fmt.Errorf("in this life: %v", got.Wrong)
@@ -157,7 +157,7 @@ func (o outcome) same(got outcome) error {
 	return nil
 }
 
-// record plays lives in which nothing happens, and lists what all of them did.
+// record plays lives without failures, and lists the operations that all of them had.
 func record(t *testing.T) (outcome, []point) {
 	t.Helper()
 	const lives = 2
@@ -182,7 +182,7 @@ func record(t *testing.T) (outcome, []point) {
 	return ends[0], list(scripts[0], scripts[1])
 }
 
-// quiet is the end of a life in which nothing happens.
+// quiet returns the outcome of a life without failures.
 func quiet(t *testing.T) outcome {
 	t.Helper()
 	o, err := live(t.Context(), t, newScript())
@@ -195,8 +195,8 @@ func quiet(t *testing.T) outcome {
 	return o
 }
 
-// moments are those at which an operation is made to fail. A read has no effect: to die before it or
-// after it is to die between two operations that have.
+// moments returns the moments at which an operation can fail. A read has no effect, so dying before or after it equals
+// dying between two operations with effects.
 func moments(op string) []moment {
 	if strings.HasPrefix(op, "read:") {
 		return []moment{refused}
@@ -204,15 +204,15 @@ func moments(op string) []moment {
 	return []moment{before, after, refused, unheard}
 }
 
-// timely are operations that a slow life has more of than a quick one, because the status comment is
-// brought up to date now and again. The first half of them is in every life.
+// timely are operations that occur more often in a slow life than in a fast one, because of the periodic updates of the
+// status comment. The first half of them occurs in every life.
 var timely = []string{
 	"github: PATCH /issues/comments/N", "commit: claim status", "commit: apply status_sent", "commit: apply progress",
 	"commit: put delivery", "commit: spend delivery", "commit: claim gather", "commit: apply gathered", "commit: apply nothing",
 	"read: GET /collaborators/ada/permission", "read: GET /issues/N",
 }
 
-// list is what two lives both did, in the order in which the first did it.
+// list returns the operations that both lives had, in the order of the first.
 func list(a, b *script) []point {
 	var points []point
 	other := b.seen()

@@ -24,14 +24,13 @@ import (
 )
 
 const (
-	hookClients = 16 // at once
-	hooksEach   = 6  // webhooks from each, every one delivered to the next client, too
+	hookClients = 16 // concurrently
+	hooksEach   = 6  // webhooks from each; the next client delivers each of them again
 	traced      = time.Minute
 )
 
-// TestHeavyDurable looks at the real `errand serve` from the outside, with strace: every 200 to GitHub
-// comes after the delivery is in the store and synced. A build that does not sync has to be noticed
-// by the same look, else it would prove nothing.
+// TestHeavyDurable observes the real `errand serve` with strace: every 200 to GitHub must come after the delivery is in
+// the store and synced. As a control, the same check must fail for a build that does not sync.
 func TestHeavyDurable(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -56,7 +55,7 @@ func TestHeavyDurable(t *testing.T) {
 				t.Fatal(err)
 			}
 			if want := 2 * hookClients * hooksEach; answers != want {
-				t.Errorf("the trace has %d answers, not %d", answers, want)
+				t.Errorf("got %d answers in the trace, want %d", answers, want)
 			}
 			t.Logf("not durable: %.300q", wrong)
 			t.Logf("PROOF: crash: webhooks answered under strace (%s): %d, of them %d before they were durable", name, answers, len(wrong))
@@ -64,7 +63,7 @@ func TestHeavyDurable(t *testing.T) {
 				t.Error("webhooks were answered before they were durable")
 			}
 			if !test.synced && len(wrong) != answers {
-				t.Errorf("without syncs %d of %d answers look durable", answers-len(wrong), answers)
+				t.Errorf("a build without syncs was not detected: %d of %d answers look durable", answers-len(wrong), answers)
 			}
 		})
 	}
@@ -113,8 +112,8 @@ func underStrace(t *testing.T, bin string) (answers int, wrong []string, err err
 	return answers, wrong, nil
 }
 
-// strace starts the real errand, in the world's place, with what it reads, writes and syncs written to
-// file. end ends it as SIGTERM does.
+// strace starts the real errand in place of the world's and writes its reads, writes and syncs to file. end stops it
+// with SIGTERM.
 func (l *life) strace(ctx context.Context, bin, file string) (end func() error, err error) {
 	conf, err := os.ReadFile(l.world.ConfigFile())
 	if err != nil {
@@ -129,7 +128,7 @@ func (l *life) strace(ctx context.Context, bin, file string) (end func() error, 
 	cmd := exec.CommandContext(ctx, "strace", "-f", "--seccomp-bpf", "-y", "-s", "65536", "-e", "trace=read,write,pwrite64,fdatasync,fsync", "-e", "signal=none",
 		"-o", file, filepath.Join(bin, "errand"), "serve", "-c", config)
 	cmd.Stdout, cmd.Stderr = l.log, l.log
-	// strace itself is deaf to SIGTERM while it traces, so the whole group can be told.
+	// strace ignores SIGTERM while it traces, so the signal goes to the whole group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {
@@ -141,14 +140,14 @@ func (l *life) strace(ctx context.Context, bin, file string) (end func() error, 
 		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil {
 			return err
 		}
-		return <-exited // ctx ends it in any case
+		return <-exited // ctx ends it anyway
 	}
 	ctx, cancel := context.WithTimeout(ctx, traced)
 	defer cancel()
 	return end, l.whenReady(ctx, exited)
 }
 
-// whenReady waits until errand works on webhooks.
+// whenReady waits until errand processes webhooks.
 func (l *life) whenReady(ctx context.Context, exited <-chan error) error {
 	pause := time.NewTicker(50 * time.Millisecond)
 	defer pause.Stop()
@@ -189,7 +188,7 @@ func (l *life) sendHooks(ctx context.Context) error {
 	return g.Wait()
 }
 
-// sendHook delivers one webhook, about an issue that nobody gave to errand, as GitHub does.
+// sendHook delivers one webhook, about an issue that is not assigned to errand, as GitHub does.
 func (l *life) sendHook(ctx context.Context, guid string) error {
 	body := []byte(`{"action":"labeled","issue":{"number":4711,"id":4711,"title":"` + strings.Repeat("Long words about nothing. ", 100) + `"},"label":{"name":"other"},` +
 		`"repository":{"id":99,"name":"other","full_name":"other/other","owner":{"login":"other","id":98}},"sender":{"login":"stranger","id":97,"type":"User"},"installation":{"id":96}}`)

@@ -10,9 +10,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// expected is what the demo's life comes to, as a person reads its script: one issue, two preliminary plans of which the second
-// is approved, one plan, one implementation, one pull request, one review that is answered in two threads, and the merge. What
-// the code does alike in all lives, and wrongly, differs from this.
+// expected returns the outcome of the demo's life, written by hand after its script: one issue, two preliminary plans
+// of which the second is approved, one plan, one implementation, one pull request, one review that is answered in two
+// threads, and the merge. It reveals errors that occur in all lives alike.
 func expected() outcome {
 	return outcome{
 		Issue: "closed",
@@ -48,26 +48,27 @@ func expected() outcome {
 	}
 }
 
-// charges says what is wrong with what a life's runs were charged for. The model answers the first plan and the plan twice, as they
-// look at the repository before they are written, and the second plan once; checks ask no model. Each fault may cost one more
-// answer, because it is asked for again, or because nobody knows whether errand asked before it died. None may be missing.
+// charges returns the errors in the charges of a life's runs. The model answers the first plan and the plan twice,
+// because they read the repository before they write, and the second plan once; checks make no model calls. Each fault
+// may add one charged answer, because the call is repeated or because it is unknown whether errand made it before it
+// died. No answer may be missing.
 func charges(t *state.Task, faults int) (wrong []string) {
 	answers := []int{2, 1, 2, 4, 0, 3, 0} // as in expected().Runs
 	for i, r := range t.Runs {
 		if i >= len(answers) {
-			break // that there are more runs is said elsewhere
+			break // further runs are reported elsewhere
 		}
 		if d := r.Answers - answers[i]; d < 0 || d > faults || answers[i] == 0 && d != 0 {
-			wrong = append(wrong, fmt.Sprintf("run %d, %s, was charged for %d answers, not %d", i+1, r.Kind, r.Answers, answers[i]))
+			wrong = append(wrong, fmt.Sprintf("run %d, %s, was charged for %d answers, want %d", i+1, r.Kind, r.Answers, answers[i]))
 		}
 	}
 	return wrong
 }
 
-// bills says what is wrong with what a life was charged, beside what the model's provider bills for it: every answer that it gave
-// is paid for. In a life without a fault that is the sum to the token; each fault may add the estimate of one call of which
-// nobody knows whether it was made. Of an answer that got lost on its way to an errand that lives (unheard) there may be nothing:
-// its provider closed the connection, as one does that bills nothing.
+// bills compares a life's charges with the bill of the model's provider: every answer is paid for. In a life without
+// faults they are equal to the token; each fault may add the estimate of one call that may or may not have been made.
+// An answer that was lost on its way to a living errand (unheard) may be missing, because the provider closed the
+// connection like one that bills nothing.
 func bills(t *state.Task, served []simmodel.Record, faults, unheard int) (wrong []string) {
 	var cost, dearest, guess int64
 	answers := -unheard
@@ -98,15 +99,15 @@ func bills(t *state.Task, served []simmodel.Record, faults, unheard int) (wrong 
 	}
 	least, most := cost-int64(unheard)*dearest, cost+int64(faults)*guess
 	if booked < answers || booked > answers+unheard+faults {
-		wrong = append(wrong, fmt.Sprintf("the model answered %d times, and %d answers are booked", answers+unheard, booked))
+		wrong = append(wrong, fmt.Sprintf("the model answered %d times, but %d answers are booked", answers+unheard, booked))
 	}
 	if got := t.Money.MicroUSD; got < least || got > most {
-		wrong = append(wrong, fmt.Sprintf("the model's provider bills %d millionths of a dollar, and %d are booked (at least %d, at most %d)", cost, got, least, most))
+		wrong = append(wrong, fmt.Sprintf("the model's provider bills %d millionths of a dollar, but %d are booked (want %d to %d)", cost, got, least, most))
 	}
 	return wrong
 }
 
-// unheard is how many answers of the model were lost on their way to an errand that lived on.
+// unheard returns the number of model answers that were lost while errand lived on.
 func (l *life) unheard() (n int) {
 	for _, p := range l.script.reached() {
 		if p.op == "model: ask" && p.when == unheard {
@@ -116,5 +117,5 @@ func (l *life) unheard() (n int) {
 	return n
 }
 
-// faults is how many things have happened to a life.
+// faults returns the number of faults in a life.
 func (l *life) faults() int { return len(l.script.reached()) + l.killed }

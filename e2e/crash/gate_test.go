@@ -13,22 +13,22 @@ import (
 	"github.com/errand-bot/errand/internal/server"
 )
 
-// errDied is what everything fails with from the moment on at which errand dies.
+// errDied is the error of all operations after errand's death.
 var errDied = errors.New("errand has died")
 
-// moment is when, in an operation, errand dies.
+// moment is the point within an operation at which it fails or errand dies.
 type moment string
 
 const (
-	before moment = "before" // there is no effect
-	after  moment = "after"  // the effect is there, the answer is lost
+	before moment = "before" // no effect
+	after  moment = "after"  // with the effect; the answer is lost
 
-	// In these errand lives on.
-	refused moment = "refused" // there is no effect, and an error says so
-	unheard moment = "unheard" // the effect is there, the answer is lost
+	// Errand survives these.
+	refused moment = "refused" // no effect, and an error
+	unheard moment = "unheard" // with the effect; the answer is lost
 )
 
-// errUnheard is what an operation fails with in which errand does not die.
+// errUnheard is the error of a failing operation that errand survives.
 var errUnheard = errors.New("connection reset by failpoint")
 
 // point is a failpoint: the n-th time (from 1) that one life does op.
@@ -40,32 +40,32 @@ type point struct {
 
 func (p point) String() string { return fmt.Sprintf("%s %s #%d", p.when, p.op, p.n) }
 
-// script is where errand dies in one life, over all its incarnations, and what it did.
+// script holds the failpoints of one life, over all incarnations of errand, and the operations so far.
 type script struct {
 	mu     sync.Mutex
 	die    map[point]bool // not yet reached
-	drawn  []draw         // likewise, in their order
+	drawn  []draw         // likewise, in order
 	hits   []point
-	counts map[string]int // operations begun
-	ends   map[string]int // operations ended
-	order  map[point]int  // when, among all operations, each was begun; the moment is empty
+	counts map[string]int // operations that began
+	ends   map[string]int // operations that ended
+	order  map[point]int  // the number of operations before each one; the moment is empty
 
 	clock    *clock
-	byHand   bool          // the test moves the clock
+	byHand   bool          // the test advances the clock
 	settings string        // errand's section timing
-	timing   server.Timing // what no configuration sets
-	fault    fault         // planted, to see whether it is noticed
-	patience time.Duration // how long one step of this life may take
+	timing   server.Timing // timing without a configuration key
+	fault    fault         // planted as a control
+	patience time.Duration // timeout of one step of this life
 	held     map[point]*held
 }
 
-// held is an operation that does not begin before it is let go.
+// held is an operation that does not begin until it is released.
 type held struct {
 	reached, release chan struct{}
-	then             moment // what is to happen in it
+	then             moment // its failure
 }
 
-// hold holds one operation up.
+// hold blocks one operation.
 func (s *script) hold(op string, n int, then moment) *held {
 	h := &held{reached: make(chan struct{}), release: make(chan struct{}), then: then}
 	s.held[point{op: op, n: n}] = h
@@ -80,14 +80,14 @@ func newScript(die ...point) *script {
 	return s
 }
 
-// seen is how often each operation was begun.
+// seen returns how often each operation began.
 func (s *script) seen() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.counts)
 }
 
-// ended is how often an operation has come to its end, with or without an effect.
+// ended returns how often an operation ended, with or without an effect.
 func (s *script) ended(op string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,21 +100,21 @@ func (s *script) end(op string) {
 	s.ends[op]++
 }
 
-// reached are the failpoints at which something happened, in their order.
+// reached returns the failpoints that were triggered, in order.
 func (s *script) reached() []point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.hits)
 }
 
-// missed are the failpoints that were not reached.
+// missed returns the failpoints that were not reached.
 func (s *script) missed() []point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.die))
 }
 
-// lastHit names the failpoint of the last death.
+// lastHit returns the failpoint of the last death.
 func (s *script) lastHit() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,14 +124,14 @@ func (s *script) lastHit() string {
 	return s.hits[len(s.hits)-1].String()
 }
 
-// gate stands before everything on which one incarnation of errand has effects.
+// gate intercepts all external operations of one incarnation of errand.
 type gate struct {
 	s    *script
 	died chan struct{} // closed at death
 	once sync.Once
-	open atomic.Bool // nothing is held up any more: the world is being cleaned up
+	open atomic.Bool // operations are no longer blocked, because the world is being cleaned up
 
-	working sync.Map // the claims that are worked on
+	working sync.Map // the claims being worked on
 }
 
 func newGate(s *script) *gate { return &gate{s: s, died: make(chan struct{})} }
@@ -151,7 +151,7 @@ func (g *gate) dead() bool {
 
 func (g *gate) kill() { g.once.Do(func() { close(g.died) }) }
 
-// enter counts an operation and says whether errand dies in it, and when.
+// enter counts an operation and returns the moment at which it fails, if any.
 func (g *gate) enter(op string) (when moment, alive bool) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
@@ -181,7 +181,7 @@ func (g *gate) enter(op string) (when moment, alive bool) {
 	return p.when, true
 }
 
-// due looks whether something is to happen at p, and sets its moment.
+// due reports whether p is a failpoint, and sets its moment.
 func (s *script) due(p *point) bool {
 	for _, p.when = range moments(p.op) {
 		if s.die[*p] {
@@ -196,14 +196,14 @@ func (s *script) due(p *point) bool {
 	return true
 }
 
-// draw is a failpoint that is the first one of its moment after so many operations.
+// draw selects the first failpoint of its moment after a number of operations.
 type draw struct {
 	from int
 	when moment
 }
 
-// do has one effect, unless errand is dead or dies in it. An effect during which errand dies still
-// happens, but nobody learns of it.
+// do runs one effect, unless errand is dead or dies before it. An effect during which errand dies still happens, but
+// its result is lost.
 func (g *gate) do(ctx context.Context, op string, effect func(context.Context) error) error {
 	if g.open.Load() {
 		return effect(ctx)
@@ -216,7 +216,7 @@ func (g *gate) do(ctx context.Context, op string, effect func(context.Context) e
 	case when == refused:
 		return errUnheard
 	}
-	if when == after { // it goes on to its end, unless errand dies of something else meanwhile
+	if when == after { // it continues to its end, unless errand dies elsewhere meanwhile
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
@@ -242,7 +242,7 @@ func (g *gate) do(ctx context.Context, op string, effect func(context.Context) e
 	return err
 }
 
-// through is do for what returns a value.
+// through is do for functions that return a value.
 func through[T any](ctx context.Context, g *gate, op string, effect func(context.Context) (T, error)) (T, error) {
 	var out T
 	err := g.do(ctx, op, func(ctx context.Context) (err error) {

@@ -23,7 +23,7 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// options puts a gate before everything of one incarnation.
+// options puts a gate before all external operations of one incarnation.
 func (g *gate) options(o *server.Options) {
 	o.Transport = gatedHTTP{g, &http.Transport{DisableKeepAlives: true}}
 	o.Hooks = server.Hooks{
@@ -42,8 +42,8 @@ func (g *gate) options(o *server.Options) {
 	o.Timing = &timing
 }
 
-// gatedDB gates commits by their names. The migration of a new store comes before anything else and
-// is let through: package state proves that one.
+// gatedDB gates commits by their names. The migration of a new store comes first and is not gated, because package
+// state tests it.
 type gatedDB struct {
 	kv.DB
 	g *gate
@@ -60,7 +60,7 @@ func (d gatedDB) Update(ctx context.Context, fn func(kv.Tx) error) error {
 	return d.g.do(ctx, "commit: "+name, func(ctx context.Context) error { return d.DB.Update(ctx, fn) })
 }
 
-// gatedHTTP gates what changes something on GitHub; reads fail once errand is dead.
+// gatedHTTP gates requests that change something on GitHub; reads fail once errand is dead.
 type gatedHTTP struct {
 	g    *gate
 	base http.RoundTripper
@@ -88,8 +88,7 @@ func (t gatedHTTP) RoundTrip(req *http.Request) (*http.Response, error) {
 	return through(req.Context(), t.g, op, func(ctx context.Context) (*http.Response, error) { return whole(t.base, req.WithContext(ctx)) })
 }
 
-// sweptIssues is the sweep's look for issues that errand was given without its hearing of it: one look
-// by label and one by assignee.
+// sweptIssues matches the sweep's queries for issues whose webhooks were lost: one by label and one by assignee.
 const (
 	sweptIssues = "sweep: issues"
 	sweptLooks  = 2
@@ -110,7 +109,7 @@ func whole(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// gatedModel gates what agents ask the model through the tether; git reads fail once errand is dead.
+// gatedModel gates the agents' model calls through the tether; git reads fail once errand is dead.
 type gatedModel struct {
 	g    *gate
 	base http.RoundTripper
@@ -133,8 +132,8 @@ var (
 	objects  = regexp.MustCompile(`/(?:[0-9a-f]{40}|\d+)\b`)
 )
 
-// nameOf names a request. What is asked again and again, as time passes, has no name: reactions, missed
-// deliveries, who we are, and tokens.
+// nameOf returns the name of a request. Requests that are repeated periodically have no name: reactions, missed
+// deliveries, the App's identity, and tokens.
 func nameOf(req *http.Request) (name string, err error) {
 	switch {
 	case strings.HasPrefix(req.URL.Path, "/api/v3/app"):
@@ -177,7 +176,7 @@ func rewrite(req *http.Request, fn func([]byte) []byte) error {
 	return nil
 }
 
-// gatedProvider gates the coming and going of VMs.
+// gatedProvider gates the creation and deletion of VMs.
 type gatedProvider struct {
 	fleet.Provider
 	g *gate
@@ -205,7 +204,7 @@ func (p gatedProvider) List(ctx context.Context) ([]fleet.VM, error) {
 	return p.Provider.List(ctx)
 }
 
-// gatedRunner gates what is done on VMs.
+// gatedRunner gates operations on VMs.
 type gatedRunner struct {
 	workflow.Runner
 	g *gate
@@ -257,7 +256,7 @@ func (r gatedRunner) Stop(ctx context.Context, vm, run, why string) error {
 	return r.g.do(ctx, "ssh: stop run", func(ctx context.Context) error { return r.Runner.Stop(ctx, vm, run, why) })
 }
 
-// gatedFiles gates what is kept beside the store.
+// gatedFiles gates the files outside the store.
 type gatedFiles struct {
 	workflow.Files
 	g *gate
@@ -283,7 +282,7 @@ func (f gatedFiles) LoadChangeset(ref string) (*changeset.Changeset, error) {
 	return through(context.Background(), f.g, "read: changeset", func(context.Context) (*changeset.Changeset, error) { return f.Files.LoadChangeset(ref) })
 }
 
-// gatedTranscript gates what is appended to a run's transcript while it is followed.
+// gatedTranscript gates writes to a run's transcript while errand follows it.
 type gatedTranscript struct {
 	watch.Transcript
 	g *gate

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	killLives = 5 // lives at once, and
-	kills     = 4 // deaths in each; a life that ends before that is followed by another
-	// longest is how long one incarnation may live before it is killed.
+	killLives = 5 // parallel lives, and
+	kills     = 4 // deaths in each; a life that ends earlier is followed by another
+	// longest is the longest time before an incarnation is killed.
 	longest = 2500 * time.Millisecond
 )
 
-// TestHeavyKill has errand as a process of its own and kills it with SIGKILL at random instants of lives, 20 in all;
-// the ends have to be those of a life without a death.
+// TestHeavyKill runs errand as a separate process and kills it with SIGKILL at random moments, 20 times in all. The
+// outcome of each life must equal that of a life without a death.
 func TestHeavyKill(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -42,7 +42,7 @@ func TestHeavyKill(t *testing.T) {
 			here := 0
 			for life := 0; here < kills; life++ {
 				if life == kills {
-					t.Fatalf("in %d lives errand was killed %d times only", life, here)
+					t.Fatalf("errand was killed only %[2]d times in %[1]d lives", life, here)
 				}
 				got, died, err := killed(t, rnd)
 				if err != nil {
@@ -60,7 +60,7 @@ func TestHeavyKill(t *testing.T) {
 	}
 }
 
-// killed plays a life over an errand that is killed, and returns its end and the number of deaths.
+// killed plays a life during which errand is killed, and returns its outcome and the number of deaths.
 func killed(t *testing.T, rnd *rand.Rand) (o outcome, died int, err error) {
 	dir, err := os.MkdirTemp("", "errand-life-")
 	if err != nil {
@@ -102,7 +102,7 @@ func killed(t *testing.T, rnd *rand.Rand) (o outcome, died int, err error) {
 	return o, died, err
 }
 
-// killAgainAndAgain runs errand until ctx ends and kills it some times on the way, and at the end.
+// killAgainAndAgain runs errand until ctx ends and kills it several times on the way, and at the end.
 func (l *life) killAgainAndAgain(ctx context.Context, rnd *rand.Rand) (died int, err error) {
 	for {
 		c, err := l.child()
@@ -120,7 +120,7 @@ func (l *life) killAgainAndAgain(ctx context.Context, rnd *rand.Rand) (died int,
 		select {
 		case err := <-exited:
 			if ctx.Err() == nil && !l.portTaken() {
-				return died, fmt.Errorf("errand ended by itself: %w", err)
+				return died, fmt.Errorf("errand ended unexpectedly: %w", err)
 			}
 			continue
 		case <-instant:
@@ -130,7 +130,7 @@ func (l *life) killAgainAndAgain(ctx context.Context, rnd *rand.Rand) (died int,
 		if err := c.Process.Kill(); err != nil {
 			return died, err
 		}
-		<-exited // it says that it was killed
+		<-exited // the error reports the kill
 		if ctx.Err() != nil {
 			return died, nil
 		}
@@ -138,10 +138,10 @@ func (l *life) killAgainAndAgain(ctx context.Context, rnd *rand.Rand) (died int,
 	}
 }
 
-// portTaken reports whether errand could not begin because the kernel had lent its port to somebody.
+// portTaken reports whether errand could not start because the kernel had given its port to another process.
 func (l *life) portTaken() bool { return strings.Contains(l.report(), "address already in use") }
 
-// child starts errand as a process of its own.
+// child starts errand as a separate process.
 func (l *life) child() (*exec.Cmd, error) {
 	cmd, err := stage.Child(l.world.ConfigFile(), strings.TrimPrefix(l.world.URL, "http://"), common.Bin, l.log.Name(), l.world.Timing())
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/errand-bot/errand/internal/server"
 )
 
-// patience is how long one step of a life may take, also under the race detector on a machine that is
-// busy with twenty other things. A life that goes well never needs it.
+// patience is the timeout of one step of a life, sufficient for the race detector on a busy machine. A successful life
+// never needs it.
 const patience = 4 * time.Minute
 
-// timingYAML is errand's section timing: production's, but for what waits in real time.
+// timingYAML is errand's section timing: production's, except for waits in real time.
 const timingYAML = `timing:
   poll_fast: 60ms
   poll_slow: 60ms
@@ -30,7 +30,7 @@ const timingYAML = `timing:
   shutdown: 1s
 `
 
-// timing is the timing that no configuration sets: production's, but for what waits in real time.
+// timing is the timing without configuration keys: production's, except for waits in real time.
 func timing() server.Timing {
 	t := server.DefaultTiming()
 	t.PollGap, t.ProgressEvery = 30*time.Millisecond, 300*time.Millisecond
@@ -38,7 +38,7 @@ func timing() server.Timing {
 	return t
 }
 
-// quicken is for an errand that is a process of its own, with a clock of its own.
+// quicken shortens the timing of an errand in a separate process, whose clock cannot be advanced.
 func (s *script) quicken() {
 	s.settings += "  gather: 60ms\n"
 	t := &s.timing
@@ -49,16 +49,16 @@ func (s *script) quicken() {
 type life struct {
 	dir    string
 	script *script
-	gate   *gate // of the present incarnation
+	gate   *gate // of the current incarnation
 	world  *demo.World
 	play   *demo.Play
 	log    *os.File
-	killed int       // how often it was killed as a process of its own
-	waits  time.Time // what errand was seen to wait for last, in its time
-	since  time.Time // since when it was, in real time
+	killed int       // number of kills as a separate process
+	waits  time.Time // the time that errand last waited for, by its clock
+	since  time.Time // since when, in real time
 }
 
-// begin starts the stand-ins and the first incarnation.
+// begin starts the simulators and the first incarnation.
 func begin(ctx context.Context, dir string, s *script) (*life, error) {
 	if common.Err != nil {
 		return nil, common.Err
@@ -84,7 +84,7 @@ func begin(ctx context.Context, dir string, s *script) (*life, error) {
 	}
 	say := func(format string, args ...any) { fmt.Fprintf(l.log, "PERSON: "+format+"\n", args...) }
 	l.play = &demo.Play{World: l.world, Say: say, Wait: func(string, time.Duration) {}, Patience: s.patience, Tick: l.tick}
-	// An issue that is opened during the first sweep may come in twice, which is no life like others.
+	// An issue that is opened during the first sweep may be received twice, so that the life differs from others.
 	err = l.until(ctx, "the first sweep", func() (bool, error) { return s.ended(sweptIssues) >= sweptLooks, nil })
 	if err != nil {
 		return nil, errors.Join(err, l.close())
@@ -92,19 +92,19 @@ func begin(ctx context.Context, dir string, s *script) (*life, error) {
 	return l, nil
 }
 
-// incarnate puts a new gate before an errand that is about to start.
+// incarnate creates the gate of an errand that is about to start.
 func (l *life) incarnate(o *server.Options) {
 	l.gate = newGate(l.script)
 	l.gate.options(o)
 }
 
-// tests matches the commands that would make every life wait for a compiler.
+// tests matches commands that run the compiler, which would slow down every life.
 var tests = regexp.MustCompile(`gofmt -l \. ; |go vet \./\.\.\. && go test \./\.\.\.|go vet \./\.\.\.|go test \./\.\.\.`)
 
-// committed is the turn of the demo's implementation that also says something through errand's tools here.
+// committed is the turn of the demo's implementation to which calls of errand's tools are added here.
 const committed = "another word follows.' && git status --short\"]\n"
 
-// said is what it says.
+// said holds these calls.
 const said = `        tools:
           - {name: mcp__errand__note, input: {kind: decision, text: The hyphen is written late}}
           - {name: mcp__errand__propose_issue, input: {title: Umlauts, body: They are dropped.}}
@@ -126,30 +126,30 @@ func cheap() (rules string, files map[string]string, err error) {
 	}
 	rules = tests.ReplaceAllString(string(data), "echo tested")
 	if strings.Count(rules, committed) != 1 {
-		return "", nil, errors.New("the demo's implementation is another than was thought")
+		return "", nil, errors.New("the demo's implementation has changed: the turn to extend is missing")
 	}
 	return strings.Replace(rules, committed, committed+said, 1), files, nil
 }
 
-// tick starts errand again when it has died, and moves the clock when it waits.
+// tick restarts errand when it has died, and advances the clock when it waits.
 func (l *life) tick(ctx context.Context) error {
 	for tries := 0; l.gate.dead(); tries++ {
 		if tries == 50 {
-			return errors.New("errand died at its start again and again")
+			return errors.New("errand died at every start")
 		}
 		fmt.Fprintf(l.log, "DIED: %v\n", l.script.lastHit())
-		_ = l.world.Stop() // what the dead one says about its end is of no interest
+		_ = l.world.Stop() // the dead incarnation's error does not matter
 		if err := l.world.Start(ctx); err != nil && !errors.Is(err, errDied) {
-			return fmt.Errorf("start errand again: %w", err)
+			return fmt.Errorf("restart errand: %w", err)
 		}
 	}
 	return l.skip(ctx)
 }
 
-// close ends everything; what it says about boxes that cannot be ended is an error.
+// close stops everything; it returns an error for sandboxes that cannot be deleted.
 func (l *life) close() error { return errors.Join(l.world.Close(), l.log.Close()) }
 
-// live plays a whole life with its deaths and returns what it came to.
+// live plays a complete life with its deaths and returns the outcome.
 func live(ctx context.Context, t testing.TB, s *script) (o outcome, err error) {
 	err = lived(ctx, t, s, func(ctx context.Context, l *life) error {
 		if _, err := l.play.Run(ctx); err != nil {
@@ -161,7 +161,7 @@ func live(ctx context.Context, t testing.TB, s *script) (o outcome, err error) {
 	return o, err
 }
 
-// lived has somebody play in a world of its own.
+// lived runs play in a new world.
 func lived(ctx context.Context, t testing.TB, s *script, play func(context.Context, *life) error) error {
 	dir, err := os.MkdirTemp("", "errand-life-")
 	if err != nil {
@@ -186,7 +186,7 @@ func lived(ctx context.Context, t testing.TB, s *script, play func(context.Conte
 	return err
 }
 
-// until waits for a condition, and keeps errand alive and its clock going meanwhile.
+// until waits for a condition, and keeps errand running and its clock advancing meanwhile.
 func (l *life) until(ctx context.Context, what string, ok func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, l.script.patience)
 	defer cancel()
@@ -207,7 +207,7 @@ func (l *life) until(ctx context.Context, what string, ok func() (bool, error)) 
 	}
 }
 
-// report is what errand said last, for a life that went wrong.
+// report returns the end of errand's log, for a failed life.
 func (l *life) report() string {
 	data, err := os.ReadFile(l.log.Name())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // common is set once by TestMain, before any test runs.
 var common stage.Shared
 
-// TestMain is also the agent, and the errand that is killed.
+// TestMain also runs the agent, and the errand that is killed.
 func TestMain(m *testing.M) {
 	if code, played := stage.Role(os.Args); played {
 		os.Exit(code)

@@ -16,20 +16,20 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// outcome is what must be the same at the end of every life, wherever errand died in it.
+// outcome is the part of a life's end that must be the same wherever errand died.
 type outcome struct {
 	Issue    string
-	Phases   []string // in which the task was, one after another
+	Phases   []string // of the task, in order
 	Pulls    []string
 	Plans    []string
-	Comments []string // by the bot, also in threads, by their first lines
+	Comments []string // by the bot, including threads; first lines
 	Runs     []string
-	Said     []string // what the agent said through errand's tools
+	Said     []string // the agent's calls of errand's tools
 	Branch   []string // messages of the pull request's commits
-	Wrong    []string // what must never be
+	Wrong    []string // violations of invariants
 }
 
-// outcome waits until nothing is left to do and says what the life came to.
+// outcome waits until errand has nothing left to do and returns the life's outcome.
 func (l *life) outcome(ctx context.Context) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -46,7 +46,7 @@ func (l *life) outcome(ctx context.Context) (outcome, error) {
 		return outcome{}, err
 	}
 	if len(tasks) != 1 {
-		return outcome{}, fmt.Errorf("there are %d tasks", len(tasks))
+		return outcome{}, fmt.Errorf("got %d tasks, want 1", len(tasks))
 	}
 	o := outcome{}
 	o.ofTask(tasks[0])
@@ -65,7 +65,7 @@ func (l *life) outcome(ctx context.Context) (outcome, error) {
 		return o, err
 	}
 	for _, d := range poison {
-		o.Wrong = append(o.Wrong, "a delivery was put aside: "+d.Event+" "+d.GUID)
+		o.Wrong = append(o.Wrong, "a delivery was set aside: "+d.Event+" "+d.GUID)
 	}
 	panics, err := l.panics()
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *life) outcome(ctx context.Context) (outcome, error) {
 	return o, err
 }
 
-// ofTask takes down what the store knows.
+// ofTask reads the outcome from the store.
 func (o *outcome) ofTask(t *state.Task) {
 	for _, h := range t.History {
 		o.Phases = append(o.Phases, string(h.Phase))
@@ -95,23 +95,23 @@ func (o *outcome) ofTask(t *state.Task) {
 		o.Said = append(o.Said, fmt.Sprintf("%d: %s", p.N, p.Title))
 	}
 	if len(o.Said) != 2 {
-		o.Wrong = append(o.Wrong, fmt.Sprintf("the agent said two things through its tools, and kept are %q", o.Said))
+		o.Wrong = append(o.Wrong, fmt.Sprintf("the agent made two tool calls, but stored are %q", o.Said))
 	}
 	if t.VM != nil {
-		o.Wrong = append(o.Wrong, "the task that ended has VM "+t.VM.Name)
+		o.Wrong = append(o.Wrong, "the ended task has VM "+t.VM.Name)
 	}
 	if t.Run != nil {
-		o.Wrong = append(o.Wrong, "the task that ended has run "+t.Run.ID)
+		o.Wrong = append(o.Wrong, "the ended task has run "+t.Run.ID)
 	}
 	if a := t.Approval; a == nil || a.By.Login != demo.Maintainer || a.Kind != state.PlanThorough {
-		o.Wrong = append(o.Wrong, fmt.Sprintf("the approval that counted is %+v", a))
+		o.Wrong = append(o.Wrong, fmt.Sprintf("unexpected effective approval %+v", a))
 	}
 }
 
-// marker is the hidden mark of a comment.
+// marker matches the hidden marker of a comment.
 var marker = regexp.MustCompile(`<!-- errand:([^ ]+) -->`)
 
-// ofGitHub takes down what people see.
+// ofGitHub reads the outcome from GitHub.
 func (o *outcome) ofGitHub(l *life, repo *simgithub.Repo) error {
 	var list []int
 	for n := range repo.Issues {
@@ -128,7 +128,7 @@ func (o *outcome) ofGitHub(l *life, repo *simgithub.Repo) error {
 			mark := marker.FindString(body)
 			text := strings.TrimSpace(marker.ReplaceAllString(body, ""))
 			if mark == "" || marks[mark] || texts[text] {
-				o.Wrong = append(o.Wrong, fmt.Sprintf("a comment on #%d has no mark or is there twice (%s): %.200q", n, mark, text))
+				o.Wrong = append(o.Wrong, fmt.Sprintf("a comment on #%d has no marker or a repeated one (%s): %.200q", n, mark, text))
 			}
 			marks[mark], texts[text] = true, true
 			head, _, _ := strings.Cut(text, "\n")
@@ -159,12 +159,12 @@ func (o *outcome) ofGitHub(l *life, repo *simgithub.Repo) error {
 	return nil
 }
 
-// changing is what differs between two lives in the first line of a comment.
+// changing matches the parts of a comment's first line that differ between lives.
 var changing = regexp.MustCompile(`[0-9a-f]{7,40}|\$?[0-9]+([.:][0-9]+)?( ?(s|ms|min))?`)
 
 func constant(text string) string { return changing.ReplaceAllString(text, "…") }
 
-// boxes lists boxes that are still there.
+// boxes lists the remaining sandboxes.
 func (l *life) boxes() ([]string, error) {
 	dir := filepath.Join(l.dir, "data", "local", "boxes")
 	entries, err := os.ReadDir(dir)
@@ -174,14 +174,14 @@ func (l *life) boxes() ([]string, error) {
 	var left []string
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") {
-			continue // half-made when errand was killed, so no box yet; the provider sweeps it after a while
+			continue // created partially when errand was killed, so not a sandbox yet; the provider deletes it later
 		}
 		left = append(left, "box "+e.Name()+" is left")
 	}
 	return left, nil
 }
 
-// panics lists what was logged of panics.
+// panics lists the panics in the log.
 func (l *life) panics() ([]string, error) {
 	data, err := os.ReadFile(l.log.Name())
 	if err != nil {
@@ -213,14 +213,14 @@ func (l *life) settle(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("there is still something to do: %s", busy)
+			return fmt.Errorf("errand is still busy: %s", busy)
 		case <-timer.C:
 		}
 	}
 	return nil
 }
 
-// busy names something that is left to do, or nothing.
+// busy returns something that is left to do, or "".
 func (l *life) busy(ctx context.Context) (string, error) {
 	if err := l.world.GitHub.WaitHooks(ctx); err != nil {
 		return "", err

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// person plays the demo's life with nothing but what people have: GitHub and the status page.
+// person plays the demo's life with GitHub and the status page only, like people.
 type person struct {
 	life  *life
 	issue int
@@ -22,7 +22,7 @@ type person struct {
 
 func (p *person) ada() simgithub.Person { return p.life.world.GitHub.As(demo.Maintainer) }
 
-// play goes from the opening of the issue to the task's end.
+// play acts from the opening of the issue to the task's end.
 func (p *person) play(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{p.open, p.plans, p.review, p.end} {
 		if err := step(ctx); err != nil {
@@ -41,7 +41,7 @@ func (p *person) open(context.Context) error {
 	return p.ada().Assign(demo.Full, p.issue, demo.Machine)
 }
 
-// plans asks for a change of the first plan and approves what comes then.
+// plans requests a change of the first plan and approves the following plans.
 func (p *person) plans(ctx context.Context) error {
 	if _, err := p.comment(ctx, "Preliminary plan, revision 1"); err != nil {
 		return err
@@ -93,12 +93,12 @@ func (p *person) review(ctx context.Context) error {
 	return err
 }
 
-// end merges and waits for the last word.
+// end merges and waits for the last comment.
 func (p *person) end(ctx context.Context) error {
 	if err := p.ada().Merge(demo.Full, p.pull, simgithub.Merge{}); err != nil {
 		return err
 	}
-	return p.until(ctx, "the last word", func() (bool, error) {
+	return p.until(ctx, "the last comment", func() (bool, error) {
 		i, err := p.ada().Issue(demo.Full, p.pull)
 		if err != nil {
 			return false, err
@@ -124,8 +124,8 @@ func (p *person) comment(ctx context.Context, text string) (found *simgithub.Com
 	return found, err
 }
 
-// atRest reports whether the status page says that the pull request waits for people. A page that
-// does not answer, because errand is dead, says nothing.
+// atRest reports whether the status page shows that the pull request waits for people. It returns false if the page
+// does not answer because errand is dead.
 func (p *person) atRest() (bool, error) {
 	req, err := http.NewRequest(http.MethodGet, p.life.world.URL+"/status.json", http.NoBody)
 	if err != nil {

@@ -17,27 +17,28 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// TestHeavyPowerCut plays a whole life and cuts the power at every call that syncs or names one of errand's files: the store can be opened,
-// and every file that it names is there, whole. A VM goes only after its work has been named there.
+// TestHeavyPowerCut plays a complete life and cuts the power at every call that syncs or renames one of errand's files.
+// Each time the store can be opened, and every file that it refers to is complete. A VM is deleted only after the store
+// refers to its saved work.
 func TestHeavyPowerCut(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
 	moments, named := 0, map[string]int{}
 	disktest.Run(t, disktest.Disk{
-		// The rest of the world, and what lies on VMs.
+		// The simulators and the VMs' files.
 		Ignore: []string{"data/local", "data/bake", "data/egress", "github", "secrets"},
 		Play: func(t *testing.T, dir string) {
 			ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 			defer cancel()
 			top, err := os.Open(dir)
-			if err == nil { // the stand-ins make the folder that errand finds
+			if err == nil { // the simulators create errand's directory
 				err = errors.Join(os.Mkdir(filepath.Join(dir, "data"), 0o700), top.Sync(), top.Close())
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			script := newScript()
-			script.settings += "  idle_vm: 10ms\n" // its VM sleeps at once
+			script.settings += "  idle_vm: 10ms\n" // suspends its VM at once
 			l, err := begin(ctx, dir, script)
 			if err != nil {
 				t.Fatal(err)
@@ -53,7 +54,7 @@ func TestHeavyPowerCut(t *testing.T) {
 		Check: func(t *testing.T, dir string, _ []string) {
 			data := filepath.Join(dir, "data")
 			if info, err := os.Stat(filepath.Join(data, "errand.db")); err != nil || info.Size() == 0 {
-				return // not made yet
+				return // not created yet
 			}
 			moments++
 			tasks, err := tasksIn(t.Context(), data)
@@ -74,9 +75,9 @@ func TestHeavyPowerCut(t *testing.T) {
 			}
 		},
 	})
-	t.Logf("PROOF: crash: a whole life: %d power cuts, after which was looked for: %v", moments, named)
+	t.Logf("PROOF: crash: a complete life: %d power cuts, after which these files were checked: %v", moments, named)
 	if moments < 100 || named["the work of a VM"] == 0 || named["a changeset"] == 0 {
-		t.Errorf("%d moments, named: %v: too little was looked at", moments, named)
+		t.Errorf("too few files were checked: %d moments, files: %v", moments, named)
 	}
 }
 
@@ -94,7 +95,7 @@ func tasksIn(ctx context.Context, data string) ([]*state.Task, error) {
 	return tasks, errors.Join(err, db.Close())
 }
 
-// namedBy opens all files that a task names.
+// namedBy opens all files that a task refers to.
 func namedBy(files *archive.Dir, task *state.Task) map[string]error {
 	found := map[string]error{}
 	if a := task.Asleep; a != nil && a.Mode == settings.SleepArchive {

@@ -14,10 +14,10 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Some safeguards have others behind them, so that one that is missing need not show at a life's end.
-// These tests look at each of them from near; TestHeavyControls takes the safeguard away.
+// Some safeguards are backed by others, so that a missing one need not affect a life's outcome. These tests check each
+// safeguard separately; TestHeavyControls disables it.
 
-// TestFenced: a worker that comes back when its lease has ended and another does the job has no say.
+// TestFenced: a worker whose lease has ended, while another worker does the job, can no longer change it.
 func TestFenced(t *testing.T) {
 	t.Parallel()
 	if err := fenced(t, noFault); err != nil {
@@ -25,7 +25,7 @@ func TestFenced(t *testing.T) {
 	}
 }
 
-// TestRedelivered: a webhook that comes again under its GUID after it was spent changes nothing.
+// TestRedelivered: a webhook that is redelivered with the same GUID after it was processed changes nothing.
 func TestRedelivered(t *testing.T) {
 	t.Parallel()
 	if err := redelivered(t, noFault); err != nil {
@@ -33,7 +33,7 @@ func TestRedelivered(t *testing.T) {
 	}
 }
 
-// TestCoalesced: whatever happens within the gap after an edit of the status comment shares the next.
+// TestCoalesced: all changes within the gap after an edit of the status comment share the next edit.
 func TestCoalesced(t *testing.T) {
 	t.Parallel()
 	if err := coalesced(t, noFault); err != nil {
@@ -47,8 +47,8 @@ const (
 	firstPlan   = "Preliminary plan, revision 1"
 )
 
-// fenced holds two workers up in the same job, the second of which has the lease, and lets the first
-// one go: it wants to try again. The comment has to be written by the second one alone.
+// fenced blocks two workers in the same job, the second of which has the lease, and releases the first one, which tries
+// to schedule a retry. Only the second one may write the comment.
 func fenced(t *testing.T, f fault) error {
 	s := newScript()
 	s.fault = f
@@ -70,10 +70,10 @@ func fenced(t *testing.T, f fault) error {
 			return err
 		}
 		close(late.release)
-		if err := l.until(ctx, "the late worker", func() (bool, error) { return s.ended("commit: retry job") > 0, nil }); err != nil {
+		if err := l.until(ctx, "the first worker", func() (bool, error) { return s.ended("commit: retry job") > 0, nil }); err != nil {
 			return err
 		}
-		if now, err := l.claimed(ctx, state.JobPost); err != nil || now.ID != job.ID || now.Epoch <= job.Epoch { // it was taken from its owner
+		if now, err := l.claimed(ctx, state.JobPost); err != nil || now.ID != job.ID || now.Epoch <= job.Epoch { // it lost the lease
 			if err := l.until(ctx, "a third worker", func() (bool, error) { return s.ended(newComment) > 2, nil }); err != nil {
 				return err
 			}
@@ -85,14 +85,14 @@ func fenced(t *testing.T, f fault) error {
 		if err := l.settle(ctx); err != nil {
 			return err
 		}
-		if n := s.ended(newComment); n != 3 { // the status comment, and the plan by the one and by the other
-			return fmt.Errorf("%d attempts to write comments, not 3", n)
+		if n := s.ended(newComment); n != 3 { // the status comment, and the plan by each of the workers
+			return fmt.Errorf("got %d attempts to write comments, want 3", n)
 		}
 		return l.one(firstPlan)
 	})
 }
 
-// redelivered has GitHub send again all that it sent.
+// redelivered redelivers all webhooks.
 func redelivered(t *testing.T, f fault) error {
 	s := newScript()
 	s.fault = f
@@ -117,7 +117,7 @@ func redelivered(t *testing.T, f fault) error {
 		spent, sent := s.ended("commit: spend delivery"), map[string]bool{}
 		for _, d := range l.world.GitHub.Deliveries() {
 			if !sent[d.GUID] && !l.world.GitHub.Redeliver(d.ID) {
-				return fmt.Errorf("delivery %d cannot be sent again", d.ID)
+				return fmt.Errorf("delivery %d cannot be redelivered", d.ID)
 			}
 			sent[d.GUID] = true
 		}
@@ -126,16 +126,16 @@ func redelivered(t *testing.T, f fault) error {
 			return err
 		}
 		if diff := gocmp.Diff(before, after); diff != "" {
-			return fmt.Errorf("what was delivered again was applied again:\n%s", diff)
+			return fmt.Errorf("redelivered webhooks were applied again:\n%s", diff)
 		}
 		if n := s.ended("commit: spend delivery") - spent; n > 0 {
-			return fmt.Errorf("%d of %d deliveries were worked on again", n, len(sent))
+			return fmt.Errorf("%d of %d deliveries were processed again", n, len(sent))
 		}
 		return nil
 	})
 }
 
-// coalesced lets a task come to its first plan while the clock gives no room for an edit.
+// coalesced brings a task to its first plan while the stopped clock permits no further edit.
 func coalesced(t *testing.T, f fault) error {
 	s := newScript()
 	s.fault, s.byHand, s.timing.StatusGap = f, true, 10*time.Minute
@@ -147,9 +147,9 @@ func coalesced(t *testing.T, f fault) error {
 			return err
 		}
 		var left state.Job
-		err := l.until(ctx, "the status comment to be all that is left", func() (bool, error) {
+		err := l.until(ctx, "all jobs except the status comment to end", func() (bool, error) {
 			if n := s.ended(editComment); n > 0 {
-				return false, fmt.Errorf("the status comment was edited %d times within the gap", n)
+				return false, fmt.Errorf("the status comment was edited %d times within the gap, want 0", n)
 			}
 			jobs, err := l.jobs(ctx)
 			if len(jobs) == 1 {
@@ -169,7 +169,7 @@ func coalesced(t *testing.T, f fault) error {
 			return err
 		}
 		if n := s.ended(editComment); n != 1 || task.Status.Shown != task.Visible {
-			return fmt.Errorf("after the gap the status comment was edited %d times and shows %d of %d", n, task.Status.Shown, task.Visible)
+			return fmt.Errorf("after the gap the status comment was edited %d times, want 1, and shows %d of %d", n, task.Status.Shown, task.Visible)
 		}
 		return nil
 	})
@@ -187,7 +187,7 @@ func (l *life) await(ctx context.Context, signal <-chan struct{}) error {
 	}
 }
 
-// comment waits for a comment of errand's on the issue, and for it to be in the store.
+// comment waits for a comment by errand on the issue, and for its ID in the store.
 func (l *life) comment(ctx context.Context, text string) (string, error) {
 	var found string
 	err := l.until(ctx, text, func() (bool, error) {
@@ -210,7 +210,7 @@ func (l *life) comment(ctx context.Context, text string) (string, error) {
 	return found, err
 }
 
-// one wants one comment with a text on the issue.
+// one returns an error unless the issue has exactly one comment with a text.
 func (l *life) one(text string) error {
 	repo, _ := l.world.GitHub.Snapshot().Repo(demo.Full)
 	n := 0
@@ -222,12 +222,12 @@ func (l *life) one(text string) error {
 		}
 	}
 	if n != 1 {
-		return fmt.Errorf("%d comments with %q", n, text)
+		return fmt.Errorf("got %d comments with %q, want 1", n, text)
 	}
 	return nil
 }
 
-// task returns the only task, nil if there is none yet.
+// task returns the only task, or nil if there is none yet.
 func (l *life) task(ctx context.Context) (*state.Task, error) {
 	tasks, err := l.world.Server.Store().AllTasks(ctx, state.TaskKey{}, 2)
 	if err != nil || len(tasks) == 0 {
@@ -236,7 +236,7 @@ func (l *life) task(ctx context.Context) (*state.Task, error) {
 	return tasks[0], nil
 }
 
-// jobs lists the task's jobs, but for its reminders.
+// jobs lists the task's jobs without its reminders.
 func (l *life) jobs(ctx context.Context) (list []state.Job, err error) {
 	t, err := l.task(ctx)
 	if err != nil || t == nil {
@@ -262,7 +262,7 @@ func (l *life) claimed(ctx context.Context, kind state.JobKind) (state.Job, erro
 	return state.Job{}, fmt.Errorf("no %s is claimed: %w", kind, err)
 }
 
-// looks is what a task looks like, from inside and from outside, when nothing is left to do.
+// looks returns the state of an idle task in the store and on GitHub.
 func (l *life) looks(ctx context.Context) (any, error) {
 	if err := l.settle(ctx); err != nil {
 		return nil, err

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	sampled  = 3   // lives of a sample, beside one in which nothing happens
+	sampled  = 3   // lives of a sample, besides one without failures
 	perDrawn = 8   // failpoints in each of them
-	surely   = 240 // operations that every life has
+	surely   = 240 // operations of every life
 )
 
-// TestSample draws a few failpoints from all of a life. ERRAND_CRASH_SEED draws the same again, as far
-// as two lives do things in the same order; ERRAND_CRASH_POINTS replays one by its name in the log.
+// TestSample draws a few failpoints from a complete life. ERRAND_CRASH_SEED draws the same ones again, as far as two
+// lives have the same order of operations; ERRAND_CRASH_POINTS replays one by its name in the log.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())

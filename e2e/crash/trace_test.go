@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// call is one system call as strace saw it. Its begin and its end are numbers in the order in which
-// strace saw either: what one thread did because of another comes later in it.
+// call is one system call in strace's output. Its begin and end are numbers in the order of the output, which respects
+// causality between threads.
 type call struct {
 	name       string
-	file       string // what its descriptor stood for: a path, or socket:[inode]
-	args       string // the rest, with the data as strace escapes it
+	file       string // the meaning of its descriptor: a path, or socket:[inode]
+	args       string // the other arguments, as escaped by strace
 	result     int64
 	begin, end int
 }
@@ -32,8 +32,8 @@ var (
 
 const unfinished = "<unfinished ...>"
 
-// readTrace reads what `strace -f -y` wrote of calls whose first argument is a descriptor. Calls that
-// have no end in it, because the process was killed, have had no effect that anybody relied on.
+// readTrace reads the calls whose first argument is a descriptor from the output of `strace -f -y`. It ignores calls
+// without an end, which were interrupted by a kill: nothing relied on their effect.
 func readTrace(r io.Reader) (trace, error) {
 	var t trace
 	open := map[string]call{} // by thread
@@ -58,7 +58,7 @@ func readTrace(r io.Reader) (trace, error) {
 		} else if m := resumed.FindStringSubmatch(line); m != nil {
 			var ok bool
 			if c, ok = open[m[1]]; !ok || c.name != m[2] {
-				continue // a call of another kind
+				continue // another kind of call
 			}
 			delete(open, m[1])
 			c.args += m[3]
@@ -82,16 +82,16 @@ var (
 	metaPage   = regexp.MustCompile(`, (?:0|` + strconv.Itoa(pageSize) + `)\) +=`)
 )
 
-// pageSize is where bbolt's second meta page lies.
+// pageSize is the offset of bbolt's second meta page.
 var pageSize = os.Getpagesize()
 
-// undurable lists what is wrong with the answers to webhooks in a trace: each 200 has to come after
-// the page with the delivery's GUID was written to the store, then synced, then a meta page that
-// makes it valid was written, then synced; and for the first 200 of a GUID all of that after the
-// request was read to its end. It returns the number of answers, too.
+// undurable lists the answers to webhooks in a trace that were sent too early. Before each 200 the page with the
+// delivery's GUID must be written to the store and synced, and then a meta page that makes it valid must be written and
+// synced; for the first 200 of a GUID all of that must come after the end of the request. It also returns the number of
+// answers.
 func (t trace) undurable(db string) (answers int, wrong []string) {
 	asked := map[string]string{} // by socket: the GUID in the last request
-	read := map[string]int{}     // by socket: when the last part of it was there
+	read := map[string]int{}     // by socket: the time of the request's last part
 	known := map[string]bool{}   // GUIDs that were answered
 	for _, c := range t {
 		switch {
@@ -103,7 +103,7 @@ func (t trace) undurable(db string) (answers int, wrong []string) {
 		case c.name == "write" && strings.HasPrefix(c.args, `"HTTP/1.1 200 OK`) && asked[c.file] != "":
 			guid := asked[c.file]
 			since := read[c.file]
-			for file, g := range asked { // of several at once, the first one stores it
+			for file, g := range asked { // of concurrent deliveries, the first one stores it
 				if g == guid {
 					since = min(since, read[file])
 				}
@@ -122,7 +122,7 @@ func (t trace) undurable(db string) (answers int, wrong []string) {
 	return answers, wrong
 }
 
-// stored says what is missing for a GUID to be durable between two moments, or nothing.
+// stored returns the step that is missing for a GUID to be durable between two moments, or "".
 func (t trace) stored(db, guid string, since, until int) string {
 	steps := []struct {
 		missing string

@@ -7,7 +7,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// TestUndurable: what TestHeavyDurable looks for is found in traces that are a few lines long.
+// TestUndurable tests the check of TestHeavyDurable with short traces.
 func TestUndurable(t *testing.T) {
 	t.Parallel()
 	const (

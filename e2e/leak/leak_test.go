@@ -19,7 +19,7 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// bad is how often things go wrong here.
+// bad holds the probabilities of failures in these tests.
 func bad() chances {
 	return chances{kill: 8, lost: 15, failed: 10, late: 150, lie: 15, twin: 100, deaf: 300}
 }
@@ -29,7 +29,7 @@ const (
 	stepsPerSeed = 40
 )
 
-// life plays what tasks do with their VMs, with whatever the dice bring, then lets all settle.
+// life plays random actions of tasks on their VMs with random failures, and then lets everything settle.
 func (w *world) life() {
 	for i := range tasksPerSeed {
 		key := state.TaskKey{Repo: int64(1 + i%2), Issue: i + 1}
@@ -58,7 +58,7 @@ func (w *world) life() {
 	w.settle(keys)
 }
 
-// stock gives or takes capacity.
+// stock makes capacity available or unavailable.
 func (w *world) stock() {
 	left := -1
 	if w.dice.IntN(2) == 0 {
@@ -67,12 +67,12 @@ func (w *world) stock() {
 	w.sim.SetStock("cx43", []string{"fsn1", "nbg1"}[w.dice.IntN(2)], left)
 }
 
-// step is one thing that a task's job does. What it has found out is stored at once, as by Apply.
+// step is one action of a task's job. Its result is stored at once, as by Apply.
 func (w *world) step(t *state.Task) {
 	ctx := w.within(20 * time.Minute)
 	switch roll := w.dice.IntN(10); {
 	case t.VM == nil && !t.Ended() && t.Asleep == nil && roll < 2:
-		t.Phase = state.PhaseCancelled // while its VM is on the way, if there is one
+		t.Phase = state.PhaseCancelled // while its VM, if any, is being created
 	case t.VM == nil && !t.Ended():
 		w.launch(ctx, t)
 	case t.VM == nil:
@@ -88,7 +88,7 @@ func (w *world) step(t *state.Task) {
 	}
 }
 
-// launch acquires the task's VM, and stores it with a run on it.
+// launch acquires the task's VM and stores it with a run.
 func (w *world) launch(ctx context.Context, t *state.Task) {
 	server, err := w.acquire(ctx, t)
 	if err != nil || w.strike("before a launch is stored") != nil {
@@ -109,7 +109,7 @@ func (w *world) launch(ctx context.Context, t *state.Task) {
 	}
 }
 
-// wants is what a task asks of the fleet.
+// wants returns a task's request to the fleet.
 func wants(t *state.Task) fleet.AcquireSpec {
 	spec := fleet.AcquireSpec{Task: t.Key, Gen: len(t.VMs) + 1}
 	if t.VM != nil {
@@ -120,7 +120,7 @@ func wants(t *state.Task) fleet.AcquireSpec {
 	return spec
 }
 
-// wakes acquires the VM of a task that sleeps and stores nothing.
+// wakes acquires the VM of a suspended task without storing it.
 func (w *world) wakes(t *state.Task) (fleet.VM, error) {
 	return w.acquire(w.within(time.Hour), t)
 }
@@ -134,7 +134,7 @@ func (w *world) acquire(ctx context.Context, t *state.Task) (fleet.VM, error) {
 	return server, err
 }
 
-// isGone reports whether errand takes an error for the end of a VM or of an image.
+// isGone reports whether an error tells errand that a VM or an image no longer exists.
 func isGone(err error) bool {
 	return errors.Is(err, fleet.ErrNotFound) || errors.Is(err, fleet.ErrEnded)
 }
@@ -142,17 +142,17 @@ func isGone(err error) bool {
 // rest ends the run.
 func (w *world) rest(_ context.Context, t *state.Task) { w.mark(t.VM.Name, vm.Rest) }
 
-// mark is what Apply does to the row in the transaction of the task.
+// mark updates the row as Apply does in the task's transaction.
 func (w *world) mark(name string, kind vm.EventKind) {
 	if _, _, err := w.store.Store.VMs.Apply(context.Background(), name, vm.Event{Kind: kind}); err != nil {
 		w.wrong("store", "%s of %s: %v", kind, name, err)
 	}
 }
 
-// sleeps puts the disk away and lets the VM go.
+// sleeps saves the disk as an image and releases the VM.
 func (w *world) sleeps(ctx context.Context, t *state.Task) {
 	row, err := w.store.VMs.Get(context.Background(), t.VM.Name)
-	if err != nil || row.Phase != vm.Sleeping { // else the job is repeated
+	if err != nil || row.Phase != vm.Sleeping { // otherwise the job is repeated
 		w.rest(ctx, t)
 	}
 	img, err := w.fleet.Snapshot(ctx, t.VM.Name)
@@ -168,7 +168,8 @@ func (w *world) sleeps(ctx context.Context, t *state.Task) {
 	w.released(ctx, t, fleet.ReasonAsleep)
 }
 
-// forgotten is a job that is repeated until it is done; here it is left to the reapers if it is not.
+// forgotten deletes the saved work. In errand the job is repeated until it succeeds; here a failure is left to the
+// reapers.
 func (w *world) forgotten(ctx context.Context, ref string) { _ = w.fleet.ForgetImage(ctx, ref) }
 
 func (w *world) end(ctx context.Context, t *state.Task) {
@@ -181,17 +182,17 @@ func (w *world) end(ctx context.Context, t *state.Task) {
 	w.released(ctx, t, fleet.ReasonDone)
 }
 
-// released deletes the task's VM; as after a crash, it may be left to the reapers.
+// released deletes the task's VM, or leaves it to the reapers, as after a crash.
 func (w *world) released(ctx context.Context, t *state.Task, why fleet.Reason) {
 	w.letting[t.VM.Name] = true
 	_ = w.fleet.Release(ctx, t.VM.Name, why)
 	t.VMs, t.VM = append(t.VMs, *t.VM), nil
 }
 
-// reopen begins the task anew.
+// reopen restarts the task.
 func (w *world) reopen(_ context.Context, t *state.Task) { t.Phase = state.PhaseImplementing }
 
-// settle ends all trouble and gives everybody time: tasks get what they want, and reapers what nobody does.
+// settle ends all failures and lets time pass, so that tasks get their VMs and the reapers delete the others.
 func (w *world) settle(keys []state.TaskKey) {
 	w.odds = chances{}
 	w.sim.ClearFaults()
@@ -208,7 +209,7 @@ func (w *world) settle(keys []state.TaskKey) {
 	}
 }
 
-// play is one seed; it returns what leaked.
+// play plays one seed and returns its leaks.
 func play(t *testing.T, seed uint64, change func(*world)) (*world, []string) {
 	t.Helper()
 	w := newWorld(t, seed, bad())
@@ -221,16 +222,16 @@ func play(t *testing.T, seed uint64, change func(*world)) (*world, []string) {
 	return w, problems
 }
 
-// odd changes the world of every third seed.
+// odd configures the world of every third seed differently.
 func odd(seed int) func(*world) {
 	return func(w *world) {
-		if seed%3 == 2 { // VMs that go soon, and orders that come after
+		if seed%3 == 2 { // VMs are deleted soon; orders are executed later
 			w.odds.late, w.reuse = 500, false
 		}
 	}
 }
 
-// TestNothingLeaks ends every seed with exactly the VMs and images that tasks have.
+// TestNothingLeaks: every seed ends with exactly the VMs and images of the tasks.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
 	nothingLeaks(t, 20)
@@ -271,12 +272,12 @@ func nothingLeaks(t *testing.T, seeds int) {
 	t.Logf("PROOF: leaks: seeds 0 to %d of VMs' lives, with %d requests to Hetzner's API", seeds-1, counts["requests"])
 	for _, what := range []string{"killed before a request", "killed after a request", "killed after an event", "answer lost", "order late", "answer false", "twin made", "shutdown not obeyed"} {
 		if counts[what] == 0 {
-			t.Errorf("it never happened: %s", what)
+			t.Errorf("this failure never occurred: %s", what)
 		}
 	}
 }
 
-// TestLeaksAreNoticed takes one safeguard away each time: some seed has to show it.
+// TestLeaksAreNoticed disables one safeguard at a time and expects a seed to complain.
 func TestLeaksAreNoticed(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*world){
@@ -284,7 +285,7 @@ func TestLeaksAreNoticed(t *testing.T) {
 		"reaper":  func(w *world) { w.lacks = []fleet.Safeguard{fleet.SafeguardReaper} },
 		"tombstones": func(w *world) {
 			w.lacks = []fleet.Safeguard{fleet.SafeguardTombstones}
-			w.odds, w.reuse = chances{late: 600}, false // VMs that go soon, and orders that come after
+			w.odds, w.reuse = chances{late: 600}, false // VMs are deleted soon; orders are executed later
 		},
 	}
 	var planted, noticed atomic.Int64
@@ -301,12 +302,12 @@ func TestLeaksAreNoticed(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("%d seeds show no leak", most)
+			t.Errorf("got no leak in %d seeds", most)
 		})
 	}
 }
 
-// TestRequestsPerLife counts the calls that the life of one VM takes: up, in use, put to sleep, gone.
+// TestRequestsPerLife counts the API requests of one VM's life: creation, use, suspension, deletion.
 func TestRequestsPerLife(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, chances{})
@@ -330,6 +331,6 @@ func TestRequestsPerLife(t *testing.T) {
 	byRoute, total := w.sim.Counts()
 	t.Logf("%d requests: %v", total, byRoute)
 	if total >= 25 {
-		t.Errorf("one life took %d requests", total)
+		t.Errorf("got %d requests in one life", total)
 	}
 }

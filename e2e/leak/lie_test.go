@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// lieAbout says how the answer to a request is false, if the dice want it. w.mu is held.
+// lieAbout randomly chooses a false answer to a request. The caller holds w.mu.
 func (w *world) lieAbout(r *http.Request) (simhetzner.Fault, bool) {
 	f := simhetzner.Fault{Method: r.Method, Path: "^" + strings.TrimPrefix(r.URL.Path, "/v1") + "$", Count: 1}
 	list := r.URL.Path == "/v1/servers" || r.URL.Path == "/v1/images"
@@ -36,7 +36,7 @@ func (w *world) lieAbout(r *http.Request) (simhetzner.Fault, bool) {
 		return f, false
 	}
 	often := 1
-	if r.Method == http.MethodDelete { // of which there are few
+	if r.Method == http.MethodDelete { // because deletions are rare
 		often = 4
 	}
 	if !w.roll(often*w.odds.lie, "answer false") {
@@ -47,7 +47,7 @@ func (w *world) lieAbout(r *http.Request) (simhetzner.Fault, bool) {
 	return f, true
 }
 
-// blinded has a server that is asked for by its name or id not be found, if the world is so.
+// blinded changes a request for a server by name or ID so that the server is not found, if the world is blind.
 func (w *world) blinded(r *http.Request) *http.Request {
 	one := oneOfThem.FindStringSubmatch(r.URL.Path)
 	byName := r.URL.Query().Get("name") != "" && r.URL.Path == "/v1/servers"

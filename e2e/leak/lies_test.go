@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// truthful is a world without dice, with one task whose VM is in use.
+// truthful returns a world without random failures, with one task whose VM is in use.
 func truthful(t *testing.T) (*world, *state.Task, simhetzner.Object) {
 	t.Helper()
 	w := newWorld(t, 1, chances{})
@@ -40,7 +40,7 @@ func (w *world) lie(f simhetzner.Fault) {
 	}
 }
 
-// runs lets the fleet run by itself.
+// runs runs the fleet's background work for a while.
 func (w *world) runs(d time.Duration) { _ = w.fleet.Run(w.within(d)) }
 
 func (w *world) row(name string) vm.Row {
@@ -62,19 +62,19 @@ func (w *world) server(id int64) (simhetzner.Object, bool) {
 	return simhetzner.Object{}, false
 }
 
-// TestDeletionIsConfirmed: a server is gone, and its bill closed, when the provider has it no more by its id, whatever
-// it answered when it was told to delete it.
+// TestDeletionIsConfirmed: a server counts as gone, and its bill is closed, only when the provider no longer finds its
+// ID, whatever the provider answered to the deletion.
 func TestDeletionIsConfirmed(t *testing.T) {
 	t.Parallel()
 	for name, lie := range map[string]simhetzner.Fault{
-		"it is not found":                   {Method: http.MethodDelete, Path: "^/servers/", Code: "not_found", Count: 3},
-		"its action fails":                  {Method: http.MethodDelete, Path: "^/servers/", ActionCode: "action_failed", Count: 3},
-		"its action fails at once":          {Method: http.MethodDelete, Path: "^/servers/", ActionCode: "action_failed", Claim: "error", Count: 3},
-		"its action has ended and fails":    {Method: http.MethodDelete, Path: "^/servers/", ActionCode: "action_failed", Claim: "success", Count: 3},
-		"its action has ended and goes on":  {Method: http.MethodDelete, Path: "^/servers/", Slow: 2 * time.Minute, Claim: "success", Count: 1},
-		"lists of its name do not have it":  {Method: http.MethodGet, Path: "^/servers$", Query: "name=", Hide: ".", Count: 3},
-		"it is not found once by its id":    {Method: http.MethodGet, Path: "^/servers/[0-9]+$", Code: "not_found", Count: 1},
-		"it is not found in a list of ours": {Method: http.MethodGet, Path: "^/servers$", Hide: ".", Count: 3},
+		"not found":                              {Method: http.MethodDelete, Path: "^/servers/", Code: "not_found", Count: 3},
+		"action fails":                           {Method: http.MethodDelete, Path: "^/servers/", ActionCode: "action_failed", Count: 3},
+		"action fails at once":                   {Method: http.MethodDelete, Path: "^/servers/", ActionCode: "action_failed", Claim: "error", Count: 3},
+		"action succeeds at once, then fails":    {Method: http.MethodDelete, Path: "^/servers/", ActionCode: "action_failed", Claim: "success", Count: 3},
+		"action succeeds at once, but continues": {Method: http.MethodDelete, Path: "^/servers/", Slow: 2 * time.Minute, Claim: "success", Count: 1},
+		"missing in lists by name":               {Method: http.MethodGet, Path: "^/servers$", Query: "name=", Hide: ".", Count: 3},
+		"not found once by ID":                   {Method: http.MethodGet, Path: "^/servers/[0-9]+$", Code: "not_found", Count: 1},
+		"missing in lists by label":              {Method: http.MethodGet, Path: "^/servers$", Hide: ".", Count: 3},
 	} {
 		for how, leave := range map[string]func(*world, *state.Task){
 			"asleep": func(w *world, task *state.Task) { w.sleeps(w.within(time.Hour), task) },
@@ -86,7 +86,7 @@ func TestDeletionIsConfirmed(t *testing.T) {
 				w.reuse = false
 				w.start()
 				vm := task.VM.Name
-				if how == "asleep" { // the lie is about the deletion
+				if how == "asleep" { // so that the false answer concerns the deletion
 					w.rest(w.process, task)
 					if _, err := w.fleet.Snapshot(w.within(time.Hour), vm); err != nil {
 						t.Fatal(err)
@@ -95,41 +95,42 @@ func TestDeletionIsConfirmed(t *testing.T) {
 				w.lie(lie)
 				leave(w, task)
 				if _, there := w.server(server.ID); there && !w.row(vm).EndedAt.IsZero() {
-					t.Errorf("the server is there, and the bill of its row is closed: %+v", w.row(vm))
+					t.Errorf("the server exists, but its row's bill is closed: %+v", w.row(vm))
 				}
 				for range 20 {
 					w.runs(time.Minute)
 					if _, there := w.server(server.ID); there && !w.row(vm).EndedAt.IsZero() {
-						t.Fatalf("the server is there, and the bill of its row is closed: %+v", w.row(vm))
+						t.Fatalf("the server exists, but its row's bill is closed: %+v", w.row(vm))
 					}
 				}
 				if o, there := w.server(server.ID); there {
-					t.Errorf("after 20 minutes it is there: %+v", o)
+					t.Errorf("the server still exists after 20 minutes: %+v", o)
 				}
 				if row := w.row(vm); row.EndedAt.IsZero() {
-					t.Errorf("its bill is open: %+v", row)
+					t.Errorf("the bill is still open: %+v", row)
 				}
 			})
 		}
 	}
 }
 
-// TestLossIsSeenTwice: a VM that runs is not given up for one answer, and one that is really gone is.
-func TestLossIsSeenTwice(t *testing.T) {
+// TestLossNeedsTwoAnswers: one answer does not make errand give up a running VM, but it does give up a VM that is
+// really gone.
+func TestLossNeedsTwoAnswers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		lies []simhetzner.Fault
 		gone bool
 	}{
-		"missing by its name":           {lies: []simhetzner.Fault{{Path: "^/servers$", Query: "name=", Hide: ".", Count: 1}}},
-		"missing by its name for ever":  {lies: []simhetzner.Fault{{Path: "^/servers$", Query: "name=", Hide: "."}}},
-		"missing in lists":              {lies: []simhetzner.Fault{{Path: "^/servers$", Hide: "."}}},
-		"missing by its id":             {lies: []simhetzner.Fault{{Path: "^/servers/[0-9]+$", Code: "not_found", Count: 1}}},
-		"missing by its id and in list": {lies: []simhetzner.Fault{{Path: "^/servers$", Hide: ".", Count: 1}, {Path: "^/servers/[0-9]+$", Code: "not_found", Count: 1}}},
-		"said to be off":                {lies: []simhetzner.Fault{{Path: "^/servers", Claim: "off", For: 30 * time.Second}}},
-		"said to be deleted":            {lies: []simhetzner.Fault{{Path: "^/servers", Claim: "deleting", For: 30 * time.Second}}},
-		"missing for half a minute":     {lies: []simhetzner.Fault{{Path: "^/servers$", Hide: ".", For: 30 * time.Second}, {Path: "^/servers/[0-9]+$", Code: "not_found", For: 30 * time.Second}}},
-		"gone":                          {gone: true},
+		"missing by name":             {lies: []simhetzner.Fault{{Path: "^/servers$", Query: "name=", Hide: ".", Count: 1}}},
+		"missing by name forever":     {lies: []simhetzner.Fault{{Path: "^/servers$", Query: "name=", Hide: "."}}},
+		"missing in lists":            {lies: []simhetzner.Fault{{Path: "^/servers$", Hide: "."}}},
+		"missing by ID":               {lies: []simhetzner.Fault{{Path: "^/servers/[0-9]+$", Code: "not_found", Count: 1}}},
+		"missing by ID and in a list": {lies: []simhetzner.Fault{{Path: "^/servers$", Hide: ".", Count: 1}, {Path: "^/servers/[0-9]+$", Code: "not_found", Count: 1}}},
+		"reported as off":             {lies: []simhetzner.Fault{{Path: "^/servers", Claim: "off", For: 30 * time.Second}}},
+		"reported as being deleted":   {lies: []simhetzner.Fault{{Path: "^/servers", Claim: "deleting", For: 30 * time.Second}}},
+		"missing for half a minute":   {lies: []simhetzner.Fault{{Path: "^/servers$", Hide: ".", For: 30 * time.Second}, {Path: "^/servers/[0-9]+$", Code: "not_found", For: 30 * time.Second}}},
+		"gone":                        {gone: true},
 	} {
 		for when, busy := range map[string]bool{"busy": true, "parked": false} {
 			t.Run(when+", "+name, func(t *testing.T) {
@@ -138,7 +139,7 @@ func TestLossIsSeenTwice(t *testing.T) {
 				if !busy {
 					w.rest(w.process, task)
 				}
-				w.clock.Advance(20 * time.Minute) // what is remembered is old
+				w.clock.Advance(20 * time.Minute) // the cache is old
 				for _, lie := range test.lies {
 					lie.Method = http.MethodGet
 					w.lie(lie)
@@ -148,26 +149,26 @@ func TestLossIsSeenTwice(t *testing.T) {
 				}
 				vm := task.VM.Name
 				if got, err := w.fleet.Get(w.process, vm); fleetSaysGone(got, err) {
-					t.Errorf("at the first look it is %+v, %v", got, err)
+					t.Errorf("first check: got %+v, %v", got, err)
 				}
-				w.runs(12 * time.Minute) // two passes of the reapers
+				w.runs(12 * time.Minute) // for two passes of the reapers
 				if got := w.row(vm).Phase.Over(); got != test.gone {
-					t.Errorf("its row: %+v", w.row(vm))
+					t.Errorf("unexpected row: %+v", w.row(vm))
 				}
 				w.launch(w.within(time.Hour), task)
 				if got := task.VM.Name != vm; got != test.gone {
-					t.Errorf("it had %s, it has %s", vm, task.VM.Name)
+					t.Errorf("VM was %s, now %s", vm, task.VM.Name)
 				}
 				if _, there := w.server(server.ID); there == test.gone {
-					t.Errorf("the server is there: %v", there)
+					t.Errorf("the server exists: %v", there)
 				}
 			})
 		}
 	}
 }
 
-// TestAcquireSeesALossTwice: whoever wants the VM of a task waits until it is known whether that is gone.
-func TestAcquireSeesALossTwice(t *testing.T) {
+// TestAcquireConfirmsLoss: acquiring a task's VM waits until it is certain whether the VM is gone.
+func TestAcquireConfirmsLoss(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]bool{"missed once": false, "gone": true} {
 		t.Run(name, func(t *testing.T) {
@@ -183,63 +184,65 @@ func TestAcquireSeesALossTwice(t *testing.T) {
 			vm := task.VM.Name
 			w.launch(w.within(time.Hour), task)
 			if (task.VM.Name != vm) != gone {
-				t.Errorf("it had %s, it has %s", vm, task.VM.Name)
+				t.Errorf("VM was %s, now %s", vm, task.VM.Name)
 			}
 		})
 	}
 }
 
-// TestSnapshotIsNotLostByOneAnswer: work that sleeps as an image is dropped when two looks miss the image, not one.
-func TestSnapshotIsNotLostByOneAnswer(t *testing.T) {
+// TestSnapshotLossNeedsTwoAnswers: work saved as an image is given up when two answers report the image as missing, not
+// one.
+func TestSnapshotLossNeedsTwoAnswers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		lie  simhetzner.Fault
 		gone bool
 	}{
-		"not found":      {lie: simhetzner.Fault{Path: "^/images/", Code: "not_found", Count: 1}},
-		"in no list":     {lie: simhetzner.Fault{Path: "^/images", Hide: ".", Count: 1}},
-		"said to be bad": {lie: simhetzner.Fault{Path: "^/images", Claim: "unavailable", Count: 1}},
-		"being made":     {lie: simhetzner.Fault{Path: "^/images", Claim: "creating", Count: 1}},
-		"for a while":    {lie: simhetzner.Fault{Path: "^/images/", Code: "not_found", For: 30 * time.Second}},
-		"made for long":  {lie: simhetzner.Fault{Path: "^/images", Claim: "creating", For: 5 * time.Minute}},
-		"really gone":    {lie: simhetzner.Fault{Path: "^/images/", Code: "not_found"}, gone: true},
-		"really bad":     {lie: simhetzner.Fault{Path: "^/images", Claim: "unavailable"}, gone: true},
+		"not found":               {lie: simhetzner.Fault{Path: "^/images/", Code: "not_found", Count: 1}},
+		"missing in lists":        {lie: simhetzner.Fault{Path: "^/images", Hide: ".", Count: 1}},
+		"reported as unavailable": {lie: simhetzner.Fault{Path: "^/images", Claim: "unavailable", Count: 1}},
+		"reported as creating":    {lie: simhetzner.Fault{Path: "^/images", Claim: "creating", Count: 1}},
+		"not found for 30 s":      {lie: simhetzner.Fault{Path: "^/images/", Code: "not_found", For: 30 * time.Second}},
+		"creating for 5 min":      {lie: simhetzner.Fault{Path: "^/images", Claim: "creating", For: 5 * time.Minute}},
+		"gone":                    {lie: simhetzner.Fault{Path: "^/images/", Code: "not_found"}, gone: true},
+		"unavailable":             {lie: simhetzner.Fault{Path: "^/images", Claim: "unavailable"}, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, task, _ := truthful(t)
 			w.sleeps(w.within(time.Hour), task)
 			if task.Asleep == nil || task.VM != nil {
-				t.Fatalf("it does not sleep: %+v", task)
+				t.Fatalf("the task is not suspended: %+v", task)
 			}
 			w.lie(test.lie)
 			_, err := w.wakes(task)
 			if gone := isGone(err); gone != test.gone {
-				t.Fatalf("waking: %v", err)
+				t.Fatalf("restore: %v", err)
 			}
 			if test.gone {
 				return
 			}
-			if err != nil { // it is tried again, as a job is
+			if err != nil { // retried like a job
 				w.clock.Advance(10 * time.Minute)
 				_, err = w.wakes(task)
 			}
 			if err != nil {
-				t.Errorf("waking again: %v", err)
+				t.Errorf("second restore: %v", err)
 			}
 		})
 	}
 }
 
-// TestImageBeingMadeIsNotLost: that an image is missed once while it is made does not mean that the VM is gone.
-func TestImageBeingMadeIsNotLost(t *testing.T) {
+// TestImageInCreationIsNotLost: one answer that an image is missing during its creation does not mean that the VM is
+// gone.
+func TestImageInCreationIsNotLost(t *testing.T) {
 	t.Parallel()
 	for name, lie := range map[string]simhetzner.Fault{
-		"not found":       {Method: http.MethodGet, Path: "^/images/", Code: "not_found", Count: 1},
-		"in no list":      {Method: http.MethodGet, Path: "^/images$", Hide: ".", Nth: 2, Count: 1},
-		"said to be bad":  {Method: http.MethodGet, Path: "^/images", Claim: "unavailable", Nth: 2, Count: 1},
-		"VM is not found": {Method: http.MethodGet, Path: "^/servers/[0-9]+$", Code: "not_found", Count: 1},
-		"VM in no list":   {Method: http.MethodGet, Path: "^/servers$", Hide: ".", Count: 1},
+		"not found":               {Method: http.MethodGet, Path: "^/images/", Code: "not_found", Count: 1},
+		"missing in lists":        {Method: http.MethodGet, Path: "^/images$", Hide: ".", Nth: 2, Count: 1},
+		"reported as unavailable": {Method: http.MethodGet, Path: "^/images", Claim: "unavailable", Nth: 2, Count: 1},
+		"VM not found":            {Method: http.MethodGet, Path: "^/servers/[0-9]+$", Code: "not_found", Count: 1},
+		"VM missing in lists":     {Method: http.MethodGet, Path: "^/servers$", Hide: ".", Count: 1},
 		"power off finds no VM": {
 			Method: http.MethodPost, Path: "/actions/shutdown$", Code: "not_found", Count: 1,
 		},
@@ -253,13 +256,13 @@ func TestImageBeingMadeIsNotLost(t *testing.T) {
 			w.rest(w.process, task)
 			w.lie(lie)
 			var err error
-			for range 3 { // as a job is tried again
+			for range 3 { // retried like a job
 				if _, err = w.fleet.Snapshot(w.within(time.Hour), task.VM.Name); err == nil || isGone(err) {
 					break
 				}
 			}
 			if err != nil {
-				t.Fatalf("put away: %v", err)
+				t.Fatalf("save snapshot: %v", err)
 			}
 			images := w.sim.Objects("image")
 			if len(images) != 1 || images[0].Server != server.ID || images[0].Inconsistent {
@@ -269,8 +272,9 @@ func TestImageBeingMadeIsNotLost(t *testing.T) {
 	}
 }
 
-// TestSleepKeepsItsImage: what sleeps stays for as long as its task wants it, however old the VM was.
-func TestSleepKeepsItsImage(t *testing.T) {
+// TestSuspendedTaskKeepsItsImage: the image of a suspended task is kept as long as the task needs it, however old the
+// VM was.
+func TestSuspendedTaskKeepsItsImage(t *testing.T) {
 	t.Parallel()
 	w, task, _ := truthful(t)
 	w.sleeps(w.within(time.Hour), task)
@@ -279,54 +283,55 @@ func TestSleepKeepsItsImage(t *testing.T) {
 		w.runs(15 * time.Minute)
 	}
 	if images := w.sim.Objects("image"); len(images) != 1 || w.row(task.Asleep.VM).Phase != vm.Asleep {
-		t.Fatalf("after 20 days there are %+v, the row is %+v", images, w.row(task.Asleep.VM))
+		t.Fatalf("after 20 days: images %+v, row %+v", images, w.row(task.Asleep.VM))
 	}
 	task.Phase, task.Asleep = state.PhaseDone, nil
 	w.runs(time.Hour)
 	if images := w.sim.Objects("image"); len(images) != 0 {
-		t.Errorf("its task is over, and there are %+v", images)
+		t.Errorf("the task has ended, but images remain: %+v", images)
 	}
 }
 
-// TestALossIsForgottenWhenTheVMIsFound: answers that miss a VM count together only if none between them has found it.
-func TestALossIsForgottenWhenTheVMIsFound(t *testing.T) {
+// TestLossIsForgottenWhenTheVMIsFound: answers that report a VM as missing add up only if no answer between them found
+// it.
+func TestLossIsForgottenWhenTheVMIsFound(t *testing.T) {
 	t.Parallel()
 	w, task, server := truthful(t)
 	for range 3 {
-		w.clock.Advance(20 * time.Minute) // what is remembered is old
+		w.clock.Advance(20 * time.Minute) // the cache is old
 		w.lie(simhetzner.Fault{Method: http.MethodGet, Path: "^/servers/[0-9]+$", Code: "not_found", Count: 1})
 		_, missed := w.fleet.Get(w.process, task.VM.Name)
 		if missed == nil || isGone(missed) {
-			t.Errorf("it is missed: %v", missed)
+			t.Errorf("first answer: got %v, want an error that does not mean gone", missed)
 		}
 		if vm, err := w.fleet.Get(w.process, task.VM.Name); err != nil || vm.ID != fmt.Sprint(server.ID) {
-			t.Errorf("it is there: %+v, %v", vm, err)
+			t.Errorf("second answer: got %+v, %v, want the server", vm, err)
 		}
 	}
 }
 
-// TestMissingWhileItComesUp: a VM on its way up that lists leave out is not given up for that.
-func TestMissingWhileItComesUp(t *testing.T) {
+// TestMissingDuringCreation: a VM being created is not given up because lists omit it.
+func TestMissingDuringCreation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, chances{})
 	w.start()
 	key := state.TaskKey{Repo: 1, Issue: 1}
 	task := &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[key] = task
-	w.launch(w.within(time.Second), task) // it is made, and not up
+	w.launch(w.within(time.Second), task) // created, not yet running
 	w.clock.Advance(2 * time.Minute)
-	w.start() // nothing is remembered
+	w.start() // with an empty cache
 	defer w.fleet.Close()
 	w.lie(simhetzner.Fault{Method: http.MethodGet, Path: "^/servers$", Hide: ".", For: time.Minute})
 	w.launch(w.within(time.Hour), task)
 	if all := w.sim.Objects("server"); task.VM == nil || task.VM.Gen != 1 || len(all) != 1 || len(w.wrongs) > 0 {
-		t.Errorf("the task has %+v, the servers are %+v, %v", task.VM, all, w.wrongs)
+		t.Errorf("task's VM %+v, servers %+v, complaints %v", task.VM, all, w.wrongs)
 	}
 }
 
-// TestWorkOutlivesTheTimeOfItsVM: a VM that has had its time is not deleted at once while its task's work is on it, so
-// that there is time to archive it, and when the task has let it go it is.
-func TestWorkOutlivesTheTimeOfItsVM(t *testing.T) {
+// TestExpiredVMWithWorkIsKept: a VM whose time has expired is not deleted at once while it has its task's work, so that
+// there is time to archive it; it is deleted when the task releases it.
+func TestExpiredVMWithWorkIsKept(t *testing.T) {
 	t.Parallel()
 	w, task, server := truthful(t)
 	w.rest(w.process, task)
@@ -337,16 +342,16 @@ func TestWorkOutlivesTheTimeOfItsVM(t *testing.T) {
 		w.clock.Advance(45 * time.Minute)
 	}
 	if _, there := w.server(server.ID); !there || w.row(task.VM.Name).Phase != vm.Parked {
-		t.Errorf("20 hours later its row is %+v", w.row(task.VM.Name))
+		t.Errorf("20 hours later: row %+v", w.row(task.VM.Name))
 	}
 	w.end(w.within(time.Hour), task)
 	w.runs(time.Hour)
 	if o, there := w.server(server.ID); there {
-		t.Errorf("its task is over, and there is %+v", o)
+		t.Errorf("the task has ended, but the server remains: %+v", o)
 	}
 }
 
-// fleetSaysGone reports whether whoever asks for a VM would give it up.
+// fleetSaysGone reports whether the fleet's answer tells its caller to give up the VM.
 func fleetSaysGone(vm fleet.VM, err error) bool {
 	return isGone(err) || err == nil && vm.State == fleet.StateEnded
 }

@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// atOnce is how many seeds are played side by side: they mostly wait for the disk.
+// atOnce is the number of seeds that are played in parallel; they mostly wait for the disk.
 const atOnce = "8"
 
-// TestMain has seeds wait side by side, and their garbage, which is much and short-lived, collected less often.
+// TestMain raises the number of parallel tests, and collects garbage less often, because the seeds produce much
+// short-lived garbage.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {

@@ -21,12 +21,12 @@ const (
 	mutantsFile = "testdata/mutants.txt"
 	top         = "../.." // of the source tree
 
-	mutantSeeds = 100 // at most, for a mutant
-	openSeeds   = 20  // for one that is not expected to be noticed
-	noneSeeds   = 10  // without any; TestHeavyNothingLeaks plays more
+	mutantSeeds = 100 // most seeds for a mutant
+	openSeeds   = 20  // for one that is not expected to be detected
+	noneSeeds   = 10  // without a mutant; TestHeavyNothingLeaks plays more
 )
 
-// TestMutantsFitTheSource keeps the table from rotting: it also runs where no mutant is played.
+// TestMutantsFitTheSource checks that the table matches the source, also in runs without mutants.
 func TestMutantsFitTheSource(t *testing.T) {
 	t.Parallel()
 	table := mutants.Load(t, mutantsFile, top)
@@ -41,7 +41,7 @@ func TestMutantsFitTheSource(t *testing.T) {
 // TestHeavyMutantsAreNoticed plays each mutant until a seed complains, or by the test that its entry names.
 func TestHeavyMutantsAreNoticed(t *testing.T) {
 	t.Parallel()
-	if seeds := os.Getenv(mutants.Env + "_SEEDS"); seeds != "" { // this is the binary with the mutants
+	if seeds := os.Getenv(mutants.Env + "_SEEDS"); seeds != "" { // this binary contains the mutants
 		playMutant(t, seeds)
 		return
 	}
@@ -53,7 +53,7 @@ func TestHeavyMutantsAreNoticed(t *testing.T) {
 	t.Cleanup(func() {
 		noticed := 0
 		for _, m := range table.Mutants {
-			if lines[m.ID] == "" { // -run left it out
+			if lines[m.ID] == "" { // excluded by -run
 				continue
 			}
 			t.Logf("%s, %s: %s", m.ID, m.Bug, lines[m.ID])
@@ -64,10 +64,10 @@ func TestHeavyMutantsAreNoticed(t *testing.T) {
 		slices.Sort(seeds)
 		t.Logf("PROOF: leaks: mutants of class 2: planted %d noticed %d, in seeds up to the %dth", len(lines), noticed, slices.Max(append(seeds, 0)))
 	})
-	t.Run("none", func(t *testing.T) { // the seeds themselves complain of nothing
+	t.Run("none", func(t *testing.T) { // without a mutant no seed may complain
 		t.Parallel()
 		if seed, why := runSeeds(t, bin, "none", noneSeeds); why != "" {
-			t.Errorf("without a mutant seed %d complains: %s", seed-1, why)
+			t.Errorf("seed %d without a mutant complains: %s", seed-1, why)
 		}
 	})
 	for _, m := range table.Mutants {
@@ -96,7 +96,7 @@ func TestHeavyMutantsAreNoticed(t *testing.T) {
 	}
 }
 
-// playMutant plays seeds until one complains, and prints which and why, for runSeeds.
+// playMutant plays seeds until one complains, and prints its number and complaint for runSeeds.
 func playMutant(t *testing.T, seeds string) {
 	t.Helper()
 	most, err := strconv.Atoi(seeds)
@@ -114,7 +114,8 @@ func playMutant(t *testing.T, seeds string) {
 
 var mutantSaid = regexp.MustCompile(`(?m)^(?:noticed (\d+) (.*)|unnoticed)$`)
 
-// runSeeds runs the binary with one mutant, and returns the first seed that complained, counted from 1, and how.
+// runSeeds runs the binary with one mutant, and returns the first seed that complained, counted from 1, and its
+// complaint.
 func runSeeds(t *testing.T, bin, id string, most int) (seed int, why string) {
 	t.Helper()
 	out, err := run(t.Context(), bin, "TestHeavyMutantsAreNoticed", mutants.Env+"="+id, mutants.Env+"_SEEDS="+strconv.Itoa(most))
@@ -131,14 +132,14 @@ func runSeeds(t *testing.T, bin, id string, most int) (seed int, why string) {
 	return seed, found[2]
 }
 
-// runTest runs the test that a mutant's entry names, which has to fail.
+// runTest runs the test in a mutant's entry and expects it to fail.
 func runTest(t *testing.T, bin string, m mutants.Mutant) (said string) {
 	t.Helper()
 	if out, err := run(t.Context(), bin, m.Test, mutants.Env+"=none"); err != nil {
 		t.Fatalf("without a mutant: %v\n%s", err, out)
 	}
 	if out, err := run(t.Context(), bin, m.Test, mutants.Env+"="+m.ID); err == nil || !strings.Contains(out, "--- FAIL: "+m.Test) {
-		t.Errorf("%s: %s does not notice it\n%s", m.Bug, m.Test, out)
+		t.Errorf("%s: %s does not detect the mutant\n%s", m.Bug, m.Test, out)
 		return "not noticed"
 	}
 	return "noticed by " + m.Test

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// TestStaleSnapshotIsNotAdopted: an image of an earlier sleep, whose making was answered by nobody, is not taken for
-// the one of the next sleep.
+// TestStaleSnapshotIsNotAdopted: an image of an earlier suspension, whose creation got no answer, is not mistaken for
+// the image of the next suspension.
 func TestStaleSnapshotIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	for name, lie := range map[string]simhetzner.Fault{
@@ -25,13 +25,13 @@ func TestStaleSnapshotIsNotAdopted(t *testing.T) {
 			lie.Method, lie.Path, lie.Count = http.MethodPost, "/actions/create_image$", 1
 			w.lie(lie)
 			if ref, err := w.fleet.Snapshot(w.within(time.Hour), task.VM.Name); err == nil {
-				t.Fatalf("it sleeps as %s", ref.ID)
+				t.Fatalf("suspended as %s", ref.ID)
 			}
 			w.clock.Advance(10 * time.Minute)
 			vm := task.VM.Name
-			w.launch(w.within(time.Hour), task) // somebody wants it: it wakes where it is
+			w.launch(w.within(time.Hour), task) // it is needed again: it continues on its VM
 			if task.VM.Name != vm {
-				t.Fatalf("it had %s, it has %s", vm, task.VM.Name)
+				t.Fatalf("VM was %s, now %s", vm, task.VM.Name)
 			}
 			w.clock.Advance(10 * time.Minute)
 			worked := w.clock.Now()
@@ -41,16 +41,16 @@ func TestStaleSnapshotIsNotAdopted(t *testing.T) {
 			}
 			w.sleeps(w.within(time.Hour), task)
 			if task.Asleep == nil {
-				t.Fatal("it does not sleep")
+				t.Fatal("the task is not suspended")
 			}
 			for _, o := range w.sim.Objects("image") {
 				if fmt.Sprint(o.ID) == task.Asleep.Ref && o.Created.Before(worked) {
-					t.Errorf("it sleeps as an image of %s; it worked until %s", o.Created, worked)
+					t.Errorf("suspended as an image of %s, but its last work was at %s", o.Created, worked)
 				}
 			}
 			w.runs(2 * time.Hour)
 			if images := w.sim.Objects("image"); len(images) != 1 || fmt.Sprint(images[0].ID) != task.Asleep.Ref {
-				t.Errorf("left are %+v, it sleeps as %s", images, task.Asleep.Ref)
+				t.Errorf("images %+v; suspended as %s", images, task.Asleep.Ref)
 			}
 		})
 	}

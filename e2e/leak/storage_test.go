@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// asleep plays one task until its VM's disk is an image.
+// asleep plays one task until its VM's disk is saved as an image.
 func (w *world) asleep(key state.TaskKey) *state.Task {
 	w.t.Helper()
 	task := &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
@@ -18,13 +18,14 @@ func (w *world) asleep(key state.TaskKey) *state.Task {
 	}
 	w.sleeps(w.within(time.Hour), task)
 	if task.Asleep == nil {
-		w.t.Fatal("the task is not asleep")
+		w.t.Fatal("the task is not suspended")
 	}
 	return task
 }
 
-// TestStorageIsOnTheBill wants what the images cost to be what the cloud charges: no less, and at most an hour of each
-// more, since an image is counted from when it was begun. It stays on the bill when the image is gone, and over restarts.
+// TestStorageIsOnTheBill: the booked cost of images is at least the cloud's charge, and at most an hour of each image
+// more, because an image is counted from the start of its creation. The cost stays on the bill after the image is
+// deleted and after restarts.
 func TestStorageIsOnTheBill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, chances{})
@@ -44,7 +45,7 @@ func TestStorageIsOnTheBill(t *testing.T) {
 			}
 		}
 		if hours == 0 || month.Images < charged || month.Images > charged+hours+more || month.Images >= month.Micro {
-			t.Errorf("%s: images are %d of %d on our bill, %d on the cloud's", what, month.Images, month.Micro, charged)
+			t.Errorf("%s: images cost %d of %d on errand's bill, %d on the cloud's", what, month.Images, month.Micro, charged)
 		}
 	}
 	for _, d := range []time.Duration{time.Minute, 59 * time.Minute, 30 * time.Hour} {
@@ -58,17 +59,17 @@ func TestStorageIsOnTheBill(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("after a restart")
-	w.launch(w.within(time.Hour), first) // wakes, and its image is deleted
+	w.launch(w.within(time.Hour), first) // is restored, and its image is deleted
 	if first.VM == nil || first.Asleep != nil {
-		t.Fatalf("the task has not woken: %+v", first)
+		t.Fatalf("the task was not restored: %+v", first)
 	}
 	if err := w.fleet.Run(w.within(10 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	check("when one is gone")
+	check("after one is deleted")
 }
 
-// TestShortStorageIsOnTheBill wants an image to be counted that no pass of the reapers has ever listed.
+// TestShortStorageIsOnTheBill: an image is billed even if no pass of the reapers has ever listed it.
 func TestShortStorageIsOnTheBill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, chances{})
@@ -80,6 +81,6 @@ func TestShortStorageIsOnTheBill(t *testing.T) {
 	}
 	day, _, err := w.store.VMs.Spent(t.Context(), w.clock.Now())
 	if err != nil || day.Images <= 0 || day.Images < w.sim.Bill().Of("image") {
-		t.Errorf("our bill says %+v, the cloud's %d, %v", day, w.sim.Bill().Of("image"), err)
+		t.Errorf("errand's bill has %+v, the cloud's %d, %v", day, w.sim.Bill().Of("image"), err)
 	}
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestImagesAreReadable wants a disk to be written before it is imaged, whether the VM shuts down when it is told to or
-// has to be cut off, and one that cannot be logged into to shut down by itself.
+// TestImagesAreReadable: a disk is written before an image is made of it, whether the VM obeys a shutdown or is powered
+// off; a VM without login must shut down itself.
 func TestImagesAreReadable(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		deaf        bool // it does not obey a shutdown
-		unreachable bool // it cannot be logged into
-		offAt       int  // it is said to be off at this answer about it; 0: never
+		deaf        bool // it ignores a shutdown
+		unreachable bool // login fails
+		offAt       int  // it is reported as off in this answer; 0: never
 	}{
-		"it obeys":                 {},
-		"it is cut off":            {deaf: true},
-		"it cannot be logged into": {unreachable: true},
-		"it is said to be off":     {offAt: 1},
-		"and again, and runs":      {offAt: 2},
-		"and is not obeyed":        {offAt: 2, deaf: true},
+		"it obeys":                          {},
+		"powered off":                       {deaf: true},
+		"no login":                          {unreachable: true},
+		"reported as off":                   {offAt: 1},
+		"reported as off, but runs":         {offAt: 2},
+		"reported as off, ignores shutdown": {offAt: 2, deaf: true},
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestTwinIsNobodys: a server that came late, with the name of one that a row has, is deleted and never used.
-func TestTwinIsNobodys(t *testing.T) {
+// TestTwinIsDeleted: a late second server with the name of a row's server is deleted and never used.
+func TestTwinIsDeleted(t *testing.T) {
 	t.Parallel()
 	for name, lie := range map[string]simhetzner.Fault{
 		"both are listed":         {},
@@ -30,9 +30,9 @@ func TestTwinIsNobodys(t *testing.T) {
 			if lie.Path != "" {
 				w.lie(lie)
 			}
-			for range 2 { // the second time after a list, of which something is remembered
+			for range 2 { // the second time with the result of a list in the cache
 				if vm, err := w.fleet.Get(w.process, task.VM.Name); err != nil || vm.ID != fmt.Sprint(server.ID) {
-					t.Errorf("it is %+v, %v", vm, err)
+					t.Errorf("got %+v, %v", vm, err)
 				}
 				if _, err := w.fleet.List(w.process); err != nil {
 					t.Fatal(err)
@@ -40,7 +40,7 @@ func TestTwinIsNobodys(t *testing.T) {
 			}
 			w.runs(10 * time.Minute)
 			if row := w.row(task.VM.Name); row.Phase.Over() || row.ID != fmt.Sprint(server.ID) {
-				t.Errorf("the row is %+v", row)
+				t.Errorf("unexpected row %+v", row)
 			}
 			w.rest(w.process, task)
 			img, err := w.fleet.Snapshot(w.within(time.Hour), task.VM.Name)
@@ -51,12 +51,12 @@ func TestTwinIsNobodys(t *testing.T) {
 				t.Errorf("images: %+v", images)
 			}
 			if o, _ := w.server(twin); o.Status != "running" {
-				t.Errorf("the twin is %q", o.Status)
+				t.Errorf("unexpected state of the twin: %q", o.Status)
 			}
 			w.sleeps(w.within(time.Hour), task)
 			w.runs(time.Hour)
 			if all := w.sim.Objects("server"); len(all) != 0 {
-				t.Errorf("left are %+v", all)
+				t.Errorf("remaining servers: %+v", all)
 			}
 			if images := w.sim.Objects("image"); len(images) != 1 {
 				t.Errorf("images: %+v", images)
@@ -65,8 +65,8 @@ func TestTwinIsNobodys(t *testing.T) {
 	}
 }
 
-// TestTwinWhileItComesUp: the twin of a VM that is on its way up does not end its row, and goes.
-func TestTwinWhileItComesUp(t *testing.T) {
+// TestTwinDuringCreation: the twin of a VM being created does not end the VM's row, and is deleted.
+func TestTwinDuringCreation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, chances{})
 	w.start()
@@ -82,16 +82,16 @@ func TestTwinWhileItComesUp(t *testing.T) {
 	w.store.tasks[key] = task
 	w.launch(w.within(time.Hour), task)
 	if task.VM == nil || task.VM.Gen != 1 || twin == 0 {
-		t.Fatalf("the task has %+v, the twin is %d", task.VM, twin)
+		t.Fatalf("the task's VM is %+v, the twin is %d", task.VM, twin)
 	}
 	w.runs(time.Hour)
 	if all := w.sim.Objects("server"); len(all) != 1 || all[0].ID == twin {
-		t.Errorf("left are %+v, the twin is %d", all, twin)
+		t.Errorf("remaining servers: %+v, the twin is %d", all, twin)
 	}
 }
 
-// TestTwinIsNotGreeted: while only the twin is listed, it is not taken for the VM that comes up.
-func TestTwinIsNotGreeted(t *testing.T) {
+// TestTwinIsNotContacted: while only the twin is listed, it is not mistaken for the VM being created.
+func TestTwinIsNotContacted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, chances{})
 	w.start()
@@ -99,14 +99,14 @@ func TestTwinIsNotGreeted(t *testing.T) {
 	key := state.TaskKey{Repo: 1, Issue: 1}
 	task := &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[key] = task
-	w.launch(w.within(time.Second), task) // it is made, and not up
+	w.launch(w.within(time.Second), task) // created, not yet running
 	servers := w.sim.Objects("server")
 	if len(servers) != 1 || task.VM != nil {
-		t.Fatalf("there are %+v, the task has %+v", servers, task.VM)
+		t.Fatalf("servers %+v, task's VM %+v", servers, task.VM)
 	}
 	w.greet = func(e remote.Endpoint) {
 		if want := servers[0].IP + ":22"; e.Address != want {
-			t.Errorf("%s is greeted instead of %s", e.Address, want)
+			t.Errorf("first contact with %s, want %s", e.Address, want)
 		}
 	}
 	w.sim.Twin(servers[0].ID)
@@ -114,15 +114,15 @@ func TestTwinIsNotGreeted(t *testing.T) {
 	w.lie(simhetzner.Fault{Method: http.MethodGet, Path: "^/servers$", Hide: fmt.Sprintf("^%d ", servers[0].ID), For: time.Minute})
 	w.launch(w.within(time.Hour), task)
 	if task.VM == nil || w.row(task.VM.Name).ID != fmt.Sprint(servers[0].ID) {
-		t.Errorf("the task has %+v", task.VM)
+		t.Errorf("unexpected VM of the task: %+v", task.VM)
 	}
 }
 
-// TestSpareIsNotDeletedBeforeItsHeirHasIt: a spare VM stays while the row that takes it over has not got it yet.
-func TestSpareIsNotDeletedBeforeItsHeirHasIt(t *testing.T) {
+// TestStandbyVMIsKeptUntilItsHeirHasIt: a standby VM is not deleted before the row that takes it over owns it.
+func TestStandbyVMIsKeptUntilItsHeirHasIt(t *testing.T) {
 	t.Parallel()
 	w, task, server := truthful(t)
-	w.end(w.process, task) // it is kept for the next task of the repository
+	w.end(w.process, task) // becomes a standby VM for the next task of the repository
 	w.lie(simhetzner.Fault{Method: http.MethodPut, Path: "^/servers/", Status: 500, For: 3 * time.Minute})
 	heir := &state.Task{Key: state.TaskKey{Repo: task.Key.Repo, Issue: 2}, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[heir.Key] = heir
@@ -130,6 +130,6 @@ func TestSpareIsNotDeletedBeforeItsHeirHasIt(t *testing.T) {
 	w.runs(5 * time.Minute)
 	w.launch(w.within(time.Hour), heir)
 	if heir.VM == nil || w.row(heir.VM.Name).ID != fmt.Sprint(server.ID) {
-		t.Errorf("the heir has %+v, the spare VM was server %d", heir.VM, server.ID)
+		t.Errorf("the heir has %+v, want the standby VM, server %d", heir.VM, server.ID)
 	}
 }

@@ -33,18 +33,18 @@ const deployment = "leak"
 
 var errKilled = errors.New("errand was killed")
 
-// chances say how often something goes wrong, per thousand calls.
+// chances are probabilities of failures, per thousand calls.
 type chances struct {
 	kill   int // before or after a request or a commit
 	lost   int // an answer, after the effect
 	failed int // a request, before any effect
-	late   int // an order is carried out up to 40 minutes later, and answered with an error
-	lie    int // an answer about servers or images says what is not so
-	twin   int // an order lands twice
-	deaf   int // a VM does not shut down when it is told to
+	late   int // an order is executed up to 40 minutes later and answered with an error
+	lie    int // a false answer about servers or images
+	twin   int // an order is executed twice
+	deaf   int // a VM ignores a shutdown
 }
 
-// world is a deployment with a stand-in of the cloud, and a dice.
+// world is a deployment with a simulated cloud and a random number generator.
 type world struct {
 	t     *testing.T
 	sim   *simhetzner.Sim
@@ -52,7 +52,7 @@ type world struct {
 	store *taskStore
 	fleet *fleet.Fleet
 	blind bool // look-ups by name find nothing
-	reuse bool // VMs of ended tasks are kept for others
+	reuse bool // VMs of ended tasks are kept as standby VMs
 	lacks []fleet.Safeguard
 
 	unreachable bool // no VM can be logged into for a sync
@@ -62,16 +62,16 @@ type world struct {
 	odds    chances
 	dead    bool
 	counts  map[string]int
-	until   time.Time // when a span of run ends
+	until   time.Time // the end of the current run
 	process context.Context
 	kill    context.CancelFunc
-	greet   func(remote.Endpoint) // is called before a first contact, if set
+	greet   func(remote.Endpoint) // called before a first contact, if set
 
-	worked  map[string]time.Time // when a run last began on a VM
-	letting map[string]bool      // VMs and images that tasks let go
-	ran     map[string]string    // the server on which a VM's runs were
+	worked  map[string]time.Time // time of the last start of a run, by VM
+	letting map[string]bool      // VMs and images that tasks have released
+	ran     map[string]string    // the server of a VM's runs
 	rumors  map[string]rumors    // false answers, by servers/ID or images/ID
-	wrongs  []string             // what errand did and should not have done
+	wrongs  []string             // errand's wrong actions
 }
 
 func newWorld(t *testing.T, seed uint64, odds chances) *world {
@@ -96,7 +96,7 @@ func newWorld(t *testing.T, seed uint64, odds chances) *world {
 	return w
 }
 
-// start begins the process anew, after it was killed or for the first time.
+// start starts the process, for the first time or after a kill.
 func (w *world) start() {
 	w.t.Helper()
 	w.mu.Lock()
@@ -126,7 +126,7 @@ func (w *world) start() {
 	})
 }
 
-// sleep lets the time pass at once.
+// sleep advances the clock without waiting.
 func (w *world) sleep(ctx context.Context, d time.Duration) error {
 	w.clock.Advance(max(d, time.Second))
 	if err := ctx.Err(); err != nil {
@@ -143,7 +143,7 @@ func (w *world) sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// within gives what is done next so much time by the clock.
+// within returns a context that ends after a duration by the virtual clock.
 func (w *world) within(d time.Duration) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +151,7 @@ func (w *world) within(d time.Duration) context.Context {
 	return w.process
 }
 
-// roll throws the dice: it is true so many times in a thousand.
+// roll returns true with a probability in thousandths.
 func (w *world) roll(perMille int, what string) bool {
 	if w.dice.IntN(1000) >= perMille {
 		return false
@@ -160,7 +160,7 @@ func (w *world) roll(perMille int, what string) bool {
 	return true
 }
 
-// strike has the process killed now and then. Once it is dead, nothing of it has an effect any more.
+// strike kills the process at random. A dead process has no effects.
 func (w *world) strike(where string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,7 +174,7 @@ func (w *world) strike(where string) error {
 	return nil
 }
 
-// RoundTrip is the way to the cloud.
+// RoundTrip sends a request to the simulated cloud.
 func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := w.strike("before a request"); err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	r = w.blinded(r)
-	if r.Body == nil { // as a server sees it
+	if r.Body == nil { // as a server receives it
 		r = r.Clone(r.Context())
 		r.Body = http.NoBody
 	}
@@ -230,7 +230,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	return rec.Result(), nil
 }
 
-// contact stands in for the first login: nothing can be logged into here.
+// contact replaces the first login, because the simulated VMs have no SSH.
 type contact struct{ w *world }
 
 func (contact) HostKey(row vm.Row) (string, error) { return "ssh-ed25519 first-" + row.Name, nil }
@@ -251,7 +251,7 @@ func (c contact) Greet(ctx context.Context, row vm.Row, e remote.Endpoint, pin f
 	return []string{key}, c.w.strike("after a first contact")
 }
 
-// Sync tells the cloud's computer of an address that its disk is written.
+// Sync marks the disk of the server with an address as written.
 func (c contact) Sync(_ context.Context, ep remote.Endpoint) error {
 	if err := c.w.strike("before a sync"); err != nil {
 		return err
@@ -276,7 +276,7 @@ type taskStore struct {
 	tasks map[state.TaskKey]*state.Task
 }
 
-// rows are the real rows, with a chance to be killed around each commit.
+// rows are the real rows, with a possible kill around each commit.
 type rows struct {
 	*vm.Rows
 	w *world
@@ -307,7 +307,7 @@ func (s *taskStore) Task(_ context.Context, key state.TaskKey) (*state.Task, err
 	return s.tasks[key], nil
 }
 
-// leaks says what is in the cloud and should not be, and what should and is not.
+// leaks lists unexpected and missing objects in the cloud.
 func (w *world) leaks() (problems []string) {
 	servers, images := map[string]bool{}, map[string]bool{}
 	for key, task := range w.store.tasks {
@@ -318,27 +318,27 @@ func (w *world) leaks() (problems []string) {
 			images[a.Ref] = true
 		}
 		if want := task.Phase == state.PhaseImplementing; want && task.VM == nil && task.Asleep == nil {
-			problems = append(problems, fmt.Sprintf("task %s has not got the VM that it wants", key))
+			problems = append(problems, fmt.Sprintf("task %s did not get a VM", key))
 		}
 	}
 	for _, o := range w.sim.Objects("") {
 		switch o.Kind {
 		case "server":
 			if !servers[o.Name] {
-				problems = append(problems, fmt.Sprintf("server %d %s (%s) is nobody's", o.ID, o.Name, o.Status))
+				problems = append(problems, fmt.Sprintf("server %d %s (%s) belongs to no task", o.ID, o.Name, o.Status))
 			}
 			delete(servers, o.Name)
 		case "image":
 			if o.Inconsistent {
-				problems = append(problems, fmt.Sprintf("image %d %s may not be readable", o.ID, o.Name))
+				problems = append(problems, fmt.Sprintf("image %d %s may be unreadable", o.ID, o.Name))
 			}
 			if !images[fmt.Sprint(o.ID)] {
-				problems = append(problems, fmt.Sprintf("image %d %s is nobody's", o.ID, o.Name))
+				problems = append(problems, fmt.Sprintf("image %d %s belongs to no task", o.ID, o.Name))
 			}
 			delete(images, fmt.Sprint(o.ID))
 		case "primary_ip":
 			if o.Server == 0 {
-				problems = append(problems, fmt.Sprintf("address %d is nobody's", o.ID))
+				problems = append(problems, fmt.Sprintf("address %d belongs to no server", o.ID))
 			}
 		case "ssh_key", "firewall":
 		default:
@@ -359,7 +359,7 @@ func (w *world) leaks() (problems []string) {
 	return problems
 }
 
-// unsound says what is wrong with the store, and which rows say what the tasks do not.
+// unsound lists errors in the store, and rows that contradict the tasks.
 func (w *world) unsound() []string {
 	ctx := context.Background()
 	problems, err := w.store.Check(ctx)
@@ -377,7 +377,7 @@ func (w *world) unsound() []string {
 		case task != nil && task.VM != nil && task.VM.Name == row.Name:
 		case row.Phase == vm.Asleep && task != nil && task.Asleep != nil && task.Asleep.Ref == row.Snapshot:
 		default:
-			problems = append(problems, fmt.Sprintf("row %s is %s (%s), and no task has it", row.Name, row.Phase, strings.TrimSpace(row.Why+" "+row.Detail)))
+			problems = append(problems, fmt.Sprintf("row %s is %s (%s), but belongs to no task", row.Name, row.Phase, strings.TrimSpace(row.Why+" "+row.Detail)))
 		}
 	}
 	return problems

@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
 
-// TestControls plants faults into what the stand-in says, and wants each of them to be noticed: a check that lets
-// everything pass would be green as well.
+// TestControls plants faults into the simulator's answers and expects each of them to be reported, because a check that
+// accepts everything would also pass.
 func TestControls(t *testing.T) {
 	t.Parallel()
 	j := newJudges(t)
@@ -24,7 +24,7 @@ func TestControls(t *testing.T) {
 	for name, rec := range good {
 		for _, u := range judged(t, j, rec) {
 			if !allowed.allows(u) {
-				t.Errorf("%s, as the stand-in says it: %s", name, u)
+				t.Errorf("%s, as sent by the simulator: %s", name, u)
 			}
 		}
 	}
@@ -34,11 +34,11 @@ func TestControls(t *testing.T) {
 		want string
 	}{
 		"a field is missing":           {"issue", body("title", nil), "missing property 'title'"},
-		"a field is of another kind":   {"issue", body("number", "one"), "got string, want integer"},
-		"a field is invented":          {"issue", body("priority", "high"), "/priority " + unknown},
-		"deep down is one invented":    {"issue", inside("user", "mood", "good"), "/user/mood " + unknown},
-		"a word is not in the list":    {"issue", body("author_association", "FRIEND"), "FRIEND is none of"},
-		"a time is no time":            {"issue", body("created_at", "yesterday"), "is not valid date-time"},
+		"a field has another type":     {"issue", body("number", "one"), "got string, want integer"},
+		"an unknown field":             {"issue", body("priority", "high"), "/priority " + unknown},
+		"an unknown nested field":      {"issue", inside("user", "mood", "good"), "/user/mood " + unknown},
+		"an unknown enum value":        {"issue", body("author_association", "FRIEND"), "FRIEND is none of"},
+		"an invalid time":              {"issue", body("created_at", "yesterday"), "is not valid date-time"},
 		"another status":               {"issue", func(r *record.Record) { r.Status = 206 }, "no such status"},
 		"no such route":                {"issue", func(r *record.Record) { r.Path += "/mood" }, "no such route"},
 		"a header is missing":          {"issue", func(r *record.Record) { r.Header.Del("X-RateLimit-Used") }, "lacks the header X-Ratelimit-Used"},
@@ -59,14 +59,14 @@ func TestControls(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s was not recorded", c.of)
 		}
-		rec.Header, rec.By = rec.Header.Clone(), "nobody" // what persons ask is not judged
+		rec.Header, rec.By = rec.Header.Clone(), "nobody" // requests by people are not checked
 		c.harm(&rec)
 		var said strings.Builder
 		for _, u := range judged(t, j, rec) {
 			said.WriteString(u.String() + "\n")
 		}
 		if !strings.Contains(said.String(), c.want) {
-			t.Errorf("%s: want %q, got\n%s", name, c.want, said.String())
+			t.Errorf("%s: want %q, got:\n%s", name, c.want, said.String())
 		}
 	}
 }
@@ -80,7 +80,7 @@ func judged(t *testing.T, j *judges, rec record.Record) []unlike {
 	return found
 }
 
-// body changes a field of what was said; nil takes it away.
+// body changes a field of an answer; nil removes it.
 func body(key string, value any) func(*record.Record) {
 	return func(r *record.Record) { r.Body = changed(r.Body, value, key) }
 }
@@ -95,7 +95,7 @@ func inside2(keys ...any) func(*record.Record) {
 	}
 }
 
-// request changes a field of what was asked.
+// request changes a field of a request.
 func request(key string, value any) func(*record.Record) {
 	return func(r *record.Record) { r.Request = changed(r.Request, value, key) }
 }
@@ -122,7 +122,7 @@ func changed(raw json.RawMessage, value any, keys ...string) json.RawMessage {
 	return out
 }
 
-// converse has the stand-in say one of each kind, and returns what it recorded.
+// converse lets the simulator send one answer of each kind, and returns the recordings.
 func converse(t *testing.T) map[string]record.Record {
 	t.Helper()
 	dir := t.TempDir()

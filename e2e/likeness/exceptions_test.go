@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// exception is a way in which a recording may be unlike what is published.
+// exception is an allowed difference between a recording and the published descriptions.
 type exception struct {
-	where, what string // regular expressions on the two parts of an unlike; the whole has to match
+	where, what string // regular expressions that must match the complete parts of an unlike
 	why         string
 }
 
-// exceptions is all that may be unlike. docs/assumptions.md tells of it; what is not needed any more has to go.
+// exceptions returns all allowed differences. docs/assumptions.md documents them; an unused one must be removed.
 func exceptions() []exception {
 	return slices.Concat(serverExceptions(), restExceptions(), webhookExceptions())
 }
@@ -52,7 +52,7 @@ func webhookExceptions() []exception {
 	}
 }
 
-// allowances counts which exceptions were needed.
+// allowances counts the uses of exceptions.
 type allowances struct {
 	list []exception
 	used []int
@@ -62,7 +62,7 @@ func newAllowances(list []exception) *allowances {
 	return &allowances{list: list, used: make([]int, len(list))}
 }
 
-// allows says whether an exception covers what is unlike.
+// allows reports whether an exception covers a difference.
 func (a *allowances) allows(u unlike) bool {
 	for i, e := range a.list {
 		if whole(e.where, u.where) && whole(e.what, u.what) {
@@ -75,8 +75,8 @@ func (a *allowances) allows(u unlike) bool {
 
 func whole(expr, s string) bool { return regexp.MustCompile(`^(?:` + expr + `)$`).MatchString(s) }
 
-// TestExceptionsAreTold: docs/assumptions.md has the reason of every exception.
-func TestExceptionsAreTold(t *testing.T) {
+// TestExceptionsAreDocumented: docs/assumptions.md contains the reason of every exception.
+func TestExceptionsAreDocumented(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../docs/assumptions.md")
 	if err != nil {
@@ -85,7 +85,7 @@ func TestExceptionsAreTold(t *testing.T) {
 	text := strings.Join(strings.Fields(string(raw)), " ")
 	for _, e := range exceptions() {
 		if !strings.Contains(text, e.why) {
-			t.Errorf("docs/assumptions.md does not tell of the exception for %s: %q", e.where, e.why)
+			t.Errorf("docs/assumptions.md lacks the exception for %s: %q", e.where, e.why)
 		}
 	}
 }

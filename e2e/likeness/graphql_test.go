@@ -17,7 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
 
-// graphql judges queries and their answers by GitHub's public schema.
+// graphql checks queries and their answers against GitHub's public schema.
 type graphql struct {
 	schema *ast.Schema
 	used   map[string]bool
@@ -28,7 +28,7 @@ func newGraphQL(text string) (*graphql, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse GitHub's GraphQL schema: %w", err)
 	}
-	for _, d := range doc.Definitions { // it names a field of one type twice
+	for _, d := range doc.Definitions { // it declares a field of one type twice
 		known := map[string]bool{}
 		d.Fields = slices.DeleteFunc(d.Fields, func(f *ast.FieldDefinition) bool {
 			twice := known[f.Name]
@@ -43,7 +43,7 @@ func newGraphQL(text string) (*graphql, error) {
 	return &graphql{schema: schema, used: map[string]bool{}}, nil
 }
 
-// judge says in what a query is not GitHub's GraphQL, and in what its answer does not have the form that was asked for.
+// judge returns the differences of a query from GitHub's GraphQL, and of its answer from the requested form.
 func (g *graphql) judge(rec record.Record) ([]unlike, error) {
 	var asked struct {
 		Query     string         `json:"query"`
@@ -51,7 +51,7 @@ func (g *graphql) judge(rec record.Record) ([]unlike, error) {
 	}
 	where := fmt.Sprintf("GraphQL %d", rec.Status)
 	if rec.Request == nil || json.Unmarshal(rec.Request, &asked) != nil {
-		return nil, nil // no request that could be understood; the answer is an error
+		return nil, nil // an invalid request; the answer is an error
 	}
 	body, err := parse(rec.Body)
 	if err != nil {
@@ -73,7 +73,7 @@ func (g *graphql) judge(rec record.Record) ([]unlike, error) {
 	doc, bad := gqlparser.LoadQueryWithRules(g.schema, asked.Query, rules.NewDefaultRules())
 	if len(bad) > 0 {
 		if dig(body, "data") == nil {
-			return out, nil // the stand-in refuses it, too
+			return out, nil // the simulator rejects it, too
 		}
 		for _, e := range bad {
 			say("query: " + e.Message)
@@ -106,7 +106,7 @@ func (g *graphql) judge(rec record.Record) ([]unlike, error) {
 	return out, nil
 }
 
-// name is what an operation asks for.
+// name returns the fields that an operation requests.
 func name(op *ast.OperationDefinition) string {
 	var fields []string
 	for _, s := range op.SelectionSet {
@@ -117,10 +117,10 @@ func name(op *ast.OperationDefinition) string {
 	return string(op.Operation) + " " + strings.Join(fields, " ")
 }
 
-// walker compares an answer with what was asked for.
+// walker compares an answer with its query.
 type walker struct {
 	schema *ast.Schema
-	failed bool // the answer has errors: what is missing may be told there
+	failed bool // the answer has errors, which may explain missing fields
 	found  map[string]bool
 }
 
@@ -131,7 +131,7 @@ func (w *walker) say(at, format string, args ...any) {
 	w.found[at+" "+fmt.Sprintf(format, args...)] = true
 }
 
-// object compares an object with its selection. Fields of fragments may be there, others have to.
+// object compares an object with its selection. Fields of fragments are optional, others are required.
 func (w *walker) object(at string, sel ast.SelectionSet, def *ast.Definition, v any) {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -156,7 +156,7 @@ func (w *walker) object(at string, sel ast.SelectionSet, def *ast.Definition, v 
 	}
 }
 
-// fields tells of every field that a selection names, and whether an object of the kind has to have it.
+// fields returns the fields of a selection, and whether an object of the type must have them.
 func (w *walker) fields(sel ast.SelectionSet, def *ast.Definition, kind string, tell func(f *ast.Field, must bool)) {
 	inner := func(sel ast.SelectionSet, on string) {
 		is := on == "" || on == def.Name || on == kind
@@ -207,7 +207,7 @@ func (w *walker) value(at string, sel ast.SelectionSet, typ *ast.Type, v any) {
 	}
 }
 
-// scalar says whether a value is of a scalar type.
+// scalar reports whether a value has a scalar type.
 func scalar(kind string, v any) bool {
 	s, isText := v.(string)
 	switch kind {

@@ -18,15 +18,15 @@ import (
 
 func newReader(raw []byte) io.Reader { return bytes.NewReader(raw) }
 
-// unlike is one way in which a recording differs from what is published.
+// unlike is one difference between a recording and the published descriptions.
 type unlike struct {
-	where string // route with status, or event with action, or the name of a query
+	where string // route with status, event with action, or name of a query
 	what  string // place and complaint
 }
 
 func (u unlike) String() string { return u.where + ": " + u.what }
 
-// schemas compiles what it is asked for, once.
+// schemas compiles each requested schema once.
 type schemas struct {
 	name     string
 	compiler *jsonschema.Compiler
@@ -43,19 +43,20 @@ func newSchemas(name string, doc any) (*schemas, error) {
 	return &schemas{name: name, compiler: c, made: map[string]*jsonschema.Schema{}}, nil
 }
 
-// uriTemplate wants an address whose braces match; the library's own takes the slash in {/name} for the end of the path.
+// uriTemplate checks that the braces of a template match; the library's own check mistakes the slash in {/name} for the
+// end of the path.
 func uriTemplate(v any) error {
 	s, ok := v.(string)
 	if !ok {
 		return nil
 	}
 	if plain := braces.ReplaceAllString(s, ""); strings.ContainsAny(plain, "{}") || !strings.Contains(plain, "://") {
-		return errors.New("no template of an address")
+		return errors.New("not a URI template")
 	}
 	return nil
 }
 
-// judge validates a value by the schema at a place of the document, given as its keys.
+// judge validates a value against the schema at the place in the document that the keys lead to.
 func (s *schemas) judge(v any, place ...string) ([]string, error) {
 	var at strings.Builder
 	for _, p := range place {
@@ -81,11 +82,11 @@ func (s *schemas) judge(v any, place ...string) ([]string, error) {
 	}
 }
 
-// unknown is how a property that no schema lists is told of.
+// unknown is the complaint about a property that no schema lists.
 const unknown = "is not in GitHub's description"
 
-// telling leaves out what only follows from something else: where one value is wrong, the schema around it fails, and then
-// all of its properties count as unknown, up to the top.
+// telling removes complaints that follow from others: if one value is wrong, the surrounding schema fails, and all of
+// its properties count as unknown, up to the top.
 func telling(all []string) []string {
 	stray := func(c string) bool { return strings.HasSuffix(c, unknown) }
 	if slices.ContainsFunc(all, func(c string) bool { return !stray(c) }) {
@@ -98,7 +99,7 @@ func telling(all []string) []string {
 	return slices.DeleteFunc(all, func(c string) bool { return strings.Count(c, "/") < deepest })
 }
 
-// badness orders alternatives: one that wants another type altogether was not meant.
+// badness orders alternatives: one that expects another type altogether was not meant.
 func badness(complaints []string) int {
 	if len(complaints) == 1 && strings.Contains(complaints[0], ", want ") {
 		return 1000
@@ -113,7 +114,7 @@ var (
 
 var index = regexp.MustCompile(`/\d+(/|$)`)
 
-// complaints says what is wrong, place by place. Of several alternatives the one that fits best is told.
+// complaints lists the errors by their places. Of several alternatives it reports the best match.
 func complaints(e *jsonschema.ValidationError) []string {
 	if len(e.Causes) == 0 {
 		at := "/" + strings.Join(e.InstanceLocation, "/")

@@ -12,13 +12,13 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
 
-// said names the folder of what simgithub said in the tests before.
+// said names the directory with simgithub's recorded answers in earlier tests.
 const said = "ERRAND_SAID"
 
-// enterprise is the description of the oldest Enterprise Server that is published.
+// enterprise is the published description of the oldest Enterprise Server.
 const enterprise = "ghes-3.17.json"
 
-// judges is all that a recording can be held against.
+// judges holds all descriptions.
 type judges struct {
 	rest     *rest
 	webhooks *webhooks
@@ -51,7 +51,7 @@ func newJudges(t *testing.T) *judges {
 	return j
 }
 
-// judge says in what a recording is unlike what is published.
+// judge returns the differences of a recording from the published descriptions.
 func (j *judges) judge(rec record.Record) ([]unlike, error) {
 	j.counts[rec.Kind]++
 	switch rec.Kind {
@@ -66,12 +66,12 @@ func (j *judges) judge(rec record.Record) ([]unlike, error) {
 	}
 }
 
-// TestLikeness judges all that simgithub said while the other tests ran.
+// TestLikeness checks all answers and webhooks of simgithub during the other tests.
 func TestLikeness(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv(said)
 	if dir == "" {
-		t.Skipf("what simgithub says is judged after all other tests: `make test-full` does it and sets %s", said)
+		t.Skipf("simgithub's recordings are checked after all other tests: `make test-full` does so and sets %s", said)
 	}
 	j := newJudges(t)
 	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -95,19 +95,19 @@ func TestLikeness(t *testing.T) {
 	}
 	for i, n := range allowed.used {
 		e := allowed.list[i]
-		t.Logf("exception %q, %q: needed %d times", e.where, e.what, n)
+		t.Logf("exception %q, %q: used %d times", e.where, e.what, n)
 		if n == 0 {
-			t.Errorf("the exception %q, %q is not needed any more: take it out here and in docs/assumptions.md", e.where, e.what)
+			t.Errorf("the exception %q, %q is unused: remove it here and in docs/assumptions.md", e.where, e.what)
 		}
 	}
 	t.Logf("PROOF: likeness: %d answers of %d routes, %d webhooks of %d events, %d queries of %d kinds; %d unlike",
 		j.counts["rest"], len(j.rest.used), j.counts["webhook"], len(j.webhooks.used), j.counts["graphql"], len(j.graphql.used), len(files))
 	if j.counts["rest"] == 0 || j.counts["webhook"] == 0 || j.counts["graphql"] == 0 {
-		t.Error("too little was recorded: nothing is shown")
+		t.Error("too few recordings to prove anything")
 	}
 }
 
-// lines says what is unlike, each with one recording that shows it.
+// lines lists the differences, each with one recording that has it.
 func lines(files map[unlike][]string) []string {
 	var out []string
 	for u, in := range files {

@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// TestManifest: the App that the stand-in has by itself may do what app.yml asks GitHub for, and hears what it asks to hear.
-// With more, a missing permission would show at real customers only.
+// TestManifest: the simulator's default App has exactly the permissions and events of app.yml. With more, a missing
+// permission would only be noticed at real customers.
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../app.yml")
@@ -33,11 +33,11 @@ func TestManifest(t *testing.T) {
 	defer func() { _ = sim.Close() }()
 	app := sim.App()
 	if diff := cmp.Diff(manifest.Permissions, app.Permissions); diff != "" {
-		t.Errorf("permissions (-app.yml +stand-in):\n%s", diff)
+		t.Errorf("permissions (-app.yml +simulator):\n%s", diff)
 	}
 	slices.Sort(manifest.Events)
 	slices.Sort(app.Events)
 	if diff := cmp.Diff(manifest.Events, app.Events); diff != "" {
-		t.Errorf("events (-app.yml +stand-in):\n%s", diff)
+		t.Errorf("events (-app.yml +simulator):\n%s", diff)
 	}
 }

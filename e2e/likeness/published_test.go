@@ -10,10 +10,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// published is where `make published` puts GitHub's own descriptions.
+// published is the directory in which `make published` installs GitHub's descriptions.
 const published = "../../.cache/published/node_modules/@octokit"
 
-// need returns a published file's path. Without it the test is skipped, or fails where npm is required.
+// need returns a published file's path. If the file is missing, it skips the test, or fails it where npm is required.
 func need(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(published, name)
@@ -21,13 +21,13 @@ func need(t *testing.T, name string) string {
 		return path
 	}
 	if os.Getenv("ERRAND_REQUIRE_NPM") != "" {
-		t.Fatalf("%s is not installed, and ERRAND_REQUIRE_NPM says that it has to be: run `make published`", name)
+		t.Fatalf("%s is not installed, but ERRAND_REQUIRE_NPM requires it: run `make published`", name)
 	}
 	t.Skipf("%s is not installed: run `make published`, which needs npm and the network", name)
 	return ""
 }
 
-// readJSON reads a file as jsonschema wants it: numbers keep their digits.
+// readJSON decodes a file as jsonschema expects, with numbers as json.Number.
 func readJSON(t *testing.T, path string) map[string]any {
 	t.Helper()
 	f, err := os.Open(path)
@@ -41,7 +41,7 @@ func readJSON(t *testing.T, path string) map[string]any {
 	}
 	doc, ok := v.(map[string]any)
 	if !ok {
-		t.Fatalf("%s is no object", path)
+		t.Fatalf("%s is not an object", path)
 	}
 	return doc
 }
@@ -65,7 +65,7 @@ func examples(t *testing.T) map[string][]any {
 	return out
 }
 
-// dig follows keys into nested objects; nil if one is absent.
+// dig follows keys into nested objects, and returns nil if one is missing.
 func dig(v any, keys ...string) any {
 	for _, k := range keys {
 		m, ok := v.(map[string]any)
@@ -77,19 +77,19 @@ func dig(v any, keys ...string) any {
 	return v
 }
 
-// object is v as an object; an empty one if it is none.
+// object returns v as an object, or an empty one if v is not an object.
 func object(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
 }
 
-// list is v as a list; an empty one if it is none.
+// list returns v as a list, or an empty one if v is not a list.
 func list(v any) []any {
 	l, _ := v.([]any)
 	return l
 }
 
-// text is v as a string, or what it prints as.
+// text returns v as a string, formatted if it is not a string.
 func text(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -100,7 +100,7 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// parse reads JSON that a recording holds.
+// parse decodes JSON in a recording.
 func parse(raw json.RawMessage) (any, error) {
 	v, err := jsonschema.UnmarshalJSON(newReader(raw))
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
 
-// rest judges answers by GitHub's OpenAPI description.
+// rest checks answers against GitHub's OpenAPI description.
 type rest struct {
 	doc     map[string]any
 	schemas *schemas
 	strict  *strict
-	routes  [][]string // of paths, in segments
+	routes  [][]string // of paths, as segments
 	used    map[string]bool
 	server  map[string]any // the paths of an Enterprise Server
 }
 
-// newREST makes a judge of a description, which it changes. server is the description of an Enterprise Server.
+// newREST returns a checker for a description, which it modifies. server is the description of an Enterprise Server.
 func newREST(doc, server map[string]any) (*rest, error) {
 	r := &rest{doc: doc, strict: &strict{doc: doc}, used: map[string]bool{}, server: object(server["paths"])}
 	r.strict.apply()
@@ -33,7 +33,7 @@ func newREST(doc, server map[string]any) (*rest, error) {
 	return r, err
 }
 
-// find returns the described path for a request, or "". Of several the one with most literal segments is meant.
+// find returns the described path for a request, or "". Of several it returns the one with most literal segments.
 func (r *rest) find(method, path string) string {
 	have := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	best, found := -1, ""
@@ -50,8 +50,8 @@ func (r *rest) find(method, path string) string {
 	return found
 }
 
-// fits counts the literal segments that agree; -1 if the path is another. A last variable for a path or a reference
-// takes all the rest.
+// fits returns the number of literal segments that match, or -1 if the path does not match. A variable for a path or a
+// reference at the end matches the remaining segments.
 func fits(want, have []string) int {
 	n := 0
 	for i, w := range want {
@@ -75,7 +75,7 @@ func fits(want, have []string) int {
 	return n
 }
 
-// judge says in what a recorded answer, and the request that was accepted, are unlike GitHub's.
+// judge returns the differences of a recorded answer, and of its request if accepted, from GitHub's description.
 func (r *rest) judge(rec record.Record) ([]unlike, error) {
 	path := r.find(rec.Method, rec.Path)
 	where := fmt.Sprintf("%s %s %d", rec.Method, path, rec.Status)
@@ -105,7 +105,7 @@ func (r *rest) judge(rec record.Record) ([]unlike, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
-	if rec.Status < 400 && rec.By != "user" { // errand never asks as a person does; tests do, as they like
+	if rec.Status < 400 && rec.By != "user" { // errand never sends requests as a person; tests do
 		asked, err := r.request(rec, path, op)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", where, err)
@@ -118,7 +118,7 @@ func (r *rest) judge(rec record.Record) ([]unlike, error) {
 	return out, nil
 }
 
-// answer judges status and body.
+// answer checks status and body.
 func (r *rest) answer(rec record.Record, path string, op map[string]any) ([]string, error) {
 	status := strconv.Itoa(rec.Status)
 	place := []string{"paths", path, strings.ToLower(rec.Method), "responses", status}
@@ -138,7 +138,7 @@ func (r *rest) answer(rec record.Record, path string, op map[string]any) ([]stri
 		}
 		return nil, nil
 	case rec.Body == nil:
-		return nil, nil // another form of the same, asked for by Accept
+		return nil, nil // another format, requested by Accept
 	case len(content) == 0 && rec.Status >= 400:
 		return r.undescribed(rec)
 	case len(content) == 0:
@@ -157,14 +157,14 @@ func (r *rest) answer(rec record.Record, path string, op map[string]any) ([]stri
 	return []string{"GitHub answers with no JSON"}, nil
 }
 
-// undescribed judges answers with a status that the description of the route leaves out, as it does with most errors.
+// undescribed checks answers with a status that the description of the route lacks, as it does most errors.
 func (r *rest) undescribed(rec record.Record) ([]string, error) {
 	name := "basic-error"
 	switch {
 	case rec.Status == http.StatusNotModified && rec.Body == nil && rec.Text == "":
 		return nil, nil
 	case rec.Status >= 301 && rec.Status <= 308 && strings.Contains(rec.Header.Get("Location"), "://") && rec.Body != nil:
-		return nil, nil // any route of a repository that was renamed or moved
+		return nil, nil // any route of a renamed or moved repository
 	case rec.Status < 400:
 		return []string{"GitHub describes no such status"}, nil
 	case rec.Status >= 500:
@@ -181,7 +181,7 @@ func (r *rest) undescribed(rec record.Record) ([]string, error) {
 	return r.schemas.judge(body, "components", "schemas", name)
 }
 
-// request judges what was sent and accepted: errand must not ask for what GitHub does not know.
+// request checks an accepted request: errand must not use parameters that GitHub does not know.
 func (r *rest) request(rec record.Record, path string, op map[string]any) ([]string, error) {
 	var out []string
 	if rec.By == "installation" && dig(op, "x-github", "enabledForGitHubApps") == false {
@@ -226,7 +226,7 @@ func (r *rest) request(rec record.Record, path string, op map[string]any) ([]str
 	return out, err
 }
 
-// headers judges what every answer has to carry.
+// headers checks the headers that every answer must have.
 func headers(rec record.Record, op map[string]any) []string {
 	var out []string
 	want := []string{"X-Github-Request-Id", "X-Github-Media-Type"}

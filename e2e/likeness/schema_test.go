@@ -9,8 +9,8 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// TestGraphQLSchema: whatever the stand-in's GraphQL schema has, GitHub's has too, of the same type: types, fields, arguments,
-// fields of inputs and values of enumerations. It may lack what errand does not ask for.
+// TestGraphQLSchema: the simulator's GraphQL schema is a subset of GitHub's: types, fields, arguments, fields of inputs
+// and values of enumerations, with the same types. It may lack the parts that errand does not use.
 func TestGraphQLSchema(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(need(t, "graphql-schema/schema.graphql"))
@@ -41,11 +41,11 @@ func TestGraphQLSchema(t *testing.T) {
 		n += compare(t, def, real)
 	}
 	if n < 100 {
-		t.Errorf("%d fields were compared: too few", n)
+		t.Errorf("only %d fields were compared", n)
 	}
 }
 
-// compare holds one type against GitHub's, and counts what it compared.
+// compare compares one type with GitHub's, and counts the comparisons.
 func compare(t *testing.T, def, real *ast.Definition) int {
 	t.Helper()
 	n := 0

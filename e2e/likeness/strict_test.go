@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// strict rewrites an OpenAPI description in place, so that a validator of JSON Schema 2020-12 finds all that is wrong:
-// `nullable` of OpenAPI 3.0 becomes a type of its own, and a property that the description does not know is an error.
-// GitHub's schemas allow more properties nearly everywhere; but an answer of ours with an invented one could mislead errand.
+// strict rewrites an OpenAPI description in place, so that a validator of JSON Schema 2020-12 finds all errors:
+// `nullable` of OpenAPI 3.0 becomes a separate type, and unknown properties are errors. GitHub's schemas allow more
+// properties nearly everywhere, but an unknown one in a simulated answer could mislead errand.
 type strict struct {
 	doc  map[string]any
-	open map[string]int // by reference: 1 has a list of properties, 2 may have any, 3 is being looked at
+	open map[string]int // by reference: 1 lists its properties, 2 allows any, 3 is being examined
 }
 
 // apply rewrites every schema of the description.
@@ -24,7 +24,7 @@ func (s *strict) apply() {
 	s.find(dig(s.doc, "components", "responses"))
 }
 
-// find looks for schemas that stand in answers and requests.
+// find rewrites the schemas in answers and requests.
 func (s *strict) find(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -42,7 +42,8 @@ func (s *strict) find(v any) {
 	}
 }
 
-// schema rewrites one schema. whole says that nothing else adds to it, so that unknown properties can be judged here.
+// schema rewrites one schema. whole reports that no other schema adds properties to it, so that unknown properties are
+// errors.
 func (s *strict) schema(v any, whole bool) {
 	m := object(v)
 	if m == nil {
@@ -69,7 +70,7 @@ func (s *strict) schema(v any, whole bool) {
 	s.nullable(m)
 }
 
-// nullable turns OpenAPI 3.0's word into types.
+// nullable converts OpenAPI 3.0's keyword to types.
 func (s *strict) nullable(m map[string]any) {
 	if m["nullable"] != true {
 		return
@@ -85,7 +86,7 @@ func (s *strict) nullable(m map[string]any) {
 		}
 	}
 	if m["type"] == nil && m["allOf"] == nil && m["anyOf"] == nil && m["oneOf"] == nil && m["$ref"] == nil {
-		return // anything goes already
+		return // already allows anything
 	}
 	inner := map[string]any{}
 	for k, v := range m {
@@ -95,7 +96,7 @@ func (s *strict) nullable(m map[string]any) {
 	m["anyOf"] = []any{inner, map[string]any{"type": "null"}}
 }
 
-// listed says whether a schema lists the properties of its objects (1), or allows any (2), or is of no objects (0).
+// listed returns 1 if a schema lists the properties of its objects, 2 if it allows any, 0 if it is not about objects.
 func (s *strict) listed(m map[string]any) int {
 	if ref, ok := m["$ref"].(string); ok {
 		if known := s.open[ref]; known != 0 {
@@ -122,7 +123,7 @@ func (s *strict) listed(m map[string]any) int {
 	return out
 }
 
-// resolve follows a reference inside of the description.
+// resolve follows a reference within the description.
 func (s *strict) resolve(ref string) any {
 	var v any = s.doc
 	for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
@@ -131,7 +132,7 @@ func (s *strict) resolve(ref string) any {
 	return v
 }
 
-// unescape and escape are JSON pointer's.
+// unescape and escape are those of JSON pointers.
 func unescape(part string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
 
-// webhooks judges deliveries by the two descriptions that GitHub's people publish: the OpenAPI one, which is made from
-// GitHub's code and is kept up to date, and the older schemas, written by hand from recorded payloads.
+// webhooks checks deliveries against GitHub's two published descriptions: the OpenAPI one, which is generated from
+// GitHub's code and kept up to date, and the older schemas, which were written by hand from recorded payloads.
 type webhooks struct {
 	doc, oldDoc map[string]any
 	now, old    *schemas
 	used        map[string]bool
-	real        map[string]bool // event and complaint: what GitHub's own recorded payloads are unlike
+	real        map[string]bool // event and complaint: differences of GitHub's own recorded payloads
 }
 
 // undescribed is the complaint about an event or an action that GitHub does not have.
@@ -32,8 +32,8 @@ func newWebhooks(doc, oldDoc map[string]any) (*webhooks, error) {
 	return w, err
 }
 
-// lenient lets the older schemas pass what they do not know: since they were written, properties were added. Whether a
-// property is known is judged by the newer ones.
+// lenient makes the older schemas accept unknown properties, because properties were added since they were written. The
+// newer ones reject unknown properties.
 func lenient(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -50,7 +50,8 @@ func lenient(v any) {
 	}
 }
 
-// calibrate learns what the descriptions get wrong: where a payload that GitHub really sent does not fit, ours need not fit.
+// calibrate finds errors of the descriptions: where a payload that GitHub really sent does not match, the simulator's
+// need not match.
 func (w *webhooks) calibrate(examples map[string][]any) error {
 	for event, payloads := range examples {
 		for _, p := range payloads {
@@ -66,7 +67,7 @@ func (w *webhooks) calibrate(examples map[string][]any) error {
 	return nil
 }
 
-// judge says in what a recorded delivery is unlike GitHub's.
+// judge returns the differences of a recorded delivery from GitHub's.
 func (w *webhooks) judge(rec record.Record) ([]unlike, error) {
 	body, err := parse(rec.Body)
 	if err != nil {
@@ -87,7 +88,7 @@ func (w *webhooks) judge(rec record.Record) ([]unlike, error) {
 	return out, nil
 }
 
-// complaints judges a payload by both descriptions.
+// complaints checks a payload against both descriptions.
 func (w *webhooks) complaints(event string, body any) ([]string, error) {
 	action := text(dig(body, "action"))
 	key := strings.TrimSuffix(strings.ReplaceAll(event+"-"+action, "_", "-"), "-")
@@ -115,7 +116,7 @@ func (w *webhooks) complaints(event string, body any) ([]string, error) {
 	return out, nil
 }
 
-// hookHeaders judges what is sent with a payload.
+// hookHeaders checks the headers sent with a payload.
 func hookHeaders(rec record.Record) []string {
 	var out []string
 	for _, h := range []string{

@@ -16,12 +16,12 @@ import (
 // Env names the mutant that a test binary with mutants is to play.
 const Env = "ERRAND_MUTANT"
 
-// Build builds one test binary of the package under test, with all mutants of the table. Each stays out of the way until
-// Env names it. The test is skipped if there is no go command.
+// Build builds one test binary of the package under test, with all mutants of the table. A mutant has no effect unless
+// Env names it. The test is skipped without a go command.
 func (b Table) Build(t *testing.T) (bin string) {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("mutants are built by the go command, which is not here")
+		t.Skip("building mutants needs the go command, which was not found")
 	}
 	dir, err := filepath.Abs(t.TempDir())
 	if err != nil {

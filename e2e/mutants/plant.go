@@ -16,14 +16,14 @@ import (
 	"testing"
 )
 
-// repair is what to do about an entry that does not fit the source any more.
-const repair = "If you changed that code, change the entry: `old` is a piece of the file that is there once, `new` does the same, and the bug where mutant holds. " +
-	"If the code is gone, take the entry away."
+// repair explains how to fix an entry that no longer matches the source.
+const repair = "If you changed that code, change the entry: `old` is a text that occurs once in the file, `new` does the same, but has the bug where mutant holds. " +
+	"If the code was removed, remove the entry."
 
 var mutantWord = regexp.MustCompile(`\bmutant\b`)
 
-// plant returns the changed text of every file that the table names, with all mutants in it, and all that is wrong with
-// the table. read returns a file of the source tree.
+// plant returns the changed text of every file that the table names, with all mutants in it, and all errors of the
+// table. read returns a file of the source tree.
 func plant(table string, list []Mutant, read func(path string) (string, error)) (map[string]string, error) {
 	type piece struct {
 		from, to int
@@ -36,11 +36,11 @@ func plant(table string, list []Mutant, read func(path string) (string, error)) 
 			errs = append(errs, fmt.Errorf("%s:%d: mutant %s (%s): "+format, append([]any{table, m.line, m.ID, m.Bug}, args...)...))
 		}
 		if known[m.ID] || len(m.Edits) == 0 || len(m.Want) == 0 && m.Open == "" && m.Test == "" {
-			wrong("every mutant has an id of its own, an edit, and what is said of it, or why nothing is")
+			wrong("a mutant needs a unique ID, an edit, and either a complaint, a test, or the reason why it is open")
 		}
 		known[m.ID] = true
 		if !slices.ContainsFunc(m.Edits, func(e Edit) bool { return mutantWord.MatchString(e.New) }) {
-			wrong("no new says where mutant holds")
+			wrong("no new contains the condition mutant")
 		}
 		for _, e := range m.Edits {
 			source, err := read(e.File)
@@ -64,7 +64,7 @@ func plant(table string, list []Mutant, read func(path string) (string, error)) 
 		done := 0
 		for i, p := range list {
 			if p.from < done {
-				errs = append(errs, fmt.Errorf("%s: the mutants %s and %s change the same piece of %s", table, list[i-1].id, p.id, file))
+				errs = append(errs, fmt.Errorf("%s: the mutants %s and %s change the same text of %s", table, list[i-1].id, p.id, file))
 				continue
 			}
 			text.WriteString(source[done:p.from] + p.text)
@@ -72,21 +72,21 @@ func plant(table string, list []Mutant, read func(path string) (string, error)) 
 		}
 		out[file] = text.String() + source[done:]
 		if _, err := parser.ParseFile(token.NewFileSet(), file, out[file], parser.SkipObjectResolution); err != nil {
-			errs = append(errs, fmt.Errorf("%s: with its mutants it cannot be parsed: %w", file, err))
+			errs = append(errs, fmt.Errorf("%s: cannot be parsed with its mutants: %w", file, err))
 		}
 	}
 	return out, errors.Join(errs...)
 }
 
-// A Table is the mutants of one test package, and the text of the source files that they change.
+// A Table holds the mutants of one test package, and the text of the source files that they change.
 type Table struct {
 	Mutants []Mutant
 	Changed map[string]string // by path in the source tree
 	top     string            // of the source tree
 }
 
-// Load reads a table and applies it to the source tree at top, both relative to the package under test. The test fails if
-// an entry does not fit.
+// Load reads a table and applies it to the source tree at top, both relative to the package under test. The test fails
+// if an entry does not match.
 func Load(t *testing.T, file, top string) Table {
 	t.Helper()
 	data, err := os.ReadFile(file)

@@ -9,18 +9,18 @@ import (
 type Mutant struct {
 	ID, Class, Bug string
 	Edits          []Edit
-	Want           []string // what the complaint is about, one of these
-	Acts           string   // what the walks do more often than else
-	Test           string   // the test that notices it, where that is not what plays all mutants of the table
-	Open           string   // why nothing notices it yet
+	Want           []string // subjects of the complaint, one of which must match
+	Acts           string   // actions that the walks do more often than usual
+	Test           string   // the test that detects it, if the common test of all mutants does not
+	Open           string   // why no test detects it yet
 	line           int
 }
 
-// An Edit replaces a piece of a file. In New, the word mutant stands for a condition that holds while the mutant is
-// played; where it does not hold, New does what Old does.
+// An Edit replaces a text in a file. In New, the word mutant stands for a condition that is true while the mutant is
+// played; otherwise New does the same as Old.
 type Edit struct{ File, Old, New string }
 
-// parse reads a table, whose format stands at its top. file is its name for errors.
+// parse reads a table in the format described at its top. file is its name in errors.
 func parse(file, data string) ([]Mutant, error) {
 	var list []Mutant
 	for i, line := range strings.Split(data, "\n") {

@@ -20,8 +20,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestHeavyAnswers has each real program answer at length while nobody reads its output, as on a busy machine. Some of them
-// exit without waiting for a reader: what they answered has to be there all the same, in one run.
+// TestHeavyAnswers lets each real program write a long answer while its output is not read, as on a busy machine. Some
+// of them exit without waiting for a reader; the answer must be complete nevertheless, in one run.
 func TestHeavyAnswers(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -53,7 +53,7 @@ func TestHeavyAnswers(t *testing.T) {
 	}
 }
 
-// longAnswer changes the code and says so in about n bytes, on lines that do not repeat.
+// longAnswer changes the code and answers with about n bytes in unique lines.
 func longAnswer(n int) simmodel.Script {
 	var b strings.Builder
 	for hash := sha256.Sum256(nil); b.Len() < n; b.WriteByte('\n') {
@@ -69,8 +69,8 @@ func longAnswer(n int) simmodel.Script {
 	}}}}
 }
 
-// wantAnswer holds that all of an answer of n bytes came through in one run. A program that says it on a single line has
-// what exceeds the runner's limit cut off, and the transcript tells how much that was.
+// wantAnswer checks that an answer of n bytes arrived completely in one run. If a program writes it on a single line,
+// the runner truncates it to its limit, and the transcript states how much was removed.
 func (l *life) wantAnswer(issue, n int) {
 	l.t.Helper()
 	task := l.reach(issue, "the run's end", func(t *state.Task) bool { return len(t.Runs) > 0 })
@@ -79,7 +79,7 @@ func (l *life) wantAnswer(issue, n int) {
 	check(l.t, err)
 	if n > runner.DefaultMaxLine {
 		if !bytes.Contains(log, []byte(lastWords)) && !regexp.MustCompile(`"cut":[1-9][0-9]{6}`).Match(log) {
-			l.t.Errorf("the run ended as %s: %s; its transcript of %d bytes has neither the answer's end nor the length of what was cut off", run.Status, run.Message, len(log))
+			l.t.Errorf("the run ended as %s: %s; its transcript of %d bytes has neither the answer's end nor the length of the truncated part", run.Status, run.Message, len(log))
 		}
 		return
 	}
@@ -90,14 +90,15 @@ func (l *life) wantAnswer(issue, n int) {
 	pull, err := l.GitHub.As(demo.Maintainer).Issue(demo.Full, task.PR.Number)
 	check(l.t, err)
 	if len(task.Runs) != 1 || len(l.Model.Requests()) != 2 || pull.Title != "Much was said" {
-		l.t.Errorf("%d runs with %d requests; the pull request is %q", len(task.Runs), len(l.Model.Requests()), pull.Title)
+		l.t.Errorf("got %d runs with %d requests; pull request %q", len(task.Runs), len(l.Model.Requests()), pull.Title)
 	}
 }
 
-// lastWords stand at the end of an answer, before its outcome.
+// lastWords is the end of an answer, before its outcome.
 const lastWords = "THE-LAST-WORDS"
 
-// pauseSupervisor holds the process that reads the output of a task's run. Resume lets it go on once the program has exited.
+// pauseSupervisor stops the process that reads the output of a task's run. Resume continues it once the program has
+// exited.
 func (l *life) pauseSupervisor(issue int) (resume func()) {
 	l.t.Helper()
 	run := l.until(issue, "the run", func(t *state.Task) bool { return t.Run != nil }).Run.ID
@@ -109,7 +110,7 @@ func (l *life) pauseSupervisor(issue int) (resume func()) {
 		}
 	}
 	if supervisor.pid == 0 {
-		l.t.Fatalf("no process supervises run %s", run)
+		l.t.Fatalf("found no supervisor of run %s", run)
 	}
 	check(l.t, syscall.Kill(supervisor.pid, syscall.SIGSTOP))
 	return func() {
@@ -118,7 +119,7 @@ func (l *life) pauseSupervisor(issue int) (resume func()) {
 		defer tick.Stop()
 		for end := time.Now().Add(patience); hasLivingChild(processes(l.t), supervisor.pid); <-tick.C {
 			if time.Now().After(end) {
-				l.t.Error("the program does not exit while nobody reads its output")
+				l.t.Error("the program does not exit while its output is not read")
 				break
 			}
 		}
@@ -126,7 +127,8 @@ func (l *life) pauseSupervisor(issue int) (resume func()) {
 	}
 }
 
-// owns reports whether a process belongs to a box of this world: one of its ancestors was told the world's folder.
+// owns reports whether a process belongs to a sandbox of this world: one of its ancestors has the world's directory in
+// its arguments.
 func (l *life) owns(all map[int]process, p process) bool {
 	for ; p.pid > 1; p = all[p.parent] {
 		if strings.Contains(p.args, l.dir+"/") {
@@ -136,7 +138,7 @@ func (l *life) owns(all map[int]process, p process) bool {
 	return false
 }
 
-// process is what /proc tells of one.
+// process is the information in /proc about a process.
 type process struct {
 	pid, parent int
 	ended       bool
@@ -149,7 +151,7 @@ func processes(t *testing.T) map[int]process {
 	check(t, err)
 	all := map[int]process{}
 	for _, dir := range dirs {
-		stat, _ := os.ReadFile(filepath.Join(dir, "stat")) // it may be gone
+		stat, _ := os.ReadFile(filepath.Join(dir, "stat")) // the process may have ended
 		args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		_, rest, _ := bytes.Cut(stat, []byte(") "))
 		fields := strings.Fields(string(rest))

@@ -22,11 +22,11 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// cutFor is how long a cut lasts: longer than Claude Code goes on trying by itself, about 35 s. The variable
-// ERRAND_TEST_CUT has another time, such as 5m.
+// cutFor is the duration of a cut: longer than Claude Code's own retries, about 35 s. The variable ERRAND_TEST_CUT can
+// set another duration, such as 5m.
 const cutFor = 40 * time.Second
 
-// road is the way from errand to its VMs, which can be cut.
+// road is the connection from errand to its VMs, which can be cut.
 type road struct {
 	mu    sync.Mutex
 	down  bool
@@ -47,7 +47,7 @@ func (r *road) dial(ctx context.Context, network, address string) (net.Conn, err
 	return conn, err
 }
 
-// cut ends every connection; until heal there are no new ones.
+// cut closes every connection and refuses new ones until heal.
 func (r *road) cut() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,9 +67,9 @@ func (r *road) heal() {
 	r.down = false
 }
 
-// TestHeavyCut takes errand away from a real program that waits for the model, for longer than the program would
-// try by itself: errand ends and comes back, or the way between the two is cut. The runner holds what is asked
-// meanwhile, and the same run goes on.
+// TestHeavyCut separates errand from a real program that waits for the model, for longer than the program itself would
+// retry: errand stops and restarts, or the connection is cut. The runner holds the program's requests meanwhile, and
+// the same run continues.
 func TestHeavyCut(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -82,7 +82,7 @@ func TestHeavyCut(t *testing.T) {
 			away: func(l *life, _ *road) error { return l.Stop() },
 			back: func(l *life, _ *road) error { return l.Start(l.t.Context()) },
 		},
-		"the way is cut": {
+		"the connection is cut": {
 			away: func(_ *life, r *road) error { return r.cut() },
 			back: func(_ *life, r *road) error { r.heal(); return nil },
 		},
@@ -90,7 +90,7 @@ func TestHeavyCut(t *testing.T) {
 	var played atomic.Int64
 	t.Cleanup(func() {
 		if n := played.Load(); n > 0 {
-			t.Logf("PROOF: real programs: %d cuts in the midst of a call", n)
+			t.Logf("PROOF: real programs: %d cuts during a call", n)
 		}
 	})
 	for name, p := range programs() {
@@ -120,7 +120,7 @@ func TestHeavyCut(t *testing.T) {
 	}
 }
 
-// cutTime is how long this cut lasts.
+// cutTime returns the duration of the cut.
 func cutTime(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("ERRAND_TEST_CUT")
@@ -132,7 +132,7 @@ func cutTime(t *testing.T) time.Duration {
 	return d
 }
 
-// wait lets real time pass: how long a program in another process is patient can only be seen that way.
+// wait lets real time pass, because the program in another process uses real time.
 func wait(t *testing.T, d time.Duration) {
 	t.Helper()
 	timer := time.NewTimer(d)
@@ -144,7 +144,7 @@ func wait(t *testing.T, d time.Duration) {
 	}
 }
 
-// assign opens an issue and hands it over.
+// assign opens an issue and assigns it to errand.
 func (l *life) assign(title, body string) (number int) {
 	l.t.Helper()
 	ada := l.GitHub.As(demo.Maintainer)
@@ -154,7 +154,7 @@ func (l *life) assign(title, body string) (number int) {
 	return i.Number
 }
 
-// wantSameRun holds that the run of before is the only one, and that its request was held, not tried in vain.
+// wantSameRun checks that the earlier run is still the only one, and that its request was held instead of failing.
 func (l *life) wantSameRun(before, after *state.Task) {
 	l.t.Helper()
 	run := after.Runs[0]
@@ -171,18 +171,18 @@ func (l *life) wantSameRun(before, after *state.Task) {
 		}
 	}
 	if n := len(asked); n != 2 || asked[0].Status == 200 || asked[1].Status != 200 {
-		l.t.Errorf("the request in which it was cut reached the model %d times: %+v", n, statuses(asked))
+		l.t.Errorf("the interrupted request reached the model %d times, want 1: %+v", n, statuses(asked))
 	}
 	log, err := os.ReadFile(filepath.Join(l.dir, "data", "transcripts", run.ID+".jsonl"))
 	check(l.t, err)
 	retries := strings.Count(string(log), `"kind":"retry"`)
 	l.t.Logf("%d attempts by the program itself", retries)
 	if retries > 3 {
-		l.t.Errorf("the program tried %d times: nobody held its requests", retries)
+		l.t.Errorf("the program tried %d times: its requests were not held", retries)
 	}
 }
 
-// wantSameSession has the plan approved, and holds that the next step goes on in the session that was cut off.
+// wantSameSession approves the plan and checks that the next step continues the interrupted session.
 func (l *life) wantSameSession(planned *state.Task) {
 	l.t.Helper()
 	_, err := l.GitHub.As(demo.Maintainer).Comment(demo.Full, planned.Key.Issue, "@errand approve")
@@ -190,11 +190,11 @@ func (l *life) wantSameSession(planned *state.Task) {
 	after := l.until(planned.Key.Issue, "the next plan", func(t *state.Task) bool { return t.Phase == state.PhaseAwaitingPlanApproval })
 	first, last := after.Runs[0], after.Runs[len(after.Runs)-1]
 	if len(after.Runs) != 2 || first.Session == "" || last.Session != first.Session || last.Repeat != "" || last.Status != "ok" {
-		l.t.Errorf("%d runs: session %q after %q, %s, repeated because of %q", len(after.Runs), last.Session, first.Session, last.Status, last.Repeat)
+		l.t.Errorf("got %d runs; session %q after %q, %s, repeated because of %q", len(after.Runs), last.Session, first.Session, last.Status, last.Repeat)
 	}
 	for _, r := range l.Model.Requests() {
 		if r.Rule == "next plan" && !bytes.Contains(r.Body, []byte("It went on where it had stopped.")) {
-			l.t.Errorf("what the program asked in the next step does not hold what was said in the first: %.2000s", r.Body)
+			l.t.Errorf("the program's request in the next step lacks the conversation of the first: %.2000s", r.Body)
 		}
 	}
 }

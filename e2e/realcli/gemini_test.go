@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/heavytest"
 )
 
-// geminiProgram finds Gemini CLI.
+// geminiProgram returns the path of Gemini CLI.
 func geminiProgram(t *testing.T) (string, real) {
 	t.Helper()
 	return program(t, "gemini"), real{adapter: "gemini", model: "gemini-2.5-pro", userAgent: "GeminiCLI", key: "X-Goog-Api-Key: " + demo.ModelKey}
@@ -30,10 +30,10 @@ func TestHeavyLifeWithGemini(t *testing.T) {
 	t.Run("one session", func(t *testing.T) { wantOneSession(t, task) })
 	t.Run("comments", func(t *testing.T) { l.wantComments(t, res) })
 	t.Run("code", func(t *testing.T) { l.wantCode(t, res) })
-	t.Logf("PROOF: real programs: %s: a whole life, with %d runs and %d requests to the model", p.adapter, len(task.Runs), len(l.Model.Requests()))
+	t.Logf("PROOF: real programs: %s: a complete life with %d runs and %d requests to the model", p.adapter, len(task.Runs), len(l.Model.Requests()))
 }
 
-// TestHeavyToolsWithGemini has Gemini CLI call errand's tools.
+// TestHeavyToolsWithGemini lets Gemini CLI call errand's tools.
 func TestHeavyToolsWithGemini(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)

@@ -15,11 +15,11 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// real is an agent program and what its requests look like.
+// real is an agent program and the form of its requests.
 type real struct {
 	adapter, model string
-	userAgent      string // begins so, with the version
-	key            string // the header with which the gateway's own key goes out
+	userAgent      string // beginning, with the version
+	key            string // the header with the gateway's key
 }
 
 // programs are the agent programs by name.
@@ -30,9 +30,9 @@ func programs() map[string]real {
 	}
 }
 
-// TestHeavyLife plays the demo's whole life with real programs: two plans, one of them revised, real edits and
-// commits, a pull request, a sleep whose work and session are put away with the VM deleted, a review that is
-// answered in the same session on another VM, the merge, and the end of everything.
+// TestHeavyLife plays the demo's complete life with real programs: two plans, one of them revised, real edits and
+// commits, a pull request, a suspension that archives work and session and deletes the VM, a review that is answered in
+// the same session on another VM, the merge, and the end.
 func TestHeavyLife(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -50,12 +50,12 @@ func TestHeavyLife(t *testing.T) {
 			t.Run("one session", func(t *testing.T) { wantOneSession(t, task) })
 			t.Run("comments", func(t *testing.T) { l.wantComments(t, res) })
 			t.Run("code", func(t *testing.T) { l.wantCode(t, res) })
-			t.Logf("PROOF: real programs: %s: a whole life, with %d runs and %d requests to the model", name, len(task.Runs), len(l.Model.Requests()))
+			t.Logf("PROOF: real programs: %s: a complete life with %d runs and %d requests to the model", name, len(task.Runs), len(l.Model.Requests()))
 		})
 	}
 }
 
-// wantNoNetwork reads what the agent saw of networks, as its program told the model.
+// wantNoNetwork checks the agent's access to networks, as its program reported it to the model.
 func (l *life) wantNoNetwork(t *testing.T) {
 	var seen string
 	for _, r := range l.Model.Requests() {
@@ -65,7 +65,7 @@ func (l *life) wantNoNetwork(t *testing.T) {
 	}
 	for _, want := range []string{"routes: 0", "interfaces: lo", "an address outside: out of reach", "the model itself: out of reach", "GitHub itself: out of reach", "the tether: reached"} {
 		if !strings.Contains(seen, want+`\n`) && !strings.Contains(seen, want+`"`) {
-			t.Errorf("the agent did not see %q", want)
+			t.Errorf("the agent did not report %q", want)
 		}
 	}
 	if t.Failed() {
@@ -74,12 +74,12 @@ func (l *life) wantNoNetwork(t *testing.T) {
 	}
 }
 
-// wantGateway holds that every request to the model came from the real program, and had its key changed on the
-// way: what the box has is worth nothing here.
+// wantGateway checks that every request to the model came from the real program, and that the gateway replaced its key:
+// the sandbox's key is not valid for the model.
 func (l *life) wantGateway(t *testing.T, p real) {
 	records := l.Model.Requests()
 	if len(records) < 10 {
-		t.Errorf("only %d requests", len(records))
+		t.Errorf("got only %d requests", len(records))
 	}
 	for _, r := range records {
 		if got := r.Header.Get("User-Agent"); !strings.HasPrefix(got, p.userAgent) {
@@ -95,12 +95,12 @@ func (l *life) wantGateway(t *testing.T, p real) {
 			t.Errorf("keys of %s (-want +got):\n%s", r.ID, diff)
 		}
 		if r.Status != 200 {
-			t.Errorf("%s, rule %q, was answered with %d", r.ID, r.Rule, r.Status)
+			t.Errorf("%s, rule %q, was answered %d", r.ID, r.Rule, r.Status)
 		}
 	}
 }
 
-// wantMoney compares what the gateway has counted for the task with what the model says it served.
+// wantMoney compares the usage and cost that the gateway booked for the task with the usage that the model served.
 func (l *life) wantMoney(t *testing.T, task *state.Task, p real) {
 	total := l.Model.Totals()
 	u := total.Usage
@@ -113,21 +113,21 @@ func (l *life) wantMoney(t *testing.T, task *state.Task, p real) {
 	}
 	price, known := modelapi.DefaultPrices().Find(p.model)
 	if !known && task.Money.Unpriced != p.model {
-		t.Errorf("the model %s has no price, and %q is said to have none", p.model, task.Money.Unpriced)
+		t.Errorf("the model %s has no price, but reported as unpriced: %q", p.model, task.Money.Unpriced)
 	}
-	var want int64 // the sum over the answers, since a long prompt has prices of its own
+	var want int64 // the sum over the answers, because long prompts have other prices
 	for _, r := range l.Model.Requests() {
 		want += price.Cost(p.usage(r.Usage))
 	}
 	if got := task.Money.MicroUSD; got != want {
-		t.Errorf("it cost %d millionths, and the prices make it %d for %d answers", got, want, total.Answers)
+		t.Errorf("got a cost of %d millionths, want %d by the prices of %d answers", got, want, total.Answers)
 	}
 	for _, r := range task.Runs {
 		if m := r.Miscount(); m != nil {
 			t.Errorf("run %s: %s", r.ID, m.Words())
 		}
 		if u := r.Used; r.Kind != state.RunCheck && (u == nil || u.Input+u.CacheRead+u.CacheWrite != r.Money.InputTokens || u.Output != r.Money.OutputTokens) {
-			t.Errorf("run %s: the program says %+v, the gateway counted %+v", r.ID, u, r.Money)
+			t.Errorf("run %s: the program reported %+v, the gateway counted %+v", r.ID, u, r.Money)
 		}
 		if r.Kind != state.RunCheck && (!r.Metered || r.Money.MicroUSD == 0) {
 			t.Errorf("run %s, %s: metered %t, %d millionths", r.ID, r.Kind, r.Metered, r.Money.MicroUSD)
@@ -135,12 +135,13 @@ func (l *life) wantMoney(t *testing.T, task *state.Task, p real) {
 	}
 }
 
-// usage is what the model served, as the gateway writes it.
+// usage returns the usage that the model served, as the gateway represents it.
 func (p real) usage(u simmodel.Usage) modelapi.Usage {
 	return modelapi.Usage{Model: p.model, Input: int64(u.Input), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite), Output: int64(u.Output)}
 }
 
-// wantOneSession holds that all runs were one conversation, over a sleep, and that each began only once.
+// wantOneSession checks that all runs, including those after a suspension, were one conversation, and that each began
+// only once.
 func wantOneSession(t *testing.T, task *state.Task) {
 	var sessions, vms []string
 	runs := 0
@@ -159,13 +160,13 @@ func wantOneSession(t *testing.T, task *state.Task) {
 	if sessions = slices.Compact(sessions); len(sessions) != 1 || sessions[0] == "" {
 		t.Errorf("the sessions were %q", sessions)
 	}
-	// It sleeps before the review, and on a slow machine while plans wait, too.
+	// It is suspended before the review, and on a slow machine also while plans wait.
 	if vms = slices.Compact(vms); runs != 5 || len(vms) < 2 {
-		t.Errorf("%d runs on %d VMs, want 5 on at least 2", runs, len(vms))
+		t.Errorf("got %d runs on %d VMs, want 5 on at least 2", runs, len(vms))
 	}
 }
 
-// wantComments holds that people read what the model said.
+// wantComments checks that comments contain the model's answers.
 func (l *life) wantComments(t *testing.T, res demo.Result) {
 	for number, texts := range map[int][]string{
 		res.Issue: {"Trim hyphens from both ends of the result.", "write its hyphen when another word follows.", "Nothing is trimmed any more.", "a gap is remembered, its hyphen comes with the next word."},
@@ -174,7 +175,7 @@ func (l *life) wantComments(t *testing.T, res demo.Result) {
 		said := l.said(number)
 		for _, want := range texts {
 			if !strings.Contains(said, want) {
-				t.Errorf("#%d does not say %q", number, want)
+				t.Errorf("the comments on #%d lack %q", number, want)
 			}
 		}
 		if t.Failed() {
@@ -183,7 +184,7 @@ func (l *life) wantComments(t *testing.T, res demo.Result) {
 	}
 }
 
-// wantCode holds that what the program edited and committed was published and merged.
+// wantCode checks that the program's commits were published and merged.
 func (l *life) wantCode(t *testing.T, res demo.Result) {
 	ada := l.GitHub.As(demo.Maintainer)
 	view, err := ada.PullView(demo.Full, res.Pull)
@@ -193,14 +194,14 @@ func (l *life) wantCode(t *testing.T, res demo.Result) {
 		title, _, _ := strings.Cut(c.Message, "\n")
 		titles = append(titles, title)
 	}
-	// In a review round errand puts the subject into the form of its prompt, though the model did not.
+	// In a review round errand normalizes the subject to the form that its prompt requires.
 	if diff := cmp.Diff([]string{"Leave no hyphen at the ends of a slug", "Address review feedback — Name the gap, test the empty title"}, titles); diff != "" {
 		t.Errorf("commits (-want +got):\n%s", diff)
 	}
 	for path, want := range map[string]string{"slug.go": "if gap && b.Len() > 0 {", "slug_test.go": "\t\t\"\":                \"\",\n"} {
 		text := file(t, ada, path)
 		if !strings.Contains(text, want) {
-			t.Errorf("%s on the base branch has no %q:\n%s", path, want, text)
+			t.Errorf("%s on the base branch lacks %q:\n%s", path, want, text)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestHeavyLimit: real programs give up a limit that lasts at the first answer that tells of it, instead of asking again and again or
-// sleeping until it ends, and people read errand's words for it.
+// TestHeavyLimit: real programs stop at the first answer that reports a long rate limit, instead of retrying or
+// sleeping until its end, and the status comment explains it.
 func TestHeavyLimit(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -25,14 +25,14 @@ func TestHeavyLimit(t *testing.T) {
 			issue := l.assign("Say more", "There is too little.")
 			task := l.until(issue, "the interruption", func(t *state.Task) bool { return t.Phase == state.PhaseInterrupted })
 			if n := len(l.Model.Requests()); n != 1 {
-				t.Errorf("the model was asked %d times", n)
+				t.Errorf("the model received %d requests, want 1", n)
 			}
 			run := task.Runs[len(task.Runs)-1]
 			if run.Status != "rate_limited" || task.Waiting == nil || task.Waiting.Kind != state.WaitLimit || task.Waiting.Until.IsZero() {
 				t.Errorf("run %s (%s), waiting %+v", run.Status, run.Message, task.Waiting)
 			}
 			if !strings.Contains(run.Message, "has used up its limit") {
-				t.Errorf("people read %q", run.Message)
+				t.Errorf("got comment %q", run.Message)
 			}
 		})
 	}

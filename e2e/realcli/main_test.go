@@ -15,10 +15,10 @@ import (
 // common is set once by TestMain, before any test runs.
 var common stage.Shared
 
-// atOnce is how many worlds there are at a time: most of them wait for a cut to pass.
+// atOnce is the number of parallel worlds; most of them wait for the end of a cut.
 const atOnce = "8"
 
-// TestMain builds the runner, if there is anything to run.
+// TestMain builds the runner if any test runs.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if os.Getenv(full) == "" {
@@ -44,25 +44,25 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	full     = "ERRAND_TEST_FULL"   // asks for what takes long
-	required = "ERRAND_REQUIRE_NPM" // makes the absence of the programs, or of boxes for them, an error
+	full     = "ERRAND_TEST_FULL"   // enables long tests
+	required = "ERRAND_REQUIRE_NPM" // makes missing programs or sandboxes an error
 	clis     = "../../.cache/clis/bin"
 )
 
-// program finds a real agent program, where `make clis` has put it, and skips the test if it is not there.
+// program returns the path of a real agent program that `make clis` has installed, and skips the test if it is missing.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	if os.Getenv(full) == "" {
-		t.Skipf("the real %s is driven only with %s=1", name, full)
+		t.Skipf("the real %s is run only with %s=1", name, full)
 	}
 	if common.Err != nil {
 		t.Fatal(common.Err)
 	}
 	if err := exec.CommandContext(t.Context(), "bwrap", "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "--dev", "/dev", "true").Run(); err != nil {
 		if os.Getenv(required) != "" {
-			t.Fatalf("%s says that the real %s has to be driven, and bubblewrap, which its boxes need, does not work here: %v", required, name, err)
+			t.Fatalf("%s requires the real %s, but bubblewrap, which its sandboxes need, does not work here: %v", required, name, err)
 		}
-		t.Skipf("the real %s needs boxes without network: bubblewrap does not work here: %v", name, err)
+		t.Skipf("the real %s needs sandboxes without network: bubblewrap does not work here: %v", name, err)
 	}
 	path, err := filepath.Abs(filepath.Join(clis, name))
 	check(t, err)
@@ -70,7 +70,7 @@ func program(t *testing.T, name string) string {
 	switch {
 	case err == nil:
 	case os.Getenv(required) != "":
-		t.Fatalf("%s is not installed, and %s says that it has to be: run `make clis`", name, required)
+		t.Fatalf("%s is not installed, but %s requires it: run `make clis`", name, required)
 	default:
 		t.Skipf("%s is not installed: run `make clis`, which needs npm and the network", name)
 	}

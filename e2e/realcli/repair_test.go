@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestHeavyRepair has real programs end with a closing block that cannot be read: they are asked for it once more, in the
-// same session and held to its form, so that the question in it reaches people; the work goes on with their answer.
+// TestHeavyRepair lets real programs end with an unreadable closing block: errand asks for it again in the same
+// session, with a schema for its form, so that its question reaches people; the work continues with their answer.
 func TestHeavyRepair(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)

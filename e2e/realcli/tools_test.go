@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestHeavyTools has real programs call errand's tools: they start its MCP server in their box without network, and what
-// they say through it reaches people and comes back.
+// TestHeavyTools lets real programs call errand's tools: they start its MCP server in their sandbox without network,
+// the calls take effect, and the results return to the model.
 func TestHeavyTools(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -22,7 +22,8 @@ func TestHeavyTools(t *testing.T) {
 	}
 }
 
-// useTools has an agent's program say things through errand's tools, ask, and go on with the answer.
+// useTools lets an agent program store a note and a proposal with errand's tools, ask a question, and continue with the
+// answer.
 func useTools(t *testing.T, path string, p real) {
 	t.Helper()
 	l := live(t, path, "tools.yaml", func(c *demo.Config) { c.Adapter, c.Model = p.adapter, p.model })
@@ -41,7 +42,7 @@ func useTools(t *testing.T, path string, p real) {
 		}
 	}
 	if !strings.Contains(heard, "Stored as proposal 1") || !strings.Contains(heard, "Make is in slug.go") {
-		t.Errorf("the agent did not hear what its tools said:\n%.6000s", heard)
+		t.Errorf("the agent did not receive the results of its tools:\n%.6000s", heard)
 	}
 	_, err := l.GitHub.As(demo.Maintainer).Comment(demo.Full, issue, "I want the red one.")
 	check(t, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestHeavyTurns holds a real program that has no bound of its own to its turns: the gateway refuses the next call, the
-// task says so, and goes on in the same session when somebody allows more.
+// TestHeavyTurns limits the turns of a real program that has no such limit itself: the gateway denies the next call, a
+// comment explains it, and the task continues in the same session when a person allows more turns.
 func TestHeavyTurns(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -24,14 +24,14 @@ func TestHeavyTurns(t *testing.T) {
 	issue := l.assign("Say more", "There is too little.")
 	failed := l.until(issue, "the failure", func(t *state.Task) bool { return t.Phase == state.PhaseFailed })
 	if n := len(l.Model.Requests()); n != turns {
-		t.Errorf("the model was asked %d times, want %d", n, turns)
+		t.Errorf("the model received %d requests, want %d", n, turns)
 	}
 	if r := failed.Runs[len(failed.Runs)-1]; r.Status != "max_turns" || r.Adapter != "codex" {
 		t.Errorf("the run ended as %s: %s", r.Status, r.Message)
 	}
 	l.reach(issue, "the hint", func(*state.Task) bool { return strings.Contains(l.said(issue), "retry turns=6") })
 	if said := l.said(issue); strings.Contains(said, "/v1/responses") {
-		t.Errorf("the bot said:\n%s", said)
+		t.Errorf("got comments:\n%s", said)
 	}
 	_, err := l.GitHub.As(demo.Maintainer).Comment(demo.Full, issue, "@errand retry turns=20")
 	check(t, err)
@@ -42,7 +42,7 @@ func TestHeavyTurns(t *testing.T) {
 	}
 }
 
-// reach waits for a state of a task, through a failure if it must be.
+// reach waits for a state of a task, even if the task fails on the way.
 func (l *life) reach(issue int, what string, ok func(*state.Task) bool) *state.Task {
 	l.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -56,7 +56,7 @@ func (l *life) reach(issue int, what string, ok func(*state.Task) bool) *state.T
 		select {
 		case <-tick.C:
 		case <-end.C:
-			l.t.Fatalf("waiting for %s: nothing in %s", what, patience)
+			l.t.Fatalf("waiting for %s: timeout after %s", what, patience)
 		}
 	}
 }

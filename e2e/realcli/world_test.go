@@ -19,7 +19,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// patience is how long one step of a life may take, on a machine that does much else.
+// patience is the timeout of one step of a life on a busy machine.
 const patience = 3 * time.Minute
 
 // life is a world that a real agent program works in.
@@ -30,7 +30,7 @@ type life struct {
 	log string
 }
 
-// live starts a world for an agent program. Its model says what the script says.
+// live starts a world for an agent program, with a model that follows the script.
 func live(t *testing.T, agent, script string, change func(*demo.Config)) *life {
 	t.Helper()
 	l := &life{t: t, dir: t.TempDir()}
@@ -50,14 +50,14 @@ func live(t *testing.T, agent, script string, change func(*demo.Config)) *life {
 	t.Cleanup(func() {
 		check(t, l.World.Close())
 		if t.Failed() {
-			t.Logf("of errand's log, what it warned of, and the end:\n%s", l.logged(40))
+			t.Logf("warnings and the end of errand's log:\n%s", l.logged(40))
 		}
 	})
 	l.setScript(script)
 	return l
 }
 
-// setScript has the model play a file of testdata, in which PROBE is a look at the network from inside.
+// setScript makes the model play a file of testdata, in which PROBE is replaced by a command that tests the network.
 func (l *life) setScript(name string) {
 	l.t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -77,15 +77,15 @@ func (l *life) setScript(name string) {
 	check(l.t, l.Model.SetScript(script))
 }
 
-// slashed is the address of a URL as bash writes it below /dev/tcp.
+// slashed returns the address of a URL in bash's form below /dev/tcp.
 func slashed(url string) string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
 	return strings.Replace(host, ":", "/", 1)
 }
 
-// logged is what errand's log has of warnings and errors, and its last lines.
+// logged returns the warnings, the errors and the last lines of errand's log.
 func (l *life) logged(last int) string {
-	text, _ := os.ReadFile(l.log) // it is for people, after a failure
+	text, _ := os.ReadFile(l.log) // best effort, after a failure
 	all := strings.Split(strings.TrimSpace(string(text)), "\n")
 	from := max(0, len(all)-last)
 	loud := slices.DeleteFunc(slices.Clone(all[:from]), func(line string) bool {
@@ -94,7 +94,7 @@ func (l *life) logged(last int) string {
 	return strings.Join(append(loud, all[from:]...), "\n")
 }
 
-// play takes the demo's first issue through its whole life.
+// play takes the demo's first issue through its complete life.
 func (l *life) play() demo.Result {
 	l.t.Helper()
 	p := &demo.Play{World: l.World, Say: l.t.Logf, Wait: func(string, time.Duration) {}, Patience: patience}
@@ -103,7 +103,7 @@ func (l *life) play() demo.Result {
 	return res
 }
 
-// task is the task of an issue, nil if there is none yet.
+// task returns the task of an issue, or nil if there is none yet.
 func (l *life) task(issue int) *state.Task {
 	l.t.Helper()
 	r, err := l.GitHub.As(demo.Maintainer).Repo(demo.Full)
@@ -130,13 +130,13 @@ func (l *life) until(issue int, what string, ok func(*state.Task) bool) *state.T
 		}
 		select {
 		case <-ctx.Done():
-			l.t.Fatalf("waiting for %s: nothing in %s", what, patience)
+			l.t.Fatalf("waiting for %s: timeout after %s", what, patience)
 		case <-tick.C:
 		}
 	}
 }
 
-// said is everything that the bot said on an issue or pull request and in its threads.
+// said returns all comments by the bot on an issue or pull request, including threads.
 func (l *life) said(number int) string {
 	l.t.Helper()
 	i, err := l.GitHub.As(demo.Maintainer).Issue(demo.Full, number)

@@ -13,8 +13,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// asNobody is a program that another user of the VM runs in the midst of a run: it asks for all that would be of use, and
-// prints what it gets.
+// asNobody is a program that another user of the VM runs during a run: it tries to read everything of interest and
+// prints the results.
 const asNobody = `
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 echo "user: $(id -un)"
@@ -33,35 +33,35 @@ func TestAnotherUser(t *testing.T) {
 	rootbox.Require(t)
 	l := begin(t, 10*time.Minute, "true")
 	if files, err := l.box().Exec(within(t), "ls", "/home/errand/work"); err != nil || !strings.Contains(files, "greeting.txt") {
-		t.Fatalf("the checkout is not where another user looks for it: %q, %v", files, err)
+		t.Fatalf("the checkout is not at the path that the other user tries: %q, %v", files, err)
 	}
 	out, err := l.box().Exec(within(t), "setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "bash", "-c", asNobody)
 	must(t, err)
 	for _, line := range []string{"user: nobody", "model: 401", "git: 401", "proxy: 407"} {
 		if !strings.Contains(out+"\n", line+"\n") {
-			t.Errorf("want %q, and it says:\n%s", line, out)
+			t.Errorf("want %q, got:\n%s", line, out)
 		}
 	}
 	if strings.Contains(out, "reads ") {
-		t.Errorf("another user can read what is a run's:\n%s", out)
+		t.Errorf("another user can read data of a run:\n%s", out)
 	}
 	if !l.logged("request from a VM denied") {
-		t.Error("the log does not say that something was refused")
+		t.Error("the log has no denied request")
 	}
-	l.exec("errand", "setsid sleep 4711 >/dev/null 2>&1 </dev/null &") // what is left of a run ends with it, too
+	l.exec("errand", "setsid sleep 4711 >/dev/null 2>&1 </dev/null &") // leftover processes of a run are ended with it
 	l.world.Model.Release("work")
 	l.ends()
 	if left, err := l.box().Exec(within(t), "sh", "-c", "pgrep -u errand -fa 'sleep 4711' || true"); err != nil || left != "" {
-		t.Errorf("left: %q, %v", left, err)
+		t.Errorf("leftover processes: %q, %v", left, err)
 	}
 }
 
-// fill takes what is left of the disk, and the space that the runner has kept for the end of the run.
+// fill uses all free disk space, and the space that the runner has reserved for the end of the run.
 const fill = "rm -f $HOME/.errand/runs/*/reserve; i=0; for mb in 512 64 8 1; do while fallocate -l ${mb}M $HOME/hog-$((i=i+1)) 2>/dev/null; do :; done; done; cat /dev/zero >$HOME/rest 2>/dev/null"
 
-// TestFilledByTheAgent: an agent that fills its VM's disk to the last block ends its own run, which says so although nothing
-// can be written there any more. The task goes on, on another VM (that it gets to its end there is TestFaults, disk full);
-// where that one is filled, too, it ends, says why, and keeps no VM.
+// TestFilledByTheAgent: an agent that fills its VM's disk completely ends its own run, which reports the reason
+// although nothing can be written there. The task continues on another VM (TestFaults, disk full, shows that it can
+// finish there); if that one is filled, too, the task fails, explains why, and keeps no VM.
 func TestFilledByTheAgent(t *testing.T) {
 	t.Parallel()
 	rootbox.Require(t)
@@ -69,16 +69,16 @@ func TestFilledByTheAgent(t *testing.T) {
 	l := begin(t, 10*time.Minute, fill, func(c *demo.Config) { c.Timing.MaxAttempts = 2 })
 	l.world.Model.Release("work")
 	var task *state.Task
-	eventually(t, "the task gives up, and a comment says why", func() bool {
+	eventually(t, "the task to fail with a comment that explains it", func() bool {
 		task = l.task()
 		return task.Phase == state.PhaseFailed && strings.Contains(l.comments(), "stopped while implementing: "+why)
 	})
 	if !slices.ContainsFunc(task.History, func(h state.PhaseChange) bool { return h.Phase == state.PhaseInterrupted && h.Why == why }) {
-		t.Errorf("it was not interrupted: %+v", task.History)
+		t.Errorf("the task was not interrupted: %+v", task.History)
 	}
-	eventually(t, "no VM is kept", func() bool { return l.task().VM == nil })
+	eventually(t, "the deletion of the VM", func() bool { return l.task().VM == nil })
 	if n := len(l.task().VMs); n != 2 {
-		t.Errorf("%d VMs were filled, want 2", n)
+		t.Errorf("got %d filled VMs, want 2", n)
 	}
 	for _, vm := range l.task().VMs {
 		if vm.Why != state.VMDiskFull {

@@ -19,7 +19,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// baking is the group whose image the story is about. What it leaves on the disk is told by the agent.
+// baking configures the group whose image is baked. The agent reports the files that it left on the disk.
 const baking = `bake:
   web:
     repos: [` + demo.Full + `]
@@ -31,11 +31,12 @@ const baking = `bake:
       git log -1 --format=%s >~/.warmed
 `
 
-// seen is what the agent finds on its VM: the tool, the warm cache, the copy of the repository, and how many host keys.
+// seen reports the contents of the agent's VM: the tool, the warm cache, the copy of the repository, and the number of
+// host keys.
 const seen = `cat /opt/tool/version ~/.warmed >seen.txt; git -C ~/.errand/seed/` + demo.Full + `.git rev-parse --verify -q main >/dev/null && echo seeded >>seen.txt; git add seen.txt`
 
-// TestBake bakes a base image on a real system with OpenSSH, has a task work on a VM that is made from it, and looks for
-// what must not come along.
+// TestBake bakes a base image on a real system with OpenSSH, lets a task work on a VM created from it, and checks that
+// secrets and identities are not in the image.
 func TestBake(t *testing.T) {
 	t.Parallel()
 	lab := openLab(t)
@@ -66,7 +67,7 @@ func TestBake(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	eventually(t, "the image, and the end of the VM that it was made in", func() bool {
+	eventually(t, "the image, and the deletion of the VM in which it was baked", func() bool {
 		return l.logged("image available") && len(l.world.Cloud.Objects("server")) == 0
 	})
 	images := l.world.Cloud.Objects("image")
@@ -85,7 +86,7 @@ func TestBake(t *testing.T) {
 		"another VM's name": "grep -q bake /etc/hostname",
 	} {
 		if _, err := box.Exec(within(t), "sh", "-c", cmd); err == nil {
-			t.Errorf("%s came along in the image", what)
+			t.Errorf("%s is in the image", what)
 		}
 	}
 	l.world.Model.Release("work")

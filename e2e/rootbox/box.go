@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Spec is what a box is made from. Zero values have defaults.
+// Spec configures a box. Zero values have defaults.
 type Spec struct {
 	// Name is its host name; default the address's last number.
 	Name string
@@ -26,21 +26,22 @@ type Spec struct {
 	Instance string
 	// UserData is given to cloud-init, and served to the box as its metadata.
 	UserData []byte
-	// Image is what Box.Snapshot returned; default an empty disk over the rootfs.
+	// Image is the result of Box.Snapshot; default an empty disk over the rootfs.
 	Image string
-	// MemoryMB is where the kernel begins to kill, DiskMB the size of its disk. Default 1024 and 2048.
+	// MemoryMB is its memory limit, DiskMB the size of its disk. Default 1024 and 2048.
 	MemoryMB, DiskMB int
-	// Keys are those that the cloud gives to root, in authorized_keys form.
+	// Keys are root's keys, which the cloud provides, in the format of authorized_keys.
 	Keys []string
-	// Binds are paths of this host that the box sees at the same place and cannot change.
+	// Binds are paths of this host that are mounted read-only at the same place in the box.
 	Binds []string
-	// Off leaves it switched off at first.
+	// Off leaves it powered off at first.
 	Off bool
 }
 
-// Box is a computer. Its methods are safe for concurrent use; those that switch it wait for each other.
+// Box is a simulated machine. Its methods are safe for concurrent use; those that change its power state wait for each
+// other.
 type Box struct {
-	Name string // the first one, if it was rebuilt
+	Name string // of the first Spec, if it was rebuilt
 	Addr netip.Addr
 
 	lab   *Lab
@@ -48,10 +49,10 @@ type Box struct {
 	dir   string
 	binds []string
 
-	switching sync.Mutex // held by whoever starts, stops or changes it
+	switching sync.Mutex // held while starting, stopping or changing it
 
 	mu       sync.Mutex
-	life     *life  // nil if it was never on; ended ones stay
+	life     *life  // nil if it was never on; kept after its end
 	host     string // its name inside
 	userData []byte
 	keys     []string
@@ -61,8 +62,8 @@ type Box struct {
 	deleted  bool
 }
 
-// Boot makes a box. Unless spec.Off is set it is running when Boot returns; its SSH server answers some
-// seconds later, see AwaitSSH.
+// Boot creates a box. Unless spec.Off is set, it is running when Boot returns; its SSH server answers some seconds
+// later, see AwaitSSH.
 func (l *Lab) Boot(ctx context.Context, spec Spec) (*Box, error) {
 	b := &Box{lab: l, binds: spec.Binds}
 	addr, err := l.address(ctx, spec.Addr, b)
@@ -89,7 +90,7 @@ func (l *Lab) Boot(ctx context.Context, spec Spec) (*Box, error) {
 	return b, nil
 }
 
-// describe takes over what a spec says, at the first boot and when it is rebuilt.
+// describe applies a spec, at the first boot and at a rebuild.
 func (b *Box) describe(spec Spec) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,14 +100,14 @@ func (b *Box) describe(spec Spec) {
 	b.memoryMB, b.diskMB = cmp.Or(spec.MemoryMB, 1024), cmp.Or(spec.DiskMB, 2048)
 }
 
-// Running says whether it is switched on.
+// Running reports whether it is powered on.
 func (b *Box) Running() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.life.running()
 }
 
-// current returns the life that it is living, nil if it is off.
+// current returns its current life, or nil if it is off.
 func (b *Box) current() *life {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,33 +117,33 @@ func (b *Box) current() *life {
 	return b.life
 }
 
-// PowerOn switches it on; a box that is on stays as it is.
+// PowerOn powers it on; it does nothing if the box is on.
 func (b *Box) PowerOn(ctx context.Context) error {
 	b.switching.Lock()
 	defer b.switching.Unlock()
 	return b.start(ctx)
 }
 
-// start is PowerOn for those who hold switching.
+// start is PowerOn for callers that hold switching.
 func (b *Box) start(ctx context.Context) error {
 	b.mu.Lock()
 	deleted, on := b.deleted, b.life.running()
 	b.mu.Unlock()
 	switch {
 	case deleted:
-		return fmt.Errorf("switch on box %s: it is deleted", b.Name)
+		return fmt.Errorf("power on box %s: it is deleted", b.Name)
 	case on:
 		return nil
 	}
 	if err := b.clear(ctx); err != nil {
-		return fmt.Errorf("switch on box %s: %w", b.Name, err)
+		return fmt.Errorf("power on box %s: %w", b.Name, err)
 	}
 	if err := b.writeSeed(); err != nil {
-		return fmt.Errorf("switch on box %s: %w", b.Name, err)
+		return fmt.Errorf("power on box %s: %w", b.Name, err)
 	}
 	next, err := b.begin(ctx)
 	if err != nil {
-		return fmt.Errorf("switch on box %s: %w", b.Name, err)
+		return fmt.Errorf("power on box %s: %w", b.Name, err)
 	}
 	b.mu.Lock()
 	b.life = next
@@ -151,7 +152,7 @@ func (b *Box) start(ctx context.Context) error {
 	return nil
 }
 
-// again waits for the end of a life and begins the next if the box has asked for it, as `reboot` does.
+// again waits for the end of a life and begins the next one if the box requested a reboot.
 func (b *Box) again(l *life) {
 	<-l.done
 	if !l.wantsReboot() {
@@ -171,29 +172,28 @@ func (b *Box) again(l *life) {
 	}
 }
 
-// PowerOff switches it off as pulling the plug does: what was not written is lost to its programs, what
-// was written stays.
+// PowerOff cuts its power: unwritten data is lost, written data stays.
 func (b *Box) PowerOff(ctx context.Context) error {
 	b.switching.Lock()
 	defer b.switching.Unlock()
 	return b.stop(ctx)
 }
 
-// stop is PowerOff for those who hold switching.
+// stop is PowerOff for callers that hold switching.
 func (b *Box) stop(ctx context.Context) error {
 	l := b.current()
 	if l == nil {
 		return nil
 	}
-	_, _ = run(ctx, "ip", "link", "set", b.link(), "down") // who is cut off says no goodbye
-	_ = b.thaw()                                           // a frozen one cannot die
+	_, _ = run(ctx, "ip", "link", "set", b.link(), "down") // without power it cannot close connections
+	_ = b.thaw()                                           // a frozen process cannot die
 	if err := l.kill(ctx); err != nil {
-		return fmt.Errorf("switch off box %s: %w", b.Name, err)
+		return fmt.Errorf("power off box %s: %w", b.Name, err)
 	}
 	return nil
 }
 
-// Shutdown presses the power button and waits until the box has gone off by itself.
+// Shutdown presses the power button and waits until the box has shut down.
 func (b *Box) Shutdown(ctx context.Context) error {
 	b.switching.Lock()
 	defer b.switching.Unlock()
@@ -208,11 +208,11 @@ func (b *Box) Shutdown(ctx context.Context) error {
 	case <-l.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("shut down box %s: it does not obey: %w", b.Name, context.Cause(ctx))
+		return fmt.Errorf("shut down box %s: no reaction: %w", b.Name, context.Cause(ctx))
 	}
 }
 
-// Delete ends it with its disk. It may be called twice.
+// Delete deletes it with its disk. It may be called twice.
 func (b *Box) Delete(ctx context.Context) error {
 	b.switching.Lock()
 	defer b.switching.Unlock()
@@ -234,7 +234,7 @@ func (b *Box) Delete(ctx context.Context) error {
 	return nil
 }
 
-// clear removes what an earlier life may have left outside of its namespaces.
+// clear removes remains of an earlier life outside its namespaces.
 func (b *Box) clear(ctx context.Context) error {
 	var errs []error
 	for _, c := range hierarchies() {
@@ -244,10 +244,10 @@ func (b *Box) clear(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// link is the lab's end of the box's network cable.
+// link is the lab's end of the box's network link.
 func (b *Box) link() string { return bridgeName(b.lab.slot) + "v" + b.id }
 
-// writeSeed is what the box's cloud-init will read.
+// writeSeed writes the data for the box's cloud-init.
 func (b *Box) writeSeed() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -266,7 +266,7 @@ func (b *Box) writeSeed() error {
 	return errors.Join(os.WriteFile(filepath.Join(seed, "meta-data"), []byte(meta), 0o600), os.WriteFile(filepath.Join(seed, "user-data"), data, 0o600))
 }
 
-// Console is what the box has said on its console since it was made.
+// Console returns the box's console output since its creation.
 func (b *Box) Console() string {
 	data, err := os.ReadFile(filepath.Join(b.dir, "console"))
 	if err != nil {

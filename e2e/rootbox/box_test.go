@@ -18,7 +18,7 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
-// patience bounds one test; a box boots in three seconds on an idle machine.
+// patience is the timeout of one test; a box boots in three seconds on an idle machine.
 const patience = 3 * time.Minute
 
 func within(t *testing.T) context.Context {
@@ -43,7 +43,7 @@ func openLab(t *testing.T) *rootbox.Lab {
 	return lab
 }
 
-// boot makes a box and waits until it has done all that its user data says.
+// boot creates a box and waits until cloud-init has applied its user data.
 func boot(t *testing.T, lab *rootbox.Lab, spec rootbox.Spec) *rootbox.Box {
 	t.Helper()
 	box, err := lab.Boot(within(t), spec)
@@ -63,7 +63,7 @@ func boot(t *testing.T, lab *rootbox.Lab, spec rootbox.Spec) *rootbox.Box {
 	return box
 }
 
-// keys are a client's and a host's.
+// keys returns keys of a client and a host.
 type keys struct {
 	client, host ssh.Signer
 	hostPEM      string
@@ -99,7 +99,7 @@ func indent(text, by string) string {
 	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by)
 }
 
-// userData is the least that makes a box reachable.
+// userData returns the minimal user data with which a box is reachable.
 func (k keys) userData(more string) []byte {
 	return fmt.Appendf(nil, `#cloud-config
 ssh_deletekeys: true
@@ -144,7 +144,7 @@ func sh(t *testing.T, c *remote.Client, line string) string {
 	return strings.TrimSpace(string(res.Stdout))
 }
 
-// must is for steps that have to succeed.
+// must fails the test if a step fails.
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -152,7 +152,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// eventually polls a condition until it holds.
+// eventually polls a condition until it is true.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ctx := within(t)
@@ -162,12 +162,12 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			t.Fatalf("%s: not in time", what)
+			t.Fatalf("timeout while waiting for: %s", what)
 		}
 	}
 }
 
-// TestLife takes one box through everything that is done with a VM.
+// TestLife performs all operations on a VM with one box.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	lab, k := openLab(t), newKeys(t)
@@ -180,20 +180,20 @@ func TestLife(t *testing.T) {
 
 	must(t, box.Shutdown(within(t)))
 	if box.Running() {
-		t.Error("it runs after a shutdown")
+		t.Error("the box runs after a shutdown")
 	}
 	image, err := box.Snapshot(within(t))
 	must(t, err)
 	must(t, box.PowerOn(within(t)))
 	must(t, box.AwaitBooted(within(t)))
 	if got := sh(t, k.dial(t, box, "root"), "cat kept ran"); got != "kept\nran" {
-		t.Errorf("the second boot of the same VM sees %q", got)
+		t.Errorf("second boot of the same VM: got %q", got)
 	}
 
 	other := newKeys(t)
 	twin := boot(t, lab, rootbox.Spec{Name: "twin", Instance: "2", Image: image, UserData: other.userData("runcmd: [[sh, -c, 'echo again >> /root/ran']]\n"), DiskMB: 1100})
 	if got := sh(t, other.dial(t, twin, "root"), "hostname; cat kept ran"); got != "twin\nkept\nran\nagain" {
-		t.Errorf("a VM made from the snapshot sees %q", got)
+		t.Errorf("VM created from the snapshot: got %q", got)
 	}
 	if _, err := twin.Exec(within(t), "timeout", "2", "bash", "-c", "exec 3<>/dev/tcp/"+box.Addr.String()+"/22"); err == nil {
 		t.Error("one box reaches another")
@@ -203,28 +203,28 @@ func TestLife(t *testing.T) {
 	must(t, box.Rebuild(within(t), rootbox.Spec{Name: "rebuilt", Instance: "1", UserData: third.userData("")}))
 	must(t, box.AwaitBooted(within(t)))
 	if got := sh(t, third.dial(t, box, "errand"), "hostname; id -un; ls /root 2>&1 | head -1; test ! -e /var/tmp/kept"); !strings.HasPrefix(got, "rebuilt\nerrand\nls: cannot open") {
-		t.Errorf("the rebuilt VM sees %q", got)
+		t.Errorf("rebuilt VM: got %q", got)
 	}
 	must(t, box.Delete(within(t)))
 	must(t, box.Delete(within(t)))
 	if err := box.PowerOn(within(t)); err == nil {
-		t.Error("a deleted box can be switched on")
+		t.Error("a deleted box can be powered on")
 	}
 }
 
-// TestReboot asks the box from inside.
+// TestReboot reboots the box from inside.
 func TestReboot(t *testing.T) {
 	t.Parallel()
 	lab, k := openLab(t), newKeys(t)
 	box := boot(t, lab, rootbox.Spec{Name: "reboot", UserData: k.userData("")})
 	before := box.Off()
-	_, _ = k.dial(t, box, "root").Run(within(t), remote.Cmd{Argv: []string{"systemctl", "reboot"}}) // the connection may go first
+	_, _ = k.dial(t, box, "root").Run(within(t), remote.Cmd{Argv: []string{"systemctl", "reboot"}}) // the connection may end first
 	select {
 	case <-before:
 	case <-within(t).Done():
-		t.Fatal("it does not go down")
+		t.Fatal("the box does not go down")
 	}
-	eventually(t, "it comes up again", box.Running)
+	eventually(t, "the box is up again", box.Running)
 	must(t, box.AwaitBooted(within(t)))
 	_, _ = k.dial(t, box, "root").Run(within(t), remote.Cmd{Argv: []string{"systemctl", "poweroff"}}) // likewise
 	must(t, box.AwaitOff(within(t), time.Minute))

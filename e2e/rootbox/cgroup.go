@@ -18,12 +18,12 @@ import (
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// controllers are the hierarchies of version 1 that a box has a group in. The first is systemd's own, without limits.
+// controllers are the hierarchies of version 1 in which a box has a group. The first is systemd's, without limits.
 func controllers() []string { return []string{"systemd", "memory", "pids", "freezer"} }
 
-// unified is the hierarchy of version 2, beside the others. A systemd mounts it for itself, and what it sees as its root is
-// the group that it is in: boxes without one of their own would make and remove each other's groups in it, of the same
-// names, and now and then a unit would end as it begins (exit 219, CGROUP).
+// unified is the additional hierarchy of version 2. Each systemd mounts it with its own group as the root. Without
+// separate groups, boxes would create and remove each other's groups of the same names, and occasionally a unit would
+// fail at its start (exit 219, CGROUP).
 const unified = "unified"
 
 // hierarchies are those of version 1 and, where the host has it mounted, that of version 2.
@@ -31,15 +31,15 @@ func hierarchies() []string {
 	if _, err := os.Stat(filepath.Join(cgroupRoot, unified, "cgroup.procs")); err != nil {
 		return controllers()
 	}
-	return append([]string{unified}, controllers()...) // ended last: what is frozen by version 1 cannot die
+	return append([]string{unified}, controllers()...) // last, because processes frozen by version 1 cannot die
 }
 
-// groupDir is a box's group, or with an empty box its lab's.
+// groupDir returns the group of a box, or of its lab if box is empty.
 func groupDir(controller string, slot int, box string) string {
 	return filepath.Join(cgroupRoot, controller, "errand-rootbox-"+strconv.Itoa(slot), box)
 }
 
-// join makes the groups of a box and puts its first process into them.
+// join creates the groups of a box and adds its first process to them.
 func join(slot int, box string, pid int) error {
 	for _, c := range hierarchies() {
 		dir := groupDir(c, slot, box)
@@ -61,7 +61,7 @@ func limit(controller string, slot int, box, file, value string) error {
 	return nil
 }
 
-// groups lists all groups under a folder, the innermost first.
+// groups lists all groups under a directory, the innermost first.
 func groups(dir string) (all []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +76,7 @@ func groups(dir string) (all []string, err error) {
 	return all, err
 }
 
-// endGroups kills whatever runs in a lab's groups and removes them.
+// endGroups kills all processes in a lab's groups and removes the groups.
 func endGroups(ctx context.Context, slot int) error {
 	var errs []error
 	for _, c := range slices.Backward(hierarchies()) {
@@ -85,7 +85,7 @@ func endGroups(ctx context.Context, slot int) error {
 	return errors.Join(errs...)
 }
 
-// endGroup kills what runs in a group and those beneath it, thawed so that it can die, and removes them.
+// endGroup thaws and kills all processes in a group and its subgroups, and removes the groups.
 func endGroup(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -111,7 +111,7 @@ func endGroup(ctx context.Context, dir string) error {
 	}
 }
 
-// killGroup is best effort: whoever is left is met again by the caller.
+// killGroup is best effort; the caller repeats it for remaining processes.
 func killGroup(dir string) {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 
 const hostKeySecret = "a secret of tests, 32 bytes long"
 
-// newWorld is the real provider on the stand-in, with boxes behind the servers: everything is real but
-// the API and the hardware.
+// newWorld returns the real provider with the simulated API and boxes as servers: everything is real except the API and
+// the hardware.
 func newWorld(t *testing.T) fleettest.World {
 	t.Helper()
 	lab := openLab(t)
@@ -75,18 +75,18 @@ func newWorld(t *testing.T) fleettest.World {
 	}
 }
 
-// shortly waits, but not as long as one does for a real cloud.
+// shortly waits, but with a shorter timeout than for a real cloud.
 func shortly(ctx context.Context, d time.Duration) error {
 	return clock.Sleep(ctx, min(d, 50*time.Millisecond))
 }
 
-// fast is a clock on which the provider's budget of calls fills a thousand times as quickly.
+// fast is a clock on which the provider's rate limit refills a thousand times as fast.
 func fast() func() time.Time {
 	begun := time.Now()
 	return func() time.Time { return begun.Add(1000 * time.Since(begun)) }
 }
 
-// greeted is a connection of which the first bytes have been read already.
+// greeted is a connection whose first bytes were already read.
 type greeted struct {
 	net.Conn
 	all io.Reader
@@ -94,8 +94,8 @@ type greeted struct {
 
 func (g greeted) Read(p []byte) (int, error) { return g.all.Read(p) }
 
-// dialBanner dials until a server says something. At the end of a first boot sshd begins anew, and who is
-// in its queue at that moment is hung up on.
+// dialBanner dials until a server sends its banner. At the end of a first boot sshd restarts, which closes the
+// connections in its queue.
 func dialBanner(ctx context.Context, network, address string) (net.Conn, error) {
 	for {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
@@ -112,7 +112,7 @@ func dialBanner(ctx context.Context, network, address string) (net.Conn, error) 
 	}
 }
 
-// processes looks for a mark in what runs anywhere: the host sees into every box.
+// processes searches the processes of all boxes, which the host can see, for a mark.
 func processes(t *testing.T, mark string) (count int) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -125,7 +125,7 @@ func processes(t *testing.T, mark string) (count int) {
 	return count
 }
 
-// TestConformance runs what every provider has to do, and what one behind an API has to do besides.
+// TestConformance runs the conformance suites of all providers and of providers with an API.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	rootbox.Require(t)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// newDisk gives the box an empty disk, or a copy of an image, as large as it is to be.
+// newDisk gives the box an empty disk, or a copy of an image, of the configured size.
 func (b *Box) newDisk(ctx context.Context, image string) error {
 	disk := b.disk()
 	if err := os.Remove(disk); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -37,7 +37,7 @@ func (b *Box) newDisk(ctx context.Context, image string) error {
 	return err
 }
 
-// restore copies an image and makes it as large as the new disk, which may not be smaller.
+// restore copies an image and enlarges it to the size of the new disk, which may not be smaller.
 func restore(ctx context.Context, image, disk string, size int64) error {
 	info, err := os.Stat(image)
 	if err != nil {
@@ -66,8 +66,8 @@ func copySparse(ctx context.Context, from, to string) error {
 
 func (b *Box) disk() string { return filepath.Join(b.dir, "disk.img") }
 
-// Snapshot copies the box's disk into an image, which other boxes can be made from and which lasts as
-// long as the lab, or until DeleteImage. Of a running box it is what a pulled plug would leave.
+// Snapshot copies the box's disk to an image from which other boxes can be created, and which exists until DeleteImage
+// or the end of the lab. The image of a running box has the state after a power cut.
 func (b *Box) Snapshot(ctx context.Context) (image string, err error) {
 	b.switching.Lock()
 	defer b.switching.Unlock()
@@ -92,7 +92,7 @@ func (b *Box) Snapshot(ctx context.Context) (image string, err error) {
 	return f.Name(), nil
 }
 
-// awaitWritten waits until an ended life has let go of the disk, with all that it wrote.
+// awaitWritten waits until an ended life has released the disk, with all its writes.
 func (b *Box) awaitWritten(ctx context.Context) error {
 	if b.current() != nil {
 		return nil
@@ -100,10 +100,10 @@ func (b *Box) awaitWritten(ctx context.Context) error {
 	return b.clear(ctx)
 }
 
-// DeleteImage removes an image; one that is gone is no error.
+// DeleteImage removes an image; a missing image is not an error.
 func (l *Lab) DeleteImage(image string) error {
 	if filepath.Dir(image) != filepath.Join(l.dir, "images") {
-		return fmt.Errorf("%s is no image of this lab", image)
+		return fmt.Errorf("%s is not an image of this lab", image)
 	}
 	if err := os.Remove(image); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("delete image: %w", err)
@@ -111,17 +111,17 @@ func (l *Lab) DeleteImage(image string) error {
 	return nil
 }
 
-// ImageBytes is what an image takes of its disk.
+// ImageBytes returns the disk space that an image uses.
 func ImageBytes(image string) (int64, error) {
 	var st syscall.Stat_t
 	if err := syscall.Stat(image, &st); err != nil {
-		return 0, fmt.Errorf("look at image: %w", err)
+		return 0, fmt.Errorf("check image: %w", err)
 	}
 	return st.Blocks * 512, nil
 }
 
-// Rebuild gives it a fresh disk, empty or from an image, with other user data, and starts it. It keeps
-// its address and, unless spec has one, its instance id.
+// Rebuild gives it a new disk, empty or from an image, and other user data, and starts it. It keeps its address and,
+// unless spec has one, its instance ID.
 func (b *Box) Rebuild(ctx context.Context, spec Spec) error {
 	b.switching.Lock()
 	defer b.switching.Unlock()
@@ -142,7 +142,7 @@ func (b *Box) Rebuild(ctx context.Context, spec Spec) error {
 	return nil
 }
 
-// awaitDiskFree waits until no loop device holds the disk any more, so that it is never mounted twice.
+// awaitDiskFree waits until no loop device uses the disk, so that it is never mounted twice.
 func (b *Box) awaitDiskFree(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -165,7 +165,7 @@ func (b *Box) awaitDiskFree(ctx context.Context) error {
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			return fmt.Errorf("disk of box %s is still held by %s", strconv.Quote(b.Name), held)
+			return fmt.Errorf("disk of box %s is still used by %s", strconv.Quote(b.Name), held)
 		}
 	}
 }

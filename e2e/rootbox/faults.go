@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kill ends the box at once, as when its host dies. It stays off.
+// Kill ends the box at once, like a crash of its host. It stays off.
 func (b *Box) Kill(ctx context.Context) error { return b.PowerOff(ctx) }
 
-// Cut takes its network away: packets vanish, nothing is told to either side. Heal gives it back.
+// Cut disconnects its network: packets are lost, without an error on either side. Heal undoes it.
 func (b *Box) Cut(ctx context.Context) error {
 	_, err := run(ctx, "ip", "link", "set", b.link(), "down")
 	return err
@@ -31,7 +31,7 @@ func (b *Box) Heal(ctx context.Context) error {
 	return err
 }
 
-// Freeze stops all its programs where they are, as a host that hangs. Thaw lets them go on.
+// Freeze stops all its processes, like a hanging host. Thaw continues them.
 func (b *Box) Freeze(ctx context.Context) error {
 	b.switching.Lock()
 	defer b.switching.Unlock()
@@ -50,7 +50,7 @@ func (b *Box) freeze(ctx context.Context) error {
 		return err
 	}
 	at := filepath.Join(groupDir("freezer", b.lab.slot, b.id), "freezer.state")
-	return b.await(ctx, "all is frozen", func(context.Context) error {
+	return b.await(ctx, "all processes are frozen", func(context.Context) error {
 		state, err := os.ReadFile(at)
 		if err == nil && strings.TrimSpace(string(state)) != "FROZEN" {
 			err = fmt.Errorf("it is %s", state)
@@ -61,10 +61,10 @@ func (b *Box) freeze(ctx context.Context) error {
 
 func (b *Box) thaw() error { return limit("freezer", b.lab.slot, b.id, "freezer.state", "THAWED") }
 
-// fillFile takes all that is free on the disk.
+// fillFile uses all free space on the disk.
 const fillFile = "/var/tmp/.filled"
 
-// Fill takes all free space of its disk, to the last block. Empty gives it back.
+// Fill uses all free space on its disk, to the last block. Empty undoes it.
 func (b *Box) Fill() error {
 	l := b.current()
 	if l == nil {
@@ -98,8 +98,8 @@ func (b *Box) Empty() error {
 	return os.Remove(l.path(fillFile))
 }
 
-// Starve leaves its programs so many MB of memory, all together; who takes more is killed by the kernel.
-// An idle box has some 30. Feed gives back what it had.
+// Starve limits the memory of all its processes to a number of MB; the kernel kills processes that exceed it. An idle
+// box uses about 30. Feed undoes it.
 func (b *Box) Starve(limitMB int) error {
 	return limit("memory", b.lab.slot, b.id, "memory.limit_in_bytes", strconv.Itoa(limitMB<<20))
 }
@@ -112,20 +112,20 @@ func (b *Box) Feed() error {
 	return limit("memory", b.lab.slot, b.id, "memory.limit_in_bytes", strconv.Itoa(memory<<20))
 }
 
-// Killed is how many of its programs the kernel has killed for want of memory since it was switched on.
+// Killed returns the number of its processes that the kernel has killed for lack of memory since it was powered on.
 func (b *Box) Killed() (count int, err error) {
-	all, err := groups(groupDir("memory", b.lab.slot, b.id)) // the box's systemd has made some of its own
+	all, err := groups(groupDir("memory", b.lab.slot, b.id)) // the box's systemd has created subgroups
 	for _, g := range all {
 		n, countErr := oomKills(filepath.Join(g, "memory.oom_control"))
 		count, err = count+n, errors.Join(err, countErr)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("look at the memory of box %s: %w", b.Name, err)
+		return 0, fmt.Errorf("check memory of box %s: %w", b.Name, err)
 	}
 	return count, nil
 }
 
-// oomKills reads the count of one group; one that has just gone has none.
+// oomKills reads the count of one group; it is 0 for a group that was just removed.
 func oomKills(file string) (int, error) {
 	data, err := os.ReadFile(file)
 	for line := range strings.Lines(string(data)) {
@@ -139,7 +139,7 @@ func oomKills(file string) (int, error) {
 	return 0, err
 }
 
-// Slow makes its network carry only so many kilobits a second, both ways. Fast undoes it.
+// Slow limits its network to a number of kilobits per second, both ways. Fast undoes it.
 func (b *Box) Slow(ctx context.Context, kbit int) error {
 	shape := []string{"root", "tbf", "rate", strconv.Itoa(kbit) + "kbit", "burst", "4kb", "latency", "2s"}
 	return b.shape(ctx, "replace", shape...)
@@ -148,7 +148,7 @@ func (b *Box) Slow(ctx context.Context, kbit int) error {
 // Fast undoes Slow.
 func (b *Box) Fast(ctx context.Context) error { return b.shape(ctx, "del", "root") }
 
-// shape sets the queues at both ends of the box's cable.
+// shape sets the queues at both ends of the box's network link.
 func (b *Box) shape(ctx context.Context, verb string, args ...string) error {
 	l := b.current()
 	if l == nil {
@@ -161,7 +161,7 @@ func (b *Box) shape(ctx context.Context, verb string, args ...string) error {
 	return errors.Join(err, other)
 }
 
-// Off is closed when the box has gone off; of one that is off it is closed already.
+// Off returns a channel that is closed when the box is off.
 func (b *Box) Off() <-chan struct{} {
 	if l := b.current(); l != nil {
 		return l.done

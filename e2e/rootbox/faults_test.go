@@ -13,8 +13,8 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
-// TestConnectionEnds cuts, freezes and kills a box under a connection. Nobody is told; the
-// keepalive has to find out, and not before its deadline.
+// TestConnectionEnds cuts, freezes and kills a box with an open connection. There is no error; the keepalive must
+// detect the failure, but not before its deadline.
 func TestConnectionEnds(t *testing.T) {
 	t.Parallel()
 	lab, k := openLab(t), newKeys(t)
@@ -41,24 +41,24 @@ func TestConnectionEnds(t *testing.T) {
 		select {
 		case err := <-ended:
 			if !errors.Is(err, remote.ErrConnectionLost) {
-				t.Errorf("%s: the command ends with %v", fault.name, err)
+				t.Errorf("%s: the command ended with %v", fault.name, err)
 			}
 		case <-within(t).Done():
-			t.Fatalf("%s: nobody notices", fault.name)
+			t.Fatalf("%s: not detected", fault.name)
 		}
 		if took := time.Since(begun); took < deadline-cfg.KeepaliveEvery {
-			t.Errorf("%s: noticed after %v, before the deadline", fault.name, took)
+			t.Errorf("%s: detected after %v, before the deadline", fault.name, took)
 		}
 		must(t, c.Close())
 		must(t, fault.undo())
 		must(t, box.AwaitSSH(within(t)))
 	}
 	if got := sh(t, k.dial(t, box, "errand"), "echo well"); got != "well" {
-		t.Errorf("after all that it says %q", got)
+		t.Errorf("after the faults: got %q", got)
 	}
 }
 
-// TestDiskFull fills the disk and empties it again.
+// TestDiskFull fills the disk and clears it again.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	lab, k := openLab(t), newKeys(t)
@@ -72,14 +72,14 @@ func TestDiskFull(t *testing.T) {
 	if got := sh(t, c, write+" 2>/dev/null"); got != "" {
 		t.Errorf("on a full disk: %q", got)
 	}
-	k.dial(t, box, "root") // one can still come in and look
+	k.dial(t, box, "root") // logins and reads still work
 	must(t, box.Empty())
 	if got := sh(t, c, write); got != "fits" {
 		t.Errorf("afterwards: %q", got)
 	}
 }
 
-// TestMemoryEnds has the kernel kill the one that takes too much, and nobody else.
+// TestMemoryEnds: the kernel kills the process that uses too much memory, and no other.
 func TestMemoryEnds(t *testing.T) {
 	t.Parallel()
 	lab, k := openLab(t), newKeys(t)
@@ -91,10 +91,10 @@ func TestMemoryEnds(t *testing.T) {
 	}
 	must(t, box.Starve(80))
 	if got := sh(t, c, hog); got == "157286400" {
-		t.Error("the hog lives")
+		t.Error("the process with too much memory still runs")
 	}
 	if n, err := box.Killed(); err != nil || n == 0 {
-		t.Errorf("%d killed, %v", n, err)
+		t.Errorf("got %d killed processes, %v, want 1", n, err)
 	}
 	must(t, box.Feed())
 	if got := sh(t, k.dial(t, box, "errand"), hog); got != "157286400" {
@@ -102,7 +102,7 @@ func TestMemoryEnds(t *testing.T) {
 	}
 }
 
-// TestSlowLink measures what goes through.
+// TestSlowLink measures the throughput.
 func TestSlowLink(t *testing.T) {
 	t.Parallel()
 	lab, k := openLab(t), newKeys(t)
@@ -111,20 +111,20 @@ func TestSlowLink(t *testing.T) {
 	fetch := func() time.Duration {
 		begun := time.Now()
 		if got := sh(t, c, "head -c 200000 /dev/urandom"); len(got) < 100000 {
-			t.Fatalf("%d bytes arrive", len(got))
+			t.Fatalf("got %d bytes", len(got))
 		}
 		return time.Since(begun)
 	}
 	fetch()
 	must(t, box.Slow(within(t), 800))
 	if took := fetch(); took < time.Second { // 1.6 Mbit at 0.8 Mbit/s
-		t.Errorf("a slow link takes %v", took)
+		t.Errorf("the slow link took %v", took)
 	}
 	must(t, box.Fast(within(t)))
 	fetch()
 }
 
-// TestTornSnapshot takes a snapshot of a running box in the midst of writing: what was synced is there.
+// TestTornSnapshot takes a snapshot of a running box during writes: synced data is in it.
 func TestTornSnapshot(t *testing.T) {
 	t.Parallel()
 	lab, k := openLab(t), newKeys(t)
@@ -141,10 +141,10 @@ func TestTornSnapshot(t *testing.T) {
 	stop()
 	twin := boot(t, lab, rootbox.Spec{Name: "torn", Image: image, UserData: k.userData("")})
 	if got := sh(t, k.dial(t, twin, "root"), "cat /root/safe"); !strings.Contains(got, "safe") {
-		t.Errorf("the snapshot has %q", got)
+		t.Errorf("snapshot: got %q", got)
 	}
 	must(t, lab.DeleteImage(image))
 	if err := lab.DeleteImage("/etc/passwd"); err == nil {
-		t.Error("it deletes whatever it is given")
+		t.Error("DeleteImage accepted a path outside the lab")
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Exec runs a program in the box as root, past SSH, and returns what it printed. It is how a test looks
-// at what is true inside; it does not count against the box's limits and is not frozen with it.
+// Exec runs a program in the box as root, without SSH, and returns its output. Tests use it to inspect the box; it does
+// not count against the box's limits and is not frozen with it.
 func (b *Box) Exec(ctx context.Context, argv ...string) (string, error) {
 	l := b.current()
 	if l == nil {
@@ -33,12 +33,12 @@ func (b *Box) Exec(ctx context.Context, argv ...string) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// path is a path of the running box as this host sees it.
+// path returns the host's path of a file in the running box.
 func (l *life) path(at string) string {
 	return filepath.Join("/proc", strconv.Itoa(l.pid), "root", at)
 }
 
-// banner returns nil if an SSH server introduces itself at the address.
+// banner returns nil if an SSH server sends its banner at the address.
 func banner(ctx context.Context, addr netip.Addr) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -55,7 +55,7 @@ func banner(ctx context.Context, addr netip.Addr) error {
 		return err
 	}
 	if string(word) != "SSH-" {
-		return fmt.Errorf("%q is no SSH server", word)
+		return fmt.Errorf("%q is not an SSH banner", word)
 	}
 	return nil
 }

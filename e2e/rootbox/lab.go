@@ -22,14 +22,13 @@ import (
 )
 
 const (
-	// home holds the files of all labs. It is one place on purpose: the next test finds there what a
-	// crashed one left.
+	// home holds the files of all labs. It is fixed, so that the next test finds the remains of a crashed one.
 	home = "/var/tmp/errand-rootbox"
-	// slots is how many labs there can be at once on a host.
+	// slots is the maximum number of concurrent labs on a host.
 	slots = 100
-	// commandTimeout bounds every helper program.
+	// commandTimeout is the timeout of each helper program.
 	commandTimeout = 30 * time.Second
-	// firstOrdered is the last number of the first address that is only given to who asks for it.
+	// firstOrdered is the last number of the first address that is only assigned on request.
 	firstOrdered = 128
 )
 
@@ -45,7 +44,7 @@ type Lab struct {
 	boxes map[netip.Addr]*Box
 }
 
-// Open makes a lab, after removing what labs of processes that are gone have left. Close ends it.
+// Open creates a lab, after removing the remains of labs whose processes have ended. Close deletes it.
 func Open(ctx context.Context) (*Lab, error) {
 	cache, err := CacheDir()
 	if err != nil {
@@ -56,7 +55,7 @@ func Open(ctx context.Context) (*Lab, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of labs: %w", err)
+		return nil, fmt.Errorf("make directory of labs: %w", err)
 	}
 	if err := Sweep(ctx); err != nil {
 		return nil, err
@@ -80,7 +79,7 @@ func Open(ctx context.Context) (*Lab, error) {
 
 func labDir(slot int) string { return filepath.Join(home, strconv.Itoa(slot)) }
 
-// hold takes a slot's lock, which lives as long as this process.
+// hold locks a slot for the lifetime of this process.
 func hold(slot int) (lock *flock.Flock, mine bool, err error) {
 	lock = flock.New(filepath.Join(home, fmt.Sprintf("%d.lock", slot)))
 	mine, err = lock.TryLock()
@@ -93,14 +92,14 @@ func hold(slot int) (lock *flock.Flock, mine bool, err error) {
 	return lock, mine, nil
 }
 
-// Sweep removes what labs have left whose process is gone, and touches no other.
+// Sweep removes the remains of labs whose process has ended, and leaves other labs alone.
 func Sweep(ctx context.Context) error {
 	entries, err := os.ReadDir(home)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look for labs: %w", err)
+		return fmt.Errorf("list labs: %w", err)
 	}
 	for _, e := range entries {
 		slot, err := strconv.Atoi(e.Name())
@@ -115,14 +114,14 @@ func Sweep(ctx context.Context) error {
 			err = errors.Join(remains(ctx, slot), lock.Close())
 		}
 		if err != nil {
-			return fmt.Errorf("remove what lab %d left: %w", slot, err)
+			return fmt.Errorf("remove remains of lab %d: %w", slot, err)
 		}
 	}
 	return nil
 }
 
-// remains removes all that may be left of a lab, whose lock the caller holds: processes and their cgroups,
-// links, files. The namespaces are gone with the processes, and mounts and loop devices with them.
+// remains removes the possible remains of a lab, whose lock the caller holds: processes and their cgroups, links,
+// files. Namespaces, mounts and loop devices end with the processes.
 func remains(ctx context.Context, slot int) error {
 	err := endGroups(ctx, slot)
 	links, listed := run(ctx, "ip", "-o", "link", "show")
@@ -138,7 +137,7 @@ func remains(ctx context.Context, slot int) error {
 	return errors.Join(err, os.RemoveAll(labDir(slot)))
 }
 
-// unlink removes a link, which may be going by itself at this moment.
+// unlink removes a link, which the kernel may be removing at the same time.
 func unlink(ctx context.Context, name string) error {
 	_, err := run(ctx, "ip", "link", "del", name)
 	if _, gone := net.InterfaceByName(name); gone != nil {
@@ -149,12 +148,12 @@ func unlink(ctx context.Context, name string) error {
 
 func bridgeName(slot int) string { return fmt.Sprintf("erb%d", slot) }
 
-// Prefix is the network that the addresses of the lab's boxes are of.
+// Prefix is the network of the lab's boxes.
 func (l *Lab) Prefix() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 77, byte(l.slot), 0}), 24)
 }
 
-// Ordered are the addresses of Prefix that are only given to boxes that ask for them.
+// Ordered is the part of Prefix whose addresses are only assigned on request.
 func (l *Lab) Ordered() netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 77, byte(l.slot), firstOrdered}), 25)
 }
@@ -162,7 +161,7 @@ func (l *Lab) Ordered() netip.Prefix {
 // Gateway is this host's address on that network.
 func (l *Lab) Gateway() netip.Addr { return l.Prefix().Addr().Next() }
 
-// build makes the lab's bridge and serves the metadata on it.
+// build creates the lab's bridge and serves the metadata on it.
 func (l *Lab) build(ctx context.Context) error {
 	if err := remains(ctx, l.slot); err != nil {
 		return err
@@ -184,7 +183,7 @@ func (l *Lab) build(ctx context.Context) error {
 	return l.serveMetadata(ctx, bridge)
 }
 
-// Close ends all boxes and removes everything of the lab, images too. It may be called twice.
+// Close deletes all boxes and everything else of the lab, including images. It may be called twice.
 func (l *Lab) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -207,12 +206,12 @@ func (l *Lab) Close() error {
 	return errors.Join(errs...)
 }
 
-// address takes a free address, or the one wanted, for which it waits while another box is leaving it.
+// address reserves a free address, or the requested one, waiting while a deleted box still has it.
 func (l *Lab) address(ctx context.Context, want netip.Addr, b *Box) (netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	if want.IsValid() && (!l.Prefix().Contains(want) || want == l.Gateway()) {
-		return want, fmt.Errorf("address %s is none for boxes of %s", want, l.Prefix())
+		return want, fmt.Errorf("address %s is not available to boxes of %s", want, l.Prefix())
 	}
 	pause := time.NewTicker(20 * time.Millisecond)
 	defer pause.Stop()
@@ -228,7 +227,7 @@ func (l *Lab) address(ctx context.Context, want netip.Addr, b *Box) (netip.Addr,
 	}
 }
 
-// take is one try of address.
+// take is one attempt of address.
 func (l *Lab) take(want netip.Addr, b *Box) (at netip.Addr, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -246,7 +245,7 @@ func (l *Lab) take(want netip.Addr, b *Box) (at netip.Addr, ok bool) {
 	return at, true
 }
 
-// run runs a helper program and returns what it printed.
+// run runs a helper program and returns its output.
 func run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()

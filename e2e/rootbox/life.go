@@ -21,13 +21,13 @@ import (
 //go:embed boot.sh
 var bootScript string
 
-// namespaces are what a box has of its own from its first program on.
+// namespaces are the namespaces that a box's first process gets.
 const namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
 
-// powerSignal tells systemd to power off, as the button of a computer does: SIGRTMIN+4.
+// powerSignal tells systemd to power off, like a power button: SIGRTMIN+4.
 const powerSignal = syscall.Signal(34 + 4)
 
-// life is a box from switching on to switching off.
+// life is the time of a box between power on and power off.
 type life struct {
 	pid     int
 	console *os.File
@@ -35,7 +35,7 @@ type life struct {
 	status  syscall.WaitStatus // set before done is closed
 }
 
-// running says whether it goes on; it may be nil.
+// running reports whether the life has not ended; l may be nil.
 func (l *life) running() bool {
 	if l == nil {
 		return false
@@ -48,15 +48,15 @@ func (l *life) running() bool {
 	}
 }
 
-// wantsReboot says how it ended: the kernel tells a box's reboot from its power-off by the signal.
+// wantsReboot reports whether it ended with a reboot, which the kernel indicates by the signal.
 func (l *life) wantsReboot() bool { return l.status.Signaled() && l.status.Signal() == syscall.SIGHUP }
 
-// note writes a line on the console. It is best effort.
+// note writes a line to the console, best effort.
 func (l *life) note(line string) { _, _ = fmt.Fprintln(l.console, line) }
 
 func (l *life) powerButton() error { return syscall.Kill(l.pid, powerSignal) }
 
-// kill ends its first program, and so all others, and waits for that.
+// kill kills its first process, and so all others, and waits for their end.
 func (l *life) kill(ctx context.Context) error {
 	if err := syscall.Kill(l.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
@@ -65,11 +65,11 @@ func (l *life) kill(ctx context.Context) error {
 	case <-l.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("wait for its end: %w", context.Cause(ctx))
+		return fmt.Errorf("wait for end: %w", context.Cause(ctx))
 	}
 }
 
-// begin starts the first program, gives it its cgroups and its network card, and lets it go.
+// begin creates the first process with its cgroups and its network interface, and starts it.
 func (b *Box) begin(ctx context.Context) (_ *life, err error) {
 	l := &life{done: make(chan struct{})}
 	l.console, err = os.OpenFile(filepath.Join(b.dir, "console"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -103,8 +103,8 @@ func (b *Box) begin(ctx context.Context) (_ *life, err error) {
 	return l, nil
 }
 
-// live runs the first program to its end. The thread that started it is kept for it: the kernel ends the
-// box when that thread ends, which is when this process does.
+// live runs the first process to its end. It locks the thread that started the process, because the kernel kills the
+// box when that thread ends.
 func (l *life) live(cmd *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -116,15 +116,15 @@ func (l *life) live(cmd *exec.Cmd, started chan<- error) {
 	if err != nil {
 		return
 	}
-	_ = cmd.Wait() // how it ended is in the status
+	_ = cmd.Wait() // the status has the result
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		l.status = status
 	}
 	close(l.done)
 }
 
-// connect puts the first program into its cgroups and gives it a network card on the lab's bridge, from
-// which it reaches this host but no other box.
+// connect adds the first process to its cgroups and gives it a network interface on the lab's bridge, with access to
+// this host but not to other boxes.
 func (b *Box) connect(ctx context.Context, pid int) error {
 	if err := join(b.lab.slot, b.id, pid); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (b *Box) connect(ctx context.Context, pid int) error {
 	return nil
 }
 
-// mac is the same for whoever has the box's address, so that nobody remembers a wrong one.
+// mac returns a MAC address derived from the box's address, so that ARP caches stay valid.
 func (b *Box) mac() string {
 	at := b.Addr.As4()
 	return fmt.Sprintf("02:4d:%02x:%02x:%02x:%02x", at[0], at[1], at[2], at[3])
@@ -161,8 +161,8 @@ func (b *Box) AwaitSSH(ctx context.Context) error {
 	return b.await(ctx, "SSH answers", func(ctx context.Context) error { return banner(ctx, b.Addr) })
 }
 
-// AwaitBooted waits until cloud-init has done all that it was told, and fails if any of it went wrong. Then it waits for the
-// end of the boot: until systemd-user-sessions has run, which nothing orders before cloud-init's end, PAM lets only root in.
+// AwaitBooted waits until cloud-init has finished, and fails if any step failed. Then it waits for the end of the boot,
+// because PAM only lets root in until systemd-user-sessions has run, which may be after cloud-init's end.
 func (b *Box) AwaitBooted(ctx context.Context) error {
 	if err := b.AwaitSSH(ctx); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (b *Box) await(ctx context.Context, what string, try func(context.Context) 
 			return nil
 		}
 		if !b.Running() {
-			return fmt.Errorf("wait until %s on box %s: it is off: %w", what, b.Name, err)
+			return fmt.Errorf("wait until %s on box %s: powered off: %w", what, b.Name, err)
 		}
 		select {
 		case <-pause.C:

@@ -12,15 +12,15 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// Machines puts boxes behind the servers of the stand-in for Hetzner. Its Config.IPv4 has to be
-// Lab.Ordered, so that a server's public address is its box's, and is reached as it is.
+// Machines runs the servers of the Hetzner simulator as boxes. The simulator's Config.IPv4 must be Lab.Ordered, so that
+// a server's public address is that of its box.
 type Machines struct {
 	Lab *Lab
-	// Binds, MemoryMB and DiskMB are for all boxes, whatever the server's type says: see Spec.
+	// Binds, MemoryMB and DiskMB apply to all boxes, regardless of the server's type: see Spec.
 	Binds            []string
 	MemoryMB, DiskMB int
-	// Await has every start return only when the box has done all that its user data says. Without it a
-	// server runs seconds before anybody can log in, as a real one does.
+	// Await makes every start wait until the box has applied its user data. Without it a server runs some seconds
+	// before logins work, like a real one.
 	Await bool
 
 	mu    sync.Mutex
@@ -65,7 +65,7 @@ func (m *Machines) spec(spec simhetzner.MachineSpec) Spec {
 	}
 }
 
-// await waits if that is asked for; a box that is off is not waited for.
+// await waits for the box if Await is set and the box is on.
 func (m *Machines) await(ctx context.Context, box *Box) error {
 	if !m.Await || !box.Running() {
 		return nil
@@ -78,14 +78,14 @@ func (m *Machines) DeleteDisk(_ context.Context, handle string) error {
 	return m.Lab.DeleteImage(handle)
 }
 
-// Box returns the box behind the server that was last made or rebuilt under this name, nil if there is none.
+// Box returns the box of the server that was last created or rebuilt with this name, or nil.
 func (m *Machines) Box(server string) *Box {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.boxes[server]
 }
 
-// machine is one box as a server's computer.
+// machine is a box as a server's machine.
 type machine struct {
 	box *Box
 	of  *Machines

@@ -11,10 +11,10 @@ import (
 	"github.com/errand-bot/errand/e2e/stage"
 )
 
-// atOnce is how many tests run side by side: they mostly wait for boxes to boot.
+// atOnce is the number of parallel tests, which mostly wait for boxes to boot.
 const atOnce = "4"
 
-// TestMain is also the agent, which boxes find at this program's own path.
+// TestMain also runs the agent, which boxes find at this program's path.
 func TestMain(m *testing.M) {
 	if code, played := stage.Role(os.Args); played {
 		os.Exit(code)

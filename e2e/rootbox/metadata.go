@@ -14,11 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// metadataAddr is where a VM asks about itself.
+// metadataAddr is the address of the metadata service.
 const metadataAddr = "169.254.169.254"
 
-// serveMetadata answers every box of the lab about itself. The address is that of all labs; the
-// listener is bound to the lab's own bridge.
+// serveMetadata serves each box its metadata. All labs use the same address; the listener is bound to the lab's bridge.
 func (l *Lab) serveMetadata(ctx context.Context, bridge string) error {
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var bound error
@@ -42,7 +41,7 @@ func (l *Lab) serveMetadata(ctx context.Context, bridge string) error {
 	return nil
 }
 
-// answer tells the box that asks, known by its address, one thing about itself.
+// answer returns one value of the metadata of the box with the client's address.
 func (l *Lab) answer(fact func(*Box) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -64,6 +63,6 @@ func (l *Lab) answer(fact func(*Box) string) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = w.Write([]byte(text)) // the asker may be gone
+		_, _ = w.Write([]byte(text)) // the client may have disconnected
 	}
 }

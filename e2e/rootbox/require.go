@@ -15,30 +15,30 @@ import (
 	"github.com/errand-bot/errand/internal/heavytest"
 )
 
-// Full is the variable that asks for the tests that take long.
+// Full is the variable that enables long tests.
 const Full = heavytest.Var
 
-// Wanted is the variable that makes the absence of what boxes need a failure.
+// Wanted is the variable that makes missing requirements of boxes a failure.
 const Wanted = "ERRAND_REQUIRE_ROOTBOX"
 
-// Require skips the test, with the reason, where there can be no boxes; if the variable Wanted is set it
-// fails instead. Boxes are for full tests only.
+// Require skips the test, with the reason, where boxes are not possible, or fails it if the variable Wanted is set.
+// Boxes are for full tests only.
 func Require(t testing.TB) {
 	t.Helper()
 	if os.Getenv(Full) == "" {
-		t.Skip("SKIP: root boxes are made only with " + Full + "=1, as root")
+		t.Skip("SKIP: root boxes need " + Full + "=1 and root")
 	}
 	reason := Missing()
 	switch {
 	case reason == "":
 	case os.Getenv(Wanted) != "":
-		t.Fatalf("root boxes are wanted, but %s", reason)
+		t.Fatalf("root boxes are required, but %s", reason)
 	default:
 		t.Skipf("SKIP: no root boxes: %s", reason)
 	}
 }
 
-// Missing says what keeps this host from having boxes, empty if nothing does.
+// Missing returns the reason why this host cannot run boxes, or "".
 func Missing() string {
 	if os.Geteuid() != 0 {
 		return "they need root"
@@ -62,7 +62,7 @@ func Missing() string {
 	return refused()
 }
 
-// refused tries whether namespaces, mounts and loop devices may be had.
+// refused tries whether the kernel permits namespaces, mounts and loop devices.
 func refused() string {
 	cmd := exec.Command("sh", "-euc", "mount --make-rprivate /; mount -t tmpfs tmpfs /mnt; ip link add rootbox0 type veth peer name rootbox1; test -e /dev/loop-control")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
@@ -72,7 +72,7 @@ func refused() string {
 	return ""
 }
 
-// CacheDir is where the rootfs is kept: .cache/rootbox of the checkout that the process runs in.
+// CacheDir returns the directory of the rootfs: .cache/rootbox of the checkout in which the process runs.
 func CacheDir() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -86,6 +86,6 @@ func CacheDir() (string, error) {
 			dir = parent
 			continue
 		}
-		return "", errors.New("find the checkout: no go.mod above the working folder")
+		return "", errors.New("find the checkout: no go.mod above the working directory")
 	}
 }

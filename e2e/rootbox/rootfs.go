@@ -16,21 +16,21 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// rootfsTimeout bounds the making of the rootfs, which takes about 40 s.
+// rootfsTimeout is the timeout for building the rootfs, which takes about 40 s.
 const rootfsTimeout = 8 * time.Minute
 
-// suite is the Debian that boxes run, and where it comes from.
+// suite is the Debian release of boxes, and its mirror.
 const (
 	suite  = "bookworm"
 	mirror = "http://deb.debian.org/debian"
 )
 
-// packages are what a box has besides the base system: what a cloud's stock image has of it.
+// packages are installed in addition to the base system, as in a cloud's standard image.
 func packages() []string {
 	return []string{"systemd-sysv", "cloud-init", "openssh-server", "git", "ca-certificates", "iproute2", "procps", "nftables", "sudo", "zstd", "curl"}
 }
 
-// masked are the units that have nothing to do in a box, or would reach for the host's kernel.
+// masked are units that are useless in a box, or would access the host's kernel.
 func masked() []string {
 	return []string{
 		"apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "fstrim.timer", "e2scrub_all.timer", "e2scrub_reap.service",
@@ -41,16 +41,16 @@ func masked() []string {
 	}
 }
 
-// cloudConfig is what the image's maker says to cloud-init: its data lies in a folder that each box gets
-// of its own, and the network is there already.
+// cloudConfig is the image's configuration of cloud-init: the data is in a directory of each box, and the network is
+// already configured.
 const cloudConfig = `datasource_list: [NoCloud]
 network: {config: disabled}
 locale: false
 `
 
-// Rootfs returns the folder with the file system that all boxes begin with, making it under cache if it
-// is not there yet; that takes about 40 s and needs a Debian mirror. It holds no host key, no machine id
-// and no user. Boxes do not write to it. It may be called by several processes at once.
+// Rootfs returns the directory with the file system of all boxes, and builds it under cache if it is missing, which
+// takes about 40 s and needs a Debian mirror. It contains no host key, machine ID or user. Boxes do not write to it.
+// Several processes may call Rootfs concurrently.
 func Rootfs(ctx context.Context, cache string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, rootfsTimeout)
 	defer cancel()
@@ -58,11 +58,11 @@ func Rootfs(ctx context.Context, cache string) (string, error) {
 	sum := sha256.Sum256([]byte(recipe))
 	dir := filepath.Join(cache, "rootfs-"+hex.EncodeToString(sum[:6]))
 	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return "", fmt.Errorf("make the cache of the rootfs: %w", err)
+		return "", fmt.Errorf("make cache directory of the rootfs: %w", err)
 	}
 	lock := flock.New(filepath.Join(cache, "lock"))
 	if _, err := lock.TryLockContext(ctx, 100*time.Millisecond); err != nil {
-		return "", fmt.Errorf("wait for another one who makes the rootfs: %w", err)
+		return "", fmt.Errorf("wait for another process that builds the rootfs: %w", err)
 	}
 	defer lock.Close()
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -70,10 +70,10 @@ func Rootfs(ctx context.Context, cache string) (string, error) {
 	}
 	tmp := dir + ".new"
 	if err := os.RemoveAll(tmp); err != nil {
-		return "", fmt.Errorf("remove half a rootfs: %w", err)
+		return "", fmt.Errorf("remove partial rootfs: %w", err)
 	}
 	if err := install(ctx, tmp); err != nil {
-		return "", fmt.Errorf("make the rootfs of boxes: %w", err)
+		return "", fmt.Errorf("build the rootfs of boxes: %w", err)
 	}
 	if err := furnish(tmp); err != nil {
 		return "", fmt.Errorf("prepare the rootfs of boxes: %w", err)
@@ -81,7 +81,7 @@ func Rootfs(ctx context.Context, cache string) (string, error) {
 	return dir, os.Rename(tmp, dir)
 }
 
-// install has Debian's own tool unpack and configure the packages.
+// install unpacks and configures the packages with Debian's tool.
 func install(ctx context.Context, dir string) error {
 	args := []string{"--quiet", "--variant=apt", "--dpkgopt=force-unsafe-io", "--include=" + strings.Join(packages(), ",")}
 	for _, path := range []string{"/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*"} {
@@ -96,7 +96,7 @@ func install(ctx context.Context, dir string) error {
 	return nil
 }
 
-// furnish takes out what must be each box's own, and puts in what the image's maker says.
+// furnish removes files that must be unique to each box, and adds the image's configuration.
 func furnish(dir string) error {
 	keys, err := filepath.Glob(filepath.Join(dir, "etc/ssh/ssh_host_*"))
 	if err != nil {
@@ -122,7 +122,7 @@ func furnish(dir string) error {
 	)
 }
 
-// tail is the end of what a program said.
+// tail returns the end of a program's output.
 func tail(out []byte, n int) string {
 	if len(out) > n {
 		out = out[len(out)-n:]

@@ -13,8 +13,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// asAgent is what the agent's user tries while a run goes on, outside of the namespace that a run has where the kernel lets it
-// have one. It prints what it gets.
+// asAgent is a program that the agent's user runs during a run, outside the run's namespace (if the kernel permits
+// one). It prints the results of its attempts.
 const asAgent = `
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 echo "user: $(id -un)"
@@ -36,7 +36,7 @@ setsid sh -c 'trap "" HUP INT TERM; while :; do sleep 4711; done' >/dev/null 2>&
 echo end
 `
 
-// exec runs a text by bash as a user of the task's box.
+// exec runs a bash script as a user of the task's box.
 func (l *life) exec(user, text string) string {
 	l.t.Helper()
 	out, err := l.box().Exec(within(l.t), "setpriv", "--reuid", user, "--regid", user, "--init-groups", "--reset-env", "bash", "-c", text)
@@ -44,10 +44,10 @@ func (l *life) exec(user, text string) string {
 	return out
 }
 
-// keeper is the process between the runner and the agent, as a pattern for pkill.
+// keeper is a pkill pattern for the process between the runner and the agent.
 const keeper = "^/usr/local/lib/errand/errand-runner-[0-9a-f]* live$"
 
-// ran waits until the exit of a run says this, and looks that nothing of the run is left.
+// ran waits until a run's exit record has this text, and checks that no process of the run is left.
 func (l *life) ran(run, what string) {
 	l.t.Helper()
 	box := l.box()
@@ -56,13 +56,14 @@ func (l *life) ran(run, what string) {
 		return err == nil && strings.Contains(data, what)
 	})
 	if left, err := box.Exec(within(l.t), "sh", "-c", "pgrep -u errand -fa 'sleep 4711|simagent|"+keeper+"' || true"); err != nil || left != "" {
-		l.t.Errorf("left: %q, %v", left, err)
+		l.t.Errorf("leftover processes: %q, %v", left, err)
 	}
 }
 
-// TestAgentAgainstRunner: an agent gets at nothing of what the runner keeps on its VM, not even outside of its namespace: not at
-// the records of its run, the tether, or their processes and programs. It can kill what stands between it and the runner, which
-// ends its run and is told, or hold it, which does not keep the run from being ended; nothing that it leaves running outlives a run.
+// TestAgentAgainstRunner: an agent cannot access the runner's data on its VM, even outside its namespace: neither the
+// records of its run, nor the tether, nor their processes and programs. It can kill the process between it and the
+// runner, which ends its run and is reported, or stop it, which does not prevent the run from being ended. No process
+// that it leaves running outlives a run.
 func TestAgentAgainstRunner(t *testing.T) {
 	t.Parallel()
 	rootbox.Require(t)
@@ -73,7 +74,7 @@ func TestAgentAgainstRunner(t *testing.T) {
 	run := l.task().Run.ID
 	for _, want := range []string{"runs/" + run + "/spec.json", "tether/control.sock", " supervise ", " tether serve "} {
 		if !strings.Contains(before, want) {
-			t.Fatalf("it is not where the agent looks for it: no %q in\n%s", want, before)
+			t.Fatalf("the agent's attempts use a wrong path: no %q in\n%s", want, before)
 		}
 	}
 	got := strings.Split(l.exec("errand", strings.ReplaceAll(asAgent, "RUN", run)), "\n")
@@ -101,22 +102,22 @@ func TestAgentAgainstRunner(t *testing.T) {
 	})
 	const why = "the agent's program was killed before its work was done"
 	if history := l.task().History; !slices.ContainsFunc(history, func(h state.PhaseChange) bool { return h.Phase == state.PhaseInterrupted && h.Why == why }) {
-		t.Errorf("it was not interrupted because %s: %+v", why, history)
+		t.Errorf("the task was not interrupted because %s: %+v", why, history)
 	}
 	l.exec("errand", "setsid sleep 4711 >/dev/null 2>&1 </dev/null &\npkill -STOP -u errand -f '"+keeper+"'")
 	_, err = l.ada().Comment(demo.Full, l.issue, "@errand stop")
 	must(t, err)
 	l.ran(run, `"cause":"stopped"`)
-	// What a run's command has of another user's it can use as if it were its own.
+	// A run's command can use files that it inherits from another user as its own.
 	l.says("x", `"argv":["sh","-c","cat >/dev/stderr; id -un >/dev/stdout; pwd; echo $HOME"],"stdin":"read\n","dir":"~/x",`,
 		`"stream":"stderr","text":"read"`, `"text":"errand"`, `"text":"/home/errand/x"`, `"text":"/home/errand"`, `"cause":"exited","code":0`)
-	// Where the kernel has no namespace for it, neither.
+	// The same without a namespace.
 	l.says("y", `"isolation":"subreaper","argv":["bash","-c","setsid sleep 4711 >/dev/null 2>&1 & echo last; kill -KILL $PPID; exec sleep 4711"],"dir":"~/x",`,
 		`"text":"last"`, `"cause":"exited","code":137,"signal":"killed"`)
 	l.ran("y", "killed")
 }
 
-// says has the runner play a run past errand, and looks for what its records say.
+// says lets the runner execute a run without errand, and checks the run's records.
 func (l *life) says(id, spec string, want ...string) {
 	l.t.Helper()
 	spec = `{"id":"` + id + `",` + spec + `"become":["sudo","-n","-H","-u","errand","--"],"home":"/home/errand"}`

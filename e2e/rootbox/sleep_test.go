@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// review is what the model says to a remark: it looks for what only the first VM had.
+// review is the model's reaction to a remark: it checks for files that only the first VM had.
 const review = `  - name: review
     step: review
     turns:
@@ -26,9 +26,9 @@ const review = `  - name: review
           ` + "```" + `
 `
 
-// TestSleepsAndWakes has the paid hour of a real system end between pull request and review, and the agent
-// go on in its session on another one.
-func TestSleepsAndWakes(t *testing.T) {
+// TestSuspendAndRestore: a real system's paid hour ends between pull request and review, and the agent continues its
+// session on another one.
+func TestSuspendAndRestore(t *testing.T) {
 	t.Parallel()
 	rootbox.Require(t)
 	for _, mode := range []settings.SleepMode{settings.SleepArchive, settings.SleepSnapshot} {
@@ -43,12 +43,12 @@ func TestSleepsAndWakes(t *testing.T) {
 			})
 			l.world.Model.Release("work")
 			before := l.ends()
-			eventually(t, "it sleeps, and nothing is paid for but its disk", func() bool {
+			eventually(t, "the suspension, with only the disk's image left", func() bool {
 				task := l.task()
 				return task.Asleep != nil && task.VM == nil && len(l.world.Cloud.Objects("server")) == 0
 			})
 			if images := len(l.world.Cloud.Objects("image")); (images > 0) != (mode == settings.SleepSnapshot) {
-				t.Errorf("asleep as %s, there are %d images", mode, images)
+				t.Errorf("suspended as %s with %d images, want 1", mode, images)
 			}
 			_, err := l.ada().Comment(demo.Full, before.PR.Number, "@errand say it again")
 			must(t, err)
@@ -64,7 +64,7 @@ func TestSleepsAndWakes(t *testing.T) {
 			i, err := l.ada().Issue(demo.Full, task.PR.Number)
 			must(t, err)
 			if data, err := l.ada().File(demo.Full, i.Pull.Head, "greeting.txt"); err != nil || string(data) != "hello\nworld\nagain\n" {
-				t.Errorf("the change is %q, %v", data, err)
+				t.Errorf("got the change %q, %v", data, err)
 			}
 		})
 	}

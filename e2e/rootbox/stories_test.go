@@ -14,26 +14,27 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// fault is what befalls a VM in the midst of the agent's work.
+// fault is a failure of a VM during the agent's work.
 type fault struct {
-	unreachable time.Duration // for how long before a VM counts as lost
-	do          string        // what the agent runs besides, after the gate
+	unreachable time.Duration // how long a VM is unreachable before it counts as lost
+	do          string        // additional command of the agent after the gate
 	strike      func(b *rootbox.Box, ctx context.Context) error
-	// noticed undoes it once errand has noticed, before the model goes on; killed, once the kernel has killed.
+	// noticed undoes it once errand has detected it, before the model continues; killed, once the kernel has killed a
+	// process.
 	noticed func(b *rootbox.Box, ctx context.Context) error
 	killed  func(b *rootbox.Box) error
-	why     string // the task was interrupted, as its status says; empty if it was not
-	vms     int    // that ended before the pull request
+	why     string // the reason of the task's interruption; empty if it was not interrupted
+	vms     int    // VMs that ended before the pull request
 }
 
 const (
-	// hog takes 300 MB.
+	// hog uses 300 MB.
 	hog = "head -c 400M /dev/zero | tail -c 300M | wc -c"
-	// hogs take as much, by and by, and have the kernel find the agent worse than themselves.
+	// hogs use as much in total, and make the kernel kill the agent before them.
 	hogs = "echo 1000 > /proc/$PPID/oom_score_adj; for i in 1 2 3 4 5 6 7 8 9 10; do (head -c 40M /dev/zero | tail -c 30M | wc -c) & done; wait"
 )
 
-// faults are all that can befall one, and "none" to hold the others against.
+// faults are all failures of a VM, and "none" for comparison.
 func faults() map[string]fault {
 	return map[string]fault{
 		"none":               {strike: func(*rootbox.Box, context.Context) error { return nil }},
@@ -53,8 +54,8 @@ func faults() map[string]fault {
 
 func starve(b *rootbox.Box, _ context.Context) error { return b.Starve(150) }
 
-// TestFaults strikes at the gate, in the midst of the agent's work. Each story ends in the same result,
-// on the same VM or, after the task was interrupted and said why, on another one.
+// TestFaults causes a failure at the gate, during the agent's work. Each story ends with the same result, on the same
+// VM or, after an interruption with a comment, on another one.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	rootbox.Require(t)
@@ -65,12 +66,12 @@ func TestFaults(t *testing.T) {
 			box := l.box()
 			must(t, f.strike(box, within(t)))
 			if f.noticed != nil {
-				eventually(t, "errand notices", func() bool { return l.logged("connection to VM lost") })
+				eventually(t, "errand detects the fault", func() bool { return l.logged("connection to VM lost") })
 				must(t, f.noticed(box, within(t)))
 			}
 			l.world.Model.Release("work")
 			if f.killed != nil {
-				eventually(t, "the kernel kills", func() bool {
+				eventually(t, "the kernel kills a process", func() bool {
 					n, err := box.Killed()
 					must(t, err)
 					return n > 0
@@ -82,7 +83,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// ends waits until the change is published, and holds it against what was asked for.
+// ends waits until the change is published, and compares it with the expected one.
 func (l *life) ends() *state.Task {
 	l.t.Helper()
 	var task *state.Task
@@ -97,19 +98,19 @@ func (l *life) ends() *state.Task {
 	must(l.t, err)
 	data, err := l.ada().File(demo.Full, i.Pull.Head, "greeting.txt")
 	if err != nil || string(data) != "hello\nworld\n" {
-		l.t.Errorf("the change is %q, %v", data, err)
+		l.t.Errorf("got the change %q, %v", data, err)
 	}
 	if _, err := l.ada().File(demo.Full, i.Pull.Head, "half.txt"); err == nil {
-		l.t.Error("half of the work is published")
+		l.t.Error("partial work was published")
 	}
 	return task
 }
 
-// suits holds a task's way against the fault that befell it.
+// suits checks that the task's course matches the fault.
 func (l *life) suits(task *state.Task, f fault) {
 	l.t.Helper()
 	if len(task.VMs) != f.vms || task.VM == nil {
-		l.t.Errorf("%d VMs have ended, want %d; the present one is %+v", len(task.VMs), f.vms, task.VM)
+		l.t.Errorf("got %d ended VMs, want %d; current VM %+v", len(task.VMs), f.vms, task.VM)
 	}
 	interrupted := ""
 	for _, h := range task.History {
@@ -118,7 +119,7 @@ func (l *life) suits(task *state.Task, f fault) {
 		}
 	}
 	if interrupted != f.why {
-		l.t.Errorf("interrupted because %q, want %q", interrupted, f.why)
+		l.t.Errorf("got interruption %q, want %q", interrupted, f.why)
 	}
-	eventually(l.t, "the status comment says it", func() bool { return strings.Contains(l.comments(), f.why) })
+	eventually(l.t, "the reason in the status comment", func() bool { return strings.Contains(l.comments(), f.why) })
 }

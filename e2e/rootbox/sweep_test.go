@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// left lists what the host has of a lab.
+// left lists the remains of a lab on the host.
 func left(slot int) (all []string) {
 	for _, pattern := range []string{
 		fmt.Sprintf("/sys/fs/cgroup/*/errand-rootbox-%d", slot), "/sys/class/net/" + bridgeName(slot), "/sys/class/net/" + bridgeName(slot) + "v*", labDir(slot),
@@ -25,7 +25,7 @@ func left(slot int) (all []string) {
 	return all
 }
 
-// TestNothingStays ends a lab with a frozen box in it as a crash would, sweeps, and looks at the host.
+// TestNothingStays simulates a crash of a lab with a frozen box, sweeps, and expects no remains on the host.
 func TestNothingStays(t *testing.T) {
 	t.Parallel()
 	Require(t)
@@ -47,29 +47,29 @@ func TestNothingStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := left(lab.slot); len(got) < 4+2 {
-		t.Errorf("the test does not see what there is: %v", got)
+		t.Errorf("the test misses objects of the lab: got %v", got)
 	}
 	if err := Sweep(ctx); err != nil || !box.Running() {
-		t.Errorf("a sweep touches a lab that lives: %v", err)
+		t.Errorf("a sweep damaged a running lab: %v", err)
 	}
 	off := box.Off()
 	if err := remains(ctx, lab.slot); err != nil {
 		t.Error(err)
 	}
 	if got := left(lab.slot); len(got) > 0 {
-		t.Errorf("left behind: %v", got)
+		t.Errorf("got remains: %v", got)
 	}
 	select {
 	case <-off:
 	case <-ctx.Done():
-		t.Error("the box outlives its lab")
+		t.Error("the box runs after the end of its lab")
 	}
 	if err := lab.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestAddresses needs no root: it takes addresses only.
+// TestAddresses needs no root, because it only reserves addresses.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -77,17 +77,17 @@ func TestAddresses(t *testing.T) {
 	lab := &Lab{slot: 9, boxes: map[netip.Addr]*Box{}}
 	first, err := lab.address(ctx, netip.Addr{}, &Box{})
 	if err != nil || first.String() != "10.77.9.2" {
-		t.Errorf("the first is %v, %v", first, err)
+		t.Errorf("first address: got %v, %v", first, err)
 	}
 	if got, err := lab.address(ctx, netip.MustParseAddr("10.77.9.3"), &Box{}); err != nil {
 		t.Errorf("%v, %v", got, err)
 	}
 	if got, err := lab.address(ctx, netip.Addr{}, &Box{}); err != nil || got.String() != "10.77.9.4" {
-		t.Errorf("the next free one is %v, %v", got, err)
+		t.Errorf("next free address: got %v, %v", got, err)
 	}
 	for _, taken := range []string{"10.77.9.1", "10.78.0.1", "10.77.9.2"} {
 		if _, err := lab.address(ctx, netip.MustParseAddr(taken), &Box{}); err == nil {
-			t.Errorf("%s is given away", taken)
+			t.Errorf("%s was assigned, want an error", taken)
 		}
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
-// deployment is what errand knows of a VM before it exists.
+// deployment is errand's information about a VM before its creation.
 type deployment struct {
 	keys
 	data []byte
 	pin  string
 }
 
-// deploy makes the user data that errand would order a VM with.
+// deploy returns the user data with which errand would create a VM.
 func deploy(t *testing.T, spec cloudinit.Spec) deployment {
 	t.Helper()
 	d := deployment{keys: newKeys(t)}
@@ -46,8 +46,8 @@ func (d deployment) login(t *testing.T, b *rootbox.Box, user string, pins ...str
 	return c
 }
 
-// TestUserDataIsTaken has cloud-init itself judge errand's user data, and looks at what it made of it.
-func TestUserDataIsTaken(t *testing.T) {
+// TestUserDataIsApplied validates errand's user data with cloud-init and checks its effects.
+func TestUserDataIsApplied(t *testing.T) {
 	t.Parallel()
 	lab := openLab(t)
 	d := deploy(t, cloudinit.Spec{Name: "taken", ContactWithin: time.Hour, HardAfter: 6 * time.Hour, Setup: "echo set up > /root/setup-ran\n"})
@@ -65,7 +65,7 @@ func TestUserDataIsTaken(t *testing.T) {
 		"systemctl is-active errand-deadman.timer":                                          "active",
 		"sshd -T | grep -c -E '^(passwordauthentication|kbdinteractiveauthentication) no$'": "2",
 		"getent passwd errand | cut -d: -f6,7":                                              "/home/errand:/bin/bash",
-		"getent shadow root errand | cut -d: -f2 | cut -c1 | tr -d '\\n'":                   "!*", // what no password fits
+		"getent shadow root errand | cut -d: -f2 | cut -c1 | tr -d '\\n'":                   "!*", // matches no password
 		"stat -c %a /var/lib/cloud/instance/user-data.txt":                                  "600",
 		"stat -c %U:%a /home/errand /home/errand-runner | tr '\\n' ' '":                     "errand:700 errand-runner:700",
 		"stat -c %U:%a /usr/local/lib/errand":                                               "errand-runner:755",
@@ -86,17 +86,17 @@ func TestUserDataIsTaken(t *testing.T) {
 	sh(t, errand, "mkdir -p .ssh && for at in .bashrc .bash_profile .profile .ssh/rc; do echo 'echo ran >> ~/ran' > $at; done; echo 'RAN=ran' > .ssh/environment")
 	again := d.login(t, box, "errand", d.pin)
 	if got := sh(t, again, "echo $RAN; cat ran 2>/dev/null; true"); got != "" {
-		t.Errorf("a login runs what the agent has in its home: %q", got)
+		t.Errorf("a login ran files in the agent's home: %q", got)
 	}
 	refusesOthers(t, d, box)
 }
 
-// becomesErrandOnly tries whom the runner's user may become, and that nothing is said besides.
+// becomesErrandOnly checks that the runner's user can only become errand, without other output.
 func becomesErrandOnly(t *testing.T, runner *remote.Client) {
 	t.Helper()
 	res, err := runner.Run(within(t), remote.Cmd{Argv: []string{"sudo", "-n", "-H", "-u", "errand", "--", "sh", "-c", "id -un; echo $HOME"}})
 	if got := string(res.Stdout) + string(res.Stderr); err != nil || got != "errand\n/home/errand\n" {
-		t.Errorf("it becomes errand: %q, %v", got, err)
+		t.Errorf("become errand: got %q, %v", got, err)
 	}
 	for _, line := range []string{"sudo -n true", "sudo -n -u nobody true", "sudo -n -g root true", "ls /home/errand", "cat /etc/shadow", "ls /root"} {
 		if res, err := runner.Run(within(t), remote.Cmd{Argv: []string{"sh", "-c", line}}); err != nil || res.Code == 0 {
@@ -105,7 +105,7 @@ func becomesErrandOnly(t *testing.T, runner *remote.Client) {
 	}
 }
 
-// refusesOthers tries what must not open the box.
+// refusesOthers tries logins that must fail.
 func refusesOthers(t *testing.T, d deployment, box *rootbox.Box) {
 	t.Helper()
 	stranger := newKeys(t).client
@@ -116,7 +116,7 @@ func refusesOthers(t *testing.T, d deployment, box *rootbox.Box) {
 		}
 	}
 	if _, err := remote.Dial(within(t), d.endpoint(box, "nobody", d.pin), remote.Config{Signer: d.client}); !errors.Is(err, remote.ErrAuth) {
-		t.Errorf("our key as nobody: %v", err)
+		t.Errorf("errand's key as nobody: %v", err)
 	}
 	for name, method := range map[string]ssh.AuthMethod{
 		"a password": ssh.Password("errand"),
@@ -128,13 +128,13 @@ func refusesOthers(t *testing.T, d deployment, box *rootbox.Box) {
 			User: "errand", Auth: []ssh.AuthMethod{method}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: 20 * time.Second, //nolint:gosec // it is about who may log in
 		})
 		if err == nil || !strings.Contains(err.Error(), "attempted methods [none]") {
-			t.Errorf("%s is asked for: %v", name, err)
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }
 
-// TestHostKeyRotation replaces the key of the first contact, as errand does, over the connection that it
-// verified, and sees that the old one is of no use after that.
+// TestHostKeyRotation replaces the host key of the first contact over the verified connection, as errand does, and
+// checks that the old key is no longer accepted.
 func TestHostKeyRotation(t *testing.T) {
 	t.Parallel()
 	lab := openLab(t)
@@ -143,13 +143,13 @@ func TestHostKeyRotation(t *testing.T) {
 	root := d.login(t, box, "root", d.pin)
 	next := sh(t, root, cloudinit.HostKeyCommand+" make")
 	if again := sh(t, root, cloudinit.HostKeyCommand+" make"); again != next || next == d.pin || !strings.HasPrefix(next, "ssh-ed25519 ") {
-		t.Fatalf("make prints %q, then %q; the first was %q", next, again, d.pin)
+		t.Fatalf("make printed %q, then %q; the first was %q", next, again, d.pin)
 	}
-	d.login(t, box, "errand", d.pin) // nothing has changed yet
+	d.login(t, box, "errand", d.pin) // no change yet
 	if got := sh(t, root, cloudinit.HostKeyCommand+" use"); got != next {
-		t.Errorf("use prints %q", got)
+		t.Errorf("use printed %q", got)
 	}
-	sh(t, root, "true") // the connection that asked lives on
+	sh(t, root, "true") // the connection stays open
 	eventually(t, "sshd shows the new key", func() bool {
 		c, err := remote.Dial(within(t), d.endpoint(box, "errand", next), remote.Config{Signer: d.client})
 		if err == nil {
@@ -164,7 +164,7 @@ func TestHostKeyRotation(t *testing.T) {
 		}
 	}
 	if got := sh(t, root, cloudinit.HostKeyCommand+" use"); got != next {
-		t.Errorf("use again prints %q", got)
+		t.Errorf("second use printed %q", got)
 	}
 	must(t, box.Shutdown(within(t)))
 	must(t, box.PowerOn(within(t)))
@@ -172,7 +172,7 @@ func TestHostKeyRotation(t *testing.T) {
 	d.login(t, box, "errand", next) // a later boot does not bring the first key back
 }
 
-// TestMetadataIsClosed asks the metadata service as root and as the agent's user, before and after a reboot.
+// TestMetadataIsClosed queries the metadata service as root and as the agent's user, before and after a reboot.
 func TestMetadataIsClosed(t *testing.T) {
 	t.Parallel()
 	lab := openLab(t)
@@ -183,14 +183,14 @@ func TestMetadataIsClosed(t *testing.T) {
 		t.Helper()
 		root, errand := d.login(t, box, "root", d.pin), d.login(t, box, "errand", d.pin)
 		if got := sh(t, root, ask+"metadata/instance-id"); got != "4711" {
-			t.Errorf("%s: root is told %q", when, got)
+			t.Errorf("%s: root got %q", when, got)
 		}
 		if got := sh(t, root, ask+"userdata"); got != strings.TrimSpace(string(d.data)) {
-			t.Errorf("%s: root sees %d bytes of user data, want %d", when, len(got), len(d.data))
+			t.Errorf("%s: root got %d bytes of user data, want %d", when, len(got), len(d.data))
 		}
 		res, err := errand.Run(within(t), remote.Cmd{Argv: []string{"sh", "-c", ask + "userdata"}})
 		if err != nil || res.Code != 7 || len(res.Stdout) > 0 { // 7: connection refused, at once
-			t.Errorf("%s: errand gets %d, %v, %q", when, res.Code, err, res.Stdout)
+			t.Errorf("%s: errand got %d, %v, %q", when, res.Code, err, res.Stdout)
 		}
 	}
 	check("after the first boot")
@@ -200,12 +200,12 @@ func TestMetadataIsClosed(t *testing.T) {
 	check("after the second boot")
 	sh(t, d.login(t, box, "root", d.pin), "nft delete table inet errand_metadata")
 	if got := sh(t, d.login(t, box, "errand", d.pin), ask+"metadata/instance-id"); got != "4711" {
-		t.Errorf("without the rule errand is told %q: it was not the rule that closed it", got)
+		t.Errorf("without the rule errand got %q: access was not blocked by the rule", got)
 	}
 }
 
-// TestDeadMan lets the VM's own timer find that nobody is in touch. Its clock is the file's age: no test
-// waits for an hour.
+// TestDeadMan checks that the VM's dead-man timer detects missing contact. The test changes the file's age instead of
+// waiting for an hour.
 func TestDeadMan(t *testing.T) {
 	t.Parallel()
 	lab := openLab(t)
@@ -214,17 +214,17 @@ func TestDeadMan(t *testing.T) {
 		do   string // as root
 		off  bool
 	}{
-		"quiet for too long":   {cloudinit.Spec{ContactWithin: time.Hour}, "touch -d '-61 minutes' /run/errand/contact", true},
-		"in touch":             {cloudinit.Spec{ContactWithin: time.Hour}, "touch -d '-59 minutes' /run/errand/contact", false},
-		"older than it may be": {cloudinit.Spec{HardAfter: 6 * time.Hour}, "date -d '-361 minutes' +%s > /var/lib/errand/born", true},
-		"not yet":              {cloudinit.Spec{HardAfter: 6 * time.Hour}, "date -d '-359 minutes' +%s > /var/lib/errand/born", false},
+		"no contact for too long": {cloudinit.Spec{ContactWithin: time.Hour}, "touch -d '-61 minutes' /run/errand/contact", true},
+		"in touch":                {cloudinit.Spec{ContactWithin: time.Hour}, "touch -d '-59 minutes' /run/errand/contact", false},
+		"VM too old":              {cloudinit.Spec{HardAfter: 6 * time.Hour}, "date -d '-361 minutes' +%s > /var/lib/errand/born", true},
+		"not yet":                 {cloudinit.Spec{HardAfter: 6 * time.Hour}, "date -d '-359 minutes' +%s > /var/lib/errand/born", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tt.spec.Name = strings.ReplaceAll(name, " ", "-")
 			d := deploy(t, tt.spec)
 			box := boot(t, lab, rootbox.Spec{Name: tt.spec.Name, UserData: d.data})
-			// Past SSH: a login counts as being in touch.
+			// Not over SSH, because a login counts as contact.
 			_, err := box.Exec(within(t), "sh", "-c", tt.do)
 			must(t, err)
 			_, err = box.Exec(within(t), "systemctl", "start", "--no-block", "errand-deadman.service")
@@ -233,40 +233,40 @@ func TestDeadMan(t *testing.T) {
 				must(t, box.AwaitOff(within(t), time.Minute))
 				return
 			}
-			eventually(t, "the look is over", func() bool {
+			eventually(t, "the end of the check", func() bool {
 				out, err := box.Exec(within(t), "systemctl", "show", "-P", "ActiveState,Result", "errand-deadman.service")
 				must(t, err)
 				return strings.Contains(out, "inactive")
 			})
 			if !box.Running() {
-				t.Error("it is off")
+				t.Error("the box is off")
 			}
 		})
 	}
 }
 
-// TestLoginKeepsItUp: while errand is logged in, age does not matter.
-func TestLoginKeepsItUp(t *testing.T) {
+// TestLoginKeepsVMRunning: while errand is logged in, the VM's age does not matter.
+func TestLoginKeepsVMRunning(t *testing.T) {
 	t.Parallel()
 	lab := openLab(t)
 	d := deploy(t, cloudinit.Spec{Name: "kept", ContactWithin: time.Hour})
 	box := boot(t, lab, rootbox.Spec{Name: "kept", UserData: d.data})
 	c := d.login(t, box, "errand", d.pin)
-	sh(t, c, "true") // only now sshd says whose connection it is
+	sh(t, c, "true") // only then sshd shows the connection's user
 	age := func() error {
 		_, err := box.Exec(within(t), "sh", "-c", "touch -d '-2 hours' /run/errand/contact && /usr/local/sbin/errand-deadman")
 		return err
 	}
 	must(t, age())
 	if !box.Running() {
-		t.Fatal("it goes off under a login")
+		t.Fatal("the VM powers off during a login")
 	}
 	must(t, c.Close())
-	eventually(t, "the login is over", func() bool {
+	eventually(t, "the end of the login", func() bool {
 		out, err := box.Exec(within(t), "sh", "-c", "pgrep -fc '^sshd: errand' || true")
 		must(t, err)
 		return out == "0"
 	})
-	_ = age() // it takes its own shell along
+	_ = age() // kills its own shell, too
 	must(t, box.AwaitOff(within(t), time.Minute))
 }

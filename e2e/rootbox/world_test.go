@@ -23,7 +23,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// configYAML makes errand quick. Agents may call anything: they do what no work needs.
+// configYAML shortens errand's timing. Agents may run all commands, because they do unusual things.
 const configYAML = `repository: {tools: {shell: all}}
 timing:
   gather: 400ms
@@ -34,7 +34,7 @@ timing:
   idle_vm: 1h
 `
 
-// timing is quick, but for what the faults are about.
+// timing is short, except for the timeouts that the faults test.
 func timing() *server.Timing {
 	t := server.DefaultTiming()
 	t.StatusGap, t.Settle, t.SleepBefore = 300*time.Millisecond, 0, time.Minute
@@ -44,9 +44,8 @@ func timing() *server.Timing {
 	return &t
 }
 
-// script is what the model says: one change, with a gate in the midst of it at which faults strike. %s is
-// what the agent runs after the gate. The change is the same however often it is made: what a killed agent has begun may
-// come to its commit before it is ended, too.
+// script is the model's script: one change, with a gate in the middle at which faults occur. %s is the agent's command
+// after the gate. The change is idempotent, because a killed agent's command may commit before it is ended.
 const script = `rules:
   - name: gated
     step: implement
@@ -62,14 +61,14 @@ const script = `rules:
           ` + "```" + `
 `
 
-// ready builds what every world needs, once.
+// ready builds the common files of all worlds, once.
 var ready = sync.OnceValues(func() (stage.Shared, error) {
 	dir, err := os.MkdirTemp("", "errand-rootbox-")
 	if err != nil {
 		return stage.Shared{}, err
 	}
 	s := stage.Prepare(dir)
-	if s.Err == nil { // a VM of another machine's kind is asked for by its kind
+	if s.Err == nil { // a VM on another kind of machine is requested by its kind
 		s.Err = os.Link(filepath.Join(dir, "errand-runner"), filepath.Join(dir, "errand-runner-linux-amd64"))
 	}
 	return s, s.Err
@@ -84,7 +83,7 @@ type life struct {
 	issue    int
 }
 
-// begin starts a world and has the issue worked on, up to the gate in the midst of the change.
+// begin starts a world and plays the issue up to the gate in the middle of the change.
 func begin(t *testing.T, unreachableFor time.Duration, do string, changes ...func(*demo.Config)) *life {
 	t.Helper()
 	lab := openLab(t)
@@ -124,7 +123,7 @@ func begin(t *testing.T, unreachableFor time.Duration, do string, changes ...fun
 	l.issue = i.Number
 	must(t, l.ada().Assign(demo.Full, l.issue, demo.Machine))
 	if err := l.world.Model.Waiting(within(t), "work"); err != nil {
-		t.Fatalf("the agent does not come to the gate: %v", err)
+		t.Fatalf("the agent does not reach the gate: %v", err)
 	}
 	return l
 }
@@ -145,7 +144,7 @@ func (l *life) task() *state.Task {
 	return t
 }
 
-// box is the box of the task's present VM.
+// box returns the box of the task's current VM.
 func (l *life) box() *rootbox.Box {
 	l.t.Helper()
 	t := l.task()
@@ -155,7 +154,7 @@ func (l *life) box() *rootbox.Box {
 	return l.machines.Box(t.VM.Name)
 }
 
-// comments are errand's on the issue, one after the other.
+// comments returns errand's comments on the issue in order.
 func (l *life) comments() string {
 	i, err := l.ada().Issue(demo.Full, l.issue)
 	if err != nil {
@@ -170,13 +169,13 @@ func (l *life) comments() string {
 	return strings.Join(all, "\n====\n")
 }
 
-// logged says whether errand has logged this.
+// logged reports whether errand has logged a message.
 func (l *life) logged(what string) bool {
 	data, err := os.ReadFile(l.log)
 	return err == nil && strings.Contains(string(data), what)
 }
 
-// tell shows what happened.
+// tell logs the state of the task.
 func (l *life) tell() {
 	t := l.task()
 	for _, h := range t.History {

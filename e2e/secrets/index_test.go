@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// window is how many bytes are compared by a rolling hash before a piece is compared as a whole.
+	// window is the number of bytes compared with a rolling hash before a complete piece is compared.
 	window = 12
-	// piece is how much of a long secret counts as the secret: a cut token is still worth something.
+	// piece is the length from which a part of a secret counts as the secret, because a part of a token is sensitive,
+	// too.
 	piece = 32
 	base  = 0x9E3779B97F4A7C15 | 1
 )
 
-// Print is the fingerprint of one piece of a secret: it tells the piece when it is seen, and nothing of it before.
+// Print is the fingerprint of one piece of a secret. It recognizes the piece without revealing it.
 type Print struct {
 	Name string // of the secret
 	Head uint64 // rolling hash of the first bytes
@@ -27,18 +28,19 @@ type Print struct {
 	Sum  [sha256.Size]byte
 }
 
-// Index is what is searched for.
+// Index holds the fingerprints of all secrets.
 type Index []Print
 
-// add takes a secret in, with the forms in which it might be kept.
+// add adds a secret in all forms in which it might be stored.
 func (x *Index) add(name string, secret []byte) {
 	if len(secret) < window+2 {
-		panic(fmt.Sprintf("%s is too short to be searched for", name))
+		panic(fmt.Sprintf("%s is too short for the search", name))
 	}
 	x.pieces(name, secret)
 	x.pieces(name+" (hex)", []byte(hex.EncodeToString(secret)))
 	for shift := range 3 {
-		// What stands before a secret moves the groups of base64; the characters at the ends hold bits of the neighbours.
+		// The alignment of base64 depends on the preceding bytes; the characters at the ends contain bits of the
+		// neighbors.
 		text := base64.RawStdEncoding.EncodeToString(append(make([]byte, shift), secret...))
 		inner := text[(shift*8+5)/6 : len(text)-1]
 		x.pieces(name+" (base64)", []byte(inner))
@@ -48,7 +50,7 @@ func (x *Index) add(name string, secret []byte) {
 	}
 }
 
-// pieces cuts a secret, so that a part of it is found as well. The last piece goes back to be a whole one.
+// pieces cuts a secret, so that a part of it is found as well. The last piece overlaps to have the full length.
 func (x *Index) pieces(name string, secret []byte) {
 	for i := 0; i < len(secret); i += piece {
 		cut := secret[max(0, min(i, len(secret)-piece)):]
@@ -57,7 +59,7 @@ func (x *Index) pieces(name string, secret []byte) {
 	}
 }
 
-// head is the hash of a window.
+// head returns the hash of a window.
 func head(b []byte) (h uint64) {
 	for _, c := range b {
 		h = h*base + uint64(c)
@@ -65,11 +67,11 @@ func head(b []byte) (h uint64) {
 	return h
 }
 
-// finder is an Index made ready to search by.
+// finder is an Index prepared for searches.
 type finder struct {
-	perhaps [1 << 16]bool // by the first bits of a hash: most windows are none of ours
+	perhaps [1 << 16]bool // by the first bits of a hash, because most windows do not match
 	heads   map[uint64][]Print
-	last    uint64 // what a byte that leaves the window counts
+	last    uint64 // factor of the byte that leaves the window
 }
 
 func (x Index) finder() *finder {
@@ -84,7 +86,7 @@ func (x Index) finder() *finder {
 	return f
 }
 
-// search finds the names of what is in data, each once.
+// search returns the names of the secrets in data, each once.
 func (f *finder) search(data []byte) (names []string) {
 	if len(data) < window {
 		return nil

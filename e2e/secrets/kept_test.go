@@ -35,7 +35,7 @@ const (
 	inPrompt     = "prompt"
 )
 
-// kept searches all that errand keeps and has said, but for the few files in which secrets live.
+// kept searches everything that errand stores and has published, except the few files for secrets.
 func (l *life) kept(x *finder) {
 	l.t.Helper()
 	l.data(x)
@@ -48,7 +48,7 @@ func (l *life) kept(x *finder) {
 	}
 }
 
-// search looks for everything in data and in what is compressed in it.
+// search searches data and the compressed data in it for all secrets.
 func (l *life) search(x *finder, place, where string, data []byte) {
 	l.bytes += len(data)
 	unfold(data, maxDepth, func(b []byte) {
@@ -58,7 +58,8 @@ func (l *life) search(x *finder, place, where string, data []byte) {
 	})
 }
 
-// swept waits until nothing is left of VMs that have ended: what was lent to them goes with their disks, in the background.
+// swept waits until all remains of ended VMs are deleted: their variables and files for tests are deleted with their
+// disks, in the background.
 func (l *life) swept() {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
@@ -66,7 +67,7 @@ func (l *life) swept() {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	if l.cloud {
-		return // their disks are not among errand's data
+		return // their disks are not in errand's directory
 	}
 	for {
 		homes, err := filepath.Glob(filepath.Join(l.boxes(), "*", "home"))
@@ -79,19 +80,19 @@ func (l *life) swept() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			l.t.Fatalf("of VMs that have ended there is left: %q, %q", homes, trash)
+			l.t.Fatalf("remains of ended VMs: %q, %q", homes, trash)
 		}
 	}
 }
 
-// data searches errand's folder, VMs that have ended included.
+// data searches errand's directory, including ended VMs.
 func (l *life) data(x *finder) {
 	l.t.Helper()
 	l.swept()
 	root := filepath.Join(l.dir, "data")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {
-			return nil // files of a VM come and go
+			return nil // files of a VM may disappear
 		}
 		if err != nil {
 			return err
@@ -120,7 +121,7 @@ func (l *life) data(x *finder) {
 	must(l.t, err)
 }
 
-// store reads every value by itself, since the file cuts long ones into pages.
+// store reads every value separately, because the file splits long ones into pages.
 func (l *life) store(x *finder) {
 	l.t.Helper()
 	copied := filepath.Join(l.t.TempDir(), "errand.db")
@@ -141,11 +142,11 @@ func (l *life) store(x *finder) {
 		})
 	}))
 	if n < 5 {
-		l.t.Errorf("the store has %d values only", n)
+		l.t.Errorf("the store has only %d values", n)
 	}
 }
 
-// log is what errand logged; the stand-ins write into the same file.
+// log searches errand's log; the simulators write to the same file.
 func (l *life) log() (own []byte) {
 	l.t.Helper()
 	data, err := os.ReadFile(filepath.Join(l.dir, "errand.log"))
@@ -160,14 +161,14 @@ func (l *life) log() (own []byte) {
 
 var aLink = regexp.MustCompile(`(?:href|src|action)="(/[^"#]*)"`)
 
-// pages searches every page that a link leads to.
+// pages searches every page that can be reached by links.
 func (l *life) pages(x *finder) {
 	l.t.Helper()
 	todo, seen := []string{"/status", "/status.json", "/metrics", "/healthz", "/readyz"}, map[string]bool{}
 	for len(todo) > 0 && len(seen) < 200 {
 		path := todo[0]
 		todo = todo[1:]
-		if seen[path] || strings.Contains(path, "events") { // a stream has no end
+		if seen[path] || strings.Contains(path, "events") { // a stream does not end
 			continue
 		}
 		seen[path] = true
@@ -178,7 +179,7 @@ func (l *life) pages(x *finder) {
 		}
 	}
 	if len(seen) < 7 {
-		l.t.Errorf("only these pages were seen: %v", seen)
+		l.t.Errorf("got only these pages: %v", seen)
 	}
 }
 
@@ -195,7 +196,7 @@ func (l *life) page(path string) string {
 	return fmt.Sprint(resp.Header, string(body))
 }
 
-// github searches what people see there: everything about issues and pull requests, and every commit.
+// github searches the content that people see there: issues and pull requests, and every commit.
 func (l *life) github(x *finder) {
 	l.t.Helper()
 	sn := l.world.GitHub.Snapshot()

@@ -31,23 +31,23 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// patience is how long one step may take on a slow and busy machine.
+// patience is the timeout of one step on a slow and busy machine.
 const patience = 2 * time.Minute
 
-// operator is what errand's configuration has besides: a quick errand, among other things.
+// operator is the additional configuration of errand, with a short timing.
 const operator = `repository: {tools: {shell: all}}
 timing: {gather: 250ms, poll_fast: 150ms, poll_slow: 300ms, deliveries: 1h, sweep: 1h, shutdown: 5s, idle_vm: 300ms}
 test_env: {"acme/*": {LENT_WORD: "value:VARIABLE"}}
 test_files: {"acme/*": {lent.key: "value:FILE"}}
 `
 
-// settings have what runs on the VM besides agents repeat what is lent.
+// settings make set-up and checks on the VM print the variables and files for tests.
 const settings = `plan: none
 setup: ['echo "seen-$((42*42))-beside-it-$LENT_WORD"; cat lent.key']
 check: ['test -n "$LENT_WORD" && echo "seen-$((42*42))-beside-it-$LENT_WORD" && cat lent.key']
 `
 
-// script has the agent scatter the canary, then have a look, then do what it was asked for. BIRD and LOOK are replaced.
+// script makes the agent write the canary everywhere, then search, then do its work. BIRD and LOOK are replaced.
 const script = `rules:
   - name: work
     step: implement
@@ -75,23 +75,23 @@ const script = `rules:
           ~~~
 `
 
-// life is one task's, and what was found in it.
+// life is one task's life, and the results of the searches.
 type life struct {
 	t     *testing.T
 	world *demo.World
-	cloud bool // its VMs are the stand-in's for Hetzner
+	cloud bool // its VMs are those of the Hetzner simulator
 	dir   string
 	bird  string
 	lent  lent
 	issue int
-	awake chan struct{} // closed when VMs may sleep
+	awake chan struct{} // closed when VMs may be suspended
 
 	found   []Hit
 	bytes   int
 	planted needles // on the VM
 }
 
-// begin starts a world with VMs of a provider, and has its task assigned.
+// begin starts a world with VMs of a provider, and assigns its task.
 func begin(t *testing.T, bird, provider string) *life {
 	t.Helper()
 	must(t, common.Err)
@@ -126,7 +126,7 @@ func begin(t *testing.T, bird, provider string) *life {
 
 func (l *life) ada() simgithub.Person { return l.world.GitHub.As(demo.Maintainer) }
 
-// await waits until the task is as wanted, and returns it.
+// await waits until the task meets a condition, and returns it.
 func (l *life) await(what string, want func(*state.Task) bool) *state.Task {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
@@ -149,16 +149,16 @@ func (l *life) await(what string, want func(*state.Task) bool) *state.Task {
 	}
 }
 
-// order writes down what is to be looked for, where the box of the present VM finds it.
+// order writes the fingerprints to a file that the current VM's sandbox can read.
 func (l *life) order(n needles) (dir string) {
 	l.t.Helper()
 	task := l.await("the VM", func(t *state.Task) bool { return t.VM != nil })
 	dir = filepath.Join(l.boxes(), task.VM.Name)
-	if l.cloud { // a computer there has a name of its own, and is the only one
+	if l.cloud { // machines there have other names, and there is only one
 		all, err := filepath.Glob(filepath.Join(l.boxes(), "server-*"))
 		must(l.t, err)
 		if len(all) != 1 {
-			l.t.Fatalf("the VM is one of %q", all)
+			l.t.Fatalf("got machines %q, want one", all)
 		}
 		dir = all[0]
 	}
@@ -169,7 +169,7 @@ func (l *life) order(n needles) (dir string) {
 	return dir
 }
 
-// boxes is the folder of what stands for VMs: errand's own, or the cloud's.
+// boxes returns the directory of the sandboxes that serve as VMs: errand's, or the cloud's.
 func (l *life) boxes() string {
 	if l.cloud {
 		return filepath.Join(l.dir, "cloud", "boxes", "boxes")
@@ -177,8 +177,8 @@ func (l *life) boxes() string {
 	return filepath.Join(l.dir, "data", "local", "boxes")
 }
 
-// timing is quick, and has VMs sleep as soon as nobody needs them; the cloud's do in the last quarter of each span that is
-// paid for, which is seconds.
+// timing is short, and suspends VMs as soon as they are idle; those of the cloud in the last quarter of each paid span,
+// which lasts seconds.
 func (l *life) timing() *server.Timing {
 	t := server.DefaultTiming()
 	t.StatusGap, t.Settle, t.Backoff, t.Recheck = 150*time.Millisecond, 0, 300*time.Millisecond, 300*time.Millisecond
@@ -190,7 +190,7 @@ func (l *life) timing() *server.Timing {
 	return &t
 }
 
-// sight takes what was seen in the box of dir.
+// sight reads the results of the search in the sandbox of dir.
 func (l *life) sight(dir string) Sight {
 	l.t.Helper()
 	path := filepath.Join(box.TmpPath(dir), "sight")
@@ -202,21 +202,20 @@ func (l *life) sight(dir string) Sight {
 	return s
 }
 
-// atGate has the agent itself look, in the midst of its run.
+// atGate lets the agent itself search during its run.
 func (l *life) atGate() Sight {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	defer cancel()
 	must(l.t, l.world.Model.Waiting(ctx, "look"))
-	l.world.Model.EndToken() // so that it is renewed in the midst of the run, and both are about
+	l.world.Model.EndToken() // so that it is renewed during the run, and both tokens are in use
 	dir := l.order(l.needles())
 	l.world.Model.Release("look")
 	l.await("the pull request", func(t *state.Task) bool { return t.Phase == state.PhasePROpen && t.Run == nil })
 	return l.sight(dir)
 }
 
-// inside looks as the agent's user but from outside of any run, over errand's own way in. Meanwhile every secret is
-// planted there.
+// inside searches as the agent's user outside any run, over errand's SSH connection. It also plants every secret there.
 func (l *life) inside() Sight {
 	l.t.Helper()
 	l.planted = l.needles()
@@ -247,7 +246,7 @@ func (l *life) inside() Sight {
 	return l.sight(dir)
 }
 
-// onToken has errand, started anew, ask the model by a token that lives for long.
+// onToken restarts errand with a long-lived token for the model.
 func (l *life) onToken() {
 	l.t.Helper()
 	token := filepath.Join(l.dir, "secrets", "token-of-the-subscription")
@@ -265,14 +264,14 @@ func (l *life) onToken() {
 
 var aLogin = regexp.MustCompile(`subscription: \{login:[^}]*\}`)
 
-// sleep lets the VM sleep, and waits until it does.
+// sleep lets the VM be suspended, and waits for it.
 func (l *life) sleep() {
 	l.t.Helper()
 	close(l.awake)
 	l.await("sleep", func(t *state.Task) bool { return t.Asleep != nil && t.VM == nil })
 }
 
-// waker keeps VMs awake until its channel is closed.
+// waker keeps VMs running until its channel is closed.
 type waker struct {
 	workflow.Runner
 	awake <-chan struct{}
@@ -286,7 +285,7 @@ func (w waker) Pack(ctx context.Context, vm string, spec pack.Spec, to io.Writer
 	return w.Runner.Pack(ctx, vm, spec, to)
 }
 
-// finish has the review answered, which wakes the VM, and merges.
+// finish submits a review, which restores the VM, waits for the answer, and merges.
 func (l *life) finish() {
 	l.t.Helper()
 	task := l.await("the pull request", func(t *state.Task) bool { return t.PR != nil })

@@ -26,16 +26,16 @@ const (
 	inMemory      = "VM: memory"
 )
 
-// Order is what is looked for on a VM. What changed last before Since cannot hold a secret of this life.
+// Order holds the fingerprints for the search on a VM. Files older than Since cannot contain a secret of this life.
 type Order struct {
 	Index Index
 	Since time.Time
 }
 
-// Sight is what was seen on a VM.
+// Sight is the result of the search on a VM.
 type Sight struct {
 	Found []Hit
-	// Files, Processes and Bytes were searched; Closed says what could not be read, and why.
+	// Files, Processes and Bytes were searched; Closed lists unreadable things with the reason.
 	Files, Processes int
 	Bytes            int64
 	Closed           []string
@@ -44,14 +44,14 @@ type Sight struct {
 // Hit is a secret that was found.
 type Hit struct{ Place, Where, Name string }
 
-// looker searches what its own user can read, on the machine that it runs on.
+// looker searches everything that its user can read on its machine.
 type looker struct {
 	Sight
 	since time.Time
 	find  *finder
 }
 
-// look is the part that this program plays on a VM: look ORDER SIGHT, both files.
+// look is this program's role on a VM: look ORDER SIGHT, both files.
 func look(args []string) error {
 	data, err := os.ReadFile(args[0])
 	if err != nil {
@@ -78,13 +78,13 @@ func (l *looker) search(place, where string, data []byte) {
 }
 
 func (l *looker) closed(what string, err error) {
-	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESRCH) { // it has gone meanwhile
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESRCH) { // deleted meanwhile
 		l.Closed = append(l.Closed, fmt.Sprintf("%s: %v", what, err))
 	}
 }
 
-// files searches all files beneath root but one: the host's system, which is shared read-only, is left out, and
-// so is what nothing was written to since this life began.
+// files searches all files below root except one. It skips the host's system, which is shared read-only, and files that
+// were not written since this life began.
 func (l *looker) files(root, but string) {
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -106,7 +106,7 @@ func (l *looker) files(root, but string) {
 	})
 }
 
-// shared reports whether a folder is the host's, read-only.
+// shared reports whether a directory is the host's, mounted read-only.
 func shared(path string) bool {
 	const readOnly, tmpfs = 1, 0x01021994
 	var st syscall.Statfs_t
@@ -131,7 +131,7 @@ func (l *looker) file(path string, d fs.DirEntry) {
 	unfold(data, maxDepth, func(b []byte) { l.search(inFile, path, b) })
 }
 
-// processes searches the environment, the command line and the memory of every process but this one.
+// processes searches the environment, the command line and the memory of every other process.
 func (l *looker) processes() {
 	list, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -153,13 +153,13 @@ func (l *looker) processes() {
 	}
 }
 
-// named is a process as people know it.
+// named returns a readable name of a process.
 func (l *looker) named(dir string) string {
 	data, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 	return fmt.Sprintf("%s (%.80s)", filepath.Base(dir), bytes.ReplaceAll(data, []byte{0}, []byte{' '}))
 }
 
-// memory searches every page of a process that is there, but for files that it only reads: they are files.
+// memory searches every present page of a process, except files mapped read-only, which are searched as files.
 func (l *looker) memory(dir string) {
 	maps, err := os.ReadFile(filepath.Join(dir, "maps"))
 	if err != nil {
@@ -192,7 +192,7 @@ func (l *looker) memory(dir string) {
 	}
 }
 
-// huge is a mapping that the race detector makes for itself: its pages are copies of no data.
+// huge is the size of the race detector's mappings, which contain no copies of data.
 const huge = 4 << 30
 
 func (l *looker) mapping(mem, pages *os.File, from, to uint64, who string) {
@@ -206,7 +206,7 @@ func (l *looker) mapping(mem, pages *os.File, from, to uint64, who string) {
 		l.closed("pages of "+who, err)
 		return
 	}
-	present := func(i int) bool { return binary.LittleEndian.Uint64(entries[i*8:])>>62 != 0 } // in memory, or swapped out
+	present := func(i int) bool { return binary.LittleEndian.Uint64(entries[i*8:])>>62 != 0 } // present or swapped out
 	for i := 0; i < n/8; {
 		j := i
 		for j < n/8 && present(j) {

@@ -11,13 +11,13 @@ import (
 	"github.com/errand-bot/errand/e2e/stage"
 )
 
-// begun is when this program started, before anything secret was made.
+// begun is the start of this program, before any secret was created.
 var begun = time.Now()
 
-// common is what worlds share, set once by TestMain.
+// common holds the environment of all worlds, set once by TestMain.
 var common stage.Shared
 
-// TestMain is also the agent and, on a VM, who looks for secrets there.
+// TestMain also runs the agent and, on a VM, the search for secrets.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "look" {
 		if err := look(os.Args[2:]); err != nil {

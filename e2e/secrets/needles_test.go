@@ -21,27 +21,28 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// canary is what the agent scatters: no secret of errand's, so that nothing stops it.
+// canary is the text that the agent writes everywhere. It is not a secret, so that nothing redacts it.
 const canary = "canary"
 
-// lent is what the operator gives to tests: the agent may read it while it is at work, and it has to be nowhere else.
+// lent holds the operator's values for tests: the agent may read them while it works, and they must not be anywhere
+// else.
 type lent struct{ variable, file string }
 
-// The names of what is lent, and of all that belongs to subscriptions.
+// The names of these values, and of the tokens of subscriptions.
 const (
 	lentVariable = "variable for tests"
 	lentFile     = "file for tests"
 	subscribed   = "subscription's token"
-	// besideIt is printed before what is lent, so that what was printed is known to be kept.
-	besideIt = "what is printed with what is lent"
+	// besideIt is printed before the values for tests, to prove that the output was stored.
+	besideIt = "output next to the values for tests"
 )
 
-// needles are secrets by what they are called. One may have several parts.
+// needles are secrets by name. A secret may have several parts.
 type needles map[string][][]byte
 
 func (n needles) add(name string, secret []byte) { n[name] = append(n[name], slices.Clone(secret)) }
 
-// index is what is searched for.
+// index returns the fingerprints of all secrets.
 func (n needles) index() (x Index) {
 	for name, parts := range n {
 		for _, p := range parts {
@@ -51,12 +52,12 @@ func (n needles) index() (x Index) {
 	return x
 }
 
-// planted is a file that holds them all, to show that each would be found.
+// planted returns a file with all secrets, to prove that each would be found.
 func (n needles) planted() []byte {
 	return bytes.Join(slices.Concat(slices.Collect(maps.Values(n))...), []byte("\n"))
 }
 
-// needles are all secrets that there are now, what is lent, and the canary.
+// needles returns all current secrets, the values for tests, and the canary.
 func (l *life) needles() needles {
 	t, w := l.t, l.world
 	t.Helper()
@@ -76,15 +77,15 @@ func (l *life) needles() needles {
 	addKey(x, common.Key, app)
 	for i, token := range w.GitHub.Tokens() {
 		if strings.HasPrefix(token, "ghs_") {
-			// All begin alike, with the App's id.
+			// All have the same beginning, with the App's ID.
 			_, own, _ := strings.Cut(strings.TrimPrefix(token, "ghs_"), "_")
 			x.add(fmt.Sprintf("installation token %d", i), []byte(own))
 		}
 	}
 	l.addFile(x, "key of the tether's tokens", "tether_key")
 	var keys []string
-	if l.cloud { // the first host key of a VM comes with it, and is replaced by one of its own
-		l.addFile(x, "what host keys are made of", "host_keys_secret")
+	if l.cloud { // the first host key of a VM is part of its user data, and is replaced by a generated one
+		l.addFile(x, "seed of host keys", "host_keys_secret")
 	} else {
 		var err error
 		keys, err = filepath.Glob(filepath.Join(l.boxes(), "*", "host_key"))
@@ -96,7 +97,7 @@ func (l *life) needles() needles {
 	return x
 }
 
-// addFile takes in a file among errand's data.
+// addFile adds a file in errand's directory.
 func (l *life) addFile(x needles, name, file string) {
 	l.t.Helper()
 	data, err := os.ReadFile(filepath.Join(l.dir, "data", file))
@@ -104,7 +105,7 @@ func (l *life) addFile(x needles, name, file string) {
 	x.add(name, data)
 }
 
-// subscriptions are all tokens that were ever handed out, for calls and for renewals.
+// subscriptions adds all tokens that were ever issued, for calls and for renewals.
 func subscriptions(w *demo.World) map[string]string {
 	out := map[string]string{}
 	for i, l := range w.Model.Logins() {
@@ -114,21 +115,21 @@ func subscriptions(w *demo.World) map[string]string {
 	return out
 }
 
-// addKey takes in the App's key: the lines of the file, and the numbers that are secret as they may lie in memory.
+// addKey adds the App's key: the lines of the file, and the secret numbers in their representations in memory.
 func addKey(x needles, key *rsa.PrivateKey, app simgithub.App) {
 	lines := bytes.Split(app.PEM, []byte("\n"))
-	for _, line := range lines[2 : len(lines)-3] { // the first is the same for every key of this size, the last is short
+	for _, line := range lines[2 : len(lines)-3] { // the first line is the same for every key of this size, the last is short
 		x.add("App key", line)
 	}
 	for _, n := range [][]byte{key.D.Bytes(), key.Primes[0].Bytes(), key.Primes[1].Bytes()} {
-		x.add("App key, a number of it", n)
-		slices.Reverse(n) // the order of this processor
-		x.add("App key, a number of it", n)
+		x.add("App key, one of its numbers", n)
+		slices.Reverse(n) // in the byte order of this processor
+		x.add("App key, one of its numbers", n)
 	}
 	x.add("App key, in binary", x509.MarshalPKCS1PrivateKey(key)[300:])
 }
 
-// addSSHKey takes in the secret half of a key for SSH.
+// addSSHKey adds the secret half of an SSH key.
 func addSSHKey(t *testing.T, x needles, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)

@@ -13,21 +13,21 @@ import (
 	"github.com/errand-bot/errand/internal/demo"
 )
 
-// places are all that is searched.
+// places are all searched places.
 func places() []string {
 	return []string{inFile, inEnvironment, inMemory, inStore, inTranscript, inArchive, inData, inLog, inPage, inComment, inCommit, inPrompt}
 }
 
-// TestNothingSecretIsAnywhere plays a task's life, on VMs of this host and on those of a cloud, and looks for every secret of
-// errand's wherever the agent could read or leave it. On a cloud errand uses its token there, without which there is no VM. The
-// canary, which the agent scatters, has to be found in each of the places, by the same search.
+// TestNothingSecretIsAnywhere plays a task's life, on local VMs and on those of a simulated cloud, and searches for
+// each of errand's secrets wherever the agent could read or write it. On the cloud errand also uses its API token. The
+// same search must find the canary, which the agent writes everywhere, in each of the places.
 func TestNothingSecretIsAnywhere(t *testing.T) {
 	t.Parallel()
 	if raced {
-		t.Skip("the search takes a minute with the race detector, and finds what it finds without; the stories race the same life")
+		t.Skip("skipped: the search takes a minute with the race detector, which adds nothing; the stories run the same code with it")
 	}
 	if err := exec.Command("bwrap", "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "--dev", "/dev", "true").Run(); err != nil {
-		t.Skipf("boxes with files of their own do not work here: bubblewrap: %v", err)
+		t.Skipf("sandboxes with separate file systems do not work here: bubblewrap: %v", err)
 	}
 	for name, provider := range map[string]string{"local": "", "cloud": demo.ProviderHetzner} {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestNothingSecretIsAnywhere(t *testing.T) {
 	}
 }
 
-// nothingSecret is the life and the search, with VMs of a provider.
+// nothingSecret plays the life and searches, with VMs of a provider.
 func nothingSecret(t *testing.T, provider string) {
 	bird := "canary" + strings.ToLower(rand.Text())
 	l := begin(t, bird, provider)
@@ -52,7 +52,7 @@ func nothingSecret(t *testing.T, provider string) {
 	l.finish()
 	all := l.needles()
 	for name, parts := range before {
-		all[name] = append(all[name], parts...) // keys of VMs that have ended
+		all[name] = append(all[name], parts...) // keys of ended VMs
 	}
 	must(t, os.WriteFile(filepath.Join(l.dir, "data", "planted"), all.planted(), 0o600))
 	l.kept(all.index().finder())
@@ -60,7 +60,7 @@ func nothingSecret(t *testing.T, provider string) {
 	l.judge(all)
 }
 
-// seen takes what was seen on a VM, and says what was not.
+// seen records the results of the search on a VM, and logs unreadable things.
 func (l *life) seen(who string, s Sight) {
 	l.t.Helper()
 	l.t.Logf("%s searched %d files, %d processes, %d MB", who, s.Files, s.Processes, s.Bytes>>20)
@@ -68,29 +68,29 @@ func (l *life) seen(who string, s Sight) {
 		l.t.Logf("  cannot read %s", c)
 	}
 	if s.Files < 10 || s.Processes < 2 || s.Bytes < 1<<20 {
-		l.t.Errorf("%s searched too little to say anything", who)
+		l.t.Errorf("%s searched too little to prove anything", who)
 	}
 	l.found = append(l.found, s.Found...)
 }
 
-// judge wants no secret anywhere but where it was planted, and the canary everywhere.
+// judge checks that secrets are only where they were planted, and the canary is everywhere.
 func (l *life) judge(all needles) {
 	l.t.Helper()
 	leaks, birds, found := sorted(l.found)
 	for _, h := range leaks {
-		l.t.Errorf("%s is in a %s: %s", h.Name, h.Place, h.Where)
+		l.t.Errorf("found %s in a %s: %s", h.Name, h.Place, h.Where)
 	}
 	for _, place := range places() {
 		if birds[place] == 0 {
-			l.t.Errorf("the canary was not found in a %s: that is not searched", place)
+			l.t.Errorf("the canary was not found in a %s, so the search misses it", place)
 		}
 	}
 	l.controls(all, found)
-	l.t.Logf("the canary was found %v", birds)
+	l.t.Logf("places of the canary: %v", birds)
 }
 
-// sorted tells secrets that are where they must not be, each once, from how often the canary was found in each place,
-// and returns all that was found, too.
+// sorted splits the findings into leaked secrets, each once, and the number of canaries in each place. It also returns
+// all findings.
 func sorted(hits []Hit) (leaks []Hit, birds map[string]int, found map[Hit]bool) {
 	birds, found = map[string]int{}, map[Hit]bool{}
 	for _, h := range hits {
@@ -107,18 +107,18 @@ func sorted(hits []Hit) (leaks []Hit, birds map[string]int, found map[Hit]bool) 
 	return leaks, birds, found
 }
 
-// mayBe reports whether it is known why something is in a place: an agent may read what is lent while it is at work,
-// on its VM, and what is printed beside it may be read by everybody.
+// mayBe reports whether a finding in a place is permitted: the values for tests may be on the VM while the agent works,
+// and the text printed next to them may be anywhere.
 func mayBe(h Hit) bool {
 	return h.Name == besideIt || strings.HasPrefix(h.Place, "VM: ") && (h.Name == lentVariable || h.Name == lentFile)
 }
 
-// TestSorted: what is found is a leak, but for what may be on the VM alone.
+// TestSorted: all findings are leaks, except the values that may be on the VM.
 func TestSorted(t *testing.T) {
 	t.Parallel()
 	for _, place := range places() {
 		for name, mayBeOnVM := range map[string]bool{
-			subscribed + " 0 for calls": false, subscribed + " 2 for renewals": false, "model key": false, "App key, a number of it": false, lentVariable: true, lentFile: true,
+			subscribed + " 0 for calls": false, subscribed + " 2 for renewals": false, "model key": false, "App key, one of its numbers": false, lentVariable: true, lentFile: true,
 		} {
 			for _, form := range []string{"", " (base64)", " (hex)"} {
 				hit := Hit{place, "somewhere", name + form}
@@ -138,21 +138,21 @@ func TestSorted(t *testing.T) {
 	}
 }
 
-// controls wants all that was planted to be found, and what is lent to have been there at all, and printed.
+// controls checks that all planted secrets were found, and that the values for tests were used and printed.
 func (l *life) controls(all needles, found map[Hit]bool) {
 	l.t.Helper()
 	for name := range all {
 		if !found[Hit{inData, "planted", name}] {
-			l.t.Errorf("%s was planted among errand's data and not found", name)
+			l.t.Errorf("%s was planted in errand's directory, but not found", name)
 		}
 	}
 	for name := range l.planted {
 		if !found[Hit{inFile, "/tmp/planted", name}] {
-			l.t.Errorf("%s was planted on the VM and not found", name)
+			l.t.Errorf("%s was planted on the VM, but not found", name)
 		}
 	}
 	if n := len(l.world.Model.Logins()); n < 3 {
-		l.t.Errorf("errand had %d logins at the model's provider only: none was renewed", n)
+		l.t.Errorf("errand had only %d logins at the model's provider: none was renewed", n)
 	}
 	at := map[Hit]bool{}
 	for h := range found {
@@ -162,7 +162,7 @@ func (l *life) controls(all needles, found map[Hit]bool) {
 		{inEnvironment, "", lentVariable}, {inFile, "", lentFile}, {inTranscript, "", besideIt}, {inPage, "", besideIt}, {inLog, "", besideIt},
 	} {
 		if !at[want] {
-			l.t.Errorf("%s was never in a %s: that nothing is found says nothing", want.Name, want.Place)
+			l.t.Errorf("%s was never in a %s, so finding nothing elsewhere proves nothing", want.Name, want.Place)
 		}
 	}
 }

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// maxUnfold bounds what one compressed stream is unpacked to, maxDepth how often one lies in another.
+	// maxUnfold is the maximum unpacked size of a compressed stream, maxDepth the maximum nesting.
 	maxUnfold = 64 << 20
 	maxDepth  = 3
-	// minUnfold is how much has to come out before it counts as compressed data, not as bytes that look like it.
+	// minUnfold is the minimum output that counts as compressed data rather than similar bytes.
 	minUnfold = 8
 )
 
-// unfold calls see with data, and with all that is compressed anywhere in it: objects of git, packs, archives,
-// values of the store, and again what is compressed in those.
+// unfold calls see with data, and recursively with all compressed data anywhere in it: objects of git, packs, archives,
+// values of the store.
 func unfold(data []byte, depth int, see func([]byte)) {
 	see(data)
 	if depth == 0 {
@@ -45,7 +45,7 @@ func unfold(data []byte, depth int, see func([]byte)) {
 	}
 }
 
-// drain reads what can be read: a stream that lies in other data ends with an error.
+// drain reads as much as possible, because a stream within other data ends with an error.
 func drain[R io.Reader](r R, err error) []byte {
 	if err != nil {
 		return nil
@@ -70,7 +70,7 @@ func TestUnfold(t *testing.T) {
 	data := append([]byte("xx(/x\x78\x9c before "), enc.EncodeAll(g.Bytes(), nil)...)
 	found := 0
 	unfold(append(data, " after"...), maxDepth, func(b []byte) { found += bytes.Count(b, []byte("needle")) })
-	if found == 0 { // more than once, if what compresses no further is kept as it is
-		t.Error("what is thrice compressed was not seen")
+	if found == 0 { // more than once, if incompressible data is stored as it is
+		t.Error("data compressed three times was not found")
 	}
 }

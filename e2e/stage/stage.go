@@ -27,14 +27,14 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simcodex"
 )
 
-// Shared is what all lives use: it is expensive to make and nothing changes it.
+// Shared is the immutable environment of all lives, which is expensive to create.
 type Shared struct {
-	Bin string          // folder of errand-runner
+	Bin string          // directory of errand-runner
 	Key *rsa.PrivateKey // of the App
-	Err error           // why there is less
+	Err error           // error of Prepare
 }
 
-// Prepare puts the runner into dir and makes the App's key.
+// Prepare builds the runner in dir and generates the App's key.
 func Prepare(dir string) Shared {
 	s := Shared{Bin: dir}
 	if s.Err = buildtest.Program(context.Background(), dir, "errand-runner"); s.Err == nil {
@@ -43,8 +43,8 @@ func Prepare(dir string) Shared {
 	return s
 }
 
-// Role plays the part that the program was called for and returns its exit code; as the agent it ends
-// the program by itself. It returns false if the program was called as a test.
+// Role runs the role given by the program's arguments and returns its exit code; as the agent it exits the program
+// itself. It returns false if the program was started as a test.
 func Role(args []string) (code int, played bool) {
 	if len(args) < 2 {
 		return 0, false
@@ -52,7 +52,7 @@ func Role(args []string) (code int, played bool) {
 	switch args[1] {
 	case "simagent":
 		code = simagent.Main(args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
-		syscall.Exit(code) // the race detector would make os.Exit wait for a second, at each call of the agent
+		syscall.Exit(code) // with the race detector, os.Exit waits for a second, at each call of the agent
 		return code, true
 	case "simcodex":
 		code = simcodex.Main(args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
@@ -68,8 +68,8 @@ func Role(args []string) (code int, played bool) {
 	return 0, false
 }
 
-// Child is errand as a process of its own, not yet started: this program in its other role. It ends
-// at SIGTERM. What errand logs is appended to the file log. Nil is production's timing.
+// Child returns a command, not yet started, that runs errand as a separate process: this program in its other role. It
+// stops on SIGTERM. Errand's log is appended to the file log. A nil timing is production's.
 func Child(config, addr, bin, log string, timing *server.Timing) (*exec.Cmd, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -82,7 +82,7 @@ func Child(config, addr, bin, log string, timing *server.Timing) (*exec.Cmd, err
 	return exec.Command(exe, "serve", config, addr, bin, log, string(text)), nil
 }
 
-// serve runs errand as its command would: CONFIG ADDRESS BINDIR LOG TIMING.
+// serve runs errand as its command does: CONFIG ADDRESS BINDIR LOG TIMING.
 func serve(args []string) error {
 	if len(args) != 5 {
 		return fmt.Errorf("serve: want CONFIG ADDRESS BINDIR LOG TIMING, not %q", args)

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/internal/server"
 )
 
-// SetTiming sets the field of a timing that a story names as key, in small letters with underscores: status_gap is
-// StatusGap. It returns false if there is no such field.
+// SetTiming sets the field of a timing with the name key in lower case with underscores: status_gap is StatusGap. It
+// returns false if there is no such field.
 func SetTiming(t *server.Timing, key, value string) (bool, error) {
 	f := reflect.ValueOf(t).Elem().FieldByNameFunc(func(name string) bool {
 		return key == strings.ToLower(key) && strings.EqualFold(name, strings.ReplaceAll(key, "_", ""))

@@ -31,10 +31,10 @@ func TestSetTiming(t *testing.T) {
 			timing := server.DefaultTiming()
 			known, err := stage.SetTiming(&timing, tt.key, tt.value)
 			if known != tt.known || (err != nil) != tt.fails {
-				t.Fatalf("known %t, error %v", known, err)
+				t.Fatalf("got known %t, error %v", known, err)
 			}
 			if tt.got != nil && tt.got(timing) != tt.want {
-				t.Errorf("is %v, want %v", tt.got(timing), tt.want)
+				t.Errorf("got %v, want %v", tt.got(timing), tt.want)
 			}
 			if tt.got == nil && timing != server.DefaultTiming() && !tt.fails {
 				t.Errorf("changed %+v", timing)

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// stored are the types whose values are stored on their own, by what they are.
+// stored are the types of values in the store, by kind.
 func stored() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"task": reflect.TypeFor[state.Task](), "job": reflect.TypeFor[state.Job](), "vm": reflect.TypeFor[vm.Row](), "upstream": reflect.TypeFor[state.Upstream](),
@@ -23,10 +23,10 @@ func stored() map[string]reflect.Type {
 	}
 }
 
-// examples are the paths that documents have values at, and the texts there.
+// examples are the paths in documents that have values, and their texts.
 type examples map[string]map[string]bool
 
-// see notes a document. Empty lists and objects are no examples.
+// see records the paths and values of a document. Empty lists and objects do not count as examples.
 func (x examples) see(path string, v any, known shape) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -51,7 +51,7 @@ func (x examples) see(path string, v any, known shape) {
 	}
 }
 
-// has reports whether there is a path, or one below it.
+// has reports whether a path, or one below it, has a value.
 func (s shape) has(path string) bool {
 	for p := range s {
 		if rest, ok := strings.CutPrefix(p, path); ok && (rest == "" || rest[0] == '.' || rest[0] == '[' || rest[0] == ' ') {
@@ -72,7 +72,7 @@ func (x examples) seeValue(t *testing.T, path string, v any, known shape) {
 	x.see(path, doc, known)
 }
 
-// collect notes all that the old database has.
+// collect records all values in the old database.
 func collect(t *testing.T, known map[string]shape) examples {
 	t.Helper()
 	db, ctx := open(t), t.Context()
@@ -118,9 +118,9 @@ func collect(t *testing.T, known map[string]shape) examples {
 	return x
 }
 
-// TestOldDatabaseHasExamples wants the old database to have an example of every field that is stored today, and of every
-// value of those that have a list of values, so that reading it proves something. What is newer than 403b8aa, or has no
-// example for a reason, is listed in testdata.
+// TestOldDatabaseHasExamples checks that the old database has an example of every field that is stored today, and of
+// every value of enumerated fields, so that reading it proves something. Newer fields, and fields without an example
+// for another reason, are listed in testdata.
 func TestOldDatabaseHasExamples(t *testing.T) {
 	t.Parallel()
 	known, types := map[string]shape{}, map[reflect.Type][]string{}
@@ -147,7 +147,7 @@ func TestOldDatabaseHasExamples(t *testing.T) {
 		}
 		for _, v := range all.of(t, typ) {
 			if typ == reflect.TypeFor[event.Kind]() && !event.Kind(v).NeedsPermission() {
-				continue // it is never stored
+				continue // never stored
 			}
 			if !seen[v] && v != "" {
 				missing = append(missing, slices.Min(paths)+" = "+v)
@@ -155,5 +155,5 @@ func TestOldDatabaseHasExamples(t *testing.T) {
 		}
 	}
 	slices.Sort(missing)
-	golden(t, "403b8aa/without-example.txt", missing, "the database of 403b8aa has no example of what is marked with +. If it is newer than 403b8aa, run the test with -update")
+	golden(t, "403b8aa/without-example.txt", missing, "the database of 403b8aa has no example of the lines marked with +. If they are newer than 403b8aa, run the test with -update")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
-// folder has the database of 403b8aa.
+// folder is the directory with the database of 403b8aa.
 var folder = filepath.Join("testdata", "403b8aa")
 
 // expand returns the content of a compressed file of testdata.
@@ -43,8 +43,8 @@ func decode(t *testing.T, data []byte, v any) {
 	}
 }
 
-// restore writes the old database into a new folder, byte for byte as 403b8aa left it, and returns its path. One delivery
-// in it is random and would not compress, so the stored file has holes in its place.
+// restore writes the old database to a new directory, byte for byte as 403b8aa wrote it, and returns its path. One
+// delivery in it is random and incompressible, so the stored file has holes in its place.
 func restore(t *testing.T) string {
 	t.Helper()
 	whole := expand(t, "errand.db.zst")
@@ -65,7 +65,7 @@ func restore(t *testing.T) string {
 		copy(whole[h.At:h.At+h.Bytes], noise[h.From:])
 	}
 	if sum := sha256.Sum256(whole); hex.EncodeToString(sum[:]) != cut.SHA256 {
-		t.Fatal("the restored database is not the one that was stored")
+		t.Fatal("the restored database differs from the original")
 	}
 	path := filepath.Join(t.TempDir(), "errand.db")
 	if err := os.WriteFile(path, whole, 0o600); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/errand-bot/errand/state/kv/blob"
 )
 
-// payloads has the fields of each stored kind of event besides those that all kinds have. The database's invented events
-// have every field set that any event of 403b8aa could have.
+// payloads lists the specific fields of each stored kind of event. The database's invented events have every field set
+// that any event of 403b8aa could have.
 var payloads = map[event.Kind][]string{
 	event.KindTriggered:   {"issue", "base"},
 	event.KindCommented:   {"comment", "orders", "left", "more", "issue", "base"},
@@ -26,12 +26,12 @@ var payloads = map[event.Kind][]string{
 	event.KindReviewed:    {"review"},
 }
 
-// envelope has the fields that events of all kinds have.
+// envelope lists the common fields of all events.
 var envelope = []string{
 	"kind", "task", "id", "at", "now", "delivery", "run", "by", "permission", "vetted", "repo", "installation", "via", "unvetted", "approving", "wanted",
 }
 
-// invented reports whether a stored event was made for the database, with every field set.
+// invented reports whether a stored event was invented for the database, with every field set.
 func invented(stored map[string]any) bool {
 	id, _ := stored["id"].(string)
 	return strings.HasPrefix(id, "all:")
@@ -88,6 +88,6 @@ func TestStoredEventsReadWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	if events < 30 || whole < 5 {
-		t.Errorf("%d stored events, of which %d have every field set; there were more", events, whole)
+		t.Errorf("got %d stored events, %d of them with every field set, want more", events, whole)
 	}
 }

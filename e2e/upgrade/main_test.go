@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden holds lines against a golden file.
+// golden compares lines with a golden file.
 func golden(t *testing.T, name string, lines []string, why string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// brief is a JSON object, each field as it is or, if it is long, the beginning of its SHA-256.
+// brief is a JSON object, with the beginning of the SHA-256 in place of long fields.
 func brief(v any) map[string]string {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -32,7 +32,7 @@ func brief(v any) map[string]string {
 	return out
 }
 
-// short is a value as JSON with sorted keys, or the beginning of its hash.
+// short returns a value as JSON with sorted keys, or the beginning of its hash.
 func short(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -67,7 +67,7 @@ func deliveries(list []store.Delivery) (out []readDelivery) {
 	return out
 }
 
-// reading is the database as the store reads it.
+// reading is the content of the database as the store reads it.
 type reading struct {
 	Tasks   map[string]map[string]string `json:"tasks"`
 	Jobs    map[string]map[string]string `json:"jobs"`
@@ -77,19 +77,19 @@ type reading struct {
 	Poison  []readDelivery               `json:"poison"`
 	Spent   []string                     `json:"spent"`
 	VMs     map[string]map[string]string `json:"vms"`
-	Bills   map[string][]vm.Bill         `json:"bills"`  // by day: of the day, of its month
+	Bills   map[string][]vm.Bill         `json:"bills"`  // by day: sums of the day and of its month
 	Purses  map[string][]state.Money     `json:"purses"` // likewise
 	VMTimes vm.Times                     `json:"vm_times"`
 	Since   time.Time                    `json:"vms_since"`
 	Models  map[string]state.Upstream    `json:"upstreams"`
 	Facts   map[string]string            `json:"facts"`
-	Raw     map[string]string            `json:"raw"` // values that are read by no method as they are
+	Raw     map[string]string            `json:"raw"` // raw values that no method returns
 	Due     time.Time                    `json:"due"`
 
 	invented map[string]bool // the jobs whose event has every field set
 }
 
-// reader reads a database with today's store.
+// reader reads a database with the current store.
 type reader struct {
 	*testing.T
 	db    kv.DB
@@ -104,7 +104,7 @@ func (r *reader) must(err error) {
 	}
 }
 
-// read opens the store of a database and reads all that it has.
+// read opens the store of a database and reads everything in it.
 func read(t *testing.T, db kv.DB) reading {
 	t.Helper()
 	now := time.Date(2026, 3, 30, 12, 0, 0, 0, time.UTC)

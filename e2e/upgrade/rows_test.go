@@ -17,14 +17,14 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// Keys of maps, and what in a key of the store names one thing among many.
+// Keys of maps, and the parts of the store's keys that identify one object.
 var (
 	mapKey  = regexp.MustCompile(`\.(days|labels|args|ids|env|doubts|ended)\.[^.[]+`)
 	numbers = regexp.MustCompile(`[0-9]+`)
 )
 
-// TestRowsOfTheStoreStay lists under which keys the store keeps what, and the JSON names in rows that no exported type has:
-// those of the old database and some that today's store adds.
+// TestRowsOfTheStoreStay lists the store's keys with the kinds of their values, and the JSON names in rows without an
+// exported type: those of the old database and some that the current store adds.
 func TestRowsOfTheStoreStay(t *testing.T) {
 	t.Parallel()
 	db, ctx := open(t), t.Context()
@@ -62,7 +62,7 @@ func TestRowsOfTheStoreStay(t *testing.T) {
 		kind := kindOfKey(p.Key)
 		lines[kind] = true
 		if slices.Contains([]string{"task/", "vm/", "jobdata/", "part/payload/", "payload/", "due/inbox/"}, kind) {
-			return nil // those are the types of stored, or what others wrote
+			return nil // the types in stored, or values written by others
 		}
 		for _, path := range paths(t, p.Value) {
 			lines[kind+" "+path] = true
@@ -75,7 +75,7 @@ func TestRowsOfTheStoreStay(t *testing.T) {
 	golden(t, "strings/rows.txt", slices.Sorted(maps.Keys(lines)), never)
 }
 
-// kindOfKey is what a key begins with.
+// kindOfKey returns the beginning of a key.
 func kindOfKey(key string) string {
 	parts := strings.SplitAfterN(key, "/", 3)
 	if slices.Contains([]string{"due/", "vmbill/", "part/", "meta/"}, parts[0]) {
@@ -84,7 +84,7 @@ func kindOfKey(key string) string {
 	return parts[0]
 }
 
-// paths returns the JSON paths of a stored value, none if it is no JSON.
+// paths returns the JSON paths of a stored value, or nil if it is not JSON.
 func paths(t *testing.T, value []byte) []string {
 	t.Helper()
 	if len(value) > 0 && value[0] == 1 { // compressed

@@ -20,8 +20,8 @@ var (
 	marker   = regexp.MustCompile(`<!-- errand:[^>]*(-->)?`)
 )
 
-// scan collects texts from all code that is shipped: "markers" that comments carry, "metrics" with their labels, "routes"
-// of HTTP, "named-errand" that begin with errand's name (labels of VMs, cookies, headers), "status" keys of the pages' JSON, and
+// scan collects texts from all shipped code: "markers" in comments, "metrics" with their labels, HTTP "routes",
+// "named-errand" that begin with errand's name (labels of VMs, cookies, headers), "status" keys of the pages' JSON, and
 // "domain", all texts without spaces below state: keys of jobs and of the store, reasons, classes.
 func scan(t *testing.T) map[string]map[string]bool {
 	t.Helper()
@@ -51,7 +51,7 @@ func scan(t *testing.T) map[string]map[string]bool {
 	return s.found
 }
 
-// shipped reports whether a folder is part of the installed programs, not of simulators, tests or tools.
+// shipped reports whether a directory is part of the installed programs, not of simulators, tests or tools.
 func shipped(dir string) bool {
 	if strings.Contains(dir, "internal/tools") {
 		return false
@@ -76,7 +76,7 @@ func (s *scanner) add(group, text string) {
 	s.found[group][text] = true
 }
 
-// text returns the value of a literal string.
+// text returns the value of a string literal.
 func text(n ast.Node) (string, bool) {
 	lit, ok := n.(*ast.BasicLit)
 	if !ok || lit.Kind != token.STRING {
@@ -120,12 +120,12 @@ func (s *scanner) literal(v string) {
 	}
 }
 
-// admin reports whether the folder belongs to the pages of the operator.
+// admin reports whether the directory belongs to the operator's pages.
 func (s *scanner) admin() bool {
 	return s.dir == "internal/admin" || strings.HasPrefix(s.dir, "internal/admin/")
 }
 
-// tag notes the JSON names of the pages.
+// tag records the JSON names of the pages.
 func (s *scanner) tag(f *ast.Field) {
 	if f.Tag == nil || !s.admin() {
 		return
@@ -139,8 +139,8 @@ func (s *scanner) tag(f *ast.Field) {
 	}
 }
 
-// call notes routes, and metrics: a call with a metric's name among its arguments has those of its labels there, too. Gauges
-// of the store are described by a name without errand's, a sentence, and labels.
+// call records routes and metrics: a call with a metric's name among its arguments also has the names of its labels.
+// Gauges of the store are described by a name without errand's prefix, a sentence, and labels.
 func (s *scanner) call(c *ast.CallExpr) {
 	if sel, ok := c.Fun.(*ast.SelectorExpr); ok && len(c.Args) > 1 && (sel.Sel.Name == "Handle" || sel.Sel.Name == "HandleFunc") {
 		if v, ok := text(c.Args[0]); ok {

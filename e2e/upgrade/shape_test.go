@@ -19,12 +19,12 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// module is the path that the packages of this repository begin with, and root where they are.
+// module is the import path prefix of this repository's packages, and root is their directory.
 const module = "github.com/errand-bot/errand/"
 
 var root = filepath.Join("..", "..")
 
-// shape is how a type looks in JSON (or in YAML): the paths of its leaves, with the Go type of each.
+// shape is the form of a type in JSON (or YAML): the paths of its leaves, with the Go type of each.
 type shape map[string]reflect.Type
 
 // shapeOf returns the shape of a type under a name. Embedded structs are flat, as they are in JSON. A type that contains
@@ -63,7 +63,7 @@ func (s shape) add(path string, t reflect.Type, tag string, within []reflect.Typ
 	}
 }
 
-// event adds the only thing that is stored as raw JSON inside another type: an event of a kind that needs a permission.
+// event adds the only value that is stored as raw JSON inside another type: an event that waits for a permission check.
 func (s shape) event(path, tag string, within []reflect.Type) {
 	s[path+".kind"] = reflect.TypeFor[event.Kind]()
 	s.fields(path, reflect.TypeFor[event.Event](), tag, within)
@@ -95,13 +95,13 @@ func (s shape) fields(path string, t reflect.Type, tag string, within []reflect.
 	}
 }
 
-// values are the declared constants of every named string type, by the type.
+// values are the declared constants of named string types, by type.
 type values struct {
 	mu    sync.Mutex
 	known map[string]map[string][]string // by the package's path and the type's name
 }
 
-// of returns the declared constants of a type, nil if it has none.
+// of returns the declared constants of a type, or nil if it has none.
 func (v *values) of(t *testing.T, typ reflect.Type) []string {
 	t.Helper()
 	dir, ours := strings.CutPrefix(typ.PkgPath(), module)
@@ -119,13 +119,13 @@ func (v *values) of(t *testing.T, typ reflect.Type) []string {
 	return v.known[dir][typ.Name()]
 }
 
-// constants returns the constant strings that a package declares, by the name of their type; "" has the untyped ones and
-// those of type string. What other packages declare is not looked at: that does not keep constants from being computed.
+// constants returns the constant strings that a package declares, by the name of their type; "" has the untyped ones
+// and those of type string. Declarations in other packages are ignored; constants can be computed without them.
 func constants(t *testing.T, dir string) map[string][]string {
 	t.Helper()
 	fset := token.NewFileSet()
 	conf := types.Config{Importer: nothing{}, Error: func(error) {}}
-	pkg, _ := conf.Check(dir, fset, parse(t, fset, dir), nil) // it cannot be without errors
+	pkg, _ := conf.Check(dir, fset, parse(t, fset, dir), nil) // errors are unavoidable
 	out := map[string][]string{}
 	for _, name := range pkg.Scope().Names() {
 		c, ok := pkg.Scope().Lookup(name).(*types.Const)
@@ -144,7 +144,7 @@ func constants(t *testing.T, dir string) map[string][]string {
 	return out
 }
 
-// parse reads the Go files of a folder, without tests.
+// parse parses the Go files of a directory, without tests.
 func parse(t *testing.T, fset *token.FileSet, dir string) []*ast.File {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(root, dir))
@@ -165,7 +165,7 @@ func parse(t *testing.T, fset *token.FileSet, dir string) []*ast.File {
 	return files
 }
 
-// nothing imports every package as an empty one.
+// nothing is an importer for which every package is empty.
 type nothing struct{}
 
 func (nothing) Import(path string) (*types.Package, error) {

@@ -24,7 +24,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// wired are the types that go to and from VMs and agents, lie in files, or are shown to programs, by what they are.
+// wired are the types that are exchanged with VMs and agents, written to files, or shown to programs, by kind.
 func wired() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"runner: start": reflect.TypeFor[runner.Spec](), "runner: started": reflect.TypeFor[runner.Started](), "runner: status": reflect.TypeFor[runner.Status](),
@@ -47,11 +47,11 @@ func wired() map[string]reflect.Type {
 	}
 }
 
-const never = `What is marked with - is gone or has another name, and persisted strings never change: JSON tags, kinds, job keys, markers,
-labels, metrics and the runner's wire outlive a version. Name the Go code as you like and give this one its old text back.
-What is marked with + is new, or moved here: run the test with -update, and read the difference`
+const never = `Lines marked with - were removed or renamed, but persisted strings never change: JSON tags, kinds, job keys, markers,
+labels, metrics and the runner's wire outlive a version. Rename Go code as you like, but restore the old text of this string.
+Lines marked with + are new, or moved here: run the test with -update, and review the difference`
 
-// list returns the paths of types, and the values of those leaves that have a list of values, under the shortest path.
+// list returns the paths of types, and the values of enumerated leaves, under the shortest path.
 func list(t *testing.T, roots map[string]reflect.Type, tag string) []string {
 	t.Helper()
 	var lines []string
@@ -73,31 +73,31 @@ func list(t *testing.T, roots map[string]reflect.Type, tag string) []string {
 	return slices.Compact(lines)
 }
 
-// TestStoredNamesStay lists every path of what the database holds, as JSON has it, and the values of kinds and phases. It
-// knows neither Go's names nor packages: fields may be grouped into embedded structs, and anything may be renamed or moved.
+// TestStoredNamesStay lists every JSON path of values in the database, and the values of kinds and phases. It is
+// independent of Go names and packages: fields may be grouped into embedded structs, and code may be renamed or moved.
 func TestStoredNamesStay(t *testing.T) {
 	t.Parallel()
 	types := stored()
-	types["delayed job"], types["agent's call"] = reflect.TypeFor[state.DueKind](), reflect.TypeFor[state.CallTool]() // in Job.Args, and named to agents
+	types["delayed job"], types["agent's call"] = reflect.TypeFor[state.DueKind](), reflect.TypeFor[state.CallTool]() // in Job.Args, and shown to agents
 	golden(t, "strings/stored.txt", list(t, types, "json"), never)
 }
 
-// TestWireNamesStay does so for what goes to VMs and agents and what lies in files.
+// TestWireNamesStay does the same for types exchanged with VMs and agents, and for files.
 func TestWireNamesStay(t *testing.T) {
 	t.Parallel()
 	golden(t, "strings/wire.txt", list(t, wired(), "json"), never)
 }
 
-// TestConfigurationKeysStay lists the keys of the configuration and of a repository's own file. A key that goes needs an
-// error that names what replaces it.
+// TestConfigurationKeysStay lists the keys of the configuration and of a repository's own file. A removed key needs an
+// error that names its replacement.
 func TestConfigurationKeysStay(t *testing.T) {
 	t.Parallel()
 	keys := list(t, map[string]reflect.Type{"config": reflect.TypeFor[config.Config](), ".errand.yml": reflect.TypeFor[config.RepoFile]()}, "yaml")
-	golden(t, "strings/config.txt", keys, "a key of the configuration is gone or has another name: whoever sets it needs an error that says what to write instead. For a new one run the test with -update")
+	golden(t, "strings/config.txt", keys, "a key of the configuration was removed or renamed: operators who set it need an error that names the replacement. For a new key run the test with -update")
 }
 
-// TestStringsInCodeStay lists the texts that code stores or shows to programs without a type that says so. They are found
-// by their form, wherever they stand.
+// TestStringsInCodeStay lists the texts that code stores or shows to programs without a type for it. They are found by
+// their form, anywhere in the code.
 func TestStringsInCodeStay(t *testing.T) {
 	t.Parallel()
 	found := scan(t)
@@ -106,7 +106,7 @@ func TestStringsInCodeStay(t *testing.T) {
 			t.Parallel()
 			lines := slices.Sorted(maps.Keys(found[name]))
 			if len(lines) < 4 {
-				t.Errorf("only %d texts are found: the test looks in the wrong place", len(lines))
+				t.Errorf("found only %d texts: the test searches the wrong place", len(lines))
 			}
 			golden(t, "strings/"+name+".txt", lines, never)
 		})

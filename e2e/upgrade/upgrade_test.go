@@ -9,9 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestOldDatabaseReadsAsBefore opens the database of 403b8aa with today's code, which migrates it, and holds what the store
-// reads against what 403b8aa itself read. Schema 2 moves nothing, so nothing may differ. A new field of a stored type has
-// to be left out where it is empty (omitempty, omitzero); else it shows here, as a change of every old value.
+// TestOldDatabaseReadsAsBefore opens the database of 403b8aa with the current code, which migrates it, and compares the
+// values that the store reads with those that 403b8aa itself read. Schema 2 moves nothing, so nothing may differ. A new
+// field of a stored type must be omitted when empty (omitempty, omitzero); otherwise it appears here as a change of
+// every old value.
 func TestOldDatabaseReadsAsBefore(t *testing.T) {
 	t.Parallel()
 	var want reading
@@ -27,24 +28,25 @@ func TestOldDatabaseReadsAsBefore(t *testing.T) {
 		fields(t, kind, pair[0], pair[1])
 	}
 	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(reading{}, "Tasks", "Jobs", "VMs", "invented")); d != "" {
-		t.Errorf("today's code reads the database of 403b8aa otherwise than 403b8aa did (-then +now). What was stored keeps its meaning, so a migration that changes it has to be named here:\n%s", d)
+		t.Errorf("the current code reads the database of 403b8aa differently than 403b8aa did (-then +now). Stored values keep their meaning, so a migration that changes one must be named here:\n%s", d)
 	}
 	again := read(t, db)
 	if d := cmp.Diff(want, again, cmpopts.IgnoreFields(reading{}, "invented")); d != "" {
 		t.Errorf("opening it a second time changed something (-then +now):\n%s", d)
 	}
 	if len(got.Tasks) < 100 || len(got.Jobs) < 100 || len(got.VMs) < 15 || len(got.Pending) < 6 || len(got.Poison) < 2 {
-		t.Errorf("the database has %d tasks, %d jobs, %d VMs, %d pending and %d poison deliveries; it had more", len(got.Tasks), len(got.Jobs), len(got.VMs), len(got.Pending), len(got.Poison))
+		t.Errorf("got %d tasks, %d jobs, %d VMs, %d pending and %d poison deliveries in the database, want more", len(got.Tasks), len(got.Jobs), len(got.VMs), len(got.Pending), len(got.Poison))
 	}
 }
 
-// fields compares what was read of things of one kind, and names the fields that differ, with the first thing of each.
+// fields compares the values read for objects of one kind, and reports the fields that differ, with the first object
+// for each.
 func fields(t *testing.T, kind string, want, got map[string]map[string]string) {
 	t.Helper()
 	differ := map[string][]string{}
 	for id := range want {
 		if got[id] == nil {
-			t.Errorf("%s %s is gone", kind, id)
+			t.Errorf("%s %s is missing", kind, id)
 			continue
 		}
 		for _, m := range []map[string]string{want[id], got[id]} {
@@ -57,7 +59,7 @@ func fields(t *testing.T, kind string, want, got map[string]map[string]string) {
 	}
 	for _, field := range slices.Sorted(maps.Keys(differ)) {
 		first := slices.Min(differ[field])
-		t.Errorf("%q of %d stored %ss reads otherwise than 403b8aa read it: of %s it was %s and is %s. Give fields their old JSON names back, leave a new one out where it is empty, or name the migration that changes it",
+		t.Errorf("%q of %d stored %ss is read differently than by 403b8aa: for %s it was %s and is now %s. Restore the old JSON names of fields, omit a new one when it is empty, or name the migration that changes it",
 			field, len(differ[field]), kind, first, want[first][field], got[first][field])
 	}
 	for id := range got {

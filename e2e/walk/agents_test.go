@@ -17,7 +17,7 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// run is an agent, or the repository's commands, at work on a VM.
+// run is a run of an agent, or of the repository's commands, on a VM.
 type run struct {
 	spec    runner.Spec
 	on      *walkVM
@@ -27,19 +27,19 @@ type run struct {
 	lines   []runlog.Line
 	exit    *runlog.Exit
 	mood    string
-	budget  int64 // in millionths of a dollar, as it was told
+	budget  int64 // in millionths of a dollar, as given to it
 	cost    int64
 	life    int    // of the task
-	token   string // of the plan that it writes
+	token   string // of its plan
 	asked   bool   // people, through errand's tools
 }
 
 const (
 	usd    = 1_000_000
-	answer = usd / 2 // what one answer of a model costs at most here
+	answer = usd / 2 // the highest cost of one model answer
 )
 
-// moods are how a run may end, besides well. The walk arms them one by one.
+// moods are the ways in which a run may fail. The walk arms them one at a time.
 func moods() []string {
 	return []string{"question", "blocked", "report", "fixed", "no_op", "turns", "crash", "stall", "limit", "auth", "dear", "no_session", "nothing", "protected", "long", "red", "garbled"}
 }
@@ -63,7 +63,7 @@ func (w *world) newRun(o *walkVM, spec runner.Spec) *run {
 	took := 2 * time.Minute
 	switch r.mood {
 	case "question":
-		if w.machines.runs%2 == 0 { // else it asks in its last words
+		if w.machines.runs%2 == 0 { // otherwise it asks in its last answer
 			w.ask(r)
 		}
 	case "long":
@@ -78,7 +78,7 @@ func (w *world) newRun(o *walkVM, spec runner.Spec) *run {
 	return r
 }
 
-// session is what the run's conversation is called.
+// session returns the ID of the run's session.
 func (r *run) session() string {
 	for _, flag := range []string{"--resume", "--session-id"} {
 		if at := slices.Index(r.spec.Argv, flag); at >= 0 {
@@ -96,7 +96,7 @@ func (r *run) say(w *world, v any) {
 	r.lines = append(r.lines, runlog.Line{Seq: int64(len(r.lines) + 1), Time: w.now, Stream: runlog.StreamStdout, Text: string(data)})
 }
 
-// endRun ends a run: by itself, in its mood, or because it was stopped.
+// endRun ends a run: normally, by its mood, or because it was stopped.
 func (w *world) endRun(r *run, cause runlog.Cause) {
 	x := &runlog.Exit{Cause: cause, StartedAt: r.started, EndedAt: w.now}
 	cost := r.cost
@@ -126,8 +126,7 @@ func (w *world) spend(r *run, cost int64) {
 	w.model.spent(r, cost)
 }
 
-// meter counts what a run has cost, as the gateway does whose answers the agent got. While errand is down no
-// model answers.
+// meter books the cost of a run, as the gateway does. While errand is down, no model answers.
 func (w *world) meter(r *run, cost int64) {
 	if !w.errand.up() || cost == 0 {
 		return
@@ -140,14 +139,14 @@ func (w *world) meter(r *run, cost int64) {
 	case err == nil:
 		w.spend(r, cost)
 	case w.errand.up():
-		w.fatalf("count what run %s has cost: %v", r.spec.ID, err)
+		w.fatalf("book the cost of run %s: %v", r.spec.ID, err)
 	}
 }
 
-// resumed reports whether the run goes on with a conversation.
+// resumed reports whether the run continues a session.
 func (r *run) resumed() bool { return slices.Contains(r.spec.Argv, "--resume") }
 
-// result is the agent's last line, and its exit code.
+// result returns the agent's last line and its exit code.
 func (r *run) result(w *world) (map[string]any, int) {
 	out := map[string]any{"type": "result", "subtype": "success", "is_error": false, "num_turns": 3, "session_id": r.session(), "stop_reason": "end_turn", "terminal_reason": "completed"}
 	failed := func(words string, http int) {
@@ -185,12 +184,12 @@ var (
 	textToken  = regexp.MustCompile(`text-\d+`)
 )
 
-// repairs reports whether the run is only asked for a closing block that could not be read.
+// repairs reports whether the run only repeats an unreadable closing block.
 func (r *run) repairs() bool {
 	return strings.HasPrefix(r.spec.Stdin[strings.Index(r.spec.Stdin, "\n\n")+2:], "Your last answer was stored")
 }
 
-// answer is what the agent says at its end, and what it did before.
+// answer returns the agent's final answer, after its work.
 func (r *run) answer(w *world) string {
 	if r.repairs() {
 		return r.on.garbled
@@ -200,7 +199,7 @@ func (r *run) answer(w *world) string {
 	planning := r.step == "preliminary_plan" || r.step == "plan"
 	switch {
 	case r.asked:
-		block["outcome"] = "done" // what it said before holds
+		block["outcome"] = "done" // its earlier answer stays valid
 	case r.mood == "question" || r.mood == "blocked":
 		block["outcome"], block["question"] = r.mood, fmt.Sprintf("Which one of the %d?", w.machines.runs)
 	case planning && r.mood == "report":
@@ -235,7 +234,7 @@ func (r *run) answer(w *world) string {
 	return words + "\n\n```errand\n" + string(data) + "\n```\n"
 }
 
-// commit does the work: one commit.
+// commit makes the agent's work: one commit.
 func (r *run) commit(w *world) {
 	path := fmt.Sprintf("src/f%d.go", w.machines.runs)
 	if r.mood == "protected" {
@@ -248,7 +247,7 @@ func (r *run) commit(w *world) {
 		Changes: []changeset.Change{{Path: path, Mode: changeset.ModeFile, Blob: blob}},
 	})
 	w.works.commits(r, r.on.work[len(r.on.work)-1])
-	if r.mood != "protected" { // an agent that is told of a refusal takes it back
+	if r.mood != "protected" { // an agent that is informed of a refusal reverts the change
 		r.on.work = slices.DeleteFunc(r.on.work, func(c changeset.Commit) bool {
 			back := strings.HasPrefix(c.Changes[0].Path, ".github/")
 			if back {
@@ -259,7 +258,7 @@ func (r *run) commit(w *world) {
 	}
 }
 
-// endChecks reports what the repository's commands did.
+// endChecks reports the results of the repository's commands.
 func (w *world) endChecks(r *run) {
 	code := 0
 	if r.mood == "red" {

@@ -6,7 +6,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 )
 
-// IssueSnapshot is what a task begins with, read at once.
+// IssueSnapshot reads the initial data of a task in one call.
 func (a api) IssueSnapshot(ctx context.Context, _ forge.Repo, number int, _ string) (forge.IssueSnapshot, error) {
 	return read(ctx, a, "read discussion", func() (out forge.IssueSnapshot, err error) {
 		i := a.issues[number]
@@ -27,7 +27,7 @@ func (a api) IssueSnapshot(ctx context.Context, _ forge.Repo, number int, _ stri
 	})
 }
 
-// words is an issue's own text with all that decides whether it may be believed.
+// words returns an issue's text with the data that decides whether it is trusted.
 func (i *issue) words() forge.Comment {
 	v := forge.Comment{Node: i.node, Author: i.author.Person, Body: i.text().body, CreatedAt: i.created, ThumbsUp: views(i.thumbs)}
 	if len(i.texts) > 1 {
@@ -37,7 +37,7 @@ func (i *issue) words() forge.Comment {
 	return v
 }
 
-// PlanSnapshot is a plan's comment with its issue, and where a branch is.
+// PlanSnapshot reads a plan's comment with its issue, and the head of a branch.
 func (a api) PlanSnapshot(ctx context.Context, _ forge.Repo, node, said, branch string) (forge.PlanSnapshot, error) {
 	return read(ctx, a, "read plan", func() (out forge.PlanSnapshot, err error) {
 		out.Head = a.branches[branch]
@@ -59,7 +59,7 @@ func (a api) PlanSnapshot(ctx context.Context, _ forge.Repo, node, said, branch 
 	})
 }
 
-// CommentAndHead is a person's comment as it is now, and where a branch is.
+// CommentAndHead reads a person's current comment and the head of a branch.
 func (a api) CommentAndHead(ctx context.Context, _ forge.Repo, node, branch string) (said *forge.Comment, head string, err error) {
 	said, err = read(ctx, a, "read a comment again", func() (*forge.Comment, error) {
 		head = a.branches[branch]
@@ -73,7 +73,7 @@ func (a api) CommentAndHead(ctx context.Context, _ forge.Repo, node, branch stri
 	return said, head, err
 }
 
-// CommitFiles is what work begins at; the walks' repository has no files.
+// CommitFiles reads the base commit of work; the walks' repository has no files.
 func (a api) CommitFiles(ctx context.Context, _ forge.Repo, _ string, _ []string) (forge.CommitFiles, error) {
 	return read(ctx, a, "read files", func() (forge.CommitFiles, error) { return forge.CommitFiles{}, nil })
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 )
 
-// CommentsSince is what was said since then.
+// CommentsSince lists the comments since a time.
 func (a api) CommentsSince(ctx context.Context, _ forge.Repo, number int, since time.Time) ([]forge.Comment, error) {
 	a.w.model.lists(number, "comments", since)
 	return looked(a, func() ([]forge.Comment, error) { return a.spoken(ctx, number, since) })
@@ -25,7 +25,7 @@ func (a api) spoken(ctx context.Context, number int, since time.Time) ([]forge.C
 	})
 }
 
-// Reviews are the submitted ones.
+// Reviews lists the submitted reviews.
 func (a api) Reviews(ctx context.Context, _ forge.Repo, number int) ([]forge.Review, error) {
 	a.w.model.lists(number, "reviews", time.Time{})
 	return looked(a, func() ([]forge.Review, error) {
@@ -36,7 +36,7 @@ func (a api) Reviews(ctx context.Context, _ forge.Repo, number int) ([]forge.Rev
 	})
 }
 
-// CheckInstalled says that the App still is.
+// CheckInstalled reports that the App is installed.
 func (a api) CheckInstalled(ctx context.Context, _ int64) error {
 	_, err := read(ctx, a, "look for an installation", nothing(func() error { return nil }))
 	if s := a.w.model.sweeping(); s != nil && err != nil {
@@ -45,7 +45,7 @@ func (a api) CheckInstalled(ctx context.Context, _ int64) error {
 	return err
 }
 
-// looked tells the model of a look that failed.
+// looked tells the model about a failed check.
 func looked[T any](a api, look func() (T, error)) (T, error) {
 	out, err := look()
 	if err != nil {

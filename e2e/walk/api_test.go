@@ -14,14 +14,14 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// api is GitHub as errand calls it. Every call passes the gate: it takes time, and trouble may strike
-// before or after it has its effect.
+// api implements errand's calls of GitHub. Every call passes the gate: it takes time, and may fail before or after its
+// effect.
 type api struct {
 	*hub
 	unplayed
 }
 
-// unplayed is what errand may call and no walk plays: a step that does fails with a panic.
+// unplayed has the calls that errand may make but no walk plays: a step that makes one panics.
 type unplayed struct{ unplayed1 }
 
 type unplayed1 struct{ workflow.GitHub }
@@ -67,11 +67,11 @@ func nothing(fn func() error) func() (struct{}, error) {
 	return func() (struct{}, error) { return struct{}{}, fn() }
 }
 
-func (a api) Self(context.Context) (forge.App, error) { // asked once, then known
+func (a api) Self(context.Context) (forge.App, error) { // read once, then cached
 	return forge.App{ID: 1, Slug: slug, Name: slug, BotID: botID, BotLogin: botLogin}, nil
 }
 
-func (a api) Installation(context.Context, int64) (forge.Installation, error) { // granted all, and known
+func (a api) Installation(context.Context, int64) (forge.Installation, error) { // has all permissions, and cached
 	all := map[string]string{}
 	for _, n := range forge.AppPermissions() {
 		all[n.Permission] = n.Level
@@ -262,7 +262,7 @@ func (a api) Issue(ctx context.Context, _ forge.Repo, number int) (forge.Issue, 
 	})
 }
 
-// view is an issue as errand reads it.
+// view returns an issue as errand reads it.
 func (i *issue) view() forge.Issue {
 	t := i.text()
 	out := forge.Issue{Number: i.number, CreatedAt: i.created, UpdatedAt: i.updated(), ClosedAt: i.closedAt, IsPR: i.pull != nil}
@@ -282,7 +282,7 @@ func (a api) Blockers(ctx context.Context, r forge.Repo, _ int) ([]forge.Blocker
 	})
 }
 
-// What the sweeps ask.
+// The calls of the sweeps.
 
 func (a api) Installations(ctx context.Context) ([]forge.Installation, error) {
 	return read(ctx, a, "installations", func() ([]forge.Installation, error) {

@@ -16,7 +16,7 @@ var approvedPlan = regexp.MustCompile(`(?m)^The (\w+) plan, revision (\d+), ([0-
 
 var planToken = regexp.MustCompile(`PLAN-\d+`)
 
-// started holds the start of a run against what people said.
+// started checks the start of a run against the actions of people.
 func (m *model) started(r *run) {
 	if m.blind {
 		return
@@ -27,22 +27,22 @@ func (m *model) started(r *run) {
 	w.hit("run " + r.step)
 	w.note("run %s begins: %s (%s)", r.spec.ID, r.step, r.mood)
 	if t == nil {
-		w.fatalf("run %s is nobody's", r.spec.ID)
+		w.fatalf("run %s belongs to no task", r.spec.ID)
 	}
 	r.life = t.Gen
 	on := w.hub.issues[t.Key.Issue]
 	m.words(on, r)
 	w.books.may(t, r)
-	if r.repairs() { // it carries nothing out
+	if r.repairs() { // it implements nothing
 		if n := len(r.on.runs); n < 2 || r.on.runs[n-2].mood != "garbled" {
-			w.fatalf("run %s is asked for a closing block that could be read", r.spec.ID)
+			w.fatalf("run %s repeats a closing block that was readable", r.spec.ID)
 		}
 		w.hit("repair")
 		return
 	}
 	if r.step == "preliminary_plan" || r.step == "check" || t.Settings.Plan == settings.PlanNone || r.step == "plan" && t.Settings.Plan == settings.PlanOneStep {
 		if !slices.ContainsFunc(m.triggers, func(g *trigger) bool { return g.on == on && g.by.mightSince(g.at) }) {
-			w.fatalf("trust: run %s began without a trigger by a person who may", r.spec.ID)
+			w.fatalf("trust: run %s began without a trigger by a writer", r.spec.ID)
 		}
 		return
 	}
@@ -53,14 +53,14 @@ func (m *model) started(r *run) {
 	}
 	kind, hash, token := found[1], found[3], planToken.FindString(part)
 	if want := map[string]string{"plan": "preliminary"}[r.step]; want != "" && kind != want {
-		w.fatalf("approval: run %s (%s) carries out a plan of kind %s", r.spec.ID, r.step, kind)
+		w.fatalf("approval: run %s (%s) implements a plan of kind %s", r.spec.ID, r.step, kind)
 	}
 	key := strings.Join([]string{t.Key.String(), kind, hash}, " ")
 	if m.approved[key] {
-		return // it was begun rightly, and goes on
+		return // its start was approved, and it continues
 	}
 	if why := m.unapproved(on, hash, token); why != "" {
-		w.fatalf("approval: run %s (%s) carries out plan %s (%s), but %s", r.spec.ID, r.step, hash, token, why)
+		w.fatalf("approval: run %s (%s) implements plan %s (%s), but %s", r.spec.ID, r.step, hash, token, why)
 	}
 	m.approved[key] = true
 }
@@ -74,10 +74,10 @@ func (m *model) taskOf(r *run) *state.Task {
 	return nil
 }
 
-// unapproved says why a plan may not be carried out now, or nothing.
+// unapproved returns the reason why a plan must not be implemented now, or "".
 func (m *model) unapproved(on *issue, hash, token string) string {
 	all := "no comment shows it"
-	for n, c := range m.shown(on, hash, token) { // there may have been a twin
+	for n, c := range m.shown(on, hash, token) { // there may have been a duplicate
 		why := m.unsaid(on, c, hash, token)
 		if why == "" {
 			return ""
@@ -90,20 +90,20 @@ func (m *model) unapproved(on *issue, hash, token string) string {
 	return all
 }
 
-// unsaid says why nobody's yes to a comment allows its plan, or nothing.
+// unsaid returns the reason why the plan in a comment is not approved, or "".
 func (m *model) unsaid(on *issue, c *comment, hash, token string) string {
 	for _, o := range on.comments {
 		if o.author == nil && o.id > c.id && hashOf(o) != hash && strings.Contains(o.bodies[0].text, "errand:box") && m.kindOf(o) == m.kindOf(c) && m.w.inStep.After(o.created.Add(time.Second)) {
 			return "a newer revision is posted"
 		}
 	}
-	why := "nobody said yes"
+	why := "it has no approval"
 	for _, y := range m.yeses {
 		if y.on != on {
 			continue
 		}
 		if no := m.doubt(y, c, hash, token); no != "" {
-			why += "; @" + y.by.Login + " did, but " + no
+			why += "; @" + y.by.Login + " approved it, but " + no
 			continue
 		}
 		m.w.hit("approved")
@@ -119,7 +119,7 @@ func (m *model) kindOf(c *comment) string {
 	return ""
 }
 
-// shown are the comments that show a plan.
+// shown returns the comments that show a plan.
 func (m *model) shown(on *issue, hash, token string) (out []*comment) {
 	for _, c := range on.comments {
 		if c.author == nil && strings.Contains(c.bodies[0].text, "(`"+hash+"`)") && planToken.FindString(c.bodies[0].text) == token {
@@ -129,10 +129,10 @@ func (m *model) shown(on *issue, hash, token string) (out []*comment) {
 	return out
 }
 
-// startServes is how long the check of an approval serves the start of the plan that it approves.
+// startServes is the time for which the check of an approval remains valid for the start of the approved plan.
 const startServes = 10 * time.Second
 
-// doubt says why a yes does not allow a plan, or nothing.
+// doubt returns the reason why an approval does not apply to a plan, or "".
 func (m *model) doubt(y *yes, c *comment, hash, token string) string {
 	since := m.w.inStep
 	if token != "" { // publishing always checks again
@@ -141,30 +141,30 @@ func (m *model) doubt(y *yes, c *comment, hash, token string) string {
 	return m.doubtAt(y, c, hash, token, since)
 }
 
-// doubtAt says why a yes does not allow a plan at any instant since then.
+// doubtAt returns the reason why an approval did not apply to a plan at any moment since a time, or "".
 func (m *model) doubtAt(y *yes, c *comment, hash, token string, since time.Time) string {
 	switch {
 	case y.plan != nil && y.plan != c:
-		return "to another comment"
+		return "for another comment"
 	case y.hash != "" && !strings.HasPrefix(hash, y.hash) && !strings.HasPrefix(y.hash, hash):
-		return "to another hash"
+		return "for another hash"
 	case y.bare && y.at.Before(c.created):
-		return "before it was posted"
+		return "before the plan was posted"
 	case y.by.Bot:
-		return "is a bot"
+		return "the author is a bot"
 	case !y.by.mightSince(since):
-		return "may not write"
+		return "the author has no write access"
 	case !y.undone.IsZero() && y.undone.Before(since):
-		return "took it back"
+		return "the approval was withdrawn"
 	case !c.stoodSince(y.at):
-		return "the comment said something else"
+		return "the comment had another text"
 	case token != "" && !m.issueStood(c.on, m.plans[token].text, y.at):
-		return "the issue said something else"
+		return "the issue had another text"
 	}
 	return ""
 }
 
-// stoodSince reports whether the comment said, at some instant from then on, what errand wrote.
+// stoodSince reports whether the comment had errand's text at some moment since a time.
 func (c *comment) stoodSince(then time.Time) bool {
 	first := unticked(c.bodies[0].text)
 	for i, b := range c.bodies {
@@ -181,7 +181,7 @@ func (c *comment) stoodSince(then time.Time) bool {
 
 func unticked(s string) string { return strings.ReplaceAll(s, "- [x] ", "- [ ] ") }
 
-// issueStood reports whether the issue said at some instant from then on what the plan was made of.
+// issueStood reports whether the issue had the text of the plan's prompt at some moment since a time.
 func (m *model) issueStood(on *issue, token string, then time.Time) bool {
 	for i, t := range on.texts {
 		if i+1 < len(on.texts) && on.texts[i+1].at.Before(then.Truncate(time.Second)) {
@@ -194,8 +194,8 @@ func (m *model) issueStood(on *issue, token string, then time.Time) bool {
 	return false
 }
 
-// publishes holds what is about to be on GitHub against what people let through, where they want to see it
-// first: a comment shows the tree, and somebody who may said yes to it. What was begun rightly goes on.
+// publishes checks a publication if changes need approval first: a comment must show the tree, and a writer must have
+// approved it. A publication that began with approval may continue.
 func (m *model) publishes(cs *changeset.Changeset) {
 	if m.blind {
 		return

@@ -2,25 +2,25 @@ package walk
 
 import "time"
 
-// calls are all that errand may ask of GitHub and of VMs in a walk, by the words that the gate is passed with. A call
-// that no walk makes is code of the model that proves nothing, so every one is wanted, and a new one has to be listed.
+// calls lists all calls of GitHub and VMs in walks by their names at the gate. A call that no walk makes is untested
+// code of the model, so the walks must make every one, and a new one must be listed.
 func calls() []string {
 	return []string{
-		// the tasks' own
+		// calls of tasks
 		"permission", "react", "thumbs", "comment", "edit", "find comments", "delete", "minimise", "read comment", "read text", "read issue",
 		"blockers", "read discussion", "read plan", "read a comment again", "read files",
-		// the sweeps'
+		// calls of sweeps
 		"installations", "repositories", "list issues", "issue events", "failed deliveries", "read delivery", "list comments", "list reviews", "look for an installation",
 		// branches and pull requests
 		"read branch", "list branches", "compare", "read tree", "publish", "move", "open pull", "pull template", "read pull", "request review",
 		"threads", "reply", "find reply",
-		// VMs and what runs there
+		// VMs and their runs
 		"acquire VM", "release VM", "place", "prepare", "reset", "rebase", "collect", "attach tether", "start run", "ask for run", "stop run", "follow", "pack", "unpack",
 	}
 }
 
-// updated is when GitHub last noted a change of an issue or a pull request: of its text, of what is said there, of
-// its labels and its assignees. A reaction is none.
+// updated returns GitHub's time of the last update of an issue or a pull request: of its text, comments, labels or
+// assignees. A reaction does not count.
 func (i *issue) updated() time.Time {
 	at := later(i.created, i.closedAt)
 	at = later(at, i.text().at)

@@ -9,25 +9,25 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// chain is a row of troubles for one job, and for the jobs that are made anew with its key: each claim meets the next
-// one, the first of them at a certain call and the others at the first call of all. What goes wrong twice in a row at
-// the same place is met by no roll of the dice.
+// chain is a sequence of failures for one job, and for later jobs with its key: each claim has the next failure, the
+// first of them at a certain call and the others at the first call. Single random failures rarely occur twice in a row
+// at the same place.
 type chain struct {
 	kind  state.JobKind
-	op    string // that the first link is for; any call, if empty
+	op    string // call of the first link; any call, if empty
 	links []string
-	task  state.TaskKey // of the job that it has found
+	task  state.TaskKey // of the matching job
 	key   string
-	live  string // what the claim under way meets
+	live  string // failure of the current claim
 }
 
-// spot is a call of a job's step.
+// spot identifies a call of a job's step.
 type spot struct {
 	kind state.JobKind
 	op   string
 }
 
-// spots are the calls at which a chain can be hung up.
+// spots are the calls at which a chain can begin.
 func spots() []spot {
 	return []spot{
 		{state.JobStatus, "comment"}, {state.JobPost, "comment"}, {state.JobOpenPR, "open pull"}, {state.JobAnswer, "reply"}, {state.JobMove, "move"},
@@ -37,7 +37,7 @@ func spots() []spot {
 	}
 }
 
-// shapes are the rows; "none" lets a claim pass.
+// shapes are the sequences; "none" means no failure.
 func shapes() [][]string {
 	return [][]string{
 		{"lost answer", "forbidden", "forbidden"}, {"lost answer", "forbidden", "lost answer"}, {"lost answer", "die before", "denied"},
@@ -59,10 +59,10 @@ func (w *world) hang(s spot, links []string) bool {
 	return true
 }
 
-// meets has a job that begins meet the next link of each chain that is for it.
+// meets activates the next link of each matching chain for a job that begins.
 func (w *world) meets(j *state.Job) {
 	for _, c := range w.chains {
-		waits := c.live != "" && c.op != "" // the first link, for its call
+		waits := c.live != "" && c.op != "" // the first link, at its call
 		switch {
 		case c.kind != j.Kind || !waits && c.key != "" && (c.key != j.Key || c.task != j.Task):
 		case waits:
@@ -77,7 +77,7 @@ func (w *world) meets(j *state.Job) {
 	}
 }
 
-// link is what the chain of the job under way has for a call.
+// link returns the current job's failure at a call.
 func (w *world) link(op string, onVM, writes bool) string {
 	if w.job == nil {
 		return ""
@@ -86,7 +86,7 @@ func (w *world) link(op string, onVM, writes bool) string {
 		if c.live == "" || c.task != w.job.Task || c.key != w.job.Key || c.op != "" && c.op != op || c.live == "lost answer" && !writes {
 			continue
 		}
-		if rest, later := strings.CutPrefix(c.live, "later "); later { // it lets one call of the claim pass
+		if rest, later := strings.CutPrefix(c.live, "later "); later { // one call of the claim succeeds first
 			c.live = rest
 			continue
 		}
@@ -100,7 +100,7 @@ func (w *world) link(op string, onVM, writes bool) string {
 	return ""
 }
 
-// hung turns a link into a trouble.
+// hung converts a link to a trouble.
 func (w *world) hung(kind string) trouble {
 	t := trouble{kind: kind}
 	switch kind {
@@ -120,8 +120,8 @@ func (w *world) hung(kind string) trouble {
 	return t
 }
 
-// turnsAway has whoever approved last lose the permission for a while, take the 👍 back, or cancel, or has somebody who
-// decides nothing give the same approval in that person's place.
+// turnsAway makes the last approver lose write access for a while, withdraw the 👍, or cancel, or lets a user without
+// write access give the same approval instead.
 func (w *world) turnsAway(how string) {
 	if len(w.model.yeses) == 0 {
 		return
@@ -153,13 +153,13 @@ func (w *world) turnsAway(how string) {
 	}
 }
 
-// grant is what somebody may do again.
+// grant is a permission to restore.
 type grant struct {
 	who *account
 	may state.Permission
 }
 
-// grants gives back what was revoked.
+// grants restores revoked permissions.
 func (w *world) grants() {
 	for _, g := range w.revoked {
 		w.note("@%s may %s again", g.who.Login, g.may)
@@ -168,7 +168,7 @@ func (w *world) grants() {
 	w.revoked = nil
 }
 
-// partial lets one kind of calls fail for a while, and no other.
+// partial makes one kind of call fail for a while.
 func partial(w *world) bool {
 	ops := []string{"permission", "read plan", "thumbs", "list comments", "list reviews", "threads", "read issue", "comment", "read delivery", "list issues", "collect", "follow", "stop run"}
 	w.down = ops[w.roll("which calls", len(ops))]
@@ -178,7 +178,7 @@ func partial(w *world) bool {
 	return true
 }
 
-// fails reports whether a call is among those that fail for a while.
+// fails reports whether a call fails at present.
 func (w *world) fails(op string) error {
 	if op != w.down || !w.now.Before(w.downUntil) {
 		return nil
@@ -187,10 +187,10 @@ func (w *world) fails(op string) error {
 	return temporary(op, forge.ClassTemporary, 503, time.Time{})
 }
 
-// profile is what a walk is mostly about.
+// profile is the main subject of a walk.
 type profile struct {
 	name string
-	acts []string // are done more often than else
+	acts []string // occur more often than usual
 }
 
 func profiles() []profile {
@@ -205,13 +205,13 @@ func profiles() []profile {
 	}
 }
 
-// profiled draws what the walk is about.
+// profiled draws the subject of the walk.
 func (w *world) profiled(table []act) []act {
 	all := profiles()
 	p := all[w.roll("profile", len(all))]
 	w.hit("profile " + p.name)
 	w.note("the walk is about %s", p.name)
-	if p.name == "doubts" { // what is written first is written soon
+	if p.name == "doubts" { // the first write occurs soon
 		doubtful := shapes()[:3]
 		w.hang(spots()[w.roll("spot", 7)], doubtful[w.roll("shape", len(doubtful))])
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// acts is all that can be drawn; what stands first is drawn most.
+// acts are all possible acts; the first ones are drawn most often.
 func acts() []act {
 	return append([]act{
 		{"help along", 60, helpAlong},
@@ -49,7 +49,7 @@ func acts() []act {
 	}, append(trials(), scenes()...)...)
 }
 
-// helpAlong does what a person of good will would do now, so that walks come far.
+// helpAlong performs a helpful action of a person, so that tasks make progress.
 func helpAlong(w *world) bool {
 	by := w.writer()
 	if by == nil {
@@ -113,7 +113,7 @@ func armTrouble(w *world) bool {
 	return true
 }
 
-// meanwhile lets somebody act while a call of errand's is under way.
+// meanwhile lets a person act during one of errand's calls.
 func meanwhile(w *world) bool {
 	list := people()
 	a := list[w.roll("meanwhile", len(list))]
@@ -130,7 +130,7 @@ func meanwhile(w *world) bool {
 	return true
 }
 
-// people are the acts that may fall into a call: those of people alone.
+// people are the acts that may occur during a call: only those of people.
 func people() []act {
 	var out []act
 	for _, a := range acts()[:len(acts())-len(trials())-len(scenes())] {
@@ -169,7 +169,7 @@ func outage(w *world) bool {
 func vmTrouble(w *world) bool {
 	if w.roll("VM trouble", 3) == 2 {
 		w.machines.full = w.now.Add(30 * time.Minute)
-		w.note("no VM is to be had")
+		w.note("no VM is available")
 		return true
 	}
 	for _, o := range w.machines.list {
@@ -189,7 +189,7 @@ func vmTrouble(w *world) bool {
 	return false
 }
 
-// loses has a VM end by itself.
+// loses makes a VM end unexpectedly.
 func (w *world) loses(o *walkVM) {
 	w.troubled()
 	w.works.gives(o, "it was lost")
@@ -197,12 +197,12 @@ func (w *world) loses(o *walkVM) {
 	w.note("VM %s is lost", o.name)
 }
 
-// spans are how long it takes until something else is done.
+// spans are the times until the next act.
 func spans() []time.Duration {
 	return []time.Duration{3 * time.Second, 20 * time.Second, 0, time.Minute, 4 * time.Minute, time.Second, 15 * time.Minute, 2 * time.Hour, 30 * time.Hour, 100 * time.Hour}
 }
 
-// play draws acts and lets time pass until the walk is over.
+// play draws acts and lets time pass until the walk ends.
 func (w *world) play(table []act, steps int) {
 	total := 0
 	for _, a := range table {

@@ -10,44 +10,44 @@ import (
 	"github.com/errand-bot/errand/internal/heavytest"
 )
 
-// chance draws without rapid: a control wants a walk that fails, and no smaller one.
+// chance draws without rapid, because a control needs a failing walk, but not a minimal one.
 type chance struct{ *rand.Rand }
 
 func (c chance) roll(_ string, n int) int { return c.IntN(n) }
 
-// broken is what a walk ends with when a promise is broken.
+// broken is the panic value of a walk that breaks a promise.
 type broken struct{ why string }
 
-// TestControls plants faults and wants the walks to notice each of them, and to say which promise it
-// breaks. A model that notices none of them would prove nothing.
+// TestControls plants faults and expects the walks to detect each of them as a violation of the right promise. A model
+// that detects none would prove nothing.
 func TestControls(t *testing.T) {
 	t.Parallel()
 	controls(t, "controls", map[string]control{
-		"permission is not read":              {plant{anybody: true}, "trust end", "mention,chatter"},
-		"nobody approved":                     {plant{ghosts: true}, "approval", ""},
-		"an ended task begins again":          {plant{revive: true}, "end", "merge"},
-		"nothing is shown":                    {plant{silent: true}, "silence told heard", ""},
-		"what was posted is not looked for":   {plant{twice: true}, "look", "trouble"},
-		"no VM is deleted":                    {plant{keepVMs: true}, "VMs", "merge"},
-		"the job that launches a run is lost": {plant{loseLaunch: true}, "moves", ""},
-		"nobody let it be published":          {plant{unseen: true}, "approval", ""},
-		"an edited plan is approved":          {plant{stale: true}, "approval", "edit plan,thumb"},
-		"a pull request is not looked for":    {plant{secondPull: true}, "twice", ""},
+		"permission is not read":               {plant{anybody: true}, "trust end", "mention,chatter"},
+		"nobody approved":                      {plant{ghosts: true}, "approval", ""},
+		"an ended task begins again":           {plant{revive: true}, "end", "merge"},
+		"no sign of activity":                  {plant{silent: true}, "silence told heard", ""},
+		"no check for an earlier comment":      {plant{twice: true}, "look", "trouble"},
+		"VMs are not deleted":                  {plant{keepVMs: true}, "VMs", "merge"},
+		"the launch job does nothing":          {plant{loseLaunch: true}, "moves", ""},
+		"published without approval":           {plant{unseen: true}, "approval", ""},
+		"an edited plan counts as approved":    {plant{stale: true}, "approval", "edit plan,thumb"},
+		"no check for an earlier pull request": {plant{secondPull: true}, "twice", ""},
 	})
 }
 
-// TestHeavyControls is TestControls for what takes many walks to show.
+// TestHeavyControls is TestControls for faults that many walks are needed to detect.
 func TestHeavyControls(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	controls(t, "long controls", map[string]control{"what runs cost is not counted": {plant{freeMoney: true}, "money", "agent"}})
+	controls(t, "long controls", map[string]control{"the cost of runs is not booked": {plant{freeMoney: true}, "money", "agent"}})
 }
 
-// control is a fault that walks have to notice.
+// control is a fault that walks must detect.
 type control struct {
 	fault plant
-	want  string // how the complaint begins, one of these
-	acts  string // what is done more often than else, so that it shows soon
+	want  string // possible beginnings of the complaint
+	acts  string // acts that occur more often than usual, so that the fault has an effect soon
 }
 
 func controls(t *testing.T, what string, faults map[string]control) {
@@ -60,12 +60,12 @@ func controls(t *testing.T, what string, faults map[string]control) {
 			planted.Add(1)
 			why := noticed(c.fault, more(c.acts), 600)
 			if why == "" {
-				t.Fatal("no walk noticed it")
+				t.Fatal("no walk detected it")
 			}
 			line, _, _ := strings.Cut(why, "\n")
 			about, _, _ := strings.Cut(why, ":")
 			if !slices.Contains(strings.Fields(c.want), about) {
-				t.Errorf("it was noticed as %q, want a broken promise about %s", line, c.want)
+				t.Errorf("detected as %q, want a broken promise about %s", line, c.want)
 			}
 			fallen.Add(1)
 			t.Log(line)
@@ -73,7 +73,7 @@ func controls(t *testing.T, what string, faults map[string]control) {
 	}
 }
 
-// noticed returns the complaint of the first of some walks that breaks a promise under a fault.
+// noticed returns the first complaint of several walks with a fault.
 func noticed(fault plant, table []act, walks int) string {
 	for seed := range walks {
 		if why := walkUnder(fault, table, uint64(seed)); why != "" {
@@ -83,13 +83,13 @@ func noticed(fault plant, table []act, walks int) string {
 	return ""
 }
 
-// more is the table with some acts more often.
+// more returns the table with some acts more often.
 func more(names string) []act {
 	table := acts()
 	for i := range table {
 		if slices.Contains(strings.Split(names, ","), table[i].name) {
 			table[i].weight += 40
-			table[0].weight = 30 // less good will, more of this
+			table[0].weight = 30 // fewer helpful actions, more of these
 		}
 	}
 	return table

@@ -21,8 +21,8 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// errand is the product, put together as internal/server does it, but driven by the walk's clock and on
-// one goroutine. It dies with its context; the store does not.
+// errand is the product, assembled as in internal/server, but driven by the walk's clock on one goroutine. It dies with
+// its context; the store survives.
 type errand struct {
 	w        *world
 	ctx      context.Context
@@ -37,19 +37,19 @@ type errand struct {
 	watching bool
 	follows  map[string]*watch.Following
 	nextPoll time.Time
-	nextHook time.Time // sweep for lost webhooks
-	nextLook time.Time // sweep of GitHub's state
-	swept    time.Time // when such a sweep last went well
+	nextHook time.Time // next sweep for lost webhooks
+	nextLook time.Time // next sweep of GitHub's state
+	swept    time.Time // last successful sweep of GitHub's state
 	rescue   time.Time
 	followed time.Time
 	born     time.Time
-	reaped   map[string]bool // VMs without an owner at the last look
-	idle     int             // version of the store at which no lane had anything to do
+	reaped   map[string]bool // VMs without an owner at the last check
+	idle     int             // version of the store at which all lanes were idle
 	due      time.Time       // when a job is due then
 }
 
-// bench is what walks share because it takes long to make and has no state. Known secrets are looked for, but
-// not gitleaks' patterns: no walk is about them, and they take a tenth of its time.
+// bench holds stateless objects that all walks share, because they are expensive to create. It detects known secrets,
+// but not gitleaks' patterns, which no walk needs and which would take a tenth of its time.
 type bench struct {
 	redact  *trust.Redactor
 	scanner *secretscan.Scanner
@@ -62,7 +62,7 @@ var shared = sync.OnceValue(func() *bench {
 	return &bench{redact: trust.NewRedactor(nil, "hunter2-hunter2"), scanner: secretscan.New(nil, "hunter2-hunter2"), agents: agents, err: err}
 })
 
-// start makes errand anew over the store, as after a start of its process.
+// start creates errand with the existing store, as at a start of its process.
 func (w *world) start() {
 	b := shared()
 	if b.err != nil {
@@ -98,7 +98,7 @@ func (w *world) start() {
 	})
 	e.nextPoll, e.nextHook, e.nextLook, e.rescue, e.followed = w.now, w.now, w.now, w.now.Add(10*time.Second), w.now
 	w.errand, w.model.good = e, map[conversation]time.Time{}
-	w.itself = true // errand would end, and be started again
+	w.itself = true // errand would end and be restarted
 	if _, err := w.journal.Rescue(e.ctx, w.now.Add(24*time.Hour)); err != nil && e.ctx.Err() == nil {
 		w.fatalf("rescue: %v", err)
 	}
@@ -112,10 +112,10 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// up reports whether the process lives.
+// up reports whether the process is running.
 func (e *errand) up() bool { return e.ctx.Err() == nil }
 
-// receive takes a webhook in, as the route does; false is no 200.
+// receive accepts a webhook as the route does; false means an answer other than 200.
 func (e *errand) receive(k *hook) bool {
 	if !e.up() {
 		return false
@@ -127,12 +127,11 @@ func (e *errand) receive(k *hook) bool {
 	return true
 }
 
-// settle does all that is to be done now, one thing after the other, until nothing is left. In which
-// order lanes and watchers come is drawn once per walk.
+// settle does all due work sequentially until errand is idle. The order of lanes and watchers is drawn once per walk.
 func (e *errand) settle() {
 	for n := 0; e.up(); n++ {
 		if n > 2000 {
-			e.w.fatalf("errand does not come to rest: it is at work without end at one instant")
+			e.w.fatalf("errand never becomes idle at one instant")
 		}
 		if !e.once() {
 			return
@@ -140,7 +139,7 @@ func (e *errand) settle() {
 	}
 }
 
-// once does one round and reports whether anything was done.
+// once does one round of work and reports whether there was any.
 func (e *errand) once() bool {
 	w, any := e.w, false
 	if e.idle != w.db.version || !w.now.Before(e.due) {
@@ -154,19 +153,19 @@ func (e *errand) once() bool {
 	return any
 }
 
-// rest notes when there is a job again.
+// rest records the time of the next job.
 func (e *errand) rest() {
 	e.idle, e.due = e.w.db.version, e.w.now.Add(1000*time.Hour)
 	if due, ok, err := e.store.NextDue(e.ctx); err == nil && ok {
 		e.due = due
-		if !due.After(e.w.now) { // it is of a lane that is busy
+		if !due.After(e.w.now) { // its lane is busy
 			e.due = e.w.now.Add(time.Second)
-			e.rescue = earlier(e.rescue, e.w.now.Add(10*time.Second)) // its lease may be over, also in a long span
+			e.rescue = earlier(e.rescue, e.w.now.Add(10*time.Second)) // its lease may have ended, also within a long span
 		}
 	}
 }
 
-// lanes does one job of each.
+// lanes does one job of each lane.
 func (e *errand) lanes() (any bool) {
 	w := e.w
 	for _, lane := range w.lanes {
@@ -182,10 +181,10 @@ func (e *errand) lanes() (any bool) {
 
 func w0(n int, _ error) int { return n }
 
-// watch lets the watchers look where their time has come.
+// watch runs the watchers that are due.
 func (e *errand) watch() {
 	w := e.w
-	if e.watching { // somebody acts while a watcher's call is under way: it looks afterwards
+	if e.watching { // a person acts during a watcher's call, which reads afterwards
 		return
 	}
 	e.watching = true
@@ -204,7 +203,7 @@ func (e *errand) watch() {
 	if e.up() && !w.now.Before(e.nextHook) {
 		e.nextHook = w.now.Add(max(5*time.Minute, w.coarse))
 		swept := w.storage.fetches()
-		_ = e.sweeper.SweepDeliveries(e.ctx) // logged there, and tried again
+		_ = e.sweeper.SweepDeliveries(e.ctx) // logged there, and retried
 		swept()
 	}
 	if e.up() && !w.now.Before(e.nextLook) {
@@ -224,14 +223,14 @@ func (e *errand) watch() {
 	}
 }
 
-// finely ends the coarse grain of a long span: who was to look in hours looks as soon as it does in life.
+// finely ends the coarse intervals of a long span: watchers that were due in hours run at their normal intervals.
 func (e *errand) finely() {
 	now := e.w.now
 	e.followed, e.nextPoll, e.rescue = earlier(e.followed, now.Add(time.Minute)), earlier(e.nextPoll, now.Add(time.Minute)), earlier(e.rescue, now.Add(time.Minute))
 	e.nextHook, e.nextLook = earlier(e.nextHook, now.Add(5*time.Minute)), earlier(e.nextLook, now.Add(15*time.Minute))
 }
 
-// follow reads the logs of active runs, as the supervisor's goroutines do.
+// follow reads the logs of active runs like the supervisor's goroutines.
 func (e *errand) follow() {
 	e.followed = e.w.now.Add(max(time.Minute, e.w.coarse))
 	tasks, err := e.store.TasksIn(e.ctx, state.PhasePreliminaryPlanning, state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview)
@@ -254,7 +253,7 @@ func (e *errand) follow() {
 	}
 }
 
-// reap deletes VMs that had no owner at two looks.
+// reap deletes VMs that had no owner at two checks.
 func (e *errand) reap() {
 	owned := map[string]bool{}
 	err := e.store.EachOpen(e.ctx, func(l store.Listed) error {
@@ -286,7 +285,7 @@ func (e *errand) reap() {
 	e.w.machines.reap(owned)
 }
 
-// next is when there is something to do again.
+// next returns the time of the next work.
 func (e *errand) next() time.Time {
 	return slices.MinFunc([]time.Time{e.nextPoll, e.nextHook, e.nextLook, e.rescue, e.followed, e.due}, time.Time.Compare)
 }

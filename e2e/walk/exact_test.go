@@ -9,15 +9,15 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// exactly holds what stands on GitHub at the end against what the store says stands there: each comment of a task's
-// life is known, and each that is known stands, unless a person deleted it.
+// exactly compares the final comments on GitHub with those in the store: each comment of a task's life is in the store,
+// and each one in the store exists, unless a person deleted it.
 func (m *model) exactly(t *state.Task) {
 	on := m.w.hub.issues[t.Key.Issue]
 	known, kinds := map[int64]bool{t.Status.Comment: true}, map[string]int{}
 	life := "<!-- errand:" + strconv.Itoa(t.Gen) + "."
 	for _, p := range t.Posted {
 		known[p.ID] = true
-		if c := m.w.hub.byID(p.ID); c != nil && strings.Contains(c.bodies[0].text, life) { // the end of the life before may be told late
+		if c := m.w.hub.byID(p.ID); c != nil && strings.Contains(c.bodies[0].text, life) { // the end of the previous life may be announced late
 			kinds[p.Kind]++
 		}
 		m.stands(t, p.ID, p.Kind)
@@ -29,10 +29,10 @@ func (m *model) exactly(t *state.Task) {
 		}
 	}
 	if n := kinds[string(state.PostEnded)]; n > 1 {
-		m.w.fatalf("exactly: task %s has said %d times that it is over", t.Key, n)
+		m.w.fatalf("exactly: task %s has announced its end %d times", t.Key, n)
 	}
 	if n := kinds[string(state.PostPROpened)]; n > 1 {
-		m.w.fatalf("exactly: task %s has said %d times that its pull request is open", t.Key, n)
+		m.w.fatalf("exactly: task %s has announced its pull request %d times", t.Key, n)
 	}
 	lists := [][]*comment{on.comments}
 	if t.PR != nil {
@@ -44,14 +44,14 @@ func (m *model) exactly(t *state.Task) {
 				continue
 			}
 			if c.author == nil && !c.gone && !c.undeletable && strings.Contains(c.bodies[0].text, life) && !known[c.id] {
-				m.w.fatalf("exactly: comment %d of task %s stands on #%d, and the store does not know it: %s", c.id, t.Key, c.on.number, markOf(c.bodies[0].text))
+				m.w.fatalf("exactly: comment %d of task %s exists on #%d, but is not in the store: %s", c.id, t.Key, c.on.number, markOf(c.bodies[0].text))
 			}
 		}
 	}
 }
 
-// leftOver reports whether the job of a comment gave up before it could know what stands there; nobody looks for it after
-// the end, nor for a comment that tells of a failure: no other job has its key.
+// leftOver reports whether the job of a comment failed permanently before errand knew whether the comment exists. After
+// the end, or for a comment about a failure, no other job has its key and looks for it.
 func (m *model) leftOver(t *state.Task, mark string) bool {
 	key := strings.TrimSuffix(strings.TrimPrefix(mark, "<!-- errand:"), " -->")
 	_, doubted := t.Doubts[key]
@@ -66,7 +66,7 @@ func (m *model) gaveUp(number int, mark string) bool {
 	})
 }
 
-// stands wants a comment to be there that the store takes for posted. One that a person deleted is not posted again.
+// stands checks that a comment exists that the store has as posted. One that a person deleted is not posted again.
 func (m *model) stands(t *state.Task, id int64, what string) {
 	for _, i := range m.w.hub.issues {
 		for _, c := range i.comments {
@@ -78,25 +78,25 @@ func (m *model) stands(t *state.Task, id int64, what string) {
 			}
 		}
 	}
-	m.w.fatalf("exactly: task %s links to comment %d (%s), which never was", t.Key, id, what)
+	m.w.fatalf("exactly: task %s links to comment %d (%s), which never existed", t.Key, id, what)
 }
 
-// showsIt wants the comment of a revision to show this revision, and no other to show it.
+// showsIt checks that the comment of a revision shows this revision, and only one comment does.
 func (m *model) showsIt(t *state.Task, p *state.Plan) {
 	for i := range t.Plans {
 		if o := &t.Plans[i]; o != p && o.Comment == p.Comment {
-			m.w.fatalf("exactly: comment %d of task %s is that of the revisions %s and %s", p.Comment, t.Key, p.Short(), o.Short())
+			m.w.fatalf("exactly: comment %d of task %s belongs to the revisions %s and %s", p.Comment, t.Key, p.Short(), o.Short())
 		}
 	}
 	for _, c := range m.w.hub.issues[t.Key.Issue].comments {
 		if c.id == p.Comment && (hashOf(c) != p.Short() || planToken.FindString(c.bodies[0].text) != planToken.FindString(p.Text)) {
-			m.w.fatalf("exactly: comment %d of task %s is said to show plan %s (%s), and shows %s (%s)", c.id, t.Key,
+			m.w.fatalf("exactly: comment %d of task %s should show plan %s (%s), but shows %s (%s)", c.id, t.Key,
 				p.Short(), planToken.FindString(p.Text), hashOf(c), planToken.FindString(c.bodies[0].text))
 		}
 	}
 }
 
-// threads wants each remark of somebody who may, in a thread that a round has taken, to be answered once.
+// threads checks that each remark of a writer, in a thread of a review round, is answered once.
 func (m *model) threads(t *state.Task) {
 	if t.Phase != state.PhasePROpen || t.PR == nil {
 		return
@@ -110,16 +110,16 @@ func (m *model) threads(t *state.Task) {
 		}
 		switch by := top.author; {
 		case answers > 1:
-			m.w.fatalf("threads: thread %d of task %s is answered %d times", th.top, t.Key, answers)
+			m.w.fatalf("threads: thread %d of task %s was answered %d times", th.top, t.Key, answers)
 		case answers == 1 || by.Bot || !by.canWrite() || by.won.After(top.created) || !by.lost.IsZero() && !by.lost.Before(top.created):
-		case !later(top.created, t.Trigger.At).Equal(top.created): // of a life before
+		case !later(top.created, t.Trigger.At).Equal(top.created): // of an earlier life
 		default:
-			m.w.fatalf("threads: @%s asked in thread %d of task %s, at %s, and nobody answers: round %d", by.Login, th.top, t.Key, sub(top.created), t.Round)
+			m.w.fatalf("threads: @%s asked in thread %d of task %s at %s, but got no answer: round %d", by.Login, th.top, t.Key, sub(top.created), t.Round)
 		}
 	}
 }
 
-// allowed holds an approval that the store took against what people said: yes to the comment that shows exactly this
+// allowed checks an approval that the store accepted: people must have approved the comment that shows exactly this
 // revision.
 func (m *model) allowed(before, after *state.Task, e event.Event) {
 	if m.blind {

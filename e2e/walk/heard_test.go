@@ -9,28 +9,28 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// What people say is heard, whatever befalls the webhook that tells of it. The model writes down what was said by
-// those who may, and wants to see each word taken in time.
+// Comments of people are processed even if their webhooks are lost. The model records each comment and review of a
+// writer, and checks that errand takes it in time.
 
-// word is a comment or a review by somebody who may direct errand, where a task is under way.
+// word is a comment or a review by a writer for a task that has not ended.
 type word struct {
 	by     *account
 	at     time.Time
 	said   *comment // nil for a review
 	review int64
-	order  bool // it is said to errand, so that people have to see that it was heard
+	order  bool // addressed to errand, so that errand must react to it
 	task   state.TaskKey
 	life   int
 }
 
 func (o *word) String() string {
 	if o.said == nil {
-		return fmt.Sprintf("review %d of @%s", o.review, o.by.Login)
+		return fmt.Sprintf("review %d by @%s", o.review, o.by.Login)
 	}
-	return fmt.Sprintf("what @%s said on #%d: %q", o.by.Login, o.said.on.number, o.said.body())
+	return fmt.Sprintf("comment by @%s on #%d: %q", o.by.Login, o.said.on.number, o.said.body())
 }
 
-// said writes a comment down. Words on a pull request that are not said to errand are for its people.
+// said records a comment. Comments on a pull request that do not mention errand are for people.
 func (m *model) said(c *comment) {
 	order := strings.HasPrefix(c.body(), "@errand")
 	if c.on.pull == nil || order {
@@ -38,7 +38,7 @@ func (m *model) said(c *comment) {
 	}
 }
 
-// reviewed writes a review down.
+// reviewed records a review.
 func (m *model) reviewed(on *issue, by *account, id int64) { m.word(on, word{by: by, review: id}) }
 
 func (m *model) word(on *issue, o word) {
@@ -53,7 +53,7 @@ func (m *model) word(on *issue, o word) {
 	}
 }
 
-// heard wants every word to be taken, at the end without grace.
+// heard checks that errand has taken every word; at the end there is no grace period.
 func (m *model) heard(end bool) {
 	m.spoken = slices.DeleteFunc(m.spoken, func(o *word) bool {
 		t := m.taskBy(o.task)
@@ -61,24 +61,24 @@ func (m *model) heard(end bool) {
 			return true
 		}
 		if end || m.late(o.at, soon) {
-			m.w.fatalf("heard: %s, at %s, and task %s (%s) has not taken it: %v", o, sub(o.at), t.Key, t.Phase, m.w.jobsOf(t))
+			m.w.fatalf("heard: %s, at %s, was not taken by task %s (%s): %v", o, sub(o.at), t.Key, t.Phase, m.w.jobsOf(t))
 		}
 		return false
 	})
 }
 
-// taken reports whether a word was heard, or need not be any more.
+// taken reports whether a word was taken, or no longer needs to be.
 func (m *model) taken(o *word, t *state.Task) bool {
 	switch {
-	case t == nil || t.Gen != o.life || t.Ended(): // to whom it was said is no more
+	case t == nil || t.Gen != o.life || t.Ended(): // its addressee no longer exists
 		return true
-	case o.by.lost.After(o.at): // what errand asks is whether they may as it asks
+	case o.by.lost.After(o.at): // errand checks the permission at the time of its request
 		return true
 	case o.said == nil:
 		return t.Knows(fmt.Sprintf("review-event:%d", o.review))
 	case o.said.gone || len(o.said.bodies) > 1:
 		return true
-	case o.order && !o.said.denied: // where GitHub never takes the reaction, the word is taken all the same
+	case o.order && !o.said.denied: // the word counts as taken even if GitHub refuses the reaction
 		return o.said.eyes
 	}
 	here := func(c state.Said) bool { return c.ID == o.said.id }
@@ -94,8 +94,8 @@ func (m *model) taskBy(key state.TaskKey) *state.Task {
 	return nil
 }
 
-// late reports whether something that began at an instant should be through by now. Where something went wrong, the
-// sweeps of every quarter of an hour make up for it.
+// late reports whether something that began at an instant should be finished by now. After a failure, the sweep every
+// 15 minutes makes up for it.
 func (m *model) late(since time.Time, takes time.Duration) bool {
 	w := m.w
 	limit := since.Add(takes + 5*time.Second + w.coarse)
@@ -105,17 +105,17 @@ func (m *model) late(since time.Time, takes time.Duration) bool {
 	return w.now.After(limit) && w.errand.up()
 }
 
-// pollsWithin is how long a 👍 may stand unseen: polls are a minute apart, and what one sees is checked.
+// pollsWithin is the time within which errand must notice a 👍: polls are a minute apart, and each result is checked.
 const pollsWithin = 90 * time.Second
 
-// answeredYes wants no task to wait for an approval that it has.
+// answeredYes checks that no task waits for an approval that it has.
 func (m *model) answeredYes(t *state.Task, end bool) {
 	p := t.NewestPlan()
 	if !t.Phase.AwaitsApproval() || p == nil || !p.Open() || !p.Posted() || t.Waiting != nil {
 		return
 	}
 	on, c := m.w.hub.issues[t.Key.Issue], m.w.hub.byID(p.Comment)
-	if c == nil || slices.ContainsFunc(m.spoken, func(o *word) bool { return o.task == t.Key }) { // other words may come first
+	if c == nil || slices.ContainsFunc(m.spoken, func(o *word) bool { return o.task == t.Key }) { // other comments may come first
 		return
 	}
 	for _, y := range m.yeses {
@@ -123,27 +123,27 @@ func (m *model) answeredYes(t *state.Task, end bool) {
 			continue
 		}
 		switch {
-		case y.plan == nil && !y.at.After(c.created.Add(35*time.Second)): // one of that time may mean the revision before
+		case y.plan == nil && !y.at.After(c.created.Add(35*time.Second)): // one at that time may mean the previous revision
 			continue
-		case y.by.lost.After(y.at), y.by.won.After(y.at): // it was asked while they might not
+		case y.by.lost.After(y.at), y.by.won.After(y.at): // checked while they had no write access
 			continue
 		case unticked(c.body()) != unticked(c.bodies[0].text) || len(c.bodies) > 1 && y.plan == nil:
 			continue
 		}
 		if since := later(later(y.at, c.created), t.Since); end || m.late(since, pollsWithin) {
-			m.w.fatalf("heard: @%s said yes to plan %s (comment %d) at %s, and task %s still waits: %v", y.by.Login, p.Short(), c.id, sub(y.at), t.Key, m.w.jobsOf(t))
+			m.w.fatalf("heard: @%s approved plan %s (comment %d) at %s, but task %s still waits: %v", y.by.Login, p.Short(), c.id, sub(y.at), t.Key, m.w.jobsOf(t))
 		}
 	}
 }
 
-// toldNo reports whether somebody was answered that their yes does not count.
+// toldNo reports whether errand answered that an approval does not count.
 func (m *model) toldNo(on *issue, y *yes) bool {
 	return slices.ContainsFunc(on.comments, func(c *comment) bool {
 		if c.author != nil || c.created.Before(y.at.Truncate(time.Second)) {
 			return false
 		}
 		text := c.bodies[0].text
-		if strings.Contains(text, "No plan is waiting for approval") { // it was said while the task had failed
+		if strings.Contains(text, "No plan is waiting for approval") { // given while the task had failed
 			return true
 		}
 		return strings.Contains(text, "@"+y.by.Login) || y.hash != "" && strings.Contains(text, "GitHub did not report who ticked it")

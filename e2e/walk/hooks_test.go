@@ -11,16 +11,16 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// hook is a webhook on its way.
+// hook is a webhook in transit.
 type hook struct {
 	guid, event string
 	payload     []byte
 	at, due     time.Time
-	through     bool // an attempt was taken in
-	lost        bool // for good: GitHub itself forgot it
+	through     bool // an attempt was accepted
+	lost        bool // permanently: GitHub itself forgot it
 }
 
-// tell sends a webhook: it arrives a second later, unless something befalls it.
+// tell sends a webhook, which arrives a second later unless it has a mishap.
 func (h *hub) tell(event string, v any) *hook {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -53,14 +53,14 @@ func (h *hub) tell(event string, v any) *hook {
 	return k
 }
 
-// mishap befalls the next webhook, and those that follow it.
+// mishap is a failure of the next webhook, and of some that follow it.
 type mishap struct {
 	kind string
 	by   time.Duration
-	more int // webhooks after it that it befalls, too
+	more int // number of affected webhooks after the first
 }
 
-// deliver brings what is due; errand may be down. It reports whether anything was brought.
+// deliver delivers the webhooks that are due; errand may be down. It reports whether there were any.
 func (h *hub) deliver() bool {
 	any := false
 	for i := 0; i < len(h.hooks); i++ {

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// The one repository of a walk, and who errand is there.
+// The repository of a walk, and errand's names there.
 const (
 	repoID       = 10
 	owner        = "acme"
@@ -25,12 +25,12 @@ const (
 	mainBranch   = "main"
 )
 
-// hub is GitHub: what people and errand did, as it now is. Times are whole seconds, as GitHub's are.
+// hub is the current state of GitHub. Times are full seconds, as on GitHub.
 type hub struct {
 	w        *world
 	repo     int64 // its id
 	people   []*account
-	issues   map[int]*issue // and pull requests
+	issues   map[int]*issue // including pull requests
 	last     int            // number of the newest issue or pull request
 	ids      int64
 	branches map[string]string // head by name
@@ -38,7 +38,7 @@ type hub struct {
 	commits  map[string]*commit
 	config   string // .errand.yml of the default branch
 	hooks    []*hook
-	failed   []*hook // for the sweep: no attempt has come through
+	failed   []*hook // for the sweep: no attempt has succeeded
 	guids    int
 }
 
@@ -46,14 +46,14 @@ type hub struct {
 type account struct {
 	state.Person
 	may  state.Permission
-	lost time.Time // when write permission was last taken away
-	won  time.Time // when it was last given
-	held bool      // had it ever
+	lost time.Time // when write access was last revoked
+	won  time.Time // when it was last granted
+	held bool      // ever had it
 }
 
 func (a *account) canWrite() bool { return a.may.CanWrite() }
 
-// mightSince reports whether the person could write at some instant from then on.
+// mightSince reports whether the person had write access at some moment since a time.
 func (a *account) mightSince(then time.Time) bool {
 	return a.canWrite() || a.held && !a.lost.Before(then)
 }
@@ -76,7 +76,7 @@ type issue struct {
 	pull     *pull
 }
 
-// text is a version of an issue's text.
+// text is one version of an issue's text.
 type text struct {
 	title, body string
 	by          *account
@@ -103,14 +103,14 @@ type comment struct {
 	eyes    bool
 	gone    bool
 	removed bool // by errand
-	// undeletable says that GitHub refused errand for good to delete it.
+	// undeletable means that GitHub permanently refused errand's deletion.
 	undeletable bool
-	failed      int   // how many reactions of errand to it GitHub did not answer, or refused
-	denied      bool  // errand has given up reacting to it
+	failed      int   // number of errand's reactions that GitHub did not answer, or refused
+	denied      bool  // errand has stopped retrying the reaction
 	reviewed    int64 // the thread it belongs to, 0 for the conversation
 }
 
-// body is a version of a comment; by is nil where errand wrote it.
+// body is one version of a comment; by is nil if errand wrote it.
 type body struct {
 	text string
 	by   *account
@@ -130,7 +130,7 @@ type pull struct {
 	title      string
 	open       bool
 	merged     bool
-	unknown    bool // to the store, as somebody closed it: who has errand go on has it open another one
+	unknown    bool // merged for the store although closed by a person: continuing opens another one
 	mergedBy   *account
 	threads    []*thread
 	reviews    []forge.Review
@@ -162,10 +162,10 @@ func newHub(w *world) *hub {
 
 func (h *hub) id() int64 { h.ids++; return h.ids }
 
-// clock is GitHub's.
+// clock returns GitHub's time.
 func (h *hub) clock() time.Time { return h.w.now.Truncate(time.Second) }
 
-// sha makes an id of git's form that is unlike all others.
+// sha returns a new unique ID in git's form.
 func (h *hub) sha() string { return fmt.Sprintf("%040x", 0xabc0000000+h.id()) }
 
 func (h *hub) newCommit(parent string) string {
@@ -182,12 +182,12 @@ func (h *hub) person(login string) *account {
 	return h.people[i]
 }
 
-// writers are those who may direct errand now.
+// writers returns the people with write access.
 func (h *hub) writers() []*account {
 	return slices.DeleteFunc(slices.Clone(h.people), func(a *account) bool { return a.Bot || !a.canWrite() })
 }
 
-// permit changes what a person may do.
+// permit changes a person's permission.
 func (h *hub) permit(a *account, may state.Permission) {
 	if a.canWrite() && !may.CanWrite() {
 		a.lost = h.w.now
@@ -198,7 +198,7 @@ func (h *hub) permit(a *account, may state.Permission) {
 	a.may, a.held = may, a.held || may.CanWrite()
 }
 
-// find returns the comment with an id or node, nil if there is none.
+// find returns the comment with an ID or node ID, or nil.
 func (h *hub) find(match func(*comment) bool) *comment {
 	for n := 1; n <= h.last; n++ {
 		i := h.issues[n]
@@ -232,7 +232,7 @@ func (h *hub) newComment(on *issue, by *account, words string) *comment {
 	return c
 }
 
-// view is a comment as errand reads it.
+// view returns a comment as errand reads it.
 func (c *comment) view() forge.Comment {
 	v := forge.Comment{ID: c.id, Node: c.node, URL: c.url(), Author: c.by(), Body: c.body(), CreatedAt: c.created, ThumbsUp: views(c.thumbs)}
 	if n := len(c.bodies); n > 1 {
@@ -245,7 +245,7 @@ func (c *comment) view() forge.Comment {
 
 func (c *comment) by() state.Person { return personOf(c.author) }
 
-// personOf is an account as GitHub shows it; nil stands for errand.
+// personOf returns an account as GitHub shows it; nil stands for errand.
 func personOf(a *account) state.Person {
 	if a == nil {
 		return state.Person{ID: botID, Login: botLogin, Bot: true}
@@ -257,7 +257,7 @@ func (c *comment) url() string {
 	return fmt.Sprintf("https://github.test/%s/%s/issues/%d#issuecomment-%d", owner, repoName, c.on.number, c.id)
 }
 
-// views are reactions, newest first.
+// views returns reactions, newest first.
 func views(list []thumb) []forge.Reaction {
 	var out []forge.Reaction
 	for _, t := range slices.Backward(list) {

@@ -14,34 +14,34 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// jobs is what the walk itself has counted of errand's jobs, to hold the store's and the queue's counts against.
+// jobs is the walk's own record of errand's jobs, for comparison with the store's and the queue's.
 type jobs struct {
 	w     *world
 	list  map[string]*record            // by id
-	keys  map[string]time.Time          // since when the effect of a key may be there, by task and key
-	tasks map[state.TaskKey]*state.Task // as the last event left them
-	vague int                           // claims of which it is not known whether the store has taken them
+	keys  map[string]time.Time          // since when the effect of a key may exist, by task and key
+	tasks map[state.TaskKey]*state.Task // after the last event
+	vague int                           // claims that the store may or may not have accepted
 }
 
-// record is what is known of one job.
+// record is the walk's data about one job.
 type record struct {
-	*state.Job      // as it was claimed last
-	held       bool // by a worker whose lease goes on
+	*state.Job      // as last claimed
+	held       bool // by a worker with a valid lease
 	until      time.Time
 	claims     int
-	errors     int  // that the store was told of
-	unsure     bool // it may know of one more: errand died as it told
+	errors     int  // reported to the store
+	unsure     bool // the store may have one more: errand died during the report
 	attempted  bool
-	launch     string // the run that may have been started
+	launch     string // the run that may have started
 	begun      time.Time
-	err        error // how its step ended
+	err        error // result of its step
 }
 
 func newJobs(w *world) *jobs {
 	return &jobs{w: w, list: map[string]*record{}, keys: map[string]time.Time{}, tasks: map[state.TaskKey]*state.Task{}}
 }
 
-// was is a task as the last event left it.
+// was is the state of a task after the last event.
 func (b *jobs) was(key state.TaskKey) *state.Task {
 	if t, ok := b.tasks[key]; ok {
 		return t
@@ -63,8 +63,8 @@ func (b *jobs) of(id string) *record {
 	return r
 }
 
-// claimed holds a job that begins against all that happened to it before: no try is forgotten, and nothing counts as
-// one but an error of its step; that its effect may be there is never forgotten, whatever else happens to it.
+// claimed checks a job that begins against its history: every attempt is counted, only errors of its step count as
+// failures, and it is never forgotten that its effect may exist.
 func (b *jobs) claimed(j *state.Job) {
 	r, first := b.list[j.ID], b.list[j.ID] == nil
 	if first {
@@ -73,23 +73,23 @@ func (b *jobs) claimed(j *state.Job) {
 	name := fmt.Sprintf("job %s (%s) of task %s", j.Key, j.Kind, j.Task)
 	switch vague := j.Attempt - r.claims - 1; {
 	case vague < 0 || vague > b.vague:
-		b.w.complain("jobs: %s says that it is claimed for the %d. time, and it was claimed %d times before", name, j.Attempt, r.claims)
+		b.w.complain("jobs: %s has claim number %d, but was claimed %d times before", name, j.Attempt, r.claims)
 	case j.Failures < r.errors || j.Failures > r.errors+b2i(r.unsure):
-		b.w.complain("jobs: %s counts %d errors, and its step ended in %d", name, j.Failures, r.errors)
+		b.w.complain("jobs: %s has %d errors, but its step had %d", name, j.Failures, r.errors)
 	case !first && j.Epoch <= r.Epoch:
-		b.w.complain("jobs: %s is claimed with the epoch %d, as before", name, j.Epoch)
+		b.w.complain("jobs: %s is claimed with the same epoch %d as before", name, j.Epoch)
 	case r.held:
-		b.w.complain("jobs: %s is claimed twice at a time", name)
+		b.w.complain("jobs: %s has two claims at the same time", name)
 	case r.attempted && !j.Attempted:
-		b.w.complain("jobs: %s has forgotten that its effect may be there", name)
+		b.w.complain("jobs: %s lost the record that its effect may exist", name)
 	case r.launch != "" && (j.Launch == nil || j.Launch.Run != r.launch):
-		b.w.complain("jobs: %s has forgotten that run %s may have been started", name, r.launch)
+		b.w.complain("jobs: %s lost the record that run %s may have started", name, r.launch)
 	}
 	if since, ok := b.keys[keyOf(j)]; ok && !r.attempted && (j.Doubt.IsZero() || j.Doubt.After(since) || !j.Attempted) {
-		b.w.complain("jobs: %s was made by %s at first and gave up, and the equal job looks for its effect since %s only", name, since.Sub(began()), sub(j.Doubt))
+		b.w.complain("jobs: %s may have had its effect by %s and failed permanently, but the next job with its key looks for the effect only since %s", name, since.Sub(began()), sub(j.Doubt))
 	}
-	if t := b.was(j.Task); first && t != nil && t.Ended() && !outlives(j) { // what was under way finds the task ended, also when it is done again
-		b.w.complain("dropped: task %s is over, and its job %s (%s) begins", j.Task, j.Key, j.Kind)
+	if t := b.was(j.Task); first && t != nil && t.Ended() && !outlives(j) { // a running job finds the task ended, also when it is repeated
+		b.w.complain("dropped: task %s has ended, but its job %s (%s) begins", j.Task, j.Key, j.Kind)
 	}
 	if first {
 		b.w.model.paced(j, b.was(j.Task))
@@ -98,7 +98,7 @@ func (b *jobs) claimed(j *state.Job) {
 	*r = record{Job: &copied, held: true, until: j.Until, claims: j.Attempt, errors: j.Failures, attempted: j.Attempted, launch: r.launch}
 }
 
-// look reads which jobs are held: errand died, or the disk was full, as leases were given back.
+// look reads the current claims after errand died, or the disk was full, while leases were released.
 func (b *jobs) look() {
 	held := map[string]int64{}
 	for _, t := range b.w.tasks() {
@@ -133,8 +133,8 @@ func b2i(b bool) int {
 	return 0
 }
 
-// outlives reports whether a job has something to do where its task is over: tell people, answer them, tidy up. What
-// somebody has just said is still vetted, since it may begin the task anew.
+// outlives reports whether a job remains useful after the end of its task: comments, answers, clean-up. New comments
+// are still checked, because they may restart the task.
 func outlives(j *state.Job) bool {
 	switch j.Kind {
 	case state.JobVet, state.JobApprove:
@@ -147,11 +147,11 @@ func outlives(j *state.Job) bool {
 	return false
 }
 
-// waits holds a back-off against how often the step went wrong: 2 s, doubled each time up to 5 minutes, a fifth more
-// or less, unless GitHub named a time.
+// waits checks a back-off against the number of errors: 2 s, doubled each time up to 5 minutes, ± 20 %, unless GitHub
+// gave a time.
 func (b *jobs) waits(id string, epoch int64, d time.Duration) {
 	r := b.of(id)
-	if !r.held || r.Epoch != epoch { // the store refuses it
+	if !r.held || r.Epoch != epoch { // the store rejects it
 		return
 	}
 	n := r.errors + 1
@@ -159,17 +159,17 @@ func (b *jobs) waits(id string, epoch int64, d time.Duration) {
 	longest := math.Min(300, math.Exp2(float64(n+b2i(r.unsure)))) * 1.2
 	until := named(r.err).Sub(b.w.now)
 	if s := d.Seconds(); s < shortest-0.1 || s > longest+0.1 && d != until {
-		b.w.complain("patience: job %s of task %s went wrong for the %d. time and waits %s", r.Key, r.Task, n, d)
+		b.w.complain("patience: job %s of task %s waits %[4]s after error number %[3]d", r.Key, r.Task, n, d)
 	}
 	if d < until {
-		b.w.complain("patience: job %s of task %s is to be tried in %s, and GitHub said not before %s", r.Key, r.Task, d, until)
+		b.w.complain("patience: job %s of task %s is retried in %s, but GitHub requires at least %s", r.Key, r.Task, d, until)
 	}
 	if why := refusal(r.err); why != nil && !insisted(r.Kind, why.Op) {
-		b.w.complain("refusals: GitHub refused %q for good, and job %s (%s) of task %s asks again", why.Op, r.Key, r.Kind, r.Task)
+		b.w.complain("refusals: GitHub permanently refused %q, but job %s (%s) of task %s retries it", why.Op, r.Key, r.Kind, r.Task)
 	}
 }
 
-// named is the time that GitHub named for the next try.
+// named returns the time that GitHub gave for the next attempt.
 func named(err error) time.Time {
 	var f *forge.Error
 	if errors.As(err, &f) {
@@ -178,10 +178,10 @@ func named(err error) time.Time {
 	return time.Time{}
 }
 
-// tries is after how many errors errand gives up what nobody waits for.
+// tries is the number of errors after which a job that nobody waits for fails permanently.
 const tries = 8
 
-// refusal is GitHub's no that will be the same the next time.
+// refusal reports whether an error is a permanent refusal by GitHub.
 func refusal(err error) *forge.Error {
 	var f *forge.Error
 	if errors.As(err, &f) && f.Class == forge.ClassPermanent && f.Retry.IsZero() {
@@ -190,7 +190,8 @@ func refusal(err error) *forge.Error {
 	return nil
 }
 
-// insisted lists the reads that go on where GitHub says no: they are about a person's word, which nobody says again.
+// insisted lists the reads that are retried after a refusal: they concern a person's comment, which the person will not
+// repeat.
 func insisted(kind state.JobKind, op string) bool {
 	switch kind {
 	case state.JobVet:
@@ -201,7 +202,7 @@ func insisted(kind state.JobKind, op string) bool {
 	return false
 }
 
-// retried notes that the store was told of an error.
+// retried records that an error was reported to the store.
 func (b *jobs) retried(id string, epoch int64, err error) {
 	r := b.of(id)
 	switch {
@@ -209,27 +210,27 @@ func (b *jobs) retried(id string, epoch int64, err error) {
 	case err != nil:
 		r.unsure = true
 	case !r.held || r.Epoch != epoch:
-		b.w.complain("jobs: job %s (%s) of task %s was given back by a worker that had lost it", r.Key, r.Kind, r.Task)
+		b.w.complain("jobs: job %s (%s) of task %s was rescheduled by a worker without a valid lease", r.Key, r.Kind, r.Task)
 	default:
 		r.errors, r.held = r.errors+1, false
 	}
 }
 
-// refused notes that the store did not take what came of a job.
+// refused records that the store did not accept the result of a job.
 func (b *jobs) refused(ack store.Ack, err error) {
 	if ack.Job != "" && !errors.Is(err, store.ErrLeaseLost) {
 		b.of(ack.Job).err = err
 	}
 }
 
-// people's jobs carry what a person said or waits for: nobody says it again.
+// people's jobs have a comment of a person, or a person waits for them; the person will not repeat it.
 func patient(k state.JobKind) bool {
 	return slices.Contains([]state.JobKind{
 		state.JobVet, state.JobApprove, state.JobPost, state.JobStatus, state.JobUntick, state.JobStop, state.JobRelease, state.JobForget, state.JobDue,
 	}, k)
 }
 
-// applied holds what an event did against the job that it came from and against who did it.
+// applied checks the effects of an event against its job and its author.
 func (b *jobs) applied(before, after *state.Task, e event.Event, ack store.Ack) {
 	b.tasks[e.Task] = after
 	if ack.Job != "" {
@@ -253,11 +254,12 @@ func (b *jobs) applied(before, after *state.Task, e event.Event, ack store.Ack) 
 	b.w.model.turned(before, after, e)
 }
 
-// done holds a job that is over against its claim; one that gave up leaves a doubt where its effect may be there.
+// done checks a finished job against its claim; if it failed permanently, errand must remember that its effect may
+// exist.
 func (b *jobs) done(e event.Event, ack store.Ack) {
 	r := b.of(ack.Job)
 	if !r.held || r.Epoch != ack.Epoch {
-		b.w.complain("jobs: job %s (%s) of task %s was ended by a worker that had lost it", r.Key, r.Kind, r.Task)
+		b.w.complain("jobs: job %s (%s) of task %s was ended by a worker without a valid lease", r.Key, r.Kind, r.Task)
 	}
 	r.held = false
 	if e.Kind() != event.KindStepFailed {
@@ -268,24 +270,24 @@ func (b *jobs) done(e event.Event, ack store.Ack) {
 		most = 300
 	}
 	if n := r.errors + 1; passes(r.err) && n < most && !r.unsure {
-		b.w.complain("patience: job %s (%s) of task %s gives up after %d errors, and it would pass: %v", r.Key, r.Kind, r.Task, n, r.err)
+		b.w.complain("patience: job %s (%s) of task %s fails permanently after %d errors, but the error is temporary: %v", r.Key, r.Kind, r.Task, n, r.err)
 	}
 	since := r.Created
 	if !r.Doubt.IsZero() {
 		since = r.Doubt
 	}
-	if was, known := b.keys[keyOf(r.Job)]; r.Attempted && (!known || since.Before(was)) { // a first try that is refused has left nothing
+	if was, known := b.keys[keyOf(r.Job)]; r.Attempted && (!known || since.Before(was)) { // a first attempt that is refused has no effect
 		b.keys[keyOf(r.Job)] = since
 	}
 }
 
-// passes reports whether an error is GitHub's or of the way there, and will pass.
+// passes reports whether an error is a temporary one of GitHub or of the network.
 func passes(err error) bool {
 	var f *forge.Error
 	return errors.As(err, &f) && f.Class != forge.ClassPermanent
 }
 
-// dropped wants nothing to be left to do for a task that has just ended but to tell people and to tidy up.
+// dropped checks that a task that has just ended has no jobs except comments and clean-up.
 func (b *jobs) dropped(t *state.Task) {
 	list, err := b.w.store.Jobs(context.Background(), t.Key)
 	if err != nil {
@@ -293,13 +295,13 @@ func (b *jobs) dropped(t *state.Task) {
 	}
 	for i := range list {
 		if j := &list[i]; j.State == state.JobQueued && !outlives(j) {
-			b.w.complain("dropped: task %s has ended, and its job %s (%s) is still queued", t.Key, j.Key, j.Kind)
+			b.w.complain("dropped: task %s has ended, but its job %s (%s) is still queued", t.Key, j.Key, j.Kind)
 		}
 	}
 }
 
-// trusted wants nothing to be decided by somebody who may not: a word counts if its author could write when the step
-// that read it began, or a minute before, which is how long an answer of GitHub's is believed.
+// trusted checks that users without write access decide nothing: a comment counts if its author had write access when
+// the step that read it began, or within the minute before, for which errand caches GitHub's answer.
 func (b *jobs) trusted(before, after *state.Task, e event.Event, begun time.Time) {
 	if e.By.ID == 0 || b.w.plant.revive {
 		return
@@ -310,12 +312,12 @@ func (b *jobs) trusted(before, after *state.Task, e event.Event, begun time.Time
 		return
 	}
 	if e.Permission.CanWrite() {
-		b.w.complain("trust: %s of @%s counts as that of somebody who may write", e.Kind(), e.By.Login)
+		b.w.complain("trust: %s by @%s counts as that of a writer", e.Kind(), e.By.Login)
 	}
 	if !e.Kind().NeedsPermission() || before == nil || after == nil || before.Version == after.Version {
 		return
 	}
 	if before.Phase != after.Phase || before.Gen != after.Gen || before.Settings.Limits != after.Settings.Limits || before.Model != after.Model || before.Turns != after.Turns {
-		b.w.complain("trust: %s of @%s, who may not, took task %s from %s to %s", e.Kind(), e.By.Login, e.Task, before.Phase, after.Phase)
+		b.w.complain("trust: %s by @%s, who has no write access, took task %s from %s to %s", e.Kind(), e.By.Login, e.Task, before.Phase, after.Phase)
 	}
 }

@@ -11,31 +11,31 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// journal is the store as all of errand sees it: what errand asks of it is held against the model before
-// and after. Nothing here panics, since the queue takes a panic of a step for an error of it: see complain.
+// journal wraps the store for all of errand, and compares each call with the model before and after. It does not panic,
+// because the queue converts a step's panic to an error: see complain.
 type journal struct {
 	*store.Store
 	w *world
 }
 
-// complain notes that a promise is broken, from within errand: the walk ends when the step has.
+// complain records a broken promise from within errand; the walk ends after the current step.
 func (w *world) complain(format string, args ...any) {
 	if w.broke == "" {
 		w.broke = w.story(format, args...)
 	}
 }
 
-// errFull is what the store says when it can write nothing.
+// errFull is the error of the store when the disk is full.
 var errFull = errors.New("there is no space left on the device")
 
-// kept has the store keep what happens at the gateway.
+// kept stores the gateway's bookings.
 func (w *world) kept(e event.Event) (store.Applied, error) {
 	w.itself = true
 	defer func() { w.itself = false }()
 	return w.journal.Apply(context.Background(), e, store.Ack{})
 }
 
-// Apply is held against what the journal knows of the task and of the job that the event comes from.
+// Apply is checked against the journal's data about the task and the job that the event comes from.
 func (j journal) Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error) {
 	before := j.w.jobs.was(e.Task)
 	j.w.applying = e.Kind()
@@ -43,7 +43,7 @@ func (j journal) Apply(ctx context.Context, e event.Event, ack store.Ack) (store
 	j.w.applying = ""
 	j.w.storage.spent(ack.Delivery, err)
 	j.w.polls.applied(e, err)
-	if err != nil { // a death may have come after the commit
+	if err != nil { // errand may have died after the commit
 		delete(j.w.jobs.tasks, e.Task)
 		j.w.jobs.refused(ack, err)
 		return out, err
@@ -52,7 +52,7 @@ func (j journal) Apply(ctx context.Context, e event.Event, ack store.Ack) (store
 	return out, err
 }
 
-// Claim notes which job is claimed.
+// Claim records the claimed job.
 func (j journal) Claim(ctx context.Context, req store.ClaimReq) (*state.Job, error) {
 	job, err := j.Store.Claim(ctx, req)
 	switch {
@@ -65,8 +65,8 @@ func (j journal) Claim(ctx context.Context, req store.ClaimReq) (*state.Job, err
 	return job, err
 }
 
-// Retry holds the wait against how often the job has gone wrong, then sets it to a power of two: the queue's
-// waits have a jitter, which would make no walk like another.
+// Retry checks the delay against the number of the job's errors, and then sets it to a power of two, because the
+// queue's jitter would make walks irreproducible.
 func (j journal) Retry(ctx context.Context, id string, epoch int64, f state.Failed) error {
 	d := f.Retry.Sub(j.w.now)
 	j.w.jobs.waits(id, epoch, d)
@@ -76,7 +76,7 @@ func (j journal) Retry(ctx context.Context, id string, epoch int64, f state.Fail
 	return err
 }
 
-// MarkAttempted notes that the job's effect may be there from now on.
+// MarkAttempted records that the job's effect may exist from now on.
 func (j journal) MarkAttempted(ctx context.Context, id string, epoch int64) error {
 	err := j.Store.MarkAttempted(ctx, id, epoch)
 	if err == nil {
@@ -85,7 +85,7 @@ func (j journal) MarkAttempted(ctx context.Context, id string, epoch int64) erro
 	return err
 }
 
-// MarkLaunch notes with what a run may have been started.
+// MarkLaunch records the data with which a run may have started.
 func (j journal) MarkLaunch(ctx context.Context, id string, epoch int64, l state.Launch) error {
 	err := j.Store.MarkLaunch(ctx, id, epoch, l)
 	if err == nil {
@@ -95,7 +95,7 @@ func (j journal) MarkLaunch(ctx context.Context, id string, epoch int64, l state
 	return err
 }
 
-// Rescue notes which leases are over.
+// Rescue records the expired leases.
 func (j journal) Rescue(ctx context.Context, now time.Time) (int, error) {
 	n, err := j.Store.Rescue(ctx, now)
 	if err != nil {

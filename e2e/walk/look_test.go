@@ -8,9 +8,9 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// Before errand writes what it may have written before, it looks: held at the write, so that no second copy has to
-// stand there until the end. A write is told of when the store takes what came of a job with its key; until then its
-// answer may be lost.
+// Before errand repeats a write whose result is unknown, it must look for the effect. The model checks this at the
+// write, so that it need not wait for a duplicate. A write is known once the store accepts the result of a job with its
+// key; until then its answer may be lost.
 
 // effect is a comment, a reply or a pull request that a job has made.
 type effect struct {
@@ -18,7 +18,7 @@ type effect struct {
 	job string // task and key
 }
 
-// claimLook is a look for earlier effects within one claim of a job.
+// claimLook is a search for earlier effects within one claim of a job.
 type claimLook struct {
 	job    string
 	claim  int
@@ -27,10 +27,10 @@ type claimLook struct {
 
 func markOf(words string) string { return strings.TrimSpace(marker.FindString(words)) }
 
-// ofTask tells the equal markers of two tasks apart.
+// ofTask distinguishes equal markers of two tasks.
 func ofTask(j *state.Job, what string) string { return j.Task.String() + " " + what }
 
-// creates holds a write that is about to happen against the effects that nobody was told of.
+// creates checks a write that is about to happen against effects that errand does not know.
 func (m *model) creates(what string) {
 	if m.blind {
 		return
@@ -44,27 +44,27 @@ func (m *model) creates(what string) {
 	since, ok := m.looks[claimLook{keyOf(j), j.Attempt, what}]
 	switch {
 	case !ok:
-		m.w.complain("look: job %s of task %s writes %s without a look, and it was written at %s already", j.Key, j.Task, what, sub(first.at))
+		m.w.complain("look: job %s of task %s writes %s without looking for it, but it was already written at %s", j.Key, j.Task, what, sub(first.at))
 	case since.After(first.at):
-		m.w.complain("look: job %s of task %s looked for %s since %s only, and it was written at %s already", j.Key, j.Task, what, sub(since), sub(first.at))
+		m.w.complain("look: job %s of task %s looked for %s only since %s, but it was already written at %s", j.Key, j.Task, what, sub(since), sub(first.at))
 	}
 }
 
-// created notes that something stands there now.
+// created records a new effect.
 func (m *model) created(what string) {
 	if j := m.w.job; j != nil {
 		m.untold[ofTask(j, what)] = append(m.untold[ofTask(j, what)], effect{m.w.now, keyOf(j)})
 	}
 }
 
-// looksFor notes a look.
+// looksFor records a search.
 func (m *model) looksFor(what string, since time.Time) {
 	if j := m.w.job; j != nil {
 		m.looks[claimLook{keyOf(j), j.Attempt, what}] = since
 	}
 }
 
-// told notes that the store knows what came of a job.
+// told records that the store knows the result of a job.
 func (m *model) told(j *state.Job, e event.Event) {
 	if e.Kind() == event.KindStepFailed {
 		return
@@ -76,7 +76,7 @@ func (m *model) told(j *state.Job, e event.Event) {
 	}
 }
 
-// pullOf is the pull request of a branch in one life of its task: that of a life before is no copy.
+// pullOf is the key of a branch's pull request in one life of its task; that of an earlier life is not a duplicate.
 func (m *model) pullOf(branch string) string {
 	life := ""
 	if m.w.job != nil {

@@ -21,28 +21,28 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// machines are VMs and what runs on them. They outlive errand, as real ones do.
+// machines are the VMs and their runs. They survive errand's death, like real ones.
 type machines struct {
-	workflow.Runner // what no walk plays: a step that calls it fails with a panic
+	workflow.Runner // calls that no walk plays: a step that makes one panics
 	w               *world
 	list            []*walkVM
-	full            time.Time // no VM can be had until then
+	full            time.Time // no VM is available until then
 	runs            int
-	spends          int64 // all that agents have really cost, in millionths of a dollar
+	spends          int64 // true cost of all agents, in millionths of a dollar
 }
 
 type walkVM struct {
 	name, owner string
 	ended       bool      // released, or lost
-	deaf        time.Time // cannot be reached until then
+	deaf        time.Time // unreachable until then
 	deafSince   time.Time
-	given       string // why nobody keeps what is there
+	given       string // why its work need not be kept
 	branch      string
-	root        string // commit that the work stands on
+	root        string // base commit of the work
 	work        []changeset.Commit
 	blobs       map[string][]byte
 	runs        []*run
-	garbled     string // the closing block of the last answer that had one which cannot be read
+	garbled     string // the last unreadable closing block
 }
 
 var (
@@ -51,12 +51,12 @@ var (
 	_ workflow.Tether = (*machines)(nil)
 )
 
-// maxVMs is how many VMs can be had at once.
+// maxVMs is the maximum number of VMs.
 const maxVMs = 3
 
 var errDeaf = errors.New("the VM cannot be reached")
 
-// Acquire finds or makes the task's VM by its derived name, as the fleet does.
+// Acquire finds or creates the task's VM by its derived name, as the fleet does.
 func (m *machines) Acquire(ctx context.Context, t *state.Task) (vm state.VM, err error) {
 	gen := len(t.VMs) + 1
 	if t.VM != nil {
@@ -96,7 +96,7 @@ func (m *machines) alive() (n int) {
 	return n
 }
 
-// Release deletes a VM and all that runs there.
+// Release deletes a VM and its runs.
 func (m *machines) Release(ctx context.Context, name, _ string) error {
 	return m.w.gate(ctx, "release VM", true, func() error {
 		for _, o := range m.list {
@@ -109,7 +109,7 @@ func (m *machines) Release(ctx context.Context, name, _ string) error {
 	})
 }
 
-// end takes a VM and its runs away.
+// end ends a VM and its runs.
 func (o *walkVM) end(w *world) {
 	o.ended = true
 	for _, r := range o.runs {
@@ -120,7 +120,7 @@ func (o *walkVM) end(w *world) {
 	}
 }
 
-// on finds a VM that can be reached, and passes the gate.
+// on passes the gate and returns a reachable VM.
 func (m *machines) on(ctx context.Context, op, name string, effect func(o *walkVM) error) error {
 	return m.w.gate(ctx, op, true, func() error {
 		for _, o := range m.list {
@@ -143,7 +143,7 @@ func (m *machines) Place(ctx context.Context, vm string) (runnerctl.Place, error
 	return runnerctl.Place{Runner: "/bin/errand-runner", Home: "/home/agent", Dir: "/work", BaseURL: "http://127.0.0.1:9", Isolated: true}, err
 }
 
-// Prepare makes the checkout, or leaves one that is there alone.
+// Prepare creates the checkout, or keeps an existing one.
 func (m *machines) Prepare(ctx context.Context, vm string, spec work.PrepareSpec) (at work.Place, err error) {
 	err = m.on(ctx, "prepare", vm, func(o *walkVM) error {
 		m.quiet(o, "prepare", "")
@@ -175,7 +175,7 @@ func (m *machines) Reset(ctx context.Context, vm string, spec work.ResetSpec) er
 		if m.w.hub.commits[spec.Head] == nil {
 			return fmt.Errorf("no commit %s", spec.Head)
 		}
-		m.w.works.holds(o, "the checkout on VM "+vm+" is put on another commit")
+		m.w.works.holds(o, "the checkout on VM "+vm+" is moved to another commit")
 		o.branch, o.root, o.work = spec.Branch, spec.Head, nil
 		return nil
 	})
@@ -202,7 +202,7 @@ func (m *machines) Rebase(ctx context.Context, vm string, spec work.RebaseSpec) 
 	return out, err
 }
 
-// Collect reads the commits beyond the base; history that stands elsewhere becomes one commit.
+// Collect reads the commits since the base; history with another base becomes one commit.
 func (m *machines) Collect(ctx context.Context, vm string, spec work.CollectSpec) (cs *changeset.Changeset, err error) {
 	err = m.on(ctx, "collect", vm, func(o *walkVM) error {
 		m.quiet(o, "collect", "")
@@ -220,7 +220,7 @@ func (m *machines) Collect(ctx context.Context, vm string, spec work.CollectSpec
 	return cs, err
 }
 
-// localID makes a commit id of a VM's.
+// localID creates a commit ID on a VM.
 func (w *world) localID() string { return "e" + w.hub.sha()[1:] }
 
 func (m *machines) Ensure(ctx context.Context, vm string, _ state.TaskKey) error {
@@ -231,7 +231,7 @@ func (m *machines) RunToken(run string) string { return "token-of-" + run }
 
 func (m *machines) VMToken(vm string) string { return "token-of-" + vm }
 
-// files is the archive.
+// files is the directory of archives.
 type files struct {
 	workflow.Files
 	w *world
@@ -256,7 +256,7 @@ func (m files) LoadChangeset(ref string) (*changeset.Changeset, error) {
 
 func (m files) BeginTranscript(string, runlog.Header) error { return nil }
 
-// transcript keeps nothing: what a run said is of no interest here.
+// transcript discards the transcripts, which walks do not need.
 type transcript struct{}
 
 var _ watch.Transcript = transcript{}
@@ -265,7 +265,7 @@ func (transcript) Add(runlog.Line, []runlog.Event) error { return nil }
 func (transcript) End(runlog.End) error                  { return nil }
 func (transcript) Close() error                          { return nil }
 
-// Start begins a run; a known id again changes nothing.
+// Start begins a run; it does nothing if the ID exists.
 func (m *machines) Start(ctx context.Context, vm string, spec runner.Spec) error {
 	return m.on(ctx, "start run", vm, func(o *walkVM) error {
 		m.quiet(o, "start run", spec.ID)
@@ -307,7 +307,7 @@ func (m *machines) Stop(ctx context.Context, vm, id, _ string) error {
 	})
 }
 
-// follow opens a run's log: the lines so far, then the exit, or the connection is cut.
+// follow returns a run's log: the lines so far, then the exit or a lost connection.
 func (m *machines) follow(ctx context.Context, vm, id string, from int64) (watch.Records, error) {
 	var r *run
 	err := m.on(ctx, "follow", vm, func(o *walkVM) error {
@@ -319,7 +319,7 @@ func (m *machines) follow(ctx context.Context, vm, id string, from int64) (watch
 	if err != nil {
 		return nil, err
 	}
-	rec := &records{list: []runlog.Record{{}}} // a sign of life
+	rec := &records{list: []runlog.Record{{}}} // a heartbeat
 	for _, l := range r.lines {
 		if l.Seq > from {
 			rec.list = append(rec.list, runlog.Record{Line: &l})
@@ -344,16 +344,16 @@ func (r *records) Next() (runlog.Record, error) {
 
 func (r *records) Close() error { return nil }
 
-// goneForGood is what the server takes for the loss of a VM or run.
+// goneForGood reports whether the server interprets an error as the loss of a VM or run.
 func goneForGood(err error) bool {
 	return errors.Is(err, fleet.ErrEnded) || errors.Is(err, fleet.ErrNotFound) || errors.Is(err, runnerctl.ErrUnknownRun)
 }
 
-// reap deletes VMs that no task has, as the fleet's reaper does after its grace.
+// reap deletes VMs that belong to no task, like the fleet's reaper after its grace period.
 func (m *machines) reap(owned map[string]bool) {
 	for _, o := range m.list {
 		if !o.ended && !owned[o.name] && !m.w.plant.keepVMs {
-			m.w.works.holds(o, "VM "+o.name+", which no task has, is deleted")
+			m.w.works.holds(o, "VM "+o.name+", which belongs to no task, is deleted")
 			o.end(m.w)
 		}
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// memory is a database that lives as long as its walk, also over deaths of errand. It serves one goroutine.
+// memory is a database that exists as long as its walk and survives errand's deaths. It is for one goroutine.
 type memory struct {
 	keys   []string // sorted
 	values map[string][]byte
 	wakers kv.Wakers
 	// version grows with every update that wrote something.
 	version int
-	// commit is asked before and after the writes of an update are there: errand may die at either.
+	// commit is called before and after the writes of an update take effect: errand may die at either.
 	commit func(ctx context.Context, effect func()) error
 }
 

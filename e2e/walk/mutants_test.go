@@ -23,12 +23,12 @@ const (
 	mutantsFile = "testdata/mutants.txt"
 	top         = "../.." // of the source tree
 
-	mutantWalks = 1000 // at most, for a mutant
-	openWalks   = 25   // for one that is not expected to be noticed
-	noneWalks   = 250  // without any
+	mutantWalks = 1000 // most walks for a mutant
+	openWalks   = 25   // for one that is not expected to be detected
+	noneWalks   = 250  // without a mutant
 )
 
-// TestMutantsFitTheSource keeps the table from rotting: it also runs where no mutant is played.
+// TestMutantsFitTheSource checks that the table matches the source, also in runs without mutants.
 func TestMutantsFitTheSource(t *testing.T) {
 	t.Parallel()
 	table := mutants.Load(t, mutantsFile, top)
@@ -38,7 +38,7 @@ func TestMutantsFitTheSource(t *testing.T) {
 // TestHeavyMutantsAreNoticed plays each mutant until a walk complains.
 func TestHeavyMutantsAreNoticed(t *testing.T) {
 	t.Parallel()
-	if id := os.Getenv(mutants.Env); id != "" { // this is the binary with the mutants
+	if id := os.Getenv(mutants.Env); id != "" { // this binary contains the mutants
 		playMutant(t, id)
 		return
 	}
@@ -46,11 +46,11 @@ func TestHeavyMutantsAreNoticed(t *testing.T) {
 	table := mutants.Load(t, mutantsFile, top)
 	list, bin, sum := table.Mutants, table.Build(t), &mutantSum{}
 	t.Cleanup(func() { sum.log(t, list) })
-	for _, acts := range actsOf(list) { // the walks themselves complain of nothing
+	for _, acts := range actsOf(list) { // without a mutant no walk may complain
 		t.Run("none "+acts, func(t *testing.T) {
 			t.Parallel()
 			if walk, why := runMutant(t, bin, mutants.Mutant{ID: "none", Acts: acts}); why != "" {
-				t.Errorf("without a mutant walk %d complains: %s", walk, why)
+				t.Errorf("walk %d without a mutant complains: %s", walk, why)
 			}
 		})
 	}
@@ -59,17 +59,17 @@ func TestHeavyMutantsAreNoticed(t *testing.T) {
 			t.Parallel()
 			walk, why := runMutant(t, bin, m)
 			if why == "" && m.Open == "" {
-				t.Errorf("%s: no walk of %d noticed it", m.Bug, mutantWalks)
+				t.Errorf("%s: none of %d walks detected it", m.Bug, mutantWalks)
 			}
 			if about, _, _ := strings.Cut(why, ":"); why != "" && m.Open == "" && !slices.Contains(m.Want, about) {
-				t.Errorf("%s: walk %d noticed it as %q, want a broken promise about one of %v", m.Bug, walk, why, m.Want)
+				t.Errorf("%s: walk %d detected it as %q, want a broken promise about one of %v", m.Bug, walk, why, m.Want)
 			}
 			sum.add(m, walk, why)
 		})
 	}
 }
 
-// actsOf lists what the walks of a table's mutants do more often.
+// actsOf lists the acts that the walks of a table's mutants do more often.
 func actsOf(list []mutants.Mutant) []string {
 	acts := []string{""}
 	for _, m := range list {
@@ -79,7 +79,7 @@ func actsOf(list []mutants.Mutant) []string {
 	return slices.Compact(acts)
 }
 
-// playMutant plays walks until one complains and prints which and why, for runMutant.
+// playMutant plays walks until one complains, and prints its number and complaint for runMutant.
 func playMutant(t *testing.T, id string) {
 	t.Helper()
 	walks, err := strconv.Atoi(os.Getenv(mutants.Env + "_WALKS"))
@@ -98,14 +98,14 @@ func playMutant(t *testing.T, id string) {
 	fmt.Printf("unnoticed %s\n", id)
 }
 
-// ordinaryWalk is a walk as TestWalks plays them, without rapid. It returns how it complains, or nothing.
+// ordinaryWalk plays a walk like TestWalks, without rapid. It returns its complaint, or "".
 func ordinaryWalk(table []act, seed uint64) (why string) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
 		case broken:
 			why = r.why
-		case runtime.Error: // the product's own
+		case runtime.Error: // a panic of the product
 			why = "panic: " + r.Error()
 		default:
 			panic(r)
@@ -118,7 +118,8 @@ func ordinaryWalk(table []act, seed uint64) (why string) {
 
 var mutantSaid = regexp.MustCompile(`(?m)^(?:noticed (\d+) (.*)|unnoticed .*)$`)
 
-// runMutant runs the binary with one mutant, and returns the first walk that complained, counted from 1, and how.
+// runMutant runs the binary with one mutant, and returns the first walk that complained, counted from 1, and its
+// complaint.
 func runMutant(t *testing.T, bin string, m mutants.Mutant) (walk int, why string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), bin, "-test.run=^TestHeavyMutantsAreNoticed$", "-test.timeout=10m")
@@ -147,11 +148,11 @@ func runMutant(t *testing.T, bin string, m mutants.Mutant) (walk int, why string
 	return walk, found[2]
 }
 
-// mutantSum is what became of all mutants.
+// mutantSum is the result of all mutants.
 type mutantSum struct {
 	mu    sync.Mutex
 	lines map[string]string
-	walks map[string][]int // of those that were noticed, by class
+	walks map[string][]int // of detected ones, by class
 }
 
 func (s *mutantSum) add(m mutants.Mutant, walk int, why string) {

@@ -9,17 +9,17 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// act is something that people, time or chance can do in a walk. It reports whether it could be done now.
+// act is an action of people, time or chance in a walk. It reports whether it was possible.
 type act struct {
 	name   string
 	weight int
 	do     func(w *world) bool
 }
 
-// somebody is anybody, writers more often than others.
+// somebody draws a person, writers more often than others.
 func (w *world) somebody() *account { return w.hub.people[w.roll("who", len(w.hub.people))] }
 
-// writer is somebody who may direct errand, nil if there is nobody left.
+// writer draws a person with write access, or returns nil if there is none.
 func (w *world) writer() *account {
 	list := w.hub.writers()
 	if len(list) == 0 {
@@ -28,7 +28,7 @@ func (w *world) writer() *account {
 	return list[w.roll("writer", len(list))]
 }
 
-// issue is one of the issues.
+// issue draws one of the issues.
 func (w *world) anIssue() *issue {
 	var list []*issue
 	for n := 1; n <= w.hub.last; n++ {
@@ -65,7 +65,7 @@ func openIssue(w *world) bool {
 	return true
 }
 
-// say writes a comment; the words carry a token by which a prompt is held against who wrote it.
+// say writes a comment; it contains a token that identifies its author in a prompt.
 func (w *world) say(by *account, on *issue, words string) *comment {
 	c := w.hub.newComment(on, by, "")
 	c.bodies[0].text = strings.ReplaceAll(words, "SAY", fmt.Sprintf("say-%dx", c.id))
@@ -87,7 +87,7 @@ func trigger1(what string) func(*world) bool {
 	}
 }
 
-// hand hands an issue over, or takes it back.
+// hand assigns an issue to errand, or withdraws it.
 func (w *world) hand(i *issue, by *account, what string) {
 	h := w.hub
 	w.note("@%s: %s #%d", by.Login, what, i.number)
@@ -119,7 +119,7 @@ func mention(w *world) bool {
 	}
 	by := w.somebody()
 	w.model.triggered(i, by)
-	if w.mishap.kind == "lost" { // no list of GitHub's tells of a mention where there is no task
+	if w.mishap.kind == "lost" { // without a task, no list of GitHub's has the mention
 		w.model.triggers[len(w.model.triggers)-1].dropped = true
 	}
 	w.say(by, i, []string{"@errand plan", "@errand", "@errand go", "@errand SAY do it"}[w.roll("mention", 4)])
@@ -135,7 +135,7 @@ func chatter(w *world) bool {
 	return true
 }
 
-// command gives one of the commands.
+// command writes one of the commands.
 func command(w *world) bool {
 	i, by := w.anIssue(), w.somebody()
 	if i == nil {
@@ -149,7 +149,7 @@ func command(w *world) bool {
 	if words == "budget +5" && by.held {
 		w.model.caps[fmt.Sprintf("%d/%d", w.hub.repo, i.number)] += 5 * usd
 	}
-	if strings.HasPrefix(words, "retry") || words == "replan" || strings.HasPrefix(words, "SAY") { // where nothing is, it is a mention
+	if strings.HasPrefix(words, "retry") || words == "replan" || strings.HasPrefix(words, "SAY") { // without a task it is a mention
 		w.model.triggered(i, by)
 		w.model.triggers[len(w.model.triggers)-1].seen = true
 	}
@@ -157,7 +157,7 @@ func command(w *world) bool {
 	return true
 }
 
-// plansOf are errand's plan comments on an issue, oldest first.
+// plansOf returns errand's plan comments on an issue, oldest first.
 func plansOf(i *issue) (out []*comment) {
 	for _, c := range i.comments {
 		if c.author == nil && !c.gone && strings.Contains(c.bodies[0].text, "errand:box") {
@@ -167,7 +167,7 @@ func plansOf(i *issue) (out []*comment) {
 	return out
 }
 
-// aPlan is one of the plan comments, mostly the newest.
+// aPlan draws one of the plan comments, mostly the newest.
 func (w *world) aPlan() (*comment, bool) {
 	i := w.anIssue()
 	if i == nil {
@@ -298,7 +298,7 @@ func approve(w *world) bool {
 	return true
 }
 
-// vouch gives a 👍 to what an outsider wrote.
+// vouch gives a 👍 to the text of a user without write access.
 func vouch(w *world) bool {
 	i := w.anIssue()
 	by := w.writer()

@@ -13,22 +13,22 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// plant is a fault that is put in on purpose, to show that the walks notice it. The zero plant is none.
+// plant is a deliberate fault that walks must detect. The zero plant is none.
 type plant struct {
-	anybody    bool // everybody may write, whatever GitHub says
-	ghosts     bool // a plan that waits is taken for approved by an admin, who said nothing
-	revive     bool // what is left to do for an ended task begins it anew
+	anybody    bool // everybody has write access
+	ghosts     bool // a waiting plan is approved in the name of an admin
+	revive     bool // the remaining jobs of an ended task restart it
 	silent     bool // neither 👀 nor a status comment
-	twice      bool // what may have been posted is not looked for
+	twice      bool // no search for a comment that may exist
 	keepVMs    bool // no VM is ever deleted
-	freeMoney  bool // what runs cost is not counted
-	loseLaunch bool // the job that launches a run is spent without doing anything
-	unseen     bool // changes that wait to be let through are taken for approved
-	stale      bool // a plan counts as it was posted, whatever somebody made of its comment
-	secondPull bool // a pull request that may be open is not looked for
+	freeMoney  bool // the cost of runs is not booked
+	loseLaunch bool // the job that launches a run does nothing
+	unseen     bool // changes that wait for approval are treated as approved
+	stale      bool // a plan counts as posted, even if its comment was edited
+	secondPull bool // no search for a pull request that may exist
 }
 
-// handle puts faults into the steps.
+// handle plants faults into the steps.
 func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 	return func(ctx context.Context, j *state.Job) (event.Event, error) {
 		w.inStep = w.now
@@ -61,7 +61,8 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 	}
 }
 
-// loud has the walk fail where a step calls what no walk plays: the queue would take it for an error of the step.
+// loud makes the walk fail if a step panics, for example by a call that no walk plays; the queue would convert it to an
+// error of the step.
 func (w *world) loud(ctx context.Context, j *state.Job, do queue.Handler) (event.Event, error) {
 	defer func() {
 		why := recover()
@@ -93,7 +94,7 @@ func (p plant) permission(may state.Permission) state.Permission {
 	return may
 }
 
-// interpreter puts a fault into the judgement of runs.
+// interpreter plants a fault into the interpretation of runs.
 func (p plant) interpreter(in watch.Interpreter) watch.Interpreter {
 	if p.freeMoney {
 		return free{in}
@@ -103,7 +104,7 @@ func (p plant) interpreter(in watch.Interpreter) watch.Interpreter {
 
 type free struct{ watch.Interpreter }
 
-// Exit forgets the money.
+// Exit omits the cost.
 func (f free) Exit(x runlog.Exit) state.RunResult {
 	res := f.Interpreter.Exit(x)
 	res.Money = state.Money{}

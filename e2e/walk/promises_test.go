@@ -12,78 +12,78 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// model is what was promised, told by what people did and by what came out of errand. It knows nothing of
-// how errand decides.
+// model checks errand's promises by the actions of people and errand's visible results. It knows nothing about errand's
+// decisions.
 type model struct {
 	w        *world
-	blind    bool // it has not seen how the walk began, and promises nothing
+	blind    bool // the model did not observe the walk's beginning, and checks nothing
 	triggers []*trigger
 	ends     []ending
 	pullEnds []ending // pull requests that were merged or closed
 	yeses    []*yes
 	plans    map[string]*written // by token
 	lives    map[state.TaskKey]*life
-	approved map[string]bool // TASK KIND HASH of what was begun rightly: it may go on
+	approved map[string]bool // TASK KIND HASH of work that began with approval and may continue
 	cost     map[string]int64
 	caps     map[string]int64
-	last     map[string]int64 // the newest answers' worth, by task
+	last     map[string]int64 // the cost of the newest answers, by task
 	spoken   []*word
 	untold   map[string][]effect // by marker or branch
 	looks    map[claimLook]time.Time
 	writes   map[string]write1           // by task and key of the job
-	shownAll map[state.TaskKey]time.Time // when an edit of the status comment was stored that showed all there was
+	shownAll map[state.TaskKey]time.Time // when an edit of the status comment that showed the complete state was stored
 	sweep    *sweep
-	good     map[conversation]time.Time // when what stood there was last stored to the last word
+	good     map[conversation]time.Time // when the status comment was last complete and stored
 
-	unread    map[int]time.Time       // since when the sweeps cannot find an issue
+	unread    map[int]time.Time       // since when sweeps cannot find an issue
 	took      map[string]bool         // comments and reviews, by task
-	outages   map[string]int          // in a row, by life of a task
-	explained map[state.TaskKey]int64 // the version of a task whose stop people can read of
-	barred    []string                // markers of comments that GitHub refused for good: nobody writes them again
+	outages   map[string]int          // consecutive outages, by life of a task
+	explained map[state.TaskKey]int64 // the version of a task whose stop is visible to people
+	barred    []string                // markers of comments that GitHub permanently refused, which are not retried
 }
 
-// trigger is a person's act that begins a task.
+// trigger is a person's action that starts a task.
 type trigger struct {
 	on      *issue
 	by      *account
 	at      time.Time
-	used    bool // a life began with it
-	dropped bool // somebody took it back, or it found the task alive
-	able    bool // by could write then
-	seen    bool // people can see that errand is at it
+	used    bool // it started a life
+	dropped bool // it was withdrawn, or the task was already active
+	able    bool // by had write access then
+	seen    bool // people can see errand's reaction
 }
 
-// yes is a person's approval, in whichever form.
+// yes is a person's approval in any form.
 type yes struct {
 	by     *account
 	at     time.Time
 	on     *issue
-	plan   *comment // of a 👍 or a tick
-	hash   string   // of a command that names one
-	bare   bool     // a command that names none
+	plan   *comment // for a 👍 or a tick
+	hash   string   // for a command with a hash
+	bare   bool     // for a command without a hash
 	undone time.Time
-	untold bool // its webhook was lost for good, and no list of GitHub's has it
+	untold bool // its webhook was lost permanently, and no list of GitHub's has it
 }
 
-// ending is a person's act that ends a task.
+// ending is a person's action that ends a task.
 type ending struct {
 	on *issue
 	at time.Time
 }
 
-// written is a plan as its agent wrote it.
+// written is a plan as written by its agent.
 type written struct {
 	token string
-	text  string // the version of the issue that its prompt carried
+	text  string // the version of the issue in its prompt
 	kind  string
 }
 
-// life is one life of a task as it was last seen.
+// life is the last known state of one life of a task.
 type life struct {
 	gen      int
 	ended    bool
 	endAct   time.Time
-	byItself bool // nobody's act ended it
+	byItself bool // ended without a person's action
 	trigger  time.Time
 	version  int64
 	moved    time.Time
@@ -97,14 +97,14 @@ func newModel(w *world) *model {
 	}
 }
 
-// What people did.
+// Actions of people.
 
 func (m *model) triggered(on *issue, by *account) {
 	t := &trigger{on: on, by: by, at: m.w.now, able: by.canWrite()}
 	if task := m.task(on); task != nil && !task.Ended() {
-		t.seen = true // it is shown already
+		t.seen = true // already visible
 	}
-	if m.w.mishap.kind == "lost" && on.closed { // no list of GitHub's tells what is done to a closed issue
+	if m.w.mishap.kind == "lost" && on.closed { // no list of GitHub's has actions on a closed issue
 		t.dropped = true
 	}
 	m.triggers = append(m.triggers, t)
@@ -118,7 +118,7 @@ func (m *model) task(on *issue) *state.Task {
 	return t
 }
 
-// ending notes an act that ends a task: what was triggered before is taken back.
+// ending records an action that ends a task, and drops earlier triggers.
 func (m *model) ending(on *issue) {
 	for _, t := range m.triggers {
 		if t.on == on {
@@ -131,7 +131,7 @@ func (m *model) ending(on *issue) {
 	}
 }
 
-// What came out.
+// Results of errand.
 
 func (m *model) answered(on *issue) {
 	on.eyes = m.w.now
@@ -159,7 +159,7 @@ func newest(list []string) string {
 	return list[len(list)-1]
 }
 
-// issuePart is where a prompt has the issue.
+// issuePart is the heading of a prompt's section with the issue.
 func issuePart(prompt string) string {
 	_, rest, _ := strings.Cut(prompt, "\n## The issue\n")
 	part, _, _ := strings.Cut(rest, "\n## ")
@@ -170,30 +170,30 @@ func (m *model) spent(r *run, cost int64) {
 	if m.blind {
 		return
 	}
-	key := fmt.Sprintf("%s life %d", r.on.owner, r.life) // who begins anew gives the money anew
+	key := fmt.Sprintf("%s life %d", r.on.owner, r.life) // a restart grants a new budget
 	m.cost[key] += cost
 	limit := settings.Default().Limits.MicroUSD + m.caps[r.on.owner]
 	if m.cost[key] > limit+answer {
-		m.w.fatalf("money: task %s has cost $%.2f, its cap is $%.2f and one answer costs $%.2f at most", key, float64(m.cost[key])/usd, float64(limit)/usd, float64(answer)/usd)
+		m.w.fatalf("money: task %s has cost $%.2f with a cap of $%.2f, although one answer costs at most $%.2f", key, float64(m.cost[key])/usd, float64(limit)/usd, float64(answer)/usd)
 	}
 }
 
 var sayToken = regexp.MustCompile(`say-(\d+)x`)
 
-// words holds a prompt against who wrote what stands in it.
+// words checks the authors of the texts in a prompt.
 func (m *model) words(on *issue, r *run) {
 	for _, found := range sayToken.FindAllStringSubmatch(r.spec.Stdin, -1) {
 		c := m.w.hub.find(func(c *comment) bool { return strings.Contains(c.bodies[0].text, found[0]) })
 		if c == nil || c.author == nil {
-			continue // it was deleted meanwhile
+			continue // deleted meanwhile
 		}
 		if c.author.held && !c.author.Bot || slices.ContainsFunc(c.thumbs, func(t thumb) bool { return t.by.held && !t.by.Bot }) {
 			continue
 		}
-		m.w.fatalf("trust: the prompt of run %s (%s) has what @%s wrote, who may not, and nobody vouched for it", r.spec.ID, r.step, c.author.Login)
+		m.w.fatalf("trust: the prompt of run %s (%s) has a text by @%s, who has no write access, without a writer's approval", r.spec.ID, r.step, c.author.Login)
 	}
 	for _, token := range textToken.FindAllString(issuePart(r.spec.Stdin), -1) {
-		var by []string // several may have written the same
+		var by []string // several people may have written the same
 		for i, t := range on.texts {
 			if strings.Contains(t.body, token) && m.vouched(on, i) {
 				by = nil
@@ -203,13 +203,12 @@ func (m *model) words(on *issue, r *run) {
 			}
 		}
 		if by != nil {
-			m.w.fatalf("trust: the prompt of run %s (%s) has the issue's text as %v wrote it (%s), who may not, and nobody vouched for it", r.spec.ID, r.step, by, token)
+			m.w.fatalf("trust: the prompt of run %s (%s) has the issue's text by %v (%s), who has no write access, without a writer's approval", r.spec.ID, r.step, by, token)
 		}
 	}
 }
 
-// vouched reports whether somebody who could write wrote a version of the issue's text, or acted while it
-// stood there.
+// vouched reports whether a writer wrote a version of the issue's text, or acted while it was current.
 func (m *model) vouched(on *issue, version int) bool {
 	t := on.texts[version]
 	if t.by.held && !t.by.Bot {
@@ -228,7 +227,7 @@ func (m *model) vouched(on *issue, version int) bool {
 	return slices.ContainsFunc(on.thumbs, func(u thumb) bool { return u.by.held && !u.by.Bot && !u.at.Before(t.at) })
 }
 
-// endedByPull notes that a pull request was merged or closed, which may be the task's.
+// endedByPull records that a pull request, possibly the task's, was merged or closed.
 func (m *model) endedByPull(on *issue) {
 	m.pullEnds = append(m.pullEnds, ending{on, m.w.now})
 	if l := m.lives[state.TaskKey{Repo: m.w.hub.repo, Issue: on.number}]; l != nil && !l.ended {

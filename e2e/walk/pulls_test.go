@@ -63,7 +63,7 @@ func (a api) CreateCommits(ctx context.Context, _ forge.Repo, cs *changeset.Chan
 	})
 }
 
-// MoveBranch is by `beforeOid`; an unknown outcome is settled by a look, as forge does it.
+// MoveBranch compares with `beforeOid`; after an unknown outcome it reads the branch, like forge.
 func (a api) MoveBranch(ctx context.Context, _ forge.Repo, branch, before, after string) error {
 	_, err := write(ctx, a, "move", nothing(func() error {
 		switch head := a.branches[branch]; {
@@ -79,7 +79,7 @@ func (a api) MoveBranch(ctx context.Context, _ forge.Repo, branch, before, after
 	return err
 }
 
-// OpenPR opens one, or returns the one that is open with this head.
+// OpenPR opens a pull request, or returns the open one with this head.
 func (a api) OpenPR(ctx context.Context, _ forge.Repo, want forge.NewPR) (forge.PR, error) {
 	effect := a.w.model.pullOf(want.Head)
 	if want.CheckExisting {
@@ -100,7 +100,7 @@ func (a api) OpenPR(ctx context.Context, _ forge.Repo, want forge.NewPR) (forge.
 		i.pull = &pull{head: want.Head, base: want.Base, title: want.Title, open: true, ours: true}
 		a.issues[i.number] = i
 		a.w.model.created(effect)
-		if a.w.plant.secondPull { // as nothing is looked for, any answer that is lost shows it
+		if a.w.plant.secondPull { // without a search, any lost answer reveals the fault
 			return forge.PR{}, temporary("open pull", forge.ClassUnknown, 0, time.Time{})
 		}
 		return a.pr(i), nil

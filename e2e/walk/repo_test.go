@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// handed tells of an assignment or a label.
+// handed sends the webhook of an assignment or a label.
 func (h *hub) handed(i *issue, by *account, what string) {
 	h.onIssue(i, by, what, func(e *github.IssuesEvent) {
 		e.Assignee = &github.User{ID: p(int64(assigneeID)), Login: p(assignee)}
@@ -53,12 +53,12 @@ func reopen(w *world) bool {
 		return false
 	}
 	i.closed = false
-	w.note("#%d is opened again", i.number)
+	w.note("#%d is reopened", i.number)
 	w.hub.onIssue(i, w.somebody(), "reopened", nil)
 	return true
 }
 
-// aPull is the newest open pull request, nil if there is none.
+// aPull returns the newest open pull request, or nil.
 func (w *world) aPull() *issue {
 	for n := w.hub.last; n > 0; n-- {
 		if i := w.hub.issues[n]; i.pull != nil && i.pull.open {
@@ -86,7 +86,7 @@ func review(w *world) bool {
 	return true
 }
 
-// remark begins a thread on a pull request.
+// remark starts a thread on a pull request.
 func (i *issue) remark(w *world, by *account) {
 	c := w.hub.newComment(i, by, "Why is that?")
 	i.pull.threads = append(i.pull.threads, &thread{top: c.id, comments: []*comment{c}})
@@ -128,7 +128,7 @@ func closePull(w *world) bool {
 	return true
 }
 
-// endOf notes the end of the tasks whose pull request it may be.
+// endOf records the end of the tasks with this pull request.
 func (w *world) endOf(*issue) {
 	for n := 1; n <= w.hub.last; n++ {
 		if w.hub.issues[n].pull == nil {
@@ -137,7 +137,7 @@ func (w *world) endOf(*issue) {
 	}
 }
 
-// push puts a person's commit on the branch of a task.
+// push adds a person's commit to the branch of a task.
 func push(w *world) bool {
 	by := w.writer()
 	names := slices.DeleteFunc(sortedKeys(w.hub.branches), func(n string) bool { return n == mainBranch })
@@ -154,7 +154,7 @@ func push(w *world) bool {
 	return true
 }
 
-// configs are what .errand.yml may say; those that something begins with stand first.
+// configs are possible contents of .errand.yml; the common ones are first.
 func configs() []string {
 	return []string{"", "publish: after-approval\n", "check:\n  - run: make test\n", "plan: one-step\n", "plan: none\n", "plan: none\npublish: after-approval\n", "nonsense: [\n", "enabled: false\n"}
 }
@@ -198,7 +198,7 @@ func block(w *world) bool {
 		return false
 	default:
 		w.blocker.closed = true
-		w.note("@%s closes what blocks, #%d", by.Login, w.blocker.number)
+		w.note("@%s closes the blocking issue #%d", by.Login, w.blocker.number)
 		w.hub.onIssue(w.blocker, by, "closed", nil)
 	}
 	return true

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 )
 
-// revive makes the world what it was when it was saved; errand has not started in it.
+// revive restores a saved world, in which errand has not started.
 func (s *savedWorld) revive(w *world) {
 	h := w.hub
 	w.now, w.plans, w.files, w.asleep = s.Now, s.Plans, s.Files, s.Asleep
@@ -45,7 +45,7 @@ func (s *savedWorld) revive(w *world) {
 	}
 }
 
-// account returns the person of an id, nil for errand.
+// account returns the person with an ID, or nil for errand.
 func (h *hub) account(id int64) *account {
 	i := slices.IndexFunc(h.people, func(a *account) bool { return a.ID == id })
 	if i < 0 {
@@ -109,7 +109,7 @@ func (s savedMachine) revive() *walkVM {
 	}
 	for _, r := range s.Runs {
 		if r.Exit != nil {
-			r.Spec.Stdin = "\n\n" // a prompt that nobody reads any more is not kept
+			r.Spec.Stdin = "\n\n" // prompts that are no longer read are not stored
 		}
 		o.runs = append(o.runs, &run{
 			spec: r.Spec, on: o, step: r.Step, started: r.Started, ends: r.Ends, lines: r.Lines, exit: r.Exit, mood: r.Mood, budget: r.Budget, cost: r.Cost,
@@ -119,7 +119,7 @@ func (s savedMachine) revive() *walkVM {
 	return o
 }
 
-// What the walks that 403b8aa left had besides: checks of other programs, and issues that an agent proposed.
+// The walks of 403b8aa also had checks of other programs, and issues that an agent proposed.
 
 func (a api) Checks(ctx context.Context, _ forge.Repo, _ string) (forge.Checks, error) {
 	return read(ctx, a, "checks", func() (forge.Checks, error) { return forge.Checks{State: forge.ChecksSuccess}, nil })

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// savedWorld is all of a walk's world besides errand's database, as a walk of an older version left it: GitHub, the VMs, and
-// errand's files. People are named by their ids, errand by 0.
+// savedWorld is a walk's world without errand's database, as saved by an older version: GitHub, the VMs, and errand's
+// files. People are identified by their IDs, errand by 0.
 type savedWorld struct {
 	Repo     int64                           `json:"repo"`
 	Seed     uint64                          `json:"seed"`

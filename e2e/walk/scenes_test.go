@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// scenes are acts that bring about at once what takes several acts in a certain order: single acts meet it too rarely.
+// scenes are acts that combine several actions in a certain order, which random single acts rarely produce.
 func scenes() []act {
 	return []act{
 		{"approval lost", 1, approvalLost},
@@ -26,23 +26,23 @@ func scenes() []act {
 	}
 }
 
-// approvalLost has an approval stop holding within the step that checks it or that begins what it allows. That step is
-// tried again until what was known when it began is older than startServes.
+// approvalLost makes an approval invalid during the step that checks it or that starts the approved work. That step is
+// retried until the data from its beginning is older than startServes.
 func approvalLost(w *world) bool {
 	all := []spot{{state.JobLaunch, ""}, {state.JobApprove, "permission"}, {state.JobApprove, "read plan"}, {state.JobStart, ""}}
 	how := []string{"withdrawn", "revoked", "replaced"}
 	return w.hang(all[w.roll("spot", len(all))], []string{how[w.roll("how", len(how))] + ", denied", "denied", "denied"})
 }
 
-// failedWebhooks has the next three webhooks fail, and the first of them cannot be fetched at once.
+// failedWebhooks makes the next three webhooks fail, and the first attempt to fetch one of them, too.
 func failedWebhooks(w *world) bool {
 	w.mishap = mishap{kind: "failed", more: 2}
 	w.armed = append(w.armed, trouble{kind: "denied", op: "read delivery"})
-	w.note("the next three webhooks fail, and the first look for one of them, too")
+	w.note("the next three webhooks fail, and the first attempt to fetch one of them, too")
 	return true
 }
 
-// planIsGone has a plan deleted of which only a poll can know, and the store refuses its report.
+// planIsGone deletes a plan so that only a poll can notice it, while the store refuses the poll's report.
 func planIsGone(w *world) bool {
 	w.mishap = mishap{kind: "lost"}
 	if !deletePlan(w) {
@@ -53,12 +53,12 @@ func planIsGone(w *world) bool {
 	return true
 }
 
-// slowComment has a comment stand there twice: its job was done by somebody else while the first was on its way.
+// slowComment produces a duplicate comment: another worker does its job while the first request is in transit.
 func slowComment(w *world) bool {
 	return w.hang(spot{[]state.JobKind{state.JobPost, state.JobStatus}[w.roll("which", 2)], "comment"}, []string{"slow"})
 }
 
-// twoOutages has a task set aside twice, and a step of its life is done in between.
+// twoOutages postpones a task twice, with a completed step of its life in between.
 func twoOutages(w *world) bool {
 	denied := slices.Repeat([]string{"denied"}, tries)
 	return w.hang(spot{state.JobLaunch, ""}, denied) && w.hang(spot{state.JobCollect, ""}, slices.Clone(denied))
@@ -67,7 +67,7 @@ func twoOutages(w *world) bool {
 // span is a part of time.
 type span struct{ from, to time.Time }
 
-// hideIssue has GitHub deny now and then to the sweeps that an issue is there, as it does while it has trouble.
+// hideIssue makes GitHub temporarily report an issue as missing to the sweeps, as it does during problems.
 func hideIssue(w *world) bool {
 	i := w.anIssue()
 	if i == nil {
@@ -77,7 +77,7 @@ func hideIssue(w *world) bool {
 	w.note("#%d cannot be found by the sweeps: %v", i.number, spans)
 	w.troubled()
 	i.hidden = nil
-	if by := w.writer(); by != nil && w.hub.last < 7 && w.roll("another task", 2) == 0 { // which the sweeps look at all the same
+	if by := w.writer(); by != nil && w.hub.last < 7 && w.roll("another task", 2) == 0 { // which the sweeps read nevertheless
 		w.hand(w.open(by), by, "assigned")
 	}
 	for len(spans) > 0 {
@@ -87,12 +87,12 @@ func hideIssue(w *world) bool {
 	return true
 }
 
-// hiddenFrom reports whether a sweep is told that an issue is not there.
+// hiddenFrom reports whether a sweep gets the answer that an issue does not exist.
 func (i *issue) hiddenFrom(s *sweep, now time.Time) bool {
 	return s != nil && slices.ContainsFunc(i.hidden, func(h span) bool { return !now.Before(h.from) && now.Before(h.to) })
 }
 
-// reworded has somebody say something, and somebody else make something else of it before errand reads it.
+// reworded lets a person write a comment, and another one edit it before errand reads it.
 func reworded(w *world) bool {
 	i, by := w.anIssue(), w.writer()
 	editors := slices.DeleteFunc(slices.Clone(w.hub.people), func(a *account) bool { return a == by || !a.canWrite() })
@@ -106,8 +106,8 @@ func reworded(w *world) bool {
 	return true
 }
 
-// lateTrigger has somebody hand an issue over that has a task, and end the task at once; the webhook that tells of the
-// first comes when the task is over.
+// lateTrigger assigns an issue that has a task, and ends the task at once; the webhook of the assignment arrives after
+// the task's end.
 func lateTrigger(w *world) bool {
 	i, by := w.anIssue(), w.writer()
 	if i == nil || by == nil {
@@ -133,7 +133,7 @@ func lateTrigger(w *world) bool {
 	return true
 }
 
-// lateWords has somebody say something of which a sweep knows before the webhook comes that tells of it.
+// lateWords writes a comment that a sweep reads before its webhook arrives.
 func lateWords(w *world) bool {
 	w.mishap = mishap{kind: "late", by: 25 * time.Minute}
 	if w.aPull() != nil && w.roll("where", 2) == 0 {
@@ -142,7 +142,7 @@ func lateWords(w *world) bool {
 	return command(w)
 }
 
-// longReview is a review with three threads, of which an answer is refused for good when another one stands.
+// longReview is a review with three threads; one answer is permanently refused after another one was posted.
 func longReview(w *world) bool {
 	i, by := w.aPull(), w.writer()
 	if i == nil || by == nil {
@@ -156,7 +156,7 @@ func longReview(w *world) bool {
 	return w.hang(spot{state.JobAnswer, "reply"}, []string{"later forbidden"})
 }
 
-// replace takes an approval back, and has somebody give the same one whose word decides nothing.
+// replace withdraws an approval, and lets a user without write access give the same one.
 func (w *world) replace(y *yes) {
 	c, bot := y.plan, w.hub.person("dependabot[bot]")
 	if c == nil || c.gone {

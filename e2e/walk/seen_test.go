@@ -9,32 +9,32 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// polls holds what the poller was shown against what it told the store: a 👍 that GitHub shows is reported in every
-// phase in which its task asks for it, and a plan that is gone as long as it is open.
+// polls compares GitHub's answers to the poller with its reports to the store: a visible 👍 is reported in every phase
+// in which its task waits for it, and a deleted plan as long as the plan is open.
 type polls struct {
 	w      *world
-	asked  map[string]asked                       // what tasks wait for as a poll begins, by node
-	shown  map[string][]string                    // reactions by the node that they are on
+	asked  map[string]asked                       // approvals that tasks wait for at the beginning of a poll, by node
+	shown  map[string][]string                    // reactions by their node
 	gone   []string                               // nodes
-	told   map[state.TaskKey]map[string]time.Time // when the store took a report, by reaction
-	failed bool                                   // the store did not take one in this poll
-	stale  map[string]bool                        // revisions that were told to be gone in this poll
+	told   map[state.TaskKey]map[string]time.Time // when the store accepted a report, by reaction
+	failed bool                                   // the store rejected one in this poll
+	stale  map[string]bool                        // revisions reported as deleted in this poll
 }
 
 type asked struct {
 	task  state.TaskKey
-	since time.Time // the task has been in its phase
+	since time.Time // since when the task has been in its phase
 	open  string    // the revision, if it can be approved
 }
 
-// begins notes what tasks wait for.
+// begins records the approvals that tasks wait for.
 func (p *polls) begins() {
 	p.asked, p.shown, p.gone, p.failed, p.stale = map[string]asked{}, map[string][]string{}, nil, false, map[string]bool{}
 	for _, t := range p.w.tasks() {
 		if !t.Phase.AwaitsApproval() {
 			continue
 		}
-		for _, plan := range t.Plans[max(0, len(t.Plans)-2):] { // a 👍 on the one before is answered
+		for _, plan := range t.Plans[max(0, len(t.Plans)-2):] { // a 👍 on the previous one is answered
 			if !plan.Posted() || t.Approval != nil && t.Approval.Hash == plan.Hash {
 				continue
 			}
@@ -47,7 +47,7 @@ func (p *polls) begins() {
 	}
 }
 
-// shows notes what GitHub answered.
+// shows records GitHub's answer.
 func (p *polls) shows(list forge.ReactionPoll) {
 	for node, by := range list.Reactions {
 		for _, th := range by {
@@ -57,7 +57,7 @@ func (p *polls) shows(list forge.ReactionPoll) {
 	p.gone = append(p.gone, list.Deleted...)
 }
 
-// applied notes what the poller told the store.
+// applied records the poller's report to the store.
 func (p *polls) applied(e event.Event, err error) {
 	switch {
 	case err != nil:
@@ -76,7 +76,7 @@ func (p *polls) applied(e event.Event, err error) {
 	}
 }
 
-// ends holds a poll against what it was shown. One in which the store refused something reports the rest at the next.
+// ends checks a poll against the answers that it got. After a rejected report, the next poll reports the rest.
 func (p *polls) ends() {
 	if p.failed || !p.w.errand.up() {
 		return
@@ -88,13 +88,13 @@ func (p *polls) ends() {
 		}
 		for _, th := range p.shown[node] {
 			if at := p.told[a.task][th]; at.IsZero() || at.Before(a.since) {
-				p.w.fatalf("seen: the 👍 %s on the plan %s was shown to the poll, and task %s, which has waited since %s, was not told", th, node, a.task, sub(a.since))
+				p.w.fatalf("seen: the poll got the 👍 %s on the plan %s, but did not report it to task %s, which has waited since %s", th, node, a.task, sub(a.since))
 			}
 		}
 	}
 	for _, node := range p.gone {
 		if a := p.asked[node]; a.open != "" && !p.stale[a.open] {
-			p.w.fatalf("seen: the plan %s is gone, and task %s, which waits for its approval, was not told", node, a.task)
+			p.w.fatalf("seen: the plan %s was deleted, but this was not reported to task %s, which waits for its approval", node, a.task)
 		}
 	}
 }

@@ -16,19 +16,19 @@ import (
 	"github.com/errand-bot/errand/internal/runner/pack"
 )
 
-// packed is what a machine's work is carried as.
+// packed is the archive of a machine's work.
 type packed struct {
 	Branch, Root string
 	Work         []changeset.Commit
 	Blobs        map[string][]byte
 }
 
-// Pack writes a machine's work; the machine keeps it.
+// Pack writes the archive of a machine's work; the machine keeps its work.
 func (m *machines) Pack(ctx context.Context, vm string, spec pack.Spec, to io.Writer) (man pack.Manifest, err error) {
 	err = m.on(ctx, "pack", vm, func(o *walkVM) error {
 		for _, r := range o.runs {
 			if r.exit == nil {
-				m.w.fatalf("sleep: VM %s is packed while run %s goes on", vm, r.spec.ID)
+				m.w.fatalf("sleep: VM %s is packed while run %s is active", vm, r.spec.ID)
 			}
 		}
 		man = pack.Manifest{Form: pack.Form, Base: spec.Base, Head: o.head(), Dir: spec.Dir}
@@ -37,12 +37,12 @@ func (m *machines) Pack(ctx context.Context, vm string, spec pack.Spec, to io.Wr
 	return man, err
 }
 
-// Unpack puts it on another machine, as often as it likes before a run begins there.
+// Unpack restores it on another machine; it may be repeated until a run begins there.
 func (m *machines) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, from io.Reader) (man pack.Manifest, err error) {
 	err = m.on(ctx, "unpack", vm, func(o *walkVM) error {
 		for _, r := range o.runs {
 			if r.exit == nil {
-				m.w.fatalf("sleep: VM %s is unpacked onto while run %s goes on", vm, r.spec.ID)
+				m.w.fatalf("sleep: an archive is unpacked on VM %s while run %s is active", vm, r.spec.ID)
 			}
 		}
 		var p packed
@@ -63,7 +63,7 @@ func (m *machines) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, 
 	return man, err
 }
 
-// SaveSleep keeps what fill writes.
+// SaveSleep stores the archive that fill writes.
 func (m files) SaveSleep(task string, fill func(io.Writer) (pack.Manifest, error)) (archive.Sleep, error) {
 	var b bytes.Buffer
 	man, err := fill(&b)
@@ -77,7 +77,7 @@ func (m files) SaveSleep(task string, fill func(io.Writer) (pack.Manifest, error
 	return s, nil
 }
 
-// OpenSleep opens it again.
+// OpenSleep opens a stored archive.
 func (m files) OpenSleep(ref, _ string) (*os.File, error) {
 	m.w.works.opened = ref
 	data, ok := m.w.asleep[ref]
@@ -88,14 +88,14 @@ func (m files) OpenSleep(ref, _ string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	go func() { // ends when all is read, or the reader is closed
+	go func() { // ends when everything is read, or the reader is closed
 		_, _ = w.Write(data)
 		_ = w.Close()
 	}()
 	return r, nil
 }
 
-// DeleteSleep forgets it.
+// DeleteSleep deletes a stored archive.
 func (m files) DeleteSleep(ref string) error {
 	m.w.works.forgets(ref)
 	delete(m.w.asleep, ref)

@@ -12,9 +12,9 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// What people read when a task stops, and what it takes until it does.
+// The comments when a task stops, and the conditions for stopping.
 
-// reasonOf is why a task stopped, and nothing if it goes on or waits for people.
+// reasonOf returns why a task stopped, or "" if it continues or waits for people.
 func reasonOf(t *state.Task) string {
 	switch {
 	case (t.Ended() || t.Phase == state.PhaseFailed) && t.End != nil:
@@ -25,13 +25,14 @@ func reasonOf(t *state.Task) string {
 	return ""
 }
 
-// outOfReach reports whether a task has ended because errand cannot reach its issue, so that nothing can be posted there.
+// outOfReach reports whether a task has ended because errand cannot access its issue, so that nothing can be posted
+// there.
 func outOfReach(t *state.Task) bool {
 	return t.Ended() && t.End != nil && (t.End.Class == "gone" || t.End.Class == "access")
 }
 
-// endTold wants people to be able to read why a task stopped: in the status comment, and where it failed or ended, in a
-// comment of its own.
+// endTold checks that people can read why a task stopped: in the status comment, and after a failure or the end also in
+// a separate comment.
 func (m *model) endTold(t *state.Task, end bool) {
 	why := reasonOf(t)
 	if why == "" || m.explained[t.Key] == t.Version || !end && !m.late(t.Since, 10*time.Minute) {
@@ -41,19 +42,19 @@ func (m *model) endTold(t *state.Task, end bool) {
 		return
 	}
 	if c := m.w.hub.byID(t.Status.Comment); c == nil || !strings.Contains(letters(c.body()), letters(why)) {
-		m.w.fatalf("told: task %s is %s since %s (%s), and its status comment does not say why: jobs %v", t.Key, t.Phase, sub(t.Since), why, m.w.jobsOf(t))
+		m.w.fatalf("told: task %s is %s since %s (%s), but its status comment does not explain it: jobs %v", t.Key, t.Phase, sub(t.Since), why, m.w.jobsOf(t))
 	}
 	switch {
 	case t.Phase == state.PhaseFailed && !m.says(t, "failed-", why):
-		m.w.fatalf("told: task %s failed at %s (%s), and no comment says so: jobs %v", t.Key, sub(t.Since), why, m.w.jobsOf(t))
-	case t.Ended() && t.Outcome != state.OutcomeReport && !m.says(t, "ended", ""): // a report is the last word itself
-		m.w.fatalf("told: task %s ended at %s (%s), and no comment says so: jobs %v", t.Key, sub(t.Since), why, m.w.jobsOf(t))
+		m.w.fatalf("told: task %s failed at %s (%s), but no comment reports it: jobs %v", t.Key, sub(t.Since), why, m.w.jobsOf(t))
+	case t.Ended() && t.Outcome != state.OutcomeReport && !m.says(t, "ended", ""): // the report is the final comment
+		m.w.fatalf("told: task %s ended at %s (%s), but no comment reports it: jobs %v", t.Key, sub(t.Since), why, m.w.jobsOf(t))
 	}
 	m.explained[t.Key] = t.Version
 }
 
-// says reports whether a comment of a task's life with a key that begins so is there, and has some words. One that GitHub
-// refused for good is not written again.
+// says reports whether a comment of a task's life with a key prefix exists and contains a text. A comment that GitHub
+// permanently refused is not required.
 func (m *model) says(t *state.Task, key, what string) bool {
 	lists := [][]*comment{m.w.hub.issues[t.Key.Issue].comments}
 	if t.PR != nil {
@@ -68,7 +69,7 @@ func (m *model) says(t *state.Task, key, what string) bool {
 	})
 }
 
-// letters is what is left of words without their markup.
+// letters returns a text without its markup.
 func letters(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -78,7 +79,7 @@ func letters(s string) string {
 	}, html.UnescapeString(s))
 }
 
-// moved follows what the store took of a task.
+// moved records a change of a task that the store accepted.
 func (m *model) moved(before, after *state.Task, e event.Event) {
 	if m.blind || after == nil || before != nil && before.Version == after.Version {
 		return
@@ -88,25 +89,25 @@ func (m *model) moved(before, after *state.Task, e event.Event) {
 	m.setAside(before, after, e)
 	if s := m.sweeping(); s != nil && e.Kind() == event.KindGone {
 		if since, ok := m.unread[e.Task.Issue]; !ok || m.w.now.Sub(since) < time.Hour {
-			m.w.complain("gone: task %s ends because its issue was unreachable for too long, and that was so since %s only", e.Task, sub(since))
+			m.w.complain("gone: task %s ends because its issue was unreachable for too long, but it was unreachable only since %s", e.Task, sub(since))
 		}
 	}
 }
 
-// counts wants one comment or review to be taken once, whoever tells of it.
+// counts checks that each comment or review is taken once, whatever its source.
 func (m *model) counts(e event.Event) {
 	if !strings.HasPrefix(e.ID, "comment:") && !strings.HasPrefix(e.ID, "review-event:") {
 		return
 	}
 	key := e.Task.String() + " " + e.ID
 	if m.took[key] {
-		m.w.complain("storage: %s of @%s is taken twice by task %s", e.ID, e.By.Login, e.Task)
+		m.w.complain("storage: %s by @%s was taken twice by task %s", e.ID, e.By.Login, e.Task)
 	}
 	m.took[key] = true
 }
 
-// attributed wants what counts as somebody's words to be their own. Who made something else of a comment may say so
-// under another name than its author's only.
+// attributed checks that a text is attributed to its author. The text of an edited comment must not be attributed to
+// the comment's original author.
 func (m *model) attributed(e event.Event) {
 	if e.Kind() != event.KindCommented || e.Comment() == nil || e.Comment().Withdrawn != "" {
 		return
@@ -118,13 +119,13 @@ func (m *model) attributed(e event.Event) {
 	}
 	for _, b := range c.bodies {
 		if strings.Contains(b.text, token) && b.by != nil && b.by.ID != e.By.ID {
-			m.w.complain("trust: %q is taken for words of @%s, and @%s wrote it", e.Comment().Body, e.By.Login, b.by.Login)
+			m.w.complain("trust: %q is attributed to @%s, but @%s wrote it", e.Comment().Body, e.By.Login, b.by.Login)
 		}
 	}
 }
 
-// setAside holds how long a task is set aside against how many outages it had in a row: a step of its life that was done,
-// or a person's word, ends the row. The first takes a minute, each that follows twice as long, up to an hour.
+// setAside checks a task's back-off against the number of its consecutive outages: a completed step of its life, or a
+// person's comment, resets the number. The back-off is a minute at first and doubles with each outage up to an hour.
 func (m *model) setAside(before, after *state.Task, e event.Event) {
 	key := e.Task.String() + " life " + strconv.Itoa(after.Gen)
 	switch e.Kind() {
@@ -142,16 +143,16 @@ func (m *model) setAside(before, after *state.Task, e event.Event) {
 	m.outages[key]++
 	switch {
 	case after.Phase == state.PhaseFailed && n < 5:
-		m.w.complain("outages: task %s failed at an outage, the %d. in a row, which would pass: %s", e.Task, n+1, event.Of[event.StepFailed](e).Failure.Reason)
+		m.w.complain("outages: task %s failed at temporary outage number %d in a row: %s", e.Task, n+1, event.Of[event.StepFailed](e).Failure.Reason)
 	case after.Phase == state.PhaseInterrupted && after.Waiting != nil:
 		until := later(m.w.now.Add(min(time.Hour, time.Minute<<n)), event.Of[event.StepFailed](e).Failure.RetryAt)
 		if after.Waiting.Until.After(until.Add(time.Second)) {
-			m.w.complain("outages: task %s is set aside until %s after the %d. outage in a row, want %s at most", e.Task, sub(after.Waiting.Until), n+1, sub(until))
+			m.w.complain("outages: task %s is postponed until %s after outage number %d in a row, want at most %s", e.Task, sub(after.Waiting.Until), n+1, sub(until))
 		}
 	}
 }
 
-// misses notes that a sweep was told that an issue is not there.
+// misses records that a sweep got the answer that an issue does not exist.
 func (m *model) misses(s *sweep, number int) {
 	if s == nil {
 		return
@@ -162,7 +163,7 @@ func (m *model) misses(s *sweep, number int) {
 	}
 }
 
-// takenBack notes that somebody's yes, in whichever form, is not there any more.
+// takenBack records that a person's approval was withdrawn.
 func (m *model) takenBack(y *yes) {
 	for _, o := range m.yeses {
 		if o.plan == y.plan && o.by == y.by && o.hash == y.hash && o.undone.IsZero() && !o.bare {

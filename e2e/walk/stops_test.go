@@ -7,10 +7,10 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// A run that nobody waits for any more ends, and what is said of it counts for no other; the same of VMs. Both are held
-// at the moment at which the store takes what came of them.
+// A run that its task no longer waits for must end, and its result must not count for another run; likewise for VMs.
+// Both are checked when the store accepts the results.
 
-// turned holds what an event did to a task's run and VM against which run and VM it is about.
+// turned checks that an event only affects the run and the VM that it is about.
 func (m *model) turned(before, after *state.Task, e event.Event) {
 	if before == nil || after == nil {
 		return
@@ -29,18 +29,18 @@ func (m *model) turned(before, after *state.Task, e event.Event) {
 	}
 }
 
-// wanted wants a run that has begun to be the task's, or to be stopped.
+// wanted checks that a run that has begun belongs to the task, or is stopped.
 func (m *model) wanted(t *state.Task, e event.Event) {
 	r := m.w.machines.byRun(e.Run)
 	if t.Run != nil && t.Run.ID == e.Run || r == nil || r.exit != nil {
 		return
 	}
 	if !m.w.jobs.queued(t, func(j *state.Job) bool { return j.Kind == state.JobStop && j.Run == e.Run }) {
-		m.w.complain("quiet: run %s has begun, task %s (%s) has turned away, and nothing stops it", e.Run, t.Key, t.Phase)
+		m.w.complain("quiet: run %s has begun, but task %s (%s) does not wait for it, and nothing stops it", e.Run, t.Key, t.Phase)
 	}
 }
 
-// stopped holds the end of a job that stops a run: the run is over, or cannot be stopped, tried three times.
+// stopped checks the end of a job that stops a run: the run has ended, or three attempts to stop it have failed.
 func (m *model) stopped(j *record, e event.Event) {
 	if j.Kind != state.JobStop || e.Kind() != event.KindSaved {
 		return
@@ -53,12 +53,12 @@ func (m *model) stopped(j *record, e event.Event) {
 		m.w.works.gives(r.on, "a VM on which a run cannot be stopped, or its work read, is given up")
 	}
 	if r.exit == nil && j.errors < 2 && !j.unsure && j.Args.VM == r.on.name {
-		m.w.complain("quiet: run %s of task %s goes on, and the job that stops it is done after %d errors", e.Run, e.Task, j.errors)
+		m.w.complain("quiet: run %s of task %s is still active, but the job that stops it is done after %d errors", e.Run, e.Task, j.errors)
 	}
 }
 
-// reachable wants a run whose VM cannot be reached to be given up: after ten minutes, which count anew when errand
-// starts again or cannot store it.
+// reachable checks that a run on an unreachable VM is given up after ten minutes, counted again when errand restarts or
+// cannot store it.
 func (m *model) reachable(t *state.Task) {
 	if t.Run == nil || t.Run.State != state.RunActive {
 		return
@@ -69,7 +69,7 @@ func (m *model) reachable(t *state.Task) {
 		}
 		since := later(later(o.deafSince, t.Run.Started), later(m.w.trouble, m.w.errand.born))
 		if m.w.errand.up() && m.w.now.After(since.Add(13*time.Minute+2*m.w.coarse)) {
-			m.w.fatalf("moves: VM %s cannot be reached since %s, and task %s still waits for run %s there", o.name, sub(o.deafSince), t.Key, t.Run.ID)
+			m.w.fatalf("moves: VM %s has been unreachable since %s, but task %s still waits for run %s there", o.name, sub(o.deafSince), t.Key, t.Run.ID)
 		}
 	}
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// storage holds what became of the webhooks that errand accepted against what they say: each is applied once, and spent
-// by the transaction that applies the last of it.
+// storage checks the processing of accepted webhooks: each is applied once, and marked as spent by the transaction that
+// applies its last event.
 type storage struct {
 	w        *world
-	taken    map[string]store.Delivery // that errand answered with 200, or has fetched
-	applied  map[string]bool           // the last event of it
-	nothing  map[string]bool           // spent, and nothing follows from it
-	vague    map[string]bool           // errand died as the store took it
+	taken    map[string]store.Delivery // answered 200, or fetched by errand
+	applied  map[string]bool           // its last event
+	nothing  map[string]bool           // spent without an event
+	vague    map[string]bool           // errand died while storing it
 	fetching *fetching
 }
 
-// fetching is a sweep for webhooks that did not arrive.
+// fetching is a sweep for lost webhooks.
 type fetching struct {
 	nested int
 	listed []string
@@ -33,12 +33,12 @@ func newStorage(w *world) *storage {
 	return &storage{w: w, taken: map[string]store.Delivery{}, applied: map[string]bool{}, nothing: map[string]bool{}, vague: map[string]bool{}}
 }
 
-// PutDelivery notes that a webhook was accepted. GitHub, or a sweep, may bring it again: it is known then.
+// PutDelivery records an accepted webhook. A redelivery by GitHub or a sweep must be recognized.
 func (j journal) PutDelivery(ctx context.Context, d store.Delivery) (bool, error) {
 	isNew, err := j.Store.PutDelivery(ctx, d)
 	s := j.w.storage
 	if _, known := s.taken[d.GUID]; err == nil && isNew && known {
-		j.w.complain("storage: the webhook %s (%s) was taken in before, and counts as new", d.GUID, d.Event)
+		j.w.complain("storage: the webhook %s (%s) was accepted before, but counts as new", d.GUID, d.Event)
 	}
 	if err == nil {
 		d.Payload = slices.Clone(d.Payload)
@@ -47,19 +47,19 @@ func (j journal) PutDelivery(ctx context.Context, d store.Delivery) (bool, error
 	return isNew, err
 }
 
-// SpendDelivery wants nothing to follow from a webhook that is spent by itself.
+// SpendDelivery checks that a webhook spent without an event has no effect.
 func (j journal) SpendDelivery(ctx context.Context, guid string) error {
 	s := j.w.storage
 	d := s.taken[guid]
 	if events, _, err := mapper(j.w).Map(ctx, d.Event, d.GUID, d.Payload); err == nil && len(events) > 0 {
-		j.w.complain("storage: the webhook %s (%s) is spent, and what it says (%s) is not applied by the same transaction", guid, d.Event, events[0].Kind())
+		j.w.complain("storage: the webhook %s (%s) is spent, but its event (%s) is not applied in the same transaction", guid, d.Event, events[0].Kind())
 	}
 	err := j.Store.SpendDelivery(ctx, guid)
 	s.settled(guid, s.nothing, err)
 	return err
 }
 
-// spent follows the transaction that applied a webhook's last event.
+// spent records the transaction that applied a webhook's last event.
 func (s *storage) spent(guid string, err error) {
 	if guid == "" {
 		return
@@ -74,7 +74,7 @@ func (s *storage) settled(guid string, as map[string]bool, err error) {
 	switch {
 	case err == nil:
 		as[guid] = true
-	case !errors.Is(err, errFull): // a death may have come after the commit
+	case !errors.Is(err, errFull): // errand may have died after the commit
 		s.vague[guid] = true
 	}
 }
@@ -83,7 +83,7 @@ func mapper(w *world) *handlers.Mapper {
 	return handlers.NewMapper(handlers.Config{Slug: slug, BotID: botID, Assignee: assignee, Label: label}, w.store)
 }
 
-// all wants each webhook that was accepted to have been applied, or to say nothing.
+// all checks that each accepted webhook was applied, or has no effect.
 func (s *storage) all() {
 	pending, err := s.w.store.PendingDeliveries(context.Background(), 10)
 	if err != nil || len(pending) > 0 {
@@ -91,13 +91,13 @@ func (s *storage) all() {
 	}
 	for _, guid := range sortedKeys(s.taken) {
 		if !s.applied[guid] && !s.nothing[guid] && !s.vague[guid] {
-			s.w.fatalf("storage: the webhook %s (%s) was accepted, and nobody has applied it", guid, s.taken[guid].Event)
+			s.w.fatalf("storage: the webhook %s (%s) was accepted, but never applied", guid, s.taken[guid].Event)
 		}
 	}
 }
 
-// fetches begins a sweep for webhooks, and ends it when the function that it returns is called: one that cannot be
-// fetched keeps none of the others away.
+// fetches begins a sweep for webhooks, which ends when the returned function is called. A webhook that cannot be
+// fetched must not prevent fetching the others.
 func (s *storage) fetches() (end func()) {
 	f, e := &fetching{nested: s.w.nested, tried: map[string]bool{}}, s.w.errand
 	s.fetching = f
@@ -108,7 +108,7 @@ func (s *storage) fetches() (end func()) {
 		}
 		for _, guid := range f.listed {
 			if known, err := s.w.store.HasDelivery(context.Background(), guid); err != nil || !known && !f.tried[guid] {
-				s.w.fatalf("storage: a sweep was told that the webhook %s had not arrived, and has not asked for it: %v", guid, err)
+				s.w.fatalf("storage: a sweep got the lost webhook %s in a list, but did not fetch it: %v", guid, err)
 			}
 		}
 	}
@@ -121,7 +121,7 @@ func (s *storage) under() *fetching {
 	return s.fetching
 }
 
-// lists and asks note what a sweep is told of, and what it asks for.
+// lists and asks record the webhooks that a sweep gets in a list, and those that it fetches.
 func (s *storage) lists(list []forge.Delivery) {
 	f := s.under()
 	for _, d := range list {
@@ -131,7 +131,7 @@ func (s *storage) lists(list []forge.Delivery) {
 
 func (s *storage) asks(guid string) { s.under().tried[guid] = true }
 
-// commit is passed by every update of the store.
+// commit is called by every update of the store.
 func (w *world) commit(ctx context.Context, effect func()) error {
 	if w.full() {
 		return errFull
@@ -154,8 +154,8 @@ func (w *world) commit(ctx context.Context, effect func()) error {
 	return nil
 }
 
-// full reports whether the store can write nothing: the disk is full. What the walk itself has the store keep, in the
-// place of the gateway, is written all the same.
+// full reports whether the store cannot write because the disk is full. The walk's own bookings, in place of the
+// gateway, are written nevertheless.
 func (w *world) full() bool {
 	for i := range w.armed {
 		t := &w.armed[i]

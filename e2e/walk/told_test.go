@@ -9,22 +9,23 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// What the store takes for done on GitHub is done there: held when it takes it, so that what follows need not go wrong.
+// Effects on GitHub that the store has as done must exist there. This is checked when the store accepts them, before
+// anything else goes wrong.
 
-// shows notes what a comment is to say, which a call is about to write.
+// shows records the text of a comment that a call is about to write.
 func (m *model) shows(id int64, words string) {
 	if j := m.w.job; j != nil {
 		m.writes[keyOf(j)] = write1{id, words}
 	}
 }
 
-// write1 is what a job has written last.
+// write1 is a job's last write.
 type write1 struct {
 	id    int64
 	words string
 }
 
-// done holds what a job says it has done against GitHub.
+// done compares a job's result with GitHub.
 func (m *model) done(r *record, after *state.Task, e event.Event) {
 	switch e.Kind() {
 	case event.KindStatusSent:
@@ -34,11 +35,11 @@ func (m *model) done(r *record, after *state.Task, e event.Event) {
 		}
 		w, ok := m.writes[keyOf(r.Job)]
 		if c := m.w.hub.byID(event.Of[event.StatusSent](e).Status.Comment); c != nil && ok && w.id == c.id && c.body() != w.words {
-			m.w.complain("told: the status comment of task %s counts as brought up to date, and does not say what it was to say", e.Task)
+			m.w.complain("told: the status comment of task %s counts as updated, but does not have the new text", e.Task)
 		}
 	case event.KindMoved:
 		if after != nil && after.Branch.Head != "" && !m.w.works.heads[after.Branch.Head] {
-			m.w.complain("told: branch %s of task %s counts as moved to %.8s, and never was there", after.Branch.Name, e.Task, after.Branch.Head)
+			m.w.complain("told: branch %s of task %s counts as moved to %.8s, but never was", after.Branch.Name, e.Task, after.Branch.Head)
 		}
 	case event.KindPROpened:
 		m.gathers(r, after, e)
@@ -46,19 +47,20 @@ func (m *model) done(r *record, after *state.Task, e event.Event) {
 	delete(m.writes, keyOf(r.Job))
 }
 
-// gathers wants what was said on a pull request to be read when errand comes to know of it: nobody tells of it again.
+// gathers checks that errand reads earlier reviews of a pull request when it learns of the pull request, because they
+// are not reported again.
 func (m *model) gathers(r *record, after *state.Task, e event.Event) {
 	if after == nil || after.Phase != state.PhasePROpen || m.w.hub.issues[event.Of[event.PROpened](e).PR.Number] == nil {
 		return
 	}
 	p := m.w.hub.issues[event.Of[event.PROpened](e).PR.Number].pull
 	if len(p.reviews) > 0 && !m.w.jobs.queued(after, func(j *state.Job) bool { return j.Kind == state.JobGather }) {
-		m.w.complain("told: #%d was reviewed before task %s knew of it, and the review is not read", event.Of[event.PROpened](e).PR.Number, e.Task)
+		m.w.complain("told: #%d was reviewed before task %s knew of it, but the review is not read", event.Of[event.PROpened](e).PR.Number, e.Task)
 	}
 }
 
-// paced wants the edits of a status comment to keep their distance. After an edit that showed all there was, a job that was
-// queued while it was sent keeps its time, and shows what changes until then.
+// paced checks the gap between edits of a status comment. After an edit with the complete state, a job that was queued
+// during the edit keeps its time, and shows all changes until then.
 func (m *model) paced(j *state.Job, t *state.Task) {
 	if t != nil && !j.Created.After(m.shownAll[t.Key]) {
 		return
@@ -67,7 +69,7 @@ func (m *model) paced(j *state.Job, t *state.Task) {
 		return
 	}
 	if gap := machine.DefaultPolicy().StatusGap; m.w.now.Before(t.Status.At.Add(gap - time.Second)) {
-		m.w.complain("pace: the status comment of task %s is written %s after it was written last", t.Key, m.w.now.Sub(t.Status.At))
+		m.w.complain("pace: the status comment of task %s is written only %s after its last edit", t.Key, m.w.now.Sub(t.Status.At))
 	}
 }
 

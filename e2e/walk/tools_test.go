@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// ask has an agent ask people something through errand's tools, and keep what it knows; the question is sent twice, as
-// when its answer was lost.
+// ask lets an agent ask people a question through errand's tools, and store a note; the question is sent twice, as
+// after a lost answer.
 func (w *world) ask(r *run) {
 	key, err := state.ParseTaskKey(r.on.owner)
 	if err != nil || r.step == "check" || !w.errand.up() {

@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// trials are rows of acts and troubles that meet by no roll of the dice: each is the situation in which one kind of bug
-// shows. No one of them breaks a promise by itself.
+// trials are sequences of acts and failures that rarely occur at random: each is the situation in which one kind of bug
+// appears. No trial breaks a promise by itself.
 func trials() []act {
 	return []act{
 		{"stop denied", 1, stopDenied},
@@ -22,7 +22,7 @@ func trials() []act {
 	}
 }
 
-// active is a run that goes on and that its task waits for, with somebody who may stop it.
+// active returns an active run that its task waits for, with a writer who can stop it.
 func (w *world) active() (*run, *issue, *account) {
 	for _, t := range w.tasks() {
 		if t.Run == nil || t.Run.State != state.RunActive {
@@ -35,8 +35,8 @@ func (w *world) active() (*run, *issue, *account) {
 	return nil, nil, nil
 }
 
-// stopDenied has people stop a run and go on at once, while the job that stops it is told no: the launch of the next run
-// ends it, and its log is read when that has begun.
+// stopDenied lets people stop a run and continue at once, while the job that stops it fails: the launch of the next run
+// ends it, and its log is read after that run has begun.
 func stopDenied(w *world) bool {
 	r, on, by := w.active()
 	if r == nil {
@@ -49,7 +49,7 @@ func stopDenied(w *world) bool {
 	return true
 }
 
-// stopInVain has people stop a run that nobody can stop for hours, and go on, or leave it alone.
+// stopInVain lets people stop a run that cannot be stopped for hours, and then continue or do nothing.
 func stopInVain(w *world) bool {
 	r, on, by := w.active()
 	if r == nil {
@@ -69,26 +69,26 @@ func stopInVain(w *world) bool {
 	return true
 }
 
-// earlyReview has somebody review the next pull request before errand knows that it is open.
+// earlyReview submits a review of the next pull request before errand knows that it is open.
 func earlyReview(w *world) bool {
 	return w.hang(spot{state.JobOpenPR, "open pull"}, []string{"lost answer", "reviewed"})
 }
 
-// lateList has GitHub's lists show for a while only what is older than some seconds, and the answer to a comment get lost.
+// lateList makes GitHub's lists omit the newest objects for a while, and the answer to a comment get lost.
 func lateList(w *world) bool {
 	w.lag = []time.Duration{5 * time.Second, 30 * time.Second}[w.roll("lag", 2)]
-	w.note("lists show what is older than %s", w.lag)
+	w.note("lists omit objects younger than %s", w.lag)
 	return w.hang(spot{[]state.JobKind{state.JobPost, state.JobPost, state.JobStatus}[w.roll("late", 3)], "comment"}, []string{"lost answer"})
 }
 
-// refusedWhileBusy has the answer to a first status comment get lost, then GitHub refuse it, while something happens that
-// the comment is to show.
+// refusedWhileBusy makes the answer to a first status comment get lost, and then GitHub refuse it, while the state to
+// show changes.
 func refusedWhileBusy(w *world) bool {
 	w.hang(spot{state.JobStatus, "comment"}, []string{"lost answer", "busy and forbidden"})
 	return helpAlong(w)
 }
 
-// unpackDenied has the work of a task that sleeps be unpacked in vain once.
+// unpackDenied makes the first attempt to unpack a suspended task's work fail.
 func unpackDenied(w *world) bool {
 	w.hang(spot{state.JobLaunch, "unpack"}, []string{"denied"})
 	for _, t := range w.tasks() {
@@ -100,8 +100,7 @@ func unpackDenied(w *world) bool {
 	return true
 }
 
-// releaseDenied has the VM of a run get lost, and the job that deletes it be told no for so long that the task has
-// another VM by then.
+// releaseDenied loses the VM of a run, and makes the job that deletes it fail until the task has another VM.
 func releaseDenied(w *world) bool {
 	r, _, _ := w.active()
 	if r == nil {
@@ -113,7 +112,7 @@ func releaseDenied(w *world) bool {
 	return true
 }
 
-// twoWeeks has a task that sleeps be woken, sleep again, and be left alone for two weeks.
+// twoWeeks restores a suspended task, lets it be suspended again, and waits for two weeks.
 func twoWeeks(w *world) bool {
 	for _, t := range w.tasks() {
 		if t.VM == nil && t.Asleep != nil && !t.Ended() {
@@ -126,7 +125,7 @@ func twoWeeks(w *world) bool {
 	return false
 }
 
-// reviewed has a writer review the newest pull request.
+// reviewed lets a writer review the newest pull request.
 func (w *world) reviewed() {
 	i, by := w.aPull(), w.writer()
 	if i == nil || by == nil {
@@ -136,7 +135,7 @@ func (w *world) reviewed() {
 	w.hub.onReview(i, by, "changes_requested", "Please mend this.")
 }
 
-// busy has somebody say something to a task while a job of it is under way.
+// busy writes a comment for a task while one of its jobs is running.
 func (w *world) busy() {
 	by := w.writer()
 	if w.job == nil || by == nil {
@@ -153,5 +152,5 @@ func (w *world) busy() {
 // lists reports whether GitHub's lists show a comment yet.
 func (c *comment) lists(w *world) bool { return !c.created.After(w.now.Add(-w.lag)) }
 
-// refuses is GitHub's no to what would have happened.
+// refuses makes GitHub refuse a call.
 func refuses(op string) error { return temporary(op, forge.ClassPermanent, 403, time.Time{}) }

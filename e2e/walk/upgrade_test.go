@@ -21,7 +21,7 @@ import (
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
-// The walks that 403b8aa left, each right after a commit, as if it had been killed there: see the README of the folder.
+// The saved walks of 403b8aa, each interrupted right after a commit, as by a kill: see the README in the directory.
 const oldVersion = "../upgrade/testdata/403b8aa"
 
 // expand returns the content of a compressed file.
@@ -38,7 +38,7 @@ func expand(name string) ([]byte, error) {
 	return dec.DecodeAll(packed, nil)
 }
 
-// pastRows reads all rows of the old database. One payload in it is left out of the file; no walk has to do with it.
+// pastRows reads all rows of the old database. The file omits one payload, which no walk uses.
 func pastRows(t *testing.T) []kv.Pair {
 	t.Helper()
 	data, err := expand("errand.db.zst")
@@ -65,15 +65,16 @@ func pastRows(t *testing.T) []kv.Pair {
 	return rows
 }
 
-// promise is how a complaint of the model begins. The model has not seen how these walks began, so its complaints do not
-// count; all others do, such as a step that panics.
+// promise matches the beginning of a complaint by the model. The model did not observe the beginning of these walks, so
+// its complaints do not count; all others do, such as a panic of a step.
 var promise = regexp.MustCompile(`^(trust|approval|end|silence|moves|money|twice|VMs|look|jobs?|store|status|sleep|books|heard|sweep|polls?|runs?|threads|answers?|window|kept|told): `)
 
-// earned is an error in the log that a walk earned before it was left: its money is used up, or a person deleted its branch.
+// earned matches errors in the log that are due to the saved state: the budget is used up, or a person deleted the
+// branch.
 var earned = regexp.MustCompile(`"class":"(budget|github)","message":"job failed permanently"`)
 
-// TestTasksOfAnOlderVersionEnd starts today's errand on each walk that 403b8aa left, and does what people of good will would do
-// until every task is over: approve, answer, review, merge. What does not end so is cancelled in the end.
+// TestTasksOfAnOlderVersionEnd starts the current errand on each saved walk of 403b8aa, and acts like helpful people
+// until every task has ended: approve, answer, review, merge. Tasks that do not end this way are canceled.
 func TestTasksOfAnOlderVersionEnd(t *testing.T) {
 	t.Parallel()
 	data, err := expand("worlds.json.zst")
@@ -89,7 +90,7 @@ func TestTasksOfAnOlderVersionEnd(t *testing.T) {
 	t.Run("world", func(t *testing.T) {
 		for n, saved := range worlds {
 			if raced && n%4 != 0 {
-				continue // it is several times the work
+				continue // the race detector makes it several times slower
 			}
 			t.Run(fmt.Sprint(saved.Repo), func(t *testing.T) {
 				t.Parallel()
@@ -132,7 +133,7 @@ func (e *ends) played() {
 func (e *ends) report(t *testing.T, want int) {
 	t.Helper()
 	if e.worlds < want {
-		return // only some were asked for, or one has failed
+		return // only some were selected, or one has failed
 	}
 	var lines []string
 	for _, k := range sortedKeys(e.by) {
@@ -141,10 +142,10 @@ func (e *ends) report(t *testing.T, want int) {
 	t.Logf("%d tasks ended\n%s", e.tasks, strings.Join(lines, "\n"))
 	for _, p := range state.Phases() {
 		if !strings.Contains("\n"+strings.Join(lines, "\n"), "\n"+string(p)+" → ") {
-			t.Errorf("no task in phase %s was ended", p)
+			t.Errorf("no task in phase %s has ended", p)
 		}
 	}
-	fmt.Printf("PROOF: %d tasks of 403b8aa, in every phase, came to their end under today's code\n", e.tasks)
+	fmt.Printf("PROOF: %d tasks of 403b8aa, in every phase, ended with the current code\n", e.tasks)
 }
 
 // end brings the tasks of one walk to their end.
@@ -195,8 +196,8 @@ func (s *savedWorld) end(t *testing.T, rows []kv.Pair, sum *ends) {
 	}
 }
 
-// explain does what helps where a 👍 or retry does not: it says in words what shall be done, approves by a command, raises the cap,
-// repairs the settings, and closes what blocks.
+// explain helps where a 👍 or retry does not: it requests work by a comment, approves by a command, raises the cap,
+// repairs the settings, and closes blocking issues.
 func (w *world) explain(n int) bool {
 	ada := w.hub.people[0]
 	if n == 8 && w.hub.config != "" {
@@ -227,7 +228,7 @@ func (w *world) explain(n int) bool {
 	return false
 }
 
-// conclude does what people of good will would do, until nothing is open; at last they cancel.
+// conclude acts like helpful people until no task is open, and finally cancels.
 func (w *world) conclude() {
 	open := func() (n int) {
 		for _, task := range w.tasks() {

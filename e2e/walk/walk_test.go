@@ -18,18 +18,18 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// How many walks there are, in how many subtests side by side, and how long each is.
+// The number of walks and of parallel subtests, and the length of a walk.
 const (
 	sample = 100
-	races  = 24 // under the race detector, for which a walk is several times the work
+	races  = 24 // with the race detector, with which a walk takes several times as long
 	full   = 10_000
-	enough = full // walks after which everything has to have been met
+	enough = full // walks within which everything must have occurred
 	shards = 4
 	least  = 4
 	spread = 18
 )
 
-// TestMain sets rapid up: no files, and little time for making what it found smaller.
+// TestMain configures rapid: no files, and little time for shrinking.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -41,18 +41,18 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	debug.SetGCPercent(400) // walks are short and make much garbage
+	debug.SetGCPercent(400) // walks are short and produce much garbage
 	os.Exit(m.Run())
 }
 
-// given are the flags of the command line.
+// given holds the flags set on the command line.
 var given = map[string]bool{}
 
 // setting guards rapid's flags: Check reads them before the first walk.
 var setting sync.Mutex
 
-// check is rapid.Check for so many walks from a seed of a shard's own, always the same so that the tests are the same
-// everywhere. What was given on the command line is taken as it is.
+// check is rapid.Check for a number of walks with the shard's fixed seed, so that the tests are the same everywhere.
+// Flags on the command line take precedence.
 func check(t *testing.T, shard, walks int, walk func(*rapid.T)) {
 	setting.Lock()
 	begun := sync.OnceFunc(setting.Unlock)
@@ -71,7 +71,7 @@ func check(t *testing.T, shard, walks int, walk func(*rapid.T)) {
 	})
 }
 
-// each is how many walks a shard has of so many.
+// each returns the number of walks per shard.
 func each(walks int) int {
 	if !given["rapid.checks"] {
 		return max(walks/shards, 1)
@@ -86,7 +86,7 @@ func each(walks int) int {
 // lucky draws from rapid.
 type lucky struct{ t *rapid.T }
 
-// even draws from 0 to 255, all alike: rapid's own numbers are small ones more often than not.
+// even draws from 0 to 255 with equal probability, because rapid's own numbers are mostly small.
 var even = rapid.Custom(func(t *rapid.T) (v int) {
 	for range 8 {
 		v <<= 1
@@ -101,7 +101,7 @@ func (l lucky) roll(what string, n int) int {
 	return even.Draw(l.t, what) * n / 256
 }
 
-// tally counts what all walks did together.
+// tally counts the contents of all walks.
 type tally struct {
 	mu     sync.Mutex
 	met    map[string]int
@@ -120,7 +120,7 @@ func (c *tally) add(met map[string]int) {
 	}
 }
 
-// TestWalks lets random walks go and holds each against the promises.
+// TestWalks plays random walks and checks each against the promises.
 func TestWalks(t *testing.T) {
 	t.Parallel()
 	if raced {
@@ -130,7 +130,7 @@ func TestWalks(t *testing.T) {
 	walks(t, sample)
 }
 
-// TestHeavyWalks is TestWalks with so many walks that everything has to be met.
+// TestHeavyWalks is TestWalks with enough walks for everything to occur.
 func TestHeavyWalks(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -152,10 +152,10 @@ func walks(t *testing.T, count int) {
 	})
 	t.Logf("PROOF: walks: %d, with %d steps, %d jobs and %d runs, from the seed %s", sum.walks.Load(), sum.steps.Load(), sum.jobs.Load(), sum.runs.Load(), seedText())
 	if t.Failed() {
-		t.Logf("replay a walk by the seed that is named above: make walk SEED=N")
+		t.Logf("replay a walk by its seed above: make walk SEED=N")
 		return
 	}
-	if asked := sum.shards.Load() * int64(each(count)); sum.walks.Load() < asked { // rapid ends early where time runs out
+	if asked := sum.shards.Load() * int64(each(count)); sum.walks.Load() < asked { // rapid stops early when time runs out
 		t.Errorf("only %d of %d walks were played", sum.walks.Load(), asked)
 	}
 	sum.covered(t)
@@ -172,7 +172,7 @@ func oneWalk(r *rapid.T, table []act, sum *tally) {
 	sum.add(met)
 }
 
-// covered wants every phase, act, trouble and mood to have been met; a sample says what it met.
+// covered checks that every phase, act, trouble and mood occurred; a sample only logs them.
 func (c *tally) covered(t *testing.T) {
 	t.Helper()
 	var want []string
@@ -203,7 +203,7 @@ func (c *tally) covered(t *testing.T) {
 	}
 	for what := range c.met {
 		if strings.HasPrefix(what, "call ") && !slices.Contains(want, what) {
-			t.Errorf("%q is not among the calls that are listed", what)
+			t.Errorf("the call %q is not listed", what)
 		}
 	}
 	want = append(want, "asked through a tool", "repair")
@@ -218,11 +218,11 @@ func (c *tally) covered(t *testing.T) {
 	t.Logf("met: %s", strings.TrimSuffix(line.String(), ", "))
 	if c.walks.Load() >= enough && len(missed) > 0 {
 		slices.Sort(missed)
-		t.Errorf("never met: %s", strings.Join(missed, ", "))
+		t.Errorf("never occurred: %s", strings.Join(missed, ", "))
 	}
 }
 
-// seedText names the seed as one has to give it.
+// seedText returns the seed in the form for the command line.
 func seedText() string {
 	if given["rapid.seed"] {
 		return flag.Lookup("rapid.seed").Value.String()

@@ -11,15 +11,14 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// How long things may take when nothing goes wrong, and after something has.
+// Time limits without failures, and after a failure.
 const (
 	soon     = 30 * time.Second
 	after    = 20 * time.Minute
 	patience = 20 * time.Minute
 )
 
-// watch holds the world against the promises about time and ends. It is called at every instant at which
-// something happened.
+// watch checks the promises about times and ends. It is called at every instant at which something happened.
 func (m *model) watch() {
 	if m.blind {
 		return
@@ -34,7 +33,7 @@ func (m *model) watch() {
 			limit = latest(limit, w.trouble.Add(after+2*w.coarse))
 		}
 		if w.now.After(limit) && w.errand.up() {
-			w.fatalf("silence: @%s triggered #%d at %s, and nothing can be seen of it", g.by.Login, g.on.number, g.at.Sub(began()))
+			w.fatalf("silence: @%s triggered #%d at %s without a visible reaction", g.by.Login, g.on.number, g.at.Sub(began()))
 		}
 	}
 	for _, t := range w.tasks() {
@@ -54,7 +53,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// life holds a task against how it was last seen.
+// life compares a task with its last known state.
 func (m *model) life(t *state.Task) {
 	w := m.w
 	w.hit("phase " + string(t.Phase))
@@ -64,11 +63,11 @@ func (m *model) life(t *state.Task) {
 		return
 	}
 	if l.ended && !t.Ended() {
-		w.fatalf("end: task %s was over and is %s", t.Key, t.Phase)
+		w.fatalf("end: task %s had ended, but is %s", t.Key, t.Phase)
 	}
 	if t.Ended() && !l.ended {
 		l.ended = true
-		for _, e := range slices.Concat(m.ends, m.pullEnds) { // of several acts that end it, the one that errand came to know of first
+		for _, e := range slices.Concat(m.ends, m.pullEnds) { // of several acts that end it, the first one that errand learned of
 			if e.on.number == t.Key.Issue && e.at.Truncate(time.Second).Equal(t.End.Acted) {
 				l.endAct = e.at
 				break
@@ -81,11 +80,11 @@ func (m *model) life(t *state.Task) {
 	}
 }
 
-// begins wants a person's act for every life.
+// begins checks that every life was started by a person.
 func (m *model) begins(t *state.Task, before *life) {
 	w := m.w
 	var by *trigger
-	if before != nil && !before.ended { // its end was not seen: any of the acts since it began may have been that
+	if before != nil && !before.ended { // its end was not observed: it may be due to any act since its beginning
 		for _, e := range m.ends {
 			if e.on.number == t.Key.Issue && e.at.After(before.trigger) && e.at.Before(before.endAct) {
 				before.endAct = e.at
@@ -103,20 +102,20 @@ func (m *model) begins(t *state.Task, before *life) {
 		break
 	}
 	if by == nil && before == nil {
-		w.fatalf("trust: task %s began, but nobody who may has begun it", t.Key)
+		w.fatalf("trust: task %s began without a writer's action", t.Key)
 	}
 	if by == nil {
-		w.fatalf("end: life %d of task %s began, but nobody who may has begun it since the last one ended", t.Gen, t.Key)
+		w.fatalf("end: life %d of task %s began without a writer's action since the end of the last one", t.Gen, t.Key)
 		return
 	}
-	for _, g := range m.triggers { // what came before it begins nothing later
+	for _, g := range m.triggers { // earlier triggers cannot start a later life
 		if g.on == by.on && !g.at.After(by.at) {
 			g.used = true
 		}
 	}
 	w.note("task %s begins (life %d) in %s", t.Key, t.Gen, t.Phase)
 	m.lives[t.Key] = &life{gen: t.Gen, trigger: by.at, version: t.Version, moved: w.now, ended: t.Ended()}
-	for _, e := range m.ends { // what people did meanwhile: errand came to know of all of it late
+	for _, e := range m.ends { // errand learned of these acts late
 		if e.on == by.on && e.at.After(by.at) {
 			m.lives[t.Key].endAct = e.at
 			break
@@ -127,8 +126,8 @@ func (m *model) begins(t *state.Task, before *life) {
 	}
 }
 
-// over is the instant since which somebody has to have begun the next life. An end of errand's own is
-// by its clock, which may be wrong.
+// over is the instant after which a person must have started the next life. The time of an end by errand is by its
+// clock, which may be wrong.
 func (l *life) over() time.Time {
 	if l.byItself {
 		return l.endAct.Add(-2 * time.Minute).Truncate(time.Second)
@@ -136,7 +135,7 @@ func (l *life) over() time.Time {
 	return l.endAct.Truncate(time.Second)
 }
 
-// moves wants a task that waits for nobody to get on.
+// moves checks that a task that waits for nothing makes progress.
 func (m *model) moves(t *state.Task) {
 	w, l := m.w, m.lives[t.Key]
 	if t.Version != l.version {
@@ -172,7 +171,7 @@ func (w *world) jobsOf(t *state.Task) (out []string) {
 	return out
 }
 
-// rests says what or whom a task waits for, or nothing.
+// rests returns what a task waits for, or "".
 func (w *world) rests(t *state.Task) string {
 	switch {
 	case t.Ended() && t.Run == nil && t.VM == nil:
@@ -197,7 +196,7 @@ func (w *world) rests(t *state.Task) string {
 
 var marker = regexp.MustCompile(`<!-- errand:\S+ -->\s*$`)
 
-// final heals everything, lets time go on and holds what is left against the promises about ends.
+// final ends all failures, lets time pass and checks the promises about ends.
 func (m *model) final() {
 	w := m.w
 	w.lag, w.armed, w.chains, w.mishap, w.out, w.downUntil, w.machines.full, w.mood = 0, nil, nil, mishap{}, time.Time{}, time.Time{}, time.Time{}, ""
@@ -208,7 +207,7 @@ func (m *model) final() {
 	w.pass(3 * time.Minute)
 	w.pass(40 * time.Minute)
 	w.pass(4 * time.Hour)
-	for range 4 { // the status comment comes some seconds after the last event, and a failed one some minutes
+	for range 4 { // the status comment is edited some seconds after the last event, a failed edit is repeated after minutes
 		if !slices.ContainsFunc(w.tasks(), func(t *state.Task) bool { return !outOfReach(t) && t.Status.Shown < t.Visible }) {
 			break
 		}
@@ -217,7 +216,7 @@ func (m *model) final() {
 	m.sound()
 	for _, t := range w.tasks() {
 		if w.rests(t) == "" {
-			w.fatalf("moves: at the end task %s is %s and waits for nobody: step %q, jobs %v", t.Key, t.Phase, t.Step, w.jobsOf(t))
+			w.fatalf("moves: at the end task %s is %s and waits for nothing: step %q, jobs %v", t.Key, t.Phase, t.Step, w.jobsOf(t))
 		}
 		m.shownStatus(t)
 		m.answeredYes(t, true)
@@ -231,7 +230,7 @@ func (m *model) final() {
 	m.comments()
 	for _, o := range w.machines.list {
 		if !o.ended && !w.owned(o) {
-			w.fatalf("VMs: %s is nobody's", o.name)
+			w.fatalf("VMs: %s belongs to no task", o.name)
 		}
 	}
 }
@@ -252,14 +251,14 @@ func (w *world) owned(o *walkVM) bool {
 	return false
 }
 
-// shownStatus wants the status comment to show the task as it is.
+// shownStatus checks that the status comment shows the task's current state.
 func (m *model) shownStatus(t *state.Task) {
 	if !outOfReach(t) && (t.Status.Shown < t.Visible || m.w.hub.byID(t.Status.Comment) == nil) {
-		m.w.fatalf("silence: the status comment of task %s (%s) shows version %d of %d, jobs %v", t.Key, t.Phase, t.Status.Shown, t.Visible, m.w.jobsOf(t))
+		m.w.fatalf("silence: the status comment of task %s (%s) shows version %d, want %d, jobs %v", t.Key, t.Phase, t.Status.Shown, t.Visible, m.w.jobsOf(t))
 	}
 }
 
-// pulls wants one pull request per branch.
+// pulls checks that each branch has one pull request.
 func (m *model) pulls() {
 	heads := map[string]int{}
 	for n := 1; n <= m.w.hub.last; n++ {
@@ -268,13 +267,13 @@ func (m *model) pulls() {
 			continue
 		}
 		if other := heads[p.head]; other != 0 {
-			m.w.fatalf("twice: pull requests #%d and #%d are both of %s", other, n, p.head)
+			m.w.fatalf("twice: pull requests #%d and #%d both have branch %s", other, n, p.head)
 		}
 		heads[p.head] = n
 	}
 }
 
-// comments wants no comment of errand's twice.
+// comments checks that errand posted no comment twice.
 func (m *model) comments() {
 	for n := 1; n <= m.w.hub.last; n++ {
 		i := m.w.hub.issues[n]
@@ -291,10 +290,10 @@ func (m *model) comments() {
 }
 
 func (m *model) once(n int, list []*comment) {
-	marks, texts, credit := map[string]bool{}, map[string]bool{}, len(m.w.hub.issues[n].events) // who hands an issue over again is told again, too
+	marks, texts, credit := map[string]bool{}, map[string]bool{}, len(m.w.hub.issues[n].events) // a repeated assignment gets a repeated answer
 	for _, c := range list {
 		if c.author != nil {
-			credit++ // who says something may be told the same again
+			credit++ // a repeated comment may get the same answer
 		}
 		if c.author != nil || c.gone || c.undeletable {
 			continue
@@ -310,7 +309,7 @@ func (m *model) once(n int, list []*comment) {
 		case texts[life+words] && credit > 0:
 			credit--
 		case texts[life+words]:
-			m.w.fatalf("twice: two comments on #%d say the same: %s", n, words)
+			m.w.fatalf("twice: two comments on #%d have the same text: %s", n, words)
 		}
 		marks[mark], texts[life+words] = true, true
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// A sweep looks for words whose webhook was lost. That it looks far enough back is held against the truth at the
-// moment of the look, whether or not anything was lost: a window that begins after the last good look is a gap.
-// A look is good when all that it found was stored; those of a dead process are forgotten with it.
+// A sweep reads comments whose webhooks were lost. Each read must begin early enough, whether or not anything was lost:
+// a window that begins after the last successful read leaves a gap. A read is successful when all its results were
+// stored; a process forgets its reads when it dies.
 
-// conversation is what is listed by one call: the comments of an issue or of a pull request, or its reviews.
+// conversation is the subject of one list call: the comments of an issue or of a pull request, or its reviews.
 type conversation struct {
 	number int
 	what   string
@@ -22,10 +22,10 @@ type conversation struct {
 
 // sweep is one comparison of all tasks with GitHub.
 type sweep struct {
-	nested int // what others do meanwhile, a step of errand's too, is no part of it
+	nested int // calls by others meanwhile, including errand's steps, do not belong to it
 	open   []state.TaskKey
 	tried  map[int]bool
-	lost   bool // the list of repositories: which task is asked about then is not said
+	lost   bool // the list of repositories, which does not identify the task of the next calls
 	cur    *glance
 }
 
@@ -33,12 +33,12 @@ type sweep struct {
 type glance struct {
 	issue, pull int // 0: no pull request was read
 	read        map[int]time.Time
-	newest      map[conversation]time.Time // what stood there then
+	newest      map[conversation]time.Time // its state at that time
 	listed      map[conversation]time.Time
 	failed      bool
 }
 
-// sweeps begins a sweep, and ends it when the function that it returns is called.
+// sweeps begins a sweep, which ends when the returned function is called.
 func (m *model) sweeps() (end func()) {
 	s := &sweep{nested: m.w.nested, tried: map[int]bool{}}
 	for _, t := range m.w.tasks() {
@@ -54,17 +54,17 @@ func (m *model) sweeps() (end func()) {
 		if m.w.errand != e || !e.up() || s.lost {
 			return
 		}
-		for _, t := range m.w.tasks() { // one task that cannot be compared keeps none of the others away
+		for _, t := range m.w.tasks() { // a failure of one task must not prevent the comparison of others
 			for _, key := range s.open {
 				if t.Key == key && !t.Ended() && !s.tried[key.Issue] {
-					m.w.fatalf("window: a sweep has not looked at task %s, which was open all the while", key)
+					m.w.fatalf("window: a sweep skipped task %s, which was open all the time", key)
 				}
 			}
 		}
 	}
 }
 
-// sweeping is the sweep whose call is under way, nil if the call is not a sweep's.
+// sweeping returns the sweep that made the current call, or nil.
 func (m *model) sweeping() *sweep {
 	if m.sweep == nil || m.sweep.nested != m.w.nested {
 		return nil
@@ -72,7 +72,7 @@ func (m *model) sweeping() *sweep {
 	return m.sweep
 }
 
-// tries notes that a sweep turns to an issue.
+// tries records that a sweep begins with an issue.
 func (m *model) tries(number int) {
 	if s := m.sweeping(); s != nil {
 		s.tried[number] = true
@@ -80,7 +80,7 @@ func (m *model) tries(number int) {
 	}
 }
 
-// reads notes that a sweep has read an issue or pull request as it is at this instant.
+// reads records that a sweep has read the current state of an issue or pull request.
 func (m *model) reads(number int) {
 	s := m.sweeping()
 	if s == nil || s.cur == nil {
@@ -96,50 +96,50 @@ func (m *model) reads(number int) {
 	}
 }
 
-// lists holds the window of a call against what was looked at before.
+// lists checks the window of a call against earlier reads.
 func (m *model) lists(number int, what string, since time.Time) {
 	s := m.sweeping()
 	if s == nil || s.cur == nil {
-		m.w.fatalf("window: #%d's %s are listed outside of a sweep", number, what)
+		m.w.fatalf("window: the %[2]s of #%[1]d are listed outside a sweep", number, what)
 	}
-	if number != s.cur.issue { // that of the issue is through
+	if number != s.cur.issue { // the issue's comparison is finished
 		m.looked(s.cur, s.cur.issue)
 	}
 	from := m.window(conversation{number, what})
 	if what == "comments" && since.After(from) {
-		m.w.fatalf("window: the %s of #%d are read from %s on, but the last good look at them, or the beginning of the task, was at %s", what, number, since.Sub(began()), from.Sub(began()))
+		m.w.fatalf("window: the %s of #%d are read since %s, but their last successful read, or the beginning of the task, was at %s", what, number, since.Sub(began()), from.Sub(began()))
 	}
 }
 
-// window is since when nobody has looked.
+// window returns the time of the last successful read.
 func (m *model) window(c conversation) time.Time {
 	from, ok := m.good[c]
 	if !ok {
-		from = m.w.now.Add(-72 * time.Hour) // deliveries are kept no longer, and errand may have been away for ever
+		from = m.w.now.Add(-72 * time.Hour) // deliveries are not kept longer, and errand may have been down for any time
 	}
 	for _, t := range m.w.tasks() {
 		if t.Key.Issue == c.number || t.PR != nil && t.PR.Number == c.number {
-			from = later(from, t.Trigger.At.Truncate(time.Second)) // what was said before is in the discussion that the start reads
+			from = later(from, t.Trigger.At.Truncate(time.Second)) // earlier comments are in the discussion that the task reads at its start
 		}
 	}
 	return from
 }
 
-// listed notes that a call has shown a conversation as it is at this instant.
+// listed records that a call has returned the current state of a conversation.
 func (m *model) listed(number int, what string) {
 	if s := m.sweeping(); s != nil && s.cur != nil {
 		s.cur.listed[conversation{number, what}] = m.w.now
 	}
 }
 
-// failed notes that a call of a sweep failed, or that the store did not take what it found.
+// failed records that a call of a sweep failed, or that the store rejected its result.
 func (m *model) failed() {
 	s := m.sweeping()
 	if s == nil || s.cur == nil {
 		return
 	}
 	s.cur.failed = true
-	clear(s.cur.listed) // what was through before is counted already
+	clear(s.cur.listed) // finished reads are already counted
 }
 
 // glanced ends the comparison of one task, and begins the next.
@@ -153,7 +153,7 @@ func (m *model) glanced(next *glance) {
 	m.sweep.cur = next
 }
 
-// looked counts a look at a conversation as good. One that was left out has to have nothing new.
+// looked counts a read of a conversation as successful. A skipped conversation must have nothing new.
 func (m *model) looked(g *glance, number int) {
 	for _, c := range m.conversations(number) {
 		at, ok := g.listed[c]
@@ -163,7 +163,7 @@ func (m *model) looked(g *glance, number int) {
 				continue
 			}
 			if new, from := g.newest[c], m.window(c); !new.Before(from) {
-				m.w.fatalf("window: a sweep left the %s of #%d out, but the newest is of %s, and the last good look, or the beginning of the task, was at %s",
+				m.w.fatalf("window: a sweep skipped the %s of #%d, but the newest is of %s, and the last successful read, or the beginning of the task, was at %s",
 					c.what, number, new.Sub(began()), from.Sub(began()))
 			}
 		}
@@ -179,7 +179,7 @@ func (m *model) conversations(number int) []conversation {
 	return out
 }
 
-// newest is when the newest thing of a conversation was said by a person.
+// newest returns the time of the newest entry by a person in a conversation.
 func (m *model) newest(c conversation) (newest time.Time) {
 	i := m.w.hub.issues[c.number]
 	if c.what == "comments" {
@@ -196,8 +196,8 @@ func (m *model) newest(c conversation) (newest time.Time) {
 	return newest
 }
 
-// sweepStore is the store as the sweeps have it, and sweepInbox where they put what they found: a look that could
-// not store all of it was none.
+// sweepStore is the sweeps' store, and sweepInbox their inbox: a read whose results could not be stored completely does
+// not count.
 type sweepStore struct {
 	sweptStore
 	m *model

@@ -14,25 +14,25 @@ import (
 	"github.com/errand-bot/errand/state/machine"
 )
 
-// What a run has committed is kept: whenever errand has a VM deleted, an archive forgotten or a checkout put elsewhere,
-// each commit there is on a branch of GitHub's, among the saved work of its task, on another VM of the task, or in the
-// archive that the task sleeps as. Or it was given up by one of the rules that stand at w.gives.
+// Commits of runs are not lost: whenever errand deletes a VM or an archive, or resets a checkout, each commit there is
+// also on a branch on GitHub, in the saved work of its task, on another VM of the task, or in the archive of the
+// suspended task. Otherwise one of the rules at w.gives permits its loss.
 
-// piece is a commit of a run. Its tree is its name: a rebase changes all else.
+// piece is a commit of a run. It is identified by its tree, because a rebase changes everything else.
 type piece struct {
 	tree, run, owner string
 	life             int
 	at               time.Time
 }
 
-// works is what became of the commits of all runs.
+// works tracks the commits of all runs.
 type works struct {
 	w     *world
 	made  map[string]*piece // by tree
-	trees map[string]string // by the id that GitHub has
+	trees map[string]string // by the ID on GitHub
 	safe  map[string]bool   // trees that are on a branch, or were saved
-	given map[string]string // why nobody keeps a tree
-	heads map[string]bool   // commits that a branch was put on
+	given map[string]string // why a tree need not be kept
+	heads map[string]bool   // commits that a branch pointed to
 	tried map[string]int    // how often an archive could not be unpacked
 	slept map[string]time.Time
 	// opened is the archive that is being unpacked.
@@ -46,12 +46,12 @@ func newWorks(w *world) *works {
 	}
 }
 
-// commits notes a commit of a run.
+// commits records a commit of a run.
 func (k *works) commits(r *run, c changeset.Commit) {
 	k.made[c.Tree] = &piece{c.Tree, r.spec.ID, r.on.owner, r.life, k.w.now}
 }
 
-// gives notes that nobody keeps the work on a VM, and by which rule.
+// gives records that the work on a VM need not be kept, and the rule for it.
 func (k *works) gives(o *walkVM, why string) {
 	o.given = why
 	for _, c := range o.work {
@@ -61,10 +61,10 @@ func (k *works) gives(o *walkVM, why string) {
 	}
 }
 
-// published notes which commits GitHub has made.
+// published records the commits that were created on GitHub.
 func (k *works) published(id, tree string) { k.trees[id] = tree }
 
-// moved notes that a branch stands on a commit: all before it is safe.
+// moved records that a branch points to a commit: the commit and its ancestors are safe.
 func (k *works) moved(head string) {
 	k.heads[head] = true
 	for c := k.w.hub.commits[head]; c != nil; c = k.w.hub.commits[head] {
@@ -75,7 +75,7 @@ func (k *works) moved(head string) {
 	}
 }
 
-// applied follows what the store took.
+// applied records an event that the store accepted.
 func (k *works) applied(before, after *state.Task, e event.Event) {
 	if after == nil {
 		return
@@ -92,7 +92,7 @@ func (k *works) applied(before, after *state.Task, e event.Event) {
 	}
 	if e.Kind() == event.KindDue && before != nil && before.Asleep != nil && after.Asleep == nil && !after.Ended() {
 		if age := k.w.now.Sub(before.Asleep.At); before.Gen == after.Gen && age < machine.DefaultPolicy().KeepAsleep {
-			k.w.complain("kept: the archive of task %s is given up %s after its work was put away", after.Key, age)
+			k.w.complain("kept: the archive of task %s is discarded %s after its work was saved", after.Key, age)
 		}
 	}
 	if event.Of[event.RunEnded](e).Result.Status == state.StatusVMLost && before != nil && before.VM != nil {
@@ -104,15 +104,15 @@ func (k *works) applied(before, after *state.Task, e event.Event) {
 	}
 }
 
-// holds wants the work on a VM to be kept elsewhere before it goes. A call whose lease is over is not held against
-// errand: the program on the VM ends with its connection.
+// holds checks that the work on a VM is kept elsewhere before it is deleted. It ignores a call that outlasted its
+// lease, because the program on the VM ends with its connection.
 func (k *works) holds(o *walkVM, what string) {
 	if o.given == "" && !k.w.late {
 		k.all(o.owner, o.work, what, o)
 	}
 }
 
-// all wants commits of a task to be kept elsewhere.
+// all checks that commits of a task are kept elsewhere.
 func (k *works) all(owner string, list []changeset.Commit, what string, but *walkVM) {
 	for _, c := range list {
 		p := k.made[c.Tree]
@@ -123,7 +123,7 @@ func (k *works) all(owner string, list []changeset.Commit, what string, but *wal
 		if t == nil || k.ruled(t, p) {
 			continue
 		}
-		k.w.complain("kept: %s, and the commit of run %s of %s is nowhere else: task %s is %s, step %q, saved %v", what, p.run, sub(p.at), owner, t.Phase, t.Step, t.Saved)
+		k.w.complain("kept: %s, but the commit of run %s of %s is not kept elsewhere: task %s is %s, step %q, saved %v", what, p.run, sub(p.at), owner, t.Phase, t.Step, t.Saved)
 	}
 }
 
@@ -136,7 +136,7 @@ func (w *world) taskOf(owner string) *state.Task {
 	return nil
 }
 
-// elsewhere reports whether another VM of its task, or the archive that the task sleeps as, has a commit.
+// elsewhere reports whether another VM of its task, or the archive of the suspended task, has a commit.
 func (k *works) elsewhere(tree string, but *walkVM) bool {
 	has := func(list []changeset.Commit) bool {
 		return slices.ContainsFunc(list, func(c changeset.Commit) bool { return c.Tree == tree })
@@ -154,15 +154,15 @@ func (k *works) elsewhere(tree string, but *walkVM) bool {
 	return false
 }
 
-// unpacked notes that an archive could not be unpacked. It is given up when the job that does it has gone wrong four
-// times, whatever it was that went wrong before.
+// unpacked records that an archive could not be unpacked. The archive is discarded when the job has failed four times
+// for any reason.
 func (k *works) unpacked() {
 	if j := k.w.job; j != nil {
 		k.tried[k.opened] = max(k.tried[k.opened], k.w.jobs.of(j.ID).errors+1)
 	}
 }
 
-// packed is what an archive has.
+// packed returns the content of an archive.
 func (k *works) packed(ref string) (p packed) {
 	if err := json.NewDecoder(bytes.NewReader(k.w.asleep[ref])).Decode(&p); err != nil {
 		k.w.complain("kept: archive %s: %v", ref, err)
@@ -170,15 +170,15 @@ func (k *works) packed(ref string) (p packed) {
 	return p
 }
 
-// ruled reports whether what people said since means that a commit is not wanted any more. Nor is that of a run that errand
-// never knew to have begun: its task ended while the answer to its start was lost.
+// ruled reports whether later commands of people mean that a commit is no longer needed, or errand never knew that its
+// run had begun: its task ended while the answer to its start was lost.
 func (k *works) ruled(t *state.Task, p *piece) bool {
 	began := func(r state.Run) bool { return r.ID == p.run && !r.Started.IsZero() }
 	unknown := t.Ended() && !slices.ContainsFunc(t.Runs, began) && (t.Run == nil || !began(*t.Run))
 	return unknown || t.Gen > p.life || k.w.model.saidSince(t, p.at, "retry fresh", "replan")
 }
 
-// saidSince reports whether somebody who may has given one of some commands since then.
+// saidSince reports whether a writer has given one of some commands since a time.
 func (m *model) saidSince(t *state.Task, then time.Time, words ...string) bool {
 	return slices.ContainsFunc(m.w.hub.issues[t.Key.Issue].comments, func(c *comment) bool {
 		return c.author != nil && c.author.held && !c.created.Before(then.Truncate(time.Second)) &&
@@ -186,15 +186,15 @@ func (m *model) saidSince(t *state.Task, then time.Time, words ...string) bool {
 	})
 }
 
-// forgets holds an archive that is about to be deleted: it is not that of a task that sleeps, or nobody has wanted it
-// for two weeks, or its task is over for a day.
+// forgets checks an archive that is about to be deleted: it is not that of a suspended task, or it was not used for two
+// weeks, or its task ended a day ago.
 func (k *works) forgets(ref string) {
 	if k.w.asleep[ref] == nil {
 		return
 	}
 	for _, t := range k.w.tasks() {
 		if a := t.Asleep; a != nil && a.Ref == ref {
-			k.w.complain("kept: archive %s is deleted while task %s sleeps as it", ref, t.Key)
+			k.w.complain("kept: archive %s is deleted while it is the archive of the suspended task %s", ref, t.Key)
 		}
 	}
 	repo, rest, _ := strings.Cut(ref, "-")
@@ -202,10 +202,10 @@ func (k *works) forgets(ref string) {
 	owner := fmt.Sprintf("%s/%s", repo, number)
 	t, age, p := k.w.taskOf(owner), k.w.now.Sub(k.slept[ref]), machine.DefaultPolicy()
 	switch {
-	case t == nil || k.slept[ref].IsZero(): // its task never came to know of it
+	case t == nil || k.slept[ref].IsZero(): // its task never learned of it
 	case age >= p.KeepAsleep || t.Ended() && k.w.now.Sub(t.End.At) >= p.KeepAfterEnd:
-	case k.tried[ref] >= 4: // it cannot be used
+	case k.tried[ref] >= 4: // it is unusable
 	default:
-		k.all(owner, k.packed(ref).Work, "archive "+ref+" is deleted "+age.String()+" after it was made", nil)
+		k.all(owner, k.packed(ref).Work, "archive "+ref+" is deleted "+age.String()+" after its creation", nil)
 	}
 }

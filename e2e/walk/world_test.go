@@ -19,14 +19,14 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// dice is where a walk's luck comes from.
+// dice is a walk's source of randomness.
 type dice interface {
-	// roll returns a number from 0 up to n, which it does not reach; n is at most 256.
+	// roll returns a number from 0 to n-1; n is at most 256.
 	roll(what string, n int) int
 }
 
-// world is one walk: GitHub and its people, VMs and agents, errand and its store, the clock, the
-// trouble that is armed, and the model of the promises. It serves one goroutine.
+// world is one walk: GitHub and its people, VMs and agents, errand and its store, the clock, the armed troubles, and
+// the model of the promises. It is for one goroutine.
 type world struct {
 	dice
 	now      time.Time
@@ -45,43 +45,43 @@ type world struct {
 	errand   *errand
 	model    *model
 	files    map[string]*changeset.Changeset
-	asleep   map[string][]byte // work that was put away, by name
+	asleep   map[string][]byte // saved work, by name
 	lanes    []state.Lane
 
 	mood      string // of the next run
 	mishap    mishap // of the next webhook
 	armed     []trouble
 	chains    []*chain
-	job       *state.Job // under way
+	job       *state.Job // in flight
 	down      string     // the call that fails until downUntil
 	revoked   []grant
 	out       time.Time // GitHub is down until then
 	downUntil time.Time
-	slow      time.Time // when a call last took so long
-	lostSight time.Time // when following a run last failed
-	slowly    bool      // such a call is under way
-	late      bool      // its effect comes now
-	upAt      time.Time // when errand starts again, if it is down
-	trouble   time.Time // when something last went wrong
-	blocker   *issue    // what the issue waits for
+	slow      time.Time // time of the last slow call
+	lostSight time.Time // time of the last failure to follow a run
+	slowly    bool      // such a call is in flight
+	late      bool      // its effect occurs now
+	upAt      time.Time // when errand restarts, if it is down
+	trouble   time.Time // time of the last failure
+	blocker   *issue    // the issue's blockers
 	plant     plant
 	lag       time.Duration // after which GitHub's lists show a comment
-	coarse    time.Duration // the grain of watching in a long span
-	inStep    time.Time     // when the step under way began
+	coarse    time.Duration // the interval of watchers in a long span
+	inStep    time.Time     // when the current step began
 	nested    int
 	plans     int
 	done      int // jobs
 	steps     int
-	applying  event.Kind     // that the store is asked to take now
+	applying  event.Kind     // being applied by the store
 	log       zerolog.Logger // drops everything unless it is set
-	itself    bool           // what the store is asked for, the walk asks for
+	itself    bool           // the current request to the store is the walk's own
 	trail     []string
 	met       func(string) // for coverage
 	fail      func(string)
-	broke     string // the first complaint: the queue takes a panic of a step for an error
+	broke     string // the first complaint, because the queue converts a step's panic to an error
 }
 
-// began is when every walk begins.
+// began is the start time of every walk.
 func began() time.Time { return time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC) }
 
 func newWorld(d dice, fault plant, met, fail func(string)) *world {
@@ -97,13 +97,13 @@ func newWorld(d dice, fault plant, met, fail func(string)) *world {
 	return w
 }
 
-// assemble makes GitHub, the VMs and the model of the promises, with an empty database.
+// assemble creates GitHub, the VMs and the model of the promises, with an empty database.
 func (w *world) assemble() {
 	w.hub, w.machines, w.model = newHub(w), &machines{w: w}, newModel(w)
 	w.db, w.knownAt = newMemory(), -1
 }
 
-// openStore opens the store of the database, and begins to count what is done there.
+// openStore opens the store of the database, and begins to count its operations.
 func (w *world) openStore() {
 	st, err := store.Open(context.Background(), w.db, store.Options{Now: func() time.Time { return w.now }})
 	if err != nil {
@@ -122,27 +122,27 @@ func (w *world) fatalf(format string, args ...any) {
 	w.fail(w.broke)
 }
 
-// story is a complaint, and the walk that led to it.
+// story returns a complaint with the walk that led to it.
 func (w *world) story(format string, args ...any) string {
 	return fmt.Sprintf(format, args...) + "\nthe walk:\n" + strings.Join(w.trail, "\n")
 }
 
-// note writes the walk's diary.
+// note adds a line to the walk's log.
 func (w *world) note(format string, args ...any) {
 	w.trail = append(w.trail, fmt.Sprintf("%-14s", w.now.Sub(began()).Truncate(time.Second))+strings.Repeat("  ", w.nested)+fmt.Sprintf(format, args...))
 }
 
 func (w *world) hit(what string) { w.met(what) }
 
-// troubled notes that something went wrong, so that promises about time count from here on.
+// troubled records a failure, so that time limits are counted from now.
 func (w *world) troubled() { w.trouble = w.now }
 
-// trouble is something that happens at an outside call, a number of calls from now.
+// trouble is a failure at an external call, a number of calls from now.
 type trouble struct {
 	after int
 	kind  string
 	act   func()
-	op    string // the call, or the event that the store is to take, that it is for; any, if empty
+	op    string // the call, or the event for the store, at which it occurs; any, if empty
 }
 
 // troubles that can be armed. "meanwhile" lets others act while the call is under way.
@@ -152,7 +152,7 @@ func troubles() []string {
 
 var errCut = errors.New("the connection was cut")
 
-// gate is passed by every outside call.
+// gate is called by every external call.
 func (w *world) gate(ctx context.Context, op string, writes bool, effect func() error) error {
 	w.now = w.now.Add(60 * time.Millisecond)
 	if err := ctx.Err(); err != nil {
@@ -179,7 +179,7 @@ func (w *world) gate(ctx context.Context, op string, writes bool, effect func() 
 	}
 	w.hit("trouble " + t.kind)
 	w.note("trouble: %s at %q", t.kind, op)
-	if op == "follow" || op == "attach tether" { // a run that is followed says every few seconds that it is alive; those here do not
+	if op == "follow" || op == "attach tether" { // real runs send a heartbeat every few seconds; the simulated ones do not
 		w.lostSight = w.now
 	}
 	if t.kind != "meanwhile" {
@@ -188,7 +188,7 @@ func (w *world) gate(ctx context.Context, op string, writes bool, effect func() 
 	return w.suffer(ctx, t, op, effect)
 }
 
-// strike counts the armed trouble down and returns what strikes now.
+// strike counts down the armed troubles and returns the one that occurs now.
 func (w *world) strike(op string, onVM, writes bool) (trouble, bool) {
 	for i := range w.armed {
 		t := &w.armed[i]
@@ -199,7 +199,7 @@ func (w *world) strike(op string, onVM, writes bool) (trouble, bool) {
 			continue
 		}
 		if onVM && (t.kind == "limit" || t.kind == "forbidden") || t.kind == "lost answer" && !writes || t.kind == "meanwhile" && w.nested > 1 {
-			continue // at the next call that fits
+			continue // at the next matching call
 		}
 		found := *t
 		w.armed = slices.Delete(w.armed, i, i+1)
@@ -218,7 +218,7 @@ func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() 
 		switch err := ctx.Err(); {
 		case err != nil:
 			return err
-		case w.slow != slow: // what happened took longer than the lease, before which a step's context ends
+		case w.slow != slow: // it took longer than the lease, before which a step's context ends
 			return context.DeadlineExceeded
 		case t.kind == "meanwhile":
 			return effect()
@@ -236,15 +236,15 @@ func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() 
 			return err
 		}
 		return temporary(op, forge.ClassUnknown, 0, time.Time{})
-	case "slow": // so slow that the lease runs out, and somebody else does the job before this call has its effect
-		if w.slowly { // no call goes on for longer than that
+	case "slow": // so slow that the lease expires, and another worker does the job before this call has its effect
+		if w.slowly { // no call takes longer
 			return temporary(op, forge.ClassTemporary, 502, time.Time{})
 		}
 		w.slowly = true
 		defer func() { w.slowly = false }()
 		w.now = w.now.Add(20 * time.Minute)
 		w.slow = w.now
-		w.troubled() // the walk has one goroutine: nobody looked anywhere meanwhile
+		w.troubled() // the walk has one goroutine, so nothing was read meanwhile
 		if _, err := w.journal.Rescue(ctx, w.now); err != nil {
 			return err
 		}
@@ -272,7 +272,7 @@ func (w *world) suffer(ctx context.Context, t trouble, op string, effect func() 
 	return nil
 }
 
-// meanwhile lets something happen while a call is under way.
+// meanwhile runs a function during a call.
 func (w *world) meanwhile(act func()) {
 	began := w.inStep
 	w.nested++
@@ -281,19 +281,19 @@ func (w *world) meanwhile(act func()) {
 	w.inStep = began
 }
 
-// temporary is an error of GitHub's, or of the way there.
+// temporary returns a temporary error of GitHub or of the network.
 func temporary(op string, class forge.Class, status int, retry time.Time) error {
 	return &forge.Error{Op: op, Reason: "GitHub did not answer as it should.", Class: class, Status: status, Retry: retry, Err: errCut}
 }
 
-// die ends errand's process at once; it starts again after a while.
+// die ends errand's process at once; it restarts later.
 func (w *world) die() {
 	w.troubled()
 	w.errand.kill()
 	w.upAt = w.now.Add([]time.Duration{time.Second, 30 * time.Second, 10 * time.Minute}[w.roll("down", 3)])
 }
 
-// pass lets time go on, and all that happens in it.
+// pass lets time pass with everything that happens in it.
 func (w *world) pass(d time.Duration) {
 	until := w.now.Add(d)
 	w.coarse = 0
@@ -302,7 +302,7 @@ func (w *world) pass(d time.Duration) {
 	}
 	for n := 0; ; n++ {
 		if n > 20_000 {
-			w.fatalf("too much happens in %s", d)
+			w.fatalf("too many events within %s", d)
 		}
 		w.happen()
 		at := w.next()
@@ -321,13 +321,13 @@ func (w *world) pass(d time.Duration) {
 	w.errand.finely()
 }
 
-// happen does all that is due at this instant.
+// happen does everything that is due at this instant.
 func (w *world) happen() {
 	if w.broke != "" {
 		w.fail(w.broke)
 	}
 	if !w.errand.up() && !w.now.Before(w.upAt) {
-		w.note("errand starts again")
+		w.note("errand restarts")
 		w.start()
 	}
 	for _, o := range w.machines.list {
@@ -344,7 +344,7 @@ func (w *world) happen() {
 	w.model.watch()
 }
 
-// next is when something happens again.
+// next returns the time of the next event.
 func (w *world) next() time.Time {
 	at := w.now.Add(100 * 24 * time.Hour)
 	if w.errand.up() {
@@ -362,19 +362,19 @@ func (w *world) next() time.Time {
 			}
 		}
 	}
-	if !at.After(w.now) { // what is due but cannot be had: a lane that is busy
+	if !at.After(w.now) { // due, but not available: its lane is busy
 		at = w.now.Add(time.Second)
 	}
 	return at
 }
 
-// tasks are all tasks as the store has them.
+// tasks returns all tasks in the store.
 func (w *world) tasks() []*state.Task {
 	if w.knownAt == w.db.version {
 		return w.known
 	}
 	var list []*state.Task
-	for _, name := range w.db.named("task/") { // not AllTasks: it would decode every task again
+	for _, name := range w.db.named("task/") { // not AllTasks, which would decode every task again
 		key, err := state.ParseTaskKey(name)
 		if err != nil {
 			w.fatalf("list tasks: %v", err)

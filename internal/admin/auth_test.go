@@ -12,10 +12,10 @@ import (
 	"github.com/errand-bot/errand/internal/admin"
 )
 
-func TestNewWantsAToken(t *testing.T) {
+func TestNewRequiresAToken(t *testing.T) {
 	t.Parallel()
 	if _, err := admin.New(admin.Config{Store: sample(), Transcripts: noFiles{}}); err == nil {
-		t.Error("pages for everybody were made")
+		t.Error("got no error for pages without a token")
 	}
 }
 
@@ -48,7 +48,7 @@ func TestOnlyWithToken(t *testing.T) {
 	}
 }
 
-func TestBrowserGetsTheForm(t *testing.T) {
+func TestBrowserGetsTheLoginForm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	status, body := fetch(t, w.url+"/tasks/acme/shop/1?x=1", map[string]string{"Accept": "text/html,*/*"})
@@ -68,7 +68,7 @@ func TestLogin(t *testing.T) {
 	resp := do(t, http.MethodPost, w.url+"/login", form, map[string]string{"X-Forwarded-Proto": "https"})
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusSeeOther || resp.Header.Get("Location") != "/tasks/acme/shop/1" {
-		t.Fatalf("status %d to %s", resp.StatusCode, resp.Header.Get("Location"))
+		t.Fatalf("got status %d and location %s", resp.StatusCode, resp.Header.Get("Location"))
 	}
 	cookies := resp.Cookies()
 	if len(cookies) != 1 {
@@ -84,7 +84,7 @@ func TestLogin(t *testing.T) {
 	}
 	changed := map[string]string{"Cookie": c.Name + "=9" + c.Value}
 	if status, _ := fetch(t, w.url+"/status", changed); status != http.StatusUnauthorized {
-		t.Errorf("with a longer life of the cookie: status %d", status)
+		t.Errorf("after extending the cookie's expiry: status %d", status)
 	}
 	other := serve(t, admin.Config{Store: w.store, Transcripts: w.dir, Token: "another", Now: w.now})
 	if status, _ := fetch(t, other+"/status", cookie); status != http.StatusUnauthorized {
@@ -92,7 +92,7 @@ func TestLogin(t *testing.T) {
 	}
 	w.advance(8 * 24 * time.Hour)
 	if status, _ := fetch(t, w.url+"/status", cookie); status != http.StatusUnauthorized {
-		t.Errorf("after its time: status %d", status)
+		t.Errorf("after its expiry: status %d", status)
 	}
 }
 
@@ -104,14 +104,14 @@ func TestLoginRefuses(t *testing.T) {
 		status  int
 		to      string
 	}{
-		"wrong token":      {url.Values{"token": {"nonsense"}}, nil, http.StatusUnauthorized, ""},
-		"no token":         {url.Values{}, nil, http.StatusUnauthorized, ""},
-		"another site":     {url.Values{"token": {token}}, map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden, ""},
-		"another origin":   {url.Values{"token": {token}}, map[string]string{"Origin": "https://evil.example"}, http.StatusForbidden, ""},
-		"sent elsewhere":   {url.Values{"token": {token}, "next": {"//evil.example/"}}, nil, http.StatusSeeOther, "/status"},
-		"sent to a scheme": {url.Values{"token": {token}, "next": {"javascript:alert(1)"}}, nil, http.StatusSeeOther, "/status"},
-		"backslash":        {url.Values{"token": {token}, "next": {`/\evil.example`}}, nil, http.StatusSeeOther, "/status"},
-		"too large":        {url.Values{"token": {token}, "x": {strings.Repeat("x", 1<<20)}}, nil, http.StatusUnauthorized, ""},
+		"wrong token":          {url.Values{"token": {"nonsense"}}, nil, http.StatusUnauthorized, ""},
+		"no token":             {url.Values{}, nil, http.StatusUnauthorized, ""},
+		"another site":         {url.Values{"token": {token}}, map[string]string{"Sec-Fetch-Site": "cross-site"}, http.StatusForbidden, ""},
+		"another origin":       {url.Values{"token": {token}}, map[string]string{"Origin": "https://evil.example"}, http.StatusForbidden, ""},
+		"sent elsewhere":       {url.Values{"token": {token}, "next": {"//evil.example/"}}, nil, http.StatusSeeOther, "/status"},
+		"redirect to a scheme": {url.Values{"token": {token}, "next": {"javascript:alert(1)"}}, nil, http.StatusSeeOther, "/status"},
+		"backslash":            {url.Values{"token": {token}, "next": {`/\evil.example`}}, nil, http.StatusSeeOther, "/status"},
+		"too large":            {url.Values{"token": {token}, "x": {strings.Repeat("x", 1<<20)}}, nil, http.StatusUnauthorized, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestLoginRefuses(t *testing.T) {
 			resp := do(t, http.MethodPost, w.url+"/login", test.form.Encode(), test.headers)
 			_ = resp.Body.Close()
 			if resp.StatusCode != test.status || resp.Header.Get("Location") != test.to {
-				t.Errorf("status %d to %q, want %d to %q", resp.StatusCode, resp.Header.Get("Location"), test.status, test.to)
+				t.Errorf("got status %d and location %q, want %d and %q", resp.StatusCode, resp.Header.Get("Location"), test.status, test.to)
 			}
 			if test.status != http.StatusSeeOther && len(resp.Cookies()) > 0 {
 				t.Errorf("cookies %v", resp.Cookies())
@@ -162,19 +162,19 @@ func TestLogoutEndsSessionsOnTheServer(t *testing.T) {
 		"another origin": {"Origin": "https://evil.example"},
 	} {
 		if code := post(ada, headers).StatusCode; code != http.StatusForbidden || status(w.url, ada) != http.StatusOK {
-			t.Errorf("logout from %s: status %d; the session holds: %d", name, code, status(w.url, ada))
+			t.Errorf("logout from %s: status %d; then with the session: %d", name, code, status(w.url, ada))
 		}
 	}
 	if code, _ := fetch(t, w.url+"/logout", map[string]string{"Cookie": ada}); code == http.StatusSeeOther || status(w.url, ada) != http.StatusOK {
-		t.Errorf("logout by GET: status %d; the session holds: %d", code, status(w.url, ada))
+		t.Errorf("logout by GET: status %d; then with the session: %d", code, status(w.url, ada))
 	}
 	if resp := post("errand_admin=1.00", nil); len(resp.Cookies()) != 1 || status(w.url, ada) != http.StatusOK {
-		t.Errorf("logout by a stranger: cookies %v; ada's session holds: %d", resp.Cookies(), status(w.url, ada))
+		t.Errorf("logout without a session: cookies %v; then with ada's session: %d", resp.Cookies(), status(w.url, ada))
 	}
 
 	resp := post(ada, nil)
 	if c := resp.Cookies(); len(c) != 1 || c[0].MaxAge >= 0 || resp.Header.Get("Location") != "/login" {
-		t.Errorf("cookies %v to %s", c, resp.Header.Get("Location"))
+		t.Errorf("got cookies %v and location %s", c, resp.Header.Get("Location"))
 	}
 	restarted := serve(t, admin.Config{Store: w.store, Facts: w.store, Transcripts: w.dir, Token: token, Now: w.now})
 	for name, cookie := range map[string]string{"ada's": ada, "bob's": bob} {
@@ -185,7 +185,7 @@ func TestLogoutEndsSessionsOnTheServer(t *testing.T) {
 		}
 	}
 	if again := logIn(t, w.url); status(w.url, again) != http.StatusOK || status(restarted, again) != http.StatusOK {
-		t.Error("a login after the logout does not hold")
+		t.Error("the session of a login after the logout is not valid")
 	}
 }
 
@@ -207,7 +207,7 @@ func TestLogoutThatCannotBeStoredIsAnError(t *testing.T) {
 	resp := do(t, http.MethodPost, w.url+"/logout", "", map[string]string{"Cookie": cookie})
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusInternalServerError {
-		t.Errorf("status %d, although the session goes on", resp.StatusCode)
+		t.Errorf("got status %d although the session remains valid", resp.StatusCode)
 	}
 }
 
@@ -221,16 +221,16 @@ func TestSessionsAreRefusedWhileTheStoreCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestCookieIsSecureWhereThePagesAre(t *testing.T) {
+func TestCookieIsSecureOnHTTPS(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		secure  bool
 		headers map[string]string
 		want    bool
 	}{
-		"plain HTTP":            {},
-		"public_url is https":   {secure: true, want: true},
-		"a proxy that says TLS": {headers: map[string]string{"X-Forwarded-Proto": "https"}, want: true},
+		"plain HTTP":               {},
+		"public_url is https":      {secure: true, want: true},
+		"a proxy that reports TLS": {headers: map[string]string{"X-Forwarded-Proto": "https"}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -238,13 +238,13 @@ func TestCookieIsSecureWhereThePagesAre(t *testing.T) {
 			resp := do(t, http.MethodPost, w.url+"/login", url.Values{"token": {token}}.Encode(), c.headers)
 			_ = resp.Body.Close()
 			if got := resp.Cookies(); len(got) != 1 || got[0].Secure != c.want {
-				t.Errorf("cookies %v, want secure %v", got, c.want)
+				t.Errorf("got cookies %v, want secure %v", got, c.want)
 			}
 		})
 	}
 }
 
-func TestLoginLeadsToOwnPagesOnly(t *testing.T) {
+func TestLoginRedirectsOnlyToOwnPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	for _, next := range []string{
@@ -256,12 +256,12 @@ func TestLoginLeadsToOwnPagesOnly(t *testing.T) {
 		"/" + strings.Repeat("x", 1000), "/login", "/logout",
 	} {
 		if got := locationAfterLogin(t, w.url, next); got != "/status" {
-			t.Errorf("next %q leads to %q", next, got)
+			t.Errorf("next %q redirects to %q", next, got)
 		}
 	}
 	for _, next := range []string{"/status", "/status?q=shop&page=2", "/vms", "/tasks/acme/shop/1/runs/r1/at/10?from=1", "/tasks/acme/my%20shop/1", "/"} {
 		if got := locationAfterLogin(t, w.url, next); got != next {
-			t.Errorf("next %q leads to %q", next, got)
+			t.Errorf("next %q redirects to %q", next, got)
 		}
 	}
 }
@@ -294,7 +294,7 @@ func TestWrongTokensDoNotBlockTheRightOne(t *testing.T) {
 	}
 	for path, headers := range map[string]map[string]string{"/status": right, "/metrics": right, "/status.json": cookie} {
 		if status, _ := fetch(t, w.url+path, headers); status != http.StatusOK {
-			t.Errorf("%s for those who may see it: status %d", path, status)
+			t.Errorf("%s with the right token: status %d", path, status)
 		}
 	}
 	logIn(t, w.url)
@@ -348,11 +348,11 @@ func TestHeaders(t *testing.T) {
 		seen[policy] = true
 		for name, value := range map[string]string{"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Cache-Control": "no-store"} {
 			if got := resp.Header.Get(name); got != value {
-				t.Errorf("%s is %q", name, got)
+				t.Errorf("got %s: %q", name, got)
 			}
 		}
 	}
 	if len(seen) != 2 {
-		t.Error("a nonce was used twice")
+		t.Error("two responses have the same nonce")
 	}
 }

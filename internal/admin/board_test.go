@@ -31,12 +31,12 @@ func TestBoard(t *testing.T) {
 	body = w.page("/status")
 	want(t, body, `<span class="badge calm">canceled</span>`, "the assignment was removed by @ada")
 	if open, ended, _ := strings.Cut(body, `id="ended"`); strings.Contains(open, "alert(1)") || !strings.Contains(ended, "alert(1)") {
-		t.Errorf("the canceled task is not among the ended ones:\n%s", body)
+		t.Errorf("the canceled task is missing in the list of ended tasks:\n%s", body)
 	}
 }
 
-// TestPagesAreSound checks that pages are accessible and work without scripts.
-func TestPagesAreSound(t *testing.T) {
+// TestPagesAreAccessible checks that pages are accessible and work without scripts.
+func TestPagesAreAccessible(t *testing.T) {
 	t.Parallel()
 	w := &world{t: t, dir: folder(t.TempDir())}
 	w.write("7-1-4").exit()
@@ -60,7 +60,7 @@ func TestPagesAreSound(t *testing.T) {
 		seen := map[string]bool{}
 		for _, m := range ids.FindAllStringSubmatch(body, -1) {
 			if seen[m[1]] {
-				t.Errorf("%s: id %s twice", path, m[1])
+				t.Errorf("%s: duplicate ID %s", path, m[1])
 			}
 			seen[m[1]] = true
 		}

@@ -52,7 +52,7 @@ func TestManyEndedTasks(t *testing.T) {
 	page("/status")
 	page("/tasks/acme/shop/300")
 	if got := store.reads.Load(); got != before {
-		t.Errorf("read through again: %d pages", got-before)
+		t.Errorf("the store was scanned again: %d pages", got-before)
 	}
 	late := sampleTask(n+1, "one more.", state.PhaseCancelled)
 	late.Since = noon.Add(2 * time.Hour)

@@ -64,7 +64,7 @@ func (f *follower) next() []string {
 			}
 		}
 	}
-	f.t.Fatalf("the stream is over: %v", f.scan.Err())
+	f.t.Fatalf("the stream ended: %v", f.scan.Err())
 	return nil
 }
 
@@ -115,7 +115,7 @@ func TestFollow(t *testing.T) {
 	tr.exit()
 	f.want("success, exited with code 0, after 1m0s", "END")
 	if f.scan.Scan() && f.scan.Text() != "" {
-		t.Errorf("after the end came %q", f.scan.Text())
+		t.Errorf("got %q after the end", f.scan.Text())
 	}
 }
 
@@ -137,7 +137,7 @@ func TestFollowResumes(t *testing.T) {
 	third := w.follow(eventsPath+"?from="+second.last, nil)
 	tr.exit()
 	third.want("success, exited with code 0, after 1m0s", "END")
-	for _, odd := range []string{"nonsense", "-5", "17"} { // whatever a client sends, it gets whole lines
+	for _, odd := range []string{"nonsense", "-5", "17"} { // for any position sent by a client, it gets complete lines
 		f := w.follow(eventsPath, map[string]string{"Last-Event-ID": odd})
 		for got := []string{""}; got[0] != "END"; {
 			got = f.next()
@@ -200,7 +200,7 @@ func TestLiveLogsAreBounded(t *testing.T) {
 		open = append(open, f)
 	}
 	if f := w.follow(eventsPath, nil); f.resp.StatusCode != http.StatusServiceUnavailable || f.resp.Header.Get("Retry-After") == "" {
-		t.Errorf("one too many: status %d", f.resp.StatusCode)
+		t.Errorf("one live log too many: status %d", f.resp.StatusCode)
 	}
 	_ = open[0].resp.Body.Close()
 	for range 100 { // the slot is released when the server notices the disconnect
@@ -209,7 +209,7 @@ func TestLiveLogsAreBounded(t *testing.T) {
 			return
 		}
 	}
-	t.Error("the place did not become free")
+	t.Error("the slot was not released")
 }
 
 func TestLiveLogsEndWithTheServer(t *testing.T) {

@@ -32,7 +32,7 @@ var (
 	writer = state.Person{ID: 2, Login: "ada"}
 )
 
-// world is a real store, a folder of transcripts, and the pages on them.
+// world is a real store, a directory of transcripts, and the pages that show them.
 type world struct {
 	t     *testing.T
 	store *store.Store
@@ -43,7 +43,7 @@ type world struct {
 	clock time.Time
 }
 
-// folder stores transcripts as the archive does.
+// folder stores transcripts in a directory, as the archive does.
 type folder string
 
 func (f folder) path(run string) string { return filepath.Join(string(f), run+".jsonl") }
@@ -260,7 +260,7 @@ func wantNot(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if strings.Contains(text, part) {
-			t.Errorf("there is %q in:\n%s", part, content(text))
+			t.Errorf("unexpected %q in:\n%s", part, content(text))
 		}
 	}
 }
@@ -273,7 +273,7 @@ func content(text string) string {
 	return text
 }
 
-// noFiles is a folder without transcripts.
+// noFiles is an empty directory of transcripts.
 type noFiles struct{}
 
 func (noFiles) OpenTranscript(run string) (*os.File, error) {

@@ -98,7 +98,7 @@ func wantLines(t *testing.T, text string, lines ...string) {
 	}
 	for _, line := range lines {
 		if !have[line] {
-			t.Errorf("there is no line %s", line)
+			t.Errorf("missing line %s", line)
 		}
 	}
 	if t.Failed() {

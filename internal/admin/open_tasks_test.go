@@ -18,7 +18,7 @@ func TestPagesOfTheBoard(t *testing.T) {
 		"the second":        {"offset=500", 500, defaultPage, false},
 		"the last":          {"offset=1190&limit=500", 1190, 10, false},
 		"beyond the end":    {"offset=5000", 0, 0, false},
-		"no more than that": {"limit=1000000", 0, 1200, false},
+		"the highest limit": {"limit=1000000", 0, 1200, false},
 		"no number":         {"offset=x", 0, 0, true},
 		"before the start":  {"offset=-1", 0, 0, true},
 	} {
@@ -39,7 +39,7 @@ func TestPagesOfTheBoard(t *testing.T) {
 				return
 			}
 			if len(b.Tasks) != c.many || c.many > 0 && b.Tasks[0].Task != fmt.Sprint(c.first) {
-				t.Errorf("%d tasks, the first is %+v", len(b.Tasks), b.Tasks[:min(1, len(b.Tasks))])
+				t.Errorf("got %d tasks, first %+v", len(b.Tasks), b.Tasks[:min(1, len(b.Tasks))])
 			}
 		})
 	}

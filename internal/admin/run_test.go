@@ -46,7 +46,7 @@ func TestWholeRecord(t *testing.T) {
 	body := w.page("/tasks/acme/shop/1/runs/1")
 	link := regexp.MustCompile(`href="([^"]*/at/[1-9][0-9]*)"`).FindStringSubmatch(body)
 	if link == nil {
-		t.Fatalf("no link to the whole in:\n%s", content(body))
+		t.Fatalf("no link to the full text in:\n%s", content(body))
 	}
 	resp := do(t, http.MethodGet, w.url+link[1], "", map[string]string{"Authorization": "Bearer " + token})
 	defer func() { _ = resp.Body.Close() }()
@@ -76,7 +76,7 @@ func TestRaw(t *testing.T) {
 	}
 	whole, err := os.ReadFile(w.dir.path(run.ID))
 	if err != nil || string(got) != string(whole) {
-		t.Errorf("%v, got %s", err, got)
+		t.Errorf("error %v, got %s", err, got)
 	}
 	want(t, resp.Header.Get("Content-Disposition"), "attachment", run.ID)
 }
@@ -110,7 +110,7 @@ func TestPaging(t *testing.T) {
 			}
 		}
 		if len(seen) != n || pages < 3 || pages > 5 {
-			t.Errorf("%s: %d entries on %d pages", way.link, len(seen), pages)
+			t.Errorf("%s: got %d entries on %d pages", way.link, len(seen), pages)
 		}
 	}
 	want(t, w.page(path+"?from=end"), "entry 449.", "exited", "up to 100 %")

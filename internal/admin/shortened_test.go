@@ -51,9 +51,9 @@ func runlogAdd(b *bytes.Buffer, e runlog.Entry) error {
 	return t.Add(e)
 }
 
-// TestFollowOverAShortening: live logs, including reconnecting ones, continue in the shortened file without missing or
+// TestFollowAcrossTruncationOfTheBeginning: live logs, including reconnecting ones, continue in the shortened file without missing or
 // repeated lines.
-func TestFollowOverAShortening(t *testing.T) {
+func TestFollowAcrossTruncationOfTheBeginning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	run := w.launch(1)

@@ -18,7 +18,7 @@ func TestContrast(t *testing.T) {
 	}
 	light, dark, ok := strings.Cut(string(css), "@media (prefers-color-scheme: dark)")
 	if !ok {
-		t.Fatal("there is no dark scheme")
+		t.Fatal("the style has no dark scheme")
 	}
 	dark, _, _ = strings.Cut(dark, "\n}\n")
 	pairs := map[string][]string{
@@ -53,7 +53,7 @@ func colors(t *testing.T, css string) map[string]float64 {
 		list[m[1]] = 0.2126*linear(rgb>>16) + 0.7152*linear(rgb>>8) + 0.0722*linear(rgb)
 	}
 	if len(list) < 20 {
-		t.Fatalf("only %d colors", len(list))
+		t.Fatalf("got only %d colors", len(list))
 	}
 	return list
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-func TestTaskOnItsWay(t *testing.T) {
+func TestActiveTask(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	run := w.launch(1)
@@ -33,7 +33,7 @@ func TestTaskOnItsWay(t *testing.T) {
 	wantNot(t, body, "data-events")
 }
 
-func TestTaskInFull(t *testing.T) {
+func TestTaskWithAllFields(t *testing.T) {
 	t.Parallel()
 	url := serve(t, admin.Config{Store: sample(), Transcripts: noFiles{}, Open: true, Now: func() time.Time { return noon }})
 	_, body := fetch(t, url+"/tasks/acme/shop/1", nil)
@@ -45,7 +45,7 @@ func TestTaskInFull(t *testing.T) {
 		"create comment: 502 &lt;bad gateway&gt;", "claimed", // jobs
 		"https://git.example/c/2", "on the pull request", "pull request opened", // comments
 		"7-1-2-abcdef", "the run crashed", "1 text", "2 attempts", `value="3"`,
-		"step done", "Round once &lt;b&gt;", "Old &lt;i&gt;notes&lt;/i&gt;", "They are old.", "#44", // said by the agent through tools
+		"step done", "Round once &lt;b&gt;", "Old &lt;i&gt;notes&lt;/i&gt;", "They are old.", "#44", // stored by the agent's tools
 	)
 	wantNot(t, body, "javascript:")
 	_, body = fetch(t, url+"/tasks/acme/shop/5", nil)
@@ -54,8 +54,8 @@ func TestTaskInFull(t *testing.T) {
 	want(t, body, "Wrong time zone in receipts", "merged", "The task has ended.")
 }
 
-// TestTaskAsleep: the page of a task without a VM shows the saved work and the cost of its VMs.
-func TestTaskAsleep(t *testing.T) {
+// TestSuspendedTask: the page of a task without a VM shows the saved work and the cost of its VMs.
+func TestSuspendedTask(t *testing.T) {
 	t.Parallel()
 	m := sample()
 	task := m.tasks[0]
@@ -135,6 +135,6 @@ func TestStepTotals(t *testing.T) {
 		t.Errorf("status %d, %v: %s", status, err, body)
 	}
 	if status, _ := fetch(t, url+"/tasks/acme/shop/99/summary.json", nil); status != 404 {
-		t.Errorf("of a task that is not there: status %d", status)
+		t.Errorf("unknown task: status %d", status)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestProvidersInTrouble: the board and the metrics show unavailable providers and no others.
-func TestProvidersInTrouble(t *testing.T) {
+// TestUnavailableProviders: the board and the metrics show unavailable providers and no others.
+func TestUnavailableProviders(t *testing.T) {
 	t.Parallel()
 	known := map[string]state.Upstream{
 		"anthropic": {Kind: state.WaitKey, Detail: "the provider <anthropic> refuses errand's key", Hint: "Set another.", Since: noon.Add(-time.Hour), Until: noon.Add(time.Minute)},
@@ -36,6 +36,6 @@ func TestProvidersInTrouble(t *testing.T) {
 	wantNot(t, body, "Unavailable model providers")
 	err = errors.New("no disk")
 	if status, _ := fetch(t, url+"/status", nil); status != 500 {
-		t.Errorf("status %d although what is known cannot be read", status)
+		t.Errorf("got status %d although the state of providers cannot be read", status)
 	}
 }

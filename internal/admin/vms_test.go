@@ -134,7 +134,7 @@ func TestVMsJSON(t *testing.T) {
 			t.Errorf("parked until %s", v.Until)
 		}
 	}
-	// two hours of the ended VM, one each of the live ones, one of the intended one
+	// two hours of the ended VM, and one each of the live ones and of the intended one
 	if got.Today.Cost != 0.132 || got.Today.Cap != 2 || got.Month.Cost != 0.132 || got.Month.Hours != 5 || got.Month.VMs != 4 {
 		t.Errorf("today %+v, month %+v", got.Today, got.Month)
 	}

@@ -19,14 +19,14 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestTheLifeOnHetzner plays the whole life on servers of the stand-in for Hetzner. Between pull request and
-// review the paid hour ends and the VM sleeps; the demo itself checks that the agent's session goes on.
-func TestTheLifeOnHetzner(t *testing.T) {
+// TestLifeOnHetzner plays the complete life on servers of the Hetzner simulator. Between pull request and review the
+// paid hour ends and the VM is suspended; the demo itself checks that the agent's session continues.
+func TestLifeOnHetzner(t *testing.T) {
 	t.Parallel()
 	lifeOnHetzner(t, settings.SleepArchive)
 }
 
-// TestHeavyLifeOnHetzner is TestTheLifeOnHetzner with snapshots instead of archives.
+// TestHeavyLifeOnHetzner is TestLifeOnHetzner with snapshots instead of archives.
 func TestHeavyLifeOnHetzner(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -45,16 +45,16 @@ func lifeOnHetzner(t *testing.T, sleep settings.SleepMode) {
 	})
 	p.wantNoSecrets(t)
 	if n := len(p.task.VMs); n < 2 || p.task.VM != nil {
-		t.Errorf("%d VMs, and now %+v", n, p.task.VM)
+		t.Errorf("got %d VMs, current VM %+v", n, p.task.VM)
 	}
 	for i, vm := range p.task.VMs {
 		if want := map[bool]string{true: "done", false: "asleep"}[i+1 == len(p.task.VMs)]; vm.Why != want || vm.MicroHour == 0 || vm.Currency != "EUR" {
-			t.Errorf("VM %d: %+v, want that it ended as %s and had a price", i, vm, want)
+			t.Errorf("VM %d: got %+v, want end %s and a price", i, vm, want)
 		}
 	}
 	last := p.bot[len(p.bot)-1].Body
 	if !strings.Contains(last, "EUR") && !strings.Contains(last, "€") {
-		t.Errorf("the last comment does not say what the VMs have cost:\n%s", last)
+		t.Errorf("the last comment lacks the cost of the VMs:\n%s", last)
 	}
 	servers := 0
 	for _, l := range p.world.Cloud.Bill().Lines {
@@ -63,15 +63,15 @@ func lifeOnHetzner(t *testing.T, sleep settings.SleepMode) {
 		}
 	}
 	counts, all := p.world.Cloud.Counts()
-	t.Logf("%d servers, %d requests: %v", servers, all, counts)
-	if most := 25*servers + 25; all > most { // the second 25: set-up, prices, and the looks of a demo in a hurry
-		t.Errorf("%d requests of %d servers, at most %d", all, servers, most)
+	t.Logf("got %d servers, %d requests: %v", servers, all, counts)
+	if most := 25*servers + 25; all > most { // the second 25: set-up, prices, and the frequent checks of the fast demo
+		t.Errorf("got %d requests for %d servers, want at most %d", all, servers, most)
 	}
 }
 
-// TestARefusedToken: while Hetzner refuses errand's token a task waits, says whose matter that is, and goes on by
-// itself when the token is good again.
-func TestARefusedToken(t *testing.T) {
+// TestRefusedToken: while Hetzner refuses errand's token, a task waits, states that the operator must act, and
+// continues automatically when the token is valid again.
+func TestRefusedToken(t *testing.T) {
 	t.Parallel()
 	w := onCloud(t)
 	check(t, w.Cloud.Fault(simhetzner.Fault{Code: "unauthorized"}))
@@ -82,13 +82,13 @@ func TestARefusedToken(t *testing.T) {
 	waits := func(task *state.Task) bool { return task.Waiting != nil && task.Waiting.Kind == state.WaitVM }
 	task := await(t, w, "the task to wait", waits)
 	if !strings.Contains(task.Waiting.Detail, "the operator has to correct `hetzner.token`") {
-		t.Errorf("it waits for: %s", task.Waiting.Detail)
+		t.Errorf("got the next step: %s", task.Waiting.Detail)
 	}
 	w.Cloud.ClearFaults()
 	await(t, w, "a VM", func(task *state.Task) bool { return task.VM != nil })
 }
 
-// onCloud is a world with VMs of the stand-in for Hetzner; the test is skipped where it has no computers.
+// onCloud returns a world with VMs of the Hetzner simulator; it skips the test where the simulator cannot run servers.
 func onCloud(t *testing.T) *demo.World {
 	t.Helper()
 	exe, err := os.Executable()
@@ -107,7 +107,7 @@ func onCloud(t *testing.T) *demo.World {
 	return w
 }
 
-// await looks at the one open task until it is as it should be.
+// await waits until the only open task meets a condition.
 func await(t *testing.T, w *demo.World, what string, ok func(*state.Task) bool) *state.Task {
 	t.Helper()
 	pause := time.NewTicker(50 * time.Millisecond)
@@ -119,7 +119,7 @@ func await(t *testing.T, w *demo.World, what string, ok func(*state.Task) bool) 
 			return list[0]
 		}
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s: %+v", what, list)
+			t.Fatalf("timeout while waiting for %s: %+v", what, list)
 		}
 	}
 }

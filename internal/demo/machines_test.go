@@ -23,7 +23,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// cloud is the stand-in for Hetzner with boxes behind it.
+// cloud is the Hetzner simulator with sandboxes as its servers.
 type cloud struct {
 	machines *demo.Machines
 	sim      *simhetzner.Sim
@@ -53,7 +53,7 @@ func newCloud(t *testing.T, kind string) *cloud {
 		hcloud.WithPollOpts(hcloud.PollOpts{BackoffFunc: hcloud.ConstantBackoff(5 * time.Millisecond)}))}
 }
 
-// userData is what errand's own user data has about keys.
+// userData returns the keys' part of errand's user data.
 func (c *cloud) userData(t *testing.T, hostKey []byte) string {
 	t.Helper()
 	client := string(ssh.MarshalAuthorizedKey(c.signer.PublicKey()))
@@ -85,7 +85,7 @@ func (c *cloud) create(t *testing.T, name string, image *hcloud.Image, userData 
 	return res.Server
 }
 
-// login connects with the pins given.
+// login connects with the given host keys.
 func (c *cloud) login(t *testing.T, sv *hcloud.Server, user string, pins ...string) (*remote.Client, error) {
 	t.Helper()
 	cl, err := remote.Dial(t.Context(), remote.Endpoint{
@@ -97,7 +97,7 @@ func (c *cloud) login(t *testing.T, sv *hcloud.Server, user string, pins ...stri
 	return cl, err
 }
 
-// run logs in, runs a line and returns what it printed.
+// run logs in, runs a command line and returns its output.
 func (c *cloud) run(t *testing.T, sv *hcloud.Server, user, line string, pins ...string) string {
 	t.Helper()
 	cl, err := c.login(t, sv, user, pins...)
@@ -109,8 +109,8 @@ func (c *cloud) run(t *testing.T, sv *hcloud.Server, user, line string, pins ...
 	return strings.TrimSpace(string(res.Stdout))
 }
 
-// TestMachines is the life of a server that one can log in to: verified from the first login, its key
-// replaced, put to sleep as a snapshot, woken, rebuilt, deleted.
+// TestMachines plays the life of a server: logins with a verified host key, replacement of the key, suspension as a
+// snapshot, restore, rebuild, deletion.
 func TestMachines(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{local.KindBwrap, local.KindUserns} {
@@ -126,22 +126,22 @@ func (c *cloud) live(t *testing.T) {
 	check(t, err)
 	sv := c.create(t, "vm-1", &hcloud.Image{Name: "ubuntu-24.04"}, c.userData(t, first))
 	if got := c.run(t, sv, "errand", "cd /home/errand && echo kept > work && pwd -P && cat work", firstPin); !strings.HasSuffix(got, "kept") {
-		t.Errorf("as errand: %q", got)
+		t.Errorf("as errand: got %q", got)
 	}
 	made := c.run(t, sv, "root", "/usr/local/sbin/errand-hostkey make", firstPin)
 	if again := c.run(t, sv, "root", "/usr/local/sbin/errand-hostkey make", firstPin); again != made || made == firstPin {
-		t.Errorf("made %q and then %q", made, again)
+		t.Errorf("made key %q, then %q", made, again)
 	}
 	open, err := c.login(t, sv, "root", firstPin)
 	check(t, err)
 	if used := c.run(t, sv, "root", "/usr/local/sbin/errand-hostkey use", firstPin, made); used != made {
-		t.Errorf("uses %q, made %q", used, made)
+		t.Errorf("uses key %q, made %q", used, made)
 	}
 	if _, err := c.login(t, sv, "root", firstPin); !errors.Is(err, remote.ErrHostKey) {
-		t.Errorf("the first key after another is used: %v", err)
+		t.Errorf("login with the first key after its replacement: got %v", err)
 	}
 	if _, err := open.Run(t.Context(), remote.Cmd{Argv: []string{"true"}}); err != nil {
-		t.Errorf("a connection from before: %v", err)
+		t.Errorf("earlier connection: got %v", err)
 	}
 	image := c.sleep(t, sv, made)
 
@@ -149,7 +149,7 @@ func (c *cloud) live(t *testing.T) {
 	check(t, err)
 	woken := c.create(t, "vm-2", image, c.userData(t, second))
 	if got := c.run(t, woken, "errand", "cat /home/errand/work", secondPin); got != "kept" {
-		t.Errorf("woken with %q", got)
+		t.Errorf("after the restore: got %q", got)
 	}
 	rebuilt, _, err := c.client.Server.RebuildWithResult(t.Context(), woken, hcloud.ServerRebuildOpts{
 		Image: &hcloud.Image{Name: "ubuntu-24.04"}, UserData: hcloud.Ptr(c.userData(t, first)),
@@ -157,11 +157,11 @@ func (c *cloud) live(t *testing.T) {
 	check(t, err)
 	c.wait(t, rebuilt.Action)
 	if got := c.run(t, woken, "errand", "ls -A /home/errand", firstPin); got != "" {
-		t.Errorf("rebuilt with %q", got)
+		t.Errorf("after the rebuild: got %q", got)
 	}
 }
 
-// sleep switches the server off and on and off again, makes a snapshot and deletes it.
+// sleep powers the server off and on and off again, creates a snapshot and deletes the server.
 func (c *cloud) sleep(t *testing.T, sv *hcloud.Server, pin string) *hcloud.Image {
 	t.Helper()
 	ctx := t.Context()
@@ -169,13 +169,13 @@ func (c *cloud) sleep(t *testing.T, sv *hcloud.Server, pin string) *hcloud.Image
 	check(t, err)
 	c.wait(t, off)
 	if _, err := c.login(t, sv, "errand", pin); !errors.Is(err, remote.ErrUnreachable) {
-		t.Errorf("a server that is off: %v", err)
+		t.Errorf("login while the server is off: got %v", err)
 	}
 	on, _, err := c.client.Server.Poweron(ctx, sv)
 	check(t, err)
 	c.wait(t, on)
 	if got := c.run(t, sv, "errand", "cat work", pin); got != "kept" {
-		t.Errorf("on again with %q", got)
+		t.Errorf("after power on: got %q", got)
 	}
 	off, _, err = c.client.Server.Poweroff(ctx, sv)
 	check(t, err)
@@ -187,7 +187,7 @@ func (c *cloud) sleep(t *testing.T, sv *hcloud.Server, pin string) *hcloud.Image
 	check(t, err)
 	c.wait(t, gone.Action)
 	if _, err := c.login(t, sv, "errand", pin); !errors.Is(err, remote.ErrUnreachable) {
-		t.Errorf("a server that is gone: %v", err)
+		t.Errorf("login to the deleted server: got %v", err)
 	}
 	return made.Image
 }

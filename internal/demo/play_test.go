@@ -25,7 +25,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestMain is also the agent, and the part of errand-runner that boxes are made of.
+// TestMain also runs the agent, and the part of errand-runner that creates sandboxes.
 func TestMain(m *testing.M) {
 	boxes := map[string]func(context.Context, []string) error{"box-supervise": box.Supervise, "box-ssh": box.ServeSSH, "box-hostkey": box.HostKey}
 	if len(os.Args) > 1 && boxes[os.Args[1]] != nil {
@@ -33,10 +33,10 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, os.Args[1]+":", err)
 			syscall.Exit(1)
 		}
-		syscall.Exit(0) // the race detector would make os.Exit wait for a second
+		syscall.Exit(0) // with the race detector, os.Exit waits for a second
 	}
 	if len(os.Args) > 1 && os.Args[1] == "simagent" {
-		syscall.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())) // not os.Exit: see the boxes' parts
+		syscall.Exit(simagent.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())) // not os.Exit: see the roles of sandboxes
 	}
 	os.Exit(m.Run())
 }
@@ -56,7 +56,7 @@ func runner(t *testing.T) (dir string) {
 	return dir
 }
 
-// played is a whole life, over.
+// played is the result of a complete life.
 type played struct {
 	t     *testing.T
 	dir   string
@@ -65,10 +65,10 @@ type played struct {
 	task  *state.Task
 	said  []string // by the demo
 	bot   []*simgithub.Comment
-	// answers are the bot's in review threads.
+	// answers are the bot's replies in review threads.
 	answers []string
-	boxes   []os.DirEntry     // left after the end, before the world is closed
-	secrets map[string]string // what must be nowhere, by what it is
+	boxes   []os.DirEntry     // remaining sandboxes after the end, before the world is closed
+	secrets map[string]string // secrets that must not be anywhere, by kind
 }
 
 func play(t *testing.T) *played {
@@ -76,11 +76,11 @@ func play(t *testing.T) *played {
 	return playWith(t, func(*demo.Config) {})
 }
 
-// playWith plays in a world that differs.
+// playWith plays in a world with a modified configuration.
 func playWith(t *testing.T, change func(*demo.Config)) *played {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("plays a whole life")
+		t.Skip("plays a complete life")
 	}
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	check(t, err)
@@ -100,7 +100,7 @@ func playWith(t *testing.T, change func(*demo.Config)) *played {
 	ended := false
 	t.Cleanup(func() {
 		if !ended {
-			_ = p.world.Close() // the test has failed already
+			_ = p.world.Close() // the test has already failed
 		}
 	})
 	say := func(format string, args ...any) { p.said = append(p.said, fmt.Sprintf(format, args...)) }
@@ -120,7 +120,7 @@ func tail(text string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// look takes down what is to be judged, before the world ends.
+// look records the data to check before the world ends.
 func (p *played) look() {
 	p.t.Helper()
 	sim := p.world.GitHub
@@ -156,7 +156,7 @@ func (p *played) look() {
 	check(p.t, err)
 	for _, j := range jobs {
 		if j.NotBefore.IsZero() {
-			p.t.Errorf("after the end a job is left: %s %s, %s", j.Kind, j.Key, j.LastError)
+			p.t.Errorf("got a remaining job after the end: %s %s, %s", j.Kind, j.Key, j.LastError)
 		}
 	}
 	if p.world.Cloud == nil {
@@ -167,16 +167,16 @@ func (p *played) look() {
 	p.secrets = map[string]string{"the App's key": pem[len(pem)/2], "the webhook secret": app.WebhookSecret, "the model's key": demo.ModelKey, "the admin token": demo.AdminToken, "the cloud's token": demo.CloudToken}
 }
 
-// marker is the hidden part of a comment, which is never the same twice.
+// marker matches the hidden, unique part of a comment.
 var marker = regexp.MustCompile(`<!--.*?-->`)
 
-// TestTheWholeLife plays it once and holds it against what people are promised.
-func TestTheWholeLife(t *testing.T) {
+// TestCompleteLife plays the demo once and checks the documented results.
+func TestCompleteLife(t *testing.T) {
 	t.Parallel()
 	p := play(t)
 	t.Run("few comments", func(t *testing.T) {
 		if len(p.bot) > 8 {
-			t.Errorf("%d comments by the bot, threads apart", len(p.bot))
+			t.Errorf("got %d comments by the bot outside threads", len(p.bot))
 		}
 		seen := map[string]bool{}
 		for _, text := range append(bodies(p.bot), p.answers...) {
@@ -187,7 +187,7 @@ func TestTheWholeLife(t *testing.T) {
 			seen[text] = true
 		}
 		if len(p.answers) != 2 {
-			t.Errorf("%d answers in 2 threads", len(p.answers))
+			t.Errorf("got %d answers in 2 threads", len(p.answers))
 		}
 	})
 	t.Run("one short status comment", func(t *testing.T) {
@@ -196,11 +196,11 @@ func TestTheWholeLife(t *testing.T) {
 		}
 		for _, e := range append(p.bot[0].Edits, simgithub.Edit{From: p.bot[0].Body}) {
 			if n := strings.Count(strings.TrimSpace(e.From), "\n") + 1; n > 40 {
-				t.Errorf("it had %d lines:\n%s", n, e.From)
+				t.Errorf("got a status comment of %d lines:\n%s", n, e.From)
 			}
 		}
 		if len(p.bot[0].Edits) == 0 {
-			t.Error("it was never edited")
+			t.Error("the status comment was never edited")
 		}
 	})
 	t.Run("secrets stay here", func(t *testing.T) { p.wantNoSecrets(t) })
@@ -220,10 +220,10 @@ func TestTheWholeLife(t *testing.T) {
 	})
 	t.Run("nothing is left", func(t *testing.T) {
 		if p.task.VM != nil || len(p.task.VMs) != 1 || p.task.VMs[0].Why == "" {
-			t.Errorf("VM %+v, ended %+v", p.task.VM, p.task.VMs)
+			t.Errorf("got VM %+v, ended VMs %+v", p.task.VM, p.task.VMs)
 		}
 		for _, b := range p.boxes {
-			t.Errorf("the box %s is left", b.Name())
+			t.Errorf("sandbox %s is left", b.Name())
 		}
 	})
 }
@@ -235,10 +235,10 @@ func bodies(list []*simgithub.Comment) (out []string) {
 	return out
 }
 
-// token is what GitHub's own tokens look like.
+// token matches the form of GitHub's tokens.
 var token = regexp.MustCompile(`gh[spou]_[A-Za-z0-9]{16,}`)
 
-// wantNoSecrets reads all that people or operators may see.
+// wantNoSecrets searches everything that people or operators can see.
 func (p *played) wantNoSecrets(t *testing.T) {
 	t.Helper()
 	texts := map[string]string{}
@@ -266,27 +266,27 @@ func (p *played) wantNoSecrets(t *testing.T) {
 	})
 	check(t, err)
 	if transcripts < p.res.Runs {
-		t.Errorf("%d transcripts and logs of %d runs", transcripts, p.res.Runs)
+		t.Errorf("got %d transcripts and logs of %d runs", transcripts, p.res.Runs)
 	}
 	for where, text := range texts {
 		for what, secret := range p.secrets {
 			if secret != "" && strings.Contains(text, secret) {
-				t.Errorf("%s stands in %s", what, where)
+				t.Errorf("found %s in %s", what, where)
 			}
 		}
 		if found := token.FindString(text); found != "" {
-			t.Errorf("a token of GitHub's stands in %s", where)
+			t.Errorf("found a GitHub token in %s", where)
 		}
 	}
 }
 
-// TestTheWorldCanBeRestarted: the address stays, and so does what was stored.
-func TestTheWorldCanBeRestarted(t *testing.T) {
+// TestWorldCanBeRestarted: the address and the stored data stay the same.
+func TestWorldCanBeRestarted(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	check(t, err)
 	bin := t.TempDir()
-	check(t, os.WriteFile(filepath.Join(bin, "errand-runner"), []byte("#!/bin/sh\n"), 0o700)) // no box is made
+	check(t, os.WriteFile(filepath.Join(bin, "errand-runner"), []byte("#!/bin/sh\n"), 0o700)) // no sandbox is created
 	w, err := demo.New(t.Context(), demo.Config{Dir: t.TempDir(), BinDir: bin, Agent: []string{"/bin/true"}, StandIn: true, Fast: true, Kind: "plain", Key: key, Log: zerolog.Nop()})
 	check(t, err)
 	url := w.URL
@@ -304,7 +304,7 @@ func TestTheWorldCanBeRestarted(t *testing.T) {
 	check(t, w.Close())
 }
 
-func TestNewSaysWhatIsMissing(t *testing.T) {
+func TestNewReportsMissingConfiguration(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	check(t, err)

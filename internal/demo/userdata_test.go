@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/local/box"
 )
 
-// TestUserData: a box finds its keys where cloud-init would, and refuses what it cannot obey.
+// TestUserData: a sandbox finds its keys like cloud-init, and refuses unsupported user data.
 func TestUserData(t *testing.T) {
 	t.Parallel()
 	_, one, err := box.NewKey()
@@ -56,7 +56,7 @@ func TestUserData(t *testing.T) {
 	}
 }
 
-// TestOwnUserData: what errand itself writes for its VMs gives a box both keys.
+// TestOwnUserData: errand's own user data for VMs gives a sandbox both keys.
 func TestOwnUserData(t *testing.T) {
 	t.Parallel()
 	private, _, err := cloudinit.DeriveHostKey([]byte("a secret of a deployment"), "vm-1")

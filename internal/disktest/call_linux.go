@@ -11,20 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sayings is a folder that is nowhere: to remove a file of it is to say its name.
+// sayings is a directory that does not exist: the scenario reports a text by removing a file with that name in it.
 const sayings = "/disktest/say/"
 
-// asked is a question about a call, read.
+// asked is a decoded notification about a call.
 type asked struct {
 	Call
-	path, to string // as the process sees them
-	saying   string // what is said, if this is no call
-	fd       string // the open file, as we reach it
-	offset   int64  // of a write, -1 if it is not known
+	path, to string // as in the process
+	saying   string // the reported text, if this is not a real call
+	fd       string // the open file, by a path for this process
+	offset   int64  // of a write, -1 if unknown
 	length   int64
 }
 
-// read finds out what a question is about, while the one who asks waits.
+// read decodes a notification while the calling thread waits.
 func read(q question, kind Kind) asked {
 	a := asked{Call: Call{Kind: kind}, offset: -1}
 	proc := fmt.Sprintf("/proc/%d", q.pid)
@@ -73,7 +73,7 @@ func resolve(proc string, dirfd int32, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// text reads a string out of the process.
+// text reads a string from the memory of the process.
 func text(proc string, at uint64) string {
 	mem, err := os.Open(proc + "/mem")
 	if err != nil {

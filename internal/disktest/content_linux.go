@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// content is what a file holds, without its holes, of which databases have many.
+// content is the content of a file without its holes, of which databases have many.
 type content struct {
 	size  int64
 	pages map[int64][]byte
@@ -37,7 +37,7 @@ func readContent(f *os.File) (*content, error) {
 	}
 }
 
-// reread reads some pages of a file anew, and its size unless it has become smaller.
+// reread reads some pages of a file again, and its size unless the file has shrunk.
 func (c *content) reread(f *os.File, pages map[int64]bool) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *content) reread(f *os.File, pages map[int64]bool) error {
 	return nil
 }
 
-// write writes a file; a content of nil is empty.
+// write writes a file; nil is the empty content.
 func (c *content) write(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil || c == nil {

@@ -1,11 +1,11 @@
-// Package disktest breaks disks under tests and cuts their power, without root and without other programs.
+// Package disktest simulates disk errors and power cuts in tests, without root and without other programs.
 //
-// Run plays a scenario in a process of its own, the same test binary started again. The kernel asks us about each call of that
-// process which writes, syncs, names or removes a file (seccomp's notifications), before it is made. So every such call can be made
-// to fail, and we know at any moment what a power cut would leave: of a file what it held when it was last synced, of a folder the
-// names that it had when it was last synced. Small gives a scenario a real small file system instead, for disks that are full.
+// Run plays a scenario in a separate process, which runs the same test binary. The kernel notifies the test, by
+// seccomp, before each system call of that process that writes, syncs, names or removes a file. So the test can make
+// each of these calls fail, and it knows the state that a power cut would leave: the content of each file and the names
+// in each directory at their last sync. Small instead gives a scenario a real small file system, to test full disks.
 //
-// Start reading at Disk. Where the kernel does not allow it the test is skipped, and says so.
+// Start reading at Disk. Where the kernel does not permit interception, the test is skipped with the reason.
 package disktest
 
 import (
@@ -14,45 +14,46 @@ import (
 	"testing"
 )
 
-// Disk is a test on a disk that fails.
+// Disk is a test with disk errors and power cuts.
 type Disk struct {
-	// Play is the scenario. It runs in the other process, with a folder that is empty at first, and tells what it relies on by Say.
-	// What it leaves running ends with it.
+	// Play is the scenario. It runs in the other process with an initially empty directory, and calls Say to report the
+	// guarantees to check. Processes that it leaves running are ended with it.
 	Play func(t *testing.T, dir string)
-	// Fail says which calls fail, and how; 0 lets one pass. It is asked before each call, one after the other. nil lets all pass.
+	// Fail returns the error of a call, or 0 to let it succeed. It is called before each call, sequentially. If Fail is
+	// nil, all calls succeed.
 	Fail func(c Call, said []string) syscall.Errno
-	// Check looks at a folder as it is after a power cut, and at what had been said until then. It is called for each moment at
-	// which the outcome may be another one; nil is no check.
+	// Check checks the directory after a power cut, given the texts reported by then. It is called for each moment at
+	// which the result may differ; nil means no check.
 	Check func(t *testing.T, dir string, said []string)
-	// Ignore names folders, below the scenario's, that do not matter.
+	// Ignore lists directories below the scenario's that are ignored.
 	Ignore []string
-	// Trace makes Run return all calls; otherwise it returns none.
+	// Trace makes Run return all calls; otherwise it returns nil.
 	Trace bool
 }
 
-// Call is a call that is about to be made.
+// Call is a system call that is about to be made.
 type Call struct {
 	Kind Kind
-	// Path is the file's path below the scenario's folder. To is the other one of a rename.
+	// Path is the file's path below the scenario's directory. To is the new path of a rename.
 	Path, To string
 }
 
-// Kind is what a call does.
+// Kind is the kind of a call.
 type Kind string
 
 // The kinds of calls.
 const (
 	Write    Kind = "write"
 	Truncate Kind = "truncate"
-	Sync     Kind = "sync" // a file or a folder
+	Sync     Kind = "sync" // a file or a directory
 	Close    Kind = "close"
-	Create   Kind = "create" // opens a file, which is made if it is not there
+	Create   Kind = "create" // opens a file, which is created if it does not exist
 	Mkdir    Kind = "mkdir"
 	Rename   Kind = "rename"
 	Remove   Kind = "remove"
 )
 
-// Fill takes all room that is left in a folder, but so many bytes, and returns what gives it back.
+// Fill uses all free space in a directory except a number of bytes, and returns a function that frees it.
 func Fill(t *testing.T, dir string, but int) (free func()) {
 	t.Helper()
 	hog := dir + "/hog"

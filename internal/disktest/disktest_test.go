@@ -12,7 +12,8 @@ import (
 	"github.com/errand-bot/errand/internal/disktest"
 )
 
-// put writes a file; each letter of how is a step: w writes, s syncs the file, r renames it into place, d syncs the folder.
+// put writes a file; each letter of how is a step: w writes, s syncs the file, r renames it into place, d syncs the
+// directory.
 func put(t *testing.T, dir, how string) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, "new"), os.O_CREATE|os.O_WRONLY, 0o600)
@@ -40,7 +41,7 @@ func put(t *testing.T, dir, how string) {
 	disktest.Say("stored")
 }
 
-// TestPowerCut: what a power cut leaves is what was synced, of files and of folders.
+// TestPowerCut: a power cut leaves the synced state of files and directories.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	for how, want := range map[string][]string{
@@ -70,17 +71,17 @@ func TestPowerCut(t *testing.T) {
 			})
 			for _, w := range want {
 				if !slices.Contains(found, w) {
-					t.Errorf("no moment at which the file is %s, only %q", w, found)
+					t.Errorf("got no moment at which the file is %s, only %q", w, found)
 				}
 			}
 			if how == "wsrd" && (slices.Contains(found, "empty") || slices.Contains(found, "lost")) {
-				t.Errorf("a file that was stored well is %q", found)
+				t.Errorf("got %q for a correctly stored file", found)
 			}
 		})
 	}
 }
 
-// TestFailedSync: what was written before a sync that failed is lost, although the next one succeeds; unless it is written again.
+// TestFailedSync: data written before a failed sync is lost even if the next sync succeeds, unless it is written again.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]bool{"synced again": false, "written and synced again": true} {
@@ -95,7 +96,7 @@ func TestFailedSync(t *testing.T) {
 					}
 					_, err = f.WriteAt([]byte("whole"), 0)
 					if err != nil || !errors.Is(f.Sync(), syscall.EIO) {
-						t.Fatal("the sync did not fail")
+						t.Fatal("got no error from the sync")
 					}
 					if again {
 						_, err = f.WriteAt([]byte("whole"), 0)
@@ -119,13 +120,13 @@ func TestFailedSync(t *testing.T) {
 				},
 			})
 			if (last == "whole") != again {
-				t.Errorf("the file holds %q", last)
+				t.Errorf("got content %q", last)
 			}
 		})
 	}
 }
 
-// TestSmall: a file system that is full is full, and room comes back.
+// TestSmall: writes to a full file system fail, and succeed after space is freed.
 func TestSmall(t *testing.T) {
 	t.Parallel()
 	disktest.Small(t, 1<<20, func(t *testing.T, dir string) {

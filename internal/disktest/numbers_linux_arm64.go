@@ -4,5 +4,5 @@ import "golang.org/x/sys/unix"
 
 const auditArch = unix.AUDIT_ARCH_AARCH64
 
-// old are calls that newer systems do without, with their kinds.
+// old are system calls that newer architectures lack, with their kinds.
 func old() map[int]Kind { return nil }

@@ -16,24 +16,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What tells the other process that it is the one, and what it is to do.
+// The variables that give the other process its role.
 const (
 	testEnv = "ERRAND_DISKTEST"     // the test's name
-	dirEnv  = "ERRAND_DISKTEST_DIR" // its folder
+	dirEnv  = "ERRAND_DISKTEST_DIR" // its directory
 	roomEnv = "ERRAND_DISKTEST_ROOM"
-	ended   = "disktest: the scenario has ended" // what it prints when it did not fail
+	ended   = "disktest: the scenario has ended" // printed after success
 	denied  = "disktest: not allowed here"
 )
 
-// control is the descriptor over which the process hands its listener to us, before the scenario begins.
+// control is the descriptor over which the process sends its listener to the test before the scenario begins.
 const control = 3
 
-// Say tells what a scenario relies on from now on: all that it said is true, whenever the power fails.
+// Say reports a guarantee that must hold from now on after every power cut.
 func Say(what string) {
-	_ = unix.Unlinkat(unix.AT_FDCWD, sayings+what, 0) // it is answered, and never made
+	_ = unix.Unlinkat(unix.AT_FDCWD, sayings+what, 0) // intercepted, and never executed
 }
 
-// Run plays a test on a disk that fails. It returns when every process of the scenario has ended.
+// Run plays a test with disk errors and power cuts. It returns when every process of the scenario has ended.
 func Run(t *testing.T, d Disk) []Call {
 	t.Helper()
 	calls := syncs()
@@ -58,14 +58,14 @@ func Run(t *testing.T, d Disk) []Call {
 		t.Fatal(err)
 	}
 	defer func() {
-		_ = cmd.Process.Kill() // it has ended by itself, unless the test failed
+		_ = cmd.Process.Kill() // already ended, unless the test failed
 		_ = cmd.Wait()
 	}()
 	listener, err := accept(ours)
 	if err != nil {
 		err = cmd.Wait()
 		if strings.Contains(out.String(), denied) {
-			t.Skipf("SKIP: the kernel does not let calls be intercepted here: %s", out)
+			t.Skipf("SKIP: the kernel does not permit interception of calls here: %s", out)
 		}
 		t.Fatalf("the scenario did not begin: %v\n%s", err, out)
 	}
@@ -73,15 +73,15 @@ func Run(t *testing.T, d Disk) []Call {
 	w.watch()
 	_ = unix.Close(listener)
 	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), ended) {
-		t.Fatalf("the scenario: %v\n%s", err, out)
+		t.Fatalf("scenario failed: %v\n%s", err, out)
 	}
-	if d.Check != nil && d.Fail == nil { // scenarios whose calls fail are played again and again
+	if d.Check != nil && d.Fail == nil { // scenarios with failing calls are played repeatedly
 		t.Logf("PROOF: disk: %s in %s: %d power cuts", t.Name(), filepath.Base(os.Args[0]), w.checks)
 	}
 	return w.made
 }
 
-// again starts this test anew, and no other.
+// again starts a new process that runs only this test.
 func again(t *testing.T, dir string) *exec.Cmd {
 	var levels []string
 	for level := range strings.SplitSeq(t.Name(), "/") {
@@ -101,7 +101,7 @@ func playHere(t *testing.T, calls map[int]Kind, play func(t *testing.T, dir stri
 	}
 	sent := unix.Sendmsg(control, []byte{0}, unix.UnixRights(listener), nil, 0)
 	if err := errors.Join(sent, unix.Shutdown(control, unix.SHUT_RDWR)); err != nil {
-		fmt.Println("hand the listener over:", err)
+		fmt.Println("send the listener:", err)
 		os.Exit(1)
 	}
 	play(t, os.Getenv(dirEnv))
@@ -111,7 +111,7 @@ func playHere(t *testing.T, calls map[int]Kind, play func(t *testing.T, dir stri
 	t.SkipNow()
 }
 
-// scratch makes a folder, in memory where that can be had: what is durable is our business, not the disk's.
+// scratch creates a directory, in memory if possible, because durability is simulated and does not need a disk.
 func scratch(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "errand-disktest-")
@@ -140,7 +140,7 @@ func pair() (ours *net.UnixConn, theirs *os.File, err error) {
 	return c.(*net.UnixConn), os.NewFile(uintptr(fds[1]), "control"), nil //nolint:forcetypeassert // it is one
 }
 
-// accept takes the listener.
+// accept receives the listener.
 func accept(c *net.UnixConn) (int, error) {
 	defer c.Close()
 	rights := make([]byte, unix.CmsgSpace(4))
@@ -150,16 +150,16 @@ func accept(c *net.UnixConn) (int, error) {
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:n])
 	if err != nil || len(messages) != 1 {
-		return 0, errors.Join(err, errors.New("no listener came"))
+		return 0, errors.Join(err, errors.New("got no listener"))
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != 1 {
-		return 0, errors.Join(err, errors.New("no listener came"))
+		return 0, errors.Join(err, errors.New("got no listener"))
 	}
 	return fds[0], nil
 }
 
-// watcher answers the kernel's questions.
+// watcher answers the kernel's notifications.
 type watcher struct {
 	t        *testing.T
 	disk     Disk
@@ -191,7 +191,7 @@ func (w *watcher) watch() {
 	}
 }
 
-// call looks at one call and says how it fails, if it does.
+// call handles one call and returns its error, or 0.
 func (w *watcher) call(a asked) (errno syscall.Errno) {
 	w.t.Helper()
 	if a.saying != "" {
@@ -233,7 +233,7 @@ func (w *watcher) call(a asked) (errno syscall.Errno) {
 	return errno
 }
 
-// below returns a path in the scenario's folder.
+// below returns a path in the scenario's directory.
 func (w *watcher) below(path string) (string, bool) {
 	if path == w.shadow.root {
 		return ".", true
@@ -241,7 +241,7 @@ func (w *watcher) below(path string) (string, bool) {
 	return strings.CutPrefix(strings.TrimSuffix(path, " (deleted)"), w.shadow.root+"/")
 }
 
-// check cuts the power.
+// check simulates a power cut and checks the result.
 func (w *watcher) check() {
 	w.t.Helper()
 	if w.disk.Check == nil || w.seen == w.shadow.version {
@@ -256,7 +256,7 @@ func (w *watcher) check() {
 		}
 		w.disk.Check(w.t, dir, w.said)
 		if w.t.Failed() {
-			w.t.Fatalf("that is after a power cut when %q was said and the disk had, names as they were synced: %t", w.said, !allNames)
+			w.t.Fatalf("this was after a power cut after the reports %q; only synced names survived: %t; disk:", w.said, !allNames)
 		}
 		if err := os.RemoveAll(dir); err != nil {
 			w.t.Fatal(err)

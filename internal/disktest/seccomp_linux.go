@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncs are the calls by which a power cut is understood.
+// syncs are the calls that determine the state after a power cut.
 func syncs() map[int]Kind {
 	calls := map[int]Kind{
 		unix.SYS_FSYNC: Sync, unix.SYS_FDATASYNC: Sync,
@@ -23,7 +23,7 @@ func syncs() map[int]Kind {
 	return calls
 }
 
-// all are the calls that may be made to fail.
+// all are the calls that can be made to fail.
 func all() map[int]Kind {
 	calls := syncs()
 	for _, nr := range []int{unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_PWRITE64, unix.SYS_SENDFILE, unix.SYS_COPY_FILE_RANGE} {
@@ -33,11 +33,11 @@ func all() map[int]Kind {
 	return calls
 }
 
-// listen has the kernel ask about these calls of this process and of all that it starts. It cannot be undone.
+// listen makes the kernel notify us about these calls of this process and of its descendants. It cannot be undone.
 func listen(calls map[int]Kind) (listener int, err error) {
 	const (
 		load, equal, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
-		arch, number      = 4, 0 // where they stand in struct seccomp_data
+		arch, number      = 4, 0 // offsets in struct seccomp_data
 	)
 	program := []unix.SockFilter{
 		{Code: load, K: arch}, {Code: equal, K: auditArch, Jt: 1}, {Code: give, K: unix.SECCOMP_RET_ALLOW},
@@ -50,7 +50,7 @@ func listen(calls map[int]Kind) (listener int, err error) {
 	}
 	program = append(program, unix.SockFilter{Code: give, K: unix.SECCOMP_RET_ALLOW})
 	if err := onAllThreads(unix.PR_SET_NO_NEW_PRIVS); err != nil {
-		return 0, fmt.Errorf("give up new privileges: %w", err)
+		return 0, fmt.Errorf("set no_new_privs: %w", err)
 	}
 	flags := unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV |
 		unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH
@@ -58,14 +58,14 @@ func listen(calls map[int]Kind) (listener int, err error) {
 	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, uintptr(flags), uintptr(unsafe.Pointer(&prog)))
 	runtime.KeepAlive(program)
 	if errno != 0 {
-		return 0, fmt.Errorf("be asked about calls: %w", errno)
+		return 0, fmt.Errorf("install seccomp filter: %w", errno)
 	}
 	return int(fd), nil
 }
 
-// onAllThreads sets an attribute that this thread needs; with the filter the others get it, too.
+// onAllThreads sets an attribute on this thread; the filter passes it on to the other threads.
 func onAllThreads(attribute int) error {
-	runtime.LockOSThread() // it stays so: the filter comes from this thread
+	runtime.LockOSThread() // never unlocked, because the filter is installed from this thread
 	return unix.Prctl(attribute, 1, 0, 0, 0)
 }
 
@@ -86,7 +86,7 @@ type answer struct {
 	flags uint32
 }
 
-// receive waits for a question. It returns false when nobody is left who could ask.
+// receive waits for a notification. It returns false when no process with the filter is left.
 func receive(listener int) (q question, more bool, err error) {
 	for {
 		ready := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
@@ -103,14 +103,14 @@ func receive(listener int) (q question, more bool, err error) {
 		switch errno {
 		case 0:
 			return q, true, nil
-		case unix.EINTR, unix.ENOENT: // whoever asked is gone
+		case unix.EINTR, unix.ENOENT: // the calling thread has ended
 		default:
 			return q, false, os.NewSyscallError("receive", errno)
 		}
 	}
 }
 
-// reply answers a question; whoever asked may be gone.
+// reply answers a notification; the calling thread may have ended.
 func reply(listener int, a answer) {
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
 }

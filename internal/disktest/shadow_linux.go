@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pageSize is what is written and lost as a whole.
+// pageSize is the unit in which data is written and lost.
 const pageSize = 4096
 
-// inode is a file or folder, whatever its name; numbers are used again, times are not.
+// inode identifies a file or directory independently of its name; numbers are reused, times are not.
 type inode struct {
 	number  uint64
 	made    int64
@@ -24,21 +24,22 @@ type inode struct {
 	symlink string
 }
 
-// shadow is what of a folder is durable.
+// shadow is the durable state of a directory tree.
 type shadow struct {
 	root    string
 	files   map[inode]*content
 	folders map[inode]map[string]inode
-	// dirty are the pages of a file that were written since they were synced, or since a sync of them failed: then the kernel
-	// takes them for clean, and no later sync writes them. A file that is not in it is dirty as a whole.
+	// dirty has the pages of each file that were written after their last sync, whether it succeeded or failed: after a
+	// failed sync the kernel treats the pages as clean, and no later sync writes them. A file that is not in it is
+	// completely dirty.
 	dirty map[inode]map[int64]bool
-	// exact is set where writes are seen; otherwise a sync makes all that a file holds durable.
+	// exact is set if writes are intercepted; otherwise a sync makes the complete content of a file durable.
 	exact   bool
 	ignore  []string
-	version int // grows with each change
+	version int // increases with each change
 }
 
-// ignored reports whether a path, below the root, does not matter.
+// ignored reports whether a path below the root is ignored.
 func (s *shadow) ignored(path string) bool {
 	return slices.ContainsFunc(s.ignore, func(folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") })
 }
@@ -66,7 +67,7 @@ func identify(path string) (inode, error) {
 	return id, nil
 }
 
-// open identifies an open file, which may have no name any more.
+// open identifies an open file, which may no longer have a name.
 func (s *shadow) open(fd string) (inode, error) {
 	f, err := os.Open(fd)
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *shadow) open(fd string) (inode, error) {
 	return inode{number: st.Ino, made: st.Btime.Sec*1e9 + int64(st.Btime.Nsec), isDir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
 }
 
-// wrote notes that part of an open file is about to be written.
+// wrote records that part of an open file is about to be written.
 func (s *shadow) wrote(a asked) error {
 	id, err := s.open(a.fd)
 	if err != nil {
@@ -88,7 +89,7 @@ func (s *shadow) wrote(a asked) error {
 	}
 	pages, known := s.dirty[id]
 	switch {
-	case !known: // dirty as a whole
+	case !known: // completely dirty
 	case a.offset < 0:
 		delete(s.dirty, id)
 	default:
@@ -99,7 +100,7 @@ func (s *shadow) wrote(a asked) error {
 	return nil
 }
 
-// sync notes that an open file or folder is synced, or that this fails.
+// sync records that an open file or directory is synced, or that the sync fails.
 func (s *shadow) sync(fd string, fails bool) error {
 	id, err := s.open(fd)
 	if err != nil {
@@ -141,7 +142,7 @@ func entries(dir string) (map[string]inode, error) {
 	for _, e := range list {
 		id, err := identify(filepath.Join(dir, e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // gone since
+			continue // deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -151,8 +152,8 @@ func entries(dir string) (map[string]inode, error) {
 	return all, nil
 }
 
-// lay writes into a folder what a power cut leaves. Names survive either if their folder was synced, or, as most file systems have
-// it sooner or later, all of them; what a file holds survives only if it was synced.
+// lay writes the state after a power cut to a directory. Either only synced names survive, or all names, because most
+// file systems write them eventually; the content of a file survives only if it was synced.
 func (s *shadow) lay(to string, allNames bool) error {
 	root, err := identify(s.root)
 	if err != nil {

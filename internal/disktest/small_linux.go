@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Small plays a scenario in a process of its own, in namespaces of its own, with a folder that is a file system of so many bytes.
+// Small plays a scenario in a separate process and namespaces, with a directory on a file system of the given size in
+// bytes.
 func Small(t *testing.T, room int, play func(t *testing.T, dir string)) {
 	t.Helper()
 	if os.Getenv(testEnv) == t.Name() && os.Getenv(roomEnv) != "" {
@@ -38,7 +39,7 @@ func Small(t *testing.T, room int, play func(t *testing.T, dir string)) {
 	}
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil || strings.Contains(string(out), denied) {
-		t.Skipf("SKIP: no small file systems without root here: %v %s", err, out)
+		t.Skipf("SKIP: small file systems need user namespaces or root: %v %s", err, out)
 	}
 	if err != nil || !strings.Contains(string(out), ended) {
 		t.Fatalf("%v\n%s", err, out)

@@ -207,9 +207,9 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollowOverAShortening: entries that were printed before a transcript was shortened are not repeated, and no later
+// TestFollowAcrossTruncationOfTheBeginning: entries that were printed before a transcript was shortened are not repeated, and no later
 // ones are missing; a new reader is informed about the dropped records.
-func TestFollowOverAShortening(t *testing.T) {
+func TestFollowAcrossTruncationOfTheBeginning(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	files, err := archive.Open(dir, nil)

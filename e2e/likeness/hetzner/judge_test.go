@@ -28,7 +28,7 @@ type operation struct {
 	Answers map[string]any `json:"answers"`
 }
 
-// described is what Hetzner publishes, and a compiler for it.
+// described is Hetzner's published description, with a schema compiler.
 type described struct {
 	Operations map[string]operation `json:"operations"`
 	compiler   *jsonschema.Compiler
@@ -57,17 +57,17 @@ func read(t *testing.T) *described {
 	return d
 }
 
-// unlike is one way in which what was said differs from what is described.
+// unlike is one difference between a recording and the description.
 type unlike struct{ where, what string }
 
-// judge says in what a recording is unlike.
+// judge returns the differences of a recording.
 func (d *described) judge(rec simhetzner.Recorded) ([]unlike, error) {
 	name := rec.Method + " " + rec.Route
 	where := fmt.Sprintf("%s %d", name, rec.Status)
 	op, ok := d.Operations[name]
 	if !ok {
 		if rec.Status >= 400 {
-			return nil, nil // that it is not there is the answer
+			return nil, nil // the answer reports the missing route
 		}
 		return []unlike{{where, "is not described"}}, nil
 	}
@@ -97,7 +97,7 @@ func (d *described) judge(rec simhetzner.Recorded) ([]unlike, error) {
 	return out, nil
 }
 
-// asked judges a request that was not refused.
+// asked checks a request that was accepted.
 func (d *described) asked(rec simhetzner.Recorded, name string, op operation) (out []string, err error) {
 	query, err := url.ParseQuery(rec.Query)
 	if err != nil {
@@ -118,7 +118,7 @@ func (d *described) asked(rec simhetzner.Recorded, name string, op operation) (o
 	return out, err
 }
 
-// hold judges JSON by the schema at a place of the file.
+// hold checks JSON against the schema at a place in the file.
 func (d *described) hold(raw []byte, name string, place ...string) ([]string, error) {
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	at := "#/operations/" + url.PathEscape(escape.Replace(name)) + "/" + strings.Join(place, "/")
@@ -131,7 +131,7 @@ func (d *described) hold(raw []byte, name string, place ...string) ([]string, er
 	}
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return nil, fmt.Errorf("parse what was said: %w", err)
+		return nil, fmt.Errorf("parse recorded JSON: %w", err)
 	}
 	var bad *jsonschema.ValidationError
 	switch err := d.made[at].Validate(v); {
@@ -146,7 +146,7 @@ func (d *described) hold(raw []byte, name string, place ...string) ([]string, er
 
 var index = regexp.MustCompile(`/\d+(/|$)`)
 
-// complaints says what is wrong, place by place.
+// complaints lists the errors by their places.
 func complaints(e *jsonschema.ValidationError) []string {
 	if len(e.Causes) == 0 {
 		at := index.ReplaceAllString("/"+strings.Join(e.InstanceLocation, "/"), "/*$1")
@@ -160,7 +160,7 @@ func complaints(e *jsonschema.ValidationError) []string {
 	return slices.Compact(all)
 }
 
-// recordings reads a folder that the stand-in has written.
+// recordings reads a directory that the simulator has written.
 func recordings(t *testing.T, dir string) []simhetzner.Recorded {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "hetzner-*.json"))

@@ -18,12 +18,12 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// said names the folder of what the stand-in said in the tests before.
+// said names the directory with the simulator's recorded answers in earlier tests.
 const said = "ERRAND_SAID_HETZNER"
 
-// exception is a way in which a recording may be unlike, told in docs/assumptions.md.
+// exception is an allowed difference between a recording and the description, documented in docs/assumptions.md.
 type exception struct {
-	where, what string // regular expressions; the whole has to match
+	where, what string // regular expressions that must match completely
 	why         string
 }
 
@@ -43,8 +43,8 @@ func (e exception) covers(u unlike) bool {
 	return whole(e.where, u.where) && whole(e.what, u.what)
 }
 
-// TestExceptionsAreTold: docs/assumptions.md has the reason of every exception.
-func TestExceptionsAreTold(t *testing.T) {
+// TestExceptionsAreDocumented: docs/assumptions.md contains the reason of every exception.
+func TestExceptionsAreDocumented(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../../docs/assumptions.md")
 	if err != nil {
@@ -52,12 +52,12 @@ func TestExceptionsAreTold(t *testing.T) {
 	}
 	for _, e := range exceptions() {
 		if !strings.Contains(strings.Join(strings.Fields(string(raw)), " "), e.why) {
-			t.Errorf("docs/assumptions.md does not tell why %s: %q", e.where, e.why)
+			t.Errorf("docs/assumptions.md lacks the exception for %s: %q", e.where, e.why)
 		}
 	}
 }
 
-// TestJudgeNotices: answers with a field missing, of another kind, or invented are told.
+// TestJudgeNotices: answers with a missing field, another type or an unknown field are reported.
 func TestJudgeNotices(t *testing.T) {
 	t.Parallel()
 	d := read(t)
@@ -84,7 +84,7 @@ func TestJudgeNotices(t *testing.T) {
 	}
 }
 
-// report fails for what is unlike and not excepted, and returns which exceptions were needed.
+// report fails for differences without an exception, and returns the exceptions that were used.
 func report(t *testing.T, d *described, recs []simhetzner.Recorded) (needed []int) {
 	t.Helper()
 	needed = make([]int, len(exceptions()))
@@ -114,23 +114,23 @@ func report(t *testing.T, d *described, recs []simhetzner.Recorded) (needed []in
 	return needed
 }
 
-// TestLikeness judges all that the stand-in said while the other tests ran.
+// TestLikeness checks all answers of the simulator during the other tests.
 func TestLikeness(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv(said)
 	if dir == "" {
-		t.Skipf("what simhetzner says is judged after all other tests: `make test-full` does it and sets %s", said)
+		t.Skipf("simhetzner's recorded answers are checked after all other tests: `make test-full` does so and sets %s", said)
 	}
 	recs := recordings(t, dir)
 	d := read(t)
 	report(t, d, recs)
 	t.Logf("likeness: %d answers of %d operations of Hetzner's interface", len(recs), len(d.used))
 	if len(recs) < 100 {
-		t.Errorf("%d answers were recorded: too few", len(recs))
+		t.Errorf("only %d answers were recorded", len(recs))
 	}
 }
 
-// TestTour asks the stand-in for everything that it can do, and judges the answers.
+// TestTour uses every function of the simulator and checks the answers.
 func TestTour(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -149,16 +149,16 @@ func TestTour(t *testing.T) {
 	d := read(t)
 	for i, n := range report(t, d, recordings(t, dir)) {
 		if n == 0 {
-			t.Errorf("the exception %+v is not needed any more: take it out here and in docs/assumptions.md", exceptions()[i])
+			t.Errorf("the exception %+v is unused: remove it here and in docs/assumptions.md", exceptions()[i])
 		}
 	}
 	if got := slices.Sorted(maps.Keys(d.used)); len(got) < 54 {
-		t.Errorf("the tour met %d operations: too few", len(got))
+		t.Errorf("the tour covered only %d operations", len(got))
 	}
 }
 
-// tour is one request a line: the status that has to come, method, path, body. {NAME} is the id of what the
-// line that begins with NAME= made.
+// tour has one request per line: the expected status, method, path, body. {NAME} is the ID of the object that the line
+// with NAME= created.
 const tour = `
 	200 GET /pricing
 	200 GET /server_types
@@ -238,10 +238,10 @@ const tour = `
 	410 GET /datacenters
 `
 
-// made finds the id of what an answer is about: the action, if it is about nothing else.
+// made returns the ID of the object in an answer: of the action if there is no other object.
 func made(raw []byte) string {
 	var body map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &body) // an answer without body made nothing
+	_ = json.Unmarshal(raw, &body) // an answer without a body has no object
 	for _, key := range []string{"server", "image", "volume", "firewall", "network", "ssh_key", "primary_ip", "action"} {
 		var thing struct{ ID json.Number }
 		if json.Unmarshal(body[key], &thing) == nil && thing.ID != "" {
@@ -251,7 +251,7 @@ func made(raw []byte) string {
 	return ""
 }
 
-// ask sends one line of the tour.
+// ask sends the request of one line.
 func ask(t *testing.T, url, line string, ids map[string]string) {
 	t.Helper()
 	for name, id := range ids {

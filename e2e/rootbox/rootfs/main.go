@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command rootfs makes the file system that root boxes begin with, into .cache/rootbox, so that no test
-// has to wait for it. It needs root, a Debian mirror and the programs that package rootbox names, takes
-// about a minute, and does nothing if the file system is there.
+// Command rootfs builds the file system of root boxes in .cache/rootbox, so that tests do not wait for it. It needs
+// root, a Debian mirror and the programs that package rootbox lists, takes about a minute, and does nothing if the file
+// system exists.
 //
 // Start reading at main; the work is done in package rootbox.
 package main

@@ -20,7 +20,7 @@ func TestThrottleKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := throttleKey(c.remote); got != c.want {
-				t.Errorf("key %q, want %q", got, c.want)
+				t.Errorf("got key %q, want %q", got, c.want)
 			}
 		})
 	}
@@ -34,14 +34,14 @@ func TestThrottleMemoryIsBounded(t *testing.T) {
 		th.failed(throttleKey(fmt.Sprintf("[2001:db8:%x:%x::1]:80", i/256, i%256)))
 	}
 	if len(th.clients) > maxThrottle {
-		t.Errorf("%d addresses are remembered", len(th.clients))
+		t.Errorf("got %d remembered addresses", len(th.clients))
 	}
 	if th.wait("198.51.100.1") == 0 {
-		t.Error("somebody new does not wait although there is no room to remember them")
+		t.Error("a new address is not throttled although the memory is full")
 	}
 	now = now.Add(time.Hour)
 	th.failed("198.51.100.1")
 	if len(th.clients) != 1 {
-		t.Errorf("%d addresses are remembered after an hour", len(th.clients))
+		t.Errorf("got %d remembered addresses after an hour", len(th.clients))
 	}
 }

@@ -37,7 +37,7 @@ func FuzzParts(f *testing.F) {
 			}
 			before, err := Back(file, p.From, PageRecords)
 			if err != nil || before > p.From || p.From > 0 && before == p.From {
-				t.Fatalf("before %d comes %d: %v", p.From, before, err)
+				t.Fatalf("offset before %d: got %d: %v", p.From, before, err)
 			}
 			if p.Next < p.From || p.Next > size {
 				t.Fatalf("part %d to %d of %d", p.From, p.Next, size)
@@ -47,6 +47,6 @@ func FuzzParts(f *testing.F) {
 			}
 			from = p.Next
 		}
-		t.Error("the parts do not come to an end")
+		t.Error("the parts never end")
 	})
 }

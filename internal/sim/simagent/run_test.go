@@ -54,9 +54,9 @@ func TestEndings(t *testing.T) {
 			turns: []simmodel.Turn{{Text: "dear", Bash: []string{"true"}}, ok}, flags: []string{"--max-budget-usd", "0.00001"}, code: 1,
 			want: map[string]string{"subtype": "error_max_budget_usd"}, asked: 1,
 		},
-		"cut before a call": {turns: []simmodel.Turn{{Text: "all of it, whole", Cut: 1}}, want: map[string]string{"result": "all of it, whole"}, asked: 2},
-		"cut after a call":  {turns: []simmodel.Turn{{Bash: []string{"true", "x y z a b c d e f"}, Cut: 2}, ok}, want: map[string]string{"result": "fine"}, asked: 2},
-		"unreadable stream": {turns: []simmodel.Turn{{Text: "x", Cut: 1, Times: -1}}, env: []string{"CLAUDE_CODE_MAX_RETRIES=0"}, code: 1, want: map[string]string{"is_error": "true"}, asked: 2},
+		"cut off before a call": {turns: []simmodel.Turn{{Text: "all of it, whole", Cut: 1}}, want: map[string]string{"result": "all of it, whole"}, asked: 2},
+		"cut off after a call":  {turns: []simmodel.Turn{{Bash: []string{"true", "x y z a b c d e f"}, Cut: 2}, ok}, want: map[string]string{"result": "fine"}, asked: 2},
+		"unreadable stream":     {turns: []simmodel.Turn{{Text: "x", Cut: 1, Times: -1}}, env: []string{"CLAUDE_CODE_MAX_RETRIES=0"}, code: 1, want: map[string]string{"is_error": "true"}, asked: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,16 +71,16 @@ func TestEndings(t *testing.T) {
 			r := w.run(tc.prompt, tc.flags...)
 			r.want(t, tc.code, tc.want)
 			if n := len(w.model.Requests()); n != tc.asked {
-				t.Errorf("the model was asked %d times, want %d", n, tc.asked)
+				t.Errorf("the model received %d requests, want %d", n, tc.asked)
 			}
 			if n := r.count("system", "api_retry"); n != tc.tries {
-				t.Errorf("%d retry events, want %d", n, tc.tries)
+				t.Errorf("got %d retry events, want %d", n, tc.tries)
 			}
 		})
 	}
 }
 
-// TestRefusesToStart has what ends with a line on stderr and nothing on stdout.
+// TestRefusesToStart: invalid arguments end the agent with a line on stderr and nothing on stdout.
 func TestRefusesToStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, simmodel.Turn{Text: "never"})
@@ -90,25 +90,25 @@ func TestRefusesToStart(t *testing.T) {
 		prompt string
 		want   string
 	}{
-		"unknown flag":      {append(base, "--make-coffee"), "x", "unknown option '--make-coffee'"},
-		"no print":          {[]string{"--verbose"}, "x", "--print"},
-		"not verbose":       {[]string{"-p", "--output-format", "stream-json"}, "x", "requires --verbose"},
-		"no prompt":         {base, " \n", "Input must be provided"},
-		"format":            {[]string{"-p", "--output-format=xml"}, "x", "'xml' is invalid"},
-		"mode":              {append(base, "--permission-mode", "yolo"), "x", "'yolo' is invalid"},
-		"missing value":     {append(base, "--model"), "x", "argument missing"},
-		"resume what":       {append(base, "--resume"), "x", "--resume requires"},
-		"turns":             {append(base, "--max-turns", "0"), "x", "positive integer"},
-		"money":             {append(base, "--max-budget-usd", "x"), "x", "positive number"},
-		"settings missing":  {append(base, "--settings", "/nowhere.json"), "x", "Settings file not found"},
-		"settings no JSON":  {append(base, "--settings", "{oops"), "x", "Invalid JSON"},
-		"MCP missing":       {append(base, "--mcp-config", "/nowhere.json"), "x", "Invalid MCP configuration"},
-		"system missing":    {append(base, "--append-system-prompt-file", "/nowhere.md"), "x", "nowhere.md"},
-		"session no UUID":   {append(base, "--session-id", "mine"), "x", "Invalid session ID"},
-		"session and fork":  {append(base, "--session-id", "x", "--resume", "y"), "x", "--fork-session"},
-		"schema no JSON":    {append(base, "--json-schema", "{"), "x", "--json-schema"},
-		"continue":          {append(base, "-c"), "x", "--continue"},
-		"bad model address": {base, "x", "ANTHROPIC_BASE_URL"},
+		"unknown flag":          {append(base, "--make-coffee"), "x", "unknown option '--make-coffee'"},
+		"no print":              {[]string{"--verbose"}, "x", "--print"},
+		"not verbose":           {[]string{"-p", "--output-format", "stream-json"}, "x", "requires --verbose"},
+		"no prompt":             {base, " \n", "Input must be provided"},
+		"format":                {[]string{"-p", "--output-format=xml"}, "x", "'xml' is invalid"},
+		"mode":                  {append(base, "--permission-mode", "yolo"), "x", "'yolo' is invalid"},
+		"missing value":         {append(base, "--model"), "x", "argument missing"},
+		"resume what":           {append(base, "--resume"), "x", "--resume requires"},
+		"turns":                 {append(base, "--max-turns", "0"), "x", "positive integer"},
+		"money":                 {append(base, "--max-budget-usd", "x"), "x", "positive number"},
+		"settings missing":      {append(base, "--settings", "/nowhere.json"), "x", "Settings file not found"},
+		"settings are not JSON": {append(base, "--settings", "{oops"), "x", "Invalid JSON"},
+		"MCP missing":           {append(base, "--mcp-config", "/nowhere.json"), "x", "Invalid MCP configuration"},
+		"system missing":        {append(base, "--append-system-prompt-file", "/nowhere.md"), "x", "nowhere.md"},
+		"session is not a UUID": {append(base, "--session-id", "mine"), "x", "Invalid session ID"},
+		"session and fork":      {append(base, "--session-id", "x", "--resume", "y"), "x", "--fork-session"},
+		"schema is not JSON":    {append(base, "--json-schema", "{"), "x", "--json-schema"},
+		"continue":              {append(base, "-c"), "x", "--continue"},
+		"bad model address":     {base, "x", "ANTHROPIC_BASE_URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,24 +119,24 @@ func TestRefusesToStart(t *testing.T) {
 			}
 			r := one.run(tc.prompt)
 			if r.code != 1 || r.out != "" || !strings.Contains(r.stderr, tc.want) {
-				t.Errorf("code %d, stdout %q, stderr %q; want %q", r.code, r.out, r.stderr, tc.want)
+				t.Errorf("got code %d, stdout %q, stderr %q; want %q", r.code, r.out, r.stderr, tc.want)
 			}
 		})
 	}
 	if r := w.run("x", "--version"); r.code != 0 || !strings.Contains(r.out, "simagent") {
-		t.Errorf("version: code %d, %q", r.code, r.out)
+		t.Errorf("version: got code %d, %q", r.code, r.out)
 	}
 }
 
-func TestRootMustSayThatItIsABox(t *testing.T) {
+func TestRootNeedsIsSandbox(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("not root: there is nothing to refuse")
+		t.Skip("skipped: the check only applies to root")
 	}
 	w := newWorld(t, simmodel.Turn{Text: "ok"})
 	w.env = append(w.env, "IS_SANDBOX=yes")
 	if r := w.run("x"); r.code != 1 || r.out != "" || !strings.Contains(r.stderr, "root/sudo") {
-		t.Errorf("code %d, stdout %q, stderr %q", r.code, r.out, r.stderr)
+		t.Errorf("got code %d, stdout %q, stderr %q", r.code, r.out, r.stderr)
 	}
 }
 
@@ -145,19 +145,19 @@ func TestOtherFormats(t *testing.T) {
 	w := newWorld(t, simmodel.Turn{Bash: []string{"true"}}, simmodel.Turn{Text: "the answer"})
 	w.flags = []string{"-p", "--dangerously-skip-permissions"}
 	if r := w.run("", "--", "a", "prompt"); r.out != "the answer\n" || r.code != 0 {
-		t.Errorf("text: code %d, %q", r.code, r.out)
+		t.Errorf("text: got code %d, %q", r.code, r.out)
 	}
 	if r := w.run("x", "--output-format", "json"); len(r.lines) != 1 || r.result(t)["result"] != "the answer" {
 		t.Errorf("json: %q", r.out)
 	}
 	w.flags = append(w.flags, "--verbose", "--output-format", "stream-json", "--include-partial-messages")
 	if r := w.run("x"); r.count("stream_event", "") < 8 {
-		t.Errorf("%d partial events", r.count("stream_event", ""))
+		t.Errorf("got %d partial events", r.count("stream_event", ""))
 	}
 }
 
-// TestWhatTheModelSees looks at the requests: prompts, tools, headers, and what @path brings in.
-func TestWhatTheModelSees(t *testing.T) {
+// TestRequestsToTheModel checks the requests: prompts, tools, headers, and files mentioned as @path.
+func TestRequestsToTheModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, simmodel.Turn{Text: "ok"})
 	w.write("notes.txt", "remember the milk")
@@ -181,10 +181,10 @@ func TestWhatTheModelSees(t *testing.T) {
 		t.Error("the mentioned file was not sent")
 	}
 	if id := req.Header.Get("X-Claude-Code-Session-Id"); id != r.result(t)["session_id"] {
-		t.Errorf("session header %q", id)
+		t.Errorf("got session header %q", id)
 	}
 	if got := fmt.Sprint(r.lines[0]["mcp_servers"]); got != "[map[name:errand status:failed]]" {
-		t.Errorf("MCP servers %s", got)
+		t.Errorf("got MCP servers %s", got)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestFileTools(t *testing.T) {
 	r := w.run("Work.")
 	r.want(t, 0, map[string]string{"result": "done", "num_turns": "11"})
 	if got := w.read("dir/a.txt"); got != "one\n2\n2\n" {
-		t.Errorf("the file holds %q", got)
+		t.Errorf("got file content %q", got)
 	}
 	var failed []bool
 	for _, l := range r.lines {
@@ -218,7 +218,7 @@ func TestFileTools(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]bool{false, true, false, true, true, true, false, true, true, true}, failed); diff != "" {
-		t.Errorf("which calls failed (-want +got):\n%s", diff)
+		t.Errorf("failed calls (-want +got):\n%s", diff)
 	}
 	if !strings.Contains(r.out, `"content":"2\t2"`) {
 		t.Error("the second line was not read")
@@ -236,18 +236,18 @@ func TestBash(t *testing.T) {
 	r := w.run("Work.")
 	r.want(t, 0, nil)
 	if !strings.Contains(r.out, `Exit code 143\nCommand timed out after 200ms\nbegun`) {
-		t.Errorf("no word of the time-out in %s", r.out)
+		t.Errorf("the timeout is not reported in %s", r.out)
 	}
 	if got := r.result(t)["result"]; got != "30050" && !strings.HasPrefix(fmt.Sprint(got), "300") {
-		t.Errorf("the model saw %s bytes of a long output", got)
+		t.Errorf("the model received %s bytes of a long output", got)
 	}
 	var pid int
 	if _, err := fmt.Sscan(w.read("pid"), &pid); err != nil {
 		t.Fatal(err)
 	}
-	// A child that leaves the session outlives the agent, as it does with the real one.
+	// A child that leaves the session outlives the agent, as with the real one.
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Errorf("the child is gone: %v", err)
+		t.Errorf("the child was killed: %v", err)
 	}
 }
 
@@ -266,12 +266,12 @@ func TestPermissions(t *testing.T) {
 		denied  int
 		created []string
 	}{
-		"all is allowed":      {[]string{"--dangerously-skip-permissions"}, 0, []string{"by-bash", ".github/workflows/x.yml", "free.txt"}},
-		"deny rules":          {[]string{"--dangerously-skip-permissions", "--settings", deny}, 1, []string{"by-bash", "free.txt"}},
-		"wrong settings":      {[]string{"--dangerously-skip-permissions", "--settings", `{"permissions":{"deny":"oops"}}`}, 0, []string{"by-bash", ".github/workflows/x.yml", "free.txt"}},
-		"nothing is asked":    {nil, 4, nil},
-		"edits are":           {[]string{"--permission-mode", "acceptEdits"}, 2, []string{".github/workflows/x.yml", "free.txt"}},
-		"only shell commands": {[]string{"--permission-mode", "dontAsk", "--allowedTools", "Bash"}, 2, []string{"by-bash"}},
+		"everything allowed":    {[]string{"--dangerously-skip-permissions"}, 0, []string{"by-bash", ".github/workflows/x.yml", "free.txt"}},
+		"deny rules":            {[]string{"--dangerously-skip-permissions", "--settings", deny}, 1, []string{"by-bash", "free.txt"}},
+		"wrong settings":        {[]string{"--dangerously-skip-permissions", "--settings", `{"permissions":{"deny":"oops"}}`}, 0, []string{"by-bash", ".github/workflows/x.yml", "free.txt"}},
+		"no permission prompts": {nil, 4, nil},
+		"edits are":             {[]string{"--permission-mode", "acceptEdits"}, 2, []string{".github/workflows/x.yml", "free.txt"}},
+		"only shell commands":   {[]string{"--permission-mode", "dontAsk", "--allowedTools", "Bash"}, 2, []string{"by-bash"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -280,7 +280,7 @@ func TestPermissions(t *testing.T) {
 			r := w.run("Work.", tc.flags...)
 			r.want(t, 0, map[string]string{"result": "done"})
 			if n := len(r.result(t)["permission_denials"].([]any)); n != tc.denied {
-				t.Errorf("%d denials, want %d", n, tc.denied)
+				t.Errorf("got %d denials, want %d", n, tc.denied)
 			}
 			var created []string
 			for _, f := range []string{"by-bash", ".github/workflows/x.yml", "free.txt"} {

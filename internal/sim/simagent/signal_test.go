@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
-// TestSignals sends each signal at each moment.
+// TestSignals sends each signal during a model call and during a tool call.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	asking := []simmodel.Turn{{Text: "never", Wait: "gate"}}
@@ -23,14 +23,14 @@ func TestSignals(t *testing.T) {
 		turns  []simmodel.Turn
 		signal syscall.Signal
 		code   int
-		want   map[string]string // nil: there is no result
+		want   map[string]string // nil: no result
 		wentOn bool
 	}{
-		"SIGINT while asking":   {asking, syscall.SIGINT, 0, map[string]string{"subtype": "error_during_execution", "terminal_reason": "aborted_streaming"}, false},
-		"SIGINT in a tool":      {working, syscall.SIGINT, 1, map[string]string{"subtype": "error_during_execution", "terminal_reason": "aborted_tools"}, false},
-		"SIGTERM while asking":  {asking, syscall.SIGTERM, 143, nil, false},
-		"SIGHUP while asking":   {asking, syscall.SIGHUP, 143, nil, false},
-		"SIGTERM goes on after": {working, syscall.SIGTERM, 0, map[string]string{"subtype": "success", "result": "end"}, true},
+		"SIGINT in a model call":      {asking, syscall.SIGINT, 0, map[string]string{"subtype": "error_during_execution", "terminal_reason": "aborted_streaming"}, false},
+		"SIGINT in a tool":            {working, syscall.SIGINT, 1, map[string]string{"subtype": "error_during_execution", "terminal_reason": "aborted_tools"}, false},
+		"SIGTERM in a model call":     {asking, syscall.SIGTERM, 143, nil, false},
+		"SIGHUP in a model call":      {asking, syscall.SIGHUP, 143, nil, false},
+		"run continues after SIGTERM": {working, syscall.SIGTERM, 0, map[string]string{"subtype": "success", "result": "end"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,20 +54,20 @@ func TestSignals(t *testing.T) {
 			r := w.ended(cmd.Wait(), stdout, stderr)
 			if tc.want == nil {
 				if r.code != tc.code || r.count("result", "") != 0 {
-					t.Errorf("exit %d, stdout %s", r.code, r.out)
+					t.Errorf("got exit %d, stdout %s", r.code, r.out)
 				}
 			} else {
 				r.want(t, tc.code, tc.want)
 			}
 			if w.exists("slept") || w.exists("went-on") != tc.wentOn {
-				t.Errorf("slept %v, went on %v", w.exists("slept"), w.exists("went-on"))
+				t.Errorf("got slept %v, continued %v", w.exists("slept"), w.exists("went-on"))
 			}
 		})
 	}
 }
 
-// TestClosedStdoutIsNotNoticed works on when nobody reads.
-func TestClosedStdoutIsNotNoticed(t *testing.T) {
+// TestClosedStdoutIsIgnored: the agent continues when its output is not read.
+func TestClosedStdoutIsIgnored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, simmodel.Turn{Bash: []string{"touch done"}}, simmodel.Turn{Text: "end"})
 	cmd, _, _ := w.command("Work.")
@@ -84,7 +84,7 @@ func TestClosedStdoutIsNotNoticed(t *testing.T) {
 	}
 }
 
-// TestSessions goes through what may happen to a session between two runs.
+// TestSessions resumes sessions that were damaged in different ways between two runs.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	script := simmodel.Script{Rules: []simmodel.Rule{
@@ -103,7 +103,7 @@ func TestSessions(t *testing.T) {
 			}
 			return nil
 		},
-		"junk at the end": func(t *testing.T, path string) []string {
+		"garbage at the end": func(t *testing.T, path string) []string {
 			f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -125,7 +125,7 @@ func TestSessions(t *testing.T) {
 			second := w.run("again", append(flags, "--resume", id)...)
 			second.want(t, 0, map[string]string{"result": "second of the task"})
 			if same := fmt.Sprint(second.result(t)["session_id"]) == id; same == (name == "forked") {
-				t.Errorf("the id stayed the same: %v", same)
+				t.Errorf("same session ID: %v", same)
 			}
 			third := w.run("again", "--resume", fmt.Sprint(second.result(t)["session_id"]))
 			third.want(t, 0, map[string]string{"result": "second of the task"})
@@ -133,7 +133,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestSessionByPath resumes in another directory, where the id alone is not known.
+// TestSessionByPath resumes in another directory, where the ID alone is unknown.
 func TestSessionByPath(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, simmodel.Script{Rules: []simmodel.Rule{{Turns: []simmodel.Turn{{Text: "of {{.First}}"}}}}})
@@ -149,8 +149,8 @@ func TestSessionByPath(t *testing.T) {
 	w.run("again", "--resume", files[0]).want(t, 0, map[string]string{"result": "of the task", "session_id": id})
 }
 
-// TestUnwritableHomeIsNoError runs, and saves nothing.
-func TestUnwritableHomeIsNoError(t *testing.T) {
+// TestUnwritableHomeIsNotAnError: the agent runs without saving a session.
+func TestUnwritableHomeIsNotAnError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, simmodel.Turn{Text: "ok"})
 	w.env = append(w.env, "CLAUDE_CONFIG_DIR=/dev/null/nowhere")

@@ -19,7 +19,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
-// asAgent in the environment makes the test binary the agent.
+// asAgent is the environment variable that makes the test binary run the agent.
 const asAgent = "ERRAND_TEST_SIMAGENT"
 
 func TestMain(m *testing.M) {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is a model, and a place to run the agent in.
+// world is a simulated model and a directory in which the agent runs.
 type world struct {
 	t     *testing.T
 	model *simmodel.Server
@@ -40,7 +40,7 @@ type world struct {
 	flags []string
 }
 
-// newWorld starts a model that answers everything with the turns.
+// newWorld starts a model that answers every prompt with the turns.
 func newWorld(t *testing.T, turns ...simmodel.Turn) *world {
 	t.Helper()
 	return newWorldOf(t, simmodel.Script{Rules: []simmodel.Rule{{Turns: turns}}})
@@ -75,7 +75,7 @@ func newWorldOf(t *testing.T, s simmodel.Script) *world {
 	return w
 }
 
-// command prepares the agent with the world's flags and more.
+// command returns the agent's command with the world's flags and more.
 func (w *world) command(prompt string, more ...string) (cmd *exec.Cmd, stdout, stderr *bytes.Buffer) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -86,7 +86,7 @@ func (w *world) command(prompt string, more ...string) (cmd *exec.Cmd, stdout, s
 	return cmd, stdout, stderr
 }
 
-// ran is a run that has ended.
+// ran is the result of a run.
 type ran struct {
 	code   int
 	signal string
@@ -127,21 +127,21 @@ func (w *world) ended(err error, stdout, stderr *bytes.Buffer) ran {
 func (r ran) result(t *testing.T) map[string]any {
 	t.Helper()
 	if len(r.lines) == 0 || r.lines[len(r.lines)-1]["type"] != "result" {
-		t.Fatalf("no result: code %d %s\nstdout: %s\nstderr: %s", r.code, r.signal, r.out, r.stderr)
+		t.Fatalf("got no result: code %d %s\nstdout: %s\nstderr: %s", r.code, r.signal, r.out, r.stderr)
 	}
 	return r.lines[len(r.lines)-1]
 }
 
-// want checks fields of the result, each written as it prints.
+// want checks fields of the result, each in its printed form.
 func (r ran) want(t *testing.T, code int, fields map[string]string) {
 	t.Helper()
 	if r.code != code || r.signal != "" {
-		t.Errorf("exit %d %s, want %d\nstderr: %s", r.code, r.signal, code, r.stderr)
+		t.Errorf("got exit %d %s, want %d\nstderr: %s", r.code, r.signal, code, r.stderr)
 	}
 	res := r.result(t)
 	for k, want := range fields {
 		if got := fmt.Sprint(res[k]); got != want {
-			t.Errorf("%s is %q, want %q", k, got, want)
+			t.Errorf("got %s = %q, want %q", k, got, want)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (w *world) waitFor(name string) {
 		select {
 		case <-tick.C:
 		case <-end.C:
-			w.t.Fatalf("%s never came", name)
+			w.t.Fatalf("timeout while waiting for %s", name)
 		}
 	}
 }

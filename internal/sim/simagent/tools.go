@@ -101,8 +101,8 @@ func absolute(path, cwd string) string {
 	return filepath.Join(cwd, path)
 }
 
-// bash runs a command in a separate session. Its output goes to a file, so that a child that
-// outlives the command does not hold the agent up.
+// bash runs a command in a separate session. Its output goes to a file, so that a child that outlives the command does
+// not block the agent.
 func (a *agent) bash(ctx context.Context, in toolInput) outcome {
 	if strings.TrimSpace(in.Command) == "" {
 		return toolFailure("InputValidationError: Bash failed: the required parameter `command` is missing")

@@ -99,7 +99,7 @@ func (o *options) words(rest []string) error {
 		rest = rest[2:]
 	}
 	if len(rest) != 1 || rest[0] != "-" {
-		return fmt.Errorf("this stand-in reads its prompt from stdin alone, not %q", rest)
+		return fmt.Errorf("this simulator reads its prompt only from stdin, not from %q", rest)
 	}
 	return nil
 }

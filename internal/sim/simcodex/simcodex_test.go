@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simcodex"
 )
 
-// answering is a model that answers everything with these events.
+// answering returns a model that answers every request with these events.
 func answering(t *testing.T, events string) *httptest.Server {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +27,7 @@ func answering(t *testing.T, events string) *httptest.Server {
 	return web
 }
 
-// codex runs the stand-in against a model.
+// codex runs the simulator with a model.
 func codex(t *testing.T, home string, web *httptest.Server, prompt string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	const provider = "model_providers.p."
@@ -44,7 +44,7 @@ const (
 	short = "event: response.incomplete\n" + `data: {"type":"response.incomplete","response":{"incomplete_details":{"reason":"max_output_tokens"}}}` + "\n\n"
 )
 
-// TestEnds: it ends as the real one does, by its exit code and its last words.
+// TestEnds: exit codes and final messages equal those of the real program.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -53,38 +53,38 @@ func TestEnds(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		"an answer":        {hello, "Hi.", []string{"-"}, 0, `"type":"turn.completed"`, ""},
-		"too long":         {full, "Hi.", []string{"-"}, 1, "ran out of room in the model's context window", ""},
-		"cut short":        {short, "Hi.", []string{"-"}, 1, "reason: max_output_tokens", ""},
-		"no end":           {"", "Hi.", []string{"-"}, 1, `Reconnecting... 1/1 (stream disconnected`, ""},
-		"no prompt":        {hello, " \n", []string{"-"}, 1, "", "no prompt"},
-		"another flag":     {hello, "Hi.", []string{"--sandbox", "-"}, 2, "", "unexpected argument '--sandbox'"},
-		"prompt by words":  {hello, "Hi.", []string{"do it"}, 2, "", "stdin alone"},
-		"no such thread":   {hello, "Hi.", []string{"resume", "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e", "-"}, 1, "", "no rollout found for thread id"},
-		"a name, no id":    {hello, "Hi.", []string{"resume", "mine", "-"}, 0, `"type":"thread.started"`, ""},
-		"a fork of nobody": {hello, "Hi.", []string{"fork", "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e", "-"}, 1, "", "no rollout found"},
+		"an answer":                   {hello, "Hi.", []string{"-"}, 0, `"type":"turn.completed"`, ""},
+		"too long":                    {full, "Hi.", []string{"-"}, 1, "ran out of room in the model's context window", ""},
+		"cut short":                   {short, "Hi.", []string{"-"}, 1, "reason: max_output_tokens", ""},
+		"no end":                      {"", "Hi.", []string{"-"}, 1, `Reconnecting... 1/1 (stream disconnected`, ""},
+		"no prompt":                   {hello, " \n", []string{"-"}, 1, "", "no prompt"},
+		"another flag":                {hello, "Hi.", []string{"--sandbox", "-"}, 2, "", "unexpected argument '--sandbox'"},
+		"prompt as an argument":       {hello, "Hi.", []string{"do it"}, 2, "", "only from stdin"},
+		"no such thread":              {hello, "Hi.", []string{"resume", "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e", "-"}, 1, "", "no rollout found for thread id"},
+		"a name, not an ID":           {hello, "Hi.", []string{"resume", "mine", "-"}, 0, `"type":"thread.started"`, ""},
+		"a fork of an unknown thread": {hello, "Hi.", []string{"fork", "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e", "-"}, 1, "", "no rollout found"},
 	} {
 		code, stdout, stderr := codex(t, t.TempDir(), answering(t, tc.events), tc.prompt, tc.args...)
 		if code != tc.code || !strings.Contains(stdout, tc.stdout) || !strings.Contains(stderr, tc.stderr) || tc.stderr != "" && stdout != "" {
-			t.Errorf("%s: exit code %d\n%s%s", name, code, stdout, stderr)
+			t.Errorf("%s: got exit code %d\n%s%s", name, code, stdout, stderr)
 		}
 	}
 }
 
-// TestUsageAddsUp: what is told is the whole thread's, earlier processes included.
+// TestUsageAddsUp: the reported usage is that of the whole thread, including earlier processes.
 func TestUsageAddsUp(t *testing.T) {
 	t.Parallel()
 	home, web := t.TempDir(), answering(t, hello)
 	if code, stdout, _ := codex(t, home, web, "Hi.", "-"); code != 0 || !strings.Contains(stdout, `"input_tokens":7`) {
-		t.Fatalf("exit code %d\n%s", code, stdout)
+		t.Fatalf("got exit code %d\n%s", code, stdout)
 	}
 	files, err := filepath.Glob(filepath.Join(home, "sessions", "*", "*", "*", "rollout-*.jsonl"))
 	if err != nil || len(files) != 1 {
-		t.Fatalf("files %q, %v", files, err)
+		t.Fatalf("got files %q, %v", files, err)
 	}
 	name := strings.TrimSuffix(filepath.Base(files[0]), ".jsonl")
 	code, stdout, _ := codex(t, home, web, "Hi again.", "resume", name[len(name)-36:], "-")
 	if code != 0 || !strings.Contains(stdout, `"input_tokens":14`) || !strings.Contains(stdout, `"output_tokens":4`) {
-		t.Errorf("exit code %d\n%s", code, stdout)
+		t.Errorf("got exit code %d\n%s", code, stdout)
 	}
 }

@@ -38,7 +38,7 @@ func TestAppAndInstallation(t *testing.T) {
 		t.Errorf("GET /app with an installation token: %v", err)
 	}
 	if _, _, err := w.app.Issues.CreateComment(ctx, "octo", "calc", 1, &github.IssueComment{Body: ptr("x")}); err == nil {
-		t.Error("a JWT could write a comment")
+		t.Error("got no error when writing a comment with a JWT")
 	}
 }
 
@@ -103,7 +103,7 @@ func TestInstallationTokensAreScoped(t *testing.T) {
 			return nil, err
 		}
 		if d := time.Until(tok.GetExpiresAt().Time); d < 55*time.Minute || d > time.Hour || !strings.HasPrefix(tok.GetToken(), "ghs_") {
-			t.Errorf("token lives %s", d)
+			t.Errorf("got token lifetime %s", d)
 		}
 		return w.client(nil).WithAuthToken(tok.GetToken()), nil
 	}
@@ -112,7 +112,7 @@ func TestInstallationTokensAreScoped(t *testing.T) {
 	})
 	check(t, err)
 	if _, _, err := read.Repositories.GetBranch(ctx, "octo", "second", "main", 0); err != nil {
-		t.Errorf("reading what was asked for: %v", err)
+		t.Errorf("reading with the requested permission: %v", err)
 	}
 	if _, _, err := read.Issues.ListByRepo(ctx, "octo", "second", nil); status(err) != 403 {
 		t.Errorf("issues without permission: %v", err)
@@ -125,7 +125,7 @@ func TestInstallationTokensAreScoped(t *testing.T) {
 	}
 	workflows := &github.InstallationPermissions{Workflows: ptr("write")}
 	if _, err := mint(&github.InstallationTokenOptions{Permissions: workflows}); status(err) != 422 {
-		t.Errorf("more than was granted: %v", err)
+		t.Errorf("more permissions than granted: %v", err)
 	}
 	if _, err := mint(&github.InstallationTokenOptions{RepositoryIDs: []int64{1}}); status(err) != 422 {
 		t.Errorf("a repository that is not installed: %v", err)
@@ -203,7 +203,7 @@ func TestRateLimitAndConditionalRequests(t *testing.T) {
 		t.Errorf("conditional request: %s", again.Status)
 	}
 	if left := again.Header.Get("X-Ratelimit-Remaining"); left != "4" {
-		t.Errorf("an answer of not modified costs: %s left", left)
+		t.Errorf("a 304 counts towards the limit: %s left", left)
 	}
 	for range 5 {
 		resp = w.get(t, "/api/v3/repos/octo/calc", alice)
@@ -212,7 +212,7 @@ func TestRateLimitAndConditionalRequests(t *testing.T) {
 		t.Errorf("over the limit: %s, remaining %s", resp.Status, resp.Header.Get("X-Ratelimit-Remaining"))
 	}
 	if free := w.get(t, "/api/v3/rate_limit", alice); free.StatusCode != http.StatusOK {
-		t.Errorf("GET /rate_limit costs: %s", free.Status)
+		t.Errorf("GET /rate_limit counts towards the limit: %s", free.Status)
 	}
 }
 
@@ -236,13 +236,13 @@ func TestUninstallAndSuspend(t *testing.T) {
 	if diff := cmp.Diff([]string{"installation.suspend", "installation.unsuspend", "installation.deleted"}, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
-	w.Issue("Nobody hears this")
+	w.Issue("Not delivered")
 	if got := w.Settled(); len(got) != 0 {
 		t.Errorf("events without an installation: %v", got)
 	}
 }
 
-// created returns the deliveries so far by the log, because some came before the inbox was known.
+// created returns the deliveries in the log, because some were sent before the inbox was configured.
 func (w *world) created(t *testing.T) []string {
 	t.Helper()
 	w.Settled()

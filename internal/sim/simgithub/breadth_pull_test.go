@@ -31,7 +31,7 @@ func TestReviewsByREST(t *testing.T) {
 	comments, _, err := w.bot.PullRequests.ListReviewComments(ctx, "octo", "calc", p.Number, v.GetID(), nil)
 	check(t, err)
 	if v.GetState() != "CHANGES_REQUESTED" || len(comments) != 1 {
-		t.Errorf("submitted as %s with %d comments", v.GetState(), len(comments))
+		t.Errorf("got submitted review %s with %d comments", v.GetState(), len(comments))
 	}
 	id := comments[0].GetID()
 	_, _, err = w.bot.Reactions.CreatePullRequestCommentReaction(ctx, "octo", "calc", id, "eyes")

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// do sends a request that go-github has no method for.
+// do sends a request for which go-github has no method.
 func do(t *testing.T, c *github.Client, method, path string, body any) (status int, out map[string]any) {
 	t.Helper()
 	req, err := c.NewRequest(method, path, body)
@@ -114,7 +114,7 @@ func TestRenamedAndRemovedRepositories(t *testing.T) {
 	r, _, err := w.bot.Repositories.Get(t.Context(), "octo", "calc")
 	check(t, err)
 	if r.GetFullName() != "octo/calculator" {
-		t.Errorf("the old address leads to %s", r.GetFullName())
+		t.Errorf("the old address redirects to %s", r.GetFullName())
 	}
 	if diff := cmp.Diff([]string{"repository.renamed"}, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
@@ -127,7 +127,7 @@ func TestRenamedAndRemovedRepositories(t *testing.T) {
 	check(t, w.Sim.ArchiveRepo("octo/old"))
 	_, _, err = w.bot.Issues.CreateComment(t.Context(), "octo", "old", 1, &github.IssueComment{Body: ptr("x")})
 	if status(err) != 403 || !strings.Contains(err.Error(), "archived") {
-		t.Errorf("the App could write into an archived repository: %v", err)
+		t.Errorf("the App writes to an archived repository: got %v", err)
 	}
 	w.Settled()
 	check(t, w.Sim.RemoveFromInstallation("octo/calculator"))
@@ -179,7 +179,7 @@ func TestHistoryOfARepository(t *testing.T) {
 	}
 	_, _, err = w.bot.Git.UpdateRef(ctx, "octo", "calc", &github.Reference{Ref: ptr("heads/main"), Object: &github.GitObject{SHA: list[1].SHA}}, false)
 	if status(err) != 422 {
-		t.Errorf("backwards without force: %v", err)
+		t.Errorf("moving backwards without force: %v", err)
 	}
 	ref, _, err := w.bot.Git.UpdateRef(ctx, "octo", "calc", &github.Reference{Ref: ptr("heads/main"), Object: &github.GitObject{SHA: list[1].SHA}}, true)
 	check(t, err)

@@ -46,8 +46,8 @@ type Call struct {
 	After bool   // the request has taken effect and is about to be answered; else it is not processed yet
 }
 
-// OnCall makes the simulator call f for each request, before it takes effect and again after, so that a test can act at exactly
-// that moment. The request waits for f, which may act on the Sim as anybody. A nil f ends this.
+// OnCall makes the simulator call f for each request, before it takes effect and again after, so that a test can act at
+// exactly that moment. The request waits for f, which may act on the Sim as any person. A nil f removes the function.
 func (s *Sim) OnCall(f func(Call)) {
 	s.counts.mu.Lock()
 	defer s.counts.mu.Unlock()

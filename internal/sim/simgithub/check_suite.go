@@ -13,7 +13,7 @@ type CheckSuite struct {
 	NodeID     string
 	HeadSHA    string
 	HeadBranch string // a branch whose head was the commit when the suite was created, or empty
-	ByApp      bool   // of the simulator's App, else of a CI that is not simulated
+	ByApp      bool   // belongs to the simulator's App, otherwise to a CI that is not simulated
 	Status     string // queued, in_progress or completed
 	Conclusion string // empty until completed
 	CreatedAt  time.Time

@@ -48,7 +48,7 @@ func TestGitDataMakesRealObjects(t *testing.T) {
 		&github.TreeEntry{Path: ptr("calc.go"), Mode: ptr("100644"), Type: ptr("blob")}, // no sha, no content: sha null
 	)
 	if !c.GetVerification().GetVerified() || c.GetAuthor().GetName() != "errand[bot]" || c.GetCommitter().GetEmail() != "noreply@github.com" {
-		t.Errorf("commit by the App: verified=%v author=%v committer=%v", c.GetVerification().GetVerified(), c.GetAuthor(), c.GetCommitter())
+		t.Errorf("got commit by the App: verified=%v author=%v committer=%v", c.GetVerification().GetVerified(), c.GetAuthor(), c.GetCommitter())
 	}
 	_, _, err = w.bot.Git.CreateRef(ctx, "octo", "calc", &github.Reference{
 		Ref: ptr("refs/heads/errand/1"), Object: &github.GitObject{SHA: c.SHA},
@@ -66,7 +66,7 @@ func TestGitDataMakesRealObjects(t *testing.T) {
 		t.Errorf("the tree in a clone (-want +got):\n%s", diff)
 	}
 	if got := w.mustGit(work, "rev-parse", "HEAD^{tree}"); got != c.GetTree().GetSHA() {
-		t.Errorf("tree %s, want %s", got, c.GetTree().GetSHA())
+		t.Errorf("got tree %s, want %s", got, c.GetTree().GetSHA())
 	}
 }
 
@@ -84,17 +84,17 @@ func TestGitDataRefusals(t *testing.T) {
 	}
 	none := strings.Repeat("1", 40)
 	for name, err := range map[string]error{
-		"a blob that is not there":    tree(&github.TreeEntry{Path: ptr("x"), Mode: ptr("100644"), SHA: &none}),
-		"a path out of the tree":      tree(&github.TreeEntry{Path: ptr("../x"), Mode: ptr("100644"), Content: ptr("x")}),
-		"deleting what is not there":  tree(&github.TreeEntry{Path: ptr("gone"), Mode: ptr("100644"), Type: ptr("blob")}),
-		"a mode that git has not":     tree(&github.TreeEntry{Path: ptr("x"), Mode: ptr("100600"), Content: ptr("x")}),
-		"a branch that exists":        ref("refs/heads/main", main),
+		"a missing blob":              tree(&github.TreeEntry{Path: ptr("x"), Mode: ptr("100644"), SHA: &none}),
+		"a path outside the tree":     tree(&github.TreeEntry{Path: ptr("../x"), Mode: ptr("100644"), Content: ptr("x")}),
+		"deleting a missing file":     tree(&github.TreeEntry{Path: ptr("gone"), Mode: ptr("100644"), Type: ptr("blob")}),
+		"an unknown mode":             tree(&github.TreeEntry{Path: ptr("x"), Mode: ptr("100600"), Content: ptr("x")}),
+		"an existing branch":          ref("refs/heads/main", main),
 		"a branch without its object": ref("refs/heads/new", none),
 		"a name that git forbids":     ref("refs/heads/a..b", main),
 		"a pull request's own ref":    ref("refs/pull/9/head", main),
 	} {
 		if status(err) != 422 {
-			t.Errorf("%s: %v, want 422", name, err)
+			t.Errorf("%s: got %v, want 422", name, err)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestUpdateRefsIsAtomicAndGuarded(t *testing.T) {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
 	if errs := update(move("main", c.GetSHA(), main)); len(errs) != 1 {
-		t.Errorf("a move backwards without force: %+v", errs)
+		t.Errorf("moving backwards without force: %+v", errs)
 	}
 	if errs := update(move("a", c.GetSHA(), zero)); len(errs) != 0 || w.head("a") != "" {
 		t.Errorf("deleting a branch: %+v", errs)
@@ -158,22 +158,22 @@ func TestPushOverHTTP(t *testing.T) {
 		t.Errorf("a push without a token succeeded: %s", out)
 	}
 	if out, err := w.git(work, "-c", as(w.Sim.AddUser("rob").Token), "push", "-q", "origin", "feature"); err == nil || !strings.Contains(out, "403") {
-		t.Errorf("a reader pushed: %v %s", err, out)
+		t.Errorf("push by a reader: %v %s", err, out)
 	}
 	w.mustGit(work, "-c", as(alice), "push", "-q", "origin", "feature")
 	if got, want := w.head("feature"), w.mustGit(work, "rev-parse", "HEAD"); got != want {
-		t.Errorf("feature is at %s, want %s", got, want)
+		t.Errorf("got feature at %s, want %s", got, want)
 	}
 	if diff := cmp.Diff([]string{"push", "create", "check_suite.requested"}, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
 	w.mustGit(work, "-c", as(alice), "push", "-q", "origin", ":feature")
 	if w.head("feature") != "" {
-		t.Error("the branch is still there")
+		t.Error("the branch still exists")
 	}
 }
 
-// randomText returns a text that cannot be compressed much.
+// randomText returns a nearly incompressible text.
 func randomText(seed string) string {
 	var b strings.Builder
 	state := uint32(1)
@@ -185,7 +185,7 @@ func randomText(seed string) string {
 	return b.String()
 }
 
-func TestWorkflowFilesNeedTheirOwnPermission(t *testing.T) {
+func TestWorkflowFilesNeedAPermission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	entry := &github.TreeEntry{Path: ptr(".github/workflows/ci.yml"), Mode: ptr("100644"), Type: ptr("blob"), Content: ptr("on: push\n")}
@@ -232,7 +232,7 @@ func TestReadingContents(t *testing.T) {
 	_, dir, _, err := w.bot.Repositories.GetContents(ctx, "octo", "calc", "", nil)
 	check(t, err)
 	if len(dir) != 2 || dir[0].GetName() != "README.md" || dir[0].GetType() != "file" {
-		t.Errorf("root folder %v", dir)
+		t.Errorf("got root folder %v", dir)
 	}
 	_, _, _, err = w.bot.Repositories.GetContents(ctx, "octo", "calc", ".errand.yml", nil)
 	if status(err) != 404 {
@@ -241,14 +241,14 @@ func TestReadingContents(t *testing.T) {
 	b, _, err := w.bot.Repositories.GetBranch(ctx, "octo", "calc", "main", 0)
 	check(t, err)
 	if b.GetCommit().GetSHA() != w.head("main") {
-		t.Errorf("branch at %s", b.GetCommit().GetSHA())
+		t.Errorf("got branch at %s", b.GetCommit().GetSHA())
 	}
 	_, err = w.Owner.PushCommit(repo, simgithub.Commit{Branch: "a/b", Message: "More", Files: map[string]string{"x": "1"}})
 	check(t, err)
 	cmpd, _, err := w.bot.Repositories.CompareCommits(ctx, "octo", "calc", "main", "a/b", nil)
 	check(t, err)
 	if cmpd.GetAheadBy() != 1 || cmpd.GetBehindBy() != 0 || cmpd.GetStatus() != "ahead" || len(cmpd.Files) != 1 {
-		t.Errorf("comparison %d ahead, %d behind, %s, %d files", cmpd.GetAheadBy(), cmpd.GetBehindBy(), cmpd.GetStatus(), len(cmpd.Files))
+		t.Errorf("got comparison: %d ahead, %d behind, %s, %d files", cmpd.GetAheadBy(), cmpd.GetBehindBy(), cmpd.GetStatus(), len(cmpd.Files))
 	}
 	tree, _, err := w.bot.Git.GetTree(ctx, "octo", "calc", "a/b", true)
 	check(t, err)
@@ -258,6 +258,6 @@ func TestReadingContents(t *testing.T) {
 	refs, _, err := w.bot.Git.ListMatchingRefs(ctx, "octo", "calc", &github.ReferenceListOptions{Ref: "heads/a"})
 	check(t, err)
 	if len(refs) != 1 || refs[0].GetRef() != "refs/heads/a/b" {
-		t.Errorf("matching references %v", refs)
+		t.Errorf("got matching references %v", refs)
 	}
 }

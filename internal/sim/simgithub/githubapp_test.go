@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// listener is an event handler of go-githubapp that keeps the events.
+// listener is an event handler of go-githubapp that records the events.
 type listener struct{ got chan string }
 
 func (l listener) Handles() []string { return []string{"issues", "issue_comment"} }
@@ -24,7 +24,7 @@ func (l listener) Handle(_ context.Context, event, delivery string, _ []byte) er
 	return nil
 }
 
-func TestGoGitHubAppWorksWithIt(t *testing.T) {
+func TestGoGitHubAppHandlesItsWebhooks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.Settled()
@@ -74,7 +74,7 @@ func TestDeliveriesThatFail(t *testing.T) {
 		check(t, w.Sim.WaitHooks(t.Context()))
 		list := w.Sim.Deliveries()
 		if last := list[len(list)-1]; last.Status != c.want || last.StatusCode != 0 {
-			t.Errorf("%s: %q, %d; want %q", name, last.Status, last.StatusCode, c.want)
+			t.Errorf("%s: got %q, %d; want %q", name, last.Status, last.StatusCode, c.want)
 		}
 	}
 }

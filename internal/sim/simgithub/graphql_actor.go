@@ -85,7 +85,7 @@ func (r *reactionR) DatabaseId() *int32 { return i32(r.re.ID) } //nolint:revive 
 // Content is GraphQL's word for the reaction.
 func (r *reactionR) Content() string { return reactionWord(r.re.Content) }
 
-// CreatedAt is when it was placed.
+// CreatedAt is the time of the reaction.
 func (r *reactionR) CreatedAt() dateTime { return dateTime{r.re.CreatedAt} }
 
 // User is null for bots, as on GitHub.
@@ -155,10 +155,10 @@ type editR struct {
 	e Edit
 }
 
-// EditedAt is when.
+// EditedAt is the time of the edit.
 func (e *editR) EditedAt() dateTime { return dateTime{e.e.At} }
 
-// Editor is who.
+// Editor is the author of the edit.
 func (e *editR) Editor() *actorR { return e.x.actor(e.e.Editor) }
 
 // DeletedAt is null: deleting history is not simulated.
@@ -184,7 +184,7 @@ func (e edited) LastEditedAt() *dateTime {
 	return when(last.At)
 }
 
-// Editor is who edited last.
+// Editor is the author of the last edit.
 func (e edited) Editor() *actorR {
 	last, ok := lastEdit(e.edits)
 	if !ok {

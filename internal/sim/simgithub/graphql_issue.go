@@ -23,13 +23,13 @@ func (t *textR) Title() string { return t.i.Title }
 // Body is the Markdown text.
 func (t *textR) Body() string { return t.i.Body }
 
-// Author is who opened it.
+// Author is the account that opened it.
 func (t *textR) Author() *actorR { return t.x.actor(t.i.Author) }
 
-// CreatedAt is when it was opened.
+// CreatedAt is the time of its creation.
 func (t *textR) CreatedAt() dateTime { return dateTime{t.i.CreatedAt} }
 
-// UpdatedAt is when anything changed last.
+// UpdatedAt is the time of the last change.
 func (t *textR) UpdatedAt() dateTime { return dateTime{t.i.UpdatedAt} }
 
 // ClosedAt is null while it is open.
@@ -41,7 +41,7 @@ func (t *textR) Locked() bool { return t.i.Locked }
 // URL is the page.
 func (t *textR) URL() word { return word(t.x.s.json.issuePage(t.i)) }
 
-// Repository is where it is.
+// Repository is the repository that contains it.
 func (t *textR) Repository() *repositoryR { return &repositoryR{t.x, t.i.repo} }
 
 // UserContentEdits lists the edits of the body, newest first.
@@ -67,7 +67,7 @@ func (t *textR) Labels(p paging) (*connection[labelR], error) {
 	return connect(all, p)
 }
 
-// Assignees lists who is assigned.
+// Assignees lists the assigned accounts.
 func (t *textR) Assignees(p paging) (*connection[userR], error) {
 	var all []*userR
 	for _, login := range t.i.Assignees {
@@ -136,7 +136,7 @@ func (i *issueR) SubIssues(p paging) (*connection[issueR], error) {
 	return connect(all, p)
 }
 
-// ClosedByPullRequestsReferences lists the pull requests that say they close this issue.
+// ClosedByPullRequestsReferences lists the pull requests whose text closes this issue.
 func (i *issueR) ClosedByPullRequestsReferences(a struct {
 	First            *int32
 	After            *string
@@ -172,16 +172,16 @@ func (c *commentR) ID() graphql.ID { return gid(c.k.NodeID) }
 // DatabaseId is the numeric id.
 func (c *commentR) DatabaseId() *int32 { return i32(c.k.ID) } //nolint:revive // named by the schema
 
-// Author is who wrote it.
+// Author is the account that wrote it.
 func (c *commentR) Author() *actorR { return c.x.actor(c.k.Author) }
 
 // Body is the Markdown text.
 func (c *commentR) Body() string { return c.k.Body }
 
-// CreatedAt is when it was written.
+// CreatedAt is the time of its creation.
 func (c *commentR) CreatedAt() dateTime { return dateTime{c.k.CreatedAt} }
 
-// UpdatedAt is when it was changed last.
+// UpdatedAt is the time of the last change.
 func (c *commentR) UpdatedAt() dateTime { return dateTime{c.k.UpdatedAt} }
 
 // UserContentEdits lists the edits, newest first.
@@ -192,7 +192,7 @@ func (c *commentR) UserContentEdits(p paging) (*connection[editR], error) {
 // IsMinimized reports whether the comment is folded.
 func (c *commentR) IsMinimized() bool { return c.k.Minimized }
 
-// MinimizedReason is why.
+// MinimizedReason is the reason for folding.
 func (c *commentR) MinimizedReason() *string { return nullable(c.k.MinimizedReason) }
 
 // Issue is the issue of the comment; for a pull request, its issue side.

@@ -20,7 +20,7 @@ type result struct {
 	re      *Reaction
 }
 
-// ClientMutationId is what the caller sent.
+// ClientMutationId is the caller's value.
 func (r *result) ClientMutationId() *string { return r.id } //nolint:revive // named by the schema
 
 // MinimizedComment is the comment that was folded.
@@ -40,7 +40,7 @@ func (m *minimizableR) ToIssueComment() (*commentR, bool) { return m.commentR, t
 // Thread is the thread that changed.
 func (r *result) Thread() *threadR { return &threadR{r.x, r.thread} }
 
-// Comment is the answer that was written.
+// Comment is the new reply.
 func (r *result) Comment() *reviewCommentR { return newReviewCommentR(r.x, r.reply) }
 
 // PullRequest is the pull request that changed.

@@ -34,10 +34,10 @@ func (p *pullR) IsDraft() bool { return p.p.Draft }
 // Merged reports whether it was merged.
 func (p *pullR) Merged() bool { return p.p.Merged }
 
-// MergedAt is when.
+// MergedAt is the time of the merge.
 func (p *pullR) MergedAt() *dateTime { return when(p.p.MergedAt) }
 
-// MergedBy is who merged it.
+// MergedBy is the account that merged it.
 func (p *pullR) MergedBy() *actorR { return p.x.actor(p.p.MergedBy) }
 
 // MergeCommit is the commit of the merge.

@@ -126,7 +126,7 @@ func (f *refR) Prefix() string {
 	return strings.Join(parts[:2], "/") + "/"
 }
 
-// Target is what it points to.
+// Target is the object that it points to.
 func (f *refR) Target() *objectR { return f.x.object(f.r, f.sha) }
 
 // objectR is a git object.

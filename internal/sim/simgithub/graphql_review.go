@@ -14,7 +14,7 @@ func (r *reviewR) ID() graphql.ID { return gid(r.v.NodeID) }
 // DatabaseId is the numeric id.
 func (r *reviewR) DatabaseId() *int32 { return i32(r.v.ID) } //nolint:revive // named by the schema
 
-// Author is who reviewed.
+// Author is the reviewer.
 func (r *reviewR) Author() *actorR { return r.x.actor(r.v.Author) }
 
 // Body is the review's own text.
@@ -98,7 +98,7 @@ func (t *threadR) ViewerCanReply() bool {
 	return t.x.need(t.t.pull.issue.repo, "pull_requests", "write", RoleRead) == nil
 }
 
-// PullRequest is where it is.
+// PullRequest is the pull request of the thread.
 func (t *threadR) PullRequest() *pullR { return newPullR(t.x, t.t.pull) }
 
 // Comments lists the conversation.
@@ -126,7 +126,7 @@ func (c *reviewCommentR) ID() graphql.ID { return gid(c.k.NodeID) }
 // DatabaseId is the numeric id.
 func (c *reviewCommentR) DatabaseId() *int32 { return i32(c.k.ID) } //nolint:revive // named by the schema
 
-// Author is who wrote it.
+// Author is the account that wrote it.
 func (c *reviewCommentR) Author() *actorR { return c.x.actor(c.k.Author) }
 
 // Body is the Markdown text.
@@ -141,10 +141,10 @@ func (c *reviewCommentR) Path() string { return c.k.thread.Path }
 // DiffHunk is the part of the diff above the line.
 func (c *reviewCommentR) DiffHunk() string { return c.k.thread.DiffHunk }
 
-// CreatedAt is when it was written.
+// CreatedAt is the time of its creation.
 func (c *reviewCommentR) CreatedAt() dateTime { return dateTime{c.k.CreatedAt} }
 
-// UpdatedAt is when it was changed last.
+// UpdatedAt is the time of the last change.
 func (c *reviewCommentR) UpdatedAt() dateTime { return dateTime{c.k.UpdatedAt} }
 
 // URL is the page with its anchor.
@@ -160,7 +160,7 @@ func (c *reviewCommentR) ReplyTo() *reviewCommentR {
 	return newReviewCommentR(c.x, c.k.thread.Comments[0])
 }
 
-// PullRequestReview is the review that it came with.
+// PullRequestReview is the review that it belongs to.
 func (c *reviewCommentR) PullRequestReview() *reviewR {
 	v, ok := c.x.s.nodes[nodeID("PRR", c.k.ReviewID)].(*Review)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// pollQuery is the query with which approvals are found.
+// pollQuery is the query for approvals.
 const pollQuery = `query($ids:[ID!]!){ nodes(ids:$ids){ __typename ... on IssueComment{ id databaseId lastEditedAt editor{login} body
     author{ login ... on Bot{ databaseId } }
     isMinimized issue{ id number state lastEditedAt updatedAt locked }
@@ -85,10 +85,10 @@ func TestPollForApprovals(t *testing.T) {
 		who = append(who, r.User.Login)
 	}
 	if diff := cmp.Diff([]string{"(a bot)", "rob", "alice"}, who); diff != "" || c.Reactions.TotalCount != 3 {
-		t.Errorf("%d thumbs, newest first (-want +got):\n%s", c.Reactions.TotalCount, diff)
+		t.Errorf("got %d thumbs, newest first (-want +got):\n%s", c.Reactions.TotalCount, diff)
 	}
 	if got.RateLimit.Cost != 1 || got.RateLimit.Limit != 5000 || got.RateLimit.Remaining != 4999 {
-		t.Errorf("rate limit %+v", got.RateLimit)
+		t.Errorf("got rate limit %+v", got.RateLimit)
 	}
 	ids := slices.Repeat([]string{k.GetNodeID()}, 101)
 	if errs := w.graphql(pollQuery, map[string]any{"ids": ids}, nil); len(errs) != 1 || errs[0].Type != "ARGUMENT_LIMIT" {
@@ -190,7 +190,7 @@ func TestReadingByGraphQL(t *testing.T) {
 		ref(qualifiedName:"refs/heads/fix"){ target{ oid } } object(expression:"fix:a"){ ... on Blob{ text } } } }`, map[string]any{"n": p.Number}, &out)
 	}
 	if errs := read(); len(errs) != 0 || out.Repository.PullRequest.Mergeable != "UNKNOWN" {
-		t.Errorf("%+v, at first %s", errs, out.Repository.PullRequest.Mergeable)
+		t.Errorf("got %+v, at first %s", errs, out.Repository.PullRequest.Mergeable)
 	}
 	errs := read()
 	if len(errs) != 0 || out.Repository.PullRequest.ClosingIssuesReferences.Nodes[0].Number != 1 ||

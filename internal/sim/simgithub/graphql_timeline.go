@@ -43,10 +43,10 @@ type crossReferencedR struct {
 // ID is opaque.
 func (c *crossReferencedR) ID() graphql.ID { return gid(nodeID("CRE", c.e.ID)) }
 
-// Actor is who wrote the text.
+// Actor is the author of the text.
 func (c *crossReferencedR) Actor() *actorR { return c.x.actor(c.e.Actor) }
 
-// CreatedAt is when.
+// CreatedAt is the time of the reference.
 func (c *crossReferencedR) CreatedAt() dateTime { return dateTime{c.e.CreatedAt} }
 
 // ReferencedAt is the same time.

@@ -45,7 +45,7 @@ func TestDeliveryLogAndRedelivery(t *testing.T) {
 	event, err := full.ParseRequestPayload()
 	check(t, err)
 	if e, ok := event.(*github.IssuesEvent); !ok || e.GetIssue().GetTitle() != "Lost" || full.Request.Headers["X-Github-Delivery"] != all[1].GetGUID() {
-		t.Errorf("payload %T, headers %v", event, full.Request.Headers)
+		t.Errorf("got payload %T, headers %v", event, full.Request.Headers)
 	}
 	_, _, err = w.app.Apps.RedeliverHookDelivery(ctx, all[1].GetID())
 	var accepted *github.AcceptedError
@@ -59,7 +59,7 @@ func TestDeliveryLogAndRedelivery(t *testing.T) {
 	}
 	list := w.Sim.Deliveries()
 	if last := list[len(list)-1]; !last.Redelivery || last.Status != "OK" {
-		t.Errorf("logged as %+v", last)
+		t.Errorf("got log entry %+v", last)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestFaultsOfDeliveries(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(c.want, w.Settled()); diff != "" || bad != c.bad || failed != c.failed {
-				t.Errorf("%d badly signed, %d failed; webhooks (-want +got):\n%s", bad, failed, diff)
+				t.Errorf("got %d badly signed, %d failed; webhooks (-want +got):\n%s", bad, failed, diff)
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func TestHeldDeliveriesCanBeReversed(t *testing.T) {
 	i := w.Issue("One")
 	check(t, w.Owner.Close(repo, i.Number, ""))
 	if got := w.Settled(); len(got) != 0 {
-		t.Errorf("delivered %v although deliveries are held", got)
+		t.Errorf("got %v although deliveries are held", got)
 	}
 	w.Sim.ReleaseHooks(true)
 	if diff := cmp.Diff([]string{"issues.closed", "issues.opened"}, w.Settled()); diff != "" {
@@ -169,7 +169,7 @@ func TestFaultsOfRequests(t *testing.T) {
 			i, err := w.Owner.Issue(repo, 1)
 			check(t, err)
 			if diff := cmp.Diff(c.statuses, got); diff != "" || len(i.Comments) != c.written {
-				t.Errorf("%d comments written, want %d; statuses (-want +got):\n%s", len(i.Comments), c.written, diff)
+				t.Errorf("got %d comments, want %d; statuses (-want +got):\n%s", len(i.Comments), c.written, diff)
 			}
 		})
 	}
@@ -202,7 +202,7 @@ func TestFaultsOverHTTP(t *testing.T) {
 		check(t, err)
 		check(t, resp.Body.Close())
 		if resp.StatusCode != http.StatusNoContent {
-			t.Fatalf("set a fault: %s", resp.Status)
+			t.Fatalf("add a fault: %s", resp.Status)
 		}
 	}
 	post(`{"path":"/branches","hang":true}`)
@@ -237,14 +237,14 @@ func TestListsCanLag(t *testing.T) {
 	list, _, err := w.bot.Issues.ListComments(t.Context(), "octo", "calc", i.Number, nil)
 	check(t, err)
 	if len(list) != 0 {
-		t.Errorf("the list shows %v", list)
+		t.Errorf("got list %v", list)
 	}
 	if _, _, err := w.bot.Issues.GetComment(t.Context(), "octo", "calc", k.ID); err != nil {
 		t.Errorf("a single read: %v", err)
 	}
 	w.Sim.ClearFaults()
 	if list, _, _ = w.bot.Issues.ListComments(t.Context(), "octo", "calc", i.Number, nil); len(list) != 1 {
-		t.Errorf("without lag the list shows %v", list)
+		t.Errorf("without lag: got list %v", list)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestCallsAreCounted(t *testing.T) {
 		}
 	}
 	if found != 2 || after-before != 3 { // one token was minted
-		t.Errorf("%d calls of the route, %d in all", found, after-before)
+		t.Errorf("got %d calls of the route, %d in total", found, after-before)
 	}
 }
 
@@ -295,7 +295,7 @@ func TestOnCallRunsBeforeAndAfterARequest(t *testing.T) {
 		i, err := w.Owner.Issue(repo, 1)
 		check(t, err)
 		if c.After != (len(i.Comments) == 1) {
-			t.Errorf("after=%v with %d comments", c.After, len(i.Comments))
+			t.Errorf("got after=%v with %d comments", c.After, len(i.Comments))
 		}
 		if c.After {
 			check(t, w.Owner.Close(repo, 1, ""))
@@ -307,6 +307,6 @@ func TestOnCallRunsBeforeAndAfterARequest(t *testing.T) {
 	i, err := w.Owner.Issue(repo, 1)
 	check(t, err)
 	if diff := cmp.Diff([]bool{false, true}, moments); diff != "" || i.State != "closed" {
-		t.Errorf("issue %s; moments (-want +got):\n%s", i.State, diff)
+		t.Errorf("got issue %s; moments (-want +got):\n%s", i.State, diff)
 	}
 }

@@ -42,7 +42,7 @@ func (w *world) fetch(t *testing.T, method, path, login string, headers ...strin
 	return resp, string(body)
 }
 
-// An unchanged answer is not sent again and does not count; its tag belongs to one caller and one content.
+// An unchanged answer is not sent again and does not count towards the limit; its ETag depends on caller and content.
 func TestUnchangedAnswersAreNotSentAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -51,25 +51,25 @@ func TestUnchangedAnswersAreNotSentAgain(t *testing.T) {
 	first, body := w.fetch(t, http.MethodGet, path, "alice")
 	tag := first.Header.Get("ETag")
 	if !regexp.MustCompile(`^W/"[0-9a-f]{64}"$`).MatchString(tag) || !strings.Contains(body, `"title":"One"`) {
-		t.Fatalf("tag %q of %s", tag, body)
+		t.Fatalf("got ETag %q of %s", tag, body)
 	}
 	same, body := w.fetch(t, http.MethodGet, path, "alice", "If-None-Match", tag)
 	if same.StatusCode != http.StatusNotModified || body != "" || same.Header.Get("ETag") != tag {
-		t.Errorf("asked again: %s, %q, tag %q", same.Status, body, same.Header.Get("ETag"))
+		t.Errorf("conditional request: got %s, %q, ETag %q", same.Status, body, same.Header.Get("ETag"))
 	}
 	if a, b := first.Header.Get("X-RateLimit-Remaining"), same.Header.Get("X-RateLimit-Remaining"); a != b {
-		t.Errorf("an answer of not modified costs: %s, then %s left", a, b)
+		t.Errorf("a 304 counts towards the limit: %s, then %s left", a, b)
 	}
 	if other, _ := w.fetch(t, http.MethodGet, path, "rob", "If-None-Match", tag); other.StatusCode != http.StatusOK {
-		t.Errorf("somebody else's tag: %s", other.Status)
+		t.Errorf("ETag of another caller: got %s", other.Status)
 	}
 	check(t, w.Owner.EditIssue(repo, i.Number, simgithub.IssueEdit{Title: ptr("Two")}))
 	changed, body := w.fetch(t, http.MethodGet, path, "alice", "If-None-Match", tag)
 	if changed.StatusCode != http.StatusOK || changed.Header.Get("ETag") == tag || !strings.Contains(body, `"title":"Two"`) {
-		t.Errorf("after an edit: %s with the old tag %t", changed.Status, changed.Header.Get("ETag") == tag)
+		t.Errorf("after an edit: got %s, with the old ETag %t", changed.Status, changed.Header.Get("ETag") == tag)
 	}
 	if made, _ := w.fetch(t, http.MethodPost, path+"/comments", "alice"); made.Header.Get("ETag") != "" {
-		t.Error("what was made has a tag")
+		t.Error("the answer to a POST has an ETag")
 	}
 }
 
@@ -99,10 +99,10 @@ func TestListsLinkToTheirPages(t *testing.T) {
 		resp, body := w.fetch(t, http.MethodGet, list+query, "alice")
 		bodies, rels := bodiesOf(t, body), relsOf(t, w.URL+list, resp.Header.Get("Link"))
 		if diff := cmp.Diff(want.bodies+"|"+want.rels, bodies+"|"+rels); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", query, diff)
+			t.Errorf("page of %q (-want +got):\n%s", query, diff)
 		}
 	}
-	// Followed as they are, the links lead through everything once.
+	// Following the links visits every element once.
 	var all []string
 	for next, n := list+"?per_page=3", 0; next != "" && n < 10; n++ {
 		resp, body := w.fetch(t, http.MethodGet, next, "alice")
@@ -114,7 +114,7 @@ func TestListsLinkToTheirPages(t *testing.T) {
 		}
 	}
 	if got := strings.Join(all, " "); got != "0 1 2 3 4 5 6" {
-		t.Errorf("following the links gives %q", got)
+		t.Errorf("following the links: got %q", got)
 	}
 }
 
@@ -129,7 +129,7 @@ func bodiesOf(t *testing.T, body string) string {
 	return strings.Join(out, " ")
 }
 
-// relsOf shortens a Link header to rel=page, and checks that every address is one of the list.
+// relsOf shortens a Link header to rel=page, and checks that every address is that of the list.
 func relsOf(t *testing.T, list, link string) string {
 	t.Helper()
 	var out []string
@@ -150,7 +150,7 @@ func relsOf(t *testing.T, list, link string) string {
 // Each caller has one hourly limit for REST and one for GraphQL, and every answer has the remaining number.
 func TestRateLimitHeaders(t *testing.T) {
 	t.Parallel()
-	began := time.Now() // tokens are judged by this clock, too
+	began := time.Now() // this clock also determines the validity of tokens
 	var later atomic.Int64
 	w := newWorld(t, func(c *simgithub.Config) {
 		c.RateLimit, c.AuthNow = 10, func() time.Time { return began.Add(time.Duration(later.Load())) }
@@ -180,8 +180,8 @@ func TestRateLimitHeaders(t *testing.T) {
 	}
 }
 
-// The simulator has the addresses of an Enterprise Server, and every address in its answers leads back
-// to it: REST below /api/v3, GraphQL at /api/graphql, pages and git at the root.
+// The simulator has the addresses of an Enterprise Server, and every address in its answers points to it: REST below
+// /api/v3, GraphQL at /api/graphql, pages and git at the root.
 func TestEnterpriseAddresses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -194,17 +194,17 @@ func TestEnterpriseAddresses(t *testing.T) {
 		api := strings.HasPrefix(m[2], w.URL+"/api/v3/")
 		page := slices.Contains([]string{"html_url", "clone_url", "svn_url", "git_url", "avatar_url"}, m[1])
 		if !strings.HasPrefix(m[2], w.URL) || api == page {
-			t.Errorf("%s is %s", m[1], m[2])
+			t.Errorf("got %s = %s", m[1], m[2])
 		}
 	}
 	if n < 50 {
-		t.Errorf("only %d addresses were checked", n)
+		t.Errorf("checked only %d addresses", n)
 	}
 	for path, want := range map[string]int{
 		"/api/v3/meta": http.StatusOK, "/api/uploads/repos/octo/calc/releases/1/assets": http.StatusNotFound, "/meta": http.StatusNotFound,
 	} {
 		if resp, _ := w.fetch(t, http.MethodGet, path, "alice"); resp.StatusCode != want {
-			t.Errorf("%s: %s, want %d", path, resp.Status, want)
+			t.Errorf("%s: got %s, want %d", path, resp.Status, want)
 		}
 	}
 }

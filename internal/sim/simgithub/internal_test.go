@@ -77,7 +77,7 @@ func FuzzMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, method, path string) {
 		rt, vars, ok := match(table, method, path)
 		if ok && (rt.method != method || rt.handle == nil || vars == nil) {
-			t.Errorf("%s %s matched %+v", method, path, rt)
+			t.Errorf("%s %s: got a match %+v, want none", method, path, rt)
 		}
 	})
 }

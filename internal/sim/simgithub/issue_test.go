@@ -26,7 +26,7 @@ func TestIssueLifeThroughGoGitHub(t *testing.T) {
 	k, _, err := w.bot.Issues.CreateComment(ctx, "octo", "calc", i.GetNumber(), &github.IssueComment{Body: ptr("Hello")})
 	check(t, err)
 	if k.GetUser().GetLogin() != "errand[bot]" || k.GetUser().GetType() != "Bot" || k.GetUser().GetID() != w.Sim.App().BotID {
-		t.Errorf("comment by %v", k.GetUser())
+		t.Errorf("got comment by %v", k.GetUser())
 	}
 	_, _, err = w.bot.Issues.EditComment(ctx, "octo", "calc", k.GetID(), &github.IssueComment{Body: ptr("Hello again")})
 	check(t, err)
@@ -44,7 +44,7 @@ func TestIssueLifeThroughGoGitHub(t *testing.T) {
 	got, _, err := w.bot.Issues.Get(ctx, "octo", "calc", i.GetNumber())
 	check(t, err)
 	if got.GetState() != "closed" || got.GetStateReason() != "completed" || got.GetComments() != 1 {
-		t.Errorf("issue is %s, %s, with %d comments", got.GetState(), got.GetStateReason(), got.GetComments())
+		t.Errorf("got issue %s, %s, with %d comments", got.GetState(), got.GetStateReason(), got.GetComments())
 	}
 }
 
@@ -80,15 +80,15 @@ func TestActsNeedPermission(t *testing.T) {
 			_, err := p.PushCommit(repo, simgithub.Commit{Branch: "x"})
 			return err
 		}, 403},
-		"a blank comment is not allowed": {"alice", func(p simgithub.Person) error { _, err := p.Comment(repo, n, " \n"); return err }, 422},
-		"an endless comment neither": {"alice", func(p simgithub.Person) error {
+		"a blank comment": {"alice", func(p simgithub.Person) error { _, err := p.Comment(repo, n, " \n"); return err }, 422},
+		"a comment that is too long": {"alice", func(p simgithub.Person) error {
 			_, err := p.Comment(repo, n, strings.Repeat("x", 70000))
 			return err
 		}, 422},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := status(c.act(w.Sim.As(c.as))); got != c.want {
-				t.Errorf("status %d, want %d", got, c.want)
+				t.Errorf("got status %d, want %d", got, c.want)
 			}
 		})
 	}
@@ -109,7 +109,7 @@ func TestPrivateRepositoriesAreHidden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := c.client.Repositories.Get(t.Context(), "other", "secret")
 			if got := status(err); got != c.want {
-				t.Errorf("status %d, want %d", got, c.want)
+				t.Errorf("got status %d, want %d", got, c.want)
 			}
 		})
 	}
@@ -124,7 +124,7 @@ func TestLockedConversation(t *testing.T) {
 		t.Errorf("a reader comments on a locked issue: %v", err)
 	}
 	if _, err := w.Sim.As("alice").Comment(repo, n, "calm down"); err != nil {
-		t.Errorf("a writer may: %v", err)
+		t.Errorf("a writer comments on a locked issue: %v", err)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestHistoryOfAnIssue(t *testing.T) {
 		}
 	}
 	if source != second.Number {
-		t.Errorf("cross-referenced from #%d, want #%d", source, second.Number)
+		t.Errorf("got cross-reference from #%d, want #%d", source, second.Number)
 	}
 	snap, ok := w.Sim.Snapshot().Repo(repo)
 	if !ok || len(snap.Issues[1].Edits) != 1 || snap.Issues[1].Edits[0].From != "It is broken." {
@@ -215,16 +215,16 @@ func TestReactions(t *testing.T) {
 	again, resp2, err := alice.Reactions.CreateIssueCommentReaction(t.Context(), "octo", "calc", k.GetID(), "+1")
 	check(t, err)
 	if resp.StatusCode != 201 || resp2.StatusCode != 200 || one.GetID() != again.GetID() {
-		t.Errorf("adding the same reaction twice: %d, %d, ids %d and %d", resp.StatusCode, resp2.StatusCode, one.GetID(), again.GetID())
+		t.Errorf("adding the same reaction twice: got %d, %d, ids %d and %d", resp.StatusCode, resp2.StatusCode, one.GetID(), again.GetID())
 	}
 	_, err = w.bot.Reactions.DeleteIssueCommentReaction(t.Context(), "octo", "calc", k.GetID(), one.GetID())
 	if status(err) != 403 {
-		t.Errorf("the bot could remove another account's reaction: %v", err)
+		t.Errorf("removing another account's reaction: got %v", err)
 	}
 	got, _, err := w.bot.Issues.GetComment(t.Context(), "octo", "calc", k.GetID())
 	check(t, err)
 	if got.Reactions.GetPlusOne() != 1 || !got.GetUpdatedAt().Equal(k.GetUpdatedAt()) {
-		t.Errorf("a reaction shows in the count (%d) and leaves updated_at alone", got.Reactions.GetPlusOne())
+		t.Errorf("got %d reactions, want 1 and an unchanged updated_at", got.Reactions.GetPlusOne())
 	}
 	if hooks := w.Settled(); len(hooks) != 0 {
 		t.Errorf("reactions sent webhooks: %v", hooks)
@@ -254,6 +254,6 @@ func TestDependenciesAndSubIssues(t *testing.T) {
 	_, err = w.bot.Do(t.Context(), req, &list)
 	check(t, err)
 	if len(list) != 1 || list[0].GetID() != second.ID {
-		t.Errorf("blocked by %v", list)
+		t.Errorf("got blockers %v", list)
 	}
 }

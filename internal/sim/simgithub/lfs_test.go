@@ -76,17 +76,17 @@ func TestLFS(t *testing.T) {
 	}
 	status, objects := w.batch(token, ask("upload", there, 13))
 	if status != http.StatusOK || len(objects) != 1 || len(objects[0].Actions) != 0 || objects[0].Error != nil {
-		t.Errorf("existing objects: %d, %+v", status, objects)
+		t.Errorf("existing objects: got %d, %+v", status, objects)
 	}
 	status, objects = w.batch(token, ask("download", sum, len(content)))
 	if status != http.StatusOK || len(objects) != 1 {
 		t.Fatalf("%d, %+v", status, objects)
 	}
 	if status, got := w.send(http.MethodGet, objects[0], "download", nil); status != http.StatusOK || got != string(content) {
-		t.Errorf("download: %d, %q", status, got)
+		t.Errorf("download: got %d, %q", status, got)
 	}
 	if status, _ := w.send(http.MethodPut, objects[0], "download", content); status != http.StatusForbidden {
-		t.Errorf("an address to download takes an upload: %d", status)
+		t.Errorf("upload to a download address: got %d", status)
 	}
 	status, objects = w.batch(token, ask("upload", oid, len(content)))
 	if status != http.StatusOK || len(objects) != 1 || objects[0].Error != nil {
@@ -94,21 +94,21 @@ func TestLFS(t *testing.T) {
 	}
 	for name, body := range map[string]string{"another hash": "a large f1le", "short": "a", "long": "a large file and more"} {
 		if status, said := w.send(http.MethodPut, objects[0], "upload", []byte(body)); status != http.StatusUnprocessableEntity {
-			t.Errorf("%s: %d, %s", name, status, said)
+			t.Errorf("%s: got %d, %s", name, status, said)
 		}
 	}
 	if status, _ := w.send(http.MethodPost, objects[0], "verify", []byte(ask("", oid, 1))); status != http.StatusUnprocessableEntity {
-		t.Errorf("a confirmation of another size: %d", status)
+		t.Errorf("verification with another size: got %d", status)
 	}
 	if status, _ := w.send(http.MethodPost, objects[0], "verify", fmt.Appendf(nil, `{"oid":%q,"size":%d}`, oid, len(content))); status != http.StatusNotFound {
-		t.Errorf("a confirmation without an upload: %d", status)
+		t.Errorf("verification without an upload: got %d", status)
 	}
 	if _, err := w.Sim.LFS(repo, oid); err == nil {
 		t.Error("a wrong object was stored")
 	}
 }
 
-// TestLFSRefusals: each as GitHub refuses it.
+// TestLFSRefusals: invalid requests get GitHub's error codes.
 func TestLFSRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -119,15 +119,15 @@ func TestLFSRefusals(t *testing.T) {
 		status   int
 		code     int // of the one object
 	}{
-		"nobody uploads":      {"", `{"operation":"upload",` + object + `}`, http.StatusUnauthorized, 0},
-		"a reader uploads":    {"rob", `{"operation":"upload",` + object + `}`, http.StatusForbidden, 0},
-		"a reader downloads":  {"rob", `{"operation":"download",` + object + `}`, http.StatusOK, http.StatusNotFound},
-		"no JSON":             {"alice", `{`, http.StatusUnprocessableEntity, 0},
-		"no operation":        {"alice", `{` + object + `}`, http.StatusUnprocessableEntity, 0},
-		"no objects":          {"alice", `{"operation":"upload"}`, http.StatusUnprocessableEntity, 0},
-		"another hash":        {"alice", `{"operation":"upload","hash_algo":"sha512",` + object + `}`, http.StatusConflict, 0},
-		"an id that is none":  {"alice", `{"operation":"upload","objects":[{"oid":"../x","size":1}]}`, http.StatusOK, http.StatusUnprocessableEntity},
-		"a size that is none": {"alice", `{"operation":"upload","objects":[{"oid":"` + none + `","size":-1}]}`, http.StatusOK, http.StatusUnprocessableEntity},
+		"nobody uploads":     {"", `{"operation":"upload",` + object + `}`, http.StatusUnauthorized, 0},
+		"a reader uploads":   {"rob", `{"operation":"upload",` + object + `}`, http.StatusForbidden, 0},
+		"a reader downloads": {"rob", `{"operation":"download",` + object + `}`, http.StatusOK, http.StatusNotFound},
+		"no JSON":            {"alice", `{`, http.StatusUnprocessableEntity, 0},
+		"no operation":       {"alice", `{` + object + `}`, http.StatusUnprocessableEntity, 0},
+		"no objects":         {"alice", `{"operation":"upload"}`, http.StatusUnprocessableEntity, 0},
+		"another hash":       {"alice", `{"operation":"upload","hash_algo":"sha512",` + object + `}`, http.StatusConflict, 0},
+		"an invalid ID":      {"alice", `{"operation":"upload","objects":[{"oid":"../x","size":1}]}`, http.StatusOK, http.StatusUnprocessableEntity},
+		"an invalid size":    {"alice", `{"operation":"upload","objects":[{"oid":"` + none + `","size":-1}]}`, http.StatusOK, http.StatusUnprocessableEntity},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,10 +137,10 @@ func TestLFSRefusals(t *testing.T) {
 			}
 			status, objects := w.batch(token, c.body)
 			if status != c.status {
-				t.Errorf("status %d, want %d", status, c.status)
+				t.Errorf("got status %d, want %d", status, c.status)
 			}
 			if c.code != 0 && (len(objects) != 1 || objects[0].Error == nil || objects[0].Error.Code != c.code) {
-				t.Errorf("objects %+v, want code %d", objects, c.code)
+				t.Errorf("got objects %+v, want code %d", objects, c.code)
 			}
 		})
 	}

@@ -14,7 +14,8 @@ import (
 
 const fixed = "package calc\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n"
 
-// judged reads a pull request until its mergeability is known: the first read after a change starts its computation.
+// judged reads a pull request until its mergeability is known, because the first read after a change starts its
+// computation.
 func (w *world) judged(number int) *github.PullRequest {
 	w.T.Helper()
 	for range 3 {
@@ -24,7 +25,7 @@ func (w *world) judged(number int) *github.PullRequest {
 			return p
 		}
 	}
-	w.T.Fatal("mergeability is never known")
+	w.T.Fatal("timeout while waiting for mergeability")
 	return nil
 }
 
@@ -41,11 +42,11 @@ func TestPullRequestLife(t *testing.T) {
 	})
 	check(t, err)
 	if p.Mergeable != nil || p.GetMergeableState() != "unknown" {
-		t.Errorf("mergeability of a new pull request is known at once: %v, %s", p.GetMergeable(), p.GetMergeableState())
+		t.Errorf("mergeability of a new pull request: got %v, %s, want unknown", p.GetMergeable(), p.GetMergeableState())
 	}
 	p = w.judged(p.GetNumber())
 	if !p.GetMergeable() || p.GetChangedFiles() != 1 || p.GetAdditions() != 1 || p.GetDeletions() != 1 || p.GetCommits() != 1 {
-		t.Errorf("pull request: mergeable=%v files=%d +%d -%d commits=%d", p.GetMergeable(), p.GetChangedFiles(), p.GetAdditions(), p.GetDeletions(), p.GetCommits())
+		t.Errorf("got pull request mergeable=%v files=%d +%d -%d commits=%d", p.GetMergeable(), p.GetChangedFiles(), p.GetAdditions(), p.GetDeletions(), p.GetCommits())
 	}
 	_, _, err = w.bot.PullRequests.Merge(ctx, "octo", "calc", p.GetNumber(), "", nil)
 	if status(err) != 405 {
@@ -64,7 +65,7 @@ func TestPullRequestLife(t *testing.T) {
 	res, _, err := w.human("alice").PullRequests.Merge(ctx, "octo", "calc", p.GetNumber(), "", nil)
 	check(t, err)
 	if !res.GetMerged() || w.head("main") != res.GetSHA() {
-		t.Errorf("merged=%v, main at %s, merge commit %s", res.GetMerged(), w.head("main"), res.GetSHA())
+		t.Errorf("got merged=%v, main at %s, merge commit %s", res.GetMerged(), w.head("main"), res.GetSHA())
 	}
 	want := []string{
 		"pull_request.opened", "pull_request.ready_for_review", "push", "check_suite.requested", "pull_request.synchronize",
@@ -76,12 +77,12 @@ func TestPullRequestLife(t *testing.T) {
 	content, err := w.Owner.File(repo, "main", "calc.go")
 	check(t, err)
 	if string(content) != fixed {
-		t.Errorf("main has %q", content)
+		t.Errorf("got %q on main", content)
 	}
 	after, err := w.Owner.Issue(repo, issue.Number)
 	check(t, err)
 	if after.State != "closed" || after.ClosedBy != "alice" {
-		t.Errorf("the issue is %s by %q", after.State, after.ClosedBy)
+		t.Errorf("got issue %s by %q", after.State, after.ClosedBy)
 	}
 }
 
@@ -105,26 +106,26 @@ func TestPullRequestRefusals(t *testing.T) {
 		err  error
 		want string
 	}{
-		"a duplicate":                    {open("one", "main"), "A pull request already exists for octo:one."},
-		"no commits":                     {open("main", "main"), "No commits between main and main"},
-		"a branch that is not there":     {open("none", "main"), "head"},
-		"a review by the author":         {ask("alice"), "author"},
-		"a review by no collaborator":    {ask("eve"), "not a collaborator"},
-		"an approval of one's own":       {second(w.Sim.As("alice").Review(repo, p.Number, simgithub.NewReview{Event: "APPROVE"})), "your own"},
-		"a comment outside of the diff":  {second(w.Owner.CommentOnLine(repo, p.Number, simgithub.NewReviewComment{Path: "calc.go", Line: 1, Body: "x"})), "part of the diff"},
-		"reopening with a merged branch": {w.Owner.Merge(repo, p.Number, simgithub.Merge{Method: "sideways"}), "merge_method"},
+		"a duplicate":            {open("one", "main"), "A pull request already exists for octo:one."},
+		"no commits":             {open("main", "main"), "No commits between main and main"},
+		"a missing branch":       {open("none", "main"), "head"},
+		"a review by the author": {ask("alice"), "author"},
+		"a review by a user who is not a collaborator": {ask("eve"), "not a collaborator"},
+		"an approval by the author":                    {second(w.Sim.As("alice").Review(repo, p.Number, simgithub.NewReview{Event: "APPROVE"})), "your own"},
+		"a comment outside the diff":                   {second(w.Owner.CommentOnLine(repo, p.Number, simgithub.NewReviewComment{Path: "calc.go", Line: 1, Body: "x"})), "part of the diff"},
+		"reopening with a merged branch":               {w.Owner.Merge(repo, p.Number, simgithub.Merge{Method: "sideways"}), "merge_method"},
 	} {
 		if c.err == nil || status(c.err) != 422 || !strings.Contains(c.err.Error(), c.want) {
-			t.Errorf("%s: %v, want a 422 with %q", name, c.err, c.want)
+			t.Errorf("%s: got %v, want a 422 with %q", name, c.err, c.want)
 		}
 	}
 	if err := ask("tina"); err != nil {
-		t.Errorf("a collaborator can be asked: %v", err)
+		t.Errorf("a review request for a collaborator: %v", err)
 	}
 	list, _, err := w.bot.PullRequests.List(t.Context(), "octo", "calc", &github.PullRequestListOptions{Head: "octo:one", State: "all"})
 	check(t, err)
 	if len(list) != 1 || list[0].GetNumber() != p.Number {
-		t.Errorf("found by head: %v", list)
+		t.Errorf("list by head: got %v", list)
 	}
 }
 
@@ -145,7 +146,7 @@ func TestConflictsAndClosedPullRequests(t *testing.T) {
 	}
 	check(t, w.Owner.DeleteBranch(repo, "mine"))
 	if i, _ := w.Owner.Issue(repo, p.Number); i.State != "closed" || i.Pull.Merged {
-		t.Errorf("deleting the branch leaves it %s", i.State)
+		t.Errorf("after deleting the branch: got state %s", i.State)
 	}
 	if err := w.Owner.Reopen(repo, p.Number); status(err) != 422 {
 		t.Errorf("reopening without a branch: %v", err)
@@ -157,7 +158,7 @@ func TestConflictsAndClosedPullRequests(t *testing.T) {
 		"repositoryId": repoState.NodeID, "refUpdates": []map[string]any{{"name": "refs/heads/main", "afterOid": head}},
 	}}, nil)
 	if i, _ := w.Owner.Issue(repo, q.Number); len(errs) != 0 || !i.Pull.Merged {
-		t.Errorf("a head that arrives in the base is merged: %v, %+v", i.Pull.Merged, errs)
+		t.Errorf("after pushing the head to the base: got %v, %+v", i.Pull.Merged, errs)
 	}
 }
 
@@ -181,7 +182,7 @@ func TestSquashAndFiles(t *testing.T) {
 	c, _, err := w.bot.Repositories.GetCommit(t.Context(), "octo", "calc", "main", nil)
 	check(t, err)
 	if len(c.Parents) != 1 || !strings.HasPrefix(c.GetCommit().GetMessage(), "Pull sq (#") {
-		t.Errorf("squashed commit %q with %d parents", c.GetCommit().GetMessage(), len(c.Parents))
+		t.Errorf("got squashed commit %q with %d parents", c.GetCommit().GetMessage(), len(c.Parents))
 	}
 }
 
@@ -195,20 +196,20 @@ func TestWebhookPayloadOfAReview(t *testing.T) {
 	check(t, w.Sim.WaitHooks(t.Context()))
 	h, ok := w.Inbox.Last("pull_request_review.submitted")
 	if !ok || !h.Valid {
-		t.Fatal("no review arrived, or its signature is wrong")
+		t.Fatal("got no review, or a wrong signature")
 	}
 	event, err := github.ParseWebHook("pull_request_review", h.Body)
 	check(t, err)
 	e, _ := event.(*github.PullRequestReviewEvent)
 	if e.GetReview().GetState() != "approved" || e.GetSender().GetLogin() != "alice" || e.GetInstallation().GetID() == 0 {
-		t.Errorf("payload: state %q sender %q installation %d", e.GetReview().GetState(), e.GetSender().GetLogin(), e.GetInstallation().GetID())
+		t.Errorf("got payload with state %q sender %q installation %d", e.GetReview().GetState(), e.GetSender().GetLogin(), e.GetInstallation().GetID())
 	}
 	if !json.Valid(h.Body) || h.Header.Get("X-GitHub-Delivery") == "" || !strings.HasPrefix(h.Header.Get("User-Agent"), "GitHub-Hookshot/") {
 		t.Errorf("header %v", http.Header(h.Header))
 	}
 }
 
-func TestBaseMergedIntoTheHeadIsNoChange(t *testing.T) {
+func TestMergingTheBaseIntoTheHeadAddsNoChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.Pull("octo", "fix", map[string]string{"mine.txt": "mine\n"}, "")
@@ -227,10 +228,10 @@ func TestBaseMergedIntoTheHeadIsNoChange(t *testing.T) {
 	view, err := w.Owner.PullView(repo, p.Number)
 	check(t, err)
 	if len(view.Files) != 1 || view.Files[0].Path != "mine.txt" || len(view.Commits) != 2 || !view.Mergeable {
-		t.Errorf("files %+v, %d commits", view.Files, len(view.Commits))
+		t.Errorf("got files %+v, %d commits", view.Files, len(view.Commits))
 	}
 	check(t, w.Owner.Merge(repo, p.Number, simgithub.Merge{}))
 	if view, err = w.Owner.PullView(repo, p.Number); err != nil || len(view.Files) != 1 {
-		t.Errorf("after the merge: files %+v, %v", view.Files, err)
+		t.Errorf("after the merge: got files %+v, %v", view.Files, err)
 	}
 }

@@ -26,7 +26,7 @@ func recorded(t *testing.T, dir string) map[string][]record.Record {
 		var r record.Record
 		check(t, json.Unmarshal(raw, &r))
 		if r.Kind == "rest" && !strings.Contains(r.Path, "/comments") {
-			continue // what making the world asks for
+			continue // requests during the set-up of the world
 		}
 		out[r.Kind] = append(out[r.Kind], r)
 	}
@@ -43,7 +43,7 @@ func TestOneRecordOfEachShape(t *testing.T) {
 		check(t, err)
 	}
 	if _, _, err := w.bot.Issues.CreateComment(t.Context(), "octo", "calc", 99, &github.IssueComment{Body: github.String("Hello.")}); err == nil {
-		t.Fatal("a comment on a missing issue was created")
+		t.Fatal("got no error for a comment on a missing issue")
 	}
 	for range 2 {
 		resp, err := w.bot.Client().Post(w.URL+"/api/graphql", "application/json", strings.NewReader(`{"query":"{viewer{login}}"}`))
@@ -54,7 +54,7 @@ func TestOneRecordOfEachShape(t *testing.T) {
 
 	got := recorded(t, dir)
 	if n := len(got["rest"]); n != 2 {
-		t.Fatalf("%d answers about comments are recorded, want one of each status: %+v", n, got["rest"])
+		t.Fatalf("got %d recorded answers about comments, want one of each status: %+v", n, got["rest"])
 	}
 	for _, r := range got["rest"] {
 		if r.Method != http.MethodPost || r.By != "installation" || !strings.Contains(string(r.Request), "Hello.") || len(r.Body) == 0 ||
@@ -63,7 +63,7 @@ func TestOneRecordOfEachShape(t *testing.T) {
 		}
 	}
 	if n := len(got["graphql"]); n != 1 {
-		t.Errorf("%d answers of GraphQL are recorded, want one", n)
+		t.Errorf("got %d recorded answers of GraphQL, want one", n)
 	}
 	events := map[string]int{}
 	for _, r := range got["webhook"] {
@@ -73,6 +73,6 @@ func TestOneRecordOfEachShape(t *testing.T) {
 		}
 	}
 	if events["issue_comment"] != 1 || events["issues"] != 1 {
-		t.Errorf("webhooks recorded: %v, want one of issues and one of issue_comment", events)
+		t.Errorf("got recorded webhooks %v, want one of issues and one of issue_comment", events)
 	}
 }

@@ -35,7 +35,7 @@ func TestReviewThreads(t *testing.T) {
 	reply, _, err := w.bot.PullRequests.CreateCommentInReplyTo(ctx, "octo", "calc", p.Number, "Done", comments[0].GetID())
 	check(t, err)
 	if reply.GetInReplyTo() != comments[0].GetID() {
-		t.Errorf("reply to %d", reply.GetInReplyTo())
+		t.Errorf("got a reply to %d", reply.GetInReplyTo())
 	}
 	_, _, err = w.bot.PullRequests.CreateCommentInReplyTo(ctx, "octo", "calc", p.Number, "Again", reply.GetID())
 	if status(err) != 422 {
@@ -47,10 +47,10 @@ func TestReviewThreads(t *testing.T) {
 	check(t, err)
 	threads := w.threads(p.Number)
 	if len(threads) != 2 || !threads[0].IsOutdated || threads[0].Line != nil || len(threads[0].Comments.Nodes) != 2 {
-		t.Errorf("the first thread's line changed: %+v", threads[0])
+		t.Errorf("first thread, whose line changed: got %+v", threads[0])
 	}
 	if threads[1].IsOutdated || threads[1].Line == nil || *threads[1].Line != 3 {
-		t.Errorf("the second thread moves from line 2 to 3: %+v", threads[1])
+		t.Errorf("second thread: got %+v, want line 3", threads[1])
 	}
 	w.Settled()
 	errs := w.graphql(`mutation($id:ID!){ resolveReviewThread(input:{threadId:$id}){ thread{ isResolved } } }`, map[string]any{"id": threads[0].ID}, nil)
@@ -111,19 +111,19 @@ func TestChecksOfAPullRequest(t *testing.T) {
 	}
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"check_run.created", "check_run.created", "check_run.completed", "check_suite.completed"}, w.Settled()); diff != "" {
-		t.Errorf("webhooks; the suite of the App is not complete (-want +got):\n%s", diff)
+		t.Errorf("webhooks before the App's suite is complete (-want +got):\n%s", diff)
 	}
 	suites, _, err := w.bot.Checks.ListCheckSuitesForRef(ctx, "octo", "calc", "fix", nil)
 	check(t, err)
 	if suites.GetTotal() != 2 || suites.CheckSuites[1].GetConclusion() != "failure" || len(suites.CheckSuites[1].PullRequests) != 1 {
-		t.Errorf("check suites %v", suites)
+		t.Errorf("got check suites %v", suites)
 	}
 	if diff := cmp.Diff([]string{"build completed failure github-actions", "errand in_progress  errand"}, got); diff != "" {
 		t.Errorf("check runs (-want +got):\n%s", diff)
 	}
 	run := github.CreateCheckRunOptions{Name: "x", HeadSHA: sha}
 	if _, _, err := w.human("alice").Checks.CreateCheckRun(ctx, "octo", "calc", run); status(err) != 403 {
-		t.Errorf("a person could create a check run: %v", err)
+		t.Errorf("check run by a person: got %v", err)
 	}
 	full := w.judged(p.Number)
 	if full.GetMergeableState() != "unstable" {
@@ -140,13 +140,13 @@ func TestLaterChecksReplaceEarlierOnes(t *testing.T) {
 	_, _, err := w.bot.Checks.CreateCheckRun(ctx, "octo", "calc", github.CreateCheckRunOptions{Name: "errand", HeadSHA: sha, Status: ptr("in_progress")})
 	check(t, err)
 	check(t, w.Sim.CheckRun(repo, sha, "build", "failure", "2 tests failed"))
-	for _, conclusion := range []string{"", "success"} { // it is tried again
+	for _, conclusion := range []string{"", "success"} { // repeated
 		check(t, w.Sim.CheckRun(repo, sha, "build", conclusion, ""))
 	}
 	view, err := w.Owner.PullView(repo, p.Number)
 	check(t, err)
-	if view.State != "unstable" { // the App's own run goes on
-		t.Errorf("with one run to go the state is %s", view.State)
+	if view.State != "unstable" { // the App's own run continues
+		t.Errorf("with one run in progress: got state %s", view.State)
 	}
 	runs, _, err := w.bot.Checks.ListCheckRunsForRef(ctx, "octo", "calc", sha, nil)
 	check(t, err)
@@ -157,6 +157,6 @@ func TestLaterChecksReplaceEarlierOnes(t *testing.T) {
 		}
 	}
 	if view, _ = w.Owner.PullView(repo, p.Number); view.State != "clean" {
-		t.Errorf("with all runs done the state is %s", view.State)
+		t.Errorf("with all runs completed: got state %s", view.State)
 	}
 }

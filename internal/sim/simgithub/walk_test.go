@@ -69,7 +69,7 @@ func checkInvariants(t *testing.T, snap simgithub.Snapshot) {
 	ids := map[int64]bool{}
 	fresh := func(what string, id int64) {
 		if ids[id] {
-			t.Errorf("%s has the id %d of another object", what, id)
+			t.Errorf("%s has the ID %d of another object", what, id)
 		}
 		ids[id] = true
 	}
@@ -112,12 +112,12 @@ func TestRenamedUsersKeepTheirID(t *testing.T) {
 	p, _, err := w.bot.Repositories.GetPermissionLevel(t.Context(), "octo", "calc", "alice")
 	check(t, err)
 	if p.GetPermission() != "read" || p.GetUser().GetID() != impostor.ID || impostor.ID == alice.ID {
-		t.Errorf("the new account with the old login has %s", p.GetPermission())
+		t.Errorf("new account with the old login: got role %s", p.GetPermission())
 	}
 	list, _, err := w.bot.Reactions.ListIssueCommentReactions(t.Context(), "octo", "calc", k.ID, nil)
 	check(t, err)
 	if len(list) != 1 || list[0].GetUser().GetLogin() != "alicia" || list[0].GetUser().GetID() != alice.ID {
-		t.Errorf("the reaction belongs to %v", list)
+		t.Errorf("got reaction by %v", list)
 	}
 	if err := w.Sim.RenameUser("octo", "cat"); status(err) != 422 {
 		t.Errorf("renaming an owner: %v", err)

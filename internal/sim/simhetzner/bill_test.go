@@ -15,8 +15,8 @@ const (
 	ipv4 = 952    // 800 net
 )
 
-// TestBill holds the meter against bills that were worked out by hand. Times are from the order to the
-// deletion; a server takes 20 s to come up, which is paid.
+// TestBill compares the meter with bills calculated by hand. Times are from the order to the deletion; a server takes
+// 20 s to start, which is charged.
 func TestBill(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -32,7 +32,7 @@ func TestBill(t *testing.T) {
 			lives(10*time.Minute)(t, w)
 			lives(10*time.Minute)(t, w)
 		}, micro: 2 * (cx43 + ipv4)},
-		"off costs the same": {play: func(t *testing.T, w *world) {
+		"a server that is off costs the same": {play: func(t *testing.T, w *world) {
 			sv := w.create(t, "vm")
 			a, _, err := w.client.Server.Poweroff(t.Context(), sv)
 			if err != nil {
@@ -48,7 +48,7 @@ func TestBill(t *testing.T) {
 			w.create(t, "vm")
 			w.clock.Advance(28*24*time.Hour + 14*time.Hour)
 		}, micro: 19_028_100 + 595_000}, // 15.99 and 0.50 net
-		"a rebuild goes on in the hour": {play: func(t *testing.T, w *world) {
+		"a rebuild continues the hour": {play: func(t *testing.T, w *world) {
 			sv := w.create(t, "vm")
 			w.clock.Advance(30 * time.Minute)
 			res, _, err := w.client.Server.RebuildWithResult(t.Context(), sv, hcloud.ServerRebuildOpts{Image: &hcloud.Image{Name: "debian-13"}})
@@ -97,26 +97,26 @@ func TestBill(t *testing.T) {
 			c.play(t, w)
 			bill := w.Bill()
 			if bill.Micro != c.micro {
-				t.Errorf("%d, want %d: %+v", bill.Micro, c.micro, bill.Lines)
+				t.Errorf("got %d, want %d: %+v", bill.Micro, c.micro, bill.Lines)
 			}
 			var sum int64
 			for _, l := range bill.Lines {
 				sum += l.Micro
 			}
 			if sum != bill.Micro {
-				t.Errorf("the lines make %d", sum)
+				t.Errorf("sum of the lines: got %d", sum)
 			}
 		})
 	}
 }
 
-// lives has a server for a time.
+// lives creates a server, and deletes it after a time.
 func lives(d time.Duration) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		t.Helper()
 		begin := w.clock.Now()
 		sv := w.create(t, "vm")
-		w.clock.Set(begin.Add(d - time.Second)) // the deletion takes the last one
+		w.clock.Set(begin.Add(d - time.Second)) // the last one is the deletion
 		w.delete(t, sv)
 	}
 }

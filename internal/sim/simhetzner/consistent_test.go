@@ -7,22 +7,22 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 )
 
-// TestInconsistentImages wants an image to be marked unless the server was off, and had shut down or synced before.
+// TestInconsistentImages: an image is marked unless the server was off, after a shutdown or a sync.
 func TestInconsistentImages(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		acts []string
 		want bool
 	}{
-		"running":                      {nil, true},
-		"running, after a sync":        {[]string{"sync"}, true},
-		"shut down":                    {[]string{"shutdown"}, false},
-		"cut off":                      {[]string{"poweroff"}, true},
-		"synced, then cut off":         {[]string{"sync", "poweroff"}, false},
-		"synced before it was started": {[]string{"sync", "poweroff", "poweron", "poweroff"}, true},
-		"synced before a reset":        {[]string{"sync", "reset", "poweroff"}, true},
-		"shut down before a start":     {[]string{"shutdown", "poweron", "poweroff"}, true},
-		"went off by itself":           {[]string{"itself"}, false},
+		"running":                    {nil, true},
+		"running, after a sync":      {[]string{"sync"}, true},
+		"shut down":                  {[]string{"shutdown"}, false},
+		"cut off":                    {[]string{"poweroff"}, true},
+		"synced, then powered off":   {[]string{"sync", "poweroff"}, false},
+		"synced before a start":      {[]string{"sync", "poweroff", "poweron", "poweroff"}, true},
+		"synced before a reset":      {[]string{"sync", "reset", "poweroff"}, true},
+		"shut down before a start":   {[]string{"shutdown", "poweron", "poweroff"}, true},
+		"shut down by its own timer": {[]string{"itself"}, false},
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
@@ -49,12 +49,12 @@ func TestInconsistentImages(t *testing.T) {
 			}
 			images := w.Objects("image")
 			if len(images) != 1 || images[0].Inconsistent != test.want {
-				t.Errorf("images are %+v, want inconsistent: %t", images, test.want)
+				t.Errorf("got images %+v, want inconsistent: %t", images, test.want)
 			}
 		})
 	}
 	w := newWorld(t)
 	if w.Synced(1 << 40) {
-		t.Error("a server that there is not has synced")
+		t.Error("got true for the sync of a missing server")
 	}
 }

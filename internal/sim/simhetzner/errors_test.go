@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// TestRefusedOrders orders servers that cannot be, and finds afterwards that nothing was made.
+// TestRefusedOrders sends invalid orders, and checks that nothing was created.
 func TestRefusedOrders(t *testing.T) {
 	t.Parallel()
 	order := func(change func(*hcloud.ServerCreateOpts)) func(*hcloud.ServerCreateOpts) { return change }
@@ -23,19 +23,19 @@ func TestRefusedOrders(t *testing.T) {
 		change func(*hcloud.ServerCreateOpts)
 		code   hcloud.ErrorCode
 	}{
-		"name":              {change: order(func(o *hcloud.ServerCreateOpts) { o.Name = "under_score" }), code: hcloud.ErrorCodeInvalidInput},
-		"type":              {change: order(func(o *hcloud.ServerCreateOpts) { o.ServerType.Name = "cx99" }), code: hcloud.ErrorCodeInvalidInput},
-		"image":             {change: order(func(o *hcloud.ServerCreateOpts) { o.Image.Name = "plan9" }), code: hcloud.ErrorCodeInvalidInput},
-		"image by id":       {change: order(func(o *hcloud.ServerCreateOpts) { o.Image = &hcloud.Image{ID: 99} }), code: hcloud.ErrorCodeInvalidInput},
-		"location":          {change: order(func(o *hcloud.ServerCreateOpts) { o.Location.Name = "moon1" }), code: hcloud.ErrorCodeInvalidInput},
-		"type is not there": {change: order(func(o *hcloud.ServerCreateOpts) { o.Location.Name = "ash" }), code: hcloud.ErrorCodeInvalidInput},
-		"user data":         {change: order(func(o *hcloud.ServerCreateOpts) { o.UserData = strings.Repeat("x", 32<<10+1) }), code: hcloud.ErrorCodeInvalidInput},
-		"label":             {change: order(func(o *hcloud.ServerCreateOpts) { o.Labels = map[string]string{"repo": "owner/repo"} }), code: hcloud.ErrorCodeInvalidInput},
-		"reserved label":    {change: order(func(o *hcloud.ServerCreateOpts) { o.Labels = map[string]string{"hetzner.cloud/x": ""} }), code: hcloud.ErrorCodeInvalidInput},
-		"key":               {change: order(func(o *hcloud.ServerCreateOpts) { o.SSHKeys = []*hcloud.SSHKey{{ID: 4}} }), code: hcloud.ErrorCodeNotFound},
-		"no address":        {change: order(func(o *hcloud.ServerCreateOpts) { o.PublicNet = &hcloud.ServerCreatePublicNet{} }), code: hcloud.ErrorCodeInvalidInput},
-		"sold out":          {set: func(w *world) { w.SetStock("cx43", "fsn1", 0) }, code: hcloud.ErrorCodeResourceUnavailable},
-		"all sold out":      {set: func(w *world) { w.SetStockAll(0) }, code: hcloud.ErrorCodeResourceUnavailable},
+		"name":                {change: order(func(o *hcloud.ServerCreateOpts) { o.Name = "under_score" }), code: hcloud.ErrorCodeInvalidInput},
+		"type":                {change: order(func(o *hcloud.ServerCreateOpts) { o.ServerType.Name = "cx99" }), code: hcloud.ErrorCodeInvalidInput},
+		"image":               {change: order(func(o *hcloud.ServerCreateOpts) { o.Image.Name = "plan9" }), code: hcloud.ErrorCodeInvalidInput},
+		"image by id":         {change: order(func(o *hcloud.ServerCreateOpts) { o.Image = &hcloud.Image{ID: 99} }), code: hcloud.ErrorCodeInvalidInput},
+		"location":            {change: order(func(o *hcloud.ServerCreateOpts) { o.Location.Name = "moon1" }), code: hcloud.ErrorCodeInvalidInput},
+		"type not sold there": {change: order(func(o *hcloud.ServerCreateOpts) { o.Location.Name = "ash" }), code: hcloud.ErrorCodeInvalidInput},
+		"user data":           {change: order(func(o *hcloud.ServerCreateOpts) { o.UserData = strings.Repeat("x", 32<<10+1) }), code: hcloud.ErrorCodeInvalidInput},
+		"label":               {change: order(func(o *hcloud.ServerCreateOpts) { o.Labels = map[string]string{"repo": "owner/repo"} }), code: hcloud.ErrorCodeInvalidInput},
+		"reserved label":      {change: order(func(o *hcloud.ServerCreateOpts) { o.Labels = map[string]string{"hetzner.cloud/x": ""} }), code: hcloud.ErrorCodeInvalidInput},
+		"key":                 {change: order(func(o *hcloud.ServerCreateOpts) { o.SSHKeys = []*hcloud.SSHKey{{ID: 4}} }), code: hcloud.ErrorCodeNotFound},
+		"no address":          {change: order(func(o *hcloud.ServerCreateOpts) { o.PublicNet = &hcloud.ServerCreatePublicNet{} }), code: hcloud.ErrorCodeInvalidInput},
+		"sold out":            {set: func(w *world) { w.SetStock("cx43", "fsn1", 0) }, code: hcloud.ErrorCodeResourceUnavailable},
+		"all sold out":        {set: func(w *world) { w.SetStockAll(0) }, code: hcloud.ErrorCodeResourceUnavailable},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestRefusedOrders(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.code)
 			}
 			if left := w.Objects(""); len(left) != 0 || len(w.Bill().Lines) != 0 {
-				t.Errorf("a refused order left %+v and a bill of %+v", left, w.Bill())
+				t.Errorf("after a refused order: got %+v and bill %+v", left, w.Bill())
 			}
 		})
 	}
@@ -64,11 +64,11 @@ func TestUnique(t *testing.T) {
 	w := newWorld(t)
 	sv := w.create(t, "vm-1")
 	if _, _, err := w.client.Server.Create(t.Context(), w.opts("vm-1")); !hcloud.IsError(err, hcloud.ErrorCodeUniquenessError) {
-		t.Errorf("a second vm-1: %v", err)
+		t.Errorf("second vm-1: got %v", err)
 	}
 	other := w.create(t, "vm-2")
 	if _, _, err := w.client.Server.Update(t.Context(), other, hcloud.ServerUpdateOpts{Name: "vm-1"}); !hcloud.IsError(err, hcloud.ErrorCodeUniquenessError) {
-		t.Errorf("rename to vm-1: %v", err)
+		t.Errorf("rename to vm-1: got %v", err)
 	}
 	w.delete(t, sv)
 	w.create(t, "vm-1")
@@ -83,7 +83,7 @@ func TestQuota(t *testing.T) {
 			w := newWorld(t, func(c *simhetzner.Config) { c.Quota = q })
 			sv := w.create(t, "vm-1")
 			if _, _, err := w.client.Server.Create(t.Context(), w.opts("vm-2")); !hcloud.IsError(err, hcloud.ErrorCodeResourceLimitExceeded) {
-				t.Errorf("over the limit: %v", err)
+				t.Errorf("over the limit: got %v", err)
 			}
 			w.delete(t, sv)
 			w.create(t, "vm-2")
@@ -91,29 +91,29 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestAddressesRunOut: a small network has few, and what is deleted gives its own back.
+// TestAddressesRunOut: a small network has few addresses, and a deleted server releases its address.
 func TestAddressesRunOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *simhetzner.Config) { c.IPv4 = netip.MustParsePrefix("10.9.0.0/30") })
 	sv := w.create(t, "vm-1")
 	w.create(t, "vm-2")
 	if _, _, err := w.client.Server.Create(t.Context(), w.opts("vm-3")); !hcloud.IsError(err, hcloud.ErrorCodeResourceUnavailable) {
-		t.Errorf("the third of two: %v", err)
+		t.Errorf("third of two: got %v", err)
 	}
 	w.delete(t, sv)
 	if got := w.create(t, "vm-3"); !got.PublicNet.IPv4.IP.Equal(sv.PublicNet.IPv4.IP) {
-		t.Errorf("it has %v", got.PublicNet.IPv4.IP)
+		t.Errorf("got address %v", got.PublicNet.IPv4.IP)
 	}
 }
 
-// TestStock: what is deleted can be had again; what the list of types claims need not be so.
+// TestStock: deleted servers can be ordered again; the availability in the list of types may be false.
 func TestStock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.SetStock("cx43", "fsn1", 1)
 	sv := w.create(t, "vm-1")
 	if _, _, err := w.client.Server.Create(t.Context(), w.opts("vm-2")); !hcloud.IsError(err, hcloud.ErrorCodeResourceUnavailable) {
-		t.Errorf("the second of one: %v", err)
+		t.Errorf("second of one: got %v", err)
 	}
 	listed := func() bool {
 		typ, _, err := w.client.ServerType.GetByName(t.Context(), "cx43")
@@ -129,11 +129,11 @@ func TestStock(t *testing.T) {
 		return false
 	}
 	if listed() {
-		t.Error("it is sold out and listed as available")
+		t.Error("sold out, but listed as available")
 	}
 	w.Claim("cx43", "fsn1", true)
 	if !listed() {
-		t.Error("the claim is not made")
+		t.Error("the claim is not listed")
 	}
 	w.delete(t, sv)
 	w.create(t, "vm-2")
@@ -143,7 +143,7 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *simhetzner.Config) { c.ReadOnlyToken = "reader" })
 	if _, err := w.newClient("wrong").Server.All(t.Context()); !hcloud.IsError(err, hcloud.ErrorCodeUnauthorized) {
-		t.Errorf("a wrong token: %v", err)
+		t.Errorf("wrong token: got %v", err)
 	}
 	reader := w.newClient("reader")
 	if _, err := reader.Server.All(t.Context()); err != nil {
@@ -159,7 +159,7 @@ func TestTokens(t *testing.T) {
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
 	if want := `{"error":{"code":"unauthorized","message":"token is required","details":null}}`; err != nil || res.StatusCode != 401 || string(body) != want {
-		t.Errorf("no token: %d %s %v", res.StatusCode, body, err)
+		t.Errorf("no token: got %d %s %v", res.StatusCode, body, err)
 	}
 }
 
@@ -171,13 +171,13 @@ func TestRateLimit(t *testing.T) {
 		t.Errorf("%+v, %v", res.Meta.Ratelimit, err)
 	}
 	if reset := res.Meta.Ratelimit.Reset.Sub(w.clock.Now()); reset != 10*time.Second {
-		t.Errorf("it is full again after %v", reset)
+		t.Errorf("got reset after %v", reset)
 	}
 	w.Drain(1)
 	for want := range 2 {
 		_, _, err := w.client.Server.GetByID(t.Context(), 1)
 		if got := hcloud.IsError(err, hcloud.ErrorCodeRateLimitExceeded); got != (want == 1) {
-			t.Errorf("request %d of an allowance of one: %v", want, err)
+			t.Errorf("request %d with a limit of one: got %v", want, err)
 		}
 	}
 	w.clock.Advance(10 * time.Second)
@@ -186,7 +186,7 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestOddRequests are those that the client does not send.
+// TestOddRequests: invalid requests that the client never sends.
 func TestOddRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -221,7 +221,7 @@ func TestOddRequests(t *testing.T) {
 			defer func() { _ = res.Body.Close() }()
 			body, err := io.ReadAll(res.Body)
 			if err != nil || !strings.Contains(string(body), `"code":"`+c.code+`"`) || res.Header.Get("Content-Type") != "application/json" {
-				t.Errorf("%d %s %v, want %s", res.StatusCode, body, err, c.code)
+				t.Errorf("got %d %s %v, want %s", res.StatusCode, body, err, c.code)
 			}
 		})
 	}
@@ -244,7 +244,7 @@ func TestProtected(t *testing.T) {
 	}
 }
 
-// failedWith says whether an action ended with a code.
+// failedWith reports whether an action failed with a code.
 func failedWith(err error, code string) bool {
 	var failed hcloud.ActionError
 	return errors.As(err, &failed) && failed.Code == code

@@ -12,13 +12,13 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// TestFaultedOrders orders a server under a fault, and says whether there is one afterwards.
+// TestFaultedOrders orders a server with a fault, and checks whether it exists afterwards.
 func TestFaultedOrders(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		fault  simhetzner.Fault
 		code   hcloud.ErrorCode // "": no error of the API
-		status int              // of the answer; 0: there was none
+		status int              // of the answer; 0: no answer
 		exists bool
 	}{
 		"lost before":       {fault: simhetzner.Fault{Cut: true}},
@@ -42,26 +42,26 @@ func TestFaultedOrders(t *testing.T) {
 			w.fault(t, c.fault)
 			_, res, err := w.client.Server.Create(t.Context(), w.opts("vm-1"))
 			if err == nil {
-				t.Fatal("the fault did not strike")
+				t.Fatal("the fault did not apply")
 			}
 			if c.code != "" && !hcloud.IsError(err, c.code) {
 				t.Errorf("got %v, want %s", err, c.code)
 			}
 			if c.status != 0 && (res == nil || res.StatusCode != c.status) {
-				t.Errorf("answered %+v, want %d", res, c.status)
+				t.Errorf("got answer %+v, want %d", res, c.status)
 			}
 			if got := len(w.Objects("server")); (got == 1) != c.exists {
-				t.Errorf("there are %d servers", got)
+				t.Errorf("got %d servers", got)
 			}
 			_, _, err = w.client.Server.Create(t.Context(), w.opts("vm-1"))
 			if got := hcloud.IsError(err, hcloud.ErrorCodeUniquenessError); got != c.exists {
-				t.Errorf("the next order: %v", err)
+				t.Errorf("next order: %v", err)
 			}
 		})
 	}
 }
 
-// TestHang: the client's own patience ends it, whether or not there was an effect.
+// TestHang: the request ends with the client's timeout, with or without an effect.
 func TestHang(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -73,10 +73,10 @@ func TestHang(t *testing.T) {
 		_, _, err := w.client.Server.Create(ctx, w.opts("vm-1"))
 		done <- err
 	}()
-	for len(w.Objects("server")) == 0 { // it has been heard
+	for len(w.Objects("server")) == 0 { // the request was received
 		select {
 		case err := <-done:
-			t.Fatalf("it did not hang: %v", err)
+			t.Fatalf("the request did not hang: %v", err)
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -86,30 +86,30 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// TestLate: the answer is lost, nothing is there, and some time later there is.
+// TestLate: the answer is lost, and the order takes effect some time later.
 func TestLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fault(t, simhetzner.Fault{Method: "POST", Path: "^/servers$", Late: 30 * time.Second, Count: 1})
 	if _, _, err := w.client.Server.Create(t.Context(), w.opts("vm-1")); err == nil {
-		t.Error("the answer was not lost")
+		t.Error("got an answer")
 	}
 	w.clock.Advance(29 * time.Second)
 	if sv, _, err := w.client.Server.GetByName(t.Context(), "vm-1"); err != nil || sv != nil {
-		t.Errorf("before its time: %v, %v", sv, err)
+		t.Errorf("before the delay: got %v, %v", sv, err)
 	}
 	w.clock.Advance(time.Second)
 	sv, _, err := w.client.Server.GetByName(t.Context(), "vm-1")
 	if err != nil || sv == nil || !sv.Created.Equal(start.Add(30*time.Second)) {
-		t.Fatalf("after its time: %+v, %v", sv, err)
+		t.Fatalf("after the delay: got %+v, %v", sv, err)
 	}
 	w.clock.Advance(time.Minute)
 	if got := w.get(t, sv.ID); got.Status != hcloud.ServerStatusRunning {
-		t.Errorf("it never got up: %s", got.Status)
+		t.Errorf("the server did not start: %s", got.Status)
 	}
 }
 
-// TestLateTwin: the name was taken meanwhile, so what lands late is refused.
+// TestLateTwin: a late order is refused because its name was used meanwhile.
 func TestLateTwin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -120,7 +120,7 @@ func TestLateTwin(t *testing.T) {
 	w.create(t, "vm-1")
 	w.clock.Advance(time.Hour)
 	if got := len(w.Objects("server")); got != 1 {
-		t.Errorf("there are %d servers", got)
+		t.Errorf("got %d servers", got)
 	}
 }
 
@@ -134,10 +134,10 @@ func TestFailedActions(t *testing.T) {
 	}
 	err = w.client.Action.WaitFor(t.Context(), actionutil.AppendNext(res.Action, res.NextActions)...)
 	if !failedWith(err, "server_error") {
-		t.Errorf("the action: %v", err)
+		t.Errorf("action: got %v", err)
 	}
 	if sv := w.get(t, res.Server.ID); sv.Status != hcloud.ServerStatusOff || sv.Locked {
-		t.Errorf("the server costs money and is %s, locked %v", sv.Status, sv.Locked)
+		t.Errorf("the server costs money, but is %s, locked %v", sv.Status, sv.Locked)
 	}
 	w.delete(t, res.Server)
 
@@ -152,11 +152,11 @@ func TestFailedActions(t *testing.T) {
 	w.clock.Advance(39 * time.Minute)
 	a, _, err := w.client.Action.GetByID(t.Context(), slow.Action.ID)
 	if err != nil || a.Status != hcloud.ActionStatusRunning || a.Progress != 97 {
-		t.Errorf("after 39 minutes: %+v, %v", a, err)
+		t.Errorf("after 39 minutes: got %+v, %v", a, err)
 	}
 	w.wait(t, slow.Action)
 	if took := w.clock.Now().Sub(before); took < 40*time.Minute {
-		t.Errorf("the slow image took %v", took)
+		t.Errorf("slow image: took %v", took)
 	}
 	bad, _, err := w.client.Server.CreateImage(t.Context(), sv, &hcloud.ServerCreateImageOpts{Type: hcloud.ImageTypeSnapshot})
 	if err != nil {
@@ -165,11 +165,11 @@ func TestFailedActions(t *testing.T) {
 	w.wait(t, bad.Action)
 	image, _, err := w.client.Image.GetByID(t.Context(), bad.Image.ID)
 	if err != nil || image.Status != "unavailable" {
-		t.Errorf("the bad image: %+v, %v", image, err)
+		t.Errorf("bad image: got %+v, %v", image, err)
 	}
 }
 
-// TestDeaf: a server that does not obey stays on until its power is cut.
+// TestDeaf: a server that ignores a shutdown stays on until it is powered off.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -182,18 +182,18 @@ func TestDeaf(t *testing.T) {
 	w.wait(t, a)
 	w.clock.Advance(time.Hour)
 	if got := w.get(t, sv.ID).Status; got != hcloud.ServerStatusRunning {
-		t.Errorf("it is %s", got)
+		t.Errorf("got status %s", got)
 	}
 	if a, _, err = w.client.Server.Poweroff(t.Context(), sv); err != nil {
 		t.Fatal(err)
 	}
 	w.wait(t, a)
 	if got := w.get(t, sv.ID).Status; got != hcloud.ServerStatusOff {
-		t.Errorf("without power it is %s", got)
+		t.Errorf("after power off: got status %s", got)
 	}
 }
 
-// TestFaultCounts: from the n-th match on, so many, and for so long.
+// TestFaultCounts: a fault applies from the n-th match on, for a number of matches, and for a time.
 func TestFaultCounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -219,11 +219,11 @@ func TestFaultCounts(t *testing.T) {
 	}{{0, true}, {59 * time.Second, true}, {time.Second, false}} {
 		w.clock.Advance(step.pass)
 		if _, err := w.client.Location.All(t.Context()); (err != nil) != step.bad {
-			t.Errorf("after %v more: %v", step.pass, err)
+			t.Errorf("after %v more: got %v", step.pass, err)
 		}
 	}
 	if err := w.Fault(simhetzner.Fault{Path: "("}); err == nil {
-		t.Error("a path that is no expression was taken")
+		t.Error("got no error for an invalid regular expression")
 	}
 	w.ClearFaults()
 	counts, total := w.Counts()

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// world is a stand-in on a clock of its own, with the real client before it.
+// world is a simulator with a virtual clock, and the real client for it.
 type world struct {
 	*simhetzner.Sim
 	clock  *simhetzner.Clock
@@ -41,7 +41,7 @@ func newWorld(t *testing.T, change ...func(*simhetzner.Config)) *world {
 	return w
 }
 
-// newClient neither retries nor polls slowly.
+// newClient returns a client without retries and with fast polling.
 func (w *world) newClient(token string) *hcloud.Client {
 	return hcloud.NewClient(hcloud.WithEndpoint(w.url+"/v1"), hcloud.WithToken(token),
 		hcloud.WithHTTPClient(&http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}),
@@ -49,7 +49,7 @@ func (w *world) newClient(token string) *hcloud.Client {
 		hcloud.WithPollOpts(hcloud.PollOpts{BackoffFunc: w.hop}))
 }
 
-// hop has a second pass instead of waiting for it.
+// hop advances the clock by a second instead of waiting.
 func (w *world) hop(int) time.Duration {
 	w.clock.Advance(time.Second)
 	return 0
@@ -75,7 +75,7 @@ func (w *world) opts(name string, change ...func(*hcloud.ServerCreateOpts)) hclo
 	return o
 }
 
-// create makes a server and waits until it runs.
+// create creates a server and waits until it runs.
 func (w *world) create(t *testing.T, name string, change ...func(*hcloud.ServerCreateOpts)) *hcloud.Server {
 	t.Helper()
 	res, _, err := w.client.Server.Create(t.Context(), w.opts(name, change...))

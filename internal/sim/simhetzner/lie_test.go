@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// TestLies: a fault may falsify an answer and leave what it is about as it is.
+// TestLies: a fault may falsify an answer without changing the object.
 func TestLies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -22,27 +22,27 @@ func TestLies(t *testing.T) {
 	w.fault(t, simhetzner.Fault{Path: "^/servers$", Hide: "vm-1$", Count: 1})
 	for _, want := range []int{0, 1} {
 		if all, err := w.client.Server.All(ctx); err != nil || len(all) != want {
-			t.Errorf("listed %d servers of %d, %v", len(all), want, err)
+			t.Errorf("got %d of %d servers, %v", len(all), want, err)
 		}
 	}
 	w.fault(t, simhetzner.Fault{Path: "^/servers/", Claim: "off", Count: 1})
 	for _, want := range []hcloud.ServerStatus{"off", "running"} {
 		if sv, _, err := w.client.Server.GetByID(ctx, res.Server.ID); err != nil || sv.Status != want {
-			t.Errorf("it is %+v instead of %s, %v", sv, want, err)
+			t.Errorf("got %+v, want %s, %v", sv, want, err)
 		}
 	}
 	w.fault(t, simhetzner.Fault{Method: "DELETE", ActionCode: "action_failed", Claim: "success", Count: 1})
 	deleted, _, err := w.client.Server.DeleteWithResult(ctx, res.Server)
 	if err != nil || deleted.Action.Status != hcloud.ActionStatusSuccess {
-		t.Errorf("deleted: %+v, %v", deleted, err)
+		t.Errorf("after the deletion: got %+v, %v", deleted, err)
 	}
 	w.clock.Advance(time.Minute)
 	if all := w.Objects("server"); len(all) != 1 || all[0].Status != "running" {
-		t.Errorf("there are %+v", all)
+		t.Errorf("got %+v", all)
 	}
 }
 
-// TestTwin: an order may land twice.
+// TestTwin: an order may be executed twice.
 func TestTwin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -54,9 +54,9 @@ func TestTwin(t *testing.T) {
 	second := w.Twin(res.Server.ID)
 	all := w.Objects("server")
 	if second == 0 || second == res.Server.ID || len(all) != 2 || all[0].Name != all[1].Name || all[0].Labels["errand-owner"] != all[1].Labels["errand-owner"] {
-		t.Errorf("twin %d, there are %+v", second, all)
+		t.Errorf("got twin %d, servers %+v", second, all)
 	}
 	if w.Twin(4711) != 0 {
-		t.Error("there is a twin of nothing")
+		t.Error("got a twin of a missing server")
 	}
 }

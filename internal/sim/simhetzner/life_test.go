@@ -8,7 +8,7 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 )
 
-// TestLife is a server's whole life with the real client.
+// TestLife plays a server's complete life with the real client.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -18,18 +18,18 @@ func TestLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	if res.Server.Status != hcloud.ServerStatusInitializing || !res.Server.Locked || res.RootPassword == "" || len(res.NextActions) != 1 {
-		t.Errorf("a new server: status %s, locked %v, password %q, %d next actions", res.Server.Status, res.Server.Locked, res.RootPassword, len(res.NextActions))
+		t.Errorf("new server: got status %s, locked %v, password %q, %d next actions", res.Server.Status, res.Server.Locked, res.RootPassword, len(res.NextActions))
 	}
 	if _, _, err := w.client.Server.Poweroff(ctx, res.Server); !hcloud.IsError(err, hcloud.ErrorCodeLocked) {
-		t.Errorf("power off while it is made: %v, want locked", err)
+		t.Errorf("power off during creation: got %v, want locked", err)
 	}
 	w.wait(t, res.Action, res.NextActions...)
 	if took := w.clock.Now().Sub(start); took < 20*time.Second || took > 30*time.Second {
-		t.Errorf("it ran after %v", took)
+		t.Errorf("got a start time of %v", took)
 	}
 	sv := w.get(t, res.Server.ID)
 	if sv.Status != hcloud.ServerStatusRunning || sv.Locked || sv.PublicNet.IPv4.IP.String() != "198.18.0.2" || sv.ServerType.Name != "cx43" || sv.Location.Name != "fsn1" {
-		t.Errorf("the server: %+v", sv)
+		t.Errorf("got server %+v", sv)
 	}
 	if sv, _, err = w.client.Server.Update(ctx, sv, hcloud.ServerUpdateOpts{Name: "vm-2", Labels: map[string]string{"a": "b"}}); err != nil || sv.Name != "vm-2" {
 		t.Fatalf("rename: %v", err)
@@ -40,14 +40,14 @@ func TestLife(t *testing.T) {
 	image := w.sleep(t, sv)
 	woken := w.create(t, "vm-3", func(o *hcloud.ServerCreateOpts) { o.Image = image })
 	if woken.Image == nil || woken.Image.ID != image.ID || woken.PublicNet.IPv4.IP.String() != "198.18.0.2" {
-		t.Errorf("woken from %v at %v: want the snapshot and the address that had become free", woken.Image, woken.PublicNet.IPv4.IP)
+		t.Errorf("got image %v and address %v, want the snapshot and the address that had become free", woken.Image, woken.PublicNet.IPv4.IP)
 	}
 	rebuilt, _, err := w.client.Server.RebuildWithResult(ctx, woken, hcloud.ServerRebuildOpts{Image: &hcloud.Image{Name: "debian-13"}, UserData: hcloud.Ptr("#cloud-config")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := w.get(t, woken.ID); got.Status != hcloud.ServerStatusRebuilding {
-		t.Errorf("while it is rebuilt its status is %s", got.Status)
+		t.Errorf("during the rebuild: got status %s", got.Status)
 	}
 	w.wait(t, rebuilt.Action)
 	if got := w.get(t, woken.ID); got.Status != hcloud.ServerStatusRunning || got.Image.Name != "debian-13" || !got.Created.Equal(woken.Created) {
@@ -62,7 +62,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// sleep shuts a server down, makes a snapshot of it and deletes it.
+// sleep shuts a server down, creates a snapshot of it and deletes it.
 func (w *world) sleep(t *testing.T, sv *hcloud.Server) *hcloud.Image {
 	t.Helper()
 	ctx := t.Context()
@@ -72,30 +72,30 @@ func (w *world) sleep(t *testing.T, sv *hcloud.Server) *hcloud.Image {
 	}
 	w.wait(t, action)
 	if got := w.get(t, sv.ID).Status; got != hcloud.ServerStatusRunning {
-		t.Errorf("a shutdown has only been sent, and the server is %s", got)
+		t.Errorf("right after the shutdown request: got status %s", got)
 	}
 	w.clock.Advance(10 * time.Second)
 	if got := w.get(t, sv.ID).Status; got != hcloud.ServerStatusOff {
-		t.Errorf("some seconds after the shutdown the server is %s", got)
+		t.Errorf("some seconds after the shutdown: got status %s", got)
 	}
 	made, _, err := w.client.Server.CreateImage(ctx, sv, &hcloud.ServerCreateImageOpts{Type: hcloud.ImageTypeSnapshot, Description: hcloud.Ptr("asleep"), Labels: map[string]string{"k": "v"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if made.Image.Status != hcloud.ImageStatusCreating || made.Image.ImageSize != 0 {
-		t.Errorf("a new image: %+v", made.Image)
+		t.Errorf("new image: got %+v", made.Image)
 	}
 	if _, _, err := w.client.Server.DeleteWithResult(ctx, sv); !hcloud.IsError(err, hcloud.ErrorCodeLocked) {
-		t.Errorf("delete while the image is made: %v, want locked", err)
+		t.Errorf("deletion during creation of the image: got %v, want locked", err)
 	}
 	w.wait(t, made.Action)
 	image, _, err := w.client.Image.GetByID(ctx, made.Image.ID)
 	if err != nil || image.Status != hcloud.ImageStatusAvailable || image.ImageSize != 4 || image.DiskSize != 160 {
-		t.Fatalf("the image: %+v, %v", image, err)
+		t.Fatalf("got image %+v, %v", image, err)
 	}
 	w.delete(t, sv)
 	if got := w.get(t, sv.ID); got != nil {
-		t.Errorf("after its deletion it is still there: %+v", got)
+		t.Errorf("the server still exists after its deletion: %+v", got)
 	}
 	return image
 }

@@ -36,12 +36,12 @@ func TestPages(t *testing.T) {
 	first, meta := names(hcloud.ServerListOpts{})
 	want := &hcloud.Pagination{Page: 1, PerPage: 25, NextPage: 2, LastPage: 3, TotalEntries: n}
 	if diff := cmp.Diff(want, meta.Pagination); diff != "" || len(first) != 25 || first[0] != "vm-00" {
-		t.Errorf("the first page %v: %s", first, diff)
+		t.Errorf("first page: got %v: %s", first, diff)
 	}
 	last, meta := names(hcloud.ServerListOpts{ListOpts: hcloud.ListOpts{Page: 2, PerPage: 99}})
 	want = &hcloud.Pagination{Page: 2, PerPage: 50, PreviousPage: 1, LastPage: 2, TotalEntries: n}
 	if diff := cmp.Diff(want, meta.Pagination); diff != "" || len(last) != 10 {
-		t.Errorf("the last page %v: %s", last, diff)
+		t.Errorf("last page: got %v: %s", last, diff)
 	}
 	sorted, _ := names(hcloud.ServerListOpts{Sort: []string{"created:desc"}, ListOpts: hcloud.ListOpts{PerPage: 2, LabelSelector: "n=1"}})
 	if diff := cmp.Diff([]string{"vm-58", "vm-55"}, sorted); diff != "" {
@@ -53,7 +53,7 @@ func TestPages(t *testing.T) {
 	}
 	all, err := w.client.Server.AllWithOpts(t.Context(), hcloud.ServerListOpts{Status: []hcloud.ServerStatus{hcloud.ServerStatusInitializing}})
 	if err != nil || len(all) == 0 || len(all) == n {
-		t.Errorf("%d of %d are being made: %v", len(all), n, err)
+		t.Errorf("got %d of %d in creation: %v", len(all), n, err)
 	}
 }
 
@@ -93,7 +93,7 @@ func join(list []string) (s string) {
 	return s
 }
 
-// TestActions: by ids, by server, by status.
+// TestActions lists actions by ID, by server and by status.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -105,14 +105,14 @@ func TestActions(t *testing.T) {
 	other := w.create(t, "vm-2")
 	all, err := w.client.Server.Action.All(t.Context(), hcloud.ActionListOpts{})
 	if err != nil || len(all) != 5 {
-		t.Errorf("all of servers: %v, %v", all, err)
+		t.Errorf("all actions of servers: got %v, %v", all, err)
 	}
 	of, _, err := w.client.Action.List(t.Context(), hcloud.ActionListOpts{ID: []int64{a.ID, 99}})
 	if err != nil || len(of) != 1 || of[0].Command != "reboot_server" || of[0].Resources[0].ID != sv.ID {
-		t.Errorf("by id: %+v, %v", of, err)
+		t.Errorf("by ID: got %+v, %v", of, err)
 	}
 	_ = other
 	if gone, _, err := w.client.Action.GetByID(t.Context(), 99); gone != nil || err != nil {
-		t.Errorf("no such action: %v, %v", gone, err)
+		t.Errorf("missing action: got %v, %v", gone, err)
 	}
 }

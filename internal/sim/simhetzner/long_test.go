@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// TestLongRun: many lives leave a bill of them all, and no more than a bounded memory of their actions.
+// TestLongRun: after many lives the bill has all of them, and the number of stored actions is bounded.
 func TestLongRun(t *testing.T) {
 	t.Parallel()
 	clock := simhetzner.NewClock(start)
@@ -40,7 +40,7 @@ func TestLongRun(t *testing.T) {
 		t.Errorf("left: %+v", left)
 	}
 	if got := sim.Bill(); got.Micro != lives*(cx43+ipv4) || len(got.Lines) != 3*lives {
-		t.Errorf("%d lines for %d", len(got.Lines), got.Micro)
+		t.Errorf("got %d lines for %d servers", len(got.Lines), got.Micro)
 	}
 	var page struct {
 		Meta struct {
@@ -51,9 +51,9 @@ func TestLongRun(t *testing.T) {
 	}
 	ask("GET", "/servers/actions", "", &page)
 	if got := page.Meta.Pagination.TotalEntries; got == 0 || got > 2_000 {
-		t.Errorf("%d actions are remembered", got)
+		t.Errorf("got %d stored actions", got)
 	}
 	if _, total := sim.Counts(); total != 2*lives+1 {
-		t.Errorf("%d requests were counted", total)
+		t.Errorf("got %d counted requests", total)
 	}
 }

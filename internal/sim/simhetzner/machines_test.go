@@ -16,9 +16,9 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// shelf is computers that only remember what was done to them.
+// shelf is a Machines implementation that only records its calls.
 type shelf struct {
-	broken bool // nothing boots
+	broken bool // every boot fails
 
 	mu    sync.Mutex
 	did   []string
@@ -85,7 +85,7 @@ func (c *computer) Delete(context.Context) error {
 	return nil
 }
 
-// withShelf is a world in real time, whose actions take next to none.
+// withShelf returns a world in real time whose actions are nearly instantaneous.
 func withShelf(t *testing.T, s *shelf) *world {
 	t.Helper()
 	return newWorld(t, func(c *simhetzner.Config) {
@@ -93,7 +93,7 @@ func withShelf(t *testing.T, s *shelf) *world {
 	})
 }
 
-// TestMachinesFollow: what is done to servers is done to their computers.
+// TestMachinesFollow: actions on servers are also performed on their machines.
 func TestMachinesFollow(t *testing.T) {
 	t.Parallel()
 	s := newShelf()
@@ -102,7 +102,7 @@ func TestMachinesFollow(t *testing.T) {
 	sv := w.create(t, "vm-1", func(o *hcloud.ServerCreateOpts) { o.UserData = "#cloud-config\nx: 1\n" })
 	spec := s.specs["vm-1"]
 	if string(spec.UserData) != "#cloud-config\nx: 1\n" || spec.Image != "ubuntu-24.04" || spec.IPv4.String() != "198.18.0.2" || !spec.Start || spec.Cores != 8 || spec.MemoryMB != 16384 {
-		t.Errorf("booted with %+v", spec)
+		t.Errorf("got boot with %+v", spec)
 	}
 	for _, do := range []func() (*hcloud.Action, *hcloud.Response, error){
 		func() (*hcloud.Action, *hcloud.Response, error) { return w.client.Server.Poweroff(ctx, sv) },
@@ -125,7 +125,7 @@ func TestMachinesFollow(t *testing.T) {
 	}
 	w.create(t, "vm-2", func(o *hcloud.ServerCreateOpts) { o.Image = image })
 	if spec := s.specs["vm-2"]; spec.Disk != "disk of vm-1" || spec.Image != "" {
-		t.Errorf("woken with %+v", spec)
+		t.Errorf("got restore with %+v", spec)
 	}
 	w.delete(t, sv)
 	if diff := cmp.Diff([]string{"vm-2"}, slices.Sorted(maps.Keys(s.alive))); diff != "" {
@@ -136,14 +136,14 @@ func TestMachinesFollow(t *testing.T) {
 	}
 	w.Close()
 	if len(s.alive) != 0 || len(s.disks) != 0 {
-		t.Errorf("left: %v %v", s.alive, s.disks)
+		t.Errorf("got remaining machines %v, disks %v", s.alive, s.disks)
 	}
 	if diff := cmp.Diff([]string{"boot vm-1", "off vm-1", "on vm-1", "snapshot vm-1", "boot vm-2"}, s.did); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestBootFails: the action says so, the server stays, off, and can be deleted.
+// TestBootFails: the action fails, and the server remains, powered off, and can be deleted.
 func TestBootFails(t *testing.T) {
 	t.Parallel()
 	s := newShelf()
@@ -157,7 +157,7 @@ func TestBootFails(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if got := w.get(t, res.Server.ID).Status; got != hcloud.ServerStatusOff {
-		t.Errorf("it is %s", got)
+		t.Errorf("got status %s", got)
 	}
 	w.delete(t, res.Server)
 	if len(s.alive) != 0 {
@@ -165,23 +165,23 @@ func TestBootFails(t *testing.T) {
 	}
 }
 
-// TestVanish: somebody deletes a server behind everybody's back, and one goes off by itself.
+// TestVanish: a server is deleted without the API, and another one shuts down by itself.
 func TestVanish(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	sv := w.create(t, "vm-1")
 	if !w.WentOff(sv.ID) || w.get(t, sv.ID).Status != hcloud.ServerStatusOff {
-		t.Error("it did not go off")
+		t.Error("the server did not power off")
 	}
 	if !w.Vanish(sv.ID) || w.get(t, sv.ID) != nil || w.Vanish(sv.ID) || w.WentOff(sv.ID) {
-		t.Error("it did not vanish")
+		t.Error("the server still exists")
 	}
 	if left := w.Objects(""); len(left) != 0 {
 		t.Errorf("left: %+v", left)
 	}
 }
 
-// TestManyAtOnce: many clients at the same time, each with a server's life.
+// TestManyAtOnce: many concurrent clients, each with a server's life.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *simhetzner.Config) {
@@ -210,7 +210,7 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("left: %+v", left)
 	}
 	if got := len(w.Bill().Lines); got != 6*5*3 {
-		t.Errorf("%d lines on the bill", got)
+		t.Errorf("got %d lines on the bill", got)
 	}
 }
 
@@ -220,20 +220,20 @@ func TestClock(t *testing.T) {
 	c.Advance(-time.Hour)
 	c.Set(start.Add(-time.Hour))
 	if got := c.Now(); !got.Equal(start) {
-		t.Errorf("it went back to %v", got)
+		t.Errorf("the clock went back to %v", got)
 	}
 	c.Set(start.Add(time.Hour))
 	if got := c.Advance(time.Minute); !got.Equal(start.Add(61 * time.Minute)) {
-		t.Errorf("it shows %v", got)
+		t.Errorf("got time %v", got)
 	}
 }
 
-// TestNextEvent: a clock that jumps knows where to.
+// TestNextEvent: NextEvent returns the time to which a virtual clock can jump.
 func TestNextEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if _, ok := w.NextEvent(); ok {
-		t.Error("nothing has been ordered")
+		t.Error("got an event although nothing was ordered")
 	}
 	if _, _, err := w.client.Server.Create(t.Context(), w.opts("vm-1")); err != nil {
 		t.Fatal(err)
@@ -247,6 +247,6 @@ func TestNextEvent(t *testing.T) {
 		w.Settle()
 	}
 	if got := w.Objects("server")[0]; got.Status != "running" || w.clock.Now().Sub(start) != 20*time.Second {
-		t.Errorf("%+v at %v", got, w.clock.Now())
+		t.Errorf("got %+v at %v", got, w.clock.Now())
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// own asks for one of the stand-in's own pages.
+// own requests one of the simulator's control pages.
 func (w *world) own(t *testing.T, method, path, body string, status int) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, w.url+"/_sim/"+path, strings.NewReader(body))
@@ -28,18 +28,18 @@ func (w *world) own(t *testing.T, method, path, body string, status int) []byte 
 	defer func() { _ = res.Body.Close() }()
 	raw, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != status {
-		t.Fatalf("%s %s: %d %s %v, want %d", method, path, res.StatusCode, raw, err, status)
+		t.Fatalf("%s %s: got %d %s %v, want %d", method, path, res.StatusCode, raw, err, status)
 	}
 	return raw
 }
 
-// TestOwnPages: another process can drive the stand-in.
+// TestOwnPages: another process can control the simulator.
 func TestOwnPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.own(t, "POST", "faults", `{"path":"^/servers$","code":"locked"}`, 204)
 	if _, err := w.client.Server.All(t.Context()); !hcloud.IsError(err, hcloud.ErrorCodeLocked) {
-		t.Errorf("under a fault: %v", err)
+		t.Errorf("with a fault: got %v", err)
 	}
 	w.own(t, "DELETE", "faults", "", 204)
 	w.own(t, "POST", "faults", `{"path":"("}`, 400)
@@ -47,7 +47,7 @@ func TestOwnPages(t *testing.T) {
 	w.own(t, "POST", "stock", `{"type":"cx43","location":"fsn1","left":1}`, 204)
 	sv := w.create(t, "vm-1")
 	if _, _, err := w.client.Server.Create(t.Context(), w.opts("vm-2")); !hcloud.IsError(err, hcloud.ErrorCodeResourceUnavailable) {
-		t.Errorf("sold out: %v", err)
+		t.Errorf("sold out: got %v", err)
 	}
 	var objects []simhetzner.Object
 	if err := json.Unmarshal(w.own(t, "GET", "objects", "", 200), &objects); err != nil || len(objects) != 3 || objects[0].Name != "vm-1" {
@@ -64,11 +64,11 @@ func TestOwnPages(t *testing.T) {
 	w.own(t, "POST", fmt.Sprintf("vanish/%d", sv.ID), "", 204)
 	w.own(t, "POST", fmt.Sprintf("vanish/%d", sv.ID), "", 400)
 	if got := w.get(t, sv.ID); got != nil {
-		t.Errorf("it is still there: %+v", got)
+		t.Errorf("the server still exists: %+v", got)
 	}
 }
 
-// TestStart: the stand-in on a port of its own, with a request that hangs until it is closed.
+// TestStart: the simulator listens on a port, and a hanging request ends when it is closed.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	sim := simhetzner.New(simhetzner.Config{})
@@ -91,12 +91,12 @@ func TestStart(t *testing.T) {
 	for heard := 0; heard < 2; _, heard = sim.Counts() {
 		select {
 		case err := <-done:
-			t.Fatalf("it did not hang: %v", err)
+			t.Fatalf("the request did not hang: %v", err)
 		case <-time.After(time.Millisecond):
 		}
 	}
 	sim.Close()
 	if err := <-done; err == nil {
-		t.Error("what hung has answered")
+		t.Error("got an answer to the hanging request")
 	}
 }

@@ -143,7 +143,7 @@ func New(cfg Config) *Sim {
 func (s *Sim) Start(address string) (endpoint string, err error) {
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
-		return "", fmt.Errorf("listen for the stand-in of Hetzner: %w", err)
+		return "", fmt.Errorf("listen for the Hetzner simulator: %w", err)
 	}
 	httpd := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	s.mu.Lock()

@@ -35,22 +35,22 @@ func TestKeys(t *testing.T) {
 		"name": {Name: "ours", PublicKey: publicKey(t, 2)}, "key": {Name: "theirs", PublicKey: publicKey(t, 1)},
 	} {
 		if _, _, err := w.client.SSHKey.Create(ctx, o); !hcloud.IsError(err, hcloud.ErrorCodeUniquenessError) {
-			t.Errorf("the same %s again: %v", name, err)
+			t.Errorf("same %s again: got %v", name, err)
 		}
 	}
 	if _, _, err := w.client.SSHKey.Create(ctx, hcloud.SSHKeyCreateOpts{Name: "bad", PublicKey: "ssh-ed25519 AAAA"}); !hcloud.IsError(err, hcloud.ErrorCodeInvalidInput) {
-		t.Errorf("no key: %v", err)
+		t.Errorf("invalid key: got %v", err)
 	}
 	found, _, err := w.client.SSHKey.GetByFingerprint(ctx, key.Fingerprint)
 	if err != nil || found == nil || found.ID != key.ID {
-		t.Errorf("by fingerprint: %v, %v", found, err)
+		t.Errorf("by fingerprint: got %v, %v", found, err)
 	}
 	if key, _, err = w.client.SSHKey.Update(ctx, key, hcloud.SSHKeyUpdateOpts{Name: "renamed"}); err != nil || key.Labels["a"] != "b" {
-		t.Errorf("renamed: %+v, %v", key, err)
+		t.Errorf("renamed: got %+v, %v", key, err)
 	}
 	res, _, err := w.client.Server.Create(ctx, w.opts("vm-1", func(o *hcloud.ServerCreateOpts) { o.SSHKeys = []*hcloud.SSHKey{key} }))
 	if err != nil || res.RootPassword != "" {
-		t.Errorf("a server with a key has the password %q, %v", res.RootPassword, err)
+		t.Errorf("server with a key: got password %q, %v", res.RootPassword, err)
 	}
 	if _, err := w.client.SSHKey.Delete(ctx, key); err != nil {
 		t.Error(err)
@@ -79,16 +79,16 @@ func TestFirewalls(t *testing.T) {
 	}
 	bad := []hcloud.FirewallRule{{Direction: hcloud.FirewallRuleDirectionIn, Protocol: hcloud.FirewallRuleProtocolTCP, SourceIPs: []net.IPNet{*all}}}
 	if _, _, err := w.client.Firewall.SetRules(ctx, made.Firewall, hcloud.FirewallSetRulesOpts{Rules: bad}); !hcloud.IsError(err, hcloud.ErrorCodeInvalidInput) {
-		t.Errorf("no port: %v", err)
+		t.Errorf("no port: got %v", err)
 	}
 	sv := w.create(t, "vm-1", func(o *hcloud.ServerCreateOpts) {
 		o.Firewalls = []*hcloud.ServerCreateFirewall{{Firewall: *made.Firewall}}
 	})
 	if len(sv.PublicNet.Firewalls) != 1 || sv.PublicNet.Firewalls[0].Status != hcloud.FirewallStatusApplied {
-		t.Errorf("from its first moment: %+v", sv.PublicNet.Firewalls)
+		t.Errorf("right after creation: got %+v", sv.PublicNet.Firewalls)
 	}
 	if _, err := w.client.Firewall.Delete(ctx, made.Firewall); !hcloud.IsError(err, "resource_in_use") {
-		t.Errorf("delete in use: %v", err)
+		t.Errorf("delete in use: got %v", err)
 	}
 	on := []hcloud.FirewallResource{{Type: hcloud.FirewallResourceTypeServer, Server: &hcloud.FirewallResourceServer{ID: sv.ID}}}
 	actions, _, err := w.client.Firewall.RemoveResources(ctx, made.Firewall, on)
@@ -124,16 +124,16 @@ func TestNetworks(t *testing.T) {
 	}
 	sv := w.create(t, "vm-1", private)
 	if !sv.PublicNet.IPv4.IsUnspecified() || len(sv.PrivateNet) != 1 || sv.PrivateNet[0].IP.String() != "10.0.1.2" {
-		t.Errorf("without public address: %+v %+v", sv.PublicNet, sv.PrivateNet)
+		t.Errorf("without public address: got %+v %+v", sv.PublicNet, sv.PrivateNet)
 	}
 	if second := w.create(t, "vm-2", private); second.PrivateNet[0].IP.String() != "10.0.1.3" {
-		t.Errorf("the second: %+v", second.PrivateNet)
+		t.Errorf("second: got %+v", second.PrivateNet)
 	}
 	if len(w.Objects("primary_ip")) != 0 {
-		t.Errorf("there are addresses: %+v", w.Objects("primary_ip"))
+		t.Errorf("got addresses %+v, want none", w.Objects("primary_ip"))
 	}
 	if _, err := w.client.Network.Delete(ctx, n); !hcloud.IsError(err, "resource_in_use") {
-		t.Errorf("delete in use: %v", err)
+		t.Errorf("delete in use: got %v", err)
 	}
 	a, _, err := w.client.Server.DetachFromNetwork(ctx, sv, hcloud.ServerDetachFromNetworkOpts{Network: n})
 	if err != nil {
@@ -146,7 +146,7 @@ func TestNetworks(t *testing.T) {
 	}
 	w.wait(t, a)
 	if got := w.get(t, sv.ID); got.PrivateNet[0].IP.String() != "10.0.1.77" {
-		t.Errorf("with a wish: %+v", got.PrivateNet)
+		t.Errorf("with a requested address: got %+v", got.PrivateNet)
 	}
 }
 
@@ -161,12 +161,12 @@ func TestVolumes(t *testing.T) {
 	w.wait(t, made.Action)
 	sv := w.create(t, "vm-1", func(o *hcloud.ServerCreateOpts) { o.Volumes = []*hcloud.Volume{made.Volume} })
 	if _, err := w.client.Volume.Delete(ctx, made.Volume); !hcloud.IsError(err, "resource_in_use") {
-		t.Errorf("delete in use: %v", err)
+		t.Errorf("delete in use: got %v", err)
 	}
 	w.delete(t, sv)
 	left := w.Objects("")
 	if len(left) != 1 || left[0].Kind != "volume" || left[0].Server != 0 {
-		t.Errorf("a volume outlives its server: %+v", left)
+		t.Errorf("volume after its server's deletion: got %+v", left)
 	}
 	a, _, err := w.client.Volume.Resize(ctx, made.Volume, 20)
 	if err != nil {
@@ -178,7 +178,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// TestAddresses: those that come with a server go with it, unless the account is told otherwise.
+// TestAddresses: addresses created with a server are deleted with it, unless the account is configured otherwise.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	for name, keep := range map[string]bool{"go": false, "stay": true} {
@@ -209,15 +209,15 @@ func TestAddresses(t *testing.T) {
 		o.PublicNet = &hcloud.ServerCreatePublicNet{EnableIPv4: true, IPv4: own.PrimaryIP}
 	})
 	if !sv.PublicNet.IPv4.IP.Equal(own.PrimaryIP.IP) || sv.PublicNet.IPv6.ID != 0 {
-		t.Errorf("with an address of ours: %+v", sv.PublicNet)
+		t.Errorf("with an existing address: got %+v", sv.PublicNet)
 	}
 	w.delete(t, sv)
 	if left := w.Objects("primary_ip"); len(left) != 1 || left[0].Name != "own" {
-		t.Errorf("it outlives the server: %+v", left)
+		t.Errorf("address after the server's deletion: got %+v", left)
 	}
 }
 
-// TestPricing: the client's own decoder, which panics where floating IPs have fewer kinds than primary ones.
+// TestPricing: the client decodes the prices; it panics if floating IPs have fewer kinds than primary ones.
 func TestPricing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -234,7 +234,7 @@ func TestPricing(t *testing.T) {
 	}
 	for _, typ := range types {
 		if len(typ.Pricings) == 0 || len(typ.Pricings) != len(typ.Locations) {
-			t.Errorf("%s: %d prices in %d places", typ.Name, len(typ.Pricings), len(typ.Locations))
+			t.Errorf("%s: got %d prices in %d locations", typ.Name, len(typ.Pricings), len(typ.Locations))
 		}
 		if typ.Name == "cx23" && (typ.Pricings[0].Hourly.Net != "0.0088000000" || typ.Pricings[0].Hourly.Gross != "0.0104720000000000") {
 			t.Errorf("cx23: %+v", typ.Pricings[0].Hourly)

@@ -62,7 +62,7 @@ func getVolume(s *Sim, c *call) (answer, error) {
 	return answer{http.StatusOK, map[string]any{"volume": v.wire()}}, nil
 }
 
-// newVolume checks a request and makes the volume of it, which is not yet in the world.
+// newVolume checks a request and returns its volume, which is not stored yet.
 func (s *Sim) newVolume(c *call) (*volume, error) {
 	req, err := decode[schema.VolumeCreateRequest](c)
 	if err != nil {
@@ -156,7 +156,7 @@ func deleteVolume(s *Sim, c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, nil
 }
 
-// actVolume answers POST /volumes/{id}/actions/{act}.
+// actVolume serves POST /volumes/{id}/actions/{act}.
 func actVolume(s *Sim, c *call) (answer, error) {
 	v, err := get(c, "volume", s.volumes)
 	if err != nil {

@@ -11,23 +11,23 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
-func TestFaultsStrikeAsOftenAsTold(t *testing.T) {
+func TestFaultsApplyTheConfiguredNumberOfTimes(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, simmodel.Config{Key: key, Script: fixed(simmodel.Turn{
 		Text: "ok", Status: 429, Message: "slow down", RetryAfter: 7, Header: map[string]string{"X-Odd": "1"}, Times: 2,
 	})})
-	for _, prompt := range []string{"one", "two"} { // each conversation meets the fault by itself
+	for _, prompt := range []string{"one", "two"} { // the fault is counted per conversation
 		for range 2 {
 			res, body := post(t, url, true, user(prompt))
 			if res.StatusCode != 429 || res.Header.Get("Retry-After") != "7" || res.Header.Get("X-Odd") != "1" {
-				t.Errorf("status %d, headers %v", res.StatusCode, res.Header)
+				t.Errorf("got status %d, headers %v", res.StatusCode, res.Header)
 			}
 			if !strings.Contains(body, "rate_limit_error") || !strings.Contains(body, "slow down") {
 				t.Errorf("body %s", body)
 			}
 		}
 		if got := ask(t, url, user(prompt)).text(); got != "ok" {
-			t.Errorf("after the fault: %q", got)
+			t.Errorf("after the fault: got %q", got)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func TestCutsAStream(t *testing.T) {
 	_, url := serve(t, simmodel.Config{Key: key, Script: fixed(simmodel.Turn{Text: "one two three four five six seven eight", Cut: 2})})
 	_, body := post(t, url, true, user("x"))
 	if n := strings.Count(body, "text_delta"); n != 2 {
-		t.Errorf("%d deltas before the cut, want 2", n)
+		t.Errorf("got %d deltas before the cut, want 2", n)
 	}
 	if strings.Contains(body, "message_stop") {
 		t.Error("the cut stream has an end")
@@ -61,7 +61,7 @@ func TestGate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(srv.Requests()); n != 0 {
-		t.Errorf("%d requests are recorded as answered", n)
+		t.Errorf("got %d requests recorded as answered", n)
 	}
 	select {
 	case body := <-answered:
@@ -74,13 +74,13 @@ func TestGate(t *testing.T) {
 	}
 	res.Body.Close()
 	if res.StatusCode != http.StatusNoContent {
-		t.Errorf("release: status %d", res.StatusCode)
+		t.Errorf("release: got status %d", res.StatusCode)
 	}
 	if body := <-answered; !strings.Contains(body, `"in"`) {
 		t.Errorf("body %s", body)
 	}
 	if got := ask(t, url, user("y")).text(); got != "in" {
-		t.Errorf("an open gate answers %q", got)
+		t.Errorf("open gate: got %q", got)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestGateIsBounded(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, simmodel.Config{Key: key, MaxHold: time.Millisecond, Script: fixed(simmodel.Turn{Text: "in", Wait: "door"})})
 	if res, body := post(t, url, false, user("x")); res.StatusCode != 529 || !strings.Contains(body, "door") {
-		t.Errorf("status %d, body %s", res.StatusCode, body)
+		t.Errorf("got status %d, body %s", res.StatusCode, body)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 	ask(t, url, user(strings.Repeat("x", 1800)))
 	if got = srv.Requests(); len(got) != 1 {
-		t.Errorf("%d records after a long one, want 1", len(got))
+		t.Errorf("got %d records after a long one, want 1", len(got))
 	}
 	if got[0].Header.Get("Authorization") != "Bearer "+key {
 		t.Error("the record lacks the request's headers")
@@ -125,7 +125,7 @@ func TestWarmUpAndUnknownPaths(t *testing.T) {
 		}
 		res.Body.Close()
 		if res.StatusCode != want {
-			t.Errorf("HEAD %s: status %d, want %d", path, res.StatusCode, want)
+			t.Errorf("HEAD %s: got status %d, want %d", path, res.StatusCode, want)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (g *gates) release(name string) {
 	one.open.Do(func() { close(one.opened) })
 }
 
-// waiting returns when a request has arrived at the gate.
+// waiting waits until a request has arrived at the gate.
 func (g *gates) waiting(ctx context.Context, name string) error {
 	select {
 	case <-g.get(name).arrived:

@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
-// geminiModel serves a script that looks, runs a command, and reports what it gave.
+// geminiModel serves a script that reads, runs a command, and reports its output.
 func geminiModel(t *testing.T, turns ...simmodel.Turn) (string, *simmodel.Server) {
 	t.Helper()
 	s, err := simmodel.New(simmodel.Config{Key: "k", Script: simmodel.Script{Rules: []simmodel.Rule{{Step: "plan", Turns: turns}}}})
@@ -57,8 +57,8 @@ func geminiGave(output string) string {
 	return `{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"run_shell_command","response":{"output":` + string(data) + `}}}]}`
 }
 
-// TestGeminiStream: words come in pieces, a call under the client's own name, and the last piece says how
-// it ended and what it took.
+// TestGeminiStream: text is sent in pieces, a call has the client's tool name, and the last piece has the finish reason
+// and the usage.
 func TestGeminiStream(t *testing.T) {
 	t.Parallel()
 	url, s := geminiModel(t, simmodel.Turn{
@@ -66,7 +66,7 @@ func TestGeminiStream(t *testing.T) {
 	}, simmodel.Turn{Text: "end"})
 	status, body := askGemini(t, url, "streamGenerateContent?alt=sse", "k", "["+geminiPrompt+"]")
 	if status != http.StatusOK {
-		t.Fatalf("status %d: %s", status, body)
+		t.Fatalf("got status %d: %s", status, body)
 	}
 	type part struct {
 		Text    string
@@ -106,7 +106,7 @@ func TestGeminiStream(t *testing.T) {
 		finish, usage = a.Candidates[0].Finish, a.Usage
 	}
 	if text != "one two three four five" || calls != "run_shell_command ls;mcp_errand_ask_human ;" || finish != "STOP" || pieces < 4 {
-		t.Errorf("text %q, calls %q, finish %q in %d pieces", text, calls, finish, pieces)
+		t.Errorf("got text %q, calls %q, finish %q in %d pieces", text, calls, finish, pieces)
 	}
 	u := s.Totals().Usage
 	want := map[string]int{
@@ -118,14 +118,14 @@ func TestGeminiStream(t *testing.T) {
 	}
 }
 
-// TestGeminiConversation: what a command gave reads in a script as with the other APIs.
+// TestGeminiConversation: a script gets a command's output in the same form as with the other APIs.
 func TestGeminiConversation(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ output, want string }{
 		"it failed":     {"<untrusted_context>\nOutput: out\nerr\nExit Code: 3\nProcess Group PGID: 12350\n</untrusted_context>", "true Exit code 3\nout\nerr"},
-		"it went well":  {"<untrusted_context>\nOutput: hello\nProcess Group PGID: 1\n</untrusted_context>", "false hello"},
-		"it said none":  {"<untrusted_context>\nOutput: (empty)\nProcess Group PGID: 1\n</untrusted_context>", "false "},
-		"it is a file":  {"package main\n", "false package main\n"},
+		"success":       {"<untrusted_context>\nOutput: hello\nProcess Group PGID: 1\n</untrusted_context>", "false hello"},
+		"no output":     {"<untrusted_context>\nOutput: (empty)\nProcess Group PGID: 1\n</untrusted_context>", "false "},
+		"a file":        {"package main\n", "false package main\n"},
 		"another shape": {"Output: x\nand more", "false Output: x\nand more"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,16 +138,16 @@ func TestGeminiConversation(t *testing.T) {
 				}
 			}
 			if err := json.Unmarshal([]byte(body), &a); err != nil || status != http.StatusOK {
-				t.Fatalf("status %d, %v: %s", status, err, body)
+				t.Fatalf("got status %d, %v: %s", status, err, body)
 			}
 			if got := a.Candidates[0].Content.Parts[0].Text; got != tc.want {
-				t.Errorf("text %q, want %q", got, tc.want)
+				t.Errorf("got text %q, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-// TestGeminiFailures: they come in the API's form.
+// TestGeminiFailures: errors have the API's form.
 func TestGeminiFailures(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -173,7 +173,7 @@ func TestGeminiFailures(t *testing.T) {
 			url, _ := geminiModel(t, turn)
 			status, body := askGemini(t, url, "streamGenerateContent?alt=sse", tc.key, tc.contents)
 			if status != tc.status || !strings.Contains(body, tc.says) {
-				t.Errorf("status %d, want %d with %q: %s", status, tc.status, tc.says, body)
+				t.Errorf("got status %d, want %d with %q: %s", status, tc.status, tc.says, body)
 			}
 		})
 	}

@@ -28,7 +28,7 @@ func (s *Server) authorized(r *http.Request) bool {
 	return ok && bearer == key || r.Header.Get("X-Api-Key") == key || r.Header.Get("X-Goog-Api-Key") == key
 }
 
-// serveModels lists the models, which is how clients try whether their key works.
+// serveModels lists the models, with which clients check their key.
 func (s *Server) serveModels(w http.ResponseWriter, r *http.Request) {
 	if !s.authorized(r) {
 		writeError(w, apiError{Status: http.StatusUnauthorized, Message: "invalid x-api-key"}, s.nextID("req"))

@@ -77,7 +77,7 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), 30*time.Second)
 		defer cancel()
 		if s.Waiting(ctx, gate) != nil {
-			http.Error(w, "nobody waits at "+gate, http.StatusGatewayTimeout)
+			http.Error(w, "no request waits at "+gate, http.StatusGatewayTimeout)
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)

@@ -62,7 +62,7 @@ func respond(t *testing.T, url string, body item, items ...item) (*http.Response
 	return res, string(data)
 }
 
-// response is an unstreamed answer.
+// response is an unstreamed response.
 type response struct {
 	Status string
 	Output []struct {
@@ -78,7 +78,7 @@ type response struct {
 	}
 }
 
-// brief is an answer in a line.
+// brief returns a response on one line.
 func (r response) brief() string {
 	var parts []string
 	for _, o := range r.Output {
@@ -114,10 +114,10 @@ func TestResponsesFollowTheConversation(t *testing.T) {
 			[]item{plan, {"type": "reasoning"}, {"role": "assistant", "content": []item{{"type": "output_text", "text": "Let me look."}}}, called("a"), gave("a", "a.go:1: Reverse")},
 			"message Found:\na.go:1: Reverse",
 		},
-		"what the client adds is no prompt": {[]item{plan, asked("<environment_context>x</environment_context>"), developer("more")}, "reasoning"},
-		"another rule":                      {[]item{asked("errand-step: preliminary_plan\nChange request: less")}, "message The plan, with less."},
-		"the newest prompt":                 {[]item{plan, called("a"), gave("a", "x"), review}, "message [4][15]"},
-		"calls of one answer, answered one by one": {
+		"additions by the client are not prompts": {[]item{plan, asked("<environment_context>x</environment_context>"), developer("more")}, "reasoning"},
+		"another rule":      {[]item{asked("errand-step: preliminary_plan\nChange request: less")}, "message The plan, with less."},
+		"the newest prompt": {[]item{plan, called("a"), gave("a", "x"), review}, "message [4][15]"},
+		"calls of one response, with separate outputs": {
 			[]item{implement, called("call_sim00000001_0"), gave("call_sim00000001_0", "ok"), called("call_sim00000002_0"), called("call_sim00000002_1"),
 				gave("call_sim00000002_0", "Process exited with code 0\nOutput:\nx"), gave("call_sim00000002_1", "Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 1\nOriginal token count: 1\nOutput:\nno")},
 			"message The tests fail.",
@@ -128,10 +128,10 @@ func TestResponsesFollowTheConversation(t *testing.T) {
 			res, body := respond(t, url, item{}, tc.items...)
 			var r response
 			if err := json.Unmarshal([]byte(body), &r); err != nil || res.StatusCode != http.StatusOK {
-				t.Fatalf("status %d: %s: %v", res.StatusCode, body, err)
+				t.Fatalf("got status %d: %s: %v", res.StatusCode, body, err)
 			}
 			if got := r.brief(); !strings.HasPrefix(got, tc.want) {
-				t.Errorf("answer %q, want %q", got, tc.want)
+				t.Errorf("got response %q, want %q", got, tc.want)
 			}
 			if r.Usage.Input < 1 || r.Usage.Output < 1 || r.Usage.Total != r.Usage.Input+r.Usage.Output {
 				t.Errorf("usage %+v", r.Usage)
@@ -140,7 +140,7 @@ func TestResponsesFollowTheConversation(t *testing.T) {
 	}
 }
 
-// TestResponsesUseTheClientsTools: one script plays with whatever tools a client has.
+// TestResponsesUseTheClientsTools: a script works with any client's tools.
 func TestResponsesUseTheClientsTools(t *testing.T) {
 	t.Parallel()
 	tool := func(name string, input map[string]any) simmodel.Turn {
@@ -153,16 +153,16 @@ func TestResponsesUseTheClientsTools(t *testing.T) {
 		tools []item
 		want  string
 	}{
-		"command":         {simmodel.Turn{Bash: []string{"ls"}}, codex, `function_call exec_command {"cmd":"ls","yield_time_ms":30000}`},
-		"older shell":     {simmodel.Turn{Bash: []string{"ls"}}, []item{{"name": "shell"}}, `function_call shell {"command":["bash","-lc","ls"]}`},
-		"shell in words":  {simmodel.Turn{Bash: []string{"ls"}}, []item{{"name": "shell_command"}}, `function_call shell_command {"command":"ls"}`},
-		"write":           {tool("Write", file), codex, "custom_tool_call apply_patch *** Begin Patch\n*** Add File: a b\n+x\n*** End Patch\n"},
-		"write, no patch": {tool("Write", file), codex[:1], `function_call exec_command {"cmd":"printf %s 'x\n' \u003e 'a b'","yield_time_ms":30000}`},
-		"read":            {tool("Read", file), codex, `function_call exec_command {"cmd":"cat 'a b'","yield_time_ms":30000}`},
-		"patch":           {tool("apply_patch", map[string]any{"input": "*** Begin"}), codex, "custom_tool_call apply_patch *** Begin"},
-		"of a server":     {tool("mcp__orch__note", map[string]any{"a": 1}), codex, `function_call mcp__orch note {"a":1}`},
-		"offered":         {tool("mcp__orch__note", nil), []item{{"name": "mcp__orch__note"}}, `function_call mcp__orch__note {}`},
-		"unknown":         {tool("Nope", nil), codex, `function_call Nope {}`},
+		"command":                   {simmodel.Turn{Bash: []string{"ls"}}, codex, `function_call exec_command {"cmd":"ls","yield_time_ms":30000}`},
+		"older shell":               {simmodel.Turn{Bash: []string{"ls"}}, []item{{"name": "shell"}}, `function_call shell {"command":["bash","-lc","ls"]}`},
+		"shell as one text":         {simmodel.Turn{Bash: []string{"ls"}}, []item{{"name": "shell_command"}}, `function_call shell_command {"command":"ls"}`},
+		"write":                     {tool("Write", file), codex, "custom_tool_call apply_patch *** Begin Patch\n*** Add File: a b\n+x\n*** End Patch\n"},
+		"write without apply_patch": {tool("Write", file), codex[:1], `function_call exec_command {"cmd":"printf %s 'x\n' \u003e 'a b'","yield_time_ms":30000}`},
+		"read":                      {tool("Read", file), codex, `function_call exec_command {"cmd":"cat 'a b'","yield_time_ms":30000}`},
+		"patch":                     {tool("apply_patch", map[string]any{"input": "*** Begin"}), codex, "custom_tool_call apply_patch *** Begin"},
+		"of a server":               {tool("mcp__orch__note", map[string]any{"a": 1}), codex, `function_call mcp__orch note {"a":1}`},
+		"offered":                   {tool("mcp__orch__note", nil), []item{{"name": "mcp__orch__note"}}, `function_call mcp__orch__note {}`},
+		"unknown":                   {tool("Nope", nil), codex, `function_call Nope {}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -196,7 +196,7 @@ func TestResponsesStream(t *testing.T) {
 	)})
 	res, body := respond(t, url, item{"stream": true}, asked("x"))
 	if ct := res.Header.Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") {
-		t.Errorf("content type %q", ct)
+		t.Errorf("got content type %q", ct)
 	}
 	var kinds []string
 	text, number := "", 0
@@ -215,7 +215,7 @@ func TestResponsesStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e.Number != number {
-			t.Errorf("event %d has the number %d", number, e.Number)
+			t.Errorf("event %d: got number %d", number, e.Number)
 		}
 		number++
 		kind := strings.TrimPrefix(e.Type, "response.")
@@ -242,7 +242,7 @@ func TestResponsesStream(t *testing.T) {
 	}
 	total := srv.Totals().Usage
 	if text != "one two three four" || last.Response.Usage.Output != total.Output || last.Response.Usage.Input != total.Input+total.CacheRead || total.CacheWrite != 0 {
-		t.Errorf("text %q, usage %+v of %+v", text, last.Response.Usage, total)
+		t.Errorf("got text %q, usage %+v of %+v", text, last.Response.Usage, total)
 	}
 }
 
@@ -253,31 +253,31 @@ func TestResponsesFail(t *testing.T) {
 		status int
 		want   string
 	}{
-		"key":          {simmodel.Turn{Status: 401}, 401, `"code":"invalid_api_key"`},
-		"credit":       {simmodel.Turn{Status: 402}, 429, `"code":"insufficient_quota"`},
-		"model":        {simmodel.Turn{Status: 404}, 404, `"code":"model_not_found"`},
-		"too long":     {simmodel.Turn{Status: 400, Message: "prompt is too long"}, 200, "event: response.failed"},
-		"invalid":      {simmodel.Turn{Status: 400, Message: "odd"}, 400, `"message":"odd"`},
-		"limit":        {simmodel.Turn{Status: 429, RetryAfter: 7}, 429, `"code":"rate_limit_exceeded"`},
-		"usage limit":  {simmodel.Turn{Status: 429, Message: "usage limit", RetryAfter: 7}, 429, `"resets_in_seconds":7`},
-		"overloaded":   {simmodel.Turn{Status: 529}, 503, `"code":"server_is_overloaded"`},
-		"broken":       {simmodel.Turn{Status: 500}, 500, `"type":"server_error"`},
-		"cut":          {simmodel.Turn{Text: "a b c d e f g h", Cut: 1}, 200, "output_text.delta"},
-		"refusal":      {simmodel.Turn{Text: "no", Stop: "refusal"}, 200, `"refusal":"no"`},
-		"out of words": {simmodel.Turn{Text: "a", Stop: "max_tokens"}, 200, "event: response.incomplete"},
+		"key":              {simmodel.Turn{Status: 401}, 401, `"code":"invalid_api_key"`},
+		"credit":           {simmodel.Turn{Status: 402}, 429, `"code":"insufficient_quota"`},
+		"model":            {simmodel.Turn{Status: 404}, 404, `"code":"model_not_found"`},
+		"too long":         {simmodel.Turn{Status: 400, Message: "prompt is too long"}, 200, "event: response.failed"},
+		"invalid":          {simmodel.Turn{Status: 400, Message: "odd"}, 400, `"message":"odd"`},
+		"limit":            {simmodel.Turn{Status: 429, RetryAfter: 7}, 429, `"code":"rate_limit_exceeded"`},
+		"usage limit":      {simmodel.Turn{Status: 429, Message: "usage limit", RetryAfter: 7}, 429, `"resets_in_seconds":7`},
+		"overloaded":       {simmodel.Turn{Status: 529}, 503, `"code":"server_is_overloaded"`},
+		"broken":           {simmodel.Turn{Status: 500}, 500, `"type":"server_error"`},
+		"cut":              {simmodel.Turn{Text: "a b c d e f g h", Cut: 1}, 200, "output_text.delta"},
+		"refusal":          {simmodel.Turn{Text: "no", Stop: "refusal"}, 200, `"refusal":"no"`},
+		"context too long": {simmodel.Turn{Text: "a", Stop: "max_tokens"}, 200, "event: response.incomplete"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, url := serve(t, simmodel.Config{Key: key, Script: fixed(tc.turn)})
 			res, body := respond(t, url, item{"stream": true}, asked("x"))
 			if res.StatusCode != tc.status || !strings.Contains(body, tc.want) {
-				t.Errorf("status %d: %s; want %d and %s", res.StatusCode, body, tc.status, tc.want)
+				t.Errorf("got status %d: %s; want %d and %s", res.StatusCode, body, tc.status, tc.want)
 			}
 			if name == "cut" && strings.Contains(body, "response.completed") {
 				t.Error("the cut stream has an end")
 			}
 			if after := res.Header.Get("Retry-After"); tc.turn.RetryAfter != 0 && after != "7" {
-				t.Errorf("retry after %q", after)
+				t.Errorf("got Retry-After %q", after)
 			}
 		})
 	}
@@ -298,7 +298,7 @@ func TestResponsesRefuse(t *testing.T) {
 			t.Parallel()
 			res, body := respond(t, url, tc.body)
 			if res.StatusCode != http.StatusBadRequest || !strings.Contains(body, tc.want) || !strings.Contains(body, `{"error":{"type":"invalid_request_error"`) {
-				t.Errorf("status %d: %s", res.StatusCode, body)
+				t.Errorf("got status %d: %s", res.StatusCode, body)
 			}
 		})
 	}

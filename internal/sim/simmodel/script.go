@@ -135,7 +135,7 @@ func compileRule(r Rule) (rule, error) {
 	}
 	last := r.Turns[len(r.Turns)-1]
 	if !r.Repeat && len(last.Bash)+len(last.Tools) > 0 {
-		return c, errors.New("its last turn calls tools, so that nobody answers their results; add a turn or repeat: true")
+		return c, errors.New("its last turn calls tools, but no turn follows their results; add a turn or repeat: true")
 	}
 	return c, nil
 }

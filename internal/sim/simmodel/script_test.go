@@ -28,7 +28,7 @@ func TestParseScriptRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := simmodel.ParseScript([]byte(tc.script)); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v, want one with %q", err, tc.want)
+				t.Errorf("got error %v, want one with %q", err, tc.want)
 			}
 		})
 	}
@@ -50,20 +50,20 @@ rules:
 	_, url := serve(t, simmodel.Config{Script: s, Key: key})
 	judge := user("errand-step: judge")
 	if got := ask(t, url, judge).text(); got != "first" {
-		t.Errorf("round 1: %q", got)
+		t.Errorf("round 1: got %q", got)
 	}
 	if got := ask(t, url, judge, msg{"assistant", "no"}, judge).text(); got != "second" {
-		t.Errorf("round 2: %q", got)
+		t.Errorf("round 2: got %q", got)
 	}
 	if got := ask(t, url, user("loop"), said("a"), told("a", "", false), said("b"), told("b", "", false)); got.Content[0].Input["command"] != "echo 2" {
-		t.Errorf("repeated turn: %+v", got)
+		t.Errorf("repeated turn: got %+v", got)
 	}
 	if got := ask(t, url, user("x")).text(); got != "rest of claude-sonnet-5, 0 tools" {
 		t.Errorf("default: %q", got)
 	}
 	_, body := postRaw(t, url, key, `{"model":"m","system":[{"type":"text","text":"a special one"}],"messages":[{"role":"user","content":"x"}]}`)
 	if !strings.Contains(body, "by system") {
-		t.Errorf("by system prompt: %s", body)
+		t.Errorf("by system prompt: got %s", body)
 	}
 }
 
@@ -83,20 +83,20 @@ func TestScriptIsReplaced(t *testing.T) {
 		return res.StatusCode
 	}
 	if code := put("rules: [{turns: []}]"); code != http.StatusUnprocessableEntity {
-		t.Errorf("a wrong script: status %d", code)
+		t.Errorf("invalid script: got status %d", code)
 	}
 	if got := ask(t, url, user("x")).text(); got != "old" {
-		t.Errorf("after a wrong script: %q", got)
+		t.Errorf("after an invalid script: got %q", got)
 	}
 	if code := put("rules: [{turns: [{text: new}]}]"); code != http.StatusNoContent {
-		t.Errorf("a new script: status %d", code)
+		t.Errorf("new script: got status %d", code)
 	}
 	if got := ask(t, url, user("x")).text(); got != "new" {
-		t.Errorf("after a new script: %q", got)
+		t.Errorf("after a new script: got %q", got)
 	}
 }
 
-// TestPaceAndDelay measures on a clock that only moves when everybody waits.
+// TestPaceAndDelay measures with a virtual clock that only advances when all goroutines wait.
 func TestPaceAndDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestPaceAndDelay(t *testing.T) {
 	})
 }
 
-// FuzzRequest sends anything; the server must answer, in JSON or as a stream.
+// FuzzRequest sends arbitrary requests; the server must answer with JSON or a stream.
 func FuzzRequest(f *testing.F) {
 	srv, err := simmodel.New(simmodel.Config{Script: simmodel.Script{Rules: []simmodel.Rule{
 		{Match: "(a)?", Repeat: true, Turns: []simmodel.Turn{{Text: "{{.Last}} {{.Prompt}} {{index .Groups 0}}", Bash: []string{"{{.Step}}"}}}},
@@ -127,7 +127,7 @@ func FuzzRequest(f *testing.F) {
 		w := httptest.NewRecorder()
 		srv.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(body)))
 		if w.Code != http.StatusOK && w.Code != http.StatusBadRequest {
-			t.Errorf("status %d: %s", w.Code, w.Body)
+			t.Errorf("got status %d: %s", w.Code, w.Body)
 		}
 	})
 }

@@ -17,7 +17,7 @@ import (
 
 const key = "sk-test"
 
-// serve starts a server that ends with the test.
+// serve starts a server for the test.
 func serve(t *testing.T, cfg simmodel.Config) (*simmodel.Server, string) {
 	t.Helper()
 	srv, err := simmodel.New(cfg)
@@ -30,7 +30,7 @@ func serve(t *testing.T, cfg simmodel.Config) (*simmodel.Server, string) {
 	return srv, web.URL
 }
 
-// example is the script of the package's test data.
+// example returns the script in the package's test data.
 func example(t *testing.T) simmodel.Script {
 	t.Helper()
 	data, err := os.ReadFile("testdata/example.yaml")
@@ -44,12 +44,12 @@ func example(t *testing.T) simmodel.Script {
 	return s
 }
 
-// fixed is a script of one rule for everything.
+// fixed returns a script with one rule for all requests.
 func fixed(turns ...simmodel.Turn) simmodel.Script {
 	return simmodel.Script{Rules: []simmodel.Rule{{Turns: turns}}}
 }
 
-// msg is a message of a request.
+// msg returns a message of a request.
 type msg struct {
 	Role    string `json:"role"`
 	Content any    `json:"content"`
@@ -57,7 +57,7 @@ type msg struct {
 
 func user(text string) msg { return msg{"user", text} }
 
-// said is an answer of the model with one tool call, and told its result.
+// said returns a response of the model with one tool call, and the call's result.
 func said(id string) msg {
 	return msg{"assistant", []map[string]any{{"type": "tool_use", "id": id, "name": "Bash", "input": map[string]any{}}}}
 }
@@ -69,7 +69,7 @@ func told(id, text string, isError bool) msg {
 	}}
 }
 
-// post sends the messages and returns the response with its body read as far as it came.
+// post sends the messages and returns the response with the received part of its body.
 func post(t *testing.T, url string, stream bool, messages ...msg) (*http.Response, string) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"model": "claude-sonnet-5", "max_tokens": 1000, "stream": stream, "messages": messages})
@@ -110,12 +110,12 @@ type reply struct {
 	Usage      simmodel.Usage
 }
 
-// ask sends the messages unstreamed and decodes the answer.
+// ask sends the messages unstreamed and decodes the response.
 func ask(t *testing.T, url string, messages ...msg) reply {
 	t.Helper()
 	res, body := post(t, url, false, messages...)
 	if res.StatusCode != http.StatusOK {
-		t.Fatalf("status %d: %s", res.StatusCode, body)
+		t.Fatalf("got status %d: %s", res.StatusCode, body)
 	}
 	var r reply
 	if err := json.Unmarshal([]byte(body), &r); err != nil {
@@ -124,7 +124,7 @@ func ask(t *testing.T, url string, messages ...msg) reply {
 	return r
 }
 
-// text joins the texts of an answer.
+// text joins the texts of a response.
 func (r reply) text() string {
 	var b strings.Builder
 	for _, c := range r.Content {
@@ -141,14 +141,14 @@ func TestChoosesByConversation(t *testing.T) {
 		messages []msg
 		want     string
 	}{
-		"first turn":          {[]msg{plan}, "Let me look."},
-		"second turn":         {[]msg{plan, said("t1"), told("t1", "a.go:1: Reverse", false)}, "Found:\na.go:1: Reverse"},
-		"another rule":        {[]msg{user("errand-step: preliminary_plan\nChange request: less")}, "The plan, with less.\n\n```errand\n{\"outcome\":\"build\",\"approaches\":[{\"n\":1,\"title\":\"less\"}]}\n```\n"},
-		"the newest prompt":   {[]msg{plan, said("t1"), told("t1", "x", false), user("errand-step: review\nthread 4: a\nthread 15: b")}, "[4][15]"},
-		"step of before":      {[]msg{user("errand-step: review"), {"assistant", "ok"}, user("thread 7: again")}, "[7]"},
-		"failed tool":         {[]msg{user("errand-step: implement"), said("t1"), told("t1", "ok", false), said("t2"), told("t2", "no", true)}, "The tests fail."},
-		"succeeded tool":      {[]msg{user("errand-step: implement"), said("t1"), told("t1", "ok", true), said("t2"), told("t2", "yes", false)}, "Done."},
-		"system in the midst": {[]msg{plan, {"system", "context"}}, "Let me look."},
+		"first turn":                   {[]msg{plan}, "Let me look."},
+		"second turn":                  {[]msg{plan, said("t1"), told("t1", "a.go:1: Reverse", false)}, "Found:\na.go:1: Reverse"},
+		"another rule":                 {[]msg{user("errand-step: preliminary_plan\nChange request: less")}, "The plan, with less.\n\n```errand\n{\"outcome\":\"build\",\"approaches\":[{\"n\":1,\"title\":\"less\"}]}\n```\n"},
+		"the newest prompt":            {[]msg{plan, said("t1"), told("t1", "x", false), user("errand-step: review\nthread 4: a\nthread 15: b")}, "[4][15]"},
+		"step of an earlier prompt":    {[]msg{user("errand-step: review"), {"assistant", "ok"}, user("thread 7: again")}, "[7]"},
+		"failed tool":                  {[]msg{user("errand-step: implement"), said("t1"), told("t1", "ok", false), said("t2"), told("t2", "no", true)}, "The tests fail."},
+		"succeeded tool":               {[]msg{user("errand-step: implement"), said("t1"), told("t1", "ok", true), said("t2"), told("t2", "yes", false)}, "Done."},
+		"system message in the middle": {[]msg{plan, {"system", "context"}}, "Let me look."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +179,7 @@ func TestRefuses(t *testing.T) {
 			t.Parallel()
 			res, body := postRaw(t, url, tc.bearer, tc.body)
 			if res.StatusCode != tc.status || !strings.Contains(body, tc.want) || !strings.Contains(body, `"type":"error"`) {
-				t.Errorf("status %d, body %s; want %d and %q", res.StatusCode, body, tc.status, tc.want)
+				t.Errorf("got status %d, body %s; want %d and %q", res.StatusCode, body, tc.status, tc.want)
 			}
 		})
 	}

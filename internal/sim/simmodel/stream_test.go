@@ -11,7 +11,7 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// TestStreamsTheSame holds the streamed answer against the unstreamed one.
+// TestStreamsTheSame compares the streamed response with the unstreamed one.
 func TestStreamsTheSame(t *testing.T) {
 	t.Parallel()
 	turn := simmodel.Turn{
@@ -22,7 +22,7 @@ func TestStreamsTheSame(t *testing.T) {
 	whole := ask(t, url, user("x"))
 	res, body := post(t, url, true, user("x"))
 	if ct := res.Header.Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") {
-		t.Errorf("content type %q", ct)
+		t.Errorf("got content type %q", ct)
 	}
 	var streamed reply
 	var input strings.Builder
@@ -41,14 +41,14 @@ func TestStreamsTheSame(t *testing.T) {
 		t.Errorf("events %v", order)
 	}
 	if whole.StopReason != "tool_use" {
-		t.Errorf("stop reason %q", whole.StopReason)
+		t.Errorf("got stop reason %q", whole.StopReason)
 	}
 	if got := srv.Totals(); got.Answers != 2 || got.Usage.Output != 2*whole.Usage.Output {
 		t.Errorf("totals %+v", got)
 	}
 }
 
-// applyEvent does to a reply what a client does.
+// applyEvent applies an event to a reply as a client does.
 func applyEvent(t *testing.T, data []byte, r *reply, input *strings.Builder) {
 	t.Helper()
 	var e struct {

@@ -11,8 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
-// TestSubscription: a call needs the token of the login that is in force and the header that goes with it; a token
-// for renewals works once.
+// TestSubscription: a call needs the token of the current login and the matching header; a refresh token works once.
 func TestSubscription(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
@@ -43,28 +42,28 @@ func TestSubscription(t *testing.T) {
 	const beta = "claude-code-20250219,oauth-2025-04-20"
 	l := s.Subscribe(time.Hour)
 	for name, test := range map[string]struct{ got, want int }{
-		"as it has to be": {call(l.Access, beta, ""), 200}, "without the header": {call(l.Access, "claude-code-20250219", ""), 401},
+		"correct": {call(l.Access, beta, ""), 200}, "without the header": {call(l.Access, "claude-code-20250219", ""), 401},
 		"with a key, too": {call(l.Access, beta, "sk-key"), 401}, "the key alone": {call("sk-key", "", ""), 401}, "the other token": {call(l.Refresh, beta, ""), 401},
 	} {
 		if test.got != test.want {
-			t.Errorf("%s: status %d, want %d", name, test.got, test.want)
+			t.Errorf("%s: got status %d, want %d", name, test.got, test.want)
 		}
 	}
 	code, answer := renew(l.Refresh)
 	next, _ := answer["access_token"].(string)
 	if code != http.StatusOK || call(next, beta, "") != http.StatusOK || call(l.Access, beta, "") != http.StatusUnauthorized {
-		t.Errorf("renewed: status %d, %v", code, answer)
+		t.Errorf("renewal: got status %d, %v", code, answer)
 	}
 	if code, answer := renew(l.Refresh); code != http.StatusBadRequest || answer["error"] != "invalid_grant" {
-		t.Errorf("used again: status %d, %v", code, answer)
+		t.Errorf("second use: got status %d, %v", code, answer)
 	}
 	now = now.Add(time.Hour)
 	if code := call(next, beta, ""); code != http.StatusUnauthorized {
-		t.Errorf("after its end: status %d", code)
+		t.Errorf("after the token's end: got status %d", code)
 	}
 	s.EndLogin()
 	refresh, _ := answer["refresh_token"].(string)
 	if code, _ := renew(refresh); code != http.StatusBadRequest || s.Renewed() != 2 {
-		t.Errorf("after the login's end: status %d, %d", code, s.Renewed())
+		t.Errorf("after the login's end: got status %d, %d", code, s.Renewed())
 	}
 }

@@ -67,7 +67,7 @@ func packageList(s *source) (string, error) {
 	return b.String(), nil
 }
 
-// has reports whether a folder exists: layers also list future packages.
+// has reports whether a directory exists, because layers also list future packages.
 func (s *source) has(path string) bool {
 	info, err := os.Stat(filepath.Join(s.root, path))
 	return err == nil && info.IsDir()

@@ -33,7 +33,7 @@ func Check(packages []Package) []string {
 	}
 	for _, e := range Exceptions() {
 		if !used[e] {
-			faults = append(faults, fmt.Sprintf("no import needs the exception from %s to %s any more: take it out of Exceptions in %s", e.From, e.To, here))
+			faults = append(faults, fmt.Sprintf("the exception from %s to %s is unused: remove it from Exceptions in %s", e.From, e.To, here))
 		}
 	}
 	return append(faults, order()...)
@@ -61,7 +61,7 @@ func (l Layer) refuses(from, to string, test bool, used map[Exception]bool) stri
 		return "it is for tests"
 	case l.Name == target.Name, slices.Contains(l.May, target.Name):
 		return ""
-	// A simulator that shares code with errand shares its mistakes, and so does its test.
+	// A simulator that shares code with errand shares its bugs, and so does its test.
 	case test && l.Name != "simulators" && forTest(to):
 		return ""
 	case (test || forTest(from)) && l.Name != "simulators" && withinAny(to, forTests()):
@@ -73,7 +73,7 @@ func (l Layer) refuses(from, to string, test bool, used map[Exception]bool) stri
 			return ""
 		}
 	}
-	return fmt.Sprintf("it is of the layer %q, and the layer %q may import %s (All in %s)", target.Name, l.Name, l.may(), here)
+	return fmt.Sprintf("it belongs to the layer %q, but the layer %q may only import %s (All in %s)", target.Name, l.Name, l.may(), here)
 }
 
 // may returns the names of the layers that a layer may import.
@@ -95,7 +95,7 @@ func order() []string {
 	for _, l := range All() {
 		for _, name := range l.May {
 			if !slices.Contains(earlier, name) {
-				faults = append(faults, fmt.Sprintf("the layer %q may import %q, which does not stand before it in %s", l.Name, name, here))
+				faults = append(faults, fmt.Sprintf("the layer %q may import %q, which is not before it in %s", l.Name, name, here))
 			}
 		}
 		for _, path := range l.Paths {

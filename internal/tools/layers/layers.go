@@ -18,11 +18,11 @@ type Layer struct {
 	// Paths lists what belongs to the layer: these packages and everything below them, also before they exist. The longest
 	// path wins.
 	Paths []string
-	// May names the other layers that the packages may import. They stand earlier in the list, so there are no cycles.
+	// May names the other layers that the packages may import. They are earlier in the list, so there are no cycles.
 	May []string
 }
 
-// standardOnly is the layer whose packages import nothing but the standard library.
+// standardOnly is the layer whose packages import only the standard library.
 const standardOnly = "base"
 
 // All returns the layers from the bottom to the top.
@@ -81,7 +81,7 @@ type Importer struct {
 // Importers returns the rules about single packages and libraries. They bind code, not tests.
 func Importers() []Importer {
 	return []Importer{
-		{[]string{"internal/server"}, []string{"cmd/errand", "internal/demo", "e2e"}, "the server is put together once, for the service and for the demo"},
+		{[]string{"internal/server"}, []string{"cmd/errand", "internal/demo", "e2e"}, "the server is assembled once, for the service and for the demo"},
 		{[]string{"internal/forge/client", "internal/forge/publish"}, []string{"internal/forge"}, "other packages use what `internal/forge` exports of them"},
 		{[]string{"internal/costs"}, []string{"cmd/errand", "internal/tools"}, "the service simulates no costs"},
 		{[]string{"go.etcd.io/bbolt"}, []string{"state/kv/boltkv"}, "the database is behind `state/kv`"},
@@ -105,8 +105,8 @@ func Exceptions() []Exception {
 	}
 }
 
-// forTests lists what every test, and every package that helps tests, may import besides its own layer and those below: real
-// things first, simulators for the rest. Tests may also import packages whose names end in "test".
+// forTests lists what every test, and every package that helps tests, may import in addition to its layer and those
+// below: real implementations and simulators. Tests may also import packages whose names end in "test".
 func forTests() []string {
 	return []string{"state/kv", "internal/archive", "internal/fleet/local", "internal/sim"}
 }

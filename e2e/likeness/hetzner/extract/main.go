@@ -1,6 +1,5 @@
-// Command extract reads Hetzner's published OpenAPI description and writes what it says about the answers
-// and requests that errand has to do with: keys, kinds, which are required, which may be null, the values
-// that are listed. Nothing of its prose is kept.
+// Command extract reads Hetzner's published OpenAPI description and writes the parts about the answers and requests
+// that errand uses: keys, types, required and nullable properties, and enumerated values. It omits all prose.
 //
 //	go run ./e2e/likeness/hetzner/extract cloud.spec.json > e2e/likeness/hetzner/described.json
 //
@@ -46,16 +45,16 @@ func run(path string) error {
 	return err
 }
 
-// subjects are the parts of the API that errand has to do with.
+// subjects are the parts of the API that errand uses.
 func subjects() []string {
 	return []string{"servers", "images", "actions", "ssh_keys", "firewalls", "networks", "server_types", "locations", "pricing", "volumes", "primary_ips"}
 }
 
-// extract is what has been found. Schemas that occur more than once are written once.
+// extract is the result. Schemas that occur more than once are written once.
 type extract struct {
 	doc   map[string]any
 	seen  map[string]int    // how often a schema occurs, by its text
-	names map[string]string // of those that occur often
+	names map[string]string // of repeated schemas
 }
 
 // operation is one method of one path.
@@ -177,7 +176,7 @@ func (x *extract) resolve(v any) any {
 	}
 }
 
-// write puts one operation, or one schema that is used often, on each line.
+// write prints one operation, or one shared schema, per line.
 func (x *extract) write() ([]byte, error) {
 	ops := x.operations()
 	for _, o := range ops {
@@ -187,7 +186,7 @@ func (x *extract) write() ([]byte, error) {
 		}
 	}
 	defs := map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(ops)) { // names of what is shared go by the order
+	for _, name := range slices.Sorted(maps.Keys(ops)) { // names of shared schemas depend on the order
 		o := ops[name]
 		o.Request = x.share(o.Request, defs)
 		for _, status := range slices.Sorted(maps.Keys(o.Answers)) {
@@ -226,7 +225,7 @@ func (x *extract) count(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		if v["properties"] != nil {
-			text, _ := json.Marshal(v) // came from JSON
+			text, _ := json.Marshal(v) // decoded from JSON
 			x.seen[string(text)]++
 		}
 		for _, e := range v {
@@ -239,11 +238,11 @@ func (x *extract) count(v any) {
 	}
 }
 
-// share replaces what occurs more than once by a reference. Its name is told by its properties.
+// share replaces a schema that occurs more than once with a reference, whose name is derived from its properties.
 func (x *extract) share(v any, defs map[string]any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		text, _ := json.Marshal(v) // came from JSON
+		text, _ := json.Marshal(v) // decoded from JSON
 		inner := map[string]any{}
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			inner[k] = x.share(v[k], defs)

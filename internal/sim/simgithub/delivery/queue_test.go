@@ -22,15 +22,15 @@ func TestFaultsChangeDeliveries(t *testing.T) {
 		received string
 		log      string
 	}{
-		"none":             {received: "a b c", log: "a:200 b:200 c:200"},
-		"a lost one":       {faults: []Fault{{Event: "b", Lose: true}}, received: "a c", log: "a:200 c:200"},
-		"a large one":      {faults: []Fault{{Event: "b", Large: true}}, received: "a c", log: "a:200 c:200"},
-		"a failed one":     {faults: []Fault{{Event: "a", Fail: true}}, received: "b c", log: "a:502 b:200 c:200"},
-		"a copied one":     {faults: []Fault{{Event: "a", Copies: 2}}, received: "a a a b c", log: "a:200 a:200 a:200 b:200 c:200"},
-		"a wrong secret":   {faults: []Fault{{Event: "b", BadSignature: true}}, received: "a b c", log: "a:200 c:200"},
-		"one held":         {faults: []Fault{{Event: "a", Hold: true}}, received: "b c a", log: "b:200 c:200 a:200"},
-		"all held":         {hold: true, received: "c b a", log: "c:200 b:200 a:200"},
-		"the second match": {faults: []Fault{{Nth: 2, Count: 1, Lose: true}}, received: "a c", log: "a:200 c:200"},
+		"none":                 {received: "a b c", log: "a:200 b:200 c:200"},
+		"a lost delivery":      {faults: []Fault{{Event: "b", Lose: true}}, received: "a c", log: "a:200 c:200"},
+		"a large payload":      {faults: []Fault{{Event: "b", Large: true}}, received: "a c", log: "a:200 c:200"},
+		"a failed delivery":    {faults: []Fault{{Event: "a", Fail: true}}, received: "b c", log: "a:502 b:200 c:200"},
+		"a duplicate delivery": {faults: []Fault{{Event: "a", Copies: 2}}, received: "a a a b c", log: "a:200 a:200 a:200 b:200 c:200"},
+		"a wrong secret":       {faults: []Fault{{Event: "b", BadSignature: true}}, received: "a b c", log: "a:200 c:200"},
+		"one held":             {faults: []Fault{{Event: "a", Hold: true}}, received: "b c a", log: "b:200 c:200 a:200"},
+		"all held":             {hold: true, received: "c b a", log: "c:200 b:200 a:200"},
+		"the second match":     {faults: []Fault{{Nth: 2, Count: 1, Lose: true}}, received: "a c", log: "a:200 c:200"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,11 +78,11 @@ func TestFindReturnsACopy(t *testing.T) {
 	wait(t, q)
 	d := q.Find(7)
 	if d == nil || d.Status != "failed to connect to host" {
-		t.Fatalf("delivery = %+v", d)
+		t.Fatalf("got delivery %+v", d)
 	}
 	d.Status = "changed"
 	if got := q.Find(7).Status; got != "failed to connect to host" {
-		t.Errorf("status = %q", got)
+		t.Errorf("got status %q", got)
 	}
 	if d := q.Find(8); d != nil {
 		t.Errorf("unknown delivery = %+v", d)

@@ -18,7 +18,7 @@ func TestHunks(t *testing.T) {
 		"an added line":    {2, false, "@@ -1,3 +1,4 @@ func f\n one\n+two"},
 		"a line of both":   {3, true, "@@ -1,3 +1,4 @@ func f\n one\n+two\n three\n four"},
 		"a removed line":   {11, true, "@@ -10,2 +11 @@\n-ten\n-eleven"},
-		"out of the diff":  {7, false, ""},
+		"outside the diff": {7, false, ""},
 		"only on the left": {12, false, ""},
 	} {
 		got := ""

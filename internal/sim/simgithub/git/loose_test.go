@@ -58,8 +58,8 @@ func emptyRepo(t *testing.T) *Repository {
 	return r
 }
 
-// commit writes a commit on top of the branch from, with files added and the files gone deleted, and points the branch to at
-// it. A file named run is executable.
+// commit writes a commit on top of the branch from, adds files, deletes the files in gone, and points the branch to at
+// the commit. A file named run is executable.
 func commit(t *testing.T, r *Repository, from, to, message string, files map[string]string, gone ...string) {
 	t.Helper()
 	who := Identity{Name: "ada", Email: "ada@example.org", At: time.Unix(1790000000, 0).UTC()}
@@ -100,7 +100,7 @@ func runGit(t *testing.T, r *Repository, args ...string) string {
 	return out
 }
 
-// asked returns the output of a git command, or "" if it failed.
+// asked returns the output of a git command, or "" if the command failed.
 func asked(r *Repository, args ...string) string {
 	out, err := r.Output(args...)
 	if err != nil {
@@ -118,10 +118,10 @@ func sameNames(t *testing.T, r *Repository) {
 		main + "^{}", asked(r, "rev-parse", "refs/tags/v1") + "^{}", asked(r, "rev-parse", "main^{tree}"), "refs/heads/main/x", "refs/heads/main~1", "side...main",
 	} {
 		if got, want := r.Object(rev), asked(r, "rev-parse", "--verify", "--quiet", rev); got != want {
-			t.Errorf("%s is %q, want %q", rev, got, want)
+			t.Errorf("got %s = %q, want %q", rev, got, want)
 		}
 		if got, want := r.Resolve(rev), asked(r, "rev-parse", "--verify", "--quiet", rev+"^{commit}"); got != want {
-			t.Errorf("%s is commit %q, want %q", rev, got, want)
+			t.Errorf("got %s = commit %q, want %q", rev, got, want)
 		}
 	}
 	for _, prefix := range []string{"refs/", "refs/heads/", "refs/heads", "refs/heads/main", "refs/heads/dee", "refs/heads/deep", "refs/tags/"} {
@@ -145,7 +145,7 @@ func sameHistory(t *testing.T, r *Repository) {
 	for _, a := range all {
 		list, err := r.Commits(1, a)
 		if err != nil || len(list) != 1 {
-			t.Fatalf("%d commits: %v", len(list), err)
+			t.Fatalf("got %d commits: %v", len(list), err)
 		}
 		if diff := cmp.Diff(&list[0], r.Commit(a), cmp.AllowUnexported(Identity{})); diff != "" {
 			t.Errorf("commit %s (-git +got):\n%s", a, diff)
@@ -153,10 +153,10 @@ func sameHistory(t *testing.T, r *Repository) {
 		for _, b := range all {
 			_, code, _ := r.git.run(command{dir: r.Dir, args: []string{"merge-base", "--is-ancestor", a, b}})
 			if got := r.IsAncestor(a, b); got != (code == 0) {
-				t.Errorf("%s is an ancestor of %s: %v", a, b, got)
+				t.Errorf("got %s is an ancestor of %s: %v", a, b, got)
 			}
 			if got, want := r.MergeBase(a, b), asked(r, "merge-base", a, b); got != want {
-				t.Errorf("merge base of %s and %s: %s, want %s", a, b, got, want)
+				t.Errorf("merge base of %s and %s: got %s, want %s", a, b, got, want)
 			}
 		}
 	}
@@ -194,19 +194,19 @@ func sameChanges(t *testing.T, r *Repository, base string) {
 	t.Helper()
 	one, commit := asked(r, "rev-parse", base+":a"), base
 	for name, entries := range map[string][]TreeEntry{
-		"a new file in a new folder":           {{Path: "x/y/z", Mode: "100755", SHA: &one}},
-		"a file instead of a folder":           {{Path: "a-b", Mode: "100644", SHA: &one}},
-		"a folder instead of a file":           {{Path: "a/b", Mode: "120000", SHA: &one}},
-		"the last file of a folder goes":       {{Path: "new/deep/file"}},
-		"a folder cannot be deleted":           {{Path: "a-b"}, {Path: "a/none"}},
-		"a submodule":                          {{Path: "a-b/sub", Mode: "160000", SHA: &commit}},
-		"sorted as git sorts":                  {{Path: "a0", Mode: "100644", SHA: &one}, {Path: "a-", Mode: "100644", SHA: &one}, {Path: "a-b.c", Mode: "100644", SHA: &one}},
-		"names that git is careful about":      {{Path: ".gitmodules", Mode: "100644", SHA: &one}, {Path: ".github/x", Mode: "100644", SHA: &one}},
-		"deleted and put again as a folder":    {{Path: "a"}, {Path: "a/b", Mode: "100644", SHA: &one}},
-		"everything goes":                      {{Path: "a"}, {Path: "a.b"}, {Path: "a-b/c/d"}, {Path: "a-b/e"}, {Path: "docs/x"}, {Path: "new/deep/file"}, {Path: "run"}},
-		"a folder by the id of another":        {{Path: "copy", Mode: "040000", SHA: new(asked(r, "rev-parse", base+":a-b"))}},
-		"nothing changes":                      nil,
-		"what was put goes again, with others": {{Path: "q", Mode: "100644", SHA: &one}, {Path: "q"}, {Path: "p", Mode: "100644", SHA: &one}},
+		"a new file in a new folder":               {{Path: "x/y/z", Mode: "100755", SHA: &one}},
+		"a file instead of a folder":               {{Path: "a-b", Mode: "100644", SHA: &one}},
+		"a folder instead of a file":               {{Path: "a/b", Mode: "120000", SHA: &one}},
+		"the last file of a folder is deleted":     {{Path: "new/deep/file"}},
+		"a folder cannot be deleted":               {{Path: "a-b"}, {Path: "a/none"}},
+		"a submodule":                              {{Path: "a-b/sub", Mode: "160000", SHA: &commit}},
+		"sorted as git sorts":                      {{Path: "a0", Mode: "100644", SHA: &one}, {Path: "a-", Mode: "100644", SHA: &one}, {Path: "a-b.c", Mode: "100644", SHA: &one}},
+		"names that git quotes or refuses":         {{Path: ".gitmodules", Mode: "100644", SHA: &one}, {Path: ".github/x", Mode: "100644", SHA: &one}},
+		"deleted and put again as a folder":        {{Path: "a"}, {Path: "a/b", Mode: "100644", SHA: &one}},
+		"everything goes":                          {{Path: "a"}, {Path: "a.b"}, {Path: "a-b/c/d"}, {Path: "a-b/e"}, {Path: "docs/x"}, {Path: "new/deep/file"}, {Path: "run"}},
+		"a folder by the id of another":            {{Path: "copy", Mode: "040000", SHA: new(asked(r, "rev-parse", base+":a-b"))}},
+		"nothing changes":                          nil,
+		"a new file is deleted again, with others": {{Path: "q", Mode: "100644", SHA: &one}, {Path: "q"}, {Path: "p", Mode: "100644", SHA: &one}},
 	} {
 		got, err := r.WriteTree(base, entries)
 		if err != nil {
@@ -214,7 +214,7 @@ func sameChanges(t *testing.T, r *Repository, base string) {
 			continue
 		}
 		if want := byIndex(t, r, base, entries); got != want {
-			t.Errorf("%s: %s, want %s:\n%s", name, got, want, asked(r, "diff", want, got))
+			t.Errorf("%s: got %s, want %s:\n%s", name, got, want, asked(r, "diff", want, got))
 		}
 	}
 	none := strings.Repeat("1", 40)
@@ -256,7 +256,7 @@ func byIndex(t *testing.T, r *Repository, base string, entries []TreeEntry) stri
 	return run("", "write-tree")
 }
 
-// A reference is written where git finds it, unless another reference is in its way.
+// A reference is written where git finds it, unless another reference conflicts with it.
 func TestLooseRefsAreWritten(t *testing.T) {
 	t.Parallel()
 	r := testRepo(t)
@@ -268,14 +268,14 @@ func TestLooseRefsAreWritten(t *testing.T) {
 	}
 	for name, before := range map[string]string{"refs/heads/new": "", "refs/heads/main/x": "", "refs/heads/apart": main, "refs/heads/..": ""} {
 		if err := r.UpdateRef(name, side, before); err == nil {
-			t.Errorf("%s was written", name)
+			t.Errorf("got no error when writing %s", name)
 		}
 	}
 	if err := r.UpdateRef("refs/heads/blob", r.Object(main+":a"), ""); err == nil {
-		t.Error("a branch points at a blob")
+		t.Error("got no error for a branch that points at a blob")
 	}
 	left, err := filepath.Glob(filepath.Join(r.Dir, "refs", "heads", "*.lock"))
 	if err != nil || slices.ContainsFunc(left, func(p string) bool { _, err := os.Stat(p); return err == nil }) {
-		t.Errorf("locks are left: %v %v", left, err)
+		t.Errorf("got remaining locks: %v %v", left, err)
 	}
 }

@@ -17,12 +17,12 @@ func TestBothWaysToMergeAgree(t *testing.T) {
 		ours, theirs string
 		conflict     bool
 	}{
-		"different lines":        {"top", "bottom", false},
-		"fast forward":           {"main", "top", false},
-		"the same line":          {"top", "clash", true},
-		"changed and deleted":    {"top", "gone", true},
-		"deleted and untouched":  {"bottom", "main", false},
-		"nothing to be combined": {"top", "top", false},
+		"different lines":       {"top", "bottom", false},
+		"fast forward":          {"main", "top", false},
+		"the same line":         {"top", "clash", true},
+		"changed and deleted":   {"top", "gone", true},
+		"deleted and untouched": {"bottom", "main", false},
+		"nothing to merge":      {"top", "top", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := r.Branch(c.ours), r.Branch(c.theirs)

@@ -69,7 +69,7 @@ func (r *Repository) Resolve(rev string) string {
 // Branch returns the head of a branch, or "" if the branch does not exist.
 func (r *Repository) Branch(name string) string { return r.Resolve("refs/heads/" + name) }
 
-// Object returns the object that a full reference or another revision names, or "" if there is none.
+// Object returns the object that a full reference or other revision names, or "" if there is none.
 func (r *Repository) Object(name string) string {
 	if sha, known := r.loose.named(name); known {
 		return sha

@@ -63,7 +63,7 @@ func TestWithoutFolderNothingIsRecorded(t *testing.T) {
 	t.Parallel()
 	b, err := New("", zerolog.Nop(), nil)
 	if err != nil || b != nil {
-		t.Fatalf("recorder = %v, %v", b, err)
+		t.Fatalf("got recorder %v, %v", b, err)
 	}
 	b.Webhook("issues", nil, []byte(`{}`))
 	called := false

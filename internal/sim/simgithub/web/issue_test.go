@@ -24,10 +24,10 @@ func TestIssueByForms(t *testing.T) {
 	at := alice.submit("/octo/calc/issues/new", form{act: "open"},
 		url.Values{"title": {"Add subtracts"}, "body": {"- [ ] one\r\n- [ ] two\r\n"}, "labels": {"bug, now"}, "assignee": {"alice"}})
 	if at.status != http.StatusOK || at.path != "/octo/calc/issues/1" {
-		t.Fatalf("opening led to %d %s", at.status, at.path)
+		t.Fatalf("opening: got %d and location %s", at.status, at.path)
 	}
 	if got := w.Settled(); !slices.Contains(got, "issues.opened") || !slices.Contains(got, "issues.assigned") {
-		t.Errorf("opening sent %v", got)
+		t.Errorf("opening: got webhooks %v", got)
 	}
 	talk, err := w.Owner.Comment(repo, 1, "First words.")
 	check(t, err)
@@ -39,9 +39,9 @@ func TestIssueByForms(t *testing.T) {
 		name string
 		form form
 		fill url.Values
-		want string // what the issue must then hold, by the function below
-		hook string // what must have been sent; empty for nothing
-		to   string // fragment that it leads to
+		want string // expected fact of the issue, by the function below
+		hook string // expected webhook; empty for none
+		to   string // fragment of the redirect
 	}{
 		{"assign", form{act: "assign"}, url.Values{"login": {"rob"}}, "assignees=[alice rob]", "issues.assigned", ""},
 		{"unassign", form{act: "unassign", with: map[string]string{"login": "rob"}}, nil, "assignees=[alice]", "issues.unassigned", ""},
@@ -53,15 +53,15 @@ func TestIssueByForms(t *testing.T) {
 		{"comment", form{act: "comment"}, url.Values{"body": {"Second words."}}, "comments=2", "issue_comment.created", "*"},
 		{"edit a comment", form{act: "edit_text", with: onTalk}, url.Values{"body": {"Other words."}}, "first=Other words.", "issue_comment.edited", "issuecomment-" + id},
 		{"react", form{act: "react", with: onTalk}, url.Values{"content": {"+1"}}, "reactions=alice:+1", "", "issuecomment-" + id},
-		{"take it back", form{act: "react", with: onTalk}, url.Values{"content": {"+1"}}, "reactions=", "", "issuecomment-" + id},
+		{"delete the comment's reaction", form{act: "react", with: onTalk}, url.Values{"content": {"+1"}}, "reactions=", "", "issuecomment-" + id},
 		{"react to the issue", form{act: "react", with: map[string]string{"kind": "issue"}}, url.Values{"content": {"rocket"}}, "ownreactions=alice:rocket", "", "issue-1"},
 		{"fold", form{act: "fold", with: onTalk}, url.Values{"reason": {"outdated"}}, "folded=outdated", "", "issuecomment-" + id},
 		{"unfold", form{act: "fold", with: onTalk}, nil, "folded=", "", "issuecomment-" + id},
 		{"lock", form{act: "lock"}, url.Values{"reason": {"spam"}}, "locked=spam", "issues.locked", ""},
 		{"unlock", form{act: "unlock"}, nil, "locked=", "issues.unlocked", ""},
 		{"delete a comment", form{act: "delete", with: onTalk}, nil, "comments=1", "issue_comment.deleted", ""},
-		{"close with words", form{act: "comment"}, url.Values{"body": {"Done."}, "then": {"not_planned"}}, "state=closed not_planned", "issues.closed", "*"},
-		{"reopen without words", form{act: "comment"}, url.Values{"then": {"reopen"}}, "state=open reopened", "issues.reopened", "end"},
+		{"close with a comment", form{act: "comment"}, url.Values{"body": {"Done."}, "then": {"not_planned"}}, "state=closed not_planned", "issues.closed", "*"},
+		{"reopen without a comment", form{act: "comment"}, url.Values{"then": {"reopen"}}, "state=open reopened", "issues.reopened", "end"},
 	} {
 		at := alice.submit("/octo/calc/issues/1", step.form, step.fill)
 		if at.status != http.StatusOK {
@@ -69,13 +69,13 @@ func TestIssueByForms(t *testing.T) {
 		}
 		_, fragment, _ := strings.Cut(at.path, "#")
 		if step.to != "*" && fragment != step.to {
-			t.Errorf("%s: led to %q, want %q", step.name, fragment, step.to)
+			t.Errorf("%s: got redirect to %q, want %q", step.name, fragment, step.to)
 		}
 		if got := facts(w.issueNow(1)); !slices.Contains(got, step.want) {
-			t.Errorf("%s: %q is not among %q", step.name, step.want, got)
+			t.Errorf("%s: %q is missing in %q", step.name, step.want, got)
 		}
 		if got := w.Settled(); step.hook == "" && len(got) > 0 || step.hook != "" && !slices.Contains(got, step.hook) {
-			t.Errorf("%s: sent %v, want %q", step.name, got, step.hook)
+			t.Errorf("%s: got webhooks %v, want %q", step.name, got, step.hook)
 		}
 	}
 }
@@ -111,17 +111,17 @@ func TestBlockByForms(t *testing.T) {
 	w.Settled()
 	b.submit("/octo/calc/issues/1", form{act: "block"}, url.Values{"number": {"2"}})
 	if got := w.issueNow(1).BlockedBy; !slices.Equal(got, []int64{blocker.ID}) {
-		t.Errorf("blocked by %v", got)
+		t.Errorf("got blockers %v", got)
 	}
 	if got := w.Settled(); !slices.ContainsFunc(got, func(h string) bool { return strings.HasPrefix(h, "issue_dependencies.") }) {
 		t.Errorf("sent %v", got)
 	}
 	if p := b.submit("/octo/calc/issues/1", form{act: "block"}, url.Values{"number": {"77"}}); p.status != http.StatusUnprocessableEntity {
-		t.Errorf("an unknown issue returned %d", p.status)
+		t.Errorf("unknown issue: got %d", p.status)
 	}
 	b.submit("/octo/calc/issues/1", form{act: "unblock", with: map[string]string{"number": "2"}}, nil)
 	if got := w.issueNow(1).BlockedBy; len(got) != 0 {
-		t.Errorf("blocked by %v", got)
+		t.Errorf("got blockers %v", got)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestTickSendsEdit(t *testing.T) {
 	check(t, json.Unmarshal(h.Body, &got))
 	want := strings.Replace(before, "- [ ] **Approve**", "- [x] **Approve**", 1)
 	if got.Changes.Body.From != before || got.Comment.Body != want || got.Comment.ID != k.ID || got.Sender.Login != "alice" {
-		t.Errorf("the edit was %+v", got)
+		t.Errorf("got edit %+v", got)
 	}
 }
 
@@ -172,10 +172,10 @@ func TestStaleFormsAreRefused(t *testing.T) {
 	fields.Set("box", "0")
 	resp, err := b.hc.PostForm(b.base+action, fields)
 	if p := b.read(resp, err); p.status != http.StatusConflict || !strings.Contains(p.body, "has changed since") {
-		t.Errorf("a stale tick returned %d", p.status)
+		t.Errorf("stale tick: got %d", p.status)
 	}
 	if got := w.issueNow(1).Comments[0].Body; got != "- [ ] b\n- [ ] a\n" {
-		t.Errorf("the comment is %q", got)
+		t.Errorf("got comment %q", got)
 	}
 }
 
@@ -195,31 +195,31 @@ func TestRefusedFormsChangeNothing(t *testing.T) {
 		status   int
 		says     string
 	}{
-		"assign without triage":   {"rob", "/octo/calc/issues/1", url.Values{"act": {"assign"}, "login": {"rob"}}, 403, "triage"},
-		"assign who cannot be":    {"alice", "/octo/calc/issues/1", url.Values{"act": {"assign"}, "login": {"eve"}}, 422, "cannot be assigned"},
-		"tick without write":      {"rob", "/octo/calc/issues/1", url.Values{"act": {"tick"}, "kind": {"talk"}, "id": {id}, "box": {"0"}, "hash": {hash}}, 403, "write"},
-		"fold without write":      {"rob", "/octo/calc/issues/1", url.Values{"act": {"fold"}, "id": {id}, "reason": {"spam"}}, 403, "write"},
-		"delete without write":    {"tina", "/octo/calc/issues/1", url.Values{"act": {"delete"}, "id": {id}}, 403, "write"},
-		"an empty comment":        {"rob", "/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {"  "}}, 422, "blank"},
-		"a missing box":           {"octo", "/octo/calc/issues/1", url.Values{"act": {"tick"}, "kind": {"talk"}, "id": {id}, "box": {"7"}, "hash": {hash}}, 404, "Not Found"},
-		"an unknown reaction":     {"octo", "/octo/calc/issues/1", url.Values{"act": {"react"}, "kind": {"talk"}, "id": {id}, "content": {"boo"}}, 422, "content is invalid"},
-		"an unknown form":         {"octo", "/octo/calc/issues/1", url.Values{"act": {"explode"}}, 400, "no such form"},
-		"no issue":                {"octo", "/octo/calc/issues/99", url.Values{"act": {"comment"}, "body": {"hi"}}, 404, "Not Found"},
-		"merge without write":     {"rob", "/octo/calc/pull/2", url.Values{"act": {"merge"}}, 403, "write"},
-		"merge of an old head":    {"octo", "/octo/calc/pull/2", url.Values{"act": {"merge"}, "sha": {strings.Repeat("1", 40)}}, 409, "modified"},
-		"approve one's own":       {"alice", "/octo/calc/pull/2", url.Values{"act": {"submit"}, "event": {"APPROVE"}}, 422, "approve your own"},
-		"a line outside the diff": {"octo", "/octo/calc/pull/2", url.Values{"act": {"line"}, "path": {"a.txt"}, "line": {"50"}, "side": {"RIGHT"}, "body": {"?"}}, 422, "part of the diff"},
-		"act as the App":          {"octo", "/_sim/as", url.Values{"act": {"as"}, "login": {"errand[bot]"}}, 404, "Not Found"},
-		"a taken login":           {"octo", "/_sim/people", url.Values{"act": {"add"}, "login": {"alice"}}, 422, "already exists"},
-		"a bad login":             {"octo", "/_sim/people", url.Values{"act": {"add"}, "login": {"-x"}}, 422, "login is"},
-		"an unknown role":         {"octo", "/_sim/people", url.Values{"act": {"role"}, "repo": {repo}, "login": {"rob"}, "role": {"king"}}, 422, "permission is invalid"},
-		"no such delivery":        {"octo", "/_sim/deliveries", url.Values{"act": {"redeliver"}, "id": {"1"}}, 404, "Not Found"},
+		"assign without triage":          {"rob", "/octo/calc/issues/1", url.Values{"act": {"assign"}, "login": {"rob"}}, 403, "triage"},
+		"assign an unassignable account": {"alice", "/octo/calc/issues/1", url.Values{"act": {"assign"}, "login": {"eve"}}, 422, "cannot be assigned"},
+		"tick without write":             {"rob", "/octo/calc/issues/1", url.Values{"act": {"tick"}, "kind": {"talk"}, "id": {id}, "box": {"0"}, "hash": {hash}}, 403, "write"},
+		"fold without write":             {"rob", "/octo/calc/issues/1", url.Values{"act": {"fold"}, "id": {id}, "reason": {"spam"}}, 403, "write"},
+		"delete without write":           {"tina", "/octo/calc/issues/1", url.Values{"act": {"delete"}, "id": {id}}, 403, "write"},
+		"an empty comment":               {"rob", "/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {"  "}}, 422, "blank"},
+		"a missing box":                  {"octo", "/octo/calc/issues/1", url.Values{"act": {"tick"}, "kind": {"talk"}, "id": {id}, "box": {"7"}, "hash": {hash}}, 404, "Not Found"},
+		"an unknown reaction":            {"octo", "/octo/calc/issues/1", url.Values{"act": {"react"}, "kind": {"talk"}, "id": {id}, "content": {"boo"}}, 422, "content is invalid"},
+		"an unknown form":                {"octo", "/octo/calc/issues/1", url.Values{"act": {"explode"}}, 400, "no such form"},
+		"no issue":                       {"octo", "/octo/calc/issues/99", url.Values{"act": {"comment"}, "body": {"hi"}}, 404, "Not Found"},
+		"merge without write":            {"rob", "/octo/calc/pull/2", url.Values{"act": {"merge"}}, 403, "write"},
+		"merge of an old head":           {"octo", "/octo/calc/pull/2", url.Values{"act": {"merge"}, "sha": {strings.Repeat("1", 40)}}, 409, "modified"},
+		"approve by the author":          {"alice", "/octo/calc/pull/2", url.Values{"act": {"submit"}, "event": {"APPROVE"}}, 422, "approve your own"},
+		"a line outside the diff":        {"octo", "/octo/calc/pull/2", url.Values{"act": {"line"}, "path": {"a.txt"}, "line": {"50"}, "side": {"RIGHT"}, "body": {"?"}}, 422, "part of the diff"},
+		"act as the App":                 {"octo", "/_sim/as", url.Values{"act": {"as"}, "login": {"errand[bot]"}}, 404, "Not Found"},
+		"a taken login":                  {"octo", "/_sim/people", url.Values{"act": {"add"}, "login": {"alice"}}, 422, "already exists"},
+		"a bad login":                    {"octo", "/_sim/people", url.Values{"act": {"add"}, "login": {"-x"}}, 422, "login is"},
+		"an unknown role":                {"octo", "/_sim/people", url.Values{"act": {"role"}, "repo": {repo}, "login": {"rob"}, "role": {"king"}}, 422, "permission is invalid"},
+		"no such delivery":               {"octo", "/_sim/deliveries", url.Values{"act": {"redeliver"}, "id": {"1"}}, 404, "Not Found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := digestAll(w)
 			p := w.browse(tc.as).post(tc.path, tc.post)
 			if p.status != tc.status || !strings.Contains(p.body, tc.says) {
-				t.Errorf("returned %d, want %d with %q:\n%s", p.status, tc.status, tc.says, alertOf(p))
+				t.Errorf("got %d, want %d with %q:\n%s", p.status, tc.status, tc.says, alertOf(p))
 			}
 			if diff := cmp.Diff(before, digestAll(w)); diff != "" {
 				t.Errorf("something changed:\n%s", diff)
@@ -250,7 +250,7 @@ func alertOf(p page) string {
 	return "no alert"
 }
 
-// Nobody is offered a form that would be refused.
+// Pages offer no form that would be refused.
 func TestControlsFollowRoles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

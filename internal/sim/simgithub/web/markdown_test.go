@@ -33,7 +33,7 @@ func TestMarkdownIsRenderedAsOnGitHub(t *testing.T) {
 		"no commit":         {"`abcdef01` fedcba9 abcdef", `<p><code>abcdef01</code> fedcba9 abcdef</p>`},
 		"link in a link":    {"[fix #1](https://example.org)", `<p><a href="https://example.org" rel="nofollow">fix #1</a></p>`},
 		"diff":              {"```diff\n-a\n+b\n c\n```", `<pre><code class="language-diff"><span class="d-del">-a</span><span class="d-add">+b</span> c` + "\n</code></pre>"},
-		"code is text":      {"```\n<b>&\n```", "<pre><code>&lt;b&gt;&amp;\n</code></pre>"},
+		"markup in code":    {"```\n<b>&\n```", "<pre><code>&lt;b&gt;&amp;\n</code></pre>"},
 		"script":            {"<script>x</script>y", "y"},
 		"ids":               {`<p id="main" class="x" style="color:red">y</p>`, `<p>y</p>`},
 		"an address":        {"https://example.org/a", `<p><a href="https://example.org/a" rel="nofollow">https://example.org/a</a></p>`},
@@ -92,13 +92,13 @@ func FuzzMarkdown(f *testing.F) {
 	in := scope{full: "o/r", issues: map[int]bool{1: true}, people: map[string]bool{"alice": true}, commit: func(string) string { return "abc" }}
 	f.Fuzz(func(t *testing.T, src string, n int) {
 		if !utf8.ValidString(src) {
-			t.Skip("texts arrive as UTF-8")
+			t.Skip("skipped: texts are always UTF-8")
 		}
 		shown := 0
 		html := string(m.render(src, in, func(int, bool, string) string { shown++; return "" }))
 		for _, bad := range []string{"<script", "<form", "<button", "<iframe", "<style", " id=", m.secret} {
 			if strings.Contains(strings.ToLower(html), bad) {
-				t.Fatalf("%q became %q", src, html)
+				t.Fatalf("got %q for %q", src, html)
 			}
 		}
 		got, ok := m.tick(src, n)

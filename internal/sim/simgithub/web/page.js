@@ -77,7 +77,7 @@
         stale.hidden = true;
       }
     } catch {
-      wait = Math.min(wait * 2, 30000); // the stand-in is gone, or restarting
+      wait = Math.min(wait * 2, 30000); // the simulator has stopped, or is restarting
     } finally {
       busy = false;
     }

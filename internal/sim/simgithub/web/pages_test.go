@@ -48,11 +48,11 @@ func TestEveryPage(t *testing.T) {
 	} {
 		p := w.browse("octo").get(path)
 		if p.status != http.StatusOK || !regexp.MustCompile(want).MatchString(p.body) {
-			t.Errorf("%s returned %d without %q", path, p.status, want)
+			t.Errorf("%s: got %d, want %q in it", path, p.status, want)
 		}
 		csp := p.header.Get("Content-Security-Policy")
 		if !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || p.header.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s: policy %q", path, csp)
+			t.Errorf("%s: got policy %q", path, csp)
 		}
 		outline(t, path, p)
 	}
@@ -62,7 +62,7 @@ func TestEveryPage(t *testing.T) {
 		"/octo/calc/commits/main", "/octo/calc/raw/main/README.md", "/octo/calc/tree/--output=x", "/a/b/c/d", "/_sim/deliveries?id=1",
 	} {
 		if p := w.browse("octo").get(path); p.status != http.StatusNotFound {
-			t.Errorf("%s returned %d", path, p.status)
+			t.Errorf("%s: got %d", path, p.status)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func outline(t *testing.T, path string, p page) {
 		}
 		switch n.Data {
 		case "h1":
-			if n.Parent == nil || !strings.Contains(attr(n.Parent, "class"), "md") { // texts may begin with one of their own
+			if n.Parent == nil || !strings.Contains(attr(n.Parent, "class"), "md") { // texts may contain headings
 				heads++
 			}
 		case "label":
@@ -92,7 +92,7 @@ func outline(t *testing.T, path string, p page) {
 		}
 	}
 	if heads != 1 {
-		t.Errorf("%s has %d first headings", path, heads)
+		t.Errorf("%s: got %d headings of level 1, want 1", path, heads)
 	}
 	for n := range p.doc.Descendants() {
 		field := n.Data == "textarea" || n.Data == "select" || n.Data == "input" && !slices.Contains([]string{"hidden", "checkbox"}, attr(n, "type"))
@@ -140,15 +140,15 @@ func TestMarkupInTextsIsHarmless(t *testing.T) {
 	for _, path := range []string{"/octo/calc", "/octo/calc/issues/1", "/octo/calc/pull/2", "/octo/calc/pull/2/files", "/octo/calc/pull/2/commits", "/octo/calc/commit/" + w.issueNow(2).Pull.HeadSHA} {
 		p := b.get(path)
 		if p.status != http.StatusOK {
-			t.Fatalf("%s returned %d", path, p.status)
+			t.Fatalf("%s: got %d", path, p.status)
 		}
 		harmless(t, path, p)
 		outline(t, path, p)
 		if (strings.HasSuffix(path, "/issues/1") || strings.HasSuffix(path, "/pull/2")) && !inTalk(p.doc) {
-			t.Errorf("%s: a text has changed the page around it", path)
+			t.Errorf("%s: a text has changed the surrounding page", path)
 		}
 		if strings.Contains(p.body, "<!-- secret") {
-			t.Errorf("%s shows a comment of HTML", path)
+			t.Errorf("%s contains an HTML comment", path)
 		}
 	}
 }
@@ -192,29 +192,29 @@ func TestForeignFormsAreRefused(t *testing.T) {
 	for name, token := range map[string]string{"no token": "", "another token": strings.Repeat("0", 32)} {
 		resp, err := b.hc.PostForm(b.base+"/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {"hi"}, "csrf": {token}})
 		if p := b.read(resp, err); p.status != http.StatusForbidden || len(w.issueNow(1).Comments) != 0 {
-			t.Errorf("%s: returned %d", name, p.status)
+			t.Errorf("%s: got %d", name, p.status)
 		}
 	}
 	resp, err := http.PostForm(b.base+"/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {"hi"}, "csrf": {b.token()}})
 	if p := b.read(resp, err); p.status != http.StatusForbidden {
-		t.Errorf("a token without its cookie: returned %d", p.status)
+		t.Errorf("token without its cookie: got %d", p.status)
 	}
 	resp, err = http.Get(b.base + "/")
 	b.read(resp, err)
 	for _, c := range resp.Cookies() {
 		if c.SameSite != http.SameSiteStrictMode || !c.HttpOnly {
-			t.Errorf("cookie %s is %+v", c.Name, c)
+			t.Errorf("got cookie %s: %+v", c.Name, c)
 		}
 	}
 	for _, back := range []string{"//evil.example", "https://evil.example", "/\\evil.example"} {
 		fields := url.Values{"act": {"comment"}, "body": {"hi"}, "back": {back}}
 		if p := b.post("/octo/calc/issues/1", fields); !strings.HasPrefix(p.path, "/octo/calc/issues/1#") {
-			t.Errorf("back to %s led to %s", back, p.path)
+			t.Errorf("redirect to %s: got %s", back, p.path)
 		}
 	}
 	long := b.post("/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {strings.Repeat("x", 2<<20)}})
 	if long.status != http.StatusBadRequest {
-		t.Errorf("a form of 2 MiB returned %d", long.status)
+		t.Errorf("form of 2 MiB: got %d", long.status)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestRefusedTextIsKept(t *testing.T) {
 	check(t, w.Owner.Lock(repo, 1, ""))
 	p := w.browse("rob").post("/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {"A long <text> of mine"}})
 	if p.status != http.StatusForbidden || !strings.Contains(alertOf(p), "A long <text> of mine") || !strings.Contains(alertOf(p), "locked") {
-		t.Errorf("returned %d: %s", p.status, alertOf(p))
+		t.Errorf("got %d: %s", p.status, alertOf(p))
 	}
 }
 
@@ -252,7 +252,7 @@ func TestPrivateRepositoryIsHidden(t *testing.T) {
 		t.Error("the version reveals hidden content")
 	}
 	if p := octo.get("/octo/secret/issues/1"); p.status != http.StatusOK {
-		t.Errorf("the owner got %d", p.status)
+		t.Errorf("owner: got %d", p.status)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestVersionChangesWithThePage(t *testing.T) {
 		before := version()
 		check(t, tc.act())
 		if same := version() == before; same != tc.same {
-			t.Errorf("after %s the version stayed: %v", name, same)
+			t.Errorf("after %s: version unchanged: %v", name, same)
 		}
 	}
 	all := b.get("/_sim/version?path=/_sim/deliveries").body
@@ -304,7 +304,7 @@ func TestPeopleCanBeAdded(t *testing.T) {
 	b.submit("/_sim/people", form{act: "add"}, url.Values{"login": {"nina"}})
 	b.submit("/_sim/people", form{act: "role", with: map[string]string{"login": "nina", "repo": repo}}, url.Values{"role": {"write"}})
 	if got := w.Sim.As("nina").Role(repo); got != simgithub.RoleWrite {
-		t.Errorf("nina has %s", got)
+		t.Errorf("got role %s of nina", got)
 	}
 	if got := w.Settled(); !slices.Contains(got, "member.added") && len(got) > 1 {
 		t.Logf("sent %v", got)
@@ -315,7 +315,7 @@ func TestPeopleCanBeAdded(t *testing.T) {
 	}
 	b.submit("/_sim/people", form{act: "role", with: map[string]string{"login": "nina"}}, url.Values{"role": {"none"}})
 	if got := w.Sim.As("nina").Role(repo); got != simgithub.RoleRead {
-		t.Errorf("nina has %s of a public repository after losing the role", got)
+		t.Errorf("got role %s of nina in a public repository after losing the role", got)
 	}
 }
 
@@ -336,11 +336,11 @@ func TestDeliveryCanBeSentAgain(t *testing.T) {
 	}
 	b.submit("/_sim/deliveries", form{act: "redeliver", with: map[string]string{"id": id}}, nil)
 	if got := w.Settled(); !slices.Equal(got, []string{"issues.opened"}) {
-		t.Errorf("redelivering sent %v", got)
+		t.Errorf("redelivery: got webhooks %v", got)
 	}
 	list = w.Sim.Deliveries()
 	if again := list[len(list)-1]; again.GUID != last.GUID || !again.Redelivery || again.Status != "OK" {
-		t.Errorf("the second attempt was %+v", again)
+		t.Errorf("got second attempt %+v", again)
 	}
 }
 
@@ -364,6 +364,6 @@ func TestDefaultActor(t *testing.T) {
 	rec := httptest.NewRecorder()
 	empty.Handler().ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 	if rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), "There are no repositories") {
-		t.Errorf("an empty GitHub returned %d", rec.Code)
+		t.Errorf("empty GitHub: got %d", rec.Code)
 	}
 }

@@ -30,23 +30,23 @@ func TestReviewByForms(t *testing.T) {
 		t.Errorf("the pending review is not shown at %s", p.path)
 	}
 	if got := alice.get("/octo/calc/pull/2/files"); strings.Contains(got.body, "Why plus?") {
-		t.Error("alice sees a review that is not submitted")
+		t.Error("alice can see a pending review")
 	}
 	if got := w.Settled(); len(got) > 0 || len(w.issueNow(2).Pull.Reviews) > 0 {
-		t.Errorf("a review that is not submitted sent %v", got)
+		t.Errorf("pending review: got webhooks %v", got)
 	}
 
 	p = octo.submit("/octo/calc/pull/2/files", form{act: "submit"}, url.Values{"event": {"REQUEST_CHANGES"}, "body": {"Two remarks."}})
 	if p.status != http.StatusOK || !strings.HasPrefix(p.path, "/octo/calc/pull/2#pullrequestreview-") {
-		t.Fatalf("submitting led to %d %s: %s", p.status, p.path, alertOf(p))
+		t.Fatalf("submitting: got %d and location %s: %s", p.status, p.path, alertOf(p))
 	}
 	want := []string{"pull_request_review.submitted", "pull_request_review_comment.created", "pull_request_review_comment.created"}
 	if diff := cmp.Diff(want, w.Settled()); diff != "" {
-		t.Errorf("submitting sent (-want +got):\n%s", diff)
+		t.Errorf("webhooks of submitting (-want +got):\n%s", diff)
 	}
 	threads := w.issueNow(2).Pull.Threads
 	if len(threads) != 2 || threads[0].Side != "RIGHT" || threads[1].Side != "LEFT" || threads[0].Line != 4 {
-		t.Fatalf("threads are %+v", threads)
+		t.Fatalf("got threads %+v", threads)
 	}
 	if got := octo.get("/octo/calc/pull/2/files"); strings.Contains(got.body, "pending</span>") {
 		t.Error("the submitted review is still pending")
@@ -61,11 +61,11 @@ func TestReviewByForms(t *testing.T) {
 		t.Fatalf("not merged: %s", alertOf(p))
 	}
 	if got := w.Settled(); !slices.Contains(got, "pull_request.closed") || !slices.Contains(got, "pull_request_review.submitted") {
-		t.Errorf("approving and merging sent %v", got)
+		t.Errorf("approving and merging: got webhooks %v", got)
 	}
 	octo.submit("/octo/calc/pull/2", form{act: "delete_branch"}, nil)
 	if branches, err := w.Owner.Branches(repo); err != nil || len(branches) != 1 {
-		t.Errorf("branches are %v, %v", branches, err)
+		t.Errorf("got branches %v, %v", branches, err)
 	}
 }
 
@@ -76,7 +76,7 @@ func talkInThread(t *testing.T, w *world, b *browser, th *simgithub.Thread) {
 	p := b.submit("/octo/calc/pull/2", form{act: "reply", with: in}, url.Values{"body": {"Because."}})
 	now := w.issueNow(2).Pull.Threads[0]
 	if len(now.Comments) != 2 || p.path != "/octo/calc/pull/2#discussion_r"+strconv.FormatInt(now.Comments[1].ID, 10) {
-		t.Fatalf("the answer led to %s: %s", p.path, alertOf(p))
+		t.Fatalf("reply: got location %s: %s", p.path, alertOf(p))
 	}
 	on := map[string]string{"kind": "line", "id": strconv.FormatInt(now.Comments[1].ID, 10)}
 	b.submit("/octo/calc/pull/2", form{act: "edit_text", with: on}, url.Values{"body": {"Because it adds."}})
@@ -84,17 +84,17 @@ func talkInThread(t *testing.T, w *world, b *browser, th *simgithub.Thread) {
 	b.submit("/octo/calc/pull/2", form{act: "resolve", with: in}, nil)
 	now = w.issueNow(2).Pull.Threads[0]
 	if k := now.Comments[1]; k.Body != "Because it adds." || len(k.Reactions) != 1 || !now.Resolved || now.ResolvedBy != "alice" {
-		t.Errorf("the thread is %+v with %+v", now, k)
+		t.Errorf("got thread %+v with %+v", now, k)
 	}
 	b.submit("/octo/calc/pull/2", form{act: "resolve", with: in}, nil)
 	b.submit("/octo/calc/pull/2", form{act: "delete", with: on}, nil)
 	if now = w.issueNow(2).Pull.Threads[0]; now.Resolved || len(now.Comments) != 1 {
-		t.Errorf("the thread is %+v", now)
+		t.Errorf("got thread %+v", now)
 	}
 	got := w.Settled()
 	for _, want := range []string{"pull_request_review_comment.edited", "pull_request_review_thread.resolved", "pull_request_review_thread.unresolved", "pull_request_review_comment.deleted"} {
 		if !slices.Contains(got, want) {
-			t.Errorf("%s is not among %v", want, got)
+			t.Errorf("webhook %s is missing in %v", want, got)
 		}
 	}
 }
@@ -104,12 +104,12 @@ func draftAndReady(t *testing.T, w *world, b *browser) {
 	t.Helper()
 	b.submit("/octo/calc/pull/2", form{act: "draft"}, nil)
 	if !w.issueNow(2).Pull.Draft || b.offers("/octo/calc/pull/2", form{act: "merge"}) {
-		t.Error("it is no draft, or a draft that can be merged")
+		t.Error("the pull request is not a draft, or is a draft that can be merged")
 	}
 	b.submit("/octo/calc/pull/2", form{act: "draft"}, nil)
 	b.submit("/octo/calc/pull/2", form{act: "ask"}, url.Values{"login": {"tina"}})
 	if p := w.issueNow(2).Pull; p.Draft || !slices.Equal(p.RequestedReviewers, []string{"tina"}) {
-		t.Errorf("draft %v, asked %v", p.Draft, p.RequestedReviewers)
+		t.Errorf("got draft %v, reviewers %v", p.Draft, p.RequestedReviewers)
 	}
 	b.submit("/octo/calc/pull/2", form{act: "unask", with: map[string]string{"login": "tina"}}, nil)
 	if p := w.issueNow(2).Pull; len(p.RequestedReviewers) != 0 {
@@ -140,11 +140,11 @@ func TestPendingReview(t *testing.T) {
 	}
 	b.submit(files, form{act: "drop", with: map[string]string{"draft": "0"}}, nil)
 	if p := b.get(files); strings.Contains(p.body, "second draft") {
-		t.Error("discarding all left a draft")
+		t.Error("got a draft after discarding all")
 	}
 	b.submit(files, line("2"), url.Values{"body": {"at once"}, "when": {"now"}})
 	if th := w.issueNow(1).Pull.Threads; len(th) != 1 || th[0].Comments[0].Body != "at once" {
-		t.Errorf("threads are %+v", th)
+		t.Errorf("got threads %+v", th)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestMergeBox(t *testing.T) {
 	r, _ := sn.Repo(repo)
 	run := b.get("/octo/calc/runs/" + strconv.FormatInt(r.CheckRuns[0].ID, 10))
 	if run.status != http.StatusOK || !strings.Contains(run.body, "2 tests failed") {
-		t.Errorf("the check's page returned %d", run.status)
+		t.Errorf("the check's page: got %d", run.status)
 	}
 	_, err := w.Owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Clash", Files: map[string]string{"README.md": "# clash\n"}})
 	check(t, err)
@@ -172,6 +172,6 @@ func TestMergeBox(t *testing.T) {
 		t.Error("the conflict is not shown")
 	}
 	if got := b.post("/octo/calc/pull/1", url.Values{"act": {"merge"}}); got.status != http.StatusMethodNotAllowed || !strings.Contains(alertOf(got), "not mergeable") {
-		t.Errorf("merging returned %d", got.status)
+		t.Errorf("merging: got %d", got.status)
 	}
 }

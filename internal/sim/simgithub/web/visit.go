@@ -134,7 +134,7 @@ func (v *visit) field(name string) string {
 }
 
 func (v *visit) number(name string) int64 {
-	n, _ := strconv.ParseInt(v.r.PostForm.Get(name), 10, 64) // 0 for other texts, which is nobody's id
+	n, _ := strconv.ParseInt(v.r.PostForm.Get(name), 10, 64) // 0 for other texts, which is not an ID
 	return n
 }
 
@@ -143,7 +143,7 @@ func (v *visit) full() string { return v.r.PathValue("owner") + "/" + v.r.PathVa
 
 // n returns the issue number in the address.
 func (v *visit) n() int {
-	n, _ := strconv.Atoi(v.r.PathValue("n")) // 0 for other texts, which is no issue's number
+	n, _ := strconv.Atoi(v.r.PathValue("n")) // 0 for other texts, which is not an issue number
 	return n
 }
 
