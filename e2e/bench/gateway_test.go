@@ -57,7 +57,7 @@ func newWire(b *testing.B, git string) *wire {
 	h := tether.New(tether.Config{
 		Tasks: w.store, Key: []byte("0123456789abcdef0123456789abcdef"), Log: zerolog.Nop(),
 		Gateway: gateway.New(gateway.Config{
-			Tasks: w.store, Ledger: booked{w.store}, Journal: w.store, ProviderStates: w.store, Prices: modelapi.DefaultPrices(),
+			Tasks: w.store, Ledger: booked{w.store}, Journal: w.store.Reservations, ProviderStates: w.store.ProviderStates, Prices: modelapi.DefaultPrices(),
 			Providers: map[string]gateway.Provider{"anthropic": {BaseURL: api.URL, Key: "key", Header: "X-Api-Key", API: modelapi.Anthropic}},
 			Transport: transport, Log: zerolog.Nop(),
 		}),

@@ -29,11 +29,11 @@ func (l booked) Record(ctx context.Context, u gateway.UsageRecord) error {
 }
 
 func (l booked) CapReached(ctx context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
-	return l.s.Held(ctx, store.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, need, time.Now())
+	return l.s.Spending.CapReached(ctx, store.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, need, time.Now())
 }
 
 func (l booked) Left(ctx context.Context, open state.Money, _ bool) (state.Left, error) {
-	return l.s.Left(ctx, store.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, time.Now())
+	return l.s.Spending.Left(ctx, store.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, time.Now())
 }
 
 // working returns an ordinary task whose agent is running on a VM.

@@ -233,7 +233,7 @@ func (l *life) busy(ctx context.Context) (string, error) {
 	if len(pending) > 0 {
 		return "delivery " + pending[0].Event, nil
 	}
-	calls, err := store.Reservations(ctx)
+	calls, err := store.Reservations.All(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -202,12 +202,12 @@ func (r *reader) rest() {
 		onDay, inMonth, err := r.store.VMs.Spent(ctx, at)
 		r.must(err)
 		r.out.Bills[at.Format("2006-01-02")] = []vm.Bill{onDay, inMonth}
-		spentOnDay, spentInMonth, err := r.store.Spent(ctx, at)
+		spentOnDay, spentInMonth, err := r.store.Spending.Spent(ctx, at)
 		r.must(err)
 		r.out.Purses[at.Format("2006-01-02")] = []state.Money{spentOnDay, spentInMonth}
 	}
 	var err error
-	r.out.Models, err = r.store.Upstreams(ctx)
+	r.out.Models, err = r.store.ProviderStates.All(ctx)
 	r.must(err)
 	for _, name := range []string{"fleet/refused", "bot"} {
 		v, err := r.store.Fact(ctx, name)

@@ -42,7 +42,7 @@ func TestRowsOfTheStoreStay(t *testing.T) {
 		}
 	}
 	reserved := store.Reservation{ID: "call-1", Run: "900-1-1", Task: state.TaskKey{Repo: 900, Issue: 1}, At: now, Provider: "anthropic", Model: "opus", Input: 5, Output: 5}
-	if err := s.Reserve(ctx, reserved); err != nil {
+	if err := s.Reservations.Reserve(ctx, reserved); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.PutDelivery(ctx, store.Delivery{GUID: "new-0001", Event: "issues", Payload: []byte("{}"), Received: now}); err != nil {

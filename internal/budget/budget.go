@@ -31,17 +31,17 @@ func (b Budget) Record(ctx context.Context, u gateway.UsageRecord) error {
 // CapReached returns the limit that all tasks wait for, or nil: it is reached, or leaves less than need. Open is the cost of
 // calls in flight. If calls are free, only limits on tokens apply.
 func (b Budget) CapReached(ctx context.Context, open, need state.Money, free bool) (*state.Waiting, error) {
-	return b.Store.Held(ctx, b.caps(free), open, need, b.Now())
+	return b.Store.Spending.CapReached(ctx, b.caps(free), open, need, b.Now())
 }
 
-// Left returns what the limits leave for further calls.
+// Left returns the amounts that the limits leave for further calls.
 func (b Budget) Left(ctx context.Context, open state.Money, free bool) (state.Left, error) {
-	return b.Store.Left(ctx, b.caps(free), open, b.Now())
+	return b.Store.Spending.Left(ctx, b.caps(free), open, b.Now())
 }
 
 // Spent returns the spending of today and of this month, with their limits.
 func (b Budget) Spent(ctx context.Context) (day, month state.Money, err error) {
-	day, month, err = b.Store.Spent(ctx, b.Now())
+	day, month, err = b.Store.Spending.Spent(ctx, b.Now())
 	day.CapMicroUSD, month.CapMicroUSD = b.Caps.DayMicroUSD, b.Caps.MonthMicroUSD
 	return day, month, err
 }
@@ -66,7 +66,7 @@ type Starter struct {
 	Subscribed map[string]bool
 }
 
-// MayStart returns what a run that calls a provider of models has to wait for, or nil.
+// MayStart returns the wait of a run that would call a provider of models, or nil if it may start.
 func (s Starter) MayStart(ctx context.Context, provider string) (*state.Waiting, error) {
 	if w, err := s.Budget.CapReached(ctx, s.Models.InFlightCost(), state.Money{}, s.Subscribed[provider]); w != nil || err != nil {
 		return w, err

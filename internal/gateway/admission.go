@@ -116,7 +116,7 @@ func (c *call) globalCap(ctx context.Context, used, need state.Money) (*state.Wa
 	if err != nil || reached != nil || c.g.cfg.ProviderStates == nil {
 		return reached, err
 	}
-	if c.knownState, err = c.g.cfg.ProviderStates.Upstream(ctx, c.provider); err != nil {
+	if c.knownState, err = c.g.cfg.ProviderStates.Get(ctx, c.provider); err != nil {
 		return nil, err
 	}
 	if u := c.knownState; u != nil && u.Kind == state.WaitKey && u.Until.After(c.g.now()) {

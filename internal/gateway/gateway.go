@@ -65,7 +65,7 @@ type UsageRecord struct {
 type Journal interface {
 	Reserve(ctx context.Context, r store.Reservation) error
 	Release(ctx context.Context, id string) error
-	Reservations(ctx context.Context) ([]store.Reservation, error)
+	All(ctx context.Context) ([]store.Reservation, error)
 }
 
 // Config configures a Gateway.

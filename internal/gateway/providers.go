@@ -14,8 +14,8 @@ import (
 
 // ProviderStates stores why runs cannot call a provider, by its name: a limit, a refused key or missing credit.
 type ProviderStates interface {
-	Upstream(ctx context.Context, name string) (*state.Upstream, error)
-	SetUpstream(ctx context.Context, name string, u *state.Upstream) error
+	Get(ctx context.Context, name string) (*state.Upstream, error)
+	Set(ctx context.Context, name string, u *state.Upstream) error
 }
 
 // probeTimeout limits the request that checks whether a key works.
@@ -72,7 +72,7 @@ func (g *Gateway) storeProviderState(ctx context.Context, name string, u *state.
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if err := g.cfg.ProviderStates.SetUpstream(ctx, name, u); err != nil {
+	if err := g.cfg.ProviderStates.Set(ctx, name, u); err != nil {
 		g.cfg.Log.Error().Err(err).Str("provider", name).Msg("failed to store the state of a model provider")
 	}
 }
@@ -86,7 +86,7 @@ func (g *Gateway) ProviderWait(ctx context.Context, name string) (*state.Waiting
 	}
 	g.probing.Lock()
 	defer g.probing.Unlock()
-	row, err := g.cfg.ProviderStates.Upstream(ctx, name)
+	row, err := g.cfg.ProviderStates.Get(ctx, name)
 	switch {
 	case err != nil:
 		return nil, err

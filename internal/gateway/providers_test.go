@@ -23,13 +23,13 @@ type providers struct {
 	row *state.Upstream
 }
 
-func (p *providers) Upstream(context.Context, string) (*state.Upstream, error) {
+func (p *providers) Get(context.Context, string) (*state.Upstream, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.row, nil
 }
 
-func (p *providers) SetUpstream(_ context.Context, _ string, u *state.Upstream) error {
+func (p *providers) Set(_ context.Context, _ string, u *state.Upstream) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.row = u

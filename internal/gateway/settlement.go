@@ -129,7 +129,7 @@ func (g *Gateway) Recover(ctx context.Context) error {
 	if g.cfg.Journal == nil {
 		return nil
 	}
-	rows, err := g.cfg.Journal.Reservations(ctx)
+	rows, err := g.cfg.Journal.All(ctx)
 	if err != nil {
 		return err
 	}

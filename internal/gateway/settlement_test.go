@@ -64,7 +64,7 @@ func (b *bank) Release(_ context.Context, id string) error {
 	return b.do("release", func() error { delete(b.rows, id); return nil })
 }
 
-func (b *bank) Reservations(context.Context) ([]store.Reservation, error) {
+func (b *bank) All(context.Context) ([]store.Reservation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Values(b.rows)), nil

@@ -82,7 +82,7 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 		Now:         s.opts.Now,
 		Spent:       s.budget.Spent,
 		Missing:     s.missingPermissions,
-		Providers:   s.store.Upstreams,
+		Providers:   s.store.ProviderStates.All,
 		VMs:         s.store.VMs,
 		VMCaps:      s.cfg.VMCaps(),
 		Alarms:      s.alarms,

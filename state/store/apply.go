@@ -99,7 +99,7 @@ func (s *Store) spend(tx kv.Tx, e event.Event, ack Ack, queue *queue) error {
 	case ack.Delivery != "":
 		return s.spendDelivery(tx, ack.Delivery, e.Now)
 	case ack.Call != "":
-		return s.bookReservation(tx, ack.Call)
+		return s.Reservations.settle(tx, ack.Call)
 	case ack.Job == "":
 		return nil
 	}
@@ -143,7 +143,7 @@ func (s *Store) change(tx kv.Tx, before *state.Task, e event.Event, queue *queue
 	if err := s.putTask(tx, before, after); err != nil {
 		return Applied{}, err
 	}
-	if err := errors.Join(s.pay(tx, before, after, e.Now), s.VMs.Follow(tx, before, after, e.Now)); err != nil {
+	if err := errors.Join(s.Spending.add(tx, before, after, e.Now), s.VMs.Follow(tx, before, after, e.Now)); err != nil {
 		return Applied{}, err
 	}
 	return Applied{Task: after, Changed: true, Note: ch.Note}, nil

@@ -34,7 +34,7 @@ func TestCallsInFlightCount(t *testing.T) {
 			test.limit(task, &caps)
 			held := func(open, need state.Money) string {
 				w := task.Capped(open, open, need, false)
-				all, err := s.Held(t.Context(), caps, open, need, s.time())
+				all, err := s.Spending.CapReached(t.Context(), caps, open, need, s.time())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -47,7 +47,7 @@ func TestCallsInFlightCount(t *testing.T) {
 				return w.Detail
 			}
 			left := func(open state.Money) state.Left {
-				l, err := s.Left(t.Context(), caps, open, s.time())
+				l, err := s.Spending.Left(t.Context(), caps, open, s.time())
 				if err != nil {
 					t.Fatal(err)
 				}

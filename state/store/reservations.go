@@ -27,8 +27,11 @@ type Reservation struct {
 	Output int64 `json:"output"`
 }
 
+// Reservations keeps the reservations of model calls.
+type Reservations struct{ rows }
+
 // Reserve stores a reservation. When it returns nil the reservation is durable; after an error it may be stored or not.
-func (s *Store) Reserve(ctx context.Context, r Reservation) error {
+func (s *Reservations) Reserve(ctx context.Context, r Reservation) error {
 	err := kv.Update(ctx, s.db, "reserve call", func(tx kv.Tx) error { return s.codec.PutJSON(tx, preCall+r.ID, r) })
 	if err != nil {
 		return fmt.Errorf("reserve a call of run %s: %w", r.Run, err)
@@ -37,15 +40,15 @@ func (s *Store) Reserve(ctx context.Context, r Reservation) error {
 }
 
 // Release deletes the reservation of a call without cost. It may be called twice.
-func (s *Store) Release(ctx context.Context, id string) error {
+func (s *Reservations) Release(ctx context.Context, id string) error {
 	if err := kv.Update(ctx, s.db, "release call", func(tx kv.Tx) error { return tx.Delete(preCall + id) }); err != nil {
 		return fmt.Errorf("release the reservation of a call: %w", err)
 	}
 	return nil
 }
 
-// Reservations returns the reservations of all tasks.
-func (s *Store) Reservations(ctx context.Context) (all []Reservation, err error) {
+// All returns the reservations of all tasks.
+func (s *Reservations) All(ctx context.Context) (all []Reservation, err error) {
 	err = s.db.View(ctx, func(r kv.Reader) error {
 		all = nil
 		pairs, err := r.Range(preCall, "", 0)
@@ -67,8 +70,8 @@ func (s *Store) Reservations(ctx context.Context) (all []Reservation, err error)
 	return all, nil
 }
 
-// bookReservation deletes the reservation of a call whose cost is recorded in the same transaction.
-func (s *Store) bookReservation(tx kv.Tx, id string) error {
+// settle deletes the reservation of a call whose cost is recorded in the same transaction.
+func (s *Reservations) settle(tx kv.Tx, id string) error {
 	if _, err := tx.Get(preCall + id); errors.Is(err, kv.ErrNotFound) {
 		return fmt.Errorf("reservation %s: %w", id, ErrSpent)
 	} else if err != nil {

@@ -22,7 +22,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 	b, other := a, a
 	b.ID, other.ID, other.Task, other.Run = "b", "c", state.TaskKey{Repo: 7, Issue: 2}, "7-2-1"
 	for _, r := range []Reservation{a, b, other} {
-		if err := s.Reserve(t.Context(), r); err != nil {
+		if err := s.Reservations.Reserve(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,7 +34,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 	}
 	want := func(micro int64, rows ...Reservation) {
 		t.Helper()
-		got, err := s.Reservations(t.Context())
+		got, err := s.Reservations.All(t.Context())
 		if diff := cmp.Diff(rows, got); diff != "" || err != nil {
 			t.Errorf("reservations (-want +got), %v:\n%s", err, diff)
 		}
@@ -42,7 +42,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 		if err != nil || task != nil && task.Money.MicroUSD != micro || task == nil && micro != 0 {
 			t.Errorf("the task is %+v, %v: want %d", task, err, micro)
 		}
-		day, _, err := s.Spent(t.Context(), s.time())
+		day, _, err := s.Spending.Spent(t.Context(), s.time())
 		if err != nil || day.MicroUSD != micro {
 			t.Errorf("the day has cost %d, want %d: %v", day.MicroUSD, micro, err)
 		}
@@ -56,7 +56,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 		t.Errorf("recorded again: got error %v, want ErrSpent", err)
 	}
 	for range 2 {
-		if err := s.Release(t.Context(), "b"); err != nil {
+		if err := s.Reservations.Release(t.Context(), "b"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -75,13 +75,13 @@ func TestAReservationOfATaskThatIsGone(t *testing.T) {
 	s := newTestStore(t)
 	s.next = machine.Next
 	key := state.TaskKey{Repo: 7, Issue: 1}
-	if err := s.Reserve(t.Context(), Reservation{ID: "a", Task: key, Run: "7-1-1"}); err != nil {
+	if err := s.Reservations.Reserve(t.Context(), Reservation{ID: "a", Task: key, Run: "7-1-1"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Apply(t.Context(), event.Event{Task: key, Run: "7-1-1", Payload: event.Spent{Money: state.Money{MicroUSD: 5}}}, Ack{Call: "a"}); err != nil {
 		t.Error(err)
 	}
-	if rows, err := s.Reservations(t.Context()); err != nil || len(rows) > 0 {
+	if rows, err := s.Reservations.All(t.Context()); err != nil || len(rows) > 0 {
 		t.Errorf("%v are left: %v", rows, err)
 	}
 }

@@ -21,11 +21,14 @@ func purseKey(period string) string { return prePurse + period }
 // Caps limit the spending of all tasks together, in millionths of a dollar and in tokens. Zero means no limit.
 type Caps struct{ DayMicroUSD, MonthMicroUSD, DayTokens, MonthTokens int64 }
 
+// Spending keeps the cost of all tasks together, by day and by month.
+type Spending struct{ rows }
+
 // Spent returns the cost of all tasks on the day and in the month of a time.
-func (s *Store) Spent(ctx context.Context, at time.Time) (day, month state.Money, err error) {
+func (s *Spending) Spent(ctx context.Context, at time.Time) (day, month state.Money, err error) {
 	err = s.db.View(ctx, func(r kv.Reader) (err error) {
-		if day, err = s.purse(r, at.UTC().Format(dayForm)); err == nil {
-			month, err = s.purse(r, at.UTC().Format(monthForm))
+		if day, err = s.period(r, at.UTC().Format(dayForm)); err == nil {
+			month, err = s.period(r, at.UTC().Format(monthForm))
 		}
 		return err
 	})
@@ -35,14 +38,14 @@ func (s *Store) Spent(ctx context.Context, at time.Time) (day, month state.Money
 	return day, month, nil
 }
 
-// Held returns the wait for a cap of all tasks together that is reached, or that leaves less than need; nil if there is
+// CapReached returns the wait for a cap of all tasks together that is reached, or that leaves less than need; nil if there is
 // none. open is the estimated cost of calls in flight, which counts towards the day and the month. The Detail is for
 // people.
-func (s *Store) Held(ctx context.Context, caps Caps, open, need state.Money, now time.Time) (*state.Waiting, error) {
+func (s *Spending) CapReached(ctx context.Context, caps Caps, open, need state.Money, now time.Time) (*state.Waiting, error) {
 	if caps == (Caps{}) {
 		return nil, nil
 	}
-	day, month, err := s.purses(ctx, caps, open, now)
+	day, month, err := s.withCalls(ctx, caps, open, now)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +72,8 @@ func (s *Store) Held(ctx context.Context, caps Caps, open, need state.Money, now
 	return &w, nil
 }
 
-// purse returns the money spent in a period.
-func (s *Store) purse(r kv.Reader, period string) (m state.Money, err error) {
+// period returns the money spent in a period.
+func (s *Spending) period(r kv.Reader, period string) (m state.Money, err error) {
 	err = s.codec.GetJSON(r, purseKey(period), &m)
 	if errors.Is(err, kv.ErrNotFound) {
 		return state.Money{}, nil
@@ -78,8 +81,8 @@ func (s *Store) purse(r kv.Reader, period string) (m state.Money, err error) {
 	return m, err
 }
 
-// pay adds a task's additional cost to its day and month, in the event's transaction.
-func (s *Store) pay(tx kv.Tx, before, after *state.Task, now time.Time) error {
+// add adds a task's additional cost to its day and month, in the event's transaction.
+func (s *Spending) add(tx kv.Tx, before, after *state.Task, now time.Time) error {
 	var old state.Money
 	if before != nil {
 		old = before.Money
@@ -93,7 +96,7 @@ func (s *Store) pay(tx kv.Tx, before, after *state.Task, now time.Time) error {
 		return nil
 	}
 	for _, period := range []string{now.UTC().Format(dayForm), now.UTC().Format(monthForm)} {
-		m, err := s.purse(tx, period)
+		m, err := s.period(tx, period)
 		if err != nil {
 			return err
 		}
@@ -106,19 +109,19 @@ func (s *Store) pay(tx kv.Tx, before, after *state.Task, now time.Time) error {
 }
 
 // Left returns the amounts that the caps of all tasks together leave. open is the estimated cost of calls in flight.
-func (s *Store) Left(ctx context.Context, caps Caps, open state.Money, now time.Time) (state.Left, error) {
+func (s *Spending) Left(ctx context.Context, caps Caps, open state.Money, now time.Time) (state.Left, error) {
 	if caps == (Caps{}) {
 		return state.Unbounded(), nil
 	}
-	day, month, err := s.purses(ctx, caps, open, now)
+	day, month, err := s.withCalls(ctx, caps, open, now)
 	if err != nil {
 		return state.Left{}, err
 	}
 	return day.Left().Min(month.Left()), nil
 }
 
-// purses returns the cost of the day and the month, including calls in flight, with their caps.
-func (s *Store) purses(ctx context.Context, caps Caps, open state.Money, now time.Time) (day, month state.Money, err error) {
+// withCalls returns the cost of the day and the month, including calls in flight, with their caps.
+func (s *Spending) withCalls(ctx context.Context, caps Caps, open state.Money, now time.Time) (day, month state.Money, err error) {
 	if day, month, err = s.Spent(ctx, now); err != nil {
 		return state.Money{}, state.Money{}, err
 	}

@@ -24,7 +24,7 @@ func TestPurse(t *testing.T) {
 	caps := Caps{DayMicroUSD: 50, MonthMicroUSD: 70}
 	held := func(want string) {
 		t.Helper()
-		w, err := s.Held(t.Context(), caps, state.Money{}, state.Money{}, s.time())
+		w, err := s.Spending.CapReached(t.Context(), caps, state.Money{}, state.Money{}, s.time())
 		got := ""
 		if w != nil {
 			got = w.Until.Format(time.DateTime)
@@ -47,11 +47,11 @@ func TestPurse(t *testing.T) {
 	s.advance(24 * time.Hour)
 	apply(2, 30)
 	held("2027-01-01 00:00:00")
-	day, month, err := s.Spent(t.Context(), s.time())
+	day, month, err := s.Spending.Spent(t.Context(), s.time())
 	if want := (state.Money{InputTokens: 1, MicroUSD: 30}); err != nil || day != want || month.MicroUSD != 79 || month.InputTokens != 3 {
 		t.Errorf("the day has cost %+v, the month %+v: %v", day, month, err)
 	}
-	if w, err := s.Held(t.Context(), Caps{}, state.Money{}, state.Money{}, s.time()); w != nil || err != nil {
+	if w, err := s.Spending.CapReached(t.Context(), Caps{}, state.Money{}, state.Money{}, s.time()); w != nil || err != nil {
 		t.Errorf("held without caps: %v, %v", w, err)
 	}
 }
@@ -63,7 +63,7 @@ func TestPurseOnASubscription(t *testing.T) {
 	s.next = spend
 	spent := func() state.Money {
 		t.Helper()
-		day, month, err := s.Spent(t.Context(), s.time())
+		day, month, err := s.Spending.Spent(t.Context(), s.time())
 		if err != nil || day != month {
 			t.Fatalf("%+v, %+v, %v", day, month, err)
 		}
@@ -116,7 +116,7 @@ func TestTheSecondCapOnMoneyHolds(t *testing.T) {
 					s.advance(24 * time.Hour)
 				}
 			}
-			w, err := s.Held(t.Context(), c.caps, state.Money{}, c.need, s.time())
+			w, err := s.Spending.CapReached(t.Context(), c.caps, state.Money{}, c.need, s.time())
 			got := ""
 			if w != nil {
 				got = w.Until.Format(time.DateTime)

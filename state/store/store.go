@@ -47,16 +47,25 @@ type Options struct {
 type Store struct {
 	// VMs keeps the rows of the tasks' VMs, in the same database.
 	VMs *vm.Rows
+	// Reservations, Spending and ProviderStates keep data that is not part of a task, in the same database.
+	Reservations   *Reservations
+	Spending       *Spending
+	ProviderStates *ProviderStates
 
-	db      kv.DB
+	rows
 	now     func() time.Time
 	policy  machine.Policy
-	codec   *blob.Codec
 	next    func(*state.Task, event.Event, machine.Policy) machine.Change
 	turned  func(context.Context, state.TaskKey)
 	without []Safeguard
 	seed    maphash.Seed // of stamps
 	glances *Digest[state.Glance]
+}
+
+// rows reads and writes rows of the database.
+type rows struct {
+	db    kv.DB
+	codec *blob.Codec
 }
 
 // Open migrates db to the current schema and returns a store over it. If a newer version of errand has written to it
@@ -74,7 +83,11 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	}
 	// Stored times have neither a time zone nor a monotonic part, so the times for Next have none either.
 	now := func() time.Time { return opts.Now().UTC().Round(0) }
-	s := &Store{VMs: vm.New(db, codec, now), db: db, now: now, seed: maphash.MakeSeed(), policy: opts.Policy, codec: codec, next: machine.Next, turned: opts.Turned, without: opts.Without}
+	rows := rows{db, codec}
+	s := &Store{
+		VMs: vm.New(db, codec, now), Reservations: &Reservations{rows}, Spending: &Spending{rows}, ProviderStates: &ProviderStates{rows},
+		rows: rows, now: now, policy: opts.Policy, next: machine.Next, turned: opts.Turned, without: opts.Without, seed: maphash.MakeSeed(),
+	}
 	s.glances = NewDigest(s, (*state.Task).Glance)
 	if err := s.migrate(ctx, migrations()); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)

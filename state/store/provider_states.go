@@ -10,9 +10,12 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// Upstream returns the limit or error that keeps runs from using a provider, or nil if there is none. It may be in the
+// ProviderStates keeps the limits and errors of model providers.
+type ProviderStates struct{ rows }
+
+// Get returns the limit or error that keeps runs from using a provider, or nil if there is none. It may be in the
 // past.
-func (s *Store) Upstream(ctx context.Context, name string) (*state.Upstream, error) {
+func (s *ProviderStates) Get(ctx context.Context, name string) (*state.Upstream, error) {
 	var u state.Upstream
 	err := s.db.View(ctx, func(r kv.Reader) error { return s.codec.GetJSON(r, preUpstream+name, &u) })
 	switch {
@@ -24,8 +27,8 @@ func (s *Store) Upstream(ctx context.Context, name string) (*state.Upstream, err
 	return &u, nil
 }
 
-// SetUpstream stores the limit or error of a provider; nil deletes it.
-func (s *Store) SetUpstream(ctx context.Context, name string, u *state.Upstream) error {
+// Set stores the limit or error of a provider; nil deletes it.
+func (s *ProviderStates) Set(ctx context.Context, name string, u *state.Upstream) error {
 	return kv.Update(ctx, s.db, "set provider", func(tx kv.Tx) error {
 		if u == nil {
 			return tx.Delete(preUpstream + name)
@@ -34,8 +37,8 @@ func (s *Store) SetUpstream(ctx context.Context, name string, u *state.Upstream)
 	})
 }
 
-// Upstreams returns the limits and errors of all providers, by name.
-func (s *Store) Upstreams(ctx context.Context) (map[string]state.Upstream, error) {
+// All returns the limits and errors of all providers, by name.
+func (s *ProviderStates) All(ctx context.Context) (map[string]state.Upstream, error) {
 	all := map[string]state.Upstream{}
 	err := s.db.View(ctx, func(r kv.Reader) error {
 		clear(all)
