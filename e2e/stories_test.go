@@ -19,7 +19,7 @@ import (
 )
 
 // patience is the timeout of a condition, sufficient for a slow and busy machine with the race detector.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // TestStories plays the stories that are not long. With the race detector it plays every fourth one, because most of a
 // story is common to all.

@@ -18,7 +18,7 @@ import (
 )
 
 // patience is the timeout of a condition on a page; the machine may be busy.
-const patience = 60 * time.Second
+const patience = 4 * time.Minute
 
 // width and height are those of an ordinary window, in pixels; narrow is the width of a small phone.
 const (

@@ -20,7 +20,7 @@ import (
 )
 
 // patience is the timeout of one step of a life on a busy machine.
-const patience = 3 * time.Minute
+const patience = 8 * time.Minute
 
 // life is a world that a real agent program works in.
 type life struct {

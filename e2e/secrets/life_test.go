@@ -32,7 +32,7 @@ import (
 )
 
 // patience is the timeout of one step on a slow and busy machine.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // operator is the additional configuration of errand, with a short timing.
 const operator = `repository: {tools: {shell: all}}
