@@ -160,8 +160,8 @@ func TestMentionedTestsExist(t *testing.T) {
 	}
 }
 
-// app.yml subscribes to exactly the events that errand handles. Those of the
-// installation itself are sent to every App.
+// app.yml subscribes to exactly the events that errand handles, except those of the installation itself, which are sent to
+// every App. The simulator, the metrics and the fuzz target know these events, too.
 func TestAppManifest(t *testing.T) {
 	t.Parallel()
 	_, list, _ := strings.Cut(string(read(t, "app.yml")), "default_events:")
@@ -181,6 +181,32 @@ func TestAppManifest(t *testing.T) {
 	}
 	for event := range asked {
 		t.Errorf("app.yml subscribes to %s, which handlers do not handle", event)
+	}
+	checkEventLists(t, known)
+}
+
+// checkEventLists checks that the simulator, the metrics and the fuzz target of the mappings list the events of events.go.
+func checkEventLists(t *testing.T, known [][]string) {
+	t.Helper()
+	mapped := regexp.MustCompile(`"([a-z_]+)": +\(\*Mapper\)`).FindAllStringSubmatch(string(read(t, "handlers/handlers.go")), -1)
+	subscribed := slices.DeleteFunc(slices.Clone(known), func(m []string) bool { return m[1] == "ping" || strings.HasPrefix(m[1], "installation") })
+	for path, list := range map[string]struct {
+		begin, end string
+		want       [][]string
+	}{
+		"internal/sim/simgithub/sim.go": {"cfg.Events = []string{", "}", subscribed},
+		"internal/admin/metrics.go":     {"func eventLabel(", "return event", known},
+		"handlers/fuzz_test.go":         {"var known = []string{", "}", mapped},
+	} {
+		_, text, _ := strings.Cut(string(read(t, path)), list.begin)
+		if len(list.want) < 10 {
+			t.Errorf("%s: only %d events were found to check", path, len(list.want))
+		}
+		for _, m := range list.want {
+			if !strings.Contains(before(text, list.end), `"`+m[1]+`"`) {
+				t.Errorf("%s does not list the event %s after %q", path, m[1], list.begin)
+			}
+		}
 	}
 }
 

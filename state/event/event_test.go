@@ -2,7 +2,11 @@ package event
 
 import (
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -39,6 +43,39 @@ func TestEventSurvivesStorage(t *testing.T) {
 		if d := cmp.Diff(e, got); d != "" {
 			t.Errorf("%s (-stored +read):\n%s", kind, d)
 		}
+	}
+}
+
+// TestEveryKindHasADecoder checks that an event of every kind can be read after it was stored.
+func TestEveryKindHasADecoder(t *testing.T) {
+	t.Parallel()
+	f, err := parser.ParseFile(token.NewFileSet(), "kind.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	ast.Inspect(f, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return true
+		}
+		typ, _ := spec.Type.(*ast.Ident)
+		value, _ := spec.Values[0].(*ast.BasicLit)
+		if typ == nil || typ.Name != "Kind" || value == nil {
+			return true
+		}
+		kind, err := strconv.Unquote(value.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		if decoders[Kind(kind)] == nil && Kind(kind) != KindNothing {
+			t.Errorf("%s has no decoder", spec.Names[0].Name)
+		}
+		return true
+	})
+	if n < len(decoders) {
+		t.Errorf("only %d kinds were found, and there are %d decoders", n, len(decoders))
 	}
 }
 
