@@ -1,5 +1,5 @@
-# The first program of a box, in namespaces of its own. It waits for one line, by when its cgroups and its
-# network card are there, makes the box's file system, and becomes systemd.
+# The first process of a box, in new namespaces. It waits for a line, which means that its cgroups and its network
+# interface exist, creates the box's file system, and becomes systemd.
 set -eu
 read -r _
 exec unshare --cgroup sh -euc '

@@ -14,13 +14,13 @@ func TestStop(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"})); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
-		t.Errorf("without a VM: %+v", e)
+		t.Errorf("without a VM: got %+v", e)
 	}
 	h := w.Building()
 	w.Task.Work = nil
 	stop := func(j *state.Job) { j.Run = "r-1" }
 	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop); event.Of[event.Saved](e).Work.Ref != "" || len(h.Stopped) != 1 || h.Stopped[0] != "r-1 cancelled" {
-		t.Errorf("of nothing: %+v, stopped %v", event.Of[event.Saved](e).Work, h.Stopped)
+		t.Errorf("without a run: got %+v, stopped %v", event.Of[event.Saved](e).Work, h.Stopped)
 	}
 	h.Write(t, map[string]string{"half.txt": "done\n"})
 	e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop)
@@ -35,14 +35,14 @@ func TestStop(t *testing.T) {
 	}
 	h.Errs["Stop"] = errors.New("no route to host")
 	if _, err := w.Try(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop); err == nil {
-		t.Error("a VM that does not answer is given up at once")
+		t.Error("the VM is given up at the first error")
 	}
 	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
-		t.Errorf("given up: %+v", e)
+		t.Errorf("giving up: got %+v", e)
 	}
 	h.Errs["Stop"], h.Errs["Collect"] = nil, errors.New("bad object")
 	if _, err := w.Try(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop); err == nil {
-		t.Error("work that cannot be read once is given up at once")
+		t.Error("the work is given up at the first error")
 	}
 	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
 		t.Errorf("unreadable: %+v", e)
@@ -54,7 +54,7 @@ func TestRelease(t *testing.T) {
 	w := workflowtest.New(t)
 	e := w.Do(state.JobRelease, workflowtest.Args(state.JobArgs{VM: "vm-7", Why: "done"}))
 	if e.Kind() != event.KindReleased || event.Of[event.Released](e).Why != "done" || len(w.Host.Released) != 1 || w.Host.Released[0] != "vm-7 done" {
-		t.Errorf("event %+v, released %v", e, w.Host.Released)
+		t.Errorf("got event %+v, released %v", e, w.Host.Released)
 	}
 	w.Host.Errs["Release"] = errors.New("locked")
 	if _, err := w.Try(state.JobRelease, workflowtest.Args(state.JobArgs{VM: "vm-7"})); !errors.Is(err, w.Host.Errs["Release"]) {
@@ -62,7 +62,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestHowAnIssueWasClosed: a merge closes the issue, too; only a person's closing cancels.
+// TestHowAnIssueWasClosed: a merge also closes the issue; only a person's closing cancels the task.
 func TestHowAnIssueWasClosed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -72,8 +72,8 @@ func TestHowAnIssueWasClosed(t *testing.T) {
 		"by the merge": {func(w *workflowtest.World, n int) error {
 			return w.Ada.Merge(workflowtest.RepoName, n, simgithub.Merge{})
 		}, event.KindPRClosed},
-		"by a person":      {func(w *workflowtest.World, _ int) error { return w.Ada.Close(workflowtest.RepoName, 1, "") }, event.KindIssueClosed},
-		"and opened again": {func(*workflowtest.World, int) error { return nil }, event.KindNothing},
+		"by a person":  {func(w *workflowtest.World, _ int) error { return w.Ada.Close(workflowtest.RepoName, 1, "") }, event.KindIssueClosed},
+		"and reopened": {func(*workflowtest.World, int) error { return nil }, event.KindNothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

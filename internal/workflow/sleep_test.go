@@ -22,8 +22,8 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// TestSleepAndWake: what was committed, changed and said on one VM goes on on the next.
-func TestSleepAndWake(t *testing.T) {
+// TestSuspendAndRestore: commits, uncommitted changes and the session of one VM are restored on the next.
+func TestSuspendAndRestore(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Rest()
@@ -40,7 +40,7 @@ func TestSleepAndWake(t *testing.T) {
 	}
 	for name, want := range map[string]string{"half.txt": "half\n", "new.txt": "new\n", "slug.go": "package slug\n\nfunc Slug() { panic(1) }\n"} {
 		if got, err := os.ReadFile(filepath.Join(w.Host.Dir, name)); err != nil || string(got) != want {
-			t.Errorf("%s is %q, %v", name, got, err)
+			t.Errorf("got %s = %q, %v", name, got, err)
 		}
 	}
 	if status := w.Host.Git(t, "status", "--short"); status != "M slug.go\n?? new.txt" {
@@ -53,14 +53,14 @@ func TestSleepAndWake(t *testing.T) {
 		}
 	}
 	if strings.Contains(p, "conversation so far") {
-		t.Error("the session is resumed, and the conversation repeated in the prompt")
+		t.Error("the session is resumed, but the prompt repeats the conversation")
 	}
-	if w.Do(state.JobLaunch); len(w.Host.Unpacked) != 2 { // the run is not known: it was not started in earnest
-		t.Errorf("unpacked %d times", len(w.Host.Unpacked))
+	if w.Do(state.JobLaunch); len(w.Host.Unpacked) != 2 { // the run is unknown because it was not really started
+		t.Errorf("got unpacked %d times", len(w.Host.Unpacked))
 	}
 }
 
-// TestNotUnpacked: what can never be unpacked is given up, what may be is tried again.
+// TestNotUnpacked: an archive that can never be unpacked is discarded; a temporary error is retried.
 func TestNotUnpacked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -68,11 +68,11 @@ func TestNotUnpacked(t *testing.T) {
 		attempt int
 		want    string // empty: an error
 	}{
-		"damaged":      {fmt.Errorf("x: %w", pack.ErrMalformed), 1, "the archive of the work is damaged"},
-		"no base":      {fmt.Errorf("x: %w", pack.ErrNoBase), 1, "the commit that the work builds on is gone"},
-		"cut":          {fmt.Errorf("x: %w", pack.ErrCut), 1, ""},
-		"cut for good": {fmt.Errorf("x: %w", pack.ErrCut), 4, "the archive of the work could not be unpacked"},
-		"VM gone":      {fleet.ErrEnded, 9, ""},
+		"damaged":               {fmt.Errorf("x: %w", pack.ErrMalformed), 1, "the archive of the work is damaged"},
+		"no base":               {fmt.Errorf("x: %w", pack.ErrNoBase), 1, "the commit that the work builds on is gone"},
+		"cut":                   {fmt.Errorf("x: %w", pack.ErrCut), 1, ""},
+		"permanently truncated": {fmt.Errorf("x: %w", pack.ErrCut), 4, "the archive of the work could not be unpacked"},
+		"VM gone":               {fleet.ErrEnded, 9, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,7 +86,7 @@ func TestNotUnpacked(t *testing.T) {
 			e, err := w.Try(state.JobLaunch, func(j *state.Job) { j.Failures = c.attempt - 1 })
 			if c.want == "" {
 				if !errors.Is(err, c.err) || len(w.Host.Started) != 1 {
-					t.Errorf("event %+v, %v", e, err)
+					t.Errorf("got event %+v, %v", e, err)
 				}
 				return
 			}
@@ -103,30 +103,30 @@ func TestNotUnpacked(t *testing.T) {
 	w.Task.Phase = state.PhaseImplementing
 	w.Launching(state.RunImplement)
 	if l := w.Launched(); l.NotWoken != "the archive of the work is gone" {
-		t.Errorf("not woken: %q", l.NotWoken)
+		t.Errorf("got no restore: %q", l.NotWoken)
 	}
 }
 
-// TestNotAsleep: a VM that is wanted, or not the task's, is left alone.
-func TestNotAsleep(t *testing.T) {
+// TestNotSuspended: a VM that is needed, or that belongs to another task, is left alone.
+func TestNotSuspended(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Rest()
 	if e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-0"})); e.Kind() != event.KindNothing {
-		t.Errorf("another VM: %+v", e)
+		t.Errorf("another VM: got %+v", e)
 	}
 	w.Launching(state.RunImplement)
 	if e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"})); e.Kind() != event.KindNothing {
-		t.Errorf("a run is wanted: %+v", e)
+		t.Errorf("with a requested run: got %+v", e)
 	}
 	w.Task.Run, w.Task.Phase = nil, state.PhaseDone
 	if e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"})); e.Kind() != event.KindNothing {
-		t.Errorf("the task is over: %+v", e)
+		t.Errorf("after the task's end: got %+v", e)
 	}
 }
 
-// TestCannotBePacked: a VM that is gone is so; one that is out of reach is tried again, for however long; one
-// that says no is given up, with what can be saved.
+// TestCannotBePacked: a deleted VM is lost; an unreachable one is retried without limit; one that refuses is given up,
+// keeping the work that can be saved.
 func TestCannotBePacked(t *testing.T) {
 	t.Parallel()
 	said := fmt.Errorf("x: %w", &remote.ExitError{Code: 1})
@@ -136,11 +136,11 @@ func TestCannotBePacked(t *testing.T) {
 		via     string // empty: an error
 		saved   bool
 	}{
-		"gone":             {fleet.ErrEnded, 1, "vanished", false},
-		"out of reach":     {remote.ErrUnreachable, 7, "", false},
-		"says no":          {said, 1, "", false},
-		"says no for good": {said, 4, "unusable", true},
-		"too much":         {pack.ErrTooLarge, 1, "unusable", true},
+		"gone":                {fleet.ErrEnded, 1, "vanished", false},
+		"out of reach":        {remote.ErrUnreachable, 7, "", false},
+		"says no":             {said, 1, "", false},
+		"refuses permanently": {said, 4, "unusable", true},
+		"too much":            {pack.ErrTooLarge, 1, "unusable", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,7 +150,7 @@ func TestCannotBePacked(t *testing.T) {
 			e, err := w.Try(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}), func(j *state.Job) { j.Failures = c.attempt - 1 })
 			if c.via == "" {
 				if !errors.Is(err, c.err) {
-					t.Errorf("event %+v, %v", e, err)
+					t.Errorf("got event %+v, %v", e, err)
 				}
 				return
 			}
@@ -163,7 +163,7 @@ func TestCannotBePacked(t *testing.T) {
 	}
 }
 
-// TestForget: what was put away is deleted, unless it is in use again.
+// TestForget: saved work is deleted, unless it is in use again.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
@@ -172,18 +172,18 @@ func TestForget(t *testing.T) {
 	forget := workflowtest.Args(state.JobArgs{Mode: a.Mode, Ref: a.Ref})
 	w.Do(state.JobForget, forget)
 	if list, err := w.Files.Sleeps(); err != nil || len(list) != 1 {
-		t.Fatalf("in use, and %v is left, %v", list, err)
+		t.Fatalf("while in use: got remaining %v, %v", list, err)
 	}
 	w.Task.Asleep = nil
 	w.Do(state.JobForget, forget)
 	w.Do(state.JobForget, forget)
 	if list, err := w.Files.Sleeps(); err != nil || len(list) != 0 {
-		t.Errorf("left: %v, %v", list, err)
+		t.Errorf("got remaining %v, %v", list, err)
 	}
 }
 
-// TestWakeForAStep: commits that are to be read again while they sleep are brought onto a VM first.
-func TestWakeForAStep(t *testing.T) {
+// TestRestoreForAStep: if a step needs commits of a suspended task, they are restored to a VM first.
+func TestRestoreForAStep(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Rest()
@@ -201,7 +201,7 @@ func TestWakeForAStep(t *testing.T) {
 	}
 }
 
-// TestLimitsOfVMs: what a limit means for a task that needs a VM, and for one whose VM wants another hour.
+// TestLimitsOfVMs: the effects of a limit on a task that needs a VM, and on one whose VM needs another hour.
 func TestLimitsOfVMs(t *testing.T) {
 	t.Parallel()
 	tomorrow := time.Now().Add(12 * time.Hour)
@@ -219,7 +219,7 @@ func TestLimitsOfVMs(t *testing.T) {
 					t.Errorf("problem %+v", p)
 				}
 			} else if e.Kind() != event.KindHeldUp || e.Waiting().Kind != want || !e.Waiting().Until.Equal(tomorrow) || !strings.HasPrefix(e.Waiting().Detail, "that is too much") {
-				t.Errorf("event %+v, waiting %+v, %v", e, e.Waiting(), err)
+				t.Errorf("got event %+v, waiting %+v, %v", e, e.Waiting(), err)
 			}
 			w.Task.VM = &state.VM{Name: "vm-1"}
 			span := w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueSpan, Key: "vm-1"}))
@@ -230,7 +230,7 @@ func TestLimitsOfVMs(t *testing.T) {
 	}
 }
 
-// disks stands for a provider that makes images.
+// disks simulates a provider with images.
 type disks struct {
 	deleted []string
 	err     error
@@ -245,7 +245,7 @@ func (d *disks) DeleteSnapshot(_ context.Context, ref string) error {
 	return nil
 }
 
-// TestSnapshot: a repository may have the whole disk kept. The VM made from that has everything.
+// TestSnapshot: a repository can configure that the complete disk is saved. A VM created from it has everything.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	d := &disks{}
@@ -254,12 +254,12 @@ func TestSnapshot(t *testing.T) {
 	w.Task.Settings.VM.Sleep = settings.SleepSnapshot
 	d.err = errors.New("boom")
 	if _, err := w.Try(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"})); !errors.Is(err, d.err) || len(w.Attempted) == 0 {
-		t.Fatalf("%v, marked %v", err, w.Attempted)
+		t.Fatalf("got %v, marked %v", err, w.Attempted)
 	}
 	d.err = nil
-	w.Launching(state.RunImplement) // somebody wants it by now, but it may be off
+	w.Launching(state.RunImplement) // it is needed again, but it may be off
 	if e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"})); e.Kind() != event.KindNothing {
-		t.Errorf("before it began: %+v", e)
+		t.Errorf("before the start: got %+v", e)
 	}
 	e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}), workflowtest.Again, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
 	if a := event.Of[event.Slept](e).Asleep; a == nil || a.Ref != "image-of-vm-1" || a.Mode != settings.SleepSnapshot {
@@ -282,7 +282,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestChangedSince: a resumed agent is told of commits by people, and of a base that has moved since long ago.
+// TestChangedSince: a resumed agent is informed about commits by people, and about a base that has changed if enough
+// time has passed.
 func TestChangedSince(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -311,27 +312,27 @@ func TestChangedSince(t *testing.T) {
 				t.Errorf("the prompt lacks %q:\n%s", want, p)
 			}
 			if got := strings.Contains(p, "The base main has moved: it has 1 commit that the branch does not have."); got != c.want {
-				t.Errorf("told of the base: %v\n%s", got, p)
+				t.Errorf("base in the prompt: got %v\n%s", got, p)
 			}
 		})
 	}
 }
 
-// TestSleepEndsWhatWasLeft: a VM's work is put away only when nothing can change it any more.
-func TestSleepEndsWhatWasLeft(t *testing.T) {
+// TestSuspensionEndsEarlierRuns: a VM's work is saved only when no run can change it.
+func TestSuspensionEndsEarlierRuns(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		run      state.Run
 		snapshot bool
 		ends     bool
 	}{
-		"stopped by a person":               {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, true},
-		"stopped for its turns":             {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, true},
-		"at its end for its turns":          {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns, Told: true}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, false},
-		"perhaps started, on an unknown VM": {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}}, false, true},
-		"stopped on another VM":             {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-9"}}, false, false},
-		"at its end":                        {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusOK}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, false},
-		"stopped, its disk to be kept":      {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, true, true},
+		"stopped by a person":                {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, true},
+		"stopped at its turn limit":          {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, true},
+		"ending at its turn limit":           {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns, Told: true}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, false},
+		"possibly started, on an unknown VM": {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}}, false, true},
+		"stopped on another VM":              {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-9"}}, false, false},
+		"ending":                             {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusOK}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, false},
+		"stopped, disk to be saved":          {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -350,7 +351,7 @@ func TestSleepEndsWhatWasLeft(t *testing.T) {
 			w.Host.Errs["Stop"] = errors.New("it does not end")
 			e, err := w.Try(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
 			if put := err == nil && event.Of[event.Slept](e).Asleep != nil; put == c.ends {
-				t.Fatalf("suspended %v although the run has not ended: %+v, %v", put, e, err)
+				t.Fatalf("got suspended %v although the run has not ended: %+v, %v", put, e, err)
 			}
 			w.Host.Errs["Stop"] = nil
 			w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}))

@@ -1,5 +1,5 @@
 // Serves webhooks with Probot and a handler that does nothing. It prints its address and ends when its input does.
-// SECRET is the webhook secret; Probot's modules lie in the folder PROBOT.
+// SECRET is the webhook secret; PROBOT is the directory of Probot's modules.
 import { generateKeyPairSync } from "node:crypto";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";

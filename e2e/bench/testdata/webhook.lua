@@ -1,4 +1,4 @@
--- Sends one webhook again and again. Each has a random GUID, because errand does not write a known one twice, and
+-- Sends one webhook repeatedly. Each has a random GUID, because errand does not write a known one twice, and
 -- because GitHub's are in no order.
 local function read(name)
   local file = assert(io.open(assert(os.getenv(name), name .. " is not set"), "rb"))

@@ -1,4 +1,4 @@
-// What the tests know of a page: where a thing is that a person would point at, by its kind and name.
+// Functions of the tests in a page: they locate elements by the kind and name that people see.
 const flat = (text) => (text || "").replace(/\s+/g, " ").trim();
 const kinds = {
   button: "button, [role=button], [role=checkbox]",

@@ -1,7 +1,7 @@
-// What every page has to be. Each function returns faults as sentences.
+// Checks for every page. Each function returns faults as sentences.
 const controls = "a[href], button, input:not([type=hidden]), select, textarea, summary";
 const short = (e) => (e.outerHTML.split("\n")[0] || "").slice(0, 160);
-const freeze = () => { window.thawed = window.fetch; window.fetch = () => new Promise(() => {}); return true; }; // nothing is replaced while it is judged
+const freeze = () => { window.thawed = window.fetch; window.fetch = () => new Promise(() => {}); return true; }; // the page does not update while it is checked
 const unfold = () => { document.querySelectorAll("details").forEach((d) => { d.open = true; }); return true; };
 const scroller = (e) => {
   for (let p = e.parentElement; p && p !== document.body; p = p.parentElement) {
@@ -34,7 +34,7 @@ const axeFaults = async (rules) => {
   return found.violations.map((v) => v.impact + ": " + v.id + ", " + v.help + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + " (" + n.any.concat(n.all).map((c) => c.message).join("; ").slice(0, 240) + ")").join(" | "));
 };
 
-// The walk with the Tab key: each stop is noted as it gets the focus.
+// The walk with the Tab key: each stop is recorded when it gets the focus.
 const stops = () => [...document.querySelectorAll(controls + ", [tabindex='0']")].filter((e) => shown(e) && !e.disabled && e.tabIndex >= 0);
 const walk = () => {
   if (document.activeElement) document.activeElement.blur();

@@ -1,5 +1,5 @@
 "use strict";
-// Renews the board while somebody looks at it. Without scripts the page is reloaded by hand.
+// Updates the board while it is visible. Without scripts the page must be reloaded manually.
 (() => {
   const every = 5000;
   const renew = async () => {
@@ -8,7 +8,7 @@
       const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
       if (answer.status === 401) { location.reload(); return; }
       if (!answer.ok) return;
-      const text = (await answer.text()).replace(/<style[^]*?<\/style>/, ""); // it is here already, and would be refused
+      const text = (await answer.text()).replace(/<style[^]*?<\/style>/, ""); // already present, and would be blocked
       const fresh = new DOMParser().parseFromString(text, "text/html");
       for (const part of ["main", "footer"]) {
         const old = document.querySelector(part), now = fresh.querySelector(part);

@@ -1,9 +1,9 @@
 "use strict";
-// Follows the log of a run that goes on. Without scripts the page is reloaded by hand.
+// Follows the log of an active run. Without scripts the page must be reloaded manually.
 (() => {
   const log = document.getElementById("log"), state = document.getElementById("state");
   if (!log || !log.dataset.events || !window.EventSource) return;
-  const most = 2000; // entries that are kept on the page
+  const most = 2000; // maximum number of entries on the page
   const make = (tag, name, text) => {
     const e = document.createElement(tag);
     if (name) e.className = name;

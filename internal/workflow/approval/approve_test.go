@@ -19,7 +19,7 @@ func TestApprove(t *testing.T) {
 		by   string
 		via  state.ApprovalVia
 		act  func(w *workflowtest.World, p *state.Plan) error
-		want string // why not; empty: approved
+		want string // reason of the refusal; empty: approved
 	}{
 		"a 👍 by a writer": {"bob", state.ViaReaction, func(w *workflowtest.World, p *state.Plan) error {
 			return w.As("bob").React(workflowtest.RepoName, p.Comment, "+1")
@@ -28,7 +28,7 @@ func TestApprove(t *testing.T) {
 		"a tick": {"bob", state.ViaBox, func(w *workflowtest.World, p *state.Plan) error {
 			return w.As("bob").EditComment(workflowtest.RepoName, p.Comment, workflowtest.Ticked(w, p))
 		}, ""},
-		"by an outsider": {"eve", state.ViaReaction, func(w *workflowtest.World, p *state.Plan) error {
+		"by a user without write access": {"eve", state.ViaReaction, func(w *workflowtest.World, p *state.Plan) error {
 			return w.As("eve").React(workflowtest.RepoName, p.Comment, "+1")
 		}, state.NotNoPermission},
 		"by triage": {"errand-bot", state.ViaCommand, nil, state.NotNoPermission},
@@ -36,8 +36,8 @@ func TestApprove(t *testing.T) {
 		"lost the permission": {"bob", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error {
 			return w.Ada.SetPermission(workflowtest.RepoName, "bob", simgithub.RoleRead)
 		}, state.NotNoPermission},
-		"renamed meanwhile": {"bob", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error { return w.RenameUser("bob", "robert") }, state.NotNoPermission}, // in doubt not
-		"the login of another by now": {"bob", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error {
+		"renamed meanwhile": {"bob", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error { return w.RenameUser("bob", "robert") }, state.NotNoPermission}, // refused in doubt
+		"the login now belongs to another account": {"bob", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error {
 			if err := w.Ada.SetPermission(workflowtest.RepoName, "bob", simgithub.RoleRead); err != nil {
 				return err
 			}
@@ -59,8 +59,8 @@ func TestApprove(t *testing.T) {
 		"the text changed": {"ada", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error {
 			return w.Ada.EditIssue(workflowtest.RepoName, 1, simgithub.IssueEdit{Body: workflowtest.Ptr("Other")})
 		}, state.NotIssueChanged},
-		"the issue is closed":  {"ada", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error { return w.Ada.Close(workflowtest.RepoName, 1, "") }, state.NotClosed},
-		"the 👍 was taken back": {"ada", state.ViaReaction, nil, state.NotRevoked},
+		"the issue is closed": {"ada", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error { return w.Ada.Close(workflowtest.RepoName, 1, "") }, state.NotClosed},
+		"the 👍 was removed":   {"ada", state.ViaReaction, nil, state.NotRevoked},
 		"another's 👍": {"ada", state.ViaReaction, func(w *workflowtest.World, p *state.Plan) error {
 			return w.As("bob").React(workflowtest.RepoName, p.Comment, "+1")
 		}, state.NotRevoked},
@@ -89,17 +89,16 @@ func TestApprove(t *testing.T) {
 				want = event.KindApproved
 			}
 			if e.Kind() != want || event.Of[event.NoApproval](e).Rejection != c.want || e.Candidate() == nil || e.Candidate().By.ID != k.By.ID {
-				t.Errorf("%s (%s), candidate %+v; want %s (%s)", e.Kind(), event.Of[event.NoApproval](e).Rejection, e.Candidate(), want, c.want)
+				t.Errorf("got %s (%s), candidate %+v; want %s (%s)", e.Kind(), event.Of[event.NoApproval](e).Rejection, e.Candidate(), want, c.want)
 			}
 			if c.want == "" && !e.Candidate().Permission.CanWrite() {
-				t.Errorf("approved with permission %q", e.Candidate().Permission)
+				t.Errorf("got permission %q", e.Candidate().Permission)
 			}
 		})
 	}
 }
 
-// TestApproveDecidesNothingWithoutAnAnswer: while GitHub does not answer nothing is approved and
-// nothing is refused.
+// TestApproveDecidesNothingWithoutAnAnswer: while GitHub does not answer, an approval is neither accepted nor refused.
 func TestApproveDecidesNothingWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{"permission": "/collaborators/", "comment, issue and reactions": "/graphql"} {
@@ -112,19 +111,19 @@ func TestApproveDecidesNothingWithoutAnAnswer(t *testing.T) {
 			w.MustFault(simgithub.Fault{Path: path, Status: http.StatusBadGateway})
 			e, err := w.Approve(k)
 			if err == nil {
-				t.Fatalf("an event %s (%s) without an answer", e.Kind(), event.Of[event.NoApproval](e).Rejection)
+				t.Fatalf("got event %s (%s) without an answer", e.Kind(), event.Of[event.NoApproval](e).Rejection)
 			}
 			workflowtest.WantProblem(t, err, "github", false)
 			w.ClearFaults()
 			if e, err = w.Approve(k); err != nil || e.Kind() != event.KindApproved {
-				t.Errorf("afterwards %s (%s), error %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
+				t.Errorf("after the answer: got %s (%s), error %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
 			}
 		})
 	}
 }
 
-// TestTickWaitsUntilItsCommentIsKnown: what was ticked before the store knew the comment of the plan counts once it does; what was
-// ticked in a second copy of it does not.
+// TestTickWaitsUntilItsCommentIsKnown: a tick in a plan's comment that the store does not know yet counts once it does;
+// a tick in a second copy of the comment does not count.
 func TestTickWaitsUntilItsCommentIsKnown(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
@@ -134,15 +133,15 @@ func TestTickWaitsUntilItsCommentIsKnown(t *testing.T) {
 	known := *p
 	p.Comment, p.CommentNode, p.PostedAt, p.BodyHash = 0, "", time.Time{}, ""
 	if e, err := w.Approve(k); err == nil {
-		t.Fatalf("%s (%s) before the comment is known", e.Kind(), event.Of[event.NoApproval](e).Rejection)
+		t.Fatalf("got %s (%s) before the comment is known", e.Kind(), event.Of[event.NoApproval](e).Rejection)
 	}
 	*p = known
 	if e, err := w.Approve(k); err != nil || e.Kind() != event.KindApproved {
-		t.Fatalf("%s (%s), %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
+		t.Fatalf("got %s (%s), %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
 	}
 	k.Comment++
 	if e, err := w.Approve(k); err != nil || e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotTicked {
-		t.Errorf("in a second copy: %s (%s), %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
+		t.Errorf("in a second copy: got %s (%s), %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
 	}
 }
 
@@ -152,9 +151,9 @@ func TestUntick(t *testing.T) {
 		edit func(body string) string
 		want func(before, edited string) string
 	}{
-		"a tick is taken back":         {func(s string) string { return strings.Replace(s, "- [ ]", "- [x]", 1) }, func(before, _ string) string { return before }},
-		"a person's edit is theirs":    {func(s string) string { return strings.Replace(s, "- [ ]", "- [x]", 1) + "\nmine" }, func(_, edited string) string { return edited }},
-		"nothing ticked, nothing done": {func(s string) string { return s }, func(before, _ string) string { return before }},
+		"a tick is removed":         {func(s string) string { return strings.Replace(s, "- [ ]", "- [x]", 1) }, func(before, _ string) string { return before }},
+		"an edit by a person stays": {func(s string) string { return strings.Replace(s, "- [ ]", "- [x]", 1) + "\nmine" }, func(_, edited string) string { return edited }},
+		"nothing ticked":            {func(s string) string { return s }, func(before, _ string) string { return before }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -174,7 +173,7 @@ func TestUntick(t *testing.T) {
 				t.Errorf("comment is\n%s\nwant\n%s", got.Body, want)
 			}
 			if n := len(got.Edits) - edits; n > 1 {
-				t.Errorf("%d edits by us", n)
+				t.Errorf("got %d edits by errand", n)
 			}
 		})
 	}
@@ -194,7 +193,7 @@ func TestMinimise(t *testing.T) {
 		w.Do(state.JobMinimise, workflowtest.Args(state.JobArgs{Node: p.CommentNode}))
 	}
 	if c := w.Issue().Comments[0]; !c.Minimized || !strings.EqualFold(c.MinimizedReason, "outdated") {
-		t.Errorf("folded %v because %q", c.Minimized, c.MinimizedReason)
+		t.Errorf("got folded %v with reason %q", c.Minimized, c.MinimizedReason)
 	}
 	if comment.BodyHash(w.Ours(1)[0]) != p.BodyHash {
 		t.Error("folding changed the text")

@@ -14,16 +14,16 @@ import (
 
 func untick(body string) string { return strings.Replace(body, "- [x] ", "- [ ] ", 1) }
 
-// TestWithdrawnWordsDoNotApprove: an approving comment counts if it is there and says what it said, whoever changed it, both when
-// it is checked and right before the work that it approved starts.
-func TestWithdrawnWordsDoNotApprove(t *testing.T) {
+// TestWithdrawnCommentsDoNotApprove: an approving comment counts only while it exists with its original text, both when
+// it is checked and right before the approved work starts.
+func TestWithdrawnCommentsDoNotApprove(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		words string
 		act   func(w *workflowtest.World, k *state.Candidate) error
 		want  string
 	}{
-		"as it was written": {"@errand approve", nil, ""},
+		"unchanged": {"@errand approve", nil, ""},
 		"deleted by its author": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
 			return w.As("bob").DeleteComment(workflowtest.RepoName, k.Comment)
 		}, state.NotErased},
@@ -79,16 +79,17 @@ func TestWithdrawnWordsDoNotApprove(t *testing.T) {
 			e, err := w.Approve(k)
 			workflowtest.Check(t, err)
 			if (e.Kind() == event.KindApproved) != (c.want == "") || event.Of[event.NoApproval](e).Rejection != c.want {
-				t.Errorf("checked: %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.want)
+				t.Errorf("at the check: got %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.want)
 			}
 			if e = w.LaunchApproved(p, &k.Approval); event.Of[event.NoApproval](e).Rejection != c.want || (e.Kind() == event.KindNoApproval) != (c.want != "") {
-				t.Errorf("before the start: %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.want)
+				t.Errorf("before the start: got %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.want)
 			}
 		})
 	}
 }
 
-// TestWithdrawnTicksDoNotApprove: a tick counts if its box is the only one that is ticked, and nobody else touched the boxes since.
+// TestWithdrawnTicksDoNotApprove: a tick counts if its box is the only ticked one, and no other account has changed a
+// box since.
 func TestWithdrawnTicksDoNotApprove(t *testing.T) {
 	t.Parallel()
 	box := func(n string) func(string) string {
@@ -104,7 +105,7 @@ func TestWithdrawnTicksDoNotApprove(t *testing.T) {
 		"emptied again": {func(w *workflowtest.World, p *state.Plan) []error {
 			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "bob", untick)}
 		}, state.NotTicked, state.NotTicked},
-		"emptied by somebody else": {func(w *workflowtest.World, p *state.Plan) []error {
+		"cleared by somebody else": {func(w *workflowtest.World, p *state.Plan) []error {
 			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "ada", untick)}
 		}, state.NotTicked, state.NotTicked},
 		"ticked again by the same person": {func(w *workflowtest.World, p *state.Plan) []error {
@@ -139,23 +140,24 @@ func TestWithdrawnTicksDoNotApprove(t *testing.T) {
 			e, err := w.Approve(k)
 			workflowtest.Check(t, err)
 			if (e.Kind() == event.KindApproved) != (c.want == "") || event.Of[event.NoApproval](e).Rejection != c.want {
-				t.Errorf("checked: %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.want)
+				t.Errorf("at the check: got %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.want)
 			}
 			if e = w.LaunchApproved(p, &k.Approval); event.Of[event.NoApproval](e).Rejection != c.started || (e.Kind() == event.KindNoApproval) != (c.started != "") {
-				t.Errorf("before the start: %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.started)
+				t.Errorf("before the start: got %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.started)
 			}
 		})
 	}
 }
 
-// TestApprovalsAreNotJudgedInDoubt: while GitHub cannot show the comment or the box, an approval is neither counted nor refused.
-func TestApprovalsAreNotJudgedInDoubt(t *testing.T) {
+// TestApprovalsAreNotDecidedInDoubt: while GitHub cannot return the comment or the box, an approval is neither accepted
+// nor refused.
+func TestApprovalsAreNotDecidedInDoubt(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]simgithub.Fault{
-		"a bad gateway":  {Path: "/graphql", Status: http.StatusBadGateway},
-		"a 404":          {Path: "/graphql", Status: http.StatusNotFound},
-		"an odd refusal": {Path: "/graphql", Status: http.StatusOK, Body: `{"data":{"node":null,"said":null,"repository":null},"errors":[{"type":"SERVICE_UNAVAILABLE","path":["said"],"message":"timeout"}]}`},
-		"no access":      {Path: "/graphql", Status: http.StatusOK, Body: `{"data":{"node":null,"said":null,"repository":{"id":"R_1"}},"errors":[{"type":"FORBIDDEN","path":["said"],"message":"Resource not accessible by integration"}]}`},
+		"a bad gateway":      {Path: "/graphql", Status: http.StatusBadGateway},
+		"a 404":              {Path: "/graphql", Status: http.StatusNotFound},
+		"an unusual refusal": {Path: "/graphql", Status: http.StatusOK, Body: `{"data":{"node":null,"said":null,"repository":null},"errors":[{"type":"SERVICE_UNAVAILABLE","path":["said"],"message":"timeout"}]}`},
+		"no access":          {Path: "/graphql", Status: http.StatusOK, Body: `{"data":{"node":null,"said":null,"repository":{"id":"R_1"}},"errors":[{"type":"FORBIDDEN","path":["said"],"message":"Resource not accessible by integration"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -164,32 +166,34 @@ func TestApprovalsAreNotJudgedInDoubt(t *testing.T) {
 			k := w.Said(p, "bob", "@errand approve")
 			w.MustFault(f)
 			if e, err := w.Approve(k); err == nil {
-				t.Errorf("an event %s (%s) without an answer", e.Kind(), event.Of[event.NoApproval](e).Rejection)
+				t.Errorf("got event %s (%s) without an answer", e.Kind(), event.Of[event.NoApproval](e).Rejection)
 			} else {
 				workflowtest.WantProblem(t, err, "github", false)
 			}
 			w.ClearFaults()
 			if e, err := w.Approve(k); err != nil || e.Kind() != event.KindApproved {
-				t.Errorf("afterwards %s (%s), error %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
+				t.Errorf("after the answer: got %s (%s), error %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
 			}
 		})
 	}
 }
 
-// TestNamedBeforeItWasPosted: a command that names a revision does not approve it if it is older than the revision's comment.
-func TestNamedBeforeItWasPosted(t *testing.T) {
+// TestCommandBeforeThePlanWasPosted: a command with the hash of a revision does not approve it if the command is older
+// than the revision's comment.
+func TestCommandBeforeThePlanWasPosted(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	p := w.Planned(state.PlanPreliminary)
 	k := w.Said(p, "bob", "@errand approve "+p.Hash)
 	k.Named, p.PostedAt = p.Hash, k.Given.Add(1)
 	if e, err := w.Approve(k); err != nil || e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotTooFresh {
-		t.Errorf("%s (%s), error %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
+		t.Errorf("got %s (%s), error %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
 	}
 }
 
-// TestCountedTickStays: taking back another tick leaves the one that counted, so that the approval holds at the start.
-func TestCountedTickStays(t *testing.T) {
+// TestAcceptedTickStays: removing another tick does not remove the accepted one, so that the approval is still valid at
+// the start.
+func TestAcceptedTickStays(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Approaches = []string{"Append", "Rewrite"}
@@ -203,12 +207,12 @@ func TestCountedTickStays(t *testing.T) {
 		t.Errorf("%s (%s)", e.Kind(), event.Of[event.NoApproval](e).Rejection)
 	}
 	if body := w.Ours(1)[0]; strings.Count(body, "- [x] ") != 1 {
-		t.Errorf("the comment is\n%s", body)
+		t.Errorf("got comment\n%s", body)
 	}
 }
 
-// TestWithdrawnCommentsAreVetted: what a comment says is read again when its writer's permission is, unless nothing follows from it
-// or somebody else checks it.
+// TestWithdrawnCommentsAreVetted: a comment's text is read again together with its author's permission, unless the
+// comment has no effect or another step checks it.
 func TestWithdrawnCommentsAreVetted(t *testing.T) {
 	t.Parallel()
 	orders := func(o ...state.Order) []state.Order { return o }
@@ -221,24 +225,24 @@ func TestWithdrawnCommentsAreVetted(t *testing.T) {
 		body      string
 		calls     int
 	}{
-		"a command as it was": {"bob", "@errand budget +5", orders(budget), nil, "", "@errand budget +5", 2},
-		"a command, deleted":  {"bob", "@errand budget +5", orders(budget), deletes("bob"), state.NotErased, "@errand budget +5", 2},
-		"by an admin":         {"bob", "@errand budget +5", orders(budget), deletes("ada"), state.NotErased, "@errand budget +5", 2},
+		"an unchanged command": {"bob", "@errand budget +5", orders(budget), nil, "", "@errand budget +5", 2},
+		"a command, deleted":   {"bob", "@errand budget +5", orders(budget), deletes("bob"), state.NotErased, "@errand budget +5", 2},
+		"by an admin":          {"bob", "@errand budget +5", orders(budget), deletes("ada"), state.NotErased, "@errand budget +5", 2},
 		"hidden": {"bob", "@errand budget +5", orders(budget), func(w *workflowtest.World, c *simgithub.Comment) error {
 			return w.Forge.Minimize(w.T.Context(), w.Task.Installation, c.NodeID)
 		}, state.NotErased, "@errand budget +5", 2},
-		"raised":                 {"bob", "@errand budget +5", orders(budget), edits("bob", "@errand budget +500"), state.NotReworded, "@errand budget +5", 2},
-		"edited to words":        {"bob", "@errand budget +5", orders(budget), edits("bob", "Never mind."), state.NotReworded, "@errand budget +5", 2},
-		"words corrected":        {"bob", "use tbas", nil, edits("bob", "use tabs"), "", "use tabs", 2},
-		"a message corrected":    {"bob", "@errand use tbas", orders(message), edits("bob", "@errand use tabs"), "", "@errand use tabs", 2},
-		"words by another":       {"bob", "use tabs", nil, edits("ada", "delete it all"), state.NotReworded, "use tabs", 2},
-		"words to a command":     {"bob", "use tabs", nil, edits("bob", "@errand budget +500"), state.NotReworded, "use tabs", 2},
-		"words, deleted":         {"bob", "use tabs", nil, deletes("bob"), state.NotErased, "use tabs", 2},
-		"a stranger's, deleted":  {"eve", "@errand budget +5", orders(budget), deletes("eve"), "", "@errand budget +5", 1},
-		"help, deleted":          {"bob", "@errand help", orders(state.Order{Verb: state.VerbHelp}), deletes("bob"), "", "@errand help", 1},
-		"approve, deleted":       {"bob", "@errand approve", orders(state.Order{Verb: state.VerbApprove}), deletes("bob"), "", "@errand approve", 1},
-		"approve on a condition": {"bob", "@errand approve with: x", orders(state.Order{Verb: state.VerbApprove, With: "x"}), deletes("bob"), state.NotErased, "@errand approve with: x", 2},
-		"help and cancel":        {"bob", "@errand help\n@errand cancel", orders(state.Order{Verb: state.VerbHelp}, state.Order{Verb: state.VerbCancel}), deletes("bob"), state.NotErased, "@errand help\n@errand cancel", 2},
+		"raised":                                  {"bob", "@errand budget +5", orders(budget), edits("bob", "@errand budget +500"), state.NotReworded, "@errand budget +5", 2},
+		"edited to a message":                     {"bob", "@errand budget +5", orders(budget), edits("bob", "Never mind."), state.NotReworded, "@errand budget +5", 2},
+		"words corrected":                         {"bob", "use tbas", nil, edits("bob", "use tabs"), "", "use tabs", 2},
+		"a message corrected":                     {"bob", "@errand use tbas", orders(message), edits("bob", "@errand use tabs"), "", "@errand use tabs", 2},
+		"message edited by another account":       {"bob", "use tabs", nil, edits("ada", "delete it all"), state.NotReworded, "use tabs", 2},
+		"message edited to a command":             {"bob", "use tabs", nil, edits("bob", "@errand budget +500"), state.NotReworded, "use tabs", 2},
+		"words, deleted":                          {"bob", "use tabs", nil, deletes("bob"), state.NotErased, "use tabs", 2},
+		"deleted, by a user without write access": {"eve", "@errand budget +5", orders(budget), deletes("eve"), "", "@errand budget +5", 1},
+		"help, deleted":                           {"bob", "@errand help", orders(state.Order{Verb: state.VerbHelp}), deletes("bob"), "", "@errand help", 1},
+		"approve, deleted":                        {"bob", "@errand approve", orders(state.Order{Verb: state.VerbApprove}), deletes("bob"), "", "@errand approve", 1},
+		"approval with conditions":                {"bob", "@errand approve with: x", orders(state.Order{Verb: state.VerbApprove, With: "x"}), deletes("bob"), state.NotErased, "@errand approve with: x", 2},
+		"help and cancel":                         {"bob", "@errand help\n@errand cancel", orders(state.Order{Verb: state.VerbHelp}, state.Order{Verb: state.VerbCancel}), deletes("bob"), state.NotErased, "@errand help\n@errand cancel", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -249,25 +253,25 @@ func TestWithdrawnCommentsAreVetted(t *testing.T) {
 				workflowtest.Check(t, c.act(w, said))
 			}
 			in := event.Event{Task: w.Task.Key, By: w.Person(c.by), Payload: event.Commented{Orders: c.orders, Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: c.words, Mention: strings.HasPrefix(c.words, "@errand")}}}
-			workflowtest.Check(t, workflowtest.Err(w.Forge.Permission(t.Context(), w.RepoRef(), "ada", 1))) // a token is there
+			workflowtest.Check(t, workflowtest.Err(w.Forge.Permission(t.Context(), w.RepoRef(), "ada", 1))) // a token exists
 			workflowtest.Check(t, workflowtest.Err(w.Forge.Self(t.Context())))
 			_, before := w.Calls()
 			e := w.Do(state.JobVet, workflowtest.Vets(in))
 			if _, after := w.Calls(); after-before > c.calls {
-				t.Errorf("%d calls, want %d", after-before, c.calls)
+				t.Errorf("got %d calls, want %d", after-before, c.calls)
 			}
 			if e.Comment().Withdrawn != c.withdrawn || e.Comment().Body != c.body || in.Comment().Withdrawn != "" {
-				t.Errorf("withdrawn %q, body %q; want %q, %q", e.Comment().Withdrawn, e.Comment().Body, c.withdrawn, c.body)
+				t.Errorf("got withdrawn %q, body %q; want %q, %q", e.Comment().Withdrawn, e.Comment().Body, c.withdrawn, c.body)
 			}
 		})
 	}
 }
 
-// TestHiddenCommentsOfThreadsAreWithdrawn: a command in a review thread that was hidden before it was read is withdrawn, as
-// one in the conversation is.
+// TestHiddenCommentsOfThreadsAreWithdrawn: a command in a review thread that was hidden before errand read it is
+// withdrawn, like one in the conversation.
 func TestHiddenCommentsOfThreadsAreWithdrawn(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"as it was": "", "hidden": state.NotErased} {
+	for name, want := range map[string]string{"unchanged": "", "hidden": state.NotErased} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := workflowtest.New(t)
@@ -278,7 +282,7 @@ func TestHiddenCommentsOfThreadsAreWithdrawn(t *testing.T) {
 			}
 			in := event.Event{Task: w.Task.Key, By: w.Person("ada"), Payload: event.Commented{Orders: []state.Order{{Verb: state.VerbCancel}}, Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: said.Body, OnPR: true, Thread: said.ID, Mention: true}}}
 			if e := w.Do(state.JobVet, workflowtest.Vets(in)); e.Comment().Withdrawn != want {
-				t.Errorf("withdrawn %q, want %q", e.Comment().Withdrawn, want)
+				t.Errorf("got withdrawn %q, want %q", e.Comment().Withdrawn, want)
 			}
 		})
 	}
@@ -296,7 +300,7 @@ func edits(by, words string) func(*workflowtest.World, *simgithub.Comment) error
 	}
 }
 
-// TestCommentsAreNotVettedInDoubt: while GitHub cannot show a comment, it is neither obeyed nor dropped.
+// TestCommentsAreNotVettedInDoubt: while GitHub cannot return a comment, its command is neither obeyed nor dropped.
 func TestCommentsAreNotVettedInDoubt(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]int{"a bad gateway": http.StatusBadGateway, "a 404": http.StatusNotFound} {
@@ -308,7 +312,7 @@ func TestCommentsAreNotVettedInDoubt(t *testing.T) {
 			in := event.Event{Task: w.Task.Key, By: w.Person("bob"), Payload: event.Commented{Orders: []state.Order{{Verb: state.VerbCancel}}, Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: said.Body, Mention: true}}}
 			w.MustFault(simgithub.Fault{Path: "/graphql", Status: status})
 			if e, err := w.Try(state.JobVet, workflowtest.Vets(in)); err == nil {
-				t.Errorf("an event without an answer: %+v", e)
+				t.Errorf("got an event without an answer: %+v", e)
 			} else {
 				workflowtest.WantProblem(t, err, "github", false)
 			}
@@ -316,14 +320,14 @@ func TestCommentsAreNotVettedInDoubt(t *testing.T) {
 	}
 }
 
-// TestAStoredPlanThatWasChangedIsNotCarriedOut: what starts is what the approval's hash was made of.
-func TestAStoredPlanThatWasChangedIsNotCarriedOut(t *testing.T) {
+// TestChangedStoredPlanIsNotImplemented: the started plan must match the approval's hash.
+func TestChangedStoredPlanIsNotImplemented(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(p *state.Plan)
 		intact bool
 	}{
-		"as it was":        {func(*state.Plan) {}, true},
+		"unchanged":        {func(*state.Plan) {}, true},
 		"another text":     {func(p *state.Plan) { p.Text = "Do more." }, false},
 		"another base":     {func(p *state.Plan) { p.BaseSHA = "0" }, false},
 		"another approach": {func(p *state.Plan) { p.Approaches = []string{"Rewrite"} }, false},

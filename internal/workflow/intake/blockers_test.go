@@ -23,7 +23,7 @@ func TestStartWaitsForBlockers(t *testing.T) {
 		"a sub-issue": {func(w *workflowtest.World, o *simgithub.Issue) error {
 			return w.Ada.AddSubIssue(workflowtest.RepoName, 1, o.ID)
 		}, []string{"acme/slug#2"}},
-		"a writer's words": {func(w *workflowtest.World, _ *simgithub.Issue) error {
+		"text by a writer": {func(w *workflowtest.World, _ *simgithub.Issue) error {
 			return workflowtest.Err(w.As("bob").Comment(workflowtest.RepoName, 1, "Blocked by #2."))
 		}, []string{"acme/slug#2"}},
 		"said twice": {func(w *workflowtest.World, o *simgithub.Issue) error {
@@ -32,22 +32,22 @@ func TestStartWaitsForBlockers(t *testing.T) {
 			}
 			return workflowtest.Err(w.Ada.Comment(workflowtest.RepoName, 1, "Blocked by #2"))
 		}, []string{"acme/slug#2"}},
-		"a stranger's words": {func(w *workflowtest.World, _ *simgithub.Issue) error {
+		"text by a user without write access": {func(w *workflowtest.World, _ *simgithub.Issue) error {
 			return workflowtest.Err(w.As("eve").Comment(workflowtest.RepoName, 1, "Blocked by #2"))
 		}, nil},
-		"what nobody can see": {func(w *workflowtest.World, _ *simgithub.Issue) error {
+		"inaccessible issues": {func(w *workflowtest.World, _ *simgithub.Issue) error {
 			return workflowtest.Err(w.Ada.Comment(workflowtest.RepoName, 1, "Blocked by #99 and acme/secret#1"))
 		}, nil},
 		"closed": {func(w *workflowtest.World, _ *simgithub.Issue) error {
 			return workflowtest.FirstError(workflowtest.Err(w.Ada.Comment(workflowtest.RepoName, 1, "Blocked by #2")), w.Ada.Close(workflowtest.RepoName, 2, ""))
 		}, nil},
-		"issues of one number, here and in another repository": {func(w *workflowtest.World, _ *simgithub.Issue) error {
+		"issues with the same number here and in another repository": {func(w *workflowtest.World, _ *simgithub.Issue) error {
 			return workflowtest.FirstError(w.Elsewhere("acme", 2), w.Ada.Close(workflowtest.RepoName, 2, ""), workflowtest.Err(w.Ada.Comment(workflowtest.RepoName, 1, "Blocked by #2, acme/other#2 and acme/other#1")))
 		}, []string{"acme/other#2", "acme/other#1"}},
-		"an issue of the same number in another repository, closed": {func(w *workflowtest.World, _ *simgithub.Issue) error {
+		"a closed issue with the same number in another repository": {func(w *workflowtest.World, _ *simgithub.Issue) error {
 			return workflowtest.FirstError(w.Elsewhere("acme", 2), w.As("zoe").Close("acme/other", 2, ""), workflowtest.Err(w.Ada.Comment(workflowtest.RepoName, 1, "Blocked by acme/other#2")))
 		}, nil},
-		"issues of another owner, which may not be read": {func(w *workflowtest.World, _ *simgithub.Issue) error {
+		"issues of another owner, without read access": {func(w *workflowtest.World, _ *simgithub.Issue) error {
 			return workflowtest.FirstError(w.Elsewhere("initech", 2), workflowtest.Err(w.Ada.Comment(workflowtest.RepoName, 1, "Blocked by initech/other#2 and initech/other#1")))
 		}, nil},
 		"itself": {func(w *workflowtest.World, _ *simgithub.Issue) error {
@@ -61,18 +61,18 @@ func TestStartWaitsForBlockers(t *testing.T) {
 			workflowtest.Check(t, err)
 			workflowtest.Check(t, c.act(w, other))
 			e, err := w.Try(state.JobStart)
-			if err != nil { // a refusal may be about a token of before the App's permissions
+			if err != nil { // a refusal may be due to a token from before the App's permissions
 				workflowtest.WantProblem(t, err, "github", false)
 				e = w.Do(state.JobStart)
 			}
 			if c.want == nil {
 				if e.Kind() != event.KindStarted {
-					t.Errorf("event %s, waiting %+v", e.Kind(), e.Waiting())
+					t.Errorf("got event %s, waiting %+v", e.Kind(), e.Waiting())
 				}
 				return
 			}
 			if e.Kind() != event.KindHeldUp || e.Waiting().Kind != state.WaitBlocked {
-				t.Fatalf("event %s, waiting %+v", e.Kind(), e.Waiting())
+				t.Fatalf("got event %s, waiting %+v", e.Kind(), e.Waiting())
 			}
 			if diff := cmp.Diff(c.want, e.Waiting().Issues); diff != "" {
 				t.Errorf("blockers (-want +got):\n%s", diff)

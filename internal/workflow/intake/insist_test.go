@@ -10,9 +10,9 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestAPersonsWordIsKept: a permission that may not be read now is asked for again. Nobody would say the
-// word another time.
-func TestAPersonsWordIsKept(t *testing.T) {
+// TestPersonsCommentIsNotLost: a permission that cannot be read is read again later, because the person will not repeat
+// the comment.
+func TestPersonsCommentIsNotLost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault simgithub.Fault
@@ -30,7 +30,7 @@ func TestAPersonsWordIsKept(t *testing.T) {
 			k := w.Candidate(p, "ada", state.ViaCommand)
 			if c.gone {
 				w.Uninstall("acme")
-				_, err := w.Approve(k) // the token that it had
+				_, err := w.Approve(k) // the old token
 				workflowtest.WantProblem(t, err, "github", false)
 			} else {
 				c.fault.Method, c.fault.Path = "GET", "/collaborators/ada/permission$"
@@ -44,18 +44,19 @@ func TestAPersonsWordIsKept(t *testing.T) {
 	}
 }
 
-// TestLookingForWhatAnEqualJobLeft: a job that follows one that gave up looks for what that one wrote.
-func TestLookingForWhatAnEqualJobLeft(t *testing.T) {
+// TestSearchForTheEffectOfAnEarlierJob: a job with the key of one that failed permanently searches for the effect of
+// the earlier job.
+func TestSearchForTheEffectOfAnEarlierJob(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	status := func(j *state.Job) { j.Key = "1.status" }
 	first := w.Do(state.JobStatus, status)
 	w.HoursPass()
-	again := w.Do(state.JobStatus, status, func(j *state.Job) { // the store does not know of it
+	again := w.Do(state.JobStatus, status, func(j *state.Job) { // unknown to the store
 		j.Created, j.Attempted, j.Doubt = time.Now().Add(time.Hour), true, time.Now()
 	})
 	was, is := event.Of[event.StatusSent](first).Status, event.Of[event.StatusSent](again).Status
 	if was.Comment == 0 || is.Comment != was.Comment {
-		t.Errorf("the status is comment %+v, then %+v", was, is)
+		t.Errorf("got status comment %+v, then %+v", was, is)
 	}
 }

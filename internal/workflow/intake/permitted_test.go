@@ -10,12 +10,12 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestAllThatIsMissingIsNamed: of several permissions each one that a task needs is named, at once; what another owner does not
-// grant keeps nothing waiting here.
-func TestAllThatIsMissingIsNamed(t *testing.T) {
+// TestAllMissingPermissionsAreNamed: all missing permissions that a task needs are named at once; permissions that
+// another owner does not grant do not matter.
+func TestAllMissingPermissionsAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		here, elsewhere map[string]string // what is granted otherwise than asked for
+		here, elsewhere map[string]string // permissions that differ from the requested ones
 		want            string
 	}{
 		"nothing":          {nil, nil, ""},
@@ -41,7 +41,7 @@ func TestAllThatIsMissingIsNamed(t *testing.T) {
 				w.GrantPermissions(owner, perms)
 			}
 			w.Forge.InvalidateTokens()
-			workflowtest.Check(t, workflowtest.Err(w.Forge.Installations(t.Context()))) // both are known
+			workflowtest.Check(t, workflowtest.Err(w.Forge.Installations(t.Context()))) // both are cached
 			w.Task.Phase = state.PhasePreliminaryPlanning
 			w.Launching(state.RunPreliminary)
 			e := w.Do(state.JobLaunch)
@@ -50,7 +50,7 @@ func TestAllThatIsMissingIsNamed(t *testing.T) {
 				got = e.Waiting().Detail
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" || (got == "") != (len(w.Host.Started) == 1) {
-				t.Errorf("%d runs were started; waits for (-want +got):\n%s", len(w.Host.Started), diff)
+				t.Errorf("got %d runs; waiting (-want +got):\n%s", len(w.Host.Started), diff)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-func TestVetPassesTheAnswerOn(t *testing.T) {
+func TestVetStoresGitHubsAnswer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		login string
@@ -27,14 +27,14 @@ func TestVetPassesTheAnswerOn(t *testing.T) {
 			e := w.Do(state.JobVet, workflowtest.Vets(event.Event{Task: w.Task.Key, By: w.Person(c.login), Payload: event.Triggered{}}))
 			v := e.Vetted
 			if e.Permission != c.want || v == nil || v.By.ID != w.Person(c.login).ID || v.Permission != c.want || time.Since(v.At) > time.Minute || v.Hash != "" {
-				t.Errorf("permission %s, passed on: %+v", e.Permission, v)
+				t.Errorf("got permission %s, stored: %+v", e.Permission, v)
 			}
 		})
 	}
 }
 
-// TestStartUsesTheAnswerOfItsEvent: a permission is read once for an event and a person, and again as soon as that
-// answer is old or is about somebody else.
+// TestStartUsesTheAnswerOfItsEvent: a permission is read once for an event and a person, and again when the answer is
+// old or about another person.
 func TestStartUsesTheAnswerOfItsEvent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -54,10 +54,10 @@ func TestStartUsesTheAnswerOfItsEvent(t *testing.T) {
 		"from the future": {func(w *workflowtest.World) *state.Vetted {
 			return w.Vetted("ada", state.PermissionRead, -time.Hour, "")
 		}, 1, true},
-		"of somebody else": {func(w *workflowtest.World) *state.Vetted {
+		"for another person": {func(w *workflowtest.World) *state.Vetted {
 			return w.Vetted("bob", state.PermissionRead, time.Second, "")
 		}, 1, true},
-		"of a former holder": {func(w *workflowtest.World) *state.Vetted {
+		"for the login's former owner": {func(w *workflowtest.World) *state.Vetted {
 			v := w.Vetted("ada", state.PermissionRead, 0, "")
 			v.By.ID++
 			return v
@@ -71,14 +71,14 @@ func TestStartUsesTheAnswerOfItsEvent(t *testing.T) {
 			n := w.PermissionReads(func() { e = w.Do(state.JobStart, func(j *state.Job) { j.Vetted = c.vetted(w) }) })
 			started, ok := e.Payload.(event.Started)
 			if n != c.reads || !ok || started.Visible != c.visible {
-				t.Errorf("%d reads; event %s, visible %v", n, e.Kind(), started.Visible)
+				t.Errorf("got %d reads; event %s, visible %v", n, e.Kind(), started.Visible)
 			}
 		})
 	}
 }
 
-// TestGatherUsesTheAnswerOfItsReview: whose review began the round is known; everybody else in the threads is asked
-// for.
+// TestGatherUsesTheAnswerOfItsReview: the permission of the round's reviewer is cached; those of the other people in
+// the threads are read.
 func TestGatherUsesTheAnswerOfItsReview(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -105,14 +105,14 @@ func TestGatherUsesTheAnswerOfItsReview(t *testing.T) {
 				e = w.Do(state.JobGather, func(j *state.Job) { j.Vetted = w.Vetted("bob", c.perm, c.ago, "") })
 			})
 			if n != c.reads || len(event.Of[event.Gathered](e).Feedback) != c.heard {
-				t.Errorf("%d reads, heard %d", n, len(event.Of[event.Gathered](e).Feedback))
+				t.Errorf("got %d reads, %d comments", n, len(event.Of[event.Gathered](e).Feedback))
 			}
 		})
 	}
 }
 
-// TestStartOfApprovedWork: a start that follows the check of an approval at once relies on it; any other asks
-// whether the person still may and whether the 👍 is still there.
+// TestStartOfApprovedWork: a start right after the check of an approval relies on it; any other start checks permission
+// and 👍 again.
 func TestStartOfApprovedWork(t *testing.T) {
 	t.Parallel()
 	lost := func(w *workflowtest.World) error {
@@ -125,9 +125,9 @@ func TestStartOfApprovedWork(t *testing.T) {
 		"at once":               {func(*workflowtest.World, *state.Vetted, *state.Job) {}, true},
 		"11 seconds later":      {func(_ *workflowtest.World, v *state.Vetted, _ *state.Job) { v.At = v.At.Add(-11 * time.Second) }, false},
 		"a second attempt":      {func(_ *workflowtest.World, _ *state.Vetted, j *state.Job) { j.Attempt = 2 }, false},
-		"of another revision":   {func(_ *workflowtest.World, v *state.Vetted, _ *state.Job) { v.Hash = "00000000" }, false},
-		"of a comment":          {func(_ *workflowtest.World, v *state.Vetted, _ *state.Job) { v.Hash = "" }, false},
-		"of somebody else":      {func(w *workflowtest.World, v *state.Vetted, _ *state.Job) { v.By = w.Person("ada") }, false},
+		"for another revision":  {func(_ *workflowtest.World, v *state.Vetted, _ *state.Job) { v.Hash = "00000000" }, false},
+		"for a comment":         {func(_ *workflowtest.World, v *state.Vetted, _ *state.Job) { v.Hash = "" }, false},
+		"for another person":    {func(w *workflowtest.World, v *state.Vetted, _ *state.Job) { v.By = w.Person("ada") }, false},
 		"by a clock that jumps": {func(_ *workflowtest.World, v *state.Vetted, _ *state.Job) { v.At = v.At.Add(time.Hour) }, false},
 		"without an answer":     {func(_ *workflowtest.World, _ *state.Vetted, j *state.Job) { j.Vetted = nil }, false},
 	} {
@@ -140,7 +140,7 @@ func TestStartOfApprovedWork(t *testing.T) {
 			workflowtest.Check(t, err)
 			v := approved.Vetted
 			if approved.Kind() != event.KindApproved || v == nil || v.Hash != p.Hash || v.Base != w.Head("main") {
-				t.Fatalf("%s, passed on: %+v", approved.Kind(), v)
+				t.Fatalf("%s: got %+v", approved.Kind(), v)
 			}
 			a := approved.Candidate().Approval
 			w.Task.Approval, w.Task.Phase = &a, state.PhasePlanning
@@ -149,7 +149,7 @@ func TestStartOfApprovedWork(t *testing.T) {
 			before := w.Forge.Calls(forge.ForTask)
 			e := w.Do(state.JobLaunch, func(j *state.Job) { j.Vetted = v; c.change(w, v, j) })
 			if started := e.Kind() == event.KindLaunched; started != c.starts {
-				t.Errorf("event %s (%s)", e.Kind(), event.Of[event.NoApproval](e).Rejection)
+				t.Errorf("got event %s (%s)", e.Kind(), event.Of[event.NoApproval](e).Rejection)
 			}
 			if n := w.Forge.Calls(forge.ForTask) - before; c.starts && n != 0 {
 				t.Errorf("%d calls", n)
@@ -158,21 +158,21 @@ func TestStartOfApprovedWork(t *testing.T) {
 	}
 }
 
-// TestADeletedCommentGetsNoReaction: nobody is left to see it, and nothing went wrong.
-func TestADeletedCommentGetsNoReaction(t *testing.T) {
+// TestDeletedCommentGetsNoReaction: a reaction to a deleted comment is skipped without an error.
+func TestDeletedCommentGetsNoReaction(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	c, err := w.As("bob").Comment(workflowtest.RepoName, 1, "@errand status")
 	workflowtest.Check(t, err)
 	workflowtest.Check(t, w.As("bob").DeleteComment(workflowtest.RepoName, c.ID))
 	if e, err := w.Try(state.JobReact, workflowtest.Args(state.JobArgs{Reaction: "eyes", Comment: c.ID})); err != nil || e.Kind() != event.KindNothing {
-		t.Errorf("event %s, error %v", e.Kind(), err)
+		t.Errorf("got event %s, error %v", e.Kind(), err)
 	}
 }
 
-// TestARunBeginsWhereItsCommentFoundTheBase: the head that was read with a comment serves the run that it leads to,
+// TestRunStartsAtTheBaseReadWithItsComment: the run started by a comment uses the head that was read with the comment,
 // while it is fresh.
-func TestARunBeginsWhereItsCommentFoundTheBase(t *testing.T) {
+func TestRunStartsAtTheBaseReadWithItsComment(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ago   time.Duration
@@ -190,7 +190,7 @@ func TestARunBeginsWhereItsCommentFoundTheBase(t *testing.T) {
 				e = w.Do(state.JobLaunch, func(j *state.Job) { j.Vetted = w.Vetted("ada", state.PermissionAdmin, c.ago, "") })
 			})
 			if e.Kind() != event.KindLaunched || event.Of[event.Launched](e).Launch.BaseSHA != w.Head("main") || n != c.calls {
-				t.Errorf("event %s at %s, %d calls", e.Kind(), event.Of[event.Launched](e).Launch.BaseSHA, n)
+				t.Errorf("got event %s at %s, %d calls", e.Kind(), event.Of[event.Launched](e).Launch.BaseSHA, n)
 			}
 		})
 	}

@@ -12,21 +12,21 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// An agent that goes on with commits of its own, such as after checks that failed, is not told that people put them
-// there, and GitHub is not asked for commits that only the VM has. Commits that people did push are told.
-func TestOwnCommitsAreNotPeoples(t *testing.T) {
+// An agent that continues with its own commits, such as after failed checks, is not told that people pushed them, and
+// GitHub is not asked for commits that only the VM has. Commits pushed by people are reported.
+func TestOwnCommitsAreNotAttributedToPeople(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		pushed  bool // by a person, before the work was moved on top of it
+		pushed  bool // by a person, before the work was rebased onto it
 		rebased bool
 		rounds  int
 		want    string
 	}{
-		"after checks that failed":         {rounds: 1},
-		"twice in a row":                   {rounds: 2},
-		"after a push that is in the work": {pushed: true, rebased: true, rounds: 1, want: "people pushed 1 commit to the branch, which changed ada.txt."},
-		"twice after such a push":          {pushed: true, rebased: true, rounds: 2, want: "people pushed 1 commit to the branch, which changed ada.txt."},
-		"after a push that is not":         {pushed: true, rounds: 1, want: "The checkout does not contain those commits"},
+		"after failed checks":                       {rounds: 1},
+		"twice in a row":                            {rounds: 2},
+		"after a push that the work contains":       {pushed: true, rebased: true, rounds: 1, want: "people pushed 1 commit to the branch, which changed ada.txt."},
+		"twice after a push that the work contains": {pushed: true, rebased: true, rounds: 2, want: "people pushed 1 commit to the branch, which changed ada.txt."},
+		"after a push that the work lacks":          {pushed: true, rounds: 1, want: "The checkout does not contain those commits"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,10 +59,10 @@ func TestOwnCommitsAreNotPeoples(t *testing.T) {
 				after, _ := w.Calls()
 				told := c.want != "" && (i == 0 || !c.rebased)
 				if strings.Contains(p, "by people") || strings.Contains(p, "people put") && !told || told && !strings.Contains(p, c.want) {
-					t.Errorf("run %d is told, want %q:\n%s", i+1, c.want, p)
+					t.Errorf("prompt of run %d, want %q:\n%s", i+1, c.want, p)
 				}
 				if asked := !slices.Equal(compares(before), compares(after)); asked != (told && c.rebased) {
-					t.Errorf("run %d: GitHub was asked to compare: %v", i+1, asked)
+					t.Errorf("run %d: got comparisons at GitHub: %v", i+1, asked)
 				}
 				w.Host.Commit(t, "More", map[string]string{"more.txt": strings.Repeat("x\n", i+1)})
 			}
@@ -70,7 +70,7 @@ func TestOwnCommitsAreNotPeoples(t *testing.T) {
 	}
 }
 
-// compares are the counts of the calls that compare commits.
+// compares returns the counts of the calls that compare commits.
 func compares(list []simgithub.CallCount) []simgithub.CallCount {
 	return slices.DeleteFunc(list, func(c simgithub.CallCount) bool { return !strings.Contains(c.Route, "compare") })
 }

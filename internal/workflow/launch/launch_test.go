@@ -38,35 +38,35 @@ func TestLaunchTheFirstRun(t *testing.T) {
 		t.Errorf("prompt:\n%s", p)
 	}
 	if w.Host.Ensured != 1 || w.Host.Git(t, "rev-parse", "HEAD") != w.Head("main") {
-		t.Errorf("tether attached %d times, checkout at %s", w.Host.Ensured, w.Host.Git(t, "rev-parse", "HEAD"))
+		t.Errorf("got %d tether connections, checkout at %s", w.Host.Ensured, w.Host.Git(t, "rev-parse", "HEAD"))
 	}
 	if src := w.Host.Prepared[0].Source; src.Token != "token-of-vm-1" || src.URL != "http://127.0.0.1:9/git/acme/slug" || src.Ref != "refs/heads/main" {
-		t.Errorf("the VM fetches from %+v", src)
+		t.Errorf("got fetch source %+v of the VM", src)
 	}
 	all := fmt.Sprintf("%+v", spec)
 	if strings.Contains(all, workflowtest.Secret) || strings.Contains(all, "ghs_") || !strings.Contains(all, "token-of-"+run.ID) {
-		t.Error("the run is started with one of errand's secrets, or without its token")
+		t.Error("the run's environment has one of errand's secrets, or lacks its token")
 	}
 }
 
-func TestLaunchTurnsAway(t *testing.T) {
+func TestLaunchWithoutMatchingRun(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	if e := w.Do(state.JobLaunch); e.Kind() != event.KindNothing {
-		t.Errorf("without a run: %+v", e)
+		t.Errorf("without a run: got %+v", e)
 	}
 	w.Launching(state.RunPlan).State = state.RunActive
 	if e := w.Do(state.JobLaunch); e.Kind() != event.KindNothing || len(w.Host.Started) != 0 {
-		t.Errorf("of a run that goes on: %+v, started %v", e, w.Host.Started)
+		t.Errorf("active run: got %+v, started %v", e, w.Host.Started)
 	}
 	w.Task.Run.State = state.RunLaunching
 	if e := w.Do(state.JobLaunch, func(j *state.Job) { j.Run = "another" }); e.Kind() != event.KindNothing || len(w.Host.Started) != 0 {
-		t.Errorf("of another run: %+v, started %v", e, w.Host.Started)
+		t.Errorf("another run: got %+v, started %v", e, w.Host.Started)
 	}
 }
 
-// TestLaunchAsksOnceMore: between the approval and the start it can be taken back; not afterwards.
-func TestLaunchAsksOnceMore(t *testing.T) {
+// TestLaunchChecksTheApprovalAgain: an approval can be withdrawn until the start, not afterwards.
+func TestLaunchChecksTheApprovalAgain(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	p := w.Planned(state.PlanPreliminary)
@@ -77,7 +77,7 @@ func TestLaunchAsksOnceMore(t *testing.T) {
 	w.Launching(state.RunPlan)
 	e := w.Do(state.JobLaunch)
 	if e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotRevoked || e.Candidate() == nil || e.Candidate().Hash != p.Hash || len(w.Host.Started) != 0 {
-		t.Fatalf("event %s (%s), started %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, w.Host.Started)
+		t.Fatalf("got event %s (%s), started %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, w.Host.Started)
 	}
 	workflowtest.Check(t, w.As("bob").React(workflowtest.RepoName, p.Comment, "+1"))
 	w.Launched()
@@ -87,7 +87,7 @@ func TestLaunchAsksOnceMore(t *testing.T) {
 	w.Launching(state.RunPlan)
 	w.Launched()
 	if !strings.Contains(w.Prompt(), "Do it.") {
-		t.Errorf("the approved plan is not in the prompt:\n%s", w.Prompt())
+		t.Errorf("the prompt lacks the approved plan:\n%s", w.Prompt())
 	}
 }
 
@@ -97,25 +97,25 @@ func TestLaunchWaitsForAVM(t *testing.T) {
 	w.Launching(state.RunPreliminary)
 	w.Host.Errs["Acquire"] = fmt.Errorf("%w: all 4 are taken", workspace.ErrNoVM)
 	if e := w.Do(state.JobLaunch); e.Kind() != event.KindHeldUp || e.Waiting().Kind != state.WaitVM || !strings.Contains(e.Waiting().Detail, "all 4 are taken") {
-		t.Errorf("event %s, waiting %+v", e.Kind(), e.Waiting())
+		t.Errorf("got event %s, waiting %+v", e.Kind(), e.Waiting())
 	}
 	for _, method := range []string{"Acquire", "Place", "Ensure", "Prepare", "Start"} {
 		w.Host.Errs = map[string]error{method: errors.New("boom")}
 		if e, err := w.Try(state.JobLaunch); err == nil || !strings.Contains(err.Error(), "boom") {
-			t.Errorf("%s fails, yet %+v, %v", method, e, err)
+			t.Errorf("failure of %s: got %+v, %v", method, e, err)
 		}
 	}
 	w.Host.Errs = map[string]error{}
 	w.Launched()
 }
 
-func TestARealAgentIsNotStartedInTheOpen(t *testing.T) {
+func TestRealAgentNeedsIsolation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ real, allowed, isolated, starts bool }{
-		"the stand-in": {starts: true},
-		"in the open":  {real: true},
-		"allowed to":   {real: true, allowed: true, starts: true},
-		"isolated":     {real: true, isolated: true, starts: true},
+		"the stand-in":      {starts: true},
+		"without isolation": {real: true},
+		"allowed to":        {real: true, allowed: true, starts: true},
+		"isolated":          {real: true, isolated: true, starts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,8 +135,8 @@ func TestARealAgentIsNotStartedInTheOpen(t *testing.T) {
 	}
 }
 
-// TestLaunchResumesOnTheSameVM: the agent's session lies on the VM. On another one it begins anew
-// and is told what was said.
+// TestLaunchResumesOnTheSameVM: the agent's session is on the VM. On another VM a new session starts, with the
+// conversation in the prompt.
 func TestLaunchResumesOnTheSameVM(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -160,7 +160,7 @@ func TestLaunchResumesOnTheSameVM(t *testing.T) {
 			l := w.Launched()
 			argv := strings.Join(w.Host.Started[1].Argv, " ")
 			if l.Resumed != c.resumed || strings.Contains(argv, "--resume "+workflowtest.Session) != c.resumed {
-				t.Errorf("resumed: %v, started with %s", l.Resumed, argv)
+				t.Errorf("got resumed %v, started with %s", l.Resumed, argv)
 			}
 			p := w.Prompt()
 			if !strings.Contains(p, "Otherwise.") || !strings.Contains(p, "The old plan.") || strings.Contains(p, "This VM is not the one of the last run") == c.resumed {
@@ -170,7 +170,8 @@ func TestLaunchResumesOnTheSameVM(t *testing.T) {
 	}
 }
 
-// TestPromptHasACommentOnce: what was said while a plan was made may have been read again with the discussion by the time it is answered.
+// TestPromptHasACommentOnce: a comment posted while a plan was written may also be in the discussion that is read
+// later; the prompt has it once.
 func TestPromptHasACommentOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -191,27 +192,27 @@ func TestPromptHasACommentOnce(t *testing.T) {
 			w.Launched()
 			want := map[bool]int{true: 1, false: 2}[c.id == 5]
 			if p := w.Prompt(); strings.Count(p, "Mind the tests.") != want || !strings.Contains(p, "And the docs.") {
-				t.Errorf("it is there %d times, want %d:\n%s", strings.Count(p, "Mind the tests."), want, p)
+				t.Errorf("got it %d times, want %d:\n%s", strings.Count(p, "Mind the tests."), want, p)
 			}
 		})
 	}
 }
 
-// TestLaunchKeepsUnpublishedWork: an attempt that was cut short is gone on with; what a planning run
-// left lying about is not, nor what was built before people asked for a new plan.
+// TestLaunchKeepsUnpublishedWork: the work of an interrupted attempt is continued; files of a planning run, and work
+// from before a new plan was requested, are discarded.
 func TestLaunchKeepsUnpublishedWork(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before state.RunKind
-		since  state.Phase // where the task has been since the run
+		since  state.Phase // phases of the task since the run
 		kept   bool
 	}{
-		"of the same kind":                    {state.RunImplement, state.PhaseImplementing, true},
-		"of a planning run":                   {state.RunPlan, state.PhaseImplementing, false},
-		"before the issue was read again":     {state.RunImplement, state.PhaseQueued, false},
-		"before a new preliminary plan":       {state.RunImplement, state.PhasePreliminaryPlanning, false},
-		"before a new plan":                   {state.RunImplement, state.PhasePlanning, false},
-		"before it was interrupted for a bit": {state.RunImplement, state.PhaseInterrupted, true},
+		"same kind":                       {state.RunImplement, state.PhaseImplementing, true},
+		"planning run":                    {state.RunPlan, state.PhaseImplementing, false},
+		"before the issue was read again": {state.RunImplement, state.PhaseQueued, false},
+		"before a new preliminary plan":   {state.RunImplement, state.PhasePreliminaryPlanning, false},
+		"before a new plan":               {state.RunImplement, state.PhasePlanning, false},
+		"before a short interruption":     {state.RunImplement, state.PhaseInterrupted, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -230,14 +231,14 @@ func TestLaunchKeepsUnpublishedWork(t *testing.T) {
 			w.Launched()
 			_, err := os.Stat(filepath.Join(w.Host.Dir, "loose.txt"))
 			if kept := err == nil; kept != c.kept {
-				t.Errorf("loose files are kept: %v", kept)
+				t.Errorf("got uncommitted files: %v", kept)
 			}
 			want := w.Head("main")
 			if c.kept {
 				want = head
 			}
 			if at := w.Host.Git(t, "rev-parse", "HEAD"); at != want {
-				t.Errorf("the checkout is at %s, want %s", at, want)
+				t.Errorf("got checkout at %s, want %s", at, want)
 			}
 		})
 	}
@@ -253,16 +254,16 @@ func TestLaunchChecks(t *testing.T) {
 	l := w.Launched()
 	spec := w.Host.Started[0]
 	if len(l.Taken) != 0 || l.Model != "" || !slices.Equal(spec.Argv, []string{"{runner}", "check"}) || spec.Duration < 12*time.Minute {
-		t.Errorf("launch %+v, started %+v", l, spec)
+		t.Errorf("got launch %+v, started %+v", l, spec)
 	}
 	for _, want := range []string{w.Task.Work.LocalHead, `"make test"`, `"lint"`} {
 		if !strings.Contains(spec.Stdin, want) {
-			t.Errorf("told %s, which lacks %s", spec.Stdin, want)
+			t.Errorf("got prompt %s, which lacks %s", spec.Stdin, want)
 		}
 	}
 }
 
-func TestLaunchTellsOfDrift(t *testing.T) {
+func TestLaunchReportsBaseChanges(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Task.Phase = state.PhaseImplementing

@@ -18,7 +18,7 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// lending has the operator give something to the repository's tests.
+// lending configures the operator's variables and files for the repository's tests.
 func lending(c *workflow.Config) {
 	c.TestsFor = func(repo string) workspace.Tests {
 		if repo != "acme/slug" {
@@ -28,33 +28,34 @@ func lending(c *workflow.Config) {
 	}
 }
 
-// Agents and checks get variables and files; a task that sleeps takes neither along, and gets them again.
+// Agents and checks get variables and files; the saved work of a suspended task contains neither, and they are provided
+// again after the restore.
 func TestLend(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t, lending)
-	w.Task.Settings.Env = map[string]string{"HOST": "localhost", "PASSWORD": "of the repository"}
+	w.Task.Settings.Env = map[string]string{"HOST": "localhost", "PASSWORD": "from the repository"}
 	w.Task.Settings.Keep = []string{"config"}
 	w.Rest()
 	spec, key := w.Host.Started[0], filepath.Join(w.Host.Dir, "config", "test.key")
 	if spec.Env["HOST"] != "localhost" || spec.Env["PASSWORD"] != "tulip-marmelade" {
-		t.Errorf("the agent's environment is %v", spec.Env)
+		t.Errorf("got environment of the agent %v", spec.Env)
 	}
 	if data, err := os.ReadFile(key); err != nil || string(data) != "orchid-compote" {
-		t.Fatalf("the agent finds %q, %v", data, err)
+		t.Fatalf("got file %q of the agent, %v", data, err)
 	}
 	w.Suspend()
 	if _, err := os.Lstat(key); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the saved work contained it: %v", err)
+		t.Errorf("the saved work contains it: %v", err)
 	}
 	w.NewVM()
 	w.Task.Phase = state.PhaseImplementing
 	w.Launching(state.RunImplement)
 	l := w.Launched()
 	if data, err := os.ReadFile(filepath.Join(w.Host.Dir, "config", "test.key")); err != nil || string(data) != "orchid-compote" {
-		t.Errorf("on the next VM the agent finds %q, %v", data, err)
+		t.Errorf("on the next VM: got file %q, %v", data, err)
 	}
 	if p := w.Prompt(); !strings.Contains(p, `"PASSWORD"`) || !strings.Contains(p, `"config/test.key"`) || strings.Contains(p, "tulip") || strings.Contains(p, "orchid") {
-		t.Errorf("the agent is told:\n%s", p)
+		t.Errorf("got prompt:\n%s", p)
 	}
 	w.EndRun(state.RunSucceeded, workflowtest.Session)
 	w.Task.VM, w.Task.Branch.Root = &l.VM, w.Head("main")
@@ -65,12 +66,12 @@ func TestLend(t *testing.T) {
 	var in work.CheckSpec
 	workflowtest.Check(t, json.Unmarshal([]byte(w.Host.Started[2].Stdin), &in))
 	if len(in.Files) != 1 || string(in.Files[0].Content) != "orchid-compote" || in.Env["PASSWORD"] != "tulip-marmelade" || in.Env["HOST"] != "localhost" || in.Base != w.Task.Branch.BaseSHA {
-		t.Errorf("checks get %+v", in)
+		t.Errorf("got environment of checks %+v", in)
 	}
 }
 
-// A file that the repository has itself is for the operator to name otherwise.
-func TestLendWhatIsTaken(t *testing.T) {
+// A configured file with the name of a file in the repository is refused.
+func TestLendRefusesExistingFiles(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t, func(c *workflow.Config) {
 		c.TestsFor = func(string) workspace.Tests {
@@ -85,12 +86,12 @@ func TestLendWhatIsTaken(t *testing.T) {
 		t.Errorf("launch: %v", err)
 	}
 	if len(w.Host.Started) != 0 {
-		t.Error("a run was started")
+		t.Error("got a started run")
 	}
 }
 
-// What could not be taken back is not put away.
-func TestLentIsNotPutAway(t *testing.T) {
+// Work is not saved if the files for tests could not be removed from it.
+func TestLentFilesAreNotSaved(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t, lending)
 	w.Rest()

@@ -12,9 +12,9 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestLaunchEndsWhatWasLeft: a run that was stopped a moment ago, or whose start nobody came to know
-// of, is ended before the next one begins in the same checkout.
-func TestLaunchEndsWhatWasLeft(t *testing.T) {
+// TestLaunchEndsEarlierRuns: a run that was just stopped, or whose start is unknown to errand, is ended before the next
+// one begins in the same checkout.
+func TestLaunchEndsEarlierRuns(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Task.Phase, w.Task.Step = state.PhasePreliminaryPlanning, state.JobLaunch
@@ -29,19 +29,18 @@ func TestLaunchEndsWhatWasLeft(t *testing.T) {
 	}
 	w.Host.Errs["Stop"] = errors.New("it does not end")
 	if _, err := w.Try(state.JobLaunch); err == nil || len(w.Host.Started) != 0 {
-		t.Fatalf("a run starts while another one is active: %v, %v", w.Host.Started, err)
+		t.Fatalf("got a start while another run is active: %v, %v", w.Host.Started, err)
 	}
 	w.Host.Stopped, w.Host.Errs["Stop"] = nil, nil
 	if e := w.Do(state.JobLaunch); e.Kind() != event.KindLaunched {
 		t.Fatalf("event %+v", e)
 	}
 	if diff := cmp.Diff([]string{"1-1-4 another run starts", "1-1-turns another run starts", "1-1-2 another run starts"}, w.Host.Stopped); diff != "" {
-		t.Errorf("ended (-want +got):\n%s", diff)
+		t.Errorf("ended runs (-want +got):\n%s", diff)
 	}
 }
 
-// TestCap: an agent gets what is left of the task's money, and none is started without any. Checks
-// cost nothing.
+// TestCap: an agent gets the rest of the task's budget, and none is started without budget. Checks cost nothing.
 func TestCap(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
@@ -57,6 +56,6 @@ func TestCap(t *testing.T) {
 	w.Do(state.JobLaunch)
 	argv := w.Host.Started[0].Argv
 	if i := slices.Index(argv, "--max-budget-usd"); i < 0 || argv[i+1] != "2.5" {
-		t.Errorf("the agent is started with %q", argv)
+		t.Errorf("got agent started with %q", argv)
 	}
 }

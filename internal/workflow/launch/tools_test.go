@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestDenied: commands and protected paths become rules that every adapter takes, unless there are exceptions
-// from what is protected.
+// TestDenied: commands and protected paths become rules that every adapter accepts, except for exceptions from the
+// protection.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	s := settings.Settings{Deny: []string{"terraform apply"}, Gate: settings.Gate{Protected: []string{"secret", "x/{a,b}"}}}
@@ -19,19 +19,19 @@ func TestDenied(t *testing.T) {
 	rules := steps.denied(s)
 	for _, want := range []string{"Bash(git push:*)", "Bash(terraform apply:*)", "Edit(.github/workflows/**)", "Edit(deploy/**)"} {
 		if !slices.Contains(rules, want) {
-			t.Errorf("%s is missing among %v", want, rules)
+			t.Errorf("%s is missing in %v", want, rules)
 		}
 	}
 	for _, not := range []string{"Edit(secret)", "Edit(x/{a,b})", "Edit(CODEOWNERS)"} {
 		if slices.Contains(rules, not) {
-			t.Errorf("%s is among them", not)
+			t.Errorf("unexpected rule %s", not)
 		}
 	}
 	steps.Gate.Unprotected = []string{".github/workflows/own.yml"}
 	if got := steps.denied(s); slices.Contains(got, "Edit(.github/workflows/**)") {
 		t.Errorf("an exception is denied: %v", got)
 	}
-	s.Gate.Unprotected = []string{} // which the repository gives up
+	s.Gate.Unprotected = []string{} // unprotected by the repository
 	if got := steps.denied(s); !slices.Contains(got, "Edit(.github/workflows/**)") {
 		t.Errorf("a protected path is not denied: %v", got)
 	}
@@ -42,12 +42,13 @@ func TestDenied(t *testing.T) {
 	for _, name := range registry.Names() {
 		spec := agent.Spec{WorkDir: "/w", Home: "/h", RunDir: "/r", Step: "plan", Model: "m", Prompt: "Do it.", Deny: rules, Shell: callable(s), BaseURL: "http://127.0.0.1:1/llm/x", RunToken: "t", Session: "01234567-89ab-cdef-0123-456789abcdef"}
 		if _, err := set.Of(name).Command(spec); err != nil {
-			t.Errorf("%s refuses the rules: %v", name, err)
+			t.Errorf("%s rejects the rules: %v", name, err)
 		}
 	}
 }
 
-// TestCallable: what agents may call always has the common commands, and is nothing where any may be called.
+// TestCallable: the list of permitted commands always has the common commands, and is empty if all commands are
+// permitted.
 func TestCallable(t *testing.T) {
 	t.Parallel()
 	if got := callable(settings.Settings{Shell: settings.Shell{All: true}}); got != nil {
@@ -55,10 +56,10 @@ func TestCallable(t *testing.T) {
 	}
 	none := callable(settings.Settings{Shell: settings.Shell{Set: true}})
 	if slices.Contains(none, "git") || !slices.Contains(none, "grep") {
-		t.Errorf("an empty list: %v", none)
+		t.Errorf("empty list: got %v", none)
 	}
-	older := callable(settings.Settings{Check: []settings.Command{{Run: "make check"}}}) // a task from before there was a list
+	older := callable(settings.Settings{Check: []settings.Command{{Run: "make check"}}}) // a task from before the list existed
 	if !slices.Contains(older, "git") || !slices.Contains(older, "make") {
-		t.Errorf("nobody looked: %v", older)
+		t.Errorf("without a list: got %v", older)
 	}
 }

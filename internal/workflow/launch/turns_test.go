@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestLaunchBoundsTurns: the runs of every adapter are bounded by the gateway: exactly where the program cannot count
-// its turns, else where no honest one comes.
+// TestLaunchBoundsTurns: the gateway limits the turns of every adapter's runs: exactly if the program cannot count its
+// turns, otherwise at a number that no correct program reaches.
 func TestLaunchBoundsTurns(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -19,13 +19,13 @@ func TestLaunchBoundsTurns(t *testing.T) {
 		asked int
 		want  int
 	}{
-		"claude":               {"claude:claude-sonnet-5", 0, 24},
-		"claude, asked for 60": {"claude:claude-sonnet-5", 60, 130},
-		"gemini":               {"gemini:gemini-2.5-pro", 0, 24},
-		"api":                  {"api:claude-sonnet-5", 0, 24},
-		"codex":                {"codex:gpt-5.5", 0, 7},
-		"codex, asked for 60":  {"codex:gpt-5.5", 60, 60},
-		"command":              {"command:any", 0, 7},
+		"claude":                {"claude:claude-sonnet-5", 0, 24},
+		"claude, limited to 60": {"claude:claude-sonnet-5", 60, 130},
+		"gemini":                {"gemini:gemini-2.5-pro", 0, 24},
+		"api":                   {"api:claude-sonnet-5", 0, 24},
+		"codex":                 {"codex:gpt-5.5", 0, 7},
+		"codex, limited to 60":  {"codex:gpt-5.5", 60, 60},
+		"command":               {"command:any", 0, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -42,7 +42,7 @@ func TestLaunchBoundsTurns(t *testing.T) {
 				told = tc.asked
 			}
 			if l := w.Launched(); l.MaxTurns != tc.want || l.TurnLimit != told {
-				t.Errorf("bounded at %d, told %d, want %d and %d", l.MaxTurns, l.TurnLimit, tc.want, told)
+				t.Errorf("got limit %d and %d for the program, want %d and %d", l.MaxTurns, l.TurnLimit, tc.want, told)
 			}
 		})
 	}

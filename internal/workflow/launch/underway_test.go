@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// A launch whose answer was lost is repeated while the agent works: its checkout must not be touched,
-// and what was said since is not what it was told.
+// A launch whose answer was lost is repeated while the agent works: its checkout must not be touched, and later
+// comments are not part of its prompt.
 func TestLaunchAgainWhileAgentWorks(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
@@ -20,7 +20,7 @@ func TestLaunchAgainWhileAgentWorks(t *testing.T) {
 	first, err := w.Try(state.JobLaunch)
 	workflowtest.Check(t, err)
 	if first.Kind() != event.KindLaunched || len(w.Host.Started) != 1 || w.Launch == nil {
-		t.Fatalf("the first launch came to %+v, started %d runs and marked %+v", first, len(w.Host.Started), w.Launch)
+		t.Fatalf("first launch: got %+v, %d started runs, marked %+v", first, len(w.Host.Started), w.Launch)
 	}
 	done := w.Host.Commit(t, "What the agent did", map[string]string{"slug.go": "package slug // better\n"})
 	if _, err := w.Ada.PushCommit(workflowtest.RepoName, simgithub.Commit{Branch: "main", Message: "Newer base", Files: map[string]string{"other.txt": "x\n"}}); err != nil {
@@ -30,17 +30,17 @@ func TestLaunchAgainWhileAgentWorks(t *testing.T) {
 	again, err := w.Try(state.JobLaunch, func(j *state.Job) { j.Attempted, j.Launch = true, w.Launch })
 	workflowtest.Check(t, err)
 	if diff := cmp.Diff(event.Of[event.Launched](first).Launch, event.Of[event.Launched](again).Launch); diff != "" {
-		t.Errorf("the run goes on with something else than it was started with (-first +again):\n%s", diff)
+		t.Errorf("prompt of the repeated launch (-first +again):\n%s", diff)
 	}
 	if head := w.Host.Git(t, "rev-parse", "HEAD"); head != done {
-		t.Errorf("the checkout was put on %s, away from the agent's commit", head)
+		t.Errorf("got checkout at %s, want the agent's commit", head)
 	}
 	if len(w.Host.Started) != 1 {
-		t.Errorf("%d runs were started", len(w.Host.Started))
+		t.Errorf("got %d started runs", len(w.Host.Started))
 	}
 }
 
-// A launch that was marked and then not made starts anew, with what there is now.
+// A launch that was marked but not made starts again, with current data.
 func TestLaunchAgainWithoutStart(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
@@ -50,6 +50,6 @@ func TestLaunchAgainWithoutStart(t *testing.T) {
 	})
 	workflowtest.Check(t, err)
 	if len(w.Host.Started) != 1 || w.Launch.BaseSHA != w.Head("main") {
-		t.Errorf("started %d runs from %s", len(w.Host.Started), w.Launch.BaseSHA)
+		t.Errorf("got %d started runs from %s", len(w.Host.Started), w.Launch.BaseSHA)
 	}
 }

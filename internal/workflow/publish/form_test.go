@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// A branch is work on this issue if the template names it for the issue, whatever its slug.
+// A branch belongs to this issue if it matches the template for the issue with any slug.
 func TestBranchesOfTheIssueAreFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -19,16 +19,16 @@ func TestBranchesOfTheIssueAreFound(t *testing.T) {
 		branch   string
 		found    bool
 	}{
-		"another slug":             {"", "It breaks", "errand/1-somebody-elses", true},
-		"another issue":            {"", "It breaks", "errand/12-it-breaks", false},
-		"exactly":                  {"branch: feature/{number}\n", "It breaks", "feature/1", true},
-		"a longer number":          {"branch: feature/{number}\n", "It breaks", "feature/11", false},
-		"by its key":               {"branch: '{key}/{slug}'\nkey: {pattern: '[A-Z]+-[0-9]+'}\n", "ABC-1: it breaks", "ABC-1/mine", true},
-		"by another key":           {"branch: '{key}/{slug}'\nkey: {pattern: '[A-Z]+-[0-9]+'}\n", "ABC-1: it breaks", "ABC-12/abc-1-it-breaks", false},
-		"without its key":          {"branch: '{key}/{slug}'\nkey: {pattern: '[A-Z]+-[0-9]+'}\n", "It breaks", "else", false},
-		"the number after a slug":  {"branch: '{slug}-{number}'\n", "It breaks", "mine-1", true},
-		"another after a slug":     {"branch: '{slug}-{number}'\n", "It breaks", "it-breaks-21", false},
-		"the default branch stays": {"branch: '{slug}'\n", "It breaks", "it-breaks-not", false},
+		"another slug":            {"", "It breaks", "errand/1-somebody-elses", true},
+		"another issue":           {"", "It breaks", "errand/12-it-breaks", false},
+		"exactly":                 {"branch: feature/{number}\n", "It breaks", "feature/1", true},
+		"a longer number":         {"branch: feature/{number}\n", "It breaks", "feature/11", false},
+		"by its key":              {"branch: '{key}/{slug}'\nkey: {pattern: '[A-Z]+-[0-9]+'}\n", "ABC-1: it breaks", "ABC-1/mine", true},
+		"by another key":          {"branch: '{key}/{slug}'\nkey: {pattern: '[A-Z]+-[0-9]+'}\n", "ABC-1: it breaks", "ABC-12/abc-1-it-breaks", false},
+		"without its key":         {"branch: '{key}/{slug}'\nkey: {pattern: '[A-Z]+-[0-9]+'}\n", "It breaks", "else", false},
+		"the number after a slug": {"branch: '{slug}-{number}'\n", "It breaks", "mine-1", true},
+		"another after a slug":    {"branch: '{slug}-{number}'\n", "It breaks", "it-breaks-21", false},
+		"the default branch":      {"branch: '{slug}'\n", "It breaks", "it-breaks-not", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,13 +38,14 @@ func TestBranchesOfTheIssueAreFound(t *testing.T) {
 			w.Push("bob", c.branch, map[string]string{"a.txt": "b\n"})
 			e := w.Do(state.JobStart)
 			if found := e.Kind() == event.KindAsked && event.Of[event.Asked](e).Question.Kind == state.AskExisting; found != c.found {
-				t.Errorf("event %s, question %+v", e.Kind(), event.Of[event.Asked](e).Question)
+				t.Errorf("got event %s, question %+v", e.Kind(), event.Of[event.Asked](e).Question)
 			}
 		})
 	}
 }
 
-// Each commit's first line has the form of the repository's template, and its own words; the rest of the message stays.
+// Each commit's first line gets the form of the repository's template and keeps its text; the rest of the message is
+// unchanged.
 func TestSubjectsAreInForm(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -57,11 +58,11 @@ func TestSubjectsAreInForm(t *testing.T) {
 		"a key": {"{key} {task}", 0,
 			[]string{"Mend it\n\nBadly.", "ABC-1 Mend more", "ABC-12 Mend all\nat once"},
 			[]string{"ABC-1 Mend it\n\nBadly.", "ABC-1 Mend more", "ABC-1 ABC-12 Mend all\nat once"}},
-		"no place for words":    {"Work on #{number}", 0, []string{"Mend it\n\nBadly.", "Mend more"}, []string{"Work on #1\n\nMend it\n\nBadly.", "Work on #1\n\nMend more"}},
-		"a round":               {"{key} {task}", 1, []string{"Mend it"}, []string{"ABC-1 Address review feedback — Mend it"}},
-		"hidden by what goes":   {"{key} {task}", 0, []string{"Co-authored-by: A <a@b>\nMend it, @ada"}, []string{"ABC-1 Mend it, @ ada"}},
-		"a template that calls": {"{task} for @ada [skip ci]", 0, []string{"Mend it"}, []string{"Mend it for @ ada (skip ci)"}},
-		"it closes the issue":   {"Fixes #{number}: {task}", 0, []string{"Fixes #2"}, []string{"Fixes #1: see #2"}},
+		"template without a placeholder for text": {"Work on #{number}", 0, []string{"Mend it\n\nBadly.", "Mend more"}, []string{"Work on #1\n\nMend it\n\nBadly.", "Work on #1\n\nMend more"}},
+		"a round":                          {"{key} {task}", 1, []string{"Mend it"}, []string{"ABC-1 Address review feedback — Mend it"}},
+		"first line is removed text":       {"{key} {task}", 0, []string{"Co-authored-by: A <a@b>\nMend it, @ada"}, []string{"ABC-1 Mend it, @ ada"}},
+		"a template with a mention":        {"{task} for @ada [skip ci]", 0, []string{"Mend it"}, []string{"Mend it for @ ada (skip ci)"}},
+		"a template that closes the issue": {"Fixes #{number}: {task}", 0, []string{"Fixes #2"}, []string{"Fixes #1: see #2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,30 +83,30 @@ func TestSubjectsAreInForm(t *testing.T) {
 				got = append(got, k.Message)
 			}
 			if !slices.Equal(got, c.want) {
-				t.Errorf("messages %q, want %q", got, c.want)
+				t.Errorf("got messages %q, want %q", got, c.want)
 			}
 			work := w.Committed()
 			view, _, err := w.Ada.CommitFiles(workflowtest.RepoName, work.Head)
 			workflowtest.Check(t, err)
 			if want := c.want[len(c.want)-1]; strings.TrimSpace(view.Message) != want {
-				t.Errorf("published %q, want %q", view.Message, want)
+				t.Errorf("got published %q, want %q", view.Message, want)
 			}
 		})
 	}
 }
 
-// What an agent leaves uncommitted gets the template's form as well.
+// The commit of an agent's uncommitted changes also gets the template's form.
 func TestLeftoversAreInForm(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		template, summary, want string
 		round                   int
 	}{
-		"at first":                 {"{key} {task}", "Mended it.", "ABC-1 It breaks", 0},
-		"in a round":               {"{key} {task}", "Mended it.", "ABC-1 Address review feedback — Mended it.", 1},
-		"in a round, a suffix":     {"{task} ({key})", "Mended it.", "Address review feedback — Mended it. (ABC-1)", 1},
-		"in a round without words": {"{key} {task}", "", "ABC-1 Address review feedback", 1},
-		"without place":            {"Work on #{number}", "", "Work on #1\n\nIt breaks", 0},
+		"at first":                {"{key} {task}", "Mended it.", "ABC-1 It breaks", 0},
+		"in a round":              {"{key} {task}", "Mended it.", "ABC-1 Address review feedback — Mended it.", 1},
+		"in a round, a suffix":    {"{task} ({key})", "Mended it.", "Address review feedback — Mended it. (ABC-1)", 1},
+		"in a round without text": {"{key} {task}", "", "ABC-1 Address review feedback", 1},
+		"without place":           {"Work on #{number}", "", "Work on #1\n\nIt breaks", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +118,7 @@ func TestLeftoversAreInForm(t *testing.T) {
 			cs, err := w.Files.LoadChangeset(e.Work().Ref)
 			workflowtest.Check(t, err)
 			if got := cs.Commits[0].Message; got != c.want {
-				t.Errorf("message %q, want %q", got, c.want)
+				t.Errorf("got message %q, want %q", got, c.want)
 			}
 		})
 	}

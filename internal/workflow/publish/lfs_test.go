@@ -15,8 +15,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestLargeFilesAreUploaded: before the commit that points to them, and what GitHub does not take is named by
-// its path.
+// TestLargeFilesAreUploaded: large files are uploaded before the commit that refers to them, and a rejected file is
+// named by its path.
 func TestLargeFilesAreUploaded(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
@@ -42,14 +42,15 @@ func TestLargeFilesAreUploaded(t *testing.T) {
 	w.Committed()
 	w.OnCall(nil)
 	if early != "" {
-		t.Errorf("%s before the large file was there", early)
+		t.Errorf("got %s before the upload of the large file", early)
 	}
 	if got, err := w.LFS(workflowtest.RepoName, p.OID); err != nil || string(got) != "weights" {
-		t.Errorf("GitHub has %q, %v", got, err)
+		t.Errorf("got content %q on GitHub, %v", got, err)
 	}
 }
 
-// TestPointersWithoutContent: to what GitHub has is taken, to what nobody has is refused with the path.
+// TestPointersWithoutContent: a pointer to a file that GitHub has is accepted; a pointer to a missing file is refused
+// with its path.
 func TestPointersWithoutContent(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)

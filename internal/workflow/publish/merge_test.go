@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// refused lists rule and path of an event's refusals.
+// refused lists the rules and paths of an event's refusals.
 func refused(e event.Event) (list []string) {
 	for _, r := range event.Of[event.Collected](e).Refusals {
 		list = append(list, strings.TrimSpace(r.Rule+" "+r.Path))
@@ -23,13 +23,13 @@ func refused(e event.Event) (list []string) {
 	return list
 }
 
-// A merge may take over what the base changed; whatever it throws away is judged and shown like a change.
-func TestAMergeIsJudgedAgainstBothSides(t *testing.T) {
+// A merge may contain the changes of the base; changes that it drops are checked and shown like any change.
+func TestMergeIsComparedWithBothSides(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		merge   func(w *workflowtest.World, h *workflowtest.Host, newer string)
 		refused []string // rule and path
-		shown   []string // in the diff that people approve
+		shown   []string // in the diff for approval
 		hidden  []string
 		note    string
 	}{
@@ -48,7 +48,7 @@ func TestAMergeIsJudgedAgainstBothSides(t *testing.T) {
 			shown:   []string{"diff a/gained.txt b/gained.txt\ndeleted file\n", "-gained\n", "-func Slug() { better() }\n", "+func Slug() {}\n", "-on: push\n"},
 			note:    "leaves out what main changed in .github/workflows/ci.yml, gained.txt, slug.go",
 		},
-		"ours but for the workflow": {
+		"ours except the workflow": {
 			merge: func(w *workflowtest.World, h *workflowtest.Host, newer string) {
 				h.Git(w.T, "merge", "--quiet", "--no-edit", "--no-commit", "-s", "ours", newer)
 				h.Git(w.T, "checkout", newer, "--", ".github")
@@ -84,7 +84,7 @@ func TestAMergeIsJudgedAgainstBothSides(t *testing.T) {
 			refused: []string{"protected-paths .github/workflows/ci.yml"},
 			shown:   []string{"file becomes executable file\n"},
 		},
-		"in full, and thrown away by a later commit": {
+		"completely, and dropped by a later commit": {
 			merge: func(w *workflowtest.World, h *workflowtest.Host, newer string) {
 				h.Git(w.T, "merge", "--quiet", "--no-edit", newer)
 				h.Commit(w.T, "Tidy up", map[string]string{"gained.txt": "", ".github/workflows/ci.yml": ""})
@@ -125,10 +125,10 @@ func TestAMergeIsJudgedAgainstBothSides(t *testing.T) {
 			c.merge(w, h, newer)
 			e := w.Collected()
 			if got := refused(e); !slices.Equal(got, c.refused) {
-				t.Errorf("refused %q, want %q", got, c.refused)
+				t.Errorf("got refusals %q, want %q", got, c.refused)
 			}
 			if notes := strings.Join(e.Work().Notes, "\n"); !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
-				t.Errorf("notes %q, want %q", notes, c.note)
+				t.Errorf("got notes %q, want %q", notes, c.note)
 			}
 			p := w.Shown()
 			for _, s := range c.shown {
@@ -138,15 +138,15 @@ func TestAMergeIsJudgedAgainstBothSides(t *testing.T) {
 			}
 			for _, s := range c.hidden {
 				if strings.Contains(p.Text, s) {
-					t.Errorf("the diff has %q:\n%s", s, p.Text)
+					t.Errorf("unexpected %q in the diff:\n%s", s, p.Text)
 				}
 			}
 		})
 	}
 }
 
-// Work that people put on the branch is not dropped unseen by a merge either.
-func TestAMergeThatDropsPeoplesWorkIsShown(t *testing.T) {
+// A merge that drops people's work on the branch is also shown.
+func TestMergeThatDropsPeoplesWorkIsShown(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.OpenPull()
@@ -167,7 +167,7 @@ func TestAMergeThatDropsPeoplesWorkIsShown(t *testing.T) {
 	}
 	p := w.Shown()
 	for _, s := range []string{
-		"diff a/bob.txt b/bob.txt\ndeleted file\n", "-mine\n", // of the branch alone
+		"diff a/bob.txt b/bob.txt\ndeleted file\n", "-mine\n", // only on the branch
 		"compared with the base branch; both sides of the merge changed it\n", "-func Slug() { better() }\n+func Slug() { neither() }\n",
 		"compared with the branch before the merge; both sides of the merge changed it\n", "-func mend() {}\n",
 	} {
@@ -176,7 +176,7 @@ func TestAMergeThatDropsPeoplesWorkIsShown(t *testing.T) {
 		}
 	}
 	if strings.Contains(p.Text, "gained") || !slices.Equal(p.Files, []string{"bob.txt", "slug.go"}) {
-		t.Errorf("files %q of\n%s", p.Files, p.Text)
+		t.Errorf("got files %q of\n%s", p.Files, p.Text)
 	}
 	w.Committed()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-func TestAChangesetIsPublished(t *testing.T) {
+func TestChangesetIsPublished(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	h := w.Building()
@@ -21,21 +21,21 @@ func TestAChangesetIsPublished(t *testing.T) {
 	h.Write(t, map[string]string{"left.txt": "uncommitted\n"})
 	e := w.Collected()
 	if len(event.Of[event.Collected](e).Refusals) != 0 || e.Run != "r-1" || e.Work().Commits != 2 || e.Work().Paths != 2 || e.Work().Base != w.Task.Branch.BaseSHA || e.Work().Ref == "" {
-		t.Fatalf("refusals %v, work %+v", event.Of[event.Collected](e).Refusals, e.Work())
+		t.Fatalf("got refusals %v, work %+v", event.Of[event.Collected](e).Refusals, e.Work())
 	}
 	if again := w.Collected(); again.Work().LocalHead != e.Work().LocalHead || again.Work().Ref != e.Work().Ref {
-		t.Errorf("collected twice: %s, then %s", e.Work().LocalHead, again.Work().LocalHead)
+		t.Errorf("repeated collection: got %s, then %s", e.Work().LocalHead, again.Work().LocalHead)
 	}
 	work := w.Committed()
 	if work.IDs[first] == "" || work.IDs[work.LocalHead] != work.Head || work.Tree != work.LocalTree {
-		t.Errorf("published as %+v", work)
+		t.Errorf("got publication %+v", work)
 	}
 	_, before := w.Calls()
 	if again := w.Committed(); again.Head != work.Head {
-		t.Errorf("a repeated commit made %s of what was %s", again.Head, work.Head)
+		t.Errorf("repeated commit: got %s, want %s", again.Head, work.Head)
 	}
 	if _, after := w.Calls(); after-before > 3 {
-		t.Errorf("a repeated commit took %d calls", after-before)
+		t.Errorf("repeated commit: got %d calls", after-before)
 	}
 	for range 2 { // the answer may be lost
 		if e := w.Do(state.JobMove); e.Kind() != event.KindMoved || e.Run != "r-1" {
@@ -43,15 +43,15 @@ func TestAChangesetIsPublished(t *testing.T) {
 		}
 	}
 	if got := w.Head(w.Task.Branch.Name); got != work.Head {
-		t.Errorf("the branch is at %s, want %s", got, work.Head)
+		t.Errorf("got branch at %s, want %s", got, work.Head)
 	}
 	view, _, err := w.Ada.CommitFiles(workflowtest.RepoName, work.IDs[first])
 	workflowtest.Check(t, err)
 	if !view.Verified || strings.Contains(view.Message, "Closes #99") || strings.Contains(view.Message, " @octocat") || !strings.HasPrefix(view.Message, "Mend it") {
-		t.Errorf("published commit %+v", view)
+		t.Errorf("got published commit %+v", view)
 	}
 	if at := h.Git(t, "rev-parse", "HEAD"); at != work.Head || h.Git(t, "status", "--porcelain") != "" {
-		t.Errorf("the VM's checkout is at %s, want the published %s", at, work.Head)
+		t.Errorf("got the VM's checkout at %s, want the published %s", at, work.Head)
 	}
 }
 
@@ -60,29 +60,29 @@ func TestNoNetChange(t *testing.T) {
 	w := workflowtest.New(t)
 	h := w.Building()
 	if e := w.Collected(); e.Work() != nil && e.Work().Paths != 0 || len(event.Of[event.Collected](e).Refusals) != 0 {
-		t.Errorf("of nothing: %+v", e)
+		t.Errorf("without changes: got %+v", e)
 	}
 	h.Commit(t, "There", map[string]string{"a.txt": "a\n"})
 	h.Commit(t, "And back", map[string]string{"a.txt": ""})
 	if e := w.Collected(); e.Work() != nil && e.Work().Paths != 0 {
-		t.Errorf("of a change that was taken back: %+v", e.Work())
+		t.Errorf("reverted change: got %+v", e.Work())
 	}
 }
 
-func TestTheGateJudges(t *testing.T) {
+func TestPushGate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		settings func(*settings.Settings)
 		files    map[string]string
-		want     string // rule and path; empty: nothing is refused
+		want     string // rule and path; empty: no refusal
 	}{
 		"fine":                             {nil, map[string]string{"docs/a.md": "a\n"}, ""},
 		"a workflow":                       {nil, map[string]string{".github/workflows/x.yml": "on: push\n"}, "protected-paths .github/workflows/x.yml"},
 		"our settings":                     {nil, map[string]string{".errand.yml": "plan: none\n"}, "protected-paths .errand.yml"},
 		"configured":                       {func(s *settings.Settings) { s.Gate.Protected = []string{"deploy/**"} }, map[string]string{"deploy/prod.tf": "x\n"}, "protected-paths deploy/prod.tf"},
 		"configured for an older version":  {func(s *settings.Settings) { s.Protected = []string{"deploy/**"} }, map[string]string{"deploy/prod.tf": "x\n"}, "protected-paths deploy/prod.tf"},
-		"excepted by the repository alone": {func(s *settings.Settings) { s.Gate.Unprotected = []string{"**"} }, map[string]string{"AGENTS.md": "x\n"}, "protected-paths AGENTS.md"},
-		"an exception of the repository's": {func(s *settings.Settings) { s.Protected = []string{"!.github/**", "!**"} }, map[string]string{".github/workflows/x.yml": "on: push\n"}, "protected-paths .github/workflows/x.yml"},
+		"exception only by the repository": {func(s *settings.Settings) { s.Gate.Unprotected = []string{"**"} }, map[string]string{"AGENTS.md": "x\n"}, "protected-paths AGENTS.md"},
+		"an exception by the repository":   {func(s *settings.Settings) { s.Protected = []string{"!.github/**", "!**"} }, map[string]string{".github/workflows/x.yml": "on: push\n"}, "protected-paths .github/workflows/x.yml"},
 		"the operator's secret":            {nil, map[string]string{"a.txt": "key = " + workflowtest.Secret + "\n"}, "secrets a.txt"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,15 +102,15 @@ func TestTheGateJudges(t *testing.T) {
 				}
 			}
 			if c.want == "" && len(got) > 0 || c.want != "" && !slices.Contains(got, c.want) {
-				t.Errorf("refused %q, want %q", got, c.want)
+				t.Errorf("got refusals %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-// TestOnlyMergesOfTheBaseAreTaken: the second parent of a merge is said by the VM. Only the base's
-// newest commit, which we read ourselves, may be one.
-func TestOnlyMergesOfTheBaseAreTaken(t *testing.T) {
+// TestOnlyMergesOfTheBaseAreAccepted: the second parent of a merge is reported by the VM. It must be the base's newest
+// commit, which errand reads itself.
+func TestOnlyMergesOfTheBaseAreAccepted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		allow   bool
@@ -118,7 +118,7 @@ func TestOnlyMergesOfTheBaseAreTaken(t *testing.T) {
 		refused bool
 	}{
 		"of the base":           {true, false, false},
-		"of something else":     {true, true, true},
+		"of another branch":     {true, true, true},
 		"forged in a changeset": {false, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,23 +139,23 @@ func TestOnlyMergesOfTheBaseAreTaken(t *testing.T) {
 			}
 			e := w.Collected()
 			if refused := len(event.Of[event.Collected](e).Refusals) > 0; refused != c.refused {
-				t.Fatalf("refusals %+v, want some: %v", event.Of[event.Collected](e).Refusals, c.refused)
+				t.Fatalf("got refusals %+v, want some: %v", event.Of[event.Collected](e).Refusals, c.refused)
 			}
 			if !c.refused {
 				w.Committed()
 				w.Do(state.JobMove)
 				if got, err := w.Ada.File(workflowtest.RepoName, w.Task.Branch.Name, "newer.txt"); err != nil || string(got) != "n\n" {
-					t.Errorf("newer.txt is %q, %v", got, err)
+					t.Errorf("got newer.txt %q, %v", got, err)
 				}
 			}
 		})
 	}
 }
 
-func TestMoveHoldsOnlyWhereWeLeftTheBranch(t *testing.T) {
+func TestMoveRequiresTheExpectedHead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		act  func(w *workflowtest.World) string // returns the head that is reported
+		act  func(w *workflowtest.World) string // returns the expected head
 		kind event.Kind                         // empty: a problem
 		says string
 	}{
@@ -186,10 +186,10 @@ func TestMoveHoldsOnlyWhereWeLeftTheBranch(t *testing.T) {
 					t.Errorf("reason %q", p.Reason)
 				}
 			} else if err != nil || e.Kind() != c.kind || event.Of[event.Overtaken](e).Head != head {
-				t.Errorf("event %+v, error %v; want %s at %s", e, err, c.kind, head)
+				t.Errorf("got event %+v, error %v; want %s at %s", e, err, c.kind, head)
 			}
 			if got := w.Head(w.Task.Branch.Name); got != head {
-				t.Errorf("the branch was moved from %s to %s", head, got)
+				t.Errorf("got the branch moved from %s to %s", head, got)
 			}
 		})
 	}
@@ -207,11 +207,11 @@ func TestMoveAfterALostAnswer(t *testing.T) {
 		t.Fatalf("event %+v", e)
 	}
 	if e := w.Do(state.JobMove, workflowtest.Again); e.Kind() != event.KindMoved || w.Head(w.Task.Branch.Name) != work.Head {
-		t.Errorf("event %+v, branch at %s", e, w.Head(w.Task.Branch.Name))
+		t.Errorf("got event %+v, branch at %s", e, w.Head(w.Task.Branch.Name))
 	}
 }
 
-func TestRebaseOntoWhatWasPushed(t *testing.T) {
+func TestRebaseOntoPushedCommits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		theirs   map[string]string
@@ -243,7 +243,7 @@ func TestRebaseOntoWhatWasPushed(t *testing.T) {
 				return
 			}
 			if e.Kind() != event.KindCollected || e.Work().Base != theirs || len(event.Of[event.Collected](e).Refusals) != 0 {
-				t.Fatalf("event %+v, work %+v", e, e.Work())
+				t.Fatalf("got event %+v, work %+v", e, e.Work())
 			}
 			w.Task.Work = e.Work()
 			w.Committed()

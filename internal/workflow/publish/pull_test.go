@@ -25,7 +25,7 @@ func TestOpenPR(t *testing.T) {
 	}
 	p := w.IssueAt(event.Of[event.PROpened](e).PR.Number)
 	if p.Title != "It breaks" || p.Pull.Base != "main" || p.Pull.Head != w.Task.Branch.Name || p.Author != w.App().BotLogin || p.Pull.Draft {
-		t.Errorf("pull request %+v", p)
+		t.Errorf("got pull request %+v", p)
 	}
 	for _, want := range []string{"#1", "Checklist", "Mended in " + w.Task.Branch.Head} {
 		if !strings.Contains(p.Body, want) {
@@ -33,17 +33,17 @@ func TestOpenPR(t *testing.T) {
 		}
 	}
 	if strings.Contains(p.Body, workflowtest.Secret) || strings.Contains(p.Body, workflowtest.LocalID) {
-		t.Errorf("the text has what it must not:\n%s", p.Body)
+		t.Errorf("the text contains forbidden parts:\n%s", p.Body)
 	}
 	if diff := cmp.Diff([]string{"ada"}, p.Pull.RequestedReviewers); diff != "" {
-		t.Errorf("asked for a review (-want +got):\n%s", diff)
+		t.Errorf("requested reviewers (-want +got):\n%s", diff)
 	}
 	if e = w.Do(state.JobOpenPR, workflowtest.Again); e.Kind() != event.KindPROpened || event.Of[event.PROpened](e).PR.Number != p.Number {
 		t.Errorf("repeated: %+v", event.Of[event.PROpened](e).PR)
 	}
 }
 
-// TestTitleOfAPull: a title becomes the message of a squashed commit, so that it may not do more than a message may.
+// TestTitleOfAPull: a title becomes the message of a squashed commit, so it is sanitized like a message.
 func TestTitleOfAPull(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
@@ -51,7 +51,7 @@ func TestTitleOfAPull(t *testing.T) {
 	w.Task.Work.Title = "Fixes\u00a0#99 for `@ada`, closes #1 [skip ci]"
 	e := w.Do(state.JobOpenPR)
 	if got, want := w.IssueAt(event.Of[event.PROpened](e).PR.Number).Title, "see\u00a0#99 for `@ ada`, closes #1 (skip ci)"; got != want {
-		t.Errorf("the title is %q, want %q", got, want)
+		t.Errorf("got title %q, want %q", got, want)
 	}
 }
 
@@ -66,14 +66,15 @@ func TestOpenPRAfterALostAnswer(t *testing.T) {
 	}
 	e := w.Do(state.JobOpenPR, workflowtest.Again)
 	if event.Of[event.PROpened](e).PR.Number != 2 || !event.Of[event.PROpened](e).PR.Draft || !e.Searched() { // people may have reviewed it meanwhile
-		t.Errorf("pull request %+v, searched %t", event.Of[event.PROpened](e).PR, e.Searched())
+		t.Errorf("got pull request %+v, searched %t", event.Of[event.PROpened](e).PR, e.Searched())
 	}
 	if _, err := w.Ada.Issue(workflowtest.RepoName, 3); err == nil {
-		t.Error("there are two pull requests")
+		t.Error("got two pull requests")
 	}
 }
 
-// TestOpenPRAfterALostAnswerAndAMerge: a person was quick: what is found is taken, and no second one opened.
+// TestOpenPRAfterALostAnswerAndAMerge: a pull request that a person has already merged is found, and no second one is
+// opened.
 func TestOpenPRAfterALostAnswerAndAMerge(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
@@ -89,26 +90,26 @@ func TestOpenPRAfterALostAnswerAndAMerge(t *testing.T) {
 	workflowtest.Check(t, w.Ada.Merge(workflowtest.RepoName, 2, simgithub.Merge{}))
 	e := w.Do(state.JobOpenPR, workflowtest.Again)
 	if opened := event.Of[event.PROpened](e); opened.PR.Number != 2 || !opened.Searched {
-		t.Errorf("pull request %+v, searched %t", opened.PR, opened.Searched)
+		t.Errorf("got pull request %+v, searched %t", opened.PR, opened.Searched)
 	}
 	if _, err := w.Ada.Issue(workflowtest.RepoName, 3); err == nil {
-		t.Error("there are two pull requests")
+		t.Error("got two pull requests")
 	}
 }
 
-func TestWhoIsAskedForAReview(t *testing.T) {
+func TestRequestedReviewers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(w *workflowtest.World)
 		want   []string
 	}{
 		"the author": {func(w *workflowtest.World) { w.Task.Author = w.Person("bob") }, []string{"bob"}},
-		"an author who may not": {func(w *workflowtest.World) {
+		"an author who cannot review": {func(w *workflowtest.World) {
 			w.Task.Author = w.Person("eve")
 			w.Task.Approval = &state.Approval{By: w.Person("bob")}
 		}, []string{"bob"}},
-		"nobody approved":      {func(w *workflowtest.World) { w.Task.Author = w.Person("eve") }, []string{"ada"}},
-		"GitHub says no to it": {func(w *workflowtest.World) { w.MustFault(simgithub.Fault{Path: "/requested_reviewers", Status: 422}) }, nil},
+		"nobody approved":            {func(w *workflowtest.World) { w.Task.Author = w.Person("eve") }, []string{"ada"}},
+		"GitHub refuses the request": {func(w *workflowtest.World) { w.MustFault(simgithub.Fault{Path: "/requested_reviewers", Status: 422}) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +118,7 @@ func TestWhoIsAskedForAReview(t *testing.T) {
 			c.change(w)
 			e := w.Do(state.JobOpenPR)
 			if diff := cmp.Diff(c.want, w.IssueAt(event.Of[event.PROpened](e).PR.Number).Pull.RequestedReviewers); diff != "" {
-				t.Errorf("asked (-want +got):\n%s", diff)
+				t.Errorf("requested (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -135,12 +136,12 @@ func TestEveryThreadIsAnsweredOnce(t *testing.T) {
 		{ID: w.Task.Feedback[0].ID, Answer: "Mended in " + workflowtest.LocalID[:10] + ", not in 2222222222.", Commit: workflowtest.LocalID},
 		{ID: "comment:5", Answer: "Documented. " + workflowtest.Secret},
 	}
-	w.MustFault(simgithub.Fault{Method: "POST", Path: "/pulls/2/comments", Nth: 2, Count: 1, Status: 502}) // the process might as well die here
+	w.MustFault(simgithub.Fault{Method: "POST", Path: "/pulls/2/comments", Nth: 2, Count: 1, Status: 502}) // as if the process died here
 	if e, err := w.Try(state.JobAnswer); err == nil {
 		t.Fatalf("event %+v", e)
 	}
 	if len(w.Answers(a.Comments[0].ID))+len(w.Answers(b.Comments[0].ID)) != 1 {
-		t.Fatal("the first attempt did not come between the answers")
+		t.Fatal("the first attempt did not stop between the answers")
 	}
 	var e event.Event
 	for range 2 {
@@ -152,12 +153,12 @@ func TestEveryThreadIsAnsweredOnce(t *testing.T) {
 		t.Errorf("answers %q", got)
 	}
 	if e.Kind() != event.KindAnswered || e.Post() == nil || e.Post().Kind != state.PostRound || !e.Post().OnPR || len(e.Post().Items) != 1 || !strings.HasPrefix(e.Post().Items[0], "Documented.") || e.Post().Text != "All done in "+head[:8] {
-		t.Errorf("event %+v, post %+v", e, e.Post())
+		t.Errorf("got event %+v, post %+v", e, e.Post())
 	}
 }
 
-// TestThreadsAreAnsweredOnceAfterALaunchThatFailed: the answers of a round are looked for since its first run that did begin.
-func TestThreadsAreAnsweredOnceAfterALaunchThatFailed(t *testing.T) {
+// TestThreadsAreAnsweredOnceAfterAFailedLaunch: earlier answers of a round are searched since its first run that began.
+func TestThreadsAreAnsweredOnceAfterAFailedLaunch(t *testing.T) {
 	t.Parallel()
 	for name, runs := range map[string][]state.Run{
 		"every run began":       {{ID: "r-2", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}, Started: time.Now()}},
@@ -179,7 +180,7 @@ func TestThreadsAreAnsweredOnceAfterALaunchThatFailed(t *testing.T) {
 	}
 }
 
-func TestARoundWithoutACommitIsAnswered(t *testing.T) {
+func TestRoundWithoutACommitIsAnswered(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	a, _ := w.Reviewed()
@@ -187,11 +188,11 @@ func TestARoundWithoutACommitIsAnswered(t *testing.T) {
 	w.Task.Work.Head, w.Task.Work.IDs = "", nil
 	e := w.Do(state.JobAnswer)
 	if got := w.Answers(a.Comments[0].ID); len(got) != 1 || !strings.Contains(got[0], "gave no reason") || e.Post() != nil {
-		t.Errorf("answers %q, post %+v", got, e.Post())
+		t.Errorf("got answers %q, post %+v", got, e.Post())
 	}
 	w.Task.Work = nil
 	if e := w.Do(state.JobAnswer); e.Kind() != event.KindAnswered || len(w.Answers(a.Comments[0].ID)) != 1 {
-		t.Errorf("without work: %+v", e)
+		t.Errorf("without work: got %+v", e)
 	}
 }
 
@@ -199,7 +200,7 @@ func TestGather(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	if e := w.Do(state.JobGather); len(event.Of[event.Gathered](e).Feedback) != 0 {
-		t.Errorf("without a pull request: %+v", e)
+		t.Errorf("without a pull request: got %+v", e)
 	}
 	a, b := w.Reviewed()
 	w.AddBot("ci[bot]")
@@ -223,13 +224,13 @@ func TestGather(t *testing.T) {
 		t.Errorf("feedback %+v", f)
 	}
 	if !strings.Contains(f.Body, "Why mend?") || !strings.Contains(f.Body, "I agree.") || strings.Contains(f.Body, "hidden") || strings.Contains(f.Body, "key") || strings.Contains(f.Body, "Coverage") {
-		t.Errorf("the agent sees:\n%s", f.Body)
+		t.Errorf("the agent got:\n%s", f.Body)
 	}
 	if strings.Contains(event.Of[event.Gathered](e).Feedback[1].Body, workflowtest.Secret) {
 		t.Error("a secret reaches the agent")
 	}
 
-	// What was answered does not come again; what was said after it does.
+	// Answered threads are not gathered again, except with new comments.
 	w.Task.Feedback = event.Of[event.Gathered](e).Feedback
 	for i := range w.Task.Feedback {
 		w.Task.Feedback[i].Taken = "r-2"
@@ -237,7 +238,7 @@ func TestGather(t *testing.T) {
 	w.Task.Work, w.Task.Round = &state.Work{Run: "r-2", Summary: "Done."}, 1
 	w.Do(state.JobAnswer)
 	if e := w.Do(state.JobGather); len(event.Of[event.Gathered](e).Feedback) != 0 {
-		t.Fatalf("answered threads come again: %+v", event.Of[event.Gathered](e).Feedback)
+		t.Fatalf("got answered threads again: %+v", event.Of[event.Gathered](e).Feedback)
 	}
 	say("ada", b, "Still not.")
 	workflowtest.Check(t, w.Ada.ResolveThread(workflowtest.RepoName, n, a.ID, true))
@@ -248,8 +249,8 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// TestGatherDistrustsEditors: what a person without write permission made of a writer's comment is
-// theirs. (On GitHub triage may not edit, but an admin's rights may have been taken away since.)
+// TestGatherDistrustsEditors: a writer's comment edited by a person without write access counts as that person's text.
+// (On GitHub triage may not edit, but an admin's permission may have been revoked since.)
 func TestGatherDistrustsEditors(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
@@ -266,7 +267,7 @@ func TestGatherDistrustsEditors(t *testing.T) {
 	}
 }
 
-func TestGatherTakesWhoIsListed(t *testing.T) {
+func TestGatherIncludesListedAccounts(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	a, _ := w.Reviewed()
@@ -281,19 +282,19 @@ func TestGatherTakesWhoIsListed(t *testing.T) {
 		{nil, nil, nil},
 		{[]string{"CI[bot]"}, nil, []string{c.Body}},
 		{nil, []string{"Eve"}, []string{"On Windows, too."}},
-		{[]string{"eve"}, []string{"ci[bot]"}, nil}, // each list is of its own kind
+		{[]string{"eve"}, []string{"ci[bot]"}, nil}, // a list only matches its kind of account
 	} {
 		w.Task.Settings.AllowBots, w.Task.Settings.AllowUsers = x.bots, x.users
 		got := event.Of[event.Gathered](w.Do(state.JobGather)).Feedback[0].Body
 		want := strings.Join(append([]string{"Why mend?"}, x.want...), "\n\n")
 		if got != want {
-			t.Errorf("with bots %v and users %v listed the agent sees\n%s\nwant\n%s", x.bots, x.users, got, want)
+			t.Errorf("with bots %v and users %v listed, the agent got\n%s\nwant\n%s", x.bots, x.users, got, want)
 		}
 	}
 }
 
-// TestAnswersAfterARetry: the job that answered half of a round gave up, and a person said retry. The
-// new job answers the other half.
+// TestAnswersAfterARetry: the job failed permanently after half of a round's answers, and a person requested a retry.
+// The new job posts the other half.
 func TestAnswersAfterARetry(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
@@ -308,12 +309,12 @@ func TestAnswersAfterARetry(t *testing.T) {
 	w.HoursPass()
 	w.Do(state.JobAnswer, func(j *state.Job) { j.ID, j.Key = "job-later", "1.answer-later" })
 	if one, two := w.Answers(a.Comments[0].ID), w.Answers(b.Comments[0].ID); len(one) != 1 || len(two) != 1 {
-		t.Errorf("answers %q and %q", one, two)
+		t.Errorf("got answers %q and %q", one, two)
 	}
 }
 
-// TestThreadThatIsGone: what people delete cannot be answered; the round ends all the same.
-func TestThreadThatIsGone(t *testing.T) {
+// TestDeletedThread: a deleted thread cannot be answered; the round ends nevertheless.
+func TestDeletedThread(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	a, _ := w.Reviewed()
@@ -325,7 +326,7 @@ func TestThreadThatIsGone(t *testing.T) {
 	}
 }
 
-// TestTwinAnswer: an answer that came late, after its job had looked for it and written another, is removed.
+// TestTwinAnswer: an answer that appears late, after its job has searched for it and written another one, is deleted.
 func TestTwinAnswer(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-func TestAChangesetIsShown(t *testing.T) {
+func TestChangesetIsShown(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	h := w.Building()
@@ -44,7 +44,7 @@ func TestAChangesetIsShown(t *testing.T) {
 	}
 	for _, s := range []string{"there-and-back", workflowtest.Secret, "\u202e"} {
 		if strings.Contains(p.Text, s) {
-			t.Errorf("the diff has %q:\n%s", s, p.Text)
+			t.Errorf("unexpected %q in the diff:\n%s", s, p.Text)
 		}
 	}
 	stat := strings.Join(p.Publish.Stat, "\n")
@@ -54,15 +54,15 @@ func TestAChangesetIsShown(t *testing.T) {
 		}
 	}
 	if p.Publish.Cut != 0 || p.Publish.Tree != w.Task.Work.LocalTree || len(p.Files) != 6 {
-		t.Errorf("%+v of %v", p.Publish, p.Files)
+		t.Errorf("got %+v of %v", p.Publish, p.Files)
 	}
 	if again := w.Do(state.JobShow); event.Of[event.Shown](again).Plan.Text != p.Text || event.Of[event.Shown](again).Plan.Publish.Digest != p.Publish.Digest {
-		t.Error("shown again, it is another diff")
+		t.Error("a repeated diff differs")
 	}
 	w.Committed()
 }
 
-func TestALongDiffNeedsAPage(t *testing.T) {
+func TestLongDiffNeedsAPage(t *testing.T) {
 	t.Parallel()
 	for name, url := range map[string]string{"without": "", "with": "https://errand.example/tasks/1"} {
 		t.Run(name, func(t *testing.T) {
@@ -84,19 +84,19 @@ func TestALongDiffNeedsAPage(t *testing.T) {
 			workflowtest.Check(t, f.Close())
 			cut := strings.Count(string(whole), "\n") - strings.Count(p.Text, "\n")
 			if len(p.Text) > 20_000 || p.Publish.Cut != cut || cut < 6000 || !strings.HasPrefix(string(whole), p.Text) || !strings.HasSuffix(string(whole), "+the last line\n") {
-				t.Errorf("%d bytes shown of %d, %d lines cut, not %d", len(p.Text), len(whole), p.Publish.Cut, cut)
+				t.Errorf("got %d of %d bytes and %d omitted lines, want %d", len(p.Text), len(whole), p.Publish.Cut, cut)
 			}
 		})
 	}
 }
 
-// What people did not approve is not published, whatever the task says.
+// Changes that people did not approve are not published, whatever the task's state.
 func TestOnlyApprovedChangesArePublished(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(w *workflowtest.World, p *state.Plan){
-		"nobody approved":      func(w *workflowtest.World, p *state.Plan) { p.Publish.Approved = nil },
-		"another was approved": func(w *workflowtest.World, p *state.Plan) { w.Task.Work.Approved = "0badcafe" },
-		"another tree":         func(w *workflowtest.World, p *state.Plan) { p.Publish.Tree = w.Task.Branch.BaseSHA },
+		"nobody approved":          func(w *workflowtest.World, p *state.Plan) { p.Publish.Approved = nil },
+		"another one was approved": func(w *workflowtest.World, p *state.Plan) { w.Task.Work.Approved = "0badcafe" },
+		"another tree":             func(w *workflowtest.World, p *state.Plan) { p.Publish.Tree = w.Task.Branch.BaseSHA },
 		"the stored changeset was replaced": func(w *workflowtest.World, p *state.Plan) {
 			cs, err := w.Files.LoadChangeset(w.Task.Work.Ref)
 			workflowtest.Check(w.T, err)
@@ -118,14 +118,14 @@ func TestOnlyApprovedChangesArePublished(t *testing.T) {
 				_, err := w.Try(state.JobCommit, func(j *state.Job) { j.Attempted = attempted })
 				workflowtest.WantProblem(t, err, "internal", true)
 				if _, after := w.Calls(); after != before {
-					t.Errorf("it took %d calls", after-before)
+					t.Errorf("got %d calls", after-before)
 				}
 			}
 		})
 	}
 }
 
-func TestAnApprovalOfChangesHasToHoldWhenTheyArePublished(t *testing.T) {
+func TestApprovalOfChangesIsCheckedAtPublication(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	h := w.Building()
@@ -143,9 +143,9 @@ func TestAnApprovalOfChangesHasToHoldWhenTheyArePublished(t *testing.T) {
 	*p.Publish.Approved = said.Approval
 	workflowtest.Check(t, w.As("bob").EditComment(workflowtest.RepoName, said.Comment, "Wait."))
 	if e := w.Do(state.JobCommit); e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotReworded || e.Candidate().Hash != p.Hash {
-		t.Fatalf("with the command edited: event %+v", e)
+		t.Fatalf("with an edited command: got event %+v", e)
 	}
 	if e := w.Do(state.JobCommit, workflowtest.Again); e.Kind() != event.KindCommitted {
-		t.Errorf("after it began: event %+v", e)
+		t.Errorf("after the start: got event %+v", e)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestHostileResult: whatever a VM reports as a run's result can be stored, costs something between
-// nothing and what people could pay, and holds nothing that its readers could not see.
+// TestHostileResult: any result that a VM reports is stored with a bounded size, a plausible cost, and no invisible
+// characters.
 func TestHostileResult(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("word ", 500_000)
@@ -31,32 +31,32 @@ func TestHostileResult(t *testing.T) {
 		data, err := json.Marshal(res)
 		workflowtest.Check(t, err)
 		if len(data) > 300_000 {
-			t.Errorf("the result takes %d bytes", len(data))
+			t.Errorf("got a result of %d bytes", len(data))
 		}
 		if m := res.Money; m.MicroUSD < 0 || m.MicroUSD > 1e12 || m.InputTokens < 0 || m.OutputTokens < 0 {
-			t.Errorf("cost %s: %+v", cost, m)
+			t.Errorf("got cost %s: %+v", cost, m)
 		}
 		if !strings.HasPrefix(res.Text, "Do it. word") || utf8.RuneCountInString(res.Text) > 41_000 {
-			t.Errorf("text %.60q… of %d bytes", res.Text, len(res.Text))
+			t.Errorf("got text %.60q… of %d bytes", res.Text, len(res.Text))
 		}
 		for _, e := range events {
 			if len(e.Session) > 1000 {
-				t.Errorf("a session of %d bytes", len(e.Session))
+				t.Errorf("got a session of %d bytes", len(e.Session))
 			}
 		}
 	}
 }
 
-// TestPlanThatCannotBeShown: a plan that its comment would cut is not put up for approval.
+// TestPlanThatCannotBeShown: a plan that would be truncated in its comment is not posted for approval.
 func TestPlanThatCannotBeShown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		text string
 		ok   bool
 	}{
-		"long, but whole":              {strings.Repeat("A step. ", 4_900), true},
-		"cut":                          {strings.Repeat("A step. ", 6_000), false},
-		"short, but much longer shown": {strings.Repeat("<b", 19_900), false},
+		"long, but complete":                   {strings.Repeat("A step. ", 4_900), true},
+		"cut":                                  {strings.Repeat("A step. ", 6_000), false},
+		"short, but much longer when rendered": {strings.Repeat("<b", 19_900), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,13 +73,13 @@ func TestPlanThatCannotBeShown(t *testing.T) {
 			}
 			workflowtest.WantProblem(t, err, "agent", true)
 			if len(w.Ours(w.Task.Key.Issue)) != 0 {
-				t.Error("it is still posted")
+				t.Error("the plan is posted")
 			}
 		})
 	}
 }
 
-// TestLostVM: people are told that the work is gone with its VM, not that something went wrong.
+// TestLostVM: the comment says that the work was lost with its VM, instead of an internal error.
 func TestLostVM(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []error{fleet.ErrEnded, fleet.ErrNotFound} {

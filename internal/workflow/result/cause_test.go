@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestEveryStatusHasASentence: each end of a run is told in a sentence of its own, and one that errand does not know as a
+// TestEveryStatusHasASentence: each status of a run has a distinct sentence, and an unknown status is reported as a
 // crash.
 func TestEveryStatusHasASentence(t *testing.T) {
 	t.Parallel()
@@ -21,13 +21,13 @@ func TestEveryStatusHasASentence(t *testing.T) {
 		switch before, twice := seen[words]; {
 		case s == agent.StatusOK:
 			if words != "" {
-				t.Errorf("a success has the cause %q", words)
+				t.Errorf("got cause %q for a success", words)
 			}
 			continue
 		case words == "":
-			t.Errorf("%s has no sentence", s)
+			t.Errorf("missing sentence for %s", s)
 		case twice && s != "from the future":
-			t.Errorf("%s and %s read alike: %q", s, before, words)
+			t.Errorf("%s and %s have the same sentence: %q", s, before, words)
 		}
 		seen[words] = s
 	}
@@ -42,12 +42,12 @@ func TestCause(t *testing.T) {
 		want   string
 	}{
 		"the provider's status":             {agent.StatusOverloaded, 529, runlog.Exit{}, "the model's provider is overloaded or failing (HTTP 529)"},
-		"a model that is not known":         {agent.StatusInvalid, 404, runlog.Exit{}, "the model's provider does not have the model, or does not offer it to errand's account (HTTP 404)"},
-		"a status that is none":             {agent.StatusAuth, 99, runlog.Exit{}, "the model's provider refused the call"},
+		"an unknown model":                  {agent.StatusInvalid, 404, runlog.Exit{}, "the model's provider does not have the model, or does not offer it to errand's account (HTTP 404)"},
+		"an invalid status":                 {agent.StatusAuth, 99, runlog.Exit{}, "the model's provider refused the call"},
 		"a status in addition to the cause": {agent.StatusNetwork, 500, runlog.Exit{}, "the model could not be reached, or its answer was cut off"},
 		"a crash with a code":               {agent.StatusCrashed, 0, runlog.Exit{Code: 3}, "the agent's program ended with code 3 before its work was done"},
 		"a crash by a signal":               {agent.StatusCrashed, 0, runlog.Exit{Code: 137, Signal: "killed"}, "the agent's program was killed before its work was done"},
-		"a crash without anything":          {agent.StatusCrashed, 0, runlog.Exit{}, "the agent's program ended without a result"},
+		"a crash without details":           {agent.StatusCrashed, 0, runlog.Exit{}, "the agent's program ended without a result"},
 		"the repository's own set-up": {agent.StatusSetupFailed, 0, runlog.Exit{Code: 1, Message: "setup command failed (exit code 1): npm ci"},
 			"setup command failed (exit code 1): npm ci"},
 		"a program that is missing": {agent.StatusStartFailed, 0, runlog.Exit{Code: 127, Message: `exec: "codex": not found in /opt/x`}, "the agent's program could not be started"},
@@ -55,18 +55,18 @@ func TestCause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := cause(agent.Result{Status: test.status, HTTP: test.http}, test.exit); got != test.want {
-				t.Errorf("%q, want %q", got, test.want)
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
 	for s, words := range causes() {
 		if strings.ToLower(words[:1]) != words[:1] || strings.HasSuffix(words, ".") {
-			t.Errorf("%s: %q stands after a colon", s, words)
+			t.Errorf("%s: %q cannot follow a colon", s, words)
 		}
 	}
 }
 
-// TestEveryStatusIsKnown: the table of package state has every status that an adapter reports, and none that nobody does.
+// TestEveryStatusIsKnown: the table of package state has exactly the statuses that adapters report.
 func TestEveryStatusIsKnown(t *testing.T) {
 	t.Parallel()
 	left := state.RunStatuses()
@@ -76,15 +76,15 @@ func TestEveryStatusIsKnown(t *testing.T) {
 		}
 		delete(left, state.RunStatus(s))
 	}
-	delete(left, state.StatusVMLost) // errand's own
+	delete(left, state.StatusVMLost) // set by errand
 	for s := range left {
 		t.Errorf("no adapter reports %s", s)
 	}
 }
 
-// TestJudgesByTheEndOfStderr: a program that says nothing else is judged by the end of its standard error, of which no more is
-// kept than that takes, however long its lines are.
-func TestJudgesByTheEndOfStderr(t *testing.T) {
+// TestInterpretsTheEndOfStderr: the status of a program without other output is determined by the end of its standard
+// error, of which only a bounded part is kept.
+func TestInterpretsTheEndOfStderr(t *testing.T) {
 	t.Parallel()
 	set, err := registry.New(registry.DefaultConfig())
 	if err != nil {
@@ -100,7 +100,7 @@ func TestJudgesByTheEndOfStderr(t *testing.T) {
 		kept += len(l)
 	}
 	if kept > 1<<20 || len(in.stderr) > keptStderr {
-		t.Errorf("%d lines with %d bytes of standard error are kept", len(in.stderr), kept)
+		t.Errorf("got %d lines with %d bytes of standard error", len(in.stderr), kept)
 	}
 	got := in.Exit(runlog.Exit{Cause: runlog.CauseExited, Code: 1})
 	if got.Status != state.StatusInvalid || !strings.Contains(got.ProgramError, "ääää") {

@@ -40,7 +40,7 @@ func interpreted(t *testing.T, r state.Run, x runlog.Exit, lines ...string) (sta
 	return in.Exit(x), events
 }
 
-// said is the closing line of an agent that speaks as Claude does.
+// said returns the last line of an agent in Claude's format.
 func said(text string) string {
 	return fmt.Sprintf(`{"type":"result","subtype":"success","is_error":false,"num_turns":3,"result":%q,"session_id":"s-1","total_cost_usd":0.125,"modelUsage":{"claude-sonnet-5":{"inputTokens":100,"cacheReadInputTokens":20,"cacheCreationInputTokens":3,"outputTokens":45,"costUSD":0.125}}}`, text)
 }
@@ -62,10 +62,10 @@ func TestInterpretAgents(t *testing.T) {
 		"work without the block":       {state.RunImplement, exit0, []string{started, said("Mended.")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Mended.", Outcome: "done"}},
 		"a question":                   {state.RunPlan, exit0, []string{started, said("```errand\n{\"outcome\":\"question\",\"question\":\"Which?\"}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Outcome: "question", Question: "Which?"}},
 		"a report":                     {state.RunPlan, exit0, []string{started, said("It is by design.\n```errand\n{\"outcome\":\"report\"}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "It is by design.", Outcome: "report"}},
-		"one approach is no choice":    {state.RunPreliminary, exit0, []string{started, said("Do it.\n```errand\n{\"outcome\":\"build\",\"approaches\":[{\"number\":1,\"title\":\"Trim\"}]}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Do it.", Outcome: "build"}},
+		"a single approach":            {state.RunPreliminary, exit0, []string{started, said("Do it.\n```errand\n{\"outcome\":\"build\",\"approaches\":[{\"number\":1,\"title\":\"Trim\"}]}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Do it.", Outcome: "build"}},
 		"four approaches are too many": {state.RunPreliminary, exit0, []string{started, said("Do it.\n```errand\n{\"approaches\":[{\"number\":1,\"title\":\"A\"},{\"number\":2,\"title\":\"B\"},{\"number\":3,\"title\":\"C\"},{\"number\":4,\"title\":\"D\"}]}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Do it.", Outcome: "build", Approaches: []string{"A", "B", "C"}}},
 		"answers in threads":           {state.RunReview, exit0, []string{started, said("Done.\n```errand\n{\"outcome\":\"done\",\"threads\":[{\"id\":\"thread:1:2\",\"answer\":\"Mended\",\"commit\":\"abc\"}]}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Done.", Outcome: "done", Threads: []state.ThreadAnswer{{ID: "thread:1:2", Answer: "Mended", Commit: "abc"}}}},
-		"secrets are taken out":        {state.RunImplement, exit0, []string{started, said("The key is " + workflowtest.Secret + "\n```errand\n{\"outcome\":\"done\",\"title\":\"Use " + workflowtest.Secret + "\"}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "The key is [redacted: known-value]", Outcome: "done", Title: "Use [redacted: known-value]"}},
+		"secrets are redacted":         {state.RunImplement, exit0, []string{started, said("The key is " + workflowtest.Secret + "\n```errand\n{\"outcome\":\"done\",\"title\":\"Use " + workflowtest.Secret + "\"}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "The key is [redacted: known-value]", Outcome: "done", Title: "Use [redacted: known-value]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,7 +85,7 @@ func TestInterpretAgents(t *testing.T) {
 	}
 }
 
-// TestInterpretEnds: how a run ended decides whether it is tried again.
+// TestInterpretEnds: the end of a run determines whether it is retried.
 func TestInterpretEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -95,21 +95,21 @@ func TestInterpretEnds(t *testing.T) {
 		status  state.RunStatus
 		class   state.RunClass
 	}{
-		"killed for being told to": {runlog.Exit{Cause: runlog.CauseStopped, Code: 130}, "", []string{started}, "interrupted", "retryable"},
+		"killed on request":        {runlog.Exit{Cause: runlog.CauseStopped, Code: 130}, "", []string{started}, "interrupted", "retryable"},
 		"killed":                   {runlog.Exit{Cause: runlog.CauseExited, Code: 137, Signal: "killed"}, "", []string{started}, "crashed", "retryable"},
 		"too long":                 {runlog.Exit{Cause: runlog.CauseDuration}, "", []string{started}, "duration", "fatal"},
 		"no such session":          {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, "s-9", []string{"stderr: No conversation found with session ID: s-9"}, state.StatusNoSession, "retryable"},
 		"fills the disk":           {runlog.Exit{Cause: runlog.CauseExited, DiskFull: true}, "", []string{started}, state.StatusVMLost, "retryable"},
-		"says success and dies":    {runlog.Exit{Cause: runlog.CauseLost}, "", []string{started}, "lost", "retryable"},
+		"reports success and dies": {runlog.Exit{Cause: runlog.CauseLost}, "", []string{started}, "lost", "retryable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunPlan, RunLaunch: state.RunLaunch{Session: c.session}}, c.exit, c.lines...)
 			if got.Status != c.status || got.Class != c.class || got.Outcome != "" || !got.Ended.Equal(ended) {
-				t.Errorf("judged %s (%s), outcome %q; want %s (%s)", got.Status, got.Class, got.Outcome, c.status, c.class)
+				t.Errorf("got %s (%s), outcome %q; want %s (%s)", got.Status, got.Class, got.Outcome, c.status, c.class)
 			}
 			if full := got.VMEnd == state.VMDiskFull; full != c.exit.DiskFull {
-				t.Errorf("its VM ends as %q", got.VMEnd)
+				t.Errorf("got end %q of the VM", got.VMEnd)
 			}
 		})
 	}
@@ -127,7 +127,7 @@ func TestInterpretChecks(t *testing.T) {
 		class  state.RunClass
 		checks []state.CheckResult
 	}{
-		"green and red": {runlog.Exit{Cause: runlog.CauseExited}, []string{green, red, done}, "ok", "success", []state.CheckResult{
+		"passed and failed": {runlog.Exit{Cause: runlog.CauseExited}, []string{green, red, done}, "ok", "success", []state.CheckResult{
 			{Name: "test", Command: "test", Duration: time.Second, Tail: "ok"}, {Name: "lint", Command: "lint", Code: 1, Tail: "bad [redacted: known-value]"},
 		}},
 		"could not be run": {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, []string{`{"type":"checks_done","ok":false,"error":"no worktree"}`}, "crashed", "fatal", nil},
@@ -141,7 +141,7 @@ func TestInterpretChecks(t *testing.T) {
 			t.Parallel()
 			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunCheck}, c.exit, c.lines...)
 			if got.Status != c.status || got.Class != c.class {
-				t.Errorf("judged %s (%s), %q; want %s (%s)", got.Status, got.Class, got.Message, c.status, c.class)
+				t.Errorf("got %s (%s), %q; want %s (%s)", got.Status, got.Class, got.Message, c.status, c.class)
 			}
 			if diff := cmp.Diff(c.checks, got.Checks); diff != "" {
 				t.Errorf("checks (-want +got):\n%s", diff)
@@ -150,11 +150,11 @@ func TestInterpretChecks(t *testing.T) {
 	}
 	got, _ := interpreted(t, state.Run{ID: "r-1", Kind: state.RunCheck}, runlog.Exit{Cause: runlog.CauseExited}, workflowtest.Numbered(`{"type":"check_result","name":"n%d"}`, 500)...)
 	if len(got.Checks) > 100 {
-		t.Errorf("a VM may report %d checks", len(got.Checks))
+		t.Errorf("got %d checks from a VM", len(got.Checks))
 	}
 }
 
-// FuzzInterpret: what a VM says is whatever the agent wrote.
+// FuzzInterpret: the agent controls the output of a VM, so all input must be handled.
 func FuzzInterpret(f *testing.F) {
 	for _, s := range []string{started, said("x\n```errand\n{}\n```"), `{"type":"check_result"}`, `{"type":"assistant","message":{"content":[{"type":"text","text":"hi"}]}}`, "null", "[]", "{"} {
 		f.Add(true, s, "stderr")
@@ -180,14 +180,14 @@ func FuzzInterpret(f *testing.F) {
 			t.Errorf("judged %+v", res)
 		}
 		if strings.Contains(res.Text+res.Question+res.Title+res.Summary+res.Message, workflowtest.Secret) {
-			t.Error("a secret came through")
+			t.Error("got a secret in the result")
 		}
 	})
 }
 
-// TestInterpretHidesWhatGoesOverLines: a private key on standard error is in no event and no judgement, and what a VM
-// calls its checks tells no secret.
-func TestInterpretHidesWhatGoesOverLines(t *testing.T) {
+// TestInterpretRedactsAcrossLines: a private key on standard error is in no event and no result, and names of checks
+// contain no secret.
+func TestInterpretRedactsAcrossLines(t *testing.T) {
 	t.Parallel()
 	const line = "MIIEpAIBAAKCAQEAx1y2z3"
 	res, events := interpreted(t, state.Run{Kind: state.RunImplement}, runlog.Exit{Cause: runlog.CauseExited, Code: 1},
@@ -202,7 +202,7 @@ func TestInterpretHidesWhatGoesOverLines(t *testing.T) {
 	}
 }
 
-// TestAnswersWithoutAPlan: what is empty is not posted, whatever its closing block says; the agent is told so.
+// TestAnswersWithoutAPlan: an empty answer is not posted, whatever its closing block; the agent is informed.
 func TestAnswersWithoutAPlan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -211,27 +211,27 @@ func TestAnswersWithoutAPlan(t *testing.T) {
 		class  state.RunClass
 		text   string
 	}{
-		"an empty plan":               {state.RunPlan, "", "retryable", ""},
-		"an empty preliminary plan":   {state.RunPreliminary, " \n", "retryable", ""},
-		"a plan of a block alone":     {state.RunPlan, "```errand\n{\"outcome\":\"build\",\"summary\":\"Mend\"}\n```", "retryable", ""},
-		"a report of a block alone":   {state.RunPlan, "```errand\n{\"outcome\":\"report\"}\n```", "retryable", ""},
-		"a report that is a summary":  {state.RunPlan, "```errand\n{\"outcome\":\"already_fixed\",\"summary\":\"In 1.2.\"}\n```", "success", "In 1.2."},
-		"a question of a block alone": {state.RunPlan, "```errand\n{\"outcome\":\"question\",\"question\":\"Which?\"}\n```", "success", ""},
-		"work without a word":         {state.RunImplement, "", "success", ""},
-		"a review without a word":     {state.RunReview, "", "success", ""},
+		"an empty plan":                {state.RunPlan, "", "retryable", ""},
+		"an empty preliminary plan":    {state.RunPreliminary, " \n", "retryable", ""},
+		"a plan with only a block":     {state.RunPlan, "```errand\n{\"outcome\":\"build\",\"summary\":\"Mend\"}\n```", "retryable", ""},
+		"a report with only a block":   {state.RunPlan, "```errand\n{\"outcome\":\"report\"}\n```", "retryable", ""},
+		"a report with only a summary": {state.RunPlan, "```errand\n{\"outcome\":\"already_fixed\",\"summary\":\"In 1.2.\"}\n```", "success", "In 1.2."},
+		"a question with only a block": {state.RunPlan, "```errand\n{\"outcome\":\"question\",\"question\":\"Which?\"}\n```", "success", ""},
+		"work without text":            {state.RunImplement, "", "success", ""},
+		"a review without text":        {state.RunReview, "", "success", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: c.kind}, runlog.Exit{Cause: runlog.CauseExited}, started, said(c.answer))
 			if got.Class != c.class || got.Text != c.text || (got.Class == state.RunSucceeded) != (got.Message == "") {
-				t.Errorf("%s (%s) %q with %q", got.Status, got.Class, got.Message, got.Text)
+				t.Errorf("got %s (%s) %q with %q", got.Status, got.Class, got.Message, got.Text)
 			}
 		})
 	}
 }
 
-// TestCutLinesAreTold: a line that was too long is told of, and what it may have said is not taken for granted.
-func TestCutLinesAreTold(t *testing.T) {
+// TestTruncatedLinesAreReported: a truncated line is reported, and its missing content is not assumed.
+func TestTruncatedLinesAreReported(t *testing.T) {
 	t.Parallel()
 	green := `{"type":"check_result","name":"test","code":0}`
 	done := `{"type":"checks_done","ok":true,"head":"h"}`
@@ -241,11 +241,11 @@ func TestCutLinesAreTold(t *testing.T) {
 		want  state.RunStatus
 		says  string
 	}{
-		"a plan that was left out":  {state.RunPlan, []runlog.Line{{Text: started}, {Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}}, "answer_cut", "more than errand keeps"},
+		"an omitted plan":           {state.RunPlan, []runlog.Line{{Text: started}, {Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}}, "answer_cut", "more than errand keeps"},
 		"a plan":                    {state.RunPlan, []runlog.Line{{Text: started}, {Text: `{"type":"result","subtype":"success","num_turns":2,"result":"Do`, Cut: 5_000_000}}, "answer_cut", "longer than the 4 MiB"},
 		"checks":                    {state.RunCheck, []runlog.Line{{Text: `{"type":"check_result","name":"test","code":`, Cut: 9}, {Text: done}}, "crashed", "too long"},
-		"checks that were left out": {state.RunCheck, []runlog.Line{{Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}, {Text: green}, {Text: done}}, "crashed", "too long"},
-		"a red check is missing":    {state.RunCheck, []runlog.Line{{Text: green}, {Text: strings.Replace(done, "true", "false", 1)}}, "crashed", "its result is missing"},
+		"omitted checks":            {state.RunCheck, []runlog.Line{{Stream: runlog.StreamRunner, Text: "9 lines were left out here.", Cut: 99}, {Text: green}, {Text: done}}, "crashed", "too long"},
+		"a failed check is missing": {state.RunCheck, []runlog.Line{{Text: green}, {Text: strings.Replace(done, "true", "false", 1)}}, "crashed", "its result is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -262,7 +262,7 @@ func TestCutLinesAreTold(t *testing.T) {
 				}
 			}
 			if got := in.Exit(runlog.Exit{Cause: runlog.CauseExited}); got.Status != c.want || !strings.Contains(got.Message, c.says) || got.Class != state.RunFatal {
-				t.Errorf("%s (%s) %q", got.Status, got.Class, got.Message)
+				t.Errorf("got %s (%s) %q", got.Status, got.Class, got.Message)
 			}
 			if c.kind == state.RunPlan && !strings.Contains(told, "5000000 bytes of it are missing") && !strings.Contains(told, "9 lines were left out") {
 				t.Errorf("told %q", told)
@@ -271,7 +271,7 @@ func TestCutLinesAreTold(t *testing.T) {
 	}
 }
 
-// bare is all that interpreters need.
+// bare returns a task with the data that interpreters need.
 func bare(t testing.TB, p *secretscan.Patterns) result.Config {
 	t.Helper()
 	agents, err := registry.New(registry.DefaultConfig())

@@ -15,9 +15,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestAResumedRunIsCountedAlone: Codex says what its whole session has used; what the runs before this one said of
-// it is taken off, and nothing is said where one of them did not say it.
-func TestAResumedRunIsCountedAlone(t *testing.T) {
+// TestUsageOfAResumedRun: Codex reports the usage of its whole session; the usage reported by earlier runs is
+// subtracted, and the usage is unknown if one of them reported none.
+func TestUsageOfAResumedRun(t *testing.T) {
 	t.Parallel()
 	agents, err := registry.New(registry.Config{Adapter: codex.Name})
 	workflowtest.Check(t, err)
@@ -33,13 +33,13 @@ func TestAResumedRunIsCountedAlone(t *testing.T) {
 		run    state.Run
 		want   *state.Usage
 	}{
-		"the first run":                      {nil, run(1, "", nil), &state.Usage{Input: 10, CacheRead: 20, Output: 4}},
-		"the first, followed again":          {nil, run(1, "s", nil), &state.Usage{Input: 10, CacheRead: 20, Output: 4}},
-		"the second":                         {[]state.Run{run(1, "s", plan)}, run(2, "s", nil), &state.Usage{Input: 5, CacheRead: 10, Output: 3}},
-		"the third":                          {[]state.Run{run(1, "s", plan), run(2, "s", work)}, run(3, "s", nil), &state.Usage{Input: 4, CacheRead: 10, Output: 2}},
-		"after another session":              {[]state.Run{run(1, "other", plan)}, run(2, "s", nil), &state.Usage{Input: 10, CacheRead: 20, Output: 4}},
-		"after one that did not say":         {[]state.Run{run(1, "s", plan), run(2, "s", nil)}, run(3, "s", nil), nil},
-		"judged again when a later is there": {[]state.Run{run(1, "s", plan), run(3, "s", work)}, run(2, "s", nil), &state.Usage{Input: 5, CacheRead: 10, Output: 3}},
+		"the first run":                       {nil, run(1, "", nil), &state.Usage{Input: 10, CacheRead: 20, Output: 4}},
+		"the first, followed again":           {nil, run(1, "s", nil), &state.Usage{Input: 10, CacheRead: 20, Output: 4}},
+		"the second":                          {[]state.Run{run(1, "s", plan)}, run(2, "s", nil), &state.Usage{Input: 5, CacheRead: 10, Output: 3}},
+		"the third":                           {[]state.Run{run(1, "s", plan), run(2, "s", work)}, run(3, "s", nil), &state.Usage{Input: 4, CacheRead: 10, Output: 2}},
+		"after another session":               {[]state.Run{run(1, "other", plan)}, run(2, "s", nil), &state.Usage{Input: 10, CacheRead: 20, Output: 4}},
+		"after one without a report":          {[]state.Run{run(1, "s", plan), run(2, "s", nil)}, run(3, "s", nil), nil},
+		"interpreted again after a later run": {[]state.Run{run(1, "s", plan), run(3, "s", work)}, run(2, "s", nil), &state.Usage{Input: 5, CacheRead: 10, Output: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -55,13 +55,14 @@ func TestAResumedRunIsCountedAlone(t *testing.T) {
 				t.Errorf("%s %s, used (-want +got):\n%s", got.Status, got.Message, diff)
 			}
 			if u := got.Used; u != nil && got.Money.InputTokens != u.Input+u.CacheRead {
-				t.Errorf("money %+v, used %+v", got.Money, *u)
+				t.Errorf("got cost %+v, usage %+v", got.Money, *u)
 			}
 		})
 	}
 }
 
-// TestRefusedCallsOnStandardError: Codex tells of them there alone, and all are counted, however many lines come after.
+// TestRefusedCallsOnStandardError: Codex reports refused calls only on standard error; all are counted, however many
+// lines follow.
 func TestRefusedCallsOnStandardError(t *testing.T) {
 	t.Parallel()
 	p, err := workflowtest.Patterns()
@@ -80,6 +81,6 @@ func TestRefusedCallsOnStandardError(t *testing.T) {
 		in.Line(runlog.Line{Seq: seq, Stream: runlog.StreamStderr, Text: text})
 	}
 	if got := in.Exit(runlog.Exit{Cause: runlog.CauseExited}).Refused; got != 3 {
-		t.Errorf("%d calls were refused, want 3", got)
+		t.Errorf("got %d refused calls, want 3", got)
 	}
 }

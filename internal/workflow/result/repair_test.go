@@ -15,7 +15,7 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// repaired is what is looked at here of a run's result.
+// repaired holds the checked fields of a run's result.
 func repaired(r state.RunResult) state.RunResult {
 	return state.RunResult{
 		Status: r.Status, Class: r.Class, Text: r.Text, Outcome: r.Outcome, Question: r.Question, Title: r.Title, Broken: r.Broken, Guess: r.Guess, Block: r.Block,
@@ -23,8 +23,8 @@ func repaired(r state.RunResult) state.RunResult {
 	}
 }
 
-// TestInterpretBroken: of a block that cannot be read everything is kept that asking for it once more needs, and what can
-// be told of it counts until then.
+// TestInterpretBroken: for an unreadable block, the result has everything needed to request it again, and until then
+// the readable part counts.
 func TestInterpretBroken(t *testing.T) {
 	t.Parallel()
 	const quote = `{"outcome":"question","question":"Which "one"?"}`
@@ -37,15 +37,15 @@ func TestInterpretBroken(t *testing.T) {
 		"a question": {state.RunImplement, "Words.\n```errand\n" + quote + "\n```", state.RunResult{
 			Text: "Words.", Outcome: "question", Question: `Which "one"?`, Broken: problem, Block: quote + "\n",
 		}},
-		"nothing to tell of a plan": {state.RunPlan, "Words.\n```errand\nbuild\n```", state.RunResult{Text: "Words.", Outcome: "build", Guess: true, Broken: "line 1: invalid character 'b'", Block: "build\n"}},
-		"nothing to tell of work":   {state.RunReview, "Words.\n```errand\n```", state.RunResult{Text: "Words.", Outcome: "done", Guess: true, Broken: "it is empty"}},
-		"a secret in it":            {state.RunPlan, "```errand\n" + workflowtest.Secret + "\n```", state.RunResult{Outcome: "build", Guess: true, Broken: "line 1: ", Block: "[redacted: known-value]\n"}},
+		"a plan with nothing readable": {state.RunPlan, "Words.\n```errand\nbuild\n```", state.RunResult{Text: "Words.", Outcome: "build", Guess: true, Broken: "line 1: invalid character 'b'", Block: "build\n"}},
+		"work with nothing readable":   {state.RunReview, "Words.\n```errand\n```", state.RunResult{Text: "Words.", Outcome: "done", Guess: true, Broken: "it is empty"}},
+		"a secret in it":               {state.RunPlan, "```errand\n" + workflowtest.Secret + "\n```", state.RunResult{Outcome: "build", Guess: true, Broken: "line 1: ", Block: "[redacted: known-value]\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, _ := interpreted(t, state.Run{ID: "r-1", Kind: tc.kind}, runlog.Exit{Cause: runlog.CauseExited}, started, said(tc.text))
 			if !strings.Contains(got.Broken, tc.want.Broken) || !strings.Contains(got.Message, "closing block could not be read: ") {
-				t.Errorf("broken: %q, message %q", got.Broken, got.Message)
+				t.Errorf("got broken %q, message %q", got.Broken, got.Message)
 			}
 			tc.want.Status, tc.want.Class, tc.want.Broken = "ok", "success", got.Broken
 			if diff := cmp.Diff(tc.want, repaired(got)); diff != "" {
@@ -55,8 +55,8 @@ func TestInterpretBroken(t *testing.T) {
 	}
 }
 
-// TestInterpretRepair: what was asked for once more is laid over the answer before, however it was said; what the
-// agent makes of the request instead does not undo that answer.
+// TestInterpretRepair: a repeated block is merged into the earlier answer, in whatever form it is given; any other
+// reply to the request does not change the earlier answer.
 func TestInterpretRepair(t *testing.T) {
 	t.Parallel()
 	before := &state.Repair{Problem: "it ends too early", Block: `{"outcome":"blocked","question":"Whose key`, Text: "What I did."}
@@ -70,7 +70,7 @@ func TestInterpretRepair(t *testing.T) {
 		"as asked":        {exit, []string{started, said("```errand\n{\"outcome\":\"question\",\"question\":\"Whose?\"}\n```")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "What I did.", Outcome: "question", Question: "Whose?"}},
 		"without fences":  {exit, []string{started, said("{\"outcome\":\"done\"}")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "What I did.", Outcome: "done"}},
 		"as plain JSON":   {exit, []string{started, said("Here:\n```json\n{\"outcome\":\"done\",\"title\":\"x\"}\n```\n")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "What I did.", Outcome: "done", Title: "x"}},
-		"in its form":     {exit, []string{started, strings.Replace(said("so it is"), `"num_turns"`, `"structured_output":{"outcome":"question","question":"Whose?","title":null,"threads":null},"num_turns"`, 1)}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "What I did.", Outcome: "question", Question: "Whose?"}},
+		"by the schema":   {exit, []string{started, strings.Replace(said("so it is"), `"num_turns"`, `"structured_output":{"outcome":"question","question":"Whose?","title":null,"threads":null},"num_turns"`, 1)}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "What I did.", Outcome: "question", Question: "Whose?"}},
 		"twice":           {exit, []string{started, said("{\"outcome\":\"question\"}\n{\"outcome\":\"done\",\"threads\":[{\"id\":\"1\",\"answer\":\"y\"}]}")}, state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "What I did.", Outcome: "done", Threads: []state.ThreadAnswer{{ID: "1", Answer: "y"}}}},
 		"broken again":    {exit, []string{started, said("```errand\n{\"outcome\":\"question\",\"question\":\"Whose\n```")}, told},
 		"something else":  {exit, []string{started, said("I have nothing to add.")}, told},
@@ -78,8 +78,8 @@ func TestInterpretRepair(t *testing.T) {
 		"ended badly":     {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, []string{started, `{"type":"result","subtype":"error_max_turns","is_error":true,"num_turns":5,"session_id":"s-1"}`}, told},
 		"no session":      {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, []string{"stderr: No conversation found with session ID: s-1"}, told},
 		"took too long":   {runlog.Exit{Cause: runlog.CauseDuration, Code: -1}, []string{started}, told},
-		"has to wait":     {runlog.Exit{Cause: runlog.CauseLost}, []string{started}, state.RunResult{Status: state.StatusLost, Class: state.RunRetryable}},
-		"has no money":    {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, []string{started, `{"type":"result","subtype":"error_max_budget_usd","is_error":true,"num_turns":5,"session_id":"s-1"}`}, state.RunResult{Status: state.StatusBudget, Class: state.RunFatal}},
+		"must wait":       {runlog.Exit{Cause: runlog.CauseLost}, []string{started}, state.RunResult{Status: state.StatusLost, Class: state.RunRetryable}},
+		"no budget left":  {runlog.Exit{Cause: runlog.CauseExited, Code: 1}, []string{started, `{"type":"result","subtype":"error_max_budget_usd","is_error":true,"num_turns":5,"session_id":"s-1"}`}, state.RunResult{Status: state.StatusBudget, Class: state.RunFatal}},
 		"was interrupted": {runlog.Exit{Cause: runlog.CauseStopped}, []string{started}, state.RunResult{Status: state.StatusInterrupted, Class: state.RunRetryable}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,8 +92,8 @@ func TestInterpretRepair(t *testing.T) {
 	}
 }
 
-// TestInterpretRepairOfWords: a program that cannot be held to a form says the block in words, or does not.
-func TestInterpretRepairOfWords(t *testing.T) {
+// TestInterpretRepairWithoutSchema: a program without support for schemas gives the block in its text, or not at all.
+func TestInterpretRepairWithoutSchema(t *testing.T) {
 	t.Parallel()
 	before := &state.Repair{Problem: "it ends too early", Block: `{"outcome":"blocked"`, Text: "What I did."}
 	for name, tc := range map[string]struct {
@@ -109,7 +109,7 @@ func TestInterpretRepairOfWords(t *testing.T) {
 			run := state.Run{ID: "r-2", Kind: state.RunImplement, RunLaunch: state.RunLaunch{Adapter: command.Name, Repair: before}}
 			got, _ := interpreted(t, run, runlog.Exit{Cause: runlog.CauseExited}, strings.Split(tc.said, "\n")...)
 			if !strings.Contains(got.Broken, tc.want.Broken) || (got.Broken == "") != (tc.want.Broken == "") {
-				t.Errorf("broken: %q, want %q", got.Broken, tc.want.Broken)
+				t.Errorf("got broken %q, want %q", got.Broken, tc.want.Broken)
 			}
 			tc.want.Status, tc.want.Class, tc.want.Text, tc.want.Broken = "ok", "success", "What I did.", got.Broken
 			if diff := cmp.Diff(tc.want, repaired(got)); diff != "" {
@@ -119,8 +119,8 @@ func TestInterpretRepairOfWords(t *testing.T) {
 	}
 }
 
-// TestLaunchRepair: the agent is asked for the block alone, in its session and in the checkout as it left it; where the
-// VM is another one the work is done anew, with what it has to answer.
+// TestLaunchRepair: the agent is only asked for the block, in its session and its unchanged checkout; on another VM the
+// work is repeated, with the same feedback.
 func TestLaunchRepair(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -147,17 +147,17 @@ func TestLaunchRepair(t *testing.T) {
 			l = w.Launched()
 			spec, prompt := w.Host.Started[1], w.Prompt()
 			if l.Repairs != tc.repairs || (len(w.Host.Prepared) == prepared) != tc.repairs || (len(l.Taken) == 0) != tc.repairs {
-				t.Errorf("launch %+v, prepared %d times more", l, len(w.Host.Prepared)-prepared)
+				t.Errorf("got launch %+v and %d more preparations", l, len(w.Host.Prepared)-prepared)
 			}
 			asks := strings.Contains(prompt, `could not be read: "it ends too early"`)
 			if short := spec.Duration <= 10*time.Minute && len(spec.Setup) == 0 && l.TurnLimit == 5; short != tc.repairs || asks != tc.repairs || strings.Contains(prompt, "Otherwise.") == tc.repairs {
-				t.Errorf("started for %s with set-up %v and %d turns; asked for a block: %v\n%s", spec.Duration, spec.Setup, l.TurnLimit, asks, prompt)
+				t.Errorf("got step %s with set-up %v and %d turns; asked for a block: %v\n%s", spec.Duration, spec.Setup, l.TurnLimit, asks, prompt)
 			}
 			if form := strings.Contains(strings.Join(spec.Argv, " "), `--json-schema {"additionalProperties":false,"properties":{`); form != tc.repairs {
-				t.Errorf("held to a form: %v: %q", form, spec.Argv)
+				t.Errorf("got schema %v: %q", form, spec.Argv)
 			}
 			if anew := strings.Contains(prompt, "What I did.") && strings.Contains(prompt, `{"outcome"`+"\n"); anew != (tc.repairs && tc.session == "") {
-				t.Errorf("the answer before is in the prompt: %v\n%s", anew, prompt)
+				t.Errorf("earlier answer in the prompt: got %v\n%s", anew, prompt)
 			}
 		})
 	}

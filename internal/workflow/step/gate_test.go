@@ -18,7 +18,7 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// suggested finds what a refusal tells people to write, and into whose file.
+// suggested matches the setting that a refusal suggests, and the file for it.
 var suggested = regexp.MustCompile("(operator can set|default branch can say) `(gate: \\{.*?\\})`(?:,| and|$)")
 
 // sides are the configuration files of both sides, each a `gate`.
@@ -31,15 +31,15 @@ func (s sides) policy(t *testing.T, scanner *secretscan.Scanner) pushgate.Policy
 	operator, err := config.Parse([]byte("github: {app_id: 1, webhook_secret: env:X, private_key: env:X}\nadmin: {token: env:X}\nagent: {adapter: command, command: [x]}\n"+s.operator), env)
 	var repoSettings settings.Settings
 	if err != nil && !strings.HasPrefix(err.Error(), "line 1: github.private_key") {
-		t.Fatalf("the operator's %q cannot be used: %v", s.operator, err)
+		t.Fatalf("invalid operator's configuration %q: %v", s.operator, err)
 	}
 	if repoSettings, err = config.ParseRepo([]byte(s.repository), operator.Settings(), nil); err != nil {
-		t.Fatalf("the repository's %q cannot be used: %v", s.repository, err)
+		t.Fatalf("invalid repository settings %q: %v", s.repository, err)
 	}
 	return pushgate.Policy{Scanner: scanner, Operator: pushgate.Settings(operator.Gate), Repository: pushgate.Settings(RepositoryGate(repoSettings))}
 }
 
-// add puts a suggested line into a file. A key that is there is replaced, as a person would.
+// add adds a suggested line to a file. It replaces an existing key, as a person would.
 func add(t *testing.T, file, line string) string {
 	t.Helper()
 	inner := strings.TrimSuffix(strings.TrimPrefix(line, "gate: {"), "}")
@@ -53,9 +53,9 @@ func add(t *testing.T, file, line string) string {
 	return "gate: {" + strings.Join(append(rest, inner), ", ") + "}\n"
 }
 
-// TestRefusalsNameWhatWouldAllowIt: what a refusal suggests is what is written into the files, as it stands in the
-// comment, and then the same changes are let pass.
-func TestRefusalsNameWhatWouldAllowIt(t *testing.T) {
+// TestRefusalsSuggestValidSettings: with the suggested settings copied from the comment into the files, the same
+// changes are accepted.
+func TestRefusalsSuggestValidSettings(t *testing.T) {
 	t.Parallel()
 	patterns, err := secretscan.LoadPatterns()
 	if err != nil {
@@ -71,10 +71,10 @@ func TestRefusalsNameWhatWouldAllowIt(t *testing.T) {
 	tests := map[string]struct {
 		files map[string]string
 		sides sides
-		want  string // the file that is changed; empty: nothing is suggested
+		want  string // the changed file; empty: no suggestion
 	}{
 		"built in":                       {map[string]string{"AGENTS.md": "x"}, sides{}, "operator"},
-		"built in, deep":                 {map[string]string{"a/b c/.claude/x.md": "x"}, sides{}, "operator"},
+		"built in, nested":               {map[string]string{"a/b c/.claude/x.md": "x"}, sides{}, "operator"},
 		"in place of a folder":           {map[string]string{".github": "x"}, sides{}, "operator"},
 		"strange characters":             {map[string]string{".vscode/[a]{b},c'd#e!.json": "x"}, sides{}, "operator"},
 		"a long path":                    {map[string]string{".vscode/" + strings.Repeat("ab/", 60) + "x": "x"}, sides{}, "operator"},
@@ -89,8 +89,8 @@ func TestRefusalsNameWhatWouldAllowIt(t *testing.T) {
 		"too many for a repository":      {many, sides{operator: "gate: {max_paths: 1000}\n", repository: "gate: {max_paths: 10}\n"}, "repository"},
 		"too many for both":              {many, sides{repository: "gate: {max_paths: 10}\n"}, "operator repository"},
 		"too many bytes":                 {map[string]string{"a": strings.Repeat("x\n", 60)}, sides{operator: "gate: {max_bytes: 100}\n"}, "operator"},
-		"a made-up secret":               {map[string]string{"testdata/a.env": "x = " + token}, sides{}, "operator"},
-		"a made-up secret, given up": {map[string]string{"testdata/a.env": "x = " + token},
+		"an invented secret":             {map[string]string{"testdata/a.env": "x = " + token}, sides{}, "operator"},
+		"an invented secret, allowed": {map[string]string{"testdata/a.env": "x = " + token},
 			sides{"gate: {secrets_allowed_in: ['testdata/*']}\n", "gate: {secrets_allowed_in: [other]}\n"}, "repository"},
 		"a secret in a name": {map[string]string{"testdata/" + token + ".env": "x"}, sides{}, "operator"},
 		"a known secret":     {map[string]string{"testdata/a.env": known}, sides{}, ""},
@@ -106,7 +106,7 @@ func TestRefusalsNameWhatWouldAllowIt(t *testing.T) {
 			}
 			found := pushgate.Judge(cs, tc.sides.policy(t, scanner))
 			if len(found) == 0 {
-				t.Fatal("nothing is refused")
+				t.Fatal("got no refusal")
 			}
 			var changed []string
 			for _, r := range found {
@@ -120,30 +120,30 @@ func TestRefusalsNameWhatWouldAllowIt(t *testing.T) {
 					changed = append(changed, side)
 				}
 				if strings.Contains(shown, token) {
-					t.Errorf("the comment tells the secret:\n%s", shown)
+					t.Errorf("the comment contains the secret:\n%s", shown)
 				}
 			}
 			slices.Sort(changed)
 			if got := strings.Join(slices.Compact(changed), " "); got != tc.want {
-				t.Fatalf("suggested for %q, want %q: %+v", got, tc.want, found)
+				t.Fatalf("got suggestions for %q, want %q: %+v", got, tc.want, found)
 			}
 			if left := pushgate.Judge(cs, tc.sides.policy(t, scanner)); tc.want != "" && len(left) > 0 {
-				t.Errorf("with %+v: %+v", tc.sides, left)
+				t.Errorf("with %+v: got %+v", tc.sides, left)
 			}
 		})
 	}
 }
 
-// TestExceptedPaths: agents are told of exceptions that count.
+// TestExceptedPaths: agents are informed about effective exceptions.
 func TestExceptedPaths(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ operators, own, want []string }{
-		"none":                   {nil, []string{"a"}, nil},
-		"the operator's":         {[]string{"a"}, nil, []string{"a"}},
-		"given up":               {[]string{"a"}, []string{}, nil},
-		"both":                   {[]string{"a", "b"}, []string{"b", "c"}, []string{"b"}},
-		"narrower":               {[]string{"docs/**"}, []string{"docs/AGENTS.md", "AGENTS.md"}, []string{"docs/AGENTS.md"}},
-		"wider than he wants it": {[]string{"docs/AGENTS.md"}, []string{"**"}, []string{"docs/AGENTS.md"}},
+		"none":                      {nil, []string{"a"}, nil},
+		"the operator's":            {[]string{"a"}, nil, []string{"a"}},
+		"given up":                  {[]string{"a"}, []string{}, nil},
+		"both":                      {[]string{"a", "b"}, []string{"b", "c"}, []string{"b"}},
+		"narrower":                  {[]string{"docs/**"}, []string{"docs/AGENTS.md", "AGENTS.md"}, []string{"docs/AGENTS.md"}},
+		"wider than the operator's": {[]string{"docs/AGENTS.md"}, []string{"**"}, []string{"docs/AGENTS.md"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

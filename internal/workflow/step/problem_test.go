@@ -22,25 +22,25 @@ func TestTrouble(t *testing.T) {
 		class state.FailureClass
 		perm  bool
 	}{
-		"a step's own":  {fmt.Errorf("launch: %w", &step.Problem{Reason: "No.", Hint: "Do.", Class: state.ClassVM, Permanent: true, Retry: retry}), "vm", true},
-		"out of time":   {fmt.Errorf("launch: %w", context.DeadlineExceeded), "timeout", false},
-		"anything else": {errors.New("disk full"), "internal", false},
+		"cancelled by the step": {fmt.Errorf("launch: %w", &step.Problem{Reason: "No.", Hint: "Do.", Class: state.ClassVM, Permanent: true, Retry: retry}), "vm", true},
+		"out of time":           {fmt.Errorf("launch: %w", context.DeadlineExceeded), "timeout", false},
+		"anything else":         {errors.New("disk full"), "internal", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := workflowtest.WantProblem(t, c.err, c.class, c.perm)
 			if c.perm && !p.Retry.Equal(retry) {
-				t.Errorf("tried again at %v", p.Retry)
+				t.Errorf("got retry at %v", p.Retry)
 			}
 		})
 	}
 	p := &step.Problem{Reason: "No.", Err: context.Canceled}
 	if p.Error() != "No.: context canceled" || !errors.Is(p, context.Canceled) || (&step.Problem{Reason: "No."}).Error() != "No." {
-		t.Errorf("a problem reads %q", p)
+		t.Errorf("got text %q", p)
 	}
 }
 
-// TestTroubleOfGitHub: what GitHub answers decides whether to try again, and when.
+// TestTroubleOfGitHub: GitHub's answer determines whether and when a job is retried.
 func TestTroubleOfGitHub(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -65,7 +65,7 @@ func TestTroubleOfGitHub(t *testing.T) {
 			_, err := w.Forge.CreateComment(forge.WithPriority(ctx, forge.PriorityReaction), w.RepoRef(), 1, "x")
 			p := workflowtest.WantProblem(t, err, "github", c.perm)
 			if c.waits != p.Retry.After(time.Now().Add(time.Minute)) {
-				t.Errorf("tried again at %v", p.Retry)
+				t.Errorf("got retry at %v", p.Retry)
 			}
 		})
 	}

@@ -10,25 +10,26 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestPostOfAPlanThatWasEditedBeforeItWasKnown: the answer to the first attempt was lost, and the comment was edited before
-// the second one found it. Who approves it later approves the plan, so the comment has to say it. A tick is no edit.
-func TestPostOfAPlanThatWasEditedBeforeItWasKnown(t *testing.T) {
+// TestPostOfAPlanEditedBeforeItWasFound: the answer to the first attempt was lost, and the comment was edited before
+// the second attempt found it. Because people approve the plan in the comment, its text is restored. A tick does not
+// count as an edit.
+func TestPostOfAPlanEditedBeforeItWasFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		edit     func(string) string
 		restored bool
-		ticked   bool // people are told, unless it is known who ticked
+		ticked   bool // a comment explains it, unless the account that ticked is known
 	}{
-		"other words":      {func(body string) string { return "Delete everything.\n\n" + body }, true, false},
-		"words taken away": {func(body string) string { return strings.Replace(body, "Do it.", "Do it twice.", 1) }, true, false},
-		"both":             {func(body string) string { return strings.Replace(body, "- [ ] ", "- [x] ", 1) + "\nAnd more." }, true, false},
-		"a tick":           {func(body string) string { return strings.Replace(body, "- [ ] ", "- [x] ", 1) }, false, true},
-		"nothing":          {func(body string) string { return body }, false, false},
+		"other words":  {func(body string) string { return "Delete everything.\n\n" + body }, true, false},
+		"text removed": {func(body string) string { return strings.Replace(body, "Do it.", "Do it twice.", 1) }, true, false},
+		"both":         {func(body string) string { return strings.Replace(body, "- [ ] ", "- [x] ", 1) + "\nAnd more." }, true, false},
+		"a tick":       {func(body string) string { return strings.Replace(body, "- [ ] ", "- [x] ", 1) }, false, true},
+		"nothing":      {func(body string) string { return body }, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := workflowtest.New(t)
-			p := w.Planned(state.PlanThorough) // of which the store never heard
+			p := w.Planned(state.PlanThorough) // unknown to the store
 			before := w.Ours(1)[0]
 			workflowtest.Check(t, w.Edit(p, "ada", c.edit))
 			edited := w.Ours(1)[0]
@@ -41,43 +42,44 @@ func TestPostOfAPlanThatWasEditedBeforeItWasKnown(t *testing.T) {
 				want = before
 			}
 			if list := w.Ours(1); len(list) != 1 || list[0] != want {
-				t.Errorf("comments %q, want %q", list, want)
+				t.Errorf("got comments %q, want %q", list, want)
 			}
 			if event.Of[event.Posted](e).Ticked != c.ticked {
-				t.Errorf("a box is ticked: %v, want %v", event.Of[event.Posted](e).Ticked, c.ticked)
+				t.Errorf("got a ticked box: %v, want %v", event.Of[event.Posted](e).Ticked, c.ticked)
 			}
 			if event.Of[event.Posted](e).BodyHash != comment.BodyHash(before) || event.Of[event.Posted](e).Comment.ID != p.Comment {
-				t.Errorf("the plan counts as posted with the hash %s, want that of the plan's text %s", event.Of[event.Posted](e).BodyHash, comment.BodyHash(before))
+				t.Errorf("got hash %s of the posted plan, want that of the plan's text %s", event.Of[event.Posted](e).BodyHash, comment.BodyHash(before))
 			}
 			if later := event.Of[event.Posted](e).Comment.At.After(p.PostedAt); later != c.restored {
-				t.Errorf("posted at %s, first at %s: a 👍 on other words must not count, and one on these must", event.Of[event.Posted](e).Comment.At, p.PostedAt)
+				t.Errorf("got time %s of the post, first at %s: a 👍 counts only for the restored text", event.Of[event.Posted](e).Comment.At, p.PostedAt)
 			}
 		})
 	}
 }
 
-// TestPostOfWhatHoldsNoMore: a revision that a newer one has replaced before it was shown is not shown after it, nor is anybody reminded
-// of a plan that nobody waits for. What an earlier attempt has left of it is found, so that it can be folded.
-func TestPostOfWhatHoldsNoMore(t *testing.T) {
+// TestPostOfOutdatedPlans: a revision that was replaced before it was posted is no longer posted, and there is no
+// reminder of a plan that does not wait for approval. A comment by an earlier attempt is found, so that it can be
+// folded.
+func TestPostOfOutdatedPlans(t *testing.T) {
 	t.Parallel()
 	superseded := func(w *workflowtest.World, p *state.Plan) { p.Superseded, p.Comment = true, 0 }
 	for name, c := range map[string]struct {
 		kind     state.PostKind
 		set      func(*workflowtest.World, *state.Plan)
 		there    bool // an earlier attempt had its effect
-		again    bool // and nobody knows
+		again    bool // without errand's knowledge
 		comments int
 		posted   bool
 	}{
-		"a plan":                                   {kind: state.PostPlan, set: func(_ *workflowtest.World, p *state.Plan) { p.Comment = 0 }, comments: 1, posted: true},
-		"a replaced plan":                          {kind: state.PostPlan, set: superseded},
-		"a replaced plan that may be there":        {kind: state.PostPlan, set: superseded, again: true},
-		"a replaced plan that is there":            {kind: state.PostPlan, set: superseded, there: true, again: true, comments: 1, posted: true},
-		"a replaced diff that is there":            {kind: state.PostPlan, set: func(w *workflowtest.World, p *state.Plan) { superseded(w, p); p.Publish = &state.Changes{} }, there: true, again: true, comments: 1, posted: true},
-		"a reminder":                               {kind: state.PostReminder, set: func(*workflowtest.World, *state.Plan) {}, comments: 1, posted: true},
-		"a reminder of a replaced plan":            {kind: state.PostReminder, set: func(_ *workflowtest.World, p *state.Plan) { p.Superseded = true }},
-		"a reminder of an approved plan":           {kind: state.PostReminder, set: func(w *workflowtest.World, _ *state.Plan) { w.Task.Phase = state.PhaseImplementing }},
-		"a reminder that is there, of such a plan": {kind: state.PostReminder, set: func(w *workflowtest.World, _ *state.Plan) { w.Task.Phase = state.PhaseImplementing }, again: true},
+		"a plan":                                {kind: state.PostPlan, set: func(_ *workflowtest.World, p *state.Plan) { p.Comment = 0 }, comments: 1, posted: true},
+		"a replaced plan":                       {kind: state.PostPlan, set: superseded},
+		"a replaced plan that may be posted":    {kind: state.PostPlan, set: superseded, again: true},
+		"a replaced plan that is posted":        {kind: state.PostPlan, set: superseded, there: true, again: true, comments: 1, posted: true},
+		"a replaced diff that is posted":        {kind: state.PostPlan, set: func(w *workflowtest.World, p *state.Plan) { superseded(w, p); p.Publish = &state.Changes{} }, there: true, again: true, comments: 1, posted: true},
+		"a reminder":                            {kind: state.PostReminder, set: func(*workflowtest.World, *state.Plan) {}, comments: 1, posted: true},
+		"a reminder of a replaced plan":         {kind: state.PostReminder, set: func(_ *workflowtest.World, p *state.Plan) { p.Superseded = true }},
+		"a reminder of an approved plan":        {kind: state.PostReminder, set: func(w *workflowtest.World, _ *state.Plan) { w.Task.Phase = state.PhaseImplementing }},
+		"a posted reminder of an approved plan": {kind: state.PostReminder, set: func(w *workflowtest.World, _ *state.Plan) { w.Task.Phase = state.PhaseImplementing }, again: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,10 +98,10 @@ func TestPostOfWhatHoldsNoMore(t *testing.T) {
 				}
 			})
 			if posted := e.Kind() == event.KindPosted; posted != c.posted {
-				t.Errorf("event %s, want one of a comment: %v", e.Kind(), c.posted)
+				t.Errorf("got event %s, want one about a comment: %v", e.Kind(), c.posted)
 			}
 			if got := len(w.Issue().Comments); got != c.comments {
-				t.Errorf("%d comments (%d before), want %d", got, before, c.comments)
+				t.Errorf("got %d comments (%d before), want %d", got, before, c.comments)
 			}
 		})
 	}

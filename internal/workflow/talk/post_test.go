@@ -31,14 +31,14 @@ func TestPostWritesOnce(t *testing.T) {
 	}
 	c := w.Issue().Comments[0]
 	if e.Kind() != event.KindPosted || event.Of[event.Posted](e).Comment.ID != c.ID || event.Of[event.Posted](e).Comment.Node != c.NodeID || event.Of[event.Posted](e).Comment.Key != "1.question-7" || e.Searched() || event.Of[event.Posted](e).BodyHash != comment.BodyHash(c.Body) || event.Of[event.Posted](e).Comment.OnPR {
-		t.Errorf("event %+v, posted %+v", e, event.Of[event.Posted](e).Comment)
+		t.Errorf("got event %+v, posted %+v", e, event.Of[event.Posted](e).Comment)
 	}
 	if len(w.Attempted) != 1 {
-		t.Errorf("marked %v before the first call", w.Attempted)
+		t.Errorf("got marked %v before the first call", w.Attempted)
 	}
 }
 
-// TestPostAfterAnUnknownOutcome: the comment is there, only GitHub's answer was lost.
+// TestPostAfterAnUnknownOutcome: the comment exists, but GitHub's answer was lost.
 func TestPostAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -54,15 +54,15 @@ func TestPostAfterAnUnknownOutcome(t *testing.T) {
 			w := workflowtest.New(t)
 			w.MustFault(c.fault)
 			if e, err := w.Try(state.JobPost, question); err == nil {
-				t.Fatalf("event %+v without an answer", e)
+				t.Fatalf("got event %+v without an answer", e)
 			}
 			if n := len(w.Ours(1)); n != c.there || len(w.Attempted) != 1 {
-				t.Fatalf("%d comments, marked %v", n, w.Attempted)
+				t.Fatalf("got %d comments, marked %v", n, w.Attempted)
 			}
 			w.HoursPass()
 			e := w.Do(state.JobPost, question, workflowtest.Again)
 			if n := len(w.Ours(1)); n != 1 || event.Of[event.Posted](e).Comment.ID != w.Issue().Comments[0].ID || !e.Searched() {
-				t.Errorf("%d comments, event %+v", n, e)
+				t.Errorf("got %d comments, event %+v", n, e)
 			}
 		})
 	}
@@ -72,23 +72,23 @@ func TestPostRemovesYoungerTwins(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	first := w.Do(state.JobPost, question)
-	w.Do(state.JobPost, question) // as two workers would, neither knowing of the other
+	w.Do(state.JobPost, question) // like two workers without knowledge of each other
 	workflowtest.Check(t, workflowtest.Err(w.Ada.Comment(workflowtest.RepoName, 1, "quoting: "+comment.Marker("1.question-7"))))
 	e := w.Do(state.JobPost, question, workflowtest.Again)
 	if list := w.Ours(1); len(list) != 1 || event.Of[event.Posted](e).Comment.ID != event.Of[event.Posted](first).Comment.ID {
-		t.Errorf("%d comments, kept %d, want the elder %d", len(list), event.Of[event.Posted](e).Comment.ID, event.Of[event.Posted](first).Comment.ID)
+		t.Errorf("got %d comments, kept %d, want the older %d", len(list), event.Of[event.Posted](e).Comment.ID, event.Of[event.Posted](first).Comment.ID)
 	}
 	if n := len(w.Issue().Comments); n != 2 {
-		t.Errorf("%d comments with ada's, want 2", n)
+		t.Errorf("got %d comments including ada's, want 2", n)
 	}
 }
 
-// TestTwinsAreLookedForLater: a twin may become visible only after the answer to the first look.
-func TestTwinsAreLookedForLater(t *testing.T) {
+// TestDuplicatesAreSearchedLater: a duplicate may become visible only after the first search.
+func TestDuplicatesAreSearchedLater(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	first := w.Do(state.JobPost, question)
-	w.Do(state.JobPost, question) // the task, in its next life by now, need not know of either
+	w.Do(state.JobPost, question) // the task, now in its next life, knows neither of them
 	w.HoursPass()
 	look := workflowtest.Args(state.JobArgs{Due: state.DueTwin, Key: workflowtest.Itoa(event.Of[event.Posted](first).Comment.ID), Marker: event.Of[event.Posted](first).Comment.Key, Since: event.Of[event.Posted](first).Comment.At})
 	for range 2 {
@@ -98,32 +98,32 @@ func TestTwinsAreLookedForLater(t *testing.T) {
 		}
 	}
 	if list := w.Issue().Comments; len(list) != 1 || list[0].ID != event.Of[event.Posted](first).Comment.ID {
-		t.Errorf("%d comments left", len(list))
+		t.Errorf("got %d comments", len(list))
 	}
 	for _, bad := range []string{"x", workflowtest.Itoa(event.Of[event.Posted](first).Comment.ID)} {
 		if _, err := w.Try(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueTwin, Key: bad})); err == nil {
-			t.Errorf("a twin of comment %s is looked for", bad)
+			t.Errorf("got a search for a duplicate of comment %s", bad)
 		}
 	}
 }
 
-// TestTwinsOfTheStatusComment: as any comment it may have been written by an attempt that was taken for lost.
-func TestTwinsOfTheStatusComment(t *testing.T) {
+// TestDuplicatesOfTheStatusComment: like any comment, it may have been written by an attempt with a lost answer.
+func TestDuplicatesOfTheStatusComment(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	status := func(j *state.Job) { j.Key = "1.status" }
 	if e := w.Do(state.JobStatus, status); e.Searched() {
-		t.Error("a first attempt says that it searched")
+		t.Error("a first attempt reports a search")
 	}
 	e := w.Do(state.JobStatus, status, workflowtest.Again)
 	if !e.Searched() {
-		t.Error("a second attempt does not say that it searched")
+		t.Error("a second attempt does not report its search")
 	}
-	w.Do(state.JobStatus, status) // the attempt that was taken for lost
+	w.Do(state.JobStatus, status) // the attempt with the lost answer
 	w.Task.Status = event.Of[event.StatusSent](e).Status
 	w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueTwin, Key: workflowtest.Itoa(event.Of[event.StatusSent](e).Status.Comment), Marker: "1.status", Since: w.Task.Trigger.At}))
 	if list := w.Issue().Comments; len(list) != 1 || list[0].ID != event.Of[event.StatusSent](e).Status.Comment {
-		t.Errorf("%d status comments left", len(list))
+		t.Errorf("got %d status comments", len(list))
 	}
 }
 
@@ -135,11 +135,11 @@ func TestPostOnThePullRequest(t *testing.T) {
 		j.Key, j.Post = "1.round-1", &state.Post{Kind: state.PostRound, OnPR: true, Text: "Done.", Items: []string{"a"}}
 	})
 	if len(w.Ours(w.Task.PR.Number)) != 1 || len(w.Ours(1)) != 0 || !event.Of[event.Posted](e).Comment.OnPR {
-		t.Errorf("on the pull request %q, on the issue %q", w.Ours(w.Task.PR.Number), w.Ours(1))
+		t.Errorf("got %q on the pull request, %q on the issue", w.Ours(w.Task.PR.Number), w.Ours(1))
 	}
 }
 
-func TestPostDoesNothingThatCannotBeMarked(t *testing.T) {
+func TestPostNeedsItsAttemptStored(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Refuse = errors.New("lease lost")
@@ -151,12 +151,12 @@ func TestPostDoesNothingThatCannotBeMarked(t *testing.T) {
 	}
 }
 
-func TestPostOfAPlanThatIsGone(t *testing.T) {
+func TestPostOfADeletedPlan(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	e := w.Do(state.JobPost, func(j *state.Job) { j.Post = &state.Post{Kind: state.PostPlan, Hash: "00000000"} })
 	if e.Kind() == event.KindPosted || len(w.Ours(1)) != 0 {
-		t.Errorf("event %+v, comments %q", e, w.Ours(1))
+		t.Errorf("got event %+v, comments %q", e, w.Ours(1))
 	}
 }
 
@@ -166,10 +166,10 @@ func TestStatusIsOneComment(t *testing.T) {
 	w.Sent()
 	first := w.Task.Status
 	if len(w.Ours(1)) != 1 || first.Comment != w.Issue().Comments[0].ID || first.Shown != w.Task.Visible || first.At.IsZero() {
-		t.Fatalf("status %+v, comments %q", first, w.Ours(1))
+		t.Fatalf("got status %+v, comments %q", first, w.Ours(1))
 	}
 	if e := w.Sent(); e.Kind() == event.KindStatusSent {
-		t.Error("written again though it shows the newest state")
+		t.Error("the comment was edited although it shows the newest state")
 	}
 	w.Task.Phase = state.PhaseFailed
 	w.Task.Visible++
@@ -178,11 +178,11 @@ func TestStatusIsOneComment(t *testing.T) {
 	w.Sent()
 	after := w.Ours(1)
 	if len(after) != 1 || after[0] == before || strings.Contains(after[0], workflowtest.Secret) || w.Task.Status.Shown != w.Task.Visible || w.Task.Status.Comment != first.Comment {
-		t.Errorf("status %+v, comments %q", w.Task.Status, after)
+		t.Errorf("got status %+v, comments %q", w.Task.Status, after)
 	}
 }
 
-func TestADeletedStatusCommentIsMadeAnew(t *testing.T) {
+func TestDeletedStatusCommentIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Sent()
@@ -190,13 +190,13 @@ func TestADeletedStatusCommentIsMadeAnew(t *testing.T) {
 	w.Task.Visible++
 	w.Sent()
 	if list := w.Issue().Comments; len(list) != 1 || list[0].ID != w.Task.Status.Comment {
-		t.Errorf("%d comments, status %+v", len(list), w.Task.Status)
+		t.Errorf("got %d comments, status %+v", len(list), w.Task.Status)
 	}
 }
 
-// TestAStatusThatWasFoundIsBroughtUpToDate: the answer to the first attempt was lost, and the task
-// has moved on since; what is found shows the old state.
-func TestAStatusThatWasFoundIsBroughtUpToDate(t *testing.T) {
+// TestFoundStatusCommentIsUpdated: the answer to the first attempt was lost, and the task has changed since, so the
+// found comment with the old state is updated.
+func TestFoundStatusCommentIsUpdated(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.MustFault(simgithub.Fault{Method: "POST", Path: "/comments$", Count: 1, After: true, Cut: true})
@@ -208,11 +208,11 @@ func TestAStatusThatWasFoundIsBroughtUpToDate(t *testing.T) {
 	w.Task.End = &state.End{Reason: "The roof came down.", Hint: "Mend it."}
 	w.Sent(workflowtest.Again)
 	if list := w.Ours(1); len(list) != 1 || !strings.Contains(list[0], "The roof came down.") || w.Task.Status.Shown != w.Task.Visible {
-		t.Errorf("status %+v, comments %q", w.Task.Status, list)
+		t.Errorf("got status %+v, comments %q", w.Task.Status, list)
 	}
 }
 
-func TestAStatusThatCannotBeWrittenStaysDue(t *testing.T) {
+func TestFailedStatusStaysDue(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Sent()
@@ -235,14 +235,14 @@ func TestReact(t *testing.T) {
 		w.Do(state.JobReact, workflowtest.Args(state.JobArgs{Reaction: "eyes"}))
 		w.Do(state.JobReact, workflowtest.Args(state.JobArgs{Reaction: "eyes", Comment: c.ID}))
 	}
-	w.Task = nil // who may not start a task is told so without one
+	w.Task = nil // without a task, a user who may not start one gets an answer
 	_, err = w.Steps.Handle(t.Context(), &state.Job{Kind: state.JobReact, Task: state.TaskKey{Repo: w.Repo.ID, Issue: 1}, Args: state.JobArgs{
 		Reaction: "confused", Installation: w.InstallationID(), Owner: "acme", Name: "slug",
 	}})
 	workflowtest.Check(t, err)
 	i := w.IssueAt(1)
 	if len(i.Reactions) != 2 || len(i.Comments[0].Reactions) != 1 || i.Comments[0].Reactions[0].Content != "eyes" {
-		t.Errorf("reactions on the issue %d, on the comment %d", len(i.Reactions), len(i.Comments[0].Reactions))
+		t.Errorf("got %d reactions on the issue, %d on the comment", len(i.Reactions), len(i.Comments[0].Reactions))
 	}
 	w.Task = &state.Task{Key: state.TaskKey{Repo: w.Repo.ID, Issue: 1}, TaskIssue: state.TaskIssue{Installation: w.InstallationID(), Repo: state.Repo{ID: w.Repo.ID, Owner: "acme", Name: "slug"}}}
 	if _, err := w.Try(state.JobReact, workflowtest.Args(state.JobArgs{Reaction: "dance"})); err == nil {
@@ -257,12 +257,12 @@ func TestVet(t *testing.T) {
 		allow []string
 		want  state.Permission
 	}{
-		"admin":                {"ada", nil, state.PermissionAdmin},
-		"writer":               {"bob", nil, state.PermissionWrite},
-		"triage":               {"errand-bot", nil, state.PermissionRead},
-		"stranger":             {"eve", nil, state.PermissionRead},
-		"bot":                  {"ci[bot]", nil, state.PermissionNone},
-		"listed without write": {"ci[bot]", []string{"CI[bot]"}, state.PermissionRead},
+		"admin":                        {"ada", nil, state.PermissionAdmin},
+		"writer":                       {"bob", nil, state.PermissionWrite},
+		"triage":                       {"errand-bot", nil, state.PermissionRead},
+		"stranger":                     {"eve", nil, state.PermissionRead},
+		"bot":                          {"ci[bot]", nil, state.PermissionNone},
+		"listed, without write access": {"ci[bot]", []string{"CI[bot]"}, state.PermissionRead},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -273,14 +273,14 @@ func TestVet(t *testing.T) {
 			w.Steps = workflow.New(cfg)
 			key, inst := w.Task.Key, w.Task.Installation
 			in := event.Event{Task: key, ID: "x", By: w.Person(c.by), Installation: inst, Repo: &state.Repo{ID: key.Repo, Owner: "acme", Name: "slug"}, Payload: event.Triggered{}}
-			for _, task := range []*state.Task{w.Task, nil} { // before there is a task, too
+			for _, task := range []*state.Task{w.Task, nil} { // also before the task exists
 				w.Task = task
 				job := &state.Job{Kind: state.JobVet, Task: key}
 				workflowtest.Vets(in)(job)
 				e, err := w.Steps.Handle(t.Context(), job)
 				workflowtest.Check(t, err)
 				if e.Permission != c.want && !(c.want == state.PermissionRead && e.Permission == state.PermissionNone) {
-					t.Errorf("permission %q, want %q", e.Permission, c.want)
+					t.Errorf("got permission %q, want %q", e.Permission, c.want)
 				}
 				if e.Kind() != in.Kind() || e.ID != "x" || e.Permission.CanWrite() != c.want.CanWrite() {
 					t.Errorf("event %+v", e)
@@ -294,32 +294,32 @@ func TestHandleRefusesUnknownKinds(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	if _, err := w.Try("dance"); err == nil {
-		t.Error("a job of an unknown kind is done")
+		t.Error("got no error for an unknown kind of job")
 	}
 	key := w.Task.Key
 	w.Task = nil
 	for _, k := range []state.JobKind{state.JobStart, state.JobLaunch, state.JobPost, state.JobStatus} {
 		if e, err := w.Steps.Handle(t.Context(), &state.Job{Kind: k, Task: key, Created: time.Now()}); err != nil || e.Kind() == "" {
-			t.Errorf("%s without a task: %+v, %v", k, e, err)
+			t.Errorf("%s without a task: got %+v, %v", k, e, err)
 		}
 	}
 	if fmt.Sprint(w.Ours(1)) != "[]" {
-		t.Errorf("comments without a task: %q", w.Ours(1))
+		t.Errorf("got comments without a task: %q", w.Ours(1))
 	}
 }
 
-// TestTheLastCommentLooksAtTheBranch: what it says of a branch is what GitHub has when it is written.
-func TestTheLastCommentLooksAtTheBranch(t *testing.T) {
+// TestLastCommentChecksTheBranch: its statement about the branch matches GitHub's state at that time.
+func TestLastCommentChecksTheBranch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change     func(w *workflowtest.World) error
 		says, lies string
 	}{
-		"it is there": {func(*workflowtest.World) error { return nil }, "stays", "deleted"},
-		"somebody deleted it": {func(w *workflowtest.World) error {
+		"it exists": {func(*workflowtest.World) error { return nil }, "stays", "deleted"},
+		"deleted": {func(w *workflowtest.World) error {
 			return w.Ada.DeleteBranch(workflowtest.RepoName, w.Task.Branch.Name)
 		}, "was deleted", "stays"},
-		"nobody can tell": {func(w *workflowtest.World) error {
+		"unknown": {func(w *workflowtest.World) error {
 			w.MustFault(simgithub.Fault{Path: "/git/ref", Status: 502})
 			return nil
 		}, "canceled", "The branch"},
@@ -339,8 +339,9 @@ func TestTheLastCommentLooksAtTheBranch(t *testing.T) {
 	}
 }
 
-// TestPostOfAnEarlierLife: the answer to the last comment of a task was lost, and the task began anew before it was looked for. It is
-// found on its pull request, although the task has none now, so that it does not stand twice.
+// TestPostOfAnEarlierLife: the answer to the last comment of a task was lost, and the task restarted before errand
+// searched for the comment. The comment is found on its pull request, although the task has none now, so that it is not
+// posted twice.
 func TestPostOfAnEarlierLife(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
@@ -355,6 +356,6 @@ func TestPostOfAnEarlierLife(t *testing.T) {
 	w.HoursPass()
 	e := w.Do(state.JobPost, ended, workflowtest.Again)
 	if on, issue := w.Ours(number), w.Ours(1); len(on) != 1 || len(issue) != 0 || event.Of[event.Posted](e).Comment.Number != number || !e.Searched() {
-		t.Errorf("on the pull request %q, on the issue %q, event %+v", on, issue, event.Of[event.Posted](e).Comment)
+		t.Errorf("got %q on the pull request, %q on the issue, event %+v", on, issue, event.Of[event.Posted](e).Comment)
 	}
 }

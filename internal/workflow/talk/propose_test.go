@@ -30,15 +30,15 @@ func TestCreateProposedIssue(t *testing.T) {
 		t.Errorf("repeated: %+v", event.Of[event.Created](again))
 	}
 	w.Task.Proposed[0].Issue = i.Number
-	for _, n := range []int{1, 2, 0} { // created already, or not there
+	for _, n := range []int{1, 2, 0} { // created already, or missing
 		if e := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: n})); e.Kind() == event.KindCreated {
-			t.Errorf("proposal %d is created: %+v", n, e)
+			t.Errorf("got proposal %d created: %+v", n, e)
 		}
 	}
 }
 
-// TestCreateProposedIssueOnce: an issue whose creation was not answered is found; a copy of its marker by somebody
-// else is not taken for it.
+// TestCreateProposedIssueOnce: an issue whose creation got no answer is found; another author's issue with a copy of
+// its marker does not count.
 func TestCreateProposedIssueOnce(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
@@ -50,9 +50,9 @@ func TestCreateProposedIssueOnce(t *testing.T) {
 	copied, err := w.As("bob").OpenIssue(workflowtest.RepoName, simgithub.NewIssue{Title: "Copy", Body: w.IssueAt(2).Body})
 	workflowtest.Check(t, err)
 	if e := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: 1}), workflowtest.Again); event.Of[event.Created](e).Issue != 2 || copied.Number != 3 {
-		t.Errorf("%+v, the copy is %d", event.Of[event.Created](e), copied.Number)
+		t.Errorf("got %+v, the copy is %d", event.Of[event.Created](e), copied.Number)
 	}
 	if _, err := w.Ada.Issue(workflowtest.RepoName, 4); err == nil {
-		t.Error("it was created twice")
+		t.Error("the issue was created twice")
 	}
 }

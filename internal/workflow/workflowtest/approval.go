@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// Planned posts a plan as errand does, and waits for its approval.
+// Planned posts a plan as errand does, and sets the task to wait for its approval.
 func (w *World) Planned(kind state.PlanKind) *state.Plan {
 	w.T.Helper()
 	p := Hashed(state.Plan{Kind: kind, Revision: 1, Text: "Do it.", Run: "r-1", Made: time.Now(), Approaches: w.Approaches, BaseSHA: w.Task.Branch.BaseSHA, IssueHash: w.Task.Frozen.Hash})
@@ -26,17 +26,17 @@ func (w *World) Planned(kind state.PlanKind) *state.Plan {
 	return plan
 }
 
-// Candidate is a person's approval of a plan.
+// Candidate returns a person's approval of a plan.
 func (w *World) Candidate(p *state.Plan, login string, via state.ApprovalVia) *state.Candidate {
 	return &state.Candidate{Comment: p.Comment, Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: w.Person(login), Via: via, Given: time.Now()}}
 }
 
-// Approve takes the job approve.
+// Approve runs the job approve.
 func (w *World) Approve(k *state.Candidate) (event.Event, error) {
 	return w.Try(state.JobApprove, func(j *state.Job) { j.Candidate = k })
 }
 
-// Ticked is the plan's comment with its first empty box ticked.
+// Ticked returns the plan's comment with its first empty box ticked.
 func Ticked(w *World, p *state.Plan) string {
 	w.T.Helper()
 	for _, c := range w.Issue().Comments {
@@ -44,11 +44,11 @@ func Ticked(w *World, p *state.Plan) string {
 			return strings.Replace(c.Body, "- [ ] ", "- [x] ", 1)
 		}
 	}
-	w.T.Fatal("the plan comment has no empty box")
+	w.T.Fatal("the plan's comment has no empty box")
 	return ""
 }
 
-// Said has a person comment on the issue, and returns that person's approval as it was read then.
+// Said posts a person's comment on the issue, and returns that person's approval as errand would read it then.
 func (w *World) Said(p *state.Plan, login, words string) *state.Candidate {
 	w.T.Helper()
 	c, err := w.As(login).Comment(RepoName, 1, words)
@@ -66,10 +66,10 @@ func (w *World) Edit(p *state.Plan, login string, change func(body string) strin
 			return w.As(login).EditComment(RepoName, p.Comment, change(c.Body))
 		}
 	}
-	return errors.New("the plan's comment is not there")
+	return errors.New("the plan's comment does not exist")
 }
 
-// LaunchApproved launches what a person approved, with nothing checked in between.
+// LaunchApproved launches the approved work without another check in between.
 func (w *World) LaunchApproved(p *state.Plan, a *state.Approval) event.Event {
 	w.T.Helper()
 	w.Task.Approval, w.Task.Phase = a, state.PhaseImplementing

@@ -20,12 +20,12 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Host simulates VMs and their runner: the one VM is a folder, in which the runner's own code works with
-// real git on the simulator's bare repository.
+// Host simulates VMs and their runner: the only VM is a directory, in which the runner's code works with real git on
+// the simulator's bare repository.
 type Host struct {
 	w        *World
 	Dir      string // the checkout
-	Home     string // of the agent
+	Home     string // the agent's files
 	VM       state.VM
 	Isolated bool
 	// NoSnapshot makes snapshots disappear.
@@ -37,7 +37,7 @@ type Host struct {
 	Prepared []work.PrepareSpec
 	Resets   []work.ResetSpec
 	Ensured  int
-	Unpacked []string         // onto which VMs
+	Unpacked []string         // target VMs
 	Errs     map[string]error // by method
 	Tamper   func(*changeset.Changeset)
 }
@@ -46,7 +46,7 @@ func newHost(w *World) *Host {
 	return &Host{w: w, Dir: filepath.Join(w.T.TempDir(), "checkout"), Home: w.T.TempDir(), VM: state.VM{Name: "vm-1", Gen: 1}, Isolated: true, Errs: map[string]error{}}
 }
 
-// Acquire returns the one VM.
+// Acquire returns the only VM.
 func (h *Host) Acquire(_ context.Context, t *state.Task) (state.VM, error) {
 	if h.NoSnapshot && t.Wakes() != nil {
 		return state.VM{}, workspace.ErrNoSnapshot
@@ -54,21 +54,21 @@ func (h *Host) Acquire(_ context.Context, t *state.Task) (state.VM, error) {
 	return h.VM, h.Errs["Acquire"]
 }
 
-// Release notes the request.
+// Release records the request.
 func (h *Host) Release(_ context.Context, vm, why string) error {
 	h.Released = append(h.Released, vm+" "+why)
 	return h.Errs["Release"]
 }
 
-// Place returns where the folder is.
+// Place returns the place of the directory.
 func (h *Host) Place(context.Context, string) (runnerctl.Place, error) {
 	return runnerctl.Place{Runner: "/bin/errand-runner", Home: "/home/agent", Dir: h.Dir, BaseURL: "http://127.0.0.1:9", Isolated: h.Isolated}, h.Errs["Place"]
 }
 
-// bare is where git really fetches from: there is no tether here.
+// bare returns the address from which git fetches, because there is no tether.
 func (h *Host) bare(s work.Source) work.Source { s.URL, s.Token = h.w.Repo.Git.Dir, ""; return s }
 
-// Prepare is the runner's.
+// Prepare calls the runner's function.
 func (h *Host) Prepare(ctx context.Context, _ string, spec work.PrepareSpec) (work.Place, error) {
 	h.Prepared = append(h.Prepared, spec)
 	if err := h.Errs["Prepare"]; err != nil {
@@ -78,7 +78,7 @@ func (h *Host) Prepare(ctx context.Context, _ string, spec work.PrepareSpec) (wo
 	return work.Prepare(ctx, spec)
 }
 
-// Reset is the runner's.
+// Reset calls the runner's function.
 func (h *Host) Reset(ctx context.Context, _ string, spec work.ResetSpec) error {
 	h.Resets = append(h.Resets, spec)
 	if err := h.Errs["Reset"]; err != nil {
@@ -89,25 +89,25 @@ func (h *Host) Reset(ctx context.Context, _ string, spec work.ResetSpec) error {
 	return err
 }
 
-// Rebase is the runner's.
+// Rebase calls the runner's function.
 func (h *Host) Rebase(ctx context.Context, _ string, spec work.RebaseSpec) (work.Rebased, error) {
 	spec.Source = h.bare(spec.Source)
 	return work.Rebase(ctx, spec)
 }
 
-// Collect is the runner's; Tamper may change its result.
+// Collect calls the runner's function; Tamper may change its result.
 func (h *Host) Collect(ctx context.Context, _ string, spec work.CollectSpec) (*changeset.Changeset, error) {
 	if err := h.Errs["Collect"]; err != nil {
 		return nil, err
 	}
 	cs, err := work.Collect(ctx, spec)
 	if err == nil && h.Tamper != nil {
-		h.Tamper(cs) // what a hostile VM makes of it
+		h.Tamper(cs) // changes by a hostile VM
 	}
 	return cs, err
 }
 
-// Lend is the runner's.
+// Lend calls the runner's function.
 func (h *Host) Lend(ctx context.Context, _ string, spec work.LendSpec) (work.Lent, error) {
 	if err := h.Errs["Lend"]; err != nil {
 		return work.Lent{}, err
@@ -115,7 +115,7 @@ func (h *Host) Lend(ctx context.Context, _ string, spec work.LendSpec) (work.Len
 	return work.Lend(ctx, spec)
 }
 
-// Pack is the runner's.
+// Pack calls the runner's function.
 func (h *Host) Pack(ctx context.Context, _ string, spec pack.Spec, w io.Writer) (pack.Manifest, error) {
 	if err := h.Errs["Pack"]; err != nil {
 		return pack.Manifest{}, err
@@ -124,7 +124,7 @@ func (h *Host) Pack(ctx context.Context, _ string, spec pack.Spec, w io.Writer) 
 	return pack.Pack(ctx, spec, w)
 }
 
-// Unpack is the runner's.
+// Unpack calls the runner's function.
 func (h *Host) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, r io.Reader) (pack.Manifest, error) {
 	h.Unpacked = append(h.Unpacked, vm)
 	if err := h.Errs["Unpack"]; err != nil {
@@ -134,7 +134,7 @@ func (h *Host) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, r io
 	return pack.Unpack(ctx, spec, r)
 }
 
-// Start notes the run.
+// Start records the run.
 func (h *Host) Start(_ context.Context, _ string, spec runner.Spec) error {
 	h.Started = append(h.Started, spec)
 	return h.Errs["Start"]
@@ -145,7 +145,7 @@ func (h *Host) Knows(_ context.Context, _, run string) (bool, error) {
 	return slices.ContainsFunc(h.Started, func(s runner.Spec) bool { return s.ID == run }), h.Errs["Knows"]
 }
 
-// Stop notes the run.
+// Stop records the run.
 func (h *Host) Stop(_ context.Context, _, run, why string) error {
 	h.Stopped = append(h.Stopped, run+" "+why)
 	return h.Errs["Stop"]
@@ -157,13 +157,13 @@ func (h *Host) Ensure(context.Context, string, state.TaskKey) error {
 	return h.Errs["Ensure"]
 }
 
-// RunToken is the tether's.
+// RunToken returns a fixed token.
 func (h *Host) RunToken(run string) string { return "token-of-" + run }
 
-// VMToken is the tether's.
+// VMToken returns a fixed token.
 func (h *Host) VMToken(vm string) string { return "token-of-" + vm }
 
-// Checkout makes the VM's checkout at the head of a branch or at a commit.
+// Checkout creates the VM's checkout at the head of a branch or at a commit.
 func (h *Host) Checkout(t *testing.T, at string) {
 	t.Helper()
 	h.run(t, filepath.Dir(h.Dir), "clone", "--quiet", h.w.Repo.Git.Dir, h.Dir)
@@ -171,7 +171,7 @@ func (h *Host) Checkout(t *testing.T, at string) {
 	h.w.Task.VM = &h.VM
 }
 
-// Commit makes a commit in the checkout as an agent would; an empty content deletes.
+// Commit creates a commit in the checkout as an agent would; an empty content deletes the file.
 func (h *Host) Commit(t *testing.T, message string, files map[string]string) string {
 	t.Helper()
 	h.Write(t, files)
@@ -180,7 +180,7 @@ func (h *Host) Commit(t *testing.T, message string, files map[string]string) str
 	return h.Git(t, "rev-parse", "HEAD")
 }
 
-// Write writes files into the checkout; an empty content deletes.
+// Write writes files in the checkout; an empty content deletes the file.
 func (h *Host) Write(t *testing.T, files map[string]string) {
 	t.Helper()
 	for path, content := range files {

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Elsewhere creates another repository besides acme/slug, with this number of issues.
+// Elsewhere creates another repository in addition to acme/slug, with a number of issues.
 func (w *World) Elsewhere(owner string, issues int) error {
 	_, err := w.SeedRepo(simgithub.RepoSeed{Owner: owner, Name: "other", Files: map[string]string{"README.md": "# other\n"}, Collaborators: map[string]simgithub.Role{"zoe": simgithub.RoleAdmin}})
 	err = FirstError(err, Err(w.Install(owner+"/other")))
@@ -29,13 +29,13 @@ func (w *World) Queries() (n int) {
 	return n
 }
 
-// WriteSettings puts a `.errand.yml` on the default branch.
+// WriteSettings commits a `.errand.yml` to the default branch.
 func (w *World) WriteSettings(text string) {
 	w.T.Helper()
 	w.Push("ada", "main", map[string]string{".errand.yml": text})
 }
 
-// WriteOrgSettings puts a `.errand.yml` into the organization's `.github` repository.
+// WriteOrgSettings commits a `.errand.yml` to the organization's `.github` repository.
 func (w *World) WriteOrgSettings(text string) {
 	w.T.Helper()
 	_, err := w.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: ".github", Files: map[string]string{".errand.yml": text}})
@@ -44,18 +44,18 @@ func (w *World) WriteOrgSettings(text string) {
 	Check(w.T, err)
 }
 
-// Vetted returns GitHub's answer about a person's permission from this long ago.
+// Vetted returns GitHub's answer about a person's permission with the given age.
 func (w *World) Vetted(login string, p state.Permission, ago time.Duration, hash string) *state.Vetted {
 	return &state.Vetted{By: w.Person(login), Permission: p, At: time.Now().Add(-ago), Hash: hash, Base: w.Head("main")}
 }
 
-// PermissionReads counts how often GitHub was asked for a permission while f ran.
+// PermissionReads returns the number of permission requests to GitHub while f ran.
 func (w *World) PermissionReads(f func()) int {
 	w.T.Helper()
 	return w.CallsTo("/collaborators/{login}/permission", f)
 }
 
-// CallsTo counts how often a route that contains part was called while f ran.
+// CallsTo returns the number of calls of routes that contain part while f ran.
 func (w *World) CallsTo(part string, f func()) int {
 	w.T.Helper()
 	read := func() (n int) {

@@ -9,14 +9,14 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// Launching wants a run of a kind.
+// Launching sets the task to launch a run of a kind.
 func (w *World) Launching(kind state.RunKind) *state.Run {
 	w.Task.RunSeq++
 	w.Task.Run = &state.Run{ID: fmt.Sprintf("1-1-%d", w.Task.RunSeq), Kind: kind, State: state.RunLaunching, Seq: w.Task.RunSeq, RunLaunch: state.RunLaunch{Attempt: 1, Round: w.Task.Round}}
 	return w.Task.Run
 }
 
-// EndRun files the run as the transition table does.
+// EndRun records the end of the run as the transition table does.
 func (w *World) EndRun(class state.RunClass, session string) {
 	r := *w.Task.Run
 	r.State, r.Class, r.Session, r.VM, r.Started = state.RunEnded, class, session, w.Host.VM.Name, time.Now()
@@ -25,13 +25,13 @@ func (w *World) EndRun(class state.RunClass, session string) {
 	w.Task.VM = &vm
 }
 
-// Launched takes the job launch, which must succeed.
+// Launched runs the job launch, which must succeed.
 func (w *World) Launched() *state.Launch {
 	w.T.Helper()
 	e := w.Do(state.JobLaunch)
 	launched, ok := e.Payload.(event.Launched)
 	if !ok || e.Run != w.Task.Run.ID {
-		w.T.Fatalf("event %s (%s), waiting %+v", e.Kind(), event.Of[event.NoApproval](e).Rejection, e.Waiting())
+		w.T.Fatalf("got event %s (%s), waiting %+v", e.Kind(), event.Of[event.NoApproval](e).Rejection, e.Waiting())
 	}
 	return &launched.Launch
 }

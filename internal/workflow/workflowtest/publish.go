@@ -20,8 +20,8 @@ func (h *Host) Large(t *testing.T, path, content string) changeset.Pointer {
 	return p
 }
 
-// Merging has an agent's checkout at the base, which has moved on since: it changed slug.go, deleted
-// README.md, and gained a workflow and gained.txt.
+// Merging creates an agent's checkout at the base, which has changed since: slug.go was changed, README.md deleted, and
+// a workflow and gained.txt added.
 func (w *World) Merging() (h *Host, newer string) {
 	w.T.Helper()
 	w.Task.Settings.MergeCommits, w.Task.Settings.Publish = true, settings.PublishAfterApproval
@@ -34,7 +34,7 @@ func (w *World) Merging() (h *Host, newer string) {
 	return h, newer
 }
 
-// Building has an agent's checkout at the base, its run over.
+// Building creates an agent's checkout at the base, after the end of its run.
 func (w *World) Building() *Host {
 	w.T.Helper()
 	w.Task.Phase, w.Task.Branch.BaseSHA = state.PhaseImplementing, w.Head("main")
@@ -56,7 +56,7 @@ func (w *World) Collected() event.Event {
 	return e
 }
 
-// Committed takes the job commit likewise.
+// Committed does the same with the job commit.
 func (w *World) Committed() *state.Work {
 	w.T.Helper()
 	e := w.Do(state.JobCommit)
@@ -67,7 +67,7 @@ func (w *World) Committed() *state.Work {
 	return e.Work()
 }
 
-// Published has a branch with a commit that is ready for its pull request.
+// Published creates a branch with a commit that is ready for its pull request.
 func (w *World) Published() {
 	w.T.Helper()
 	w.Task.Phase = state.PhaseImplementing
@@ -78,7 +78,7 @@ func (w *World) Published() {
 	}
 }
 
-// Reviewed has a pull request with two threads by ada, of which a run took the feedback.
+// Reviewed creates a pull request with two threads by ada, and a run that has taken their feedback.
 func (w *World) Reviewed() (first, second *simgithub.Thread) {
 	w.T.Helper()
 	p := w.OpenPull()
@@ -90,7 +90,7 @@ func (w *World) Reviewed() (first, second *simgithub.Thread) {
 	return th[0], th[1]
 }
 
-// Rounded gathers and begins the round that the answers belong to.
+// Rounded gathers the feedback and begins the round of the answers.
 func (w *World) Rounded() {
 	w.T.Helper()
 	w.Task.Feedback = event.Of[event.Gathered](w.Do(state.JobGather)).Feedback
@@ -101,7 +101,7 @@ func (w *World) Rounded() {
 	w.Task.Work = &state.Work{Run: "r-2", Head: w.Task.Branch.Head, Summary: "All done in " + LocalID[:8], IDs: map[string]string{LocalID: w.Task.Branch.Head}}
 }
 
-// Answers lists our answers in a thread.
+// Answers lists errand's answers in a thread.
 func (w *World) Answers(top int64) (list []string) {
 	w.T.Helper()
 	for _, th := range w.IssueAt(w.Task.PR.Number).Pull.Threads {
@@ -114,8 +114,7 @@ func (w *World) Answers(top int64) (list []string) {
 	return list
 }
 
-// Shown takes the job show and stores its revision as posted and approved by ada, as the transition table
-// and people do.
+// Shown runs the job show and stores its revision as posted and approved by ada, as the transition table and people do.
 func (w *World) Shown() *state.Plan {
 	w.T.Helper()
 	e := w.Do(state.JobShow)

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// Rest brings the task to a question, with work on its VM that is committed, changed and remembered.
+// Rest brings the task to a question, with commits, uncommitted changes and a session on its VM.
 func (w *World) Rest() {
 	w.T.Helper()
 	w.Task.Phase = state.PhaseImplementing
@@ -24,7 +24,7 @@ func (w *World) Rest() {
 	w.Task.Phase, w.Task.Branch.Root, w.Task.Branch.VMHead = state.PhaseAwaitingAnswer, w.Head("main"), w.Head("main")
 }
 
-// Suspend puts the VM's work away as the job does, and stores that as the transition table does.
+// Suspend saves the VM's work as the job does, and stores the result as the transition table does.
 func (w *World) Suspend() *state.Asleep {
 	w.T.Helper()
 	e := w.Do(state.JobSleep, Args(state.JobArgs{VM: w.Host.VM.Name}))
@@ -37,7 +37,7 @@ func (w *World) Suspend() *state.Asleep {
 	return &a
 }
 
-// NewVM has the next VM of the task be another one.
+// NewVM makes the next VM of the task a different one.
 func (w *World) NewVM() {
 	w.Host.VM.Name, w.Host.VM.Gen = "vm-2", 2
 	w.Host.Dir, w.Host.Home = filepath.Join(w.T.TempDir(), "other"), w.T.TempDir()

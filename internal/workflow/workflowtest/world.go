@@ -1,6 +1,6 @@
-// Package workflowtest tests the steps of a task on the GitHub simulator, with real git on a VM that is a folder.
+// Package workflowtest tests the steps of a task on the GitHub simulator, with real git on a VM that is a directory.
 //
-// Start with New, which makes a World, and World.Do, which takes a step.
+// Start with New, which creates a World, and World.Do, which runs a step.
 package workflowtest
 
 import (
@@ -38,16 +38,16 @@ var (
 const (
 	// Session is the session of an agent.
 	Session = "0b54a6fc-2f0c-4d3b-8f43-5cbd2f0f7a11"
-	// LocalID is a commit's id on the VM.
+	// LocalID is a commit's ID on the VM.
 	LocalID = "1111111111111111111111111111111111111111"
 	// RepoName is the repository of every World.
 	RepoName = "acme/slug"
-	// Secret is a secret of the operator: it must come out nowhere.
+	// Secret is a secret of the operator that must not be published anywhere.
 	Secret = "hunter2-hunter2-hunter2"
 )
 
-// A World is a GitHub simulator, a real client of it, a VM that is a folder with real git, and one
-// task whose steps a test takes.
+// A World is a GitHub simulator, a real client of it, a VM that is a directory with real git, and one task whose steps
+// a test runs.
 type World struct {
 	*simgithub.Sim
 	T      *testing.T
@@ -59,14 +59,14 @@ type World struct {
 	Files  *archive.Dir
 	Config workflow.Config
 
-	Ahead atomic.Int64 // of GitHub's clock
+	Ahead atomic.Int64 // offset of GitHub's clock
 
 	Task      *state.Task
-	Attempted []string      // jobs that were marked
-	Launch    *state.Launch // what a run was about to be started with
-	Refuse    error         // of marking
+	Attempted []string      // marked jobs
+	Launch    *state.Launch // the specs of runs about to be started
+	Refuse    error         // error of marking
 
-	Approaches []string // of plans that are made
+	Approaches []string // for new plans
 }
 
 // New returns a world with an issue by ada in state queued. Each change changes the configuration of the steps.
@@ -107,7 +107,7 @@ func New(t *testing.T, change ...func(*workflow.Config)) *World {
 	return w
 }
 
-// NewTask is the task of an issue that ada opened and handed over.
+// NewTask returns the task of an issue that ada opened and assigned.
 func (w *World) NewTask(i *simgithub.Issue, installation int64) *state.Task {
 	ada := w.Person("ada")
 	return &state.Task{
@@ -142,10 +142,10 @@ func (w *World) makeSteps(change []func(*workflow.Config)) {
 	w.Steps = workflow.New(w.Config)
 }
 
-// Later lets GitHub's clock, which counts whole seconds, go on.
+// Later advances GitHub's clock, which has a resolution of a second.
 func (w *World) Later() { w.Ahead.Add(int64(2 * time.Second)) }
 
-// HoursPass lets our own clock go on, as while GitHub is down for long.
+// HoursPass advances errand's clock, as during a long outage of GitHub.
 func (w *World) HoursPass() {
 	cfg := w.Config
 	cfg.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
@@ -155,22 +155,22 @@ func (w *World) HoursPass() {
 // memory is the store of a world.
 type memory struct{ w *World }
 
-// Task is the store's.
+// Task implements the store's method.
 func (m memory) Task(context.Context, state.TaskKey) (*state.Task, error) { return m.w.Task, nil }
 
-// MarkAttempted is the store's.
+// MarkAttempted implements the store's method.
 func (m memory) MarkAttempted(_ context.Context, job string, _ int64) error {
 	m.w.Attempted = append(m.w.Attempted, job)
 	return m.w.Refuse
 }
 
-// MarkLaunch is the store's.
+// MarkLaunch implements the store's method.
 func (m memory) MarkLaunch(_ context.Context, job string, _ int64, l state.Launch) error {
 	m.w.Attempted, m.w.Launch = append(m.w.Attempted, job), &l
 	return m.w.Refuse
 }
 
-// Try takes a step.
+// Try runs a step.
 func (w *World) Try(kind state.JobKind, change ...func(*state.Job)) (event.Event, error) {
 	w.T.Helper()
 	j := &state.Job{ID: "job-" + string(kind), Kind: kind, Task: w.Task.Key, Key: "1." + string(kind), Created: time.Now(), Epoch: 1, Attempt: 1}
@@ -185,7 +185,7 @@ func (w *World) Try(kind state.JobKind, change ...func(*state.Job)) (event.Event
 	return w.Steps.Handle(w.T.Context(), j)
 }
 
-// Do takes a step that must not fail.
+// Do runs a step that must not fail.
 func (w *World) Do(kind state.JobKind, change ...func(*state.Job)) event.Event {
 	w.T.Helper()
 	e, err := w.Try(kind, change...)
@@ -195,10 +195,10 @@ func (w *World) Do(kind state.JobKind, change ...func(*state.Job)) event.Event {
 	return e
 }
 
-// Again is a job whose first attempt may have had its effect.
+// Again returns a job whose first attempt may have had its effect.
 func Again(j *state.Job) { j.Attempted, j.Attempt = true, 2 }
 
-// Vets makes a job vet ask about the sender of an event.
+// Vets makes a job vet check the sender of an event.
 func Vets(e event.Event) func(*state.Job) {
 	return func(j *state.Job) {
 		data, err := json.Marshal(e)
@@ -224,7 +224,7 @@ func (w *World) Person(login string) state.Person {
 	return state.Person{ID: u.ID, Login: u.Login, Bot: u.Type == simgithub.TypeBot}
 }
 
-// Head is the commit of a branch, empty if there is none.
+// Head returns the commit of a branch, or "" if there is none.
 func (w *World) Head(branch string) string {
 	w.T.Helper()
 	all, err := w.Ada.Branches(RepoName)
@@ -243,7 +243,7 @@ func (w *World) IssueAt(n int) *simgithub.Issue {
 	return i
 }
 
-// Ours lists the bodies of our comments on an issue or pull request.
+// Ours lists the bodies of errand's comments on an issue or pull request.
 func (w *World) Ours(n int) (list []string) {
 	w.T.Helper()
 	for _, c := range w.IssueAt(n).Comments {
@@ -262,7 +262,7 @@ func (w *World) Push(as, branch string, files map[string]string) string {
 	return sha
 }
 
-// MustFault plants a fault in the GitHub simulator.
+// MustFault adds a fault to the GitHub simulator.
 func (w *World) MustFault(f simgithub.Fault) {
 	w.T.Helper()
 	Check(w.T, w.Fault(f))
@@ -271,7 +271,7 @@ func (w *World) MustFault(f simgithub.Fault) {
 // RepoRef returns the task's repository.
 func (w *World) RepoRef() forge.Repo { return forge.RepoOf(w.Task) }
 
-// WantProblem checks the problem that people see for an error.
+// WantProblem checks the problem reported to people for an error.
 func WantProblem(t *testing.T, err error, class state.FailureClass, permanent bool) step.Problem {
 	t.Helper()
 	if err == nil {
@@ -279,7 +279,7 @@ func WantProblem(t *testing.T, err error, class state.FailureClass, permanent bo
 	}
 	p := step.ProblemOf(err)
 	if p.Class != class || p.Permanent != permanent || p.Reason == "" || p.Hint == "" {
-		t.Errorf("%v means %+v, want class %s, permanent %v, a reason and a hint", err, p, class, permanent)
+		t.Errorf("got problem %+[2]v for %[1]v, want class %[3]s, permanent %[4]v, a reason and a hint", err, p, class, permanent)
 	}
 	return p
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// What is more particular wins, and the operator over the repository.
+// More specific values take precedence, and the operator's over the repository's.
 func TestWithVariables(t *testing.T) {
 	t.Parallel()
 	o := &Opener{TestsFor: func(repo string) Tests {
@@ -22,9 +22,9 @@ func TestWithVariables(t *testing.T) {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
 	if len(env) != 2 || len(task.Settings.Env) != 3 {
-		t.Error("what was given was changed")
+		t.Error("the input was changed")
 	}
 	if got := (&Opener{}).withVariables(&state.Task{}, nil); got == nil || len(got) != 0 {
-		t.Errorf("of nothing: %v", got)
+		t.Errorf("without variables: got %v", got)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestInsteadOf asks git itself where it would fetch submodules from.
+// TestInsteadOf asks git itself for the address from which it would fetch submodules.
 func TestInsteadOf(t *testing.T) {
 	t.Parallel()
 	r := state.Repo{Owner: "acme", Name: "app", URL: "https://github.example/acme/app"}
@@ -29,10 +29,10 @@ func TestInsteadOf(t *testing.T) {
 	} {
 		out, err := exec.Command("git", append(config, "ls-remote", "--get-url", url)...).CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {
-			t.Errorf("%s is fetched from %s (%v), want %s", url, got, err, want)
+			t.Errorf("got %[2]s (%[3]v) as the address of %[1]s, want %[4]s", url, got, err, want)
 		}
 	}
 	if got := insteadOf(state.Repo{Owner: "acme", Name: "app"}, "http://x", "acme/lib"); got != nil {
-		t.Errorf("without an address: %v", got)
+		t.Errorf("without an address: got %v", got)
 	}
 }

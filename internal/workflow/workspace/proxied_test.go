@@ -14,9 +14,9 @@ func TestProxied(t *testing.T) {
 		kind string
 		want map[string]string
 	}{
-		"a box without a network": {kind: "bwrap", want: map[string]string{"HTTP_PROXY": proxy, "http_proxy": proxy, "HTTPS_PROXY": proxy, "https_proxy": proxy, "NO_PROXY": none, "no_proxy": none}},
-		"a box with its host's":   {kind: plainKind, env: map[string]string{"A": "b"}, want: map[string]string{"A": "b"}},
-		"the operator's own": {kind: "cx43", env: map[string]string{"https_proxy": "x", "NO_PROXY": "y"},
+		"a sandbox without a network":       {kind: "bwrap", want: map[string]string{"HTTP_PROXY": proxy, "http_proxy": proxy, "HTTPS_PROXY": proxy, "https_proxy": proxy, "NO_PROXY": none, "no_proxy": none}},
+		"a sandbox with its host's network": {kind: plainKind, env: map[string]string{"A": "b"}, want: map[string]string{"A": "b"}},
+		"the operator's variable": {kind: "cx43", env: map[string]string{"https_proxy": "x", "NO_PROXY": "y"},
 			want: map[string]string{"HTTP_PROXY": proxy, "http_proxy": proxy, "HTTPS_PROXY": proxy, "https_proxy": "x", "NO_PROXY": "y", "no_proxy": none}},
 	} {
 		t.Run(name, func(t *testing.T) {

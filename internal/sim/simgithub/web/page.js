@@ -3,7 +3,7 @@
   let busy = false;
   let wait = 1000;
 
-  // Choosing an account acts at once; the button stays for those without scripts.
+  // Choosing an account takes effect immediately; the button is for browsers without scripts.
   document.querySelectorAll("select[data-submit]").forEach((s) => {
     s.addEventListener("change", () => s.form.requestSubmit());
     s.form.querySelector("button").hidden = true;
@@ -18,12 +18,12 @@
     return f.value !== f.defaultValue;
   };
 
-  // Somebody who moves the pointer is about to click: nothing may slide away from under it.
+  // While the pointer moves, a click may follow, so the page must not shift.
   let moved = -Infinity;
   ["pointermove", "pointerdown"].forEach((kind) => addEventListener(kind, () => { moved = performance.now(); }, { passive: true }));
   const pointing = () => performance.now() - moved < 800;
 
-  // Nothing is replaced under somebody's hands: not while a field differs or has the focus.
+  // The page is not replaced while a field was changed or has the focus.
   const dirty = (main) => {
     const at = document.activeElement;
     if (at && main.contains(at) && at.matches("input, textarea, select")) return true;
@@ -48,7 +48,7 @@
   const replace = async (main) => {
     const res = await fetch(location.href, { credentials: "same-origin" });
     if (!res.ok) return;
-    const html = (await res.text()).replace(/<style[^]*?<\/style>/, ""); // it is here already
+    const html = (await res.text()).replace(/<style[^]*?<\/style>/, ""); // already present
     const page = new DOMParser().parseFromString(html, "text/html");
     const next = page.getElementById("main");
     if (!next || dirty(main) || pointing()) return;
