@@ -13,7 +13,7 @@ import (
 )
 
 // patience is the timeout of a test for short operations.
-const patience = 60 * time.Second
+const patience = 4 * time.Minute
 
 func testContext(t *testing.T) context.Context {
 	t.Helper()

@@ -135,7 +135,7 @@ func (b Box) Read(name string) string {
 }
 
 // deadline bounds every wait of the suite.
-const deadline = time.Minute
+const deadline = 5 * time.Minute
 
 // Run runs the suite. The subtests are parallel.
 func Run(t *testing.T, h Harness) {
