@@ -28,8 +28,8 @@ func (b Budget) Record(ctx context.Context, u gateway.UsageRecord) error {
 	return err
 }
 
-// CapReached returns the limit that all tasks wait for, or nil: it is reached, or leaves less than need. Open is the cost of
-// calls in flight. If calls are free, only limits on tokens apply.
+// CapReached returns the limit that all tasks wait for, or nil: it is reached, or leaves less than need. Open is the
+// cost of calls in flight. If calls are free, only limits on tokens apply.
 func (b Budget) CapReached(ctx context.Context, open, need state.Money, free bool) (*state.Waiting, error) {
 	return b.Store.Spending.CapReached(ctx, b.caps(free), open, need, b.Now())
 }

@@ -217,7 +217,8 @@ func TestFirstContact(t *testing.T) {
 	}
 }
 
-// TestUnusableVMsEndWithTheFirstBootError: what the first boot says is what people are told, and the operator what to look at.
+// TestUnusableVMsEndWithTheFirstBootError: what the first boot says is what people are told, and the operator what to
+// look at.
 func TestUnusableVMsEndWithTheFirstBootError(t *testing.T) {
 	t.Parallel()
 	left := 1 << 30

@@ -89,8 +89,8 @@ func (c *core) isDisabled(s Safeguard) bool { return slices.Contains(c.cfg.Witho
 // ticks returns n times Config.Tick.
 func (c *core) ticks(n time.Duration) time.Duration { return n * c.cfg.Tick }
 
-// newGroup returns a group that runs at most that many functions at once, or one at a time for tests with their own clock,
-// which need a fixed order.
+// newGroup returns a group that runs at most that many functions at once, or one at a time for tests with their own
+// clock, which need a fixed order.
 func (c *core) newGroup(most int) *errgroup.Group {
 	group := &errgroup.Group{}
 	if c.cfg.Sleep != nil {

@@ -114,8 +114,8 @@ func (d *deleter) advanceDeletion(ctx context.Context, row vm.Row) error {
 	return nil
 }
 
-// endAndDelete ends a row and deletes its provider resources; with keepsImage and a suspended VM it keeps the image. Only
-// one caller at a time does this for a VM; later callers wait and do the rest.
+// endAndDelete ends a row and deletes its provider resources; with keepsImage and a suspended VM it keeps the image.
+// Only one caller at a time does this for a VM; later callers wait and do the rest.
 func (d *deleter) endAndDelete(ctx context.Context, name string, why Reason, keepsImage bool) error {
 	unlock, waited, err := d.lockDeletion(ctx, name)
 	if err != nil {

@@ -103,8 +103,8 @@ func TestVMIsDeletedByOneCallerAtATime(t *testing.T) {
 	}
 }
 
-// TestDeletionsDoNotDelayNewVMs: a VM that comes up is reached as soon as usual while many others are being deleted, which
-// takes long.
+// TestDeletionsDoNotDelayNewVMs: a VM that comes up is reached as soon as usual while many others are being deleted,
+// which takes long.
 func TestDeletionsDoNotDelayNewVMs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,9 +172,9 @@ func (c bootContact) Greet(ctx context.Context, row vm.Row, _ remote.Endpoint, p
 	return []string{"new"}, pin(ctx, []string{"new"})
 }
 
-// TestVMsAreDialedWhileTheProviderFails: VMs whose address is known come up although the provider's lists fail from their
-// order on, also while an order that waits for capacity makes a list due at each tick; and the provider is not asked at
-// each tick.
+// TestVMsAreDialedWhileTheProviderFails: VMs whose address is known come up although the provider's lists fail from
+// their order on, also while an order that waits for capacity makes a list due at each tick; and the provider is not
+// asked at each tick.
 func TestVMsAreDialedWhileTheProviderFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -4,8 +4,8 @@
 // after its owner, how many VMs may exist, when an unowned VM is deleted, and which connection to it is live. Every
 // call is safe to repeat: a VM is looked up by name before it is created, and deleting a missing VM is not an error.
 //
-// Start here: [Provider], then [Fleet] with its parts, and [Fleet.Acquire]. Package local is the provider for this host; package fleettest is the
-// conformance suite for all providers.
+// Start here: [Provider], then [Fleet] with its parts, and [Fleet.Acquire]. Package local is the provider for this
+// host; package fleettest is the conformance suite for all providers.
 package fleet
 
 import (

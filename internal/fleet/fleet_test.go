@@ -116,7 +116,8 @@ func (p twoUsers) Get(ctx context.Context, name string) (fleet.VM, error) {
 	return vm, err
 }
 
-// TestRunnerClient: where a VM has a user of the runner's own, that one has a connection of its own, which ends with the VM.
+// TestRunnerClient: where a VM has a user of the runner's own, that one has a connection of its own, which ends with
+// the VM.
 func TestRunnerClient(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

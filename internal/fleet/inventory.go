@@ -181,8 +181,8 @@ func (v *inventory) endpoint(ctx context.Context, name string) (remote.Endpoint,
 	return server.Endpoint, nil
 }
 
-// checkMissing converts the error of a call that did not find a row's VM: ErrNotFound if the VM is confirmed to be missing,
-// otherwise an error after which the call is retried.
+// checkMissing converts the error of a call that did not find a row's VM: ErrNotFound if the VM is confirmed to be
+// missing, otherwise an error after which the call is retried.
 func (v *inventory) checkMissing(ctx context.Context, row vm.Row, cause error) error {
 	if _, err := v.confirmState(ctx, row); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 // counts as lost. It is shorter if the fleet ticks faster, as in tests.
 const lossAfter = time.Minute
 
-// askProvider returns the provider's data on the VM of a row. It asks by ID if the row has one, so that a VM created late under
-// the row's name is not mistaken for it.
+// askProvider returns the provider's data on the VM of a row. It asks by ID if the row has one, so that a VM created
+// late under the row's name is not mistaken for it.
 func (v *inventory) askProvider(ctx context.Context, row vm.Row) (VM, error) {
 	market, ok := v.market()
 	if !ok || row.ID == "" || row.Heir != "" { // the resource of a row with an heir has another name
@@ -25,8 +25,8 @@ func (v *inventory) askProvider(ctx context.Context, row vm.Row) (VM, error) {
 	return server, err
 }
 
-// confirmState is ask for a VM that may contain work. It returns a [Market]'s ErrNotFound or StateEnded only if a check at
-// least lossAfter ago had the same result and no check since found the VM. Until then the error is ErrMissing.
+// confirmState is ask for a VM that may contain work. It returns a [Market]'s ErrNotFound or StateEnded only if a check
+// at least lossAfter ago had the same result and no check since found the VM. Until then the error is ErrMissing.
 func (v *inventory) confirmState(ctx context.Context, row vm.Row) (VM, error) {
 	server, err := v.askProvider(ctx, row)
 	if _, ok := v.market(); !ok || row.ID == "" {

@@ -82,8 +82,8 @@ func noCandidateError(not []string, cause error) error {
 	return &NoCapacityError{Reason: reason, Cause: cause}
 }
 
-// placeOrder makes the call that may cost money. After a refusal because of an account limit, it only tries candidates with
-// fewer CPUs than the refused one: the limit may be one on CPUs.
+// placeOrder makes the call that may cost money. After a refusal because of an account limit, it only tries candidates
+// with fewer CPUs than the refused one: the limit may be one on CPUs.
 func (o *orderer) placeOrder(ctx context.Context, row vm.Row, want Spec, spec AcquireSpec) (VM, error) {
 	if row.Rebuilds != "" {
 		rebuilder, ok := o.provider.(Rebuilder)

@@ -82,8 +82,8 @@ func (r *reaper) runPass(ctx context.Context) {
 // unreadPasses is the number of further passes after which an unreadable list is logged as an error.
 const unreadPasses = 2
 
-// recordAlarms records alarms and logs new ones; an unreadable list is logged as an error only if it persists. Alarms about a
-// kind that could not be listed are kept.
+// recordAlarms records alarms and logs new ones; an unreadable list is logged as an error only if it persists. Alarms
+// about a kind that could not be listed are kept.
 func (r *reaper) recordAlarms(alarms []Alarm, unlisted map[string]error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 // reaper's grace period it is less than the day after which the VM powers itself off.
 const agedGracePeriod = 22 * time.Hour
 
-// isAged reports whether a VM has reached its maximum age. The image of a suspended one is kept as long as its task needs
-// it.
+// isAged reports whether a VM has reached its maximum age. The image of a suspended one is kept as long as its task
+// needs it.
 func isAged(row vm.Row, now time.Time) bool {
 	return row.Phase != vm.Asleep && !row.NotAfter.IsZero() && !now.Before(row.NotAfter)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestAgedVMsAreReaped: a VM beyond its maximum age is deleted, 22 hours later and after an alarm if it has a task's work;
-// the image of a suspended one is deleted only with its task.
+// TestAgedVMsAreReaped: a VM beyond its maximum age is deleted, 22 hours later and after an alarm if it has a task's
+// work; the image of a suspended one is deleted only with its task.
 func TestAgedVMsAreReaped(t *testing.T) {
 	t.Parallel()
 	const maxAge = 7 * 24 * time.Hour

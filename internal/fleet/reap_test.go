@@ -258,7 +258,8 @@ func TestReapRows(t *testing.T) {
 	}
 }
 
-// TestReapLiveVMOfAnEndedRow: a VM that lives although its row says that it is gone, or sleeps as an image, goes; its row stays as it is.
+// TestReapLiveVMOfAnEndedRow: a VM that lives although its row says that it is gone, or sleeps as an image, goes; its
+// row stays as it is.
 func TestReapLiveVMOfAnEndedRow(t *testing.T) {
 	t.Parallel()
 	for name, sleeps := range map[string]bool{"gone": false, "asleep": true} {

@@ -37,8 +37,8 @@ func (d *deleter) releaseRow(ctx context.Context, row vm.Row, why Reason) error 
 	return d.endAndDelete(ctx, row.Name, why, why == ReasonAsleep)
 }
 
-// deleteResources deletes the provider resources of an ended row and stores that they are gone. The caller must hold the row's
-// deletion lock.
+// deleteResources deletes the provider resources of an ended row and stores that they are gone. The caller must hold
+// the row's deletion lock.
 func (d *deleter) deleteResources(ctx context.Context, row vm.Row) error {
 	if waits, err := d.isTakeoverPending(ctx, row); waits || err != nil {
 		return err

@@ -16,13 +16,13 @@ import (
 const (
 	// dialAfterTicks is the time from the order to the first dial if no boot times were measured.
 	dialAfterTicks = 2
-	// bootTicks is how long a VM is dialed before the provider is asked if no boot times were measured; restoreTicks is the
-	// same for a VM created from an image of a whole disk. Reported times are 22 s to create a server from a stock
+	// bootTicks is how long a VM is dialed before the provider is asked if no boot times were measured; restoreTicks is
+	// the same for a VM created from an image of a whole disk. Reported times are 22 s to create a server from a stock
 	// image and 69 s to many minutes from a snapshot, plus the boot. maxBootTicks limits measured times, so that a
 	// failed order is noticed in time.
 	bootTicks, restoreTicks, maxBootTicks = 18, 48, 60
-	// imageTicks is the time from the order of an image to its first check if no times were measured. Reported times are
-	// one to five minutes. It is less than the rest of the VM's hour when its suspension starts ([Margin]).
+	// imageTicks is the time from the order of an image to its first check if no times were measured. Reported times
+	// are one to five minutes. It is less than the rest of the VM's hour when its suspension starts ([Margin]).
 	imageTicks = 24
 	// maxCheckTicks is the longest interval of checks of VMs that do not come up.
 	maxCheckTicks = 12

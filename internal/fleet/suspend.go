@@ -125,8 +125,8 @@ func (s *suspender) syncOnce(ctx context.Context, row vm.Row) (off bool, err err
 // imageWithin limits how long a VM stays off for its image.
 const imageWithin = time.Hour
 
-// ensureImage orders the image of a powered-off VM, or finds the one already ordered, and waits for it. first states that
-// the suspension has just started.
+// ensureImage orders the image of a powered-off VM, or finds the one already ordered, and waits for it. first states
+// that the suspension has just started.
 func (s *suspender) ensureImage(ctx context.Context, imager Imager, row vm.Row, first bool) (Image, error) {
 	return MakeImage(ctx, imager, ImageSpec{VM: row.ID, Labels: s.imageLabels(row), First: first}, ImageWait{
 		Since:  row.Since,

@@ -185,7 +185,8 @@ func TestMargin(t *testing.T) {
 	}
 }
 
-// TestInsuredVMIsSuspendedBeforeItsMaximumAge: a VM that outlives its hour is put to sleep half a day before it is deleted for its age.
+// TestInsuredVMIsSuspendedBeforeItsMaximumAge: a VM that outlives its hour is put to sleep half a day before it is
+// deleted for its age.
 func TestInsuredVMIsSuspendedBeforeItsMaximumAge(t *testing.T) {
 	t.Parallel()
 	f, s, c, store := newShopFleet(t, func(c *fleet.Config) { c.Pool.Insurance, c.MaxAge = 1, 30*time.Hour })

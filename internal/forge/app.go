@@ -50,8 +50,8 @@ func (f *Forge) Self(ctx context.Context) (App, error) {
 	return app, nil
 }
 
-// botID reads the ID of the bot's account. GitHub does not accept the App's credentials for that, so botID uses those of
-// an installation, or none if there is no installation.
+// botID reads the ID of the bot's account. GitHub does not accept the App's credentials for that, so botID uses those
+// of an installation, or none if there is no installation.
 func (f *Forge) botID(ctx context.Context, login string) (int64, error) {
 	list, err := f.Installations(ctx)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/errand-bot/errand/internal/trust"
 )
 
-// Comment is a text on GitHub. Methods that use REST (CreateComment, EditComment, FindComments, CommentsSince, ReplyInThread,
-// FindReplies) do not set Editor, Minimized and ThumbsUp; EditedAt is then the time of the last update. Threads and
-// CommentAndHead do not set ThumbsUp.
+// Comment is a text on GitHub. Methods that use REST (CreateComment, EditComment, FindComments, CommentsSince,
+// ReplyInThread, FindReplies) do not set Editor, Minimized and ThumbsUp; EditedAt is then the time of the last update.
+// Threads and CommentAndHead do not set ThumbsUp.
 type Comment = trust.Comment
 
 func about(r Repo, number int) string { return fmt.Sprintf("on %s#%d", r.FullName(), number) }
 
-// CreateComment creates a comment on an issue or in a pull request's conversation. Each call creates one: after an unknown
-// outcome, look for the comment with FindComments.
+// CreateComment creates a comment on an issue or in a pull request's conversation. Each call creates one: after an
+// unknown outcome, look for the comment with FindComments.
 func (f *Forge) CreateComment(ctx context.Context, r Repo, number int, body string) (Comment, error) {
 	op, err := f.client.Write(ctx, r.Installation, "comment", about(r, number))
 	if err != nil {
@@ -59,9 +59,9 @@ func (f *Forge) DeleteComment(ctx context.Context, r Repo, id int64) error {
 	return op.Wrap(err)
 }
 
-// FindComments returns the App's comments on an issue or pull request that contain a marker ("<!-- … -->"), oldest first.
-// All but the first are duplicates after unknown outcomes. It reads comments that were created or edited since a time; zero
-// means all. It ignores comments of other authors, who can copy a marker.
+// FindComments returns the App's comments on an issue or pull request that contain a marker ("<!-- … -->"), oldest
+// first. All but the first are duplicates after unknown outcomes. It reads comments that were created or edited since a
+// time; zero means all. It ignores comments of other authors, who can copy a marker.
 func (f *Forge) FindComments(ctx context.Context, r Repo, number int, marker string, since time.Time) ([]Comment, error) {
 	self, err := f.Self(ctx)
 	if err != nil {
@@ -134,8 +134,8 @@ const minimizeMutation = `mutation($id: ID!) {
   minimizeComment(input: {subjectId: $id, classifier: OUTDATED}) { minimizedComment { isMinimized } }
 }`
 
-// Minimize hides a comment, given by its GraphQL ID, as outdated. It can be repeated, and returns ErrNotFound if the comment
-// does not exist.
+// Minimize hides a comment, given by its GraphQL ID, as outdated. It can be repeated, and returns ErrNotFound if the
+// comment does not exist.
 func (f *Forge) Minimize(ctx context.Context, installation int64, node string) error {
 	op, err := f.client.Write(ctx, installation, "minimise comment", node)
 	if err != nil {

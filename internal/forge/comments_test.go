@@ -165,8 +165,8 @@ func TestCommentsOnPullRequest(t *testing.T) {
 	}
 }
 
-// TestCommentsSinceReportsEdits checks that a comment has EditedAt if and only if it was updated after its creation, and that
-// comments from before the given time are omitted although GitHub lists them when they are updated.
+// TestCommentsSinceReportsEdits checks that a comment has EditedAt if and only if it was updated after its creation,
+// and that comments from before the given time are omitted although GitHub lists them when they are updated.
 func TestCommentsSinceReportsEdits(t *testing.T) {
 	t.Parallel()
 	created, edited := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
@@ -183,8 +183,8 @@ func TestCommentsSinceReportsEdits(t *testing.T) {
 	}
 }
 
-// TestPollOf100CommentsCostsOnePoint checks that a poll of 100 comments is one request of one point: each comment has one
-// connection, and GitHub divides the number of connections by 100.
+// TestPollOf100CommentsCostsOnePoint checks that a poll of 100 comments is one request of one point: each comment has
+// one connection, and GitHub divides the number of connections by 100.
 func TestPollOf100CommentsCostsOnePoint(t *testing.T) {
 	t.Parallel()
 	var requests []string

@@ -26,8 +26,8 @@ func (f *Forge) CreateIssue(ctx context.Context, r Repo, title, body string) (Is
 	return issueOf(got), nil
 }
 
-// FindIssues returns the App's issues, open or closed, that contain a marker and were updated since a time, oldest first. It
-// ignores issues of other authors, who can copy a marker.
+// FindIssues returns the App's issues, open or closed, that contain a marker and were updated since a time, oldest
+// first. It ignores issues of other authors, who can copy a marker.
 func (f *Forge) FindIssues(ctx context.Context, r Repo, marker string, since time.Time) ([]Issue, error) {
 	self, err := f.Self(ctx)
 	if err != nil {

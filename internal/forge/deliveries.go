@@ -22,8 +22,8 @@ type Delivery struct {
 	OK           bool
 }
 
-// FailedDeliveries returns one attempt, oldest first, of each webhook since a time of which no attempt succeeded. It reads at
-// most 100 pages.
+// FailedDeliveries returns one attempt, oldest first, of each webhook since a time of which no attempt succeeded. It
+// reads at most 100 pages.
 func (f *Forge) FailedDeliveries(ctx context.Context, since time.Time) ([]Delivery, error) {
 	failed := map[string]Delivery{}
 	ok := map[string]bool{}
@@ -58,8 +58,8 @@ func (f *Forge) FailedDeliveries(ctx context.Context, since time.Time) ([]Delive
 	return out, nil
 }
 
-// deliveries returns the page of attempts at cursor, newest first, and the cursor of the next page. An empty cursor means
-// the first page, and after the last one.
+// deliveries returns the page of attempts at cursor, newest first, and the cursor of the next page. An empty cursor
+// means the first page, and after the last one.
 func (f *Forge) deliveries(ctx context.Context, cursor string) (list []Delivery, next string, err error) {
 	op, err := f.client.Read(ctx, 0, "list webhook deliveries", "")
 	if err != nil {

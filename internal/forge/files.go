@@ -13,8 +13,8 @@ const maxFiles = 20
 type CommitFiles struct {
 	// Names are the names of the files and directories at the root.
 	Names []string
-	// Texts are the contents of the requested text files, by path. Files that do not exist, are binary, or are too large
-	// for one response are omitted.
+	// Texts are the contents of the requested text files, by path. Files that do not exist, are binary, or are too
+	// large for one response are omitted.
 	Texts map[string]string
 }
 

@@ -37,7 +37,8 @@ func New(cfg Config) (*Forge, error) {
 	}, nil
 }
 
-// InvalidateTokens discards the tokens and cached permissions of all installations, because their permissions have changed.
+// InvalidateTokens discards the tokens and cached permissions of all installations, because their permissions have
+// changed.
 func (f *Forge) InvalidateTokens() {
 	f.client.ForgetTokens()
 	f.mu.Lock()
@@ -48,6 +49,6 @@ func (f *Forge) InvalidateTokens() {
 // GitURL returns the address from which git fetches a repository, without credentials.
 func (f *Forge) GitURL(r Repo) string { return f.client.GitURL(r) }
 
-// Calls returns the number of HTTP requests for a purpose so far, with retries and requests for tokens, but without those
-// of VMs through the tether.
+// Calls returns the number of HTTP requests for a purpose so far, with retries and requests for tokens, but without
+// those of VMs through the tether.
 func (f *Forge) Calls(p Purpose) int { return f.client.Calls(p) }

@@ -18,7 +18,8 @@ type actor struct {
 // actorFields selects the fields of actor. The login of a bot lacks "[bot]" here.
 const actorFields = `{ __typename login ... on User { databaseId } ... on Bot { databaseId } }`
 
-// person returns the account with its login as in REST. A nil actor is a deleted account, which GitHub shows as "ghost".
+// person returns the account with its login as in REST. A nil actor is a deleted account, which GitHub shows as
+// "ghost".
 func (a *actor) person() state.Person {
 	if a == nil {
 		return state.Person{Login: "ghost"}

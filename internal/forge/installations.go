@@ -47,8 +47,8 @@ func (i Installation) MissingEvents() []string {
 	return slices.DeleteFunc(Events(), func(e string) bool { return slices.Contains(i.Events, e) })
 }
 
-// installationTTL is how long an installation is cached, unless a webhook reports a change. GitHub may send no webhook when
-// a permission is removed, and a useless run of an agent costs more than the request.
+// installationTTL is how long an installation is cached, unless a webhook reports a change. GitHub may send no webhook
+// when a permission is removed, and a useless run of an agent costs more than the request.
 const installationTTL = 5 * time.Minute
 
 // AppPermission is a permission that errand uses.
@@ -223,8 +223,8 @@ func (f *Forge) InstallationRepos(ctx context.Context, installation int64) ([]st
 	return out, nil
 }
 
-// CheckInstalled returns ErrNotFound if no installation of the App includes a repository. A public repository can be read
-// nevertheless.
+// CheckInstalled returns ErrNotFound if no installation of the App includes a repository. A public repository can be
+// read nevertheless.
 func (f *Forge) CheckInstalled(ctx context.Context, repo int64) error {
 	op, err := f.client.Read(ctx, 0, "look for an installation", fmt.Sprintf("of repository %d", repo))
 	if err != nil {

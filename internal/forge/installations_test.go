@@ -96,8 +96,8 @@ func TestMissingEvents(t *testing.T) {
 	}
 }
 
-// TestInstallationIsCached checks that an installation is read every five minutes, after changes, and while a permission is
-// missing.
+// TestInstallationIsCached checks that an installation is read every five minutes, after changes, and while a
+// permission is missing.
 func TestInstallationIsCached(t *testing.T) {
 	t.Parallel()
 	var late atomic.Int64 // a time.Duration

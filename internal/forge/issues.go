@@ -82,8 +82,8 @@ func (f *Forge) Issue(ctx context.Context, r Repo, number int) (Issue, error) {
 	return got.issue(), nil
 }
 
-// IssueState reports whether an issue of any repository is open. It returns ErrNotFound if the installation cannot see the
-// repository.
+// IssueState reports whether an issue of any repository is open. It returns ErrNotFound if the installation cannot see
+// the repository.
 func (f *Forge) IssueState(ctx context.Context, installation int64, owner, name string, number int) (open bool, err error) {
 	i, err := f.Issue(ctx, Repo{Installation: installation, Owner: owner, Name: name}, number)
 	return err == nil && !i.Closed, err
@@ -123,8 +123,8 @@ func (f *Forge) OpenIssuesFor(ctx context.Context, r Repo, want IssueFilter) ([]
 	return out, op.Wrap(err)
 }
 
-// IssueActor returns who triggered the newest event of a kind on an issue, and when. The kind is "assigned", with a login as
-// subject, or "labeled", with a label. It returns ErrNotFound if there is no such event.
+// IssueActor returns who triggered the newest event of a kind on an issue, and when. The kind is "assigned", with a
+// login as subject, or "labeled", with a label. It returns ErrNotFound if there is no such event.
 func (f *Forge) IssueActor(ctx context.Context, r Repo, number int, what, subject string) (state.Person, time.Time, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read events", about(r, number))
 	if err != nil {
@@ -170,8 +170,8 @@ type Blocker struct {
 // String returns OWNER/NAME#N.
 func (b Blocker) String() string { return fmt.Sprintf("%s/%s#%d", b.Owner, b.Name, b.Number) }
 
-// Blockers returns the dependencies ("blocked by") and the sub-issues of an issue, open and closed. It returns none if the
-// version of GitHub does not support them.
+// Blockers returns the dependencies ("blocked by") and the sub-issues of an issue, open and closed. It returns none if
+// the version of GitHub does not support them.
 func (f *Forge) Blockers(ctx context.Context, r Repo, number int) ([]Blocker, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read dependencies", about(r, number))
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Permission returns the permission of a person in a repository. It is never cached. If the login now belongs to another
-// user than userID, or to no user, it returns state.PermissionNone.
+// Permission returns the permission of a person in a repository. It is never cached. If the login now belongs to
+// another user than userID, or to no user, it returns state.PermissionNone.
 func (f *Forge) Permission(ctx context.Context, r Repo, login string, userID int64) (state.Permission, error) {
 	if !plainLogin(login) {
 		return state.PermissionNone, nil

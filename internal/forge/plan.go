@@ -31,8 +31,8 @@ const planSnapshotFields = `
   repository(owner: $owner, name: $name) { id ref(qualifiedName: $branch) { target ` + targetFields + ` } }
 `
 
-// PlanSnapshot reads the comment of a plan, the 👍 on it, its issue and the head of a branch in one request. comment is the
-// GraphQL ID of the plan's comment, approval that of the comment that gave an approval, or empty.
+// PlanSnapshot reads the comment of a plan, the 👍 on it, its issue and the head of a branch in one request. comment is
+// the GraphQL ID of the plan's comment, approval that of the comment that gave an approval, or empty.
 func (f *Forge) PlanSnapshot(ctx context.Context, r Repo, comment, approval, branch string) (PlanSnapshot, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read a plan's comment", "in "+r.FullName())
 	if err != nil {

@@ -78,8 +78,8 @@ type NewPR struct {
 // draftPrefix marks a pull request as unfinished in repositories without drafts.
 const draftPrefix = "[WIP] "
 
-// OpenPR opens a pull request, or returns the open one with this head. If the repository does not support drafts, it opens an
-// ordinary one with "[WIP]" in its title.
+// OpenPR opens a pull request, or returns the open one with this head. If the repository does not support drafts, it
+// opens an ordinary one with "[WIP]" in its title.
 func (f *Forge) OpenPR(ctx context.Context, r Repo, want NewPR) (PR, error) {
 	if want.CheckExisting {
 		found, err := f.PRByHead(ctx, r, want.Head)
@@ -147,8 +147,8 @@ func (f *Forge) PR(ctx context.Context, r Repo, number int) (PR, error) {
 	return prOf(got), nil
 }
 
-// PRByHead returns the pull request from a branch of the repository, nil if there is none. It prefers open to closed ones,
-// then the newest. Mergeable is not set.
+// PRByHead returns the pull request from a branch of the repository, nil if there is none. It prefers open to closed
+// ones, then the newest. Mergeable is not set.
 func (f *Forge) PRByHead(ctx context.Context, r Repo, branch string) (*PR, error) {
 	op, err := f.client.Read(ctx, r.Installation, "look for a pull request", "from "+branch+" of "+r.FullName())
 	if err != nil {
@@ -175,8 +175,8 @@ func (f *Forge) PRByHead(ctx context.Context, r Repo, branch string) (*PR, error
 	return best, nil
 }
 
-// RequestReview requests a review from a person. If GitHub refuses it, for example for the author or somebody who is not a
-// collaborator, it returns a note, one sentence for people, and no error. It can be repeated.
+// RequestReview requests a review from a person. If GitHub refuses it, for example for the author or somebody who is
+// not a collaborator, it returns a note, one sentence for people, and no error. It can be repeated.
 func (f *Forge) RequestReview(ctx context.Context, r Repo, number int, login string) (note string, err error) {
 	op, err := f.client.Write(ctx, r.Installation, "request a review", fmt.Sprintf("of %s#%d by %s", r.FullName(), number, login))
 	if err != nil {

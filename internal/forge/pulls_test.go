@@ -106,7 +106,8 @@ func TestClosedPRIsNotReused(t *testing.T) {
 	}
 }
 
-// TestOpenPRMissingFromListIsTemporaryError checks a pull request that exists but is not in the list yet. A retry finds it.
+// TestOpenPRMissingFromListIsTemporaryError checks a pull request that exists but is not in the list yet. A retry finds
+// it.
 func TestOpenPRMissingFromListIsTemporaryError(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)

@@ -33,8 +33,8 @@ const pullTextQuery = `query($owner: String!, $name: String!, $number: Int!) {
 // PullText is the conversation of a pull request, with the data that decides which parts are trusted.
 type PullText struct {
 	Text Comment // body of the pull request
-	// Comments are the first 100 comments of the conversation, then the texts of the first 50 reviews, then the first 25
-	// comments of each of the first 40 threads.
+	// Comments are the first 100 comments of the conversation, then the texts of the first 50 reviews, then the first
+	// 25 comments of each of the first 40 threads.
 	Comments []PullComment
 	// Truncated is set if there are more.
 	Truncated bool
@@ -43,8 +43,8 @@ type PullText struct {
 // PullComment is a text of a pull request and its place.
 type PullComment struct {
 	Comment
-	// Review is the state of the review with this text: APPROVED, CHANGES_REQUESTED, COMMENTED or DISMISSED. It is empty
-	// for other comments.
+	// Review is the state of the review with this text: APPROVED, CHANGES_REQUESTED, COMMENTED or DISMISSED. It is
+	// empty for other comments.
 	Review string
 	// Thread is the thread of the comment, without its comments; nil for comments outside of threads.
 	Thread *Thread
@@ -72,8 +72,8 @@ type pullTextNode struct {
 	} `json:"reviewThreads"`
 }
 
-// PullText reads the body, conversation, reviews and threads of a pull request in one request, with further requests only for
-// comments with more than 20 👍. It reads long conversations up to the limits of type PullText.
+// PullText reads the body, conversation, reviews and threads of a pull request in one request, with further requests
+// only for comments with more than 20 👍. It reads long conversations up to the limits of type PullText.
 func (f *Forge) PullText(ctx context.Context, r Repo, number int) (PullText, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read a pull request's text", about(r, number))
 	if err != nil {

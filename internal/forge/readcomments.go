@@ -25,8 +25,8 @@ const commentAndHeadQuery = `query($id: ID!, $owner: String!, $name: String!, $b
   repository(owner: $owner, name: $name) { id ref(qualifiedName: $branch) { target ` + targetFields + ` } }
 }`
 
-// CommentAndHead reads a comment, in a conversation or in a review thread, by its GraphQL ID, without its reactions, and the
-// head of a branch. The comment is nil if it does not exist, the head is empty if the branch does not exist.
+// CommentAndHead reads a comment, in a conversation or in a review thread, by its GraphQL ID, without its reactions,
+// and the head of a branch. The comment is nil if it does not exist, the head is empty if the branch does not exist.
 func (f *Forge) CommentAndHead(ctx context.Context, r Repo, node, branch string) (comment *Comment, head string, err error) {
 	op, err := f.client.Read(ctx, r.Installation, "read a comment again", "in "+r.FullName())
 	if err != nil {
@@ -88,8 +88,8 @@ func (n *commentNode) comment() Comment {
 	return v
 }
 
-// idOf returns the database ID at the end of a comment's address (…#issuecomment-123, …#discussion_r123), or 0 if there is
-// none, as for the body of an issue.
+// idOf returns the database ID at the end of a comment's address (…#issuecomment-123, …#discussion_r123), or 0 if there
+// is none, as for the body of an issue.
 func idOf(address string) int64 {
 	_, fragment, _ := strings.Cut(address, "#")
 	id, err := strconv.ParseInt(strings.TrimLeft(fragment, "abcdefghijklmnopqrstuvwxyz_-"), 10, 64)

@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// File returns the content of a file at a ref (empty: the default branch) and its blob ID. It returns ErrNotFound if there is
-// no file at path.
+// File returns the content of a file at a ref (empty: the default branch) and its blob ID. It returns ErrNotFound if
+// there is no file at path.
 func (f *Forge) File(ctx context.Context, r Repo, ref, path string) (content []byte, sha string, err error) {
 	op, err := f.client.Read(ctx, r.Installation, "read file", path+" of "+r.FullName())
 	if err != nil {
@@ -34,7 +34,8 @@ func (f *Forge) File(ctx context.Context, r Repo, ref, path string) (content []b
 	return []byte(text), file.GetSHA(), op.Wrap(err)
 }
 
-// orgFile returns a file of the default branch of OWNER/.github, nil if there is none. The App need not be installed there.
+// orgFile returns a file of the default branch of OWNER/.github, nil if there is none. The App need not be installed
+// there.
 func (f *Forge) orgFile(ctx context.Context, r Repo, path string) ([]byte, error) {
 	content, _, err := f.File(ctx, orgRepo(r), "", path)
 	if errors.Is(err, ErrNotFound) || client.StatusOf(err) == http.StatusForbidden {

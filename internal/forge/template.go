@@ -72,8 +72,8 @@ func isTemplate(name string) bool {
 	return false
 }
 
-// PRTemplate returns the pull request template that applies at a ref (empty: the default branch): the one of the repository,
-// or else of OWNER/.github. It is empty if there is none.
+// PRTemplate returns the pull request template that applies at a ref (empty: the default branch): the one of the
+// repository, or else of OWNER/.github. It is empty if there is none.
 func (f *Forge) PRTemplate(ctx context.Context, r Repo, ref string) (string, error) {
 	op, err := f.client.Read(ctx, r.Installation, "look for a pull-request template", "in "+r.FullName())
 	if err != nil {

@@ -139,8 +139,8 @@ func (t *Thread) add(page threadCommentPage) {
 	}
 }
 
-// ReplyInThread replies in the thread whose first comment is top. Each call creates a comment: after an unknown outcome, look
-// for the reply with FindReplies.
+// ReplyInThread replies in the thread whose first comment is top. Each call creates a comment: after an unknown
+// outcome, look for the reply with FindReplies.
 func (f *Forge) ReplyInThread(ctx context.Context, r Repo, number int, top int64, body string) (Comment, error) {
 	op, err := f.client.Write(ctx, r.Installation, "answer in a thread", about(r, number))
 	if err != nil {
@@ -153,8 +153,9 @@ func (f *Forge) ReplyInThread(ctx context.Context, r Repo, number int, top int64
 	return reviewComment(got), nil
 }
 
-// FindReplies returns the App's review comments on a pull request that contain a marker, oldest first. All but the first are
-// duplicates after unknown outcomes. It reads comments that were created or edited since a time; zero means all.
+// FindReplies returns the App's review comments on a pull request that contain a marker, oldest first. All but the
+// first are duplicates after unknown outcomes. It reads comments that were created or edited since a time; zero means
+// all.
 func (f *Forge) FindReplies(ctx context.Context, r Repo, number int, marker string, since time.Time) ([]Comment, error) {
 	self, err := f.Self(ctx)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// NewTransport returns a transport for all upstream servers. Only connecting has a short timeout, because a model may reason for
-// minutes before the first byte: until then idle is the timeout; 0 means ten minutes.
+// NewTransport returns a transport for all upstream servers. Only connecting has a short timeout, because a model may
+// reason for minutes before the first byte: until then idle is the timeout; 0 means ten minutes.
 func NewTransport(idle time.Duration) http.RoundTripper {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,

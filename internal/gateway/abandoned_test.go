@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestAbandonedCallIsCharged: a call that is abandoned after it was sent and before its answer begins is charged by the length of
-// its request, and counts as a turn.
+// TestAbandonedCallIsCharged: a call that is abandoned after it was sent and before its answer begins is charged by the
+// length of its request, and counts as a turn.
 func TestAbandonedCallIsCharged(t *testing.T) {
 	t.Parallel()
 	body := `{"model":"claude-x","max_tokens":64000,"messages":"` + strings.Repeat("word ", 1000) + `"}`
@@ -81,8 +81,8 @@ func TestAbandonedCallIsCharged(t *testing.T) {
 	}
 }
 
-// TestIncompleteAnswerIsCharged: an answer that is not streamed and breaks off is charged by what was received, at the price of
-// the requested model.
+// TestIncompleteAnswerIsCharged: an answer that is not streamed and breaks off is charged by what was received, at the
+// price of the requested model.
 func TestIncompleteAnswerIsCharged(t *testing.T) {
 	t.Parallel()
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

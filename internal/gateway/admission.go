@@ -15,10 +15,10 @@ const defaultQueueTimeout = 20 * time.Second
 
 // authorize admits the call, or returns why it is denied.
 //
-// A streamed call is admitted if spend plus the reservations of earlier calls in flight is below every cap: it is counted while it
-// passes, and ended at a cap. Any other call is admitted if every cap leaves enough for a useful answer, and its output is
-// limited to that. A call that would fit once earlier calls have finished waits for them up to the queue timeout, and is
-// then denied temporarily.
+// A streamed call is admitted if spend plus the reservations of earlier calls in flight is below every cap: it is
+// counted while it passes, and ended at a cap. Any other call is admitted if every cap leaves enough for a useful
+// answer, and its output is limited to that. A call that would fit once earlier calls have finished waits for them up
+// to the queue timeout, and is then denied temporarily.
 func (c *call) authorize(ctx context.Context) (*denial, error) {
 	timer := time.NewTimer(c.g.queueTimeout())
 	defer timer.Stop()
@@ -95,8 +95,9 @@ func (c *call) standing(ctx context.Context) (*standing, error) {
 	return s, err
 }
 
-// reachedCap returns a cap that is reached, or else one that leaves less than need. The caps of all tasks are checked for the
-// former before any is for the latter: if all tasks have to wait for the next day, this one waits, too, and does not fail.
+// reachedCap returns a cap that is reached, or else one that leaves less than need. The caps of all tasks are checked
+// for the former before any is for the latter: if all tasks have to wait for the next day, this one waits, too, and
+// does not fail.
 func (c *call) reachedCap(ctx context.Context, used totals, need state.Money) (*state.Waiting, error) {
 	for _, need := range []state.Money{{}, need} {
 		if why := c.task.Capped(used.task, used.run, need, c.free()); why != nil {
@@ -109,8 +110,8 @@ func (c *call) reachedCap(ctx context.Context, used totals, need state.Money) (*
 	return nil, nil
 }
 
-// globalCap returns why no task may make calls, or nil: a cap of all together, or a key that the provider refuses. A known limit
-// of the provider does not: it may concern another model, and the provider's own answer describes it best.
+// globalCap returns why no task may make calls, or nil: a cap of all together, or a key that the provider refuses. A
+// known limit of the provider does not: it may concern another model, and the provider's own answer describes it best.
 func (c *call) globalCap(ctx context.Context, used, need state.Money) (*state.Waiting, error) {
 	reached, err := c.g.cfg.Ledger.CapReached(ctx, used, need, c.free())
 	if err != nil || reached != nil || c.g.cfg.ProviderStates == nil {

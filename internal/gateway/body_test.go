@@ -40,8 +40,8 @@ func asking(body io.Reader, length int64) *http.Request {
 	return r
 }
 
-// TestBodyMemoryIsLimited: the memory for the bodies of a VM is limited, however many calls it starts and whatever length it
-// announces; finished calls release theirs.
+// TestBodyMemoryIsLimited: the memory for the bodies of a VM is limited, however many calls it starts and whatever
+// length it announces; finished calls release theirs.
 func TestBodyMemoryIsLimited(t *testing.T) {
 	t.Parallel()
 	const size, fit = 1 << 20, 3
@@ -81,7 +81,8 @@ func TestBodyMemoryIsLimited(t *testing.T) {
 	}
 }
 
-// TestBodyMemoryFollowsReceivedBytes: a body reserves at most twice the memory of what was received, whatever length is announced.
+// TestBodyMemoryFollowsReceivedBytes: a body reserves at most twice the memory of what was received, whatever length is
+// announced.
 func TestBodyMemoryFollowsReceivedBytes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -126,8 +127,8 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// TestBodyDeadline: a body has to be received within two minutes; after that the connection has no deadline, because the answer
-// may take long.
+// TestBodyDeadline: a body has to be received within two minutes; after that the connection has no deadline, because
+// the answer may take long.
 func TestBodyDeadline(t *testing.T) {
 	t.Parallel()
 	a, d := requestBody{memory: &BodyMemory{semaphore.NewWeighted(maxBody)}}, &deadlines{ResponseWriter: httptest.NewRecorder()}

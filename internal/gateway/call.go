@@ -63,8 +63,9 @@ func (c *call) handleAnswer(ctx context.Context, answer *http.Response) error {
 	return nil
 }
 
-// handleError stores the state of the provider if an error answer means that every further call would fail, too. The answer is passed
-// on unchanged, except for a refused key, which does not concern the VM, and for a limit, on which programs have to give up.
+// handleError stores the state of the provider if an error answer means that every further call would fail, too. The
+// answer is passed on unchanged, except for a refused key, which does not concern the VM, and for a limit, on which
+// programs have to give up.
 func (c *call) handleError(ctx context.Context, answer *http.Response) error {
 	head, err := io.ReadAll(io.LimitReader(answer.Body, modelapi.MaxErrorBody))
 	if err != nil {

@@ -34,8 +34,8 @@ func answerInFull(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
 }
 
-// TestTwoTasksStayBelowTheCaps: the total cost of concurrent calls of two tasks, with the longest answers that they are allowed,
-// does not exceed any cap.
+// TestTwoTasksStayBelowTheCaps: the total cost of concurrent calls of two tasks, with the longest answers that they are
+// allowed, does not exceed any cap.
 func TestTwoTasksStayBelowTheCaps(t *testing.T) {
 	t.Parallel()
 	const path = "/v1/chat/completions"
@@ -82,8 +82,8 @@ func TestTwoTasksStayBelowTheCaps(t *testing.T) {
 	}
 }
 
-// TestStreamYieldsToReservations: a stream that reaches the reservation of a call that cannot be ended at a cap is ended with an
-// error that its program retries; its run continues.
+// TestStreamYieldsToReservations: a stream that reaches the reservation of a call that cannot be ended at a cap is
+// ended with an error that its program retries; its run continues.
 func TestStreamYieldsToReservations(t *testing.T) {
 	t.Parallel()
 	for name, d := range dialects() {
@@ -111,8 +111,8 @@ func TestStreamYieldsToReservations(t *testing.T) {
 	}
 }
 
-// TestUnknownUsageOption: a chat that the server refuses because it does not know the option for usage is repeated without it;
-// after any other refusal it is not.
+// TestUnknownUsageOption: a chat that the server refuses because it does not know the option for usage is repeated
+// without it; after any other refusal it is not.
 func TestUnknownUsageOption(t *testing.T) {
 	t.Parallel()
 	const unknown = `{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"]}]}`
@@ -145,7 +145,8 @@ func TestUnknownUsageOption(t *testing.T) {
 	}
 }
 
-// TestAbandonedWhileWaiting: a call that is abandoned while it waits for another one costs nothing and leaves the queue.
+// TestAbandonedWhileWaiting: a call that is abandoned while it waits for another one costs nothing and leaves the
+// queue.
 func TestAbandonedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -194,8 +194,8 @@ func TestGlobalCapDeniesCalls(t *testing.T) {
 	}
 }
 
-// TestHiddenTokens: hidden reasoning costs something when the program hangs up, up to the output limit, and nothing during the
-// grace period.
+// TestHiddenTokens: hidden reasoning costs something when the program hangs up, up to the output limit, and nothing
+// during the grace period.
 func TestHiddenTokens(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

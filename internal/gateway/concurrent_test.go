@@ -78,8 +78,8 @@ func (c *blockingEnd) call(ctx context.Context, body string) (status int, again,
 	return resp.StatusCode, resp.Header.Get("Retry-After"), fmt.Sprint(string(answer), err)
 }
 
-// TestCapsLimitConcurrentCalls: concurrent calls, none of which has reported its cost yet, get no more of the model than the same
-// calls one after another. The others are denied temporarily, and their run continues.
+// TestCapsLimitConcurrentCalls: concurrent calls, none of which has reported its cost yet, get no more of the model
+// than the same calls one after another. The others are denied temporarily, and their run continues.
 func TestCapsLimitConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	const most = 16
@@ -145,7 +145,8 @@ func TestCapsLimitConcurrentCalls(t *testing.T) {
 	}
 }
 
-// TestCallWaitsForReservations: a call that is only blocked by the reservations of others is made as soon as they leave enough.
+// TestCallWaitsForReservations: a call that is only blocked by the reservations of others is made as soon as they leave
+// enough.
 func TestCallWaitsForReservations(t *testing.T) {
 	t.Parallel()
 	c := newBlockingEnd(t, func(cfg *Config, b *taskLedger) { b.task.Money.CapMicroUSD, cfg.QueueTimeout = 1_200_000, time.Minute })
@@ -216,8 +217,8 @@ func TestTurnsInFlightCount(t *testing.T) {
 	}
 }
 
-// TestConcurrentStreamsAreEndedAtACap: streams that reach a cap together exceed it by at most what each receives between two
-// checks.
+// TestConcurrentStreamsAreEndedAtACap: streams that reach a cap together exceed it by at most what each receives
+// between two checks.
 func TestConcurrentStreamsAreEndedAtACap(t *testing.T) {
 	t.Parallel()
 	const most = 40_000

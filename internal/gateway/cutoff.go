@@ -46,8 +46,8 @@ func (o *cutOff) answer(c *call, w http.ResponseWriter) {
 	c.answerDenial(w, overBudget(o.reached.Detail, nil))
 }
 
-// passedCap returns the cap that a stream has reached, or nil. It counts booked costs and the usage of calls in flight; the cap is
-// retryable if it is only reached with the reservations of calls that cannot be ended at a cap.
+// passedCap returns the cap that a stream has reached, or nil. It counts booked costs and the usage of calls in flight;
+// the cap is retryable if it is only reached with the reservations of calls that cannot be ended at a cap.
 func (c *call) passedCap(ctx context.Context) (*cutOff, error) {
 	c.g.inFlight.ledger.RLock()
 	defer c.g.inFlight.ledger.RUnlock()
@@ -71,8 +71,8 @@ func (c *call) passedCap(ctx context.Context) (*cutOff, error) {
 	return nil, nil
 }
 
-// capUse adds up the usage of calls in flight, including estimated hidden reasoning. With reserved, calls that are not streamed
-// count with their reservations; otherwise they do not count.
+// capUse adds up the usage of calls in flight, including estimated hidden reasoning. With reserved, calls that are not
+// streamed count with their reservations; otherwise they do not count.
 func (o *inFlightCalls) capUse(key state.TaskKey, run string, reserved bool) (s totals) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,7 +112,8 @@ func (c *call) usedSoFar() (u modelapi.Usage) {
 	return u
 }
 
-// enforceCaps ends a stream that reaches a cap, even while it sends nothing. The caller calls stop when the stream has ended.
+// enforceCaps ends a stream that reaches a cap, even while it sends nothing. The caller calls stop when the stream has
+// ended.
 func (c *call) enforceCaps(ctx context.Context, cut context.CancelFunc) (stop func()) {
 	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {

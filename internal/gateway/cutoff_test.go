@@ -193,8 +193,8 @@ func dialects() map[string]struct {
 	}
 }
 
-// TestHiddenReasoningIsEndedAtACap: a stream that sends nothing is ended and charged when its estimated hidden reasoning reaches a
-// cap, before its answer begins and within it.
+// TestHiddenReasoningIsEndedAtACap: a stream that sends nothing is ended and charged when its estimated hidden
+// reasoning reaches a cap, before its answer begins and within it.
 func TestHiddenReasoningIsEndedAtACap(t *testing.T) {
 	t.Parallel()
 	for name, d := range dialects() {
@@ -230,8 +230,8 @@ func TestHiddenReasoningIsEndedAtACap(t *testing.T) {
 	}
 }
 
-// TestAbandonedReasoningIsCharged: a program that abandons a call pays for the estimated hidden reasoning, by the time and up to
-// the output limit.
+// TestAbandonedReasoningIsCharged: a program that abandons a call pays for the estimated hidden reasoning, by the time
+// and up to the output limit.
 func TestAbandonedReasoningIsCharged(t *testing.T) {
 	t.Parallel()
 	for name, d := range dialects() {

@@ -9,7 +9,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// retrySoon is the Retry-After of a temporary denial in seconds. It is short because each attempt waits in the queue again.
+// retrySoon is the Retry-After of a temporary denial in seconds. It is short because each attempt waits in the queue
+// again.
 const retrySoon = "2"
 
 // A denial explains why the gateway refuses a model call.
@@ -20,7 +21,8 @@ type denial struct {
 	message    string // for the agent and the log
 	retryAfter string // in seconds; empty if the header is not set
 
-	// listed names the requested model or feature in the list of refused requests for other hosts; empty if it is not listed.
+	// listed names the requested model or feature in the list of refused requests for other hosts; empty if it is not
+	// listed.
 	listed string
 	// stored is stored with the run, because its program may not report the denial; nil if nothing is stored.
 	stored *state.Waiting
@@ -47,8 +49,8 @@ func notNow(message string) *denial {
 // temporary reports whether the call may be admitted as soon as other calls have finished.
 func (d *denial) temporary() bool { return d.status == http.StatusTooManyRequests }
 
-// deny answers a call that is denied, after it has logged and stored the reason. A denial that ends the run becomes an error if the
-// reason cannot be stored.
+// deny answers a call that is denied, after it has logged and stored the reason. A denial that ends the run becomes an
+// error if the reason cannot be stored.
 func (c *call) deny(w http.ResponseWriter, d *denial) {
 	if d.kind == "" {
 		c.answerDenial(w, d)

@@ -30,8 +30,8 @@ func (d *refusalLedger) Record(_ context.Context, u UsageRecord) error {
 	return nil
 }
 
-// TestDenialIsStoredWithTheRun: the reason of a denial is stored with the run, because its program may report anything; repeated
-// calls store it once.
+// TestDenialIsStoredWithTheRun: the reason of a denial is stored with the run, because its program may report anything;
+// repeated calls store it once.
 func TestDenialIsStoredWithTheRun(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -77,7 +77,8 @@ func TestDenialIsStoredWithTheRun(t *testing.T) {
 	}
 }
 
-// TestDenialsAreLoggedOnceAMinute: of a run's denials one in a minute may be logged, and counts those that were suppressed.
+// TestDenialsAreLoggedOnceAMinute: of a run's denials one in a minute may be logged, and counts those that were
+// suppressed.
 func TestDenialsAreLoggedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

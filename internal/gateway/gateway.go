@@ -1,9 +1,9 @@
-// Package gateway admits the calls that agents make to models, forwards them to the models' providers with errand's key,
-// and accounts for their cost.
+// Package gateway admits the calls that agents make to models, forwards them to the models' providers with errand's
+// key, and accounts for their cost.
 //
-// A call counts from before it is forwarded until its cost is stored, so that the caps hold for concurrent calls, too. From
-// before it is forwarded it has a reservation in the store, so that it is charged exactly once even if errand dies or the disk is
-// full meanwhile.
+// A call counts from before it is forwarded until its cost is stored, so that the caps hold for concurrent calls, too.
+// From before it is forwarded it has a reservation in the store, so that it is charged exactly once even if errand dies
+// or the disk is full meanwhile.
 //
 // Start with [Gateway.Serve]. Package modelapi knows the providers' APIs; package tether authenticates the requests.
 package gateway
@@ -39,12 +39,12 @@ type Provider struct {
 
 // Ledger stores the costs of runs, and knows the caps of all tasks together.
 type Ledger interface {
-	// Record adds a usage record to a run and its task, and deletes the call's reservation in the same transaction. If that
-	// reservation does not exist any more, the error is [store.ErrSpent].
+	// Record adds a usage record to a run and its task, and deletes the call's reservation in the same transaction. If
+	// that reservation does not exist any more, the error is [store.ErrSpent].
 	Record(ctx context.Context, u UsageRecord) error
-	// CapReached returns a cap of all tasks together that is reached, or that leaves less than need; nil if there is none. InFlight is
-	// added to the booked costs. Free means that the call is made on a subscription: caps on cost do not
-	// count then.
+	// CapReached returns a cap of all tasks together that is reached, or that leaves less than need; nil if there is
+	// none. InFlight is added to the booked costs. Free means that the call is made on a subscription: caps on cost do
+	// not count then.
 	CapReached(ctx context.Context, inFlight, need state.Money, free bool) (*state.Waiting, error)
 	// Left returns the budget that these caps leave.
 	Left(ctx context.Context, inFlight state.Money, free bool) (state.Left, error)
@@ -61,7 +61,8 @@ type UsageRecord struct {
 	Wait *state.Waiting
 }
 
-// Journal stores the reservations of calls, from before a call is forwarded until it is booked, so that they survive a restart.
+// Journal stores the reservations of calls, from before a call is forwarded until it is booked, so that they survive a
+// restart.
 type Journal interface {
 	Reserve(ctx context.Context, r store.Reservation) error
 	Release(ctx context.Context, id string) error
@@ -90,7 +91,8 @@ type Config struct {
 	// QueueTimeout is how long a call waits for earlier ones before it is denied temporarily; 0 means 20 seconds.
 	QueueTimeout time.Duration
 	Log          zerolog.Logger
-	// Denied is called with the model or feature that a denied call requested, as a refused request for another host. It may be nil.
+	// Denied is called with the model or feature that a denied call requested, as a refused request for another host.
+	// It may be nil.
 	Denied func(t *state.Task, r egress.Request)
 	// Transport sends the calls to the providers.
 	Transport http.RoundTripper
@@ -99,7 +101,8 @@ type Config struct {
 // prefix is the beginning of the gateway's paths. The provider's name follows, then the path of its API.
 const prefix = "/llm/"
 
-// A Gateway admits model calls, forwards them to their providers, and accounts for their cost. It is safe for concurrent use.
+// A Gateway admits model calls, forwards them to their providers, and accounts for their cost. It is safe for
+// concurrent use.
 type Gateway struct {
 	cfg      Config
 	inFlight inFlightCalls
@@ -121,7 +124,8 @@ func splitPath(r *http.Request) (provider, rest string) {
 	return provider, rest
 }
 
-// RetryLater denies a call temporarily. It reports whether the request is for a known provider; otherwise it does not answer.
+// RetryLater denies a call temporarily. It reports whether the request is for a known provider; otherwise it does not
+// answer.
 func (g *Gateway) RetryLater(w http.ResponseWriter, r *http.Request, message string) bool {
 	name, _ := splitPath(r)
 	up, ok := g.cfg.Providers[name]

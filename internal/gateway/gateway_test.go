@@ -85,7 +85,8 @@ func send(t *testing.T, client *http.Client, method, url string, headers map[str
 
 const modelPath = "/llm/anthropic/v1/messages"
 
-// TestModelCallsAreForwarded: calls are forwarded with errand's key, and without anything that the VM sent to authenticate itself.
+// TestModelCallsAreForwarded: calls are forwarded with errand's key, and without anything that the VM sent to
+// authenticate itself.
 func TestModelCallsAreForwarded(t *testing.T) {
 	t.Parallel()
 	w := newVMEnd(t, someTask(), nil)

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// headerFilter forwards only the headers and query parameters of calls that agent programs need, and only the headers of answers that
-// they need. Others could choose who pays or which parts of an answer are sent and counted, or name the operator's account.
+// headerFilter forwards only the headers and query parameters of calls that agent programs need, and only the headers
+// of answers that they need. Others could choose who pays or which parts of an answer are sent and counted, or name the
+// operator's account.
 type headerFilter struct {
 	next      http.RoundTripper
 	keyHeader string // the header with errand's key
@@ -42,8 +43,8 @@ func filterHeaders(h http.Header, keep func(name string) bool) http.Header {
 	return kept
 }
 
-// isRequestHeader reports whether a header of a call is forwarded: API versions and features, and the names of programs and their
-// sessions. Names have the form of http.CanonicalHeaderKey.
+// isRequestHeader reports whether a header of a call is forwarded: API versions and features, and the names of programs
+// and their sessions. Names have the form of http.CanonicalHeaderKey.
 func isRequestHeader(name string) bool {
 	switch name {
 	case "Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "User-Agent",

@@ -57,8 +57,8 @@ func calls(t *testing.T, w *vmEnd, path string, header map[string]string) *http.
 	return resp
 }
 
-// TestRequestHeaders: the provider gets what programs send about themselves, and nothing by which a VM could choose who pays, the
-// server behind a proxy, or the parts of an answer.
+// TestRequestHeaders: the provider gets what programs send about themselves, and nothing by which a VM could choose who
+// pays, the server behind a proxy, or the parts of an answer.
 func TestRequestHeaders(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

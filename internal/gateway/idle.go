@@ -13,7 +13,8 @@ import (
 // defaultIdleTimeout is how long a provider may send nothing, unless it is configured.
 const defaultIdleTimeout = 10 * time.Minute
 
-// retryLater is the Retry-After after an idle timeout, in seconds. No agent waits that long, so the run ends and is repeated later.
+// retryLater is the Retry-After after an idle timeout, in seconds. No agent waits that long, so the run ends and is
+// repeated later.
 const retryLater = "120"
 
 // idleTimeouts has the time of each run's last idle timeout.
@@ -37,8 +38,8 @@ func (g *Gateway) idleTimeout() time.Duration {
 	return defaultIdleTimeout
 }
 
-// handleFailure answers a call that failed with err if the provider timed out or the call was ended at a cap; it reports whether
-// it did.
+// handleFailure answers a call that failed with err if the provider timed out or the call was ended at a cap; it
+// reports whether it did.
 func (c *call) handleFailure(w http.ResponseWriter, err error) bool {
 	if cut := c.cut.Load(); cut != nil {
 		cut.answer(c, w)

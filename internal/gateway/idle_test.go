@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestIdleTimeout: errand does not wait for a provider that sends nothing, before an answer or within one; it charges what was
-// received, and Retry-After is longer than any agent waits.
+// TestIdleTimeout: errand does not wait for a provider that sends nothing, before an answer or within one; it charges
+// what was received, and Retry-After is longer than any agent waits.
 func TestIdleTimeout(t *testing.T) {
 	t.Parallel()
 	for name, begins := range map[string]bool{"before an answer": false, "within an answer": true} {
@@ -70,8 +70,8 @@ func TestIdleTimeout(t *testing.T) {
 	}
 }
 
-// TestTimedOutCallIsCharged: a call that is not streamed and times out is charged as if its program had hung up; otherwise long
-// reasoning would be free.
+// TestTimedOutCallIsCharged: a call that is not streamed and times out is charged as if its program had hung up;
+// otherwise long reasoning would be free.
 func TestTimedOutCallIsCharged(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -16,8 +16,8 @@ type inFlightCalls struct {
 	change    chan struct{} // closed at the next change; nil if no call waits for one
 	unsettled []*settlement // of calls that have ended, and that could not be stored yet
 
-	// ledger is locked for writing while a cost moves from here to the ledger, and for reading while both are added up, so that
-	// nothing counts twice or not at all.
+	// ledger is locked for writing while a cost moves from here to the ledger, and for reading while both are added up,
+	// so that nothing counts twice or not at all.
 	ledger sync.RWMutex
 }
 
@@ -152,8 +152,8 @@ type taskShare struct {
 	left     state.Left
 }
 
-// withinCaps returns the reservations that count for all tasks: at most the budget that the task's own caps leave. Otherwise one agent
-// could block all others with a call that reserves much and hangs.
+// withinCaps returns the reservations that count for all tasks: at most the budget that the task's own caps leave.
+// Otherwise one agent could block all others with a call that reserves much and hangs.
 func (s *taskShare) withinCaps() state.Money {
 	m := s.reserved
 	m.MicroUSD = min(m.MicroUSD, s.left.MicroUSD)

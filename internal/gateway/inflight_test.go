@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestReservationsOfATask: the reservations of a task's calls count in full for the task itself, and for all tasks up to the
-// task's own caps, so that hanging calls of one agent do not block the others.
+// TestReservationsOfATask: the reservations of a task's calls count in full for the task itself, and for all tasks up
+// to the task's own caps, so that hanging calls of one agent do not block the others.
 func TestReservationsOfATask(t *testing.T) {
 	t.Parallel()
 	g := &Gateway{cfg: Config{Prices: modelapi.Prices{"m": {Output: 10}}}}

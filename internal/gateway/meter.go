@@ -22,8 +22,8 @@ const (
 // errCapReached ends an answer at a cap if no event ends within maxOverrun.
 var errCapReached = errors.New("a cap was reached in the middle of an answer")
 
-// meteredBody counts an answer while it is read, and charges it once, at its end or when it is abandoned. A stream that reaches a
-// cap is ended after one of its events with the API's error event.
+// meteredBody counts an answer while it is read, and charges it once, at its end or when it is abandoned. A stream that
+// reaches a cap is ended after one of its events with the API's error event.
 type meteredBody struct {
 	io.ReadCloser
 	ctx     context.Context //nolint:containedctx // an answer lives within one request
@@ -140,7 +140,8 @@ func (m *meteredBody) settle() {
 	}
 }
 
-// unfinished returns the reason that is stored with the run for an incomplete answer, which its program does not report; nil for others.
+// unfinished returns the reason that is stored with the run for an incomplete answer, which its program does not
+// report; nil for others.
 func unfinished(e modelapi.Ending) *state.Waiting {
 	switch e {
 	case modelapi.EndingTruncated:

@@ -101,8 +101,8 @@ func newEndlessModel(t *testing.T, api modelapi.API, path, ending string) *httpt
 	return s
 }
 
-// TestStreamIsEndedAtACap: a stream that reaches a cap is ended after one of its events in the API's own form, is charged as
-// counted, and exceeds the cap only slightly.
+// TestStreamIsEndedAtACap: a stream that reaches a cap is ended after one of its events in the API's own form, is
+// charged as counted, and exceeds the cap only slightly.
 func TestStreamIsEndedAtACap(t *testing.T) {
 	t.Parallel()
 	const perToken = 15 // millionths of a dollar
@@ -256,8 +256,8 @@ func TestAnswersInFlightCount(t *testing.T) {
 	t.Error("no call was denied")
 }
 
-// TestIncompleteAnswersAreStored: an answer that was truncated or blocked is stored with the run, because its program does not
-// report it; other endings are not.
+// TestIncompleteAnswersAreStored: an answer that was truncated or blocked is stored with the run, because its program
+// does not report it; other endings are not.
 func TestIncompleteAnswersAreStored(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]state.WaitKind{"STOP": "", "MAX_TOKENS": state.WaitAnswerCut, "SAFETY": state.WaitAnswerBlocked} {

@@ -16,7 +16,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// modelLimitedEnd is the end of a VM whose run may call some models, with what the providers received and what was denied.
+// modelLimitedEnd is the end of a VM whose run may call some models, with what the providers received and what was
+// denied.
 type modelLimitedEnd struct {
 	*vmEnd
 	mu       sync.Mutex
@@ -123,8 +124,8 @@ func TestModelAndFeaturesAreChecked(t *testing.T) {
 	}
 }
 
-// TestModelIsPending: while the model of a run is not stored yet, other calls have to be retried; a run without a model may call
-// any.
+// TestModelIsPending: while the model of a run is not stored yet, other calls have to be retried; a run without a model
+// may call any.
 func TestModelIsPending(t *testing.T) {
 	t.Parallel()
 	w := newModelLimitedEnd(t, AllowedModels{Names: []string{"small-1"}, Pending: true})
@@ -141,7 +142,8 @@ func TestModelIsPending(t *testing.T) {
 	}
 }
 
-// TestWebTools: tools of the provider, by which a VM could reach denied hosts, are denied unless the operator allows them.
+// TestWebTools: tools of the provider, by which a VM could reach denied hosts, are denied unless the operator allows
+// them.
 func TestWebTools(t *testing.T) {
 	t.Parallel()
 	const body = `{"model":"any","tools":[{"type":"web_fetch_20250910","name":"web_fetch"}]}`

@@ -13,8 +13,8 @@ import (
 // usualOutput is the output limit in tokens below which a call waits for earlier ones rather than be limited to less.
 const usualOutput = 8 << 10
 
-// minimumCost returns the cost of a call with so many tokens of output, or fewer if it requests fewer. It is zero for a stream, which
-// is ended at a cap, and the estimated cost for a call whose output cannot be limited.
+// minimumCost returns the cost of a call with so many tokens of output, or fewer if it requests fewer. It is zero for a
+// stream, which is ended at a cap, and the estimated cost for a call whose output cannot be limited.
 func (c *call) minimumCost(output int64) state.Money {
 	if !c.billable || c.request.Stream {
 		return state.Money{}
@@ -27,8 +27,8 @@ func (c *call) minimumCost(output int64) state.Money {
 	return m
 }
 
-// outputLimit returns the number of tokens to which the call's output is limited so that its cost stays within the budget left, or 0 if
-// no limit is needed.
+// outputLimit returns the number of tokens to which the call's output is limited so that its cost stays within the
+// budget left, or 0 if no limit is needed.
 func (c *call) outputLimit(left state.Left) int64 {
 	if !c.billable || c.request.Stream || !c.request.CanLimitOutput() {
 		return 0
@@ -63,8 +63,8 @@ func setBody(r *http.Request, parts [][]byte) {
 	r.Body, _ = r.GetBody() // never fails
 }
 
-// withoutUsageOption repeats a call without the option that requests usage if the provider refuses it because of the option: some
-// servers report usage at the end of every stream and do not know the option.
+// withoutUsageOption repeats a call without the option that requests usage if the provider refuses it because of the
+// option: some servers report usage at the end of every stream and do not know the option.
 type withoutUsageOption struct {
 	next  http.RoundTripper
 	parts [][]byte // the body without the option

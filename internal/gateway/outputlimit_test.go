@@ -78,7 +78,8 @@ const (
 	geminiStream  = "/v1beta/models/m:streamGenerateContent?alt=sse"
 )
 
-// TestMultipleAnswersAreDenied: no call gets more than one answer, whatever budget is left and however it requests them.
+// TestMultipleAnswersAreDenied: no call gets more than one answer, whatever budget is left and however it requests
+// them.
 func TestMultipleAnswersAreDenied(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -129,8 +130,8 @@ func TestMultipleAnswersAreDenied(t *testing.T) {
 	}
 }
 
-// TestOutputIsLimitedToTheCaps: the output of a call that is not streamed is limited to what every cap leaves; if that is too
-// little for an answer, the call is denied and the reason is stored with the run.
+// TestOutputIsLimitedToTheCaps: the output of a call that is not streamed is limited to what every cap leaves; if that
+// is too little for an answer, the call is denied and the reason is stored with the run.
 func TestOutputIsLimitedToTheCaps(t *testing.T) {
 	t.Parallel()
 	left := func(micro int64) func(*Config, *taskLedger) {
@@ -207,8 +208,8 @@ func TestOutputIsLimitedToTheCaps(t *testing.T) {
 	}
 }
 
-// TestReachedCapTakesPrecedence: if a cap of all tasks is reached, the task waits for it even if its own cap, for which it would
-// fail, leaves too little for the call.
+// TestReachedCapTakesPrecedence: if a cap of all tasks is reached, the task waits for it even if its own cap, for which
+// it would fail, leaves too little for the call.
 func TestReachedCapTakesPrecedence(t *testing.T) {
 	t.Parallel()
 	a := newRecordingEnd(t, modelapi.Anthropic, func(_ *Config, b *taskLedger) {

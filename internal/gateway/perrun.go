@@ -6,8 +6,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// maxRuns is the number of runs that perRun keeps. It is far above the number of active runs; the least recently used one is
-// dropped first.
+// maxRuns is the number of runs that perRun keeps. It is far above the number of active runs; the least recently used
+// one is dropped first.
 const maxRuns = 1000
 
 // perRun keeps a value for each run in memory. The zero value is empty.

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTurnsOfActiveRunsAreKept: the turns of an active run stay counted however many other runs there are, and those in the store
-// count after a restart.
+// TestTurnsOfActiveRunsAreKept: the turns of an active run stay counted however many other runs there are, and those in
+// the store count after a restart.
 func TestTurnsOfActiveRunsAreKept(t *testing.T) {
 	t.Parallel()
 	var c turnCounter

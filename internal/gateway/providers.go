@@ -55,8 +55,9 @@ func (g *Gateway) providerStateAfter(name string, kind modelapi.Problem, until t
 	return row
 }
 
-// backoff returns how long to wait before the next check whether the operator has solved a problem. It doubles with each try: from
-// one to five times Config.Backoff for a key, which is checked for free, and from ten to sixty times for credit, which takes a run.
+// backoff returns how long to wait before the next check whether the operator has solved a problem. It doubles with
+// each try: from one to five times Config.Backoff for a key, which is checked for free, and from ten to sixty times for
+// credit, which takes a run.
 func (g *Gateway) backoff(kind modelapi.Problem, tries int) time.Duration {
 	first, most := g.cfg.Backoff, 5*g.cfg.Backoff
 	if kind == modelapi.ProblemCredit {
@@ -77,8 +78,8 @@ func (g *Gateway) storeProviderState(ctx context.Context, name string, u *state.
 	}
 }
 
-// ProviderWait returns why a run that calls this provider has to wait, or nil. It first checks a refused key, by a request that costs
-// nothing.
+// ProviderWait returns why a run that calls this provider has to wait, or nil. It first checks a refused key, by a
+// request that costs nothing.
 func (g *Gateway) ProviderWait(ctx context.Context, name string) (*state.Waiting, error) {
 	up, ok := g.cfg.Providers[name]
 	if !ok || g.cfg.ProviderStates == nil {
@@ -104,7 +105,8 @@ func (g *Gateway) ProviderWait(ctx context.Context, name string) (*state.Waiting
 	return next.Waiting(), nil
 }
 
-// keyWorks reports whether the provider accepts the key. It also does if the provider cannot be asked, so that a run finds out.
+// keyWorks reports whether the provider accepts the key. It also does if the provider cannot be asked, so that a run
+// finds out.
 func (g *Gateway) keyWorks(ctx context.Context, up Provider) bool {
 	return CheckKey(ctx, g.cfg.Transport, up) == nil
 }
@@ -112,8 +114,9 @@ func (g *Gateway) keyWorks(ctx context.Context, up Provider) bool {
 // ErrKeyRefused is returned by CheckKey if the provider refuses the key.
 var ErrKeyRefused = errors.New("the provider refuses the key")
 
-// CheckKey checks a provider's key by requesting its list of models, which costs nothing. It returns ErrKeyRefused, or why the provider
-// cannot be reached. A provider that has no such list, or that fails, counts as one that accepts the key.
+// CheckKey checks a provider's key by requesting its list of models, which costs nothing. It returns ErrKeyRefused, or
+// why the provider cannot be reached. A provider that has no such list, or that fails, counts as one that accepts the
+// key.
 func CheckKey(ctx context.Context, transport http.RoundTripper, up Provider) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

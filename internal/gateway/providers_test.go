@@ -91,7 +91,8 @@ func (p *providerEnd) ready(t *testing.T) *state.Waiting {
 	return w
 }
 
-// TestRefusedKey: a refused key makes every run wait, is not mentioned on VMs, and is checked without a run until it works.
+// TestRefusedKey: a refused key makes every run wait, is not mentioned on VMs, and is checked without a run until it
+// works.
 func TestRefusedKey(t *testing.T) {
 	t.Parallel()
 	p := newProviderEnd(t, modelapi.Anthropic)

@@ -61,7 +61,8 @@ func TestLongRetryAfterIsDropped(t *testing.T) {
 	}
 }
 
-// TestLastingLimitStopsRetries: programs get an answer about a lasting limit in a form in which they give up at once, in each API.
+// TestLastingLimitStopsRetries: programs get an answer about a lasting limit in a form in which they give up at once,
+// in each API.
 func TestLastingLimitStopsRetries(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

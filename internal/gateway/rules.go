@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// A rule checks one property of a call: of its request, or of the budget, turns and calls in flight of its run. The check
-// returns a denial, or nil if the call may pass. It is a pure function of its argument.
+// A rule checks one property of a call: of its request, or of the budget, turns and calls in flight of its run. The
+// check returns a denial, or nil if the call may pass. It is a pure function of its argument.
 type rule[T any] struct {
 	name  string // for the log
 	check func(T) *denial
@@ -102,8 +102,9 @@ func denyInvalidJSON(r *request) *denial {
 	return d
 }
 
-// denyFeature denies features of the provider beyond one answer of the model: access to other hosts, unless the operator allows
-// it, content that is stored in the account, and features that are not counted or cost more than the model's price.
+// denyFeature denies features of the provider beyond one answer of the model: access to other hosts, unless the
+// operator allows it, content that is stored in the account, and features that are not counted or cost more than the
+// model's price.
 func denyFeature(r *request) *denial {
 	if len(r.body) == 0 {
 		return nil
@@ -146,7 +147,8 @@ func featureMessage(kind modelapi.FeatureKind, name, provider string) string {
 		"sets models.%s.web_tools", name, provider)
 }
 
-// denyModel denies calls of models other than the run's. While the run's model is not stored yet, the program has to retry.
+// denyModel denies calls of models other than the run's. While the run's model is not stored yet, the program has to
+// retry.
 func denyModel(r *request) *denial {
 	if len(r.allowed.Names) == 0 {
 		return nil

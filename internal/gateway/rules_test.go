@@ -50,8 +50,8 @@ func TestRequestRules(t *testing.T) {
 	}
 }
 
-// TestAdmissionRules: each rule denies what it is for, the first of several rules wins, and only denials because of calls in
-// flight are temporary.
+// TestAdmissionRules: each rule denies what it is for, the first of several rules wins, and only denials because of
+// calls in flight are temporary.
 func TestAdmissionRules(t *testing.T) {
 	t.Parallel()
 	reached := &state.Waiting{Kind: state.WaitMoney, Detail: "the task's cap is reached"}

@@ -15,9 +15,9 @@ import (
 // storeTimeout limits a write to the store. Costs are also stored after the client has hung up.
 const storeTimeout = 10 * time.Second
 
-// Serve answers a request for /llm/PROVIDER/PATH that a task's active run sends. It forwards calls of models with errand's key, and
-// counts the cost of the answer while it passes. Streams are not buffered. The cost is stored before the end of the answer is
-// passed on, so that the next call is checked against it.
+// Serve answers a request for /llm/PROVIDER/PATH that a task's active run sends. It forwards calls of models with
+// errand's key, and counts the cost of the answer while it passes. Streams are not buffered. The cost is stored before
+// the end of the answer is passed on, so that the next call is checked against it.
 func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, memory *BodyMemory) {
 	name, rest := splitPath(r)
 	up, ok := g.cfg.Providers[name]
@@ -58,7 +58,8 @@ func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, m
 	}
 }
 
-// checkRequest reads the request's body, and returns the denial of the first rule about requests that it breaks, or nil.
+// checkRequest reads the request's body, and returns the denial of the first rule about requests that it breaks, or
+// nil.
 func (c *call) checkRequest(w http.ResponseWriter, r *http.Request, body *requestBody) *denial {
 	req := &request{api: c.up.API, provider: c.provider, webTools: c.up.WebTools, method: c.method, path: c.path}
 	if d := firstDenial(endpointRules, req); d != nil || !c.up.API.IsCall(r.Method) {

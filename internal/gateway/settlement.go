@@ -15,8 +15,8 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// Estimated output tokens of a call that was in flight when errand ended, at the start and per second. Nothing is known about the
-// answer, so the estimate is higher than any model's rate; the request's output limit bounds it.
+// Estimated output tokens of a call that was in flight when errand ended, at the start and per second. Nothing is known
+// about the answer, so the estimate is higher than any model's rate; the request's output limit bounds it.
 const (
 	lostOutputBase      = 1000
 	lostOutputPerSecond = 200
@@ -123,8 +123,8 @@ func (g *Gateway) retrySettlement(ctx context.Context, s *settlement) error {
 	return nil
 }
 
-// Recover books the estimated cost of the calls that were in flight when errand last ended. Call it before the first call of
-// Serve. Run retries those that cannot be booked yet.
+// Recover books the estimated cost of the calls that were in flight when errand last ended. Call it before the first
+// call of Serve. Run retries those that cannot be booked yet.
 func (g *Gateway) Recover(ctx context.Context) error {
 	if g.cfg.Journal == nil {
 		return nil
@@ -146,7 +146,8 @@ func (g *Gateway) Recover(ctx context.Context) error {
 	return nil
 }
 
-// lostUsage estimates the usage of a call that was in flight when errand ended: the input by its length, the output by the time.
+// lostUsage estimates the usage of a call that was in flight when errand ended: the input by its length, the output by
+// the time.
 func lostUsage(r store.Reservation, now time.Time) modelapi.Usage {
 	output := r.Output
 	if took := now.Sub(r.At); took >= 0 { // otherwise the clock was set back
@@ -155,8 +156,8 @@ func lostUsage(r store.Reservation, now time.Time) modelapi.Usage {
 	return modelapi.Usage{Model: r.Model, Input: r.Input, Output: output}
 }
 
-// Run retries settlements that could not be stored, until ctx ends. Then it waits until the calls in flight, which end with their
-// connections, are booked.
+// Run retries settlements that could not be stored, until ctx ends. Then it waits until the calls in flight, which end
+// with their connections, are booked.
 func (g *Gateway) Run(ctx context.Context) error {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 100*time.Millisecond, 10*time.Second
@@ -178,7 +179,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return nil
 }
 
-// drain waits up to storeTimeout for the calls in flight to end, and stores the settlements. The rest is booked at the next start.
+// drain waits up to storeTimeout for the calls in flight to end, and stores the settlements. The rest is booked at the
+// next start.
 func (g *Gateway) drain(ctx context.Context) {
 	timer := time.NewTimer(storeTimeout)
 	defer timer.Stop()

@@ -110,8 +110,8 @@ func newBankEnd(t *testing.T, b *bank, status int, body string) *vmEnd {
 
 var oneAnswer = state.Money{InputTokens: 1010, OutputTokens: 100, MicroUSD: 4503}
 
-// TestReservationIsStoredFirst: the reservation is stored before the provider gets the call, and is deleted when the call is
-// booked or was free.
+// TestReservationIsStoredFirst: the reservation is stored before the provider gets the call, and is deleted when the
+// call is booked or was free.
 func TestReservationIsStoredFirst(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -141,8 +141,8 @@ func TestReservationIsStoredFirst(t *testing.T) {
 	}
 }
 
-// TestCallWithoutReservationIsNotMade: no call is made while reservations cannot be stored; one that may or may not be stored is
-// deleted.
+// TestCallWithoutReservationIsNotMade: no call is made while reservations cannot be stored; one that may or may not be
+// stored is deleted.
 func TestCallWithoutReservationIsNotMade(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(b *bank){
@@ -198,8 +198,8 @@ func (b *bank) wait(t *testing.T, h *Gateway, want []state.Money) {
 	}
 }
 
-// TestCallsAreBookedOnce: a call that cannot be booked is booked later, and one that may or may not be booked is not booked twice.
-// Meanwhile its cost counts towards the caps.
+// TestCallsAreBookedOnce: a call that cannot be booked is booked later, and one that may or may not be booked is not
+// booked twice. Meanwhile its cost counts towards the caps.
 func TestCallsAreBookedOnce(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(b *bank){
@@ -224,8 +224,8 @@ func TestCallsAreBookedOnce(t *testing.T) {
 	}
 }
 
-// TestLostCallsAreBookedAtTheStart: calls that were in flight when errand died are booked at the next start, by the length of the
-// request and by the time since then, up to the output limit.
+// TestLostCallsAreBookedAtTheStart: calls that were in flight when errand died are booked at the next start, by the
+// length of the request and by the time since then, up to the output limit.
 func TestLostCallsAreBookedAtTheStart(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -260,7 +260,8 @@ func TestLostCallsAreBookedAtTheStart(t *testing.T) {
 	}
 }
 
-// TestRecoveryIsRetried: errand starts even if the store fails; unsettled calls count, and are booked when the store works.
+// TestRecoveryIsRetried: errand starts even if the store fails; unsettled calls count, and are booked when the store
+// works.
 func TestRecoveryIsRetried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/internal/subscription"
 )
 
-// subscriptionTransport makes calls with the token of a subscription. If the provider refuses the token, it renews it and repeats the
-// call once. A subscription that cannot be used gets the same answer as a refused key.
+// subscriptionTransport makes calls with the token of a subscription. If the provider refuses the token, it renews it
+// and repeats the call once. A subscription that cannot be used gets the same answer as a refused key.
 type subscriptionTransport struct {
 	next   http.RoundTripper
 	source *subscription.Source
@@ -84,7 +84,8 @@ func withBeta(values []string) string {
 	return strings.Join(all, ",")
 }
 
-// subscriptionRefused returns the texts for people if the provider refuses the subscription, or empty ones if it has a key instead.
+// subscriptionRefused returns the texts for people if the provider refuses the subscription, or empty ones if it has a
+// key instead.
 func (u Provider) subscriptionRefused(name string) (detail, hint string) {
 	if u.Subscription == nil {
 		return "", ""

@@ -138,8 +138,8 @@ func TestSubscription(t *testing.T) {
 	}
 }
 
-// TestRefusedSubscription: a login that the operator has to renew makes runs wait, is reported without tokens, and works as soon
-// as there is another login; temporary errors are only retried.
+// TestRefusedSubscription: a login that the operator has to renew makes runs wait, is reported without tokens, and
+// works as soon as there is another login; temporary errors are only retried.
 func TestRefusedSubscription(t *testing.T) {
 	t.Parallel()
 	p := newSubscriptionEnd(t)

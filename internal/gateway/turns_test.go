@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestTurnsAreLimited: a run whose agent cannot count gets as many answers as it has turns, and is then denied with a message that
-// adapters recognize.
+// TestTurnsAreLimited: a run whose agent cannot count gets as many answers as it has turns, and is then denied with a
+// message that adapters recognize.
 func TestTurnsAreLimited(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ most, answers int }{"two": {2, 2}, "no bound": {0, 5}} {

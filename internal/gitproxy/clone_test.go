@@ -105,8 +105,8 @@ func newGitForge(t *testing.T, repos ...string) *gitForge {
 	return f
 }
 
-// newGitEnd returns the end of a VM before the forge. The tokens are first, second, third; each time one is refused, the next is
-// used.
+// newGitEnd returns the end of a VM before the forge. The tokens are first, second, third; each time one is refused,
+// the next is used.
 func newGitEnd(t *testing.T, f *gitForge) *end {
 	t.Helper()
 	var mu sync.Mutex
@@ -197,8 +197,8 @@ func TestRealGit(t *testing.T) {
 	}
 }
 
-// TestTokenExpiresInMidFetch: a fetch continues with another token if the first one is refused in between. If all are refused, the
-// forge's answer is passed on.
+// TestTokenExpiresInMidFetch: a fetch continues with another token if the first one is refused in between. If all are
+// refused, the forge's answer is passed on.
 func TestTokenExpiresInMidFetch(t *testing.T) {
 	t.Parallel()
 	f := newGitForge(t, "acme/shop")

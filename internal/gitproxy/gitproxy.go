@@ -1,5 +1,5 @@
-// Package gitproxy lets VMs read repositories: it forwards fetches and downloads of large files to the forge with a read-only
-// token, and refuses everything else, above all pushes.
+// Package gitproxy lets VMs read repositories: it forwards fetches and downloads of large files to the forge with a
+// read-only token, and refuses everything else, above all pushes.
 //
 // Start with [Proxy.Serve].
 package gitproxy
@@ -19,21 +19,23 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// maxReplay is the maximum length of a request that is kept to be repeated with another token. Fetches send a few kilobytes;
-// longer requests are sent once.
+// maxReplay is the maximum length of a request that is kept to be repeated with another token. Fetches send a few
+// kilobytes; longer requests are sent once.
 const maxReplay = 1 << 20
 
-// A Reader returns the URL of a repository, and a token that can only read it. The token is empty for public repositories.
+// A Reader returns the URL of a repository, and a token that can only read it. The token is empty for public
+// repositories.
 type Reader func(ctx context.Context) (url, token string, err error)
 
 // Config configures a Proxy.
 type Config struct {
 	// Repository returns where a task's repository is read, and a read-only token for it.
 	Repository func(ctx context.Context, t *state.Task) (url, token string, err error)
-	// Submodule returns the Reader of another repository, OWNER/NAME, or nil if the task may not read it. If Submodule is nil, tasks
-	// can only read their own repository.
+	// Submodule returns the Reader of another repository, OWNER/NAME, or nil if the task may not read it. If Submodule
+	// is nil, tasks can only read their own repository.
 	Submodule func(t *state.Task, repo string) Reader
-	// TokenRefused is called with a token that the forge refuses. After that, Repository and Submodule return another one.
+	// TokenRefused is called with a token that the forge refuses. After that, Repository and Submodule return another
+	// one.
 	TokenRefused func(token string)
 	Transport    http.RoundTripper
 	Log          zerolog.Logger
@@ -48,8 +50,8 @@ func New(cfg Config) *Proxy { return &Proxy{cfg: cfg} }
 // A Client is the VM that sends a request, and the token of the request.
 type Client struct{ VM, Token string }
 
-// Serve answers a request for /git/{owner}/{repo}/, where owner and repo are path values. It forwards reads of the task's own
-// repository and of its submodules.
+// Serve answers a request for /git/{owner}/{repo}/, where owner and repo are path values. It forwards reads of the
+// task's own repository and of its submodules.
 func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, from Client) {
 	repo := r.PathValue("owner") + "/" + strings.TrimSuffix(r.PathValue("repo"), ".git")
 	read := p.reader(t, repo)
@@ -96,8 +98,8 @@ func (p *Proxy) reader(t *state.Task, repo string) Reader {
 	return p.cfg.Submodule(t, repo)
 }
 
-// A tokenRenewer sends a request to the forge with the token, and repeats it with another token if the forge refuses the first one,
-// because it has expired or was revoked in the middle of a fetch.
+// A tokenRenewer sends a request to the forge with the token, and repeats it with another token if the forge refuses
+// the first one, because it has expired or was revoked in the middle of a fetch.
 type tokenRenewer struct {
 	next    http.RoundTripper
 	token   string
@@ -142,7 +144,8 @@ func (t *tokenRenewer) sign(r *http.Request) {
 	}
 }
 
-// replayable returns a function that returns the request's body, nil if there is none, and whether it may be called more than once.
+// replayable returns a function that returns the request's body, nil if there is none, and whether it may be called
+// more than once.
 func replayable(r *http.Request) (body func() io.ReadCloser, whole bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil

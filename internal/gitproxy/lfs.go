@@ -63,8 +63,8 @@ type lfsBatch struct {
 // objectPath matches the path of an object: its ID and size, so that it can be requested again at any time.
 var objectPath = regexp.MustCompile(`^([0-9a-f]{64})/(\d{1,15})$`)
 
-// serveLFS answers batch requests and downloads of objects. The VM gets URLs of errand: the addresses and credentials of the
-// storage stay on this side.
+// serveLFS answers batch requests and downloads of objects. The VM gets URLs of errand: the addresses and credentials
+// of the storage stay on this side.
 func (p *Proxy) serveLFS(w http.ResponseWriter, r *http.Request, l lfsClient, rest string) {
 	name := objectPath.FindStringSubmatch(rest)
 	switch {
@@ -153,8 +153,8 @@ func (l lfsClient) batch(ctx context.Context, ask lfsBatch) (answer lfsBatch, st
 	return answer, http.StatusOK, nil
 }
 
-// serveObject forwards an object or a part of it. It looks up the address each time, because an earlier one may have expired or belong
-// to an earlier process.
+// serveObject forwards an object or a part of it. It looks up the address each time, because an earlier one may have
+// expired or belong to an earlier process.
 func (p *Proxy) serveObject(w http.ResponseWriter, r *http.Request, l lfsClient, o lfsObject) {
 	ctx, cancel := context.WithTimeout(r.Context(), objectTimeout)
 	defer cancel()

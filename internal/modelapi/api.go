@@ -1,9 +1,9 @@
-// Package modelapi knows the APIs of model providers: the requests that agent programs need, the cost of requests and answers, the
-// errors that concern the whole account, and how to deny a call in a form that programs understand. It counts answers while they are
-// read, streamed or not, without delaying them.
+// Package modelapi knows the APIs of model providers: the requests that agent programs need, the cost of requests and
+// answers, the errors that concern the whole account, and how to deny a call in a form that programs understand. It
+// counts answers while they are read, streamed or not, without delaying them.
 //
-// It has no keys and knows no tasks; that is the job of package gateway. It does not use the costs that agents report, because
-// programs on a VM may report anything.
+// It has no keys and knows no tasks; that is the job of package gateway. It does not use the costs that agents report,
+// because programs on a VM may report anything.
 //
 // Start with [API], then [Counter] and [Prices].
 package modelapi
@@ -44,9 +44,9 @@ func (a API) KeyHeader() string {
 
 var geminiCall = regexp.MustCompile(`^/v1(?:beta|alpha)?/models/[A-Za-z0-9._-]{1,100}:(?:generateContent|streamGenerateContent|countTokens)$`)
 
-// Allows reports whether agents may send this request: calls of models, token counts, and the list of models. Files, batches,
-// fine-tuning, keys and everything else that the account's key gives access to are denied. The path begins with a slash and has no
-// query.
+// Allows reports whether agents may send this request: calls of models, token counts, and the list of models. Files,
+// batches, fine-tuning, keys and everything else that the account's key gives access to are denied. The path begins
+// with a slash and has no query.
 func (a API) Allows(method, path string) bool {
 	if method == http.MethodGet {
 		return a != Gemini && path == "/v1/models"
@@ -112,7 +112,8 @@ func (a API) failure(kind, message string) map[string]any {
 	return map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}}
 }
 
-// FailStream returns the API's error event, which ends a streamed answer early. It has to follow the end of another event.
+// FailStream returns the API's error event, which ends a streamed answer early. It has to follow the end of another
+// event.
 func (a API) FailStream(kind, message string) []byte {
 	body, name := a.failure(kind, message), "event: error\n"
 	switch a {

@@ -11,16 +11,16 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// maxBody limits how much of an answer that is not streamed is kept for counting, and the length of one event of a stream. OpenAI's
-// last event repeats the whole answer.
+// maxBody limits how much of an answer that is not streamed is kept for counting, and the length of one event of a
+// stream. OpenAI's last event repeats the whole answer.
 const maxBody = 32 << 20
 
 // bytesPerToken is the assumed size of a token, for answers that do not report their usage.
 const bytesPerToken = 4
 
-// A Counter counts the usage of one answer while it is read: everything that is read must be written to the counter, in order. It
-// never fails and blocks only for as long as parsing takes; anything it does not understand is not counted. Only Current and Final may
-// be called concurrently.
+// A Counter counts the usage of one answer while it is read: everything that is read must be written to the counter, in
+// order. It never fails and blocks only for as long as parsing takes; anything it does not understand is not counted.
+// Only Current and Final may be called concurrently.
 type Counter struct {
 	stream *io.PipeWriter // of a streamed answer
 	done   chan struct{}  // closed when the stream is counted
@@ -37,8 +37,8 @@ type Counter struct {
 	ending    Ending
 }
 
-// NewCounter returns a counter for an answer of this content type to a request of so many bytes, 0 if that is unknown. Close must be
-// called, even after an error.
+// NewCounter returns a counter for an answer of this content type to a request of so many bytes, 0 if that is unknown.
+// Close must be called, even after an error.
 func NewCounter(contentType string, requestBytes int64) *Counter {
 	c := &Counter{requestBytes: max(requestBytes, 0)}
 	if kind, _, err := mime.ParseMediaType(contentType); err != nil || kind != "text/event-stream" {
@@ -62,8 +62,8 @@ func (c *Counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the answer, complete or not, and returns its usage. Ok is false if the answer contains nothing about it. The usage of
-// an incomplete answer is estimated: the output by the received length, the input by the request.
+// Close ends the answer, complete or not, and returns its usage. Ok is false if the answer contains nothing about it.
+// The usage of an incomplete answer is estimated: the output by the received length, the input by the request.
 func (c *Counter) Close() (u Usage, ok bool) {
 	if c.stream == nil {
 		c.countBody()
@@ -78,7 +78,8 @@ func (c *Counter) Close() (u Usage, ok bool) {
 	return u, c.counted || u.tokens() > 0 || c.textBytes > 0
 }
 
-// countBody counts an answer that is not streamed. It estimates an incomplete one and those of servers that do not report usage.
+// countBody counts an answer that is not streamed. It estimates an incomplete one and those of servers that do not
+// report usage.
 func (c *Counter) countBody() {
 	var s payload
 	switch body := c.body.Bytes(); {
@@ -104,8 +105,8 @@ func (c *Counter) requestTokens() int64 {
 // Streams reports whether the answer is a stream of events, so that Current returns usage before its end.
 func (c *Counter) Streams() bool { return c.stream != nil }
 
-// Current returns the usage of a streamed answer so far, estimated if it was not reported yet, and nothing for any other answer. It
-// may be called concurrently with Write, and does not wait for it.
+// Current returns the usage of a streamed answer so far, estimated if it was not reported yet, and nothing for any
+// other answer. It may be called concurrently with Write, and does not wait for it.
 func (c *Counter) Current() Usage {
 	if c.stream == nil {
 		return Usage{}
@@ -115,16 +116,16 @@ func (c *Counter) Current() Usage {
 	return c.estimated()
 }
 
-// Final reports whether the answer has reported the usage of the whole answer, or an error: then nothing is estimated. It may be
-// called concurrently with Write.
+// Final reports whether the answer has reported the usage of the whole answer, or an error: then nothing is estimated.
+// It may be called concurrently with Write.
 func (c *Counter) Final() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.final || c.failed
 }
 
-// estimated returns the usage with estimates for counts that were not reported. The provider bills the usage that it reports at the end
-// of an answer, so that is not estimated.
+// estimated returns the usage with estimates for counts that were not reported. The provider bills the usage that it
+// reports at the end of an answer, so that is not estimated.
 func (c *Counter) estimated() Usage {
 	u := c.usage
 	if c.final {
@@ -150,7 +151,8 @@ func (c *Counter) countList() {
 	}
 }
 
-// read counts the events of a stream until it ends. After an event that is longer than maxBody, the rest is not counted.
+// read counts the events of a stream until it ends. After an event that is longer than maxBody, the rest is not
+// counted.
 func (c *Counter) read(r *io.PipeReader) {
 	defer close(c.done)
 	for e, err := range sse.Read(r, &sse.ReadConfig{MaxEventSize: maxBody}) {

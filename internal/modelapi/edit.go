@@ -30,7 +30,8 @@ func (w *requestReader) limitEdits(body []byte) (all []edit) {
 	return all
 }
 
-// insert returns an edit that inserts a key at the beginning of the object at index at of the body, or nil if it is not an object.
+// insert returns an edit that inserts a key at the beginning of the object at index at of the body, or nil if it is not
+// an object.
 func insert(object []byte, at int, before, after string) []edit {
 	begin := bytes.IndexByte(object, '{')
 	if begin < 0 || len(bytes.TrimSpace(object[:begin])) > 0 {
@@ -64,8 +65,8 @@ func (q *Request) AddsUsageOption() bool { return q.usageOption != nil }
 // CanLimitOutput reports whether Body can limit the output.
 func (q *Request) CanLimitOutput() bool { return len(q.limits) > 0 }
 
-// Body returns the parts of the body to send: with an output limit in tokens, unless it is zero, and with a request for usage, unless
-// withoutUsage is set. The rest of the body is unchanged and not copied.
+// Body returns the parts of the body to send: with an output limit in tokens, unless it is zero, and with a request for
+// usage, unless withoutUsage is set. The rest of the body is unchanged and not copied.
 func (q *Request) Body(outputLimit int64, withoutUsage bool) (parts [][]byte) {
 	var edits []edit
 	if q.usageOption != nil && !withoutUsage {

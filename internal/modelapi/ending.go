@@ -1,7 +1,7 @@
 package modelapi
 
-// Ending is how a streamed answer ended. Only incomplete answers that programs do not report are distinguished: Gemini CLI treats them
-// as complete.
+// Ending is how a streamed answer ended. Only incomplete answers that programs do not report are distinguished: Gemini
+// CLI treats them as complete.
 type Ending int
 
 // The endings.

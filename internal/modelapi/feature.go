@@ -14,8 +14,8 @@ type FeatureKind int
 
 // The kinds.
 const (
-	// FeatureNetwork: the provider would reach other hosts for the agent, or run its own tools. Otherwise a VM could read from and
-	// send data to hosts that it cannot reach itself.
+	// FeatureNetwork: the provider would reach other hosts for the agent, or run its own tools. Otherwise a VM could
+	// read from and send data to hosts that it cannot reach itself.
 	FeatureNetwork FeatureKind = iota + 1
 	// FeatureStored: it refers to content in the provider's account, which may belong to anyone.
 	FeatureStored
@@ -29,8 +29,9 @@ const (
 	FeatureAmbiguous
 )
 
-// FindFeature returns the first feature that a call's body requests, or nil. Those of the kind FeatureNetwork only count if network is
-// false. The texts of a conversation and the arguments and results of tools are not searched. The body is valid JSON.
+// FindFeature returns the first feature that a call's body requests, or nil. Those of the kind FeatureNetwork only
+// count if network is false. The texts of a conversation and the arguments and results of tools are not searched. The
+// body is valid JSON.
 func (a API) FindFeature(body []byte, network bool) *Feature {
 	var found *Feature
 	walk(body, func(v value) bool {

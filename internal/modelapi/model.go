@@ -16,9 +16,9 @@ var ErrNoModel = errors.New("the requested model cannot be determined")
 // IsCall reports whether an allowed request calls a model, so that it has to name one.
 func (a API) IsCall(method string) bool { return method == http.MethodPost }
 
-// RequestedModel returns the name of the model that an allowed request calls. Gemini has it in the path, the other APIs in the body,
-// which is valid JSON or empty. Different readers must not read different names, so the body must be an object with that key
-// exactly once, and without models to fall back on; otherwise the error wraps ErrNoModel.
+// RequestedModel returns the name of the model that an allowed request calls. Gemini has it in the path, the other APIs
+// in the body, which is valid JSON or empty. Different readers must not read different names, so the body must be an
+// object with that key exactly once, and without models to fall back on; otherwise the error wraps ErrNoModel.
 func (a API) RequestedModel(path string, body []byte) (string, error) {
 	if a == Gemini {
 		_, rest, _ := strings.Cut(path, "/models/")
@@ -50,8 +50,9 @@ func (a API) RequestedModel(path string, body []byte) (string, error) {
 	return name, nil
 }
 
-// topLevel calls see with each key and value of the outermost object of valid JSON, and the index at which the value begins. It reads
-// each byte once, and skips strings faster, because the conversation in a body may have some megabytes.
+// topLevel calls see with each key and value of the outermost object of valid JSON, and the index at which the value
+// begins. It reads each byte once, and skips strings faster, because the conversation in a body may have some
+// megabytes.
 func topLevel(body []byte, see func(key string, value []byte, at int) error) error {
 	depth, key, begin := 0, "", -1
 	end := func(i int) error {
@@ -122,9 +123,9 @@ var (
 	alias   = regexp.MustCompile(`^[a-z]{3,12}$`)
 )
 
-// SameModel reports whether the model in a request is the one in the configuration. The request may add a date (model-20260115). The
-// configuration may add the size of the context (model[1m]) or the provider (provider/model), or be an alias of one word (opus:
-// claude-opus-4-8).
+// SameModel reports whether the model in a request is the one in the configuration. The request may add a date
+// (model-20260115). The configuration may add the size of the context (model[1m]) or the provider (provider/model), or
+// be an alias of one word (opus: claude-opus-4-8).
 func SameModel(configured, named string) bool {
 	want := edition.ReplaceAllString(configured, "")
 	if named == configured || named == want {

@@ -74,8 +74,8 @@ func TestSameModel(t *testing.T) {
 	}
 }
 
-// FuzzRequestedModel: an allowed request calls the same model for every reader of its body, including readers that ignore the case
-// of keys.
+// FuzzRequestedModel: an allowed request calls the same model for every reader of its body, including readers that
+// ignore the case of keys.
 func FuzzRequestedModel(f *testing.F) {
 	f.Add(`{"model":"a","b":[{"model":"x"}],"c":"\"model\":\"y\""}`)
 	f.Add(`{"model":"a","model":"b"}`)

@@ -13,12 +13,14 @@ type Price struct {
 	Output float64 `yaml:"output"`
 	// CacheRead is the price of input that was read from the provider's cache.
 	CacheRead float64 `yaml:"cache_read"`
-	// CacheWrite is the price of input that was written to the cache; 0 if that is free. For an hour it costs 1.6 times as much.
+	// CacheWrite is the price of input that was written to the cache; 0 if that is free. For an hour it costs 1.6 times
+	// as much.
 	CacheWrite float64 `yaml:"cache_write"`
-	// LongPrompt is the number of input tokens, including cached ones, above which the whole call, including its output,
-	// costs the prices that begin with `long_`; 0 if long prompts cost the same.
+	// LongPrompt is the number of input tokens, including cached ones, above which the whole call, including its
+	// output, costs the prices that begin with `long_`; 0 if long prompts cost the same.
 	LongPrompt int64 `yaml:"long_prompt"`
-	// LongInput is the price of input of a long prompt; like the other three, it is used only if it is higher than the standard price.
+	// LongInput is the price of input of a long prompt; like the other three, it is used only if it is higher than the
+	// standard price.
 	LongInput float64 `yaml:"long_input"`
 	// LongOutput is the price of the output that answers a long prompt.
 	LongOutput float64 `yaml:"long_output"`
@@ -28,8 +30,8 @@ type Price struct {
 	LongCacheWrite float64 `yaml:"long_cache_write"`
 }
 
-// hourWrite is the factor by which writing to a cache for an hour costs more than for the usual five minutes: twice the price of
-// input instead of 1.25 times.
+// hourWrite is the factor by which writing to a cache for an hour costs more than for the usual five minutes: twice the
+// price of input instead of 1.25 times.
 const hourWrite = 2 / 1.25
 
 // long returns the prices of long prompts. One that is not set, or is lower than the standard price, does not lower it.
@@ -49,10 +51,10 @@ func (p Price) For(u Usage) Price {
 }
 
 // Prices are prices by the name of the model. A name also matches names that continue after a hyphen, an @ or a colon:
-// "claude-sonnet" matches "claude-sonnet-4-5-20250929", but "gpt-5" does not match "gpt-5.5". A digit followed by a hyphen and a
-// number of one or two digits is another version: "claude-opus-4" does not match "claude-opus-4-5". The longest name that matches
-// is used. Case is ignored; of two names that differ only in case the one with capitals is used, because the prices that errand
-// ships have none.
+// "claude-sonnet" matches "claude-sonnet-4-5-20250929", but "gpt-5" does not match "gpt-5.5". A digit followed by a
+// hyphen and a number of one or two digits is another version: "claude-opus-4" does not match "claude-opus-4-5". The
+// longest name that matches is used. Case is ignored; of two names that differ only in case the one with capitals is
+// used, because the prices that errand ships have none.
 type Prices map[string]Price
 
 // matches reports whether a name in Prices matches a model.
@@ -67,8 +69,8 @@ func matches(name, model string) bool {
 	return strings.ContainsRune("-@:", rune(rest[0])) && !anotherVersion(name, rest)
 }
 
-// anotherVersion reports whether the text after a name continues its version: "-5" after "claude-opus-4", but not "-20250514",
-// which is a date.
+// anotherVersion reports whether the text after a name continues its version: "-5" after "claude-opus-4", but not
+// "-20250514", which is a date.
 func anotherVersion(name, rest string) bool {
 	if name == "" || !isDigit(name[len(name)-1]) || rest[0] != '-' {
 		return false
@@ -85,8 +87,8 @@ func anotherVersion(name, rest string) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// Find returns a model's price. For a model without an entry it returns the highest prices, so that caps still hold; known is then
-// false.
+// Find returns a model's price. For a model without an entry it returns the highest prices, so that caps still hold;
+// known is then false.
 func (p Prices) Find(model string) (price Price, known bool) {
 	best := ""
 	var highest Price

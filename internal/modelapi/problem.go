@@ -28,8 +28,8 @@ const (
 	defaultLimit  = 15 * time.Minute   // of a lasting limit without an end
 )
 
-// DropLongRetryAfter removes a Retry-After of more than a minute from an error answer for programs that obey any value: Codex would
-// wait for hours. Without it they give up after their own retries, and errand waits, without a VM.
+// DropLongRetryAfter removes a Retry-After of more than a minute from an error answer for programs that obey any value:
+// Codex would wait for hours. Without it they give up after their own retries, and errand waits, without a VM.
 func (a API) DropLongRetryAfter(header http.Header, now time.Time) {
 	if a == OpenAI && retryAfter(header.Get("Retry-After"), now).Sub(now) > agentPatience {
 		header.Del("Retry-After")
@@ -39,9 +39,9 @@ func (a API) DropLongRetryAfter(header http.Header, now time.Time) {
 // MaxErrorBody is the maximum length of an error's body that ClassifyError needs.
 const MaxErrorBody = 64 << 10
 
-// ClassifyError returns the problem that an error answer reports, and the end of a limit. The problem is empty for temporary errors:
-// overload, server errors and limits of up to a minute are left to the agent's own retries. The body is the beginning of the
-// answer's body and may be incomplete.
+// ClassifyError returns the problem that an error answer reports, and the end of a limit. The problem is empty for
+// temporary errors: overload, server errors and limits of up to a minute are left to the agent's own retries. The body
+// is the beginning of the answer's body and may be incomplete.
 func (a API) ClassifyError(status int, header http.Header, body []byte, now time.Time) (t Problem, until time.Time) {
 	var e apiError
 	if json.Unmarshal(body, &e) != nil {

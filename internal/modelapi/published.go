@@ -15,8 +15,8 @@ const (
 	geminiPrices    = "https://ai.google.dev/gemini-api/docs/pricing"
 )
 
-// PublishedPrices returns the prices that errand ships. A model that is not listed has no price: it is charged at the highest price,
-// with a warning. docs/prices.md is generated from this list.
+// PublishedPrices returns the prices that errand ships. A model that is not listed has no price: it is charged at the
+// highest price, with a warning. docs/prices.md is generated from this list.
 func PublishedPrices() []Published {
 	const claude, gpt, gemini = "2026-10-24", "2026-07-02", "2026-07-02"
 	var list []Published
@@ -77,7 +77,8 @@ func PublishedPrices() []Published {
 	return list
 }
 
-// DefaultPrices returns the published prices by name. Providers change them: compare with their lists, and configure differences.
+// DefaultPrices returns the published prices by name. Providers change them: compare with their lists, and configure
+// differences.
 func DefaultPrices() Prices {
 	prices := Prices{}
 	for _, p := range PublishedPrices() {

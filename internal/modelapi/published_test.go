@@ -45,8 +45,8 @@ func TestConfiguredPriceReplacesShippedOne(t *testing.T) {
 	}
 }
 
-// TestPublishedPricesOfModels: the shipped prices agree with prices that were written down independently, for the names that
-// providers use.
+// TestPublishedPricesOfModels: the shipped prices agree with prices that were written down independently, for the names
+// that providers use.
 func TestPublishedPricesOfModels(t *testing.T) {
 	t.Parallel()
 	const million = 1_000_000
@@ -129,8 +129,8 @@ func TestPublishedPricesOfModels(t *testing.T) {
 	}
 }
 
-// TestLongPrompts: above its threshold a prompt costs the higher prices, for the whole call; cached tokens count as part of the
-// prompt, output does not.
+// TestLongPrompts: above its threshold a prompt costs the higher prices, for the whole call; cached tokens count as
+// part of the prompt, output does not.
 func TestLongPrompts(t *testing.T) {
 	t.Parallel()
 	tiered := Price{

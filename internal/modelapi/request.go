@@ -23,8 +23,8 @@ func (a API) IsBillable(path string) bool {
 
 // A Request has the parameters of an allowed call that determine its possible cost.
 type Request struct {
-	// Usage is the estimated usage: the input by the request's length, the output by its limit. Of a stream, which can be ended
-	// early, it is at most that of a usual answer.
+	// Usage is the estimated usage: the input by the request's length, the output by its limit. Of a stream, which can
+	// be ended early, it is at most that of a usual answer.
 	Usage
 	// MaxOutput is the maximum output in tokens, streamed or not.
 	MaxOutput int64
@@ -32,7 +32,8 @@ type Request struct {
 	MinOutput int64
 	// Stream is set if the answer is a stream of events.
 	Stream bool
-	// Ambiguous is a parameter that limits the cost and that different readers could read differently; nil if there is none.
+	// Ambiguous is a parameter that limits the cost and that different readers could read differently; nil if there is
+	// none.
 	Ambiguous *Feature
 
 	body        []byte

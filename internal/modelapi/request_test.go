@@ -63,8 +63,8 @@ func TestParseRequest(t *testing.T) {
 	}
 }
 
-// FuzzParseRequest: the estimate of any request is not negative and bounds what one call can count; the body that is sent is valid
-// JSON if the request is, with the right limit.
+// FuzzParseRequest: the estimate of any request is not negative and bounds what one call can count; the body that is
+// sent is valid JSON if the request is, with the right limit.
 func FuzzParseRequest(f *testing.F) {
 	f.Add("/v1/messages", []byte(`{"model":"m","max_tokens":64000,"stream":true}`))
 	f.Add("/v1beta/models/g:generateContent", []byte(`{"generationConfig":{"maxOutputTokens":1e9}}`))

@@ -13,9 +13,9 @@ import (
 // stopRetriesAfter is a wait at which programs give up: Claude Code does above a minute, Gemini CLI above five.
 const stopRetriesAfter = 301 * time.Second
 
-// StopRetries changes an answer that reports a limit until some time, so that programs give up at once. Otherwise they retry for up to
-// minutes, or sleep for hours, depending on the form in which the answer reports the end of the limit. Errand waits for the limit
-// itself, without a VM.
+// StopRetries changes an answer that reports a limit until some time, so that programs give up at once. Otherwise they
+// retry for up to minutes, or sleep for hours, depending on the form in which the answer reports the end of the limit.
+// Errand waits for the limit itself, without a VM.
 func (a API) StopRetries(answer *http.Response, until, now time.Time) {
 	wait := max(until.Sub(now), stopRetriesAfter).Round(time.Second)
 	seconds := strconv.FormatInt(int64(wait/time.Second), 10)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestStopRetries: an answer about a lasting limit makes each program give up at once, in whatever form the provider reports the
-// limit.
+// TestStopRetries: an answer about a lasting limit makes each program give up at once, in whatever form the provider
+// reports the limit.
 func TestStopRetries(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)

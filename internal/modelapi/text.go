@@ -55,7 +55,8 @@ func deltaBytes(delta json.RawMessage) int64 {
 	return int64(len(d.Text) + len(d.Thinking) + len(d.Partial))
 }
 
-// chatDeltaBytes returns the length of all strings in the delta of a chat, because servers use various keys for reasoning.
+// chatDeltaBytes returns the length of all strings in the delta of a chat, because servers use various keys for
+// reasoning.
 func chatDeltaBytes(delta json.RawMessage) int64 {
 	if len(delta) == 0 {
 		return 0

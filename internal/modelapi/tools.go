@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// hostedTool detects tools that the provider itself would run. Only tools that are known to run in the program that offers them are
-// allowed: the effects and costs of others are unknown.
+// hostedTool detects tools that the provider itself would run. Only tools that are known to run in the program that
+// offers them are allowed: the effects and costs of others are unknown.
 func (a API) hostedTool(v value) *Feature {
 	switch v.Key.folded {
 	case "mcpservers", "websearchoptions", "searchparameters", "plugins":
@@ -59,8 +59,8 @@ func (a API) isClientTool(kind string) bool {
 	return false
 }
 
-// contentAddress detects content that the provider would fetch from an address. Under keys for addresses only inline content is
-// allowed; elsewhere, except in texts, nothing that looks like an address is.
+// contentAddress detects content that the provider would fetch from an address. Under keys for addresses only inline
+// content is allowed; elsewhere, except in texts, nothing that looks like an address is.
 func (a API) contentAddress(v value) *Feature {
 	if v.Kind != '"' || len(v.Raw) == 0 || isText(v.Key.plain) || a == Anthropic && v.Key.plain == "source" {
 		return nil // the source that a program names for its own search result
@@ -107,8 +107,8 @@ func isText(key string) bool {
 	return false
 }
 
-// isFreeForm reports whether a key is for the schemas, arguments and results of a program's tools, which are not searched: the name of
-// a schema is an address, and arguments may be.
+// isFreeForm reports whether a key is for the schemas, arguments and results of a program's tools, which are not
+// searched: the name of a schema is an address, and arguments may be.
 func (a API) isFreeForm(key string) bool {
 	switch a {
 	case Anthropic:

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Usage is the usage of an answer in tokens. Input does not include tokens that were read from a cache or written to one.
+// Usage is the usage of an answer in tokens. Input does not include tokens that were read from a cache or written to
+// one.
 type Usage struct {
 	Model                                string
 	Input, CacheRead, CacheWrite, Output int64
@@ -16,7 +17,8 @@ type Usage struct {
 
 func (u Usage) tokens() int64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
 
-// A payload has the fields of a body or an event of a stream that concern usage, for all APIs: their names do not collide.
+// A payload has the fields of a body or an event of a stream that concern usage, for all APIs: their names do not
+// collide.
 type payload struct {
 	Type         string          `json:"type"`
 	Model        string          `json:"model"`
@@ -45,8 +47,8 @@ type tokens struct {
 		Hour int64 `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"` // Anthropic
 
-	// Iterations are the answers that were generated for one call. The other counts do not include those that first shortened the
-	// conversation.
+	// Iterations are the answers that were generated for one call. The other counts do not include those that first
+	// shortened the conversation.
 	Iterations json.RawMessage `json:"iterations"` // Anthropic
 
 	InputDetails  *details `json:"input_tokens_details"`
@@ -90,7 +92,8 @@ func (s *payload) isError() bool {
 	return s.Type == "error" || s.Type == "response.failed" || len(s.Error) > 0 && string(s.Error) != "null"
 }
 
-// update sets the counts that a payload has. The others stay unchanged, since later events of a stream repeat only some counts.
+// update sets the counts that a payload has. The others stay unchanged, since later events of a stream repeat only some
+// counts.
 func (u *Usage) update(s *payload) (counted bool) {
 	if s == nil {
 		return false

@@ -20,8 +20,8 @@ type value struct {
 	Raw []byte
 }
 
-// A name is a key as written in a document, and folded: in lower case, without separators between words, because some readers ignore
-// both.
+// A name is a key as written in a document, and folded: in lower case, without separators between words, because some
+// readers ignore both.
 type name struct{ plain, folded string }
 
 // names are the keys of a document, each allocated once: a conversation repeats the same few keys thousands of times.
@@ -43,7 +43,8 @@ func (n names) get(raw []byte) *name {
 	return made
 }
 
-// fold returns a key in lower case and without separators. It treats the long s as an s, as readers that ignore case do.
+// fold returns a key in lower case and without separators. It treats the long s as an s, as readers that ignore case
+// do.
 func fold(key string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", "ſ", "s").Replace(key))
 }
@@ -57,8 +58,8 @@ func (v value) text() string {
 	return s
 }
 
-// prefix returns the beginning of a string's text, without leading spaces: at least 64 bytes of a longer one. It does not copy whole
-// images.
+// prefix returns the beginning of a string's text, without leading spaces: at least 64 bytes of a longer one. It does
+// not copy whole images.
 func (v value) prefix() string {
 	const enough = 64
 	raw := bytes.TrimLeft(v.Raw, " ")
@@ -97,9 +98,9 @@ type container struct {
 	hidden     bool // its values are skipped
 }
 
-// walk calls see with each value of a valid JSON document in order, including those that other readers drop because their key is
-// repeated. See returns whether to walk into an object or list. It reads each byte once, and its memory depends only on the depth of
-// the document, which json.Valid limits.
+// walk calls see with each value of a valid JSON document in order, including those that other readers drop because
+// their key is repeated. See returns whether to walk into an object or list. It reads each byte once, and its memory
+// depends only on the depth of the document, which json.Valid limits.
 func walk(body []byte, see func(v value) (into bool)) {
 	keys, none := names{}, &name{}
 	stack := make([]container, 1, 16)

@@ -6,8 +6,8 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// TestRepositorySettingsOnlyTighten: neither side can allow paths that the other protects. The operator's settings are the
-// ceiling, and the operator's exceptions do not apply to the repository's own protected paths.
+// TestRepositorySettingsOnlyTighten: neither side can allow paths that the other protects. The operator's settings are
+// the ceiling, and the operator's exceptions do not apply to the repository's own protected paths.
 func TestRepositorySettingsOnlyTighten(t *testing.T) {
 	t.Parallel()
 	const ci, docs, own = ".github/workflows/ci.yml", ".github/workflows/docs.yml", "deploy/keys.txt"

@@ -134,8 +134,8 @@ func targetProblem(target string) string {
 
 func noLinks(string) (string, bool) { return "", false }
 
-// resolveLink resolves a link component by component, as a kernel does. It returns the other links that it passed through
-// and the problem, or "".
+// resolveLink resolves a link component by component, as a kernel does. It returns the other links that it passed
+// through and the problem, or "".
 func resolveLink(links lookup, from, target string) (visited []string, detail string) {
 	at := splitPath(path.Dir(from))
 	todo := splitPath(target)

@@ -10,8 +10,8 @@ import (
 // accident.
 const minLentBytes = 12
 
-// checkTestFiles refuses, in every commit, the files that an operator lent to the checkout for its tests: by path, in any
-// spelling that a file system treats as equal, and by content under any path.
+// checkTestFiles refuses, in every commit, the files that an operator lent to the checkout for its tests: by path, in
+// any spelling that a file system treats as equal, and by content under any path.
 func checkTestFiles(s *subject) []Refusal {
 	published := s.published()
 	const remedy = "take it out of every commit; tests read it where it lies, and it is put there for every run"

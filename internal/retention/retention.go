@@ -1,5 +1,5 @@
-// Package retention deletes data that is no longer needed: transcripts, changesets and egress logs past their retention,
-// archives without a task, ended tasks and remembered delivery IDs. VMs are the fleet's.
+// Package retention deletes data that is no longer needed: transcripts, changesets and egress logs past their
+// retention, archives without a task, ended tasks and remembered delivery IDs. VMs are the fleet's.
 //
 // Start with Cleaner.Clean.
 package retention

@@ -51,9 +51,10 @@ func (s *Store) putQueue(tx kv.Tx, q *queue) error {
 	return s.codec.PutJSON(tx, jobsKey(q.task), q.jobs)
 }
 
-// enqueue adds a job that follows from e, subject to Job.Key. A job vet gets e itself. If an unclaimed job with the same key is queued, that job is moved to an
-// earlier time if the new one would be due earlier. The status comment's job may also be moved to a later time, because
-// it may have been queued before the edit from which it must keep its distance.
+// enqueue adds a job that follows from e, subject to Job.Key. A job vet gets e itself. If an unclaimed job with the
+// same key is queued, that job is moved to an earlier time if the new one would be due earlier. The status comment's
+// job may also be moved to a later time, because it may have been queued before the edit from which it must keep its
+// distance.
 func (s *Store) enqueue(tx kv.Tx, q *queue, job state.Job, e event.Event) error {
 	if !job.Task.IsZero() && job.Task != q.task {
 		return fmt.Errorf("enqueue %s for task %s in the queue of %s", job.Kind, job.Task, q.task)

@@ -38,9 +38,9 @@ func (s *Spending) Spent(ctx context.Context, at time.Time) (day, month state.Mo
 	return day, month, nil
 }
 
-// CapReached returns the wait for a cap of all tasks together that is reached, or that leaves less than need; nil if there is
-// none. open is the estimated cost of calls in flight, which counts towards the day and the month. The Detail is for
-// people.
+// CapReached returns the wait for a cap of all tasks together that is reached, or that leaves less than need; nil if
+// there is none. open is the estimated cost of calls in flight, which counts towards the day and the month. The Detail
+// is for people.
 func (s *Spending) CapReached(ctx context.Context, caps Caps, open, need state.Money, now time.Time) (*state.Waiting, error) {
 	if caps == (Caps{}) {
 		return nil, nil

@@ -17,8 +17,8 @@ import (
 
 // The errors with which Apply and the methods for jobs and deliveries refuse a change. Nothing was stored.
 var (
-	// ErrLeaseLost means that the job is no longer claimed with this epoch: its lease has expired and another worker may
-	// have claimed it, or it is done. The worker discards its result.
+	// ErrLeaseLost means that the job is no longer claimed with this epoch: its lease has expired and another worker
+	// may have claimed it, or it is done. The worker discards its result.
 	ErrLeaseLost = errors.New("the job's lease is lost")
 	// ErrSpent means that the delivery was already applied, the call already booked, or that it was never stored.
 	ErrSpent = errors.New("already spent")

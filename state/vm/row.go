@@ -42,8 +42,8 @@ const (
 	Asleep Phase = "asleep"
 	// Failed: It never came up, could not be used, or ended unexpectedly. The poller deletes the remains.
 	Failed Phase = "failed"
-	// Deleting: It is to be deleted, with its image, and the row keeps why. The deletion is repeated until the provider,
-	// asked for the VM's ID, no longer has it; its bill is open until then.
+	// Deleting: It is to be deleted, with its image, and the row keeps why. The deletion is repeated until the
+	// provider, asked for the VM's ID, no longer has it; its bill is open until then.
 	Deleting Phase = "deleting"
 	// Gone: The provider has confirmed the deletion. The row stays for a day, so that a late creation is
 	// recognized and the name is not reused; its bill stays forever.

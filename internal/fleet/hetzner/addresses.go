@@ -38,9 +38,9 @@ type unclaimedAddress struct {
 // has no labels: if it remained, it would cost money without a known owner.
 //
 // A server costs much more than an address, so its deletion never waits for this. Each address is tried once. If that
-// fails it is recorded, and unmanagedAddresses lists it as this deployment's once it is unassigned. After a restart such an
-// address is reported as one without a label. An address that is deleted along with its server according to a recent
-// response is not changed, but also recorded.
+// fails it is recorded, and unmanagedAddresses lists it as this deployment's once it is unassigned. After a restart
+// such an address is reported as one without a label. An address that is deleted along with its server according to a
+// recent response is not changed, but also recorded.
 func (d *addresses) claim(ctx context.Context, s schema.Server) {
 	labels := d.own(map[string]string{fleet.LabelOwner: s.Labels[fleet.LabelOwner]})
 	for _, id := range []int64{s.PublicNet.IPv4.ID, s.PublicNet.IPv6.ID} {

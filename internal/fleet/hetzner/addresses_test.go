@@ -68,8 +68,8 @@ func TestDeleteDoesNotWaitForAddresses(t *testing.T) {
 	}
 }
 
-// TestUnclaimedAddressIsClaimedByAnotherServer wants an address that was left behind to be left alone once a person uses it: with
-// labels of their own, or at a server of theirs.
+// TestUnclaimedAddressIsClaimedByAnotherServer wants an address that was left behind to be left alone once a person
+// uses it: with labels of their own, or at a server of theirs.
 func TestUnclaimedAddressIsClaimedByAnotherServer(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, func(c *simhetzner.Config) { c.KeepAddresses = true })

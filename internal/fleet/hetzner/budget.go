@@ -43,8 +43,8 @@ func newBudget(now func() time.Time, perHour int, pause time.Duration) *budget {
 	return &budget{now: now, pause: pause, limiter: limiter, perHour: perHour, remaining: -1}
 }
 
-// reserveRequest reserves one request or returns fleet.ErrLimited. It never waits. A call that can wait (low) leaves a reserve
-// for others.
+// reserveRequest reserves one request or returns fleet.ErrLimited. It never waits. A call that can wait (low) leaves a
+// reserve for others.
 func (b *budget) reserveRequest(low bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

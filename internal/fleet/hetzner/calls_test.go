@@ -228,14 +228,16 @@ func (a *account) runLife(task state.TaskKey, snapshot bool) {
 	a.retry("release", func() error { return a.fleet.Release(ctx, server.Name, fleet.ReasonDone) })
 }
 
-// TestRequestsPerVMLifecycle holds the calls of the API that the whole life of a task takes at the tick of production: two VMs, of
-// which the first sleeps and the second takes over. What the reapers ask every five minutes, whether there is a VM or
-// not, is apart. In the first life nothing has been measured yet, and the key, the firewall and the prices are read.
+// TestRequestsPerVMLifecycle holds the calls of the API that the whole life of a task takes at the tick of production:
+// two VMs, of which the first sleeps and the second takes over. What the reapers ask every five minutes, whether there
+// is a VM or not, is apart. In the first life nothing has been measured yet, and the key, the firewall and the prices
+// are read.
 //
-// At most 25 calls are wanted. A snapshot's second life has 16: two orders; two deletions and for each the look whether the
-// server is gone by its id; the look whether a VM that rested is still there; whether the VM runs, the word to shut down,
-// and two looks that it is off, since an image of one that runs may not be readable; the order of the image, the look
-// whether it is ready, the one whether it is there when the VM is to wake, and its deletion; the prices, once an hour.
+// At most 25 calls are wanted. A snapshot's second life has 16: two orders; two deletions and for each the look whether
+// the server is gone by its id; the look whether a VM that rested is still there; whether the VM runs, the word to shut
+// down, and two looks that it is off, since an image of one that runs may not be readable; the order of the image, the
+// look whether it is ready, the one whether it is there when the VM is to wake, and its deletion; the prices, once an
+// hour.
 func TestRequestsPerVMLifecycle(t *testing.T) {
 	t.Parallel()
 	quick := simhetzner.Took{Create: 9 * time.Second, FromDisk: 41 * time.Second, Start: 5 * time.Second, Image: time.Minute, Shutdown: 5 * time.Second}
@@ -267,8 +269,8 @@ func TestRequestsPerVMLifecycle(t *testing.T) {
 		"snapshot":                 {took: usual, snapshot: true, vms: 1, first: 23, then: 17},
 		"snapshot, slow":           {took: slow, snapshot: true, vms: 1, first: 25, then: 19},
 		"snapshot, addresses stay": {took: usual, snapshot: true, vms: 1, keep: true, first: 29, then: 23},
-		// Five of the calls are refused. The refused order is looked for by its name first, since its answer may have been lost,
-		// and so is the server that is to be deleted.
+		// Five of the calls are refused. The refused order is looked for by its name first, since its answer may have
+		// been lost, and so is the server that is to be deleted.
 		"snapshot, busy server": {took: usual, snapshot: true, vms: 1, faults: busy, first: 30, then: 24},
 		"snapshot, five tasks":  {took: usual, snapshot: true, vms: 5, first: 18, then: 17},
 	}

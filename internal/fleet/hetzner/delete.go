@@ -25,8 +25,8 @@ type deleter struct {
 const (
 	// goneTimeout is how long Delete waits for the deletion to finish.
 	goneTimeout = 20 * time.Second
-	// recheckInterval is the time between two checks of a server if a single response is not sufficient. It is Config.Tick if
-	// that is shorter, as in tests.
+	// recheckInterval is the time between two checks of a server if a single response is not sufficient. It is
+	// Config.Tick if that is shorter, as in tests.
 	recheckInterval = 5 * time.Second
 )
 
@@ -111,8 +111,8 @@ func (d *deleter) awaitGone(ctx context.Context, id int64) error {
 	return err
 }
 
-// prepareDelete returns this deployment's server with this ID. It makes a request unless the cache shows that the server is
-// this deployment's and that its addresses are deleted with it, so that no preparation is necessary.
+// prepareDelete returns this deployment's server with this ID. It makes a request unless the cache shows that the
+// server is this deployment's and that its addresses are deleted with it, so that no preparation is necessary.
 func (d *deleter) prepareDelete(ctx context.Context, id string) (schema.Server, error) {
 	if number, err := strconv.ParseInt(id, 10, 64); err == nil {
 		s, ok := d.servers.recentServer(number)

@@ -50,8 +50,8 @@ func refusalOfCode(code hcloud.ErrorCode) error {
 	}
 }
 
-// translateError converts an error of hcloud-go. A mutation without a definite refusal has an unknown outcome, because the
-// request may have been executed.
+// translateError converts an error of hcloud-go. A mutation without a definite refusal has an unknown outcome, because
+// the request may have been executed.
 func translateError(err error, resp *hcloud.Response, mutation bool) error {
 	meaning := meaningOf(err, resp)
 	switch {

@@ -150,7 +150,8 @@ func (outdated) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// TestImageOfARunningServerIsRefused wants a server to be off by its own record, not by a list, before its disk is imaged.
+// TestImageOfARunningServerIsRefused wants a server to be off by its own record, not by a list, before its disk is
+// imaged.
 func TestImageOfARunningServerIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)

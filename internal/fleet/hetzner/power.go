@@ -43,7 +43,8 @@ func (w *power) serverOff(ctx context.Context, id string) (schema.Server, error)
 }
 
 const (
-	// shutdownTimeout is how long a VM may take to shut down; powerCutTimeout is how long it may take to be off after its power was cut.
+	// shutdownTimeout is how long a VM may take to shut down; powerCutTimeout is how long it may take to be off after
+	// its power was cut.
 	shutdownTimeout = time.Minute
 	powerCutTimeout = time.Minute
 )
@@ -170,8 +171,8 @@ func (w *power) poll(ctx context.Context, kind waitKind, within time.Duration, d
 	return nil
 }
 
-// recordWait records the duration of a wait for the next one of its kind. A wait that was over at its first check may have
-// been over sooner, so the next first check is somewhat earlier.
+// recordWait records the duration of a wait for the next one of its kind. A wait that was over at its first check may
+// have been over sooner, so the next first check is somewhat earlier.
 func (w *power) recordWait(kind waitKind, first, waited time.Duration) {
 	if waited == first {
 		waited -= waited / 8

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/hetzner"
 )
 
-// TestRunnerUser: a server says for good whether its user data made a user for the runner: one that an older version ordered did
-// not, and gets one when its disk is made anew.
+// TestRunnerUser: a server says for good whether its user data made a user for the runner: one that an older version
+// ordered did not, and gets one when its disk is made anew.
 func TestRunnerUser(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)

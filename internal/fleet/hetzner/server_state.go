@@ -43,8 +43,8 @@ type serverState struct {
 	at      time.Time // time of the judgment
 }
 
-// determineState returns the meaning of a server's status. If the status is not sufficient it makes a request: for a server that
-// is off, slow to come up or to be rebuilt.
+// determineState returns the meaning of a server's status. If the status is not sufficient it makes a request: for a
+// server that is off, slow to come up or to be rebuilt.
 func (v *servers) determineState(ctx context.Context, s schema.Server) (serverState, error) {
 	pending := s.Labels[labelRebuild]
 	known, ok := v.cachedState(s.ID)

@@ -139,8 +139,8 @@ func (v *servers) ownServerByName(ctx context.Context, name string) (*schema.Ser
 // errNotOurs means that the server with this ID lacks this deployment's label.
 var errNotOurs = fmt.Errorf("%w of this deployment", fleet.ErrNotFound)
 
-// ownServerByID reads the server with this ID, or returns fleet.ErrNotFound if this deployment has none. The result has the
-// ID in any case.
+// ownServerByID reads the server with this ID, or returns fleet.ErrNotFound if this deployment has none. The result has
+// the ID in any case.
 func (v *servers) ownServerByID(ctx context.Context, id string) (schema.Server, error) {
 	number, err := strconv.ParseInt(id, 10, 64)
 	if err != nil || number <= 0 {

@@ -33,9 +33,9 @@ const (
 	unmanagedImage    = "foreign_image" // fleet.ReapImage stands for the list of this deployment's images
 )
 
-// ListUnmanaged lists the project's resources that are neither a VM nor an image of this deployment nor used by one: unused
-// addresses, outdated keys and firewalls, volumes, and everything without this deployment's label. A kind whose list
-// fails is omitted and named in a *fleet.UnlistedError.
+// ListUnmanaged lists the project's resources that are neither a VM nor an image of this deployment nor used by one:
+// unused addresses, outdated keys and firewalls, volumes, and everything without this deployment's label. A kind whose
+// list fails is omitted and named in a *fleet.UnlistedError.
 func (p *Provider) ListUnmanaged(ctx context.Context) ([]fleet.UnmanagedResource, error) {
 	var out []fleet.UnmanagedResource
 	failed := map[string]error{}
@@ -137,8 +137,8 @@ func (u *auditor) unmanagedFirewalls(ctx context.Context) (out []fleet.Unmanaged
 	return out, err
 }
 
-// DeleteUnmanaged deletes this deployment's resource, according to the API's current data, not s. Servers and images have
-// separate methods.
+// DeleteUnmanaged deletes this deployment's resource, according to the API's current data, not s. Servers and images
+// have separate methods.
 func (p *Provider) DeleteUnmanaged(ctx context.Context, s fleet.UnmanagedResource) error {
 	if err := p.audit.delete(ctx, s); err != nil {
 		return fmt.Errorf("delete %s %s: %w", s.Kind, s.ID, err)

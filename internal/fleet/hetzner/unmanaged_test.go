@@ -210,8 +210,8 @@ func TestAddressOfAVM(t *testing.T) {
 	}
 }
 
-// TestBakingServerHasOpenEgress: where VMs reach nothing but through errand, the one in which their image is baked has to
-// fetch what goes into it.
+// TestBakingServerHasOpenEgress: where VMs reach nothing but through errand, the one in which their image is baked has
+// to fetch what goes into it.
 func TestBakingServerHasOpenEgress(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)

@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/local"
 )
 
-// TestSandboxesAreNotRootOnTheHost asks the host, not the box, whose the box's processes are: what belongs to root there
-// may write to /proc/sys without any capability, and leave files that make others root.
+// TestSandboxesAreNotRootOnTheHost asks the host, not the box, whose the box's processes are: what belongs to root
+// there may write to /proc/sys without any capability, and leave files that make others root.
 func TestSandboxesAreNotRootOnTheHost(t *testing.T) {
 	t.Parallel()
 	own := fmt.Sprint(os.Getuid())
@@ -72,8 +72,8 @@ func credentials(t *testing.T, mark string) string {
 	return ""
 }
 
-// TestNotesForRoot: whoever runs errand as root reads at the start what boxes do about it, and which shared folders they
-// cannot use.
+// TestNotesForRoot: whoever runs errand as root reads at the start what boxes do about it, and which shared folders
+// they cannot use.
 func TestNotesForRoot(t *testing.T) {
 	t.Parallel()
 	private, open := filepath.Join(t.TempDir(), "private"), t.TempDir()

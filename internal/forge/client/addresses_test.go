@@ -50,8 +50,9 @@ func (e *redirector) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestRequestsGoToConfiguredAddresses checks that all requests go to the configured addresses. github.com has its API on another
-// host than its pages, an Enterprise Server below paths of the same host. git fetches from the host of the pages.
+// TestRequestsGoToConfiguredAddresses checks that all requests go to the configured addresses. github.com has its API
+// on another host than its pages, an Enterprise Server below paths of the same host. git fetches from the host of the
+// pages.
 func TestRequestsGoToConfiguredAddresses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ web, rest, graphql string }{

@@ -14,7 +14,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Config is the address of GitHub, the credentials of the App, and the limits of a Client. AppID and PrivateKey are required.
+// Config is the address of GitHub, the credentials of the App, and the limits of a Client. AppID and PrivateKey are
+// required.
 type Config struct {
 	AppID      int64
 	PrivateKey []byte // PEM

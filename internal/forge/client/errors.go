@@ -49,8 +49,8 @@ func (e *Error) Error() string { return e.Op + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Classify returns the class of err, and the time before which GitHub refuses a retry (zero if it named none). Errors of
-// other packages are ClassUnknown.
+// Classify returns the class of err, and the time before which GitHub refuses a retry (zero if it named none). Errors
+// of other packages are ClassUnknown.
 func Classify(err error) (Class, time.Time) {
 	var e *Error
 	if errors.As(err, &e) {

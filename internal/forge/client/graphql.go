@@ -58,8 +58,8 @@ func (e *GraphQLError) explain(into *Error) {
 	}
 }
 
-// GraphQL posts a query or mutation and decodes the data into out. If the response has errors, it decodes the data as well
-// and returns a *GraphQLError.
+// GraphQL posts a query or mutation and decodes the data into out. If the response has errors, it decodes the data as
+// well and returns a *GraphQLError.
 func (op *Operation) GraphQL(query string, vars map[string]any, out any) error {
 	body, err := json.Marshal(map[string]any{"query": query, "variables": vars})
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	LimitLocal     LimitKind = "pace"      // of errand itself: too many writes are waiting
 )
 
-// LimitError means that a request was not sent, or was refused, because of a rate limit. Before Until, all requests of the
-// same installation (for LimitPrimary: to the same API) fail without being sent.
+// LimitError means that a request was not sent, or was refused, because of a rate limit. Before Until, all requests of
+// the same installation (for LimitPrimary: to the same API) fail without being sent.
 type LimitError struct {
 	Kind         LimitKind
 	Installation int64 // 0 for calls as the App itself
@@ -109,8 +109,8 @@ func (r *rateLimits) update(installation int64, a api, resp *http.Response, body
 	return l
 }
 
-// until returns the end of a limit, in the order that GitHub documents: Retry-After, then the reset time of an exhausted
-// limit, then a minute that doubles.
+// until returns the end of a limit, in the order that GitHub documents: Retry-After, then the reset time of an
+// exhausted limit, then a minute that doubles.
 func (r *rateLimits) until(installation int64, kind LimitKind, h http.Header) time.Time {
 	now := r.now()
 	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 {

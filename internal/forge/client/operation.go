@@ -39,8 +39,8 @@ const (
 	kindData                       // git objects: named by their content, so can be repeated; paced separately
 )
 
-// Read begins an operation that changes nothing. name is for metrics; about says which object it is for. Installation 0 is
-// the App itself.
+// Read begins an operation that changes nothing. name is for metrics; about says which object it is for. Installation 0
+// is the App itself.
 func (c *Client) Read(ctx context.Context, installation int64, name, about string) (*Operation, error) {
 	return c.begin(ctx, &Operation{name: name, kind: kindRead, installation: installation}, about)
 }

@@ -45,8 +45,8 @@ func (b *requestCounter) add(p Purpose) {
 	b.counts[p]++
 }
 
-// Calls returns the number of HTTP requests for a purpose so far, with retries and requests for tokens, but without those
-// of VMs through the tether.
+// Calls returns the number of HTTP requests for a purpose so far, with retries and requests for tokens, but without
+// those of VMs through the tether.
 func (c *Client) Calls(p Purpose) int {
 	c.tr.calls.mu.Lock()
 	defer c.tr.calls.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// TestNamedToken checks that a token for a repository by its name reads only that repository, and that there is none if the
-// App is not installed there.
+// TestNamedToken checks that a token for a repository by its name reads only that repository, and that there is none if
+// the App is not installed there.
 func TestNamedToken(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)

@@ -87,8 +87,8 @@ func newTransport(cfg Config) (*transport, error) {
 
 var _ http.RoundTripper = (*transport)(nil)
 
-// RoundTrip checks the rate limits, waits for its turn, sends the request, and retries it if that is safe. The body of the
-// response is complete. It returns a *LimitError for a rate limit, and ErrRenamed for a write that was redirected.
+// RoundTrip checks the rate limits, waits for its turn, sends the request, and retries it if that is safe. The body of
+// the response is complete. It returns a *LimitError for a rate limit, and ErrRenamed for a write that was redirected.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	op := operationOf(req, t.now)
 	forToken := strings.HasSuffix(req.URL.Path, "/access_tokens")

@@ -98,8 +98,8 @@ func (p *writeQueue) wait(ctx context.Context, priority Priority) error {
 	}
 }
 
-// try takes a token if w is first. Otherwise it returns how long to wait (0: until the channel is closed), and a channel
-// that is closed when the order has changed.
+// try takes a token if w is first. Otherwise it returns how long to wait (0: until the channel is closed), and a
+// channel that is closed when the order has changed.
 func (p *writeQueue) try(w *waiter) (time.Duration, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

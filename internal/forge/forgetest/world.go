@@ -77,7 +77,8 @@ func (w *World) Inject(t *testing.T, fault simgithub.Fault) {
 	}
 }
 
-// Neighbors adds to octo/app another repository of its owner and one of another owner, whose installation has a token of its own.
+// Neighbors adds to octo/app another repository of its owner and one of another owner, whose installation has a token
+// of its own.
 func (w *World) Neighbors(t *testing.T) (beside, elsewhere forge.Repo) {
 	t.Helper()
 	add := func(owner, name string) forge.Repo {

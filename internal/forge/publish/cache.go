@@ -22,8 +22,9 @@ type commitKey struct {
 	commit string
 }
 
-// Cache holds data from GitHub that never changes: the tree of a commit, its contents, and the GraphQL IDs of repositories.
-// Everything in it was read from GitHub or follows from tree IDs that GitHub confirmed. It is safe for concurrent use.
+// Cache holds data from GitHub that never changes: the tree of a commit, its contents, and the GraphQL IDs of
+// repositories. Everything in it was read from GitHub or follows from tree IDs that GitHub confirmed. It is safe for
+// concurrent use.
 type Cache struct {
 	mu       sync.Mutex
 	trees    map[commitKey]string

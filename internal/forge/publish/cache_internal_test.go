@@ -6,8 +6,8 @@ import (
 	"github.com/errand-bot/errand/internal/forge/client"
 )
 
-// TestCacheIsPerRepository checks that the tree of a commit is cached only for its repository; another need not have that
-// commit.
+// TestCacheIsPerRepository checks that the tree of a commit is cached only for its repository; another need not have
+// that commit.
 func TestCacheIsPerRepository(t *testing.T) {
 	t.Parallel()
 	k := NewCache()

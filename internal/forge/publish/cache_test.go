@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/internal/forge/forgetest"
 )
 
-// TestTreesAreCached checks that a tree is read once, that the tree of a published commit is not read at all, and that the
-// cached tree equals GitHub's.
+// TestTreesAreCached checks that a tree is read once, that the tree of a published commit is not read at all, and that
+// the cached tree equals GitHub's.
 func TestTreesAreCached(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)

@@ -71,8 +71,8 @@ func (p *Publisher) LargeFiles(ctx context.Context, r client.Repo, list []change
 }
 
 // UploadLargeFiles uploads objects, keyed by their SHA-256, to the repository's Git LFS, with a token for only this
-// repository that it revokes afterwards. It can be repeated: objects that exist are not sent again. If GitHub refuses an
-// object, the error is a *LargeFileError.
+// repository that it revokes afterwards. It can be repeated: objects that exist are not sent again. If GitHub refuses
+// an object, the error is a *LargeFileError.
 func (p *Publisher) UploadLargeFiles(ctx context.Context, r client.Repo, objects map[string][]byte) error {
 	if len(objects) == 0 {
 		return nil

@@ -33,8 +33,8 @@ func calls(w *forgetest.World, route string) int {
 	return 0
 }
 
-// TestUploadLargeFiles checks that all objects exist after an interrupted attempt and a retry, that none is sent twice, and
-// that all tokens are revoked.
+// TestUploadLargeFiles checks that all objects exist after an interrupted attempt and a retry, that none is sent twice,
+// and that all tokens are revoked.
 func TestUploadLargeFiles(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
@@ -105,8 +105,8 @@ func TestRefusedLargeFilesAreExplained(t *testing.T) {
 	}
 }
 
-// TestLFSDisabledOrWrongHash checks that there are no large files if Git LFS is disabled, and that an object with a wrong
-// hash is not stored.
+// TestLFSDisabledOrWrongHash checks that there are no large files if Git LFS is disabled, and that an object with a
+// wrong hash is not stored.
 func TestLFSDisabledOrWrongHash(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)

@@ -27,12 +27,12 @@ type Published struct {
 	Tree string            // ID of its tree, the same as on the VM
 }
 
-// CreateCommits creates the commits of a changeset on GitHub as git objects, on top of the commit onto, which replaces the
-// changeset's base. It omits authors, so that GitHub signs the commits as those of the App. If the tree of a commit differs
-// from the tree on the VM, it returns ErrTreeMismatch.
+// CreateCommits creates the commits of a changeset on GitHub as git objects, on top of the commit onto, which replaces
+// the changeset's base. It omits authors, so that GitHub signs the commits as those of the App. If the tree of a commit
+// differs from the tree on the VM, it returns ErrTreeMismatch.
 //
-// It changes nothing that people see, so it can be repeated. Commits in known, the IDs that an earlier attempt returned,
-// possibly with an error, are not created again.
+// It changes nothing that people see, so it can be repeated. Commits in known, the IDs that an earlier attempt
+// returned, possibly with an error, are not created again.
 func (p *Publisher) CreateCommits(
 	ctx context.Context, r client.Repo, cs *changeset.Changeset, onto string, known map[string]string,
 ) (Published, error) {

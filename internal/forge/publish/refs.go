@@ -39,9 +39,9 @@ func readHead(op *client.Operation, r client.Repo, branch string) (string, error
 // An update moves a branch from one commit to another. An empty before means that the branch does not exist.
 type update struct{ branch, before, after string }
 
-// MoveBranch moves a branch from the commit before to the commit after. An empty before creates the branch; after need not
-// descend from before. If the branch is at another commit, it stays there and the error is a *MovedError. MoveBranch can
-// be repeated: it succeeds if the branch is already at after, also after an unknown outcome.
+// MoveBranch moves a branch from the commit before to the commit after. An empty before creates the branch; after need
+// not descend from before. If the branch is at another commit, it stays there and the error is a *MovedError.
+// MoveBranch can be repeated: it succeeds if the branch is already at after, also after an unknown outcome.
 func (p *Publisher) MoveBranch(ctx context.Context, r client.Repo, branch, before, after string) error {
 	node, err := p.repositoryNode(ctx, r)
 	if err != nil {
@@ -64,8 +64,8 @@ func (p *Publisher) MoveBranch(ctx context.Context, r client.Repo, branch, befor
 	return settle(op, r, update{branch, before, after}, err)
 }
 
-// settle reads the branch after an update that failed, and returns nil if it took effect. It does not rely on the text of
-// GitHub's error.
+// settle reads the branch after an update that failed, and returns nil if it took effect. It does not rely on the text
+// of GitHub's error.
 func settle(op *client.Operation, r client.Repo, want update, cause error) error {
 	head, err := readHead(op.Verify(), r, want.branch)
 	switch {

@@ -95,8 +95,8 @@ func entriesThatFit(sizes []int) int {
 	return len(sizes)
 }
 
-// entry returns the tree entry of a change. It uploads content that cannot be inlined as a blob. size is the length of the
-// inlined content.
+// entry returns the tree entry of a change. It uploads content that cannot be inlined as a blob. size is the length of
+// the inlined content.
 func (b *builder) entry(c changeset.Change) (entry *github.TreeEntry, size int, err error) {
 	e := &github.TreeEntry{Path: &c.Path, Mode: github.String(string(c.Mode)), Type: github.String("blob")}
 	switch c.Mode {

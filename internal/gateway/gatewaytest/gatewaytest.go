@@ -1,5 +1,5 @@
-// Package gatewaytest helps the tests of the gateway and of the tether: a server that stands for a model's provider, or for
-// GitHub, and requests as programs on a VM send them.
+// Package gatewaytest helps the tests of the gateway and of the tether: a server that stands for a model's provider, or
+// for GitHub, and requests as programs on a VM send them.
 //
 // It imports neither of them, so that their internal tests can use it. Start with [NewUpstream] and [Send].
 package gatewaytest

@@ -82,7 +82,8 @@ func (c *Codec) CompressFast(data []byte) []byte {
 	return append(packed, block...)
 }
 
-// fastHeader is the length of the mark and the checksum that precede an S2 block. A zstd frame has a checksum of its own.
+// fastHeader is the length of the mark and the checksum that precede an S2 block. A zstd frame has a checksum of its
+// own.
 const fastHeader = 1 + crc32.Size
 
 // Decompress returns the data that Compress or CompressFast was given. If the data is damaged it returns an error.

@@ -7,8 +7,8 @@ type Cloner struct {
 	deep map[reflect.Type]bool
 }
 
-// NewCloner returns a Cloner. For the given types, and all types that they contain, it finds out only once whether their
-// values share memory when they are assigned. Values of other types are copied correctly, but more slowly.
+// NewCloner returns a Cloner. For the given types, and all types that they contain, it finds out only once whether
+// their values share memory when they are assigned. Values of other types are copied correctly, but more slowly.
 func NewCloner(types ...reflect.Type) *Cloner {
 	c := &Cloner{deep: map[reflect.Type]bool{}}
 	var add func(t reflect.Type)

@@ -51,9 +51,9 @@ func chownForAgent(rec Record, dir string) error {
 	return nil
 }
 
-// ChownForSandboxes changes the owner of a host directory and its content to the user of the sandboxes, if that differs from
-// errand's: sandboxes can then use it as a writable bind. It follows no links inside, even if a sandbox creates one
-// meanwhile, and skips files that have disappeared.
+// ChownForSandboxes changes the owner of a host directory and its content to the user of the sandboxes, if that differs
+// from errand's: sandboxes can then use it as a writable bind. It follows no links inside, even if a sandbox creates
+// one meanwhile, and skips files that have disappeared.
 func ChownForSandboxes(dir string) error {
 	if !runsAsRoot() {
 		return nil
@@ -97,8 +97,8 @@ func RootNotes(kind string, binds []Bind) []string {
 	return notes
 }
 
-// isAccessibleToAgent reports whether a path's mode lets agentID read it, write to it if required, and search it if it is a
-// directory. It ignores access control lists.
+// isAccessibleToAgent reports whether a path's mode lets agentID read it, write to it if required, and search it if it
+// is a directory. It ignores access control lists.
 func isAccessibleToAgent(info fs.FileInfo, write bool) bool {
 	want := fs.FileMode(0o4)
 	if write {

@@ -140,8 +140,8 @@ func sweepCgroups(parent string) {
 	}
 }
 
-// enableController reports whether groups below a version 2 directory have a controller, and enables it there if possible.
-// systemd leaves that to the owner of a delegated tree.
+// enableController reports whether groups below a version 2 directory have a controller, and enables it there if
+// possible. systemd leaves that to the owner of a delegated tree.
 func enableController(dir, controller string) bool {
 	control := filepath.Join(dir, "cgroup.subtree_control")
 	lists := func(file string) bool {

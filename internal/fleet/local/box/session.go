@@ -39,8 +39,8 @@ func handleSession(srv *ssh.Server, conn *gossh.ServerConn, ch gossh.NewChannel,
 	ssh.DefaultSessionHandler(srv, conn, ch, channelContext{Context: ctx, closed: closed})
 }
 
-// waitForLimits makes a shell wait until its limits are set. Processes started earlier would not have them, because limits are
-// per process.
+// waitForLimits makes a shell wait until its limits are set. Processes started earlier would not have them, because
+// limits are per process.
 const waitForLimits = "read -r _ <&3 || exit 126; exec 3<&-; "
 
 // runSession executes a command like sshd: the command line is passed to the shell in a new session; the channel stays

@@ -146,7 +146,8 @@ func serveEach(ctx context.Context, ln net.Listener, cfg insideConfig, count ssh
 	}
 }
 
-// reportHeartbeats reports to the supervisor that the server is ready, and then periodically whether clients are connected.
+// reportHeartbeats reports to the supervisor that the server is ready, and then periodically whether clients are
+// connected.
 func reportHeartbeats(ctx context.Context, life io.Writer, open *atomic.Int64, every time.Duration) {
 	_, _ = life.Write([]byte{beatReady})
 	tick := time.NewTicker(max(every, time.Millisecond))
