@@ -163,7 +163,7 @@ func (w *world) judgeEvent(before, after vm.Row, e vm.Event) {
 	server, there := w.object("server", after.ID)
 	said := w.rumorsAbout("servers/" + after.ID)
 	early := server.Status == "deleting" && said.missing // marked as gone while it is being deleted
-	if before.EndedAt.IsZero() && !after.EndedAt.IsZero() && there && after.Heir == "" && !early && !said.credible(apartForDelete) {
+	if before.EndedAt.IsZero() && !after.EndedAt.IsZero() && there && after.Successor == "" && !early && !said.credible(apartForDelete) {
 		w.wrong("bill", "row %s (%s) is closed, but its server %s is %s", after.Name, after.Phase, after.ID, server.Status)
 	}
 	switch alive := there && server.Status != "off" && server.Status != "deleting"; {

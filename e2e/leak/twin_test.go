@@ -118,18 +118,18 @@ func TestTwinIsNotContacted(t *testing.T) {
 	}
 }
 
-// TestStandbyVMIsKeptUntilItsHeirHasIt: a standby VM is not deleted before the row that takes it over owns it.
-func TestStandbyVMIsKeptUntilItsHeirHasIt(t *testing.T) {
+// TestStandbyVMIsKeptUntilItsSuccessorHasIt: a standby VM is not deleted before the row that takes it over owns it.
+func TestStandbyVMIsKeptUntilItsSuccessorHasIt(t *testing.T) {
 	t.Parallel()
 	w, task, server := truthful(t)
 	w.end(w.process, task) // becomes a standby VM for the next task of the repository
 	w.lie(simhetzner.Fault{Method: http.MethodPut, Path: "^/servers/", Status: 500, For: 3 * time.Minute})
-	heir := &state.Task{Key: state.TaskKey{Repo: task.Key.Repo, Issue: 2}, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
-	w.store.tasks[heir.Key] = heir
-	w.launch(w.within(time.Minute), heir)
+	successor := &state.Task{Key: state.TaskKey{Repo: task.Key.Repo, Issue: 2}, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
+	w.store.tasks[successor.Key] = successor
+	w.launch(w.within(time.Minute), successor)
 	w.runs(5 * time.Minute)
-	w.launch(w.within(time.Hour), heir)
-	if heir.VM == nil || w.row(heir.VM.Name).ID != fmt.Sprint(server.ID) {
-		t.Errorf("the heir has %+v, want the standby VM, server %d", heir.VM, server.ID)
+	w.launch(w.within(time.Hour), successor)
+	if successor.VM == nil || w.row(successor.VM.Name).ID != fmt.Sprint(server.ID) {
+		t.Errorf("the successor has %+v, want the standby VM, server %d", successor.VM, server.ID)
 	}
 }

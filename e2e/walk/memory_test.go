@@ -111,7 +111,7 @@ func (m *memory) Scan(ctx context.Context, prefix, from string, limit int, fn fu
 		return err
 	}
 	for _, p := range pairs {
-		if err := fn(p); err == kv.Stop { //nolint:errorlint // it is a signal and never wrapped
+		if err := fn(p); err == kv.ErrStop { //nolint:errorlint // it is a signal and never wrapped
 			return nil
 		} else if err != nil {
 			return err

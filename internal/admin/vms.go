@@ -135,7 +135,7 @@ func newVMRow(r *vm.Row, now time.Time) vmRow {
 		}
 	}
 	switch {
-	case r.Spare:
+	case r.Standby:
 		v.For = "the next task of its repository"
 	case r.Task.IsZero():
 		v.For = r.Owner

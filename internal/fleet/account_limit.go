@@ -37,15 +37,15 @@ func (l *accountLimit) raiseAlarm(cause error) {
 	}
 }
 
-// clear ends the alarm after a successful order.
-func (l *accountLimit) clear() {
+// endAlarm ends the alarm after a successful order.
+func (l *accountLimit) endAlarm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.alarm, l.last = Alarm{}, time.Time{}
 }
 
-// current returns the alarm if there is one.
-func (l *accountLimit) current() (Alarm, bool) {
+// activeAlarm returns the alarm if there is one.
+func (l *accountLimit) activeAlarm() (Alarm, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.alarm, l.alarm.Kind != "" && l.cfg.Now().Sub(l.last) < accountLimitDuration

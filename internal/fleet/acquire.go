@@ -111,7 +111,7 @@ func (f *Fleet) findOrCreateIntent(ctx context.Context, spec AcquireSpec) (inten
 	gen := max(spec.Gen, 1)
 	for _, row := range rows {
 		if row.Owner == spec.Owner && row.Gen >= spec.Gen {
-			if !row.Phase.Over() && !row.Spare {
+			if !row.Phase.Over() && !row.Standby {
 				return intent{Row: row}, nil
 			}
 			gen = max(gen, row.Gen+1)
@@ -158,7 +158,7 @@ func (f *Fleet) newIntent(ctx context.Context, spec AcquireSpec, gen int) (vm.In
 		in.Labels[LabelRepo] = strconv.FormatInt(spec.Repo, 10)
 	}
 	maps.Copy(in.Labels, spec.Labels)
-	if _, ok := f.market(); !ok {
+	if _, ok := f.asMarket(); !ok {
 		return in, nil
 	}
 	in.NotAfter = now.Add(f.cfg.MaxAge).UTC().Truncate(time.Second)
@@ -191,7 +191,7 @@ func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, e
 				continue
 			}
 		}
-		if err := f.pause(ctx, f.cfg.Tick); err != nil {
+		if err := f.waitOrChange(ctx, f.cfg.Tick); err != nil {
 			return VM{}, fmt.Errorf("wait for VM %s (%s): %w", row.Name, row.Phase, err)
 		}
 		if err := f.starts.poll(ctx); err != nil && ctx.Err() == nil {
@@ -209,7 +209,7 @@ func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, e
 func (f *Fleet) vmInUse(ctx context.Context, row vm.Row) (VM, error) {
 	server, err := f.inventory.get(ctx, row.Name, existenceTTL)
 	for errors.Is(err, ErrMissing) {
-		if err := f.wait(ctx, f.lossAfter()); err != nil {
+		if err := f.sleep(ctx, f.lossAfter()); err != nil {
 			return VM{}, err
 		}
 		server, err = f.inventory.get(ctx, row.Name, existenceTTL)
@@ -246,7 +246,7 @@ func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (vm.Row
 		return f.starts.storeCreated(ctx, row, server)
 	case errors.Is(err, ErrUnknownOutcome):
 		f.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("unknown whether the VM was created; checking again")
-		return row, f.pause(ctx, max(unknownRecheck-f.cfg.Tick, 0))
+		return row, f.waitOrChange(ctx, max(unknownRecheck-f.cfg.Tick, 0))
 	case errors.Is(err, ErrEnded), errors.Is(err, ErrNameTaken),
 		row.Rebuilds != "" && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)):
 		return f.starts.giveUp(ctx, row, ReasonCreateFailed, err)

@@ -67,7 +67,7 @@ func (c SSHContact) Greet(
 	if err != nil {
 		return nil, err
 	}
-	root := c.root(ep)
+	root := c.rootEndpoint(ep)
 	made, err := c.asRoot(ctx, root, "make")
 	if err != nil {
 		return nil, fmt.Errorf("create a host key: %w", err)
@@ -103,7 +103,7 @@ func (c SSHContact) Greet(
 
 // Sync implements [Contact].
 func (c SSHContact) Sync(ctx context.Context, ep remote.Endpoint) error {
-	client, err := remote.Dial(ctx, c.root(ep), c.SSH)
+	client, err := remote.Dial(ctx, c.rootEndpoint(ep), c.SSH)
 	if err != nil {
 		return fmt.Errorf("log in to sync the disk: %w", err)
 	}
@@ -115,8 +115,8 @@ func (c SSHContact) Sync(ctx context.Context, ep remote.Endpoint) error {
 	return err
 }
 
-// root returns the endpoint of the login that may change the host key.
-func (c SSHContact) root(ep remote.Endpoint) remote.Endpoint {
+// rootEndpoint returns the endpoint of the login that may change the host key.
+func (c SSHContact) rootEndpoint(ep remote.Endpoint) remote.Endpoint {
 	if ep.User = c.Root; ep.User == "" {
 		ep.User = "root"
 	}

@@ -24,13 +24,13 @@ type core struct {
 
 // caps returns the caps for this provider. VMs that cost nothing are only limited in number.
 func (c *core) caps() vm.Caps {
-	if _, ok := c.market(); ok {
+	if _, ok := c.asMarket(); ok {
 		return c.cfg.Caps
 	}
 	return vm.Caps{VMs: c.cfg.Caps.VMs}
 }
 
-func (c *core) market() (Market, bool) {
+func (c *core) asMarket() (Market, bool) {
 	m, ok := c.provider.(Market)
 	return m, ok
 }
@@ -49,8 +49,8 @@ func (c *core) apply(ctx context.Context, name string, e vm.Event) (vm.Row, bool
 	return row, true, nil
 }
 
-// pause waits for d or until a row changes.
-func (c *core) pause(ctx context.Context, d time.Duration) error {
+// waitOrChange waits for d or until a row changes.
+func (c *core) waitOrChange(ctx context.Context, d time.Duration) error {
 	if c.cfg.Sleep != nil {
 		return c.cfg.Sleep(ctx, d)
 	}
@@ -70,14 +70,14 @@ func (c *core) pause(ctx context.Context, d time.Duration) error {
 
 func (c *core) lossAfter() time.Duration { return min(lossAfter, 12*c.cfg.Tick) }
 
-// wait sleeps for the whole duration, even if rows change.
-func (c *core) wait(ctx context.Context, d time.Duration) error {
+// sleep sleeps for the whole duration, even if rows change.
+func (c *core) sleep(ctx context.Context, d time.Duration) error {
 	for end := c.cfg.Now().Add(d); ; {
 		left := end.Sub(c.cfg.Now())
 		if left <= 0 {
 			return nil
 		}
-		if err := c.pause(ctx, left); err != nil {
+		if err := c.waitOrChange(ctx, left); err != nil {
 			return err
 		}
 	}

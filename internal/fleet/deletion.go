@@ -99,7 +99,7 @@ func (d *deleter) mustDelete(row vm.Row) bool {
 // paidHourEnds reports whether the paid hour of a standby VM is about to end.
 func (d *deleter) paidHourEnds(row vm.Row) bool {
 	now := d.cfg.Now()
-	return row.Spare && row.Phase == vm.Parked && !now.Before(SleepAt(row, now, d.margin(row)))
+	return row.Standby && row.Phase == vm.Parked && !now.Before(SleepAt(row, now, d.deletionMargin(row)))
 }
 
 // advanceDeletion advances a row whose VM must be deleted.
@@ -110,7 +110,7 @@ func (d *deleter) advanceDeletion(ctx context.Context, row vm.Row) error {
 	if err := d.endAndDelete(ctx, row.Name, Reason(row.Why), row.Phase == vm.Asleep); err != nil {
 		return fmt.Errorf("delete VM %s: %w", row.Name, err)
 	}
-	d.inventory.forget(row.Name)
+	d.inventory.dropCached(row.Name)
 	return nil
 }
 
@@ -188,7 +188,7 @@ func (d *deleter) claimRetry(name string) bool {
 // releaseStandby deletes a standby VM to make room and reports whether it is gone.
 func (d *deleter) releaseStandby(ctx context.Context, rows []vm.Row) bool {
 	for _, row := range rows {
-		if row.Spare && row.Phase == vm.Parked {
+		if row.Standby && row.Phase == vm.Parked {
 			err := d.release(ctx, row.Name, Reason(row.Why))
 			d.cfg.Log.Info().Err(err).Str("vm", row.Name).Msg("standby VM released to make room")
 			if err == nil {
@@ -201,7 +201,7 @@ func (d *deleter) releaseStandby(ctx context.Context, rows []vm.Row) bool {
 
 // delete deletes the listed VM and no other of its name.
 func (d *deleter) delete(ctx context.Context, vm VM, why Reason) error {
-	if market, ok := d.market(); ok && vm.ID != "" {
+	if market, ok := d.asMarket(); ok && vm.ID != "" {
 		return market.DeleteByID(ctx, vm.ID, why)
 	}
 	return d.provider.Delete(ctx, vm.Name, why)
@@ -209,20 +209,20 @@ func (d *deleter) delete(ctx context.Context, vm VM, why Reason) error {
 
 // endWithoutReuse ends a row and deletes its provider resources without keeping the VM for another task.
 func (d *deleter) endWithoutReuse(ctx context.Context, name string, why Reason) error {
-	d.inventory.forget(name)
+	d.inventory.dropCached(name)
 	return d.endAndDelete(ctx, name, why, false)
 }
 
 // keepsAsStandby reports whether a released VM should be kept for the next task of its repository.
 func (d *deleter) keepsAsStandby(row vm.Row, why Reason) bool {
-	if _, ok := d.provider.(Rebuilder); !ok || !d.cfg.Pool.Reuse || row.Spare || row.Repo == 0 {
+	if _, ok := d.provider.(Rebuilder); !ok || !d.cfg.Pool.Reuse || row.Standby || row.Repo == 0 {
 		return false
 	}
 	if why != ReasonDone && why != ReasonCancelled || !row.Phase.Usable() || row.Phase == vm.Sleeping {
 		return false
 	}
 	now := d.cfg.Now()
-	return SleepAt(row, now, d.margin(row)).Sub(now) >= min(minReusableTime, row.Paid/4)
+	return SleepAt(row, now, d.deletionMargin(row)).Sub(now) >= min(minReusableTime, row.Paid/4)
 }
 
-func (d *deleter) margin(row vm.Row) time.Duration { return Margin(row.Paid, d.cfg.Tick, 0) }
+func (d *deleter) deletionMargin(row vm.Row) time.Duration { return Margin(row.Paid, d.cfg.Tick, 0) }

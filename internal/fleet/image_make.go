@@ -48,7 +48,7 @@ const imageTries = 4
 // image is missing or unusable before MakeImage accepts that; failed checks are ignored. An image that is unusable or
 // not ready in time is deleted, and the error wraps [ErrInvalid].
 func MakeImage(ctx context.Context, maker ImageMaker, spec ImageSpec, w ImageWait) (Image, error) {
-	img, err := w.begin(ctx, maker, spec)
+	img, err := w.orderImage(ctx, maker, spec)
 	if err != nil {
 		return Image{}, err
 	}
@@ -80,8 +80,8 @@ func MakeImage(ctx context.Context, maker ImageMaker, spec ImageSpec, w ImageWai
 	return img, nil
 }
 
-// begin orders the image. A refusal because the provider is busy has no effect.
-func (w ImageWait) begin(ctx context.Context, maker ImageMaker, spec ImageSpec) (img Image, err error) {
+// orderImage orders the image. A refusal because the provider is busy has no effect.
+func (w ImageWait) orderImage(ctx context.Context, maker ImageMaker, spec ImageSpec) (img Image, err error) {
 	for try := range imageTries {
 		if img, err = maker.Image(ctx, spec); !errors.Is(err, ErrBusy) || try == imageTries-1 {
 			break

@@ -29,7 +29,7 @@ type imageStore struct {
 // bookImages records the cost of images by their stored size. With whole, images is the complete list. If recording
 // fails, a later pass records the whole time since.
 func (s *imageStore) bookImages(ctx context.Context, images []Image, whole bool) {
-	market, ok := s.market()
+	market, ok := s.asMarket()
 	if !ok {
 		return
 	}
@@ -82,7 +82,7 @@ func (s *imageStore) lastingImage(ctx context.Context, id string) (*Image, error
 		return img, err
 	}
 	s.cfg.Log.Warn().Err(err).Msg("image of a suspended VM not found; checking again")
-	if err := s.wait(ctx, s.lossAfter()); err != nil {
+	if err := s.sleep(ctx, s.lossAfter()); err != nil {
 		return nil, err
 	}
 	return s.image(ctx, id)

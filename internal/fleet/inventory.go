@@ -59,17 +59,17 @@ func (v *inventory) get(ctx context.Context, name string, within time.Duration) 
 	if err != nil {
 		return VM{}, err
 	}
-	server, err := v.facts(ctx, row, within)
+	server, err := v.readFacts(ctx, row, within)
 	if err != nil {
 		return VM{}, err
 	}
 	return v.withRow(server, row)
 }
 
-// facts asks the provider or uses cached facts. Cached facts of a running VM are used for longer while the provider
+// readFacts asks the provider or uses cached facts. Cached facts of a running VM are used for longer while the provider
 // does not respond: the VM's work need not wait, and another VM at the address would not have the host key.
-func (v *inventory) facts(ctx context.Context, row vm.Row, within time.Duration) (VM, error) {
-	if server, ok := v.remembered(row.Name, within); ok && !isDifferentVM(row, server.ID) {
+func (v *inventory) readFacts(ctx context.Context, row vm.Row, within time.Duration) (VM, error) {
+	if server, ok := v.cachedVM(row.Name, within); ok && !isDifferentVM(row, server.ID) {
 		return server, nil
 	}
 	find := v.confirmState
@@ -78,10 +78,10 @@ func (v *inventory) facts(ctx context.Context, row vm.Row, within time.Duration)
 	}
 	server, err := find(ctx, row)
 	if err == nil {
-		v.remember(server)
+		v.cacheVM(server)
 		return server, nil
 	}
-	if old, ok := v.remembered(row.Name, math.MaxInt64); ok && !isDifferentVM(row, old.ID) && isInconclusive(ctx, err) {
+	if old, ok := v.cachedVM(row.Name, math.MaxInt64); ok && !isDifferentVM(row, old.ID) && isInconclusive(ctx, err) {
 		v.cfg.Log.Warn().Err(err).Str("vm", row.Name).Msg("provider unavailable; using cached VM details")
 		return old, nil
 	}
@@ -109,17 +109,17 @@ func (v *inventory) withRow(server VM, row vm.Row) (VM, error) {
 	return server, nil
 }
 
-func (v *inventory) remembered(name string, within time.Duration) (VM, bool) {
+func (v *inventory) cachedVM(name string, within time.Duration) (VM, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s, ok := v.cached[name]
 	return s.vm, ok && v.cfg.Now().Sub(s.at) < within
 }
 
-// remember caches a [Market]'s facts about a running VM. Other providers' lists are cheap, and reading them signals
+// cacheVM caches a [Market]'s facts about a running VM. Other providers' lists are cheap, and reading them signals
 // that errand is alive.
-func (v *inventory) remember(server VM) {
-	if _, ok := v.market(); !ok {
+func (v *inventory) cacheVM(server VM) {
+	if _, ok := v.asMarket(); !ok {
 		return
 	}
 	v.mu.Lock()
@@ -138,8 +138,8 @@ func (v *inventory) forgetFacts(name string) {
 	delete(v.cached, name)
 }
 
-// forget drops all cached data about a VM, also of other parts.
-func (v *inventory) forget(name string) {
+// dropCached drops all cached data about a VM, also of other parts.
+func (v *inventory) dropCached(name string) {
 	v.forgetFacts(name)
 	for _, forget := range v.onForget {
 		forget(name)
@@ -155,7 +155,7 @@ func (v *inventory) list(ctx context.Context) ([]VM, error) {
 		return nil, err
 	}
 	for _, server := range vms {
-		v.remember(server)
+		v.cacheVM(server)
 	}
 	return vms, nil
 }

@@ -16,8 +16,8 @@ const lossAfter = time.Minute
 // askProvider returns the provider's data on the VM of a row. It asks by ID if the row has one, so that a VM created
 // late under the row's name is not mistaken for it.
 func (v *inventory) askProvider(ctx context.Context, row vm.Row) (VM, error) {
-	market, ok := v.market()
-	if !ok || row.ID == "" || row.Heir != "" { // the resource of a row with an heir has another name
+	market, ok := v.asMarket()
+	if !ok || row.ID == "" || row.Successor != "" { // the resource of a row with a successor has another name
 		return v.provider.Get(ctx, row.Name)
 	}
 	server, err := market.GetByID(ctx, row.ID)
@@ -29,7 +29,7 @@ func (v *inventory) askProvider(ctx context.Context, row vm.Row) (VM, error) {
 // at least lossAfter ago had the same result and no check since found the VM. Until then the error is ErrMissing.
 func (v *inventory) confirmState(ctx context.Context, row vm.Row) (VM, error) {
 	server, err := v.askProvider(ctx, row)
-	if _, ok := v.market(); !ok || row.ID == "" {
+	if _, ok := v.asMarket(); !ok || row.ID == "" {
 		return server, err
 	}
 	var says string
@@ -94,7 +94,7 @@ func (v *inventory) failIfLost(ctx context.Context, row vm.Row) (bool, error) {
 	if server.State != StateEnded {
 		return false, nil
 	}
-	v.forget(row.Name)
+	v.dropCached(row.Name)
 	_, failed, err := v.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(server.Ended), Detail: server.Detail})
 	return failed, err
 }

@@ -91,7 +91,7 @@ func (f *Fleet) ForgetImage(ctx context.Context, id string) error {
 // the caps allow another span, and the VM does not reach its maximum age soon, because its work is saved half a day
 // before that.
 func (f *Fleet) Outlives(ctx context.Context, name string) (bool, error) {
-	return f.standby.outlives(ctx, name)
+	return f.standby.survivesRelease(ctx, name)
 }
 
 // SpanAllowed returns a *vm.LimitError if the caps forbid another paid span of a VM. A VM without a row or cost is
@@ -164,7 +164,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 			reaped = now
 			f.reaping.runPass(ctx)
 		}
-		if err := f.pause(ctx, min(f.cfg.Tick, f.cfg.ReapEvery)); err != nil {
+		if err := f.waitOrChange(ctx, min(f.cfg.Tick, f.cfg.ReapEvery)); err != nil {
 			return nil //nolint:nilerr // ctx has ended
 		}
 	}

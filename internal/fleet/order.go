@@ -26,7 +26,7 @@ type orderer struct {
 
 // offers returns the offers that may be ordered for a spec. If there are none the error is a *[NoCapacityError].
 func (o *orderer) offers(ctx context.Context, spec AcquireSpec) ([]Offer, error) {
-	market, ok := o.market()
+	market, ok := o.asMarket()
 	if !ok {
 		return nil, nil
 	}
@@ -92,7 +92,7 @@ func (o *orderer) placeOrder(ctx context.Context, row vm.Row, want Spec, spec Ac
 		}
 		return rebuilder.Rebuild(ctx, row.Rebuilds, want)
 	}
-	if _, ok := o.market(); !ok {
+	if _, ok := o.asMarket(); !ok {
 		return o.provider.Create(ctx, want)
 	}
 	offers, err := o.offers(ctx, spec)
@@ -117,7 +117,7 @@ func (o *orderer) placeOrder(ctx context.Context, row vm.Row, want Spec, spec Ac
 			limit, below = err, offer.VCPU
 		default:
 			if err == nil && limit == nil {
-				o.limit.clear()
+				o.limit.endAlarm()
 			}
 			return vm, err
 		}

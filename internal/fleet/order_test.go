@@ -69,7 +69,7 @@ func TestAccountLimit(t *testing.T) {
 			left := 0
 			for i, name := range names {
 				row := rowOf(t, store, name)
-				if row.Spare && row.Phase == vm.Parked {
+				if row.Standby && row.Phase == vm.Parked {
 					left++
 				}
 				if i >= test.spare && !row.Phase.Usable() {

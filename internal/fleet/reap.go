@@ -163,7 +163,7 @@ func (r *reaper) idleRows(s survey) (out []ReapItem) {
 			item.Explanation, item.Reason = "it reached its maximum age", ReasonLimit
 		case s.at.Sub(row.Since) < r.cfg.Grace && !(s.opts.Reviewed || s.opts.All):
 			continue
-		case row.Spare, row.Task.IsZero() && s.at.Sub(row.Since) < maxBakePhase: // a standby VM is deleted when its hour ends
+		case row.Standby, row.Task.IsZero() && s.at.Sub(row.Since) < maxBakePhase: // a standby VM is deleted when its hour ends
 			continue
 		case row.Task.IsZero():
 			item.Explanation = "no task has it, and no image takes this long to bake"

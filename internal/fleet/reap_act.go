@@ -55,7 +55,7 @@ func (r *reaper) deleteVM(ctx context.Context, item ReapItem) error {
 	case row.EndedAt.IsZero() && !isDifferentVM(row, item.vm):
 		return r.deletion.endWithoutReuse(ctx, item.Name, item.Reason)
 	}
-	r.inventory.forget(item.Name)
+	r.inventory.dropCached(item.Name)
 	return r.deletion.delete(ctx, VM{Name: item.Name, ID: item.vm}, item.Reason)
 }
 
@@ -125,7 +125,7 @@ func (r *reaper) currentAlarms() []Alarm {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := slices.Collect(maps.Values(r.alarms))
-	if limit, ok := r.limit.current(); ok {
+	if limit, ok := r.limit.activeAlarm(); ok {
 		all = append(all, limit)
 	}
 	return slices.SortedFunc(slices.Values(all), func(a, b Alarm) int {

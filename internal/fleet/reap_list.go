@@ -51,25 +51,25 @@ func (r *reaper) survey(ctx context.Context, opts ReapOptions) (survey, error) {
 	}
 	for _, row := range s.rows {
 		s.byName[row.Name] = row
-		if err := s.load(ctx, r.store, row.Task); err != nil {
+		if err := s.loadTask(ctx, r.store, row.Task); err != nil {
 			return s, err
 		}
 	}
 	for _, server := range s.vms {
-		if err := s.load(ctx, r.store, ownerTask(server.Labels)); err != nil {
+		if err := s.loadTask(ctx, r.store, ownerTask(server.Labels)); err != nil {
 			return s, err
 		}
 	}
 	for _, img := range s.images {
-		if err := s.load(ctx, r.store, ownerTask(img.Labels)); err != nil {
+		if err := s.loadTask(ctx, r.store, ownerTask(img.Labels)); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
 }
 
-// load reads a task once.
-func (s *survey) load(ctx context.Context, facts Store, key state.TaskKey) error {
+// loadTask reads a task once.
+func (s *survey) loadTask(ctx context.Context, facts Store, key state.TaskKey) error {
 	if _, ok := s.tasks[key]; ok || key.IsZero() {
 		return nil
 	}

@@ -13,7 +13,7 @@ func (d *deleter) release(ctx context.Context, name string, why Reason) error {
 	if !why.Valid() {
 		return fmt.Errorf("release VM %s: reason %q is not in the list", name, why)
 	}
-	d.inventory.forget(name)
+	d.inventory.dropCached(name)
 	row, err := d.rows.Get(ctx, name)
 	if errors.Is(err, vm.ErrNoRow) {
 		err = d.provider.Delete(ctx, name, why)
@@ -67,8 +67,8 @@ func (d *deleter) deleteResources(ctx context.Context, row vm.Row) error {
 
 // deleteByRow deletes the VM of a row by its ID, not another VM of the same name.
 func (d *deleter) deleteByRow(ctx context.Context, row vm.Row) error {
-	// A VM that was created late, or not taken over by the heir, has the row's name, and its ID is not stored here.
-	if row.Phase == vm.Gone || row.Heir != "" {
+	// A VM that was created late, or not taken over by the successor, has the row's name, and its ID is not stored here.
+	if row.Phase == vm.Gone || row.Successor != "" {
 		return d.provider.Delete(ctx, row.Name, Reason(row.Why))
 	}
 	return d.delete(ctx, VM{Name: row.Name, ID: row.ID}, Reason(row.Why))
@@ -76,14 +76,14 @@ func (d *deleter) deleteByRow(ctx context.Context, row vm.Row) error {
 
 // isTakeoverPending reports whether another row will take over the VM but has not done so yet.
 func (d *deleter) isTakeoverPending(ctx context.Context, row vm.Row) (bool, error) {
-	if row.Heir == "" || row.Phase == vm.Gone {
+	if row.Successor == "" || row.Phase == vm.Gone {
 		return false, nil
 	}
-	heir, err := d.rows.Get(ctx, row.Heir)
+	successor, err := d.rows.Get(ctx, row.Successor)
 	if errors.Is(err, vm.ErrNoRow) {
 		return false, nil
 	}
-	return err == nil && heir.Phase == vm.Intended, err
+	return err == nil && successor.Phase == vm.Intended, err
 }
 
 // wipe implements [Fleet.Wipe].
@@ -94,7 +94,7 @@ func (d *deleter) wipe(ctx context.Context, why Reason) error {
 	}
 	var errs []error
 	for _, server := range vms {
-		d.inventory.forget(server.Name)
+		d.inventory.dropCached(server.Name)
 		errs = append(errs, d.delete(ctx, server, why))
 	}
 	return errors.Join(errs...)

@@ -39,7 +39,7 @@ type checks struct {
 
 // isDue reports whether a check of a row is due.
 func (s *starter) isDue(row vm.Row, c checks) bool {
-	if _, ok := s.market(); !ok {
+	if _, ok := s.asMarket(); !ok {
 		return true
 	}
 	now := s.cfg.Now()
@@ -99,11 +99,11 @@ func (s *starter) dial(ctx context.Context, row vm.Row, server VM, known bool, c
 	if s.isTooEarlyToDial(row, c) {
 		return nil
 	}
-	return s.greet(ctx, row, server)
+	return s.makeFirstContact(ctx, row, server)
 }
 
-// checks returns the known state of the VMs that are coming up, without asking the provider.
-func (s *starter) checks(ctx context.Context) (checks, error) {
+// knownStates returns the known state of the VMs that are coming up, without asking the provider.
+func (s *starter) knownStates(ctx context.Context) (checks, error) {
 	times, err := s.rows.Times(ctx)
 	if err != nil {
 		return checks{}, err
@@ -115,8 +115,8 @@ func (s *starter) checks(ctx context.Context) (checks, error) {
 	return c, nil
 }
 
-// check asks the provider about the VMs of some rows and updates c.
-func (s *starter) check(ctx context.Context, rows []vm.Row, c checks) error {
+// queryProvider asks the provider about the VMs of some rows and updates c.
+func (s *starter) queryProvider(ctx context.Context, rows []vm.Row, c checks) error {
 	list, err := s.inventory.list(ctx)
 	if err != nil {
 		s.mu.Lock()

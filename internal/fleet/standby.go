@@ -45,8 +45,8 @@ func SleepAt(row vm.Row, now time.Time, margin time.Duration) time.Time {
 	return vm.SleepAt(row.CreatedAt, row.Paid, margin, now)
 }
 
-// outlives implements [Fleet.Outlives].
-func (p *standby) outlives(ctx context.Context, name string) (bool, error) {
+// survivesRelease implements [Fleet.Outlives].
+func (p *standby) survivesRelease(ctx context.Context, name string) (bool, error) {
 	if p.cfg.Pool.Insurance <= 0 || !p.orders.isCapacityScarce(ctx) {
 		return false, nil
 	}
@@ -87,7 +87,7 @@ func (p *standby) spanAllowed(ctx context.Context, name string) error {
 
 // insuredVM finds a VM among the n oldest ones that are parked for a task and cost money.
 func insuredVM(rows []vm.Row, n int, name string) (vm.Row, bool) {
-	parked := slices.DeleteFunc(slices.Clone(rows), func(r vm.Row) bool { return r.Phase != vm.Parked || r.Paid <= 0 || r.Spare })
+	parked := slices.DeleteFunc(slices.Clone(rows), func(r vm.Row) bool { return r.Phase != vm.Parked || r.Paid <= 0 || r.Standby })
 	slices.SortFunc(parked, func(a, b vm.Row) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
 	})
@@ -108,8 +108,8 @@ func (p *standby) findStandby(ctx context.Context, rows []vm.Row, spec AcquireSp
 	var left time.Duration
 	now := p.cfg.Now()
 	for _, row := range rows {
-		d := SleepAt(row, now, p.deletion.margin(row)).Sub(now)
-		if row.Spare && row.Phase == vm.Parked && row.Repo == spec.Repo && d > left {
+		d := SleepAt(row, now, p.deletion.deletionMargin(row)).Sub(now)
+		if row.Standby && row.Phase == vm.Parked && row.Repo == spec.Repo && d > left {
 			best, left = row, d
 		}
 	}
@@ -121,7 +121,7 @@ func (p *standby) findStandby(ctx context.Context, rows []vm.Row, spec AcquireSp
 
 // isSuitable reports whether a standby VM's kind could be ordered for a spec. Sold-out kinds also count.
 func (p *standby) isSuitable(ctx context.Context, row vm.Row, spec AcquireSpec) bool {
-	market, ok := p.market()
+	market, ok := p.asMarket()
 	if !ok {
 		return false
 	}
@@ -136,7 +136,7 @@ func (p *standby) isSuitable(ctx context.Context, row vm.Row, spec AcquireSpec) 
 // rebuildIntent stores that the new VM takes over a standby VM.
 func (p *standby) rebuildIntent(ctx context.Context, in vm.Intent, spare vm.Row) (vm.Row, error) {
 	in.Rebuilds = spare.Name
-	p.inventory.forget(spare.Name)
+	p.inventory.dropCached(spare.Name)
 	return p.rows.Intend(ctx, in, p.caps())
 }
 

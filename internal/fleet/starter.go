@@ -28,11 +28,11 @@ type starter struct {
 
 func newStarter(c *core, v *inventory) *starter {
 	s := &starter{core: c, inventory: v, starting: map[string]VM{}, contactErrors: map[string]error{}}
-	v.onForget = append(v.onForget, s.forget)
+	v.onForget = append(v.onForget, s.dropState)
 	return s
 }
 
-func (s *starter) forget(name string) {
+func (s *starter) dropState(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.starting, name)
@@ -45,10 +45,10 @@ func (s *starter) storeCreated(ctx context.Context, row vm.Row, server VM) (vm.R
 		Kind: vm.Made, ID: server.ID, Type: server.Kind, Location: server.Location, CreatedAt: server.CreatedAt,
 		Usable: s.cfg.Contact == nil && server.State == StateRunning,
 	}
-	if _, ok := s.market(); ok {
+	if _, ok := s.asMarket(); ok {
 		e.MicroHour, e.Currency, e.Paid = server.MicroHour, server.Currency, s.cfg.Paid
 	}
-	s.inventory.remember(server)
+	s.inventory.cacheVM(server)
 	s.mu.Lock()
 	s.starting[server.Name] = server
 	s.mu.Unlock()
@@ -66,8 +66,8 @@ func (s *starter) giveUp(ctx context.Context, row vm.Row, why Reason, cause erro
 // greetTimeout limits one first contact. A VM that does not respond is retried at the next check.
 const greetTimeout = 30 * time.Second
 
-// greet makes the first contact, unless the configuration has none.
-func (s *starter) greet(ctx context.Context, row vm.Row, server VM) error {
+// makeFirstContact makes the first contact, unless the configuration has none.
+func (s *starter) makeFirstContact(ctx context.Context, row vm.Row, server VM) error {
 	var pins []string
 	if s.cfg.Contact != nil {
 		dressed, err := s.inventory.withRow(server, row)
@@ -90,7 +90,7 @@ func (s *starter) greet(ctx context.Context, row vm.Row, server VM) error {
 		return err
 	}
 	server.State = StateRunning
-	s.inventory.remember(server) // before the event, which wakes callers who would otherwise ask the provider
+	s.inventory.cacheVM(server) // before the event, which wakes callers who would otherwise ask the provider
 	_, up, err := s.apply(ctx, row.Name, vm.Event{Kind: vm.Up, Pins: pins})
 	if !up || err != nil {
 		s.inventory.forgetFacts(row.Name)
@@ -145,15 +145,15 @@ func (s *starter) poll(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
-	err := s.pass(ctx)
+	err := s.advanceAll(ctx)
 	s.mu.Lock()
 	s.polled = s.cfg.Now()
 	s.mu.Unlock()
 	return err
 }
 
-// pass checks once, if necessary, and advances the rows of VMs that are coming up.
-func (s *starter) pass(ctx context.Context) error {
+// advanceAll checks once, if necessary, and advances the rows of VMs that are coming up.
+func (s *starter) advanceAll(ctx context.Context) error {
 	rows, err := s.rows.List(ctx)
 	if err != nil {
 		return err
@@ -167,14 +167,14 @@ func (s *starter) passRising(ctx context.Context, rows []vm.Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	c, err := s.checks(ctx)
+	c, err := s.knownStates(ctx)
 	if err != nil {
 		return err
 	}
 	due := s.mayCheck() && slices.ContainsFunc(rows, func(row vm.Row) bool { return s.isDue(row, c) })
 	var checkErr error
 	if due {
-		checkErr = s.check(ctx, rows, c)
+		checkErr = s.queryProvider(ctx, rows, c)
 		due = checkErr == nil
 	}
 	group := s.newGroup(len(rows))
@@ -221,7 +221,7 @@ func (s *starter) advance(ctx context.Context, row vm.Row, server VM, there bool
 		if err != nil {
 			return err
 		}
-		return s.greet(ctx, next, server)
+		return s.makeFirstContact(ctx, next, server)
 	case s.isOverdue(ctx, row, now):
 		why := ReasonCreateFailed
 		if row.Phase == vm.Booting {
@@ -234,7 +234,7 @@ func (s *starter) advance(ctx context.Context, row vm.Row, server VM, there bool
 		_, err := s.giveUp(ctx, row, why, cause)
 		return err
 	case row.Phase == vm.Booting && server.State == StateRunning:
-		return s.greet(ctx, row, server)
+		return s.makeFirstContact(ctx, row, server)
 	}
 	return nil
 }

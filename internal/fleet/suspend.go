@@ -62,8 +62,8 @@ func (s *suspender) suspend(ctx context.Context, row vm.Row) (img Image, err err
 	if row.Phase != vm.Sleeping {
 		return img, fmt.Errorf("%w: it is %s", ErrBusy, row.Phase)
 	}
-	s.sync(ctx, row)
-	s.inventory.forget(row.Name)
+	s.suspendOrRetry(ctx, row)
+	s.inventory.dropCached(row.Name)
 	if err = imager.PowerOff(ctx, row.ID); err == nil {
 		if img, err = s.ensureImage(ctx, imager, row, first); err == nil {
 			_, _, err = s.apply(ctx, row.Name, vm.Event{Kind: vm.Imaged, Snapshot: img.ID, Why: string(ReasonAsleep)})
@@ -91,10 +91,10 @@ const (
 	syncTries = 4
 )
 
-// sync makes a VM write its disk before it is powered off, because power-off may have to cut the power. While that
+// suspendOrRetry makes a VM write its disk before it is powered off, because power-off may have to cut the power. While that
 // fails the VM stays on and sync retries, whatever state the provider reports: a single response may be wrong. A VM
 // that stays unreachable is powered off in the end: its disk contains all of its work, and a clean shutdown writes it.
-func (s *suspender) sync(ctx context.Context, row vm.Row) {
+func (s *suspender) suspendOrRetry(ctx context.Context, row vm.Row) {
 	if s.cfg.Contact == nil {
 		return
 	}
@@ -105,7 +105,7 @@ func (s *suspender) sync(ctx context.Context, row vm.Row) {
 		}
 		last := try == syncTries-1 || off && try > 0
 		s.cfg.Log.Warn().Err(err).Str("vm", row.Name).Bool("retrying", !last).Msg("failed to sync the disk")
-		if last || s.wait(ctx, s.ticks(2)<<try) != nil {
+		if last || s.sleep(ctx, s.ticks(2)<<try) != nil {
 			return
 		}
 	}
@@ -134,7 +134,7 @@ func (s *suspender) ensureImage(ctx context.Context, imager Imager, row vm.Row, 
 		First:  s.images.imageReady(ctx, row),
 		Pause:  s.ticks(2),
 		Now:    s.cfg.Now,
-		Wait:   s.wait,
+		Wait:   s.sleep,
 		Log:    s.cfg.Log,
 	})
 }
@@ -192,7 +192,7 @@ func (s *suspender) wakeInPlace(ctx context.Context, row vm.Row) (VM, error) {
 		if err != nil || server.State == StateRunning {
 			return server, err
 		}
-		if err := s.pause(ctx, s.cfg.Tick); err != nil {
+		if err := s.waitOrChange(ctx, s.cfg.Tick); err != nil {
 			return VM{}, err
 		}
 	}

@@ -62,7 +62,7 @@ func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) 
 			Summary: run.GetOutput().GetTitle(),
 		})
 	}
-	statuses, err := statuses(op, r, sha)
+	statuses, err := readStatuses(op, r, sha)
 	if err != nil && !client.NotGranted(err) {
 		return Checks{}, op.Wrap(err)
 	}
@@ -72,7 +72,7 @@ func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) 
 	return out, nil
 }
 
-func statuses(op *client.Operation, r Repo, sha string) ([]Check, error) {
+func readStatuses(op *client.Operation, r Repo, sha string) ([]Check, error) {
 	list, err := client.All(func(o github.ListOptions) ([]*github.RepoStatus, *github.Response, error) {
 		page, resp, err := op.GitHub.Repositories.GetCombinedStatus(op.Ctx, r.Owner, r.Name, sha, &o)
 		if err != nil {

@@ -17,12 +17,12 @@ import (
 // Threads and CommentAndHead do not set ThumbsUp.
 type Comment = trust.Comment
 
-func about(r Repo, number int) string { return fmt.Sprintf("on %s#%d", r.FullName(), number) }
+func onIssue(r Repo, number int) string { return fmt.Sprintf("on %s#%d", r.FullName(), number) }
 
 // CreateComment creates a comment on an issue or in a pull request's conversation. Each call creates one: after an
 // unknown outcome, look for the comment with FindComments.
 func (f *Forge) CreateComment(ctx context.Context, r Repo, number int, body string) (Comment, error) {
-	op, err := f.client.Write(ctx, r.Installation, "comment", about(r, number))
+	op, err := f.client.Write(ctx, r.Installation, "comment", onIssue(r, number))
 	if err != nil {
 		return Comment{}, err
 	}
@@ -67,11 +67,11 @@ func (f *Forge) FindComments(ctx context.Context, r Repo, number int, marker str
 	if err != nil {
 		return nil, err
 	}
-	op, err := f.client.Read(ctx, r.Installation, "look for our comment", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "look for our comment", onIssue(r, number))
 	if err != nil {
 		return nil, err
 	}
-	list, err := comments(op, r, number, since)
+	list, err := listComments(op, r, number, since)
 	if err != nil {
 		return nil, op.Wrap(err)
 	}
@@ -86,11 +86,11 @@ func (f *Forge) FindComments(ctx context.Context, r Repo, number int, marker str
 
 // CommentsSince returns the comments on an issue or pull request that were created since a time, oldest first.
 func (f *Forge) CommentsSince(ctx context.Context, r Repo, number int, since time.Time) ([]Comment, error) {
-	op, err := f.client.Read(ctx, r.Installation, "read comments", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read comments", onIssue(r, number))
 	if err != nil {
 		return nil, err
 	}
-	list, err := comments(op, r, number, since)
+	list, err := listComments(op, r, number, since)
 	if err != nil {
 		return nil, op.Wrap(err)
 	}
@@ -103,8 +103,8 @@ func (f *Forge) CommentsSince(ctx context.Context, r Repo, number int, since tim
 	return out, nil
 }
 
-// comments returns the comments on an issue or pull request that were created or updated since a time, oldest first.
-func comments(op *client.Operation, r Repo, number int, since time.Time) ([]*github.IssueComment, error) {
+// listComments returns the comments on an issue or pull request that were created or updated since a time, oldest first.
+func listComments(op *client.Operation, r Repo, number int, since time.Time) ([]*github.IssueComment, error) {
 	return client.All(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
 		opts := &github.IssueListCommentsOptions{ListOptions: o}
 		if !since.IsZero() {

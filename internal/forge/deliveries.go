@@ -30,7 +30,7 @@ func (f *Forge) FailedDeliveries(ctx context.Context, since time.Time) ([]Delive
 	var order []string
 	cursor := ""
 	for range client.MaxPages {
-		list, next, err := f.deliveries(ctx, cursor)
+		list, next, err := f.deliveriesPage(ctx, cursor)
 		if err != nil {
 			return nil, err
 		}
@@ -58,9 +58,9 @@ func (f *Forge) FailedDeliveries(ctx context.Context, since time.Time) ([]Delive
 	return out, nil
 }
 
-// deliveries returns the page of attempts at cursor, newest first, and the cursor of the next page. An empty cursor
+// deliveriesPage returns the page of attempts at cursor, newest first, and the cursor of the next page. An empty cursor
 // means the first page, and after the last one.
-func (f *Forge) deliveries(ctx context.Context, cursor string) (list []Delivery, next string, err error) {
+func (f *Forge) deliveriesPage(ctx context.Context, cursor string) (list []Delivery, next string, err error) {
 	op, err := f.client.Read(ctx, 0, "list webhook deliveries", "")
 	if err != nil {
 		return nil, "", err

@@ -126,7 +126,7 @@ func (f *Forge) OpenIssuesFor(ctx context.Context, r Repo, want IssueFilter) ([]
 // IssueActor returns who triggered the newest event of a kind on an issue, and when. The kind is "assigned", with a
 // login as subject, or "labeled", with a label. It returns ErrNotFound if there is no such event.
 func (f *Forge) IssueActor(ctx context.Context, r Repo, number int, what, subject string) (state.Person, time.Time, error) {
-	op, err := f.client.Read(ctx, r.Installation, "read events", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read events", onIssue(r, number))
 	if err != nil {
 		return state.Person{}, time.Time{}, err
 	}
@@ -173,7 +173,7 @@ func (b Blocker) String() string { return fmt.Sprintf("%s/%s#%d", b.Owner, b.Nam
 // Blockers returns the dependencies ("blocked by") and the sub-issues of an issue, open and closed. It returns none if
 // the version of GitHub does not support them.
 func (f *Forge) Blockers(ctx context.Context, r Repo, number int) ([]Blocker, error) {
-	op, err := f.client.Read(ctx, r.Installation, "read dependencies", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read dependencies", onIssue(r, number))
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func (f *Forge) OpenPR(ctx context.Context, r Repo, want NewPR) (PR, error) {
 	if want.CheckExisting {
 		found, err := f.PRByHead(ctx, r, want.Head)
 		if err != nil || (found != nil && (found.Open || found.Merged)) {
-			return deref(found), err
+			return valueOf(found), err
 		}
 	}
 	about := fmt.Sprintf("from %s into %s of %s", want.Head, want.Base, r.FullName())
@@ -119,7 +119,7 @@ func (f *Forge) OpenPR(ctx context.Context, r Repo, want NewPR) (PR, error) {
 	return prOf(got), nil
 }
 
-func deref(p *PR) PR {
+func valueOf(p *PR) PR {
 	if p == nil {
 		return PR{}
 	}
@@ -201,7 +201,7 @@ type Review struct {
 // Reviews returns the submitted reviews, oldest first. Their states are in lower case, as in webhooks: approved,
 // changes_requested, commented, dismissed.
 func (f *Forge) Reviews(ctx context.Context, r Repo, number int) ([]Review, error) {
-	op, err := f.client.Read(ctx, r.Installation, "read reviews", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read reviews", onIssue(r, number))
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ type pullTextNode struct {
 // PullText reads the body, conversation, reviews and threads of a pull request in one request, with further requests
 // only for comments with more than 20 👍. It reads long conversations up to the limits of type PullText.
 func (f *Forge) PullText(ctx context.Context, r Repo, number int) (PullText, error) {
-	op, err := f.client.Read(ctx, r.Installation, "read a pull request's text", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read a pull request's text", onIssue(r, number))
 	if err != nil {
 		return PullText{}, err
 	}

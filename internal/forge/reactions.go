@@ -157,12 +157,14 @@ type Target struct {
 	ID   int64
 }
 
-func (t Target) on(r Repo) string { return fmt.Sprintf("on %s %d of %s", t.Kind, t.ID, r.FullName()) }
+func (t Target) describe(r Repo) string {
+	return fmt.Sprintf("on %s %d of %s", t.Kind, t.ID, r.FullName())
+}
 
 // React adds a reaction, such as "eyes" or "+1". It can be repeated: the App has at most one of each.
 func (f *Forge) React(ctx context.Context, r Repo, t Target, content string) error {
 	ctx = client.WithDefaultPriority(ctx, PriorityReaction)
-	op, err := f.client.Write(ctx, r.Installation, "react", t.on(r))
+	op, err := f.client.Write(ctx, r.Installation, "react", t.describe(r))
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ type refTarget struct {
 // IssueSnapshot reads an issue, its discussion, linked pull requests, the head of the default branch and a file of that
 // branch in one request, and in further requests if there is more than one page.
 func (f *Forge) IssueSnapshot(ctx context.Context, r Repo, number int, file string) (IssueSnapshot, error) {
-	op, err := f.client.Read(ctx, r.Installation, "read the issue's discussion", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read the issue's discussion", onIssue(r, number))
 	if err != nil {
 		return IssueSnapshot{}, err
 	}

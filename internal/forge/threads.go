@@ -69,7 +69,7 @@ type threadNode struct {
 
 // Threads returns all threads of a pull request, also resolved ones, with all comments.
 func (f *Forge) Threads(ctx context.Context, r Repo, number int) ([]Thread, error) {
-	op, err := f.client.Read(ctx, r.Installation, "read review threads", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "read review threads", onIssue(r, number))
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (f *Forge) Threads(ctx context.Context, r Repo, number int) ([]Thread, erro
 		}
 		page := data.Repository.PullRequest.ReviewThreads
 		for i := range page.Nodes {
-			t, err := thread(op, &page.Nodes[i])
+			t, err := readThread(op, &page.Nodes[i])
 			if err != nil {
 				return nil, op.Wrap(err)
 			}
@@ -106,8 +106,8 @@ func (f *Forge) Threads(ctx context.Context, r Repo, number int) ([]Thread, erro
 	return out, nil
 }
 
-// thread returns a thread with its remaining comments.
-func thread(op *client.Operation, n *threadNode) (Thread, error) {
+// readThread returns a thread with its remaining comments.
+func readThread(op *client.Operation, n *threadNode) (Thread, error) {
 	t := Thread{Node: n.ID, Path: n.Path, Resolved: n.IsResolved, Outdated: n.IsOutdated, Line: lineOf(n.Line, n.OriginalLine)}
 	page := n.Comments
 	for range client.MaxPages {
@@ -142,7 +142,7 @@ func (t *Thread) add(page threadCommentPage) {
 // ReplyInThread replies in the thread whose first comment is top. Each call creates a comment: after an unknown
 // outcome, look for the reply with FindReplies.
 func (f *Forge) ReplyInThread(ctx context.Context, r Repo, number int, top int64, body string) (Comment, error) {
-	op, err := f.client.Write(ctx, r.Installation, "answer in a thread", about(r, number))
+	op, err := f.client.Write(ctx, r.Installation, "answer in a thread", onIssue(r, number))
 	if err != nil {
 		return Comment{}, err
 	}
@@ -161,7 +161,7 @@ func (f *Forge) FindReplies(ctx context.Context, r Repo, number int, marker stri
 	if err != nil {
 		return nil, err
 	}
-	op, err := f.client.Read(ctx, r.Installation, "look for our answer", about(r, number))
+	op, err := f.client.Read(ctx, r.Installation, "look for our answer", onIssue(r, number))
 	if err != nil {
 		return nil, err
 	}

@@ -23,17 +23,17 @@ func (c *call) authorize(ctx context.Context) (*denial, error) {
 	timer := time.NewTimer(c.g.queueTimeout())
 	defer timer.Stop()
 	for last := false; ; {
-		change := c.g.inFlight.changed()
-		s, err := c.standing(ctx)
+		change := c.g.inFlight.nextChange()
+		s, err := c.readStanding(ctx)
 		if err != nil {
 			return nil, err
 		}
 		d := firstDenial(admissionRules, s)
 		if d == nil {
-			c.g.inFlight.admit(c, c.outputLimit(s.left))
+			c.g.inFlight.markAdmitted(c, c.outputLimit(s.left))
 			return nil, nil
 		}
-		if !d.temporary() || last {
+		if !d.isTemporary() || last {
 			return d, nil
 		}
 		select {
@@ -64,8 +64,8 @@ type standing struct {
 	left           state.Left     // the budget that every cap leaves, with earlier calls at their reservations
 }
 
-// standing reads the call's standing.
-func (c *call) standing(ctx context.Context) (*standing, error) {
+// readStanding reads the standing of the call.
+func (c *call) readStanding(ctx context.Context) (*standing, error) {
 	o := &c.g.inFlight
 	o.ledger.RLock()
 	defer o.ledger.RUnlock()
@@ -100,7 +100,7 @@ func (c *call) standing(ctx context.Context) (*standing, error) {
 // does not fail.
 func (c *call) reachedCap(ctx context.Context, used totals, need state.Money) (*state.Waiting, error) {
 	for _, need := range []state.Money{{}, need} {
-		if why := c.task.Capped(used.task, used.run, need, c.free()); why != nil {
+		if why := c.task.Capped(used.task, used.run, need, c.isFree()); why != nil {
 			return why, nil
 		}
 		if why, err := c.globalCap(ctx, used.all, need); why != nil || err != nil {
@@ -113,7 +113,7 @@ func (c *call) reachedCap(ctx context.Context, used totals, need state.Money) (*
 // globalCap returns why no task may make calls, or nil: a cap of all together, or a key that the provider refuses. A
 // known limit of the provider does not: it may concern another model, and the provider's own answer describes it best.
 func (c *call) globalCap(ctx context.Context, used, need state.Money) (*state.Waiting, error) {
-	reached, err := c.g.cfg.Ledger.CapReached(ctx, used, need, c.free())
+	reached, err := c.g.cfg.Ledger.CapReached(ctx, used, need, c.isFree())
 	if err != nil || reached != nil || c.g.cfg.ProviderStates == nil {
 		return reached, err
 	}
@@ -132,10 +132,10 @@ func (c *call) reservedByOthers(ctx context.Context, earlier earlierCalls) (bool
 		return false, nil
 	}
 	need := c.minimumCost(usualOutput)
-	if c.task.Capped(earlier.task, earlier.run, need, c.free()) != nil {
+	if c.task.Capped(earlier.task, earlier.run, need, c.isFree()) != nil {
 		return true, nil
 	}
-	reached, err := c.g.cfg.Ledger.CapReached(ctx, earlier.all, need, c.free())
+	reached, err := c.g.cfg.Ledger.CapReached(ctx, earlier.all, need, c.isFree())
 	return reached != nil, err
 }
 
@@ -144,6 +144,6 @@ func (c *call) budgetLeft(ctx context.Context, earlier earlierCalls) (state.Left
 	if !c.billable || c.request.Stream {
 		return state.Left{}, nil
 	}
-	left, err := c.g.cfg.Ledger.Left(ctx, earlier.all, c.free())
-	return left.Min(c.task.Left(earlier.task, earlier.run, c.free())), err
+	left, err := c.g.cfg.Ledger.Left(ctx, earlier.all, c.isFree())
+	return left.Min(c.task.Left(earlier.task, earlier.run, c.isFree())), err
 }

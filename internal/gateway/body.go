@@ -97,12 +97,12 @@ func (b *requestBody) read(w http.ResponseWriter, r *http.Request) *denial {
 	case err == nil:
 		return nil
 	case errors.As(err, &large):
-		d := forbidden(fmt.Sprintf("a call may have at most %d bytes", maxBody))
+		d := newRuleDenial(fmt.Sprintf("a call may have at most %d bytes", maxBody))
 		d.rule, d.kind = "size", "request_too_large"
 		return d
 	case errors.Is(err, errBodyMemory):
 		w.Header().Set("Connection", "close") // the rest of the body is not read
-		d := notNow(fmt.Sprintf("the calls of a VM may have at most %d MB in flight", maxBodies>>20))
+		d := newTemporaryDenial(fmt.Sprintf("the calls of a VM may have at most %d MB in flight", maxBodies>>20))
 		d.rule = "memory"
 		return d
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -45,8 +45,8 @@ func (c *call) setCost(request modelapi.Request, bytes int64) {
 	}
 }
 
-// free reports whether the call is made on a subscription, so that only its tokens count.
-func (c *call) free() bool { return c.up.Subscription != nil }
+// isFree reports whether the call is made on a subscription, so that only its tokens count.
+func (c *call) isFree() bool { return c.up.Subscription != nil }
 
 // handleAnswer counts an answer, and handles errors that concern the provider.
 func (c *call) handleAnswer(ctx context.Context, answer *http.Response) error {

@@ -18,8 +18,8 @@ func (c *call) charge(ctx context.Context, u modelapi.Usage, wait *state.Waiting
 	c.settle(ctx, settlement{cost: c.cost(u), wait: wait})
 }
 
-// trace returns a context that records when the call has been sent to the provider.
-func (c *call) trace(ctx context.Context) context.Context {
+// withSentTrace returns a context that records when the call has been sent to the provider.
+func (c *call) withSentTrace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { c.sent.Store(true) }})
 }
 

@@ -40,10 +40,10 @@ func (o *cutOff) event(api modelapi.API) []byte {
 // answer answers a call that is ended before its answer has begun.
 func (o *cutOff) answer(c *call, w http.ResponseWriter) {
 	if o.retryable {
-		c.answerDenial(w, notNow(budgetReserved))
+		c.answerDenial(w, newTemporaryDenial(budgetReserved))
 		return
 	}
-	c.answerDenial(w, overBudget(o.reached.Detail, nil))
+	c.answerDenial(w, newCapDenial(o.reached.Detail, nil))
 }
 
 // passedCap returns the cap that a stream has reached, or nil. It counts booked costs and the usage of calls in flight;
@@ -60,9 +60,9 @@ func (c *call) passedCap(ctx context.Context) (*cutOff, error) {
 		if t.Run == nil || t.Run.ID != c.task.Run.ID {
 			used.run = state.Money{} // the call's run has ended: only the task's cap counts
 		}
-		why := t.Capped(used.task, used.run, state.Money{}, c.free())
+		why := t.Capped(used.task, used.run, state.Money{}, c.isFree())
 		if why == nil {
-			why, err = c.g.cfg.Ledger.CapReached(ctx, used.all, state.Money{}, c.free())
+			why, err = c.g.cfg.Ledger.CapReached(ctx, used.all, state.Money{}, c.isFree())
 		}
 		if why != nil || err != nil {
 			return &cutOff{reached: why, retryable: reserved}, err

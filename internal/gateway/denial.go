@@ -28,26 +28,26 @@ type denial struct {
 	stored *state.Waiting
 }
 
-// forbidden returns the denial of a request that breaks a rule.
-func forbidden(message string) *denial {
+// newRuleDenial returns the denial of a request that breaks a rule.
+func newRuleDenial(message string) *denial {
 	return &denial{
 		status: http.StatusForbidden, kind: "permission_error", message: message,
 		stored: &state.Waiting{Kind: state.WaitRefused, Detail: "errand denied a model call: " + message},
 	}
 }
 
-// overBudget returns a denial that ends the run. Stored is the reason why the run or its task waits.
-func overBudget(message string, stored *state.Waiting) *denial {
+// newCapDenial returns a denial that ends the run. Stored is the reason why the run or its task waits.
+func newCapDenial(message string, stored *state.Waiting) *denial {
 	return &denial{status: http.StatusForbidden, kind: "permission_error", message: message, stored: stored}
 }
 
-// notNow returns a temporary denial: the program may retry shortly, and its run continues.
-func notNow(message string) *denial {
+// newTemporaryDenial returns a temporary denial: the program may retry shortly, and its run continues.
+func newTemporaryDenial(message string) *denial {
 	return &denial{status: http.StatusTooManyRequests, kind: "rate_limit_error", message: message, retryAfter: retrySoon}
 }
 
-// temporary reports whether the call may be admitted as soon as other calls have finished.
-func (d *denial) temporary() bool { return d.status == http.StatusTooManyRequests }
+// isTemporary reports whether the call may be admitted as soon as other calls have finished.
+func (d *denial) isTemporary() bool { return d.status == http.StatusTooManyRequests }
 
 // deny answers a call that is denied, after it has logged and stored the reason. A denial that ends the run becomes an
 // error if the reason cannot be stored.
@@ -57,7 +57,7 @@ func (c *call) deny(w http.ResponseWriter, d *denial) {
 		return
 	}
 	if d.stored != nil && d.stored.Kind != state.WaitRefused {
-		if err := c.store(d.stored); err != nil {
+		if err := c.storeWait(d.stored); err != nil {
 			c.answerStoreError(w, err)
 			return
 		}
@@ -85,8 +85,8 @@ func (c *call) answerDenial(w http.ResponseWriter, d *denial) {
 	}
 }
 
-// store stores with the run why it gets no answer, unless that is stored already.
-func (c *call) store(why *state.Waiting) error {
+// storeWait stores with the run why it gets no answer, unless that is stored already.
+func (c *call) storeWait(why *state.Waiting) error {
 	run := c.task.Run
 	if why.Kind == state.WaitRefused && run.Denied == why.Detail {
 		return nil
@@ -99,14 +99,14 @@ func (c *call) store(why *state.Waiting) error {
 
 // storeRefusal is store for a refusal that does not change how the run ends. An error is only logged.
 func (c *call) storeRefusal(why *state.Waiting) {
-	if err := c.store(why); err != nil {
+	if err := c.storeWait(why); err != nil {
 		c.g.cfg.Log.Warn().Err(err).Str("run", c.entry.run).Msg("failed to store why a model call was denied")
 	}
 }
 
 // logDenial logs a denial, at most one of a run in denialLogInterval, and reports whether it did.
 func (g *Gateway) logDenial(c *call, d *denial) bool {
-	suppressed, ok := g.denials.allow(c.entry.run, g.now())
+	suppressed, ok := g.denials.mayLog(c.entry.run, g.now())
 	if ok {
 		g.cfg.Log.Warn().Str("task", c.entry.key.String()).Str("run", c.entry.run).Str("path", c.path).Str("rule", d.rule).
 			Str("reason", d.message).Int("suppressed", suppressed).Msg("model call denied")
@@ -125,8 +125,8 @@ type loggedDenial struct {
 	suppressed int
 }
 
-// allow reports whether a denial may be logged, and how many were suppressed since the last one that was.
-func (r *denialLog) allow(run string, now time.Time) (suppressed int, ok bool) {
+// mayLog reports whether a denial may be logged, and how many were suppressed since the last one that was.
+func (r *denialLog) mayLog(run string, now time.Time) (suppressed int, ok bool) {
 	r.update(run, func(l loggedDenial) loggedDenial {
 		if !l.at.IsZero() && now.Sub(l.at) < denialLogInterval {
 			l.suppressed++

@@ -92,7 +92,7 @@ func TestDenialsAreLoggedOnceAMinute(t *testing.T) {
 		{"a", 0, true, 0}, {"a", time.Second, false, 0}, {"b", time.Second, true, 0}, {"a", 59 * time.Second, false, 0},
 		{"a", time.Minute, true, 2}, {"a", 61 * time.Second, false, 0}, {"b", time.Hour, true, 0}, {"a", time.Hour, true, 1},
 	} {
-		if suppressed, ok := r.allow(step.run, noon.Add(step.at)); suppressed != step.suppressed || ok != step.ok {
+		if suppressed, ok := r.mayLog(step.run, noon.Add(step.at)); suppressed != step.suppressed || ok != step.ok {
 			t.Errorf("step %d: allowed %v with %d suppressed, want %v with %d", i, ok, suppressed, step.ok, step.suppressed)
 		}
 	}

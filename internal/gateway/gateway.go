@@ -131,7 +131,7 @@ func (g *Gateway) RetryLater(w http.ResponseWriter, r *http.Request, message str
 	up, ok := g.cfg.Providers[name]
 	if ok {
 		c := call{g: g, up: up}
-		c.answerDenial(w, notNow(message))
+		c.answerDenial(w, newTemporaryDenial(message))
 	}
 	return ok
 }

@@ -62,8 +62,8 @@ func (o *inFlightCalls) answerStarted(c *call, turn bool) {
 	}
 }
 
-// admit records that a call is admitted, with its output limited to so many tokens; 0 does not limit it.
-func (o *inFlightCalls) admit(c *call, outputLimit int64) {
+// markAdmitted records that a call is admitted, with its output limited to so many tokens; 0 does not limit it.
+func (o *inFlightCalls) markAdmitted(c *call, outputLimit int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.entry.admitted = true
@@ -73,8 +73,8 @@ func (o *inFlightCalls) admit(c *call, outputLimit int64) {
 	}
 }
 
-// forwarded records that a call is forwarded now.
-func (o *inFlightCalls) forwarded(c *call) {
+// markForwarded records that a call is forwarded now.
+func (o *inFlightCalls) markForwarded(c *call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c.forwardedAt = time.Now()
@@ -95,8 +95,8 @@ func (o *inFlightCalls) notify() {
 	}
 }
 
-// changed returns a channel that is closed at the next change that may let a waiting call pass.
-func (o *inFlightCalls) changed() <-chan struct{} {
+// nextChange returns a channel that is closed at the next change that may let a waiting call pass.
+func (o *inFlightCalls) nextChange() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.change == nil {

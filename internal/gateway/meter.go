@@ -50,7 +50,7 @@ func (c *call) meter(ctx context.Context, body io.ReadCloser, kind string) *mete
 
 func (m *meteredBody) Read(p []byte) (int, error) {
 	if m.ended {
-		return m.finish(p, 0)
+		return m.appendTail(p, 0)
 	}
 	if m.cutOff == nil && m.counter.Streams() {
 		p = p[:min(len(p), m.untilCheck)] // not beyond the next check
@@ -76,7 +76,7 @@ func (m *meteredBody) Read(p []byte) (int, error) {
 		if at >= 0 {
 			m.ended, m.tail = true, m.cutOff.event(m.call.up.API)
 			m.settle()
-			return m.finish(p, at)
+			return m.appendTail(p, at)
 		}
 		if m.overrun += n; m.overrun > maxOverrun {
 			err = errCapReached
@@ -91,8 +91,8 @@ func (m *meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// finish appends the tail to the first n bytes of p.
-func (m *meteredBody) finish(p []byte, n int) (int, error) {
+// appendTail appends the tail to the first n bytes of p.
+func (m *meteredBody) appendTail(p []byte, n int) (int, error) {
 	k := copy(p[n:], m.tail)
 	if m.tail = m.tail[k:]; n+k == 0 {
 		return 0, io.EOF
@@ -136,13 +136,13 @@ func (m *meteredBody) settle() {
 		u.Output = max(u.Output, m.call.hiddenTokens())
 	}
 	if ok || cut != nil || u.Output > 0 {
-		m.call.charge(m.ctx, u, cmp.Or(cut.storedCap(), unfinished(m.counter.Ending())))
+		m.call.charge(m.ctx, u, cmp.Or(cut.storedCap(), incompleteReason(m.counter.Ending())))
 	}
 }
 
-// unfinished returns the reason that is stored with the run for an incomplete answer, which its program does not
+// incompleteReason returns the reason that is stored with the run for an incomplete answer, which its program does not
 // report; nil for others.
-func unfinished(e modelapi.Ending) *state.Waiting {
+func incompleteReason(e modelapi.Ending) *state.Waiting {
 	switch e {
 	case modelapi.EndingTruncated:
 		return &state.Waiting{

@@ -37,7 +37,7 @@ func (c *call) outputLimit(left state.Left) int64 {
 	input.Output = 0
 	cost, _ := c.g.price(c.up, input)
 	most := min(c.request.MaxOutput, left.Tokens-cost.Tokens())
-	if price, _ := c.g.cfg.Prices.Find(c.request.Model); !c.free() && price.Output > 0 {
+	if price, _ := c.g.cfg.Prices.Find(c.request.Model); !c.isFree() && price.Output > 0 {
 		price = price.For(input)
 		most = int64(min(float64(most), float64(left.MicroUSD-cost.MicroUSD)/price.Output))
 	}

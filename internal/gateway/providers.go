@@ -124,7 +124,7 @@ func CheckKey(ctx context.Context, transport http.RoundTripper, up Provider) err
 	if err != nil {
 		return fmt.Errorf("request the list of models: %w", err)
 	}
-	up.sign(req)
+	up.setKey(req)
 	if up.API == modelapi.Anthropic {
 		req.Header.Set("Anthropic-Version", "2023-06-01")
 	}

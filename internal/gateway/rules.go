@@ -89,7 +89,7 @@ func denyEndpoint(r *request) *denial {
 	if r.api.Allows(r.method, r.path) {
 		return nil
 	}
-	return forbidden("agents may only call the model and no other endpoint of its API: not " + r.method + " " + r.path)
+	return newRuleDenial("agents may only call the model and no other endpoint of its API: not " + r.method + " " + r.path)
 }
 
 // denyInvalidJSON denies a body that the other rules cannot read, because the provider may accept more than plain JSON.
@@ -97,7 +97,7 @@ func denyInvalidJSON(r *request) *denial {
 	if len(r.body) == 0 || json.Valid(r.body) {
 		return nil
 	}
-	d := forbidden("the request cannot be checked: its body is not JSON")
+	d := newRuleDenial("the request cannot be checked: its body is not JSON")
 	d.listed = "a body that is not JSON"
 	return d
 }
@@ -121,7 +121,7 @@ func featureDenied(r *request, extra *modelapi.Feature) *denial {
 		return nil
 	}
 	name := shortName(extra.Name)
-	d := forbidden(featureMessage(extra.Kind, name, r.provider))
+	d := newRuleDenial(featureMessage(extra.Kind, name, r.provider))
 	d.listed = "feature " + name
 	if extra.Kind == modelapi.FeatureNetwork {
 		d.listed = "tool " + name
@@ -161,9 +161,9 @@ func denyModel(r *request) *denial {
 		return &denial{status: http.StatusServiceUnavailable, message: "the run is being started", retryAfter: "1"}
 	}
 	may := strings.Join(r.allowed.Names, ", ")
-	d := forbidden(fmt.Sprintf("this run may call %s, not %s", may, shortName(named)))
+	d := newRuleDenial(fmt.Sprintf("this run may call %s, not %s", may, shortName(named)))
 	if err != nil {
-		d = forbidden(fmt.Sprintf("this run may call %s, and %s", may, err))
+		d = newRuleDenial(fmt.Sprintf("this run may call %s, and %s", may, err))
 	}
 	d.listed = "model " + shortName(named)
 	return d
@@ -194,7 +194,7 @@ func denyEndedRun(s *standing) *denial {
 	if s.run != nil {
 		return nil
 	}
-	return overBudget("only an active run may call the model", nil)
+	return newCapDenial("only an active run may call the model", nil)
 }
 
 // denyOverCap denies a call if a cap is reached, or leaves too little for the call's minimum.
@@ -202,7 +202,7 @@ func denyOverCap(s *standing) *denial {
 	if s.cap == nil {
 		return nil
 	}
-	return overBudget(s.cap.Detail, s.cap)
+	return newCapDenial(s.cap.Detail, s.cap)
 }
 
 // denyOverTurns denies a call if the run has used up its turns. Adapters recognize the message.
@@ -210,7 +210,7 @@ func denyOverTurns(s *standing) *denial {
 	if s.run.MaxTurns <= 0 || s.turns < s.run.MaxTurns {
 		return nil
 	}
-	return overBudget(fmt.Sprintf("the run's turns are used up (%d)", s.run.MaxTurns), s.run.TurnsUsedUp())
+	return newCapDenial(fmt.Sprintf("the run's turns are used up (%d)", s.run.MaxTurns), s.run.TurnsUsedUp())
 }
 
 // denyReservedTurns denies a call for now if earlier calls in flight may use up the run's turns.
@@ -218,7 +218,7 @@ func denyReservedTurns(s *standing) *denial {
 	if s.turnsInFlight == 0 || s.run.MaxTurns <= 0 || s.turns+s.turnsInFlight < s.run.MaxTurns {
 		return nil
 	}
-	return notNow("calls in flight may use the run's last turns")
+	return newTemporaryDenial("calls in flight may use the run's last turns")
 }
 
 // denyReservedBudget denies a call for now if earlier calls in flight may use up a cap.
@@ -226,7 +226,7 @@ func denyReservedBudget(s *standing) *denial {
 	if !s.budgetReserved {
 		return nil
 	}
-	return notNow(budgetReserved)
+	return newTemporaryDenial(budgetReserved)
 }
 
 // denyTooManyCalls denies a call for now if its run has the maximum number of calls in flight.
@@ -234,5 +234,5 @@ func denyTooManyCalls(s *standing) *denial {
 	if s.callsInFlight < maxCalls {
 		return nil
 	}
-	return notNow(fmt.Sprintf("a run may have at most %d calls in flight", maxCalls))
+	return newTemporaryDenial(fmt.Sprintf("a run may have at most %d calls in flight", maxCalls))
 }

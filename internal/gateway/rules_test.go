@@ -89,7 +89,7 @@ func TestAdmissionRules(t *testing.T) {
 				}
 				return
 			}
-			if d.rule != test.rule || d.status != test.status || d.temporary() != (test.status == http.StatusTooManyRequests) {
+			if d.rule != test.rule || d.status != test.status || d.isTemporary() != (test.status == http.StatusTooManyRequests) {
 				t.Fatalf("denied by rule %q with status %d, want %q with %d", d.rule, d.status, test.rule, test.status)
 			}
 			var stored state.WaitKind

@@ -86,8 +86,8 @@ func (c *call) answerStoreError(w http.ResponseWriter, err error) {
 
 // forward makes an admitted call.
 func (c *call) forward(w http.ResponseWriter, r *http.Request) {
-	c.g.inFlight.forwarded(c)
-	ctx, cut := context.WithCancel(c.trace(r.Context()))
+	c.g.inFlight.markForwarded(c)
+	ctx, cut := context.WithCancel(c.withSentTrace(r.Context()))
 	defer cut()
 	if c.request.Stream {
 		defer c.enforceCaps(ctx, cut)()
@@ -111,7 +111,7 @@ func (c *call) forward(w http.ResponseWriter, r *http.Request) {
 	out := forward.Request{
 		BaseURL: c.up.BaseURL, Path: c.path, Transport: transport, Answered: answered, Failed: c.handleFailure, Log: c.g.cfg.Log,
 		Sign: func(out *http.Request) {
-			c.up.sign(out)
+			c.up.setKey(out)
 			out.Header.Set("Accept-Encoding", "identity") // so that the counter can read it
 		},
 	}
@@ -126,8 +126,8 @@ func (u Provider) transport(next http.RoundTripper) http.RoundTripper {
 	return headerFilter{next: next, keyHeader: u.Header}
 }
 
-// sign adds the key. The token of a subscription is added by the transport.
-func (u Provider) sign(out *http.Request) {
+// setKey adds the key. The token of a subscription is added by the transport.
+func (u Provider) setKey(out *http.Request) {
 	if u.Subscription != nil {
 		return
 	}

@@ -93,8 +93,8 @@ func (o *inFlightCalls) unsettledCalls() []*settlement {
 	return slices.Clone(o.unsettled)
 }
 
-// settled removes a settlement that was stored.
-func (o *inFlightCalls) settled(s *settlement) {
+// removeSettlement removes a settlement that was stored.
+func (o *inFlightCalls) removeSettlement(s *settlement) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.unsettled = slices.DeleteFunc(o.unsettled, func(other *settlement) bool { return other == s })
@@ -119,7 +119,7 @@ func (g *Gateway) retrySettlement(ctx context.Context, s *settlement) error {
 	if err := g.storeSettlement(ctx, *s); err != nil {
 		return err
 	}
-	g.inFlight.settled(s)
+	g.inFlight.removeSettlement(s)
 	return nil
 }
 
@@ -162,7 +162,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 100*time.Millisecond, 10*time.Second
 	for ctx.Err() == nil {
-		change := g.inFlight.changed()
+		change := g.inFlight.nextChange()
 		if len(g.inFlight.unsettledCalls()) == 0 {
 			b.Reset()
 			select {
@@ -185,7 +185,7 @@ func (g *Gateway) drain(ctx context.Context) {
 	timer := time.NewTimer(storeTimeout)
 	defer timer.Stop()
 	for {
-		change := g.inFlight.changed()
+		change := g.inFlight.nextChange()
 		if g.inFlight.count() == 0 {
 			break
 		}

@@ -28,11 +28,11 @@ func (s subscriptionTransport) RoundTrip(req *http.Request) (*http.Response, err
 	token, err := s.source.Token(req.Context())
 	switch {
 	case errors.Is(err, subscription.ErrRefused):
-		return unauthorized(req), nil
+		return newUnauthorizedResponse(req), nil
 	case err != nil:
 		return nil, fmt.Errorf("get the subscription's token: %w", err)
 	}
-	answer, err := s.do(req, token, req.Body)
+	answer, err := s.sendWithToken(req, token, req.Body)
 	if err != nil || answer.StatusCode != http.StatusUnauthorized || req.Body != nil && req.Body != http.NoBody && req.GetBody == nil {
 		return answer, err
 	}
@@ -51,11 +51,11 @@ func (s subscriptionTransport) RoundTrip(req *http.Request) (*http.Response, err
 			return nil, fmt.Errorf("repeat a model call: %w", err)
 		}
 	}
-	return s.do(req, token, body)
+	return s.sendWithToken(req, token, body)
 }
 
-// do makes a call with a token. It does not change the request.
-func (s subscriptionTransport) do(req *http.Request, token string, body io.ReadCloser) (*http.Response, error) {
+// sendWithToken makes a call with a token. It does not change the request.
+func (s subscriptionTransport) sendWithToken(req *http.Request, token string, body io.ReadCloser) (*http.Response, error) {
 	out := req.Clone(req.Context())
 	out.Body = body
 	out.Header.Set("Authorization", "Bearer "+token)
@@ -99,8 +99,8 @@ func (u Provider) subscriptionRefused(name string) (detail, hint string) {
 		"without a restart; the task then continues automatically.", name)
 }
 
-// unauthorized returns the answer to a call that was not made.
-func unauthorized(req *http.Request) *http.Response {
+// newUnauthorizedResponse returns the answer to a call that was not made.
+func newUnauthorizedResponse(req *http.Request) *http.Response {
 	if req.Body != nil {
 		_ = req.Body.Close() // required of a RoundTripper
 	}

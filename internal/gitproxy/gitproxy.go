@@ -54,7 +54,7 @@ type Client struct{ VM, Token string }
 // task's own repository and of its submodules.
 func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, from Client) {
 	repo := r.PathValue("owner") + "/" + strings.TrimSuffix(r.PathValue("repo"), ".git")
-	read := p.reader(t, repo)
+	read := p.readerFor(t, repo)
 	if read == nil {
 		http.Error(w, "errand: only the task's own repository and the configured submodules can be read", http.StatusForbidden)
 		return
@@ -87,8 +87,8 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, t *state.Task, fro
 	out.Forward(w, r)
 }
 
-// reader returns the Reader of a repository, or nil if the task may not read it.
-func (p *Proxy) reader(t *state.Task, repo string) Reader {
+// readerFor returns the Reader of a repository, or nil if the task may not read it.
+func (p *Proxy) readerFor(t *state.Task, repo string) Reader {
 	if strings.EqualFold(repo, t.Repo.FullName()) {
 		return func(ctx context.Context) (string, string, error) { return p.cfg.Repository(ctx, t) }
 	}
@@ -109,7 +109,7 @@ type tokenRenewer struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *tokenRenewer) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, whole, err := replayable(r)
+	body, whole, err := newReplay(r)
 	if err != nil {
 		return nil, fmt.Errorf("read the request of a VM: %w", err)
 	}
@@ -117,7 +117,7 @@ func (t *tokenRenewer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if body != nil {
 		first.Body = body()
 	}
-	t.sign(first)
+	t.setToken(first)
 	answer, err := t.next.RoundTrip(first)
 	if err != nil || answer.StatusCode != http.StatusUnauthorized || !whole || t.token == "" || t.refused == nil {
 		return answer, err
@@ -133,20 +133,20 @@ func (t *tokenRenewer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if body != nil {
 		second.Body = body()
 	}
-	t.sign(second)
+	t.setToken(second)
 	return t.next.RoundTrip(second)
 }
 
-func (t *tokenRenewer) sign(r *http.Request) {
+func (t *tokenRenewer) setToken(r *http.Request) {
 	r.Header.Del("Authorization")
 	if t.token != "" {
 		r.SetBasicAuth("x-access-token", t.token)
 	}
 }
 
-// replayable returns a function that returns the request's body, nil if there is none, and whether it may be called
+// newReplay returns a function that returns the request's body, nil if there is none, and whether it may be called
 // more than once.
-func replayable(r *http.Request) (body func() io.ReadCloser, whole bool, err error) {
+func newReplay(r *http.Request) (body func() io.ReadCloser, whole bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil
 	}

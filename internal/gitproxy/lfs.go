@@ -97,7 +97,7 @@ func (p *Proxy) serveBatch(w http.ResponseWriter, r *http.Request, l lfsClient) 
 		return
 	}
 	ask.Transfers = []string{"basic"}
-	answer, status, err := l.batch(r.Context(), ask)
+	answer, status, err := l.requestBatch(r.Context(), ask)
 	if err != nil {
 		p.cfg.Log.Warn().Err(err).Msg("failed to look up LFS objects")
 		lfsError(w, status, "the LFS objects cannot be read now")
@@ -118,8 +118,8 @@ func (p *Proxy) serveBatch(w http.ResponseWriter, r *http.Request, l lfsClient) 
 	_ = json.NewEncoder(w).Encode(answer) // as above
 }
 
-// batch asks the forge for the addresses of objects. After an error, status is the status of the answer to the VM.
-func (l lfsClient) batch(ctx context.Context, ask lfsBatch) (answer lfsBatch, status int, err error) {
+// requestBatch asks the forge for the addresses of objects. After an error, status is the status of the answer to the VM.
+func (l lfsClient) requestBatch(ctx context.Context, ask lfsBatch) (answer lfsBatch, status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
 	for i := range ask.Objects { // only known fields are forwarded
@@ -158,7 +158,7 @@ func (l lfsClient) batch(ctx context.Context, ask lfsBatch) (answer lfsBatch, st
 func (p *Proxy) serveObject(w http.ResponseWriter, r *http.Request, l lfsClient, o lfsObject) {
 	ctx, cancel := context.WithTimeout(r.Context(), objectTimeout)
 	defer cancel()
-	answer, status, err := l.batch(ctx, lfsBatch{Operation: "download", Transfers: []string{"basic"}, Objects: []lfsObject{o}})
+	answer, status, err := l.requestBatch(ctx, lfsBatch{Operation: "download", Transfers: []string{"basic"}, Objects: []lfsObject{o}})
 	if err == nil && (len(answer.Objects) != 1 || answer.Objects[0].OID != o.OID || answer.Objects[0].Actions["download"].Href == "") {
 		status, err = http.StatusNotFound, errors.New("the object does not exist")
 	}

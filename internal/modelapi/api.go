@@ -70,7 +70,7 @@ func (a API) Allows(method, path string) bool {
 func (a API) Fail(w http.ResponseWriter, status int, kind, message string) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	body := a.failure(kind, message)
+	body := a.errorBody(kind, message)
 	if e, ok := body["error"].(map[string]any); ok && a == Gemini {
 		switch status {
 		case http.StatusServiceUnavailable:
@@ -87,7 +87,7 @@ func (a API) Fail(w http.ResponseWriter, status int, kind, message string) error
 
 // ReplaceWithDenial replaces an answer of the API with an error that agents do not retry: 403.
 func (a API) ReplaceWithDenial(answer *http.Response, kind, message string) {
-	body, err := json.Marshal(a.failure(kind, message))
+	body, err := json.Marshal(a.errorBody(kind, message))
 	if err != nil { // of strings: cannot happen
 		body = nil
 	}
@@ -97,8 +97,8 @@ func (a API) ReplaceWithDenial(answer *http.Response, kind, message string) {
 	answer.ContentLength, answer.Body = int64(len(body)), io.NopCloser(bytes.NewReader(body))
 }
 
-// failure returns an error in the API's own form.
-func (a API) failure(kind, message string) map[string]any {
+// errorBody returns an error in the API's own form.
+func (a API) errorBody(kind, message string) map[string]any {
 	switch a {
 	case OpenAI:
 		code := kind
@@ -115,7 +115,7 @@ func (a API) failure(kind, message string) map[string]any {
 // FailStream returns the API's error event, which ends a streamed answer early. It has to follow the end of another
 // event.
 func (a API) FailStream(kind, message string) []byte {
-	body, name := a.failure(kind, message), "event: error\n"
+	body, name := a.errorBody(kind, message), "event: error\n"
 	switch a {
 	case OpenAI: // for both the Responses and the Chat Completions API
 		body["type"], body["code"], body["message"], body["param"] = "error", kind, message, nil

@@ -71,11 +71,11 @@ func (c *Counter) Close() (u Usage, ok bool) {
 	}
 	_ = c.stream.Close() // a pipe: cannot fail
 	<-c.done
-	u = c.estimated()
-	if !c.final && !c.failed && u.tokens() == 0 {
+	u = c.withEstimates()
+	if !c.final && !c.failed && u.total() == 0 {
 		u.Input = c.requestTokens()
 	}
-	return u, c.counted || u.tokens() > 0 || c.textBytes > 0
+	return u, c.counted || u.total() > 0 || c.textBytes > 0
 }
 
 // countBody counts an answer that is not streamed. It estimates an incomplete one and those of servers that do not
@@ -113,7 +113,7 @@ func (c *Counter) Current() Usage {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.estimated()
+	return c.withEstimates()
 }
 
 // Final reports whether the answer has reported the usage of the whole answer, or an error: then nothing is estimated.
@@ -124,9 +124,9 @@ func (c *Counter) Final() bool {
 	return c.final || c.failed
 }
 
-// estimated returns the usage with estimates for counts that were not reported. The provider bills the usage that it
+// withEstimates returns the usage with estimates for counts that were not reported. The provider bills the usage that it
 // reports at the end of an answer, so that is not estimated.
-func (c *Counter) estimated() Usage {
+func (c *Counter) withEstimates() Usage {
 	u := c.usage
 	if c.final {
 		return u
@@ -179,5 +179,5 @@ func (c *Counter) countEvent(data string) {
 	c.final = c.final || s.isFinal()
 	c.failed = c.failed || s.isError()
 	c.textBytes += s.textBytes()
-	c.ending = max(c.ending, s.ending())
+	c.ending = max(c.ending, s.geminiEnding())
 }

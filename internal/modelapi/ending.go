@@ -18,8 +18,8 @@ func (c *Counter) Ending() Ending {
 	return c.ending
 }
 
-// ending returns the reason that Gemini reports for the end of an answer.
-func (s *payload) ending() Ending {
+// geminiEnding returns the reason that Gemini reports for the end of an answer.
+func (s *payload) geminiEnding() Ending {
 	for _, c := range s.Candidates {
 		switch c.Finish {
 		case "MAX_TOKENS":

@@ -34,8 +34,8 @@ type Price struct {
 // price of input instead of 1.25 times.
 const hourWrite = 2 / 1.25
 
-// long returns the prices of long prompts. One that is not set, or is lower than the standard price, does not lower it.
-func (p Price) long() Price {
+// longPromptPrice returns the prices of long prompts. One that is not set, or is lower than the standard price, does not lower it.
+func (p Price) longPromptPrice() Price {
 	return Price{
 		Input: max(p.Input, p.LongInput), Output: max(p.Output, p.LongOutput),
 		CacheRead: max(p.CacheRead, p.LongCacheRead), CacheWrite: max(p.CacheWrite, p.LongCacheWrite),
@@ -45,7 +45,7 @@ func (p Price) long() Price {
 // For returns the prices of a call with this usage: those of long prompts if its prompt is long.
 func (p Price) For(u Usage) Price {
 	if p.LongPrompt > 0 && u.Input+u.CacheRead+u.CacheWrite > p.LongPrompt {
-		return p.long()
+		return p.longPromptPrice()
 	}
 	return p
 }
@@ -97,7 +97,7 @@ func (p Prices) Find(model string) (price Price, known bool) {
 			best, price = name, candidate
 		}
 		if candidate.LongPrompt > 0 {
-			candidate = candidate.long()
+			candidate = candidate.longPromptPrice()
 		}
 		highest = Price{
 			Input: max(highest.Input, candidate.Input), Output: max(highest.Output, candidate.Output),

@@ -144,13 +144,13 @@ func limitReset(h http.Header, e apiError, now time.Time) time.Time {
 
 // unifiedReset returns the end of a subscription's limit. If the answer has none, it assumes one.
 func unifiedReset(h http.Header, now time.Time) time.Time {
-	if at := unix(h.Get("Anthropic-Ratelimit-Unified-Reset")); !at.IsZero() {
+	if at := parseUnix(h.Get("Anthropic-Ratelimit-Unified-Reset")); !at.IsZero() {
 		return at
 	}
 	var last time.Time
 	for _, window := range []string{"5h", "7d"} {
 		if name := "Anthropic-Ratelimit-Unified-" + window; h.Get(name+"-Status") == "rejected" {
-			if at := unix(h.Get(name + "-Reset")); at.After(last) {
+			if at := parseUnix(h.Get(name + "-Reset")); at.After(last) {
 				last = at
 			}
 		}
@@ -164,7 +164,7 @@ func unifiedReset(h http.Header, now time.Time) time.Time {
 	return last
 }
 
-func unix(s string) time.Time {
+func parseUnix(s string) time.Time {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 || n > 1e11 {
 		return time.Time{}

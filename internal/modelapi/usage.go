@@ -15,7 +15,7 @@ type Usage struct {
 	CacheWriteHour int64
 }
 
-func (u Usage) tokens() int64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
+func (u Usage) total() int64 { return u.Input + u.CacheRead + u.CacheWrite + u.Output }
 
 // A payload has the fields of a body or an event of a stream that concern usage, for all APIs: their names do not
 // collide.

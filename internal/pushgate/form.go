@@ -36,7 +36,7 @@ func lastClause(err error, scanner *secretscan.Scanner) string {
 		}
 	}
 	if scanner != nil {
-		text = redact(scanner, text)
+		text = redactSecrets(scanner, text)
 	}
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most]) + "…"

@@ -10,16 +10,16 @@ import (
 // large file exists if GitHub has it, or if the changeset includes it within the limit. A pointer that the base already
 // contains, under any path, is accepted.
 func checkLFS(s *subject) []Refusal {
-	published := s.published()
+	published := s.publishedBlobs()
 	var refusals []Refusal
 	var total int64
 	var largest changeset.Pointer
 	known, at := map[changeset.Pointer]bool{}, ""
-	s.each(func(_ checkedCommit, change changeset.Change) {
+	s.eachChange(func(_ checkedCommit, change changeset.Change) {
 		if change.Mode != changeset.ModeFile && change.Mode != changeset.ModeExecutable || published[change.Blob] {
 			return
 		}
-		data, _ := s.content(change.Blob)
+		data, _ := s.blobContent(change.Blob)
 		p, isPointer := changeset.ParsePointer(data)
 		if !isPointer || s.policy.LFSObjects[p] {
 			return
@@ -38,7 +38,7 @@ func checkLFS(s *subject) []Refusal {
 	})
 	if most := s.policy.MaxLFSBytes; total > most {
 		refusals = append(refusals, Refusal{
-			Rule: RuleLFS, Path: at, Detail: fmt.Sprintf("%.1f MB of new large files, of which this is the largest, and errand uploads at most %.1f MB", mb(total), mb(most)),
+			Rule: RuleLFS, Path: at, Detail: fmt.Sprintf("%.1f MB of new large files, of which this is the largest, and errand uploads at most %.1f MB", megabytes(total), megabytes(most)),
 			Remedy: "leave some out, or have a person push them",
 		})
 	}
@@ -54,7 +54,7 @@ func (s *subject) checkPointer(path string, p changeset.Pointer) (r Refusal, bad
 		r.Detail = "the file begins like an LFS pointer but is not one"
 		r.Remedy = "add the content itself with `git add`, which makes the pointer"
 	case p.Size > most:
-		r.Detail = fmt.Sprintf("the large file has %.1f MB, and errand uploads at most %.1f MB", mb(p.Size), mb(most))
+		r.Detail = fmt.Sprintf("the large file has %.1f MB, and errand uploads at most %.1f MB", megabytes(p.Size), megabytes(most))
 		r.Remedy = "make it smaller, or leave it as it is and have a person push it"
 	case !included || int64(len(object)) != p.Size:
 		r.Detail = fmt.Sprintf("the LFS object %s… it refers to is neither on the VM nor at GitHub", p.OID[:12])
@@ -65,8 +65,8 @@ func (s *subject) checkPointer(path string, p changeset.Pointer) (r Refusal, bad
 	return r, true
 }
 
-// published returns the blobs that are already in the base or in a merged commit of the base branch.
-func (s *subject) published() map[string]bool {
+// publishedBlobs returns the blobs that are already in the base or in a merged commit of the base branch.
+func (s *subject) publishedBlobs() map[string]bool {
 	if s.blobs != nil {
 		return s.blobs
 	}

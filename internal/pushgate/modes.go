@@ -10,15 +10,15 @@ import (
 // judged.
 func checkModes(s *subject) []Refusal {
 	var refusals []Refusal
-	published := s.published()
-	s.each(func(_ checkedCommit, change changeset.Change) {
+	published := s.publishedBlobs()
+	s.eachChange(func(_ checkedCommit, change changeset.Change) {
 		switch change.Mode {
 		case "", changeset.ModeSubmodule:
 		case changeset.ModeFile, changeset.ModeExecutable, changeset.ModeSymlink:
 			if published[change.Blob] {
 				return // a merge that reverts a change of the base adds no content
 			}
-			if _, ok := s.content(change.Blob); !ok {
+			if _, ok := s.blobContent(change.Blob); !ok {
 				refusals = append(refusals, Refusal{
 					Rule: RuleModes, Path: change.Path, Detail: "its content is missing from the changeset",
 					Remedy: "run the task again; if it happens again, report it as a bug in errand",
@@ -38,7 +38,7 @@ func checkModes(s *subject) []Refusal {
 // Removing one is allowed.
 func checkSubmodules(s *subject) []Refusal {
 	var refusals []Refusal
-	s.each(func(_ checkedCommit, change changeset.Change) {
+	s.eachChange(func(_ checkedCommit, change changeset.Change) {
 		switch {
 		case change.Mode == changeset.ModeSubmodule:
 			refusals = append(refusals, Refusal{

@@ -25,7 +25,7 @@ func checkPaths(s *subject) []Refusal {
 	refuse := func(path, detail, remedy string) {
 		refusals = append(refusals, Refusal{Rule: RulePaths, Path: path, Detail: detail, Remedy: remedy})
 	}
-	s.each(func(_ checkedCommit, change changeset.Change) {
+	s.eachChange(func(_ checkedCommit, change changeset.Change) {
 		if detail := pathProblem(change.Path); detail != "" {
 			refuse(change.Path, detail, "use a plain path inside the repository")
 			return
@@ -41,7 +41,7 @@ func checkPaths(s *subject) []Refusal {
 			refuse(change.Path, detail, "choose a name that every system can hold")
 		}
 	})
-	for _, collision := range s.collisions() {
+	for _, collision := range s.pathCollisions() {
 		refuse(collision[0], fmt.Sprintf("it collides with `%s`", collision[1]), "give one of them another name")
 	}
 	return refusals
@@ -115,9 +115,9 @@ func isWindowsDevice(name string) bool {
 	return strings.HasPrefix(stem, "com") || strings.HasPrefix(stem, "lpt")
 }
 
-// collisions returns pairs of paths that collide: new paths (or their directories) with others that differ only in case
+// pathCollisions returns pairs of paths that collide: new paths (or their directories) with others that differ only in case
 // or Unicode form, new paths with a file where they need a directory, and new files with a directory that still exists.
-func (s *subject) collisions() [][2]string {
+func (s *subject) pathCollisions() [][2]string {
 	old := map[string]bool{}
 	for p := range s.policy.Base {
 		withParents(p, func(name string) { old[name] = true })

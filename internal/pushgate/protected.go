@@ -70,7 +70,7 @@ func checkProtected(s *subject) []Refusal {
 	operators := prepareGlobs(slices.Concat(DefaultProtected(), s.policy.Operator.Protected))
 	own := prepareGlobs(s.policy.Repository.Protected)
 	var refusals []Refusal
-	s.each(func(j checkedCommit, change changeset.Change) {
+	s.eachChange(func(j checkedCommit, change changeset.Change) {
 		refused := func(by protectedGlob, operators bool) {
 			r := Refusal{
 				Rule: RuleProtected, Path: change.Path, Detail: fmt.Sprintf("the path is protected by `%s`", by.glob),

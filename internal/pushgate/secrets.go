@@ -19,16 +19,16 @@ func checkSecrets(s *subject) []Refusal {
 		}
 		return []Refusal{{Rule: RuleSecrets, Detail: "the content could not be searched for secrets", Remedy: "ask an operator to check errand's setup"}}
 	}
-	published := s.published()
+	published := s.publishedBlobs()
 	done := map[string]bool{} // path and blob
 	var refusals []Refusal
-	s.each(func(j checkedCommit, change changeset.Change) {
+	s.eachChange(func(j checkedCommit, change changeset.Change) {
 		key := change.Path + "\x00" + change.Blob
 		if change.Deleted() || change.Mode == changeset.ModeSubmodule || published[change.Blob] || done[key] {
 			return
 		}
 		done[key] = true
-		data, _ := s.content(change.Blob)
+		data, _ := s.blobContent(change.Blob)
 		if p, is := changeset.ParsePointer(data); is && s.cs.LFS[p.OID] != nil {
 			data = s.cs.LFS[p.OID] // it would be published, too
 		}
@@ -61,13 +61,13 @@ func (s *subject) isExcused(j checkedCommit, change changeset.Change, found secr
 	if !ok {
 		return false
 	}
-	data, _ := s.content(entry.Blob)
+	data, _ := s.blobContent(entry.Blob)
 	return strings.Contains(string(data), secret)
 }
 
 // containedBefore reports whether a path that the commit changes contained the secret before.
 func (j checkedCommit) containedBefore(s *subject, path, secret string) bool {
-	data, ok := s.content(j.before[path])
+	data, ok := s.blobContent(j.before[path])
 	return ok && strings.Contains(string(data), secret)
 }
 
@@ -110,7 +110,7 @@ func (s *subject) secretsInPaths() []Refusal {
 		withParents(p, func(name string) { before[name] = true })
 	}
 	var refusals []Refusal
-	s.each(func(j checkedCommit, change changeset.Change) {
+	s.eachChange(func(j checkedCommit, change changeset.Change) {
 		if _, merged := j.merged[change.Path]; merged || change.Deleted() {
 			return
 		}
@@ -185,7 +185,7 @@ func redactRefusal(scanner *secretscan.Scanner, r Refusal) Refusal {
 				}
 			}
 		}
-		r.Path, r.Detail = redact(scanner, path), redact(scanner, r.Detail)
+		r.Path, r.Detail = redactSecrets(scanner, path), redactSecrets(scanner, r.Detail)
 	}
 	if r.Rule == RulePaths && pathProblem(path) != "" || path != removeInvisible(path) {
 		r.Path = fmt.Sprintf("%+q", r.Path)
@@ -193,7 +193,7 @@ func redactRefusal(scanner *secretscan.Scanner, r Refusal) Refusal {
 	return r
 }
 
-func redact(scanner *secretscan.Scanner, text string) string {
+func redactSecrets(scanner *secretscan.Scanner, text string) string {
 	found := scanner.Find(text)
 	for i := len(found) - 1; i >= 0; i-- {
 		text = text[:found[i].Start] + "[redacted]" + text[found[i].End:]

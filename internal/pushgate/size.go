@@ -12,7 +12,7 @@ func checkSize(s *subject) []Refusal {
 	paths := map[string]bool{}
 	blobs := map[string]bool{}
 	var bytes int64
-	s.each(func(_ checkedCommit, change changeset.Change) {
+	s.eachChange(func(_ checkedCommit, change changeset.Change) {
 		paths[change.Path] = true
 		if change.Deleted() || blobs[change.Blob] {
 			return
@@ -34,13 +34,13 @@ func checkSize(s *subject) []Refusal {
 				suggestRaise("max_paths", int64(len(paths)), CeilingPaths, int64(top.MaxPaths), int64(own.MaxPaths))...))
 	}
 	if most := effectiveLimit(top.MaxBytes, own.MaxBytes); bytes > most {
-		refuse(fmt.Sprintf("%.1f MB of new content, and at most %.1f MB are allowed", mb(bytes), mb(most)),
+		refuse(fmt.Sprintf("%.1f MB of new content, and at most %.1f MB are allowed", megabytes(bytes), megabytes(most)),
 			withSuggestions("leave out binaries and generated files", suggestRaise("max_bytes", bytes, CeilingBytes, top.MaxBytes, own.MaxBytes)...))
 	}
 	return refusals
 }
 
-func mb(n int64) float64 { return float64(n) / (1 << 20) }
+func megabytes(n int64) float64 { return float64(n) / (1 << 20) }
 
 // effectiveLimit returns the repository's limit if it is set and below the operator's, else the operator's.
 func effectiveLimit(operators, own int64) int64 {

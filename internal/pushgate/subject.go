@@ -86,8 +86,8 @@ func applyChange(tree Tree, change changeset.Change) {
 	tree[change.Path] = Entry{Mode: change.Mode, Blob: change.Blob}
 }
 
-// content returns a blob from the changeset or from the orchestrator's copy of the base.
-func (s *subject) content(blob string) ([]byte, bool) {
+// blobContent returns a blob from the changeset or from the orchestrator's copy of the base.
+func (s *subject) blobContent(blob string) ([]byte, bool) {
 	if data, ok := s.cs.Blobs[blob]; ok {
 		return data, true
 	}
@@ -97,8 +97,8 @@ func (s *subject) content(blob string) ([]byte, bool) {
 	return s.policy.Content(blob)
 }
 
-// each calls visit for every change to judge.
-func (s *subject) each(visit func(checkedCommit, changeset.Change)) {
+// eachChange calls visit for every change to judge.
+func (s *subject) eachChange(visit func(checkedCommit, changeset.Change)) {
 	for _, j := range s.commits {
 		for _, change := range j.changes {
 			visit(j, change)

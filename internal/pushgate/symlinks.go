@@ -29,12 +29,12 @@ func checkSymlinks(s *subject) []Refusal {
 		})
 	}
 	touched := map[string]bool{}
-	s.each(func(_ checkedCommit, change changeset.Change) {
+	s.eachChange(func(_ checkedCommit, change changeset.Change) {
 		if change.Mode != changeset.ModeSymlink {
 			return
 		}
 		touched[foldName(change.Path)] = true
-		target, ok := s.content(change.Blob)
+		target, ok := s.blobContent(change.Blob)
 		if !ok {
 			return // checkModes reports it
 		}
@@ -49,7 +49,7 @@ func checkSymlinks(s *subject) []Refusal {
 	if len(touched) == 0 {
 		return refusals
 	}
-	links := s.links()
+	links := s.symlinkLookup()
 	for _, from := range s.linksToFollow(touched) {
 		target, ok := links(from)
 		if !ok {
@@ -67,9 +67,9 @@ func checkSymlinks(s *subject) []Refusal {
 	return refusals
 }
 
-// links returns a lookup over the known links of the final tree, under any spelling that some file system treats as
+// symlinkLookup returns a lookup over the known links of the final tree, under any spelling that some file system treats as
 // equal. It reads each target at most once and only on demand, because reading may call GitHub.
-func (s *subject) links() lookup {
+func (s *subject) symlinkLookup() lookup {
 	spelled := map[string]string{} // folded → the smallest spelling
 	for p, entry := range s.final {
 		if known, ok := spelled[foldName(p)]; entry.Mode == changeset.ModeSymlink && (!ok || p < known) {
@@ -82,20 +82,20 @@ func (s *subject) links() lookup {
 			p = spelled[foldName(p)]
 		}
 		if target, ok := seen[p]; ok {
-			return deref(target)
+			return targetOf(target)
 		}
 		seen[p] = nil
 		if entry, ok := s.final[p]; ok && entry.Mode == changeset.ModeSymlink {
-			if data, ok := s.content(entry.Blob); ok {
+			if data, ok := s.blobContent(entry.Blob); ok {
 				target := string(data)
 				seen[p] = &target
 			}
 		}
-		return deref(seen[p])
+		return targetOf(seen[p])
 	}
 }
 
-func deref(target *string) (string, bool) {
+func targetOf(target *string) (string, bool) {
 	if target == nil {
 		return "", false
 	}

@@ -13,16 +13,16 @@ const minLentBytes = 12
 // checkTestFiles refuses, in every commit, the files that an operator lent to the checkout for its tests: by path, in
 // any spelling that a file system treats as equal, and by content under any path.
 func checkTestFiles(s *subject) []Refusal {
-	published := s.published()
+	published := s.publishedBlobs()
 	const remedy = "take it out of every commit; tests read it where it lies, and it is put there for every run"
 	var refusals []Refusal
-	s.each(func(_ checkedCommit, change changeset.Change) {
+	s.eachChange(func(_ checkedCommit, change changeset.Change) {
 		if change.Deleted() || len(s.policy.Lent) == 0 {
 			return
 		}
 		var data []byte
 		if !published[change.Blob] {
-			data, _ = s.content(change.Blob)
+			data, _ = s.blobContent(change.Blob)
 		}
 		for path, lent := range s.policy.Lent {
 			lent = strings.TrimSpace(lent)

@@ -9,16 +9,16 @@ type hit struct {
 
 func (h hit) allowedBy(lists []*config.Allowlist) bool {
 	for _, list := range lists {
-		if h.allowed(list) {
+		if h.isAllowedBy(list) {
 			return true
 		}
 	}
 	return false
 }
 
-// allowed applies one allow-list: any of its checks, or all of them if its condition requires that. Lists of commits
+// isAllowedBy applies one allow-list: any of its checks, or all of them if its condition requires that. Lists of commits
 // never apply, because the scanned text has no published commit yet.
-func (h hit) allowed(list *config.Allowlist) bool {
+func (h hit) isAllowedBy(list *config.Allowlist) bool {
 	target := h.secret
 	switch list.RegexTarget {
 	case "match":

@@ -39,7 +39,7 @@ func newKnownSet(values []string) knownSet {
 		if len(value) < MinKnown {
 			continue
 		}
-		forms = append(forms, encodings(value)...)
+		forms = append(forms, encodedForms(value)...)
 	}
 	if len(forms) == 0 {
 		return knownSet{}
@@ -89,9 +89,9 @@ func (k knownSet) findCut(text string) []Finding {
 	return found
 }
 
-// encodings returns the value and the forms in which it could be smuggled or logged: JSON and URL escapes, hex, base64
+// encodedForms returns the value and the forms in which it could be smuggled or logged: JSON and URL escapes, hex, base64
 // at each of the three alignments, and, for a multi-line value such as a PEM key, each of its long lines.
-func encodings(value string) []string {
+func encodedForms(value string) []string {
 	forms := []string{value, hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value)))}
 	forms = append(forms, url.QueryEscape(value), url.PathEscape(value))
 	if quoted, err := json.Marshal(value); err == nil {

@@ -28,9 +28,9 @@ func TestKnownWhole(t *testing.T) {
 	all := newKnownSet(values)
 	for i, value := range values {
 		alone := newKnownSet([]string{value})
-		for n, form := range encodings(strings.TrimSpace(value)) {
+		for n, form := range encodedForms(strings.TrimSpace(value)) {
 			want := []Finding{{Rule: RuleKnown, Start: 2, End: 2 + len(form)}}
-			if diff := cmp.Diff(want, merge(all.find("> "+form+" <"))); diff != "" {
+			if diff := cmp.Diff(want, joinOverlapping(all.find("> "+form+" <"))); diff != "" {
 				t.Fatalf("value %d, form %d, among others (-want +got):\n%s", i, n, diff)
 			}
 			cut := form[:len(form)-1]
@@ -47,10 +47,10 @@ func TestKnownWhole(t *testing.T) {
 func TestKnownMatchesNaiveSearch(t *testing.T) {
 	t.Parallel()
 	values := []string{longKey(3), "aaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaaab"}
-	text := strings.Repeat("a", 70) + "b " + longKey(3) + " " + encodings(strings.TrimSpace(longKey(3)))[1] + longKey(4)
+	text := strings.Repeat("a", 70) + "b " + longKey(3) + " " + encodedForms(strings.TrimSpace(longKey(3)))[1] + longKey(4)
 	var looked []Finding
 	for _, value := range values {
-		for _, form := range encodings(strings.TrimSpace(value)) {
+		for _, form := range encodedForms(strings.TrimSpace(value)) {
 			for at := range text {
 				if strings.HasPrefix(text[at:], form) {
 					looked = append(looked, Finding{Rule: RuleKnown, Start: at, End: at + len(form)})
@@ -62,7 +62,7 @@ func TestKnownMatchesNaiveSearch(t *testing.T) {
 	if len(found) == 0 {
 		t.Fatal("nothing was found")
 	}
-	if diff := cmp.Diff(merge(looked), merge(found)); diff != "" {
+	if diff := cmp.Diff(joinOverlapping(looked), joinOverlapping(found)); diff != "" {
 		t.Errorf("findings (-looked +found):\n%s", diff)
 	}
 }

@@ -183,7 +183,7 @@ func (p *Patterns) findRule(r rule, path, text string) []Finding {
 	for _, at := range r.regex.FindAllStringSubmatchIndex(text, -1) {
 		start, end := secretRange(at, r.group)
 		secret := text[start:end]
-		if secret == "" || r.entropy > 0 && shannon(secret) <= r.entropy {
+		if secret == "" || r.entropy > 0 && entropy(secret) <= r.entropy {
 			continue
 		}
 		if !r.strict {
@@ -220,8 +220,8 @@ func lineAround(text string, start, end int) string {
 	return text[from : end+to]
 }
 
-// shannon returns the text's entropy in bits per character.
-func shannon(text string) float64 {
+// entropy returns the text's entropy in bits per character.
+func entropy(text string) float64 {
 	counts := map[rune]int{}
 	total := 0
 	for _, c := range text {

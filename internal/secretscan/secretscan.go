@@ -59,7 +59,7 @@ func (s *Scanner) FindIn(path, text string) []Finding {
 	if s.patterns != nil && !isBinary(text) {
 		found = append(found, s.patterns.find(path, text)...)
 	}
-	return merge(found)
+	return joinOverlapping(found)
 }
 
 // FindCut is [Scanner.Find] for a text that may have been truncated. It also reports a part of a known value at the
@@ -75,7 +75,7 @@ func (s *Scanner) FindCut(text string) []Finding {
 			}
 		}
 	}
-	return merge(found)
+	return joinOverlapping(found)
 }
 
 // isBinary uses git's own rule: a NUL in the first 8000 bytes. Patterns are meaningless in binary data.
@@ -86,8 +86,8 @@ func isBinary(text string) bool {
 	return strings.IndexByte(text, 0) >= 0
 }
 
-// merge sorts findings and joins those that overlap.
-func merge(found []Finding) []Finding {
+// joinOverlapping sorts findings and joins those that overlap.
+func joinOverlapping(found []Finding) []Finding {
 	if len(found) < 2 {
 		return found
 	}

@@ -145,10 +145,10 @@ func (s *Server) openStore(ctx context.Context) error {
 	}
 	s.db = s.opts.Hooks.db(file)
 	s.store, err = store.Open(ctx, s.db, store.Options{
-		Now:     s.opts.Now,
-		Policy:  s.policy(),
-		Turned:  func(ctx context.Context, key state.TaskKey) { s.summaries.Write(ctx, key) },
-		Without: s.opts.Hooks.Without,
+		Now:                s.opts.Now,
+		Policy:             s.policy(),
+		PhaseChanged:       func(ctx context.Context, key state.TaskKey) { s.summaries.Write(ctx, key) },
+		DisabledSafeguards: s.opts.Hooks.Without,
 	})
 	return err
 }

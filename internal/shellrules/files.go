@@ -16,7 +16,7 @@ type FileRefusal struct {
 }
 
 func (r *FileRefusal) Error() string {
-	return fmt.Sprintf("The rules of this run refuse this call: %s is not below %s, where tools may change files.", truncate(r.Path), strings.Join(r.Write, " or "))
+	return fmt.Sprintf("The rules of this run refuse this call: %s is not below %s, where tools may change files.", truncateCommand(r.Path), strings.Join(r.Write, " or "))
 }
 
 // JudgeFile returns why a tool that works in dir may not change a file, or nil. It follows links, including dangling
@@ -36,8 +36,8 @@ func (r Rules) JudgeFile(dir, path string) *FileRefusal {
 	if err != nil {
 		return &FileRefusal{Path: path, Write: r.Write}
 	}
-	full = resolve(full, maxLinks)
-	if slices.ContainsFunc(r.Write, func(folder string) bool { return isWithin(full, resolve(filepath.Clean(folder), maxLinks)) }) {
+	full = resolveLinks(full, maxLinks)
+	if slices.ContainsFunc(r.Write, func(folder string) bool { return isWithin(full, resolveLinks(filepath.Clean(folder), maxLinks)) }) {
 		return nil
 	}
 	return &FileRefusal{Path: path, Write: r.Write}
@@ -46,8 +46,8 @@ func (r Rules) JudgeFile(dir, path string) *FileRefusal {
 // maxLinks bounds the dangling links that are followed.
 const maxLinks = 40
 
-// resolve follows the links of a path as far as it exists.
-func resolve(path string, budget int) string {
+// resolveLinks follows the links of a path as far as it exists.
+func resolveLinks(path string, budget int) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
 	}
@@ -57,11 +57,11 @@ func resolve(path string, budget int) string {
 	}
 	if target, err := os.Readlink(path); err == nil && budget > 0 {
 		if !filepath.IsAbs(target) {
-			target = filepath.Join(resolve(parent, budget-1), target)
+			target = filepath.Join(resolveLinks(parent, budget-1), target)
 		}
-		return resolve(filepath.Clean(target), budget-1)
+		return resolveLinks(filepath.Clean(target), budget-1)
 	}
-	return filepath.Join(resolve(parent, budget), filepath.Base(path))
+	return filepath.Join(resolveLinks(parent, budget), filepath.Base(path))
 }
 
 // isWithin reports whether a path is the folder or lies below it.

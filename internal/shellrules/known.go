@@ -18,8 +18,8 @@ func BaseCommands() []string {
 	}
 }
 
-// tools returns the build commands of a repository, by the name or pattern of a file at its root that implies them.
-func tools() []struct{ file, commands string } {
+// buildTools returns the build commands of a repository, by the name or pattern of a file at its root that implies them.
+func buildTools() []struct{ file, commands string } {
 	return []struct{ file, commands string }{
 		{"go.mod", "go gofmt goimports golangci-lint staticcheck"}, {"go.work", "go gofmt"},
 		{"package.json", "npm npx node yarn pnpm corepack"}, {"tsconfig.json", "tsc"}, {"deno.json", "deno"}, {"bun.lock*", "bun bunx"},
@@ -41,7 +41,7 @@ const pythons = "python python3 pip pip3 pytest uv uvx tox ruff mypy black poetr
 // without duplicates.
 func DetectCommands(files, commands []string) []string {
 	list := []string{"git"}
-	for _, t := range tools() {
+	for _, t := range buildTools() {
 		if slices.ContainsFunc(files, func(f string) bool { ok, _ := path.Match(t.file, f); return ok }) {
 			list = append(list, strings.Fields(t.commands)...)
 		}

@@ -36,7 +36,7 @@ func (r *Refusal) Error() string {
 	case r.Unread != "":
 		return fmt.Sprintf("The rules of this run refuse this call: %s. Write it plainly. %s", r.Unread, r.allowedHint())
 	}
-	return fmt.Sprintf("The rules of this run refuse this call: %q is not among the commands that may be called. %s", truncate(r.Command), r.allowedHint())
+	return fmt.Sprintf("The rules of this run refuse this call: %q is not among the commands that may be called. %s", truncateCommand(r.Command), r.allowedHint())
 }
 
 // Name returns a short name of the refused call, for lists of refusals.
@@ -44,7 +44,7 @@ func (r *Refusal) Name() string {
 	if r.Rule != "" {
 		return "Bash(" + r.Rule + ":*)"
 	}
-	return "Bash: " + truncate(r.Command)
+	return "Bash: " + truncateCommand(r.Command)
 }
 
 // allowedHint lists the allowed commands, with the repository's own first.
@@ -62,8 +62,8 @@ func (r *Refusal) allowedHint() string {
 	return "Allowed are: " + strings.Join(own, ", ") + "; and those that look at files, text and the system, or make, move and remove files (such as ls, cat, grep, sed, mkdir, rm)."
 }
 
-// truncate shortens a command for a message.
-func truncate(s string) string {
+// truncateCommand shortens a command for a message.
+func truncateCommand(s string) string {
 	if runes := []rune(s); len(runes) > 80 {
 		return string(runes[:80]) + "…"
 	}
@@ -79,13 +79,13 @@ func (r Rules) Judge(line string) *Refusal {
 		}
 	}
 	if rule := r.denyingRuleUnparsed(line, err); rule != "" {
-		return &Refusal{Command: truncate(line), Rule: rule}
+		return &Refusal{Command: truncateCommand(line), Rule: rule}
 	}
 	if r.Allow == nil {
 		return nil // the shell itself rejects a line that cannot be parsed
 	}
 	if err != nil {
-		return &Refusal{Command: truncate(line), Unread: err.Error(), Allow: r.Allow}
+		return &Refusal{Command: truncateCommand(line), Unread: err.Error(), Allow: r.Allow}
 	}
 	for _, c := range calls {
 		if why := r.refuseUnlisted(c); why != nil {

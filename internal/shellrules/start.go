@@ -25,8 +25,8 @@ type starter struct {
 	skip   int
 }
 
-// starters returns the commands that only start another command, by name.
-func starters() map[string]starter {
+// startCommands returns the commands that only start another command, by name.
+func startCommands() map[string]starter {
 	return map[string]starter{
 		"env": {values: " -u --unset -C --chdir "}, "nohup": {}, "setsid": {}, "command": {}, "exec": {values: " -a "}, "builtin": {},
 		"nice": {values: " -n --adjustment "}, "ionice": {values: " -c -n -p "}, "stdbuf": {values: " -i -o -e "},
@@ -42,7 +42,7 @@ func innerCommands(words []string) (inner [][]string, opened bool) {
 	if name == "find" || name == "fd" {
 		return findExecCommands(words), false
 	}
-	s, ok := starters()[name]
+	s, ok := startCommands()[name]
 	if !ok {
 		return nil, false
 	}

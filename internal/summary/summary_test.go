@@ -41,7 +41,7 @@ func TestSummaries(t *testing.T) {
 	const keep = 30 * 24 * time.Hour
 	var w *Writer
 	st, err := store.Open(t.Context(), db, store.Options{
-		Now: time.Now, Policy: machine.DefaultPolicy(), Turned: func(ctx context.Context, key state.TaskKey) { w.Write(ctx, key) },
+		Now: time.Now, Policy: machine.DefaultPolicy(), PhaseChanged: func(ctx context.Context, key state.TaskKey) { w.Write(ctx, key) },
 	})
 	if err != nil {
 		t.Fatal(err)

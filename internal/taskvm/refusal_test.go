@@ -22,7 +22,7 @@ func TestRefusal(t *testing.T) {
 	}{
 		"the task's hours":  {err: noVM(&vm.LimitError{Limit: vm.LimitVMHours, Reason: "its 6 hours are used"}), limit: vm.LimitVMHours},
 		"the day's money":   {err: noVM(&vm.LimitError{Limit: vm.LimitVMsDay, Reason: "today's money is used"}), limit: vm.LimitVMsDay},
-		"VMs in an hour":    {err: noVM(&vm.LimitError{Limit: vm.LimitVMMakes, Reason: "10 were made"}), limit: vm.LimitVMMakes},
+		"VMs in an hour":    {err: noVM(&vm.LimitError{Limit: vm.LimitVMCreates, Reason: "10 were made"}), limit: vm.LimitVMCreates},
 		"the account":       {err: noVM(fleet.ErrQuota), waits: "Request a higher limit"},
 		"no capacity":       {err: noVM(errors.New("resource_unavailable")), waits: "More candidates"},
 		"a refused token":   {err: fleet.ErrUnauthorized, waits: "`hetzner.token`"},

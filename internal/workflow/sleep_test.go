@@ -205,7 +205,7 @@ func TestRestoreForAStep(t *testing.T) {
 func TestLimitsOfVMs(t *testing.T) {
 	t.Parallel()
 	tomorrow := time.Now().Add(12 * time.Hour)
-	for limit, want := range map[string]state.WaitKind{vm.LimitVMs: state.WaitVM, vm.LimitVMMakes: state.WaitVM, vm.LimitVMsDay: state.WaitMoney, vm.LimitVMsMonth: state.WaitMoney, vm.LimitVMHours: ""} {
+	for limit, want := range map[string]state.WaitKind{vm.LimitVMs: state.WaitVM, vm.LimitVMCreates: state.WaitVM, vm.LimitVMsDay: state.WaitMoney, vm.LimitVMsMonth: state.WaitMoney, vm.LimitVMHours: ""} {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
 			refused := fmt.Errorf("acquire: %w", &vm.LimitError{Limit: limit, Reason: "that is too much", Until: tomorrow})

@@ -52,7 +52,7 @@ func (b *Buffer) Get(key string) ([]byte, error) {
 	}
 	b.reads[key] = struct{}{}
 	if len(b.reads) > MaxReads {
-		return nil, b.refuse(fmt.Errorf("get %q: %w (%d)", key, ErrTooManyReads, len(b.reads)))
+		return nil, b.setRefusal(fmt.Errorf("get %q: %w (%d)", key, ErrTooManyReads, len(b.reads)))
 	}
 	return b.base.Get(key)
 }
@@ -60,9 +60,9 @@ func (b *Buffer) Get(key string) ([]byte, error) {
 // Range implements Reader.
 func (b *Buffer) Range(prefix, from string, limit int) ([]Pair, error) {
 	if !slices.ContainsFunc(b.declared, func(p string) bool { return strings.HasPrefix(prefix, p) }) {
-		return nil, b.refuse(fmt.Errorf("range %q: %w", prefix, ErrRange))
+		return nil, b.setRefusal(fmt.Errorf("range %q: %w", prefix, ErrRange))
 	}
-	own := b.under(prefix, from)
+	own := b.writesWithPrefix(prefix, from)
 	want := limit
 	if want > 0 {
 		want += len(own) // each own write may hide one pair of the base
@@ -81,7 +81,7 @@ func (b *Buffer) Range(prefix, from string, limit int) ([]Pair, error) {
 // Put implements Tx.
 func (b *Buffer) Put(key string, value []byte) error {
 	if len(value) > MaxValueBytes {
-		return b.refuse(fmt.Errorf("put %q: value of %d bytes: %w", key, len(value), ErrTooLarge))
+		return b.setRefusal(fmt.Errorf("put %q: value of %d bytes: %w", key, len(value), ErrTooLarge))
 	}
 	return b.write(Write{Key: key, Value: append([]byte{}, value...)})
 }
@@ -92,7 +92,7 @@ func (b *Buffer) Delete(key string) error {
 }
 
 // Writes returns the changes in the order of their keys, one per key.
-func (b *Buffer) Writes() []Write { return b.under("", "") }
+func (b *Buffer) Writes() []Write { return b.writesWithPrefix("", "") }
 
 // Equal reports whether both buffers hold the same writes.
 func (b *Buffer) Equal(other *Buffer) bool {
@@ -103,7 +103,7 @@ func (b *Buffer) Equal(other *Buffer) bool {
 
 func (b *Buffer) write(w Write) error {
 	if w.Key == "" || len(w.Key) > MaxKeyBytes {
-		return b.refuse(fmt.Errorf("write %.40q: %w", w.Key, ErrInvalidKey))
+		return b.setRefusal(fmt.Errorf("write %.40q: %w", w.Key, ErrInvalidKey))
 	}
 	if old, ok := b.writes[w.Key]; ok {
 		b.bytes -= len(old.Key) + len(old.Value)
@@ -112,23 +112,23 @@ func (b *Buffer) write(w Write) error {
 	b.bytes += len(w.Key) + len(w.Value)
 	switch {
 	case len(b.writes) > MaxWrites:
-		return b.refuse(fmt.Errorf("write %q: %w (%d)", w.Key, ErrTooManyWrites, len(b.writes)))
+		return b.setRefusal(fmt.Errorf("write %q: %w (%d)", w.Key, ErrTooManyWrites, len(b.writes)))
 	case b.bytes > MaxUpdateBytes:
-		return b.refuse(fmt.Errorf("write %q: update of %d bytes: %w", w.Key, b.bytes, ErrTooLarge))
+		return b.setRefusal(fmt.Errorf("write %q: update of %d bytes: %w", w.Key, b.bytes, ErrTooLarge))
 	}
 	return nil
 }
 
-// refuse stores the first refusal, so that a closure cannot ignore it.
-func (b *Buffer) refuse(err error) error {
+// setRefusal stores the first refusal, so that a closure cannot ignore it.
+func (b *Buffer) setRefusal(err error) error {
 	if b.err == nil {
 		b.err = err
 	}
 	return err
 }
 
-// under returns the buffered writes with the prefix, from the given key on, in the order of their keys.
-func (b *Buffer) under(prefix, from string) []Write {
+// writesWithPrefix returns the buffered writes with the prefix, from the given key on, in the order of their keys.
+func (b *Buffer) writesWithPrefix(prefix, from string) []Write {
 	var found []Write
 	for key, w := range b.writes {
 		if strings.HasPrefix(key, prefix) && key >= from {

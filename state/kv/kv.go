@@ -34,8 +34,8 @@ var (
 	ErrNotFound = errors.New("key not found")
 	// ErrClosed is returned by every method after Close. Nothing was written.
 	ErrClosed = errors.New("database is closed")
-	// Stop is returned by a Scan's function to end the scan early; Scan then returns nil.
-	Stop = errors.New("stop scanning") //nolint:errname,staticcheck // it is a signal like fs.SkipAll
+	// ErrStop is returned by a Scan's function to end the scan early; Scan then returns nil.
+	ErrStop = errors.New("stop scanning") //nolint:errname,staticcheck // it is a signal like fs.SkipAll
 )
 
 // Errors for refused updates. Nothing was written in any of these cases.

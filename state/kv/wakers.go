@@ -35,7 +35,7 @@ func (w *Wakers) Wake(writes []Write) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for woken, prefix := range w.waiting {
-		if !touches(writes, prefix) {
+		if !anyWithPrefix(writes, prefix) {
 			continue
 		}
 		select {
@@ -45,7 +45,7 @@ func (w *Wakers) Wake(writes []Write) {
 	}
 }
 
-func touches(writes []Write, prefix string) bool {
+func anyWithPrefix(writes []Write, prefix string) bool {
 	for _, write := range writes {
 		if strings.HasPrefix(write.Key, prefix) {
 			return true

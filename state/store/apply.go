@@ -20,8 +20,8 @@ type Ack struct {
 	Call     string // the ID of a call's Reservation; the event records the call's cost
 }
 
-// single reports whether at most one source is set.
-func (a Ack) single() bool {
+// hasOneSource reports whether at most one source is set.
+func (a Ack) hasOneSource() bool {
 	n := 0
 	for _, id := range []string{a.Delivery, a.Job, a.Call} {
 		if id != "" {
@@ -51,7 +51,7 @@ func (s *Store) Apply(ctx context.Context, e event.Event, ack Ack) (Applied, err
 	if e.Task.IsZero() {
 		return Applied{}, fmt.Errorf("apply %s: the event names no task", e.Kind())
 	}
-	if !ack.single() {
+	if !ack.hasOneSource() {
 		return Applied{}, fmt.Errorf("apply %s to %s: the acknowledgment names more than one item", e.Kind(), e.Task)
 	}
 	e.Now = s.now()
@@ -63,8 +63,8 @@ func (s *Store) Apply(ctx context.Context, e event.Event, ack Ack) (Applied, err
 	if err != nil {
 		return Applied{}, fmt.Errorf("apply %s to %s: %w", e.Kind(), e.Task, err)
 	}
-	if t := applied.Task; s.turned != nil && applied.Changed && (e.Kind() == event.KindRunEnded || e.Kind() == event.KindSaved || !t.Since.Before(e.Now)) {
-		s.turned(ctx, t.Key)
+	if t := applied.Task; s.phaseChanged != nil && applied.Changed && (e.Kind() == event.KindRunEnded || e.Kind() == event.KindSaved || !t.Since.Before(e.Now)) {
+		s.phaseChanged(ctx, t.Key)
 	}
 	return applied, nil
 }
@@ -79,13 +79,13 @@ func (s *Store) apply(tx kv.Tx, e event.Event, ack Ack) (Applied, error) {
 	if err != nil {
 		return Applied{}, err
 	}
-	if err := s.spend(tx, e, ack, queue); err != nil {
+	if err := s.spendAck(tx, e, ack, queue); err != nil {
 		return Applied{}, err
 	}
-	e.Unvetted, e.Wanted, e.Approving = queue.unvetted(), queue.wanted(), queue.approving()
+	e.Unvetted, e.Wanted, e.Approving = queue.hasUnvettedText(), queue.hasWork(), queue.hasApproval()
 	applied := Applied{Task: task, Note: noteSeen}
 	if task == nil || e.ID == "" || !task.Knows(e.ID) {
-		applied, err = s.change(tx, task, e, queue)
+		applied, err = s.transition(tx, task, e, queue)
 	}
 	if err != nil {
 		return Applied{}, err
@@ -93,8 +93,8 @@ func (s *Store) apply(tx kv.Tx, e event.Event, ack Ack) (Applied, error) {
 	return applied, s.putQueue(tx, queue)
 }
 
-// spend removes the source of the event.
-func (s *Store) spend(tx kv.Tx, e event.Event, ack Ack, queue *queue) error {
+// spendAck removes the source of the event.
+func (s *Store) spendAck(tx kv.Tx, e event.Event, ack Ack, queue *queue) error {
 	switch {
 	case ack.Delivery != "":
 		return s.spendDelivery(tx, ack.Delivery, e.Now)
@@ -110,22 +110,22 @@ func (s *Store) spend(tx kv.Tx, e event.Event, ack Ack, queue *queue) error {
 	if owner != e.Task {
 		return fmt.Errorf("job %s belongs to task %s", ack.Job, owner)
 	}
-	job, err := queue.claimed(ack.Job, ack.Epoch)
+	job, err := queue.findClaimed(ack.Job, ack.Epoch)
 	if err != nil {
 		return err
 	}
 	return queue.remove(tx, job.ID)
 }
 
-// change calls machine.Next and stores its result.
-func (s *Store) change(tx kv.Tx, before *state.Task, e event.Event, queue *queue) (Applied, error) {
+// transition calls machine.Next and stores its result.
+func (s *Store) transition(tx kv.Tx, before *state.Task, e event.Event, queue *queue) (Applied, error) {
 	ch := s.next(before, e, s.policy)
 	if ch.DropWork || ch.DropDue {
-		if err := queue.drop(tx, ch.Drops); err != nil {
+		if err := queue.dropQueued(tx, ch.Drops); err != nil {
 			return Applied{}, err
 		}
 	}
-	queue.doubted(event.Of[event.StepFailed](e).Failure)
+	queue.markDoubt(event.Of[event.StepFailed](e).Failure)
 	for _, job := range ch.Jobs {
 		if err := s.enqueue(tx, queue, job, e); err != nil {
 			return Applied{}, err
@@ -143,7 +143,7 @@ func (s *Store) change(tx kv.Tx, before *state.Task, e event.Event, queue *queue
 	if err := s.putTask(tx, before, after); err != nil {
 		return Applied{}, err
 	}
-	if err := errors.Join(s.Spending.add(tx, before, after, e.Now), s.VMs.Follow(tx, before, after, e.Now)); err != nil {
+	if err := errors.Join(s.Spending.addCost(tx, before, after, e.Now), s.VMs.Follow(tx, before, after, e.Now)); err != nil {
 		return Applied{}, err
 	}
 	return Applied{Task: after, Changed: true, Note: ch.Note}, nil

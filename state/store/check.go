@@ -45,20 +45,20 @@ type checker struct {
 	problems []string
 }
 
-func (c *checker) problem(format string, args ...any) {
+func (c *checker) report(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...))
 }
 
-// want marks a key as required by owner.
-func (c *checker) want(key, owner string) {
+// expectKey marks a key as required by owner.
+func (c *checker) expectKey(key, owner string) {
 	c.expected[key] = true
 	value, ok := c.all[key]
 	if !ok {
-		c.problem("%s: %s is missing", owner, key)
+		c.report("%s: %s is missing", owner, key)
 		return
 	}
 	for i := range blob.PartCount(value) {
-		c.want(blob.PartKey(key, i), owner)
+		c.expectKey(blob.PartKey(key, i), owner)
 	}
 }
 
@@ -72,101 +72,101 @@ func (c *checker) check() {
 		case strings.HasPrefix(key, preDelivery):
 			c.delivery(key)
 		case strings.HasPrefix(key, preCall):
-			c.want(key, key)
+			c.expectKey(key, key)
 		case key == keySchema, strings.HasPrefix(key, preFact), strings.HasPrefix(key, preJobSeq), strings.HasPrefix(key, prePurse), strings.HasPrefix(key, preUpstream):
 			c.expected[key] = true
 		}
 	}
-	c.store.VMs.Check(c.r, slices.Collect(maps.Keys(c.all)), c.want, c.problem)
+	c.store.VMs.Check(c.r, slices.Collect(maps.Keys(c.all)), c.expectKey, c.report)
 	for key := range c.all {
 		if !c.expected[key] {
-			c.problem("%s belongs to nothing", key)
+			c.report("%s belongs to nothing", key)
 		}
 	}
 }
 
 func (c *checker) task(key string) {
-	c.want(key, key)
+	c.expectKey(key, key)
 	var t state.Task
 	if err := c.store.codec.GetJSON(c.r, key, &t); err != nil {
-		c.problem("%v", err)
+		c.report("%v", err)
 		return
 	}
 	if taskKey(t.Key) != key {
-		c.problem("%s holds task %s", key, t.Key)
+		c.report("%s holds task %s", key, t.Key)
 	}
-	c.want(indexOf(t.Phase)+t.Key.String(), key)
+	c.expectKey(indexOf(t.Phase)+t.Key.String(), key)
 	if got := c.all[indexOf(t.Phase)+t.Key.String()]; phaseOf(got) != t.Phase {
-		c.problem("%s is in phase %s but listed as %s", key, t.Phase, got)
+		c.report("%s is in phase %s but listed as %s", key, t.Phase, got)
 	}
 	if n := prNumber(&t); n != 0 {
 		index := prKey(t.Key.Repo, n)
 		c.expected[index] = true // two tasks may refer to one pull request; the later one owns the index entry
 		if c.all[index] == nil {
-			c.problem("%s: %s is missing", key, index)
+			c.report("%s: %s is missing", key, index)
 		}
 	}
 }
 
 func (c *checker) queue(key string) {
-	c.want(key, key)
+	c.expectKey(key, key)
 	task, err := state.ParseTaskKey(key[len(preJobs):])
 	if err != nil {
-		c.problem("%s: %v", key, err)
+		c.report("%s: %v", key, err)
 		return
 	}
 	q, err := c.store.getQueue(c.r, task)
 	if err != nil {
-		c.problem("%v", err)
+		c.report("%v", err)
 		return
 	}
 	ids, keys, lanes := map[string]bool{}, map[string]bool{}, map[state.Lane]bool{}
 	for _, j := range q.jobs {
 		if ids[j.ID] {
-			c.problem("%s has job %s twice", key, j.ID)
+			c.report("%s has job %s twice", key, j.ID)
 		}
 		if owner, err := taskOfJob(j.ID); err != nil || owner != task || j.Task != task {
-			c.problem("%s has job %s of task %s", key, j.ID, j.Task)
+			c.report("%s has job %s of task %s", key, j.ID, j.Task)
 		}
 		if j.State == state.JobQueued && j.Key != "" && keys[j.Key] {
-			c.problem("%s has two queued jobs with key %s", key, j.Key)
+			c.report("%s has two queued jobs with key %s", key, j.Key)
 		}
 		if j.State == state.JobClaimed && lanes[j.Lane] {
-			c.problem("%s has two claimed jobs in lane %s", key, j.Lane)
+			c.report("%s has two claimed jobs in lane %s", key, j.Lane)
 		}
 		ids[j.ID] = true
 		keys[j.Key] = keys[j.Key] || j.State == state.JobQueued
 		lanes[j.Lane] = lanes[j.Lane] || j.State == state.JobClaimed
 		if _, ok := c.all[preJobData+j.ID]; ok {
-			c.want(preJobData+j.ID, key)
+			c.expectKey(preJobData+j.ID, key)
 		}
 	}
 	if len(q.jobs) == 0 {
-		c.problem("%s is an empty queue", key)
+		c.report("%s is an empty queue", key)
 	}
 }
 
 func (c *checker) delivery(key string) {
-	c.want(key, key)
+	c.expectKey(key, key)
 	guid := key[len(preDelivery):]
 	row, err := getDelivery(c.r, guid)
 	if err != nil {
-		c.problem("%v", err)
+		c.report("%v", err)
 		return
 	}
 	switch row.State {
 	case deliveryPending:
 		inbox := timeKey(preInbox, row.Received, guid)
-		c.want(inbox, key)
+		c.expectKey(inbox, key)
 		if len(c.all[inbox]) == 0 {
-			c.want(prePayload+guid, key)
+			c.expectKey(prePayload+guid, key)
 		}
 	case deliveryPoison:
-		c.want(timeKey(prePoison, row.Received, guid), key)
-		c.want(prePayload+guid, key)
+		c.expectKey(timeKey(prePoison, row.Received, guid), key)
+		c.expectKey(prePayload+guid, key)
 	case deliverySpent:
-		c.want(timeKey(preTomb, row.Tried, guid), key)
+		c.expectKey(timeKey(preTomb, row.Tried, guid), key)
 	default:
-		c.problem("%s is in state %q", key, row.State)
+		c.report("%s is in state %q", key, row.State)
 	}
 }

@@ -33,7 +33,7 @@ func (s *Store) spendDelivery(tx kv.Tx, guid string, now time.Time) error {
 		tx.Delete(timeKey(prePoison, row.Received, guid)),
 		blob.Delete(tx, prePayload+guid),
 	)
-	if s.lacks(SafeguardTombstones) {
+	if s.isDisabled(SafeguardTombstones) {
 		return errors.Join(err, tx.Delete(preDelivery+guid))
 	}
 	return errors.Join(
@@ -55,14 +55,14 @@ func (s *Store) FailDelivery(ctx context.Context, guid string, cause error) (fai
 			return nil
 		}
 		row.State = deliveryPoison
-		return putAside(tx, guid, row.Received)
+		return moveToPoison(tx, guid, row.Received)
 	})
 	return failures, err
 }
 
-// putAside moves a delivery from the inbox to the list of poisoned ones. A payload in its inbox entry moves to its own
+// moveToPoison moves a delivery from the inbox to the list of poisoned ones. A payload in its inbox entry moves to its own
 // key, so that listing poisoned deliveries, as the pages and metrics do, reads no payloads.
-func putAside(tx kv.Tx, guid string, received time.Time) error {
+func moveToPoison(tx kv.Tx, guid string, received time.Time) error {
 	inbox := timeKey(preInbox, received, guid)
 	packed, err := tx.Get(inbox)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Store) PruneTombstones(ctx context.Context, before time.Time) (int, err
 	var old []string
 	err := s.db.Scan(ctx, preTomb, "", 0, func(p kv.Pair) error {
 		if p.Key >= end {
-			return kv.Stop
+			return kv.ErrStop
 		}
 		old = append(old, p.Key)
 		return nil
@@ -119,9 +119,9 @@ func (s *Store) PruneTombstones(ctx context.Context, before time.Time) (int, err
 	return len(old), nil
 }
 
-// dropLooseParts removes the parts of payloads that have no delivery row, because the process died between writing the
+// deleteOrphanedParts removes the parts of payloads that have no delivery row, because the process died between writing the
 // parts and the row.
-func (s *Store) dropLooseParts(ctx context.Context) error {
+func (s *Store) deleteOrphanedParts(ctx context.Context) error {
 	err := s.db.Scan(ctx, blob.PartPrefix+prePayload, "", 0, func(p kv.Pair) error {
 		key := strings.TrimPrefix(p.Key[:strings.LastIndexByte(p.Key, '/')], blob.PartPrefix)
 		return kv.Update(ctx, s.db, "drop loose part", func(tx kv.Tx) error {

@@ -72,7 +72,7 @@ func (s *Store) PutDelivery(ctx context.Context, d Delivery) (isNew bool, err er
 	data := s.codec.CompressFast(d.Payload)
 	parts := blob.Split(data)
 	// Parts that do not fit into the update with the delivery's row are written before it, each in its own update.
-	// Without the row they are not visible, and dropLooseParts removes them at the next start.
+	// Without the row they are not visible, and deleteOrphanedParts removes them at the next start.
 	ahead := len(data)+roomForHead > kv.MaxUpdateBytes
 	if ahead {
 		if known, err := s.HasDelivery(ctx, d.GUID); known || err != nil {

@@ -49,7 +49,7 @@ func (s *Store) candidates(ctx context.Context, lanes []state.Lane, now time.Tim
 	var found []state.Job
 	err := s.eachQueue(ctx, func(q *queue) {
 		for _, lane := range lanes {
-			if j := q.first(lane, now); j != nil {
+			if j := q.firstClaimable(lane, now); j != nil {
 				found = append(found, *j)
 			}
 		}
@@ -80,7 +80,7 @@ func (s *Store) claim(ctx context.Context, c state.Job, req ClaimReq, now time.T
 		if err != nil {
 			return err
 		}
-		j := q.first(c.Lane, now)
+		j := q.firstClaimable(c.Lane, now)
 		if j == nil || j.ID != c.ID {
 			return nil
 		}
@@ -150,7 +150,7 @@ func (s *Store) changeJob(ctx context.Context, verb, id string, epoch int64, fn 
 		if err != nil {
 			return err
 		}
-		j, err := q.claimed(id, epoch)
+		j, err := q.findClaimed(id, epoch)
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func (s *Store) NextDue(ctx context.Context) (time.Time, bool, error) {
 }
 
 func (q *queue) nextDue(lane state.Lane) (next time.Time, found bool) {
-	if j := q.busy(lane); j != nil {
+	if j := q.claimedIn(lane); j != nil {
 		return j.Until, true
 	}
 	for i := range q.jobs {
@@ -253,7 +253,7 @@ func (q *queue) nextDue(lane state.Lane) (next time.Time, found bool) {
 		if at := dueSince(j); !found || at.Before(next) {
 			next, found = at, true
 		}
-		if holdsLane(j) {
+		if blocksLane(j) {
 			break
 		}
 	}

@@ -29,7 +29,7 @@ func migrations() []migration {
 
 // migrate runs the missing migrations and records each version that is reached.
 func (s *Store) migrate(ctx context.Context, list []migration) error {
-	version, err := s.schema(ctx)
+	version, err := s.schemaVersion(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func (s *Store) migrate(ctx context.Context, list []migration) error {
 	return nil
 }
 
-// schema returns the store's schema version, 0 for a new store.
-func (s *Store) schema(ctx context.Context) (int, error) {
+// schemaVersion returns the store's schema version, 0 for a new store.
+func (s *Store) schemaVersion(ctx context.Context) (int, error) {
 	version := 0
 	err := s.db.View(ctx, func(r kv.Reader) error {
 		text, err := r.Get(keySchema)

@@ -27,7 +27,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 	pruned, seen := 0, 0
 	var batch []pruning
 	flush := func() error {
-		n, err := s.replace(ctx, batch)
+		n, err := s.storePruned(ctx, batch)
 		pruned, batch = pruned+n, nil
 		return err
 	}
@@ -39,13 +39,13 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 		if err != nil {
 			return err
 		}
-		one, err := s.pruning(ctx, key, before) // outside of an update, which would delay others
+		one, err := s.planPruning(ctx, key, before) // outside of an update, which would delay others
 		if err != nil || one == nil {
 			return err
 		}
 		seen++
 		if max(len(one.was), len(one.packed)) > kv.MaxUpdateBytes/prunedBatch { // it gets its own update
-			n, err := s.replace(ctx, []pruning{*one})
+			n, err := s.storePruned(ctx, []pruning{*one})
 			pruned += n
 			return err
 		}
@@ -71,8 +71,8 @@ type pruning struct {
 	packed []byte // the new bytes; nil if nothing is removed
 }
 
-// pruning computes the pruned form of a task in memory. It returns nil for a task that did not end before the time.
-func (s *Store) pruning(ctx context.Context, key state.TaskKey, before time.Time) (*pruning, error) {
+// planPruning computes the pruned form of a task in memory. It returns nil for a task that did not end before the time.
+func (s *Store) planPruning(ctx context.Context, key state.TaskKey, before time.Time) (*pruning, error) {
 	one := &pruning{key: key}
 	err := s.db.View(ctx, func(r kv.Reader) (err error) {
 		one.was, err = blob.Get(r, taskKey(key))
@@ -89,14 +89,14 @@ func (s *Store) pruning(ctx context.Context, key state.TaskKey, before time.Time
 		return nil, err
 	}
 	one.phase = task.Phase
-	if lighten(&task) {
+	if removeLargeParts(&task) {
 		one.packed, err = s.codec.EncodeJSON(taskKey(key), &task)
 	}
 	return one, err
 }
 
-// replace stores pruned tasks and marks them as light. It skips tasks that were changed in between.
-func (s *Store) replace(ctx context.Context, list []pruning) (lighter int, err error) {
+// storePruned stores pruned tasks and marks them as light. It skips tasks that were changed in between.
+func (s *Store) storePruned(ctx context.Context, list []pruning) (lighter int, err error) {
 	if len(list) == 0 {
 		return 0, nil
 	}
@@ -123,8 +123,8 @@ func (s *Store) replace(ctx context.Context, list []pruning) (lighter int, err e
 	return lighter, err
 }
 
-// lighten removes the large parts and reports whether there were any.
-func lighten(t *state.Task) bool {
+// removeLargeParts removes the large parts and reports whether there were any.
+func removeLargeParts(t *state.Task) bool {
 	changed := len(t.Context.Comments)+len(t.Context.Withheld)+len(t.Context.Existing)+len(t.Feedback) > 0 || t.Work != nil
 	t.Context.Comments, t.Context.Withheld, t.Context.Existing = nil, nil, nil
 	t.Feedback, t.Work = nil, nil

@@ -33,7 +33,7 @@ type payload struct {
 }
 
 func (s *Store) getQueue(r kv.Reader, key state.TaskKey) (*queue, error) {
-	q := &queue{task: key, unfenced: s.lacks(SafeguardFencing)}
+	q := &queue{task: key, unfenced: s.isDisabled(SafeguardFencing)}
 	err := s.codec.GetJSON(r, jobsKey(key), &q.jobs)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return nil, err
@@ -59,7 +59,7 @@ func (s *Store) enqueue(tx kv.Tx, q *queue, job state.Job, e event.Event) error 
 	if !job.Task.IsZero() && job.Task != q.task {
 		return fmt.Errorf("enqueue %s for task %s in the queue of %s", job.Kind, job.Task, q.task)
 	}
-	if twin := s.twin(q, &job); twin != nil {
+	if twin := s.findDuplicate(q, &job); twin != nil {
 		if twin.Attempt == 0 && (job.NotBefore.Before(twin.NotBefore) || job.Kind == state.JobStatus) {
 			twin.NotBefore, q.changed = job.NotBefore, true
 		}
@@ -116,8 +116,8 @@ func (s *Store) withPayload(r kv.Reader, job state.Job) (*state.Job, error) {
 	return &job, nil
 }
 
-// queued returns the queued job with a key, or nil if there is none or the key is empty.
-func (q *queue) queued(key string) *state.Job {
+// findQueued returns the queued job with a key, or nil if there is none or the key is empty.
+func (q *queue) findQueued(key string) *state.Job {
 	for i := range q.jobs {
 		if j := &q.jobs[i]; key != "" && j.Key == key && j.State == state.JobQueued {
 			return j
@@ -126,8 +126,8 @@ func (q *queue) queued(key string) *state.Job {
 	return nil
 }
 
-// claimed returns the job if it is claimed with that epoch, else ErrLeaseLost.
-func (q *queue) claimed(id string, epoch int64) (*state.Job, error) {
+// findClaimed returns the job if it is claimed with that epoch, else ErrLeaseLost.
+func (q *queue) findClaimed(id string, epoch int64) (*state.Job, error) {
 	for i := range q.jobs {
 		if j := &q.jobs[i]; j.ID == id && (j.State == state.JobClaimed && j.Epoch == epoch || q.unfenced) {
 			return j, nil
@@ -136,31 +136,31 @@ func (q *queue) claimed(id string, epoch int64) (*state.Job, error) {
 	return nil, fmt.Errorf("job %s with epoch %d: %w", id, epoch, ErrLeaseLost)
 }
 
-// unvetted reports whether the author of a comment or of an edit of the issue is still being vetted.
-func (q *queue) unvetted() bool {
+// hasUnvettedText reports whether the author of a comment or of an edit of the issue is still being vetted.
+func (q *queue) hasUnvettedText() bool {
 	return slices.ContainsFunc(q.jobs, func(j state.Job) bool {
 		return j.Kind == state.JobVet && (strings.HasPrefix(j.Key, state.VetPrefix+"comment:") || strings.HasPrefix(j.Key, state.VetPrefix+"edit:"))
 	})
 }
 
-// approving reports whether an approval is being checked, or its author is being vetted.
-func (q *queue) approving() bool {
+// hasApproval reports whether an approval is being checked, or its author is being vetted.
+func (q *queue) hasApproval() bool {
 	return slices.ContainsFunc(q.jobs, func(j state.Job) bool {
 		return j.Kind == state.JobApprove || j.Kind == state.JobVet && strings.HasPrefix(j.Key, state.VetPrefix+string(event.KindPlanEdited))
 	})
 }
 
-// wanted reports whether the task has work in its queue, or a person's text is being vetted.
-func (q *queue) wanted() bool {
-	return q.unvetted() || slices.ContainsFunc(q.jobs, func(j state.Job) bool { return j.Lane == state.LaneWork })
+// hasWork reports whether the task has work in its queue, or a person's text is being vetted.
+func (q *queue) hasWork() bool {
+	return q.hasUnvettedText() || slices.ContainsFunc(q.jobs, func(j state.Job) bool { return j.Lane == state.LaneWork })
 }
 
-// doubted marks the queued job with the same key as a failed one to check for effects of the failed job.
-func (q *queue) doubted(f state.Failure) {
+// markDoubt marks the queued job with the same key as a failed one to check for effects of the failed job.
+func (q *queue) markDoubt(f state.Failure) {
 	if f.Doubt.IsZero() {
 		return
 	}
-	if j := q.queued(f.Key); j != nil && j.Doubt.IsZero() {
+	if j := q.findQueued(f.Key); j != nil && j.Doubt.IsZero() {
 		j.Doubt, j.Attempted, q.changed = f.Doubt, true, true
 	}
 }
@@ -172,8 +172,8 @@ func (q *queue) remove(tx kv.Tx, id string) error {
 	return blob.Delete(tx, preJobData+id)
 }
 
-// drop removes queued jobs for which which returns true.
-func (q *queue) drop(tx kv.Tx, which func(*state.Job) bool) error {
+// dropQueued removes queued jobs for which which returns true.
+func (q *queue) dropQueued(tx kv.Tx, which func(*state.Job) bool) error {
 	for _, j := range slices.Clone(q.jobs) {
 		if j.State != state.JobQueued || !which(&j) {
 			continue
@@ -189,7 +189,7 @@ func (q *queue) drop(tx kv.Tx, which func(*state.Job) bool) error {
 // have the same effect and is removed.
 func (q *queue) requeue(tx kv.Tx, id string, notBefore time.Time, why string) error {
 	i := slices.IndexFunc(q.jobs, func(j state.Job) bool { return j.ID == id })
-	if twin := q.queued(q.jobs[i].Key); twin != nil {
+	if twin := q.findQueued(q.jobs[i].Key); twin != nil {
 		if err := q.remove(tx, twin.ID); err != nil {
 			return err
 		}
@@ -201,10 +201,10 @@ func (q *queue) requeue(tx kv.Tx, id string, notBefore time.Time, why string) er
 	return nil
 }
 
-// first returns the claimable job of a lane: the oldest that is due. It returns nil if a job of the lane is claimed, or
+// firstClaimable returns the claimable job of a lane: the oldest that is due. It returns nil if a job of the lane is claimed, or
 // if an older job blocks the lane or waits for a stop.
-func (q *queue) first(lane state.Lane, now time.Time) *state.Job {
-	if q.busy(lane) != nil {
+func (q *queue) firstClaimable(lane state.Lane, now time.Time) *state.Job {
+	if q.claimedIn(lane) != nil {
 		return nil
 	}
 	for i := range q.jobs {
@@ -215,7 +215,7 @@ func (q *queue) first(lane state.Lane, now time.Time) *state.Job {
 			return nil
 		case !j.NotBefore.After(now):
 			return j
-		case holdsLane(j):
+		case blocksLane(j):
 			return nil
 		}
 	}
@@ -232,8 +232,8 @@ func (q *queue) waitsForStop(j *state.Job) bool {
 	return false
 }
 
-// busy returns the claimed job of a lane, or nil if there is none.
-func (q *queue) busy(lane state.Lane) *state.Job {
+// claimedIn returns the claimed job of a lane, or nil if there is none.
+func (q *queue) claimedIn(lane state.Lane) *state.Job {
 	for i := range q.jobs {
 		if j := &q.jobs[i]; j.Lane == lane && j.State == state.JobClaimed {
 			return j
@@ -242,9 +242,9 @@ func (q *queue) busy(lane state.Lane) *state.Job {
 	return nil
 }
 
-// holdsLane reports whether no other job may overtake a queued job that is not yet due: work that is retried runs
+// blocksLane reports whether no other job may overtake a queued job that is not yet due: work that is retried runs
 // before the work that follows from it. Jobs that are only delayed, and jobs of the lanes that people wait for, may be
 // overtaken.
-func holdsLane(j *state.Job) bool {
+func blocksLane(j *state.Job) bool {
 	return j.Attempt > 0 && j.Kind != state.JobDue && (j.Lane == state.LaneWork || j.Lane == state.LaneStatus)
 }

@@ -35,7 +35,7 @@ func (s *Store) TasksIn(ctx context.Context, phases ...state.Phase) ([]*state.Ta
 		if !prefixes[prefix] {
 			continue
 		}
-		some, err := s.indexed(ctx, prefix, phases)
+		some, err := s.listIndexed(ctx, prefix, phases)
 		if err != nil {
 			return nil, err
 		}
@@ -51,8 +51,8 @@ func indexOf(p state.Phase) string {
 	return preOpen
 }
 
-// indexed returns the tasks of an index that are in any of the phases, as of one moment.
-func (s *Store) indexed(ctx context.Context, prefix string, phases []state.Phase) ([]*state.Task, error) {
+// listIndexed returns the tasks of an index that are in any of the phases, as of one moment.
+func (s *Store) listIndexed(ctx context.Context, prefix string, phases []state.Phase) ([]*state.Task, error) {
 	var tasks []*state.Task
 	err := s.db.View(ctx, func(r kv.Reader) error {
 		tasks = nil

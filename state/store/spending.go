@@ -27,8 +27,8 @@ type Spending struct{ rows }
 // Spent returns the cost of all tasks on the day and in the month of a time.
 func (s *Spending) Spent(ctx context.Context, at time.Time) (day, month state.Money, err error) {
 	err = s.db.View(ctx, func(r kv.Reader) (err error) {
-		if day, err = s.period(r, at.UTC().Format(dayForm)); err == nil {
-			month, err = s.period(r, at.UTC().Format(monthForm))
+		if day, err = s.periodCost(r, at.UTC().Format(dayForm)); err == nil {
+			month, err = s.periodCost(r, at.UTC().Format(monthForm))
 		}
 		return err
 	})
@@ -45,7 +45,7 @@ func (s *Spending) CapReached(ctx context.Context, caps Caps, open, need state.M
 	if caps == (Caps{}) {
 		return nil, nil
 	}
-	day, month, err := s.withCalls(ctx, caps, open, now)
+	day, month, err := s.withCallsInFlight(ctx, caps, open, now)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func (s *Spending) CapReached(ctx context.Context, caps Caps, open, need state.M
 	return &w, nil
 }
 
-// period returns the money spent in a period.
-func (s *Spending) period(r kv.Reader, period string) (m state.Money, err error) {
+// periodCost returns the money spent in a period.
+func (s *Spending) periodCost(r kv.Reader, period string) (m state.Money, err error) {
 	err = s.codec.GetJSON(r, purseKey(period), &m)
 	if errors.Is(err, kv.ErrNotFound) {
 		return state.Money{}, nil
@@ -81,8 +81,8 @@ func (s *Spending) period(r kv.Reader, period string) (m state.Money, err error)
 	return m, err
 }
 
-// add adds a task's additional cost to its day and month, in the event's transaction.
-func (s *Spending) add(tx kv.Tx, before, after *state.Task, now time.Time) error {
+// addCost adds a task's additional cost to its day and month, in the event's transaction.
+func (s *Spending) addCost(tx kv.Tx, before, after *state.Task, now time.Time) error {
 	var old state.Money
 	if before != nil {
 		old = before.Money
@@ -96,7 +96,7 @@ func (s *Spending) add(tx kv.Tx, before, after *state.Task, now time.Time) error
 		return nil
 	}
 	for _, period := range []string{now.UTC().Format(dayForm), now.UTC().Format(monthForm)} {
-		m, err := s.period(tx, period)
+		m, err := s.periodCost(tx, period)
 		if err != nil {
 			return err
 		}
@@ -113,15 +113,15 @@ func (s *Spending) Left(ctx context.Context, caps Caps, open state.Money, now ti
 	if caps == (Caps{}) {
 		return state.Unbounded(), nil
 	}
-	day, month, err := s.withCalls(ctx, caps, open, now)
+	day, month, err := s.withCallsInFlight(ctx, caps, open, now)
 	if err != nil {
 		return state.Left{}, err
 	}
 	return day.Left().Min(month.Left()), nil
 }
 
-// withCalls returns the cost of the day and the month, including calls in flight, with their caps.
-func (s *Spending) withCalls(ctx context.Context, caps Caps, open state.Money, now time.Time) (day, month state.Money, err error) {
+// withCallsInFlight returns the cost of the day and the month, including calls in flight, with their caps.
+func (s *Spending) withCallsInFlight(ctx context.Context, caps Caps, open state.Money, now time.Time) (day, month state.Money, err error) {
 	if day, month, err = s.Spent(ctx, now); err != nil {
 		return state.Money{}, state.Money{}, err
 	}

@@ -32,11 +32,11 @@ var (
 type Options struct {
 	Now    func() time.Time // nil means time.Now
 	Policy machine.Policy
-	// Turned, if not nil, is called after a task's new phase or the end of its run has been stored. It may be called
+	// PhaseChanged, if not nil, is called after a task's new phase or the end of its run has been stored. It may be called
 	// concurrently, and the caller of Apply waits for it.
-	Turned func(ctx context.Context, key state.TaskKey)
-	// Without disables safeguards, so that tests can show that they are needed. Only tests set it.
-	Without []Safeguard
+	PhaseChanged func(ctx context.Context, key state.TaskKey)
+	// DisabledSafeguards disables safeguards, so that tests can show that they are needed. Only tests set it.
+	DisabledSafeguards []Safeguard
 }
 
 // Store keeps tasks, their jobs and received deliveries. All methods may be called concurrently. Closing the database
@@ -53,13 +53,13 @@ type Store struct {
 	ProviderStates *ProviderStates
 
 	rows
-	now     func() time.Time
-	policy  machine.Policy
-	next    func(*state.Task, event.Event, machine.Policy) machine.Change
-	turned  func(context.Context, state.TaskKey)
-	without []Safeguard
-	seed    maphash.Seed // of stamps
-	glances *Digest[state.Glance]
+	now          func() time.Time
+	policy       machine.Policy
+	next         func(*state.Task, event.Event, machine.Policy) machine.Change
+	phaseChanged func(context.Context, state.TaskKey)
+	disabled     []Safeguard
+	seed         maphash.Seed // of stamps
+	glances      *Digest[state.Glance]
 }
 
 // rows reads and writes rows of the database.
@@ -86,13 +86,13 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	rows := rows{db, codec}
 	s := &Store{
 		VMs: vm.New(db, codec, now), Reservations: &Reservations{rows}, Spending: &Spending{rows}, ProviderStates: &ProviderStates{rows},
-		rows: rows, now: now, policy: opts.Policy, next: machine.Next, turned: opts.Turned, without: opts.Without, seed: maphash.MakeSeed(),
+		rows: rows, now: now, policy: opts.Policy, next: machine.Next, phaseChanged: opts.PhaseChanged, disabled: opts.DisabledSafeguards, seed: maphash.MakeSeed(),
 	}
 	s.glances = NewDigest(s, (*state.Task).Glance)
 	if err := s.migrate(ctx, migrations()); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	if err := s.dropLooseParts(ctx); err != nil {
+	if err := s.deleteOrphanedParts(ctx); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	return s, nil

@@ -79,13 +79,13 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// Options.Turned is called after a change of phase and after the end of a run, when they are stored, and not for
+// Options.PhaseChanged is called after a change of phase and after the end of a run, when they are stored, and not for
 // progress events or events without effect.
 func TestTurnsOfATaskAreTold(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	var told []state.Phase
-	s.turned = func(ctx context.Context, key state.TaskKey) {
+	s.phaseChanged = func(ctx context.Context, key state.TaskKey) {
 		task, err := s.Task(ctx, key)
 		if err != nil || task == nil {
 			t.Errorf("told of %s, which is not stored: %v", key, err)

@@ -52,16 +52,16 @@ func (r *Row) Spans(now time.Time) int64 {
 		return 0
 	}
 	if r.CreatedAt.IsZero() { // not known to exist
-		if r.Phase == Gone || r.Heir != "" {
+		if r.Phase == Gone || r.Successor != "" {
 			return 0
 		}
 		return 1
 	}
-	return max(SpansStarted(r.CreatedAt, r.Paid, r.until(now))-r.Skip, 0)
+	return max(SpansStarted(r.CreatedAt, r.Paid, r.billedUntil(now))-r.Skip, 0)
 }
 
-// until returns the end of the billed time.
-func (r *Row) until(now time.Time) time.Time {
+// billedUntil returns the end of the billed time.
+func (r *Row) billedUntil(now time.Time) time.Time {
 	if !r.EndedAt.IsZero() {
 		return r.EndedAt
 	}
@@ -115,11 +115,11 @@ type Caps struct {
 
 // The limits that a LimitError names.
 const (
-	LimitVMs      = "limits.vms"
-	LimitVMMakes  = "limits.vm_creates"
-	LimitVMHours  = "limits.vm_hours"
-	LimitVMsDay   = "limits.vm_cost_per_day"
-	LimitVMsMonth = "limits.vm_cost_per_month"
+	LimitVMs       = "limits.vms"
+	LimitVMCreates = "limits.vm_creates"
+	LimitVMHours   = "limits.vm_hours"
+	LimitVMsDay    = "limits.vm_cost_per_day"
+	LimitVMsMonth  = "limits.vm_cost_per_month"
 )
 
 // LimitError names the cap that forbids another VM, or another span of one. Nothing was stored.

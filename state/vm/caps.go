@@ -16,8 +16,8 @@ type roster struct {
 	// Born is the time at which the first VM was intended in this store.
 	Born time.Time  `json:"born,omitzero"`
 	Open []rosterVM `json:"open,omitempty"`
-	// Makes are the times of the latest intents of VMs that cost something.
-	Makes []time.Time `json:"makes,omitempty"`
+	// Intents are the times of the latest intents of VMs that cost something.
+	Intents []time.Time `json:"makes,omitempty"`
 }
 
 // rosterVM is the part of a row that the caps need.
@@ -37,14 +37,14 @@ func (v rosterVM) row() *Row {
 	return &Row{Name: v.Name, Task: v.Task, Phase: v.Phase, Intended: v.Intended, CreatedAt: v.CreatedAt, MicroHour: v.MicroHour, Currency: v.Currency, Paid: v.Paid, Skip: v.Skip}
 }
 
-// maxMakes limits the number of stored intents of the last hour.
-const maxMakes = 1000
+// maxIntents limits the number of stored intents of the last hour.
+const maxIntents = 1000
 
-func (o *roster) intended(now time.Time) {
-	o.Makes = slices.DeleteFunc(o.Makes, func(at time.Time) bool { return now.Sub(at) >= time.Hour })
-	o.Makes = append(o.Makes, now)
-	if len(o.Makes) > maxMakes {
-		o.Makes = o.Makes[len(o.Makes)-maxMakes:]
+func (o *roster) addIntent(now time.Time) {
+	o.Intents = slices.DeleteFunc(o.Intents, func(at time.Time) bool { return now.Sub(at) >= time.Hour })
+	o.Intents = append(o.Intents, now)
+	if len(o.Intents) > maxIntents {
+		o.Intents = o.Intents[len(o.Intents)-maxIntents:]
 	}
 }
 
@@ -62,14 +62,14 @@ func (o *roster) put(r *Row) {
 	o.Open = append(o.Open, v)
 }
 
-// takesPlace reports whether the VM counts towards `limits.vms`. A VM that costs something counts until the provider
+// countsAsVM reports whether the VM counts towards `limits.vms`. A VM that costs something counts until the provider
 // confirms the deletion, others until they are no longer needed.
-func (v rosterVM) takesPlace() bool {
+func (v rosterVM) countsAsVM() bool {
 	return v.Paid > 0 || v.Phase != Failed && v.Phase != Deleting
 }
 
-// rosterCares reports whether a change of a row affects its entry in the roster or closes its bill.
-func rosterCares(old, row *Row) bool {
+// affectsRoster reports whether a change of a row affects its entry in the roster or closes its bill.
+func affectsRoster(old, row *Row) bool {
 	return old.Phase.Over() != row.Phase.Over() || !old.EndedAt.Equal(row.EndedAt) ||
 		!old.CreatedAt.Equal(row.CreatedAt) || old.MicroHour != row.MicroHour || old.Paid != row.Paid || old.Task != row.Task
 }
@@ -78,7 +78,7 @@ func rosterCares(old, row *Row) bool {
 func (s *Rows) checkCaps(r kv.Reader, o *roster, row *Row, caps Caps, now time.Time) error {
 	taken := 0
 	for _, v := range o.Open {
-		if v.takesPlace() {
+		if v.countsAsVM() {
 			taken++
 		}
 	}
@@ -88,19 +88,19 @@ func (s *Rows) checkCaps(r kv.Reader, o *roster, row *Row, caps Caps, now time.T
 	if row.Paid <= 0 {
 		return nil
 	}
-	if err := o.checkMakes(caps.PerHour, now); err != nil && row.Rebuilds == "" {
+	if err := o.checkIntents(caps.PerHour, now); err != nil && row.Rebuilds == "" {
 		return err
 	}
 	return s.checkMoney(r, o, row, caps, now)
 }
 
-func (o *roster) checkMakes(perHour int, now time.Time) error {
-	recent := slices.DeleteFunc(slices.Clone(o.Makes), func(at time.Time) bool { return now.Sub(at) >= time.Hour })
+func (o *roster) checkIntents(perHour int, now time.Time) error {
+	recent := slices.DeleteFunc(slices.Clone(o.Intents), func(at time.Time) bool { return now.Sub(at) >= time.Hour })
 	if perHour <= 0 || len(recent) < perHour {
 		return nil
 	}
 	return &LimitError{
-		Limit: LimitVMMakes, Until: recent[len(recent)-perHour].Add(time.Hour),
+		Limit: LimitVMCreates, Until: recent[len(recent)-perHour].Add(time.Hour),
 		Reason: fmt.Sprintf("%d VMs were created in the last hour; the limit is %d", len(recent), perHour),
 	}
 }

@@ -24,7 +24,7 @@ func TestTheSecondCapOnVMsBinds(t *testing.T) {
 		"the task, though day and month have":          {Caps{PerTask: time.Hour, MicroDay: 100 * euros, MicroMonth: 100 * euros}, firstTask, LimitVMHours},
 		"not another task's":                           {Caps{PerTask: time.Hour, MicroDay: 100 * euros, MicroMonth: 100 * euros}, state.TaskKey{Repo: 6, Issue: 7}, ""},
 		"the number, though money is left":             {Caps{VMs: 2, MicroDay: 100 * euros, MicroMonth: 100 * euros}, other, LimitVMs},
-		"those made in an hour, though places are":     {Caps{VMs: 100, PerHour: 2, MicroDay: 100 * euros}, other, LimitVMMakes},
+		"those made in an hour, though places are":     {Caps{VMs: 100, PerHour: 2, MicroDay: 100 * euros}, other, LimitVMCreates},
 		"money, though places are left":                {Caps{VMs: 100, PerHour: 100, MicroDay: 2 * euros}, other, LimitVMsDay},
 		"the task, though it is not the only one":      {Caps{VMs: 100, PerTask: time.Hour}, other, LimitVMHours},
 		"none: there is room under every one of them":  {Caps{VMs: 3, PerHour: 3, PerTask: 2 * time.Hour, MicroDay: 3 * euros, MicroMonth: 3 * euros}, firstTask, ""},

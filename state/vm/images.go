@@ -49,7 +49,7 @@ func (s *Rows) BookImages(ctx context.Context, images []Image, whole bool) error
 		if err != nil {
 			return err
 		}
-		ended, changed := book.take(images, whole, now)
+		ended, changed := book.update(images, whole, now)
 		for _, i := range ended {
 			if err := s.bookMonths(tx, i, i.CreatedAt, now); err != nil {
 				return err
@@ -66,8 +66,8 @@ func (s *Rows) BookImages(ctx context.Context, images []Image, whole bool) error
 	return nil
 }
 
-// take applies a list of images. It returns the images whose bill ends now, and whether anything has changed.
-func (b *openImages) take(images []Image, whole bool, now time.Time) (ended []Image, changed bool) {
+// update applies a list of images. It returns the images whose bill ends now, and whether anything has changed.
+func (b *openImages) update(images []Image, whole bool, now time.Time) (ended []Image, changed bool) {
 	listed := map[string]Image{}
 	for _, i := range images {
 		listed[i.ID] = i

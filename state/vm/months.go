@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/state/kv"
 )
 
-// book updates the roster. A row that has ended is removed, and its bill is closed.
-func (s *Rows) book(tx kv.Tx, o *roster, old, row *Row, now time.Time) error {
+// updateBills updates the roster. A row that has ended is removed, and its bill is closed.
+func (s *Rows) updateBills(tx kv.Tx, o *roster, old, row *Row, now time.Time) error {
 	if row.Task != old.Task && !old.Task.IsZero() { // it continues without its task, which has paid so far
 		if bill := old.Bill(now); bill != (Bill{}) {
 			if err := s.addBill(tx, taskKey(old.Task), bill); err != nil {

@@ -111,10 +111,10 @@ type Row struct {
 	FromSleep string `json:"from_sleep,omitempty"`
 	FromImage bool   `json:"from_image,omitempty"`
 	// Rebuilds names the row whose VM object this one takes over with a fresh disk; Heir, in that row, names this one.
-	Rebuilds string `json:"rebuilds,omitempty"`
-	Heir     string `json:"heir,omitempty"`
-	// Spare is set while a standby VM is kept for the next task of its repository.
-	Spare bool `json:"spare,omitempty"`
+	Rebuilds  string `json:"rebuilds,omitempty"`
+	Successor string `json:"heir,omitempty"`
+	// Standby is set while a standby VM is kept for the next task of its repository.
+	Standby bool `json:"spare,omitempty"`
 	// NotAfter is the time at which it is deleted in any case; zero for never.
 	NotAfter time.Time `json:"not_after,omitzero"`
 
@@ -165,9 +165,9 @@ type Event struct {
 	// Usable reports whether it needs no first contact: its creator may log in.
 	Usable bool
 
-	Pins     []string
-	Snapshot string
-	Heir     string
-	Why      string
-	Detail   string
+	Pins      []string
+	Snapshot  string
+	Successor string
+	Why       string
+	Detail    string
 }

@@ -97,7 +97,7 @@ func (s *Rows) intend(tx kv.Tx, in Intent, caps Caps, now time.Time) (Row, error
 	}
 	roster.put(&row)
 	if row.Paid > 0 && row.Rebuilds == "" {
-		roster.intended(now)
+		roster.addIntent(now)
 	}
 	return row, errors.Join(s.put(tx, &row), s.putRoster(tx, roster))
 }
@@ -108,7 +108,7 @@ func (s *Rows) inherit(tx kv.Tx, roster *roster, row *Row, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	next, ok := Next(*old, Event{Kind: Inherits, Now: now, Heir: row.Name, Why: old.Why})
+	next, ok := Next(*old, Event{Kind: Inherits, Now: now, Successor: row.Name, Why: old.Why})
 	if !ok || old.Repo != row.Repo {
 		return fmt.Errorf("%w: %s is not available (%s)", ErrOver, old.Name, old.Phase)
 	}
@@ -117,7 +117,7 @@ func (s *Rows) inherit(tx kv.Tx, roster *roster, row *Row, now time.Time) error 
 	if err := s.put(tx, &next); err != nil {
 		return err
 	}
-	return s.book(tx, roster, old, &next, now)
+	return s.updateBills(tx, roster, old, &next, now)
 }
 
 // Apply applies an event to a row, and returns the row and whether it changed. An event that does not fit has no
@@ -148,14 +148,14 @@ func (s *Rows) apply(tx kv.Tx, name string, e Event) (Row, bool, error) {
 	if err := s.put(tx, &row); err != nil {
 		return Row{}, false, err
 	}
-	if !rosterCares(old, &row) {
+	if !affectsRoster(old, &row) {
 		return row, true, s.recordTime(tx, old, &row)
 	}
 	roster, err := s.getRoster(tx)
 	if err != nil {
 		return Row{}, false, err
 	}
-	if err := s.book(tx, roster, old, &row, e.Now); err != nil {
+	if err := s.updateBills(tx, roster, old, &row, e.Now); err != nil {
 		return Row{}, false, err
 	}
 	return row, true, errors.Join(s.putRoster(tx, roster), s.recordTime(tx, old, &row))

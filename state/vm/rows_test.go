@@ -111,7 +111,7 @@ func TestCapOnIntents(t *testing.T) {
 		s.drop(t, fmt.Sprint(i))
 		s.advance(10 * time.Minute)
 	}
-	if got := s.refuses(t, cloudIntent("x", firstTask), caps, LimitVMMakes); !got.Until.Equal(began.Add(time.Hour)) {
+	if got := s.refuses(t, cloudIntent("x", firstTask), caps, LimitVMCreates); !got.Until.Equal(began.Add(time.Hour)) {
 		t.Errorf("got the limit's end %s", got.Until)
 	}
 	s.intend(t, Intent{Name: "free", Owner: "x"}, caps)
@@ -181,31 +181,31 @@ func TestHeir(t *testing.T) {
 	t.Parallel()
 	s, caps := newTestRows(t), Caps{VMs: 1, PerHour: 1, PerTask: time.Hour}
 	s.bring(t, "a", firstTask, caps)
-	heir := cloudIntent("b", state.TaskKey{Repo: 5, Issue: 8})
-	heir.Rebuilds = "a"
-	if _, err := s.Intend(t.Context(), heir, caps); !errors.Is(err, ErrOver) {
+	successor := cloudIntent("b", state.TaskKey{Repo: 5, Issue: 8})
+	successor.Rebuilds = "a"
+	if _, err := s.Intend(t.Context(), successor, caps); !errors.Is(err, ErrOver) {
 		t.Errorf("VM in use: got error %v, want ErrOver", err)
 	}
 	s.advance(20 * time.Minute)
 	s.vmEvent(t, "a", Event{Kind: Keep, Why: "done"})
-	stranger := heir
+	stranger := successor
 	stranger.Name, stranger.Repo = "c", 6
 	if _, err := s.Intend(t.Context(), stranger, caps); !errors.Is(err, ErrOver) {
 		t.Errorf("other repository: got error %v, want ErrOver", err)
 	}
-	row := s.intend(t, heir, caps)
+	row := s.intend(t, successor, caps)
 	if row.Spans(s.time()) != 0 || !row.CreatedAt.Equal(began) || row.Rebuilds != "a" {
-		t.Errorf("got heir %+v", row)
+		t.Errorf("got successor %+v", row)
 	}
 	old, err := s.Get(t.Context(), "a")
-	if err != nil || old.Phase != Deleting || old.Heir != "b" || old.Why != "done" {
+	if err != nil || old.Phase != Deleting || old.Successor != "b" || old.Why != "done" {
 		t.Errorf("got old row %+v, error %v", old, err)
 	}
 	s.vmEvent(t, "b", Event{Kind: Made, ID: "a", CreatedAt: began, Usable: true, MicroHour: euros, Paid: time.Hour, Currency: "EUR"})
 	s.vmEvent(t, "a", Event{Kind: Deleted})
 	s.advance(45 * time.Minute)
 	s.drop(t, "b")
-	for task, want := range map[state.TaskKey]int64{firstTask: 1, heir.Task: 1} {
+	for task, want := range map[state.TaskKey]int64{firstTask: 1, successor.Task: 1} {
 		if bill, err := billOf(t.Context(), s.Rows, task, s.time()); err != nil || bill.Spans != want {
 			t.Errorf("task %s pays %+v, %v", task, bill, err)
 		}

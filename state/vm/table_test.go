@@ -19,7 +19,7 @@ func walkVM(t *testing.T, row *Row, events string) string {
 	for _, spec := range strings.Fields(events) {
 		kind, arg, _ := strings.Cut(spec, ":")
 		now = now.Add(time.Second)
-		e := Event{Kind: EventKind(kind), Now: now, Why: arg, Snapshot: arg, Heir: arg, Usable: arg == "usable"}
+		e := Event{Kind: EventKind(kind), Now: now, Why: arg, Snapshot: arg, Successor: arg, Usable: arg == "usable"}
 		if e.Kind == Made {
 			e.ID, e.CreatedAt = "7", now
 		}

@@ -42,13 +42,13 @@ type unclaimedAddress struct {
 // such an address is reported as one without a label. An address that is deleted along with its server according to a
 // recent response is not changed, but also recorded.
 func (d *addresses) claim(ctx context.Context, s schema.Server) {
-	labels := d.own(map[string]string{fleet.LabelOwner: s.Labels[fleet.LabelOwner]})
+	labels := d.withDeploymentLabel(map[string]string{fleet.LabelOwner: s.Labels[fleet.LabelOwner]})
 	for _, id := range []int64{s.PublicNet.IPv4.ID, s.PublicNet.IPv6.ID} {
 		if id == 0 || !d.rememberUnclaimed(id, unclaimedAddress{s.ID, labels}) || d.isAutoDeleted(id) {
 			continue
 		}
 		_, _, err := call[nothing](ctx, d.api, request{
-			method: http.MethodPut, path: path("/primary_ips/%d", id),
+			method: http.MethodPut, path: formatPath("/primary_ips/%d", id),
 			body: schema.PrimaryIPUpdateRequest{Labels: &labels, AutoDelete: hcloud.Ptr(true)},
 		})
 		if err == nil || errors.Is(err, fleet.ErrNotFound) {

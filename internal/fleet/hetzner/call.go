@@ -152,4 +152,4 @@ func listPages[R, T any](ctx context.Context, a *api, r request, items func(R) [
 	return nil, fmt.Errorf("list %s: %w: more than %d pages", r.path, errPartial, maxPages)
 }
 
-func path(format string, ids ...any) string { return fmt.Sprintf(format, ids...) }
+func formatPath(format string, ids ...any) string { return fmt.Sprintf(format, ids...) }

@@ -47,7 +47,7 @@ func (o *orderer) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error)
 	if err := o.checkSpec(spec); err != nil {
 		return fleet.VM{}, err
 	}
-	made, err := o.order(ctx, spec)
+	made, err := o.placeOrder(ctx, spec)
 	if errors.Is(err, errExists) {
 		// Another caller was faster, or an order whose response was lost has taken effect.
 		if s, err = o.servers.serverByName(ctx, spec.Name); err != nil {
@@ -62,14 +62,14 @@ func (o *orderer) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error)
 		return fleet.VM{}, err
 	}
 	o.cfg.Log.Info().Str("vm", spec.Name).Int64("server", made.ID).Str("type", spec.Offer.Type).Str("location", spec.Offer.Location).Msg("server ordered")
-	return o.servers.vm(ctx, made)
+	return o.servers.convertServer(ctx, made)
 }
 
 func (o *orderer) adopt(ctx context.Context, s schema.Server, spec fleet.Spec) (fleet.VM, error) {
-	if err := checkLabelsMatch(s.Labels, o.own(spec.Labels)); err != nil {
+	if err := checkLabelsMatch(s.Labels, o.withDeploymentLabel(spec.Labels)); err != nil {
 		return fleet.VM{}, err
 	}
-	vm, err := o.servers.vm(ctx, s)
+	vm, err := o.servers.convertServer(ctx, s)
 	if err == nil && vm.State == fleet.StateEnded {
 		err = fmt.Errorf("%w: %s: %s", fleet.ErrEnded, vm.Ended, vm.Detail)
 	}
@@ -86,16 +86,16 @@ func (o *orderer) checkSpec(spec fleet.Spec) error {
 	if len(spec.UserData) > MaxUserData {
 		return fmt.Errorf("%w: %d bytes of user data, at most %d", fleet.ErrInvalid, len(spec.UserData), MaxUserData)
 	}
-	return checkLabels(o.own(spec.Labels))
+	return checkLabels(o.withDeploymentLabel(spec.Labels))
 }
 
-// order places the order. If it is refused because the key or firewall is missing, order recreates them once.
-func (o *orderer) order(ctx context.Context, spec fleet.Spec) (schema.Server, error) {
+// placeOrder places the order. If it is refused because the key or firewall is missing, order recreates them once.
+func (o *orderer) placeOrder(ctx context.Context, spec fleet.Spec) (schema.Server, error) {
 	g, fresh, err := o.prerequisites.get(ctx)
 	if err != nil {
 		return schema.Server{}, err
 	}
-	made, err := o.post(ctx, spec, g)
+	made, err := o.postOrder(ctx, spec, g)
 	gone := errors.Is(err, fleet.ErrNotFound) || errors.Is(err, fleet.ErrInvalid)
 	if gone && !fresh {
 		o.prerequisites.invalidate()
@@ -104,7 +104,7 @@ func (o *orderer) order(ctx context.Context, spec fleet.Spec) (schema.Server, er
 			return schema.Server{}, groundErr
 		}
 		if again != g {
-			made, err = o.post(ctx, spec, again)
+			made, err = o.postOrder(ctx, spec, again)
 		}
 	}
 	if errors.Is(err, fleet.ErrNotFound) {
@@ -113,7 +113,7 @@ func (o *orderer) order(ctx context.Context, spec fleet.Spec) (schema.Server, er
 	return made, err
 }
 
-func (o *orderer) post(ctx context.Context, spec fleet.Spec, g sharedResources) (schema.Server, error) {
+func (o *orderer) postOrder(ctx context.Context, spec fleet.Spec, g sharedResources) (schema.Server, error) {
 	labels := o.creationLabels(spec.Labels)
 	body := schema.ServerCreateRequest{
 		Name: spec.Name, ServerType: schema.IDOrName{Name: spec.Offer.Type}, Location: spec.Offer.Location,

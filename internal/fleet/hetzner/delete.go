@@ -71,7 +71,7 @@ func (d *deleter) delete(ctx context.Context, s schema.Server, why fleet.Reason)
 	}
 	d.addresses.claim(ctx, s)
 	d.servers.dropState(s.ID)
-	out, _, err := call[schema.ServerDeleteResponse](ctx, d.api, request{method: http.MethodDelete, path: path("/servers/%d", s.ID)})
+	out, _, err := call[schema.ServerDeleteResponse](ctx, d.api, request{method: http.MethodDelete, path: formatPath("/servers/%d", s.ID)})
 	switch {
 	case errors.Is(err, fleet.ErrNotFound):
 		return d.confirmMissing(ctx, s.ID)

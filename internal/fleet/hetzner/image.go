@@ -45,7 +45,7 @@ func (p *Provider) Image(ctx context.Context, spec fleet.ImageSpec) (fleet.Image
 }
 
 func (g *images) create(ctx context.Context, spec fleet.ImageSpec) (fleet.Image, error) {
-	want := g.own(spec.Labels)
+	want := g.withDeploymentLabel(spec.Labels)
 	if err := checkLabels(want); err != nil {
 		return fleet.Image{}, err
 	}
@@ -62,7 +62,7 @@ func (g *images) create(ctx context.Context, spec fleet.ImageSpec) (fleet.Image,
 		want[labelLocation] = s.Location.Name
 	}
 	out, _, err := call[schema.ServerActionCreateImageResponse](ctx, g.api, request{
-		method: http.MethodPost, path: path("/servers/%d/actions/create_image", s.ID),
+		method: http.MethodPost, path: formatPath("/servers/%d/actions/create_image", s.ID),
 		body: schema.ServerActionCreateImageRequest{Type: hcloud.Ptr("snapshot"), Description: hcloud.Ptr("errand " + s.Name), Labels: &want},
 	})
 	if err == nil && out.Image.ID == 0 {
@@ -71,9 +71,9 @@ func (g *images) create(ctx context.Context, spec fleet.ImageSpec) (fleet.Image,
 	if err != nil {
 		return fleet.Image{}, err
 	}
-	g.remember(out.Image)
+	g.recordSeen(out.Image)
 	g.cfg.Log.Info().Str("vm", s.Name).Int64("image", out.Image.ID).Msg("image ordered")
-	return image(out.Image), nil
+	return convertImage(out.Image), nil
 }
 
 // findImage finds the image of a server with exactly these labels.
@@ -83,7 +83,7 @@ func (g *images) findImage(ctx context.Context, server string, labels map[string
 		has := maps.Clone(img.Labels)
 		delete(has, labelLocation)
 		if maps.Equal(has, labels) && (img.CreatedFrom == nil || strconv.FormatInt(img.CreatedFrom.ID, 10) == server) {
-			return image(img), true, nil
+			return convertImage(img), true, nil
 		}
 	}
 	return fleet.Image{}, false, err
@@ -101,8 +101,8 @@ func (p *Provider) ImageByID(ctx context.Context, id string) (fleet.Image, error
 	if err != nil {
 		return fleet.Image{}, fmt.Errorf("get image %s: %w", id, err)
 	}
-	p.images.remember(img)
-	return image(img), nil
+	p.images.recordSeen(img)
+	return convertImage(img), nil
 }
 
 func (g *images) byID(ctx context.Context, id string) (schema.Image, error) {
@@ -110,7 +110,7 @@ func (g *images) byID(ctx context.Context, id string) (schema.Image, error) {
 	if err != nil || number <= 0 {
 		return schema.Image{}, fmt.Errorf("%w: no image has this number", fleet.ErrInvalid)
 	}
-	out, _, err := call[schema.ImageGetResponse](ctx, g.api, request{method: http.MethodGet, path: path("/images/%d", number)})
+	out, _, err := call[schema.ImageGetResponse](ctx, g.api, request{method: http.MethodGet, path: formatPath("/images/%d", number)})
 	if err == nil && out.Image.ID != number {
 		err = fmt.Errorf("%w: the response is about image %d", errTemporary, out.Image.ID)
 	}
@@ -119,15 +119,15 @@ func (g *images) byID(ctx context.Context, id string) (schema.Image, error) {
 
 // Images lists this deployment's snapshots.
 func (p *Provider) Images(ctx context.Context) ([]fleet.Image, error) {
-	found, err := p.images.list(ctx, p.own(nil), false)
+	found, err := p.images.list(ctx, p.withDeploymentLabel(nil), false)
 	if err != nil {
 		return nil, fmt.Errorf("list images: %w", err)
 	}
 	p.images.forgetAll()
 	out := make([]fleet.Image, len(found))
 	for i, img := range found {
-		p.images.remember(img)
-		out[i] = image(img)
+		p.images.recordSeen(img)
+		out[i] = convertImage(img)
 	}
 	return out, nil
 }
@@ -136,7 +136,7 @@ func (p *Provider) Images(ctx context.Context) ([]fleet.Image, error) {
 func (g *images) list(ctx context.Context, labels map[string]string, low bool) ([]schema.Image, error) {
 	query := url.Values{"type": {"snapshot"}}
 	if len(labels) > 0 {
-		query.Set("label_selector", selector(labels))
+		query.Set("label_selector", labelSelector(labels))
 	}
 	found, err := listAll(ctx, g.api, request{method: http.MethodGet, path: "/images", query: query, low: low},
 		func(r schema.ImageListResponse) []schema.Image { return r.Images }, func(i schema.Image) int64 { return i.ID })
@@ -180,11 +180,11 @@ func (g *images) delete(ctx context.Context, id string) error {
 	return err
 }
 
-// image converts a snapshot.
-func image(s schema.Image) fleet.Image {
+// convertImage converts a snapshot.
+func convertImage(s schema.Image) fleet.Image {
 	labels := maps.Clone(s.Labels)
 	out := fleet.Image{
-		ID: fmt.Sprint(s.ID), Labels: labels, Location: labels[labelLocation], Arch: arch(s.Architecture),
+		ID: fmt.Sprint(s.ID), Labels: labels, Location: labels[labelLocation], Arch: architectureOf(s.Architecture),
 		Ready: s.Status == string(hcloud.ImageStatusAvailable), Failed: s.Status == statusUnavailable,
 		DiskGB: int(math.Ceil(float64(s.DiskSize))),
 	}
@@ -198,8 +198,8 @@ func image(s schema.Image) fleet.Image {
 	return out
 }
 
-// remember records that the API has just returned an image, if it is this deployment's.
-func (g *images) remember(img schema.Image) {
+// recordSeen records that the API has just returned an image, if it is this deployment's.
+func (g *images) recordSeen(img schema.Image) {
 	now := g.cfg.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()

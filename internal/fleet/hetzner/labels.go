@@ -15,15 +15,15 @@ const labelRunner = "errand-runner-login"
 
 // creationLabels returns the labels of a server that gets user data now.
 func (a *api) creationLabels(labels map[string]string) map[string]string {
-	out := a.own(labels)
+	out := a.withDeploymentLabel(labels)
 	if !a.cfg.OneUser {
 		out[labelRunner] = RunnerUser
 	}
 	return out
 }
 
-// facts returns further data about a server.
-func facts(labels map[string]string) map[string]string {
+// factsFromLabels returns further data about a server.
+func factsFromLabels(labels map[string]string) map[string]string {
 	out := map[string]string{fleet.FactHome: Home}
 	if labels[labelRunner] == RunnerUser {
 		out[fleet.FactRunnerLogin], out[fleet.FactRunnerDir] = RunnerUser, RunnerDir
@@ -31,8 +31,8 @@ func facts(labels map[string]string) map[string]string {
 	return out
 }
 
-// own adds the deployment's label.
-func (a *api) own(labels map[string]string) map[string]string {
+// withDeploymentLabel adds the deployment's label.
+func (a *api) withDeploymentLabel(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	if out == nil {
 		out = map[string]string{}
@@ -41,8 +41,8 @@ func (a *api) own(labels map[string]string) map[string]string {
 	return out
 }
 
-// selector matches resources that have all of labels.
-func selector(labels map[string]string) string {
+// labelSelector matches resources that have all of labels.
+func labelSelector(labels map[string]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		parts = append(parts, key+"=="+labels[key])

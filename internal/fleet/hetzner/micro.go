@@ -8,8 +8,8 @@ import (
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 )
 
-// micro converts a decimal number such as "0.0104720000000000" to millionths. It rounds up, so that caps hold.
-func micro(text string) (int64, error) {
+// parseMicro converts a decimal number such as "0.0104720000000000" to millionths. It rounds up, so that caps hold.
+func parseMicro(text string) (int64, error) {
 	whole, part, _ := strings.Cut(text, ".")
 	if whole == "" || strings.Trim(whole+part, "0123456789") != "" {
 		return 0, fmt.Errorf("price %q is not a decimal number", text)
@@ -28,9 +28,9 @@ func micro(text string) (int64, error) {
 }
 
 func hourMonth(hour, month schema.Price) (out [2]int64, err error) {
-	if out[0], err = micro(hour.Gross); err != nil {
+	if out[0], err = parseMicro(hour.Gross); err != nil {
 		return out, err
 	}
-	out[1], err = micro(month.Gross)
+	out[1], err = parseMicro(month.Gross)
 	return out, err
 }

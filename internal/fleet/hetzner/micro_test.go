@@ -12,12 +12,12 @@ func TestMicro(t *testing.T) {
 		"0": 0, "0.0": 0, "1": 1_000_000, "0.0104720000000000": 10_472, "19.0281": 19_028_100, "0.00000000001": 1,
 		"0.0000010": 1, "0.0000011": 2, "5.": 5_000_000, "007.5": 7_500_000, "9000000000000": 9_000_000_000_000_000_000,
 	} {
-		if got, err := micro(text); err != nil || got != want {
+		if got, err := parseMicro(text); err != nil || got != want {
 			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", ".5", "-1", "+1", "1e3", "1,5", "1.2.3", " 1", "ten", "99999999999999", "0x10", "١"} {
-		if got, err := micro(text); err == nil {
+		if got, err := parseMicro(text); err == nil {
 			t.Errorf("%q is %d", text, got)
 		}
 	}
@@ -29,7 +29,7 @@ func FuzzMicro(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := micro(text)
+		got, err := parseMicro(text)
 		if err != nil {
 			return
 		}

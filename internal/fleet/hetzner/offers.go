@@ -50,7 +50,7 @@ type prices struct {
 // if VMs get one. The list is at most an hour old, or a day if newer prices cannot be read; the price of the address
 // may be a day old.
 func (p *Provider) Offers(ctx context.Context) ([]fleet.Offer, error) {
-	now, err := p.market.current(ctx)
+	now, err := p.market.currentPrices(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list offers: %w", err)
 	}
@@ -65,14 +65,14 @@ func (p *Provider) ImageMicroGBMonth(ctx context.Context) (int64, error) {
 	if known != nil && p.cfg.Now().Sub(known.listed) < listTTL { // it is not part of the offers, which are read more often
 		return known.image, nil
 	}
-	now, err := p.market.current(ctx)
+	now, err := p.market.currentPrices(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("price of images: %w", err)
 	}
 	return now.image, nil
 }
 
-func (m *market) current(ctx context.Context) (*prices, error) {
+func (m *market) currentPrices(ctx context.Context) (*prices, error) {
 	m.mu.Lock()
 	known, asked := m.prices, m.priced
 	m.mu.Unlock()
@@ -128,7 +128,7 @@ func (m *market) readList(ctx context.Context, out *prices) error {
 		return err
 	}
 	out.listed, out.currency, out.v4 = m.cfg.Now(), list.Pricing.Currency, map[string][2]int64{}
-	if out.image, err = micro(list.Pricing.Image.PricePerGBMonth.Gross); err != nil {
+	if out.image, err = parseMicro(list.Pricing.Image.PricePerGBMonth.Gross); err != nil {
 		return fmt.Errorf("price of images: %w", err)
 	}
 	for _, ip := range list.Pricing.PrimaryIPs {
@@ -158,7 +158,7 @@ func (m *market) addOffers(out *prices, t schema.ServerType) error {
 		o := fleet.Offer{
 			Type:       t.Name,
 			Location:   price.Location,
-			Arch:       arch(t.Architecture),
+			Arch:       architectureOf(t.Architecture),
 			VCPU:       t.Cores,
 			MemoryMB:   int(t.Memory * 1024),
 			DiskGB:     t.Disk,
@@ -187,13 +187,13 @@ func (m *market) addOffers(out *prices, t schema.ServerType) error {
 	return nil
 }
 
-// hour returns the price of a started hour of an existing server. It is best effort: 0 while no price could be read.
-func (m *market) hour(ctx context.Context, s schema.Server) (microHour int64, currency string) {
+// hourPrice returns the price of a started hour of an existing server. It is best effort: 0 while no price could be read.
+func (m *market) hourPrice(ctx context.Context, s schema.Server) (microHour int64, currency string) {
 	m.mu.Lock()
 	now, asked := m.prices, m.priced // an old price is better than none
 	m.mu.Unlock()
 	if old := now == nil || m.cfg.Now().Sub(now.at) >= pricesAtMost; old && m.cfg.Now().Sub(asked) >= pricesRetry {
-		if fresh, err := m.current(ctx); err == nil {
+		if fresh, err := m.currentPrices(ctx); err == nil {
 			now = fresh
 		}
 	}
@@ -216,7 +216,7 @@ func (m *market) hour(ctx context.Context, s schema.Server) (microHour int64, cu
 	return 0, now.currency
 }
 
-func arch(word string) string {
+func architectureOf(word string) string {
 	switch word {
 	case "x86":
 		return "amd64"

@@ -52,13 +52,13 @@ const (
 // PowerOff shuts the VM down, and cuts its power if it is not off within a minute. It does nothing if the VM is off.
 // The API must report twice that the VM is off, some seconds apart, because an image of a running VM may be unreadable.
 func (p *Provider) PowerOff(ctx context.Context, id string) error {
-	if err := p.power.off(ctx, id); err != nil {
+	if err := p.power.powerOff(ctx, id); err != nil {
 		return fmt.Errorf("power off server %s: %w", id, err)
 	}
 	return nil
 }
 
-func (w *power) off(ctx context.Context, id string) error {
+func (w *power) powerOff(ctx context.Context, id string) error {
 	s, err := w.servers.ownServerByID(ctx, id)
 	if err == nil && isOff(s) {
 		s, err = w.rereadServer(ctx, s.ID)
@@ -184,7 +184,7 @@ func (w *power) recordWait(kind waitKind, first, waited time.Duration) {
 
 // startAction starts an action of a server without arguments.
 func (w *power) startAction(ctx context.Context, id int64, what string) error {
-	_, _, err := call[nothing](ctx, w.api, request{method: http.MethodPost, path: path("/servers/%d/actions/%s", id, what)})
+	_, _, err := call[nothing](ctx, w.api, request{method: http.MethodPost, path: formatPath("/servers/%d/actions/%s", id, what)})
 	return err
 }
 

@@ -33,7 +33,7 @@ func (o *orderer) rebuild(ctx context.Context, from string, spec fleet.Spec) (fl
 	case from == spec.Name:
 		return fleet.VM{}, fmt.Errorf("%w: it needs a new name", fleet.ErrInvalid)
 	}
-	if err := checkLabels(o.own(spec.Labels)); err != nil {
+	if err := checkLabels(o.withDeploymentLabel(spec.Labels)); err != nil {
 		return fleet.VM{}, err
 	}
 	s, err := o.servers.serverByName(ctx, spec.Name)
@@ -41,7 +41,7 @@ func (o *orderer) rebuild(ctx context.Context, from string, spec fleet.Spec) (fl
 		return fleet.VM{}, err
 	}
 	if s != nil {
-		if err := checkLabelsMatch(s.Labels, o.own(spec.Labels)); err != nil {
+		if err := checkLabelsMatch(s.Labels, o.withDeploymentLabel(spec.Labels)); err != nil {
 			return fleet.VM{}, err
 		}
 	} else if s, err = o.renameServer(ctx, from, spec); err != nil {
@@ -50,7 +50,7 @@ func (o *orderer) rebuild(ctx context.Context, from string, spec fleet.Spec) (fl
 	if err := o.rebuildDisk(ctx, *s, spec); err != nil {
 		return fleet.VM{}, err
 	}
-	return o.servers.vm(ctx, *s)
+	return o.servers.convertServer(ctx, *s)
 }
 
 func (o *orderer) renameServer(ctx context.Context, from string, spec fleet.Spec) (*schema.Server, error) {
@@ -69,7 +69,7 @@ func (o *orderer) renameServer(ctx context.Context, from string, spec fleet.Spec
 	}
 	o.servers.dropState(s.ID)
 	out, _, err := call[schema.ServerUpdateResponse](ctx, o.api, request{
-		method: http.MethodPut, path: path("/servers/%d", s.ID), body: schema.ServerUpdateRequest{Name: spec.Name, Labels: &labels},
+		method: http.MethodPut, path: formatPath("/servers/%d", s.ID), body: schema.ServerUpdateRequest{Name: spec.Name, Labels: &labels},
 	})
 	switch {
 	case errors.Is(err, errExists):
@@ -93,7 +93,7 @@ func (o *orderer) rebuildDisk(ctx context.Context, s schema.Server, spec fleet.S
 	if err != nil {
 		return err
 	}
-	if done := newest(actions, "rebuild_server"); done != nil && done.ID > after {
+	if done := newestAction(actions, "rebuild_server"); done != nil && done.ID > after {
 		if done.Status == "error" {
 			return fmt.Errorf("%w: %s", fleet.ErrEnded, serverState{}.explainFailure(done).detail)
 		}
@@ -101,7 +101,7 @@ func (o *orderer) rebuildDisk(ctx context.Context, s schema.Server, spec fleet.S
 	}
 	o.servers.dropState(s.ID)
 	_, _, err = call[schema.ServerActionRebuildResponse](ctx, o.api, request{
-		method: http.MethodPost, path: path("/servers/%d/actions/rebuild", s.ID),
+		method: http.MethodPost, path: formatPath("/servers/%d/actions/rebuild", s.ID),
 		body: schema.ServerActionRebuildRequest{Image: o.image(spec.Image), UserData: hcloud.Ptr(string(spec.UserData))},
 	})
 	if errors.Is(err, fleet.ErrNotFound) {

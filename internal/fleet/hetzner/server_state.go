@@ -96,7 +96,7 @@ func (j serverState) validity(age time.Duration) time.Duration {
 // actions returns a server's actions, newest first. It reads only the newest page, which is sufficient.
 func (a *api) actions(ctx context.Context, server int64) ([]schema.Action, error) {
 	out, _, err := call[schema.ActionListResponse](ctx, a, request{
-		method: http.MethodGet, path: path("/servers/%d/actions", server),
+		method: http.MethodGet, path: formatPath("/servers/%d/actions", server),
 		query: url.Values{"sort": {"id:desc"}, "per_page": {strconv.Itoa(perPage)}},
 	})
 	slices.SortFunc(out.Actions, func(a, b schema.Action) int { return int(b.ID - a.ID) })
@@ -107,7 +107,7 @@ func (a *api) actions(ctx context.Context, server int64) ([]schema.Action, error
 func decideState(s schema.Server, actions []schema.Action, now time.Time) serverState {
 	j := serverState{status: s.Status, at: now, rebuild: s.Labels[labelRebuild], state: fleet.StateRunning}
 	if after, err := strconv.ParseInt(s.Labels[labelRebuild], 10, 64); err == nil {
-		rebuilt := newest(actions, "rebuild_server")
+		rebuilt := newestAction(actions, "rebuild_server")
 		switch {
 		case rebuilt == nil || rebuilt.ID <= after || rebuilt.Status == "running":
 			j.state, j.rebuild = fleet.StateCreating, "" // read again next time
@@ -116,7 +116,7 @@ func decideState(s schema.Server, actions []schema.Action, now time.Time) server
 			return j.explainFailure(rebuilt)
 		}
 	}
-	last := newest(actions, "create_server", "start_server", "rebuild_server", "stop_server", "shutdown_server", "reboot_server", "reset_server")
+	last := newestAction(actions, "create_server", "start_server", "rebuild_server", "stop_server", "shutdown_server", "reboot_server", "reset_server")
 	up := s.Status == string(hcloud.ServerStatusRunning) || s.Status == string(hcloud.ServerStatusMigrating) ||
 		s.Status == string(hcloud.ServerStatusUnknown)
 	switch {
@@ -160,7 +160,7 @@ func (j serverState) explainOff(s schema.Server, last *schema.Action, now time.T
 	return j
 }
 
-func newest(actions []schema.Action, commands ...string) *schema.Action {
+func newestAction(actions []schema.Action, commands ...string) *schema.Action {
 	for i, a := range actions {
 		if slices.Contains(commands, a.Command) {
 			return &actions[i]

@@ -62,7 +62,7 @@ func (p *Provider) GetByID(ctx context.Context, id string) (fleet.VM, error) {
 	s, err := p.servers.ownServerByID(ctx, id)
 	var vm fleet.VM
 	if err == nil {
-		vm, err = p.servers.vm(ctx, s)
+		vm, err = p.servers.convertServer(ctx, s)
 	}
 	if err != nil {
 		return fleet.VM{}, fmt.Errorf("get server %s: %w", id, err)
@@ -75,12 +75,12 @@ func (v *servers) get(ctx context.Context, name string) (fleet.VM, error) {
 	if err != nil {
 		return fleet.VM{}, err
 	}
-	return v.vm(ctx, *s)
+	return v.convertServer(ctx, *s)
 }
 
 // List returns all VMs of this deployment.
 func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
-	servers, err := p.servers.list(ctx, url.Values{"label_selector": {selector(p.own(nil))}}, false)
+	servers, err := p.servers.list(ctx, url.Values{"label_selector": {labelSelector(p.withDeploymentLabel(nil))}}, false)
 	if err != nil {
 		return nil, fmt.Errorf("list VMs: %w", err)
 	}
@@ -91,7 +91,7 @@ func (p *Provider) List(ctx context.Context) ([]fleet.VM, error) {
 			continue // the selector is a filter without guarantees
 		}
 		p.servers.cacheServer(s)
-		vm, err := p.servers.vm(ctx, s)
+		vm, err := p.servers.convertServer(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("list VMs: %s: %w", s.Name, err)
 		}
@@ -162,23 +162,23 @@ func (v *servers) ownServerByID(ctx context.Context, id string) (schema.Server, 
 
 // byID reads the server with this ID.
 func (v *servers) byID(ctx context.Context, id int64) (schema.Server, error) {
-	out, _, err := call[schema.ServerGetResponse](ctx, v.api, request{method: http.MethodGet, path: path("/servers/%d", id)})
+	out, _, err := call[schema.ServerGetResponse](ctx, v.api, request{method: http.MethodGet, path: formatPath("/servers/%d", id)})
 	return out.Server, err
 }
 
-// vm converts a server.
-func (v *servers) vm(ctx context.Context, s schema.Server) (fleet.VM, error) {
+// convertServer converts a server.
+func (v *servers) convertServer(ctx context.Context, s schema.Server) (fleet.VM, error) {
 	j, err := v.determineState(ctx, s)
 	if err != nil {
 		return fleet.VM{}, err
 	}
-	hour, currency := v.market.hour(ctx, s)
+	hour, currency := v.market.hourPrice(ctx, s)
 	return fleet.VM{
 		Name: s.Name, Labels: maps.Clone(s.Labels), State: j.state, Ended: j.ended, Detail: j.detail,
 		Endpoint: remote.Endpoint{Network: "tcp", Address: v.address(s), User: User},
 		Kind:     s.ServerType.Name, Isolation: fleet.IsolationVM, ID: fmt.Sprint(s.ID), Location: s.Location.Name,
 		MicroHour: hour, Currency: currency, TetherPort: tetherPort, CreatedAt: s.Created.UTC(),
-		Facts: facts(s.Labels),
+		Facts: factsFromLabels(s.Labels),
 	}, nil
 }
 

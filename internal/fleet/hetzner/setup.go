@@ -38,8 +38,8 @@ type firewallSpec struct {
 	rules []schema.FirewallRuleRequest
 }
 
-// intended returns the deployment's firewalls: the usual one, and the one for baking if it differs.
-func (q *prerequisites) intended() (usual firewallSpec, baking *firewallSpec) {
+// intendedFirewalls returns the deployment's firewalls: the usual one, and the one for baking if it differs.
+func (q *prerequisites) intendedFirewalls() (usual firewallSpec, baking *firewallSpec) {
 	usual = firewallSpec{"errand-" + q.cfg.Deployment, q.rules(q.cfg.Egress == EgressTether)}
 	if q.cfg.Egress == EgressTether {
 		baking = &firewallSpec{usual.name + "-baking", q.rules(false)}
@@ -59,7 +59,7 @@ func (q *prerequisites) get(ctx context.Context) (g sharedResources, fresh bool,
 		return sharedResources{}, false, err
 	}
 	if q.cfg.IPv4 || q.cfg.IPv6 {
-		usual, baking := q.intended()
+		usual, baking := q.intendedFirewalls()
 		if g.firewall, err = q.firewall(ctx, usual); err != nil {
 			return sharedResources{}, false, err
 		}
@@ -126,7 +126,7 @@ func (q *prerequisites) keys(ctx context.Context, query url.Values, low bool) ([
 }
 
 func (q *prerequisites) makeKey(ctx context.Context) (int64, error) {
-	labels := q.own(nil)
+	labels := q.withDeploymentLabel(nil)
 	key := schema.SSHKeyCreateRequest{
 		Name:      "errand-" + q.cfg.Deployment + "-" + strings.ReplaceAll(ssh.FingerprintLegacyMD5(q.cfg.ClientKey), ":", "")[:8],
 		PublicKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(q.cfg.ClientKey))),
@@ -158,7 +158,7 @@ func (q *prerequisites) findFirewall(ctx context.Context, w firewallSpec) (int64
 			return f.ID, nil
 		}
 		_, _, err := call[nothing](ctx, q.api, request{
-			method: http.MethodPost, path: path("/firewalls/%d/actions/set_rules", f.ID),
+			method: http.MethodPost, path: formatPath("/firewalls/%d/actions/set_rules", f.ID),
 			body: schema.FirewallActionSetRulesRequest{Rules: w.rules},
 		})
 		return f.ID, err
@@ -167,7 +167,7 @@ func (q *prerequisites) findFirewall(ctx context.Context, w firewallSpec) (int64
 }
 
 func (q *prerequisites) makeFirewall(ctx context.Context, w firewallSpec) (int64, error) {
-	labels := q.own(nil)
+	labels := q.withDeploymentLabel(nil)
 	body := schema.FirewallCreateRequest{Name: w.name, Labels: &labels, Rules: w.rules}
 	out, _, err := call[schema.FirewallCreateResponse](ctx, q.api, request{method: http.MethodPost, path: "/firewalls", body: body})
 	return out.Firewall.ID, err

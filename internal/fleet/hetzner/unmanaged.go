@@ -127,7 +127,7 @@ func (u *auditor) unmanagedKeys(ctx context.Context) (out []fleet.UnmanagedResou
 
 func (u *auditor) unmanagedFirewalls(ctx context.Context) (out []fleet.UnmanagedResource, err error) {
 	found, err := u.prerequisites.firewalls(ctx, nil, true)
-	usual, baking := u.prerequisites.intended()
+	usual, baking := u.prerequisites.intendedFirewalls()
 	for _, f := range found {
 		used := f.Name == usual.name || baking != nil && f.Name == baking.name
 		if stray := u.newUnmanaged(unmanagedFirewall, f.ID, f.Name, f.Labels, f.Created); !stray.HasOwnLabel || !used {

@@ -120,7 +120,7 @@ func (p *Provider) labels(spec fleet.Spec) map[string]string {
 
 // writeBox atomically creates a sandbox's directory.
 func (p *Provider) writeBox(ctx context.Context, spec fleet.Spec, disk Disk, dir string) error {
-	kind, err := p.kind(ctx)
+	kind, err := p.probeKind(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (p *Provider) writeBox(ctx context.Context, spec fleet.Spec, disk Disk, dir
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	rec := p.record(kind.kind)
+	rec := p.newRecord(kind.kind)
 	rec.Name, rec.Labels = spec.Name, p.labels(spec)
 	if rec.Disk = disk.Dir; disk.Dir == "" {
 		rec.HostKey, err = newHostKey(box.HostKeyPath(tmp))
@@ -163,8 +163,8 @@ func (p *Provider) writeBox(ctx context.Context, spec fleet.Spec, disk Disk, dir
 	return os.Rename(tmp, dir)
 }
 
-// record returns the common fields of all sandboxes of this provider.
-func (p *Provider) record(kind string) box.Record {
+// newRecord returns the common fields of all sandboxes of this provider.
+func (p *Provider) newRecord(kind string) box.Record {
 	return box.Record{
 		Kind: kind, ClientKey: authorizedKey(p.cfg.ClientKey), TetherPort: tetherPort,
 		Runner: p.cfg.Runner, Path: p.cfg.Path, Binds: p.cfg.Binds, Bounds: p.cfg.Bounds, IdleExit: p.cfg.IdleExit,

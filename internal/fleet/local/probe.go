@@ -23,17 +23,17 @@ type probed struct {
 // Describe returns the kind of sandbox that this host can run, and why no better one works. The first call starts
 // sandboxes to find out.
 func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
-	found, err := p.kind(ctx)
+	found, err := p.probeKind(ctx)
 	if err != nil {
 		return fleet.Description{}, fmt.Errorf("describe local provider: %w", err)
 	}
 	return fleet.Description{
-		Provider: p.Name(), Kind: found.kind, Isolation: isolation(found.kind), Notes: found.notes,
+		Provider: p.Name(), Kind: found.kind, Isolation: isolationOf(found.kind), Notes: found.notes,
 	}, nil
 }
 
-// kind probes once. It does not cache failures, since missing programs may be installed later.
-func (p *Provider) kind(ctx context.Context) (probed, error) {
+// probeKind probes once. It does not cache failures, since missing programs may be installed later.
+func (p *Provider) probeKind(ctx context.Context) (probed, error) {
 	p.probing.Lock()
 	defer p.probing.Unlock()
 	if p.found != nil {
@@ -74,7 +74,7 @@ func (p *Provider) probe(ctx context.Context, kind string) error {
 		return fmt.Errorf("lock the probe: %w", err)
 	}
 	defer func() { _ = lock.Close() }() // the file is removed with its directory
-	rec := p.record(kind)
+	rec := p.newRecord(kind)
 	rec.Name = "probe"
 	return box.Probe(ctx, rec, dir)
 }

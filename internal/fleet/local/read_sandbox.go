@@ -37,7 +37,7 @@ func (p *Provider) readSandbox(ctx context.Context, dir string) (fleet.VM, error
 	if err != nil {
 		return fleet.VM{}, err
 	}
-	vm := describe(rec, dir)
+	vm := toVM(rec, dir)
 	if alive {
 		ctx, cancel := context.WithTimeout(ctx, touchTimeout)
 		defer cancel()
@@ -78,7 +78,7 @@ func hasSupervisor(dir string) (bool, error) {
 	return !free, lock.Close()
 }
 
-func describe(rec box.Record, dir string) fleet.VM {
+func toVM(rec box.Record, dir string) fleet.VM {
 	return fleet.VM{
 		Name:   rec.Name,
 		Labels: maps.Clone(rec.Labels),
@@ -86,7 +86,7 @@ func describe(rec box.Record, dir string) fleet.VM {
 			Network: "unix", Address: rec.SSHSocket, User: box.User, HostKeys: []string{rec.HostKey},
 		},
 		Kind:       rec.Kind,
-		Isolation:  isolation(rec.Kind),
+		Isolation:  isolationOf(rec.Kind),
 		TetherPort: rec.TetherPort,
 		CreatedAt:  rec.CreatedAt,
 		Facts: map[string]string{
@@ -95,7 +95,7 @@ func describe(rec box.Record, dir string) fleet.VM {
 	}
 }
 
-func isolation(kind string) fleet.Isolation {
+func isolationOf(kind string) fleet.Isolation {
 	switch kind {
 	case box.KindBwrap, box.KindUserns:
 		return fleet.IsolationFull

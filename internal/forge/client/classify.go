@@ -30,11 +30,11 @@ func (op *Operation) Wrap(err error) error {
 	var own interface{ Explain(e *Error) }
 	switch {
 	case errors.As(err, &limit):
-		op.limited(e, limit)
+		op.fillLimited(e, limit)
 	case errors.As(err, &primary): // by go-github, from the headers of the last response
-		op.limited(e, &LimitError{Kind: LimitPrimary, Until: primary.Rate.Reset.Time})
+		op.fillLimited(e, &LimitError{Kind: LimitPrimary, Until: primary.Rate.Reset.Time})
 	case errors.As(err, &abuse):
-		op.limited(e, &LimitError{Kind: LimitSecondary, Until: op.now().Add(abuse.GetRetryAfter())})
+		op.fillLimited(e, &LimitError{Kind: LimitSecondary, Until: op.now().Add(abuse.GetRetryAfter())})
 	case errors.As(err, &own):
 		own.Explain(e)
 	case errors.Is(err, errSecretRef):
@@ -47,20 +47,20 @@ func (op *Operation) Wrap(err error) error {
 	case errors.Is(err, ErrNotInstalled):
 		op.noToken(e, StatusOf(err))
 	case errors.As(err, &gql):
-		gql.explain(e)
+		gql.fillError(e)
 		if e.Class == ClassUnknown && op.kind == kindRead {
 			e.Class = ClassTemporary
 		}
 	case errors.As(err, &refused) && refused.Response != nil:
-		op.refused(e, refused)
+		op.fillRefused(e, refused)
 	default:
-		op.unanswered(e)
+		op.fillUnanswered(e)
 	}
 	return e
 }
 
-// limited fills in e for a rate limit.
-func (op *Operation) limited(e *Error, l *LimitError) {
+// fillLimited fills in e for a rate limit.
+func (op *Operation) fillLimited(e *Error, l *LimitError) {
 	e.Class, e.Retry, e.Err = ClassTemporary, l.Until, l
 	e.Reason = "GitHub's rate limit for this installation is used up."
 	if l.Kind == LimitLocal {
@@ -69,8 +69,8 @@ func (op *Operation) limited(e *Error, l *LimitError) {
 	e.Hint = "No action is needed: errand continues at " + l.Until.UTC().Format("15:04 MST") + "."
 }
 
-// unanswered fills in e for a call without a response. Only a write that left this process may have had its effect.
-func (op *Operation) unanswered(e *Error) {
+// fillUnanswered fills in e for a call without a response. Only a write that left this process may have had its effect.
+func (op *Operation) fillUnanswered(e *Error) {
 	e.Class, e.Reason = ClassTemporary, "GitHub could not be reached."
 	if op.kind != kindRead && op.kind != kindData && op.sent.Load() {
 		e.Class, e.Reason = ClassUnknown, "GitHub did not answer."
@@ -80,8 +80,8 @@ func (op *Operation) unanswered(e *Error) {
 	}
 }
 
-// refused fills in e from an HTTP response that is not a success.
-func (op *Operation) refused(e *Error, r *github.ErrorResponse) {
+// fillRefused fills in e from an HTTP response that is not a success.
+func (op *Operation) fillRefused(e *Error, r *github.ErrorResponse) {
 	e.Status = r.Response.StatusCode
 	message := messageOf(r)
 	switch {

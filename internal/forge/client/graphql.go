@@ -35,25 +35,25 @@ func (e *GraphQLError) Error() string {
 	return "GraphQL: " + strings.Join(parts, "; ")
 }
 
-// only reports whether all problems have the type.
-func (e *GraphQLError) only(kind string) bool {
+// onlyOfType reports whether all problems have the type.
+func (e *GraphQLError) onlyOfType(kind string) bool {
 	return !slices.ContainsFunc(e.Problems, func(p GraphQLProblem) bool { return p.Type != kind })
 }
 
-// explain fills in the *Error for this response. A mutation with an error had no effect, so the error is a refusal.
-func (e *GraphQLError) explain(into *Error) {
+// fillError fills in the *Error for this response. A mutation with an error had no effect, so the error is a refusal.
+func (e *GraphQLError) fillError(into *Error) {
 	into.Class, into.Reason = ClassPermanent, "GitHub refused it."
 	if len(e.Problems) > 0 {
 		into.Reason = "GitHub refused it: " + strings.TrimSuffix(e.Problems[0].Message, ".") + "."
 	}
 	switch {
-	case e.only("NOT_FOUND"):
+	case e.onlyOfType("NOT_FOUND"):
 		into.Reason = "It does not exist on GitHub, or errand has no access to it."
 		into.Hint = "Check that the App is installed on the repository and has accepted its permissions."
 		into.Err = fmt.Errorf("%w: %w", ErrNotFound, e)
-	case e.only("FORBIDDEN"):
+	case e.onlyOfType("FORBIDDEN"):
 		into.Hint = permissionHint("")
-	case e.only(""): // timeouts and internal failures of GitHub have no type
+	case e.onlyOfType(""): // timeouts and internal failures of GitHub have no type
 		into.Class = ClassUnknown
 	}
 }
@@ -101,7 +101,7 @@ func (op *Operation) GraphQL(query string, vars map[string]any, out any) error {
 // data. It returns other errors unchanged.
 func IgnoreNotFound(err error) error {
 	var g *GraphQLError
-	if errors.As(err, &g) && g.only("NOT_FOUND") {
+	if errors.As(err, &g) && g.onlyOfType("NOT_FOUND") {
 		return nil
 	}
 	return err

@@ -100,7 +100,7 @@ func (r *rateLimits) update(installation int64, a api, resp *http.Response, body
 		}
 		return nil
 	}
-	l := &LimitError{Kind: kind, Installation: installation, Message: message, Until: r.until(installation, kind, resp.Header)}
+	l := &LimitError{Kind: kind, Installation: installation, Message: message, Until: r.limitEnd(installation, kind, resp.Header)}
 	k := limitKey{installation, a}
 	if kind == LimitSecondary {
 		k.api = ""
@@ -109,9 +109,9 @@ func (r *rateLimits) update(installation int64, a api, resp *http.Response, body
 	return l
 }
 
-// until returns the end of a limit, in the order that GitHub documents: Retry-After, then the reset time of an
+// limitEnd returns the end of a limit, in the order that GitHub documents: Retry-After, then the reset time of an
 // exhausted limit, then a minute that doubles.
-func (r *rateLimits) until(installation int64, kind LimitKind, h http.Header) time.Time {
+func (r *rateLimits) limitEnd(installation int64, kind LimitKind, h http.Header) time.Time {
 	now := r.now()
 	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil && s >= 0 {
 		return now.Add(time.Duration(s) * time.Second)

@@ -65,7 +65,7 @@ func (c *Client) begin(ctx context.Context, op *Operation, about string) (*Opera
 			return nil, op.Wrap(fmt.Errorf("make client: %w", err))
 		}
 	}
-	op.Ctx = op.in(ctx)
+	op.Ctx = op.withContext(ctx)
 	return op, nil
 }
 
@@ -75,13 +75,13 @@ func (op *Operation) Verify() *Operation {
 		GitHub: op.GitHub, client: op.client, name: op.name, description: op.description, kind: kindRead, installation: op.installation,
 		now: op.now, began: op.began,
 	}
-	read.Ctx = read.in(op.Ctx)
+	read.Ctx = read.withContext(op.Ctx)
 	return read
 }
 
 type operationKey struct{}
 
-func (op *Operation) in(ctx context.Context) context.Context {
+func (op *Operation) withContext(ctx context.Context) context.Context {
 	return context.WithValue(ctx, operationKey{}, op)
 }
 

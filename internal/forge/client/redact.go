@@ -25,9 +25,9 @@ func (t *transport) redactBody(req *http.Request, op *Operation, body []byte) ([
 	}
 	r := redaction{redact: t.redact}
 	if call, ok := texts.(map[string]any); ok && req.URL.Path == t.graphql {
-		call["variables"] = r.value("", call["variables"])
+		call["variables"] = r.redactValue("", call["variables"])
 	} else {
-		texts = r.value("", texts)
+		texts = r.redactValue("", texts)
 	}
 	switch {
 	case r.ref:
@@ -53,8 +53,8 @@ type redaction struct {
 	ref     bool // the name of a branch contains a secret
 }
 
-// value redacts the value of a key of the request. The key of a reference is "ref" in REST and "name" in GraphQL.
-func (r *redaction) value(key string, v any) any {
+// redactValue redacts the value of a key of the request. The key of a reference is "ref" in REST and "name" in GraphQL.
+func (r *redaction) redactValue(key string, v any) any {
 	switch v := v.(type) {
 	case string:
 		clean := r.redact(v)
@@ -65,11 +65,11 @@ func (r *redaction) value(key string, v any) any {
 		return clean
 	case []any:
 		for i := range v {
-			v[i] = r.value(key, v[i])
+			v[i] = r.redactValue(key, v[i])
 		}
 	case map[string]any:
 		for name := range v {
-			v[name] = r.value(name, v[name])
+			v[name] = r.redactValue(name, v[name])
 		}
 	}
 	return v

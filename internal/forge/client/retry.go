@@ -22,8 +22,8 @@ func (t *transport) newBackOff() backoff.BackOff {
 	return b
 }
 
-// retryable returns the error for backoff.Retry: nil for success, a permanent error, or any other error for a retry.
-func (t *transport) retryable(ctx context.Context, once bool, resp *http.Response, err error) error {
+// classifyForRetry returns the error for backoff.Retry: nil for success, a permanent error, or any other error for a retry.
+func (t *transport) classifyForRetry(ctx context.Context, once bool, resp *http.Response, err error) error {
 	var limit *LimitError
 	switch {
 	case err == nil && !once && resp.StatusCode >= 502 && resp.StatusCode <= 504:

@@ -114,7 +114,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	once := op.kind == kindWrite && !forToken
 	try := func() (*http.Response, error) {
 		resp, err := t.attempt(req, body, op, forToken)
-		return resp, t.retryable(req.Context(), once, resp, err)
+		return resp, t.classifyForRetry(req.Context(), once, resp, err)
 	}
 	tries := uint(readTries)
 	if once {

@@ -74,7 +74,7 @@ func (p *writeQueue) wait(ctx context.Context, priority Priority) error {
 	p.enter(w)
 	defer p.leave(w)
 	for {
-		delay, turn := p.try(w)
+		delay, turn := p.tryTake(w)
 		if delay == 0 && turn == nil {
 			return ctx.Err()
 		}
@@ -98,9 +98,9 @@ func (p *writeQueue) wait(ctx context.Context, priority Priority) error {
 	}
 }
 
-// try takes a token if w is first. Otherwise it returns how long to wait (0: until the channel is closed), and a
+// tryTake takes a token if w is first. Otherwise it returns how long to wait (0: until the channel is closed), and a
 // channel that is closed when the order has changed.
-func (p *writeQueue) try(w *waiter) (time.Duration, <-chan struct{}) {
+func (p *writeQueue) tryTake(w *waiter) (time.Duration, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.turn = make(chan struct{})

@@ -63,8 +63,8 @@ func (c *Cache) RememberTree(r client.Repo, commit, tree string) {
 	}
 }
 
-// listing returns a copy of the contents of a commit's tree, nil if they are not cached.
-func (c *Cache) listing(r client.Repo, commit string) map[string]TreeEntry {
+// cachedEntries returns a copy of the contents of a commit's tree, nil if they are not cached.
+func (c *Cache) cachedEntries(r client.Repo, commit string) map[string]TreeEntry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.listings[commitKey{r.ID, commit}])
@@ -90,7 +90,7 @@ func (c *Cache) rememberListing(r client.Repo, commit string, tree map[string]Tr
 // first was created on top of onto.
 func (c *Cache) rememberPublished(r client.Repo, cs *changeset.Changeset, onto string, p Published) {
 	c.RememberTree(r, p.Head, p.Tree)
-	tree := c.listing(r, onto)
+	tree := c.cachedEntries(r, onto)
 	if tree == nil {
 		return
 	}

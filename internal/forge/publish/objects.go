@@ -21,7 +21,7 @@ const maxTreeReads = 1000
 // Tree reads the whole tree of a commit by path: files, symlinks and submodules. It reads a tree that does not fit into
 // one response directory by directory, and never returns a part of one.
 func (p *Publisher) Tree(ctx context.Context, r client.Repo, commit string) (map[string]TreeEntry, error) {
-	if tree := p.cache.listing(r, commit); tree != nil {
+	if tree := p.cache.cachedEntries(r, commit); tree != nil {
 		return tree, nil
 	}
 	op, err := p.client.Read(ctx, r.Installation, "read tree", fmt.Sprintf("of %s in %s", commit, r.FullName()))

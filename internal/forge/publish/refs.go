@@ -61,12 +61,12 @@ func (p *Publisher) MoveBranch(ctx context.Context, r client.Repo, branch, befor
 	if class, _ := client.Classify(err); class == client.ClassTemporary {
 		return err // the branch was not changed
 	}
-	return settle(op, r, update{branch, before, after}, err)
+	return confirmMove(op, r, update{branch, before, after}, err)
 }
 
-// settle reads the branch after an update that failed, and returns nil if it took effect. It does not rely on the text
+// confirmMove reads the branch after an update that failed, and returns nil if it took effect. It does not rely on the text
 // of GitHub's error.
-func settle(op *client.Operation, r client.Repo, want update, cause error) error {
+func confirmMove(op *client.Operation, r client.Repo, want update, cause error) error {
 	head, err := readHead(op.Verify(), r, want.branch)
 	switch {
 	case client.StatusOf(err) == http.StatusNotFound:

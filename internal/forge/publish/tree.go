@@ -117,7 +117,7 @@ func (b *builder) entry(c changeset.Change) (entry *github.TreeEntry, size int, 
 	if !ok { // the push gate has only checked content of the changeset, so an ID alone is not enough
 		return nil, 0, fmt.Errorf("%w: content %s is missing", ErrIncomplete, c.Blob)
 	}
-	if inline(content) {
+	if canInline(content) {
 		e.Content = github.String(string(content))
 		return e, len(content), nil
 	}
@@ -125,8 +125,8 @@ func (b *builder) entry(c changeset.Change) (entry *github.TreeEntry, size int, 
 	return e, 0, b.blob(c.Blob, content)
 }
 
-// inline reports whether content can be sent as a JSON string. Empty content cannot: GitHub would take it as missing.
-func inline(content []byte) bool {
+// canInline reports whether content can be sent as a JSON string. Empty content cannot: GitHub would take it as missing.
+func canInline(content []byte) bool {
 	return len(content) > 0 && len(content) <= maxInline && utf8.Valid(content) && !bytes.Contains(content, []byte{0})
 }
 

@@ -65,8 +65,8 @@ func (events schedule) next() (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
-// begin starts a Machine operation; nil without a Machine.
-func (s *Sim) begin(do func(ctx context.Context) error) *work {
+// startWork starts a Machine operation; nil without a Machine.
+func (s *Sim) startWork(do func(ctx context.Context) error) *work {
 	if s.cfg.Machines == nil || do == nil {
 		return nil
 	}
@@ -112,8 +112,8 @@ type plan struct {
 	done func(at time.Time, failed bool)
 }
 
-// start starts an action. A fault of the call applies to it.
-func (s *Sim) start(c *call, p plan) *action {
+// startAction starts an action. A fault of the call applies to it.
+func (s *Sim) startAction(c *call, p plan) *action {
 	a := &action{id: s.nextID(), command: p.command, started: c.now, on: p.on}
 	if p.server != nil {
 		p.server.running++
@@ -135,7 +135,7 @@ func (s *Sim) start(c *call, p plan) *action {
 		case err != nil:
 			a.failed = &schema.ActionError{Code: "action_failed", Message: err.Error()}
 		}
-		s.end(a, p, at)
+		s.endAction(a, p, at)
 	}
 	begin := func(at time.Time) {
 		a.due = at.Add(p.took)
@@ -156,7 +156,7 @@ func (s *Sim) start(c *call, p plan) *action {
 	return a
 }
 
-func (s *Sim) end(a *action, p plan, at time.Time) {
+func (s *Sim) endAction(a *action, p plan, at time.Time) {
 	a.finished = at
 	if p.server != nil {
 		p.server.running--
@@ -201,7 +201,7 @@ func (s *Sim) wireActions(list ...*action) []any {
 }
 
 func getAction(s *Sim, c *call) (answer, error) {
-	a, err := get(c, "Action", s.actions)
+	a, err := pathObject(c, "Action", s.actions)
 	if err != nil {
 		return answer{}, err
 	}
@@ -212,11 +212,11 @@ func getAction(s *Sim, c *call) (answer, error) {
 func listActions(s *Sim, c *call) (answer, error) {
 	ids := c.query["id"]
 	if len(ids) == 0 {
-		return answer{}, invalid("id", "at least one is needed")
+		return answer{}, newFieldError("id", "at least one is needed")
 	}
 	for _, id := range ids {
 		if _, err := strconv.ParseInt(id, 10, 64); err != nil {
-			return answer{}, invalid("id", "has to be a number")
+			return answer{}, newFieldError("id", "has to be a number")
 		}
 	}
 	found := []*action{}
@@ -250,8 +250,8 @@ const keptActions = 1000
 // actionSet holds actions by ID.
 type actionSet map[int64]*action
 
-// forget drops the oldest ended actions beyond the limit.
-func (all actionSet) forget(lastID int64) {
+// dropOldest drops the oldest ended actions beyond the limit.
+func (all actionSet) dropOldest(lastID int64) {
 	if len(all) < 2*keptActions {
 		return
 	}

@@ -29,8 +29,8 @@ func (p *primaryIP) about() (int64, string, time.Time, map[string]string) {
 	return p.id, p.name, p.created, p.labels
 }
 
-// ip returns the address in the API's form: for IPv6 the network.
-func (p *primaryIP) ip() string {
+// address returns the address in the API's form: for IPv6 the network.
+func (p *primaryIP) address() string {
 	if p.kind == "ipv6" {
 		return p.addr.String() + "/64"
 	}
@@ -78,7 +78,7 @@ func (s *Sim) freeIPv4() netip.Addr {
 func (p *primaryIP) wire() any {
 	w := schema.PrimaryIP{
 		ID:           p.id,
-		IP:           p.ip(),
+		IP:           p.address(),
 		Labels:       p.labels,
 		Name:         p.name,
 		Type:         p.kind,
@@ -90,7 +90,7 @@ func (p *primaryIP) wire() any {
 		Location:     p.location.Location,
 	}
 	if p.kind == "ipv4" {
-		w.DNSPtr = append(w.DNSPtr, schema.PrimaryIPDNSPTR{DNSPtr: p.dns(), IP: p.ip()})
+		w.DNSPtr = append(w.DNSPtr, schema.PrimaryIPDNSPTR{DNSPtr: p.dns(), IP: p.address()})
 	}
 	if p.server != nil {
 		w.AssigneeID = &p.server.id
@@ -99,11 +99,11 @@ func (p *primaryIP) wire() any {
 }
 
 func listPrimaryIPs(s *Sim, c *call) (answer, error) {
-	return list(c, "primary_ips", s.primaryIPs, func(p *primaryIP) bool { return anyOf(c, "ip", p.ip()) }, (*primaryIP).wire)
+	return list(c, "primary_ips", s.primaryIPs, func(p *primaryIP) bool { return anyOf(c, "ip", p.address()) }, (*primaryIP).wire)
 }
 
 func getPrimaryIP(s *Sim, c *call) (answer, error) {
-	p, err := get(c, "primary_ip", s.primaryIPs)
+	p, err := pathObject(c, "primary_ip", s.primaryIPs)
 	if err != nil {
 		return answer{}, err
 	}
@@ -122,17 +122,17 @@ func createPrimaryIP(s *Sim, c *call) (answer, error) {
 	where := s.catalog.location(req.Location)
 	switch {
 	case req.Name == "":
-		return answer{}, invalid("name", "is needed")
+		return answer{}, newFieldError("name", "is needed")
 	case req.Type != "ipv4" && req.Type != "ipv6":
-		return answer{}, invalid("type", "has to be ipv4 or ipv6")
+		return answer{}, newFieldError("type", "has to be ipv4 or ipv6")
 	case where == nil:
-		return answer{}, invalid("location", "there is none like it")
+		return answer{}, newFieldError("location", "there is none like it")
 	}
-	if err := free(s.primaryIPs, "primary_ip", req.Name, 0); err != nil {
+	if err := checkNameFree(s.primaryIPs, "primary_ip", req.Name, 0); err != nil {
 		return answer{}, err
 	}
 	if req.Type == "ipv4" && !s.freeIPv4().IsValid() {
-		return answer{}, fail("resource_unavailable", "no address is left")
+		return answer{}, newError("resource_unavailable", "no address is left")
 	}
 	p := s.newPrimaryIP(req.Type, req.Name, where, c.now)
 	p.labels, p.autoDelete = labels, req.AutoDelete != nil && *req.AutoDelete
@@ -140,7 +140,7 @@ func createPrimaryIP(s *Sim, c *call) (answer, error) {
 }
 
 func updatePrimaryIP(s *Sim, c *call) (answer, error) {
-	p, err := get(c, "primary_ip", s.primaryIPs)
+	p, err := pathObject(c, "primary_ip", s.primaryIPs)
 	if err != nil {
 		return answer{}, err
 	}
@@ -149,7 +149,7 @@ func updatePrimaryIP(s *Sim, c *call) (answer, error) {
 		return answer{}, err
 	}
 	if req.Name != "" {
-		if err := free(s.primaryIPs, "primary_ip", req.Name, p.id); err != nil {
+		if err := checkNameFree(s.primaryIPs, "primary_ip", req.Name, p.id); err != nil {
 			return answer{}, err
 		}
 		p.name = req.Name
@@ -166,14 +166,14 @@ func updatePrimaryIP(s *Sim, c *call) (answer, error) {
 }
 
 func deletePrimaryIP(s *Sim, c *call) (answer, error) {
-	p, err := get(c, "primary_ip", s.primaryIPs)
+	p, err := pathObject(c, "primary_ip", s.primaryIPs)
 	switch {
 	case err != nil:
 		return answer{}, err
 	case p.protected:
-		return answer{}, fail("protected", "primary IP deletion is protected")
+		return answer{}, newError("protected", "primary IP deletion is protected")
 	case p.server != nil:
-		return answer{}, fail("resource_in_use", "primary IP is assigned")
+		return answer{}, newError("resource_in_use", "primary IP is assigned")
 	}
 	delete(s.primaryIPs, p.id)
 	p.meter.stop(c.now)

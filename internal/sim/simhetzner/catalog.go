@@ -64,7 +64,7 @@ func newType(id int64, spec hetznerbill.ServerType) *serverType {
 	}}
 }
 
-func (c *catalog) typ(want schema.IDOrName) *serverType {
+func (c *catalog) serverType(want schema.IDOrName) *serverType {
 	for _, t := range c.types {
 		if t.ID == want.ID || (want.ID == 0 && t.Name == want.Name) {
 			return t

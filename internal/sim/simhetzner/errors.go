@@ -87,19 +87,19 @@ func statusOf(code string) int {
 	return http.StatusInternalServerError
 }
 
-func fail(code, format string, args ...any) *apiError {
+func newError(code, format string, args ...any) *apiError {
 	return &apiError{status: statusOf(code), code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// invalid returns an error for a field.
-func invalid(field, format string, args ...any) *apiError {
-	e := fail(codeInvalid, "invalid input in field '"+field+"': "+format, args...)
+// newFieldError returns an error for a field.
+func newFieldError(field, format string, args ...any) *apiError {
+	e := newError(codeInvalid, "invalid input in field '"+field+"': "+format, args...)
 	e.fields = []string{field}
 	return e
 }
 
 func notFound(kind string, id any) *apiError {
-	return fail("not_found", "%s with ID '%v' not found", kind, id)
+	return newError("not_found", "%s with ID '%v' not found", kind, id)
 }
 
 // asAPI converts any error to the API's form.
@@ -108,5 +108,5 @@ func asAPI(err error) *apiError {
 	if errors.As(err, &e) {
 		return e
 	}
-	return fail("server_error", "%v", err)
+	return newError("server_error", "%v", err)
 }

@@ -46,8 +46,8 @@ type Fault struct {
 	first       time.Time
 }
 
-// strikes reports whether the request itself is affected.
-func (f *Fault) strikes() bool {
+// affectsRequest reports whether the request itself is affected.
+func (f *Fault) affectsRequest() bool {
 	return f != nil && (f.Code != "" || f.Status != 0 || f.Cut || f.Hang || f.Late > 0)
 }
 

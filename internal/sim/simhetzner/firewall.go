@@ -32,14 +32,14 @@ func (s *Sim) wireFirewall(f *firewall) any {
 		Rules:     f.rules,
 		AppliedTo: []schema.FirewallResource{},
 	}
-	for _, sv := range s.guarded(f) {
+	for _, sv := range s.protectedServers(f) {
 		w.AppliedTo = append(w.AppliedTo, schema.FirewallResource{Type: "server", Server: &schema.FirewallResourceServer{ID: sv.id}})
 	}
 	return w
 }
 
-// guarded returns the servers that a firewall is applied to.
-func (s *Sim) guarded(f *firewall) []*server {
+// protectedServers returns the servers that a firewall is applied to.
+func (s *Sim) protectedServers(f *firewall) []*server {
 	var found []*server
 	for _, sv := range s.servers {
 		if slices.Contains(sv.firewalls, f) {
@@ -53,7 +53,7 @@ func (s *Sim) guarded(f *firewall) []*server {
 // checkRules converts rules to the form of responses.
 func checkRules(in []schema.FirewallRuleRequest) ([]schema.FirewallRule, error) {
 	if len(in) > maxFirewallRules {
-		return nil, invalid("rules", "are too many")
+		return nil, newFieldError("rules", "are too many")
 	}
 	out := []schema.FirewallRule{}
 	for _, r := range in {
@@ -64,18 +64,18 @@ func checkRules(in []schema.FirewallRuleRequest) ([]schema.FirewallRule, error) 
 		portly := r.Protocol == "tcp" || r.Protocol == "udp"
 		switch {
 		case r.Direction != "in" && r.Direction != "out":
-			return nil, invalid("rules.direction", "has to be in or out")
+			return nil, newFieldError("rules.direction", "has to be in or out")
 		case !slices.Contains([]string{"tcp", "udp", "icmp", "esp", "gre"}, r.Protocol):
-			return nil, invalid("rules.protocol", "is unknown")
+			return nil, newFieldError("rules.protocol", "is unknown")
 		case portly != (r.Port != nil && *r.Port != ""):
-			return nil, invalid("rules.port", "is needed for tcp and udp and for nothing else")
+			return nil, newFieldError("rules.port", "is needed for tcp and udp and for nothing else")
 		case len(nets) == 0:
-			return nil, invalid("rules", "a rule needs networks")
+			return nil, newFieldError("rules", "a rule needs networks")
 		}
 		for _, n := range nets {
 			p, err := netip.ParsePrefix(n)
 			if err != nil || p != p.Masked() {
-				return nil, invalid("rules", "%q is no network", n)
+				return nil, newFieldError("rules", "%q is no network", n)
 			}
 		}
 		rule := schema.FirewallRule(r)
@@ -95,7 +95,7 @@ func listFirewalls(s *Sim, c *call) (answer, error) {
 }
 
 func getFirewall(s *Sim, c *call) (answer, error) {
-	f, err := get(c, "firewall", s.firewalls)
+	f, err := pathObject(c, "firewall", s.firewalls)
 	if err != nil {
 		return answer{}, err
 	}
@@ -108,9 +108,9 @@ func createFirewall(s *Sim, c *call) (answer, error) {
 		return answer{}, err
 	}
 	if req.Name == "" {
-		return answer{}, invalid("name", "is needed")
+		return answer{}, newFieldError("name", "is needed")
 	}
-	if err := free(s.firewalls, "firewall", req.Name, 0); err != nil {
+	if err := checkNameFree(s.firewalls, "firewall", req.Name, 0); err != nil {
 		return answer{}, err
 	}
 	labels, err := checkLabels(req.Labels)
@@ -121,14 +121,14 @@ func createFirewall(s *Sim, c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	on, err := s.resources(req.ApplyTo)
+	on, err := s.selectedServers(req.ApplyTo)
 	if err != nil {
 		return answer{}, err
 	}
 	f := &firewall{id: s.nextID(), name: req.Name, rules: rules, labels: labels, created: c.now}
 	s.firewalls[f.id] = f
-	actions := []*action{s.start(c, plan{command: "set_firewall_rules", took: s.cfg.Took.Other, on: firewallRef(f)})}
-	actions = append(actions, s.apply(c, f, on)...)
+	actions := []*action{s.startAction(c, plan{command: "set_firewall_rules", took: s.cfg.Took.Other, on: firewallRef(f)})}
+	actions = append(actions, s.applyFirewall(c, f, on)...)
 	return answer{http.StatusCreated, map[string]any{"firewall": s.wireFirewall(f), "actions": s.wireActions(actions...)}}, nil
 }
 
@@ -136,15 +136,15 @@ func firewallRef(f *firewall) []schema.ActionResourceReference {
 	return []schema.ActionResourceReference{{ID: f.id, Type: "firewall"}}
 }
 
-// resources returns the selected servers. Label selectors are evaluated once.
-func (s *Sim) resources(in []schema.FirewallResource) ([]*server, error) {
+// selectedServers returns the selected servers. Label selectors are evaluated once.
+func (s *Sim) selectedServers(in []schema.FirewallResource) ([]*server, error) {
 	var on []*server
 	for _, r := range in {
 		switch {
 		case r.Type == "server" && r.Server != nil:
 			sv := s.servers[r.Server.ID]
 			if sv == nil {
-				return nil, fail("firewall_resource_not_found", "server %d not found", r.Server.ID)
+				return nil, newError("firewall_resource_not_found", "server %d not found", r.Server.ID)
 			}
 			on = append(on, sv)
 		case r.Type == "label_selector" && r.LabelSelector != nil:
@@ -158,26 +158,26 @@ func (s *Sim) resources(in []schema.FirewallResource) ([]*server, error) {
 				}
 			}
 		default:
-			return nil, invalid("apply_to", "a resource has to be a server or a label selector")
+			return nil, newFieldError("apply_to", "a resource has to be a server or a label selector")
 		}
 	}
 	return on, nil
 }
 
-func (s *Sim) apply(c *call, f *firewall, on []*server) []*action {
+func (s *Sim) applyFirewall(c *call, f *firewall, on []*server) []*action {
 	var actions []*action
 	for _, sv := range on {
 		if !slices.Contains(sv.firewalls, f) {
 			sv.firewalls = append(sv.firewalls, f)
 		}
 		refs := append(firewallRef(f), schema.ActionResourceReference{ID: sv.id, Type: "server"})
-		actions = append(actions, s.start(c, plan{command: "apply_firewall", took: s.cfg.Took.Other, on: refs}))
+		actions = append(actions, s.startAction(c, plan{command: "apply_firewall", took: s.cfg.Took.Other, on: refs}))
 	}
 	return actions
 }
 
 func updateFirewall(s *Sim, c *call) (answer, error) {
-	f, err := get(c, "firewall", s.firewalls)
+	f, err := pathObject(c, "firewall", s.firewalls)
 	if err != nil {
 		return answer{}, err
 	}
@@ -186,7 +186,7 @@ func updateFirewall(s *Sim, c *call) (answer, error) {
 		return answer{}, err
 	}
 	if req.Name != nil {
-		if err := free(s.firewalls, "firewall", *req.Name, f.id); err != nil {
+		if err := checkNameFree(s.firewalls, "firewall", *req.Name, f.id); err != nil {
 			return answer{}, err
 		}
 		f.name = *req.Name
@@ -200,12 +200,12 @@ func updateFirewall(s *Sim, c *call) (answer, error) {
 }
 
 func deleteFirewall(s *Sim, c *call) (answer, error) {
-	f, err := get(c, "firewall", s.firewalls)
+	f, err := pathObject(c, "firewall", s.firewalls)
 	if err != nil {
 		return answer{}, err
 	}
-	if len(s.guarded(f)) > 0 {
-		return answer{}, fail("resource_in_use", "firewall is still in use")
+	if len(s.protectedServers(f)) > 0 {
+		return answer{}, newError("resource_in_use", "firewall is still in use")
 	}
 	delete(s.firewalls, f.id)
 	return answer{status: http.StatusNoContent}, nil
@@ -213,7 +213,7 @@ func deleteFirewall(s *Sim, c *call) (answer, error) {
 
 // actFirewall serves POST /firewalls/{id}/actions/{act}.
 func actFirewall(s *Sim, c *call) (answer, error) {
-	f, err := get(c, "firewall", s.firewalls)
+	f, err := pathObject(c, "firewall", s.firewalls)
 	if err != nil {
 		return answer{}, err
 	}
@@ -227,32 +227,32 @@ func actFirewall(s *Sim, c *call) (answer, error) {
 		if f.rules, err = checkRules(req.Rules); err != nil {
 			return answer{}, err
 		}
-		actions = append(actions, s.start(c, plan{command: "set_firewall_rules", took: s.cfg.Took.Other, on: firewallRef(f)}))
+		actions = append(actions, s.startAction(c, plan{command: "set_firewall_rules", took: s.cfg.Took.Other, on: firewallRef(f)}))
 	case "apply_to_resources":
 		req, err := decode[schema.FirewallActionApplyToResourcesRequest](c)
 		if err != nil {
 			return answer{}, err
 		}
-		on, err := s.resources(req.ApplyTo)
+		on, err := s.selectedServers(req.ApplyTo)
 		if err != nil {
 			return answer{}, err
 		}
-		actions = s.apply(c, f, on)
+		actions = s.applyFirewall(c, f, on)
 	case "remove_from_resources":
 		req, err := decode[schema.FirewallActionRemoveFromResourcesRequest](c)
 		if err != nil {
 			return answer{}, err
 		}
-		on, err := s.resources(req.RemoveFrom)
+		on, err := s.selectedServers(req.RemoveFrom)
 		if err != nil {
 			return answer{}, err
 		}
 		for _, sv := range on {
 			sv.firewalls = slices.DeleteFunc(sv.firewalls, func(g *firewall) bool { return g == f })
-			actions = append(actions, s.start(c, plan{command: "remove_firewall", took: s.cfg.Took.Other, on: firewallRef(f)}))
+			actions = append(actions, s.startAction(c, plan{command: "remove_firewall", took: s.cfg.Took.Other, on: firewallRef(f)}))
 		}
 	default:
-		return answer{}, fail("not_found", "there is no action %s here", c.act)
+		return answer{}, newError("not_found", "there is no action %s here", c.act)
 	}
 	return answer{http.StatusCreated, map[string]any{"actions": s.wireActions(actions...)}}, nil
 }

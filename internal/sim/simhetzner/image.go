@@ -112,7 +112,7 @@ func listImages(s *Sim, c *call) (answer, error) {
 }
 
 func getImage(s *Sim, c *call) (answer, error) {
-	i, err := get(c, "image", s.images)
+	i, err := pathObject(c, "image", s.images)
 	if err != nil {
 		return answer{}, err
 	}
@@ -120,7 +120,7 @@ func getImage(s *Sim, c *call) (answer, error) {
 }
 
 func updateImage(s *Sim, c *call) (answer, error) {
-	i, err := get(c, "image", s.images)
+	i, err := pathObject(c, "image", s.images)
 	if err != nil {
 		return answer{}, err
 	}
@@ -129,7 +129,7 @@ func updateImage(s *Sim, c *call) (answer, error) {
 		return answer{}, err
 	}
 	if i.kind == "system" {
-		return answer{}, fail("forbidden", "system images cannot be changed")
+		return answer{}, newError("forbidden", "system images cannot be changed")
 	}
 	if req.Labels != nil {
 		if i.labels, err = checkLabels(req.Labels); err != nil {
@@ -143,16 +143,16 @@ func updateImage(s *Sim, c *call) (answer, error) {
 }
 
 func deleteImage(s *Sim, c *call) (answer, error) {
-	i, err := get(c, "image", s.images)
+	i, err := pathObject(c, "image", s.images)
 	switch {
 	case err != nil:
 		return answer{}, err
 	case i.kind == "system":
-		return answer{}, fail("forbidden", "system images cannot be deleted")
+		return answer{}, newError("forbidden", "system images cannot be deleted")
 	case i.protected:
-		return answer{}, fail("protected", "image deletion is protected")
+		return answer{}, newError("protected", "image deletion is protected")
 	case i.status == imageCreating:
-		return answer{}, fail(codeLocked, "image is being created")
+		return answer{}, newError(codeLocked, "image is being created")
 	}
 	delete(s.images, i.id)
 	i.meter.stop(c.now)
@@ -162,7 +162,7 @@ func deleteImage(s *Sim, c *call) (answer, error) {
 		}
 	}
 	if i.disk != "" {
-		s.begin(func(ctx context.Context) error { return s.cfg.Machines.DeleteDisk(ctx, i.disk) })
+		s.startWork(func(ctx context.Context) error { return s.cfg.Machines.DeleteDisk(ctx, i.disk) })
 	}
 	return answer{status: http.StatusNoContent}, nil
 }
@@ -179,7 +179,7 @@ func actCreateImage(s *Sim, c *call, sv *server) (map[string]any, error) {
 		return nil, err
 	}
 	if req.Type != nil && *req.Type != "snapshot" {
-		return nil, invalid("type", "only snapshots can be made here")
+		return nil, newFieldError("type", "only snapshots can be made here")
 	}
 	snapshots := 0
 	for _, i := range s.images {
@@ -188,7 +188,7 @@ func actCreateImage(s *Sim, c *call, sv *server) (map[string]any, error) {
 		}
 	}
 	if q := s.cfg.Quota.Snapshots; q > 0 && snapshots >= q {
-		return nil, fail("resource_limit_exceeded", "snapshot limit exceeded")
+		return nil, newError("resource_limit_exceeded", "snapshot limit exceeded")
 	}
 	img := &image{
 		id: s.nextID(), kind: "snapshot", status: imageCreating, flavor: "unknown", arch: sv.typ.Architecture, diskGB: sv.diskGB,
@@ -202,17 +202,17 @@ func actCreateImage(s *Sim, c *call, sv *server) (map[string]any, error) {
 		img.description = *req.Description
 	}
 	s.images[img.id] = img
-	body := s.one(s.snapshot(c, sv, img))
+	body := s.actionBody(s.snapshotServer(c, sv, img))
 	body["image"] = img.wire()
 	return body, nil
 }
 
-// snapshot starts the action that fills an image.
-func (s *Sim) snapshot(c *call, sv *server, img *image) *action {
+// snapshotServer starts the action that fills an image.
+func (s *Sim) snapshotServer(c *call, sv *server, img *image) *action {
 	size := s.cfg.ImageGB
 	var w *work
 	if m := sv.machine; m != nil {
-		w = s.begin(func(ctx context.Context) error {
+		w = s.startWork(func(ctx context.Context) error {
 			disk, err := m.Snapshot(ctx)
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -237,5 +237,5 @@ func (s *Sim) snapshot(c *call, sv *server, img *image) *action {
 			Meter:  hetznerbill.Meter{Price: hetznerbill.Price{Month: hetznerbill.ImageMonth}, GB: size, From: at},
 		})
 	}
-	return s.start(c, plan{command: "create_image", took: s.cfg.Took.Image, work: w, server: sv, on: imageRef(img), done: done})
+	return s.startAction(c, plan{command: "create_image", took: s.cfg.Took.Image, work: w, server: sv, on: imageRef(img), done: done})
 }

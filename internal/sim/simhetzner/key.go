@@ -37,7 +37,7 @@ func listKeys(s *Sim, c *call) (answer, error) {
 }
 
 func getKey(s *Sim, c *call) (answer, error) {
-	k, err := get(c, "ssh_key", s.keys)
+	k, err := pathObject(c, "ssh_key", s.keys)
 	if err != nil {
 		return answer{}, err
 	}
@@ -54,13 +54,13 @@ func createKey(s *Sim, c *call) (answer, error) {
 		return answer{}, err
 	}
 	if req.Name == "" {
-		return answer{}, invalid("name", "is needed")
+		return answer{}, newFieldError("name", "is needed")
 	}
 	pub, _, _, _, err := ssh.ParseAuthorizedKey([]byte(req.PublicKey))
 	if err != nil {
-		return answer{}, invalid("public_key", "is no public key")
+		return answer{}, newFieldError("public_key", "is no public key")
 	}
-	if err := free(s.keys, "SSH key", req.Name, 0); err != nil {
+	if err := checkNameFree(s.keys, "SSH key", req.Name, 0); err != nil {
 		return answer{}, err
 	}
 	k := &sshKey{
@@ -73,7 +73,7 @@ func createKey(s *Sim, c *call) (answer, error) {
 	}
 	for _, other := range s.keys {
 		if other.fingerprint == k.fingerprint {
-			return answer{}, fail("uniqueness_error", "SSH key with the same fingerprint already exists")
+			return answer{}, newError("uniqueness_error", "SSH key with the same fingerprint already exists")
 		}
 	}
 	s.keys[k.id] = k
@@ -81,7 +81,7 @@ func createKey(s *Sim, c *call) (answer, error) {
 }
 
 func updateKey(s *Sim, c *call) (answer, error) {
-	k, err := get(c, "ssh_key", s.keys)
+	k, err := pathObject(c, "ssh_key", s.keys)
 	if err != nil {
 		return answer{}, err
 	}
@@ -90,7 +90,7 @@ func updateKey(s *Sim, c *call) (answer, error) {
 		return answer{}, err
 	}
 	if req.Name != "" {
-		if err := free(s.keys, "SSH key", req.Name, k.id); err != nil {
+		if err := checkNameFree(s.keys, "SSH key", req.Name, k.id); err != nil {
 			return answer{}, err
 		}
 		k.name = req.Name
@@ -104,7 +104,7 @@ func updateKey(s *Sim, c *call) (answer, error) {
 }
 
 func deleteKey(s *Sim, c *call) (answer, error) {
-	if _, err := get(c, "ssh_key", s.keys); err != nil {
+	if _, err := pathObject(c, "ssh_key", s.keys); err != nil {
 		return answer{}, err
 	}
 	delete(s.keys, c.id)

@@ -20,10 +20,10 @@ func checkLabels(labels *map[string]string) (map[string]string, error) {
 	}
 	for key, value := range *labels {
 		if !labelName.MatchString(key) || strings.HasPrefix(key, "hetzner.cloud/") {
-			return nil, invalid("labels", "key %q is not allowed", key)
+			return nil, newFieldError("labels", "key %q is not allowed", key)
 		}
 		if value != "" && !labelValue.MatchString(value) {
-			return nil, invalid("labels", "value %q of %q is not allowed", value, key)
+			return nil, newFieldError("labels", "value %q of %q is not allowed", value, key)
 		}
 	}
 	return maps.Clone(*labels), nil
@@ -61,11 +61,11 @@ func parseSelector(text string) (selector, error) {
 		}
 		t.key = strings.TrimSpace(t.key)
 		if !labelName.MatchString(t.key) {
-			return nil, invalid("label_selector", "%q is no condition", part)
+			return nil, newFieldError("label_selector", "%q is no condition", part)
 		}
 		for i, v := range t.values {
 			if t.values[i] = strings.TrimSpace(v); t.values[i] != "" && !labelValue.MatchString(t.values[i]) {
-				return nil, invalid("label_selector", "%q is no value", v)
+				return nil, newFieldError("label_selector", "%q is no value", v)
 			}
 		}
 		sel = append(sel, t)

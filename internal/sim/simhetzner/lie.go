@@ -26,16 +26,16 @@ func (f *Fault) falsify(ans answer) answer {
 		return ans
 	}
 	for _, key := range []string{"server", "image", "action"} {
-		claim(body[key], f.Claim)
+		setClaimedStatus(body[key], f.Claim)
 		list, _ := body[key+"s"].([]any)
 		for _, v := range list {
-			claim(v, f.Claim)
+			setClaimedStatus(v, f.Claim)
 		}
 	}
 	return answer{ans.status, body}
 }
 
-func claim(v any, status string) {
+func setClaimedStatus(v any, status string) {
 	if object, ok := v.(map[string]any); ok {
 		object["status"] = status
 	}
@@ -61,6 +61,6 @@ func (s *Sim) Twin(id int64) int64 {
 	}
 	o.Name, o.UserData = sv.name, sv.userData
 	second := s.newServer(o, now)
-	s.boot(&call{now: now}, second, o)
+	s.bootServer(&call{now: now}, second, o)
 	return second.id
 }

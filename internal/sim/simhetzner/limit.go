@@ -23,8 +23,8 @@ func (b *bucket) refill(now time.Time) {
 	b.asked = now
 }
 
-// take takes one request and returns false if there is none left. It sets the headers in both cases.
-func (b *bucket) take(now time.Time, h http.Header) bool {
+// takeRequest takes one request and returns false if there is none left. It sets the headers in both cases.
+func (b *bucket) takeRequest(now time.Time, h http.Header) bool {
 	b.refill(now)
 	ok := b.left >= 1
 	if ok {

@@ -26,7 +26,7 @@ func networkRef(n *network) []schema.ActionResourceReference {
 	return []schema.ActionResourceReference{{ID: n.id, Type: "network"}}
 }
 
-func (n *network) taken(s *Sim) map[netip.Addr]bool {
+func (n *network) usedAddresses(s *Sim) map[netip.Addr]bool {
 	taken := map[netip.Addr]bool{}
 	for _, sv := range s.servers {
 		for _, a := range sv.nets {
@@ -43,7 +43,7 @@ func (n *network) freeAddress(s *Sim) netip.Addr {
 	if len(n.subnets) > 0 {
 		in = netip.MustParsePrefix(n.subnets[0].IPRange) // was checked at its creation
 	}
-	return lowestFree(in, n.taken(s))
+	return lowestFree(in, n.usedAddresses(s))
 }
 
 func (s *Sim) wireNetwork(n *network) any {
@@ -73,7 +73,7 @@ func listNetworks(s *Sim, c *call) (answer, error) {
 }
 
 func getNetwork(s *Sim, c *call) (answer, error) {
-	n, err := get(c, "network", s.networks)
+	n, err := pathObject(c, "network", s.networks)
 	if err != nil {
 		return answer{}, err
 	}
@@ -90,13 +90,13 @@ func createNetwork(s *Sim, c *call) (answer, error) {
 		return answer{}, err
 	}
 	if req.Name == "" {
-		return answer{}, invalid("name", "is needed")
+		return answer{}, newFieldError("name", "is needed")
 	}
 	ipRange, err := netip.ParsePrefix(req.IPRange)
 	if err != nil || !ipRange.Addr().Is4() || !ipRange.Addr().IsPrivate() {
-		return answer{}, invalid("ip_range", "has to be a private IPv4 network")
+		return answer{}, newFieldError("ip_range", "has to be a private IPv4 network")
 	}
-	if err := free(s.networks, "network", req.Name, 0); err != nil {
+	if err := checkNameFree(s.networks, "network", req.Name, 0); err != nil {
 		return answer{}, err
 	}
 	n := &network{
@@ -114,7 +114,7 @@ func createNetwork(s *Sim, c *call) (answer, error) {
 	for _, sub := range req.Subnets {
 		p, err := netip.ParsePrefix(sub.IPRange)
 		if err != nil || !n.ipRange.Overlaps(p) || p.Bits() < n.ipRange.Bits() {
-			return answer{}, invalid("subnets", "%q does not lie in the network", sub.IPRange)
+			return answer{}, newFieldError("subnets", "%q does not lie in the network", sub.IPRange)
 		}
 		sub.Gateway = n.ipRange.Addr().Next().String()
 		n.subnets = append(n.subnets, sub)
@@ -124,7 +124,7 @@ func createNetwork(s *Sim, c *call) (answer, error) {
 }
 
 func updateNetwork(s *Sim, c *call) (answer, error) {
-	n, err := get(c, "network", s.networks)
+	n, err := pathObject(c, "network", s.networks)
 	if err != nil {
 		return answer{}, err
 	}
@@ -133,7 +133,7 @@ func updateNetwork(s *Sim, c *call) (answer, error) {
 		return answer{}, err
 	}
 	if req.Name != "" {
-		if err := free(s.networks, "network", req.Name, n.id); err != nil {
+		if err := checkNameFree(s.networks, "network", req.Name, n.id); err != nil {
 			return answer{}, err
 		}
 		n.name = req.Name
@@ -147,12 +147,12 @@ func updateNetwork(s *Sim, c *call) (answer, error) {
 }
 
 func deleteNetwork(s *Sim, c *call) (answer, error) {
-	n, err := get(c, "network", s.networks)
+	n, err := pathObject(c, "network", s.networks)
 	if err != nil {
 		return answer{}, err
 	}
-	if len(n.taken(s)) > 0 {
-		return answer{}, fail("resource_in_use", "network still has servers")
+	if len(n.usedAddresses(s)) > 0 {
+		return answer{}, newError("resource_in_use", "network still has servers")
 	}
 	delete(s.networks, n.id)
 	return answer{status: http.StatusNoContent}, nil

@@ -76,7 +76,7 @@ func listTypes(s *Sim, c *call) (answer, error) {
 }
 
 func getType(s *Sim, c *call) (answer, error) {
-	t := s.catalog.typ(schema.IDOrName{ID: c.id})
+	t := s.catalog.serverType(schema.IDOrName{ID: c.id})
 	if t == nil {
 		return answer{}, notFound("server_type", c.id)
 	}

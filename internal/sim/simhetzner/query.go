@@ -27,26 +27,26 @@ type wireMeta struct {
 	Pagination wirePagination `json:"pagination"`
 }
 
-// number parses a positive number in the query.
-func number(c *call, name string, def int) (int, error) {
+// queryNumber parses a positive number in the query.
+func queryNumber(c *call, name string, def int) (int, error) {
 	raw := c.query.Get(name)
 	if raw == "" {
 		return def, nil
 	}
 	n, err := strconv.Atoi(raw)
 	if err != nil || n < 1 {
-		return 0, invalid(name, "has to be a positive number")
+		return 0, newFieldError(name, "has to be a positive number")
 	}
 	return n, nil
 }
 
 // paginate returns the requested page.
 func paginate[T any](c *call, key string, all []T, wire func(T) any) (answer, error) {
-	page, err := number(c, "page", 1)
+	page, err := queryNumber(c, "page", 1)
 	if err != nil {
 		return answer{}, err
 	}
-	per, err := number(c, "per_page", perPageDefault)
+	per, err := queryNumber(c, "per_page", perPageDefault)
 	if err != nil {
 		return answer{}, err
 	}
@@ -106,7 +106,7 @@ func sortBy[T object](all []T, by []string) error {
 		field, dir, _ := strings.Cut(b, ":")
 		if !slices.Contains([]string{"id", "name", "created", "status", "command", "progress", "started", "finished"}, field) ||
 			!slices.Contains([]string{"", "asc", "desc"}, dir) {
-			return invalid("sort", "%q is none", b)
+			return newFieldError("sort", "%q is none", b)
 		}
 		slices.SortStableFunc(all, func(a, b T) int {
 			n := compare(a, b, field)
@@ -139,8 +139,8 @@ func anyOf(c *call, name, value string) bool {
 	return len(want) == 0 || slices.Contains(want, value)
 }
 
-// get returns the object in a path.
-func get[T any](c *call, kind string, all map[int64]T) (T, error) {
+// pathObject returns the object in a path.
+func pathObject[T any](c *call, kind string, all map[int64]T) (T, error) {
 	v, ok := all[c.id]
 	if !ok {
 		return v, notFound(kind, c.id)
@@ -148,11 +148,11 @@ func get[T any](c *call, kind string, all map[int64]T) (T, error) {
 	return v, nil
 }
 
-// free returns an error if another object of the kind has the name.
-func free[T object](all map[int64]T, kind, name string, self int64) error {
+// checkNameFree returns an error if another object of the kind has the name.
+func checkNameFree[T object](all map[int64]T, kind, name string, self int64) error {
 	for _, v := range all {
 		if id, n, _, _ := v.about(); n == name && id != self {
-			return fail("uniqueness_error", "%s name is already used", kind)
+			return newError("uniqueness_error", "%s name is already used", kind)
 		}
 	}
 	return nil

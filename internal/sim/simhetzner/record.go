@@ -83,21 +83,21 @@ func shapeOf(raw []byte) string {
 	if json.Unmarshal(raw, &v) != nil {
 		return "text"
 	}
-	return shape(v)
+	return shapeOfValue(v)
 }
 
-func shape(v any) string {
+func shapeOfValue(v any) string {
 	switch v := v.(type) {
 	case map[string]any:
 		var b strings.Builder
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			b.WriteString(k + ":" + shape(v[k]) + ";")
+			b.WriteString(k + ":" + shapeOfValue(v[k]) + ";")
 		}
 		return "{" + b.String() + "}"
 	case []any:
 		var all []string
 		for _, e := range v {
-			all = append(all, shape(e))
+			all = append(all, shapeOfValue(e))
 		}
 		slices.Sort(all)
 		return "[" + strings.Join(slices.Compact(all), "|") + "]"

@@ -62,17 +62,17 @@ func routes() map[string]handler {
 		"GET /locations/{id}":    getLocation,
 		"GET /pricing":           getPricing,
 
-		"GET /datacenters":      retired,
-		"GET /datacenters/{id}": retired,
+		"GET /datacenters":      removedRoute,
+		"GET /datacenters/{id}": removedRoute,
 	}
 }
 
-func retired(*Sim, *call) (answer, error) {
-	return answer{}, fail(codeDeprecated, "this endpoint has been removed")
+func removedRoute(*Sim, *call) (answer, error) {
+	return answer{}, newError(codeDeprecated, "this endpoint has been removed")
 }
 
 func unknownRoute(*Sim, *call) (answer, error) {
-	return answer{}, fail("not_found", "there is nothing here")
+	return answer{}, newError("not_found", "there is nothing here")
 }
 
 func (s *Sim) router() *http.ServeMux {

@@ -46,9 +46,9 @@ func decode[T any](c *call) (T, error) {
 	if err := json.Unmarshal(c.body, &v); err != nil {
 		var typ *json.UnmarshalTypeError
 		if errors.As(err, &typ) {
-			return v, invalid(cmp.Or(typ.Field, "body"), "has to be %s", typ.Type)
+			return v, newFieldError(cmp.Or(typ.Field, "body"), "has to be %s", typ.Type)
 		}
-		return v, fail("json_error", "invalid JSON: %v", err)
+		return v, newError("json_error", "invalid JSON: %v", err)
 	}
 	return v, nil
 }
@@ -70,30 +70,30 @@ func (s *Sim) serve(route string, h handler) http.HandlerFunc {
 		do := h
 		if raw := r.PathValue("id"); raw != "" {
 			if c.id, err = strconv.ParseInt(raw, 10, 64); err != nil || c.id <= 0 {
-				do = func(*Sim, *call) (answer, error) { return answer{}, invalid("id", "has to be a number") }
+				do = func(*Sim, *call) (answer, error) { return answer{}, newFieldError("id", "has to be a number") }
 			}
 		}
-		ans := s.act(w, r, route, do, c)
-		if f.strikes() {
-			s.strike(w, r, f)
+		ans := s.execute(w, r, route, do, c)
+		if f.affectsRequest() {
+			s.writeFault(w, r, f)
 			return
 		}
-		s.write(w, r, route, c, ans)
+		s.writeAnswer(w, r, route, c, ans)
 	}
 }
 
-// act executes a request under the lock.
-func (s *Sim) act(w http.ResponseWriter, r *http.Request, route string, h handler, c *call) answer {
+// execute executes a request under the lock.
+func (s *Sim) execute(w http.ResponseWriter, r *http.Request, route string, h handler, c *call) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.now = s.cfg.Now()
 	s.events.settle(c.now)
-	entry := Request{At: c.now, Method: r.Method, Path: c.path, Query: r.URL.RawQuery, Route: route, Fault: c.fault.strikes()}
+	entry := Request{At: c.now, Method: r.Method, Path: c.path, Query: r.URL.RawQuery, Route: route, Fault: c.fault.affectsRequest()}
 	var ans answer
-	err := s.admit(w.Header(), r, c)
+	err := s.authorize(w.Header(), r, c)
 	if err == nil {
 		switch {
-		case c.fault == nil || !c.fault.strikes() || c.fault.After:
+		case c.fault == nil || !c.fault.affectsRequest() || c.fault.After:
 			ans, err = h(s, c)
 		case c.fault.Late > 0:
 			s.events.add(c.now.Add(c.fault.Late), nil, func(at time.Time, _ error) {
@@ -115,25 +115,25 @@ func (s *Sim) act(w http.ResponseWriter, r *http.Request, route string, h handle
 	return ans
 }
 
-// admit checks the token and the rate limit.
-func (s *Sim) admit(h http.Header, r *http.Request, c *call) error {
+// authorize checks the token and the rate limit.
+func (s *Sim) authorize(h http.Header, r *http.Request, c *call) error {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	readOnly := s.cfg.ReadOnlyToken != "" && token == s.cfg.ReadOnlyToken
 	switch {
 	case !ok || token == "":
-		return fail(codeUnauthorized, "token is required")
+		return newError(codeUnauthorized, "token is required")
 	case s.cfg.Token != "" && token != s.cfg.Token && !readOnly:
-		return fail(codeUnauthorized, "unable to authenticate")
-	case s.cfg.RateLimit > 0 && !s.bucket.take(c.now, h):
-		return fail(codeLimited, "limit of %d requests per hour reached", s.cfg.RateLimit)
+		return newError(codeUnauthorized, "unable to authenticate")
+	case s.cfg.RateLimit > 0 && !s.bucket.takeRequest(c.now, h):
+		return newError(codeLimited, "limit of %d requests per hour reached", s.cfg.RateLimit)
 	case readOnly && r.Method != http.MethodGet:
-		return fail("token_readonly", "the token is only allowed to perform GET requests")
+		return newError("token_readonly", "the token is only allowed to perform GET requests")
 	}
 	return nil
 }
 
-// strike sends a fault's response.
-func (s *Sim) strike(w http.ResponseWriter, r *http.Request, f *Fault) {
+// writeFault sends a fault's response.
+func (s *Sim) writeFault(w http.ResponseWriter, r *http.Request, f *Fault) {
 	switch {
 	case f.Hang:
 		select {
@@ -144,7 +144,7 @@ func (s *Sim) strike(w http.ResponseWriter, r *http.Request, f *Fault) {
 	case f.Cut || (f.Code == "" && f.Status == 0):
 		panic(http.ErrAbortHandler) // net/http closes the connection and logs nothing
 	case f.Code != "":
-		e := fail(f.Code, "ordered by a fault")
+		e := newError(f.Code, "ordered by a fault")
 		e.status = cmp.Or(f.Status, e.status)
 		writeJSON(w, e.status, e.body())
 	default:
@@ -154,7 +154,7 @@ func (s *Sim) strike(w http.ResponseWriter, r *http.Request, f *Fault) {
 	}
 }
 
-func (s *Sim) write(w http.ResponseWriter, r *http.Request, route string, c *call, ans answer) {
+func (s *Sim) writeAnswer(w http.ResponseWriter, r *http.Request, route string, c *call, ans answer) {
 	if ans.body == nil {
 		w.WriteHeader(ans.status)
 		return

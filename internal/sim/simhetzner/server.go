@@ -95,10 +95,10 @@ func (s *Sim) wireServer(sv *server) any {
 	}
 	w.PublicNet = wirePublicNet{FloatingIPs: []int64{}, Firewalls: []schema.ServerFirewall{}}
 	if sv.v4 != nil {
-		w.PublicNet.IPv4 = &schema.ServerPublicNetIPv4{ID: sv.v4.id, IP: sv.v4.ip(), DNSPtr: sv.v4.dns()}
+		w.PublicNet.IPv4 = &schema.ServerPublicNetIPv4{ID: sv.v4.id, IP: sv.v4.address(), DNSPtr: sv.v4.dns()}
 	}
 	if sv.v6 != nil {
-		w.PublicNet.IPv6 = &schema.ServerPublicNetIPv6{ID: sv.v6.id, IP: sv.v6.ip(), DNSPtr: []schema.ServerPublicNetIPv6DNSPtr{}}
+		w.PublicNet.IPv6 = &schema.ServerPublicNetIPv6{ID: sv.v6.id, IP: sv.v6.address(), DNSPtr: []schema.ServerPublicNetIPv6DNSPtr{}}
 	}
 	for _, f := range sv.firewalls {
 		w.PublicNet.Firewalls = append(w.PublicNet.Firewalls, schema.ServerFirewall{ID: f.id, Status: "applied"})
@@ -124,7 +124,7 @@ func listServers(s *Sim, c *call) (answer, error) {
 }
 
 func getServer(s *Sim, c *call) (answer, error) {
-	sv, err := get(c, "server", s.servers)
+	sv, err := pathObject(c, "server", s.servers)
 	if err != nil {
 		return answer{}, err
 	}
@@ -132,7 +132,7 @@ func getServer(s *Sim, c *call) (answer, error) {
 }
 
 func updateServer(s *Sim, c *call) (answer, error) {
-	sv, err := get(c, "server", s.servers)
+	sv, err := pathObject(c, "server", s.servers)
 	if err != nil {
 		return answer{}, err
 	}
@@ -148,9 +148,9 @@ func updateServer(s *Sim, c *call) (answer, error) {
 	}
 	if req.Name != "" {
 		if !validHostname(req.Name) {
-			return answer{}, invalid("name", "is no hostname")
+			return answer{}, newFieldError("name", "is no hostname")
 		}
-		if err := free(s.servers, "server", req.Name, sv.id); err != nil {
+		if err := checkNameFree(s.servers, "server", req.Name, sv.id); err != nil {
 			return answer{}, err
 		}
 		sv.name = req.Name
@@ -163,12 +163,12 @@ func validHostname(name string) bool { return len(name) <= 253 && hostname.Match
 
 // deleteServer releases the name, the capacity and the addresses when it is done.
 func deleteServer(s *Sim, c *call) (answer, error) {
-	sv, err := s.unlocked(c)
+	sv, err := s.unlockedServer(c)
 	if err != nil {
 		return answer{}, err
 	}
 	if sv.protection.Delete {
-		return answer{}, fail("protected", "server deletion is protected")
+		return answer{}, newError("protected", "server deletion is protected")
 	}
 	was := sv.status
 	sv.status = serverDeleting
@@ -177,19 +177,19 @@ func deleteServer(s *Sim, c *call) (answer, error) {
 	if m != nil {
 		do = m.Delete
 	}
-	a := s.start(c, plan{command: "delete_server", took: s.cfg.Took.Delete, server: sv, work: s.begin(do), done: func(at time.Time, failed bool) {
+	a := s.startAction(c, plan{command: "delete_server", took: s.cfg.Took.Delete, server: sv, work: s.startWork(do), done: func(at time.Time, failed bool) {
 		if failed {
 			sv.status = was
 			return
 		}
 		sv.machine = nil
-		s.remove(sv, at)
+		s.removeServer(sv, at)
 	}})
 	return answer{http.StatusOK, map[string]any{"action": s.wireAction(a)}}, nil
 }
 
-// remove removes a server with its dependent resources.
-func (s *Sim) remove(sv *server, at time.Time) {
+// removeServer removes a server with its dependent resources.
+func (s *Sim) removeServer(sv *server, at time.Time) {
 	if s.servers[sv.id] == nil {
 		return
 	}
@@ -226,9 +226,9 @@ func (s *Sim) Vanish(id int64) bool {
 	}
 	if m := sv.machine; m != nil {
 		sv.machine = nil
-		s.begin(m.Delete)
+		s.startWork(m.Delete)
 	}
-	s.remove(sv, s.cfg.Now())
+	s.removeServer(sv, s.cfg.Now())
 	return true
 }
 
@@ -256,14 +256,14 @@ func (s *Sim) Synced(id int64) bool {
 	return sv != nil
 }
 
-// unlocked returns the server in the path, or an error while it is locked by an action.
-func (s *Sim) unlocked(c *call) (*server, error) {
-	sv, err := get(c, "server", s.servers)
+// unlockedServer returns the server in the path, or an error while it is locked by an action.
+func (s *Sim) unlockedServer(c *call) (*server, error) {
+	sv, err := pathObject(c, "server", s.servers)
 	if err != nil {
 		return nil, err
 	}
 	if sv.running > 0 {
-		return nil, fail(codeLocked, "server is locked")
+		return nil, newError(codeLocked, "server is locked")
 	}
 	return sv, nil
 }

@@ -21,9 +21,9 @@ func actServer(s *Sim, c *call) (answer, error) {
 	}
 	act, ok := acts[c.act]
 	if !ok {
-		return answer{}, fail("not_found", "there is no action %s here", c.act)
+		return answer{}, newError("not_found", "there is no action %s here", c.act)
 	}
-	sv, err := s.unlocked(c)
+	sv, err := s.unlockedServer(c)
 	if err != nil {
 		return answer{}, err
 	}
@@ -34,19 +34,19 @@ func actServer(s *Sim, c *call) (answer, error) {
 	return answer{http.StatusCreated, body}, nil
 }
 
-// power starts a power operation of the server's computer.
-func (s *Sim) power(sv *server, op PowerOp) *work {
+// powerServer starts a power operation of the server's computer.
+func (s *Sim) powerServer(sv *server, op PowerOp) *work {
 	m := sv.machine
 	if m == nil {
 		return nil
 	}
-	return s.begin(func(ctx context.Context) error { return m.Power(ctx, op) })
+	return s.startWork(func(ctx context.Context) error { return m.Power(ctx, op) })
 }
 
-func (s *Sim) one(a *action) map[string]any { return map[string]any{"action": s.wireAction(a)} }
+func (s *Sim) actionBody(a *action) map[string]any { return map[string]any{"action": s.wireAction(a)} }
 
-// becomes sets the server's status after an action; a failed action changes nothing.
-func becomes(sv *server, status string) func(time.Time, bool) {
+// setStatus sets the server's status after an action; a failed action changes nothing.
+func setStatus(sv *server, status string) func(time.Time, bool) {
 	was := sv.status
 	return func(_ time.Time, failed bool) {
 		if sv.status = status; failed {
@@ -56,49 +56,49 @@ func becomes(sv *server, status string) func(time.Time, bool) {
 }
 
 func actPowerOn(s *Sim, c *call, sv *server) (map[string]any, error) {
-	p := plan{command: "start_server", took: s.cfg.Took.Start, server: sv, done: becomes(sv, serverRunning)}
+	p := plan{command: "start_server", took: s.cfg.Took.Start, server: sv, done: setStatus(sv, serverRunning)}
 	if sv.status != serverRunning {
-		p.work = s.power(sv, PowerOn)
+		p.work = s.powerServer(sv, PowerOn)
 		sv.status, sv.synced = serverStarting, false
 	}
-	return s.one(s.start(c, p)), nil
+	return s.actionBody(s.startAction(c, p)), nil
 }
 
 func actPowerOff(s *Sim, c *call, sv *server) (map[string]any, error) {
-	p := plan{command: "stop_server", took: s.cfg.Took.Stop, server: sv, done: becomes(sv, serverOff)}
+	p := plan{command: "stop_server", took: s.cfg.Took.Stop, server: sv, done: setStatus(sv, serverOff)}
 	if sv.status != serverOff {
-		p.work = s.power(sv, PowerOff)
+		p.work = s.powerServer(sv, PowerOff)
 		sv.status = serverStopping
 	}
-	return s.one(s.start(c, p)), nil
+	return s.actionBody(s.startAction(c, p)), nil
 }
 
 // actShutdown only sends the request; the server is off some time after the action has ended.
 func actShutdown(s *Sim, c *call, sv *server) (map[string]any, error) {
 	deaf := c.fault != nil && c.fault.Deaf
 	if !deaf && sv.status == serverRunning {
-		s.events.add(c.now.Add(s.cfg.Took.Shutdown), s.power(sv, PowerShutdown), func(_ time.Time, err error) {
+		s.events.add(c.now.Add(s.cfg.Took.Shutdown), s.powerServer(sv, PowerShutdown), func(_ time.Time, err error) {
 			if err == nil && sv.status == serverRunning {
 				sv.status, sv.synced = serverOff, true
 			}
 		})
 	}
-	return s.one(s.start(c, plan{command: "shutdown_server", took: min(s.cfg.Took.Other, s.cfg.Took.Shutdown), server: sv})), nil
+	return s.actionBody(s.startAction(c, plan{command: "shutdown_server", took: min(s.cfg.Took.Other, s.cfg.Took.Shutdown), server: sv})), nil
 }
 
 func actReset(s *Sim, c *call, sv *server) (map[string]any, error) {
 	m := sv.machine
 	sv.synced = false
-	p := plan{command: c.act + "_server", took: s.cfg.Took.Start, server: sv, done: becomes(sv, serverRunning)}
+	p := plan{command: c.act + "_server", took: s.cfg.Took.Start, server: sv, done: setStatus(sv, serverRunning)}
 	if m != nil {
-		p.work = s.begin(func(ctx context.Context) error {
+		p.work = s.startWork(func(ctx context.Context) error {
 			if err := m.Power(ctx, PowerOff); err != nil {
 				return err
 			}
 			return m.Power(ctx, PowerOn)
 		})
 	}
-	return s.one(s.start(c, p)), nil
+	return s.actionBody(s.startAction(c, p)), nil
 }
 
 func actRebuild(s *Sim, c *call, sv *server) (map[string]any, error) {
@@ -109,17 +109,17 @@ func actRebuild(s *Sim, c *call, sv *server) (map[string]any, error) {
 	img := s.images.find(req.Image, sv.typ.Architecture)
 	switch {
 	case sv.protection.Rebuild:
-		return nil, fail("protected", "server rebuild is protected")
+		return nil, newError("protected", "server rebuild is protected")
 	case img == nil:
-		return nil, invalid("image", "there is none like it")
+		return nil, newFieldError("image", "there is none like it")
 	case img.arch != sv.typ.Architecture:
-		return nil, invalid("image", "is for another architecture")
+		return nil, newFieldError("image", "is for another architecture")
 	case img.status != imageAvailable:
-		return nil, fail("conflict", "image is not available")
+		return nil, newError("conflict", "image is not available")
 	case img.diskGB > sv.diskGB:
-		return nil, invalid("image", "image disk is bigger than the server's disk")
+		return nil, newFieldError("image", "image disk is bigger than the server's disk")
 	case req.UserData != nil && len(*req.UserData) > maxUserData:
-		return nil, invalid("user_data", "is longer than 32 KiB")
+		return nil, newFieldError("user_data", "is longer than 32 KiB")
 	}
 	sv.image = img
 	if req.UserData != nil { // otherwise the previous user data is reused
@@ -132,9 +132,9 @@ func actRebuild(s *Sim, c *call, sv *server) (map[string]any, error) {
 		}
 	}}
 	if m, spec := sv.machine, sv.spec(true); m != nil {
-		p.work = s.begin(func(ctx context.Context) error { return m.Rebuild(ctx, spec) })
+		p.work = s.startWork(func(ctx context.Context) error { return m.Rebuild(ctx, spec) })
 	}
-	body := s.one(s.start(c, p))
+	body := s.actionBody(s.startAction(c, p))
 	body["root_password"] = nil
 	return body, nil
 }
@@ -144,23 +144,23 @@ func actChangeType(s *Sim, c *call, sv *server) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	typ := s.catalog.typ(req.ServerType)
+	typ := s.catalog.serverType(req.ServerType)
 	switch {
 	case typ == nil:
-		return nil, invalid("server_type", "there is none like it")
+		return nil, newFieldError("server_type", "there is none like it")
 	case sv.status != serverOff:
-		return nil, fail("server_not_stopped", "server must be stopped")
+		return nil, newError("server_not_stopped", "server must be stopped")
 	case typ.Architecture != sv.typ.Architecture || typ.Disk < sv.diskGB:
-		return nil, fail("invalid_server_type", "server type does not fit")
+		return nil, newError("invalid_server_type", "server type does not fit")
 	}
 	p, ok := typ.prices[sv.location.Name]
 	if !ok {
-		return nil, invalid("server_type", "unsupported location for server type")
+		return nil, newFieldError("server_type", "unsupported location for server type")
 	}
-	if err := s.stocks.take(typ, sv.location); err != nil {
+	if err := s.stocks.takeServer(typ, sv.location); err != nil {
 		return nil, err
 	}
-	return s.one(s.start(c, plan{command: "change_server_type", took: s.cfg.Took.Start, server: sv, done: func(at time.Time, failed bool) {
+	return s.actionBody(s.startAction(c, plan{command: "change_server_type", took: s.cfg.Took.Start, server: sv, done: func(at time.Time, failed bool) {
 		if failed {
 			s.stocks.giveBack(typ, sv.location)
 			return
@@ -193,7 +193,7 @@ func actProtect(s *Sim, c *call, sv *server) (map[string]any, error) {
 	if req.Rebuild != nil {
 		sv.protection.Rebuild = *req.Rebuild
 	}
-	return s.one(s.start(c, plan{command: "change_protection", server: sv})), nil
+	return s.actionBody(s.startAction(c, plan{command: "change_protection", server: sv})), nil
 }
 
 func actAttach(s *Sim, c *call, sv *server) (map[string]any, error) {
@@ -206,19 +206,19 @@ func actAttach(s *Sim, c *call, sv *server) (map[string]any, error) {
 		return nil, notFound("network", req.Network)
 	}
 	if slices.ContainsFunc(sv.nets, func(a attachment) bool { return a.network == n }) {
-		return nil, fail("server_already_attached", "server is already attached to the network")
+		return nil, newError("server_already_attached", "server is already attached to the network")
 	}
 	ip := n.freeAddress(s)
 	if req.IP != nil {
-		if ip, err = netip.ParseAddr(*req.IP); err != nil || !n.ipRange.Contains(ip) || n.taken(s)[ip] {
-			return nil, fail("ip_not_available", "IP is not available in the network")
+		if ip, err = netip.ParseAddr(*req.IP); err != nil || !n.ipRange.Contains(ip) || n.usedAddresses(s)[ip] {
+			return nil, newError("ip_not_available", "IP is not available in the network")
 		}
 	}
 	if !ip.IsValid() {
-		return nil, fail("no_space_left_in_ip_range", "no address is left in network %d", n.id)
+		return nil, newError("no_space_left_in_ip_range", "no address is left in network %d", n.id)
 	}
 	sv.nets = append(sv.nets, attachment{n, ip})
-	return s.one(s.start(c, plan{command: "attach_to_network", took: s.cfg.Took.Other, server: sv, on: networkRef(n)})), nil
+	return s.actionBody(s.startAction(c, plan{command: "attach_to_network", took: s.cfg.Took.Other, server: sv, on: networkRef(n)})), nil
 }
 
 func actDetach(s *Sim, c *call, sv *server) (map[string]any, error) {
@@ -232,5 +232,5 @@ func actDetach(s *Sim, c *call, sv *server) (map[string]any, error) {
 	}
 	n := sv.nets[i].network
 	sv.nets = slices.Delete(sv.nets, i, i+1)
-	return s.one(s.start(c, plan{command: "detach_from_network", took: s.cfg.Took.Other, server: sv, on: networkRef(n)})), nil
+	return s.actionBody(s.startAction(c, plan{command: "detach_from_network", took: s.cfg.Took.Other, server: sv, on: networkRef(n)})), nil
 }

@@ -43,13 +43,13 @@ func createServer(s *Sim, c *call) (answer, error) {
 		}
 	}
 	sv := s.newServer(&o, c.now)
-	created, next := s.boot(c, sv, &o)
+	created, next := s.bootServer(c, sv, &o)
 	var password *string
 	if len(o.keys) == 0 {
 		text := rand.Text()[:20]
 		password = &text
 	}
-	s.actions.forget(s.lastID)
+	s.actions.dropOldest(s.lastID)
 	return answer{http.StatusCreated, map[string]any{
 		"server": s.wireServer(sv), "action": s.wireAction(created), "next_actions": s.wireActions(next...), "root_password": password,
 	}}, nil
@@ -58,17 +58,17 @@ func createServer(s *Sim, c *call) (answer, error) {
 // orderWhat resolves name, type, image and location.
 func (s *Sim) orderWhat(o *order) error {
 	if !validHostname(o.Name) {
-		return invalid("name", "is no hostname")
+		return newFieldError("name", "is no hostname")
 	}
 	if len(o.UserData) > maxUserData {
-		return invalid("user_data", "is longer than 32 KiB")
+		return newFieldError("user_data", "is longer than 32 KiB")
 	}
-	if o.typ = s.catalog.typ(o.ServerType); o.typ == nil {
-		return invalid("server_type", "there is none like it")
+	if o.typ = s.catalog.serverType(o.ServerType); o.typ == nil {
+		return newFieldError("server_type", "there is none like it")
 	}
 	if o.location = s.catalog.location(o.Location); o.location == nil {
 		if o.Location != "" {
-			return invalid("location", "there is none like it")
+			return newFieldError("location", "there is none like it")
 		}
 		for _, l := range s.catalog.locations {
 			if _, ok := o.typ.prices[l.Name]; ok {
@@ -78,20 +78,20 @@ func (s *Sim) orderWhat(o *order) error {
 		}
 	}
 	if _, ok := o.typ.prices[o.location.Name]; !ok {
-		return invalid("server_type", "unsupported location for server type")
+		return newFieldError("server_type", "unsupported location for server type")
 	}
 	if o.image = s.images.find(o.Image, o.typ.Architecture); o.image == nil {
-		return invalid("image", "there is none like it")
+		return newFieldError("image", "there is none like it")
 	}
 	switch {
 	case o.image.arch != o.typ.Architecture:
-		return invalid("image", "is for another architecture")
+		return newFieldError("image", "is for another architecture")
 	case o.image.status != imageAvailable:
-		return fail("conflict", "image is not available")
+		return newError("conflict", "image is not available")
 	case o.image.diskGB > o.typ.Disk:
-		return invalid("image", "image disk is bigger than the server type's disk")
+		return newFieldError("image", "image disk is bigger than the server type's disk")
 	}
-	return free(s.servers, "server", o.Name, 0)
+	return checkNameFree(s.servers, "server", o.Name, 0)
 }
 
 // orderWith resolves labels, keys, firewalls, networks and volumes.
@@ -119,7 +119,7 @@ func (s *Sim) orderWith(o *order) (err error) {
 			return notFound("network", id)
 		}
 		if !n.freeAddress(s).IsValid() {
-			return fail("no_space_left_in_ip_range", "no address is left in network %d", id)
+			return newError("no_space_left_in_ip_range", "no address is left in network %d", id)
 		}
 		o.networks = append(o.networks, n)
 	}
@@ -129,9 +129,9 @@ func (s *Sim) orderWith(o *order) (err error) {
 		case v == nil:
 			return notFound("volume", id)
 		case v.server != nil:
-			return fail("resource_in_use", "volume %d is attached", id)
+			return newError("resource_in_use", "volume %d is attached", id)
 		case v.location != o.location:
-			return invalid("volumes", "volume %d is in another location", id)
+			return newFieldError("volumes", "volume %d is in another location", id)
 		}
 		o.volumes = append(o.volumes, v)
 	}
@@ -158,14 +158,14 @@ func (s *Sim) orderNet(o *order) error {
 		case ip == nil || ip.kind != own.kind:
 			return notFound("primary_ip", own.id)
 		case ip.server != nil:
-			return fail("resource_in_use", "primary IP %d is assigned", own.id)
+			return newError("resource_in_use", "primary IP %d is assigned", own.id)
 		case ip.location != o.location:
-			return invalid("public_net", "primary IP %d is in another location", own.id)
+			return newFieldError("public_net", "primary IP %d is in another location", own.id)
 		}
 		*own.to = ip
 	}
 	if !o.v4 && !o.v6 && len(o.networks) == 0 {
-		return invalid("public_net", "a server without public address needs a network")
+		return newFieldError("public_net", "a server without public address needs a network")
 	}
 	return nil
 }
@@ -185,15 +185,15 @@ func (s *Sim) orderLimits(o *order) error {
 	}
 	switch {
 	case q.Servers > 0 && len(s.servers) >= q.Servers:
-		return fail("resource_limit_exceeded", "server limit exceeded")
+		return newError("resource_limit_exceeded", "server limit exceeded")
 	case q.Cores > 0 && cores > q.Cores:
-		return fail("resource_limit_exceeded", "core limit exceeded")
+		return newError("resource_limit_exceeded", "core limit exceeded")
 	case o.v4 && o.ownV4 == nil && !s.freeIPv4().IsValid():
-		return fail("resource_unavailable", "no address is left")
+		return newError("resource_unavailable", "no address is left")
 	case q.PrimaryIPv4 > 0 && o.v4 && o.ownV4 == nil && v4 >= q.PrimaryIPv4:
-		return fail("resource_limit_exceeded", "primary IP limit exceeded")
+		return newError("resource_limit_exceeded", "primary IP limit exceeded")
 	}
-	return s.stocks.take(o.typ, o.location)
+	return s.stocks.takeServer(o.typ, o.location)
 }
 
 // newServer creates the server of an order.
@@ -229,8 +229,8 @@ func (s *Sim) newServer(o *order, now time.Time) *server {
 	return sv
 }
 
-// boot starts the actions of a new server. Its computer starts immediately.
-func (s *Sim) boot(c *call, sv *server, o *order) (created *action, next []*action) {
+// bootServer starts the actions of a new server. Its computer starts immediately.
+func (s *Sim) bootServer(c *call, sv *server, o *order) (created *action, next []*action) {
 	took := s.cfg.Took.Create
 	switch {
 	case o.image.kind == "snapshot" && o.image.location != o.location:
@@ -239,7 +239,7 @@ func (s *Sim) boot(c *call, sv *server, o *order) (created *action, next []*acti
 		took = s.cfg.Took.FromDisk
 	}
 	spec := sv.spec(o.start)
-	booting := s.begin(func(ctx context.Context) error {
+	booting := s.startWork(func(ctx context.Context) error {
 		m, err := s.cfg.Machines.Boot(ctx, spec)
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -255,9 +255,9 @@ func (s *Sim) boot(c *call, sv *server, o *order) (created *action, next []*acti
 	if !o.start {
 		p.work = booting
 	}
-	created = s.start(c, p)
+	created = s.startAction(c, p)
 	for _, a := range sv.nets {
-		next = append(next, s.start(c, plan{command: "attach_to_network", took: s.cfg.Took.Other, server: sv, after: created, on: networkRef(a.network)}))
+		next = append(next, s.startAction(c, plan{command: "attach_to_network", took: s.cfg.Took.Other, server: sv, after: created, on: networkRef(a.network)}))
 	}
 	if o.start {
 		started := func(_ time.Time, failed bool) {
@@ -267,7 +267,7 @@ func (s *Sim) boot(c *call, sv *server, o *order) (created *action, next []*acti
 			}
 		}
 		boot := plan{command: "start_server", took: s.cfg.Took.Start, server: sv, after: created, work: booting, done: started}
-		next = append(next, s.start(c, boot))
+		next = append(next, s.startAction(c, boot))
 	}
 	return created, next
 }

@@ -33,7 +33,7 @@ func (s *Sim) Objects(kind string) []Object {
 	all = append(all, objects(kind, "server", s.servers, func(sv *server, o *Object) bool {
 		o.Status, o.Type, o.Where = sv.status, sv.typ.Name, sv.location.Name
 		if sv.v4 != nil {
-			o.IP = sv.v4.ip()
+			o.IP = sv.v4.address()
 		}
 		return true
 	})...)
@@ -51,7 +51,7 @@ func (s *Sim) Objects(kind string) []Object {
 		return true
 	})...)
 	return append(all, objects(kind, "primary_ip", s.primaryIPs, func(p *primaryIP, o *Object) bool {
-		o.Type, o.Where, o.IP = p.kind, p.location.Name, p.ip()
+		o.Type, o.Where, o.IP = p.kind, p.location.Name, p.address()
 		if p.server != nil {
 			o.Server = p.server.id
 		}
@@ -109,11 +109,11 @@ func (s *Sim) ownRoutes(mux *http.ServeMux) {
 		if err == nil {
 			err = s.Fault(f)
 		}
-		tell(w, err)
+		writeControlAnswer(w, err)
 	})
 	mux.HandleFunc("DELETE /_sim/faults", func(w http.ResponseWriter, _ *http.Request) {
 		s.ClearFaults()
-		tell(w, nil)
+		writeControlAnswer(w, nil)
 	})
 	mux.HandleFunc("POST /_sim/stock", func(w http.ResponseWriter, r *http.Request) {
 		var in struct {
@@ -128,7 +128,7 @@ func (s *Sim) ownRoutes(mux *http.ServeMux) {
 				s.SetStock(in.Type, in.Location, in.Left)
 			}
 		}
-		tell(w, err)
+		writeControlAnswer(w, err)
 	})
 	mux.HandleFunc("POST /_sim/vanish/{id}", func(w http.ResponseWriter, r *http.Request) {
 		var id int64
@@ -136,11 +136,11 @@ func (s *Sim) ownRoutes(mux *http.ServeMux) {
 		if err == nil && !s.Vanish(id) {
 			err = fmt.Errorf("there is no server %d", id)
 		}
-		tell(w, err)
+		writeControlAnswer(w, err)
 	})
 }
 
-func tell(w http.ResponseWriter, err error) {
+func writeControlAnswer(w http.ResponseWriter, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

@@ -13,8 +13,8 @@ type stock struct {
 // stocks holds the stock of each offer that was asked for.
 type stocks map[offer]*stock
 
-// of returns the stock of a server type in a location.
-func (all stocks) of(typ, where string) *stock {
+// find returns the stock of a server type in a location.
+func (all stocks) find(typ, where string) *stock {
 	o := offer{typ, where}
 	if all[o] == nil {
 		all[o] = &stock{left: -1}
@@ -22,11 +22,11 @@ func (all stocks) of(typ, where string) *stock {
 	return all[o]
 }
 
-// take takes a server of a type in a location, or fails if none is left.
-func (all stocks) take(t *serverType, l *location) error {
-	st := all.of(t.Name, l.Name)
+// takeServer takes a server of a type in a location, or fails if none is left.
+func (all stocks) takeServer(t *serverType, l *location) error {
+	st := all.find(t.Name, l.Name)
 	if st.left == 0 {
-		return fail("resource_unavailable", "error during placement")
+		return newError("resource_unavailable", "error during placement")
 	}
 	if st.left > 0 {
 		st.left--
@@ -36,14 +36,14 @@ func (all stocks) take(t *serverType, l *location) error {
 
 // giveBack makes room for another server.
 func (all stocks) giveBack(t *serverType, l *location) {
-	if st := all.of(t.Name, l.Name); st.left >= 0 {
+	if st := all.find(t.Name, l.Name); st.left >= 0 {
 		st.left++
 	}
 }
 
 // available returns the availability in the list of server types.
 func (all stocks) available(typ, where string) bool {
-	st := all.of(typ, where)
+	st := all.find(typ, where)
 	if st.claimed {
 		return st.claim
 	}
@@ -55,7 +55,7 @@ func (all stocks) available(typ, where string) bool {
 func (s *Sim) SetStock(typ, location string, left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stocks.of(typ, location).left = left
+	s.stocks.find(typ, location).left = left
 }
 
 // SetStockAll sets the stock of every server type in every location.
@@ -64,7 +64,7 @@ func (s *Sim) SetStockAll(left int) {
 	defer s.mu.Unlock()
 	for _, t := range s.catalog.types {
 		for where := range t.prices {
-			s.stocks.of(t.Name, where).left = left
+			s.stocks.find(t.Name, where).left = left
 		}
 	}
 }
@@ -74,6 +74,6 @@ func (s *Sim) SetStockAll(left int) {
 func (s *Sim) Claim(typ, location string, available bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.stocks.of(typ, location)
+	st := s.stocks.find(typ, location)
 	st.claim, st.claimed = available, true
 }

@@ -55,7 +55,7 @@ func listVolumes(s *Sim, c *call) (answer, error) {
 }
 
 func getVolume(s *Sim, c *call) (answer, error) {
-	v, err := get(c, "volume", s.volumes)
+	v, err := pathObject(c, "volume", s.volumes)
 	if err != nil {
 		return answer{}, err
 	}
@@ -83,15 +83,15 @@ func (s *Sim) newVolume(c *call) (*volume, error) {
 	}
 	switch {
 	case req.Name == "":
-		return nil, invalid("name", "is needed")
+		return nil, newFieldError("name", "is needed")
 	case req.Size < 10 || req.Size > 10240:
-		return nil, invalid("size", "has to be 10 to 10240 GB")
+		return nil, newFieldError("size", "has to be 10 to 10240 GB")
 	case v.location == nil:
-		return nil, invalid("location", "there is none like it")
+		return nil, newFieldError("location", "there is none like it")
 	case s.cfg.Quota.Volumes > 0 && len(s.volumes) >= s.cfg.Quota.Volumes:
-		return nil, fail("resource_limit_exceeded", "volume limit exceeded")
+		return nil, newError("resource_limit_exceeded", "volume limit exceeded")
 	}
-	return v, free(s.volumes, "volume", req.Name, 0)
+	return v, checkNameFree(s.volumes, "volume", req.Name, 0)
 }
 
 func createVolume(s *Sim, c *call) (answer, error) {
@@ -109,17 +109,17 @@ func createVolume(s *Sim, c *call) (answer, error) {
 		location: v.location.Name,
 		Meter:    hetznerbill.Meter{Price: hetznerbill.Price{Month: hetznerbill.VolumeMonth}, GB: float32(v.sizeGB), From: c.now},
 	})
-	a := s.start(c, plan{command: "create_volume", took: s.cfg.Took.Other, on: volumeRef(v), done: func(time.Time, bool) { v.creating = false }})
+	a := s.startAction(c, plan{command: "create_volume", took: s.cfg.Took.Other, on: volumeRef(v), done: func(time.Time, bool) { v.creating = false }})
 	next := []*action{}
 	if v.server != nil {
 		v.server.volumes = append(v.server.volumes, v)
-		next = append(next, s.start(c, plan{command: "attach_volume", took: s.cfg.Took.Other, on: volumeRef(v), after: a}))
+		next = append(next, s.startAction(c, plan{command: "attach_volume", took: s.cfg.Took.Other, on: volumeRef(v), after: a}))
 	}
 	return answer{http.StatusCreated, map[string]any{"volume": v.wire(), "action": s.wireAction(a), "next_actions": s.wireActions(next...)}}, nil
 }
 
 func updateVolume(s *Sim, c *call) (answer, error) {
-	v, err := get(c, "volume", s.volumes)
+	v, err := pathObject(c, "volume", s.volumes)
 	if err != nil {
 		return answer{}, err
 	}
@@ -128,7 +128,7 @@ func updateVolume(s *Sim, c *call) (answer, error) {
 		return answer{}, err
 	}
 	if req.Name != "" {
-		if err := free(s.volumes, "volume", req.Name, v.id); err != nil {
+		if err := checkNameFree(s.volumes, "volume", req.Name, v.id); err != nil {
 			return answer{}, err
 		}
 		v.name = req.Name
@@ -142,14 +142,14 @@ func updateVolume(s *Sim, c *call) (answer, error) {
 }
 
 func deleteVolume(s *Sim, c *call) (answer, error) {
-	v, err := get(c, "volume", s.volumes)
+	v, err := pathObject(c, "volume", s.volumes)
 	switch {
 	case err != nil:
 		return answer{}, err
 	case v.protected:
-		return answer{}, fail("protected", "volume deletion is protected")
+		return answer{}, newError("protected", "volume deletion is protected")
 	case v.server != nil:
-		return answer{}, fail("resource_in_use", "volume is attached")
+		return answer{}, newError("resource_in_use", "volume is attached")
 	}
 	delete(s.volumes, v.id)
 	v.meter.stop(c.now)
@@ -158,7 +158,7 @@ func deleteVolume(s *Sim, c *call) (answer, error) {
 
 // actVolume serves POST /volumes/{id}/actions/{act}.
 func actVolume(s *Sim, c *call) (answer, error) {
-	v, err := get(c, "volume", s.volumes)
+	v, err := pathObject(c, "volume", s.volumes)
 	if err != nil {
 		return answer{}, err
 	}
@@ -174,12 +174,12 @@ func actVolume(s *Sim, c *call) (answer, error) {
 	case "resize":
 		command, err = "resize_volume", s.resizeVolume(c, v)
 	default:
-		err = fail("not_found", "there is no action %s here", c.act)
+		err = newError("not_found", "there is no action %s here", c.act)
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{http.StatusCreated, s.one(s.start(c, plan{command: command, took: s.cfg.Took.Other, on: volumeRef(v)}))}, nil
+	return answer{http.StatusCreated, s.actionBody(s.startAction(c, plan{command: command, took: s.cfg.Took.Other, on: volumeRef(v)}))}, nil
 }
 
 func (s *Sim) attachVolume(c *call, v *volume) error {
@@ -192,9 +192,9 @@ func (s *Sim) attachVolume(c *call, v *volume) error {
 	case sv == nil:
 		return notFound("server", req.Server)
 	case v.server != nil:
-		return fail("volume_already_attached", "volume is attached")
+		return newError("volume_already_attached", "volume is attached")
 	case sv.location != v.location:
-		return invalid("server", "is in another location")
+		return newFieldError("server", "is in another location")
 	}
 	v.server = sv
 	sv.volumes = append(sv.volumes, v)
@@ -207,7 +207,7 @@ func (s *Sim) resizeVolume(c *call, v *volume) error {
 		return err
 	}
 	if req.Size <= v.sizeGB {
-		return invalid("size", "a volume only grows")
+		return newFieldError("size", "a volume only grows")
 	}
 	v.sizeGB = req.Size
 	v.meter.stop(c.now)

@@ -43,12 +43,12 @@ func (c *Cloner) Clone(from reflect.Value) reflect.Value {
 func (c *Cloner) copyInto(to, from reflect.Value) {
 	to.Set(from)
 	if c.isDeep(from.Type()) {
-		c.own(to)
+		c.copyShared(to)
 	}
 }
 
-// own replaces the memory that v shares with the value that was assigned to it.
-func (c *Cloner) own(v reflect.Value) {
+// copyShared replaces the memory that v shares with the value that was assigned to it.
+func (c *Cloner) copyShared(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
@@ -62,7 +62,7 @@ func (c *Cloner) own(v reflect.Value) {
 		reflect.Copy(list, v)
 		if c.isDeep(v.Type().Elem()) {
 			for i := range list.Len() {
-				c.own(list.Index(i))
+				c.copyShared(list.Index(i))
 			}
 		}
 		v.Set(list)
@@ -77,12 +77,12 @@ func (c *Cloner) own(v reflect.Value) {
 		v.Set(m)
 	case reflect.Array:
 		for i := range v.Len() {
-			c.own(v.Index(i))
+			c.copyShared(v.Index(i))
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if f := v.Field(i); f.CanSet() && c.isDeep(f.Type()) {
-				c.own(f)
+				c.copyShared(f)
 			}
 		}
 	}

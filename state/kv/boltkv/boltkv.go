@@ -179,7 +179,7 @@ func (d *DB) Scan(ctx context.Context, prefix, from string, limit int, fn func(k
 			return err
 		}
 		for _, pair := range page {
-			if err := fn(pair); errors.Is(err, kv.Stop) {
+			if err := fn(pair); errors.Is(err, kv.ErrStop) {
 				return nil
 			} else if err != nil {
 				return err

@@ -17,10 +17,10 @@ import (
 // because the kernel marks pages that it could not write as clean. So, after a failed commit, the meta pages are
 // written once more before anything depends on them.
 
-// begin begins the writer's next transaction on a durable state.
-func (d *DB) begin() (*bbolt.Tx, error) {
+// beginDurable begins the writer's next transaction on a durable state.
+func (d *DB) beginDurable() (*bbolt.Tx, error) {
 	if err := d.settle(); err != nil {
-		d.tell(err)
+		d.reportTrouble(err)
 		return nil, err
 	}
 	tx, err := d.bolt.Begin(true)
@@ -28,7 +28,7 @@ func (d *DB) begin() (*bbolt.Tx, error) {
 		err = fmt.Errorf("%w: the file could not be mapped into memory when it grew; errand has to be started again", err)
 	}
 	if err != nil {
-		d.tell(err)
+		d.reportTrouble(err)
 	}
 	return tx, err
 }
@@ -36,14 +36,14 @@ func (d *DB) begin() (*bbolt.Tx, error) {
 // commit commits tx. When it returns nil the writes are durable. After an error they are not, or it is unknown until
 // settle succeeds.
 func (d *DB) commit(tx *bbolt.Tx, written []kv.Write) (err error) {
-	defer func() { d.tell(err) }()
+	defer func() { d.reportTrouble(err) }()
 	id := tx.ID()
 	if err = tx.Commit(); err == nil {
 		d.wakers.Wake(written)
 		return nil
 	}
 	d.unsure = true
-	if !d.shows(id) {
+	if !d.isLastVisible(id) {
 		return err
 	}
 	d.late = written
@@ -53,8 +53,8 @@ func (d *DB) commit(tx *bbolt.Tx, written []kv.Write) (err error) {
 	return nil
 }
 
-// tell reports to Options.Trouble when failures of the disk begin and end.
-func (d *DB) tell(err error) {
+// reportTrouble reports to Options.Trouble when failures of the disk begin and end.
+func (d *DB) reportTrouble(err error) {
 	troubled := err != nil
 	if troubled != d.troubled && d.opts.Trouble != nil {
 		d.opts.Trouble(err)
@@ -62,8 +62,8 @@ func (d *DB) tell(err error) {
 	d.troubled = troubled
 }
 
-// shows reports whether the transaction with the given ID is the last visible one.
-func (d *DB) shows(id int) bool {
+// isLastVisible reports whether the transaction with the given ID is the last visible one.
+func (d *DB) isLastVisible(id int) bool {
 	tx, err := d.bolt.Begin(false)
 	if err != nil {
 		return false

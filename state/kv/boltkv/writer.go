@@ -81,7 +81,7 @@ func (d *DB) write() {
 // commitBatch runs the closures of first and of all waiting requests, and commits once. No request is answered before
 // the commit, because a closure may have read the writes of an earlier one.
 func (d *DB) commitBatch(first *request) {
-	tx, err := d.begin()
+	tx, err := d.beginDurable()
 	if err != nil {
 		first.turn <- nil
 		first.done <- fmt.Errorf("begin: %w", err)
@@ -100,7 +100,7 @@ func (d *DB) commitBatch(first *request) {
 		for _, w := range r.writes {
 			size += len(w.Key) + len(w.Value)
 		}
-		r = d.next(err == nil && len(batch) < maxBatch && size < maxBatchBytes)
+		r = d.nextRequest(err == nil && len(batch) < maxBatch && size < maxBatchBytes)
 	}
 	if err != nil || len(written) == 0 {
 		_ = tx.Rollback() // nothing was written, so nothing can be lost
@@ -116,8 +116,8 @@ func (d *DB) commitBatch(first *request) {
 	}
 }
 
-// next returns a waiting request, or nil if there is none or the batch has no room.
-func (d *DB) next(room bool) *request {
+// nextRequest returns a waiting request, or nil if there is none or the batch has no room.
+func (d *DB) nextRequest(room bool) *request {
 	if !room {
 		return nil
 	}

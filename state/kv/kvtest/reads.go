@@ -103,7 +103,7 @@ func testScan(t *testing.T, db kv.DB) {
 			return nil
 		}
 	}
-	err = db.Scan(testContext(t), "n/", "", 0, stopAtSecond(kv.Stop))
+	err = db.Scan(testContext(t), "n/", "", 0, stopAtSecond(kv.ErrStop))
 	if err != nil || len(seen) != 2 {
 		t.Errorf("stopped scan: %d pairs, error %v; want 2 and none", len(seen), err)
 	}

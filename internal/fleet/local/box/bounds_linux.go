@@ -80,18 +80,18 @@ func memoryOf(root int, of func(pid int) int64) (used int64, largest int) {
 }
 
 // residentOf returns the anonymous and shared memory of a process in bytes.
-func residentOf(pid int) int64 { return kilobytes(pid, "status", "RssAnon:", "RssShmem:") }
+func residentOf(pid int) int64 { return sumKilobytes(pid, "status", "RssAnon:", "RssShmem:") }
 
 // shareOf returns the same with only its proportional share of shared memory. It is slow.
 func shareOf(pid int) int64 {
-	if n := kilobytes(pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:"); n > 0 {
+	if n := sumKilobytes(pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:"); n > 0 {
 		return n
 	}
 	return residentOf(pid)
 }
 
-// kilobytes returns the sum of fields of a file in /proc/PID, in bytes.
-func kilobytes(pid int, file string, fields ...string) (sum int64) {
+// sumKilobytes returns the sum of fields of a file in /proc/PID, in bytes.
+func sumKilobytes(pid int, file string, fields ...string) (sum int64) {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file))
 	if err != nil {
 		return 0

@@ -100,13 +100,13 @@ func (c *control) answer(conn net.Conn) {
 func Ask(ctx context.Context, rec Record) (Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	return call(ctx, rec.ControlSocket, request{Do: "status"})
+	return sendRequest(ctx, rec.ControlSocket, request{Do: "status"})
 }
 
 // Stop asks the supervisor to end its sandbox. It returns when every process of the sandbox is dead, as far as the kind
 // allows, and the reason is on disk.
 func Stop(ctx context.Context, rec Record, reason, detail string) error {
-	status, err := call(ctx, rec.ControlSocket, request{Do: "end", Reason: reason, Detail: detail})
+	status, err := sendRequest(ctx, rec.ControlSocket, request{Do: "end", Reason: reason, Detail: detail})
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func Stop(ctx context.Context, rec Record, reason, detail string) error {
 	return nil
 }
 
-func call(ctx context.Context, socket string, req request) (Status, error) {
+func sendRequest(ctx context.Context, socket string, req request) (Status, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return Status{}, err

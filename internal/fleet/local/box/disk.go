@@ -165,10 +165,10 @@ func NewKey() (private []byte, public string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("make host key: %w", err)
 	}
-	return pem.EncodeToMemory(block), authorized(pub), nil
+	return pem.EncodeToMemory(block), authorizedKey(pub), nil
 }
 
-func authorized(key ssh.PublicKey) string {
+func authorizedKey(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
@@ -181,5 +181,5 @@ func publicKey(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("parse host key: %w", err)
 	}
-	return authorized(signer.PublicKey()), nil
+	return authorizedKey(signer.PublicKey()), nil
 }

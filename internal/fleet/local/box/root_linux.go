@@ -47,7 +47,7 @@ func enterView(dir string, view []mount) error {
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("let go of the host's root: %w", err)
 	}
-	if err := restrict("/", unix.MOUNT_ATTR_RDONLY, 0); err != nil {
+	if err := restrictMount("/", unix.MOUNT_ATTR_RDONLY, 0); err != nil {
 		return err
 	}
 	return os.Chdir(InsideHome)
@@ -71,7 +71,7 @@ func (m mount) mountUnder(root string) error {
 	case mountDev:
 		return mountDevices(target)
 	case mountSeal:
-		return restrict(target, unix.MOUNT_ATTR_RDONLY, 0)
+		return restrictMount(target, unix.MOUNT_ATTR_RDONLY, 0)
 	}
 	return fmt.Errorf("cannot mount a %q", m.Do)
 }
@@ -92,7 +92,7 @@ func (m mount) bind(target string) error {
 	if !m.Writable {
 		attr |= unix.MOUNT_ATTR_RDONLY
 	}
-	return restrict(target, attr, unix.AT_RECURSIVE)
+	return restrictMount(target, attr, unix.AT_RECURSIVE)
 }
 
 func bindOnto(from, target string, isDir bool) error {
@@ -139,8 +139,8 @@ func mountDevices(target string) error {
 	return os.Mkdir(filepath.Join(target, "shm"), 0o755)
 }
 
-// restrict adds attributes to a mount. Unlike a remount it keeps those that only the host may remove.
-func restrict(path string, attr uint64, flags uint) error {
+// restrictMount adds attributes to a mount. Unlike a remount it keeps those that only the host may remove.
+func restrictMount(path string, attr uint64, flags uint) error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: attr}); err != nil {
 		return fmt.Errorf("restrict %s: %w", path, err)
 	}

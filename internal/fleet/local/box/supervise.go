@@ -77,13 +77,13 @@ func (s *supervisor) run(ctx context.Context) error {
 	defer cancel()
 	sshListener, err := listenUnix(s.rec.SSHSocket)
 	if err != nil {
-		return s.failed(err)
+		return s.recordFailedStart(err)
 	}
 	defer os.Remove(s.rec.SSHSocket)
 	controlListener, err := listenUnix(s.rec.ControlSocket)
 	if err != nil {
 		_ = sshListener.Close()
-		return s.failed(err)
+		return s.recordFailedStart(err)
 	}
 	defer os.Remove(s.rec.ControlSocket)
 	becomeSubreaper()
@@ -91,11 +91,11 @@ func (s *supervisor) run(ctx context.Context) error {
 	_ = sshListener.Close() // the inside has it
 	if err != nil {
 		_ = controlListener.Close()
-		return s.failed(err)
+		return s.recordFailedStart(err)
 	}
 	if err := os.WriteFile(filepath.Join(s.dir, startedFile), nil, 0o600); err != nil {
 		in.kill()
-		return s.failed(err)
+		return s.recordFailedStart(err)
 	}
 	s.control = &control{ln: controlListener, contact: s.contact, end: s.end, done: ctx.Done()}
 	go s.control.serve()
@@ -103,7 +103,7 @@ func (s *supervisor) run(ctx context.Context) error {
 	if !in.group.hasController("memory") {
 		go watchMemory(ctx, in.cmd.Process.Pid, s.rec.Bounds.orDefault().Memory)
 	}
-	end, asked := s.wait(ctx, in)
+	end, asked := s.waitForEnd(ctx, in)
 	in.kill()
 	// The reason is on disk before the requester of the end is notified.
 	err = s.writeEnd(end)
@@ -120,13 +120,13 @@ func (s *supervisor) writeEnd(end End) error {
 	return nil
 }
 
-// failed records the end of a sandbox that never started.
-func (s *supervisor) failed(err error) error {
+// recordFailedStart records the end of a sandbox that never started.
+func (s *supervisor) recordFailedStart(err error) error {
 	return errors.Join(err, s.writeEnd(End{Reason: ReasonCrashed, Detail: err.Error()}))
 }
 
-// wait returns when the sandbox must end or has ended.
-func (s *supervisor) wait(ctx context.Context, in *inside) (end End, asked *endRequest) {
+// waitForEnd returns when the sandbox must end or has ended.
+func (s *supervisor) waitForEnd(ctx context.Context, in *inside) (end End, asked *endRequest) {
 	idleExit := s.rec.IdleExit
 	if idleExit <= 0 {
 		idleExit = defaultIdleExit
