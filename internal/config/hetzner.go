@@ -104,15 +104,3 @@ func (h Hetzner) warnings(baked bool) (list []string) {
 	warn(h.IPv4 && len(h.SSHFrom) == 0, "hetzner.ssh_from: SSH of the VMs is open to everybody; write the address of this host")
 	return list
 }
-
-// vmProblems checks that every limit on VMs is one.
-func (l Limits) vmProblems(r *report) {
-	r.unless(l.VMHours > 0, "limits.vm_hours", "must be greater than zero")
-	r.unless(l.VMCreates > 0, "limits.vm_creates", "must be greater than zero")
-	for key, most := range map[string]float64{"limits.vm_cost_per_day": l.VMCostPerDay, "limits.vm_cost_per_month": l.VMCostPerMonth} {
-		r.unless(most >= 0 && most <= 1e6, key, "write an amount, at most 1000000; 0 means no limit")
-	}
-}
-
-// Micro returns an amount of money in millionths.
-func Micro(amount float64) int64 { return int64(amount*1e6 + 0.5) }

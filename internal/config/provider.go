@@ -76,8 +76,8 @@ func (c Config) VMCaps() vm.Caps {
 		VMs:        c.Limits.VMs,
 		PerHour:    c.Limits.VMCreates,
 		PerTask:    c.Policy().VMHours,
-		MicroDay:   Micro(c.Limits.VMCostPerDay),
-		MicroMonth: Micro(c.Limits.VMCostPerMonth),
+		MicroDay:   toMicro(c.Limits.VMCostPerDay),
+		MicroMonth: toMicro(c.Limits.VMCostPerMonth),
 	}
 }
 
@@ -134,3 +134,6 @@ func (c Config) Warnings() (list []string) {
 	}
 	return list
 }
+
+// toMicro returns an amount of money in millionths.
+func toMicro(amount float64) int64 { return int64(amount*1e6 + 0.5) }

@@ -218,3 +218,12 @@ func isLoopback(s string) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
+
+// vmProblems checks that every limit on VMs is one.
+func (l Limits) vmProblems(r *report) {
+	r.unless(l.VMHours > 0, "limits.vm_hours", "must be greater than zero")
+	r.unless(l.VMCreates > 0, "limits.vm_creates", "must be greater than zero")
+	for key, most := range map[string]float64{"limits.vm_cost_per_day": l.VMCostPerDay, "limits.vm_cost_per_month": l.VMCostPerMonth} {
+		r.unless(most >= 0 && most <= 1e6, key, "write an amount, at most 1000000; 0 means no limit")
+	}
+}

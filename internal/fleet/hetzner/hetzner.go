@@ -54,26 +54,26 @@ const (
 	callTimeout = 15 * time.Second
 )
 
-// Settings are the server settings in `hetzner:`.
+// Settings are the settings of servers. Package server derives them from the `hetzner:` section of the configuration.
 type Settings struct {
 	// Endpoint is the API's address; the public cloud's unless set.
-	Endpoint string `yaml:"endpoint"`
+	Endpoint string
 	// Image is the name or number of the image for VMs without a baked one.
-	Image string `yaml:"image"`
+	Image string
 	// SSHFrom are the address ranges from which VMs accept SSH, such as 203.0.113.7/32; they must contain errand's
 	// address.
-	SSHFrom []string `yaml:"ssh_from"`
+	SSHFrom []string
 	// Egress is open or tether-only. With tether-only a VM reaches other hosts only through errand, and its image must
 	// be a baked one.
-	Egress string `yaml:"egress"`
+	Egress string
 	// Network is the number of a private network that VMs join, 0 for none.
-	Network int64 `yaml:"network"`
+	Network int64
 	// Private makes errand connect to VMs by their address in Network.
-	Private bool `yaml:"private"`
+	Private bool
 	// IPv4 gives VMs a public IPv4 address, which GitHub needs and which costs extra.
-	IPv4 bool `yaml:"ipv4"`
+	IPv4 bool
 	// IPv6 gives VMs a public IPv6 network.
-	IPv6 bool `yaml:"ipv6"`
+	IPv6 bool
 }
 
 // DefaultSettings are the production defaults.
@@ -147,7 +147,7 @@ func New(cfg Config) (*Provider, error) {
 		return nil, fmt.Errorf("hetzner provider: deployment %q cannot be the value of a label", cfg.Deployment)
 	}
 	if err := cfg.Settings.check(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("hetzner provider: %w", err)
 	}
 	cfg = cfg.withDefaults()
 	client := hcloud.NewClient(
@@ -175,15 +175,15 @@ func newProvider(a *api) *Provider {
 func (s Settings) check() error {
 	switch {
 	case s.Egress != "" && s.Egress != EgressOpen && s.Egress != EgressTether:
-		return fmt.Errorf("hetzner.egress %q: must be %s or %s", s.Egress, EgressOpen, EgressTether)
+		return fmt.Errorf("egress %q: must be %s or %s", s.Egress, EgressOpen, EgressTether)
 	case s.Private && s.Network == 0:
-		return errors.New("hetzner.private: needs hetzner.network")
+		return errors.New("a private connection needs a network")
 	case !s.Private && !s.IPv4 && !s.IPv6:
-		return errors.New("hetzner: a VM without ipv4 and ipv6 is only reachable with hetzner.private")
+		return errors.New("a VM without ipv4 and ipv6 is only reachable by a private connection")
 	}
 	for _, from := range s.SSHFrom {
 		if _, err := netip.ParsePrefix(from); err != nil {
-			return fmt.Errorf("hetzner.ssh_from: %w", err)
+			return fmt.Errorf("parse an address range of SSHFrom: %w", err)
 		}
 	}
 	return nil
