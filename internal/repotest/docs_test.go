@@ -129,6 +129,37 @@ func TestMentionedPathsExist(t *testing.T) {
 	}
 }
 
+// The messages that docs/troubleshooting.md quotes in italics are in the code.
+func TestQuotedMessagesExist(t *testing.T) {
+	t.Parallel()
+	var source strings.Builder
+	for _, suffix := range []string{".go", ".html"} {
+		paths, err := files(suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			if !strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(path, "internal/sim/") && !strings.HasPrefix(path, "internal/repotest/") {
+				source.Write(read(t, path))
+			}
+		}
+	}
+	page := regexp.MustCompile("`[^`]*`").ReplaceAllString(documents(t)["docs/troubleshooting.md"], "")
+	exempt := []string{"long", "API key not valid", "credit balance is too low"} // a mark, and messages of providers
+	n := 0
+	for _, m := range regexp.MustCompile(`\*([^*|\n]+)\*`).FindAllStringSubmatch(strings.ReplaceAll(page, "**", ""), -1) {
+		if slices.Contains(exempt, m[1]) {
+			continue
+		}
+		if n++; !strings.Contains(source.String(), m[1]) {
+			t.Errorf("docs/troubleshooting.md quotes the message %q, which is not in the code", m[1])
+		}
+	}
+	if n < 25 {
+		t.Errorf("only %d messages were checked", n)
+	}
+}
+
 // Every test and story that a document names exists.
 func TestMentionedTestsExist(t *testing.T) {
 	t.Parallel()
