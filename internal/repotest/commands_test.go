@@ -78,6 +78,7 @@ func TestArchitectureCanBeFollowed(t *testing.T) {
 		"## One webhook, ten steps":                                         {10, 20},
 		"## One model call, from the agent to the bill":                     {9, 15},
 		"## One changeset, from the VM to the pull request":                 {8, 10},
+		"## How a VM comes and goes":                                        {5, 7},
 		"## How an approval is checked":                                     {6, 10},
 		"## Where a VM's suspension is decided and where it is carried out": {9, 15},
 	} {
