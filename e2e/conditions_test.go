@@ -389,7 +389,7 @@ func expect(ts *testscript.TestScript, neg bool, args []string) {
 	last, err := of(ts).failing(args)
 	ts.Check(err)
 	if neg && last == "" {
-		ts.Fatalf("%v holds", args)
+		ts.Fatalf("the conditions %v are true, want false", args)
 	}
 	if !neg && last != "" {
 		ts.Fatalf("%s", last)

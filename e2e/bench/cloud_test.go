@@ -31,26 +31,26 @@ func BenchmarkCloud(b *testing.B) {
 		dir := b.TempDir()
 		log, err := os.Create(filepath.Join(dir, "errand.log"))
 		check(b, err)
-		rules, files := cheap(b)
+		rules, files := withoutCompiler(b)
 		w, err := demo.New(b.Context(), demo.Config{
 			Dir: dir, BinDir: s.bin, Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: local.KindAuto, Script: rules, Files: files, Key: s.key,
 			Log: zerolog.New(log).With().Timestamp().Logger(), Version: "bench", Provider: demo.ProviderHetzner, Took: &atOnce,
 		})
 		check(b, err)
 		play(b, w)
-		task := ended(b, w)
+		task := endedTask(b, w)
 		counts, all := w.Cloud.Counts()
 		b.Logf("requests to the cloud: %v", counts)
-		figure(b, "from the decision to plan until the agent's first line on a new VM without the cloud's time: %s (at most 1.5 s)", untilLine(b, dir, task, state.PhasePreliminaryPlanning))
-		figure(b, "from the review until the agent's first line on the replacement VM: %s (at most 1.5 s)", untilLine(b, dir, task, state.PhaseAddressingReview))
+		figure(b, "from the decision to plan until the agent's first line on a new VM without the cloud's time: %s (at most 1.5 s)", timeToFirstLine(b, dir, task, state.PhasePreliminaryPlanning))
+		figure(b, "from the review until the agent's first line on the replacement VM: %s (at most 1.5 s)", timeToFirstLine(b, dir, task, state.PhaseAddressingReview))
 		figure(b, "requests to the cloud for each VM: %d (at most 25)", all/max(len(task.VMs), 1))
 		check(b, w.Close())
 		check(b, log.Close())
 	}
 }
 
-// untilLine returns the time from the beginning of a phase to the first line of its first run.
-func untilLine(b *testing.B, dir string, t *state.Task, p state.Phase) time.Duration {
+// timeToFirstLine returns the time from the beginning of a phase to the first line of its first run.
+func timeToFirstLine(b *testing.B, dir string, t *state.Task, p state.Phase) time.Duration {
 	b.Helper()
 	for _, h := range t.History {
 		if h.Phase != p {

@@ -48,7 +48,7 @@ func newWire(b *testing.B, git string) *wire {
 	b.Helper()
 	var tasks []*state.Task
 	for n := range onVMs {
-		tasks = append(tasks, working(n))
+		tasks = append(tasks, workingTask(n))
 	}
 	w := &wire{heard: make(chan struct{}, 1), release: make(chan struct{}), store: storeOf(b, tasks)}
 	api := httptest.NewServer(http.HandlerFunc(w.answer))
@@ -141,7 +141,7 @@ func BenchmarkGateway(b *testing.B) {
 		figure(b, "one stream: direct %.0f MB/s, through %.0f MB/s = %.2f ×; a model gives some kB/s", fast, through, through/fast)
 		w.crowd(b)
 		for n := range onVMs {
-			task, err := w.store.Task(b.Context(), working(n).Key)
+			task, err := w.store.Task(b.Context(), workingTask(n).Key)
 			check(b, err)
 			if task.Run.Money.InputTokens < 10 || n == 0 && task.Run.Money.InputTokens < rounds*inRound*10 {
 				b.Errorf("booked for task %d: %+v", n, task.Run.Money)

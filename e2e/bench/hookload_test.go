@@ -98,7 +98,7 @@ func readAnswer(in *bufio.Reader) error {
 		return err
 	}
 	if !bytes.HasPrefix(status, []byte("HTTP/1.1 200 ")) {
-		return fmt.Errorf("answered %s", bytes.TrimSpace(status))
+		return fmt.Errorf("got answer %s", bytes.TrimSpace(status))
 	}
 	length := -1
 	for {

@@ -42,8 +42,8 @@ func startServer(tb testing.TB, cmd *exec.Cmd) *serverProcess {
 	return s
 }
 
-// itself returns a command that runs this test binary as another program.
-func itself(tb testing.TB, args ...string) *exec.Cmd {
+// selfCommand returns a command that runs this test binary as another program.
+func selfCommand(tb testing.TB, args ...string) *exec.Cmd {
 	tb.Helper()
 	exe, err := os.Executable()
 	check(tb, err)
@@ -58,7 +58,7 @@ const probot = "Probot"
 func serverCommand(tb testing.TB, mode, dir string) *exec.Cmd {
 	tb.Helper()
 	if mode != probot {
-		return itself(tb, "hookserver", mode, dir)
+		return selfCommand(tb, "hookserver", mode, dir)
 	}
 	if reason := noProbot(); reason != "" {
 		tb.Skip("skipped: " + reason)
@@ -119,7 +119,7 @@ func ownClient(tb testing.TB, addr string, within time.Duration) outcome {
 // sendSome sends at most limit webhooks.
 func sendSome(tb testing.TB, addr string, within time.Duration, limit int) (res outcome) {
 	tb.Helper()
-	cmd := itself(tb, "hookload", addr, within.String(), strconv.Itoa(limit))
+	cmd := selfCommand(tb, "hookload", addr, within.String(), strconv.Itoa(limit))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	check(tb, err)

@@ -31,8 +31,8 @@ type ledger struct {
 	order []entry
 }
 
-// through counts all requests that pass through next.
-func (l *ledger) through(next http.RoundTripper) http.RoundTripper {
+// countRequests counts all requests that pass through next.
+func (l *ledger) countRequests(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		kind, err := kindOf(req)
 		if err != nil {

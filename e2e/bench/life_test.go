@@ -30,8 +30,8 @@ const quick = `timing:
   shutdown: 1s
 `
 
-// quickly does the same for the timing that no configuration sets.
-func quickly() *server.Timing {
+// shortTiming does the same for the timing that no configuration sets.
+func shortTiming() *server.Timing {
 	t := server.DefaultTiming()
 	t.StatusGap, t.Settle, t.Backoff, t.Recheck = statusGap, 0, 150*time.Millisecond, 150*time.Millisecond
 	t.PollGap, t.ProgressEvery, t.JobRetry = 30*time.Millisecond, 300*time.Millisecond, 100*time.Millisecond
@@ -42,8 +42,8 @@ func quickly() *server.Timing {
 // compiles matches commands that run the compiler, which would slow down every life.
 var compiles = regexp.MustCompile(`gofmt -l \. ; |go vet \./\.\.\. && go test \./\.\.\.|go vet \./\.\.\.|go test \./\.\.\.`)
 
-// cheap is the demo's model and repository without the compiler.
-func cheap(tb testing.TB) (rules string, files map[string]string) {
+// withoutCompiler is the demo's model and repository without the compiler.
+func withoutCompiler(tb testing.TB) (rules string, files map[string]string) {
 	tb.Helper()
 	data, err := os.ReadFile("../../internal/demo/script.yaml")
 	check(tb, err)
@@ -69,13 +69,13 @@ func world(tb testing.TB, l *ledger, settings string, timing *server.Timing) *de
 	check(tb, err)
 	exe, err := os.Executable()
 	check(tb, err)
-	rules, files := cheap(tb)
+	rules, files := withoutCompiler(tb)
 	w, err := demo.New(tb.Context(), demo.Config{
 		Dir: dir, BinDir: s.bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: settings, Timing: timing,
 		Key: s.key, Log: zerolog.New(log).With().Timestamp().Logger(), Version: "bench",
 		Options: func(o *server.Options) {
-			o.Transport = l.through(http.DefaultTransport)
-			o.Hooks.Upstream = func(next http.RoundTripper) http.RoundTripper { return onlyGit(l.through(next), next) }
+			o.Transport = l.countRequests(http.DefaultTransport)
+			o.Hooks.Upstream = func(next http.RoundTripper) http.RoundTripper { return onlyGit(l.countRequests(next), next) }
 		},
 	})
 	check(tb, err)
@@ -149,7 +149,7 @@ const statusEdit = "PATCH /issues/comments/N"
 func TestCallsOfALife(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	w := world(t, l, quick, quickly())
+	w := world(t, l, quick, shortTiming())
 	until(t, "the sweep at the start", func() bool {
 		by, _ := counts(l.list(), forge.ForSweep)
 		return by["GET /issues"] == 2 // by label, and by assignee
@@ -192,7 +192,7 @@ func TestCallsOfALife(t *testing.T) {
 func TestIdleTaskMakesNoCalls(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	timing := quickly()
+	timing := shortTiming()
 	timing.StatusGap = 50 * time.Millisecond
 	w := world(t, l, quick, timing)
 	ada := w.GitHub.As(demo.Maintainer)

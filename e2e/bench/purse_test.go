@@ -36,9 +36,9 @@ func (l booked) Left(ctx context.Context, open state.Money, _ bool) (state.Left,
 	return l.s.Spending.Left(ctx, store.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, time.Now())
 }
 
-// working returns an ordinary task whose agent is running on a VM.
-func working(n int) *state.Task {
-	t := aTask(n)
+// workingTask returns an ordinary task whose agent is running on a VM.
+func workingTask(n int) *state.Task {
+	t := sampleTask(n)
 	t.Repo.Name, t.Phase = "big", state.PhaseImplementing
 	t.Run = &state.Run{
 		ID: fmt.Sprintf("1-%d-7", n), Kind: state.RunImplement, State: state.RunActive, Seq: 7, Started: t.Since,

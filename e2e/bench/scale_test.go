@@ -56,12 +56,12 @@ func BenchmarkFullStore(b *testing.B) {
 		begun = time.Now()
 		check(b, pages.Warm(b.Context()))
 		figure(b, "reading every task for the pages, which begins at the start: %s", ms(begun))
-		figure(b, "/status.json, the first request after that, while ended tasks are still being read: %s (at most 200 ms)", look(b, pages))
-		figure(b, "/status.json afterwards: %s (at most 200 ms)", look(b, pages))
-		figure(b, "a pass over the open tasks that reads none of them (the poller's, when nothing has changed): %s", pass(b, s, false))
-		figure(b, "a pass that reads all of them (the sweep's, every 15 minutes, and the first one after the start): %s", pass(b, s, true))
-		figure(b, "the data of all tasks that a webhook needs, the first time: %s", glances(b, s))
-		figure(b, "the same afterwards: %s", glances(b, s))
+		figure(b, "/status.json, the first request after that, while ended tasks are still being read: %s (at most 200 ms)", requestStatus(b, pages))
+		figure(b, "/status.json afterwards: %s (at most 200 ms)", requestStatus(b, pages))
+		figure(b, "a pass over the open tasks that reads none of them (the poller's, when nothing has changed): %s", scanOpenTasks(b, s, false))
+		figure(b, "a pass that reads all of them (the sweep's, every 15 minutes, and the first one after the start): %s", scanOpenTasks(b, s, true))
+		figure(b, "the data of all tasks that a webhook needs, the first time: %s", readHandlerData(b, s))
+		figure(b, "the same afterwards: %s", readHandlerData(b, s))
 		begun = time.Now()
 		n, err := s.Prune(b.Context(), time.Now())
 		check(b, err)
@@ -83,8 +83,8 @@ func BenchmarkFullStore(b *testing.B) {
 
 func ms(since time.Time) time.Duration { return time.Since(since).Round(100 * time.Microsecond) }
 
-// look requests the status as a browser does.
-func look(b *testing.B, pages http.Handler) time.Duration {
+// requestStatus requests the status as a browser does.
+func requestStatus(b *testing.B, pages http.Handler) time.Duration {
 	b.Helper()
 	begun := time.Now()
 	r := httptest.NewRequest(http.MethodGet, "/status.json", nil)
@@ -99,8 +99,8 @@ func look(b *testing.B, pages http.Handler) time.Duration {
 	return 0
 }
 
-// glances reads the data that the webhook handlers need.
-func glances(b *testing.B, s *store.Store) time.Duration {
+// readHandlerData reads the data that the webhook handlers need.
+func readHandlerData(b *testing.B, s *store.Store) time.Duration {
 	b.Helper()
 	begun := time.Now()
 	open, err := s.Glances(b.Context())
@@ -111,8 +111,8 @@ func glances(b *testing.B, s *store.Store) time.Duration {
 	return ms(begun)
 }
 
-// pass iterates over the open tasks.
-func pass(b *testing.B, s *store.Store, load bool) time.Duration {
+// scanOpenTasks iterates over the open tasks.
+func scanOpenTasks(b *testing.B, s *store.Store, load bool) time.Duration {
 	b.Helper()
 	begun := time.Now()
 	n := 0
@@ -188,7 +188,7 @@ func fill(b *testing.B, path string) {
 			for from := int(next.Add(chunk)) - chunk; from < openTasks+endedTasks; from = int(next.Add(chunk)) - chunk {
 				rows := map[string][]byte{}
 				for n := from; n < min(from+chunk, openTasks+endedTasks); n++ {
-					t := aTask(n)
+					t := sampleTask(n)
 					data, err := json.Marshal(t)
 					if err != nil {
 						b.Error(err)
@@ -220,8 +220,8 @@ func fill(b *testing.B, path string) {
 	check(b, db.Close())
 }
 
-// aTask returns a task with the usual content: two plans, six runs and comments by people.
-func aTask(n int) *state.Task {
+// sampleTask returns a task with the usual content: two plans, six runs and comments by people.
+func sampleTask(n int) *state.Task {
 	at := time.Date(2026, 1, 1, 0, 0, n, 0, time.UTC)
 	who := state.Person{ID: 7, Login: "ada"}
 	text := strings.Repeat(fmt.Sprintf("Step %d: the slug of %x ends in a hyphen, which it should not. ", n, n*2654435761), 30)

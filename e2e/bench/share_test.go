@@ -18,10 +18,10 @@ import (
 // running, including all configured waiting, and the disk space that it leaves in use.
 func BenchmarkLife(b *testing.B) {
 	for b.Loop() {
-		w := world(b, &ledger{}, quick, quickly())
+		w := world(b, &ledger{}, quick, shortTiming())
 		until(b, "errand", func() bool { return w.Server.Store() != nil })
 		res := play(b, w)
-		task := ended(b, w)
+		task := endedTask(b, w)
 		took := task.End.At.Sub(task.History[0].At) // the last edit of the status comment waits for its gap
 		var agent time.Duration
 		for _, r := range task.Runs {
@@ -31,13 +31,13 @@ func BenchmarkLife(b *testing.B) {
 			res.Runs, took.Round(time.Millisecond), agent.Round(time.Millisecond), (took - agent).Round(time.Millisecond))
 		webhooks := len(w.GitHub.Deliveries())
 		check(b, w.Stop())
-		store, files := onDisk(b, filepath.Dir(w.ConfigFile()))
+		store, files := diskUsage(b, filepath.Dir(w.ConfigFile()))
 		figure(b, "on disk after it: %d kB of store (compacted) for the task and %d webhooks, %d kB of transcripts and changesets", store>>10, webhooks, files>>10)
 	}
 }
 
-// ended returns the only task of a finished life.
-func ended(b *testing.B, w *demo.World) (task *state.Task) {
+// endedTask returns the only task of a finished life.
+func endedTask(b *testing.B, w *demo.World) (task *state.Task) {
 	b.Helper()
 	until(b, "the end", func() bool {
 		list, err := w.Server.Store().AllTasks(b.Context(), state.TaskKey{}, 10)
@@ -51,8 +51,8 @@ func ended(b *testing.B, w *demo.World) (task *state.Task) {
 	return task
 }
 
-// onDisk returns the size of the store without free pages, and of the files outside it.
-func onDisk(b *testing.B, dir string) (store, files int64) {
+// diskUsage returns the size of the store without free pages, and of the files outside it.
+func diskUsage(b *testing.B, dir string) (store, files int64) {
 	b.Helper()
 	data := filepath.Join(dir, "data")
 	check(b, filepath.WalkDir(data, func(path string, e fs.DirEntry, err error) error {

@@ -35,14 +35,14 @@ func TestHeavyCrash(t *testing.T) {
 	want, all := record(t)
 	var lives [][]point
 	if wanted == "" {
-		lives = append(deal(all, perLife), dieAgain()...)
+		lives = append(distribute(all, perLife), recoveryDeaths()...)
 	} else {
 		re, err := regexp.Compile(wanted)
 		if err != nil {
 			t.Fatal(err)
 		}
 		points := slices.DeleteFunc(slices.Clone(all), func(p point) bool { return !re.MatchString(p.String()) })
-		lives = deal(points, 1)
+		lives = distribute(points, 1)
 	}
 	c := &count{}
 	g, ctx := errgroup.WithContext(t.Context())
@@ -60,14 +60,14 @@ func TestHeavyCrash(t *testing.T) {
 	c.conclude(t, "crash", listed)
 }
 
-// dieAgain returns lives in which errand dies during recovery from a death, in operations that only recovery has.
-func dieAgain() [][]point {
+// recoveryDeaths returns lives in which errand dies during recovery from a death, in operations that only recovery has.
+func recoveryDeaths() [][]point {
 	first := point{"github: POST /issues/N/comments", 2, after}
 	return [][]point{{first, {"commit: rescue jobs", 1, before}}, {first, {"commit: rescue jobs", 1, after}}}
 }
 
-// deal distributes the points over lives of up to n points, as far apart as possible.
-func deal(points []point, n int) [][]point {
+// distribute distributes the points over lives of up to n points, as far apart as possible.
+func distribute(points []point, n int) [][]point {
 	lives := make([][]point, (len(points)+n-1)/n)
 	for i, p := range points {
 		lives[i%len(lives)] = append(lives[i%len(lives)], p)

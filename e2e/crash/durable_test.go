@@ -108,7 +108,7 @@ func underStrace(t *testing.T, bin string) (answers int, wrong []string, err err
 	if err != nil {
 		return 0, nil, err
 	}
-	answers, wrong = tr.undurable(filepath.Join(dir, "data", "errand.db"))
+	answers, wrong = tr.prematureAnswers(filepath.Join(dir, "data", "errand.db"))
 	return answers, wrong, nil
 }
 

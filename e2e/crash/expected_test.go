@@ -48,11 +48,11 @@ func expected() outcome {
 	}
 }
 
-// charges returns the errors in the charges of a life's runs. The model answers the first plan and the plan twice,
+// chargeErrors returns the errors in the charges of a life's runs. The model answers the first plan and the plan twice,
 // because they read the repository before they write, and the second plan once; checks make no model calls. Each fault
 // may add one charged answer, because the call is repeated or because it is unknown whether errand made it before it
 // died. No answer may be missing.
-func charges(t *state.Task, faults int) (wrong []string) {
+func chargeErrors(t *state.Task, faults int) (wrong []string) {
 	answers := []int{2, 1, 2, 4, 0, 3, 0} // as in expected().Runs
 	for i, r := range t.Runs {
 		if i >= len(answers) {
@@ -65,11 +65,11 @@ func charges(t *state.Task, faults int) (wrong []string) {
 	return wrong
 }
 
-// bills compares a life's charges with the bill of the model's provider: every answer is paid for. In a life without
+// billErrors compares a life's charges with the bill of the model's provider: every answer is paid for. In a life without
 // faults they are equal to the token; each fault may add the estimate of one call that may or may not have been made.
 // An answer that was lost on its way to a living errand (unheard) may be missing, because the provider closed the
 // connection like one that bills nothing.
-func bills(t *state.Task, served []simmodel.Record, faults, unheard int) (wrong []string) {
+func billErrors(t *state.Task, served []simmodel.Record, faults, unheard int) (wrong []string) {
 	var cost, dearest, guess int64
 	answers := -unheard
 	for _, r := range served {
@@ -107,8 +107,8 @@ func bills(t *state.Task, served []simmodel.Record, faults, unheard int) (wrong 
 	return wrong
 }
 
-// unheard returns the number of model answers that were lost while errand lived on.
-func (l *life) unheard() (n int) {
+// lostAnswers returns the number of model answers that were lost while errand lived on.
+func (l *life) lostAnswers() (n int) {
 	for _, p := range l.script.reached() {
 		if p.op == "model: ask" && p.when == unheard {
 			n++

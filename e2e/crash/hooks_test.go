@@ -85,7 +85,7 @@ func (t gatedHTTP) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return t.base.RoundTrip(req)
 	}
-	return through(req.Context(), t.g, op, func(ctx context.Context) (*http.Response, error) { return whole(t.base, req.WithContext(ctx)) })
+	return through(req.Context(), t.g, op, func(ctx context.Context) (*http.Response, error) { return readWhole(t.base, req.WithContext(ctx)) })
 }
 
 // sweptIssues matches the sweep's queries for issues whose webhooks were lost: one by label and one by assignee.
@@ -94,8 +94,8 @@ const (
 	sweptLooks  = 2
 )
 
-// whole sends a request and reads the answer to its end.
-func whole(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+// readWhole sends a request and reads the answer to its end.
+func readWhole(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	resp, err := base.RoundTrip(req)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (t gatedModel) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return t.base.RoundTrip(req)
 	}
-	return through(req.Context(), t.g, "model: ask", func(ctx context.Context) (*http.Response, error) { return whole(t.base, req.WithContext(ctx)) })
+	return through(req.Context(), t.g, "model: ask", func(ctx context.Context) (*http.Response, error) { return readWhole(t.base, req.WithContext(ctx)) })
 }
 
 var (

@@ -44,7 +44,7 @@ func TestHeavyKill(t *testing.T) {
 				if life == kills {
 					t.Fatalf("errand was killed only %[2]d times in %[1]d lives", life, here)
 				}
-				got, died, err := killed(t, rnd)
+				got, died, err := playKilled(t, rnd)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -60,8 +60,8 @@ func TestHeavyKill(t *testing.T) {
 	}
 }
 
-// killed plays a life during which errand is killed, and returns its outcome and the number of deaths.
-func killed(t *testing.T, rnd *rand.Rand) (o outcome, died int, err error) {
+// playKilled plays a life during which errand is killed, and returns its outcome and the number of deaths.
+func playKilled(t *testing.T, rnd *rand.Rand) (o outcome, died int, err error) {
 	dir, err := os.MkdirTemp("", "errand-life-")
 	if err != nil {
 		return o, 0, err

@@ -64,7 +64,7 @@ func begin(ctx context.Context, dir string, s *script) (*life, error) {
 		return nil, common.Err
 	}
 	l := &life{dir: dir, script: s}
-	rules, files, err := cheap()
+	rules, files, err := withoutCompiler()
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +110,8 @@ const said = `        tools:
           - {name: mcp__errand__propose_issue, input: {title: Umlauts, body: They are dropped.}}
 `
 
-// cheap is the demo's model and repository without the compiler.
-func cheap() (rules string, files map[string]string, err error) {
+// withoutCompiler is the demo's model and repository without the compiler.
+func withoutCompiler() (rules string, files map[string]string, err error) {
 	data, err := os.ReadFile("../../internal/demo/script.yaml")
 	if err != nil {
 		return "", nil, err
@@ -151,7 +151,7 @@ func (l *life) close() error { return errors.Join(l.world.Close(), l.log.Close()
 
 // live plays a complete life with its deaths and returns the outcome.
 func live(ctx context.Context, t testing.TB, s *script) (o outcome, err error) {
-	err = lived(ctx, t, s, func(ctx context.Context, l *life) error {
+	err = playInWorld(ctx, t, s, func(ctx context.Context, l *life) error {
 		if _, err := l.play.Run(ctx); err != nil {
 			return err
 		}
@@ -161,8 +161,8 @@ func live(ctx context.Context, t testing.TB, s *script) (o outcome, err error) {
 	return o, err
 }
 
-// lived runs play in a new world.
-func lived(ctx context.Context, t testing.TB, s *script, play func(context.Context, *life) error) error {
+// playInWorld runs play in a new world.
+func playInWorld(ctx context.Context, t testing.TB, s *script, play func(context.Context, *life) error) error {
 	dir, err := os.MkdirTemp("", "errand-life-")
 	if err != nil {
 		return err

@@ -50,8 +50,8 @@ func (l *life) outcome(ctx context.Context) (outcome, error) {
 	}
 	o := outcome{}
 	o.ofTask(tasks[0])
-	o.Wrong = append(o.Wrong, charges(tasks[0], l.faults())...)
-	o.Wrong = append(o.Wrong, bills(tasks[0], l.world.Model.Requests(), l.faults(), l.unheard())...)
+	o.Wrong = append(o.Wrong, chargeErrors(tasks[0], l.faults())...)
+	o.Wrong = append(o.Wrong, billErrors(tasks[0], l.world.Model.Requests(), l.faults(), l.lostAnswers())...)
 	if err := o.ofGitHub(l, repo); err != nil {
 		return o, err
 	}

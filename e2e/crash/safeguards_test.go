@@ -53,7 +53,7 @@ func fenced(t *testing.T, f fault) error {
 	s := newScript()
 	s.fault = f
 	late, owner := s.hold(newComment, 2, refused), s.hold(newComment, 3, "")
-	return lived(t.Context(), t, s, func(ctx context.Context, l *life) error {
+	return playInWorld(t.Context(), t, s, func(ctx context.Context, l *life) error {
 		p := &person{life: l}
 		if err := p.open(ctx); err != nil {
 			return err
@@ -88,7 +88,7 @@ func fenced(t *testing.T, f fault) error {
 		if n := s.ended(newComment); n != 3 { // the status comment, and the plan by each of the workers
 			return fmt.Errorf("got %d attempts to write comments, want 3", n)
 		}
-		return l.one(firstPlan)
+		return l.wantOneComment(firstPlan)
 	})
 }
 
@@ -96,7 +96,7 @@ func fenced(t *testing.T, f fault) error {
 func redelivered(t *testing.T, f fault) error {
 	s := newScript()
 	s.fault = f
-	return lived(t.Context(), t, s, func(ctx context.Context, l *life) error {
+	return playInWorld(t.Context(), t, s, func(ctx context.Context, l *life) error {
 		p := &person{life: l}
 		if err := p.open(ctx); err != nil {
 			return err
@@ -110,7 +110,7 @@ func redelivered(t *testing.T, f fault) error {
 		if _, err := l.comment(ctx, "Preliminary plan, revision 2"); err != nil {
 			return err
 		}
-		before, err := l.looks(ctx)
+		before, err := l.idleState(ctx)
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func redelivered(t *testing.T, f fault) error {
 			}
 			sent[d.GUID] = true
 		}
-		after, err := l.looks(ctx)
+		after, err := l.idleState(ctx)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func redelivered(t *testing.T, f fault) error {
 func coalesced(t *testing.T, f fault) error {
 	s := newScript()
 	s.fault, s.byHand, s.timing.StatusGap = f, true, 10*time.Minute
-	return lived(t.Context(), t, s, func(ctx context.Context, l *life) error {
+	return playInWorld(t.Context(), t, s, func(ctx context.Context, l *life) error {
 		if err := (&person{life: l}).open(ctx); err != nil {
 			return err
 		}
@@ -210,8 +210,8 @@ func (l *life) comment(ctx context.Context, text string) (string, error) {
 	return found, err
 }
 
-// one returns an error unless the issue has exactly one comment with a text.
-func (l *life) one(text string) error {
+// wantOneComment returns an error unless the issue has exactly one comment with a text.
+func (l *life) wantOneComment(text string) error {
 	repo, _ := l.world.GitHub.Snapshot().Repo(demo.Full)
 	n := 0
 	for _, i := range repo.Issues {
@@ -262,8 +262,8 @@ func (l *life) claimed(ctx context.Context, kind state.JobKind) (state.Job, erro
 	return state.Job{}, fmt.Errorf("no %s is claimed: %w", kind, err)
 }
 
-// looks returns the state of an idle task in the store and on GitHub.
-func (l *life) looks(ctx context.Context) (any, error) {
+// idleState returns the state of an idle task in the store and on GitHub.
+func (l *life) idleState(ctx context.Context) (any, error) {
 	if err := l.settle(ctx); err != nil {
 		return nil, err
 	}

@@ -85,11 +85,11 @@ var (
 // pageSize is the offset of bbolt's second meta page.
 var pageSize = os.Getpagesize()
 
-// undurable lists the answers to webhooks in a trace that were sent too early. Before each 200 the page with the
+// prematureAnswers lists the answers to webhooks in a trace that were sent too early. Before each 200 the page with the
 // delivery's GUID must be written to the store and synced, and then a meta page that makes it valid must be written and
 // synced; for the first 200 of a GUID all of that must come after the end of the request. It also returns the number of
 // answers.
-func (t trace) undurable(db string) (answers int, wrong []string) {
+func (t trace) prematureAnswers(db string) (answers int, wrong []string) {
 	asked := map[string]string{} // by socket: the GUID in the last request
 	read := map[string]int{}     // by socket: the time of the request's last part
 	known := map[string]bool{}   // GUIDs that were answered

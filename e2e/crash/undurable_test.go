@@ -45,7 +45,7 @@ func TestUndurable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answers, wrong := tr.undurable("/d/errand.db")
+			answers, wrong := tr.prematureAnswers("/d/errand.db")
 			if diff := gocmp.Diff(test.wrong, wrong); diff != "" || answers != test.answers {
 				t.Errorf("%d answers, wrong (-want +got):\n%s", answers, diff)
 			}

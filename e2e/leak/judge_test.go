@@ -42,14 +42,14 @@ const (
 	apartForDelete = time.Second
 )
 
-// wrong records a wrong action of errand.
-func (w *world) wrong(about, format string, args ...any) {
+// complain records a wrong action of errand.
+func (w *world) complain(about, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wrongs = append(w.wrongs, about+": "+fmt.Sprintf(format, args...))
 }
 
-func (w *world) rumorsAbout(key string) rumors {
+func (w *world) falseAnswersAbout(key string) rumors {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.rumors[key]
@@ -113,8 +113,8 @@ func (w *world) judgeRequest(r *http.Request) {
 		}
 	}
 	if act := onServer.FindStringSubmatch(r.URL.Path); act != nil && act[2] == "create_image" {
-		if o, there := w.object("server", act[1]); there && o.Status != "off" && !w.rumorsAbout("servers/"+act[1]).credible(apartForDelete) {
-			w.wrong("image", "an image of server %s is created while the server is %s", act[1], o.Status)
+		if o, there := w.object("server", act[1]); there && o.Status != "off" && !w.falseAnswersAbout("servers/"+act[1]).credible(apartForDelete) {
+			w.complain("image", "an image of server %s is created while the server is %s", act[1], o.Status)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (w *world) judgeRequest(r *http.Request) {
 func (w *world) judgeImageDeletion(img simhetzner.Object) {
 	for key, task := range w.store.tasks {
 		if a := task.Asleep; a != nil && a.Ref == fmt.Sprint(img.ID) && !w.letting[a.Ref] {
-			w.wrong("delete", "image %s is deleted, but task %s is suspended in it", a.Ref, key)
+			w.complain("delete", "image %s is deleted, but task %s is suspended in it", a.Ref, key)
 		}
 	}
 }
@@ -139,17 +139,17 @@ func (w *world) judgeDeletion(server simhetzner.Object) {
 		case err != nil || row.ID != id && w.ran[task.VM.Name] != id:
 		case row.Phase == vm.Asleep: // as an image, and the task is about to record it
 			if img, there := w.object("image", row.Snapshot); !there || img.Status != "available" {
-				w.wrong("delete", "server %s is deleted, but its image %s is %q", id, row.Snapshot, img.Status)
+				w.complain("delete", "server %s is deleted, but its image %s is %q", id, row.Snapshot, img.Status)
 			}
-		case row.Phase == vm.Failed && w.rumorsAbout("servers/"+id).credible(apartForWork):
+		case row.Phase == vm.Failed && w.falseAnswersAbout("servers/"+id).credible(apartForWork):
 		default:
-			w.wrong("delete", "server %s is deleted, but task %s uses it", id, key)
+			w.complain("delete", "server %s is deleted, but task %s uses it", id, key)
 		}
 	}
 	for key, task := range w.store.tasks { // released by suspension: the image must exist first
 		if a := task.Asleep; a != nil && w.ran[a.VM] == id && !w.letting[a.Ref] {
-			if img, there := w.object("image", a.Ref); (!there || img.Status != "available") && !w.rumorsAbout("images/"+a.Ref).credible(apartForWork) {
-				w.wrong("delete", "server %s is deleted, but the image of suspended task %s, %s, is %q", id, key, a.Ref, img.Status)
+			if img, there := w.object("image", a.Ref); (!there || img.Status != "available") && !w.falseAnswersAbout("images/"+a.Ref).credible(apartForWork) {
+				w.complain("delete", "server %s is deleted, but the image of suspended task %s, %s, is %q", id, key, a.Ref, img.Status)
 			}
 		}
 	}
@@ -158,17 +158,17 @@ func (w *world) judgeDeletion(server simhetzner.Object) {
 // judgeEvent checks a row after an event.
 func (w *world) judgeEvent(before, after vm.Row, e vm.Event) {
 	if before.ID != "" && before.ID != after.ID {
-		w.wrong("id", "row %s changed from server %s to %s", after.Name, before.ID, after.ID)
+		w.complain("id", "row %s changed from server %s to %s", after.Name, before.ID, after.ID)
 	}
 	server, there := w.object("server", after.ID)
-	said := w.rumorsAbout("servers/" + after.ID)
+	said := w.falseAnswersAbout("servers/" + after.ID)
 	early := server.Status == "deleting" && said.missing // marked as gone while it is being deleted
 	if before.EndedAt.IsZero() && !after.EndedAt.IsZero() && there && after.Successor == "" && !early && !said.credible(apartForDelete) {
-		w.wrong("bill", "row %s (%s) is closed, but its server %s is %s", after.Name, after.Phase, after.ID, server.Status)
+		w.complain("bill", "row %s (%s) is closed, but its server %s is %s", after.Name, after.Phase, after.ID, server.Status)
 	}
 	switch alive := there && server.Status != "off" && server.Status != "deleting"; {
 	case e.Kind == vm.Fail && alive && (before.Phase.Usable() || e.Why == string(fleet.ReasonVanished)) && !said.credible(apartForWork):
-		w.wrong("loss", "row %s (%s) fails (%s %s), but its server %s is %s", after.Name, before.Phase, e.Why, e.Detail, after.ID, server.Status)
+		w.complain("loss", "row %s (%s) fails (%s %s), but its server %s is %s", after.Name, before.Phase, e.Why, e.Detail, after.ID, server.Status)
 	case e.Kind == vm.Imaged:
 		w.judgeImage(after)
 	}
@@ -179,13 +179,13 @@ func (w *world) judgeImage(row vm.Row) {
 	img, there := w.object("image", row.Snapshot)
 	switch worked := w.worked[row.Name]; {
 	case !there || img.Status != "available":
-		w.wrong("image", "the image of suspended row %s, %s, is %q", row.Name, row.Snapshot, img.Status)
+		w.complain("image", "the image of suspended row %s, %s, is %q", row.Name, row.Snapshot, img.Status)
 	case img.Created.Before(worked):
-		w.wrong("image", "the image of suspended row %s, %s, is of %s, but its last work was at %s", row.Name, row.Snapshot, img.Created, worked)
+		w.complain("image", "the image of suspended row %s, %s, is of %s, but its last work was at %s", row.Name, row.Snapshot, img.Created, worked)
 	case fmt.Sprint(img.Server) != row.ID:
-		w.wrong("image", "the image of suspended row %s, %s, is of server %d, but its server was %s", row.Name, row.Snapshot, img.Server, row.ID)
+		w.complain("image", "the image of suspended row %s, %s, is of server %d, but its server was %s", row.Name, row.Snapshot, img.Server, row.ID)
 	case img.Inconsistent:
-		w.wrong("image", "the image of suspended row %s, %s, may be unreadable", row.Name, row.Snapshot)
+		w.complain("image", "the image of suspended row %s, %s, may be unreadable", row.Name, row.Snapshot)
 	}
 }
 
@@ -193,10 +193,10 @@ func (w *world) judgeImage(row vm.Row) {
 func (w *world) judgeLaunch(vm fleet.VM) {
 	row, err := w.store.VMs.Get(context.Background(), vm.Name)
 	if err != nil || row.ID != vm.ID {
-		w.wrong("id", "VM %s is server %s, but its row has %s (%v)", vm.Name, vm.ID, row.ID, err)
+		w.complain("id", "VM %s is server %s, but its row has %s (%v)", vm.Name, vm.ID, row.ID, err)
 	}
 	if old, ok := w.ran[vm.Name]; ok && old != vm.ID {
-		w.wrong("id", "VM %s changed from server %s to %s", vm.Name, old, vm.ID)
+		w.complain("id", "VM %s changed from server %s to %s", vm.Name, old, vm.ID)
 	}
 	w.ran[vm.Name] = vm.ID
 }
@@ -204,14 +204,14 @@ func (w *world) judgeLaunch(vm fleet.VM) {
 // judgeLostImage complains if a suspended task's image is reported as gone although it exists.
 func (w *world) judgeLostImage(ref string, err error) {
 	img, there := w.object("image", ref)
-	if isGone(err) && there && img.Status == "available" && !w.rumorsAbout("images/"+ref).credible(apartForWork) {
-		w.wrong("loss", "image %s is reported as gone (%v), but is %s", ref, err, img.Status)
+	if isGone(err) && there && img.Status == "available" && !w.falseAnswersAbout("images/"+ref).credible(apartForWork) {
+		w.complain("loss", "image %s is reported as gone (%v), but is %s", ref, err, img.Status)
 	}
 }
 
 // judgeGreeting complains if a row's first contact is with another server than the row's.
 func (w *world) judgeGreeting(row vm.Row, e remote.Endpoint) {
 	if o, there := w.object("server", row.ID); row.ID != "" && there && e.Address != o.IP+":22" {
-		w.wrong("greet", "row %s has server %s at %s, but the first contact is with %s", row.Name, row.ID, o.IP, e.Address)
+		w.complain("greet", "row %s has server %s at %s, but the first contact is with %s", row.Name, row.ID, o.IP, e.Address)
 	}
 }

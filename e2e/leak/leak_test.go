@@ -19,8 +19,8 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// bad holds the probabilities of failures in these tests.
-func bad() chances {
+// failureOdds holds the probabilities of failures in these tests.
+func failureOdds() chances {
 	return chances{kill: 8, lost: 15, failed: 10, late: 150, lie: 15, twin: 100, deaf: 300}
 }
 
@@ -39,11 +39,11 @@ func (w *world) life() {
 	w.start()
 	for range stepsPerSeed {
 		if w.dice.IntN(4) == 0 {
-			w.stock()
+			w.drawStock()
 		}
 		task := w.store.tasks[keys[w.dice.IntN(len(keys))]]
 		if w.dice.IntN(3) == 0 {
-			_ = w.fleet.Run(w.within(time.Duration(1+w.dice.IntN(40)) * time.Minute))
+			_ = w.fleet.Run(w.contextFor(time.Duration(1+w.dice.IntN(40)) * time.Minute))
 		} else {
 			w.step(task)
 		}
@@ -58,8 +58,8 @@ func (w *world) life() {
 	w.settle(keys)
 }
 
-// stock makes capacity available or unavailable.
-func (w *world) stock() {
+// drawStock makes capacity available or unavailable.
+func (w *world) drawStock() {
 	left := -1
 	if w.dice.IntN(2) == 0 {
 		left = w.dice.IntN(2)
@@ -69,7 +69,7 @@ func (w *world) stock() {
 
 // step is one action of a task's job. Its result is stored at once, as by Apply.
 func (w *world) step(t *state.Task) {
-	ctx := w.within(20 * time.Minute)
+	ctx := w.contextFor(20 * time.Minute)
 	switch roll := w.dice.IntN(10); {
 	case t.VM == nil && !t.Ended() && t.Asleep == nil && roll < 2:
 		t.Phase = state.PhaseCancelled // while its VM, if any, is being created
@@ -91,7 +91,7 @@ func (w *world) step(t *state.Task) {
 // launch acquires the task's VM and stores it with a run.
 func (w *world) launch(ctx context.Context, t *state.Task) {
 	server, err := w.acquire(ctx, t)
-	if err != nil || w.strike("before a launch is stored") != nil {
+	if err != nil || w.maybeKill("before a launch is stored") != nil {
 		return
 	}
 	if t.VM != nil && t.VM.Name != server.Name {
@@ -109,8 +109,8 @@ func (w *world) launch(ctx context.Context, t *state.Task) {
 	}
 }
 
-// wants returns a task's request to the fleet.
-func wants(t *state.Task) fleet.AcquireSpec {
+// vmRequest returns a task's request to the fleet.
+func vmRequest(t *state.Task) fleet.AcquireSpec {
 	spec := fleet.AcquireSpec{Task: t.Key, Gen: len(t.VMs) + 1}
 	if t.VM != nil {
 		spec.Gen = t.VM.Gen
@@ -120,13 +120,13 @@ func wants(t *state.Task) fleet.AcquireSpec {
 	return spec
 }
 
-// wakes acquires the VM of a suspended task without storing it.
-func (w *world) wakes(t *state.Task) (fleet.VM, error) {
-	return w.acquire(w.within(time.Hour), t)
+// acquireSuspended acquires the VM of a suspended task without storing it.
+func (w *world) acquireSuspended(t *state.Task) (fleet.VM, error) {
+	return w.acquire(w.contextFor(time.Hour), t)
 }
 
 func (w *world) acquire(ctx context.Context, t *state.Task) (fleet.VM, error) {
-	spec := wants(t)
+	spec := vmRequest(t)
 	server, err := w.fleet.Acquire(ctx, spec)
 	if spec.FromImage {
 		w.judgeLostImage(spec.Image, err)
@@ -145,7 +145,7 @@ func (w *world) rest(_ context.Context, t *state.Task) { w.mark(t.VM.Name, vm.Re
 // mark updates the row as Apply does in the task's transaction.
 func (w *world) mark(name string, kind vm.EventKind) {
 	if _, _, err := w.store.Store.VMs.Apply(context.Background(), name, vm.Event{Kind: kind}); err != nil {
-		w.wrong("store", "%s of %s: %v", kind, name, err)
+		w.complain("store", "%s of %s: %v", kind, name, err)
 	}
 }
 
@@ -157,33 +157,33 @@ func (w *world) sleeps(ctx context.Context, t *state.Task) {
 	}
 	img, err := w.fleet.Snapshot(ctx, t.VM.Name)
 	ref := img.ID
-	if err != nil || w.strike("before sleep is stored") != nil {
+	if err != nil || w.maybeKill("before sleep is stored") != nil {
 		return
 	}
 	if old := t.Asleep; old != nil && old.Ref != ref {
 		w.letting[old.Ref] = true
-		w.forgotten(ctx, old.Ref)
+		w.deleteSaved(ctx, old.Ref)
 	}
 	t.Asleep = &state.Asleep{Mode: settings.SleepSnapshot, Ref: ref, VM: t.VM.Name}
-	w.released(ctx, t, fleet.ReasonAsleep)
+	w.releaseVM(ctx, t, fleet.ReasonAsleep)
 }
 
-// forgotten deletes the saved work. In errand the job is repeated until it succeeds; here a failure is left to the
+// deleteSaved deletes the saved work. In errand the job is repeated until it succeeds; here a failure is left to the
 // reapers.
-func (w *world) forgotten(ctx context.Context, ref string) { _ = w.fleet.ForgetImage(ctx, ref) }
+func (w *world) deleteSaved(ctx context.Context, ref string) { _ = w.fleet.ForgetImage(ctx, ref) }
 
 func (w *world) end(ctx context.Context, t *state.Task) {
 	t.Phase = state.PhaseDone
 	w.rest(ctx, t)
 	if a := t.Asleep; a != nil {
 		t.Asleep = nil
-		w.forgotten(ctx, a.Ref)
+		w.deleteSaved(ctx, a.Ref)
 	}
-	w.released(ctx, t, fleet.ReasonDone)
+	w.releaseVM(ctx, t, fleet.ReasonDone)
 }
 
-// released deletes the task's VM, or leaves it to the reapers, as after a crash.
-func (w *world) released(ctx context.Context, t *state.Task, why fleet.Reason) {
+// releaseVM deletes the task's VM, or leaves it to the reapers, as after a crash.
+func (w *world) releaseVM(ctx context.Context, t *state.Task, why fleet.Reason) {
 	w.letting[t.VM.Name] = true
 	_ = w.fleet.Release(ctx, t.VM.Name, why)
 	t.VMs, t.VM = append(t.VMs, *t.VM), nil
@@ -202,28 +202,28 @@ func (w *world) settle(keys []state.TaskKey) {
 		for _, key := range keys {
 			t := w.store.tasks[key]
 			if t.Phase == state.PhaseImplementing && (t.VM != nil || t.Asleep == nil) {
-				w.launch(w.within(time.Hour), t)
+				w.launch(w.contextFor(time.Hour), t)
 			}
 		}
-		_ = w.fleet.Run(w.within(40 * time.Minute))
+		_ = w.fleet.Run(w.contextFor(40 * time.Minute))
 	}
 }
 
 // play plays one seed and returns its leaks.
 func play(t *testing.T, seed uint64, change func(*world)) (*world, []string) {
 	t.Helper()
-	w := newWorld(t, seed, bad())
+	w := newWorld(t, seed, failureOdds())
 	if change != nil {
 		change(w)
 	}
 	w.life()
-	problems := slices.Concat(w.wrongs, w.leaks(), w.unsound())
+	problems := slices.Concat(w.wrongs, w.leakedResources(), w.storeProblems())
 	w.fleet.Close()
 	return w, problems
 }
 
-// odd configures the world of every third seed differently.
-func odd(seed int) func(*world) {
+// configureOddWorld configures the world of every third seed differently.
+func configureOddWorld(seed int) func(*world) {
 	return func(w *world) {
 		if seed%3 == 2 { // VMs are deleted soon; orders are executed later
 			w.odds.late, w.reuse = 500, false
@@ -252,9 +252,9 @@ func nothingLeaks(t *testing.T, seeds int) {
 		for seed := range seeds {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				w, problems := play(t, uint64(seed), odd(seed))
+				w, problems := play(t, uint64(seed), configureOddWorld(seed))
 				if len(problems) > 0 {
-					t.Errorf("leaked:\n%s", strings.Join(problems, "\n"))
+					t.Errorf("leaks:\n%s", strings.Join(problems, "\n"))
 				}
 				mu.Lock()
 				defer mu.Unlock()
@@ -314,10 +314,10 @@ func TestRequestsPerLife(t *testing.T) {
 	w.start()
 	key := state.TaskKey{Repo: 1, Issue: 1}
 	w.store.tasks[key] = &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
-	w.launch(w.within(time.Hour), w.store.tasks[key])
+	w.launch(w.contextFor(time.Hour), w.store.tasks[key])
 	server := w.store.tasks[key].VM
 	if server == nil {
-		t.Fatal("no VM")
+		t.Fatal("the task has no VM")
 	}
 	for range 20 { // it is used for a while
 		if _, err := w.fleet.Get(w.process, server.Name); err != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// lieAbout randomly chooses a false answer to a request. The caller holds w.mu.
-func (w *world) lieAbout(r *http.Request) (simhetzner.Fault, bool) {
+// drawFalseAnswer randomly chooses a false answer to a request. The caller holds w.mu.
+func (w *world) drawFalseAnswer(r *http.Request) (simhetzner.Fault, bool) {
 	f := simhetzner.Fault{Method: r.Method, Path: "^" + strings.TrimPrefix(r.URL.Path, "/v1") + "$", Count: 1}
 	list := r.URL.Path == "/v1/servers" || r.URL.Path == "/v1/images"
 	one := oneOfThem.FindStringSubmatch(r.URL.Path)
-	if strings.HasSuffix(r.URL.Path, "/actions/shutdown") && w.odds.deaf > 0 && w.roll(w.odds.deaf, "shutdown not obeyed") {
+	if strings.HasSuffix(r.URL.Path, "/actions/shutdown") && w.odds.deaf > 0 && w.chance(w.odds.deaf, "shutdown not obeyed") {
 		f.Deaf = true
 		return f, true
 	}
@@ -39,7 +39,7 @@ func (w *world) lieAbout(r *http.Request) (simhetzner.Fault, bool) {
 	if r.Method == http.MethodDelete { // because deletions are rare
 		often = 4
 	}
-	if !w.roll(often*w.odds.lie, "answer false") {
+	if !w.chance(often*w.odds.lie, "answer false") {
 		return f, false
 	}
 	lie := lies[w.dice.IntN(len(lies))]
@@ -47,8 +47,8 @@ func (w *world) lieAbout(r *http.Request) (simhetzner.Fault, bool) {
 	return f, true
 }
 
-// blinded changes a request for a server by name or ID so that the server is not found, if the world is blind.
-func (w *world) blinded(r *http.Request) *http.Request {
+// hideServer changes a request for a server by name or ID so that the server is not found, if the world is blind.
+func (w *world) hideServer(r *http.Request) *http.Request {
 	one := oneOfThem.FindStringSubmatch(r.URL.Path)
 	byName := r.URL.Query().Get("name") != "" && r.URL.Path == "/v1/servers"
 	if !w.blind || r.Method != http.MethodGet || !byName && (one == nil || one[1] != "servers") {

@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// truthful returns a world without random failures, with one task whose VM is in use.
-func truthful(t *testing.T) (*world, *state.Task, simhetzner.Object) {
+// newTruthfulWorld returns a world without random failures, with one task whose VM is in use.
+func newTruthfulWorld(t *testing.T) (*world, *state.Task, simhetzner.Object) {
 	t.Helper()
 	w := newWorld(t, 1, chances{})
 	w.start()
@@ -26,9 +26,9 @@ func truthful(t *testing.T) (*world, *state.Task, simhetzner.Object) {
 	key := state.TaskKey{Repo: 1, Issue: 1}
 	task := &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[key] = task
-	w.launch(w.within(time.Hour), task)
+	w.launch(w.contextFor(time.Hour), task)
 	if task.VM == nil {
-		t.Fatal("no VM")
+		t.Fatal("the task has no VM")
 	}
 	return w, task, w.sim.Objects("server")[0]
 }
@@ -41,7 +41,7 @@ func (w *world) lie(f simhetzner.Fault) {
 }
 
 // runs runs the fleet's background work for a while.
-func (w *world) runs(d time.Duration) { _ = w.fleet.Run(w.within(d)) }
+func (w *world) runs(d time.Duration) { _ = w.fleet.Run(w.contextFor(d)) }
 
 func (w *world) row(name string) vm.Row {
 	w.t.Helper()
@@ -77,18 +77,18 @@ func TestDeletionIsConfirmed(t *testing.T) {
 		"missing in lists by label":              {Method: http.MethodGet, Path: "^/servers$", Hide: ".", Count: 3},
 	} {
 		for how, leave := range map[string]func(*world, *state.Task){
-			"asleep": func(w *world, task *state.Task) { w.sleeps(w.within(time.Hour), task) },
-			"done":   func(w *world, task *state.Task) { w.end(w.within(time.Hour), task) },
+			"asleep": func(w *world, task *state.Task) { w.sleeps(w.contextFor(time.Hour), task) },
+			"done":   func(w *world, task *state.Task) { w.end(w.contextFor(time.Hour), task) },
 		} {
 			t.Run(how+", "+name, func(t *testing.T) {
 				t.Parallel()
-				w, task, server := truthful(t)
+				w, task, server := newTruthfulWorld(t)
 				w.reuse = false
 				w.start()
 				vm := task.VM.Name
 				if how == "asleep" { // so that the false answer concerns the deletion
 					w.rest(w.process, task)
-					if _, err := w.fleet.Snapshot(w.within(time.Hour), vm); err != nil {
+					if _, err := w.fleet.Snapshot(w.contextFor(time.Hour), vm); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -135,7 +135,7 @@ func TestLossNeedsTwoAnswers(t *testing.T) {
 		for when, busy := range map[string]bool{"busy": true, "parked": false} {
 			t.Run(when+", "+name, func(t *testing.T) {
 				t.Parallel()
-				w, task, server := truthful(t)
+				w, task, server := newTruthfulWorld(t)
 				if !busy {
 					w.rest(w.process, task)
 				}
@@ -155,7 +155,7 @@ func TestLossNeedsTwoAnswers(t *testing.T) {
 				if got := w.row(vm).Phase.Over(); got != test.gone {
 					t.Errorf("unexpected row: %+v", w.row(vm))
 				}
-				w.launch(w.within(time.Hour), task)
+				w.launch(w.contextFor(time.Hour), task)
 				if got := task.VM.Name != vm; got != test.gone {
 					t.Errorf("VM was %s, now %s", vm, task.VM.Name)
 				}
@@ -173,7 +173,7 @@ func TestAcquireConfirmsLoss(t *testing.T) {
 	for name, gone := range map[string]bool{"missed once": false, "gone": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, task, server := truthful(t)
+			w, task, server := newTruthfulWorld(t)
 			w.clock.Advance(2 * time.Minute)
 			if gone {
 				w.sim.Vanish(server.ID)
@@ -182,7 +182,7 @@ func TestAcquireConfirmsLoss(t *testing.T) {
 				w.lie(simhetzner.Fault{Method: http.MethodGet, Path: "^/servers$", Query: "name=", Hide: ".", Count: 1})
 			}
 			vm := task.VM.Name
-			w.launch(w.within(time.Hour), task)
+			w.launch(w.contextFor(time.Hour), task)
 			if (task.VM.Name != vm) != gone {
 				t.Errorf("VM was %s, now %s", vm, task.VM.Name)
 			}
@@ -209,13 +209,13 @@ func TestSnapshotLossNeedsTwoAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, task, _ := truthful(t)
-			w.sleeps(w.within(time.Hour), task)
+			w, task, _ := newTruthfulWorld(t)
+			w.sleeps(w.contextFor(time.Hour), task)
 			if task.Asleep == nil || task.VM != nil {
 				t.Fatalf("the task is not suspended: %+v", task)
 			}
 			w.lie(test.lie)
-			_, err := w.wakes(task)
+			_, err := w.acquireSuspended(task)
 			if gone := isGone(err); gone != test.gone {
 				t.Fatalf("restore: %v", err)
 			}
@@ -224,7 +224,7 @@ func TestSnapshotLossNeedsTwoAnswers(t *testing.T) {
 			}
 			if err != nil { // retried like a job
 				w.clock.Advance(10 * time.Minute)
-				_, err = w.wakes(task)
+				_, err = w.acquireSuspended(task)
 			}
 			if err != nil {
 				t.Errorf("second restore: %v", err)
@@ -252,12 +252,12 @@ func TestImageInCreationIsNotLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, task, server := truthful(t)
+			w, task, server := newTruthfulWorld(t)
 			w.rest(w.process, task)
 			w.lie(lie)
 			var err error
 			for range 3 { // retried like a job
-				if _, err = w.fleet.Snapshot(w.within(time.Hour), task.VM.Name); err == nil || isGone(err) {
+				if _, err = w.fleet.Snapshot(w.contextFor(time.Hour), task.VM.Name); err == nil || isGone(err) {
 					break
 				}
 			}
@@ -266,7 +266,7 @@ func TestImageInCreationIsNotLost(t *testing.T) {
 			}
 			images := w.sim.Objects("image")
 			if len(images) != 1 || images[0].Server != server.ID || images[0].Inconsistent {
-				t.Errorf("images: %+v", images)
+				t.Errorf("got images %+v", images)
 			}
 		})
 	}
@@ -276,8 +276,8 @@ func TestImageInCreationIsNotLost(t *testing.T) {
 // VM was.
 func TestSuspendedTaskKeepsItsImage(t *testing.T) {
 	t.Parallel()
-	w, task, _ := truthful(t)
-	w.sleeps(w.within(time.Hour), task)
+	w, task, _ := newTruthfulWorld(t)
+	w.sleeps(w.contextFor(time.Hour), task)
 	for range 2 * 20 {
 		w.clock.Advance(12 * time.Hour)
 		w.runs(15 * time.Minute)
@@ -296,7 +296,7 @@ func TestSuspendedTaskKeepsItsImage(t *testing.T) {
 // it.
 func TestLossIsForgottenWhenTheVMIsFound(t *testing.T) {
 	t.Parallel()
-	w, task, server := truthful(t)
+	w, task, server := newTruthfulWorld(t)
 	for range 3 {
 		w.clock.Advance(20 * time.Minute) // the cache is old
 		w.lie(simhetzner.Fault{Method: http.MethodGet, Path: "^/servers/[0-9]+$", Code: "not_found", Count: 1})
@@ -318,12 +318,12 @@ func TestMissingDuringCreation(t *testing.T) {
 	key := state.TaskKey{Repo: 1, Issue: 1}
 	task := &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[key] = task
-	w.launch(w.within(time.Second), task) // created, not yet running
+	w.launch(w.contextFor(time.Second), task) // created, not yet running
 	w.clock.Advance(2 * time.Minute)
 	w.start() // with an empty cache
 	defer w.fleet.Close()
 	w.lie(simhetzner.Fault{Method: http.MethodGet, Path: "^/servers$", Hide: ".", For: time.Minute})
-	w.launch(w.within(time.Hour), task)
+	w.launch(w.contextFor(time.Hour), task)
 	if all := w.sim.Objects("server"); task.VM == nil || task.VM.Gen != 1 || len(all) != 1 || len(w.wrongs) > 0 {
 		t.Errorf("task's VM %+v, servers %+v, complaints %v", task.VM, all, w.wrongs)
 	}
@@ -333,7 +333,7 @@ func TestMissingDuringCreation(t *testing.T) {
 // there is time to archive it; it is deleted when the task releases it.
 func TestExpiredVMWithWorkIsKept(t *testing.T) {
 	t.Parallel()
-	w, task, server := truthful(t)
+	w, task, server := newTruthfulWorld(t)
 	w.rest(w.process, task)
 	row := w.row(task.VM.Name)
 	w.clock.Advance(row.NotAfter.Sub(w.clock.Now()))
@@ -344,7 +344,7 @@ func TestExpiredVMWithWorkIsKept(t *testing.T) {
 	if _, there := w.server(server.ID); !there || w.row(task.VM.Name).Phase != vm.Parked {
 		t.Errorf("20 hours later: row %+v", w.row(task.VM.Name))
 	}
-	w.end(w.within(time.Hour), task)
+	w.end(w.contextFor(time.Hour), task)
 	w.runs(time.Hour)
 	if o, there := w.server(server.ID); there {
 		t.Errorf("the task has ended, but the server remains: %+v", o)

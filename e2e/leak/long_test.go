@@ -25,20 +25,20 @@ func TestLongFailuresLeakNothing(t *testing.T) {
 		"rate limit exceeded":             {{Path: ".", Code: "rate_limit_exceeded", For: time.Hour}},
 	} {
 		for how, leave := range map[string]func(*world, *state.Task){
-			"asleep": func(w *world, task *state.Task) { w.sleeps(w.within(time.Hour), task) },
-			"done":   func(w *world, task *state.Task) { w.end(w.within(time.Hour), task) },
+			"asleep": func(w *world, task *state.Task) { w.sleeps(w.contextFor(time.Hour), task) },
+			"done":   func(w *world, task *state.Task) { w.end(w.contextFor(time.Hour), task) },
 			"busy":   func(*world, *state.Task) {},
 		} {
 			for _, again := range []bool{false, true} {
 				t.Run(how+", "+name+map[bool]string{true: ", restarts"}[again], func(t *testing.T) {
 					t.Parallel()
-					w, task, server := truthful(t)
+					w, task, server := newTruthfulWorld(t)
 					w.reuse = false
 					w.start()
 					vmName := task.VM.Name
 					if how == "asleep" { // so that the failures concern the deletion
 						w.rest(w.process, task)
-						if _, err := w.fleet.Snapshot(w.within(time.Hour), vmName); err != nil {
+						if _, err := w.fleet.Snapshot(w.contextFor(time.Hour), vmName); err != nil {
 							t.Fatal(err)
 						}
 					}

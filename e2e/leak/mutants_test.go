@@ -104,7 +104,7 @@ func playMutant(t *testing.T, seeds string) {
 		t.Fatal(err)
 	}
 	for seed := range most {
-		if _, problems := play(t, uint64(seed), odd(seed)); len(problems) > 0 {
+		if _, problems := play(t, uint64(seed), configureOddWorld(seed)); len(problems) > 0 {
 			fmt.Printf("noticed %d %s\n", seed+1, problems[0])
 			return
 		}

@@ -18,13 +18,13 @@ func TestOneSeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, problems := play(t, seed, odd(int(seed)))
+	w, problems := play(t, seed, configureOddWorld(int(seed)))
 	for _, r := range w.sim.Requests() {
 		if r.Method != "GET" {
 			t.Logf("%+v", r)
 		}
 	}
 	if len(problems) > 0 {
-		t.Errorf("leaked:\n%s", strings.Join(problems, "\n"))
+		t.Errorf("leaks:\n%s", strings.Join(problems, "\n"))
 	}
 }

@@ -20,16 +20,16 @@ func TestStaleSnapshotIsNotAdopted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, task, _ := truthful(t)
+			w, task, _ := newTruthfulWorld(t)
 			w.rest(w.process, task)
 			lie.Method, lie.Path, lie.Count = http.MethodPost, "/actions/create_image$", 1
 			w.lie(lie)
-			if ref, err := w.fleet.Snapshot(w.within(time.Hour), task.VM.Name); err == nil {
+			if ref, err := w.fleet.Snapshot(w.contextFor(time.Hour), task.VM.Name); err == nil {
 				t.Fatalf("suspended as %s", ref.ID)
 			}
 			w.clock.Advance(10 * time.Minute)
 			vm := task.VM.Name
-			w.launch(w.within(time.Hour), task) // it is needed again: it continues on its VM
+			w.launch(w.contextFor(time.Hour), task) // it is needed again: it continues on its VM
 			if task.VM.Name != vm {
 				t.Fatalf("VM was %s, now %s", vm, task.VM.Name)
 			}
@@ -37,9 +37,9 @@ func TestStaleSnapshotIsNotAdopted(t *testing.T) {
 			worked := w.clock.Now()
 			if lie.Nth < 0 {
 				w.lie(simhetzner.Fault{Method: http.MethodPost, Path: "/actions/create_image$", Status: http.StatusBadGateway, Count: 1})
-				w.sleeps(w.within(time.Hour), task)
+				w.sleeps(w.contextFor(time.Hour), task)
 			}
-			w.sleeps(w.within(time.Hour), task)
+			w.sleeps(w.contextFor(time.Hour), task)
 			if task.Asleep == nil {
 				t.Fatal("the task is not suspended")
 			}

@@ -7,16 +7,16 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// asleep plays one task until its VM's disk is saved as an image.
-func (w *world) asleep(key state.TaskKey) *state.Task {
+// suspendTask plays one task until its VM's disk is saved as an image.
+func (w *world) suspendTask(key state.TaskKey) *state.Task {
 	w.t.Helper()
 	task := &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[key] = task
-	w.launch(w.within(time.Hour), task)
+	w.launch(w.contextFor(time.Hour), task)
 	if task.VM == nil {
 		w.t.Fatal("the task has no VM")
 	}
-	w.sleeps(w.within(time.Hour), task)
+	w.sleeps(w.contextFor(time.Hour), task)
 	if task.Asleep == nil {
 		w.t.Fatal("the task is not suspended")
 	}
@@ -30,8 +30,8 @@ func TestStorageIsOnTheBill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, chances{})
 	w.start()
-	first := w.asleep(state.TaskKey{Repo: 1, Issue: 1})
-	w.asleep(state.TaskKey{Repo: 1, Issue: 2})
+	first := w.suspendTask(state.TaskKey{Repo: 1, Issue: 1})
+	w.suspendTask(state.TaskKey{Repo: 1, Issue: 2})
 	check := func(what string) {
 		t.Helper()
 		_, month, err := w.store.VMs.Spent(t.Context(), w.clock.Now())
@@ -49,21 +49,21 @@ func TestStorageIsOnTheBill(t *testing.T) {
 		}
 	}
 	for _, d := range []time.Duration{time.Minute, 59 * time.Minute, 30 * time.Hour} {
-		if err := w.fleet.Run(w.within(d)); err != nil {
+		if err := w.fleet.Run(w.contextFor(d)); err != nil {
 			t.Fatal(err)
 		}
 		check("after " + d.String())
 	}
 	w.start()
-	if err := w.fleet.Run(w.within(time.Hour)); err != nil {
+	if err := w.fleet.Run(w.contextFor(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	check("after a restart")
-	w.launch(w.within(time.Hour), first) // is restored, and its image is deleted
+	w.launch(w.contextFor(time.Hour), first) // is restored, and its image is deleted
 	if first.VM == nil || first.Asleep != nil {
 		t.Fatalf("the task was not restored: %+v", first)
 	}
-	if err := w.fleet.Run(w.within(10 * time.Minute)); err != nil {
+	if err := w.fleet.Run(w.contextFor(10 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	check("after one is deleted")
@@ -74,8 +74,8 @@ func TestShortStorageIsOnTheBill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, chances{})
 	w.start()
-	task := w.asleep(state.TaskKey{Repo: 1, Issue: 1})
-	w.launch(w.within(time.Hour), task)
+	task := w.suspendTask(state.TaskKey{Repo: 1, Issue: 1})
+	w.launch(w.contextFor(time.Hour), task)
 	if n := len(w.sim.Objects("image")); n != 0 || task.VM == nil {
 		t.Fatalf("%d images, VM %+v", n, task.VM)
 	}

@@ -41,7 +41,7 @@ func TestImagesAreReadable(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			w.asleep(state.TaskKey{Repo: 1, Issue: 1})
+			w.suspendTask(state.TaskKey{Repo: 1, Issue: 1})
 			w.clock.Advance(time.Minute)
 			images := w.sim.Objects("image")
 			if len(images) != 1 || images[0].Inconsistent || images[0].Status != "available" {

@@ -21,7 +21,7 @@ func TestTwinIsDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, task, server := truthful(t)
+			w, task, server := newTruthfulWorld(t)
 			twin := w.sim.Twin(server.ID)
 			w.clock.Advance(2 * time.Minute)
 			if lie.Path == "^/servers$" {
@@ -43,23 +43,23 @@ func TestTwinIsDeleted(t *testing.T) {
 				t.Errorf("unexpected row %+v", row)
 			}
 			w.rest(w.process, task)
-			img, err := w.fleet.Snapshot(w.within(time.Hour), task.VM.Name)
+			img, err := w.fleet.Snapshot(w.contextFor(time.Hour), task.VM.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if images := w.sim.Objects("image"); len(images) != 1 || images[0].Server != server.ID || fmt.Sprint(images[0].ID) != img.ID {
-				t.Errorf("images: %+v", images)
+				t.Errorf("got images %+v", images)
 			}
 			if o, _ := w.server(twin); o.Status != "running" {
 				t.Errorf("unexpected state of the twin: %q", o.Status)
 			}
-			w.sleeps(w.within(time.Hour), task)
+			w.sleeps(w.contextFor(time.Hour), task)
 			w.runs(time.Hour)
 			if all := w.sim.Objects("server"); len(all) != 0 {
 				t.Errorf("remaining servers: %+v", all)
 			}
 			if images := w.sim.Objects("image"); len(images) != 1 {
-				t.Errorf("images: %+v", images)
+				t.Errorf("got images %+v", images)
 			}
 		})
 	}
@@ -80,7 +80,7 @@ func TestTwinDuringCreation(t *testing.T) {
 	key := state.TaskKey{Repo: 1, Issue: 1}
 	task := &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[key] = task
-	w.launch(w.within(time.Hour), task)
+	w.launch(w.contextFor(time.Hour), task)
 	if task.VM == nil || task.VM.Gen != 1 || twin == 0 {
 		t.Fatalf("the task's VM is %+v, the twin is %d", task.VM, twin)
 	}
@@ -99,7 +99,7 @@ func TestTwinIsNotContacted(t *testing.T) {
 	key := state.TaskKey{Repo: 1, Issue: 1}
 	task := &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[key] = task
-	w.launch(w.within(time.Second), task) // created, not yet running
+	w.launch(w.contextFor(time.Second), task) // created, not yet running
 	servers := w.sim.Objects("server")
 	if len(servers) != 1 || task.VM != nil {
 		t.Fatalf("servers %+v, task's VM %+v", servers, task.VM)
@@ -112,7 +112,7 @@ func TestTwinIsNotContacted(t *testing.T) {
 	w.sim.Twin(servers[0].ID)
 	w.clock.Advance(time.Minute)
 	w.lie(simhetzner.Fault{Method: http.MethodGet, Path: "^/servers$", Hide: fmt.Sprintf("^%d ", servers[0].ID), For: time.Minute})
-	w.launch(w.within(time.Hour), task)
+	w.launch(w.contextFor(time.Hour), task)
 	if task.VM == nil || w.row(task.VM.Name).ID != fmt.Sprint(servers[0].ID) {
 		t.Errorf("unexpected VM of the task: %+v", task.VM)
 	}
@@ -121,14 +121,14 @@ func TestTwinIsNotContacted(t *testing.T) {
 // TestStandbyVMIsKeptUntilItsSuccessorHasIt: a standby VM is not deleted before the row that takes it over owns it.
 func TestStandbyVMIsKeptUntilItsSuccessorHasIt(t *testing.T) {
 	t.Parallel()
-	w, task, server := truthful(t)
+	w, task, server := newTruthfulWorld(t)
 	w.end(w.process, task) // becomes a standby VM for the next task of the repository
 	w.lie(simhetzner.Fault{Method: http.MethodPut, Path: "^/servers/", Status: 500, For: 3 * time.Minute})
 	successor := &state.Task{Key: state.TaskKey{Repo: task.Key.Repo, Issue: 2}, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
 	w.store.tasks[successor.Key] = successor
-	w.launch(w.within(time.Minute), successor)
+	w.launch(w.contextFor(time.Minute), successor)
 	w.runs(5 * time.Minute)
-	w.launch(w.within(time.Hour), successor)
+	w.launch(w.contextFor(time.Hour), successor)
 	if successor.VM == nil || w.row(successor.VM.Name).ID != fmt.Sprint(server.ID) {
 		t.Errorf("the successor has %+v, want the standby VM, server %d", successor.VM, server.ID)
 	}

@@ -143,16 +143,16 @@ func (w *world) sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// within returns a context that ends after a duration by the virtual clock.
-func (w *world) within(d time.Duration) context.Context {
+// contextFor returns a context that ends after a duration by the virtual clock.
+func (w *world) contextFor(d time.Duration) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.until = w.clock.Now().Add(d)
 	return w.process
 }
 
-// roll returns true with a probability in thousandths.
-func (w *world) roll(perMille int, what string) bool {
+// chance returns true with a probability in thousandths.
+func (w *world) chance(perMille int, what string) bool {
 	if w.dice.IntN(1000) >= perMille {
 		return false
 	}
@@ -160,11 +160,11 @@ func (w *world) roll(perMille int, what string) bool {
 	return true
 }
 
-// strike kills the process at random. A dead process has no effects.
-func (w *world) strike(where string) error {
+// maybeKill kills the process at random. A dead process has no effects.
+func (w *world) maybeKill(where string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.dead && w.roll(w.odds.kill, "killed "+where) {
+	if !w.dead && w.chance(w.odds.kill, "killed "+where) {
 		w.dead = true
 		w.kill()
 	}
@@ -176,18 +176,18 @@ func (w *world) strike(where string) error {
 
 // RoundTrip sends a request to the simulated cloud.
 func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := w.strike("before a request"); err != nil {
+	if err := w.maybeKill("before a request"); err != nil {
 		return nil, err
 	}
 	w.mu.Lock()
-	failed, lost := w.roll(w.odds.failed, "request failed"), w.roll(w.odds.lost, "answer lost")
+	failed, lost := w.chance(w.odds.failed, "request failed"), w.chance(w.odds.lost, "answer lost")
 	order := r.Method == http.MethodPost && r.URL.Path == "/v1/servers"
 	late := time.Duration(0)
-	if order && w.roll(w.odds.late, "order late") {
+	if order && w.chance(w.odds.late, "order late") {
 		late = time.Minute + time.Duration(w.dice.Int64N(int64(40*time.Minute)))
 	}
-	lie, lies := w.lieAbout(r)
-	twin := order && late == 0 && w.roll(w.odds.twin, "twin made")
+	lie, lies := w.drawFalseAnswer(r)
+	twin := order && late == 0 && w.chance(w.odds.twin, "twin made")
 	w.mu.Unlock()
 	w.judgeRequest(r)
 	switch {
@@ -202,7 +202,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	r = w.blinded(r)
+	r = w.hideServer(r)
 	if r.Body == nil { // as a server receives it
 		r = r.Clone(r.Context())
 		r.Body = http.NoBody
@@ -220,7 +220,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	if servers := w.sim.Objects("server"); twin && rec.Code == http.StatusCreated {
 		w.sim.Twin(servers[len(servers)-1].ID)
 	}
-	if err := w.strike("after a request"); err != nil {
+	if err := w.maybeKill("after a request"); err != nil {
 		return nil, err
 	}
 	if lost {
@@ -248,12 +248,12 @@ func (c contact) Greet(ctx context.Context, row vm.Row, e remote.Endpoint, pin f
 	if err := pin(ctx, []string{"ssh-ed25519 first-" + row.Name, key}); err != nil {
 		return nil, err
 	}
-	return []string{key}, c.w.strike("after a first contact")
+	return []string{key}, c.w.maybeKill("after a first contact")
 }
 
 // Sync marks the disk of the server with an address as written.
 func (c contact) Sync(_ context.Context, ep remote.Endpoint) error {
-	if err := c.w.strike("before a sync"); err != nil {
+	if err := c.w.maybeKill("before a sync"); err != nil {
 		return err
 	}
 	c.w.mu.Lock()
@@ -264,7 +264,7 @@ func (c contact) Sync(_ context.Context, ep remote.Endpoint) error {
 	}
 	for _, o := range c.w.sim.Objects("server") {
 		if o.IP+":22" == ep.Address && c.w.sim.Synced(o.ID) {
-			return c.w.strike("after a sync")
+			return c.w.maybeKill("after a sync")
 		}
 	}
 	return fmt.Errorf("%w: nobody has the address %s", remote.ErrUnreachable, ep.Address)
@@ -283,15 +283,15 @@ type rows struct {
 }
 
 func (s *rows) Intend(ctx context.Context, in vm.Intent, caps vm.Caps) (vm.Row, error) {
-	if err := s.w.strike("before an intent"); err != nil {
+	if err := s.w.maybeKill("before an intent"); err != nil {
 		return vm.Row{}, err
 	}
 	row, err := s.Rows.Intend(ctx, in, caps)
-	return row, errors.Join(err, s.w.strike("after an intent"))
+	return row, errors.Join(err, s.w.maybeKill("after an intent"))
 }
 
 func (s *rows) Apply(ctx context.Context, name string, e vm.Event) (vm.Row, bool, error) {
-	if err := s.w.strike("before an event"); err != nil {
+	if err := s.w.maybeKill("before an event"); err != nil {
 		return vm.Row{}, false, err
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -300,15 +300,15 @@ func (s *rows) Apply(ctx context.Context, name string, e vm.Event) (vm.Row, bool
 	if changed {
 		s.w.judgeEvent(before, row, e)
 	}
-	return row, changed, errors.Join(err, s.w.strike("after an event"))
+	return row, changed, errors.Join(err, s.w.maybeKill("after an event"))
 }
 
 func (s *taskStore) Task(_ context.Context, key state.TaskKey) (*state.Task, error) {
 	return s.tasks[key], nil
 }
 
-// leaks lists unexpected and missing objects in the cloud.
-func (w *world) leaks() (problems []string) {
+// leakedResources lists unexpected and missing objects in the cloud.
+func (w *world) leakedResources() (problems []string) {
 	servers, images := map[string]bool{}, map[string]bool{}
 	for key, task := range w.store.tasks {
 		if task.VM != nil {
@@ -359,8 +359,8 @@ func (w *world) leaks() (problems []string) {
 	return problems
 }
 
-// unsound lists errors in the store, and rows that contradict the tasks.
-func (w *world) unsound() []string {
+// storeProblems lists errors in the store, and rows that contradict the tasks.
+func (w *world) storeProblems() []string {
 	ctx := context.Background()
 	problems, err := w.store.Check(ctx)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 func TestControls(t *testing.T) {
 	t.Parallel()
 	j := newJudges(t)
-	good := converse(t)
+	good := recordAnswers(t)
 	allowed := newAllowances(exceptions())
 	for name, rec := range good {
 		for _, u := range judged(t, j, rec) {
@@ -122,8 +122,8 @@ func changed(raw json.RawMessage, value any, keys ...string) json.RawMessage {
 	return out
 }
 
-// converse lets the simulator send one answer of each kind, and returns the recordings.
-func converse(t *testing.T) map[string]record.Record {
+// recordAnswers lets the simulator send one answer of each kind, and returns the recordings.
+func recordAnswers(t *testing.T) map[string]record.Record {
 	t.Helper()
 	dir := t.TempDir()
 	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Record: dir})

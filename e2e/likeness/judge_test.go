@@ -76,7 +76,7 @@ func (s *schemas) judge(v any, place ...string) ([]string, error) {
 	case err == nil:
 		return nil, nil
 	case errors.As(err, &bad):
-		return telling(complaints(bad)), nil
+		return rootCauses(complaints(bad)), nil
 	default:
 		return nil, fmt.Errorf("validate: %w", err)
 	}
@@ -85,9 +85,9 @@ func (s *schemas) judge(v any, place ...string) ([]string, error) {
 // unknown is the complaint about a property that no schema lists.
 const unknown = "is not in GitHub's description"
 
-// telling removes complaints that follow from others: if one value is wrong, the surrounding schema fails, and all of
+// rootCauses removes complaints that follow from others: if one value is wrong, the surrounding schema fails, and all of
 // its properties count as unknown, up to the top.
-func telling(all []string) []string {
+func rootCauses(all []string) []string {
 	stray := func(c string) bool { return strings.HasSuffix(c, unknown) }
 	if slices.ContainsFunc(all, func(c string) bool { return !stray(c) }) {
 		return slices.DeleteFunc(all, stray)

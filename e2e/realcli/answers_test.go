@@ -37,7 +37,7 @@ func TestHeavyAnswers(t *testing.T) {
 				} else {
 					path = program(t, name)
 				}
-				l := live(t, path, "turns.yaml", func(c *demo.Config) {
+				l := startLife(t, path, "turns.yaml", func(c *demo.Config) {
 					c.Adapter, c.Model, c.Extra = p.adapter, p.model, "limits: {cost: 1000, cost_per_day: 1000, cost_per_month: 1000}"
 					c.Files = map[string]string{"slug.go": "package slug\n", ".errand.yml": "plan: none\n"}
 				})
@@ -73,7 +73,7 @@ func longAnswer(n int) simmodel.Script {
 // the runner truncates it to its limit, and the transcript states how much was removed.
 func (l *life) wantAnswer(issue, n int) {
 	l.t.Helper()
-	task := l.reach(issue, "the run's end", func(t *state.Task) bool { return len(t.Runs) > 0 })
+	task := l.reachPhase(issue, "the run's end", func(t *state.Task) bool { return len(t.Runs) > 0 })
 	run := task.Runs[0]
 	log, err := os.ReadFile(filepath.Join(l.dir, "data", "transcripts", run.ID+".jsonl"))
 	check(l.t, err)
@@ -105,7 +105,7 @@ func (l *life) pauseSupervisor(issue int) (resume func()) {
 	var supervisor process
 	all := processes(l.t)
 	for _, p := range all {
-		if strings.Contains(p.args, " supervise ") && strings.HasSuffix(p.args, " --run "+run) && l.owns(all, p) {
+		if strings.Contains(p.args, " supervise ") && strings.HasSuffix(p.args, " --run "+run) && l.ownsProcess(all, p) {
 			supervisor = p
 		}
 	}
@@ -127,9 +127,9 @@ func (l *life) pauseSupervisor(issue int) (resume func()) {
 	}
 }
 
-// owns reports whether a process belongs to a sandbox of this world: one of its ancestors has the world's directory in
+// ownsProcess reports whether a process belongs to a sandbox of this world: one of its ancestors has the world's directory in
 // its arguments.
-func (l *life) owns(all map[int]process, p process) bool {
+func (l *life) ownsProcess(all map[int]process, p process) bool {
 	for ; p.pid > 1; p = all[p.parent] {
 		if strings.Contains(p.args, l.dir+"/") {
 			return true

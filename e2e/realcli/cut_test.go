@@ -98,7 +98,7 @@ func TestHeavyCut(t *testing.T) {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
 				r := &road{}
-				l := live(t, program(t, name), "cut.yaml", func(cfg *demo.Config) {
+				l := startLife(t, program(t, name), "cut.yaml", func(cfg *demo.Config) {
 					cfg.Adapter, cfg.Model = p.adapter, p.model
 					cfg.Options = func(o *server.Options) { o.DialVM = r.dial }
 				})
@@ -161,8 +161,8 @@ func (l *life) wantSameRun(before, after *state.Task) {
 	if len(after.Runs) != 1 || run.ID != before.Run.ID || run.Status != "ok" || run.VM != before.VM.Name || after.VM == nil || after.VM.Name != run.VM {
 		l.t.Errorf("before: run %s on %s; after: %d runs, the first is %s on %s (%s), VM %+v", before.Run.ID, before.VM.Name, len(after.Runs), run.ID, run.VM, run.Status, after.VM)
 	}
-	if said := l.said(after.Key.Issue); !strings.Contains(said, "It went on where it had stopped.") {
-		l.t.Errorf("people read:\n%s", said)
+	if said := l.botComments(after.Key.Issue); !strings.Contains(said, "It went on where it had stopped.") {
+		l.t.Errorf("got comments:\n%s", said)
 	}
 	var asked []simmodel.Record
 	for _, r := range l.Model.Requests() {

@@ -19,7 +19,7 @@ func TestHeavyLifeWithGemini(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
 	path, p := geminiProgram(t)
-	l := live(t, path, "life.yaml", func(c *demo.Config) {
+	l := startLife(t, path, "life.yaml", func(c *demo.Config) {
 		c.Adapter, c.Model, c.Kind, c.Provider = p.adapter, p.model, local.KindBwrap, demo.ProviderHetzner
 	})
 	res := l.play()

@@ -82,7 +82,7 @@ func TestHeavyHostileCheckout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tr := newTrap(t)
-			l := live(t, program(t, name), "hostile.yaml", func(c *demo.Config) {
+			l := startLife(t, program(t, name), "hostile.yaml", func(c *demo.Config) {
 				c.Adapter, c.Model, c.Files = p.adapter, p.model, hostileFiles(tr.url)
 			})
 			issue := l.assign(slashTitle, slashBody)

@@ -39,7 +39,7 @@ func TestHeavyLife(t *testing.T) {
 	for name, p := range programs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := live(t, program(t, name), "life.yaml", func(c *demo.Config) {
+			l := startLife(t, program(t, name), "life.yaml", func(c *demo.Config) {
 				c.Adapter, c.Model, c.Provider = p.adapter, p.model, demo.ProviderHetzner
 			})
 			res := l.play()
@@ -172,7 +172,7 @@ func (l *life) wantComments(t *testing.T, res demo.Result) {
 		res.Issue: {"Trim hyphens from both ends of the result.", "write its hyphen when another word follows.", "Nothing is trimmed any more.", "a gap is remembered, its hyphen comes with the next word."},
 		res.Pull:  {"`Make` writes a gap's hyphen only when another word follows, so none is left at either end.", "Renamed it back to `gap`.", "Added: the empty title gives the empty slug."},
 	} {
-		said := l.said(number)
+		said := l.botComments(number)
 		for _, want := range texts {
 			if !strings.Contains(said, want) {
 				t.Errorf("the comments on #%d lack %q", number, want)

@@ -18,7 +18,7 @@ func TestHeavyLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := programs()[name]
-			l := live(t, program(t, name), "limit-"+name+".yaml", func(c *demo.Config) {
+			l := startLife(t, program(t, name), "limit-"+name+".yaml", func(c *demo.Config) {
 				c.Adapter, c.Model = p.adapter, p.model
 				c.Files = map[string]string{"slug.go": "package slug\n", ".errand.yml": "plan: none\n"}
 			})

@@ -26,14 +26,14 @@ func TestHeavyTools(t *testing.T) {
 // answer.
 func useTools(t *testing.T, path string, p real) {
 	t.Helper()
-	l := live(t, path, "tools.yaml", func(c *demo.Config) { c.Adapter, c.Model = p.adapter, p.model })
+	l := startLife(t, path, "tools.yaml", func(c *demo.Config) { c.Adapter, c.Model = p.adapter, p.model })
 	issue := l.assign("Paint it", "In some colour.")
 	asked := l.until(issue, "the question", func(t *state.Task) bool { return t.Question != nil && t.Question.Comment != 0 })
 	if len(asked.Notes) != 1 || asked.Notes[0].Text != "Make is in slug.go" || len(asked.Proposed) != 1 || asked.Proposed[0].Title != "No benchmark" {
 		t.Errorf("notes %+v, proposals %+v", asked.Notes, asked.Proposed)
 	}
-	if said := l.said(issue); !strings.Contains(said, "Which colour?") || !strings.Contains(said, "- the blue one") {
-		t.Errorf("people read:\n%s", said)
+	if said := l.botComments(issue); !strings.Contains(said, "Which colour?") || !strings.Contains(said, "- the blue one") {
+		t.Errorf("got comments:\n%s", said)
 	}
 	heard := ""
 	for _, r := range l.Model.Requests() {
@@ -48,9 +48,9 @@ func useTools(t *testing.T, path string, p real) {
 	check(t, err)
 	planned := l.until(issue, "the plan", func(t *state.Task) bool { return t.NewestPlan() != nil && t.NewestPlan().Posted() })
 	if p := planned.NewestPlan(); p.Summary != "Red." || p.Estimate != "small" || !strings.Contains(p.Text, "It shall be red.") {
-		t.Errorf("plan %+v", p)
+		t.Errorf("got plan %+v", p)
 	}
 	if r := planned.Runs; len(r) != 2 || r[0].Session == "" || r[0].Session != r[1].Session {
-		t.Errorf("runs %+v", r)
+		t.Errorf("got runs %+v", r)
 	}
 }

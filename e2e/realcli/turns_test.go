@@ -17,7 +17,7 @@ func TestHeavyTurns(t *testing.T) {
 	heavytest.Mark(t)
 	p := programs()["codex"]
 	const turns = 3
-	l := live(t, program(t, "codex"), "turns.yaml", func(c *demo.Config) {
+	l := startLife(t, program(t, "codex"), "turns.yaml", func(c *demo.Config) {
 		c.Adapter, c.Model = p.adapter, p.model
 		c.Files = map[string]string{"slug.go": "package slug\n", ".errand.yml": "plan: none\nlimits: {turns: 3}\n"}
 	})
@@ -29,21 +29,21 @@ func TestHeavyTurns(t *testing.T) {
 	if r := failed.Runs[len(failed.Runs)-1]; r.Status != "max_turns" || r.Adapter != "codex" {
 		t.Errorf("the run ended as %s: %s", r.Status, r.Message)
 	}
-	l.reach(issue, "the hint", func(*state.Task) bool { return strings.Contains(l.said(issue), "retry turns=6") })
-	if said := l.said(issue); strings.Contains(said, "/v1/responses") {
+	l.reachPhase(issue, "the hint", func(*state.Task) bool { return strings.Contains(l.botComments(issue), "retry turns=6") })
+	if said := l.botComments(issue); strings.Contains(said, "/v1/responses") {
 		t.Errorf("got comments:\n%s", said)
 	}
 	_, err := l.GitHub.As(demo.Maintainer).Comment(demo.Full, issue, "@errand retry turns=20")
 	check(t, err)
-	done := l.reach(issue, "the pull request", func(t *state.Task) bool { return t.Phase == state.PhasePROpen })
+	done := l.reachPhase(issue, "the pull request", func(t *state.Task) bool { return t.Phase == state.PhasePROpen })
 	first, last := done.Runs[0], done.Runs[len(done.Runs)-1]
 	if first.Session == "" || last.Session != first.Session || last.Status != "ok" {
 		t.Errorf("session %q after %q, %s", last.Session, first.Session, last.Status)
 	}
 }
 
-// reach waits for a state of a task, even if the task fails on the way.
-func (l *life) reach(issue int, what string, ok func(*state.Task) bool) *state.Task {
+// reachPhase waits for a state of a task, even if the task fails on the way.
+func (l *life) reachPhase(issue int, what string, ok func(*state.Task) bool) *state.Task {
 	l.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -30,8 +30,8 @@ type life struct {
 	log string
 }
 
-// live starts a world for an agent program, with a model that follows the script.
-func live(t *testing.T, agent, script string, change func(*demo.Config)) *life {
+// startLife starts a world for an agent program, with a model that follows the script.
+func startLife(t *testing.T, agent, script string, change func(*demo.Config)) *life {
 	t.Helper()
 	l := &life{t: t, dir: t.TempDir()}
 	l.log = filepath.Join(l.dir, "errand.log")
@@ -50,7 +50,7 @@ func live(t *testing.T, agent, script string, change func(*demo.Config)) *life {
 	t.Cleanup(func() {
 		check(t, l.World.Close())
 		if t.Failed() {
-			t.Logf("warnings and the end of errand's log:\n%s", l.logged(40))
+			t.Logf("warnings and the end of errand's log:\n%s", l.logExcerpt(40))
 		}
 	})
 	l.setScript(script)
@@ -67,9 +67,9 @@ func (l *life) setScript(name string) {
 	cfg, err := config.Load(l.ConfigFile(), os.LookupEnv)
 	check(l.t, err)
 	for _, m := range cfg.Models {
-		probe = bytes.ReplaceAll(probe, []byte("MODEL_ADDRESS"), []byte(slashed(m.URL)))
+		probe = bytes.ReplaceAll(probe, []byte("MODEL_ADDRESS"), []byte(devTCPAddress(m.URL)))
 	}
-	probe = bytes.ReplaceAll(probe, []byte("FORGE_ADDRESS"), []byte(slashed(l.GitHub.BaseURL())))
+	probe = bytes.ReplaceAll(probe, []byte("FORGE_ADDRESS"), []byte(devTCPAddress(l.GitHub.BaseURL())))
 	lines := strings.Split(strings.TrimSpace(string(probe)), "\n")
 	out := strings.ReplaceAll(string(text), "PROBE", strings.Join(lines, "\n            "))
 	script, err := simmodel.ParseScript([]byte(out))
@@ -77,14 +77,14 @@ func (l *life) setScript(name string) {
 	check(l.t, l.Model.SetScript(script))
 }
 
-// slashed returns the address of a URL in bash's form below /dev/tcp.
-func slashed(url string) string {
+// devTCPAddress returns the address of a URL in bash's form below /dev/tcp.
+func devTCPAddress(url string) string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
 	return strings.Replace(host, ":", "/", 1)
 }
 
-// logged returns the warnings, the errors and the last lines of errand's log.
-func (l *life) logged(last int) string {
+// logExcerpt returns the warnings, the errors and the last lines of errand's log.
+func (l *life) logExcerpt(last int) string {
 	text, _ := os.ReadFile(l.log) // best effort, after a failure
 	all := strings.Split(strings.TrimSpace(string(text)), "\n")
 	from := max(0, len(all)-last)
@@ -136,8 +136,8 @@ func (l *life) until(issue int, what string, ok func(*state.Task) bool) *state.T
 	}
 }
 
-// said returns all comments by the bot on an issue or pull request, including threads.
-func (l *life) said(number int) string {
+// botComments returns all comments by the bot on an issue or pull request, including threads.
+func (l *life) botComments(number int) string {
 	l.t.Helper()
 	i, err := l.GitHub.As(demo.Maintainer).Issue(demo.Full, number)
 	check(l.t, err)

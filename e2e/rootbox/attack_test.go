@@ -50,7 +50,7 @@ func TestAnotherUser(t *testing.T) {
 	}
 	l.exec("errand", "setsid sleep 4711 >/dev/null 2>&1 </dev/null &") // leftover processes of a run are ended with it
 	l.world.Model.Release("work")
-	l.ends()
+	l.wantPublished()
 	if left, err := l.box().Exec(within(t), "sh", "-c", "pgrep -u errand -fa 'sleep 4711' || true"); err != nil || left != "" {
 		t.Errorf("leftover processes: %q, %v", left, err)
 	}

@@ -72,7 +72,7 @@ func TestBake(t *testing.T) {
 	})
 	images := l.world.Cloud.Objects("image")
 	if len(images) != 1 || images[0].Labels[fleet.LabelGroup] != "web" || images[0].Labels[fleet.LabelKind] != fleet.ImageBase {
-		t.Fatalf("images: %+v", images)
+		t.Fatalf("got images %+v", images)
 	}
 
 	i, err := l.ada().OpenIssue(demo.Full, simgithub.NewIssue{Title: "Greet the world", Body: "The greeting is incomplete."})
@@ -90,7 +90,7 @@ func TestBake(t *testing.T) {
 		}
 	}
 	l.world.Model.Release("work")
-	task := l.ends()
+	task := l.wantPublished()
 	pull, err := l.ada().Issue(demo.Full, task.PR.Number)
 	must(t, err)
 	if data, err := l.ada().File(demo.Full, pull.Pull.Head, "seen.txt"); err != nil || !strings.HasPrefix(string(data), "1.2.3\n") || !strings.HasSuffix(string(data), "\nseeded\n") {

@@ -148,12 +148,12 @@ func (b *Box) start(ctx context.Context) error {
 	b.mu.Lock()
 	b.life = next
 	b.mu.Unlock()
-	go b.again(next)
+	go b.restartOnReboot(next)
 	return nil
 }
 
-// again waits for the end of a life and begins the next one if the box requested a reboot.
-func (b *Box) again(l *life) {
+// restartOnReboot waits for the end of a life and begins the next one if the box requested a reboot.
+func (b *Box) restartOnReboot(l *life) {
 	<-l.done
 	if !l.wantsReboot() {
 		return

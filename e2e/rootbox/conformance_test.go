@@ -44,7 +44,7 @@ func newWorld(t *testing.T) fleettest.World {
 			settings := hetzner.DefaultSettings()
 			settings.Endpoint = srv.URL + "/v1"
 			p, err := hetzner.New(hetzner.Config{
-				Settings: settings, Token: "token", Deployment: deployment, ClientKey: signer.PublicKey(), Sleep: shortly, Now: fast(),
+				Settings: settings, Token: "token", Deployment: deployment, ClientKey: signer.PublicKey(), Sleep: waitShortly, Now: fast(),
 				HTTP: &http.Client{Timeout: 30 * time.Second},
 			})
 			must(t, err)
@@ -75,8 +75,8 @@ func newWorld(t *testing.T) fleettest.World {
 	}
 }
 
-// shortly waits, but with a shorter timeout than for a real cloud.
-func shortly(ctx context.Context, d time.Duration) error {
+// waitShortly waits, but with a shorter timeout than for a real cloud.
+func waitShortly(ctx context.Context, d time.Duration) error {
 	return clock.Sleep(ctx, min(d, 50*time.Millisecond))
 }
 

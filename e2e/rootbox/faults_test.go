@@ -66,7 +66,7 @@ func TestDiskFull(t *testing.T) {
 	c := k.dial(t, box, "errand")
 	write := "head -c 100000 /dev/urandom > file && sync file && echo fits; rm -f file"
 	if got := sh(t, c, write); got != "fits" {
-		t.Fatalf("before: %q", got)
+		t.Fatalf("before: got %q", got)
 	}
 	must(t, box.Fill())
 	if got := sh(t, c, write+" 2>/dev/null"); got != "" {
@@ -75,7 +75,7 @@ func TestDiskFull(t *testing.T) {
 	k.dial(t, box, "root") // logins and reads still work
 	must(t, box.Empty())
 	if got := sh(t, c, write); got != "fits" {
-		t.Errorf("afterwards: %q", got)
+		t.Errorf("afterwards: got %q", got)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestMemoryEnds(t *testing.T) {
 	c := k.dial(t, box, "errand")
 	const hog = "head -c 200M /dev/zero | tail -c 150M | wc -c"
 	if got := sh(t, c, hog); got != "157286400" {
-		t.Fatalf("before: %q", got)
+		t.Fatalf("before: got %q", got)
 	}
 	must(t, box.Starve(80))
 	if got := sh(t, c, hog); got == "157286400" {
@@ -98,7 +98,7 @@ func TestMemoryEnds(t *testing.T) {
 	}
 	must(t, box.Feed())
 	if got := sh(t, k.dial(t, box, "errand"), hog); got != "157286400" {
-		t.Errorf("afterwards: %q", got)
+		t.Errorf("afterwards: got %q", got)
 	}
 }
 

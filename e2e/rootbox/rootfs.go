@@ -75,7 +75,7 @@ func Rootfs(ctx context.Context, cache string) (string, error) {
 	if err := install(ctx, tmp); err != nil {
 		return "", fmt.Errorf("build the rootfs of boxes: %w", err)
 	}
-	if err := furnish(tmp); err != nil {
+	if err := customize(tmp); err != nil {
 		return "", fmt.Errorf("prepare the rootfs of boxes: %w", err)
 	}
 	return dir, os.Rename(tmp, dir)
@@ -96,8 +96,8 @@ func install(ctx context.Context, dir string) error {
 	return nil
 }
 
-// furnish removes files that must be unique to each box, and adds the image's configuration.
-func furnish(dir string) error {
+// customize removes files that must be unique to each box, and adds the image's configuration.
+func customize(dir string) error {
 	keys, err := filepath.Glob(filepath.Join(dir, "etc/ssh/ssh_host_*"))
 	if err != nil {
 		return err

@@ -47,8 +47,8 @@ func (l *life) exec(user, text string) string {
 // keeper is a pkill pattern for the process between the runner and the agent.
 const keeper = "^/usr/local/lib/errand/errand-runner-[0-9a-f]* live$"
 
-// ran waits until a run's exit record has this text, and checks that no process of the run is left.
-func (l *life) ran(run, what string) {
+// wantRunEnd waits until a run's exit record has this text, and checks that no process of the run is left.
+func (l *life) wantRunEnd(run, what string) {
 	l.t.Helper()
 	box := l.box()
 	eventually(l.t, "the run's end", func() bool {
@@ -89,7 +89,7 @@ func TestAgentAgainstRunner(t *testing.T) {
 		t.Errorf("before:\n%s\nafter: %v\n%s", before, err, after)
 	}
 	l.exec("errand", "pkill -KILL -u errand -f '"+keeper+"'")
-	l.ran(run, `"code":137,"signal":"killed"`)
+	l.wantRunEnd(run, `"code":137,"signal":"killed"`)
 	eventually(t, "the next run", func() bool {
 		next := l.task().Run
 		return next != nil && next.ID != run
@@ -107,18 +107,18 @@ func TestAgentAgainstRunner(t *testing.T) {
 	l.exec("errand", "setsid sleep 4711 >/dev/null 2>&1 </dev/null &\npkill -STOP -u errand -f '"+keeper+"'")
 	_, err = l.ada().Comment(demo.Full, l.issue, "@errand stop")
 	must(t, err)
-	l.ran(run, `"cause":"stopped"`)
+	l.wantRunEnd(run, `"cause":"stopped"`)
 	// A run's command can use files that it inherits from another user as its own.
-	l.says("x", `"argv":["sh","-c","cat >/dev/stderr; id -un >/dev/stdout; pwd; echo $HOME"],"stdin":"read\n","dir":"~/x",`,
+	l.wantRecords("x", `"argv":["sh","-c","cat >/dev/stderr; id -un >/dev/stdout; pwd; echo $HOME"],"stdin":"read\n","dir":"~/x",`,
 		`"stream":"stderr","text":"read"`, `"text":"errand"`, `"text":"/home/errand/x"`, `"text":"/home/errand"`, `"cause":"exited","code":0`)
 	// The same without a namespace.
-	l.says("y", `"isolation":"subreaper","argv":["bash","-c","setsid sleep 4711 >/dev/null 2>&1 & echo last; kill -KILL $PPID; exec sleep 4711"],"dir":"~/x",`,
+	l.wantRecords("y", `"isolation":"subreaper","argv":["bash","-c","setsid sleep 4711 >/dev/null 2>&1 & echo last; kill -KILL $PPID; exec sleep 4711"],"dir":"~/x",`,
 		`"text":"last"`, `"cause":"exited","code":137,"signal":"killed"`)
-	l.ran("y", "killed")
+	l.wantRunEnd("y", "killed")
 }
 
-// says lets the runner execute a run without errand, and checks the run's records.
-func (l *life) says(id, spec string, want ...string) {
+// wantRecords lets the runner execute a run without errand, and checks the run's records.
+func (l *life) wantRecords(id, spec string, want ...string) {
 	l.t.Helper()
 	spec = `{"id":"` + id + `",` + spec + `"become":["sudo","-n","-H","-u","errand","--"],"home":"/home/errand"}`
 	said := l.exec("errand-runner", "set -e; cd /usr/local/lib/errand; ./errand-runner-* start <<<'"+spec+"'; ./errand-runner-* follow --run "+id)

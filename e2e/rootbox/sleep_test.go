@@ -42,7 +42,7 @@ func TestSuspendAndRestore(t *testing.T) {
 				c.Account = func(a *simhetzner.Config) { account(a); a.Period = hour }
 			})
 			l.world.Model.Release("work")
-			before := l.ends()
+			before := l.wantPublished()
 			eventually(t, "the suspension, with only the disk's image left", func() bool {
 				task := l.task()
 				return task.Asleep != nil && task.VM == nil && len(l.world.Cloud.Objects("server")) == 0

@@ -78,13 +78,13 @@ func TestFaults(t *testing.T) {
 				})
 				must(t, f.killed(box))
 			}
-			l.suits(l.ends(), f)
+			l.wantCourse(l.wantPublished(), f)
 		})
 	}
 }
 
-// ends waits until the change is published, and compares it with the expected one.
-func (l *life) ends() *state.Task {
+// wantPublished waits until the change is published, and compares it with the expected one.
+func (l *life) wantPublished() *state.Task {
 	l.t.Helper()
 	var task *state.Task
 	eventually(l.t, "the pull request", func() bool {
@@ -106,8 +106,8 @@ func (l *life) ends() *state.Task {
 	return task
 }
 
-// suits checks that the task's course matches the fault.
-func (l *life) suits(task *state.Task, f fault) {
+// wantCourse checks that the task's course matches the fault.
+func (l *life) wantCourse(task *state.Task, f fault) {
 	l.t.Helper()
 	if len(task.VMs) != f.vms || task.VM == nil {
 		l.t.Errorf("got %d ended VMs, want %d; current VM %+v", len(task.VMs), f.vms, task.VM)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// left lists the remains of a lab on the host.
-func left(slot int) (all []string) {
+// remainsOf lists the remains of a lab on the host.
+func remainsOf(slot int) (all []string) {
 	for _, pattern := range []string{
 		fmt.Sprintf("/sys/fs/cgroup/*/errand-rootbox-%d", slot), "/sys/class/net/" + bridgeName(slot), "/sys/class/net/" + bridgeName(slot) + "v*", labDir(slot),
 	} {
@@ -46,7 +46,7 @@ func TestNothingStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := left(lab.slot); len(got) < 4+2 {
+	if got := remainsOf(lab.slot); len(got) < 4+2 {
 		t.Errorf("the test misses objects of the lab: got %v", got)
 	}
 	if err := Sweep(ctx); err != nil || !box.Running() {
@@ -56,7 +56,7 @@ func TestNothingStays(t *testing.T) {
 	if err := remains(ctx, lab.slot); err != nil {
 		t.Error(err)
 	}
-	if got := left(lab.slot); len(got) > 0 {
+	if got := remainsOf(lab.slot); len(got) > 0 {
 		t.Errorf("got remains: %v", got)
 	}
 	select {

@@ -112,7 +112,7 @@ func begin(t *testing.T, unreachableFor time.Duration, do string, changes ...fun
 	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
-			l.tell()
+			l.logState()
 		}
 		if err := errors.Join(l.world.Close(), log.Close()); err != nil {
 			t.Error(err)
@@ -175,8 +175,8 @@ func (l *life) logged(what string) bool {
 	return err == nil && strings.Contains(string(data), what)
 }
 
-// tell logs the state of the task.
-func (l *life) tell() {
+// logState logs the state of the task.
+func (l *life) logState() {
 	t := l.task()
 	for _, h := range t.History {
 		l.t.Logf("history: %+v", h)

@@ -35,8 +35,8 @@ const (
 	inPrompt     = "prompt"
 )
 
-// kept searches everything that errand stores and has published, except the few files for secrets.
-func (l *life) kept(x *finder) {
+// searchKept searches everything that errand stores and has published, except the few files for secrets.
+func (l *life) searchKept(x *finder) {
 	l.t.Helper()
 	l.data(x)
 	l.store(x)
@@ -58,9 +58,9 @@ func (l *life) search(x *finder, place, where string, data []byte) {
 	})
 }
 
-// swept waits until all remains of ended VMs are deleted: their variables and files for tests are deleted with their
+// awaitSweep waits until all remains of ended VMs are deleted: their variables and files for tests are deleted with their
 // disks, in the background.
-func (l *life) swept() {
+func (l *life) awaitSweep() {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	defer cancel()
@@ -88,7 +88,7 @@ func (l *life) swept() {
 // data searches errand's directory, including ended VMs.
 func (l *life) data(x *finder) {
 	l.t.Helper()
-	l.swept()
+	l.awaitSweep()
 	root := filepath.Join(l.dir, "data")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {

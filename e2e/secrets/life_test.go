@@ -202,8 +202,8 @@ func (l *life) sight(dir string) Sight {
 	return s
 }
 
-// atGate lets the agent itself search during its run.
-func (l *life) atGate() Sight {
+// searchAtGate lets the agent itself search during its run.
+func (l *life) searchAtGate() Sight {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	defer cancel()
@@ -215,8 +215,8 @@ func (l *life) atGate() Sight {
 	return l.sight(dir)
 }
 
-// inside searches as the agent's user outside any run, over errand's SSH connection. It also plants every secret there.
-func (l *life) inside() Sight {
+// searchInside searches as the agent's user outside any run, over errand's SSH connection. It also plants every secret there.
+func (l *life) searchInside() Sight {
 	l.t.Helper()
 	l.planted = l.needles()
 	dir := l.order(l.planted)
@@ -246,8 +246,8 @@ func (l *life) inside() Sight {
 	return l.sight(dir)
 }
 
-// onToken restarts errand with a long-lived token for the model.
-func (l *life) onToken() {
+// restartWithToken restarts errand with a long-lived token for the model.
+func (l *life) restartWithToken() {
 	l.t.Helper()
 	token := filepath.Join(l.dir, "secrets", "token-of-the-subscription")
 	must(l.t, os.WriteFile(token, []byte(l.world.Model.Subscribe(365*24*time.Hour).Access), 0o600))

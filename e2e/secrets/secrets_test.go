@@ -41,21 +41,21 @@ func TestNothingSecretIsAnywhere(t *testing.T) {
 func nothingSecret(t *testing.T, provider string) {
 	bird := "canary" + strings.ToLower(rand.Text())
 	l := begin(t, bird, provider)
-	during := l.atGate()
+	during := l.searchAtGate()
 	l.seen("the agent, during its run", during)
-	after := l.inside()
+	after := l.searchInside()
 	l.seen("its user, after the run", after)
 	l.sleep()
 	before := l.needles()
-	l.kept(before.index().finder())
-	l.onToken()
+	l.searchKept(before.index().finder())
+	l.restartWithToken()
 	l.finish()
 	all := l.needles()
 	for name, parts := range before {
 		all[name] = append(all[name], parts...) // keys of ended VMs
 	}
 	must(t, os.WriteFile(filepath.Join(l.dir, "data", "planted"), all.planted(), 0o600))
-	l.kept(all.index().finder())
+	l.searchKept(all.index().finder())
 	t.Logf("searched %d MB on errand's side", l.bytes>>20)
 	l.judge(all)
 }
@@ -99,7 +99,7 @@ func sorted(hits []Hit) (leaks []Hit, birds map[string]int, found map[Hit]bool) 
 		switch {
 		case h.Name == canary && !planted:
 			birds[h.Place]++
-		case !found[h] && !planted && !mayBe(h):
+		case !found[h] && !planted && !isPermitted(h):
 			leaks = append(leaks, h)
 		}
 		found[h] = true
@@ -107,9 +107,9 @@ func sorted(hits []Hit) (leaks []Hit, birds map[string]int, found map[Hit]bool) 
 	return leaks, birds, found
 }
 
-// mayBe reports whether a finding in a place is permitted: the values for tests may be on the VM while the agent works,
+// isPermitted reports whether a finding in a place is permitted: the values for tests may be on the VM while the agent works,
 // and the text printed next to them may be anywhere.
-func mayBe(h Hit) bool {
+func isPermitted(h Hit) bool {
 	return h.Name == besideIt || strings.HasPrefix(h.Place, "VM: ") && (h.Name == lentVariable || h.Name == lentFile)
 }
 

@@ -37,7 +37,7 @@ func TestSetTiming(t *testing.T) {
 				t.Errorf("got %v, want %v", tt.got(timing), tt.want)
 			}
 			if tt.got == nil && timing != server.DefaultTiming() && !tt.fails {
-				t.Errorf("changed %+v", timing)
+				t.Errorf("got timing %+v", timing)
 			}
 		})
 	}

@@ -187,7 +187,7 @@ func (a api) FindComments(ctx context.Context, _ forge.Repo, number int, marker 
 		if a.issues[number] == nil {
 			return nil, notFound("find")
 		}
-		a.w.model.looksFor(strings.TrimSpace(marker), since)
+		a.w.model.recordSearch(strings.TrimSpace(marker), since)
 		for _, c := range a.issues[number].comments {
 			touched := c.bodies[len(c.bodies)-1].at
 			if !c.gone && c.author == nil && c.lists(a.w) && !touched.Before(since) && strings.Contains(c.body(), marker) {
@@ -253,7 +253,7 @@ func (a api) Issue(ctx context.Context, _ forge.Repo, number int) (forge.Issue, 
 		return read(ctx, a, "read issue", func() (forge.Issue, error) {
 			i, s := a.issues[number], a.w.model.sweeping()
 			if i == nil || i.hiddenFrom(s, a.w.now) {
-				a.w.model.misses(s, number)
+				a.w.model.recordMiss(s, number)
 				return forge.Issue{}, notFound("read issue")
 			}
 			a.w.model.reads(number)

@@ -59,7 +59,7 @@ func (m *model) started(r *run) {
 	if m.approved[key] {
 		return // its start was approved, and it continues
 	}
-	if why := m.unapproved(on, hash, token); why != "" {
+	if why := m.planProblem(on, hash, token); why != "" {
 		w.fatalf("approval: run %s (%s) implements plan %s (%s), but %s", r.spec.ID, r.step, hash, token, why)
 	}
 	m.approved[key] = true
@@ -74,11 +74,11 @@ func (m *model) taskOf(r *run) *state.Task {
 	return nil
 }
 
-// unapproved returns the reason why a plan must not be implemented now, or "".
-func (m *model) unapproved(on *issue, hash, token string) string {
+// planProblem returns the reason why a plan must not be implemented now, or "".
+func (m *model) planProblem(on *issue, hash, token string) string {
 	all := "no comment shows it"
 	for n, c := range m.shown(on, hash, token) { // there may have been a duplicate
-		why := m.unsaid(on, c, hash, token)
+		why := m.approvalProblem(on, c, hash, token)
 		if why == "" {
 			return ""
 		}
@@ -90,8 +90,8 @@ func (m *model) unapproved(on *issue, hash, token string) string {
 	return all
 }
 
-// unsaid returns the reason why the plan in a comment is not approved, or "".
-func (m *model) unsaid(on *issue, c *comment, hash, token string) string {
+// approvalProblem returns the reason why the plan in a comment is not approved, or "".
+func (m *model) approvalProblem(on *issue, c *comment, hash, token string) string {
 	for _, o := range on.comments {
 		if o.author == nil && o.id > c.id && hashOf(o) != hash && strings.Contains(o.bodies[0].text, "errand:box") && m.kindOf(o) == m.kindOf(c) && m.w.inStep.After(o.created.Add(time.Second)) {
 			return "a newer revision is posted"
@@ -102,7 +102,7 @@ func (m *model) unsaid(on *issue, c *comment, hash, token string) string {
 		if y.on != on {
 			continue
 		}
-		if no := m.doubt(y, c, hash, token); no != "" {
+		if no := m.approvalDoubt(y, c, hash, token); no != "" {
 			why += "; @" + y.by.Login + " approved it, but " + no
 			continue
 		}
@@ -132,17 +132,17 @@ func (m *model) shown(on *issue, hash, token string) (out []*comment) {
 // startServes is the time for which the check of an approval remains valid for the start of the approved plan.
 const startServes = 10 * time.Second
 
-// doubt returns the reason why an approval does not apply to a plan, or "".
-func (m *model) doubt(y *yes, c *comment, hash, token string) string {
+// approvalDoubt returns the reason why an approval does not apply to a plan, or "".
+func (m *model) approvalDoubt(y *yes, c *comment, hash, token string) string {
 	since := m.w.inStep
 	if token != "" { // publishing always checks again
 		since = since.Add(-startServes)
 	}
-	return m.doubtAt(y, c, hash, token, since)
+	return m.approvalDoubtAt(y, c, hash, token, since)
 }
 
-// doubtAt returns the reason why an approval did not apply to a plan at any moment since a time, or "".
-func (m *model) doubtAt(y *yes, c *comment, hash, token string, since time.Time) string {
+// approvalDoubtAt returns the reason why an approval did not apply to a plan at any moment since a time, or "".
+func (m *model) approvalDoubtAt(y *yes, c *comment, hash, token string, since time.Time) string {
 	switch {
 	case y.plan != nil && y.plan != c:
 		return "for another comment"
@@ -194,9 +194,9 @@ func (m *model) issueStood(on *issue, token string, then time.Time) bool {
 	return false
 }
 
-// publishes checks a publication if changes need approval first: a comment must show the tree, and a writer must have
+// checkPublication checks a publication if changes need approval first: a comment must show the tree, and a writer must have
 // approved it. A publication that began with approval may continue.
-func (m *model) publishes(cs *changeset.Changeset) {
+func (m *model) checkPublication(cs *changeset.Changeset) {
 	if m.blind {
 		return
 	}
@@ -213,7 +213,7 @@ func (m *model) publishes(cs *changeset.Changeset) {
 		on, why := w.hub.issues[t.Key.Issue], "no comment shows it"
 		for _, c := range on.comments {
 			if c.author == nil && strings.Contains(c.bodies[0].text, "(tree `"+tree[:8]+"`)") {
-				why = m.unsaid(on, c, hashOf(c), "")
+				why = m.approvalProblem(on, c, hashOf(c), "")
 			}
 			if why == "" {
 				m.approved[key] = true

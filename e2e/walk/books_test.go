@@ -32,13 +32,13 @@ func (b *books) applied(before, after *state.Task, e event.Event) {
 		return
 	}
 	if after != nil {
-		b.sums(after)
+		b.checkSums(after)
 	}
 }
 
-// sums checks that each answer is booked once, for its run and for the task. The cost of a run without booked answers
+// checkSums checks that each answer is booked once, for its run and for the task. The cost of a run without booked answers
 // is the agent's report.
-func (b *books) sums(t *state.Task) {
+func (b *books) checkSums(t *state.Task) {
 	runs, sum := t.Runs, int64(0)
 	if t.Run != nil && t.Run.Metered { // otherwise the task is charged at its end
 		runs = append(runs[:len(runs):len(runs)], *t.Run)

@@ -59,8 +59,8 @@ func (w *world) hang(s spot, links []string) bool {
 	return true
 }
 
-// meets activates the next link of each matching chain for a job that begins.
-func (w *world) meets(j *state.Job) {
+// activateChains activates the next link of each matching chain for a job that begins.
+func (w *world) activateChains(j *state.Job) {
 	for _, c := range w.chains {
 		waits := c.live != "" && c.op != "" // the first link, at its call
 		switch {
@@ -100,8 +100,8 @@ func (w *world) link(op string, onVM, writes bool) string {
 	return ""
 }
 
-// hung converts a link to a trouble.
-func (w *world) hung(kind string) trouble {
+// chainTrouble converts a link to a trouble.
+func (w *world) chainTrouble(kind string) trouble {
 	t := trouble{kind: kind}
 	switch kind {
 	case "store refuses":
@@ -112,17 +112,17 @@ func (w *world) hung(kind string) trouble {
 	case "busy and forbidden":
 		return trouble{kind: "forbidden", act: w.busy}
 	case "revoked", "withdrawn", "cancelled":
-		return trouble{kind: "meanwhile", act: func() { w.turnsAway(kind) }}
+		return trouble{kind: "meanwhile", act: func() { w.invalidateApproval(kind) }}
 	}
 	if how, denied := strings.CutSuffix(kind, ", denied"); denied {
-		return trouble{kind: "denied", act: func() { w.turnsAway(how) }}
+		return trouble{kind: "denied", act: func() { w.invalidateApproval(how) }}
 	}
 	return t
 }
 
-// turnsAway makes the last approver lose write access for a while, withdraw the 👍, or cancel, or lets a user without
+// invalidateApproval makes the last approver lose write access for a while, withdraw the 👍, or cancel, or lets a user without
 // write access give the same approval instead.
-func (w *world) turnsAway(how string) {
+func (w *world) invalidateApproval(how string) {
 	if len(w.model.yeses) == 0 {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 // acts are all possible acts; the first ones are drawn most often.
 func acts() []act {
 	return append([]act{
-		{"help along", 60, helpAlong},
+		{"help along", 60, actHelpfully},
 		{"open", 3, openIssue},
 		{"assign", 3, trigger1("assigned")},
 		{"mention", 2, mention},
@@ -49,8 +49,8 @@ func acts() []act {
 	}, append(trials(), scenes()...)...)
 }
 
-// helpAlong performs a helpful action of a person, so that tasks make progress.
-func helpAlong(w *world) bool {
+// actHelpfully performs a helpful action of a person, so that tasks make progress.
+func actHelpfully(w *world) bool {
 	by := w.writer()
 	if by == nil {
 		w.hub.permit(w.hub.people[0], state.PermissionAdmin)
@@ -182,17 +182,17 @@ func vmTrouble(w *world) bool {
 			o.deaf = w.now.Add([]time.Duration{time.Minute, 25 * time.Minute}[w.roll("deaf", 2)])
 			w.note("VM %s cannot be reached", o.name)
 		} else {
-			w.loses(o)
+			w.loseVM(o)
 		}
 		return true
 	}
 	return false
 }
 
-// loses makes a VM end unexpectedly.
-func (w *world) loses(o *walkVM) {
+// loseVM makes a VM end unexpectedly.
+func (w *world) loseVM(o *walkVM) {
 	w.troubled()
-	w.works.gives(o, "it was lost")
+	w.works.permitLoss(o, "it was lost")
 	o.end(w)
 	w.note("VM %s is lost", o.name)
 }

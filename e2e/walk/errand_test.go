@@ -84,7 +84,7 @@ func (w *world) start() {
 	})
 	e.poller = watch.NewPoller(watch.PollerConfig{Store: w.journal, GitHub: gh, Log: w.log, Now: now})
 	e.super = watch.NewSupervisor(watch.SupervisorConfig{
-		Store: w.journal, Follow: w.machines.follow, Gone: goneForGood, Log: w.log, Now: now,
+		Store: w.journal, Follow: w.machines.follow, Gone: isLost, Log: w.log, Now: now,
 		Tether: func(ctx context.Context, t *state.Task) error { return w.machines.Ensure(ctx, t.Run.VM, t.Key) },
 		Interpret: func(t *state.Task, r *state.Run) watch.Interpreter {
 			return w.plant.interpreter(e.steps.Interpret(t, r))
@@ -194,7 +194,7 @@ func (e *errand) watch() {
 	}
 	if e.up() && !w.now.Before(e.nextPoll) {
 		e.nextPoll = w.now.Add(max(time.Minute, w.coarse))
-		w.polls.begins()
+		w.polls.checkBegin()
 		if young, _ := e.poller.Poll(e.ctx); young {
 			e.nextPoll = w.now.Add(max(15*time.Second, w.coarse))
 		}
@@ -223,8 +223,8 @@ func (e *errand) watch() {
 	}
 }
 
-// finely ends the coarse intervals of a long span: watchers that were due in hours run at their normal intervals.
-func (e *errand) finely() {
+// endCoarseSpan ends the coarse intervals of a long span: watchers that were due in hours run at their normal intervals.
+func (e *errand) endCoarseSpan() {
 	now := e.w.now
 	e.followed, e.nextPoll, e.rescue = earlier(e.followed, now.Add(time.Minute)), earlier(e.nextPoll, now.Add(time.Minute)), earlier(e.rescue, now.Add(time.Minute))
 	e.nextHook, e.nextLook = earlier(e.nextHook, now.Add(5*time.Minute)), earlier(e.nextLook, now.Add(15*time.Minute))

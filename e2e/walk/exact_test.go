@@ -9,9 +9,9 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// exactly compares the final comments on GitHub with those in the store: each comment of a task's life is in the store,
+// checkComments compares the final comments on GitHub with those in the store: each comment of a task's life is in the store,
 // and each one in the store exists, unless a person deleted it.
-func (m *model) exactly(t *state.Task) {
+func (m *model) checkComments(t *state.Task) {
 	on := m.w.hub.issues[t.Key.Issue]
 	known, kinds := map[int64]bool{t.Status.Comment: true}, map[string]int{}
 	life := "<!-- errand:" + strconv.Itoa(t.Gen) + "."
@@ -20,12 +20,12 @@ func (m *model) exactly(t *state.Task) {
 		if c := m.w.hub.byID(p.ID); c != nil && strings.Contains(c.bodies[0].text, life) { // the end of the previous life may be announced late
 			kinds[p.Kind]++
 		}
-		m.stands(t, p.ID, p.Kind)
+		m.checkPostedComment(t, p.ID, p.Kind)
 	}
 	for i := range t.Plans {
 		if p := &t.Plans[i]; p.Posted() {
-			m.stands(t, p.Comment, "plan "+p.Short())
-			m.showsIt(t, p)
+			m.checkPostedComment(t, p.Comment, "plan "+p.Short())
+			m.checkPlanComment(t, p)
 		}
 	}
 	if n := kinds[string(state.PostEnded)]; n > 1 {
@@ -40,7 +40,7 @@ func (m *model) exactly(t *state.Task) {
 	}
 	for _, list := range lists {
 		for _, c := range list {
-			if m.leftOver(t, markOf(c.bodies[0].text)) {
+			if m.mayBeLeftOver(t, markOf(c.bodies[0].text)) {
 				continue
 			}
 			if c.author == nil && !c.gone && !c.undeletable && strings.Contains(c.bodies[0].text, life) && !known[c.id] {
@@ -50,24 +50,24 @@ func (m *model) exactly(t *state.Task) {
 	}
 }
 
-// leftOver reports whether the job of a comment failed permanently before errand knew whether the comment exists. After
+// mayBeLeftOver reports whether the job of a comment failed permanently before errand knew whether the comment exists. After
 // the end, or for a comment about a failure, no other job has its key and looks for it.
-func (m *model) leftOver(t *state.Task, mark string) bool {
+func (m *model) mayBeLeftOver(t *state.Task, mark string) bool {
 	key := strings.TrimSuffix(strings.TrimPrefix(mark, "<!-- errand:"), " -->")
 	_, doubted := t.Doubts[key]
 	_, gaveUp := m.w.jobs.keys[t.Key.String()+" "+key]
 	return doubted || gaveUp && (t.Ended() || strings.Contains(key, ".failed-"))
 }
 
-// gaveUp is leftOver for a comment on an issue or a pull request.
-func (m *model) gaveUp(number int, mark string) bool {
+// jobGaveUp is leftOver for a comment on an issue or a pull request.
+func (m *model) jobGaveUp(number int, mark string) bool {
 	return slices.ContainsFunc(m.w.tasks(), func(t *state.Task) bool {
-		return (t.Key.Issue == number || t.PR != nil && t.PR.Number == number) && m.leftOver(t, strings.TrimSpace(mark))
+		return (t.Key.Issue == number || t.PR != nil && t.PR.Number == number) && m.mayBeLeftOver(t, strings.TrimSpace(mark))
 	})
 }
 
-// stands checks that a comment exists that the store has as posted. One that a person deleted is not posted again.
-func (m *model) stands(t *state.Task, id int64, what string) {
+// checkPostedComment checks that a comment exists that the store has as posted. One that a person deleted is not posted again.
+func (m *model) checkPostedComment(t *state.Task, id int64, what string) {
 	for _, i := range m.w.hub.issues {
 		for _, c := range i.comments {
 			if c.id == id {
@@ -81,8 +81,8 @@ func (m *model) stands(t *state.Task, id int64, what string) {
 	m.w.fatalf("exactly: task %s links to comment %d (%s), which never existed", t.Key, id, what)
 }
 
-// showsIt checks that the comment of a revision shows this revision, and only one comment does.
-func (m *model) showsIt(t *state.Task, p *state.Plan) {
+// checkPlanComment checks that the comment of a revision shows this revision, and only one comment does.
+func (m *model) checkPlanComment(t *state.Task, p *state.Plan) {
 	for i := range t.Plans {
 		if o := &t.Plans[i]; o != p && o.Comment == p.Comment {
 			m.w.fatalf("exactly: comment %d of task %s belongs to the revisions %s and %s", p.Comment, t.Key, p.Short(), o.Short())
@@ -119,9 +119,9 @@ func (m *model) threads(t *state.Task) {
 	}
 }
 
-// allowed checks an approval that the store accepted: people must have approved the comment that shows exactly this
+// checkApproval checks an approval that the store accepted: people must have approved the comment that shows exactly this
 // revision.
-func (m *model) allowed(before, after *state.Task, e event.Event) {
+func (m *model) checkApproval(before, after *state.Task, e event.Event) {
 	if m.blind {
 		return
 	}
@@ -133,7 +133,7 @@ func (m *model) allowed(before, after *state.Task, e event.Event) {
 		return
 	}
 	on, token := m.w.hub.issues[e.Task.Issue], planToken.FindString(p.Text)
-	if why := m.unapproved(on, p.Short(), token); why != "" {
+	if why := m.planProblem(on, p.Short(), token); why != "" {
 		m.w.complain("approval: plan %s (%s) of task %s counts as approved, but %s", p.Short(), token, e.Task, why)
 	}
 }

@@ -108,8 +108,8 @@ func (m *model) late(since time.Time, takes time.Duration) bool {
 // pollsWithin is the time within which errand must notice a 👍: polls are a minute apart, and each result is checked.
 const pollsWithin = 90 * time.Second
 
-// answeredYes checks that no task waits for an approval that it has.
-func (m *model) answeredYes(t *state.Task, end bool) {
+// checkApprovalsTaken checks that no task waits for an approval that it has.
+func (m *model) checkApprovalsTaken(t *state.Task, end bool) {
 	p := t.NewestPlan()
 	if !t.Phase.AwaitsApproval() || p == nil || !p.Open() || !p.Posted() || t.Waiting != nil {
 		return
@@ -119,7 +119,7 @@ func (m *model) answeredYes(t *state.Task, end bool) {
 		return
 	}
 	for _, y := range m.yeses {
-		if y.on != on || y.untold || m.doubtAt(y, c, p.Short(), planToken.FindString(p.Text), m.w.now) != "" || m.toldNo(on, y) {
+		if y.on != on || y.untold || m.approvalDoubtAt(y, c, p.Short(), planToken.FindString(p.Text), m.w.now) != "" || m.approvalAnswered(on, y) {
 			continue
 		}
 		switch {
@@ -136,8 +136,8 @@ func (m *model) answeredYes(t *state.Task, end bool) {
 	}
 }
 
-// toldNo reports whether errand answered that an approval does not count.
-func (m *model) toldNo(on *issue, y *yes) bool {
+// approvalAnswered reports whether errand answered that an approval does not count.
+func (m *model) approvalAnswered(on *issue, y *yes) bool {
 	return slices.ContainsFunc(on.comments, func(c *comment) bool {
 		if c.author != nil || c.created.Before(y.at.Truncate(time.Second)) {
 			return false

@@ -88,11 +88,11 @@ func (b *jobs) claimed(j *state.Job) {
 	if since, ok := b.keys[keyOf(j)]; ok && !r.attempted && (j.Doubt.IsZero() || j.Doubt.After(since) || !j.Attempted) {
 		b.w.complain("jobs: %s may have had its effect by %s and failed permanently, but the next job with its key looks for the effect only since %s", name, since.Sub(began()), sub(j.Doubt))
 	}
-	if t := b.was(j.Task); first && t != nil && t.Ended() && !outlives(j) { // a running job finds the task ended, also when it is repeated
+	if t := b.was(j.Task); first && t != nil && t.Ended() && !outlivesTask(j) { // a running job finds the task ended, also when it is repeated
 		b.w.complain("dropped: task %s has ended, but its job %s (%s) begins", j.Task, j.Key, j.Kind)
 	}
 	if first {
-		b.w.model.paced(j, b.was(j.Task))
+		b.w.model.checkPace(j, b.was(j.Task))
 	}
 	copied := *j
 	*r = record{Job: &copied, held: true, until: j.Until, claims: j.Attempt, errors: j.Failures, attempted: j.Attempted, launch: r.launch}
@@ -133,9 +133,9 @@ func b2i(b bool) int {
 	return 0
 }
 
-// outlives reports whether a job remains useful after the end of its task: comments, answers, clean-up. New comments
+// outlivesTask reports whether a job remains useful after the end of its task: comments, answers, clean-up. New comments
 // are still checked, because they may restart the task.
-func outlives(j *state.Job) bool {
+func outlivesTask(j *state.Job) bool {
 	switch j.Kind {
 	case state.JobVet, state.JobApprove:
 		return true
@@ -147,9 +147,9 @@ func outlives(j *state.Job) bool {
 	return false
 }
 
-// waits checks a back-off against the number of errors: 2 s, doubled each time up to 5 minutes, ± 20 %, unless GitHub
+// checkBackOff checks a back-off against the number of errors: 2 s, doubled each time up to 5 minutes, ± 20 %, unless GitHub
 // gave a time.
-func (b *jobs) waits(id string, epoch int64, d time.Duration) {
+func (b *jobs) checkBackOff(id string, epoch int64, d time.Duration) {
 	r := b.of(id)
 	if !r.held || r.Epoch != epoch { // the store rejects it
 		return
@@ -164,7 +164,7 @@ func (b *jobs) waits(id string, epoch int64, d time.Duration) {
 	if d < until {
 		b.w.complain("patience: job %s of task %s is retried in %s, but GitHub requires at least %s", r.Key, r.Task, d, until)
 	}
-	if why := refusal(r.err); why != nil && !insisted(r.Kind, why.Op) {
+	if why := refusal(r.err); why != nil && !isInsistedRead(r.Kind, why.Op) {
 		b.w.complain("refusals: GitHub permanently refused %q, but job %s (%s) of task %s retries it", why.Op, r.Key, r.Kind, r.Task)
 	}
 }
@@ -190,9 +190,9 @@ func refusal(err error) *forge.Error {
 	return nil
 }
 
-// insisted lists the reads that are retried after a refusal: they concern a person's comment, which the person will not
+// isInsistedRead lists the reads that are retried after a refusal: they concern a person's comment, which the person will not
 // repeat.
-func insisted(kind state.JobKind, op string) bool {
+func isInsistedRead(kind state.JobKind, op string) bool {
 	switch kind {
 	case state.JobVet:
 		return op == "permission" || op == "read a comment again"
@@ -237,21 +237,21 @@ func (b *jobs) applied(before, after *state.Task, e event.Event, ack store.Ack) 
 		b.done(e, ack)
 	}
 	if before != nil && !before.Ended() && after != nil && after.Ended() {
-		b.dropped(after)
+		b.checkDropped(after)
 	}
-	b.w.model.allowed(before, after, e)
-	b.w.model.moved(before, after, e)
+	b.w.model.checkApproval(before, after, e)
+	b.w.model.recordMove(before, after, e)
 	begun := b.w.now
 	if ack.Job != "" {
 		b.w.model.told(b.of(ack.Job).Job, e)
-		b.w.model.stopped(b.of(ack.Job), e)
+		b.w.model.checkStopped(b.of(ack.Job), e)
 		b.w.model.done(b.of(ack.Job), after, e)
 		begun = b.of(ack.Job).begun
 	}
-	b.trusted(before, after, e, begun)
+	b.checkTrust(before, after, e, begun)
 	b.w.books.applied(before, after, e)
 	b.w.works.applied(before, after, e)
-	b.w.model.turned(before, after, e)
+	b.w.model.checkTurn(before, after, e)
 }
 
 // done checks a finished job against its claim; if it failed permanently, errand must remember that its effect may
@@ -269,7 +269,7 @@ func (b *jobs) done(e event.Event, ack store.Ack) {
 	if patient(r.Kind) {
 		most = 300
 	}
-	if n := r.errors + 1; passes(r.err) && n < most && !r.unsure {
+	if n := r.errors + 1; isTemporary(r.err) && n < most && !r.unsure {
 		b.w.complain("patience: job %s (%s) of task %s fails permanently after %d errors, but the error is temporary: %v", r.Key, r.Kind, r.Task, n, r.err)
 	}
 	since := r.Created
@@ -281,28 +281,28 @@ func (b *jobs) done(e event.Event, ack store.Ack) {
 	}
 }
 
-// passes reports whether an error is a temporary one of GitHub or of the network.
-func passes(err error) bool {
+// isTemporary reports whether an error is a temporary one of GitHub or of the network.
+func isTemporary(err error) bool {
 	var f *forge.Error
 	return errors.As(err, &f) && f.Class != forge.ClassPermanent
 }
 
-// dropped checks that a task that has just ended has no jobs except comments and clean-up.
-func (b *jobs) dropped(t *state.Task) {
+// checkDropped checks that a task that has just ended has no jobs except comments and clean-up.
+func (b *jobs) checkDropped(t *state.Task) {
 	list, err := b.w.store.Jobs(context.Background(), t.Key)
 	if err != nil {
 		b.w.complain("store: read the jobs of task %s: %v", t.Key, err)
 	}
 	for i := range list {
-		if j := &list[i]; j.State == state.JobQueued && !outlives(j) {
+		if j := &list[i]; j.State == state.JobQueued && !outlivesTask(j) {
 			b.w.complain("dropped: task %s has ended, but its job %s (%s) is still queued", t.Key, j.Key, j.Kind)
 		}
 	}
 }
 
-// trusted checks that users without write access decide nothing: a comment counts if its author had write access when
+// checkTrust checks that users without write access decide nothing: a comment counts if its author had write access when
 // the step that read it began, or within the minute before, for which errand caches GitHub's answer.
-func (b *jobs) trusted(before, after *state.Task, e event.Event, begun time.Time) {
+func (b *jobs) checkTrust(before, after *state.Task, e event.Event, begun time.Time) {
 	if e.By.ID == 0 || b.w.plant.revive {
 		return
 	}

@@ -69,7 +69,7 @@ func (j journal) Claim(ctx context.Context, req store.ClaimReq) (*state.Job, err
 // queue's jitter would make walks irreproducible.
 func (j journal) Retry(ctx context.Context, id string, epoch int64, f state.Failed) error {
 	d := f.Retry.Sub(j.w.now)
-	j.w.jobs.waits(id, epoch, d)
+	j.w.jobs.checkBackOff(id, epoch, d)
 	f.Retry = j.w.now.Add(time.Duration(math.Exp2(math.Round(math.Log2(max(d.Seconds(), 1))))) * time.Second)
 	err := j.Store.Retry(ctx, id, epoch, f)
 	j.w.jobs.retried(id, epoch, err)

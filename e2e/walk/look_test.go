@@ -57,8 +57,8 @@ func (m *model) created(what string) {
 	}
 }
 
-// looksFor records a search.
-func (m *model) looksFor(what string, since time.Time) {
+// recordSearch records a search.
+func (m *model) recordSearch(what string, since time.Time) {
 	if j := m.w.job; j != nil {
 		m.looks[claimLook{keyOf(j), j.Attempt, what}] = since
 	}

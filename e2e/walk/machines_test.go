@@ -101,7 +101,7 @@ func (m *machines) Release(ctx context.Context, name, _ string) error {
 	return m.w.gate(ctx, "release VM", true, func() error {
 		for _, o := range m.list {
 			if o.name == name && !o.ended && !m.w.plant.keepVMs {
-				m.w.works.holds(o, "VM "+name+" is deleted")
+				m.w.works.checkWorkKept(o, "VM "+name+" is deleted")
 				o.end(m.w)
 			}
 		}
@@ -154,7 +154,7 @@ func (m *machines) Prepare(ctx context.Context, vm string, spec work.PrepareSpec
 		if m.w.hub.commits[spec.Base] == nil {
 			return fmt.Errorf("no commit %s", spec.Base)
 		}
-		m.w.works.holds(o, "VM "+vm+" gets a new checkout")
+		m.w.works.checkWorkKept(o, "VM "+vm+" gets a new checkout")
 		o.branch, o.root, o.work = spec.Branch, spec.Base, nil
 		at = work.Place{Head: spec.Base, Created: true}
 		return nil
@@ -175,7 +175,7 @@ func (m *machines) Reset(ctx context.Context, vm string, spec work.ResetSpec) er
 		if m.w.hub.commits[spec.Head] == nil {
 			return fmt.Errorf("no commit %s", spec.Head)
 		}
-		m.w.works.holds(o, "the checkout on VM "+vm+" is moved to another commit")
+		m.w.works.checkWorkKept(o, "the checkout on VM "+vm+" is moved to another commit")
 		o.branch, o.root, o.work = spec.Branch, spec.Head, nil
 		return nil
 	})
@@ -344,8 +344,8 @@ func (r *records) Next() (runlog.Record, error) {
 
 func (r *records) Close() error { return nil }
 
-// goneForGood reports whether the server interprets an error as the loss of a VM or run.
-func goneForGood(err error) bool {
+// isLost reports whether the server interprets an error as the loss of a VM or run.
+func isLost(err error) bool {
 	return errors.Is(err, fleet.ErrEnded) || errors.Is(err, fleet.ErrNotFound) || errors.Is(err, runnerctl.ErrUnknownRun)
 }
 
@@ -353,7 +353,7 @@ func goneForGood(err error) bool {
 func (m *machines) reap(owned map[string]bool) {
 	for _, o := range m.list {
 		if !o.ended && !owned[o.name] && !m.w.plant.keepVMs {
-			m.w.works.holds(o, "VM "+o.name+", which belongs to no task, is deleted")
+			m.w.works.checkWorkKept(o, "VM "+o.name+", which belongs to no task, is deleted")
 			o.end(m.w)
 		}
 	}

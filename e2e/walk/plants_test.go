@@ -35,7 +35,7 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 		before := w.job
 		w.job = j
 		defer func() { w.job = before }()
-		w.meets(j)
+		w.activateChains(j)
 		r := w.jobs.of(j.ID)
 		r.begun, r.err = w.now, nil
 		nothing := event.Event{}
@@ -45,13 +45,13 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 		case p.twice:
 			j.Attempted = false
 		}
-		e, err := w.loud(ctx, j, do)
+		e, err := w.failOnPanic(ctx, j, do)
 		r = w.jobs.of(j.ID)
 		r.err = err
 		switch {
 		case err != nil:
 		case (p.ghosts || p.unseen) && j.Kind == state.JobStatus:
-			return p.ghost(ctx, w, j, e)
+			return p.approveAsAdmin(ctx, w, j, e)
 		case p.revive && j.Kind == state.JobRelease:
 			ada := w.hub.people[0]
 			i := w.hub.issues[j.Task.Issue].view().Issue
@@ -61,9 +61,9 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 	}
 }
 
-// loud makes the walk fail if a step panics, for example by a call that no walk plays; the queue would convert it to an
+// failOnPanic makes the walk fail if a step panics, for example by a call that no walk plays; the queue would convert it to an
 // error of the step.
-func (w *world) loud(ctx context.Context, j *state.Job, do queue.Handler) (event.Event, error) {
+func (w *world) failOnPanic(ctx context.Context, j *state.Job, do queue.Handler) (event.Event, error) {
 	defer func() {
 		why := recover()
 		if err, is := why.(runtime.Error); is && w.broke == "" {
@@ -76,8 +76,8 @@ func (w *world) loud(ctx context.Context, j *state.Job, do queue.Handler) (event
 	return do(ctx, j)
 }
 
-// ghost approves the newest plan in an admin's name.
-func (p plant) ghost(ctx context.Context, w *world, j *state.Job, e event.Event) (event.Event, error) {
+// approveAsAdmin approves the newest plan in an admin's name.
+func (p plant) approveAsAdmin(ctx context.Context, w *world, j *state.Job, e event.Event) (event.Event, error) {
 	t, err := w.store.Task(ctx, j.Task)
 	waits := err == nil && t != nil && (p.ghosts && t.Phase.AwaitsPlan() || p.unseen && t.Phase == state.PhaseAwaitingPublishApproval)
 	if !waits || !t.NewestPlan().Open() {

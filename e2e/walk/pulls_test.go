@@ -45,7 +45,7 @@ func (a api) Tree(ctx context.Context, _ forge.Repo, _ string) (map[string]forge
 
 // CreateCommits simulates publishing: the ID of a published commit is derived from its local ID and its parent.
 func (a api) CreateCommits(ctx context.Context, _ forge.Repo, cs *changeset.Changeset, onto string, _ map[string]string) (forge.Published, error) {
-	a.w.model.publishes(cs)
+	a.w.model.checkPublication(cs)
 	return write(ctx, a, "publish", func() (forge.Published, error) {
 		out := forge.Published{IDs: map[string]string{}, Head: onto}
 		if a.commits[onto] == nil {
@@ -73,7 +73,7 @@ func (a api) MoveBranch(ctx context.Context, _ forge.Repo, branch, before, after
 			return &forge.Error{Op: "move", Reason: "The branch has moved.", Class: forge.ClassPermanent, Err: &forge.MovedError{Branch: branch, Want: before, Head: head}}
 		}
 		a.branches[branch] = after
-		a.w.works.moved(after)
+		a.w.works.recordMove(after)
 		return nil
 	}))
 	return err
@@ -83,7 +83,7 @@ func (a api) MoveBranch(ctx context.Context, _ forge.Repo, branch, before, after
 func (a api) OpenPR(ctx context.Context, _ forge.Repo, want forge.NewPR) (forge.PR, error) {
 	effect := a.w.model.pullOf(want.Head)
 	if want.CheckExisting {
-		a.w.model.looksFor(effect, time.Time{})
+		a.w.model.recordSearch(effect, time.Time{})
 	}
 	a.w.model.creates(effect)
 	return write(ctx, a, "open pull", func() (forge.PR, error) {
@@ -187,7 +187,7 @@ func (a api) ReplyInThread(ctx context.Context, _ forge.Repo, pr int, top int64,
 
 func (a api) FindReplies(ctx context.Context, _ forge.Repo, number int, marker string, since time.Time) ([]forge.Comment, error) {
 	return read(ctx, a, "find reply", func() (found []forge.Comment, err error) {
-		a.w.model.looksFor(strings.TrimSpace(marker), since)
+		a.w.model.recordSearch(strings.TrimSpace(marker), since)
 		for _, th := range a.issues[number].pull.threads {
 			for _, c := range th.comments {
 				if c.author == nil && !c.gone && c.lists(a.w) && !c.created.Before(since) && strings.Contains(c.body(), marker) {

@@ -15,13 +15,13 @@ func scenes() []act {
 	return []act{
 		{"approval lost", 1, approvalLost},
 		{"failed webhooks", 1, failedWebhooks},
-		{"plan is gone", 1, planIsGone},
+		{"plan is gone", 1, deletedPlan},
 		{"slow comment", 1, slowComment},
 		{"two outages", 1, twoOutages},
 		{"hidden issue", 1, hideIssue},
-		{"reworded", 1, reworded},
+		{"reworded", 1, editedByAnother},
 		{"late trigger", 1, lateTrigger},
-		{"late words", 1, lateWords},
+		{"late words", 1, lateComment},
 		{"long review", 1, longReview},
 	}
 }
@@ -42,8 +42,8 @@ func failedWebhooks(w *world) bool {
 	return true
 }
 
-// planIsGone deletes a plan so that only a poll can notice it, while the store refuses the poll's report.
-func planIsGone(w *world) bool {
+// deletedPlan deletes a plan so that only a poll can notice it, while the store refuses the poll's report.
+func deletedPlan(w *world) bool {
 	w.mishap = mishap{kind: "lost"}
 	if !deletePlan(w) {
 		w.mishap = mishap{}
@@ -92,8 +92,8 @@ func (i *issue) hiddenFrom(s *sweep, now time.Time) bool {
 	return s != nil && slices.ContainsFunc(i.hidden, func(h span) bool { return !now.Before(h.from) && now.Before(h.to) })
 }
 
-// reworded lets a person write a comment, and another one edit it before errand reads it.
-func reworded(w *world) bool {
+// editedByAnother lets a person write a comment, and another one edit it before errand reads it.
+func editedByAnother(w *world) bool {
 	i, by := w.anIssue(), w.writer()
 	editors := slices.DeleteFunc(slices.Clone(w.hub.people), func(a *account) bool { return a == by || !a.canWrite() })
 	if i == nil || by == nil || len(editors) == 0 {
@@ -133,8 +133,8 @@ func lateTrigger(w *world) bool {
 	return true
 }
 
-// lateWords writes a comment that a sweep reads before its webhook arrives.
-func lateWords(w *world) bool {
+// lateComment writes a comment that a sweep reads before its webhook arrives.
+func lateComment(w *world) bool {
 	w.mishap = mishap{kind: "late", by: 25 * time.Minute}
 	if w.aPull() != nil && w.roll("where", 2) == 0 {
 		return review(w)
@@ -167,13 +167,13 @@ func (w *world) replace(y *yes) {
 			w.thumbUp(c, bot)
 			c.thumbs = slices.DeleteFunc(c.thumbs, func(t thumb) bool { return t.by == y.by })
 			w.note("@%s takes the 👍 from comment %d", y.by.Login, c.id)
-			w.model.takenBack(y)
+			w.model.approvalWithdrawn(y)
 		}
 		return
 	}
 	if ticked := c.body(); ticked != unticked(ticked) {
 		w.edit(c, w.hub.people[0], unticked(ticked))
-		w.model.takenBack(y)
+		w.model.approvalWithdrawn(y)
 		w.edit(c, bot, ticked)
 	}
 }

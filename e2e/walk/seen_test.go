@@ -27,8 +27,8 @@ type asked struct {
 	open  string    // the revision, if it can be approved
 }
 
-// begins records the approvals that tasks wait for.
-func (p *polls) begins() {
+// checkBegin records the approvals that tasks wait for.
+func (p *polls) checkBegin() {
 	p.asked, p.shown, p.gone, p.failed, p.stale = map[string]asked{}, map[string][]string{}, nil, false, map[string]bool{}
 	for _, t := range p.w.tasks() {
 		if !t.Phase.AwaitsApproval() {

@@ -49,7 +49,7 @@ func (m *machines) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, 
 		if err := json.NewDecoder(from).Decode(&p); err != nil {
 			return fmt.Errorf("%w: %w", pack.ErrMalformed, err)
 		}
-		m.w.works.holds(o, "VM "+vm+" takes over other work")
+		m.w.works.checkWorkKept(o, "VM "+vm+" takes over other work")
 		o.branch, o.root, o.work, o.blobs = p.Branch, p.Root, p.Work, maps.Clone(p.Blobs)
 		if o.blobs == nil {
 			o.blobs = map[string][]byte{}
@@ -97,7 +97,7 @@ func (m files) OpenSleep(ref, _ string) (*os.File, error) {
 
 // DeleteSleep deletes a stored archive.
 func (m files) DeleteSleep(ref string) error {
-	m.w.works.forgets(ref)
+	m.w.works.checkArchiveDeletion(ref)
 	delete(m.w.asleep, ref)
 	return nil
 }

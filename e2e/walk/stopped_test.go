@@ -31,9 +31,9 @@ func outOfReach(t *state.Task) bool {
 	return t.Ended() && t.End != nil && (t.End.Class == "gone" || t.End.Class == "access")
 }
 
-// endTold checks that people can read why a task stopped: in the status comment, and after a failure or the end also in
+// checkReasonTold checks that people can read why a task stopped: in the status comment, and after a failure or the end also in
 // a separate comment.
-func (m *model) endTold(t *state.Task, end bool) {
+func (m *model) checkReasonTold(t *state.Task, end bool) {
 	why := reasonOf(t)
 	if why == "" || m.explained[t.Key] == t.Version || !end && !m.late(t.Since, 10*time.Minute) {
 		return
@@ -41,21 +41,21 @@ func (m *model) endTold(t *state.Task, end bool) {
 	if outOfReach(t) {
 		return
 	}
-	if c := m.w.hub.byID(t.Status.Comment); c == nil || !strings.Contains(letters(c.body()), letters(why)) {
+	if c := m.w.hub.byID(t.Status.Comment); c == nil || !strings.Contains(plainLetters(c.body()), plainLetters(why)) {
 		m.w.fatalf("told: task %s is %s since %s (%s), but its status comment does not explain it: jobs %v", t.Key, t.Phase, sub(t.Since), why, m.w.jobsOf(t))
 	}
 	switch {
-	case t.Phase == state.PhaseFailed && !m.says(t, "failed-", why):
+	case t.Phase == state.PhaseFailed && !m.commentSays(t, "failed-", why):
 		m.w.fatalf("told: task %s failed at %s (%s), but no comment reports it: jobs %v", t.Key, sub(t.Since), why, m.w.jobsOf(t))
-	case t.Ended() && t.Outcome != state.OutcomeReport && !m.says(t, "ended", ""): // the report is the final comment
+	case t.Ended() && t.Outcome != state.OutcomeReport && !m.commentSays(t, "ended", ""): // the report is the final comment
 		m.w.fatalf("told: task %s ended at %s (%s), but no comment reports it: jobs %v", t.Key, sub(t.Since), why, m.w.jobsOf(t))
 	}
 	m.explained[t.Key] = t.Version
 }
 
-// says reports whether a comment of a task's life with a key prefix exists and contains a text. A comment that GitHub
+// commentSays reports whether a comment of a task's life with a key prefix exists and contains a text. A comment that GitHub
 // permanently refused is not required.
-func (m *model) says(t *state.Task, key, what string) bool {
+func (m *model) commentSays(t *state.Task, key, what string) bool {
 	lists := [][]*comment{m.w.hub.issues[t.Key.Issue].comments}
 	if t.PR != nil {
 		lists = append(lists, m.w.hub.issues[t.PR.Number].comments)
@@ -65,12 +65,12 @@ func (m *model) says(t *state.Task, key, what string) bool {
 		return true
 	}
 	return slices.ContainsFunc(slices.Concat(lists...), func(c *comment) bool {
-		return c.author == nil && !c.gone && strings.Contains(c.body(), key) && strings.Contains(letters(c.body()), letters(what))
+		return c.author == nil && !c.gone && strings.Contains(c.body(), key) && strings.Contains(plainLetters(c.body()), plainLetters(what))
 	})
 }
 
-// letters returns a text without its markup.
-func letters(s string) string {
+// plainLetters returns a text without its markup.
+func plainLetters(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return unicode.ToLower(r)
@@ -79,14 +79,14 @@ func letters(s string) string {
 	}, html.UnescapeString(s))
 }
 
-// moved records a change of a task that the store accepted.
-func (m *model) moved(before, after *state.Task, e event.Event) {
+// recordMove records a change of a task that the store accepted.
+func (m *model) recordMove(before, after *state.Task, e event.Event) {
 	if m.blind || after == nil || before != nil && before.Version == after.Version {
 		return
 	}
-	m.counts(e)
-	m.attributed(e)
-	m.setAside(before, after, e)
+	m.checkCountedOnce(e)
+	m.checkAttribution(e)
+	m.checkBackoff(before, after, e)
 	if s := m.sweeping(); s != nil && e.Kind() == event.KindGone {
 		if since, ok := m.unread[e.Task.Issue]; !ok || m.w.now.Sub(since) < time.Hour {
 			m.w.complain("gone: task %s ends because its issue was unreachable for too long, but it was unreachable only since %s", e.Task, sub(since))
@@ -94,8 +94,8 @@ func (m *model) moved(before, after *state.Task, e event.Event) {
 	}
 }
 
-// counts checks that each comment or review is taken once, whatever its source.
-func (m *model) counts(e event.Event) {
+// checkCountedOnce checks that each comment or review is taken once, whatever its source.
+func (m *model) checkCountedOnce(e event.Event) {
 	if !strings.HasPrefix(e.ID, "comment:") && !strings.HasPrefix(e.ID, "review-event:") {
 		return
 	}
@@ -106,9 +106,9 @@ func (m *model) counts(e event.Event) {
 	m.took[key] = true
 }
 
-// attributed checks that a text is attributed to its author. The text of an edited comment must not be attributed to
+// checkAttribution checks that a text is attributed to its author. The text of an edited comment must not be attributed to
 // the comment's original author.
-func (m *model) attributed(e event.Event) {
+func (m *model) checkAttribution(e event.Event) {
 	if e.Kind() != event.KindCommented || e.Comment() == nil || e.Comment().Withdrawn != "" {
 		return
 	}
@@ -124,9 +124,9 @@ func (m *model) attributed(e event.Event) {
 	}
 }
 
-// setAside checks a task's back-off against the number of its consecutive outages: a completed step of its life, or a
+// checkBackoff checks a task's back-off against the number of its consecutive outages: a completed step of its life, or a
 // person's comment, resets the number. The back-off is a minute at first and doubles with each outage up to an hour.
-func (m *model) setAside(before, after *state.Task, e event.Event) {
+func (m *model) checkBackoff(before, after *state.Task, e event.Event) {
 	key := e.Task.String() + " life " + strconv.Itoa(after.Gen)
 	switch e.Kind() {
 	case event.KindStarted, event.KindLaunched, event.KindCollected, event.KindCommitted, event.KindMoved, event.KindPROpened, event.KindAnswered, event.KindGathered:
@@ -152,8 +152,8 @@ func (m *model) setAside(before, after *state.Task, e event.Event) {
 	}
 }
 
-// misses records that a sweep got the answer that an issue does not exist.
-func (m *model) misses(s *sweep, number int) {
+// recordMiss records that a sweep got the answer that an issue does not exist.
+func (m *model) recordMiss(s *sweep, number int) {
 	if s == nil {
 		return
 	}
@@ -163,8 +163,8 @@ func (m *model) misses(s *sweep, number int) {
 	}
 }
 
-// takenBack records that a person's approval was withdrawn.
-func (m *model) takenBack(y *yes) {
+// approvalWithdrawn records that a person's approval was withdrawn.
+func (m *model) approvalWithdrawn(y *yes) {
 	for _, o := range m.yeses {
 		if o.plan == y.plan && o.by == y.by && o.hash == y.hash && o.undone.IsZero() && !o.bare {
 			o.undone = m.w.now

@@ -11,7 +11,7 @@ import (
 // Both are checked when the store accepts the results.
 
 // turned checks that an event only affects the run and the VM that it is about.
-func (m *model) turned(before, after *state.Task, e event.Event) {
+func (m *model) checkTurn(before, after *state.Task, e event.Event) {
 	if before == nil || after == nil {
 		return
 	}
@@ -40,8 +40,8 @@ func (m *model) wanted(t *state.Task, e event.Event) {
 	}
 }
 
-// stopped checks the end of a job that stops a run: the run has ended, or three attempts to stop it have failed.
-func (m *model) stopped(j *record, e event.Event) {
+// checkStopped checks the end of a job that stops a run: the run has ended, or three attempts to stop it have failed.
+func (m *model) checkStopped(j *record, e event.Event) {
 	if j.Kind != state.JobStop || e.Kind() != event.KindSaved {
 		return
 	}
@@ -50,16 +50,16 @@ func (m *model) stopped(j *record, e event.Event) {
 		return
 	}
 	if j.errors >= 2 && event.Of[event.Saved](e).Work.Ref == "" {
-		m.w.works.gives(r.on, "a VM on which a run cannot be stopped, or its work read, is given up")
+		m.w.works.permitLoss(r.on, "a VM on which a run cannot be stopped, or its work read, is given up")
 	}
 	if r.exit == nil && j.errors < 2 && !j.unsure && j.Args.VM == r.on.name {
 		m.w.complain("quiet: run %s of task %s is still active, but the job that stops it is done after %d errors", e.Run, e.Task, j.errors)
 	}
 }
 
-// reachable checks that a run on an unreachable VM is given up after ten minutes, counted again when errand restarts or
+// checkReachable checks that a run on an unreachable VM is given up after ten minutes, counted again when errand restarts or
 // cannot store it.
-func (m *model) reachable(t *state.Task) {
+func (m *model) checkReachable(t *state.Task) {
 	if t.Run == nil || t.Run.State != state.RunActive {
 		return
 	}

@@ -42,14 +42,14 @@ func (m *model) done(r *record, after *state.Task, e event.Event) {
 			m.w.complain("told: branch %s of task %s counts as moved to %.8s, but never was", after.Branch.Name, e.Task, after.Branch.Head)
 		}
 	case event.KindPROpened:
-		m.gathers(r, after, e)
+		m.checkGathered(r, after, e)
 	}
 	delete(m.writes, keyOf(r.Job))
 }
 
-// gathers checks that errand reads earlier reviews of a pull request when it learns of the pull request, because they
+// checkGathered checks that errand reads earlier reviews of a pull request when it learns of the pull request, because they
 // are not reported again.
-func (m *model) gathers(r *record, after *state.Task, e event.Event) {
+func (m *model) checkGathered(r *record, after *state.Task, e event.Event) {
 	if after == nil || after.Phase != state.PhasePROpen || m.w.hub.issues[event.Of[event.PROpened](e).PR.Number] == nil {
 		return
 	}
@@ -59,9 +59,9 @@ func (m *model) gathers(r *record, after *state.Task, e event.Event) {
 	}
 }
 
-// paced checks the gap between edits of a status comment. After an edit with the complete state, a job that was queued
+// checkPace checks the gap between edits of a status comment. After an edit with the complete state, a job that was queued
 // during the edit keeps its time, and shows all changes until then.
-func (m *model) paced(j *state.Job, t *state.Task) {
+func (m *model) checkPace(j *state.Job, t *state.Task) {
 	if t != nil && !j.Created.After(m.shownAll[t.Key]) {
 		return
 	}

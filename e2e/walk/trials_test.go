@@ -11,14 +11,14 @@ import (
 // appears. No trial breaks a promise by itself.
 func trials() []act {
 	return []act{
-		{"stop denied", 1, stopDenied},
-		{"stop in vain", 1, stopInVain},
+		{"stop denied", 1, failStop},
+		{"stop in vain", 1, unstoppableRun},
 		{"early review", 1, earlyReview},
 		{"late list", 1, lateList},
 		{"refused while busy", 1, refusedWhileBusy},
-		{"unpack denied", 1, unpackDenied},
-		{"two weeks", 1, twoWeeks},
-		{"release denied", 1, releaseDenied},
+		{"unpack denied", 1, failUnpack},
+		{"two weeks", 1, idleForTwoWeeks},
+		{"release denied", 1, failRelease},
 	}
 }
 
@@ -35,9 +35,9 @@ func (w *world) active() (*run, *issue, *account) {
 	return nil, nil, nil
 }
 
-// stopDenied lets people stop a run and continue at once, while the job that stops it fails: the launch of the next run
+// failStop lets people stop a run and continue at once, while the job that stops it fails: the launch of the next run
 // ends it, and its log is read after that run has begun.
-func stopDenied(w *world) bool {
+func failStop(w *world) bool {
 	r, on, by := w.active()
 	if r == nil {
 		return false
@@ -49,8 +49,8 @@ func stopDenied(w *world) bool {
 	return true
 }
 
-// stopInVain lets people stop a run that cannot be stopped for hours, and then continue or do nothing.
-func stopInVain(w *world) bool {
+// unstoppableRun lets people stop a run that cannot be stopped for hours, and then continue or do nothing.
+func unstoppableRun(w *world) bool {
 	r, on, by := w.active()
 	if r == nil {
 		return false
@@ -85,11 +85,11 @@ func lateList(w *world) bool {
 // show changes.
 func refusedWhileBusy(w *world) bool {
 	w.hang(spot{state.JobStatus, "comment"}, []string{"lost answer", "busy and forbidden"})
-	return helpAlong(w)
+	return actHelpfully(w)
 }
 
-// unpackDenied makes the first attempt to unpack a suspended task's work fail.
-func unpackDenied(w *world) bool {
+// failUnpack makes the first attempt to unpack a suspended task's work fail.
+func failUnpack(w *world) bool {
 	w.hang(spot{state.JobLaunch, "unpack"}, []string{"denied"})
 	for _, t := range w.tasks() {
 		if by := w.writer(); by != nil && t.VM == nil && t.Wakes() != nil {
@@ -100,23 +100,23 @@ func unpackDenied(w *world) bool {
 	return true
 }
 
-// releaseDenied loses the VM of a run, and makes the job that deletes it fail until the task has another VM.
-func releaseDenied(w *world) bool {
+// failRelease loses the VM of a run, and makes the job that deletes it fail until the task has another VM.
+func failRelease(w *world) bool {
 	r, _, _ := w.active()
 	if r == nil {
 		return false
 	}
 	w.hang(spot{state.JobRelease, "release VM"}, []string{"denied", "denied", "denied", "denied", "denied", "denied", "denied"})
-	w.loses(r.on)
+	w.loseVM(r.on)
 	w.pass(4 * time.Minute)
 	return true
 }
 
-// twoWeeks restores a suspended task, lets it be suspended again, and waits for two weeks.
-func twoWeeks(w *world) bool {
+// idleForTwoWeeks restores a suspended task, lets it be suspended again, and waits for two weeks.
+func idleForTwoWeeks(w *world) bool {
 	for _, t := range w.tasks() {
 		if t.VM == nil && t.Asleep != nil && !t.Ended() {
-			helpAlong(w)
+			actHelpfully(w)
 			w.pass(3 * time.Hour)
 			w.pass(14 * 24 * time.Hour)
 			return true

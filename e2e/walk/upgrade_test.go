@@ -243,7 +243,7 @@ func (w *world) conclude() {
 			return
 		}
 		if !w.explain(n) {
-			helpAlong(w)
+			actHelpfully(w)
 		}
 		w.pass(4 * time.Minute)
 		w.pass(time.Hour)

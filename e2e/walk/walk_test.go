@@ -158,7 +158,7 @@ func walks(t *testing.T, count int) {
 	if asked := sum.shards.Load() * int64(each(count)); sum.walks.Load() < asked { // rapid stops early when time runs out
 		t.Errorf("only %d of %d walks were played", sum.walks.Load(), asked)
 	}
-	sum.covered(t)
+	sum.checkCovered(t)
 }
 
 func oneWalk(r *rapid.T, table []act, sum *tally) {
@@ -172,8 +172,8 @@ func oneWalk(r *rapid.T, table []act, sum *tally) {
 	sum.add(met)
 }
 
-// covered checks that every phase, act, trouble and mood occurred; a sample only logs them.
-func (c *tally) covered(t *testing.T) {
+// checkCovered checks that every phase, act, trouble and mood occurred; a sample only logs them.
+func (c *tally) checkCovered(t *testing.T) {
 	t.Helper()
 	var want []string
 	for _, p := range state.Phases() {

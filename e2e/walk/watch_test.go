@@ -39,9 +39,9 @@ func (m *model) watch() {
 	for _, t := range w.tasks() {
 		m.life(t)
 		m.moves(t)
-		m.reachable(t)
-		m.answeredYes(t, false)
-		m.endTold(t, false)
+		m.checkReachable(t)
+		m.checkApprovalsTaken(t, false)
+		m.checkReasonTold(t, false)
 	}
 	m.heard(false)
 }
@@ -59,7 +59,7 @@ func (m *model) life(t *state.Task) {
 	w.hit("phase " + string(t.Phase))
 	l := m.lives[t.Key]
 	if l == nil || t.Gen > l.gen {
-		m.begins(t, l)
+		m.checkBegin(t, l)
 		return
 	}
 	if l.ended && !t.Ended() {
@@ -80,8 +80,8 @@ func (m *model) life(t *state.Task) {
 	}
 }
 
-// begins checks that every life was started by a person.
-func (m *model) begins(t *state.Task, before *life) {
+// checkBegin checks that every life was started by a person.
+func (m *model) checkBegin(t *state.Task, before *life) {
 	w := m.w
 	var by *trigger
 	if before != nil && !before.ended { // its end was not observed: it may be due to any act since its beginning
@@ -219,9 +219,9 @@ func (m *model) final() {
 			w.fatalf("moves: at the end task %s is %s and waits for nothing: step %q, jobs %v", t.Key, t.Phase, t.Step, w.jobsOf(t))
 		}
 		m.shownStatus(t)
-		m.answeredYes(t, true)
-		m.endTold(t, true)
-		m.exactly(t)
+		m.checkApprovalsTaken(t, true)
+		m.checkReasonTold(t, true)
+		m.checkComments(t)
 		m.threads(t)
 	}
 	m.heard(true)
@@ -304,7 +304,7 @@ func (m *model) once(n int, list []*comment) {
 		switch {
 		case mark == "":
 			m.w.fatalf("twice: a comment on #%d has no marker: %s", n, words)
-		case marks[mark] && !m.gaveUp(n, mark):
+		case marks[mark] && !m.jobGaveUp(n, mark):
 			m.w.fatalf("twice: two comments on #%d have the marker %s", n, mark)
 		case texts[life+words] && credit > 0:
 			credit--

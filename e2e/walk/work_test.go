@@ -16,7 +16,7 @@ import (
 
 // Commits of runs are not lost: whenever errand deletes a VM or an archive, or resets a checkout, each commit there is
 // also on a branch on GitHub, in the saved work of its task, on another VM of the task, or in the archive of the
-// suspended task. Otherwise one of the rules at w.gives permits its loss.
+// suspended task. Otherwise one of the rules at works.permitLoss permits its loss.
 
 // piece is a commit of a run. It is identified by its tree, because a rebase changes everything else.
 type piece struct {
@@ -51,8 +51,8 @@ func (k *works) commits(r *run, c changeset.Commit) {
 	k.made[c.Tree] = &piece{c.Tree, r.spec.ID, r.on.owner, r.life, k.w.now}
 }
 
-// gives records that the work on a VM need not be kept, and the rule for it.
-func (k *works) gives(o *walkVM, why string) {
+// permitLoss records that the work on a VM need not be kept, and the rule for it.
+func (k *works) permitLoss(o *walkVM, why string) {
 	o.given = why
 	for _, c := range o.work {
 		if k.given[c.Tree] == "" {
@@ -64,8 +64,8 @@ func (k *works) gives(o *walkVM, why string) {
 // published records the commits that were created on GitHub.
 func (k *works) published(id, tree string) { k.trees[id] = tree }
 
-// moved records that a branch points to a commit: the commit and its ancestors are safe.
-func (k *works) moved(head string) {
+// recordMove records that a branch points to a commit: the commit and its ancestors are safe.
+func (k *works) recordMove(head string) {
 	k.heads[head] = true
 	for c := k.w.hub.commits[head]; c != nil; c = k.w.hub.commits[head] {
 		if tree := k.trees[head]; tree != "" {
@@ -98,15 +98,15 @@ func (k *works) applied(before, after *state.Task, e event.Event) {
 	if event.Of[event.RunEnded](e).Result.Status == state.StatusVMLost && before != nil && before.VM != nil {
 		for _, o := range k.w.machines.list {
 			if o.name == before.VM.Name {
-				k.gives(o, "a VM that cannot be reached for ten minutes is lost")
+				k.permitLoss(o, "a VM that cannot be reached for ten minutes is lost")
 			}
 		}
 	}
 }
 
-// holds checks that the work on a VM is kept elsewhere before it is deleted. It ignores a call that outlasted its
+// checkWorkKept checks that the work on a VM is kept elsewhere before it is deleted. It ignores a call that outlasted its
 // lease, because the program on the VM ends with its connection.
-func (k *works) holds(o *walkVM, what string) {
+func (k *works) checkWorkKept(o *walkVM, what string) {
 	if o.given == "" && !k.w.late {
 		k.all(o.owner, o.work, what, o)
 	}
@@ -116,11 +116,11 @@ func (k *works) holds(o *walkVM, what string) {
 func (k *works) all(owner string, list []changeset.Commit, what string, but *walkVM) {
 	for _, c := range list {
 		p := k.made[c.Tree]
-		if p == nil || k.safe[c.Tree] || k.given[c.Tree] != "" || k.elsewhere(c.Tree, but) {
+		if p == nil || k.safe[c.Tree] || k.given[c.Tree] != "" || k.keptElsewhere(c.Tree, but) {
 			continue
 		}
 		t := k.w.taskOf(owner)
-		if t == nil || k.ruled(t, p) {
+		if t == nil || k.isLossPermitted(t, p) {
 			continue
 		}
 		k.w.complain("kept: %s, but the commit of run %s of %s is not kept elsewhere: task %s is %s, step %q, saved %v", what, p.run, sub(p.at), owner, t.Phase, t.Step, t.Saved)
@@ -136,8 +136,8 @@ func (w *world) taskOf(owner string) *state.Task {
 	return nil
 }
 
-// elsewhere reports whether another VM of its task, or the archive of the suspended task, has a commit.
-func (k *works) elsewhere(tree string, but *walkVM) bool {
+// keptElsewhere reports whether another VM of its task, or the archive of the suspended task, has a commit.
+func (k *works) keptElsewhere(tree string, but *walkVM) bool {
 	has := func(list []changeset.Commit) bool {
 		return slices.ContainsFunc(list, func(c changeset.Commit) bool { return c.Tree == tree })
 	}
@@ -170,9 +170,9 @@ func (k *works) packed(ref string) (p packed) {
 	return p
 }
 
-// ruled reports whether later commands of people mean that a commit is no longer needed, or errand never knew that its
+// isLossPermitted reports whether later commands of people mean that a commit is no longer needed, or errand never knew that its
 // run had begun: its task ended while the answer to its start was lost.
-func (k *works) ruled(t *state.Task, p *piece) bool {
+func (k *works) isLossPermitted(t *state.Task, p *piece) bool {
 	began := func(r state.Run) bool { return r.ID == p.run && !r.Started.IsZero() }
 	unknown := t.Ended() && !slices.ContainsFunc(t.Runs, began) && (t.Run == nil || !began(*t.Run))
 	return unknown || t.Gen > p.life || k.w.model.saidSince(t, p.at, "retry fresh", "replan")
@@ -186,9 +186,9 @@ func (m *model) saidSince(t *state.Task, then time.Time, words ...string) bool {
 	})
 }
 
-// forgets checks an archive that is about to be deleted: it is not that of a suspended task, or it was not used for two
+// checkArchiveDeletion checks an archive that is about to be deleted: it is not that of a suspended task, or it was not used for two
 // weeks, or its task ended a day ago.
-func (k *works) forgets(ref string) {
+func (k *works) checkArchiveDeletion(ref string) {
 	if k.w.asleep[ref] == nil {
 		return
 	}

@@ -169,10 +169,10 @@ func (w *world) gate(ctx context.Context, op string, writes bool, effect func() 
 	}
 	t, ok := trouble{}, false
 	if kind := w.link(op, onVM, writes); kind != "" {
-		t, ok = w.hung(kind), true
+		t, ok = w.chainTrouble(kind), true
 		w.hit("link " + kind)
 	} else {
-		t, ok = w.strike(op, onVM, writes)
+		t, ok = w.nextTrouble(op, onVM, writes)
 	}
 	if !ok {
 		return effect()
@@ -188,8 +188,8 @@ func (w *world) gate(ctx context.Context, op string, writes bool, effect func() 
 	return w.suffer(ctx, t, op, effect)
 }
 
-// strike counts down the armed troubles and returns the one that occurs now.
-func (w *world) strike(op string, onVM, writes bool) (trouble, bool) {
+// nextTrouble counts down the armed troubles and returns the one that occurs now.
+func (w *world) nextTrouble(op string, onVM, writes bool) (trouble, bool) {
 	for i := range w.armed {
 		t := &w.armed[i]
 		if t.kind == "store refuses" || t.op != "" && t.op != op {
@@ -318,7 +318,7 @@ func (w *world) pass(d time.Duration) {
 	}
 	w.happen()
 	w.coarse = 0
-	w.errand.finely()
+	w.errand.endCoarseSpan()
 }
 
 // happen does everything that is due at this instant.

@@ -24,7 +24,7 @@ func TestMissingPermissionsAreShown(t *testing.T) {
 	want(t, body, `"app_missing"`, `"issue_comment"`)
 	status, body := fetch(t, url+"/metrics", nil)
 	if status != http.StatusOK {
-		t.Errorf("status %d", status)
+		t.Errorf("got status %d", status)
 	}
 	want(t, body, `errand_app_missing{account="acme",event="",permission="contents",required="true"} 1`)
 }

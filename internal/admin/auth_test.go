@@ -53,7 +53,7 @@ func TestBrowserGetsTheLoginForm(t *testing.T) {
 	w := newWorld(t, nil)
 	status, body := fetch(t, w.url+"/tasks/acme/shop/1?x=1", map[string]string{"Accept": "text/html,*/*"})
 	if status != http.StatusUnauthorized {
-		t.Errorf("status %d", status)
+		t.Errorf("got status %d", status)
 	}
 	want(t, body, `name="next" value="/tasks/acme/shop/1?x=1"`, `type="password"`, `<label for="token">`)
 	wantNot(t, body, "http-equiv")
@@ -72,11 +72,11 @@ func TestLogin(t *testing.T) {
 	}
 	cookies := resp.Cookies()
 	if len(cookies) != 1 {
-		t.Fatalf("cookies %v", cookies)
+		t.Fatalf("got cookies %v", cookies)
 	}
 	c := cookies[0]
 	if !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteStrictMode || strings.Contains(c.Value, token) {
-		t.Errorf("cookie %v", c)
+		t.Errorf("got cookie %v", c)
 	}
 	cookie := map[string]string{"Cookie": c.Name + "=" + c.Value, "Accept": "text/html"}
 	if status, body := fetch(t, w.url+"/status", cookie); status != http.StatusOK || !strings.Contains(body, "Log out") {
@@ -123,7 +123,7 @@ func TestLoginRefuses(t *testing.T) {
 				t.Errorf("got status %d and location %q, want %d and %q", resp.StatusCode, resp.Header.Get("Location"), test.status, test.to)
 			}
 			if test.status != http.StatusSeeOther && len(resp.Cookies()) > 0 {
-				t.Errorf("cookies %v", resp.Cookies())
+				t.Errorf("got cookies %v", resp.Cookies())
 			}
 		})
 	}
@@ -217,7 +217,7 @@ func TestSessionsAreRefusedWhileTheStoreCannotBeRead(t *testing.T) {
 	cookie := logIn(t, w.url)
 	broken := serve(t, admin.Config{Store: w.store, Facts: noFacts{}, Transcripts: w.dir, Token: token, Now: w.now})
 	if code, _ := fetch(t, broken+"/status", map[string]string{"Cookie": cookie}); code != http.StatusUnauthorized {
-		t.Errorf("status %d", code)
+		t.Errorf("got status %d", code)
 	}
 }
 

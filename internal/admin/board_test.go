@@ -112,7 +112,7 @@ func TestStatusJSON(t *testing.T) {
 		t.Errorf("third task %+v", third)
 	}
 	if e := got.Ended[0]; e.PullRequest == nil || e.PullRequest.Number != 29 {
-		t.Errorf("ended %+v", e)
+		t.Errorf("got ended %+v", e)
 	}
 }
 

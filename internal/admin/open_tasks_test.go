@@ -33,7 +33,7 @@ func TestPagesOfTheBoard(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := b.page(q); (err != nil) != c.wrong {
-				t.Fatalf("error %v", err)
+				t.Fatalf("got error %v", err)
 			}
 			if c.wrong {
 				return

@@ -127,7 +127,7 @@ func TestVMsJSON(t *testing.T) {
 	}
 	gone := got.Ended[0]
 	if gone != (row{Name: "gone", Phase: "gone", For: "acme/shop#1", Page: "/tasks/acme/shop/1", Kind: "cx43", Location: "fsn1", Currency: "EUR", Why: "asleep", Price: 0.0264, Cost: 0.0528, Spans: 2}) {
-		t.Errorf("gone: %+v", gone)
+		t.Errorf("got ended VM %+v", gone)
 	}
 	for _, v := range got.VMs {
 		if made := noon.Add(40*time.Second + 90*time.Minute); v.Name == "parked" && !v.Until.Equal(made.Add(time.Hour)) {
@@ -195,7 +195,7 @@ func TestNoVMs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	if status, _ := w.get("/vms"); status != http.StatusNotFound {
-		t.Errorf("status %d", status)
+		t.Errorf("got status %d", status)
 	}
 	wantNot(t, w.page("/status"), "/vms")
 	w = newWorld(t, func(c *admin.Config) { c.VMs = c.Store.(*store.Store).VMs })

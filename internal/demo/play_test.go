@@ -182,7 +182,7 @@ func TestCompleteLife(t *testing.T) {
 		for _, text := range append(bodies(p.bot), p.answers...) {
 			text = strings.TrimSpace(marker.ReplaceAllString(text, ""))
 			if seen[text] {
-				t.Errorf("said twice:\n%s", text)
+				t.Errorf("got a repeated comment:\n%s", text)
 			}
 			seen[text] = true
 		}
@@ -309,7 +309,7 @@ func TestNewReportsMissingConfiguration(t *testing.T) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	check(t, err)
 	if w, err := demo.New(t.Context(), demo.Config{Dir: t.TempDir(), BinDir: t.TempDir(), StandIn: true, Key: key, Log: zerolog.Nop()}); err == nil || w != nil || !strings.Contains(err.Error(), "errand-runner") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if w, err := demo.New(t.Context(), demo.Config{Dir: t.TempDir(), BinDir: t.TempDir(), Script: "rules: 7", StandIn: true, Key: key, Log: zerolog.Nop()}); err == nil || w != nil {
 		t.Errorf("a bad script: error %v", err)

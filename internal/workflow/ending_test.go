@@ -26,12 +26,12 @@ func TestStop(t *testing.T) {
 	e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop)
 	saved := event.Of[event.Saved](e).Work
 	if saved.Run != "r-1" || saved.Why != "cancelled" {
-		t.Fatalf("saved %+v", saved)
+		t.Fatalf("got saved %+v", saved)
 	}
 	cs, err := w.Files.LoadChangeset(saved.Ref)
 	workflowtest.Check(t, err)
 	if cs.Stats().Paths() != 1 {
-		t.Errorf("saved %+v", cs.Stats())
+		t.Errorf("got saved %+v", cs.Stats())
 	}
 	h.Errs["Stop"] = errors.New("no route to host")
 	if _, err := w.Try(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop); err == nil {
@@ -45,7 +45,7 @@ func TestStop(t *testing.T) {
 		t.Error("the work is given up at the first error")
 	}
 	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
-		t.Errorf("unreadable: %+v", e)
+		t.Errorf("unreadable: got %+v", e)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestRelease(t *testing.T) {
 	}
 	w.Host.Errs["Release"] = errors.New("locked")
 	if _, err := w.Try(state.JobRelease, workflowtest.Args(state.JobArgs{VM: "vm-7"})); !errors.Is(err, w.Host.Errs["Release"]) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -82,12 +82,12 @@ func TestHowAnIssueWasClosed(t *testing.T) {
 			workflowtest.Check(t, c.act(w, p.Number))
 			e := w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueClosed, Key: "issue"}))
 			if e.Kind() != c.kind || event.Of[event.PRClosed](e).Merged != (c.kind == event.KindPRClosed) || c.kind == event.KindIssueClosed && e.Via != "confirmed" {
-				t.Errorf("event %+v", e)
+				t.Errorf("got event %+v", e)
 			}
 		})
 	}
 	w := workflowtest.New(t)
 	if e := w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueRemind, Key: "h"})); e.Payload != event.NewDue(state.DueRemind, "h") {
-		t.Errorf("event %+v", e)
+		t.Errorf("got event %+v", e)
 	}
 }

@@ -29,14 +29,14 @@ func TestSuspendAndRestore(t *testing.T) {
 	w.Rest()
 	a, old := w.Suspend(), w.Host.Dir
 	if a.Mode != settings.SleepArchive || a.Bytes == 0 || a.Base != w.Head("main") || a.Dir != old || a.Paths == 0 {
-		t.Errorf("asleep %+v", a)
+		t.Errorf("got saved work %+v", a)
 	}
 	w.NewVM()
 	w.Task.Phase = state.PhaseImplementing
 	w.Launching(state.RunImplement).Session = workflowtest.Session
 	l := w.Launched()
 	if l.NotWoken != "" || !l.VM.Holds("vm-1") || !l.Resumed || l.Root != "" {
-		t.Errorf("launch %+v", l)
+		t.Errorf("got launch %+v", l)
 	}
 	for name, want := range map[string]string{"half.txt": "half\n", "new.txt": "new\n", "slug.go": "package slug\n\nfunc Slug() { panic(1) }\n"} {
 		if got, err := os.ReadFile(filepath.Join(w.Host.Dir, name)); err != nil || string(got) != want {
@@ -44,7 +44,7 @@ func TestSuspendAndRestore(t *testing.T) {
 		}
 	}
 	if status := w.Host.Git(t, "status", "--short"); status != "M slug.go\n?? new.txt" {
-		t.Errorf("status %q", status)
+		t.Errorf("got status %q", status)
 	}
 	p := w.Prompt()
 	for _, want := range []string{"This VM is not the one of the last run. The checkout was restored", "The checkout is now at " + w.Host.Dir + "; it was at " + old} {
@@ -92,7 +92,7 @@ func TestNotUnpacked(t *testing.T) {
 			}
 			workflowtest.Check(t, err)
 			if l := event.Of[event.Launched](e).Launch; l.NotWoken != c.want || l.Resumed || l.VM.Holds("vm-1") || !strings.Contains(w.Prompt(), "whose work could not be restored") {
-				t.Errorf("launch %+v", l)
+				t.Errorf("got launch %+v", l)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestCannotBePacked(t *testing.T) {
 			workflowtest.Check(t, err)
 			slept, ok := e.Payload.(event.Slept)
 			if !ok || slept.Asleep != nil || slept.Why != c.via || slept.Failure == "" || (slept.Saved.Ref != "") != c.saved {
-				t.Errorf("event %+v", e)
+				t.Errorf("got event %+v", e)
 			}
 		})
 	}
@@ -193,11 +193,11 @@ func TestRestoreForAStep(t *testing.T) {
 	e := w.Do(state.JobCollect)
 	woken := event.Of[event.Woken](e)
 	if woken.For != state.JobCollect || !woken.Launch.VM.Holds("vm-1") {
-		t.Fatalf("event %+v", e)
+		t.Fatalf("got event %+v", e)
 	}
 	w.Task.VM = &woken.Launch.VM
 	if e := w.Do(state.JobCollect); e.Kind() != event.KindCollected || e.Work() == nil || e.Work().Paths != 3 {
-		t.Errorf("event %+v", e)
+		t.Errorf("got event %+v", e)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestLimitsOfVMs(t *testing.T) {
 			if want == "" {
 				p := workflowtest.WantProblem(t, err, state.ClassVMHours, true)
 				if p.Reason != "That is too much." || !strings.Contains(p.Hint, "limits.vm_hours") {
-					t.Errorf("problem %+v", p)
+					t.Errorf("got problem %+v", p)
 				}
 			} else if e.Kind() != event.KindHeldUp || e.Waiting().Kind != want || !e.Waiting().Until.Equal(tomorrow) || !strings.HasPrefix(e.Waiting().Detail, "that is too much") {
 				t.Errorf("got event %+v, waiting %+v, %v", e, e.Waiting(), err)
@@ -224,7 +224,7 @@ func TestLimitsOfVMs(t *testing.T) {
 			w.Task.VM = &state.VM{Name: "vm-1"}
 			span := w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueSpan, Key: "vm-1"}))
 			if event.Of[event.Due](span).VM != "vm-1" || (span.Waiting() != nil) != (want != "") {
-				t.Errorf("event %+v", span)
+				t.Errorf("got event %+v", span)
 			}
 		})
 	}
@@ -263,22 +263,22 @@ func TestSnapshot(t *testing.T) {
 	}
 	e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}), workflowtest.Again, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
 	if a := event.Of[event.Slept](e).Asleep; a == nil || a.Ref != "image-of-vm-1" || a.Mode != settings.SleepSnapshot {
-		t.Fatalf("event %+v", e)
+		t.Fatalf("got event %+v", e)
 	}
 	event.Of[event.Slept](e).Asleep.At = time.Now()
 	w.Task.Asleep, w.Task.VM, w.Task.Phase, w.Task.Run.Session = event.Of[event.Slept](e).Asleep, nil, state.PhaseImplementing, workflowtest.Session
 	w.Host.VM.Name = "vm-2" // with the same disk
 	if l := w.Launched(); !l.VM.Holds("vm-1") || !l.Resumed || len(w.Host.Unpacked) != 0 {
-		t.Errorf("launch %+v", l)
+		t.Errorf("got launch %+v", l)
 	}
 	w.Host.NoSnapshot = true
 	if l := w.Launched(); l.NotWoken != "the snapshot of the VM is gone" || l.Resumed {
-		t.Errorf("launch %+v", l)
+		t.Errorf("got launch %+v", l)
 	}
 	w.Task.Asleep = nil
 	w.Do(state.JobForget, workflowtest.Args(state.JobArgs{Mode: "snapshot", Ref: "image-of-vm-1"}))
 	if len(d.deleted) != 1 {
-		t.Errorf("deleted %v", d.deleted)
+		t.Errorf("got deletions %v", d.deleted)
 	}
 }
 
@@ -356,7 +356,7 @@ func TestSuspensionEndsEarlierRuns(t *testing.T) {
 			w.Host.Errs["Stop"] = nil
 			w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
 			if got := slices.Contains(w.Host.Stopped, "1-1-9 another run starts"); got != c.ends {
-				t.Errorf("ended %q", w.Host.Stopped)
+				t.Errorf("got ended runs %q", w.Host.Stopped)
 			}
 		})
 	}

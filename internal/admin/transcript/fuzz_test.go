@@ -32,7 +32,7 @@ func FuzzParts(f *testing.F) {
 			}
 			for _, it := range p.Items {
 				if utf8.RuneCountInString(it.Text) > runlog.ShownLength || it.From < 0 || it.From >= size {
-					t.Fatalf("item %+v", it)
+					t.Fatalf("got item %+v", it)
 				}
 			}
 			before, err := Back(file, p.From, PageRecords)

@@ -175,7 +175,7 @@ func TestRequestsToTheModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if body.Model != "claude-opus-4-8" || !strings.HasSuffix(body.System[0].Text, "\n\nBe exact.") || len(body.Tools) != 2 {
-		t.Errorf("request %s", req.Body)
+		t.Errorf("got request %s", req.Body)
 	}
 	if !strings.Contains(string(req.Body), "remember the milk") {
 		t.Error("the mentioned file was not sent")

@@ -22,17 +22,17 @@ func TestAppAndInstallation(t *testing.T) {
 	a, _, err := w.app.Apps.Get(ctx, "")
 	check(t, err)
 	if a.GetSlug() != "errand" || a.GetID() != w.Sim.App().ID || a.Permissions.GetContents() != "write" {
-		t.Errorf("App %v", a)
+		t.Errorf("got App %v", a)
 	}
 	list, _, err := w.bot.Apps.ListRepos(ctx, nil)
 	check(t, err)
 	if list.GetTotalCount() != 1 || list.Repositories[0].GetFullName() != repo {
-		t.Errorf("repositories %v", list)
+		t.Errorf("got repositories %v", list)
 	}
 	bot, _, err := w.bot.Users.Get(ctx, "errand[bot]")
 	check(t, err)
 	if bot.GetID() != w.Sim.App().BotID || bot.GetType() != "Bot" {
-		t.Errorf("bot %v", bot)
+		t.Errorf("got bot %v", bot)
 	}
 	if _, _, err := w.bot.Apps.Get(ctx, ""); status(err) != 401 {
 		t.Errorf("GET /app with an installation token: %v", err)
@@ -226,12 +226,12 @@ func TestUninstallAndSuspend(t *testing.T) {
 	check(t, err)
 	w.Sim.Suspend("octo", true)
 	if _, _, err := w.bot.Repositories.Get(t.Context(), "octo", "calc"); status(err) != 403 {
-		t.Errorf("suspended: %v", err)
+		t.Errorf("suspended: got %v", err)
 	}
 	w.Sim.Suspend("octo", false)
 	w.Sim.Uninstall("octo")
 	if _, _, err := w.bot.Repositories.Get(t.Context(), "octo", "calc"); status(err) != 401 {
-		t.Errorf("uninstalled: %v", err)
+		t.Errorf("uninstalled: got %v", err)
 	}
 	if diff := cmp.Diff([]string{"installation.suspend", "installation.unsuspend", "installation.deleted"}, w.Settled()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)

@@ -41,7 +41,7 @@ func TestReviewsByREST(t *testing.T) {
 	k, _, err := w.bot.PullRequests.GetComment(ctx, "octo", "calc", id)
 	check(t, err)
 	if k.GetBody() != "hm!" || k.Reactions.GetEyes() != 1 {
-		t.Errorf("comment %v", k)
+		t.Errorf("got comment %v", k)
 	}
 	line, _, err := alice.PullRequests.CreateComment(ctx, "octo", "calc", p.Number, &github.PullRequestComment{
 		Body: ptr("and here"), CommitID: ptr(p.Pull.HeadSHA), Path: ptr("calc.go"), Line: ptr(3), Side: ptr("RIGHT"),
@@ -72,7 +72,7 @@ func TestPullRequestsByREST(t *testing.T) {
 	edited, _, err := w.bot.PullRequests.Edit(ctx, "octo", "calc", p.Number, &github.PullRequest{Title: ptr("Better"), Body: ptr("More")})
 	check(t, err)
 	if edited.GetTitle() != "Better" || edited.GetBody() != "More" {
-		t.Errorf("edited %v", edited)
+		t.Errorf("got edited pull request %v", edited)
 	}
 	if got := w.Settled(); !slices.Contains(got, "pull_request.edited") || slices.Contains(got, "issues.edited") {
 		t.Errorf("webhooks of an edit: %v", got)
@@ -80,31 +80,31 @@ func TestPullRequestsByREST(t *testing.T) {
 	commits, _, err := w.bot.PullRequests.ListCommits(ctx, "octo", "calc", p.Number, nil)
 	check(t, err)
 	if len(commits) != 1 || commits[0].GetAuthor().GetLogin() != "octo" {
-		t.Errorf("commits %v", commits)
+		t.Errorf("got commits %v", commits)
 	}
 	diff, _, err := w.bot.PullRequests.GetRaw(ctx, "octo", "calc", p.Number, github.RawOptions{Type: github.Diff})
 	check(t, err)
 	if !strings.Contains(diff, "+\treturn a + b") {
-		t.Errorf("diff %q", diff)
+		t.Errorf("got diff %q", diff)
 	}
 	_, _, err = w.bot.PullRequests.RequestReviewers(ctx, "octo", "calc", p.Number, github.ReviewersRequest{Reviewers: []string{"alice"}})
 	check(t, err)
 	asked, _, err := w.bot.PullRequests.ListReviewers(ctx, "octo", "calc", p.Number, nil)
 	check(t, err)
 	if len(asked.Users) != 1 {
-		t.Errorf("asked %v", asked.Users)
+		t.Errorf("got requested reviewers %v", asked.Users)
 	}
 	_, err = w.bot.PullRequests.RemoveReviewers(ctx, "octo", "calc", p.Number, github.ReviewersRequest{Reviewers: []string{"alice"}})
 	check(t, err)
 	if merged, _, _ := w.bot.PullRequests.IsMerged(ctx, "octo", "calc", p.Number); merged {
-		t.Error("merged already")
+		t.Error("got a merged pull request, want an open one")
 	}
 	_, _, err = w.human("alice").Repositories.CreateStatus(ctx, "octo", "calc", p.Pull.HeadSHA, &github.RepoStatus{State: ptr("success"), Context: ptr("ci")})
 	check(t, err)
 	state, _, err := w.bot.Repositories.GetCombinedStatus(ctx, "octo", "calc", "fix", nil)
 	check(t, err)
 	if state.GetState() != "success" || state.GetTotalCount() != 1 {
-		t.Errorf("status %v", state)
+		t.Errorf("got status %v", state)
 	}
 	check(t, w.Owner.Close(repo, p.Number, ""))
 	check(t, w.Owner.Reopen(repo, p.Number))
@@ -112,6 +112,6 @@ func TestPullRequestsByREST(t *testing.T) {
 	view, err := w.Owner.PullView(repo, p.Number)
 	check(t, err)
 	if !view.Mergeable || view.State != "draft" || len(view.Files) != 1 || len(view.Commits) != 1 || len(view.Statuses) != 1 {
-		t.Errorf("view %+v", view)
+		t.Errorf("got view %+v", view)
 	}
 }

@@ -52,7 +52,7 @@ func TestRelationsByREST(t *testing.T) {
 	}
 	check(t, w.Owner.AddBlockedBy(repo, first.Number, second.ID))
 	if _, out := do(t, w.bot, "GET", "repos/octo/calc/issues/2", nil); out["issue_dependencies_summary"].(map[string]any)["blocking"] != 1.0 {
-		t.Errorf("summary %v", out["issue_dependencies_summary"])
+		t.Errorf("got summary %v", out["issue_dependencies_summary"])
 	}
 	check(t, w.Owner.RemoveBlockedBy(repo, first.Number, second.ID))
 }
@@ -65,7 +65,7 @@ func TestLabelsAssigneesAndAccounts(t *testing.T) {
 	labels, _, err := w.bot.Issues.AddLabelsToIssue(ctx, "octo", "calc", 1, []string{"bug", "ready"})
 	check(t, err)
 	if len(labels) != 2 {
-		t.Errorf("labels %v", labels)
+		t.Errorf("got labels %v", labels)
 	}
 	_, err = w.bot.Issues.RemoveLabelForIssue(ctx, "octo", "calc", 1, "bug")
 	check(t, err)
@@ -82,7 +82,7 @@ func TestLabelsAssigneesAndAccounts(t *testing.T) {
 	i, _, err := w.bot.Issues.AddAssignees(ctx, "octo", "calc", 1, []string{"alice"})
 	check(t, err)
 	if i.GetAssignee().GetLogin() != "alice" || len(i.Labels) != 1 || i.Labels[0].GetName() != "done" {
-		t.Errorf("issue %v", i)
+		t.Errorf("got issue %v", i)
 	}
 	for login, want := range map[string]bool{"alice": true, "eve": false, "errand[bot]": false} {
 		if ok, _, err := w.bot.Issues.IsAssignee(ctx, "octo", "calc", login); err != nil || ok != want {
@@ -97,12 +97,12 @@ func TestLabelsAssigneesAndAccounts(t *testing.T) {
 	me, _, err := w.human("alice").Users.Get(ctx, "")
 	check(t, err)
 	if me.GetLogin() != "alice" {
-		t.Errorf("me %v", me)
+		t.Errorf("got me %v", me)
 	}
 	limits, _, err := w.bot.RateLimit.Get(ctx)
 	check(t, err)
 	if limits.GetCore().Limit != 5000 {
-		t.Errorf("limits %v", limits)
+		t.Errorf("got limits %v", limits)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestHistoryOfARepository(t *testing.T) {
 	list, _, err := w.bot.Repositories.ListCommits(ctx, "octo", "calc", nil)
 	check(t, err)
 	if len(list) != 2 || list[0].GetSHA() != sha {
-		t.Errorf("commits %v", list)
+		t.Errorf("got commits %v", list)
 	}
 	c, _, err := w.bot.Git.GetCommit(ctx, "octo", "calc", sha)
 	check(t, err)
@@ -175,7 +175,7 @@ func TestHistoryOfARepository(t *testing.T) {
 	blob, _, err := w.bot.Git.GetBlob(ctx, "octo", "calc", full.Files[1].GetSHA())
 	check(t, err)
 	if blob.GetSize() != 1 {
-		t.Errorf("blob %v", blob)
+		t.Errorf("got blob %v", blob)
 	}
 	_, _, err = w.bot.Git.UpdateRef(ctx, "octo", "calc", &github.Reference{Ref: ptr("heads/main"), Object: &github.GitObject{SHA: list[1].SHA}}, false)
 	if status(err) != 422 {
@@ -184,7 +184,7 @@ func TestHistoryOfARepository(t *testing.T) {
 	ref, _, err := w.bot.Git.UpdateRef(ctx, "octo", "calc", &github.Reference{Ref: ptr("heads/main"), Object: &github.GitObject{SHA: list[1].SHA}}, true)
 	check(t, err)
 	if ref.GetObject().GetSHA() != list[1].GetSHA() || len(w.Owner.Repos()) != 1 {
-		t.Errorf("reference %v", ref)
+		t.Errorf("got reference %v", ref)
 	}
 }
 
@@ -227,6 +227,6 @@ func TestConversationOfAPullRequest(t *testing.T) {
 	}
 	check(t, alice.DeleteReviewComment(repo, p.Number, k.ID))
 	if i, _ = w.Owner.Issue(repo, p.Number); len(i.Pull.Threads) != 0 {
-		t.Errorf("threads %v", i.Pull.Threads)
+		t.Errorf("got threads %v", i.Pull.Threads)
 	}
 }

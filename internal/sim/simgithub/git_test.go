@@ -227,7 +227,7 @@ func TestReadingContents(t *testing.T) {
 	text, err := file.GetContent()
 	check(t, err)
 	if !strings.Contains(text, "func Add") {
-		t.Errorf("content %q", text)
+		t.Errorf("got content %q", text)
 	}
 	_, dir, _, err := w.bot.Repositories.GetContents(ctx, "octo", "calc", "", nil)
 	check(t, err)
@@ -253,7 +253,7 @@ func TestReadingContents(t *testing.T) {
 	tree, _, err := w.bot.Git.GetTree(ctx, "octo", "calc", "a/b", true)
 	check(t, err)
 	if len(tree.Entries) != 3 {
-		t.Errorf("tree %v", tree.Entries)
+		t.Errorf("got tree %v", tree.Entries)
 	}
 	refs, _, err := w.bot.Git.ListMatchingRefs(ctx, "octo", "calc", &github.ReferenceListOptions{Ref: "heads/a"})
 	check(t, err)

@@ -53,7 +53,7 @@ func TestGoGitHubAppHandlesItsWebhooks(t *testing.T) {
 	got, _, err := bot.Issues.Get(t.Context(), "octo", "calc", i.Number)
 	check(t, err)
 	if got.GetTitle() != "One" {
-		t.Errorf("issue %v", got)
+		t.Errorf("got issue %v", got)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestPollForApprovals(t *testing.T) {
 	c := got.Nodes[0]
 	if c.Typename != "IssueComment" || c.LastEditedAt == nil || c.Editor.Login != "alice" ||
 		c.Author.Login != "errand" || c.Author.DatabaseID != w.Sim.App().BotID {
-		t.Errorf("comment %+v", c)
+		t.Errorf("got comment %+v", c)
 	}
 	var who []string
 	for _, r := range c.Reactions.Nodes {
@@ -122,7 +122,7 @@ func TestReactionsArePagedByCursor(t *testing.T) {
 		errs := w.graphql(`query($id:ID!,$after:String){ node(id:$id){ ... on IssueComment{ reactions(first:2, after:$after){
 			pageInfo{ hasNextPage endCursor } nodes{ user{ login } } } } } }`, map[string]any{"id": k.NodeID, "after": after}, &out)
 		if len(errs) != 0 {
-			t.Fatalf("%+v", errs)
+			t.Fatalf("got %+v", errs)
 		}
 		for _, r := range out.Node.Reactions.Nodes {
 			seen = append(seen, r.User.Login)
@@ -150,7 +150,7 @@ func TestMinimizeAndReply(t *testing.T) {
 	i, err := w.Owner.Issue(repo, n)
 	check(t, err)
 	if !i.Comments[0].Minimized || i.Comments[0].MinimizedReason != "outdated" {
-		t.Errorf("comment %+v", i.Comments[0])
+		t.Errorf("got comment %+v", i.Comments[0])
 	}
 	if errs := w.graphql(minimize, map[string]any{"id": "IC_nonsense"}, nil); len(errs) != 1 || errs[0].Type != "NOT_FOUND" {
 		t.Errorf("minimize nothing: %+v", errs)
@@ -166,7 +166,7 @@ func TestMinimizeAndReply(t *testing.T) {
 	}
 	got := w.threads(p.Number)[0].Comments.Nodes
 	if len(got) != 2 || got[1].Body != "Changed." || got[1].Author.Login != "errand" || got[0].DatabaseID != root.ID {
-		t.Errorf("thread %+v", got)
+		t.Errorf("got thread %+v", got)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestReadingByGraphQL(t *testing.T) {
 	errs := read()
 	if len(errs) != 0 || out.Repository.PullRequest.ClosingIssuesReferences.Nodes[0].Number != 1 ||
 		out.Repository.Ref.Target.Oid != w.head("fix") || out.Repository.Object.Text != "a\n" || out.Repository.PullRequest.Mergeable != "MERGEABLE" {
-		t.Errorf("%+v %+v", errs, out)
+		t.Errorf("got %+v %+v", errs, out)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestHookConfigCanBeChanged(t *testing.T) {
 	c, _, err := w.app.Apps.UpdateHookConfig(t.Context(), &github.HookConfig{Secret: ptr("rotated")})
 	check(t, err)
 	if c.GetURL() != w.Inbox.URL() || w.Sim.App().WebhookSecret != "rotated" {
-		t.Errorf("config %v", c)
+		t.Errorf("got config %v", c)
 	}
 	w.Settled()
 	w.Issue("Signed anew")
@@ -214,12 +214,12 @@ func TestFaultsOverHTTP(t *testing.T) {
 		t.Errorf("a hanging request: %v", err)
 	}
 	if got := w.get(t, "/api/v3/meta", "").StatusCode; got != 503 {
-		t.Errorf("status %d", got)
+		t.Errorf("got status %d", got)
 	}
 	w.Settled()
 	w.Issue("Lost")
 	if got := w.Settled(); len(got) != 0 {
-		t.Errorf("webhooks %v", got)
+		t.Errorf("got webhooks %v", got)
 	}
 	w.Sim.ClearFaults()
 	if got := w.get(t, "/api/v3/meta", "").StatusCode; got != 200 {

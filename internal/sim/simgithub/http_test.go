@@ -139,7 +139,7 @@ func relsOf(t *testing.T, list, link string) string {
 		}
 		m := regexp.MustCompile(`^<([^?]+)\?(?:.*&)?page=(\d+)(?:&.*)?>; rel="([a-z]+)"$`).FindStringSubmatch(part)
 		if m == nil || m[1] != list {
-			t.Errorf("link %q", part)
+			t.Errorf("got link %q", part)
 			continue
 		}
 		out = append(out, m[3]+"="+m[2])

@@ -80,7 +80,7 @@ func TestLFS(t *testing.T) {
 	}
 	status, objects = w.batch(token, ask("download", sum, len(content)))
 	if status != http.StatusOK || len(objects) != 1 {
-		t.Fatalf("%d, %+v", status, objects)
+		t.Fatalf("got %d, %+v", status, objects)
 	}
 	if status, got := w.send(http.MethodGet, objects[0], "download", nil); status != http.StatusOK || got != string(content) {
 		t.Errorf("download: got %d, %q", status, got)
@@ -90,7 +90,7 @@ func TestLFS(t *testing.T) {
 	}
 	status, objects = w.batch(token, ask("upload", oid, len(content)))
 	if status != http.StatusOK || len(objects) != 1 || objects[0].Error != nil {
-		t.Fatalf("%d, %+v", status, objects)
+		t.Fatalf("got %d, %+v", status, objects)
 	}
 	for name, body := range map[string]string{"another hash": "a large f1le", "short": "a", "long": "a large file and more"} {
 		if status, said := w.send(http.MethodPut, objects[0], "upload", []byte(body)); status != http.StatusUnprocessableEntity {
@@ -178,6 +178,6 @@ func TestGitLFS(t *testing.T) {
 	got, err := os.ReadFile(filepath.Join(home, "two", "x.bin"))
 	check(t, err)
 	if string(got) != "a large file" {
-		t.Errorf("cloned %q", got)
+		t.Errorf("got cloned content %q", got)
 	}
 }

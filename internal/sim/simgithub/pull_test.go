@@ -176,7 +176,7 @@ func TestSquashAndFiles(t *testing.T) {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	if !strings.HasPrefix(files[0].GetPatch(), "@@ -1,5 +1,5 @@") {
-		t.Errorf("patch %q", files[0].GetPatch())
+		t.Errorf("got patch %q", files[0].GetPatch())
 	}
 	check(t, w.Owner.Merge(repo, p.Number, simgithub.Merge{Method: "squash", SHA: p.Pull.HeadSHA}))
 	c, _, err := w.bot.Repositories.GetCommit(t.Context(), "octo", "calc", "main", nil)
@@ -205,7 +205,7 @@ func TestWebhookPayloadOfAReview(t *testing.T) {
 		t.Errorf("got payload with state %q sender %q installation %d", e.GetReview().GetState(), e.GetSender().GetLogin(), e.GetInstallation().GetID())
 	}
 	if !json.Valid(h.Body) || h.Header.Get("X-GitHub-Delivery") == "" || !strings.HasPrefix(h.Header.Get("User-Agent"), "GitHub-Hookshot/") {
-		t.Errorf("header %v", http.Header(h.Header))
+		t.Errorf("got header %v", http.Header(h.Header))
 	}
 }
 

@@ -59,7 +59,7 @@ func TestOneRecordOfEachShape(t *testing.T) {
 	for _, r := range got["rest"] {
 		if r.Method != http.MethodPost || r.By != "installation" || !strings.Contains(string(r.Request), "Hello.") || len(r.Body) == 0 ||
 			r.Header.Get("X-GitHub-Request-Id") == "" || r.Status != http.StatusCreated && r.Status != http.StatusNotFound {
-			t.Errorf("recorded %+v", r)
+			t.Errorf("got recording %+v", r)
 		}
 	}
 	if n := len(got["graphql"]); n != 1 {
@@ -69,7 +69,7 @@ func TestOneRecordOfEachShape(t *testing.T) {
 	for _, r := range got["webhook"] {
 		events[r.Event]++
 		if r.Header.Get("X-GitHub-Event") != r.Event || len(r.Body) == 0 {
-			t.Errorf("recorded %+v", r)
+			t.Errorf("got recording %+v", r)
 		}
 	}
 	if events["issue_comment"] != 1 || events["issues"] != 1 {

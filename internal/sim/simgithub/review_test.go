@@ -30,7 +30,7 @@ func TestReviewThreads(t *testing.T) {
 	comments, _, err := w.bot.PullRequests.ListComments(ctx, "octo", "calc", p.Number, nil)
 	check(t, err)
 	if len(comments) != 2 || comments[0].GetPullRequestReviewID() != v.ID || !strings.HasSuffix(comments[0].GetDiffHunk(), "+\treturn a + b") {
-		t.Fatalf("comments %v", comments)
+		t.Fatalf("got comments %v", comments)
 	}
 	reply, _, err := w.bot.PullRequests.CreateCommentInReplyTo(ctx, "octo", "calc", p.Number, "Done", comments[0].GetID())
 	check(t, err)
@@ -127,7 +127,7 @@ func TestChecksOfAPullRequest(t *testing.T) {
 	}
 	full := w.judged(p.Number)
 	if full.GetMergeableState() != "unstable" {
-		t.Errorf("state %s", full.GetMergeableState())
+		t.Errorf("got state %s", full.GetMergeableState())
 	}
 }
 

@@ -50,7 +50,7 @@ func TestSeeding(t *testing.T) {
 		"no such branch":      {Owner: "octo", Name: "y", FromGit: work, DefaultBranch: "trunk"},
 	} {
 		if _, err := w.Sim.SeedRepo(seed); err == nil {
-			t.Errorf("%s: seeded", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 }

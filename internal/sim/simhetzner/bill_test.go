@@ -127,6 +127,6 @@ func TestBillOf(t *testing.T) {
 	w.create(t, "vm-1")
 	b := w.Bill()
 	if b.Of("server") != cx43 || b.Of("primary_ip") != ipv4 || b.Of("image") != 0 || b.MicroNet != 26_400 {
-		t.Errorf("%+v", b)
+		t.Errorf("got %+v", b)
 	}
 }

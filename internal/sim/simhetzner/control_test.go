@@ -51,15 +51,15 @@ func TestOwnPages(t *testing.T) {
 	}
 	var objects []simhetzner.Object
 	if err := json.Unmarshal(w.own(t, "GET", "objects", "", 200), &objects); err != nil || len(objects) != 3 || objects[0].Name != "vm-1" {
-		t.Errorf("%+v, %v", objects, err)
+		t.Errorf("got %+v, %v", objects, err)
 	}
 	var bill simhetzner.Bill
 	if err := json.Unmarshal(w.own(t, "GET", "bill", "", 200), &bill); err != nil || bill.Micro != cx43+ipv4 {
-		t.Errorf("%+v, %v", bill, err)
+		t.Errorf("got %+v, %v", bill, err)
 	}
 	var log []simhetzner.Request
 	if err := json.Unmarshal(w.own(t, "GET", "requests", "", 200), &log); err != nil || len(log) < 3 || log[0].Route != "GET /servers" || !log[0].Fault {
-		t.Errorf("%+v, %v", log, err)
+		t.Errorf("got %+v, %v", log, err)
 	}
 	w.own(t, "POST", fmt.Sprintf("vanish/%d", sv.ID), "", 204)
 	w.own(t, "POST", fmt.Sprintf("vanish/%d", sv.ID), "", 400)

@@ -147,10 +147,10 @@ func TestTokens(t *testing.T) {
 	}
 	reader := w.newClient("reader")
 	if _, err := reader.Server.All(t.Context()); err != nil {
-		t.Errorf("reading: %v", err)
+		t.Errorf("reading: got %v", err)
 	}
 	if _, _, err := reader.Server.Create(t.Context(), w.opts("vm-1")); !hcloud.IsError(err, "token_readonly") {
-		t.Errorf("writing: %v", err)
+		t.Errorf("writing: got %v", err)
 	}
 	res, err := http.Get(w.url + "/v1/servers")
 	if err != nil {
@@ -168,7 +168,7 @@ func TestRateLimit(t *testing.T) {
 	w := newWorld(t, func(c *simhetzner.Config) { c.RateLimit = 360 })
 	_, res, err := w.client.Server.GetByID(t.Context(), 1)
 	if err != nil || res.Meta.Ratelimit.Limit != 360 || res.Meta.Ratelimit.Remaining != 359 {
-		t.Errorf("%+v, %v", res.Meta.Ratelimit, err)
+		t.Errorf("got %+v, %v", res.Meta.Ratelimit, err)
 	}
 	if reset := res.Meta.Ratelimit.Reset.Sub(w.clock.Now()); reset != 10*time.Second {
 		t.Errorf("got reset after %v", reset)

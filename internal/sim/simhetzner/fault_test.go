@@ -82,7 +82,7 @@ func TestHang(t *testing.T) {
 	}
 	cancel()
 	if err := <-done; err == nil {
-		t.Error("it answered")
+		t.Error("got an answer")
 	}
 }
 
@@ -115,7 +115,7 @@ func TestLateTwin(t *testing.T) {
 	w := newWorld(t)
 	w.fault(t, simhetzner.Fault{Method: "POST", Path: "^/servers$", Late: time.Minute, Status: 504, Count: 1})
 	if _, res, err := w.client.Server.Create(t.Context(), w.opts("vm-1")); err == nil || res.StatusCode != 504 {
-		t.Errorf("%+v, %v", res, err)
+		t.Errorf("got %+v, %v", res, err)
 	}
 	w.create(t, "vm-1")
 	w.clock.Advance(time.Hour)

@@ -37,7 +37,7 @@ func TestLongRun(t *testing.T) {
 		clock.Advance(time.Minute)
 	}
 	if left := sim.Objects(""); len(left) != 0 {
-		t.Errorf("left: %+v", left)
+		t.Errorf("got remaining objects: %+v", left)
 	}
 	if got := sim.Bill(); got.Micro != lives*(cx43+ipv4) || len(got.Lines) != 3*lives {
 		t.Errorf("got %d lines for %d servers", len(got.Lines), got.Micro)

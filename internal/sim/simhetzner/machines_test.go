@@ -121,7 +121,7 @@ func TestMachinesFollow(t *testing.T) {
 	w.wait(t, made.Action)
 	image, _, err := w.client.Image.GetByID(ctx, made.Image.ID)
 	if err != nil || image.ImageSize != 1.5 {
-		t.Errorf("%+v, %v", image, err)
+		t.Errorf("got %+v, %v", image, err)
 	}
 	w.create(t, "vm-2", func(o *hcloud.ServerCreateOpts) { o.Image = image })
 	if spec := s.specs["vm-2"]; spec.Disk != "disk of vm-1" || spec.Image != "" {
@@ -161,7 +161,7 @@ func TestBootFails(t *testing.T) {
 	}
 	w.delete(t, res.Server)
 	if len(s.alive) != 0 {
-		t.Errorf("left: %v", s.alive)
+		t.Errorf("got remaining machines: %v", s.alive)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestVanish(t *testing.T) {
 		t.Error("the server still exists")
 	}
 	if left := w.Objects(""); len(left) != 0 {
-		t.Errorf("left: %+v", left)
+		t.Errorf("got remaining objects: %+v", left)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if left := w.Objects(""); len(left) != 0 {
-		t.Errorf("left: %+v", left)
+		t.Errorf("got remaining objects: %+v", left)
 	}
 	if got := len(w.Bill().Lines); got != 6*5*3 {
 		t.Errorf("got %d lines on the bill", got)

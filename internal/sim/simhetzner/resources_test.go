@@ -56,7 +56,7 @@ func TestKeys(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := w.client.SSHKey.Delete(ctx, key); !hcloud.IsError(err, hcloud.ErrorCodeNotFound) {
-		t.Errorf("twice: %v", err)
+		t.Errorf("second time: got %v", err)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestFirewalls(t *testing.T) {
 	}
 	w.wait(t, nil, made.Actions...)
 	if _, _, err := w.client.Firewall.Create(ctx, hcloud.FirewallCreateOpts{Name: "fw"}); !hcloud.IsError(err, hcloud.ErrorCodeUniquenessError) {
-		t.Errorf("twice: %v", err)
+		t.Errorf("second time: got %v", err)
 	}
 	bad := []hcloud.FirewallRule{{Direction: hcloud.FirewallRuleDirectionIn, Protocol: hcloud.FirewallRuleProtocolTCP, SourceIPs: []net.IPNet{*all}}}
 	if _, _, err := w.client.Firewall.SetRules(ctx, made.Firewall, hcloud.FirewallSetRulesOpts{Rules: bad}); !hcloud.IsError(err, hcloud.ErrorCodeInvalidInput) {
@@ -188,11 +188,11 @@ func TestAddresses(t *testing.T) {
 			w.delete(t, w.create(t, "vm-1"))
 			ips, err := w.client.PrimaryIP.All(t.Context())
 			if err != nil || (len(ips) == 2) != keep {
-				t.Fatalf("%+v, %v", ips, err)
+				t.Fatalf("got %+v, %v", ips, err)
 			}
 			for _, ip := range ips {
 				if ip.AssigneeID != 0 || len(ip.Labels) != 0 {
-					t.Errorf("%+v", ip)
+					t.Errorf("got %+v", ip)
 				}
 				if _, err := w.client.PrimaryIP.Delete(t.Context(), ip); err != nil {
 					t.Error(err)
@@ -226,7 +226,7 @@ func TestPricing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Currency != "EUR" || p.VATRate != "19.000000" || p.Image.PerGBMonth.Net != "0.0143000000" || len(p.PrimaryIPs) != 2 || len(p.ServerTypes) == 0 {
-		t.Errorf("%+v", p)
+		t.Errorf("got %+v", p)
 	}
 	types, err := w.client.ServerType.All(t.Context())
 	if err != nil {

@@ -51,14 +51,14 @@ func TestLife(t *testing.T) {
 	}
 	w.wait(t, rebuilt.Action)
 	if got := w.get(t, woken.ID); got.Status != hcloud.ServerStatusRunning || got.Image.Name != "debian-13" || !got.Created.Equal(woken.Created) {
-		t.Errorf("rebuilt: %+v", got)
+		t.Errorf("after the rebuild: got %+v", got)
 	}
 	w.delete(t, woken)
 	if _, err := w.client.Image.Delete(ctx, image); err != nil {
 		t.Error(err)
 	}
 	if left := w.Objects(""); len(left) != 0 {
-		t.Errorf("left: %+v", left)
+		t.Errorf("got remaining objects: %+v", left)
 	}
 }
 

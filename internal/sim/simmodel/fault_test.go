@@ -23,7 +23,7 @@ func TestFaultsApplyTheConfiguredNumberOfTimes(t *testing.T) {
 				t.Errorf("got status %d, headers %v", res.StatusCode, res.Header)
 			}
 			if !strings.Contains(body, "rate_limit_error") || !strings.Contains(body, "slow down") {
-				t.Errorf("body %s", body)
+				t.Errorf("got body %s", body)
 			}
 		}
 		if got := ask(t, url, user(prompt)).text(); got != "ok" {
@@ -77,7 +77,7 @@ func TestGate(t *testing.T) {
 		t.Errorf("release: got status %d", res.StatusCode)
 	}
 	if body := <-answered; !strings.Contains(body, `"in"`) {
-		t.Errorf("body %s", body)
+		t.Errorf("got body %s", body)
 	}
 	if got := ask(t, url, user("y")).text(); got != "in" {
 		t.Errorf("open gate: got %q", got)
@@ -100,7 +100,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 	got := srv.Requests()
 	if len(got) != 3 || !bytes.Contains(got[2].Body, []byte(`"d"`)) || got[2].Rule != "rule 1" || got[2].Status != 200 {
-		t.Errorf("records %+v", got)
+		t.Errorf("got records %+v", got)
 	}
 	ask(t, url, user(strings.Repeat("x", 1800)))
 	if got = srv.Requests(); len(got) != 1 {

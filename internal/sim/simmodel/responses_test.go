@@ -134,7 +134,7 @@ func TestResponsesFollowTheConversation(t *testing.T) {
 				t.Errorf("got response %q, want %q", got, tc.want)
 			}
 			if r.Usage.Input < 1 || r.Usage.Output < 1 || r.Usage.Total != r.Usage.Input+r.Usage.Output {
-				t.Errorf("usage %+v", r.Usage)
+				t.Errorf("got usage %+v", r.Usage)
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func TestResponsesAnswerASchema(t *testing.T) {
 	_, body := respond(t, url, item{"input": "x", "text": item{"format": item{"type": "json_schema"}}})
 	var r response
 	if err := json.Unmarshal([]byte(body), &r); err != nil || r.brief() != `message {"a":1}` {
-		t.Errorf("%q, %v", r.brief(), err)
+		t.Errorf("got %q, %v", r.brief(), err)
 	}
 }
 

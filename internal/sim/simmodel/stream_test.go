@@ -38,13 +38,13 @@ func TestStreamsTheSame(t *testing.T) {
 		t.Errorf("(-whole +streamed):\n%s", diff)
 	}
 	if order[0] != "message_start" || order[len(order)-1] != "message_stop" {
-		t.Errorf("events %v", order)
+		t.Errorf("got events %v", order)
 	}
 	if whole.StopReason != "tool_use" {
 		t.Errorf("got stop reason %q", whole.StopReason)
 	}
 	if got := srv.Totals(); got.Answers != 2 || got.Usage.Output != 2*whole.Usage.Output {
-		t.Errorf("totals %+v", got)
+		t.Errorf("got totals %+v", got)
 	}
 }
 

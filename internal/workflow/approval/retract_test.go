@@ -348,7 +348,7 @@ func TestChangedStoredPlanIsNotImplemented(t *testing.T) {
 				return
 			}
 			if err == nil {
-				t.Fatalf("event %+v", e)
+				t.Fatalf("got event %+v", e)
 			}
 			workflowtest.WantProblem(t, err, "internal", true)
 		})

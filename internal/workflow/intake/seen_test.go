@@ -79,7 +79,7 @@ func TestSeenOfAPull(t *testing.T) {
 	text, err := w.Steps.Seen(t.Context(), w.Task, pull.Number)
 	workflowtest.Check(t, err)
 	if n := w.Queries() - before; n != 1 {
-		t.Errorf("%d requests", n)
+		t.Errorf("got %d requests", n)
 	}
 	text = regexp.MustCompile(`at \d{4}-\d\d-\d\d \d\d:\d\d UTC`).ReplaceAllString(text, "at TIME")
 	want := `#2: By hand

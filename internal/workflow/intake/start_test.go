@@ -101,7 +101,7 @@ func TestStartRefusesInvalidBranches(t *testing.T) {
 	w.Task.Trigger.Base = "nowhere"
 	_, err := w.Try(state.JobStart)
 	if p := workflowtest.WantProblem(t, err, "config", true); !strings.Contains(p.Reason, "`nowhere`") {
-		t.Errorf("reason %q", p.Reason)
+		t.Errorf("got reason %q", p.Reason)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestStartRefusesABranchWithASecret(t *testing.T) {
 			w.Task.Frozen.Title = c.title
 			_, err := w.Try(state.JobStart)
 			if p := workflowtest.WantProblem(t, err, "config", true); !strings.Contains(p.Reason, "contains a secret") || strings.Contains(p.Reason+p.Hint, workflowtest.Secret) {
-				t.Errorf("%+v", p)
+				t.Errorf("got %+v", p)
 			}
 		})
 	}
@@ -178,13 +178,13 @@ func TestStartShowsTrustedTextToTheAgent(t *testing.T) {
 	}
 	text := strings.Join(bodies, "\n")
 	if len(c.Comments) != 2 || !strings.Contains(text, "bob: Look at the loop.") || !strings.Contains(text, "eve: On Windows, too.") || strings.Contains(text, workflowtest.Secret) || strings.Contains(text, "hidden") {
-		t.Errorf("visible:\n%s", text)
+		t.Errorf("got visible text:\n%s", text)
 	}
 	if c.Title != "It breaks" || c.Body != "Always." || !c.ShowsIssue {
 		t.Errorf("got issue %q %q, want the frozen text", c.Title, c.Body)
 	}
 	if len(c.Withheld) != 1 || c.Withheld[0].ID != stranger.ID || c.Withheld[0].Node != stranger.NodeID || c.Withheld[0].Reason == "" {
-		t.Errorf("withheld %+v", c.Withheld)
+		t.Errorf("got withheld %+v", c.Withheld)
 	}
 	if len(c.Stripped) == 0 {
 		t.Error("the removal of hidden content is not reported")
@@ -222,7 +222,7 @@ func TestStartAsksAboutExistingBranches(t *testing.T) {
 		t.Fatalf("got event %s, question %+v", e.Kind(), event.Of[event.Asked](e).Question)
 	}
 	if got := event.Of[event.Asked](e).Start.Context.Existing; len(got) != 2 || got[0].By.Login != "bob" || got[0].URL == "" {
-		t.Errorf("existing %+v", got)
+		t.Errorf("got existing work %+v", got)
 	}
 	w.Task.Context.Cleared = true
 	if e = w.Do(state.JobStart); e.Kind() != event.KindStarted {
@@ -326,7 +326,7 @@ func TestGuidance(t *testing.T) {
 			w.Push("ada", "main", c.files)
 			e := w.Do(state.JobStart)
 			if e.Kind() != event.KindStarted {
-				t.Fatalf("event %+v", e)
+				t.Fatalf("got event %+v", e)
 			}
 			if diff := cmp.Diff(c.want, event.Of[event.Started](e).Start.Context.Guidance); diff != "" {
 				t.Error(diff)
@@ -360,7 +360,7 @@ func TestUntrustedIssueIsWithheld(t *testing.T) {
 			}
 			e := w.Do(state.JobStart)
 			if e.Kind() != event.KindStarted || event.Of[event.Started](e).Start.Visible != c.want {
-				t.Errorf("visible: %+v", event.Of[event.Started](e).Start)
+				t.Errorf("got visible text: %+v", event.Of[event.Started](e).Start)
 			}
 		})
 	}

@@ -152,7 +152,7 @@ func TestStartOfApprovedWork(t *testing.T) {
 				t.Errorf("got event %s (%s)", e.Kind(), event.Of[event.NoApproval](e).Rejection)
 			}
 			if n := w.Forge.Calls(forge.ForTask) - before; c.starts && n != 0 {
-				t.Errorf("%d calls", n)
+				t.Errorf("got %d calls", n)
 			}
 		})
 	}

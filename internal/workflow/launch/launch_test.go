@@ -29,13 +29,13 @@ func TestLaunchTheFirstRun(t *testing.T) {
 	l := w.Launched()
 	spec := w.Host.Started[0]
 	if spec.ID != run.ID || spec.Dir != w.Host.Dir || spec.Duration != w.Task.Settings.Limits.PlanDuration || spec.Stall != w.Task.Settings.Limits.Stall || len(spec.Setup) != 1 || spec.Setup[0].Command != "make deps" {
-		t.Errorf("started %+v", spec)
+		t.Errorf("got start %+v", spec)
 	}
 	if !slices.Equal(l.Taken, []string{"comment:5"}) || l.Resumed || l.VM.Name != "vm-1" || l.BaseSHA != w.Head("main") || l.VMHead != l.BaseSHA || l.Adapter != "claude" {
-		t.Errorf("launch %+v", l)
+		t.Errorf("got launch %+v", l)
 	}
 	if p := w.Prompt(); strings.Contains(p, workflowtest.Secret) || !strings.Contains(p, "It breaks") || !strings.Contains(p, "Always.") || !strings.Contains(p, "Mind ") {
-		t.Errorf("prompt:\n%s", p)
+		t.Errorf("got prompt:\n%s", p)
 	}
 	if w.Host.Ensured != 1 || w.Host.Git(t, "rev-parse", "HEAD") != w.Head("main") {
 		t.Errorf("got %d tether connections, checkout at %s", w.Host.Ensured, w.Host.Git(t, "rev-parse", "HEAD"))
@@ -164,7 +164,7 @@ func TestLaunchResumesOnTheSameVM(t *testing.T) {
 			}
 			p := w.Prompt()
 			if !strings.Contains(p, "Otherwise.") || !strings.Contains(p, "The old plan.") || strings.Contains(p, "This VM is not the one of the last run") == c.resumed {
-				t.Errorf("prompt:\n%s", p)
+				t.Errorf("got prompt:\n%s", p)
 			}
 		})
 	}
@@ -277,9 +277,9 @@ func TestLaunchReportsBaseChanges(t *testing.T) {
 	w.Launching(state.RunImplement)
 	l := w.Launched()
 	if len(l.Notes) != 2 || strings.Contains(strings.Join(l.Notes, " "), "other.txt") {
-		t.Errorf("notes %q", l.Notes)
+		t.Errorf("got notes %q", l.Notes)
 	}
 	if got := w.Prompt(); !strings.Contains(got, "// newer") || !strings.Contains(got, "Keep it short.") || !strings.Contains(got, "Do it.") {
-		t.Errorf("prompt:\n%s", got)
+		t.Errorf("got prompt:\n%s", got)
 	}
 }

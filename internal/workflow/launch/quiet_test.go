@@ -33,7 +33,7 @@ func TestLaunchEndsEarlierRuns(t *testing.T) {
 	}
 	w.Host.Stopped, w.Host.Errs["Stop"] = nil, nil
 	if e := w.Do(state.JobLaunch); e.Kind() != event.KindLaunched {
-		t.Fatalf("event %+v", e)
+		t.Fatalf("got event %+v", e)
 	}
 	if diff := cmp.Diff([]string{"1-1-4 another run starts", "1-1-turns another run starts", "1-1-2 another run starts"}, w.Host.Stopped); diff != "" {
 		t.Errorf("ended runs (-want +got):\n%s", diff)
@@ -50,7 +50,7 @@ func TestCap(t *testing.T) {
 	_, err := w.Try(state.JobLaunch)
 	workflowtest.WantProblem(t, err, state.ClassBudget, true)
 	if len(w.Host.Started) != 0 {
-		t.Fatalf("started %v", w.Host.Started)
+		t.Fatalf("got starts %v", w.Host.Started)
 	}
 	w.Task.Money.MicroUSD = 7_500_000
 	w.Do(state.JobLaunch)

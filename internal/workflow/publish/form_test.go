@@ -74,7 +74,7 @@ func TestSubjectsAreInForm(t *testing.T) {
 			}
 			e := w.Collected()
 			if len(event.Of[event.Collected](e).Refusals) > 0 {
-				t.Fatalf("refused: %+v", event.Of[event.Collected](e).Refusals)
+				t.Fatalf("got refusals %+v", event.Of[event.Collected](e).Refusals)
 			}
 			cs, err := w.Files.LoadChangeset(e.Work().Ref)
 			workflowtest.Check(t, err)

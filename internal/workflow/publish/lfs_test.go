@@ -22,7 +22,7 @@ func TestLargeFilesAreUploaded(t *testing.T) {
 	w := workflowtest.New(t)
 	p := w.Building().Large(t, "model.bin", "weights")
 	if e := w.Collected(); len(event.Of[event.Collected](e).Refusals) != 0 {
-		t.Fatalf("refusals %v", event.Of[event.Collected](e).Refusals)
+		t.Fatalf("got refusals %v", event.Of[event.Collected](e).Refusals)
 	}
 	quota := fmt.Sprintf(`{"objects":[{"oid":%q,"size":%d,"error":{"code":507,"message":"Over its quota"}}]}`, p.OID, p.Size)
 	workflowtest.Check(t, w.Fault(simgithub.Fault{Path: "/objects/batch$", Count: 1, Status: http.StatusOK, Body: quota}))
@@ -60,6 +60,6 @@ func TestPointersWithoutContent(t *testing.T) {
 	w.Building().Commit(t, "Add pointers", map[string]string{"there.bin": there, "missing.bin": missing})
 	e := w.Collected()
 	if len(event.Of[event.Collected](e).Refusals) != 1 || event.Of[event.Collected](e).Refusals[0].Path != "missing.bin" || event.Of[event.Collected](e).Refusals[0].Rule != "lfs" || event.Of[event.Collected](e).Refusals[0].Remedy == "" {
-		t.Errorf("refusals %+v", event.Of[event.Collected](e).Refusals)
+		t.Errorf("got refusals %+v", event.Of[event.Collected](e).Refusals)
 	}
 }

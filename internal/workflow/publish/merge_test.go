@@ -163,7 +163,7 @@ func TestMergeThatDropsPeoplesWorkIsShown(t *testing.T) {
 	h.Git(t, "commit", "--quiet", "-a", "-m", "Merge")
 	e := w.Collected()
 	if len(event.Of[event.Collected](e).Refusals) > 0 {
-		t.Fatalf("refused: %+v", event.Of[event.Collected](e).Refusals)
+		t.Fatalf("got refusals %+v", event.Of[event.Collected](e).Refusals)
 	}
 	p := w.Shown()
 	for _, s := range []string{

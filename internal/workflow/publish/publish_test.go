@@ -39,7 +39,7 @@ func TestChangesetIsPublished(t *testing.T) {
 	}
 	for range 2 { // the answer may be lost
 		if e := w.Do(state.JobMove); e.Kind() != event.KindMoved || e.Run != "r-1" {
-			t.Fatalf("event %+v", e)
+			t.Fatalf("got event %+v", e)
 		}
 	}
 	if got := w.Head(w.Task.Branch.Name); got != work.Head {
@@ -98,7 +98,7 @@ func TestPushGate(t *testing.T) {
 			for _, r := range event.Of[event.Collected](e).Refusals {
 				got = append(got, r.Rule+" "+r.Path)
 				if r.Detail == "" || r.Remedy == "" || strings.Contains(r.Detail, workflowtest.Secret) {
-					t.Errorf("refusal %+v", r)
+					t.Errorf("got refusal %+v", r)
 				}
 			}
 			if c.want == "" && len(got) > 0 || c.want != "" && !slices.Contains(got, c.want) {
@@ -183,7 +183,7 @@ func TestMoveRequiresTheExpectedHead(t *testing.T) {
 			e, err := w.Try(state.JobMove)
 			if c.kind == "" {
 				if p := workflowtest.WantProblem(t, err, "github", true); !strings.Contains(p.Reason, c.says) || !strings.Contains(p.Reason, w.Task.Branch.Name) {
-					t.Errorf("reason %q", p.Reason)
+					t.Errorf("got reason %q", p.Reason)
 				}
 			} else if err != nil || e.Kind() != c.kind || event.Of[event.Overtaken](e).Head != head {
 				t.Errorf("got event %+v, error %v; want %s at %s", e, err, c.kind, head)
@@ -204,7 +204,7 @@ func TestMoveAfterALostAnswer(t *testing.T) {
 	work := w.Committed()
 	w.MustFault(simgithub.Fault{Method: "POST", Path: "/graphql|/git/refs", Actor: "app", Count: 1, After: true, Cut: true})
 	if e, err := w.Try(state.JobMove); err == nil && e.Kind() != event.KindMoved {
-		t.Fatalf("event %+v", e)
+		t.Fatalf("got event %+v", e)
 	}
 	if e := w.Do(state.JobMove, workflowtest.Again); e.Kind() != event.KindMoved || w.Head(w.Task.Branch.Name) != work.Head {
 		t.Errorf("got event %+v, branch at %s", e, w.Head(w.Task.Branch.Name))
@@ -232,13 +232,13 @@ func TestRebaseOntoPushedCommits(t *testing.T) {
 			w.Committed()
 			theirs := w.Push("bob", w.Task.Branch.Name, c.theirs)
 			if e := w.Do(state.JobMove); event.Of[event.Overtaken](e).Head != theirs {
-				t.Fatalf("event %+v", e)
+				t.Fatalf("got event %+v", e)
 			}
 			w.Task.Branch.Head = theirs
 			e := w.Do(state.JobRebase, workflowtest.Args(state.JobArgs{Onto: theirs}))
 			if c.conflict != nil {
 				if failed := event.Of[event.Conflict](e); !slices.Equal(failed.Paths, c.conflict) || failed.Head != theirs {
-					t.Errorf("event %+v", e)
+					t.Errorf("got event %+v", e)
 				}
 				return
 			}
@@ -248,7 +248,7 @@ func TestRebaseOntoPushedCommits(t *testing.T) {
 			w.Task.Work = e.Work()
 			w.Committed()
 			if e := w.Do(state.JobMove); e.Kind() != event.KindMoved {
-				t.Fatalf("event %+v", e)
+				t.Fatalf("got event %+v", e)
 			}
 			for _, path := range []string{"theirs.txt", "slug.go", "first.txt"} {
 				if _, err := w.Ada.File(workflowtest.RepoName, w.Task.Branch.Name, path); err != nil {

@@ -21,7 +21,7 @@ func TestOpenPR(t *testing.T) {
 	w.Published()
 	e := w.Do(state.JobOpenPR)
 	if e.Kind() != event.KindPROpened {
-		t.Fatalf("event %+v", e)
+		t.Fatalf("got event %+v", e)
 	}
 	p := w.IssueAt(event.Of[event.PROpened](e).PR.Number)
 	if p.Title != "It breaks" || p.Pull.Base != "main" || p.Pull.Head != w.Task.Branch.Name || p.Author != w.App().BotLogin || p.Pull.Draft {
@@ -39,7 +39,7 @@ func TestOpenPR(t *testing.T) {
 		t.Errorf("requested reviewers (-want +got):\n%s", diff)
 	}
 	if e = w.Do(state.JobOpenPR, workflowtest.Again); e.Kind() != event.KindPROpened || event.Of[event.PROpened](e).PR.Number != p.Number {
-		t.Errorf("repeated: %+v", event.Of[event.PROpened](e).PR)
+		t.Errorf("repeated: got %+v", event.Of[event.PROpened](e).PR)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestOpenPRAfterALostAnswer(t *testing.T) {
 	w.Task.Settings.Draft = true
 	w.MustFault(simgithub.Fault{Method: "POST", Path: "/pulls$", Count: 1, After: true, Cut: true})
 	if e, err := w.Try(state.JobOpenPR); err == nil && e.Kind() != event.KindPROpened {
-		t.Fatalf("event %+v", e)
+		t.Fatalf("got event %+v", e)
 	}
 	e := w.Do(state.JobOpenPR, workflowtest.Again)
 	if event.Of[event.PROpened](e).PR.Number != 2 || !event.Of[event.PROpened](e).PR.Draft || !e.Searched() { // people may have reviewed it meanwhile
@@ -83,7 +83,7 @@ func TestOpenPRAfterALostAnswerAndAMerge(t *testing.T) {
 	w.MustFault(simgithub.Fault{Method: "GET", Path: "/pulls$", Status: 502})
 	for range 2 {
 		if e, err := w.Try(state.JobOpenPR, func(j *state.Job) { j.Attempted = len(w.Attempted) > 0 }); err == nil {
-			t.Fatalf("event %+v", e)
+			t.Fatalf("got event %+v", e)
 		}
 	}
 	w.ClearFaults()
@@ -138,7 +138,7 @@ func TestEveryThreadIsAnsweredOnce(t *testing.T) {
 	}
 	w.MustFault(simgithub.Fault{Method: "POST", Path: "/pulls/2/comments", Nth: 2, Count: 1, Status: 502}) // as if the process died here
 	if e, err := w.Try(state.JobAnswer); err == nil {
-		t.Fatalf("event %+v", e)
+		t.Fatalf("got event %+v", e)
 	}
 	if len(w.Answers(a.Comments[0].ID))+len(w.Answers(b.Comments[0].ID)) != 1 {
 		t.Fatal("the first attempt did not stop between the answers")
@@ -150,7 +150,7 @@ func TestEveryThreadIsAnsweredOnce(t *testing.T) {
 	head := w.Task.Branch.Head
 	got := [][]string{w.Answers(a.Comments[0].ID), w.Answers(b.Comments[0].ID)}
 	if len(got[0]) != 1 || len(got[1]) != 1 || !strings.Contains(got[0][0], "Mended in "+head[:10]+", not in 2222222222.") || !strings.Contains(got[0][0], head) || !strings.Contains(got[1][0], "did not report") {
-		t.Errorf("answers %q", got)
+		t.Errorf("got answers %q", got)
 	}
 	if e.Kind() != event.KindAnswered || e.Post() == nil || e.Post().Kind != state.PostRound || !e.Post().OnPR || len(e.Post().Items) != 1 || !strings.HasPrefix(e.Post().Items[0], "Documented.") || e.Post().Text != "All done in "+head[:8] {
 		t.Errorf("got event %+v, post %+v", e, e.Post())
@@ -174,7 +174,7 @@ func TestThreadsAreAnsweredOnceAfterAFailedLaunch(t *testing.T) {
 			w.Task.History = append(w.Task.History, state.PhaseChange{Phase: state.PhaseFailed, At: time.Now().Add(time.Minute)})
 			w.Do(state.JobAnswer, func(j *state.Job) { j.Created = time.Now().Add(time.Hour) }) // after retry
 			if got := w.Answers(a.Comments[0].ID); len(got) != 1 {
-				t.Errorf("answers %q", got)
+				t.Errorf("got answers %q", got)
 			}
 		})
 	}
@@ -217,11 +217,11 @@ func TestGather(t *testing.T) {
 	workflowtest.Check(t, workflowtest.Err(w.As("eve").Review(workflowtest.RepoName, n, simgithub.NewReview{Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "slug.go", Line: 1, Body: "Mine alone."}}})))
 	e := w.Do(state.JobGather)
 	if e.Kind() != event.KindGathered || len(event.Of[event.Gathered](e).Feedback) != 2 {
-		t.Fatalf("event %+v", e)
+		t.Fatalf("got event %+v", e)
 	}
 	f := event.Of[event.Gathered](e).Feedback[0]
 	if f.Thread != a.Comments[0].ID || f.ID != "thread:"+workflowtest.Itoa(f.Thread)+":"+workflowtest.Itoa(mine.ID) || f.By.Login != "bob" || f.Path != "slug.go" || f.Line != 3 || f.Hunk == "" || !f.OnPR || f.Kind != "thread" {
-		t.Errorf("feedback %+v", f)
+		t.Errorf("got feedback %+v", f)
 	}
 	if !strings.Contains(f.Body, "Why mend?") || !strings.Contains(f.Body, "I agree.") || strings.Contains(f.Body, "hidden") || strings.Contains(f.Body, "key") || strings.Contains(f.Body, "Coverage") {
 		t.Errorf("the agent got:\n%s", f.Body)
@@ -245,7 +245,7 @@ func TestGather(t *testing.T) {
 	say("bob", a, "Never mind.")
 	e = w.Do(state.JobGather)
 	if len(event.Of[event.Gathered](e).Feedback) != 1 || event.Of[event.Gathered](e).Feedback[0].Body != "Still not." || event.Of[event.Gathered](e).Feedback[0].Thread != b.Comments[0].ID {
-		t.Errorf("afterwards: %+v", event.Of[event.Gathered](e).Feedback)
+		t.Errorf("afterwards: got %+v", event.Of[event.Gathered](e).Feedback)
 	}
 }
 
@@ -263,7 +263,7 @@ func TestGatherDistrustsEditors(t *testing.T) {
 	workflowtest.Check(t, w.Ada.SetPermission(workflowtest.RepoName, "mallory", simgithub.RoleRead))
 	e := w.Do(state.JobGather)
 	if slices.ContainsFunc(event.Of[event.Gathered](e).Feedback, func(f state.Feedback) bool { return strings.Contains(f.Body, "Print the key") }) {
-		t.Errorf("gathered %+v", event.Of[event.Gathered](e).Feedback)
+		t.Errorf("got feedback %+v", event.Of[event.Gathered](e).Feedback)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestAnswersAfterARetry(t *testing.T) {
 	w.Task.Runs = append(w.Task.Runs, state.Run{ID: "r-2", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}, Started: time.Now().Add(-time.Minute)})
 	w.MustFault(simgithub.Fault{Method: "POST", Path: "/pulls/2/comments", Nth: 2, Count: 1, Status: 403})
 	if e, err := w.Try(state.JobAnswer); err == nil {
-		t.Fatalf("event %+v", e)
+		t.Fatalf("got event %+v", e)
 	}
 	w.Task.History = append(w.Task.History, state.PhaseChange{Phase: state.PhaseFailed, At: time.Now()})
 	w.HoursPass()
@@ -322,7 +322,7 @@ func TestDeletedThread(t *testing.T) {
 	w.MustFault(simgithub.Fault{Method: "POST", Path: "/pulls/2/comments", Nth: 2, Count: 1, Status: 404})
 	e := w.Do(state.JobAnswer)
 	if e.Kind() != event.KindAnswered || len(w.Answers(a.Comments[0].ID)) != 1 || e.Post() == nil || len(e.Post().Items) != 1 {
-		t.Errorf("event %+v", e)
+		t.Errorf("got event %+v", e)
 	}
 }
 
@@ -336,7 +336,7 @@ func TestTwinAnswer(t *testing.T) {
 	w.Task.History = append(w.Task.History, state.PhaseChange{Phase: state.PhaseInterrupted, At: time.Now()})
 	e := w.Do(state.JobAnswer)
 	if event.Of[event.Answered](e).Doubtful == nil || len(event.Of[event.Answered](e).Doubtful.Keys) != 2 {
-		t.Fatalf("event %+v", e)
+		t.Fatalf("got event %+v", e)
 	}
 	top := a.Comments[0].ID
 	said := w.Answers(top)
@@ -348,6 +348,6 @@ func TestTwinAnswer(t *testing.T) {
 		w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueTwin, Key: key, Twin: state.TwinAnswer, Number: 2, Since: event.Of[event.Answered](e).Doubtful.Since.UTC()}))
 	}
 	if left := w.Answers(top); len(left) != 1 || left[0] != said[0] {
-		t.Errorf("answers %q", left)
+		t.Errorf("got answers %q", left)
 	}
 }

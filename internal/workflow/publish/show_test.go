@@ -136,7 +136,7 @@ func TestApprovalOfChangesIsCheckedAtPublication(t *testing.T) {
 	p.Publish.Approved.By = w.Person("bob")
 	workflowtest.Check(t, w.Ada.SetPermission(workflowtest.RepoName, "bob", "read"))
 	if e := w.Do(state.JobCommit); e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotRevoked || e.Candidate().Hash != p.Hash {
-		t.Fatalf("event %s", fmt.Sprintf("%+v", e))
+		t.Fatalf("got event %s", fmt.Sprintf("%+v", e))
 	}
 	workflowtest.Check(t, w.Ada.SetPermission(workflowtest.RepoName, "bob", "write"))
 	said := w.Said(p, "bob", "@errand approve")

@@ -67,7 +67,7 @@ func TestPlanThatCannotBeShown(t *testing.T) {
 			if c.ok {
 				workflowtest.Check(t, err)
 				if e.Kind() != event.KindPosted {
-					t.Errorf("event %+v", e)
+					t.Errorf("got event %+v", e)
 				}
 				return
 			}

@@ -78,7 +78,7 @@ func TestInterpretAgents(t *testing.T) {
 			}
 			for _, e := range events {
 				if e.Seq == 0 || e.Time.IsZero() || strings.Contains(e.Text+e.Input, workflowtest.Secret) {
-					t.Errorf("event %+v", e)
+					t.Errorf("got event %+v", e)
 				}
 			}
 		})
@@ -177,7 +177,7 @@ func FuzzInterpret(f *testing.F) {
 		in.Line(runlog.Line{Seq: 1 << 20, Stream: runlog.StreamStderr, Text: errs})
 		res := in.Exit(runlog.Exit{Cause: runlog.CauseExited})
 		if res.Class != state.RunSucceeded && res.Class != state.RunRetryable && res.Class != state.RunFatal || res.Status == "" {
-			t.Errorf("judged %+v", res)
+			t.Errorf("got result %+v", res)
 		}
 		if strings.Contains(res.Text+res.Question+res.Title+res.Summary+res.Message, workflowtest.Secret) {
 			t.Error("got a secret in the result")
@@ -265,7 +265,7 @@ func TestTruncatedLinesAreReported(t *testing.T) {
 				t.Errorf("got %s (%s) %q", got.Status, got.Class, got.Message)
 			}
 			if c.kind == state.RunPlan && !strings.Contains(told, "5000000 bytes of it are missing") && !strings.Contains(told, "9 lines were left out") {
-				t.Errorf("told %q", told)
+				t.Errorf("got message %q", told)
 			}
 		})
 	}

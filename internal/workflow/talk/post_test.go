@@ -27,7 +27,7 @@ func TestPostWritesOnce(t *testing.T) {
 	e := w.Do(state.JobPost, question)
 	list := w.Ours(1)
 	if len(list) != 1 || !strings.Contains(list[0], "Which one?") || !strings.Contains(list[0], comment.Marker("1.question-7")) || strings.Contains(list[0], workflowtest.Secret) {
-		t.Fatalf("comments %q", list)
+		t.Fatalf("got comments %q", list)
 	}
 	c := w.Issue().Comments[0]
 	if e.Kind() != event.KindPosted || event.Of[event.Posted](e).Comment.ID != c.ID || event.Of[event.Posted](e).Comment.Node != c.NodeID || event.Of[event.Posted](e).Comment.Key != "1.question-7" || e.Searched() || event.Of[event.Posted](e).BodyHash != comment.BodyHash(c.Body) || event.Of[event.Posted](e).Comment.OnPR {
@@ -94,7 +94,7 @@ func TestDuplicatesAreSearchedLater(t *testing.T) {
 	for range 2 {
 		e := w.Do(state.JobDue, look)
 		if e.Kind() == event.KindDue {
-			t.Errorf("event %+v", e)
+			t.Errorf("got event %+v", e)
 		}
 	}
 	if list := w.Issue().Comments; len(list) != 1 || list[0].ID != event.Of[event.Posted](first).Comment.ID {
@@ -144,10 +144,10 @@ func TestPostNeedsItsAttemptStored(t *testing.T) {
 	w := workflowtest.New(t)
 	w.Refuse = errors.New("lease lost")
 	if _, err := w.Try(state.JobPost, question); !errors.Is(err, w.Refuse) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if n := len(w.Ours(1)); n != 0 {
-		t.Errorf("%d comments", n)
+		t.Errorf("got %d comments", n)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestFoundStatusCommentIsUpdated(t *testing.T) {
 	w := workflowtest.New(t)
 	w.MustFault(simgithub.Fault{Method: "POST", Path: "/comments$", Count: 1, After: true, Cut: true})
 	if _, err := w.Try(state.JobStatus); err == nil {
-		t.Fatal("no error")
+		t.Fatal("got no error")
 	}
 	w.Task.Phase = state.PhaseFailed
 	w.Task.Visible++
@@ -219,10 +219,10 @@ func TestFailedStatusStaysDue(t *testing.T) {
 	w.Task.Visible++
 	w.MustFault(simgithub.Fault{Method: "PATCH", Path: "/comments/", Status: http.StatusBadGateway})
 	if _, err := w.Try(state.JobStatus); err == nil {
-		t.Error("no error")
+		t.Error("got no error")
 	}
 	if n := len(w.Ours(1)); n != 1 {
-		t.Errorf("%d comments", n)
+		t.Errorf("got %d comments", n)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestVet(t *testing.T) {
 					t.Errorf("got permission %q, want %q", e.Permission, c.want)
 				}
 				if e.Kind() != in.Kind() || e.ID != "x" || e.Permission.CanWrite() != c.want.CanWrite() {
-					t.Errorf("event %+v", e)
+					t.Errorf("got event %+v", e)
 				}
 			}
 		})
@@ -333,7 +333,7 @@ func TestLastCommentChecksTheBranch(t *testing.T) {
 			w.Do(state.JobPost, func(j *state.Job) { j.Post = &state.Post{Kind: state.PostEnded} })
 			list := w.Issue().Comments
 			if got := list[len(list)-1].Body; !strings.Contains(got, c.says) || strings.Contains(got, c.lies) {
-				t.Errorf("it says:\n%s", got)
+				t.Errorf("got text:\n%s", got)
 			}
 		})
 	}

@@ -16,18 +16,18 @@ func TestCreateProposedIssue(t *testing.T) {
 	w.Proposed()
 	e := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: 1, OnPR: true}))
 	if e.Kind() != event.KindCreated || event.Of[event.Created](e).N != 1 || !event.Of[event.Created](e).OnPR || event.Of[event.Created](e).URL == "" {
-		t.Fatalf("event %+v", e)
+		t.Fatalf("got event %+v", e)
 	}
 	i := w.IssueAt(event.Of[event.Created](e).Issue)
 	if i.Author != w.App().BotLogin || strings.Contains(i.Title, "@ada") || strings.Contains(i.Title, "\n") || len(i.Labels)+len(i.Assignees) > 0 {
-		t.Errorf("issue %+v", i)
+		t.Errorf("got issue %+v", i)
 	}
 	if strings.Contains(i.Body, workflowtest.Secret) || !strings.Contains(i.Body, "`@bob`") || !strings.Contains(i.Body, "works on #1") {
 		t.Errorf("text:\n%s", i.Body)
 	}
 	w.HoursPass()
 	if again := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: 1}), workflowtest.Again); event.Of[event.Created](again).Issue != i.Number {
-		t.Errorf("repeated: %+v", event.Of[event.Created](again))
+		t.Errorf("repeated: got %+v", event.Of[event.Created](again))
 	}
 	w.Task.Proposed[0].Issue = i.Number
 	for _, n := range []int{1, 2, 0} { // created already, or missing
@@ -45,7 +45,7 @@ func TestCreateProposedIssueOnce(t *testing.T) {
 	w.Proposed()
 	w.MustFault(simgithub.Fault{Method: "POST", Path: "/issues$", Count: 1, After: true, Cut: true})
 	if _, err := w.Try(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: 1})); err == nil {
-		t.Fatal("no error")
+		t.Fatal("got no error")
 	}
 	copied, err := w.As("bob").OpenIssue(workflowtest.RepoName, simgithub.NewIssue{Title: "Copy", Body: w.IssueAt(2).Body})
 	workflowtest.Check(t, err)

@@ -114,7 +114,7 @@ func TestBlockByForms(t *testing.T) {
 		t.Errorf("got blockers %v", got)
 	}
 	if got := w.Settled(); !slices.ContainsFunc(got, func(h string) bool { return strings.HasPrefix(h, "issue_dependencies.") }) {
-		t.Errorf("sent %v", got)
+		t.Errorf("got webhooks %v", got)
 	}
 	if p := b.submit("/octo/calc/issues/1", form{act: "block"}, url.Values{"number": {"77"}}); p.status != http.StatusUnprocessableEntity {
 		t.Errorf("unknown issue: got %d", p.status)
@@ -222,7 +222,7 @@ func TestRefusedFormsChangeNothing(t *testing.T) {
 				t.Errorf("got %d, want %d with %q:\n%s", p.status, tc.status, tc.says, alertOf(p))
 			}
 			if diff := cmp.Diff(before, digestAll(w)); diff != "" {
-				t.Errorf("something changed:\n%s", diff)
+				t.Errorf("unexpected change:\n%s", diff)
 			}
 		})
 	}

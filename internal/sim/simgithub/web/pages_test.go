@@ -243,7 +243,7 @@ func TestPrivateRepositoryIsHidden(t *testing.T) {
 		t.Error("a list names the hidden repository")
 	}
 	if p := rob.get("/octo/secret/issues/1"); p.status != http.StatusNotFound || strings.Contains(p.body, "Quiet") {
-		t.Errorf("returned %d", p.status)
+		t.Errorf("got status %d", p.status)
 	}
 	before := rob.get("/_sim/version?path=/octo/secret/issues/1").body
 	_, err = w.Owner.Comment("octo/secret", 1, "hush")

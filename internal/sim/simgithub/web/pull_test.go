@@ -113,7 +113,7 @@ func draftAndReady(t *testing.T, w *world, b *browser) {
 	}
 	b.submit("/octo/calc/pull/2", form{act: "unask", with: map[string]string{"login": "tina"}}, nil)
 	if p := w.issueNow(2).Pull; len(p.RequestedReviewers) != 0 {
-		t.Errorf("asked %v", p.RequestedReviewers)
+		t.Errorf("got requested reviewers %v", p.RequestedReviewers)
 	}
 }
 
