@@ -12,7 +12,7 @@ import (
 var lfsOID = regexp.MustCompile(`(?m)^oid sha256:([0-9a-f]{64})$`)
 
 // large is about Git LFS at GitHub: large add PATH FILE commits a pointer to the default branch and keeps the file's
-// content beside the repository; large show REV:PATH prints the content of a pointer, which must exist; with ! it must
+// content outside the repository; large show REV:PATH prints the content of a pointer, which must exist; with ! it must
 // not.
 func large(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)

@@ -1,7 +1,6 @@
-// Package crash proves that errand may crash at any moment. It lists every commit of the store and
-// every external call of a complete task (to GitHub, VMs, the model, the disk) as a failpoint, crashes
-// errand there, restarts it with the same data, and continues. The result has to be the same as without
-// the crash.
+// Package crash proves that errand may crash at any moment. It lists every commit of the store and every external call
+// of a complete task (to GitHub, VMs, the model, the disk) as a failpoint, crashes errand there, restarts it with the
+// same data, and continues. The result must be the same as without the crash.
 //
 // A failpoint is an operation with a number and a moment: before the effect, or after it with the
 // answer lost. From then on no operation of this errand process has an effect, as after kill -9,

@@ -41,7 +41,7 @@ func TestHeavyDurable(t *testing.T) {
 		flags  []string
 		synced bool
 	}{
-		"as it is":        {nil, true},
+		"unchanged":       {nil, true},
 		"control: NoSync": {[]string{"-tags", "errand_nosync"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -162,7 +162,7 @@ func nameOf(req *http.Request) (name string, err error) {
 // escaped is a comment's hidden marker in JSON.
 var escaped = regexp.MustCompile(`(<|\\u003c)!-- errand:.*? --(>|\\u003e)`)
 
-// rewrite replaces the body of a request by what fn makes of it.
+// rewrite replaces the body of a request by the result of fn.
 func rewrite(req *http.Request, fn func([]byte) []byte) error {
 	if req.Body == nil {
 		return nil

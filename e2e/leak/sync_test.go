@@ -18,7 +18,7 @@ func TestImagesAreReadable(t *testing.T) {
 		unreachable bool // login fails
 		offAt       int  // it is reported as off in this answer; 0: never
 	}{
-		"it obeys":                          {},
+		"obeys":                             {},
 		"powered off":                       {deaf: true},
 		"no login":                          {unreachable: true},
 		"reported as off":                   {offAt: 1},

@@ -24,7 +24,7 @@ func TestControls(t *testing.T) {
 	t.Parallel()
 	controls(t, "controls", map[string]control{
 		"permission is not read":               {plant{anybody: true}, "trust end", "mention,chatter"},
-		"nobody approved":                      {plant{ghosts: true}, "approval", ""},
+		"without approval":                     {plant{ghosts: true}, "approval", ""},
 		"an ended task begins again":           {plant{revive: true}, "end", "merge"},
 		"no sign of activity":                  {plant{silent: true}, "silence told heard", ""},
 		"no check for an earlier comment":      {plant{twice: true}, "look", "trouble"},

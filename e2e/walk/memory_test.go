@@ -48,7 +48,7 @@ func (m *memory) Range(prefix, from string, limit int) ([]kv.Pair, error) {
 	return out, nil
 }
 
-// named returns what follows prefix in the keys that begin with it.
+// named returns the rest of the keys that begin with prefix.
 func (m *memory) named(prefix string) []string {
 	var names []string
 	for i := sort.SearchStrings(m.keys, prefix); i < len(m.keys) && strings.HasPrefix(m.keys[i], prefix); i++ {

@@ -45,7 +45,7 @@ func unlockedNextStep(t *state.Task) string {
 	return nextWork(t)
 }
 
-// nextWork describes what errand or the agent does now.
+// nextWork describes the current work of errand or the agent.
 func nextWork(t *state.Task) string {
 	switch r := t.Run; {
 	case r != nil && r.State == state.RunStopping:

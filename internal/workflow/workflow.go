@@ -86,7 +86,7 @@ type Config struct {
 	AllowUsers, AllowBots []string
 }
 
-// Steps does jobs. It has no state of its own and may be used by many workers.
+// Steps executes jobs. It is stateless and may be used by many workers.
 type Steps struct {
 	Config
 	intake     *intake.Steps

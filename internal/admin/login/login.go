@@ -37,7 +37,7 @@ var _ Facts = (*store.Store)(nil)
 // A Form is the content of the login form.
 type Form struct {
 	Next  string // the page to show after the login
-	Words string // what was wrong; may be empty
+	Words string // error message; may be empty
 	// Reload states that the form reloads itself immediately, so that the browser sends its cookie.
 	Reload bool
 }

@@ -33,7 +33,7 @@ func TestEndings(t *testing.T) {
 		"slash":        {prompt: "/help me", want: map[string]string{"subtype": "success", "num_turns": "0", "result": "Unknown command: /help"}},
 		"no key":       {env: []string{"ANTHROPIC_AUTH_TOKEN="}, code: 1, want: map[string]string{"is_error": "true", "result": "Not logged in · Please run /login"}},
 		"wrong key":    {turns: []simmodel.Turn{ok}, env: []string{"ANTHROPIC_AUTH_TOKEN=no", "CLAUDE_CODE_MAX_RETRIES=3"}, code: 1, want: map[string]string{"api_error_status": "401"}, asked: 4, tries: 3},
-		"comes back":   {turns: []simmodel.Turn{{Text: "fine", Status: 503, Times: 4}}, want: map[string]string{"result": "fine"}, asked: 5, tries: 4},
+		"recovers":     {turns: []simmodel.Turn{{Text: "fine", Status: 503, Times: 4}}, want: map[string]string{"result": "fine"}, asked: 5, tries: 4},
 		"ten retries":  {turns: []simmodel.Turn{always(529)}, code: 1, want: map[string]string{"api_error_status": "529", "subtype": "success", "is_error": "true"}, asked: 11, tries: 10},
 		"not retried":  {turns: []simmodel.Turn{always(403)}, code: 1, want: map[string]string{"api_error_status": "403"}, asked: 1},
 		"long wait":    {turns: []simmodel.Turn{{Status: 429, RetryAfter: 70, Message: "slow"}}, code: 1, want: map[string]string{"result": "API Error: Request rejected (429) · slow"}, asked: 1},

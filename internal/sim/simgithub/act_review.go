@@ -37,7 +37,8 @@ func reviewState(event string) (string, bool) {
 	}
 }
 
-// add adds a review. It is permitted to users with read access, but nobody may approve or reject their own pull request.
+// add adds a review. It is permitted to users with read access, but authors may not approve or reject their own pull
+// request.
 func (rv reviews) add(p *Pull, in NewReview) (*Review, error) {
 	if err := rv.check(p, in); err != nil {
 		return nil, err

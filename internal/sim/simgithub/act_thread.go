@@ -49,7 +49,7 @@ func (rv reviews) addComment(t *Thread, v *Review, body string) *ReviewComment {
 	return k
 }
 
-// reply adds a comment to a thread. Like GitHub, it wraps it in a review of its own and sends both webhooks.
+// reply adds a comment to a thread. Like GitHub, it wraps the comment in a separate review and sends both webhooks.
 func (rv reviews) reply(t *Thread, body string) (*ReviewComment, error) {
 	if err := rv.check(t.pull, NewReview{Event: "COMMENT", Body: body}); err != nil {
 		return nil, err

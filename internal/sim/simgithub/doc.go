@@ -6,7 +6,8 @@
 // One http.Handler serves everything. The package shares no code with errand. It keeps its state in memory, except for the
 // repositories in Config.Dir, and loses it when it is closed.
 //
-// Start with sim.go, the life of a simulator. Then read model_*.go (what exists), person.go (what people do), session.go
-// (who may do it), act_*.go (what happens then), webhooks.go (the events that follow), rest.go (how requests become acts) and
-// faults.go (how to make it fail). Package git keeps the repositories, and package web serves the pages for people.
+// Start with sim.go, the life of a simulator. Then read model_*.go (the objects), person.go (the actions of people),
+// session.go (permissions), act_*.go (the effects of actions), webhooks.go (the resulting events), rest.go (the
+// conversion of requests to actions) and faults.go (injected failures). Package git keeps the repositories, and package
+// web serves the pages for people.
 package simgithub

@@ -66,7 +66,7 @@ func TestDeliveriesThatFail(t *testing.T) {
 	t.Cleanup(slow.Close)
 	t.Cleanup(func() { close(release) })
 	for name, c := range map[string]struct{ url, want string }{
-		"slow": {slow.URL, "timed out"}, "nobody there": {"http://127.0.0.1:1/", "failed to connect to host"},
+		"slow": {slow.URL, "timed out"}, "no server": {"http://127.0.0.1:1/", "failed to connect to host"},
 		"no address": {"", "failed to connect to host"},
 	} {
 		w.Sim.SetWebhook(c.url, "")

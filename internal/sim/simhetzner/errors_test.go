@@ -186,8 +186,8 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestOddRequests: invalid requests that the client never sends.
-func TestOddRequests(t *testing.T) {
+// TestInvalidRequests: invalid requests that the client never sends.
+func TestInvalidRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cases := map[string]struct {

@@ -165,7 +165,7 @@ func TestBootFails(t *testing.T) {
 	}
 }
 
-// TestVanish: a server is deleted without the API, and another one shuts down by itself.
+// TestVanish: a server is deleted without the API, and another one shuts down without a request.
 func TestVanish(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,7 +17,7 @@ import (
 // module is the prefix of the import paths of the tree's packages.
 const module = "github.com/errand-bot/errand/"
 
-// roots returns the programs from which functions have to be reachable.
+// roots returns the programs from which functions must be reachable.
 func roots() []string { return []string{"./cmd/...", "./internal/tools/..."} }
 
 // exemptions returns the functions that stay although no program reaches them, with the reasons.
@@ -33,11 +33,11 @@ func exemptions() map[string]string {
 		"internal/sim/simhetzner.Clock.Now":      "see NewClock",
 		"internal/sim/simhetzner.Clock.Advance":  "see NewClock",
 		"internal/sim/simhetzner.Clock.Set":      "see NewClock",
-		"internal/queue.Queue.Step":              "the random walks take single steps, with a clock of their own",
+		"internal/queue.Queue.Step":              "the random walks take single steps, with a virtual clock",
 		"internal/watch.Poller.Poll":             "see Queue.Step",
 		"internal/watch.Sweeper.SweepDeliveries": "see Queue.Step",
 		"internal/watch.Sweeper.SweepState":      "see Queue.Step",
-		"internal/demo.World.Timing":             "tests start errand in a process of its own and pass the timing on",
+		"internal/demo.World.Timing":             "tests start errand in a separate process and pass the timing to it",
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 )
 
-// exampleHead stands above the keys.
+// exampleHead is the text above the keys.
 const exampleHead = `# errand's configuration: every key with its default.
 #
 # Four values are required, and are read from the environment here: see github, admin and models.

@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-// pricesHead stands above the tables of docs/prices.md.
+// pricesHead is the text above the tables of docs/prices.md.
 const pricesHead = `# Prices of models
 
 The default [` + "`prices`" + `](configuration.md#prices) in dollars per million tokens. Providers change their prices: compare with

@@ -15,8 +15,8 @@ type Layer struct {
 	Name string
 	// Doc describes the layer's packages in one sentence.
 	Doc string
-	// Paths lists what belongs to the layer: these packages and everything below them, also before they exist. The longest
-	// path wins.
+	// Paths lists the packages of the layer, each with all packages below it; they need not exist yet. The longest path
+	// wins.
 	Paths []string
 	// May names the other layers that the packages may import. They are earlier in the list, so there are no cycles.
 	May []string
@@ -72,7 +72,8 @@ func All() []Layer {
 	}
 }
 
-// An Importer rule restricts who may import a package, whatever the layers say. Both are paths with everything below.
+// An Importer rule restricts the importers of a package in addition to the layers. Both are paths with everything
+// below.
 type Importer struct {
 	Of, Only []string
 	Why      string
@@ -105,8 +106,8 @@ func Exceptions() []Exception {
 	}
 }
 
-// forTests lists what every test, and every package that helps tests, may import in addition to its layer and those
-// below: real implementations and simulators. Tests may also import packages whose names end in "test".
+// forTests lists the packages that every test, and every package that helps tests, may import in addition to its layer
+// and those below: real implementations and simulators. Tests may also import packages whose names end in "test".
 func forTests() []string {
 	return []string{"state/kv", "internal/archive", "internal/fleet/local", "internal/sim"}
 }

@@ -105,7 +105,7 @@ func actStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) strin
 	case state.ViaBox:
 		return tickStands(st, plan, a)
 	case state.ViaCommand:
-		if a.Given.Before(plan.PostedAt) { // it names a revision that nobody could have read
+		if a.Given.Before(plan.PostedAt) { // older than the revision that it names
 			return state.NotTooFresh
 		}
 		return wordsStand(st, a)

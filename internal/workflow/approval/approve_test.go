@@ -185,7 +185,7 @@ func TestUntick(t *testing.T) {
 	w.Do(state.JobMinimise)
 }
 
-func TestMinimise(t *testing.T) {
+func TestMinimize(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	p := w.Planned(state.PlanPreliminary)

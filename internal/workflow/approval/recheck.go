@@ -49,9 +49,9 @@ func (c *Checker) Recheck(ctx context.Context, w *step.Attempt, a *state.Approva
 	return actStands(st, plan, a), nil
 }
 
-// countedTickStands reports, as actStands does, whether a tick that counted is still there; other boxes no longer matter. Everybody who can edit
-// the comment may approve, so a box that they leave ticked, or tick again, is valid. A bot may not approve: after an edit by another bot than errand,
-// nobody can tell whose tick it is.
+// countedTickStands reports, as actStands does, whether a tick that counted is still there; other boxes no longer
+// matter. Everybody who can edit the comment may approve, so a box that they leave ticked, or tick again, is valid. A
+// bot may not approve: after an edit by another bot than errand, the author of the tick is unknown.
 func (c *Checker) countedTickStands(ctx context.Context, st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) (why string, err error) {
 	if !slices.Contains(comment.Ticked(st.Comment.Body, plan.Hash), a.Choice) {
 		return state.NotTicked, nil

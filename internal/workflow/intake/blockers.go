@@ -13,8 +13,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// blocked returns a Waiting if other issues have to be closed first: GitHub's dependencies and sub-issues,
-// and references in the comments of trusted people.
+// blocked returns a Waiting if other issues must be closed first: GitHub's dependencies and sub-issues, and references
+// in the comments of trusted people.
 func (s *Steps) blocked(ctx context.Context, w *step.Attempt, i forge.Issue, v trust.View) (*state.Waiting, error) {
 	t := w.Task
 	var found []forge.Blocker
@@ -38,7 +38,7 @@ func (s *Steps) blocked(ctx context.Context, w *step.Attempt, i forge.Issue, v t
 	for _, ref := range trust.Blockers(strings.Join(texts, "\n\n"), home) {
 		isOpen, err := s.GitHub.IssueState(ctx, t.Installation, ref.Owner, ref.Name, ref.Number)
 		if errors.Is(err, forge.ErrNotFound) || refusedElsewhere(err, ref, home) {
-			continue // a reference to what we cannot see blocks nothing
+			continue // a reference to an inaccessible issue is ignored
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read %s/%s#%d: %w", ref.Owner, ref.Name, ref.Number, err)

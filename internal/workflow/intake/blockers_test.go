@@ -26,7 +26,7 @@ func TestStartWaitsForBlockers(t *testing.T) {
 		"text by a writer": {func(w *workflowtest.World, _ *simgithub.Issue) error {
 			return workflowtest.Err(w.As("bob").Comment(workflowtest.RepoName, 1, "Blocked by #2."))
 		}, []string{"acme/slug#2"}},
-		"said twice": {func(w *workflowtest.World, o *simgithub.Issue) error {
+		"mentioned twice": {func(w *workflowtest.World, o *simgithub.Issue) error {
 			if err := w.Ada.AddBlockedBy(workflowtest.RepoName, 1, o.ID); err != nil {
 				return err
 			}

@@ -38,7 +38,7 @@ func (s *Steps) Seen(ctx context.Context, t *state.Task, number int) (string, er
 	return d.show(number, view), nil
 }
 
-// discussion is what was said in an issue or a pull request.
+// discussion is the conversation of an issue or a pull request.
 type discussion struct {
 	text    trust.Comment
 	said    []trust.Comment

@@ -47,9 +47,9 @@ type GitHub interface {
 	Threads(ctx context.Context, r forge.Repo, number int) ([]forge.Thread, error)
 }
 
-// Start reads everything that has to be known before an agent starts: the repository's settings, the text that
-// the agent may see, blockers, existing work by others, and the commit at which the branch begins. It
-// only reads, so it may be repeated at any time.
+// Start reads all data that is required before an agent starts: the repository's settings, the text that the agent may
+// see, blockers, existing work by others, and the commit at which the branch begins. It only reads, so it may be
+// repeated at any time.
 func (s *Steps) Start(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	issue, err := s.GitHub.Issue(ctx, w.Repo, w.Task.Key.Issue)
 	if err != nil {

@@ -17,9 +17,9 @@ func TestVetStoresGitHubsAnswer(t *testing.T) {
 		login string
 		want  state.Permission
 	}{
-		"admin":    {"ada", state.PermissionAdmin},
-		"writer":   {"bob", state.PermissionWrite},
-		"outsider": {"eve", state.PermissionRead},
+		"admin":  {"ada", state.PermissionAdmin},
+		"writer": {"bob", state.PermissionWrite},
+		"reader": {"eve", state.PermissionRead},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ import (
 func (s *Steps) visible(ctx context.Context, w *step.Attempt, repoSettings settings.Settings, out forge.IssueSnapshot) (trust.View, error) {
 	t := w.Task
 	issue := trust.Issue{Title: t.Frozen.Title, Comment: out.Text, VouchedBy: t.Frozen.By}
-	issue.Body = t.Frozen.Body // as frozen, whatever stands there now
+	issue.Body = t.Frozen.Body // the frozen text, even if it has changed
 	return s.decide(ctx, w, repoSettings, issue, out.Comments)
 }
 

@@ -127,7 +127,7 @@ func toolServer(a agent.Adapter, place runnerctl.Place, runDir string) json.RawM
 	return raw
 }
 
-// maxUSD returns the budget that the agent is told, 0 for none: a subscription has no cost per call.
+// maxUSD returns the budget that is passed to the agent, 0 for none: a subscription has no cost per call.
 func (s *Steps) maxUSD(t *state.Task, adapter string) float64 {
 	if s.Subscribed[s.Providers[adapter]] {
 		return 0

@@ -38,8 +38,8 @@ func (s *Steps) checkout(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 	}
 	l.VMHead, ws.Place.LargeFiles = at.Head, at.LargeFiles
 	if goesOn(t, vm) && !at.Created {
-		l.VMHead = workspace.Root(t) // at.Head is the agent's own, which nobody else has
-		return nil                   // what the work under way began at stays
+		l.VMHead = workspace.Root(t) // at.Head is the agent's unpublished commit
+		return nil                   // the base of the current work does not change
 	}
 	l.Root = commit
 	if at.Created {

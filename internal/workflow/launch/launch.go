@@ -64,8 +64,8 @@ type Files interface {
 	BeginTranscript(run string, h runlog.Header) error
 }
 
-// Launch gets the VM, prepares the checkout, writes the prompt and starts the run. Each part checks
-// first what an earlier attempt did; a run that was started is left alone.
+// Launch gets the VM, prepares the checkout, writes the prompt and starts the run. Each part first checks for the
+// results of an earlier attempt; a run that was started is left alone.
 func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t := w.Task
 	if t.Run == nil || t.Run.ID != w.Job.Run || t.Run.State != state.RunLaunching {

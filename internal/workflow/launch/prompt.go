@@ -144,7 +144,7 @@ func (s *Steps) promptDiscussion(t *state.Task, d *prompts.Data) {
 	if d.Plan == nil {
 		return
 	}
-	for _, f := range t.Feedback { // what came since the context was read, for runs that answer nothing
+	for _, f := range t.Feedback { // comments since the context was read, for runs that answer nothing
 		if f.Kind == "comment" && t.Run.Kind == state.RunImplement {
 			d.Since = append(d.Since, prompts.Said{Author: f.By.Login, At: f.At, Body: step.Shown(f.Body, s.Redact)})
 		}

@@ -42,7 +42,7 @@ func resumable(t *state.Task, vm state.VM, a agent.Adapter) string {
 	return t.Run.Session
 }
 
-// turnsOf returns the number of turns that the run's agent is told.
+// turnsOf returns the limit on turns that is passed to the run's agent.
 func turnsOf(t *state.Task, l *state.Launch) int {
 	turns := t.Turns
 	if turns == 0 {

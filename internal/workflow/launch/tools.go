@@ -22,7 +22,7 @@ func ownShell(s settings.Settings) []string {
 	if s.Shell.All {
 		return nil
 	}
-	if !s.Shell.Set && s.Shell.Commands == nil { // nobody looked
+	if !s.Shell.Set && s.Shell.Commands == nil { // not detected
 		return shellrules.DetectCommands(nil, step.Commands(s))
 	}
 	return s.Shell.Commands

@@ -42,7 +42,7 @@ func (s *Steps) Answer(ctx context.Context, w *step.Attempt) (event.Event, error
 			continue
 		}
 		err := s.reply(ctx, r, f, text, sha)
-		if errors.Is(err, forge.ErrNotFound) { // somebody deleted what it answers: the round ends all the same
+		if errors.Is(err, forge.ErrNotFound) { // the answered comment was deleted; the round ends nevertheless
 			w.Log.Info().Err(err).Int64("thread", f.Thread).Msg("review thread no longer exists; reply dropped")
 			rest = append(rest, text)
 			continue

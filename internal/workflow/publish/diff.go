@@ -24,8 +24,8 @@ const (
 // A changed is a path whose content differs from the one that it is compared with.
 type changed struct {
 	path           string
-	against        string          // what it is compared with, empty for the base
-	before, after  forge.TreeEntry // zero if it was or is not there
+	against        string          // the other side of the comparison, empty for the base
+	before, after  forge.TreeEntry // zero if it did or does not exist
 	text           string          // its part of the diff
 	added, removed int             // lines
 }

@@ -28,7 +28,7 @@ func (s *Steps) mergeOf(ctx context.Context, w *step.Attempt, base, commit strin
 	cmp, err := s.GitHub.ChangedSince(ctx, w.Repo, base, commit)
 	switch {
 	case errors.Is(err, forge.ErrNotFound) || err == nil && cmp.MergeBase == "":
-		return m, nil // no common history: whatever differs counts as changed on both sides
+		return m, nil // no common history: all differences count as changes on both sides
 	case err != nil:
 		return nil, fmt.Errorf("find the merge base: %w", err)
 	}

@@ -108,7 +108,7 @@ func TestRequestedReviewers(t *testing.T) {
 			w.Task.Author = w.Person("eve")
 			w.Task.Approval = &state.Approval{By: w.Person("bob")}
 		}, []string{"bob"}},
-		"nobody approved":            {func(w *workflowtest.World) { w.Task.Author = w.Person("eve") }, []string{"ada"}},
+		"without approval":           {func(w *workflowtest.World) { w.Task.Author = w.Person("eve") }, []string{"ada"}},
 		"GitHub refuses the request": {func(w *workflowtest.World) { w.MustFault(simgithub.Fault{Path: "/requested_reviewers", Status: 422}) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -326,8 +326,8 @@ func TestDeletedThread(t *testing.T) {
 	}
 }
 
-// TestTwinAnswer: an answer that appears late, after its job has searched for it and written another one, is deleted.
-func TestTwinAnswer(t *testing.T) {
+// TestDuplicateAnswer: an answer that appears late, after its job has searched for it and written another one, is deleted.
+func TestDuplicateAnswer(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	a, _ := w.Reviewed()

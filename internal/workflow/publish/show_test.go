@@ -94,7 +94,7 @@ func TestLongDiffNeedsAPage(t *testing.T) {
 func TestOnlyApprovedChangesArePublished(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(w *workflowtest.World, p *state.Plan){
-		"nobody approved":          func(w *workflowtest.World, p *state.Plan) { p.Publish.Approved = nil },
+		"without approval":         func(w *workflowtest.World, p *state.Plan) { p.Publish.Approved = nil },
 		"another one was approved": func(w *workflowtest.World, p *state.Plan) { w.Task.Work.Approved = "0badcafe" },
 		"another tree":             func(w *workflowtest.World, p *state.Plan) { p.Publish.Tree = w.Task.Branch.BaseSHA },
 		"the stored changeset was replaced": func(w *workflowtest.World, p *state.Plan) {

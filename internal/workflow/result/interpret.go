@@ -87,7 +87,7 @@ func (in *Interpreter) Line(l runlog.Line) []runlog.Event {
 		case in.parser != nil:
 			agent.ParseMissing(in.parser, l)
 		default:
-			in.cut = in.cut || l.Cut > 0 // a result may be among what was left out
+			in.cut = in.cut || l.Cut > 0 // the omitted part may contain a result
 		}
 		return in.stamp(l, []runlog.Event{{Kind: runlog.KindNotice, Text: l.Text}})
 	}
@@ -129,7 +129,7 @@ func (in *Interpreter) check(line string) []runlog.Event {
 		var r work.CheckResult
 		if json.Unmarshal([]byte(line), &r) == nil && len(in.checks) < 100 {
 			tail, _ := in.redact.Redact(r.Tail)
-			tail = strings.ToValidUTF8(tail[max(0, len(tail)-maxNote):], "") // its end says what went wrong
+			tail = strings.ToValidUTF8(tail[max(0, len(tail)-maxNote):], "") // its end has the error
 			r.Name, r.Skipped = in.clean(r.Name, maxLabel), in.clean(r.Skipped, maxLabel)
 			in.checks = append(in.checks, state.CheckResult{Name: r.Name, Command: r.Name, Code: r.Code, TimedOut: r.TimedOut, Skipped: r.Skipped, Duration: r.Duration, Tail: tail})
 			if r.Skipped != "" {
@@ -204,7 +204,7 @@ func (in *Interpreter) empty(out *state.RunResult) {
 // How many characters of a VM's reports are kept with the task: it must stay small enough to be
 // stored, and a plan to be shown in full.
 const (
-	maxWords  = 40_000 // a plan, a report, what was done
+	maxWords  = 40_000 // a plan, a report, a summary of the work
 	maxNote   = 8_000  // an answer, a summary, the end of a check's output
 	maxLabel  = 300    // a title, a name, an id
 	maxChoice = 100    // an approach: its box shows as much

@@ -64,7 +64,7 @@ func (in *Interpreter) unread(text string, problem error, out *state.RunResult) 
 // asBlock is a block as an answer has it.
 func asBlock(block string) string { return "````errand\n" + block + "\n````" }
 
-// repaired keeps the text of the original answer; a repair has none of its own.
+// repaired keeps the text of the original answer, because a repair has no text.
 func (in *Interpreter) repaired(out *state.RunResult) {
 	if r := in.run.Repair; r != nil && strings.TrimSpace(r.Text) != "" {
 		out.Text = r.Text

@@ -46,7 +46,7 @@ func (s *RepoSettings) Of(repo string, out forge.IssueSnapshot) (settings.Settin
 	return repoSettings, nil
 }
 
-// applyShell puts the operator's list of commands into settings that have none of their own. It returns what is wrong if the
+// applyShell adds the operator's list of commands to settings without a list. It returns an error message if the
 // repository allows every command and the operator does not.
 func (s *RepoSettings) applyShell(repo string, repoSettings *settings.Settings) string {
 	var operators settings.Shell

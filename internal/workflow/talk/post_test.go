@@ -68,7 +68,7 @@ func TestPostAfterAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-func TestPostRemovesYoungerTwins(t *testing.T) {
+func TestPostRemovesNewerDuplicates(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	first := w.Do(state.JobPost, question)
@@ -260,7 +260,7 @@ func TestVet(t *testing.T) {
 		"admin":                        {"ada", nil, state.PermissionAdmin},
 		"writer":                       {"bob", nil, state.PermissionWrite},
 		"triage":                       {"errand-bot", nil, state.PermissionRead},
-		"stranger":                     {"eve", nil, state.PermissionRead},
+		"without write access":         {"eve", nil, state.PermissionRead},
 		"bot":                          {"ci[bot]", nil, state.PermissionNone},
 		"listed, without write access": {"ci[bot]", []string{"CI[bot]"}, state.PermissionRead},
 	} {

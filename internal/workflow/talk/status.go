@@ -17,7 +17,7 @@ import (
 func (s *Steps) Status(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t := w.Task
 	if t.Status.Shown >= t.Visible || !strings.HasPrefix(w.Job.Key, fmt.Sprintf("%d.", t.Gen)) {
-		return step.Done(), nil // shown, or of an earlier life: the present one has a job of its own
+		return step.Done(), nil // shown, or of an earlier life: the current one has a separate job
 	}
 	v, err := s.View.Read(ctx)
 	if err != nil {

@@ -34,9 +34,9 @@ func (o *Opener) withVariables(t *state.Task, env map[string]string) map[string]
 	return out
 }
 
-// withGit lets the agent's own git read the repository through the tether, for the time of the run: to
-// merge or rebase it has to fetch. The configured submodules are read there, too, whatever form their addresses have in
-// .gitmodules. Nothing of it is written to a file.
+// withGit lets the agent's own git read the repository through the tether, for the time of the run: to merge or rebase
+// it must fetch. The configured submodules are read there, too, for all forms of their addresses in .gitmodules.
+// Nothing of it is written to a file.
 func (ws *Workspace) withGit(env map[string]string) map[string]string {
 	base := ws.Place.BaseURL
 	settings := [][2]string{{"http." + base + "/git/.extraHeader", "Authorization: Bearer " + ws.RunToken()}}

@@ -37,9 +37,9 @@ func (o *Opener) Restore(ctx context.Context, w *step.Attempt) (e event.Event, r
 // maxUnpacks is how often unpacking is tried before the work begins from the branch instead.
 const maxUnpacks = 4
 
-// Restore restores saved work onto a VM that does not have it, and notes in the launch whether it did. It
-// may be repeated until a run has begun. An archive that can never be unpacked is no error: the run then begins from the
-// branch, the plan and the transcript, and people are told.
+// Restore restores saved work onto a VM that does not have it, and records in the launch whether it did. It may be
+// repeated until a run has begun. An archive that can never be unpacked is not an error: the run then begins from the
+// branch, the plan and the transcript, and a comment reports it.
 func (ws *Workspace) Restore(ctx context.Context, w *step.Attempt, l *state.Launch) error {
 	defer func() { ws.VM = l.VM }()
 	t := w.Task

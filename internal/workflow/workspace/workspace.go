@@ -168,8 +168,8 @@ func (ws *Workspace) Attach(ctx context.Context) error {
 	return nil
 }
 
-// Quiet stops what earlier runs may have left running on the VM: one that was stopped a moment ago, also for
-// its turns, or one whose start was never confirmed. Two agents in one checkout would spoil each other's work.
+// Quiet stops earlier runs that may still be active on the VM: one that was just stopped, also at its turn limit, or
+// one whose start was never confirmed. Two agents in one checkout would spoil each other's work.
 func (o *Opener) Quiet(ctx context.Context, t *state.Task, vm string) error {
 	for _, r := range slices.Backward(t.Runs) {
 		if r.Status != state.StatusInterrupted && (r.Status != state.StatusMaxTurns || r.Told) {

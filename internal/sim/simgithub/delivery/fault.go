@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A Fault changes what happens to deliveries. The zero value of each condition matches everything.
+// A Fault changes the handling of deliveries. The zero value of each condition matches everything.
 type Fault struct {
 	Event  string `json:"event"`  // such as issue_comment
 	Action string `json:"action"` // such as created

@@ -46,7 +46,7 @@ type Config struct {
 	OnSend  func(*Delivery)  // called before each attempt; may be nil
 }
 
-// Queue delivers webhooks one after the other, in the order of the acts. Like GitHub, it never retries by itself.
+// Queue delivers webhooks one after the other, in the order of the acts. Like GitHub, it never retries automatically.
 type Queue struct {
 	cfg    Config
 	client *http.Client

@@ -86,7 +86,7 @@ type LFS struct {
 	now func() time.Time
 
 	mu     sync.Mutex
-	grants map[string]LFSGrant // by the header that has to be sent
+	grants map[string]LFSGrant // by the required header
 }
 
 // NewLFS keeps large files in dir, which is created with the first of them. Grants expire by the clock now.

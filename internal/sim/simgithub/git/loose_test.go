@@ -219,7 +219,7 @@ func sameChanges(t *testing.T, r *Repository, base string) {
 	}
 	none := strings.Repeat("1", 40)
 	for name, e := range map[string]TreeEntry{
-		"a missing blob": {Path: "a", Mode: "100644", SHA: &none}, "git's own folder": {Path: ".git/config", Mode: "100644", SHA: &one},
+		"a missing blob": {Path: "a", Mode: "100644", SHA: &none}, "git's directory": {Path: ".git/config", Mode: "100644", SHA: &one},
 		"an unknown mode": {Path: "a", Mode: "100600", SHA: &one},
 	} {
 		if sha, err := r.WriteTree(base, []TreeEntry{e}); err == nil {

@@ -14,8 +14,8 @@ type Repository struct {
 	loose looseStore
 }
 
-// Init creates a bare repository in dir. It serves the same requests as GitHub and never collects garbage by itself. Home
-// is the home directory of its git commands.
+// Init creates a bare repository in dir. It serves the same requests as GitHub and never collects garbage
+// automatically. Home is the home directory of its git commands.
 func Init(home, dir, branch string) (*Repository, error) {
 	r := &Repository{Dir: dir, git: runner{home: home}, loose: looseStore{dir: dir}}
 	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// wordy lists the keys whose values come from a fixed list at GitHub, so that each value is a shape of its own.
+// wordy lists the keys whose values come from a fixed list at GitHub, so that each value is a separate shape.
 func wordy(key string) bool {
 	switch key {
 	case "state", "state_reason", "status", "conclusion", "type", "action", "event", "author_association", "side", "start_side",

@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// draft is a comment of a pending review. GitHub shows a pending review only to its author. Here, drafts
-// are stored with the pages until the review is submitted, so that nobody else can see them.
+// draft is a comment of a pending review. GitHub shows a pending review only to its author. Here, drafts are stored
+// with the pages until the review is submitted, so that other people cannot see them.
 type draft struct {
 	simgithub.NewReviewComment
 	ID     int64

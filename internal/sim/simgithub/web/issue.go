@@ -27,7 +27,7 @@ type issueView struct {
 	Pull      *pullHead // nil for an issue
 }
 
-// sideView is the column beside the conversation.
+// sideView is the column next to the conversation.
 type sideView struct {
 	Assignees  []string
 	Assignable []string // not assigned yet

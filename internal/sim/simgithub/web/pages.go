@@ -38,7 +38,7 @@ var parsePages = sync.OnceValue(func() *template.Template {
 
 // Handler returns the pages of a simulator, for Config.Pages.
 func Handler(s *simgithub.Sim, log zerolog.Logger) http.Handler {
-	css, _ := webFiles.ReadFile("style.css") // embedded: it is there
+	css, _ := webFiles.ReadFile("style.css") // embedded, so it exists
 	js, _ := webFiles.ReadFile("page.js")
 	w := &site{
 		s: s, log: log, md: sharedMarkdown(), css: template.CSS(css), js: template.JS(js), drafts: map[draftKey][]draft{},

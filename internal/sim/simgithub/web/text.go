@@ -17,7 +17,7 @@ const (
 	textLine   = "line"   // comment of a thread
 )
 
-// textView is a text that somebody wrote.
+// textView is a text with its author.
 type textView struct {
 	Kind      string
 	ID        int64
