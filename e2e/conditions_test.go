@@ -52,7 +52,7 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		// the task's budget, in whole dollars
 		"cap": task(func(t *state.Task) string { return strconv.FormatInt(t.Money.CapMicroUSD/1_000_000, 10) }),
 		// runs whose agents reported other tokens than the gateway counted
-		"miscounted": task(func(t *state.Task) string { return strconv.Itoa(len(t.Summary().Miscounts)) }),
+		"miscounted": task(func(t *state.Task) string { return strconv.Itoa(len(t.Summary().TokenMismatches)) }),
 		"asleep":     task(asleep),
 		"archives":   archives,
 		"packing":    packingNow,

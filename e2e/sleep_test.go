@@ -85,12 +85,12 @@ func packingNow(o seen, want string) (string, bool) {
 // none.
 func asleep(t *state.Task) string {
 	switch {
-	case t.Asleep == nil:
+	case t.Suspended == nil:
 		return "none"
 	case t.VM != nil:
 		return "kept"
 	}
-	return string(t.Asleep.Mode)
+	return string(t.Suspended.Mode)
 }
 
 // archives counts the files of saved work.

@@ -162,7 +162,7 @@ func (s *story) report() string {
 	for _, t := range s.tasks() {
 		fmt.Fprintf(&b, "task %s: %s, step %s, resume %s\n", t.Key, t.Phase, t.Step, t.Resume)
 		for _, h := range t.History {
-			fmt.Fprintf(&b, "  %s %s: %s\n", h.At.Format("05.000"), h.Phase, h.Why)
+			fmt.Fprintf(&b, "  %s %s: %s\n", h.At.Format("05.000"), h.Phase, h.Reason)
 		}
 		if t.End != nil {
 			fmt.Fprintf(&b, "  end: %+v\n", *t.End)
@@ -174,7 +174,7 @@ func (s *story) report() string {
 			fmt.Fprintf(&b, "  run %s %s %s: %s %s %s\n", r.ID, r.Kind, r.State, r.Status, r.Class, r.Message)
 		}
 		for _, f := range t.Feedback {
-			fmt.Fprintf(&b, "  feedback %s %s taken %q: %.100q\n", f.ID, f.Kind, f.Taken, f.Body)
+			fmt.Fprintf(&b, "  feedback %s %s taken %q: %.100q\n", f.ID, f.Kind, f.TakenBy, f.Body)
 		}
 		for _, j := range s.jobs(t.Key) {
 			fmt.Fprintf(&b, "  job %s %s %s attempt %d not before %s: %s\n", j.Kind, j.Key, j.State, j.Attempt, j.NotBefore.Format("15:04:05"), j.LastError)

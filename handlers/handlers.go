@@ -27,8 +27,8 @@ import (
 type Tasks interface {
 	Task(ctx context.Context, key state.TaskKey) (*state.Task, error)
 	TaskByPR(ctx context.Context, repo int64, number int) (*state.Task, error)
-	// Glances returns, for every open task, the fields that mapping needs.
-	Glances(ctx context.Context) ([]state.Glance, error)
+	// Overviews returns, for every open task, the fields that mapping needs.
+	Overviews(ctx context.Context) ([]state.TaskOverview, error)
 	// OutOfReach lists the tasks that ended because errand lost access.
 	OutOfReach(ctx context.Context) ([]*state.Task, error)
 }

@@ -54,12 +54,12 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]event.Even
 	written.Mention, written.Quoted = parsed.Mention, parsed.Quoted
 	ev.ID, ev.At = fmt.Sprintf("comment:%d", c.GetID()), at(c.CreatedAt)
 	ev.Payload = event.Commented{
-		Comment: written,
-		Orders:  parsed.Orders,
-		Left:    parsed.Left,
-		More:    parsed.More,
-		Issue:   issue,
-		Base:    command.Base(c.GetBody()),
+		Comment:     written,
+		Orders:      parsed.Orders,
+		Skipped:     parsed.Left,
+		MoreSkipped: parsed.More,
+		Issue:       issue,
+		Base:        command.Base(c.GetBody()),
 	}
 	return []event.Event{ev}, "", nil
 }

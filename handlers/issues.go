@@ -83,21 +83,21 @@ func (m *Mapper) closed(ctx context.Context, ev event.Event) ([]event.Event, str
 	ev.Payload = event.IssueClosed{}
 	events := []event.Event{ev}
 	// A blocker may be in another repository.
-	waiting, err := m.open(ctx, func(g state.Glance) bool { return g.Waiting == state.WaitBlocked && g.Key != ev.Task })
-	return append(events, eventsFor(waiting, event.Event{Payload: event.Poked{}})...), "", err
+	waiting, err := m.open(ctx, func(g state.TaskOverview) bool { return g.Waiting == state.WaitBlocked && g.Key != ev.Task })
+	return append(events, eventsFor(waiting, event.Event{Payload: event.ConditionChanged{}})...), "", err
 }
 
 // open returns the open tasks for which choose returns true.
-func (m *Mapper) open(ctx context.Context, choose func(state.Glance) bool) ([]state.Glance, error) {
-	open, err := m.tasks.Glances(ctx)
+func (m *Mapper) open(ctx context.Context, choose func(state.TaskOverview) bool) ([]state.TaskOverview, error) {
+	open, err := m.tasks.Overviews(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list open tasks: %w", err)
 	}
-	return slices.DeleteFunc(open, func(g state.Glance) bool { return !choose(g) }), nil
+	return slices.DeleteFunc(open, func(g state.TaskOverview) bool { return !choose(g) }), nil
 }
 
 // eventsFor returns a copy of ev for each task.
-func eventsFor(tasks []state.Glance, ev event.Event) []event.Event {
+func eventsFor(tasks []state.TaskOverview, ev event.Event) []event.Event {
 	var events []event.Event
 	for _, g := range tasks {
 		ev.Task = g.Key
@@ -108,6 +108,6 @@ func eventsFor(tasks []state.Glance, ev event.Event) []event.Event {
 
 // dependencies pokes tasks that wait for other issues, because a blocker or sub-issue was added or removed.
 func (m *Mapper) dependencies(ctx context.Context, _ []byte) ([]event.Event, string, error) {
-	waiting, err := m.open(ctx, func(g state.Glance) bool { return g.Waiting == state.WaitBlocked })
-	return eventsFor(waiting, event.Event{Payload: event.Poked{}}), "nothing waits for other issues", err
+	waiting, err := m.open(ctx, func(g state.TaskOverview) bool { return g.Waiting == state.WaitBlocked })
+	return eventsFor(waiting, event.Event{Payload: event.ConditionChanged{}}), "nothing waits for other issues", err
 }

@@ -104,10 +104,10 @@ func (m *Mapper) reviewComment(ctx context.Context, payload []byte) ([]event.Eve
 	}
 	ev.ID, ev.At = fmt.Sprintf("review-comment:%d", c.GetID()), at(c.CreatedAt)
 	ev.Payload = event.Commented{
-		Comment: &state.Comment{ID: c.GetID(), Node: c.GetNodeID(), Body: c.GetBody(), At: at(c.CreatedAt), OnPR: true, Thread: top, Mention: true},
-		Orders:  orders,
-		Left:    parsed.Left,
-		More:    parsed.More,
+		Comment:     &state.Comment{ID: c.GetID(), Node: c.GetNodeID(), Body: c.GetBody(), At: at(c.CreatedAt), OnPR: true, Thread: top, Mention: true},
+		Orders:      orders,
+		Skipped:     parsed.Left,
+		MoreSkipped: parsed.More,
 	}
 	return []event.Event{ev}, "", nil
 }

@@ -23,7 +23,7 @@ func (m *Mapper) push(ctx context.Context, payload []byte) ([]event.Event, strin
 	if !ok || m.own(e.Sender) {
 		return nil, "not a branch, or errand's own push", nil
 	}
-	open, err := m.open(ctx, func(g state.Glance) bool { return g.Key.Repo == e.Repo.GetID() })
+	open, err := m.open(ctx, func(g state.TaskOverview) bool { return g.Key.Repo == e.Repo.GetID() })
 	if err != nil {
 		return nil, "", err
 	}
@@ -33,7 +33,7 @@ func (m *Mapper) push(ctx context.Context, payload []byte) ([]event.Event, strin
 		case g.Branch == branch && g.Head != "" && !e.GetDeleted():
 			events = append(events, event.Event{Task: g.Key, By: person(e.Sender), Payload: event.Pushed{Head: e.GetAfter()}})
 		case branch == e.Repo.GetDefaultBranch() && (g.Waiting == state.WaitConfig || g.Waiting == state.WaitDisabled) && touchesConfig(e):
-			events = append(events, event.Event{Task: g.Key, Payload: event.Poked{}})
+			events = append(events, event.Event{Task: g.Key, Payload: event.ConditionChanged{}})
 		}
 	}
 	return events, "no task on this branch", nil
@@ -97,7 +97,7 @@ func (m *Mapper) status(ctx context.Context, payload []byte) ([]event.Event, str
 
 // checks returns the event for the task whose branch is at the commit.
 func (m *Mapper) checks(ctx context.Context, r *github.Repository, sha string) ([]event.Event, string, error) {
-	open, err := m.open(ctx, func(g state.Glance) bool { return g.Key.Repo == r.GetID() && g.HasPR && g.Head == sha })
+	open, err := m.open(ctx, func(g state.TaskOverview) bool { return g.Key.Repo == r.GetID() && g.HasPR && g.Head == sha })
 	if err != nil {
 		return nil, "", err
 	}
@@ -122,7 +122,7 @@ func (m *Mapper) repository(ctx context.Context, payload []byte) ([]event.Event,
 		}
 		ev.Payload = event.Renamed{}
 	case "deleted":
-		ev.Payload = event.Gone{Lost: "the repository was deleted"}
+		ev.Payload = event.AccessLost{Lost: "the repository was deleted"}
 	default:
 		return nil, "errand ignores the action " + e.GetAction(), nil
 	}
@@ -131,7 +131,7 @@ func (m *Mapper) repository(ctx context.Context, payload []byte) ([]event.Event,
 
 // eachOf returns an event for every open task of a repository.
 func (m *Mapper) eachOf(ctx context.Context, repo int64, ev event.Event) ([]event.Event, string, error) {
-	open, err := m.open(ctx, func(g state.Glance) bool { return g.Key.Repo == repo })
+	open, err := m.open(ctx, func(g state.TaskOverview) bool { return g.Key.Repo == repo })
 	return eventsFor(open, ev), "no task there", err
 }
 
@@ -144,9 +144,9 @@ func (m *Mapper) installation(ctx context.Context, payload []byte) ([]event.Even
 	id, ev := e.Installation.GetID(), event.Event{}
 	switch a := e.GetAction(); a {
 	case "deleted":
-		ev.Payload = event.Gone{Lost: "the App was uninstalled"}
+		ev.Payload = event.AccessLost{Lost: "the App was uninstalled"}
 	case "suspend":
-		ev.Payload = event.Gone{Lost: "the App was suspended"}
+		ev.Payload = event.AccessLost{Lost: "the App was suspended"}
 	case "created":
 		return m.back(ctx, id, e.Repositories)
 	case "new_permissions_accepted":
@@ -156,7 +156,7 @@ func (m *Mapper) installation(ctx context.Context, payload []byte) ([]event.Even
 	default:
 		return nil, "errand ignores the action " + a, nil
 	}
-	open, err := m.open(ctx, func(g state.Glance) bool { return g.Installation == id })
+	open, err := m.open(ctx, func(g state.TaskOverview) bool { return g.Installation == id })
 	return eventsFor(open, ev), "no task there", err
 }
 
@@ -169,7 +169,7 @@ func (m *Mapper) again(ctx context.Context, id int64) ([]event.Event, string, er
 	var events []event.Event
 	for _, t := range gone {
 		if t.Installation == id {
-			events = append(events, event.Event{Task: t.Key, Installation: id, Payload: event.Back{}})
+			events = append(events, event.Event{Task: t.Key, Installation: id, Payload: event.AccessRegained{}})
 		}
 	}
 	return events, "no task there", nil
@@ -177,8 +177,10 @@ func (m *Mapper) again(ctx context.Context, id int64) ([]event.Event, string, er
 
 // granted pokes the tasks of an installation that wait for a permission.
 func (m *Mapper) granted(ctx context.Context, installation int64) ([]event.Event, string, error) {
-	waiting, err := m.open(ctx, func(g state.Glance) bool { return g.Installation == installation && g.Waiting == state.WaitPermission })
-	return eventsFor(waiting, event.Event{Payload: event.Poked{}}), "no task waits for a permission", err
+	waiting, err := m.open(ctx, func(g state.TaskOverview) bool {
+		return g.Installation == installation && g.Waiting == state.WaitPermission
+	})
+	return eventsFor(waiting, event.Event{Payload: event.ConditionChanged{}}), "no task waits for a permission", err
 }
 
 // back maps repositories that the App can access, possibly again, to events for the tasks that ended there for lack of
@@ -192,7 +194,7 @@ func (m *Mapper) back(ctx context.Context, installation int64, repos []*github.R
 	for _, t := range gone {
 		for _, r := range repos {
 			if r.GetID() == t.Key.Repo {
-				events = append(events, event.Event{Task: t.Key, Installation: installation, Payload: event.Back{}})
+				events = append(events, event.Event{Task: t.Key, Installation: installation, Payload: event.AccessRegained{}})
 			}
 		}
 	}
@@ -210,7 +212,7 @@ func (m *Mapper) installationRepositories(ctx context.Context, payload []byte) (
 	}
 	var events []event.Event
 	for _, r := range e.RepositoriesRemoved {
-		more, _, err := m.eachOf(ctx, r.GetID(), event.Event{Payload: event.Gone{Lost: "the repository was taken from the App"}})
+		more, _, err := m.eachOf(ctx, r.GetID(), event.Event{Payload: event.AccessLost{Lost: "the repository was taken from the App"}})
 		if err != nil {
 			return nil, "", err
 		}

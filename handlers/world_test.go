@@ -154,7 +154,7 @@ func line(e event.Event) string {
 	if e.By.Bot {
 		add("(bot)")
 	}
-	for _, pair := range [][2]string{{"via", e.Via}, {"base", e.Base()}, {"head", event.Of[event.Pushed](e).Head}, {"says", event.Of[event.Gone](e).Lost + event.Of[event.IssueGone](e).Lost}} {
+	for _, pair := range [][2]string{{"via", e.Via}, {"base", e.Base()}, {"head", event.Of[event.Pushed](e).Head}, {"says", event.Of[event.AccessLost](e).Lost + event.Of[event.IssueGone](e).Lost}} {
 		if pair[1] != "" {
 			add("%s %s", pair[0], pair[1])
 		}
@@ -211,10 +211,10 @@ func (s *tasks) TaskByPR(_ context.Context, repo int64, number int) (*state.Task
 	return nil, s.err
 }
 
-func (s *tasks) Glances(context.Context) (open []state.Glance, err error) {
+func (s *tasks) Overviews(context.Context) (open []state.TaskOverview, err error) {
 	for _, t := range s.list {
 		if !t.Ended() {
-			open = append(open, t.Glance())
+			open = append(open, t.Overview())
 		}
 	}
 	return open, s.err

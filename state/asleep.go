@@ -8,20 +8,20 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// Asleep is the saved work of a task, so that its VM could be deleted. A task with saved work and without a VM is
+// SuspendedWork is the saved work of a task, so that its VM could be deleted. A task with saved work and without a VM is
 // suspended. The work is kept until newer work replaces it, it was not needed for Policy.KeepAsleep, or the task ended
 // Policy.KeepAfterEnd ago.
-type Asleep struct {
+type SuspendedWork struct {
 	Mode   settings.SleepMode `json:"mode"`
 	Ref    string             `json:"ref"` // the name of the stored archive, or the ID of the provider's image
 	Bytes  int64              `json:"bytes,omitempty"`
 	SHA256 string             `json:"sha256,omitempty"`
-	// VM is the name of the VM and Gen its number; Carries names earlier VMs whose work was continued on it.
-	VM      string    `json:"vm"`
-	Gen     int       `json:"gen"`
-	Carries []string  `json:"carries,omitempty"`
-	At      time.Time `json:"at"`
-	Session string    `json:"session,omitempty"` // the agent's session, if the task knows it
+	// VM is the name of the VM and Gen its number; RestoredFrom names earlier VMs whose work was continued on it.
+	VM           string    `json:"vm"`
+	Gen          int       `json:"gen"`
+	RestoredFrom []string  `json:"carries,omitempty"`
+	At           time.Time `json:"at"`
+	Session      string    `json:"session,omitempty"` // the agent's session, if the task knows it
 	// Base is the published commit that a checkout must be at before an archive is unpacked there; Head is the commit
 	// that the branch was at.
 	Base string `json:"base,omitempty"`
@@ -29,33 +29,35 @@ type Asleep struct {
 	// Dir is the directory of the checkout, Paths the number of its files with uncommitted changes.
 	Dir   string `json:"dir,omitempty"`
 	Paths int    `json:"paths,omitempty"`
-	// Left describes the files that were too large to be saved, for people.
-	Left []string `json:"left,omitempty"`
+	// Omitted describes the files that were too large to be saved, for people.
+	Omitted []string `json:"left,omitempty"`
 	// Stale is set when the work has since been moved onto another commit.
 	Stale bool `json:"stale,omitempty"`
 }
 
-// maxCarries is the maximum number of names that Carried returns; the newest are kept.
-const maxCarries = 30
+// maxVMNames is the maximum number of names that VMNames returns; the newest are kept.
+const maxVMNames = 30
 
-// Carried returns VM.Carries for a VM that restores this work.
-func (a *Asleep) Carried() []string {
-	list := append(slices.Clone(a.Carries), a.VM)
-	return list[max(0, len(list)-maxCarries):]
+// VMNames returns the names of the VMs whose work it contains, which is VM.RestoredFrom of a VM that restores it.
+func (a *SuspendedWork) VMNames() []string {
+	list := append(slices.Clone(a.RestoredFrom), a.VM)
+	return list[max(0, len(list)-maxVMNames):]
 }
 
-// Holds reports whether it contains the work done on a VM.
-func (a *Asleep) Holds(vm string) bool { return a.VM == vm || slices.Contains(a.Carries, vm) }
-
-// Holds reports whether this VM contains the work done on the VM of that name.
-func (v VM) Holds(name string) bool {
-	return v.Name != "" && v.Name == name || slices.Contains(v.Carries, name)
+// Contains reports whether it contains the work done on a VM.
+func (a *SuspendedWork) Contains(vm string) bool {
+	return a.VM == vm || slices.Contains(a.RestoredFrom, vm)
 }
 
-// Wakes returns the saved work that the task's next VM restores. It returns nil if there is none, if a new VM was
+// Contains reports whether this VM contains the work done on the VM of that name.
+func (v VM) Contains(name string) bool {
+	return v.Name != "" && v.Name == name || slices.Contains(v.RestoredFrom, name)
+}
+
+// WorkToRestore returns the saved work that the task's next VM restores. It returns nil if there is none, if a new VM was
 // requested, or if an agent has worked since it was saved.
-func (t *Task) Wakes() *Asleep {
-	a := t.Asleep
+func (t *Task) WorkToRestore() *SuspendedWork {
+	a := t.Suspended
 	if a == nil || t.Fresh || a.Stale {
 		return nil
 	}
@@ -67,7 +69,7 @@ func (t *Task) Wakes() *Asleep {
 		if r.Kind == RunCheck || r.Started.IsZero() {
 			continue
 		}
-		if a.Holds(r.VM) && r.Started.Before(a.At) {
+		if a.Contains(r.VM) && r.Started.Before(a.At) {
 			return a
 		}
 		return nil
@@ -75,9 +77,9 @@ func (t *Task) Wakes() *Asleep {
 	return nil // no agent has worked in this life, so there is nothing to continue
 }
 
-// Resting reports whether the task has a VM that it does not need at present: it waits for people, for a limit to end,
+// HasIdleVM reports whether the task has a VM that it does not need at present: it waits for people, for a limit to end,
 // or for money.
-func (t *Task) Resting() bool {
+func (t *Task) HasIdleVM() bool {
 	switch {
 	case t.VM == nil || t.Ended():
 		return false
@@ -89,8 +91,8 @@ func (t *Task) Resting() bool {
 	return true
 }
 
-// RestedSince returns the time since which the task rests.
-func (t *Task) RestedSince() time.Time {
+// IdleSince returns the time since which the VM is idle.
+func (t *Task) IdleSince() time.Time {
 	if t.Phase.Working() && t.Waiting != nil && t.Waiting.Since.After(t.Since) {
 		return t.Waiting.Since
 	}

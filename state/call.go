@@ -87,12 +87,12 @@ const (
 	MaxProposals    = 20  // per task
 )
 
-// Asks reports whether the conclusion is a question to people.
-func (r *Conclusion) Asks() bool { return r != nil && r.Outcome == OutcomeQuestion }
+// IsQuestion reports whether the conclusion is a question to people.
+func (r *Conclusion) IsQuestion() bool { return r != nil && r.Outcome == OutcomeQuestion }
 
-// Refuses returns, as a text for the agent, the reason why a task rejects a call of a run, or "". A call that was
+// CallRejection returns, as a text for the agent, the reason why a task rejects a call of a run, or "". A call that was
 // accepted before is not rejected.
-func (t *Task) Refuses(run string, call Call) string {
+func (t *Task) CallRejection(run string, call Call) string {
 	r := t.Run
 	switch {
 	case r == nil || r.ID != run || r.State != RunActive && r.State != RunLaunching || r.Kind == RunCheck:
@@ -105,7 +105,7 @@ func (t *Task) Refuses(run string, call Call) string {
 		return ""
 	case len(r.Calls) >= MaxCalls:
 		return fmt.Sprintf("a run may call errand's tools at most %d times", MaxCalls)
-	case r.Concluded.Asks():
+	case r.Conclusion.IsQuestion():
 		return "you already asked a question: stop now and call no other tool; the next run will have the answer"
 	}
 	notes, proposals := 0, 0
@@ -133,29 +133,29 @@ func (t *Task) Refuses(run string, call Call) string {
 // WithConclusion returns a result merged with the conclusion that the run reported with a tool, and whether there is
 // one that counts.
 func (r *Run) WithConclusion(res RunResult) (RunResult, bool) {
-	said := r.Concluded
-	if said == nil || r.State == RunStopping || res.Class != RunSucceeded && !said.Asks() && res.Status != StatusMaxTurns {
+	reported := r.Conclusion
+	if reported == nil || r.State == RunStopping || res.Class != RunSucceeded && !reported.IsQuestion() && res.Status != StatusMaxTurns {
 		return res, false
 	}
-	res.Class, res.Outcome = RunSucceeded, said.Outcome
+	res.Class, res.Outcome = RunSucceeded, reported.Outcome
 	for _, f := range []struct {
 		to   *string
 		said string
 	}{
-		{&res.Question, said.Question}, {&res.Title, said.Title}, {&res.Summary, said.Summary}, {&res.Changes, said.Changes}, {&res.Estimate, said.Estimate},
+		{&res.Question, reported.Question}, {&res.Title, reported.Title}, {&res.Summary, reported.Summary}, {&res.Changes, reported.Changes}, {&res.Estimate, reported.Estimate},
 	} {
 		if f.said != "" {
 			*f.to = f.said
 		}
 	}
-	if len(said.Files) > 0 {
-		res.Files = said.Files
+	if len(reported.Files) > 0 {
+		res.Files = reported.Files
 	}
-	if len(said.Choices) > 0 {
-		res.Approaches = said.Choices
+	if len(reported.Choices) > 0 {
+		res.Approaches = reported.Choices
 	}
-	if len(said.Threads) > 0 {
-		res.Threads = said.Threads
+	if len(reported.Threads) > 0 {
+		res.Threads = reported.Threads
 	}
 	return res, true
 }

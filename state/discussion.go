@@ -29,7 +29,7 @@ type Comment struct {
 	// Mention is set when it addresses the bot at the start of a line.
 	Mention bool `json:"mention,omitempty"`
 	// Withdrawn is set by the job vet if the comment has no effect because it was deleted, hidden or edited before it was
-	// read: NotErased or NotReworded.
+	// read: RejectedCommentDeleted or RejectedCommentEdited.
 	Withdrawn string `json:"withdrawn,omitempty"`
 	// Quoted is set when the bot is addressed inside quotes or code only: no command was given.
 	Quoted bool `json:"quoted,omitempty"`

@@ -39,7 +39,7 @@ type Failure struct {
 	Detail string       `json:"detail,omitempty"`
 	// RetryAt is set if a retry may succeed: the task is then interrupted, not failed.
 	RetryAt time.Time `json:"retry_at,omitzero"`
-	// Key is the key of the job. Doubt is its creation time if its effect may exist nevertheless.
-	Key   string    `json:"key,omitempty"`
-	Doubt time.Time `json:"doubt,omitzero"`
+	// Key is the key of the job. UnknownSince is its creation time if its effect may exist nevertheless.
+	Key          string    `json:"key,omitempty"`
+	UnknownSince time.Time `json:"doubt,omitzero"`
 }

@@ -1,7 +1,7 @@
 package state
 
-// Glance is the part of an open task that webhooks, pages and sweeps need.
-type Glance struct {
+// TaskOverview is the part of an open task that webhooks, pages and sweeps need.
+type TaskOverview struct {
 	Key          TaskKey
 	Phase        Phase
 	Installation int64
@@ -12,9 +12,9 @@ type Glance struct {
 	HasVM        bool
 }
 
-// Glance returns the task's Glance.
-func (t *Task) Glance() Glance {
-	g := Glance{Key: t.Key, Phase: t.Phase, Installation: t.Installation, Branch: t.Branch.Name, Head: t.Branch.Head, HasPR: t.PR != nil, HasVM: t.VM != nil}
+// Overview returns the task's overview.
+func (t *Task) Overview() TaskOverview {
+	g := TaskOverview{Key: t.Key, Phase: t.Phase, Installation: t.Installation, Branch: t.Branch.Name, Head: t.Branch.Head, HasPR: t.PR != nil, HasVM: t.VM != nil}
 	if t.Waiting != nil {
 		g.Waiting = t.Waiting.Kind
 	}

@@ -27,11 +27,11 @@ const (
 	JobApprove  JobKind = "approve"  // check an approval against GitHub
 	JobPost     JobKind = "post"     // a new comment
 	JobStatus   JobKind = "status"   // the status comment
-	JobMinimise JobKind = "minimise" // fold a superseded plan
+	JobMinimize JobKind = "minimise" // fold a superseded plan
 	JobUntick   JobKind = "untick"   // clear a tick that does not count
 	JobChecks   JobKind = "checks"   // read the checks of the pull request's head
 	JobRelease  JobKind = "release"  // delete the VM
-	JobSleep    JobKind = "sleep"    // save the VM's work
+	JobSuspend  JobKind = "sleep"    // save the VM's work
 	JobForget   JobKind = "forget"   // delete saved work
 	JobDue      JobKind = "due"      // a delayed event: Args.Due
 	JobBranch   JobKind = "branch"   // delete or keep the branch after the end
@@ -93,10 +93,10 @@ type Job struct {
 	// Attempted is set, durably, before the first external effect. If it is set when the job is claimed, the effect may
 	// have happened, and the step checks for it.
 	Attempted bool `json:"attempted,omitempty"`
-	// Doubt is the creation time of an equal job that failed with an unknown outcome; the step checks for effects since
+	// UnknownSince is the creation time of an equal job that failed with an unknown outcome; the step checks for effects since
 	// then.
-	Doubt     time.Time `json:"doubt,omitzero"`
-	LastError string    `json:"last_error,omitempty"`
+	UnknownSince time.Time `json:"doubt,omitzero"`
+	LastError    string    `json:"last_error,omitempty"`
 	// Launch has, with Attempted, the parameters of a run. If the run did start, the job continues with these.
 	Launch *Launch `json:"launch,omitempty"`
 

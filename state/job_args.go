@@ -10,8 +10,8 @@ import (
 // JSON every value is a string.
 type JobArgs struct {
 	// stop, release, sleep: the name of the VM. By the time the job runs the task may have another one, or none.
-	VM  string `json:"vm,omitempty"`
-	Why string `json:"why,omitempty"` // stop, release: the reason
+	VM     string `json:"vm,omitempty"`
+	Reason string `json:"why,omitempty"` // stop, release: the reason
 
 	Mode settings.SleepMode `json:"mode,omitempty"` // forget: the form of the saved work
 	Ref  string             `json:"ref,omitempty"`  // forget: the saved work
@@ -29,20 +29,20 @@ type JobArgs struct {
 	Proposal int    `json:"n,string,omitempty"`     // issue: the number of the proposal, from 1
 	OnPR     bool   `json:"on_pr,string,omitempty"` // issue: somebody asked for it on the pull request
 
-	Due    DueKind   `json:"what,omitempty"`   // due
-	Key    string    `json:"key,omitempty"`    // due: of which event.NewDue makes the event's fields
-	Marker string    `json:"marker,omitempty"` // due, DueTwin: the hidden marker of the comment
-	Since  time.Time `json:"since,omitzero"`   // due, DueTwin: when the first copy was sent, in whole seconds
-	Twin   TwinKind  `json:"reply,omitempty"`  // due, DueTwin
+	Due       DueKind       `json:"what,omitempty"`   // due
+	Key       string        `json:"key,omitempty"`    // due: of which event.NewDue makes the event's fields
+	Marker    string        `json:"marker,omitempty"` // due, DueDuplicate: the hidden marker of the comment
+	Since     time.Time     `json:"since,omitzero"`   // due, DueDuplicate: when the first copy was sent, in whole seconds
+	Duplicate DuplicateKind `json:"reply,omitempty"`  // due, DueDuplicate
 
-	Number int `json:"number,string,omitempty"` // post; due, DueTwin: the issue or pull request that the comment is on, if it is not the task's issue
+	Number int `json:"number,string,omitempty"` // post; due, DueDuplicate: the issue or pull request that the comment is on, if it is not the task's issue
 }
 
-// TwinKind is the kind of a comment that may exist twice.
-type TwinKind string
+// DuplicateKind is the kind of a comment that may exist twice.
+type DuplicateKind string
 
 // The kinds.
 const (
-	TwinComment TwinKind = ""
-	TwinAnswer  TwinKind = "yes" // in a review thread
+	DuplicateComment DuplicateKind = ""
+	DuplicateAnswer  DuplicateKind = "yes" // in a review thread
 )

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Checked is the result of running the repository's commands. Failed and Skipped have the names of commands, at most
+// CheckSummary is the result of running the repository's commands. Failed and Skipped have the names of commands, at most
 // the first 20.
-type Checked struct {
+type CheckSummary struct {
 	Passed  int      `json:"passed"`
 	Failed  []string `json:"failed,omitempty"`
 	Skipped []string `json:"skipped,omitempty"`
 }
 
-// SumChecks summarizes the results of one run.
-func SumChecks(list []CheckResult) *Checked {
-	c := &Checked{}
+// SummarizeChecks summarizes the results of one run.
+func SummarizeChecks(list []CheckResult) *CheckSummary {
+	c := &CheckSummary{}
 	for _, r := range list {
 		switch {
 		case r.Code != 0 || r.TimedOut:
-			c.Failed = named(c.Failed, r.Name)
+			c.Failed = appendName(c.Failed, r.Name)
 		case r.Skipped != "":
-			c.Skipped = named(c.Skipped, r.Name)
+			c.Skipped = appendName(c.Skipped, r.Name)
 		default:
 			c.Passed++
 		}
@@ -30,30 +30,30 @@ func SumChecks(list []CheckResult) *Checked {
 	return c
 }
 
-// maxNamed is the maximum number of stored names, because they come from a VM.
-const maxNamed = 20
+// maxNames is the maximum number of stored names, because they come from a VM.
+const maxNames = 20
 
-// named adds a name to a list, up to maxNamed.
-func named(list []string, name string) []string {
+// appendName adds a name to a list, up to maxNames.
+func appendName(list []string, name string) []string {
 	switch n := len(list); {
-	case n < maxNamed:
-		return append(list, Clipped(name))
-	case n == maxNamed:
+	case n < maxNames:
+		return append(list, Truncate(name))
+	case n == maxNames:
 		return append(list, "others")
 	}
 	return list
 }
 
 // Verdict returns "failed" if any command failed, else "passed".
-func (c *Checked) Verdict() string {
+func (c *CheckSummary) Verdict() string {
 	if len(c.Failed) > 0 {
 		return "failed"
 	}
 	return "passed"
 }
 
-// Words returns one sentence with the failed, the passed and the skipped commands.
-func (c *Checked) Words() string {
+// Sentence returns one sentence with the failed, the passed and the skipped commands.
+func (c *CheckSummary) Sentence() string {
 	var parts []string
 	if len(c.Failed) > 0 {
 		parts = append(parts, strings.Join(c.Failed, ", ")+" failed")
@@ -67,11 +67,11 @@ func (c *Checked) Words() string {
 	return strings.Join(parts, "; ")
 }
 
-// Judged returns the verdict on an ended run and a sentence about it. For checks that ran, the verdict is whether they
+// Verdict returns the verdict on an ended run and a sentence about it. For checks that ran, the verdict is whether they
 // passed.
-func (r *Run) Judged() (verdict, message string) {
-	if r.Checked != nil && r.Class == RunSucceeded {
-		return r.Checked.Verdict(), r.Checked.Words()
+func (r *Run) Verdict() (verdict, message string) {
+	if r.CheckSummary != nil && r.Class == RunSucceeded {
+		return r.CheckSummary.Verdict(), r.CheckSummary.Sentence()
 	}
 	return string(r.Status), r.Message
 }
@@ -90,8 +90,8 @@ const (
 	maxGateText = 300 // bytes of a path, and of a detail
 )
 
-// Clipped shortens a text that is too long to be stored.
-func Clipped(s string) string {
+// Truncate shortens a text that is too long to be stored.
+func Truncate(s string) string {
 	if len(s) <= maxGateText {
 		return s
 	}
@@ -100,7 +100,7 @@ func Clipped(s string) string {
 
 // GateVerdicts returns one verdict for each refusal by the push gate.
 func (t *Task) GateVerdicts() (list []Verdict) {
-	for _, g := range t.Gate {
+	for _, g := range t.GateRefusals {
 		what := "changes of a run"
 		for i := range t.Runs {
 			if t.Runs[i].ID == g.Run {
@@ -118,7 +118,7 @@ func (t *Task) GateVerdicts() (list []Verdict) {
 		if g.More > 0 {
 			parts = append(parts, fmt.Sprintf("and %d more", g.More))
 		}
-		list = append(list, Verdict{At: g.At, What: what, Verdict: "refused by the push gate", Message: strings.Join(parts, "; ")})
+		list = append(list, Verdict{At: g.At, Subject: what, Verdict: "refused by the push gate", Message: strings.Join(parts, "; ")})
 	}
 	return list
 }

@@ -63,7 +63,7 @@ func (m Money) Free() bool { return m.Subscription && m.MicroUSD == 0 }
 // none. task and run are the estimated costs of calls in flight. If free is set the next call costs nothing, and caps
 // on cost do not count.
 func (t *Task) Capped(task, run, need Money, free bool) *Waiting {
-	m, r := t.purses(task, run, free)
+	m, r := t.usageWithCaps(task, run, free)
 	w := Waiting{Kind: WaitMoney, Hint: HintRunCap}
 	switch {
 	case m.AtCap():
@@ -74,7 +74,7 @@ func (t *Task) Capped(task, run, need Money, free bool) *Waiting {
 		w.Detail = fmt.Sprintf("The cap of %s tokens for one run is reached: it has used %s.", thousands(r.CapTokens), thousands(r.Tokens()))
 	case m.Exceeds(need):
 		w.Detail, w.Hint = "The "+m.TooLittle("the task", need)+".", HintBudget
-		if need.MicroUSD <= m.Left().MicroUSD {
+		if need.MicroUSD <= m.Remaining().MicroUSD {
 			w.Hint = HintTokens
 		}
 	case r.Exceeds(need):

@@ -110,8 +110,8 @@ func FreezeHash(title, body string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// SaidHash returns the hash of a comment's text with normalized line ends.
-func SaidHash(body string) string { return FreezeHash("", body) }
+// CommentHash returns the hash of a comment's text with normalized line ends.
+func CommentHash(body string) string { return FreezeHash("", body) }
 
 // ApprovalVia is how an approval was given.
 type ApprovalVia string
@@ -138,10 +138,10 @@ type Approval struct {
 	With string `json:"with,omitempty"`
 	// Choice is the number of the chosen approach, 0 for none.
 	Choice int `json:"choice,omitempty"`
-	// Node is the GraphQL id of the comment with the command, and Said the SaidHash of its text when it was read. Both are
+	// Node is the GraphQL id of the comment with the command, and CommentHash that of its text when it was read. Both are
 	// empty for other ways to approve, and in approvals stored by older versions.
-	Node string `json:"node,omitempty"`
-	Said string `json:"said,omitempty"`
+	Node        string `json:"node,omitempty"`
+	CommentHash string `json:"said,omitempty"`
 	// Before is the approval that this one replaced: it is valid again if this one is withdrawn.
 	Before *Approval `json:"before,omitempty"`
 }
@@ -161,7 +161,7 @@ type Candidate struct {
 type Question struct {
 	Text    string    `json:"text"`
 	Kind    string    `json:"kind"` // agent, existing, key, refused, conflict
-	Asked   time.Time `json:"asked"`
+	AskedAt time.Time `json:"asked"`
 	Comment int64     `json:"comment,omitempty"`
 	// Options are answers that the agent proposes.
 	Options []string `json:"options,omitempty"`
@@ -180,8 +180,8 @@ type Feedback struct {
 	Thread int64     `json:"thread,omitempty"` // top-level review comment to reply to
 	Items  []string  `json:"items,omitempty"`  // paths of a conflict
 	OnPR   bool      `json:"on_pr,omitempty"`
-	// Taken is the id of the run whose prompt contains it; the entry is dropped when the result of that run is published.
-	Taken string `json:"taken,omitempty"`
+	// TakenBy is the id of the run whose prompt contains it; the entry is dropped when the result of that run is published.
+	TakenBy string `json:"taken,omitempty"`
 }
 
 // Outcome is the conclusion of an agent.

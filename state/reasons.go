@@ -1,34 +1,34 @@
 package state
 
 // The reasons why an approval does not count. Package machine posts a comment once per revision and reason, but none for
-// NotNoPermission and NotBot: approvals by bots and by people without write access are only counted (Task.Ignored).
+// RejectedNoPermission and RejectedBot: approvals by bots and by people without write access are only counted (Task.Ignored).
 const (
-	NotNoPermission = "no_permission"  // the person has no write access
-	NotBot          = "bot"            // bots do not approve
-	NotSuperseded   = "superseded"     // a newer revision exists
-	NotEdited       = "edited"         // a person edited the plan comment
-	NotIssueChanged = "issue_changed"  // title or body changed since
-	NotOldHash      = "old_hash"       // the hash names another revision
-	NotTooFresh     = "too_fresh"      // a bare approve before the revision was posted long enough
-	NotOvertaken    = "overtaken"      // a change request came first
-	NotRevoked      = "revoked"        // permission or 👍 was withdrawn before the start
-	NotTicked       = "not_ticked"     // the box is no longer ticked, or somebody else has since touched it
-	NotSeveral      = "several_ticked" // the boxes of several approaches are ticked
-	NotSeen         = "not_seen"       // no webhook named the person who ticked the box
-	NotErased       = "erased"         // the comment with the command was deleted or hidden
-	NotReworded     = "reworded"       // the comment with the command was edited
-	NotClosed       = "closed"         // the issue is closed
-	NotNoneOpen     = "none_open"      // no plan waits for approval
-	NotDeleted      = "deleted"        // the plan comment was deleted
-	NotQuoted       = "quoted"         // the command was in a quote or in code
-	NotChoice       = "choice"         // the named approach does not exist
+	RejectedNoPermission    = "no_permission"  // the person has no write access
+	RejectedBot             = "bot"            // bots do not approve
+	RejectedSuperseded      = "superseded"     // a newer revision exists
+	RejectedPlanEdited      = "edited"         // a person edited the plan comment
+	RejectedIssueChanged    = "issue_changed"  // title or body changed since
+	RejectedOldHash         = "old_hash"       // the hash names another revision
+	RejectedTooEarly        = "too_fresh"      // a bare approve before the revision was posted long enough
+	RejectedChangeRequested = "overtaken"      // a change request came first
+	RejectedRevoked         = "revoked"        // permission or 👍 was withdrawn before the start
+	RejectedUnticked        = "not_ticked"     // the box is no longer ticked, or somebody else has since touched it
+	RejectedSeveralTicked   = "several_ticked" // the boxes of several approaches are ticked
+	RejectedUnknownPerson   = "not_seen"       // no webhook named the person who ticked the box
+	RejectedCommentDeleted  = "erased"         // the comment with the command was deleted or hidden
+	RejectedCommentEdited   = "reworded"       // the comment with the command was edited
+	RejectedIssueClosed     = "closed"         // the issue is closed
+	RejectedNonePending     = "none_open"      // no plan waits for approval
+	RejectedPlanDeleted     = "deleted"        // the plan comment was deleted
+	RejectedQuoted          = "quoted"         // the command was in a quote or in code
+	RejectedUnknownChoice   = "choice"         // the named approach does not exist
 )
 
 // The reasons why a revision can never be approved again.
 const (
-	StaleEdited       = NotEdited
-	StaleDeleted      = NotDeleted
-	StaleIssueChanged = NotIssueChanged
+	StaleEdited       = RejectedPlanEdited
+	StaleDeleted      = RejectedPlanDeleted
+	StaleIssueChanged = RejectedIssueChanged
 )
 
 // Short answers to commands (Post.Reason of PostReply).
@@ -38,7 +38,7 @@ const (
 	ReplyStatus          = "status"
 	ReplyNothingToCancel = "nothing_to_cancel"
 	ReplyNothingToRetry  = "nothing_to_retry"
-	ReplyNoneOpen        = NotNoneOpen
+	ReplyNonePending     = RejectedNonePending
 	ReplyOneTask         = "one_task"
 	ReplyTooLate         = "too_late"
 	ReplyBudgetRaised    = "budget_raised"
@@ -50,11 +50,11 @@ const (
 	ReplyMessageKept     = "message_kept"
 	ReplyIssueCreated    = "issue_created" // Post.Items has the proposal's number
 	ReplyNoProposal      = "no_proposal"
-	ReplyIssueFailed     = "issue_failed" // a proposed issue, Post.Items, could not be created: Post.Text
-	ReplyTooMany         = "too_many"     // commands in one comment: Post.Items, and Post.Text more, were not executed
-	ReplyErased          = NotErased      // a comment was deleted or hidden before it was read
-	ReplyReworded        = NotReworded    // a comment was edited before it was read
-	ReplyEnded           = "ended"        // the task has ended; a message starts nothing
+	ReplyIssueFailed     = "issue_failed"         // a proposed issue, Post.Items, could not be created: Post.Text
+	ReplyTooMany         = "too_many"             // commands in one comment: Post.Items, and Post.Text more, were not executed
+	ReplyCommentDeleted  = RejectedCommentDeleted // a comment was deleted or hidden before it was read
+	ReplyCommentEdited   = RejectedCommentEdited  // a comment was edited before it was read
+	ReplyEnded           = "ended"                // the task has ended; a message starts nothing
 )
 
 // The reasons for a comment of kind PostWaiting; Post.Text has the details.
@@ -81,12 +81,12 @@ const (
 
 // The subjects of comments of kind PostVM.
 const (
-	VMNotWoken  = "not_woken" // saved work could not be restored: Text has the reason
-	VMNotSaved  = "not_saved" // the VM's work could not be saved and is lost: Text has the reason
-	VMForgotten = "forgotten" // saved work was not needed and was deleted
+	VMNotRestored = "not_woken" // saved work could not be restored: Text has the reason
+	VMNotSaved    = "not_saved" // the VM's work could not be saved and is lost: Text has the reason
+	VMExpired     = "forgotten" // saved work was not needed and was deleted
 )
 
-// VMDiskFull is the reason for replacing a VM whose disk is full (VM.Why, RunResult.VMEnd).
+// VMDiskFull is the reason for replacing a VM whose disk is full (VM.EndReason, RunResult.VMEndReason).
 const VMDiskFull = "disk_full"
 
 // HintVMHours is the hint for a task whose VM hours are used up.

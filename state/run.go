@@ -71,16 +71,16 @@ type RunLaunch struct {
 
 // RunActivity is the activity in the run's log.
 type RunActivity struct {
-	LastSeq int64     `json:"last_seq"` // last stored line of its log
-	Sign    time.Time `json:"sign,omitzero"`
-	Doing   string    `json:"doing,omitempty"` // the latest action, one line
-	Turns   int       `json:"turns,omitempty"`
-	Refused int       `json:"refused,omitempty"` // calls that the rules of its agent's program refused
+	LastSeq      int64     `json:"last_seq"` // last stored line of its log
+	LastActivity time.Time `json:"sign,omitzero"`
+	Doing        string    `json:"doing,omitempty"` // the latest action, one line
+	Turns        int       `json:"turns,omitempty"`
+	Refused      int       `json:"refused,omitempty"` // calls that the rules of its agent's program refused
 	// Calls are the ids of the calls of errand's tools, while the run lasts.
 	Calls []string `json:"calls,omitempty"`
 	Reads int      `json:"reads,omitempty"` // the number of calls of the tool context
-	// Said is the agent's last message, for the prompt of a run that continues in a new session.
-	Said string `json:"said,omitempty"`
+	// LastMessage is the agent's last message, for the prompt of a run that continues in a new session.
+	LastMessage string `json:"said,omitempty"`
 }
 
 // RunUsage is a run's use of the model, and the gateway's denials.
@@ -92,26 +92,26 @@ type RunUsage struct {
 	Answers int `json:"answers,omitempty"`
 	// Used is the usage that the agent reported, for comparison with Money; nil if it reported none.
 	Used *Usage `json:"used,omitempty"`
-	// Held is the reason why the gateway denied the run the model although the task has money left.
-	Held *Waiting `json:"held,omitempty"`
-	// Denied is the reason why the gateway denied the run's last model call, if it concerned only this call; empty
+	// RunDenial is the reason why the gateway denied the run the model although the task has money left.
+	RunDenial *Waiting `json:"held,omitempty"`
+	// CallDenial is the reason why the gateway denied the run's last model call, if it concerned only this call; empty
 	// if the model has answered since.
-	Denied string `json:"denied,omitempty"`
+	CallDenial string `json:"denied,omitempty"`
 	// Unfinished is set if the model's last answer has no end, and the run's program does not report that.
 	Unfinished *Waiting `json:"unfinished,omitempty"`
 }
 
 // RunVerdict is how a run ended.
 type RunVerdict struct {
-	// Told reports that the run's result has arrived.
-	Told    bool      `json:"told,omitempty"`
-	Status  RunStatus `json:"status,omitempty"`
-	Class   RunClass  `json:"class,omitempty"`
-	Message string    `json:"message,omitempty"` // one sentence
-	// Checked is the result of a run of the repository's commands; nil for others, and if they could not be run.
-	Checked *Checked `json:"checked,omitempty"`
-	// Concluded is the conclusion that the agent reported through a tool.
-	Concluded *Conclusion `json:"concluded,omitempty"`
+	// Reported reports that the run's result has arrived.
+	Reported bool      `json:"told,omitempty"`
+	Status   RunStatus `json:"status,omitempty"`
+	Class    RunClass  `json:"class,omitempty"`
+	Message  string    `json:"message,omitempty"` // one sentence
+	// CheckSummary is the result of a run of the repository's commands; nil for others, and if they could not be run.
+	CheckSummary *CheckSummary `json:"checked,omitempty"`
+	// Conclusion is the conclusion that the agent reported through a tool.
+	Conclusion *Conclusion `json:"concluded,omitempty"`
 }
 
 // Usage counts tokens as agents do. Input excludes tokens that were read from or written to a cache.
@@ -126,9 +126,9 @@ type Usage struct {
 type RunResult struct {
 	Status RunStatus `json:"status"`
 	Class  RunClass  `json:"class"`
-	// VMEnd is the value of VM.Why for a lost VM (StatusVMLost); empty if the reason is unknown.
-	VMEnd   string `json:"vm_end,omitempty"`
-	Message string `json:"message,omitempty"` // one sentence for people, in errand's words
+	// VMEndReason is the value of VM.EndReason for a lost VM (StatusVMLost); empty if the reason is unknown.
+	VMEndReason string `json:"vm_end,omitempty"`
+	Message     string `json:"message,omitempty"` // one sentence for people, in errand's words
 	// ProgramError is the error message of the agent's program, RunnerNote a remark of the runner on the VM. They go to the
 	// log and the transcript only, and are not stored with the task.
 	ProgramError string    `json:"program_error,omitempty"`
@@ -190,13 +190,13 @@ type VM struct {
 	Paid      time.Duration `json:"paid,omitempty"`
 	MicroHour int64         `json:"micro_hour,omitempty"`
 	Currency  string        `json:"currency,omitempty"`
-	// PutAway is the 95th percentile of the recent durations of putting such a VM to sleep; zero if they are short or
+	// SuspendDuration is the 95th percentile of the recent durations of suspending such a VM; zero if they are short or
 	// unknown.
-	PutAway time.Duration `json:"put_away,omitempty"`
-	// Carries lists the names of the task's VMs whose work was restored on this one.
-	Carries []string  `json:"carries,omitempty"`
-	EndedAt time.Time `json:"ended_at,omitzero"`
-	Why     string    `json:"why,omitempty"` // the reason for its end, one of a closed list
+	SuspendDuration time.Duration `json:"put_away,omitempty"`
+	// RestoredFrom lists the names of the task's VMs whose work was restored on this one.
+	RestoredFrom []string  `json:"carries,omitempty"`
+	EndedAt      time.Time `json:"ended_at,omitzero"`
+	EndReason    string    `json:"why,omitempty"` // the reason for its end, one of a closed list
 }
 
 // Branch is the task's branch.
@@ -241,10 +241,10 @@ type Work struct {
 
 // SavedWork is the stored work of a run that was interrupted.
 type SavedWork struct {
-	Run string    `json:"run"`
-	Ref string    `json:"ref"`
-	At  time.Time `json:"at"`
-	Why string    `json:"why"`
+	Run    string    `json:"run"`
+	Ref    string    `json:"ref"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"why"`
 }
 
 // PR is the task's pull request.
@@ -294,18 +294,18 @@ type Launch struct {
 	MaxTurns int `json:"max_turns,omitempty"`
 	// TurnLimit is the number of turns in the agent's prompt.
 	TurnLimit int `json:"turn_limit,omitempty"`
-	// Repairs reports that the agent was asked only for its closing block.
-	Repairs bool      `json:"repairs,omitempty"`
-	VMHead  string    `json:"vm_head,omitempty"`
-	BaseSHA string    `json:"base_sha,omitempty"` // the base's newest commit, where a branch begins anew
-	Root    string    `json:"root,omitempty"`     // the commit to which the checkout was set; empty if it keeps unpublished work
-	Started time.Time `json:"started"`
-	Resumed bool      `json:"resumed,omitempty"` // the agent continues its session
+	// IsRepair reports that the agent was asked only for its closing block.
+	IsRepair bool      `json:"repairs,omitempty"`
+	VMHead   string    `json:"vm_head,omitempty"`
+	BaseSHA  string    `json:"base_sha,omitempty"` // the base's newest commit, where a branch begins anew
+	Root     string    `json:"root,omitempty"`     // the commit to which the checkout was set; empty if it keeps unpublished work
+	Started  time.Time `json:"started"`
+	Resumed  bool      `json:"resumed,omitempty"` // the agent continues its session
 	// Notes list the contents of the prompt besides the plan, for the status comment.
 	Notes []string `json:"notes,omitempty"`
-	// NotWoken is the reason why the sleeping work could not be restored on the VM, empty if it was, or if there was
-	// none.
-	NotWoken string `json:"not_woken,omitempty"`
-	// Taken are the ids of the feedback that the prompt carries.
-	Taken []string `json:"taken,omitempty"`
+	// RestoreFailure is the reason why the saved work could not be restored on the VM; empty if it was restored, or if
+	// there was none.
+	RestoreFailure string `json:"not_woken,omitempty"`
+	// FeedbackIDs are the IDs of the feedback in the prompt.
+	FeedbackIDs []string `json:"taken,omitempty"`
 }

@@ -52,8 +52,8 @@ type StatusRules struct {
 	// Denial: the status may be caused by a refused model call, since programs report a refusal in different ways. The
 	// gateway's reason then replaces the run's message.
 	Denial bool
-	// Held: the status may be caused by a refusal that ends with time. The run is then continued afterwards.
-	Held bool
+	// TemporaryDenial: the status may be caused by a refusal that ends with time. The run is then continued afterwards.
+	TemporaryDenial bool
 	// HTTP: the status is a failure of the model's API, whose HTTP status is shown to people.
 	HTTP bool
 }
@@ -63,28 +63,28 @@ func RunStatuses() map[RunStatus]StatusRules {
 	return map[RunStatus]StatusRules{
 		StatusOK:                 {},
 		StatusMaxTurns:           {},
-		StatusBudget:             {Denial: true, Held: true},
-		StatusRateLimited:        {Denial: true, Held: true, HTTP: true},
-		StatusOverloaded:         {Denial: true, Held: true, HTTP: true},
-		StatusNetwork:            {Denial: true, Held: true},
-		StatusAuth:               {Denial: true, Held: true, HTTP: true},
-		StatusBilling:            {Denial: true, Held: true, HTTP: true},
+		StatusBudget:             {Denial: true, TemporaryDenial: true},
+		StatusRateLimited:        {Denial: true, TemporaryDenial: true, HTTP: true},
+		StatusOverloaded:         {Denial: true, TemporaryDenial: true, HTTP: true},
+		StatusNetwork:            {Denial: true, TemporaryDenial: true},
+		StatusAuth:               {Denial: true, TemporaryDenial: true, HTTP: true},
+		StatusBilling:            {Denial: true, TemporaryDenial: true, HTTP: true},
 		StatusContextOverflow:    {Denial: true},
 		StatusAnswerCut:          {},
 		StatusLooped:             {},
-		StatusRefused:            {Denial: true, Held: true},
+		StatusRefused:            {Denial: true, TemporaryDenial: true},
 		StatusNoSession:          {},
 		StatusNoStructuredOutput: {Denial: true},
-		StatusNoOp:               {Denial: true, Held: true},
+		StatusNoOp:               {Denial: true, TemporaryDenial: true},
 		StatusInterrupted:        {},
 		StatusHookStopped:        {},
 		StatusDuration:           {},
-		StatusStalled:            {Denial: true, Held: true},
+		StatusStalled:            {Denial: true, TemporaryDenial: true},
 		StatusLost:               {},
 		StatusSetupFailed:        {},
 		StatusStartFailed:        {},
-		StatusInvalid:            {Denial: true, Held: true, HTTP: true},
-		StatusCrashed:            {Denial: true, Held: true},
+		StatusInvalid:            {Denial: true, TemporaryDenial: true, HTTP: true},
+		StatusCrashed:            {Denial: true, TemporaryDenial: true},
 		StatusVMLost:             {},
 	}
 }
@@ -92,14 +92,14 @@ func RunStatuses() map[RunStatus]StatusRules {
 // preferGatewayReason replaces the message of a failed run with the gateway's reason for refusing its last model call,
 // if that explains the status. It changes neither status nor class.
 func (r *Run) preferGatewayReason(res RunResult) RunResult {
-	if r.Denied != "" && res.Class != RunSucceeded && RunStatuses()[res.Status].Denial {
-		res.Message = r.Denied
+	if r.CallDenial != "" && res.Class != RunSucceeded && RunStatuses()[res.Status].Denial {
+		res.Message = r.CallDenial
 	}
 	return res
 }
 
-// Answer reports whether this is about one answer of the model rather than the run.
-func (w *Waiting) Answer() bool { return w.Kind == WaitAnswerCut || w.Kind == WaitAnswerBlocked }
+// IsAboutAnswer reports whether this is about one answer of the model rather than the run.
+func (w *Waiting) IsAboutAnswer() bool { return w.Kind == WaitAnswerCut || w.Kind == WaitAnswerBlocked }
 
 // answerStatus returns the status of a run whose last answer ended like this.
 func (w *Waiting) answerStatus() RunStatus {
@@ -109,23 +109,23 @@ func (w *Waiting) answerStatus() RunStatus {
 	return StatusRefused
 }
 
-// unfinished reports whether the run ended with an incomplete answer and reported no conclusion with a tool.
-func (r *Run) unfinished() bool {
-	return r.Unfinished != nil && r.Concluded == nil && r.State != RunStopping
+// hasUnfinishedAnswer reports whether the run ended with an incomplete answer and reported no conclusion with a tool.
+func (r *Run) hasUnfinishedAnswer() bool {
+	return r.Unfinished != nil && r.Conclusion == nil && r.State != RunStopping
 }
 
-// Correct returns the result of a run with errand's knowledge taken into account, whatever its program reported: an
+// CorrectResult returns the result of a run with errand's knowledge taken into account, whatever its program reported: an
 // error of the API, a crash, silence, or nothing. If the gateway refused the run model calls, that is the reason for
 // its end, unless there is a better known one: the VM was lost, or errand stopped the run. Other results are returned
 // unchanged.
-func (r *Run) Correct(res RunResult) RunResult {
+func (r *Run) CorrectResult(res RunResult) RunResult {
 	res = r.preferGatewayReason(res)
-	if res.Class == RunSucceeded && r.unfinished() {
+	if res.Class == RunSucceeded && r.hasUnfinishedAnswer() {
 		res.Status, res.Class, res.Message = r.Unfinished.answerStatus(), RunFatal, r.Unfinished.Detail
 		return res
 	}
 	switch {
-	case r.RefusedTurns():
+	case r.IsOutOfTurns():
 		switch res.Status {
 		case StatusMaxTurns, StatusVMLost, StatusLost, StatusInterrupted:
 			return res
@@ -134,44 +134,44 @@ func (r *Run) Correct(res RunResult) RunResult {
 			return res
 		}
 		res.Status, res.Class = StatusMaxTurns, RunFatal
-	case r.Held == nil, r.State == RunStopping, res.Class == RunSucceeded, res.Status == StatusVMLost:
+	case r.RunDenial == nil, r.State == RunStopping, res.Class == RunSucceeded, res.Status == StatusVMLost:
 		return res
-	case r.Held.Until.IsZero(): // a cap of the run or of its task
+	case r.RunDenial.Until.IsZero(): // a cap of the run or of its task
 		res.Status, res.Class = StatusBudget, RunFatal
 	default: // it continues automatically afterwards
-		status := r.Held.status(res.Status)
+		status := r.RunDenial.deniedStatus(res.Status)
 		if status == "" {
 			return res
 		}
 		res.Status, res.Class = status, RunRetryable
 	}
-	res.Message, res.RetryAt = r.Held.Detail, time.Time{}
+	res.Message, res.RetryAt = r.RunDenial.Detail, time.Time{}
 	return res
 }
 
-// Judge returns the result of a run for a report of its program: the stored result if the run is filed, else the
+// FinalResult returns the result of a run for a report of its program: the stored result if the run is filed, else the
 // corrected result merged with the run's conclusion.
-func (r *Run) Judge(res RunResult) RunResult {
+func (r *Run) FinalResult(res RunResult) RunResult {
 	if r.State == RunEnded && r.Status != "" {
 		res.Status, res.Class, res.Message = r.Status, r.Class, r.Message
 		return res
 	}
-	res, _ = r.WithConclusion(r.Correct(res))
+	res, _ = r.WithConclusion(r.CorrectResult(res))
 	return res
 }
 
-// RefusedTurns reports whether the gateway refused the run model calls because its turns were used up.
-func (r *Run) RefusedTurns() bool { return r.Held != nil && r.Held.Kind == WaitTurns }
+// IsOutOfTurns reports whether the gateway refused the run model calls because its turns were used up.
+func (r *Run) IsOutOfTurns() bool { return r.RunDenial != nil && r.RunDenial.Kind == WaitTurns }
 
-// TurnsUsedUp returns the reason for refusing model calls of a run that has used all of its turns.
-func (r *Run) TurnsUsedUp() *Waiting {
+// OutOfTurnsDenial returns the reason for refusing model calls of a run that has used all of its turns.
+func (r *Run) OutOfTurnsDenial() *Waiting {
 	return &Waiting{Kind: WaitTurns, Detail: fmt.Sprintf("The run's turns are used up: the model has answered %d times.", r.MaxTurns)}
 }
 
-// status returns the status of a run that was refused model calls for this, given the status that its program reported.
+// deniedStatus returns the status of a run that was refused model calls for this, given the status that its program reported.
 // It returns "" if the program's status is more precise.
-func (w *Waiting) status(said RunStatus) RunStatus {
-	if !RunStatuses()[said].Held {
+func (w *Waiting) deniedStatus(reported RunStatus) RunStatus {
+	if !RunStatuses()[reported].TemporaryDenial {
 		return ""
 	}
 	switch w.Kind {
@@ -180,8 +180,8 @@ func (w *Waiting) status(said RunStatus) RunStatus {
 	case WaitLimit:
 		return StatusRateLimited
 	case WaitKey:
-		if said == StatusBilling {
-			return said // the key has no credit left
+		if reported == StatusBilling {
+			return reported // the key has no credit left
 		}
 		return StatusAuth
 	}

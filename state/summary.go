@@ -24,8 +24,8 @@ type Summary struct {
 	Steps    []StepSum     `json:"steps,omitempty"` // in the order of their first runs
 	Phases   []PhaseChange `json:"phases,omitempty"`
 	Verdicts []Verdict     `json:"verdicts,omitempty"` // oldest first
-	// Miscounts are the runs whose agents reported other tokens than the gateway counted.
-	Miscounts []Miscount `json:"miscounts,omitempty"`
+	// TokenMismatches are the runs whose agents reported other tokens than the gateway counted.
+	TokenMismatches []TokenMismatch `json:"miscounts,omitempty"`
 	// Reason and Hint are sentences for people; Class is for the operator.
 	Reason string       `json:"reason,omitempty"`
 	Hint   string       `json:"hint,omitempty"`
@@ -46,7 +46,7 @@ type StepSum struct {
 // Verdict is the result of a run, a person's decision about a plan, or a refusal by the push gate.
 type Verdict struct {
 	At      time.Time `json:"at,omitzero"`
-	What    string    `json:"what"`              // "run 2, implement", "plan 1"
+	Subject string    `json:"what"`              // "run 2, implement", "plan 1"
 	Verdict string    `json:"verdict"`           // the run's status; passed or failed, of checks; approved, superseded, stale …
 	By      string    `json:"by,omitempty"`      // the login of the person who decided
 	Message string    `json:"message,omitempty"` // one sentence
@@ -76,12 +76,12 @@ func (t *Task) Summary() Summary {
 	for i := range runs {
 		s.count(&runs[i])
 		if r := &runs[i]; r.State == RunEnded {
-			v := Verdict{At: r.Ended, What: fmt.Sprintf("run %d, %s", r.Seq, r.Kind)}
-			v.Verdict, v.Message = r.Judged()
+			v := Verdict{At: r.Ended, Subject: fmt.Sprintf("run %d, %s", r.Seq, r.Kind)}
+			v.Verdict, v.Message = r.Verdict()
 			s.Verdicts = append(s.Verdicts, v)
 		}
-		if m := runs[i].Miscount(); m != nil {
-			s.Miscounts = append(s.Miscounts, *m)
+		if m := runs[i].TokenMismatch(); m != nil {
+			s.TokenMismatches = append(s.TokenMismatches, *m)
 		}
 	}
 	s.Verdicts = append(s.Verdicts, t.planVerdicts()...)
@@ -116,9 +116,9 @@ func (t *Task) planVerdicts() (list []Verdict) {
 		if p.Publish != nil && p.Publish.Approved != nil {
 			given[p.Hash] = p.Publish.Approved
 		}
-		v := Verdict{At: p.Made, What: fmt.Sprintf("%s plan %d", p.Kind.Name(), p.Revision)}
+		v := Verdict{At: p.Made, Subject: fmt.Sprintf("%s plan %d", p.Kind.Name(), p.Revision)}
 		if p.Kind == PlanPublish {
-			v.What = fmt.Sprintf("changes %d", p.Revision)
+			v.Subject = fmt.Sprintf("changes %d", p.Revision)
 		}
 		switch a := given[p.Hash]; {
 		case a != nil:

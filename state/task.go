@@ -97,22 +97,22 @@ type TaskPhase struct {
 // TaskPlans holds the plans of a task, with the approval, the feedback and the open question.
 type TaskPlans struct {
 	Plans []Plan `json:"plans,omitempty"`
-	// Names holds the short hashes of the revisions of earlier lives: no revision of this life gets one of them.
-	Names    []string   `json:"names,omitempty"`
-	Approval *Approval  `json:"approval,omitempty"` // the newest valid one
-	Feedback []Feedback `json:"feedback,omitempty"` // the next run has to answer it
-	Question *Question  `json:"question,omitempty"` // open while in awaiting_answer
-	Outcome  Outcome    `json:"outcome,omitempty"`
+	// UsedHashes holds the short hashes of the revisions of earlier lives: no revision of this life gets one of them.
+	UsedHashes []string   `json:"names,omitempty"`
+	Approval   *Approval  `json:"approval,omitempty"` // the newest valid one
+	Feedback   []Feedback `json:"feedback,omitempty"` // the next run has to answer it
+	Question   *Question  `json:"question,omitempty"` // open while in awaiting_answer
+	Outcome    Outcome    `json:"outcome,omitempty"`
 }
 
 // TaskOrders holds the choices of people for the next runs.
 type TaskOrders struct {
-	Model  string `json:"model,omitempty"`
-	Turns  int    `json:"turns,omitempty"`  // replaces Limits.Turns
-	Insist bool   `json:"insist,omitempty"` // after `retry`: the next run ignores a known limit of the model provider
-	Fresh  bool   `json:"fresh,omitempty"`  // the next launch takes a new VM and session
-	// Unasked counts launches since the last action of a person with write access.
-	Unasked int `json:"unasked,omitempty"`
+	Model        string `json:"model,omitempty"`
+	Turns        int    `json:"turns,omitempty"`  // replaces Limits.Turns
+	IgnoreLimits bool   `json:"insist,omitempty"` // after `retry`: the next run ignores a known limit of the model provider
+	Fresh        bool   `json:"fresh,omitempty"`  // the next launch takes a new VM and session
+	// UnattendedLaunches counts launches since the last action of a person with write access.
+	UnattendedLaunches int `json:"unasked,omitempty"`
 }
 
 // TaskRuns holds the runs of a task and what their agents reported through errand's tools.
@@ -129,8 +129,8 @@ type TaskRuns struct {
 type TaskVMs struct {
 	VM  *VM  `json:"vm,omitempty"`  // the present one
 	VMs []VM `json:"vms,omitempty"` // ended ones
-	// Asleep is the work as it was last put to sleep.
-	Asleep *Asleep `json:"asleep,omitempty"`
+	// Suspended is the work that was last saved from a VM.
+	Suspended *SuspendedWork `json:"asleep,omitempty"`
 }
 
 // TaskChanges holds a task's changes on their way from the VM to the pull request.
@@ -138,24 +138,24 @@ type TaskChanges struct {
 	Branch Branch      `json:"branch"`
 	Work   *Work       `json:"work,omitempty"` // the changeset that is being published
 	Saved  []SavedWork `json:"saved,omitempty"`
-	// Gate lists the newest refusals of the push gate, oldest first.
-	Gate  []GateRefusal `json:"gate,omitempty"`
-	PR    *PR           `json:"pr,omitempty"`
-	Round int           `json:"round"` // review rounds so far
+	// GateRefusals lists the newest refusals of the push gate, oldest first.
+	GateRefusals []GateRefusal `json:"gate,omitempty"`
+	PR           *PR           `json:"pr,omitempty"`
+	Round        int           `json:"round"` // review rounds so far
 }
 
 // TaskComments records which comments errand wrote and which actions of people it has seen.
 type TaskComments struct {
 	Status StatusComment `json:"status"`
-	// Doubts maps the keys of jobs that gave up, although their effect may exist, to the times when the jobs were made.
-	Doubts   map[string]time.Time `json:"doubts,omitempty"`
-	Posted   []Posted             `json:"posted,omitempty"`
-	Answered []string             `json:"answered,omitempty"` // the replies that are posted once per revision and reason
-	Ignored  int                  `json:"ignored,omitempty"`  // attempts of people without permission
-	// Seen holds the ids of comments, reviews, reactions and answered feedback that were taken into account, newest last, of
-	// people who may direct errand. Passed holds those of others, which have no effect, bounded to 500.
-	Seen   []string `json:"seen,omitempty"`
-	Passed []string `json:"passed,omitempty"`
+	// UnknownOutcomes maps the keys of jobs that gave up, although their effect may exist, to the times when the jobs were made.
+	UnknownOutcomes map[string]time.Time `json:"doubts,omitempty"`
+	Posted          []Posted             `json:"posted,omitempty"`
+	PostedOnce      []string             `json:"answered,omitempty"` // the replies that are posted once per revision and reason
+	Ignored         int                  `json:"ignored,omitempty"`  // attempts of people without permission
+	// SeenIDs holds the ids of comments, reviews, reactions and answered feedback that were taken into account, newest last, of
+	// people who may direct errand. SeenUntrustedIDs holds those of others, which have no effect, bounded to 500.
+	SeenIDs          []string `json:"seen,omitempty"`
+	SeenUntrustedIDs []string `json:"passed,omitempty"`
 }
 
 // Repo is a repository under its present name.
@@ -256,17 +256,17 @@ const (
 // agent may see all of it.
 type Context struct {
 	// Title and Body are the frozen text with hidden content taken out; empty unless ShowsIssue.
-	Title      string     `json:"title,omitempty"`
-	Body       string     `json:"body,omitempty"`
-	ShowsIssue bool       `json:"shows_issue,omitempty"`
-	Labels     []string   `json:"labels,omitempty"`
-	IssueType  string     `json:"issue_type,omitempty"`
-	Milestone  string     `json:"milestone,omitempty"`
-	Comments   []Said     `json:"comments,omitempty"` // visible, oldest first
-	Withheld   []Withheld `json:"withheld,omitempty"`
-	Existing   []Existing `json:"existing,omitempty"` // pull requests and branches that were there
-	Cleared    bool       `json:"cleared,omitempty"`  // a person chose to continue despite Existing
-	Stripped   []string   `json:"stripped,omitempty"` // descriptions of content hidden in visible text, for people
+	Title      string              `json:"title,omitempty"`
+	Body       string              `json:"body,omitempty"`
+	ShowsIssue bool                `json:"shows_issue,omitempty"`
+	Labels     []string            `json:"labels,omitempty"`
+	IssueType  string              `json:"issue_type,omitempty"`
+	Milestone  string              `json:"milestone,omitempty"`
+	Comments   []DiscussionComment `json:"comments,omitempty"` // visible, oldest first
+	Withheld   []Withheld          `json:"withheld,omitempty"`
+	Existing   []Existing          `json:"existing,omitempty"` // pull requests and branches that were there
+	Cleared    bool                `json:"cleared,omitempty"`  // a person chose to continue despite Existing
+	Stripped   []string            `json:"stripped,omitempty"` // descriptions of content hidden in visible text, for people
 	// Guidance holds the repository's instructions for agents.
 	Guidance []Guidance `json:"guidance,omitempty"`
 }
@@ -279,8 +279,8 @@ type Guidance struct {
 	Cut bool `json:"cut,omitempty"`
 }
 
-// Said is a visible comment.
-type Said struct {
+// DiscussionComment is a visible comment.
+type DiscussionComment struct {
 	ID   int64     `json:"id"`
 	By   Person    `json:"by"`
 	At   time.Time `json:"at"`
@@ -307,9 +307,9 @@ type Existing struct {
 
 // PhaseChange is one entry of a task's history.
 type PhaseChange struct {
-	Phase Phase     `json:"phase"`
-	At    time.Time `json:"at"`
-	Why   string    `json:"why"`
+	Phase  Phase     `json:"phase"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"why"`
 }
 
 // End is the end or the failure of a task. Reason and Hint are sentences for people.
@@ -345,9 +345,9 @@ func (t *Task) PlanningBegan() time.Time {
 	return time.Time{}
 }
 
-// Over returns the time of the ended task's end, by GitHub's clock if a person ended it. It is never before the trigger:
+// EndedAt returns the time of the ended task's end, by GitHub's clock if a person ended it. It is never before the trigger:
 // a closed issue may be assigned.
-func (t *Task) Over() time.Time {
+func (t *Task) EndedAt() time.Time {
 	end := t.Since
 	if t.End != nil && !t.End.Acted.IsZero() {
 		end = t.End.Acted
@@ -367,7 +367,7 @@ func (t *Task) Clone() *Task {
 // Cloner copies tasks and jobs.
 var Cloner = sync.OnceValue(func() *blob.Cloner { return blob.NewCloner(reflect.TypeFor[Task](), reflect.TypeFor[[]Job]()) })
 
-// Knows reports whether the event with an id was already taken into account.
-func (t *Task) Knows(id string) bool {
-	return slices.Contains(t.Seen, id) || slices.Contains(t.Passed, id)
+// HasSeen reports whether the event with an ID was already taken into account.
+func (t *Task) HasSeen(id string) bool {
+	return slices.Contains(t.SeenIDs, id) || slices.Contains(t.SeenUntrustedIDs, id)
 }

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Upstream is the reason why no run that uses a model provider is started, learned from an answer to a run of any task.
+// ProviderBlock is the reason why no run that uses a model provider is started, learned from an answer to a run of any task.
 // It survives a restart.
-type Upstream struct {
+type ProviderBlock struct {
 	Kind   WaitKind  `json:"kind"`   // WaitLimit, or WaitKey
 	Detail string    `json:"detail"` // for people; the same for the same cause
 	Hint   string    `json:"hint,omitempty"`
@@ -18,6 +18,6 @@ type Upstream struct {
 }
 
 // Waiting returns the wait of a task for this provider.
-func (u Upstream) Waiting() *Waiting {
+func (u ProviderBlock) Waiting() *Waiting {
 	return &Waiting{Kind: u.Kind, Detail: u.Detail, Hint: u.Hint, Since: u.Since, Until: u.Until}
 }

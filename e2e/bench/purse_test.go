@@ -23,7 +23,7 @@ import (
 type booked struct{ s *store.Store }
 
 func (l booked) Record(ctx context.Context, u gateway.UsageRecord) error {
-	spent := event.Event{Task: u.Task, Run: u.Run, Payload: event.Spent{Money: u.Cost, Waiting: u.Wait}}
+	spent := event.Event{Task: u.Task, Run: u.Run, Payload: event.ModelCalled{Money: u.Cost, Waiting: u.Wait}}
 	_, err := l.s.Apply(ctx, spent, store.Ack{Call: u.Reservation})
 	return err
 }
@@ -32,7 +32,7 @@ func (l booked) CapReached(ctx context.Context, open, need state.Money, _ bool) 
 	return l.s.Spending.CapReached(ctx, store.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, need, time.Now())
 }
 
-func (l booked) Left(ctx context.Context, open state.Money, _ bool) (state.Left, error) {
+func (l booked) Left(ctx context.Context, open state.Money, _ bool) (state.Remaining, error) {
 	return l.s.Spending.Left(ctx, store.Caps{DayMicroUSD: 1e12, MonthMicroUSD: 1e12}, open, time.Now())
 }
 

@@ -103,7 +103,7 @@ func requestStatus(b *testing.B, pages http.Handler) time.Duration {
 func readHandlerData(b *testing.B, s *store.Store) time.Duration {
 	b.Helper()
 	begun := time.Now()
-	open, err := s.Glances(b.Context())
+	open, err := s.Overviews(b.Context())
 	check(b, err)
 	if len(open) != openTasks {
 		b.Fatalf("%d open tasks", len(open))
@@ -233,13 +233,13 @@ func sampleTask(n int) *state.Task {
 		TaskChanges:  state.TaskChanges{PR: &state.PR{Number: 1_000_000 + n, Title: "Mend it"}},
 		TaskComments: state.TaskComments{Status: state.StatusComment{Comment: int64(n), Shown: 40, At: at}},
 	}
-	t.Context.Comments = []state.Said{{ID: 1, By: who, At: at, Body: text[:500]}}
+	t.Context.Comments = []state.DiscussionComment{{ID: 1, By: who, At: at, Body: text[:500]}}
 	for i, kind := range []state.PlanKind{state.PlanPreliminary, state.PlanThorough} {
 		t.Plans = append(t.Plans, state.Plan{Kind: kind, Revision: 1, Hash: fmt.Sprintf("%08x", n*2+i), Text: text, Comment: int64(n*2 + i), CommentNode: fmt.Sprintf("IC_%d", n*2+i), PostedAt: at})
 	}
 	for i := range 6 {
 		t.Runs = append(t.Runs, state.Run{ID: fmt.Sprintf("1-%d-%d", n, i), Kind: state.RunPlan, State: state.RunEnded, Seq: i, Started: at, Ended: at, RunVerdict: state.RunVerdict{Status: "done", Class: "success"}})
-		t.History = append(t.History, state.PhaseChange{Phase: state.PhasePlanning, At: at, Why: "@ada approved the plan"})
+		t.History = append(t.History, state.PhaseChange{Phase: state.PhasePlanning, At: at, Reason: "@ada approved the plan"})
 	}
 	if n >= openTasks {
 		t.Phase = state.PhaseDone

@@ -98,7 +98,7 @@ func tasksIn(ctx context.Context, data string) ([]*state.Task, error) {
 // namedBy opens all files that a task refers to.
 func namedBy(files *archive.Dir, task *state.Task) map[string]error {
 	found := map[string]error{}
-	if a := task.Asleep; a != nil && a.Mode == settings.SleepArchive {
+	if a := task.Suspended; a != nil && a.Mode == settings.SleepArchive {
 		f, err := files.OpenSleep(a.Ref, a.SHA256)
 		if err == nil {
 			err = f.Close()

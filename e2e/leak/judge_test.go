@@ -121,7 +121,7 @@ func (w *world) judgeRequest(r *http.Request) {
 
 func (w *world) judgeImageDeletion(img simhetzner.Object) {
 	for key, task := range w.store.tasks {
-		if a := task.Asleep; a != nil && a.Ref == fmt.Sprint(img.ID) && !w.letting[a.Ref] {
+		if a := task.Suspended; a != nil && a.Ref == fmt.Sprint(img.ID) && !w.letting[a.Ref] {
 			w.complain("delete", "image %s is deleted, but task %s is suspended in it", a.Ref, key)
 		}
 	}
@@ -147,7 +147,7 @@ func (w *world) judgeDeletion(server simhetzner.Object) {
 		}
 	}
 	for key, task := range w.store.tasks { // released by suspension: the image must exist first
-		if a := task.Asleep; a != nil && w.ran[a.VM] == id && !w.letting[a.Ref] {
+		if a := task.Suspended; a != nil && w.ran[a.VM] == id && !w.letting[a.Ref] {
 			if img, there := w.object("image", a.Ref); (!there || img.Status != "available") && !w.falseAnswersAbout("images/"+a.Ref).credible(apartForWork) {
 				w.complain("delete", "server %s is deleted, but the image of suspended task %s, %s, is %q", id, key, a.Ref, img.Status)
 			}

@@ -71,7 +71,7 @@ func (w *world) drawStock() {
 func (w *world) step(t *state.Task) {
 	ctx := w.contextFor(20 * time.Minute)
 	switch roll := w.dice.IntN(10); {
-	case t.VM == nil && !t.Ended() && t.Asleep == nil && roll < 2:
+	case t.VM == nil && !t.Ended() && t.Suspended == nil && roll < 2:
 		t.Phase = state.PhaseCancelled // while its VM, if any, is being created
 	case t.VM == nil && !t.Ended():
 		w.launch(ctx, t)
@@ -101,11 +101,11 @@ func (w *world) launch(ctx context.Context, t *state.Task) {
 	t.VM = &state.VM{Name: server.Name, Gen: server.Gen}
 	w.mark(server.Name, vm.Work)
 	w.worked[server.Name] = w.clock.Now()
-	if a := t.Asleep; a != nil {
+	if a := t.Suspended; a != nil {
 		w.letting[a.Ref] = true
 	}
-	if a := t.Asleep; a != nil && w.fleet.ForgetImage(ctx, a.Ref) == nil {
-		t.Asleep = nil
+	if a := t.Suspended; a != nil && w.fleet.ForgetImage(ctx, a.Ref) == nil {
+		t.Suspended = nil
 	}
 }
 
@@ -114,7 +114,7 @@ func vmRequest(t *state.Task) fleet.AcquireSpec {
 	spec := fleet.AcquireSpec{Task: t.Key, Gen: len(t.VMs) + 1}
 	if t.VM != nil {
 		spec.Gen = t.VM.Gen
-	} else if a := t.Asleep; a != nil {
+	} else if a := t.Suspended; a != nil {
 		spec.Image, spec.FromSleep, spec.FromImage = a.Ref, a.VM, true
 	}
 	return spec
@@ -160,11 +160,11 @@ func (w *world) sleeps(ctx context.Context, t *state.Task) {
 	if err != nil || w.maybeKill("before sleep is stored") != nil {
 		return
 	}
-	if old := t.Asleep; old != nil && old.Ref != ref {
+	if old := t.Suspended; old != nil && old.Ref != ref {
 		w.letting[old.Ref] = true
 		w.deleteSaved(ctx, old.Ref)
 	}
-	t.Asleep = &state.Asleep{Mode: settings.SleepSnapshot, Ref: ref, VM: t.VM.Name}
+	t.Suspended = &state.SuspendedWork{Mode: settings.SleepSnapshot, Ref: ref, VM: t.VM.Name}
 	w.releaseVM(ctx, t, fleet.ReasonAsleep)
 }
 
@@ -175,8 +175,8 @@ func (w *world) deleteSaved(ctx context.Context, ref string) { _ = w.fleet.Forge
 func (w *world) end(ctx context.Context, t *state.Task) {
 	t.Phase = state.PhaseDone
 	w.rest(ctx, t)
-	if a := t.Asleep; a != nil {
-		t.Asleep = nil
+	if a := t.Suspended; a != nil {
+		t.Suspended = nil
 		w.deleteSaved(ctx, a.Ref)
 	}
 	w.releaseVM(ctx, t, fleet.ReasonDone)
@@ -201,7 +201,7 @@ func (w *world) settle(keys []state.TaskKey) {
 	for range 3 {
 		for _, key := range keys {
 			t := w.store.tasks[key]
-			if t.Phase == state.PhaseImplementing && (t.VM != nil || t.Asleep == nil) {
+			if t.Phase == state.PhaseImplementing && (t.VM != nil || t.Suspended == nil) {
 				w.launch(w.contextFor(time.Hour), t)
 			}
 		}

@@ -211,7 +211,7 @@ func TestSnapshotLossNeedsTwoAnswers(t *testing.T) {
 			t.Parallel()
 			w, task, _ := newTruthfulWorld(t)
 			w.sleeps(w.contextFor(time.Hour), task)
-			if task.Asleep == nil || task.VM != nil {
+			if task.Suspended == nil || task.VM != nil {
 				t.Fatalf("the task is not suspended: %+v", task)
 			}
 			w.lie(test.lie)
@@ -282,10 +282,10 @@ func TestSuspendedTaskKeepsItsImage(t *testing.T) {
 		w.clock.Advance(12 * time.Hour)
 		w.runs(15 * time.Minute)
 	}
-	if images := w.sim.Objects("image"); len(images) != 1 || w.row(task.Asleep.VM).Phase != vm.Asleep {
-		t.Fatalf("after 20 days: images %+v, row %+v", images, w.row(task.Asleep.VM))
+	if images := w.sim.Objects("image"); len(images) != 1 || w.row(task.Suspended.VM).Phase != vm.Asleep {
+		t.Fatalf("after 20 days: images %+v, row %+v", images, w.row(task.Suspended.VM))
 	}
-	task.Phase, task.Asleep = state.PhaseDone, nil
+	task.Phase, task.Suspended = state.PhaseDone, nil
 	w.runs(time.Hour)
 	if images := w.sim.Objects("image"); len(images) != 0 {
 		t.Errorf("the task has ended, but images remain: %+v", images)

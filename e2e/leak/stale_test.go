@@ -40,17 +40,17 @@ func TestStaleSnapshotIsNotAdopted(t *testing.T) {
 				w.sleeps(w.contextFor(time.Hour), task)
 			}
 			w.sleeps(w.contextFor(time.Hour), task)
-			if task.Asleep == nil {
+			if task.Suspended == nil {
 				t.Fatal("the task is not suspended")
 			}
 			for _, o := range w.sim.Objects("image") {
-				if fmt.Sprint(o.ID) == task.Asleep.Ref && o.Created.Before(worked) {
+				if fmt.Sprint(o.ID) == task.Suspended.Ref && o.Created.Before(worked) {
 					t.Errorf("suspended as an image of %s, but its last work was at %s", o.Created, worked)
 				}
 			}
 			w.runs(2 * time.Hour)
-			if images := w.sim.Objects("image"); len(images) != 1 || fmt.Sprint(images[0].ID) != task.Asleep.Ref {
-				t.Errorf("images %+v; suspended as %s", images, task.Asleep.Ref)
+			if images := w.sim.Objects("image"); len(images) != 1 || fmt.Sprint(images[0].ID) != task.Suspended.Ref {
+				t.Errorf("images %+v; suspended as %s", images, task.Suspended.Ref)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ func (w *world) suspendTask(key state.TaskKey) *state.Task {
 		w.t.Fatal("the task has no VM")
 	}
 	w.sleeps(w.contextFor(time.Hour), task)
-	if task.Asleep == nil {
+	if task.Suspended == nil {
 		w.t.Fatal("the task is not suspended")
 	}
 	return task
@@ -60,7 +60,7 @@ func TestStorageIsOnTheBill(t *testing.T) {
 	}
 	check("after a restart")
 	w.launch(w.contextFor(time.Hour), first) // is restored, and its image is deleted
-	if first.VM == nil || first.Asleep != nil {
+	if first.VM == nil || first.Suspended != nil {
 		t.Fatalf("the task was not restored: %+v", first)
 	}
 	if err := w.fleet.Run(w.contextFor(10 * time.Minute)); err != nil {

@@ -314,10 +314,10 @@ func (w *world) leakedResources() (problems []string) {
 		if task.VM != nil {
 			servers[task.VM.Name] = true
 		}
-		if a := task.Asleep; a != nil {
+		if a := task.Suspended; a != nil {
 			images[a.Ref] = true
 		}
-		if want := task.Phase == state.PhaseImplementing; want && task.VM == nil && task.Asleep == nil {
+		if want := task.Phase == state.PhaseImplementing; want && task.VM == nil && task.Suspended == nil {
 			problems = append(problems, fmt.Sprintf("task %s did not get a VM", key))
 		}
 	}
@@ -375,7 +375,7 @@ func (w *world) storeProblems() []string {
 		switch {
 		case row.Phase == vm.Gone:
 		case task != nil && task.VM != nil && task.VM.Name == row.Name:
-		case row.Phase == vm.Asleep && task != nil && task.Asleep != nil && task.Asleep.Ref == row.Snapshot:
+		case row.Phase == vm.Asleep && task != nil && task.Suspended != nil && task.Suspended.Ref == row.Snapshot:
 		default:
 			problems = append(problems, fmt.Sprintf("row %s is %s (%s), but belongs to no task", row.Name, row.Phase, strings.TrimSpace(row.Why+" "+row.Detail)))
 		}

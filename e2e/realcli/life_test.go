@@ -123,8 +123,8 @@ func (l *life) wantMoney(t *testing.T, task *state.Task, p real) {
 		t.Errorf("got a cost of %d millionths, want %d by the prices of %d answers", got, want, total.Answers)
 	}
 	for _, r := range task.Runs {
-		if m := r.Miscount(); m != nil {
-			t.Errorf("run %s: %s", r.ID, m.Words())
+		if m := r.TokenMismatch(); m != nil {
+			t.Errorf("run %s: %s", r.ID, m.Sentence())
 		}
 		if u := r.Used; r.Kind != state.RunCheck && (u == nil || u.Input+u.CacheRead+u.CacheWrite != r.Money.InputTokens || u.Output != r.Money.OutputTokens) {
 			t.Errorf("run %s: the program reported %+v, the gateway counted %+v", r.ID, u, r.Money)

@@ -73,7 +73,7 @@ func TestFilledByTheAgent(t *testing.T) {
 		task = l.task()
 		return task.Phase == state.PhaseFailed && strings.Contains(l.comments(), "stopped while implementing: "+why)
 	})
-	if !slices.ContainsFunc(task.History, func(h state.PhaseChange) bool { return h.Phase == state.PhaseInterrupted && h.Why == why }) {
+	if !slices.ContainsFunc(task.History, func(h state.PhaseChange) bool { return h.Phase == state.PhaseInterrupted && h.Reason == why }) {
 		t.Errorf("the task was not interrupted: %+v", task.History)
 	}
 	eventually(t, "the deletion of the VM", func() bool { return l.task().VM == nil })
@@ -81,8 +81,8 @@ func TestFilledByTheAgent(t *testing.T) {
 		t.Errorf("got %d filled VMs, want 2", n)
 	}
 	for _, vm := range l.task().VMs {
-		if vm.Why != state.VMDiskFull {
-			t.Errorf("VM %s ended as %q", vm.Name, vm.Why)
+		if vm.EndReason != state.VMDiskFull {
+			t.Errorf("VM %s ended as %q", vm.Name, vm.EndReason)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func TestAgentAgainstRunner(t *testing.T) {
 		return strings.Contains(out, "\n")
 	})
 	const why = "the agent's program was killed before its work was done"
-	if history := l.task().History; !slices.ContainsFunc(history, func(h state.PhaseChange) bool { return h.Phase == state.PhaseInterrupted && h.Why == why }) {
+	if history := l.task().History; !slices.ContainsFunc(history, func(h state.PhaseChange) bool { return h.Phase == state.PhaseInterrupted && h.Reason == why }) {
 		t.Errorf("the task was not interrupted because %s: %+v", why, history)
 	}
 	l.exec("errand", "setsid sleep 4711 >/dev/null 2>&1 </dev/null &\npkill -STOP -u errand -f '"+keeper+"'")

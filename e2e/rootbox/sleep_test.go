@@ -45,7 +45,7 @@ func TestSuspendAndRestore(t *testing.T) {
 			before := l.wantPublished()
 			eventually(t, "the suspension, with only the disk's image left", func() bool {
 				task := l.task()
-				return task.Asleep != nil && task.VM == nil && len(l.world.Cloud.Objects("server")) == 0
+				return task.Suspended != nil && task.VM == nil && len(l.world.Cloud.Objects("server")) == 0
 			})
 			if images := len(l.world.Cloud.Objects("image")); (images > 0) != (mode == settings.SleepSnapshot) {
 				t.Errorf("suspended as %s with %d images, want 1", mode, images)

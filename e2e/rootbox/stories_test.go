@@ -115,7 +115,7 @@ func (l *life) wantCourse(task *state.Task, f fault) {
 	interrupted := ""
 	for _, h := range task.History {
 		if h.Phase == state.PhaseInterrupted {
-			interrupted = h.Why
+			interrupted = h.Reason
 		}
 	}
 	if interrupted != f.why {

@@ -268,7 +268,7 @@ var aLogin = regexp.MustCompile(`subscription: \{login:[^}]*\}`)
 func (l *life) sleep() {
 	l.t.Helper()
 	close(l.awake)
-	l.await("sleep", func(t *state.Task) bool { return t.Asleep != nil && t.VM == nil })
+	l.await("sleep", func(t *state.Task) bool { return t.Suspended != nil && t.VM == nil })
 }
 
 // waker keeps VMs running until its channel is closed.

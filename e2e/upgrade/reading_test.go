@@ -69,22 +69,22 @@ func deliveries(list []store.Delivery) (out []readDelivery) {
 
 // reading is the content of the database as the store reads it.
 type reading struct {
-	Tasks   map[string]map[string]string `json:"tasks"`
-	Jobs    map[string]map[string]string `json:"jobs"`
-	PRs     map[string]string            `json:"prs"`
-	Phases  map[state.Phase]int          `json:"phases"`
-	Pending []readDelivery               `json:"pending"`
-	Poison  []readDelivery               `json:"poison"`
-	Spent   []string                     `json:"spent"`
-	VMs     map[string]map[string]string `json:"vms"`
-	Bills   map[string][]vm.Bill         `json:"bills"`  // by day: sums of the day and of its month
-	Purses  map[string][]state.Money     `json:"purses"` // likewise
-	VMTimes vm.Times                     `json:"vm_times"`
-	Since   time.Time                    `json:"vms_since"`
-	Models  map[string]state.Upstream    `json:"upstreams"`
-	Facts   map[string]string            `json:"facts"`
-	Raw     map[string]string            `json:"raw"` // raw values that no method returns
-	Due     time.Time                    `json:"due"`
+	Tasks   map[string]map[string]string   `json:"tasks"`
+	Jobs    map[string]map[string]string   `json:"jobs"`
+	PRs     map[string]string              `json:"prs"`
+	Phases  map[state.Phase]int            `json:"phases"`
+	Pending []readDelivery                 `json:"pending"`
+	Poison  []readDelivery                 `json:"poison"`
+	Spent   []string                       `json:"spent"`
+	VMs     map[string]map[string]string   `json:"vms"`
+	Bills   map[string][]vm.Bill           `json:"bills"`  // by day: sums of the day and of its month
+	Purses  map[string][]state.Money       `json:"purses"` // likewise
+	VMTimes vm.Times                       `json:"vm_times"`
+	Since   time.Time                      `json:"vms_since"`
+	Models  map[string]state.ProviderBlock `json:"upstreams"`
+	Facts   map[string]string              `json:"facts"`
+	Raw     map[string]string              `json:"raw"` // raw values that no method returns
+	Due     time.Time                      `json:"due"`
 
 	invented map[string]bool // the jobs whose event has every field set
 }

@@ -133,7 +133,7 @@ func (w *world) meter(r *run, cost int64) {
 	}
 	key, err := state.ParseTaskKey(r.on.owner)
 	if err == nil && !w.plant.freeMoney {
-		_, err = w.kept(event.Event{Task: key, Run: r.spec.ID, Payload: event.Spent{Money: state.Money{MicroUSD: cost}}})
+		_, err = w.kept(event.Event{Task: key, Run: r.spec.ID, Payload: event.ModelCalled{Money: state.Money{MicroUSD: cost}}})
 	}
 	switch {
 	case err == nil:

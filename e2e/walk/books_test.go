@@ -22,8 +22,8 @@ func newBooks(w *world) *books {
 // applied records an event that the store accepted.
 func (b *books) applied(before, after *state.Task, e event.Event) {
 	switch e.Kind() {
-	case event.KindSpent:
-		b.spent[e.Run] += event.Of[event.Spent](e).Money.MicroUSD
+	case event.KindModelCalled:
+		b.spent[e.Run] += event.Of[event.ModelCalled](e).Money.MicroUSD
 	case event.KindRunEnded:
 		if before != nil && before.Run != nil && before.Run.ID == e.Run && (after.Run == nil || after.Run.ID != e.Run) {
 			b.ended(e)

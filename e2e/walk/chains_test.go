@@ -33,7 +33,7 @@ func spots() []spot {
 		{state.JobStatus, "comment"}, {state.JobPost, "comment"}, {state.JobOpenPR, "open pull"}, {state.JobAnswer, "reply"}, {state.JobMove, "move"},
 		{state.JobCommit, "publish"}, {state.JobLaunch, "start run"}, {state.JobLaunch, ""}, {state.JobCollect, ""}, {state.JobStatus, "edit"},
 		{state.JobApprove, "permission"}, {state.JobApprove, "read plan"}, {state.JobVet, ""}, {state.JobStart, ""}, {state.JobStop, "stop run"},
-		{state.JobRelease, ""}, {state.JobGather, ""}, {state.JobSleep, ""}, {state.JobReact, ""},
+		{state.JobRelease, ""}, {state.JobGather, ""}, {state.JobSuspend, ""}, {state.JobReact, ""},
 	}
 }
 

@@ -54,7 +54,7 @@ func (m *model) checkComments(t *state.Task) {
 // the end, or for a comment about a failure, no other job has its key and looks for it.
 func (m *model) mayBeLeftOver(t *state.Task, mark string) bool {
 	key := strings.TrimSuffix(strings.TrimPrefix(mark, "<!-- errand:"), " -->")
-	_, doubted := t.Doubts[key]
+	_, doubted := t.UnknownOutcomes[key]
 	_, gaveUp := m.w.jobs.keys[t.Key.String()+" "+key]
 	return doubted || gaveUp && (t.Ended() || strings.Contains(key, ".failed-"))
 }

@@ -75,14 +75,14 @@ func (m *model) taken(o *word, t *state.Task) bool {
 	case o.by.lost.After(o.at): // errand checks the permission at the time of its request
 		return true
 	case o.said == nil:
-		return t.Knows(fmt.Sprintf("review-event:%d", o.review))
+		return t.HasSeen(fmt.Sprintf("review-event:%d", o.review))
 	case o.said.gone || len(o.said.bodies) > 1:
 		return true
 	case o.order && !o.said.denied: // the word counts as taken even if GitHub refuses the reaction
 		return o.said.eyes
 	}
-	here := func(c state.Said) bool { return c.ID == o.said.id }
-	return t.Knows(fmt.Sprintf("comment:%d", o.said.id)) || slices.ContainsFunc(t.Context.Comments, here)
+	here := func(c state.DiscussionComment) bool { return c.ID == o.said.id }
+	return t.HasSeen(fmt.Sprintf("comment:%d", o.said.id)) || slices.ContainsFunc(t.Context.Comments, here)
 }
 
 func (m *model) taskBy(key state.TaskKey) *state.Task {

@@ -85,8 +85,8 @@ func (b *jobs) claimed(j *state.Job) {
 	case r.launch != "" && (j.Launch == nil || j.Launch.Run != r.launch):
 		b.w.complain("jobs: %s lost the record that run %s may have started", name, r.launch)
 	}
-	if since, ok := b.keys[keyOf(j)]; ok && !r.attempted && (j.Doubt.IsZero() || j.Doubt.After(since) || !j.Attempted) {
-		b.w.complain("jobs: %s may have had its effect by %s and failed permanently, but the next job with its key looks for the effect only since %s", name, since.Sub(began()), sub(j.Doubt))
+	if since, ok := b.keys[keyOf(j)]; ok && !r.attempted && (j.UnknownSince.IsZero() || j.UnknownSince.After(since) || !j.Attempted) {
+		b.w.complain("jobs: %s may have had its effect by %s and failed permanently, but the next job with its key looks for the effect only since %s", name, since.Sub(began()), sub(j.UnknownSince))
 	}
 	if t := b.was(j.Task); first && t != nil && t.Ended() && !outlivesTask(j) { // a running job finds the task ended, also when it is repeated
 		b.w.complain("dropped: task %s has ended, but its job %s (%s) begins", j.Task, j.Key, j.Kind)
@@ -139,10 +139,10 @@ func outlivesTask(j *state.Job) bool {
 	switch j.Kind {
 	case state.JobVet, state.JobApprove:
 		return true
-	case state.JobStatus, state.JobPost, state.JobReact, state.JobRelease, state.JobStop, state.JobForget, state.JobBranch, state.JobMinimise, state.JobUntick:
+	case state.JobStatus, state.JobPost, state.JobReact, state.JobRelease, state.JobStop, state.JobForget, state.JobBranch, state.JobMinimize, state.JobUntick:
 		return true
 	case state.JobDue:
-		return j.Args.Due == state.DueTwin || j.Args.Due == state.DueForget
+		return j.Args.Due == state.DueDuplicate || j.Args.Due == state.DueForget
 	}
 	return false
 }
@@ -273,8 +273,8 @@ func (b *jobs) done(e event.Event, ack store.Ack) {
 		b.w.complain("patience: job %s (%s) of task %s fails permanently after %d errors, but the error is temporary: %v", r.Key, r.Kind, r.Task, n, r.err)
 	}
 	since := r.Created
-	if !r.Doubt.IsZero() {
-		since = r.Doubt
+	if !r.UnknownSince.IsZero() {
+		since = r.UnknownSince
 	}
 	if was, known := b.keys[keyOf(r.Job)]; r.Attempted && (!known || since.Before(was)) { // a first attempt that is refused has no effect
 		b.keys[keyOf(r.Job)] = since

@@ -49,7 +49,7 @@ func deletedPlan(w *world) bool {
 		w.mishap = mishap{}
 		return false
 	}
-	w.armed = append(w.armed, trouble{kind: "store refuses", op: string(event.KindStale)})
+	w.armed = append(w.armed, trouble{kind: "store refuses", op: string(event.KindPlanStale)})
 	return true
 }
 

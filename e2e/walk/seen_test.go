@@ -71,8 +71,8 @@ func (p *polls) applied(e event.Event, err error) {
 			p.told[e.Task] = map[string]time.Time{}
 		}
 		p.told[e.Task][node] = p.w.now
-	case e.Kind() == event.KindStale && event.Of[event.Stale](e).Reason == state.StaleDeleted:
-		p.stale[event.Of[event.Stale](e).Hash] = true
+	case e.Kind() == event.KindPlanStale && event.Of[event.PlanStale](e).Reason == state.StaleDeleted:
+		p.stale[event.Of[event.PlanStale](e).Hash] = true
 	}
 }
 

@@ -87,7 +87,7 @@ func (m *model) recordMove(before, after *state.Task, e event.Event) {
 	m.checkCountedOnce(e)
 	m.checkAttribution(e)
 	m.checkBackoff(before, after, e)
-	if s := m.sweeping(); s != nil && e.Kind() == event.KindGone {
+	if s := m.sweeping(); s != nil && e.Kind() == event.KindAccessLost {
 		if since, ok := m.unread[e.Task.Issue]; !ok || m.w.now.Sub(since) < time.Hour {
 			m.w.complain("gone: task %s ends because its issue was unreachable for too long, but it was unreachable only since %s", e.Task, sub(since))
 		}
@@ -129,7 +129,7 @@ func (m *model) checkAttribution(e event.Event) {
 func (m *model) checkBackoff(before, after *state.Task, e event.Event) {
 	key := e.Task.String() + " life " + strconv.Itoa(after.Gen)
 	switch e.Kind() {
-	case event.KindStarted, event.KindLaunched, event.KindCollected, event.KindCommitted, event.KindMoved, event.KindPROpened, event.KindAnswered, event.KindGathered:
+	case event.KindStarted, event.KindLaunched, event.KindCollected, event.KindCommitted, event.KindBranchMoved, event.KindPROpened, event.KindThreadsAnswered, event.KindGathered:
 		m.outages[key] = 0
 		return
 	case event.KindStepFailed:

@@ -42,14 +42,14 @@ func (m *model) wanted(t *state.Task, e event.Event) {
 
 // checkStopped checks the end of a job that stops a run: the run has ended, or three attempts to stop it have failed.
 func (m *model) checkStopped(j *record, e event.Event) {
-	if j.Kind != state.JobStop || e.Kind() != event.KindSaved {
+	if j.Kind != state.JobStop || e.Kind() != event.KindWorkSaved {
 		return
 	}
 	r := m.w.machines.byRun(e.Run)
 	if r == nil {
 		return
 	}
-	if j.errors >= 2 && event.Of[event.Saved](e).Work.Ref == "" {
+	if j.errors >= 2 && event.Of[event.WorkSaved](e).Work.Ref == "" {
 		m.w.works.permitLoss(r.on, "a VM on which a run cannot be stopped, or its work read, is given up")
 	}
 	if r.exit == nil && j.errors < 2 && !j.unsure && j.Args.VM == r.on.name {

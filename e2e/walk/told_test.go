@@ -37,7 +37,7 @@ func (m *model) done(r *record, after *state.Task, e event.Event) {
 		if c := m.w.hub.byID(event.Of[event.StatusSent](e).Status.Comment); c != nil && ok && w.id == c.id && c.body() != w.words {
 			m.w.complain("told: the status comment of task %s counts as updated, but does not have the new text", e.Task)
 		}
-	case event.KindMoved:
+	case event.KindBranchMoved:
 		if after != nil && after.Branch.Head != "" && !m.w.works.heads[after.Branch.Head] {
 			m.w.complain("told: branch %s of task %s counts as moved to %.8s, but never was", after.Branch.Name, e.Task, after.Branch.Head)
 		}

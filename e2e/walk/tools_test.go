@@ -18,7 +18,7 @@ func (w *world) ask(r *run) {
 	for _, c := range []state.Call{
 		{ID: "n-" + r.spec.ID, Tool: state.CallNote, Note: &state.Note{Kind: state.NoteFact, Text: "It turns."}}, question, question,
 	} {
-		out, err := w.kept(event.Event{Task: key, Run: r.spec.ID, Payload: event.Called{Call: c}})
+		out, err := w.kept(event.Event{Task: key, Run: r.spec.ID, Payload: event.ToolCalled{Call: c}})
 		if err != nil {
 			if w.errand.up() {
 				w.fatalf("call a tool in run %s: %v", r.spec.ID, err)
@@ -26,7 +26,7 @@ func (w *world) ask(r *run) {
 			return
 		}
 		t := out.Task
-		r.asked = t != nil && t.Run != nil && t.Run.ID == r.spec.ID && t.Run.Concluded != nil
+		r.asked = t != nil && t.Run != nil && t.Run.ID == r.spec.ID && t.Run.Conclusion != nil
 	}
 	if r.asked {
 		w.hit("asked through a tool")

@@ -92,7 +92,7 @@ func refusedWhileBusy(w *world) bool {
 func failUnpack(w *world) bool {
 	w.hang(spot{state.JobLaunch, "unpack"}, []string{"denied"})
 	for _, t := range w.tasks() {
-		if by := w.writer(); by != nil && t.VM == nil && t.Wakes() != nil {
+		if by := w.writer(); by != nil && t.VM == nil && t.WorkToRestore() != nil {
 			w.say(by, w.hub.issues[t.Key.Issue], []string{"@errand retry", "@errand SAY do more"}[w.roll("wake", 2)])
 			return true
 		}
@@ -115,7 +115,7 @@ func failRelease(w *world) bool {
 // idleForTwoWeeks restores a suspended task, lets it be suspended again, and waits for two weeks.
 func idleForTwoWeeks(w *world) bool {
 	for _, t := range w.tasks() {
-		if t.VM == nil && t.Asleep != nil && !t.Ended() {
+		if t.VM == nil && t.Suspended != nil && !t.Ended() {
 			actHelpfully(w)
 			w.pass(3 * time.Hour)
 			w.pass(14 * 24 * time.Hour)

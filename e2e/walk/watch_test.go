@@ -142,7 +142,7 @@ func (m *model) moves(t *state.Task) {
 		if t.Phase != "" && len(t.History) > 0 {
 			last := t.History[len(t.History)-1]
 			if last.At.Equal(w.now.Truncate(0)) {
-				w.note("task %s: %s (%s)", t.Key, last.Phase, last.Why)
+				w.note("task %s: %s (%s)", t.Key, last.Phase, last.Reason)
 			}
 		}
 		l.version, l.moved = t.Version, w.now

@@ -87,11 +87,11 @@ func (k *works) applied(before, after *state.Task, e event.Event) {
 			}
 		}
 	}
-	if a := after.Asleep; a != nil && e.Kind() == event.KindSlept && before != nil && (before.Asleep == nil || !before.Asleep.At.Equal(a.At)) {
+	if a := after.Suspended; a != nil && e.Kind() == event.KindSuspended && before != nil && (before.Suspended == nil || !before.Suspended.At.Equal(a.At)) {
 		k.slept[a.Ref] = k.w.now
 	}
-	if e.Kind() == event.KindDue && before != nil && before.Asleep != nil && after.Asleep == nil && !after.Ended() {
-		if age := k.w.now.Sub(before.Asleep.At); before.Gen == after.Gen && age < machine.DefaultPolicy().KeepAsleep {
+	if e.Kind() == event.KindDue && before != nil && before.Suspended != nil && after.Suspended == nil && !after.Ended() {
+		if age := k.w.now.Sub(before.Suspended.At); before.Gen == after.Gen && age < machine.DefaultPolicy().KeepAsleep {
 			k.w.complain("kept: the archive of task %s is discarded %s after its work was saved", after.Key, age)
 		}
 	}
@@ -142,7 +142,7 @@ func (k *works) keptElsewhere(tree string, but *walkVM) bool {
 		return slices.ContainsFunc(list, func(c changeset.Commit) bool { return c.Tree == tree })
 	}
 	for _, t := range k.w.tasks() {
-		if t.Asleep != nil && k.w.asleep[t.Asleep.Ref] != nil && has(k.packed(t.Asleep.Ref).Work) {
+		if t.Suspended != nil && k.w.asleep[t.Suspended.Ref] != nil && has(k.packed(t.Suspended.Ref).Work) {
 			return true
 		}
 		for _, o := range k.w.machines.list {
@@ -193,7 +193,7 @@ func (k *works) checkArchiveDeletion(ref string) {
 		return
 	}
 	for _, t := range k.w.tasks() {
-		if a := t.Asleep; a != nil && a.Ref == ref {
+		if a := t.Suspended; a != nil && a.Ref == ref {
 			k.w.complain("kept: archive %s is deleted while it is the archive of the suspended task %s", ref, t.Key)
 		}
 	}

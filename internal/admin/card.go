@@ -123,13 +123,13 @@ func newCard(t *state.Task) card {
 			State: string(r.State),
 			Doing: transcript.Cut(r.Doing).Text,
 			Turns: r.Turns,
-			Sign:  known(r.Sign),
+			Sign:  known(r.LastActivity),
 		}
 	}
 	if vm := t.VM; vm != nil {
 		c.VM = &vmCard{Name: vm.Name, Provider: vm.Provider, Kind: vm.Kind}
 	}
-	if a := t.Asleep; a != nil && t.VM == nil {
+	if a := t.Suspended; a != nil && t.VM == nil {
 		c.Asleep = &asleepCard{Mode: string(a.Mode), Bytes: a.Bytes, At: a.At}
 	}
 	if pr := t.PR; pr != nil {

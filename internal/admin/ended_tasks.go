@@ -208,9 +208,9 @@ type tally struct {
 func tallyOf(t *state.Task) tally {
 	c := tally{money: t.Money, active: t.Active}
 	for i := range t.Runs {
-		verdict, _ := t.Runs[i].Judged()
+		verdict, _ := t.Runs[i].Verdict()
 		c.runs = append(c.runs, runLabel{string(t.Runs[i].Kind), verdict})
-		if m := t.Runs[i].Miscount(); m != nil {
+		if m := t.Runs[i].TokenMismatch(); m != nil {
 			c.doubts = append(c.doubts, m.Adapter)
 		}
 	}
@@ -218,7 +218,7 @@ func tallyOf(t *state.Task) tally {
 		c.runs = append(c.runs, runLabel{string(r.Kind), string(r.State)})
 	}
 	for _, vm := range t.VMs {
-		c.vms = append(c.vms, vmLabel{vm.Kind, vm.Why})
+		c.vms = append(c.vms, vmLabel{vm.Kind, vm.EndReason})
 	}
 	if t.VM != nil {
 		c.vms = append(c.vms, vmLabel{t.VM.Kind, ""})

@@ -127,7 +127,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 	}
 	_, known, _ := runOf(t, r.PathValue("run"))
 	tone := runTone(&run)
-	verdict, message := run.Judged()
+	verdict, message := run.Verdict()
 	run.Status, run.Message = state.RunStatus(verdict), message // as the page shows it
 	v := &runView{Card: newCard(t), Run: run, Tone: tone, Known: known, Live: live(t, run), Path: runPath(t, run.Seq)}
 	if f == nil {

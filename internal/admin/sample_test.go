@@ -41,7 +41,7 @@ func sampleTask(issue int, title string, phase state.Phase) *state.Task {
 	begun := noon.Add(-time.Duration(issue) * 17 * time.Minute)
 	return &state.Task{
 		Key: state.TaskKey{Repo: 7, Issue: issue}, Gen: 1, TaskPhase: state.TaskPhase{Phase: phase, Since: begun.Add(5 * time.Minute),
-			History: []state.PhaseChange{{Phase: state.PhaseQueued, At: begun, Why: "assigned by @ada"}, {Phase: phase, At: begun.Add(5 * time.Minute), Why: "went on"}}},
+			History: []state.PhaseChange{{Phase: state.PhaseQueued, At: begun, Reason: "assigned by @ada"}, {Phase: phase, At: begun.Add(5 * time.Minute), Reason: "went on"}}},
 		TaskIssue: state.TaskIssue{Repo: state.Repo{ID: 7, Owner: "acme", Name: "shop", URL: "https://git.example/acme/shop"},
 			Trigger:  state.Trigger{By: writer, Via: "assigned", At: begun},
 			Frozen:   state.Frozen{Title: title},
@@ -59,7 +59,7 @@ func detailed(t *state.Task) {
 		state.PhaseQueued, state.PhasePreliminaryPlanning, state.PhaseAwaitingPreliminaryApproval, state.PhasePreliminaryPlanning,
 		state.PhaseAwaitingPreliminaryApproval, state.PhasePlanning, state.PhaseAwaitingPlanApproval, state.PhaseImplementing,
 	} {
-		t.History = append(t.History, state.PhaseChange{Phase: phase, At: at(3 * i), Why: "because of <event>"})
+		t.History = append(t.History, state.PhaseChange{Phase: phase, At: at(3 * i), Reason: "because of <event>"})
 	}
 	t.Since = at(21)
 	t.Branch = state.Branch{Name: "errand/1-prices-are-rounded-twice", Base: "main", BaseSHA: "0123456789abcdef"}
@@ -76,12 +76,12 @@ func detailed(t *state.Task) {
 		{ID: "7-1-2", Seq: 2, Kind: state.RunPreliminary, State: state.RunEnded, Started: at(9), Ended: at(11), RunVerdict: state.RunVerdict{Status: state.StatusCrashed, Class: state.RunRetryable, Message: "exit code 3 <tag>"}, RunUsage: state.RunUsage{Money: money}},
 		{ID: "7-1-3", Seq: 3, Kind: state.RunPlan, State: state.RunEnded, Started: at(15), Ended: at(17), RunVerdict: state.RunVerdict{Status: state.StatusOK, Class: state.RunSucceeded}, RunActivity: state.RunActivity{Turns: 11}, RunUsage: state.RunUsage{Money: money}},
 	}
-	t.Run = &state.Run{ID: "7-1-4", Seq: 4, Kind: state.RunImplement, State: state.RunActive, Started: at(22), RunActivity: state.RunActivity{Sign: noon.Add(-4 * time.Second), Doing: "go test ./price/...", Turns: 9}, RunLaunch: state.RunLaunch{Adapter: "claude", Model: "sonnet"}, RunUsage: state.RunUsage{Money: money}}
+	t.Run = &state.Run{ID: "7-1-4", Seq: 4, Kind: state.RunImplement, State: state.RunActive, Started: at(22), RunActivity: state.RunActivity{LastActivity: noon.Add(-4 * time.Second), Doing: "go test ./price/...", Turns: 9}, RunLaunch: state.RunLaunch{Adapter: "claude", Model: "sonnet"}, RunUsage: state.RunUsage{Money: money}}
 	t.VM = &state.VM{Name: "errand-7-1-2", Provider: "local", Kind: "bwrap", Gen: 2, CreatedAt: at(14)}
-	t.VMs = []state.VM{{Name: "errand-7-1-1", Provider: "local", Kind: "plain", Gen: 1, CreatedAt: at(2), EndedAt: at(13), Why: "retry_fresh"}}
+	t.VMs = []state.VM{{Name: "errand-7-1-1", Provider: "local", Kind: "plain", Gen: 1, CreatedAt: at(2), EndedAt: at(13), EndReason: "retry_fresh"}}
 	t.Status = state.StatusComment{Comment: 1, URL: "https://git.example/c/status"}
 	t.Posted = []state.Posted{{Kind: "plan", ID: 1, URL: "https://git.example/c/1", At: at(6)}, {Kind: "pr_opened", ID: 2, URL: "https://git.example/c/2", At: at(12), OnPR: true}}
-	t.Saved = []state.SavedWork{{Run: "7-1-2", Ref: "7-1-2-abcdef", At: at(13), Why: "the run crashed"}}
+	t.Saved = []state.SavedWork{{Run: "7-1-2", Ref: "7-1-2-abcdef", At: at(13), Reason: "the run crashed"}}
 	t.Context.Withheld = []state.Withheld{{ID: 5}}
 	t.Notes = []state.Note{{Run: "7-1-3", Kind: state.NoteStep, Text: "Round once <b>", At: at(16)}}
 	t.Proposed = []state.Proposal{

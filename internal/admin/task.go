@@ -239,7 +239,7 @@ func steps(t *state.Task, now time.Time) []state.StepSum {
 
 // runTone returns the CSS class of a run's outcome.
 func runTone(r *state.Run) string {
-	if c := r.Checked; c != nil && len(c.Failed) > 0 {
+	if c := r.CheckSummary; c != nil && len(c.Failed) > 0 {
 		return "warn"
 	}
 	return map[state.RunClass]string{state.RunSucceeded: "good", state.RunRetryable: "warn", state.RunFatal: "bad"}[r.Class]
@@ -256,10 +256,10 @@ func runs(t *state.Task, now time.Time) []runRow {
 		row := runRow{Run: r, Path: runPath(t, r.Seq), Took: took(&r, now), Tone: "busy"}
 		if r.State == state.RunEnded {
 			row.Tone = runTone(&r)
-			verdict, message := r.Judged()
+			verdict, message := r.Verdict()
 			row.Status, row.Message = state.RunStatus(verdict), message // as the page shows it
-			if m := r.Miscount(); m != nil {
-				row.Doubt = m.Words()
+			if m := r.TokenMismatch(); m != nil {
+				row.Doubt = m.Sentence()
 			}
 		}
 		rows = append(rows, row)

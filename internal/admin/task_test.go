@@ -60,8 +60,8 @@ func TestSuspendedTask(t *testing.T) {
 	m := sample()
 	task := m.tasks[0]
 	task.VM, task.Run = nil, nil
-	task.VMs = []state.VM{{Name: "errand-1", Provider: "hetzner", Kind: "cx43", CreatedAt: noon.Add(-3 * time.Hour), EndedAt: noon.Add(-90 * time.Minute), Why: "asleep", Paid: time.Hour, MicroHour: 26_400, Currency: "EUR"}}
-	task.Asleep = &state.Asleep{Mode: settings.SleepArchive, Bytes: 1_234_567, At: noon.Add(-90 * time.Minute)}
+	task.VMs = []state.VM{{Name: "errand-1", Provider: "hetzner", Kind: "cx43", CreatedAt: noon.Add(-3 * time.Hour), EndedAt: noon.Add(-90 * time.Minute), EndReason: "asleep", Paid: time.Hour, MicroHour: 26_400, Currency: "EUR"}}
+	task.Suspended = &state.SuspendedWork{Mode: settings.SleepArchive, Bytes: 1_234_567, At: noon.Add(-90 * time.Minute)}
 	url := serve(t, admin.Config{Store: m, Transcripts: noFiles{}, Open: true, Now: func() time.Time { return noon }})
 	_, body := fetch(t, url+taskPage(task), map[string]string{"Accept": "text/html"})
 	want(t, body, "suspended since", "archive of 1.2 MB", "VMs paid for", "in 1 VM, €0.05", "its task was suspended", "2 h 00 min, €0.05")

@@ -23,7 +23,7 @@ type Budget struct {
 
 // Record stores a usage record in the run and its task.
 func (b Budget) Record(ctx context.Context, u gateway.UsageRecord) error {
-	spent := event.Event{Task: u.Task, Run: u.Run, Payload: event.Spent{Money: u.Cost, Waiting: u.Wait}}
+	spent := event.Event{Task: u.Task, Run: u.Run, Payload: event.ModelCalled{Money: u.Cost, Waiting: u.Wait}}
 	_, err := b.Store.Apply(ctx, spent, store.Ack{Call: u.Reservation})
 	return err
 }
@@ -35,7 +35,7 @@ func (b Budget) CapReached(ctx context.Context, open, need state.Money, free boo
 }
 
 // Left returns the amounts that the limits leave for further calls.
-func (b Budget) Left(ctx context.Context, open state.Money, free bool) (state.Left, error) {
+func (b Budget) Left(ctx context.Context, open state.Money, free bool) (state.Remaining, error) {
 	return b.Store.Spending.Left(ctx, b.caps(free), open, b.Now())
 }
 

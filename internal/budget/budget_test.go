@@ -135,7 +135,7 @@ func TestLeft(t *testing.T) {
 		t.Errorf("%+v: %v", left, err)
 	}
 	free, err := b.Left(t.Context(), open, true)
-	if err != nil || free.MicroUSD != state.Unbounded().MicroUSD || free.Tokens != 300 {
+	if err != nil || free.MicroUSD != state.Unlimited().MicroUSD || free.Tokens != 300 {
 		t.Errorf("free calls: %+v: %v", free, err)
 	}
 }

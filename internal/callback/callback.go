@@ -125,11 +125,11 @@ func (s *Service) handleCall(ctx context.Context, body io.Reader, t *state.Task,
 // recordCall stores a call with the task, at most once, and returns the answer for the agent.
 func (s *Service) recordCall(ctx context.Context, t *state.Task, call state.Call) (string, error) {
 	run := t.Run.ID
-	if why := t.Refuses(run, call); why != "" {
+	if why := t.CallRejection(run, call); why != "" {
 		return "", refusal(why)
 	}
 	if !slices.Contains(t.Run.Calls, call.ID) {
-		e := event.Event{Task: t.Key, Run: run, Payload: event.Called{Call: call}}
+		e := event.Event{Task: t.Key, Run: run, Payload: event.ToolCalled{Call: call}}
 		if _, err := s.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 			return "", fmt.Errorf("record the agent's call: %w", err)
 		}
@@ -140,7 +140,7 @@ func (s *Service) recordCall(ctx context.Context, t *state.Task, call state.Call
 		if after == nil || after.Run == nil || after.Run.ID != run || !slices.Contains(after.Run.Calls, call.ID) {
 			why := "this run has ended; its calls are rejected"
 			if after != nil {
-				why = firstNonEmpty(after.Refuses(run, call), why)
+				why = firstNonEmpty(after.CallRejection(run, call), why)
 			}
 			return "", refusal(why)
 		}

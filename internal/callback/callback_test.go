@@ -136,7 +136,7 @@ func TestValidCallsAreStored(t *testing.T) {
 	if p := task.Proposed[0]; p.Title != "Two lines" || p.Body != "Body [redacted]." {
 		t.Errorf("proposal %+v", p)
 	}
-	if c := task.Run.Concluded; c.Outcome != "question" || c.Question != "Which?" || len(c.Options) != 2 {
+	if c := task.Run.Conclusion; c.Outcome != "question" || c.Question != "Which?" || len(c.Options) != 2 {
 		t.Errorf("conclusion %+v", c)
 	}
 	if task.Phase != state.PhaseImplementing {
@@ -172,7 +172,7 @@ func TestRefused(t *testing.T) {
 			if a := w.call(c.tool, c.arguments); !a.Refused || !strings.Contains(a.Text, c.want) {
 				t.Errorf("%+v, want %q", a, c.want)
 			}
-			if r := w.task.Run; len(r.Calls) > 0 || r.Concluded != nil || len(w.task.Notes)+len(w.task.Proposed) > 0 {
+			if r := w.task.Run; len(r.Calls) > 0 || r.Conclusion != nil || len(w.task.Notes)+len(w.task.Proposed) > 0 {
 				t.Errorf("it changed the task: %+v", w.task)
 			}
 		})

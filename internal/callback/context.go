@@ -53,10 +53,10 @@ func (s *Service) answerContext(ctx context.Context, t *state.Task, call tools.C
 
 // recordRead records a context call with the task, so that the limit per run survives a restart of errand.
 func (s *Service) recordRead(ctx context.Context, t *state.Task, call state.Call) error {
-	if why := t.Refuses(t.Run.ID, call); why != "" {
+	if why := t.CallRejection(t.Run.ID, call); why != "" {
 		return refusal(why)
 	}
-	done, err := s.cfg.Store.Apply(ctx, event.Event{Task: t.Key, Run: t.Run.ID, Payload: event.Called{Call: call}}, store.Ack{})
+	done, err := s.cfg.Store.Apply(ctx, event.Event{Task: t.Key, Run: t.Run.ID, Payload: event.ToolCalled{Call: call}}, store.Ack{})
 	if err != nil {
 		return fmt.Errorf("record the request for context: %w", err)
 	}

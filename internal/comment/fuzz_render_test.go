@@ -36,7 +36,7 @@ func addUntrusted(s said, words, name string) said {
 	t.Context.Withheld = []state.Withheld{{ID: 90, By: who, Reason: words}, {By: who, Reason: name}}
 	t.Context.Stripped, t.Branch.Name, t.Branch.Base, t.Model, t.Ticket = []string{words, name}, name, words, name, words
 	for i := range t.History {
-		t.History[i].Why = words
+		t.History[i].Reason = words
 	}
 	if t.Run != nil {
 		t.Run.Doing, t.Run.Model, t.Run.Notes = words, name, []string{name, words}

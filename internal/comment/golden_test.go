@@ -78,9 +78,9 @@ func planned() *state.Task {
 			Context:  state.Context{Withheld: []state.Withheld{{ID: 90, By: outsider, Reason: "by a person without write access"}}, Stripped: []string{"1 HTML comment"}}},
 		TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval, Since: at(20),
 			History: []state.PhaseChange{
-				{Phase: state.PhaseQueued, At: at(0), Why: "assigned by @octocat"}, {Phase: state.PhasePreliminaryPlanning, At: at(1), Why: "started"},
-				{Phase: state.PhaseAwaitingPreliminaryApproval, At: at(2), Why: "planned"}, {Phase: state.PhasePlanning, At: at(8), Why: "@octocat approved the preliminary plan " + first.Short()},
-				{Phase: state.PhaseAwaitingPlanApproval, At: at(20), Why: "planned"},
+				{Phase: state.PhaseQueued, At: at(0), Reason: "assigned by @octocat"}, {Phase: state.PhasePreliminaryPlanning, At: at(1), Reason: "started"},
+				{Phase: state.PhaseAwaitingPreliminaryApproval, At: at(2), Reason: "planned"}, {Phase: state.PhasePlanning, At: at(8), Reason: "@octocat approved the preliminary plan " + first.Short()},
+				{Phase: state.PhaseAwaitingPlanApproval, At: at(20), Reason: "planned"},
 			}}, TaskPlans: state.TaskPlans{Plans: []state.Plan{first, second, third}}, TaskRuns: state.TaskRuns{RunSeq: 3,
 			Runs: []state.Run{
 				{Seq: 1, Kind: state.RunPreliminary, Started: at(1), Ended: at(3), RunUsage: state.RunUsage{Money: state.Money{InputTokens: 30_000, OutputTokens: 1_200, MicroUSD: 110_000}}},
@@ -102,7 +102,7 @@ func with(change func(*state.Task)) *state.Task {
 
 func (t testLife) phase(p state.Phase, minute int, why string) testLife {
 	t.Phase, t.Since = p, at(minute)
-	t.History = append(t.History, state.PhaseChange{Phase: p, At: at(minute), Why: why})
+	t.History = append(t.History, state.PhaseChange{Phase: p, At: at(minute), Reason: why})
 	return t
 }
 
@@ -112,7 +112,7 @@ func implementing(t *state.Task) {
 	p := t.NewestPlan()
 	t.Approval = &state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Via: state.ViaReaction, Given: at(22), With: "keep `Div64`"}
 	testLife{t}.phase(state.PhaseImplementing, 22, "@octocat approved the plan "+p.Short())
-	t.Run = &state.Run{Seq: 4, Kind: state.RunImplement, RunLaunch: state.RunLaunch{Model: "opus"}, RunActivity: state.RunActivity{Turns: 5, Doing: "go test ./... | tail @octocat", Sign: at(49)}, Started: at(22)}
+	t.Run = &state.Run{Seq: 4, Kind: state.RunImplement, RunLaunch: state.RunLaunch{Model: "opus"}, RunActivity: state.RunActivity{Turns: 5, Doing: "go test ./... | tail @octocat", LastActivity: at(49)}, Started: at(22)}
 }
 
 // toPublish is a task whose changes wait for people.
@@ -147,7 +147,7 @@ func prOpen(t *state.Task) {
 func merged(t *state.Task) {
 	prOpen(t)
 	t.PR.State, t.Round, t.VM = "merged", 1, nil
-	t.VMs = []state.VM{{Name: "errand-9-7-1", Why: "the task is over"}}
+	t.VMs = []state.VM{{Name: "errand-9-7-1", EndReason: "the task is over"}}
 	t.End = &state.End{Reason: "the pull request was merged by octocat", At: at(45)}
 	testLife{t}.phase(state.PhaseDone, 45, "@octocat merged it")
 }
@@ -156,7 +156,7 @@ func failed(t *state.Task) {
 	implementing(t)
 	t.Run, t.Resume = nil, state.PhaseImplementing
 	t.End = &state.End{Reason: "the agent ran out of turns (30)", Hint: "give it more with `retry turns=60`", At: at(40)}
-	t.Saved = []state.SavedWork{{Run: "4", At: at(40), Why: "out of turns"}}
+	t.Saved = []state.SavedWork{{Run: "4", At: at(40), Reason: "out of turns"}}
 	testLife{t}.phase(state.PhaseFailed, 40, "out of turns")
 }
 
@@ -206,14 +206,14 @@ func asleep(t *state.Task) {
 	prOpen(t)
 	t.VM, t.VMs = nil, manyVMs()[:2]
 	t.Runs = []state.Run{{Seq: 1, Kind: state.RunImplement, RunLaunch: state.RunLaunch{VM: "errand-9-7-2"}, Started: at(20)}}
-	t.Asleep = &state.Asleep{Mode: settings.SleepArchive, Ref: "a", Bytes: 3_212_345, VM: "errand-9-7-2", At: at(48)}
+	t.Suspended = &state.SuspendedWork{Mode: settings.SleepArchive, Ref: "a", Bytes: 3_212_345, VM: "errand-9-7-2", At: at(48)}
 }
 
 // manyVMs are two that cost money, and one that does not.
 func manyVMs() []state.VM {
 	return []state.VM{
-		{Name: "errand-9-7-1", Kind: "cx33", CreatedAt: at(-150), EndedAt: at(-10), Paid: time.Hour, MicroHour: 10_000, Currency: "EUR", Why: "asleep"},
-		{Name: "errand-9-7-2", Kind: "cx43", CreatedAt: at(0), EndedAt: at(48), Paid: time.Hour, MicroHour: 22_300, Currency: "EUR", Why: "vanished"},
-		{Name: "errand-9-7-3", Kind: "bwrap", Why: "done"},
+		{Name: "errand-9-7-1", Kind: "cx33", CreatedAt: at(-150), EndedAt: at(-10), Paid: time.Hour, MicroHour: 10_000, Currency: "EUR", EndReason: "asleep"},
+		{Name: "errand-9-7-2", Kind: "cx43", CreatedAt: at(0), EndedAt: at(48), Paid: time.Hour, MicroHour: 22_300, Currency: "EUR", EndReason: "vanished"},
+		{Name: "errand-9-7-3", Kind: "bwrap", EndReason: "done"},
 	}
 }

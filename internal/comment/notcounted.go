@@ -12,9 +12,9 @@ func (p post) notCounted() string {
 	why, remedy := p.notCountedWords()
 	what := "approval not counted"
 	switch p.Reason { // true whether or not anybody has approved
-	case state.NotEdited, state.NotDeleted, state.NotIssueChanged:
+	case state.RejectedPlanEdited, state.RejectedPlanDeleted, state.RejectedIssueChanged:
 		what = p.linkToRevision() + " can no longer be approved"
-	case state.NotSeen:
+	case state.RejectedUnknownPerson:
 		what = "nobody has approved " + p.linkToRevision() + " yet"
 	}
 	return addressed(p.By, fmt.Sprintf("%s: %s %s", what, why, remedy))
@@ -28,39 +28,39 @@ func (p post) notCountedWords() (why, remedy string) {
 		replan = p.v.say("retry") + " posts the changes again."
 	}
 	switch p.Reason {
-	case state.NotSuperseded:
+	case state.RejectedSuperseded:
 		return "a newer revision has replaced this one.", "Read " + newest + " and approve that one with " + p.approve() + "."
-	case state.NotEdited:
+	case state.RejectedPlanEdited:
 		return "its comment was edited after it was posted, so it is unclear what would be approved.", replan
-	case state.NotDeleted:
+	case state.RejectedPlanDeleted:
 		return "its comment was deleted.", replan
-	case state.NotIssueChanged:
+	case state.RejectedIssueChanged:
 		return "the issue's title or text has changed since the plan was made.", replan
-	case state.NotOldHash:
+	case state.RejectedOldHash:
 		return "the hash is not that of the newest revision.", "Read " + newest + " and approve that one with " + p.approve() + "."
-	case state.NotTooFresh:
+	case state.RejectedTooEarly:
 		return "this revision was just posted, so an approval has to name its hash.", "Read " + newest + " and approve it with " + p.approve() + "."
-	case state.NotOvertaken:
+	case state.RejectedChangeRequested:
 		return "somebody requested a change before the approval was read.", "A new revision follows; approve that one once it is posted."
-	case state.NotTicked:
+	case state.RejectedUnticked:
 		return "the box was cleared again, or somebody else changed it, before work started.", "Tick it again, or write " + p.approve() + "."
-	case state.NotSeveral:
+	case state.RejectedSeveralTicked:
 		return "several boxes are ticked, so it is unclear which approach is meant. They have been cleared.", p.approaches()
-	case state.NotSeen:
+	case state.RejectedUnknownPerson:
 		return "a box is ticked, but GitHub did not report who ticked it. It has been cleared.", "Tick it again, or write " + p.approve() + "."
-	case state.NotErased:
+	case state.RejectedCommentDeleted:
 		return "the comment with the command was deleted or hidden before work started.", "To approve " + newest + ", write " + p.approve() + " in a new comment."
-	case state.NotReworded:
+	case state.RejectedCommentEdited:
 		return "the comment with the command was edited before work started.", "Commands in edited comments are not read: to approve " + newest + ", write " + p.approve() + " in a new comment."
-	case state.NotRevoked:
+	case state.RejectedRevoked:
 		return "the write access or the 👍 was withdrawn before work started.", "A person with write access can approve " + newest + " with " + p.approve() + "."
-	case state.NotClosed:
+	case state.RejectedIssueClosed:
 		return "the issue is closed.", "To continue, reopen it and assign it again."
-	case state.NotNoneOpen:
+	case state.RejectedNonePending:
 		return "no plan is waiting for approval.", p.v.say("status") + " shows the state of the task."
-	case state.NotQuoted:
+	case state.RejectedQuoted:
 		return "it is in a quote, in code or in other markup, where commands are not read.", "Write " + p.approve() + " at the start of a line of its own."
-	case state.NotChoice:
+	case state.RejectedUnknownChoice:
 		return "there is no approach with that number.", p.approaches()
 	}
 	return "it was no longer valid when checked.", "Approve " + newest + " with " + p.approve() + "."

@@ -29,7 +29,7 @@ func everything() map[string]said {
 		"changes/first":       {with(toPublish), state.Post{Kind: state.PostPlan, Hash: "0badcafe"}},
 		"changes/round":       {with(longChanges), state.Post{Kind: state.PostPlan, Hash: "0badcafe"}},
 		"changes/reminder":    {with(toPublish), state.Post{Kind: state.PostReminder, Hash: "0badcafe"}},
-		"changes/edited":      {with(toPublish), state.Post{Kind: state.PostNotCounted, Reason: state.NotEdited, By: writer, Hash: "0badcafe"}},
+		"changes/edited":      {with(toPublish), state.Post{Kind: state.PostNotCounted, Reason: state.RejectedPlanEdited, By: writer, Hash: "0badcafe"}},
 		"plan/reminder":       {planned(), state.Post{Kind: state.PostReminder, Hash: planned().Plans[2].Hash}},
 		"question/agent":      {planned(), state.Post{Kind: state.PostQuestion, Reason: state.AskAgent, By: writer, Text: "Which error?\n\n- `ErrZero`\n- @bob's </details>"}},
 		"question/existing":   {with(func(t *state.Task) { t.Context.Existing = someWork() }), state.Post{Kind: state.PostQuestion, Reason: state.AskExisting, By: writer}},
@@ -66,8 +66,8 @@ func everything() map[string]said {
 		"ended_no_access":     {with(outOfReach), state.Post{Kind: state.PostEnded}},
 		"waiting/other":       {planned(), state.Post{Kind: state.PostWaiting, Reason: "vm", Text: "No VM of a configured type is available.", Items: []string{"cpx42 in fsn1: sold out"}}},
 	}
-	for _, reason := range append(reasons("Not"), "another") {
-		if reason == state.NotNoPermission || reason == state.NotBot { // not answered
+	for _, reason := range append(reasons("Rejected"), "another") {
+		if reason == state.RejectedNoPermission || reason == state.RejectedBot { // not answered
 			continue
 		}
 		all["not_counted/"+reason] = said{planned(), state.Post{Kind: state.PostNotCounted, Reason: reason, By: writer, Hash: planned().Plans[2].Hash}}
@@ -88,7 +88,7 @@ func everything() map[string]said {
 			all["reply/"+reason] = said{with(implementing), p}
 		}
 	}
-	for _, reason := range []string{state.VMNotWoken, state.VMNotSaved, state.VMForgotten} {
+	for _, reason := range []string{state.VMNotRestored, state.VMNotSaved, state.VMExpired} {
 		all["vm/"+reason] = said{with(failed), state.Post{Kind: state.PostVM, Reason: reason, Text: "the archive of the work is damaged", By: writer}}
 	}
 	for _, reason := range reasons("Waiting") {

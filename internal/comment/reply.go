@@ -41,7 +41,7 @@ func (p post) replyWords() string {
 			return fmt.Sprintf("The task is %s, so it cannot be retried. To start a new one, comment %s on the issue.", words.Phase(p.t.Phase), v.say("plan"))
 		}
 		return fmt.Sprintf("There is nothing to retry: the task is %s. %s shows details.", words.Phase(p.t.Phase), v.say("status"))
-	case state.ReplyNoneOpen:
+	case state.ReplyNonePending:
 		return fmt.Sprintf("No plan is waiting for approval: the task is %s. %s shows details.", words.Phase(p.t.Phase), v.say("status"))
 	case state.ReplyOneTask:
 		return fmt.Sprintf("Errand is already working on this issue (%s); see %s. An issue has one task at a time.", words.Phase(p.t.Phase), p.statusLink())
@@ -76,9 +76,9 @@ func (p post) replyWords() string {
 		return p.issueFailed()
 	case state.ReplyTooMany:
 		return p.tooMany()
-	case state.ReplyErased:
+	case state.ReplyCommentDeleted:
 		return "A comment by " + name(p.By) + " was ignored: it was deleted or hidden before it was read."
-	case state.ReplyReworded:
+	case state.ReplyCommentEdited:
 		return "A comment by " + name(p.By) + " was ignored: it was edited before it was read, and commands in edited comments are not read. Write the command in a new comment."
 	case state.ReplyEnded:
 		return fmt.Sprintf("This task has ended (%s). Comment %s on the issue to start a new one.", words.Phase(p.t.Phase), v.say("plan"))

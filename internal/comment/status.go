@@ -132,7 +132,7 @@ func phaseTable(t *state.Task, v View) string {
 		} else if t.Ended() {
 			took = ""
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", words.Phase(h.Phase), v.clock(h.At), took, markdown.Cell(markdown.Line(h.Why, 100)))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", words.Phase(h.Phase), v.clock(h.At), took, markdown.Cell(markdown.Line(h.Reason, 100)))
 	}
 	return b.String() + "\n"
 }
@@ -168,7 +168,7 @@ func facts(t *state.Task, v View) []string {
 		add("**VM:** %s", s)
 	}
 	if n := len(t.Saved); n > 0 {
-		add("**Saved work:** from %s, %s", v.clock(t.Saved[n-1].At), markdown.Line(t.Saved[n-1].Why, 80))
+		add("**Saved work:** from %s, %s", v.clock(t.Saved[n-1].At), markdown.Line(t.Saved[n-1].Reason, 80))
 	}
 	if n := len(t.Context.Stripped); n > 0 {
 		add("**Hidden content** was removed from the text before the agent saw it: %s", markdown.Line(strings.Join(t.Context.Stripped, ", "), 400))
@@ -226,8 +226,8 @@ func stepText(t *state.Task, v View) string {
 	if r.Doing != "" {
 		s += ": " + markdown.Line(r.Doing, 100)
 	}
-	if !r.Sign.IsZero() {
-		s += fmt.Sprintf(" (last activity %s, %s ago)", v.clock(r.Sign), words.Span(v.Now.Sub(r.Sign)))
+	if !r.LastActivity.IsZero() {
+		s += fmt.Sprintf(" (last activity %s, %s ago)", v.clock(r.LastActivity), words.Span(v.Now.Sub(r.LastActivity)))
 	}
 	return s
 }

@@ -14,14 +14,14 @@ import (
 func vmFact(t *state.Task, v View) string {
 	s := ""
 	switch n := len(t.VMs); {
-	case t.VM != nil && t.Resting():
+	case t.VM != nil && t.HasIdleVM():
 		s = vmText(t.VM) + ", " + words.Rest(t.VM, v.Now)
 	case t.VM != nil:
 		s = vmText(t.VM)
-	case t.Asleep != nil && !t.Ended() && t.Wakes() != nil:
-		s = "suspended since " + v.clock(t.Asleep.At) + ", " + words.Asleep(t.Asleep)
+	case t.Suspended != nil && !t.Ended() && t.WorkToRestore() != nil:
+		s = "suspended since " + v.clock(t.Suspended.At) + ", " + words.Asleep(t.Suspended)
 	case n > 0:
-		s = "none now; the last one ended: " + markdown.Line(words.VMEnd(t.VMs[n-1].Why), 80)
+		s = "none now; the last one ended: " + markdown.Line(words.VMEnd(t.VMs[n-1].EndReason), 80)
 	default:
 		return ""
 	}
@@ -54,8 +54,8 @@ func vmTotals(t *state.Task, v View) string {
 		if rows++; rows > maxVMRows {
 			continue
 		}
-		why := words.VMEnd(vm.Why)
-		if vm.Why == "" { // the current one, which is deleted with its task
+		why := words.VMEnd(vm.EndReason)
+		if vm.EndReason == "" { // the current one, which is deleted with its task
 			why = "its task has ended; it is being deleted"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", markdown.Cell(markdown.Line(vm.Kind, 30)), v.clock(vm.CreatedAt),
@@ -71,13 +71,13 @@ func vmTotals(t *state.Task, v View) string {
 func (p post) vm() string {
 	goesOn := "Published work, the plans and the conversation remain; the next run starts from them."
 	switch p.Reason {
-	case state.VMForgotten:
+	case state.VMExpired:
 		what := "archive"
 		if len(p.Items) > 0 && p.Items[0] == string(settings.SleepSnapshot) {
 			what = "snapshot"
 		}
 		return markdown.Paragraphs("The saved workspace expired, and its "+what+" was deleted.", goesOn)
-	case state.VMNotWoken:
+	case state.VMNotRestored:
 		return markdown.Paragraphs("The saved work could not be restored to a new VM: "+markdown.Sentence(p.Text)+" Unpublished work is lost.", goesOn, p.lastSaved())
 	}
 	return markdown.Paragraphs("The VM of this task ended before its work was saved: "+markdown.Sentence(p.Text), goesOn, p.lastSaved())
@@ -90,5 +90,5 @@ func (p post) lastSaved() string {
 		return ""
 	}
 	last := p.t.Saved[n-1]
-	return fmt.Sprintf("The newest saved work is from %s: %s", p.v.clock(last.At), markdown.Sentence(last.Why))
+	return fmt.Sprintf("The newest saved work is from %s: %s", p.v.clock(last.At), markdown.Sentence(last.Reason))
 }

@@ -105,12 +105,12 @@ func (p *Play) seeAsleep(ctx context.Context) error {
 	if p.World.Cloud == nil {
 		return nil
 	}
-	var a state.Asleep
+	var a state.SuspendedWork
 	err := p.until(ctx, "the VM to be suspended", func(t *state.Task) (bool, error) {
-		if t.Asleep == nil || t.VM != nil {
+		if t.Suspended == nil || t.VM != nil {
 			return false, nil
 		}
-		a = *t.Asleep
+		a = *t.Suspended
 		p.session = sessionOf(t)
 		return len(p.World.Cloud.Objects("server")) == 0, nil
 	})

@@ -219,7 +219,7 @@ func TestCompleteLife(t *testing.T) {
 		}
 	})
 	t.Run("nothing is left", func(t *testing.T) {
-		if p.task.VM != nil || len(p.task.VMs) != 1 || p.task.VMs[0].Why == "" {
+		if p.task.VM != nil || len(p.task.VMs) != 1 || p.task.VMs[0].EndReason == "" {
 			t.Errorf("got VM %+v, ended VMs %+v", p.task.VM, p.task.VMs)
 		}
 		for _, b := range p.boxes {

@@ -190,7 +190,7 @@ func (r *reaper) needed(row vm.Row, t *state.Task, now time.Time) bool {
 	case t == nil:
 		return false
 	case row.Phase == vm.Asleep: // the job that suspended it may not have stored that yet
-		return t.Asleep != nil && t.Asleep.Ref == row.Snapshot || t.VM != nil && t.VM.Name == row.Name
+		return t.Suspended != nil && t.Suspended.Ref == row.Snapshot || t.VM != nil && t.VM.Name == row.Name
 	case t.Ended():
 		return false
 	case t.VM != nil && t.VM.Name == row.Name:
@@ -268,7 +268,7 @@ func (r *reaper) orphanImages(s survey) (out []ReapItem) {
 		switch {
 		case owned[img.ID], sleep && busy[img.Labels[LabelOwner]+" "+img.Labels[LabelGeneration]]:
 			continue
-		case sleep && task != nil && task.Asleep != nil && task.Asleep.Ref == img.ID:
+		case sleep && task != nil && task.Suspended != nil && task.Suspended.Ref == img.ID:
 			continue
 		case using[img.ID]:
 			continue // a VM is being created from it

@@ -69,5 +69,5 @@ func endedTask(string) *state.Task {
 }
 
 func suspendedTask(vm string) *state.Task {
-	return &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{Asleep: &state.Asleep{Mode: settings.SleepSnapshot, Ref: "image-of-" + vm, VM: vm}}}
+	return &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{Suspended: &state.SuspendedWork{Mode: settings.SleepSnapshot, Ref: "image-of-" + vm, VM: vm}}}
 }

@@ -18,7 +18,7 @@ func TestReapImages(t *testing.T) {
 	f := fleet.New(s, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
 	t.Cleanup(f.Close)
 	vm := get(t, f, fleet.AcquireSpec{Task: shopTask})
-	store.task = &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{VM: &state.VM{Name: vm.Name}, Asleep: &state.Asleep{Ref: "of-the-task"}}}
+	store.task = &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{VM: &state.VM{Name: vm.Name}, Suspended: &state.SuspendedWork{Ref: "of-the-task"}}}
 	if _, err := f.Snapshot(t.Context(), vm.Name); err != nil { // and the process was killed before the task stored it
 		t.Fatal(err)
 	}

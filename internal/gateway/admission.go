@@ -55,13 +55,13 @@ func (g *Gateway) queueTimeout() time.Duration {
 
 // A standing is everything that the admission of a call depends on, read at one moment.
 type standing struct {
-	run            *state.Run     // nil if it has ended or is being stopped; the other fields are not set then
-	cap            *state.Waiting // a cap that is reached, or leaves less than the call's minimum; the following fields are not set then
-	turns          int            // answers of the model to the run
-	turnsInFlight  int            // earlier calls that may become turns; 0 if this call is not billable
-	callsInFlight  int            // earlier calls of the run
-	budgetReserved bool           // earlier calls of all runs may use up a cap
-	left           state.Left     // the budget that every cap leaves, with earlier calls at their reservations
+	run            *state.Run      // nil if it has ended or is being stopped; the other fields are not set then
+	cap            *state.Waiting  // a cap that is reached, or leaves less than the call's minimum; the following fields are not set then
+	turns          int             // answers of the model to the run
+	turnsInFlight  int             // earlier calls that may become turns; 0 if this call is not billable
+	callsInFlight  int             // earlier calls of the run
+	budgetReserved bool            // earlier calls of all runs may use up a cap
+	left           state.Remaining // the budget that every cap leaves, with earlier calls at their reservations
 }
 
 // readStanding reads the standing of the call.
@@ -140,10 +140,10 @@ func (c *call) reservedByOthers(ctx context.Context, earlier earlierCalls) (bool
 }
 
 // budgetLeft returns the budget that every cap leaves for a call that is not streamed, whose output is limited to it.
-func (c *call) budgetLeft(ctx context.Context, earlier earlierCalls) (state.Left, error) {
+func (c *call) budgetLeft(ctx context.Context, earlier earlierCalls) (state.Remaining, error) {
 	if !c.billable || c.request.Stream {
-		return state.Left{}, nil
+		return state.Remaining{}, nil
 	}
 	left, err := c.g.cfg.Ledger.Left(ctx, earlier.all, c.isFree())
-	return left.Min(c.task.Left(earlier.task, earlier.run, c.isFree())), err
+	return left.Min(c.task.Remaining(earlier.task, earlier.run, c.isFree())), err
 }

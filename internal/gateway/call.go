@@ -19,8 +19,8 @@ type call struct {
 	up           Provider
 	method, path string // of the request, relative to the provider's API
 	task         *state.Task
-	requestBytes int64           // length of the request's body
-	knownState   *state.Upstream // the stored state of the provider when the call was checked
+	requestBytes int64                // length of the request's body
+	knownState   *state.ProviderBlock // the stored state of the provider when the call was checked
 
 	billable      bool             // it costs something and is a turn
 	request       modelapi.Request // its parameters that determine the cost

@@ -32,8 +32,8 @@ func (l *ledger) CapReached(context.Context, state.Money, state.Money, bool) (*s
 	return l.globalCap, nil
 }
 
-func (l *ledger) Left(context.Context, state.Money, bool) (state.Left, error) {
-	return state.Unbounded(), nil
+func (l *ledger) Left(context.Context, state.Money, bool) (state.Remaining, error) {
+	return state.Unlimited(), nil
 }
 
 func (l *ledger) Record(_ context.Context, u UsageRecord) error {
@@ -149,8 +149,8 @@ func (costs) CapReached(context.Context, state.Money, state.Money, bool) (*state
 	return nil, nil
 }
 
-func (costs) Left(context.Context, state.Money, bool) (state.Left, error) {
-	return state.Unbounded(), nil
+func (costs) Left(context.Context, state.Money, bool) (state.Remaining, error) {
+	return state.Unlimited(), nil
 }
 
 func (p costs) Record(_ context.Context, u UsageRecord) error {

@@ -57,14 +57,14 @@ func (a *dayLedger) sum(open state.Money) state.Money {
 
 func (a *dayLedger) CapReached(_ context.Context, open, need state.Money, _ bool) (*state.Waiting, error) {
 	m := a.sum(open)
-	if left := m.Left(); m.AtCap() || need.MicroUSD > left.MicroUSD || need.Tokens() > left.Tokens {
+	if left := m.Remaining(); m.AtCap() || need.MicroUSD > left.MicroUSD || need.Tokens() > left.Tokens {
 		return &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}, nil
 	}
 	return nil, nil
 }
 
-func (a *dayLedger) Left(_ context.Context, open state.Money, _ bool) (state.Left, error) {
-	return a.sum(open).Left(), nil
+func (a *dayLedger) Left(_ context.Context, open state.Money, _ bool) (state.Remaining, error) {
+	return a.sum(open).Remaining(), nil
 }
 
 // model answers calls in memory, so that time can be virtual.

@@ -88,10 +88,10 @@ func (c *call) answerDenial(w http.ResponseWriter, d *denial) {
 // storeWait stores with the run why it gets no answer, unless that is stored already.
 func (c *call) storeWait(why *state.Waiting) error {
 	run := c.task.Run
-	if why.Kind == state.WaitRefused && run.Denied == why.Detail {
+	if why.Kind == state.WaitRefused && run.CallDenial == why.Detail {
 		return nil
 	}
-	if h := run.Held; h != nil && h.Kind == why.Kind && h.Until.Equal(why.Until) {
+	if h := run.RunDenial; h != nil && h.Kind == why.Kind && h.Until.Equal(why.Until) {
 		return nil
 	}
 	return c.record(context.Background(), UsageRecord{Wait: why})

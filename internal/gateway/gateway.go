@@ -47,7 +47,7 @@ type Ledger interface {
 	// not count then.
 	CapReached(ctx context.Context, inFlight, need state.Money, free bool) (*state.Waiting, error)
 	// Left returns the budget that these caps leave.
-	Left(ctx context.Context, inFlight state.Money, free bool) (state.Left, error)
+	Left(ctx context.Context, inFlight state.Money, free bool) (state.Remaining, error)
 }
 
 // A UsageRecord is the cost of a call, or why a run gets no answer from a model, or both.

@@ -28,8 +28,8 @@ type entry struct {
 	number   uint64            // calls are numbered in the order in which they arrive
 	counter  *modelapi.Counter // of its answer; nil before
 	admitted bool
-	answered bool       // its answer has begun
-	left     state.Left // the budget that the caps of its task left when it arrived
+	answered bool            // its answer has begun
+	left     state.Remaining // the budget that the caps of its task left when it arrived
 }
 
 // add adds a call.
@@ -40,7 +40,7 @@ func (o *inFlightCalls) add(c *call) {
 		o.all = map[*call]struct{}{}
 	}
 	o.last++
-	c.entry = entry{key: c.task.Key, run: c.task.Run.ID, number: o.last, left: c.task.Money.Left()}
+	c.entry = entry{key: c.task.Key, run: c.task.Run.ID, number: o.last, left: c.task.Money.Remaining()}
 	o.all[c] = struct{}{}
 }
 
@@ -149,7 +149,7 @@ func (o *inFlightCalls) knownUse(key state.TaskKey, run string) (s totals) {
 // A taskShare has the reservations of one task's calls in flight, and the budget that its own caps leave.
 type taskShare struct {
 	reserved state.Money
-	left     state.Left
+	left     state.Remaining
 }
 
 // withinCaps returns the reservations that count for all tasks: at most the budget that the task's own caps leave.

@@ -60,18 +60,18 @@ func (b *taskLedger) CapReached(_ context.Context, open, need state.Money, _ boo
 	if m.Add(open); m.AtCap() {
 		return &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}, nil
 	}
-	if left := m.Left(); need.MicroUSD > left.MicroUSD || need.Tokens() > left.Tokens {
+	if left := m.Remaining(); need.MicroUSD > left.MicroUSD || need.Tokens() > left.Tokens {
 		return &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap leaves too little"}, nil
 	}
 	return nil, nil
 }
 
-func (b *taskLedger) Left(_ context.Context, open state.Money, _ bool) (state.Left, error) {
+func (b *taskLedger) Left(_ context.Context, open state.Money, _ bool) (state.Remaining, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.caps
 	m.Add(open)
-	return m.Left(), nil
+	return m.Remaining(), nil
 }
 
 // streamed is a call whose answer is a stream.

@@ -29,7 +29,7 @@ func (c *call) minimumCost(output int64) state.Money {
 
 // outputLimit returns the number of tokens to which the call's output is limited so that its cost stays within the
 // budget left, or 0 if no limit is needed.
-func (c *call) outputLimit(left state.Left) int64 {
+func (c *call) outputLimit(left state.Remaining) int64 {
 	if !c.billable || c.request.Stream || !c.request.CanLimitOutput() {
 		return 0
 	}

@@ -210,7 +210,7 @@ func denyOverTurns(s *standing) *denial {
 	if s.run.MaxTurns <= 0 || s.turns < s.run.MaxTurns {
 		return nil
 	}
-	return newCapDenial(fmt.Sprintf("the run's turns are used up (%d)", s.run.MaxTurns), s.run.TurnsUsedUp())
+	return newCapDenial(fmt.Sprintf("the run's turns are used up (%d)", s.run.MaxTurns), s.run.OutOfTurnsDenial())
 }
 
 // denyReservedTurns denies a call for now if earlier calls in flight may use up the run's turns.

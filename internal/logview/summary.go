@@ -86,17 +86,17 @@ func writeSummary(b *strings.Builder, s state.Summary) {
 		fmt.Fprintf(b, "pull request: %s\n", s.Pull)
 	}
 	writeSteps(b, s.Steps)
-	for _, m := range s.Miscounts {
-		fmt.Fprintf(b, "\nin doubt, run %d: %s\n", m.Run, m.Words())
+	for _, m := range s.TokenMismatches {
+		fmt.Fprintf(b, "\nin doubt, run %d: %s\n", m.Run, m.Sentence())
 	}
 	heading := "\nphases\n"
 	for _, p := range s.Phases {
-		fmt.Fprintf(b, "%s%s  %s: %s\n", heading, stamp(p.At), words.Phase(p.Phase), p.Why)
+		fmt.Fprintf(b, "%s%s  %s: %s\n", heading, stamp(p.At), words.Phase(p.Phase), p.Reason)
 		heading = ""
 	}
 	heading = "\nverdicts\n"
 	for _, v := range s.Verdicts {
-		fmt.Fprintf(b, "%s%s  %s: %s", heading, stamp(v.At), words.Plain(v.What), words.Plain(v.Verdict))
+		fmt.Fprintf(b, "%s%s  %s: %s", heading, stamp(v.At), words.Plain(v.Subject), words.Plain(v.Verdict))
 		heading = ""
 		if v.By != "" {
 			fmt.Fprintf(b, " by %s", v.By)

@@ -31,16 +31,16 @@ func summed(t *testing.T) string {
 			{Step: state.RunPlan, Runs: 1, Took: 3 * time.Minute, Turns: 4, Money: state.Money{InputTokens: 40_000, OutputTokens: 2_000, MicroUSD: 120_000}},
 			{Step: state.RunImplement, Runs: 1, Took: 6 * time.Minute, Turns: 12, Money: state.Money{InputTokens: 41_000, OutputTokens: 7_400, MicroUSD: 300_000}},
 		},
-		Phases: []state.PhaseChange{{Phase: state.PhaseQueued, At: noon, Why: "@ada assigned it"}, {Phase: state.PhaseDone, At: noon.Add(45 * time.Minute), Why: "pull request #8 was merged"}},
+		Phases: []state.PhaseChange{{Phase: state.PhaseQueued, At: noon, Reason: "@ada assigned it"}, {Phase: state.PhaseDone, At: noon.Add(45 * time.Minute), Reason: "pull request #8 was merged"}},
 		Verdicts: []state.Verdict{
-			{At: noon.Add(5 * time.Minute), What: "run 1, plan", Verdict: "ok"},
-			{At: noon.Add(9 * time.Minute), What: "detailed plan 1", Verdict: "approved", By: "ada"},
-			{At: noon.Add(20 * time.Minute), What: "run 2, implement", Verdict: "max_turns", Message: "Its turns\x1b[31m were used up."},
-			{At: noon.Add(21 * time.Minute), What: "changes of run 2", Verdict: "refused by the push gate", Message: "protected-paths in .github/workflows/ci.yml: this path is protected"},
-			{At: noon.Add(25 * time.Minute), What: "run 3, check", Verdict: "failed", Message: "lint failed; 2 passed; slow skipped"},
+			{At: noon.Add(5 * time.Minute), Subject: "run 1, plan", Verdict: "ok"},
+			{At: noon.Add(9 * time.Minute), Subject: "detailed plan 1", Verdict: "approved", By: "ada"},
+			{At: noon.Add(20 * time.Minute), Subject: "run 2, implement", Verdict: "max_turns", Message: "Its turns\x1b[31m were used up."},
+			{At: noon.Add(21 * time.Minute), Subject: "changes of run 2", Verdict: "refused by the push gate", Message: "protected-paths in .github/workflows/ci.yml: this path is protected"},
+			{At: noon.Add(25 * time.Minute), Subject: "run 3, check", Verdict: "failed", Message: "lint failed; 2 passed; slow skipped"},
 		},
-		Miscounts: []state.Miscount{{Run: 2, Adapter: "claude", SaidInput: 410_000, SaidOutput: 7_400, CountedInput: 41_000, CountedOutput: 7_400}},
-		Reason:    "pull request #8 was merged", Pull: "https://git.example/acme/shop/pull/8",
+		TokenMismatches: []state.TokenMismatch{{Run: 2, Adapter: "claude", ReportedInput: 410_000, ReportedOutput: 7_400, CountedInput: 41_000, CountedOutput: 7_400}},
+		Reason:          "pull request #8 was merged", Pull: "https://git.example/acme/shop/pull/8",
 	}
 	second := state.Summary{Task: "Acme/Shop#1", Life: 2, Phase: state.PhaseImplementing, Start: noon.Add(24 * time.Hour)}
 	for name, s := range map[string]state.Summary{"7-1-life-2": second, "7-1-life-1": first, "7-10-life-1": {Task: "acme/shop#10"}} {

@@ -259,9 +259,9 @@ func (q *Queue) handleFailure(ctx context.Context, job *state.Job, cause error, 
 	log.Error().Err(cause).Str("class", string(v.Class)).Msg("job failed permanently")
 	f := &state.Failure{Job: job.Kind, Class: v.Class, Reason: v.Reason, Hint: v.Hint, Detail: cause.Error(), Key: job.Key}
 	if job.Attempted { // the outcome is unknown: a job with a known outcome would be done
-		f.Doubt = job.Created
-		if !job.Doubt.IsZero() {
-			f.Doubt = job.Doubt
+		f.UnknownSince = job.Created
+		if !job.UnknownSince.IsZero() {
+			f.UnknownSince = job.UnknownSince
 		}
 	}
 	if v.Temporary && v.Outage {

@@ -76,9 +76,9 @@ func play(t *testing.T, r *refusing, handle queue.Handler, patient func(state.Jo
 func TestRejectedEventFailsTheJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &refusing{kind: event.KindMoved}
+		r := &refusing{kind: event.KindBranchMoved}
 		f := play(t, r, func(_ context.Context, job *state.Job) (event.Event, error) {
-			return event.Event{Payload: event.Moved{}}, nil
+			return event.Event{Payload: event.BranchMoved{}}, nil
 		}, nil)
 		if f.Job != state.JobVet || f.Reason != "too large" || r.refused != 3 {
 			t.Errorf("after %d tries: %+v", r.refused, f)
@@ -154,7 +154,7 @@ func TestUnknownOutcome(t *testing.T) {
 			}
 			return event.Event{}, errors.New("no response")
 		}, nil)
-		if f.Key == "" || !f.Doubt.Equal(begun) {
+		if f.Key == "" || !f.UnknownSince.Equal(begun) {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -177,18 +177,18 @@ func TestFirstUnknownOutcomeIsKept(t *testing.T) {
 		})
 		w.trigger(1)
 		w.runFor(30 * time.Minute)
-		if len(w.seen) < 5 || w.seen[0].Attempted || !w.seen[0].Doubt.IsZero() {
+		if len(w.seen) < 5 || w.seen[0].Attempted || !w.seen[0].UnknownSince.IsZero() {
 			t.Fatalf("%d jobs, the first %+v", len(w.seen), w.seen)
 		}
 		first := w.seen[0].Created
 		for i, j := range w.seen[2:] {
-			if !j.Attempted || !j.Doubt.Equal(first) || !j.Created.After(first) {
-				t.Errorf("claim %d: attempted %v, checks from %s on, want %s", i+3, j.Attempted, j.Doubt, first)
+			if !j.Attempted || !j.UnknownSince.Equal(first) || !j.Created.After(first) {
+				t.Errorf("claim %d: attempted %v, checks from %s on, want %s", i+3, j.Attempted, j.UnknownSince, first)
 			}
 		}
 		for i, f := range failures {
-			if !f.Doubt.Equal(first) {
-				t.Errorf("failure %d: unknown outcome since %s, want %s", i+1, f.Doubt, first)
+			if !f.UnknownSince.Equal(first) {
+				t.Errorf("failure %d: unknown outcome since %s, want %s", i+1, f.UnknownSince, first)
 			}
 		}
 	})
@@ -218,8 +218,8 @@ func TestUnknownOutcomeReachesQueuedJob(t *testing.T) {
 		if len(w.seen) < 3 || w.seen[2].ID == w.seen[0].ID {
 			t.Fatalf("claims %+v", w.seen)
 		}
-		if j := w.seen[2]; !j.Attempted || !j.Doubt.Equal(w.seen[0].Created) {
-			t.Errorf("next claim: attempted %v, checks from %s on, want %s", j.Attempted, j.Doubt, w.seen[0].Created)
+		if j := w.seen[2]; !j.Attempted || !j.UnknownSince.Equal(w.seen[0].Created) {
+			t.Errorf("next claim: attempted %v, checks from %s on, want %s", j.Attempted, j.UnknownSince, w.seen[0].Created)
 		}
 	})
 }

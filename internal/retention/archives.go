@@ -30,7 +30,7 @@ func (c *Cleaner) pruneArchives(ctx context.Context, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		if t != nil && t.Asleep != nil && t.Asleep.Ref == a.Ref {
+		if t != nil && t.Suspended != nil && t.Suspended.Ref == a.Ref {
 			continue
 		}
 		c.cfg.Log.Info().Str("archive", a.Ref).Int64("bytes", a.Bytes).Msg("deleting an archive that no task uses")

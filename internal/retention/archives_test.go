@@ -38,7 +38,7 @@ func TestPruneArchives(t *testing.T) {
 	for _, e := range []event.Event{
 		{Task: key, By: state.Person{ID: 1, Login: "ada"}, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Payload: event.Triggered{Issue: &state.Issue{Title: "x"}}},
 		{Task: key, Payload: event.Launched{Launch: state.Launch{Run: "r", VM: state.VM{Name: "vm"}}}},
-		{Task: key, Payload: event.Slept{VM: "vm", Asleep: &state.Asleep{Mode: settings.SleepArchive, Ref: "7-1-named", VM: "vm"}}},
+		{Task: key, Payload: event.Suspended{VM: "vm", Work: &state.SuspendedWork{Mode: settings.SleepArchive, Ref: "7-1-named", VM: "vm"}}},
 	} {
 		if _, err := st.Apply(t.Context(), e, store.Ack{}); err != nil {
 			t.Fatal(err)

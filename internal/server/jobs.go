@@ -11,7 +11,7 @@ import (
 // Lease is how long a job may take. Those that move data to and from a VM may take longer.
 func Lease(k state.JobKind) time.Duration {
 	switch k {
-	case state.JobLaunch, state.JobCollect, state.JobCommit, state.JobRebase, state.JobStop, state.JobSleep:
+	case state.JobLaunch, state.JobCollect, state.JobCommit, state.JobRebase, state.JobStop, state.JobSuspend:
 		return 15 * time.Minute
 	}
 	return 2 * time.Minute

@@ -78,7 +78,7 @@ func (w *Writer) save(t *state.Task) error {
 func (w *Writer) closeTranscripts(t *state.Task) error {
 	for i := range t.Runs {
 		r := &t.Runs[i]
-		if r.Told || r.State != state.RunEnded || w.closed[r.ID] || w.cfg.Follows(r.ID) {
+		if r.Reported || r.State != state.RunEnded || w.closed[r.ID] || w.cfg.Follows(r.ID) {
 			continue
 		}
 		there, err := w.closeTranscript(watch.Unread(t, r))
@@ -142,7 +142,7 @@ func (w *Writer) WriteMissed(ctx context.Context) {
 		for _, t := range tasks {
 			after = t.Key
 			missed := w.cfg.Archive.SummaryTime(name(t)).Before(t.Since) ||
-				slices.ContainsFunc(t.Runs, func(r state.Run) bool { return !r.Told })
+				slices.ContainsFunc(t.Runs, func(r state.Run) bool { return !r.Reported })
 			if t.Since.After(since) && missed {
 				w.Write(ctx, t.Key)
 			}

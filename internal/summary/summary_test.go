@@ -105,7 +105,7 @@ func TestTranscriptsOfStoppedRunsEnd(t *testing.T) {
 	}
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 3}, TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "shop"}}, TaskRuns: state.TaskRuns{Runs: []state.Run{
-		{ID: "7-3-1", Seq: 1, Kind: state.RunPlan, State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusOK, Class: state.RunSucceeded, Told: true}},
+		{ID: "7-3-1", Seq: 1, Kind: state.RunPlan, State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusOK, Class: state.RunSucceeded, Reported: true}},
 		{ID: "7-3-2", Seq: 2, Kind: state.RunImplement, State: state.RunEnded, RunLaunch: state.RunLaunch{VM: "vm-1"}, Started: noon, Ended: noon.Add(time.Minute), RunVerdict: state.RunVerdict{Status: state.StatusInterrupted, Class: state.RunRetryable, Message: "stopped by @ada"}},
 		{ID: "7-3-3", Seq: 3, Kind: state.RunImplement, State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusInterrupted, Class: state.RunRetryable}}, // was never launched
 	}}}

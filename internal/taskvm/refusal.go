@@ -48,7 +48,7 @@ const maxHolders = 3
 // holders describes the tasks that have VMs, beginning with those that keep theirs until a person acts. Tasks of other
 // repositories are counted but not named, because readers may have no access to them.
 func (v *VMs) holders(ctx context.Context, waiting *state.Task) string {
-	tasks, err := v.cfg.Store.Glances(ctx)
+	tasks, err := v.cfg.Store.Overviews(ctx)
 	if err != nil {
 		v.cfg.Log.Warn().Err(err).Msg("failed to find out which tasks have the VMs")
 		return "" // the reason alone is enough

@@ -30,7 +30,7 @@ type Fleet interface {
 
 // A Store lists tasks; *store.Store is one.
 type Store interface {
-	Glances(ctx context.Context) ([]state.Glance, error)
+	Overviews(ctx context.Context) ([]state.TaskOverview, error)
 }
 
 // Config is what VMs needs. All fields are required.
@@ -63,7 +63,7 @@ func (v *VMs) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 		Task: t.Key, Gen: generation(t),
 		Needs: fleet.Needs{VCPU: wants.MinVCPU, MemoryMB: wants.MinMemoryMB, DiskGB: wants.MinDiskGB},
 	}
-	if a := t.Wakes(); a != nil {
+	if a := t.WorkToRestore(); a != nil {
 		spec.FromSleep = a.VM
 		if a.Mode == settings.SleepSnapshot {
 			spec.Image, spec.FromImage = a.Ref, true
@@ -84,7 +84,7 @@ func (v *VMs) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 	}
 	return state.VM{
 		Name: vm.Name, Provider: v.cfg.Provider, Kind: vm.Kind, Gen: vm.Gen, CreatedAt: vm.CreatedAt,
-		Paid: vm.Paid, MicroHour: vm.MicroHour, Currency: vm.Currency, PutAway: v.imagingTime(ctx, t),
+		Paid: vm.Paid, MicroHour: vm.MicroHour, Currency: vm.Currency, SuspendDuration: v.imagingTime(ctx, t),
 	}, nil
 }
 

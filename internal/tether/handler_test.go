@@ -79,8 +79,8 @@ func (noLedger) CapReached(context.Context, state.Money, state.Money, bool) (*st
 	return nil, nil
 }
 
-func (noLedger) Left(context.Context, state.Money, bool) (state.Left, error) {
-	return state.Unbounded(), nil
+func (noLedger) Left(context.Context, state.Money, bool) (state.Remaining, error) {
+	return state.Unlimited(), nil
 }
 
 func (noLedger) Record(context.Context, gateway.UsageRecord) error {

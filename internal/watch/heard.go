@@ -41,7 +41,7 @@ func (s *Sweeper) readSince(t *state.Task, last time.Time) time.Time {
 // task began. GitHub's times are in seconds.
 func discussed(t *state.Task, c forge.Comment) bool {
 	return !c.CreatedAt.After(t.Trigger.At) &&
-		(slices.ContainsFunc(t.Context.Comments, func(said state.Said) bool { return said.ID == c.ID }) ||
+		(slices.ContainsFunc(t.Context.Comments, func(said state.DiscussionComment) bool { return said.ID == c.ID }) ||
 			slices.ContainsFunc(t.Context.Withheld, func(w state.Withheld) bool { return w.ID == c.ID }))
 }
 
@@ -81,7 +81,7 @@ func (s *Sweeper) storeLostComments(ctx context.Context, t *state.Task, i forge.
 		return err
 	}
 	for _, c := range list {
-		if c.Author.ID == s.cfg.BotID || !c.EditedAt.IsZero() || t.Knows(fmt.Sprintf("comment:%d", c.ID)) || discussed(t, c) {
+		if c.Author.ID == s.cfg.BotID || !c.EditedAt.IsZero() || t.HasSeen(fmt.Sprintf("comment:%d", c.ID)) || discussed(t, c) {
 			continue
 		}
 		issue := issueJSON(i)
@@ -106,7 +106,7 @@ func (s *Sweeper) storeLostReviews(ctx context.Context, t *state.Task, number in
 		return err
 	}
 	for _, v := range list {
-		if v.By.ID == s.cfg.BotID || v.At.Before(since) || t.Knows(fmt.Sprintf("review-event:%d", v.ID)) {
+		if v.By.ID == s.cfg.BotID || v.At.Before(since) || t.HasSeen(fmt.Sprintf("review-event:%d", v.ID)) {
 			continue
 		}
 		err := s.insert(ctx, t, "pull_request_review", "submitted", v.ID, v.By, map[string]any{"pull_request": map[string]any{"number": number}, "review": map[string]any{

@@ -114,7 +114,7 @@ func (l *life) launched(t *state.Task) *state.Task {
 	l.t.Helper()
 	launch := &state.Launch{Run: t.Run.ID, VM: state.VM{Name: "vm-1"}, Started: time.Now()}
 	for _, f := range t.Feedback {
-		launch.Taken = append(launch.Taken, f.ID)
+		launch.FeedbackIDs = append(launch.FeedbackIDs, f.ID)
 	}
 	return l.happen(event.Event{Task: t.Key, Run: t.Run.ID, Payload: event.Launched{Launch: *launch}})
 }

@@ -231,7 +231,7 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 	p.seen[installation] = stand
 	for _, node := range thumbs.Deleted {
 		if m := ms[node]; m.plan != nil && m.plan.Open() {
-			e := event.Event{Task: m.task, Payload: event.Stale{Hash: m.plan.Hash, Reason: state.StaleDeleted}}
+			e := event.Event{Task: m.task, Payload: event.PlanStale{Hash: m.plan.Hash, Reason: state.StaleDeleted}}
 			if _, err := p.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 				return fmt.Errorf("report a deleted plan: %w", err)
 			}

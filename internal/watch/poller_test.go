@@ -186,7 +186,7 @@ func TestThumbsAreReportedAgainAfterAWithdrawal(t *testing.T) {
 		pass(time.Second)
 		tick := &state.Candidate{Approval: state.Approval{Kind: plan.Kind, Hash: plan.Hash, By: ada, Permission: state.PermissionWrite, Via: state.ViaBox}}
 		approved := l.happen(event.Event{Payload: event.Approved{Candidate: *tick}})
-		l.happen(event.Event{Run: approved.Run.ID, Payload: event.NoApproval{Rejection: state.NotTicked, Candidate: *tick}})
+		l.happen(event.Event{Run: approved.Run.ID, Payload: event.ApprovalRejected{Rejection: state.RejectedUnticked, Candidate: *tick}})
 		pass(time.Minute)
 		if n := len(l.reported(event.KindThumb)); n != 2 {
 			t.Errorf("reported %d times, want once before the withdrawal and once after it", n)
@@ -221,7 +221,7 @@ func TestADeletedPlanBecomesStale(t *testing.T) {
 		if p := l.task().NewestPlan(); p.Stale != state.StaleDeleted {
 			t.Errorf("the plan is stale because %q", p.Stale)
 		}
-		if n := len(l.reported(event.KindStale)); n != 1 {
+		if n := len(l.reported(event.KindPlanStale)); n != 1 {
 			t.Errorf("reported %d times", n)
 		}
 	})

@@ -12,7 +12,7 @@ import (
 func record(t *state.Task, run string, x runlog.Exit, res state.RunResult, now time.Time) runlog.End {
 	if t != nil {
 		if r := find(t, run); r != nil {
-			res = r.Judge(res)
+			res = r.FinalResult(res)
 		}
 	}
 	e := runlog.End{

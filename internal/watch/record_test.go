@@ -175,9 +175,9 @@ func TestATranscriptHasTheCauseOfTheTask(t *testing.T) {
 		res  state.RunResult
 		want runlog.End
 	}{
-		"a cap":          {state.Run{State: state.RunActive, RunUsage: state.RunUsage{Held: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}}, crashed, runlog.End{Class: runlog.ClassFatal, Error: "budget", Message: "The cap is reached."}},
-		"a limit":        {state.Run{State: state.RunActive, RunUsage: state.RunUsage{Held: &state.Waiting{Kind: state.WaitLimit, Detail: "A limit.", Until: time.Now()}}}, crashed, runlog.End{Class: runlog.ClassRetryable, Error: "rate_limited", Message: "A limit."}},
-		"it asked":       {state.Run{State: state.RunActive, RunVerdict: state.RunVerdict{Concluded: &state.Conclusion{Outcome: "question", Question: "Which?"}}}, crashed, runlog.End{Class: runlog.ClassSuccess, Message: "403 Forbidden"}},
+		"a cap":          {state.Run{State: state.RunActive, RunUsage: state.RunUsage{RunDenial: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}}, crashed, runlog.End{Class: runlog.ClassFatal, Error: "budget", Message: "The cap is reached."}},
+		"a limit":        {state.Run{State: state.RunActive, RunUsage: state.RunUsage{RunDenial: &state.Waiting{Kind: state.WaitLimit, Detail: "A limit.", Until: time.Now()}}}, crashed, runlog.End{Class: runlog.ClassRetryable, Error: "rate_limited", Message: "A limit."}},
+		"it asked":       {state.Run{State: state.RunActive, RunVerdict: state.RunVerdict{Conclusion: &state.Conclusion{Outcome: "question", Question: "Which?"}}}, crashed, runlog.End{Class: runlog.ClassSuccess, Message: "403 Forbidden"}},
 		"it was stopped": {state.Run{State: state.RunStopping}, stopped, runlog.End{Class: runlog.ClassRetryable, Error: "interrupted"}},
 		"stopped for its turns": {state.Run{State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns, Class: state.RunFatal, Message: "Its turns are used up."}}, stopped,
 			runlog.End{Class: runlog.ClassFatal, Error: "max_turns", Message: "Its turns are used up."}},

@@ -223,7 +223,7 @@ func (f *following) debug(events []runlog.Event) {
 
 // note keeps the parts of events that people see, such as the last activity.
 func (f *following) note(events []runlog.Event) {
-	f.progress.Sign, f.progress.LastSeq = f.s.cfg.Now(), f.last
+	f.progress.LastActivity, f.progress.LastSeq = f.s.cfg.Now(), f.last
 	for _, e := range events {
 		switch e.Kind {
 		case runlog.KindStarted:
@@ -322,9 +322,9 @@ func (f *following) compareTokens(t *state.Task) {
 	if r == nil {
 		return
 	}
-	if m := r.Miscount(); m != nil {
+	if m := r.TokenMismatch(); m != nil {
 		f.s.cfg.Log.Warn().Str("task", f.task.String()).Str("run", f.run).Str("adapter", m.Adapter).
-			Int64("said_input_tokens", m.SaidInput).Int64("said_output_tokens", m.SaidOutput).
+			Int64("said_input_tokens", m.ReportedInput).Int64("said_output_tokens", m.ReportedOutput).
 			Int64("counted_input_tokens", m.CountedInput).Int64("counted_output_tokens", m.CountedOutput).
 			Msg("agent-reported tokens differ from the gateway's; using the gateway's count")
 	}
@@ -340,7 +340,7 @@ func (f *following) superseded(ctx context.Context) bool {
 func (f *following) abandon(ctx context.Context, cause error, log zerolog.Logger) {
 	t, err := f.s.cfg.Store.Task(ctx, f.task)
 	if err == nil && t != nil {
-		if r := find(t, f.run); r != nil && !r.Told {
+		if r := find(t, f.run); r != nil && !r.Reported {
 			err = f.transcript.End(Unread(t, r))
 		}
 	}

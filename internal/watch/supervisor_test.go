@@ -213,7 +213,7 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 		pass(time.Second)
 		d.v.says("two")
 		pass(6 * time.Second)
-		if r := d.task().Run; r.Session != "s-1" || r.LastSeq != 3 || r.Doing != "two" || r.Turns != 2 || r.Sign.IsZero() {
+		if r := d.task().Run; r.Session != "s-1" || r.LastSeq != 3 || r.Doing != "two" || r.Turns != 2 || r.LastActivity.IsZero() {
 			t.Errorf("activity updates: %+v", r)
 		}
 		d.v.exits()

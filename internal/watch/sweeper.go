@@ -310,6 +310,6 @@ func (s *Sweeper) unreadable(ctx context.Context, t *state.Task, err error) erro
 	}
 	delete(s.missing, t.Key)
 	s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("issue unreachable for too long; ending its task")
-	_, err = s.cfg.Store.Apply(ctx, event.Event{Task: t.Key, Payload: event.Gone{Lost: "its issue was unreachable for too long"}}, store.Ack{})
+	_, err = s.cfg.Store.Apply(ctx, event.Event{Task: t.Key, Payload: event.AccessLost{Lost: "its issue was unreachable for too long"}}, store.Ack{})
 	return err
 }

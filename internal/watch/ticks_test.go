@@ -18,7 +18,7 @@ func planned(t *testing.T) (l *land, plan *state.Plan, body string) {
 	l = long(t)
 	repoSettings := settings.Default()
 	l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: repoSettings, Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}})
-	run := l.happen(event.Event{Task: l.key, Payload: event.Poked{}}).Run.ID
+	run := l.happen(event.Event{Task: l.key, Payload: event.ConditionChanged{}}).Run.ID
 	l.happen(event.Event{Task: l.key, Run: run, Payload: event.Launched{Launch: state.Launch{Run: run, VM: state.VM{Name: "vm-1"}, Started: time.Now()}}})
 	task := l.happen(event.Event{Task: l.key, Run: run, Payload: event.RunEnded{Result: state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Do it.", Outcome: "build", Ended: time.Now()}}})
 	body = "Do it.\n\n" + comment.ApprovalBox(task.NewestPlan().Hash)

@@ -72,7 +72,7 @@ func (s *Sweeper) reportTrigger(ctx context.Context, repo forge.Repo, r state.Re
 	if err != nil {
 		return fmt.Errorf("find who triggered %s#%d: %w", repo.FullName(), i.Number, err)
 	}
-	if by.ID == 0 || t != nil && !at.After(t.Over()) {
+	if by.ID == 0 || t != nil && !at.After(t.EndedAt()) {
 		return nil
 	}
 	issue := i.Issue

@@ -64,7 +64,7 @@ func TestADeletedPlanIsReportedUntilTheStoreTakesIt(t *testing.T) {
 		l.waits(task, 7, 100, "IC_1")
 		failures := 0
 		l.refuse = func(e event.Event) error {
-			if e.Kind() == event.KindStale && failures < 2 {
+			if e.Kind() == event.KindPlanStale && failures < 2 {
 				failures++
 				return errors.New("disk full")
 			}

@@ -48,7 +48,7 @@ func VMEnd(why string) string {
 }
 
 // Asleep returns the kind and size of a suspended task's saved work.
-func Asleep(a *state.Asleep) string {
+func Asleep(a *state.SuspendedWork) string {
 	text := "archive"
 	if a.Mode == settings.SleepSnapshot {
 		text = "snapshot"

@@ -138,7 +138,7 @@ func Step(k state.JobKind) string {
 		return "reading the review"
 	case state.JobIssue:
 		return "creating a proposed issue"
-	case state.JobSleep:
+	case state.JobSuspend:
 		return "saving the VM's work"
 	case state.JobForget:
 		return "deleting the saved work"

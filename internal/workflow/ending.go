@@ -13,7 +13,7 @@ import (
 
 // stop ends the active run and saves its commits. From a VM that cannot be reached, nothing is saved.
 func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	e := event.Event{Run: w.Job.Run, Payload: event.Saved{}}
+	e := event.Event{Run: w.Job.Run, Payload: event.WorkSaved{}}
 	t := w.Task
 	vm := w.Job.Args.VM // the task may have another one by now, or none
 	if vm == "" && t.VM != nil {
@@ -22,7 +22,7 @@ func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	if vm == "" {
 		return e, nil
 	}
-	if err := s.Runner.Stop(ctx, vm, w.Job.Run, w.Job.Args.Why); err != nil {
+	if err := s.Runner.Stop(ctx, vm, w.Job.Run, w.Job.Args.Reason); err != nil {
 		if w.Job.Try() < 3 {
 			return event.Event{}, fmt.Errorf("stop run %s: %w", w.Job.Run, err)
 		}
@@ -46,17 +46,17 @@ func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	if err != nil {
 		return event.Event{}, fmt.Errorf("save the work of a stopped run: %w", err)
 	}
-	e.Payload = event.Saved{Work: state.SavedWork{Run: w.Job.Run, Ref: ref, At: s.Now(), Why: w.Job.Args.Why}}
+	e.Payload = event.WorkSaved{Work: state.SavedWork{Run: w.Job.Run, Ref: ref, At: s.Now(), Reason: w.Job.Args.Reason}}
 	return e, nil
 }
 
 // release deletes the task's VM. It may be repeated.
 func (s *Steps) release(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	vm, why := w.Job.Args.VM, w.Job.Args.Why
+	vm, why := w.Job.Args.VM, w.Job.Args.Reason
 	if err := s.VMs.Release(ctx, vm, why); err != nil {
 		return event.Event{}, fmt.Errorf("delete VM %s: %w", vm, err)
 	}
-	return event.Event{Payload: event.Released{VM: vm, Why: why}}, nil
+	return event.Event{Payload: event.Released{VM: vm, Reason: why}}, nil
 }
 
 // due turns a delayed job into its event; some first check GitHub.
@@ -65,8 +65,8 @@ func (s *Steps) due(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	switch {
 	case what == state.DueClosed && w.Task.PR != nil:
 		return s.intake.Closed(ctx, w)
-	case what == state.DueTwin:
-		if w.Job.Args.Twin == state.TwinAnswer {
+	case what == state.DueDuplicate:
+		if w.Job.Args.Duplicate == state.DuplicateAnswer {
 			return s.publish.DeleteTwins(ctx, w, key)
 		}
 		return s.talk.DeleteTwins(ctx, w, key)

@@ -13,19 +13,19 @@ import (
 func TestStop(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
-	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"})); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
+	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Reason: "cancelled"})); e.Kind() != event.KindWorkSaved || event.Of[event.WorkSaved](e).Work.Ref != "" {
 		t.Errorf("without a VM: got %+v", e)
 	}
 	h := w.Building()
 	w.Task.Work = nil
 	stop := func(j *state.Job) { j.Run = "r-1" }
-	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop); event.Of[event.Saved](e).Work.Ref != "" || len(h.Stopped) != 1 || h.Stopped[0] != "r-1 cancelled" {
-		t.Errorf("without a run: got %+v, stopped %v", event.Of[event.Saved](e).Work, h.Stopped)
+	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Reason: "cancelled"}), stop); event.Of[event.WorkSaved](e).Work.Ref != "" || len(h.Stopped) != 1 || h.Stopped[0] != "r-1 cancelled" {
+		t.Errorf("without a run: got %+v, stopped %v", event.Of[event.WorkSaved](e).Work, h.Stopped)
 	}
 	h.Write(t, map[string]string{"half.txt": "done\n"})
-	e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop)
-	saved := event.Of[event.Saved](e).Work
-	if saved.Run != "r-1" || saved.Why != "cancelled" {
+	e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Reason: "cancelled"}), stop)
+	saved := event.Of[event.WorkSaved](e).Work
+	if saved.Run != "r-1" || saved.Reason != "cancelled" {
 		t.Fatalf("got saved %+v", saved)
 	}
 	cs, err := w.Files.LoadChangeset(saved.Ref)
@@ -34,17 +34,17 @@ func TestStop(t *testing.T) {
 		t.Errorf("got saved %+v", cs.Stats())
 	}
 	h.Errs["Stop"] = errors.New("no route to host")
-	if _, err := w.Try(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop); err == nil {
+	if _, err := w.Try(state.JobStop, workflowtest.Args(state.JobArgs{Reason: "cancelled"}), stop); err == nil {
 		t.Error("the VM is given up at the first error")
 	}
-	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
+	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Reason: "cancelled"}), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind() != event.KindWorkSaved || event.Of[event.WorkSaved](e).Work.Ref != "" {
 		t.Errorf("giving up: got %+v", e)
 	}
 	h.Errs["Stop"], h.Errs["Collect"] = nil, errors.New("bad object")
-	if _, err := w.Try(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop); err == nil {
+	if _, err := w.Try(state.JobStop, workflowtest.Args(state.JobArgs{Reason: "cancelled"}), stop); err == nil {
 		t.Error("the work is given up at the first error")
 	}
-	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Why: "cancelled"}), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind() != event.KindSaved || event.Of[event.Saved](e).Work.Ref != "" {
+	if e := w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Reason: "cancelled"}), stop, func(j *state.Job) { j.Failures = 2 }); e.Kind() != event.KindWorkSaved || event.Of[event.WorkSaved](e).Work.Ref != "" {
 		t.Errorf("unreadable: got %+v", e)
 	}
 }
@@ -52,8 +52,8 @@ func TestStop(t *testing.T) {
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
-	e := w.Do(state.JobRelease, workflowtest.Args(state.JobArgs{VM: "vm-7", Why: "done"}))
-	if e.Kind() != event.KindReleased || event.Of[event.Released](e).Why != "done" || len(w.Host.Released) != 1 || w.Host.Released[0] != "vm-7 done" {
+	e := w.Do(state.JobRelease, workflowtest.Args(state.JobArgs{VM: "vm-7", Reason: "done"}))
+	if e.Kind() != event.KindReleased || event.Of[event.Released](e).Reason != "done" || len(w.Host.Released) != 1 || w.Host.Released[0] != "vm-7 done" {
 		t.Errorf("got event %+v, released %v", e, w.Host.Released)
 	}
 	w.Host.Errs["Release"] = errors.New("locked")

@@ -28,7 +28,7 @@ func (s *Steps) sleep(ctx context.Context, w *step.Attempt) (event.Event, error)
 		return step.Done(), nil
 	}
 	snapshot := t.Settings.VM.Sleep == settings.SleepSnapshot && s.Sleeper != nil
-	if !t.Resting() && !(snapshot && w.Job.Attempted) { // a VM that may be off already is not to be had
+	if !t.HasIdleVM() && !(snapshot && w.Job.Attempted) { // a VM that may be off already is not to be had
 		return step.Done(), nil
 	}
 	if err := s.workspaces.Quiet(ctx, t, vm); err != nil {
@@ -42,11 +42,11 @@ func (s *Steps) sleep(ctx context.Context, w *step.Attempt) (event.Event, error)
 	if err != nil {
 		return s.notSaved(ctx, w, fmt.Errorf("save the work of VM %s: %w", vm, err))
 	}
-	return event.Event{Payload: event.Slept{VM: vm, Asleep: a}}, nil
+	return event.Event{Payload: event.Suspended{VM: vm, Work: a}}, nil
 }
 
 // packed saves changes, session and caches in an archive.
-func (s *Steps) packed(ctx context.Context, w *step.Attempt) (*state.Asleep, error) {
+func (s *Steps) packed(ctx context.Context, w *step.Attempt) (*state.SuspendedWork, error) {
 	t, vm := w.Task, w.Task.VM.Name
 	ws, err := s.workspaces.Open(ctx, t)
 	if err != nil {
@@ -63,19 +63,19 @@ func (s *Steps) packed(ctx context.Context, w *step.Attempt) (*state.Asleep, err
 		return nil, err
 	}
 	m := got.Manifest
-	a := &state.Asleep{
+	a := &state.SuspendedWork{
 		Mode: settings.SleepArchive, Ref: got.Ref, Bytes: got.Bytes, SHA256: got.SHA256, VM: vm,
 		Base: m.Base, Head: m.Head, Dir: m.Dir, Paths: m.Paths,
 	}
 	for _, l := range m.Left {
-		a.Left = append(a.Left, l.Path+": "+l.Reason)
+		a.Omitted = append(a.Omitted, l.Path+": "+l.Reason)
 	}
-	a.Left = a.Left[:min(len(a.Left), 10)]
+	a.Omitted = a.Omitted[:min(len(a.Omitted), 10)]
 	return a, nil
 }
 
 // snapshot has the provider save the whole disk.
-func (s *Steps) snapshot(ctx context.Context, w *step.Attempt) (*state.Asleep, error) {
+func (s *Steps) snapshot(ctx context.Context, w *step.Attempt) (*state.SuspendedWork, error) {
 	vm := w.Task.VM.Name
 	if !w.Job.Attempted { // else it may be off already
 		if err := s.workspaces.RemoveTestFiles(ctx, w.Task); err != nil {
@@ -89,13 +89,13 @@ func (s *Steps) snapshot(ctx context.Context, w *step.Attempt) (*state.Asleep, e
 	if err != nil {
 		return nil, err
 	}
-	return &state.Asleep{Mode: settings.SleepSnapshot, Ref: ref, Bytes: bytes, VM: vm, Base: workspace.Root(w.Task), Head: w.Task.Branch.VMHead}, nil
+	return &state.SuspendedWork{Mode: settings.SleepSnapshot, Ref: ref, Bytes: bytes, VM: vm, Base: workspace.Root(w.Task), Head: w.Task.Branch.VMHead}, nil
 }
 
 // notSaved returns the event of work that could not be saved. A VM that no longer exists is reported as such; one that cannot be
 // reached is tried again later; one that fails repeatedly is given up, and only its commits are saved.
 func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (event.Event, error) {
-	out := event.Slept{VM: w.Task.VM.Name, Failure: "the VM is gone", Why: "vanished"}
+	out := event.Suspended{VM: w.Task.VM.Name, Failure: "the VM is gone", EndReason: "vanished"}
 	if runnerctl.Gone(cause) {
 		return event.Event{Payload: out}, nil
 	}
@@ -106,7 +106,7 @@ func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (eve
 		return event.Event{}, cause
 	}
 	w.Log.Warn().Err(cause).Msg("failed to save the work of an idle VM; giving it up")
-	out.Failure, out.Why = "its work could not be packed", "unusable"
+	out.Failure, out.EndReason = "its work could not be packed", "unusable"
 	if large {
 		out.Failure = "its work is too large to be packed"
 	}
@@ -121,14 +121,14 @@ func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (eve
 	if err != nil {
 		return event.Event{}, fmt.Errorf("save the work of a VM that is given up: %w", err)
 	}
-	out.Saved = state.SavedWork{Run: w.Job.Run, Ref: ref, At: s.Now(), Why: out.Failure}
+	out.Saved = state.SavedWork{Run: w.Job.Run, Ref: ref, At: s.Now(), Reason: out.Failure}
 	return event.Event{Payload: out}, nil
 }
 
 // forget deletes saved work. It may be repeated.
 func (s *Steps) forget(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	ref := w.Job.Args.Ref
-	if a := w.Task.Asleep; a != nil && a.Ref == ref {
+	if a := w.Task.Suspended; a != nil && a.Ref == ref {
 		return step.Done(), nil // the same was put away again
 	}
 	if w.Job.Args.Mode == settings.SleepSnapshot {

@@ -35,7 +35,7 @@ func TestSuspendAndRestore(t *testing.T) {
 	w.Task.Phase = state.PhaseImplementing
 	w.Launching(state.RunImplement).Session = workflowtest.Session
 	l := w.Launched()
-	if l.NotWoken != "" || !l.VM.Holds("vm-1") || !l.Resumed || l.Root != "" {
+	if l.RestoreFailure != "" || !l.VM.Contains("vm-1") || !l.Resumed || l.Root != "" {
 		t.Errorf("got launch %+v", l)
 	}
 	for name, want := range map[string]string{"half.txt": "half\n", "new.txt": "new\n", "slug.go": "package slug\n\nfunc Slug() { panic(1) }\n"} {
@@ -91,7 +91,7 @@ func TestNotUnpacked(t *testing.T) {
 				return
 			}
 			workflowtest.Check(t, err)
-			if l := event.Of[event.Launched](e).Launch; l.NotWoken != c.want || l.Resumed || l.VM.Holds("vm-1") || !strings.Contains(w.Prompt(), "whose work could not be restored") {
+			if l := event.Of[event.Launched](e).Launch; l.RestoreFailure != c.want || l.Resumed || l.VM.Contains("vm-1") || !strings.Contains(w.Prompt(), "whose work could not be restored") {
 				t.Errorf("got launch %+v", l)
 			}
 		})
@@ -102,8 +102,8 @@ func TestNotUnpacked(t *testing.T) {
 	w.NewVM()
 	w.Task.Phase = state.PhaseImplementing
 	w.Launching(state.RunImplement)
-	if l := w.Launched(); l.NotWoken != "the archive of the work is gone" {
-		t.Errorf("got no restore: %q", l.NotWoken)
+	if l := w.Launched(); l.RestoreFailure != "the archive of the work is gone" {
+		t.Errorf("got no restore: %q", l.RestoreFailure)
 	}
 }
 
@@ -112,15 +112,15 @@ func TestNotSuspended(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Rest()
-	if e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-0"})); e.Kind() != event.KindNothing {
+	if e := w.Do(state.JobSuspend, workflowtest.Args(state.JobArgs{VM: "vm-0"})); e.Kind() != event.KindNothing {
 		t.Errorf("another VM: got %+v", e)
 	}
 	w.Launching(state.RunImplement)
-	if e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"})); e.Kind() != event.KindNothing {
+	if e := w.Do(state.JobSuspend, workflowtest.Args(state.JobArgs{VM: "vm-1"})); e.Kind() != event.KindNothing {
 		t.Errorf("with a requested run: got %+v", e)
 	}
 	w.Task.Run, w.Task.Phase = nil, state.PhaseDone
-	if e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"})); e.Kind() != event.KindNothing {
+	if e := w.Do(state.JobSuspend, workflowtest.Args(state.JobArgs{VM: "vm-1"})); e.Kind() != event.KindNothing {
 		t.Errorf("after the task's end: got %+v", e)
 	}
 }
@@ -147,7 +147,7 @@ func TestCannotBePacked(t *testing.T) {
 			w := workflowtest.New(t)
 			w.Rest()
 			w.Host.Errs["Pack"] = c.err
-			e, err := w.Try(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}), func(j *state.Job) { j.Failures = c.attempt - 1 })
+			e, err := w.Try(state.JobSuspend, workflowtest.Args(state.JobArgs{VM: "vm-1"}), func(j *state.Job) { j.Failures = c.attempt - 1 })
 			if c.via == "" {
 				if !errors.Is(err, c.err) {
 					t.Errorf("got event %+v, %v", e, err)
@@ -155,8 +155,8 @@ func TestCannotBePacked(t *testing.T) {
 				return
 			}
 			workflowtest.Check(t, err)
-			slept, ok := e.Payload.(event.Slept)
-			if !ok || slept.Asleep != nil || slept.Why != c.via || slept.Failure == "" || (slept.Saved.Ref != "") != c.saved {
+			slept, ok := e.Payload.(event.Suspended)
+			if !ok || slept.Work != nil || slept.EndReason != c.via || slept.Failure == "" || (slept.Saved.Ref != "") != c.saved {
 				t.Errorf("got event %+v", e)
 			}
 		})
@@ -174,7 +174,7 @@ func TestForget(t *testing.T) {
 	if list, err := w.Files.Sleeps(); err != nil || len(list) != 1 {
 		t.Fatalf("while in use: got remaining %v, %v", list, err)
 	}
-	w.Task.Asleep = nil
+	w.Task.Suspended = nil
 	w.Do(state.JobForget, forget)
 	w.Do(state.JobForget, forget)
 	if list, err := w.Files.Sleeps(); err != nil || len(list) != 0 {
@@ -191,8 +191,8 @@ func TestRestoreForAStep(t *testing.T) {
 	w.NewVM()
 	w.Task.Phase, w.Task.Step, w.Task.Work = state.PhaseImplementing, state.JobCollect, &state.Work{Run: "1-1-2"}
 	e := w.Do(state.JobCollect)
-	woken := event.Of[event.Woken](e)
-	if woken.For != state.JobCollect || !woken.Launch.VM.Holds("vm-1") {
+	woken := event.Of[event.Restored](e)
+	if woken.For != state.JobCollect || !woken.Launch.VM.Contains("vm-1") {
 		t.Fatalf("got event %+v", e)
 	}
 	w.Task.VM = &woken.Launch.VM
@@ -218,7 +218,7 @@ func TestLimitsOfVMs(t *testing.T) {
 				if p.Reason != "That is too much." || !strings.Contains(p.Hint, "limits.vm_hours") {
 					t.Errorf("got problem %+v", p)
 				}
-			} else if e.Kind() != event.KindHeldUp || e.Waiting().Kind != want || !e.Waiting().Until.Equal(tomorrow) || !strings.HasPrefix(e.Waiting().Detail, "that is too much") {
+			} else if e.Kind() != event.KindStepBlocked || e.Waiting().Kind != want || !e.Waiting().Until.Equal(tomorrow) || !strings.HasPrefix(e.Waiting().Detail, "that is too much") {
 				t.Errorf("got event %+v, waiting %+v, %v", e, e.Waiting(), err)
 			}
 			w.Task.VM = &state.VM{Name: "vm-1"}
@@ -253,29 +253,29 @@ func TestSnapshot(t *testing.T) {
 	w.Rest()
 	w.Task.Settings.VM.Sleep = settings.SleepSnapshot
 	d.err = errors.New("boom")
-	if _, err := w.Try(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"})); !errors.Is(err, d.err) || len(w.Attempted) == 0 {
+	if _, err := w.Try(state.JobSuspend, workflowtest.Args(state.JobArgs{VM: "vm-1"})); !errors.Is(err, d.err) || len(w.Attempted) == 0 {
 		t.Fatalf("got %v, marked %v", err, w.Attempted)
 	}
 	d.err = nil
 	w.Launching(state.RunImplement) // it is needed again, but it may be off
-	if e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"})); e.Kind() != event.KindNothing {
+	if e := w.Do(state.JobSuspend, workflowtest.Args(state.JobArgs{VM: "vm-1"})); e.Kind() != event.KindNothing {
 		t.Errorf("before the start: got %+v", e)
 	}
-	e := w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}), workflowtest.Again, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
-	if a := event.Of[event.Slept](e).Asleep; a == nil || a.Ref != "image-of-vm-1" || a.Mode != settings.SleepSnapshot {
+	e := w.Do(state.JobSuspend, workflowtest.Args(state.JobArgs{VM: "vm-1"}), workflowtest.Again, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
+	if a := event.Of[event.Suspended](e).Work; a == nil || a.Ref != "image-of-vm-1" || a.Mode != settings.SleepSnapshot {
 		t.Fatalf("got event %+v", e)
 	}
-	event.Of[event.Slept](e).Asleep.At = time.Now()
-	w.Task.Asleep, w.Task.VM, w.Task.Phase, w.Task.Run.Session = event.Of[event.Slept](e).Asleep, nil, state.PhaseImplementing, workflowtest.Session
+	event.Of[event.Suspended](e).Work.At = time.Now()
+	w.Task.Suspended, w.Task.VM, w.Task.Phase, w.Task.Run.Session = event.Of[event.Suspended](e).Work, nil, state.PhaseImplementing, workflowtest.Session
 	w.Host.VM.Name = "vm-2" // with the same disk
-	if l := w.Launched(); !l.VM.Holds("vm-1") || !l.Resumed || len(w.Host.Unpacked) != 0 {
+	if l := w.Launched(); !l.VM.Contains("vm-1") || !l.Resumed || len(w.Host.Unpacked) != 0 {
 		t.Errorf("got launch %+v", l)
 	}
 	w.Host.NoSnapshot = true
-	if l := w.Launched(); l.NotWoken != "the snapshot of the VM is gone" || l.Resumed {
+	if l := w.Launched(); l.RestoreFailure != "the snapshot of the VM is gone" || l.Resumed {
 		t.Errorf("got launch %+v", l)
 	}
-	w.Task.Asleep = nil
+	w.Task.Suspended = nil
 	w.Do(state.JobForget, workflowtest.Args(state.JobArgs{Mode: "snapshot", Ref: "image-of-vm-1"}))
 	if len(d.deleted) != 1 {
 		t.Errorf("got deletions %v", d.deleted)
@@ -328,7 +328,7 @@ func TestSuspensionEndsEarlierRuns(t *testing.T) {
 	}{
 		"stopped by a person":                {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, true},
 		"stopped at its turn limit":          {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, true},
-		"ending at its turn limit":           {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns, Told: true}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, false},
+		"ending at its turn limit":           {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusMaxTurns, Reported: true}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, false},
 		"possibly started, on an unknown VM": {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}}, false, true},
 		"stopped on another VM":              {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusInterrupted}, RunLaunch: state.RunLaunch{VM: "vm-9"}}, false, false},
 		"ending":                             {state.Run{RunVerdict: state.RunVerdict{Status: state.StatusOK}, RunLaunch: state.RunLaunch{VM: "vm-1"}}, false, false},
@@ -349,12 +349,12 @@ func TestSuspensionEndsEarlierRuns(t *testing.T) {
 			c.run.ID, c.run.Kind, c.run.State, c.run.Round = "1-1-9", state.RunImplement, state.RunEnded, w.Task.Round
 			w.Task.Runs = append(w.Task.Runs, c.run)
 			w.Host.Errs["Stop"] = errors.New("it does not end")
-			e, err := w.Try(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
-			if put := err == nil && event.Of[event.Slept](e).Asleep != nil; put == c.ends {
+			e, err := w.Try(state.JobSuspend, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
+			if put := err == nil && event.Of[event.Suspended](e).Work != nil; put == c.ends {
 				t.Fatalf("got suspended %v although the run has not ended: %+v, %v", put, e, err)
 			}
 			w.Host.Errs["Stop"] = nil
-			w.Do(state.JobSleep, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
+			w.Do(state.JobSuspend, workflowtest.Args(state.JobArgs{VM: "vm-1"}))
 			if got := slices.Contains(w.Host.Stopped, "1-1-9 another run starts"); got != c.ends {
 				t.Errorf("got ended runs %q", w.Host.Stopped)
 			}

@@ -144,11 +144,11 @@ func New(cfg Config) *Steps {
 		state.JobReact:    s.talk.React,
 		state.JobPost:     s.talk.Post,
 		state.JobStatus:   s.talk.Status,
-		state.JobMinimise: s.talk.Minimise,
+		state.JobMinimize: s.talk.Minimise,
 		state.JobUntick:   s.talk.Untick,
 		state.JobIssue:    s.talk.CreateIssue,
 
-		state.JobSleep:   s.sleep,
+		state.JobSuspend: s.sleep,
 		state.JobForget:  s.forget,
 		state.JobRelease: s.release,
 		state.JobDue:     s.due,

@@ -27,7 +27,7 @@ func NewDue(what state.DueKind, key string) Due {
 	switch what {
 	case state.DueRemind, state.DueExpire:
 		d.Plan = key
-	case state.DueAsk, state.DueTurns:
+	case state.DueQuestion, state.DueTurns:
 		d.Run = key
 	case state.DueIdle, state.DueSpan:
 		d.VM = key

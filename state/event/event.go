@@ -48,7 +48,7 @@ type Context struct {
 	Approving bool `json:"approving,omitempty"`
 	// Wanted is set if work of the task is queued, or a person's comment or edit is being vetted, so that its VM
 	// may be needed in a moment.
-	Wanted bool `json:"wanted,omitempty"`
+	VMNeeded bool `json:"wanted,omitempty"`
 }
 
 // Payload is the part of an event that its kind has. The zero value of every payload is usable.
@@ -130,7 +130,7 @@ func (e Event) Candidate() *state.Candidate {
 		return p.Candidate
 	case Approved:
 		return &p.Candidate
-	case NoApproval:
+	case ApprovalRejected:
 		return &p.Candidate
 	}
 	return nil
@@ -139,9 +139,9 @@ func (e Event) Candidate() *state.Candidate {
 // Waiting returns why something cannot continue, or nil.
 func (e Event) Waiting() *state.Waiting {
 	switch p := e.Payload.(type) {
-	case HeldUp:
+	case StepBlocked:
 		return p.Waiting
-	case Spent:
+	case ModelCalled:
 		return p.Waiting
 	case Due:
 		return p.Waiting
@@ -154,7 +154,7 @@ func (e Event) Post() *state.Post {
 	switch p := e.Payload.(type) {
 	case Posted:
 		return p.Post
-	case Answered:
+	case ThreadsAnswered:
 		return p.Post
 	case StepFailed:
 		return p.Post

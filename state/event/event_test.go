@@ -30,7 +30,7 @@ func TestEventSurvivesStorage(t *testing.T) {
 		fill(filled, 0)
 		e := Event{
 			Task: state.TaskKey{Repo: 7, Issue: 1}, ID: "comment:5", At: time.Unix(1, 0).UTC(), By: state.Person{ID: 3, Login: "ada"},
-			Repo: &state.Repo{ID: 7, Name: "r"}, Via: "label", Context: Context{Wanted: true}, Payload: filled.Interface().(Payload),
+			Repo: &state.Repo{ID: 7, Name: "r"}, Via: "label", Context: Context{VMNeeded: true}, Payload: filled.Interface().(Payload),
 		}
 		data, err := json.Marshal(e)
 		if err != nil {

@@ -14,13 +14,13 @@ type (
 		Start
 	}
 
-	// HeldUp says that the job cannot continue for now.
-	HeldUp struct {
+	// StepBlocked says that the job cannot continue for now.
+	StepBlocked struct {
 		Waiting *state.Waiting `json:"waiting,omitempty"`
 	}
 
-	// Asked says that people have to answer a question before the job start can continue.
-	Asked struct {
+	// QuestionRaised says that people have to answer a question before the job start can continue.
+	QuestionRaised struct {
 		Question state.Question `json:"question"`
 		Start    *Start         `json:"start,omitempty"`
 	}
@@ -50,14 +50,14 @@ type (
 		Candidate state.Candidate `json:"candidate"`
 	}
 
-	// NoApproval says that an approval is not valid.
-	NoApproval struct {
+	// ApprovalRejected says that an approval is not valid.
+	ApprovalRejected struct {
 		Candidate state.Candidate `json:"candidate"`
-		Rejection string          `json:"rejection,omitempty"` // one of the Not… and Stale… reasons
+		Rejection string          `json:"rejection,omitempty"` // one of the Rejected… and Stale… reasons
 	}
 
-	// Stale says that a revision can never be approved again.
-	Stale struct {
+	// PlanStale says that a revision can never be approved again.
+	PlanStale struct {
 		Hash   string `json:"hash"`
 		Reason string `json:"reason"` // one of the Stale… reasons
 	}
@@ -68,8 +68,8 @@ type (
 		Refusals []state.Refusal `json:"refusals,omitempty"`
 	}
 
-	// Shown is the diff of the changeset Event.Run, made for people.
-	Shown struct {
+	// DiffReady is the diff of the changeset Event.Run, made for people.
+	DiffReady struct {
 		Plan state.Plan `json:"plan"` // without number and hash
 	}
 
@@ -78,11 +78,11 @@ type (
 		Work *state.Work `json:"work,omitempty"`
 	}
 
-	// Moved says that the branch is at the head of the task's work.
-	Moved struct{}
+	// BranchMoved says that the branch is at the head of the task's work.
+	BranchMoved struct{}
 
-	// Overtaken says that somebody has pushed to the branch meanwhile.
-	Overtaken struct {
+	// BranchAhead says that the branch has commits that somebody else has pushed meanwhile.
+	BranchAhead struct {
 		Head string `json:"head,omitempty"` // the commit at the head of the branch
 	}
 
@@ -98,10 +98,10 @@ type (
 		Searched bool     `json:"searched,omitempty"` // see Event.Searched
 	}
 
-	// Answered says that the round's answers are posted in their threads.
-	Answered struct {
-		Post     *state.Post `json:"post,omitempty"` // the other answers, which are still to be posted
-		Doubtful *Doubtful   `json:"doubtful,omitempty"`
+	// ThreadsAnswered says that the round's answers are posted in their threads.
+	ThreadsAnswered struct {
+		Post      *state.Post       `json:"post,omitempty"` // the other answers, which are still to be posted
+		Uncertain *UncertainAnswers `json:"doubtful,omitempty"`
 	}
 
 	// Gathered has the feedback of a round.
@@ -109,13 +109,13 @@ type (
 		Feedback []state.Feedback `json:"feedback,omitempty"`
 	}
 
-	// Saved says that a stopped run has ended. Without Work.Ref it left no work.
-	Saved struct {
+	// WorkSaved says that a stopped run has ended. Without Work.Ref it left no work.
+	WorkSaved struct {
 		Work state.SavedWork `json:"saved"`
 	}
 
-	// Created says that a proposed issue is on GitHub now.
-	Created struct {
+	// IssueCreated says that a proposed issue is on GitHub now.
+	IssueCreated struct {
 		N     int    `json:"n"` // Proposal.N
 		Issue int    `json:"issue"`
 		URL   string `json:"url"`
@@ -129,23 +129,23 @@ type (
 
 	// Released says that a VM is gone.
 	Released struct {
-		VM  string `json:"vm,omitempty"` // its name; empty for the task's present one
-		Why string `json:"why"`          // the value of VM.Why
+		VM     string `json:"vm,omitempty"` // its name; empty for the task's present one
+		Reason string `json:"why"`          // the value of VM.EndReason
 	}
 
-	// Slept is the outcome of suspending the work on a VM.
-	Slept struct {
+	// Suspended is the outcome of suspending the work on a VM.
+	Suspended struct {
 		VM string `json:"vm"`
-		// Asleep is the stored work, nil if none could be stored. Then Failure says why, in a clause for people, and Why is
-		// the value of VM.Why.
-		Asleep  *state.Asleep   `json:"asleep,omitempty"`
-		Failure string          `json:"failure,omitempty"`
-		Why     string          `json:"why,omitempty"`
-		Saved   state.SavedWork `json:"saved,omitzero"` // the changes alone, if no more could be stored
+		// Work is the stored work, nil if none could be stored. Then Failure has the reason, in a clause for people, and EndReason
+		// the value of VM.EndReason.
+		Work      *state.SuspendedWork `json:"asleep,omitempty"`
+		Failure   string               `json:"failure,omitempty"`
+		EndReason string               `json:"why,omitempty"`
+		Saved     state.SavedWork      `json:"saved,omitzero"` // the changes alone, if no more could be stored
 	}
 
-	// Woken says that a VM has the suspended work again.
-	Woken struct {
+	// Restored says that a VM has the suspended work again.
+	Restored struct {
 		Launch state.Launch  `json:"launch"`              // the VM
 		For    state.JobKind `json:"woken_for,omitempty"` // the step that needed the VM
 	}
@@ -168,8 +168,8 @@ type Start struct {
 	ReadAt time.Time `json:"read_at,omitzero"`
 }
 
-// Doubtful lists answers in threads of which an earlier attempt may have posted a copy that is not visible yet.
-type Doubtful struct {
+// UncertainAnswers lists answers in threads of which an earlier attempt may have posted a copy that is not visible yet.
+type UncertainAnswers struct {
 	Keys  []string  `json:"keys"` // of their hidden markers
 	Since time.Time `json:"since"`
 }

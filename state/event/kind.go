@@ -8,110 +8,110 @@ const KindNothing Kind = "nothing"
 
 // The kinds of events, each with the name of its payload.
 const (
-	KindTriggered     Kind = "triggered"
-	KindUntriggered   Kind = "untriggered"
-	KindCommented     Kind = "commented"
-	KindIssueEdited   Kind = "issue_edited"
-	KindIssueClosed   Kind = "issue_closed"
-	KindIssueGone     Kind = "issue_gone"
-	KindPlanEdited    Kind = "plan_edited"
-	KindPlanDeleted   Kind = "plan_deleted"
-	KindThumb         Kind = "thumb"
-	KindReviewed      Kind = "reviewed"
-	KindPRClosed      Kind = "pr_closed"
-	KindPushed        Kind = "pushed"
-	KindChecksChanged Kind = "checks_changed"
-	KindPoked         Kind = "poked"
-	KindGone          Kind = "gone"
-	KindBack          Kind = "back"
-	KindRenamed       Kind = "renamed"
-	KindLocked        Kind = "locked"
-	KindUnlocked      Kind = "unlocked"
+	KindTriggered        Kind = "triggered"
+	KindUntriggered      Kind = "untriggered"
+	KindCommented        Kind = "commented"
+	KindIssueEdited      Kind = "issue_edited"
+	KindIssueClosed      Kind = "issue_closed"
+	KindIssueGone        Kind = "issue_gone"
+	KindPlanEdited       Kind = "plan_edited"
+	KindPlanDeleted      Kind = "plan_deleted"
+	KindThumb            Kind = "thumb"
+	KindReviewed         Kind = "reviewed"
+	KindPRClosed         Kind = "pr_closed"
+	KindPushed           Kind = "pushed"
+	KindChecksChanged    Kind = "checks_changed"
+	KindConditionChanged Kind = "poked"
+	KindAccessLost       Kind = "gone"
+	KindAccessRegained   Kind = "back"
+	KindRenamed          Kind = "renamed"
+	KindLocked           Kind = "locked"
+	KindUnlocked         Kind = "unlocked"
 
-	KindProgress Kind = "progress"
-	KindRunEnded Kind = "run_ended"
-	KindCalled   Kind = "called"
-	KindSpent    Kind = "spent"
+	KindProgress    Kind = "progress"
+	KindRunEnded    Kind = "run_ended"
+	KindToolCalled  Kind = "called"
+	KindModelCalled Kind = "spent"
 
-	KindStarted    Kind = "started"
-	KindHeldUp     Kind = "held_up"
-	KindAsked      Kind = "asked"
-	KindLaunched   Kind = "launched"
-	KindPosted     Kind = "posted"
-	KindStatusSent Kind = "status_sent"
-	KindApproved   Kind = "approved"
-	KindNoApproval Kind = "no_approval"
-	KindStale      Kind = "stale"
-	KindCollected  Kind = "collected"
-	KindShown      Kind = "shown"
-	KindCommitted  Kind = "committed"
-	KindMoved      Kind = "moved"
-	KindOvertaken  Kind = "overtaken"
-	KindConflict   Kind = "conflict"
-	KindPROpened   Kind = "pr_opened"
-	KindAnswered   Kind = "answered"
-	KindGathered   Kind = "gathered"
-	KindSaved      Kind = "saved"
-	KindCreated    Kind = "created"
-	KindChecksRead Kind = "checks_read"
-	KindReleased   Kind = "released"
-	KindSlept      Kind = "slept"
-	KindWoken      Kind = "woken"
-	KindDue        Kind = "due"
-	KindStepFailed Kind = "step_failed"
+	KindStarted          Kind = "started"
+	KindStepBlocked      Kind = "held_up"
+	KindQuestionRaised   Kind = "asked"
+	KindLaunched         Kind = "launched"
+	KindPosted           Kind = "posted"
+	KindStatusSent       Kind = "status_sent"
+	KindApproved         Kind = "approved"
+	KindApprovalRejected Kind = "no_approval"
+	KindPlanStale        Kind = "stale"
+	KindCollected        Kind = "collected"
+	KindDiffReady        Kind = "shown"
+	KindCommitted        Kind = "committed"
+	KindBranchMoved      Kind = "moved"
+	KindBranchAhead      Kind = "overtaken"
+	KindConflict         Kind = "conflict"
+	KindPROpened         Kind = "pr_opened"
+	KindThreadsAnswered  Kind = "answered"
+	KindGathered         Kind = "gathered"
+	KindWorkSaved        Kind = "saved"
+	KindIssueCreated     Kind = "created"
+	KindChecksRead       Kind = "checks_read"
+	KindReleased         Kind = "released"
+	KindSuspended        Kind = "slept"
+	KindRestored         Kind = "woken"
+	KindDue              Kind = "due"
+	KindStepFailed       Kind = "step_failed"
 )
 
 // decoders have a function for every kind that decodes its payload from JSON.
 var decoders = map[Kind]func([]byte) (Payload, error){
-	KindTriggered:     decode[Triggered],
-	KindUntriggered:   decode[Untriggered],
-	KindCommented:     decode[Commented],
-	KindIssueEdited:   decode[IssueEdited],
-	KindIssueClosed:   decode[IssueClosed],
-	KindIssueGone:     decode[IssueGone],
-	KindPlanEdited:    decode[PlanEdited],
-	KindPlanDeleted:   decode[PlanDeleted],
-	KindThumb:         decode[Thumb],
-	KindReviewed:      decode[Reviewed],
-	KindPRClosed:      decode[PRClosed],
-	KindPushed:        decode[Pushed],
-	KindChecksChanged: decode[ChecksChanged],
-	KindPoked:         decode[Poked],
-	KindGone:          decode[Gone],
-	KindBack:          decode[Back],
-	KindRenamed:       decode[Renamed],
-	KindLocked:        decode[Locked],
-	KindUnlocked:      decode[Unlocked],
-	KindProgress:      decode[Progress],
-	KindRunEnded:      decode[RunEnded],
-	KindCalled:        decode[Called],
-	KindSpent:         decode[Spent],
-	KindStarted:       decode[Started],
-	KindHeldUp:        decode[HeldUp],
-	KindAsked:         decode[Asked],
-	KindLaunched:      decode[Launched],
-	KindPosted:        decode[Posted],
-	KindStatusSent:    decode[StatusSent],
-	KindApproved:      decode[Approved],
-	KindNoApproval:    decode[NoApproval],
-	KindStale:         decode[Stale],
-	KindCollected:     decode[Collected],
-	KindShown:         decode[Shown],
-	KindCommitted:     decode[Committed],
-	KindMoved:         decode[Moved],
-	KindOvertaken:     decode[Overtaken],
-	KindConflict:      decode[Conflict],
-	KindPROpened:      decode[PROpened],
-	KindAnswered:      decode[Answered],
-	KindGathered:      decode[Gathered],
-	KindSaved:         decode[Saved],
-	KindCreated:       decode[Created],
-	KindChecksRead:    decode[ChecksRead],
-	KindReleased:      decode[Released],
-	KindSlept:         decode[Slept],
-	KindWoken:         decode[Woken],
-	KindDue:           decode[Due],
-	KindStepFailed:    decode[StepFailed],
+	KindTriggered:        decode[Triggered],
+	KindUntriggered:      decode[Untriggered],
+	KindCommented:        decode[Commented],
+	KindIssueEdited:      decode[IssueEdited],
+	KindIssueClosed:      decode[IssueClosed],
+	KindIssueGone:        decode[IssueGone],
+	KindPlanEdited:       decode[PlanEdited],
+	KindPlanDeleted:      decode[PlanDeleted],
+	KindThumb:            decode[Thumb],
+	KindReviewed:         decode[Reviewed],
+	KindPRClosed:         decode[PRClosed],
+	KindPushed:           decode[Pushed],
+	KindChecksChanged:    decode[ChecksChanged],
+	KindConditionChanged: decode[ConditionChanged],
+	KindAccessLost:       decode[AccessLost],
+	KindAccessRegained:   decode[AccessRegained],
+	KindRenamed:          decode[Renamed],
+	KindLocked:           decode[Locked],
+	KindUnlocked:         decode[Unlocked],
+	KindProgress:         decode[Progress],
+	KindRunEnded:         decode[RunEnded],
+	KindToolCalled:       decode[ToolCalled],
+	KindModelCalled:      decode[ModelCalled],
+	KindStarted:          decode[Started],
+	KindStepBlocked:      decode[StepBlocked],
+	KindQuestionRaised:   decode[QuestionRaised],
+	KindLaunched:         decode[Launched],
+	KindPosted:           decode[Posted],
+	KindStatusSent:       decode[StatusSent],
+	KindApproved:         decode[Approved],
+	KindApprovalRejected: decode[ApprovalRejected],
+	KindPlanStale:        decode[PlanStale],
+	KindCollected:        decode[Collected],
+	KindDiffReady:        decode[DiffReady],
+	KindCommitted:        decode[Committed],
+	KindBranchMoved:      decode[BranchMoved],
+	KindBranchAhead:      decode[BranchAhead],
+	KindConflict:         decode[Conflict],
+	KindPROpened:         decode[PROpened],
+	KindThreadsAnswered:  decode[ThreadsAnswered],
+	KindGathered:         decode[Gathered],
+	KindWorkSaved:        decode[WorkSaved],
+	KindIssueCreated:     decode[IssueCreated],
+	KindChecksRead:       decode[ChecksRead],
+	KindReleased:         decode[Released],
+	KindSuspended:        decode[Suspended],
+	KindRestored:         decode[Restored],
+	KindDue:              decode[Due],
+	KindStepFailed:       decode[StepFailed],
 }
 
 // Kind returns [KindTriggered].
@@ -153,14 +153,14 @@ func (Pushed) Kind() Kind { return KindPushed }
 // Kind returns [KindChecksChanged].
 func (ChecksChanged) Kind() Kind { return KindChecksChanged }
 
-// Kind returns [KindPoked].
-func (Poked) Kind() Kind { return KindPoked }
+// Kind returns [KindConditionChanged].
+func (ConditionChanged) Kind() Kind { return KindConditionChanged }
 
-// Kind returns [KindGone].
-func (Gone) Kind() Kind { return KindGone }
+// Kind returns [KindAccessLost].
+func (AccessLost) Kind() Kind { return KindAccessLost }
 
-// Kind returns [KindBack].
-func (Back) Kind() Kind { return KindBack }
+// Kind returns [KindAccessRegained].
+func (AccessRegained) Kind() Kind { return KindAccessRegained }
 
 // Kind returns [KindRenamed].
 func (Renamed) Kind() Kind { return KindRenamed }
@@ -177,20 +177,20 @@ func (Progress) Kind() Kind { return KindProgress }
 // Kind returns [KindRunEnded].
 func (RunEnded) Kind() Kind { return KindRunEnded }
 
-// Kind returns [KindCalled].
-func (Called) Kind() Kind { return KindCalled }
+// Kind returns [KindToolCalled].
+func (ToolCalled) Kind() Kind { return KindToolCalled }
 
-// Kind returns [KindSpent].
-func (Spent) Kind() Kind { return KindSpent }
+// Kind returns [KindModelCalled].
+func (ModelCalled) Kind() Kind { return KindModelCalled }
 
 // Kind returns [KindStarted].
 func (Started) Kind() Kind { return KindStarted }
 
-// Kind returns [KindHeldUp].
-func (HeldUp) Kind() Kind { return KindHeldUp }
+// Kind returns [KindStepBlocked].
+func (StepBlocked) Kind() Kind { return KindStepBlocked }
 
-// Kind returns [KindAsked].
-func (Asked) Kind() Kind { return KindAsked }
+// Kind returns [KindQuestionRaised].
+func (QuestionRaised) Kind() Kind { return KindQuestionRaised }
 
 // Kind returns [KindLaunched].
 func (Launched) Kind() Kind { return KindLaunched }
@@ -204,26 +204,26 @@ func (StatusSent) Kind() Kind { return KindStatusSent }
 // Kind returns [KindApproved].
 func (Approved) Kind() Kind { return KindApproved }
 
-// Kind returns [KindNoApproval].
-func (NoApproval) Kind() Kind { return KindNoApproval }
+// Kind returns [KindApprovalRejected].
+func (ApprovalRejected) Kind() Kind { return KindApprovalRejected }
 
-// Kind returns [KindStale].
-func (Stale) Kind() Kind { return KindStale }
+// Kind returns [KindPlanStale].
+func (PlanStale) Kind() Kind { return KindPlanStale }
 
 // Kind returns [KindCollected].
 func (Collected) Kind() Kind { return KindCollected }
 
-// Kind returns [KindShown].
-func (Shown) Kind() Kind { return KindShown }
+// Kind returns [KindDiffReady].
+func (DiffReady) Kind() Kind { return KindDiffReady }
 
 // Kind returns [KindCommitted].
 func (Committed) Kind() Kind { return KindCommitted }
 
-// Kind returns [KindMoved].
-func (Moved) Kind() Kind { return KindMoved }
+// Kind returns [KindBranchMoved].
+func (BranchMoved) Kind() Kind { return KindBranchMoved }
 
-// Kind returns [KindOvertaken].
-func (Overtaken) Kind() Kind { return KindOvertaken }
+// Kind returns [KindBranchAhead].
+func (BranchAhead) Kind() Kind { return KindBranchAhead }
 
 // Kind returns [KindConflict].
 func (Conflict) Kind() Kind { return KindConflict }
@@ -231,17 +231,17 @@ func (Conflict) Kind() Kind { return KindConflict }
 // Kind returns [KindPROpened].
 func (PROpened) Kind() Kind { return KindPROpened }
 
-// Kind returns [KindAnswered].
-func (Answered) Kind() Kind { return KindAnswered }
+// Kind returns [KindThreadsAnswered].
+func (ThreadsAnswered) Kind() Kind { return KindThreadsAnswered }
 
 // Kind returns [KindGathered].
 func (Gathered) Kind() Kind { return KindGathered }
 
-// Kind returns [KindSaved].
-func (Saved) Kind() Kind { return KindSaved }
+// Kind returns [KindWorkSaved].
+func (WorkSaved) Kind() Kind { return KindWorkSaved }
 
-// Kind returns [KindCreated].
-func (Created) Kind() Kind { return KindCreated }
+// Kind returns [KindIssueCreated].
+func (IssueCreated) Kind() Kind { return KindIssueCreated }
 
 // Kind returns [KindChecksRead].
 func (ChecksRead) Kind() Kind { return KindChecksRead }
@@ -249,11 +249,11 @@ func (ChecksRead) Kind() Kind { return KindChecksRead }
 // Kind returns [KindReleased].
 func (Released) Kind() Kind { return KindReleased }
 
-// Kind returns [KindSlept].
-func (Slept) Kind() Kind { return KindSlept }
+// Kind returns [KindSuspended].
+func (Suspended) Kind() Kind { return KindSuspended }
 
-// Kind returns [KindWoken].
-func (Woken) Kind() Kind { return KindWoken }
+// Kind returns [KindRestored].
+func (Restored) Kind() Kind { return KindRestored }
 
 // Kind returns [KindDue].
 func (Due) Kind() Kind { return KindDue }

@@ -15,12 +15,12 @@ type (
 
 	// Commented is a comment on the issue or the pull request.
 	Commented struct {
-		Comment *state.Comment `json:"comment,omitempty"`
-		Orders  []state.Order  `json:"orders,omitempty"`
-		Left    []string       `json:"left,omitempty"`  // further commands of the comment, as written, which are not carried out
-		More    int            `json:"more,omitempty"`  // the number of commands beyond Left
-		Issue   *state.Issue   `json:"issue,omitempty"` // nil on a pull request
-		Base    string         `json:"base,omitempty"`  // the branch that the text names
+		Comment     *state.Comment `json:"comment,omitempty"`
+		Orders      []state.Order  `json:"orders,omitempty"`
+		Skipped     []string       `json:"left,omitempty"`  // further commands of the comment, as written, which are not carried out
+		MoreSkipped int            `json:"more,omitempty"`  // the number of commands beyond Skipped
+		Issue       *state.Issue   `json:"issue,omitempty"` // nil on a pull request
+		Base        string         `json:"base,omitempty"`  // the branch that the text names
 	}
 
 	// IssueEdited is an edit of the issue's title or text.
@@ -73,16 +73,16 @@ type (
 	// ChecksChanged is a change of the checks of the pull request's head: a hint to read them.
 	ChecksChanged struct{}
 
-	// Poked says that a condition that the task waits for may have changed.
-	Poked struct{}
+	// ConditionChanged says that a condition that the task waits for may have changed.
+	ConditionChanged struct{}
 
-	// Gone is the loss of the repository: the App was uninstalled or suspended, or no longer has access.
-	Gone struct {
+	// AccessLost is the loss of the repository: the App was uninstalled or suspended, or no longer has access.
+	AccessLost struct {
 		Lost string `json:"lost,omitempty"` // how it became unreachable, a clause for people
 	}
 
-	// Back says that the App has access again: Event.Installation, perhaps Event.Repo.
-	Back struct{}
+	// AccessRegained says that the App has access again: Event.Installation, perhaps Event.Repo.
+	AccessRegained struct{}
 
 	// Renamed is a new name of the repository, Event.Repo, or a new installation that reaches it.
 	Renamed struct{}

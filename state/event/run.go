@@ -8,15 +8,15 @@ import (
 
 // The payloads of reports about runs, by their supervisor or the gateway.
 type (
-	// Progress is a sign of life of a run, at most one every few seconds.
+	// Progress is the last activity of a run, at most one every few seconds.
 	Progress struct {
-		LastSeq int64       `json:"last_seq"`
-		Session string      `json:"session,omitempty"`
-		Model   string      `json:"model,omitempty"`
-		Doing   string      `json:"doing,omitempty"`
-		Turns   int         `json:"turns,omitempty"`
-		Money   state.Money `json:"money"`
-		Sign    time.Time   `json:"sign"`
+		LastSeq      int64       `json:"last_seq"`
+		Session      string      `json:"session,omitempty"`
+		Model        string      `json:"model,omitempty"`
+		Doing        string      `json:"doing,omitempty"`
+		Turns        int         `json:"turns,omitempty"`
+		Money        state.Money `json:"money"`
+		LastActivity time.Time   `json:"sign"`
 	}
 
 	// RunEnded is the end of a run.
@@ -24,13 +24,13 @@ type (
 		Result state.RunResult `json:"result"`
 	}
 
-	// Called is a call of one of errand's tools by a run's agent.
-	Called struct {
+	// ToolCalled is a call of one of errand's tools by a run's agent.
+	ToolCalled struct {
 		Call state.Call `json:"call"`
 	}
 
-	// Spent is a charge by the gateway for an answer of the model, or the denial of a call.
-	Spent struct {
+	// ModelCalled is a charge by the gateway for an answer of the model, or the denial of a call.
+	ModelCalled struct {
 		Money   state.Money    `json:"money"`
 		Waiting *state.Waiting `json:"waiting,omitempty"` // why the call was denied
 	}

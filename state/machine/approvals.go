@@ -40,8 +40,8 @@ func clearUnseenTick(c *change, p *state.Plan) {
 		return
 	}
 	c.untickJob(p.Comment)
-	if key := fmt.Sprintf("no-%s-%s", p.Short(), state.NotSeen); c.markOnce(key) {
-		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: state.NotSeen, Hash: p.Hash})
+	if key := fmt.Sprintf("no-%s-%s", p.Short(), state.RejectedUnknownPerson); c.markOnce(key) {
+		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: state.RejectedUnknownPerson, Hash: p.Hash})
 	}
 }
 
@@ -53,13 +53,13 @@ func rejectLateThumb(c *change) {
 	}
 	k := *c.e.Candidate()
 	k.By, k.Permission, k.Hash = c.e.By, c.e.Permission, p.Hash
-	reject(c, k, state.NotOvertaken)
+	reject(c, k, state.RejectedChangeRequested)
 }
 
 // rejectQuoted answers, once per revision, that a command in a quote, in code or in other markup does not count.
 func rejectQuoted(c *change) {
-	if key := "no-" + state.ShortHash(c.newestHash()) + "-" + state.NotQuoted; c.markOnce(key) {
-		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: state.NotQuoted, By: c.e.By, Hash: c.newestHash()})
+	if key := "no-" + state.ShortHash(c.newestHash()) + "-" + state.RejectedQuoted; c.markOnce(key) {
+		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: state.RejectedQuoted, By: c.e.By, Hash: c.newestHash()})
 	}
 }
 
@@ -90,7 +90,7 @@ func checkCommand(c *change) {
 	k := state.Candidate{Comment: m.ID, Reply: m.ID, Named: c.o.Hash}
 	k.By, k.Permission, k.Via = c.e.By, c.e.Permission, state.ViaCommand
 	k.Given, k.Delivery, k.With, k.Choice = m.At, c.e.Delivery, c.o.With, c.o.Choice
-	k.Node, k.Said = m.Node, state.SaidHash(m.Body)
+	k.Node, k.CommentHash = m.Node, state.CommentHash(m.Body)
 	k.Kind, k.Hash = p.Kind, p.Hash
 	if reason := orderRefusal(c, p, k); reason != "" {
 		reject(c, k, reason)
@@ -107,15 +107,15 @@ func checkCommand(c *change) {
 func orderRefusal(c *change, p *state.Plan, k state.Candidate) string {
 	switch {
 	case k.Named != "" && !hashNames(k.Named, p.Hash):
-		return state.NotOldHash
+		return state.RejectedOldHash
 	case k.Choice > len(p.Approaches):
-		return state.NotChoice
+		return state.RejectedUnknownChoice
 	case k.Named != "":
 		return ""
 	case !p.Posted() || k.Given.Before(p.PostedAt):
-		return state.NotTooFresh // it was written before this revision was posted
+		return state.RejectedTooEarly // it was written before this revision was posted
 	case len(c.t.Plans) > 1 && k.Given.Before(p.PostedAt.Add(c.p.SettleFor)):
-		return state.NotTooFresh
+		return state.RejectedTooEarly
 	}
 	return ""
 }
@@ -191,7 +191,7 @@ func reject(c *change, k state.Candidate, why string) {
 			}
 		}
 	}
-	if k.Via == state.ViaBox && why != state.NotTicked { // if the box is ticked now, that is another approval
+	if k.Via == state.ViaBox && why != state.RejectedUnticked { // if the box is ticked now, that is another approval
 		c.untickJob(k.Comment)
 	}
 	if k.By.Bot || !k.Permission.CanWrite() {
@@ -252,8 +252,8 @@ func startApproved(c *change) {
 
 // isWithdrawn reports whether a counted approval is reported as no longer valid.
 func isWithdrawn(c *change) bool {
-	switch of[event.NoApproval](c).Rejection {
-	case state.NotRevoked, state.NotTicked, state.NotErased, state.NotReworded:
+	switch of[event.ApprovalRejected](c).Rejection {
+	case state.RejectedRevoked, state.RejectedUnticked, state.RejectedCommentDeleted, state.RejectedCommentEdited:
 		return true
 	}
 	return false
@@ -274,15 +274,15 @@ func revokeApproval(c *change) {
 	forgetThumbs(c)
 	c.enterPhase(phase, "the approval of @"+a.By.Login+" is no longer valid")
 	clearBox(c, p, a)
-	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), of[event.NoApproval](c).Rejection, a.By.ID)
+	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), of[event.ApprovalRejected](c).Rejection, a.By.ID)
 	if c.markOnce(key) {
-		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: of[event.NoApproval](c).Rejection, By: a.By, Hash: p.Hash})
+		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: of[event.ApprovalRejected](c).Rejection, By: a.By, Hash: p.Hash})
 	}
 }
 
 // clearBox clears the box of an approval that is no longer valid, so that somebody else can tick it.
 func clearBox(c *change, p *state.Plan, a *state.Approval) {
-	if a.Via == state.ViaBox && of[event.NoApproval](c).Rejection != state.NotTicked {
+	if a.Via == state.ViaBox && of[event.ApprovalRejected](c).Rejection != state.RejectedUnticked {
 		c.untickJob(p.Comment)
 	}
 }
@@ -290,7 +290,7 @@ func clearBox(c *change, p *state.Plan, a *state.Approval) {
 // forgetThumbs lets every 👍 be processed again: those given besides a withdrawn approval did not count then, and may
 // count now.
 func forgetThumbs(c *change) {
-	c.t.Seen = slices.DeleteFunc(c.t.Seen, func(id string) bool { return strings.HasPrefix(id, "thumb:") })
+	c.t.SeenIDs = slices.DeleteFunc(c.t.SeenIDs, func(id string) bool { return strings.HasPrefix(id, "thumb:") })
 }
 
 // unapprove removes the approval with its condition. The one before it is valid again: a detailed plan is based on an

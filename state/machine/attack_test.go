@@ -29,7 +29,7 @@ func TestConditionsAreNoChangeRequest(t *testing.T) {
 				taken = append(taken, f.ID)
 			}
 		}
-		l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Taken: taken}}})
+		l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, FeedbackIDs: taken}}})
 	}
 	approve()
 	launch()
@@ -42,7 +42,7 @@ func TestConditionsAreNoChangeRequest(t *testing.T) {
 	l.end(state.RunResult{Outcome: "done"})
 	l.do(event.Event{Payload: event.Collected{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
 	l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
-	l.do(event.Event{Payload: event.Moved{}})
+	l.do(event.Event{Payload: event.BranchMoved{}})
 	l.do(event.Event{Payload: event.PROpened{PR: state.PR{Number: 5, State: "open"}}})
 	l.want(state.PhasePROpen)
 	if slices.Contains(kindsOf(l.jobs), state.JobGather) {
@@ -78,7 +78,7 @@ func TestWaitingAfterReplan(t *testing.T) {
 	l.toPreliminary()
 	l.comment(state.VerbReplan)
 	l.want(state.PhasePreliminaryPlanning, state.JobStart)
-	l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitConfig, Detail: "line 3"}}})
+	l.do(event.Event{Payload: event.StepBlocked{Waiting: &state.Waiting{Kind: state.WaitConfig, Detail: "line 3"}}})
 	l.do(event.Event{Payload: event.NewDue("recheck", "")})
 	l.want(state.PhasePreliminaryPlanning, state.JobStart)
 	if l.task.Run != nil {
@@ -107,7 +107,7 @@ func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
 	l.approve()
 	l.launch()
 	other := state.Candidate{Approval: state.Approval{Kind: state.PlanPreliminary, Hash: l.task.Plans[0].Hash, By: state.Person{ID: 8, Login: "bo"}, Permission: state.PermissionWrite, Via: state.ViaReaction}}
-	l.do(event.Event{Payload: event.NoApproval{Rejection: state.NotRevoked, Candidate: other}})
+	l.do(event.Event{Payload: event.ApprovalRejected{Rejection: state.RejectedRevoked, Candidate: other}})
 	l.want(state.PhasePlanning)
 	if l.task.Run == nil || l.task.Approval == nil {
 		t.Error("got a dropped run, want it to continue")
@@ -116,25 +116,25 @@ func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
 	l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
 	l.postPlan(12)
 	l.approve()
-	l.do(event.Event{Run: l.task.Run.ID, Payload: event.NoApproval{Rejection: state.NotRevoked, Candidate: state.Candidate{Approval: *l.task.Approval}}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.ApprovalRejected{Rejection: state.RejectedRevoked, Candidate: state.Candidate{Approval: *l.task.Approval}}})
 	l.want(state.PhaseAwaitingPlanApproval, state.JobPost)
 }
 
 // A 👍 that did not count besides a counted approval may count after that is withdrawn; no other event is applied twice.
 func TestOtherThumbsCountAfterAWithdrawal(t *testing.T) {
 	t.Parallel()
-	for name, why := range map[string]string{"a 👍": state.NotRevoked, "a tick": state.NotTicked, "a deleted comment": state.NotErased, "an edited comment": state.NotReworded} {
+	for name, why := range map[string]string{"a 👍": state.RejectedRevoked, "a tick": state.RejectedUnticked, "a deleted comment": state.RejectedCommentDeleted, "an edited comment": state.RejectedCommentEdited} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.toPreliminary()
 			l.do(event.Event{ID: "thumb:R_1", By: writer, Permission: state.PermissionWrite, Payload: event.Thumb{Candidate: &state.Candidate{Comment: l.task.Plans[0].Comment, Approval: state.Approval{Via: state.ViaReaction}}}})
-			l.task.Seen = append(l.task.Seen, "thumb:R_1", "comment:5")
+			l.task.SeenIDs = append(l.task.SeenIDs, "thumb:R_1", "comment:5")
 			l.approve()
-			l.do(event.Event{Run: l.task.Run.ID, Payload: event.NoApproval{Rejection: why, Candidate: state.Candidate{Approval: *l.task.Approval}}})
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.ApprovalRejected{Rejection: why, Candidate: state.Candidate{Approval: *l.task.Approval}}})
 			l.want(state.PhaseAwaitingPreliminaryApproval)
-			if l.task.Knows("thumb:R_1") || !l.task.Knows("comment:5") {
-				t.Errorf("got known events %v", l.task.Seen)
+			if l.task.HasSeen("thumb:R_1") || !l.task.HasSeen("comment:5") {
+				t.Errorf("got known events %v", l.task.SeenIDs)
 			}
 		})
 	}
@@ -289,7 +289,7 @@ func TestStopHolds(t *testing.T) {
 			l.end(state.RunResult{Class: state.RunRetryable, Status: "limit"})
 		}, event.Event{Payload: event.NewDue("resume", "")}, state.PhasePreliminaryPlanning},
 		"blocked": {func(l *life) {
-			l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}}})
+			l.do(event.Event{Payload: event.StepBlocked{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}}})
 		}, event.Event{Payload: event.NewDue("recheck", "")}, state.PhaseQueued},
 		"starting": {func(*life) {}, event.Event{Payload: event.Started{Start: event.Start{Visible: true, Settings: settings.Default()}}}, state.PhaseQueued},
 	} {

@@ -27,7 +27,7 @@ func unaided(l *life, result func(*state.Run) state.RunResult) (launches int) {
 		case l.task.Step == state.JobCommit:
 			l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
 		case l.task.Step == state.JobMove:
-			l.do(event.Event{Payload: event.Moved{}})
+			l.do(event.Event{Payload: event.BranchMoved{}})
 		case l.task.Step == state.JobOpenPR:
 			l.do(event.Event{Payload: event.PROpened{PR: state.PR{Number: 5, State: "open"}}})
 		default:
@@ -86,12 +86,12 @@ func TestPokesMakeOneLook(t *testing.T) {
 	l.trigger()
 	keys := map[string]bool{}
 	for range 5 {
-		for _, j := range l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}}}) {
+		for _, j := range l.do(event.Event{Payload: event.StepBlocked{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#2"}}}) {
 			if j.Kind == state.JobDue {
 				keys[j.Key] = true
 			}
 		}
-		l.do(event.Event{Payload: event.Poked{}})
+		l.do(event.Event{Payload: event.ConditionChanged{}})
 	}
 	if len(keys) != 1 {
 		t.Errorf("got %d queued checks, want 1: %v", len(keys), keys)

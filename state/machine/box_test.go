@@ -107,7 +107,7 @@ func TestTickOfWhichNoWebhookTold(t *testing.T) {
 					t.Errorf("time %d: got a cleared box %v, want %v", i+1, got, c.want)
 				}
 				told := slices.ContainsFunc(l.jobs, func(j state.Job) bool {
-					return j.Kind == state.JobPost && j.Post.Kind == state.PostNotCounted && j.Post.Reason == state.NotSeen && j.Post.By == state.Person{}
+					return j.Kind == state.JobPost && j.Post.Kind == state.PostNotCounted && j.Post.Reason == state.RejectedUnknownPerson && j.Post.By == state.Person{}
 				})
 				if told != want || l.made(state.JobApprove) {
 					t.Errorf("time %d: got a comment %v, want %v; jobs %v", i+1, told, want, kindsOf(l.jobs))
@@ -164,9 +164,9 @@ func TestTickThatHoldsNoMoreIsTakenBack(t *testing.T) {
 		why    string
 		untick bool
 	}{
-		"the permission of who ticked is gone":   {state.ViaBox, state.NotRevoked, true},
-		"the box was emptied":                    {state.ViaBox, state.NotTicked, false},
-		"the permission of who gave a 👍 is gone": {state.ViaReaction, state.NotRevoked, false},
+		"the permission of who ticked is gone":   {state.ViaBox, state.RejectedRevoked, true},
+		"the box was emptied":                    {state.ViaBox, state.RejectedUnticked, false},
+		"the permission of who gave a 👍 is gone": {state.ViaReaction, state.RejectedRevoked, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -176,7 +176,7 @@ func TestTickThatHoldsNoMoreIsTakenBack(t *testing.T) {
 			a := state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: c.via, Given: l.now}
 			l.do(event.Event{Payload: event.Approved{Candidate: state.Candidate{Approval: a, Comment: 11}}})
 			l.want(state.PhasePlanning)
-			l.do(event.Event{Run: l.task.Run.ID, Payload: event.NoApproval{Rejection: c.why, Candidate: state.Candidate{Approval: a}}})
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.ApprovalRejected{Rejection: c.why, Candidate: state.Candidate{Approval: a}}})
 			l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
 			if got := l.made(state.JobUntick); got != c.untick {
 				t.Errorf("got a cleared box %v, want %v", got, c.untick)

@@ -12,7 +12,7 @@ import (
 // call lets the active run's agent call a tool.
 func (l *life) call(c state.Call) {
 	l.t.Helper()
-	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Called{Call: c}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.ToolCalled{Call: c}})
 }
 
 func note(id string, kind state.NoteKind, text string) state.Call {
@@ -39,7 +39,7 @@ func TestCallsCountOnce(t *testing.T) {
 	if len(l.task.Notes) != 1 || len(l.task.Proposed) != 1 || l.task.Proposed[0].N != 1 || len(l.task.Run.Calls) != 2 {
 		t.Errorf("got notes %v, proposals %v, calls %v", l.task.Notes, l.task.Proposed, l.task.Run.Calls)
 	}
-	if why := l.task.Refuses(l.task.Run.ID, note("one", state.NoteFact, "x")); why != "" {
+	if why := l.task.CallRejection(l.task.Run.ID, note("one", state.NoteFact, "x")); why != "" {
 		t.Errorf("got a rejected repetition, want it accepted: %s", why)
 	}
 }
@@ -50,14 +50,14 @@ func TestCallsOfOthers(t *testing.T) {
 	l := newLife(t)
 	l.implementing()
 	c := note("one", state.NoteFact, "x")
-	l.do(event.Event{Run: "7-1-99", Payload: event.Called{Call: c}})
+	l.do(event.Event{Run: "7-1-99", Payload: event.ToolCalled{Call: c}})
 	run := l.task.Run.ID
 	l.comment(state.VerbCancel)
-	l.do(event.Event{Run: run, Payload: event.Called{Call: c}})
+	l.do(event.Event{Run: run, Payload: event.ToolCalled{Call: c}})
 	if len(l.task.Notes) != 0 {
 		t.Errorf("got notes %v", l.task.Notes)
 	}
-	if l.task.Refuses(run, c) == "" {
+	if l.task.CallRejection(run, c) == "" {
 		t.Error("got an accepted call of a canceled task, want it rejected")
 	}
 }
@@ -126,16 +126,16 @@ func TestAskedAndGoesOn(t *testing.T) {
 	l := newLife(t)
 	l.implementing()
 	run := l.task.Run.ID
-	l.do(event.Event{Payload: event.NewDue(state.DueAsk, run)})
+	l.do(event.Event{Payload: event.NewDue(state.DueQuestion, run)})
 	l.want(state.PhaseImplementing)
 	l.call(ask("q", "Which?"))
-	l.do(event.Event{Payload: event.NewDue(state.DueAsk, run)})
+	l.do(event.Event{Payload: event.NewDue(state.DueQuestion, run)})
 	l.want(state.PhaseAwaitingAnswer, state.JobStop, state.JobPost)
 	l.do(event.Event{Run: run, Payload: event.RunEnded{Result: state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Outcome: "question", Question: "Which?"}}})
 	if l.want(state.PhaseAwaitingAnswer); len(l.jobs) > 0 && l.jobs[0].Kind == state.JobPost {
 		t.Error("got a second post, want one")
 	}
-	l.do(event.Event{Payload: event.NewDue(state.DueAsk, run)})
+	l.do(event.Event{Payload: event.NewDue(state.DueQuestion, run)})
 	l.want(state.PhaseAwaitingAnswer)
 	l.comment(state.VerbMessage)
 	l.want(state.PhaseImplementing, state.JobLaunch)
@@ -187,7 +187,7 @@ func TestCreateProposed(t *testing.T) {
 	}
 	order(1, state.PermissionWrite)
 	l.want(state.PhaseImplementing, state.JobIssue)
-	l.do(event.Event{Payload: event.Created{N: 1, Issue: 12, URL: "u"}})
+	l.do(event.Event{Payload: event.IssueCreated{N: 1, Issue: 12, URL: "u"}})
 	l.want(state.PhaseImplementing, state.JobPost)
 	if p := l.task.Proposed[0]; p.Issue != 12 || p.By.ID != writer.ID {
 		t.Errorf("got proposal %+v", p)
@@ -196,7 +196,7 @@ func TestCreateProposed(t *testing.T) {
 	if l.made(state.JobIssue) {
 		t.Error("got a second creation, want one")
 	}
-	l.do(event.Event{Payload: event.Created{N: 7, Issue: 13}})
+	l.do(event.Event{Payload: event.IssueCreated{N: 7, Issue: 13}})
 }
 
 // made reports whether the last event made a job of a kind.
@@ -215,7 +215,7 @@ func TestReadsAreBounded(t *testing.T) {
 	if r := l.task.Run; r.Reads != state.MaxReads || len(r.Calls) != 0 {
 		t.Errorf("got %d reads, calls %v", r.Reads, r.Calls)
 	}
-	if why := l.task.Refuses(l.task.Run.ID, state.Call{ID: "one more", Tool: state.CallContext}); !strings.Contains(why, "50 times") {
+	if why := l.task.CallRejection(l.task.Run.ID, state.Call{ID: "one more", Tool: state.CallContext}); !strings.Contains(why, "50 times") {
 		t.Errorf("got refusal %q for one more call", why)
 	}
 	l.call(note("kept", state.NoteFact, "x"))

@@ -13,14 +13,14 @@ import (
 
 // acceptsCall reports whether the event's tool call is accepted and new.
 func acceptsCall(c *change) bool {
-	call := of[event.Called](c).Call
-	return thisRun(c) && !slices.Contains(c.t.Run.Calls, call.ID) && c.t.Refuses(c.e.Run, call) == ""
+	call := of[event.ToolCalled](c).Call
+	return thisRun(c) && !slices.Contains(c.t.Run.Calls, call.ID) && c.t.CallRejection(c.e.Run, call) == ""
 }
 
 // storeCall stores an accepted tool call.
 func storeCall(c *change) {
-	call, r := of[event.Called](c).Call, c.t.Run
-	r.Sign = c.e.Now
+	call, r := of[event.ToolCalled](c).Call, c.t.Run
+	r.LastActivity = c.e.Now
 	if call.Tool == state.CallContext {
 		r.Reads++
 		return
@@ -38,9 +38,9 @@ func storeCall(c *change) {
 		p.By, p.Issue, p.URL = state.Person{}, 0, ""
 		c.t.Proposed = append(c.t.Proposed, p)
 	case call.Result != nil:
-		r.Concluded = call.Result
-		if call.Result.Asks() {
-			c.scheduleDue(state.DueAsk, r.ID, c.e.Now.Add(askGrace))
+		r.Conclusion = call.Result
+		if call.Result.IsQuestion() {
+			c.scheduleDue(state.DueQuestion, r.ID, c.e.Now.Add(askGrace))
 		}
 	}
 }
@@ -61,19 +61,19 @@ func mergeConclusion(c *change) {
 		return
 	}
 	if res, ok := c.t.Run.WithConclusion(*c.result); ok {
-		c.t.Run.Held, *c.result = nil, res
+		c.t.Run.RunDenial, *c.result = nil, res
 	}
 }
 
 // continuesAfterQuestion reports whether the run of the delayed check asked people a question and is still active.
 func continuesAfterQuestion(c *change) bool {
 	r := c.t.Run
-	return r != nil && r.ID == of[event.Due](c).Run && r.State == state.RunActive && r.Concluded.Asks()
+	return r != nil && r.ID == of[event.Due](c).Run && r.State == state.RunActive && r.Conclusion.IsQuestion()
 }
 
 // stopAndAsk stops a run that asked a question and has not ended, and posts the question.
 func stopAndAsk(c *change) {
-	said, run, kind := c.t.Run.Concluded, c.t.Run.ID, c.t.Run.Kind
+	said, run, kind := c.t.Run.Conclusion, c.t.Run.ID, c.t.Run.Kind
 	c.dropRun("it asked a question and did not end")
 	c.t.Runs[len(c.t.Runs)-1].Class = state.RunSucceeded // it did all that was possible
 	if kind == state.RunPreliminary || kind == state.RunPlan {
@@ -104,7 +104,7 @@ func createIssue(c *change) {
 
 // storeCreatedIssue stores the number of a created issue and answers the person who requested it.
 func storeCreatedIssue(c *change) {
-	created := of[event.Created](c)
+	created := of[event.IssueCreated](c)
 	p := c.t.Proposal(created.N)
 	p.Issue, p.URL = created.Issue, created.URL
 	var asked *state.Comment

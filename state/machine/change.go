@@ -51,5 +51,5 @@ func DefaultPolicy() Policy {
 // Drops reports whether the change removes a queued job.
 func (c Change) Drops(j *state.Job) bool {
 	due := j.Args.Due
-	return c.DropWork && j.Lane == state.LaneWork || c.DropDue && j.Kind == state.JobDue && due != state.DueTwin && due != state.DueForget
+	return c.DropWork && j.Lane == state.LaneWork || c.DropDue && j.Kind == state.JobDue && due != state.DueDuplicate && due != state.DueForget
 }

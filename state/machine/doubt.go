@@ -11,36 +11,36 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// maxDoubts is the maximum length of Task.Doubts.
+// maxUnknownOutcomes is the maximum length of Task.UnknownOutcomes.
 const maxDoubts = 50
 
 // noteDoubt stores that a job failed with an unknown outcome, so that an equal job checks for its effect first.
 func noteDoubt(c *change) {
 	f := of[event.StepFailed](c).Failure
-	if f.Doubt.IsZero() || c.t == nil {
+	if f.UnknownSince.IsZero() || c.t == nil {
 		return
 	}
-	if c.t.Doubts == nil {
-		c.t.Doubts = map[string]time.Time{}
+	if c.t.UnknownOutcomes == nil {
+		c.t.UnknownOutcomes = map[string]time.Time{}
 	}
-	if _, known := c.t.Doubts[f.Key]; known {
+	if _, known := c.t.UnknownOutcomes[f.Key]; known {
 		return
 	}
-	if len(c.t.Doubts) == maxDoubts {
-		oldest := slices.MinFunc(slices.Sorted(maps.Keys(c.t.Doubts)), func(a, b string) int { return c.t.Doubts[a].Compare(c.t.Doubts[b]) })
-		delete(c.t.Doubts, oldest)
+	if len(c.t.UnknownOutcomes) == maxDoubts {
+		oldest := slices.MinFunc(slices.Sorted(maps.Keys(c.t.UnknownOutcomes)), func(a, b string) int { return c.t.UnknownOutcomes[a].Compare(c.t.UnknownOutcomes[b]) })
+		delete(c.t.UnknownOutcomes, oldest)
 	}
-	c.t.Doubts[f.Key] = f.Doubt
+	c.t.UnknownOutcomes[f.Key] = f.UnknownSince
 }
 
 // doubtOf returns the time since which the effect of a job may exist, or zero. A branch has one pull request, whichever
 // job of the task's life opens it: after a retry the job has another key.
 func doubtOf(t *state.Task, j state.Job) time.Time {
-	doubt := t.Doubts[j.Key]
+	doubt := t.UnknownOutcomes[j.Key]
 	if j.Kind != state.JobOpenPR {
 		return doubt
 	}
-	for key, at := range t.Doubts {
+	for key, at := range t.UnknownOutcomes {
 		if strings.HasPrefix(key, fmt.Sprintf("%d.%s-", t.Gen, state.JobOpenPR)) && (doubt.IsZero() || at.Before(doubt)) {
 			doubt = at
 		}

@@ -16,20 +16,20 @@ func TestDoubts(t *testing.T) {
 	l := newLife(t)
 	l.trigger()
 	give := func(key string, doubt time.Time) {
-		l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobReact, Key: key, Doubt: doubt, Class: state.ClassGitHub, Reason: "No."}}})
+		l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobReact, Key: key, UnknownSince: doubt, Class: state.ClassGitHub, Reason: "No."}}})
 	}
 	give("1.a", t0.Add(2*time.Hour))
 	give("1.b", t0.Add(time.Hour))
 	give("1.a", t0.Add(3*time.Hour)) // gave up again
 	give("1.c", time.Time{})         // known not to be there
 	want := map[string]time.Time{"1.a": t0.Add(2 * time.Hour), "1.b": t0.Add(time.Hour)}
-	if got := l.task.Doubts; len(got) != 2 || !got["1.a"].Equal(want["1.a"]) || !got["1.b"].Equal(want["1.b"]) {
+	if got := l.task.UnknownOutcomes; len(got) != 2 || !got["1.a"].Equal(want["1.a"]) || !got["1.b"].Equal(want["1.b"]) {
 		t.Fatalf("got doubts %v, want %v", got, want)
 	}
 	for i := range maxDoubts - 1 {
 		give(fmt.Sprintf("1.n%d", i), t0.Add(4*time.Hour))
 	}
-	if got := l.task.Doubts; len(got) != maxDoubts || !got["1.b"].IsZero() || got["1.a"].IsZero() {
+	if got := l.task.UnknownOutcomes; len(got) != maxDoubts || !got["1.b"].IsZero() || got["1.a"].IsZero() {
 		t.Errorf("got %d doubts, a since %v, b since %v; want %d without the oldest, b", len(got), got["1.a"], got["1.b"], maxDoubts)
 	}
 }
@@ -56,7 +56,7 @@ func TestDoubtOfAPullRequest(t *testing.T) {
 			l.task.Phase, l.task.PR, l.task.Step = state.PhaseImplementing, nil, state.JobOpenPR
 			f := &state.Failure{Job: state.JobOpenPR, Key: c.key, Class: state.ClassGitHub, Reason: "No."}
 			if c.key != "" {
-				f.Doubt = since
+				f.UnknownSince = since
 			}
 			l.do(event.Event{Payload: event.StepFailed{Failure: *f}})
 			l.want(state.PhaseFailed)
@@ -65,8 +65,8 @@ func TestDoubtOfAPullRequest(t *testing.T) {
 			if i < 0 {
 				t.Fatalf("got jobs %v after a retry", kindsOf(l.jobs))
 			}
-			if j := l.jobs[i]; j.Key == c.key || !j.Doubt.Equal(c.want) {
-				t.Errorf("job %s: got doubt %v, want %v", j.Key, j.Doubt, c.want)
+			if j := l.jobs[i]; j.Key == c.key || !j.UnknownSince.Equal(c.want) {
+				t.Errorf("job %s: got doubt %v, want %v", j.Key, j.UnknownSince, c.want)
 			}
 		})
 	}

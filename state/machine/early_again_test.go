@@ -47,7 +47,7 @@ func TestAnsweredCommentIsInTheDiscussionOnce(t *testing.T) {
 			l.launch()
 			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 50, Body: "Mind the tests.", At: l.now}}})
 			if listed {
-				l.task.Context.Comments = []state.Said{{ID: 50, By: writer, Body: "Mind the tests."}}
+				l.task.Context.Comments = []state.DiscussionComment{{ID: 50, By: writer, Body: "Mind the tests."}}
 			}
 			l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 			l.launch()
@@ -89,7 +89,7 @@ func TestReasonOfAReplanIsHeard(t *testing.T) {
 			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 50, Body: "@errand replan " + c.why, At: l.now, Mention: true}, Orders: []state.Order{{Verb: state.VerbReplan, Text: c.why}}}})
 			start := &event.Start{Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: l.now}
 			if c.listed {
-				start.Context.Comments = []state.Said{{ID: 50, By: writer, Body: "@errand replan " + c.why}}
+				start.Context.Comments = []state.DiscussionComment{{ID: 50, By: writer, Body: "@errand replan " + c.why}}
 			}
 			l.do(event.Event{Payload: event.Started{Start: *start}})
 			l.want(state.PhasePreliminaryPlanning, state.JobLaunch)

@@ -48,7 +48,7 @@ func TestWaitingGoesOn(t *testing.T) {
 	l.trigger()
 	held := func(kind state.WaitKind, after time.Duration) state.Waiting {
 		l.now = l.now.Add(after)
-		l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: kind, Detail: "not now"}}})
+		l.do(event.Event{Payload: event.StepBlocked{Waiting: &state.Waiting{Kind: kind, Detail: "not now"}}})
 		return *l.task.Waiting
 	}
 	first := held(state.WaitBlocked, 0)
@@ -109,7 +109,7 @@ func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
 			}
 			start := &event.Start{Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: read}
 			if c.discussed {
-				start.Context.Comments = []state.Said{{ID: 77, By: c.by, At: c.said, Body: m.Body}}
+				start.Context.Comments = []state.DiscussionComment{{ID: 77, By: c.by, At: c.said, Body: m.Body}}
 			}
 			l.do(event.Event{Payload: event.Started{Start: *start}})
 			if c.again {

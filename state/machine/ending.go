@@ -20,7 +20,7 @@ func endMerged(c *change) {
 
 // accessLost ends the task without a comment, because errand has no access to the repository any more.
 func accessLost(c *change) {
-	endUnreachable(c, state.End{Reason: "errand has no access any more", Class: state.ClassAccess}, of[event.Gone](c).Lost)
+	endUnreachable(c, state.End{Reason: "errand has no access any more", Class: state.ClassAccess}, of[event.AccessLost](c).Lost)
 }
 
 // issueLost ends the task without a comment, because the issue no longer exists there.
@@ -94,28 +94,28 @@ func (c *change) finish(phase state.Phase, end state.End) {
 func saveEndedRun(c *change, r *state.Run, why string) {
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+r.ID)
 	j.Run, j.Priority = r.ID, 2
-	j.Args = state.JobArgs{VM: c.t.VM.Name, Why: why}
+	j.Args = state.JobArgs{VM: c.t.VM.Name, Reason: why}
 	c.enqueue(j)
 }
 
 // releaseVM queues the deletion of the VM.
 func (c *change) releaseVM(why string) {
 	j := c.job(state.JobRelease, state.LaneControl, "release-"+c.t.VM.Name)
-	j.Args = state.JobArgs{VM: c.t.VM.Name, Why: why}
+	j.Args = state.JobArgs{VM: c.t.VM.Name, Reason: why}
 	c.enqueue(j)
 }
 
 // storeRelease stores that the VM is gone, and why.
 func storeRelease(c *change, why string) {
 	vm := *c.t.VM
-	vm.EndedAt, vm.Why = c.e.Now, why
+	vm.EndedAt, vm.EndReason = c.e.Now, why
 	c.t.VMs = append(c.t.VMs, vm)
 	c.t.VM = nil
 }
 
 // storeSavedWork stores the work of a stopped run; the VM of an ended task is then deleted.
 func storeSavedWork(c *change) {
-	if work := of[event.Saved](c).Work; work.Ref != "" {
+	if work := of[event.WorkSaved](c).Work; work.Ref != "" {
 		c.t.Saved = append(c.t.Saved, work)
 	}
 	if r := c.t.Run; r != nil && r.ID == c.e.Run {
@@ -138,7 +138,7 @@ func stopByHand(c *change) {
 	c.drop = true
 	c.enterPhase(state.PhaseAwaitingAnswer, "@"+c.e.By.Login+" stopped it")
 	c.t.Resume, c.t.Waiting = phase, nil
-	c.t.Question = &state.Question{Kind: state.AskStopped, Asked: c.e.Now, Text: "stopped by @" + c.e.By.Login}
+	c.t.Question = &state.Question{Kind: state.AskStopped, AskedAt: c.e.Now, Text: "stopped by @" + c.e.By.Login}
 	c.enqueuePost(fmt.Sprintf("stopped-%d", c.t.Version+1), state.Post{Kind: state.PostQuestion, Reason: state.AskStopped, By: c.e.By})
 }
 
@@ -163,7 +163,7 @@ func failStep(c *change) {
 // later.
 func noteFailure(c *change) {
 	c.note = of[event.StepFailed](c).Failure.Reason
-	if of[event.StepFailed](c).Failure.Job == state.JobSleep {
+	if of[event.StepFailed](c).Failure.Job == state.JobSuspend {
 		c.checkIdleAgain()
 	}
 }
@@ -189,7 +189,7 @@ func interruptStep(c *change) {
 // isStepSuccess reports whether the event is the success of a step, which ends an outage.
 func isStepSuccess(c *change) bool {
 	switch c.e.Kind() {
-	case event.KindStarted, event.KindLaunched, event.KindCollected, event.KindCommitted, event.KindMoved, event.KindPROpened, event.KindAnswered, event.KindGathered:
+	case event.KindStarted, event.KindLaunched, event.KindCollected, event.KindCommitted, event.KindBranchMoved, event.KindPROpened, event.KindThreadsAnswered, event.KindGathered:
 		return true
 	}
 	return false
@@ -206,7 +206,7 @@ func dropUnlaunched(c *change, why string) {
 // retry continues where the task stopped.
 func retry(c *change) {
 	c.react("eyes")
-	c.t.Active, c.t.Insist = 0, true
+	c.t.Active, c.t.IgnoreLimits = 0, true
 	if c.o.Turns > 0 {
 		c.t.Turns = c.o.Turns
 	}
@@ -224,7 +224,7 @@ func retry(c *change) {
 	case q == nil:
 	case q.Kind == state.AskRefused && !c.o.Fresh: // the same commits are checked again, with the current settings
 		c.t.Step = state.JobCollect
-		c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == feedbackRefusal && f.Taken == "" })
+		c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == feedbackRefusal && f.TakenBy == "" })
 	case q.Kind == state.AskRefused || q.Kind == state.AskNoChange:
 		c.t.Step = state.StepRun
 	}

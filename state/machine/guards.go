@@ -113,7 +113,7 @@ func canRebase(c *change) bool { return c.t.Work != nil && c.t.Work.Rebases < ma
 
 func freshFeedback(c *change) bool {
 	for _, f := range of[event.Gathered](c).Feedback {
-		if !slices.Contains(c.t.Seen, f.ID) {
+		if !slices.Contains(c.t.SeenIDs, f.ID) {
 			return true
 		}
 	}
@@ -145,21 +145,21 @@ func rejectionReason(c *change) string {
 	switch {
 	case !c.t.Phase.AwaitsApproval() || p == nil:
 		if c.t.Phase == state.PhasePreliminaryPlanning || c.t.Phase == state.PhasePlanning || isRevisingChanges(c) {
-			return state.NotOvertaken
+			return state.RejectedChangeRequested
 		}
-		return state.NotNoneOpen
+		return state.RejectedNonePending
 	case k.Hash != p.Hash:
-		return state.NotSuperseded
+		return state.RejectedSuperseded
 	case p.Stale != "":
 		return p.Stale
 	case !p.Open():
-		return state.NotSuperseded
+		return state.RejectedSuperseded
 	case p.Kind != state.PlanPublish && (c.t.Waiting != nil && c.t.Waiting.Kind == state.WaitEdit || p.IssueHash != c.t.Frozen.Hash):
-		return state.NotIssueChanged
+		return state.RejectedIssueChanged
 	case len(c.pendingFeedback()) > 0:
-		return state.NotOvertaken
+		return state.RejectedChangeRequested
 	case k.Choice > len(p.Approaches):
-		return state.NotChoice
+		return state.RejectedUnknownChoice
 	}
 	return ""
 }

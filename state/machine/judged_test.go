@@ -55,7 +55,7 @@ func TestJudgedChecks(t *testing.T) {
 			l.end(state.RunResult{Status: state.StatusCrashed, Class: c.class, Message: "it fell over", Checks: c.checks})
 			for i := range l.task.Runs {
 				if r := &l.task.Runs[i]; r.ID == run {
-					if v, words := r.Judged(); v != c.verdict || words != c.want {
+					if v, words := r.Verdict(); v != c.verdict || words != c.want {
 						t.Errorf("got verdict %q, %q", v, words)
 					}
 					return
@@ -84,7 +84,7 @@ func TestGateRefusalsAreKept(t *testing.T) {
 	for range maxGate + 5 {
 		keepRefusals(c)
 	}
-	if n := len(l.task.Gate); n != maxGate {
+	if n := len(l.task.GateRefusals); n != maxGate {
 		t.Fatalf("got %d stored refusals", n)
 	}
 	got := l.task.GateVerdicts()[0]
@@ -97,7 +97,7 @@ func TestGateRefusalsAreKept(t *testing.T) {
 	}
 	got.Message = ""
 	seq := l.task.Runs[len(l.task.Runs)-2].Seq // of the agent, before the checks
-	if diff := cmp.Diff(state.Verdict{At: l.now, What: fmt.Sprintf("changes of run %d", seq), Verdict: "refused by the push gate"}, got); diff != "" {
+	if diff := cmp.Diff(state.Verdict{At: l.now, Subject: fmt.Sprintf("changes of run %d", seq), Verdict: "refused by the push gate"}, got); diff != "" {
 		t.Errorf("verdict of %s (-want +got):\n%s", run, diff)
 	}
 }
@@ -110,8 +110,8 @@ func TestWhyALostVMEnded(t *testing.T) {
 		l.toPreliminary()
 		l.approve()
 		l.launch()
-		l.end(state.RunResult{Status: state.StatusVMLost, Class: state.RunRetryable, Message: "gone", VMEnd: given})
-		if l.task.VM != nil || l.task.VMs[len(l.task.VMs)-1].Why != want || jobOf(l.jobs, state.JobRelease).Args.Why != want {
+		l.end(state.RunResult{Status: state.StatusVMLost, Class: state.RunRetryable, Message: "gone", VMEndReason: given})
+		if l.task.VM != nil || l.task.VMs[len(l.task.VMs)-1].EndReason != want || jobOf(l.jobs, state.JobRelease).Args.Reason != want {
 			t.Errorf("%q: VMs %+v, jobs %v", given, l.task.VMs, l.jobs)
 		}
 	}

@@ -35,13 +35,13 @@ func TestDoubtAfterTheEnd(t *testing.T) {
 				t.Fatalf("got jobs %v", kindsOf(l.jobs))
 			}
 			job := l.jobs[i]
-			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobIssue, Key: job.Key, Doubt: since, Class: state.ClassGitHub, Reason: "GitHub does not answer.", Hint: "Try again later."}}})
+			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobIssue, Key: job.Key, UnknownSince: since, Class: state.ClassGitHub, Reason: "GitHub does not answer.", Hint: "Try again later."}}})
 			if !l.replied(state.ReplyIssueFailed) {
 				t.Errorf("got no answer to the request: %v", kindsOf(l.jobs))
 			}
 			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Issue: &state.Issue{}, Comment: &state.Comment{ID: 71, Mention: true}, Orders: []state.Order{{Verb: state.VerbIssue, Choice: 1}}}})
 			i = slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobIssue })
-			if i < 0 || l.jobs[i].Key != job.Key || !l.jobs[i].Doubt.Equal(since) {
+			if i < 0 || l.jobs[i].Key != job.Key || !l.jobs[i].UnknownSince.Equal(since) {
 				t.Errorf("got a next attempt that does not check for effects of the first: %+v", l.jobs)
 			}
 		})
@@ -86,7 +86,7 @@ func TestTwinOfAnEarlierLifesComment(t *testing.T) {
 	l := newLife(t)
 	l.trigger()
 	l.do(event.Event{Payload: event.Posted{Searched: true, Comment: state.Posted{Key: "0.ended", ID: 9, At: l.now, OnPR: true, Number: 5}, Post: &state.Post{Kind: state.PostEnded, OnPR: true}}})
-	i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobDue && j.Args.Due == state.DueTwin })
+	i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobDue && j.Args.Due == state.DueDuplicate })
 	if i < 0 || l.jobs[i].Args.Number != 5 {
 		t.Errorf("got jobs %+v", l.jobs)
 	}

@@ -30,7 +30,7 @@ func TestMiscount(t *testing.T) {
 		"no caches told, output":  {&state.Usage{Input: 9_000, Output: 9_000}, nil, true},
 		"the gateway saw nothing": {&state.Usage{Input: 5_000}, func(r *state.Run) { r.Metered, r.Money = false, state.Money{InputTokens: 5_000} }, true},
 		"stopped":                 {&state.Usage{Output: 1}, func(r *state.Run) { r.Status = state.StatusInterrupted }, false},
-		"at a cap":                {&state.Usage{Output: 1}, func(r *state.Run) { r.Held = &state.Waiting{} }, false},
+		"at a cap":                {&state.Usage{Output: 1}, func(r *state.Run) { r.RunDenial = &state.Waiting{} }, false},
 		"goes on":                 {&state.Usage{Output: 1}, func(r *state.Run) { r.State = state.RunActive }, false},
 		"checks":                  {&state.Usage{Output: 1}, func(r *state.Run) { r.Kind = state.RunCheck }, false},
 	} {
@@ -40,7 +40,7 @@ func TestMiscount(t *testing.T) {
 			if c.change != nil {
 				c.change(&r)
 			}
-			if got := r.Miscount(); (got != nil) != c.want {
+			if got := r.TokenMismatch(); (got != nil) != c.want {
 				t.Errorf("got miscount %+v", got)
 			}
 		})
@@ -54,13 +54,13 @@ func TestMiscountInTheSummary(t *testing.T) {
 		{Seq: 1, Kind: state.RunPlan, State: state.RunEnded, RunUsage: state.RunUsage{Metered: true, Money: state.Money{InputTokens: 100}, Used: &state.Usage{Input: 100}}},
 		{Seq: 2, Kind: state.RunImplement, State: state.RunEnded, RunLaunch: state.RunLaunch{Adapter: "claude"}, RunUsage: state.RunUsage{Metered: true, Money: state.Money{InputTokens: 8_000, OutputTokens: 300}, Used: &state.Usage{Input: 1_160_000, Output: 300}}},
 	}}}
-	want := []state.Miscount{{Run: 2, Adapter: "claude", SaidInput: 1_160_000, SaidOutput: 300, CountedInput: 8_000, CountedOutput: 300}}
-	got := task.Summary().Miscounts
+	want := []state.TokenMismatch{{Run: 2, Adapter: "claude", ReportedInput: 1_160_000, ReportedOutput: 300, CountedInput: 8_000, CountedOutput: 300}}
+	got := task.Summary().TokenMismatches
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("miscounts (-want +got):\n%s", diff)
 	}
 	const words = "the agent's program claude reported 1,160,000 input and 300 output tokens; the gateway counted 8,000 and 300, and the cost is based on its count"
-	if got[0].Words() != words {
-		t.Errorf("in words: %s", got[0].Words())
+	if got[0].Sentence() != words {
+		t.Errorf("in words: %s", got[0].Sentence())
 	}
 }

@@ -22,14 +22,14 @@ func storeLastMessage(c *change, text string) {
 	if r := []rune(text); len(r) > maxSaid {
 		text = "… " + string(r[len(r)-maxSaid:])
 	}
-	last.Said = text
+	last.LastMessage = text
 	kept := 0
 	for i := len(c.t.Runs) - 1; i >= 0; i-- {
-		if c.t.Runs[i].Said == "" {
+		if c.t.Runs[i].LastMessage == "" {
 			continue
 		}
 		if kept++; kept > maxSaidRuns {
-			c.t.Runs[i].Said = ""
+			c.t.Runs[i].LastMessage = ""
 		}
 	}
 }

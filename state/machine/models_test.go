@@ -35,7 +35,7 @@ func TestOverflowBeginsAnewOnce(t *testing.T) {
 	if r := l.task.Run; r.Session != "" || !strings.Contains(r.Repeat, "too long") || r.Attempt != 2 {
 		t.Errorf("got a new run with session %q, attempt %d, %q", r.Session, r.Attempt, r.Repeat)
 	}
-	if got := l.task.Runs[len(l.task.Runs)-1].Said; got != "I have read half of it." {
+	if got := l.task.Runs[len(l.task.Runs)-1].LastMessage; got != "I have read half of it." {
 		t.Errorf("what was said last: %q", got)
 	}
 	l.launch()
@@ -94,7 +94,7 @@ func TestTheModelIsNotTheAgentsToSay(t *testing.T) {
 	l.trigger()
 	l.start()
 	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Model: "small"}}})
-	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Progress{Model: "dear", Session: "s-1", Sign: l.now}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Progress{Model: "dear", Session: "s-1", LastActivity: l.now}})
 	if r := l.task.Run; r.Model != "small" || r.Session != "s-1" {
 		t.Errorf("got model %q, session %q", r.Model, r.Session)
 	}

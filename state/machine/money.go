@@ -31,25 +31,25 @@ func addCost(c *change) {
 		}
 		r.Metered, r.Money = true, state.Money{}
 	}
-	spent := of[event.Spent](c)
+	spent := of[event.ModelCalled](c)
 	if spent.Money != (state.Money{}) { // otherwise the call was refused
 		r.Answers++
-		r.Denied, r.Unfinished = "", nil
+		r.CallDenial, r.Unfinished = "", nil
 	}
 	r.Money.Add(spent.Money)
 	c.t.Money.Add(spent.Money)
-	switch h, w := r.Held, spent.Waiting; {
+	switch h, w := r.RunDenial, spent.Waiting; {
 	case w != nil && w.Kind == state.WaitRefused:
-		r.Denied = w.Detail
-	case w != nil && w.Answer():
+		r.CallDenial = w.Detail
+	case w != nil && w.IsAboutAnswer():
 		r.Unfinished = w
 	case w != nil:
-		if w.Kind == state.WaitTurns && !r.RefusedTurns() && thisRun(c) {
+		if w.Kind == state.WaitTurns && !r.IsOutOfTurns() && thisRun(c) {
 			c.scheduleDue(state.DueTurns, r.ID, c.e.Now.Add(turnsGrace))
 		}
-		r.Held = w
+		r.RunDenial = w
 	case h != nil && !h.Until.IsZero() && !h.Until.After(c.e.Now):
-		r.Held = nil // the limit has ended, and the model answers again
+		r.RunDenial = nil // the limit has ended, and the model answers again
 	}
 }
 
@@ -58,19 +58,19 @@ func addCost(c *change) {
 // ends.
 func hasTemporaryDenial(c *change) bool {
 	r := c.t.Run
-	return r.Held != nil && !r.Held.Until.IsZero() && c.result.Class != state.RunSucceeded
+	return r.RunDenial != nil && !r.RunDenial.Until.IsZero() && c.result.Class != state.RunSucceeded
 }
 
 // atCap reports whether the run was refused model calls because it, or its task, reached its own cap.
 func atCap(c *change) bool {
 	r, res := c.t.Run, c.result
-	return r.Held != nil && !r.RefusedTurns() && r.Held.Until.IsZero() && res.Class != state.RunSucceeded && res.Status != state.StatusVMLost
+	return r.RunDenial != nil && !r.IsOutOfTurns() && r.RunDenial.Until.IsZero() && res.Class != state.RunSucceeded && res.Status != state.StatusVMLost
 }
 
 // waitForLimit interrupts the task until the limit that stopped its run has ended. It counts neither as a failure nor as an
 // attempt.
 func waitForLimit(c *change) {
-	w := *c.t.Run.Held
+	w := *c.t.Run.RunDenial
 	c.t.Run.Attempt--
 	closeRun(c)
 	if w.Until.Before(c.e.Now) {

@@ -16,7 +16,7 @@ func TestWhatTheGatewayCountsIsWhatARunCosts(t *testing.T) {
 	ended := state.RunResult{Outcome: "done", Text: "a plan", Money: said}
 	spend := func(l *life, run string) {
 		m := counted
-		l.do(event.Event{Run: run, Payload: event.Spent{Money: m}})
+		l.do(event.Event{Run: run, Payload: event.ModelCalled{Money: m}})
 	}
 	tests := map[string]struct {
 		play func(l *life, run string)
@@ -68,7 +68,7 @@ func TestAnswersAreCounted(t *testing.T) {
 	l.launch()
 	run := l.task.Run.ID
 	held := &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: l.now.Add(time.Second)}
-	for _, spent := range []event.Spent{{Money: state.Money{OutputTokens: 1}}, {Waiting: held}, {Money: state.Money{OutputTokens: 1}, Waiting: held}} {
+	for _, spent := range []event.ModelCalled{{Money: state.Money{OutputTokens: 1}}, {Waiting: held}, {Money: state.Money{OutputTokens: 1}, Waiting: held}} {
 		l.do(event.Event{Run: run, Payload: spent})
 	}
 	if got := l.task.Run.Answers; got != 2 {
@@ -88,7 +88,7 @@ func TestARunThatEndsAtTheCap(t *testing.T) {
 	l.start()
 	l.launch()
 	m := state.Money{MicroUSD: l.task.Money.CapMicroUSD, Unpriced: "mystery"}
-	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Spent{Money: m}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.ModelCalled{Money: m}})
 	l.end(state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403"})
 	if l.task.Phase != state.PhaseFailed || l.task.End.Class != state.ClassBudget || l.task.End.Hint != state.HintBudget || l.task.Money.Unpriced != "mystery" {
 		t.Fatalf("got phase %s, end %+v, money %+v", l.task.Phase, l.task.End, l.task.Money)
@@ -108,7 +108,7 @@ func TestARunThatIsHeld(t *testing.T) {
 	l.launch()
 	run := l.task.Run
 	tomorrow := l.now.Add(9 * time.Hour)
-	l.do(event.Event{Run: run.ID, Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: tomorrow}}})
+	l.do(event.Event{Run: run.ID, Payload: event.ModelCalled{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: tomorrow}}})
 	l.end(state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403"})
 	w := l.task.Waiting
 	if l.task.Phase != state.PhaseInterrupted || w == nil || w.Kind != state.WaitMoney || !w.Until.Equal(tomorrow) {
@@ -134,7 +134,7 @@ func TestCapOfARun(t *testing.T) {
 			l.launch()
 			l.task.Settings.Limits.RunTokens, l.task.Money.CapTokens = 100, 1000
 			run := l.task.Run.ID
-			l.do(event.Event{Run: run, Payload: event.Spent{Money: state.Money{InputTokens: 90}}})
+			l.do(event.Event{Run: run, Payload: event.ModelCalled{Money: state.Money{InputTokens: 90}}})
 			if w := l.task.Capped(state.Money{}, state.Money{}, state.Money{}, false); w != nil {
 				t.Fatalf("capped: %+v", w)
 			}
@@ -142,7 +142,7 @@ func TestCapOfARun(t *testing.T) {
 			if held == nil || held.Detail != "The cap of 100 tokens for one run is reached: it has used 100." {
 				t.Fatalf("capped: %+v", held)
 			}
-			l.do(event.Event{Run: run, Payload: event.Spent{Money: state.Money{OutputTokens: 9}, Waiting: held}})
+			l.do(event.Event{Run: run, Payload: event.ModelCalled{Money: state.Money{OutputTokens: 9}, Waiting: held}})
 			l.end(state.RunResult{Status: state.StatusCrashed, Class: state.RunRetryable, Message: "stream disconnected"})
 			l.want(state.PhaseFailed, state.JobStop, state.JobPost)
 			last := l.task.Runs[len(l.task.Runs)-1]
@@ -170,7 +170,7 @@ func TestKeyRefused(t *testing.T) {
 	for range 3 {
 		l.launch()
 		until := l.now.Add(time.Minute)
-		l.do(event.Event{Run: l.task.Run.ID, Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until}}})
+		l.do(event.Event{Run: l.task.Run.ID, Payload: event.ModelCalled{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until}}})
 		l.end(state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403"})
 		for _, j := range l.jobs {
 			if j.Kind == state.JobPost {
@@ -182,7 +182,7 @@ func TestKeyRefused(t *testing.T) {
 		}
 		l.now = until
 		l.do(event.Event{Payload: event.NewDue("resume", "")})
-		l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until.Add(time.Minute)}}})
+		l.do(event.Event{Payload: event.StepBlocked{Waiting: &state.Waiting{Kind: state.WaitKey, Detail: "the key is refused", Hint: "Set another.", Until: until.Add(time.Minute)}}})
 	}
 	if posts != 1 {
 		t.Errorf("got %d comments, want 1", posts)
@@ -199,10 +199,10 @@ func TestHeldForAMoment(t *testing.T) {
 		l.start()
 		l.launch()
 		run := l.task.Run.ID
-		l.do(event.Event{Run: run, Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: l.now.Add(2 * time.Second)}}})
+		l.do(event.Event{Run: run, Payload: event.ModelCalled{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached", Until: l.now.Add(2 * time.Second)}}})
 		l.now = l.now.Add(time.Minute)
 		if answered {
-			l.do(event.Event{Run: run, Payload: event.Spent{Money: state.Money{OutputTokens: 1}}})
+			l.do(event.Event{Run: run, Payload: event.ModelCalled{Money: state.Money{OutputTokens: 1}}})
 		}
 		l.end(state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403"})
 		if l.task.Phase != want || !answered && l.task.Waiting.Until.Before(l.now) {

@@ -30,8 +30,8 @@ func TestNoTwoRevisionsAreNamedAlike(t *testing.T) {
 	for name, task := range map[string]*state.Task{
 		"a revision of this life":   {TaskPlans: state.TaskPlans{Plans: []state.Plan{{Hash: first}}}},
 		"one that an older version": {TaskPlans: state.TaskPlans{Plans: []state.Plan{{Hash: first[:8]}}}},
-		"one of an earlier life":    {TaskPlans: state.TaskPlans{Names: []string{first[:8]}}},
-		"by seven digits":           {TaskPlans: state.TaskPlans{Plans: []state.Plan{{Hash: first[:7] + "0000"}}, Names: []string{first[:7] + "f"}}},
+		"one of an earlier life":    {TaskPlans: state.TaskPlans{UsedHashes: []string{first[:8]}}},
+		"by seven digits":           {TaskPlans: state.TaskPlans{Plans: []state.Plan{{Hash: first[:7] + "0000"}}, UsedHashes: []string{first[:7] + "f"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +131,7 @@ func TestEarlierLivesKeepTheirNames(t *testing.T) {
 		l.comment(state.VerbCancel)
 	}
 	l.trigger()
-	if fmt.Sprint(l.task.Names) != fmt.Sprint(want) {
-		t.Errorf("%v, want %v", l.task.Names, want)
+	if fmt.Sprint(l.task.UsedHashes) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", l.task.UsedHashes, want)
 	}
 }

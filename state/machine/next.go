@@ -24,7 +24,7 @@ func Next(t *state.Task, e event.Event, p Policy) Change {
 		c.result = &p.Result
 	}
 	if t != nil {
-		c.t, c.rested = t.Clone(), t.Resting()
+		c.t, c.rested = t.Clone(), t.HasIdleVM()
 		correctResult(c)
 		mergeConclusion(c)
 		handleUnreadableBlock(c)
@@ -60,7 +60,7 @@ func applyCommands(c *change) {
 		c.o = o
 		applyRow(c, o.Verb)
 	}
-	if c.t != nil && (len(all.Left) > 0 || all.More > 0 || len(all.Orders) > MaxOrders) {
+	if c.t != nil && (len(all.Skipped) > 0 || all.MoreSkipped > 0 || len(all.Orders) > MaxOrders) {
 		c.reply(state.ReplyTooMany)
 	}
 	if c.t != nil && c.hit && c.e.Comment() != nil && !hasReaction(c) {
@@ -83,7 +83,7 @@ func applyRow(c *change, verb state.Verb) {
 		c.hit = true
 		noteDoubt(c)
 		if c.t != nil && allowed(c) {
-			c.t.Unasked, c.t.Outages = 0, 0
+			c.t.UnattendedLaunches, c.t.Outages = 0, 0
 		}
 		if c.t != nil && isStepSuccess(c) {
 			c.t.Outages = 0
@@ -112,7 +112,7 @@ func finishChange(c *change) Change {
 	if needsStatusUpdate(c) {
 		c.enqueue(statusJob(c))
 	}
-	if c.t.Resting() && (!c.rested || c.drop) {
+	if c.t.HasIdleVM() && (!c.rested || c.drop) {
 		scheduleIdleCheck(c)
 	}
 	boundTexts(c.t)
@@ -126,11 +126,11 @@ const progressGaps = 6
 // needsNoUpdate reports whether the event changed nothing that people need to see in the status comment.
 func needsNoUpdate(c *change) bool {
 	switch c.e.Kind() {
-	case event.KindStatusSent, event.KindSpent: // the next progress event shows the cost, too
+	case event.KindStatusSent, event.KindModelCalled: // the next progress event shows the cost, too
 		return true
 	case event.KindDue:
 		return isDue(state.DueIdle)(c) || isDue(state.DueForget)(c) || isDue(state.DueSpan)(c) && c.t.Run != nil
-	case event.KindProgress, event.KindCalled:
+	case event.KindProgress, event.KindToolCalled:
 		return c.e.Now.Before(c.t.Status.At.Add(progressGaps * c.p.StatusGap))
 	case event.KindThumb: // the check of the approval shows whether it counts
 		return c.e.Candidate() != nil && c.t.Phase.AwaitsApproval()
@@ -183,7 +183,7 @@ func (c *change) enterPhase(phase state.Phase, why string) {
 		return
 	}
 	c.t.Phase, c.t.Since = phase, c.e.Now
-	c.t.History = append(c.t.History, state.PhaseChange{Phase: phase, At: c.e.Now, Why: why})
+	c.t.History = append(c.t.History, state.PhaseChange{Phase: phase, At: c.e.Now, Reason: why})
 	if phase != state.PhaseAwaitingAnswer {
 		c.t.Question = nil
 	}
@@ -211,7 +211,7 @@ func gen(c *change) int {
 // enqueue enqueues a job.
 func (c *change) enqueue(j state.Job) {
 	if c.t != nil {
-		j.Doubt = doubtOf(c.t, j)
+		j.UnknownSince = doubtOf(c.t, j)
 	}
 	if j.Kind == state.JobStart || j.Kind == state.JobGather || j.Kind == state.JobLaunch {
 		j.Vetted = c.e.Vetted
@@ -259,10 +259,10 @@ func (c *change) enqueuePost(key string, p state.Post) {
 
 // markOnce reports whether key is used for the first time, and stores it.
 func (c *change) markOnce(key string) bool {
-	if slices.Contains(c.t.Answered, key) {
+	if slices.Contains(c.t.PostedOnce, key) {
 		return false
 	}
-	c.t.Answered = remember(c.t.Answered, key, maxSeen)
+	c.t.PostedOnce = remember(c.t.PostedOnce, key, maxSeen)
 	return true
 }
 

@@ -73,7 +73,7 @@ func (l *life) start() {
 }
 
 func (l *life) launch() {
-	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, Taken: ids(l.task.Feedback)}}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, FeedbackIDs: ids(l.task.Feedback)}}})
 }
 
 func ids(fs []state.Feedback) (out []string) {
@@ -122,7 +122,7 @@ func (l *life) toPR() {
 	l.end(state.RunResult{Outcome: "done"})
 	l.do(event.Event{Payload: event.Collected{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h", LocalTree: "t"}}})
 	l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
-	l.do(event.Event{Payload: event.Moved{}})
+	l.do(event.Event{Payload: event.BranchMoved{}})
 	l.do(event.Event{Payload: event.PROpened{PR: state.PR{Number: 5, State: "open"}}})
 }
 
@@ -142,7 +142,7 @@ func TestWholeLife(t *testing.T) {
 	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
 	l.launch()
 	l.end(state.RunResult{Text: "A smaller plan.", Outcome: "build"})
-	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost, state.JobMinimise)
+	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost, state.JobMinimize)
 	if p := l.task.NewestPlan(); p.Revision != 2 || len(l.task.Feedback) != 0 {
 		t.Fatalf("got revision %d, feedback %v", p.Revision, l.task.Feedback)
 	}
@@ -161,7 +161,7 @@ func TestWholeLife(t *testing.T) {
 	l.want(state.PhaseImplementing, state.JobCommit)
 	l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
 	l.want(state.PhaseImplementing, state.JobMove)
-	l.do(event.Event{Payload: event.Moved{}})
+	l.do(event.Event{Payload: event.BranchMoved{}})
 	l.want(state.PhaseImplementing, state.JobOpenPR)
 	l.do(event.Event{Payload: event.PROpened{PR: state.PR{Number: 5, State: "open"}}})
 	l.want(state.PhasePROpen, state.JobPost)
@@ -173,9 +173,9 @@ func TestWholeLife(t *testing.T) {
 	l.end(state.RunResult{Outcome: "done", Threads: []state.ThreadAnswer{{ID: "thread:1", Answer: "Done."}}})
 	l.do(event.Event{Payload: event.Collected{Work: &state.Work{Run: l.task.Work.Run, Paths: 1, LocalHead: "h2", LocalTree: "t2"}}})
 	l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H2", Tree: "t2"}}})
-	l.do(event.Event{Payload: event.Moved{}})
+	l.do(event.Event{Payload: event.BranchMoved{}})
 	l.want(state.PhaseAddressingReview, state.JobAnswer)
-	l.do(event.Event{Payload: event.Answered{}})
+	l.do(event.Event{Payload: event.ThreadsAnswered{}})
 	l.want(state.PhasePROpen)
 	l.do(event.Event{By: writer, Payload: event.PRClosed{Merged: true}})
 	l.want(state.PhaseDone, state.JobRelease, state.JobPost)

@@ -35,7 +35,7 @@ func TestTooManyCommandsAreAnswered(t *testing.T) {
 			l := newLife(t)
 			l.trigger()
 			before := l.task.Money.CapMicroUSD
-			jobs := l.do(event.Event{By: c.by, Permission: c.permission, Payload: event.Commented{Comment: &state.Comment{ID: 60, Mention: true}, Orders: c.orders, Left: c.left, More: c.more}})
+			jobs := l.do(event.Event{By: c.by, Permission: c.permission, Payload: event.Commented{Comment: &state.Comment{ID: 60, Mention: true}, Orders: c.orders, Skipped: c.left, MoreSkipped: c.more}})
 			if got := (l.task.Money.CapMicroUSD - before) / 1_000_000; got != c.raised {
 				t.Errorf("got a cap raised by %d, want %d", got, c.raised)
 			}

@@ -79,7 +79,7 @@ func TestAccessLostAndBack(t *testing.T) {
 		gone event.Payload
 		told bool
 	}{
-		"access": {event.Gone{Lost: "it was taken"}, true},
+		"access": {event.AccessLost{Lost: "it was taken"}, true},
 		"issue":  {event.IssueGone{Lost: "it was taken"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestAccessLostAndBack(t *testing.T) {
 			}
 			posts := 0
 			for range 2 {
-				for _, j := range l.do(event.Event{Installation: 77, Payload: event.Back{}}) {
+				for _, j := range l.do(event.Event{Installation: 77, Payload: event.AccessRegained{}}) {
 					if j.Kind == state.JobPost {
 						posts++
 					}

@@ -23,7 +23,7 @@ const skew = 2 * time.Minute
 // outdated reports whether an action that would restart an ended task was done before the end, or before the trigger of
 // the ended life. Its webhook came late; the end is the later action.
 func outdated(c *change) bool {
-	end := c.t.Over()
+	end := c.t.EndedAt()
 	if c.t.End == nil || c.t.End.Acted.IsZero() { // by errand's clock
 		end = end.Add(-skew)
 	}

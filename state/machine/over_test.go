@@ -80,7 +80,7 @@ func TestOver(t *testing.T) {
 			if c.acted != 0 {
 				task.End.Acted = t0.Add(c.acted)
 			}
-			if got := task.Over().Sub(t0); got != c.want {
+			if got := task.EndedAt().Sub(t0); got != c.want {
 				t.Errorf("got the end after %s, want %s", got, c.want)
 			}
 		})
@@ -93,7 +93,7 @@ func TestTheApprovalBefore(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]func(l *life){
 		"revoked before the start": func(l *life) {
-			l.do(event.Event{Run: l.task.Run.ID, Payload: event.NoApproval{Rejection: state.NotRevoked, Candidate: state.Candidate{Approval: *l.task.Approval}}})
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.ApprovalRejected{Rejection: state.RejectedRevoked, Candidate: state.Candidate{Approval: *l.task.Approval}}})
 			l.want(state.PhaseAwaitingPlanApproval)
 		},
 		"replanned": func(l *life) {
@@ -136,11 +136,11 @@ func TestDoubt(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.trigger()
-			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Key: "1.status", Doubt: doubt, Class: state.ClassGitHub, Reason: "No."}}})
+			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Key: "1.status", UnknownSince: doubt, Class: state.ClassGitHub, Reason: "No."}}})
 			found := false
 			for _, j := range l.jobs {
-				if found = found || j.Kind == state.JobStatus; j.Kind == state.JobStatus && !j.Doubt.Equal(doubt) {
-					t.Errorf("got doubt %v of the next job, want %v", j.Doubt, doubt)
+				if found = found || j.Kind == state.JobStatus; j.Kind == state.JobStatus && !j.UnknownSince.Equal(doubt) {
+					t.Errorf("got doubt %v of the next job, want %v", j.UnknownSince, doubt)
 				}
 			}
 			if !found {

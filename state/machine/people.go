@@ -17,14 +17,14 @@ func beginTask(c *change) {
 	t := &state.Task{Key: e.Task, Gen: 1}
 	if c.t != nil {
 		t.Gen, t.RunSeq, t.Version, t.Visible = c.t.Gen+1, c.t.RunSeq, c.t.Version, c.t.Visible
-		t.VMs, t.Seen, t.Passed, t.Names = c.t.VMs, c.t.Seen, c.t.Passed, names(c.t)
+		t.VMs, t.SeenIDs, t.SeenUntrustedIDs, t.UsedHashes = c.t.VMs, c.t.SeenIDs, c.t.SeenUntrustedIDs, names(c.t)
 		if old := c.t.Status; old.Comment != 0 && old.Shown < c.t.Visible {
 			t.Status = old // it does not show the end yet: the new life continues it, so that no outdated comment remains
 		}
 		if vm := c.t.VM; vm != nil { // its work is still being saved, or it is being deleted
 			c.releaseVM("replaced")
 			old := *vm
-			old.EndedAt, old.Why = e.Now, "replaced"
+			old.EndedAt, old.EndReason = e.Now, "replaced"
 			t.VMs = append(t.VMs, old)
 		}
 	}
@@ -39,7 +39,7 @@ func beginTask(c *change) {
 	c.t = t
 	c.freeze()
 	c.t.Phase, c.t.Since = state.PhaseQueued, e.Now
-	c.t.History = []state.PhaseChange{{Phase: state.PhaseQueued, At: e.Now, Why: fmt.Sprintf("%s by @%s", t.Trigger.Via, e.By.Login)}}
+	c.t.History = []state.PhaseChange{{Phase: state.PhaseQueued, At: e.Now, Reason: fmt.Sprintf("%s by @%s", t.Trigger.Via, e.By.Login)}}
 	c.react("eyes")
 	c.enqueueStep(state.JobStart)
 }
@@ -278,7 +278,7 @@ func dropRead(c *change) {
 	}
 	before := of[event.Started](c).Start.ReadAt.Add(-listingLag)
 	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool {
-		return f.Kind == "comment" && f.Taken == "" && (read[f.ID] || f.At.Before(before))
+		return f.Kind == "comment" && f.TakenBy == "" && (read[f.ID] || f.At.Before(before))
 	})
 }
 
@@ -306,7 +306,7 @@ func (c *change) feedback(f state.Feedback) {
 func (c *change) pendingFeedback() []state.Feedback {
 	var list []state.Feedback
 	for _, f := range c.t.Feedback {
-		if f.Taken == "" && f.Kind != "condition" {
+		if f.TakenBy == "" && f.Kind != "condition" {
 			list = append(list, f)
 		}
 	}

@@ -135,7 +135,7 @@ func createPlan(c *change) {
 // are alike.
 func nameRevision(c *change, p *state.Plan) {
 	taken := map[string]bool{}
-	for _, short := range c.t.Names {
+	for _, short := range c.t.UsedHashes {
 		taken[short[:min(len(short), namedDigits)]] = true
 	}
 	for _, old := range c.t.Plans {
@@ -148,7 +148,7 @@ func nameRevision(c *change, p *state.Plan) {
 
 // names returns the short hashes of all revisions of this life and of earlier ones.
 func names(t *state.Task) []string {
-	list := slices.Clone(t.Names)
+	list := slices.Clone(t.UsedHashes)
 	for i := range t.Plans {
 		list = append(list, t.Plans[i].Short())
 	}
@@ -175,10 +175,10 @@ func (c *change) postPlan() {
 func (c *change) dropTaken(run string) {
 	kept := c.t.Feedback[:0]
 	for _, f := range c.t.Feedback {
-		if f.Taken != run || f.Kind == "condition" {
+		if f.TakenBy != run || f.Kind == "condition" {
 			kept = append(kept, f)
 		} else {
-			c.t.Seen = remember(c.t.Seen, f.ID, maxWriterSeen)
+			c.t.SeenIDs = remember(c.t.SeenIDs, f.ID, maxWriterSeen)
 			moveToDiscussion(c, f)
 		}
 	}
@@ -190,14 +190,14 @@ const maxDiscussion = 200
 
 // moveToDiscussion moves answered feedback to the discussion, for later runs in other sessions.
 func moveToDiscussion(c *change, f state.Feedback) {
-	if f.Kind != "comment" && f.Kind != "answer" || slices.ContainsFunc(c.t.Context.Comments, func(m state.Said) bool { return commentID(m.ID) == f.ID }) {
+	if f.Kind != "comment" && f.Kind != "answer" || slices.ContainsFunc(c.t.Context.Comments, func(m state.DiscussionComment) bool { return commentID(m.ID) == f.ID }) {
 		return
 	}
-	addToDiscussion(c, state.Said{By: f.By, At: f.At, Body: f.Body})
+	addToDiscussion(c, state.DiscussionComment{By: f.By, At: f.At, Body: f.Body})
 }
 
 // addToDiscussion adds a trusted comment to the discussion in later prompts.
-func addToDiscussion(c *change, m state.Said) {
+func addToDiscussion(c *change, m state.DiscussionComment) {
 	list := append(c.t.Context.Comments, m)
 	c.t.Context.Comments = list[max(0, len(list)-maxDiscussion):]
 }
@@ -205,12 +205,12 @@ func addToDiscussion(c *change, m state.Said) {
 // keepInDiscussion stores a trusted comment that requests nothing.
 func keepInDiscussion(c *change) {
 	m := c.e.Comment()
-	addToDiscussion(c, state.Said{ID: m.ID, By: c.e.By, At: m.At, Body: m.Body})
+	addToDiscussion(c, state.DiscussionComment{ID: m.ID, By: c.e.By, At: m.At, Body: m.Body})
 }
 
 // minimise folds a superseded revision on GitHub.
 func minimise(c *change, p *state.Plan) {
-	j := c.job(state.JobMinimise, state.LaneTalk, "minimise-"+p.Short())
+	j := c.job(state.JobMinimize, state.LaneTalk, "minimise-"+p.Short())
 	j.Args.Node = p.CommentNode
 	c.enqueue(j)
 }
@@ -246,7 +246,7 @@ func askPeople(c *change) {
 	text := firstNonEmpty(c.result.Question, c.result.Summary, c.result.Text)
 	run, kind := c.t.Run.ID, c.t.Run.Kind
 	var options []string
-	if said := c.t.Run.Concluded; said.Asks() {
+	if said := c.t.Run.Conclusion; said.IsQuestion() {
 		options = said.Options
 	}
 	closeRun(c)
@@ -258,8 +258,8 @@ func askPeople(c *change) {
 
 // postQuestion posts a question of errand's own.
 func postQuestion(c *change) {
-	q := of[event.Asked](c).Question
-	if s := of[event.Asked](c).Start; s != nil {
+	q := of[event.QuestionRaised](c).Question
+	if s := of[event.QuestionRaised](c).Start; s != nil {
 		c.takeStart(*s)
 	}
 	c.askQuestion(q)
@@ -267,7 +267,7 @@ func postQuestion(c *change) {
 
 // askQuestion waits for people's answer.
 func (c *change) askQuestion(q state.Question) {
-	q.Asked = c.e.Now
+	q.AskedAt = c.e.Now
 	phase, step := c.t.Phase, c.t.Step
 	c.enterPhase(state.PhaseAwaitingAnswer, "waiting for an answer to a question")
 	c.t.Resume, c.t.Step, c.t.Question, c.t.Waiting = phase, step, &q, nil

@@ -96,7 +96,7 @@ func applyChecks(c *change) {
 	rounds := c.t.Run.Attempt
 	closeRun(c)
 	c.t.Work.Checks = res.Checks
-	failed := len(state.SumChecks(res.Checks).Failed) > 0
+	failed := len(state.SummarizeChecks(res.Checks).Failed) > 0
 	if !failed || rounds > c.t.Settings.Limits.Checks || reachedRunLimit(c) {
 		if failed {
 			c.t.Work.Notes = append(c.t.Work.Notes, fmt.Sprintf("the checks still fail after %d attempts", rounds))
@@ -167,7 +167,7 @@ func postRefusals(c *change) {
 	keepRefusals(c)
 	c.enterPhase(state.PhaseAwaitingAnswer, "the push gate refused the changeset")
 	c.t.Resume, c.t.Step = phase, state.StepRun
-	c.t.Question = &state.Question{Kind: state.AskRefused, Asked: c.e.Now, Text: "the push gate refused the changeset"}
+	c.t.Question = &state.Question{Kind: state.AskRefused, AskedAt: c.e.Now, Text: "the push gate refused the changeset"}
 	for _, r := range of[event.Collected](c).Refusals { // an unreadable changeset has no head
 		c.feedback(state.Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path), Kind: feedbackRefusal, At: c.e.Now,
 			Path: r.Path, Body: r.Rule + ": " + r.Detail + ". Remedy: " + r.Remedy + "."})
@@ -185,7 +185,7 @@ func askAboutNoChanges(c *change) {
 	c.t.Work = nil
 	c.enterPhase(state.PhaseAwaitingAnswer, "the agent changed nothing")
 	c.t.Resume, c.t.Step = phase, state.StepRun
-	c.t.Question = &state.Question{Kind: state.AskNoChange, Asked: c.e.Now, Text: "the agent changed nothing"}
+	c.t.Question = &state.Question{Kind: state.AskNoChange, AskedAt: c.e.Now, Text: "the agent changed nothing"}
 	c.enqueuePost(fmt.Sprintf("no-changes-%d", c.t.Version+1), state.Post{Kind: state.PostNoChanges, Text: text, By: c.asker()})
 }
 
@@ -241,7 +241,7 @@ func gatherComment(c *change) {
 // keepFeedback stores gathered feedback.
 func keepFeedback(c *change) {
 	for _, f := range of[event.Gathered](c).Feedback {
-		if !slices.Contains(c.t.Seen, f.ID) {
+		if !slices.Contains(c.t.SeenIDs, f.ID) {
 			c.feedback(f)
 		}
 	}
@@ -266,7 +266,7 @@ func endRound(c *change) {
 	if p := c.e.Post(); p != nil {
 		c.enqueuePost(fmt.Sprintf("round-%d", c.t.Round), *p)
 	}
-	scheduleReplyTwinChecks(c, of[event.Answered](c).Doubtful)
+	scheduleReplyTwinChecks(c, of[event.ThreadsAnswered](c).Uncertain)
 	if len(c.pendingFeedback()) > 0 {
 		c.gather(c.e.Now.Add(c.p.Gather))
 	}

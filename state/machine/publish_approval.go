@@ -20,13 +20,13 @@ func publishOrShow(c *change) {
 
 // thisShown reports whether a diff is that of the changeset to be published.
 func thisShown(c *change) bool {
-	return c.t.Work != nil && of[event.Shown](c).Plan.Publish != nil && of[event.Shown](c).Plan.Publish.Ref == c.t.Work.Ref && c.t.Step == state.JobShow
+	return c.t.Work != nil && of[event.DiffReady](c).Plan.Publish != nil && of[event.DiffReady](c).Plan.Publish.Ref == c.t.Work.Ref && c.t.Step == state.JobShow
 }
 
 // createPublishRevision creates a revision of the changes and waits for its approval. It removes the text of older ones, which is large
 // and remains in their comments only.
 func createPublishRevision(c *change) {
-	p, w := of[event.Shown](c).Plan, c.t.Work
+	p, w := of[event.DiffReady](c).Plan, c.t.Work
 	p.Kind, p.Revision, p.Summary, p.Run, p.Made, p.BaseSHA = state.PlanPublish, len(c.revisions(state.PlanPublish))+1, w.Summary, w.Run, c.e.Now, w.Base
 	nameRevision(c, &p)
 	supersede(c, state.PlanPublish)
@@ -59,8 +59,8 @@ func revokePublish(c *change) {
 	p.Publish.Approved, c.t.Work.Approved = nil, ""
 	clearBox(c, p, &a.Approval)
 	c.enterPhase(state.PhaseAwaitingPublishApproval, "the approval of @"+a.By.Login+" is no longer valid")
-	if key := fmt.Sprintf("no-%s-%s-%d", state.ShortHash(a.Hash), of[event.NoApproval](c).Rejection, a.By.ID); c.markOnce(key) {
-		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: of[event.NoApproval](c).Rejection, By: a.By, Hash: a.Hash})
+	if key := fmt.Sprintf("no-%s-%s-%d", state.ShortHash(a.Hash), of[event.ApprovalRejected](c).Rejection, a.By.ID); c.markOnce(key) {
+		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: of[event.ApprovalRejected](c).Rejection, By: a.By, Hash: a.Hash})
 	}
 }
 
@@ -115,7 +115,7 @@ func saveUnpublished(c *change, why string) {
 	if w == nil || w.Ref == "" || w.Head != "" && w.Head == c.t.Branch.Head {
 		return
 	}
-	c.t.Saved = append(c.t.Saved, state.SavedWork{Run: w.Run, Ref: w.Ref, At: c.e.Now, Why: why})
+	c.t.Saved = append(c.t.Saved, state.SavedWork{Run: w.Run, Ref: w.Ref, At: c.e.Now, Reason: why})
 }
 
 // unreadRun returns the task's last run if its work exists only on the VM: it just ended, was interrupted, or asked a
@@ -134,7 +134,7 @@ func unreadRun(c *change) *state.Run {
 			continue
 		}
 		saved := slices.ContainsFunc(c.t.Saved, func(s state.SavedWork) bool { return s.Run == r.ID })
-		if saved || r.Kind != runOfPhase(phase) || r.Round != c.t.Round || !c.t.VM.Holds(r.VM) {
+		if saved || r.Kind != runOfPhase(phase) || r.Round != c.t.Round || !c.t.VM.Contains(r.VM) {
 			return nil
 		}
 		return r

@@ -29,7 +29,7 @@ func (l *life) collect(ref string) {
 
 func (l *life) show(diff string, comment int64) {
 	w := l.task.Work
-	l.do(event.Event{Run: w.Run, Payload: event.Shown{Plan: state.Plan{Text: diff, Publish: &state.Changes{Ref: w.Ref, Digest: "d-" + w.Ref, Tree: w.LocalTree, Stat: []string{"a: +1 −0"}}}}})
+	l.do(event.Event{Run: w.Run, Payload: event.DiffReady{Plan: state.Plan{Text: diff, Publish: &state.Changes{Ref: w.Ref, Digest: "d-" + w.Ref, Tree: w.LocalTree, Stat: []string{"a: +1 −0"}}}}})
 	l.want(state.PhaseAwaitingPublishApproval, state.JobPost)
 	l.postPlan(comment)
 }
@@ -49,7 +49,7 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	}
 
 	// The person may not any more when it is about to be published.
-	l.do(event.Event{Payload: event.NoApproval{Rejection: state.NotRevoked, Candidate: state.Candidate{Approval: *l.task.NewestPlan().Publish.Approved}}})
+	l.do(event.Event{Payload: event.ApprovalRejected{Rejection: state.RejectedRevoked, Candidate: state.Candidate{Approval: *l.task.NewestPlan().Publish.Approved}}})
 	l.want(state.PhaseAwaitingPublishApproval, state.JobPost)
 	if l.task.Work.Approved != "" || l.task.NewestPlan().Publish.Approved != nil {
 		t.Error("an approval that does not hold is kept")
@@ -60,7 +60,7 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	// Somebody pushed meanwhile: what comes of the rebase is not what was approved.
 	l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t-ref1"}}})
 	l.want(state.PhaseImplementing, state.JobMove)
-	l.do(event.Event{Run: l.task.Work.Run, Payload: event.Overtaken{Head: "theirs"}})
+	l.do(event.Event{Run: l.task.Work.Run, Payload: event.BranchAhead{Head: "theirs"}})
 	l.want(state.PhaseImplementing, state.JobRebase)
 	l.collect("ref2")
 	if l.task.Work.Approved != "" {
@@ -75,7 +75,7 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	// A change request, and the old diff of the rework is of no use.
 	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 31, Body: "Not like that.", At: l.now}}})
 	l.want(state.PhaseImplementing, state.JobLaunch)
-	l.do(event.Event{Run: l.task.Work.Run, Payload: event.Shown{Plan: state.Plan{Text: "+late", Publish: &state.Changes{Ref: "ref2"}}}})
+	l.do(event.Event{Run: l.task.Work.Run, Payload: event.DiffReady{Plan: state.Plan{Text: "+late", Publish: &state.Changes{Ref: "ref2"}}}})
 	l.want(state.PhaseImplementing)
 	if len(l.task.Plans) != 2 {
 		t.Error("a diff that nobody waits for is shown")

@@ -13,13 +13,13 @@ func keepRefusals(c *change) {
 	g := state.GateRefusal{At: c.e.Now, Run: c.e.Run, Refusals: slices.Clone(of[event.Collected](c).Refusals[:n]), More: len(of[event.Collected](c).Refusals) - n}
 	for i := range g.Refusals {
 		r := &g.Refusals[i]
-		r.Path, r.Detail, r.Remedy = state.Clipped(r.Path), state.Clipped(r.Detail), "" // the comment has the full text
+		r.Path, r.Detail, r.Remedy = state.Truncate(r.Path), state.Truncate(r.Detail), "" // the comment has the full text
 	}
 	if c.t.Work != nil {
 		g.Run = c.t.Work.Run
 	}
-	c.t.Gate = append(c.t.Gate, g)
-	c.t.Gate = c.t.Gate[max(0, len(c.t.Gate)-maxGate):]
+	c.t.GateRefusals = append(c.t.GateRefusals, g)
+	c.t.GateRefusals = c.t.GateRefusals[max(0, len(c.t.GateRefusals)-maxGate):]
 }
 
 const (

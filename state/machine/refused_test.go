@@ -42,7 +42,7 @@ func TestRetryAfterARefusal(t *testing.T) {
 			}
 			told := 0
 			for _, f := range l.task.Feedback {
-				if f.Kind == feedbackRefusal && f.Taken == "" {
+				if f.Kind == feedbackRefusal && f.TakenBy == "" {
 					told++
 				}
 			}

@@ -14,7 +14,7 @@ func handleUnreadableBlock(c *change) {
 	}
 	res := c.result
 	switch r := c.t.Run; {
-	case r.Concluded != nil:
+	case r.Conclusion != nil:
 		res.Broken = ""
 	case r.Repair != nil || reachedRunLimit(c):
 		noteUnreadable(res, r.Repair != nil)
@@ -57,8 +57,8 @@ func askAgain(c *change) {
 	r.Repair = &state.Repair{Problem: res.Broken, Block: res.Block, Text: res.Text}
 	r.Attempt, r.Repeat = old.Attempt, old.Repeat
 	for i := range c.t.Feedback {
-		if c.t.Feedback[i].Taken == old.ID {
-			c.t.Feedback[i].Taken = r.ID
+		if c.t.Feedback[i].TakenBy == old.ID {
+			c.t.Feedback[i].TakenBy = r.ID
 		}
 	}
 }
@@ -69,7 +69,7 @@ func dropRepairedText(c *change, r *state.Run, text string) {
 		return
 	}
 	if n := len(c.t.Runs); n > 0 && text != "" {
-		c.t.Runs[n-1].Said = ""
+		c.t.Runs[n-1].LastMessage = ""
 	}
 	r.Repair = nil
 }

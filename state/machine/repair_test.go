@@ -18,7 +18,7 @@ func repairing(t *testing.T) *life {
 	t.Helper()
 	l := newLife(t)
 	l.implementing()
-	l.task.Feedback = []state.Feedback{{ID: "comment:1", Kind: "comment", Taken: l.task.Run.ID}, {ID: "comment:2", Kind: "comment"}}
+	l.task.Feedback = []state.Feedback{{ID: "comment:1", Kind: "comment", TakenBy: l.task.Run.ID}, {ID: "comment:2", Kind: "comment"}}
 	l.task.Run.Repeat, l.task.Run.Attempt = repeatChecks, 2
 	l.end(broken("done", false))
 	l.want(state.PhaseImplementing, state.JobLaunch)
@@ -26,10 +26,10 @@ func repairing(t *testing.T) *life {
 	if r.Repair == nil || *r.Repair != (state.Repair{Problem: "line 1: it ends too early", Block: "{", Text: "Words."}) || r.Repeat != repeatChecks || r.Attempt != 2 {
 		t.Fatalf("run %+v", r)
 	}
-	if f := l.task.Feedback; f[0].Taken != r.ID || f[1].Taken != "" {
+	if f := l.task.Feedback; f[0].TakenBy != r.ID || f[1].TakenBy != "" {
 		t.Errorf("feedback %+v", f)
 	}
-	l.do(event.Event{Run: r.ID, Payload: event.Launched{Launch: state.Launch{Run: r.ID, VM: *l.task.VM, Repairs: true, Started: l.now}}})
+	l.do(event.Event{Run: r.ID, Payload: event.Launched{Launch: state.Launch{Run: r.ID, VM: *l.task.VM, IsRepair: true, Started: l.now}}})
 	if l.task.Run.Repair == nil {
 		t.Fatal("what it repairs is forgotten")
 	}
@@ -53,8 +53,8 @@ func TestClosingBlockIsAskedForOnce(t *testing.T) {
 	if text := l.task.Work.Text; !strings.HasPrefix(text, "Words.\n\n> **Note:** ") || !strings.Contains(text, "asked for it again. errand treats the work as finished.") {
 		t.Errorf("text %q", text)
 	}
-	if said := l.task.Runs; said[len(said)-2].Said != "" || !strings.HasPrefix(said[len(said)-1].Said, "Words.") {
-		t.Errorf("kept of its words: %q, %q", said[len(said)-2].Said, said[len(said)-1].Said)
+	if said := l.task.Runs; said[len(said)-2].LastMessage != "" || !strings.HasPrefix(said[len(said)-1].LastMessage, "Words.") {
+		t.Errorf("kept of its words: %q, %q", said[len(said)-2].LastMessage, said[len(said)-1].LastMessage)
 	}
 
 	l = repairing(t)
@@ -79,7 +79,7 @@ func TestClosingBlockIsNotAskedFor(t *testing.T) {
 
 	l = newLife(t)
 	l.implementing()
-	l.task.Unasked = maxUnasked
+	l.task.UnattendedLaunches = maxUnasked
 	l.end(broken("done", true))
 	l.want(state.PhaseImplementing, state.JobCollect)
 	if text := l.task.Work.Text; !strings.Contains(text, "could not be read. errand treats the work") {

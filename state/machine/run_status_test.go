@@ -12,8 +12,8 @@ import (
 func TestTheGatewaysReasonIsKnownBetter(t *testing.T) {
 	t.Parallel()
 	const program, gateway = "what errand makes of the program's words", "errand denied a model call: another model"
-	refused := event.Event{Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitRefused, Detail: gateway}}}
-	answered := event.Event{Payload: event.Spent{Money: state.Money{OutputTokens: 1}}}
+	refused := event.Event{Payload: event.ModelCalled{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitRefused, Detail: gateway}}}
+	answered := event.Event{Payload: event.ModelCalled{Money: state.Money{OutputTokens: 1}}}
 	for name, tc := range map[string]struct {
 		before []event.Event
 		status state.RunStatus
@@ -26,9 +26,9 @@ func TestTheGatewaysReasonIsKnownBetter(t *testing.T) {
 		"answered since":          {[]event.Event{refused, answered}, "crashed", "fatal", program},
 		"stopped by a person":     {[]event.Event{refused}, "duration", "fatal", program},
 		"never refused":           {nil, "crashed", "fatal", program},
-		"refused for something":   {[]event.Event{refused, {Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}}}, "auth", "fatal", "The cap is reached."},
+		"refused for something":   {[]event.Event{refused, {Payload: event.ModelCalled{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "The cap is reached."}}}}, "auth", "fatal", "The cap is reached."},
 		"succeeded all the same":  {[]event.Event{refused}, "ok", "success", program},
-		"a limit of the provider": {[]event.Event{{Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitLimit, Detail: "errand's account has used up its limit", Until: t0.AddDate(0, 0, 1)}}}}, "rate_limited", "retryable", "errand's account has used up its limit"},
+		"a limit of the provider": {[]event.Event{{Payload: event.ModelCalled{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitLimit, Detail: "errand's account has used up its limit", Until: t0.AddDate(0, 0, 1)}}}}, "rate_limited", "retryable", "errand's account has used up its limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,8 +44,8 @@ func TestTheGatewaysReasonIsKnownBetter(t *testing.T) {
 			if last.ID != run || last.Message != tc.want {
 				t.Errorf("run %s ended with %q, want %q", last.ID, last.Message, tc.want)
 			}
-			if refusedOnly := len(tc.before) > 0 && tc.want == gateway; refusedOnly && last.Held != nil {
-				t.Errorf("the run is held: %+v", last.Held)
+			if refusedOnly := len(tc.before) > 0 && tc.want == gateway; refusedOnly && last.RunDenial != nil {
+				t.Errorf("the run is held: %+v", last.RunDenial)
 			}
 		})
 	}
@@ -56,10 +56,10 @@ func TestTheGatewaysReasonIsKnownBetter(t *testing.T) {
 func TestUnfinishedAnswers(t *testing.T) {
 	t.Parallel()
 	ends := func(kind state.WaitKind) event.Event {
-		return event.Event{Payload: event.Spent{Money: state.Money{OutputTokens: 1}, Waiting: &state.Waiting{Kind: kind, Detail: "the end is missing"}}}
+		return event.Event{Payload: event.ModelCalled{Money: state.Money{OutputTokens: 1}, Waiting: &state.Waiting{Kind: kind, Detail: "the end is missing"}}}
 	}
-	answered := event.Event{Payload: event.Spent{Money: state.Money{OutputTokens: 1}}}
-	finish := event.Event{Payload: event.Called{Call: state.Call{ID: "1", Tool: state.CallFinish, Result: &state.Conclusion{Outcome: "done"}}}}
+	answered := event.Event{Payload: event.ModelCalled{Money: state.Money{OutputTokens: 1}}}
+	finish := event.Event{Payload: event.ToolCalled{Call: state.Call{ID: "1", Tool: state.CallFinish, Result: &state.Conclusion{Outcome: "done"}}}}
 	for name, tc := range map[string]struct {
 		before []event.Event
 		status state.RunStatus

@@ -30,7 +30,7 @@ func (c *change) launchRun(kind state.RunKind) {
 		}
 	}
 	c.t.RunSeq++
-	c.t.Unasked++
+	c.t.UnattendedLaunches++
 	c.t.Run = &state.Run{
 		ID:    fmt.Sprintf("%d-%d-%d", c.t.Key.Repo, c.t.Key.Issue, c.t.RunSeq),
 		Kind:  kind,
@@ -69,16 +69,16 @@ func session(c *change, kind state.RunKind) string {
 // activateRun stores that the run is active.
 func activateRun(c *change) {
 	l, r := of[event.Launched](c).Launch, c.t.Run
-	r.State, r.VM, r.Adapter, r.Model, r.Started, r.Sign = state.RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
+	r.State, r.VM, r.Adapter, r.Model, r.Started, r.LastActivity = state.RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
 	r.MaxTurns, r.TurnLimit = l.MaxTurns, l.TurnLimit
-	if !l.Repairs {
+	if !l.IsRepair {
 		r.Repair = nil
 	}
 	if !l.Resumed {
 		r.Session = ""
 	}
 	c.storeVM(l)
-	c.t.Fresh, c.t.Waiting, c.t.Turns, c.t.Insist = false, nil, 0, false
+	c.t.Fresh, c.t.Waiting, c.t.Turns, c.t.IgnoreLimits = false, nil, 0, false
 	r.Notes = l.Notes
 	c.t.Branch.BaseAt = time.Time{}
 	if l.VMHead != "" {
@@ -90,10 +90,10 @@ func activateRun(c *change) {
 	if l.BaseSHA != "" && c.t.Branch.Head == "" {
 		c.t.Branch.BaseSHA = l.BaseSHA
 	}
-	for _, id := range l.Taken {
+	for _, id := range l.FeedbackIDs {
 		for i := range c.t.Feedback {
 			if c.t.Feedback[i].ID == id {
-				c.t.Feedback[i].Taken = r.ID
+				c.t.Feedback[i].TakenBy = r.ID
 			}
 		}
 	}
@@ -112,14 +112,14 @@ func stopLateRun(c *change) {
 	}
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+l.Run)
 	j.Run, j.Priority = l.Run, 2
-	j.Args = state.JobArgs{VM: l.VM.Name, Why: "the task changed course before the launch"}
+	j.Args = state.JobArgs{VM: l.VM.Name, Reason: "the task changed course before the launch"}
 	c.enqueue(j)
 }
 
 // storeProgress stores the run's last activity.
 func storeProgress(c *change) {
 	p, r := of[event.Progress](c), c.t.Run
-	r.LastSeq, r.Doing, r.Turns, r.Sign = p.LastSeq, p.Doing, p.Turns, p.Sign
+	r.LastSeq, r.Doing, r.Turns, r.LastActivity = p.LastSeq, p.Doing, p.Turns, p.LastActivity
 	if !r.Metered {
 		r.Money = p.Money
 	}
@@ -135,14 +135,14 @@ func closeRun(c *change) {
 	if r.Ended.After(c.e.Now) || r.Ended.Before(r.Started) { // the VM's clock may be wrong
 		r.Ended = c.e.Now
 	}
-	r.Status, r.Class, r.Message, r.Used, r.Told = res.Status, res.Class, res.Message, res.Used, true
+	r.Status, r.Class, r.Message, r.Used, r.Reported = res.Status, res.Class, res.Message, res.Used, true
 	if res.Session != "" {
 		r.Session = res.Session
 	}
 	if r.Kind == state.RunCheck && res.Class == state.RunSucceeded {
-		r.Checked = state.SumChecks(res.Checks)
+		r.CheckSummary = state.SummarizeChecks(res.Checks)
 	}
-	r.Doing, r.Calls, r.Concluded = "", nil, nil
+	r.Doing, r.Calls, r.Conclusion = "", nil, nil
 	dropRepairedText(c, r, res.Text)
 	storeReportedCost(c, r, res.Money)
 	if !r.Started.IsZero() && r.Ended.After(r.Started) {
@@ -152,7 +152,7 @@ func closeRun(c *change) {
 	c.t.Run = nil
 	storeLastMessage(c, res.Text)
 	if res.Status == state.StatusVMLost && c.t.VM != nil {
-		why := firstNonEmpty(res.VMEnd, "vanished")
+		why := firstNonEmpty(res.VMEndReason, "vanished")
 		c.releaseVM(why)
 		storeRelease(c, why)
 	}
@@ -180,7 +180,7 @@ func (c *change) dropRun(why string) {
 		c.t.Active += max(c.e.Now.Sub(r.Started), 0)
 	}
 	r.State, r.Ended, r.Message, r.Class, r.Status = state.RunEnded, c.e.Now, why, state.RunRetryable, state.StatusInterrupted
-	r.Calls, r.Concluded, r.Repair = nil, nil, nil
+	r.Calls, r.Conclusion, r.Repair = nil, nil, nil
 	c.t.Runs = append(c.t.Runs, *r)
 	c.t.Run = nil
 	c.drop = true
@@ -190,7 +190,7 @@ func (c *change) dropRun(why string) {
 func (c *change) stopRun(why string) {
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+c.t.Run.ID)
 	j.Run, j.Priority = c.t.Run.ID, 2
-	j.Args = state.JobArgs{VM: c.t.Run.VM, Why: why}
+	j.Args = state.JobArgs{VM: c.t.Run.VM, Reason: why}
 	c.enqueue(j)
 }
 
@@ -198,7 +198,7 @@ func (c *change) stopRun(why string) {
 // not arrived since.
 func droppedRun(c *change) *state.Run {
 	for i := range c.t.Runs {
-		if r := &c.t.Runs[i]; r.ID == c.e.Run && (r.Status == state.StatusInterrupted || r.Status == state.StatusMaxTurns) && !r.Told {
+		if r := &c.t.Runs[i]; r.ID == c.e.Run && (r.Status == state.StatusInterrupted || r.Status == state.StatusMaxTurns) && !r.Reported {
 			return r
 		}
 	}
@@ -208,7 +208,7 @@ func droppedRun(c *change) *state.Run {
 // countDropped adds the cost of a stopped run.
 func countDropped(c *change) {
 	r := droppedRun(c)
-	r.Turns, r.Refused, r.LastSeq, r.Used, r.Told = c.result.Turns, c.result.Refused, c.result.LastSeq, c.result.Used, true
+	r.Turns, r.Refused, r.LastSeq, r.Used, r.Reported = c.result.Turns, c.result.Refused, c.result.LastSeq, c.result.Used, true
 	if r.Session == "" {
 		r.Session = c.result.Session
 	}
@@ -243,7 +243,7 @@ func retryRunLater(c *change) {
 const maxUnasked = 20
 
 // reachedRunLimit reports whether no run may be launched before people act.
-func reachedRunLimit(c *change) bool { return c.t.Unasked >= maxUnasked }
+func reachedRunLimit(c *change) bool { return c.t.UnattendedLaunches >= maxUnasked }
 
 // failAtRunLimit stops a task that would otherwise continue endlessly.
 func failAtRunLimit(c *change) {
@@ -251,7 +251,7 @@ func failAtRunLimit(c *change) {
 	if phase == state.PhaseInterrupted {
 		phase = c.t.Resume
 	}
-	c.fail(state.End{Reason: fmt.Sprintf("%d runs since the last comment by a person did not finish the work", c.t.Unasked),
+	c.fail(state.End{Reason: fmt.Sprintf("%d runs since the last comment by a person did not finish the work", c.t.UnattendedLaunches),
 		Hint: "Review the last runs, then comment `retry` to continue.", Class: state.ClassLimit})
 	c.t.Resume = phase
 }
@@ -283,7 +283,7 @@ func runFailed(c *change) {
 	res := *c.result
 	var capped *state.Waiting
 	if atCap(c) {
-		capped = c.t.Run.Held
+		capped = c.t.Run.RunDenial
 	}
 	c.stopRun("failed") // the run has ended; this saves the work
 	closeRun(c)
@@ -362,10 +362,10 @@ func runKindToRepeat(c *change) state.RunKind {
 // hasWorkOf reports whether the work done on a VM is on the task's VM, or saved.
 func hasWorkOf(c *change, vm string) bool {
 	if c.t.VM != nil {
-		return c.t.VM.Holds(vm)
+		return c.t.VM.Contains(vm)
 	}
-	a := c.t.Wakes()
-	return a != nil && a.Holds(vm)
+	a := c.t.WorkToRestore()
+	return a != nil && a.Contains(vm)
 }
 
 // recheckWaiting checks again whether a waiting task can continue.

@@ -32,7 +32,7 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 	moved := func(l *life) {
 		collected(l)
 		l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t"}}})
-		l.do(event.Event{Payload: event.Moved{}})
+		l.do(event.Event{Payload: event.BranchMoved{}})
 		l.want(state.PhaseImplementing, state.JobOpenPR)
 	}
 	stopped := func(l *life) string {
@@ -61,7 +61,7 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 		"it is stopped and not saved": {func(l *life) { stopped(l) }, true, ""},
 		"it was stopped and saved": {func(l *life) {
 			run := stopped(l)
-			l.do(event.Event{Run: run, Payload: event.Saved{Work: state.SavedWork{Run: run, Ref: "stopped", At: l.now}}})
+			l.do(event.Event{Run: run, Payload: event.WorkSaved{Work: state.SavedWork{Run: run, Ref: "stopped", At: l.now}}})
 		}, false, "stopped"},
 		"it is about to be published": {collected, false, "ref1"},
 		"it could not be published": {func(l *life) {
@@ -80,7 +80,7 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 		for how, e := range map[string]event.Event{
 			"cancelled": {By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}},
 			"closed":    {Via: event.ViaConfirmed, Payload: event.IssueClosed{}},
-			"gone":      {Payload: event.Gone{}},
+			"gone":      {Payload: event.AccessLost{}},
 		} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				t.Parallel()
@@ -101,7 +101,7 @@ func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
 					if jobOf(l.jobs, state.JobRelease).Kind != "" || stop.Args.VM != "vm1" {
 						t.Fatalf("the VM goes before its work is saved: %v, stop of %v", kindsOf(l.jobs), stop.Args)
 					}
-					l.do(event.Event{Run: stop.Run, Payload: event.Saved{Work: state.SavedWork{Run: stop.Run, Ref: "read", At: l.now}}})
+					l.do(event.Event{Run: stop.Run, Payload: event.WorkSaved{Work: state.SavedWork{Run: stop.Run, Ref: "read", At: l.now}}})
 					l.want(state.PhaseCancelled, state.JobRelease)
 					saved = "read"
 				}

@@ -19,11 +19,11 @@ const (
 // twice: however much others write, it does not displace these entries.
 func MarkSeen(t *state.Task, e event.Event) {
 	switch {
-	case e.ID == "" || t.Knows(e.ID):
+	case e.ID == "" || t.HasSeen(e.ID):
 	case e.Permission.CanWrite():
-		t.Seen = remember(t.Seen, e.ID, maxWriterSeen)
+		t.SeenIDs = remember(t.SeenIDs, e.ID, maxWriterSeen)
 	default:
-		t.Passed = remember(t.Passed, e.ID, maxSeen)
+		t.SeenUntrustedIDs = remember(t.SeenUntrustedIDs, e.ID, maxSeen)
 	}
 }
 

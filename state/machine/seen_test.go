@@ -11,11 +11,11 @@ import (
 // TestStrangersMakeNoOldReviewNew: what a round has answered is not taken up again because others wrote much meanwhile.
 func TestStrangersMakeNoOldReviewNew(t *testing.T) {
 	t.Parallel()
-	task := &state.Task{TaskComments: state.TaskComments{Seen: []string{"thread:1:2"}}}
+	task := &state.Task{TaskComments: state.TaskComments{SeenIDs: []string{"thread:1:2"}}}
 	for i := range 2 * maxSeen {
 		MarkSeen(task, event.Event{ID: fmt.Sprintf("review-event:%d", i), Permission: state.PermissionRead})
 	}
-	if !task.Knows("thread:1:2") || len(task.Passed) != maxSeen || len(task.Seen) != 1 {
-		t.Errorf("%d of writers and %d of others are remembered", len(task.Seen), len(task.Passed))
+	if !task.HasSeen("thread:1:2") || len(task.SeenUntrustedIDs) != maxSeen || len(task.SeenIDs) != 1 {
+		t.Errorf("%d of writers and %d of others are remembered", len(task.SeenIDs), len(task.SeenUntrustedIDs))
 	}
 }

@@ -19,7 +19,7 @@ func scheduleIdleCheck(c *change) {
 // suspendAt returns the time at which the task's idle VM is suspended: just before the paid span ends, or after a while
 // if nothing is paid. If the task's wait ends soon after that, it is suspended later.
 func suspendAt(c *change) time.Time {
-	vm, at := c.t.VM, c.t.RestedSince().Add(c.p.IdleVM)
+	vm, at := c.t.VM, c.t.IdleSince().Add(c.p.IdleVM)
 	margin := c.p.IdleVM
 	if vm.Paid > 0 {
 		margin = c.margin()
@@ -40,15 +40,15 @@ func (p Policy) suspendBefore(span time.Duration) time.Duration { return min(p.S
 func (c *change) margin() time.Duration {
 	vm := c.t.VM
 	m := c.p.suspendBefore(vm.Paid)
-	if vm.PutAway > 0 {
-		m = max(m, min(vm.PutAway+vm.Paid/60, vm.Paid/3))
+	if vm.SuspendDuration > 0 {
+		m = max(m, min(vm.SuspendDuration+vm.Paid/60, vm.Paid/3))
 	}
 	return m
 }
 
 // isIdle reports whether the VM of the event is still the task's, and still idle.
 func isIdle(c *change) bool {
-	return c.t.VM != nil && c.t.VM.Name == of[event.Due](c).VM && c.t.Resting()
+	return c.t.VM != nil && c.t.VM.Name == of[event.Due](c).VM && c.t.HasIdleVM()
 }
 
 // suspendVM enqueues saving the work, so that the VM can be deleted. The job is in the work lane: people's requests in
@@ -58,7 +58,7 @@ func suspendVM(c *change) {
 		c.scheduleDue(state.DueIdle, c.t.VM.Name, at)
 		return
 	}
-	if c.e.Wanted {
+	if c.e.VMNeeded {
 		c.checkIdleAgain()
 		return
 	}
@@ -67,32 +67,32 @@ func suspendVM(c *change) {
 		c.scheduleDue(state.DueIdle, vm.Name, vm.PaidUntil(c.e.Now.Add(2*margin)).Add(-margin))
 		return
 	}
-	j := c.job(state.JobSleep, state.LaneWork, "sleep-"+c.t.VM.Name)
+	j := c.job(state.JobSuspend, state.LaneWork, "sleep-"+c.t.VM.Name)
 	j.Args.VM = c.t.VM.Name
 	c.enqueue(j)
 }
 
 // sameVM reports whether the event is about the task's present VM.
-func sameVM(c *change) bool { return c.t.VM != nil && c.t.VM.Name == of[event.Slept](c).VM }
+func sameVM(c *change) bool { return c.t.VM != nil && c.t.VM.Name == of[event.Suspended](c).VM }
 
-// releaseSuspended lets the VM go whose work is put away, unless somebody wants it by now. Without Asleep nothing
-// could be put away, and Failure says why.
+// releaseSuspended deletes the VM whose work was saved, unless the VM is needed by now. Without Suspended.Work nothing
+// could be saved, and Failure has the reason.
 func releaseSuspended(c *change) {
-	a := of[event.Slept](c).Asleep
+	a := of[event.Suspended](c).Work
 	if a != nil {
 		storeSuspended(c, *a)
 	}
-	if s := of[event.Slept](c).Saved; s.Ref != "" {
+	if s := of[event.Suspended](c).Saved; s.Ref != "" {
 		c.t.Saved = append(c.t.Saved, s)
 	}
-	if wanted := c.e.Wanted || !c.t.Resting(); c.t.Ended() || wanted && a != nil && a.Mode == settings.SleepArchive {
+	if wanted := c.e.VMNeeded || !c.t.HasIdleVM(); c.t.Ended() || wanted && a != nil && a.Mode == settings.SleepArchive {
 		c.checkIdleAgain() // it is deleted, or kept, as without suspending
 		return
 	}
 	why := "asleep"
 	if a == nil {
-		why = firstNonEmpty(of[event.Slept](c).Why, "vanished")
-		c.enqueuePost("slept-"+c.t.VM.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: of[event.Slept](c).Failure, By: c.asker()})
+		why = firstNonEmpty(of[event.Suspended](c).EndReason, "vanished")
+		c.enqueuePost("slept-"+c.t.VM.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: of[event.Suspended](c).Failure, By: c.asker()})
 	}
 	c.releaseVM(why)
 	storeRelease(c, why)
@@ -100,7 +100,7 @@ func releaseSuspended(c *change) {
 
 // checkIdleAgain schedules another check of a VM that was kept because it might be needed.
 func (c *change) checkIdleAgain() {
-	if !c.t.Resting() {
+	if !c.t.HasIdleVM() {
 		return
 	}
 	pause := c.p.IdleVM / 2
@@ -112,19 +112,19 @@ func (c *change) checkIdleAgain() {
 
 // discardLateSave deletes the saved work of a VM that is no longer the task's.
 func discardLateSave(c *change) {
-	if a := of[event.Slept](c).Asleep; a != nil && (c.t.Asleep == nil || c.t.Asleep.Ref != a.Ref) {
+	if a := of[event.Suspended](c).Work; a != nil && (c.t.Suspended == nil || c.t.Suspended.Ref != a.Ref) {
 		c.deleteSaved(a.Mode, a.Ref)
 	}
 }
 
 // storeSuspended stores the location of the saved work, and deletes the previous one.
-func storeSuspended(c *change, a state.Asleep) {
-	if old := c.t.Asleep; old != nil && old.Ref != a.Ref {
+func storeSuspended(c *change, a state.SuspendedWork) {
+	if old := c.t.Suspended; old != nil && old.Ref != a.Ref {
 		c.deleteSaved(old.Mode, old.Ref)
 	}
 	a.At, a.Session, a.Gen = c.e.Now, session(c, state.RunReview), c.t.VM.Gen
-	a.Carries = c.t.VM.Carries
-	c.t.Asleep = &a
+	a.RestoredFrom = c.t.VM.RestoredFrom
+	c.t.Suspended = &a
 	if c.t.Ended() {
 		scheduleDeletion(c)
 		return
@@ -141,7 +141,7 @@ func (c *change) deleteSaved(mode settings.SleepMode, ref string) {
 
 // scheduleDeletion schedules the deletion of an ended task's saved work.
 func scheduleDeletion(c *change) {
-	if a := c.t.Asleep; a != nil {
+	if a := c.t.Suspended; a != nil {
 		c.scheduleDue(state.DueForget, string(a.Mode)+":"+a.Ref, c.t.End.At.Add(c.p.KeepAfterEnd))
 	}
 }
@@ -150,14 +150,14 @@ func scheduleDeletion(c *change) {
 func deleteExpiredSave(c *change) {
 	ref := of[event.Due](c).Ref
 	c.deleteSaved(of[event.Due](c).Mode, ref)
-	if a := c.t.Asleep; a != nil && a.Ref == ref {
-		c.t.Asleep = nil
+	if a := c.t.Suspended; a != nil && a.Ref == ref {
+		c.t.Suspended = nil
 	}
 }
 
 // deleteUnusedSave deletes saved work that was not needed for long, and posts that once.
 func deleteUnusedSave(c *change) {
-	a := c.t.Asleep
+	a := c.t.Suspended
 	if at := a.At.Add(c.p.KeepAsleep); c.e.Now.Before(at) { // put away anew meanwhile
 		c.scheduleDue(state.DueUnused, "", at)
 		return
@@ -166,11 +166,11 @@ func deleteUnusedSave(c *change) {
 		c.scheduleDue(state.DueUnused, "", c.e.Now.Add(restoreGrace))
 		return
 	}
-	if c.t.VM == nil && c.t.Wakes() != nil {
-		c.enqueuePost("forgotten-"+a.VM, state.Post{Kind: state.PostVM, Reason: state.VMForgotten, Items: []string{string(a.Mode)}, By: c.asker()})
+	if c.t.VM == nil && c.t.WorkToRestore() != nil {
+		c.enqueuePost("forgotten-"+a.VM, state.Post{Kind: state.PostVM, Reason: state.VMExpired, Items: []string{string(a.Mode)}, By: c.asker()})
 	}
 	c.deleteSaved(a.Mode, a.Ref)
-	c.t.Asleep = nil
+	c.t.Suspended = nil
 }
 
 // restoreGrace is how much longer saved work is kept while a VM is about to restore it.
@@ -178,27 +178,27 @@ const restoreGrace = time.Hour
 
 // willRestore reports whether the next VM of the task restores the saved work without further action by people.
 func willRestore(c *change) bool {
-	return c.t.VM == nil && c.t.Wakes() != nil && (c.t.Phase.Working() || c.t.Phase == state.PhaseInterrupted)
+	return c.t.VM == nil && c.t.WorkToRestore() != nil && (c.t.Phase.Working() || c.t.Phase == state.PhaseInterrupted)
 }
 
 // continueRestored stores the VM to which the work was restored, and continues the step that needed it. Work that could not be
 // restored is lost.
 func continueRestored(c *change) {
-	l := of[event.Woken](c).Launch
+	l := of[event.Restored](c).Launch
 	c.storeVM(l)
-	if why := l.NotWoken; why != "" {
+	if why := l.RestoreFailure; why != "" {
 		c.fail(state.End{Reason: "the work is lost: " + why, Hint: "Comment `retry` to do the work again.", Class: state.ClassVM})
 		return
 	}
-	if c.t.Step == state.JobRebase && c.t.Asleep != nil {
-		c.t.Asleep.Stale = true
+	if c.t.Step == state.JobRebase && c.t.Suspended != nil {
+		c.t.Suspended.Stale = true
 	}
 	c.enqueueStep(c.t.Step)
 }
 
 // keepLateVM deletes, or keeps for the next run, a VM that was started for an obsolete step.
 func keepLateVM(c *change) {
-	c.storeVM(of[event.Woken](c).Launch)
+	c.storeVM(of[event.Restored](c).Launch)
 	if c.t.Ended() {
 		c.releaseVM(string(c.t.Phase))
 	}
@@ -210,16 +210,16 @@ func (c *change) storeVM(l state.Launch) {
 	defer scheduleSpanCheck(c)
 	if old := c.t.VM; old != nil && old.Name != vm.Name {
 		gone := *old
-		gone.EndedAt, gone.Why = c.e.Now, "replaced"
+		gone.EndedAt, gone.EndReason = c.e.Now, "replaced"
 		c.t.VMs = append(c.t.VMs, gone)
 	}
 	c.t.VM = &vm
-	if l.NotWoken == "" || c.t.Asleep == nil {
+	if l.RestoreFailure == "" || c.t.Suspended == nil {
 		return
 	}
-	c.enqueuePost("not-woken-"+vm.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotWoken, Text: l.NotWoken, By: c.asker()})
-	c.deleteSaved(c.t.Asleep.Mode, c.t.Asleep.Ref)
-	c.t.Asleep = nil
+	c.enqueuePost("not-woken-"+vm.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotRestored, Text: l.RestoreFailure, By: c.asker()})
+	c.deleteSaved(c.t.Suspended.Mode, c.t.Suspended.Ref)
+	c.t.Suspended = nil
 }
 
 // scheduleSpanCheck schedules a check whether another span of the task's VM may begin, early enough to save the work before the

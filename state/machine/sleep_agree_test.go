@@ -50,7 +50,7 @@ func TestSleepAtAgrees(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := state.VM{CreatedAt: created, Paid: test.paid, PutAway: test.putAway, MicroHour: 7_000}
+			server := state.VM{CreatedAt: created, Paid: test.paid, SuspendDuration: test.putAway, MicroHour: 7_000}
 			c := change{t: &state.Task{TaskVMs: state.TaskVMs{VM: &server}, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}}, p: Policy{SleepBefore: 5 * time.Minute}}
 			c.e.Now = march(t, test.now)
 			want := march(t, test.sleeps)
@@ -95,7 +95,7 @@ func TestSleepsSoonerWhatTakesLonger(t *testing.T) {
 		8 * time.Minute:  9 * time.Minute,
 		50 * time.Minute: 20 * time.Minute,
 	} {
-		server := state.VM{CreatedAt: t0, Paid: time.Hour, PutAway: took}
+		server := state.VM{CreatedAt: t0, Paid: time.Hour, SuspendDuration: took}
 		c := change{t: &state.Task{TaskVMs: state.TaskVMs{VM: &server}, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}}, p: DefaultPolicy()}
 		c.e.Now = t0.Add(time.Minute)
 		if got := t0.Add(time.Hour).Sub(suspendAt(&c)); got != want {

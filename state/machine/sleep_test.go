@@ -18,12 +18,12 @@ func idleOf(vm string) event.Event {
 
 // asleepOf is the report of the job sleep for a VM.
 func asleepOf(vm, ref string) event.Event {
-	return event.Event{Payload: event.Slept{VM: vm, Asleep: &state.Asleep{Mode: settings.SleepArchive, Ref: ref, Bytes: 3_200_000, VM: vm, Base: "b0", Head: "b1"}}}
+	return event.Event{Payload: event.Suspended{VM: vm, Work: &state.SuspendedWork{Mode: settings.SleepArchive, Ref: ref, Bytes: 3_200_000, VM: vm, Base: "b0", Head: "b1"}}}
 }
 
 // launchOn begins a run on a VM, in the given session.
 func (l *life) launchOn(vm state.VM) {
-	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: vm, Started: l.now, Resumed: true, Taken: ids(l.task.Feedback)}}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: vm, Started: l.now, Resumed: true, FeedbackIDs: ids(l.task.Feedback)}}})
 }
 
 // The work of an idle VM is saved and the VM is deleted, but never while a run is on it: plans may wait for weeks, and
@@ -50,17 +50,17 @@ func TestIdleVM(t *testing.T) {
 	}
 	l.now = l.now.Add(time.Hour)
 	l.do(idleOf("vm1"))
-	if j := jobOf(l.jobs, state.JobSleep); j.Lane != state.LaneWork || j.Args.VM != "vm1" || l.task.VM == nil {
+	if j := jobOf(l.jobs, state.JobSuspend); j.Lane != state.LaneWork || j.Args.VM != "vm1" || l.task.VM == nil {
 		t.Fatalf("got VM %v, jobs %v", l.task.VM, kindsOf(l.jobs))
 	}
 	l.do(asleepOf("vm1", "a1"))
-	if l.task.VM != nil || len(l.task.VMs) != 1 || l.task.VMs[0].Why != "asleep" || jobOf(l.jobs, state.JobRelease).Args.Why != "asleep" {
+	if l.task.VM != nil || len(l.task.VMs) != 1 || l.task.VMs[0].EndReason != "asleep" || jobOf(l.jobs, state.JobRelease).Args.Reason != "asleep" {
 		t.Errorf("got VM %v, earlier ones %v, jobs %v", l.task.VM, l.task.VMs, kindsOf(l.jobs))
 	}
-	if a := l.task.Asleep; a == nil || a.Session != "s1" || !a.At.Equal(l.now) || l.task.Wakes() == nil {
-		t.Errorf("got asleep %+v, wakes %v", a, l.task.Wakes())
+	if a := l.task.Suspended; a == nil || a.Session != "s1" || !a.At.Equal(l.now) || l.task.WorkToRestore() == nil {
+		t.Errorf("got asleep %+v, wakes %v", a, l.task.WorkToRestore())
 	}
-	l.do(event.Event{Payload: event.Released{VM: "vm1", Why: "asleep"}})
+	l.do(event.Event{Payload: event.Released{VM: "vm1", Reason: "asleep"}})
 	if len(l.task.VMs) != 1 {
 		t.Errorf("got %d records of its end, want 1", len(l.task.VMs))
 	}
@@ -90,7 +90,7 @@ func TestPaidHour(t *testing.T) {
 		}
 		l.now = made.Add(test.want)
 		l.do(idleOf("vm1"))
-		if test.rests < test.want && jobOf(l.jobs, state.JobSleep).Kind == "" {
+		if test.rests < test.want && jobOf(l.jobs, state.JobSuspend).Kind == "" {
 			t.Errorf("%s: got no suspending: %v", name, l.jobs)
 		}
 	}
@@ -119,11 +119,11 @@ func TestRests(t *testing.T) {
 		"ended":                      {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseDone}}, false},
 	} {
 		test.task.VM = &state.VM{Name: "vm1"}
-		if got := test.task.Resting(); got != test.want {
+		if got := test.task.HasIdleVM(); got != test.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 		test.task.VM = nil
-		if test.task.Resting() {
+		if test.task.HasIdleVM() {
 			t.Errorf("%s: got a resting task without a VM", name)
 		}
 	}
@@ -138,27 +138,27 @@ func TestWokenMeanwhile(t *testing.T) {
 	l.do(idleOf("vm1"))
 	l.comment(state.VerbMessage)
 	l.do(asleepOf("vm1", "a1"))
-	if l.task.VM == nil || l.task.Asleep == nil || jobOf(l.jobs, state.JobRelease).Kind != "" {
-		t.Fatalf("got VM %v, asleep %v, jobs %v", l.task.VM, l.task.Asleep, kindsOf(l.jobs))
+	if l.task.VM == nil || l.task.Suspended == nil || jobOf(l.jobs, state.JobRelease).Kind != "" {
+		t.Fatalf("got VM %v, asleep %v, jobs %v", l.task.VM, l.task.Suspended, kindsOf(l.jobs))
 	}
 	l.launchOn(state.VM{Name: "vm1"})
-	if l.task.Wakes() != nil {
+	if l.task.WorkToRestore() != nil {
 		t.Error("got saved work from before the run to restore after it, want none")
 	}
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 	l.do(asleepOf("vm1", "a2"))
-	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "a1" || l.task.Asleep.Ref != "a2" || l.task.VM != nil {
+	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "a1" || l.task.Suspended.Ref != "a2" || l.task.VM != nil {
 		t.Errorf("older one: %v, VM %v", j.Args, l.task.VM)
 	}
 	// A disk that became an image is off: the VM goes even if it is wanted, and the run wakes from the image.
 	l.comment(state.VerbMessage)
-	l.launchOn(state.VM{Name: "vm2", Carries: l.task.Wakes().Carried()})
+	l.launchOn(state.VM{Name: "vm2", RestoredFrom: l.task.WorkToRestore().VMNames()})
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 	l.comment(state.VerbMessage)
 	e := asleepOf("vm2", "image")
-	event.Of[event.Slept](e).Asleep.Mode = settings.SleepSnapshot
+	event.Of[event.Suspended](e).Work.Mode = settings.SleepSnapshot
 	l.do(e)
-	if a := l.task.Wakes(); l.task.VM != nil || a == nil || !cmp.Equal(a.Carried(), []string{"vm1", "vm2"}) {
+	if a := l.task.WorkToRestore(); l.task.VM != nil || a == nil || !cmp.Equal(a.VMNames(), []string{"vm1", "vm2"}) {
 		t.Errorf("got VM %v, wakes %+v", l.task.VM, a)
 	}
 }
@@ -169,19 +169,19 @@ func TestWantedMeanwhile(t *testing.T) {
 	l := newLife(t)
 	l.toPreliminary()
 	e := asleepOf("vm1", "a1")
-	e.Wanted = true
+	e.VMNeeded = true
 	l.do(e)
-	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || l.task.Asleep == nil || !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Args.Due == state.DueIdle && j.NotBefore.After(l.now) }) {
+	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || l.task.Suspended == nil || !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Args.Due == state.DueIdle && j.NotBefore.After(l.now) }) {
 		t.Errorf("VM %v, due %v", l.task.VM, j)
 	}
 	l.now = l.now.Add(time.Hour)
 	early := idleOf("vm1")
-	early.Wanted = true
+	early.VMNeeded = true
 	l.do(early)
-	if j := jobOf(l.jobs, state.JobSleep); j.Kind != "" {
+	if j := jobOf(l.jobs, state.JobSuspend); j.Kind != "" {
 		t.Errorf("got saving of the work while a request waits for the VM")
 	}
-	l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobSleep, Reason: "no"}}})
+	l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobSuspend, Reason: "no"}}})
 	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || j.Args.Due != state.DueIdle {
 		t.Errorf("a VM that could not be put to sleep is forgotten: %v", kindsOf(l.jobs))
 	}
@@ -191,7 +191,7 @@ func TestWantedMeanwhile(t *testing.T) {
 func TestWakes(t *testing.T) {
 	t.Parallel()
 	begun := t0
-	asleep := state.Asleep{Mode: settings.SleepArchive, Ref: "a", VM: "vm2", Carries: []string{"vm1"}, At: begun.Add(time.Hour)}
+	asleep := state.SuspendedWork{Mode: settings.SleepArchive, Ref: "a", VM: "vm2", RestoredFrom: []string{"vm1"}, At: begun.Add(time.Hour)}
 	run := func(kind state.RunKind, vm string, at time.Time) state.Run {
 		return state.Run{Kind: kind, RunLaunch: state.RunLaunch{VM: vm}, Started: at}
 	}
@@ -201,17 +201,17 @@ func TestWakes(t *testing.T) {
 		task state.Task
 		want bool
 	}{
-		"its own":          {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}}, true},
-		"handed down":      {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm1", begun), run(state.RunCheck, "vm9", begun)}}}, true},
-		"never started":    {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm1", begun), run(state.RunPlan, "", time.Time{})}}}, true},
-		"later work":       {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun.Add(2*time.Hour))}}}, false},
-		"work elsewhere":   {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun), run(state.RunPlan, "vm3", begun)}}}, false},
-		"no work":          {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}}, false},
-		"a fresh start":    {state.Task{TaskVMs: state.TaskVMs{Asleep: &asleep}, TaskOrders: state.TaskOrders{Fresh: true}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}}, false},
-		"moved since":      {state.Task{TaskVMs: state.TaskVMs{Asleep: &stale}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}}, false},
+		"its own":          {state.Task{TaskVMs: state.TaskVMs{Suspended: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}}, true},
+		"handed down":      {state.Task{TaskVMs: state.TaskVMs{Suspended: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm1", begun), run(state.RunCheck, "vm9", begun)}}}, true},
+		"never started":    {state.Task{TaskVMs: state.TaskVMs{Suspended: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm1", begun), run(state.RunPlan, "", time.Time{})}}}, true},
+		"later work":       {state.Task{TaskVMs: state.TaskVMs{Suspended: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun.Add(2*time.Hour))}}}, false},
+		"work elsewhere":   {state.Task{TaskVMs: state.TaskVMs{Suspended: &asleep}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun), run(state.RunPlan, "vm3", begun)}}}, false},
+		"no work":          {state.Task{TaskVMs: state.TaskVMs{Suspended: &asleep}}, false},
+		"a fresh start":    {state.Task{TaskVMs: state.TaskVMs{Suspended: &asleep}, TaskOrders: state.TaskOrders{Fresh: true}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}}, false},
+		"moved since":      {state.Task{TaskVMs: state.TaskVMs{Suspended: &stale}, TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}}, false},
 		"nothing put away": {state.Task{TaskRuns: state.TaskRuns{Runs: []state.Run{run(state.RunPlan, "vm2", begun)}}}, false},
 	} {
-		if got := test.task.Wakes() != nil; got != test.want {
+		if got := test.task.WorkToRestore() != nil; got != test.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}
@@ -222,8 +222,8 @@ func TestNotSaved(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
-	l.do(event.Event{Payload: event.Slept{VM: "vm1", Failure: "the VM is gone"}})
-	if p := jobOf(l.jobs, state.JobPost).Post; l.task.VM != nil || l.task.VMs[0].Why != "vanished" || p == nil || p.Reason != state.VMNotSaved || p.Text != "the VM is gone" {
+	l.do(event.Event{Payload: event.Suspended{VM: "vm1", Failure: "the VM is gone"}})
+	if p := jobOf(l.jobs, state.JobPost).Post; l.task.VM != nil || l.task.VMs[0].EndReason != "vanished" || p == nil || p.Reason != state.VMNotSaved || p.Text != "the VM is gone" {
 		t.Errorf("got VM %v, earlier %v, post %+v", l.task.VM, l.task.VMs, p)
 	}
 	l.do(asleepOf("vm1", "late"))
@@ -239,9 +239,9 @@ func TestNotWoken(t *testing.T) {
 	l.toPreliminary()
 	l.do(asleepOf("vm1", "a1"))
 	l.comment(state.VerbMessage)
-	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2"}, Started: l.now, NotWoken: "the archive is damaged"}}})
-	if p := jobOf(l.jobs, state.JobPost).Post; p == nil || p.Reason != state.VMNotWoken || jobOf(l.jobs, state.JobForget).Args.Ref != "a1" || l.task.Asleep != nil {
-		t.Errorf("got post %+v, asleep %v", p, l.task.Asleep)
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2"}, Started: l.now, RestoreFailure: "the archive is damaged"}}})
+	if p := jobOf(l.jobs, state.JobPost).Post; p == nil || p.Reason != state.VMNotRestored || jobOf(l.jobs, state.JobForget).Args.Ref != "a1" || l.task.Suspended != nil {
+		t.Errorf("got post %+v, asleep %v", p, l.task.Suspended)
 	}
 }
 
@@ -256,13 +256,13 @@ func TestForgotten(t *testing.T) {
 	due := event.Event{Payload: event.NewDue(state.DueUnused, "")}
 	l.now = put.Add(keep - time.Hour)
 	l.do(due)
-	if j := jobOf(l.jobs, state.JobDue); l.task.Asleep == nil || !j.NotBefore.Equal(put.Add(keep)) {
-		t.Fatalf("too early: got %v, checked again at %s", l.task.Asleep, j.NotBefore)
+	if j := jobOf(l.jobs, state.JobDue); l.task.Suspended == nil || !j.NotBefore.Equal(put.Add(keep)) {
+		t.Fatalf("too early: got %v, checked again at %s", l.task.Suspended, j.NotBefore)
 	}
 	l.now = put.Add(keep)
 	l.do(due)
-	if p := jobOf(l.jobs, state.JobPost).Post; l.task.Asleep != nil || p == nil || p.Reason != state.VMForgotten || jobOf(l.jobs, state.JobForget).Args.Ref != "a1" {
-		t.Errorf("got asleep %v, post %+v", l.task.Asleep, p)
+	if p := jobOf(l.jobs, state.JobPost).Post; l.task.Suspended != nil || p == nil || p.Reason != state.VMExpired || jobOf(l.jobs, state.JobForget).Args.Ref != "a1" {
+		t.Errorf("got asleep %v, post %+v", l.task.Suspended, p)
 	}
 	l.do(due)
 	if len(l.jobs) != 0 {
@@ -284,8 +284,8 @@ func TestForgotten(t *testing.T) {
 	}
 	shown := l.task.Visible
 	l.do(event.Event{Payload: event.NewDue(forget.Args.Due, forget.Args.Key)})
-	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "a2" || j.Args.Mode != settings.SleepArchive || l.task.Asleep != nil || l.task.Visible != shown {
-		t.Errorf("got jobs %v, asleep %v", l.jobs, l.task.Asleep)
+	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "a2" || j.Args.Mode != settings.SleepArchive || l.task.Suspended != nil || l.task.Visible != shown {
+		t.Errorf("got jobs %v, asleep %v", l.jobs, l.task.Suspended)
 	}
 }
 
@@ -295,10 +295,10 @@ func TestWokenForAStep(t *testing.T) {
 	l := newLife(t)
 	l.toPR()
 	l.task.Phase, l.task.Step, l.task.VM = state.PhaseAddressingReview, state.JobRebase, nil
-	l.task.Asleep = &state.Asleep{Mode: settings.SleepArchive, Ref: "a1", VM: "vm1", At: l.now}
-	woken := event.Woken{For: state.JobRebase, Launch: state.Launch{VM: state.VM{Name: "vm2", Carries: []string{"vm1"}}}}
+	l.task.Suspended = &state.SuspendedWork{Mode: settings.SleepArchive, Ref: "a1", VM: "vm1", At: l.now}
+	woken := event.Restored{For: state.JobRebase, Launch: state.Launch{VM: state.VM{Name: "vm2", RestoredFrom: []string{"vm1"}}}}
 	l.do(event.Event{Payload: woken})
-	if j := jobOf(l.jobs, state.JobRebase); j.Kind == "" || l.task.VM.Name != "vm2" || !l.task.Asleep.Stale {
+	if j := jobOf(l.jobs, state.JobRebase); j.Kind == "" || l.task.VM.Name != "vm2" || !l.task.Suspended.Stale {
 		t.Errorf("got jobs %v, VM %v", kindsOf(l.jobs), l.task.VM)
 	}
 	l.comment(state.VerbCancel)
@@ -347,7 +347,7 @@ func TestVMHours(t *testing.T) {
 	}
 	l.comment(state.VerbRetry)
 	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
-	if l.task.Wakes() == nil {
+	if l.task.WorkToRestore() == nil {
 		t.Error("got no continuation after retry, want one")
 	}
 }
@@ -370,7 +370,7 @@ func TestMoneyForVMs(t *testing.T) {
 	span.Waiting = &state.Waiting{Kind: state.WaitMoney, Detail: "VMs have cost 5.00 EUR today", Until: tomorrow}
 	l.do(event.Event{Payload: span})
 	l.want(state.PhaseInterrupted, state.JobStop, state.JobDue)
-	if w := l.task.Waiting; w.Kind != state.WaitMoney || !w.Until.Equal(tomorrow) || !l.task.Resting() {
+	if w := l.task.Waiting; w.Kind != state.WaitMoney || !w.Until.Equal(tomorrow) || !l.task.HasIdleVM() {
 		t.Errorf("got waiting %+v", w)
 	}
 }
@@ -385,11 +385,11 @@ func TestInsuredVM(t *testing.T) {
 	insured := event.NewDue(state.DueIdle, "vm1")
 	insured.Insured = true
 	l.do(event.Event{Payload: insured})
-	if j := jobOf(l.jobs, state.JobDue); jobOf(l.jobs, state.JobSleep).Kind != "" || j.Args.Due != state.DueIdle || !j.NotBefore.Equal(l.task.VM.CreatedAt.Add(115*time.Minute)) {
+	if j := jobOf(l.jobs, state.JobDue); jobOf(l.jobs, state.JobSuspend).Kind != "" || j.Args.Due != state.DueIdle || !j.NotBefore.Equal(l.task.VM.CreatedAt.Add(115*time.Minute)) {
 		t.Errorf("jobs are %v, the next look at %s", kindsOf(l.jobs), j.NotBefore)
 	}
 	l.do(idleOf("vm1")) // not any more: the hour that is paid is used up first
-	if j := jobOf(l.jobs, state.JobSleep); j.Args.VM != "vm1" {
+	if j := jobOf(l.jobs, state.JobSuspend); j.Args.VM != "vm1" {
 		t.Errorf("got jobs %v", kindsOf(l.jobs))
 	}
 }

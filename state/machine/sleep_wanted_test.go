@@ -19,24 +19,24 @@ func TestWantedWorkIsNotForgotten(t *testing.T) {
 			l := newLife(t)
 			l.toPreliminary()
 			e := asleepOf("vm1", "a1")
-			event.Of[event.Slept](e).Asleep.Mode = mode
+			event.Of[event.Suspended](e).Work.Mode = mode
 			l.do(e)
 			put := l.now
 			l.now = put.Add(keep - time.Minute)
 			l.comment(state.VerbMessage)
 			if waits {
-				l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitVM}}})
+				l.do(event.Event{Payload: event.StepBlocked{Waiting: &state.Waiting{Kind: state.WaitVM}}})
 			}
 			l.now = put.Add(keep)
 			l.do(due)
 			again := jobOf(l.jobs, state.JobDue)
-			if l.task.Asleep == nil || jobOf(l.jobs, state.JobForget).Kind != "" || jobOf(l.jobs, state.JobPost).Kind != "" || !again.NotBefore.Equal(l.now.Add(restoreGrace)) {
-				t.Fatalf("%s: what a run takes over is deleted: %v, asleep %v", mode, kindsOf(l.jobs), l.task.Asleep)
+			if l.task.Suspended == nil || jobOf(l.jobs, state.JobForget).Kind != "" || jobOf(l.jobs, state.JobPost).Kind != "" || !again.NotBefore.Equal(l.now.Add(restoreGrace)) {
+				t.Fatalf("%s: what a run takes over is deleted: %v, asleep %v", mode, kindsOf(l.jobs), l.task.Suspended)
 			}
-			l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2", Carries: []string{"vm1"}}, Started: l.now}}})
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2", RestoredFrom: []string{"vm1"}}, Started: l.now}}})
 			l.now = again.NotBefore
 			l.do(due)
-			if l.task.Asleep != nil || jobOf(l.jobs, state.JobForget).Args.Ref != "a1" {
+			if l.task.Suspended != nil || jobOf(l.jobs, state.JobForget).Args.Ref != "a1" {
 				t.Errorf("%s: what is on a VM again stays: %v", mode, kindsOf(l.jobs))
 			}
 		}

@@ -43,7 +43,7 @@ func TestALookedForStatusIsLookedAtAgain(t *testing.T) {
 	for detail, want := range map[string]int{"": 0, "looked": 1} {
 		e := event.Event{Task: task.Key, Now: now, Payload: event.StatusSent{Searched: detail == "looked", Status: state.StatusComment{Comment: 5, Shown: 7, At: now}}}
 		c := Next(task, e, DefaultPolicy())
-		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Args.Due != state.DueTwin || c.Jobs[0].Args.Key != "5" || c.Jobs[0].Args.Marker != "1.status" || !c.Jobs[0].Args.Since.Equal(task.Trigger.At)) {
+		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Args.Due != state.DueDuplicate || c.Jobs[0].Args.Key != "5" || c.Jobs[0].Args.Marker != "1.status" || !c.Jobs[0].Args.Since.Equal(task.Trigger.At)) {
 			t.Errorf("after %q: jobs %+v, want %d", detail, c.Jobs, want)
 		}
 	}

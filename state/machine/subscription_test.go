@@ -19,7 +19,7 @@ func TestOnASubscription(t *testing.T) {
 	l.launch()
 	l.task.Settings.Limits.RunMicroUSD = 1
 	run := l.task.Run.ID
-	l.do(event.Event{Run: run, Payload: event.Spent{Money: state.Money{InputTokens: 900, Subscription: true}}})
+	l.do(event.Event{Run: run, Payload: event.ModelCalled{Money: state.Money{InputTokens: 900, Subscription: true}}})
 	if m := l.task.Money; !m.Free() || !l.task.Run.Money.Free() || m.Tokens() != 900 {
 		t.Fatalf("%+v", m)
 	}
@@ -59,7 +59,7 @@ func TestEndOfARunOnASubscription(t *testing.T) {
 			l.start()
 			l.launch()
 			l.task.Money.MicroUSD = l.task.Money.CapMicroUSD
-			l.do(event.Event{Run: l.task.Run.ID, Payload: event.Spent{Money: test.m}})
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.ModelCalled{Money: test.m}})
 			l.end(state.RunResult{Status: state.StatusRefused, Class: state.RunFatal, Message: "it will not"})
 			if l.task.Phase != state.PhaseFailed || l.task.End.Class != test.class {
 				t.Errorf("%s, %+v", l.task.Phase, l.task.End)

@@ -99,7 +99,7 @@ var commandRows = []Row{
 	},
 	{
 		From: anyPhase, On: event.KindCommented, Verb: state.VerbApprove,
-		To: same, do: reply(state.ReplyNoneOpen),
+		To: same, do: reply(state.ReplyNonePending),
 		Doc: "no plan waits for an approval",
 	},
 	{

@@ -78,12 +78,12 @@ var peopleRows = []Row{
 		Doc: "canceled without a comment: the issue no longer exists",
 	},
 	{
-		From: open, On: event.KindGone,
+		From: open, On: event.KindAccessLost,
 		To: []state.Phase{state.PhaseCancelled}, do: accessLost,
 		Doc: "canceled without a comment: the App no longer has access",
 	},
 	{
-		From: ended, On: event.KindBack,
+		From: ended, On: event.KindAccessRegained,
 		If:   "it ended because errand had no access",
 		when: func(c *change) bool { return c.t.End != nil && c.t.End.Class == state.ClassAccess },
 		To:   same, do: postAccessRegained,
@@ -247,7 +247,7 @@ var peopleRows = []Row{
 		Doc: "shown in the status comment",
 	},
 	{
-		From: working, On: event.KindPoked,
+		From: working, On: event.KindConditionChanged,
 		If: "it waits for something", when: func(c *change) bool { return c.t.Waiting != nil },
 		To: same, do: recheckWaiting,
 		Doc: "checked again now",

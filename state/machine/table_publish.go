@@ -43,14 +43,14 @@ var publishRows = []Row{
 		Doc: "published as data, or shown first",
 	},
 	{
-		From: building, On: event.KindShown,
+		From: building, On: event.KindDiffReady,
 		If:   "something trusted was said meanwhile",
 		when: all(thisShown, func(c *change) bool { return len(c.pendingFeedback()) > 0 }, not(reachedRunLimit)),
 		To:   same, do: func(c *change) { c.launchRun(runOfPhase(c.t.Phase)) },
 		Doc: "the agent considers it before the changes are shown",
 	},
 	{
-		From: building, On: event.KindShown,
+		From: building, On: event.KindDiffReady,
 		when: thisShown,
 		To:   asking, do: createPublishRevision,
 		Doc: "the changes are posted and wait for approval",
@@ -62,14 +62,14 @@ var publishRows = []Row{
 		Doc: "the objects are on GitHub; the branch is moved next",
 	},
 	{
-		From: building, On: event.KindOvertaken,
+		From: building, On: event.KindBranchAhead,
 		If: "not too often", when: canRebase,
-		To: same, do: func(c *change) { rebase(c, of[event.Overtaken](c).Head) },
+		To: same, do: func(c *change) { rebase(c, of[event.BranchAhead](c).Head) },
 		Doc: "after a push, the VM's commits are rebased onto it and judged again",
 	},
 	{
-		From: building, On: event.KindOvertaken,
-		To: []state.Phase{state.PhaseInterrupted}, do: func(c *change) { rebaseLater(c, of[event.Overtaken](c).Head) },
+		From: building, On: event.KindBranchAhead,
+		To: []state.Phase{state.PhaseInterrupted}, do: func(c *change) { rebaseLater(c, of[event.BranchAhead](c).Head) },
 		Doc: "repeated pushes: retried after a while",
 	},
 	{
@@ -84,13 +84,13 @@ var publishRows = []Row{
 		Doc: "a round for the agent; after several, people are asked",
 	},
 	{
-		From: []state.Phase{state.PhaseImplementing}, On: event.KindMoved,
+		From: []state.Phase{state.PhaseImplementing}, On: event.KindBranchMoved,
 		If: "no pull request yet", when: all(thisWork, not(hasPR)),
 		To: same, do: func(c *change) { storeHead(c); c.enqueueStep(state.JobOpenPR) },
 		Doc: "the pull request is opened",
 	},
 	{
-		From: building, On: event.KindMoved,
+		From: building, On: event.KindBranchMoved,
 		when: thisWork,
 		To:   same, do: func(c *change) { storeHead(c); c.enqueueStep(state.JobAnswer) },
 		Doc: "the threads are answered",
@@ -109,7 +109,7 @@ var publishRows = []Row{
 		Doc: "it is noted, so that people find it",
 	},
 	{
-		From: building, On: event.KindAnswered,
+		From: building, On: event.KindThreadsAnswered,
 		To: []state.Phase{state.PhasePROpen, state.PhaseAddressingReview}, do: endRound,
 		Doc: "the round is over; feedback that arrived meanwhile starts the next one",
 	},

@@ -14,14 +14,14 @@ var runRows = []Row{
 		Doc: "last activity, session and money are stored",
 	},
 	{
-		From: running, On: event.KindCalled,
+		From: running, On: event.KindToolCalled,
 		If: "the run may", when: acceptsCall,
 		To: same, do: storeCall,
 		Doc: "the agent's tool call is stored: a note, a proposed issue, a question, the end of the run",
 	},
 	{
 		From: running, On: event.KindDue,
-		If: "a run that asked a question still continues", when: all(isDue(state.DueAsk), continuesAfterQuestion),
+		If: "a run that asked a question still continues", when: all(isDue(state.DueQuestion), continuesAfterQuestion),
 		To: []state.Phase{state.PhaseAwaitingAnswer}, do: stopAndAsk,
 		Doc: "it is stopped, its work saved, and the question posted",
 	},
@@ -32,7 +32,7 @@ var runRows = []Row{
 		Doc: "it is stopped, its work saved; the hint names more turns",
 	},
 	{
-		From: anyPhase, On: event.KindSpent,
+		From: anyPhase, On: event.KindModelCalled,
 		If: "the run is the task's", when: func(c *change) bool { return runOfEvent(c) != nil },
 		To: same, do: addCost,
 		Doc: "added to the cost of run and task",

@@ -31,12 +31,12 @@ var stepRows = []Row{
 		Doc: "the run is launched with the new data",
 	},
 	{
-		From: working, On: event.KindHeldUp,
+		From: working, On: event.KindStepBlocked,
 		To: same, do: func(c *change) { waitFor(c, *c.e.Waiting()) },
 		Doc: "waits for something other than people, reports it, and checks again automatically",
 	},
 	{
-		From: working, On: event.KindAsked,
+		From: working, On: event.KindQuestionRaised,
 		To: []state.Phase{state.PhaseAwaitingAnswer}, do: postQuestion,
 		Doc: "a question is posted",
 	},
@@ -70,26 +70,26 @@ var stepRows = []Row{
 		Doc: "too late: answered with the reason",
 	},
 	{
-		From: running, On: event.KindNoApproval,
+		From: running, On: event.KindApprovalRejected,
 		If:   "withdrawn before the start",
 		when: func(c *change) bool { return isWithdrawn(c) && thisRun(c) && c.t.Run.State == state.RunLaunching },
 		To:   awaiting, do: revokeApproval,
 		Doc: "the approval is no longer valid; the plan waits again",
 	},
 	{
-		From: building, On: event.KindNoApproval,
+		From: building, On: event.KindApprovalRejected,
 		If: "withdrawn before the changes were published", when: publishDoubted,
 		To: asking, do: revokePublish,
 		Doc: "the approval is no longer valid; the changes wait again",
 	},
 	{
-		From: open, On: event.KindNoApproval,
-		To: same, do: func(c *change) { reject(c, *c.e.Candidate(), of[event.NoApproval](c).Rejection) },
+		From: open, On: event.KindApprovalRejected,
+		To: same, do: func(c *change) { reject(c, *c.e.Candidate(), of[event.ApprovalRejected](c).Rejection) },
 		Doc: "answered once per revision and reason",
 	},
 	{
-		From: open, On: event.KindStale,
-		To: same, do: func(c *change) { c.markStale(of[event.Stale](c).Hash, of[event.Stale](c).Reason) },
+		From: open, On: event.KindPlanStale,
+		To: same, do: func(c *change) { c.markStale(of[event.PlanStale](c).Hash, of[event.PlanStale](c).Reason) },
 		Doc: "that revision can never be approved again",
 	},
 	{
@@ -168,7 +168,7 @@ var stepRows = []Row{
 		Doc: "reason and hint are posted",
 	},
 	{
-		From: anyPhase, On: event.KindSaved,
+		From: anyPhase, On: event.KindWorkSaved,
 		To: same, do: storeSavedWork,
 		Doc: "the work of the stopped run is kept",
 	},
@@ -178,7 +178,7 @@ var stepRows = []Row{
 			gone := of[event.Released](c)
 			return c.t.VM != nil && (gone.VM == "" || gone.VM == c.t.VM.Name)
 		},
-		To: same, do: func(c *change) { storeRelease(c, of[event.Released](c).Why) },
+		To: same, do: func(c *change) { storeRelease(c, of[event.Released](c).Reason) },
 		Doc: "the VM is gone",
 	},
 }

@@ -20,9 +20,9 @@ var talkRows = []Row{
 		Doc: "the comment's id is stored",
 	},
 	{
-		From: anyPhase, On: event.KindCreated,
+		From: anyPhase, On: event.KindIssueCreated,
 		If: "it was proposed", when: func(c *change) bool {
-			return c.t.Proposal(of[event.Created](c).N) != nil
+			return c.t.Proposal(of[event.IssueCreated](c).N) != nil
 		},
 		To: same, do: storeCreatedIssue,
 		Doc: "its number is stored, and the person who requested it gets a link",

@@ -23,8 +23,8 @@ func (c *change) reply(reason string) {
 	}
 	if reason == state.ReplyTooMany {
 		all := of[event.Commented](c)
-		p.Items, p.Text = all.Left, ""
-		if more := all.More + max(0, len(all.Orders)-MaxOrders); more > 0 {
+		p.Items, p.Text = all.Skipped, ""
+		if more := all.MoreSkipped + max(0, len(all.Orders)-MaxOrders); more > 0 {
 			p.Text = strconv.Itoa(more)
 		}
 	}
@@ -40,7 +40,7 @@ func (c *change) reply(reason string) {
 // answerWithdrawn answers that a comment which was deleted, hidden or edited before it was processed had no effect.
 // Deleted comments without a mention get no answer.
 func answerWithdrawn(c *change) {
-	if c.e.Comment().Mention || c.e.Comment().Withdrawn == state.NotReworded {
+	if c.e.Comment().Mention || c.e.Comment().Withdrawn == state.RejectedCommentEdited {
 		c.reply(c.e.Comment().Withdrawn)
 	}
 }
@@ -146,21 +146,21 @@ func storeStatus(c *change) {
 }
 
 // scheduleReplyTwinChecks schedules checks for duplicate answers in threads.
-func scheduleReplyTwinChecks(c *change, d *event.Doubtful) {
+func scheduleReplyTwinChecks(c *change, d *event.UncertainAnswers) {
 	if d == nil || c.t.PR == nil {
 		return
 	}
 	for _, key := range d.Keys {
-		c.scheduleDue(state.DueTwin, key, c.e.Now.Add(time.Minute))
+		c.scheduleDue(state.DueDuplicate, key, c.e.Now.Add(time.Minute))
 		args := &c.jobs[len(c.jobs)-1].Args
-		args.Twin, args.Since, args.Number = state.TwinAnswer, d.Since.UTC().Truncate(time.Second), c.t.PR.Number
+		args.Duplicate, args.Since, args.Number = state.DuplicateAnswer, d.Since.UTC().Truncate(time.Second), c.t.PR.Number
 	}
 }
 
 // scheduleTwinCheck schedules a check for a duplicate of a comment. The job contains all necessary data, because the task may be in
 // its next life by then.
 func scheduleTwinCheck(c *change, p state.Posted) {
-	c.scheduleDue(state.DueTwin, fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
+	c.scheduleDue(state.DueDuplicate, fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
 	args := &c.jobs[len(c.jobs)-1].Args
 	args.Marker, args.Since, args.Number = p.Key, p.At.UTC().Truncate(time.Second), p.Number
 }

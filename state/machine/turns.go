@@ -18,7 +18,7 @@ const turnsGrace = 3 * time.Minute
 // correctResult judges the end of a run again by what errand knows.
 func correctResult(c *change) {
 	if c.result != nil && thisRun(c) {
-		*c.result = c.t.Run.Correct(*c.result)
+		*c.result = c.t.Run.CorrectResult(*c.result)
 	}
 }
 
@@ -40,12 +40,12 @@ func hintTurns(r *state.Run) string {
 // continuesWithoutTurns reports whether the run of the delayed check has no turns left and is still active.
 func continuesWithoutTurns(c *change) bool {
 	r := c.t.Run
-	return r != nil && r.ID == of[event.Due](c).Run && r.State == state.RunActive && r.RefusedTurns()
+	return r != nil && r.ID == of[event.Due](c).Run && r.State == state.RunActive && r.IsOutOfTurns()
 }
 
 // stopWithoutTurns stops a run that has no turns left and has not ended.
 func stopWithoutTurns(c *change) {
-	why := c.t.Run.Held.Detail
+	why := c.t.Run.RunDenial.Detail
 	c.dropRun(why)
 	r := &c.t.Runs[len(c.t.Runs)-1]
 	r.Status, r.Class = state.StatusMaxTurns, state.RunFatal

@@ -11,7 +11,7 @@ import (
 // refuseTurns has the gateway refuse the active run the model because its turns are used up.
 func (l *life) refuseTurns() {
 	l.t.Helper()
-	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Spent{Money: state.Money{}, Waiting: l.task.Run.TurnsUsedUp()}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.ModelCalled{Money: state.Money{}, Waiting: l.task.Run.OutOfTurnsDenial()}})
 }
 
 // TestOutOfTurns: a run that was refused the model for its turns ends for that, whatever its program says, and
@@ -68,7 +68,7 @@ func TestOutOfTurnsIsNotAll(t *testing.T) {
 
 	l = newLife(t)
 	l.implementing()
-	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Spent{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "the cap"}}})
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.ModelCalled{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitMoney, Detail: "the cap"}}})
 	l.end(state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Outcome: "done"})
 	l.want(state.PhaseImplementing, state.JobCollect)
 }
@@ -97,7 +97,7 @@ func TestOutOfTurnsGoesOn(t *testing.T) {
 	}
 	l.do(event.Event{Run: run, Payload: event.RunEnded{Result: state.RunResult{Status: state.StatusInterrupted, Class: state.RunRetryable, Turns: 4}}})
 	last := l.task.Runs[len(l.task.Runs)-1]
-	if !last.Told || last.Turns != 4 || last.Status != state.StatusMaxTurns {
+	if !last.Reported || last.Turns != 4 || last.Status != state.StatusMaxTurns {
 		t.Errorf("filed as %+v", last)
 	}
 	l.do(due)
@@ -146,11 +146,11 @@ func TestOneCauseForARunThatWasRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := state.Run{ID: "r", State: tc.state, RunUsage: state.RunUsage{Held: held[tc.held]}}
-			got := r.Judge(state.RunResult{Status: tc.said, Class: tc.class, Message: "as its program says", RetryAt: soon})
+			r := state.Run{ID: "r", State: tc.state, RunUsage: state.RunUsage{RunDenial: held[tc.held]}}
+			got := r.FinalResult(state.RunResult{Status: tc.said, Class: tc.class, Message: "as its program says", RetryAt: soon})
 			message := "as its program says"
-			if tc.want != tc.said || r.Held != nil && tc.state == state.RunActive && (tc.said == "billing") {
-				message = r.Held.Detail
+			if tc.want != tc.said || r.RunDenial != nil && tc.state == state.RunActive && (tc.said == "billing") {
+				message = r.RunDenial.Detail
 			}
 			if got.Status != tc.want || got.Message != message {
 				t.Errorf("%s (%s) %q, want %s %q", got.Status, got.Class, got.Message, tc.want, message)
@@ -180,7 +180,7 @@ func TestOneCauseInTaskAndRun(t *testing.T) {
 			if tc.phase == state.PhaseInterrupted {
 				tc.held.Until = l.now.Add(time.Hour)
 			}
-			l.do(event.Event{Run: l.task.Run.ID, Payload: event.Spent{Money: state.Money{}, Waiting: &tc.held}})
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.ModelCalled{Money: state.Money{}, Waiting: &tc.held}})
 			l.end(state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403 Forbidden"})
 			last := l.task.Runs[len(l.task.Runs)-1]
 			why := detail(l.task.Waiting)

@@ -40,8 +40,8 @@ func TestJobsGetTheAnswerOfTheirEvent(t *testing.T) {
 	if got(state.JobLaunch) != v {
 		t.Error("the start of what was approved does not get it")
 	}
-	l.do(event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "no VM"}}})
-	l.do(event.Event{Payload: event.Poked{}})
+	l.do(event.Event{Payload: event.StepBlocked{Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "no VM"}}})
+	l.do(event.Event{Payload: event.ConditionChanged{}})
 	if got(state.JobLaunch) != nil {
 		t.Error("a later start relies on it, too")
 	}

@@ -72,7 +72,7 @@ func TestOnlyCommandsOfWritersAreSeen(t *testing.T) {
 // askedForKey waits for the ticket key that the repository wants.
 func (l *life) askedForKey() {
 	l.trigger()
-	l.do(event.Event{Payload: event.Asked{Start: &event.Start{Settings: settings.Default(), Visible: true}, Question: state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"}}})
+	l.do(event.Event{Payload: event.QuestionRaised{Start: &event.Start{Settings: settings.Default(), Visible: true}, Question: state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"}}})
 }
 
 func (l *life) createPR(key string) {
@@ -164,7 +164,7 @@ func TestAPlanFoundDeletedIsNotLinked(t *testing.T) {
 	l.toPreliminary()
 	p := l.task.NewestPlan()
 	p.CommentURL = "https://x/11"
-	l.do(event.Event{Payload: event.NoApproval{Rejection: state.NotDeleted, Candidate: state.Candidate{Approval: state.Approval{Hash: p.Hash, By: writer, Permission: state.PermissionWrite}}}})
+	l.do(event.Event{Payload: event.ApprovalRejected{Rejection: state.RejectedPlanDeleted, Candidate: state.Candidate{Approval: state.Approval{Hash: p.Hash, By: writer, Permission: state.PermissionWrite}}}})
 	if p := l.task.NewestPlan(); p.CommentURL != "" || p.Stale != state.StaleDeleted {
 		t.Errorf("got address %q, stale %q", p.CommentURL, p.Stale)
 	}

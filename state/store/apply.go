@@ -63,7 +63,7 @@ func (s *Store) Apply(ctx context.Context, e event.Event, ack Ack) (Applied, err
 	if err != nil {
 		return Applied{}, fmt.Errorf("apply %s to %s: %w", e.Kind(), e.Task, err)
 	}
-	if t := applied.Task; s.phaseChanged != nil && applied.Changed && (e.Kind() == event.KindRunEnded || e.Kind() == event.KindSaved || !t.Since.Before(e.Now)) {
+	if t := applied.Task; s.phaseChanged != nil && applied.Changed && (e.Kind() == event.KindRunEnded || e.Kind() == event.KindWorkSaved || !t.Since.Before(e.Now)) {
 		s.phaseChanged(ctx, t.Key)
 	}
 	return applied, nil
@@ -82,9 +82,9 @@ func (s *Store) apply(tx kv.Tx, e event.Event, ack Ack) (Applied, error) {
 	if err := s.spendAck(tx, e, ack, queue); err != nil {
 		return Applied{}, err
 	}
-	e.Unvetted, e.Wanted, e.Approving = queue.hasUnvettedText(), queue.hasWork(), queue.hasApproval()
+	e.Unvetted, e.VMNeeded, e.Approving = queue.hasUnvettedText(), queue.hasWork(), queue.hasApproval()
 	applied := Applied{Task: task, Note: noteSeen}
-	if task == nil || e.ID == "" || !task.Knows(e.ID) {
+	if task == nil || e.ID == "" || !task.HasSeen(e.ID) {
 		applied, err = s.transition(tx, task, e, queue)
 	}
 	if err != nil {

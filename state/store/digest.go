@@ -67,6 +67,8 @@ func (d *Digest[T]) Open(ctx context.Context) ([]T, error) {
 	return list, nil
 }
 
-// Glances returns a Glance of every open task, in the order of their keys. It is cheap enough to call for every
+// Overviews returns an overview of every open task, in the order of their keys. It is cheap enough to call for every
 // webhook.
-func (s *Store) Glances(ctx context.Context) ([]state.Glance, error) { return s.glances.Open(ctx) }
+func (s *Store) Overviews(ctx context.Context) ([]state.TaskOverview, error) {
+	return s.glances.Open(ctx)
+}

@@ -13,30 +13,30 @@ import (
 )
 
 // A change of a task by any event is visible in the next listing, and an ended task is no longer listed.
-func TestGlances(t *testing.T) {
+func TestOverviews(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	put := func(key state.TaskKey, task state.Task) {
 		s.next = func(*state.Task, event.Event, machine.Policy) machine.Change { return machine.Change{Task: &task} }
 		s.mustApply(t, spelled(key, ""), Ack{})
 	}
-	look := func(want ...state.Glance) {
+	look := func(want ...state.TaskOverview) {
 		t.Helper()
-		got, err := s.Glances(t.Context())
-		if d := cmp.Diff(want, got, cmp.Transformer("empty", func(l []state.Glance) []state.Glance { return append([]state.Glance{}, l...) })); d != "" || err != nil {
+		got, err := s.Overviews(t.Context())
+		if d := cmp.Diff(want, got, cmp.Transformer("empty", func(l []state.TaskOverview) []state.TaskOverview { return append([]state.TaskOverview{}, l...) })); d != "" || err != nil {
 			t.Errorf("error %v\n%s", err, d)
 		}
 	}
 	look()
 	put(task1, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}, TaskIssue: state.TaskIssue{Installation: 5}})
 	put(task2, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued, Waiting: &state.Waiting{Kind: state.WaitBlocked}}, TaskIssue: state.TaskIssue{Installation: 6}})
-	look(state.Glance{Key: task1, Phase: state.PhaseQueued, Installation: 5}, state.Glance{Key: task2, Phase: state.PhaseQueued, Installation: 6, Waiting: state.WaitBlocked})
+	look(state.TaskOverview{Key: task1, Phase: state.PhaseQueued, Installation: 5}, state.TaskOverview{Key: task2, Phase: state.PhaseQueued, Installation: 6, Waiting: state.WaitBlocked})
 	put(task1, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskIssue: state.TaskIssue{Installation: 5}, TaskChanges: state.TaskChanges{Branch: state.Branch{Name: "errand/1", Head: "c0ffee"}, PR: &state.PR{Number: 9}}, TaskVMs: state.TaskVMs{VM: &state.VM{}}})
 	put(task2, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued, Waiting: &state.Waiting{Kind: state.WaitPermission}}, TaskIssue: state.TaskIssue{Installation: 7}})
-	look(state.Glance{Key: task1, Phase: state.PhasePROpen, Installation: 5, Branch: "errand/1", Head: "c0ffee", HasPR: true, HasVM: true},
-		state.Glance{Key: task2, Phase: state.PhaseQueued, Installation: 7, Waiting: state.WaitPermission})
+	look(state.TaskOverview{Key: task1, Phase: state.PhasePROpen, Installation: 5, Branch: "errand/1", Head: "c0ffee", HasPR: true, HasVM: true},
+		state.TaskOverview{Key: task2, Phase: state.PhaseQueued, Installation: 7, Waiting: state.WaitPermission})
 	put(task1, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseDone}})
-	look(state.Glance{Key: task2, Phase: state.PhaseQueued, Installation: 7, Waiting: state.WaitPermission})
+	look(state.TaskOverview{Key: task2, Phase: state.PhaseQueued, Installation: 7, Waiting: state.WaitPermission})
 }
 
 // listing iterates over the tasks of a test and counts how often each is read.

@@ -20,7 +20,7 @@ func TestMarkLaunch(t *testing.T) {
 		t.Fatalf("a new job has %+v", job)
 	}
 	first := state.Launch{Run: "run-1", VM: state.VM{Name: "vm-1"}, BaseSHA: "aaa", Started: s.time()}
-	last := state.Launch{Run: "run-1", VM: state.VM{Name: "vm-1"}, BaseSHA: "bbb", Started: s.time(), Taken: []string{"comment:1"}}
+	last := state.Launch{Run: "run-1", VM: state.VM{Name: "vm-1"}, BaseSHA: "bbb", Started: s.time(), FeedbackIDs: []string{"comment:1"}}
 	for _, l := range []state.Launch{first, last} {
 		if err := s.MarkLaunch(t.Context(), job.ID, job.Epoch, l); err != nil {
 			t.Fatal(err)

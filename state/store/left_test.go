@@ -46,16 +46,16 @@ func TestCallsInFlightCount(t *testing.T) {
 				}
 				return w.Detail
 			}
-			left := func(open state.Money) state.Left {
+			left := func(open state.Money) state.Remaining {
 				l, err := s.Spending.Left(t.Context(), caps, open, s.time())
 				if err != nil {
 					t.Fatal(err)
 				}
-				return l.Min(task.Left(open, open, false))
+				return l.Min(task.Remaining(open, open, false))
 			}
-			one, want := micro, state.Left{MicroUSD: 40, Tokens: state.Unbounded().Tokens}
+			one, want := micro, state.Remaining{MicroUSD: 40, Tokens: state.Unlimited().Tokens}
 			if test.tokens {
-				one, want = tokens, state.Left{MicroUSD: state.Unbounded().MicroUSD, Tokens: 40}
+				one, want = tokens, state.Remaining{MicroUSD: state.Unlimited().MicroUSD, Tokens: 40}
 			}
 			two := one
 			two.Add(one)

@@ -71,7 +71,7 @@ func (s *Store) enqueue(tx kv.Tx, q *queue, job state.Job, e event.Event) error 
 	}
 	job.ID, job.Task, job.Created, job.State = id, q.task, e.Now, state.JobQueued
 	job.Epoch, job.Until, job.Attempt, job.Failures, job.Defects = 0, time.Time{}, 0, 0, 0
-	job.Attempted, job.LastError = !job.Doubt.IsZero(), ""
+	job.Attempted, job.LastError = !job.UnknownSince.IsZero(), ""
 	if job.Lane == "" {
 		job.Lane = state.LaneWork
 	}
@@ -157,11 +157,11 @@ func (q *queue) hasWork() bool {
 
 // markDoubt marks the queued job with the same key as a failed one to check for effects of the failed job.
 func (q *queue) markDoubt(f state.Failure) {
-	if f.Doubt.IsZero() {
+	if f.UnknownSince.IsZero() {
 		return
 	}
-	if j := q.findQueued(f.Key); j != nil && j.Doubt.IsZero() {
-		j.Doubt, j.Attempted, q.changed = f.Doubt, true, true
+	if j := q.findQueued(f.Key); j != nil && j.UnknownSince.IsZero() {
+		j.UnknownSince, j.Attempted, q.changed = f.UnknownSince, true, true
 	}
 }
 
@@ -226,7 +226,7 @@ func (q *queue) firstClaimable(lane state.Lane, now time.Time) *state.Job {
 // another lane and saves the run's work: it could commit files that the next run is writing.
 func (q *queue) waitsForStop(j *state.Job) bool {
 	switch j.Kind {
-	case state.JobLaunch, state.JobCollect, state.JobRebase, state.JobSleep:
+	case state.JobLaunch, state.JobCollect, state.JobRebase, state.JobSuspend:
 		return slices.ContainsFunc(q.jobs, func(o state.Job) bool { return o.Kind == state.JobStop })
 	}
 	return false

@@ -42,7 +42,7 @@ func TestReads(t *testing.T) {
 		return taskKeys(tasks)
 	}
 	ctx := t.Context()
-	if open, err := s.Glances(ctx); fmt.Sprint(keysOf(open)) != "[10/1 10/2 101/1]" || err != nil {
+	if open, err := s.Overviews(ctx); fmt.Sprint(keysOf(open)) != "[10/1 10/2 101/1]" || err != nil {
 		t.Errorf("open: %v, error %v", open, err)
 	}
 	cases := map[string]struct{ got, want string }{
@@ -68,7 +68,7 @@ func TestReads(t *testing.T) {
 
 	// A new life brings it back among the open ones.
 	s.mustApply(t, spelled(ended, "phase=queued"), Ack{})
-	open, err := s.Glances(ctx)
+	open, err := s.Overviews(ctx)
 	if got := fmt.Sprint(keysOf(open)); got != "[10/1 10/2 10/3 101/1]" || err != nil {
 		t.Errorf("open after a new life: %s, error %v", got, err)
 	}
@@ -113,8 +113,8 @@ func TestPrune(t *testing.T) {
 				TaskPhase: state.TaskPhase{Phase: phase, Since: e.Now}, TaskPlans: state.TaskPlans{Approval: &state.Approval{Hash: "good"},
 					Plans:    []state.Plan{{Hash: "old", Text: "old plan"}, {Hash: "good", Text: "good plan"}},
 					Feedback: []state.Feedback{{ID: "comment:1"}}},
-				TaskIssue:    state.TaskIssue{Context: state.Context{Comments: []state.Said{{Body: "words"}}}},
-				TaskComments: state.TaskComments{Seen: []string{"comment:1"}},
+				TaskIssue:    state.TaskIssue{Context: state.Context{Comments: []state.DiscussionComment{{Body: "words"}}}},
+				TaskComments: state.TaskComments{SeenIDs: []string{"comment:1"}},
 			}}
 		}
 	}
@@ -137,7 +137,7 @@ func TestPrune(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := len(task.Context.Comments) == 0 && len(task.Feedback) == 0 && task.Plans[0].Text == ""
-		if got != light || task.Plans[1].Text != "good plan" || len(task.Seen) != 1 || task.Version != 1 {
+		if got != light || task.Plans[1].Text != "good plan" || len(task.SeenIDs) != 1 || task.Version != 1 {
 			t.Errorf("task %s after pruning: %+v", key, task)
 		}
 	}
@@ -250,7 +250,7 @@ func (s *testStore) wipe(t *testing.T) {
 	}
 }
 
-func keysOf(open []state.Glance) (keys []state.TaskKey) {
+func keysOf(open []state.TaskOverview) (keys []state.TaskKey) {
 	for _, g := range open {
 		keys = append(keys, g.Key)
 	}

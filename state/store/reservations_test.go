@@ -29,7 +29,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 	s.reopen(t)
 	s.next = spend
 	book := func(id string) error {
-		_, err := s.Apply(t.Context(), event.Event{Task: key, Payload: event.Spent{Money: state.Money{MicroUSD: 5}}}, Ack{Call: id})
+		_, err := s.Apply(t.Context(), event.Event{Task: key, Payload: event.ModelCalled{Money: state.Money{MicroUSD: 5}}}, Ack{Call: id})
 		return err
 	}
 	want := func(micro int64, rows ...Reservation) {
@@ -64,7 +64,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 		t.Errorf("recorded after its release: got error %v, want ErrSpent", err)
 	}
 	want(5, other)
-	if _, err := s.Apply(t.Context(), event.Event{Task: key, Payload: event.Spent{Money: state.Money{}}}, Ack{Call: "c", Job: "7-1-1"}); err == nil {
+	if _, err := s.Apply(t.Context(), event.Event{Task: key, Payload: event.ModelCalled{Money: state.Money{}}}, Ack{Call: "c", Job: "7-1-1"}); err == nil {
 		t.Error("two things are spent by one event")
 	}
 }
@@ -78,7 +78,7 @@ func TestAReservationOfATaskThatIsGone(t *testing.T) {
 	if err := s.Reservations.Reserve(t.Context(), Reservation{ID: "a", Task: key, Run: "7-1-1"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Apply(t.Context(), event.Event{Task: key, Run: "7-1-1", Payload: event.Spent{Money: state.Money{MicroUSD: 5}}}, Ack{Call: "a"}); err != nil {
+	if _, err := s.Apply(t.Context(), event.Event{Task: key, Run: "7-1-1", Payload: event.ModelCalled{Money: state.Money{MicroUSD: 5}}}, Ack{Call: "a"}); err != nil {
 		t.Error(err)
 	}
 	if rows, err := s.Reservations.All(t.Context()); err != nil || len(rows) > 0 {

@@ -18,15 +18,15 @@ func TestSeenIsBounded(t *testing.T) {
 		if old != nil {
 			after = old.Clone()
 		}
-		for i := len(after.Seen); i < 10_000; i++ {
-			after.Seen = append(after.Seen, fmt.Sprintf("review-comment:%d", 9_000_000_000+i))
+		for i := len(after.SeenIDs); i < 10_000; i++ {
+			after.SeenIDs = append(after.SeenIDs, fmt.Sprintf("review-comment:%d", 9_000_000_000+i))
 		}
 		return machine.Change{Task: after}
 	}
 	for i := range 3 {
 		got := s.mustApply(t, event.Event{Task: task1, ID: fmt.Sprintf("comment:%d", i), Permission: state.PermissionWrite, Payload: event.Commented{}}, Ack{})
-		if len(got.Task.Seen) != 10_000 || !got.Task.Knows(fmt.Sprintf("comment:%d", i)) {
-			t.Fatalf("got %d stored IDs", len(got.Task.Seen))
+		if len(got.Task.SeenIDs) != 10_000 || !got.Task.HasSeen(fmt.Sprintf("comment:%d", i)) {
+			t.Fatalf("got %d stored IDs", len(got.Task.SeenIDs))
 		}
 	}
 }

@@ -109,15 +109,15 @@ func (s *Spending) addCost(tx kv.Tx, before, after *state.Task, now time.Time) e
 }
 
 // Left returns the amounts that the caps of all tasks together leave. open is the estimated cost of calls in flight.
-func (s *Spending) Left(ctx context.Context, caps Caps, open state.Money, now time.Time) (state.Left, error) {
+func (s *Spending) Left(ctx context.Context, caps Caps, open state.Money, now time.Time) (state.Remaining, error) {
 	if caps == (Caps{}) {
-		return state.Unbounded(), nil
+		return state.Unlimited(), nil
 	}
 	day, month, err := s.withCallsInFlight(ctx, caps, open, now)
 	if err != nil {
-		return state.Left{}, err
+		return state.Remaining{}, err
 	}
-	return day.Left().Min(month.Left()), nil
+	return day.Remaining().Min(month.Remaining()), nil
 }
 
 // withCallsInFlight returns the cost of the day and the month, including calls in flight, with their caps.

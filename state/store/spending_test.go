@@ -17,7 +17,7 @@ func TestPurse(t *testing.T) {
 	s.advance(time.Date(2026, 11, 30, 23, 59, 0, 0, time.UTC).Sub(testStart))
 	apply := func(issue int, micro int64) {
 		t.Helper()
-		if _, err := s.Apply(t.Context(), event.Event{Task: state.TaskKey{Repo: 7, Issue: issue}, Payload: event.Spent{Money: state.Money{InputTokens: 1, MicroUSD: micro}}}, Ack{}); err != nil {
+		if _, err := s.Apply(t.Context(), event.Event{Task: state.TaskKey{Repo: 7, Issue: issue}, Payload: event.ModelCalled{Money: state.Money{InputTokens: 1, MicroUSD: micro}}}, Ack{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestPurseOnASubscription(t *testing.T) {
 		{state.Money{InputTokens: 5, Subscription: true}, state.Money{InputTokens: 5, Subscription: true}},
 		{state.Money{InputTokens: 1, MicroUSD: 7}, state.Money{InputTokens: 6, MicroUSD: 7, Subscription: true}},
 	} {
-		if _, err := s.Apply(t.Context(), event.Event{Task: state.TaskKey{Repo: 7, Issue: 1}, Payload: event.Spent{Money: step.add}}, Ack{}); err != nil {
+		if _, err := s.Apply(t.Context(), event.Event{Task: state.TaskKey{Repo: 7, Issue: 1}, Payload: event.ModelCalled{Money: step.add}}, Ack{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := spent(); got != step.want {
@@ -109,7 +109,7 @@ func TestTheSecondCapOnMoneyHolds(t *testing.T) {
 			s := newTestStore(t)
 			s.next = spend
 			for i, m := range []state.Money{{OutputTokens: 3, MicroUSD: 30}, {InputTokens: 2, MicroUSD: 20}, {InputTokens: 3, MicroUSD: 30}} { // the first one yesterday
-				if _, err := s.Apply(t.Context(), event.Event{Task: state.TaskKey{Repo: 7, Issue: i + 1}, Payload: event.Spent{Money: m}}, Ack{}); err != nil {
+				if _, err := s.Apply(t.Context(), event.Event{Task: state.TaskKey{Repo: 7, Issue: i + 1}, Payload: event.ModelCalled{Money: m}}, Ack{}); err != nil {
 					t.Fatal(err)
 				}
 				if i == 0 {
@@ -135,6 +135,6 @@ func spend(t *state.Task, e event.Event, _ machine.Policy) machine.Change {
 		c := *t
 		next = &c
 	}
-	next.Money.Add(event.Of[event.Spent](e).Money)
+	next.Money.Add(event.Of[event.ModelCalled](e).Money)
 	return machine.Change{Task: next}
 }

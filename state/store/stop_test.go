@@ -22,7 +22,7 @@ func TestNothingWorksOnAVMThatIsBeingStopped(t *testing.T) {
 		"another run":            {state.JobLaunch, true},
 		"the work is read":       {state.JobCollect, true},
 		"the work is rebased":    {state.JobRebase, true},
-		"the work is put away":   {state.JobSleep, true},
+		"the work is put away":   {state.JobSuspend, true},
 		"the issue is read":      {state.JobStart, false},
 		"objects are published":  {state.JobCommit, false},
 		"a branch is moved":      {state.JobMove, false},
@@ -121,7 +121,7 @@ func TestQuickRetryWaitsForTheStop(t *testing.T) {
 			if spent = s.mustClaim(t, state.LaneControl); spent.Kind != state.JobStop || spent.Run != launch.Run {
 				t.Fatalf("first comes %s of run %q, want the stop of %s", spent.Kind, spent.Run, launch.Run)
 			}
-			apply(event.Event{Run: launch.Run, Payload: event.Saved{}})
+			apply(event.Event{Run: launch.Run, Payload: event.WorkSaved{}})
 			work(state.JobLaunch)
 		})
 	}

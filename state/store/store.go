@@ -59,7 +59,7 @@ type Store struct {
 	phaseChanged func(context.Context, state.TaskKey)
 	disabled     []Safeguard
 	seed         maphash.Seed // of stamps
-	glances      *Digest[state.Glance]
+	glances      *Digest[state.TaskOverview]
 }
 
 // rows reads and writes rows of the database.
@@ -88,7 +88,7 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 		VMs: vm.New(db, codec, now), Reservations: &Reservations{rows}, Spending: &Spending{rows}, ProviderStates: &ProviderStates{rows},
 		rows: rows, now: now, policy: opts.Policy, next: machine.Next, phaseChanged: opts.PhaseChanged, disabled: opts.DisabledSafeguards, seed: maphash.MakeSeed(),
 	}
-	s.glances = NewDigest(s, (*state.Task).Glance)
+	s.glances = NewDigest(s, (*state.Task).Overview)
 	if err := s.migrate(ctx, migrations()); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}

@@ -299,8 +299,8 @@ func TestApplyCountsAnOutsideFactOnce(t *testing.T) {
 	// Only the newest of those of which nothing follows are remembered.
 	s.next = func(old *state.Task, _ event.Event, _ machine.Policy) machine.Change {
 		after := old.Clone()
-		for i := len(after.Passed); i < 500; i++ {
-			after.Passed = append(after.Passed, "older:"+strconv.Itoa(i))
+		for i := len(after.SeenUntrustedIDs); i < 500; i++ {
+			after.SeenUntrustedIDs = append(after.SeenUntrustedIDs, "older:"+strconv.Itoa(i))
 		}
 		return machine.Change{Task: after}
 	}
@@ -309,8 +309,8 @@ func TestApplyCountsAnOutsideFactOnce(t *testing.T) {
 		s.mustApply(t, e, Ack{})
 	}
 	task, err := s.Task(t.Context(), task1)
-	if err != nil || len(task.Passed) != 500 || task.Passed[500-1] != e.ID || slices.Contains(task.Passed, "comment:7") {
-		t.Errorf("%d facts are remembered, the last %q, error %v", len(task.Passed), task.Passed[len(task.Passed)-1], err)
+	if err != nil || len(task.SeenUntrustedIDs) != 500 || task.SeenUntrustedIDs[500-1] != e.ID || slices.Contains(task.SeenUntrustedIDs, "comment:7") {
+		t.Errorf("%d facts are remembered, the last %q, error %v", len(task.SeenUntrustedIDs), task.SeenUntrustedIDs[len(task.SeenUntrustedIDs)-1], err)
 	}
 }
 

@@ -31,7 +31,7 @@ func TestSummary(t *testing.T) {
 	going := run(4, state.RunImplement, 50, 0, "")
 	task := state.Task{
 		Key: state.TaskKey{Repo: 7, Issue: 3}, Gen: 2, TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "shop"}}, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing,
-			History: []state.PhaseChange{{Phase: state.PhaseQueued, At: noon, Why: "assigned"}, {Phase: state.PhaseImplementing, At: at(40), Why: "approved"}},
+			History: []state.PhaseChange{{Phase: state.PhaseQueued, At: noon, Reason: "assigned"}, {Phase: state.PhaseImplementing, At: at(40), Reason: "approved"}},
 			End:     &state.End{Reason: "of the life before"}}, TaskChanges: state.TaskChanges{Round: 1, Branch: state.Branch{Name: "errand/3"}}, TaskRuns: state.TaskRuns{Active: time.Hour,
 			Runs: []state.Run{run(1, state.RunPreliminary, 1, 5, "ok"), run(2, state.RunPlan, 20, 30, "ok"), failed}, Run: &going},
 		Money: state.Money{InputTokens: 400, OutputTokens: 40, MicroUSD: 20, CapMicroUSD: 1000},
@@ -57,14 +57,14 @@ func TestSummary(t *testing.T) {
 		},
 		Phases: task.History, Branch: "errand/3",
 		Verdicts: []state.Verdict{
-			{At: at(5), What: "run 1, preliminary_plan", Verdict: "ok"},
-			{At: at(5), What: "preliminary plan 1", Verdict: "superseded"},
-			{At: at(15), What: "preliminary plan 2", Verdict: "approved", By: "ada"},
-			{At: at(30), What: "run 2, plan", Verdict: "ok"},
-			{At: at(30), What: "detailed plan 1", Verdict: "stale", Message: state.StaleEdited},
-			{At: at(35), What: "detailed plan 2", Verdict: "approved", By: "ada"},
-			{At: at(45), What: "run 3, implement", Verdict: "crashed", Message: "it fell over"},
-			{At: at(47), What: "changes 1", Verdict: "approved", By: "ada"},
+			{At: at(5), Subject: "run 1, preliminary_plan", Verdict: "ok"},
+			{At: at(5), Subject: "preliminary plan 1", Verdict: "superseded"},
+			{At: at(15), Subject: "preliminary plan 2", Verdict: "approved", By: "ada"},
+			{At: at(30), Subject: "run 2, plan", Verdict: "ok"},
+			{At: at(30), Subject: "detailed plan 1", Verdict: "stale", Message: state.StaleEdited},
+			{At: at(35), Subject: "detailed plan 2", Verdict: "approved", By: "ada"},
+			{At: at(45), Subject: "run 3, implement", Verdict: "crashed", Message: "it fell over"},
+			{At: at(47), Subject: "changes 1", Verdict: "approved", By: "ada"},
 		},
 	}
 	if diff := cmp.Diff(want, task.Summary()); diff != "" {

@@ -51,7 +51,7 @@ func TestFloodOfWordsFits(t *testing.T) {
 				t.Errorf("got %d comments, the first as %q", len(task.Feedback), first)
 			}
 			for i := range listed {
-				start.Context.Comments = append(start.Context.Comments, state.Said{ID: int64(i + 1), By: ada, At: s.time(), Body: body(i, listed)})
+				start.Context.Comments = append(start.Context.Comments, state.DiscussionComment{ID: int64(i + 1), By: ada, At: s.time(), Body: body(i, listed)})
 			}
 			start.ReadAt = s.time()
 			if !started {

@@ -26,7 +26,7 @@ func TestRowFollowsTask(t *testing.T) {
 	step := func(task state.Task, want string) {
 		t.Helper()
 		next = &task
-		s.mustApply(t, event.Event{Task: task1, Payload: event.Poked{}}, Ack{})
+		s.mustApply(t, event.Event{Task: task1, Payload: event.ConditionChanged{}}, Ack{})
 		got := ""
 		for _, name := range []string{"a", "b"} {
 			row, err := s.VMs.Get(t.Context(), name)

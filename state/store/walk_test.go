@@ -196,14 +196,14 @@ func (w *walker) outcome(task *state.Task, job *state.Job) event.Event {
 		return w.startOutcome()
 	case state.JobLaunch:
 		if w.chance(10) {
-			return event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "none to be had"}}}
+			return event.Event{Payload: event.StepBlocked{Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "none to be had"}}}
 		}
-		return event.Event{Run: job.Run, Payload: event.Launched{Launch: state.Launch{Run: job.Run, VM: state.VM{Name: "vm-" + w.pick("1", "2")}, Started: w.time(), Taken: feedbackIDs(task.Feedback), Repairs: task.Run != nil && task.Run.Seq%2 == 0}}}
+		return event.Event{Run: job.Run, Payload: event.Launched{Launch: state.Launch{Run: job.Run, VM: state.VM{Name: "vm-" + w.pick("1", "2")}, Started: w.time(), FeedbackIDs: feedbackIDs(task.Feedback), IsRepair: task.Run != nil && task.Run.Seq%2 == 0}}}
 	case state.JobStop:
-		return event.Event{Run: job.Run, Payload: event.Saved{Work: state.SavedWork{Run: job.Run, Ref: "ref", At: w.time()}}}
+		return event.Event{Run: job.Run, Payload: event.WorkSaved{Work: state.SavedWork{Run: job.Run, Ref: "ref", At: w.time()}}}
 	case state.JobApprove:
 		if w.chance(10) {
-			return event.Event{Payload: event.NoApproval{Candidate: *job.Candidate, Rejection: w.pick(state.NotNoPermission, state.NotEdited, state.NotIssueChanged)}}
+			return event.Event{Payload: event.ApprovalRejected{Candidate: *job.Candidate, Rejection: w.pick(state.RejectedNoPermission, state.RejectedPlanEdited, state.RejectedIssueChanged)}}
 		}
 		return event.Event{Payload: event.Approved{Candidate: *job.Candidate}}
 	case state.JobPost:
@@ -211,7 +211,7 @@ func (w *walker) outcome(task *state.Task, job *state.Job) event.Event {
 	case state.JobStatus:
 		return event.Event{Payload: event.StatusSent{Status: state.StatusComment{Comment: 1, Shown: task.Visible, At: w.time()}}}
 	case state.JobRelease:
-		return event.Event{Payload: event.Released{Why: job.Args.Why}}
+		return event.Event{Payload: event.Released{Reason: job.Args.Reason}}
 	case state.JobDue:
 		return event.Event{Payload: event.NewDue(job.Args.Due, job.Args.Key)}
 	case state.JobGather:
@@ -232,9 +232,9 @@ func (w *walker) startOutcome() event.Event {
 	start := &event.Start{Settings: repoSettings, Visible: !w.chance(10), Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "0"}}
 	switch {
 	case w.chance(10):
-		return event.Event{Payload: event.HeldUp{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#1", Issues: []string{"o/r#1"}}}}
+		return event.Event{Payload: event.StepBlocked{Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "#1", Issues: []string{"o/r#1"}}}}
 	case w.chance(10):
-		return event.Event{Payload: event.Asked{Start: start, Question: state.Question{Kind: state.AskExisting, Text: "go on?"}}}
+		return event.Event{Payload: event.QuestionRaised{Start: start, Question: state.Question{Kind: state.AskExisting, Text: "go on?"}}}
 	}
 	return event.Event{Payload: event.Started{Start: *start}}
 }
@@ -253,21 +253,21 @@ func (w *walker) publishOutcome(task *state.Task, job *state.Job) event.Event {
 		tree := fmt.Sprint("t", w.random.IntN(3))
 		return event.Event{Run: job.Run, Payload: event.Collected{Work: &state.Work{Run: job.Run, Ref: fmt.Sprint("ref", w.fact()), LocalHead: "h", LocalTree: tree, Paths: 1, Commits: 1}}}
 	case state.JobShow:
-		return event.Event{Run: job.Run, Payload: event.Shown{Plan: state.Plan{Text: "+line", Publish: &state.Changes{Ref: task.Work.Ref, Digest: "d", Tree: task.Work.LocalTree}}}}
+		return event.Event{Run: job.Run, Payload: event.DiffReady{Plan: state.Plan{Text: "+line", Publish: &state.Changes{Ref: task.Work.Ref, Digest: "d", Tree: task.Work.LocalTree}}}}
 	case state.JobCommit:
 		if k := newestApproval(task); k != nil && w.chance(10) {
-			return event.Event{Payload: event.NoApproval{Candidate: state.Candidate{Approval: *k}, Rejection: state.NotRevoked}}
+			return event.Event{Payload: event.ApprovalRejected{Candidate: state.Candidate{Approval: *k}, Rejection: state.RejectedRevoked}}
 		}
 		return event.Event{Run: job.Run, Payload: event.Committed{Work: &state.Work{Run: job.Run, Head: "H", Tree: "T"}}}
 	case state.JobMove:
 		if w.chance(30) {
-			return event.Event{Run: job.Run, Payload: event.Overtaken{Head: "theirs"}}
+			return event.Event{Run: job.Run, Payload: event.BranchAhead{Head: "theirs"}}
 		}
-		return event.Event{Run: job.Run, Payload: event.Moved{}}
+		return event.Event{Run: job.Run, Payload: event.BranchMoved{}}
 	case state.JobOpenPR:
 		return event.Event{Payload: event.PROpened{PR: state.PR{Number: w.fact(), State: "open"}}}
 	case state.JobAnswer:
-		return event.Event{Payload: event.Answered{}}
+		return event.Event{Payload: event.ThreadsAnswered{}}
 	}
 	return event.Event{} // reactions and the like mean nothing to the task
 }
@@ -345,17 +345,17 @@ func (w *walker) person(task *state.Task, what string) event.Event {
 	case "push":
 		e.Payload = event.Pushed{Head: "theirs"}
 	case "poke":
-		e.Payload = event.Poked{}
+		e.Payload = event.ConditionChanged{}
 	case "thumb", "plan edited":
 		e.Payload = w.aboutPlan(task, what)
 	}
 	return e
 }
 
-// aboutPlan returns a 👍 on the newest plan or an edit of it, or Poked if there is none.
+// aboutPlan returns a 👍 on the newest plan or an edit of it, or ConditionChanged if there is none.
 func (w *walker) aboutPlan(task *state.Task, what string) event.Payload {
 	if task == nil || task.NewestPlan() == nil || !task.NewestPlan().Posted() {
-		return event.Poked{}
+		return event.ConditionChanged{}
 	}
 	p := task.NewestPlan()
 	if what == "thumb" {

@@ -54,10 +54,10 @@ func (s *tasks) Task(_ context.Context, key state.TaskKey) (*state.Task, error) 
 	return s.has[key], nil
 }
 
-func (s *tasks) set(key state.TaskKey, server *state.VM, asleep *state.Asleep) {
+func (s *tasks) set(key state.TaskKey, server *state.VM, asleep *state.SuspendedWork) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.has[key] = &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskVMs: state.TaskVMs{VM: server, Asleep: asleep}}
+	s.has[key] = &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskVMs: state.TaskVMs{VM: server, Suspended: asleep}}
 }
 
 // sshAfter is how long after a server runs its SSH can be used: the boot of the system.
@@ -214,9 +214,9 @@ func (a *account) runLife(task state.TaskKey, snapshot bool) {
 			return err
 		})
 		next.FromImage = true
-		a.store.set(task, nil, &state.Asleep{VM: server.Name, Mode: settings.SleepSnapshot, Ref: next.Image})
+		a.store.set(task, nil, &state.SuspendedWork{VM: server.Name, Mode: settings.SleepSnapshot, Ref: next.Image})
 	} else {
-		a.store.set(task, nil, &state.Asleep{VM: server.Name, Mode: settings.SleepArchive})
+		a.store.set(task, nil, &state.SuspendedWork{VM: server.Name, Mode: settings.SleepArchive})
 	}
 	a.retry("release", func() error { return a.fleet.Release(ctx, server.Name, fleet.ReasonAsleep) })
 	time.Sleep(2 * time.Hour)

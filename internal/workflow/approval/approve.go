@@ -38,16 +38,16 @@ type GitHub interface {
 func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	k := *w.Job.Candidate
 	reject := func(why string) (event.Event, error) {
-		return event.Event{Payload: event.NoApproval{Candidate: k, Rejection: why}}, nil
+		return event.Event{Payload: event.ApprovalRejected{Candidate: k, Rejection: why}}, nil
 	}
 	plan := w.Task.PlanByHash(k.Hash)
 	switch {
 	case plan == nil:
-		return reject(state.NotSuperseded)
+		return reject(state.RejectedSuperseded)
 	case k.By.Bot:
-		return reject(state.NotBot)
+		return reject(state.RejectedBot)
 	case plan.Comment == 0 && (plan.Superseded || !w.Task.Phase.AwaitsApproval()):
-		return reject(state.NotSuperseded)
+		return reject(state.RejectedSuperseded)
 	case plan.Comment == 0: // its hash is known, so that it is being posted, or was and we have not noted it
 		return event.Event{}, fmt.Errorf("check approval of @%s: revision %s is not known to be posted yet", k.By.Login, plan.Short())
 	}
@@ -58,7 +58,7 @@ func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (event.Event, er
 	}
 	k.Permission = p
 	if !p.CanWrite() {
-		return reject(state.NotNoPermission)
+		return reject(state.RejectedNoPermission)
 	}
 	st, err := c.GitHub.PlanSnapshot(ctx, w.Repo, plan.CommentNode, k.Node, w.Task.Branch.Base)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (event.Event, er
 		why = actStands(st, plan, &k.Approval)
 	}
 	if why == "" && k.Via == state.ViaBox && k.Comment != plan.Comment { // the tick was in a second copy, which is gone by now
-		why = state.NotTicked
+		why = state.RejectedUnticked
 	}
 	if why != "" {
 		return reject(why)
@@ -85,14 +85,14 @@ func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (event.Event, er
 func planStands(st forge.PlanSnapshot, plan *state.Plan) string {
 	switch {
 	case st.Deleted:
-		return state.NotDeleted
+		return state.RejectedPlanDeleted
 	case comment.BodyHash(st.Comment.Body) != plan.BodyHash:
-		return state.NotEdited
+		return state.RejectedPlanEdited
 	case st.Closed:
-		return state.NotClosed
+		return state.RejectedIssueClosed
 	case plan.Kind == state.PlanPublish: // its changes do not depend on the issue's text
 	case state.FreezeHash(st.Title, st.Body) != plan.IssueHash:
-		return state.NotIssueChanged
+		return state.RejectedIssueChanged
 	}
 	return ""
 }
@@ -106,7 +106,7 @@ func actStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) strin
 		return tickStands(st, plan, a)
 	case state.ViaCommand:
 		if a.Given.Before(plan.PostedAt) { // older than the revision that it names
-			return state.NotTooFresh
+			return state.RejectedTooEarly
 		}
 		return wordsStand(st, a)
 	}
@@ -120,7 +120,7 @@ func thumbStands(st forge.PlanSnapshot, plan *state.Plan, by state.Person) strin
 	}) {
 		return ""
 	}
-	return state.NotRevoked
+	return state.RejectedRevoked
 }
 
 // tickStands reports, as actStands does, whether the person's tick is still there and nobody has changed a box since. GitHub names only the
@@ -129,11 +129,11 @@ func tickStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) stri
 	ticked := comment.Ticked(st.Comment.Body, plan.Hash)
 	switch editor := st.Comment.Editor; {
 	case !slices.Contains(ticked, a.Choice):
-		return state.NotTicked
+		return state.RejectedUnticked
 	case len(ticked) > 1:
-		return state.NotSeveral
+		return state.RejectedSeveralTicked
 	case editor != nil && editor.ID != a.By.ID:
-		return state.NotTicked
+		return state.RejectedUnticked
 	}
 	return ""
 }
@@ -145,9 +145,9 @@ func wordsStand(st forge.PlanSnapshot, a *state.Approval) string {
 	case a.Node == "": // given to an older version, which did not keep it
 		return ""
 	case st.Approval == nil || st.Approval.Minimized:
-		return state.NotErased
-	case st.Approval.Author.ID != a.By.ID || state.SaidHash(st.Approval.Body) != a.Said:
-		return state.NotReworded
+		return state.RejectedCommentDeleted
+	case st.Approval.Author.ID != a.By.ID || state.CommentHash(st.Approval.Body) != a.CommentHash:
+		return state.RejectedCommentEdited
 	}
 	return ""
 }

@@ -30,13 +30,13 @@ func TestApprove(t *testing.T) {
 		}, ""},
 		"by a user without write access": {"eve", state.ViaReaction, func(w *workflowtest.World, p *state.Plan) error {
 			return w.As("eve").React(workflowtest.RepoName, p.Comment, "+1")
-		}, state.NotNoPermission},
-		"by triage": {"errand-bot", state.ViaCommand, nil, state.NotNoPermission},
-		"by a bot":  {"ci[bot]", state.ViaCommand, nil, state.NotBot},
+		}, state.RejectedNoPermission},
+		"by triage": {"errand-bot", state.ViaCommand, nil, state.RejectedNoPermission},
+		"by a bot":  {"ci[bot]", state.ViaCommand, nil, state.RejectedBot},
 		"lost the permission": {"bob", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error {
 			return w.Ada.SetPermission(workflowtest.RepoName, "bob", simgithub.RoleRead)
-		}, state.NotNoPermission},
-		"renamed meanwhile": {"bob", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error { return w.RenameUser("bob", "robert") }, state.NotNoPermission}, // refused in doubt
+		}, state.RejectedNoPermission},
+		"renamed meanwhile": {"bob", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error { return w.RenameUser("bob", "robert") }, state.RejectedNoPermission}, // refused in doubt
 		"the login now belongs to another account": {"bob", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error {
 			if err := w.Ada.SetPermission(workflowtest.RepoName, "bob", simgithub.RoleRead); err != nil {
 				return err
@@ -46,32 +46,32 @@ func TestApprove(t *testing.T) {
 			}
 			w.AddUser("bob")
 			return w.Ada.SetPermission(workflowtest.RepoName, "bob", simgithub.RoleAdmin)
-		}, state.NotNoPermission},
+		}, state.RejectedNoPermission},
 		"the plan was edited": {"ada", state.ViaCommand, func(w *workflowtest.World, p *state.Plan) error {
 			return w.As("bob").EditComment(workflowtest.RepoName, p.Comment, strings.Replace(workflowtest.Ticked(w, p), "Do it.", "Do more.", 1))
-		}, state.NotEdited},
+		}, state.RejectedPlanEdited},
 		"the plan was deleted": {"ada", state.ViaCommand, func(w *workflowtest.World, p *state.Plan) error {
 			return w.Ada.DeleteComment(workflowtest.RepoName, p.Comment)
-		}, state.NotDeleted},
+		}, state.RejectedPlanDeleted},
 		"the title changed": {"ada", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error {
 			return w.Ada.EditIssue(workflowtest.RepoName, 1, simgithub.IssueEdit{Title: workflowtest.Ptr("Other")})
-		}, state.NotIssueChanged},
+		}, state.RejectedIssueChanged},
 		"the text changed": {"ada", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error {
 			return w.Ada.EditIssue(workflowtest.RepoName, 1, simgithub.IssueEdit{Body: workflowtest.Ptr("Other")})
-		}, state.NotIssueChanged},
-		"the issue is closed": {"ada", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error { return w.Ada.Close(workflowtest.RepoName, 1, "") }, state.NotClosed},
-		"the 👍 was removed":   {"ada", state.ViaReaction, nil, state.NotRevoked},
+		}, state.RejectedIssueChanged},
+		"the issue is closed": {"ada", state.ViaCommand, func(w *workflowtest.World, _ *state.Plan) error { return w.Ada.Close(workflowtest.RepoName, 1, "") }, state.RejectedIssueClosed},
+		"the 👍 was removed":   {"ada", state.ViaReaction, nil, state.RejectedRevoked},
 		"another's 👍": {"ada", state.ViaReaction, func(w *workflowtest.World, p *state.Plan) error {
 			return w.As("bob").React(workflowtest.RepoName, p.Comment, "+1")
-		}, state.NotRevoked},
+		}, state.RejectedRevoked},
 		"a 👎": {"ada", state.ViaReaction, func(w *workflowtest.World, p *state.Plan) error {
 			return w.Ada.React(workflowtest.RepoName, p.Comment, "-1")
-		}, state.NotRevoked},
+		}, state.RejectedRevoked},
 		"a 👍 before the plan": {"ada", state.ViaReaction, func(w *workflowtest.World, p *state.Plan) error {
 			p.PostedAt = p.PostedAt.Add(time.Hour)
 			return w.Ada.React(workflowtest.RepoName, p.Comment, "+1")
-		}, state.NotRevoked},
-		"of an unknown revision": {"ada", state.ViaCommand, func(w *workflowtest.World, p *state.Plan) error { p.Hash = "ffffffff"; return nil }, state.NotSuperseded},
+		}, state.RejectedRevoked},
+		"of an unknown revision": {"ada", state.ViaCommand, func(w *workflowtest.World, p *state.Plan) error { p.Hash = "ffffffff"; return nil }, state.RejectedSuperseded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,12 +84,12 @@ func TestApprove(t *testing.T) {
 			}
 			e, err := w.Approve(k)
 			workflowtest.Check(t, err)
-			want := event.KindNoApproval
+			want := event.KindApprovalRejected
 			if c.want == "" {
 				want = event.KindApproved
 			}
-			if e.Kind() != want || event.Of[event.NoApproval](e).Rejection != c.want || e.Candidate() == nil || e.Candidate().By.ID != k.By.ID {
-				t.Errorf("got %s (%s), candidate %+v; want %s (%s)", e.Kind(), event.Of[event.NoApproval](e).Rejection, e.Candidate(), want, c.want)
+			if e.Kind() != want || event.Of[event.ApprovalRejected](e).Rejection != c.want || e.Candidate() == nil || e.Candidate().By.ID != k.By.ID {
+				t.Errorf("got %s (%s), candidate %+v; want %s (%s)", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection, e.Candidate(), want, c.want)
 			}
 			if c.want == "" && !e.Candidate().Permission.CanWrite() {
 				t.Errorf("got permission %q", e.Candidate().Permission)
@@ -111,12 +111,12 @@ func TestApproveDecidesNothingWithoutAnAnswer(t *testing.T) {
 			w.MustFault(simgithub.Fault{Path: path, Status: http.StatusBadGateway})
 			e, err := w.Approve(k)
 			if err == nil {
-				t.Fatalf("got event %s (%s) without an answer", e.Kind(), event.Of[event.NoApproval](e).Rejection)
+				t.Fatalf("got event %s (%s) without an answer", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection)
 			}
 			workflowtest.WantProblem(t, err, "github", false)
 			w.ClearFaults()
 			if e, err = w.Approve(k); err != nil || e.Kind() != event.KindApproved {
-				t.Errorf("after the answer: got %s (%s), error %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
+				t.Errorf("after the answer: got %s (%s), error %v", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection, err)
 			}
 		})
 	}
@@ -133,15 +133,15 @@ func TestTickWaitsUntilItsCommentIsKnown(t *testing.T) {
 	known := *p
 	p.Comment, p.CommentNode, p.PostedAt, p.BodyHash = 0, "", time.Time{}, ""
 	if e, err := w.Approve(k); err == nil {
-		t.Fatalf("got %s (%s) before the comment is known", e.Kind(), event.Of[event.NoApproval](e).Rejection)
+		t.Fatalf("got %s (%s) before the comment is known", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection)
 	}
 	*p = known
 	if e, err := w.Approve(k); err != nil || e.Kind() != event.KindApproved {
-		t.Fatalf("got %s (%s), %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
+		t.Fatalf("got %s (%s), %v", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection, err)
 	}
 	k.Comment++
-	if e, err := w.Approve(k); err != nil || e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotTicked {
-		t.Errorf("in a second copy: got %s (%s), %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
+	if e, err := w.Approve(k); err != nil || e.Kind() != event.KindApprovalRejected || event.Of[event.ApprovalRejected](e).Rejection != state.RejectedUnticked {
+		t.Errorf("in a second copy: got %s (%s), %v", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection, err)
 	}
 }
 
@@ -181,8 +181,8 @@ func TestUntick(t *testing.T) {
 	p := w.Planned(state.PlanPreliminary)
 	workflowtest.Check(t, w.Ada.DeleteComment(workflowtest.RepoName, p.Comment))
 	w.Do(state.JobUntick, workflowtest.Args(state.JobArgs{Comment: p.Comment}))
-	w.Do(state.JobMinimise, workflowtest.Args(state.JobArgs{Node: p.CommentNode}))
-	w.Do(state.JobMinimise)
+	w.Do(state.JobMinimize, workflowtest.Args(state.JobArgs{Node: p.CommentNode}))
+	w.Do(state.JobMinimize)
 }
 
 func TestMinimize(t *testing.T) {
@@ -190,7 +190,7 @@ func TestMinimize(t *testing.T) {
 	w := workflowtest.New(t)
 	p := w.Planned(state.PlanPreliminary)
 	for range 2 {
-		w.Do(state.JobMinimise, workflowtest.Args(state.JobArgs{Node: p.CommentNode}))
+		w.Do(state.JobMinimize, workflowtest.Args(state.JobArgs{Node: p.CommentNode}))
 	}
 	if c := w.Issue().Comments[0]; !c.Minimized || !strings.EqualFold(c.MinimizedReason, "outdated") {
 		t.Errorf("got folded %v with reason %q", c.Minimized, c.MinimizedReason)

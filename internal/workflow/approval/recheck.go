@@ -35,7 +35,7 @@ func (c *Checker) Recheck(ctx context.Context, w *step.Attempt, a *state.Approva
 		return "", err
 	}
 	if !p.CanWrite() || plan == nil {
-		return state.NotRevoked, nil
+		return state.RejectedRevoked, nil
 	}
 	at := c.Now()
 	st, err := c.GitHub.PlanSnapshot(ctx, w.Repo, plan.CommentNode, a.Node, w.Task.Branch.Base)
@@ -54,7 +54,7 @@ func (c *Checker) Recheck(ctx context.Context, w *step.Attempt, a *state.Approva
 // bot may not approve: after an edit by another bot than errand, the author of the tick is unknown.
 func (c *Checker) countedTickStands(ctx context.Context, st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) (why string, err error) {
 	if !slices.Contains(comment.Ticked(st.Comment.Body, plan.Hash), a.Choice) {
-		return state.NotTicked, nil
+		return state.RejectedUnticked, nil
 	}
 	if editor := st.Comment.Editor; editor != nil && editor.Bot {
 		self, err := c.GitHub.Self(ctx)
@@ -62,7 +62,7 @@ func (c *Checker) countedTickStands(ctx context.Context, st forge.PlanSnapshot, 
 			return "", err
 		}
 		if editor.ID != self.BotID {
-			return state.NotTicked, nil
+			return state.RejectedUnticked, nil
 		}
 	}
 	return "", nil

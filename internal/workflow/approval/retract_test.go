@@ -26,28 +26,28 @@ func TestWithdrawnCommentsDoNotApprove(t *testing.T) {
 		"unchanged": {"@errand approve", nil, ""},
 		"deleted by its author": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
 			return w.As("bob").DeleteComment(workflowtest.RepoName, k.Comment)
-		}, state.NotErased},
+		}, state.RejectedCommentDeleted},
 		"deleted by an admin": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
 			return w.Ada.DeleteComment(workflowtest.RepoName, k.Comment)
-		}, state.NotErased},
+		}, state.RejectedCommentDeleted},
 		"hidden": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
 			return w.Forge.Minimize(w.T.Context(), w.Task.Installation, k.Node)
-		}, state.NotErased},
+		}, state.RejectedCommentDeleted},
 		"edited to wait": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
 			return w.As("bob").EditComment(workflowtest.RepoName, k.Comment, "Wait.")
-		}, state.NotReworded},
+		}, state.RejectedCommentEdited},
 		"edited to other conditions": {"@errand approve with: use tabs", func(w *workflowtest.World, k *state.Candidate) error {
 			return w.As("bob").EditComment(workflowtest.RepoName, k.Comment, "@errand approve with: use spaces")
-		}, state.NotReworded},
+		}, state.RejectedCommentEdited},
 		"edited to another choice": {"@errand approve 1", func(w *workflowtest.World, k *state.Candidate) error {
 			return w.As("bob").EditComment(workflowtest.RepoName, k.Comment, "@errand approve 2")
-		}, state.NotReworded},
+		}, state.RejectedCommentEdited},
 		"words added": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
 			return w.As("bob").EditComment(workflowtest.RepoName, k.Comment, "Not before Monday.\n\n@errand approve")
-		}, state.NotReworded},
+		}, state.RejectedCommentEdited},
 		"edited by somebody else": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
 			return w.Ada.EditComment(workflowtest.RepoName, k.Comment, "@errand cancel")
-		}, state.NotReworded},
+		}, state.RejectedCommentEdited},
 		"edited and edited back": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
 			if err := w.As("bob").EditComment(workflowtest.RepoName, k.Comment, "Wait."); err != nil {
 				return err
@@ -55,18 +55,18 @@ func TestWithdrawnCommentsDoNotApprove(t *testing.T) {
 			return w.As("bob").EditComment(workflowtest.RepoName, k.Comment, "@errand approve")
 		}, ""},
 		"line ends of another kind": {"@errand approve\r\n\r\nThanks!\r\n", func(w *workflowtest.World, k *state.Candidate) error {
-			k.Said = state.SaidHash("@errand approve\n\nThanks!")
+			k.CommentHash = state.CommentHash("@errand approve\n\nThanks!")
 			return nil
 		}, ""},
 		"somebody else's comment": {"@errand approve", func(w *workflowtest.World, k *state.Candidate) error {
 			*k = *w.Said(&w.Task.Plans[0], "eve", "@errand approve")
 			k.By = w.Person("bob")
 			return nil
-		}, state.NotReworded},
+		}, state.RejectedCommentEdited},
 		"an issue that is locked": {"@errand approve", func(w *workflowtest.World, _ *state.Candidate) error {
 			return w.Ada.Lock(workflowtest.RepoName, 1, "too heated")
 		}, ""},
-		"stored by an older version": {"@errand approve", func(_ *workflowtest.World, k *state.Candidate) error { k.Node, k.Said = "", ""; return nil }, ""},
+		"stored by an older version": {"@errand approve", func(_ *workflowtest.World, k *state.Candidate) error { k.Node, k.CommentHash = "", ""; return nil }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,11 +78,11 @@ func TestWithdrawnCommentsDoNotApprove(t *testing.T) {
 			}
 			e, err := w.Approve(k)
 			workflowtest.Check(t, err)
-			if (e.Kind() == event.KindApproved) != (c.want == "") || event.Of[event.NoApproval](e).Rejection != c.want {
-				t.Errorf("at the check: got %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.want)
+			if (e.Kind() == event.KindApproved) != (c.want == "") || event.Of[event.ApprovalRejected](e).Rejection != c.want {
+				t.Errorf("at the check: got %s (%s), want %q", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection, c.want)
 			}
-			if e = w.LaunchApproved(p, &k.Approval); event.Of[event.NoApproval](e).Rejection != c.want || (e.Kind() == event.KindNoApproval) != (c.want != "") {
-				t.Errorf("before the start: got %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.want)
+			if e = w.LaunchApproved(p, &k.Approval); event.Of[event.ApprovalRejected](e).Rejection != c.want || (e.Kind() == event.KindApprovalRejected) != (c.want != "") {
+				t.Errorf("before the start: got %s (%s), want %q", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection, c.want)
 			}
 		})
 	}
@@ -104,28 +104,28 @@ func TestWithdrawnTicksDoNotApprove(t *testing.T) {
 		"ticked": {func(w *workflowtest.World, p *state.Plan) []error { return []error{w.Edit(p, "bob", box("2"))} }, "", ""},
 		"emptied again": {func(w *workflowtest.World, p *state.Plan) []error {
 			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "bob", untick)}
-		}, state.NotTicked, state.NotTicked},
+		}, state.RejectedUnticked, state.RejectedUnticked},
 		"cleared by somebody else": {func(w *workflowtest.World, p *state.Plan) []error {
 			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "ada", untick)}
-		}, state.NotTicked, state.NotTicked},
+		}, state.RejectedUnticked, state.RejectedUnticked},
 		"ticked again by the same person": {func(w *workflowtest.World, p *state.Plan) []error {
 			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "bob", untick), w.Edit(p, "bob", box("2"))}
 		}, "", ""},
 		"ticked again by somebody else": {func(w *workflowtest.World, p *state.Plan) []error {
 			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "bob", untick), w.Edit(p, "ada", box("2"))}
-		}, state.NotTicked, ""},
+		}, state.RejectedUnticked, ""},
 		"ticked again by a bot": {func(w *workflowtest.World, p *state.Plan) []error {
 			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "bob", untick), w.Edit(p, "ci[bot]", box("2"))}
-		}, state.NotTicked, state.NotTicked},
+		}, state.RejectedUnticked, state.RejectedUnticked},
 		"another approach ticked instead": {func(w *workflowtest.World, p *state.Plan) []error {
 			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "bob", untick), w.Edit(p, "bob", box("1"))}
-		}, state.NotTicked, state.NotTicked},
+		}, state.RejectedUnticked, state.RejectedUnticked},
 		"another approach ticked as well": {func(w *workflowtest.World, p *state.Plan) []error {
 			return []error{w.Edit(p, "bob", box("2")), w.Edit(p, "bob", box("1"))}
-		}, state.NotSeveral, ""},
+		}, state.RejectedSeveralTicked, ""},
 		"the plan deleted": {func(w *workflowtest.World, p *state.Plan) []error {
 			return []error{w.Edit(p, "bob", box("2")), w.Ada.DeleteComment(workflowtest.RepoName, p.Comment)}
-		}, state.NotDeleted, state.NotTicked},
+		}, state.RejectedPlanDeleted, state.RejectedUnticked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,11 +139,11 @@ func TestWithdrawnTicksDoNotApprove(t *testing.T) {
 			k.Choice = 2
 			e, err := w.Approve(k)
 			workflowtest.Check(t, err)
-			if (e.Kind() == event.KindApproved) != (c.want == "") || event.Of[event.NoApproval](e).Rejection != c.want {
-				t.Errorf("at the check: got %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.want)
+			if (e.Kind() == event.KindApproved) != (c.want == "") || event.Of[event.ApprovalRejected](e).Rejection != c.want {
+				t.Errorf("at the check: got %s (%s), want %q", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection, c.want)
 			}
-			if e = w.LaunchApproved(p, &k.Approval); event.Of[event.NoApproval](e).Rejection != c.started || (e.Kind() == event.KindNoApproval) != (c.started != "") {
-				t.Errorf("before the start: got %s (%s), want %q", e.Kind(), event.Of[event.NoApproval](e).Rejection, c.started)
+			if e = w.LaunchApproved(p, &k.Approval); event.Of[event.ApprovalRejected](e).Rejection != c.started || (e.Kind() == event.KindApprovalRejected) != (c.started != "") {
+				t.Errorf("before the start: got %s (%s), want %q", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection, c.started)
 			}
 		})
 	}
@@ -166,13 +166,13 @@ func TestApprovalsAreNotDecidedInDoubt(t *testing.T) {
 			k := w.Said(p, "bob", "@errand approve")
 			w.MustFault(f)
 			if e, err := w.Approve(k); err == nil {
-				t.Errorf("got event %s (%s) without an answer", e.Kind(), event.Of[event.NoApproval](e).Rejection)
+				t.Errorf("got event %s (%s) without an answer", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection)
 			} else {
 				workflowtest.WantProblem(t, err, "github", false)
 			}
 			w.ClearFaults()
 			if e, err := w.Approve(k); err != nil || e.Kind() != event.KindApproved {
-				t.Errorf("after the answer: got %s (%s), error %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
+				t.Errorf("after the answer: got %s (%s), error %v", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection, err)
 			}
 		})
 	}
@@ -186,8 +186,8 @@ func TestCommandBeforeThePlanWasPosted(t *testing.T) {
 	p := w.Planned(state.PlanPreliminary)
 	k := w.Said(p, "bob", "@errand approve "+p.Hash)
 	k.Named, p.PostedAt = p.Hash, k.Given.Add(1)
-	if e, err := w.Approve(k); err != nil || e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotTooFresh {
-		t.Errorf("got %s (%s), error %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, err)
+	if e, err := w.Approve(k); err != nil || e.Kind() != event.KindApprovalRejected || event.Of[event.ApprovalRejected](e).Rejection != state.RejectedTooEarly {
+		t.Errorf("got %s (%s), error %v", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection, err)
 	}
 }
 
@@ -203,8 +203,8 @@ func TestAcceptedTickStays(t *testing.T) {
 	k.Choice = 2
 	w.Task.Approval = &k.Approval
 	w.Do(state.JobUntick, workflowtest.Args(state.JobArgs{Comment: p.Comment}))
-	if e := w.LaunchApproved(p, &k.Approval); e.Kind() == event.KindNoApproval {
-		t.Errorf("%s (%s)", e.Kind(), event.Of[event.NoApproval](e).Rejection)
+	if e := w.LaunchApproved(p, &k.Approval); e.Kind() == event.KindApprovalRejected {
+		t.Errorf("%s (%s)", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection)
 	}
 	if body := w.Ours(1)[0]; strings.Count(body, "- [x] ") != 1 {
 		t.Errorf("got comment\n%s", body)
@@ -226,23 +226,23 @@ func TestWithdrawnCommentsAreVetted(t *testing.T) {
 		calls     int
 	}{
 		"an unchanged command": {"bob", "@errand budget +5", orders(budget), nil, "", "@errand budget +5", 2},
-		"a command, deleted":   {"bob", "@errand budget +5", orders(budget), deletes("bob"), state.NotErased, "@errand budget +5", 2},
-		"by an admin":          {"bob", "@errand budget +5", orders(budget), deletes("ada"), state.NotErased, "@errand budget +5", 2},
+		"a command, deleted":   {"bob", "@errand budget +5", orders(budget), deletes("bob"), state.RejectedCommentDeleted, "@errand budget +5", 2},
+		"by an admin":          {"bob", "@errand budget +5", orders(budget), deletes("ada"), state.RejectedCommentDeleted, "@errand budget +5", 2},
 		"hidden": {"bob", "@errand budget +5", orders(budget), func(w *workflowtest.World, c *simgithub.Comment) error {
 			return w.Forge.Minimize(w.T.Context(), w.Task.Installation, c.NodeID)
-		}, state.NotErased, "@errand budget +5", 2},
-		"raised":                                  {"bob", "@errand budget +5", orders(budget), edits("bob", "@errand budget +500"), state.NotReworded, "@errand budget +5", 2},
-		"edited to a message":                     {"bob", "@errand budget +5", orders(budget), edits("bob", "Never mind."), state.NotReworded, "@errand budget +5", 2},
+		}, state.RejectedCommentDeleted, "@errand budget +5", 2},
+		"raised":                                  {"bob", "@errand budget +5", orders(budget), edits("bob", "@errand budget +500"), state.RejectedCommentEdited, "@errand budget +5", 2},
+		"edited to a message":                     {"bob", "@errand budget +5", orders(budget), edits("bob", "Never mind."), state.RejectedCommentEdited, "@errand budget +5", 2},
 		"words corrected":                         {"bob", "use tbas", nil, edits("bob", "use tabs"), "", "use tabs", 2},
 		"a message corrected":                     {"bob", "@errand use tbas", orders(message), edits("bob", "@errand use tabs"), "", "@errand use tabs", 2},
-		"message edited by another account":       {"bob", "use tabs", nil, edits("ada", "delete it all"), state.NotReworded, "use tabs", 2},
-		"message edited to a command":             {"bob", "use tabs", nil, edits("bob", "@errand budget +500"), state.NotReworded, "use tabs", 2},
-		"words, deleted":                          {"bob", "use tabs", nil, deletes("bob"), state.NotErased, "use tabs", 2},
+		"message edited by another account":       {"bob", "use tabs", nil, edits("ada", "delete it all"), state.RejectedCommentEdited, "use tabs", 2},
+		"message edited to a command":             {"bob", "use tabs", nil, edits("bob", "@errand budget +500"), state.RejectedCommentEdited, "use tabs", 2},
+		"words, deleted":                          {"bob", "use tabs", nil, deletes("bob"), state.RejectedCommentDeleted, "use tabs", 2},
 		"deleted, by a user without write access": {"eve", "@errand budget +5", orders(budget), deletes("eve"), "", "@errand budget +5", 1},
 		"help, deleted":                           {"bob", "@errand help", orders(state.Order{Verb: state.VerbHelp}), deletes("bob"), "", "@errand help", 1},
 		"approve, deleted":                        {"bob", "@errand approve", orders(state.Order{Verb: state.VerbApprove}), deletes("bob"), "", "@errand approve", 1},
-		"approval with conditions":                {"bob", "@errand approve with: x", orders(state.Order{Verb: state.VerbApprove, With: "x"}), deletes("bob"), state.NotErased, "@errand approve with: x", 2},
-		"help and cancel":                         {"bob", "@errand help\n@errand cancel", orders(state.Order{Verb: state.VerbHelp}, state.Order{Verb: state.VerbCancel}), deletes("bob"), state.NotErased, "@errand help\n@errand cancel", 2},
+		"approval with conditions":                {"bob", "@errand approve with: x", orders(state.Order{Verb: state.VerbApprove, With: "x"}), deletes("bob"), state.RejectedCommentDeleted, "@errand approve with: x", 2},
+		"help and cancel":                         {"bob", "@errand help\n@errand cancel", orders(state.Order{Verb: state.VerbHelp}, state.Order{Verb: state.VerbCancel}), deletes("bob"), state.RejectedCommentDeleted, "@errand help\n@errand cancel", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -271,7 +271,7 @@ func TestWithdrawnCommentsAreVetted(t *testing.T) {
 // withdrawn, like one in the conversation.
 func TestHiddenCommentsOfThreadsAreWithdrawn(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"unchanged": "", "hidden": state.NotErased} {
+	for name, want := range map[string]string{"unchanged": "", "hidden": state.RejectedCommentDeleted} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := workflowtest.New(t)

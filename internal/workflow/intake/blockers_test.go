@@ -71,7 +71,7 @@ func TestStartWaitsForBlockers(t *testing.T) {
 				}
 				return
 			}
-			if e.Kind() != event.KindHeldUp || e.Waiting().Kind != state.WaitBlocked {
+			if e.Kind() != event.KindStepBlocked || e.Waiting().Kind != state.WaitBlocked {
 				t.Fatalf("got event %s, waiting %+v", e.Kind(), e.Waiting())
 			}
 			if diff := cmp.Diff(c.want, e.Waiting().Issues); diff != "" {

@@ -53,7 +53,7 @@ func TestSearchForTheEffectOfAnEarlierJob(t *testing.T) {
 	first := w.Do(state.JobStatus, status)
 	w.HoursPass()
 	again := w.Do(state.JobStatus, status, func(j *state.Job) { // unknown to the store
-		j.Created, j.Attempted, j.Doubt = time.Now().Add(time.Hour), true, time.Now()
+		j.Created, j.Attempted, j.UnknownSince = time.Now().Add(time.Hour), true, time.Now()
 	})
 	was, is := event.Of[event.StatusSent](first).Status, event.Of[event.StatusSent](again).Status
 	if was.Comment == 0 || is.Comment != was.Comment {

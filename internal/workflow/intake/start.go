@@ -127,7 +127,7 @@ func orNothing(e *event.Event) event.Event {
 func (s *Steps) context(t *state.Task, v trust.View) state.Context {
 	c := state.Context{Labels: t.Context.Labels, IssueType: t.Context.IssueType, Milestone: t.Context.Milestone, Title: v.Title, Body: v.Body, ShowsIssue: v.ShowsIssue}
 	for _, m := range v.Comments {
-		c.Comments = append(c.Comments, state.Said{ID: m.ID, By: m.Author, At: m.At, Body: m.Body})
+		c.Comments = append(c.Comments, state.DiscussionComment{ID: m.ID, By: m.Author, At: m.At, Body: m.Body})
 	}
 	for _, m := range v.Withheld {
 		c.Withheld = append(c.Withheld, state.Withheld{ID: m.ID, Node: m.Node, By: m.By, Reason: m.Reason})
@@ -151,16 +151,16 @@ func (s *Steps) questions(ctx context.Context, w *step.Attempt, st *event.Start,
 		}
 		st.Context.Existing = existing
 		if len(existing) > 0 {
-			return event.Event{Payload: event.Asked{Start: st, Question: state.Question{Kind: state.AskExisting, Text: namesOf(existing)}}}, nil
+			return event.Event{Payload: event.QuestionRaised{Start: st, Question: state.Question{Kind: state.AskExisting, Text: namesOf(existing)}}}, nil
 		}
 	}
 	if st.Settings.Key.Required && st.Ticket == "" {
-		return event.Event{Payload: event.Asked{Start: st, Question: state.Question{Kind: state.AskKey, Text: st.Settings.Key.Pattern}}}, nil
+		return event.Event{Payload: event.QuestionRaised{Start: st, Question: state.Question{Kind: state.AskKey, Text: st.Settings.Key.Pattern}}}, nil
 	}
 	return event.Event{Payload: event.Started{Start: *st}}, nil
 }
 
-func saidOf(list []state.Said) []trust.Visible {
+func saidOf(list []state.DiscussionComment) []trust.Visible {
 	var out []trust.Visible
 	for _, c := range list {
 		out = append(out, trust.Visible{ID: c.ID, Author: c.By, At: c.At, Body: c.Body})

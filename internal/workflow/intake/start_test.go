@@ -44,7 +44,7 @@ func TestStartReadsSettings(t *testing.T) {
 			e := w.Do(state.JobStart)
 			switch {
 			case c.waits != "":
-				if e.Kind() != event.KindHeldUp || e.Waiting().Kind != c.waits || !strings.Contains(e.Waiting().Detail, c.says) {
+				if e.Kind() != event.KindStepBlocked || e.Waiting().Kind != c.waits || !strings.Contains(e.Waiting().Detail, c.says) {
 					t.Errorf("got event %s, waiting %+v; want %s with %q", e.Kind(), e.Waiting(), c.waits, c.says)
 				}
 			case e.Kind() != event.KindStarted || event.Of[event.Started](e).Start.Settings.Plan != c.plan || !event.Of[event.Started](e).Start.Visible:
@@ -80,7 +80,7 @@ func TestStartFindsTheBranch(t *testing.T) {
 			c.change(w)
 			e := w.Do(state.JobStart)
 			if e.Kind() != event.KindStarted {
-				t.Fatalf("got event %s, %+v, %+v", e.Kind(), e.Waiting(), event.Of[event.Asked](e).Question)
+				t.Fatalf("got event %s, %+v, %+v", e.Kind(), e.Waiting(), event.Of[event.QuestionRaised](e).Question)
 			}
 			c.want.BaseSHA = w.Head(c.want.Base)
 			branch := event.Of[event.Started](e).Branch
@@ -218,20 +218,20 @@ func TestStartAsksAboutExistingBranches(t *testing.T) {
 	workflowtest.Check(t, workflowtest.Err(w.As("bob").OpenPull(workflowtest.RepoName, simgithub.NewPull{Title: "Mine", Head: "fix", Body: "Fixes #1"})))
 	w.Push("bob", "errand/1-it-breaks", map[string]string{"a.txt": "b\n"})
 	e := w.Do(state.JobStart)
-	if e.Kind() != event.KindAsked || event.Of[event.Asked](e).Question.Kind != state.AskExisting || !strings.Contains(event.Of[event.Asked](e).Question.Text, "#2") || !strings.Contains(event.Of[event.Asked](e).Question.Text, "errand/1-it-breaks") {
-		t.Fatalf("got event %s, question %+v", e.Kind(), event.Of[event.Asked](e).Question)
+	if e.Kind() != event.KindQuestionRaised || event.Of[event.QuestionRaised](e).Question.Kind != state.AskExisting || !strings.Contains(event.Of[event.QuestionRaised](e).Question.Text, "#2") || !strings.Contains(event.Of[event.QuestionRaised](e).Question.Text, "errand/1-it-breaks") {
+		t.Fatalf("got event %s, question %+v", e.Kind(), event.Of[event.QuestionRaised](e).Question)
 	}
-	if got := event.Of[event.Asked](e).Start.Context.Existing; len(got) != 2 || got[0].By.Login != "bob" || got[0].URL == "" {
+	if got := event.Of[event.QuestionRaised](e).Start.Context.Existing; len(got) != 2 || got[0].By.Login != "bob" || got[0].URL == "" {
 		t.Errorf("got existing work %+v", got)
 	}
 	w.Task.Context.Cleared = true
 	if e = w.Do(state.JobStart); e.Kind() != event.KindStarted {
-		t.Errorf("after the answer: got event %s, question %+v", e.Kind(), event.Of[event.Asked](e).Question)
+		t.Errorf("after the answer: got event %s, question %+v", e.Kind(), event.Of[event.QuestionRaised](e).Question)
 	}
 	w.Task.Context.Cleared = false
 	w.Task.Plans = []state.Plan{{Hash: "x"}} // only asked before the first plan
 	if e = w.Do(state.JobStart); e.Kind() != event.KindStarted {
-		t.Errorf("when replanning: got event %s, question %+v", e.Kind(), event.Of[event.Asked](e).Question)
+		t.Errorf("when replanning: got event %s, question %+v", e.Kind(), event.Of[event.QuestionRaised](e).Question)
 	}
 }
 
@@ -261,13 +261,13 @@ func TestStartAsksForATicket(t *testing.T) {
 			c.change(w)
 			e := w.Do(state.JobStart)
 			if c.want == "" {
-				if e.Kind() != event.KindAsked || event.Of[event.Asked](e).Question.Kind != state.AskKey || !strings.Contains(event.Of[event.Asked](e).Question.Text, "[A-Z]") {
-					t.Errorf("got event %s, question %+v", e.Kind(), event.Of[event.Asked](e).Question)
+				if e.Kind() != event.KindQuestionRaised || event.Of[event.QuestionRaised](e).Question.Kind != state.AskKey || !strings.Contains(event.Of[event.QuestionRaised](e).Question.Text, "[A-Z]") {
+					t.Errorf("got event %s, question %+v", e.Kind(), event.Of[event.QuestionRaised](e).Question)
 				}
 				return
 			}
 			if e.Kind() != event.KindStarted || event.Of[event.Started](e).Start.Ticket != c.want || event.Of[event.Started](e).Start.Branch.Name != c.want+"/1" {
-				t.Errorf("got event %s, start %+v, question %+v", e.Kind(), event.Of[event.Started](e).Start, event.Of[event.Asked](e).Question)
+				t.Errorf("got event %s, start %+v, question %+v", e.Kind(), event.Of[event.Started](e).Start, event.Of[event.QuestionRaised](e).Question)
 			}
 		})
 	}

@@ -90,10 +90,10 @@ func (s *Steps) reread(ctx context.Context, repo forge.Repo, e event.Event, base
 	c := *p.Comment
 	switch {
 	case now == nil || now.Minimized:
-		c.Withdrawn = state.NotErased
-	case state.SaidHash(now.Body) == state.SaidHash(c.Body):
+		c.Withdrawn = state.RejectedCommentDeleted
+	case state.CommentHash(now.Body) == state.CommentHash(c.Body):
 	case now.Author.ID != e.By.ID || now.Editor == nil || now.Editor.ID != e.By.ID || !onlyWords(p.Orders):
-		c.Withdrawn = state.NotReworded
+		c.Withdrawn = state.RejectedCommentEdited
 	default:
 		self, err := s.GitHub.Self(ctx)
 		if err != nil {
@@ -101,7 +101,7 @@ func (s *Steps) reread(ctx context.Context, repo forge.Repo, e event.Event, base
 		}
 		parsed := command.Parse(now.Body, self.Slug, c.OnPR)
 		if !onlyWords(parsed.Orders) {
-			c.Withdrawn = state.NotReworded
+			c.Withdrawn = state.RejectedCommentEdited
 			break
 		}
 		c.Body, c.Mention, c.Quoted = now.Body, parsed.Mention, parsed.Quoted

@@ -149,7 +149,7 @@ func TestStartOfApprovedWork(t *testing.T) {
 			before := w.Forge.Calls(forge.ForTask)
 			e := w.Do(state.JobLaunch, func(j *state.Job) { j.Vetted = v; c.change(w, v, j) })
 			if started := e.Kind() == event.KindLaunched; started != c.starts {
-				t.Errorf("got event %s (%s)", e.Kind(), event.Of[event.NoApproval](e).Rejection)
+				t.Errorf("got event %s (%s)", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection)
 			}
 			if n := w.Forge.Calls(forge.ForTask) - before; c.starts && n != 0 {
 				t.Errorf("got %d calls", n)

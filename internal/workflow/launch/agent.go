@@ -22,7 +22,7 @@ import (
 // agentSpec prepares the checkout and returns the command that starts the run's agent there.
 func (s *Steps) agentSpec(ctx context.Context, w *step.Attempt, ws *workspace.Workspace, l *state.Launch) (runner.Spec, error) {
 	t := w.Task
-	if l.Repairs = repairs(t, ws.VM); !l.Repairs {
+	if l.IsRepair = repairs(t, ws.VM); !l.IsRepair {
 		if err := s.checkout(ctx, w, ws, l); err != nil {
 			return runner.Spec{}, err
 		}
@@ -45,7 +45,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *step.Attempt, ws *workspace.Wo
 	}
 	runDir := path.Join(ws.Place.Home, ".errand", "runs", t.Run.ID)
 	var form json.RawMessage
-	if l.Repairs {
+	if l.IsRepair {
 		form = held(adapter.Capabilities(), t.Run.Kind)
 	}
 	cmd, err := adapter.Command(agent.Spec{
@@ -67,7 +67,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *step.Attempt, ws *workspace.Wo
 		return runner.Spec{}, err
 	}
 	spec := runSpec(t, ws.Place.Dir, cmd)
-	if l.Repairs {
+	if l.IsRepair {
 		short(&spec)
 	}
 	if adapter.Capabilities().MCP {
@@ -100,7 +100,7 @@ func runSpec(t *state.Task, dir string, cmd agent.Cmd) runner.Spec {
 func holdsSession(t *state.Task, vm state.VM) bool {
 	for i := len(t.Runs) - 1; i >= 0; i-- {
 		if t.Runs[i].Session != "" {
-			return vm.Holds(t.Runs[i].VM)
+			return vm.Contains(t.Runs[i].VM)
 		}
 	}
 	return false

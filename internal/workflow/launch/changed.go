@@ -55,13 +55,13 @@ func otherVM(t *state.Task, last *state.Run, l *state.Launch, place runnerctl.Pl
 	if last.VM == "" || last.VM == l.VM.Name {
 		return nil
 	}
-	if !l.VM.Holds(last.VM) {
-		if l.NotWoken != "" {
-			return []string{"This VM is not the one of the last run, whose work could not be restored: " + l.NotWoken + ". Unpublished work and files outside the checkout are lost."}
+	if !l.VM.Contains(last.VM) {
+		if l.RestoreFailure != "" {
+			return []string{"This VM is not the one of the last run, whose work could not be restored: " + l.RestoreFailure + ". Unpublished work and files outside the checkout are lost."}
 		}
 		return []string{"This VM is not the one of the last run: files outside the checkout are gone."}
 	}
-	a := t.Asleep
+	a := t.Suspended
 	if a == nil || a.Mode == settings.SleepSnapshot {
 		return []string{"This VM is not the one of the last run, but has the same files. Processes of the last run are gone."}
 	}
@@ -73,8 +73,8 @@ func otherVM(t *state.Task, last *state.Run, l *state.Launch, place runnerctl.Pl
 	if a.Dir != "" && a.Dir != place.Dir {
 		lines = append(lines, fmt.Sprintf("The checkout is now at %s; it was at %s.", place.Dir, a.Dir))
 	}
-	if len(a.Left) > 0 {
-		lines = append(lines, "Not restored: "+strings.Join(a.Left, "; ")+".")
+	if len(a.Omitted) > 0 {
+		lines = append(lines, "Not restored: "+strings.Join(a.Omitted, "; ")+".")
 	}
 	return lines
 }

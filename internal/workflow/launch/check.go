@@ -17,8 +17,8 @@ import (
 // checkSpec returns the command that runs the repository's checks on the changeset's head, detached like an
 // agent's run.
 func (s *Steps) checkSpec(t *state.Task, ws *workspace.Workspace, l *state.Launch) (runner.Spec, error) {
-	if l.NotWoken != "" {
-		return runner.Spec{}, &step.Problem{Reason: "The work to be checked is lost: " + l.NotWoken + ".", Hint: "Comment `retry` to do the work again.", Class: state.ClassVM, Permanent: true}
+	if l.RestoreFailure != "" {
+		return runner.Spec{}, &step.Problem{Reason: "The work to be checked is lost: " + l.RestoreFailure + ".", Hint: "Comment `retry` to do the work again.", Class: state.ClassVM, Permanent: true}
 	}
 	// The operator's environment for agents, such as a build cache, serves the checks as well.
 	in := work.CheckSpec{Dir: ws.Place.Dir, Head: t.Work.LocalHead, Base: workspace.Base(t), Files: s.Workspaces.TestFiles(t), Env: ws.CheckEnv(s.Agent.Env)}

@@ -64,7 +64,7 @@ func goesOn(t *state.Task, vm state.VM) bool {
 	for i := len(t.Runs) - 1; i >= 0; i-- {
 		r := t.Runs[i]
 		if r.Kind == t.Run.Kind && r.Round == t.Run.Round && !r.Started.IsZero() {
-			return vm.Holds(r.VM) && !r.Started.Before(t.PlanningBegan())
+			return vm.Contains(r.VM) && !r.Started.Before(t.PlanningBegan())
 		}
 	}
 	return false

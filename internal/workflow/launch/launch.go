@@ -82,7 +82,7 @@ func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (event.Event, error
 			return event.Event{}, fmt.Errorf("check the approval before the start: %w", err)
 		}
 		if why != "" {
-			return event.Event{Run: t.Run.ID, Payload: event.NoApproval{Rejection: why, Candidate: state.Candidate{Approval: *t.Approval}}}, nil
+			return event.Event{Run: t.Run.ID, Payload: event.ApprovalRejected{Rejection: why, Candidate: state.Candidate{Approval: *t.Approval}}}, nil
 		}
 	}
 	if held, err := step.MissingPermissions(ctx, s.GitHub, w); held != nil || err != nil {
@@ -176,7 +176,7 @@ func (s *Steps) withinCaps(ctx context.Context, t *state.Task) (*state.Waiting, 
 		return nil, nil
 	}
 	w, err := s.Held(ctx, s.provider(t))
-	if w != nil && w.Kind == state.WaitLimit && t.Insist {
+	if w != nil && w.Kind == state.WaitLimit && t.IgnoreLimits {
 		return nil, nil // somebody may have bought more
 	}
 	return w, err

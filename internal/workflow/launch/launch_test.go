@@ -31,7 +31,7 @@ func TestLaunchTheFirstRun(t *testing.T) {
 	if spec.ID != run.ID || spec.Dir != w.Host.Dir || spec.Duration != w.Task.Settings.Limits.PlanDuration || spec.Stall != w.Task.Settings.Limits.Stall || len(spec.Setup) != 1 || spec.Setup[0].Command != "make deps" {
 		t.Errorf("got start %+v", spec)
 	}
-	if !slices.Equal(l.Taken, []string{"comment:5"}) || l.Resumed || l.VM.Name != "vm-1" || l.BaseSHA != w.Head("main") || l.VMHead != l.BaseSHA || l.Adapter != "claude" {
+	if !slices.Equal(l.FeedbackIDs, []string{"comment:5"}) || l.Resumed || l.VM.Name != "vm-1" || l.BaseSHA != w.Head("main") || l.VMHead != l.BaseSHA || l.Adapter != "claude" {
 		t.Errorf("got launch %+v", l)
 	}
 	if p := w.Prompt(); strings.Contains(p, workflowtest.Secret) || !strings.Contains(p, "It breaks") || !strings.Contains(p, "Always.") || !strings.Contains(p, "Mind ") {
@@ -76,8 +76,8 @@ func TestLaunchChecksTheApprovalAgain(t *testing.T) {
 	workflowtest.Check(t, w.As("bob").Unreact(workflowtest.RepoName, p.Comment, "+1"))
 	w.Launching(state.RunPlan)
 	e := w.Do(state.JobLaunch)
-	if e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotRevoked || e.Candidate() == nil || e.Candidate().Hash != p.Hash || len(w.Host.Started) != 0 {
-		t.Fatalf("got event %s (%s), started %v", e.Kind(), event.Of[event.NoApproval](e).Rejection, w.Host.Started)
+	if e.Kind() != event.KindApprovalRejected || event.Of[event.ApprovalRejected](e).Rejection != state.RejectedRevoked || e.Candidate() == nil || e.Candidate().Hash != p.Hash || len(w.Host.Started) != 0 {
+		t.Fatalf("got event %s (%s), started %v", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection, w.Host.Started)
 	}
 	workflowtest.Check(t, w.As("bob").React(workflowtest.RepoName, p.Comment, "+1"))
 	w.Launched()
@@ -96,7 +96,7 @@ func TestLaunchWaitsForAVM(t *testing.T) {
 	w := workflowtest.New(t)
 	w.Launching(state.RunPreliminary)
 	w.Host.Errs["Acquire"] = fmt.Errorf("%w: all 4 are taken", workspace.ErrNoVM)
-	if e := w.Do(state.JobLaunch); e.Kind() != event.KindHeldUp || e.Waiting().Kind != state.WaitVM || !strings.Contains(e.Waiting().Detail, "all 4 are taken") {
+	if e := w.Do(state.JobLaunch); e.Kind() != event.KindStepBlocked || e.Waiting().Kind != state.WaitVM || !strings.Contains(e.Waiting().Detail, "all 4 are taken") {
 		t.Errorf("got event %s, waiting %+v", e.Kind(), e.Waiting())
 	}
 	for _, method := range []string{"Acquire", "Place", "Ensure", "Prepare", "Start"} {
@@ -187,8 +187,8 @@ func TestPromptHasACommentOnce(t *testing.T) {
 			w := workflowtest.New(t)
 			w.Task.Phase = state.PhasePreliminaryPlanning
 			w.Launching(state.RunPreliminary)
-			w.Task.Context.Comments = []state.Said{{ID: c.id, By: w.Person("bob"), Body: "Mind the tests."}, {ID: 7, By: w.Person("ada"), Body: "And the docs."}}
-			w.Task.Feedback = []state.Feedback{{ID: "comment:5", Kind: "comment", By: w.Person("bob"), Body: "Mind the tests.", Taken: c.taken}}
+			w.Task.Context.Comments = []state.DiscussionComment{{ID: c.id, By: w.Person("bob"), Body: "Mind the tests."}, {ID: 7, By: w.Person("ada"), Body: "And the docs."}}
+			w.Task.Feedback = []state.Feedback{{ID: "comment:5", Kind: "comment", By: w.Person("bob"), Body: "Mind the tests.", TakenBy: c.taken}}
 			w.Launched()
 			want := map[bool]int{true: 1, false: 2}[c.id == 5]
 			if p := w.Prompt(); strings.Count(p, "Mind the tests.") != want || !strings.Contains(p, "And the docs.") {
@@ -253,7 +253,7 @@ func TestLaunchChecks(t *testing.T) {
 	w.Launching(state.RunCheck)
 	l := w.Launched()
 	spec := w.Host.Started[0]
-	if len(l.Taken) != 0 || l.Model != "" || !slices.Equal(spec.Argv, []string{"{runner}", "check"}) || spec.Duration < 12*time.Minute {
+	if len(l.FeedbackIDs) != 0 || l.Model != "" || !slices.Equal(spec.Argv, []string{"{runner}", "check"}) || spec.Duration < 12*time.Minute {
 		t.Errorf("got launch %+v, started %+v", l, spec)
 	}
 	for _, want := range []string{w.Task.Work.LocalHead, `"make test"`, `"lint"`} {

@@ -96,7 +96,7 @@ func TestLentFilesAreNotSaved(t *testing.T) {
 	w := workflowtest.New(t, lending)
 	w.Rest()
 	w.Host.Errs["Lend"] = errors.New("the VM said no")
-	if _, err := w.Try(state.JobSleep, workflowtest.Args(state.JobArgs{VM: w.Host.VM.Name})); err == nil || !strings.Contains(err.Error(), "take the test files out") {
+	if _, err := w.Try(state.JobSuspend, workflowtest.Args(state.JobArgs{VM: w.Host.VM.Name})); err == nil || !strings.Contains(err.Error(), "take the test files out") {
 		t.Errorf("sleep: %v", err)
 	}
 }

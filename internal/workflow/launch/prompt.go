@@ -52,8 +52,8 @@ func (s *Steps) prompt(ctx context.Context, w *step.Attempt, ws *workspace.Works
 	}
 	d.Resume = s.changed(ctx, w, ws, l)
 	promptConversation(t, &d, !l.Resumed)
-	if l.Repairs {
-		d.Repair, l.Taken, l.Notes = promptRepair(t, adapter.Capabilities(), !l.Resumed), nil, nil
+	if l.IsRepair {
+		d.Repair, l.FeedbackIDs, l.Notes = promptRepair(t, adapter.Capabilities(), !l.Resumed), nil, nil
 	}
 	return prompts.Render(string(t.Run.Kind), d)
 }
@@ -152,12 +152,12 @@ func (s *Steps) promptDiscussion(t *state.Task, d *prompts.Data) {
 }
 
 // answers reports whether a planning run answers a comment that was read again with the discussion.
-func answers(t *state.Task, c state.Said) bool {
+func answers(t *state.Task, c state.DiscussionComment) bool {
 	if t.Run.Kind != state.RunPreliminary && t.Run.Kind != state.RunPlan {
 		return false
 	}
 	return slices.ContainsFunc(t.Feedback, func(f state.Feedback) bool {
-		return f.Kind == "comment" && f.ID == fmt.Sprintf("comment:%d", c.ID) && (f.Taken == "" || f.Taken == t.Run.ID)
+		return f.Kind == "comment" && f.ID == fmt.Sprintf("comment:%d", c.ID) && (f.TakenBy == "" || f.TakenBy == t.Run.ID)
 	})
 }
 
@@ -175,10 +175,10 @@ func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) 
 		if f.Kind == "condition" {
 			continue
 		}
-		if f.Taken != "" && f.Taken != t.Run.ID && !slices.ContainsFunc(t.Runs, func(r state.Run) bool { return r.ID == f.Taken && r.Kind == t.Run.Kind && r.Round == t.Run.Round }) {
+		if f.TakenBy != "" && f.TakenBy != t.Run.ID && !slices.ContainsFunc(t.Runs, func(r state.Run) bool { return r.ID == f.TakenBy && r.Kind == t.Run.Kind && r.Round == t.Run.Round }) {
 			continue
 		}
-		l.Taken = append(l.Taken, f.ID)
+		l.FeedbackIDs = append(l.FeedbackIDs, f.ID)
 		body := step.Shown(f.Body, s.Redact)
 		if f.Kind == "checks" || f.Kind == "refusal" || f.Kind == "conflict" {
 			body, _ = s.Redact.Redact(f.Body) // our own words, and the output of commands as it is
@@ -204,7 +204,7 @@ func promptConversation(t *state.Task, d *prompts.Data, anew bool) {
 		d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: p.Text})
 	}
 	for i := range t.Runs {
-		if text := t.Runs[i].Said; text != "" && (t.Work == nil || t.Work.Run != t.Runs[i].ID) {
+		if text := t.Runs[i].LastMessage; text != "" && (t.Work == nil || t.Work.Run != t.Runs[i].ID) {
 			d.Conversation = append(d.Conversation, prompts.Turn{Role: "agent", Text: text})
 		}
 	}

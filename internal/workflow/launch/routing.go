@@ -48,7 +48,7 @@ func turnsOf(t *state.Task, l *state.Launch) int {
 	if turns == 0 {
 		turns = t.Settings.Limits.Turns
 	}
-	if l.Repairs {
+	if l.IsRepair {
 		turns = min(turns, repairTurns)
 	}
 	return turns

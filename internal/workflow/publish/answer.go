@@ -19,7 +19,7 @@ import (
 func (s *Steps) Answer(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t := w.Task
 	if t.Work == nil || t.PR == nil {
-		return event.Event{Payload: event.Answered{}}, nil
+		return event.Event{Payload: event.ThreadsAnswered{}}, nil
 	}
 	r := &round{Attempt: w}
 	var err error
@@ -31,7 +31,7 @@ func (s *Steps) Answer(ctx context.Context, w *step.Attempt) (event.Event, error
 	}
 	var rest []string
 	for _, f := range t.Feedback {
-		if f.Taken == "" {
+		if f.TakenBy == "" {
 			continue
 		}
 		text, sha := s.answerTo(t, f)
@@ -51,9 +51,9 @@ func (s *Steps) Answer(ctx context.Context, w *step.Attempt) (event.Event, error
 			return event.Event{}, fmt.Errorf("answer in thread %d: %w", f.Thread, err)
 		}
 	}
-	var out event.Answered
+	var out event.ThreadsAnswered
 	if len(r.doubtful.Keys) > 0 {
-		out.Doubtful = &r.doubtful
+		out.Uncertain = &r.doubtful
 	}
 	if len(rest) > 0 {
 		out.Post = &state.Post{Kind: state.PostRound, OnPR: true, Text: mapIDs(roundSummary(t.Work), t.Work.IDs), Items: rest, By: t.Feedback[0].By}
@@ -109,7 +109,7 @@ type round struct {
 	view   comment.View
 	before bool // an earlier attempt may have answered
 	// doubtful are the answers that may have been written before; they are looked for again later.
-	doubtful event.Doubtful
+	doubtful event.UncertainAnswers
 }
 
 // reply writes one answer in a thread, unless an earlier attempt did.

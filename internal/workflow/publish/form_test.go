@@ -37,8 +37,8 @@ func TestBranchesOfTheIssueAreFound(t *testing.T) {
 			w.Task.Frozen.Title = c.title
 			w.Push("bob", c.branch, map[string]string{"a.txt": "b\n"})
 			e := w.Do(state.JobStart)
-			if found := e.Kind() == event.KindAsked && event.Of[event.Asked](e).Question.Kind == state.AskExisting; found != c.found {
-				t.Errorf("got event %s, question %+v", e.Kind(), event.Of[event.Asked](e).Question)
+			if found := e.Kind() == event.KindQuestionRaised && event.Of[event.QuestionRaised](e).Question.Kind == state.AskExisting; found != c.found {
+				t.Errorf("got event %s, question %+v", e.Kind(), event.Of[event.QuestionRaised](e).Question)
 			}
 		})
 	}

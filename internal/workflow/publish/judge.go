@@ -86,7 +86,7 @@ func gateTree(entries map[string]forge.TreeEntry) pushgate.Tree {
 // suggests changes of the repository's file.
 func (s *Steps) currentGate(ctx context.Context, w *step.Attempt) (settings.Gate, error) {
 	t := w.Task
-	if len(t.Gate) == 0 {
+	if len(t.GateRefusals) == 0 {
 		return step.RepositoryGate(t.Settings), nil
 	}
 	out, err := s.GitHub.IssueSnapshot(ctx, w.Repo, t.Key.Issue, step.ConfigFile)

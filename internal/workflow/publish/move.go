@@ -27,12 +27,12 @@ func (s *Steps) Move(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	case errors.As(err, &moved) && moved.Head == "":
 		return event.Event{}, step.BranchDeleted(t, err)
 	case errors.As(err, &moved):
-		return event.Event{Run: t.Work.Run, Payload: event.Overtaken{Head: moved.Head}}, nil
+		return event.Event{Run: t.Work.Run, Payload: event.BranchAhead{Head: moved.Head}}, nil
 	case err != nil:
 		return event.Event{}, fmt.Errorf("move the branch: %w", err)
 	}
 	s.resetVM(ctx, w)
-	return event.Event{Run: t.Work.Run, Payload: event.Moved{}}, nil
+	return event.Event{Run: t.Work.Run, Payload: event.BranchMoved{}}, nil
 }
 
 // resetVM puts the VM's checkout on the published head. Best effort: the next run's launch does it

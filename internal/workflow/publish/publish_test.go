@@ -38,7 +38,7 @@ func TestChangesetIsPublished(t *testing.T) {
 		t.Errorf("repeated commit: got %d calls", after-before)
 	}
 	for range 2 { // the answer may be lost
-		if e := w.Do(state.JobMove); e.Kind() != event.KindMoved || e.Run != "r-1" {
+		if e := w.Do(state.JobMove); e.Kind() != event.KindBranchMoved || e.Run != "r-1" {
 			t.Fatalf("got event %+v", e)
 		}
 	}
@@ -162,7 +162,7 @@ func TestMoveRequiresTheExpectedHead(t *testing.T) {
 		"overtaken": {func(w *workflowtest.World) string {
 			w.Task.Branch.Head = w.Push("bob", w.Task.Branch.Name, map[string]string{"b.txt": "1\n"})
 			return w.Push("bob", w.Task.Branch.Name, map[string]string{"b.txt": "2\n"})
-		}, event.KindOvertaken, ""},
+		}, event.KindBranchAhead, ""},
 		"somebody else's branch": {func(w *workflowtest.World) string {
 			return w.Push("bob", w.Task.Branch.Name, map[string]string{"b.txt": "1\n"})
 		}, "", "exists already"},
@@ -185,7 +185,7 @@ func TestMoveRequiresTheExpectedHead(t *testing.T) {
 				if p := workflowtest.WantProblem(t, err, "github", true); !strings.Contains(p.Reason, c.says) || !strings.Contains(p.Reason, w.Task.Branch.Name) {
 					t.Errorf("got reason %q", p.Reason)
 				}
-			} else if err != nil || e.Kind() != c.kind || event.Of[event.Overtaken](e).Head != head {
+			} else if err != nil || e.Kind() != c.kind || event.Of[event.BranchAhead](e).Head != head {
 				t.Errorf("got event %+v, error %v; want %s at %s", e, err, c.kind, head)
 			}
 			if got := w.Head(w.Task.Branch.Name); got != head {
@@ -203,10 +203,10 @@ func TestMoveAfterALostAnswer(t *testing.T) {
 	w.Collected()
 	work := w.Committed()
 	w.MustFault(simgithub.Fault{Method: "POST", Path: "/graphql|/git/refs", Actor: "app", Count: 1, After: true, Cut: true})
-	if e, err := w.Try(state.JobMove); err == nil && e.Kind() != event.KindMoved {
+	if e, err := w.Try(state.JobMove); err == nil && e.Kind() != event.KindBranchMoved {
 		t.Fatalf("got event %+v", e)
 	}
-	if e := w.Do(state.JobMove, workflowtest.Again); e.Kind() != event.KindMoved || w.Head(w.Task.Branch.Name) != work.Head {
+	if e := w.Do(state.JobMove, workflowtest.Again); e.Kind() != event.KindBranchMoved || w.Head(w.Task.Branch.Name) != work.Head {
 		t.Errorf("got event %+v, branch at %s", e, w.Head(w.Task.Branch.Name))
 	}
 }
@@ -231,7 +231,7 @@ func TestRebaseOntoPushedCommits(t *testing.T) {
 			w.Collected()
 			w.Committed()
 			theirs := w.Push("bob", w.Task.Branch.Name, c.theirs)
-			if e := w.Do(state.JobMove); event.Of[event.Overtaken](e).Head != theirs {
+			if e := w.Do(state.JobMove); event.Of[event.BranchAhead](e).Head != theirs {
 				t.Fatalf("got event %+v", e)
 			}
 			w.Task.Branch.Head = theirs
@@ -247,7 +247,7 @@ func TestRebaseOntoPushedCommits(t *testing.T) {
 			}
 			w.Task.Work = e.Work()
 			w.Committed()
-			if e := w.Do(state.JobMove); e.Kind() != event.KindMoved {
+			if e := w.Do(state.JobMove); e.Kind() != event.KindBranchMoved {
 				t.Fatalf("got event %+v", e)
 			}
 			for _, path := range []string{"theirs.txt", "slug.go", "first.txt"} {

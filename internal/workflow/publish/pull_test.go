@@ -130,7 +130,7 @@ func TestEveryThreadIsAnsweredOnce(t *testing.T) {
 	a, b := w.Reviewed()
 	w.Rounded()
 	w.Task.Feedback = append(w.Task.Feedback,
-		state.Feedback{ID: "comment:5", Kind: "comment", By: w.Person("bob"), Body: "And the docs?", Taken: "r-2"},
+		state.Feedback{ID: "comment:5", Kind: "comment", By: w.Person("bob"), Body: "And the docs?", TakenBy: "r-2"},
 		state.Feedback{ID: "comment:6", Kind: "comment", By: w.Person("bob"), Body: "Came later."})
 	w.Task.Work.Answers = []state.ThreadAnswer{
 		{ID: w.Task.Feedback[0].ID, Answer: "Mended in " + workflowtest.LocalID[:10] + ", not in 2222222222.", Commit: workflowtest.LocalID},
@@ -152,7 +152,7 @@ func TestEveryThreadIsAnsweredOnce(t *testing.T) {
 	if len(got[0]) != 1 || len(got[1]) != 1 || !strings.Contains(got[0][0], "Mended in "+head[:10]+", not in 2222222222.") || !strings.Contains(got[0][0], head) || !strings.Contains(got[1][0], "did not report") {
 		t.Errorf("got answers %q", got)
 	}
-	if e.Kind() != event.KindAnswered || e.Post() == nil || e.Post().Kind != state.PostRound || !e.Post().OnPR || len(e.Post().Items) != 1 || !strings.HasPrefix(e.Post().Items[0], "Documented.") || e.Post().Text != "All done in "+head[:8] {
+	if e.Kind() != event.KindThreadsAnswered || e.Post() == nil || e.Post().Kind != state.PostRound || !e.Post().OnPR || len(e.Post().Items) != 1 || !strings.HasPrefix(e.Post().Items[0], "Documented.") || e.Post().Text != "All done in "+head[:8] {
 		t.Errorf("got event %+v, post %+v", e, e.Post())
 	}
 }
@@ -191,7 +191,7 @@ func TestRoundWithoutACommitIsAnswered(t *testing.T) {
 		t.Errorf("got answers %q, post %+v", got, e.Post())
 	}
 	w.Task.Work = nil
-	if e := w.Do(state.JobAnswer); e.Kind() != event.KindAnswered || len(w.Answers(a.Comments[0].ID)) != 1 {
+	if e := w.Do(state.JobAnswer); e.Kind() != event.KindThreadsAnswered || len(w.Answers(a.Comments[0].ID)) != 1 {
 		t.Errorf("without work: got %+v", e)
 	}
 }
@@ -233,7 +233,7 @@ func TestGather(t *testing.T) {
 	// Answered threads are not gathered again, except with new comments.
 	w.Task.Feedback = event.Of[event.Gathered](e).Feedback
 	for i := range w.Task.Feedback {
-		w.Task.Feedback[i].Taken = "r-2"
+		w.Task.Feedback[i].TakenBy = "r-2"
 	}
 	w.Task.Work, w.Task.Round = &state.Work{Run: "r-2", Summary: "Done."}, 1
 	w.Do(state.JobAnswer)
@@ -321,7 +321,7 @@ func TestDeletedThread(t *testing.T) {
 	w.Rounded()
 	w.MustFault(simgithub.Fault{Method: "POST", Path: "/pulls/2/comments", Nth: 2, Count: 1, Status: 404})
 	e := w.Do(state.JobAnswer)
-	if e.Kind() != event.KindAnswered || len(w.Answers(a.Comments[0].ID)) != 1 || e.Post() == nil || len(e.Post().Items) != 1 {
+	if e.Kind() != event.KindThreadsAnswered || len(w.Answers(a.Comments[0].ID)) != 1 || e.Post() == nil || len(e.Post().Items) != 1 {
 		t.Errorf("got event %+v", e)
 	}
 }
@@ -335,7 +335,7 @@ func TestDuplicateAnswer(t *testing.T) {
 	w.Task.Runs = append(w.Task.Runs, state.Run{ID: "r-2", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}, Started: time.Now().Add(-time.Minute)})
 	w.Task.History = append(w.Task.History, state.PhaseChange{Phase: state.PhaseInterrupted, At: time.Now()})
 	e := w.Do(state.JobAnswer)
-	if event.Of[event.Answered](e).Doubtful == nil || len(event.Of[event.Answered](e).Doubtful.Keys) != 2 {
+	if event.Of[event.ThreadsAnswered](e).Uncertain == nil || len(event.Of[event.ThreadsAnswered](e).Uncertain.Keys) != 2 {
 		t.Fatalf("got event %+v", e)
 	}
 	top := a.Comments[0].ID
@@ -344,8 +344,8 @@ func TestDuplicateAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.HoursPass()
-	for _, key := range event.Of[event.Answered](e).Doubtful.Keys {
-		w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueTwin, Key: key, Twin: state.TwinAnswer, Number: 2, Since: event.Of[event.Answered](e).Doubtful.Since.UTC()}))
+	for _, key := range event.Of[event.ThreadsAnswered](e).Uncertain.Keys {
+		w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueDuplicate, Key: key, Duplicate: state.DuplicateAnswer, Number: 2, Since: event.Of[event.ThreadsAnswered](e).Uncertain.Since.UTC()}))
 	}
 	if left := w.Answers(top); len(left) != 1 || left[0] != said[0] {
 		t.Errorf("got answers %q", left)

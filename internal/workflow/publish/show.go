@@ -59,7 +59,7 @@ func (s *Steps) Show(ctx context.Context, w *step.Attempt) (event.Event, error) 
 		}
 	}
 	p.Files = p.Files[:min(len(p.Files), maxStat)]
-	return event.Event{Run: t.Work.Run, Payload: event.Shown{Plan: p}}, nil
+	return event.Event{Run: t.Work.Run, Payload: event.DiffReady{Plan: p}}, nil
 }
 
 // headLines keeps the first lines of a text up to a size, and counts those that it leaves out.

@@ -56,7 +56,7 @@ func TestChangesetIsShown(t *testing.T) {
 	if p.Publish.Cut != 0 || p.Publish.Tree != w.Task.Work.LocalTree || len(p.Files) != 6 {
 		t.Errorf("got %+v of %v", p.Publish, p.Files)
 	}
-	if again := w.Do(state.JobShow); event.Of[event.Shown](again).Plan.Text != p.Text || event.Of[event.Shown](again).Plan.Publish.Digest != p.Publish.Digest {
+	if again := w.Do(state.JobShow); event.Of[event.DiffReady](again).Plan.Text != p.Text || event.Of[event.DiffReady](again).Plan.Publish.Digest != p.Publish.Digest {
 		t.Error("a repeated diff differs")
 	}
 	w.Committed()
@@ -135,14 +135,14 @@ func TestApprovalOfChangesIsCheckedAtPublication(t *testing.T) {
 	p := w.Shown()
 	p.Publish.Approved.By = w.Person("bob")
 	workflowtest.Check(t, w.Ada.SetPermission(workflowtest.RepoName, "bob", "read"))
-	if e := w.Do(state.JobCommit); e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotRevoked || e.Candidate().Hash != p.Hash {
+	if e := w.Do(state.JobCommit); e.Kind() != event.KindApprovalRejected || event.Of[event.ApprovalRejected](e).Rejection != state.RejectedRevoked || e.Candidate().Hash != p.Hash {
 		t.Fatalf("got event %s", fmt.Sprintf("%+v", e))
 	}
 	workflowtest.Check(t, w.Ada.SetPermission(workflowtest.RepoName, "bob", "write"))
 	said := w.Said(p, "bob", "@errand approve")
 	*p.Publish.Approved = said.Approval
 	workflowtest.Check(t, w.As("bob").EditComment(workflowtest.RepoName, said.Comment, "Wait."))
-	if e := w.Do(state.JobCommit); e.Kind() != event.KindNoApproval || event.Of[event.NoApproval](e).Rejection != state.NotReworded || e.Candidate().Hash != p.Hash {
+	if e := w.Do(state.JobCommit); e.Kind() != event.KindApprovalRejected || event.Of[event.ApprovalRejected](e).Rejection != state.RejectedCommentEdited || e.Candidate().Hash != p.Hash {
 		t.Fatalf("with an edited command: got event %+v", e)
 	}
 	if e := w.Do(state.JobCommit, workflowtest.Again); e.Kind() != event.KindCommitted {

@@ -151,7 +151,7 @@ func (in *Interpreter) Exit(x runlog.Exit) state.RunResult {
 	out := in.judged(x)
 	if x.DiskFull && out.Class != state.RunSucceeded { // nothing can be done on this VM any more
 		out.Status, out.Class, out.Message = state.StatusVMLost, state.RunRetryable, "the VM's disk was full"
-		out.VMEnd = state.VMDiskFull
+		out.VMEndReason = state.VMDiskFull
 	}
 	return out
 }
@@ -338,12 +338,12 @@ func (in *Interpreter) checksResult(x runlog.Exit) state.RunResult {
 			out.ProgramError = in.clean(in.done.Error, maxNote)
 		}
 	default:
-		sum := state.SumChecks(in.checks)
+		sum := state.SummarizeChecks(in.checks)
 		if !in.done.OK && len(sum.Failed) == 0 {
 			out.Status, out.Class, out.Message = state.StatusCrashed, state.RunFatal, "a check failed, and its result is missing"
 			break
 		}
-		out.Message = in.clean(sum.Words(), maxNote)
+		out.Message = in.clean(sum.Sentence(), maxNote)
 	}
 	return out
 }

@@ -143,10 +143,10 @@ func TestLaunchRepair(t *testing.T) {
 			}
 			run := w.Launching(state.RunImplement)
 			run.Session, run.Repair = tc.session, &state.Repair{Problem: "it ends too early", Block: "{\"outcome\"", Text: "What I did."}
-			w.Task.Feedback = []state.Feedback{{ID: "check:1", Kind: "checks", Body: "red", Taken: run.ID}, {ID: "comment:5", Kind: "comment", By: w.Person("bob"), Body: "Otherwise."}}
+			w.Task.Feedback = []state.Feedback{{ID: "check:1", Kind: "checks", Body: "red", TakenBy: run.ID}, {ID: "comment:5", Kind: "comment", By: w.Person("bob"), Body: "Otherwise."}}
 			l = w.Launched()
 			spec, prompt := w.Host.Started[1], w.Prompt()
-			if l.Repairs != tc.repairs || (len(w.Host.Prepared) == prepared) != tc.repairs || (len(l.Taken) == 0) != tc.repairs {
+			if l.IsRepair != tc.repairs || (len(w.Host.Prepared) == prepared) != tc.repairs || (len(l.FeedbackIDs) == 0) != tc.repairs {
 				t.Errorf("got launch %+v and %d more preparations", l, len(w.Host.Prepared)-prepared)
 			}
 			asks := strings.Contains(prompt, `could not be read: "it ends too early"`)

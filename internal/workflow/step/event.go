@@ -10,5 +10,5 @@ func Done() event.Event { return event.Event{} }
 
 // HeldUp returns the event of a step that cannot continue for now.
 func HeldUp(w *state.Waiting) event.Event {
-	return event.Event{Payload: event.HeldUp{Waiting: w}}
+	return event.Event{Payload: event.StepBlocked{Waiting: w}}
 }

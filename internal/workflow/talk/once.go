@@ -39,8 +39,8 @@ func (s *Steps) lookFor(ctx context.Context, w *step.Attempt, number int) ([]for
 
 // since returns when the effect of a job may first have happened.
 func since(j *state.Job) time.Time {
-	if !j.Doubt.IsZero() {
-		return j.Doubt
+	if !j.UnknownSince.IsZero() {
+		return j.UnknownSince
 	}
 	return j.Created
 }

@@ -90,7 +90,7 @@ func TestDuplicatesAreSearchedLater(t *testing.T) {
 	first := w.Do(state.JobPost, question)
 	w.Do(state.JobPost, question) // the task, now in its next life, knows neither of them
 	w.HoursPass()
-	look := workflowtest.Args(state.JobArgs{Due: state.DueTwin, Key: workflowtest.Itoa(event.Of[event.Posted](first).Comment.ID), Marker: event.Of[event.Posted](first).Comment.Key, Since: event.Of[event.Posted](first).Comment.At})
+	look := workflowtest.Args(state.JobArgs{Due: state.DueDuplicate, Key: workflowtest.Itoa(event.Of[event.Posted](first).Comment.ID), Marker: event.Of[event.Posted](first).Comment.Key, Since: event.Of[event.Posted](first).Comment.At})
 	for range 2 {
 		e := w.Do(state.JobDue, look)
 		if e.Kind() == event.KindDue {
@@ -101,7 +101,7 @@ func TestDuplicatesAreSearchedLater(t *testing.T) {
 		t.Errorf("got %d comments", len(list))
 	}
 	for _, bad := range []string{"x", workflowtest.Itoa(event.Of[event.Posted](first).Comment.ID)} {
-		if _, err := w.Try(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueTwin, Key: bad})); err == nil {
+		if _, err := w.Try(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueDuplicate, Key: bad})); err == nil {
 			t.Errorf("got a search for a duplicate of comment %s", bad)
 		}
 	}
@@ -121,7 +121,7 @@ func TestDuplicatesOfTheStatusComment(t *testing.T) {
 	}
 	w.Do(state.JobStatus, status) // the attempt with the lost answer
 	w.Task.Status = event.Of[event.StatusSent](e).Status
-	w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueTwin, Key: workflowtest.Itoa(event.Of[event.StatusSent](e).Status.Comment), Marker: "1.status", Since: w.Task.Trigger.At}))
+	w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueDuplicate, Key: workflowtest.Itoa(event.Of[event.StatusSent](e).Status.Comment), Marker: "1.status", Since: w.Task.Trigger.At}))
 	if list := w.Issue().Comments; len(list) != 1 || list[0].ID != event.Of[event.StatusSent](e).Status.Comment {
 		t.Errorf("got %d status comments", len(list))
 	}

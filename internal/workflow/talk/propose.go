@@ -44,5 +44,5 @@ func (s *Steps) CreateIssue(ctx context.Context, w *step.Attempt) (event.Event, 
 			return event.Event{}, fmt.Errorf("create the proposed issue: %w", err)
 		}
 	}
-	return event.Event{Payload: event.Created{N: n, Issue: issue.Number, URL: issue.URL, OnPR: w.Job.Args.OnPR}}, nil
+	return event.Event{Payload: event.IssueCreated{N: n, Issue: issue.Number, URL: issue.URL, OnPR: w.Job.Args.OnPR}}, nil
 }

@@ -15,10 +15,10 @@ func TestCreateProposedIssue(t *testing.T) {
 	w := workflowtest.New(t)
 	w.Proposed()
 	e := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: 1, OnPR: true}))
-	if e.Kind() != event.KindCreated || event.Of[event.Created](e).N != 1 || !event.Of[event.Created](e).OnPR || event.Of[event.Created](e).URL == "" {
+	if e.Kind() != event.KindIssueCreated || event.Of[event.IssueCreated](e).N != 1 || !event.Of[event.IssueCreated](e).OnPR || event.Of[event.IssueCreated](e).URL == "" {
 		t.Fatalf("got event %+v", e)
 	}
-	i := w.IssueAt(event.Of[event.Created](e).Issue)
+	i := w.IssueAt(event.Of[event.IssueCreated](e).Issue)
 	if i.Author != w.App().BotLogin || strings.Contains(i.Title, "@ada") || strings.Contains(i.Title, "\n") || len(i.Labels)+len(i.Assignees) > 0 {
 		t.Errorf("got issue %+v", i)
 	}
@@ -26,12 +26,12 @@ func TestCreateProposedIssue(t *testing.T) {
 		t.Errorf("text:\n%s", i.Body)
 	}
 	w.HoursPass()
-	if again := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: 1}), workflowtest.Again); event.Of[event.Created](again).Issue != i.Number {
-		t.Errorf("repeated: got %+v", event.Of[event.Created](again))
+	if again := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: 1}), workflowtest.Again); event.Of[event.IssueCreated](again).Issue != i.Number {
+		t.Errorf("repeated: got %+v", event.Of[event.IssueCreated](again))
 	}
 	w.Task.Proposed[0].Issue = i.Number
 	for _, n := range []int{1, 2, 0} { // created already, or missing
-		if e := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: n})); e.Kind() == event.KindCreated {
+		if e := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: n})); e.Kind() == event.KindIssueCreated {
 			t.Errorf("got proposal %d created: %+v", n, e)
 		}
 	}
@@ -49,8 +49,8 @@ func TestCreateProposedIssueOnce(t *testing.T) {
 	}
 	copied, err := w.As("bob").OpenIssue(workflowtest.RepoName, simgithub.NewIssue{Title: "Copy", Body: w.IssueAt(2).Body})
 	workflowtest.Check(t, err)
-	if e := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: 1}), workflowtest.Again); event.Of[event.Created](e).Issue != 2 || copied.Number != 3 {
-		t.Errorf("got %+v, the copy is %d", event.Of[event.Created](e), copied.Number)
+	if e := w.Do(state.JobIssue, workflowtest.Args(state.JobArgs{Proposal: 1}), workflowtest.Again); event.Of[event.IssueCreated](e).Issue != 2 || copied.Number != 3 {
+		t.Errorf("got %+v, the copy is %d", event.Of[event.IssueCreated](e), copied.Number)
 	}
 	if _, err := w.Ada.Issue(workflowtest.RepoName, 4); err == nil {
 		t.Error("the issue was created twice")

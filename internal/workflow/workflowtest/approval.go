@@ -54,7 +54,7 @@ func (w *World) Said(p *state.Plan, login, words string) *state.Candidate {
 	c, err := w.As(login).Comment(RepoName, 1, words)
 	Check(w.T, err)
 	k := w.Candidate(p, login, state.ViaCommand)
-	k.Comment, k.Node, k.Said, k.Given = c.ID, c.NodeID, state.SaidHash(c.Body), c.CreatedAt
+	k.Comment, k.Node, k.CommentHash, k.Given = c.ID, c.NodeID, state.CommentHash(c.Body), c.CreatedAt
 	return k
 }
 

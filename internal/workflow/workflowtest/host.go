@@ -48,7 +48,7 @@ func newHost(w *World) *Host {
 
 // Acquire returns the only VM.
 func (h *Host) Acquire(_ context.Context, t *state.Task) (state.VM, error) {
-	if h.NoSnapshot && t.Wakes() != nil {
+	if h.NoSnapshot && t.WorkToRestore() != nil {
 		return state.VM{}, workspace.ErrNoSnapshot
 	}
 	return h.VM, h.Errs["Acquire"]

@@ -31,7 +31,7 @@ func (w *World) Launched() *state.Launch {
 	e := w.Do(state.JobLaunch)
 	launched, ok := e.Payload.(event.Launched)
 	if !ok || e.Run != w.Task.Run.ID {
-		w.T.Fatalf("got event %s (%s), waiting %+v", e.Kind(), event.Of[event.NoApproval](e).Rejection, e.Waiting())
+		w.T.Fatalf("got event %s (%s), waiting %+v", e.Kind(), event.Of[event.ApprovalRejected](e).Rejection, e.Waiting())
 	}
 	return &launched.Launch
 }

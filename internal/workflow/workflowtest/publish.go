@@ -95,7 +95,7 @@ func (w *World) Rounded() {
 	w.T.Helper()
 	w.Task.Feedback = event.Of[event.Gathered](w.Do(state.JobGather)).Feedback
 	for i := range w.Task.Feedback {
-		w.Task.Feedback[i].Taken = "r-2"
+		w.Task.Feedback[i].TakenBy = "r-2"
 	}
 	w.Task.Phase, w.Task.Round = state.PhaseAddressingReview, 1
 	w.Task.Work = &state.Work{Run: "r-2", Head: w.Task.Branch.Head, Summary: "All done in " + LocalID[:8], IDs: map[string]string{LocalID: w.Task.Branch.Head}}
@@ -118,7 +118,7 @@ func (w *World) Answers(top int64) (list []string) {
 func (w *World) Shown() *state.Plan {
 	w.T.Helper()
 	e := w.Do(state.JobShow)
-	shown, ok := e.Payload.(event.Shown)
+	shown, ok := e.Payload.(event.DiffReady)
 	if !ok || e.Run != w.Task.Work.Run || shown.Plan.Publish == nil {
 		w.T.Fatalf("event %+v", e)
 	}

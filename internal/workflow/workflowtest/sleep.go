@@ -25,15 +25,15 @@ func (w *World) Rest() {
 }
 
 // Suspend saves the VM's work as the job does, and stores the result as the transition table does.
-func (w *World) Suspend() *state.Asleep {
+func (w *World) Suspend() *state.SuspendedWork {
 	w.T.Helper()
-	e := w.Do(state.JobSleep, Args(state.JobArgs{VM: w.Host.VM.Name}))
-	if e.Kind() != event.KindSlept || event.Of[event.Slept](e).VM != w.Host.VM.Name || event.Of[event.Slept](e).Asleep == nil {
+	e := w.Do(state.JobSuspend, Args(state.JobArgs{VM: w.Host.VM.Name}))
+	if e.Kind() != event.KindSuspended || event.Of[event.Suspended](e).VM != w.Host.VM.Name || event.Of[event.Suspended](e).Work == nil {
 		w.T.Fatalf("event %+v", e)
 	}
-	a := *event.Of[event.Slept](e).Asleep
+	a := *event.Of[event.Suspended](e).Work
 	a.At = time.Now()
-	w.Task.Asleep, w.Task.VM = &a, nil
+	w.Task.Suspended, w.Task.VM = &a, nil
 	return &a
 }
 

@@ -20,7 +20,7 @@ import (
 // is tried again; restored is false if there is nothing to restore.
 func (o *Opener) Restore(ctx context.Context, w *step.Attempt) (e event.Event, restored bool, err error) {
 	t := w.Task
-	if t.VM != nil || t.Wakes() == nil {
+	if t.VM != nil || t.WorkToRestore() == nil {
 		return e, false, nil
 	}
 	l := &state.Launch{Run: w.Job.Run, Started: o.Now()}
@@ -31,7 +31,7 @@ func (o *Opener) Restore(ctx context.Context, w *step.Attempt) (e event.Event, r
 	if err := ws.Restore(ctx, w, l); err != nil {
 		return e, true, err
 	}
-	return event.Event{Payload: event.Woken{Launch: *l, For: w.Job.Kind}}, true, nil
+	return event.Event{Payload: event.Restored{Launch: *l, For: w.Job.Kind}}, true, nil
 }
 
 // maxUnpacks is how often unpacking is tried before the work begins from the branch instead.
@@ -44,26 +44,26 @@ func (ws *Workspace) Restore(ctx context.Context, w *step.Attempt, l *state.Laun
 	defer func() { ws.VM = l.VM }()
 	t := w.Task
 	if t.VM != nil && t.VM.Name == l.VM.Name {
-		l.VM.Carries = t.VM.Carries
+		l.VM.RestoredFrom = t.VM.RestoredFrom
 	}
-	a := t.Wakes()
+	a := t.WorkToRestore()
 	switch {
-	case a == nil || l.VM.Holds(a.VM):
+	case a == nil || l.VM.Contains(a.VM):
 		return nil
-	case l.NotWoken != "":
+	case l.RestoreFailure != "":
 		return nil
 	case a.Mode == settings.SleepSnapshot: // the VM was created from it
-		l.VM.Carries = a.Carried()
+		l.VM.RestoredFrom = a.VMNames()
 		return nil
 	}
 	err := ws.unpack(ctx, w, a)
 	var bad *notUnpacked
 	switch {
 	case err == nil:
-		l.VM.Carries = a.Carried()
+		l.VM.RestoredFrom = a.VMNames()
 	case errors.As(err, &bad) && (bad.forGood() || w.Job.Try() >= maxUnpacks):
 		w.Log.Warn().Err(err).Msg("saved work cannot be restored")
-		l.NotWoken = bad.reason()
+		l.RestoreFailure = bad.reason()
 	default:
 		return err
 	}
@@ -103,7 +103,7 @@ func (e *notUnpacked) reason() string {
 }
 
 // unpack makes a checkout at the commit that the archive builds on, and unpacks the archive there.
-func (ws *Workspace) unpack(ctx context.Context, w *step.Attempt, a *state.Asleep) error {
+func (ws *Workspace) unpack(ctx context.Context, w *step.Attempt, a *state.SuspendedWork) error {
 	stream, err := ws.open.Archives.OpenSleep(a.Ref, a.SHA256)
 	if err != nil {
 		return &notUnpacked{fmt.Errorf("open the archive: %w", err)}

@@ -101,9 +101,9 @@ type Workspace struct {
 func (o *Opener) Reach(ctx context.Context, t *state.Task, l *state.Launch) (*Workspace, *state.Waiting, error) {
 	server, err := o.VMs.Acquire(ctx, t)
 	if errors.Is(err, ErrNoSnapshot) {
-		l.NotWoken = "the snapshot of the VM is gone"
+		l.RestoreFailure = "the snapshot of the VM is gone"
 		without := *t
-		without.Asleep = nil
+		without.Suspended = nil
 		server, err = o.VMs.Acquire(ctx, &without)
 	}
 	switch held, err := refusal(err); {
@@ -172,7 +172,7 @@ func (ws *Workspace) Attach(ctx context.Context) error {
 // one whose start was never confirmed. Two agents in one checkout would spoil each other's work.
 func (o *Opener) Quiet(ctx context.Context, t *state.Task, vm string) error {
 	for _, r := range slices.Backward(t.Runs) {
-		if r.Status != state.StatusInterrupted && (r.Status != state.StatusMaxTurns || r.Told) {
+		if r.Status != state.StatusInterrupted && (r.Status != state.StatusMaxTurns || r.Reported) {
 			return nil // it has already ended
 		}
 		if r.VM != "" && r.VM != vm {
