@@ -183,9 +183,9 @@ func TestWrongNamesAreNoticed(t *testing.T) {
 	d := declaredIn(goFiles(t))
 	for name, want := range map[string]struct{ isGo, ok bool }{
 		"ParseRepo": {true, true}, "ParseRepoFor": {true, false}, "eventLabel": {true, true}, "eventLabels": {true, false},
-		"Task.Resting": {true, true}, "Task.Rests": {true, false}, "Task.Waiting": {true, true}, "Provider.Create": {true, true},
+		"Task.HasIdleVM": {true, true}, "Task.Rests": {true, false}, "Task.Waiting": {true, true}, "Provider.Create": {true, true},
 		"Tasks.Resting": {true, false}, "config.ParseRepo": {true, true}, "state.ParseRepo": {true, false}, "nowhere.ParseRepo": {true, false},
-		"state.Task.Resting": {true, true}, "state.Task.Rests": {true, false},
+		"state.Task.HasIdleVM": {true, true}, "state.Task.Rests": {true, false},
 		"limits.turns": {}, "prices.NAME.input": {}, "retry": {}, "VM": {},
 	} {
 		isGo, ok := d.check(name)
