@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// ProviderBlock is the reason why no run that uses a model provider is started, learned from an answer to a run of any task.
+// ProviderState is the reason why no run that uses a model provider is started, learned from an answer to a run of any task.
 // It survives a restart.
-type ProviderBlock struct {
+type ProviderState struct {
 	Kind   WaitKind  `json:"kind"`   // WaitLimit, or WaitKey
 	Detail string    `json:"detail"` // for people; the same for the same cause
 	Hint   string    `json:"hint,omitempty"`
@@ -18,6 +18,6 @@ type ProviderBlock struct {
 }
 
 // Waiting returns the wait of a task for this provider.
-func (u ProviderBlock) Waiting() *Waiting {
+func (u ProviderState) Waiting() *Waiting {
 	return &Waiting{Kind: u.Kind, Detail: u.Detail, Hint: u.Hint, Since: u.Since, Until: u.Until}
 }

@@ -18,7 +18,7 @@ import (
 // stored are the types of values in the store, by kind.
 func stored() map[string]reflect.Type {
 	return map[string]reflect.Type{
-		"task": reflect.TypeFor[state.Task](), "job": reflect.TypeFor[state.Job](), "vm": reflect.TypeFor[vm.Row](), "upstream": reflect.TypeFor[state.ProviderBlock](),
+		"task": reflect.TypeFor[state.Task](), "job": reflect.TypeFor[state.Job](), "vm": reflect.TypeFor[vm.Row](), "upstream": reflect.TypeFor[state.ProviderState](),
 		"money spent": reflect.TypeFor[state.Money](), "vm times": reflect.TypeFor[vm.Times](), "vm bill": reflect.TypeFor[vm.Bill](), "reservation": reflect.TypeFor[store.Reservation](),
 	}
 }

@@ -81,7 +81,7 @@ type reading struct {
 	Purses  map[string][]state.Money       `json:"purses"` // likewise
 	VMTimes vm.Times                       `json:"vm_times"`
 	Since   time.Time                      `json:"vms_since"`
-	Models  map[string]state.ProviderBlock `json:"upstreams"`
+	Models  map[string]state.ProviderState `json:"upstreams"`
 	Facts   map[string]string              `json:"facts"`
 	Raw     map[string]string              `json:"raw"` // raw values that no method returns
 	Due     time.Time                      `json:"due"`

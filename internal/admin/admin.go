@@ -59,7 +59,7 @@ type Config struct {
 	// requests. Nil hides them.
 	Reached func(task state.TaskKey, n int) ([]egress.Request, int, error)
 	// Providers returns the model providers that are unavailable and the reasons, by name. Nil hides them.
-	Providers func(ctx context.Context) (map[string]state.ProviderBlock, error)
+	Providers func(ctx context.Context) (map[string]state.ProviderState, error)
 	// Missing returns the permissions and events that the App's installations do not grant. Nil hides them.
 	Missing func() []Missing
 	// Metrics are served under /metrics; nil creates new ones.

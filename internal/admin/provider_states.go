@@ -22,7 +22,7 @@ type troubled struct {
 }
 
 // reader reads the known state of the model providers.
-type reader func(ctx context.Context) (map[string]state.ProviderBlock, error)
+type reader func(ctx context.Context) (map[string]state.ProviderState, error)
 
 // troubled returns the unavailable providers by name.
 func (read reader) troubled(ctx context.Context, now time.Time) ([]troubled, error) {

@@ -13,14 +13,14 @@ import (
 // TestUnavailableProviders: the board and the metrics show unavailable providers and no others.
 func TestUnavailableProviders(t *testing.T) {
 	t.Parallel()
-	known := map[string]state.ProviderBlock{
+	known := map[string]state.ProviderState{
 		"anthropic": {Kind: state.WaitKey, Detail: "the provider <anthropic> refuses errand's key", Hint: "Set another.", Since: noon.Add(-time.Hour), Until: noon.Add(time.Minute)},
 		"openai":    {Kind: state.WaitLimit, Detail: "its limit was used up", Since: noon.Add(-time.Hour), Until: noon.Add(-time.Minute)},
 	}
 	var err error
 	url := serve(t, admin.Config{
 		Store: sample(), Transcripts: noFiles{}, Open: true, Now: func() time.Time { return noon },
-		Providers: func(context.Context) (map[string]state.ProviderBlock, error) { return known, err },
+		Providers: func(context.Context) (map[string]state.ProviderState, error) { return known, err },
 	})
 	_, body := fetch(t, url+"/metrics", nil)
 	wantLines(t, body, `errand_model_trouble{kind="key",provider="anthropic"} 1`)

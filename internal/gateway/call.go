@@ -20,7 +20,7 @@ type call struct {
 	method, path string // of the request, relative to the provider's API
 	task         *state.Task
 	requestBytes int64                // length of the request's body
-	knownState   *state.ProviderBlock // the stored state of the provider when the call was checked
+	knownState   *state.ProviderState // the stored state of the provider when the call was checked
 
 	billable      bool             // it costs something and is a turn
 	request       modelapi.Request // its parameters that determine the cost

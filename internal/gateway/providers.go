@@ -14,8 +14,8 @@ import (
 
 // ProviderStates stores why runs cannot call a provider, by its name: a limit, a refused key or missing credit.
 type ProviderStates interface {
-	Get(ctx context.Context, name string) (*state.ProviderBlock, error)
-	Set(ctx context.Context, name string, u *state.ProviderBlock) error
+	Get(ctx context.Context, name string) (*state.ProviderState, error)
+	Set(ctx context.Context, name string, u *state.ProviderState) error
 }
 
 // probeTimeout limits the request that checks whether a key works.
@@ -30,13 +30,13 @@ func (g *Gateway) now() time.Time {
 }
 
 // providerStateAfter returns the state of a provider after a problem. Before is its state until then.
-func (g *Gateway) providerStateAfter(name string, kind modelapi.Problem, until time.Time, before *state.ProviderBlock) state.ProviderBlock {
+func (g *Gateway) providerStateAfter(name string, kind modelapi.Problem, until time.Time, before *state.ProviderState) state.ProviderState {
 	now := g.now()
-	row := state.ProviderBlock{Kind: state.WaitKey, Since: now, Tries: 1}
+	row := state.ProviderState{Kind: state.WaitKey, Since: now, Tries: 1}
 	switch kind {
 	case modelapi.ProblemLimit:
 		detail := fmt.Sprintf("errand's account at the model's provider `%s` has used up its limit", name)
-		return state.ProviderBlock{Kind: state.WaitLimit, Since: now, Until: until, Detail: detail}
+		return state.ProviderState{Kind: state.WaitLimit, Since: now, Until: until, Detail: detail}
 	case modelapi.ProblemCredit:
 		row.Detail = fmt.Sprintf("errand's account at the model's provider `%s` has no credit left", name)
 		row.Hint = "The operator has to top it up; the task then continues automatically."
@@ -67,7 +67,7 @@ func (g *Gateway) backoff(kind modelapi.Problem, tries int) time.Duration {
 }
 
 // storeProviderState stores the state of a provider. If that fails, its next answer shows the same state again.
-func (g *Gateway) storeProviderState(ctx context.Context, name string, u *state.ProviderBlock) {
+func (g *Gateway) storeProviderState(ctx context.Context, name string, u *state.ProviderState) {
 	if g.cfg.ProviderStates == nil {
 		return
 	}

@@ -20,16 +20,16 @@ import (
 // providers stores the state of one provider.
 type providers struct {
 	mu  sync.Mutex
-	row *state.ProviderBlock
+	row *state.ProviderState
 }
 
-func (p *providers) Get(context.Context, string) (*state.ProviderBlock, error) {
+func (p *providers) Get(context.Context, string) (*state.ProviderState, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.row, nil
 }
 
-func (p *providers) Set(_ context.Context, _ string, u *state.ProviderBlock) error {
+func (p *providers) Set(_ context.Context, _ string, u *state.ProviderState) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.row = u
@@ -160,7 +160,7 @@ func TestLimitIsStored(t *testing.T) {
 func TestAnswerEndsALimit(t *testing.T) {
 	t.Parallel()
 	p := newProviderEnd(t, modelapi.Anthropic)
-	p.states.row = &state.ProviderBlock{Kind: state.WaitLimit, Detail: "used up", Until: p.start.Add(time.Hour)}
+	p.states.row = &state.ProviderState{Kind: state.WaitLimit, Detail: "used up", Until: p.start.Add(time.Hour)}
 	if p.ready(t) == nil {
 		t.Fatal("a run may start despite a limit")
 	}

@@ -15,8 +15,8 @@ type ProviderStates struct{ rows }
 
 // Get returns the limit or error that keeps runs from using a provider, or nil if there is none. It may be in the
 // past.
-func (s *ProviderStates) Get(ctx context.Context, name string) (*state.ProviderBlock, error) {
-	var u state.ProviderBlock
+func (s *ProviderStates) Get(ctx context.Context, name string) (*state.ProviderState, error) {
+	var u state.ProviderState
 	err := s.db.View(ctx, func(r kv.Reader) error { return s.codec.GetJSON(r, preUpstream+name, &u) })
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
@@ -28,7 +28,7 @@ func (s *ProviderStates) Get(ctx context.Context, name string) (*state.ProviderB
 }
 
 // Set stores the limit or error of a provider; nil deletes it.
-func (s *ProviderStates) Set(ctx context.Context, name string, u *state.ProviderBlock) error {
+func (s *ProviderStates) Set(ctx context.Context, name string, u *state.ProviderState) error {
 	return kv.Update(ctx, s.db, "set provider", func(tx kv.Tx) error {
 		if u == nil {
 			return tx.Delete(preUpstream + name)
@@ -38,8 +38,8 @@ func (s *ProviderStates) Set(ctx context.Context, name string, u *state.Provider
 }
 
 // All returns the limits and errors of all providers, by name.
-func (s *ProviderStates) All(ctx context.Context) (map[string]state.ProviderBlock, error) {
-	all := map[string]state.ProviderBlock{}
+func (s *ProviderStates) All(ctx context.Context) (map[string]state.ProviderState, error) {
+	all := map[string]state.ProviderState{}
 	err := s.db.View(ctx, func(r kv.Reader) error {
 		clear(all)
 		pairs, err := r.Range(preUpstream, "", 0)
@@ -47,7 +47,7 @@ func (s *ProviderStates) All(ctx context.Context) (map[string]state.ProviderBloc
 			return err
 		}
 		for _, p := range pairs {
-			var u state.ProviderBlock
+			var u state.ProviderState
 			if err := s.codec.GetJSON(r, p.Key, &u); err != nil {
 				return err
 			}
