@@ -122,7 +122,7 @@ func (w *world) start() {
 		Deployment: deployment, Rows: &rows{w.store.VMs, w}, Store: w.store, Caps: vm.Caps{VMs: 4, PerHour: 200}, Contact: contact{w}, Now: w.clock.Now, Sleep: w.sleep,
 		Candidates: []fleet.Candidate{{Type: "cx43", Location: "fsn1"}, {Type: "cx43", Location: "nbg1"}, {Type: "cpx42"}},
 		UserData:   func(row vm.Row) ([]byte, error) { return []byte("#cloud-config\n# " + row.Name + "\n"), nil },
-		Pool:       fleet.Pool{Reuse: w.reuse}, Without: w.lacks, Tick: 20 * time.Second,
+		Pool:       fleet.Pool{Reuse: w.reuse}, DisabledSafeguards: w.lacks, Tick: 20 * time.Second,
 	})
 }
 

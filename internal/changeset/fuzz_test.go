@@ -126,7 +126,7 @@ func checkAccepted(t *testing.T, c *changeset.Changeset, l changeset.Limits) {
 func checkPath(t *testing.T, p string, l changeset.Limits) {
 	t.Helper()
 	if len(p) > l.Path || strings.ContainsFunc(p, unicode.IsControl) {
-		t.Errorf("path %q", p)
+		t.Errorf("got path %q", p)
 	}
 	for part := range strings.SplitSeq(p, "/") {
 		bare := strings.TrimRight(strings.ToLower(part), " .")

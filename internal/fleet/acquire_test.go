@@ -122,15 +122,15 @@ func TestRefusedCandidateIsNotOrderedAgain(t *testing.T) {
 	}
 	rows, err := st.VMs.List(t.Context())
 	if err != nil || len(rows) != 1 || rows[0].Phase != vm.Intended {
-		t.Errorf("rows are %+v, %v", rows, err)
+		t.Errorf("got rows %+v, error %v", rows, err)
 	}
 	c.pass(10 * time.Minute)
 	clear(s.answers)
 	if server := get(t, f, fleet.AcquireSpec{Task: shopTask}); server.Gen != 1 || server.Paid != time.Hour || server.MicroHour != 10_000 {
-		t.Errorf("the VM is %+v", server)
+		t.Errorf("got VM %+v", server)
 	}
 	if day, _, err := st.VMs.Spent(t.Context(), c.now()); err != nil || day.Micro != 10_000 {
-		t.Errorf("spent %+v, %v", day, err)
+		t.Errorf("got bill %+v, error %v", day, err)
 	}
 }
 
@@ -143,10 +143,10 @@ func TestSlowVMIsReplaced(t *testing.T) {
 	defer cancel()
 	_, err := f.Acquire(ctx, fleet.AcquireSpec{Task: shopTask})
 	if !errors.Is(err, fleet.ErrNoCapacity) || strings.Count(s.ordered(), "small") != 5 {
-		t.Errorf("ordered %q, %v", s.ordered(), err)
+		t.Errorf("got orders %q, error %v", s.ordered(), err)
 	}
 	if row := rowOf(t, st, first); row.Why != string(fleet.ReasonCreateFailed) || row.Phase != vm.Gone {
-		t.Errorf("the first row is %+v", row)
+		t.Errorf("got first row %+v", row)
 	}
 }
 
@@ -157,10 +157,10 @@ func TestForeignVMWithTheSameNameIsNotTouched(t *testing.T) {
 	s.answers["small/here"] = fleet.ErrNameTaken
 	_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask})
 	if !errors.Is(err, fleet.ErrNoCapacity) {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if row := rowOf(t, st, fleet.VMName("demo", "5-7", 1)); !row.Phase.Over() {
-		t.Errorf("the row is %+v", row)
+		t.Errorf("got row %+v", row)
 	}
 }
 
@@ -203,10 +203,10 @@ func TestFirstContact(t *testing.T) {
 			f, _, _, st := newShopFleet(t, func(c *fleet.Config) { c.Contact = flaky{&left, test.why} })
 			server := get(t, f, fleet.AcquireSpec{Task: shopTask})
 			if server.Gen != test.gen || len(server.Endpoint.HostKeys) != 1 || server.Endpoint.HostKeys[0] != "second" {
-				t.Errorf("the VM is %+v", server)
+				t.Errorf("got VM %+v", server)
 			}
 			if row := rowOf(t, st, server.Name); row.Phase != vm.Ready {
-				t.Errorf("the row is %s", row.Phase)
+				t.Errorf("got row %s", row.Phase)
 			}
 			if first := rowOf(t, st, fleet.VMName("demo", "5-7", 1)); test.gen > 1 && first.Why != string(fleet.ReasonUnusable) {
 				t.Errorf("the first one ended as %q", first.Why)
@@ -226,10 +226,10 @@ func TestUnusableVMsEndWithTheFirstBootError(t *testing.T) {
 	_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask})
 	var none *fleet.NoCapacityError
 	if !errors.As(err, &none) || !strings.Contains(none.Reason, "5 VMs in a row were unusable: ") || !strings.Contains(none.Reason, "no such package") || !strings.Contains(none.Hint(), "hetzner.setup") {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if n := strings.Count(s.ordered(), "small"); n != 5 {
-		t.Errorf("%d ordered", n)
+		t.Errorf("got %d orders", n)
 	}
 }
 
@@ -240,9 +240,9 @@ func TestCostCapsDenyVMs(t *testing.T) {
 	_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: otherTask, Needs: fleet.Needs{VCPU: 8}})
 	var limit *vm.LimitError
 	if !errors.Is(err, fleet.ErrNoCapacity) || !errors.As(err, &limit) || limit.Limit != vm.LimitVMsDay {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if got := s.ordered(); got != "large/here" {
-		t.Errorf("ordered %q", got)
+		t.Errorf("got orders %q", got)
 	}
 }

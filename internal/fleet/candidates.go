@@ -34,7 +34,9 @@ type offerRequirements struct {
 
 // chooseOffers returns the offers that may be ordered, in order of preference, and for every other candidate the reason
 // against it. Offers that the market reports as unavailable come last. It is a pure function.
-func chooseOffers(offers []Offer, want []Candidate, w offerRequirements, refused map[Candidate]candidateRefusal, now time.Time) (use []Offer, not []string) {
+func chooseOffers(
+	offers []Offer, want []Candidate, w offerRequirements, refused map[Candidate]candidateRefusal, now time.Time,
+) (use []Offer, not []string) {
 	for _, c := range want {
 		found := slices.DeleteFunc(slices.Clone(offers), func(o Offer) bool {
 			return o.Type != c.Type || c.Location != "" && o.Location != c.Location

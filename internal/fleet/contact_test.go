@@ -115,7 +115,7 @@ func TestGreetWaitsForTheNewKey(t *testing.T) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			if g.used > 0 {
-				t.Error("the pins are stored after the key is used")
+				t.Error("the pins were stored after the key was used")
 			}
 			stored = append(stored, pins)
 			return nil
@@ -130,7 +130,7 @@ func TestGreetWaitsForTheNewKey(t *testing.T) {
 		t.Errorf("stored (-want +got):\n%s", diff)
 	}
 	if g.used != 1 || g.dials != 3+3 {
-		t.Errorf("sshd was told %d times, dialled %d times", g.used, g.dials)
+		t.Errorf("got %d reloads of sshd and %d dials", g.used, g.dials)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestGreetEnds(t *testing.T) {
 	_, err := contact.Greet(ctx, vm.Row{Name: "vm"}, remote.Endpoint{Network: "tcp", Address: "vm:22", User: "errand", HostKeys: []string{line(g.first)}},
 		func(context.Context, []string) error { return nil })
 	if !errors.Is(err, remote.ErrUnreachable) {
-		t.Errorf("it ends with %v", err)
+		t.Errorf("got error %v at the end", err)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestGreetReportsTheFirstBoot(t *testing.T) {
 		_, err := contact.Greet(t.Context(), vm.Row{Name: "vm"}, remote.Endpoint{Network: "tcp", Address: "vm:22", User: "errand", HostKeys: []string{line(g.first)}},
 			func(context.Context, []string) error { return nil })
 		if !errors.Is(err, want) || !strings.Contains(err.Error(), "no such package") {
-			t.Errorf("exit code %d: %v", code, err)
+			t.Errorf("got exit code %d, error %v", code, err)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func TestSSHSync(t *testing.T) {
 			contact := fleet.SSHContact{SSH: remote.Config{Signer: g.first, Dial: g.dial}, Root: test.root}
 			err := contact.Sync(t.Context(), remote.Endpoint{Network: "tcp", Address: "vm:22", User: "errand", HostKeys: []string{key}})
 			if (err != nil) != test.fails {
-				t.Errorf("error is %v", err)
+				t.Errorf("got error %v", err)
 			}
 			g.mu.Lock()
 			defer g.mu.Unlock()

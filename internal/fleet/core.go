@@ -84,7 +84,7 @@ func (c *core) sleep(ctx context.Context, d time.Duration) error {
 }
 
 // isDisabled reports whether a safeguard is disabled.
-func (c *core) isDisabled(s Safeguard) bool { return slices.Contains(c.cfg.Without, s) }
+func (c *core) isDisabled(s Safeguard) bool { return slices.Contains(c.cfg.DisabledSafeguards, s) }
 
 // ticks returns n times Config.Tick.
 func (c *core) ticks(n time.Duration) time.Duration { return n * c.cfg.Tick }

@@ -96,7 +96,7 @@ func TestVMIsDeletedByOneCallerAtATime(t *testing.T) {
 					t.Errorf("deleted %d times", n)
 				}
 				if row := rowOf(t, st, server.Name); row.Phase != vm.Gone {
-					t.Errorf("the VM is %s", row.Phase)
+					t.Errorf("got VM %s", row.Phase)
 				}
 			})
 		})
@@ -121,7 +121,7 @@ func TestDeletionsDoNotDelayNewVMs(t *testing.T) {
 		}
 		time.Sleep(6 * time.Second)
 		if n := s.deletes.Load(); n < 1 || n > 4 {
-			t.Errorf("%d deletions were begun at once", n)
+			t.Errorf("got %d deletions were begun at once", n)
 		}
 		began := time.Now()
 		get(t, f, fleet.AcquireSpec{Task: shopTask})
@@ -131,7 +131,7 @@ func TestDeletionsDoNotDelayNewVMs(t *testing.T) {
 		time.Sleep(time.Minute)
 		for _, name := range failed {
 			if row := rowOf(t, st, name); row.Phase != vm.Gone {
-				t.Errorf("VM %s is %s", name, row.Phase)
+				t.Errorf("VM %s: got phase %s", name, row.Phase)
 			}
 		}
 	})

@@ -65,7 +65,7 @@ func TestVMLifecycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := f.Client(ctx, vm.Name); err != nil || again != c {
-		t.Errorf("another connection, %v", err)
+		t.Errorf("got another connection, error %v", err)
 	}
 	if _, err := c.Run(ctx, remote.Cmd{Argv: []string{"touch", "work"}}); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestVMLifecycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if res, err := c.Run(ctx, remote.Cmd{Argv: []string{"ls"}}); err != nil || string(res.Stdout) != "work\n" {
-		t.Errorf("after the restart: %q, %v", res.Stdout, err)
+		t.Errorf("after the restart: got %q, error %v", res.Stdout, err)
 	}
 	// The VM dies under us.
 	_, _ = c.Run(ctx, remote.Cmd{Argv: []string{"sh", "-c", "kill -KILL $PPID"}})
@@ -89,7 +89,7 @@ func TestVMLifecycle(t *testing.T) {
 	}
 	next := acquire(t, f, "42#7", 1)
 	if next.Name == vm.Name || next.Gen != 2 {
-		t.Errorf("the VM that has ended is acquired: %s", next.Name)
+		t.Errorf("acquired the ended VM %s", next.Name)
 	}
 	if err := f.Release(ctx, vm.Name, fleet.ReasonCrashed); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestVMLifecycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	if vms, err := f.List(ctx); err != nil || len(vms) != 0 {
-		t.Errorf("left: %v, %v", vms, err)
+		t.Errorf("got %v, error %v, want no VMs", vms, err)
 	}
 }
 

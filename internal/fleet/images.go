@@ -28,7 +28,7 @@ type imageStore struct {
 
 // bookImages records the cost of images by their stored size. With whole, images is the complete list. If recording
 // fails, a later pass records the whole time since.
-func (s *imageStore) bookImages(ctx context.Context, images []Image, whole bool) {
+func (s *imageStore) bookImages(ctx context.Context, images []Image, isComplete bool) {
 	market, ok := s.asMarket()
 	if !ok {
 		return
@@ -50,7 +50,7 @@ func (s *imageStore) bookImages(ctx context.Context, images []Image, whole bool)
 		}
 		list = append(list, image)
 	}
-	if err := s.rows.BookImages(ctx, list, whole); err != nil {
+	if err := s.rows.BookImages(ctx, list, isComplete); err != nil {
 		s.cfg.Log.Warn().Err(err).Msg("failed to book what images cost; retrying")
 	}
 }

@@ -56,7 +56,7 @@ func TestImagesUseUpTheCaps(t *testing.T) {
 			var limit *vm.LimitError
 			_, err = f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask})
 			if test.refused != errors.As(err, &limit) || test.refused && limit.Limit != vm.LimitVMsDay {
-				t.Errorf("another VM: %v", err)
+				t.Errorf("another VM: got error %v", err)
 			}
 		})
 	}

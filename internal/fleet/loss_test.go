@@ -14,12 +14,12 @@ import (
 // either and none in between did.
 func TestLossNeedsTwoChecks(t *testing.T) {
 	t.Parallel()
-	type look struct {
+	type check struct {
 		after  time.Duration
 		missed bool
 		want   error
 	}
-	for name, looks := range map[string][]look{
+	for name, checks := range map[string][]check{
 		"missed twice":        {{20 * time.Minute, true, fleet.ErrMissing}, {time.Minute, true, fleet.ErrNotFound}},
 		"missed in no time":   {{20 * time.Minute, true, fleet.ErrMissing}, {0, true, fleet.ErrMissing}, {59 * time.Second, true, fleet.ErrMissing}},
 		"found":               {{20 * time.Minute, true, fleet.ErrMissing}, {time.Minute, false, nil}},
@@ -30,15 +30,15 @@ func TestLossNeedsTwoChecks(t *testing.T) {
 			t.Parallel()
 			f, s, c, store := newShopFleet(t, nil)
 			server := get(t, f, fleet.AcquireSpec{Task: shopTask})
-			for i, look := range looks {
-				c.pass(look.after)
-				s.missing = map[bool]int{true: 1}[look.missed]
-				if _, err := f.Get(t.Context(), server.Name); !errors.Is(err, look.want) || (err == nil) != (look.want == nil) {
-					t.Errorf("look %d: %v, want %v", i, err, look.want)
+			for i, check := range checks {
+				c.pass(check.after)
+				s.missing = map[bool]int{true: 1}[check.missed]
+				if _, err := f.Get(t.Context(), server.Name); !errors.Is(err, check.want) || (err == nil) != (check.want == nil) {
+					t.Errorf("check %d: got error %v, want %v", i, err, check.want)
 				}
 			}
 			if row := rowOf(t, store, server.Name); row.Phase.Over() {
-				t.Errorf("looking alone has ended the row: %+v", row)
+				t.Errorf("checking alone has ended the row: %+v", row)
 			}
 		})
 	}
@@ -52,11 +52,11 @@ func TestOneEndedReportFreesNoSlot(t *testing.T) {
 	s.end(server.Name)
 	other := fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: 1}}
 	if _, err := f.Acquire(t.Context(), other); !errors.Is(err, fleet.ErrNoCapacity) || rowOf(t, store, server.Name).Phase.Over() {
-		t.Fatalf("at the first look: %v, the row is %+v", err, rowOf(t, store, server.Name))
+		t.Fatalf("first check: got error %v, row %+v", err, rowOf(t, store, server.Name))
 	}
 	c.pass(time.Minute)
 	_, err := f.Acquire(t.Context(), other) // it counts until it is deleted
 	if row := rowOf(t, store, server.Name); !errors.Is(err, fleet.ErrNoCapacity) || row.Phase != vm.Failed || row.Why != string(fleet.ReasonCrashed) {
-		t.Errorf("a minute later: %v, the row is %+v", err, row)
+		t.Errorf("a minute later: got error %v, row %+v", err, row)
 	}
 }

@@ -61,7 +61,7 @@ func TestAccountLimit(t *testing.T) {
 			_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask, Candidates: test.candidates, Needs: test.needs})
 			var none *fleet.NoCapacityError
 			if test.fails != (err != nil) || test.fails && (!errors.Is(err, fleet.ErrQuota) || !errors.As(err, &none) || none.Hint() == "" || none.Reason == "") {
-				t.Errorf("error is %v", err)
+				t.Errorf("got error %v", err)
 			}
 			if got := s.ordered(); got != test.want {
 				t.Errorf("ordered %q, want %q", got, test.want)
@@ -73,7 +73,7 @@ func TestAccountLimit(t *testing.T) {
 					left++
 				}
 				if i >= test.spare && !row.Phase.Usable() {
-					t.Errorf("a VM in use is %s", row.Phase)
+					t.Errorf("got VM in use in state %s", row.Phase)
 				}
 			}
 			if left != test.left {
@@ -86,7 +86,7 @@ func TestAccountLimit(t *testing.T) {
 				return list
 			}
 			if list := told(); test.told != (len(list) == 1) || test.told && (!strings.Contains(list[0], "limits.vms") || !strings.Contains(list[0], "limit exceeded")) {
-				t.Errorf("told: %q", list)
+				t.Errorf("got log %q", list)
 			}
 			c.pass(time.Hour)
 			if list := told(); len(list) != 0 {
@@ -108,17 +108,17 @@ func TestAccountLimitIsLifted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if alarms := f.Alarms(); len(alarms) != 1 || alarms[0].Since.Sub(began) > time.Second {
-			t.Errorf("alarms are %+v", alarms)
+			t.Errorf("got alarms %+v", alarms)
 		}
 		c.pass(40 * time.Minute)
 	}
 	reap(t, f, fleet.ReapOptions{}) // which only replaces its own alarms
 	if alarms := f.Alarms(); len(alarms) != 1 {
-		t.Errorf("alarms are %+v", alarms)
+		t.Errorf("got alarms %+v", alarms)
 	}
 	s.most = 0
 	get(t, f, fleet.AcquireSpec{Task: shopTask})
 	if alarms := f.Alarms(); len(alarms) != 0 {
-		t.Errorf("alarms are %+v", alarms)
+		t.Errorf("got alarms %+v", alarms)
 	}
 }

@@ -94,9 +94,9 @@ type Config struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Log gets one line for every created or deleted VM.
 	Log zerolog.Logger
-	// Without disables safeguards, so that tests can show that their absence is noticed. No program or configuration
-	// sets it.
-	Without []Safeguard
+	// DisabledSafeguards disables safeguards, so that tests can show that their absence is noticed. No program or
+	// configuration sets it.
+	DisabledSafeguards []Safeguard
 }
 
 // A Safeguard is a part of the protection against leaked VMs.

@@ -38,7 +38,7 @@ func newStore(t *testing.T, now func() time.Time) *store.Store {
 	}
 	t.Cleanup(func() {
 		if problems, err := s.Check(context.Background()); err != nil || len(problems) > 0 {
-			t.Errorf("the store: %v, %q", err, problems)
+			t.Errorf("store: got error %v, problems %q", err, problems)
 		}
 		_ = db.Close()
 	})
@@ -78,7 +78,7 @@ func TestVMName(t *testing.T) {
 			t.Errorf("%s: %s does not begin with %s", what, name, test.prefix)
 		}
 		if name != fleet.VMName(test.deployment, test.owner, test.gen) {
-			t.Errorf("%s: another name the second time", what)
+			t.Errorf("%s: got another name the second time", what)
 		}
 		seen[name] = what
 	}
@@ -86,7 +86,7 @@ func TestVMName(t *testing.T) {
 	for _, alike := range [][2]string{{"demo", "1#2"}, {"demo", "1-2"}, {"demo-1", "2"}, {"demo", "1/2"}} {
 		name := fleet.VMName(alike[0], alike[1], 1)
 		if other, ok := seen[name]; ok {
-			t.Errorf("%v has the name of %s: %s", alike, other, name)
+			t.Errorf("%v and %s have the same name %s", alike, other, name)
 		}
 		seen[name] = strings.Join(alike[:], " ")
 	}
@@ -111,13 +111,13 @@ func TestAcquireAgainReturnsTheSameVM(t *testing.T) {
 	f, m, _ := newFleet(t, 1)
 	first, second := acquire(t, f, "1#2", 1), acquire(t, f, "1#2", 1)
 	if first.Name != second.Name || len(m.vms) != 1 {
-		t.Errorf("acquired %s and %s of %d", first.Name, second.Name, len(m.vms))
+		t.Errorf("got VMs %s and %s of %d", first.Name, second.Name, len(m.vms))
 	}
 	if got := first.Labels[fleet.LabelOwner]; got != "1-2" {
-		t.Errorf("owner label is %q", got)
+		t.Errorf("got owner label %q", got)
 	}
 	if got := first.Labels[fleet.LabelDeployment]; got != "demo" {
-		t.Errorf("deployment label is %q", got)
+		t.Errorf("got deployment label %q", got)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestVMCapDeniesVMs(t *testing.T) {
 	_, err := f.Acquire(t.Context(), of("three", 1))
 	var full *fleet.NoCapacityError
 	if !errors.Is(err, fleet.ErrNoCapacity) || !errors.As(err, &full) || full.Reason != "2 of 2 VMs are in use" || full.Hint() == "" {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 	acquire(t, f, "one", 1) // has its place
 	m.end(two.Name)         // takes none any more
@@ -142,7 +142,7 @@ func TestVMCapDeniesVMs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if next := acquire(t, f, "two", 1); next.Name == two.Name || next.Gen != 2 {
-		t.Errorf("an ended VM is acquired: %s", next.Name)
+		t.Errorf("acquired the ended VM %s", next.Name)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestVMCapLimitsConcurrentAcquires(t *testing.T) {
 	}
 	for range 4 { // those that are refused return before any creation does
 		if err := <-results; !errors.Is(err, fleet.ErrNoCapacity) {
-			t.Errorf("error is %v", err)
+			t.Errorf("got error %v", err)
 		}
 	}
 	close(m.gate)
@@ -172,7 +172,7 @@ func TestVMCapLimitsConcurrentAcquires(t *testing.T) {
 		}
 	}
 	if len(m.vms) != 2 {
-		t.Errorf("there are %d VMs", len(m.vms))
+		t.Errorf("got %d VMs", len(m.vms))
 	}
 }
 
@@ -181,7 +181,7 @@ func TestRelease(t *testing.T) {
 	f, m, _ := newFleet(t, 1)
 	vm := acquire(t, f, "one", 1)
 	if err := f.Release(t.Context(), vm.Name, "because"); err == nil || len(m.vms) != 1 {
-		t.Errorf("a reason out of the list is taken: %v", err)
+		t.Errorf("a reason that is not in the list was accepted: error %v", err)
 	}
 	for range 2 {
 		if err := f.Release(t.Context(), vm.Name, fleet.ReasonCancelled); err != nil {
@@ -189,7 +189,7 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	if m.reasons[vm.Name] != fleet.ReasonCancelled || len(m.vms) != 0 {
-		t.Errorf("released as %q, %d left", m.reasons[vm.Name], len(m.vms))
+		t.Errorf("got reason %q and %d remaining VMs", m.reasons[vm.Name], len(m.vms))
 	}
 }
 
@@ -198,11 +198,11 @@ func TestReasonsAreValid(t *testing.T) {
 	seen := map[fleet.Reason]bool{}
 	for _, r := range fleet.Reasons() {
 		if !r.Valid() || seen[r] || strings.Trim(string(r), "abcdefghijklmnopqrstuvwxyz_") != "" {
-			t.Errorf("reason %q", r)
+			t.Errorf("got reason %q", r)
 		}
 		seen[r] = true
 	}
 	if fleet.Reason("").Valid() {
-		t.Error("the empty reason is valid")
+		t.Error("the empty reason was accepted")
 	}
 }

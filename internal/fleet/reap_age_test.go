@@ -54,7 +54,7 @@ func TestAgedVMsAreReaped(t *testing.T) {
 			}
 			alarms := f.Alarms()
 			if (len(alarms) == 1) != test.alarm || test.alarm && alarms[0].ID != vm.Name {
-				t.Errorf("alarms: %+v", alarms)
+				t.Errorf("got alarms %+v", alarms)
 			}
 		})
 	}

@@ -49,10 +49,10 @@ func TestReapImages(t *testing.T) {
 	}
 	store.task = nil
 	if got := reap(t, f, fleet.ReapOptions{All: true}); !strings.Contains(got, "image base") || !strings.Contains(got, "image of-the-task") || !strings.Contains(got, "row "+vm.Name) {
-		t.Errorf("reaped %q", got)
+		t.Errorf("got reaped items %q", got)
 	}
 	if got := left(); got != "" {
-		t.Errorf("left are %q", got)
+		t.Errorf("got remaining images %q", got)
 	}
 }
 

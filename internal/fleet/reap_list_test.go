@@ -160,7 +160,7 @@ func TestReapWorksWhileListsFailInTurn(t *testing.T) {
 				c.pass(10 * time.Minute)
 			}
 			if got := a.orphans(); got != "" {
-				t.Errorf("left are %q", got)
+				t.Errorf("got remaining images %q", got)
 			}
 		})
 	}
@@ -176,14 +176,14 @@ func TestAlarmsStayWhileTheirListFails(t *testing.T) {
 	for range 2 {
 		reap(t, f, fleet.ReapOptions{})
 		if alarms := f.Alarms(); len(alarms) != 2 || alarms[0].ID != "9" || alarms[1].ID != "list" {
-			t.Errorf("alarms are %+v", alarms)
+			t.Errorf("got alarms %+v", alarms)
 		}
 	}
 	clear(a.fails)
 	delete(a.strays, "volume")
 	reap(t, f, fleet.ReapOptions{})
 	if alarms := f.Alarms(); len(alarms) != 0 {
-		t.Errorf("alarms are %+v", alarms)
+		t.Errorf("got alarms %+v", alarms)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestNoVMIsLostByAFailingList(t *testing.T) {
 	a.vms[server.Name] = kept
 	a.mu.Unlock()
 	if row := rowOf(t, store, server.Name); row.Phase != vm.Ready {
-		t.Errorf("row is %+v", row)
+		t.Errorf("got row %+v", row)
 	}
 }
 
@@ -270,7 +270,7 @@ func TestYoungOrphansAreListed(t *testing.T) {
 				}
 			}
 			if got := a.orphans(); got != "image primary_ip vm volume" {
-				t.Errorf("left are %q", got)
+				t.Errorf("got remaining images %q", got)
 			}
 		})
 	}

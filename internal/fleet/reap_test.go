@@ -131,7 +131,7 @@ func TestReapRetriesFailedDeletions(t *testing.T) {
 	}
 	m.delErr = nil
 	if got := reap(t, f, fleet.ReapOptions{Reviewed: true}); got != "vm "+name {
-		t.Errorf("reaped %q", got)
+		t.Errorf("got reaped items %q", got)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestReapAfterALostStore(t *testing.T) {
 		}
 	}
 	if alarms := f.Alarms(); len(alarms) != 1 || alarms[0].Name != old || !strings.Contains(alarms[0].Explanation, "--all") {
-		t.Errorf("alarms are %+v", alarms)
+		t.Errorf("got alarms %+v", alarms)
 	}
 	if got := reap(t, f, fleet.ReapOptions{All: true}); got != "vm "+old {
 		t.Errorf("all that went is %q", got)
@@ -176,7 +176,7 @@ func TestReapIsBounded(t *testing.T) {
 		t.Errorf("reaped %q at once", got)
 	}
 	if alarms := f.Alarms(); len(alarms) != 1 || alarms[0].ID != "many" {
-		t.Errorf("alarms are %+v", alarms)
+		t.Errorf("got alarms %+v", alarms)
 	}
 	if got := reap(t, f, fleet.ReapOptions{}); strings.Count(got, "vm") != 3 {
 		t.Errorf("then reaped %q", got)
@@ -191,7 +191,7 @@ func TestReapVMsPastTheirTime(t *testing.T) {
 	createUnmanagedVM(m, c, "odd", map[string]string{fleet.LabelNotAfter: "soon"})
 	c.pass(2 * time.Minute)
 	if got := reap(t, f, fleet.ReapOptions{Reviewed: true}); got != "vm late" {
-		t.Errorf("reaped %q", got)
+		t.Errorf("got reaped items %q", got)
 	}
 }
 

@@ -67,7 +67,8 @@ func (d *deleter) deleteResources(ctx context.Context, row vm.Row) error {
 
 // deleteByRow deletes the VM of a row by its ID, not another VM of the same name.
 func (d *deleter) deleteByRow(ctx context.Context, row vm.Row) error {
-	// A VM that was created late, or not taken over by the successor, has the row's name, and its ID is not stored here.
+	// A VM that was created late, or not taken over by the successor, has the row's name, and its ID is not stored
+	// here.
 	if row.Phase == vm.Gone || row.Successor != "" {
 		return d.provider.Delete(ctx, row.Name, Reason(row.Why))
 	}

@@ -91,9 +91,10 @@ const (
 	syncTries = 4
 )
 
-// suspendOrRetry makes a VM write its disk before it is powered off, because power-off may have to cut the power. While that
-// fails the VM stays on and sync retries, whatever state the provider reports: a single response may be wrong. A VM
-// that stays unreachable is powered off in the end: its disk contains all of its work, and a clean shutdown writes it.
+// suspendOrRetry makes a VM write its disk before it is powered off, because power-off may have to cut the power. While
+// that fails the VM stays on and sync retries, whatever state the provider reports: a single response may be wrong. A
+// VM that stays unreachable is powered off in the end: its disk contains all of its work, and a clean shutdown writes
+// it.
 func (s *suspender) suspendOrRetry(ctx context.Context, row vm.Row) {
 	if s.cfg.Contact == nil {
 		return

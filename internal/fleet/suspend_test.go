@@ -21,20 +21,20 @@ func TestSnapshotAndRestore(t *testing.T) {
 	}
 	ref := img.ID
 	if img.StoredMB == 0 {
-		t.Error("nobody knows how large the image is")
+		t.Error("got an image without a size")
 	}
 	if again, err := f.Snapshot(t.Context(), server.Name); err != nil || again.ID != ref || again.StoredMB != img.StoredMB || len(s.images) != 1 {
-		t.Errorf("again it is %+v, %v", again, err)
+		t.Errorf("second snapshot: got %+v, error %v", again, err)
 	}
 	if err := f.Release(t.Context(), server.Name, fleet.ReasonAsleep); err != nil {
 		t.Fatal(err)
 	}
 	if row := rowOf(t, store, server.Name); row.Phase != vm.Asleep || row.EndedAt.IsZero() || len(s.vms) != 0 || len(s.images) != 1 {
-		t.Errorf("asleep it is %+v, with %d VMs and %d images", row, len(s.vms), len(s.images))
+		t.Errorf("suspended: got %+v, %d VMs and %d images", row, len(s.vms), len(s.images))
 	}
 	next := get(t, f, fleet.AcquireSpec{Task: shopTask, Gen: 2, Image: ref, FromSleep: server.Name, FromImage: true})
 	if row := rowOf(t, store, next.Name); row.Phase != vm.Waking || row.Kind != "large" || row.Location != "there" {
-		t.Errorf("awake it is %+v", row) // on a disk that is large enough, and where the image is
+		t.Errorf("restored: got %+v", row) // on a disk that is large enough, and where the image is
 	}
 	for range 2 {
 		if err := f.ForgetImage(t.Context(), ref); err != nil {
@@ -42,10 +42,10 @@ func TestSnapshotAndRestore(t *testing.T) {
 		}
 	}
 	if row := rowOf(t, store, server.Name); row.Phase != vm.Gone || len(s.images) != 0 {
-		t.Errorf("at last it is %s, with %d images", row.Phase, len(s.images))
+		t.Errorf("at the end: got %s with %d images", row.Phase, len(s.images))
 	}
 	if _, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: otherTask, Image: ref, FromImage: true}); !errors.Is(err, fleet.ErrNotFound) {
-		t.Errorf("waking from nothing: %v", err)
+		t.Errorf("restoring from nothing: got error %v", err)
 	}
 }
 
@@ -57,13 +57,13 @@ func TestSuspensionFailsIfTheImageIsNeverReady(t *testing.T) {
 	began := c.now()
 	s.images["image-of-"+server.Name] = fleet.Image{ID: "image-of-" + server.Name, CreatedAt: began.Add(1000 * time.Hour)}
 	if _, err := f.Snapshot(t.Context(), server.Name); !errors.Is(err, fleet.ErrInvalid) {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if took := c.now().Sub(began); took > 2*time.Hour {
-		t.Errorf("it took %s", took)
+		t.Errorf("got a duration of %s", took)
 	}
 	if row := rowOf(t, store, server.Name); row.Phase != vm.Parked || len(s.images) != 0 || s.off[server.Name] {
-		t.Errorf("the row is %s, %d images, off: %v", row.Phase, len(s.images), s.off[server.Name])
+		t.Errorf("got row %s, %d images, off: %v", row.Phase, len(s.images), s.off[server.Name])
 	}
 }
 
@@ -74,17 +74,17 @@ func TestVMIsUsableAfterAFailedSnapshot(t *testing.T) {
 	server := get(t, f, fleet.AcquireSpec{Task: shopTask})
 	s.images["image-of-"+server.Name] = fleet.Image{ID: "image-of-" + server.Name, Failed: true}
 	if _, err := f.Snapshot(t.Context(), server.Name); !errors.Is(err, fleet.ErrInvalid) {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if row := rowOf(t, store, server.Name); row.Phase != vm.Parked || len(s.images) != 0 || s.off[server.Name] {
-		t.Errorf("the row is %s, %d images, off: %v", row.Phase, len(s.images), s.off[server.Name])
+		t.Errorf("got row %s, %d images, off: %v", row.Phase, len(s.images), s.off[server.Name])
 	}
 	if err := s.PowerOff(t.Context(), server.Name); err != nil { // we were killed before it was on again
 		t.Fatal(err)
 	}
 	f.Close()
 	if again := get(t, f, fleet.AcquireSpec{Task: shopTask}); again.Name != server.Name || again.State != fleet.StateRunning {
-		t.Errorf("then it is %+v", again)
+		t.Errorf("then got %+v", again)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestStandbyVMIsReused(t *testing.T) {
 				t.Errorf("ordered %q, want %q", got, test.want)
 			}
 			if row := rowOf(t, store, second.Name); row.Phase != vm.Ready || row.Task != test.spec.Task {
-				t.Errorf("the row is %+v", row)
+				t.Errorf("got row %+v", row)
 			}
 			ctx, stop := c.until(t, c.now().Add(70*time.Minute))
 			defer stop()
@@ -122,7 +122,7 @@ func TestStandbyVMIsReused(t *testing.T) {
 				t.Error(err)
 			}
 			if row := rowOf(t, store, first.Name); row.Phase != vm.Gone || row.Why != string(fleet.ReasonDone) {
-				t.Errorf("the first row is %s, %s", row.Phase, row.Why)
+				t.Errorf("got first row %s, %s", row.Phase, row.Why)
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func TestStandbyVMGivesWayToAnOrder(t *testing.T) {
 	}
 	get(t, f, fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: 1}})
 	if len(s.vms) != 1 || s.reasons[first.Name] != fleet.ReasonDone {
-		t.Errorf("there are %d VMs, the first ended as %q", len(s.vms), s.reasons[first.Name])
+		t.Errorf("got %d VMs, the first ended as %q", len(s.vms), s.reasons[first.Name])
 	}
 }
 

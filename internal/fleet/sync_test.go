@@ -87,10 +87,10 @@ func TestSyncIsRetriedBeforePowerOff(t *testing.T) {
 				t.Fatal(err)
 			}
 			if contact.tries != test.tries || contact.done != test.done || contact.early {
-				t.Errorf("%d tries, done: %v, while it was off: %v", contact.tries, contact.done, contact.early)
+				t.Errorf("got %d tries, done: %v, while it was off: %v", contact.tries, contact.done, contact.early)
 			}
 			if took := c.now().Sub(began); took > 5*time.Minute {
-				t.Errorf("it took %s", took)
+				t.Errorf("got a duration of %s", took)
 			}
 		})
 	}

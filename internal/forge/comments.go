@@ -103,7 +103,8 @@ func (f *Forge) CommentsSince(ctx context.Context, r Repo, number int, since tim
 	return out, nil
 }
 
-// listComments returns the comments on an issue or pull request that were created or updated since a time, oldest first.
+// listComments returns the comments on an issue or pull request that were created or updated since a time, oldest
+// first.
 func listComments(op *client.Operation, r Repo, number int, since time.Time) ([]*github.IssueComment, error) {
 	return client.All(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
 		opts := &github.IssueListCommentsOptions{ListOptions: o}

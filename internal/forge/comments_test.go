@@ -86,11 +86,11 @@ func TestFindComments(t *testing.T) {
 	mine := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, n, "mine\n"+marker))(t)
 	duplicate := forgetest.Must(w.Forge.CreateComment(t.Context(), w.Repo, n, "duplicate\n"+marker))(t)
 	if got := find(); got == nil || got.ID != mine.ID {
-		t.Errorf("found %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	list := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, marker, mine.CreatedAt.Add(-time.Minute)))(t)
 	if len(list) != 2 || list[1].ID != duplicate.ID {
-		t.Errorf("found %+v", list)
+		t.Errorf("got %+v", list)
 	}
 	if got := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, marker, time.Now().Add(time.Hour)))(t); len(got) > 0 {
 		t.Errorf("found %+v, created before the given time", got)
@@ -105,7 +105,7 @@ func TestCommentIsFoundAfterUnknownOutcome(t *testing.T) {
 	w.Inject(t, simgithub.Fault{Method: "POST", Path: "/comments$", Count: 1, After: true, Cut: true})
 	_, err := w.Forge.CreateComment(t.Context(), w.Repo, n, "hello <!-- errand:k -->")
 	if class, _ := forge.Classify(err); class != forge.ClassUnknown {
-		t.Fatalf("class %s: %v", class, err)
+		t.Fatalf("got class %s: %v", class, err)
 	}
 	if got := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, n, "<!-- errand:k -->", time.Time{}))(t); len(got) != 1 {
 		t.Error("the comment was not found")
@@ -133,7 +133,7 @@ func TestIssueSnapshotHasAllComments(t *testing.T) {
 	}
 	for i, c := range list[:many-1] {
 		if c.Body != fmt.Sprintf("number %d", i) || c.Author.Login != "sam" || c.Editor != nil || len(c.ThumbsUp) != 0 {
-			t.Fatalf("comment %d is %+v", i, c)
+			t.Fatalf("comment %d: got %+v", i, c)
 		}
 	}
 	c := list[many-1]
@@ -141,7 +141,7 @@ func TestIssueSnapshotHasAllComments(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	if len(c.ThumbsUp) != 1 || c.ThumbsUp[0].By.ID != w.AddUser("wendy").ID || c.ThumbsUp[0].At.IsZero() {
-		t.Errorf("reactions %+v", c.ThumbsUp)
+		t.Errorf("got reactions %+v", c.ThumbsUp)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestCommentsOnPullRequest(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if found := forgetest.Must(w.Forge.FindComments(t.Context(), w.Repo, p.Number, "<!-- errand:r1 -->", ours.CreatedAt))(t); len(found) != 1 || found[0].ID != ours.ID {
-		t.Errorf("found %+v", found)
+		t.Errorf("got %+v", found)
 	}
 	if err := w.Forge.React(t.Context(), w.Repo, forge.Target{Kind: forge.TargetIssue, ID: int64(p.Number)}, "rocket"); err != nil {
 		t.Error(err)
@@ -211,7 +211,7 @@ func TestPollOf100CommentsCostsOnePoint(t *testing.T) {
 		nodes = append(nodes, forgetest.Must(w.As("sam").Comment(forgetest.FullName, issue.Number, fmt.Sprint(i)))(t).NodeID)
 	}
 	if got := forgetest.Must(w.Forge.PollReactions(forge.WithPurpose(t.Context(), forge.ForPoll), w.Repo.Installation, nodes))(t); got.Cost != 1 {
-		t.Errorf("cost is %d points", got.Cost)
+		t.Errorf("got cost %d points", got.Cost)
 	}
 	if len(requests) != 1 || strings.Count(requests[0], "reactions(")-strings.Count(requests[0], "... on ") != 0 || strings.Count(requests[0], "first:") != strings.Count(requests[0], "reactions(") {
 		t.Errorf("%d requests: %s", len(requests), requests)
@@ -251,7 +251,7 @@ func TestPollReactions(t *testing.T) {
 		t.Error("wendy's 👍 is missing")
 	}
 	if got.Cost < 1 || got.Remaining < 1 {
-		t.Errorf("cost %d, remaining %d", got.Cost, got.Remaining)
+		t.Errorf("got cost %d, remaining %d", got.Cost, got.Remaining)
 	}
 }
 

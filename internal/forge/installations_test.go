@@ -133,6 +133,6 @@ func TestInstallationIsCached(t *testing.T) {
 		}
 	}
 	if got := w.Forge.CachedInstallations()[0].MissingPermissions(); len(got) != 1 || got[0].Permission != "contents" {
-		t.Errorf("missing permissions %v", got)
+		t.Errorf("got missing permissions %v", got)
 	}
 }

@@ -248,7 +248,7 @@ func TestChangedSince(t *testing.T) {
 	for _, c := range got.Files {
 		status[c.Path] = c.Status
 		if c.Path == "README.md" && !strings.Contains(c.Patch, "+# new") {
-			t.Errorf("patch %q", c.Patch)
+			t.Errorf("got patch %q", c.Patch)
 		}
 	}
 	if got.AheadBy != 1 || got.BehindBy != 0 || got.MergeBase != base || got.Truncated {

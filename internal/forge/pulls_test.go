@@ -39,7 +39,7 @@ func TestPullRequestIsOpenedAndMerged(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 	if s := p.State(); s.State != "open" || s.Number != p.Number || s.URL == "" || s.Node == "" {
-		t.Errorf("state %+v", s)
+		t.Errorf("got state %+v", s)
 	}
 	for _, check := range []bool{true, false} { // found, or refused as a duplicate and then found
 		want.CheckExisting = check
@@ -80,7 +80,7 @@ func TestOpenPRWithoutCommitsIsRefused(t *testing.T) {
 	_, err := w.Forge.OpenPR(t.Context(), w.Repo, forge.NewPR{Head: "same", Base: "main", Title: "x"})
 	reason, hint := forge.Explain(err)
 	if class, _ := forge.Classify(err); class != forge.ClassPermanent || !strings.Contains(reason, "No commits between") || hint == "" {
-		t.Errorf("class %s, reason %q, hint %q", class, reason, hint)
+		t.Errorf("got class %s, reason %q, hint %q", class, reason, hint)
 	}
 }
 
@@ -99,10 +99,10 @@ func TestClosedPRIsNotReused(t *testing.T) {
 		t.Error("the closed pull request was returned")
 	}
 	if found := forgetest.Must(w.Forge.PRByHead(t.Context(), w.Repo, "errand/1"))(t); found.Number != again.Number {
-		t.Errorf("found %+v", found)
+		t.Errorf("got %+v", found)
 	}
 	if found := forgetest.Must(w.Forge.PRByHead(t.Context(), w.Repo, "errand/2"))(t); found != nil {
-		t.Errorf("found %+v", found)
+		t.Errorf("got %+v", found)
 	}
 }
 
@@ -116,11 +116,11 @@ func TestOpenPRMissingFromListIsTemporaryError(t *testing.T) {
 	again := forge.NewPR{Head: "errand/1", Base: "main", Title: "Again", CheckExisting: true}
 	_, err := w.Forge.OpenPR(t.Context(), w.Repo, again)
 	if class, _ := forge.Classify(err); class != forge.ClassTemporary {
-		t.Fatalf("class %s: %v", class, err)
+		t.Fatalf("got class %s: %v", class, err)
 	}
 	w.SetListLag(0)
 	if found := forgetest.Must(w.Forge.OpenPR(t.Context(), w.Repo, again))(t); found.Number != p.Number {
-		t.Errorf("found %+v", found)
+		t.Errorf("got %+v", found)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestUnsupportedDraftBecomesOrdinaryPR(t *testing.T) {
 		}
 		forgetest.Answer(w, 201, m{"number": 4, "state": "open", "title": "[WIP] Fix it"})
 		if !strings.Contains(body, `"title":"[WIP] Fix it"`) {
-			t.Errorf("request body %s", body)
+			t.Errorf("got request body %s", body)
 		}
 	})
 	f := forgetest.New(t, gh.URL)
@@ -150,15 +150,15 @@ func TestRequestReview(t *testing.T) {
 	p := openPR(t, w, "errand/1")
 	for range 2 {
 		if note := forgetest.Must(w.Forge.RequestReview(t.Context(), w.Repo, p.Number, "wendy"))(t); note != "" {
-			t.Errorf("note %q", note)
+			t.Errorf("got note %q", note)
 		}
 	}
 	if pull := forgetest.Must(w.As("octo").Issue(forgetest.FullName, p.Number))(t).Pull; !cmp.Equal(pull.RequestedReviewers, []string{"wendy"}) {
-		t.Errorf("reviewers %v", pull.RequestedReviewers)
+		t.Errorf("got reviewers %v", pull.RequestedReviewers)
 	}
 	w.AddUser("sam")
 	if note := forgetest.Must(w.Forge.RequestReview(t.Context(), w.Repo, p.Number, "sam"))(t); !strings.Contains(note, "sam") {
-		t.Errorf("note %q for a stranger", note)
+		t.Errorf("got note %q for a stranger", note)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestReviewsAndThreads(t *testing.T) {
 	}
 	posted := forgetest.Must(w.Forge.ReplyInThread(t.Context(), w.Repo, p.Number, k.TopID, "Because.\n"+marker))(t)
 	if got := forgetest.Must(w.Forge.FindReplies(t.Context(), w.Repo, p.Number, marker, time.Time{}))(t); len(got) != 1 || got[0].ID != posted.ID {
-		t.Errorf("found %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if err := w.Forge.React(t.Context(), w.Repo, forge.Target{Kind: forge.TargetReviewComment, ID: k.TopID}, "eyes"); err != nil {
 		t.Error(err)

@@ -32,16 +32,16 @@ func TestIssueSnapshotIsOneRequest(t *testing.T) {
 	before := w.Forge.Calls(forge.ForTask)
 	got := forgetest.Must(w.Forge.IssueSnapshot(t.Context(), w.Repo, i.Number, ".errand.yml"))(t)
 	if n := w.Forge.Calls(forge.ForTask) - before; n != 1 {
-		t.Errorf("%d requests", n)
+		t.Errorf("got %d requests", n)
 	}
 	if got.DefaultBranch != "main" || got.Head != head || string(got.Config) != "plan: none\n" || got.OrgConfig != nil {
-		t.Errorf("branch %s at %s, settings %q and %q", got.DefaultBranch, got.Head, got.Config, got.OrgConfig)
+		t.Errorf("got branch %s at %s, settings %q and %q", got.DefaultBranch, got.Head, got.Config, got.OrgConfig)
 	}
 	if got.Text.Body != "It breaks." || got.Text.ID != 0 || got.Text.Node != i.NodeID || len(got.Comments) != 1 || got.Comments[0].Author.Login != "wendy" || len(got.Linked) != 0 {
 		t.Errorf("got %+v", got)
 	}
 	if _, err := w.Forge.IssueSnapshot(t.Context(), w.Repo, 999, ".errand.yml"); !errors.Is(err, forge.ErrNotFound) {
-		t.Errorf("missing issue: %v", err)
+		t.Errorf("got missing issue %v", err)
 	}
 	gone := w.Repo
 	gone.Name = "other"
@@ -57,12 +57,12 @@ func TestIssueSnapshotReadsOrgFile(t *testing.T) {
 	orgRepo(t, w, ".errand.yml", "plan: one-step\n")
 	got := forgetest.Must(w.Forge.IssueSnapshot(t.Context(), w.Repo, i.Number, ".errand.yml"))(t)
 	if got.Config != nil || string(got.OrgConfig) != "plan: one-step\n" {
-		t.Errorf("settings %q and %q", got.Config, got.OrgConfig)
+		t.Errorf("got settings %q and %q", got.Config, got.OrgConfig)
 	}
 	w.Inject(t, simgithub.Fault{Path: "/graphql", Count: 1, Status: http.StatusOK, Body: fmt.Sprintf(
 		`{"data":{"repository":{"id":"R","defaultBranchRef":null,"object":null,"issue":{"id":%q,"url":"","body":""}},"org":null},"errors":[{"type":"FORBIDDEN","path":["org"],"message":"no"}]}`, i.NodeID)})
 	if got = forgetest.Must(w.Forge.IssueSnapshot(t.Context(), w.Repo, i.Number, ".errand.yml"))(t); string(got.OrgConfig) != "plan: one-step\n" {
-		t.Errorf("settings %q although REST can read the file", got.OrgConfig)
+		t.Errorf("got settings %q, although REST can read the file", got.OrgConfig)
 	}
 	if got = forgetest.Must(w.Forge.IssueSnapshot(t.Context(), w.Repo, i.Number, "dir"))(t); got.Config != nil {
 		t.Errorf("a directory has content: %q", got.Config)
@@ -89,7 +89,7 @@ func TestIssueSnapshotReadsAllPages(t *testing.T) {
 		t.Errorf("%d comments, the first with %d 👍", len(got.Comments), len(got.Comments[0].ThumbsUp))
 	}
 	if len(got.Linked) != 1 || got.Linked[0].Number != late.Number {
-		t.Errorf("linked: %+v", got.Linked)
+		t.Errorf("got linked pull requests %+v", got.Linked)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestPlanSnapshot(t *testing.T) {
 	before := w.Forge.Calls(forge.ForTask)
 	got := forgetest.Must(w.Forge.PlanSnapshot(t.Context(), w.Repo, plan.Node, "", "main"))(t)
 	if n := w.Forge.Calls(forge.ForTask) - before; n != 1 {
-		t.Errorf("%d requests", n)
+		t.Errorf("got %d requests", n)
 	}
 	if got.Deleted || got.Comment.Body != "The plan." || len(got.Comment.ThumbsUp) != 1 || got.Title != "A bug" || got.Body != "It breaks." || got.Closed || got.Head != head {
 		t.Errorf("got %+v", got)
@@ -135,7 +135,7 @@ func TestPlanSnapshotHasApprovingComment(t *testing.T) {
 		before := w.Forge.Calls(forge.ForTask)
 		got := forgetest.Must(w.Forge.PlanSnapshot(t.Context(), w.Repo, plan.Node, approval.NodeID, "main"))(t)
 		if n := w.Forge.Calls(forge.ForTask) - before; n != 1 {
-			t.Errorf("%d requests", n)
+			t.Errorf("got %d requests", n)
 		}
 		if got.Deleted || got.Comment.Body != "The plan." || got.Title != "A bug" {
 			t.Errorf("got %+v", got)
@@ -178,7 +178,7 @@ func TestPlanSnapshotHasApprovingComment(t *testing.T) {
 		t.Errorf("deleted: %+v", v)
 	}
 	if v, at, err := w.Forge.CommentAndHead(t.Context(), w.Repo, i.NodeID, "no-such"); at != "" || err != nil {
-		t.Errorf("missing branch: %+v at %q, error %v", v, at, err)
+		t.Errorf("got missing branch %+v at %q, error %v", v, at, err)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestCommitFilesIsOneRequest(t *testing.T) {
 	before := w.Forge.Calls(forge.ForTask)
 	got := forgetest.Must(w.Forge.CommitFiles(t.Context(), w.Repo, head, []string{"AGENTS.md", "docs/AGENTS.md", "logo.png", "docs", "none.md"}))(t)
 	if n := w.Forge.Calls(forge.ForTask) - before; n != 1 {
-		t.Errorf("%d requests", n)
+		t.Errorf("got %d requests", n)
 	}
 	for _, name := range []string{"AGENTS.md", "docs", "go.mod", "logo.png"} {
 		if !slices.Contains(got.Names, name) {

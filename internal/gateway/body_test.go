@@ -34,7 +34,7 @@ func (z *zeros) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func asking(body io.Reader, length int64) *http.Request {
+func newRequest(body io.Reader, length int64) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", body)
 	r.ContentLength = length
 	return r
@@ -48,17 +48,17 @@ func TestBodyMemoryIsLimited(t *testing.T) {
 	bodies := semaphore.NewWeighted(fit*size + fit)
 	waits, goOn := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, fit)
-	asks := make([]requestBody, fit)
-	for i := range asks {
-		asks[i].memory = &BodyMemory{bodies}
+	calls := make([]requestBody, fit)
+	for i := range calls {
+		calls[i].memory = &BodyMemory{bodies}
 		go func() {
-			ended <- asks[i].readAll(httptest.NewRecorder(), asking(&zeros{left: size - 1, waits: waits, goOn: goOn}, size))
+			ended <- calls[i].readAll(httptest.NewRecorder(), newRequest(&zeros{left: size - 1, waits: waits, goOn: goOn}, size))
 		}()
 		<-waits
 	}
 	for name, length := range map[string]int64{"announced": size, "of unknown length": -1} {
 		more := requestBody{memory: &BodyMemory{bodies}}
-		if err := more.readAll(httptest.NewRecorder(), asking(&zeros{left: size}, length)); !errors.Is(err, errBodyMemory) {
+		if err := more.readAll(httptest.NewRecorder(), newRequest(&zeros{left: size}, length)); !errors.Is(err, errBodyMemory) {
 			t.Errorf("one more body, %s: got error %v, want errBodyMemory", name, err)
 		}
 		more.release()
@@ -69,12 +69,12 @@ func TestBodyMemoryIsLimited(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for i := range asks {
-		if len(asks[i].bytes) != size-1 {
-			t.Errorf("read %d bytes", len(asks[i].bytes))
+	for i := range calls {
+		if len(calls[i].bytes) != size-1 {
+			t.Errorf("read %d bytes", len(calls[i].bytes))
 		}
-		asks[i].release()
-		asks[i].release() // does nothing more
+		calls[i].release()
+		calls[i].release() // does nothing more
 	}
 	if !bodies.TryAcquire(fit*size + fit) {
 		t.Error("not all memory was released")
@@ -103,7 +103,7 @@ func TestBodyMemoryFollowsReceivedBytes(t *testing.T) {
 			t.Parallel()
 			a := requestBody{memory: &BodyMemory{semaphore.NewWeighted(2 * maxBody)}}
 			defer a.release()
-			err := a.readAll(httptest.NewRecorder(), asking(&zeros{left: tc.come}, tc.length))
+			err := a.readAll(httptest.NewRecorder(), newRequest(&zeros{left: tc.come}, tc.length))
 			var large *http.MaxBytesError
 			if errors.As(err, &large) != tc.err || !tc.err && err != nil {
 				t.Errorf("read: %v", err)
@@ -133,7 +133,7 @@ func TestBodyDeadline(t *testing.T) {
 	t.Parallel()
 	a, d := requestBody{memory: &BodyMemory{semaphore.NewWeighted(maxBody)}}, &deadlines{ResponseWriter: httptest.NewRecorder()}
 	before := time.Now()
-	if err := a.readAll(d, asking(strings.NewReader("body"), 4)); err != nil {
+	if err := a.readAll(d, newRequest(strings.NewReader("body"), 4)); err != nil {
 		t.Fatal(err)
 	}
 	if len(d.set) != 2 || d.set[0].Before(before.Add(bodyTimeout)) || d.set[0].After(time.Now().Add(bodyTimeout)) || !d.set[1].IsZero() {

@@ -101,10 +101,10 @@ func TestStreamYieldsToReservations(t *testing.T) {
 				synctest.Wait()
 				answer := b.call(t.Context(), 1, d.path, d.body)
 				if said := answer.Body.String(); !strings.HasPrefix(said, d.first) || !strings.Contains(said, budgetReserved) {
-					t.Errorf("status %d: %s", answer.Code, said)
+					t.Errorf("got status %d: %s", answer.Code, said)
 				}
-				if spent, held := b.spent(1, 0); held != nil || spent < 20_000 || spent > 60_000 {
-					t.Errorf("spent %d, stored wait %+v", spent, held)
+				if spent, wait := b.spent(1, 0); wait != nil || spent < 20_000 || spent > 60_000 {
+					t.Errorf("got a cost of %d, stored wait %+v", spent, wait)
 				}
 			})
 		})
@@ -139,7 +139,7 @@ func TestUnknownUsageOption(t *testing.T) {
 			}, state.Money{})
 			answer := b.call(t.Context(), 1, "/v1/chat/completions", `{"model":"m","stream":true}`)
 			if fmt.Sprint(got) != fmt.Sprint(tc.want) || answer.Code != tc.code || tc.code != 200 && answer.Body.String() != tc.says {
-				t.Errorf("status %d: %s; the model received %q", answer.Code, answer.Body, got)
+				t.Errorf("got status %d: %s; the model received %q", answer.Code, answer.Body, got)
 			}
 		})
 	}
@@ -162,8 +162,8 @@ func TestAbandonedWhileWaiting(t *testing.T) {
 		ctx, hangUp := context.WithTimeout(t.Context(), time.Minute)
 		defer hangUp()
 		b.call(ctx, 1, "/v1/chat/completions", `{"model":"m"}`)
-		if spent, held := b.spent(1, 0); asked != 1 || spent != 0 || held != nil || b.inFlight() != 1 {
-			t.Errorf("%d calls reached the model, spent %d, stored wait %+v, %d in flight", asked, spent, held, b.inFlight())
+		if spent, wait := b.spent(1, 0); asked != 1 || spent != 0 || wait != nil || b.inFlight() != 1 {
+			t.Errorf("%d calls reached the model, spent %d, stored wait %+v, %d in flight", asked, spent, wait, b.inFlight())
 		}
 		wait.Wait()
 		if spent, _ := b.spent(1, 0); asked != 1 || spent != 1_300_000 || b.inFlight() != 0 {

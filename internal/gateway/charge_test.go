@@ -37,11 +37,11 @@ func (l *ledger) Left(context.Context, state.Money, bool) (state.Remaining, erro
 }
 
 func (l *ledger) Record(_ context.Context, u UsageRecord) error {
-	run, m, held := u.Run, u.Cost, u.Wait
+	run, m, wait := u.Run, u.Cost, u.Wait
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if held != nil {
-		l.wait = held
+	if wait != nil {
+		l.wait = wait
 		return nil
 	}
 	if l.fail {
@@ -92,7 +92,7 @@ func TestAnswerIsCharged(t *testing.T) {
 			w, l := newAnsweringEnd(t, someTask(), test.status, test.kind, test.body)
 			status, body := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
 			if status != test.status || body != test.body {
-				t.Errorf("status %d: %s", status, body)
+				t.Errorf("got status %d: %s", status, body)
 			}
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -177,7 +177,7 @@ func TestCapDeniesCalls(t *testing.T) {
 			w, _ := newAnsweringEnd(t, task, 200, "text/event-stream", "data: "+usageLine+"\n\n")
 			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+modelPath, streamed, gatewaytest.Bearer(runToken))
 			if status != test.want || status == 403 && !strings.Contains(body, `"type":"permission_error"`) {
-				t.Errorf("status %d: %s", status, body)
+				t.Errorf("got status %d: %s", status, body)
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func TestGlobalCapDeniesCalls(t *testing.T) {
 	l.globalCap = &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}
 	status, body := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
 	if status != http.StatusForbidden || !strings.Contains(body, "today's cap") || l.wait != l.globalCap || len(l.booked) > 0 {
-		t.Errorf("status %d: %s; stored wait %v, booked %v", status, body, l.wait, l.booked)
+		t.Errorf("got status %d: %s; stored wait %v, booked %v", status, body, l.wait, l.booked)
 	}
 }
 

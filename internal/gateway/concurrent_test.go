@@ -61,7 +61,7 @@ func newBlockingEnd(t *testing.T, change func(*Config, *taskLedger)) *blockingEn
 }
 
 // call makes a call of the model and returns the status, Retry-After, and the answer or error.
-func (c *blockingEnd) call(ctx context.Context, body string) (status int, again, said string) {
+func (c *blockingEnd) call(ctx context.Context, body string) (status int, retryAfter, message string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+modelPath, strings.NewReader(body))
@@ -118,7 +118,7 @@ func TestCapsLimitConcurrentCalls(t *testing.T) {
 					}
 					refused <- struct{}{}
 					if status != http.StatusTooManyRequests || again != "2" || !strings.Contains(said, `"rate_limit_error"`) || !strings.Contains(said, test.says) {
-						t.Errorf("status %d, Retry-After %q: %s", status, again, said)
+						t.Errorf("got status %d, Retry-After %q: %s", status, again, said)
 					}
 				})
 			}
@@ -154,7 +154,7 @@ func TestCallWaitsForReservations(t *testing.T) {
 	var wait sync.WaitGroup
 	one := func() {
 		if status, _, said := c.call(t.Context(), more); status != http.StatusOK {
-			t.Errorf("status %d: %s", status, said)
+			t.Errorf("got status %d: %s", status, said)
 		}
 	}
 	wait.Go(one)
@@ -169,7 +169,7 @@ func TestCallWaitsForReservations(t *testing.T) {
 		t.Errorf("the first call was made with %d tokens booked and the second with %d; the second has to wait for the first", first, second)
 	}
 	if status, _, said := c.call(t.Context(), dollar); status != http.StatusForbidden || !strings.Contains(said, "cap of $1.20 is reached") {
-		t.Errorf("status %d: %s", status, said)
+		t.Errorf("got status %d: %s", status, said)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestTurnsInFlightCount(t *testing.T) {
 	go c.call(ctx, dollar)
 	<-came
 	if status, _, said := c.call(ctx, dollar); status != http.StatusTooManyRequests || !strings.Contains(said, "the run's last turns") {
-		t.Errorf("status %d: %s", status, said)
+		t.Errorf("got status %d: %s", status, said)
 	}
 }
 

@@ -35,14 +35,14 @@ func (a *dayLedger) Task(_ context.Context, key state.TaskKey) (*state.Task, err
 }
 
 func (a *dayLedger) Record(_ context.Context, u UsageRecord) error {
-	key, m, held := u.Task, u.Cost, u.Wait
+	key, m, wait := u.Task, u.Cost, u.Wait
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.day.Add(m)
 	a.tasks[key].Money.Add(m)
 	a.tasks[key].Run.Money.Add(m)
-	if held != nil {
-		a.waits[key] = held
+	if wait != nil {
+		a.waits[key] = wait
 	}
 	return nil
 }
@@ -114,8 +114,8 @@ func (s *pausingBody) Close() error {
 }
 
 // streamThenPause returns an answer that sends some bytes and then nothing.
-func streamThenPause(r *http.Request, says string) *http.Response {
-	body := &pausingBody{Reader: strings.NewReader(says), ctx: r.Context(), closed: make(chan struct{})}
+func streamThenPause(r *http.Request, text string) *http.Response {
+	body := &pausingBody{Reader: strings.NewReader(text), ctx: r.Context(), closed: make(chan struct{})}
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}
 }
 
@@ -168,7 +168,7 @@ func (b *bench) inFlight() int {
 }
 
 // spent returns what a task has spent since before, and the wait that was stored with its run.
-func (b *bench) spent(issue int, before int64) (micro int64, held *state.Waiting) {
+func (b *bench) spent(issue int, before int64) (micro int64, wait *state.Waiting) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := state.TaskKey{Repo: 7, Issue: issue}
@@ -213,13 +213,13 @@ func TestHiddenReasoningIsEndedAtACap(t *testing.T) {
 					answer := b.call(t.Context(), 1, d.path, d.body)
 					took := time.Since(start)
 					if said := answer.Body.String(); !strings.Contains(said, "cap of $5.00 is reached") || begins && (!strings.HasPrefix(said, d.first) || !strings.Contains(said, d.refusal)) || !begins && answer.Code != http.StatusForbidden {
-						t.Errorf("status %d: %s", answer.Code, said)
+						t.Errorf("got status %d: %s", answer.Code, said)
 					}
 					if took < 3*time.Minute || took > 4*time.Minute {
 						t.Errorf("it took %s to reach 10,000 tokens", took)
 					}
-					if spent, held := b.spent(1, 5_000_000-left); spent < left || spent > left*11/10 || held == nil || held.Hint != state.HintBudget {
-						t.Errorf("spent %d of %d, stored wait %+v", spent, left, held)
+					if spent, wait := b.spent(1, 5_000_000-left); spent < left || spent > left*11/10 || wait == nil || wait.Hint != state.HintBudget {
+						t.Errorf("got a cost of %d of %d, stored wait %+v", spent, left, wait)
 					}
 					if answer := b.call(t.Context(), 1, d.path, d.body); answer.Code != http.StatusForbidden {
 						t.Errorf("the next call: status %d: %s", answer.Code, answer.Body)

@@ -21,11 +21,11 @@ type refusalLedger struct {
 }
 
 func (d *refusalLedger) Record(_ context.Context, u UsageRecord) error {
-	id, m, held := u.Run, u.Cost, u.Wait
+	id, m, wait := u.Run, u.Cost, u.Wait
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if held != nil && id == run && m == (state.Money{}) {
-		d.list = append(d.list, *held)
+	if wait != nil && id == run && m == (state.Money{}) {
+		d.list = append(d.list, *wait)
 	}
 	return nil
 }

@@ -146,10 +146,10 @@ func TestStreamsAreNotBuffered(t *testing.T) {
 	defer func() { _ = resp.Body.Close() }()
 	lines := bufio.NewScanner(resp.Body)
 	if !lines.Scan() || lines.Text() != "data: one" {
-		t.Fatalf("first line %q: %v", lines.Text(), lines.Err())
+		t.Fatalf("got first line %q: %v", lines.Text(), lines.Err())
 	}
 	close(heard)
 	if !lines.Scan() || lines.Text() != "data: two" {
-		t.Fatalf("second line %q: %v", lines.Text(), lines.Err())
+		t.Fatalf("got second line %q: %v", lines.Text(), lines.Err())
 	}
 }

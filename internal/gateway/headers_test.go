@@ -52,7 +52,7 @@ func calls(t *testing.T, w *vmEnd, path string, header map[string]string) *http.
 	_, _ = io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("status %d", resp.StatusCode)
+		t.Fatalf("got status %d", resp.StatusCode)
 	}
 	return resp
 }
@@ -102,7 +102,7 @@ func TestRequestHeaders(t *testing.T) {
 			calls(t, w, test.path, test.sent)
 			r := got()
 			if key := strings.TrimPrefix(r.Header.Get(test.key), "Bearer "); key != modelKey {
-				t.Errorf("key %q", key)
+				t.Errorf("got key %q", key)
 			}
 			if kind := r.Header.Get("Content-Type"); kind != "application/json" {
 				t.Errorf("content type of the body %q", kind)

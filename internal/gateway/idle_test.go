@@ -54,7 +54,7 @@ func TestIdleTimeout(t *testing.T) {
 				}
 				l.mu.Lock()
 				if len(l.booked) != 1 || l.booked[0] != (state.Money{InputTokens: 1000, OutputTokens: 1, MicroUSD: 3000}) {
-					t.Errorf("booked %+v", l.booked)
+					t.Errorf("got booked %+v", l.booked)
 				}
 				l.mu.Unlock()
 				// What was silent is remembered for as long as the silence lasted, which a slow machine may sleep away.
@@ -64,7 +64,7 @@ func TestIdleTimeout(t *testing.T) {
 			}
 			body, err := io.ReadAll(first.Body)
 			if first.StatusCode != http.StatusServiceUnavailable || first.Header.Get("Retry-After") != "120" || !strings.Contains(string(body), "sent nothing for") || err != nil {
-				t.Errorf("status %d, %v: %s (%v)", first.StatusCode, first.Header, body, err)
+				t.Errorf("got status %d, %v: %s (%v)", first.StatusCode, first.Header, body, err)
 			}
 		})
 	}

@@ -42,13 +42,13 @@ func (b *taskLedger) Task(context.Context, state.TaskKey) (*state.Task, error) {
 }
 
 func (b *taskLedger) Record(_ context.Context, u UsageRecord) error {
-	m, held := u.Cost, u.Wait
+	m, wait := u.Cost, u.Wait
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.task.Money.Add(m)
 	b.task.Run.Money.Add(m)
-	if held != nil {
-		b.wait = held
+	if wait != nil {
+		b.wait = wait
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func TestStreamIsEndedAtACap(t *testing.T) {
 			path := "/llm/anthropic" + test.path
 			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, gatewaytest.Bearer(runToken))
 			if status != http.StatusOK || !strings.Contains(body, test.says) || !strings.HasSuffix(body, "}\n\n") {
-				t.Fatalf("status %d, ends with %q", status, body[max(len(body)-500, 0):])
+				t.Fatalf("got status %d, ends with %q", status, body[max(len(body)-500, 0):])
 			}
 			failure, kind := "event: error\n", `"type":"error"`
 			if test.api == modelapi.Gemini {
@@ -275,7 +275,7 @@ func TestIncompleteAnswersAreStored(t *testing.T) {
 			})
 			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gemini/v1beta/models/gemini-x:streamGenerateContent?alt=sse", `{}`, gatewaytest.Bearer(runToken))
 			if status != 200 {
-				t.Fatalf("status %d: %s", status, body)
+				t.Fatalf("got status %d: %s", status, body)
 			}
 			l.mu.Lock()
 			defer l.mu.Unlock()

@@ -107,7 +107,7 @@ func TestModelAndFeaturesAreChecked(t *testing.T) {
 			defer w.mu.Unlock()
 			if test.says == "" {
 				if resp.StatusCode != http.StatusOK || len(w.received) != 1 || w.received[0] != test.body || len(w.denied) != 0 {
-					t.Errorf("status %d %s; the provider received %q; denied %v", resp.StatusCode, answer, w.received, w.denied)
+					t.Errorf("got status %d %s; the provider received %q; denied %v", resp.StatusCode, answer, w.received, w.denied)
 				}
 				return
 			}
@@ -131,7 +131,7 @@ func TestModelIsPending(t *testing.T) {
 	w := newModelLimitedEnd(t, AllowedModels{Names: []string{"small-1"}, Pending: true})
 	resp, answer := w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"other"}`)
 	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" || len(w.received) != 0 {
-		t.Errorf("status %d: %s; the provider received %q", resp.StatusCode, answer, w.received)
+		t.Errorf("got status %d: %s; the provider received %q", resp.StatusCode, answer, w.received)
 	}
 	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"small-1"}`); resp.StatusCode != http.StatusOK {
 		t.Errorf("its own model: status %d: %s", resp.StatusCode, answer)
@@ -164,7 +164,7 @@ func TestWebTools(t *testing.T) {
 			continue
 		}
 		if resp.StatusCode != http.StatusForbidden || w.Count() != 0 || !strings.Contains(answer, "list of hosts; web_fetch_20250910 of") {
-			t.Errorf("status %d: %s", resp.StatusCode, answer)
+			t.Errorf("got status %d: %s", resp.StatusCode, answer)
 		}
 		if r := <-noted; r.Host != "tool web_fetch_20250910" || r.Allowed {
 			t.Errorf("denied: %+v", r)
@@ -179,6 +179,6 @@ func TestModelOfTheRun(t *testing.T) {
 	task.Run.Model = "small-1"
 	w := newVMEnd(t, task, nil)
 	if status, answer := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken)); status != http.StatusForbidden || w.Count() != 0 {
-		t.Errorf("status %d: %s", status, answer)
+		t.Errorf("got status %d: %s", status, answer)
 	}
 }

@@ -199,7 +199,7 @@ func TestOutputIsLimitedToTheCaps(t *testing.T) {
 				return
 			}
 			if status != 403 || len(a.received()) > 0 || !strings.Contains(answer, "too little") {
-				t.Errorf("status %d: %s; the model received %.200q", status, answer, a.received())
+				t.Errorf("got status %d: %s; the model received %.200q", status, answer, a.received())
 			}
 			if a.books.wait == nil || a.books.wait.Kind != state.WaitMoney {
 				t.Errorf("the reason was not stored with the run: %+v", a.books.wait)
@@ -218,7 +218,7 @@ func TestReachedCapTakesPrecedence(t *testing.T) {
 	})
 	status, answer := a.post(t, messagesPath, `{"model":"m","max_tokens":64000}`)
 	if status != 403 || !strings.Contains(answer, "today's cap is reached") || a.books.wait == nil || a.books.wait.Detail != "today's cap is reached" {
-		t.Errorf("status %d: %s; stored wait: %+v", status, answer, a.books.wait)
+		t.Errorf("got status %d: %s; stored wait: %+v", status, answer, a.books.wait)
 	}
 }
 

@@ -99,7 +99,7 @@ func TestRefusedKey(t *testing.T) {
 	p.answerWith(http.StatusUnauthorized, "", `{"type":"error","error":{"type":"authentication_error","message":"invalid key `+modelKey+`"}}`)
 	status, body := p.call(t)
 	if status != http.StatusForbidden || !strings.Contains(body, "refuses errand's key") || strings.Contains(body, modelKey) {
-		t.Fatalf("status %d: %s", status, body)
+		t.Fatalf("got status %d: %s", status, body)
 	}
 	if w := p.ledger.wait; w == nil || w.Kind != state.WaitKey || !w.Until.Equal(p.start.Add(time.Minute)) || !strings.Contains(w.Hint, "`models.anthropic`") {
 		t.Fatalf("stored with the run: %+v", w)
@@ -125,7 +125,7 @@ func TestRefusedKey(t *testing.T) {
 		t.Fatalf("the key works: %+v", w)
 	}
 	if status, _ := p.call(t); status != http.StatusOK || p.states.row != nil {
-		t.Errorf("status %d, known %+v", status, p.states.row)
+		t.Errorf("got status %d, known %+v", status, p.states.row)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestLimitIsStored(t *testing.T) {
 			p.answerWith(http.StatusTooManyRequests, "Retry-After: "+strconv.Itoa(seconds), said)
 			resp := p.raw(t)
 			if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != strconv.Itoa(seconds) {
-				t.Fatalf("status %d, headers %v", resp.StatusCode, resp.Header)
+				t.Fatalf("got status %d, headers %v", resp.StatusCode, resp.Header)
 			}
 			if body, err := io.ReadAll(resp.Body); err != nil || string(body) != said {
 				t.Errorf("%s (%v)", body, err)
@@ -166,7 +166,7 @@ func TestAnswerEndsALimit(t *testing.T) {
 	}
 	p.answerWith(http.StatusOK, "Content-Type: application/json", usageLine)
 	if status, _ := p.call(t); status != http.StatusOK || p.ready(t) != nil {
-		t.Errorf("status %d, ready %+v", status, p.ready(t))
+		t.Errorf("got status %d, ready %+v", status, p.ready(t))
 	}
 }
 

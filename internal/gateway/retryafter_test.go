@@ -49,7 +49,7 @@ func TestLongRetryAfterIsDropped(t *testing.T) {
 			defer func() { _ = resp.Body.Close() }()
 			body, err := io.ReadAll(resp.Body)
 			if err != nil || resp.StatusCode != tc.status || string(body) != limit {
-				t.Errorf("status %d, body %s, %v", resp.StatusCode, body, err)
+				t.Errorf("got status %d, body %s, error %v", resp.StatusCode, body, err)
 			}
 			if got := resp.Header.Get("Retry-After"); got != tc.want {
 				t.Errorf("Retry-After %q, want %q", got, tc.want)
@@ -108,7 +108,7 @@ func TestLastingLimitStopsRetries(t *testing.T) {
 			}
 			after := resp.Header.Get("Retry-After")
 			if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(body), test.says) || (len(after) >= 5) != test.long {
-				t.Errorf("status %d, retry-after %q, %s", resp.StatusCode, after, body)
+				t.Errorf("got status %d, retry-after %q, %s", resp.StatusCode, after, body)
 			}
 		})
 	}

@@ -71,8 +71,8 @@ func (b *bank) All(context.Context) ([]store.Reservation, error) {
 }
 
 func (b *bank) Record(_ context.Context, u UsageRecord) error {
-	run, call, m, held := u.Run, u.Reservation, u.Cost, u.Wait
-	if held != nil && call == "" {
+	run, call, m, wait := u.Run, u.Reservation, u.Cost, u.Wait
+	if wait != nil && call == "" {
 		return nil
 	}
 	return b.do("spend", func() error {
@@ -158,11 +158,11 @@ func TestCallWithoutReservationIsNotMade(t *testing.T) {
 			runHandler(t, w.gateway)
 			status, _ := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
 			if status != http.StatusBadGateway {
-				t.Errorf("status %d without a reservation", status)
+				t.Errorf("got status %d without a reservation", status)
 			}
 			b.wait(t, w.gateway, nil)
 			if status, _ = send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken)); status != 200 {
-				t.Errorf("status %d afterwards", status)
+				t.Errorf("got status %d afterwards", status)
 			}
 			b.wait(t, w.gateway, []state.Money{oneAnswer})
 		})
@@ -216,7 +216,7 @@ func TestCallsAreBookedOnce(t *testing.T) {
 				send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
 			}
 			if got := w.gateway.InFlightCost().MicroUSD; b.failBefore["spend"] > 0 && got != 2*oneAnswer.MicroUSD {
-				t.Errorf("%d not yet booked counts towards the caps", got)
+				t.Errorf("got %d not yet booked counts towards the caps", got)
 			}
 			runHandler(t, w.gateway)
 			b.wait(t, w.gateway, []state.Money{oneAnswer, oneAnswer})
@@ -275,7 +275,7 @@ func TestRecoveryIsRetried(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := h.InFlightCost().MicroUSD; got != 2*3150 {
-			t.Errorf("%d counts towards the caps", got)
+			t.Errorf("got %d counting towards the caps", got)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -283,7 +283,7 @@ func TestRecoveryIsRetried(t *testing.T) {
 		go func() { ended <- h.Run(ctx) }()
 		time.Sleep(time.Minute)
 		if booked, rows := b.left(); len(booked) != 2 || rows > 0 || h.InFlightCost() != (state.Money{}) {
-			t.Errorf("booked %+v, %d reservations are left, %+v not yet booked counts", booked, rows, h.InFlightCost())
+			t.Errorf("got booked %+v, %d reservations are left, %+v not yet booked counts", booked, rows, h.InFlightCost())
 		}
 		cancel()
 		if err := <-ended; err != nil {

@@ -77,12 +77,12 @@ func (p *subscriptionEnd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *subscriptionEnd) renew(w http.ResponseWriter, body []byte) {
-	var ask map[string]string
-	_ = json.Unmarshal(body, &ask)
+	var request map[string]string
+	_ = json.Unmarshal(body, &request)
 	switch {
 	case p.down:
 		w.WriteHeader(http.StatusBadGateway)
-	case ask["refresh_token"] != p.refresh:
+	case request["refresh_token"] != p.refresh:
 		w.WriteHeader(http.StatusBadRequest)
 	default:
 		p.n++
@@ -111,11 +111,11 @@ func TestSubscription(t *testing.T) {
 	p.books.task.Money = state.Money{MicroUSD: 5, CapMicroUSD: 5} // at a cap that does not count
 	p.books.task.Settings.Limits.RunMicroUSD = 1
 	if status, body := p.call(t); status != http.StatusOK {
-		t.Fatalf("status %d: %s", status, body)
+		t.Fatalf("got status %d: %s", status, body)
 	}
 	p.set(func() { p.access = "" }) // it has ended
 	if status, body := p.call(t); status != http.StatusOK || strings.Contains(body, "access") {
-		t.Fatalf("status %d: %s", status, body)
+		t.Fatalf("got status %d: %s", status, body)
 	}
 	if len(p.calls) != 3 || p.n != 1 {
 		t.Fatalf("%d calls, %d renewals", len(p.calls), p.n)
@@ -150,7 +150,7 @@ func TestRefusedSubscription(t *testing.T) {
 	p.set(func() { p.refresh, p.down = "", false })
 	status, body := p.call(t)
 	if status != http.StatusForbidden || !strings.Contains(body, "refuses errand's subscription") || strings.Contains(body, "access-") {
-		t.Fatalf("status %d: %s", status, body)
+		t.Fatalf("got status %d: %s", status, body)
 	}
 	if w := p.books.wait; w == nil || w.Kind != state.WaitKey || !strings.Contains(w.Hint, "`models.anthropic.subscription.login`") {
 		t.Fatalf("stored with the run: %+v", w)
@@ -164,7 +164,7 @@ func TestRefusedSubscription(t *testing.T) {
 		t.Errorf("with another login: %+v, %v", w, err)
 	}
 	if status, body := p.call(t); status != http.StatusOK || p.states.row != nil {
-		t.Errorf("status %d: %s, %+v", status, body, p.states.row)
+		t.Errorf("got status %d: %s, %+v", status, body, p.states.row)
 	}
 	if err := os.Remove(p.path); err != nil {
 		t.Fatal(err)

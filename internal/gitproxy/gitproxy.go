@@ -146,7 +146,7 @@ func (t *tokenRenewer) setToken(r *http.Request) {
 
 // newReplay returns a function that returns the request's body, nil if there is none, and whether it may be called
 // more than once.
-func newReplay(r *http.Request) (body func() io.ReadCloser, whole bool, err error) {
+func newReplay(r *http.Request) (body func() io.ReadCloser, repeatable bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil
 	}

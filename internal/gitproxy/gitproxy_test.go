@@ -71,8 +71,8 @@ func (w *end) last() *http.Request {
 	return w.seen[len(w.seen)-1]
 }
 
-// ask sends a request as a program on the VM does.
-func ask(t *testing.T, method, url string, header map[string]string) (int, string) {
+// send sends a request as a program on the VM does.
+func send(t *testing.T, method, url string, header map[string]string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(`"body;"`))
 	if err != nil {
@@ -125,7 +125,7 @@ func TestGit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newEnd(t, nil)
-			status, body := ask(t, test.method, w.url+test.path, nil)
+			status, body := send(t, test.method, w.url+test.path, nil)
 			got := w.last()
 			if status != test.status || (got == nil) != (test.upstream == "") {
 				t.Fatalf("status %d, want %d: %s", status, test.status, body)
@@ -148,8 +148,8 @@ func TestGitWithoutToken(t *testing.T) {
 			return "", "", errors.New("secret trouble")
 		}
 	})
-	status, body := ask(t, http.MethodGet, w.url+fetchPath, nil)
+	status, body := send(t, http.MethodGet, w.url+fetchPath, nil)
 	if status != http.StatusBadGateway || strings.Contains(body, "secret") {
-		t.Errorf("status %d: %s", status, body)
+		t.Errorf("got status %d: %s", status, body)
 	}
 }

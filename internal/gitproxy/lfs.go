@@ -87,17 +87,17 @@ func lfsError(w http.ResponseWriter, status int, message string) {
 
 // serveBatch answers a batch request with URLs of errand.
 func (p *Proxy) serveBatch(w http.ResponseWriter, r *http.Request, l lfsClient) {
-	var ask lfsBatch
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBatch)).Decode(&ask); err != nil {
+	var request lfsBatch
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBatch)).Decode(&request); err != nil {
 		lfsError(w, http.StatusUnprocessableEntity, "the request cannot be read: "+err.Error())
 		return
 	}
-	if ask.Operation != "download" {
+	if request.Operation != "download" {
 		lfsError(w, http.StatusForbidden, "LFS objects can only be downloaded, not uploaded")
 		return
 	}
-	ask.Transfers = []string{"basic"}
-	answer, status, err := l.requestBatch(r.Context(), ask)
+	request.Transfers = []string{"basic"}
+	answer, status, err := l.requestBatch(r.Context(), request)
 	if err != nil {
 		p.cfg.Log.Warn().Err(err).Msg("failed to look up LFS objects")
 		lfsError(w, status, "the LFS objects cannot be read now")
@@ -118,14 +118,15 @@ func (p *Proxy) serveBatch(w http.ResponseWriter, r *http.Request, l lfsClient) 
 	_ = json.NewEncoder(w).Encode(answer) // as above
 }
 
-// requestBatch asks the forge for the addresses of objects. After an error, status is the status of the answer to the VM.
-func (l lfsClient) requestBatch(ctx context.Context, ask lfsBatch) (answer lfsBatch, status int, err error) {
+// requestBatch asks the forge for the addresses of objects. After an error, status is the status of the answer to the
+// VM.
+func (l lfsClient) requestBatch(ctx context.Context, request lfsBatch) (answer lfsBatch, status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
-	for i := range ask.Objects { // only known fields are forwarded
-		ask.Objects[i] = lfsObject{OID: ask.Objects[i].OID, Size: ask.Objects[i].Size}
+	for i := range request.Objects { // only known fields are forwarded
+		request.Objects[i] = lfsObject{OID: request.Objects[i].OID, Size: request.Objects[i].Size}
 	}
-	body, err := json.Marshal(ask)
+	body, err := json.Marshal(request)
 	if err != nil {
 		return answer, http.StatusInternalServerError, fmt.Errorf("encode the request: %w", err)
 	}

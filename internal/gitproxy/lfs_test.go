@@ -31,19 +31,19 @@ func newLFS(t *testing.T, href func(forge, oid string) string) (w *end, oid stri
 	var forge *httptest.Server
 	mux.HandleFunc("POST /acme/shop.git/info/lfs/objects/batch", func(w http.ResponseWriter, r *http.Request) {
 		_, token, _ := r.BasicAuth()
-		var ask struct {
+		var request struct {
 			Operation string
 			Objects   []struct {
 				OID  string
 				Size int
 			}
 		}
-		if err := json.NewDecoder(r.Body).Decode(&ask); err != nil || token != readToken || ask.Operation != "download" {
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil || token != readToken || request.Operation != "download" {
 			http.Error(w, "no", http.StatusForbidden)
 			return
 		}
 		var objects []map[string]any
-		for _, o := range ask.Objects {
+		for _, o := range request.Objects {
 			object := map[string]any{"oid": o.OID, "size": o.Size, "error": map[string]any{"code": 404, "message": "Object does not exist"}}
 			if o.OID == oid {
 				object = map[string]any{"oid": o.OID, "size": o.Size, "actions": map[string]any{
@@ -110,7 +110,7 @@ func TestLFS(t *testing.T) {
 			status, body := post(t, w, batchPath, fmt.Sprintf(
 				`{"operation":"download","transfers":["basic","ssh"],"objects":[{"oid":%q,"size":%d},{"oid":%q,"size":3}]}`, oid, len(content), none))
 			if status != http.StatusOK {
-				t.Fatalf("status %d: %s", status, body)
+				t.Fatalf("got status %d: %s", status, body)
 			}
 			for _, secret := range []string{readToken, lfsSecret, "signature", "example.org", "stored"} {
 				if strings.Contains(body, secret) {
@@ -136,16 +136,16 @@ func TestLFS(t *testing.T) {
 			if shown := at.Header["Authorization"]; shown != "Bearer "+vmToken {
 				t.Errorf("the VM gets the token %q, want its own", shown)
 			}
-			status, got := ask(t, http.MethodGet, at.Href, at.Header)
+			status, got := send(t, http.MethodGet, at.Href, at.Header)
 			if status != http.StatusOK || got != content {
-				t.Errorf("status %d, %d bytes of %d: %.80s", status, len(got), len(content), got)
+				t.Errorf("got status %d, %d bytes of %d: %.80s", status, len(got), len(content), got)
 			}
 			at.Header["Range"] = "bytes=6-10"
-			status, got = ask(t, http.MethodGet, at.Href, at.Header)
+			status, got = send(t, http.MethodGet, at.Href, at.Header)
 			if status != http.StatusPartialContent || got != content[6:11] {
 				t.Errorf("range request: status %d, %q", status, got)
 			}
-			status, got = ask(t, http.MethodGet, w.url+"/git/acme/shop.git/info/lfs/objects/"+none+"/3", nil)
+			status, got = send(t, http.MethodGet, w.url+"/git/acme/shop.git/info/lfs/objects/"+none+"/3", nil)
 			if status != http.StatusNotFound {
 				t.Errorf("missing object: status %d, %q", status, got)
 			}
@@ -172,15 +172,15 @@ func TestLFSDenied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if status, body := post(t, w, test.path, test.body); status != test.status || !strings.Contains(body, "errand: ") {
-				t.Errorf("status %d: %s", status, body)
+				t.Errorf("got status %d: %s", status, body)
 			}
 		})
 	}
 	// A forge that names a place of its own network is not followed there.
 	at := fmt.Sprintf("%s/git/acme/shop.git/info/lfs/objects/%s/%d", w.url, oid, len(content))
-	status, body := ask(t, http.MethodGet, at, nil)
+	status, body := send(t, http.MethodGet, at, nil)
 	if status != http.StatusBadGateway || strings.Contains(body, "internal") {
-		t.Errorf("status %d: %s", status, body)
+		t.Errorf("got status %d: %s", status, body)
 	}
 }
 
@@ -196,15 +196,15 @@ func TestRealLFS(t *testing.T) {
 			_, _ = io.WriteString(w, largeText)
 			return
 		}
-		var ask struct{ Objects []map[string]any }
-		if err := json.NewDecoder(r.Body).Decode(&ask); err != nil {
+		var request struct{ Objects []map[string]any }
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		for _, o := range ask.Objects {
+		for _, o := range request.Objects {
 			o["actions"] = map[string]any{"download": map[string]any{"href": f.url + "/stored/lfs/x", "header": map[string]string{"Authorization": r.Header.Get("Authorization")}}}
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"objects": ask.Objects})
+		_ = json.NewEncoder(w).Encode(map[string]any{"objects": request.Objects})
 	})
 	w := newGitEnd(t, f)
 	dir := t.TempDir()

@@ -124,8 +124,8 @@ func (c *Counter) Final() bool {
 	return c.final || c.failed
 }
 
-// withEstimates returns the usage with estimates for counts that were not reported. The provider bills the usage that it
-// reports at the end of an answer, so that is not estimated.
+// withEstimates returns the usage with estimates for counts that were not reported. The provider bills the usage that
+// it reports at the end of an answer, so that is not estimated.
 func (c *Counter) withEstimates() Usage {
 	u := c.usage
 	if c.final {

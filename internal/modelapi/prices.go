@@ -34,7 +34,8 @@ type Price struct {
 // price of input instead of 1.25 times.
 const hourWrite = 2 / 1.25
 
-// longPromptPrice returns the prices of long prompts. One that is not set, or is lower than the standard price, does not lower it.
+// longPromptPrice returns the prices of long prompts. One that is not set, or is lower than the standard price, does
+// not lower it.
 func (p Price) longPromptPrice() Price {
 	return Price{
 		Input: max(p.Input, p.LongInput), Output: max(p.Output, p.LongOutput),

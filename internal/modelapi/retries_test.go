@@ -44,13 +44,13 @@ func TestStopRetries(t *testing.T) {
 				t.Errorf("retry-after %q, want %q", got, test.after)
 			}
 			if !strings.Contains(string(body), test.mustRemain) || test.replaced != (answer.ContentLength == int64(len(body)) && len(body) > 0) {
-				t.Errorf("body %q of %d bytes", body, answer.ContentLength)
+				t.Errorf("got body %q of %d bytes", body, answer.ContentLength)
 			}
 			if test.replaced != (answer.Header.Get("Content-Encoding") == "") {
 				t.Errorf("Content-Encoding %q", answer.Header.Get("Content-Encoding"))
 			}
 			if answer.StatusCode != http.StatusTooManyRequests {
-				t.Errorf("status %d", answer.StatusCode)
+				t.Errorf("got status %d", answer.StatusCode)
 			}
 		})
 	}

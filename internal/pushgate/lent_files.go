@@ -6,30 +6,30 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 )
 
-// minLentBytes is the minimum size of a lent file whose content is searched for; shorter content could match by
+// minLentFileBytes is the minimum size of a lent file whose content is searched for; shorter content could match by
 // accident.
-const minLentBytes = 12
+const minLentFileBytes = 12
 
-// checkTestFiles refuses, in every commit, the files that an operator lent to the checkout for its tests: by path, in
+// checkLentFiles refuses, in every commit, the files that an operator lent to the checkout for its tests: by path, in
 // any spelling that a file system treats as equal, and by content under any path.
-func checkTestFiles(s *subject) []Refusal {
+func checkLentFiles(s *subject) []Refusal {
 	published := s.publishedBlobs()
 	const remedy = "take it out of every commit; tests read it where it lies, and it is put there for every run"
 	var refusals []Refusal
 	s.eachChange(func(_ checkedCommit, change changeset.Change) {
-		if change.Deleted() || len(s.policy.Lent) == 0 {
+		if change.Deleted() || len(s.policy.LentFiles) == 0 {
 			return
 		}
 		var data []byte
 		if !published[change.Blob] {
 			data, _ = s.blobContent(change.Blob)
 		}
-		for path, lent := range s.policy.Lent {
+		for path, lent := range s.policy.LentFiles {
 			lent = strings.TrimSpace(lent)
 			switch {
 			case canonical(path) == canonical(change.Path):
 				refusals = append(refusals, Refusal{Rule: RuleTestFiles, Path: change.Path, Detail: "this is a file that the operator of errand lends to tests", Remedy: remedy})
-			case len(lent) >= minLentBytes && strings.Contains(string(data), lent):
+			case len(lent) >= minLentFileBytes && strings.Contains(string(data), lent):
 				refusals = append(refusals, Refusal{Rule: RuleTestFiles, Path: change.Path, Detail: "it holds a file that the operator of errand lends to tests", Remedy: remedy})
 			}
 		}

@@ -6,7 +6,7 @@ import "testing"
 func TestTestFiles(t *testing.T) {
 	t.Parallel()
 	const key = "first line of a lent key\nsecond line\n"
-	lend := func(p *Policy) { p.Lent = map[string]string{"config/test.key": key, "short": "x\n"} }
+	lend := func(p *Policy) { p.LentFiles = map[string]string{"config/test.key": key, "short": "x\n"} }
 	const is, holds = "this is a file that the operator of errand lends", "it holds a file that the operator of errand lends"
 	checkRule(t, RuleTestFiles, map[string]ruleCase{
 		"nothing is lent": {build: func(b *builder) { b.commit(b.file("config/test.key", key)) }},

@@ -158,12 +158,12 @@ func TestMergeThatKeepsTheBranchReadsNoFiles(t *testing.T) {
 	}
 	asked := 0
 	policy := Policy{
-		Scanner: scanner(t), Base: base, Merge: Merge{Commit: "main2", Tree: theirs, Fork: base}, Lent: map[string]string{"secret.env": "a long enough text"},
+		Scanner: scanner(t), Base: base, Merge: Merge{Commit: "main2", Tree: theirs, Fork: base}, LentFiles: map[string]string{"secret.env": "a long enough text"},
 		Content: func(string) ([]byte, bool) { asked++; return nil, true },
 	}
 	got := Judge(&(&builder{}).mergeOf("main2").cs, policy)
 	if len(got) != 1 || got[0].Rule != RuleSize || asked > 0 {
-		t.Errorf("%d files were read for %+v", asked, got)
+		t.Errorf("got %d files were read for %+v", asked, got)
 	}
 }
 

@@ -115,8 +115,9 @@ func isWindowsDevice(name string) bool {
 	return strings.HasPrefix(stem, "com") || strings.HasPrefix(stem, "lpt")
 }
 
-// pathCollisions returns pairs of paths that collide: new paths (or their directories) with others that differ only in case
-// or Unicode form, new paths with a file where they need a directory, and new files with a directory that still exists.
+// pathCollisions returns pairs of paths that collide: new paths (or their directories) with others that differ only in
+// case or Unicode form, new paths with a file where they need a directory, and new files with a directory that still
+// exists.
 func (s *subject) pathCollisions() [][2]string {
 	old := map[string]bool{}
 	for p := range s.policy.Base {

@@ -70,9 +70,9 @@ type Policy struct {
 	MaxCommits int
 	// Scanner finds secrets. Without one, every changeset with commits is refused.
 	Scanner *secretscan.Scanner
-	// Lent holds the content, by path, of files that an operator lent to the checkout. Neither their paths nor their
-	// content may be published, the content under any path.
-	Lent map[string]string
+	// LentFiles holds the content, by path, of files that an operator lent to the checkout. Neither their paths nor
+	// their content may be published, the content under any path.
+	LentFiles map[string]string
 	// Base is the tree at the changeset's Base. Without it, everything in a modified file counts as added, and
 	// collisions and links are detected only within the changeset.
 	Base Tree
@@ -125,7 +125,7 @@ func Judge(cs *changeset.Changeset, policy Policy) []Refusal {
 func rules() []func(*subject) []Refusal {
 	return []func(*subject) []Refusal{
 		checkMerges, checkPaths, checkModes, checkSubmodules, checkProtected,
-		checkSize, checkSymlinks, checkLFS, checkSecrets, checkTestFiles, checkMessages,
+		checkSize, checkSymlinks, checkLFS, checkSecrets, checkLentFiles, checkMessages,
 	}
 }
 

@@ -67,8 +67,8 @@ func checkSymlinks(s *subject) []Refusal {
 	return refusals
 }
 
-// symlinkLookup returns a lookup over the known links of the final tree, under any spelling that some file system treats as
-// equal. It reads each target at most once and only on demand, because reading may call GitHub.
+// symlinkLookup returns a lookup over the known links of the final tree, under any spelling that some file system
+// treats as equal. It reads each target at most once and only on demand, because reading may call GitHub.
 func (s *subject) symlinkLookup() lookup {
 	spelled := map[string]string{} // folded → the smallest spelling
 	for p, entry := range s.final {

@@ -173,6 +173,6 @@ func TestReadTranscriptErrors(t *testing.T) {
 	enough := errors.New("enough")
 	_, err := runlog.ReadTranscript(strings.NewReader("{\"version\":1}\n{}"), func(runlog.Entry) error { return enough })
 	if !errors.Is(err, enough) {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v", err)
 	}
 }

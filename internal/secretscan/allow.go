@@ -16,8 +16,8 @@ func (h hit) allowedBy(lists []*config.Allowlist) bool {
 	return false
 }
 
-// isAllowedBy applies one allow-list: any of its checks, or all of them if its condition requires that. Lists of commits
-// never apply, because the scanned text has no published commit yet.
+// isAllowedBy applies one allow-list: any of its checks, or all of them if its condition requires that. Lists of
+// commits never apply, because the scanned text has no published commit yet.
 func (h hit) isAllowedBy(list *config.Allowlist) bool {
 	target := h.secret
 	switch list.RegexTarget {

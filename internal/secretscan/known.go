@@ -89,8 +89,8 @@ func (k knownSet) findCut(text string) []Finding {
 	return found
 }
 
-// encodedForms returns the value and the forms in which it could be smuggled or logged: JSON and URL escapes, hex, base64
-// at each of the three alignments, and, for a multi-line value such as a PEM key, each of its long lines.
+// encodedForms returns the value and the forms in which it could be smuggled or logged: JSON and URL escapes, hex,
+// base64 at each of the three alignments, and, for a multi-line value such as a PEM key, each of its long lines.
 func encodedForms(value string) []string {
 	forms := []string{value, hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value)))}
 	forms = append(forms, url.QueryEscape(value), url.PathEscape(value))

@@ -36,7 +36,7 @@ func TestKnownWhole(t *testing.T) {
 			cut := form[:len(form)-1]
 			for _, f := range alone.find("> " + cut + "~") {
 				if f.End > 2+len(cut) {
-					t.Errorf("value %d, form %d: found %v without its last byte", i, n, f)
+					t.Errorf("got value %d, form %d: found %v without its last byte", i, n, f)
 				}
 			}
 		}

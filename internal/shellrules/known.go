@@ -18,7 +18,8 @@ func BaseCommands() []string {
 	}
 }
 
-// buildTools returns the build commands of a repository, by the name or pattern of a file at its root that implies them.
+// buildTools returns the build commands of a repository, by the name or pattern of a file at its root that implies
+// them.
 func buildTools() []struct{ file, commands string } {
 	return []struct{ file, commands string }{
 		{"go.mod", "go gofmt goimports golangci-lint staticcheck"}, {"go.work", "go gofmt"},

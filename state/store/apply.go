@@ -63,8 +63,10 @@ func (s *Store) Apply(ctx context.Context, e event.Event, ack Ack) (Applied, err
 	if err != nil {
 		return Applied{}, fmt.Errorf("apply %s to %s: %w", e.Kind(), e.Task, err)
 	}
-	if t := applied.Task; s.phaseChanged != nil && applied.Changed && (e.Kind() == event.KindRunEnded || e.Kind() == event.KindWorkSaved || !t.Since.Before(e.Now)) {
-		s.phaseChanged(ctx, t.Key)
+	if s.phaseChanged != nil && applied.Changed {
+		if e.Kind() == event.KindRunEnded || e.Kind() == event.KindWorkSaved || !applied.Task.Since.Before(e.Now) {
+			s.phaseChanged(ctx, applied.Task.Key)
+		}
 	}
 	return applied, nil
 }

@@ -73,7 +73,8 @@ func (c *checker) check() {
 			c.delivery(key)
 		case strings.HasPrefix(key, preCall):
 			c.expectKey(key, key)
-		case key == keySchema, strings.HasPrefix(key, preFact), strings.HasPrefix(key, preJobSeq), strings.HasPrefix(key, prePurse), strings.HasPrefix(key, preUpstream):
+		case key == keySchema, strings.HasPrefix(key, preFact), strings.HasPrefix(key, preJobSeq),
+			strings.HasPrefix(key, prePurse), strings.HasPrefix(key, preUpstream):
 			c.expected[key] = true
 		}
 	}

@@ -60,8 +60,8 @@ func (s *Store) FailDelivery(ctx context.Context, guid string, cause error) (fai
 	return failures, err
 }
 
-// moveToPoison moves a delivery from the inbox to the list of poisoned ones. A payload in its inbox entry moves to its own
-// key, so that listing poisoned deliveries, as the pages and metrics do, reads no payloads.
+// moveToPoison moves a delivery from the inbox to the list of poisoned ones. A payload in its inbox entry moves to its
+// own key, so that listing poisoned deliveries, as the pages and metrics do, reads no payloads.
 func moveToPoison(tx kv.Tx, guid string, received time.Time) error {
 	inbox := timeKey(preInbox, received, guid)
 	packed, err := tx.Get(inbox)
@@ -119,8 +119,8 @@ func (s *Store) PruneTombstones(ctx context.Context, before time.Time) (int, err
 	return len(old), nil
 }
 
-// deleteOrphanedParts removes the parts of payloads that have no delivery row, because the process died between writing the
-// parts and the row.
+// deleteOrphanedParts removes the parts of payloads that have no delivery row, because the process died between writing
+// the parts and the row.
 func (s *Store) deleteOrphanedParts(ctx context.Context) error {
 	err := s.db.Scan(ctx, blob.PartPrefix+prePayload, "", 0, func(p kv.Pair) error {
 		key := strings.TrimPrefix(p.Key[:strings.LastIndexByte(p.Key, '/')], blob.PartPrefix)

@@ -20,23 +20,23 @@ func TestOverviews(t *testing.T) {
 		s.next = func(*state.Task, event.Event, machine.Policy) machine.Change { return machine.Change{Task: &task} }
 		s.mustApply(t, spelled(key, ""), Ack{})
 	}
-	look := func(want ...state.TaskOverview) {
+	wantOverviews := func(want ...state.TaskOverview) {
 		t.Helper()
 		got, err := s.Overviews(t.Context())
 		if d := cmp.Diff(want, got, cmp.Transformer("empty", func(l []state.TaskOverview) []state.TaskOverview { return append([]state.TaskOverview{}, l...) })); d != "" || err != nil {
-			t.Errorf("error %v\n%s", err, d)
+			t.Errorf("got error %v, difference (-want +got):\n%s", err, d)
 		}
 	}
-	look()
+	wantOverviews()
 	put(task1, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}, TaskIssue: state.TaskIssue{Installation: 5}})
 	put(task2, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued, Waiting: &state.Waiting{Kind: state.WaitBlocked}}, TaskIssue: state.TaskIssue{Installation: 6}})
-	look(state.TaskOverview{Key: task1, Phase: state.PhaseQueued, Installation: 5}, state.TaskOverview{Key: task2, Phase: state.PhaseQueued, Installation: 6, Waiting: state.WaitBlocked})
+	wantOverviews(state.TaskOverview{Key: task1, Phase: state.PhaseQueued, Installation: 5}, state.TaskOverview{Key: task2, Phase: state.PhaseQueued, Installation: 6, Waiting: state.WaitBlocked})
 	put(task1, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskIssue: state.TaskIssue{Installation: 5}, TaskChanges: state.TaskChanges{Branch: state.Branch{Name: "errand/1", Head: "c0ffee"}, PR: &state.PR{Number: 9}}, TaskVMs: state.TaskVMs{VM: &state.VM{}}})
 	put(task2, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued, Waiting: &state.Waiting{Kind: state.WaitPermission}}, TaskIssue: state.TaskIssue{Installation: 7}})
-	look(state.TaskOverview{Key: task1, Phase: state.PhasePROpen, Installation: 5, Branch: "errand/1", Head: "c0ffee", HasPR: true, HasVM: true},
+	wantOverviews(state.TaskOverview{Key: task1, Phase: state.PhasePROpen, Installation: 5, Branch: "errand/1", Head: "c0ffee", HasPR: true, HasVM: true},
 		state.TaskOverview{Key: task2, Phase: state.PhaseQueued, Installation: 7, Waiting: state.WaitPermission})
 	put(task1, state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseDone}})
-	look(state.TaskOverview{Key: task2, Phase: state.PhaseQueued, Installation: 7, Waiting: state.WaitPermission})
+	wantOverviews(state.TaskOverview{Key: task2, Phase: state.PhaseQueued, Installation: 7, Waiting: state.WaitPermission})
 }
 
 // listing iterates over the tasks of a test and counts how often each is read.
@@ -70,23 +70,23 @@ func TestDigestReadsOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	l := &listing{list: []Listed{{Key: task1, Stamp: 1}, {Key: task2, Stamp: 1}, {Key: task3, Stamp: 1}}, reads: map[state.TaskKey]int{}, broken: map[state.TaskKey]bool{task2: true}}
 	d := NewDigest(l, func(t *state.Task) int64 { return t.Version })
-	look := func(fails error, want []int64, reads map[state.TaskKey]int) {
+	wantOverviews := func(fails error, want []int64, reads map[state.TaskKey]int) {
 		t.Helper()
 		got, err := d.Open(t.Context())
 		if diff := cmp.Diff(want, got); diff != "" || !errors.Is(err, fails) {
-			t.Errorf("error %v\n%s", err, diff)
+			t.Errorf("got error %v, difference (-want +got):\n%s", err, diff)
 		}
 		if diff := cmp.Diff(reads, l.reads); diff != "" {
 			t.Error(diff)
 		}
 	}
-	look(errUnreadable, nil, map[state.TaskKey]int{task1: 1, task2: 1})
+	wantOverviews(errUnreadable, nil, map[state.TaskKey]int{task1: 1, task2: 1})
 	delete(l.broken, task2)
-	look(nil, []int64{1, 1, 1}, map[state.TaskKey]int{task1: 1, task2: 2, task3: 1})
-	look(nil, []int64{1, 1, 1}, map[state.TaskKey]int{task1: 1, task2: 2, task3: 1})
+	wantOverviews(nil, []int64{1, 1, 1}, map[state.TaskKey]int{task1: 1, task2: 2, task3: 1})
+	wantOverviews(nil, []int64{1, 1, 1}, map[state.TaskKey]int{task1: 1, task2: 2, task3: 1})
 	l.list[0].Stamp = 2
 	l.list = l.list[:2]
-	look(nil, []int64{2, 1}, map[state.TaskKey]int{task1: 2, task2: 2, task3: 1})
+	wantOverviews(nil, []int64{2, 1}, map[state.TaskKey]int{task1: 2, task2: 2, task3: 1})
 	if len(d.kept) != 2 {
 		t.Errorf("got %d cached tasks", len(d.kept))
 	}

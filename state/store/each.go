@@ -64,10 +64,11 @@ func (s *Store) openPage(ctx context.Context, from string) (page []Listed, next 
 			if err != nil {
 				return fmt.Errorf("task %s is listed: %w", key, err)
 			}
-			page = append(page, Listed{Key: key, Phase: phaseOf(p.Value), Stamp: maphash.Bytes(s.seed, data), Load: func() (*state.Task, error) {
+			load := func() (*state.Task, error) {
 				var t state.Task
 				return &t, s.codec.DecodeUncached(taskKey(key), data, &t)
-			}})
+			}
+			page = append(page, Listed{Key: key, Phase: phaseOf(p.Value), Stamp: maphash.Bytes(s.seed, data), Load: load})
 		}
 		if len(pairs) == eachPage {
 			next = kv.After(pairs[len(pairs)-1].Key)

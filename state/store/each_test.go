@@ -19,7 +19,7 @@ func TestEachOpen(t *testing.T) {
 		s.mustApply(t, spelled(state.TaskKey{Repo: 7, Issue: 1000 + i}, "body=1"), Ack{})
 	}
 	s.mustApply(t, spelled(state.TaskKey{Repo: 7, Issue: 999}, "phase="+string(state.PhaseDone)), Ack{})
-	look := func() map[state.TaskKey]uint64 {
+	listStamps := func() map[state.TaskKey]uint64 {
 		t.Helper()
 		stamps := map[state.TaskKey]uint64{}
 		var last state.TaskKey
@@ -36,13 +36,13 @@ func TestEachOpen(t *testing.T) {
 		}
 		return stamps
 	}
-	first := look()
+	first := listStamps()
 	if len(first) != many {
 		t.Fatalf("got %d tasks, want %d", len(first), many)
 	}
 	changed := state.TaskKey{Repo: 7, Issue: 1000 + eachPage}
 	s.mustApply(t, spelled(changed, "body=10"), Ack{})
-	for key, stamp := range look() {
+	for key, stamp := range listStamps() {
 		if same := stamp == first[key]; same == (key == changed) {
 			t.Errorf("task %s: got an equal stamp: %t", key, same)
 		}

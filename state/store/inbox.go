@@ -73,8 +73,8 @@ func (s *Store) PutDelivery(ctx context.Context, d Delivery) (isNew bool, err er
 	parts := blob.Split(data)
 	// Parts that do not fit into the update with the delivery's row are written before it, each in its own update.
 	// Without the row they are not visible, and deleteOrphanedParts removes them at the next start.
-	ahead := len(data)+roomForHead > kv.MaxUpdateBytes
-	if ahead {
+	partsWritten := len(data)+roomForHead > kv.MaxUpdateBytes
+	if partsWritten {
 		if known, err := s.HasDelivery(ctx, d.GUID); known || err != nil {
 			return false, err
 		}
@@ -89,7 +89,7 @@ func (s *Store) PutDelivery(ctx context.Context, d Delivery) (isNew bool, err er
 			return err
 		}
 		isNew = true
-		return putDelivery(tx, d, data, parts, ahead)
+		return putDelivery(tx, d, data, parts, partsWritten)
 	})
 	if err != nil {
 		return false, fmt.Errorf("store delivery %s: %w", d.GUID, err)
@@ -110,13 +110,13 @@ func (s *Store) putPartsAhead(ctx context.Context, key string, parts [][]byte) e
 // if there is one, is stored under its own key, because it is large or was written by an older version. Parts that were
 // written ahead must still exist: an equal delivery may have been stored and spent in between, or another process may
 // have removed them as loose.
-func putDelivery(tx kv.Tx, d Delivery, data []byte, parts [][]byte, ahead bool) error {
+func putDelivery(tx kv.Tx, d Delivery, data []byte, parts [][]byte, partsWritten bool) error {
 	row := deliveryRow{State: deliveryPending, Event: d.Event, Received: d.Received.UTC().Round(0)}
 	inbox, key := timeKey(preInbox, row.Received, d.GUID), prePayload+d.GUID
 	if len(data) > 0 && len(data) <= inlineBytes {
 		return errors.Join(putRow(tx, d.GUID, row), tx.Put(inbox, data))
 	}
-	if ahead {
+	if partsWritten {
 		for i := range parts {
 			if _, err := tx.Get(blob.PartKey(key, i)); err != nil {
 				return err

@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/state/kv/blob"
 )
 
-func (s *testStore) put(t *testing.T, guid, payload string) bool {
+func (s *testStore) putDelivery(t *testing.T, guid, payload string) bool {
 	t.Helper()
 	isNew, err := s.PutDelivery(t.Context(), Delivery{GUID: guid, Event: "issues", Payload: []byte(payload)})
 	if err != nil {
@@ -54,7 +54,7 @@ func TestDeliveriesKeepTheirOrderAndPayload(t *testing.T) {
 	}
 	order := []string{"z-empty", "y-small", "x-text", "w-noise", "v-parts", "u-ahead", "t-marked", "s-marked"}
 	for _, guid := range order {
-		if !s.put(t, guid, payloads[guid]) {
+		if !s.putDelivery(t, guid, payloads[guid]) {
 			t.Errorf("%s: got isNew false, want true", guid)
 		}
 		s.advance(time.Millisecond)
@@ -91,7 +91,7 @@ func TestDuplicateDeliveries(t *testing.T) {
 		var group sync.WaitGroup
 		for range 5 {
 			group.Go(func() {
-				if s.put(t, "guid", noise(size)) {
+				if s.putDelivery(t, "guid", noise(size)) {
 					fresh.Add(1)
 				}
 			})
@@ -121,7 +121,7 @@ func TestDuplicateDeliveries(t *testing.T) {
 		if applied.Load() != 1 || spent.Load() != 4 {
 			t.Errorf("got %d applied and %d refused, want 1 applied", applied.Load(), spent.Load())
 		}
-		if s.put(t, "guid", noise(size)) {
+		if s.putDelivery(t, "guid", noise(size)) {
 			t.Error("got a new delivery despite the tombstone, want a known one")
 		}
 		wantPending(t, s, "")
@@ -134,7 +134,7 @@ func TestDuplicateDeliveries(t *testing.T) {
 func TestDeliveryIsSpentOnlyWithItsEvent(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.put(t, "guid", "{}")
+	s.putDelivery(t, "guid", "{}")
 	_, err := s.Apply(t.Context(), spelled(task1, "body=1500000"), Ack{Delivery: "guid"})
 	wantIs(t, "an event that cannot be stored", err, kv.ErrTooLarge)
 	wantPending(t, s, "guid")
@@ -146,9 +146,9 @@ func TestDeliveryIsSpentOnlyWithItsEvent(t *testing.T) {
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
-	s.put(t, "bad", "{}")
+	s.putDelivery(t, "bad", "{}")
 	s.advance(time.Second)
-	s.put(t, "good", "{}")
+	s.putDelivery(t, "good", "{}")
 	for i := 1; i <= MaxDeliveryFailures; i++ {
 		wantPending(t, s, "bad good")
 		n, err := s.FailDelivery(t.Context(), "bad", fmt.Errorf("boom %d", i))
@@ -161,7 +161,7 @@ func TestPoison(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].LastError != "boom 5" || !list[0].Tried.Equal(s.time()) {
 		t.Errorf("got set aside %+v, error %v", list, err)
 	}
-	if s.put(t, "bad", "{}") {
+	if s.putDelivery(t, "bad", "{}") {
 		t.Error("got a delivery that was set aside as new, want it known")
 	}
 	s.wantSound(t)
@@ -185,7 +185,7 @@ func TestLargestDelivery(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	payload := noise(MaxPayloadBytes)
-	s.put(t, "largest", payload)
+	s.putDelivery(t, "largest", payload)
 	list, err := s.PendingDeliveries(t.Context(), 1)
 	if err != nil || len(list) != 1 || string(list[0].Payload) != payload {
 		t.Fatalf("got another payload than the stored one (error %v)", err)
@@ -199,14 +199,14 @@ func TestPruneTombstones(t *testing.T) {
 	const n = 130
 	for i := range n {
 		guid := fmt.Sprintf("old-%d", i)
-		s.put(t, guid, "{}")
+		s.putDelivery(t, guid, "{}")
 		if err := s.SpendDelivery(t.Context(), guid); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.advance(time.Hour)
-	s.put(t, "new", "{}")
-	s.put(t, "waiting", "{}")
+	s.putDelivery(t, "new", "{}")
+	s.putDelivery(t, "waiting", "{}")
 	if err := s.SpendDelivery(t.Context(), "new"); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestLooseParts(t *testing.T) {
 	if err := s.putPartsAhead(t.Context(), prePayload+"lost", [][]byte{{1}, {2}, {3}}); err != nil {
 		t.Fatal(err)
 	}
-	s.put(t, "kept", noise(2<<20))
+	s.putDelivery(t, "kept", noise(2<<20))
 	problems, err := s.Check(t.Context())
 	if err != nil || len(problems) != 3 {
 		t.Errorf("got problems before %q, error %v; want the three loose parts", problems, err)
@@ -276,7 +276,7 @@ func TestPayloadPlaces(t *testing.T) {
 			s := newTestStore(t)
 			if c.old {
 				s.storeAsSchema1(t, "g", c.payload)
-			} else if !s.put(t, "g", c.payload) {
+			} else if !s.putDelivery(t, "g", c.payload) {
 				t.Error("got isNew false, want true")
 			}
 			wantPayload := func(when string) {
@@ -288,11 +288,11 @@ func TestPayloadPlaces(t *testing.T) {
 				s.wantSound(t)
 			}
 			wantPayload("stored")
-			if s.put(t, "g", "another") {
+			if s.putDelivery(t, "g", "another") {
 				t.Error("got a second delivery with its GUID as new, want it known")
 			}
 			if got := s.has(t, prePayload+"g"); got == c.inline {
-				t.Errorf("payload under its own key: %v", got)
+				t.Errorf("payload under its own key: got error %v", got)
 			}
 			s.reopen(t)
 			wantPayload("opened again")
@@ -304,7 +304,7 @@ func TestPayloadPlaces(t *testing.T) {
 			}
 			s.wantSound(t)
 			if !s.has(t, prePayload+"g") {
-				t.Error("the payload of a delivery that is put aside does not lie under its own key")
+				t.Error("the payload of a poisoned delivery is not stored under its own key")
 			}
 			s.mustApply(t, spelled(task1, "save"), Ack{Delivery: "g"})
 			wantPending(t, s, "")
@@ -316,7 +316,7 @@ func TestPayloadPlaces(t *testing.T) {
 			if c.old {
 				s.storeAsSchema1(t, "g", c.payload)
 			} else {
-				s.put(t, "g", c.payload)
+				s.putDelivery(t, "g", c.payload)
 			}
 			if err := s.SpendDelivery(t.Context(), "g"); err != nil {
 				t.Fatal(err)
@@ -354,7 +354,7 @@ func TestSchema1Opens(t *testing.T) {
 	}
 	s.reopen(t)
 	s.advance(time.Second)
-	s.put(t, "new", "{}")
+	s.putDelivery(t, "new", "{}")
 	wantPending(t, s, "old new")
 	if version, err := s.schemaVersion(t.Context()); version < 2 || err != nil {
 		t.Errorf("schema %d, error %v; want at least 2", version, err)

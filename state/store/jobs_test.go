@@ -270,7 +270,7 @@ func TestLeases(t *testing.T) {
 	wantDue(testStart.Add(time.Hour))
 	s.finish(t, b)
 	if at, ok, err := s.NextDue(t.Context()); ok || err != nil {
-		t.Errorf("next due %v, %v although nothing is left", at, err)
+		t.Errorf("got next due %v, error %v, want none", at, err)
 	}
 }
 
@@ -298,7 +298,7 @@ func TestRetryNeedsATime(t *testing.T) {
 	s.mustApply(t, spelled(task1, "", "work/a"), Ack{})
 	job := s.mustClaim(t)
 	if err := s.Retry(t.Context(), job.ID, job.Epoch, state.Failed{Error: "boom"}); err == nil {
-		t.Error("a job was given back without a time")
+		t.Error("a job was requeued without a time")
 	}
 	wantLive(t, s, task1, "a:claimed:1")
 }
@@ -312,11 +312,11 @@ func TestWake(t *testing.T) {
 		select {
 		case <-woken:
 			if !want {
-				t.Errorf("%s: woken", what)
+				t.Errorf("%s: got a notification, want none", what)
 			}
 		default:
 			if want {
-				t.Errorf("%s: not woken", what)
+				t.Errorf("%s: got no notification", what)
 			}
 		}
 	}

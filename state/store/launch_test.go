@@ -17,7 +17,7 @@ func TestMarkLaunch(t *testing.T) {
 	s.mustApply(t, spelled(task1, "", "work/a"), Ack{})
 	job := s.mustClaim(t)
 	if job.Attempted || job.Launch != nil {
-		t.Fatalf("a new job has %+v", job)
+		t.Fatalf("new job: got %+v", job)
 	}
 	first := state.Launch{Run: "run-1", VM: state.VM{Name: "vm-1"}, BaseSHA: "aaa", Started: s.time()}
 	last := state.Launch{Run: "run-1", VM: state.VM{Name: "vm-1"}, BaseSHA: "bbb", Started: s.time(), FeedbackIDs: []string{"comment:1"}}
@@ -28,12 +28,12 @@ func TestMarkLaunch(t *testing.T) {
 	}
 	s.advance(testLease + time.Second)
 	if n, err := s.Rescue(t.Context(), s.time()); n != 1 || err != nil {
-		t.Fatalf("rescued %d, %v", n, err)
+		t.Fatalf("got %d rescued jobs, error %v", n, err)
 	}
 	wantIs(t, "mark", s.MarkLaunch(t.Context(), job.ID, job.Epoch, first), ErrLeaseLost)
 	again := s.mustClaim(t)
 	if !again.Attempted || again.Launch == nil {
-		t.Fatalf("the job was claimed again as %+v", again)
+		t.Fatalf("claimed again: got %+v", again)
 	}
 	if diff := cmp.Diff(last, *again.Launch); diff != "" {
 		t.Errorf("the launch (-want +got):\n%s", diff)

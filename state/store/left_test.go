@@ -32,7 +32,7 @@ func TestCallsInFlightCount(t *testing.T) {
 			s := newTestStore(t)
 			task, caps := &state.Task{TaskRuns: state.TaskRuns{Run: &state.Run{}}}, Caps{}
 			test.limit(task, &caps)
-			held := func(open, need state.Money) string {
+			waitDetail := func(open, need state.Money) string {
 				w := task.Capped(open, open, need, false)
 				all, err := s.Spending.CapReached(t.Context(), caps, open, need, s.time())
 				if err != nil {
@@ -59,23 +59,23 @@ func TestCallsInFlightCount(t *testing.T) {
 			}
 			two := one
 			two.Add(one)
-			if got := held(one, state.Money{}); got != "" {
-				t.Errorf("60 of 100 are in flight, and the next call is held: %s", got)
+			if got := waitDetail(one, state.Money{}); got != "" {
+				t.Errorf("60 of 100 are in flight, and the next call has to wait: %s", got)
 			}
-			if got := held(two, state.Money{}); !strings.Contains(got, "is reached") {
+			if got := waitDetail(two, state.Money{}); !strings.Contains(got, "is reached") {
 				t.Errorf("120 of 100 are in flight: %q", got)
 			}
-			if got := held(one, one); !strings.Contains(got, "leaves too little") {
+			if got := waitDetail(one, one); !strings.Contains(got, "leaves too little") {
 				t.Errorf("60 of 100 are in flight, and 60 more are needed: %q", got)
 			}
-			if day := caps.DayMicroUSD + caps.DayTokens; day > 0 && caps.MonthMicroUSD == 0 && !strings.Contains(held(one, one), "; a new day begins at 00:00 UTC") {
-				t.Errorf("it does not say until when: %q", held(one, one))
+			if day := caps.DayMicroUSD + caps.DayTokens; day > 0 && caps.MonthMicroUSD == 0 && !strings.Contains(waitDetail(one, one), "; a new day begins at 00:00 UTC") {
+				t.Errorf("got no end in %q", waitDetail(one, one))
 			}
 			if got := left(one); got != want {
 				t.Errorf("left %+v, want %+v", got, want)
 			}
 			if got := left(two); got.MicroUSD != 0 && got.Tokens != 0 {
-				t.Errorf("left %+v of what is exceeded", got)
+				t.Errorf("got %+v left of an exceeded cap", got)
 			}
 		})
 	}

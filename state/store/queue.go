@@ -145,8 +145,9 @@ func (q *queue) hasUnvettedText() bool {
 
 // hasApproval reports whether an approval is being checked, or its author is being vetted.
 func (q *queue) hasApproval() bool {
+	vetsEdit := state.VetPrefix + string(event.KindPlanEdited)
 	return slices.ContainsFunc(q.jobs, func(j state.Job) bool {
-		return j.Kind == state.JobApprove || j.Kind == state.JobVet && strings.HasPrefix(j.Key, state.VetPrefix+string(event.KindPlanEdited))
+		return j.Kind == state.JobApprove || j.Kind == state.JobVet && strings.HasPrefix(j.Key, vetsEdit)
 	})
 }
 
@@ -201,8 +202,8 @@ func (q *queue) requeue(tx kv.Tx, id string, notBefore time.Time, why string) er
 	return nil
 }
 
-// firstClaimable returns the claimable job of a lane: the oldest that is due. It returns nil if a job of the lane is claimed, or
-// if an older job blocks the lane or waits for a stop.
+// firstClaimable returns the claimable job of a lane: the oldest that is due. It returns nil if a job of the lane is
+// claimed, or if an older job blocks the lane or waits for a stop.
 func (q *queue) firstClaimable(lane state.Lane, now time.Time) *state.Job {
 	if q.claimedIn(lane) != nil {
 		return nil

@@ -166,7 +166,7 @@ func playStory(t *testing.T, n int64, fault kvtest.Fault) int64 {
 	})
 	s.Store.db = faulty
 	failures := 0
-	for !tell(t, s) {
+	for !describeState(t, s) {
 		if failures++; failures > 2 {
 			t.Fatalf("fault %d in write %d: got no end of the story", fault, n)
 		}
@@ -182,9 +182,9 @@ func playStory(t *testing.T, n int64, fault kvtest.Fault) int64 {
 	return faulty.Updates()
 }
 
-// tell plays the story from the state of the store to its end, or to the first fault: a delivery is stored and applied,
-// it makes two jobs, they are claimed, attempted and finished.
-func tell(t *testing.T, s *testStore) bool {
+// describeState plays the story from the state of the store to its end, or to the first fault: a delivery is stored and
+// applied, it makes two jobs, they are claimed, attempted and finished.
+func describeState(t *testing.T, s *testStore) bool {
 	t.Helper()
 	injected := func(err error) bool {
 		if err != nil && !errors.Is(err, kvtest.ErrInjected) {

@@ -170,12 +170,12 @@ func TestMigrate(t *testing.T) {
 	}
 	// Those that were released ran when the store was made; the last one again because it had not come to its end.
 	if got := fmt.Sprint(ran); got != "[one two two]" {
-		t.Errorf("ran %s", got)
+		t.Errorf("got migrations %s", got)
 	}
 	_, err = Open(t.Context(), s.db, Options{})
 	wantIs(t, "open a newer store", err, ErrNewerSchema)
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("schema is %d", released+2)) {
-		t.Errorf("the error %v has no hint", err)
+		t.Errorf("got error %v has no hint", err)
 	}
 	err = s.db.Update(t.Context(), func(tx kv.Tx) error { return tx.Put(keySchema, []byte("x")) })
 	if err != nil {
@@ -225,7 +225,7 @@ func TestCheck(t *testing.T) {
 			t.Parallel()
 			s := newTestStore(t)
 			s.mustApply(t, spelled(task1, "save pr=7", "work/a"), Ack{})
-			s.put(t, "g", "{}")
+			s.putDelivery(t, "g", "{}")
 			s.wantSound(t)
 			if err := s.db.Update(t.Context(), c.do); err != nil {
 				t.Fatal(err)

@@ -65,7 +65,7 @@ func TestACallIsBookedOnce(t *testing.T) {
 	}
 	want(5, other)
 	if _, err := s.Apply(t.Context(), event.Event{Task: key, Payload: event.ModelCalled{Money: state.Money{}}}, Ack{Call: "c", Job: "7-1-1"}); err == nil {
-		t.Error("two things are spent by one event")
+		t.Error("one event spent two items")
 	}
 }
 
@@ -82,6 +82,6 @@ func TestAReservationOfATaskThatIsGone(t *testing.T) {
 		t.Error(err)
 	}
 	if rows, err := s.Reservations.All(t.Context()); err != nil || len(rows) > 0 {
-		t.Errorf("%v are left: %v", rows, err)
+		t.Errorf("got remaining reservations %v, error %v", rows, err)
 	}
 }

@@ -63,7 +63,7 @@ func TestStrangersPushNothingOut(t *testing.T) {
 			replay := func() {
 				t.Helper()
 				if got := apply(budget); got.Changed || got.Note != noteSeen {
-					t.Errorf("carried out again (%s): the cap is %d after %d", got.Note, got.Task.Money.CapMicroUSD, before)
+					t.Errorf("applied again (%s): got cap %d after %d", got.Note, got.Task.Money.CapMicroUSD, before)
 				}
 			}
 			for i := range c.n {

@@ -22,7 +22,7 @@ func TestPurse(t *testing.T) {
 		}
 	}
 	caps := Caps{DayMicroUSD: 50, MonthMicroUSD: 70}
-	held := func(want string) {
+	wantWaitUntil := func(want string) {
 		t.Helper()
 		w, err := s.Spending.CapReached(t.Context(), caps, state.Money{}, state.Money{}, s.time())
 		got := ""
@@ -30,29 +30,29 @@ func TestPurse(t *testing.T) {
 			got = w.Until.Format(time.DateTime)
 		}
 		if err != nil || got != want {
-			t.Errorf("held until %q, want %q: %v", got, want, err)
+			t.Errorf("got a wait until %q, want %q: %v", got, want, err)
 		}
 	}
-	held("")
+	wantWaitUntil("")
 	apply(1, 30)
 	apply(2, 19)
-	held("")
+	wantWaitUntil("")
 	apply(1, 1)
-	held("2026-12-01 00:00:00")
+	wantWaitUntil("2026-12-01 00:00:00")
 	s.advance(2 * time.Minute)
-	held("")
+	wantWaitUntil("")
 	apply(1, 20)
 	apply(2, 29)
-	held("")
+	wantWaitUntil("")
 	s.advance(24 * time.Hour)
 	apply(2, 30)
-	held("2027-01-01 00:00:00")
+	wantWaitUntil("2027-01-01 00:00:00")
 	day, month, err := s.Spending.Spent(t.Context(), s.time())
 	if want := (state.Money{InputTokens: 1, MicroUSD: 30}); err != nil || day != want || month.MicroUSD != 79 || month.InputTokens != 3 {
-		t.Errorf("the day has cost %+v, the month %+v: %v", day, month, err)
+		t.Errorf("got cost %+v of the day, %+v of the month, error %v", day, month, err)
 	}
 	if w, err := s.Spending.CapReached(t.Context(), Caps{}, state.Money{}, state.Money{}, s.time()); w != nil || err != nil {
-		t.Errorf("held without caps: %v, %v", w, err)
+		t.Errorf("without caps: got wait %v, error %v", w, err)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestPurseOnASubscription(t *testing.T) {
 		t.Helper()
 		day, month, err := s.Spending.Spent(t.Context(), s.time())
 		if err != nil || day != month {
-			t.Fatalf("%+v, %+v, %v", day, month, err)
+			t.Fatalf("got day %+v, month %+v, error %v", day, month, err)
 		}
 		return day
 	}
@@ -122,7 +122,7 @@ func TestTheSecondCapOnMoneyHolds(t *testing.T) {
 				got = w.Until.Format(time.DateTime)
 			}
 			if err != nil || got != c.want {
-				t.Errorf("held until %q, want %q: %v", got, c.want, err)
+				t.Errorf("got a wait until %q, want %q: %v", got, c.want, err)
 			}
 		})
 	}

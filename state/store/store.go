@@ -32,8 +32,8 @@ var (
 type Options struct {
 	Now    func() time.Time // nil means time.Now
 	Policy machine.Policy
-	// PhaseChanged, if not nil, is called after a task's new phase or the end of its run has been stored. It may be called
-	// concurrently, and the caller of Apply waits for it.
+	// PhaseChanged, if not nil, is called after a task's new phase or the end of its run has been stored. It may be
+	// called concurrently, and the caller of Apply waits for it.
 	PhaseChanged func(ctx context.Context, key state.TaskKey)
 	// DisabledSafeguards disables safeguards, so that tests can show that they are needed. Only tests set it.
 	DisabledSafeguards []Safeguard
@@ -86,7 +86,8 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	rows := rows{db, codec}
 	s := &Store{
 		VMs: vm.New(db, codec, now), Reservations: &Reservations{rows}, Spending: &Spending{rows}, ProviderStates: &ProviderStates{rows},
-		rows: rows, now: now, policy: opts.Policy, next: machine.Next, phaseChanged: opts.PhaseChanged, disabled: opts.DisabledSafeguards, seed: maphash.MakeSeed(),
+		rows: rows, now: now, policy: opts.Policy, next: machine.Next, seed: maphash.MakeSeed(),
+		phaseChanged: opts.PhaseChanged, disabled: opts.DisabledSafeguards,
 	}
 	s.glances = NewDigest(s, (*state.Task).Overview)
 	if err := s.migrate(ctx, migrations()); err != nil {

@@ -234,11 +234,11 @@ func TestApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(got.Task, stored); d != "" {
-		t.Errorf("applied and stored differ:\n%s", d)
+		t.Errorf("the applied and the stored task differ:\n%s", d)
 	}
 	wantLive(t, s, task1, "a:queued:0 b:queued:0")
 	if none, err := s.Task(t.Context(), task2); none != nil || err != nil {
-		t.Errorf("a task that is not there: %v, %v", none, err)
+		t.Errorf("missing task: got %v, error %v", none, err)
 	}
 }
 
@@ -293,7 +293,7 @@ func TestApplyCountsAnOutsideFactOnce(t *testing.T) {
 	s.mustApply(t, e, Ack{})
 	e.Via = "save"
 	if got := s.mustApply(t, e, Ack{}); !got.Changed {
-		t.Errorf("a fact that had changed nothing was dropped: %+v", got)
+		t.Errorf("an event that had changed nothing was dropped: %+v", got)
 	}
 
 	// Only the newest of those of which nothing follows are remembered.
@@ -310,7 +310,7 @@ func TestApplyCountsAnOutsideFactOnce(t *testing.T) {
 	}
 	task, err := s.Task(t.Context(), task1)
 	if err != nil || len(task.SeenUntrustedIDs) != 500 || task.SeenUntrustedIDs[500-1] != e.ID || slices.Contains(task.SeenUntrustedIDs, "comment:7") {
-		t.Errorf("%d facts are remembered, the last %q, error %v", len(task.SeenUntrustedIDs), task.SeenUntrustedIDs[len(task.SeenUntrustedIDs)-1], err)
+		t.Errorf("got %d seen events, the last %q, error %v", len(task.SeenUntrustedIDs), task.SeenUntrustedIDs[len(task.SeenUntrustedIDs)-1], err)
 	}
 }
 
@@ -349,12 +349,12 @@ func TestFacts(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	if v, err := s.Fact(t.Context(), "bot"); v != nil || err != nil {
-		t.Errorf("unknown fact: %q, %v", v, err)
+		t.Errorf("unknown fact: got %q, error %v", v, err)
 	}
 	if err := s.SetFact(t.Context(), "bot", []byte("42")); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := s.Fact(t.Context(), "bot"); string(v) != "42" || err != nil {
-		t.Errorf("fact: %q, %v", v, err)
+		t.Errorf("got fact %q, error %v", v, err)
 	}
 }

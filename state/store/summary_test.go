@@ -75,7 +75,7 @@ func TestSummary(t *testing.T) {
 	}
 	task.Phase, task.End, task.PR = state.PhaseFailed, &state.End{Reason: "No.", Hint: "Do.", Class: state.ClassAgent, At: at(60)}, &state.PR{URL: "https://git.example/1"}
 	if s := task.Summary(); s.End != at(60) || s.Reason != "No." || s.Hint != "Do." || s.Class != state.ClassAgent || s.Pull != task.PR.URL {
-		t.Errorf("of a task that failed: %+v", s)
+		t.Errorf("failed task: got %+v", s)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestTurnsOfATaskAreTold(t *testing.T) {
 	s.phaseChanged = func(ctx context.Context, key state.TaskKey) {
 		task, err := s.Task(ctx, key)
 		if err != nil || task == nil {
-			t.Errorf("told of %s, which is not stored: %v", key, err)
+			t.Errorf("got a call for %s, which is not stored: %v", key, err)
 			return
 		}
 		told = append(told, task.Phase)
@@ -115,6 +115,6 @@ func TestTurnsOfATaskAreTold(t *testing.T) {
 	}
 	s.next = func(*state.Task, event.Event, machine.Policy) machine.Change { return machine.Change{} }
 	if _, err := s.Apply(t.Context(), event.Event{Task: key, Payload: event.RunEnded{}}, Ack{}); err != nil || len(told) != len(want) {
-		t.Errorf("told of what changes nothing (%v)", err)
+		t.Errorf("got a call for an event that changes nothing (%v)", err)
 	}
 }

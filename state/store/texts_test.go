@@ -57,7 +57,7 @@ func TestFloodOfWordsFits(t *testing.T) {
 			if !started {
 				task = apply(event.Event{Payload: event.Started{Start: *start}})
 				if n := len(task.Context.Comments); n != 500 || len(task.Feedback) != 1 {
-					t.Errorf("%d comments are in the discussion, and %d are to be answered", n, len(task.Feedback))
+					t.Errorf("got %d comments in the discussion and %d to answer", n, len(task.Feedback))
 				}
 			}
 		})

@@ -59,7 +59,7 @@ func waiting(t *testing.T) (*testStore, *state.Plan) {
 	run := func() string {
 		task, err := s.Task(t.Context(), task1)
 		if err != nil || task.Run == nil {
-			t.Fatalf("no run: %+v, %v", task, err)
+			t.Fatalf("got no run in %+v, error %v", task, err)
 		}
 		return task.Run.ID
 	}
@@ -98,7 +98,7 @@ func TestWordsBeforeAnApproval(t *testing.T) {
 			s.applyOf(t, event.Event{Payload: event.Approved{Candidate: *check.Candidate}}, check)
 			task, err := s.Task(t.Context(), task1)
 			if err != nil || task.Phase != state.PhaseAwaitingPreliminaryApproval {
-				t.Fatalf("the approval overtook the comment: %v, %v", task.Phase, err)
+				t.Fatalf("the approval was applied before the comment: got %v, error %v", task.Phase, err)
 			}
 			for range 3 {
 				claimAll(t, s, func(j *state.Job) event.Event {

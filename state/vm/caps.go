@@ -34,7 +34,10 @@ type rosterVM struct {
 }
 
 func (v rosterVM) row() *Row {
-	return &Row{Name: v.Name, Task: v.Task, Phase: v.Phase, Intended: v.Intended, CreatedAt: v.CreatedAt, MicroHour: v.MicroHour, Currency: v.Currency, Paid: v.Paid, Skip: v.Skip}
+	return &Row{
+		Name: v.Name, Task: v.Task, Phase: v.Phase, Intended: v.Intended, CreatedAt: v.CreatedAt,
+		MicroHour: v.MicroHour, Currency: v.Currency, Paid: v.Paid, Skip: v.Skip,
+	}
 }
 
 // maxIntents limits the number of stored intents of the last hour.
@@ -128,11 +131,13 @@ func (s *Rows) checkMoney(r kv.Reader, o *roster, row *Row, caps Caps, now time.
 	}
 	if caps.MicroMonth > 0 && month.Micro+row.MicroHour > caps.MicroMonth {
 		_, until := monthOf(now)
-		return &LimitError{Limit: LimitVMsMonth, Until: until, Reason: "VMs and images have cost " + amount(month.Micro, row.Currency) + " this month; the limit is " + amount(caps.MicroMonth, row.Currency)}
+		reason := fmt.Sprintf("VMs and images have cost %s this month; the limit is %s", amount(month.Micro, row.Currency), amount(caps.MicroMonth, row.Currency))
+		return &LimitError{Limit: LimitVMsMonth, Until: until, Reason: reason}
 	}
 	if caps.MicroDay > 0 && day.Micro+row.MicroHour > caps.MicroDay {
 		_, until := dayOf(now)
-		return &LimitError{Limit: LimitVMsDay, Until: until, Reason: "VMs and images have cost " + amount(day.Micro, row.Currency) + " today; the limit is " + amount(caps.MicroDay, row.Currency)}
+		reason := fmt.Sprintf("VMs and images have cost %s today; the limit is %s", amount(day.Micro, row.Currency), amount(caps.MicroDay, row.Currency))
+		return &LimitError{Limit: LimitVMsDay, Until: until, Reason: reason}
 	}
 	return nil
 }

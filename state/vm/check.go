@@ -68,7 +68,8 @@ func (s *Rows) checkRoster(r kv.Reader, keys []string, problem func(format strin
 		if !row.EndedAt.IsZero() {
 			problem("%s has VM %s, whose bill is closed", keyRoster, v.Name)
 		}
-		if v.Task != row.Task || !v.CreatedAt.Equal(row.CreatedAt) || v.MicroHour != row.MicroHour || v.Paid != row.Paid || v.Phase.Over() != row.Phase.Over() {
+		if v.Task != row.Task || !v.CreatedAt.Equal(row.CreatedAt) || v.MicroHour != row.MicroHour ||
+			v.Paid != row.Paid || v.Phase.Over() != row.Phase.Over() {
 			problem("%s and the row of VM %s differ", keyRoster, v.Name)
 		}
 	}

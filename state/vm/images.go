@@ -42,14 +42,14 @@ func (i Image) billIn(from, to, until time.Time) Bill {
 
 // BookImages updates the bill of images. If whole is set the list is complete, and the bill of each missing image is
 // closed. Otherwise the images are added to the known ones.
-func (s *Rows) BookImages(ctx context.Context, images []Image, whole bool) error {
+func (s *Rows) BookImages(ctx context.Context, images []Image, isComplete bool) error {
 	now := s.now()
 	err := kv.Update(ctx, s.db, "book VM images", func(tx kv.Tx) error {
 		book, err := s.getImages(tx)
 		if err != nil {
 			return err
 		}
-		ended, changed := book.update(images, whole, now)
+		ended, changed := book.update(images, isComplete, now)
 		for _, i := range ended {
 			if err := s.bookMonths(tx, i, i.CreatedAt, now); err != nil {
 				return err
@@ -67,7 +67,7 @@ func (s *Rows) BookImages(ctx context.Context, images []Image, whole bool) error
 }
 
 // update applies a list of images. It returns the images whose bill ends now, and whether anything has changed.
-func (b *openImages) update(images []Image, whole bool, now time.Time) (ended []Image, changed bool) {
+func (b *openImages) update(images []Image, isComplete bool, now time.Time) (ended []Image, changed bool) {
 	listed := map[string]Image{}
 	for _, i := range images {
 		listed[i.ID] = i
@@ -80,7 +80,7 @@ func (b *openImages) update(images []Image, whole bool, now time.Time) (ended []
 		i, there := listed[old.ID]
 		delete(listed, old.ID)
 		switch {
-		case !there && whole:
+		case !there && isComplete:
 			b.Ended[old.ID], changed = now, true
 			ended = append(ended, old)
 			continue

@@ -84,7 +84,8 @@ func (s *Rows) intend(tx kv.Tx, in Intent, caps Caps, now time.Time) (Row, error
 	}
 	row := Row{
 		Name: in.Name, Version: 1, Task: in.Task, Repo: in.Repo, Owner: in.Owner, Gen: in.Gen, Provider: in.Provider, Labels: in.Labels,
-		Phase: Intended, Since: now, Intended: now, Image: in.Image, FromSleep: in.FromSleep, FromImage: in.FromImage, Rebuilds: in.Rebuilds, NotAfter: in.NotAfter,
+		Phase: Intended, Since: now, Intended: now, NotAfter: in.NotAfter,
+		Image: in.Image, FromSleep: in.FromSleep, FromImage: in.FromImage, Rebuilds: in.Rebuilds,
 		MicroHour: in.MicroHour, Currency: in.Currency, Paid: in.Paid,
 	}
 	if in.Rebuilds != "" {

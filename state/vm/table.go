@@ -31,15 +31,38 @@ var table = slices.Concat(risingRows(), usableRows(), endingRows())
 
 // risingRows returns the rows from the intent to a usable VM.
 func risingRows() []TableRow {
-	wakes := func(r *Row, e Event) bool { return r.FromSleep != "" }
+	wakes := func(r *Row, _ Event) bool { return r.FromSleep != "" }
 	return []TableRow{
-		{From: []Phase{Intended}, On: Made, If: "it can be used at once, and restores work", To: Waking, Doc: "like `up`", when: func(r *Row, e Event) bool { return e.Usable && wakes(r, e) }, do: inSequence((*Row).setCreated, (*Row).setUp)},
-		{From: []Phase{Intended}, On: Made, If: "it can be used at once", To: Ready, Doc: "like `up`", when: func(_ *Row, e Event) bool { return e.Usable }, do: inSequence((*Row).setCreated, (*Row).setUp)},
+		{
+			From: []Phase{Intended}, On: Made, If: "it can be used at once, and restores work", To: Waking,
+			Doc:  "like `up`",
+			when: func(r *Row, e Event) bool { return e.Usable && wakes(r, e) },
+			do:   inSequence((*Row).setCreated, (*Row).setUp),
+		},
+		{
+			From: []Phase{Intended}, On: Made, If: "it can be used at once", To: Ready,
+			Doc:  "like `up`",
+			when: func(_ *Row, e Event) bool { return e.Usable },
+			do:   inSequence((*Row).setCreated, (*Row).setUp),
+		},
 		{From: []Phase{Intended}, On: Made, To: Creating, Doc: "its id, place and price are stored before anything waits for it", do: (*Row).setCreated},
-		{From: []Phase{Failed, Deleting}, On: Made, If: "it was not known to exist", To: Same, Doc: "a late creation: the VM to delete and its cost are stored", when: func(r *Row, _ Event) bool { return r.ID == "" && r.CreatedAt.IsZero() }, do: (*Row).setCreated},
+		{
+			From: []Phase{Failed, Deleting}, On: Made, If: "it was not known to exist", To: Same,
+			Doc:  "a late creation: the VM to delete and its cost are stored",
+			when: func(r *Row, _ Event) bool { return r.ID == "" && r.CreatedAt.IsZero() },
+			do:   (*Row).setCreated,
+		},
 		{From: []Phase{Creating}, On: Runs, To: Booting, Doc: "its first contact begins"},
-		{From: []Phase{Booting}, On: Pinned, To: Same, Doc: "the new host key is accepted in addition to the old one, before the VM uses it", do: func(r *Row, e Event) { r.Pins = slices.Clone(e.Pins) }},
-		{From: []Phase{Booting}, On: Up, If: "it restores work", To: Waking, Doc: "only the new host key is accepted from now on", when: wakes, do: (*Row).setUp},
+		{
+			From: []Phase{Booting}, On: Pinned, To: Same,
+			Doc: "the new host key is accepted in addition to the old one, before the VM uses it",
+			do:  func(r *Row, e Event) { r.Pins = slices.Clone(e.Pins) },
+		},
+		{
+			From: []Phase{Booting}, On: Up, If: "it restores work", To: Waking,
+			Doc:  "only the new host key is accepted from now on",
+			when: wakes, do: (*Row).setUp,
+		},
 		{From: []Phase{Booting}, On: Up, To: Ready, Doc: "only the new host key is accepted from now on", do: (*Row).setUp},
 	}
 }
@@ -47,13 +70,30 @@ func risingRows() []TableRow {
 // usableRows returns the rows of usable VMs.
 func usableRows() []TableRow {
 	return []TableRow{
-		{From: []Phase{Waking, Ready, Parked, Sleeping}, On: Work, If: "it has a task", To: Busy, Doc: "in the transaction that gives the run its VM", when: func(r *Row, _ Event) bool { return !r.Standby }},
+		{
+			From: []Phase{Waking, Ready, Parked, Sleeping}, On: Work, If: "it has a task", To: Busy,
+			Doc:  "in the transaction that gives the run its VM",
+			when: func(r *Row, _ Event) bool { return !r.Standby },
+		},
 		{From: []Phase{Waking, Ready, Busy}, On: Rest, To: Parked, Doc: "in the transaction that ends the run"},
 		{From: []Phase{Sleeping}, On: Rest, To: Parked, Doc: "saving its work failed; this is retried"},
 		{From: []Phase{Ready, Parked}, On: Sleep, To: Sleeping, Doc: "it is shut down, and an image of its disk is created"},
-		{From: []Phase{Sleeping}, On: Imaged, To: Asleep, Doc: "the image is available; the VM is deleted next", do: func(r *Row, e Event) { r.Snapshot = e.Snapshot; r.setReason(e) }},
-		{From: []Phase{Waking, Ready, Busy, Parked}, On: Keep, To: Parked, Doc: "standby: a rebuild assigns it to the next task of the repository, or it is deleted at the end of its hour", do: func(r *Row, e Event) { r.Standby, r.Task, r.Why = true, state.TaskKey{}, e.Why }},
-		{From: []Phase{Parked}, On: Inherits, If: "it is a standby VM", To: Deleting, Doc: "in the transaction of its successor's intent; a leftover under the old name is deleted later", when: func(r *Row, _ Event) bool { return r.Standby }, do: func(r *Row, e Event) { r.Successor = e.Successor; r.setReason(e); r.EndedAt = e.Now }},
+		{
+			From: []Phase{Sleeping}, On: Imaged, To: Asleep,
+			Doc: "the image is available; the VM is deleted next",
+			do:  func(r *Row, e Event) { r.Snapshot = e.Snapshot; r.setReason(e) },
+		},
+		{
+			From: []Phase{Waking, Ready, Busy, Parked}, On: Keep, To: Parked,
+			Doc: "standby: a rebuild assigns it to the next task of the repository, or it is deleted at the end of its hour",
+			do:  func(r *Row, e Event) { r.Standby, r.Task, r.Why = true, state.TaskKey{}, e.Why },
+		},
+		{
+			From: []Phase{Parked}, On: Inherits, If: "it is a standby VM", To: Deleting,
+			Doc:  "in the transaction of its successor's intent; a leftover under the old name is deleted later",
+			when: func(r *Row, _ Event) bool { return r.Standby },
+			do:   func(r *Row, e Event) { r.Successor = e.Successor; r.setReason(e); r.EndedAt = e.Now },
+		},
 	}
 }
 
@@ -63,7 +103,12 @@ func endingRows() []TableRow {
 	return []TableRow{
 		{From: live, On: Fail, To: Failed, Doc: "the row keeps the reason", do: (*Row).setReason},
 		{From: append(slices.Clone(live), Failed, Asleep), On: End, To: Deleting, Doc: "stored before the provider is asked to delete it", do: (*Row).setReason},
-		{From: []Phase{Asleep}, On: Deleted, If: "it was there", To: Same, Doc: "its bill is closed; the image stays", when: func(r *Row, _ Event) bool { return r.EndedAt.IsZero() }, do: (*Row).setDeleted},
+		{
+			From: []Phase{Asleep}, On: Deleted, If: "it was there", To: Same,
+			Doc:  "its bill is closed; the image stays",
+			when: func(r *Row, _ Event) bool { return r.EndedAt.IsZero() },
+			do:   (*Row).setDeleted,
+		},
 		{From: []Phase{Deleting}, On: Deleted, To: Gone, Doc: "its bill is closed", do: (*Row).setDeleted},
 	}
 }

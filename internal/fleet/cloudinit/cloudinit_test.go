@@ -72,13 +72,13 @@ func TestUserData(t *testing.T) {
 	}
 	golden(t, "user-data.golden", bytes.Replace(data, quoted, []byte(`"(the host key)"`), 1))
 	if again, err := cloudinit.UserData(newSpec(t)); err != nil || !bytes.Equal(data, again) {
-		t.Errorf("the same Spec gives other bytes, %v", err)
+		t.Errorf("got different bytes for the same Spec, error %v", err)
 	}
 	if !bytes.HasPrefix(data, []byte("#cloud-config\n")) {
-		t.Error("cloud-init would not know what it is")
+		t.Error("cloud-init does not recognize the header")
 	}
 	if len(data) > cloudinit.MaxSize/2 {
-		t.Errorf("%d bytes leave too little room for a setup", len(data))
+		t.Errorf("got %d bytes leave too little room for a setup", len(data))
 	}
 }
 
@@ -132,43 +132,43 @@ func TestUserDataSaysWhatIsNeeded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if doc.Keys["ed25519_private"] != string(spec.HostKey) || doc.Keys["ed25519_public"] != public || !doc.DeleteKeys {
-		t.Error("the host key is not ours alone")
+		t.Error("got other host keys than the given one")
 	}
 	if doc.Passwords != nil {
-		t.Error("cloud-init would restart sshd in the middle of the first boot")
+		t.Error("cloud-init would restart sshd during the first boot")
 	}
 	if sshd, _ := doc.file("/etc/ssh/sshd_config.d/00-errand.conf"); !strings.Contains(sshd, "PasswordAuthentication no\nKbdInteractiveAuthentication no\n") {
-		t.Error("passwords are not off")
+		t.Error("passwords are not disabled")
 	}
 	client := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(spec.ClientKey)))
 	for i, name := range []string{"root", "errand", "errand-runner"} {
 		u := doc.Users[i]
 		if u.Name != name || u.Sudo != nil || u.Groups != nil || !cmp.Equal(u.Keys, []string{client}) {
-			t.Errorf("user %d is %+v", i, u)
+			t.Errorf("user %d: got %+v", i, u)
 		}
 	}
 	if keys, ok := doc.file("/etc/ssh/errand_keys"); !ok || keys != client+"\n" {
-		t.Errorf("who may log in as errand: %q", keys)
+		t.Errorf("got logins %q for errand", keys)
 	}
 	for _, path := range []string{"/etc/cron.allow", "/etc/at.allow"} {
 		if who, ok := doc.file(path); !ok || who != "root\n" {
-			t.Errorf("who may have something begun later, by %s: %q", path, who)
+			t.Errorf("got %q as those who may schedule commands by %s", path, who)
 		}
 	}
 	if rules, _ := doc.file("/etc/sudoers.d/errand"); strings.Count(rules, "=(") != 1 || !strings.Contains(rules, "\nerrand-runner ALL=(errand) NOPASSWD: ALL\n") {
-		t.Errorf("who may become somebody: %q", rules)
+		t.Errorf("got sudo rules %q", rules)
 	}
 	if len(doc.Users) != 3 {
-		t.Errorf("%d users", len(doc.Users))
+		t.Errorf("got %d users", len(doc.Users))
 	}
 	if conf, _ := doc.file("/etc/errand/deadman.conf"); conf != "contact_within=5400\nhard_after=21601\n" {
-		t.Errorf("dead man's times: %q", conf)
+		t.Errorf("got times of the dead-man switch %q", conf)
 	}
 	if n := bytes.Count(data, []byte("PRIVATE KEY")); n != 2 {
 		t.Errorf("%d lines about private keys, want those of one", n)
 	}
 	if bytes.Contains(data, []byte(secret)) {
-		t.Error("the deployment's secret is in it")
+		t.Error("the user data contains the deployment's secret")
 	}
 }
 
@@ -190,7 +190,7 @@ func TestNothingIsPasted(t *testing.T) {
 			spec.Setup = setup
 			doc, _ := parse(t, spec)
 			if got, _ := doc.file("/etc/errand/setup"); got != setup {
-				t.Errorf("setup arrives as %q", got)
+				t.Errorf("got setup %q", got)
 			}
 			if diff := cmp.Diff([][]string{{"/usr/local/sbin/errand-firstboot"}}, doc.Run); diff != "" {
 				t.Errorf("what runs (-want +got):\n%s", diff)
@@ -217,7 +217,7 @@ func TestUserDataRefuses(t *testing.T) {
 			spec := newSpec(t)
 			change(&spec)
 			if data, err := cloudinit.UserData(spec); err == nil {
-				t.Errorf("accepted: %d bytes", len(data))
+				t.Errorf("got no error for %d bytes, want one", len(data))
 			} else if strings.Contains(err.Error(), "PRIVATE") {
 				t.Errorf("the error shows the key: %v", err)
 			}
@@ -241,7 +241,7 @@ func FuzzSetup(f *testing.F) {
 			t.Fatalf("%v\n%s", err, data)
 		}
 		if got, _ := doc.file("/etc/errand/setup"); got != setup || len(doc.Run) != 1 || len(doc.Users) != 3 {
-			t.Errorf("%q arrives as %q", setup, got)
+			t.Errorf("%q: got %q", setup, got)
 		}
 	})
 }

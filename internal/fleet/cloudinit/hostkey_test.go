@@ -22,18 +22,18 @@ func TestDeriveHostKey(t *testing.T) {
 	// A deployment whose errand is updated has to find the VMs that it has ordered.
 	const fixed = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAp40f4tHXTW3eFCZf43w84Y+L3pwY+VAoH0rX2xd1sr"
 	if public != fixed {
-		t.Errorf("the key is %s", public)
+		t.Errorf("got key %s", public)
 	}
 	again, same, err := cloudinit.DeriveHostKey([]byte(secret), "errand-demo-g1")
 	if err != nil || same != public || !bytes.Equal(again, private) {
-		t.Errorf("again: %s, %v", same, err)
+		t.Errorf("second derivation: got %s, error %v", same, err)
 	}
 	signer, err := ssh.ParsePrivateKey(private)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))); got != public {
-		t.Errorf("the halves differ: %s", got)
+		t.Errorf("the public and the private key differ: %s", got)
 	}
 	for name, other := range map[string]struct{ secret, vm string }{
 		"another VM":     {secret, "errand-demo-g2"},
@@ -45,7 +45,7 @@ func TestDeriveHostKey(t *testing.T) {
 	}
 	for name, bad := range map[string]struct{ secret, vm string }{"no secret": {"", "a"}, "short": {"0123456789abcde", "a"}, "no name": {secret, ""}} {
 		if _, _, err := cloudinit.DeriveHostKey([]byte(bad.secret), bad.vm); err == nil {
-			t.Errorf("%s: accepted", name)
+			t.Errorf("%s: got no error, want one", name)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestOpenSSHReadsTheHostKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := keygen(t, private); got != public {
-		t.Errorf("ssh-keygen reads %q", got)
+		t.Errorf("got %q from ssh-keygen", got)
 	}
 }
 

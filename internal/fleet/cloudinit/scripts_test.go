@@ -91,43 +91,43 @@ func TestHostKeyScript(t *testing.T) {
 	p.write(key, string(private))
 	p.write(p.state+"/firstboot", "install packages\n")
 	if _, why, code := p.sh("errand-hostkey", "make"); code != 75 || !strings.Contains(why, "install packages") {
-		t.Errorf("while the first boot goes on: %d, %s", code, why)
+		t.Errorf("during the first boot: got exit code %d, output %s", code, why)
 	}
 	p.write(p.state+"/firstboot", "failed to install packages (exit 100): no net\n")
 	if _, why, code := p.sh("errand-hostkey", "make"); code != 70 || !strings.Contains(why, "no net") {
-		t.Errorf("after the first boot went wrong: %d, %s", code, why)
+		t.Errorf("after a failed first boot: got exit code %d, output %s", code, why)
 	}
 	p.write(p.state+"/firstboot", "done\n")
 	next, why, code := p.sh("errand-hostkey", "make")
 	if code != 0 || !strings.HasPrefix(next, "ssh-ed25519 ") || strings.Contains(next, "\n") || next == first {
-		t.Fatalf("make: %d, %q, %s", code, next, why)
+		t.Fatalf("make: got exit code %d, key %q, output %s", code, next, why)
 	}
 	if again, _, _ := p.sh("errand-hostkey", "make"); again != next {
-		t.Errorf("make again: %q, not %q", again, next)
+		t.Errorf("second make: got %q, want %q", again, next)
 	}
 	if got := hostKey(t, key); got != first || lines(t, p.reloads) != 0 {
-		t.Errorf("before use sshd has %q", got)
+		t.Errorf("before use: got key %q of sshd", got)
 	}
 	for range 2 {
 		if got, why, code := p.sh("errand-hostkey", "use"); code != 0 || got != next {
-			t.Fatalf("use: %d, %q, %s", code, got, why)
+			t.Fatalf("use: got exit code %d, key %q, output %s", code, got, why)
 		}
 		if got := hostKey(t, key); got != next {
-			t.Errorf("after use sshd has %q", got)
+			t.Errorf("after use: got key %q of sshd", got)
 		}
 	}
 	if n := lines(t, p.reloads); n != 2 {
-		t.Errorf("sshd was told %d times", n)
+		t.Errorf("got %d reloads of sshd", n)
 	}
 	if third, _, code := p.sh("errand-hostkey", "make"); code != 0 || third == next {
-		t.Errorf("make after use: %d, %q", code, third)
+		t.Errorf("make after use: got exit code %d, key %q", code, third)
 	}
 	if _, _, code := p.sh("errand-hostkey"); code != 64 {
-		t.Errorf("without an argument: %d", code)
+		t.Errorf("without an argument: got exit code %d", code)
 	}
 	info, err := os.Stat(key)
 	if err != nil || info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("others may read the key: %v, %v", info.Mode(), err)
+		t.Errorf("got mode %v of the key, error %v", info.Mode(), err)
 	}
 }
 
@@ -249,16 +249,16 @@ func TestFirstBoot(t *testing.T) {
 				t.Errorf("it says %q, want %q (%v %s)", got, test.want, err, why)
 			}
 			if ran := lines(t, p.run+"/ran") == 1; ran != test.ran {
-				t.Errorf("setup ran: %v", ran)
+				t.Errorf("setup: got error %v", ran)
 			}
 			for at, mode := range map[string]os.FileMode{p.home: 0o700, p.records: 0o700, p.lib(): 0o755} {
 				if info, err := os.Stat(at); err != nil || info.Mode().Perm() != mode {
-					t.Errorf("%s is open as %v: %v", at, info, err)
+					t.Errorf("%s: got mode %v, error %v", at, info, err)
 				}
 			}
 			born, err := os.ReadFile(p.state + "/born")
 			if err != nil || len(born) < 10 {
-				t.Errorf("born %q, %v", born, err)
+				t.Errorf("got time of birth %q, error %v", born, err)
 			}
 		})
 	}
@@ -295,12 +295,12 @@ func TestCleanUp(t *testing.T) {
 	p.write(filepath.Join(host, gone[0]), "x")
 	clean(host)
 	if _, err := os.Lstat(filepath.Join(host, gone[0])); err != nil {
-		t.Errorf("a host loses its key: %v", err)
+		t.Errorf("the host's key was deleted: %v", err)
 	}
 	clean(root)
 	for _, name := range gone {
 		if _, err := os.Lstat(filepath.Join(root, name)); err == nil {
-			t.Errorf("%s is still there", name)
+			t.Errorf("%s still exists", name)
 		}
 	}
 	for _, name := range append(kept, "etc/errand/baked") {

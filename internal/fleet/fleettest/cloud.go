@@ -56,7 +56,7 @@ func testOffers(t *testing.T, w World) {
 		seen[key] = o
 	}
 	if price, err := p.ImageMicroGBMonth(deadline(t)); err != nil || price <= 0 {
-		t.Errorf("a GB of image costs %d, %v", price, err)
+		t.Errorf("got price %d of a GB of image, error %v", price, err)
 	}
 	vm := create(t, w, p, "priced")
 	if o := seen[vm.Kind+" "+vm.Location]; o.MicroHour != vm.MicroHour || o.Currency != vm.Currency {
@@ -110,7 +110,7 @@ func testImage(t *testing.T, w World) {
 	img := awaitImage(t, w, p, made.ID)
 	for key, value := range labels {
 		if img.Labels[key] != value {
-			t.Errorf("label %s is %q", key, img.Labels[key])
+			t.Errorf("got label %s is %q", key, img.Labels[key])
 		}
 	}
 	if err := remove(deadline(t), p, "asleep", fleet.ReasonAsleep); err != nil {
@@ -139,7 +139,7 @@ func awaitImage(t *testing.T, w World, p Cloud, id string) (img fleet.Image) {
 		settle(t, w)
 		all, err := p.Images(deadline(t))
 		if err != nil || len(all) != 1 || all[0].ID != id || all[0].Failed {
-			t.Fatalf("images: %+v, %v", all, err)
+			t.Fatalf("got images %+v, error %v", all, err)
 		}
 		img = all[0]
 		return img.Ready

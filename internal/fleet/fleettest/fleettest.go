@@ -230,7 +230,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%s: not in time", what)
+			t.Fatalf("%s: the sandbox did not end in time", what)
 		}
 	}
 }

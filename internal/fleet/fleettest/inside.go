@@ -99,7 +99,7 @@ func testConcurrent(t *testing.T, w World) {
 			want := strings.Repeat(fmt.Sprint(i), 1000)
 			res, err := c.Run(deadline(t), remote.Cmd{Argv: []string{"cat"}, Stdin: strings.NewReader(want)})
 			if err != nil || string(res.Stdout) != want {
-				t.Errorf("command %d: %v, %d bytes", i, err, len(res.Stdout))
+				t.Errorf("got command %d: %v, %d bytes", i, err, len(res.Stdout))
 			}
 		})
 	}

@@ -61,7 +61,7 @@ func TestDeleteDoesNotWaitForAddresses(t *testing.T) {
 				noErr(t, "delete "+s.Name, provider.DeleteUnmanaged(ctx, s))
 			}
 			if want := map[bool]int{false: 2, true: 0}[fault.After]; ours != want { // labeled ones have gone with it
-				t.Errorf("%d addresses are known as left behind: %+v", ours, all)
+				t.Errorf("got %d unclaimed addresses: %+v", ours, all)
 			}
 			p.wantCount("primary_ip", 1)
 		})
@@ -96,7 +96,7 @@ func TestUnclaimedAddressIsClaimedByAnotherServer(t *testing.T) {
 			labeled = o.ID
 		}
 	}
-	p.ask(http.MethodPut, fmt.Sprintf("/primary_ips/%d", labeled), `{"labels":{"team":"shop"}}`, http.StatusOK)
+	p.request(http.MethodPut, fmt.Sprintf("/primary_ips/%d", labeled), `{"labels":{"team":"shop"}}`, http.StatusOK)
 	field := map[bool]string{true: "ipv4", false: "ipv6"}[strings.Contains(left[fmt.Sprint(used)].Name, ".")]
 	p.person("/servers", fmt.Sprintf(`{"name":"mine","server_type":"cx23","image":"debian-13","location":"fsn1",
 		"public_net":{"enable_ipv4":%t,"enable_ipv6":%t,%q:%d}}`, field == "ipv4", field == "ipv6", field, used))
@@ -105,7 +105,7 @@ func TestUnclaimedAddressIsClaimedByAnotherServer(t *testing.T) {
 	noErr(t, "strays", err)
 	servers, err := hcloud.NewClient(hcloud.WithEndpoint(p.url), hcloud.WithToken(token)).Server.All(ctx)
 	noErr(t, "servers", err)
-	p.ask(http.MethodDelete, fmt.Sprintf("/servers/%d", servers[0].ID), "", http.StatusOK)
+	p.request(http.MethodDelete, fmt.Sprintf("/servers/%d", servers[0].ID), "", http.StatusOK)
 	p.clock.Advance(time.Minute)
 	again, err := provider.ListUnmanaged(ctx)
 	noErr(t, "strays", err)

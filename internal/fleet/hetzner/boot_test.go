@@ -50,7 +50,7 @@ func TestFailedBootsAreNoticed(t *testing.T) {
 						break
 					}
 					if time.Since(began) > time.Hour {
-						t.Fatalf("it is %s after an hour", row.Phase)
+						t.Fatalf("got state %s after an hour", row.Phase)
 					}
 				}
 				_, calls := a.calls(nil)

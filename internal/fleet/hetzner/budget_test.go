@@ -24,7 +24,7 @@ func TestBudgetOfAnHour(t *testing.T) {
 		}
 	}
 	if made > 3600 || made < 3300 {
-		t.Errorf("%d requests in an hour", made)
+		t.Errorf("got %d requests in an hour", made)
 	}
 	if err := b.reserveRequest(false); err != nil { // half a second later
 		*now = now.Add(time.Second)
@@ -42,25 +42,25 @@ func TestLowPriorityCallsLeaveAReserve(t *testing.T) {
 		low++
 	}
 	if low == 0 || low > 300-60+1 {
-		t.Errorf("%d calls that can wait", low)
+		t.Errorf("got %d calls that can wait", low)
 	}
 	if err := b.reserveRequest(false); err != nil {
-		t.Errorf("a call that cannot wait: %v", err)
+		t.Errorf("a call that cannot wait: got error %v", err)
 	}
 	*now = now.Add(10 * time.Minute)
 	if err := b.reserveRequest(true); err != nil {
-		t.Errorf("later: %v", err)
+		t.Errorf("later: got error %v", err)
 	}
 	b.updateFromHeaders(http.Header{"Ratelimit-Remaining": {"599"}}, false) // others use the project
 	if err := b.reserveRequest(true); !errors.Is(err, fleet.ErrLimited) {
-		t.Errorf("with 599 left: %v", err)
+		t.Errorf("with 599 left: got error %v", err)
 	}
 	if err := b.reserveRequest(false); err != nil {
-		t.Errorf("a call that cannot wait: %v", err)
+		t.Errorf("a call that cannot wait: got error %v", err)
 	}
 	*now = now.Add(2 * time.Second)
 	if err := b.reserveRequest(true); err != nil {
-		t.Errorf("two seconds later: %v", err)
+		t.Errorf("two seconds later: got error %v", err)
 	}
 }
 
@@ -69,10 +69,10 @@ func TestRateLimitResponsePausesCalls(t *testing.T) {
 	b, now := newTestBudget()
 	b.updateFromHeaders(http.Header{}, true)
 	if err := b.reserveRequest(false); !errors.Is(err, fleet.ErrLimited) {
-		t.Errorf("at once: %v", err)
+		t.Errorf("immediately: got error %v", err)
 	}
 	*now = now.Add(30 * time.Second)
 	if err := b.reserveRequest(false); err != nil {
-		t.Errorf("after the pause: %v", err)
+		t.Errorf("after the pause: got error %v", err)
 	}
 }

@@ -78,7 +78,7 @@ func TestDeleteUsesCachedServers(t *testing.T) {
 				}
 			}
 			if ours != test.ours {
-				t.Errorf("%d addresses are known as left behind: %+v", ours, all)
+				t.Errorf("got %d unclaimed addresses: %+v", ours, all)
 			}
 			p.wantCount("primary_ip", 2*test.left)
 		})
@@ -129,5 +129,5 @@ func TestDeleteImageChecksItsOwner(t *testing.T) {
 // change is a change that a person makes.
 func (p *project) change(path, body string) {
 	p.t.Helper()
-	p.ask(http.MethodPut, path, body, http.StatusOK)
+	p.request(http.MethodPut, path, body, http.StatusOK)
 }

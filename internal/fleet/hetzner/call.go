@@ -78,7 +78,8 @@ func callOnce[T any](ctx context.Context, a *api, r request) (T, *hcloud.Respons
 	}
 	resp, err := a.client.Do(req, into)
 	if resp != nil && resp.Response != nil {
-		a.budget.updateFromHeaders(resp.Header, resp.StatusCode == http.StatusTooManyRequests || hcloud.IsError(err, hcloud.ErrorCodeRateLimitExceeded))
+		refused := resp.StatusCode == http.StatusTooManyRequests || hcloud.IsError(err, hcloud.ErrorCodeRateLimitExceeded)
+		a.budget.updateFromHeaders(resp.Header, refused)
 	}
 	if err != nil {
 		return out, resp, translateError(err, resp, r.method != http.MethodGet)

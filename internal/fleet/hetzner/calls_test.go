@@ -289,7 +289,7 @@ func TestRequestsPerVMLifecycle(t *testing.T) {
 				took := slices.Sorted(maps.Values(a.contacts))
 				t.Logf("first contact after %s to %s, on average %s after it was possible", took[0].Round(time.Second), took[len(took)-1].Round(time.Second), late.Round(100*time.Millisecond))
 				if late > 6*time.Second {
-					t.Errorf("VMs are used %s after they could be", late)
+					t.Errorf("got delays %s between usable VMs and their use", late)
 				}
 			})
 		})

@@ -40,11 +40,11 @@ func TestErrorCodes(t *testing.T) {
 			wantErr(t, "create", err, want)
 			for _, other := range []error{fleet.ErrNoCapacity, fleet.ErrQuota, fleet.ErrLimited, fleet.ErrBusy, fleet.ErrUnauthorized, fleet.ErrInvalid, fleet.ErrUnknownOutcome} {
 				if other != want && errors.Is(err, other) {
-					t.Errorf("the error is %v, too: %v", other, err)
+					t.Errorf("got error %v, also of kind %v", other, err)
 				}
 			}
 			if routes, _ := p.sim.Counts(); routes["POST /servers"] > 1 && !errors.Is(want, fleet.ErrInvalid) {
-				t.Errorf("ordered %d times", routes["POST /servers"])
+				t.Errorf("got %d orders", routes["POST /servers"])
 			}
 			p.wantCount("server", 0)
 		})
@@ -119,7 +119,7 @@ func mutations() map[string]mutation {
 		p.state(provider, "vm-2", fleet.StateRunning)
 		n := p.actions(p.sim.Objects("server")[0].ID)["rebuild_server"]
 		if n != 1 {
-			t.Errorf("rebuilt %d times", n)
+			t.Errorf("got %d rebuilds", n)
 		}
 	}
 	image := func(ctx context.Context, provider *hetzner.Provider) error {
@@ -145,7 +145,7 @@ func mutations() map[string]mutation {
 			p.clock.Advance(time.Hour)
 			images, err := provider.Images(t.Context())
 			if err != nil || len(images) != 1 || !images[0].Ready {
-				t.Errorf("images: %+v, %v", images, err)
+				t.Errorf("got images %+v, error %v", images, err)
 			}
 		}},
 	}
@@ -167,7 +167,7 @@ func TestFaultsOfMutations(t *testing.T) {
 				errs := p.insist(m.do, p.provider(func(c *hetzner.Config) { c.HTTP.Timeout = hangFor(f) }))
 				unharmed := slices.Contains([]string{"shut down", "register key", "make firewall", "claim addresses"}, what)
 				if len(errs) == 0 && f.Code != "" && !f.After && !unharmed {
-					t.Error("the fault made no difference")
+					t.Error("the fault had no effect")
 				}
 				m.done(t, p, provider)
 			})
@@ -192,13 +192,13 @@ func (p *project) insist(do func(context.Context, *hetzner.Provider) error, prov
 			return errs
 		}
 		if !slices.ContainsFunc(known, func(k error) bool { return errors.Is(err, k) }) {
-			p.t.Errorf("nobody knows what to do about: %v", err)
+			p.t.Errorf("got an error of no known class: %v", err)
 		}
 		errs = append(errs, err)
 		p.clock.Advance(35 * time.Second)
 		provider = p.provider(nil)
 	}
-	p.t.Errorf("it never succeeds: %v", errs)
+	p.t.Errorf("got error %v after all retries", errs)
 	return errs
 }
 

@@ -111,7 +111,7 @@ func (p *project) id(name string) string {
 			return fmt.Sprint(o.ID)
 		}
 	}
-	p.t.Fatalf("there is no server %s", name)
+	p.t.Fatalf("server %s does not exist", name)
 	return ""
 }
 

@@ -53,7 +53,7 @@ func TestImage(t *testing.T) {
 	noErr(t, "delete VM", provider.Delete(ctx, "vm-1", fleet.ReasonAsleep))
 	images, err := provider.Images(ctx)
 	if err != nil || len(images) != 1 || !images[0].Ready || images[0].StoredMB <= 0 || images[0].ID != img.ID {
-		t.Fatalf("images: %+v, %v", images, err)
+		t.Fatalf("got images %+v, error %v", images, err)
 	}
 	want := sleepLabels()
 	want[fleet.LabelDeployment] = "test"
@@ -90,7 +90,7 @@ func TestImageThatFails(t *testing.T) {
 	p.clock.Advance(time.Hour)
 	images, err := provider.Images(ctx)
 	if err != nil || len(images) != 1 || !images[0].Ready {
-		t.Errorf("images: %+v, %v", images, err)
+		t.Errorf("got images %+v, error %v", images, err)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestForeignImagesAreNotDeleted(t *testing.T) {
 	wantErr(t, "delete", ours.DeleteImage(t.Context(), img.ID), fleet.ErrInvalid)
 	wantErr(t, "delete a stray", ours.DeleteUnmanaged(t.Context(), fleet.UnmanagedResource{Kind: "image", ID: img.ID, HasOwnLabel: true}), fleet.ErrInvalid)
 	if images, err := ours.Images(t.Context()); err != nil || len(images) != 0 {
-		t.Errorf("images: %+v, %v", images, err)
+		t.Errorf("got images %+v, error %v", images, err)
 	}
 	p.wantCount("image", 1)
 }
@@ -169,7 +169,7 @@ func TestImageOfARunningServerIsRefused(t *testing.T) {
 	noErr(t, "image when it is off", err)
 	for _, o := range p.sim.Objects("image") {
 		if o.Inconsistent {
-			t.Errorf("image %+v", o)
+			t.Errorf("got image %+v", o)
 		}
 	}
 }
@@ -189,6 +189,6 @@ func TestImageBelongsToItsServer(t *testing.T) {
 		p.clock.Advance(time.Hour)
 	}
 	if len(ids) != 2 || p.count("image") != 2 {
-		t.Errorf("images %v of two servers", ids)
+		t.Errorf("got images %v of two servers", ids)
 	}
 }

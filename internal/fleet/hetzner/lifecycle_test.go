@@ -21,10 +21,10 @@ func TestLife(t *testing.T) {
 	vm, err := provider.Create(ctx, spec("vm-1"))
 	noErr(t, "create", err)
 	if vm.State != fleet.StateCreating || vm.ID == "" || vm.Kind != "cx43" || vm.Location != "fsn1" || vm.MicroHour <= 0 || vm.Currency == "" {
-		t.Errorf("created: %+v", vm)
+		t.Errorf("got %+v", vm)
 	}
 	if !vm.CreatedAt.Equal(p.clock.Now()) || vm.Isolation != fleet.IsolationVM || vm.Endpoint.User != hetzner.User {
-		t.Errorf("created: %+v", vm)
+		t.Errorf("got %+v", vm)
 	}
 	p.clock.Advance(30 * time.Second)
 	up := p.state(provider, "vm-1", fleet.StateRunning)
@@ -81,7 +81,7 @@ func TestOrder(t *testing.T) {
 	server := p.sim.Objects("server")[0]
 	for key, want := range map[string]string{fleet.LabelDeployment: "test", fleet.LabelOwner: "owner-of-vm-1", fleet.LabelGeneration: "1"} {
 		if server.Labels[key] != want {
-			t.Errorf("label %s is %q", key, server.Labels[key])
+			t.Errorf("label %s: got %q", key, server.Labels[key])
 		}
 	}
 	p.wantCount("ssh_key", 1)
@@ -175,7 +175,7 @@ func TestListReadsAllPages(t *testing.T) {
 		t.Fatalf("listed %d, %v", len(list), err)
 	}
 	if _, after := p.sim.Counts(); after-before != 2 {
-		t.Errorf("%d requests for two pages", after-before)
+		t.Errorf("got %d requests for two pages", after-before)
 	}
 	p.fault(simhetzner.Fault{Method: "GET", Path: "^/servers$", Query: "page=2", Code: "unauthorized", Count: 1})
 	list, err = provider.List(t.Context())

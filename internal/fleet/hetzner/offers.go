@@ -187,7 +187,8 @@ func (m *market) addOffers(out *prices, t schema.ServerType) error {
 	return nil
 }
 
-// hourPrice returns the price of a started hour of an existing server. It is best effort: 0 while no price could be read.
+// hourPrice returns the price of a started hour of an existing server. It is best effort: 0 while no price could be
+// read.
 func (m *market) hourPrice(ctx context.Context, s schema.Server) (microHour int64, currency string) {
 	m.mu.Lock()
 	now, asked := m.prices, m.priced // an old price is better than none

@@ -34,39 +34,39 @@ func TestOffers(t *testing.T) {
 	noErr(t, "offers", err)
 	o := find(t, offers, "cx43", "fsn1")
 	if o.VCPU != 8 || o.MemoryMB != 16384 || o.DiskGB != 160 || o.Arch != "amd64" || o.Currency != "EUR" || !o.Available {
-		t.Errorf("cx43 in fsn1: %+v", o)
+		t.Errorf("cx43 in fsn1: got %+v", o)
 	}
 	if find(t, offers, "cx43", "hel1").Available {
 		t.Error("cx43 in hel1 is available")
 	}
 	if got := find(t, offers, "cax21", "fsn1").Arch; got != "arm64" {
-		t.Errorf("cax21 is %s", got)
+		t.Errorf("cax21: got %s", got)
 	}
 	for i, o := range offers {
 		if o.MicroHour <= 0 || o.MicroMonth <= o.MicroHour || i > 0 && o.MicroHour < offers[i-1].MicroHour {
-			t.Errorf("offer %d: %+v", i, o)
+			t.Errorf("offer %d: got %+v", i, o)
 		}
 	}
 	bare, err := p.provider(func(c *hetzner.Config) { c.IPv4 = false }).Offers(ctx)
 	noErr(t, "offers without IPv4", err)
 	if without := find(t, bare, "cx43", "fsn1"); without.MicroHour >= o.MicroHour || without.MicroMonth >= o.MicroMonth {
-		t.Errorf("with an address %d an hour, without %d", o.MicroHour, without.MicroHour)
+		t.Errorf("got a price of %d with an address, %d without", o.MicroHour, without.MicroHour)
 	}
 	if gb, err := provider.ImageMicroGBMonth(ctx); err != nil || gb <= 0 {
-		t.Errorf("a GB of image costs %d, %v", gb, err)
+		t.Errorf("got price %d of a GB of image, error %v", gb, err)
 	}
 	_, before := p.sim.Counts()
 	p.clock.Advance(59 * time.Minute)
 	_, err = provider.Offers(ctx)
 	noErr(t, "offers again", err)
 	if _, after := p.sim.Counts(); after != before {
-		t.Errorf("%d requests within the hour", after-before)
+		t.Errorf("got %d requests within the hour", after-before)
 	}
 	p.clock.Advance(2 * time.Minute)
 	_, err = provider.Offers(ctx)
 	noErr(t, "offers after an hour", err)
 	if _, after := p.sim.Counts(); after == before {
-		t.Error("no request after an hour")
+		t.Error("got no request after an hour, want one")
 	}
 }
 
@@ -79,12 +79,12 @@ func TestPriceMatchesTheBill(t *testing.T) {
 	offers, err := provider.Offers(t.Context())
 	noErr(t, "offers", err)
 	if o := find(t, offers, vm.Kind, vm.Location); o.MicroHour != vm.MicroHour || o.Currency != vm.Currency {
-		t.Errorf("offered for %d, the VM says %d", o.MicroHour, vm.MicroHour)
+		t.Errorf("got an offer of %d, but a price of %d at the VM", o.MicroHour, vm.MicroHour)
 	}
 	noErr(t, "delete", provider.Delete(t.Context(), "vm-1", fleet.ReasonDone))
 	bill := p.sim.Bill()
 	if got := bill.Of("server") + bill.Of("primary_ip"); got != vm.MicroHour {
-		t.Errorf("billed %d, expected %d", got, vm.MicroHour)
+		t.Errorf("got a bill of %d, want %d", got, vm.MicroHour)
 	}
 }
 
@@ -116,20 +116,20 @@ func TestPricesOfTheRealAPI(t *testing.T) {
 		offers, err := provider.Offers(t.Context())
 		if want == 0 {
 			if err == nil {
-				t.Errorf("price %q is taken", price)
+				t.Errorf("price %q was accepted", price)
 			}
 			continue
 		}
 		noErr(t, "offers", err)
 		fsn, nbg := find(t, offers, "cx43", "fsn1"), find(t, offers, "cx43", "nbg1")
 		if fsn.MicroHour != 30_464+952 || fsn.MicroMonth != 19_028_100+595_000 || !fsn.Available || fsn.GoneAfter.Month() != time.December {
-			t.Errorf("fsn1: %+v", fsn)
+			t.Errorf("fsn1: got %+v", fsn)
 		}
 		if nbg.MicroHour != want || nbg.Available { // it went on 1 November
-			t.Errorf("nbg1: %+v", nbg)
+			t.Errorf("nbg1: got %+v", nbg)
 		}
 		if gb, err := provider.ImageMicroGBMonth(t.Context()); err != nil || gb != 17_018 {
-			t.Errorf("a GB of image costs %d, %v", gb, err)
+			t.Errorf("got price %d of a GB of image, error %v", gb, err)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestDescribe(t *testing.T) {
 	about, err := provider.Describe(t.Context())
 	noErr(t, "describe", err)
 	if about.Provider != "hetzner" || about.Isolation != fleet.IsolationVM || len(about.Notes) != 4 || len(about.Choices) != 4 {
-		t.Fatalf("described as %+v", about)
+		t.Fatalf("got description %+v", about)
 	}
 	for i, want := range []string{"cx43 in ash: this type is not sold there", "cx99 in fsn1: there is no server type", "hetzner.ssh_from", "baked"} {
 		if !strings.Contains(about.Notes[i], want) {
@@ -183,20 +183,20 @@ func TestDescribe(t *testing.T) {
 		got = append(got, seen{c.String(), c.Sold, c.Orderable(p.clock.Now()), c.Offer.VCPU, c.Offer.DiskGB})
 	}
 	if want := []seen{{"cx43/fsn1", true, true, 8, 160}, {"cx43/nbg1", true, false, 8, 160}, {what: "cx43/ash"}, {what: "cx99/fsn1"}}; !slices.Equal(got, want) {
-		t.Errorf("choices %+v", got)
+		t.Errorf("got choices %+v", got)
 	}
 	if least, ok := about.Cheapest(p.clock.Now()); !ok || least.String() != "cx43/fsn1" || least.Offer.MicroHour == 0 {
-		t.Errorf("the cheapest: %+v, %v", least, ok)
+		t.Errorf("cheapest: got %+v, error %v", least, ok)
 	}
 	q := newProject(t, nil)
 	q.ahead = 3 * time.Minute
 	about, err = q.provider(func(c *hetzner.Config) { c.SSHFrom = []string{"203.0.113.7/32"} }).Describe(t.Context())
 	if err != nil || len(about.Notes) != 1 || !strings.Contains(about.Notes[0], "3m0s") {
-		t.Errorf("with another clock: %+v, %v", about, err)
+		t.Errorf("with another clock: got %+v, error %v", about, err)
 	}
 	about, err = p.provider(func(c *hetzner.Config) { c.Token = "wrong" }).Describe(t.Context())
 	if err != nil || len(about.Notes) != 1 || !strings.Contains(about.Notes[0], "hetzner.token") {
-		t.Errorf("with a wrong token: %+v, %v", about, err)
+		t.Errorf("with a wrong token: got %+v, error %v", about, err)
 	}
 }
 
@@ -211,11 +211,11 @@ func TestOldPricesAreUsedWhileTheAPIFails(t *testing.T) {
 	p.clock.Advance(2 * time.Hour)
 	got, err := provider.Offers(t.Context())
 	if err != nil || len(got) != len(want) {
-		t.Errorf("two hours later: %d offers, %v", len(got), err)
+		t.Errorf("two hours later: got %d offers, error %v", len(got), err)
 	}
 	p.clock.Advance(23 * time.Hour)
 	if _, err := provider.Offers(t.Context()); err == nil {
-		t.Error("prices of yesterday are believed")
+		t.Error("yesterday's prices were used")
 	}
 	p.sim.ClearFaults()
 	p.fault(simhetzner.Fault{Path: "^/pricing$", Code: "unauthorized", Count: 1})

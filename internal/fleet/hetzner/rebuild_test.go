@@ -41,7 +41,7 @@ func TestRebuild(t *testing.T) {
 	_, err = provider.Rebuild(ctx, "vm-1", spec("vm-2"))
 	noErr(t, "rebuild again", err)
 	if n := p.actions(p.sim.Objects("server")[0].ID)["rebuild_server"]; n != 1 {
-		t.Errorf("rebuilt %d times", n)
+		t.Errorf("got %d rebuilds", n)
 	}
 	// And once more, from a process that knows nothing.
 	again := p.provider(nil)
@@ -111,7 +111,7 @@ func TestBootThatFails(t *testing.T) {
 	vm, err := provider.Create(t.Context(), spec("vm-1"))
 	noErr(t, "create", err)
 	if vm.State != fleet.StateCreating {
-		t.Errorf("created: %+v", vm)
+		t.Errorf("got %+v", vm)
 	}
 	p.clock.Advance(2 * time.Minute)
 	if vm := p.state(provider, "vm-1", fleet.StateEnded); vm.Ended != fleet.ReasonCreateFailed || vm.Detail == "" {

@@ -43,8 +43,9 @@ func (p *Provider) ListUnmanaged(ctx context.Context) ([]fleet.UnmanagedResource
 		kind string
 		list func(context.Context) ([]fleet.UnmanagedResource, error)
 	}{
-		{unmanagedServer, p.audit.unmanagedServers}, {unmanagedImage, p.audit.unmanagedImages}, {unmanagedAddress, p.audit.unmanagedAddresses},
-		{unmanagedVolume, p.audit.unmanagedVolumes}, {unmanagedKey, p.audit.unmanagedKeys}, {unmanagedFirewall, p.audit.unmanagedFirewalls},
+		{unmanagedServer, p.audit.unmanagedServers}, {unmanagedImage, p.audit.unmanagedImages},
+		{unmanagedAddress, p.audit.unmanagedAddresses}, {unmanagedVolume, p.audit.unmanagedVolumes},
+		{unmanagedKey, p.audit.unmanagedKeys}, {unmanagedFirewall, p.audit.unmanagedFirewalls},
 	} {
 		found, err := l.list(ctx)
 		if err != nil {
@@ -147,17 +148,18 @@ func (p *Provider) DeleteUnmanaged(ctx context.Context, s fleet.UnmanagedResourc
 }
 
 func (u *auditor) delete(ctx context.Context, s fleet.UnmanagedResource) error {
-	look := map[string]func(context.Context) ([]fleet.UnmanagedResource, error){
-		unmanagedAddress: u.unmanagedAddresses, unmanagedVolume: u.unmanagedVolumes, unmanagedKey: u.unmanagedKeys, unmanagedFirewall: u.unmanagedFirewalls,
+	list := map[string]func(context.Context) ([]fleet.UnmanagedResource, error){
+		unmanagedAddress: u.unmanagedAddresses, unmanagedVolume: u.unmanagedVolumes,
+		unmanagedKey: u.unmanagedKeys, unmanagedFirewall: u.unmanagedFirewalls,
 	}[s.Kind]
 	collection := map[string]string{
 		unmanagedAddress: "primary_ips", unmanagedVolume: "volumes", unmanagedKey: "ssh_keys", unmanagedFirewall: "firewalls",
 	}[s.Kind]
 	id, err := strconv.ParseInt(s.ID, 10, 64)
-	if look == nil || err != nil {
+	if list == nil || err != nil {
 		return fmt.Errorf("%w: not to be deleted like this", fleet.ErrInvalid)
 	}
-	found, err := look(ctx)
+	found, err := list(ctx)
 	if err != nil {
 		return err
 	}

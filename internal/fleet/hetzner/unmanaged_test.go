@@ -21,11 +21,11 @@ import (
 // person does in the console what people do.
 func (p *project) person(path, body string) {
 	p.t.Helper()
-	p.ask(http.MethodPost, path, body, http.StatusCreated)
+	p.request(http.MethodPost, path, body, http.StatusCreated)
 }
 
-// ask makes a request of the API that is not the provider's.
-func (p *project) ask(method, path, body string, want int) {
+// request makes a request of the API that is not the provider's.
+func (p *project) request(method, path, body string, want int) {
 	p.t.Helper()
 	req, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
 	noErr(p.t, "ask", err)
@@ -81,7 +81,7 @@ func TestUnmanagedResourcesAreListed(t *testing.T) {
 		}
 	}
 	if len(found) != 7 {
-		t.Errorf("found %+v", found)
+		t.Errorf("got %+v", found)
 	}
 	for key, s := range found {
 		err := provider.DeleteUnmanaged(ctx, s)
@@ -137,7 +137,7 @@ func TestSetup(t *testing.T) {
 	}
 	routes, _ := p.sim.Counts()
 	if routes["POST /ssh_keys"] != 1 || routes["POST /firewalls"] != 1 {
-		t.Errorf("requests: %v", routes)
+		t.Errorf("got requests %v", routes)
 	}
 	narrow := p.provider(func(c *hetzner.Config) {
 		c.SSHFrom, c.Egress = []string{"203.0.113.7/32"}, hetzner.EgressTether
@@ -276,7 +276,7 @@ func TestIncompleteListKeepsOtherKinds(t *testing.T) {
 				found, err := provider.ListUnmanaged(t.Context())
 				var unlisted *fleet.UnlistedError
 				if !errors.As(err, &unlisted) || len(unlisted.Kinds) != 1 || unlisted.Kinds[kind] == nil {
-					t.Errorf("error is %v", err)
+					t.Errorf("got error %v", err)
 				}
 				want := slices.DeleteFunc(slices.Sorted(maps.Keys(paths)), func(k string) bool { return k == kind })
 				var got []string

@@ -29,7 +29,7 @@ func TestForkBombIsBounded(t *testing.T) {
 				t.Errorf("%d processes, %v", count, err)
 			}
 			if got := run(t, c, "echo up"); got != "up" {
-				t.Errorf("box says %q", got)
+				t.Errorf("got output %q from the sandbox", got)
 			}
 		})
 	}
@@ -52,10 +52,10 @@ func TestMemoryHogIsEnded(t *testing.T) {
 				p, signer := newProvider(t, kind, func(c *local.Config) { c.Bounds.Memory = 200 << 20 })
 				c := dial(t, create(t, p, "one"), signer)
 				if got := run(t, c, line); !strings.HasSuffix(got, "137") {
-					t.Errorf("the hog ended with %q", got)
+					t.Errorf("got output %q from the process that exceeds its limit", got)
 				}
 				if got := run(t, c, "head -c 20000000 /dev/zero | tail >/dev/null; echo $?"); !strings.HasSuffix(got, "0") {
-					t.Errorf("afterwards: %q", got)
+					t.Errorf("afterwards: got output %q", got)
 				}
 			})
 		}
@@ -71,7 +71,7 @@ func TestSandboxCommandsAreKilledFirstOnOOM(t *testing.T) {
 			p, signer := newProvider(t, kind, nil)
 			c := dial(t, create(t, p, "one"), signer)
 			if got := run(t, c, "until [ $(cat /proc/self/oom_score_adj) -ge 300 ]; do sleep 0.01; done; sh -c 'cat /proc/self/oom_score_adj'"); got != "300" {
-				t.Errorf("score is %q", got)
+				t.Errorf("got score %q", got)
 			}
 		})
 	}

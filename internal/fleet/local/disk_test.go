@@ -42,16 +42,16 @@ func TestDisk(t *testing.T) {
 			}
 			vm := boot("one")
 			if vm.Endpoint.HostKeys[0] != public {
-				t.Errorf("the pin is %s, not that of the disk", vm.Endpoint.HostKeys[0])
+				t.Errorf("got pin %s, want that of the disk", vm.Endpoint.HostKeys[0])
 			}
 			old := dial(t, vm, client)
 			run(t, old, "echo kept >work")
 			made := hostKey(t, old, disk, "make")
 			if again := hostKey(t, old, disk, "make"); again != made || made == public {
-				t.Errorf("made %s, then %s", made, again)
+				t.Errorf("got host key %s, then %s", made, again)
 			}
 			if used := hostKey(t, old, disk, "use"); used != made || hostKey(t, old, disk, "use") != made {
-				t.Errorf("made %s, used %s", made, used)
+				t.Errorf("got host key %s, used %s", made, used)
 			}
 			if _, err := remote.Dial(t.Context(), vm.Endpoint, remote.Config{Signer: client}); err == nil {
 				t.Error("the first key is still in use")
@@ -60,10 +60,10 @@ func TestDisk(t *testing.T) {
 			end(t, p, "one")
 			vm = boot("two")
 			if vm.Endpoint.HostKeys[0] != made {
-				t.Errorf("the next one has %s", vm.Endpoint.HostKeys[0])
+				t.Errorf("got host key %s of the next sandbox", vm.Endpoint.HostKeys[0])
 			}
 			if got := run(t, dial(t, vm, client), "cat work"); got != "kept" {
-				t.Errorf("the next one finds %q", got)
+				t.Errorf("got files %q in the next sandbox", got)
 			}
 			spoilKey(t, vm, client, disk)
 		})
@@ -90,7 +90,7 @@ func spoilKey(t *testing.T, vm fleet.VM, client ssh.Signer, disk string) {
 		t.Fatal(err)
 	}
 	if _, err := remote.Dial(t.Context(), vm.Endpoint, remote.Config{Signer: client}); err == nil {
-		t.Error("a login without host key")
+		t.Error("logged in without a host key")
 	}
 	if err := os.WriteFile(path, good, 0o600); err != nil {
 		t.Fatal(err)

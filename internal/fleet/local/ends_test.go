@@ -34,7 +34,7 @@ func endsAs(t *testing.T, p fleet.Provider, name string, want fleet.Reason) flee
 	}
 	_, err := p.Create(t.Context(), fleet.Spec{Name: name, Labels: map[string]string{fleet.LabelOwner: "1-2"}})
 	if !errors.Is(err, fleet.ErrEnded) {
-		t.Errorf("Create of what has ended: %v", err)
+		t.Errorf("Create of an ended sandbox: got error %v", err)
 	}
 	return vm
 }
@@ -49,7 +49,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%s: not in time", what)
+			t.Fatalf("%s: the sandbox did not end in time", what)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func TestServerKilledFromInside(t *testing.T) {
 			c := dial(t, create(t, p, "suicide"), signer)
 			_, err := c.Run(t.Context(), remote.Cmd{Argv: []string{"sh", "-c", "kill -KILL $PPID; sleep 60"}})
 			if !errors.Is(err, remote.ErrConnectionLost) {
-				t.Errorf("error is %v", err)
+				t.Errorf("got error %v", err)
 			}
 			endsAs(t, p, "suicide", fleet.ReasonCrashed)
 		})
@@ -195,7 +195,7 @@ func TestReadOnlyDirectoriesAreRemoved(t *testing.T) {
 	}
 	left, err := os.ReadDir(filepath.Join(dir, "boxes"))
 	if err != nil || len(left) != 0 {
-		t.Errorf("left: %v, %v", left, err)
+		t.Errorf("got %v, error %v, want no VMs", left, err)
 	}
 }
 
@@ -214,14 +214,14 @@ func TestIncompleteSandboxIsFinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	if half, err := p.Get(t.Context(), "half"); err != nil || half.State != fleet.StateCreating {
-		t.Errorf("state is %s, %v", half.State, err)
+		t.Errorf("got state %s, error %v", half.State, err)
 	}
 	whole := create(t, p, "half")
 	if whole.State != fleet.StateRunning || whole.CreatedAt != vm.CreatedAt {
-		t.Errorf("state is %s, created %s", whole.State, whole.CreatedAt)
+		t.Errorf("got state %s, created %s", whole.State, whole.CreatedAt)
 	}
 	if got := run(t, dial(t, whole, signer), "echo up"); got != "up" {
-		t.Errorf("box says %q", got)
+		t.Errorf("got output %q from the sandbox", got)
 	}
 }
 
@@ -239,11 +239,11 @@ func TestFailedStartIsReported(t *testing.T) {
 	for range 2 {
 		_, err := p.Create(t.Context(), fleet.Spec{Name: "broken"})
 		if !errors.Is(err, fleet.ErrEnded) || !strings.Contains(err.Error(), "first process ended") {
-			t.Errorf("error is %v", err)
+			t.Errorf("got error %v", err)
 		}
 	}
 	vm, err := p.Get(t.Context(), "broken")
 	if err != nil || vm.State != fleet.StateEnded || vm.Ended != fleet.ReasonCrashed {
-		t.Errorf("VM is %s, %s, %v", vm.State, vm.Ended, err)
+		t.Errorf("got VM %s, %s, error %v", vm.State, vm.Ended, err)
 	}
 }

@@ -102,7 +102,7 @@ func TestBindsAndPath(t *testing.T) {
 			})
 			c := dial(t, create(t, p, "bound"), signer)
 			if got := run(t, c, "hello; touch "+tools+"/x 2>/dev/null || echo read-only; touch "+cache+"/"+kind); got != "hello\nread-only" {
-				t.Errorf("box says %q", got)
+				t.Errorf("got output %q from the sandbox", got)
 			}
 			if _, err := os.Stat(filepath.Join(cache, kind)); err != nil {
 				t.Error(err)
@@ -122,7 +122,7 @@ func TestRunnerInsideWorks(t *testing.T) {
 			// The runner, which is this test binary, refuses a directory that is no box.
 			got := run(t, c, vm.Facts[fleet.FactRunner]+" box-supervise -dir /nowhere 2>&1 || true")
 			if !strings.Contains(got, "read box") {
-				t.Errorf("runner says %q", got)
+				t.Errorf("got output %q from the runner", got)
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func TestLongPaths(t *testing.T) {
 		t.Errorf("socket path has %d bytes", len(vm.Endpoint.Address))
 	}
 	if got := run(t, dial(t, vm, signer), "echo up"); got != "up" {
-		t.Errorf("box says %q", got)
+		t.Errorf("got output %q from the sandbox", got)
 	}
 	if err := p.Delete(t.Context(), "far-away", fleet.ReasonDone); err != nil {
 		t.Fatal(err)
@@ -153,11 +153,11 @@ func TestTetherPort(t *testing.T) {
 	p, _ := newProvider(t, local.KindPlain, nil)
 	a, b := create(t, p, "a"), create(t, p, "b")
 	if a.TetherPort == b.TetherPort {
-		t.Errorf("two plain boxes share port %d", a.TetherPort)
+		t.Errorf("two plain sandboxes share port %d", a.TetherPort)
 	}
 	p, _ = newProvider(t, local.KindUserns, nil)
 	if vm := create(t, p, "c"); vm.TetherPort != 9413 {
-		t.Errorf("port is %d", vm.TetherPort)
+		t.Errorf("got port %d", vm.TetherPort)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestAutoFallsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if about.Kind == local.KindBwrap || len(about.Notes) < 1 || !strings.Contains(about.Notes[0], "bwrap does not work here") {
-		t.Errorf("described as %+v", about)
+		t.Errorf("got description %+v", about)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestNewRefuses(t *testing.T) {
 			cfg := local.Config{Dir: t.TempDir(), Runner: "/bin/true", ClientKey: key, Deployment: "test"}
 			test.change(&cfg)
 			if _, err := local.New(cfg); err == nil {
-				t.Error("no error")
+				t.Error("got no error, want one")
 			}
 		})
 	}
@@ -217,7 +217,7 @@ func TestBrokenRunnerIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := p.Create(t.Context(), fleet.Spec{Name: "none"}); err == nil || !strings.Contains(err.Error(), "no kind of box works here") {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 	if vms, err := p.List(t.Context()); err != nil || len(vms) != 0 {
 		t.Errorf("listed %v, %v", vms, err)

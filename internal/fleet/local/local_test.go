@@ -99,14 +99,14 @@ func TestSandboxRunsCommands(t *testing.T) {
 			p, signer := newProvider(t, kind, nil)
 			vm := create(t, p, "one")
 			if vm.Kind != kind || vm.State != fleet.StateRunning {
-				t.Errorf("VM is %s, %s", vm.Kind, vm.State)
+				t.Errorf("got VM %s, %s", vm.Kind, vm.State)
 			}
 			c := dial(t, vm, signer)
 			if got := run(t, c, "git init -q work && cd work && git rev-parse --is-inside-work-tree"); got != "true" {
-				t.Errorf("git in the box says %q", got)
+				t.Errorf("got output %q from git in the sandbox", got)
 			}
 			if got := run(t, c, "pwd"); got != vm.Facts[fleet.FactHome] {
-				t.Errorf("commands start in %q, home is %q", got, vm.Facts[fleet.FactHome])
+				t.Errorf("got working directory %q and home %q", got, vm.Facts[fleet.FactHome])
 			}
 		})
 	}

@@ -31,14 +31,14 @@ func TestSandboxesAreNotRootOnTheHost(t *testing.T) {
 			mark := "11" + rand.Text()
 			run(t, c, "touch ~/file; chmod u+s ~/file; (setsid sh -c 'echo $$ >~/pid; sleep 1000; : "+mark+"' >/dev/null 2>&1 &); until [ -s ~/pid ]; do sleep 0.01; done")
 			if got := credentials(t, mark); !strings.HasPrefix(got, "Uid: "+own+" "+own+" "+own+" "+own+" ") || os.Getuid() == 0 && !strings.HasSuffix(got, "Groups:") {
-				t.Errorf("to the host it is %s", got)
+				t.Errorf("got owner %s on the host", got)
 			}
 			info, err := os.Stat(filepath.Join(filepath.Dir(vm.Facts[fleet.FactLog]), "home", "file"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := fmt.Sprint(info.Sys().(*syscall.Stat_t).Uid); got != own {
-				t.Errorf("a file with its owner's rights belongs to %s", got)
+				t.Errorf("got owner %s of a file with its owner's rights", got)
 			}
 		})
 	}
@@ -68,7 +68,7 @@ func credentials(t *testing.T, mark string) string {
 		}
 		return strings.Join(found, " ")
 	}
-	t.Fatal("no such process on this host")
+	t.Fatal("the process was not found on this host")
 	return ""
 }
 
@@ -119,6 +119,6 @@ func TestStrictUmask(t *testing.T) {
 		return strings.Count(string(out), "--- PASS")
 	}
 	if usual, strict := passed("022"), passed("077"); usual != strict || strict == 0 {
-		t.Errorf("%d kinds work with a usual umask, %d with a strict one", usual, strict)
+		t.Errorf("got %d kinds with a usual umask, %d with a strict one", usual, strict)
 	}
 }

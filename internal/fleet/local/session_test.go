@@ -54,7 +54,7 @@ func TestSessionEnds(t *testing.T) {
 				t.Errorf("end (-want +got):\n%s", diff)
 			}
 			if strings.Contains(test.line, "late") && string(res.Stdout) != "late\n" {
-				t.Errorf("output is %q", res.Stdout)
+				t.Errorf("got output %q", res.Stdout)
 			}
 		})
 	}
@@ -80,10 +80,10 @@ func TestChannelCloseEndsTheGroup(t *testing.T) {
 	_, _ = wait()
 	eventually(t, "the group ends", func() bool { return processes(t, mark+"\x00") == 0 })
 	if processes(t, mark+"-apart\x00") == 0 {
-		t.Error("what had left the group was ended, too")
+		t.Error("a process that had left the group was ended, too")
 	}
 	if got := run(t, dial(t, vm, signer), "echo up"); got != "up" {
-		t.Errorf("box says %q", got)
+		t.Errorf("got output %q from the sandbox", got)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestCancelReachesTheCommand(t *testing.T) {
 	}
 	cancel()
 	if _, err := wait(); !errors.Is(err, context.Canceled) {
-		t.Errorf("wait: %v", err)
+		t.Errorf("got error %v from Wait", err)
 	}
 	end := filepath.Join(vm.Facts[fleet.FactHome], "end")
 	eventually(t, "the signal arrives", func() bool {
@@ -115,7 +115,7 @@ func TestManyBytesBothWays(t *testing.T) {
 	want := bytes.Repeat([]byte("0123456789abcde\n"), 1<<18) // 4 MiB
 	res, err := c.Run(t.Context(), remote.Cmd{Argv: []string{"cat"}, Stdin: bytes.NewReader(want), MaxOutput: len(want)})
 	if err != nil || !bytes.Equal(res.Stdout, want) {
-		t.Errorf("%d of %d bytes came back, %v", len(res.Stdout), len(want), err)
+		t.Errorf("got %d of %d bytes back, error %v", len(res.Stdout), len(want), err)
 	}
 	if err := c.Copy(t.Context(), bytes.NewReader(want), int64(len(want)), "dir/file", 0o644); err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestManyBytesBothWays(t *testing.T) {
 	}
 	defer r.Close()
 	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%d of %d bytes came back, %v", len(got), len(want), err)
+		t.Errorf("got %d of %d bytes back, error %v", len(got), len(want), err)
 	}
 }
 
@@ -158,13 +158,13 @@ func TestServerRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := sess.RequestPty("xterm", 24, 80, nil); err == nil {
-		t.Error("a terminal is given")
+		t.Error("got a terminal, want none")
 	}
 	if err := sess.Setenv("GREETING", "hi"); err != nil {
 		t.Error(err)
 	}
 	if out, err := sess.Output("echo $GREETING"); err != nil || string(out) != "hi\n" {
-		t.Errorf("environment: %q, %v", out, err)
+		t.Errorf("got environment %q, error %v", out, err)
 	}
 }
 

@@ -78,7 +78,7 @@ func TestRequestsGoToConfiguredAddresses(t *testing.T) {
 			forgetest.Must(w.Forge.Installations(t.Context()))(t)
 			token, _, err := w.Forge.GitToken(t.Context(), w.Repo)
 			if err != nil || token == "" || self.Slug != "errand" {
-				t.Errorf("token %q, %v; the App is %q", token, err, self.Slug)
+				t.Errorf("got token %q, %v; the App is %q", token, err, self.Slug)
 			}
 			to.mu.Lock()
 			defer to.mu.Unlock()
@@ -109,7 +109,7 @@ func TestAllPagesAreRead(t *testing.T) {
 	calls, _ := w.Calls()
 	for _, c := range calls {
 		if c.Route == "GET /repos/{owner}/{repo}/issues/{number}/comments" && c.Count != 3 {
-			t.Errorf("%d requests for 201 comments", c.Count)
+			t.Errorf("got %d requests for 201 comments", c.Count)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestExplain(t *testing.T) {
 				t.Error(diff)
 			}
 			if !strings.HasPrefix(err.Error(), tt.op) {
-				t.Errorf("error is %q", err)
+				t.Errorf("got error %q", err)
 			}
 		})
 	}
@@ -59,13 +59,13 @@ func TestOtherErrorsAreUnknown(t *testing.T) {
 	t.Parallel()
 	other := errors.New("disk full")
 	if class, at := forge.Classify(other); class != forge.ClassUnknown || !at.IsZero() {
-		t.Errorf("class %s at %s", class, at)
+		t.Errorf("got class %s at %s", class, at)
 	}
 	if reason, _ := forge.Explain(other); reason == "" {
 		t.Error("the reason is empty")
 	}
 	if class, _ := forge.Classify(&forge.LimitError{}); class != forge.ClassTemporary {
-		t.Errorf("class %s", class)
+		t.Errorf("got class %s", class)
 	}
 	moved := &forge.MovedError{Branch: "b", Want: "aaa"}
 	if got := moved.Error(); got != "branch b is at no commit, expected aaa" {

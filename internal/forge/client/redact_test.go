@@ -77,10 +77,10 @@ func TestSecretsAreRedacted(t *testing.T) {
 			})
 			err := tc.do(f)
 			if class, _ := forge.Classify(err); tc.refused != (err != nil) || tc.refused && class != forge.ClassPermanent {
-				t.Errorf("error %v", err)
+				t.Errorf("got error %v", err)
 			}
 			if got := sent.String(); strings.Contains(got, secret) || !tc.refused && !strings.Contains(got, "say [redacted] twice") {
-				t.Errorf("sent %s", got)
+				t.Errorf("got request %s", got)
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func TestReadsAreNotRedacted(t *testing.T) {
 	})
 	got, err := w.Forge.CreateIssue(t.Context(), w.Repo, "Greet", "Hello")
 	if err != nil || got.Title != "Gr**t" {
-		t.Errorf("created %+v, %v", got, err)
+		t.Errorf("got %+v, error %v", got, err)
 	}
 	if _, err := w.Forge.PollReactions(t.Context(), w.Repo.Installation, []string{got.Node}); err != nil {
 		t.Errorf("read: %v", err)

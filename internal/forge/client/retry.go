@@ -22,7 +22,8 @@ func (t *transport) newBackOff() backoff.BackOff {
 	return b
 }
 
-// classifyForRetry returns the error for backoff.Retry: nil for success, a permanent error, or any other error for a retry.
+// classifyForRetry returns the error for backoff.Retry: nil for success, a permanent error, or any other error for a
+// retry.
 func (t *transport) classifyForRetry(ctx context.Context, once bool, resp *http.Response, err error) error {
 	var limit *LimitError
 	switch {

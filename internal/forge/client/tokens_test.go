@@ -22,7 +22,7 @@ func TestNamedToken(t *testing.T) {
 	}
 	token := forgetest.Must(w.Forge.NamedToken(t.Context(), "octo/lib"))(t)
 	if again := forgetest.Must(w.Forge.NamedToken(t.Context(), "Octo/LIB"))(t); token == "" || again != token {
-		t.Errorf("token %q, then %q", token, again)
+		t.Errorf("got token %q, then %q", token, again)
 	}
 	for path, want := range map[string]int{"lib": http.StatusOK, "other": http.StatusNotFound} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.BaseURL()+"/octo/"+path+".git/info/refs?service=git-upload-pack", nil)
@@ -41,7 +41,7 @@ func TestNamedToken(t *testing.T) {
 	}
 	w.Forge.ForgetToken(token)
 	if again := forgetest.Must(w.Forge.NamedToken(t.Context(), "octo/lib"))(t); again == token || again == "" {
-		t.Errorf("token %q again", again)
+		t.Errorf("got token %q again", again)
 	}
 	if none := forgetest.Must(w.Forge.NamedToken(t.Context(), "nobody/lib"))(t); none != "" {
 		t.Errorf("got token %q for a repository without the App", none)
@@ -54,12 +54,12 @@ func TestTokensAreForOneRepository(t *testing.T) {
 	w := forgetest.NewWorld(t)
 	beside, elsewhere := w.Neighbors(t)
 	if beside.Installation != w.Repo.Installation || elsewhere.Installation == w.Repo.Installation {
-		t.Fatalf("installations %d, %d, %d", w.Repo.Installation, beside.Installation, elsewhere.Installation)
+		t.Fatalf("got installations %d, %d, %d", w.Repo.Installation, beside.Installation, elsewhere.Installation)
 	}
 	seen := map[string]string{}
 	note := func(what, token string) {
 		if before, known := seen[token]; known || token == "" {
-			t.Errorf("%s gets the token of %s", what, before)
+			t.Errorf("%s: got the token of %s", what, before)
 		}
 		seen[token] = what
 	}
@@ -76,7 +76,7 @@ func TestTokensAreForOneRepository(t *testing.T) {
 	for _, r := range []forge.Repo{elsewhere, w.Repo, beside} { // each has its own token
 		token, _, err := w.Forge.GitToken(t.Context(), r)
 		if err != nil || seen[token] != r.FullName() {
-			t.Errorf("%s gets the token of %s: %v", r.FullName(), seen[token], err)
+			t.Errorf("%s: got the token of %s, error %v", r.FullName(), seen[token], err)
 		}
 	}
 }
@@ -131,14 +131,14 @@ func TestExpiredTokensAreReplaced(t *testing.T) {
 	w.ExpireTokens() // as when an installation was suspended for a while
 	_, err := w.Forge.Issue(t.Context(), w.Repo, n)
 	if class, _ := forge.Classify(err); err == nil || class != forge.ClassTemporary {
-		t.Errorf("class %s: %v", class, err)
+		t.Errorf("got class %s: %v", class, err)
 	}
 	forgetest.Must(w.Forge.Issue(t.Context(), w.Repo, n))(t)
 	w.ExpireTokens() // renewed with a delay, so the failure is temporary
 	forgetest.Poll(t, "renewed token", func() bool {
 		_, err := w.Forge.Issue(t.Context(), w.Repo, n)
 		if class, _ := forge.Classify(err); err != nil && class != forge.ClassTemporary {
-			t.Fatalf("class %s: %v", class, err)
+			t.Fatalf("got class %s: %v", class, err)
 		}
 		return err == nil
 	})

@@ -72,7 +72,7 @@ func TestRateLimits(t *testing.T) {
 					t.Errorf("got %s of %d for %s, want %s for %s", limit.Kind, limit.Installation, limit.Until.Sub(now), tt.kind, tt.wait)
 				}
 				if class, until := forge.Classify(err); class != forge.ClassTemporary || !until.Equal(limit.Until) {
-					t.Errorf("class %s until %s", class, until)
+					t.Errorf("got class %s until %s", class, until)
 				}
 			}
 			if n := len(gh.Requests()); n != 1 {
@@ -207,13 +207,13 @@ func TestFailures(t *testing.T) {
 			f := forgetest.New(t, gh.URL, func(c *forge.Config) { c.Timeout = 200 * time.Millisecond })
 			err := tt.call(t.Context(), f)
 			if err == nil {
-				t.Fatal("no error")
+				t.Fatal("got no error, want one")
 			}
 			if class, _ := forge.Classify(err); class != tt.class {
 				t.Errorf("class %s, want %s: %v", class, tt.class, err)
 			}
 			if tt.is != nil && !errors.Is(err, tt.is) {
-				t.Errorf("%v is not %v", err, tt.is)
+				t.Errorf("got error %v, want %v", err, tt.is)
 			}
 			if reason, _ := forge.Explain(err); !strings.HasSuffix(reason, ".") {
 				t.Errorf("reason %q is not a sentence", reason)
@@ -243,13 +243,13 @@ func TestUnsentWriteIsTemporaryError(t *testing.T) {
 	down.Store(true)
 	_, err := f.CreateComment(t.Context(), forgetest.Repo(), 3, "b")
 	if class, _ := forge.Classify(err); class != forge.ClassTemporary {
-		t.Errorf("class %s: %v", class, err)
+		t.Errorf("got class %s: %v", class, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = f.CreateComment(ctx, forgetest.Repo(), 3, "c")
 	if class, _ := forge.Classify(err); class != forge.ClassTemporary || !errors.Is(err, context.Canceled) {
-		t.Errorf("class %s: %v", class, err)
+		t.Errorf("got class %s: %v", class, err)
 	}
 }
 
@@ -361,7 +361,7 @@ func TestCredentialsStayWithGitHub(t *testing.T) {
 		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusFound)
 	})
 	if i := forgetest.Must(forgetest.New(t, gh.URL).Issue(t.Context(), forgetest.Repo(), 3))(t); i.Number != 3 || leaked != "" {
-		t.Errorf("issue %d, credentials %q", i.Number, leaked)
+		t.Errorf("got issue %d, credentials %q", i.Number, leaked)
 	}
 }
 
@@ -377,6 +377,6 @@ func TestStatelessTokensAreRequested(t *testing.T) {
 	})
 	f := forgetest.New(t, gh.URL, func(c *forge.Config) { c.StatelessTokens = "disabled" })
 	if _, _, err := f.GitToken(t.Context(), forgetest.Repo()); err != nil || header != "disabled" {
-		t.Errorf("header %q: %v", header, err)
+		t.Errorf("got header %q: %v", header, err)
 	}
 }

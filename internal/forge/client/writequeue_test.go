@@ -72,11 +72,11 @@ func TestWriteQueueEndsWithContext(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if len(p.waiting) != 0 {
-			t.Errorf("%d writes are still waiting", len(p.waiting))
+			t.Errorf("got %d writes are still waiting", len(p.waiting))
 		}
 		start := time.Now() // the canceled write used no token
 		if err := p.wait(t.Context(), PriorityAnswer); err != nil || time.Since(start) > time.Hour-time.Minute {
-			t.Errorf("waited %s: %v", time.Since(start), err)
+			t.Errorf("got a wait of %s, error %v", time.Since(start), err)
 		}
 	})
 }

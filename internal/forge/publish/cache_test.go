@@ -34,7 +34,7 @@ func TestTreesAreCached(t *testing.T) {
 	before = w.Forge.Calls(forge.ForTask)
 	got := forgetest.Must(w.Forge.Tree(t.Context(), w.Repo, out.Head))(t)
 	if n := w.Forge.Calls(forge.ForTask) - before; n != 0 {
-		t.Errorf("%d calls for the tree of the published commit", n)
+		t.Errorf("got %d calls for the tree of the published commit", n)
 	}
 	want := forgetest.Must(w.Another(t).Tree(t.Context(), w.Repo, out.Head))(t) // with an empty cache
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -56,7 +56,7 @@ func (p *Publisher) Tree(ctx context.Context, r client.Repo, commit string) (map
 }
 
 // listTree lists a tree recursively, or only its top level if that does not fit into one response.
-func listTree(op *client.Operation, r client.Repo, id string) (entries []*github.TreeEntry, whole bool, err error) {
+func listTree(op *client.Operation, r client.Repo, id string) (entries []*github.TreeEntry, complete bool, err error) {
 	for _, recursive := range []bool{true, false} {
 		got, _, err := op.GitHub.Git.GetTree(op.Ctx, r.Owner, r.Name, id, recursive)
 		if err != nil {

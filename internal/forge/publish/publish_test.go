@@ -178,7 +178,7 @@ func TestPublish(t *testing.T) {
 				t.Error(diff)
 			}
 			if got := c.message("FETCH_HEAD"); got != "Do the work\n\nWith a body.\n" {
-				t.Errorf("message is %q", got)
+				t.Errorf("got message %q", got)
 			}
 			if got := c.git("log", "-1", "--format=%an %P", "FETCH_HEAD"); got != "errand[bot] "+c.base {
 				t.Errorf("author and parents are %q", got)
@@ -220,7 +220,7 @@ func TestPublishSeveralCommits(t *testing.T) {
 		t.Error(diff)
 	}
 	if n := w.Forge.Calls(forge.ForTask) - before; n != 0 {
-		t.Errorf("%d calls for commits that are already published", n)
+		t.Errorf("got %d calls for commits that are already published", n)
 	}
 	known := maps.Clone(first.IDs)
 	delete(known, two)
@@ -243,7 +243,7 @@ func TestPublishResumesAfterFailure(t *testing.T) {
 	cs := c.changeset()
 	p, err := w.Forge.CreateCommits(t.Context(), w.Repo, cs, c.base, nil)
 	if class, _ := forge.Classify(err); class != forge.ClassPermanent || len(p.IDs) != 1 {
-		t.Fatalf("class %s, %d commits: %v", class, len(p.IDs), err)
+		t.Fatalf("got class %s, %d commits: %v", class, len(p.IDs), err)
 	}
 	p = forgetest.Must(w.Forge.CreateCommits(t.Context(), w.Repo, cs, c.base, p.IDs))(t)
 	if p.Tree != c.git("rev-parse", "HEAD^{tree}") {
@@ -286,7 +286,7 @@ func TestPublishRefuses(t *testing.T) {
 			tt.lie(cs)
 			_, err := w.Forge.CreateCommits(t.Context(), w.Repo, cs, c.base, nil)
 			if class, _ := forge.Classify(err); !errors.Is(err, tt.want) || class != forge.ClassPermanent {
-				t.Errorf("class %s: %v", class, err)
+				t.Errorf("got class %s: %v", class, err)
 			}
 		})
 	}
@@ -353,6 +353,6 @@ func TestMoveBranchSettlesUnknownOutcomes(t *testing.T) {
 	w.Inject(t, simgithub.Fault{Path: "graphql", Count: 1, Status: 502})
 	err := w.Forge.MoveBranch(t.Context(), w.Repo, "errand/2", "", main)
 	if class, _ := forge.Classify(err); class != forge.ClassUnknown {
-		t.Errorf("class %s: %v", class, err)
+		t.Errorf("got class %s: %v", class, err)
 	}
 }

@@ -64,8 +64,8 @@ func (p *Publisher) MoveBranch(ctx context.Context, r client.Repo, branch, befor
 	return confirmMove(op, r, update{branch, before, after}, err)
 }
 
-// confirmMove reads the branch after an update that failed, and returns nil if it took effect. It does not rely on the text
-// of GitHub's error.
+// confirmMove reads the branch after an update that failed, and returns nil if it took effect. It does not rely on the
+// text of GitHub's error.
 func confirmMove(op *client.Operation, r client.Repo, want update, cause error) error {
 	head, err := readHead(op.Verify(), r, want.branch)
 	switch {

@@ -125,7 +125,8 @@ func (b *builder) entry(c changeset.Change) (entry *github.TreeEntry, size int, 
 	return e, 0, b.blob(c.Blob, content)
 }
 
-// canInline reports whether content can be sent as a JSON string. Empty content cannot: GitHub would take it as missing.
+// canInline reports whether content can be sent as a JSON string. Empty content cannot: GitHub would take it as
+// missing.
 func canInline(content []byte) bool {
 	return len(content) > 0 && len(content) <= maxInline && utf8.Valid(content) && !bytes.Contains(content, []byte{0})
 }

@@ -126,7 +126,7 @@ func TestPublishFilesReplacedByDirectories(t *testing.T) {
 			for _, paths := range seen.paths {
 				for _, p := range paths {
 					if i := slices.IndexFunc(paths, func(o string) bool { return strings.HasPrefix(o, p+"/") }); i >= 0 {
-						t.Errorf("one request has %s and %s", p, paths[i])
+						t.Errorf("one request contains %s and %s", p, paths[i])
 					}
 				}
 				if len(paths) > 100 {

@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// own requests one of the simulator's control pages.
-func (w *world) own(t *testing.T, method, path, body string, status int) []byte {
+// control requests one of the simulator's control pages.
+func (w *world) control(t *testing.T, method, path, body string, status int) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, w.url+"/_sim/"+path, strings.NewReader(body))
 	if err != nil {
@@ -37,32 +37,32 @@ func (w *world) own(t *testing.T, method, path, body string, status int) []byte 
 func TestOwnPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.own(t, "POST", "faults", `{"path":"^/servers$","code":"locked"}`, 204)
+	w.control(t, "POST", "faults", `{"path":"^/servers$","code":"locked"}`, 204)
 	if _, err := w.client.Server.All(t.Context()); !hcloud.IsError(err, hcloud.ErrorCodeLocked) {
 		t.Errorf("with a fault: got %v", err)
 	}
-	w.own(t, "DELETE", "faults", "", 204)
-	w.own(t, "POST", "faults", `{"path":"("}`, 400)
-	w.own(t, "POST", "stock", `{"left":0}`, 204)
-	w.own(t, "POST", "stock", `{"type":"cx43","location":"fsn1","left":1}`, 204)
+	w.control(t, "DELETE", "faults", "", 204)
+	w.control(t, "POST", "faults", `{"path":"("}`, 400)
+	w.control(t, "POST", "stock", `{"left":0}`, 204)
+	w.control(t, "POST", "stock", `{"type":"cx43","location":"fsn1","left":1}`, 204)
 	sv := w.create(t, "vm-1")
 	if _, _, err := w.client.Server.Create(t.Context(), w.opts("vm-2")); !hcloud.IsError(err, hcloud.ErrorCodeResourceUnavailable) {
 		t.Errorf("sold out: got %v", err)
 	}
 	var objects []simhetzner.Object
-	if err := json.Unmarshal(w.own(t, "GET", "objects", "", 200), &objects); err != nil || len(objects) != 3 || objects[0].Name != "vm-1" {
+	if err := json.Unmarshal(w.control(t, "GET", "objects", "", 200), &objects); err != nil || len(objects) != 3 || objects[0].Name != "vm-1" {
 		t.Errorf("got %+v, %v", objects, err)
 	}
 	var bill simhetzner.Bill
-	if err := json.Unmarshal(w.own(t, "GET", "bill", "", 200), &bill); err != nil || bill.Micro != cx43+ipv4 {
+	if err := json.Unmarshal(w.control(t, "GET", "bill", "", 200), &bill); err != nil || bill.Micro != cx43+ipv4 {
 		t.Errorf("got %+v, %v", bill, err)
 	}
 	var log []simhetzner.Request
-	if err := json.Unmarshal(w.own(t, "GET", "requests", "", 200), &log); err != nil || len(log) < 3 || log[0].Route != "GET /servers" || !log[0].Fault {
+	if err := json.Unmarshal(w.control(t, "GET", "requests", "", 200), &log); err != nil || len(log) < 3 || log[0].Route != "GET /servers" || !log[0].Fault {
 		t.Errorf("got %+v, %v", log, err)
 	}
-	w.own(t, "POST", fmt.Sprintf("vanish/%d", sv.ID), "", 204)
-	w.own(t, "POST", fmt.Sprintf("vanish/%d", sv.ID), "", 400)
+	w.control(t, "POST", fmt.Sprintf("vanish/%d", sv.ID), "", 204)
+	w.control(t, "POST", fmt.Sprintf("vanish/%d", sv.ID), "", 400)
 	if got := w.get(t, sv.ID); got != nil {
 		t.Errorf("the server still exists: %+v", got)
 	}

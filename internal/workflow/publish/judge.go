@@ -43,7 +43,7 @@ func (s *Steps) judge(ctx context.Context, w *step.Attempt, cs *changeset.Change
 
 // gatePolicy returns the push gate's policy for a changeset: both sides' settings, the base tree and large files.
 func (s *Steps) gatePolicy(ctx context.Context, w *step.Attempt, cs *changeset.Changeset, merged string) (pushgate.Policy, error) {
-	p := pushgate.Policy{Scanner: s.Scanner, Operator: pushgate.Settings(s.Gate), Lent: s.Workspaces.Tests(w.Task).Files}
+	p := pushgate.Policy{Scanner: s.Scanner, Operator: pushgate.Settings(s.Gate), LentFiles: s.Workspaces.Tests(w.Task).Files}
 	own, err := s.currentGate(ctx, w)
 	if err != nil {
 		return p, err

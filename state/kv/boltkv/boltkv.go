@@ -123,7 +123,8 @@ func openFile(path string, wait time.Duration) (bolt *bbolt.DB, file *os.File, e
 	if !stillAt(path, file) {
 		return nil, nil, errors.Join(ErrLocked, bolt.Close())
 	}
-	if err := errors.Join(prepare(bolt, file), durable.SyncDir(dir)); err != nil { // the directory entry of a new file must survive a power failure
+	// The directory entry of a new file must survive a power failure.
+	if err := errors.Join(prepare(bolt, file), durable.SyncDir(dir)); err != nil {
 		return nil, nil, errors.Join(err, bolt.Close())
 	}
 	return bolt, file, nil

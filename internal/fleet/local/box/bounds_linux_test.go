@@ -113,7 +113,7 @@ func TestCgroupName(t *testing.T) {
 	t.Parallel()
 	one := cgroupName(Record{Name: "a"}, "/x/a")
 	if one == cgroupName(Record{Name: "a"}, "/y/a") || one != cgroupName(Record{Name: "a"}, "/x/a") || !strings.HasPrefix(one, "errand-box-a-") {
-		t.Errorf("name %q", one)
+		t.Errorf("got name %q", one)
 	}
 }
 

@@ -35,13 +35,13 @@ func TestRecordAndEnd(t *testing.T) {
 		t.Errorf("record (-want +got):\n%s", diff)
 	}
 	if _, ok, err := ReadEnd(dir); ok || err != nil {
-		t.Errorf("a box that lives has an end: %v, %v", ok, err)
+		t.Errorf("running sandbox: got end %v, error %v, want none", ok, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, endFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := ReadEnd(dir); err == nil {
-		t.Error("half an end is read")
+		t.Error("read an incomplete end")
 	}
 }
 
