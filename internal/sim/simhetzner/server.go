@@ -177,14 +177,15 @@ func deleteServer(s *Sim, c *call) (answer, error) {
 	if m != nil {
 		do = m.Delete
 	}
-	a := s.startAction(c, plan{command: "delete_server", took: s.cfg.Took.Delete, server: sv, work: s.startWork(do), done: func(at time.Time, failed bool) {
+	done := func(at time.Time, failed bool) {
 		if failed {
 			sv.status = was
 			return
 		}
 		sv.machine = nil
 		s.removeServer(sv, at)
-	}})
+	}
+	a := s.startAction(c, plan{command: "delete_server", took: s.cfg.Took.Delete, server: sv, work: s.startWork(do), done: done})
 	return answer{http.StatusOK, map[string]any{"action": s.wireAction(a)}}, nil
 }
 

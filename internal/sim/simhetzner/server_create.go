@@ -257,7 +257,9 @@ func (s *Sim) bootServer(c *call, sv *server, o *order) (created *action, next [
 	}
 	created = s.startAction(c, p)
 	for _, a := range sv.nets {
-		next = append(next, s.startAction(c, plan{command: "attach_to_network", took: s.cfg.Took.Other, server: sv, after: created, on: networkRef(a.network)}))
+		next = append(next, s.startAction(c, plan{
+			command: "attach_to_network", took: s.cfg.Took.Other, server: sv, after: created, on: networkRef(a.network),
+		}))
 	}
 	if o.start {
 		started := func(_ time.Time, failed bool) {
