@@ -210,7 +210,7 @@ func TestLimits(t *testing.T) {
 	limits := changeset.DefaultLimits()
 	limits.Encoded = int64(len(data)) - 1
 	if _, err := changeset.Decode(bytes.NewReader(data), limits); !errors.Is(err, changeset.ErrTooLarge) {
-		t.Errorf("encoded: %v", err)
+		t.Errorf("encode: got error %v", err)
 	}
 	limits = changeset.DefaultLimits()
 	limits.Blobs = 8
@@ -232,7 +232,7 @@ func TestDecodeRefusesInvalidInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if c, err := changeset.Decode(strings.NewReader(text), changeset.DefaultLimits()); err == nil {
-				t.Errorf("decoded %+v", c)
+				t.Errorf("got %+v", c)
 			}
 		})
 	}
@@ -249,13 +249,13 @@ func TestStats(t *testing.T) {
 		t.Errorf("%d paths differ, want 3", got)
 	}
 	if c.Empty() {
-		t.Error("it is said to be empty")
+		t.Error("a changeset with commits is reported as empty")
 	}
 	if c.Head() != second {
-		t.Errorf("head is %s", c.Head())
+		t.Errorf("got head %s", c.Head())
 	}
 	none := &changeset.Changeset{Base: base, Commits: []changeset.Commit{{ID: first}}}
 	if !none.Empty() || (&changeset.Changeset{Base: base}).Head() != base {
-		t.Error("an empty one is not seen to be empty")
+		t.Error("an empty changeset is not reported as empty")
 	}
 }

@@ -90,15 +90,15 @@ func checkAccepted(t *testing.T, c *changeset.Changeset, l changeset.Limits) {
 	for _, commit := range c.Commits {
 		changes += len(commit.Changes)
 		if known[commit.ID] || commit.Parents[0] != head || len(commit.Message) > l.Message {
-			t.Fatalf("commit %+v after %s", commit, head)
+			t.Fatalf("got commit %+v after %s", commit, head)
 		}
 		known[commit.ID], head = true, commit.ID
 		for _, change := range commit.Changes {
 			if change.Mode == "" != (change.Blob == "") {
-				t.Errorf("change %+v", change)
+				t.Errorf("got change %+v", change)
 			}
 			if content, ok := c.Blobs[change.Blob]; ok && changeset.BlobID(content) != change.Blob {
-				t.Errorf("content of %s is another", change.Blob)
+				t.Errorf("%s: got other content", change.Blob)
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func checkAccepted(t *testing.T, c *changeset.Changeset, l changeset.Limits) {
 		size += int64(len(content))
 	}
 	if len(c.Commits) > l.Commits || changes > l.Changes || size > l.Blobs || len(c.Notes) > l.Notes || head != c.Head() || size != c.Stats().Bytes {
-		t.Errorf("%d commits, %d changes, %d bytes, head %s of %+v", len(c.Commits), changes, size, head, l)
+		t.Errorf("got %d commits, %d changes, %d bytes, head %s of %+v", len(c.Commits), changes, size, head, l)
 	}
 	paths := map[string]bool{}
 	for _, commit := range c.Commits {
@@ -115,7 +115,7 @@ func checkAccepted(t *testing.T, c *changeset.Changeset, l changeset.Limits) {
 		}
 	}
 	if s := c.Stats(); s.Paths() > len(paths) {
-		t.Errorf("%+v for %v", s, paths)
+		t.Errorf("got %+v for %v", s, paths)
 	}
 	for p := range paths {
 		checkPath(t, p, l)
@@ -131,7 +131,7 @@ func checkPath(t *testing.T, p string, l changeset.Limits) {
 	for part := range strings.SplitSeq(p, "/") {
 		bare := strings.TrimRight(strings.ToLower(part), " .")
 		if part == "" || part == "." || part == ".." || bare == ".git" || bare == "git~1" || strings.HasPrefix(bare, ".git:") {
-			t.Errorf("path %q was accepted", p)
+			t.Errorf("got path %q was accepted", p)
 		}
 	}
 }
@@ -153,6 +153,6 @@ func checkRoundTrip(t *testing.T, c *changeset.Changeset, l changeset.Limits) {
 		t.Errorf("it comes back otherwise (-sent +got):\n%s", diff)
 	}
 	if err := changeset.Encode(&twice, again); err != nil || twice.String() != wire {
-		t.Errorf("written again it is otherwise: %v", err)
+		t.Errorf("the second encoding differs: error %v", err)
 	}
 }

@@ -209,7 +209,7 @@ func TestFirstContact(t *testing.T) {
 				t.Errorf("got row %s", row.Phase)
 			}
 			if first := rowOf(t, st, fleet.VMName("demo", "5-7", 1)); test.gen > 1 && first.Why != string(fleet.ReasonUnusable) {
-				t.Errorf("the first one ended as %q", first.Why)
+				t.Errorf("first VM: got reason %q", first.Why)
 			} else if !strings.Contains(first.Detail, test.detail) {
 				t.Errorf("the first one ended because %q, want %q", first.Detail, test.detail)
 			}

@@ -93,7 +93,7 @@ func TestVMIsDeletedByOneCallerAtATime(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				if n := s.deletes.Load(); n != 1 {
-					t.Errorf("deleted %d times", n)
+					t.Errorf("got %d deletions", n)
 				}
 				if row := rowOf(t, st, server.Name); row.Phase != vm.Gone {
 					t.Errorf("got VM %s", row.Phase)
@@ -126,7 +126,7 @@ func TestDeletionsDoNotDelayNewVMs(t *testing.T) {
 		began := time.Now()
 		get(t, f, fleet.AcquireSpec{Task: shopTask})
 		if took := time.Since(began); took > s.boot+20*time.Second {
-			t.Errorf("the VM was usable after %s", took)
+			t.Errorf("got a start time of %s", took)
 		}
 		time.Sleep(time.Minute)
 		for _, name := range failed {
@@ -201,10 +201,10 @@ func TestVMsAreDialedWhileTheProviderFails(t *testing.T) {
 			t.Error(err)
 		}
 		if took := time.Since(began); took > 10*time.Minute+10*time.Second {
-			t.Errorf("the VM was usable after %s", took)
+			t.Errorf("got a start time of %s", took)
 		}
 		if n := s.asked.Load(); n > 20 {
-			t.Errorf("the list was asked for %d times in 10 minutes", n)
+			t.Errorf("got %d list requests in 10 minutes", n)
 		}
 		cancel()
 		<-waits

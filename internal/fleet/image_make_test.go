@@ -115,6 +115,6 @@ func TestMakeImageEndsWithItsContext(t *testing.T) {
 	}
 	_, err := fleet.MakeImage(ctx, m, fleet.ImageSpec{}, fleet.ImageWait{Since: c.now(), Within: time.Hour, Now: c.now, Wait: wait})
 	if !errors.Is(err, context.Canceled) || len(m.deleted) > 0 || len(m.checked) != 1 {
-		t.Errorf("%v, deleted %v, checked %d times", err, m.deleted, len(m.checked))
+		t.Errorf("got error %v, deleted %v, %d checks", err, m.deleted, len(m.checked))
 	}
 }

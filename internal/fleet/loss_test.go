@@ -38,7 +38,7 @@ func TestLossNeedsTwoChecks(t *testing.T) {
 				}
 			}
 			if row := rowOf(t, store, server.Name); row.Phase.Over() {
-				t.Errorf("checking alone has ended the row: %+v", row)
+				t.Errorf("checking alone has ended the row: got %+v", row)
 			}
 		})
 	}

@@ -90,7 +90,7 @@ func TestAccountLimit(t *testing.T) {
 			}
 			c.pass(time.Hour)
 			if list := told(); len(list) != 0 {
-				t.Errorf("an hour later: %q", list)
+				t.Errorf("an hour later: got %q", list)
 			}
 		})
 	}

@@ -127,11 +127,11 @@ func TestEachKindIsReapedByItsOwnList(t *testing.T) {
 			}
 			plan, err := f.ReapPlan(t.Context(), fleet.ReapOptions{Reviewed: true, All: true})
 			if err != nil || len(plan.Unlisted) != len(kinds) {
-				t.Errorf("unlisted %v, %v", plan.Unlisted, err)
+				t.Errorf("got unlisted kinds %v, error %v", plan.Unlisted, err)
 			}
 			for _, item := range plan.Delete {
 				if slices.Contains(kinds, item.Kind) {
-					t.Errorf("%s would be deleted, but their list is not whole", item.Kind)
+					t.Errorf("%s would be deleted, but the list of its kind is incomplete", item.Kind)
 				}
 			}
 			clear(a.fails)
@@ -140,7 +140,7 @@ func TestEachKindIsReapedByItsOwnList(t *testing.T) {
 				reap(t, f, fleet.ReapOptions{})
 			}
 			if left, alarms := a.orphans(), f.Alarms(); left != "" || len(alarms) != 0 {
-				t.Errorf("when all is well again %q are left, alarms %+v", left, alarms)
+				t.Errorf("after the recovery: got remaining items %q, alarms %+v", left, alarms)
 			}
 		})
 	}
@@ -262,11 +262,11 @@ func TestYoungOrphansAreListed(t *testing.T) {
 				}
 			}
 			if len(kinds) != 4 || len(plan.Wait) != 4 {
-				t.Errorf("waiting: %+v", plan.Wait)
+				t.Errorf("got waiting items %+v", plan.Wait)
 			}
 			for _, item := range plan.Delete {
 				if item.Kind != fleet.ReapRow {
-					t.Errorf("would go: %+v", item)
+					t.Errorf("got planned deletions %+v", item)
 				}
 			}
 			if got := a.orphans(); got != "image primary_ip vm volume" {

@@ -29,7 +29,7 @@ func reap(t *testing.T, f *fleet.Fleet, opts fleet.ReapOptions) string {
 	var out []string
 	for _, item := range gone {
 		if item.Explanation == "" || !item.Reason.Valid() {
-			t.Errorf("%s %s goes for no reason", item.Kind, item.ID)
+			t.Errorf("%s %s is deleted without a reason", item.Kind, item.ID)
 		}
 		out = append(out, item.Kind+" "+item.ID)
 	}
@@ -68,7 +68,7 @@ func TestReapOrphanVM(t *testing.T) {
 		}
 	}
 	if m.reasons[orphan] != fleet.ReasonOrphan || len(m.vms) != 1 {
-		t.Errorf("deleted as %q, %d left", m.reasons[orphan], len(m.vms))
+		t.Errorf("got reason %q, %d remaining VMs", m.reasons[orphan], len(m.vms))
 	}
 }
 
@@ -79,7 +79,7 @@ func TestReapNeedsTwoSightings(t *testing.T) {
 	name := createUnmanagedVM(m, c, "orphan", nil)
 	c.pass(24 * time.Hour)
 	if got := reap(t, f, fleet.ReapOptions{}); got != "" {
-		t.Errorf("reaped %q at first sight", got)
+		t.Errorf("got reaped items %q at first sight", got)
 	}
 	m.mu.Lock()
 	vm := m.vms[name]
@@ -92,10 +92,10 @@ func TestReapNeedsTwoSightings(t *testing.T) {
 	m.mu.Unlock()
 	c.pass(15 * time.Minute)
 	if got := reap(t, f, fleet.ReapOptions{}); got != "" {
-		t.Errorf("reaped %q at its first sight", got)
+		t.Errorf("got reaped items %q at first sight", got)
 	}
 	if got := reap(t, f, fleet.ReapOptions{Reviewed: true}); got != "vm "+name {
-		t.Errorf("a person has looked, and %q is reaped", got)
+		t.Errorf("after a confirmation: got reaped items %q", got)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestReapIgnoresIncompleteLists(t *testing.T) {
 	m.listErr = fmt.Errorf("%w: page 2 is missing", fleet.ErrUnauthorized)
 	plan, err := f.ReapPlan(t.Context(), fleet.ReapOptions{All: true})
 	if err != nil || !errors.Is(plan.Unlisted[fleet.ReapVM], fleet.ErrUnauthorized) {
-		t.Errorf("unlisted %v, error is %v", plan.Unlisted, err)
+		t.Errorf("got unlisted kinds %v, error %v", plan.Unlisted, err)
 	}
 	if gone, err := f.Reap(t.Context(), plan); err != nil || len(gone) != 0 || len(m.vms) != 2 {
 		t.Error("something was deleted")
@@ -127,7 +127,7 @@ func TestReapRetriesFailedDeletions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if gone, err := f.Reap(t.Context(), plan); !errors.Is(err, m.delErr) || len(gone) != 0 {
-		t.Errorf("gone is %v, error %v", gone, err)
+		t.Errorf("got deleted items %v, error %v", gone, err)
 	}
 	m.delErr = nil
 	if got := reap(t, f, fleet.ReapOptions{Reviewed: true}); got != "vm "+name {
@@ -144,21 +144,21 @@ func TestReapAfterALostStore(t *testing.T) {
 	for range 3 {
 		c.pass(time.Hour)
 		if got := reap(t, f, fleet.ReapOptions{}); got != "" {
-			t.Errorf("an empty store reaped %q", got)
+			t.Errorf("empty store: got reaped items %q", got)
 		}
 	}
 	acquire(t, f, "new", 1)
 	for range 3 {
 		c.pass(time.Hour)
 		if got := reap(t, f, fleet.ReapOptions{}); got != "" {
-			t.Errorf("a young store reaped %q", got)
+			t.Errorf("new store: got reaped items %q", got)
 		}
 	}
 	if alarms := f.Alarms(); len(alarms) != 1 || alarms[0].Name != old || !strings.Contains(alarms[0].Explanation, "--all") {
 		t.Errorf("got alarms %+v", alarms)
 	}
 	if got := reap(t, f, fleet.ReapOptions{All: true}); got != "vm "+old {
-		t.Errorf("all that went is %q", got)
+		t.Errorf("got reaped items %q", got)
 	}
 }
 
@@ -173,13 +173,13 @@ func TestReapIsBounded(t *testing.T) {
 	reap(t, f, fleet.ReapOptions{})
 	c.pass(time.Hour)
 	if got := reap(t, f, fleet.ReapOptions{}); strings.Count(got, "vm") != 5 {
-		t.Errorf("reaped %q at once", got)
+		t.Errorf("got reaped items %q immediately", got)
 	}
 	if alarms := f.Alarms(); len(alarms) != 1 || alarms[0].ID != "many" {
 		t.Errorf("got alarms %+v", alarms)
 	}
 	if got := reap(t, f, fleet.ReapOptions{}); strings.Count(got, "vm") != 3 {
-		t.Errorf("then reaped %q", got)
+		t.Errorf("then got reaped items %q", got)
 	}
 }
 
@@ -291,10 +291,10 @@ func TestReapLiveVMOfAnEndedRow(t *testing.T) {
 				}
 			}
 			if _, there := s.vms[vm.Name]; there {
-				t.Error("it lives")
+				t.Error("the VM still exists")
 			}
 			if after := rowOf(t, store, vm.Name); after.Phase != before.Phase || after.Snapshot != before.Snapshot || len(s.images) != map[bool]int{true: 1}[sleeps] {
-				t.Errorf("its row was %+v, it is %+v", before, after)
+				t.Errorf("got row %+[2]v, want %+[1]v", before, after)
 			}
 		})
 	}

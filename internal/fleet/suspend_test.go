@@ -134,7 +134,7 @@ func TestStandbyVMGivesWayToAnOrder(t *testing.T) {
 	f, s, _, _ := newShopFleet(t, func(c *fleet.Config) { c.Pool.Reuse, c.Caps.VMs = true, 1 })
 	first := get(t, f, fleet.AcquireSpec{Task: shopTask})
 	if err := f.Release(t.Context(), first.Name, fleet.ReasonDone); err != nil || len(s.vms) != 1 {
-		t.Fatalf("%d VMs, %v", len(s.vms), err)
+		t.Fatalf("got %d VMs, error %v", len(s.vms), err)
 	}
 	get(t, f, fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: 1}})
 	if len(s.vms) != 1 || s.reasons[first.Name] != fleet.ReasonDone {

@@ -65,7 +65,7 @@ func TestIssueSnapshotReadsOrgFile(t *testing.T) {
 		t.Errorf("got settings %q, although REST can read the file", got.OrgConfig)
 	}
 	if got = forgetest.Must(w.Forge.IssueSnapshot(t.Context(), w.Repo, i.Number, "dir"))(t); got.Config != nil {
-		t.Errorf("a directory has content: %q", got.Config)
+		t.Errorf("a directory has content: got %q", got.Config)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestPlanSnapshotHasApprovingComment(t *testing.T) {
 		return v
 	}
 	if v := fromPlan(); v == nil || v.Body != "@errand approve" || v.Author.Login != "wendy" || v.Editor != nil || v.Minimized {
-		t.Errorf("unedited comment: %+v", v)
+		t.Errorf("unedited comment: got %+v", v)
 	}
 	if err := w.As("octo").EditComment(forgetest.FullName, approval.ID, "Wait."); err != nil {
 		t.Fatal(err)
@@ -166,16 +166,16 @@ func TestPlanSnapshotHasApprovingComment(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := fromPlan(); v == nil || !v.Minimized {
-		t.Errorf("hidden: %+v", v)
+		t.Errorf("hidden: got %+v", v)
 	}
 	if err := w.As("wendy").DeleteComment(forgetest.FullName, approval.ID); err != nil {
 		t.Fatal(err)
 	}
 	if v := fromPlan(); v != nil {
-		t.Errorf("deleted: %+v", v)
+		t.Errorf("deleted: got %+v", v)
 	}
 	if v := alone(); v != nil {
-		t.Errorf("deleted: %+v", v)
+		t.Errorf("deleted: got %+v", v)
 	}
 	if v, at, err := w.Forge.CommentAndHead(t.Context(), w.Repo, i.NodeID, "no-such"); at != "" || err != nil {
 		t.Errorf("got missing branch %+v at %q, error %v", v, at, err)
@@ -220,7 +220,7 @@ func TestCommitFilesIsOneRequest(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if bare := forgetest.Must(w.Forge.CommitFiles(t.Context(), w.Repo, head, nil))(t); !slices.Equal(bare.Names, got.Names) || len(bare.Texts) != 0 {
-		t.Errorf("without files: %+v", bare)
+		t.Errorf("without files: got %+v", bare)
 	}
 	if _, err := w.Forge.CommitFiles(t.Context(), w.Repo, "0123456789012345678901234567890123456789", nil); !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("missing commit: %v", err)

@@ -75,7 +75,7 @@ func TestAbandonedCallIsCharged(t *testing.T) {
 				<-next
 			}
 			if refused := strings.Contains(answer.Body.String(), "turns are used up (1)"); refused != (test.most == 1) {
-				t.Errorf("next call: status %d: %s", answer.Code, answer.Body)
+				t.Errorf("next call: got status %d: %s", answer.Code, answer.Body)
 			}
 		})
 	}

@@ -71,7 +71,7 @@ func TestBodyMemoryIsLimited(t *testing.T) {
 	}
 	for i := range calls {
 		if len(calls[i].bytes) != size-1 {
-			t.Errorf("read %d bytes", len(calls[i].bytes))
+			t.Errorf("got %d bytes", len(calls[i].bytes))
 		}
 		calls[i].release()
 		calls[i].release() // does nothing more
@@ -137,6 +137,6 @@ func TestBodyDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(d.set) != 2 || d.set[0].Before(before.Add(bodyTimeout)) || d.set[0].After(time.Now().Add(bodyTimeout)) || !d.set[1].IsZero() {
-		t.Errorf("deadlines: %v", d.set)
+		t.Errorf("got deadlines %v", d.set)
 	}
 }

@@ -69,12 +69,12 @@ func TestTwoTasksStayBelowTheCaps(t *testing.T) {
 				}
 				wait.Wait()
 				if tc.day > 0 && (b.day.MicroUSD > tc.day || b.day.MicroUSD < tc.day/2) {
-					t.Errorf("the day has cost %d of %d", b.day.MicroUSD, tc.day)
+					t.Errorf("got a cost of %d of %d for the day", b.day.MicroUSD, tc.day)
 				}
 				for key, task := range b.tasks {
 					m := task.Money
 					if tc.task > 0 && m.MicroUSD > tc.task || tc.tokens > 0 && m.Tokens() > tc.tokens+int64(task.Run.Answers) {
-						t.Errorf("task %s has used %+v", key, m)
+						t.Errorf("task %s: got %+v", key, m)
 					}
 				}
 			})
@@ -163,11 +163,11 @@ func TestAbandonedWhileWaiting(t *testing.T) {
 		defer hangUp()
 		b.call(ctx, 1, "/v1/chat/completions", `{"model":"m"}`)
 		if spent, wait := b.spent(1, 0); asked != 1 || spent != 0 || wait != nil || b.inFlight() != 1 {
-			t.Errorf("%d calls reached the model, spent %d, stored wait %+v, %d in flight", asked, spent, wait, b.inFlight())
+			t.Errorf("got %d calls of the model, a cost of %d, stored wait %+v, %d calls in flight", asked, spent, wait, b.inFlight())
 		}
 		wait.Wait()
 		if spent, _ := b.spent(1, 0); asked != 1 || spent != 1_300_000 || b.inFlight() != 0 {
-			t.Errorf("%d calls reached the model, spent %d, %d in flight", asked, spent, b.inFlight())
+			t.Errorf("got %d calls of the model, a cost of %d, %d calls in flight", asked, spent, b.inFlight())
 		}
 	})
 }

@@ -101,7 +101,7 @@ func TestAnswerIsCharged(t *testing.T) {
 			}
 			for _, r := range l.runs {
 				if r != run {
-					t.Errorf("booked to run %s", r)
+					t.Errorf("got a cost for run %s", r)
 				}
 			}
 		})

@@ -126,10 +126,10 @@ func TestCapsLimitConcurrentCalls(t *testing.T) {
 				<-refused
 			}
 			if status, body := send(t, http.DefaultClient, http.MethodGet, c.url+"/llm/anthropic/v1/models", gatewaytest.Bearer(runToken)); status != http.StatusOK {
-				t.Errorf("list of models: status %d: %s", status, body)
+				t.Errorf("list of models: got status %d: %s", status, body)
 			}
 			if status, body := send(t, http.DefaultClient, http.MethodPost, c.url+modelPath+"/count_tokens", gatewaytest.Bearer(runToken)); (status == http.StatusOK) != (test.pass < most) {
-				t.Errorf("counting tokens: status %d: %s", status, body)
+				t.Errorf("counting tokens: got status %d: %s", status, body)
 			}
 			close(c.proceed)
 			wait.Wait()
@@ -246,6 +246,6 @@ func TestConcurrentStreamsAreEndedAtACap(t *testing.T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if spent := b.task.Money.Tokens(); passed == 0 || spent < most || spent > most+int64(passed)*4200 {
-		t.Errorf("%d streams used %d tokens", passed, spent)
+		t.Errorf("got %d streams with %d tokens", passed, spent)
 	}
 }

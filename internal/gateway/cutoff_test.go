@@ -216,13 +216,13 @@ func TestHiddenReasoningIsEndedAtACap(t *testing.T) {
 						t.Errorf("got status %d: %s", answer.Code, said)
 					}
 					if took < 3*time.Minute || took > 4*time.Minute {
-						t.Errorf("it took %s to reach 10,000 tokens", took)
+						t.Errorf("got a duration of %s until 10,000 tokens", took)
 					}
 					if spent, wait := b.spent(1, 5_000_000-left); spent < left || spent > left*11/10 || wait == nil || wait.Hint != state.HintBudget {
 						t.Errorf("got a cost of %d of %d, stored wait %+v", spent, left, wait)
 					}
 					if answer := b.call(t.Context(), 1, d.path, d.body); answer.Code != http.StatusForbidden {
-						t.Errorf("the next call: status %d: %s", answer.Code, answer.Body)
+						t.Errorf("the next call: got status %d: %s", answer.Code, answer.Body)
 					}
 				})
 			})

@@ -69,7 +69,7 @@ func TestDenialIsStoredWithTheRun(t *testing.T) {
 			defer d.mu.Unlock()
 			switch {
 			case test.want == "" && len(d.list) > 0, test.want != "" && len(d.list) != 1:
-				t.Fatalf("stored with the run: %+v", d.list)
+				t.Fatalf("got stored wait %+v", d.list)
 			case test.want != "" && (d.list[0].Kind != state.WaitRefused || d.list[0].Detail != test.want || !d.list[0].Until.IsZero()):
 				t.Errorf("stored with the run: %+v, want %q", d.list[0], test.want)
 			}

@@ -106,7 +106,7 @@ func TestModelCallsAreForwarded(t *testing.T) {
 			t.Fatalf("%s: status %d: %s", name, status, body)
 		}
 		if got.Header.Get(test.header) != test.want || got.URL.String() != test.at || got.Header.Get("Anthropic-Version") == "" {
-			t.Errorf("%s: upstream received %s %v", name, got.URL, got.Header)
+			t.Errorf("%s: got request of the provider %s %v", name, got.URL, got.Header)
 		}
 		if all := fmt.Sprint(got.URL, got.Header); strings.Contains(all, token) {
 			t.Errorf("%s: the VM's token was forwarded: %s", name, all)

@@ -105,7 +105,7 @@ func TestRequestHeaders(t *testing.T) {
 				t.Errorf("got key %q", key)
 			}
 			if kind := r.Header.Get("Content-Type"); kind != "application/json" {
-				t.Errorf("content type of the body %q", kind)
+				t.Errorf("got content type %q", kind)
 			}
 			if r.URL.RawQuery != test.query {
 				t.Errorf("query %q, want %q", r.URL.RawQuery, test.query)

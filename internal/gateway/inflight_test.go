@@ -23,12 +23,12 @@ func TestReservationsOfATask(t *testing.T) {
 		of(1, greedy)
 	}
 	if b := g.inFlight.earlierThan(of(2, state.Money{})); b.all.MicroUSD != 6_000_000 || b.all.Tokens() != 900_000 || b.task.MicroUSD != 0 || b.count != 3 {
-		t.Errorf("earlier calls than one of another task: %+v", b)
+		t.Errorf("earlier calls than one of another task: got %+v", b)
 	}
 	if b := g.inFlight.earlierThan(of(1, greedy)); b.task.MicroUSD != 480_000_000 || b.task.Tokens() != 48_000_000 {
-		t.Errorf("earlier calls than one of the same task: %+v", b)
+		t.Errorf("earlier calls than one of the same task: got %+v", b)
 	}
 	if b := g.inFlight.earlierThan(of(3, state.Money{})); b.all.MicroUSD != 6_000_000+160_000_000 {
-		t.Errorf("a task without a cap reserves %+v", b.all)
+		t.Errorf("task without a cap: got reservations %+v", b.all)
 	}
 }

@@ -145,12 +145,12 @@ func TestStreamIsEndedAtACap(t *testing.T) {
 			}
 			before, last, _ := strings.Cut(body, failure)
 			if !strings.HasSuffix(before, test.ending+test.ending) || strings.Count(failure+last, "data: {") != 1 || !strings.Contains(last, kind) {
-				t.Errorf("the last event is incomplete: %q, then %q", before[max(len(before)-100, 0):], last)
+				t.Errorf("the last event is incomplete: got %q, then %q", before[max(len(before)-100, 0):], last)
 			}
 			checkSpent(t, b, test.most, perToken)
 			status, body = sendBody(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, gatewaytest.Bearer(runToken))
 			if b.caps == (state.Money{}) && (status != http.StatusForbidden || !strings.Contains(body, "reached")) {
-				t.Errorf("next call: status %d: %.300s", status, body)
+				t.Errorf("next call: got status %d: %.300s", status, body)
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func checkSpent(t *testing.T, b *taskLedger, most state.Money, perToken int64) {
 	defer b.mu.Unlock()
 	m := b.task.Money
 	if b.wait == nil || m.MicroUSD == 0 || m.MicroUSD != m.Tokens()*perToken {
-		t.Errorf("stored wait %+v, booked %+v", b.wait, m)
+		t.Errorf("got stored wait %+v, cost %+v", b.wait, m)
 	}
 	if most.MicroUSD > 0 && m.MicroUSD > most.MicroUSD || most.Tokens() > 0 && m.Tokens() > most.Tokens() {
 		t.Errorf("booked %+v, want at most %+v", m, most)
@@ -207,7 +207,7 @@ func TestLongEventIsEndedAtACap(t *testing.T) {
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<20))
 	if err == nil || n > 32<<20 {
-		t.Errorf("received %d bytes, then error %v", n, err)
+		t.Errorf("got %d bytes, then error %v", n, err)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestAnswersInFlightCount(t *testing.T) {
 			return
 		}
 	}
-	t.Error("no call was denied")
+	t.Error("got no denied call")
 }
 
 // TestIncompleteAnswersAreStored: an answer that was truncated or blocked is stored with the run, because its program

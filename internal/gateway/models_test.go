@@ -115,10 +115,10 @@ func TestModelAndFeaturesAreChecked(t *testing.T) {
 				t.Errorf("status %d: %s; want %s", resp.StatusCode, answer, test.says)
 			}
 			if len(w.received) != 0 {
-				t.Errorf("the provider received %.200q", w.received)
+				t.Errorf("got request of the provider %.200q", w.received)
 			}
 			if large := strings.Contains(test.says, "bytes"); large != (len(w.denied) == 0) {
-				t.Errorf("denied: %+v", w.denied)
+				t.Errorf("denied: got %+v", w.denied)
 			}
 		})
 	}
@@ -134,11 +134,11 @@ func TestModelIsPending(t *testing.T) {
 		t.Errorf("got status %d: %s; the provider received %q", resp.StatusCode, answer, w.received)
 	}
 	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"small-1"}`); resp.StatusCode != http.StatusOK {
-		t.Errorf("its own model: status %d: %s", resp.StatusCode, answer)
+		t.Errorf("its own model: got status %d: %s", resp.StatusCode, answer)
 	}
 	w = newModelLimitedEnd(t, AllowedModels{})
 	if resp, answer = w.call(t, http.MethodPost, "/llm/anthropic/v1/messages", `{"model":"whatever"}`); resp.StatusCode != http.StatusOK {
-		t.Errorf("a run without a model: status %d: %s", resp.StatusCode, answer)
+		t.Errorf("a run without a model: got status %d: %s", resp.StatusCode, answer)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestWebTools(t *testing.T) {
 		resp, answer := h.call(t, http.MethodPost, modelPath, body)
 		if allowed {
 			if resp.StatusCode != http.StatusOK || w.Count() != 1 {
-				t.Errorf("allowed: status %d: %s", resp.StatusCode, answer)
+				t.Errorf("allowed: got status %d: %s", resp.StatusCode, answer)
 			}
 			continue
 		}
@@ -167,7 +167,7 @@ func TestWebTools(t *testing.T) {
 			t.Errorf("got status %d: %s", resp.StatusCode, answer)
 		}
 		if r := <-noted; r.Host != "tool web_fetch_20250910" || r.Allowed {
-			t.Errorf("denied: %+v", r)
+			t.Errorf("denied: got %+v", r)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func newRecordingEnd(t *testing.T, api modelapi.API, change func(*Config, *taskL
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil || int64(len(body)) != r.ContentLength {
-			t.Errorf("%d bytes of %d: %v", len(body), r.ContentLength, err)
+			t.Errorf("got %d of %d bytes, error %v", len(body), r.ContentLength, err)
 		}
 		a.mu.Lock()
 		a.bodies = append(a.bodies, string(body))
@@ -202,7 +202,7 @@ func TestOutputIsLimitedToTheCaps(t *testing.T) {
 				t.Errorf("got status %d: %s; the model received %.200q", status, answer, a.received())
 			}
 			if a.books.wait == nil || a.books.wait.Kind != state.WaitMoney {
-				t.Errorf("the reason was not stored with the run: %+v", a.books.wait)
+				t.Errorf("the reason was not stored with the run: got %+v", a.books.wait)
 			}
 		})
 	}
@@ -261,7 +261,7 @@ func TestUsageIsRequested(t *testing.T) {
 				t.Errorf("status %d: %s; the model received %q, want %q", status, answer, got, test.want)
 			}
 			if got != "" && !json.Valid([]byte(got)) {
-				t.Errorf("the model received invalid JSON: %q", got)
+				t.Errorf("the model received invalid JSON: got %q", got)
 			}
 		})
 	}

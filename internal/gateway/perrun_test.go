@@ -21,7 +21,7 @@ func TestTurnsOfActiveRunsAreKept(t *testing.T) {
 		t.Errorf("counted %d turns, want 5", got)
 	}
 	if n := c.runs.Len(); n != maxRuns || c.get("other 0") != 0 {
-		t.Errorf("%d runs are kept, the first of them with %d turns", n, c.get("other 0"))
+		t.Errorf("got %d runs, the first with %d turns", n, c.get("other 0"))
 	}
 	var restarted turnCounter
 	if got := restarted.count("r", 5); got != 5 {

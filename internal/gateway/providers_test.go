@@ -53,7 +53,7 @@ func newProviderEnd(t *testing.T, api modelapi.API) *providerEnd {
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.asked.Add(1)
 		if r.Header.Get("X-Api-Key") != modelKey {
-			t.Errorf("%s has no key", r.URL.Path)
+			t.Errorf("%s: got no key", r.URL.Path)
 		}
 		(*p.answer.Load())(w, r)
 	}))
@@ -102,13 +102,13 @@ func TestRefusedKey(t *testing.T) {
 		t.Fatalf("got status %d: %s", status, body)
 	}
 	if w := p.ledger.wait; w == nil || w.Kind != state.WaitKey || !w.Until.Equal(p.start.Add(time.Minute)) || !strings.Contains(w.Hint, "`models.anthropic`") {
-		t.Fatalf("stored with the run: %+v", w)
+		t.Fatalf("got stored wait %+v", w)
 	}
 	if w := p.ready(t); w == nil || p.asked.Load() != 1 {
-		t.Errorf("ready: %+v after %d requests", w, p.asked.Load())
+		t.Errorf("ready: got %+v after %d requests", w, p.asked.Load())
 	}
 	if status, _ := p.call(t); status != http.StatusForbidden || p.asked.Load() != 1 {
-		t.Errorf("the next call: status %d, %d requests", status, p.asked.Load())
+		t.Errorf("the next call: got status %d, %d requests", status, p.asked.Load())
 	}
 	for _, wait := range []int64{60, 120, 240, 300, 300} { // how long it is waited until each look
 		p.now.Add(wait)
@@ -122,7 +122,7 @@ func TestRefusedKey(t *testing.T) {
 	p.answerWith(http.StatusOK, "Content-Type: application/json", usageLine)
 	p.now.Add(300)
 	if w := p.ready(t); w != nil {
-		t.Fatalf("the key works: %+v", w)
+		t.Fatalf("the key works: got %+v", w)
 	}
 	if status, _ := p.call(t); status != http.StatusOK || p.states.row != nil {
 		t.Errorf("got status %d, known %+v", status, p.states.row)
@@ -150,7 +150,7 @@ func TestLimitIsStored(t *testing.T) {
 			}
 			p.now.Add(int64(seconds))
 			if w := p.ready(t); w != nil || p.asked.Load() != 1 {
-				t.Errorf("after the limit: %+v, %d requests", w, p.asked.Load())
+				t.Errorf("after the limit: got %+v, %d requests", w, p.asked.Load())
 			}
 		})
 	}

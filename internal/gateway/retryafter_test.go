@@ -55,7 +55,7 @@ func TestLongRetryAfterIsDropped(t *testing.T) {
 				t.Errorf("Retry-After %q, want %q", got, tc.want)
 			}
 			if told := p.ledger.wait; (told != nil) != (tc.limit > 0) || told != nil && !told.Until.Equal(p.start.Add(tc.limit)) {
-				t.Errorf("stored with the run: %+v", told)
+				t.Errorf("got stored wait %+v", told)
 			}
 		})
 	}

@@ -118,23 +118,23 @@ func TestSubscription(t *testing.T) {
 		t.Fatalf("got status %d: %s", status, body)
 	}
 	if len(p.calls) != 3 || p.n != 1 {
-		t.Fatalf("%d calls, %d renewals", len(p.calls), p.n)
+		t.Fatalf("got %d calls, %d renewals", len(p.calls), p.n)
 	}
 	for i, r := range p.calls {
 		if beta := r.Header.Get("Anthropic-Beta"); beta != "claude-code-20250219,fine-grained-tool-streaming-2025-05-14,oauth-2025-04-20" {
-			t.Errorf("beta %q", beta)
+			t.Errorf("got beta header %q", beta)
 		}
 		if r.Header.Get("X-Api-Key") != "" || p.bodies[i] != `"body;"` {
-			t.Errorf("a key %q, and the body %q", r.Header.Get("X-Api-Key"), p.bodies[i])
+			t.Errorf("got key %q and body %q", r.Header.Get("X-Api-Key"), p.bodies[i])
 		}
 	}
 	want := state.Money{InputTokens: 1800, OutputTokens: 200, MicroUSD: 5, CapMicroUSD: 5, Subscription: true}
 	if got := p.books.task.Money; got != want {
-		t.Errorf("the task used %+v", got)
+		t.Errorf("got usage of the task %+v", got)
 	}
 	p.books.task.Money.CapTokens = 2000
 	if status, body := p.call(t); status != http.StatusForbidden || !strings.Contains(body, "cap of 2,000 tokens") {
-		t.Errorf("at the cap of tokens: status %d: %s", status, body)
+		t.Errorf("at the cap of tokens: got status %d: %s", status, body)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestRefusedSubscription(t *testing.T) {
 	p := newSubscriptionEnd(t)
 	p.set(func() { p.access, p.down = "", true })
 	if status, body := p.call(t); status != http.StatusBadGateway || strings.Contains(body, "access") || p.states.row != nil {
-		t.Fatalf("temporary error: status %d, %s, %+v", status, body, p.states.row)
+		t.Fatalf("temporary error: got status %d, %s, %+v", status, body, p.states.row)
 	}
 	p.set(func() { p.refresh, p.down = "", false })
 	status, body := p.call(t)
@@ -153,15 +153,15 @@ func TestRefusedSubscription(t *testing.T) {
 		t.Fatalf("got status %d: %s", status, body)
 	}
 	if w := p.books.wait; w == nil || w.Kind != state.WaitKey || !strings.Contains(w.Hint, "`models.anthropic.subscription.login`") {
-		t.Fatalf("stored with the run: %+v", w)
+		t.Fatalf("got stored wait %+v", w)
 	}
 	if w, err := p.gateway.ProviderWait(t.Context(), "anthropic"); w == nil || err != nil {
-		t.Errorf("ready: %+v, %v", w, err)
+		t.Errorf("ready: got %+v, %v", w, err)
 	}
 	p.set(func() { p.access = "access-new" })
 	p.logIn(t, "access-new", "refresh-new")
 	if w, err := p.gateway.ProviderWait(t.Context(), "anthropic"); w != nil || err != nil {
-		t.Errorf("with another login: %+v, %v", w, err)
+		t.Errorf("with another login: got %+v, %v", w, err)
 	}
 	if status, body := p.call(t); status != http.StatusOK || p.states.row != nil {
 		t.Errorf("got status %d: %s, %+v", status, body, p.states.row)
@@ -170,6 +170,6 @@ func TestRefusedSubscription(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status, body := p.call(t); status != http.StatusForbidden || strings.Contains(body, p.path) {
-		t.Errorf("no file: status %d: %s", status, body)
+		t.Errorf("no file: got status %d: %s", status, body)
 	}
 }

@@ -23,11 +23,11 @@ func TestTurnsAreLimited(t *testing.T) {
 			token := gatewaytest.Bearer(runToken)
 			for range 2 { // what is no call of the model is no turn
 				if code, _ := send(t, http.DefaultClient, http.MethodGet, w.url+"/llm/openai/v1/models", token); code != http.StatusOK {
-					t.Fatalf("list of models: %d", code)
+					t.Fatalf("list of models: got %d", code)
 				}
 			}
 			if code, _ := send(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gone/v1/messages", token); code == http.StatusOK {
-				t.Fatal("an unreachable provider answered")
+				t.Fatal("got an answer of an unreachable provider")
 			}
 			got, last := 0, ""
 			for range 5 {
@@ -42,10 +42,10 @@ func TestTurnsAreLimited(t *testing.T) {
 				t.Errorf("%d answers, want %d", got, tc.answers)
 			}
 			if tc.most > 0 && !strings.Contains(last, "errand: the run's turns are used up (2)") {
-				t.Errorf("denied with %q", last)
+				t.Errorf("got denial %q", last)
 			}
 			if told := books.wait; (told != nil) != (tc.most > 0) || told != nil && (told.Kind != state.WaitTurns || !told.Until.IsZero()) {
-				t.Errorf("stored with the run: %+v", told)
+				t.Errorf("got stored wait %+v", told)
 			}
 		})
 	}

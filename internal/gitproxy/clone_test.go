@@ -179,11 +179,11 @@ func TestRealGit(t *testing.T) {
 				t.Errorf("%s commits, want %s", got, test.commits)
 			}
 			if got := mustGit(t, c, asVM(w, "show", "HEAD:file")...); got != test.repo+" 2" {
-				t.Errorf("the file is %q", got)
+				t.Errorf("got file %q", got)
 			}
 			if name == "without blobs" {
 				if got := mustGit(t, c, asVM(w, "show", "HEAD~2:file")...); got != test.repo+" 0" { // is fetched when it is wanted
-					t.Errorf("the old file is %q", got)
+					t.Errorf("got old file %q", got)
 				}
 			}
 			if out, err := runGit(t, c, asVM(w, "push", "origin", "HEAD:refs/heads/evil")...); err == nil || !strings.Contains(out, "403") {

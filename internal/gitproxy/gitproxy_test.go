@@ -135,7 +135,7 @@ func TestGit(t *testing.T) {
 			}
 			_, password, _ := got.BasicAuth()
 			if got.URL.String() != test.upstream || password != readToken {
-				t.Errorf("the forge received %s with token %q", got.URL, password)
+				t.Errorf("got request %s with token %q at the forge", got.URL, password)
 			}
 		})
 	}

@@ -114,7 +114,7 @@ func TestLFS(t *testing.T) {
 			}
 			for _, secret := range []string{readToken, lfsSecret, "signature", "example.org", "stored"} {
 				if strings.Contains(body, secret) {
-					t.Errorf("the VM received %q: %s", secret, body)
+					t.Errorf("got objects %q: %s", secret, body)
 				}
 			}
 			var answer struct {
@@ -131,7 +131,7 @@ func TestLFS(t *testing.T) {
 			}
 			at := answer.Objects[0].Actions["download"]
 			if !strings.HasPrefix(at.Href, w.url+"/git/acme/shop.git/") {
-				t.Fatalf("the address of the object is %s", at.Href)
+				t.Fatalf("got object address %s", at.Href)
 			}
 			if shown := at.Header["Authorization"]; shown != "Bearer "+vmToken {
 				t.Errorf("the VM gets the token %q, want its own", shown)
@@ -143,11 +143,11 @@ func TestLFS(t *testing.T) {
 			at.Header["Range"] = "bytes=6-10"
 			status, got = send(t, http.MethodGet, at.Href, at.Header)
 			if status != http.StatusPartialContent || got != content[6:11] {
-				t.Errorf("range request: status %d, %q", status, got)
+				t.Errorf("range request: got status %d, %q", status, got)
 			}
 			status, got = send(t, http.MethodGet, w.url+"/git/acme/shop.git/info/lfs/objects/"+none+"/3", nil)
 			if status != http.StatusNotFound {
-				t.Errorf("missing object: status %d, %q", status, got)
+				t.Errorf("missing object: got status %d, %q", status, got)
 			}
 		})
 	}
@@ -216,6 +216,6 @@ func TestRealLFS(t *testing.T) {
 	mustGit(t, dir, "lfs", "install", "--local")
 	said := mustGit(t, dir, asVM(w, "lfs", "pull")...)
 	if data, err := os.ReadFile(filepath.Join(dir, "large.bin")); err != nil || string(data) != largeText {
-		t.Errorf("%v: %q; git-lfs said: %s", err, data, said)
+		t.Errorf("got error %v, %q; output of git-lfs: %s", err, data, said)
 	}
 }

@@ -38,7 +38,7 @@ func TestFailDenies(t *testing.T) {
 			Error struct{ Message string }
 		}
 		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || body.Error.Message != "no money" || w.Code != http.StatusForbidden {
-			t.Errorf("%s: %d %s (%v)", api, w.Code, w.Body, err)
+			t.Errorf("%s: got %d %s (%v)", api, w.Code, w.Body, err)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestFail(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusTooManyRequests || got != want {
-			t.Errorf("%s: %d %s", api, w.Code, got)
+			t.Errorf("%s: got %d %s", api, w.Code, got)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestFailStream(t *testing.T) {
 			Error struct{ Message string }
 		}
 		if err := json.Unmarshal([]byte(data), &body); err != nil || !ok || body.Error.Message != "no money\n\nleft" || strings.Contains(data, "\n") {
-			t.Errorf("%s: %q (%v)", api, event, err)
+			t.Errorf("%s: got %q (%v)", api, event, err)
 		}
 	}
 }

@@ -90,13 +90,13 @@ func TestCounter(t *testing.T) {
 				for rest := test.body; rest != ""; {
 					n := min(size, len(rest))
 					if got, err := c.Write([]byte(rest[:n])); got != n || err != nil {
-						t.Fatalf("wrote %d of %d: %v", got, n, err)
+						t.Fatalf("got %d of %d bytes written, error %v", got, n, err)
 					}
 					rest = rest[n:]
 				}
 				got, ok := c.Close()
 				if ok == test.not {
-					t.Errorf("ok: %v", ok)
+					t.Errorf("got ok %v", ok)
 				}
 				if diff := cmp.Diff(test.want, got); diff != "" {
 					t.Errorf("usage (-want +got):\n%s", diff)
@@ -120,7 +120,7 @@ func TestLongEventPasses(t *testing.T) {
 		}
 	}
 	if u, ok := c.Close(); !ok || u.Output != 3 {
-		t.Errorf("counted %+v, %v", u, ok)
+		t.Errorf("got usage %+v, counted %v", u, ok)
 	}
 }
 
@@ -145,10 +145,10 @@ func FuzzCounter(f *testing.F) {
 		a, okA := whole.Close()
 		b, okB := inPieces.Close()
 		if a != b || okA != okB {
-			t.Errorf("in one piece %+v (%v), in many %+v (%v)", a, okA, b, okB)
+			t.Errorf("got %+v (%v) in one piece, %+v (%v) in many", a, okA, b, okB)
 		}
 		if a.Input < 0 || a.Output < 0 || a.CacheRead < 0 || a.CacheWrite < 0 {
-			t.Errorf("negative: %+v", a)
+			t.Errorf("got negative usage %+v", a)
 		}
 	})
 }
@@ -171,14 +171,14 @@ func TestCurrentUsage(t *testing.T) {
 	c := NewCounter(sseType, 4000)
 	defer c.Close()
 	if got := c.Current(); got != (Usage{}) {
-		t.Errorf("before the first byte: %+v", got)
+		t.Errorf("before the first byte: got %+v", got)
 	}
 	if _, err := c.Write([]byte(stream(`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`, delta, delta))); err != nil {
 		t.Fatal(err)
 	}
 	want := Usage{Model: "gpt-x", Input: 1000, Output: 200}
 	if got, ok := c.Close(); got != want || !ok {
-		t.Errorf("incomplete answer: %+v, %v", got, ok)
+		t.Errorf("incomplete answer: got %+v, %v", got, ok)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestFinalUsageWins(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, ok := c.Close(); !ok || got != (Usage{Model: "m", Input: 7, Output: 9}) {
-			t.Errorf("%s: %+v, %v", name, got, ok)
+			t.Errorf("%s: got %+v, %v", name, got, ok)
 		}
 	}
 }

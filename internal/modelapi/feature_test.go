@@ -26,7 +26,7 @@ func (e extras) check(t *testing.T) {
 		if found := e.api.FindFeature([]byte(e.body), reach); found != nil {
 			got = found.Name
 			if e.forever == (found.Kind == FeatureNetwork) {
-				t.Errorf("%s is of kind %d", found.Name, found.Kind)
+				t.Errorf("%s: got kind %d", found.Name, found.Kind)
 			}
 		}
 		if got != want {

@@ -68,7 +68,7 @@ func TestSameModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := SameModel(test.configured, test.named); got != test.want {
-				t.Errorf("%q is %q: %v", test.named, test.configured, got)
+				t.Errorf("%q: got %q, error %v", test.named, test.configured, got)
 			}
 		})
 	}

@@ -72,7 +72,7 @@ func FuzzClassifyError(f *testing.F) {
 		for _, api := range APIs() {
 			got, until := api.ClassifyError(status, http.Header{"Retry-After": {after}}, []byte(body), now)
 			if limit := got == ProblemLimit; limit != !until.IsZero() || limit && (!until.After(now) || until.Sub(now) > 9*24*time.Hour) {
-				t.Errorf("%s: %q until %s", api, got, until)
+				t.Errorf("%s: got %q until %s", api, got, until)
 			}
 		}
 	})

@@ -29,7 +29,7 @@ func TestPublishedPricesHaveSourceAndDate(t *testing.T) {
 		}
 	}
 	if got := len(DefaultPrices()); got != len(seen) {
-		t.Errorf("%d default prices of %d published", got, len(seen))
+		t.Errorf("got %d default prices of %d published ones", got, len(seen))
 	}
 }
 
@@ -40,7 +40,7 @@ func TestConfiguredPriceReplacesShippedOne(t *testing.T) {
 		prices := DefaultPrices()
 		prices["Claude-Opus-4-5"] = Price{Input: 7}
 		if got, known := prices.Find("claude-opus-4-5-20251101"); !known || got.Input != 7 {
-			t.Fatalf("%+v, known %t", got, known)
+			t.Fatalf("got %+v, known %t", got, known)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestPublishedPricesOfModels(t *testing.T) {
 				}
 			}
 			if got := price.Cost(Usage{Output: million}); got != int64(test.output*million) { // however long the answer
-				t.Errorf("a million tokens of output cost %d", got)
+				t.Errorf("got a price of %d for a million tokens of output", got)
 			}
 		})
 	}
@@ -160,6 +160,6 @@ func TestLongPrompts(t *testing.T) {
 		})
 	}
 	if dearest, known := (Prices{"m": tiered, "n": {Input: 1.5}}).Find("other"); known || dearest != tiered.For(Usage{Input: 200_001}) {
-		t.Errorf("a model without a price costs %+v (known: %v)", dearest, known)
+		t.Errorf("model without a price: got %+v (known: %v)", dearest, known)
 	}
 }

@@ -75,7 +75,7 @@ func FuzzParseRequest(f *testing.F) {
 		for _, api := range APIs() {
 			q := api.ParseRequest(path, nil, body)
 			if u := q.Usage; u.Input < 0 || u.Output < 0 || u.Output > q.MaxOutput || q.MaxOutput > 128<<10 || q.MinOutput > q.MaxOutput || u.Input > int64(len(body))+1 {
-				t.Errorf("%s: %+v", api, u)
+				t.Errorf("%s: got %+v", api, u)
 			}
 			sent := bytes.Join(q.Body(10, false), nil)
 			if !json.Valid(body) || q.Ambiguous != nil || !q.CanLimitOutput() {

@@ -47,7 +47,7 @@ func TestStopRetries(t *testing.T) {
 				t.Errorf("got body %q of %d bytes", body, answer.ContentLength)
 			}
 			if test.replaced != (answer.Header.Get("Content-Encoding") == "") {
-				t.Errorf("Content-Encoding %q", answer.Header.Get("Content-Encoding"))
+				t.Errorf("got Content-Encoding %q", answer.Header.Get("Content-Encoding"))
 			}
 			if answer.StatusCode != http.StatusTooManyRequests {
 				t.Errorf("got status %d", answer.StatusCode)

@@ -159,7 +159,7 @@ func TestOrdinaryWorkPasses(t *testing.T) {
 		t.Errorf("refusals %+v, want none", got)
 	}
 	if got := Judge(&changeset.Changeset{Base: "base"}, Policy{}); got != nil {
-		t.Errorf("refusals of an empty changeset: %+v", got)
+		t.Errorf("empty changeset: got refusals %+v", got)
 	}
 }
 
@@ -183,6 +183,6 @@ func TestRefusalsAreOrderedAndLimited(t *testing.T) {
 		t.Errorf("order of rules (-want +got):\n%s", diff)
 	}
 	if len(got) != maxPerRule+1+2 || got[maxPerRule].Detail != "and 5 more of this rule" {
-		t.Errorf("%d refusals, the capped one is %+v", len(got), got[maxPerRule])
+		t.Errorf("got %d refusals, the capped one %+v", len(got), got[maxPerRule])
 	}
 }

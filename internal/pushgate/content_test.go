@@ -261,7 +261,7 @@ func TestRefusalsContainNoSecret(t *testing.T) {
 	}
 	err := fmt.Errorf("%w: path %q: not sorted", changeset.ErrMalformed, strings.Repeat("x", 140)+knownSecret)
 	if r, ok := Unreadable(err, scanner(t)); !ok || strings.Contains(r.Detail, knownSecret[:8]) {
-		t.Errorf("the refusal of an unreadable changeset contains a secret: %+v", r)
+		t.Errorf("the refusal of an unreadable changeset contains a secret: got %+v", r)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestUnreadable(t *testing.T) {
 				t.Errorf("%v: %+v, %t; want rule %q with %q", tc.err, r, ok, tc.rule, tc.detail)
 			}
 			if len(r.Detail) > 300 || ok && r.Remedy == "" {
-				t.Errorf("detail of %d bytes, remedy %q", len(r.Detail), r.Remedy)
+				t.Errorf("got detail of %d bytes, remedy %q", len(r.Detail), r.Remedy)
 			}
 		})
 	}

@@ -28,7 +28,7 @@ func FuzzJudge(f *testing.F) {
 		}
 		first := Judge(&b.cs, policy)
 		if diff := cmp.Diff(first, Judge(&b.cs, policy)); diff != "" {
-			t.Fatalf("two answers (-first +second):\n%s", diff)
+			t.Fatalf("two calls differ (-first +second):\n%s", diff)
 		}
 	})
 }
@@ -51,10 +51,10 @@ func FuzzSafeMessage(f *testing.F) {
 		home := Home{Owner: "acme", Name: "widget", Issue: 7}
 		once := SafeMessage(message, home)
 		if once == "" {
-			t.Fatal("empty")
+			t.Fatal("got an empty text")
 		}
 		if twice := SafeMessage(once, home); twice != once {
-			t.Fatalf("not stable: %q, then %q", once, twice)
+			t.Fatalf("got %q, then %q", once, twice)
 		}
 		for _, bad := range []*regexp.Regexp{callsSomebody, creditsOthers, skipsChecks} {
 			if found := bad.FindString(once); found != "" {

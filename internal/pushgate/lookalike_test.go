@@ -111,7 +111,7 @@ func TestLookAlikes(t *testing.T) {
 	b := &builder{}
 	b.commit(b.link("deep/er/Root", "../.."), b.link("x", "deep/er/root/../y"))
 	if got := Judge(&b.cs, Policy{Scanner: scanner(t)}); len(got) != 1 || got[0].Path != "x" {
-		t.Errorf("a link out of the tree through another spelling of a link: %+v", got)
+		t.Errorf("a link out of the tree through another spelling of a link: got %+v", got)
 	}
 }
 
@@ -176,7 +176,7 @@ func FuzzLookAlikes(f *testing.F) {
 		}
 		except := Policy{Operator: Settings{Unprotected: []string{globFor(plain)}}}
 		if rules := refusedBy(t, path, except); len(rules) == 0 && path != plain {
-			t.Errorf("%+q passes by the exception for %q", path, plain)
+			t.Errorf("%+q is allowed by the exception for %q", path, plain)
 		}
 	})
 }

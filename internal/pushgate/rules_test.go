@@ -247,7 +247,7 @@ func TestNoSettingAboveTheCeiling(t *testing.T) {
 		b.mergeOf("newer")
 		got := Judge(&b.cs, Policy{Scanner: scanner(t), Base: Tree{}, Merge: Merge{Commit: "newer", Tree: theirs, Fork: Tree{}}})
 		if len(got) != 1 || got[0].Rule != RuleSize || strings.Contains(got[0].Remedy, "max_paths") != want {
-			t.Errorf("%d paths: %+v", paths, got)
+			t.Errorf("got %d paths: %+v", paths, got)
 		}
 	}
 }

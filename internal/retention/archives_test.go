@@ -60,6 +60,6 @@ func TestPruneArchives(t *testing.T) {
 	}
 	left, err := files.Sleeps()
 	if err != nil || len(left) != 2 || left[0].Ref != "7-1-named" || left[1].Ref != "7-1-new" {
-		t.Errorf("left are %v, %v", left, err)
+		t.Errorf("got remaining archives %v, error %v", left, err)
 	}
 }

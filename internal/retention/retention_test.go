@@ -72,11 +72,11 @@ func TestTranscriptsAreKeptAsLongAsConfigured(t *testing.T) {
 	}
 	c.Clean(t.Context())
 	if got := left(); len(got) != 4 {
-		t.Errorf("with the default are left %q", got)
+		t.Errorf("with the default: got remaining %q", got)
 	}
 	c.cfg.Transcripts = 7 * 24 * time.Hour
 	c.Clean(t.Context())
 	if got := left(); len(got) != 2 || slices.ContainsFunc(got, func(name string) bool { return !strings.HasPrefix(name, "7-1-2") }) {
-		t.Errorf("after seven days are left %q", got)
+		t.Errorf("after seven days: got remaining %q", got)
 	}
 }

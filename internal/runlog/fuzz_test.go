@@ -27,12 +27,12 @@ func readAll(t *testing.T, data []byte, from int64) (lines []runlog.Line, bad in
 			bad++
 		case record.Line != nil:
 			if record.Line.Seq != reader.Last() {
-				t.Fatalf("last is %d after %+v", reader.Last(), record.Line)
+				t.Fatalf("got last entry %d after %+v", reader.Last(), record.Line)
 			}
 			lines = append(lines, *record.Line)
 		}
 	}
-	t.Fatal("the reader does not come to an end")
+	t.Fatal("the reader does not end")
 	return nil, 0, nil
 }
 
@@ -47,14 +47,14 @@ func FuzzReader(f *testing.F) {
 		last := int64(0)
 		for _, l := range all {
 			if l.Seq <= last || !utf8.ValidString(l.Text) || l.Cut < 0 || l.Stream == "" {
-				t.Fatalf("after %d came %+v", last, l)
+				t.Fatalf("after %d: got %+v", last, l)
 			}
 			last = l.Seq
 		}
 		before, _, cut := readAll(t, data[:min(int(at), len(data))], 0)
 		if cut == io.EOF { // the exit was read
 			if diff := cmp.Diff(all, before); diff != "" {
-				t.Errorf("after the exit came more (-all +first):\n%s", diff)
+				t.Errorf("got entries after the exit (-all +first):\n%s", diff)
 			}
 			return
 		}
@@ -126,12 +126,12 @@ func FuzzTranscript(f *testing.F) {
 		n := int64(0)
 		header, err := runlog.ReadTranscript(&file, func(e runlog.Entry) error {
 			if n++; e.Line == nil || e.Line.Seq != n {
-				t.Errorf("entry %d is %+v", n, e)
+				t.Errorf("entry %d: got %+v", n, e)
 			}
 			return nil
 		})
 		if err != nil || n != 4 || header.Run != "r" {
-			t.Errorf("%d of 4 entries of run %q, %v", n, header.Run, err)
+			t.Errorf("got %d of 4 entries of run %q, error %v", n, header.Run, err)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func TestReader(t *testing.T) {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
 	if reader.Last() != 3 {
-		t.Errorf("last is %d", reader.Last())
+		t.Errorf("got last entry %d", reader.Last())
 	}
 }
 
@@ -85,7 +85,7 @@ func TestReaderGoesOnAfterNonsense(t *testing.T) {
 	reader := runlog.NewReader(strings.NewReader("nonsense\n{}\n\n{\"seq\":1,\"stream\":\"x\",\"text\":\"t\",\"cut\":-4}\n"), 0)
 	for range 2 {
 		if record, err := reader.Next(); err == nil {
-			t.Fatalf("read %+v", record)
+			t.Fatalf("got %+v", record)
 		}
 	}
 	record, err := reader.Next()
@@ -167,7 +167,7 @@ func TestReadTranscriptErrors(t *testing.T) {
 	never := func(runlog.Entry) error { return nil }
 	for _, text := range []string{"", "{", `{"version":9}`, "[]\n"} {
 		if _, err := runlog.ReadTranscript(strings.NewReader(text), never); err == nil {
-			t.Errorf("%q was read", text)
+			t.Errorf("got %q, want an error", text)
 		}
 	}
 	enough := errors.New("enough")

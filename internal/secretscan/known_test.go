@@ -60,10 +60,10 @@ func TestKnownMatchesNaiveSearch(t *testing.T) {
 	}
 	found := newKnownSet(values).find(text)
 	if len(found) == 0 {
-		t.Fatal("nothing was found")
+		t.Fatal("got no findings")
 	}
 	if diff := cmp.Diff(joinOverlapping(looked), joinOverlapping(found)); diff != "" {
-		t.Errorf("findings (-looked +found):\n%s", diff)
+		t.Errorf("findings (-want +got):\n%s", diff)
 	}
 }
 

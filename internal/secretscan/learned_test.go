@@ -13,7 +13,7 @@ func TestLearn(t *testing.T) {
 	s := secretscan.New(nil, "known-from-the-start")
 	name := func(i int) string { return fmt.Sprintf("renewed-token-%03d", i) }
 	if got := s.Find(name(1)); len(got) != 0 {
-		t.Fatalf("found %v before", got)
+		t.Fatalf("before: got findings %v", got)
 	}
 	for i := range 100 {
 		s.Learn(name(i), name(0))
@@ -22,7 +22,7 @@ func TestLearn(t *testing.T) {
 		name(99) + " and known-from-the-start": 2, name(60): 1, name(0): 1, name(1): 0, "72656e657765642d746f6b656e2d303939": 1,
 	} {
 		if got := s.Find(text); len(got) != want {
-			t.Errorf("%s: found %v", text, got)
+			t.Errorf("%s: got findings %v", text, got)
 		}
 	}
 }

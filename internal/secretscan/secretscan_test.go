@@ -120,7 +120,7 @@ func TestKnownPEMIsFoundByItsLines(t *testing.T) {
 		t.Errorf("found %v, want the second line", got)
 	}
 	if got := scanner.Find("-----BEGIN KEY-----"); len(got) != 0 {
-		t.Errorf("found %v in a bare header", got)
+		t.Errorf("bare header: got findings %v", got)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestConcurrentUse(t *testing.T) {
 		group.Go(func() {
 			text := fmt.Sprintf("%d %s known-value-0001", i, ghToken("ghu_"))
 			if got := scanner.Find(text); len(got) != 2 {
-				t.Errorf("found %v", got)
+				t.Errorf("got findings %v", got)
 			}
 		})
 	}
@@ -168,7 +168,7 @@ func FuzzFind(f *testing.F) {
 		end := 0
 		for _, found := range scanner.FindIn(path, text) {
 			if found.Start < end || found.End <= found.Start || found.End > len(text) {
-				t.Fatalf("finding %+v after byte %d of %d", found, end, len(text))
+				t.Fatalf("got finding %+v after byte %d of %d", found, end, len(text))
 			}
 			end = found.End
 		}

@@ -64,7 +64,7 @@ func TestJudgeFile(t *testing.T) {
 		}
 	}
 	if why := (shellrules.Rules{}).JudgeFile(work, "/etc/passwd"); why != nil {
-		t.Errorf("without a list: %v", why)
+		t.Errorf("without a list: got error %v", why)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestHookOnFiles(t *testing.T) {
 			refused := strings.Contains(out.String(), `"permissionDecision":"deny"`) && strings.Contains(out.String(), test.refuse+" is not below "+work)
 			leave := strings.Contains(out.String(), `"permissionDecision":"allow"`)
 			if test.refuse == "" && leave != (test.leave && !refuseOnly) || test.refuse == "" && !leave && out.String() != "" || test.refuse != "" && !refused {
-				t.Errorf("%s: answered %q", name, out.String())
+				t.Errorf("%s: got answer %q", name, out.String())
 			}
 		}
 	}

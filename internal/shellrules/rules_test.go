@@ -182,7 +182,7 @@ func TestHook(t *testing.T) {
 		})
 	}
 	if err := rules.Hook(strings.NewReader("{"), &bytes.Buffer{}, false); err == nil {
-		t.Error("a truncated call is answered")
+		t.Error("a truncated call was answered")
 	}
 }
 
@@ -195,10 +195,10 @@ func FuzzJudge(f *testing.F) {
 	rules := shellrules.New(allowed(), denied())
 	f.Fuzz(func(t *testing.T, line string) {
 		if why := rules.Judge(line); why != nil && why.Error() == "" {
-			t.Error("a refusal says nothing")
+			t.Error("got a refusal without text")
 		}
 		if rules.Judge("git push\n"+line) == nil {
-			t.Errorf("git push is allowed before %q", line)
+			t.Errorf("git push was allowed before %q", line)
 		}
 		if calls, err := shellrules.Calls(line); err == nil {
 			for _, c := range calls {

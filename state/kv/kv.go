@@ -100,7 +100,7 @@ type DB interface {
 	Update(ctx context.Context, fn func(Tx) error) error
 	// Scan calls fn for each pair as in Range, page by page and outside of any transaction: fn may be slow and may call
 	// the DB. A key that exists during the whole scan is seen exactly once; one that is created or deleted during the
-	// scan is seen at most once. If fn returns an error the scan ends and returns it, except Stop.
+	// scan is seen at most once. If fn returns an error the scan ends and returns it, except ErrStop.
 	Scan(ctx context.Context, prefix, from string, limit int, fn func(Pair) error) error
 	// Notify returns a channel that receives after updates that write under prefix, until ctx ends. Notifications are
 	// coalesced: an unreceived one stands for all later ones, so receive before you read. The channel is never closed.

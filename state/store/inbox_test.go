@@ -67,7 +67,7 @@ func TestDeliveriesKeepTheirOrderAndPayload(t *testing.T) {
 	}
 	for i, d := range list {
 		if string(d.Payload) != payloads[d.GUID] || d.Event != "issues" || !d.Received.Equal(testStart.Add(time.Duration(i)*time.Millisecond)) {
-			t.Errorf("%s: %d bytes, event %s, received %v", d.GUID, len(d.Payload), d.Event, d.Received)
+			t.Errorf("%s: got %d bytes, event %s, received %v", d.GUID, len(d.Payload), d.Event, d.Received)
 		}
 	}
 	if two, err := s.PendingDeliveries(t.Context(), 2); err != nil || len(two) != 2 {

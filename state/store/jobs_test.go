@@ -66,7 +66,7 @@ func TestClaimIsSerialPerTaskAndLane(t *testing.T) {
 	s.mustApply(t, spelled(task2, "", "work/d"), Ack{})
 	first := s.wantClaims(t, "at first", "a", "c", "d")
 	if first[0].Until != s.time().Add(testLease) || first[0].Epoch != 1 || first[0].Attempt != 1 || first[0].Attempted {
-		t.Errorf("claimed job: %+v", first[0])
+		t.Errorf("claimed job: got %+v", first[0])
 	}
 	s.finish(t, first[1:]...)
 	s.wantClaims(t, "while the lane is busy")
@@ -175,7 +175,7 @@ func TestJobKeys(t *testing.T) {
 	s.mustApply(t, spelled(task3, ""), Ack{})
 	jobs, err := s.Jobs(t.Context(), task3)
 	if err != nil || len(jobs) != 2 || jobs[0].ID == jobs[1].ID || jobs[0].Lane != state.LaneWork {
-		t.Errorf("jobs without a key: %+v, %v", jobs, err)
+		t.Errorf("jobs without a key: got %+v, %v", jobs, err)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestLeases(t *testing.T) {
 	wantLive(t, s, task1, "a:queued:2 b:claimed:1")
 	again := s.mustClaim(t)
 	if !again.Attempted || again.Attempt != 2 || again.LastError == "" || again.Epoch <= a.Epoch {
-		t.Errorf("rescued job: %+v", again)
+		t.Errorf("rescued job: got %+v", again)
 	}
 	s.finish(t, again)
 	wantDue(testStart.Add(time.Hour))

@@ -70,7 +70,7 @@ func TestReads(t *testing.T) {
 	s.mustApply(t, spelled(ended, "phase=queued"), Ack{})
 	open, err := s.Overviews(ctx)
 	if got := fmt.Sprint(keysOf(open)); got != "[10/1 10/2 10/3 101/1]" || err != nil {
-		t.Errorf("open after a new life: %s, error %v", got, err)
+		t.Errorf("open after a new life: got %s, error %v", got, err)
 	}
 }
 

@@ -116,7 +116,7 @@ func TestQuickRetryWaitsForTheStop(t *testing.T) {
 				apply(started)
 			}
 			if job, err := s.Claim(t.Context(), s.claimReq(state.LaneWork)); err != nil || job != nil {
-				t.Fatalf("before the run is stopped, there is work to claim: %+v, %v", job, err)
+				t.Fatalf("before the run is stopped, there is work to claim: got %+v, %v", job, err)
 			}
 			if spent = s.mustClaim(t, state.LaneControl); spent.Kind != state.JobStop || spent.Run != launch.Run {
 				t.Fatalf("first comes %s of run %q, want the stop of %s", spent.Kind, spent.Run, launch.Run)

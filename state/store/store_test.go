@@ -92,7 +92,7 @@ func (s *testStore) wantSound(t *testing.T) {
 	t.Helper()
 	problems, err := s.Check(context.Background())
 	if err != nil || len(problems) > 0 {
-		t.Errorf("store is not sound: %q, error %v", problems, err)
+		t.Errorf("store is not sound: got %q, error %v", problems, err)
 	}
 }
 
@@ -293,7 +293,7 @@ func TestApplyCountsAnOutsideFactOnce(t *testing.T) {
 	s.mustApply(t, e, Ack{})
 	e.Via = "save"
 	if got := s.mustApply(t, e, Ack{}); !got.Changed {
-		t.Errorf("an event that had changed nothing was dropped: %+v", got)
+		t.Errorf("an event that had changed nothing was dropped: got %+v", got)
 	}
 
 	// Only the newest of those of which nothing follows are remembered.

@@ -110,7 +110,7 @@ type Row struct {
 	Image     string `json:"image,omitempty"`
 	FromSleep string `json:"from_sleep,omitempty"`
 	FromImage bool   `json:"from_image,omitempty"`
-	// Rebuilds names the row whose VM object this one takes over with a fresh disk; Heir, in that row, names this one.
+	// Rebuilds names the row whose VM object this one takes over with a fresh disk; Successor, in that row, names this one.
 	Rebuilds  string `json:"rebuilds,omitempty"`
 	Successor string `json:"heir,omitempty"`
 	// Standby is set while a standby VM is kept for the next task of its repository.
@@ -146,7 +146,7 @@ const (
 	End      EventKind = "end"      // it is to be deleted: Why, Detail
 	Fail     EventKind = "fail"     // it is unusable: Why, Detail
 	Deleted  EventKind = "deleted"  // the provider has confirmed the deletion
-	Inherits EventKind = "inherits" // another row takes over its VM object: Heir
+	Inherits EventKind = "inherits" // another row takes over its VM object: Successor
 )
 
 // Event is a fact about a VM. Kind says which of the other fields are set.

@@ -36,7 +36,7 @@ func (s *testRows) vmEvent(t *testing.T, name string, e Event) Row {
 	}
 	row, changed, err := s.Apply(context.Background(), name, e)
 	if err != nil || !changed {
-		t.Fatalf("%s to %s (%s): changed %v, %v", e.Kind, name, row.Phase, changed, err)
+		t.Fatalf("%s to %s (%s): got changed %v, error %v", e.Kind, name, row.Phase, changed, err)
 	}
 	return row
 }
@@ -207,7 +207,7 @@ func TestHeir(t *testing.T) {
 	s.drop(t, "b")
 	for task, want := range map[state.TaskKey]int64{firstTask: 1, successor.Task: 1} {
 		if bill, err := billOf(t.Context(), s.Rows, task, s.time()); err != nil || bill.Spans != want {
-			t.Errorf("task %s pays %+v, %v", task, bill, err)
+			t.Errorf("task %s: got bill %+v, error %v", task, bill, err)
 		}
 	}
 	if day, _, err := s.Spent(t.Context(), s.time()); err != nil || day.Micro != 2*euros {

@@ -33,7 +33,7 @@ func TestDeriveHostKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))); got != public {
-		t.Errorf("the public and the private key differ: %s", got)
+		t.Errorf("the public and the private key differ: got %s", got)
 	}
 	for name, other := range map[string]struct{ secret, vm string }{
 		"another VM":     {secret, "errand-demo-g2"},

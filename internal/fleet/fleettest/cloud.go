@@ -105,7 +105,7 @@ func testImage(t *testing.T, w World) {
 	t.Cleanup(func() { _ = p.DeleteImage(context.Background(), made.ID) })
 	if again, err := w.Provider(t).(Cloud).Image(deadline(t), fleet.ImageSpec{VM: vm.ID, Labels: labels}); err != nil ||
 		again.ID != made.ID {
-		t.Errorf("again: %+v, %v", again, err)
+		t.Errorf("again: got %+v, %v", again, err)
 	}
 	img := awaitImage(t, w, p, made.ID)
 	for key, value := range labels {
@@ -128,7 +128,7 @@ func testImage(t *testing.T, w World) {
 		insist(t, w, "delete image", func() error { return p.DeleteImage(deadline(t), img.ID) })
 	}
 	if left, err := p.Images(deadline(t)); err != nil || len(left) != 0 {
-		t.Errorf("left: %+v, %v", left, err)
+		t.Errorf("got remaining VMs %+v, error %v", left, err)
 	}
 }
 
@@ -166,7 +166,7 @@ func testRebuild(t *testing.T, w World) {
 	wantErr(t, "Get of the old name", err, fleet.ErrNotFound)
 	vm = await(t, w, w.Provider(t), "after", fleet.StateRunning)
 	if got := sh(t, dial(t, w, vm), "ls"); got != "" {
-		t.Errorf("it has files: %q", got)
+		t.Errorf("got files %q", got)
 	}
 	if w.Endpoint != nil { // the old VM's key is no longer accepted
 		ep := w.Endpoint(t, vm)
@@ -176,10 +176,10 @@ func testRebuild(t *testing.T, w World) {
 		}
 	}
 	if again, err := p.Rebuild(deadline(t), "before", next); err != nil || again.ID != old.ID {
-		t.Errorf("again: %+v, %v", again, err)
+		t.Errorf("again: got %+v, %v", again, err)
 	}
 	if got := names(t, p); got != "after" {
-		t.Errorf("listed: %q", got)
+		t.Errorf("listed: got %q", got)
 	}
 }
 
@@ -198,7 +198,7 @@ func testStrays(t *testing.T, w World) {
 	server := false
 	for _, s := range found {
 		if s.HasOwnLabel {
-			t.Errorf("left of ours: %+v", s)
+			t.Errorf("got remaining resource of this deployment %+v", s)
 		}
 		server = server || s.Kind == "server" && s.Name == "theirs"
 		if err := p.DeleteUnmanaged(deadline(t), s); err == nil {
@@ -206,10 +206,10 @@ func testStrays(t *testing.T, w World) {
 		}
 	}
 	if !server {
-		t.Errorf("does not see the stranger's VM: %+v", found)
+		t.Errorf("does not see the stranger's VM: got %+v", found)
 	}
 	if got := names(t, stranger); got != "theirs" {
-		t.Errorf("stranger listed: %q", got)
+		t.Errorf("stranger listed: got %q", got)
 	}
 }
 
@@ -253,7 +253,7 @@ func testLostAnswers(t *testing.T, w World) {
 		}
 	}
 	if left, err := p.Images(deadline(t)); err != nil || len(left) != 0 {
-		t.Errorf("left: %+v, %v", left, err)
+		t.Errorf("got remaining VMs %+v, error %v", left, err)
 	}
 }
 

@@ -42,7 +42,7 @@ func testApart(t *testing.T, w World) {
 	name := "mark-" + rand.Text()
 	sh(t, inA, "echo mine > $HOME/"+name+"; echo mine > ${TMPDIR:-/tmp}/"+name)
 	if got := sh(t, inB, "ls $HOME ${TMPDIR:-/tmp}"); strings.Contains(got, name) {
-		t.Errorf("b sees a's files: %s", got)
+		t.Errorf("b sees a's files: got %s", got)
 	}
 	if a.Isolation != fleet.IsolationFull && a.Isolation != fleet.IsolationVM {
 		return
@@ -86,7 +86,7 @@ func testOutlive(t *testing.T, w World) {
 		t.Errorf("the process is %q", got)
 	}
 	if got := names(t, p); got != "outlive" {
-		t.Errorf("listed: %q", got)
+		t.Errorf("listed: got %q", got)
 	}
 }
 

@@ -30,7 +30,7 @@ func testCreateTwice(t *testing.T, w World) {
 		}
 	}
 	if got := names(t, p); got != "twice" {
-		t.Errorf("listed: %q", got)
+		t.Errorf("listed: got %q", got)
 	}
 }
 
@@ -57,7 +57,7 @@ func testCreateAtOnce(t *testing.T, w World) {
 		}
 	}
 	if got := names(t, w.Provider(t)); got != "at-once" {
-		t.Errorf("listed: %q", got)
+		t.Errorf("listed: got %q", got)
 	}
 }
 
@@ -77,7 +77,7 @@ func testLostAnswer(t *testing.T, w World) {
 		t.Errorf("VM says %q", got)
 	}
 	if got := names(t, p); got != "lost" {
-		t.Errorf("listed: %q", got)
+		t.Errorf("listed: got %q", got)
 	}
 }
 
@@ -105,7 +105,7 @@ func testOddNames(t *testing.T, w World) {
 		}
 	}
 	if got := names(t, p); got != "" {
-		t.Errorf("listed: %q", got)
+		t.Errorf("listed: got %q", got)
 	}
 }
 
@@ -115,10 +115,10 @@ func testList(t *testing.T, w World) {
 	create(t, w, p, "ours-2")
 	create(t, w, stranger, "theirs")
 	if got := names(t, p); got != "ours-1 ours-2" && got != "ours-2 ours-1" {
-		t.Errorf("listed: %q", got)
+		t.Errorf("listed: got %q", got)
 	}
 	if got := names(t, stranger); got != "theirs" {
-		t.Errorf("stranger listed: %q", got)
+		t.Errorf("stranger listed: got %q", got)
 	}
 	_, err := p.Get(deadline(t), "theirs")
 	wantErr(t, "Get of a stranger's", err, fleet.ErrNotFound)
@@ -126,7 +126,7 @@ func testList(t *testing.T, w World) {
 		t.Error(err)
 	}
 	if got := names(t, stranger); got != "theirs" {
-		t.Errorf("after we deleted it, stranger listed: %q", got)
+		t.Errorf("after this deployment deleted it, the other one: got list %q", got)
 	}
 	vm, err := p.Get(deadline(t), "ours-1")
 	if err != nil {
@@ -156,7 +156,7 @@ func testDelete(t *testing.T, w World) {
 	_, err := p.Get(deadline(t), "gone")
 	wantErr(t, "Get", err, fleet.ErrNotFound)
 	if got := names(t, p); got != "" {
-		t.Errorf("listed: %q", got)
+		t.Errorf("listed: got %q", got)
 	}
 	if err := remove(deadline(t), p, "never-was", fleet.ReasonDone); err != nil {
 		t.Errorf("delete what never was: %v", err)
@@ -175,7 +175,7 @@ func testReuse(t *testing.T, w World) {
 		t.Error("the new VM has the old one's host key")
 	}
 	if got := sh(t, dial(t, w, fresh), "ls"); got != "" {
-		t.Errorf("the new VM has files: %q", got)
+		t.Errorf("the new VM has files: got %q", got)
 	}
 }
 

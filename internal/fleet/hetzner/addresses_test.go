@@ -56,7 +56,7 @@ func TestDeleteDoesNotWaitForAddresses(t *testing.T) {
 				}
 				ours++
 				if s.Labels[fleet.LabelOwner] != "owner-of-vm-1" {
-					t.Errorf("left behind: %+v", s)
+					t.Errorf("got unclaimed addresses %+v", s)
 				}
 				noErr(t, "delete "+s.Name, provider.DeleteUnmanaged(ctx, s))
 			}
@@ -86,7 +86,7 @@ func TestUnclaimedAddressIsClaimedByAnotherServer(t *testing.T) {
 		left[s.ID] = s
 	}
 	if len(left) != 2 {
-		t.Fatalf("left behind: %+v", all)
+		t.Fatalf("got unclaimed addresses %+v", all)
 	}
 	var used, labeled int64
 	for _, o := range p.sim.Objects("primary_ip") {
@@ -110,11 +110,11 @@ func TestUnclaimedAddressIsClaimedByAnotherServer(t *testing.T) {
 	again, err := provider.ListUnmanaged(ctx)
 	noErr(t, "strays", err)
 	if len(again) == 0 {
-		t.Error("no address is left")
+		t.Error("got no remaining address")
 	}
 	for _, s := range again {
 		if s.HasOwnLabel {
-			t.Errorf("taken for this deployment's: %+v", s)
+			t.Errorf("counted as this deployment's: %+v", s)
 		}
 		s.HasOwnLabel = true
 		wantErr(t, "delete", provider.DeleteUnmanaged(ctx, s), fleet.ErrInvalid)

@@ -31,11 +31,11 @@ func TestImage(t *testing.T) {
 	img, err := provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: sleepLabels()})
 	noErr(t, "image", err)
 	if img.Ready || img.Failed || img.ID == "" || img.Location != "fsn1" || img.DiskGB != 160 || img.Arch != "amd64" {
-		t.Errorf("begun: %+v", img)
+		t.Errorf("started: got %+v", img)
 	}
 	again, err := provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: sleepLabels()})
 	if err != nil || again.ID != img.ID {
-		t.Errorf("again: %+v, %v", again, err)
+		t.Errorf("again: got %+v, %v", again, err)
 	}
 	more := sleepLabels()
 	more["extra"] = "x" // is not the same
@@ -43,7 +43,7 @@ func TestImage(t *testing.T) {
 	p.clock.Advance(time.Hour)
 	other, err := provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: more})
 	if err != nil || other.ID == img.ID {
-		t.Errorf("with other labels: %+v, %v", other, err)
+		t.Errorf("with other labels: got %+v, %v", other, err)
 	}
 	wantErr(t, "delete what is being made", provider.DeleteImage(ctx, other.ID), fleet.ErrBusy)
 	p.clock.Advance(time.Hour)
@@ -82,7 +82,7 @@ func TestImageThatFails(t *testing.T) {
 	p.clock.Advance(time.Hour)
 	bad, err := provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: sleepLabels()})
 	if err != nil || !bad.Failed || bad.Ready {
-		t.Fatalf("after it failed: %+v, %v", bad, err)
+		t.Fatalf("after it failed: got %+v, %v", bad, err)
 	}
 	noErr(t, "delete", provider.DeleteImage(ctx, bad.ID))
 	_, err = provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: sleepLabels()})
@@ -122,7 +122,7 @@ func TestPowerOffCutsAnUnresponsiveServer(t *testing.T) {
 	noErr(t, "power off", provider.PowerOff(t.Context(), p.id("vm-1")))
 	p.state(provider, "vm-1", fleet.StateOff)
 	if took := p.clock.Now().Sub(before); took < time.Minute || took > 90*time.Second {
-		t.Errorf("it had %s to obey", took)
+		t.Errorf("got %s to shut down", took)
 	}
 	noErr(t, "power on", provider.PowerOn(t.Context(), p.id("vm-1")))
 	noErr(t, "power on again", provider.PowerOn(t.Context(), p.id("vm-1")))
@@ -159,7 +159,7 @@ func TestImageOfARunningServerIsRefused(t *testing.T) {
 	id := p.running(provider, "vm-1").ID
 	blind := p.provider(func(c *hetzner.Config) { c.HTTP = &http.Client{Transport: outdated{}} })
 	if vm, err := blind.Get(t.Context(), "vm-1"); err != nil || vm.State == fleet.StateRunning {
-		t.Fatalf("by the list it is %+v, %v", vm, err)
+		t.Fatalf("got %+v in the list, error %v", vm, err)
 	}
 	_, err := blind.Image(t.Context(), fleet.ImageSpec{VM: id, Labels: sleepLabels()})
 	wantErr(t, "image", err, fleet.ErrBusy)

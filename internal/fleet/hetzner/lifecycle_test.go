@@ -29,7 +29,7 @@ func TestLife(t *testing.T) {
 	p.clock.Advance(30 * time.Second)
 	up := p.state(provider, "vm-1", fleet.StateRunning)
 	if up.Endpoint.Network != "tcp" || !strings.HasSuffix(up.Endpoint.Address, ":22") || strings.HasPrefix(up.Endpoint.Address, ":") {
-		t.Errorf("endpoint: %+v", up.Endpoint)
+		t.Errorf("endpoint: got %+v", up.Endpoint)
 	}
 	list, err := provider.List(ctx)
 	noErr(t, "list", err)
@@ -69,7 +69,7 @@ func TestLifecycleFitsTheRequestBudget(t *testing.T) {
 	routes, after := p.sim.Counts()
 	const shared = 10 // lists serve all VMs
 	if n := after - before - shared; n >= 25 {
-		t.Errorf("%d requests: %v", n, routes)
+		t.Errorf("got %d requests: %v", n, routes)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestNotAfterLabelDoesNotIdentifyAVM(t *testing.T) {
 	s.Labels[fleet.LabelNotAfter] = "2"
 	again, err := provider.Create(t.Context(), s)
 	if err != nil || again.ID != first.ID || again.Labels[fleet.LabelNotAfter] != "1" {
-		t.Errorf("again: %+v, %v", again, err)
+		t.Errorf("again: got %+v, %v", again, err)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestForeignServersAreNotTouched(t *testing.T) {
 	wantErr(t, "power on", ours.PowerOn(ctx, p.id("vm-1")), fleet.ErrNotFound)
 	noErr(t, "delete", ours.Delete(ctx, "vm-1", fleet.ReasonDone))
 	if list, err := ours.List(ctx); err != nil || len(list) != 0 {
-		t.Errorf("listed: %v, %v", list, err)
+		t.Errorf("got list %v, error %v", list, err)
 	}
 	p.state(theirs, "vm-1", fleet.StateRunning)
 	other := spec("vm-1")
@@ -172,7 +172,7 @@ func TestListReadsAllPages(t *testing.T) {
 	_, before := p.sim.Counts()
 	list, err := provider.List(t.Context())
 	if err != nil || len(list) != 52 {
-		t.Fatalf("listed %d, %v", len(list), err)
+		t.Fatalf("got %d items, error %v", len(list), err)
 	}
 	if _, after := p.sim.Counts(); after-before != 2 {
 		t.Errorf("got %d requests for two pages", after-before)
@@ -181,15 +181,15 @@ func TestListReadsAllPages(t *testing.T) {
 	list, err = provider.List(t.Context())
 	wantErr(t, "list", err, fleet.ErrUnauthorized)
 	if list != nil {
-		t.Errorf("a part of %d is returned", len(list))
+		t.Errorf("got an incomplete list of %d items", len(list))
 	}
 	p.fault(simhetzner.Fault{Method: "GET", Path: "^/servers$", Query: "page=2", Status: 502, Count: 2})
 	if list, err = provider.List(t.Context()); err != nil || len(list) != 52 {
-		t.Errorf("after two bad answers: %d, %v", len(list), err)
+		t.Errorf("after two bad answers: got %d items, error %v", len(list), err)
 	}
 	p.fault(simhetzner.Fault{Method: "GET", Path: "^/servers$", Query: "page=2", Status: 502})
 	if list, err = provider.List(t.Context()); err == nil {
-		t.Errorf("a part of %d is returned", len(list))
+		t.Errorf("got an incomplete list of %d items", len(list))
 	}
 }
 
@@ -243,6 +243,6 @@ func TestSlowBootsAndImagesNeedFewRequests(t *testing.T) {
 	_, err = provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: sleepLabels()})
 	noErr(t, "image", err)
 	if imaging := watch(fleet.StateOff, 41*time.Minute) - booting; booting > 12 || imaging > 6 {
-		t.Errorf("%d requests while it boots, %d while its image is made", booting, imaging)
+		t.Errorf("got %d requests during the boot, %d during the creation of the image", booting, imaging)
 	}
 }

@@ -18,7 +18,7 @@ func TestMicro(t *testing.T) {
 	}
 	for _, text := range []string{"", ".5", "-1", "+1", "1e3", "1,5", "1.2.3", " 1", "ten", "99999999999999", "0x10", "١"} {
 		if got, err := parseMicro(text); err == nil {
-			t.Errorf("%q is %d", text, got)
+			t.Errorf("%q: got %d", text, got)
 		}
 	}
 }
@@ -35,12 +35,12 @@ func FuzzMicro(f *testing.F) {
 		}
 		exact, ok := new(big.Rat).SetString(strings.TrimSuffix(text, "."))
 		if !ok {
-			t.Fatalf("%q is %d", text, got)
+			t.Fatalf("%q: got %d", text, got)
 		}
 		exact.Mul(exact, big.NewRat(1_000_000, 1))
 		over := new(big.Rat).Sub(big.NewRat(got, 1), exact)
 		if over.Sign() < 0 || over.Cmp(big.NewRat(1, 1)) >= 0 {
-			t.Errorf("%q is %d", text, got)
+			t.Errorf("%q: got %d", text, got)
 		}
 	})
 }

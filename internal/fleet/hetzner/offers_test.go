@@ -116,7 +116,7 @@ func TestPricesOfTheRealAPI(t *testing.T) {
 		offers, err := provider.Offers(t.Context())
 		if want == 0 {
 			if err == nil {
-				t.Errorf("price %q was accepted", price)
+				t.Errorf("got price %q was accepted", price)
 			}
 			continue
 		}

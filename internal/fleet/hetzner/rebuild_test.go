@@ -28,13 +28,13 @@ func TestRebuild(t *testing.T) {
 	vm, err := provider.Rebuild(ctx, "vm-1", spec("vm-2"))
 	noErr(t, "rebuild", err)
 	if vm.ID != old.ID || vm.Name != "vm-2" || vm.State != fleet.StateCreating || !vm.CreatedAt.Equal(old.CreatedAt) {
-		t.Errorf("rebuilt: %+v", vm)
+		t.Errorf("rebuilt: got %+v", vm)
 	}
 	_, err = provider.Get(ctx, "vm-1")
 	wantErr(t, "the old name", err, fleet.ErrNotFound)
 	adopted, err := provider.Create(ctx, spec("vm-2"))
 	if err != nil || adopted.ID != old.ID {
-		t.Errorf("created again: %+v, %v", adopted, err)
+		t.Errorf("created again: got %+v, %v", adopted, err)
 	}
 	p.clock.Advance(30 * time.Second)
 	p.state(provider, "vm-2", fleet.StateRunning)
@@ -48,14 +48,14 @@ func TestRebuild(t *testing.T) {
 	vm, err = again.Rebuild(ctx, "vm-2", spec("vm-3"))
 	noErr(t, "rebuild as a third", err)
 	if vm.State != fleet.StateCreating || vm.ID != old.ID {
-		t.Errorf("rebuilt: %+v", vm)
+		t.Errorf("rebuilt: got %+v", vm)
 	}
 	p.clock.Advance(30 * time.Second)
 	p.state(again, "vm-3", fleet.StateRunning)
 	noErr(t, "delete", again.Delete(ctx, "vm-3", fleet.ReasonDone))
 	p.wantCount("primary_ip", 0)
 	if lines := p.sim.Bill(); lines.Of("server") == 0 {
-		t.Errorf("bill: %+v", lines)
+		t.Errorf("bill: got %+v", lines)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestBetweenRenameAndRebuild(t *testing.T) {
 	wantErr(t, "rebuild", err, fleet.ErrBusy)
 	p.state(provider, "vm-2", fleet.StateCreating)
 	if vms, err := p.provider(nil).List(ctx); err != nil || len(vms) != 1 || vms[0].State != fleet.StateCreating {
-		t.Errorf("listed: %+v, %v", vms, err)
+		t.Errorf("got list %+v, error %v", vms, err)
 	}
 	p.clock.Advance(10 * time.Minute)
 	p.state(provider, "vm-2", fleet.StateCreating)
@@ -93,7 +93,7 @@ func TestRebuildThatFails(t *testing.T) {
 	noErr(t, "rebuild", err)
 	p.clock.Advance(time.Minute)
 	if vm := p.state(provider, "vm-2", fleet.StateEnded); vm.Ended != fleet.ReasonCreateFailed {
-		t.Errorf("ended as %s", vm.Ended)
+		t.Errorf("got state %s at the end", vm.Ended)
 	}
 	_, err = provider.Rebuild(ctx, "vm-1", spec("vm-2"))
 	wantErr(t, "rebuild again", err, fleet.ErrEnded)
@@ -115,7 +115,7 @@ func TestBootThatFails(t *testing.T) {
 	}
 	p.clock.Advance(2 * time.Minute)
 	if vm := p.state(provider, "vm-1", fleet.StateEnded); vm.Ended != fleet.ReasonCreateFailed || vm.Detail == "" {
-		t.Errorf("ended as %s: %s", vm.Ended, vm.Detail)
+		t.Errorf("got state %s at the end: %s", vm.Ended, vm.Detail)
 	}
 	noErr(t, "delete", provider.Delete(t.Context(), "vm-1", fleet.ReasonCreateFailed))
 	p.wantCount("server", 0)

@@ -52,7 +52,7 @@ func listUnmanaged(t *testing.T, provider *hetzner.Provider) map[string]fleet.Un
 		out[key] = s
 	}
 	if len(out) != len(all) {
-		t.Errorf("more than one of a kind: %+v", all)
+		t.Errorf("got more than one of a kind: %+v", all)
 	}
 	return out
 }
@@ -64,7 +64,7 @@ func TestUnmanagedResourcesAreListed(t *testing.T) {
 	ctx := t.Context()
 	p.running(provider, "vm-1")
 	if found := listUnmanaged(t, provider); len(found) != 0 {
-		t.Errorf("in good order, but: %+v", found)
+		t.Errorf("got unmanaged resources %+v, want none", found)
 	}
 	before := p.provider(func(c *hetzner.Config) { c.ClientKey = publicKey(t, 9) }) // the deployment had another key
 	noErr(t, "setup", before.Setup(ctx))
@@ -120,7 +120,7 @@ func TestRemainingAddressesAreUnmanaged(t *testing.T) {
 	noErr(t, "strays", err)
 	for _, s := range all {
 		if s.Kind != "primary_ip" || !s.HasOwnLabel || s.Labels[fleet.LabelOwner] != "owner-of-vm-1" {
-			t.Errorf("stray %+v", s)
+			t.Errorf("got unmanaged resource %+v", s)
 		}
 		noErr(t, "delete", provider.DeleteUnmanaged(ctx, s))
 	}
@@ -153,11 +153,11 @@ func TestSetup(t *testing.T) {
 		}
 	}
 	if set != 1 {
-		t.Errorf("rules set %d times", set)
+		t.Errorf("got %d updates of the rules", set)
 	}
 	for _, o := range append(p.sim.Objects("ssh_key"), p.sim.Objects("firewall")...) {
 		if o.Labels[fleet.LabelDeployment] != "test" {
-			t.Errorf("%s %s has labels %v", o.Kind, o.Name, o.Labels)
+			t.Errorf("%s %s: got labels %v", o.Kind, o.Name, o.Labels)
 		}
 	}
 	stolen := newProject(t, nil)
@@ -175,7 +175,7 @@ func TestDeletedKeyIsCreatedAgain(t *testing.T) {
 	cleaner := p.provider(func(c *hetzner.Config) { c.ClientKey = publicKey(t, 8) })
 	all, err := cleaner.ListUnmanaged(ctx)
 	if err != nil || len(all) != 1 || all[0].Kind != "ssh_key" {
-		t.Fatalf("strays: %+v, %v", all, err)
+		t.Fatalf("got unmanaged resources %+v, error %v", all, err)
 	}
 	noErr(t, "delete", cleaner.DeleteUnmanaged(ctx, all[0]))
 	p.wantCount("ssh_key", 0)
@@ -190,7 +190,7 @@ func TestAddressOfAVM(t *testing.T) {
 	p := newProject(t, nil)
 	v6 := p.running(p.provider(func(c *hetzner.Config) { c.IPv4 = false }), "vm-6")
 	if host, port, err := net.SplitHostPort(v6.Endpoint.Address); err != nil || port != "22" || !strings.HasSuffix(host, "::1") {
-		t.Errorf("by IPv6: %+v", v6.Endpoint)
+		t.Errorf("by IPv6: got %+v", v6.Endpoint)
 	}
 	p.wantCount("primary_ip", 1)
 	p.person("/networks", `{"name":"inner","ip_range":"10.0.0.0/16","subnets":[{"type":"cloud","ip_range":"10.0.1.0/24","network_zone":"eu-central"}]}`)
@@ -200,13 +200,13 @@ func TestAddressOfAVM(t *testing.T) {
 	})
 	vm := p.running(q, "vm-inner")
 	if !strings.HasPrefix(vm.Endpoint.Address, "10.0.") || !strings.HasSuffix(vm.Endpoint.Address, ":22") {
-		t.Errorf("by a private address: %+v", vm.Endpoint)
+		t.Errorf("by a private address: got %+v", vm.Endpoint)
 	}
 	p.wantCount("firewall", 1)
 	p.wantCount("primary_ip", 1)
 	noErr(t, "delete", q.Delete(t.Context(), "vm-inner", fleet.ReasonDone))
 	if vm.MicroHour >= v6.MicroHour+1 || vm.MicroHour <= 0 {
-		t.Errorf("it costs %d, with IPv6 %d", vm.MicroHour, v6.MicroHour)
+		t.Errorf("got a price of %d, %d with IPv6", vm.MicroHour, v6.MicroHour)
 	}
 }
 
@@ -236,16 +236,16 @@ func TestBakingServerHasOpenEgress(t *testing.T) {
 	noErr(t, "list servers", err)
 	for _, s := range servers {
 		if n := len(s.PublicNet.Firewalls); n != 1 {
-			t.Fatalf("%s has %d firewalls", s.Name, n)
+			t.Fatalf("%s: got %d firewalls", s.Name, n)
 		}
 		if is, want := shut[s.PublicNet.Firewalls[0].Firewall.ID], s.Name == "usual"; is != want {
-			t.Errorf("%s is shut in: %t", s.Name, is)
+			t.Errorf("%s: got restricted egress %t", s.Name, is)
 		}
 	}
 	strays, err := provider.ListUnmanaged(t.Context())
 	noErr(t, "strays", err)
 	for _, s := range strays {
-		t.Errorf("a stray: %+v", s)
+		t.Errorf("got unmanaged resource %+v", s)
 	}
 }
 

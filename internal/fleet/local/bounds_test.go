@@ -26,7 +26,7 @@ func TestForkBombIsBounded(t *testing.T) {
 			}
 			count, err := strconv.Atoi(run(t, c, "set -- /proc/[0-9]*; echo $#"))
 			if err != nil || count < most/2 || count > most {
-				t.Errorf("%d processes, %v", count, err)
+				t.Errorf("got %d processes, error %v", count, err)
 			}
 			if got := run(t, c, "echo up"); got != "up" {
 				t.Errorf("got output %q from the sandbox", got)

@@ -135,7 +135,7 @@ func TestLongPaths(t *testing.T) {
 	})
 	vm := create(t, p, "far-away")
 	if len(vm.Endpoint.Address) > 103 {
-		t.Errorf("socket path has %d bytes", len(vm.Endpoint.Address))
+		t.Errorf("got a socket path of %d bytes", len(vm.Endpoint.Address))
 	}
 	if got := run(t, dial(t, vm, signer), "echo up"); got != "up" {
 		t.Errorf("got output %q from the sandbox", got)
@@ -144,7 +144,7 @@ func TestLongPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Dir(vm.Endpoint.Address)); !os.IsNotExist(err) {
-		t.Errorf("the sockets' directory is left: %v", err)
+		t.Errorf("the sockets' directory still exists: error %v", err)
 	}
 }
 
@@ -220,6 +220,6 @@ func TestBrokenRunnerIsAnError(t *testing.T) {
 		t.Errorf("got error %v", err)
 	}
 	if vms, err := p.List(t.Context()); err != nil || len(vms) != 0 {
-		t.Errorf("listed %v, %v", vms, err)
+		t.Errorf("got list %v, error %v", vms, err)
 	}
 }

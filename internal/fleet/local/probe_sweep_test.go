@@ -30,9 +30,9 @@ func TestOldProbesAreSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Dir(dead)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the dead probe: %v", err)
+		t.Errorf("dead probe: got error %v", err)
 	}
 	if _, err := os.Stat(alive); err != nil {
-		t.Errorf("the living probe: %v", err)
+		t.Errorf("live probe: got error %v", err)
 	}
 }

@@ -93,11 +93,11 @@ func TestNotesForRoot(t *testing.T) {
 			notes := strings.Join(about.Notes, "\n")
 			root := os.Geteuid() == 0
 			if strings.Contains(notes, "errand runs as root") != root {
-				t.Errorf("notes: %s", notes)
+				t.Errorf("got notes %s", notes)
 			}
 			if own := kind != local.KindPlain; strings.Contains(notes, private+" of local.binds is not accessible") != (root && own) ||
 				strings.Count(notes, open+" of local.binds is not accessible") != map[bool]int{true: 1}[root && own] {
-				t.Errorf("notes on binds: %s", notes)
+				t.Errorf("got notes on binds %s", notes)
 			}
 		})
 	}

@@ -216,7 +216,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("got error %v, want %v", err, tt.is)
 			}
 			if reason, _ := forge.Explain(err); !strings.HasSuffix(reason, ".") {
-				t.Errorf("reason %q is not a sentence", reason)
+				t.Errorf("got reason %q is not a sentence", reason)
 			}
 			if n := len(gh.Requests()); n != tt.calls {
 				t.Errorf("%d requests, want %d", n, tt.calls)

@@ -64,7 +64,7 @@ func TestOwnPages(t *testing.T) {
 	w.control(t, "POST", fmt.Sprintf("vanish/%d", sv.ID), "", 204)
 	w.control(t, "POST", fmt.Sprintf("vanish/%d", sv.ID), "", 400)
 	if got := w.get(t, sv.ID); got != nil {
-		t.Errorf("the server still exists: %+v", got)
+		t.Errorf("the server still exists: got %+v", got)
 	}
 }
 

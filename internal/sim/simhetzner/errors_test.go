@@ -129,7 +129,7 @@ func TestStock(t *testing.T) {
 		return false
 	}
 	if listed() {
-		t.Error("sold out, but listed as available")
+		t.Error("a sold-out type is listed as available")
 	}
 	w.Claim("cx43", "fsn1", true)
 	if !listed() {

@@ -105,7 +105,7 @@ func TestLate(t *testing.T) {
 	}
 	w.clock.Advance(time.Minute)
 	if got := w.get(t, sv.ID); got.Status != hcloud.ServerStatusRunning {
-		t.Errorf("the server did not start: %s", got.Status)
+		t.Errorf("the server did not start: got %s", got.Status)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestFailedActions(t *testing.T) {
 	}
 	w.wait(t, slow.Action)
 	if took := w.clock.Now().Sub(before); took < 40*time.Minute {
-		t.Errorf("slow image: took %v", took)
+		t.Errorf("slow image: got a duration of %v", took)
 	}
 	bad, _, err := w.client.Server.CreateImage(t.Context(), sv, &hcloud.ServerCreateImageOpts{Type: hcloud.ImageTypeSnapshot})
 	if err != nil {

@@ -45,7 +45,7 @@ func TestPages(t *testing.T) {
 	}
 	sorted, _ := names(hcloud.ServerListOpts{Sort: []string{"created:desc"}, ListOpts: hcloud.ListOpts{PerPage: 2, LabelSelector: "n=1"}})
 	if diff := cmp.Diff([]string{"vm-58", "vm-55"}, sorted); diff != "" {
-		t.Error("the youngest of some:", diff)
+		t.Error("newest of several:", diff)
 	}
 	named, _ := names(hcloud.ServerListOpts{Name: "vm-07"})
 	if diff := cmp.Diff([]string{"vm-07"}, named); diff != "" {

@@ -220,7 +220,7 @@ func TestClock(t *testing.T) {
 	c.Advance(-time.Hour)
 	c.Set(start.Add(-time.Hour))
 	if got := c.Now(); !got.Equal(start) {
-		t.Errorf("the clock went back to %v", got)
+		t.Errorf("got an earlier time %v", got)
 	}
 	c.Set(start.Add(time.Hour))
 	if got := c.Advance(time.Minute); !got.Equal(start.Add(61 * time.Minute)) {

@@ -237,7 +237,7 @@ func TestPricing(t *testing.T) {
 			t.Errorf("%s: got %d prices in %d locations", typ.Name, len(typ.Pricings), len(typ.Locations))
 		}
 		if typ.Name == "cx23" && (typ.Pricings[0].Hourly.Net != "0.0088000000" || typ.Pricings[0].Hourly.Gross != "0.0104720000000000") {
-			t.Errorf("cx23: %+v", typ.Pricings[0].Hourly)
+			t.Errorf("cx23: got %+v", typ.Pricings[0].Hourly)
 		}
 	}
 	one, _, err := w.client.ServerType.GetByID(t.Context(), types[0].ID)

@@ -35,7 +35,7 @@ func TestLife(t *testing.T) {
 		t.Fatalf("rename: %v", err)
 	}
 	if diff := cmp.Diff(map[string]string{"a": "b"}, sv.Labels); diff != "" {
-		t.Error("labels are replaced as a whole:", diff)
+		t.Error("labels are replaced completely:", diff)
 	}
 	image := w.sleep(t, sv)
 	woken := w.create(t, "vm-3", func(o *hcloud.ServerCreateOpts) { o.Image = image })
@@ -95,7 +95,7 @@ func (w *world) sleep(t *testing.T, sv *hcloud.Server) *hcloud.Image {
 	}
 	w.delete(t, sv)
 	if got := w.get(t, sv.ID); got != nil {
-		t.Errorf("the server still exists after its deletion: %+v", got)
+		t.Errorf("the server still exists after its deletion: got %+v", got)
 	}
 	return image
 }

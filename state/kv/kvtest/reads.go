@@ -91,7 +91,7 @@ func testScan(t *testing.T, db kv.DB) {
 		return nil
 	})
 	if err != nil || len(seen) != 300 || seen[0] != numbered(3) || seen[299] != numbered(302) {
-		t.Errorf("scan of 300 from the third: %d pairs, error %v", len(seen), err)
+		t.Errorf("scan of 300 from the third: got %d pairs, error %v", len(seen), err)
 	}
 	seen = nil
 	stopAtSecond := func(reason error) func(kv.Pair) error {

@@ -122,7 +122,7 @@ func TestDescendants(t *testing.T) {
 	}
 	found := descendants(os.Getpid())
 	if !slices.Contains(found, cmd.Process.Pid) || !slices.Contains(found, grandchild) {
-		t.Errorf("found %v, not %d and %d", found, cmd.Process.Pid, grandchild)
+		t.Errorf("got %v, want %d and %d", found, cmd.Process.Pid, grandchild)
 	}
 	for _, pid := range []int{grandchild, cmd.Process.Pid} {
 		if p, err := os.FindProcess(pid); err == nil {
