@@ -95,16 +95,16 @@ const maxBakePhase = 6 * time.Hour
 
 // newPlan implements [Fleet.ReapPlan].
 func (r *reaper) newPlan(ctx context.Context, opts ReapOptions) (ReapPlan, error) {
-	s, err := r.survey(ctx, opts)
+	s, err := r.takeSurvey(ctx, opts)
 	if err != nil {
 		return ReapPlan{}, fmt.Errorf("plan what to reap: %w", err)
 	}
-	return r.plan(s), nil
+	return r.planReap(s), nil
 }
 
-// plan judges a survey and raises the alarms.
-func (r *reaper) plan(s survey) ReapPlan {
-	plan := ReapPlan{At: s.at, Alarms: r.alarming(s), Unlisted: s.unlisted}
+// planReap judges a survey and raises the alarms.
+func (r *reaper) planReap(s survey) ReapPlan {
+	plan := ReapPlan{At: s.at, Alarms: r.findAlarms(s), Unlisted: s.unlisted}
 	sure := s.opts.Reviewed || s.opts.All
 	surplus := 0
 	r.mu.Lock()
@@ -167,7 +167,7 @@ func (r *reaper) idleRows(s survey) (out []ReapItem) {
 			continue
 		case row.Task.IsZero():
 			item.Explanation = "no task has it, and no image takes this long to bake"
-		case r.needed(row, task, s.at):
+		case r.isNeededByTask(row, task, s.at):
 			continue
 		case task == nil:
 			item.Explanation = "the store has no task " + row.Task.String()
@@ -184,8 +184,8 @@ func (r *reaper) idleRows(s survey) (out []ReapItem) {
 	return out
 }
 
-// needed reports whether a row's task has its VM or is about to have it.
-func (r *reaper) needed(row vm.Row, t *state.Task, now time.Time) bool {
+// isNeededByTask reports whether a row's task has its VM or is about to have it.
+func (r *reaper) isNeededByTask(row vm.Row, t *state.Task, now time.Time) bool {
 	switch {
 	case t == nil:
 		return false
@@ -316,9 +316,9 @@ func (r *reaper) unusedResources(s survey) (out []ReapItem) {
 	return out
 }
 
-// alarming returns resources that no reaper changes: those without this deployment's label, and its own that are older
+// findAlarms returns resources that no reaper changes: those without this deployment's label, and its own that are older
 // than the store.
-func (r *reaper) alarming(s survey) (out []Alarm) {
+func (r *reaper) findAlarms(s survey) (out []Alarm) {
 	for _, kind := range slices.Sorted(maps.Keys(s.unlisted)) {
 		out = append(out, Alarm{
 			Kind: kind, ID: unlistedID, Since: s.at,

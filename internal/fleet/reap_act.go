@@ -61,13 +61,13 @@ func (r *reaper) deleteVM(ctx context.Context, item ReapItem) error {
 
 // runPass is one pass of the automatic reapers.
 func (r *reaper) runPass(ctx context.Context) {
-	s, err := r.survey(ctx, ReapOptions{})
+	s, err := r.takeSurvey(ctx, ReapOptions{})
 	if err == nil {
 		if s.unlisted[ReapImage] == nil {
 			r.images.bookImages(ctx, s.images, true)
 		}
 		if !r.isDisabled(SafeguardReaper) {
-			_, err = r.execute(ctx, r.plan(s))
+			_, err = r.execute(ctx, r.planReap(s))
 		}
 		if s.unlisted[ReapVM] == nil { // otherwise the list may be incomplete
 			err = errors.Join(err, r.failLost(ctx, s))

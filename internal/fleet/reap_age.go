@@ -19,7 +19,7 @@ func isAged(row vm.Row, now time.Time) bool {
 
 // isDelayed reports whether a VM beyond its maximum age is kept for a while because it has its task's unsaved work.
 func (r *reaper) isDelayed(row vm.Row, task *state.Task, now time.Time) bool {
-	return isAged(row, now) && now.Before(row.NotAfter.Add(agedGracePeriod)) && row.Phase.Usable() && r.needed(row, task, now)
+	return isAged(row, now) && now.Before(row.NotAfter.Add(agedGracePeriod)) && row.Phase.Usable() && r.isNeededByTask(row, task, now)
 }
 
 // delayAlarms returns the alarms about VMs whose deletion is delayed.

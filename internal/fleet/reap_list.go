@@ -32,8 +32,8 @@ type survey struct {
 	unlisted map[string]error
 }
 
-// survey reads the lists and the store.
-func (r *reaper) survey(ctx context.Context, opts ReapOptions) (survey, error) {
+// takeSurvey reads the lists and the store.
+func (r *reaper) takeSurvey(ctx context.Context, opts ReapOptions) (survey, error) {
 	s := survey{
 		at: r.cfg.Now(), opts: opts, byName: map[string]vm.Row{}, tasks: map[state.TaskKey]*state.Task{}, unlisted: map[string]error{},
 	}

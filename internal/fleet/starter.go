@@ -158,12 +158,12 @@ func (s *starter) advanceAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.passRising(ctx, slices.DeleteFunc(rows, func(row vm.Row) bool { return !row.Phase.Rising() }))
+	return s.advanceRising(ctx, slices.DeleteFunc(rows, func(row vm.Row) bool { return !row.Phase.Rising() }))
 }
 
-// passRising asks the provider about the rows if that is due, and dials VMs with a known address. It also dials them
+// advanceRising asks the provider about the rows if that is due, and dials VMs with a known address. It also dials them
 // while the provider does not respond.
-func (s *starter) passRising(ctx context.Context, rows []vm.Row) error {
+func (s *starter) advanceRising(ctx context.Context, rows []vm.Row) error {
 	if len(rows) == 0 {
 		return nil
 	}

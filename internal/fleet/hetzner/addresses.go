@@ -34,14 +34,14 @@ type unclaimedAddress struct {
 	labels map[string]string // labels that it should have
 }
 
-// claim labels the server's addresses and sets them to be deleted with it. An address created with a server
+// claimAddresses labels the server's addresses and sets them to be deleted with it. An address created with a server
 // has no labels: if it remained, it would cost money without a known owner.
 //
 // A server costs much more than an address, so its deletion never waits for this. Each address is tried once. If that
 // fails it is recorded, and unmanagedAddresses lists it as this deployment's once it is unassigned. After a restart
 // such an address is reported as one without a label. An address that is deleted along with its server according to a
 // recent response is not changed, but also recorded.
-func (d *addresses) claim(ctx context.Context, s schema.Server) {
+func (d *addresses) claimAddresses(ctx context.Context, s schema.Server) {
 	labels := d.withDeploymentLabel(map[string]string{fleet.LabelOwner: s.Labels[fleet.LabelOwner]})
 	for _, id := range []int64{s.PublicNet.IPv4.ID, s.PublicNet.IPv6.ID} {
 		if id == 0 || !d.rememberUnclaimed(id, unclaimedAddress{s.ID, labels}) || d.isAutoDeleted(id) {

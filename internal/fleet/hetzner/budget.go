@@ -28,13 +28,13 @@ type budget struct {
 	now   func() time.Time
 	pause time.Duration
 
-	mu        sync.Mutex
-	limiter   *rate.Limiter
-	perHour   int
-	remaining int // the API's last report, -1 before
-	said      time.Time
-	until     time.Time     // no call before this time
-	skew      time.Duration // how far the API's clock is ahead
+	mu           sync.Mutex
+	limiter      *rate.Limiter
+	perHour      int
+	remaining    int // the API's last report, -1 before
+	lastReported time.Time
+	until        time.Time     // no call before this time
+	skew         time.Duration // how far the API's clock is ahead
 }
 
 func newBudget(now func() time.Time, perHour int, pause time.Duration) *budget {
@@ -54,7 +54,7 @@ func (b *budget) reserveRequest(low bool) error {
 	}
 	if low {
 		// The API refills one request per second.
-		if left := b.remaining + int(now.Sub(b.said).Seconds()); b.remaining >= 0 && left < requestsPerHour/spareRemaining {
+		if left := b.remaining + int(now.Sub(b.lastReported).Seconds()); b.remaining >= 0 && left < requestsPerHour/spareRemaining {
 			return fmt.Errorf("%w: the project's last %d requests are reserved for urgent calls", fleet.ErrLimited, left)
 		}
 		if b.limiter.TokensAt(now) < float64(b.limiter.Burst())/spareShare {
@@ -76,7 +76,7 @@ func (b *budget) updateFromHeaders(h http.Header, limited bool) {
 		b.skew = date.Sub(now)
 	}
 	if n, err := strconv.Atoi(h.Get("RateLimit-Remaining")); err == nil {
-		b.remaining, b.said = n, now
+		b.remaining, b.lastReported = n, now
 	}
 	if limited {
 		b.until = now.Add(b.pause)

@@ -42,7 +42,7 @@ func (o *orderer) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error)
 		return fleet.VM{}, err
 	}
 	if s != nil {
-		return o.adopt(ctx, *s, spec)
+		return o.adoptServer(ctx, *s, spec)
 	}
 	if err := o.checkSpec(spec); err != nil {
 		return fleet.VM{}, err
@@ -56,7 +56,7 @@ func (o *orderer) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error)
 		if s == nil {
 			return fleet.VM{}, fmt.Errorf("%w: the name is taken, but no server has it", fleet.ErrUnknownOutcome)
 		}
-		return o.adopt(ctx, *s, spec)
+		return o.adoptServer(ctx, *s, spec)
 	}
 	if err != nil {
 		return fleet.VM{}, err
@@ -65,7 +65,7 @@ func (o *orderer) create(ctx context.Context, spec fleet.Spec) (fleet.VM, error)
 	return o.servers.convertServer(ctx, made)
 }
 
-func (o *orderer) adopt(ctx context.Context, s schema.Server, spec fleet.Spec) (fleet.VM, error) {
+func (o *orderer) adoptServer(ctx context.Context, s schema.Server, spec fleet.Spec) (fleet.VM, error) {
 	if err := checkLabelsMatch(s.Labels, o.withDeploymentLabel(spec.Labels)); err != nil {
 		return fleet.VM{}, err
 	}
@@ -91,7 +91,7 @@ func (o *orderer) checkSpec(spec fleet.Spec) error {
 
 // placeOrder places the order. If it is refused because the key or firewall is missing, order recreates them once.
 func (o *orderer) placeOrder(ctx context.Context, spec fleet.Spec) (schema.Server, error) {
-	g, fresh, err := o.prerequisites.get(ctx)
+	g, fresh, err := o.prerequisites.getShared(ctx)
 	if err != nil {
 		return schema.Server{}, err
 	}
@@ -99,7 +99,7 @@ func (o *orderer) placeOrder(ctx context.Context, spec fleet.Spec) (schema.Serve
 	gone := errors.Is(err, fleet.ErrNotFound) || errors.Is(err, fleet.ErrInvalid)
 	if gone && !fresh {
 		o.prerequisites.invalidate()
-		again, _, groundErr := o.prerequisites.get(ctx)
+		again, _, groundErr := o.prerequisites.getShared(ctx)
 		if groundErr != nil {
 			return schema.Server{}, groundErr
 		}

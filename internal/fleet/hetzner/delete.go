@@ -69,7 +69,7 @@ func (d *deleter) delete(ctx context.Context, s schema.Server, why fleet.Reason)
 	if s.Status == string(hcloud.ServerStatusDeleting) {
 		return d.awaitGone(ctx, s.ID)
 	}
-	d.addresses.claim(ctx, s)
+	d.addresses.claimAddresses(ctx, s)
 	d.servers.dropState(s.ID)
 	out, _, err := call[schema.ServerDeleteResponse](ctx, d.api, request{method: http.MethodDelete, path: formatPath("/servers/%d", s.ID)})
 	switch {

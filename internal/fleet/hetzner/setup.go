@@ -47,8 +47,8 @@ func (q *prerequisites) intendedFirewalls() (usual firewallSpec, baking *firewal
 	return usual, baking
 }
 
-// get returns the ground; fresh states that it was read just now.
-func (q *prerequisites) get(ctx context.Context) (g sharedResources, fresh bool, err error) {
+// getShared returns the ground; fresh states that it was read just now.
+func (q *prerequisites) getShared(ctx context.Context) (g sharedResources, fresh bool, err error) {
 	q.mu.Lock()
 	known := q.shared
 	q.mu.Unlock()
